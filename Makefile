@@ -1,0 +1,54 @@
+# Verbs of the project. `make` alone makes a cluster on this machine.
+BUILD   := .build
+VERSION ?= 1.37.0-dev
+LDFLAGS := -s -w -X main.version=$(VERSION)
+CLUSTER ?= demo.k8s.local
+
+# The version of Kubernetes that kops recommends for new clusters.
+KUBERNETES_VERSION ?= 1.36.3
+
+.PHONY: quickstart bundle programs demo build test e2e lint bench clean
+quickstart: bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
+	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes; \
+	else $(BUILD)/kops create cluster --cloud local $(CLUSTER) --yes; fi
+	$(BUILD)/kops validate cluster $(CLUSTER) --wait 10m --interval 1s
+	@echo
+	@echo 'The cluster is ready. Look at it with: kubectl get nodes (this version of kubectl is $(BUILD)/kubectl)'
+	@echo 'Delete it with: $(BUILD)/kops delete cluster $(CLUSTER) --yes'
+
+bundle: build ## all that machines of this host fetch: from its publishers, or else built here, once
+	tools/install
+	$(BUILD)/kops bundle create --kubernetes-version $(KUBERNETES_VERSION) || \
+	  { $(MAKE) programs && $(BUILD)/kops bundle create --kubernetes-version $(KUBERNETES_VERSION); }
+	$(BUILD)/kops bundle extract v$(KUBERNETES_VERSION)/bin/linux/$(shell go env GOARCH)/kubectl --to $(BUILD)/kubectl
+
+programs: ## those of a cluster, built from their modules, once
+	cd tools/kubernetes && go run . $(KUBERNETES_VERSION)
+
+demo: build ## describe a cluster, and write it as Terraform: needs neither a cloud nor an account
+	rm -rf $(BUILD)/demo
+	KOPS_STATE_STORE=file://$(CURDIR)/$(BUILD)/demo/state $(BUILD)/kops create cluster demo.example.com \
+		--cloud aws --zones us-test-1a,us-test-1b,us-test-1c --control-plane-count 3 --networking calico \
+		--facts testdata/facts/goldens.yaml --target terraform --out $(BUILD)/demo/terraform
+	KOPS_STATE_STORE=file://$(CURDIR)/$(BUILD)/demo/state $(BUILD)/kops get all --name demo.example.com
+
+build: ## kops, stripped, in .build
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+
+test: ## every test; says loudly what it skips
+	go vet ./...
+	go test -timeout 30m ./...
+
+e2e: bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 15 minutes
+	KOPS_E2E=1 go test -count=1 -p 1 -timeout 25m ./cmd/etcd-manager ./internal/clouds/local/... ./e2e/node ./e2e/local
+
+lint: ## gofmt, vet and the linters of .golangci.yml
+	test -z "$$(gofmt -l .)"
+	go vet ./...
+	golangci-lint run
+
+bench: ## requests, wall time, memory and size
+	go test -run '^$$' -bench . -benchtime 1x ./...
+
+clean:
+	rm -rf $(BUILD)

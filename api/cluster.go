@@ -1,0 +1,164 @@
+package api
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Cluster is the desired state of one Kubernetes cluster and of the cloud resources under it;
+// its machines are described by InstanceGroups.
+type Cluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec ClusterSpec `json:"spec,omitzero"`
+}
+
+// ClusterSpec is everything that a user says about a cluster. What is left out is completed
+// by rules; the completed spec has the same shape.
+type ClusterSpec struct {
+	// Channel names the Channel that recommends versions and images: a name, a URL, or "none".
+	Channel string `json:"channel,omitempty"`
+	// Addons are further manifests to apply.
+	Addons []AddonSpec `json:"addons,omitempty"`
+	// ConfigStore says where the cluster's files, keys and secrets are kept.
+	ConfigStore ConfigStoreSpec `json:"configStore,omitzero"`
+	// CloudProvider chooses the cloud, by which member is set, and holds its options.
+	CloudProvider CloudProviderSpec `json:"cloudProvider,omitzero"`
+	// GossipConfig is refused: gossip DNS is gone.
+	GossipConfig *GossipConfig `json:"gossipConfig,omitempty"`
+	// KubernetesVersion is a version with or without a leading v, or the base URL of a release.
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// DNSZone is the name or ID of the zone for the cluster's names; found by the longest suffix when empty.
+	DNSZone string `json:"dnsZone,omitempty"`
+	// DNSControllerGossipConfig is refused: gossip DNS is gone.
+	DNSControllerGossipConfig *DNSControllerGossipConfig `json:"dnsControllerGossipConfig,omitempty"`
+	// ClusterDNSDomain is the domain of services; cluster.local when empty.
+	ClusterDNSDomain string `json:"clusterDNSDomain,omitempty"`
+	// SSHAccess are the CIDRs (on AWS also prefix lists, pl-…) that reach port 22 of control planes and nodes.
+	SSHAccess []string `json:"sshAccess,omitempty"`
+	// NodePortAccess are the CIDRs (on AWS also prefix lists) that reach node ports.
+	NodePortAccess []string `json:"nodePortAccess,omitempty"`
+	// SSHKeyName is the name of an existing key pair of the cloud; "" means no key at all.
+	SSHKeyName *string `json:"sshKeyName,omitempty"`
+	// UpdatePolicy says whether machines install operating system updates: UpdateAutomatic (default) or UpdateExternal.
+	UpdatePolicy *string `json:"updatePolicy,omitempty"`
+	// ExternalPolicies are policies of the cloud account attached to the role of a machine, by group role in lower case
+	// (control-plane, node, bastion …).
+	ExternalPolicies map[string][]string `json:"externalPolicies,omitempty"`
+	// AdditionalPolicies are JSON lists of policy statements added to the role of a machine, by group role in lower case.
+	AdditionalPolicies map[string]string `json:"additionalPolicies,omitempty"`
+	// FileAssets are files written to machines.
+	FileAssets []FileAssetSpec `json:"fileAssets,omitempty"`
+	// EtcdClusters are the etcd clusters: main, events, and others that add-ons need.
+	EtcdClusters []EtcdClusterSpec `json:"etcdClusters,omitempty"`
+	Containerd   *ContainerdConfig `json:"containerd,omitempty"`
+	// KubeDNS is the cluster's DNS server.
+	KubeDNS                *KubeDNSConfig                `json:"kubeDNS,omitempty"`
+	KubeAPIServer          *KubeAPIServerConfig          `json:"kubeAPIServer,omitempty"`
+	KubeControllerManager  *KubeControllerManagerConfig  `json:"kubeControllerManager,omitempty"`
+	CloudControllerManager *CloudControllerManagerConfig `json:"cloudControllerManager,omitempty"`
+	KubeScheduler          *KubeSchedulerConfig          `json:"kubeScheduler,omitempty"`
+	KubeProxy              *KubeProxyConfig              `json:"kubeProxy,omitempty"`
+	// Kubelet holds for every node; an InstanceGroup's own block overrides it field by field.
+	Kubelet *KubeletConfigSpec `json:"kubelet,omitempty"`
+	// ControlPlaneKubelet is laid over kubelet on control-plane machines.
+	ControlPlaneKubelet *KubeletConfigSpec `json:"controlPlaneKubelet,omitempty"`
+	// CloudConfig holds options that several clouds share.
+	CloudConfig *CloudConfiguration `json:"cloudConfig,omitempty"`
+	// ExternalDNS is the add-on that publishes names.
+	ExternalDNS *ExternalDNSConfig `json:"externalDNS,omitempty"`
+	// NTP says whether time synchronisation is managed.
+	NTP *NTPConfig `json:"ntp,omitempty"`
+	// Packages are operating system packages to install on every machine.
+	Packages            []string                   `json:"packages,omitempty"`
+	NodeProblemDetector *NodeProblemDetectorConfig `json:"nodeProblemDetector,omitempty"`
+	MetricsServer       *MetricsServerConfig       `json:"metricsServer,omitempty"`
+	CertManager         *CertManagerConfig         `json:"certManager,omitempty"`
+	// Networking is the network of machines and pods.
+	Networking NetworkingSpec `json:"networking,omitzero"`
+	// API is how the API server is reached.
+	API APISpec `json:"api,omitzero"`
+	// Authentication chooses further ways for users to prove who they are.
+	Authentication *AuthenticationSpec `json:"authentication,omitempty"`
+	// Authorization chooses how the API server decides; RBAC when empty.
+	Authorization *AuthorizationSpec `json:"authorization,omitempty"`
+	// CloudLabels are tags of every cloud resource.
+	CloudLabels map[string]string `json:"cloudLabels,omitempty"`
+	// Hooks are systemd units that machines run.
+	Hooks []HookSpec `json:"hooks,omitempty"`
+	// Assets are mirrors of images and files.
+	Assets *AssetsSpec `json:"assets,omitempty"`
+	// IAM holds options for roles of the cloud account.
+	IAM *IAMSpec `json:"iam,omitempty"`
+	// EncryptionConfig says that secrets in etcd are encrypted by the secret "encryptionconfig".
+	EncryptionConfig *bool `json:"encryptionConfig,omitempty"`
+	// Target holds options of the output formats of an update.
+	Target *TargetSpec `json:"target,omitempty"`
+	// UseHostCertificates mounts /etc/ssl/certs of the machine into the control-plane pods.
+	UseHostCertificates *bool `json:"useHostCertificates,omitempty"`
+	// SysctlParameters are lines key=value for the kernel of every machine.
+	SysctlParameters []string `json:"sysctlParameters,omitempty"`
+	// RollingUpdate is the default for all groups.
+	RollingUpdate     *RollingUpdate           `json:"rollingUpdate,omitempty"`
+	ClusterAutoscaler *ClusterAutoscalerConfig `json:"clusterAutoscaler,omitempty"`
+	// ServiceAccountIssuerDiscovery publishes the keys that sign service account tokens.
+	ServiceAccountIssuerDiscovery *ServiceAccountIssuerDiscoveryConfig `json:"serviceAccountIssuerDiscovery,omitempty"`
+	SnapshotController            *SnapshotControllerConfig            `json:"snapshotController,omitempty"`
+	Karpenter                     *KarpenterConfig                     `json:"karpenter,omitempty"`
+}
+
+// AddonSpec is a manifest that the cluster applies to itself.
+type AddonSpec struct {
+	// Manifest is the URL or store path of a list of add-ons.
+	Manifest string `json:"manifest,omitempty"`
+}
+
+// ConfigStoreSpec holds store paths; each is derived from the store's URL when empty.
+type ConfigStoreSpec struct {
+	// Base is the folder of all the cluster's files: <store>/<cluster>.
+	Base string `json:"base,omitempty"`
+	// Keypairs is the folder of keysets: <base>/pki.
+	Keypairs string `json:"keypairs,omitempty"`
+	// Secrets is the folder of secrets: <base>/secrets.
+	Secrets string `json:"secrets,omitempty"`
+}
+
+// APISpec is how users and machines reach the API server; at most one of DNS and LoadBalancer is set.
+type APISpec struct {
+	// DNS points a name at the control-plane machines themselves.
+	DNS *DNSAccessSpec `json:"dns,omitempty"`
+	// LoadBalancer puts a load balancer before them.
+	LoadBalancer *LoadBalancerAccessSpec `json:"loadBalancer,omitempty"`
+	// PublicName is the name that users call: api.<cluster> when DNS is published.
+	PublicName string `json:"publicName,omitempty"`
+	// AdditionalSANs are further names and addresses in the API server's certificate.
+	AdditionalSANs []string `json:"additionalSANs,omitempty"`
+	// Access are the CIDRs (on AWS also prefix lists) that reach the API.
+	Access []string `json:"access,omitempty"`
+}
+
+// DNSAccessSpec has no options.
+type DNSAccessSpec struct{}
+
+// AssetsSpec are mirrors; a registry and a proxy exclude each other.
+type AssetsSpec struct {
+	// ContainerRegistry is the registry that holds copies of all images.
+	ContainerRegistry *string `json:"containerRegistry,omitempty"`
+	// FileRepository is the base URL that holds copies of all files.
+	FileRepository *string `json:"fileRepository,omitempty"`
+	// ContainerProxy is a registry that fetches images on demand.
+	ContainerProxy *string `json:"containerProxy,omitempty"`
+}
+
+// TargetSpec holds options by output format.
+type TargetSpec struct {
+	Terraform *TerraformSpec `json:"terraform,omitempty"`
+}
+
+// TerraformSpec adds attributes to the provider blocks that are written.
+type TerraformSpec struct {
+	// ProviderExtraConfig is for the cloud's provider.
+	ProviderExtraConfig map[string]string `json:"providerExtraConfig,omitempty"`
+	// FilesProviderExtraConfig is for the provider of the managed files' store.
+	FilesProviderExtraConfig map[string]string `json:"filesProviderExtraConfig,omitempty"`
+}

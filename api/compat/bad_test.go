@@ -1,0 +1,396 @@
+package compat
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	clusterHead = "apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a.example.com\nspec:\n  cloudProvider: aws\n"
+	groupHead   = "apiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata:\n  name: nodes\nspec:\n  role: Node\n"
+	newHead     = "apiVersion: kops.k8s.io/v1alpha3\nkind: Cluster\nmetadata:\n  name: a.example.com\nspec:\n"
+)
+
+// TestBadDocuments holds the exact message of each mistake that a document can have.
+func TestBadDocuments(t *testing.T) {
+	for _, c := range badDocs {
+		t.Run(c.name, func(t *testing.T) {
+			objects, _, err := Decode([]byte(c.text), Options{File: "f"})
+			if err == nil {
+				t.Fatal("is accepted")
+			}
+			if len(objects) > 0 {
+				t.Errorf("%d objects come with an error", len(objects))
+			}
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+				t.Errorf("got (+), want (-):\n%s", diff)
+			}
+		})
+	}
+}
+
+var badDocs = []struct{ name, text, want string }{
+	{
+		"unknown field, near one",
+		clusterHead + "  networkCIDRs: 10.0.0.0/8\n",
+		"f:7: Cluster/a.example.com: spec.networkCIDRs: unknown field; did you mean networkCIDR?",
+	},
+	{
+		"unknown field, near none",
+		clusterHead + "  colour: blue\n",
+		"f:7: Cluster/a.example.com: spec.colour: unknown field",
+	},
+	{
+		"unknown field in a list",
+		clusterHead + "  subnets:\n  - name: a\n  - nam: b\n",
+		"f:9: Cluster/a.example.com: spec.subnets[1].nam: unknown field; did you mean name?",
+	},
+	{
+		"field of v1alpha3 in v1alpha2",
+		clusterHead + "  networking:\n    podCIDR: 100.96.0.0/11\n",
+		"f:8: Cluster/a.example.com: spec.networking.podCIDR: unknown field; v1alpha2 calls it spec.podCIDR",
+	},
+	{
+		"field of v1alpha3 in v1alpha2, in a list",
+		clusterHead + "  etcdClusters:\n  - etcdMembers:\n    - kmsKeyID: k\n",
+		"f:9: Cluster/a.example.com: spec.etcdClusters[0].etcdMembers[0].kmsKeyID: unknown field; v1alpha2 calls it spec.etcdClusters[0].etcdMembers[0].kmsKeyId",
+	},
+	{
+		"field of v1alpha2 in v1alpha3",
+		newHead + "  masterPublicName: api.a.example.com\n",
+		"f:6: Cluster/a.example.com: spec.masterPublicName: unknown field; v1alpha3 calls it spec.api.publicName",
+	},
+	{
+		"field of v1alpha2 in v1alpha3, renamed block",
+		newHead + "  masterKubelet:\n    maxPods: 10\n",
+		"f:6: Cluster/a.example.com: spec.masterKubelet: unknown field; v1alpha3 calls it spec.controlPlaneKubelet",
+	},
+	{
+		"wrong case",
+		groupHead + "  machinetype: m5.large\n",
+		"f:7: InstanceGroup/nodes: spec.machinetype: unknown field; did you mean machineType?",
+	},
+	{
+		"number for a string",
+		clusterHead + "  kubernetesVersion: 1.30\n",
+		"f:7: Cluster/a.example.com: spec.kubernetesVersion: must be a string, not a fraction, is \"1.30\"; put it in quotes",
+	},
+	{
+		"boolean for a string",
+		clusterHead + "  cloudLabels:\n    gpu: yes\n",
+		"f:8: Cluster/a.example.com: spec.cloudLabels.gpu: must be a string, not a boolean, is \"yes\"; put it in quotes",
+	},
+	{
+		"list for a string",
+		clusterHead + "  channel:\n  - stable\n",
+		"f:8: Cluster/a.example.com: spec.channel: must be a string, not a list",
+	},
+	{
+		"map for a string",
+		clusterHead + "  channel:\n    name: stable\n",
+		"f:8: Cluster/a.example.com: spec.channel: must be a string, not a map",
+	},
+	{
+		"string for a number",
+		groupHead + "  minSize: two\n",
+		"f:7: InstanceGroup/nodes: spec.minSize: must be a whole number, not a string, is \"two\"",
+	},
+	{
+		"quoted number",
+		groupHead + "  minSize: \"2\"\n",
+		"f:7: InstanceGroup/nodes: spec.minSize: must be a whole number, not a string, is \"2\"; write it without quotes",
+	},
+	{
+		"fraction for a whole number",
+		groupHead + "  minSize: 1.5\n",
+		"f:7: InstanceGroup/nodes: spec.minSize: must be a whole number, not a fraction, is \"1.5\"",
+	},
+	{
+		"number out of range",
+		groupHead + "  minSize: 3000000000\n",
+		"f:7: InstanceGroup/nodes: spec.minSize: must be between -2147483648 and 2147483647, is \"3000000000\"",
+	},
+	{
+		"negative number where none may be",
+		clusterHead + "  etcdClusters:\n  - name: main\n    manager:\n      backupRetentionDays: -1\n",
+		"f:10: Cluster/a.example.com: spec.etcdClusters[0].manager.backupRetentionDays: must be between 0 and 4294967295, is \"-1\"",
+	},
+	{
+		"string for a boolean",
+		clusterHead + "  encryptionConfig: \"true\"\n",
+		"f:7: Cluster/a.example.com: spec.encryptionConfig: must be true or false, not a string, is \"true\"; write it without quotes",
+	},
+	{
+		"number for a boolean",
+		clusterHead + "  encryptionConfig: 1\n",
+		"f:7: Cluster/a.example.com: spec.encryptionConfig: must be true or false, not a number, is \"1\"",
+	},
+	{
+		"string for a list",
+		clusterHead + "  sshAccess: 10.0.0.0/8\n",
+		"f:7: Cluster/a.example.com: spec.sshAccess: must be a list, not a string, is \"10.0.0.0/8\"; write each item on a line of its own after a dash",
+	},
+	{
+		"map for a list",
+		clusterHead + "  subnets:\n    a:\n      zone: us-east-1a\n",
+		"f:8: Cluster/a.example.com: spec.subnets: must be a list, not a map; write each item on a line of its own after a dash",
+	},
+	{
+		"list for a map",
+		clusterHead + "  kubelet:\n  - maxPods: 10\n",
+		"f:8: Cluster/a.example.com: spec.kubelet: must be a map, not a list",
+	},
+	{
+		"string for a map",
+		clusterHead + "  networking: cilium\n",
+		"f:7: Cluster/a.example.com: spec.networking: must be a map, not a string, is \"cilium\"; write cilium as a key under it",
+	},
+	{
+		"empty item of a list",
+		clusterHead + "  subnets:\n  -\n",
+		"f:8: Cluster/a.example.com: spec.subnets[0]: must be a map, not nothing",
+	},
+	{
+		"quantity",
+		clusterHead + "  kubeAPIServer:\n    cpuRequest: lots\n",
+		"f:8: Cluster/a.example.com: spec.kubeAPIServer.cpuRequest: must be a quantity such as 100m or 64Mi, is \"lots\"",
+	},
+	{
+		"boolean for a quantity",
+		clusterHead + "  kubeAPIServer:\n    cpuRequest: true\n",
+		"f:8: Cluster/a.example.com: spec.kubeAPIServer.cpuRequest: must be a quantity such as 100m or 64Mi, not a boolean, is \"true\"",
+	},
+	{
+		"duration",
+		clusterHead + "  kubeAPIServer:\n    eventTTL: 1 hour\n",
+		"f:8: Cluster/a.example.com: spec.kubeAPIServer.eventTTL: must be a duration such as 30s or 1h30m, is \"1 hour\"",
+	},
+	{
+		"duration without a unit",
+		clusterHead + "  kubeAPIServer:\n    eventTTL: 60\n",
+		"f:8: Cluster/a.example.com: spec.kubeAPIServer.eventTTL: must be a duration such as 30s or 1h30m, not a number, is \"60\"; add a unit, such as 60s",
+	},
+	{
+		"boolean for a number or a string",
+		clusterHead + "  rollingUpdate:\n    maxSurge: true\n",
+		"f:8: Cluster/a.example.com: spec.rollingUpdate.maxSurge: must be a number or a string, not a boolean, is \"true\"",
+	},
+	{
+		"time",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a\n  creationTimestamp: yesterday\n",
+		"f:5: Cluster/a: metadata.creationTimestamp: must be a time such as 2026-01-02T03:04:05Z, is \"yesterday\"",
+	},
+	{
+		"base64, which is not shown",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: Keyset\nmetadata:\n  name: ca\nspec:\n  keys:\n  - id: \"1\"\n    publicMaterial: '***'\n",
+		"f:8: Keyset/ca: spec.keys[0].publicMaterial: must be base64",
+	},
+	{
+		"value of an enumeration",
+		clusterHead + "  subnets:\n  - name: a\n    type: public\n",
+		"f:9: Cluster/a.example.com: spec.subnets[0].type: unknown value, is \"public\"; did you mean Public? possible are Public, Private, DualStack, Utility",
+	},
+	{
+		"role",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata:\n  name: cp\nspec:\n  role: Mastr\n",
+		"f:6: InstanceGroup/cp: spec.role: unknown value, is \"Mastr\"; did you mean Master? possible are Master, ControlPlane, Node, Bastion, APIServer, Etcd, Scheduler, KubeControllerManager",
+	},
+	{
+		"role of v1alpha2 in v1alpha3",
+		"apiVersion: kops.k8s.io/v1alpha3\nkind: InstanceGroup\nmetadata:\n  name: cp\nspec:\n  role: Master\n",
+		"f:6: InstanceGroup/cp: spec.role: unknown value, is \"Master\"; possible are ControlPlane, Node, Bastion, APIServer, Etcd, Scheduler, KubeControllerManager",
+	},
+	{
+		"unknown cloud",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a\nspec:\n  cloudProvider: awz\n",
+		"f:6: Cluster/a: spec.cloudProvider: unknown value, is \"awz\"; did you mean aws? possible are aws, azure, digitalocean, gce, hetzner, linode, local, openstack, scaleway",
+	},
+	{
+		"two clouds",
+		clusterHead + "  project: p\n  cloudConfig:\n    openstack:\n      insecureSkipVerify: true\n",
+		"f:7: Cluster/a.example.com: spec.project: is for cloudProvider gce only, and the cluster is on aws; remove it\n" +
+			"f:10: Cluster/a.example.com: spec.cloudConfig.openstack.insecureSkipVerify: is for cloudProvider openstack only, and the cluster is on aws; remove it",
+	},
+	{
+		"two clouds in v1alpha3",
+		newHead + "  cloudProvider:\n    aws: {}\n    gce: {}\n",
+		"f:7: Cluster/a.example.com: spec.cloudProvider: names several clouds: aws, gce; keep one",
+	},
+	{
+		"field of v1alpha3 in an item of a list",
+		"apiVersion: v1\nkind: List\nitems:\n- apiVersion: kops.k8s.io/v1alpha2\n  kind: Cluster\n  metadata:\n    name: a\n  spec:\n    configStore:\n      base: s3://b/a\n    api:\n      publicName: api.a\n",
+		"f:12: Cluster/a: items[0].spec.api.publicName: unknown field; v1alpha2 calls it spec.masterPublicName",
+	},
+	{
+		"field of a cloud without a cloud",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a\nspec:\n  warmPool: {}\n",
+		"f:6: Cluster/a: spec.warmPool: is for cloudProvider aws only, and none is set; remove it",
+	},
+	{
+		"claims",
+		clusterHead + "  kubeAPIServer:\n    oidcRequiredClaim:\n    - group\n",
+		"f:9: Cluster/a.example.com: spec.kubeAPIServer.oidcRequiredClaim[0]: must be claim=value, is \"group\"",
+	},
+	{
+		"docker",
+		clusterHead + "  docker:\n    version: 19.03.0\n  containerRuntime: docker\n",
+		"f:7: Cluster/a.example.com: spec.docker: is no longer supported; remove it; the runtime is containerd, see spec.containerd\n" +
+			"f:9: Cluster/a.example.com: spec.containerRuntime: is no longer supported, is \"docker\"; remove it; the runtime is containerd",
+	},
+	{
+		"node authorization",
+		clusterHead + "  nodeAuthorization:\n    nodeAuthorizer: {}\n",
+		"f:7: Cluster/a.example.com: spec.nodeAuthorization: is no longer supported; remove it; machines prove who they are to kops-controller",
+	},
+	{
+		"legacy IAM",
+		clusterHead + "  iam:\n    legacy: true\n",
+		"f:8: Cluster/a.example.com: spec.iam.legacy: is no longer supported, is \"true\"; set it to false",
+	},
+	{
+		"classic networking",
+		clusterHead + "  networking:\n    classic: {}\n",
+		"f:8: Cluster/a.example.com: spec.networking.classic: is no longer supported; choose another network, such as cilium",
+	},
+	{
+		"legacy etcd",
+		clusterHead + "  etcdClusters:\n  - name: main\n    provider: Legacy\n",
+		"f:9: Cluster/a.example.com: spec.etcdClusters[0].provider: is no longer supported, is \"Legacy\"; remove it; etcd is run by etcd-manager",
+	},
+	{
+		"driver disabled",
+		clusterHead + "  cloudConfig:\n    awsEBSCSIDriver:\n      enabled: false\n",
+		"f:9: Cluster/a.example.com: spec.cloudConfig.awsEBSCSIDriver.enabled: is no longer supported, is \"false\"; remove it; the driver is always on, and managed: false leaves its deployment to you",
+	},
+	{
+		"removed kubelet field",
+		groupHead + "  kubelet:\n    requireKubeconfig: true\n",
+		"f:8: InstanceGroup/nodes: spec.kubelet.requireKubeconfig: is no longer supported, is \"true\"; remove it; kops writes the kubeconfig",
+	},
+	{
+		"duplicate key",
+		clusterHead + "  channel: stable\n  channel: alpha\n",
+		"f:8: Cluster/a.example.com: spec.channel: is given twice, first on line 7; keep one of the two",
+	},
+	{
+		"duplicate key at the top",
+		clusterHead + "spec:\n  cloudProvider: gce\n",
+		"f:7: Cluster/a.example.com: spec: is given twice, first on line 5; keep one of the two",
+	},
+	{
+		"all mistakes at once",
+		clusterHead + "  chanel: stable\n  sshAccess: all\n  kubelet:\n    maxPods: many\n    maxPod: 3\n",
+		"f:7: Cluster/a.example.com: spec.chanel: unknown field; did you mean channel?\n" +
+			"f:8: Cluster/a.example.com: spec.sshAccess: must be a list, not a string, is \"all\"; write each item on a line of its own after a dash\n" +
+			"f:10: Cluster/a.example.com: spec.kubelet.maxPods: must be a whole number, not a string, is \"many\"\n" +
+			"f:11: Cluster/a.example.com: spec.kubelet.maxPod: unknown field; did you mean maxPods?",
+	},
+	{
+		"mistakes in two documents",
+		clusterHead + "  chanel: stable\n---\napiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata:\n  name: n\nspec:\n  size: 3\n",
+		"f:7: Cluster/a.example.com: spec.chanel: unknown field; did you mean channel?\n" +
+			"f:12: InstanceGroup: metadata.name: must be a string, not a boolean, is \"n\"; put it in quotes\n" +
+			"f:14: InstanceGroup: spec.size: unknown field",
+	},
+	{
+		"tab",
+		clusterHead + "  kubelet:\n\tmaxPods: 10\n",
+		"f:8: is not YAML: found character that cannot start any token; indent with spaces, not with tabs",
+	},
+	{
+		"garbage",
+		"{\"a\": [1, 2\n",
+		"f:1: is not YAML: did not find expected ',' or ']'",
+	},
+	{
+		"no YAML",
+		"a: b: c\n",
+		"f: is not YAML: mapping values are not allowed in this context",
+	},
+	{
+		"text",
+		"hello\n",
+		"f:1: must be an object with apiVersion and kind, not a string",
+	},
+	{
+		"list at the top",
+		"- a\n- b\n",
+		"f:1: must be an object with apiVersion and kind, not a list",
+	},
+	{
+		"missing kind",
+		"apiVersion: kops.k8s.io/v1alpha2\nmetadata:\n  name: a\n",
+		"f:1: kind: is missing; say what the object is, such as kind: Cluster",
+	},
+	{
+		"missing version",
+		"kind: Cluster\nmetadata:\n  name: a\n",
+		"f:1: apiVersion: is missing; write apiVersion: kops.k8s.io/v1alpha2",
+	},
+	{
+		"version is a number",
+		"kind: Cluster\napiVersion: 2\n",
+		"f:2: apiVersion: must be a string, not a number; write apiVersion: kops.k8s.io/v1alpha2",
+	},
+	{
+		"unknown kind",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroups\nmetadata:\n  name: a\n",
+		"f:2: kind: unknown kind InstanceGroups; did you mean InstanceGroup?",
+	},
+	{
+		"unknown kind, near none",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: Machine\nmetadata:\n  name: a\n",
+		"f:2: kind: unknown kind Machine; use one of Addons, Channel, Cluster, Host, InstanceGroup, Keyset, SSHCredential",
+	},
+	{
+		"unknown version",
+		"apiVersion: kops.k8s.io/v1\nkind: Cluster\nmetadata:\n  name: a\n",
+		"f:1: apiVersion: unknown version v1; use kops.k8s.io/v1alpha2 or kops.k8s.io/v1alpha3",
+	},
+	{
+		"item of a list",
+		"apiVersion: v1\nkind: List\nitems:\n- apiVersion: kops.k8s.io/v1alpha2\n  kind: Cluster\n  metadata:\n    name: a\n  spec:\n    chanel: stable\n",
+		"f:9: Cluster/a: items[0].spec.chanel: unknown field; did you mean channel?",
+	},
+	{
+		"items is a map",
+		"apiVersion: v1\nkind: List\nitems: {}\n",
+		"f:3: items: must be a list, not a map",
+	},
+	{
+		"anchor that contains itself",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata: &m\n  name: a\n  labels: *m\n",
+		"f:5: Cluster/a: metadata.labels.labels: anchor &m contains itself",
+	},
+	{
+		"key that is a list",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a\n  labels:\n    ? [a]\n    : b\n",
+		"f:6: Cluster/a: metadata.labels: key must be a string, not a list or a map",
+	},
+	{
+		"merge of a string",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  <<: a\n",
+		"f:4: Cluster: metadata[<<]: must be a map to merge, not a string",
+	},
+	{
+		"infinite number",
+		clusterHead + "  kubeAPIServer:\n    auditWebhookBatchThrottleQps: .inf\n",
+		"f:8: Cluster/a.example.com: spec.kubeAPIServer.auditWebhookBatchThrottleQps: must be a finite number, is .inf",
+	},
+	{
+		"foreign tag",
+		clusterHead + "  channel: !secret stable\n",
+		"f:7: Cluster/a.example.com: spec.channel: YAML tag !secret is not supported",
+	},
+	{
+		"long value",
+		clusterHead + "  additionalPolicies: \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"\n",
+		"f:7: Cluster/a.example.com: spec.additionalPolicies: must be a map, not a string, is \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…\"",
+	},
+	{
+		"label that needs brackets",
+		clusterHead + "  cloudLabels:\n    example.com/a: 1\n",
+		"f:8: Cluster/a.example.com: spec.cloudLabels[example.com/a]: must be a string, not a number, is \"1\"; put it in quotes",
+	},
+}

@@ -1,0 +1,203 @@
+package compat
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/diag"
+)
+
+// texts returns findings as lines.
+func texts(findings diag.List) []string {
+	var out []string
+	for _, f := range findings {
+		out = append(out, f.String())
+	}
+	return out
+}
+
+func TestFieldsWithoutEffectAreDroppedWithAWarning(t *testing.T) {
+	text := clusterHead + `  masterInternalName: api.internal.a.example.com
+  containerRuntime: containerd
+  topology:
+    masters: private
+    nodes: public
+  iam:
+    legacy: false
+  networking:
+    calico:
+      crossSubnet: true
+`
+	objects, warnings, err := Decode([]byte(text), Options{File: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`f:7: Cluster/a.example.com: spec.masterInternalName: has no effect any more and is dropped, is "api.internal.a.example.com"`,
+		`f:16: Cluster/a.example.com: spec.networking.calico.crossSubnet: has no effect any more and is dropped, is "true"; set ipipMode: CrossSubnet`,
+	}
+	if diff := cmp.Diff(want, texts(warnings)); diff != "" {
+		t.Errorf("warnings: got (+), want (-):\n%s", diff)
+	}
+	written := string(mustEncode(t, api.V1Alpha2, objects...))
+	for _, gone := range []string{"masterInternalName", "containerRuntime", "masters", "crossSubnet"} {
+		if strings.Contains(written, gone) {
+			t.Errorf("%s is written:\n%s", gone, written)
+		}
+	}
+}
+
+func TestAStateOfAnotherVersionIsReadLeniently(t *testing.T) {
+	text := clusterHead + `  addedIn2030: true
+  docker:
+    version: 19.03.0
+  project: p
+  channel: alpha
+  channel: stable
+`
+	_, _, err := Decode([]byte(text), Options{})
+	if err == nil {
+		t.Fatal("the strict reading accepts it")
+	}
+	cluster, warnings, err := DecodeOne[*api.Cluster]([]byte(text), Options{Lenient: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`line:7: Cluster/a.example.com: spec.addedIn2030: unknown field`,
+		`line:8: Cluster/a.example.com: spec.docker: is no longer supported; remove it; the runtime is containerd, see spec.containerd`,
+		`line:10: Cluster/a.example.com: spec.project: is for cloudProvider gce only, and the cluster is on aws; remove it`,
+		`line:12: Cluster/a.example.com: spec.channel: is given twice, first on line 11; keep one of the two`,
+	}
+	if diff := cmp.Diff(want, texts(warnings)); diff != "" {
+		t.Errorf("warnings: got (+), want (-):\n%s", diff)
+	}
+	if cluster.Spec.Channel != "stable" {
+		t.Errorf("the last of two values must count, got %q", cluster.Spec.Channel)
+	}
+	if _, _, err := Decode([]byte(clusterHead+"  sshAccess: all\n"), Options{Lenient: true}); err == nil {
+		t.Error("a value of the wrong type is accepted")
+	}
+}
+
+func TestDefaultsOfReading(t *testing.T) {
+	for _, c := range []struct{ name, text, dns, flannel, authorization string }{
+		{"nothing said", "", "Public", "", "rbac"},
+		{"all said", "  topology:\n    dns:\n      type: None\n  authorization:\n    alwaysAllow: {}\n  networking:\n    flannel:\n      backend: vxlan\n", "None", "vxlan", "alwaysAllow"},
+		{"empty blocks", "  topology:\n    dns: {}\n  authorization: {}\n  networking:\n    flannel: {}\n", "Public", "udp", "rbac"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cluster, _, err := DecodeOne[*api.Cluster]([]byte(clusterHead+c.text), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			network := cluster.Spec.Networking
+			if got := string(network.Topology.DNS); got != c.dns {
+				t.Errorf("DNS is %q, not %q", got, c.dns)
+			}
+			if f := network.Flannel; f != nil && f.Backend != c.flannel {
+				t.Errorf("flannel's backend is %q, not %q", f.Backend, c.flannel)
+			}
+			if a := cluster.Spec.Authorization; (a.RBAC != nil) != (c.authorization == "rbac") || (a.AlwaysAllow != nil) != (c.authorization == "alwaysAllow") {
+				t.Errorf("authorization is %+v, not %s", a, c.authorization)
+			}
+		})
+	}
+}
+
+// TestFormsOfAFile gives the objects of files in all the forms that a file may have.
+func TestFormsOfAFile(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"nothing", "", nil},
+		{"comments and empty documents", "# none\n---\n---\n# none\n", nil},
+		{"documents", clusterHead + "---\n" + groupHead, []string{"Cluster/a.example.com", "InstanceGroup/nodes"}},
+		{"carriage returns", strings.ReplaceAll(groupHead, "\n", "\r\n"), []string{"InstanceGroup/nodes"}},
+		{"old group", "apiVersion: kops/v1alpha2\nkind: Cluster\nmetadata: {name: a}\n", []string{"Cluster/a"}},
+		{"both versions", clusterHead + "---\n" + newHead + "  cloudProvider: {aws: {}}\n", []string{"Cluster/a.example.com", "Cluster/a.example.com"}},
+		{"list of our own", "apiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroupList\nitems:\n- {apiVersion: kops.k8s.io/v1alpha2, kind: InstanceGroup, metadata: {name: a}}\n- {apiVersion: kops.k8s.io/v1alpha2, kind: InstanceGroup, metadata: {name: b}}\n", []string{"InstanceGroup/a", "InstanceGroup/b"}},
+		{"list of any kinds", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n- {apiVersion: kops/v1alpha2, kind: SSHCredential, metadata: {name: admin}, spec: {publicKey: k}}\n", []string{"ConfigMap/a", "SSHCredential/admin"}},
+		{"empty list", "apiVersion: v1\nkind: List\nitems:\n", nil},
+		{"JSON with tabs and surrogates", "{\n\t\"apiVersion\": \"kops.k8s.io/v1alpha2\",\n\t\"kind\": \"Host\",\n\t\"metadata\": {\"name\": \"\\ud83d\\ude00\\\\ud83d\"}}\n", []string{"Host/😀\\ud83d"}},
+		{"kind of the same name in another group", "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: a}\nspec: {any: thing}\n", []string{"Cluster/a"}},
+		{"list of add-ons", "kind: Addons\nmetadata: {name: bootstrap}\nspec: {addons: [{name: a, needsPKI: true}]}\n", []string{"Addons/bootstrap"}},
+		{"channel", "apiVersion: kops.k8s.io/v1alpha2\nkind: Channel\nspec: {cluster: {networking: {cilium: {}}}, kopsVersions: [{range: '>=1.36.0', kubernetesVersion: 1.36.3}]}\n", []string{"Channel/"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			objects, _, err := Decode([]byte(c.text), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, o := range objects {
+				got = append(got, api.Name(o))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("got (+), want (-):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestObjectsOfOtherGroupsComeBackAsWritten(t *testing.T) {
+	text := "apiVersion: v1\ndata:\n  a: \"yes\"\n  b: 0.10\n  c: on\n  d: null\n  e:\n  - 1\n  - 9007199254740993\n  - 18446744073709551615\nkind: ConfigMap\nmetadata:\n  name: a\n"
+	objects, _, err := Decode([]byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"a": "yes", "b": 0.1, "c": true, "d": nil, "e": []any{int64(1), int64(9007199254740993), 18446744073709551615.0}}
+	if diff := cmp.Diff(want, objects[0].(*unstructured.Unstructured).Object["data"]); diff != "" {
+		t.Errorf("got (+), want (-):\n%s", diff)
+	}
+}
+
+func TestAnchorsAndMerges(t *testing.T) {
+	text := groupHead + `  nodeLabels: &labels
+    a: "1"
+    b: "2"
+  cloudLabels:
+    <<: *labels
+    b: "3"
+`
+	g, _, err := DecodeOne[*api.InstanceGroup]([]byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "1", "b": "3"}, g.Spec.CloudLabels); diff != "" {
+		t.Errorf("got (+), want (-):\n%s", diff)
+	}
+}
+
+func TestAliasesOfAliasesAreBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("apiVersion: v1\nkind: Bomb\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := range 12 {
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9)+fmt.Sprintf("*a%d", i))
+	}
+	_, _, err := Decode([]byte(b.String()), Options{File: "f"})
+	if err == nil || !strings.Contains(err.Error(), "file holds more than 250000 values") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDecodeOneWantsOneObjectOfItsKind(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"none", "", "f: must hold one Cluster, holds nothing"},
+		{"another kind", groupHead, "f: must hold one Cluster, holds InstanceGroup/nodes"},
+		{"two", clusterHead + "---\n" + groupHead, "f: must hold one Cluster, holds Cluster/a.example.com and 1 more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := DecodeOne[*api.Cluster]([]byte(c.text), Options{File: "f"})
+			if err == nil || err.Error() != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// ExternalDNSProvider is the add-on that publishes names of services and nodes.
+type ExternalDNSProvider string
+
+const (
+	// ExternalDNSProviderDNSController is the controller of kOps; the default where DNS is published.
+	ExternalDNSProviderDNSController ExternalDNSProvider = "dns-controller"
+	// ExternalDNSProviderExternalDNS is the project external-dns.
+	ExternalDNSProviderExternalDNS ExternalDNSProvider = "external-dns"
+	// ExternalDNSProviderNone publishes nothing.
+	ExternalDNSProviderNone ExternalDNSProvider = "none"
+)
+
+// KubeDNSConfig is the cluster's DNS server.
+type KubeDNSConfig struct {
+	CacheMaxSize       int          `json:"cacheMaxSize,omitempty"`
+	CacheMaxConcurrent int          `json:"cacheMaxConcurrent,omitempty"`
+	Tolerations        []Toleration `json:"tolerations,omitempty"`
+	Affinity           *Affinity    `json:"affinity,omitempty"`
+	// CoreDNSImage replaces its image.
+	CoreDNSImage string `json:"coreDNSImage,omitempty"`
+	// CPAImage replaces the image of its autoscaler.
+	CPAImage string `json:"cpaImage,omitempty"`
+	// Domain is the domain of services.
+	Domain string `json:"domain,omitempty"`
+	// ExternalCoreFile is a whole Corefile.
+	ExternalCoreFile string `json:"externalCoreFile,omitempty"`
+	// Provider is CoreDNS or KubeDNS.
+	Provider string `json:"provider,omitempty"`
+	// ServerIP is the service address: the tenth of the service range when empty.
+	ServerIP string `json:"serverIP,omitempty"`
+	// StubDomains are servers for other domains.
+	StubDomains map[string][]string `json:"stubDomains,omitempty"`
+	// UpstreamNameservers are addresses asked for names outside the cluster.
+	UpstreamNameservers []string `json:"upstreamNameservers,omitempty"`
+	// MemoryRequest is the memory that the pod reserves.
+	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty"`
+	// CPURequest is the processor share that the pod reserves.
+	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
+	// MemoryLimit is the most memory that the pod gets.
+	MemoryLimit *resource.Quantity `json:"memoryLimit,omitempty"`
+	// NodeLocalDNS is a cache on every node.
+	NodeLocalDNS *NodeLocalDNSConfig `json:"nodeLocalDNS,omitempty"`
+	// PodAnnotations are added to the pods.
+	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+}
+
+// NodeLocalDNSConfig is a DNS cache on every node.
+type NodeLocalDNSConfig struct {
+	Enabled          *bool  `json:"enabled,omitempty"`
+	ExternalCoreFile string `json:"externalCoreFile,omitempty"`
+	AdditionalConfig string `json:"additionalConfig,omitempty"`
+	// Image replaces the image that goes with the version.
+	Image *string `json:"image,omitempty"`
+	// LocalIP is the address on which it answers.
+	LocalIP string `json:"localIP,omitempty"`
+	// ForwardToKubeDNS sends all misses to the cluster's DNS server.
+	ForwardToKubeDNS *bool `json:"forwardToKubeDNS,omitempty"`
+	// MemoryRequest is the memory that the pod reserves.
+	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty"`
+	// CPURequest is the processor share that the pod reserves.
+	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
+	// PodAnnotations are added to the pods.
+	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+}
+
+// ExternalDNSConfig is the add-on that publishes names.
+type ExternalDNSConfig struct {
+	// WatchIngress publishes the hosts of ingresses too.
+	WatchIngress *bool `json:"watchIngress,omitempty"`
+	// WatchNamespace is kube-system or empty.
+	WatchNamespace    string              `json:"watchNamespace,omitempty"`
+	Provider          ExternalDNSProvider `json:"provider,omitempty" enum:"dns-controller|external-dns|none"`
+	PriorityClassName *string             `json:"priorityClassName,omitempty"`
+}

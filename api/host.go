@@ -1,0 +1,23 @@
+package api
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Host is a machine of the user that has been enrolled in a bare-metal cluster, in the namespace kops-system.
+type Host struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec HostSpec `json:"spec,omitzero"`
+}
+
+// HostSpec says who the machine is.
+type HostSpec struct {
+	// PublicKey is the key by which it proves itself, in PEM.
+	PublicKey string `json:"publicKey,omitempty"`
+	// InstanceGroup is the group it belongs to.
+	InstanceGroup string `json:"instanceGroup,omitempty"`
+	// PodCIDRs are the ranges of its pods.
+	PodCIDRs []string `json:"podCIDRs,omitempty"`
+}

@@ -1,0 +1,44 @@
+package api
+
+// IAMSpec holds options for roles of the cloud account.
+type IAMSpec struct {
+	// AllowContainerRegistry lets machines pull from the account's registry.
+	AllowContainerRegistry bool `json:"allowContainerRegistry,omitempty"`
+	// PermissionsBoundary is the ARN of a policy that bounds every role.
+	PermissionsBoundary *string `json:"permissionsBoundary,omitempty"`
+	// UseServiceAccountExternalPermissions gives add-ons roles of their own, by service account.
+	UseServiceAccountExternalPermissions *bool `json:"useServiceAccountExternalPermissions,omitempty"`
+	// ServiceAccountExternalPermissions gives roles to further service accounts.
+	ServiceAccountExternalPermissions []ServiceAccountExternalPermission `json:"serviceAccountExternalPermissions,omitempty"`
+}
+
+// ServiceAccountExternalPermission gives a service account permissions of the cloud.
+type ServiceAccountExternalPermission struct {
+	Name      string         `json:"name,omitempty"`
+	Namespace string         `json:"namespace,omitempty"`
+	AWS       *AWSPermission `json:"aws,omitempty"`
+}
+
+// AWSPermission is a role on AWS; one of its members is set.
+type AWSPermission struct {
+	PolicyARNs []string `json:"policyARNs,omitempty"`
+	// InlinePolicy is a JSON list of statements.
+	InlinePolicy string `json:"inlinePolicy,omitempty"`
+}
+
+// ServiceAccountIssuerDiscoveryConfig publishes the issuer of service account tokens; a store and a service exclude each other.
+type ServiceAccountIssuerDiscoveryConfig struct {
+	// DiscoveryStore is a public bucket for the discovery documents.
+	DiscoveryStore string `json:"discoveryStore,omitempty"`
+	// DiscoveryService serves them instead of a bucket.
+	DiscoveryService *DiscoveryServiceOptions `json:"discoveryService,omitempty"`
+	// EnableAWSOIDCProvider makes the issuer known to AWS IAM.
+	EnableAWSOIDCProvider bool `json:"enableAWSOIDCProvider,omitempty"`
+	// AdditionalAudiences are accepted by that provider too.
+	AdditionalAudiences []string `json:"additionalAudiences,omitempty"`
+}
+
+// DiscoveryServiceOptions is a server of discovery documents.
+type DiscoveryServiceOptions struct {
+	URL string `json:"url,omitempty"`
+}

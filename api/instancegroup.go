@@ -1,0 +1,238 @@
+package api
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// InstanceGroup is a set of like machines of one cluster. The label kops.k8s.io/cluster names the cluster.
+type InstanceGroup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec InstanceGroupSpec `json:"spec,omitzero"`
+}
+
+// InstanceGroupRole is what the machines of a group are for.
+type InstanceGroupRole string
+
+const (
+	// RoleControlPlane runs the control plane and etcd; v1alpha2 calls it Master.
+	RoleControlPlane InstanceGroupRole = "ControlPlane"
+	// RoleNode runs workloads.
+	RoleNode InstanceGroupRole = "Node"
+	// RoleBastion is the SSH entry to private subnets; it is no node of the cluster.
+	RoleBastion InstanceGroupRole = "Bastion"
+	// RoleAPIServer runs further API servers without etcd.
+	RoleAPIServer InstanceGroupRole = "APIServer"
+	// RoleEtcd is experimental and refused by validation.
+	RoleEtcd InstanceGroupRole = "Etcd"
+	// RoleScheduler is experimental and refused by validation.
+	RoleScheduler InstanceGroupRole = "Scheduler"
+	// RoleKubeControllerManager is experimental and refused by validation.
+	RoleKubeControllerManager InstanceGroupRole = "KubeControllerManager"
+)
+
+// InstanceManager is what creates the machines of a group.
+type InstanceManager string
+
+const (
+	// ManagerCloudGroup is the scaling group of the cloud; the default.
+	ManagerCloudGroup InstanceManager = "CloudGroup"
+	// ManagerKarpenter is Karpenter, on AWS.
+	ManagerKarpenter InstanceManager = "Karpenter"
+)
+
+// InstanceGroupSpec is everything that a user says about a group of machines.
+type InstanceGroupSpec struct {
+	// Manager is what creates the machines; CloudGroup when empty.
+	Manager InstanceManager `json:"manager,omitempty" enum:"CloudGroup|Karpenter"`
+	// Role is what they are for.
+	Role InstanceGroupRole `json:"role,omitempty" enum:"ControlPlane|Node|Bastion|APIServer|Etcd|Scheduler|KubeControllerManager"`
+	// Image is the cloud's ID or name of an image, or ssm:/… on AWS.
+	Image string `json:"image,omitempty"`
+	// MinSize is the least number of machines.
+	MinSize *int32 `json:"minSize,omitempty"`
+	// MaxSize is the largest.
+	MaxSize *int32 `json:"maxSize,omitempty"`
+	// Autoscale lets the cluster autoscaler change the number; true when nil.
+	Autoscale *bool `json:"autoscale,omitempty"`
+	// AutoscalePriority is that for the autoscaler's priority expander.
+	AutoscalePriority int16 `json:"autoscalePriority,omitempty"`
+	// MachineType is the cloud's name for a size of machine; on AWS also a comma-separated list.
+	MachineType string `json:"machineType,omitempty"`
+	// RootVolume is the disk with the operating system.
+	RootVolume *InstanceRootVolumeSpec `json:"rootVolume,omitempty"`
+	// Volumes are further disks, on AWS.
+	Volumes []VolumeSpec `json:"volumes,omitempty"`
+	// VolumeMounts are file systems to make on them.
+	VolumeMounts []VolumeMountSpec `json:"volumeMounts,omitempty"`
+	// Subnets are names of the cluster's subnets.
+	Subnets []string `json:"subnets,omitempty"`
+	// Zones restrict the group where subnets span a region.
+	Zones []string   `json:"zones,omitempty"`
+	Hooks []HookSpec `json:"hooks,omitempty"`
+	// MaxPrice asks for spot machines, at most at that price per hour.
+	MaxPrice              *string `json:"maxPrice,omitempty"`
+	SpotDurationInMinutes *int64  `json:"spotDurationInMinutes,omitempty"`
+	// CPUCredits is standard or unlimited, for machines that burst.
+	CPUCredits *string `json:"cpuCredits,omitempty"`
+	// AssociatePublicIP gives machines a public address; by type of subnet when nil.
+	AssociatePublicIP *bool `json:"associatePublicIP,omitempty"`
+	// AdditionalSecurityGroups are existing groups (sg-…) they get besides.
+	AdditionalSecurityGroups []string `json:"additionalSecurityGroups,omitempty"`
+	// CloudLabels are tags of the group and its machines.
+	CloudLabels map[string]string `json:"cloudLabels,omitempty"`
+	// NodeLabels are labels of the nodes.
+	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
+	FileAssets []FileAssetSpec   `json:"fileAssets,omitempty"`
+	// Tenancy is default, dedicated or host.
+	Tenancy string `json:"tenancy,omitempty"`
+	// Kubelet overrides the cluster's block field by field.
+	Kubelet *KubeletConfigSpec `json:"kubelet,omitempty"`
+	// Taints are those of the nodes: key=value:effect.
+	Taints []string `json:"taints,omitempty"`
+	// MixedInstancesPolicy mixes machine types and purchase options, on AWS.
+	MixedInstancesPolicy *MixedInstancesPolicySpec `json:"mixedInstancesPolicy,omitempty"`
+	// CapacityRebalance replaces spot machines before they are taken away.
+	CapacityRebalance *bool `json:"capacityRebalance,omitempty"`
+	// AdditionalUserData are further parts of the boot data.
+	AdditionalUserData []UserData `json:"additionalUserData,omitempty"`
+	// SuspendProcesses are processes of the scaling group to suspend.
+	SuspendProcesses []string `json:"suspendProcesses,omitempty"`
+	// ExternalLoadBalancers are existing balancers that the machines join.
+	ExternalLoadBalancers []LoadBalancerSpec `json:"externalLoadBalancers,omitempty"`
+	// DetailedInstanceMonitoring reports metrics every minute.
+	DetailedInstanceMonitoring *bool `json:"detailedInstanceMonitoring,omitempty"`
+	// IAM replaces the role of the machines.
+	IAM *IAMProfileSpec `json:"iam,omitempty"`
+	// SecurityGroupOverride is an existing group (sg-…) used instead of the role's.
+	SecurityGroupOverride *string `json:"securityGroupOverride,omitempty"`
+	// InstanceProtection keeps the scaling group from removing machines when it shrinks.
+	InstanceProtection *bool    `json:"instanceProtection,omitempty"`
+	SysctlParameters   []string `json:"sysctlParameters,omitempty"`
+	// RollingUpdate overrides the cluster's block field by field.
+	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
+	// InstanceInterruptionBehavior is hibernate, stop or terminate, for spot machines.
+	InstanceInterruptionBehavior *string `json:"instanceInterruptionBehavior,omitempty"`
+	// CompressUserData packs the boot data with gzip.
+	CompressUserData *bool `json:"compressUserData,omitempty"`
+	// InstanceMetadata is about the instance metadata service.
+	InstanceMetadata *InstanceMetadataOptions `json:"instanceMetadata,omitempty"`
+	// UpdatePolicy overrides the cluster's.
+	UpdatePolicy *string `json:"updatePolicy,omitempty"`
+	// WarmPool overrides the cluster's block field by field.
+	WarmPool *WarmPoolSpec `json:"warmPool,omitempty"`
+	// Containerd overrides the cluster's block field by field.
+	Containerd *ContainerdConfig `json:"containerd,omitempty"`
+	// Packages are operating system packages to install besides the cluster's.
+	Packages []string `json:"packages,omitempty"`
+	// GuestAccelerators are GPUs, on GCE.
+	GuestAccelerators []AcceleratorConfig `json:"guestAccelerators,omitempty"`
+	// MaxInstanceLifetime is 0 or at least a day.
+	MaxInstanceLifetime *metav1.Duration `json:"maxInstanceLifetime,omitempty"`
+	// GCPProvisioningModel is STANDARD or SPOT.
+	GCPProvisioningModel *string `json:"gcpProvisioningModel,omitempty"`
+}
+
+// InstanceRootVolumeSpec is the disk with the operating system.
+type InstanceRootVolumeSpec struct {
+	// Size is in GB.
+	Size *int32  `json:"size,omitempty"`
+	Type *string `json:"type,omitempty"`
+	IOPS *int32  `json:"iops,omitempty"`
+	// Throughput is in MiB/s.
+	Throughput *int32 `json:"throughput,omitempty"`
+	// Optimization asks for a machine with dedicated disk bandwidth.
+	Optimization *bool `json:"optimization,omitempty"`
+	Encryption   *bool `json:"encryption,omitempty"`
+	// EncryptionKey is the key's ARN.
+	EncryptionKey *string `json:"encryptionKey,omitempty"`
+}
+
+// VolumeSpec is a further disk.
+type VolumeSpec struct {
+	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
+	// Device is its name on the machine, such as /dev/xvdd.
+	Device    string `json:"device,omitempty"`
+	Encrypted *bool  `json:"encrypted,omitempty"`
+	IOPS      *int64 `json:"iops,omitempty"`
+	// Throughput is in MiB/s.
+	Throughput *int64 `json:"throughput,omitempty"`
+	// Key is that of an encrypted disk.
+	Key *string `json:"key,omitempty"`
+	// Size is in GB.
+	Size int64  `json:"size,omitempty"`
+	Type string `json:"type,omitempty"`
+}
+
+// VolumeMountSpec is a file system that is made and mounted at boot.
+type VolumeMountSpec struct {
+	Device string `json:"device,omitempty"`
+	// Filesystem is ext4, xfs or btfs.
+	Filesystem    string   `json:"filesystem,omitempty"`
+	FormatOptions []string `json:"formatOptions,omitempty"`
+	MountOptions  []string `json:"mountOptions,omitempty"`
+	Path          string   `json:"path,omitempty"`
+}
+
+// MixedInstancesPolicySpec mixes machine types and purchase options.
+type MixedInstancesPolicySpec struct {
+	Instances                  []string                  `json:"instances,omitempty"`
+	InstanceRequirements       *InstanceRequirementsSpec `json:"instanceRequirements,omitempty"`
+	OnDemandAllocationStrategy *string                   `json:"onDemandAllocationStrategy,omitempty"`
+	// OnDemandBase is the number of machines that are never spot.
+	OnDemandBase *int64 `json:"onDemandBase,omitempty"`
+	// OnDemandAboveBase is the percentage of the rest that is not spot.
+	OnDemandAboveBase      *int64  `json:"onDemandAboveBase,omitempty"`
+	SpotAllocationStrategy *string `json:"spotAllocationStrategy,omitempty"`
+	// SpotInstancePools is the number of types to spread over.
+	SpotInstancePools *int64 `json:"spotInstancePools,omitempty"`
+}
+
+// InstanceRequirementsSpec chooses machine types by what they offer.
+type InstanceRequirementsSpec struct {
+	CPU                   *MinMaxSpec `json:"cpu,omitempty"`
+	Memory                *MinMaxSpec `json:"memory,omitempty"`
+	ExcludedInstanceTypes []string    `json:"excludedInstanceTypes,omitempty"`
+}
+
+// MinMaxSpec bounds a quantity.
+type MinMaxSpec struct {
+	Max *resource.Quantity `json:"max,omitempty"`
+	Min *resource.Quantity `json:"min,omitempty"`
+}
+
+// UserData is a part of the boot data.
+type UserData struct {
+	Name string `json:"name,omitempty"`
+	// Type is its MIME type, such as text/x-shellscript.
+	Type    string `json:"type,omitempty"`
+	Content string `json:"content,omitempty"`
+}
+
+// LoadBalancerSpec is an existing load balancer: a classic one by name, or a target group by ARN.
+type LoadBalancerSpec struct {
+	LoadBalancerName *string `json:"loadBalancerName,omitempty"`
+	TargetGroupARN   *string `json:"targetGroupARN,omitempty"`
+}
+
+// IAMProfileSpec is an existing instance profile.
+type IAMProfileSpec struct {
+	// Profile is its ARN.
+	Profile *string `json:"profile,omitempty"`
+}
+
+// InstanceMetadataOptions is about the instance metadata service of AWS.
+type InstanceMetadataOptions struct {
+	// HTTPPutResponseHopLimit is from 1 to 64.
+	HTTPPutResponseHopLimit *int64 `json:"httpPutResponseHopLimit,omitempty"`
+	// HTTPTokens is required or optional.
+	HTTPTokens *string `json:"httpTokens,omitempty"`
+}
+
+// AcceleratorConfig is a number of GPUs of one type.
+type AcceleratorConfig struct {
+	AcceleratorCount int64  `json:"acceleratorCount,omitempty"`
+	AcceleratorType  string `json:"acceleratorType,omitempty"`
+}

@@ -1,0 +1,44 @@
+package api
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Keyset is a named set of key pairs of which one, the primary, signs; the others are still trusted.
+type Keyset struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec KeysetSpec `json:"spec,omitzero"`
+}
+
+// KeysetType is what the items of a Keyset are.
+type KeysetType string
+
+const (
+	// KeysetKeypair is a certificate with its private key.
+	KeysetKeypair KeysetType = "Keypair"
+	// KeysetSecret is opaque bytes; not written by kops.
+	KeysetSecret KeysetType = "Secret"
+)
+
+// KeysetSpec holds the items.
+type KeysetSpec struct {
+	Type KeysetType `json:"type,omitempty" enum:"Keypair|Secret"`
+	// PrimaryID is the id of the item that signs.
+	PrimaryID string `json:"primaryID,omitempty"`
+	// Keys are in ascending order of id.
+	Keys []KeysetItem `json:"keys,omitempty"`
+}
+
+// KeysetItem is one key pair.
+type KeysetItem struct {
+	// ID is the serial number of the certificate, in decimal.
+	ID string `json:"id,omitempty"`
+	// DistrustTimestamp is when the item ceased to be trusted; nil while it is.
+	DistrustTimestamp *metav1.Time `json:"distrustTimestamp,omitempty"`
+	// PublicMaterial is the certificate, in PEM.
+	PublicMaterial []byte `json:"publicMaterial,omitempty"`
+	// PrivateMaterial is the private key, in PEM.
+	PrivateMaterial []byte `json:"privateMaterial,omitempty"`
+}

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Values of updatePolicy.
+const (
+	// UpdateAutomatic lets machines install operating system updates by themselves.
+	UpdateAutomatic = "automatic"
+	// UpdateExternal leaves updates to the user.
+	UpdateExternal = "external"
+)
+
+// FileAssetSpec is a file written to machines.
+type FileAssetSpec struct {
+	Name string `json:"name,omitempty"`
+	// Path is where; <assets folder>/<name> when empty.
+	Path string `json:"path,omitempty"`
+	// Roles are the groups that get it; all when empty.
+	Roles   []InstanceGroupRole `json:"roles,omitempty" enum:"ControlPlane|Node|Bastion|APIServer|Etcd|Scheduler|KubeControllerManager"`
+	Content string              `json:"content,omitempty"`
+	// IsBase64 says that content is base64.
+	IsBase64 bool `json:"isBase64,omitempty"`
+	// Mode is octal text, such as "0440".
+	Mode string `json:"mode,omitempty"`
+}
+
+// HookSpec is a systemd unit that machines run.
+type HookSpec struct {
+	// Name is that of the unit; made up when empty.
+	Name string `json:"name,omitempty"`
+	// Enabled false switches off a unit of that name that is set for the whole cluster; true when nil.
+	Enabled *bool `json:"enabled,omitempty"`
+	// Roles are the groups that get it; all when empty.
+	Roles []InstanceGroupRole `json:"roles,omitempty" enum:"ControlPlane|Node|Bastion|APIServer|Etcd|Scheduler|KubeControllerManager"`
+	// Requires are units that it needs.
+	Requires []string `json:"requires,omitempty"`
+	// Before are units that start only after it.
+	Before []string `json:"before,omitempty"`
+	// ExecContainer runs a container; excludes manifest.
+	ExecContainer *ExecContainerAction `json:"execContainer,omitempty"`
+	// Manifest is the body of the unit's Service section, or the whole unit with useRawManifest.
+	Manifest       string `json:"manifest,omitempty"`
+	UseRawManifest bool   `json:"useRawManifest,omitempty"`
+}
+
+// ExecContainerAction runs a container once.
+type ExecContainerAction struct {
+	// Image replaces the image that goes with the version.
+	Image       string            `json:"image,omitempty"`
+	Command     []string          `json:"command,omitempty"`
+	Environment map[string]string `json:"environment,omitempty"`
+}
+
+// RollingUpdate bounds how many machines are replaced at once; numbers or percentages.
+type RollingUpdate struct {
+	// DrainAndTerminate false only terminates; true when nil.
+	DrainAndTerminate *bool `json:"drainAndTerminate,omitempty"`
+	// MaxUnavailable is how many may be missing.
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// MaxSurge is how many more there may be.
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+}

@@ -1,0 +1,104 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Group is the API group of every kind here, and V1Alpha2 and V1Alpha3 are its versions.
+const (
+	Group    = "kops.k8s.io"
+	V1Alpha2 = "v1alpha2"
+	V1Alpha3 = "v1alpha3"
+)
+
+// Kinds of the group.
+const (
+	KindCluster       = "Cluster"
+	KindInstanceGroup = "InstanceGroup"
+	KindKeyset        = "Keyset"
+	KindSSHCredential = "SSHCredential"
+	KindHost          = "Host"
+	KindChannel       = "Channel"
+	KindAddons        = "Addons"
+)
+
+// Labels and annotations that kops reads or writes.
+const (
+	// LabelCluster is the label of an InstanceGroup and an SSHCredential that names their cluster.
+	LabelCluster = "kops.k8s.io/cluster"
+	// LabelInstanceGroup is the node label that names the machine's group.
+	LabelInstanceGroup = "kops.k8s.io/instancegroup"
+	// LabelMetalCloud is the label of a Cluster that, with the value "metal", makes it a bare-metal one.
+	LabelMetalCloud = "alpha.kops.k8s.io/cloud"
+	// AnnotationManagement is "imported" on a cluster that kops did not create.
+	AnnotationManagement = "kops.kubernetes.io/management"
+	// AnnotationNeedsUpdate marks a Node whose machine a rolling update must replace.
+	AnnotationNeedsUpdate = "kops.k8s.io/needs-update"
+)
+
+// Object is anything with a kind and a name: the kinds of this package, and
+// unstructured objects of other groups.
+type Object interface {
+	metav1.Object
+	GetObjectKind() schema.ObjectKind
+}
+
+// Kind returns the kind of an object, for the types of this package also when it does not say so itself.
+func Kind(o Object) string {
+	switch o.(type) {
+	case *Cluster:
+		return KindCluster
+	case *InstanceGroup:
+		return KindInstanceGroup
+	case *Keyset:
+		return KindKeyset
+	case *SSHCredential:
+		return KindSSHCredential
+	case *Host:
+		return KindHost
+	case *Channel:
+		return KindChannel
+	case *Addons:
+		return KindAddons
+	}
+	return o.GetObjectKind().GroupVersionKind().Kind
+}
+
+// Name returns how an object is called in messages: Kind/name.
+func Name(o Object) string { return Kind(o) + "/" + o.GetName() }
+
+// DeepCopy returns a copy that shares nothing with c.
+func (c *Cluster) DeepCopy() *Cluster { return deepCopy(c) }
+
+// DeepCopy returns a copy that shares nothing with g.
+func (g *InstanceGroup) DeepCopy() *InstanceGroup { return deepCopy(g) }
+
+// DeepCopy returns a copy that shares nothing with k.
+func (k *Keyset) DeepCopy() *Keyset { return deepCopy(k) }
+
+// DeepCopy returns a copy that shares nothing with s.
+func (s *SSHCredential) DeepCopy() *SSHCredential { return deepCopy(s) }
+
+// DeepCopy returns a copy that shares nothing with h.
+func (h *Host) DeepCopy() *Host { return deepCopy(h) }
+
+// deepCopy copies through JSON, which keeps all that a document can hold. An
+// object that JSON cannot hold is a mistake of the programmer.
+func deepCopy[T any](in *T) *T {
+	if in == nil {
+		return nil
+	}
+	data, err := json.Marshal(in)
+	if err != nil {
+		panic(fmt.Sprintf("copy %T: %v", in, err))
+	}
+	out := new(T)
+	if err := json.Unmarshal(data, out); err != nil {
+		panic(fmt.Sprintf("copy %T: %v", in, err))
+	}
+	return out
+}

@@ -1,0 +1,169 @@
+package kops_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kops.local/kops"
+	"kops.local/kops/api"
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/cloud/fakecloud"
+	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/store"
+)
+
+const name = "a.example.com"
+
+// bench is a platform in memory, a state store in memory, and a clock that stands still.
+type bench struct {
+	*testing.T
+	*kops.Client
+	world *fakecloud.World
+	now   time.Time
+	cfg   kops.Config
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{T: t, world: fakecloud.New(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	b.cfg = kops.Config{
+		State: "memory://state", Backends: store.Backends{store.Memories(), store.Folders()}, Clouds: []cloud.Provider{b.world.Provider()},
+		Version: "1.37.0", KeySize: 1024, Now: func() time.Time { return b.now }, Random: rand.Reader,
+		Sleep:  func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() },
+		Holder: kops.Holder{User: "jane", Host: "laptop", PID: 1, Command: "kops test"},
+	}
+	b.Client = b.client(func(*kops.Config) {})
+	return b
+}
+
+// client is another client of the same store and platform.
+func (b *bench) client(change func(*kops.Config)) *kops.Client {
+	b.Helper()
+	cfg := b.cfg
+	change(&cfg)
+	c, err := kops.New(b.Context(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+// describe stores a new cluster.
+func (b *bench) describe(change func(*newcluster.Options)) {
+	b.Helper()
+	o := newcluster.Options{ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}, NodeCount: 2}
+	change(&o)
+	c, err := b.NewCluster(b.Context(), kops.NewClusterRequest{Options: o})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := b.Create(b.Context(), c.Objects()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// applied is a cluster that exists.
+func applied(t *testing.T) *bench {
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	b.apply(kops.UpdateOptions{})
+	return b
+}
+
+func (b *bench) apply(o kops.UpdateOptions) *kops.Update {
+	b.Helper()
+	o.Apply = true
+	return b.preview(o)
+}
+
+func (b *bench) preview(o kops.UpdateOptions) *kops.Update {
+	b.Helper()
+	u, err := b.Update(b.Context(), name, o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return u
+}
+
+// set sets fields of a group, or of the cluster when there is no such group.
+func (b *bench) set(object string, sets ...string) {
+	b.Helper()
+	c, err := b.Cluster(b.Context(), name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var o api.Object = c.Spec
+	if g := c.Group(object); g != nil {
+		o = g
+	}
+	if err := b.SetFields(b.Context(), c, o, sets, nil); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// addGroup stores a copy of the nodes under another name.
+func (b *bench) addGroup(group string) {
+	b.Helper()
+	c, err := b.Cluster(b.Context(), name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	g := c.Group("nodes-here").DeepCopy()
+	g.Name = group
+	if err := b.AddGroup(b.Context(), c, g); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// exist checks what is on the platform, in words that leave out the kind and the cluster.
+func (b *bench) exist(want ...string) {
+	b.Helper()
+	var got []string
+	for _, o := range b.world.Objects() {
+		_, n, _ := strings.Cut(o, "/")
+		got = append(got, strings.TrimSuffix(strings.TrimSuffix(n, name), "."))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		b.Errorf("on the platform are %q, want %q", got, want)
+	}
+}
+
+// changes are the steps of a plan on the platform: "update fake_machines/nodes-here".
+func changes(p *plan.Plan) []string {
+	var out []string
+	for _, s := range p.Steps {
+		if s.Op != plan.Keep && s.Kind.KindAPI() == "fake" {
+			out = append(out, string(s.Op)+" "+strings.TrimSuffix(strings.TrimPrefix(s.Address.String(), "fake_"), "."+name))
+		}
+	}
+	return out
+}
+
+// says checks that an error holds some words.
+func says(t *testing.T, err error, want ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one that says %q", want)
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q does not say %q", err, w)
+		}
+	}
+}
+
+// refused checks that a guard refused something.
+func refused(t *testing.T, err error, want ...string) {
+	t.Helper()
+	says(t, err, want...)
+	if r := (*kops.Refused)(nil); !errors.As(err, &r) {
+		t.Errorf("%v is no refusal of a guard", err)
+	}
+}

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/etcd/certs"
+	"kops.local/kops/internal/etcd/etcdtest"
+	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/store"
+)
+
+// asProgram makes the test's own program be etcd-manager.
+const asProgram = "ETCD_MANAGER_IS_TESTED"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		os.Exit(0)
+	}
+	// The clusters mostly wait, for elections and the like: all of them at once, however few the processors.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// testCluster is managers as processes on this machine, with real etcd.
+type testCluster struct {
+	t        *testing.T
+	programs string
+	dir      string
+	store    store.Store
+	peers    []*testPeer
+	tls      *tls.Config
+	registry string // of machines; they find each other through it, not by seeds
+}
+
+// testPeer is one machine: a folder for its disk, and an address or ports of its own.
+type testPeer struct {
+	id, dir, host                  string
+	hosts                          string // its /etc/hosts, when it goes by names
+	grpc, peer, client, quarantine string
+	cmd                            *exec.Cmd
+	machine                        string // name in the registry
+}
+
+func newCluster(t *testing.T, spec etcd.Spec, ids ...string) *testCluster {
+	t.Helper()
+	if os.Getenv("KOPS_E2E") == "" {
+		t.Skip("NOT RUN: whole etcd clusters need a quiet machine; `make e2e` runs them")
+	}
+	c := &testCluster{t: t, programs: etcdtest.Programs(t), dir: t.TempDir()}
+	c.store = store.NewFolder(filepath.Join(c.dir, "store"))
+	if err := etcd.WriteSpec(t.Context(), c.store, spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(c.path("pki"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	etcdtest.Authorities(t, c.path("pki"))
+	a, err := certs.Load(c.path("pki"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apiserver := a.Present(a.Clients, pki.Client, "kube-apiserver")
+	c.tls = &tls.Config{RootCAs: certs.Pool(a.Clients), GetClientCertificate: apiserver.ToServers}
+	for _, id := range ids {
+		c.add(id)
+	}
+	t.Cleanup(c.stopAll)
+	return c
+}
+
+// lastPort is the last port that a test took. They are below those that the
+// system gives to outgoing connections.
+var lastPort atomic.Int32
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	lastPort.CompareAndSwap(0, int32(20000+os.Getpid()%1000*10))
+	for range 1000 {
+		port := strconv.Itoa(int(lastPort.Add(1)))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			_ = l.Close() // it is the test's now
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+func (c *testCluster) path(name string) string { return filepath.Join(c.dir, name) }
+
+// add makes a machine; its manager is not started.
+func (c *testCluster) add(id string) *testPeer {
+	c.t.Helper()
+	p := &testPeer{id: id, dir: c.path("disk-" + id), host: "127.0.0.1"}
+	for _, to := range []*string{&p.grpc, &p.peer, &p.client, &p.quarantine} {
+		*to = freePort(c.t)
+	}
+	c.peers = append(c.peers, p)
+	return p
+}
+
+// start runs a machine's manager.
+func (c *testCluster) start(p *testPeer) {
+	c.t.Helper()
+	name := "__name__"
+	if p.hosts == "" {
+		name = p.host
+	}
+	url := func(port string) string { return "https://" + name + ":" + port }
+	args := []string{"--cluster-name=etcd", "--backup-store=file://" + c.path("store"), "--pki-dir=" + c.path("pki"), "--programs=" + c.programs,
+		"--address=" + p.host, "--listen-address=" + p.host, "--etcd-address=" + p.host, "--grpc-port=" + p.grpc,
+		"--client-urls=" + url(p.client), "--peer-urls=" + url(p.peer), "--quarantine-client-urls=" + url(p.quarantine)}
+	args = append(args, c.meeting(p)...)
+	p.cmd = exec.Command(os.Args[0], args...)
+	if p.hosts != "" {
+		script := `mount --bind "$0" /etc/hosts && exec "$@" --dns-suffix=.internal.example.com`
+		p.cmd = exec.Command("unshare", append([]string{"-m", "sh", "-c", script, p.hosts, os.Args[0]}, args...)...)
+	}
+	log, err := os.OpenFile(c.path(p.id+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer log.Close() // the process has it now
+	p.cmd.Env = append(os.Environ(), asProgram+"=1")
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := p.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// meeting is how a machine finds its disk and the others, and in which times.
+func (c *testCluster) meeting(p *testPeer) []string {
+	if c.registry != "" { // in the times that a manifest leaves as they are
+		return []string{"--volume-provider=local", "--volume-tag=" + localTag, "--disks-path=" + filepath.Dir(p.dir), "--machines-path=" + c.registry}
+	}
+	var seeds []string
+	for _, q := range c.peers {
+		seeds = append(seeds, q.host+":"+q.grpc)
+	}
+	return []string{"--peer-id=" + p.id, "--data-dir=" + p.dir, "--seeds=" + strings.Join(seeds, ","), "--seeds-path=",
+		"--greeting-interval=500ms", "--peer-timeout=2s", "--progress-interval=100ms", "--command-interval=500ms", "--replace-after=3s", "--backup-interval=2s"}
+}
+
+func (c *testCluster) startAll() {
+	for _, p := range c.peers {
+		c.start(p)
+	}
+}
+
+// kill ends a manager at once; its etcd ends by itself.
+func (c *testCluster) kill(p *testPeer) {
+	c.t.Helper()
+	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Wait()         // it was killed
+	pid, ok := p.etcdPID()
+	c.eventually("the etcd of "+p.id+" ends with its manager", 10*time.Second, func() bool { return !ok || syscall.Kill(pid, 0) != nil })
+	p.cmd = nil
+}
+
+// destroy takes a machine away with all that runs on it and all that it holds.
+func (c *testCluster) destroy(p *testPeer) {
+	c.t.Helper()
+	_ = p.cmd.Process.Kill() // it may have ended
+	if pid, ok := p.etcdPID(); ok {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
+	c.kill(p)
+	if err := os.RemoveAll(p.dir); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *testCluster) stopAll() {
+	for _, p := range c.peers {
+		if p.cmd != nil {
+			_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		}
+	}
+	for _, p := range c.peers {
+		if p.cmd == nil {
+			continue
+		}
+		_ = p.cmd.Wait() // what it returns does not matter here
+		if pid, ok := p.etcdPID(); ok && syscall.Kill(pid, 0) == nil {
+			c.t.Errorf("the etcd of %s outlives its manager", p.id)
+		}
+		if c.t.Failed() {
+			text, _ := os.ReadFile(c.path(p.id + ".log"))
+			c.t.Logf("log of %s:\n%s", p.id, managerLines(text))
+		}
+	}
+}
+
+// managerLines are the lines of a log that are not etcd's own.
+func managerLines(log []byte) string {
+	var out []string
+	for line := range strings.Lines(string(log)) {
+		if !strings.HasPrefix(line, "{") {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out[max(0, len(out)-80):], "")
+}
+
+// etcdPID is the process that the manager says etcd is.
+func (p *testPeer) etcdPID() (int, bool) {
+	text, err := os.ReadFile(filepath.Join(p.dir, "etcd.pid"))
+	if err != nil || len(text) == 0 {
+		return 0, false
+	}
+	pid, err := strconv.Atoi(strings.Fields(string(text))[0])
+	return pid, err == nil
+}
+
+func (c *testCluster) eventually(what string, within time.Duration, ok func() bool) time.Duration {
+	c.t.Helper()
+	start := time.Now()
+	for time.Since(start) < within {
+		if ok() {
+			return time.Since(start)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	c.t.Fatalf("not within %s: %s", within, what)
+	return 0
+}
+
+// client connects to the members at some machines.
+func (c *testCluster) client(peers ...*testPeer) *clientv3.Client {
+	c.t.Helper()
+	var endpoints []string
+	for _, p := range peers {
+		endpoints = append(endpoints, "https://"+p.host+":"+p.client)
+	}
+	cli, err := clientv3.New(clientv3.Config{Endpoints: endpoints, TLS: c.tls, Logger: zap.NewNop(), DialTimeout: time.Second})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = cli.Close() }) // nothing is under way
+	return cli
+}
+
+// whole waits until all machines' members, and no others, are voters that answer clients with a version.
+func (c *testCluster) whole(version string, peers ...*testPeer) time.Duration {
+	c.t.Helper()
+	clients := make([]*clientv3.Client, len(peers))
+	for i, p := range peers {
+		clients[i] = c.client(p)
+	}
+	var last string
+	start := time.Now()
+	for time.Since(start) < 60*time.Second {
+		if last = c.unmet(version, peers, clients); last == "" {
+			return time.Since(start)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	c.t.Fatalf("not whole in 60 s: %s", last)
+	return 0
+}
+
+func (c *testCluster) unmet(version string, peers []*testPeer, clients []*clientv3.Client) string {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Second)
+	defer cancel()
+	for i, p := range peers {
+		status, err := clients[i].Status(ctx, clients[i].Endpoints()[0])
+		if err != nil || status.IsLearner || status.Version != version {
+			return fmt.Sprintf("%s: %v, %v", p.id, status, err)
+		}
+	}
+	list, err := clients[0].MemberList(ctx)
+	if err != nil || len(list.Members) != len(peers) {
+		return fmt.Sprintf("%v, %v", list, err)
+	}
+	return ""
+}
+
+func (c *testCluster) put(cli *clientv3.Client, key, value string) {
+	c.t.Helper()
+	c.eventually("put "+key, 15*time.Second, func() bool {
+		ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := cli.Put(ctx, key, value)
+		return err == nil
+	})
+}
+
+func (c *testCluster) get(cli *clientv3.Client, key string) string {
+	c.t.Helper()
+	var value string
+	c.eventually("get "+key, 15*time.Second, func() bool {
+		ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Second)
+		defer cancel()
+		r, err := cli.Get(ctx, key)
+		if err == nil && len(r.Kvs) == 1 {
+			value = string(r.Kvs[0].Value)
+		}
+		return err == nil
+	})
+	return value
+}
+
+// backups lists the complete back-ups, oldest first.
+func (c *testCluster) backups() []string {
+	all, err := etcd.Backups(c.t.Context(), c.store)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	all = slices.DeleteFunc(all, func(b etcd.Backup) bool { return !b.Complete })
+	var out []string
+	for _, b := range all {
+		out = append(out, b.Name)
+	}
+	return out
+}

@@ -1,0 +1,31 @@
+// Command etcd-manager runs one member of an etcd cluster: it finds the managers
+// of the other members, and with them forms the cluster, replaces lost members,
+// takes back-ups and restores them, and changes the version of etcd. It takes the
+// flags of kOps' etcd-manager, so that the same manifests start it.
+//
+// It must not know how any of that is done: it turns flags and environment into
+// the parts of internal/etcd, and runs them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"kops.local/kops/internal/fault"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "etcd-manager:", err)
+		if remedy := fault.Remedy(err); remedy != "" {
+			fmt.Fprintln(os.Stderr, "  "+remedy)
+		}
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/internal/awstest"
+	"kops.local/kops/internal/bootstrap"
+	"kops.local/kops/internal/bootstrap/awssts"
+	"kops.local/kops/internal/fault"
+)
+
+// launch runs an instance with tags.
+func launch(t *testing.T, api *ec2.Client, tags ...string) types.Instance {
+	t.Helper()
+	var all []types.Tag
+	for i := 0; i < len(tags); i += 2 {
+		all = append(all, types.Tag{Key: &tags[i], Value: &tags[i+1]})
+	}
+	out, err := api.RunInstances(t.Context(), &ec2.RunInstancesInput{
+		ImageId: aws.String("ami-12345678"), MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: all}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Instances[0]
+}
+
+// assume returns the credentials of a role's session.
+func assume(t *testing.T, api *sts.Client, role, session string) func(context.Context) (awssts.Credentials, error) {
+	t.Helper()
+	out, err := api.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::123456789012:role/" + role), RoleSessionName: &session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := out.Credentials
+	return func(context.Context) (awssts.Credentials, error) {
+		return awssts.Credentials{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey, Token: *c.SessionToken}, nil
+	}
+}
+
+func TestMachinesOfAWS(t *testing.T) {
+	server := awstest.Moto(t)
+	api, tokens := ec2.NewFromConfig(server.AWS()), sts.NewFromConfig(server.AWS())
+	ours := launch(t, api, "KubernetesCluster", "c.example.com", "kops.k8s.io/instancegroup", "nodes-1a")
+	other := launch(t, api, "KubernetesCluster", "other.example.com", "kops.k8s.io/instancegroup", "nodes-1a")
+	ended := launch(t, api, "KubernetesCluster", "c.example.com", "kops.k8s.io/instancegroup", "nodes-1a")
+	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*ended.InstanceId}}); err != nil {
+		t.Fatal(err)
+	}
+	fleet := instances{api: api, cluster: "c.example.com"}
+	v := &awssts.Verifier{Endpoint: server.URL + "/", HTTP: http.DefaultClient, Account: "123456789012", Partition: "aws",
+		Roles: []string{"nodes.c.example.com"}, Instances: fleet, Now: time.Now}
+	verify := func(role, session string) (bootstrap.Identity, error) {
+		p := awssts.Prover{Endpoint: v.Endpoint, Region: server.Region, Now: time.Now, Credentials: assume(t, tokens, role, session)}
+		token, err := p.Prove(t.Context(), []byte("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")})
+	}
+	id, err := verify("nodes.c.example.com", *ours.InstanceId)
+	if err != nil || id.InstanceGroup != "nodes-1a" || !slices.Contains(id.Names, *ours.PrivateIpAddress) {
+		t.Errorf("got %+v, %v", id, err)
+	}
+	for name, tt := range map[string]struct{ role, session, says string }{
+		"another cluster's machine": {"nodes.c.example.com", *other.InstanceId, "has no machine"},
+		"a machine that has ended":  {"nodes.c.example.com", *ended.InstanceId, "has no machine"},
+		"no machine":                {"nodes.c.example.com", "i-0f0f0f0f0f0f0f0f0", "has no machine"},
+		"another role":              {"masters.c.example.com", *ours.InstanceId, "no role of machines"},
+	} {
+		if _, err := verify(tt.role, tt.session); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.says)
+		}
+	}
+	node := &corev1.Node{}
+	node.Name, node.Spec.ProviderID = id.NodeName, "aws:///us-east-1a/"+*ours.InstanceId
+	if g, err := (onInstances{instances: fleet}).GroupOf(t.Context(), node); err != nil || g != "nodes-1a" {
+		t.Errorf("group %q, %v", g, err)
+	}
+	node.Name = "impostor"
+	if _, err := (onInstances{instances: fleet}).GroupOf(t.Context(), node); !fault.Is(err, fault.Gone) {
+		t.Errorf("a node that names another's machine: %v", err)
+	}
+	node.Spec.ProviderID = ""
+	if _, err := (onInstances{instances: fleet}).GroupOf(t.Context(), node); !fault.Is(err, fault.NotYet) {
+		t.Errorf("a node of no machine: %v", err)
+	}
+}
+
+func TestNamesOfNodes(t *testing.T) {
+	m := types.Instance{InstanceId: aws.String("i-1"), PrivateDnsName: aws.String("ip-10-0-0-1.ec2.internal")}
+	if got := nodeName(m); got != "i-1" {
+		t.Errorf("got %s", got)
+	}
+	m.PrivateDnsNameOptions = &types.PrivateDnsNameOptionsResponse{HostnameType: types.HostnameTypeIpName}
+	if got := nodeName(m); got != "ip-10-0-0-1.ec2.internal" {
+		t.Errorf("got %s", got)
+	}
+	m.NetworkInterfaces = []types.InstanceNetworkInterface{
+		{Attachment: &types.InstanceNetworkInterfaceAttachment{DeviceIndex: aws.Int32(1)}, PrivateIpAddress: aws.String("10.0.9.9")},
+		{Attachment: &types.InstanceNetworkInterfaceAttachment{DeviceIndex: aws.Int32(0)}, PrivateIpAddress: aws.String("10.0.0.1"),
+			Ipv6Addresses: []types.InstanceIpv6Address{{Ipv6Address: aws.String("fd00::1")}}},
+	}
+	if got := names(m); !slices.Equal(got, []string{"i-1", "ip-10-0-0-1.ec2.internal", "10.0.0.1", "fd00::1"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestEndpointsOfTheTokenService(t *testing.T) {
+	for want, in := range map[string][3]string{
+		"https://sts.us-east-1.amazonaws.com/":     {"us-east-1", "aws", ""},
+		"https://sts.cn-north-1.amazonaws.com.cn/": {"cn-north-1", "aws-cn", ""},
+		"http://127.0.0.1:5000/":                   {"us-east-1", "aws", "http://127.0.0.1:5000"},
+	} {
+		if got, err := stsEndpoint(in[0], in[1], in[2]); err != nil || got != want {
+			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"kops.local/kops/internal/bootstrap"
+	"kops.local/kops/internal/controller"
+	"kops.local/kops/internal/kubetest"
+	"kops.local/kops/internal/pki"
+)
+
+// material writes what a control plane has on disk for kops-controller, and
+// returns the bundle of its authority and the identifier of the key.
+func material(t *testing.T, write func(name, text string)) (bundle, id string) {
+	t.Helper()
+	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now}
+	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, issuer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := all[pki.KubernetesCA]
+	own, err := issuer.Issue(pki.Request{Usage: pki.Server, CommonName: "kops-controller", Names: []string{"kops-controller.internal.c.k8s.local"}}, ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string]pki.PrivateKey{"kubernetes-ca.key": ca.Signer().Key, "kops-controller.key": own.Key} {
+		text, err := key.PEM()
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(name, string(text))
+	}
+	write("kubernetes-ca.crt", ca.Bundle())
+	write("kops-controller.crt", string(pki.EncodeCertificate(own.Certificate)))
+	write("keypair-ids.yaml", fmt.Sprintf("kubernetes-ca: %q\n", ca.Primary))
+	return ca.Bundle(), ca.Primary
+}
+
+// machine makes a machine's key: the public half as text, and what proves that one is the machine.
+func machine(t *testing.T, node string) (string, bootstrap.MachineKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	return public, bootstrap.MachineKey{Node: node, Key: key, Now: time.Now, Rand: rand.Reader}
+}
+
+// writeJSON writes a value as a file.
+func writeJSON(t *testing.T, write func(name, text string), name string, value any) {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(name, string(text))
+}
+
+// files returns a folder, and what writes files in it.
+func files(t *testing.T) (dir string, write func(name, text string)) {
+	t.Helper()
+	dir = t.TempDir()
+	return dir, func(name, text string) {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestMachinesThatProveThemselvesByTheirKeys(t *testing.T) {
+	config := kubetest.Start(t)
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("metal", func(t *testing.T) {
+		dir, write := files(t)
+		public, prover := machine(t, "metal-1")
+		writeJSON(t, write, "store/"+controller.MachineKey("metal-1"), bootstrap.Machine{Node: "metal-1", InstanceGroup: "nodes", PublicKey: public})
+		joins(t, config, core.Nodes(), dir, write, "metal", prover)
+	})
+	t.Run("local", func(t *testing.T) {
+		dir, write := files(t)
+		public, prover := machine(t, "local-1")
+		writeJSON(t, write, "machines/local-1.json", map[string]any{"name": "local-1", "group": "nodes", "address": "10.77.0.11", "publicKey": public})
+		writeJSON(t, write, "machines/"+host+".json", map[string]any{"name": host})
+		if _, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone-1"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		joins(t, config, core.Nodes(), dir, write, "local", prover, func() bool {
+			_, err := core.Nodes().Get(t.Context(), "gone-1", metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		})
+	})
+}
+
+// joins runs the command for a cloud, lets a machine join, and waits until its
+// node has its labels and more holds.
+func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, dir string, write func(name, text string), cloud string, prover bootstrap.MachineKey, more ...func() bool) {
+	bundle, id := material(t, write)
+	write("store/igconfig/node/nodes/nodeupconfig.yaml", "KubeletConfig:\n  nodeLabels: {example.com/disk: fast}\n")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close()
+	write("config.yaml", fmt.Sprintf(`{clusterName: c.k8s.local, cloud: %[3]s, configBase: "file://%[1]s/store", server: {Listen: %[2]q, provider: {%[3]s: {machines: %[1]s/machines}},
+  serverKeyPath: %[1]s/kops-controller.key, serverCertificatePath: %[1]s/kops-controller.crt, caBasePath: %[1]s, signingCAs: [kubernetes-ca], certNames: [kubelet, kubelet-server]}}`, dir, address, cloud))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	c := command()
+	var log bytes.Buffer
+	c.SetErr(&log)
+	c.SetArgs([]string{"--conf", filepath.Join(dir, "config.yaml"), "--kubeconfig", kubetest.Kubeconfig(t, config)})
+	go func() { ended <- c.ExecuteContext(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil && !strings.Contains(err.Error(), "context canceled") {
+			t.Errorf("%v\n%s", err, &log)
+		}
+		if strings.Contains(log.String(), "TLS handshake error") {
+			t.Errorf("what tries whether the port is open fills the log:\n%s", &log)
+		}
+	}()
+
+	http, err := bootstrap.NewHTTP(bundle, "kops-controller.internal.c.k8s.local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &bootstrap.Client{Servers: []string{"https://" + address + "/"}, HTTP: http, Prover: prover, Clock: bootstrap.SystemClock()}
+	got, err := client.NodeConfig(t.Context())
+	if err != nil || !strings.Contains(got.NodeupConfig, "example.com/disk") {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if probe, err := net.Dial("tcp", address); err != nil { // as a load balancer does
+		t.Fatal(err)
+	} else if err := probe.Close(); err != nil {
+		t.Fatal(err)
+	}
+	key, err := bootstrap.EncodePublicKey(prover.Key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Certificates(t.Context(), map[string]string{"kubelet": key}, map[string]string{pki.KubernetesCA: id}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prover.Node}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		n, err := nodes.Get(t.Context(), prover.Node, metav1.GetOptions{})
+		done := err == nil && n.Labels["example.com/disk"] == "fast" && n.Labels["kops.k8s.io/instancegroup"] == "nodes"
+		for _, ok := range more {
+			done = done && ok()
+		}
+		if done {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the node has the labels %v: %v", n.Labels, err)
+		}
+	}
+}
+
+func TestACloudWithoutProofsIsNamed(t *testing.T) {
+	_, err := platform(t.Context(), &controller.Config{Cloud: "gce"}, controller.Stored{})
+	if err == nil || !strings.Contains(err.Error(), `"gce"`) || !strings.Contains(err.Error(), "aws, local, metal") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheLocalCloudNeedsItsFolderOfMachines(t *testing.T) {
+	_, err := platform(t.Context(), &controller.Config{Cloud: "local"}, controller.Stored{})
+	if err == nil || !strings.Contains(err.Error(), "server.provider.local.machines") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What a load balancer does is a detail; what else a server tells is not.
+func TestTheServersOwnLog(t *testing.T) {
+	for message, shown := range map[string]bool{
+		"http: TLS handshake error from 10.77.0.1:1: EOF":                                 false,
+		"http: TLS handshake error from 10.77.0.1:1: read tcp: connection reset by peer":  false,
+		"http: TLS handshake error from 10.77.0.11:1: remote error: tls: bad certificate": true,
+		"http: panic serving 10.77.0.11:1: EOF":                                           true,
+	} {
+		for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
+			var log bytes.Buffer
+			h := slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})
+			slog.NewLogLogger(quiet{h}, slog.LevelWarn).Print(message)
+			if got := log.Len() > 0; got != (shown || level == slog.LevelDebug) {
+				t.Errorf("%s at the level %s: %q", message, level, &log)
+			}
+		}
+	}
+}

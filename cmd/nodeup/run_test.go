@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/agent"
+	"kops.local/kops/internal/agent/report"
+	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/pki"
+)
+
+// place is a folder that stands for a machine, and another with a cluster's store.
+type place struct {
+	*testing.T
+	root, conf string
+	state      string // the folder that is the cluster's store
+	env        map[string]string
+	config     model.NodeupConfig
+	boot       model.BootConfig
+	out, err   bytes.Buffer
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// newPlace makes a machine of the control plane with little to do, and its store.
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{T: t, root: t.TempDir(), state: t.TempDir(), conf: filepath.Join(t.TempDir(), "kube_env.yaml"), env: map[string]string{"S3_ENDPOINT": "https://s3"}}
+	state := p.state
+	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
+	names := []string{pki.KubernetesCA, pki.AggregatorCA, pki.ServiceAccount, pki.EtcdClientsCA}
+	keysets, _, err := pki.Ensure(nil, names, issuer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubelet := filepath.Join(state, "kubelet")
+	write(t, kubelet, []byte("program"))
+	p.config = model.NodeupConfig{ClusterName: "c.example.com", KubernetesVersion: "1.36.3", CAs: map[string]string{}, KeypairIDs: map[string]string{},
+		ConfigStore:        &model.ConfigStore{Keypairs: "file://" + state + "/c/pki", Secrets: "file://" + state + "/c/secrets"},
+		APIServerConfig:    &model.APIServerConfig{KubeAPIServer: &api.KubeAPIServerConfig{Image: "i"}},
+		ControlPlaneConfig: &model.ControlPlaneConfig{}, NTPUnmanaged: true, UpdatePolicy: api.UpdateExternal}
+	for _, n := range names {
+		p.config.CAs[n], p.config.KeypairIDs[n] = keysets[n].Bundle(), keysets[n].Primary
+		text, err := clusterstore.EncodeKeyset(keysets[n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(state, "c/pki", "private/"+n+"/keyset.yaml"), text)
+	}
+	p.boot = model.BootConfig{CloudProvider: "local", ClusterName: "c.example.com", InstanceGroupName: "cp", InstanceGroupRole: "ControlPlane", ConfigBase: "file://" + state + "/c"}
+	p.kubeletAt("file://" + kubelet)
+	write(t, filepath.Join(p.root, "etc/os-release"), []byte("ID=debian\nVERSION_ID=\"13\"\n"))
+	return p
+}
+
+// kubeletAt writes the configuration with the places of the kubelet.
+func (p *place) kubeletAt(places string) {
+	p.Helper()
+	sum := sha256.Sum256([]byte("program"))
+	p.config.Assets = map[assets.Arch][]string{}
+	for _, a := range assets.Arches() {
+		p.config.Assets[a] = []string{hex.EncodeToString(sum[:]) + "@" + places}
+	}
+	p.save()
+}
+
+// save writes the node configuration, and the boot configuration with its hash.
+func (p *place) save() {
+	p.Helper()
+	config := encode(p.T, p.config)
+	write(p.T, filepath.Join(p.state, "c/igconfig/control-plane/cp/nodeupconfig.yaml"), config)
+	sum := sha256.Sum256(config)
+	p.boot.NodeupConfigHash = base64.StdEncoding.EncodeToString(sum[:])
+	write(p.T, p.conf, encode(p.T, p.boot))
+}
+
+func (p *place) run(args ...string) int {
+	p.out.Reset()
+	p.err.Reset()
+	s := system{Out: &p.out, Err: &p.err, Env: func(name string) string { return p.env[name] }}
+	return run(p.Context(), s, append([]string{"--conf=" + p.conf, "--root=" + p.root, "--retries=0"}, args...))
+}
+
+func (p *place) report() report.Report {
+	p.Helper()
+	text, err := os.ReadFile(filepath.Join(p.root, "var/log/kops-boot.json"))
+	var r report.Report
+	if err := errors.Join(err, json.Unmarshal(text, &r)); err != nil {
+		p.Fatal(err)
+	}
+	return r
+}
+
+func TestAMachineInAFolder(t *testing.T) {
+	p := newPlace(t)
+	if code := p.run("--dry-run"); code != 0 || !strings.Contains(p.out.String(), "/usr/local/bin/kubelet") {
+		t.Fatalf("code %d\n%s%s", code, &p.out, &p.err)
+	}
+	if _, err := os.Stat(filepath.Join(p.root, "etc/kubernetes")); err == nil {
+		t.Error("a dry run has written files")
+	}
+	if code := p.run("--v=8"); code != 0 || !strings.Contains(p.err.String(), "nodeup: services: done") {
+		t.Fatalf("code %d\n%s", code, &p.err)
+	}
+	if r := p.report(); !r.Done || r.Cluster != "c.example.com" || r.Broken() != nil {
+		t.Errorf("report\n%s", r.String())
+	}
+	if code := p.run(); code != 0 || strings.Contains(p.err.String(), "changed") {
+		t.Errorf("the second run: code %d\n%s", code, &p.err)
+	}
+}
+
+func TestAFailureIsToldOnceWithItsRemedy(t *testing.T) {
+	p := newPlace(t)
+	text, err := os.ReadFile(p.conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, p.conf, bytes.Replace(text, []byte("NodeupConfigHash: "), []byte("NodeupConfigHash: x"), 1))
+	if code := p.run(); code != 1 || !strings.Contains(p.err.String(), "nodeup: configure: failed") || !strings.Contains(p.err.String(), "run kops update cluster --yes") {
+		t.Errorf("code %d\n%s", code, &p.err)
+	}
+	r := p.report()
+	if b := r.Broken(); b == nil || b.Name != agent.PhaseConfigure {
+		t.Errorf("broken phase %+v", b)
+	}
+}
+
+func TestTheUnitIsInstalled(t *testing.T) {
+	p := newPlace(t)
+	if code := p.run("--install-systemd-unit"); code != 0 {
+		t.Fatalf("code %d\n%s", code, &p.err)
+	}
+	unit, err := os.ReadFile(filepath.Join(p.root, "etc/systemd/system/kops-configuration.service"))
+	if err != nil || !strings.Contains(string(unit), " --conf="+p.conf+" ") {
+		t.Errorf("unit %s %v", unit, err)
+	}
+	env, err := os.ReadFile(filepath.Join(p.root, "etc/sysconfig/kops-configuration"))
+	info, serr := os.Stat(filepath.Join(p.root, "etc/sysconfig/kops-configuration"))
+	if err != nil || serr != nil || string(env) != "S3_ENDPOINT=\"https://s3\"\n" || info.Mode().Perm() != 0o600 {
+		t.Errorf("environment %s, %v %v", env, err, serr)
+	}
+	if _, err := os.Lstat(filepath.Join(p.root, "etc/systemd/system/multi-user.target.wants/kops-configuration.service")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "Error: --conf is needed: the file with the boot configuration\n"},
+		{[]string{"--conf=x", "y"}, "Error: unexpected argument \"y\"\n"},
+		{[]string{"--conf=x", "--target=cloud"}, "Error: --target is direct or dryrun, and not \"cloud\"\n"},
+		{[]string{"--conf=/nowhere"}, "Error: read the boot configuration: open /nowhere: no such file or directory\n"},
+	} {
+		var out, err bytes.Buffer
+		if code := run(t.Context(), system{Out: &out, Err: &err, Env: func(string) string { return "" }}, c.args); code != 1 || err.String() != c.want {
+			t.Errorf("%v: code %d, %s", c.args, code, &err)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"kops.local/kops/internal/agent"
+	"kops.local/kops/internal/pki"
+)
+
+// buckets is a server that speaks as much of S3 and of Google's storage as fetching a file takes.
+func buckets(t *testing.T) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		auth := r.Header.Get("Authorization")
+		switch {
+		case r.URL.Path == "/bundle/dir/kubelet" && strings.HasPrefix(auth, "AWS4-HMAC-SHA256 Credential=id/") && strings.Contains(auth, "/eu-west-3/s3/"):
+			w.Header().Set("ETag", `"x"`)
+			_, _ = io.WriteString(w, "of s3") // the test would fail
+		case r.URL.Path == "/computeMetadata/v1/instance/service-accounts/default/token" && r.Header.Get("Metadata-Flavor") == "Google":
+			_, _ = io.WriteString(w, `{"access_token":"t","expires_in":3599}`) // the test would fail
+		case r.URL.Path == "/public/kubelet" && auth == "", r.URL.Path == "/private/kubelet" && auth == "Bearer t":
+			_, _ = io.WriteString(w, "of google") // the test would fail
+		case strings.HasPrefix(r.URL.Path, "/private/"):
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path == "/mirror/kubelet":
+			_, _ = io.WriteString(w, "of a mirror") // the test would fail
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			if strings.HasPrefix(r.URL.Path, "/bundle/") {
+				_, _ = io.WriteString(w, `<Error><Code>NoSuchKey</Code><Message>none</Message></Error>`) // the test would fail
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestFilesOfEveryScheme(t *testing.T) {
+	server := buckets(t)
+	file := filepath.Join(t.TempDir(), "kubelet")
+	write(t, file, []byte("of a folder"))
+	env := map[string]string{"S3_ENDPOINT": server.URL, "S3_REGION": "eu-west-3", "S3_ACCESS_KEY_ID": "id", "S3_SECRET_ACCESS_KEY": "secret"}
+	s := system{Out: io.Discard, Err: io.Discard, Env: func(name string) string { return env[name] }}.store(&http.Client{Transport: &http.Transport{Proxy: func(r *http.Request) (*url.URL, error) {
+		if strings.HasPrefix(r.URL.Path, "/computeMetadata/") {
+			return nil, errors.New("who the machine is was asked through the proxy")
+		}
+		return nil, nil
+	}}})
+	s.google, s.metadata = server.URL, server.URL
+	for _, c := range []struct{ url, want, message string }{
+		{"s3://bundle/dir/kubelet", "of s3", ""},
+		{"gs://public/kubelet", "of google", ""},
+		{"gs://private/kubelet", "of google", ""},
+		{"file://" + file, "of a folder", ""},
+		{server.URL + "/mirror/kubelet", "of a mirror", ""},
+		{"s3://bundle/dir/other", "", "read s3://bundle/dir/other: "},
+		{"gs://public/other", "", "the server answers 404 Not Found"},
+		{"gs://private/other", "", "the server answers 401 Unauthorized"},
+		{"ftp://x/kubelet", "", `files cannot be fetched with the scheme "ftp"`},
+	} {
+		body, err := s.open(t.Context(), c.url)
+		if err != nil {
+			if c.message == "" || !strings.Contains(err.Error(), c.message) {
+				t.Errorf("%s: %v", c.url, err)
+			}
+			continue
+		}
+		got, err := io.ReadAll(body)
+		if cerr := body.Close(); err != nil || cerr != nil || string(got) != c.want || c.message != "" {
+			t.Errorf("%s: %q %v %v", c.url, got, err, cerr)
+		}
+		if text, err := s.Read(t.Context(), c.url); err != nil || !bytes.Equal(text, got) {
+			t.Errorf("read %s: %q %v", c.url, text, err)
+		}
+	}
+}
+
+// A machine whose files are in a bucket is made with them.
+func TestAMachineWithFilesInABucket(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		_, _ = fmt.Fprint(w, "program") // the test would fail
+	}))
+	t.Cleanup(server.Close)
+	p := newPlace(t)
+	p.kubeletAt("s3://bundle/dir/kubelet")
+	p.env = map[string]string{"S3_ENDPOINT": server.URL, "S3_REGION": "eu-west-3", "S3_ACCESS_KEY_ID": "id", "S3_SECRET_ACCESS_KEY": "secret"}
+	if code := p.run(); code != 0 || len(asked) != 1 || asked[0] != "/bundle/dir/kubelet" {
+		t.Errorf("code %d, asked %v\n%s", code, asked, &p.err)
+	}
+}
+
+// small puts a file system of so many bytes in the place of the machine's folder.
+func (p *place) small(size string) {
+	p.Helper()
+	if err := syscall.Mount("none", p.root, "tmpfs", 0, "size="+size); err != nil {
+		if os.Getenv("CI") == "true" {
+			p.Fatal("CANNOT RUN: a small file system cannot be mounted here: ", err)
+		}
+		p.Skip("SKIPPED, NOTHING WAS TESTED: a small file system cannot be mounted here: ", err)
+	}
+	p.Cleanup(func() { _ = syscall.Unmount(p.root, 0) }) // the test is over
+	write(p.T, filepath.Join(p.root, "etc/os-release"), []byte("ID=debian\nVERSION_ID=\"13\"\n"))
+}
+
+func TestABadWorldEndsInOneMessage(t *testing.T) {
+	server := buckets(t)
+	gone, mirror := server.URL+"/gone/kubelet", server.URL+"/mirror/kubelet"
+	digest := func(text string) string { sum := sha256.Sum256([]byte(text)); return hex.EncodeToString(sum[:]) }
+	const room = "make room on the disk, or give the machine a larger one; then run nodeup again, which goes on where it stopped"
+	for _, c := range []struct {
+		name, phase   string
+		spoil         func(*place)
+		error, remedy string // the end of the phase's error, and all of its remedy
+	}{
+		{"a file that is another, and one that is not there", agent.PhaseDownload, func(p *place) { p.kubeletAt(mirror + "," + gone) },
+			"host_asset/kubelet: fetch kubelet: " + mirror + ": the file is not the one that was asked for: its SHA-256 digest is " + digest("of a mirror") + ", and not " + digest("program") +
+				"; " + gone + ": the server answers 404 Not Found",
+			"make one of these places reachable from the machine, or name a mirror in spec.assets.fileRepository, with the file whose digest is stated"},
+		{"a full disk", agent.PhaseFiles, func(p *place) { p.small("16k") },
+			"write what this run makes: write ROOT/var/lib/kops/.inventory.json.kops-new: no space left on device", room},
+		{"a disk that is full later", "", func(p *place) { p.small("96k") }, ": no space left on device", room},
+		{"no configuration", agent.PhaseConfigure, func(p *place) { p.boot.ConfigBase = "file:///nowhere/c"; p.save() },
+			"open /nowhere/c/igconfig/control-plane/cp/nodeupconfig.yaml: no such file or directory",
+			"run kops update cluster --yes, which writes it, and see that the machine can reach the cluster's store"},
+		{"a key that was lost", agent.PhaseRead, func(p *place) {
+			if err := os.Remove(filepath.Join(p.state, "c/pki/private", pki.AggregatorCA, "keyset.yaml")); err != nil {
+				p.Fatal(err)
+			}
+		}, "/keyset.yaml: no such file or directory", "run kops update cluster --yes, which writes it, and see that the machine can reach the cluster's store"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlace(t)
+			c.spoil(p)
+			code, reported := p.run(), false
+			text := strings.ReplaceAll(p.err.String(), p.root, "ROOT")
+			for line := range strings.Lines(text) { // the news of the phase; the report itself may not fit on the disk
+				phase, news, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "nodeup: "), ": ")
+				if !strings.HasPrefix(line, "nodeup: ") || !strings.HasPrefix(news, "failed after ") {
+					continue
+				}
+				reported = true
+				if c.phase != "" && phase != c.phase || !strings.HasSuffix(news, c.error+"; "+c.remedy) {
+					t.Errorf("the phase %s: %s\nwant %s: %s; %s", phase, news, c.phase, c.error, c.remedy)
+				}
+			}
+			_, last, _ := strings.Cut(text, "\nError: ")
+			if code != 1 || !reported || strings.Count(last, c.remedy) != 1 || !strings.Contains(last, c.error) || strings.Count(last, "\n") > 2 {
+				t.Errorf("code %d\n%s", code, text)
+			}
+			if c.phase != "" {
+				if r := p.report(); r.Done || r.Broken() == nil || r.Broken().Name != c.phase || r.Broken().Remedy != c.remedy {
+					t.Errorf("the report\n%s", r.String())
+				}
+			}
+			if left := p.unfinished(); len(left) > 0 {
+				t.Errorf("left half-written: %v", left)
+			}
+		})
+	}
+}

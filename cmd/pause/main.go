@@ -1,0 +1,46 @@
+// Command pause holds the namespaces of a pod: it does nothing until it is told
+// to end. Where the pod's containers share its process namespace it is the first
+// process there, and collects the orphans.
+//
+//	pause [-v]
+//
+// It stays as small as it can: it runs once for every pod.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// version is set when a release is built.
+var version = "1.37.0-dev"
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "-v" {
+		_, _ = os.Stdout.WriteString("pause " + version + "\n") // there is nowhere to tell that it failed
+		return
+	}
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM)
+	died := make(chan os.Signal, 1) // one is enough: each time all are collected
+	signal.Notify(died, syscall.SIGCHLD)
+	for {
+		collect()
+		select {
+		case <-end:
+			return
+		case <-died:
+		}
+	}
+}
+
+// collect takes the status of every child that has ended.
+func collect() {
+	for {
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		if err != syscall.EINTR && pid <= 0 {
+			return
+		}
+	}
+}

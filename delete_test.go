@@ -1,0 +1,162 @@
+package kops_test
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"kops.local/kops"
+	"kops.local/kops/api"
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/newcluster"
+)
+
+func TestDeleteGroup(t *testing.T) {
+	b := applied(t)
+	b.addGroup("spare")
+	b.apply(kops.UpdateOptions{})
+	b.exist("", "api", "control-plane-here", "nodes-here", "spare")
+
+	var shown []string
+	o := kops.DeleteOptions{Planned: func(u *kops.Update) error { shown = changes(u.Plan); return nil }}
+	if err := b.DeleteGroup(t.Context(), name, "spare", o); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(shown, []string{"delete machines/spare"}) {
+		t.Errorf("shown are %q", shown)
+	}
+	b.exist("", "api", "control-plane-here", "nodes-here", "spare")
+
+	o.Apply = true
+	if err := b.DeleteGroup(t.Context(), name, "spare", o); err != nil {
+		t.Fatal(err)
+	}
+	b.exist("", "api", "control-plane-here", "nodes-here")
+	if c, err := b.Cluster(t.Context(), name); err != nil || c.Group("spare") != nil || len(c.Groups) != 2 {
+		t.Errorf("the group is still stored: %v, %v", c.Groups, err)
+	}
+	if !b.preview(kops.UpdateOptions{}).Plan.Empty() {
+		t.Error("something is left to do after a group was deleted")
+	}
+}
+
+func TestDeleteGroupRefusesWhatWouldBreakTheCluster(t *testing.T) {
+	b := applied(t)
+	says(t, b.DeleteGroup(t.Context(), name, "control-plane-here", kops.DeleteOptions{Apply: true}), "runs member", "etcd cluster main", "kops edit cluster "+name)
+	says(t, b.DeleteGroup(t.Context(), name, "nodes-hree", kops.DeleteOptions{Apply: true}), `did you mean "nodes-here"?`)
+	says(t, b.DeleteGroup(t.Context(), "b.example.com", "nodes-here", kops.DeleteOptions{Apply: true}), "b.example.com", "not found")
+	b.world.Refuse(func(verb, _ string) error {
+		if verb == "delete" {
+			return fault.Wrap(fault.Denied, errors.New("you may not"), "ask somebody who may")
+		}
+		return nil
+	})
+	says(t, b.DeleteGroup(t.Context(), name, "nodes-here", kops.DeleteOptions{Apply: true}), "delete fake_machines/nodes-here."+name, "you may not")
+	if c, err := b.Cluster(t.Context(), name); err != nil || c.Group("nodes-here") == nil {
+		t.Errorf("the group is gone from the store though its machines are not: %v", err)
+	}
+	b.exist("", "api", "control-plane-here", "nodes-here")
+}
+
+func TestDeleteCluster(t *testing.T) {
+	b := applied(t)
+	var files []string
+	o := kops.DeleteOptions{Planned: func(u *kops.Update) error { files = u.Objects; return nil }}
+	if err := b.DeleteCluster(t.Context(), name, o); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(files, "memory://state/"+name+"/pki/private/kubernetes-ca/keyset.yaml") || files[len(files)-1] != "memory://state/"+name+"/config" {
+		t.Errorf("files are %q", files)
+	}
+	b.exist("", "api", "control-plane-here", "nodes-here")
+	o.Apply = true
+	if err := b.DeleteCluster(t.Context(), name, o); err != nil {
+		t.Fatal(err)
+	}
+	b.exist()
+	says(t, b.DeleteCluster(t.Context(), name, o), "not found")
+	s, err := b.cfg.Backends.Open(t.Context(), "memory://state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range s.List(t.Context(), "") {
+		t.Errorf("%s is left in the state store, %v", i.Key, err)
+	}
+}
+
+func TestADeletionThatBreaksKeepsTheClusterAndIsFinishedByTheNext(t *testing.T) {
+	b := applied(t)
+	b.world.Refuse(func(verb, address string) error {
+		if verb == "delete" && strings.HasPrefix(address, "fake_network/") {
+			return fault.Wrap(fault.Permanent, errors.New("machine m-1 is still in it"), "remove it")
+		}
+		return nil
+	})
+	says(t, b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}), "fake_network/"+name, "machine m-1 is still in it")
+	b.exist("")
+	if _, err := b.Cluster(t.Context(), name); err != nil {
+		t.Errorf("the cluster left the store before its resources were gone: %v", err)
+	}
+	b.world.Refuse(nil)
+	if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.exist()
+}
+
+func TestASharedNetworkIsKept(t *testing.T) {
+	b := newBench(t)
+	id := b.world.AddNetwork("ours", "10.0.0.0/8")
+	b.describe(func(o *newcluster.Options) { o.NetworkID = id })
+	b.apply(kops.UpdateOptions{})
+	b.exist("ours", "api", "control-plane-here", "nodes-here")
+	if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.exist("ours")
+}
+
+func TestDeletionOfTheObjectsAlone(t *testing.T) {
+	b := applied(t)
+	if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true, Unregister: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.exist("", "api", "control-plane-here", "nodes-here")
+	if _, err := b.Cluster(t.Context(), name); !fault.Is(err, fault.Gone) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDeletionOfWhatIsOnThePlatformAlone(t *testing.T) {
+	for _, o := range []kops.DeleteOptions{{Region: "us-east-1"}, {Cloud: api.CloudAWS, Region: "us-east-1"}, {Cloud: api.CloudLocal}} {
+		t.Run(cmp.Or(string(o.Cloud), "by default"), func(t *testing.T) {
+			b := applied(t)
+			if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true, Unregister: true}); err != nil {
+				t.Fatal(err)
+			}
+			platform := b.world.Provider()
+			platform.Name = string(cmp.Or(o.Cloud, api.CloudAWS))
+			c := b.client(func(c *kops.Config) { c.Clouds = []cloud.Provider{platform} })
+			o.External = true
+			if err := c.DeleteCluster(t.Context(), name, o); err != nil {
+				t.Fatal(err)
+			}
+			b.exist("", "api", "control-plane-here", "nodes-here")
+			o.Apply = true
+			if err := c.DeleteCluster(t.Context(), name, o); err != nil {
+				t.Fatal(err)
+			}
+			b.exist()
+		})
+	}
+	b := applied(t)
+	err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true, External: true, Cloud: api.CloudGCE})
+	says(t, err, `"gce"`)
+	if remedy := fault.Remedy(err); remedy != "name aws or local" {
+		t.Errorf("the remedy is %q", remedy)
+	}
+	b.exist("", "api", "control-plane-here", "nodes-here")
+}

@@ -1,0 +1,7 @@
+// Package kops is the library under the command line: a Client that reads and
+// writes the objects of a state store, completes and checks them, plans what a
+// platform needs for them, and carries the plan out or renders it.
+//
+// It must not read flags, the environment or the terminal; everything a Client
+// needs of the world is in its Config.
+package kops

@@ -1,0 +1,90 @@
+package kops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/health"
+)
+
+// Diagnosis is what is wrong with a cluster, with what its machines and pods tell.
+type Diagnosis = health.Diagnosis
+
+// DiagnoseOptions say what a diagnosis looks at.
+type DiagnoseOptions struct {
+	ReachOptions
+	// Machine limits it to one machine or node, of that name.
+	Machine string
+	// Lines is how many lines of a console or a log are kept; 0 means 20.
+	Lines int
+}
+
+// mostDiagnosed is how many machines a diagnosis asks for the account of their
+// start, those in trouble first, and mostLogs from how many pods it reads logs.
+const (
+	mostDiagnosed = 50
+	mostLogs      = 20
+)
+
+// Diagnose looks at a cluster once, and collects what its machines tell of their
+// starts, and the critical pods that do not run of their ends. Trouble with the
+// cluster is in the result and is no error.
+func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (*Diagnosis, error) {
+	if o.Lines <= 0 {
+		o.Lines = 20
+	}
+	k, err := c.checkup(ctx, name, o.ReachOptions)
+	if err != nil {
+		return nil, err
+	}
+	w, err := k.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanting := health.Wanting(w)
+	for _, g := range w.Machines {
+		for _, m := range g.Machines {
+			if !slices.ContainsFunc(wanting, func(x cloud.Machine) bool { return x.Name == m.Name }) {
+				wanting = append(wanting, m)
+			}
+		}
+	}
+	if o.Machine != "" {
+		if wanting, err = only(wanting, o.Machine, name); err != nil {
+			return nil, err
+		}
+	}
+	w.Starts = k.starts(ctx, wanting, mostDiagnosed)
+	d := health.Diagnose(w, o.Lines)
+	if o.Machine != "" {
+		d.Limit(wanting[0])
+	}
+	for i := range d.Pods[:min(len(d.Pods), mostLogs)] {
+		p := &d.Pods[i]
+		at := slices.IndexFunc(w.API.Pods, func(x corev1.Pod) bool { return x.Namespace == p.Namespace && x.Name == p.Name })
+		k.api.ReadLogs(ctx, &w.API.Pods[at], p, o.Lines)
+	}
+	return d, ctx.Err()
+}
+
+// only returns the machine of a name, or of a node's name.
+func only(machines []cloud.Machine, name, cluster string) ([]cloud.Machine, error) {
+	var known []string
+	for _, m := range machines {
+		if m.Name == name || m.Node == name {
+			return []cloud.Machine{m}, nil
+		}
+		known = append(known, m.Name)
+	}
+	err := fmt.Errorf("cluster %s has no machine %s", cluster, name)
+	if near := diag.Nearest(name, known); near != "" {
+		err = fmt.Errorf("%w; did you mean %s?", err, near)
+	}
+	return nil, fault.Wrap(fault.Gone, err, "")
+}

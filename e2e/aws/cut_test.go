@@ -1,0 +1,139 @@
+package aws
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/awstest"
+	"kops.local/kops/internal/awstest/proxy"
+)
+
+// step says how many of the places to cut are tried: every one with
+// KOPS_TEST_CUTS=all, else every eleventh.
+func step() int {
+	if os.Getenv("KOPS_TEST_CUTS") == "all" {
+		return 1
+	}
+	return 11
+}
+
+// userPatience is how long after the cut the user stops the command, and the
+// connection comes back.
+const userPatience = 300 * time.Millisecond
+
+// writes counts the writes of a whole update.
+func (w *world) writes() int {
+	w.t.Helper()
+	w.small()
+	w.proxy.Reset()
+	w.must("update", "cluster", name, "--yes")
+	return w.proxy.Writes()
+}
+
+// converges runs the update again, which must leave one of each, and deletes
+// the cluster, which must leave nothing.
+func (w *world) converges(whole []string, before []string) {
+	w.t.Helper()
+	w.proxy.Heal()
+	w.must("update", "cluster", name, "--yes")
+	if got := kinds(onlyIn(w.inventory(), before)); !slices.Equal(got, whole) {
+		w.t.Errorf("the next run leaves\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(whole, "\n"))
+	}
+	w.must("delete", "cluster", name, "--yes")
+	if left := onlyIn(w.inventory(), before); len(left) > 0 {
+		w.t.Errorf("a deleted cluster leaves %s", strings.Join(left, "\n"))
+	}
+	if left := w.objects(); len(left) > 0 {
+		w.t.Errorf("a deleted cluster leaves in the store %s", strings.Join(left, "\n"))
+	}
+}
+
+// kinds strips identities, which differ from run to run.
+func kinds(inventory []string) []string {
+	out := make([]string, len(inventory))
+	for i, s := range inventory {
+		out[i], _, _ = strings.Cut(s, ":")
+	}
+	return out
+}
+
+// whole returns how many writes an update has, and what it leaves.
+func whole(t *testing.T, server *awstest.Server) (writes int, inventory, before []string) {
+	w := newWorld(t, server)
+	before = w.inventory()
+	writes = w.writes()
+	return writes, kinds(onlyIn(w.inventory(), before)), before
+}
+
+func TestConnectionCutAtEveryWrite(t *testing.T) {
+	server := awstest.Moto(t)
+	n, full, _ := whole(t, server)
+	for at := 1; at <= n; at += step() {
+		for _, after := range []bool{false, true} {
+			t.Run(strconv.Itoa(at)+"-"+strconv.FormatBool(after), func(t *testing.T) {
+				w := newWorld(t, server)
+				before := w.inventory()
+				w.small()
+				w.proxy.Reset()
+				ctx, giveUp := context.WithCancel(t.Context())
+				defer giveUp()
+				w.proxy.SetCut(proxy.Cut{At: at, After: after, Then: func() {
+					time.AfterFunc(userPatience, func() { giveUp(); w.proxy.Heal() })
+				}})
+				r := w.runContext(ctx, "update", "cluster", name, "--yes")
+				w.proxy.Heal()
+				if r.code == 0 {
+					if p := w.must("update", "cluster", name); !strings.Contains(p.out, "No changes need to be applied") {
+						t.Errorf("an update that was cut says it succeeded, but a preview has changes:\n%s", p.out)
+					}
+				}
+				w.breakLock()
+				w.converges(full, before)
+			})
+		}
+	}
+}
+
+// breakLock frees the lease that a dead command could not give back.
+func (w *world) breakLock() {
+	w.t.Helper()
+	w.must("toolbox", "lock", "break", "--name", name, "--yes")
+}
+
+func TestKilledAtEveryWrite(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "kops")
+	if out, err := exec.Command("go", "build", "-ldflags", "-X main.version="+version, "-o", binary, "../../cmd/kops").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	server := awstest.Moto(t)
+	n, full, _ := whole(t, server)
+	for at := 4; at <= n; at += 3 * step() {
+		t.Run(strconv.Itoa(at), func(t *testing.T) {
+			w := newWorld(t, server)
+			before := w.inventory()
+			w.small()
+			cmd := exec.Command(binary, "update", "cluster", name, "--yes")
+			for k, v := range w.env {
+				cmd.Env = append(cmd.Env, k+"="+v)
+			}
+			w.proxy.Reset()
+			w.proxy.SetCut(proxy.Cut{At: at, After: at%2 == 0, Then: func() {
+				_ = cmd.Process.Signal(syscall.SIGKILL) // it may be gone already
+			}})
+			if out, err := cmd.CombinedOutput(); err == nil {
+				t.Errorf("a killed update succeeded:\n%s", out)
+			}
+			w.proxy.Heal()
+			w.breakLock()
+			w.converges(full, before)
+		})
+	}
+}

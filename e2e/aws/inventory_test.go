@@ -1,0 +1,227 @@
+package aws
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/clock"
+	"kops.local/kops/internal/clouds/aws/awsapi"
+	"kops.local/kops/internal/fault"
+)
+
+// inventory lists what the account has, each as "kind: identity", asked of the
+// server itself and not of the proxy.
+func (w *world) inventory() []string {
+	w.t.Helper()
+	ctx := w.t.Context()
+	c, err := awsapi.Connect(ctx, awsapi.Config{Region: region, Endpoint: w.server.URL, Credentials: w.server.AWS().Credentials})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	questions := slices.Concat(networkQuestions(c), machineQuestions(c), accountQuestions(c))
+	answers := make([][]string, len(questions))
+	var g errgroup.Group
+	for i, q := range questions {
+		g.Go(func() (err error) {
+			var ids []string
+			err = fault.Retry(ctx, clock.Sleep, func() (err error) { ids, err = q.ask(ctx); return err }) // a server that has just started fails at times
+			for _, id := range ids {
+				answers[i] = append(answers[i], q.kind+": "+id)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		w.t.Fatal(err)
+	}
+	all := slices.Concat(answers...)
+	slices.Sort(all)
+	return all
+}
+
+// question asks for the identities of one kind.
+type question struct {
+	kind string
+	ask  func(context.Context) ([]string, error)
+}
+
+// of makes a question of an API call, the list in its answer, and the identity of
+// an item, which is empty for what is not there any more.
+func of[In, Opt, Out, Item any](kind string, call func(context.Context, *In, ...Opt) (*Out, error), list func(*Out) []Item, id func(Item) string) question {
+	return question{kind, func(ctx context.Context) ([]string, error) {
+		out, err := call(ctx, new(In))
+		if err != nil {
+			return nil, err
+		}
+		var ids []string
+		for _, i := range list(out) {
+			if s := id(i); s != "" {
+				ids = append(ids, s)
+			}
+		}
+		return ids, nil
+	}}
+}
+
+func networkQuestions(c *awsapi.Clients) []question {
+	return []question{
+		of("vpc", c.EC2.DescribeVpcs, func(o *ec2.DescribeVpcsOutput) []ec2types.Vpc { return o.Vpcs }, func(v ec2types.Vpc) string { return *v.VpcId }),
+		of("subnet", c.EC2.DescribeSubnets, func(o *ec2.DescribeSubnetsOutput) []ec2types.Subnet { return o.Subnets }, func(s ec2types.Subnet) string { return *s.SubnetId }),
+		of("route table", c.EC2.DescribeRouteTables, func(o *ec2.DescribeRouteTablesOutput) []ec2types.RouteTable { return o.RouteTables }, func(r ec2types.RouteTable) string { return *r.RouteTableId }),
+		of("internet gateway", c.EC2.DescribeInternetGateways, func(o *ec2.DescribeInternetGatewaysOutput) []ec2types.InternetGateway { return o.InternetGateways }, func(g ec2types.InternetGateway) string { return *g.InternetGatewayId }),
+		of("dhcp options", c.EC2.DescribeDhcpOptions, func(o *ec2.DescribeDhcpOptionsOutput) []ec2types.DhcpOptions { return o.DhcpOptions }, func(d ec2types.DhcpOptions) string {
+			if len(d.Tags) == 0 {
+				return "" // the emulator ignores the tags of the call that makes them, so that a cut leaves untagged ones
+			}
+			return *d.DhcpOptionsId
+		}),
+		of("security group", c.EC2.DescribeSecurityGroups, func(o *ec2.DescribeSecurityGroupsOutput) []ec2types.SecurityGroup { return o.SecurityGroups }, func(g ec2types.SecurityGroup) string { return *g.GroupId }),
+		of("address", c.EC2.DescribeAddresses, func(o *ec2.DescribeAddressesOutput) []ec2types.Address { return o.Addresses }, func(a ec2types.Address) string { return *a.AllocationId }),
+		of("nat gateway", c.EC2.DescribeNatGateways, func(o *ec2.DescribeNatGatewaysOutput) []ec2types.NatGateway { return o.NatGateways }, func(n ec2types.NatGateway) string {
+			if n.State == ec2types.NatGatewayStateDeleted {
+				return ""
+			}
+			return *n.NatGatewayId
+		}),
+		{"network interface", func(ctx context.Context) ([]string, error) {
+			return networkInterfaces(ctx, c.EC2)
+		}},
+	}
+}
+
+// networkInterfaces leaves out those that the emulator forgets to delete with
+// their machine or NAT gateway: the untagged ones whose subnet is gone.
+func networkInterfaces(ctx context.Context, c *ec2.Client) ([]string, error) {
+	all, err := c.DescribeNetworkInterfaces(ctx, &ec2.DescribeNetworkInterfacesInput{})
+	if err != nil {
+		return nil, err
+	}
+	subnets, err := c.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, n := range all.NetworkInterfaces {
+		there := slices.ContainsFunc(subnets.Subnets, func(s ec2types.Subnet) bool { return *s.SubnetId == *n.SubnetId })
+		machine := n.Attachment != nil && n.Attachment.InstanceId != nil
+		if len(n.TagSet) > 0 || there && !machine {
+			ids = append(ids, *n.NetworkInterfaceId)
+		}
+	}
+	return ids, nil
+}
+
+func machineQuestions(c *awsapi.Clients) []question {
+	return []question{
+		of("volume", c.EC2.DescribeVolumes, func(o *ec2.DescribeVolumesOutput) []ec2types.Volume { return o.Volumes }, func(v ec2types.Volume) string {
+			if len(v.Attachments) > 0 && len(v.Tags) == 0 {
+				return "" // a root volume: as with network interfaces
+			}
+			return *v.VolumeId
+		}),
+		of("key pair", c.EC2.DescribeKeyPairs, func(o *ec2.DescribeKeyPairsOutput) []ec2types.KeyPairInfo { return o.KeyPairs }, func(k ec2types.KeyPairInfo) string { return *k.KeyName }),
+		of("launch template", c.EC2.DescribeLaunchTemplates, func(o *ec2.DescribeLaunchTemplatesOutput) []ec2types.LaunchTemplate { return o.LaunchTemplates }, func(l ec2types.LaunchTemplate) string { return *l.LaunchTemplateId }),
+		of("instances", c.EC2.DescribeInstances, func(o *ec2.DescribeInstancesOutput) []ec2types.Reservation { return o.Reservations }, func(r ec2types.Reservation) string {
+			for _, i := range r.Instances {
+				if i.State.Name != ec2types.InstanceStateNameTerminated {
+					return *i.InstanceId
+				}
+			}
+			return ""
+		}),
+		{"scaling group", func(ctx context.Context) ([]string, error) {
+			out, err := c.AutoScaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
+			if err != nil {
+				return nil, err
+			}
+			var ids []string
+			for _, g := range out.AutoScalingGroups {
+				ids = append(ids, *g.AutoScalingGroupName)
+				hooks, err := c.AutoScaling.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: g.AutoScalingGroupName})
+				if err != nil {
+					return nil, err
+				}
+				for _, h := range hooks.LifecycleHooks {
+					ids = append(ids, "hook "+*h.LifecycleHookName)
+				}
+			}
+			return ids, nil
+		}},
+		{"load balancer", func(ctx context.Context) ([]string, error) {
+			out, err := c.ELB.DescribeLoadBalancers(ctx, &elb.DescribeLoadBalancersInput{})
+			if err != nil {
+				return nil, err
+			}
+			var ids []string
+			for _, l := range out.LoadBalancers {
+				ids = append(ids, *l.LoadBalancerName)
+			}
+			return ids, nil
+		}},
+		{"target group", func(ctx context.Context) ([]string, error) {
+			out, err := c.ELB.DescribeTargetGroups(ctx, &elb.DescribeTargetGroupsInput{})
+			if err != nil {
+				return nil, err
+			}
+			var ids []string
+			for _, g := range out.TargetGroups {
+				ids = append(ids, *g.TargetGroupName)
+			}
+			return ids, nil
+		}},
+	}
+}
+
+func accountQuestions(c *awsapi.Clients) []question {
+	return []question{
+		{"role", func(ctx context.Context) ([]string, error) {
+			out, err := c.IAM.ListRoles(ctx, &iam.ListRolesInput{})
+			if err != nil {
+				return nil, err
+			}
+			var ids []string
+			for _, r := range out.Roles {
+				ids = append(ids, *r.RoleName)
+			}
+			return ids, nil
+		}},
+		{"instance profile", func(ctx context.Context) ([]string, error) {
+			out, err := c.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
+			if err != nil {
+				return nil, err
+			}
+			var ids []string
+			for _, p := range out.InstanceProfiles {
+				ids = append(ids, *p.InstanceProfileName)
+			}
+			return ids, nil
+		}},
+		{"queue", func(ctx context.Context) ([]string, error) {
+			out, err := c.SQS.ListQueues(ctx, &sqs.ListQueuesInput{})
+			if err != nil {
+				return nil, err
+			}
+			return out.QueueUrls, nil
+		}},
+		{"rule", func(ctx context.Context) ([]string, error) {
+			out, err := c.Events.ListRules(ctx, &eventbridge.ListRulesInput{})
+			if err != nil {
+				return nil, err
+			}
+			var ids []string
+			for _, r := range out.Rules {
+				ids = append(ids, *r.Name)
+			}
+			return ids, nil
+		}},
+	}
+}

@@ -1,0 +1,166 @@
+package aws
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/route53"
+	r53types "github.com/aws/aws-sdk-go-v2/service/route53/types"
+
+	"kops.local/kops/internal/awstest"
+	"kops.local/kops/internal/clouds/aws/awsapi"
+)
+
+// api is the account, past the proxy.
+func (w *world) api() *awsapi.Clients {
+	w.t.Helper()
+	c, err := awsapi.Connect(w.t.Context(), awsapi.Config{Region: region, Endpoint: w.server.URL, Credentials: w.server.AWS().Credentials})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// lives applies a cluster, looks that a second preview is empty, and deletes it
+// without a trace.
+func (w *world) lives(before []string, create ...string) {
+	w.t.Helper()
+	w.must(append([]string{"create", "cluster", "--cloud", "aws", "--image", image, "--bastion-image", image, "--ssh-public-key", w.key(), name}, create...)...)
+	w.must("update", "cluster", name, "--yes")
+	if r := w.must("update", "cluster", name); !strings.Contains(r.out, "No changes need to be applied") {
+		w.t.Errorf("a second preview has changes:\n%s", r.out)
+	}
+	w.must("delete", "cluster", name, "--yes")
+	if left := onlyIn(w.inventory(), before); len(left) > 0 {
+		w.t.Errorf("a deleted cluster leaves %s", strings.Join(left, "\n"))
+	}
+	if gone := onlyIn(before, w.inventory()); len(gone) > 0 {
+		w.t.Errorf("the deletion took what is not the cluster's: %s", strings.Join(gone, "\n"))
+	}
+	if left := w.objects(); len(left) > 0 {
+		w.t.Errorf("a deleted cluster leaves in the store %s", strings.Join(left, "\n"))
+	}
+}
+
+// zone makes a hosted zone and returns a function that lists its records.
+func (w *world) zone(in *route53.CreateHostedZoneInput) func() []string {
+	w.t.Helper()
+	c := w.api()
+	out, err := c.Route53.CreateHostedZone(w.t.Context(), in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return func() []string {
+		list, err := c.Route53.ListResourceRecordSets(w.t.Context(), &route53.ListResourceRecordSetsInput{HostedZoneId: out.HostedZone.Id})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		var names []string
+		for _, r := range list.ResourceRecordSets {
+			if r.Type != r53types.RRTypeNs && r.Type != r53types.RRTypeSoa {
+				names = append(names, *r.Name+" "+string(r.Type))
+			}
+		}
+		return names
+	}
+}
+
+func TestTopologies(t *testing.T) {
+	server := awstest.Moto(t)
+	for title, create := range map[string][]string{
+		"public, DNS through a name": {"--zones", "us-east-1a", "--networking", "cni", "--dns", "public", "--dns-zone", "example.com"},
+		"private with a bastion":     {"--zones", "us-east-1a,us-east-1b,us-east-1c", "--control-plane-count", "3", "--topology", "private", "--bastion", "--networking", "calico", "--dns", "public", "--dns-zone", "example.com"},
+		"private, DNS private":       {"--zones", "us-east-1a", "--topology", "private", "--networking", "cilium", "--dns", "private", "--dns-zone", "example.com"},
+		"internal load balancer":     {"--zones", "us-east-1a,us-east-1b", "--topology", "private", "--networking", "kindnet", "--api-loadbalancer-type", "internal"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			w := newWorld(t, server)
+			public := w.zone(&route53.CreateHostedZoneInput{Name: new("example.com"), CallerReference: new("1")})
+			private := w.zone(&route53.CreateHostedZoneInput{Name: new("example.com"), CallerReference: new("2"),
+				HostedZoneConfig: &r53types.HostedZoneConfig{PrivateZone: true},
+				VPC:              &r53types.VPC{VPCId: new(w.defaultVPC()), VPCRegion: r53types.VPCRegion(region)}})
+			w.lives(w.inventory(), create...)
+			if left := append(public(), private()...); len(left) > 0 {
+				t.Errorf("a deleted cluster leaves the records %v", left)
+			}
+		})
+	}
+}
+
+func (w *world) defaultVPC() string {
+	w.t.Helper()
+	out, err := w.api().EC2.DescribeVpcs(w.t.Context(), &ec2.DescribeVpcsInput{})
+	if err != nil || len(out.Vpcs) == 0 {
+		w.t.Fatal("the account has no VPC", err)
+	}
+	return *out.Vpcs[0].VpcId
+}
+
+// network makes a VPC with an internet gateway and a subnet that are not the cluster's.
+func (w *world) network() (vpc, subnet string) {
+	w.t.Helper()
+	c, ctx := w.api().EC2, w.t.Context()
+	v, err := c.CreateVpc(ctx, &ec2.CreateVpcInput{CidrBlock: new("10.1.0.0/16")})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s, err := c.CreateSubnet(ctx, &ec2.CreateSubnetInput{VpcId: v.Vpc.VpcId, CidrBlock: new("10.1.1.0/24"), AvailabilityZone: new("us-east-1a")})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	g, err := c.CreateInternetGateway(ctx, &ec2.CreateInternetGatewayInput{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := c.AttachInternetGateway(ctx, &ec2.AttachInternetGatewayInput{VpcId: v.Vpc.VpcId, InternetGatewayId: g.InternetGateway.InternetGatewayId}); err != nil {
+		w.t.Fatal(err)
+	}
+	return *v.Vpc.VpcId, *s.Subnet.SubnetId
+}
+
+func TestSharedNetworkIsKept(t *testing.T) {
+	w := newWorld(t, awstest.Moto(t))
+	vpc, subnet := w.network()
+	before := w.inventory()
+	w.must("create", "cluster", "--cloud", "aws", "--zones", "us-east-1a", "--networking", "cni", "--image", image,
+		"--network-id", vpc, "--subnets", subnet, "--ssh-public-key", w.key(), name)
+	w.must("update", "cluster", name, "--yes")
+	if r := w.must("update", "cluster", name); !strings.Contains(r.out, "No changes need to be applied") {
+		t.Errorf("a second preview has changes:\n%s", r.out)
+	}
+	r := w.must("delete", "cluster", name)
+	_, kept, found := strings.Cut(r.out, "Kept, because it is shared")
+	if !found || !strings.Contains(kept, vpc) || !strings.Contains(kept, subnet) {
+		t.Errorf("the preview of the deletion does not say that %s and %s are kept:\n%s", vpc, subnet, r.out)
+	}
+	w.must("delete", "cluster", name, "--yes")
+	after := w.inventory()
+	if left, gone := onlyIn(after, before), onlyIn(before, after); len(left)+len(gone) > 0 {
+		t.Errorf("the deletion leaves %v and took %v", left, gone)
+	}
+}
+
+func TestBlockedDeletionNamesTheBlocker(t *testing.T) {
+	w := newWorld(t, awstest.Moto(t))
+	w.must("create", "cluster", "--cloud", "aws", "--zones", "us-east-1a,us-east-1b,us-east-1c", "--networking", "cni", "--image", image, name)
+	w.must("update", "cluster", name, "--yes")
+	c := w.api().EC2
+	vpcs, err := c.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{Filters: []ec2types.Filter{{Name: new("tag:KubernetesCluster"), Values: []string{name}}}})
+	if err != nil || len(vpcs.Vpcs) != 1 {
+		t.Fatal(vpcs, err)
+	}
+	foreign, err := c.CreateSubnet(t.Context(), &ec2.CreateSubnetInput{VpcId: vpcs.Vpcs[0].VpcId, CidrBlock: new("172.20.255.0/24")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.run("delete", "cluster", name, "--yes", "--wait", "2s")
+	if id := *foreign.Subnet.SubnetId; r.code == 0 || !strings.Contains(r.err, id) {
+		t.Errorf("exit %d, and the error does not name %s:\n%s", r.code, id, r.err)
+	}
+	if _, err := c.DeleteSubnet(t.Context(), &ec2.DeleteSubnetInput{SubnetId: foreign.Subnet.SubnetId}); err != nil {
+		t.Fatal(err)
+	}
+	w.must("delete", "cluster", name, "--yes")
+}

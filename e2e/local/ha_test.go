@@ -1,0 +1,244 @@
+package local
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"kops.local/kops/internal/clouds/local/machine"
+	"kops.local/kops/internal/clouds/local/site"
+)
+
+const (
+	// longestGap is how long the API may refuse all writes when a control plane dies.
+	longestGap = 3 * time.Second
+	// mostMemory is what all machines of the cluster may have of their own, in bytes.
+	mostMemory = 1600 << 20
+
+	writePeriod  = 50 * time.Millisecond
+	writeTimeout = 2 * time.Second
+	// calm is how long writes go on before and after what is done to the cluster.
+	calm = 5 * time.Second
+)
+
+func TestHighlyAvailable(t *testing.T) {
+	w := newWorld(t)
+	w.create("--control-plane-count", "3", "--node-count", "2")
+	w.unchanged()
+	if memory := w.measureMachines(); memory > mostMemory {
+		w.Errorf("all machines have %d MB of memory, and may have %d", memory>>20, mostMemory>>20)
+	}
+	leader := w.etcdMembers()
+	before := w.machines(leader.Group)
+	wr := w.write()
+	w.wait("writes before", time.Minute, func() error { return wr.acknowledged(int(calm / writePeriod / 2)) })
+	killed := time.Now()
+	w.kill(leader.Name)
+	w.wait("the replacement of "+leader.Name, clusterTime, func() error {
+		if now := w.machines(leader.Group); len(now) != 1 || now[0].Name == before[0].Name {
+			return fmt.Errorf("the machines are %v", names(now))
+		}
+		return nil
+	})
+	w.joined(leader.Group, 1)
+	w.validated()
+	w.figures.seconds("a killed control plane, to ready again", time.Since(killed))
+	w.etcdMembers()
+	wr.stop()
+	w.judge(wr, killed)
+	w.measureMachines()
+	w.unchanged()
+	w.delete()
+}
+
+// etcdMembers waits until etcd main has three members that are well, and returns
+// the machine of their leader.
+func (w *world) etcdMembers() (leader machine.Machine) {
+	w.Helper()
+	w.wait("three members of etcd", clusterTime, func() error {
+		machines := slices.DeleteFunc(w.machines(""), func(m machine.Machine) bool { return m.Labels["role"] != "control-plane" })
+		if len(machines) != 3 {
+			return fmt.Errorf("the control plane is %v", names(machines))
+		}
+		for _, m := range machines {
+			leads, err := w.askEtcd(m)
+			if err != nil {
+				return fmt.Errorf("etcd of %s: %w", m.Name, err)
+			}
+			if leads {
+				leader = m
+			}
+		}
+		if leader.Name == "" {
+			return errors.New("no member leads")
+		}
+		return nil
+	})
+	return leader
+}
+
+// askEtcd asks one member whether it leads, and whether it knows three that vote.
+func (w *world) askEtcd(m machine.Machine) (leads bool, err error) {
+	ctx, cancel := context.WithTimeout(w.Context(), 5*time.Second)
+	defer cancel()
+	config, err := w.etcdTLS()
+	if err != nil {
+		return false, err
+	}
+	endpoint := "https://" + net.JoinHostPort(m.Address, "4001")
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, TLS: config, DialTimeout: 2 * time.Second, Logger: zap.NewNop()})
+	if err != nil {
+		return false, err
+	}
+	defer c.Close() //nolint:errcheck // it was only asked
+	s, err := c.Status(ctx, endpoint)
+	if err != nil {
+		return false, err
+	}
+	list, err := c.MemberList(ctx)
+	if err != nil {
+		return false, err
+	}
+	voters := 0
+	for _, member := range list.Members {
+		if !member.IsLearner && len(member.ClientURLs) > 0 {
+			voters++
+		}
+	}
+	if len(list.Members) != 3 || voters != 3 || s.IsLearner || len(s.Errors) > 0 {
+		return false, fmt.Errorf("%d of %d members vote; it says %v", voters, len(list.Members), s.Errors)
+	}
+	return s.Leader == s.Header.MemberId, nil
+}
+
+// etcdTLS is what a member presents to another, from one of the members' disks.
+func (w *world) etcdTLS() (*tls.Config, error) {
+	found := w.every(w.site.Path(site.Volumes, "*etcd-main*", "pki", "*", "clients", "server.crt"))
+	if len(found) == 0 {
+		return nil, errors.New("no member has a certificate")
+	}
+	dir := filepath.Dir(found[0])
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"))
+	if err != nil {
+		return nil, err
+	}
+	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, errors.New("the authority of etcd has no certificate")
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
+}
+
+// writer makes one object after another, whatever becomes of those before.
+type writer struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu     sync.Mutex
+	made   map[string]time.Time // when each object was acknowledged
+	failed []string             // why others were not
+}
+
+// write makes ConfigMaps through the load balancer until stop, or the end of the test.
+func (w *world) write() *writer {
+	w.Helper()
+	config := w.rest()
+	config.Timeout = writeTimeout
+	client, err := kubernetes.NewForConfig(config)
+	w.ok(err)
+	ctx, cancel := context.WithCancel(w.Context())
+	wr := &writer{cancel: cancel, made: map[string]time.Time{}}
+	begun := time.Now()
+	w.Cleanup(wr.stop)
+	wr.done.Go(func() {
+		tick := time.NewTicker(writePeriod)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			wr.done.Go(func() {
+				object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("write-%d", n)}}
+				_, err := client.CoreV1().ConfigMaps("default").Create(w.Context(), object, metav1.CreateOptions{})
+				wr.mu.Lock()
+				defer wr.mu.Unlock()
+				if err == nil {
+					wr.made[object.Name] = time.Now()
+				} else {
+					wr.failed = append(wr.failed, fmt.Sprintf("%s at %s: %v", object.Name, time.Since(begun).Round(time.Millisecond), err))
+				}
+			})
+		}
+	})
+	return wr
+}
+
+func (wr *writer) stop() {
+	wr.cancel()
+	wr.done.Wait()
+}
+
+// acknowledged is an error while fewer objects than wanted were acknowledged.
+func (wr *writer) acknowledged(want int) error {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	if len(wr.made) < want {
+		return fmt.Errorf("%d of %d writes are acknowledged; failed: %s", len(wr.made), want, strings.Join(wr.failed, "; "))
+	}
+	return nil
+}
+
+// judge compares what was written with what is there, and how long no write was
+// acknowledged with what is allowed.
+func (w *world) judge(wr *writer, killed time.Time) {
+	w.Helper()
+	list, err := w.client().CoreV1().ConfigMaps("default").List(w.Context(), metav1.ListOptions{})
+	w.ok(err)
+	there := map[string]bool{}
+	for _, c := range list.Items {
+		there[c.Name] = true
+	}
+	var times []time.Time
+	for name, at := range wr.made {
+		times = append(times, at)
+		if !there[name] {
+			w.Errorf("%s was acknowledged and is lost", name)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	var gap time.Duration
+	var at time.Time
+	for i := 1; i < len(times); i++ {
+		if d := times[i].Sub(times[i-1]); d > gap {
+			gap, at = d, times[i-1]
+		}
+	}
+	w.figures["writes acknowledged"], w.figures["writes failed"] = float64(len(wr.made)), float64(len(wr.failed))
+	w.figures.seconds("longest time without a write", gap)
+	w.Logf("the longest time without a write began %s after the kill; failed writes: %s", at.Sub(killed).Round(time.Millisecond), strings.Join(wr.failed, "\n"))
+	if gap > longestGap {
+		w.Errorf("no write was acknowledged for %s; %s is allowed", gap, longestGap)
+	}
+}

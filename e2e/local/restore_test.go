@@ -1,0 +1,105 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/clouds/local/site"
+)
+
+func TestEtcdRestore(t *testing.T) {
+	w := newWorld(t)
+	w.create("--node-count", "1")
+	w.put("before")
+	r := w.must("etcd", "backup", cluster, "--etcd", "main", "--yes", "-o", "json")
+	w.figures.seconds("take a back-up", r.took)
+	var backups []kops.EtcdBackup
+	w.ok(json.Unmarshal([]byte(r.out), &backups))
+	if len(backups) != 1 {
+		t.Fatalf("kops etcd backup shows %v", backups)
+	}
+	w.put("after")
+
+	lost := time.Now()
+	w.loseControlPlane()
+	w.restore("main", backups[0].Name)
+	w.restore("events", kops.LatestBackup)
+	w.wait("the API, after the restore", clusterTime, func() error { return w.has("before") })
+	w.figures.seconds("all of the control plane lost, to an API with the restored objects", time.Since(lost))
+	if err := w.has("after"); !kerrors.IsNotFound(err) {
+		t.Errorf("what was written after the back-up: %v", err)
+	}
+	w.joined(nodes, 1)
+	w.validated()
+	w.figures.seconds("all of the control plane lost, to ready again", time.Since(lost))
+	w.put("again")
+	w.unchanged()
+	w.delete()
+}
+
+// put makes a ConfigMap.
+func (w *world) put(name string) {
+	w.Helper()
+	_, err := w.client().CoreV1().ConfigMaps("default").Create(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	w.ok(err)
+}
+
+// has is nil when the ConfigMap is there.
+func (w *world) has(name string) error {
+	_, err := w.client().CoreV1().ConfigMaps("default").Get(w.Context(), name, metav1.GetOptions{})
+	return err
+}
+
+// loseControlPlane kills all machines of the control plane and destroys the
+// disks of etcd. The keeper waits meanwhile, so that no new machine sees the old data.
+func (w *world) loseControlPlane() {
+	w.Helper()
+	unlock, err := w.site.Lock(w.Context())
+	w.ok(err)
+	defer unlock()
+	doomed := 0
+	for _, m := range w.machines("") {
+		if m.Labels["role"] == "control-plane" {
+			w.kill(m.Name)
+			doomed++
+		}
+	}
+	volumes, err := site.List(w.site.Path(site.Volumes))
+	w.ok(err)
+	if doomed == 0 || len(volumes) != 2*doomed {
+		w.Fatalf("%d machines of the control plane have the volumes %v", doomed, volumes)
+	}
+	for _, v := range volumes {
+		dir := w.site.Path(site.Volumes, v)
+		files, err := os.ReadDir(dir)
+		w.ok(err)
+		if len(files) == 0 {
+			w.Fatalf("the volume %s was empty", v)
+		}
+		for _, f := range files {
+			w.ok(os.RemoveAll(filepath.Join(dir, f.Name())))
+		}
+	}
+}
+
+// restore asks for the restore of a back-up, after a preview that asks for nothing.
+func (w *world) restore(etcd, backup string) {
+	w.Helper()
+	preview := []string{"etcd", "restore", cluster, backup, "--etcd", etcd, "-o", "json"}
+	for _, args := range [][]string{preview, append(preview, "--yes")} {
+		var r kops.EtcdRestore
+		w.ok(json.Unmarshal([]byte(w.must(args...).out), &r))
+		if asked := len(args) > len(preview); r.Requested != asked || backup != kops.LatestBackup && r.Backup.Name != backup {
+			w.Fatal(fmt.Errorf("kops %v: %+v", args, r))
+		}
+	}
+}

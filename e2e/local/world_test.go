@@ -1,0 +1,255 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kops.local/kops/internal/clouds/local/ground"
+	"kops.local/kops/internal/clouds/local/machine"
+	"kops.local/kops/internal/clouds/local/site"
+)
+
+const (
+	// workplace is the folder of all that these tests make. It is fixed, so that
+	// a run finds and removes what one that was cut off has left; it is on a disk,
+	// because etcd and overlays need one.
+	workplace = "/var/lib/kops-e2e"
+	cluster   = "e2e.k8s.local"
+	agnhost   = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
+	// clusterTime is how long a cluster may take to be ready, on a slow host.
+	clusterTime = 5 * time.Minute
+	pause       = 100 * time.Millisecond
+)
+
+// world is a user of this host with a state store and one cluster.
+type world struct {
+	*testing.T
+	tools   tools
+	env     []string
+	site    site.Site
+	machine machine.Host
+	before  host
+	figures figures
+}
+
+// tools are the programs of a run, and the bundle that is made of them.
+type tools struct{ kops, ctl, bundle string }
+
+// prepare builds kops and a bundle of it, once for all tests.
+var prepare = sync.OnceValues(func() (tools, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return tools{}, err
+	}
+	built := filepath.Join(cache, "kops", "build")
+	found, err := filepath.Glob(filepath.Join(built, "kubernetes-v*-"+runtime.GOARCH, "bin", "kubectl"))
+	if err != nil || len(found) == 0 {
+		return tools{}, fmt.Errorf("no kubectl is built in %s; run make bundle: %w", built, errors.Join(err, fs.ErrNotExist))
+	}
+	bin := filepath.Join(workplace, "bin")
+	t := tools{filepath.Join(bin, "kops"), found[len(found)-1], filepath.Join(workplace, "bundle")}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin+"/", "kops.local/kops/cmd/...")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return t, fmt.Errorf("build kops: %w\n%s", err, out)
+	}
+	pack := exec.Command(t.kops, "bundle", "create", "--offline", "--own", bin, "--dir", t.bundle, "--add", agnhost)
+	if out, err := pack.CombinedOutput(); err != nil {
+		return t, fmt.Errorf("make the bundle: %w\n%s", err, out)
+	}
+	return t, nil
+})
+
+// TestMain has the workplace to itself, and leaves none.
+func TestMain(m *testing.M) {
+	if os.Getenv("KOPS_E2E") == "" || os.Geteuid() != 0 {
+		os.Exit(m.Run()) // which skips all, loudly
+	}
+	err := os.MkdirAll(workplace, 0o755)
+	if err == nil {
+		var held bool
+		if _, held, err = site.TryLock(workplace + ".lock"); err == nil && !held {
+			err = errors.New("another run of these tests works in " + workplace)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if _, left := os.Stat(filepath.Join(workplace, "local")); errors.Is(left, fs.ErrNotExist) { // else the next run needs the rest to delete it
+		err = errors.Join(os.RemoveAll(workplace), os.Remove(workplace+".lock"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// newWorld returns a world that is gone when the test ends, or skips the test
+// where clusters are not to be made or cannot be.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("KOPS_E2E") == "" {
+		t.Skip("SKIPPED, NOTHING WAS TESTED: whole clusters are made only where KOPS_E2E=1 is set")
+	}
+	if err := ground.Check(ground.This()); err != nil {
+		t.Fatalf("CANNOT RUN: %v", err)
+	}
+	w := &world{T: t, site: site.Site{Root: filepath.Join(workplace, "local"), Cluster: cluster}, figures: figures{}}
+	var err error
+	w.tools, err = prepare()
+	w.ok(err)
+	w.machine, err = machine.On(w.site)
+	w.ok(err)
+	cache, err := os.UserCacheDir()
+	w.ok(err)
+	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(workplace, "home"), "XDG_CACHE_HOME=" + cache,
+		"KOPS_BUNDLE=" + w.tools.bundle, "KOPS_LOCAL_ROOT=" + w.site.Root, "KOPS_STATE_STORE=file://" + w.state(),
+		"KUBECONFIG=" + w.kubeconfig()}
+	w.clear(context.Background()) // what a run that was cut off has left
+	w.before = look(w)
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.diagnose()
+		}
+		w.clear(context.Background()) // the test's own context has ended
+		w.report()
+	})
+	return w
+}
+
+func (w *world) state() string      { return filepath.Join(workplace, "state") }
+func (w *world) kubeconfig() string { return filepath.Join(workplace, "home", "kubeconfig") }
+
+// clear deletes the cluster, if there is one, and the files of its user.
+func (w *world) clear(ctx context.Context) {
+	w.Helper()
+	if _, err := os.Stat(filepath.Join(w.state(), cluster)); err == nil {
+		if r := w.run(ctx, clusterTime, "delete", "cluster", cluster, "--yes"); r.code != 0 {
+			w.Fatalf("CLEAN UP BY HAND: the cluster cannot be deleted: exit %d\n%s%s", r.code, r.out, r.err)
+		}
+	}
+	for _, dir := range []string{w.site.Root, w.state(), filepath.Join(workplace, "home")} {
+		w.ok(os.RemoveAll(dir))
+	}
+}
+
+// result is what one run of the program left.
+type result struct {
+	code     int
+	out, err string
+	took     time.Duration
+}
+
+// run runs kops, for no longer than limit.
+func (w *world) run(ctx context.Context, limit time.Duration, args ...string) result {
+	w.Helper()
+	return w.exec(ctx, limit, w.tools.kops, args...)
+}
+
+func (w *world) exec(ctx context.Context, limit time.Duration, program string, args ...string) result {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var out, errs bytes.Buffer
+	c := exec.CommandContext(ctx, program, args...)
+	c.Env, c.Stdout, c.Stderr, c.WaitDelay = w.env, &out, &errs, 5*time.Second
+	start := time.Now()
+	err := c.Run()
+	r := result{out: out.String(), err: errs.String(), took: time.Since(start)}
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		r.code = exit.ExitCode()
+	} else if err != nil {
+		r.code, r.err = -1, r.err+err.Error()
+	}
+	if ctx.Err() != nil {
+		r.code, r.err = -1, r.err+fmt.Sprintf("cut off after %s", limit)
+	}
+	return r
+}
+
+// must runs kops, which has to succeed.
+func (w *world) must(args ...string) result {
+	w.Helper()
+	r := w.run(w.Context(), clusterTime+time.Minute, args...)
+	if r.code != 0 {
+		w.Fatalf("kops %s: exit %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
+	}
+	return r
+}
+
+// kubectl runs kubectl, which has to succeed, and returns what it wrote.
+func (w *world) kubectl(args ...string) string {
+	w.Helper()
+	r := w.exec(w.Context(), time.Minute, w.tools.ctl, args...)
+	if r.code != 0 {
+		w.Fatalf("kubectl %s: exit %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
+	}
+	return r.out
+}
+
+// rest says how the API is reached.
+func (w *world) rest() *rest.Config {
+	w.Helper()
+	c, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig())
+	w.ok(err)
+	c.Timeout = 10 * time.Second
+	c.QPS = -1 // no limit: what is measured is the cluster
+	return c
+}
+
+func (w *world) client() *kubernetes.Clientset {
+	w.Helper()
+	c, err := kubernetes.NewForConfig(w.rest())
+	w.ok(err)
+	return c
+}
+
+func (w *world) ok(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// wait tries f until it is nil, and returns how long that took. It tells what it
+// waited for last.
+func (w *world) wait(what string, limit time.Duration, f func() error) time.Duration {
+	w.Helper()
+	start := time.Now()
+	last := ""
+	for {
+		err := f()
+		took := time.Since(start)
+		if err == nil {
+			w.Logf("%s: after %s%s", what, took.Round(time.Millisecond), last)
+			return took
+		}
+		last = fmt.Sprintf("; before that: %.200v", err)
+		if took > limit {
+			w.Fatalf("%s: not after %s: %v", what, took.Round(time.Second), err)
+		}
+		select {
+		case <-w.Context().Done():
+			w.Fatalf("%s: %v", what, w.Context().Err())
+		case <-time.After(pause):
+		}
+	}
+}

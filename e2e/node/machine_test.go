@@ -1,0 +1,126 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/clouds/local/ground"
+	"kops.local/kops/internal/clouds/local/image"
+	"kops.local/kops/internal/clouds/local/machine"
+	"kops.local/kops/internal/clouds/local/network"
+	"kops.local/kops/internal/clouds/local/site"
+)
+
+const (
+	// inside is set for the run of this program within the machine.
+	inside = "KOPS_TEST_INSIDE"
+	// shown is where the machine sees the folder with this program.
+	shown   = "/mnt/test"
+	program = "node.test"
+	name    = "machine-1"
+	sysctls = "/proc/sys"
+)
+
+// guest is a machine that is gone when the test ends.
+type guest struct {
+	*testing.T
+	host machine.Host
+	// tools is the folder that the machine sees.
+	tools string
+}
+
+// boot starts a machine that sees this program, or skips the test where none can be made.
+func boot(t *testing.T) *guest {
+	t.Helper()
+	if err := ground.Check(ground.This()); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("CANNOT RUN: %v", err)
+		}
+		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
+	}
+	g := &guest{T: t}
+	cache, err := os.UserCacheDir()
+	g.ok(err)
+	root, err := image.Recipe{}.Ensure(t.Context(), filepath.Join(cache, "kops", "local"), t.Output())
+	g.ok(err)
+	dir, err := os.MkdirTemp("/var/lib", "kops-test-")
+	g.ok(err)
+	t.Cleanup(func() { g.ok(os.RemoveAll(dir)) })
+	g.tools = filepath.Join(dir, "tools")
+	g.ok(os.Mkdir(g.tools, 0o755))
+	self, err := os.Executable()
+	g.ok(err)
+	copyFile(t, self, filepath.Join(g.tools, program))
+
+	s := site.Site{Root: filepath.Join(dir, "local"), Cluster: "node.k8s.local"}
+	cidr, err := network.Check("10.199.77.0/24")
+	g.ok(err)
+	was := ground.ReadSysctls(sysctls)
+	g.ok(os.MkdirAll(s.Path(site.Registry), 0o755))
+	g.ok(network.Ensure(s.Bridge(), network.Gateway(cidr)))
+	t.Cleanup(func() {
+		if g.host.Systemd {
+			g.ok(g.host.RetireSlice(context.Background()))
+		}
+		g.ok(errors.Join(network.Remove(s.Bridge()), ground.RestoreSysctls(sysctls, was)))
+	})
+	g.host, err = machine.On(s)
+	g.ok(err)
+	address, err := network.Free(cidr, func(netip.Addr) bool { return false })
+	g.ok(err)
+	t.Cleanup(func() { g.ok(g.host.Delete(context.Background(), name)) })
+	g.ok(g.host.Create(t.Context(), machine.Spec{Name: name, Image: root, Address: address, Gateway: network.Gateway(cidr).Addr(),
+		Folders: []machine.Folder{{Host: g.tools, Path: shown, ReadOnly: true}}}, time.Now()))
+	g.up()
+	return g
+}
+
+func (g *guest) ok(err error) {
+	g.Helper()
+	if err != nil {
+		g.Fatal(err)
+	}
+}
+
+// up waits until the machine's systemd has started everything.
+func (g *guest) up() {
+	g.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		out, err := g.host.Inside(g.Context(), name, "systemctl", "is-system-running")
+		if state := string(bytes.TrimSpace(out)); state == "running" || state == "degraded" {
+			return
+		}
+		if time.Now().After(deadline) {
+			log, _ := g.host.Log(name) // without it the failure says less
+			g.Fatalf("the machine is not up after 30 s: %s %v\n%s", out, err, log)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,252 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/agent"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/kindtest"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/resource"
+)
+
+// TestMain leaves the tests whose names begin with TestInside to TestInAMachine.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if os.Getenv(inside) == "" {
+		if err := flag.Set("test.skip", "^TestInside"); err != nil {
+			panic(err) // the testing package has no such flag
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// TestInAMachine runs the tests whose names begin with TestInside in a machine.
+func TestInAMachine(t *testing.T) {
+	g := boot(t)
+	out, err := g.host.Inside(t.Context(), name, "env", inside+"=yes", "HOME=/root", filepath.Join(shown, program), "-test.run=^TestInside", "-test.v", "-test.timeout=60s")
+	t.Logf("in the machine:\n%s", out)
+	if err != nil {
+		t.Error("the tests in the machine failed")
+	}
+	if !bytes.Contains(out, []byte("--- PASS: TestInside")) || bytes.Contains(out, []byte("--- SKIP")) {
+		t.Error("not all tests in the machine were run")
+	}
+}
+
+// within is this machine.
+func within(t *testing.T) *host.Machine {
+	t.Helper()
+	systemd, err := host.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(systemd.Close)
+	return &host.Machine{Root: "/", Chown: true, Command: host.Run, Systemd: systemd, Now: time.Now}
+}
+
+func content(s string) resource.Content { return resource.Text(resource.Lit(s)) }
+
+// service is a unit that runs a command.
+func service(kind, command string) string {
+	return "[Service]\nType=" + kind + "\nExecStart=" + command + "\n\n[Install]\nWantedBy=multi-user.target\n"
+}
+
+func TestInsideUnits(t *testing.T) {
+	m := within(t)
+	change := []kindtest.Change[host.Unit]{
+		{Name: "content", Do: func(u *host.Unit) { u.Content = content(service("exec", "/bin/sleep 1001")) }},
+		{Name: "off", Do: func(u *host.Unit) { u.On = false }}, {Name: "on again", Do: func(u *host.Unit) { u.On = true }}}
+	kindtest.Run(t, &host.Units, m, kindtest.Life[host.Unit]{OnlyNamed: true, Changes: change,
+		Want:     host.Unit{Name: "kops-test.service", Content: content(service("exec", "/bin/sleep 1000")), On: true, Current: true},
+		Untested: map[string]string{"Current": "see TestInsideAUnitThatIsOlderThanItsFile"}})
+	if state(t, m, "kops-test.service") != nil {
+		t.Error("systemd still knows the unit")
+	}
+}
+
+// state is what systemd knows of a unit, nil: nothing.
+func state(t *testing.T, m *host.Machine, unit string) *host.UnitState {
+	t.Helper()
+	all, err := m.Systemd.States(t.Context(), []string{unit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := all[unit]; ok {
+		return &s
+	}
+	return nil
+}
+
+func create(t *testing.T, m *host.Machine, u host.Unit) error {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := host.Units.Delete(context.Background(), m, &u); err != nil {
+			t.Error(err)
+		}
+	})
+	return host.Units.Create(t.Context(), m, &u)
+}
+
+func TestInsideAUnitThatIsOlderThanItsFile(t *testing.T) {
+	m := within(t)
+	u := host.Unit{Name: "kops-old.service", Content: content(service("exec", "/bin/sleep 1000")), On: true, Current: true}
+	if err := create(t, m, u); err != nil {
+		t.Fatal(err)
+	}
+	k := host.Units.Erase()
+	changes := func() []resource.Change {
+		have, err := k.Observe(t.Context(), m, resource.Scope{Names: []string{u.Name}})
+		if err != nil || len(have) != 1 {
+			t.Fatal(have, err)
+		}
+		return k.Schema().Diff(&u, have[0].Got)
+	}
+	if c := changes(); len(c) != 0 {
+		t.Errorf("a unit that was just started is to change: %+v", c)
+	}
+	later := time.Now().Add(time.Second)
+	if err := os.Chtimes("/etc/systemd/system/"+u.Name, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if c := changes(); len(c) != 1 || c[0].Field != "Current" {
+		t.Errorf("of a unit whose file is younger these change: %+v", c)
+	}
+}
+
+func TestInsideAUnitThatDoesNotStart(t *testing.T) {
+	m := within(t)
+	for _, c := range []struct{ name, kind, command, message string }{
+		{"kops-fails.service", "oneshot", "/bin/false", "kops-fails.service did not start: failed"},
+		{"kops-ends.service", "notify", "/bin/true", "kops-ends.service did not start: failed"},
+		{"kops-none.service", "exec", "/nowhere", "kops-none.service did not start: failed"},
+	} {
+		u := host.Unit{Name: c.name, Content: content(service(c.kind, c.command)), On: true, Current: true}
+		err := create(t, m, u)
+		if !fault.Is(err, fault.NotYet) || err.Error() != c.message || fault.Remedy(err) != "see what it says: journalctl --unit="+c.name {
+			t.Errorf("%s: %s %v; %s", c.name, fault.Of(err), err, fault.Remedy(err))
+		}
+		if s := state(t, m, c.name); s == nil || s.Running {
+			t.Errorf("%s: %+v", c.name, s)
+		}
+	}
+}
+
+func TestInsideATaskThatHasRun(t *testing.T) {
+	m := within(t)
+	u := host.Unit{Name: "kops-task.service", Content: content(service("oneshot", "/bin/true")), On: true, Current: true}
+	if err := create(t, m, u); err != nil {
+		t.Fatal(err)
+	}
+	if s := state(t, m, u.Name); s == nil || !s.Running || !s.Ended || !s.Enabled {
+		t.Errorf("a task that ended well: %+v", s)
+	}
+	have, err := host.Units.List(t.Context(), m, resource.Scope{Names: []string{u.Name}})
+	if err != nil || len(have) != 1 || !have[0].On || !have[0].Current {
+		t.Errorf("a task that ended well is to be started again: %v %+v", err, have)
+	}
+}
+
+// A drop-in adds to a unit of the distribution's, which goes on without it.
+func TestInsideADropIn(t *testing.T) {
+	m := within(t)
+	const file = "/usr/lib/systemd/system/kops-theirs.service"
+	if err := os.WriteFile(file, []byte(service("exec", "/bin/sleep 1000")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	kindtest.Run(t, &host.Units, m, kindtest.Life[host.Unit]{OnlyNamed: true,
+		Want:     host.Unit{Name: "kops-theirs.service", DropIn: true, Content: content("[Service]\nNice=3\n"), On: true, Current: true},
+		Changes:  []kindtest.Change[host.Unit]{{Name: "content", Do: func(u *host.Unit) { u.Content = content("[Service]\nNice=4\n") }}},
+		Untested: map[string]string{"Current": "see TestInsideAUnitThatIsOlderThanItsFile", "On": "see TestInsideUnits"}})
+	if s := state(t, m, "kops-theirs.service"); s == nil || !s.Running || !s.Enabled {
+		t.Errorf("without its drop-in the unit is %+v", s)
+	}
+	ctx := t.Context()
+	if err := errors.Join(m.Systemd.Stop(ctx, "kops-theirs.service"), m.Systemd.Enable(ctx, "kops-theirs.service", false), os.Remove(file), m.Systemd.Reload(ctx)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInsideManyReloadsAreFew(t *testing.T) {
+	m := within(t)
+	alone := time.Now()
+	if err := m.Systemd.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	one := time.Since(alone)
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for range 40 {
+		wg.Go(func() {
+			if err := m.Systemd.Reload(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(begin)
+	t.Logf("one reload takes %s, forty at once %s", one, took)
+	if took > 12*one+time.Second {
+		t.Errorf("forty reloads took %s, and one %s", took, one)
+	}
+}
+
+// The image holds what nodeup wants on every machine: without a network it could install nothing.
+func TestInsideNoPackageIsMissing(t *testing.T) {
+	m := within(t)
+	const names = "iptables libapparmor1 libseccomp2 logrotate util-linux"
+	have, err := host.PackageSets.List(t.Context(), m, resource.Scope{Names: []string{"apt " + names, "apt " + names + " kops-no-such-package"}})
+	if err != nil || len(have) != 1 || have[0].Names != names {
+		t.Errorf("%v %+v", err, have)
+	}
+}
+
+func TestInsideAMachineKnowsItself(t *testing.T) {
+	m := within(t)
+	p := agent.Probe{Root: "/", Arch: "amd64", Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command, HTTP: http.DefaultClient}
+	h, err := p.Detect(t.Context(), &model.BootConfig{CloudProvider: "local"}, &model.NodeupConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.NodeName != name || h.Like != "debian" || !h.Contained || h.CgroupV1 != strings.Contains(string(mounts), " /sys/fs/cgroup/memory cgroup ") ||
+		len(h.Addresses) != 1 || !strings.HasPrefix(h.Addresses[0], "10.199.77.") {
+		t.Errorf("%+v", h)
+	}
+}
+
+// Systemd that starts itself anew, as after an upgrade of its package, is found again.
+func TestInsideSystemdIsReplaced(t *testing.T) {
+	m := within(t)
+	u := host.Unit{Name: "kops-slow.service", Content: content(service("oneshot", "/bin/sleep 2")), On: true, Current: true}
+	replaced := make(chan error, 1)
+	time.AfterFunc(time.Second, func() {
+		_, err := host.Run(context.Background(), "systemctl", "daemon-reexec")
+		replaced <- err
+	})
+	err := create(t, m, u)
+	if rerr := <-replaced; rerr != nil {
+		t.Fatal(rerr)
+	}
+	if err != nil && !fault.Of(err).Retryable() {
+		t.Errorf("an error that is not tried again: %v", err)
+	}
+	if err := host.Units.Create(t.Context(), m, &u); err != nil {
+		t.Errorf("the second try: %v", err)
+	}
+}

@@ -1,0 +1,256 @@
+package node
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/internal/agent/report"
+	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/bootstrap"
+	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/controller"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/names"
+	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/store"
+)
+
+// built returns a program that tools/ builds, of the user's cache.
+func built(t *testing.T, module, name string) []byte {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(cache, "kops", "build", module+"-"+runtime.GOARCH, "bin", name))
+	if err != nil {
+		t.Fatalf("CANNOT RUN: %v; build it with the tools folder", err)
+	}
+	return data
+}
+
+// packed is a .tar.gz of programs.
+func packed(t *testing.T, module, folder string, names ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tar.NewWriter(z)
+	for _, n := range names {
+		data := built(t, module, n)
+		if err := w.WriteHeader(&tar.Header{Name: path.Join(folder, n), Mode: 0o755, Size: int64(len(data)), Typeflag: tar.TypeReg}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// bundle is what a worker fetches, by the place's last part.
+func bundle(t *testing.T) map[string][]byte {
+	t.Helper()
+	return map[string][]byte{
+		"kubelet":                             built(t, "kubernetes-v1.36.3", "kubelet"),
+		"runc.amd64":                          built(t, "runc-v1.4.3", "runc"),
+		"containerd-2.3.4-linux-amd64.tar.gz": packed(t, "containerd-v2.3.4", "bin", "containerd", "containerd-shim-runc-v2", "ctr"),
+		"cni-plugins-linux-amd64-v1.9.1.tgz":  packed(t, "cni-plugins-v1.9.1", "", "bridge", "host-local", "loopback", "portmap"),
+	}
+}
+
+// unready says that no node is ready.
+type unready struct{}
+
+func (unready) Ready(context.Context, string) (bool, error) { return false, nil }
+
+func quick() pki.Issuer {
+	return pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
+}
+
+// serve serves on the host's address in the machines' network.
+func (g *guest) serve(port string, h http.Handler, certificate *tls.Certificate) string {
+	g.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort("10.199.77.1", port))
+	g.ok(err)
+	s := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	scheme := "http"
+	if certificate != nil {
+		l, scheme = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*certificate}}), "https"
+	}
+	go s.Serve(l) //nolint:errcheck // it ends with the test
+	g.Cleanup(func() { _ = s.Close() })
+	return scheme + "://" + l.Addr().String()
+}
+
+// control starts a kops-controller and writes the boot configuration of the machine.
+func (g *guest) control(files map[string][]byte) {
+	g.Helper()
+	mirror := g.serve("3989", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(files[path.Base(r.URL.Path)]))
+	}), nil)
+	keysets, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, quick())
+	g.ok(err)
+	ca := keysets[pki.KubernetesCA]
+	boot, config := g.configuration(mirror, files, ca)
+	var known names.LocalMachine
+	text, err := os.ReadFile(g.host.Path(site.Registry, name+".json"))
+	g.ok(err)
+	g.ok(json.Unmarshal(text, &known))
+	entry, err := json.Marshal(bootstrap.Machine{Node: name, InstanceGroup: "nodes", PublicKey: known.PublicKey, Names: []string{name, known.Address}})
+	g.ok(err)
+	memory := store.NewMemory("memory://state")
+	for key, text := range map[string][]byte{controller.MachineKey(name): entry, "igconfig/node/nodes/nodeupconfig.yaml": config} {
+		_, err := memory.Put(g.Context(), key, text, store.PutOptions{})
+		g.ok(err)
+	}
+	stored := controller.Stored{Base: memory, Secrets: store.Sub(memory, "secrets")}
+	pair, err := quick().Issue(pki.Request{Usage: pki.Server, CommonName: "kops-controller", Names: []string{boot.ConfigServer.TLSServerName}}, ca)
+	g.ok(err)
+	key, err := pair.Key.PEM()
+	g.ok(err)
+	own, err := tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key)
+	g.ok(err)
+	g.serve("3988", &controller.Server{Verifier: bootstrap.NewMachineKeyVerifier(stored, time.Now), Nodes: unready{}, Configs: stored, Signers: keysets,
+		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: quick(), Log: slog.New(slog.DiscardHandler)}, &own)
+	out, err := yaml.Marshal(boot)
+	g.ok(err)
+	g.ok(os.WriteFile(filepath.Join(g.tools, "kube_env.yaml"), out, 0o644))
+}
+
+// configuration is that of the worker in the tests of package agent, with these files.
+func (g *guest) configuration(mirror string, files map[string][]byte, ca *pki.Keyset) (model.BootConfig, []byte) {
+	g.Helper()
+	a, err := txtar.ParseFile("../../internal/agent/testdata/local-worker.txtar")
+	g.ok(err)
+	var boot model.BootConfig
+	var c model.NodeupConfig
+	for _, f := range a.Files {
+		switch f.Name {
+		case "in/boot.yaml":
+			g.ok(yaml.UnmarshalStrict(f.Data, &boot))
+		case "in/nodeupconfig.yaml":
+			g.ok(yaml.UnmarshalStrict(f.Data, &c))
+		}
+	}
+	c.KubernetesVersion, c.Assets, c.KeypairIDs[pki.KubernetesCA] = "1.36.3", map[assets.Arch][]string{}, ca.Primary
+	for base, data := range files {
+		sum := sha256.Sum256(data)
+		c.Assets[assets.Arch(runtime.GOARCH)] = append(c.Assets[assets.Arch(runtime.GOARCH)], fmt.Sprintf("%s@%s/%s", hex.EncodeToString(sum[:]), mirror, base))
+	}
+	c.ContainerdConfig.RegistryMirrors = map[string][]string{"*": {mirror}}
+	config, err := yaml.Marshal(c)
+	g.ok(err)
+	sum := sha256.Sum256(config)
+	boot.NodeupConfigHash = base64.StdEncoding.EncodeToString(sum[:])
+	boot.ConfigServer.Servers, boot.ConfigServer.CACertificates = []string{"https://10.199.77.1:3988/"}, ca.Bundle()
+	boot.APIServerIPs = []string{"10.199.77.1"}
+	return boot, config
+}
+
+// TestAWorkerOfRealPrograms runs nodeup in a machine with the programs that a
+// cluster has, and tells how long each phase took.
+func TestAWorkerOfRealPrograms(t *testing.T) {
+	if os.Getenv("KOPS_E2E") != "1" {
+		t.Skip("SKIPPED, NOTHING WAS TESTED: it needs built programs; run it with KOPS_E2E=1")
+	}
+	g := boot(t)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(g.tools, "nodeup"), "kops.local/kops/cmd/nodeup")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	g.control(bundle(t))
+	run := func(args ...string) {
+		t.Helper()
+		begin := time.Now()
+		out, err := g.host.Inside(t.Context(), name, append([]string{shown + "/nodeup", "--conf=" + shown + "/kube_env.yaml"}, args...)...)
+		t.Logf("nodeup took %s:\n%s", time.Since(begin), out)
+		g.ok(err)
+	}
+	run("--install-systemd-unit")
+	first := g.report()
+	_, err := g.host.Inside(t.Context(), name, "sh", "-c", "while systemctl show -p ActiveState kops-configuration | grep activating; do sleep 0.1; done")
+	g.ok(err)
+	run("--retries=0")
+	for _, p := range g.report().Phases {
+		if p.Steps > 0 {
+			t.Errorf("the second run has changed something in the phase %s", p.Name)
+		}
+	}
+	if first.Node != name {
+		t.Errorf("the node is %q", first.Node)
+	}
+	for command, want := range map[string]string{
+		"systemctl is-active containerd kubelet kubernetes-iptables-setup logrotate.timer":                                "active\nactive\nactive\nactive",
+		"systemctl is-active kops-configuration":                                                                          "inactive",
+		"systemctl is-enabled containerd kubelet":                                                                         "enabled\nenabled",
+		"mkdir -p /mnt/r; mount --bind / /mnt/r; ctr run --rm --rootfs /mnt/r one /bin/echo from a container 2>/dev/null": "from a container",
+		"ctr plugins ls 2>/dev/null | awk '$2 == \"overlayfs\" && $1 ~ /snapshotter/ {print $NF}'":                        "ok",
+		"grep -c '10.199.77.1 api.internal' /etc/hosts":                                                                   "1",
+		"find / -xdev -name '*.kops-new' 2>/dev/null | wc -l":                                                             "0",
+		"openssl verify -CAfile /srv/kubernetes/ca.crt /srv/kubernetes/kubelet-server.crt":                                "/srv/kubernetes/kubelet-server.crt: OK",
+		"for i in $(seq 50); do curl -sk https://127.0.0.1:10250/healthz && break; sleep 0.2; done":                       "Unauthorized",
+	} {
+		out, err := g.host.Inside(t.Context(), name, "sh", "-c", command)
+		if got := strings.TrimSpace(string(out)); got != want {
+			t.Errorf("%s: %q %v, want %q", command, got, err, want)
+		}
+	}
+}
+
+// report waits for the end of a run of nodeup and returns its account.
+func (g *guest) report() report.Report {
+	g.Helper()
+	var r report.Report
+	deadline := time.Now().Add(time.Minute)
+	for {
+		text, err := g.host.Inside(g.Context(), name, "cat", report.File)
+		if err == nil {
+			r = report.Report{}
+			g.ok(json.Unmarshal(text, &r))
+		}
+		if r.Done || time.Now().After(deadline) {
+			g.Logf("the report:\n%s%s", r.String(), strings.Join(r.Warnings, "\n"))
+			if !r.Done {
+				g.Fatal("nodeup has not ended")
+			}
+			return r
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

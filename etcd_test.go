@@ -1,0 +1,146 @@
+package kops_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+)
+
+// takesBackup stores a back-up of an etcd cluster as its managers do, and returns its name.
+func (b *bench) takesBackup(etcdName string) string {
+	b.Helper()
+	s := b.etcdStore(etcdName)
+	backup := etcd.BackupName(b.now, 1)
+	_, err := s.Put(b.Context(), backup+etcd.SnapshotName, []byte("snapshot"), store.PutOptions{})
+	if err == nil {
+		err = etcd.WriteMeta(b.Context(), s, backup, etcd.Meta{EtcdVersion: "3.6.12", Time: b.now, Spec: etcd.Spec{MemberCount: 1, EtcdVersion: "3.6.12"}})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return backup
+}
+
+// etcdStore is where the managers of an etcd cluster read and write.
+func (b *bench) etcdStore(etcdName string) store.Store {
+	b.Helper()
+	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name+"/backups/etcd/"+etcdName)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+func TestBackupsOfEtcd(t *testing.T) {
+	b := applied(t)
+	first := b.takesBackup("main")
+	b.now = b.now.Add(time.Hour)
+	second := b.takesBackup("main")
+	events := b.takesBackup("events")
+	if _, err := b.etcdStore("main").Put(t.Context(), etcd.BackupName(b.now, 9)+etcd.SnapshotName, []byte("half"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	names := func(of string) []string {
+		t.Helper()
+		list, err := b.EtcdBackups(t.Context(), name, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, x := range list {
+			if x.EtcdVersion != "3.6.12" || x.MemberCount != 1 || x.Size != 8 {
+				t.Errorf("%+v", x)
+			}
+			out = append(out, x.Etcd+" "+x.Name)
+		}
+		return out
+	}
+	if got := names(""); !slices.Equal(got, []string{"main " + first, "main " + second, "events " + events}) {
+		t.Errorf("the back-ups are %q", got)
+	}
+	if got := names("events"); !slices.Equal(got, []string{"events " + events}) {
+		t.Errorf("those of events are %q", got)
+	}
+}
+
+func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
+	b := applied(t)
+	first := b.takesBackup("main")
+	b.now = b.now.Add(time.Hour)
+	b.takesBackup("main")
+	b.now = b.now.Add(time.Minute)
+	preview, err := b.RestoreEtcd(t.Context(), name, "main", first, kops.RestoreEtcdOptions{})
+	if err != nil || preview.Age != 61*time.Minute || preview.Younger != 1 || preview.Requested {
+		t.Errorf("%+v, %v", preview, err)
+	}
+	commands := func() []etcd.Command {
+		t.Helper()
+		c, err := etcd.ReadControl(t.Context(), b.etcdStore("main"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Commands
+	}
+	if got := commands(); len(got) > 0 {
+		t.Errorf("a preview wrote %v", got)
+	}
+	planned := func(*kops.EtcdRestore) error {
+		_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true})
+		refused(t, err, "jane", "laptop")
+		return nil
+	}
+	done, err := b.RestoreEtcd(t.Context(), name, "main", first, kops.RestoreEtcdOptions{Apply: true, Planned: planned})
+	if err != nil || !done.Requested {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if got := commands(); len(got) != 1 || got[0].Backup != first || got[0].BackupVersion != "3.6.12" {
+		t.Errorf("the commands are %v", got)
+	}
+	history, err := b.Revisions(t.Context(), name)
+	if err != nil || !strings.Contains(history[0].Message, first) {
+		t.Errorf("the history is %v, %v", history, err)
+	}
+	again, err := b.RestoreEtcd(t.Context(), name, "main", kops.LatestBackup, kops.RestoreEtcdOptions{})
+	if err != nil || !slices.Equal(again.Pending, []string{first}) || again.Younger != 0 {
+		t.Errorf("%+v, %v", again, err)
+	}
+	_, err = b.RestoreEtcd(t.Context(), name, "main", strings.Replace(first, "-000001", "-000002", 1), kops.RestoreEtcdOptions{Apply: true})
+	if !fault.Is(err, fault.Gone) || len(commands()) != 1 {
+		t.Errorf("a back-up that is not there: %v", err)
+	}
+	_, err = b.RestoreEtcd(t.Context(), name, "", first, kops.RestoreEtcdOptions{})
+	says(t, err, "main or events")
+}
+
+func TestABackupIsWaitedFor(t *testing.T) {
+	b := applied(t)
+	b.takesBackup("main")
+	looks := 0
+	c := b.client(func(cfg *kops.Config) {
+		cfg.Sleep = func(_ context.Context, d time.Duration) error {
+			b.now = b.now.Add(d)
+			if looks++; looks == 5 {
+				control, err := etcd.ReadControl(t.Context(), b.etcdStore("main"))
+				if err != nil || control.BackupAfter == nil || !control.BackupAfter.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) {
+					t.Errorf("asked for is a back-up after %v, %v", control.BackupAfter, err)
+				}
+				b.takesBackup("main")
+			}
+			return nil
+		}
+	})
+	made, err := c.BackUpEtcd(t.Context(), name, "main", time.Minute)
+	if err != nil || looks != 5 || !made.Time.Equal(b.now.Truncate(time.Second)) {
+		t.Errorf("%+v after %d looks, %v", made, looks, err)
+	}
+	if _, err := c.BackUpEtcd(t.Context(), name, "main", time.Minute); !fault.Is(err, fault.NotYet) {
+		t.Errorf("nobody takes it: %v", err)
+	}
+}

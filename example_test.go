@@ -1,0 +1,110 @@
+package kops_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log"
+	"strings"
+	"time"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/cloud/fakecloud"
+	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/store"
+)
+
+// A cluster is described, its plan looked at, and carried out: on a platform in
+// memory, with a state store in memory. A real one differs in Backends and Clouds.
+func Example() {
+	ctx := context.Background()
+	world := fakecloud.New()
+	client, err := kops.New(ctx, kops.Config{
+		State:    "memory://state",
+		Backends: store.Backends{store.Memories()},
+		Clouds:   []cloud.Provider{world.Provider()},
+		Version:  "1.37.0",
+		Now:      time.Now,
+		Random:   rand.Reader,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// What is not said of a new cluster is inferred. Nothing is stored before Create.
+	described, err := client.NewCluster(ctx, kops.NewClusterRequest{Options: newcluster.Options{
+		ClusterName: "demo.example.com", CloudProvider: fakecloud.Name, Zones: []string{"here"}, NodeCount: 3,
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	stored, err := client.Create(ctx, described.Objects())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("stored:", strings.Join(stored, ", "))
+
+	// A preview makes the plan and does nothing. Beside the machines it holds keys
+	// and files of the state store, which are left out here.
+	preview, err := client.Update(ctx, "demo.example.com", kops.UpdateOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	show(preview.Plan)
+	fmt.Println("exist:", len(world.Objects()))
+
+	// An update carries it out; a second one finds nothing to do.
+	if _, err := client.Update(ctx, "demo.example.com", kops.UpdateOptions{Apply: true}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("exist:", len(world.Objects()))
+	again, err := client.Update(ctx, "demo.example.com", kops.UpdateOptions{Apply: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(again.Summary())
+
+	// A change of a field makes a small plan.
+	c, err := client.Cluster(ctx, "demo.example.com")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = client.SetFields(ctx, c, c.Group("nodes-here"), []string{"spec.minSize=4", "spec.maxSize=4"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	changed, err := client.Update(ctx, "demo.example.com", kops.UpdateOptions{Apply: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	show(changed.Plan)
+
+	// Output:
+	// stored: cluster/demo.example.com, instancegroup/control-plane-here, instancegroup/nodes-here
+	// create fake_network/demo.example.com
+	// create fake_balancer/api.demo.example.com
+	// create fake_machines/control-plane-here.demo.example.com
+	// create fake_machines/nodes-here.demo.example.com
+	// exist: 0
+	// exist: 4
+	// No changes need to be applied
+	// update fake_machines/nodes-here.demo.example.com: Count 3 -> 4
+}
+
+// show prints the steps of a plan that change something of the platform.
+func show(p *plan.Plan) {
+	for _, s := range p.Steps {
+		if s.Op == plan.Keep || s.Kind.KindAPI() != "fake" {
+			continue
+		}
+		fmt.Printf("%s %s", s.Op, s.Address)
+		for _, c := range s.Changes {
+			for _, l := range c.Leaves {
+				fmt.Printf(": %s %s -> %s", l.Path, l.Have, l.Want)
+			}
+		}
+		fmt.Println()
+	}
+}

@@ -1,0 +1,142 @@
+package kops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/channel"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/validate"
+)
+
+// gathered is what completing and modelling a cluster needs of the world.
+type gathered struct {
+	facts   *facts.Facts
+	channel *channel.Channel
+	// keysets are those that exist, and new ones for those that the stored spec lacks.
+	keysets map[string]*pki.Keyset
+	// tokens are the random secrets that do not exist yet.
+	tokens     map[string]pki.Secret
+	encryption pki.Secret
+	sshKeys    []string
+	// applied is the version of this program that applied the cluster last, or "".
+	applied string
+}
+
+// gather reads all of it at once.
+func (c *Client) gather(ctx context.Context, p *prepared, o UpdateOptions) error {
+	c.cfg.Phase("look up")
+	g, ctx := errgroup.WithContext(ctx)
+	for _, part := range []func(context.Context) error{
+		func(ctx context.Context) error { return p.lookUp(ctx, o.Facts) },
+		p.readChannel, p.readKeysets, p.makeTokens, p.readEncryption, p.readSSHKeys, p.readVersion,
+	} {
+		g.Go(func() error { return part(ctx) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if p.provider.Know != nil {
+		p.provider.Know(p.session, p.facts)
+	}
+	return p.judge(validate.SSHKeys(p.cluster.Spec, len(p.sshKeys)))
+}
+
+// lookUp takes the facts that are known, or asks the platform.
+func (p *prepared) lookUp(ctx context.Context, known *facts.Facts) (err error) {
+	if p.facts = known; known != nil {
+		return nil
+	}
+	p.facts, err = p.provider.LookUp(ctx, p.session, p.cluster.Spec, p.cluster.Groups)
+	return err
+}
+
+// readChannel reads the channel; without it, nothing is recommended.
+func (p *prepared) readChannel(ctx context.Context) (err error) {
+	name := p.cluster.Spec.Spec.Channel
+	if p.channel, err = p.client.channel(ctx, name); err != nil {
+		p.warnings = append(p.warnings, diag.Finding{Rule: "channel", Path: "spec.channel", Value: name, Warning: true,
+			Message: "could not be read: " + err.Error()})
+	}
+	return nil
+}
+
+// readKeysets reads the keysets; those that do not exist are made, in memory.
+func (p *prepared) readKeysets(ctx context.Context) error {
+	existing, err := p.places.Keysets(ctx)
+	if err != nil {
+		return err
+	}
+	p.keysets, _, err = pki.Ensure(existing, pki.KeysetNames(p.cluster.Spec), p.client.issuer())
+	return err
+}
+
+func (p *prepared) makeTokens(ctx context.Context) error {
+	names, err := p.places.SecretNames(ctx)
+	if err != nil {
+		return err
+	}
+	existing := map[string]bool{}
+	for _, n := range names {
+		existing[n] = true
+	}
+	p.tokens, err = pki.MissingTokens(existing, p.client.cfg.Random)
+	return err
+}
+
+// encryptionSecret is the name of the secret that says how etcd is encrypted.
+const encryptionSecret = "encryptionconfig"
+
+// readEncryption reads that secret where the cluster uses it.
+func (p *prepared) readEncryption(ctx context.Context) (err error) {
+	if on := p.cluster.Spec.Spec.EncryptionConfig; on == nil || !*on {
+		return nil
+	}
+	p.encryption, err = p.places.Secret(ctx, encryptionSecret)
+	if fault.Is(err, fault.Gone) {
+		return validate.Secrets(p.cluster.Spec, func(string) bool { return false }).Err()
+	}
+	return err
+}
+
+func (p *prepared) readSSHKeys(ctx context.Context) error {
+	keys, err := p.places.SSHKeys(ctx)
+	for _, k := range keys {
+		p.sshKeys = append(p.sshKeys, k.Text)
+	}
+	return err
+}
+
+// versionFile holds the version of the program that applied a cluster last.
+const versionFile = "kops-version.txt"
+
+// readVersion reads that file, unless its listing tells that it says what this
+// program would write.
+func (p *prepared) readVersion(ctx context.Context) error {
+	if p.places.Base.Store == nil {
+		return nil
+	}
+	listing, err := p.places.Base.Listing(ctx)
+	i := slices.IndexFunc(listing, func(i store.Info) bool { return i.Key == versionFile })
+	if err != nil || i < 0 {
+		return err
+	}
+	if own := p.client.cfg.Version; listing[i].Digest == store.Digest([]byte(own)) {
+		p.applied = own
+		return nil
+	}
+	data, _, err := p.places.Base.Store.Get(ctx, versionFile)
+	if err != nil {
+		return fmt.Errorf("read the version that applied the cluster last: %w", err)
+	}
+	p.applied = strings.TrimSpace(string(data))
+	return nil
+}

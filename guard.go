@@ -1,0 +1,63 @@
+package kops
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/validate"
+)
+
+// AppliedVersion returns the version of the program that applied a cluster last.
+func (c *Client) AppliedVersion(ctx context.Context, cluster string) (string, error) {
+	f, err := c.folders(ctx, cluster)
+	if err != nil {
+		return "", err
+	}
+	data, _, err := f.Base.Store.Get(ctx, versionFile)
+	if fault.Is(err, fault.Gone) {
+		return "", fault.New(fault.Gone, "cluster %s was never applied", cluster)
+	}
+	return strings.TrimSpace(string(data)), err
+}
+
+// Refused is the error of a guard. Nothing is wrong with what was asked, but now
+// or with this program it must not be done; Err says why, and the way out.
+type Refused struct{ Err error }
+
+func (r *Refused) Error() string { return r.Err.Error() }
+
+// Unwrap returns what the guard says.
+func (r *Refused) Unwrap() error { return r.Err }
+
+// guard refuses an update that another version of this program should do.
+func (c *Client) guard(_ context.Context, p *prepared, o UpdateOptions) error {
+	if o.Prune && (o.Phase != "" || len(o.Groups)+len(o.Roles)+len(o.Lifecycles) > 0) {
+		return errors.New("--prune needs the whole cluster; it cannot be combined with --phase, --instance-group, --instance-group-roles or --lifecycle-overrides")
+	}
+	err := p.judge(validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: p.done.Spec.Spec.KubernetesVersion, Stored: p.applied, Channel: p.channel,
+		AllowDowngrade: o.AllowDowngrade, RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}))
+	if err != nil {
+		return &Refused{err}
+	}
+	return nil
+}
+
+// hasVersion reports whether a cluster's folder says which version applied it.
+func hasVersion(ctx context.Context, f clusterstore.Folder) (bool, error) {
+	listing, err := f.Listing(ctx)
+	return slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == versionFile }), err
+}
+
+// applied reports whether a cluster was ever applied, as far as its store tells.
+func (c *Client) applied(ctx context.Context, cl *Cluster) (bool, error) {
+	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
+	if err != nil || f.Base.Store == nil || !below(f.Base.URL, c.store.URL()) {
+		return false, err
+	}
+	return hasVersion(ctx, f.Base)
+}

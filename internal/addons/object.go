@@ -1,0 +1,160 @@
+package addons
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+)
+
+// Labels of every object that an add-on brings.
+const (
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	labelAddon     = "addon.kops.k8s.io/name"
+	labelPod       = "kops.k8s.io/managed-by"
+)
+
+// Decode reads the objects of a manifest of any number of documents. A
+// duplicated key is refused.
+func Decode(text []byte) ([]map[string]any, error) {
+	var out []map[string]any
+	for n, doc := range splitDocuments(text) {
+		var o map[string]any
+		if err := yaml.UnmarshalStrict(doc, &o); err != nil {
+			return nil, fmt.Errorf("document %d: %w", n+1, err)
+		}
+		if o == nil {
+			continue
+		}
+		if o["kind"] == nil || o["apiVersion"] == nil {
+			return nil, fmt.Errorf("document %d has no kind or no apiVersion", n+1)
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// splitDocuments cuts a text at the lines that hold only three dashes.
+func splitDocuments(text []byte) [][]byte {
+	var out [][]byte
+	var doc bytes.Buffer
+	for line := range bytes.Lines(text) {
+		if string(bytes.TrimRight(line, " \r\n")) == "---" {
+			out = append(out, bytes.Clone(doc.Bytes()))
+			doc.Reset()
+			continue
+		}
+		doc.Write(line)
+	}
+	return append(out, doc.Bytes())
+}
+
+// encode writes objects as documents of one file.
+func encode(objects []map[string]any) ([]byte, error) {
+	docs := make([][]byte, len(objects))
+	for i, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", called(o), err)
+		}
+		docs[i] = text
+	}
+	return bytes.Join(docs, []byte("\n---\n\n")), nil
+}
+
+func called(o map[string]any) string {
+	return fmt.Sprintf("%v/%v", o["kind"], field(o, "metadata")["name"])
+}
+
+// field returns a nested map, which it makes when it is absent.
+func field(o map[string]any, path ...string) map[string]any {
+	for _, p := range path {
+		next, ok := o[p].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			o[p] = next
+		}
+		o = next
+	}
+	return o
+}
+
+// label gives an object the labels of its add-on.
+func label(o map[string]any, addon string, selector map[string]string) {
+	labels := field(o, "metadata", "labels")
+	labels[labelManagedBy], labels[labelAddon] = "kops", addon
+	for k, v := range selector {
+		labels[k] = v
+	}
+	switch o["kind"] {
+	case "Deployment", "DaemonSet":
+		field(o, "spec", "template", "metadata", "labels")[labelPod] = "kops"
+	}
+}
+
+// takeLabelled removes from objects those that stand for an add-on's own, and returns them.
+func takeLabelled(objects *[]map[string]any, addon string) []map[string]any {
+	var own, rest []map[string]any
+	for _, o := range *objects {
+		m, _ := o["metadata"].(map[string]any)
+		labels, _ := m["labels"].(map[string]any)
+		if labels[labelAddon] == addon {
+			own = append(own, o)
+			continue
+		}
+		rest = append(rest, o)
+	}
+	*objects = rest
+	return own
+}
+
+// prunable lists the kinds whose objects may be deleted when a manifest no
+// longer holds them. Namespaces and custom resource definitions, with which
+// much else would go, are never among them.
+func prunable() []api.PruneKind {
+	return []api.PruneKind{
+		{Kind: "ConfigMap"}, {Kind: "Service"}, {Kind: "ServiceAccount"},
+		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
+		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
+		{Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"},
+		{Group: "policy", Kind: "PodDisruptionBudget"},
+		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"},
+		{Group: "rbac.authorization.k8s.io", Kind: "Role"}, {Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
+		{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass"}, {Group: "karpenter.sh", Kind: "NodePool"},
+	}
+}
+
+// pruneSpec says what an add-on's applier may delete: in the namespaces that the
+// manifest has objects of the kind in, or else wherever they are.
+func pruneSpec(addon string, objects []map[string]any) *api.PruneSpec {
+	out := &api.PruneSpec{}
+	for _, k := range prunable() {
+		if strings.HasPrefix(k.Group, "karpenter") && addon != "karpenter.sh" {
+			continue
+		}
+		namespaces := map[string]bool{}
+		for _, o := range objects {
+			group, _, ok := strings.Cut(fmt.Sprint(o["apiVersion"]), "/")
+			if !ok {
+				group = "" // the core group has only a version
+			}
+			ns, _ := field(o, "metadata")["namespace"].(string)
+			if o["kind"] == k.Kind && group == k.Group && ns != "" {
+				namespaces[ns] = true
+			}
+		}
+		k.Namespaces = slices.Sorted(maps.Keys(namespaces))
+		k.LabelSelector = labelAddon + "=" + addon + "," + labelManagedBy + "=kops"
+		out.Kinds = append(out.Kinds, k)
+	}
+	slices.SortStableFunc(out.Kinds, func(a, b api.PruneKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+	return out
+}

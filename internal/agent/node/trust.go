@@ -1,0 +1,233 @@
+package node
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/resource"
+)
+
+// pair adds a certificate and its key, in files <at>.crt and <at>.key.
+func (b *builder) pair(at string, c host.Certificate) error {
+	c.Path, c.KeyPath = at+".crt", at+".key"
+	if c.Mode == "" {
+		c.Mode = "0644"
+	}
+	if c.KeyMode == "" {
+		c.KeyMode = "0600"
+	}
+	return b.certificate(c)
+}
+
+func (b *builder) certificate(c host.Certificate) error {
+	if c.Signer == "" {
+		c.Signer = pki.KubernetesCA
+	}
+	if c.Name == "" {
+		c.Name = c.CommonName
+	}
+	c.Validity, c.Valid, c.Group = b.validity(), true, c.Owner
+	_, err := add(b, &host.Certificates, c.Path, c)
+	return err
+}
+
+// kubeconfig adds a file with which a component calls the API.
+func (b *builder) kubeconfig(path, name, user string, c host.Certificate) error {
+	ca, err := b.bundle(pki.KubernetesCA)
+	if err != nil {
+		return err
+	}
+	c.Path, c.Name, c.User, c.Usage = path, name, user, string(pki.Client)
+	c.CA, c.Server = resource.Text(resource.Lit(ca)), b.server()
+	if c.CommonName == "" {
+		c.CommonName = "system:" + name
+	}
+	if c.Mode == "" {
+		c.Mode = "0400"
+	}
+	return b.certificate(c)
+}
+
+func certificateAt(path string) resource.Address {
+	return resource.Address{Kind: host.Certificates.Name, Name: path}
+}
+
+// caFiles adds the bundle of a keyset and, when at ends so, its signing key.
+func (b *builder) caFiles(keyset, at, mode string, user int, withKey bool) error {
+	bundle, err := b.bundle(keyset)
+	if err != nil {
+		return err
+	}
+	if err := b.fileWith(at+".crt", bundle, mode, user); err != nil || !withKey {
+		return err
+	}
+	key, err := b.key(keyset)
+	if err != nil {
+		return err
+	}
+	return b.secret(at+".key", key, user)
+}
+
+// trust is what every machine shows, and believes.
+func (b *builder) trust() error {
+	if err := b.caFiles(pki.KubernetesCA, srv+"/ca", "0600", 0, false); err != nil {
+		return err
+	}
+	names := b.Host.Names
+	if !b.hasAPIServer() {
+		names = nil // those who verify the machine say what its names are
+	}
+	if err := b.pair(srv+"/kubelet-server", host.Certificate{Name: "kubelet-server", CommonName: b.Host.NodeName, Usage: string(pki.Server), Names: names, KeyMode: "0400"}); err != nil {
+		return err
+	}
+	if err := b.kubeconfig("/var/lib/kubelet/kubeconfig", "kubelet", "kubelet",
+		host.Certificate{CommonName: "system:node:" + b.Host.NodeName, Organization: []string{"system:nodes"}}); err != nil {
+		return err
+	}
+	b.node = append(b.node, certificateAt("/var/lib/kubelet/kubeconfig"), certificateAt(srv+"/kubelet-server.crt"), resource.Address{Kind: host.Files.Name, Name: srv + "/ca.crt"})
+	if b.Config.UseCiliumEtcd {
+		if err := b.pair("/etc/kubernetes/pki/cilium/etcd-client-cilium", host.Certificate{Name: "etcd-client-cilium", CommonName: "cilium", Usage: string(pki.Client), Signer: pki.EtcdClientsCiliumCA}); err != nil {
+			return err
+		}
+		if err := b.caFiles(pki.EtcdClientsCiliumCA, "/etc/kubernetes/pki/cilium/etcd-ca", "0644", 0, false); err != nil {
+			return err
+		}
+	}
+	if b.Config.Networking.KubeRouter != nil {
+		return b.kubeconfig("/var/lib/kube-router/kubeconfig", "kube-router", "kube-router", host.Certificate{})
+	}
+	return nil
+}
+
+// apiServerNames are the names under which the API server of this machine may be reached.
+func (b *builder) apiServerNames() []string {
+	a := b.Config.APIServerConfig
+	out := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + a.ClusterDNSDomain, a.API.PublicName, b.internal("api"), "127.0.0.1"}
+	out = append(append(out, a.API.AdditionalSANs...), b.Boot.APIServerIPs...)
+	ranges := b.Config.Networking.ServiceClusterIPRange
+	if s := a.KubeAPIServer; s != nil && s.ServiceClusterIPRange != "" {
+		ranges = s.ServiceClusterIPRange
+	}
+	for r := range strings.SplitSeq(ranges, ",") {
+		if p, err := netip.ParsePrefix(strings.TrimSpace(r)); err == nil {
+			out = append(out, p.Masked().Addr().Next().String())
+		}
+	}
+	return unique(out)
+}
+
+// apiServerTrust is what the API server shows, and believes.
+func (b *builder) apiServerTrust() error {
+	const dir = srv + "/kube-apiserver"
+	if err := b.directory(dir, "0755", 0); err != nil {
+		return err
+	}
+	ca, err := b.bundle(pki.KubernetesCA)
+	if err != nil {
+		return err
+	}
+	client := string(pki.Client)
+	for _, c := range []struct {
+		at string
+		host.Certificate
+	}{
+		{dir + "/server", host.Certificate{CommonName: "kubernetes-master", Usage: string(pki.Server), Names: b.apiServerNames(), CA: resource.Text(resource.Lit(ca))}},
+		{dir + "/etcd-client", host.Certificate{CommonName: "kube-apiserver", Usage: client, Signer: pki.EtcdClientsCA}},
+		{dir + "/apiserver-aggregator", host.Certificate{CommonName: "aggregator", Usage: client, Signer: pki.AggregatorCA}},
+		{dir + "/kubelet-api", host.Certificate{CommonName: "kubelet-api", Usage: client}},
+		{healthcheckSecrets + "/client", host.Certificate{CommonName: "kube-apiserver-healthcheck", Usage: client, Owner: healthcheckUser}},
+	} {
+		if err := b.pair(c.at, c.Certificate); err != nil {
+			return err
+		}
+	}
+	for keyset, at := range map[string]string{pki.EtcdClientsCA: "/etcd-ca", pki.AggregatorCA: "/apiserver-aggregator-ca"} {
+		if err := b.caFiles(keyset, dir+at, "0644", 0, false); err != nil {
+			return err
+		}
+	}
+	if err := b.caFiles(pki.KubernetesCA, healthcheckSecrets+"/ca", "0644", healthcheckUser, false); err != nil {
+		return err
+	}
+	return b.serviceAccounts(dir)
+}
+
+// serviceAccounts are the keys that sign service accounts' tokens.
+func (b *builder) serviceAccounts(dir string) error {
+	if err := b.fileWith(dir+"/service-account.pub", b.Config.APIServerConfig.ServiceAccountPublicKeys, "0600", 0); err != nil {
+		return err
+	}
+	key, err := b.key(pki.ServiceAccount)
+	if err != nil {
+		return err
+	}
+	if err := b.secret(dir+"/service-account.key", key, 0); err != nil {
+		return err
+	}
+	var tokens []string
+	for _, n := range pki.TokenNames() {
+		if s, ok := b.Secrets[n]; ok {
+			line := s.Reveal() + "," + n + "," + n
+			if n == "admin" {
+				line += ",system:masters"
+			}
+			tokens = append(tokens, line+"\n")
+		}
+	}
+	slices.Sort(tokens)
+	if err := b.secret(dir+"/known_tokens.csv", strings.Join(tokens, ""), 0); err != nil {
+		return err
+	}
+	if s, ok := b.Secrets["encryptionconfig"]; ok && b.Config.APIServerConfig.EncryptionConfigSecretHash != "" {
+		return b.secret(dir+"/encryptionconfig.yaml", s.Reveal(), 0)
+	}
+	return nil
+}
+
+// controllerTrust is what kops-controller serves and signs with.
+func (b *builder) controllerTrust() error {
+	if err := b.directory(controlDir, "0755", 0); err != nil {
+		return err
+	}
+	if err := b.pair(controlDir+"/kops-controller", host.Certificate{CommonName: "kops-controller", Usage: string(pki.Server), Owner: controllerUser,
+		Names: unique(append([]string{b.internal("kops-controller")}, b.Boot.APIServerIPs...))}); err != nil {
+		return err
+	}
+	signers := []string{pki.KubernetesCA}
+	if b.Config.UseCiliumEtcd {
+		signers = append(signers, pki.EtcdClientsCiliumCA)
+	}
+	for _, k := range signers {
+		if err := b.caFiles(k, controlDir+"/"+k, "0644", controllerUser, true); err != nil {
+			return err
+		}
+	}
+	var ids strings.Builder
+	for _, k := range sortedKeys(b.Config.KeypairIDs) {
+		ids.WriteString(k + ": \"" + b.Config.KeypairIDs[k] + "\"\n")
+	}
+	return b.fileWith(controlDir+"/keypair-ids.yaml", ids.String(), "0644", controllerUser)
+}
+
+// etcdTrust is what etcd's managers sign with.
+func (b *builder) etcdTrust() error {
+	for _, e := range b.Config.EtcdClusterNames {
+		dir := "/etc/kubernetes/pki/etcd-manager-" + e
+		if err := b.directory(dir, "0755", 0); err != nil {
+			return err
+		}
+		clients := pki.EtcdClientsCA
+		if e == "cilium" {
+			clients = pki.EtcdClientsCiliumCA
+		}
+		for _, k := range [][2]string{{pki.EtcdManagerCA(e), "etcd-manager-ca"}, {pki.EtcdPeersCA(e), "etcd-peers-ca"}, {clients, "etcd-clients-ca"}} {
+			if err := b.caFiles(k[0], dir+"/"+k[1], "0644", 0, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

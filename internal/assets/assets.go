@@ -1,0 +1,161 @@
+// Package assets says which files and container images machines fetch, from
+// where, and what their digests are; it also says how a user's own mirrors
+// stand in for the public places.
+//
+// It must not fetch anything: digests that it does not know are found by a
+// caller, who puts them into the facts.
+package assets
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+
+	"kops.local/kops/api"
+)
+
+// Arch is a processor architecture, as in the names of released files.
+type Arch string
+
+const (
+	AMD64 Arch = "amd64"
+	ARM64 Arch = "arm64"
+)
+
+// Arches lists the architectures that machines may have.
+func Arches() []Arch { return []Arch{AMD64, ARM64} }
+
+// File is something that a machine fetches.
+type File struct {
+	// URLs are the places of the file, the first to be tried first.
+	URLs []string
+	// SHA256 is the hexadecimal digest; empty when it is not known.
+	SHA256 string
+}
+
+// String writes the file as node configuration does: digest@url,url, or only
+// the places when the digest is not known.
+func (f File) String() string {
+	places := strings.Join(f.URLs, ",")
+	if f.SHA256 == "" {
+		return places
+	}
+	return f.SHA256 + "@" + places
+}
+
+// Mirrors are a cluster's own places of files and images. The zero value is the public ones.
+type Mirrors struct{ spec api.AssetsSpec }
+
+// MirrorsOf returns the mirrors that a cluster's spec names; spec may be nil.
+func MirrorsOf(spec *api.AssetsSpec) Mirrors {
+	if spec == nil {
+		return Mirrors{}
+	}
+	return Mirrors{*spec}
+}
+
+// Files reports whether files come from a repository of the user's.
+func (m Mirrors) Files() bool { return text(m.spec.FileRepository) != "" }
+
+// URL returns where the file at a public URL is fetched from: the repository
+// of the user's with the URL's own path.
+func (m Mirrors) URL(public string) string {
+	repository := text(m.spec.FileRepository)
+	u, err := url.Parse(public)
+	if repository == "" || err != nil {
+		return public
+	}
+	// commas separate the places of one file
+	return strings.ReplaceAll(strings.TrimSuffix(repository, "/")+u.EscapedPath(), ",", "%2C")
+}
+
+// Image returns what an image of a public registry is called for the cluster.
+// An image that is already called so keeps its name.
+func (m Mirrors) Image(public string) string {
+	if proxy := strings.TrimSuffix(text(m.spec.ContainerProxy), "/"); proxy != "" {
+		if strings.HasPrefix(public, proxy+"/") {
+			return public
+		}
+		host, rest, ok := strings.Cut(public, "/")
+		if ok && strings.ContainsAny(host, ".:") {
+			return proxy + "/" + rest
+		}
+		return proxy + "/" + public // a name of Docker's own registry
+	}
+	registry := strings.TrimSuffix(text(m.spec.ContainerRegistry), "/")
+	if registry == "" || strings.HasPrefix(public, registry+"/") {
+		return public
+	}
+	return registry + "/" + strings.ReplaceAll(strings.TrimPrefix(public, "registry.k8s.io/"), "/", "-")
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+//go:embed hashes.txt
+var hashes string
+
+// published are the digests of released files that kops knows, by URL: what
+// their publishers state.
+var published = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(hashes) {
+		if sum, u, ok := strings.Cut(strings.TrimSpace(line), "  "); ok {
+			out[u] = sum
+		}
+	}
+	return out
+})
+
+// Hashes finds the SHA-256 digest of the file at a public URL.
+type Hashes func(url string) (sum string, known bool)
+
+// orPublished returns hashes that ask h first and then the table of released files; h may be nil.
+func (h Hashes) orPublished() Hashes {
+	return func(u string) (string, bool) {
+		if h != nil {
+			if sum, ok := h(u); ok {
+				return sum, true
+			}
+		}
+		sum, ok := published()[u]
+		return sum, ok
+	}
+}
+
+// Nodeup returns the program that a machine's boot script fetches, as kops
+// publishes it for one of its versions, compressed with the suffix .xz; the
+// digest is that of the uncompressed file.
+func Nodeup(version string, arch Arch, m Mirrors, h Hashes) File {
+	public := "https://artifacts.k8s.io/binaries/kops/" + version + "/linux/" + string(arch) + "/nodeup"
+	f := File{URLs: []string{m.URL(public)}}
+	if !m.Files() {
+		f.URLs = append(f.URLs, "https://github.com/kubernetes/kops/releases/download/v"+version+"/nodeup-linux-"+string(arch))
+	}
+	f.SHA256, _ = h.orPublished()(public)
+	return f
+}
+
+// ParseSHA256 reads the hexadecimal SHA-256 of a file as publishers state it beside
+// the file: alone, or before the file's name.
+func ParseSHA256(text []byte) (string, error) {
+	fields := strings.Fields(string(text))
+	if len(fields) > 0 {
+		if b, err := hex.DecodeString(fields[0]); err == nil && len(b) == sha256.Size {
+			return strings.ToLower(fields[0]), nil
+		}
+	}
+	return "", errors.New("there is no SHA-256 in it")
+}
+
+// baseName returns the name that a machine keeps a file under.
+func baseName(u string) string { return path.Base(u) }

@@ -1,0 +1,142 @@
+package assets
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"kops.local/kops/api"
+)
+
+// Versions of what accompanies Kubernetes on a machine.
+const (
+	ecrProviderVersion = "1.31.7"
+	gcpProviderVersion = "35.0.0"
+	crictlVersion      = "1.35.0"
+	nerdctlVersion     = "2.2.0"
+	cniNewest          = "1.9.1"
+)
+
+// Machine is what decides which files a machine fetches.
+type Machine struct {
+	// Kubernetes is a version, with or without a leading v, or the URL of a
+	// folder of binaries that ends in one.
+	Kubernetes string
+	Cloud      api.CloudProviderID
+	// CNIPlugins asks for the reference plugins of the Container Network Interface.
+	CNIPlugins bool
+	Containerd *api.ContainerdConfig
+}
+
+// Files lists what the machine fetches, in the order in which node configuration names it.
+func (m Machine) Files(arch Arch, mirrors Mirrors, h Hashes) ([]File, error) {
+	h = h.orPublished()
+	minor, err := minorOf(m.Kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	var out []File
+	add := func(public, known string) {
+		f := File{URLs: []string{mirrors.URL(public)}, SHA256: known}
+		if known == "" {
+			f.SHA256, _ = h(public)
+		}
+		out = append(out, f)
+	}
+	base := binaries(m.Kubernetes)
+	add(base+"/bin/linux/"+string(arch)+"/kubelet", "")
+	add(base+"/bin/linux/"+string(arch)+"/kubectl", "")
+	switch m.Cloud {
+	case api.CloudAWS:
+		add(fmt.Sprintf("https://artifacts.k8s.io/binaries/cloud-provider-aws/v%s/linux/%s/ecr-credential-provider-linux-%[2]s", ecrProviderVersion, arch), "")
+	case api.CloudGCE:
+		add(fmt.Sprintf("https://artifacts.k8s.io/binaries/cloud-provider-gcp/v%s/auth-provider-gcp/linux/%s/auth-provider-gcp", gcpProviderVersion, arch), "")
+	}
+	if m.CNIPlugins {
+		v := cniVersion(minor)
+		if m.Cloud == api.CloudLocal { // whose programs are built from modules, of which old versions are not always to be had
+			v = cniNewest
+		}
+		add(fmt.Sprintf("https://github.com/containernetworking/plugins/releases/download/v%s/cni-plugins-linux-%s-v%[1]s.tgz", v, arch), "")
+	}
+	if c := m.Containerd; c != nil {
+		m.runtime(c, arch, add)
+	}
+	return out, nil
+}
+
+// runtime adds the files of the container runtime.
+func (m Machine) runtime(c *api.ContainerdConfig, arch Arch, add func(public, known string)) {
+	if !c.SkipInstall {
+		u, sum := override(c.Packages, arch)
+		if v := text(c.Version); u == "" && v != "" {
+			u = fmt.Sprintf("https://github.com/containerd/containerd/releases/download/v%s/containerd-%[1]s-linux-%s.tar.gz", v, arch)
+		}
+		if u != "" {
+			add(u, sum)
+		}
+		if c.Runc != nil {
+			u, sum := override(c.Runc.Packages, arch)
+			if v := text(c.Runc.Version); u == "" && v != "" {
+				u = fmt.Sprintf("https://github.com/opencontainers/runc/releases/download/v%s/runc.%s", v, arch)
+			}
+			if u != "" {
+				add(u, sum)
+			}
+		}
+	}
+	if c.InstallNerdCtl {
+		add(fmt.Sprintf("https://github.com/containerd/nerdctl/releases/download/v%s/nerdctl-%[1]s-linux-%s.tar.gz", nerdctlVersion, arch), "")
+	}
+	if c.InstallCriCtl {
+		add(fmt.Sprintf("https://github.com/kubernetes-sigs/cri-tools/releases/download/v%s/crictl-v%[1]s-linux-%s.tar.gz", crictlVersion, arch), "")
+	}
+}
+
+// override returns the place and the digest that a user gives for an archive.
+func override(p *api.PackagesConfig, arch Arch) (u, sum string) {
+	switch {
+	case p == nil:
+		return "", ""
+	case arch == ARM64:
+		return text(p.URLArm64), text(p.HashArm64)
+	}
+	return text(p.URLAmd64), text(p.HashAmd64)
+}
+
+// binaries returns the folder that holds Kubernetes' own files.
+func binaries(kubernetes string) string {
+	if strings.Contains(kubernetes, "://") {
+		return strings.TrimSuffix(kubernetes, "/")
+	}
+	return "https://dl.k8s.io/release/v" + strings.TrimPrefix(kubernetes, "v")
+}
+
+// minorOf returns the minor version of Kubernetes 1.
+func minorOf(kubernetes string) (int, error) {
+	v := strings.TrimPrefix(baseName(kubernetes), "v")
+	parts := strings.SplitN(v, ".", 3)
+	minor := -1
+	if len(parts) > 1 && parts[0] == "1" {
+		if n, err := strconv.Atoi(parts[1]); err == nil {
+			minor = n
+		}
+	}
+	if minor < 0 {
+		return 0, fmt.Errorf("the Kubernetes version %q is not of the form 1.<minor>", kubernetes)
+	}
+	return minor, nil
+}
+
+// cniVersion is the version of the reference plugins for a minor version of Kubernetes.
+func cniVersion(minor int) string {
+	for _, c := range []struct {
+		since   int
+		version string
+	}{{36, cniNewest}, {35, "1.8.0"}, {34, "1.7.1"}} {
+		if minor >= c.since {
+			return c.version
+		}
+	}
+	return "1.6.2"
+}

@@ -1,0 +1,203 @@
+// Package awstest starts the servers that stand in for Amazon's in tests: moto,
+// which plays most of AWS, and Versity's gateway, a stricter S3 on a folder.
+//
+// A test that needs a server which is not installed is skipped with a loud
+// message, or fails where the environment says CI=true. It is for tests alone, and
+// must know nothing of the engine or of clusters.
+package awstest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"kops.local/kops/internal/store/s3"
+)
+
+// startLimit is how long a server may take to answer; moto needs 2 s, and more on a busy machine.
+const startLimit = 90 * time.Second
+
+// Server is a running server that belongs to one test.
+type Server struct {
+	// URL is the endpoint, such as http://127.0.0.1:40001. For moto it serves every API.
+	URL string
+	// Region, AccessKey and SecretKey are what clients must use.
+	Region, AccessKey, SecretKey string
+}
+
+// AWS is the configuration for clients of the AWS SDK.
+func (s *Server) AWS() aws.Config {
+	return aws.Config{
+		Region:       s.Region,
+		Credentials:  credentials.NewStaticCredentialsProvider(s.AccessKey, s.SecretKey, ""),
+		BaseEndpoint: aws.String(s.URL),
+		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 256
+		}),
+	}
+}
+
+// S3 is the configuration for the store's buckets.
+func (s *Server) S3() s3.Config {
+	return s3.Config{
+		Endpoint:    s.URL,
+		Region:      s.Region,
+		Credentials: credentials.NewStaticCredentialsProvider(s.AccessKey, s.SecretKey, ""),
+	}
+}
+
+// Environ is what a program run by a test needs in its environment to find the server.
+func (s *Server) Environ() []string {
+	return []string{
+		"AWS_ENDPOINT_URL=" + s.URL, "AWS_REGION=" + s.Region,
+		"AWS_ACCESS_KEY_ID=" + s.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.SecretKey,
+		"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
+		"S3_ENDPOINT=" + s.URL, "S3_REGION=" + s.Region,
+		"S3_ACCESS_KEY_ID=" + s.AccessKey, "S3_SECRET_ACCESS_KEY=" + s.SecretKey,
+	}
+}
+
+// Bucket makes a bucket; one that exists already is fine.
+func (s *Server) Bucket(t testing.TB, name string) {
+	t.Helper()
+	cfg := s.AWS()
+	client := sdk.NewFromConfig(cfg, func(o *sdk.Options) { o.UsePathStyle = true })
+	_, err := client.CreateBucket(t.Context(), &sdk.CreateBucketInput{Bucket: &name})
+	var answer *awshttp.ResponseError
+	if err != nil && !(errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusConflict) {
+		t.Fatalf("create the bucket %s on %s: %v", name, s.URL, err)
+	}
+}
+
+// Moto starts a moto server for the test and everything below it, and stops it at
+// the end. A server takes two seconds to start, so share one among subtests and
+// call Reset, or use a bucket and a cluster name for each.
+func Moto(t testing.TB) *Server {
+	t.Helper()
+	program, err := exec.LookPath("moto_server")
+	if err != nil {
+		missing(t, "moto_server is not installed (pip install 'moto[server]')")
+	}
+	addr := freeAddress(t)
+	host, port, _ := net.SplitHostPort(addr) // freeAddress gives both
+	s := &Server{URL: "http://" + addr, Region: "us-east-1", AccessKey: "testing", SecretKey: "testing"}
+	run(t, exec.Command(program, "-H", host, "-p", port), s.URL+"/moto-api/data.json")
+	return s
+}
+
+// Reset makes a moto server forget everything that was made on it.
+func (s *Server) Reset(t testing.TB) {
+	t.Helper()
+	answer, err := http.Post(s.URL+"/moto-api/reset", "", nil)
+	if err != nil {
+		t.Fatalf("reset moto: %v", err)
+	}
+	answer.Body.Close() // nothing of it is needed
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("reset moto: %s", answer.Status)
+	}
+}
+
+// missing ends a test that cannot run here: loudly, and as a failure in CI.
+func missing(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("CANNOT RUN: %s", why)
+	}
+	t.Skipf("SKIPPED, NOTHING WAS TESTED: %s", why)
+}
+
+// freeAddress is an address of this machine on which nothing listens.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // its port is the point
+	return l.Addr().String()
+}
+
+// run starts a server, waits until it answers at url with any status, and ends
+// it, with all its children, when the test ends.
+func run(t testing.TB, cmd *exec.Cmd, url string) {
+	t.Helper()
+	var said output
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", cmd.Path, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended does not matter
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
+		<-ended
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	if err := answers(ctx, url, ended); err != nil {
+		t.Fatalf("%s does not come up: %v\n%s", cmd.Path, err, said.String())
+	}
+}
+
+// answers waits for the first HTTP answer from url.
+func answers(ctx context.Context, url string, ended <-chan struct{}) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(req)
+		if err == nil {
+			return answer.Body.Close()
+		}
+		select {
+		case <-tick.C:
+		case <-ended:
+			return errors.New("it ended")
+		case <-ctx.Done():
+			return fmt.Errorf("no answer in %v: %w", startLimit, err)
+		}
+	}
+}
+
+// output keeps what a server prints, for the message when it fails.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.buf.Len() > 64<<10 {
+		o.buf.Reset()
+	}
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}

@@ -1,0 +1,146 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// protocol is how a service spells requests and errors.
+type protocol int
+
+const (
+	s3Protocol  protocol = iota // REST with XML, errors as S3 writes them
+	restXML                     // REST with XML: Route 53
+	ec2Query                    // form in, XML out, with EC2's shape of errors
+	query                       // form in, XML out
+	jsonTarget                  // JSON, the action in X-Amz-Target
+	smithyRoute                 // the action in the path: /service/S/operation/A
+)
+
+// Call says what one request asks for.
+type Call struct {
+	Service  string // as in a signature: ec2, s3, elasticloadbalancing
+	Action   string // as in the API's reference: DescribeVpcs, PutObject
+	protocol protocol
+}
+
+func (c Call) String() string { return c.Service + "." + c.Action }
+
+// Write reports whether the call changes something.
+func (c Call) Write() bool {
+	for _, reads := range []string{"Describe", "Get", "List", "Head", "Search", "Lookup", "Simulate", "AssumeRole", "Decode", "Test", "Receive"} {
+		if strings.HasPrefix(c.Action, reads) {
+			return false
+		}
+	}
+	return true
+}
+
+// identify reads from a request what it asks for. The service is that of the
+// signature; a request without one is S3's.
+func identify(r *http.Request, body []byte) Call {
+	c := Call{Service: signedFor(r.Header.Get("Authorization"))}
+	if target := r.Header.Get("X-Amz-Target"); target != "" {
+		c.Action, c.protocol = target[strings.LastIndexByte(target, '.')+1:], jsonTarget
+		return c
+	}
+	if _, action, ok := strings.Cut(r.URL.Path, "/operation/"); ok && strings.HasPrefix(r.URL.Path, "/service/") {
+		c.Action, c.protocol = action, smithyRoute
+		return c
+	}
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		form, _ := url.ParseQuery(string(body)) // what cannot be read has no action
+		c.Action, c.protocol = form.Get("Action"), query
+		if c.Service == "ec2" {
+			c.protocol = ec2Query
+		}
+		return c
+	}
+	if c.Service == "route53" {
+		c.Action, c.protocol = route53Action(r), restXML
+		return c
+	}
+	c.Service, c.Action = "s3", s3Action(r)
+	return c
+}
+
+// signedFor is the service in the scope of a signature of version 4:
+// Credential=KEY/20260102/us-east-1/ec2/aws4_request.
+func signedFor(authorization string) string {
+	_, rest, _ := strings.Cut(authorization, "Credential=")
+	scope, _, _ := strings.Cut(rest, ",")
+	if parts := strings.Split(scope, "/"); len(parts) == 5 {
+		return parts[3]
+	}
+	return ""
+}
+
+// s3Action names a request in path style: /bucket/key?subresource.
+func s3Action(r *http.Request) string {
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	q := r.URL.Query()
+	if bucket == "" {
+		return "ListBuckets"
+	}
+	on := "Object"
+	if key == "" {
+		on = "Bucket"
+	}
+	verb := map[string]string{"GET": "Get", "HEAD": "Head", "PUT": "Put", "POST": "Post", "DELETE": "Delete"}[r.Method]
+	for _, sub := range []string{"acl", "encryption", "location", "lifecycle", "ownershipControls", "policy", "policyStatus", "publicAccessBlock", "tagging", "versioning"} {
+		if q.Has(sub) {
+			return verb + on + strings.ToUpper(sub[:1]) + sub[1:]
+		}
+	}
+	switch {
+	case q.Has("delete"):
+		return "DeleteObjects"
+	case q.Has("versions"):
+		return "ListObjectVersions"
+	case on == "Object":
+		return verb + on
+	case verb == "Get" && q.Get("list-type") == "2":
+		return "ListObjectsV2"
+	case verb == "Get":
+		return "ListObjects"
+	case verb == "Put":
+		return "CreateBucket"
+	}
+	return verb + on
+}
+
+// route53Action names a request such as GET /2013-04-01/hostedzone/ID/rrset.
+func route53Action(r *http.Request) string {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")[1:]
+	if len(parts) == 0 {
+		return r.Method
+	}
+	shape := r.Method + " " + parts[0]
+	if len(parts) > 1 {
+		shape += "/ID"
+	}
+	if len(parts) > 2 {
+		shape += "/" + parts[2]
+	}
+	names := map[string]string{
+		"GET hostedzone":                     "ListHostedZones",
+		"POST hostedzone":                    "CreateHostedZone",
+		"GET hostedzone/ID":                  "GetHostedZone",
+		"DELETE hostedzone/ID":               "DeleteHostedZone",
+		"GET hostedzonesbyname":              "ListHostedZonesByName",
+		"GET hostedzonesbyvpc":               "ListHostedZonesByVPC",
+		"GET hostedzone/ID/rrset":            "ListResourceRecordSets",
+		"POST hostedzone/ID/rrset":           "ChangeResourceRecordSets",
+		"POST hostedzone/ID/associatevpc":    "AssociateVPCWithHostedZone",
+		"POST hostedzone/ID/disassociatevpc": "DisassociateVPCFromHostedZone",
+		"GET change/ID":                      "GetChange",
+	}
+	if name := names[shape]; name != "" {
+		return name
+	}
+	if parts[0] == "tags" {
+		return map[string]string{"GET": "ListTagsForResource", "POST": "ChangeTagsForResource"}[r.Method]
+	}
+	return shape
+}

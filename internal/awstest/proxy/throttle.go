@@ -1,0 +1,35 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// throttled is the answer of a service that is asked too often, in its protocol.
+// The shapes are those of the services' API references, "Common errors".
+func throttled(call Call) *answer {
+	xml := func(status int, body string) *answer {
+		return give(status, "text/xml", `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+body)
+	}
+	switch call.protocol {
+	case ec2Query:
+		return xml(http.StatusServiceUnavailable, `<Response><Errors><Error><Code>RequestLimitExceeded</Code>`+
+			`<Message>Request limit exceeded.</Message></Error></Errors><RequestID>throttled-by-the-test</RequestID></Response>`)
+	case query, restXML:
+		return xml(http.StatusBadRequest, `<ErrorResponse><Error><Type>Sender</Type><Code>Throttling</Code>`+
+			`<Message>Rate exceeded</Message></Error><RequestId>throttled-by-the-test</RequestId></ErrorResponse>`)
+	case jsonTarget, smithyRoute:
+		a := give(http.StatusBadRequest, "application/x-amz-json-1.0", `{"__type":"ThrottlingException","message":"Rate exceeded"}`)
+		a.header.Set("X-Amzn-Errortype", "ThrottlingException")
+		return a
+	}
+	return xml(http.StatusServiceUnavailable, `<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message>`+
+		`<RequestId>throttled-by-the-test</RequestId></Error>`)
+}
+
+func give(status int, contentType, body string) *answer {
+	return &answer{status: status, body: []byte(body), header: http.Header{
+		"Content-Type":   {contentType},
+		"Content-Length": {strconv.Itoa(len(body))},
+	}}
+}

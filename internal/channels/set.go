@@ -1,0 +1,215 @@
+package channels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"kops.local/kops/api"
+)
+
+// fieldManager owns the fields that an add-on sets.
+const fieldManager = "kops"
+
+// resource is where objects of a kind are; the namespace is empty for kinds without one.
+func (a *Applier) resource(kind schema.GroupKind, version, namespace string) (dynamic.ResourceInterface, bool, error) {
+	var versions []string
+	if version != "" {
+		versions = []string{version}
+	}
+	m, err := a.Mapper.RESTMapping(kind, versions...)
+	if meta.IsNoMatchError(err) {
+		a.Mapper.Reset() // the kind may have been defined since it was looked for
+		m, err = a.Mapper.RESTMapping(kind, versions...)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	r := a.Client.Resource(m.Resource)
+	if m.Scope.Name() != meta.RESTScopeNameNamespace {
+		return r, false, nil
+	}
+	if namespace == "" {
+		return r, true, nil
+	}
+	return r.Namespace(namespace), true, nil
+}
+
+// find is where one object is. A namespaced one that names no namespace gets "default".
+func (a *Applier) find(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	gvk := o.GroupVersionKind()
+	r, namespaced, err := a.resource(gvk.GroupKind(), gvk.Version, o.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	if namespaced && o.GetNamespace() == "" {
+		o.SetNamespace(metav1.NamespaceDefault)
+		return a.find(o)
+	}
+	return r, nil
+}
+
+// applySet applies every object. One that fails does not keep the others from
+// being applied; those that failed are tried again as long as some succeed, as
+// one object may need another that comes later.
+func (a *Applier) applySet(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for {
+		var failed []*unstructured.Unstructured
+		var errs []error
+		for _, o := range objects {
+			if err := a.applyObject(ctx, o); err != nil {
+				failed, errs = append(failed, o), append(errs, fmt.Errorf("apply %s: %w", called(o), err))
+			}
+		}
+		if len(failed) == 0 || len(failed) == len(objects) || ctx.Err() != nil {
+			return errors.Join(errs...)
+		}
+		objects = failed
+	}
+}
+
+func (a *Applier) applyObject(ctx context.Context, o *unstructured.Unstructured) error {
+	r, err := a.find(o)
+	if err != nil {
+		return err
+	}
+	_, err = r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	return err
+}
+
+// checkSet says which objects do not do their work yet.
+func (a *Applier) checkSet(ctx context.Context, objects []*unstructured.Unstructured) error {
+	var errs []error
+	for _, o := range objects {
+		if !judged(o) {
+			continue
+		}
+		r, err := a.find(o)
+		if err != nil {
+			return err
+		}
+		now, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", called(o), err)
+		}
+		reason, err := unhealthy(now)
+		if err != nil {
+			return err
+		}
+		if reason != "" {
+			errs = append(errs, fmt.Errorf("%s: %s", called(o), reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// judged reports whether an object may be unhealthy at all.
+func judged(o *unstructured.Unstructured) bool {
+	reason, err := unhealthy(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(),
+		"metadata": map[string]any{"name": o.GetName(), "generation": int64(1)},
+	}})
+	return err != nil || reason != ""
+}
+
+// identity tells objects apart. As text it is kind.group/namespace/name.
+type identity struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (i identity) MarshalText() ([]byte, error) {
+	return []byte(i.kind.String() + "/" + i.namespace + "/" + i.name), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (i *identity) UnmarshalText(text []byte) error {
+	parts := strings.Split(string(text), "/")
+	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
+		return fmt.Errorf("%q is not kind.group/namespace/name", text)
+	}
+	*i = identity{schema.ParseGroupKind(parts[0]), parts[1], parts[2]}
+	return nil
+}
+
+func identify(o *unstructured.Unstructured) identity {
+	return identity{o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
+}
+
+// prune removes the objects of an add-on, of the kinds that it lists, that its
+// manifest does not hold. Kinds that the cluster does not know have no objects.
+func (a *Applier) prune(ctx context.Context, addon Addon, objects []*unstructured.Unstructured) error {
+	if addon.Prune == nil {
+		return nil
+	}
+	keep := map[identity]bool{}
+	for _, o := range objects {
+		if _, err := a.find(o); err != nil && !meta.IsNoMatchError(err) { // sets the namespace where there is none
+			return err
+		}
+		keep[identify(o)] = true
+	}
+	var errs []error
+	for _, k := range addon.Prune.Kinds {
+		if err := a.pruneKind(ctx, addon.Name, k, keep); err != nil {
+			errs = append(errs, fmt.Errorf("prune objects of kind %s: %w", k.Kind, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *Applier) pruneKind(ctx context.Context, addon string, k api.PruneKind, keep map[identity]bool) error {
+	kind := schema.GroupKind{Group: k.Group, Kind: k.Kind}
+	namespaces := k.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, ns := range namespaces {
+		r, _, err := a.resource(kind, "", ns)
+		if meta.IsNoMatchError(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		list, err := r.List(ctx, metav1.ListOptions{LabelSelector: k.LabelSelector, FieldSelector: k.FieldSelector})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			if keep[identity{kind, o.GetNamespace(), o.GetName()}] || o.GetDeletionTimestamp() != nil {
+				continue
+			}
+			if err := a.remove(ctx, kind, o); err != nil {
+				return err
+			}
+			a.Log.Info("removed", "addon", addon, "object", called(o))
+		}
+	}
+	return nil
+}
+
+// remove deletes an object as it was seen, and what depends on it.
+func (a *Applier) remove(ctx context.Context, kind schema.GroupKind, o *unstructured.Unstructured) error {
+	r, _, err := a.resource(kind, "", o.GetNamespace())
+	if err != nil {
+		return err
+	}
+	background, uid := metav1.DeletePropagationBackground, types.UID(o.GetUID())
+	err = r.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s: %w", called(o), err)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package cli_test
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/pki"
+)
+
+// serveAPI starts what stands in for the API server of a cluster of the state
+// store, until the end of the script, and sets APISERVER to its URL. It shows a
+// certificate of the cluster's authority and wants a client's of the same. The
+// folder holds its objects, nodes.yaml and pods.yaml, each a list; log is the log
+// of each container, and in unready is how often it says that it is not ready.
+func (s *session) serveAPI(ts *testscript.TestScript, args []string) {
+	cluster, dir := args[0], ts.MkAbs(args[1])
+	cert, ca, err := s.serverCertificate(ts, cluster)
+	ts.Check(err)
+	server := httptest.NewUnstartedServer(apiHandler(dir))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: ca, ClientAuth: tls.RequireAndVerifyClientCert, Time: func() time.Time { return s.now }}
+	server.Config.ErrorLog = nil
+	server.StartTLS()
+	ts.Defer(server.Close)
+	ts.Setenv("APISERVER", server.URL)
+}
+
+// serverCertificate issues one with the key of the state store.
+func (s *session) serverCertificate(ts *testscript.TestScript, cluster string) (tls.Certificate, *x509.CertPool, error) {
+	data, err := os.ReadFile(ts.MkAbs(filepath.Join("state", cluster, "pki/private/kubernetes-ca/keyset.yaml")))
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	o, _, err := compat.DecodeOne[*api.Keyset](data, compat.Options{Lenient: true})
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	o.Name = pki.KubernetesCA
+	ca, err := pki.FromAPI(o)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	pair, err := pki.Issuer{Rand: rand.Reader, Now: func() time.Time { return s.now }, KeySize: 1024}.Issue(
+		pki.Request{Usage: pki.Server, CommonName: "kubernetes-master", Names: []string{"api.internal." + cluster}}, ca)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	key, err := pair.Key.PEM()
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(ca.Bundle()))
+	cert, err := tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key)
+	return cert, pool, err
+}
+
+func apiHandler(dir string) http.Handler {
+	var asked atomic.Int64
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		var unready int64
+		if data, err := os.ReadFile(filepath.Join(dir, "unready")); err == nil {
+			fmt.Sscan(string(data), &unready) //nolint:errcheck // a test
+		}
+		if asked.Add(1) <= unready {
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintln(w, "[+]ping ok\n[-]etcd failed: reason withheld") //nolint:errcheck // a test
+		}
+	})
+	list := func(kind, file string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			data, err := os.ReadFile(filepath.Join(dir, file))
+			if errors.Is(err, fs.ErrNotExist) {
+				data, err = []byte("[]"), nil
+			}
+			if err == nil {
+				data, err = yaml.YAMLToJSON(data)
+			}
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusTeapot)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"kind":%q,"apiVersion":"v1","items":%s}`, kind, data) //nolint:errcheck // a test
+		}
+	}
+	mux.HandleFunc("GET /api/v1/nodes", list("NodeList", "nodes.yaml"))
+	mux.HandleFunc("GET /api/v1/pods", list("PodList", "pods.yaml"))
+	mux.HandleFunc("GET /api/v1/namespaces/{ns}/pods/{pod}/log", func(w http.ResponseWriter, r *http.Request) {
+		data, err := os.ReadFile(filepath.Join(dir, "log"))
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprintf(w, "%s of %s, previous %s\n%s", r.FormValue("container"), r.PathValue("pod"), r.FormValue("previous"), data) //nolint:errcheck // a test
+	})
+	return mux
+}
+
+// machine starts or stops a machine of the fake cloud, or sets what it tells of its start.
+func (s *session) machine(ts *testscript.TestScript, args []string) {
+	switch {
+	case len(args) == 2 && (args[0] == "start" || args[0] == "stop"):
+		s.world.Power(args[1], args[0] == "start")
+	case len(args) == 3 && args[0] == "report":
+		s.world.Tell(args[1], cloud.BootRecord{Report: []byte(ts.ReadFile(args[2]))})
+	case len(args) == 3 && args[0] == "console":
+		s.world.Tell(args[1], cloud.BootRecord{Console: []byte(ts.ReadFile(args[2]))})
+	default:
+		ts.Fatalf("usage: machine start|stop NAME, machine report|console NAME FILE, not %s", strings.Join(args, " "))
+	}
+}

@@ -1,0 +1,309 @@
+// Package bundle holds `kops bundle`: the folder of all that machines fetch.
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/spf13/cobra"
+
+	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/bundle"
+	"kops.local/kops/internal/cli/shell"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	c := &cobra.Command{Use: "bundle", Short: "Keep what machines fetch in a folder, and serve it without the internet",
+		Long: `A bundle is a folder with all files and container images that the machines of
+clusters fetch, by digest. Clusters on this host are made from it, and need no
+internet; it can also be served to machines elsewhere, whose cluster names it as
+its file repository and as the mirror of its registries.`,
+		Example: `  kops bundle create --kubernetes-version 1.36.3
+  kops bundle list
+  kops bundle verify
+  kops bundle serve --listen 10.0.0.1:3989`}
+	c.AddCommand(create(app), verify(app), serve(app), list(app), extract(app))
+	return c
+}
+
+// folder is the folder of the bundle: the one that the flag gives, or the one of
+// clusters on this host.
+func folder(app *shell.App, flag string) (string, error) {
+	if flag == "" {
+		flag = app.Bundle()
+	}
+	dir, err := filepath.Abs(flag)
+	if err != nil {
+		return "", fmt.Errorf("find the folder of the bundle: %w", err)
+	}
+	return dir, nil
+}
+
+func dirFlag(c *cobra.Command, dir *string) {
+	c.Flags().StringVar(dir, "dir", "", "folder of the bundle (default $KOPS_BUNDLE, or bundle in the user's cache of kops)")
+}
+
+// opened opens the bundle of a folder.
+func opened(app *shell.App, flag string) (*bundle.Bundle, error) {
+	dir, err := folder(app, flag)
+	if err != nil {
+		return nil, err
+	}
+	return bundle.Open(dir)
+}
+
+// creation are the flags of `kops bundle create`.
+type creation struct {
+	dir, kubernetes, own string
+	programs, arches     []string
+	add                  []string
+	offline, prune       bool
+}
+
+func create(app *shell.App) *cobra.Command {
+	var o creation
+	c := shell.Cobra("create", "Make a bundle, or add to one", `
+Make a bundle of all that a cluster on this host fetches, or add to one.
+
+Each file and image is packed from built programs where a folder has them; else
+it stays as the bundle has it; else it is fetched from its publisher and compared
+with the digest that the publisher states. The programs of 'make bundle' and
+those beside kops are found by themselves.
+
+A bundle can hold several versions of Kubernetes: create it again with each. When
+something cannot be had, all of that is told, and the bundle stays as it was.`, `
+  # everything for the recommended version of Kubernetes
+  kops bundle create
+
+  # another version, from programs that were built elsewhere, without the internet
+  kops bundle create --kubernetes-version 1.36.3 --programs ~/built --offline
+
+  # one more image and one more file
+  kops bundle create --add registry.k8s.io/metrics-server/metrics-server:v0.8.0 --add https://example.com/tool.tgz`,
+		func(ctx context.Context, _ []string) error { return o.run(ctx, app) })
+	c.Args = shell.NoArguments("")
+	dirFlag(c, &o.dir)
+	f := c.Flags()
+	f.StringVar(&o.kubernetes, "kubernetes-version", "", "version of Kubernetes (default the recommended one)")
+	f.StringSliceVar(&o.programs, "programs", nil, "folders of built programs, NAME-VERSION-ARCH/bin/PROGRAM (default where make bundle puts them)")
+	f.StringVar(&o.own, "own", "", "folder of kops' own programs for machines, such as nodeup (default the one that kops is in)")
+	f.StringSliceVar(&o.arches, "arch", []string{runtime.GOARCH}, "architectures of the machines: amd64, arm64")
+	f.StringArrayVar(&o.add, "add", nil, "name of an image, or URL of a file, that the bundle is to hold besides")
+	f.BoolVar(&o.offline, "offline", false, "fetch nothing; tell what is missing")
+	f.BoolVar(&o.prune, "prune", false, "remove contents that the bundle no longer names; machines of clusters made earlier may still want them")
+	shell.Complete(c, "arch", string(assets.AMD64), string(assets.ARM64))
+	return c
+}
+
+func (o creation) run(ctx context.Context, app *shell.App) error {
+	dir, err := folder(app, o.dir)
+	if err != nil {
+		return err
+	}
+	if o.own == "" {
+		o.own = filepath.Dir(app.Program)
+	}
+	if len(o.programs) == 0 && app.Cache != "" {
+		o.programs = []string{filepath.Join(app.Cache, "build")}
+	}
+	var arches []assets.Arch
+	for _, a := range o.arches {
+		if !slices.Contains(assets.Arches(), assets.Arch(a)) {
+			return shell.Usagef("unknown architecture: %q; use amd64 or arm64", a)
+		}
+		arches = append(arches, assets.Arch(a))
+	}
+	want, err := bundle.ForLocal(app.Version, o.kubernetes, arches)
+	if err != nil {
+		return err
+	}
+	for _, a := range o.add {
+		if strings.Contains(a, "://") {
+			want.Files[a] = ""
+		} else if !slices.Contains(want.Images, a) {
+			want.Images = append(want.Images, a)
+		}
+	}
+	options := bundle.Options{Dir: dir, Want: want, Arches: arches, Programs: o.programs, Own: o.own, Keychain: authn.DefaultKeychain,
+		Prune: o.prune, Now: app.Now(), Progress: progress(app)}
+	if !o.offline {
+		options.HTTP = &http.Client{Transport: publishers()}
+	}
+	b, err := bundle.Create(ctx, options)
+	if err != nil {
+		return err
+	}
+	app.Printf("The bundle %s holds %d files and %d images, %s\n", dir, len(b.Files()), len(b.Images()), megabytes(total(b)))
+	return nil
+}
+
+// publishers reaches the places of releases, and soon says that it cannot.
+func publishers() http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DialContext = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
+	t.ResponseHeaderTimeout = 30 * time.Second
+	return t
+}
+
+// progress tells each step.
+func progress(app *shell.App) func(string) {
+	return func(step string) { app.Notef("%s\n", step) }
+}
+
+func verify(app *shell.App) *cobra.Command {
+	var dir string
+	c := shell.Cobra("verify", "Compare all of a bundle with its digests", `
+Read every file and all contents of images, and compare them with their digests.
+What has changed is told by name; 'kops bundle create' restores it.`, `
+  kops bundle verify
+  kops bundle verify --dir /srv/bundle`,
+		func(ctx context.Context, _ []string) error {
+			b, err := opened(app, dir)
+			if err != nil {
+				return err
+			}
+			if err := b.Verify(ctx, progress(app)); err != nil {
+				return err
+			}
+			app.Printf("The bundle %s is as it was made: %d files and %d images, %s\n", b.Dir(), len(b.Files()), len(b.Images()), megabytes(total(b)))
+			return nil
+		})
+	c.Args = shell.NoArguments("")
+	dirFlag(c, &dir)
+	return c
+}
+
+func serve(app *shell.App) *cobra.Command {
+	var dir, listen string
+	c := shell.Cobra("serve", "Serve a bundle to machines", `
+Serve a bundle by HTTP until the command is interrupted: each file by the path of
+its public URL, and the images as a registry, which mirrors all others.
+
+A cluster uses it as spec.assets.fileRepository and as the mirror "*" in
+spec.containerd.registryMirrors. Clusters on this host are served by themselves.`, `
+  kops bundle serve
+  kops bundle serve --listen 10.0.0.1:3989 --dir /srv/bundle`,
+		func(ctx context.Context, _ []string) error {
+			b, err := opened(app, dir)
+			if err != nil {
+				return err
+			}
+			h, err := b.Handler()
+			if err != nil {
+				return err
+			}
+			l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+			if err != nil {
+				return fmt.Errorf("serve the bundle: %w", err)
+			}
+			app.Notef("Serving %s on http://%s\n", b.Dir(), l.Addr())
+			return until(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}, l)
+		})
+	c.Args = shell.NoArguments("")
+	dirFlag(c, &dir)
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:3989", "address and port to listen on")
+	return c
+}
+
+// until serves until ctx ends. What is being sent has some seconds to end.
+func until(ctx context.Context, s *http.Server, l net.Listener) error {
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve the bundle: %w", err)
+	case <-ctx.Done():
+	}
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := s.Shutdown(soon); err != nil {
+		return s.Close()
+	}
+	return nil
+}
+
+// item is a line of the list.
+type item struct {
+	Name      string        `json:"name"`
+	Digest    string        `json:"digest"`
+	Size      int64         `json:"size"` // bytes
+	Source    bundle.Source `json:"source"`
+	Platforms []string      `json:"platforms,omitempty"`
+}
+
+// listing is what `kops bundle list` prints.
+type listing struct {
+	Dir      string          `json:"dir"`
+	Created  time.Time       `json:"created"`
+	Versions bundle.Versions `json:"versions"`
+	Files    []item          `json:"files"`
+	Images   []item          `json:"images"`
+}
+
+func list(app *shell.App) *cobra.Command {
+	var dir, format string
+	c := shell.Cobra("list", "List the files and images of a bundle", `
+List the files of a bundle by public URL and its images by name, with their
+digests. Those that were packed from built programs are told from those that a
+publisher has made.`, `
+  kops bundle list
+  kops bundle list -o json`,
+		func(_ context.Context, _ []string) error {
+			if err := shell.CheckFormat(format, shell.Table, shell.JSON, shell.YAML); err != nil {
+				return err
+			}
+			b, err := opened(app, dir)
+			if err != nil {
+				return err
+			}
+			l := listed(b)
+			return app.PrintAs(format, l, func() error {
+				var rows [][]string
+				for _, i := range append(l.Files, l.Images...) {
+					rows = append(rows, []string{i.Name, megabytes(i.Size), string(i.Source), i.Digest})
+				}
+				return app.PrintTable([]string{"NAME", "SIZE", "SOURCE", "DIGEST"}, rows)
+			})
+		})
+	c.Args = shell.NoArguments("")
+	dirFlag(c, &dir)
+	c.Flags().StringVarP(&format, "output", "o", shell.Table, "output format: table, json or yaml")
+	shell.Complete(c, "output", shell.Table, shell.JSON, shell.YAML)
+	return c
+}
+
+func listed(b *bundle.Bundle) listing {
+	l := listing{Dir: b.Dir(), Created: b.Created(), Versions: b.Versions(), Files: []item{}, Images: []item{}}
+	files, images := b.Files(), b.Images()
+	for _, u := range slices.Sorted(maps.Keys(files)) {
+		l.Files = append(l.Files, item{u, "sha256:" + files[u].SHA256, files[u].Size, files[u].Source, nil})
+	}
+	for _, n := range slices.Sorted(maps.Keys(images)) {
+		l.Images = append(l.Images, item{n, images[n].Digest, images[n].Size, images[n].Source, images[n].Platforms})
+	}
+	return l
+}
+
+// total is the size of all files and images, in bytes; what images share counts for each.
+func total(b *bundle.Bundle) int64 {
+	var sum int64
+	for _, f := range b.Files() {
+		sum += f.Size
+	}
+	for _, i := range b.Images() {
+		sum += i.Size
+	}
+	return sum
+}
+
+func megabytes(size int64) string { return fmt.Sprintf("%.1f MB", float64(size)/1e6) }

@@ -1,0 +1,163 @@
+package bundle_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/assets"
+	kept "kops.local/kops/internal/bundle"
+	"kops.local/kops/internal/cli/bundle"
+	"kops.local/kops/internal/cli/shell"
+)
+
+const nodeup = "https://artifacts.k8s.io/binaries/kops/1.37.0/linux/amd64/nodeup"
+
+// world is a user with a bundle of one file, and one of their own programs.
+type world struct {
+	*testing.T
+	dir, own string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t, filepath.Join(t.TempDir(), "bundle"), t.TempDir()}
+	if err := os.WriteFile(filepath.Join(w.own, "nodeup"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := kept.Create(t.Context(), kept.Options{Dir: w.dir, Own: w.own, Arches: []assets.Arch{assets.AMD64}, Now: time.Unix(1e9, 0),
+		Want: kept.Want{Kops: "1.37.0", Kubernetes: "1.36.3", Files: map[string]string{nodeup: ""}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// run runs `kops bundle` and returns what it prints; talk goes to told.
+func (w *world) run(ctx context.Context, told io.Writer, args ...string) (string, error) {
+	var out bytes.Buffer
+	env := map[string]string{"KOPS_BUNDLE": w.dir}
+	app := &shell.App{System: shell.System{In: &bytes.Buffer{}, Out: &out, Err: told, Env: func(k string) string { return env[k] },
+		Cache: w.TempDir(), Program: filepath.Join(w.own, "kops"), Now: time.Now, Version: "1.37.0"}}
+	c := bundle.Command(app)
+	c.SetArgs(args)
+	c.SetOut(&out)
+	c.SetErr(told)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	err := c.ExecuteContext(ctx)
+	return out.String(), err
+}
+
+func TestListAndVerify(t *testing.T) {
+	w := newWorld(t)
+	for command, shows := range map[string]string{
+		"list": nodeup, "list -o yaml": "kubernetes:\n  - 1.36.3", "verify": "is as it was made: 1 files and 0 images",
+		"list --dir " + w.dir: "built",
+	} {
+		out, err := w.run(t.Context(), io.Discard, strings.Fields(command)...)
+		if err != nil || !strings.Contains(out, shows) {
+			t.Errorf("%s: %q, %v", command, out, err)
+		}
+	}
+	out, err := w.run(t.Context(), io.Discard, "list", "-o", "json")
+	var listed struct {
+		Files []struct{ Name, Digest string }
+	}
+	if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed.Files) != 1 || !strings.HasPrefix(listed.Files[0].Digest, "sha256:") {
+		t.Errorf("%q, %v", out, err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "files/binaries/kops/1.37.0/linux/amd64/nodeup"), []byte("#!/bin/no\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.run(t.Context(), io.Discard, "verify"); err == nil || !strings.Contains(err.Error(), nodeup+": ") {
+		t.Errorf("a changed file: %v", err)
+	}
+}
+
+func TestCreateTellsAllThatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(t.Context(), io.Discard, "create", "--offline", "--kubernetes-version", "1.36.3", "--arch", "amd64", "--add", "quay.io/a/b:1", "--add", "https://example.com/x")
+	for _, text := range []string{"kubernetes-v1.36.3-amd64/bin/kubelet", "registry.k8s.io/kube-proxy:v1.36.3", "quay.io/a/b:1", "https://example.com/x",
+		"kops-controller is not in " + w.own, "make bundle"} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v does not say %q", err, text)
+		}
+	}
+	for says, args := range map[string][]string{
+		"unknown architecture": {"create", "--arch", "riscv64"},
+		"not a version":        {"create", "--kubernetes-version", "newest"},
+		"no bundle":            {"list", "--dir", t.TempDir()},
+		"output format":        {"list", "-o", "xml"},
+		"takes no arguments":   {"verify", "this"},
+	} {
+		if _, err := w.run(t.Context(), io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v, want %q", args, err, says)
+		}
+	}
+}
+
+func TestServe(t *testing.T) {
+	w := newWorld(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	reading, told := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.run(ctx, told, "serve", "--listen", "127.0.0.1:0")
+		told.CloseWithError(io.EOF)
+		ended <- err
+	}()
+	line := make([]byte, 1000)
+	n, err := reading.Read(line)
+	_, address, ok := strings.Cut(strings.TrimSpace(string(line[:n])), " on ")
+	if err != nil || !ok {
+		t.Fatalf("it tells %q, %v", line[:n], err)
+	}
+	resp, err := http.Get(address + "/binaries/kops/1.37.0/linux/amd64/nodeup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "#!/bin/sh\n" {
+		t.Errorf("%q, %v", body, err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+func TestExtract(t *testing.T) {
+	w := newWorld(t)
+	to := filepath.Join(t.TempDir(), "nodeup")
+	if _, err := w.run(t.Context(), io.Discard, "extract", "linux/amd64/nodeup", "--to", to); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(to)
+	info, serr := os.Stat(to)
+	if err != nil || serr != nil || string(text) != "#!/bin/sh\n" || info.Mode().Perm() != 0o755 {
+		t.Errorf("%q %v, %v %v", text, info.Mode(), err, serr)
+	}
+	if _, err := w.run(t.Context(), io.Discard, "extract", "kubectl"); err == nil || !strings.Contains(err.Error(), "no file of the bundle "+w.dir+" ends in kubectl") {
+		t.Errorf("a file that the bundle lacks: %v", err)
+	}
+	kept := filepath.Join(w.dir, "files/binaries/kops/1.37.0/linux/amd64/nodeup")
+	if err := os.WriteFile(kept, []byte("#!/bin/no\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.run(t.Context(), io.Discard, "extract", "nodeup", "--to", to); err == nil || !strings.Contains(err.Error(), "is not what it was") {
+		t.Errorf("a changed file: %v", err)
+	}
+	if text, err = os.ReadFile(to); err != nil || string(text) != "#!/bin/sh\n" {
+		t.Errorf("after a changed file was refused: %q %v", text, err)
+	}
+	if left, err := filepath.Glob(to + ".new"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}

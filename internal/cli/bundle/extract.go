@@ -1,0 +1,78 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops/internal/bundle"
+	"kops.local/kops/internal/cli/shell"
+)
+
+func extract(app *shell.App) *cobra.Command {
+	var dir, to string
+	c := shell.Cobra("extract FILE", "Take a file out of a bundle", `
+Write a file of a bundle, such as kubectl, to the current folder or elsewhere, and
+check it against its digest. FILE is the end of a public URL; of several versions
+the newest is taken, unless FILE tells more of the URL.`, `
+  kops bundle extract kubectl --to /usr/local/bin/kubectl
+  kops bundle extract v1.36.3/bin/linux/amd64/kubelet`,
+		func(_ context.Context, args []string) error {
+			if len(args) != 1 {
+				return shell.Usagef("name one file, such as kubectl")
+			}
+			b, err := opened(app, dir)
+			if err != nil {
+				return err
+			}
+			url, err := named(b, args[0])
+			if err != nil {
+				return err
+			}
+			if to == "" {
+				to = path.Base(url)
+			}
+			return write(b, url, to)
+		})
+	dirFlag(c, &dir)
+	c.Flags().StringVar(&to, "to", "", "file to write (default the file's own name, here)")
+	return c
+}
+
+// named finds the file whose URL ends so; of several, the one that sorts last.
+func named(b *bundle.Bundle, end string) (string, error) {
+	found := ""
+	for _, url := range slices.Sorted(maps.Keys(b.Files())) {
+		if strings.HasSuffix(url, "/"+end) {
+			found = url
+		}
+	}
+	if found == "" {
+		return "", fmt.Errorf("no file of the bundle %s ends in %s; see kops bundle list", b.Dir(), end)
+	}
+	return found, nil
+}
+
+// write puts the file in its place when it is whole.
+func write(b *bundle.Bundle, url, to string) error {
+	draft := to + ".new"
+	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755) //nolint:gosec // it is a program, or an archive that hides nothing
+	if err != nil {
+		return fmt.Errorf("write %s: %w", to, err)
+	}
+	err = errors.Join(b.Extract(url, f), f.Close())
+	if err == nil {
+		err = os.Rename(draft, to)
+	}
+	if err != nil {
+		os.Remove(draft) //nolint:errcheck // the first error is the one to tell
+	}
+	return err
+}

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"kops.local/kops/internal/cli/shell"
+)
+
+// tree is every command, by its path, as it is with some feature flags on.
+func tree(features string) map[string]*cobra.Command {
+	env := map[string]string{"KOPS_FEATURE_FLAGS": features}
+	root := command(&shell.App{System: shell.System{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
+		Env: func(k string) string { return env[k] }, Now: time.Now, Version: "1.37.0"}})
+	all := map[string]*cobra.Command{}
+	var add func(*cobra.Command)
+	add = func(c *cobra.Command) {
+		c.InitDefaultHelpFlag()
+		all[c.CommandPath()] = c
+		for _, sub := range c.Commands() {
+			add(sub)
+		}
+	}
+	add(root)
+	return all
+}
+
+// everyFeature turns on each flag that adds to the command line.
+const everyFeature = "APIServerNodes,Azure,ClusterAddons,DiscoveryService,EnableSeparateConfigBase,ExperimentalRoles,Spotinst"
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	for path, c := range tree(everyFeature) {
+		if strings.HasPrefix(path, "kops completion") {
+			continue // of the library
+		}
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: its short text is %q; a line without a final stop is needed", path, c.Short)
+		}
+		if c.Runnable() && !c.HasSubCommands() && (c.Long == "" || c.Example == "") {
+			t.Errorf("%s needs a description and examples", path)
+		}
+		if c.Example == "" {
+			t.Errorf("%s needs an example", path)
+		}
+		for line := range strings.SplitSeq(c.Example, "\n") {
+			if line != "" && !strings.HasPrefix(line, "  ") {
+				t.Errorf("%s: the line %q of its examples is not indented", path, line)
+			}
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s --%s needs a text", path, f.Name)
+			}
+		})
+	}
+}
+
+// TestExamplesAreCommandLines reads every example line that runs kops: its
+// command and its flags exist.
+func TestExamplesAreCommandLines(t *testing.T) {
+	read := 0
+	for path, c := range tree("") {
+		text := strings.ReplaceAll(c.Example, "\\\n", " ")
+		for line := range strings.SplitSeq(text, "\n") {
+			for part := range strings.SplitSeq(line, "|") {
+				words := strings.Fields(part)
+				for len(words) > 0 && strings.Contains(words[0], "=") {
+					words = words[1:] // a variable, whose value may have a space
+					if len(words) > 0 && strings.HasSuffix(words[0], `"`) {
+						words = words[1:]
+					}
+				}
+				if len(words) == 0 || words[0] != "kops" {
+					continue
+				}
+				if i := slices.Index(words, ">"); i > 0 {
+					words = words[:i]
+				}
+				read++
+				root := tree("")["kops"]
+				found, rest, err := root.Find(words[1:])
+				if err != nil {
+					t.Errorf("%s: %q: %v", path, part, err)
+					continue
+				}
+				if err := found.ParseFlags(rest); err != nil {
+					t.Errorf("%s: %q: %v", path, part, err)
+				}
+			}
+		}
+	}
+	if read < 40 {
+		t.Errorf("only %d examples were read", read)
+	}
+}
+
+// line is one line of cli.tsv: a command, or a flag of one, as kOps has it.
+type line struct {
+	command, aliases, flag, short, kind, value, noOption, notes string
+}
+
+func lines(t *testing.T) []line {
+	t.Helper()
+	data, err := os.ReadFile("testdata/cli.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []line
+	for text := range strings.SplitSeq(strings.TrimRight(string(data), "\n"), "\n") {
+		f := append(strings.Split(text, "\t"), "", "", "", "", "", "", "")
+		out = append(out, line{f[0], f[1], strings.TrimPrefix(f[2], "--"), strings.TrimPrefix(f[3], "-"), f[4], f[5], f[6], f[7]})
+	}
+	return out[1:]
+}
+
+// later are kOps' commands that are not here yet. One that is must leave the list.
+func later() []string {
+	return []string{
+		"kops create keypair", "kops create secret", "kops delete instance", "kops delete secret",
+		"kops distrust", "kops promote", "kops trust", "kops reconcile", "kops rolling-update", "kops upgrade",
+		"kops get assets", "kops get instances", "kops get keypairs", "kops get secrets",
+		"kops toolbox addons", "kops toolbox clusterapi", "kops toolbox dump", "kops toolbox enroll",
+		"kops toolbox instance-selector", "kops toolbox template",
+		"kops gen-cli-docs",
+	}
+}
+
+// exceptions are flags that differ from kOps' on purpose, with the reason.
+func exceptions() map[string]string {
+	return map[string]string{
+		"kops --config":                   "the default is a text for people",
+		"kops --v":                        "a number; the levels of another logging library have no meaning here",
+		"kops --alsologtostderrthreshold": "of another logging library: accepted, and without effect",
+	}
+}
+
+func isLater(command string) bool {
+	return slices.ContainsFunc(later(), func(l string) bool { return command == l || strings.HasPrefix(command, l+" ") })
+}
+
+func TestCommandsAndFlagsAreThoseOfKops(t *testing.T) {
+	plain, full := tree(""), tree(everyFeature)
+	checked := 0
+	for _, l := range lines(t) {
+		if isLater(l.command) {
+			continue
+		}
+		c := full[l.command]
+		if c == nil {
+			t.Errorf("%s is missing", l.command)
+			continue
+		}
+		for alias := range strings.SplitSeq(l.aliases, ", ") {
+			if alias != "" && alias != c.Name() && !c.HasAlias(alias) {
+				t.Errorf("%s lacks the alias %s", l.command, alias)
+			}
+		}
+		if l.flag == "" {
+			continue
+		}
+		checked++
+		checkFlag(t, c, l)
+		if flag := plain[l.command].Flag(l.flag); l.notes == "feature-flag" && flag != nil {
+			t.Errorf("%s --%s is there without its feature flag", l.command, l.flag)
+		}
+	}
+	if checked < 140 {
+		t.Errorf("only %d flags were checked", checked)
+	}
+}
+
+func checkFlag(t *testing.T, c *cobra.Command, l line) {
+	t.Helper()
+	name := l.command + " --" + l.flag
+	f := c.Flag(l.flag)
+	if f == nil {
+		t.Errorf("%s is missing", name)
+		return
+	}
+	if f.Shorthand != l.short {
+		t.Errorf("%s has the short name %q, want %q", name, f.Shorthand, l.short)
+	}
+	if strings.HasPrefix(l.notes, "deprecated") != (f.Hidden && f.Annotations != nil) {
+		t.Errorf("%s: hidden and deprecated: %v, but kOps says %q", name, f.Hidden, l.notes)
+	}
+	if exceptions()[name] != "" {
+		return
+	}
+	kind := map[string]string{"stringSlice": "strings"}[f.Value.Type()]
+	if kind == "" {
+		kind = f.Value.Type()
+	}
+	if kind != l.kind {
+		t.Errorf("%s is of type %s, want %s", name, kind, l.kind)
+	}
+	if want := strings.Trim(l.value, `"`); f.DefValue != want {
+		t.Errorf("%s has the default %q, want %q", name, f.DefValue, want)
+	}
+	if l.kind != "bool" && f.NoOptDefVal != l.noOption {
+		t.Errorf("%s has %q without a value, want %q", name, f.NoOptDefVal, l.noOption)
+	}
+}
+
+func TestCommandsForLaterAreNotThere(t *testing.T) {
+	all := tree(everyFeature)
+	known := map[string]bool{}
+	for _, l := range lines(t) {
+		known[l.command] = true
+	}
+	for _, l := range later() {
+		if all[l] != nil {
+			t.Errorf("%s is there, so take it out of the list", l)
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(k string) bool { return k == l || strings.HasPrefix(k, l+" ") }) {
+			t.Errorf("%s is no command of kOps", l)
+		}
+	}
+}

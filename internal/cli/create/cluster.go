@@ -1,0 +1,352 @@
+package create
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"kops.local/kops"
+	"kops.local/kops/api"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/update"
+	"kops.local/kops/internal/complete"
+	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/pki"
+)
+
+// clusterOptions are the flags of `create cluster` that do not end in the spec.
+type clusterOptions struct {
+	newcluster.Options
+	yes, dryRun            bool
+	target, out, sshKey    string
+	format                 string
+	facts                  string
+	add                    []string
+	associate, encryptEtcd bool
+}
+
+func cluster(app *shell.App) *cobra.Command {
+	var o clusterOptions
+	c := shell.Cobra("cluster [CLUSTER]", "Describe a new cluster, and make it", `
+Write the Cluster and InstanceGroups of a new cluster to the state store, and show
+what they need in the cloud. With --yes, make it. With --dry-run, write nothing,
+and print the objects.`, `
+  # One control plane and one node
+  kops create cluster --zones us-east-1a cluster.example.com
+
+  # Three control planes in private subnets, with a bastion
+  kops create cluster --zones us-east-1a,us-east-1b,us-east-1c --control-plane-count 3 \
+    --topology private --bastion --networking calico cluster.example.com --yes
+
+  # One control plane and two nodes on this machine
+  kops create cluster --cloud local demo.k8s.local --yes
+
+  # Look at the objects only
+  kops create cluster --zones us-east-1a --dry-run -o yaml cluster.example.com`,
+		nil)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("associate-public-ip") {
+			o.AssociatePublicIP = &o.associate
+		}
+		if cmd.Flags().Changed("encrypt-etcd-storage") {
+			o.EncryptEtcdStorage = &o.encryptEtcd
+		}
+		name, err := app.ExplicitName(args)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			return shell.Usagef("--name is required")
+		}
+		o.ClusterName = name
+		if o.CloudProvider == string(api.CloudLocal) {
+			app.PreferOwnStore()
+			if !cmd.Flags().Changed("networking") {
+				o.Networking = "" // the cloud has another default
+			}
+		}
+		return create(cmd.Context(), app, o)
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.yes, "yes", "y", false, "make the cluster in the cloud as well")
+	f.BoolVar(&o.dryRun, "dry-run", false, "write nothing, and print the objects; needs --output")
+	f.StringVarP(&o.format, "output", "o", "", "format of --dry-run: yaml or json")
+	shell.Choose(c, &o.target, "target", "direct", "target", "direct, dryrun or terraform, as for update cluster", "direct", "dryrun", "terraform")
+	f.StringVar(&o.out, "out", "", "folder for the files of a target")
+	f.StringVar(&o.sshKey, "ssh-public-key", "", "file of an SSH public key")
+	f.StringVar(&o.facts, "facts", "", "file with everything that would be looked up")
+	machineFlags(f, &o)
+	networkFlags(f, &o)
+	cloudFlags(f, &o)
+	oldFlags(c, &o)
+	featureFlags(f, &o, app.Features())
+	shell.Complete(c, "networking", podNetworks()...)
+	shell.Complete(c, "topology", "public", "private")
+	shell.Complete(c, "dns", "public", "private", "none")
+	return c
+}
+
+func podNetworks() []string {
+	return []string{"cilium", "calico", "kindnet", "kubenet", "cni", "flannel", "kube-router", "amazonvpc", "cilium-etcd", "cilium-eni", "gce"}
+}
+
+// machineFlags are about versions and machines.
+func machineFlags(f *pflag.FlagSet, o *clusterOptions) {
+	f.StringVar(&o.Channel, "channel", "stable", "channel that recommends versions and images")
+	f.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "version of Kubernetes (default: the channel's)")
+	f.StringSliceVar(&o.KubernetesFeatureGates, "kubernetes-feature-gates", nil, "feature gates to switch on, or off with a leading -")
+	f.StringSliceVar(&o.Zones, "zones", nil, "zones of the nodes")
+	f.StringSliceVar(&o.ControlPlaneZones, "control-plane-zones", nil, "zones of the control plane, an odd number (default: those of the nodes)")
+	f.Int32Var(&o.ControlPlaneCount, "control-plane-count", 0, "number of control plane machines (default: one a control plane zone)")
+	f.Int32Var(&o.NodeCount, "node-count", 0, "number of nodes in all (default: one a zone)")
+	f.StringSliceVar(&o.ControlPlaneSizes, "control-plane-size", nil, "machine type of the control plane")
+	f.StringSliceVar(&o.NodeSizes, "node-size", nil, "machine type of the nodes; several make a mixed group")
+	f.StringVar(&o.Image, "image", "", "image of all machines")
+	f.StringVar(&o.ControlPlaneImage, "control-plane-image", "", "image of the control plane")
+	f.StringVar(&o.NodeImage, "node-image", "", "image of the nodes")
+	f.StringVar(&o.BastionImage, "bastion-image", "", "image of the bastions")
+	f.Int32Var(&o.ControlPlaneVolumeSize, "control-plane-volume-size", 0, "root volume of the control plane, in GB")
+	f.Int32Var(&o.NodeVolumeSize, "node-volume-size", 0, "root volume of the nodes, in GB")
+	f.StringVar(&o.ControlPlaneVolumeType, "control-plane-volume-type", "", "type of the control plane's root volume")
+	f.StringVar(&o.NodeVolumeType, "node-volume-type", "", "type of the nodes' root volume")
+	f.StringVar(&o.ControlPlaneTenancy, "control-plane-tenancy", "", "tenancy of the control plane: default, dedicated or host")
+	f.StringVar(&o.NodeTenancy, "node-tenancy", "", "tenancy of the nodes: default, dedicated or host")
+	f.StringSliceVar(&o.ControlPlaneSecurityGroups, "control-plane-security-groups", nil, "further security groups of the control plane")
+	f.StringSliceVar(&o.NodeSecurityGroups, "node-security-groups", nil, "further security groups of the nodes")
+	f.BoolVar(&o.associate, "associate-public-ip", false, "give machines public addresses (default: by the kind of subnet)")
+	f.StringVar(&o.InstanceManager, "instance-manager", "cloudgroups", "what makes the nodes: cloudgroups or karpenter")
+	f.StringSliceVar(&o.EtcdClusters, "etcd-clusters", []string{"main", "events"}, "etcd clusters to run")
+	f.StringVar(&o.EtcdStorageType, "etcd-storage-type", "", "type of the etcd volumes")
+	f.BoolVar(&o.encryptEtcd, "encrypt-etcd-storage", false, "encrypt the etcd volumes (default: where the cloud can)")
+	f.StringVar(&o.Authorization, "authorization", "RBAC", "authorization: RBAC or AlwaysAllow")
+	f.StringSliceVar(&o.Sets, "set", nil, "set a field: spec.path=value; repeatable")
+	f.StringSliceVar(&o.Unsets, "unset", nil, "clear a field: spec.path; repeatable")
+}
+
+// networkFlags are about the network and how the API is reached.
+func networkFlags(f *pflag.FlagSet, o *clusterOptions) {
+	f.StringVar(&o.Networking, "networking", "cilium", "pod network: "+strings.Join(podNetworks(), ", "))
+	f.StringSliceVar(&o.NetworkCIDRs, "network-cidr", nil, "range of the network; further ones get subnets of their own")
+	f.StringVar(&o.NetworkID, "network-id", "", "existing network to use")
+	f.StringSliceVar(&o.SubnetIDs, "subnets", nil, "existing subnets to use")
+	f.StringSliceVar(&o.UtilitySubnetIDs, "utility-subnets", nil, "existing utility subnets to use")
+	f.BoolVar(&o.DisableSubnetTags, "disable-subnet-tags", false, "do not tag existing subnets")
+	f.BoolVar(&o.IPv6, "ipv6", false, "use IPv6 for pods and services")
+	f.StringVarP(&o.Topology, "topology", "t", "", "public or private (default public; private with --ipv6)")
+	f.BoolVar(&o.Bastion, "bastion", false, "make a bastion; for private topology")
+	f.StringVar(&o.DNSType, "dns", "", "where names are published: public, private or none (default none; public with --dns-zone)")
+	f.StringVar(&o.DNSZone, "dns-zone", "", "zone of the cluster's names")
+	f.StringVar(&o.APILoadBalancerType, "api-loadbalancer-type", "", "load balancer of the API: public or internal")
+	f.StringVar(&o.APISSLCertificate, "api-ssl-certificate", "", "certificate of the API's load balancer")
+	f.StringVar(&o.APIPublicName, "api-public-name", "", "name of the API")
+	f.StringSliceVar(&o.AdminAccess, "admin-access", []string{"0.0.0.0/0", "::/0"}, "ranges that reach the API, and SSH unless --ssh-access is given")
+	f.StringSliceVar(&o.SSHAccess, "ssh-access", nil, "ranges that reach SSH")
+	f.StringVar(&o.DiscoveryStore, "discovery-store", "", "public bucket for the keys of service accounts")
+}
+
+// cloudFlags are about the cloud, and about single ones.
+func cloudFlags(f *pflag.FlagSet, o *clusterOptions) {
+	f.StringVar(&o.CloudProvider, "cloud", "", "cloud (default: that of the state store)")
+	f.StringVar(&o.CloudLabels, "cloud-labels", "", "tags of all resources: k=v,k=v")
+	f.StringVar(&o.Project, "project", "", "GCE: project")
+	f.StringVar(&o.GCEServiceAccount, "gce-service-account", "", "GCE: service account of the machines")
+	f.StringVar(&o.OpenstackExternalNet, "os-ext-net", "", "OpenStack: external network")
+	f.StringVar(&o.OpenstackExternalSubnet, "os-ext-subnet", "", "OpenStack: external subnet")
+	f.StringVar(&o.OpenstackDNSServers, "os-dns-servers", "", "OpenStack: name servers")
+	f.StringVar(&o.OpenstackNetworkID, "os-network", "", "OpenStack: existing network")
+	f.StringVar(&o.OpenstackLBSubnet, "os-lb-floating-subnet", "", "OpenStack: floating subnet of load balancers")
+	f.BoolVar(&o.OpenstackLBOctavia, "os-octavia", false, "OpenStack: load balancers by Octavia")
+	f.StringVar(&o.OpenstackOctaviaProvider, "os-octavia-provider", "", "OpenStack: Octavia's provider")
+	f.BoolVar(&o.OpenstackStorageIgnoreAZ, "os-kubelet-ignore-az", false, "OpenStack: attach volumes across zones")
+}
+
+// oldFlags are former names.
+func oldFlags(c *cobra.Command, o *clusterOptions) {
+	f := c.Flags()
+	f.StringSliceVar(&o.ControlPlaneZones, "master-zones", nil, "")
+	f.Int32Var(&o.ControlPlaneCount, "master-count", 0, "")
+	f.StringSliceVar(&o.ControlPlaneSizes, "master-size", nil, "")
+	f.StringVar(&o.ControlPlaneImage, "master-image", "", "")
+	f.Int32Var(&o.ControlPlaneVolumeSize, "master-volume-size", 0, "")
+	f.StringVar(&o.ControlPlaneTenancy, "master-tenancy", "", "")
+	f.StringSliceVar(&o.ControlPlaneSecurityGroups, "master-security-groups", nil, "")
+	f.StringVar(&o.APIPublicName, "master-public-name", "", "")
+	f.StringVar(&o.NetworkID, "vpc", "", "")
+	f.StringSliceVar(&o.Sets, "override", nil, "")
+	f.String("container-runtime", "", "")
+	for old, now := range map[string]string{
+		"master-zones": "control-plane-zones", "master-count": "control-plane-count", "master-size": "control-plane-size",
+		"master-image": "control-plane-image", "master-volume-size": "control-plane-volume-size",
+		"master-tenancy": "control-plane-tenancy", "master-security-groups": "control-plane-security-groups",
+		"master-public-name": "api-public-name", "vpc": "network-id", "override": "set",
+	} {
+		shell.Deprecate(c, old, "use --"+now)
+	}
+	shell.Deprecate(c, "container-runtime", "containerd is the only one")
+}
+
+// featureFlags are those that exist when a switch of KOPS_FEATURE_FLAGS is on.
+func featureFlags(f *pflag.FlagSet, o *clusterOptions, on complete.Features) {
+	for name, add := range map[string]func(){
+		"EnableSeparateConfigBase": func() {
+			f.StringVar(&o.ConfigBase, "config-base", "", "folder of the cluster's files (default: in the state store)")
+		},
+		"DiscoveryService": func() {
+			f.StringVar(&o.DiscoveryService, "discovery-service", "", "service that publishes the keys of service accounts")
+		},
+		"ClusterAddons": func() {
+			f.StringSliceVar(&o.add, "add", nil, "files with additional objects of the cluster")
+		},
+		"APIServerNodes": func() {
+			f.Int32Var(&o.APIServerCount, "api-server-count", 0, "number of machines with API servers alone")
+			f.StringSliceVar(&o.APIServerSizes, "api-server-size", nil, "machine type of these")
+		},
+		"ExperimentalRoles": func() {
+			f.Int32Var(&o.EtcdCount, "etcd-count", 0, "number of machines with etcd alone")
+			f.StringSliceVar(&o.EtcdSizes, "etcd-size", nil, "machine type of these")
+			f.Int32Var(&o.KubeControllerManagerCount, "kcm-count", 0, "number of machines with controller managers alone")
+			f.StringSliceVar(&o.KubeControllerManagerSizes, "kcm-size", nil, "machine type of these")
+			f.Int32Var(&o.SchedulerCount, "scheduler-count", 0, "number of machines with schedulers alone")
+			f.StringSliceVar(&o.SchedulerSizes, "scheduler-size", nil, "machine type of these")
+		},
+		"Azure": func() {
+			f.StringVar(&o.AzureSubscriptionID, "azure-subscription-id", "", "Azure: subscription")
+			f.StringVar(&o.AzureTenantID, "azure-tenant-id", "", "Azure: tenant")
+			f.StringVar(&o.AzureResourceGroupName, "azure-resource-group-name", "", "Azure: resource group")
+			f.StringVar(&o.AzureRouteTableName, "azure-route-table-name", "", "Azure: route table")
+			f.StringVar(&o.AzureAdminUser, "azure-admin-user", "kops", "Azure: user of the machines")
+		},
+		"Spotinst": func() {
+			f.StringVar(&o.SpotinstProduct, "spotinst-product", "", "Spot: product description")
+			f.StringVar(&o.SpotinstOrientation, "spotinst-orientation", "", "Spot: availability, balance or cost")
+		},
+	} {
+		if on[name] {
+			add()
+		}
+	}
+}
+
+func create(ctx context.Context, app *shell.App, o clusterOptions) error {
+	if o.dryRun && o.format == "" {
+		return shell.Usagef("--dry-run prints the objects; say how with --output yaml or json")
+	}
+	if o.format != "" {
+		if err := shell.CheckFormat(o.format, shell.YAML, shell.JSON); err != nil {
+			return err
+		}
+	}
+	app.Offline = o.facts != "" && !o.yes
+	client, err := app.Client(ctx)
+	if err != nil {
+		return err
+	}
+	req := kops.NewClusterRequest{Options: o.Options}
+	if o.facts != "" {
+		if req.Facts, err = shell.ReadFacts(o.facts); err != nil {
+			return err
+		}
+	}
+	made, err := client.NewCluster(ctx, req)
+	if err != nil {
+		return err
+	}
+	app.Warn(made.Warnings)
+	if made.Additional, err = additional(app, o.add); err != nil {
+		return err
+	}
+	if o.dryRun {
+		return app.PrintObjects(o.format, made.Objects()...)
+	}
+	known, err := client.Check(ctx, made, req.Facts)
+	if err != nil {
+		return err
+	}
+	key, err := sshKey(app, o)
+	if err != nil {
+		return err
+	}
+	if _, err := client.Create(ctx, append(made.Objects(), key...)); err != nil {
+		return err
+	}
+	r := update.Request{Yes: o.yes, Target: o.target, Out: o.out, Facts: known}
+	if o.CloudProvider == string(api.CloudLocal) {
+		r.Admin = pki.AdminValidity // whoever may make it may have all of it
+	}
+	if err := update.Run(ctx, app, o.ClusterName, r); err != nil {
+		app.Notef("The objects of %s are in the state store; go on with: kops update cluster --name %s\n", o.ClusterName, o.ClusterName)
+		return err
+	}
+	if !o.yes && o.target == "direct" {
+		suggest(app, o.ClusterName, made.Groups)
+	}
+	return nil
+}
+
+// additional reads objects that the cluster gets beside its own.
+func additional(app *shell.App, files []string) ([]api.Object, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	objs, err := app.Decode(files)
+	for _, o := range objs {
+		if o.GetObjectKind().GroupVersionKind().Group == api.Group {
+			return nil, fmt.Errorf("--add is for objects that go into the cluster; %s is one that describes it", api.Name(o))
+		}
+	}
+	return objs, err
+}
+
+// sshKey returns the key that was named, or the user's own where the cloud is
+// not told; or none.
+func sshKey(app *shell.App, o clusterOptions) ([]api.Object, error) {
+	object := func(key []byte) []api.Object {
+		k := &api.SSHCredential{Spec: api.SSHCredentialSpec{PublicKey: string(key)}}
+		k.Name, k.Labels = "admin", map[string]string{api.LabelCluster: o.ClusterName}
+		return []api.Object{k}
+	}
+	if o.sshKey != "" {
+		data, err := app.ReadFiles([]string{o.sshKey})
+		if err != nil {
+			return nil, err
+		}
+		return object(data[o.sshKey]), nil
+	}
+	if o.CloudProvider == "aws" || o.CloudProvider == "gce" || app.Home == "" {
+		return nil, nil
+	}
+	for _, name := range []string{"id_ed25519.pub", "id_rsa.pub"} {
+		if data, err := os.ReadFile(filepath.Join(app.Home, ".ssh", name)); err == nil {
+			app.Notef("Using the SSH public key %s\n", filepath.Join(app.Home, ".ssh", name))
+			return object(data), nil
+		}
+	}
+	return nil, nil
+}
+
+// suggest says how to go on after a preview.
+func suggest(app *shell.App, name string, groups []*api.InstanceGroup) {
+	var edits strings.Builder
+	for _, role := range []api.InstanceGroupRole{api.RoleNode, api.RoleControlPlane} {
+		for _, g := range groups {
+			if g.Spec.Role == role {
+				fmt.Fprintf(&edits, " * edit the group %s: kops edit ig --name=%s %s\n", g.Name, name, g.Name)
+				break
+			}
+		}
+	}
+	app.Notef(`
+Cluster configuration has been created.
+
+Suggestions:
+ * list clusters: kops get cluster
+ * edit this cluster: kops edit cluster %s
+%s
+Finally make the cluster: kops update cluster --name %s --yes --admin
+`, name, &edits, name)
+}

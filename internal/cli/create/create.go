@@ -1,0 +1,58 @@
+// Package create holds `kops create`.
+package create
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	var files []string
+	var c *cobra.Command
+	c = shell.Cobra("create", "Create objects", `
+Create the objects of files: a Cluster, InstanceGroups, SSHCredentials, and other
+Kubernetes objects, which become additional objects of the cluster. Nothing is
+written when any object is wrong or exists already.`, `
+  kops create -f cluster.yaml
+  cat cluster.yaml | kops create -f -`,
+		func(ctx context.Context, args []string) error {
+			if len(args) > 0 {
+				return shell.UnknownCommand(c, args[0])
+			}
+			if len(files) == 0 {
+				return shell.Usagef("name a file with -f, or a kind of object to create")
+			}
+			return fromFiles(ctx, app, files)
+		})
+	c.Args = cobra.ArbitraryArgs
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, - for the standard input; repeatable")
+	c.AddCommand(cluster(app), instanceGroup(app), sshPublicKey(app))
+	return c
+}
+
+func fromFiles(ctx context.Context, app *shell.App, files []string) error {
+	objs, err := app.Decode(files)
+	if err != nil {
+		return err
+	}
+	client, err := app.Client(ctx)
+	if err != nil {
+		return err
+	}
+	created, err := client.Create(ctx, objs)
+	for _, name := range created {
+		app.Printf("Created %s\n", name)
+	}
+	if err != nil {
+		return err
+	}
+	if clusters, _ := kops.Named(objs); len(clusters) > 0 {
+		app.Notef("\nTo make the cluster, run:\n  kops update cluster --name %s --yes\n", clusters[0])
+	}
+	return nil
+}

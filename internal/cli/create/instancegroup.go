@@ -1,0 +1,66 @@
+package create
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/edit"
+	"kops.local/kops/internal/cli/shell"
+)
+
+func instanceGroup(app *shell.App) *cobra.Command {
+	var r kops.NewGroupRequest
+	var dryRun, openEditor bool
+	var format string
+	c := shell.Cobra("instancegroup NAME", "Add an instance group", `
+Add an instance group to a cluster, after it was looked at in the editor. The cloud
+is changed by 'kops update cluster'.`, `
+  kops create instancegroup workers --name cluster.example.com --subnet us-east-1a
+  kops create ig workers --name cluster.example.com --role node --subnet us-east-1a --edit=false
+  kops create ig workers --name cluster.example.com --subnet us-east-1a --dry-run -o yaml`,
+		func(ctx context.Context, args []string) error {
+			if len(args) != 1 {
+				return shell.Usagef("name one instance group")
+			}
+			if dryRun && format == "" {
+				return shell.Usagef("--dry-run prints the object; say how with --output yaml or json")
+			}
+			if format != "" {
+				if err := shell.CheckFormat(format, shell.YAML, shell.JSON); err != nil {
+					return err
+				}
+			}
+			name, client, err := app.Open(ctx, nil)
+			if err != nil {
+				return err
+			}
+			r.Cluster, r.Name = name, args[0]
+			cl, group, err := client.NewGroup(ctx, r)
+			if err != nil {
+				return err
+			}
+			if dryRun {
+				return app.PrintObjects(format, group)
+			}
+			if openEditor {
+				return edit.New(ctx, app, group, func(text []byte) error { return client.AddGroupText(ctx, cl, text) })
+			}
+			if err := client.AddGroup(ctx, cl, group); err != nil {
+				return err
+			}
+			app.Printf("Created instancegroup/%s\n", group.Name)
+			return nil
+		})
+	c.Aliases = []string{"instancegroups", "ig"}
+	f := c.Flags()
+	f.StringVar(&r.Role, "role", "node", "what the machines are for: control-plane, apiserver, node or bastion")
+	f.StringSliceVar(&r.Subnets, "subnet", nil, "subnets of the machines")
+	f.StringSliceVar(&r.Zones, "zone", nil, "zones of the machines, where subnets span a region")
+	f.BoolVar(&openEditor, "edit", true, "open the editor before the group is stored")
+	f.BoolVar(&dryRun, "dry-run", false, "write nothing, and print the object; needs --output")
+	f.StringVarP(&format, "output", "o", "", "format of --dry-run: yaml or json")
+	shell.Complete(c, "role", "control-plane", "apiserver", "node", "bastion")
+	return c
+}

@@ -1,0 +1,44 @@
+package create
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops/internal/cli/shell"
+)
+
+func sshPublicKey(app *shell.App) *cobra.Command {
+	var file, old string
+	c := shell.Cobra("sshpublickey [CLUSTER]", "Add an SSH public key", "Add a public key with which users log in to the machines of a cluster.", `
+  kops create sshpublickey cluster.example.com -i ~/.ssh/id_ed25519.pub`,
+		func(ctx context.Context, args []string) error {
+			if file == "" {
+				file = old
+			}
+			if file == "" {
+				return shell.Usagef("name the file of the public key with -i")
+			}
+			name, err := app.ClusterName(args)
+			if err != nil {
+				return err
+			}
+			data, err := app.ReadFiles([]string{file})
+			if err != nil {
+				return err
+			}
+			client, err := app.Client(ctx)
+			if err != nil {
+				return err
+			}
+			return app.OfCluster(ctx, client, name, func(cluster string) error {
+				return client.AddSSHPublicKey(ctx, cluster, data[file])
+			})
+		})
+	c.Aliases = []string{"sshpublickeys", "ssh"}
+	c.Flags().StringVarP(&file, "ssh-public-key", "i", "", "file of the public key, in OpenSSH format")
+	c.Flags().StringVar(&old, "pubkey", "", "file of the public key")
+	shell.Deprecate(c, "pubkey", "use --ssh-public-key")
+	c.ValidArgsFunction = shell.CompleteClusters(app)
+	return c
+}

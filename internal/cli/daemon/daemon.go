@@ -1,0 +1,115 @@
+// Package daemon is what the programs of a control plane have in common: how
+// they reach the store and the cluster, how they log, and how they end.
+//
+// It must not know what any of them does.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/s3"
+)
+
+// Stores are the stores that a control plane can read: folders, and buckets as
+// the variables S3_ENDPOINT, S3_REGION and those of AWS say.
+func Stores(env func(string) string, client *http.Client) store.Backends {
+	c := s3.Config{Endpoint: env("S3_ENDPOINT"), Region: env("S3_REGION"), HTTPClient: client}
+	id, secret, token := env("S3_ACCESS_KEY_ID"), env("S3_SECRET_ACCESS_KEY"), ""
+	if c.Endpoint == "" {
+		c.Endpoint = env("AWS_ENDPOINT_URL")
+		if c.Region == "" {
+			c.Region = env("AWS_REGION")
+		}
+		id, secret, token = env("AWS_ACCESS_KEY_ID"), env("AWS_SECRET_ACCESS_KEY"), env("AWS_SESSION_TOKEN")
+	}
+	c.Credentials = aws.NewCredentialsCache(chain{})
+	if id != "" && secret != "" {
+		c.Credentials = credentials.NewStaticCredentialsProvider(id, secret, token)
+	}
+	return store.Backends{store.Folders(), s3.Backend(c)}
+}
+
+// chain asks the SDK's chain, down to the role of the machine, when it is first needed.
+type chain struct{}
+
+// Retrieve returns what the chain finds.
+func (chain) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	cfg, err := awsconfig.LoadDefaultConfig(ctx)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	return cfg.Credentials.Retrieve(ctx)
+}
+
+// Cluster says how to reach the API server: as a kubeconfig says, or, when no
+// path is given, with the service account of the pod.
+func Cluster(kubeconfig, program, version string) (*rest.Config, error) {
+	var c *rest.Config
+	var err error
+	if kubeconfig == "" {
+		c, err = rest.InClusterConfig()
+	} else {
+		c, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find out how to reach the cluster: %w", err)
+	}
+	c.UserAgent = program + "/" + version
+	c.QPS, c.Burst = 20, 50
+	return c, nil
+}
+
+// Logger writes lines; a verbosity of 4 or more shows details.
+func Logger(w io.Writer, verbosity int) *slog.Logger {
+	level := slog.LevelInfo
+	if verbosity >= 4 {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// Serve answers requests until the context ends, and lets those that are under
+// way come to their end. With a TLSConfig, which must hold a certificate, it
+// speaks TLS.
+func Serve(ctx context.Context, s *http.Server) error {
+	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = 10*time.Second, 30*time.Second, 60*time.Second, 2*time.Minute
+	s.MaxHeaderBytes = 64 << 10
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Addr)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		if s.TLSConfig != nil {
+			ended <- s.ServeTLS(listener, "", "")
+			return
+		}
+		ended <- s.Serve(listener)
+	}()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve %s: %w", s.Addr, err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err = s.Shutdown(grace)
+	if serving := <-ended; !errors.Is(serving, http.ErrServerClosed) {
+		err = errors.Join(err, serving)
+	}
+	return err
+}

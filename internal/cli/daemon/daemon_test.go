@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/awstest"
+	"kops.local/kops/internal/store"
+)
+
+func TestServingEndsWithTheContext(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Serve(ctx, &http.Server{Addr: address, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })})
+	}()
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		resp, err := http.Get("http://" + address)
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode != 204 {
+				t.Errorf("got %s", resp.Status)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	if err := Serve(t.Context(), &http.Server{Addr: address}); err == nil {
+		t.Error("a taken address is served twice")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStoresFollowTheEnvironment(t *testing.T) {
+	server := awstest.Versity(t)
+	server.Bucket(t, "state")
+	env := map[string]string{"S3_ENDPOINT": server.URL, "S3_REGION": server.Region, "S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey}
+	s, err := Stores(func(n string) string { return env[n] }, &http.Client{}).Open(t.Context(), "s3://state/c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), "a", []byte("b"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := s.Get(t.Context(), "a"); err != nil || string(got) != "b" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestTheClusterIsFoundByItsKubeconfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Cluster(file, "program", "1")
+	if err != nil || c.Host != "https://127.0.0.1:1" || c.UserAgent != "program/1" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if _, err := Cluster(file+"-absent", "program", "1"); err == nil || !strings.Contains(err.Error(), "how to reach the cluster") {
+		t.Errorf("got %v", err)
+	}
+}

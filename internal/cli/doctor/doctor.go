@@ -1,0 +1,132 @@
+// Package doctor holds `kops doctor`.
+package doctor
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/validate"
+	"kops.local/kops/internal/health"
+)
+
+// Command returns the command.
+func Command(app *shell.App) *cobra.Command {
+	var o kops.DiagnoseOptions
+	var format string
+	c := shell.Cobra("doctor [CLUSTER]", "Tell why a cluster or a machine does not come up", `
+Tell all that can be known of a cluster in trouble: what validate cluster finds;
+of each machine the phases of its start, with their times and the error in which
+one broke, and the end of its console; and of the pods that a cluster cannot do
+without and that do not run, the end of their logs.
+
+The exit code is 0 when nothing is wrong, and 2 otherwise.`, `
+  kops doctor cluster.example.com
+  kops doctor cluster.example.com --machine i-0123456789abcdef0 --lines 100
+  kops doctor --name cluster.example.com -o json`,
+		func(ctx context.Context, args []string) error {
+			if err := shell.CheckFormat(format, "text", shell.YAML, shell.JSON); err != nil {
+				return err
+			}
+			if o.Lines < 1 {
+				return shell.Usagef("--lines %d: write how many lines of each log are wanted", o.Lines)
+			}
+			validate.Reach(app, &o.ReachOptions)
+			name, client, err := app.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			return app.OfCluster(ctx, client, name, func(name string) error { return run(ctx, app, client, name, format, o) })
+		})
+	f := c.Flags()
+	f.StringVarP(&format, "output", "o", "text", "text, yaml or json")
+	shell.Complete(c, "output", "text", shell.YAML, shell.JSON)
+	f.StringVar(&o.Machine, "machine", "", "only this machine or node")
+	f.IntVar(&o.Lines, "lines", 20, "how many lines of each console and log")
+	validate.ReachFlags(c, &o.ReachOptions)
+	c.ValidArgsFunction = shell.CompleteClusters(app)
+	return c
+}
+
+func run(ctx context.Context, app *shell.App, client *kops.Client, name, format string, o kops.DiagnoseOptions) error {
+	d, err := client.Diagnose(ctx, name, o)
+	if err != nil {
+		return err
+	}
+	err = app.PrintAs(format, d, func() error { show(app, d); return nil })
+	if err == nil && len(d.Failures) > 0 {
+		return shell.Pending
+	}
+	return err
+}
+
+func show(app *shell.App, d *kops.Diagnosis) {
+	if len(d.Failures) == 0 {
+		app.Printf("Nothing is wrong with %s\n", d.Cluster)
+	} else {
+		validate.Failures(app, d.Failures)
+	}
+	for _, m := range d.Machines {
+		machine(app, m)
+	}
+	for _, p := range d.Pods {
+		pod(app, p)
+	}
+}
+
+func machine(app *shell.App, m health.MachineDiagnosis) {
+	app.Printf("\nMACHINE %s: %s\n", m.Name, m.Status)
+	for _, f := range [][2]string{{"group", m.Group}, {"node", m.Node}, {"addresses", strings.Join(m.Addresses, ", ")}, {"state", m.State},
+		{"created", stamp(m.Created)}, {"problem", m.Message}, {"remedy", m.Remedy}} {
+		if f[1] != "" {
+			app.Printf("  %-10s %s\n", f[0], f[1])
+		}
+	}
+	if r := m.Boot; r != nil {
+		app.Printf("  start at %s by nodeup %s, run %d\n", stamp(r.Started), r.Version, r.Run)
+		lines(app, strings.Split(strings.TrimSpace(r.String()), "\n"))
+		for _, w := range r.Warnings {
+			app.Printf("    warning: %s\n", w)
+		}
+	}
+	if len(m.Console) > 0 && (m.Status != "ready" || m.Message != "") {
+		app.Printf("  end of its console\n")
+		lines(app, m.Console)
+	}
+}
+
+func pod(app *shell.App, p health.PodDiagnosis) {
+	app.Printf("\nPOD %s/%s: %s\n", p.Namespace, p.Name, p.Message)
+	if p.Node != "" {
+		app.Printf("  node       %s\n", p.Node)
+	}
+	for _, l := range p.Logs {
+		life := ""
+		if l.Previous {
+			life = ", of its life before"
+		}
+		if l.Error != "" {
+			app.Printf("  log of %s%s cannot be had: %s\n", l.Container, life, l.Error)
+			continue
+		}
+		app.Printf("  end of the log of %s%s\n", l.Container, life)
+		lines(app, l.Lines)
+	}
+}
+
+func lines(app *shell.App, text []string) {
+	for _, l := range text {
+		app.Printf("    %s\n", l)
+	}
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,146 @@
+// Package etcd holds `kops etcd`: the back-ups of a cluster's etcd, and their restore.
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	v := &verb{App: app}
+	c := &cobra.Command{Use: "etcd", Short: "Back-ups of etcd, and their restore", Long: `Every object of a cluster is in etcd: events in the etcd cluster events, all others
+in main. The managers of each take a back-up every 15 minutes.`,
+		Example: "  kops etcd list --name cluster.example.com\n  kops etcd restore latest --etcd main --name cluster.example.com"}
+	c.PersistentFlags().StringVarP(&v.format, "output", "o", shell.Table, "format: table, yaml or json")
+	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
+	c.AddCommand(v.list(), v.backup(), v.restore())
+	return c
+}
+
+type verb struct {
+	*shell.App
+	format string
+}
+
+func (v *verb) check() error { return shell.CheckFormat(v.format, shell.Table, shell.YAML, shell.JSON) }
+
+// which adds the flag that names an etcd cluster.
+func which(c *cobra.Command, to *string, value, usage string) {
+	c.Flags().StringVar(to, "etcd", value, usage)
+	shell.Complete(c, "etcd", "main", "events", "cilium", "leases")
+}
+
+func (v *verb) list() *cobra.Command {
+	var name string
+	c := shell.Cobra("list [CLUSTER]", "Show the back-ups of etcd", `
+Show the back-ups of each etcd cluster, oldest first: all of the last hour, then one
+of each hour for a week, then one of each day.`, `
+  kops etcd list cluster.example.com
+  kops etcd list cluster.example.com --etcd main -o json`,
+		func(ctx context.Context, args []string) error {
+			if err := v.check(); err != nil {
+				return err
+			}
+			cluster, client, err := v.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			list, err := client.EtcdBackups(ctx, cluster, name)
+			if err != nil {
+				return err
+			}
+			return v.printBackups(list)
+		})
+	which(c, &name, "", "etcd cluster whose back-ups are shown; all without it")
+	c.ValidArgsFunction = shell.CompleteClusters(v.App)
+	return c
+}
+
+func (v *verb) printBackups(list []kops.EtcdBackup) error {
+	if v.format != shell.Table && list == nil {
+		list = []kops.EtcdBackup{} // an empty list, not a missing one
+	}
+	return v.PrintAs(v.format, list, func() error {
+		if len(list) == 0 {
+			v.Notef("No back-ups yet\n")
+			return nil
+		}
+		rows := make([][]string, len(list))
+		for i, b := range list {
+			rows[i] = []string{b.Etcd, b.Name, age(v.Now().Sub(b.Time)), size(b.Size), b.EtcdVersion, strconv.Itoa(b.MemberCount)}
+		}
+		return v.PrintTable([]string{"ETCD", "BACKUP", "AGE", "SIZE", "VERSION", "MEMBERS"}, rows)
+	})
+}
+
+func (v *verb) backup() *cobra.Command {
+	var name string
+	var yes bool
+	var wait time.Duration
+	c := shell.Cobra("backup [CLUSTER]", "Take a back-up of etcd now", `
+Ask the managers of an etcd cluster for a back-up, and wait until it is there.
+Managers of kOps do not understand the question, and take their regular ones only.`, `
+  kops etcd backup cluster.example.com --yes
+  kops etcd backup cluster.example.com --etcd events --yes`,
+		func(ctx context.Context, args []string) error {
+			if err := v.check(); err != nil {
+				return err
+			}
+			cluster, client, err := v.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			if !yes {
+				if _, err := client.EtcdBackups(ctx, cluster, name); err != nil {
+					return err
+				}
+				v.Printf("A back-up of etcd %s of %s would be taken\n\nMust specify --yes to take it\n", name, cluster)
+				return nil
+			}
+			made, err := client.BackUpEtcd(ctx, cluster, name, wait)
+			if err != nil {
+				return err
+			}
+			return v.printBackups([]kops.EtcdBackup{*made})
+		})
+	which(c, &name, "main", "etcd cluster to back up")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "take it")
+	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait for it")
+	c.ValidArgsFunction = shell.CompleteClusters(v.App)
+	return c
+}
+
+// age is a time that has passed, in its two largest units.
+func age(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d >= 24*time.Hour:
+		return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}
+
+// size is a number of bytes, in the largest unit that it has one of.
+func size(bytes int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB"}
+	n, i := float64(bytes), 0
+	for ; n >= 1024 && i < len(units)-1; i++ {
+		n /= 1024
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	return fmt.Sprintf("%.1f %s", n, units[i])
+}

@@ -1,0 +1,121 @@
+package etcd
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+)
+
+// completionTime bounds how long a shell waits for the store of the back-ups.
+const completionTime = 3 * time.Second
+
+func (v *verb) restore() *cobra.Command {
+	var name string
+	var yes bool
+	c := shell.Cobra("restore [CLUSTER] BACKUP", "Begin an etcd cluster anew from a back-up", `
+Show what the restore of a back-up means, and with --yes ask the managers of the
+etcd cluster for it. All that was written since the back-up is lost. While it is
+restored, for some seconds, the API does not answer; containers go on to run.
+
+BACKUP is a name that `+"`kops etcd list`"+` shows, or latest. The data that are replaced
+stay on the disks, in data-trashcan, until two more were put there. Where kOps' own
+etcd-manager runs, it has to be restarted on each machine to take up the request.`, `
+  kops etcd restore cluster.example.com latest --etcd main
+  kops etcd restore cluster.example.com 2026-08-01T10:15:00Z-000042 --etcd main --yes`,
+		func(ctx context.Context, args []string) error {
+			if err := v.check(); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return shell.Usagef("name a back-up, or latest; `kops etcd list` shows them")
+			}
+			if name == "" {
+				return shell.Usagef("name the etcd cluster with --etcd, such as main")
+			}
+			if len(args) > 2 {
+				return shell.Usagef("one back-up at a time: %s", strings.Join(args[1:], ", "))
+			}
+			cluster, client, err := v.Open(ctx, args[:len(args)-1])
+			if err != nil {
+				return err
+			}
+			return v.restoreFrom(ctx, client, cluster, name, args[len(args)-1], yes)
+		})
+	which(c, &name, "", "etcd cluster to restore: main has all objects but events")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "restore it")
+	c.ValidArgsFunction = v.completeBackups(&name)
+	return c
+}
+
+func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, name, backup string, yes bool) error {
+	o := kops.RestoreEtcdOptions{Apply: yes}
+	if v.format == shell.Table {
+		o.Planned = func(r *kops.EtcdRestore) error { v.preview(cluster, r); return nil }
+	}
+	r, err := client.RestoreEtcd(ctx, cluster, name, backup, o)
+	if err != nil {
+		return err
+	}
+	return v.PrintAs(v.format, r, func() error { v.goOn(cluster, name, yes); return nil })
+}
+
+// goOn says what comes next.
+func (v *verb) goOn(cluster, name string, yes bool) {
+	if !yes {
+		v.Printf("\nMust specify --yes to restore it\n")
+		return
+	}
+	v.Printf(`
+The managers of etcd %s were asked to restore it. Within half a minute they stop etcd,
+unpack the back-up and let clients in again. API servers then read everything anew,
+and need not be restarted. Watch it with:
+
+  kops validate cluster %s --wait 10m
+`, name, cluster)
+}
+
+// preview says what a restore means.
+func (v *verb) preview(cluster string, r *kops.EtcdRestore) {
+	b := r.Backup
+	v.Printf("Etcd %s of %s will begin anew from a back-up\n", b.Etcd, cluster)
+	v.Printf("  name     %s\n", b.Name)
+	v.Printf("  taken    %s, %s ago, by etcd %s\n", b.Time.UTC().Format("2006-01-02 15:04:05 UTC"), age(r.Age), b.EtcdVersion)
+	v.Printf("  size     %s\n", size(b.Size))
+	v.Printf("  younger  %d\n\n", r.Younger)
+	v.Printf("Lost is whatever was written in the %s since: objects made since then are gone,\n", age(r.Age))
+	v.Printf("changes are undone, and deleted objects are back.\n")
+	if len(r.Pending) > 0 {
+		v.Printf("It takes the place of the restore of %s, which was asked for before.\n", strings.Join(r.Pending, ", "))
+	}
+}
+
+// completeBackups offers clusters, and then the names of a cluster's back-ups.
+func (v *verb) completeBackups(name *string) cobra.CompletionFunc {
+	clusters := shell.CompleteClusters(v.App)
+	return func(c *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
+		defer cancel()
+		cluster, err := v.ExplicitName(args)
+		if err != nil || cluster == "" {
+			return clusters(c, args, start)
+		}
+		client, err := v.Client(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		list, err := client.EtcdBackups(ctx, cluster, *name)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		out := []string{kops.LatestBackup}
+		for _, b := range list {
+			out = append(out, b.Name)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}

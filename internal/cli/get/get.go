@@ -1,0 +1,272 @@
+// Package get holds `kops get`.
+package get
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/api"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/complete"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	g := &verb{App: app}
+	c := g.all("get [CLUSTER]", "Show objects of the state store")
+	c.AddCommand(g.all("all", "Show a cluster and everything that belongs to it"), g.clusters(), g.groups(), g.keys(), g.revisions())
+	c.PersistentFlags().StringVarP(&g.format, "output", "o", shell.Table, "format: table, yaml or json")
+	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
+	return c
+}
+
+type verb struct {
+	*shell.App
+	format string
+}
+
+func (g *verb) check() error { return shell.CheckFormat(g.format, shell.Table, shell.YAML, shell.JSON) }
+
+func (g *verb) all(use, short string) *cobra.Command {
+	c := shell.Cobra(use, short, short+": the Cluster, its InstanceGroups and additional objects.", `
+  kops get all --name cluster.example.com
+  kops get all --name cluster.example.com -o yaml > cluster.yaml`,
+		func(ctx context.Context, args []string) error {
+			if err := g.check(); err != nil {
+				return err
+			}
+			name, client, err := g.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			cl, err := client.Cluster(ctx, name)
+			if err != nil {
+				return err
+			}
+			if g.format != shell.Table {
+				return g.PrintObjects(g.format, cl.Objects()...)
+			}
+			return g.sections(cl)
+		})
+	c.ValidArgsFunction = shell.CompleteClusters(g.App)
+	return c
+}
+
+func (g *verb) sections(cl *kops.Cluster) error {
+	g.Printf("Cluster\n")
+	if err := g.clusterTable([]*api.Cluster{cl.Spec}); err != nil {
+		return err
+	}
+	if len(cl.Groups) > 0 {
+		g.Printf("\nInstance Groups\n")
+		if err := g.groupTable(cl.Spec, cl.Groups); err != nil {
+			return err
+		}
+	}
+	if len(cl.Additional) == 0 {
+		return nil
+	}
+	g.Printf("\nAddon Objects\n")
+	var rows [][]string
+	for _, o := range cl.Additional {
+		rows = append(rows, []string{o.GetName(), o.GetObjectKind().GroupVersionKind().Kind})
+	}
+	return g.PrintTable([]string{"NAME", "KIND"}, rows)
+}
+
+func (g *verb) clusters() *cobra.Command {
+	var full, explain bool
+	var facts string
+	c := shell.Cobra("clusters [NAME]...", "Show clusters", `
+Show the clusters of the state store, or those named. With --full, show the
+completed spec: what was said, and what was inferred. With --explain, show for
+every value of the completed spec who set it: the user, or which rule and why.`, `
+  kops get clusters
+  kops get cluster cluster.example.com -o yaml
+  kops get cluster cluster.example.com --full -o yaml
+  kops get cluster cluster.example.com --full --explain`,
+		func(ctx context.Context, args []string) error {
+			if err := g.check(); err != nil {
+				return err
+			}
+			if len(args) == 0 && g.Name != "" {
+				args = []string{g.Name}
+			}
+			client, err := g.Client(ctx)
+			if err != nil {
+				return err
+			}
+			if full || explain {
+				return g.full(ctx, client, args, facts, explain)
+			}
+			list, warnings, err := client.Clusters(ctx, args...)
+			g.Warn(warnings)
+			if err != nil {
+				return err
+			}
+			if g.format == shell.Table {
+				return g.clusterTable(list)
+			}
+			return g.PrintObjects(g.format, objects(list)...)
+		})
+	c.Aliases = []string{"cluster"}
+	c.Flags().BoolVar(&full, "full", false, "show the completed spec")
+	c.Flags().BoolVar(&explain, "explain", false, "show who set each value of the completed spec")
+	c.Flags().StringVar(&facts, "facts", "", "file with everything that would be looked up for --full")
+	c.ValidArgsFunction = shell.CompleteClusters(g.App)
+	return c
+}
+
+func (g *verb) full(ctx context.Context, client *kops.Client, names []string, facts string, explain bool) error {
+	if len(names) != 1 {
+		return shell.Usagef("--full needs the name of one cluster")
+	}
+	var o kops.UpdateOptions
+	var err error
+	if facts != "" {
+		if o.Facts, err = shell.ReadFacts(facts); err != nil {
+			return err
+		}
+	}
+	done, err := client.Completed(ctx, names[0], o)
+	if err != nil {
+		return err
+	}
+	if explain {
+		return printList(g, done.Explain(), []string{"OBJECT", "FIELD", "VALUE", "SET BY", "WHY"},
+			func(p complete.Explanation) []string { return []string{p.Object, p.Path, p.Value, p.Rule, p.Why} })
+	}
+	format := g.format
+	if format == shell.Table {
+		format = shell.YAML
+	}
+	return g.PrintObjects(format, done.Spec)
+}
+
+func (g *verb) clusterTable(list []*api.Cluster) error {
+	var rows [][]string
+	for _, c := range list {
+		var zones []string
+		for _, s := range c.Spec.Networking.Subnets {
+			if s.Zone != "" && !slices.Contains(zones, s.Zone) {
+				zones = append(zones, s.Zone)
+			}
+		}
+		slices.Sort(zones)
+		rows = append(rows, []string{c.Name, string(c.CloudProviderID()), strings.Join(zones, ",")})
+	}
+	return g.PrintTable([]string{"NAME", "CLOUD", "ZONES"}, rows)
+}
+
+func (g *verb) groups() *cobra.Command {
+	c := shell.Cobra("instancegroups [NAME]...", "Show instance groups", "Show the instance groups of a cluster, or those named.", `
+  kops get instancegroups --name cluster.example.com
+  kops get ig nodes-us-east-1c --name cluster.example.com -o yaml`,
+		func(ctx context.Context, args []string) error {
+			if err := g.check(); err != nil {
+				return err
+			}
+			name, client, err := g.Open(ctx, nil)
+			if err != nil {
+				return err
+			}
+			cl, err := client.Cluster(ctx, name)
+			if err != nil {
+				return err
+			}
+			list, err := cl.SelectGroups(args...)
+			if err != nil {
+				return err
+			}
+			if g.format == shell.Table {
+				return g.groupTable(cl.Spec, list)
+			}
+			return g.PrintObjects(g.format, objects(list)...)
+		})
+	c.Aliases = []string{"instancegroup", "ig"}
+	c.ValidArgsFunction = shell.CompleteGroups(g.App)
+	return c
+}
+
+func (g *verb) groupTable(c *api.Cluster, list []*api.InstanceGroup) error {
+	number := func(n *int32) string {
+		if n == nil {
+			return "-"
+		}
+		return strconv.Itoa(int(*n))
+	}
+	var rows [][]string
+	for _, ig := range list {
+		zones := slices.Clone(ig.Spec.Zones)
+		for _, s := range c.Spec.Networking.Subnets {
+			if slices.Contains(ig.Spec.Subnets, s.Name) && s.Zone != "" && !slices.Contains(zones, s.Zone) {
+				zones = append(zones, s.Zone)
+			}
+		}
+		rows = append(rows, []string{ig.Name, string(ig.Spec.Role), ig.Spec.MachineType, number(ig.Spec.MinSize), number(ig.Spec.MaxSize), strings.Join(zones, ",")})
+	}
+	return g.PrintTable([]string{"NAME", "ROLE", "MACHINETYPE", "MIN", "MAX", "ZONES"}, rows)
+}
+
+func (g *verb) keys() *cobra.Command {
+	c := shell.Cobra("sshpublickeys", "Show SSH public keys", "Show the fingerprints of the SSH public keys that a cluster's machines accept.", `
+  kops get sshpublickeys --name cluster.example.com`,
+		func(ctx context.Context, args []string) error {
+			return list(ctx, g, args, (*kops.Client).SSHPublicKeys, []string{"ID"}, func(k kops.SSHKey) []string { return []string{k.Fingerprint} })
+		})
+	c.Aliases = []string{"sshpublickey", "ssh"}
+	return c
+}
+
+func (g *verb) revisions() *cobra.Command {
+	c := shell.Cobra("revisions", "Show what was applied to a cluster, by whom and when", "Show the history of a cluster: a line for each applied change.", `
+  kops get revisions --name cluster.example.com`,
+		func(ctx context.Context, args []string) error {
+			return list(ctx, g, args, (*kops.Client).Revisions, []string{"REVISION", "TIME", "WHO", "VERSION", "COMMAND", "RESULT"},
+				func(r kops.Revision) []string {
+					return []string{strconv.Itoa(r.Number), r.Time.UTC().Format("2006-01-02 15:04:05"), r.Who, r.Version, r.Command, r.Result}
+				})
+		})
+	c.Aliases = []string{"revision"}
+	return c
+}
+
+// list prints what the client lists of a cluster.
+func list[T any](ctx context.Context, g *verb, args []string, of func(*kops.Client, context.Context, string) ([]T, error), header []string, row func(T) []string) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	name, client, err := g.Open(ctx, args)
+	if err != nil {
+		return err
+	}
+	all, err := of(client, ctx, name)
+	if err != nil {
+		return err
+	}
+	return printList(g, all, header, row)
+}
+
+// printList prints a list, as a table with a row for each.
+func printList[T any](g *verb, all []T, header []string, row func(T) []string) error {
+	return g.PrintAs(g.format, all, func() error {
+		var rows [][]string
+		for _, x := range all {
+			rows = append(rows, row(x))
+		}
+		return g.PrintTable(header, rows)
+	})
+}
+
+func objects[T api.Object](list []T) []api.Object {
+	out := make([]api.Object, len(list))
+	for i, o := range list {
+		out[i] = o
+	}
+	return out
+}

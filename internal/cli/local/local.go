@@ -1,0 +1,33 @@
+// Package local holds `kops local`, the processes that stand behind clusters on
+// this host. Users have no need to call them.
+package local
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops/internal/cli/shell"
+	localcloud "kops.local/kops/internal/clouds/local"
+)
+
+// Command returns the hidden command.
+func Command(app *shell.App) *cobra.Command {
+	c := &cobra.Command{Use: "local", Short: "Processes behind clusters on this host", Hidden: true, Example: "  kops local keep --root /var/lib/kops/local --cluster demo.k8s.local"}
+	c.AddCommand(keep(app))
+	return c
+}
+
+func keep(app *shell.App) *cobra.Command {
+	var root, cluster string
+	c := shell.Cobra("keep", "Keep one cluster: its machines, load balancer and mirror", `
+Keep what is wished of a cluster on this host: make and replace its machines,
+balance the load of its API, and serve its bundle, until the cluster is deleted.
+kops starts this process by itself.`, `
+  kops local keep --root /var/lib/kops/local --cluster demo.k8s.local`,
+		func(ctx context.Context, _ []string) error { return localcloud.Keep(ctx, root, cluster, app.Out) })
+	c.Args = shell.NoArguments("")
+	c.Flags().StringVar(&root, "root", localcloud.DefaultRoot, "folder of all clusters of this host")
+	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster")
+	return c
+}

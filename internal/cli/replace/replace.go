@@ -1,0 +1,43 @@
+// Package replace holds `kops replace`.
+package replace
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops/internal/cli/shell"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	var files []string
+	var force bool
+	c := shell.Cobra("replace -f FILE", "Replace objects", `
+Replace the objects of files in the state store. With --force, create those that
+do not exist. Nothing is written when any object is wrong.`, `
+  kops replace -f cluster.yaml
+  kops get all --name cluster.example.com -o yaml | sed s/t3.medium/t3.large/ | kops replace -f -`,
+		func(ctx context.Context, _ []string) error {
+			if len(files) == 0 {
+				return shell.Usagef("name a file with -f")
+			}
+			objs, err := app.Decode(files)
+			if err != nil {
+				return err
+			}
+			client, err := app.Client(ctx)
+			if err != nil {
+				return err
+			}
+			done, err := client.Replace(ctx, objs, force)
+			for _, name := range done {
+				app.Printf("Replaced %s\n", name)
+			}
+			return err
+		})
+	c.Args = shell.NoArguments("name files with -f")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, - for the standard input; repeatable")
+	c.Flags().BoolVar(&force, "force", false, "create objects that do not exist")
+	return c
+}

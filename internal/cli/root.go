@@ -1,0 +1,165 @@
+// Package cli is the command line: flags in, text out. The path of a file below
+// it is the command it holds: create/cluster.go is `kops create cluster`.
+//
+// It must not decide anything about clusters; package kops does.
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/bundle"
+	"kops.local/kops/internal/cli/create"
+	"kops.local/kops/internal/cli/deletion"
+	"kops.local/kops/internal/cli/doctor"
+	"kops.local/kops/internal/cli/edit"
+	"kops.local/kops/internal/cli/etcd"
+	"kops.local/kops/internal/cli/export"
+	"kops.local/kops/internal/cli/get"
+	"kops.local/kops/internal/cli/helpers"
+	"kops.local/kops/internal/cli/local"
+	"kops.local/kops/internal/cli/replace"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/toolbox"
+	"kops.local/kops/internal/cli/update"
+	"kops.local/kops/internal/cli/validate"
+)
+
+// Run runs one command line and returns the exit code.
+func Run(ctx context.Context, sys shell.System, args []string) int {
+	app := &shell.App{System: sys, Command: strings.Join(append([]string{"kops"}, args...), " ")}
+	root := command(app)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	var code shell.Code
+	var usage *shell.UsageError
+	var refused *kops.Refused
+	switch {
+	case err == nil:
+		return int(shell.Done)
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &usage):
+		app.PrintError(err)
+		app.Notef("\n%s", cmd.UsageString())
+	case errors.As(err, &refused):
+		app.PrintError(err)
+		return int(shell.Refused)
+	default:
+		app.PrintError(err)
+	}
+	return int(shell.Failed)
+}
+
+func command(app *shell.App) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kops",
+		Short: "kops creates, changes, upgrades and deletes Kubernetes clusters",
+		Long: `kops creates, changes, upgrades and deletes Kubernetes clusters.
+
+A cluster is described by a Cluster and its InstanceGroups, which live in a state
+store: a folder or a bucket, named by --state or KOPS_STATE_STORE. Commands that
+change a cloud show what they would do, and do it with --yes.`,
+		Example: `  # Describe a cluster, look at what would be made, and make it
+  export KOPS_STATE_STORE=s3://my-state-store
+  kops create cluster --zones us-east-1c cluster.example.com
+  kops update cluster cluster.example.com
+  kops update cluster cluster.example.com --yes`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          needsSubcommand,
+		Args:          cobra.ArbitraryArgs,
+
+		PersistentPreRun: func(c *cobra.Command, _ []string) { app.TellDeprecated(c) },
+	}
+	root.SetIn(app.In)
+	root.SetOut(app.Out)
+	root.SetErr(app.Err)
+	f := root.PersistentFlags()
+	f.StringVar(&app.State, "state", "", "state store, such as s3://bucket or file:///folder; overrides KOPS_STATE_STORE")
+	f.StringVar(&app.Name, "name", "", "name of the cluster; overrides KOPS_CLUSTER_NAME")
+	f.StringVar(&app.Config, "config", "", "config file (default ~/.kops.yaml or ~/.kops/config)")
+	f.IntVarP(&app.Verbosity, "v", "v", 0, "how much to tell on the standard error: 0 progress, 2 requests")
+	loggingFlags(f)
+	root.SetFlagErrorFunc(shell.FlagMistake)
+	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), edit.Command(app),
+		deletion.Command(app), export.Command(app), etcd.Command(app), toolbox.Command(app), bundle.Command(app), helpers.Command(app), local.Command(app), validate.Command(app), doctor.Command(app), version(app))
+	root.InitDefaultCompletionCmd()
+	verbs(root)
+	return root
+}
+
+// verbs gives each command without an action of its own an error for an
+// unknown word, with the nearest known one.
+func verbs(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		if sub.HasSubCommands() && !sub.Runnable() {
+			sub.RunE, sub.Args = needsSubcommand, cobra.ArbitraryArgs
+		}
+		verbs(sub)
+	}
+}
+
+func needsSubcommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	return shell.UnknownCommand(c, args[0])
+}
+
+// loggingFlags are those by which kOps' logging is set, so that scripts that
+// give them go on to work. They have no effect: what is told depends on -v alone.
+func loggingFlags(f *pflag.FlagSet) {
+	for _, name := range []string{"add_dir_header", "alsologtostderr", "logtostderr", "one_output", "skip_headers", "skip_log_headers", "legacy_stderr_threshold_behavior"} {
+		f.Bool(name, false, "accepted and not needed")
+	}
+	for _, name := range []string{"log_backtrace_at", "log_dir", "log_file", "log_file_max_size", "stderrthreshold", "vmodule", "alsologtostderrthreshold"} {
+		f.String(name, "", "accepted and not needed")
+	}
+	f.VisitAll(func(flag *pflag.Flag) {
+		flag.Hidden = flag.Hidden || flag.Usage == "accepted and not needed"
+	})
+}
+
+func version(app *shell.App) *cobra.Command {
+	var short, server bool
+	c := shell.Cobra("version", "Print the version of kops",
+		"Print the version of this program, and with --server the one that last applied the cluster.",
+		`
+  kops version
+  kops version --short
+  kops version --server --name cluster.example.com`,
+		func(ctx context.Context, args []string) error {
+			if short {
+				app.Printf("%s\n", app.Version)
+				return nil
+			}
+			app.Printf("Client version: %s\n", app.Version)
+			if !server {
+				return nil
+			}
+			name, err := app.ClusterName(nil)
+			if err != nil {
+				return err
+			}
+			client, err := app.Client(ctx)
+			if err != nil {
+				return err
+			}
+			applied, err := client.AppliedVersion(ctx, name)
+			if err != nil {
+				return err
+			}
+			app.Printf("Last applied server version: %s\n", applied)
+			return nil
+		})
+	c.Args = shell.NoArguments("")
+	c.Flags().BoolVar(&short, "short", false, "print the version alone")
+	c.Flags().BoolVar(&server, "server", false, "print the version that last applied the cluster as well")
+	return c
+}

@@ -1,0 +1,229 @@
+package cli_test
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kops.local/kops/internal/cli"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/cloud/fakecloud"
+)
+
+// TestSessions runs the scripts of testdata/script: whole sessions of the
+// command line in this process, against a platform in memory and a folder as
+// state store. Beside the commands of testscript, a script has
+//
+//	kops ARG... [<FILE]   a command line, which must succeed unless ! stands before it
+//	code N                the exit code of the last command line
+//	clock DURATION        lets the time pass; it stands still otherwise
+//	world [lose ADDRESS]  lists what exists on the platform, or takes something away
+//	remember, unchanged   compares the state store with what it was
+//	nosecrets DIR...      no file there holds a secret of the state store
+//	credentials FILE USER what the certificate of a kubeconfig says
+//	apiserver CLUSTER DIR an API server of the cluster, with the objects of a folder
+//	machine start|stop|report|console NAME [FILE]  what a machine does, or tells of its start
+//
+// What is told on the standard error holds $WORK for the folder of the script.
+func TestSessions(t *testing.T) {
+	facts, scripts := absolute(t, "../../testdata/facts/goldens.yaml"), absolute(t, "testdata/script")
+	testscript.RunT(inTurn{t}, testscript.Params{
+		Dir: scripts,
+		Setup: func(e *testscript.Env) error {
+			s := newSession(e.WorkDir)
+			e.Values[worldOf{}] = s
+			e.Defer(func() { t.Chdir(t.TempDir()) }) // so that the folder of the script can be removed
+			for _, v := range []string{"KOPS_STATE_STORE=state", "HOME=" + s.home, "FACTS=" + facts, "KOPS_RSA_PRIVATE_KEY_SIZE=1024"} {
+				e.Vars = append(e.Vars, v)
+			}
+			return os.MkdirAll(s.home, 0o755)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"kops":        func(ts *testscript.TestScript, neg bool, args []string) { of(ts).kops(t, ts, neg, args) },
+			"code":        func(ts *testscript.TestScript, _ bool, args []string) { of(ts).checkCode(ts, args) },
+			"clock":       func(ts *testscript.TestScript, _ bool, args []string) { of(ts).pass(ts, args) },
+			"world":       func(ts *testscript.TestScript, _ bool, args []string) { of(ts).showWorld(ts, args) },
+			"remember":    func(ts *testscript.TestScript, _ bool, _ []string) { of(ts).remembered = of(ts).state(ts) },
+			"unchanged":   func(ts *testscript.TestScript, neg bool, _ []string) { of(ts).compare(ts, neg) },
+			"nosecrets":   func(ts *testscript.TestScript, _ bool, args []string) { noSecrets(ts, args) },
+			"credentials": func(ts *testscript.TestScript, _ bool, args []string) { credentials(ts, args) },
+			"apiserver":   func(ts *testscript.TestScript, _ bool, args []string) { of(ts).serveAPI(ts, args) },
+			"machine":     func(ts *testscript.TestScript, _ bool, args []string) { of(ts).machine(ts, args) },
+		},
+	})
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	out, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// inTurn runs scripts one after the other, as each has a working directory.
+type inTurn struct{ *testing.T }
+
+func (inTurn) Parallel()     {}
+func (inTurn) Verbose() bool { return testing.Verbose() }
+func (t inTurn) Run(name string, f func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { f(inTurn{t}) })
+}
+
+// worldOf is the key of the session among the values of a script.
+type worldOf struct{}
+
+// session is the world of one script.
+type session struct {
+	home       string
+	now        time.Time
+	world      *fakecloud.World
+	last       int
+	remembered map[string]string
+}
+
+func newSession(dir string) *session {
+	return &session{home: filepath.Join(dir, "home"), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), world: fakecloud.New()}
+}
+
+func of(ts *testscript.TestScript) *session { return ts.Value(worldOf{}).(*session) }
+
+func (s *session) kops(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
+	dir := ts.MkAbs(".")
+	t.Chdir(dir)
+	var in []byte
+	if n := len(args); n > 0 && strings.HasPrefix(args[n-1], "<") {
+		in, args = []byte(ts.ReadFile(args[n-1][1:])), args[:n-1]
+	}
+	var out, errs bytes.Buffer
+	s.last = s.run(t, in, &out, &errs, ts.Getenv, args)
+	fmt.Fprint(ts.Stdout(), out.String())
+	fmt.Fprint(ts.Stderr(), strings.ReplaceAll(errs.String(), ts.Getenv("WORK"), "$WORK"))
+	if neg == (s.last == 0) {
+		ts.Fatalf("exit code %d", s.last)
+	}
+}
+
+// run is one run of the program.
+func (s *session) run(t *testing.T, in []byte, out, errs *bytes.Buffer, env func(string) string, args []string) int {
+	return cli.Run(t.Context(), shell.System{
+		In: bytes.NewReader(in), Out: out, Err: errs, Env: env, Home: s.home, Cache: filepath.Join(s.home, ".cache", "kops"),
+		User: "jane", Host: "laptop", PID: 42, Now: func() time.Time { return s.now }, Version: "1.37.0",
+		Clouds: []cloud.Provider{s.world.Provider()},
+	}, args)
+}
+
+func (s *session) checkCode(ts *testscript.TestScript, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if s.last != want {
+		ts.Fatalf("exit code %d, want %d", s.last, want)
+	}
+}
+
+func (s *session) pass(ts *testscript.TestScript, args []string) {
+	d, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	s.now = s.now.Add(d)
+}
+
+func (s *session) showWorld(ts *testscript.TestScript, args []string) {
+	if len(args) == 2 && args[0] == "lose" && !s.world.Lose(args[1]) {
+		ts.Fatalf("%s does not exist", args[1])
+	}
+	if len(args) == 2 && args[0] == "network" {
+		s.world.AddNetwork(args[1], "10.0.0.0/8")
+	}
+	fmt.Fprint(ts.Stdout(), strings.Join(append(s.world.Objects(), ""), "\n"))
+}
+
+func (s *session) compare(ts *testscript.TestScript, neg bool) {
+	if files := differing(s.remembered, s.state(ts)); neg == (len(files) == 0) {
+		ts.Fatalf("changed in the state store: %v", files)
+	}
+}
+
+// state is every file of the state store with its content.
+func (s *session) state(ts *testscript.TestScript) map[string]string {
+	files, err := tree(ts.MkAbs("state"))
+	ts.Check(err)
+	return files
+}
+
+// tree is every file below a folder, which need not exist, by its path below it:
+// its mode and content. A lease that nobody holds says nothing, and is left out.
+func tree(dir string) (map[string]string, error) {
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if d.Name() != "lease" || !bytes.Contains(data, []byte(`"free": true`)) {
+			rel, _ := filepath.Rel(dir, path) // it is below dir
+			out[rel] = fmt.Sprintf("%s %s", info.Mode(), data)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return out, err
+}
+
+// differing lists the files that are in one only, or not the same in both.
+func differing(a, b map[string]string) []string {
+	var out []string
+	for _, m := range []map[string]string{a, b} {
+		for path := range m {
+			if a[path] != b[path] && !slices.Contains(out, path) {
+				out = append(out, path)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// credentials prints what the certificate of a user says, and whether the key is the certificate's.
+func credentials(ts *testscript.TestScript, args []string) {
+	c, err := clientcmd.LoadFromFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	user := c.AuthInfos[args[1]]
+	if user == nil {
+		ts.Fatalf("%s has no user %s", args[0], args[1])
+	}
+	block, _ := pem.Decode(user.ClientCertificateData)
+	if block == nil {
+		ts.Fatalf("%s has no certificate", args[1])
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	ts.Check(err)
+	ca, _ := pem.Decode(c.Clusters[args[1]].CertificateAuthorityData)
+	parsed, err := x509.ParseCertificate(ca.Bytes)
+	ts.Check(err)
+	ts.Check(cert.CheckSignatureFrom(parsed))
+	if _, err := clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig(); err != nil {
+		ts.Fatalf("kubectl could not use %s: %v", args[0], err)
+	}
+	fmt.Fprintf(ts.Stdout(), "name %s\ngroup %s\nends %s\n", cert.Subject.CommonName, cert.Subject.Organization[0], cert.NotAfter.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,258 @@
+package shell
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/kubeconfig"
+)
+
+// App is one run of the program: the system, and what the global flags say.
+type App struct {
+	System
+	State     string // --state
+	Name      string // --name
+	Config    string // --config
+	Verbosity int    // -v
+	// Offline says that facts come from a file, and only the state store can be reached.
+	Offline bool
+	// Command is the command line, for the lease and the revisions.
+	Command string
+}
+
+// Code is an error that only sets the exit code; what it means was printed already.
+type Code int
+
+func (c Code) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// Exit codes: done or no change, error, changes pending or validation failed, refused by a guard.
+const (
+	Done    Code = 0
+	Failed  Code = 1
+	Pending Code = 2
+	Refused Code = 3
+)
+
+// UsageError is a mistake on the command line, after which the usage is printed.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the mistake.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns a UsageError.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// Printf writes to the product stream.
+func (a *App) Printf(format string, args ...any) {
+	fmt.Fprintf(a.Out, format, args...) //nolint:errcheck // a closed pipe ends the program by its signal
+}
+
+// Notef writes talk to the user, apart from the product.
+func (a *App) Notef(format string, args ...any) {
+	fmt.Fprintf(a.Err, format, args...) //nolint:errcheck // nothing could be told
+}
+
+// StateStore returns the URL of the state store: the flag, the environment or the config file.
+func (a *App) StateStore() (string, error) {
+	url := a.State
+	if url == "" {
+		url = a.Env("KOPS_STATE_STORE")
+	}
+	if url == "" {
+		url = a.configured()
+	}
+	if url == "" {
+		url = a.ownStore()
+	}
+	if url == "" {
+		return "", errors.New("State Store: Required value: Please set the --state flag or export KOPS_STATE_STORE.\n" +
+			"For example: a folder, export KOPS_STATE_STORE=file://$HOME/kops, or a bucket, export KOPS_STATE_STORE=s3://<bucket>")
+	}
+	scheme, path, ok := strings.Cut(url, "://")
+	if !ok {
+		scheme, path = "file", url
+	}
+	if scheme == "file" && path != "" {
+		return folderStore(path)
+	}
+	return scheme + "://" + strings.TrimSuffix(path, "/"), nil
+}
+
+// ownStore is the user's own folder for the state of clusters on this machine; ""
+// while there is none.
+func (a *App) ownStore() string {
+	dir := filepath.Join(a.Home, ".kops", "clusters")
+	if info, err := os.Stat(dir); a.Home == "" || err != nil || !info.IsDir() {
+		return ""
+	}
+	return "file://" + filepath.ToSlash(dir)
+}
+
+// PreferOwnStore makes the user's own folder the state store, unless another is
+// named. A new cluster on this machine needs no other.
+func (a *App) PreferOwnStore() {
+	if a.State == "" && a.Env("KOPS_STATE_STORE") == "" && a.configured() == "" && a.Home != "" {
+		a.State = "file://" + filepath.ToSlash(filepath.Join(a.Home, ".kops", "clusters"))
+	}
+}
+
+// folderStore is the URL of a folder, which holds in any working directory, as
+// it is written down.
+func folderStore(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find the state store: %w", err)
+	}
+	if info, err := os.Stat(abs); err == nil && !info.IsDir() {
+		return "", fmt.Errorf("the state store %s is a file; name a folder", path)
+	}
+	return "file://" + filepath.ToSlash(abs), nil
+}
+
+// configured reads KOPS_STATE_STORE from the config file; a bad file is only worth a warning.
+func (a *App) configured() string {
+	files := []string{a.Config}
+	if a.Config == "" && a.Home != "" {
+		files = []string{filepath.Join(a.Home, ".kops.yaml"), filepath.Join(a.Home, ".kops", "config")}
+	}
+	for _, f := range files {
+		data, err := readFile(f)
+		if err != nil {
+			if a.Config != "" {
+				a.Notef("warning: config file: %v\n", err)
+			}
+			continue
+		}
+		var doc struct {
+			Store string `yaml:"KOPS_STATE_STORE"`
+		}
+		if err := yaml.Unmarshal(data, &doc); err != nil {
+			a.Notef("warning: config file %s: %v\n", f, err)
+			return ""
+		}
+		return doc.Store
+	}
+	return ""
+}
+
+// Kubeconfig returns the kubeconfig file that the user's kubectl would write.
+func (a *App) Kubeconfig() string {
+	if f := filepath.SplitList(a.Env("KUBECONFIG")); len(f) > 0 && f[0] != "" {
+		return f[0]
+	}
+	return filepath.Join(a.Home, ".kube", "config")
+}
+
+// ClusterName returns the cluster that a command is about: --name or the only
+// argument, the environment, or the cluster of the current kubectl context.
+func (a *App) ClusterName(args []string) (string, error) {
+	name, err := a.ExplicitName(args)
+	if err != nil || name != "" {
+		return name, err
+	}
+	if name = kubeconfig.CurrentCluster(a.Kubeconfig()); name != "" {
+		a.Notef("Using cluster from kubectl context: %s\n\n", name)
+		return name, nil
+	}
+	return "", Usagef("--name is required")
+}
+
+// OfCluster calls f with the name of a cluster. When there is none, but one
+// cluster has an instance group of that name, that cluster is meant. It is for
+// commands that destroy nothing.
+func (a *App) OfCluster(ctx context.Context, client *kops.Client, name string, f func(cluster string) error) error {
+	err := f(name)
+	if !fault.Is(err, fault.Gone) {
+		return err
+	}
+	owner, oerr := client.OwnerOf(ctx, name)
+	if oerr != nil || owner == "" {
+		return err
+	}
+	a.Notef("%s is an instance group of cluster %s, which is meant\n", name, owner)
+	return f(owner)
+}
+
+// ExplicitName is ClusterName without kubectl's context; it may be empty.
+func (a *App) ExplicitName(args []string) (string, error) {
+	switch {
+	case len(args) > 1:
+		return "", Usagef("one cluster at a time: %s", strings.Join(args, ", "))
+	case len(args) == 1 && a.Name != "" && a.Name != args[0]:
+		return "", Usagef("cannot specify cluster via --name and positional argument")
+	case len(args) == 1:
+		return args[0], nil
+	case a.Name != "":
+		return a.Name, nil
+	}
+	return a.Env("KOPS_CLUSTER_NAME"), nil
+}
+
+// Confirm asks a question; everything but y or yes is a no, and so is the end of the input.
+func (a *App) Confirm(question string) (bool, error) {
+	a.Notef("%s (y/N) ", question)
+	line, err := bufio.NewReader(a.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("read the answer: %w", err)
+	}
+	if errors.Is(err, io.EOF) && line == "" {
+		a.Notef("\n")
+		return false, errors.New("no answer on the standard input; say --yes to go on without a question")
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
+}
+
+// Client opens the state store and returns a client for this run.
+func (a *App) Client(ctx context.Context) (*kops.Client, error) {
+	url, err := a.StateStore()
+	if err != nil {
+		return nil, err
+	}
+	return kops.New(ctx, a.clientConfig(url))
+}
+
+// Open returns the cluster that a command is about, and a client for it.
+func (a *App) Open(ctx context.Context, args []string) (string, *kops.Client, error) {
+	name, err := a.ClusterName(args)
+	if err != nil {
+		return "", nil, err
+	}
+	client, err := a.Client(ctx)
+	return name, client, err
+}
+
+// PrintError writes an error as the user should see it.
+func (a *App) PrintError(err error) {
+	var code Code
+	if errors.As(err, &code) {
+		return
+	}
+	text := err.Error()
+	if r := fault.Remedy(err); r != "" && !strings.Contains(text, r) {
+		text += "; " + r
+	}
+	a.Notef("Error: %s\n", text)
+}
+
+// Cobra returns a command whose help is laid out like all others: what it does
+// in one line, at length, and examples.
+func Cobra(use, short, long, examples string, run func(ctx context.Context, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: strings.TrimSpace(long), Example: strings.Trim(examples, "\n"),
+		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), args) },
+	}
+}

@@ -1,0 +1,143 @@
+package shell
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/render/text"
+)
+
+// Decode reads the objects of files, with everything that is wrong in any of
+// them; warnings are printed.
+func (a *App) Decode(files []string) ([]api.Object, error) {
+	data, err := a.ReadFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	var out []api.Object
+	var wrong diag.List
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		objs, warnings, err := compat.Decode(data[name], compat.Options{File: name})
+		a.Warn(warnings)
+		var findings diag.List
+		if errors.As(err, &findings) {
+			wrong = append(wrong, findings...)
+		} else if err != nil {
+			return nil, err
+		}
+		out = append(out, objs...)
+	}
+	if err := wrong.Err(); err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no objects in %s", strings.Join(titles(files), ", "))
+	}
+	return out, nil
+}
+
+// titles are the names of files for people.
+func titles(files []string) []string {
+	out := slices.Clone(files)
+	for i, f := range out {
+		if f == "-" {
+			out[i] = "the standard input"
+		}
+	}
+	return out
+}
+
+// Warn prints findings that do not stop a command.
+func (a *App) Warn(list diag.List) {
+	for _, f := range list {
+		a.Notef("warning: %s\n", f)
+	}
+}
+
+// ReadFacts reads a facts file.
+func ReadFacts(file string) (*facts.Facts, error) {
+	data, err := readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	f, err := facts.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("facts file %s: %w; a right one is written with kops update cluster --record-facts", file, err)
+	}
+	return f, nil
+}
+
+// WriteFacts writes a facts file.
+func WriteFacts(file string, f *facts.Facts) error {
+	data, err := f.Marshal()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, data, 0o644); err != nil { //nolint:gosec // facts hold no secret
+		return fmt.Errorf("write facts: %w", err)
+	}
+	return nil
+}
+
+// WritePlan saves a plan as JSON.
+func WritePlan(file string, p *plan.Plan) error {
+	out, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("save the plan: %w", err)
+	}
+	if err := text.JSON(out, p); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	return out.Close()
+}
+
+// ReadPlan returns the digest of a saved plan.
+func ReadPlan(file string) (string, error) {
+	data, err := readFile(file)
+	if err != nil {
+		return "", err
+	}
+	var saved struct {
+		Digest string `json:"digest"`
+	}
+	if err := json.Unmarshal(data, &saved); err != nil || saved.Digest == "" {
+		return "", fmt.Errorf("%s is not a saved plan; make one with --save-plan", file)
+	}
+	return saved.Digest, nil
+}
+
+// WriteTree writes files below a folder. Files of an earlier run that are not
+// written now are removed from its folder data, as Terraform would not miss them.
+func WriteTree(dir string, files map[string][]byte) error {
+	old, err := filepath.Glob(filepath.Join(dir, "data", "*"))
+	if err != nil {
+		return fmt.Errorf("look for old files: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // configuration without secrets
+			return fmt.Errorf("make a folder: %w", err)
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil { //nolint:gosec // configuration without secrets
+			return fmt.Errorf("write a file: %w", err)
+		}
+		old = slices.DeleteFunc(old, func(o string) bool { return o == path })
+	}
+	for _, o := range old {
+		if err := os.Remove(o); err != nil {
+			return fmt.Errorf("remove an old file: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package shell
+
+import (
+	clientapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/kubeconfig"
+)
+
+// HasContext reports whether a kubeconfig file has a context for the cluster.
+func HasContext(file, cluster string) bool { return kubeconfig.Has(file, cluster) }
+
+// WriteKubeconfig writes a cluster's access into a kubeconfig file.
+func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.KubeconfigOptions) error {
+	e := kubeconfig.Entry{Cluster: cluster, Server: access.Server, TLSServerName: access.TLSServerName,
+		CA: access.CA, User: o.User, Certificate: access.Certificate, Key: access.Key}
+	if o.AuthPlugin {
+		store, err := a.StateStore()
+		if err != nil {
+			return err
+		}
+		e.Exec = &clientapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1beta1", Command: "kops",
+			Args:            []string{"helpers", "kubectl-auth", "--cluster=" + cluster, "--state=" + store},
+			InteractiveMode: clientapi.NeverExecInteractiveMode}
+	}
+	if err := kubeconfig.Write(file, e); err != nil {
+		return err
+	}
+	if access.Server == "" {
+		a.Notef("warning: the API of %s has no address yet; export the kubeconfig again when its load balancer is there\n", cluster)
+	}
+	a.Notef("kops has set your kubectl context to %s\n", cluster)
+	if !o.HasCredentials() && !kubeconfig.HasUser(file, cluster) {
+		a.Notef("No credentials were written; for an admin certificate: kops export kubeconfig --name %s --admin\n", cluster)
+	}
+	return nil
+}
+
+// ForgetKubeconfig takes a deleted cluster out of the kubeconfig file.
+func (a *App) ForgetKubeconfig(cluster string) {
+	found, err := kubeconfig.Remove(a.Kubeconfig(), cluster)
+	if err != nil {
+		a.Notef("warning: %v\n", err)
+	}
+	if found {
+		a.Notef("Deleted kubectl config for %s\n", cluster)
+	}
+}

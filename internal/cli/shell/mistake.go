@@ -1,0 +1,127 @@
+package shell
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"kops.local/kops/internal/diag"
+)
+
+// UnknownCommand is the mistake of a word that is no command of c, with the
+// nearest that is.
+func UnknownCommand(c *cobra.Command, word string) error {
+	var known []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			known = append(append(known, sub.Name()), sub.Aliases...)
+		}
+	}
+	if near := diag.Nearest(word, known); near != "" {
+		return Usagef("unknown command %q for %q; did you mean %q?", word, c.CommandPath(), near)
+	}
+	return Usagef("unknown command %q for %q", word, c.CommandPath())
+}
+
+// FlagMistake says what is wrong with a flag: the nearest one for a name that
+// does not exist, and what a value must look like.
+func FlagMistake(c *cobra.Command, err error) error {
+	if absent := (*pflag.NotExistError)(nil); errors.As(err, &absent) && absent.GetSpecifiedShortnames() == "" {
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				known = append(known, f.Name)
+			}
+		})
+		if near := diag.Nearest(absent.GetSpecifiedName(), known); near != "" {
+			return Usagef("%w; did you mean --%s?", err, near)
+		}
+	}
+	if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) {
+		return Usagef("--%s: %q is not %s", bad.GetFlag().Name, bad.GetValue(), shape(bad.GetFlag().Value))
+	}
+	return &UsageError{err}
+}
+
+// shape says what the values of a flag look like.
+func shape(v pflag.Value) string {
+	switch v := v.(type) {
+	case *choice:
+		return "one of " + strings.Join(v.known, ", ")
+	default:
+		switch v.Type() {
+		case "int", "int32":
+			return "a whole number"
+		case "bool":
+			return "true or false"
+		case "duration":
+			return "a time such as 90s, 15m or 1h30m"
+		case "stringSlice":
+			return "a list divided by commas; put a value that has quotes or commas in quotes of its own"
+		}
+	}
+	return "of the type " + v.Type()
+}
+
+// Choose adds a flag that takes one of some values; its help shows kind as the type.
+func Choose(c *cobra.Command, p *string, name, value, kind, usage string, known ...string) {
+	*p = value
+	c.Flags().Var(&choice{p, value, kind, known}, name, usage)
+	Complete(c, name, known...)
+}
+
+// choice is a text that is one of the known, or the one that it was at first.
+type choice struct {
+	value       *string
+	first, kind string
+	known       []string
+}
+
+func (c *choice) String() string { return *c.value }
+func (c *choice) Type() string   { return c.kind }
+
+// Set implements pflag.Value.
+func (c *choice) Set(s string) error {
+	if s != c.first && !slices.Contains(c.known, s) {
+		return errors.New("unknown value")
+	}
+	*c.value = s
+	return nil
+}
+
+// NoArguments refuses words after a command that takes none; hint says how what
+// they may have been meant for is said.
+func NoArguments(hint string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		err := "%s takes no arguments, and was given %q"
+		if hint != "" {
+			err += "; " + hint
+		}
+		return Usagef(err, c.CommandPath(), args[0])
+	}
+}
+
+// instead annotates a former flag with what took its place.
+const instead = "instead"
+
+// Deprecate hides a flag and tells who uses it what to use instead.
+func Deprecate(c *cobra.Command, flag, use string) {
+	f := c.Flags().Lookup(flag)
+	f.Hidden, f.Usage, f.Annotations = true, use, map[string][]string{instead: {use}}
+}
+
+// TellDeprecated writes a line for each former flag on the command line, apart
+// from the product, which cobra's own notice would spoil.
+func (a *App) TellDeprecated(c *cobra.Command) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if use := f.Annotations[instead]; len(use) > 0 {
+			a.Notef("Flag --%s has been deprecated, %s\n", f.Name, use[0])
+		}
+	})
+}

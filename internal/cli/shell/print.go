@@ -1,0 +1,118 @@
+package shell
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+)
+
+// Formats that -o takes.
+const (
+	Table = "table"
+	YAML  = "yaml"
+	JSON  = "json"
+)
+
+// CheckFormat refuses a format that is not one of the known.
+func CheckFormat(format string, known ...string) error {
+	if !slices.Contains(known, format) {
+		return Usagef("unknown output format: %q; use %s", format, strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// PrintTable writes rows in columns under a header, sorted.
+func (a *App) PrintTable(header []string, rows [][]string) error {
+	slices.SortFunc(rows, func(x, y []string) int { return strings.Compare(strings.Join(x, "\t"), strings.Join(y, "\t")) })
+	w := tabwriter.NewWriter(a.Out, 0, 8, 1, '\t', 0)
+	for _, r := range append([][]string{header}, rows...) {
+		if _, err := fmt.Fprintln(w, strings.Join(r, "\t")); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+	}
+	return w.Flush()
+}
+
+// PrintObjects writes API objects as v1alpha2: YAML documents, or JSON (an
+// array when there are several).
+func (a *App) PrintObjects(format string, objs ...api.Object) error {
+	encode := compat.Encode
+	if format == JSON {
+		encode = compat.EncodeJSON
+	}
+	data, err := encode(api.V1Alpha2, objs...)
+	if err != nil {
+		return err
+	}
+	_, err = a.Out.Write(data)
+	return err
+}
+
+// PrintAs writes a value as JSON or YAML, or calls text where people are to read it.
+func (a *App) PrintAs(format string, v any, text func() error) error {
+	switch format {
+	case JSON:
+		return a.PrintJSON(v)
+	case YAML:
+		return a.PrintYAML(v)
+	}
+	return text()
+}
+
+// PrintJSON writes a value as indented JSON.
+func (a *App) PrintJSON(v any) error {
+	out, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("print as JSON: %w", err)
+	}
+	_, err = a.Out.Write(append(out, '\n'))
+	return err
+}
+
+// PrintYAML writes a value as YAML.
+func (a *App) PrintYAML(v any) error {
+	out, err := yaml.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("print as YAML: %w", err)
+	}
+	_, err = a.Out.Write(out)
+	return err
+}
+
+// ReadFiles returns the contents of files by name; "-" is the standard input.
+func (a *App) ReadFiles(names []string) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, n := range names {
+		if n == "-" {
+			data, err := io.ReadAll(a.In)
+			if err != nil {
+				return nil, fmt.Errorf("read the standard input: %w", err)
+			}
+			out[n] = data
+			continue
+		}
+		data, err := readFile(n)
+		if err != nil {
+			return nil, err
+		}
+		out[n] = data
+	}
+	return out, nil
+}
+
+func readFile(name string) ([]byte, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	return data, nil
+}

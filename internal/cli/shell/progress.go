@@ -1,0 +1,102 @@
+package shell
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/internal/exec"
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/render/text"
+)
+
+// Progress shows a plan that is carried out: redrawn on a terminal, plain lines
+// elsewhere. Until Start it shows nothing.
+type Progress struct {
+	app  *App
+	mu   sync.Mutex
+	show *text.Progress
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+// Progress returns a progress that is not started.
+func (a *App) Progress() *Progress { return &Progress{app: a, stop: make(chan struct{})} }
+
+// Start begins to show a plan; a plan without changes is not shown.
+func (p *Progress) Start(what *plan.Plan) {
+	if what.Empty() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.app.Terminal {
+		p.show = text.Lines(p.app.Err, p.app.Now, what)
+		return
+	}
+	p.show = text.Live(p.app.Err, p.app.Now, what, p.width)
+	p.done.Go(func() {
+		for tick := time.NewTicker(time.Second); ; {
+			select {
+			case <-tick.C:
+				p.show.Tick()
+			case <-p.stop:
+				tick.Stop()
+				return
+			}
+		}
+	})
+}
+
+// width is the terminal's width now, as it may be resized.
+func (p *Progress) width() int {
+	if w, _, err := term.GetSize(2); err == nil {
+		return w
+	}
+	return p.app.Width
+}
+
+// Event takes an event of the executor.
+func (p *Progress) Event(e exec.Event) {
+	p.mu.Lock()
+	show := p.show
+	p.mu.Unlock()
+	if show != nil {
+		show.Report(e)
+	}
+}
+
+// Close takes the display away.
+func (p *Progress) Close() {
+	close(p.stop)
+	p.done.Wait()
+	if p.show != nil {
+		p.show.Close()
+	}
+}
+
+// PrintPlan writes a plan as JSON or YAML.
+func (a *App) PrintPlan(format string, p *plan.Plan) error {
+	if format == JSON {
+		return text.JSON(a.Out, p)
+	}
+	var doc bytes.Buffer
+	if err := text.JSON(&doc, p); err != nil {
+		return err
+	}
+	out, err := yaml.JSONToYAML(doc.Bytes())
+	if err != nil {
+		return fmt.Errorf("print as YAML: %w", err)
+	}
+	_, err = a.Out.Write(out)
+	return err
+}
+
+// PlanOptions say how plans are shown on this system.
+func (a *App) PlanOptions(preview bool) text.Options {
+	return text.Options{Color: a.Terminal && a.Env("NO_COLOR") == "", Full: a.Verbosity > 0, Preview: preview}
+}

@@ -1,0 +1,63 @@
+// Package shell is what the commands of the command line have in common: the
+// streams, the environment, the global flags, and how objects are printed.
+//
+// It must not know any single command.
+package shell
+
+import (
+	"io"
+	"os"
+	"os/user"
+	"time"
+
+	"golang.org/x/term"
+
+	"kops.local/kops/internal/cloud"
+)
+
+// System is the world a command runs in; tests make their own.
+type System struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Env returns an environment variable, or "".
+	Env func(string) string
+	// Terminal says that Err is a terminal, on which progress may be redrawn.
+	Terminal bool
+	// Width is the terminal's width in columns; 0 when it is none.
+	Width int
+	// Home and Cache are folders of the user; empty when there are none.
+	Home, Cache string
+	User, Host  string
+	// Program is the path of this program, for processes that outlive a command.
+	Program string
+	PID     int
+	Now     func() time.Time
+	Version string
+	// Clouds are platforms that go before the built-in ones of the same name.
+	Clouds []cloud.Provider
+}
+
+// OS returns the world of this process.
+func OS(version string) System {
+	s := System{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, PID: os.Getpid(), Now: time.Now, Version: version}
+	s.Terminal = term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb"
+	if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
+		s.Width = w
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		s.Cache = dir + "/kops"
+	}
+	if dir, err := os.UserHomeDir(); err == nil {
+		s.Home = dir
+	}
+	if u, err := user.Current(); err == nil {
+		s.User = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		s.Host = h
+	}
+	if p, err := os.Executable(); err == nil {
+		s.Program = p
+	}
+	return s
+}

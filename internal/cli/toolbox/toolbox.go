@@ -1,0 +1,82 @@
+// Package toolbox holds `kops toolbox`: what is needed seldom.
+package toolbox
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	c := &cobra.Command{Use: "toolbox", Short: "Tools that are needed seldom", Example: "  kops toolbox lock show --name cluster.example.com"}
+	lock := &cobra.Command{Use: "lock", Short: "Look at the lease of a cluster, or break it", Long: `A command that changes a cluster holds its lease, so that two of them do not work
+on one cluster at once. A lease that is not renewed expires by itself.`,
+		Example: "  kops toolbox lock show --name cluster.example.com\n  kops toolbox lock break --name cluster.example.com --yes"}
+	lock.AddCommand(show(app), breakLock(app))
+	c.AddCommand(lock)
+	return c
+}
+
+func show(app *shell.App) *cobra.Command {
+	c := shell.Cobra("show [CLUSTER]", "Show who holds the lease of a cluster", "Show who holds the lease of a cluster, if anybody.", `
+  kops toolbox lock show --name cluster.example.com`,
+		func(ctx context.Context, args []string) error {
+			name, client, err := app.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			_, err = holder(ctx, app, client, name)
+			return err
+		})
+	c.ValidArgsFunction = shell.CompleteClusters(app)
+	return c
+}
+
+// holder tells who holds the lease of a cluster, and whether anybody does.
+func holder(ctx context.Context, app *shell.App, client *kops.Client, cluster string) (held bool, err error) {
+	text, err := client.LeaseHolder(ctx, cluster)
+	if err != nil {
+		return false, err
+	}
+	if text == "" {
+		text = "Nobody holds the lease of " + cluster
+	} else {
+		held = true
+	}
+	app.Printf("%s\n", text)
+	return held, nil
+}
+
+func breakLock(app *shell.App) *cobra.Command {
+	var yes bool
+	c := shell.Cobra("break [CLUSTER]", "Take the lease of a cluster from its holder", `
+Take the lease of a cluster from its holder, for when that command is known to be
+dead. A command that is alive after all stops at its next write.`, `
+  kops toolbox lock break --name cluster.example.com --yes`,
+		func(ctx context.Context, args []string) error {
+			name, client, err := app.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			held, err := holder(ctx, app, client, name)
+			if err != nil || !held {
+				return err
+			}
+			if !yes {
+				app.Printf("\nMust specify --yes to break it\n")
+				return nil
+			}
+			if err := client.BreakLease(ctx, name); err != nil {
+				return err
+			}
+			app.Printf("The lease of %s is free\n", name)
+			return nil
+		})
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "break it")
+	c.ValidArgsFunction = shell.CompleteClusters(app)
+	return c
+}

@@ -1,0 +1,298 @@
+// Package update holds `kops update`.
+package update
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/export"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/render/text"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	c := &cobra.Command{Use: "update", Short: "Make the cloud match the objects", Example: "  kops update cluster --name cluster.example.com --yes"}
+	c.AddCommand(cluster(app))
+	return c
+}
+
+// Targets of an update.
+const (
+	direct    = "direct"
+	dryrun    = "dryrun"
+	terraform = "terraform"
+)
+
+type options struct {
+	kops.UpdateOptions
+	yes, exitCode, createKubeconfig      bool
+	target, out, sshKey                  string
+	facts, recordFacts, plan, recordPlan string
+	format                               string
+	overrides                            []string
+	access                               kops.KubeconfigOptions
+}
+
+func cluster(app *shell.App) *cobra.Command {
+	var o options
+	c := shell.Cobra("cluster [CLUSTER]", "Make the cloud match a cluster's objects", `
+Show what must be created, changed and deleted to make the cloud match the objects
+of a cluster, and with --yes do it. The plan that is shown is the plan that is
+carried out. An update that was cut off is finished by the next one.
+
+With --target terraform, write the resources as Terraform configuration instead.
+With --facts, everything that would be looked up is read from a file, so that
+neither the preview of a file nor Terraform needs access to a cloud.`, `
+  # Preview, and do it
+  kops update cluster cluster.example.com
+  kops update cluster cluster.example.com --yes --admin
+
+  # Save a plan, look at it, and carry out that plan or nothing
+  kops update cluster cluster.example.com --save-plan plan.json
+  kops update cluster cluster.example.com --plan plan.json --yes
+
+  # Terraform, and the same without a cloud
+  kops update cluster cluster.example.com --target terraform --out ./terraform --record-facts facts.yaml
+  kops update cluster cluster.example.com --target terraform --out ./terraform --facts facts.yaml`,
+		func(ctx context.Context, args []string) error {
+			name, err := app.ClusterName(args)
+			if err != nil {
+				return err
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			return run(ctx, app, name, o)
+		})
+	f := c.Flags()
+	f.BoolVarP(&o.yes, "yes", "y", false, "carry out the plan")
+	shell.Choose(c, &o.target, "target", direct, "target", "direct, dryrun or terraform", direct, dryrun, terraform)
+	f.StringVar(&o.out, "out", "", "folder for the files of a target (default out/terraform)")
+	f.BoolVar(&o.Prune, "prune", false, "delete what is no longer wanted")
+	shell.Choose(c, &o.Phase, "phase", "", "string", "only one part: network, security or cluster", "network", "security", "cluster")
+	f.StringSliceVar(&o.overrides, "lifecycle-overrides", nil, "how resources of a type are treated, such as IAMRole=ExistsAndWarnIfChanges")
+	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance groups")
+	f.StringSliceVar(&o.Roles, "instance-group-roles", nil, "only instance groups of these roles: control-plane, apiserver, node, bastion")
+	f.StringVar(&o.sshKey, "ssh-public-key", "", "file of an SSH public key to add before")
+	f.BoolVar(&o.AllowDowngrade, "allow-kops-downgrade", false, "go on although a newer kops applied the cluster last")
+	f.BoolVar(&o.createKubeconfig, "create-kube-config", true, "write the cluster into the kubeconfig file after the update")
+	f.StringVar(&o.facts, "facts", "", "file with everything that would be looked up")
+	f.StringVar(&o.recordFacts, "record-facts", "", "write what was looked up to this file")
+	f.StringVar(&o.plan, "plan", "", "carry out this saved plan, or nothing when the world has moved")
+	f.StringVar(&o.recordPlan, "save-plan", "", "write the plan to this file")
+	f.StringVarP(&o.format, "output", "o", "", "print the plan as json or yaml")
+	f.BoolVar(&o.Refresh, "refresh", false, "observe everything anew, without what is remembered from former runs")
+	f.BoolVar(&o.exitCode, "detailed-exitcode", false, "exit with 2 when a preview has changes")
+	f.BoolVar(&o.IgnoreSkew, "ignore-kubelet-version-skew", false, "let kubelets be newer than the running control plane")
+	f.Bool("use-kubeconfig", false, "use the kubeconfig file to ask the running control plane")
+	export.AccessFlags(c, &o.access)
+	c.ValidArgsFunction = shell.CompleteClusters(app)
+	return c
+}
+
+// check refuses flags that exclude each other.
+func (o *options) check() error {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"--plan", o.plan != ""}, {"--save-plan", o.recordPlan != ""}, {"--output", o.format != ""}, {"--detailed-exitcode", o.exitCode}} {
+		if f.given && o.target == terraform {
+			return shell.Usagef("%s is about the plan for a cloud, and --target terraform makes none; leave one of them out", f.name)
+		}
+	}
+	return export.CheckAccess(o.access)
+}
+
+// Request is an update that another command asks for.
+type Request struct {
+	Yes         bool
+	Target, Out string
+	Facts       *facts.Facts // when they were looked up already
+	// Admin is the life of an admin certificate to write; 0: none is.
+	Admin time.Duration
+}
+
+// Run does what `kops update cluster` does.
+func Run(ctx context.Context, app *shell.App, name string, r Request) error {
+	return run(ctx, app, name, options{UpdateOptions: kops.UpdateOptions{Facts: r.Facts},
+		yes: r.Yes, target: r.Target, out: r.Out, createKubeconfig: true, access: kops.KubeconfigOptions{Admin: r.Admin}})
+}
+
+func run(ctx context.Context, app *shell.App, name string, o options) error {
+	if o.format != "" {
+		if err := shell.CheckFormat(o.format, shell.JSON, shell.YAML); err != nil {
+			return err
+		}
+	}
+	var err error
+	if o.Lifecycles, err = overrides(o.overrides); err != nil {
+		return err
+	}
+	if o.facts != "" {
+		if o.Facts, err = shell.ReadFacts(o.facts); err != nil {
+			return err
+		}
+	}
+	app.Offline = o.facts != "" && !o.yes
+	client, err := app.Client(ctx)
+	if err != nil {
+		return err
+	}
+	if o.yes {
+		return target(ctx, app, client, name, o)
+	}
+	return app.OfCluster(ctx, client, name, func(cluster string) error { return target(ctx, app, client, cluster, o) })
+}
+
+// target updates a cluster in the way the options say.
+func target(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
+	if o.sshKey != "" {
+		data, err := app.ReadFiles([]string{o.sshKey})
+		if err != nil {
+			return err
+		}
+		if err := client.AddSSHPublicKey(ctx, name, data[o.sshKey]); err != nil {
+			return err
+		}
+	}
+	if o.target == terraform {
+		return toTerraform(ctx, app, client, name, o)
+	}
+	o.yes = o.yes && o.target != dryrun
+	return toCloud(ctx, app, client, name, o)
+}
+
+// overrides parses TYPE=LIFECYCLE.
+func overrides(list []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, s := range list {
+		kind, lifecycle, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, shell.Usagef("--lifecycle-overrides %q: write TYPE=LIFECYCLE", s)
+		}
+		out[kind] = lifecycle
+	}
+	return out, nil
+}
+
+func toTerraform(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
+	if o.out == "" {
+		o.out = filepath.Join("out", "terraform")
+	}
+	result, err := client.Terraform(ctx, name, o.UpdateOptions)
+	if err != nil {
+		return err
+	}
+	app.Warn(result.Warnings)
+	if err := recordFacts(o.recordFacts, result); err != nil {
+		return err
+	}
+	if err := shell.WriteTree(o.out, result.Files); err != nil {
+		return err
+	}
+	app.Notef("\nTerraform output has been placed into %s\n\nRun these commands to apply the configuration:\n  cd %s\n  terraform init\n  terraform plan\n  terraform apply\n", o.out, o.out)
+	return nil
+}
+
+func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
+	if o.plan != "" {
+		digest, err := shell.ReadPlan(o.plan)
+		if err != nil {
+			return err
+		}
+		o.PlanDigest = digest
+	}
+	progress := app.Progress()
+	o.Apply = o.yes
+	o.Planned = func(u *kops.Update) error {
+		app.Warn(u.Warnings)
+		if err := recordFacts(o.recordFacts, u); err != nil {
+			return err
+		}
+		if err := savePlan(o.recordPlan, u); err != nil {
+			return err
+		}
+		if o.format != "" {
+			return app.PrintPlan(o.format, u.Plan)
+		}
+		if !o.yes {
+			return text.Plan(app.Out, u.Plan, app.PlanOptions(true))
+		}
+		progress.Start(u.Plan)
+		return nil
+	}
+	client = client.WithReport(progress.Event)
+	result, err := client.Update(ctx, name, o.UpdateOptions)
+	progress.Close()
+	if err != nil {
+		return err
+	}
+	if !o.yes {
+		return preview(result, o)
+	}
+	return applied(ctx, app, client, name, result, o)
+}
+
+func preview(u *kops.Update, o options) error {
+	if o.exitCode && !u.Plan.Empty() {
+		return shell.Pending
+	}
+	return nil
+}
+
+func applied(ctx context.Context, app *shell.App, client *kops.Client, name string, u *kops.Update, o options) error {
+	if o.format == "" {
+		app.Printf("%s\n", u.Summary())
+	}
+	if !o.createKubeconfig || o.Phase != "" {
+		return nil
+	}
+	first := !shell.HasContext(app.Kubeconfig(), name)
+	access, err := client.KubeconfigOf(ctx, u, o.access)
+	if err == nil {
+		err = app.WriteKubeconfig(access, name, app.Kubeconfig(), o.access)
+	}
+	if err != nil {
+		app.Notef("warning: %v\n", err)
+	}
+	if first {
+		app.Notef(`
+Cluster is starting. It should be ready in a few minutes.
+
+Suggestions:
+ * validate cluster: kops validate cluster --wait 10m
+ * list nodes: kubectl get nodes
+`)
+		return nil
+	}
+	if !u.Plan.Empty() {
+		app.Notef("\nCluster changes have been applied to the cloud.\n\nMachines that run keep their configuration until they are replaced.\n")
+	}
+	return nil
+}
+
+// savePlan writes a plan, if a file for it was named, that can be carried out later.
+func savePlan(file string, u *kops.Update) error {
+	switch {
+	case file == "":
+		return nil
+	case u.MakesKeys():
+		return errors.New("--save-plan: the plan makes keys, and every plan makes others, so that it could not be carried out later; apply the cluster once without a saved plan")
+	}
+	return shell.WritePlan(file, u.Plan)
+}
+
+func recordFacts(file string, u *kops.Update) error {
+	if file == "" {
+		return nil
+	}
+	return shell.WriteFacts(file, u.Facts)
+}

@@ -1,0 +1,222 @@
+// Package validate holds `kops validate`.
+package validate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/api"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/health"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	c := &cobra.Command{Use: "validate", Short: "Find out whether a cluster is ready", Example: "  kops validate cluster --name cluster.example.com --wait 10m"}
+	c.AddCommand(cluster(app))
+	return c
+}
+
+func cluster(app *shell.App) *cobra.Command {
+	var o kops.ValidateOptions
+	var format string
+	c := shell.Cobra("cluster [CLUSTER]", "Find out whether a cluster is what its objects say", `
+Compare the instance groups of a cluster with their machines, and these with the
+nodes; ask the API server whether it is ready, and look at the control plane's
+pods and at all others that a cluster cannot do without. What is wrong is told
+with its reason: of a machine that has not joined, the phase in which its start
+broke.
+
+With --wait, look again until the cluster is ready or the time is over.
+The exit code is 0 when the cluster is ready, and 2 when it is not.`, `
+  kops validate cluster cluster.example.com
+  kops validate cluster cluster.example.com --wait 10m
+  kops validate cluster cluster.example.com --wait 10m --count 3 --interval 5s
+  kops validate cluster cluster.example.com -o json`,
+		func(ctx context.Context, args []string) error {
+			if err := check(format, o); err != nil {
+				return err
+			}
+			return run(ctx, app, args, format, o)
+		})
+	f := c.Flags()
+	f.StringVarP(&format, "output", "o", shell.Table, "table, yaml or json")
+	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
+	f.DurationVar(&o.Wait, "wait", 0, "how long to look again until the cluster is ready")
+	f.IntVar(&o.Count, "count", 0, "how often in a row the cluster must be found ready, while waiting")
+	f.DurationVar(&o.Interval, "interval", 10*time.Second, "pause between two looks, while waiting")
+	f.IntVar(&o.MaxUnready, "max-unready-nodes", 0, "how many worker nodes need not be ready")
+	ReachFlags(c, &o.ReachOptions)
+	c.ValidArgsFunction = shell.CompleteClusters(app)
+	return c
+}
+
+// ReachFlags are the flags by which a command says how the API server is asked.
+func ReachFlags(c *cobra.Command, o *kops.ReachOptions) {
+	f := c.Flags()
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file to use (default $KUBECONFIG or ~/.kube/config)")
+	f.BoolVar(&o.UseKubeconfig, "use-kubeconfig", false, "use the credentials of the kubeconfig file instead of new ones")
+	f.StringVar(&o.Server, "api-server", "", "URL of the API, instead of the inferred one")
+}
+
+// Reach completes what these flags say: naming a file means to use it.
+func Reach(app *shell.App, o *kops.ReachOptions) {
+	o.UseKubeconfig = o.UseKubeconfig || o.Kubeconfig != ""
+	if o.Kubeconfig == "" {
+		o.Kubeconfig = app.Kubeconfig()
+	}
+}
+
+func check(format string, o kops.ValidateOptions) error {
+	switch {
+	case o.Wait < 0:
+		return shell.Usagef("--wait %v: write a time such as 10m", o.Wait)
+	case o.Interval <= 0:
+		return shell.Usagef("--interval %v: write a time such as 10s", o.Interval)
+	case o.Count < 0:
+		return shell.Usagef("--count %d: write how often the cluster must be found ready", o.Count)
+	case o.Count > 1 && o.Wait == 0:
+		return shell.Usagef("--count needs --wait: without it the cluster is looked at once")
+	case o.MaxUnready < 0:
+		return shell.Usagef("--max-unready-nodes %d: write a number of nodes", o.MaxUnready)
+	}
+	return shell.CheckFormat(format, shell.Table, shell.YAML, shell.JSON)
+}
+
+func run(ctx context.Context, app *shell.App, args []string, format string, o kops.ValidateOptions) error {
+	name, client, err := app.Open(ctx, args)
+	if err != nil {
+		return err
+	}
+	Reach(app, &o.ReachOptions)
+	return app.OfCluster(ctx, client, name, func(name string) error {
+		if o.Wait > 0 {
+			n := news{app: app, begun: app.Now()}
+			o.Seen = n.tell
+		}
+		v, err := client.ValidateCluster(ctx, name, o)
+		if v == nil {
+			return err
+		}
+		late := fault.Is(err, fault.NotYet)
+		if err != nil && !late {
+			return err
+		}
+		if perr := show(ctx, app, client, name, format, v, late); perr != nil {
+			return perr
+		}
+		if late {
+			app.PrintError(err)
+		}
+		if late || !v.Ready() {
+			return shell.Pending
+		}
+		return nil
+	})
+}
+
+// news tells what has changed between two looks.
+type news struct {
+	app   *shell.App
+	begun time.Time
+	known []string
+	told  bool
+}
+
+func (n *news) tell(v *kops.Validation) {
+	var now []string
+	for _, f := range v.Failures {
+		now = append(now, f.String())
+	}
+	if n.told && slices.Equal(now, n.known) {
+		return
+	}
+	at := n.app.Now().Sub(n.begun).Round(time.Second)
+	if len(now) == 0 {
+		n.app.Notef("[%s] ready\n", at)
+	}
+	for _, f := range now {
+		if !slices.Contains(n.known, f) {
+			n.app.Notef("[%s] waiting for %s\n", at, f)
+		}
+	}
+	if gone := len(n.known) - len(now); len(now) > 0 && gone > 0 {
+		n.app.Notef("[%s] %d left\n", at, len(now))
+	}
+	n.known, n.told = now, true
+}
+
+// show prints a result.
+func show(ctx context.Context, app *shell.App, client *kops.Client, name, format string, v *kops.Validation, late bool) error {
+	return app.PrintAs(format, v, func() error { return showText(ctx, app, client, name, v, late) })
+}
+
+func showText(ctx context.Context, app *shell.App, client *kops.Client, name string, v *kops.Validation, late bool) error {
+	cl, err := client.Cluster(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := table(app, cl.Groups, v); err != nil {
+		return err
+	}
+	if v.Ready() && !late {
+		app.Printf("Your cluster %s is ready\n", name)
+	} else {
+		app.Printf("Validation Failed\n")
+	}
+	return nil
+}
+
+func table(app *shell.App, groups []*api.InstanceGroup, v *kops.Validation) error {
+	app.Printf("INSTANCE GROUPS\n")
+	var rows [][]string
+	for _, g := range groups {
+		rows = append(rows, []string{g.Name, string(g.Spec.Role), g.Spec.MachineType, size(g.Spec.MinSize), size(g.Spec.MaxSize), strings.Join(g.Spec.Subnets, ",")})
+	}
+	if err := app.PrintTable([]string{"NAME", "ROLE", "MACHINETYPE", "MIN", "MAX", "SUBNETS"}, rows); err != nil {
+		return err
+	}
+	app.Printf("\nNODE STATUS\n")
+	rows = nil
+	for _, n := range v.Nodes {
+		rows = append(rows, []string{n.Name, n.Role, n.Status})
+	}
+	if err := app.PrintTable([]string{"NAME", "ROLE", "READY"}, rows); err != nil {
+		return err
+	}
+	app.Printf("\n")
+	if v.Ready() {
+		return nil
+	}
+	app.Printf("VALIDATION ERRORS\n")
+	Failures(app, v.Failures)
+	app.Printf("\n")
+	return nil
+}
+
+// Failures prints failures in their order, which says what comes of what.
+func Failures(app *shell.App, failures []health.Failure) {
+	kind, name := len("KIND"), len("NAME")
+	for _, f := range failures {
+		kind, name = max(kind, len(f.Kind)), max(name, len(f.Name))
+	}
+	line := func(a, b, c string) { app.Printf("%-*s  %-*s  %s\n", kind, a, name, b, c) }
+	line("KIND", "NAME", "MESSAGE")
+	for _, f := range failures {
+		line(f.Kind, f.Name, f.Text())
+	}
+}
+
+func size(n *int32) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
+}

@@ -1,0 +1,57 @@
+package fakecloud
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/cloud"
+)
+
+// Power starts or stops a machine, which is named by its group, a dash and its
+// number from 0. Machines run when they are made.
+func (w *World) Power(machine string, on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped[machine] = !on
+}
+
+// Tell sets what a machine tells of its start.
+func (w *World) Tell(machine string, r cloud.BootRecord) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told[machine] = r
+}
+
+// fleet lists as many machines of each group as are wished.
+func (w *World) fleet(_ context.Context, _ *cloud.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]cloud.MachineGroup, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []cloud.MachineGroup
+	for _, address := range slices.Sorted(maps.Keys(w.objects)) {
+		o := w.objects[address]
+		m, ok := o.got.(*Machines)
+		if !ok || o.cluster != c.Name {
+			continue
+		}
+		g := cloud.MachineGroup{Name: m.Group, Target: m.Count}
+		for i := range m.Count {
+			name := fmt.Sprintf("%s-%d", m.Group, i)
+			one := cloud.Machine{Name: name, Group: m.Group, Node: name, State: "running", Running: true}
+			if w.stopped[name] {
+				one.State, one.Running = "stopped", false
+			}
+			g.Machines = append(g.Machines, one)
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+func (w *World) bootRecord(_ context.Context, _ *cloud.Session, _ *api.Cluster, m cloud.Machine) (cloud.BootRecord, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.told[m.Name], nil
+}

@@ -1,0 +1,99 @@
+package kinds
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+)
+
+// memo remembers the answers of one snapshot. A question that is being asked
+// is waited for; an error is not remembered, so that a retry asks again.
+type memo struct {
+	mu      sync.Mutex
+	answers map[string]*answer
+}
+
+type answer struct {
+	done  chan struct{}
+	value any
+	err   error
+}
+
+// Snapshot returns a client for one observation of the world: describing calls
+// that several kinds share are made once in its life. It must not be used to
+// observe what happened after it was made.
+func (c *Client) Snapshot() *Client {
+	return &Client{Clients: c.Clients, Past: c.Past, memo: &memo{answers: map[string]*answer{}}}
+}
+
+// ask answers the question that key names, at most once per snapshot. Every
+// asker gets the same value and must not change it.
+func ask[T any](ctx context.Context, c *Client, key string, question func(context.Context) (T, error)) (T, error) {
+	if c.memo == nil {
+		return question(ctx)
+	}
+	c.memo.mu.Lock()
+	a, asked := c.memo.answers[key]
+	if !asked {
+		a = &answer{done: make(chan struct{})}
+		c.memo.answers[key] = a
+	}
+	c.memo.mu.Unlock()
+	if asked {
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			var none T
+			return none, ctx.Err()
+		}
+	} else {
+		a.value, a.err = question(ctx)
+		if a.err != nil {
+			c.memo.mu.Lock()
+			delete(c.memo.answers, key)
+			c.memo.mu.Unlock()
+		}
+		close(a.done)
+	}
+	value, _ := a.value.(T) // the zero value after an error
+	return value, a.err
+}
+
+// Past remembers what AWS tells of one object at a time only: the hooks of
+// groups, the tags of rules. Entries should be forgotten after a day, as others
+// may change what they are about. Its methods must be safe for concurrent use.
+type Past interface {
+	// Get returns what was last put under the key, unless it was forgotten.
+	Get(key string) (data []byte, ok bool)
+	// Put remembers data under the key; nil forgets what was there.
+	Put(key string, data []byte)
+}
+
+// remember keeps a value under a key, where there is a past.
+func remember(c *Client, key string, value any) {
+	if c.Past == nil {
+		return
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		data = nil // what cannot be kept is asked for again
+	}
+	c.Past.Put(key, data)
+}
+
+// recall returns what is kept under a key.
+func recall[T any](c *Client, key string) (value T, ok bool) {
+	if c.Past == nil {
+		return value, false
+	}
+	data, ok := c.Past.Get(key)
+	return value, ok && json.Unmarshal(data, &value) == nil
+}
+
+// forget makes the next list ask for what is kept under a key. It must come both
+// before a write, which may be cut off, and after it, as a list may run meanwhile.
+func forget(c *Client, key string) {
+	if c.Past != nil {
+		c.Past.Put(key, nil)
+	}
+}

@@ -1,0 +1,118 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"kops.local/kops/internal/clouds/aws/awsapi"
+	"kops.local/kops/internal/resource"
+)
+
+func TestEveryKindIsDeclaredWell(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range All() {
+		if err := k.Check(); err != nil {
+			t.Error(err)
+		}
+		if seen[k.KindName()] {
+			t.Errorf("%s is listed twice", k.KindName())
+		}
+		seen[k.KindName()] = true
+	}
+}
+
+func TestCIDRSubnet(t *testing.T) {
+	for _, tc := range []struct {
+		whole       string
+		bits, index int
+		want        string
+	}{
+		{"2600:1f18:22e4:6600::/56", 8, 0, "2600:1f18:22e4:6600::/64"},
+		{"2600:1f18:22e4:6600::/56", 8, 0x1f, "2600:1f18:22e4:661f::/64"},
+		{"2600:1f18:22e4:6600::/56", 8, 255, "2600:1f18:22e4:66ff::/64"},
+		{"2600:1f18:22e4:6600::/56", 8, 256, ""},
+		{"2600:1f18:22e4:6600::/56", 8, -1, ""},
+		{"2600:1f18:22e4:6600::/56", 80, 0, ""},
+		{"10.0.0.0/16", 4, 15, "10.0.240.0/20"},
+	} {
+		got, err := cidrSubnet(netip.MustParsePrefix(tc.whole), tc.bits, tc.index)
+		if tc.want == "" && err == nil || tc.want != "" && got.String() != tc.want {
+			t.Errorf("part %d of %d bits more of %s: got %s, %v; want %q", tc.index, tc.bits, tc.whole, got, err, tc.want)
+		}
+	}
+}
+
+func TestIPv6PartOfAVPCWithoutARangeIsRefused(t *testing.T) {
+	for _, part := range []resource.Value{IPv6Part(lit(""), 8, 1), lit("cidrsubnet(x"), IPv6Part(lit("2600::/56"), 8, 256)} {
+		if got, err := ipv6RangeOf(&Subnet{IPv6Part: part}); err == nil {
+			t.Errorf("%s gave %s", part, got)
+		}
+	}
+}
+
+func TestPrunableRules(t *testing.T) {
+	const c = testCluster
+	rule := func(protocol string, from, to int) SecurityGroupRule {
+		return SecurityGroupRule{Type: ingress, Protocol: protocol, FromPort: from, ToPort: to}
+	}
+	for _, tc := range []struct {
+		group string
+		rule  SecurityGroupRule
+		want  bool
+	}{
+		{"masters." + c, rule("tcp", 443, 443), true},
+		{"masters." + c, rule("tcp", 2380, 2380), true},
+		{"masters." + c, rule("udp", 4789, 4789), true},
+		{"masters." + c, rule("icmp", 3, 4), true},
+		{"masters." + c, rule("icmpv6", -1, -1), true},
+		{"masters." + c, rule("tcp", 80, 80), false},
+		{"masters." + c, rule("tcp", 443, 444), false},
+		{"masters." + c, rule("-1", 0, 0), false},
+		{"nodes." + c, rule("tcp", 22, 22), true},
+		{"nodes." + c, rule("tcp", 443, 443), false},
+		{"nodes." + c, rule("icmp", 3, 4), false}, // the cloud controller's, for a network load balancer
+		{"nodes." + c, SecurityGroupRule{Type: egress, Protocol: "tcp", FromPort: 22, ToPort: 22}, false},
+		{"api-elb." + c, rule("tcp", 8443, 8443), true},
+		{"bastion." + c, rule("icmp", 3, 4), true},
+		{"bastion-elb." + c, rule("tcp", 22, 22), true},
+		{"masters.other." + c, rule("tcp", 443, 443), false},
+		{"theirs", rule("tcp", 22, 22), false},
+	} {
+		if got := prunable(tc.group, c, &tc.rule); got != tc.want {
+			t.Errorf("%s %s %d-%d: got %v", tc.group, tc.rule.Protocol, tc.rule.FromPort, tc.rule.ToPort, got)
+		}
+	}
+}
+
+func TestSnapshotAsksOnceAndForgetsErrors(t *testing.T) {
+	c := NewClient(awsapi.Clients{}).Snapshot()
+	var asked atomic.Int32
+	answer := func(context.Context) (int, error) {
+		if asked.Add(1) == 1 {
+			return 0, errors.New("throttled")
+		}
+		return 42, nil
+	}
+	if _, err := ask(t.Context(), c, "q", answer); err == nil {
+		t.Error("the first answer is an error")
+	}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if got, err := ask(t.Context(), c, "q", answer); got != 42 || err != nil {
+				t.Errorf("got %d, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := asked.Load(); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+	if got, _ := ask(t.Context(), NewClient(awsapi.Clients{}), "q", answer); got != 42 || asked.Load() != 3 {
+		t.Error("a client without memory did not ask")
+	}
+}

@@ -1,0 +1,168 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/route53"
+	dnstypes "github.com/aws/aws-sdk-go-v2/service/route53/types"
+)
+
+// recordKey names a set of records.
+type recordKey struct{ zone, name, kind string }
+
+// String writes the key as zone/name/type. A zone's identifier may hold slashes.
+func (k recordKey) String() string { return k.zone + "/" + k.name + "/" + k.kind }
+
+func parseRecordKey(s string) recordKey {
+	rest, kind, _ := cutLast(s, "/")
+	zone, name, _ := cutLast(rest, "/")
+	return recordKey{zone, name, kind}
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// compareNames orders names as Route 53 lists them: by their labels from the last.
+func compareNames(a, b string) int {
+	la, lb := strings.Split(a, "."), strings.Split(b, ".")
+	slices.Reverse(la)
+	slices.Reverse(lb)
+	return slices.Compare(la, lb)
+}
+
+// wantedRecords finds the record sets of the keys. The names of a cluster stand
+// close together in a zone, so that one call usually answers for all.
+func wantedRecords(ctx context.Context, c *Client, keys []string) ([]*DNSRecord, error) {
+	zones := map[string][]string{} // the names, by zone
+	wanted := map[recordKey]bool{}
+	for _, text := range keys {
+		k := parseRecordKey(text)
+		wanted[k] = true
+		zones[k.zone] = append(zones[k.zone], k.name)
+	}
+	var out []*DNSRecord
+	for zone, names := range zones {
+		slices.SortFunc(names, compareNames)
+		for cursor := firstRecord(names); cursor != nil; {
+			page, next, err := recordPage(ctx, c, zone, cursor)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range page {
+				if wanted[recordKey{zone, r.Name, r.Type}] {
+					out = append(out, r)
+				}
+			}
+			cursor = skipTo(next, names)
+		}
+	}
+	return out, nil
+}
+
+// recordCursor is a place in a zone's list of record sets.
+type recordCursor struct {
+	name string
+	kind dnstypes.RRType // empty for the first of the name
+	id   *string         // tells sets of one name and type apart
+}
+
+func firstRecord(names []string) *recordCursor {
+	if len(names) == 0 {
+		return nil
+	}
+	return &recordCursor{name: names[0]}
+}
+
+// skipTo returns where to go on: at next or, when no wanted name comes before
+// it, at the first wanted name after it; nil when there is none.
+func skipTo(next *recordCursor, names []string) *recordCursor {
+	if next == nil {
+		return nil
+	}
+	for _, name := range names {
+		switch order := compareNames(name, dnsName(next.name)); {
+		case order == 0:
+			return next
+		case order > 0:
+			return &recordCursor{name: name}
+		}
+	}
+	return nil
+}
+
+// recordsAtOnce is how many record sets are asked for in one call; Route 53
+// answers with 300 at the most (API reference, ListResourceRecordSets).
+const recordsAtOnce int32 = 100
+
+// recordPage lists a part of a zone, and says where the next one begins. A
+// zone that does not exist has no records.
+func recordPage(ctx context.Context, c *Client, zone string, at *recordCursor) ([]*DNSRecord, *recordCursor, error) {
+	out, err := c.Route53.ListResourceRecordSets(ctx, &route53.ListResourceRecordSetsInput{
+		HostedZoneId: &zone, MaxItems: new(recordsAtOnce), StartRecordName: &at.name, StartRecordType: at.kind, StartRecordIdentifier: at.id})
+	if err != nil {
+		return nil, nil, gone(fmt.Errorf("list the records of the zone %s: %w", zone, err))
+	}
+	records := make([]*DNSRecord, len(out.ResourceRecordSets))
+	for i, r := range out.ResourceRecordSets {
+		records[i] = observedRecord(zone, r)
+	}
+	if !out.IsTruncated {
+		return records, nil, nil
+	}
+	return records, &recordCursor{deref(out.NextRecordName), out.NextRecordType, out.NextRecordIdentifier}, nil
+}
+
+// clusterRecords finds the records of a cluster in every zone that can hold them.
+func clusterRecords(ctx context.Context, c *Client, cluster string) ([]*DNSRecord, error) {
+	zones, err := pages(ctx, route53.NewListHostedZonesPaginator(c.Route53, &route53.ListHostedZonesInput{}),
+		func(p *route53.ListHostedZonesOutput) []dnstypes.HostedZone { return p.HostedZones })
+	if err != nil {
+		return nil, fmt.Errorf("list hosted zones: %w", err)
+	}
+	zones = slices.DeleteFunc(zones, func(z dnstypes.HostedZone) bool { return !within(cluster, dnsName(*z.Name)) })
+	return eachOf(ctx, zones, func(ctx context.Context, z dnstypes.HostedZone) ([]*DNSRecord, error) {
+		var out []*DNSRecord
+		for cursor := firstRecord([]string{cluster}); cursor != nil; {
+			page, next, err := recordPage(ctx, c, *z.Id, cursor)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range page {
+				if isClusterRecord(r, cluster) {
+					out = append(out, r)
+				}
+			}
+			if cursor = next; next != nil && !within(dnsName(next.name), cluster) {
+				cursor = nil
+			}
+		}
+		return out, nil
+	})
+}
+
+// within reports whether a name is the domain or below it.
+func within(name, domain string) bool {
+	return name == domain || strings.HasSuffix(name, "."+domain)
+}
+
+// isClusterRecord reports whether a record is one that a cluster, or a
+// controller in it, makes for the cluster itself.
+func isClusterRecord(r *DNSRecord, cluster string) bool {
+	host, ok := strings.CutSuffix(r.Name, "."+cluster)
+	if !ok || r.Type != "A" && r.Type != "AAAA" && r.Type != "TXT" {
+		return false
+	}
+	if r.Type == "TXT" {
+		host = strings.TrimPrefix(host, "aaaa-")
+	}
+	return slices.Contains([]string{"api", "api.internal", "bastion", "kops-controller.internal"}, host) || strings.HasPrefix(host, "etcd-")
+}

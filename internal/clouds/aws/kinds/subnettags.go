@@ -1,0 +1,77 @@
+package kinds
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"kops.local/kops/internal/resource"
+)
+
+// SubnetTags are the tags that a cluster puts on a shared subnet: its owner tag
+// with the value "shared", and those that tell controllers how to use the subnet.
+type SubnetTags struct {
+	Subnet resource.Value `res:"replace"`
+	Tags   map[string]string
+}
+
+var subnetTags = resource.Kind[SubnetTags, *Client]{
+	Name:   "aws_subnet_tags",
+	Direct: true,
+	API:    apiEC2,
+	Key:    func(s *SubnetTags) string { return s.Subnet.String() },
+	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*SubnetTags, error) {
+		if !s.All && len(s.Names) == 0 {
+			return nil, nil // the cluster shares no subnet
+		}
+		list, err := subnetDescriber.describe(ctx, c, []ec2types.Filter{filter("tag:"+TagOwnerPrefix+s.Cluster, Shared)})
+		return convert(list, err, func(d ec2types.Subnet) *SubnetTags {
+			tags := tagMap(d.Tags)
+			maps.DeleteFunc(tags, func(k, _ string) bool { return !subnetTag(k, s.Cluster) })
+			return &SubnetTags{Subnet: text(d.SubnetId), Tags: tags}
+		})
+	},
+	Create: func(ctx context.Context, c *Client, s *SubnetTags) error {
+		return setEC2Tags(ctx, c, known(s.Subnet), nil, s.Tags)
+	},
+	Update: []resource.Setter[SubnetTags, *Client]{
+		tagSetter(func(s *SubnetTags) (string, map[string]string) { return known(s.Subnet), s.Tags }),
+	},
+	Delete: deleteSubnetTags,
+}
+
+// NewSubnetTags declares the tags of a shared subnet. They must include the
+// owner tag of the cluster, by which they are found.
+func NewSubnetTags(name string, s SubnetTags) resource.Node {
+	return resource.New(&subnetTags, name, s)
+}
+
+// instanceGroupTag, followed by a group's name, marks the subnets of a group
+// whose machines Karpenter makes.
+const instanceGroupTag = "kops.k8s.io/instance-group/"
+
+// subnetTag reports whether a cluster puts a tag with the key on a shared subnet.
+func subnetTag(key, cluster string) bool {
+	switch key {
+	case TagOwnerPrefix + cluster, "SubnetType", "kubernetes.io/role/elb", "kubernetes.io/role/internal-elb":
+		return true
+	}
+	return strings.HasPrefix(key, instanceGroupTag)
+}
+
+// deleteSubnetTags removes what names the cluster. The other tags say what the
+// subnet is good for, and other clusters may use it.
+func deleteSubnetTags(ctx context.Context, c *Client, s *SubnetTags) error {
+	in := &ec2.DeleteTagsInput{Resources: []string{known(s.Subnet)}}
+	for k := range s.Tags {
+		if strings.HasPrefix(k, TagOwnerPrefix) || strings.HasPrefix(k, instanceGroupTag) {
+			in.Tags = append(in.Tags, ec2types.Tag{Key: aws.String(k)})
+		}
+	}
+	_, err := c.EC2.DeleteTags(ctx, in)
+	return gone(err)
+}

@@ -1,0 +1,57 @@
+package kinds
+
+import (
+	"strings"
+
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// Tag keys that say whose an object is.
+const (
+	TagName    = "Name"
+	TagCluster = "KubernetesCluster"
+	// TagOwnerPrefix, followed by the cluster's name, has the value "owned" or "shared".
+	TagOwnerPrefix = "kubernetes.io/cluster/"
+)
+
+// Values of the owner tag.
+const (
+	Owned  = "owned"
+	Shared = "shared"
+)
+
+// OwnedTags returns the tags of an object that kops makes for the cluster;
+// name may be empty. The caller may add to the map.
+func OwnedTags(cluster, name string) map[string]string {
+	t := map[string]string{TagCluster: cluster, TagOwnerPrefix + cluster: Owned}
+	if name != "" {
+		t[TagName] = name
+	}
+	return t
+}
+
+// isOwned reports whether the tags are those of an object of the cluster,
+// whoever made it.
+func isOwned(tags map[string]string, cluster string) bool {
+	return tags[TagOwnerPrefix+cluster] == Owned
+}
+
+// isReserved reports whether a tag belongs to AWS itself, which sets tags that
+// nobody can change.
+func isReserved(key string) bool { return strings.HasPrefix(key, "aws:") }
+
+func ec2Tags(tags map[string]string) []ec2types.Tag {
+	return pairs(tags, func(k, v *string) ec2types.Tag { return ec2types.Tag{Key: k, Value: v} })
+}
+
+func tagMap(tags []ec2types.Tag) map[string]string {
+	return tagsOf(tags, func(t ec2types.Tag) (key, value *string) { return t.Key, t.Value })
+}
+
+// tagSpec gives an object its tags in the call that makes it.
+func tagSpec(t ec2types.ResourceType, tags map[string]string) []ec2types.TagSpecification {
+	if len(tags) == 0 {
+		return nil
+	}
+	return []ec2types.TagSpecification{{ResourceType: t, Tags: ec2Tags(tags)}}
+}

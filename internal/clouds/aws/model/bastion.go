@@ -1,0 +1,37 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+
+	"kops.local/kops/api"
+)
+
+// bastionSpec is what the spec says of bastions; zero when it says nothing.
+func (m *model) bastionSpec() api.BastionSpec {
+	if t := m.spec.Networking.Topology; t != nil && t.Bastion != nil {
+		return *t.Bastion
+	}
+	return api.BastionSpec{}
+}
+
+// bastionLoadBalancer is the one before the bastions, nil without them.
+func (m *model) bastionLoadBalancer() (*loadBalancer, error) {
+	if !m.hasBastion() {
+		return nil, nil
+	}
+	target := m.target("bastion", portSSH)
+	l := &loadBalancer{
+		node: "bastion." + m.name, realName: target.realName, group: m.own("bastion-elb", "bastion ELB"),
+		listeners: []listener{{node: "bastion." + m.name + "-" + strconv.Itoa(portSSH), port: portSSH, protocol: target.protocol, target: target}},
+	}
+	if lb := m.bastionSpec().LoadBalancer; lb != nil {
+		l.internal, l.more = lb.Type == api.LoadBalancerInternal, lb.AdditionalSecurityGroups
+	}
+	var err error
+	l.subnets, err = m.placements(l.internal)
+	if err != nil {
+		return nil, fmt.Errorf("load balancer of the bastions: %w", err)
+	}
+	return l, nil
+}

@@ -1,0 +1,247 @@
+package model
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"kops.local/kops/api"
+)
+
+// rules is the whole firewall of a cluster.
+func (m *model) rules() []rule {
+	rules := m.egressRules()
+	rules = append(rules, m.internalRules()...)
+	rules = append(rules, m.sshRules()...)
+	rules = append(rules, m.nodePortRules()...)
+	if m.apiLB == nil {
+		for _, cidr := range m.spec.API.Access {
+			for _, cp := range m.controlPlaneGroups() {
+				rules = append(rules, rule{group: cp, peer: peer{cidr: cidr}, protocol: "tcp", from: portHTTPS, to: portHTTPS})
+			}
+		}
+	} else {
+		rules = append(rules, m.apiAccessRules()...)
+		rules = append(rules, m.apiTargetRules()...)
+	}
+	if m.bastionLB != nil {
+		rules = append(rules, m.bastionRules()...)
+	}
+	return rules
+}
+
+// egressRules let everything out.
+func (m *model) egressRules() []rule {
+	groups := slices.Concat(m.controlPlaneGroups(), m.nodeGroups(), m.bastionGroups())
+	for _, lb := range []*loadBalancer{m.apiLB, m.bastionLB} {
+		if lb != nil {
+			groups = append(groups, lb.group)
+		}
+	}
+	var rules []rule
+	for _, g := range groups {
+		for _, cidr := range []string{anyIPv4, anyIPv6} {
+			rules = append(rules, rule{group: g, egress: true, peer: peer{cidr: cidr}})
+		}
+	}
+	return rules
+}
+
+// internalRules are those between machines of the cluster: everything, but
+// for nodes that want to reach what only control planes may.
+func (m *model) internalRules() []rule {
+	nodes, planes := m.nodeGroups(), m.controlPlaneGroups()
+	rules := between(nodes, nodes, rule{})
+	rules = append(rules, between(planes, planes, rule{})...)
+	rules = append(rules, between(planes, nodes, rule{})...)
+	for _, gap := range portGaps(m.blockedPorts()) {
+		rules = append(rules, between(nodes, planes, rule{protocol: "tcp", from: gap.from, to: gap.to})...)
+	}
+	rules = append(rules, between(nodes, planes, rule{protocol: "udp", from: 1, to: 65535})...)
+	net := m.spec.Networking
+	if net.Calico != nil || net.KubeRouter != nil {
+		rules = append(rules, between(nodes, planes, rule{protocol: ipInIP})...)
+	}
+	if net.AmazonVPC != nil { // pods of both have addresses of the VPC
+		rules = append(rules, between(nodes, planes, rule{})...)
+	}
+	return rules
+}
+
+// between returns the rule from each group to each.
+func between(from, to []securityGroup, r rule) []rule {
+	var rules []rule
+	for _, dst := range to {
+		for i := range from {
+			r.group, r.peer = dst, peer{group: &from[i]}
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// blockedPorts are the TCP ports of control planes that nodes must not reach:
+// those of etcd and of etcd-manager.
+func (m *model) blockedPorts() []int {
+	ports := []int{2380, 2381, 4001, 4002}
+	if m.hasEtcd("leases") {
+		ports = append(ports, 2383, 4004)
+	}
+	if m.ciliumEtcd() {
+		ports = append(ports, 2382)
+	}
+	return ports
+}
+
+func (m *model) hasEtcd(name string) bool {
+	return slices.ContainsFunc(m.spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return e.Name == name })
+}
+
+// ciliumEtcd reports whether Cilium on the nodes talks to an etcd of its own on control planes.
+func (m *model) ciliumEtcd() bool {
+	return m.spec.Networking.Cilium != nil && m.spec.Networking.Cilium.EtcdManaged
+}
+
+// sshRules let users in, straight where there is no bastion.
+func (m *model) sshRules() []rule {
+	ssh := rule{protocol: "tcp", from: portSSH, to: portSSH}
+	machines := slices.Concat(m.controlPlaneGroups(), m.nodeGroups())
+	if m.hasBastion() {
+		return between(m.bastionGroups(), machines, ssh)
+	}
+	var rules []rule
+	for _, cidr := range m.spec.SSHAccess {
+		rules = append(rules, from(cidr, machines, ssh)...)
+	}
+	return rules
+}
+
+// from returns the rule from addresses to each group.
+func from(cidr string, to []securityGroup, r rule) []rule {
+	var rules []rule
+	for _, dst := range to {
+		r.group, r.peer = dst, peer{cidr: cidr}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// nodePortRules let users reach services of type NodePort.
+func (m *model) nodePortRules() []rule {
+	first, last := m.nodePorts()
+	var rules []rule
+	for _, cidr := range m.spec.NodePortAccess {
+		for _, protocol := range []string{"tcp", "udp"} {
+			for _, g := range m.nodeGroups() {
+				rules = append(rules, rule{name: "nodeport-" + protocol + "-external-to-node-" + cidr + g.suffix,
+					group: g, peer: peer{cidr: cidr}, protocol: protocol, from: first, to: last})
+			}
+		}
+	}
+	return rules
+}
+
+// nodePorts is the range of ports of services, Kubernetes' own default unless the spec has one.
+func (m *model) nodePorts() (first, last int) {
+	first, last = 30000, 32767
+	if a := m.spec.KubeAPIServer; a != nil {
+		low, high, _ := strings.Cut(a.ServiceNodePortRange, "-")
+		if f, err := strconv.Atoi(strings.TrimSpace(low)); err == nil {
+			if l, err := strconv.Atoi(strings.TrimSpace(high)); err == nil {
+				first, last = f, l
+			}
+		}
+	}
+	return first, last
+}
+
+// apiAccessRules let users reach the API's load balancer.
+func (m *model) apiAccessRules() []rule {
+	var rules []rule
+	lb := []securityGroup{m.apiLB.group}
+	for _, cidr := range m.spec.API.Access {
+		rules = append(rules, from(cidr, lb, rule{protocol: "tcp", from: portHTTPS, to: portHTTPS})...)
+		if m.apiLB.spec.SSLCertificate != "" {
+			rules = append(rules, from(cidr, lb, rule{protocol: "tcp", from: portHTTPSPassed, to: portHTTPSPassed})...)
+		}
+		rules = append(rules, pathMTU("api-elb", cidr, m.apiLB.group)...)
+	}
+	if m.apiLB.joins {
+		for _, g := range m.nodeGroups() {
+			rules = append(rules, rule{name: "node-to-elb" + g.suffix, group: m.apiLB.group, peer: peer{group: &g}})
+		}
+	}
+	return rules
+}
+
+// pathMTU lets the messages of path MTU discovery in from addresses. A prefix
+// list may hold those of either family.
+func pathMTU(what, cidr string, g securityGroup) []rule {
+	var rules []rule
+	p := peer{cidr: cidr}
+	if !p.isIPv6() {
+		r := tooBigV4()
+		r.name = "icmp-pmtu-" + what + "-" + cidr
+		rules = append(rules, from(cidr, []securityGroup{g}, r)...)
+	}
+	if p.isIPv6() || p.isPrefixList() {
+		r := tooBigV6()
+		r.name = "icmpv6-pmtu-" + what + "-" + cidr
+		rules = append(rules, from(cidr, []securityGroup{g}, r)...)
+	}
+	return rules
+}
+
+// apiTargetRules let the API's load balancer reach control planes.
+func (m *model) apiTargetRules() []rule {
+	var rules []rule
+	lb := peer{group: &m.apiLB.group}
+	for _, cp := range m.controlPlaneGroups() {
+		tcp := func(name string, port int) rule {
+			return rule{name: name + cp.suffix, group: cp, peer: lb, protocol: "tcp", from: port, to: port}
+		}
+		into, back := tooBigV4(), tooBigV4()
+		into.name, into.group, into.peer = "icmp-pmtu-elb-to-cp"+cp.suffix, cp, lb
+		back.name, back.group, back.peer = "icmp-pmtu-cp-to-elb"+cp.suffix, m.apiLB.group, peer{group: &cp}
+		rules = append(rules, tcp("https-elb-to-master", portHTTPS), into, back)
+		if m.apiLB.spec.SSLCertificate != "" {
+			rules = append(rules, tcp("tcp-api-cp", portHTTPSPassed))
+		}
+		if m.apiLB.joins {
+			rules = append(rules, tcp("kops-controller-elb-to-cp", portKopsController))
+			if m.ciliumEtcd() {
+				rules = append(rules, tcp("etcd-cilium-elb-to-cp", portEtcdCilium))
+			}
+		}
+	}
+	return rules
+}
+
+// bastionRules let users reach the bastions' load balancer, and it the bastions.
+// Health checks come from its own subnets.
+func (m *model) bastionRules() []rule {
+	ssh := rule{protocol: "tcp", from: portSSH, to: portSSH}
+	lb, bastions := []securityGroup{m.bastionLB.group}, m.bastionGroups()
+	sources := slices.Clone(m.spec.SSHAccess)
+	for _, s := range m.bastionLB.subnets {
+		if cidr := m.subnetCIDR(s.subnet); cidr != "" {
+			sources = append(sources, cidr)
+		}
+	}
+	var rules []rule
+	for _, cidr := range sources {
+		rules = append(rules, from(cidr, lb, ssh)...)
+		rules = append(rules, pathMTU("ssh-nlb", cidr, m.bastionLB.group)...)
+	}
+	rules = append(rules, between(lb, bastions, ssh)...)
+	rules = append(rules, between(lb, bastions, tooBigV4())...)
+	return append(rules, between(bastions, lb, tooBigV4())...)
+}
+
+// subnetCIDR is the IPv4 range of a subnet; that of a shared one may be a fact only.
+func (m *model) subnetCIDR(s *api.ClusterSubnetSpec) string {
+	if s.CIDR != "" {
+		return s.CIDR
+	}
+	return m.facts.Subnets[s.ID].CIDR
+}

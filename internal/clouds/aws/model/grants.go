@@ -1,0 +1,260 @@
+package model
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+)
+
+// prefixed returns names with what they have in common before each.
+func prefixed(prefix string, names ...string) []string {
+	full := make([]string, len(names))
+	for i, n := range names {
+		full[i] = prefix + n
+	}
+	return full
+}
+
+func (m *model) grantEtcdManager() grant {
+	return grant{
+		free: []string{"ec2:DescribeInstances", "ec2:DescribeVolumes"},
+		more: []statement{allow(one("ec2:AttachVolume"), list("*")).
+			under("StringEquals", keyResourceTag+clusterTag, one(m.name)).
+			under("StringEquals", keyResourceTag+tagRolePrefix+"master", one("1"))},
+	}
+}
+
+func (m *model) grantKopsController() grant {
+	g := grant{free: []string{"ec2:DescribeInstances"}}
+	if m.ipv6Only() {
+		g.free = append(g.free, "ec2:DescribeNetworkInterfaces")
+	}
+	return g
+}
+
+// place is a folder of a bucket.
+type place struct{ bucket, path string }
+
+// placeOf reads a store's path. A store that is not in S3 needs no permission;
+// one in memory is as if it were, so that previews can be made without a bucket.
+func placeOf(store, memory string) (place, bool) {
+	u, err := url.Parse(store)
+	if err != nil {
+		return place{}, false
+	}
+	switch path := strings.Trim(u.Path, "/"); u.Scheme {
+	case "s3":
+		return place{u.Host, path}, true
+	case "memfs":
+		return place{memory, strings.Trim(u.Host+"/"+path, "/")}, true
+	}
+	return place{}, false
+}
+
+func (p place) inside(o place) bool {
+	return p.bucket == o.bucket && (o.path == "" || p.path == o.path || strings.HasPrefix(p.path, o.path+"/"))
+}
+
+// arn is all that is in the place.
+func (p place) arn(m *model) string {
+	return m.arn("s3", "::"+strings.TrimSuffix(p.bucket+"/"+p.path, "/")+"/*")
+}
+
+// storeRoots are the places that machines read, without those inside others.
+func (m *model) storeRoots() []place {
+	var roots []place
+	for _, store := range []string{m.spec.ConfigStore.Base, m.spec.ConfigStore.Keypairs, m.spec.ConfigStore.Secrets} {
+		p, ok := placeOf(store, "placeholder-read-bucket")
+		if ok && !slices.ContainsFunc(roots, p.inside) {
+			roots = slices.DeleteFunc(roots, func(o place) bool { return o.inside(p) })
+			roots = append(roots, p)
+		}
+	}
+	return roots
+}
+
+// grantStore lets machines read the cluster's files, and etcd-manager write back-ups.
+func (m *model) grantStore() grant {
+	var g grant
+	buckets := map[string]bool{}
+	for _, p := range m.storeRoots() {
+		buckets[p.bucket] = true
+		g.more = append(g.more, allow(list("s3:Get*"), one(p.arn(m))))
+	}
+	for _, e := range m.spec.EtcdClusters {
+		if e.Backups == nil {
+			continue
+		}
+		if p, ok := placeOf(e.Backups.BackupStore, "placeholder-write-bucket"); ok {
+			buckets[p.bucket] = true
+			g.more = append(g.more, allow(list(prefixed("s3:", "DeleteObject", "DeleteObjectVersion", "GetObject", "PutObject")...), one(p.arn(m))))
+		}
+	}
+	for _, b := range slices.Sorted(maps.Keys(buckets)) {
+		g.more = append(g.more, allow(list(prefixed("s3:", "GetBucketLocation", "GetEncryptionConfiguration", "ListBucket", "ListBucketVersions")...),
+			list(m.arn("s3", "::"+b))))
+	}
+	return g
+}
+
+// grantDNS lets a controller keep the cluster's names.
+func (m *model) grantDNS() grant {
+	z, err := m.zone()
+	if err != nil { // a zone that is not there yet gives no permission
+		return grant{}
+	}
+	return grant{more: m.dnsStatements(z.ID)}
+}
+
+func (m *model) grantDNSChallenges() grant {
+	return grant{more: m.dnsStatements(m.spec.CertManager.HostedZoneIDs...)}
+}
+
+func (m *model) dnsStatements(zones ...string) []statement {
+	return []statement{
+		allow(list(prefixed("route53:", "ChangeResourceRecordSets", "GetHostedZone", "ListResourceRecordSets")...),
+			list(prefixed(m.arn("route53", "::hostedzone/"), zones...)...)),
+		allow(list("route53:GetChange"), list(m.arn("route53", "::change/*"))),
+		allow(list("route53:ListHostedZones", "route53:ListTagsForResource"), list("*")),
+	}
+}
+
+func (m *model) grantVolumes() grant {
+	return grant{
+		free:  prefixed("ec2:Describe", "AvailabilityZones", "Instances", "Tags", "VolumeStatus", "Volumes", "VolumesModifications"),
+		owned: prefixed("ec2:", "AttachVolume", "DeleteVolume", "DetachVolume", "ModifyVolume"),
+		made:  []string{"ec2:CopyVolumes", "ec2:CreateVolume"},
+		more:  m.tagging(list(m.ec2ARN("snapshot"), m.ec2ARN("volume")), "CopyVolumes", "CreateVolume"),
+	}
+}
+
+func (m *model) grantSnapshots() grant {
+	snapshots := list(m.ec2ARN("snapshot"))
+	return grant{
+		free:  prefixed("ec2:", "CreateSnapshot", "DescribeAvailabilityZones", "DescribeSnapshots"),
+		owned: []string{"ec2:DeleteSnapshot", "ec2:EnableFastSnapshotRestores"},
+		more: append(m.tagging(snapshots, "CreateSnapshot"),
+			allow(one("ec2:CreateVolume"), snapshots).under("StringEquals", keyResourceTag+clusterTag, one(m.name))),
+	}
+}
+
+// grantKeys lets volumes and files be encrypted by keys of the account.
+func (m *model) grantKeys() grant {
+	data := allow(list(prefixed("kms:", "Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey*", "ReEncrypt*")...), one("*"))
+	if !or(m.spec.EncryptionConfig, false) { // which may name any key of the account
+		data = data.under("StringLike", "kms:ViaService", list("ec2."+m.facts.Region+".amazonaws.com", "s3.*.amazonaws.com"))
+	}
+	return grant{more: []statement{
+		allow(one("kms:CreateGrant"), one("*")).under("Bool", "kms:GrantIsForAWSResource", one("true")),
+		data,
+	}}
+}
+
+func (m *model) grantCloudController() grant {
+	g := grant{
+		free: slices.Concat(
+			prefixed("autoscaling:Describe", "AutoScalingGroups", "Tags"),
+			prefixed("ec2:Describe", "AvailabilityZones", "InstanceTopology", "Instances", "Regions", "RouteTables", "SecurityGroups", "Subnets", "Vpcs"),
+			prefixed("elasticloadbalancing:Describe", "Listeners", "LoadBalancerAttributes", "LoadBalancerPolicies", "LoadBalancers",
+				"TargetGroupAttributes", "TargetGroups", "TargetHealth"),
+			[]string{"iam:CreateServiceLinkedRole", "kms:DescribeKey"}),
+		owned: slices.Concat(
+			prefixed("ec2:", "AuthorizeSecurityGroupIngress", "DeleteSecurityGroup", "ModifyInstanceAttribute", "RevokeSecurityGroupIngress"),
+			prefixed("elasticloadbalancing:", "AddTags", "ApplySecurityGroupsToLoadBalancer", "AttachLoadBalancerToSubnets", "ConfigureHealthCheck",
+				"CreateLoadBalancerListeners", "CreateLoadBalancerPolicy", "DeleteListener", "DeleteLoadBalancer", "DeleteLoadBalancerListeners",
+				"DeleteTargetGroup", "DeregisterInstancesFromLoadBalancer", "DeregisterTargets", "DetachLoadBalancerFromSubnets", "ModifyListener",
+				"ModifyLoadBalancerAttributes", "ModifyTargetGroup", "ModifyTargetGroupAttributes", "RegisterInstancesWithLoadBalancer",
+				"RegisterTargets", "SetLoadBalancerPoliciesForBackendServer", "SetLoadBalancerPoliciesOfListener")),
+		made: append(prefixed("elasticloadbalancing:Create", "Listener", "LoadBalancer", "TargetGroup"), "ec2:CreateSecurityGroup"),
+		more: m.tagging(list(m.ec2ARN("security-group")), "CreateSecurityGroup"),
+	}
+	if m.spec.Networking.Kubenet != nil { // pods are reached by routes
+		g.owned = append(g.owned, "ec2:CreateRoute", "ec2:DeleteRoute")
+	}
+	if or(m.aws.NLBSecurityGroupMode, "") == "Managed" {
+		g.owned = append(g.owned, "elasticloadbalancing:SetSecurityGroups")
+	}
+	return g
+}
+
+func (m *model) grantAutoscaler() grant {
+	return grant{
+		free: slices.Concat(
+			prefixed("autoscaling:Describe", "AutoScalingGroups", "AutoScalingInstances", "LaunchConfigurations", "ScalingActivities", "Tags"),
+			prefixed("ec2:", "DescribeImages", "DescribeInstanceTypes", "DescribeLaunchTemplateVersions", "GetInstanceTypesFromInstanceRequirements")),
+		owned: prefixed("autoscaling:", "SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup"),
+	}
+}
+
+func (m *model) grantTerminationHandler() grant {
+	return grant{
+		free:  []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeTags", "ec2:DescribeInstances", "sqs:DeleteMessage", "sqs:ReceiveMessage"},
+		owned: []string{"autoscaling:CompleteLifecycleAction"},
+	}
+}
+
+// grantWarmPools lets machines say that they are ready to be stopped.
+func (m *model) grantWarmPools(r api.InstanceGroupRole) grant {
+	for _, g := range m.groupsOf(r) {
+		if w := warmPool(g); w != nil && w.EnableLifecycleHook {
+			return grant{free: []string{"autoscaling:DescribeLifecycleHooks"}, owned: []string{"autoscaling:CompleteLifecycleAction"}}
+		}
+	}
+	return grant{}
+}
+
+// grantGPU lets machines with a GPU ask how many it is.
+func (m *model) grantGPU(r api.InstanceGroupRole) grant {
+	for _, g := range m.groupsOf(r) {
+		if m.hasGPU(g) {
+			return grant{free: []string{"ec2:DescribeInstanceTypes"}}
+		}
+	}
+	return grant{}
+}
+
+// hasGPU reports whether a group's machines run NVIDIA's driver.
+func (m *model) hasGPU(g *api.InstanceGroup) bool {
+	t, _ := m.facts.MachineType(machineType(g))
+	c := g.Spec.Containerd
+	return t.GPU && c != nil && c.NvidiaGPU != nil && or(c.NvidiaGPU.Enabled, false)
+}
+
+func (m *model) grantRegistry() grant {
+	return grant{free: prefixed("ecr:", "BatchCheckLayerAvailability", "BatchGetImage", "DescribeRepositories", "GetAuthorizationToken",
+		"GetDownloadUrlForLayer", "GetRepositoryPolicy", "ListImages")}
+}
+
+func (m *model) grantRegistryMirrors() grant {
+	return grant{free: prefixed("ecr:", "BatchImportUpstreamImage", "CreateRepository", "ReplicateImage", "TagResource")}
+}
+
+func (m *model) grantAddresses() grant { return grant{free: []string{"ec2:AssignIpv6Addresses"}} }
+
+func (m *model) grantSourceCheck() grant {
+	return grant{owned: []string{"ec2:ModifyInstanceAttribute"}}
+}
+
+func (m *model) grantCalico() grant {
+	return grant{free: []string{"ec2:DescribeInstances", "ec2:ModifyNetworkInterfaceAttribute"}}
+}
+
+// grantAmazonVPC is what the page "AmazonEKS_CNI_Policy" of the managed policies lists.
+func (m *model) grantAmazonVPC() grant {
+	return grant{
+		free: prefixed("ec2:", "AssignPrivateIpAddresses", "AttachNetworkInterface", "CreateNetworkInterface", "DeleteNetworkInterface",
+			"DescribeInstanceTypes", "DescribeInstances", "DescribeNetworkInterfaces", "DescribeSubnets", "DescribeTags",
+			"DetachNetworkInterface", "ModifyNetworkInterfaceAttribute", "UnassignPrivateIpAddresses"),
+		more: []statement{allow(one("ec2:CreateTags"), list(m.ec2ARN("network-interface")))},
+	}
+}
+
+// grantCiliumENI is what Cilium's page on AWS ENI asks for.
+func (m *model) grantCiliumENI() grant {
+	return grant{free: prefixed("ec2:", "AssignPrivateIpAddresses", "AttachNetworkInterface", "CreateNetworkInterface", "CreateTags",
+		"DeleteNetworkInterface", "DescribeInstanceTypes", "DescribeInstances", "DescribeNetworkInterfaces", "DescribeSecurityGroups",
+		"DescribeSubnets", "DescribeTags", "DescribeVpcs", "ModifyNetworkInterfaceAttribute", "UnassignPrivateIpAddresses")}
+}

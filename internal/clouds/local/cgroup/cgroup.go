@@ -1,0 +1,303 @@
+// Package cgroup makes, reads, kills and removes the control group of a
+// machine, on hosts with version 1 (one tree for each controller), version 2
+// (one tree for all) or both.
+//
+// A machine has one group of the same name in every tree, so that its inside
+// sees that group as the root. The group is also what tells its processes from
+// all others.
+//
+// It must not know what runs in a group.
+package cgroup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Tree is where one hierarchy is mounted.
+type Tree struct {
+	Dir     string
+	Unified bool // version 2
+}
+
+// Trees reads the hierarchies of this host from a table such as /proc/self/mounts.
+func Trees(mounts string) ([]Tree, error) {
+	f, err := os.Open(mounts)
+	if err != nil {
+		return nil, fmt.Errorf("find the control groups: %w", err)
+	}
+	defer f.Close() // only read
+	var out []Tree
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		w := strings.Fields(lines.Text())
+		if len(w) < 3 || (w[2] != "cgroup" && w[2] != "cgroup2") || !strings.HasPrefix(w[1], "/sys/fs/cgroup") {
+			continue
+		}
+		t := Tree{w[1], w[2] == "cgroup2"}
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("find the control groups: none is mounted below /sys/fs/cgroup")
+	}
+	return out, nil
+}
+
+// Pure reports whether version 2 is all there is.
+func Pure(trees []Tree) bool { return len(trees) == 1 && trees[0].Unified }
+
+// Group is one control group, by its path from the root of every tree.
+type Group struct {
+	Trees []Tree
+	Path  string
+}
+
+// Limits bound what the processes of a group use; 0 means no limit.
+type Limits struct {
+	MemoryBytes int64
+	CPUs        int
+}
+
+// period is how often the kernel counts the time that a group has run, in
+// microseconds; it is the kernel's own default.
+const period = 100_000
+
+// Dirs are the group's folders, one in each tree.
+func (g Group) Dirs() []string {
+	out := make([]string, len(g.Trees))
+	for i, t := range g.Trees {
+		out[i] = filepath.Join(t.Dir, g.Path)
+	}
+	return out
+}
+
+// Make makes the group in every tree, and limits it. One that exists is taken.
+func (g Group) Make(l Limits) error {
+	for _, t := range g.Trees {
+		if err := g.makeIn(t, l); err != nil {
+			return fmt.Errorf("make the control group %s: %w", filepath.Join(t.Dir, g.Path), err)
+		}
+	}
+	return nil
+}
+
+func (g Group) makeIn(t Tree, l Limits) error {
+	dir := t.Dir
+	for part := range strings.SplitSeq(g.Path, "/") {
+		if t.Unified {
+			if err := delegate(dir); err != nil {
+				return err
+			}
+		}
+		parent := dir
+		dir = filepath.Join(dir, part)
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		// A group of version 1 has no processors until it is given some.
+		for _, f := range []string{"cpuset.cpus", "cpuset.mems"} {
+			if err := inherit(parent, dir, f); err != nil {
+				return err
+			}
+		}
+	}
+	return limit(dir, t, l)
+}
+
+// delegate lets the groups below a folder of version 2 use every controller.
+func delegate(dir string) error {
+	data, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	for _, c := range strings.Fields(string(data)) {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0); err != nil {
+			return fmt.Errorf("use the controller %s: %w", c, err)
+		}
+	}
+	return nil
+}
+
+func inherit(parent, dir, file string) error {
+	if _, err := os.Stat(filepath.Join(dir, "cgroup.clone_children")); err != nil {
+		return nil // version 2 inherits by itself
+	}
+	value, err := os.ReadFile(filepath.Join(parent, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, file), value, 0)
+}
+
+func limit(dir string, t Tree, l Limits) error {
+	files := map[string]string{}
+	if l.MemoryBytes > 0 {
+		file := "memory.limit_in_bytes"
+		if t.Unified {
+			file = "memory.max"
+		}
+		files[file] = strconv.FormatInt(l.MemoryBytes, 10)
+	}
+	if l.CPUs > 0 {
+		if t.Unified {
+			files["cpu.max"] = fmt.Sprintf("%d %d", l.CPUs*period, period)
+		} else {
+			files["cpu.cfs_quota_us"] = strconv.Itoa(l.CPUs * period)
+		}
+	}
+	for name, value := range files {
+		file := filepath.Join(dir, name)
+		if _, err := os.Stat(file); err != nil {
+			continue // another tree has this controller
+		}
+		if err := os.WriteFile(file, []byte(value), 0); err != nil {
+			return fmt.Errorf("set %s to %s: %w", name, value, err)
+		}
+	}
+	return nil
+}
+
+// Processes lists the processes of the group and of those below it, by number.
+// A group that does not exist has none.
+func (g Group) Processes() ([]int, error) {
+	seen := map[int]bool{}
+	err := g.each(func(pid int) bool {
+		seen[pid] = true
+		return true
+	})
+	return slices.Sorted(maps.Keys(seen)), err
+}
+
+// Populated reports whether the group has a process. It looks no further than
+// the first, and so costs little where there are many groups below.
+func (g Group) Populated() (bool, error) {
+	found := false
+	err := g.each(func(int) bool {
+		found = true
+		return false
+	})
+	return found, err
+}
+
+// each calls yield for the processes in every tree, some more than once, while it returns true.
+func (g Group) each(yield func(pid int) bool) error {
+	more := true
+	for _, dir := range g.Dirs() {
+		err := processes(dir, func(pid int) bool {
+			more = yield(pid)
+			return more
+		})
+		if err != nil {
+			return fmt.Errorf("list the processes of %s: %w", dir, err)
+		}
+		if !more {
+			break
+		}
+	}
+	return nil
+}
+
+func processes(dir string, yield func(pid int) bool) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it went while it was looked at
+		}
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+		if err != nil {
+			return nil // gone, or a group of threads, whose processes are listed above it
+		}
+		for _, f := range strings.Fields(string(data)) {
+			if pid, err := strconv.Atoi(f); err == nil && pid > 0 && !yield(pid) {
+				return fs.SkipAll
+			}
+		}
+		return nil
+	})
+}
+
+// wait is how long to wait between two looks at a group that is to become empty.
+const wait = 10 * time.Millisecond
+
+// Kill ends every process of the group, at once, and returns when none is left.
+func (g Group) Kill(ctx context.Context) error {
+	for {
+		pids, err := g.Processes()
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		for _, dir := range g.Dirs() {
+			// Version 2 can end a group as one, so that nothing in it can start another process meanwhile.
+			os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // where it is missing, the signals below serve
+		}
+		for _, pid := range pids {
+			if p, err := os.FindProcess(pid); err == nil {
+				p.Kill() // it may be gone already
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("kill the processes %v of the control group %s: %w", pids, g.Path, context.Cause(ctx))
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Remove removes the empty group, those below it, and the parents that no other
+// group needs, from every tree.
+func (g Group) Remove(ctx context.Context) error {
+	for _, dir := range g.Dirs() {
+		for {
+			err := removeTree(dir)
+			if err == nil {
+				break
+			}
+			select { // the last process may be on its way out
+			case <-ctx.Done():
+				return fmt.Errorf("remove the control group %s: %w", dir, err)
+			case <-time.After(wait):
+			}
+		}
+		if parent := filepath.Dir(g.Path); parent != "." {
+			os.Remove(filepath.Dir(dir)) // fails while another group is in it, rightly
+		}
+	}
+	return nil
+}
+
+func removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package keeper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"kops.local/kops/internal/clouds/local/balance"
+	"kops.local/kops/internal/clouds/local/machine"
+	"kops.local/kops/internal/clouds/local/site"
+)
+
+// Files of the process. Whoever holds the lock is the keeper.
+func lockFile(s site.Site) string { return s.Path("keeper.lock") }
+func pidFile(s site.Site) string  { return s.Path("keeper.pid") }
+
+// LogFile is what the keeper tells.
+func LogFile(s site.Site) string { return s.Path("keeper.log") }
+
+// Run is the keeper's process. It returns when ctx ends, on SIGTERM, or when the
+// cluster's network is gone; SIGHUP makes it look at once. It tells out what it does.
+func Run(ctx context.Context, s site.Site, out io.Writer) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	wake := make(chan os.Signal, 1)
+	signal.Notify(wake, syscall.SIGHUP)
+	defer signal.Stop(wake)
+	lock, err := become(ctx, s)
+	if err != nil {
+		return fmt.Errorf("keep the cluster %s: %w", s.Cluster, err)
+	}
+	defer lock.Close() // ends the lock
+	if err := site.Write(pidFile(s), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return err
+	}
+	host, err := machine.On(s)
+	if err != nil {
+		return err
+	}
+	k := &keeper{host: host, log: slog.New(slog.NewTextHandler(out, nil)), fronts: map[front]*balance.Server{}, mirrors: map[mirror]*http.Server{}, pauses: map[string]pause{}}
+	return k.loop(ctx, wake)
+}
+
+// become takes the keeper's lock. Who only asks whether there is a keeper holds
+// it for a moment, so it tries more than once.
+func become(ctx context.Context, s site.Site) (*os.File, error) {
+	for try := 0; ; try++ {
+		lock, held, err := site.TryLock(lockFile(s))
+		if err != nil || held {
+			return lock, err
+		}
+		if try == 50 {
+			return nil, errors.New("another process does already")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(look):
+		}
+	}
+}
+
+// Alive returns the number of the keeper's process, if it has one. The number in
+// the file may be that of a keeper which died, and another process's by now.
+func Alive(s site.Site) (pid int, alive bool) {
+	if held, err := site.Locked(lockFile(s)); err != nil || !held {
+		return 0, false
+	}
+	data, err := os.ReadFile(pidFile(s))
+	if err != nil {
+		return 0, false // it has just begun
+	}
+	pid, err = strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || !keeps(pid, s) {
+		return 0, false
+	}
+	return pid, true
+}
+
+// keeps reports whether a process was started as the cluster's keeper.
+func keeps(pid int, s site.Site) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return false
+	}
+	for _, want := range arguments(s) {
+		byHand := strings.Replace(want, "=", "\x00", 1) // in two words, as a person may write it
+		if !bytes.Contains(line, []byte("\x00"+want+"\x00")) && !bytes.Contains(line, []byte("\x00"+byHand+"\x00")) {
+			return false
+		}
+	}
+	return true
+}
+
+// arguments tell a keeper which cluster it keeps.
+func arguments(s site.Site) []string { return []string{"--root=" + s.Root, "--cluster=" + s.Cluster} }
+
+// Wake makes the keeper look at the wishes at once; without one it is too early.
+func Wake(s site.Site) {
+	if pid, alive := Alive(s); alive {
+		syscall.Kill(pid, syscall.SIGHUP) // it looks by itself within a second
+	}
+}
+
+const (
+	startTime = 10 * time.Second
+	look      = 20 * time.Millisecond
+)
+
+// Start starts the keeper, unless it runs. command is the program and its first
+// arguments; --root and --cluster follow.
+func Start(ctx context.Context, s site.Site, command []string) error {
+	if _, alive := Alive(s); alive {
+		return nil
+	}
+	if len(command) == 0 {
+		return errors.New("start the keeper: no command is known for it")
+	}
+	host, err := machine.On(s)
+	if err != nil {
+		return err
+	}
+	args := slices.Concat(command, arguments(s))
+	if err := launch(ctx, host, args); err != nil {
+		return fmt.Errorf("start the keeper of %s: %w", s.Cluster, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		if _, alive := Alive(s); alive {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("start the keeper of %s: it did not come up; %s says: %s", s.Cluster, LogFile(s), tail(LogFile(s)))
+		case <-time.After(look):
+		}
+	}
+}
+
+func launch(ctx context.Context, h machine.Host, args []string) error {
+	log, err := os.OpenFile(LogFile(h.Site), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the process has its own
+	if !h.Systemd {
+		return machine.Detach(log, args)
+	}
+	// The machines that it starts are services of their own. One that ended may still be known.
+	if err := h.Retire(ctx, h.KeeperUnit()); err != nil {
+		return err
+	}
+	return h.Service(ctx, h.KeeperUnit(), []string{"Restart=on-failure", "RestartSec=1",
+		"StandardOutput=append:" + LogFile(h.Site), "StandardError=append:" + LogFile(h.Site)}, args)
+}
+
+// Stop ends the keeper, after what it is doing, and removes its files.
+func Stop(ctx context.Context, s site.Site) error {
+	h, err := machine.On(s)
+	if err != nil {
+		return err
+	}
+	if err := h.Retire(ctx, h.KeeperUnit()); err != nil {
+		return err
+	}
+	for {
+		pid, alive := Alive(s)
+		if !alive {
+			break
+		}
+		syscall.Kill(pid, syscall.SIGTERM) // it may have ended meanwhile
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("stop the keeper of %s, process %d: %w", s.Cluster, pid, context.Cause(ctx))
+		case <-time.After(look):
+		}
+	}
+	for _, f := range []string{lockFile(s), pidFile(s), LogFile(s)} {
+		if err := Remove(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tail is the end of a file, on one line.
+func tail(file string) string {
+	data, err := os.ReadFile(file)
+	if err != nil || len(bytes.TrimSpace(data)) == 0 {
+		return "nothing"
+	}
+	data = bytes.TrimSpace(data[max(0, len(data)-600):])
+	return strings.ReplaceAll(string(data), "\n", "; ")
+}

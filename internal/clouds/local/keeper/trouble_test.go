@@ -1,0 +1,64 @@
+package keeper
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/clouds/local/balance"
+	"kops.local/kops/internal/clouds/local/machine"
+	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/fault"
+)
+
+// TestPortsInUse: what keeps a port from being opened is told, with what helps,
+// until it is gone.
+func TestPortsInUse(t *testing.T) {
+	s := site.Site{Root: t.TempDir(), Cluster: "a.k8s.local"}
+	k := &keeper{host: machine.Host{Site: s}, log: slog.New(slog.DiscardHandler), fronts: map[front]*balance.Server{}, mirrors: map[mirror]*http.Server{}}
+	cidr := netip.MustParsePrefix("127.0.0.0/24") // the gateway is 127.0.0.1
+	foreign, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Close()
+	port := foreign.Addr().(*net.TCPAddr).Port
+	for file, wish := range map[string]any{
+		File(s, site.Balancers, "api"):  Balancer{Name: "api", Fronts: []balance.Front{{Port: port, Target: port}}},
+		File(s, site.Mirrors, "bundle"): Mirror{Name: "bundle", Bundle: t.TempDir(), Port: port},
+	} {
+		if err := site.WriteJSON(file, wish); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // the keeper looks again and again
+		err := k.keepBalancers(cidr)
+		if err == nil || !strings.Contains(err.Error(), "address already in use") {
+			t.Fatalf("the port is in use, and the keeper's log has: %v", err)
+		}
+		err = Trouble(s, site.Balancers, "api")
+		if !fault.Is(err, fault.Permanent) || !strings.HasPrefix(err.Error(), "load balancer api: ") || strings.Contains(err.Error(), "remedy") ||
+			!strings.Contains(fault.Remedy(err), "ss -ltnp") {
+			t.Fatalf("told is: %v; %s", err, fault.Remedy(err))
+		}
+	}
+	if err := k.keepMirrors(cidr); err == nil {
+		t.Error("a folder without a bundle is served")
+	}
+	if err := Trouble(s, site.Mirrors, "bundle"); !fault.Is(err, fault.Permanent) || !strings.HasPrefix(err.Error(), "mirror bundle: ") {
+		t.Errorf("told is: %v", err)
+	}
+	foreign.Close()
+	if err := k.keepBalancers(cidr); err != nil {
+		t.Fatal(err)
+	}
+	if err := Trouble(s, site.Balancers, "api"); err != nil {
+		t.Errorf("the port is free, and told is: %v", err)
+	}
+	for _, f := range k.fronts {
+		f.Close()
+	}
+}

@@ -1,0 +1,247 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"kops.local/kops/internal/clouds/local/ground"
+	"kops.local/kops/internal/clouds/local/keeper"
+	"kops.local/kops/internal/clouds/local/machine"
+	bridges "kops.local/kops/internal/clouds/local/network"
+	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/resource"
+)
+
+// Network joins a cluster's machines and this host: a bridge with the host's
+// address, and the process that keeps the cluster. It is the first of a
+// cluster that is made and the last that goes.
+type Network struct {
+	Cluster string `res:"forbid"`
+	// CIDR is an IPv4 range of 16 to 28 bits; the host has its first address.
+	CIDR string `res:"forbid"`
+	// Routes are ranges that lie behind machines, each with the machine's address.
+	Routes map[string]string
+	// NAT lets machines reach the world under the host's address. It needs the
+	// program iptables and turns the host's forwarding of packets on.
+	NAT bool
+	// Up says that the bridge and the keeper are there, which they are not after
+	// the host was restarted. Always true in what is desired.
+	Up bool
+
+	ID string `res:"out,id" tf:"id"` // the bridge's name
+	// Gateway is the host's address.
+	Gateway string `res:"out" tf:"gateway"`
+	// Registry is a folder of the host with one JSON file for each machine: its
+	// name, group, address and public key.
+	Registry string `res:"out" tf:"registry"`
+}
+
+var networks = resource.Kind[Network, *Client]{
+	Name: "local_network", Direct: true, API: api,
+	Key:    func(n *Network) string { return n.Cluster },
+	List:   listNetworks,
+	Create: createNetwork,
+	Update: []resource.Setter[Network, *Client]{
+		{Fields: []string{"Routes", "NAT", "Up"}, Set: func(ctx context.Context, c *Client, _, want *Network) error {
+			return createNetwork(ctx, c, want)
+		}},
+	},
+	Delete: deleteNetwork,
+}
+
+// NewNetwork declares a network.
+func NewNetwork(name string, n Network) resource.Node { return resource.New(&networks, name, n) }
+
+func listNetworks(_ context.Context, c *Client, s resource.Scope) ([]*Network, error) {
+	here, err := c.site(s.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	var w keeper.Network
+	if ok, err := site.ReadJSON(keeper.NetworkFile(here), &w); err != nil || !ok {
+		return nil, err
+	}
+	n := &Network{Cluster: s.Cluster, CIDR: w.CIDR}
+	if err := n.outputs(here); err != nil {
+		return nil, err
+	}
+	b, there, err := bridges.Find(here.Bridge())
+	if err != nil {
+		return nil, err
+	}
+	if len(b.Routes) > 0 {
+		n.Routes = b.Routes
+	}
+	_, kept := keeper.Alive(here)
+	n.Up = there && kept
+	cidr, err := bridges.Check(w.CIDR)
+	if err != nil {
+		return nil, err
+	}
+	n.NAT = w.NAT && bridges.Masquerades(here.Bridge(), cidr)
+	return []*Network{n}, nil
+}
+
+func (n *Network) outputs(s site.Site) error {
+	cidr, err := bridges.Check(n.CIDR)
+	if err != nil {
+		return err
+	}
+	n.ID, n.Gateway, n.Registry = s.Bridge(), bridges.Gateway(cidr).Addr().String(), s.Path(site.Registry)
+	return nil
+}
+
+// sysctls is where the kernel has its settings.
+const sysctls = "/proc/sys"
+
+// record is what the host was like before the first cluster.
+type record struct {
+	Sysctls map[string]string
+	Since   time.Time
+}
+
+func recordFile(root string) string { return filepath.Join(root, "host.json") }
+
+// createNetwork makes the network, or finishes and changes one.
+func createNetwork(ctx context.Context, c *Client, n *Network) error {
+	err := c.locked(ctx, n.Cluster, func(s site.Site) error {
+		if err := n.outputs(s); err != nil {
+			return fault.Wrap(fault.Permanent, err, "")
+		}
+		if err := c.remember(ctx, s); err != nil {
+			return err
+		}
+		return n.raise(s)
+	})
+	if err != nil {
+		return err
+	}
+	return keeper.Start(ctx, site.Site{Root: c.Root, Cluster: n.Cluster}, c.Keeper)
+}
+
+// remember records the host's settings, unless another cluster did.
+func (c *Client) remember(ctx context.Context, s site.Site) error {
+	unlock, err := s.LockRoot(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var r record
+	if ok, err := site.ReadJSON(recordFile(c.Root), &r); err != nil || ok {
+		return err
+	}
+	return site.WriteJSON(recordFile(c.Root), record{ground.ReadSysctls(sysctls), c.Now().UTC()})
+}
+
+func (n *Network) raise(s site.Site) error {
+	cidr, err := bridges.Check(n.CIDR)
+	if err != nil {
+		return err
+	}
+	other, err := bridges.Overlap(cidr, s.Bridge())
+	if err != nil {
+		return err
+	}
+	if other != "" {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps that of the interface %s of this host", cidr, other),
+			"choose another range for the cluster's network, such as 10.78.0.0/24")
+	}
+	if err := os.MkdirAll(n.Registry, 0o755); err != nil {
+		return err
+	}
+	if err := site.WriteJSON(keeper.NetworkFile(s), keeper.Network{CIDR: n.CIDR, NAT: n.NAT, Routes: n.Routes}); err != nil {
+		return err
+	}
+	if err := ground.RaiseSysctls(sysctls); err != nil {
+		return err
+	}
+	if err := bridges.Ensure(s.Bridge(), bridges.Gateway(cidr)); err != nil {
+		return err
+	}
+	if err := bridges.Route(s.Bridge(), n.Routes); err != nil {
+		return err
+	}
+	if err := bridges.Masquerade(s.Bridge(), cidr, n.NAT); err != nil || !n.NAT {
+		return err
+	}
+	return ground.SetSysctl(sysctls, "net/ipv4/ip_forward", "1")
+}
+
+// deleteNetwork takes down the keeper and the bridge. With the last cluster of
+// this host its settings become what they were.
+func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
+	s, err := c.site(n.Cluster)
+	if err != nil {
+		return err
+	}
+	if err := keeper.Stop(ctx, s); err != nil {
+		return err
+	}
+	err = c.locked(ctx, n.Cluster, func(s site.Site) error {
+		left, err := site.List(s.Path(site.Machines))
+		if err == nil && len(left) > 0 {
+			err = fault.New(fault.Conflict, "the network is still used by the machines %v", left)
+		}
+		if err != nil {
+			return err
+		}
+		cidr, err := bridges.Check(n.CIDR)
+		if err == nil {
+			err = bridges.Masquerade(s.Bridge(), cidr, false)
+		}
+		if err == nil {
+			err = bridges.Remove(s.Bridge())
+		}
+		if err == nil {
+			err = retireSlice(ctx, s)
+		}
+		if err == nil {
+			err = keeper.Remove(keeper.NetworkFile(s))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.restore(ctx, s)
+}
+
+func retireSlice(ctx context.Context, s site.Site) error {
+	h, err := machine.On(s)
+	if err != nil {
+		return err
+	}
+	return h.RetireSlice(ctx)
+}
+
+// restore gives the host its settings back, unless another cluster is left.
+func (c *Client) restore(ctx context.Context, s site.Site) error {
+	unlock, err := s.LockRoot(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	all, err := site.Sites(c.Root)
+	if err != nil {
+		return err
+	}
+	for _, other := range all {
+		var n keeper.Network
+		if ok, err := site.ReadJSON(keeper.NetworkFile(other), &n); err != nil || ok {
+			return err
+		}
+	}
+	var r record
+	ok, err := site.ReadJSON(recordFile(c.Root), &r)
+	if err == nil && ok {
+		err = ground.RestoreSysctls(sysctls, r.Sysctls)
+	}
+	if err == nil {
+		err = keeper.Remove(recordFile(c.Root))
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package network
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Bridge is an interface of this host that joins a cluster's machines.
+type Bridge struct {
+	Name    string
+	Address netip.Prefix
+	// Routes are ranges that lie behind machines, each with the machine's address.
+	Routes map[string]string
+}
+
+// Find returns a bridge, and whether it exists and has an address.
+func Find(name string) (Bridge, bool, error) {
+	l, err := netlink.LinkByName(name)
+	var none netlink.LinkNotFoundError
+	if errors.As(err, &none) {
+		return Bridge{}, false, nil
+	}
+	if err != nil {
+		return Bridge{}, false, fmt.Errorf("find the interface %s: %w", name, err)
+	}
+	b := Bridge{Name: name, Routes: map[string]string{}}
+	addrs, err := netlink.AddrList(l, netlink.FAMILY_V4)
+	if err != nil {
+		return b, false, fmt.Errorf("list the addresses of %s: %w", name, err)
+	}
+	for _, a := range addrs {
+		b.Address, err = netip.ParsePrefix(a.IPNet.String())
+		if err != nil {
+			return b, false, err
+		}
+	}
+	routes, err := netlink.RouteList(l, netlink.FAMILY_V4)
+	if err != nil {
+		return b, false, fmt.Errorf("list the routes of %s: %w", name, err)
+	}
+	for _, r := range routes {
+		if r.Gw != nil && r.Dst != nil {
+			b.Routes[r.Dst.String()] = r.Gw.String()
+		}
+	}
+	return b, len(addrs) > 0, nil
+}
+
+// Ensure makes the bridge with its address. One that is half made is finished.
+func Ensure(name string, address netip.Prefix) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr = name, hardware(address.Addr())
+	l, err := netlink.LinkByName(name)
+	var none netlink.LinkNotFoundError
+	if errors.As(err, &none) {
+		if err = netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err == nil {
+			l, err = netlink.LinkByName(name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("make the bridge %s: %w", name, err)
+	}
+	if !bytes.Equal(l.Attrs().HardwareAddr, attrs.HardwareAddr) {
+		if err := netlink.LinkSetHardwareAddr(l, attrs.HardwareAddr); err != nil {
+			return fmt.Errorf("give the bridge %s the hardware address %s: %w", name, attrs.HardwareAddr, err)
+		}
+	}
+	a, err := netlink.ParseAddr(address.String())
+	if err == nil {
+		err = netlink.AddrReplace(l, a)
+	}
+	if err == nil {
+		err = netlink.LinkSetUp(l)
+	}
+	if err != nil {
+		return fmt.Errorf("give the bridge %s the address %s: %w", name, address, err)
+	}
+	return nil
+}
+
+// hardware is a bridge's hardware address. A bridge without one of its own takes
+// that of a machine, another whenever machines come and go, and those that are
+// left would send to the old one.
+func hardware(a netip.Addr) net.HardwareAddr {
+	b := a.As4()
+	return append(net.HardwareAddr{0x02, 0x00}, b[:]...) // 02: administered locally
+}
+
+// Route makes the routes through the bridge be those given.
+func Route(name string, want map[string]string) error {
+	have, ok, err := Find(name)
+	if err == nil && !ok {
+		err = errors.New("it does not exist")
+	}
+	if err != nil {
+		return fmt.Errorf("set the routes through %s: %w", name, err)
+	}
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	for to, via := range want {
+		r, err := route(l, to, via)
+		if err == nil {
+			err = netlink.RouteReplace(r)
+		}
+		if err != nil {
+			return fmt.Errorf("route %s through %s: %w", to, via, err)
+		}
+	}
+	for to, via := range have.Routes {
+		if _, wanted := want[to]; wanted {
+			continue
+		}
+		r, err := route(l, to, via)
+		if err == nil {
+			err = netlink.RouteDel(r)
+		}
+		if err != nil {
+			return fmt.Errorf("remove the route to %s: %w", to, err)
+		}
+	}
+	return nil
+}
+
+func route(l netlink.Link, to, via string) (*netlink.Route, error) {
+	_, dst, err := net.ParseCIDR(to)
+	if err != nil {
+		return nil, err
+	}
+	gw := net.ParseIP(via)
+	if gw == nil {
+		return nil, fmt.Errorf("%q is not an address", via)
+	}
+	return &netlink.Route{LinkIndex: l.Attrs().Index, Dst: dst, Gw: gw}, nil
+}
+
+// Remove removes the bridge, and its routes with it, or another interface. One
+// that is gone is no error.
+func Remove(name string) error {
+	l, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkDel(l)
+	}
+	var none netlink.LinkNotFoundError
+	if err != nil && !errors.As(err, &none) && !errors.Is(err, syscall.ENODEV) {
+		return fmt.Errorf("remove the interface %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+// Package local is the local cloud: machines that are containers on this host,
+// each with its own init, address and disk. It is a platform like any other.
+//
+// It must not know how plans are made or carried out, nor read the environment.
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"time"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/clouds/local/ground"
+	"kops.local/kops/internal/clouds/local/keeper"
+	"kops.local/kops/internal/clouds/local/kinds"
+	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/resource"
+)
+
+// DefaultRoot is the folder of all clusters of a host.
+const DefaultRoot = "/var/lib/kops/local"
+
+// Options say where on this host the clusters are.
+type Options struct {
+	// Root is the folder of all clusters; empty means DefaultRoot.
+	Root string
+	// Cache is the user's cache folder for kops; images are kept in it.
+	Cache string
+	// Bundle is the folder of files and images that machines fetch.
+	Bundle string
+	// Keeper is the command that calls Keep, to which --root=DIR and
+	// --cluster=NAME are added.
+	Keeper []string
+	// Log receives what long work, such as the building of an image, tells; may be nil.
+	Log io.Writer
+}
+
+// Provider returns the platform.
+func Provider(o Options) cloud.Provider {
+	if o.Root == "" {
+		o.Root = DefaultRoot
+	}
+	return cloud.Provider{
+		Name: "local", Title: "this host",
+		Kinds:  kinds.All(),
+		Limits: map[string]int{"local": 8},
+		Phases: map[string]string{"local_network": "network", "local_image": "network", "local_mirror": "network"},
+		Tasks: map[string]string{"Network": "local_network", "Image": "local_image", "Mirror": "local_mirror", "Volume": "local_volume",
+			"MachineGroup": "local_machine_group", "Machine": "local_machine", "LoadBalancer": "local_load_balancer"},
+		GroupOf:  groupOf,
+		Connect:  o.connect,
+		Region:   func(*api.Cluster) (string, error) { return "", nil },
+		RegionOf: func([]string) string { return "" },
+		LookUp:   o.lookUp,
+		Offers:   o.offers,
+		Shared:   func(*api.Cluster) ([]resource.Node, error) { return nil, nil },
+		Model:    model,
+		Endpoint: endpoint,
+		Machines: machines, BootRecord: bootRecord,
+	}
+}
+
+// groupOf returns the instance group that a node makes machines of, or "".
+func groupOf(n resource.Node) string {
+	if g, ok := n.Want.(*kinds.MachineGroup); ok {
+		return g.Name
+	}
+	return ""
+}
+
+func (o Options) connect(context.Context, cloud.Config) (*cloud.Session, error) {
+	if o.Cache == "" {
+		return nil, fault.Wrap(fault.Permanent, errors.New("clusters of this host need a cache folder for images, and the user has none: neither HOME nor XDG_CACHE_HOME is set"),
+			"set HOME to the folder of the user, as sudo --set-home does")
+	}
+	if err := ground.Check(ground.This()); err != nil {
+		return nil, err
+	}
+	return &cloud.Session{Client: &kinds.Client{Root: o.Root, Cache: filepath.Join(o.Cache, "local"), Keeper: o.Keeper, Log: o.Log, Now: time.Now}}, nil
+}
+
+// Keep is the process that keeps one cluster: it makes and replaces machines and
+// balances the load, until the cluster is deleted, ctx ends or it is sent
+// SIGTERM. It tells out what it does.
+func Keep(ctx context.Context, root, cluster string, out io.Writer) error {
+	return keeper.Run(ctx, site.Site{Root: root, Cluster: cluster}, out)
+}

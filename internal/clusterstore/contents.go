@@ -1,0 +1,233 @@
+package clusterstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+)
+
+// Contents are the documents of one cluster as they were read, or as they are to
+// be. What Load and Save return must not be changed; change a Clone.
+type Contents struct {
+	Spec   *api.Cluster
+	Groups []*api.InstanceGroup // in the order of their names
+	// Additional are further Kubernetes objects that the cluster gets.
+	Additional []api.Object
+	// Warnings are about what in the documents was not understood, and dropped.
+	Warnings diag.List
+
+	docs    pack         // the texts that were read, and their versions
+	listing []store.Info // of the cluster's folder in the state store; nil when unknown
+}
+
+// Clone returns contents that can be changed, and saved with Save(ctx, c, clone).
+func (c *Contents) Clone() *Contents {
+	out := *c
+	out.Spec = c.Spec.DeepCopy()
+	out.Groups = make([]*api.InstanceGroup, len(c.Groups))
+	for i, g := range c.Groups {
+		out.Groups[i] = g.DeepCopy()
+	}
+	out.Additional = slices.Clone(c.Additional)
+	return &out
+}
+
+// Group returns the group of a name, or nil.
+func (c *Contents) Group(name string) *api.InstanceGroup {
+	for _, g := range c.Groups {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// Load reads a cluster: one listing of its folder, and beside it what the local
+// cache does not hold: one request where the store has a current pack, else one for
+// each document. A cluster that does not exist is an error of class fault.Gone.
+func (s *Store) Load(ctx context.Context, cluster string) (*Contents, error) {
+	if err := checkName(cluster); err != nil {
+		return nil, err
+	}
+	have := s.cached(ctx, cluster)
+	var files []store.Info
+	var remote *pack
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		files, err = collect(gctx, s.folder(cluster), "")
+		return err
+	})
+	if len(have.Documents) == 0 {
+		g.Go(func() error {
+			remote = s.packed(gctx, cluster)
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("read cluster %s: %w", cluster, err)
+	}
+	var wanted []store.Info
+	for _, f := range files {
+		if isDocument(f.Key) {
+			wanted = append(wanted, f)
+		}
+	}
+	if !slices.ContainsFunc(wanted, func(o store.Info) bool { return o.Key == configKey }) {
+		return nil, s.notFound(cluster)
+	}
+	docs, err := s.fetch(ctx, cluster, wanted, have, remote)
+	if err != nil {
+		return nil, fmt.Errorf("read cluster %s: %w", cluster, err)
+	}
+	c, err := s.decode(cluster, docs)
+	if err != nil {
+		return nil, err
+	}
+	c.listing = files
+	return c, nil
+}
+
+// isDocument says whether a file of a cluster's folder is one of its documents.
+func isDocument(key string) bool {
+	name, group := strings.CutPrefix(key, groupFolder)
+	return key == configKey || key == additionalKey || (group && !strings.Contains(name, "/"))
+}
+
+func (s *Store) notFound(cluster string) error {
+	return fault.Wrap(fault.Gone, fmt.Errorf("cluster %q not found in the state store %s", cluster, s.URL()),
+		"list the clusters that are there with: kops get clusters")
+}
+
+// decode reads the documents of a cluster.
+func (s *Store) decode(cluster string, docs pack) (*Contents, error) {
+	c := &Contents{docs: docs}
+	folder := s.folder(cluster)
+	config, ok := docs.Documents[configKey]
+	if !ok {
+		return nil, s.notFound(cluster)
+	}
+	var err error
+	if c.Spec, err = decodeNamed[*api.Cluster](config.Text, cluster, store.URL(folder, configKey), &c.Warnings); err != nil {
+		return nil, err
+	}
+	if c.Spec.Spec.ConfigStore.Base == "" {
+		c.Spec.Spec.ConfigStore.Base = folder.About().URL
+	}
+	for _, key := range slices.Sorted(maps.Keys(docs.Documents)) {
+		if !strings.HasPrefix(key, groupFolder) {
+			continue
+		}
+		g, err := decodeNamed[*api.InstanceGroup](docs.Documents[key].Text, path.Base(key), store.URL(folder, key), &c.Warnings)
+		if err != nil {
+			return nil, err
+		}
+		if g.Labels == nil {
+			g.Labels = map[string]string{}
+		}
+		g.Labels[api.LabelCluster] = cluster
+		c.Groups = append(c.Groups, g)
+	}
+	slices.SortFunc(c.Groups, func(a, b *api.InstanceGroup) int { return cmp.Compare(a.Name, b.Name) })
+	additional, warnings, err := compat.Decode([]byte(docs.Documents[additionalKey].Text),
+		compat.Options{File: store.URL(folder, additionalKey), Lenient: true})
+	if err != nil {
+		return nil, err
+	}
+	c.Additional, c.Warnings = additional, append(c.Warnings, warnings...)
+	return c, nil
+}
+
+// decodeNamed reads a document that holds one object of the name that its key says.
+func decodeNamed[T api.Object](text, name, url string, warnings *diag.List) (T, error) {
+	o, w, err := compat.DecodeOne[T]([]byte(text), compat.Options{File: url, Lenient: true})
+	*warnings = append(*warnings, w...)
+	if err != nil {
+		return o, err
+	}
+	if o.GetName() == "" {
+		o.SetName(name)
+	}
+	if o.GetName() != name {
+		return o, diag.List{{File: url, Path: "metadata.name", Value: o.GetName(), Rule: "name",
+			Message: "must be the name under which the file is stored, " + strconv.Quote(name)}}
+	}
+	return o, nil
+}
+
+// Clusters reads the config of every cluster, in the order of their names. One
+// that cannot be read is left out, with a warning. It is one listing of the whole
+// store, and a request for each config that the local cache does not hold.
+func (s *Store) Clusters(ctx context.Context) ([]*api.Cluster, diag.List, error) {
+	found, err := s.configs(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	type result struct {
+		cluster  *api.Cluster
+		warnings diag.List
+	}
+	results := make([]result, len(found))
+	err = each(ctx, found, func(ctx context.Context, i int, info store.Info) error {
+		r := &results[i]
+		name := clusterOf(info.Key)
+		text, err := s.config(ctx, name, info)
+		if err == nil {
+			r.cluster, err = decodeNamed[*api.Cluster](text, name, store.URL(s.cfg.State, info.Key), &r.warnings)
+		}
+		if err == nil && r.cluster.Spec.ConfigStore.Base == "" {
+			r.cluster.Spec.ConfigStore.Base = s.folder(name).About().URL
+		}
+		if err != nil {
+			r.cluster, r.warnings = nil, diag.List{{Object: "Cluster/" + name, Rule: "unreadable", Warning: true,
+				Message: "left out: " + err.Error()}}
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the clusters of %s: %w", s.URL(), err)
+	}
+	var out []*api.Cluster
+	var warnings diag.List
+	for _, r := range results {
+		if r.cluster != nil {
+			out = append(out, r.cluster)
+		}
+		warnings = append(warnings, r.warnings...)
+	}
+	return out, warnings, nil
+}
+
+// config is the text of one config, from the local cache if it is there.
+func (s *Store) config(ctx context.Context, cluster string, listed store.Info) (string, error) {
+	have := s.cached(ctx, cluster)
+	if d := have.Documents[configKey]; d.Version == listed.Version {
+		return d.Text, nil
+	}
+	data, v, err := s.cfg.State.Get(ctx, listed.Key)
+	if err != nil {
+		return "", err
+	}
+	if have.Documents == nil {
+		have.Documents = map[string]document{}
+	}
+	have.Documents[configKey], have.Remote = document{Version: v, Text: string(data)}, ""
+	s.keep(ctx, cluster, have)
+	return string(data), nil
+}
+
+// makePrivate makes a folder that only its owner may see.
+func makePrivate(dir string) error { return os.MkdirAll(dir, 0o700) }

@@ -1,0 +1,67 @@
+package clusterstore_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+
+	"kops.local/kops/internal/store"
+)
+
+// failing lists, and fails at everything else.
+type failing struct {
+	store.Store
+	err error
+}
+
+func (f failing) Get(context.Context, string) ([]byte, store.Version, error) { return nil, "", f.err }
+
+func (f failing) Put(context.Context, string, []byte, store.PutOptions) (store.Version, error) {
+	return "", f.err
+}
+
+// counting counts listings.
+type counting struct {
+	store.Store
+	n *atomic.Int32
+}
+
+func (c counting) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	c.n.Add(1)
+	return c.Store.List(ctx, prefix)
+}
+
+var errCut = errors.New("the connection is cut")
+
+// cuttable is a store whose writes can be made to fail: before they are done, or after.
+type cuttable struct {
+	store.Store
+	after bool
+	cut   atomic.Bool
+}
+
+func (c *cuttable) set(cut bool) { c.cut.Store(cut) }
+
+func (c *cuttable) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	if !c.cut.Load() {
+		return c.Store.Put(ctx, key, data, o)
+	}
+	if c.after {
+		if _, err := c.Store.Put(ctx, key, data, o); err != nil {
+			return "", err
+		}
+	}
+	return "", errCut
+}
+
+// countedPuts counts writes.
+type countedPuts struct {
+	store.Store
+	n atomic.Int32
+}
+
+func (c *countedPuts) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	c.n.Add(1)
+	return c.Store.Put(ctx, key, data, o)
+}

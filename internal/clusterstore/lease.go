@@ -1,0 +1,367 @@
+package clusterstore
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+)
+
+const (
+	// leaseTerm is how long a lease holds after it was last renewed.
+	leaseTerm = 60 * time.Second
+	// leaseRenewal is how often it is renewed, and leaseRetry how soon after a failure.
+	leaseRenewal = 15 * time.Second
+	leaseRetry   = 3 * time.Second
+	// leaseSkew is how long after its end a lease is left alone, as clocks differ.
+	leaseSkew = 20 * time.Second
+	// leaseFarewell is how long giving a lease back may take.
+	leaseFarewell = 5 * time.Second
+)
+
+// Holder is who changes a cluster.
+type Holder struct {
+	User    string `json:"user,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Command string `json:"command,omitempty"` // the command line
+	// Process identifies the process to others on its machine; see package process. May be empty.
+	Process string `json:"process,omitempty"`
+}
+
+// LeaseState is what the store says of the lease of a cluster.
+type LeaseState struct {
+	Holder
+	// Fence is a number that grows with each change of holder.
+	Fence int64 `json:"fence"`
+	// ID tells apart holders that are otherwise alike.
+	ID       string    `json:"id,omitempty"`
+	Acquired time.Time `json:"acquired,omitzero"`
+	Renewed  time.Time `json:"renewed,omitzero"`
+	Expires  time.Time `json:"expires,omitzero"`
+	// Free says that nobody holds the lease; the rest is of the last holder.
+	Free bool `json:"free,omitempty"`
+}
+
+// Held is the error of a command that finds the cluster in the hands of another.
+type Held struct {
+	Cluster string
+	State   LeaseState
+	Age     time.Duration // since it was acquired
+	Idle    time.Duration // since it was renewed
+}
+
+func (h *Held) Error() string {
+	return fmt.Sprintf("cluster %s is being changed by another command: %s", h.Cluster, h.Describe())
+}
+
+// Describe says who holds the lease, and for how long.
+func (h *Held) Describe() string {
+	s := h.State
+	return fmt.Sprintf("%q of %s on %s (process %d) has held its lease for %v, and renewed it %v ago",
+		s.Command, s.User, s.Host, s.PID, h.Age.Round(time.Second), h.Idle.Round(time.Second))
+}
+
+// Unwrap gives the error its class and remedy.
+func (h *Held) Unwrap() error {
+	return fault.Wrap(fault.Conflict, errors.New("the lease is held"),
+		"wait until it is done; if that command is dead, run: kops toolbox lock break --name "+h.Cluster+" --yes")
+}
+
+// ErrLost is the cause with which the context of a lease ends when it is no longer ours.
+var ErrLost = errors.New("the lease of the cluster was lost")
+
+// Lease is the right to change one cluster, until it is released or lost.
+type Lease struct {
+	s       *Store
+	cluster string
+	cancel  context.CancelCauseFunc
+	renewed chan struct{} // closed when no more renewals come
+
+	first bool // there was none before it
+
+	mu      sync.Mutex
+	state   LeaseState
+	version store.Version
+	over    bool
+}
+
+// Acquire takes the lease of a cluster, which need not exist yet. The error is a
+// *Held when another command has it.
+//
+// The lease is renewed in the background until Release, which must be called. When
+// it is lost, because renewal was impossible for its whole term or because somebody
+// broke it, the returned context ends with the cause ErrLost.
+func (s *Store) Acquire(ctx context.Context, cluster string, who Holder) (context.Context, *Lease, error) {
+	if err := checkName(cluster); err != nil {
+		return nil, nil, err
+	}
+	id := make([]byte, 8)
+	if _, err := io.ReadFull(s.cfg.Random, id); err != nil {
+		return nil, nil, fmt.Errorf("acquire the lease of cluster %s: %w", cluster, err)
+	}
+	state, version, err := s.take(ctx, cluster, who, hex.EncodeToString(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &Lease{s: s, cluster: cluster, state: state, version: version, first: state.Fence == 1, renewed: make(chan struct{})}
+	held, cancel := context.WithCancelCause(ctx)
+	l.cancel = cancel
+	go func() {
+		defer close(l.renewed)
+		l.keep(held)
+	}()
+	return held, l, nil
+}
+
+// take writes our lease if nobody else's stands.
+func (s *Store) take(ctx context.Context, cluster string, who Holder, id string) (LeaseState, store.Version, error) {
+	own := s.own(cluster)
+	for {
+		old, version, err := s.lease(ctx, cluster)
+		if err != nil {
+			return LeaseState{}, "", err
+		}
+		now := s.cfg.Now().UTC()
+		if version != "" && old.ID == id { // an earlier write of ours arrived after all
+			return old, version, nil
+		}
+		if version != "" && s.stands(old, now) {
+			return LeaseState{}, "", s.held(cluster, old)
+		}
+		state := LeaseState{Holder: who, Fence: old.Fence + 1, ID: id, Acquired: now, Renewed: now, Expires: now.Add(leaseTerm)}
+		data, err := state.encode()
+		if err != nil {
+			return LeaseState{}, "", err
+		}
+		v, err := own.Put(ctx, leaseKey, data, store.PutOptions{IfAbsent: version == "", IfVersion: version})
+		if err == nil {
+			return state, v, nil
+		}
+		if !fault.Is(err, fault.Conflict) {
+			return LeaseState{}, "", fmt.Errorf("acquire the lease of cluster %s: %w", cluster, err)
+		}
+		// Somebody else was quicker; look who it is.
+	}
+}
+
+// stands says whether a lease keeps others out.
+func (s *Store) stands(l LeaseState, now time.Time) bool {
+	return !l.Free && now.Before(l.Expires.Add(leaseSkew)) && !(l.Process != "" && s.cfg.Gone(l.Process))
+}
+
+func (s *Store) held(cluster string, l LeaseState) *Held {
+	now := s.cfg.Now()
+	return &Held{Cluster: cluster, State: l, Age: now.Sub(l.Acquired), Idle: now.Sub(l.Renewed)}
+}
+
+// lease reads the lease of a cluster; the version is empty when there is none.
+// One that cannot be understood counts as free, so that a damaged file stops nobody for ever.
+func (s *Store) lease(ctx context.Context, cluster string) (LeaseState, store.Version, error) {
+	data, v, err := s.own(cluster).Get(ctx, leaseKey)
+	if fault.Is(err, fault.Gone) {
+		return LeaseState{Free: true}, "", nil
+	}
+	if err != nil {
+		return LeaseState{}, "", fmt.Errorf("read the lease of cluster %s: %w", cluster, err)
+	}
+	var l LeaseState
+	if err := json.Unmarshal(data, &l); err != nil {
+		return LeaseState{Free: true}, v, nil
+	}
+	return l, v, nil
+}
+
+// Holding returns who holds the lease of a cluster, or nil when nobody does.
+func (s *Store) Holding(ctx context.Context, cluster string) (*Held, error) {
+	if err := checkName(cluster); err != nil {
+		return nil, err
+	}
+	l, v, err := s.lease(ctx, cluster)
+	if err != nil || v == "" || !s.stands(l, s.cfg.Now()) {
+		return nil, err
+	}
+	return s.held(cluster, l), nil
+}
+
+// Break frees the lease of a cluster, whoever holds it. A holder that is alive
+// after all notices within a quarter of a minute, and at its next Check.
+func (s *Store) Break(ctx context.Context, cluster string) error {
+	for {
+		l, v, err := s.lease(ctx, cluster)
+		if err != nil || v == "" || l.Free {
+			return err
+		}
+		l.Free, l.Fence = true, l.Fence+1
+		data, err := l.encode()
+		if err != nil {
+			return err
+		}
+		_, err = s.own(cluster).Put(ctx, leaseKey, data, store.PutOptions{IfVersion: v})
+		if !fault.Is(err, fault.Conflict) {
+			return err
+		}
+		// It was renewed in between; once more.
+	}
+}
+
+func (l LeaseState) encode() ([]byte, error) {
+	data, err := json.MarshalIndent(l, "", "  ")
+	return append(data, '\n'), err
+}
+
+// Fence is the number of this holder, higher than that of any before it.
+func (l *Lease) Fence() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.Fence
+}
+
+// Check asks the store whether the lease is still ours, and returns an error that
+// wraps ErrLost when it is not. It belongs before writes that nothing else guards.
+func (l *Lease) Check(ctx context.Context) error {
+	there, v, err := l.s.lease(ctx, l.cluster)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over || v == "" || there.Free || there.ID != l.state.ID || there.Fence != l.state.Fence {
+		return l.lost(there)
+	}
+	return nil
+}
+
+// lost says to whom the lease went.
+func (l *Lease) lost(there LeaseState) error {
+	err := fmt.Errorf("cluster %s: %w", l.cluster, ErrLost)
+	if !there.Free && there.ID != l.state.ID {
+		err = fmt.Errorf("%w to %q of %s on %s", err, there.Command, there.User, there.Host)
+	}
+	return fault.Wrap(fault.Permanent, err, "run the command again when no other is at work")
+}
+
+// keep renews the lease until ctx ends, or ends ctx when the lease is lost.
+func (l *Lease) keep(ctx context.Context) {
+	wait := leaseRenewal
+	for {
+		if l.s.cfg.Sleep(ctx, wait) != nil {
+			return
+		}
+		switch err := l.renew(ctx); {
+		case err == nil:
+			wait = leaseRenewal
+		case errors.Is(err, ErrLost):
+			l.cancel(err)
+			return
+		case ctx.Err() != nil:
+			return
+		default:
+			l.mu.Lock()
+			expires := l.state.Expires
+			l.mu.Unlock()
+			if !l.s.cfg.Now().Before(expires) {
+				l.cancel(fmt.Errorf("%w: it could not be renewed: %w", l.lost(LeaseState{Free: true}), err))
+				return
+			}
+			wait = leaseRetry
+		}
+	}
+}
+
+// renew writes a later end of the lease.
+func (l *Lease) renew(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.state
+	next.Renewed = l.s.cfg.Now().UTC()
+	next.Expires = next.Renewed.Add(leaseTerm)
+	return l.write(ctx, next)
+}
+
+// write replaces our lease. A conflict may be with a write of our own whose answer
+// was lost; then the lease is still ours. The mutex is held.
+func (l *Lease) write(ctx context.Context, next LeaseState) error {
+	data, err := next.encode()
+	if err != nil {
+		return err
+	}
+	own := l.s.own(l.cluster)
+	v, err := own.Put(ctx, leaseKey, data, store.PutOptions{IfVersion: l.version})
+	if fault.Is(err, fault.Conflict) {
+		there, now, getErr := l.s.lease(ctx, l.cluster)
+		if getErr != nil {
+			return getErr
+		}
+		if now == "" || there.Free || there.ID != l.state.ID || there.Fence != l.state.Fence {
+			return l.lost(there)
+		}
+		v, err = own.Put(ctx, leaseKey, data, store.PutOptions{IfVersion: now})
+	}
+	if err != nil {
+		return err
+	}
+	l.state, l.version = next, v
+	return nil
+}
+
+// end stops the renewals, and reports whether this call was the one that did.
+func (l *Lease) end() bool {
+	l.cancel(context.Canceled)
+	<-l.renewed
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := !l.over
+	l.over = true
+	return first
+}
+
+// Release gives the lease back, also when ctx has ended. It may be called more than
+// once. The first lease of a cluster that does not exist is removed instead.
+func (l *Lease) Release(ctx context.Context) error {
+	if !l.end() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseFarewell)
+	defer cancel()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first {
+		_, _, err := l.s.folder(l.cluster).Get(ctx, configKey)
+		if fault.Is(err, fault.Gone) {
+			err = l.s.own(l.cluster).Delete(ctx, leaseKey, store.DeleteOptions{IfVersion: l.version})
+			if err == nil {
+				return nil
+			}
+		}
+	}
+	free := l.state
+	free.Free = true
+	if err := l.write(ctx, free); err != nil && !errors.Is(err, ErrLost) {
+		return fmt.Errorf("give back the lease of cluster %s: %w", l.cluster, err)
+	}
+	return nil
+}
+
+// discard ends the lease with the cluster that it was for: it and the last objects
+// of the cluster, by their keys in the state store, are removed with one request
+// where the store can.
+func (l *Lease) discard(ctx context.Context, keys ...string) error {
+	if !l.end() {
+		return l.Check(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseFarewell)
+	defer cancel()
+	keys = append([]string{ownFolder + l.cluster + "/" + leaseKey}, keys...)
+	if err := store.DeleteAll(ctx, l.s.cfg.State, keys); err != nil {
+		return fmt.Errorf("delete the last of cluster %s: %w", l.cluster, err)
+	}
+	return nil
+}

@@ -1,0 +1,379 @@
+package clusterstore_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/clusterstore/process"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+)
+
+const leaseFile = ".kops/" + name + "/lease"
+
+func holder(user string) clusterstore.Holder {
+	return clusterstore.Holder{User: user, Host: "host-of-" + user, PID: 42, Command: "kops update cluster --yes"}
+}
+
+func acquire(t *testing.T, s *clusterstore.Store, user string) (context.Context, *clusterstore.Lease) {
+	t.Helper()
+	ctx, l, err := s.Acquire(t.Context(), name, holder(user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Release(context.Background()) })
+	return ctx, l
+}
+
+func leaseForOne(t *testing.T, w *world) {
+	a, b := w.client(t), w.client(t)
+	create(t, a, demo(name, 0))
+	if h, err := a.Holding(t.Context(), name); h != nil || err != nil {
+		t.Errorf("held by nobody: %v, %v", h, err)
+	}
+	ctx, first := acquire(t, a, "jane")
+	w.pass(70 * time.Second)
+	_, _, err := b.Acquire(t.Context(), name, holder("joe"))
+	var held *clusterstore.Held
+	if !errors.As(err, &held) || !fault.Is(err, fault.Conflict) {
+		t.Fatalf("a second holder: %v", err)
+	}
+	want := `cluster demo.example.com is being changed by another command: "kops update cluster --yes" of jane on host-of-jane (process 42) has held its lease for 1m10s, and renewed it 1m10s ago`
+	if err.Error() != want || !strings.Contains(fault.Remedy(err), "kops toolbox lock break --name demo.example.com --yes") {
+		t.Errorf("refused with\n%v, remedy %q, want\n%s", err, fault.Remedy(err), want)
+	}
+	if h, err := b.Holding(t.Context(), name); h == nil || h.State.User != "jane" || err != nil {
+		t.Errorf("held by %v, %v", h, err)
+	}
+	if err := first.Check(t.Context()); err != nil || ctx.Err() != nil {
+		t.Errorf("the holder: %v, %v", err, ctx.Err())
+	}
+	for range 2 {
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.Check(t.Context()); !errors.Is(err, clusterstore.ErrLost) {
+		t.Errorf("check after release: %v", err)
+	}
+	if ctx.Err() == nil {
+		t.Error("the context goes on after release")
+	}
+	_, second := acquire(t, b, "joe")
+	if second.Fence() <= first.Fence() {
+		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
+	}
+	w.put(t, leaseFile, "damaged")
+	if err := second.Check(t.Context()); !errors.Is(err, clusterstore.ErrLost) {
+		t.Errorf("check of a damaged lease: %v", err)
+	}
+	if _, l, err := a.Acquire(t.Context(), name, holder("jane")); err != nil {
+		t.Errorf("a damaged lease stops everybody: %v", err)
+	} else if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A command that finds out under the lease that there is no cluster leaves nothing.
+func TestLeaseOfNoClusterLeavesNothing(t *testing.T) {
+	w := inMemory()
+	s := w.client(t)
+	_, l := acquire(t, s, "jane")
+	if err := l.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if keys := w.raw(t); keys != nil {
+		t.Errorf("left: %q", keys)
+	}
+	_, l = acquire(t, s, "jane")
+	create(t, s, demo(name, 0))
+	if err := l.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, l = acquire(t, s, "jane"); l.Fence() != 2 {
+		t.Errorf("fence %d of the second lease of a cluster", l.Fence())
+	}
+}
+
+func leaseRace(t *testing.T, w *world) {
+	for range 3 {
+		var won atomic.Int32
+		var all sync.WaitGroup
+		leases := make(chan *clusterstore.Lease, 8)
+		for i := range cap(leases) {
+			s := w.client(t)
+			all.Go(func() {
+				_, l, err := s.Acquire(t.Context(), name, holder(fmt.Sprint(i)))
+				var held *clusterstore.Held
+				switch {
+				case err == nil:
+					won.Add(1)
+					leases <- l
+				case !errors.As(err, &held):
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := won.Load(); n != 1 {
+			t.Errorf("%d of %d hold the lease", n, cap(leases))
+		}
+		close(leases)
+		for l := range leases {
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func leaseExpires(t *testing.T, w *world) {
+	_, first := acquire(t, w.client(t), "jane") // and is never heard of again
+	other := w.client(t)
+	w.pass(75 * time.Second)
+	if _, _, err := other.Acquire(t.Context(), name, holder("joe")); err == nil {
+		t.Fatal("the lease was taken before its end and the allowance for clocks")
+	}
+	w.pass(10 * time.Second)
+	_, second := acquire(t, other, "joe")
+	if second.Fence() != first.Fence()+1 {
+		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
+	}
+	err := first.Check(t.Context())
+	if !errors.Is(err, clusterstore.ErrLost) || !strings.Contains(err.Error(), "joe on host-of-joe") {
+		t.Errorf("the first holder comes back: %v", err)
+	}
+	if err := first.Release(t.Context()); err != nil {
+		t.Errorf("release of a lost lease: %v", err)
+	}
+	if err := second.Check(t.Context()); err != nil {
+		t.Errorf("the release of a lost lease took away the new one: %v", err)
+	}
+}
+
+func leaseBroken(t *testing.T, w *world) {
+	tick := make(chan struct{})
+	s := w.client(t, func(c *clusterstore.Config) {
+		c.Sleep = func(ctx context.Context, d time.Duration) error {
+			if d != 15*time.Second {
+				t.Errorf("renewal after %v", d)
+			}
+			select {
+			case <-tick:
+				w.pass(d)
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+	ctx, l := acquire(t, s, "jane")
+	for range 8 { // far beyond the term
+		tick <- struct{}{}
+	}
+	if err := l.Check(t.Context()); err != nil || ctx.Err() != nil {
+		t.Fatalf("a renewed lease: %v, %v", err, ctx.Err())
+	}
+	if _, _, err := w.client(t).Acquire(t.Context(), name, holder("joe")); err == nil {
+		t.Fatal("a renewed lease was taken")
+	}
+	other := w.client(t)
+	if err := other.Break(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Break(t.Context(), "unheard-of.example.com"); err != nil {
+		t.Errorf("breaking no lease: %v", err)
+	}
+	_, second := acquire(t, other, "joe")
+	if second.Fence() <= l.Fence() {
+		t.Errorf("fence %d after %d", second.Fence(), l.Fence())
+	}
+	select {
+	case tick <- struct{}{}:
+	case <-ctx.Done(): // the renewal of the last tick has come late, and found out
+	}
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, clusterstore.ErrLost) || !strings.Contains(cause.Error(), "joe") {
+		t.Errorf("the context of the first ended with %v", cause)
+	}
+}
+
+// When the store cannot be reached the holder stops at the end of its term, and not before.
+func TestLeaseOfUnreachableStoreIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory()
+		create(t, w.client(t), demo(name, 0))
+		cut := &cuttable{Store: w.open()}
+		s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now = cut, time.Now })
+		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		cut.set(true)
+		time.Sleep(40 * time.Second)
+		if ctx.Err() != nil {
+			t.Fatalf("lost at once: %v", context.Cause(ctx))
+		}
+		cut.set(false)
+		time.Sleep(time.Hour)
+		if ctx.Err() != nil {
+			t.Fatalf("lost although the store came back: %v", context.Cause(ctx))
+		}
+		cut.set(true)
+		begin := time.Now()
+		<-ctx.Done()
+		if d := time.Since(begin); d < 45*time.Second || d > 65*time.Second {
+			t.Errorf("given up after %v", d)
+		}
+		if cause := context.Cause(ctx); !errors.Is(cause, clusterstore.ErrLost) || !errors.Is(cause, errCut) {
+			t.Errorf("cause %v", cause)
+		}
+		if err := l.Release(t.Context()); !errors.Is(err, errCut) {
+			t.Errorf("release: %v", err)
+		}
+	})
+}
+
+// Each write of the lease reaches the store, and its answer is lost.
+func TestLeaseSurvivesLostAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := inMemory()
+		deaf := &cuttable{Store: w.open(), after: true}
+		s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now = deaf, time.Now })
+		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			deaf.set(true)
+			time.Sleep(20 * time.Second)
+			deaf.set(false)
+			time.Sleep(20 * time.Second)
+		}
+		if ctx.Err() != nil {
+			t.Errorf("lost: %v", context.Cause(ctx))
+		}
+		if err := l.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLeaseOutlivesTheContext(t *testing.T) {
+	w := inMemory()
+	ctx, cancel := context.WithCancel(t.Context())
+	held, l, err := w.client(t).Acquire(ctx, name, holder("jane"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-held.Done()
+	if err := l.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := w.client(t).Holding(t.Context(), name); h != nil || err != nil {
+		t.Errorf("after the release held by %v, %v", h, err)
+	}
+}
+
+// A process that is killed leaves its lease; on the same machine it is known to have ended.
+func TestLeaseOfAKilledProcess(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHoldLeaseUntilKilled$")
+	cmd.Env = append(os.Environ(), "HOLD_LEASE_IN="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "holding\n" {
+		t.Fatalf("the other process says %q, %v", line, err)
+	}
+	w := &world{open: func() store.Store { return store.NewFolder(dir) }, now: time.Now()}
+	s := w.client(t, func(c *clusterstore.Config) { c.Gone = process.Gone })
+	var held *clusterstore.Held
+	if _, _, err := s.Acquire(t.Context(), name, holder("joe")); !errors.As(err, &held) || held.State.PID != cmd.Process.Pid {
+		t.Fatalf("while the other lives: %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait() // it was killed
+	acquire(t, s, "joe")
+}
+
+// TestHoldLeaseUntilKilled is the other process of TestLeaseOfAKilledProcess.
+func TestHoldLeaseUntilKilled(t *testing.T) {
+	dir := os.Getenv("HOLD_LEASE_IN")
+	if dir == "" {
+		t.Skip("run by TestLeaseOfAKilledProcess")
+	}
+	w := &world{open: func() store.Store { return store.NewFolder(dir) }, now: time.Now()}
+	h := holder("jane")
+	h.PID, h.Process = os.Getpid(), process.Self()
+	if _, _, err := w.client(t).Acquire(t.Context(), name, h); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("holding")
+	select {}
+}
+
+func revisions(t *testing.T, w *world) {
+	s := w.client(t)
+	c := create(t, s, demo(name, 2))
+	if got, err := s.Revisions(t.Context(), name); len(got) != 0 || err != nil {
+		t.Errorf("none yet: %v, %v", got, err)
+	}
+	_, l := acquire(t, s, "jane")
+	stale := load(t, s)
+	for i := range 11 {
+		n, err := s.Append(t.Context(), l, stale, clusterstore.Revision{Plan: fmt.Sprint("plan ", i), Result: "done"})
+		if err != nil || n != i+1 {
+			t.Fatalf("revision %d: %d, %v", i+1, n, err)
+		}
+	}
+	if n, err := s.Append(t.Context(), l, load(t, w.client(t)), clusterstore.Revision{Result: "failed", Message: "no quota"}); n != 12 || err != nil {
+		t.Errorf("after a new reading: %d, %v", n, err)
+	}
+	numbers, err := w.client(t).Revisions(t.Context(), name)
+	if fmt.Sprint(numbers) != "[12 11 10 9 8 7 6 5 4 3 2 1]" || err != nil {
+		t.Errorf("numbers %v, %v", numbers, err)
+	}
+	r, err := w.client(t).Revision(t.Context(), name, 10)
+	if err != nil || r.Number != 10 || r.Plan != "plan 9" || r.User != "jane" || r.Fence != l.Fence() || r.Version != "1.0.0" ||
+		!r.Time.Equal(w.clock()) || r.SpecDigest != store.Digest([]byte(r.Spec)) || strings.Count(r.Spec, "kind: InstanceGroup") != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := s.Revision(t.Context(), name, 13); !fault.Is(err, fault.Gone) {
+		t.Errorf("one that is not: %v", err)
+	}
+	if err := w.client(t).Break(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), l, c, clusterstore.Revision{Result: "done"}); !errors.Is(err, clusterstore.ErrLost) {
+		t.Errorf("without the lease: %v", err)
+	}
+	var raw map[string]any
+	if err := json.Unmarshal([]byte(w.get(t, ".kops/"+name+"/revisions/00000012.json")), &raw); err != nil || raw["message"] != "no quota" {
+		t.Errorf("stored as %v, %v", raw, err)
+	}
+}

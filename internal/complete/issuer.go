@@ -1,0 +1,61 @@
+package complete
+
+import (
+	"slices"
+	"strings"
+)
+
+// setIssuer says who signs service account tokens: the place of the public keys,
+// when they are published, else the API server's name.
+func setIssuer(p *pass) {
+	c := p.spec.KubeAPIServer
+	if c.ServiceAccountIssuer == nil {
+		issuer := p.issuer()
+		if issuer == "" {
+			return
+		}
+		c.ServiceAccountIssuer = &issuer
+	}
+	fillPtr(&c.ServiceAccountJWKSURI, strings.TrimSuffix(*c.ServiceAccountIssuer, "/")+"/openid/v1/jwks")
+}
+
+func (p *pass) issuer() string {
+	if d := p.spec.ServiceAccountIssuerDiscovery; d != nil {
+		if d.DiscoveryStore != "" {
+			return p.storeURL(d.DiscoveryStore)
+		}
+		if d.DiscoveryService != nil && d.DiscoveryService.URL != "" {
+			return strings.TrimSuffix(d.DiscoveryService.URL, "/")
+		}
+	}
+	access := p.spec.API.Access
+	open := slices.Contains(access, "0.0.0.0/0") || slices.Contains(access, "::/0")
+	if isTrue(p.spec.KubeAPIServer.AnonymousAuth) && open && p.spec.API.PublicName != "" {
+		return "https://" + p.spec.API.PublicName
+	}
+	return "https://api.internal." + p.cluster.Name
+}
+
+// storeURL is where the objects of a store are read without credentials, or ""
+// with a finding when the store has no such place.
+func (p *pass) storeURL(store string) string {
+	scheme, rest, _ := strings.Cut(strings.TrimSuffix(store, "/"), "://")
+	bucket, key, _ := strings.Cut(rest, "/")
+	switch scheme {
+	case "s3":
+		region := p.bucketRegion(bucket)
+		host := ".s3." + region + ".amazonaws.com/"
+		if p.ipv6() {
+			host = ".s3.dualstack." + region + ".amazonaws.com/"
+		}
+		return "https://" + bucket + host + key
+	case "gs":
+		return "https://storage.googleapis.com/" + rest
+	case "memfs":
+		return "https://" + rest
+	default:
+		p.fail("spec.serviceAccountIssuerDiscovery.discoveryStore", store, "service-account-issuer",
+			"is not a store that can be read without credentials", "use a bucket of S3 (s3://…) or of Google Cloud Storage (gs://…)")
+		return ""
+	}
+}

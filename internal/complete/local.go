@@ -1,0 +1,86 @@
+package complete
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/names"
+)
+
+// localNetwork is the range of a local cluster whose spec has none; new
+// clusters get one that the host does not use.
+const localNetwork = "10.77.0.0/24"
+
+// localRules come before those of the components, whose defaults are for machines
+// with a kernel and a disk of their own.
+func localRules() []rule {
+	return []rule{
+		{"local-api-address", "clients reach the API under the host's address in the cluster's network", api.CloudLocal, setLocalAPI},
+		{"local-mirror", "the host serves files and images from its bundle", api.CloudLocal, setLocalMirror},
+		{"local-kubelet", "machines share the kernel and the disk of the host", api.CloudLocal, setLocalKubelet},
+		{"local-memory", "all machines take from the memory of one host", api.CloudLocal, setLocalMemory},
+		{"local-routes", "kops-controller keeps the routes between machines", api.CloudLocal, setLocalRoutes},
+	}
+}
+
+// hostAddress is the host's address in the cluster's network: the first.
+func (p *pass) hostAddress() (netip.Addr, bool) {
+	network, err := netip.ParsePrefix(p.spec.Networking.NetworkCIDR)
+	if err != nil {
+		return netip.Addr{}, false // validation says so
+	}
+	return nth(network, 1), true
+}
+
+func setLocalAPI(p *pass) {
+	ensure(&p.spec.API.LoadBalancer)
+	if a, ok := p.hostAddress(); ok && !slices.Contains(p.spec.API.AdditionalSANs, a.String()) {
+		p.spec.API.AdditionalSANs = append(p.spec.API.AdditionalSANs, a.String())
+	}
+}
+
+func setLocalMirror(p *pass) {
+	a, ok := p.hostAddress()
+	if !ok {
+		return
+	}
+	mirror := fmt.Sprintf("http://%s:%d", a, names.LocalMirrorPort)
+	fillPtr(&ensure(&p.spec.Assets).FileRepository, mirror)
+	if c := ensure(&p.spec.Containerd); len(c.RegistryMirrors) == 0 {
+		c.RegistryMirrors = map[string][]string{"*": {mirror}}
+	}
+}
+
+func setLocalKubelet(p *pass) {
+	for _, k := range []**api.KubeletConfigSpec{&p.spec.Kubelet, &p.spec.ControlPlaneKubelet} {
+		k := ensure(k)
+		fill(&k.CgroupDriver, "cgroupfs") // hosts may have control groups of version 1, which systemd does not share
+		fillPtr(&k.FailSwapOn, false)
+		fillPtr(&k.ProtectKernelDefaults, false)
+		// The host's disk may be as full as its owner likes.
+		fillPtr(&k.EvictionHard, "memory.available<100Mi,nodefs.available<1%,nodefs.inodesFree<1%,imagefs.available<1%,imagefs.inodesFree<1%")
+		fillPtr(&k.ImageGCHighThresholdPercent, 100)
+		// Images come from the host itself.
+		fillPtr(&k.SerializeImagePulls, false)
+		fillPtr(&k.RegistryPullQPS, 0)
+		// A machine has no power key that somebody could press.
+		fillPtr(&k.ShutdownGracePeriod, metav1.Duration{})
+		fillPtr(&k.ShutdownGracePeriodCriticalPods, metav1.Duration{})
+	}
+}
+
+// setLocalMemory has the largest process of a cluster collect its garbage sooner.
+func setLocalMemory(p *pass) {
+	c := ensure(&p.spec.KubeAPIServer)
+	if !slices.ContainsFunc(c.Env, func(e api.ContainerEnvVar) bool { return e.Name == "GOGC" }) {
+		c.Env = append(c.Env, api.ContainerEnvVar{Name: "GOGC", Value: "50"})
+	}
+}
+
+func setLocalRoutes(p *pass) {
+	fillPtr(&ensure(&p.spec.KubeControllerManager).ConfigureCloudRoutes, false)
+}

@@ -1,0 +1,146 @@
+package complete
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api/compat"
+)
+
+// Origin says which rule filled a value, and why.
+type Origin struct {
+	Rule string `json:"rule"`
+	Why  string `json:"why"`
+}
+
+// Provenance tells for every value that a rule filled which rule it was. Values
+// that are not in it are the user's.
+type Provenance struct {
+	// Cluster is by path in the shape of v1alpha3, such as spec.kubeDNS.serverIP.
+	Cluster map[string]Origin `json:"cluster,omitempty"`
+	// Groups is by the group's name, then by path.
+	Groups map[string]map[string]Origin `json:"groups,omitempty"`
+}
+
+// leaves maps the path of every set value of a spec to its text. An empty struct
+// that is present counts as a value, "{}".
+type leaves map[string]string
+
+func leavesOf(spec any) leaves {
+	out := leaves{}
+	walk(out, "spec", reflect.ValueOf(spec))
+	return out
+}
+
+func walk(out leaves, path string, v reflect.Value) {
+	if !v.IsValid() || v.IsZero() {
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		before := len(out)
+		if text, ok := marshalled(v); ok {
+			out[path] = text
+			return
+		}
+		walk(out, path, v.Elem())
+		if len(out) == before { // a pointer to nothing, such as api.dns: {}, or to a zero value, such as enabled: false
+			out[path] = zeroText(v.Elem())
+		}
+		return
+	}
+	if text, ok := marshalled(v); ok {
+		out[path] = text
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			if name != "-" && name != "" {
+				walk(out, path+"."+name, v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			item := fmt.Sprintf("%s[%d]", path, i)
+			walk(out, item, v.Index(i))
+			if v.Index(i).IsZero() {
+				out[item] = zeroText(v.Index(i))
+			}
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			item := fmt.Sprintf("%s[%v]", path, k.Interface())
+			walk(out, item, v.MapIndex(k))
+			if v.MapIndex(k).IsZero() {
+				out[item] = zeroText(v.MapIndex(k))
+			}
+		}
+	default:
+		out[path] = fmt.Sprint(v.Interface())
+	}
+}
+
+// marshalled is the text of a type that writes itself, such as a quantity or a duration.
+func marshalled(v reflect.Value) (string, bool) {
+	m, ok := v.Interface().(json.Marshaler)
+	if !ok {
+		return "", false
+	}
+	data, err := m.MarshalJSON()
+	return strings.Trim(string(data), `"`), err == nil
+}
+
+func zeroText(v reflect.Value) string {
+	if v.Kind() == reflect.Struct {
+		return "{}"
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// record notes in into every path at which after differs from before.
+func record(into map[string]Origin, before, after leaves, by Origin) {
+	for path, text := range after {
+		if old, ok := before[path]; !ok || old != text {
+			into[path] = by
+		}
+	}
+}
+
+// Explanation says of one value of a completed object who set it.
+type Explanation struct {
+	Object string `json:"object"` // Cluster/name or InstanceGroup/name
+	// Path and Value are as users write them, in v1alpha2.
+	Path  string `json:"path"`
+	Value string `json:"value"`
+	// Rule is "user" for what the user said.
+	Rule string `json:"rule"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Explain lists every value of the cluster and its groups, by object and path.
+func (c *Cluster) Explain() []Explanation {
+	out := explain("Cluster/"+c.Spec.Name, leavesOf(c.Spec.Spec), c.Provenance.Cluster)
+	for _, g := range c.Groups {
+		out = append(out, explain("InstanceGroup/"+g.Name, leavesOf(g.Spec), c.Provenance.Groups[g.Name])...)
+	}
+	return out
+}
+
+func explain(object string, values leaves, origins map[string]Origin) []Explanation {
+	var out []Explanation
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		o, inferred := origins[path]
+		if !inferred {
+			o.Rule = "user"
+		}
+		kind, _, _ := strings.Cut(object, "/")
+		name, value := compat.Older(kind, path, values[path])
+		out = append(out, Explanation{object, name, value, o.Rule, o.Why})
+	}
+	return out
+}

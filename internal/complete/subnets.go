@@ -1,0 +1,144 @@
+package complete
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+)
+
+func setNetworkCIDR(p *pass) {
+	n := &p.spec.Networking
+	if n.NetworkCIDR != "" {
+		return
+	}
+	switch p.cloud {
+	case api.CloudAWS:
+		if n.NetworkID == "" {
+			n.NetworkCIDR = awsNetwork
+		} else if v, ok := p.vpc(); ok && len(v.CIDRs) > 0 {
+			n.NetworkCIDR = v.CIDRs[0]
+		} else {
+			p.fail("spec.networkID", n.NetworkID, "network-cidr", "the shared VPC was not found", "check the id and the region, or write the VPC's range in spec.networkCIDR")
+		}
+	case api.CloudAzure:
+		if n.NetworkID == "" {
+			n.NetworkCIDR = azureNetwork
+		}
+	case api.CloudLocal:
+		n.NetworkCIDR = localNetwork
+	}
+}
+
+// setSharedSubnets gives shared subnets of AWS the range and the zone that they have.
+func setSharedSubnets(p *pass) {
+	if p.cloud != api.CloudAWS {
+		return
+	}
+	for i := range p.spec.Networking.Subnets {
+		s := &p.spec.Networking.Subnets[i]
+		if s.ID == "" {
+			continue
+		}
+		f, ok := p.awsSubnet(s.ID)
+		if !ok && s.CIDR == "" {
+			p.fail(fmt.Sprintf("spec.subnets[%d].id", i), s.ID, "shared-subnet", "the shared subnet was not found", "check the id and the region, or write the subnet's cidr and zone")
+		}
+		fill(&s.CIDR, f.CIDR)
+		fill(&s.Zone, f.Zone)
+	}
+}
+
+// setSubnets splits the network's range between the subnets that have none.
+//
+// The range is cut into 1, 2, 4 or 8 equal slices, as many as the subnets need;
+// slices that overlap a range given by the user are dropped. Utility subnets
+// share the first slice, an eighth each; the others get a slice each. Order is
+// that of the zones.
+func setSubnets(p *pass) {
+	if !slices.Contains([]api.CloudProviderID{api.CloudAWS, api.CloudOpenstack, api.CloudAzure}, p.cloud) {
+		return
+	}
+	n := &p.spec.Networking
+	var big, little []*api.ClusterSubnetSpec
+	var given []netip.Prefix
+	for i := range n.Subnets {
+		s := &n.Subnets[i]
+		switch {
+		case s.CIDR != "":
+			given = appendRanges(given, s.CIDR)
+		case s.ID != "": // looked up above
+		case s.Type == api.SubnetUtility:
+			little = append(little, s)
+		default:
+			big = append(big, s)
+		}
+	}
+	if len(big)+len(little) == 0 {
+		return
+	}
+	whole, err := netip.ParsePrefix(n.NetworkCIDR)
+	if err != nil {
+		p.fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "subnets have no range, and the network has none to split", "write spec.networkCIDR, or a cidr for every subnet")
+		return
+	}
+	byZone(big)
+	byZone(little)
+	if err := assign(p, whole, given, big, little); err != "" {
+		p.fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", err, "write a larger spec.networkCIDR, or a cidr for every subnet")
+	}
+}
+
+func byZone(subnets []*api.ClusterSubnetSpec) {
+	slices.SortStableFunc(subnets, func(a, b *api.ClusterSubnetSpec) int { return strings.Compare(a.Zone, b.Zone) })
+}
+
+// assign gives the subnets their ranges; the text is what is wrong, or "".
+func assign(p *pass, whole netip.Prefix, given []netip.Prefix, big, little []*api.ClusterSubnetSpec) string {
+	parts, err := slicesFor(whole, len(big), len(little) > 0)
+	if err != nil {
+		return err.Error()
+	}
+	free := slices.DeleteFunc(parts, func(s netip.Prefix) bool { return overlapsAny(s, given) })
+	if len(little) > 0 {
+		if len(free) == 0 {
+			return "no room is left for utility subnets"
+		}
+		pieces, err := split(free[0], 3)
+		if err != nil {
+			return err.Error()
+		}
+		if len(little) > len(pieces) {
+			return "no room is left for so many utility subnets"
+		}
+		for i, s := range little {
+			s.CIDR = pieces[i].String()
+		}
+		free = free[1:]
+	}
+	for _, s := range big {
+		if p.ipv6() && s.Type == api.SubnetPrivate { // its machines have IPv6 addresses only
+			continue
+		}
+		if len(free) == 0 {
+			return "no room is left for subnet " + s.Name
+		}
+		s.CIDR, free = free[0].String(), free[1:]
+	}
+	return ""
+}
+
+// slicesFor cuts the range into enough slices: one for each big subnet and one for all little ones.
+func slicesFor(whole netip.Prefix, big int, little bool) ([]netip.Prefix, error) {
+	need := big
+	if little {
+		need++
+	}
+	bits := 0
+	for bits < 3 && 1<<bits < need {
+		bits++
+	}
+	return split(whole, bits)
+}

@@ -1,0 +1,8 @@
+// Package controller is kops-controller, which serves the machines of a cluster
+// from its control plane: it lets them join, keeps the labels of their nodes,
+// and removes the nodes of machines that are gone where no cloud's own
+// controller does.
+//
+// It must not know a cloud's SDK (who a machine is, a bootstrap.Verifier tells),
+// and it never hands out a private key: it certifies keys that machines made.
+package controller

@@ -1,0 +1,223 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"kops.local/kops/internal/fault"
+)
+
+// LabelGroup names the instance group of a node.
+const LabelGroup = "kops.k8s.io/instancegroup"
+
+const (
+	// resync is how often every node is looked at, changed or not.
+	resync = 5 * time.Minute
+	// remembered is how long the labels of a group are believed without asking.
+	remembered = 30 * time.Second
+	// maxRetries bounds how often a node is tried before the next resync.
+	maxRetries = 8
+)
+
+// Groups is the source of truth of what nodes are: not the nodes themselves,
+// whose kubelets may say what they like.
+type Groups interface {
+	// GroupOf returns the instance group of a node, or an error of class
+	// fault.Gone when nothing is known of the node.
+	GroupOf(ctx context.Context, node *corev1.Node) (string, error)
+	// Labels returns the labels of the nodes of a group.
+	Labels(ctx context.Context, group string) (map[string]string, error)
+}
+
+// GroupOf returns the group under which the machine of the node's name is registered.
+func (s Stored) GroupOf(ctx context.Context, node *corev1.Node) (string, error) {
+	m, err := s.Machine(ctx, node.Name)
+	return m.InstanceGroup, err
+}
+
+var _ Groups = Stored{}
+
+// Labeller keeps the labels of nodes as their groups say. Other labels of a
+// node are left alone.
+type Labeller struct {
+	Nodes  corev1client.NodeInterface
+	Groups Groups
+	Now    func() time.Time
+	Log    *slog.Logger
+
+	mu    sync.Mutex
+	known map[string]groupLabels
+}
+
+// groupLabels are the labels of a group as they were at a time.
+type groupLabels struct {
+	labels map[string]string
+	at     time.Time
+}
+
+// Run watches nodes until the context ends.
+func (l *Labeller) Run(ctx context.Context) error {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	informer := nodeInformer(ctx, l.Nodes, resync)
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { queue.Add(o.(*corev1.Node).Name) },
+		UpdateFunc: func(before, now any) {
+			a, b := before.(*corev1.Node), now.(*corev1.Node)
+			if a.ResourceVersion == b.ResourceVersion || !maps.Equal(a.Labels, b.Labels) { // the first is a resync
+				queue.Add(b.Name)
+			}
+		},
+	}); err != nil {
+		return fmt.Errorf("watch nodes: %w", err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	running.Go(func() { l.work(ctx, queue, informer.GetStore()) })
+	<-ctx.Done()
+	queue.ShutDown()
+	running.Wait()
+	return ctx.Err()
+}
+
+// nodeInformer watches nodes; the context ends its requests.
+func nodeInformer(ctx context.Context, nodes corev1client.NodeInterface, resync time.Duration) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(&cache.ListWatch{
+		ListFunc:  func(o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
+		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) },
+	}, &corev1.Node{}, resync, cache.Indexers{})
+}
+
+// work labels the nodes of the queue, one after the other, until it is shut down.
+func (l *Labeller) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], nodes cache.Store) {
+	for {
+		name, ended := queue.Get()
+		if ended {
+			return
+		}
+		err := l.label(ctx, name, nodes)
+		switch {
+		case err == nil:
+			queue.Forget(name)
+		case ctx.Err() != nil:
+		case queue.NumRequeues(name) < maxRetries:
+			l.Log.Warn("cannot label a node; trying again", "node", name, "error", err)
+			queue.AddRateLimited(name)
+		default:
+			l.Log.Error("cannot label a node", "node", name, "error", err)
+			queue.Forget(name)
+		}
+		queue.Done(name)
+	}
+}
+
+func (l *Labeller) label(ctx context.Context, name string, nodes cache.Store) error {
+	o, found, err := nodes.GetByKey(name)
+	if err != nil || !found {
+		return err
+	}
+	node, ok := o.(*corev1.Node)
+	if !ok {
+		return fmt.Errorf("the informer of nodes holds a %T", o)
+	}
+	return l.Apply(ctx, node)
+}
+
+// Apply gives a node the labels of its group that it lacks or has otherwise.
+// A node of which nothing is known is left alone.
+func (l *Labeller) Apply(ctx context.Context, node *corev1.Node) error {
+	group, err := l.Groups.GroupOf(ctx, node)
+	if fault.Is(err, fault.Gone) {
+		l.Log.Debug("nothing is known of a node", "node", node.Name)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find the group of the node: %w", err)
+	}
+	want, err := l.labels(ctx, group)
+	if err != nil {
+		return err
+	}
+	change := map[string]string{}
+	for k, v := range want {
+		if now, ok := node.Labels[k]; !ok || now != v {
+			change[k] = v
+		}
+	}
+	if len(change) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID, "labels": change}})
+	if err != nil {
+		return err
+	}
+	_, err = l.Nodes.Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kops-controller"})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another node of that name by now
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("set labels: %w", err)
+	}
+	l.Log.Info("labelled", "node", node.Name, "group", group, "labels", len(change))
+	return nil
+}
+
+// labels returns the labels of a group, from memory for a short time.
+func (l *Labeller) labels(ctx context.Context, group string) (map[string]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k, ok := l.known[group]; ok && l.Now().Sub(k.at) < remembered {
+		return k.labels, nil
+	}
+	labels, err := l.Groups.Labels(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	if l.known == nil {
+		l.known = map[string]groupLabels{}
+	}
+	l.known[group] = groupLabels{labels, l.Now()}
+	return labels, nil
+}
+
+// LiveNodes asks the API server about nodes.
+type LiveNodes struct{ Client corev1client.NodeInterface }
+
+var _ Nodes = LiveNodes{}
+
+// Ready reports whether a Node exists whose condition Ready is True.
+func (n LiveNodes) Ready(ctx context.Context, name string) (bool, error) {
+	node, err := n.Client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if node.DeletionTimestamp != nil {
+		return false, errors.New("the node is being deleted")
+	}
+	return isReady(node), nil
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}

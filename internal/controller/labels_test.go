@@ -1,0 +1,203 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/kubetest"
+)
+
+// groups are the groups of nodes, and their labels.
+type groups struct {
+	mu     sync.Mutex
+	of     map[string]string
+	labels map[string]map[string]string
+	asked  int
+}
+
+func (g *groups) GroupOf(_ context.Context, n *corev1.Node) (string, error) {
+	if group, ok := g.of[n.Name]; ok {
+		return group, nil
+	}
+	return "", fault.New(fault.Gone, "no machine %s", n.Name)
+}
+
+func (g *groups) Labels(_ context.Context, group string) (map[string]string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked++
+	return g.labels[group], nil
+}
+
+func TestAgainstARealAPIServer(t *testing.T) {
+	config := kubetest.Start(t)
+	for name, test := range map[string]func(*testing.T, *rest.Config){
+		"labels follow the group": labelsFollow,
+		"readiness of a node":     readyNodes,
+		"one leads":               oneLeads,
+		"work that fails is told": leaderFails,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, config) })
+	}
+}
+
+func nodesOf(t *testing.T, config *rest.Config) corev1client.NodeInterface {
+	t.Helper()
+	c, err := corev1client.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Nodes()
+}
+
+func newNode(t *testing.T, nodes corev1client.NodeInterface, name string, labels map[string]string) {
+	t.Helper()
+	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until a node's labels satisfy ok.
+func eventually(t *testing.T, nodes corev1client.NodeInterface, name string, ok func(map[string]string) bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		n, err := nodes.Get(t.Context(), name, metav1.GetOptions{})
+		if err == nil && ok(n.Labels) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s has %v: %v", name, n.Labels, err)
+		}
+	}
+}
+
+func labelsFollow(t *testing.T, config *rest.Config) {
+	nodes := nodesOf(t, config)
+	g := &groups{of: map[string]string{"before": "nodes", "after": "nodes"},
+		labels: map[string]map[string]string{"nodes": {LabelGroup: "nodes", "node-role.kubernetes.io/node": "", "example.com/disk": "fast"}}}
+	newNode(t, nodes, "before", map[string]string{"own": "kept", LabelGroup: "other"})
+	newNode(t, nodes, "unknown", nil)
+	l := &Labeller{Nodes: nodes, Groups: g, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	good := func(labels map[string]string) bool {
+		role, ok := labels["node-role.kubernetes.io/node"]
+		return ok && role == "" && labels[LabelGroup] == "nodes" && labels["example.com/disk"] == "fast"
+	}
+	eventually(t, nodes, "before", good)
+	newNode(t, nodes, "after", nil)
+	eventually(t, nodes, "after", good)
+	for _, patch := range []string{
+		`{"metadata":{"labels":{"example.com/disk":"slow"}}}`,
+		`{"metadata":{"labels":{"example.com/disk":null,"kops.k8s.io/instancegroup":null}}}`,
+	} {
+		if _, err := nodes.Patch(t.Context(), "before", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, nodes, "before", good)
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	n, err := nodes.Get(t.Context(), "before", metav1.GetOptions{})
+	if err != nil || n.Labels["own"] != "kept" {
+		t.Errorf("labels %v: %v", n.Labels, err)
+	}
+	if n, err := nodes.Get(t.Context(), "unknown", metav1.GetOptions{}); err != nil || len(n.Labels) != 0 {
+		t.Errorf("an unknown node has labels %v: %v", n.Labels, err)
+	}
+	if g.asked != 1 {
+		t.Errorf("the labels of the group were read %d times", g.asked)
+	}
+}
+
+func readyNodes(t *testing.T, config *rest.Config) {
+	nodes := nodesOf(t, config)
+	live := LiveNodes{nodes}
+	newNode(t, nodes, "joining", nil)
+	expect := func(name string, want bool) {
+		t.Helper()
+		if got, err := live.Ready(t.Context(), name); err != nil || got != want {
+			t.Errorf("%s is ready: %v, %v", name, got, err)
+		}
+	}
+	expect("absent", false)
+	expect("joining", false)
+	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionUnknown, corev1.ConditionFalse} {
+		patch := `{"status":{"conditions":[{"type":"Ready","status":"` + string(status) + `"}]}}`
+		if _, err := nodes.Patch(t.Context(), "joining", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+		expect("joining", status == corev1.ConditionTrue)
+	}
+}
+
+func leasesOf(t *testing.T, config *rest.Config) coordinationv1client.LeasesGetter {
+	t.Helper()
+	c, err := coordinationv1client.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func oneLeads(t *testing.T, config *rest.Config) {
+	leases := leasesOf(t, config)
+	var mu sync.Mutex
+	var leaders []string
+	started := make(chan string, 2)
+	work := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			mu.Lock()
+			leaders = append(leaders, name)
+			mu.Unlock()
+			started <- name
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	}
+	contexts := map[string]context.CancelFunc{}
+	ended := make(chan error, 2)
+	for _, name := range []string{"a", "b"} {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		contexts[name] = stop
+		go func() { ended <- Lead(ctx, leases, name, work(name)) }()
+	}
+	first := <-started
+	contexts[first]() // gives the lease back
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	second := <-started
+	contexts[second]()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if slices.Sort(leaders); !slices.Equal(leaders, []string{"a", "b"}) {
+		t.Errorf("led: %v", leaders)
+	}
+}
+
+func leaderFails(t *testing.T, config *rest.Config) {
+	err := Lead(t.Context(), leasesOf(t, config), "failing", func(context.Context) error { return errors.New("no nodes to be seen") })
+	if err == nil || !strings.Contains(err.Error(), "no nodes to be seen") {
+		t.Errorf("got %v", err)
+	}
+}

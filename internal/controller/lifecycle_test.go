@@ -1,0 +1,124 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// machineNames are the machines that exist, or why they cannot be told.
+type machineNames struct {
+	names []string
+	err   error
+}
+
+func (m machineNames) MachineNames(context.Context) ([]string, error) { return m.names, m.err }
+
+// stopped is a clock that stands still.
+type stopped time.Time
+
+func (s stopped) Now() time.Time                           { return time.Time(s) }
+func (stopped) Sleep(context.Context, time.Duration) error { return context.Canceled }
+
+func TestNodesGoWithTheirMachines(t *testing.T) {
+	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	node := func(name string, age time.Duration, ready corev1.ConditionStatus) runtime.Object {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+	}
+	all := func() []runtime.Object {
+		return []runtime.Object{
+			node("cp-1", time.Hour, corev1.ConditionTrue), node("off", time.Hour, corev1.ConditionUnknown),
+			node("old", time.Hour, corev1.ConditionTrue), node("young", 10*time.Second, corev1.ConditionTrue),
+			node("young-off", time.Second, corev1.ConditionUnknown), node("failed", time.Second, corev1.ConditionFalse),
+		}
+	}
+	for name, tt := range map[string]struct {
+		machines machineNames
+		left     []string
+		says     string
+	}{
+		"all exist":           {machineNames{names: []string{"cp-1", "off", "old", "young", "young-off", "failed"}}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, ""},
+		"some are gone":       {machineNames{names: []string{"cp-1", "off"}}, []string{"cp-1", "off", "young"}, ""},
+		"an empty list":       {machineNames{}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "lacks cp-1"},
+		"a list of others":    {machineNames{names: []string{"cp-2"}}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "not believed"},
+		"it cannot be listed": {machineNames{err: errors.New("no such folder")}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "no such folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			core := fake.NewClientset(all()...).CoreV1()
+			nodes := core.Nodes()
+			l := &Lifecycle{Nodes: nodes, Pods: core, Machines: tt.machines, Self: "cp-1", Clock: stopped(now), Log: slog.New(slog.DiscardHandler)}
+			if err := l.Once(t.Context()); (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want %q", err, tt.says)
+			}
+			list, err := nodes.List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var left []string
+			for _, n := range list.Items {
+				left = append(left, n.Name)
+			}
+			if slices.Sort(left); !slices.Equal(left, tt.left) {
+				t.Errorf("left are %v, not %v", left, tt.left)
+			}
+		})
+	}
+}
+
+func TestANodeThatCannotBeRemovedIsTold(t *testing.T) {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
+	client.PrependReactor("delete", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		refused := a.(clienttesting.DeleteAction).GetName() == "a"
+		return refused, nil, errors.New("the API server is busy")
+	})
+	l := &Lifecycle{Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Machines: machineNames{names: []string{"cp-1"}}, Self: "cp-1", Clock: stopped(time.Now()), Log: slog.New(slog.DiscardHandler)}
+	if err := l.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "delete the node a: the API server is busy") {
+		t.Errorf("got %v", err)
+	}
+	if list, err := l.Nodes.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
+		t.Errorf("left are %v: %v", list.Items, err)
+	}
+	if err := l.Run(t.Context()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPodsGoWithTheirNode(t *testing.T) {
+	pod := func(name, node string) runtime.Object {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
+	}
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone"}},
+		pod("stays", "cp-1"), pod("a", "gone"), pod("b", "gone"))
+	client.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) { // the fake knows no selectors of fields
+		if got := a.(clienttesting.ListAction).GetListRestrictions().Fields.String(); got != "spec.nodeName=gone" {
+			return false, nil, nil
+		}
+		return true, &corev1.PodList{Items: []corev1.Pod{*pod("a", "gone").(*corev1.Pod), *pod("b", "gone").(*corev1.Pod)}}, nil
+	})
+	client.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		delete := a.(clienttesting.DeleteActionImpl)
+		if grace := delete.DeleteOptions.GracePeriodSeconds; grace == nil || *grace != 0 {
+			t.Errorf("the pod %s has time to stop, and nobody to do it", delete.Name)
+		}
+		return delete.Name == "a", nil, errors.New("the API server is busy")
+	})
+	l := &Lifecycle{Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Machines: machineNames{names: []string{"cp-1"}}, Self: "cp-1", Clock: stopped(time.Now()), Log: slog.New(slog.DiscardHandler)}
+	if err := l.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "kube-system/a of the node gone, which is gone: the API server is busy") {
+		t.Errorf("got %v", err)
+	}
+	list, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 2 {
+		t.Errorf("left are %v: %v", list.Items, err)
+	}
+}

@@ -1,0 +1,88 @@
+// Package routes is the pod network of clusters whose machines share one
+// network segment: on each machine it writes the configuration of the reference
+// CNI plugins for the node's own range of pod addresses, and keeps a route to
+// the range of every other node.
+//
+// The ranges are those that the controller manager gives to nodes. It must not
+// run as the kubelet, which may see no node but its own.
+package routes
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Route leads to the pods of one node.
+type Route struct {
+	// Pods is the node's range of pod addresses.
+	Pods netip.Prefix
+	// Via is the node's own address, of the same family.
+	Via netip.Addr
+}
+
+// Desired returns the routes that a node needs to reach the pods of the others,
+// sorted, and at most one to a range. Nodes that have no range or no internal
+// address yet, and ranges that overlap the node's own, have none.
+func Desired(nodes []*corev1.Node, self string) []Route {
+	var own []netip.Prefix
+	for _, n := range nodes {
+		if n.Name == self {
+			own = Ranges(n)
+		}
+	}
+	var out []Route
+	for _, n := range nodes {
+		if n.Name == self || n.DeletionTimestamp != nil {
+			continue
+		}
+		for _, pods := range Ranges(n) {
+			via, ok := address(n, pods.Addr().Is4())
+			if ok && !slices.ContainsFunc(own, pods.Overlaps) {
+				out = append(out, Route{pods, via})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Route) int { return cmp.Or(a.Pods.Compare(b.Pods), a.Via.Compare(b.Via)) })
+	return slices.CompactFunc(out, func(a, b Route) bool { return a.Pods == b.Pods })
+}
+
+// Ranges are the ranges of pod addresses of a node; those that cannot be read are left out.
+func Ranges(n *corev1.Node) []netip.Prefix {
+	texts := n.Spec.PodCIDRs
+	if len(texts) == 0 && n.Spec.PodCIDR != "" {
+		texts = []string{n.Spec.PodCIDR}
+	}
+	var out []netip.Prefix
+	for _, t := range texts {
+		if p, err := netip.ParsePrefix(t); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
+}
+
+// address is the first internal address of a node of a family.
+func address(n *corev1.Node, v4 bool) (netip.Addr, bool) {
+	for _, a := range n.Status.Addresses {
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Is4() == v4 {
+			return ip, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// Kernel is a routing table.
+type Kernel interface {
+	// Routes lists the routes that Set has made, by this process or an earlier one.
+	Routes() ([]Route, error)
+	// Set makes a route, or changes the one to the same range.
+	Set(r Route) error
+	// Remove removes a route; an absent one is no error.
+	Remove(r Route) error
+}

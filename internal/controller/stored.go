@@ -1,0 +1,130 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/internal/bootstrap"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/store"
+)
+
+// Reader reads single objects of a store.
+type Reader interface {
+	// Get returns an object, or an error of class fault.Gone.
+	Get(ctx context.Context, key string) ([]byte, store.Version, error)
+}
+
+// dockerConfig is the secret with which machines pull images.
+const dockerConfig = "dockerconfig"
+
+// Stored is what a cluster's folder in the store tells of its machines.
+type Stored struct {
+	// Base is the cluster's folder, Secrets that of its secrets.
+	Base, Secrets Reader
+}
+
+var (
+	_ Configs            = Stored{}
+	_ bootstrap.Machines = Stored{}
+)
+
+// configKey is where the configuration of a group stands. It is always that of
+// the folder node: machines of other roles read the store themselves.
+func configKey(role, group string) string {
+	return "igconfig/" + role + "/" + group + "/nodeupconfig.yaml"
+}
+
+// MachineKey is where a machine that proves itself by a key of its own is
+// registered, below the cluster's folder: a bootstrap.Machine as JSON.
+func MachineKey(node string) string { return "pki/machines/" + node + ".json" }
+
+// NodeConfig reads the configuration of a group, and the secret that its machines need.
+func (s Stored) NodeConfig(ctx context.Context, group string) (bootstrap.NodeConfig, error) {
+	if err := checkName(group); err != nil {
+		return bootstrap.NodeConfig{}, err
+	}
+	text, _, err := s.Base.Get(ctx, configKey("node", group))
+	if err != nil {
+		return bootstrap.NodeConfig{}, fmt.Errorf("read the configuration of the group %s: %w", group, err)
+	}
+	out := bootstrap.NodeConfig{NodeupConfig: string(text)}
+	data, _, err := s.Secrets.Get(ctx, dockerConfig)
+	if fault.Is(err, fault.Gone) {
+		return out, nil
+	}
+	if err != nil {
+		return out, fault.New(fault.NotYet, "read the secret %s: %w", dockerConfig, err)
+	}
+	secret, err := pki.DecodeSecret(data)
+	if err != nil {
+		return out, fmt.Errorf("secret %s: %w", dockerConfig, err)
+	}
+	out.NodeSecrets = map[string][]byte{dockerConfig: []byte(secret.Reveal())}
+	return out, nil
+}
+
+// Machine reads what is registered of a machine.
+func (s Stored) Machine(ctx context.Context, node string) (bootstrap.Machine, error) {
+	var m bootstrap.Machine
+	if err := checkName(node); err != nil {
+		return m, err
+	}
+	text, _, err := s.Base.Get(ctx, MachineKey(node))
+	if err != nil {
+		return m, fmt.Errorf("read the entry of the machine %s: %w", node, err)
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fault.New(fault.Permanent, "read the entry of the machine %s: %w", node, err)
+	}
+	return m, nil
+}
+
+// Labels returns the labels of the nodes of a group: those of its role, of its
+// spec and of its kubelet, which its configuration has together, and its name.
+func (s Stored) Labels(ctx context.Context, group string) (map[string]string, error) {
+	if err := checkName(group); err != nil {
+		return nil, err
+	}
+	for _, role := range []string{"node", "control-plane", "apiserver"} {
+		text, _, err := s.Base.Get(ctx, configKey(role, group))
+		if fault.Is(err, fault.Gone) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the labels of the group %s: %w", group, err)
+		}
+		return labelsOf(text, group)
+	}
+	return nil, fault.New(fault.Gone, "the group %s has no configuration", group)
+}
+
+func labelsOf(config []byte, group string) (map[string]string, error) {
+	var c struct {
+		KubeletConfig struct {
+			NodeLabels map[string]string `json:"nodeLabels"`
+		} `json:"KubeletConfig"`
+	}
+	if err := yaml.Unmarshal(config, &c); err != nil {
+		return nil, fault.New(fault.Permanent, "read the labels of the group %s: %w", group, err)
+	}
+	out := map[string]string{}
+	for k, v := range c.KubeletConfig.NodeLabels {
+		out[k] = v
+	}
+	out[LabelGroup] = group
+	return out, nil
+}
+
+// checkName refuses names that cannot be part of a key.
+func checkName(name string) error {
+	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+		return fault.New(fault.Gone, "%q is no name of a node or a group", name)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+)
+
+// The two objects of a back-up, below its name.
+const (
+	// SnapshotName is the snapshot of etcd, compressed with gzip.
+	SnapshotName = "/etcd.backup.gz"
+	// MetaName says what the snapshot is of; it is written last, so that a back-up with it is whole.
+	MetaName = "/_etcd_backup.meta"
+)
+
+// backupName is 2026-08-01T10:15:00Z-000042.
+var backupName = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z)-(\d{6})$`)
+
+// Backup is one back-up of a cluster.
+type Backup struct {
+	// Name is the folder of the back-up: the time it was taken at, in UTC, and a number.
+	Name string
+	Time time.Time
+	// Size is that of the compressed snapshot, in bytes.
+	Size int64
+	// Complete says that both objects are there.
+	Complete bool
+}
+
+// BackupName is the name of a back-up; sequence distinguishes those of one second.
+func BackupName(at time.Time, sequence int) string {
+	return fmt.Sprintf("%s-%06d", at.UTC().Format("2006-01-02T15:04:05Z"), sequence)
+}
+
+// Meta says what a back-up is of.
+type Meta struct {
+	EtcdVersion string
+	Time        time.Time
+	Spec        Spec
+}
+
+type metaFile struct {
+	EtcdVersion string `json:"etcdVersion"`
+	Timestamp   stamp  `json:"timestamp"` // seconds since 1970
+	ClusterSpec Spec   `json:"clusterSpec"`
+}
+
+// ReadMeta reads what a back-up is of; the error is of class fault.Gone when there is no such back-up.
+func ReadMeta(ctx context.Context, s store.Store, backup string) (Meta, error) {
+	f, _, err := read[metaFile](ctx, s, backup+MetaName)
+	if err != nil {
+		return Meta{}, err
+	}
+	if f == nil {
+		return Meta{}, fault.Wrap(fault.Gone, fmt.Errorf("there is no back-up %s in %s", backup, s.About().URL), "list the back-ups, and use one of them")
+	}
+	return Meta{f.EtcdVersion, time.Unix(int64(f.Timestamp), 0), f.ClusterSpec}, nil
+}
+
+// WriteMeta writes what a back-up is of.
+func WriteMeta(ctx context.Context, s store.Store, backup string, m Meta) error {
+	text, err := json.MarshalIndent(metaFile{m.EtcdVersion, stamp(m.Time.Unix()), m.Spec}, "", "  ")
+	if err == nil {
+		_, err = s.Put(ctx, backup+MetaName, text, store.PutOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("describe the back-up %s: %w", backup, err)
+	}
+	return nil
+}
+
+// Backups lists the back-ups in a store, oldest first. What has no name of a back-up is passed over.
+func Backups(ctx context.Context, s store.Store) ([]Backup, error) {
+	found := map[string]*Backup{}
+	meta := map[string]bool{}
+	for info, err := range s.List(ctx, "") {
+		if err != nil {
+			return nil, fmt.Errorf("list the back-ups of etcd: %w", err)
+		}
+		name, object := path.Split(info.Key)
+		name = strings.TrimSuffix(name, "/")
+		parts := backupName.FindStringSubmatch(name)
+		if parts == nil {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, parts[1])
+		if err != nil {
+			continue // digits that are no time
+		}
+		if found[name] == nil {
+			found[name] = &Backup{Name: name, Time: at}
+		}
+		switch "/" + object {
+		case SnapshotName:
+			found[name].Size = info.Size
+		case MetaName:
+			meta[name] = true
+		}
+	}
+	var out []Backup
+	for name, b := range found {
+		b.Complete = b.Size > 0 && meta[name]
+		out = append(out, *b)
+	}
+	slices.SortFunc(out, func(a, b Backup) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Retention says how long back-ups are kept: all for an hour, then the oldest
+// of each hour for Hourly, then the oldest of each day (in UTC) for Daily.
+type Retention struct{ Hourly, Daily time.Duration }
+
+// DefaultRetention keeps a back-up of each hour for a week and of each day for
+// two years, as kOps' manager does when it is told nothing.
+func DefaultRetention() Retention {
+	return Retention{Hourly: 7 * 24 * time.Hour, Daily: 2 * 365 * 24 * time.Hour}
+}
+
+// Expired returns those of the back-ups, oldest first, that are no longer kept.
+func (r Retention) Expired(backups []Backup, now time.Time) []Backup {
+	var out []Backup
+	kept := map[string]bool{}
+	for _, b := range backups {
+		age := now.Sub(b.Time)
+		slot := ""
+		switch {
+		case age < time.Hour:
+			continue
+		case age < r.Hourly:
+			slot = b.Time.UTC().Format("2006-01-02T15")
+		case age < r.Daily:
+			slot = b.Time.UTC().Format("2006-01-02")
+		}
+		if slot != "" && !kept[slot] {
+			kept[slot] = true
+			continue
+		}
+		out = append(out, b)
+	}
+	return out
+}

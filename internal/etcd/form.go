@@ -1,0 +1,207 @@
+package etcd
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// adopt writes the record of a cluster that runs without one: the store was
+// emptied, or is another one than before.
+func (s *situation) adopt() Decision {
+	if s.Record != nil || len(s.Commands) > 0 {
+		return Decision{}
+	}
+	token, founder := "", ""
+	for _, p := range s.Peers {
+		if p.State.Token == "" {
+			continue
+		}
+		if token != "" && token != p.State.Token {
+			return Decision{Note: fmt.Sprintf("no record in the store, and peers have data of two clusters, %s and %s; restore a back-up", token, p.State.Token)}
+		}
+		token = p.State.Token
+		if p.State.Seat == FounderSeat {
+			founder = p.ID
+		}
+	}
+	if token == "" {
+		return Decision{}
+	}
+	if len(s.Members) == 0 {
+		return Decision{Note: "no record in the store, and the cluster of the peers' data does not answer", Soon: true}
+	}
+	r := Record{Token: token, Phase: Running, Founder: founder, Version: s.Spec.EtcdVersion}
+	for _, m := range s.Members {
+		if _, here := s.peerOf(m); !here { // which may have been the founder
+			return Decision{Note: "no record in the store; waiting for the peer of member " + m.Name, Soon: true}
+		}
+		if m.Name == founder && founder != "" {
+			r.FounderMember = m.ID
+		}
+	}
+	return Decision{Actions: []Action{SaveRecord{r}}}
+}
+
+// restore begins a cluster anew from a back-up when a command asks for it. Of
+// several commands the youngest counts: each would undo the one before.
+func (s *situation) restore() Decision {
+	if len(s.Commands) == 0 {
+		return Decision{}
+	}
+	c := s.Commands[len(s.Commands)-1]
+	if s.Record != nil && s.Record.Command == c.Key {
+		return Decision{}
+	}
+	return s.begin(Record{Version: cmp.Or(c.BackupVersion, c.Spec.EtcdVersion), Backup: c.Backup, Command: c.Key}, "")
+}
+
+// found begins the first cluster.
+func (s *situation) found() Decision {
+	switch {
+	case s.Record != nil:
+		return Decision{}
+	case s.Created:
+		return Decision{Note: "the cluster was created once, but no peer has its data; restore a back-up"}
+	}
+	return s.begin(Record{Version: s.Spec.EtcdVersion}, "")
+}
+
+// begin records a new cluster at the first peer that can run it, other than one.
+func (s *situation) begin(r Record, not string) Decision {
+	for _, p := range s.Peers {
+		if _, ok := Pick(p.Versions, r.Version); ok && p.ID != not {
+			r.Token, r.Phase, r.Founder, r.Founded = s.Token, Forming, p.ID, s.Now.Unix()
+			return Decision{Actions: []Action{SaveRecord{r}}}
+		}
+	}
+	return Decision{Note: "no peer can run etcd " + r.Version}
+}
+
+// form starts etcd at the founder, and makes it the cluster once it answers.
+// Until then no client could write, so a founder that is lost is replaced.
+func (s *situation) form() Decision {
+	r := s.Record
+	if r.Phase != Forming {
+		return Decision{}
+	}
+	if d := s.stopOthers(); len(d.Actions) > 0 {
+		return d
+	}
+	founder, here := s.peer(r.Founder)
+	switch {
+	case !here && s.lost("founder "+r.Token, s.policy.Replace):
+		return s.begin(*r, r.Founder)
+	case !here:
+		return Decision{Note: "the founder " + r.Founder + " is not there", Soon: true}
+	}
+	version, ok := Pick(founder.Versions, r.Version)
+	if !ok {
+		return s.begin(*r, r.Founder)
+	}
+	if st := founder.State; st.Token != r.Token || st.Seat != FounderSeat || st.Stopped || !st.Quarantined {
+		return Decision{Soon: true, Actions: []Action{Run{Peer: founder.ID, Token: r.Token, Seat: FounderSeat, Version: version, Quarantined: true,
+			Fresh: true, Initial: []Node{{founder.ID, founder.PeerURLs}}, Backup: r.Backup}}}
+	}
+	if len(s.Members) != 1 || !s.Members[0].Healthy {
+		return Decision{Note: "waiting for the founder's etcd", Soon: true}
+	}
+	formed := *r
+	formed.Phase, formed.FounderMember = Running, s.Members[0].ID
+	return Decision{Actions: []Action{SaveRecord{formed}}}
+}
+
+// stopOthers ends whatever runs of another cluster than the record's.
+func (s *situation) stopOthers() Decision {
+	var out []Action
+	for _, p := range s.Peers {
+		if p.State.Token != "" && p.State.Token != s.Record.Token && !p.State.Stopped {
+			out = append(out, Stop{p.ID})
+		}
+	}
+	return Decision{Actions: out, Together: true, Soon: true}
+}
+
+// settle brings the rest of the control objects up to a record that is running.
+func (s *situation) settle() Decision {
+	var out []Action
+	if !s.Created {
+		out = append(out, MarkCreated{})
+	}
+	for _, c := range s.Commands { // all of them are done, or undone by the last
+		if c.Key == s.Record.Command && c.Spec != *s.Spec && c.Spec.MemberCount > 0 && c.Spec.EtcdVersion != "" {
+			out = append(out, SaveSpec{c.Spec})
+		}
+		out = append(out, FinishCommand{c.Key})
+	}
+	return Decision{Actions: out}
+}
+
+// stop ends etcd where it runs with data that belong to no member any more.
+func (s *situation) stop() Decision {
+	var out []Action
+	seated := s.seated()
+	for _, p := range s.Peers {
+		if p.State.Token == "" || p.State.Stopped {
+			continue
+		}
+		if !containsPeer(seated, p) {
+			out = append(out, Stop{p.ID})
+		}
+	}
+	return Decision{Actions: out, Together: true}
+}
+
+// run starts what a leader that knew less has stopped.
+func (s *situation) run() Decision {
+	var out []Action
+	for _, p := range s.seated() {
+		if p.State.Stopped {
+			out = append(out, rerun(p))
+		}
+	}
+	return Decision{Actions: out, Together: true, Soon: true}
+}
+
+// rerun makes a peer run what it has run before.
+func rerun(p Peer) Run {
+	st := p.State
+	return Run{Peer: p.ID, Token: st.Token, Seat: st.Seat, Version: st.Version, Quarantined: st.Quarantined}
+}
+
+// address corrects the URLs of members whose machines have others now.
+func (s *situation) address() Decision {
+	for _, m := range s.Members {
+		p, ok := s.peerOf(m)
+		if ok && s.holds(p, m) && len(p.PeerURLs) > 0 && !sameURLs(p.PeerURLs, m.PeerURLs) {
+			return Decision{Actions: []Action{SetURLs{Member: m.ID, Peer: p.ID, URLs: p.PeerURLs}}}
+		}
+	}
+	return Decision{}
+}
+
+// open lets clients in once most of the wanted members are there, and nobody is
+// about to become a further one.
+func (s *situation) open() Decision {
+	if len(healthy(s.voters())) < quorum(s.Spec.MemberCount) || s.gathering() {
+		return Decision{}
+	}
+	var out []Action
+	for _, p := range s.seated() {
+		if p.State.Quarantined {
+			open := rerun(p)
+			open.Quarantined = false
+			out = append(out, open)
+		}
+	}
+	return Decision{Actions: out, Together: true, Soon: true}
+}
+
+// gathering reports whether peers are about to join a cluster that was just founded.
+// One that began from a back-up is not awaited: there a new member has to be sent
+// the data first, and may take seconds to answer (see nudge).
+func (s *situation) gathering() bool {
+	age := s.Now.Sub(time.Unix(s.Record.Founded, 0))
+	young := s.Record.Backup == "" && age >= 0 && age < s.policy.Gather // by another clock it may lie ahead
+	return young && len(s.voters()) < s.Spec.MemberCount && len(s.learners())+len(s.idle()) > 0
+}

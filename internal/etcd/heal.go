@@ -1,0 +1,160 @@
+package etcd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// learner brings the member without a vote to the point where it gets one, or
+// takes it out again. There is at most one: etcd 3.5 allows no more, and the limit
+// must never change, because the log is judged by it again at every start.
+func (s *situation) learner() Decision {
+	for _, m := range s.learners() {
+		p, here := s.peerOf(m)
+		holds := here && s.holds(p, m)
+		version, able := Pick(p.Versions, s.joinVersion())
+		switch {
+		case !here && s.lost("member "+m.ID, s.policy.Replace):
+			return s.remove(m, "its machine is lost")
+		case !here:
+			continue
+		case !holds && m.Name != "":
+			return s.remove(m, "its disk is empty")
+		case holds && !m.Healthy && s.lost("member "+m.ID, s.policy.CatchUp):
+			return s.remove(m, "it does not start")
+		case len(s.voters()) >= s.Spec.MemberCount:
+			return s.remove(m, "there are members enough")
+		case !holds && !able:
+			return s.remove(m, "it cannot run etcd "+s.joinVersion())
+		case !holds:
+			return Decision{Actions: []Action{s.join(p, m, version)}, Soon: true}
+		case m.Healthy:
+			return Decision{Actions: []Action{Promote{m.ID, p.ID}}, Soon: true}
+		case !s.memory.Nudged[m.ID] && s.lost("member "+m.ID, s.policy.Nudge):
+			return s.nudge(m, p)
+		}
+		return Decision{Note: "waiting for the new member " + p.ID, Soon: true}
+	}
+	return Decision{}
+}
+
+// nudge starts the etcd of a new member again. One that has to be sent the data may
+// not notice that its first proposal, in which it says its name, is among them; it
+// would answer clients only when it has waited 7 seconds for it.
+func (s *situation) nudge(m Member, p Peer) Decision {
+	s.memory.Nudged[m.ID] = true
+	again := rerun(p)
+	again.Restart = true
+	return Decision{Actions: []Action{again}, Soon: true}
+}
+
+// join is the order to begin as the member that a peer was given a seat for.
+func (s *situation) join(p Peer, m Member, version string) Run {
+	r := Run{Peer: p.ID, Token: s.Record.Token, Seat: m.ID, Version: version, Quarantined: s.quarantined(), Fresh: true, Initial: []Node{{p.ID, m.PeerURLs}}}
+	for _, other := range s.Members {
+		if other.ID != m.ID {
+			r.Initial = append(r.Initial, Node{other.Name, other.PeerURLs})
+		}
+	}
+	return r
+}
+
+// replace removes a voter that is lost, when another peer or the same one with
+// an empty disk waits to take its place and the remaining voters are a majority.
+func (s *situation) replace() Decision {
+	for _, m := range s.voters() {
+		if m.Healthy {
+			continue
+		}
+		p, here := s.peerOf(m)
+		why := ""
+		switch {
+		case here && !s.holds(p, m):
+			why = "its disk is empty"
+		case !here && s.lost("member "+m.ID, s.policy.Replace) && len(s.idle()) > 0:
+			why = "its machine is lost"
+		default:
+			continue
+		}
+		if !s.spared(m) {
+			return Decision{Note: fmt.Sprintf("member %s of %s is lost, but without it there is no majority; restore a back-up", m.ID, m.Name)}
+		}
+		if first := s.ensureBackup("before member " + m.ID + " is removed"); first != nil {
+			return Decision{Actions: first}
+		}
+		return s.remove(m, why)
+	}
+	return Decision{}
+}
+
+// grow adds a learner where a member is missing. etcd takes it only while every
+// voter has been well for some seconds.
+func (s *situation) grow() Decision {
+	voters, idle := s.voters(), s.idle()
+	why := fmt.Sprintf("%d of %d members: ", len(voters), s.Spec.MemberCount)
+	switch {
+	case len(voters) >= s.Spec.MemberCount:
+		return Decision{}
+	case len(s.learners()) > 0:
+		return Decision{Note: why + "the new member's machine does not answer"}
+	case len(idle) == 0:
+		return Decision{Note: why + "no further peer is there"}
+	case len(healthy(voters)) < len(voters):
+		return Decision{Note: why + "a further one has to wait until all are healthy"}
+	}
+	return Decision{Actions: []Action{AddLearner{Peer: idle[0].ID, URLs: idle[0].PeerURLs}}, Soon: true}
+}
+
+// shrink removes a voter where there are too many: one that is not healthy
+// first, and etcd's leader last.
+func (s *situation) shrink() Decision {
+	voters := s.voters()
+	if len(voters) <= s.Spec.MemberCount {
+		return Decision{}
+	}
+	rank := func(m Member) int {
+		switch {
+		case !m.Healthy:
+			return 0
+		case !m.Leader:
+			return 1
+		}
+		return 2
+	}
+	slices.Reverse(voters) // of two alike, the one with the later name goes
+	slices.SortStableFunc(voters, func(a, b Member) int { return rank(a) - rank(b) })
+	if !s.spared(voters[0]) {
+		return Decision{Note: fmt.Sprintf("%d members, %d are wanted, but too few are healthy to remove one", len(voters), s.Spec.MemberCount)}
+	}
+	if first := s.ensureBackup("before member " + voters[0].ID + " is removed"); first != nil {
+		return Decision{Actions: first}
+	}
+	return s.remove(voters[0], fmt.Sprintf("%d members are wanted", s.Spec.MemberCount))
+}
+
+// unwell says who is not as it should be when nothing is to be done about it.
+func (s *situation) unwell() Decision {
+	var names []string
+	for _, m := range s.voters() {
+		if !m.Healthy {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) == 0 {
+		return Decision{}
+	}
+	return Decision{Note: "not well: " + strings.Join(names, ", ")}
+}
+
+func (s *situation) remove(m Member, why string) Decision {
+	name := m.Name
+	if p, ok := s.peerOf(m); ok {
+		name = p.ID
+	}
+	return Decision{Actions: []Action{Remove{Member: m.ID, Peer: name, Why: why}}}
+}
+
+func containsPeer(peers []Peer, p Peer) bool {
+	return slices.ContainsFunc(peers, func(q Peer) bool { return q.ID == p.ID })
+}

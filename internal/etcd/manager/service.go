@@ -1,0 +1,108 @@
+package manager
+
+import (
+	"context"
+
+	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/etcd/peer"
+	"kops.local/kops/internal/fault"
+)
+
+// Hello implements peer.Service.
+func (m *Manager) Hello(_ context.Context, from peer.Hello) (peer.Hello, error) {
+	if from.Cluster != m.cfg.Cluster {
+		return peer.Hello{}, fault.New(fault.Denied, "this is a manager of %s, not of %s", m.cfg.Cluster, from.Cluster)
+	}
+	m.hear(from, "")
+	return m.hello(), nil
+}
+
+// Claim implements peer.Service. It waits for an order that is being carried
+// out, so that none of an earlier leader is under way once it has agreed.
+func (m *Manager) Claim(_ context.Context, c etcd.Claim) (etcd.Peer, error) {
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	var ids []string
+	for _, s := range m.healthy() {
+		ids = append(ids, s.ID)
+	}
+	if err := c.Check(ids); err != nil {
+		return etcd.Peer{}, fault.Wrap(fault.Conflict, err, "")
+	}
+	m.mu.Lock()
+	m.agreed = c.Token
+	m.mu.Unlock()
+	return m.self(), nil
+}
+
+// Order implements peer.Service. Data are begun only for the cluster that the
+// store's record names, whatever the leader believes.
+func (m *Manager) Order(ctx context.Context, o peer.Order) error {
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	m.mu.Lock()
+	agreed := m.agreed
+	m.mu.Unlock()
+	if o.Leadership == "" || o.Leadership != agreed {
+		return fault.New(fault.Conflict, "%s follows another leader now", m.cfg.Self.ID)
+	}
+	switch {
+	case o.Stop != nil:
+		return m.cfg.Local.Stop(ctx)
+	case o.Run == nil:
+		return fault.New(fault.Permanent, "an order without content")
+	case o.Run.Fresh:
+		record, err := etcd.ReadRecord(ctx, m.cfg.Store)
+		if err != nil {
+			return err
+		}
+		if record == nil || record.Token != o.Run.Token {
+			return fault.New(fault.Conflict, "the store does not name cluster %s", o.Run.Token)
+		}
+	}
+	return m.cfg.Local.Run(ctx, *o.Run)
+}
+
+// fence stops an etcd of a cluster that is no longer the one, even where no
+// leader can be heard. An etcd that ran before this manager is started only when
+// that is known not to be so, or the store could not be read for a while.
+func (m *Manager) fence(ctx context.Context) {
+	now := m.cfg.Now()
+	if m.resumed && now.Sub(m.fenced) < m.cfg.Times.Control {
+		return
+	}
+	m.fenced = now
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	err := m.checkToken(ctx)
+	if err != nil {
+		m.cfg.Log.Warn("whether this cluster is still the one is not known", "error", err)
+		if now.Sub(m.started) < m.cfg.Times.Control {
+			return
+		}
+	}
+	if m.resumed {
+		return
+	}
+	if err := m.cfg.Local.Resume(ctx); err != nil {
+		m.cfg.Log.Error("etcd does not go on", "error", err)
+		return
+	}
+	m.resumed = true
+}
+
+// checkToken stops etcd when the store names another cluster.
+func (m *Manager) checkToken(ctx context.Context) error {
+	state := m.cfg.Local.State()
+	if state.Token == "" || state.Stopped {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	record, err := etcd.ReadRecord(ctx, m.cfg.Store)
+	if err != nil || record == nil || record.Token == state.Token {
+		return err
+	}
+	m.cfg.Log.Warn("this cluster was replaced by another; etcd is stopped", "cluster", state.Token, "by", record.Token)
+	return m.cfg.Local.Stop(ctx)
+}

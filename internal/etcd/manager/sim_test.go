@@ -1,0 +1,230 @@
+package manager
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/etcd"
+)
+
+var (
+	seedFlag = flag.Uint64("seed", 0, "run the simulation of this seed only, with its log")
+	runsFlag = flag.Int("runs", 120, "number of simulations")
+)
+
+// TestSimulation lets everything go wrong that may: managers die before and after
+// every action, answers are lost, leaders overlap, networks are cut, machines are
+// off, disks are emptied and machines are replaced as long as a majority of the
+// data is left, the wish changes, and back-ups are restored. Afterwards, with all
+// faults mended, there is one cluster of as many healthy members as are wanted,
+// with the wanted version and every write that was acknowledged.
+func TestSimulation(t *testing.T) {
+	seeds := []uint64{*seedFlag}
+	if *seedFlag == 0 {
+		seeds = nil
+		for s := range *runsFlag {
+			seeds = append(seeds, uint64(s+1))
+		}
+	}
+	for _, seed := range seeds {
+		if broken := simulate(t.Context(), seed, *seedFlag != 0); len(broken) > 0 {
+			t.Fatalf("seed %d (go test -run Simulation -seed %d): %q", seed, seed, broken)
+		}
+	}
+}
+
+func simulate(ctx context.Context, seed uint64, verbose bool) []string {
+	w := newWorld(seed, []string{"a", "b", "c", "d", "e"}[:3+seed%3]...)
+	if verbose {
+		w.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Duration("t", w.now.Sub(time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)))
+			}
+			return a
+		}}))
+		for _, m := range w.machines {
+			m.boot()
+		}
+	}
+	w.spec = etcd.Spec{MemberCount: 3, EtcdVersion: "3.5.35"}
+	if err := etcd.WriteSpec(ctx, w.objects, w.spec); err != nil {
+		return []string{err.Error()}
+	}
+	w.faults = true
+	for i := range 800 {
+		w.disturb(ctx)
+		ids := slices.Sorted(maps.Keys(w.machines))
+		w.tick(ids[w.rng.IntN(len(ids))])
+		w.write(ids[w.rng.IntN(len(ids))], fmt.Sprint("w", i))
+		w.now = w.now.Add(time.Duration(w.rng.IntN(2000)) * time.Millisecond)
+		if len(w.broken) > 0 {
+			return w.broken
+		}
+	}
+	return w.mend(ctx)
+}
+
+// disturb does one harm, or changes the wish, now and then.
+func (w *world) disturb(ctx context.Context) {
+	ids := slices.Sorted(maps.Keys(w.machines))
+	m := w.machines[ids[w.rng.IntN(len(ids))]]
+	switch w.rng.IntN(90) {
+	case 0:
+		m.crashed = true
+	case 1:
+		m.off = true
+	case 2, 3, 4:
+		if m.off {
+			m.off, m.crashed = false, true
+		}
+	case 5:
+		m.side = w.rng.IntN(2)
+	case 6, 7:
+		for _, m := range w.machines {
+			m.side = 0
+		}
+	case 8:
+		if w.expendable(m) {
+			w.log.Info("WIPE", "machine", m.id)
+			m.state, m.data, m.crashed = etcd.State{}, nil, true
+		}
+	case 9:
+		if w.expendable(m) {
+			w.log.Info("REPLACE", "machine", m.id)
+			m.off = true // what its manager is about to do has no effect
+			delete(w.machines, m.id)
+			w.add(w.freeName(m.id))
+		}
+	case 10:
+		w.spec = etcd.Spec{MemberCount: []int{1, 3, 5}[w.rng.IntN(3)], EtcdVersion: []string{"3.5.35", "3.6.12", "3.7.0"}[w.rng.IntN(3)]}
+		if err := etcd.WriteSpec(ctx, w.objects, w.spec); err != nil {
+			w.breaks("write the spec: %v", err)
+		}
+		for len(w.machines) < w.spec.MemberCount {
+			w.add(w.freeName(""))
+		}
+	case 11:
+		w.restore(ctx)
+	}
+}
+
+// restore asks for the youngest back-up now and then.
+func (w *world) restore(ctx context.Context) {
+	all, err := etcd.Backups(ctx, w.objects)
+	if err != nil || len(all) == 0 || w.rng.IntN(3) != 0 {
+		return
+	}
+	if b := all[len(all)-1]; b.Complete {
+		if _, err := etcd.RequestRestore(ctx, w.objects, b.Name, w.now); err == nil {
+			w.log.Info("RESTORE", "backup", b.Name)
+			w.restores++
+		}
+	}
+}
+
+// expendable reports whether a machine's disk can be lost without the loss of a majority of the data.
+func (w *world) expendable(m *machine) bool {
+	for _, c := range w.clusters {
+		voters, left := 0, 0
+		for _, x := range c.members {
+			if x.learner {
+				continue
+			}
+			voters++
+			h := w.machines[x.peer]
+			if h != nil && h != m && h.state.Token == c.token && (h.state.Seat == x.id || h.state.Seat == etcd.FounderSeat && x.id == "1") {
+				left++
+			}
+		}
+		if m.state.Token == c.token && left <= voters/2 {
+			return false
+		}
+	}
+	return true
+}
+
+// freeName is a name for a new machine: the same as before, or one that is not in use.
+func (w *world) freeName(before string) string {
+	if before != "" && w.rng.IntN(2) == 0 {
+		return before
+	}
+	for i := range 9 {
+		if id := string(rune('a' + i)); w.machines[id] == nil && id != before {
+			return id
+		}
+	}
+	return before
+}
+
+// mend ends every fault and sees whether the world comes to rest as it should.
+func (w *world) mend(ctx context.Context) []string {
+	w.faults = false
+	for _, m := range w.machines {
+		m.crashed = m.crashed || m.off
+		m.off, m.side = false, 0
+	}
+	unmet := []string{"no round was done"}
+	for range 400 {
+		if unmet = w.unmet(ctx); len(unmet) == 0 || len(w.broken) > 0 {
+			break
+		}
+		for _, id := range slices.Sorted(maps.Keys(w.machines)) {
+			w.tick(id)
+		}
+		w.now = w.now.Add(2 * time.Second)
+	}
+	return append(w.broken, unmet...)
+}
+
+// unmet says in what the world is not as it was wished.
+func (w *world) unmet(ctx context.Context) []string {
+	var out []string
+	note := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	control, err := etcd.ReadControl(ctx, w.objects)
+	if err != nil || control.Record == nil || control.Spec == nil {
+		return []string{fmt.Sprintf("no record: %v", err)}
+	}
+	c, voters := w.clusters[control.Record.Token], 0
+	if c == nil {
+		return []string{"no cluster"}
+	}
+	for _, x := range c.members {
+		m := w.machines[x.peer]
+		switch {
+		case x.learner:
+			note("member %s is still a learner", x.id)
+		case m == nil || w.active(c, x, m) == nil:
+			note("member %s of %s is not healthy", x.id, x.peer)
+		case m.state.Version != control.Spec.EtcdVersion:
+			note("member %s runs %s, not %s", x.id, m.state.Version, control.Spec.EtcdVersion)
+		case m.state.Quarantined:
+			note("member %s is quarantined", x.id)
+		default:
+			voters++
+		}
+	}
+	for _, m := range w.machines {
+		if m.running && !slices.ContainsFunc(c.members, func(x *member) bool { return w.active(c, x, m) == m }) {
+			note("etcd runs at %s for nothing", m.id)
+		}
+	}
+	if voters != control.Spec.MemberCount {
+		note("%d members, not %d", voters, control.Spec.MemberCount)
+	}
+	if len(control.Commands) > 0 || !control.Created {
+		note("commands %v are left, created is %v", control.Commands, control.Created)
+	}
+	for _, value := range w.written[c.token] {
+		if !slices.Contains(c.log, value) {
+			note("the write %s is lost", value)
+		}
+	}
+	return out
+}

@@ -1,0 +1,150 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/resource"
+)
+
+// apply does one step against the world, and returns the object as it now is.
+func (r *run) apply(ctx context.Context, s plan.Step) (any, error) {
+	client := r.Client(s.Address.Kind)
+	if s.Op == plan.Delete {
+		err := r.retry(ctx, s, func() error { return s.Kind.Delete(ctx, client, s.Have) })
+		if fault.Is(err, fault.Gone) {
+			err = nil
+		}
+		return nil, err
+	}
+	schema := s.Kind.Schema()
+	want := schema.Resolved(s.Want, r.lookup)
+	if missing := schema.Unresolved(want); len(missing) > 0 {
+		return nil, fmt.Errorf("it needs %s, which no step of the plan provides", strings.Join(missing, ", "))
+	}
+	obj := s.Have
+	if s.Op == plan.Create {
+		var err error
+		if obj, err = r.create(ctx, s, want); err != nil {
+			return nil, err
+		}
+	}
+	// A volatile output may have changed what the plan saw; compare again.
+	changes := schema.Diff(want, obj)
+	if s.Op == plan.Update || len(changes) > 0 {
+		err := r.retry(ctx, s, func() (err error) {
+			obj, err = setAll(ctx, s.Kind, client, obj, want, changes)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if s.Op == plan.Create {
+		if err := r.retry(ctx, s, func() error { return s.Kind.Ready(ctx, client, obj) }); err != nil {
+			return nil, err
+		}
+	}
+	return obj, nil
+}
+
+func setAll(ctx context.Context, k resource.Any, client, have, want any, changes []resource.Change) (any, error) {
+	got, err := k.Set(ctx, client, have, want, changes)
+	if err != nil {
+		return have, err
+	}
+	return got, nil
+}
+
+// create makes an object. When an answer is lost, it looks whether the object
+// was made, so that a retry makes no twin.
+func (r *run) create(ctx context.Context, s plan.Step, want any) (obj any, err error) {
+	client, key := r.Client(s.Address.Kind), s.Kind.KeyOf(want)
+	lost := false
+	err = r.retry(ctx, s, func() (err error) {
+		if lost {
+			if obj, err = r.find(ctx, s, key, want); obj != nil || err != nil {
+				return err
+			}
+		}
+		obj, err = s.Kind.Create(ctx, client, want)
+		lost = lost || fault.Is(err, fault.Lost)
+		return err
+	})
+	return obj, err
+}
+
+// find returns an object of the key that could have been created as wanted. One
+// that the step replaces, or a leftover, could not: it needs a new object.
+func (r *run) find(ctx context.Context, s plan.Step, key string, want any) (any, error) {
+	list, err := r.Observe(ctx, s.Kind)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range list {
+		if o.Key == key && !slices.ContainsFunc(s.Kind.Schema().Diff(want, o.Got), needsNew) {
+			return o.Got, nil
+		}
+	}
+	return nil, nil
+}
+
+func needsNew(c resource.Change) bool {
+	return c.Mode == resource.Replace || c.Mode == resource.Forbid
+}
+
+// Waits between tries: short at first, as most obstacles pass within a second.
+const (
+	firstWait = 100 * time.Millisecond
+	longWait  = 5 * time.Second
+	patience  = 10 * time.Minute
+	// lostPatience is shorter: without a connection nothing will pass by itself
+	// soon, and a later run goes on where this one stopped.
+	lostPatience = 30 * time.Second
+)
+
+// retry does f within the API's limit until it succeeds, fails for good, or
+// the step's patience ends.
+func (r *run) retry(ctx context.Context, s plan.Step, f func() error) error {
+	end, wait := r.Clock.Now().Add(max(r.Patience, 0)), firstWait
+	if r.Patience == 0 {
+		end = r.Clock.Now().Add(patience)
+	}
+	lostEnd := r.Clock.Now().Add(lostPatience)
+	var obstacle error // what stood in the way last, rather than a throttled or lost try
+	for {
+		err := r.once(ctx, s.Kind.KindAPI(), f)
+		c := fault.Of(err)
+		if err == nil || !(c.Retryable() || c == fault.Lost) || ctx.Err() != nil {
+			return err
+		}
+		if obstacle == nil || c == fault.NotYet || c == fault.Conflict {
+			obstacle = err
+		}
+		if c != fault.Lost {
+			lostEnd = r.Clock.Now().Add(lostPatience)
+		}
+		if next := r.Clock.Now().Add(wait); next.After(end) || next.After(lostEnd) {
+			return fmt.Errorf("gave up waiting: %w", obstacle)
+		}
+		r.report(Event{Step: s, State: Retrying, Err: err})
+		if serr := r.Clock.Sleep(ctx, wait/2+time.Duration(r.Clock.Jitter()*float64(wait/2))); serr != nil {
+			return err
+		}
+		wait = min(2*wait, longWait)
+	}
+}
+
+func (r *run) once(ctx context.Context, api string, f func() error) error {
+	if err := r.Limits.acquire(ctx, api); err != nil {
+		return err
+	}
+	err := f()
+	r.Limits.release(api, fault.Is(err, fault.Throttled))
+	return err
+}

@@ -1,0 +1,240 @@
+// Package exec carries out a plan: it streams the graph of steps, each starting
+// the moment that the steps it follows are done, within the limits of each API.
+//
+// It must not know what the steps are about, nor how progress is shown.
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/resource"
+)
+
+// Journal records intents before they happen and results after. Both must be
+// safe for concurrent use. An error of Begin stops the step.
+type Journal interface {
+	Begin(context.Context, plan.Step) error
+	End(context.Context, plan.Step, error) error
+}
+
+// Clock is the time the executor lives in.
+type Clock struct {
+	Now func() time.Time
+	// Sleep waits, or returns the context's error.
+	Sleep func(context.Context, time.Duration) error
+	// Jitter returns a number in [0,1) that spreads retries.
+	Jitter func() float64
+}
+
+// Event is one thing that happened to a step. A step that keeps its resource has
+// events only when others wait for the resource to be usable: Retrying, then
+// Done or Failed.
+type Event struct {
+	Step    plan.Step
+	State   State
+	Err     error // for Failed and Retrying
+	Elapsed time.Duration
+}
+
+// State is what a step has come to.
+type State string
+
+const (
+	Started  State = "started"
+	Retrying State = "retrying"
+	Done     State = "done"
+	Failed   State = "failed"
+	Skipped  State = "skipped"
+)
+
+// Executor runs plans. Its fields must not change during a run.
+type Executor struct {
+	// Client returns the client that a kind needs.
+	Client func(kind string) any
+	// Observe lists a kind again, to see what became of a create whose answer was lost.
+	Observe func(context.Context, resource.Any) ([]resource.Object, error)
+	Journal Journal
+	Limits  *Limits
+	Clock   Clock
+	// Patience is how long one step is tried again while its error may pass; 0 means 10 minutes.
+	Patience time.Duration
+	// Report, when not nil, is called for each event; calls may overlap.
+	Report func(Event)
+}
+
+// errSkipped is the result of a step that follows a failed one.
+var errSkipped = errors.New("skipped: a step it follows failed")
+
+// StepError is the failure of one step.
+type StepError struct {
+	Op      plan.Op
+	Address resource.Address
+	Err     error
+}
+
+func (e *StepError) Error() string {
+	text := fmt.Sprintf("%s %s: %v", e.Op, e.Address, e.Err)
+	if r := fault.Remedy(e.Err); r != "" {
+		text += "; " + r
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// Error is every failed step of a run.
+type Error struct {
+	Failed  []*StepError
+	Skipped int // steps not tried because one they follow failed
+}
+
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Failed))
+	for i, f := range e.Failed {
+		lines[i] = f.Error()
+	}
+	if e.Skipped > 0 {
+		lines = append(lines, fmt.Sprintf("%d steps that depend on these were not tried; run the command again to go on", e.Skipped))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the failures.
+func (e *Error) Unwrap() []error {
+	out := make([]error, len(e.Failed))
+	for i, f := range e.Failed {
+		out[i] = f
+	}
+	return out
+}
+
+// run is the state of one plan's execution.
+type run struct {
+	*Executor
+	plan   *plan.Plan
+	done   []chan struct{}
+	errs   []error
+	objs   []any
+	holder map[resource.Address]int // the step whose object has the outputs
+	needed []bool                   // a kept object that a later write uses
+}
+
+// Run carries out the plan. Steps that do not follow a failed one still run;
+// the error is an *Error with all failures, or the context's.
+func (e *Executor) Run(ctx context.Context, p *plan.Plan) error {
+	n := len(p.Steps)
+	r := &run{Executor: e, plan: p, done: make([]chan struct{}, n), errs: make([]error, n), objs: make([]any, n),
+		holder: map[resource.Address]int{}, needed: make([]bool, n)}
+	for i, s := range p.Steps {
+		r.done[i] = make(chan struct{})
+		if s.Op != plan.Delete {
+			r.holder[s.Address] = i
+		}
+		if s.Op == plan.Create || s.Op == plan.Update {
+			for _, j := range s.After {
+				r.needed[j] = true
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range p.Steps {
+		wg.Go(func() {
+			defer close(r.done[i])
+			r.step(ctx, i)
+		})
+	}
+	wg.Wait()
+	return r.result(ctx)
+}
+
+func (r *run) result(ctx context.Context) error {
+	out := &Error{}
+	for i, err := range r.errs {
+		switch {
+		case err == nil:
+		case errors.Is(err, errSkipped):
+			out.Skipped++
+		default:
+			out.Failed = append(out.Failed, &StepError{Op: r.plan.Steps[i].Op, Address: r.plan.Steps[i].Address, Err: err})
+		}
+	}
+	if len(out.Failed) == 0 {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("stopped before the plan was carried out: %w", cause)
+	}
+	return out
+}
+
+// step waits for what step i follows and carries it out.
+func (r *run) step(ctx context.Context, i int) {
+	s := r.plan.Steps[i]
+	for _, j := range s.After {
+		<-r.done[j]
+		if r.errs[j] != nil {
+			r.errs[i] = errSkipped
+		}
+	}
+	if r.errs[i] != nil {
+		r.report(Event{Step: s, State: Skipped})
+		return
+	}
+	start := r.Clock.Now()
+	if s.Op == plan.Keep {
+		r.objs[i] = s.Have
+		if r.needed[i] && !s.Shared {
+			r.errs[i] = r.retry(ctx, s, func() error { return s.Kind.Ready(ctx, r.Client(s.Address.Kind), s.Have) })
+			r.ended(s, start, r.errs[i])
+		}
+		return
+	}
+	r.report(Event{Step: s, State: Started})
+	r.objs[i], r.errs[i] = r.journaled(ctx, s)
+	r.ended(s, start, r.errs[i])
+}
+
+func (r *run) ended(s plan.Step, start time.Time, err error) {
+	e := Event{Step: s, State: Done, Elapsed: r.Clock.Now().Sub(start)}
+	if err != nil {
+		e.State, e.Err = Failed, err
+	}
+	r.report(e)
+}
+
+func (r *run) report(e Event) {
+	if r.Report != nil {
+		r.Report(e)
+	}
+}
+
+func (r *run) journaled(ctx context.Context, s plan.Step) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := r.Journal.Begin(ctx, s); err != nil {
+		return nil, fmt.Errorf("write the journal: %w", err)
+	}
+	obj, err := r.apply(ctx, s)
+	if jerr := r.Journal.End(context.WithoutCancel(ctx), s, err); jerr != nil {
+		err = errors.Join(err, fmt.Errorf("write the journal: %w", jerr))
+	}
+	return obj, err
+}
+
+// lookup resolves a reference from the objects that earlier steps left.
+func (r *run) lookup(a resource.Address, attr string) (string, bool) {
+	i, ok := r.holder[a]
+	if !ok {
+		return "", false
+	}
+	return r.plan.Steps[i].Kind.Schema().Attr(r.objs[i], attr)
+}

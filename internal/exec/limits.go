@@ -1,0 +1,100 @@
+package exec
+
+import (
+	"context"
+	"sync"
+)
+
+// Limits bounds how many calls of each API are under way at once, in the whole
+// process. A throttled answer halves an API's bound; every success raises it a
+// little again, up to where it began.
+type Limits struct {
+	most   map[string]int
+	others int
+
+	mu   sync.Mutex
+	apis map[string]*window
+}
+
+type window struct {
+	bound, most float64
+	busy        int
+	waiting     []chan struct{}
+}
+
+// NewLimits returns limits with the given bounds by API, and others for the rest.
+func NewLimits(most map[string]int, others int) *Limits {
+	return &Limits{most: most, others: others, apis: map[string]*window{}}
+}
+
+func (l *Limits) window(api string) *window {
+	w := l.apis[api]
+	if w == nil {
+		most := l.others
+		if n, ok := l.most[api]; ok {
+			most = n
+		}
+		w = &window{bound: float64(most), most: float64(most)}
+		l.apis[api] = w
+	}
+	return w
+}
+
+func (l *Limits) acquire(ctx context.Context, api string) error {
+	l.mu.Lock()
+	w := l.window(api)
+	if w.busy < int(w.bound) && len(w.waiting) == 0 {
+		w.busy++
+		l.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	w.waiting = append(w.waiting, turn)
+	l.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		select {
+		case <-turn: // it was given a place meanwhile, which it gives back
+			w.busy--
+			w.wake()
+		default:
+			w.drop(turn)
+		}
+		return ctx.Err()
+	}
+}
+
+func (l *Limits) release(api string, throttled bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.window(api)
+	w.busy--
+	if throttled {
+		w.bound = max(1, w.bound/2)
+	} else {
+		w.bound = min(w.most, w.bound+1/w.bound)
+	}
+	w.wake()
+}
+
+// wake gives free places to those who wait longest.
+func (w *window) wake() {
+	for w.busy < int(w.bound) && len(w.waiting) > 0 {
+		w.busy++
+		close(w.waiting[0])
+		w.waiting = w.waiting[1:]
+	}
+}
+
+func (w *window) drop(turn chan struct{}) {
+	for i, c := range w.waiting {
+		if c == turn {
+			w.waiting = append(w.waiting[:i], w.waiting[i+1:]...)
+			return
+		}
+	}
+}

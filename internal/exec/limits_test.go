@@ -1,0 +1,69 @@
+package exec_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/exec"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/resource"
+)
+
+func TestLimits(t *testing.T) {
+	many := func(k *resource.Kind[item, *lab], l *lab, took time.Duration) (out []resource.Node) {
+		for i := range 40 {
+			n := node(k, fmt.Sprintf("%s%02d", k.Name, i))
+			l.takes["create "+n.Name] = took
+			out = append(out, n)
+		}
+		return out
+	}
+	bubble(t, "each API has its own bound", func(t *testing.T, l *lab) {
+		a, b := l.kind("a"), l.kind("b")
+		x := l.try(t, kinds(a, b), false, append(many(a, l, time.Second), many(b, l, time.Second)...)...)
+		x.Limits = exec.NewLimits(map[string]int{"a": 3}, 7)
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "most calls at once", map[string]int{"a": 3, "b": 7}, l.most)
+		if took := time.Since(l.start); took != 14*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+	bubble(t, "throttling lowers the bound, and successes raise it again", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		nodes := many(k, l, time.Second)
+		for _, n := range nodes[:8] {
+			l.does["create "+n.Name] = first(fault.New(fault.Throttled, "slow down"))
+		}
+		x := l.try(t, kinds(k), false, nodes...)
+		x.Limits = exec.NewLimits(nil, 8)
+		var busyAt []int
+		for _, n := range nodes {
+			throttle := l.does["create "+n.Name]
+			l.does["create "+n.Name] = func(n int) error {
+				l.mu.Lock()
+				busyAt = append(busyAt, l.busy["k"])
+				l.mu.Unlock()
+				if throttle != nil {
+					return throttle(n)
+				}
+				return nil
+			}
+		}
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		if least := slices.Min(busyAt[8:20]); least > 2 {
+			t.Errorf("after eight throttled calls there are still %d at once: %v", least, busyAt)
+		}
+		if most := slices.Max(busyAt[20:]); most < 6 {
+			t.Errorf("the bound did not rise again: %v", busyAt)
+		}
+		if l.most["k"] > 8 {
+			t.Errorf("%d calls at once", l.most["k"])
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package exec_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/resource"
+)
+
+func TestLostAnswers(t *testing.T) {
+	lost := fault.New(fault.Lost, "the connection broke")
+	bubble(t, "a create whose answer was lost is not repeated when it took effect", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.does["create a"] = func(int) error { l.add(item{Name: "a"}); return lost }
+		a := node(k, "a")
+		x := l.try(t, kinds(k), false, a, node(k, "b", a))
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "calls", []string{"create a", "list", "create b"}, l.called(false, "create", "list"))
+		if got := l.made[1].Uses.String(); got != "a-1" {
+			t.Errorf("b uses %s", got)
+		}
+	})
+	bubble(t, "it is repeated when it had no effect", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.does["create a"] = first(lost)
+		x := l.try(t, kinds(k), false, node(k, "a"))
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "calls", []string{"create a", "list", "create a"}, l.called(false, "create", "list"))
+	})
+	bubble(t, "its post fields are still set", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.does["create a"] = func(int) error { l.add(item{Name: "a"}); return lost }
+		x := l.try(t, kinds(k), false, resource.New(k, "a", item{Name: "a", Size: 2}))
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "updates", []string{"update a uses= size=2"}, l.called(false, "update"))
+	})
+	bubble(t, "a later throttled try still looks first", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.does["create a"] = func(int) error { l.add(item{Name: "a"}); return lost }
+		l.does["list"] = first(fault.New(fault.Throttled, "slow down"), fault.New(fault.Throttled, "slow down"))
+		x := l.try(t, kinds(k), false, node(k, "a"))
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "creations", []string{"create a"}, l.called(false, "create"))
+	})
+	bubble(t, "what becomes visible late is found after another failure", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.does["create a"] = func(n int) error {
+			if n == 0 {
+				time.AfterFunc(100*time.Millisecond, func() { l.mu.Lock(); defer l.mu.Unlock(); l.add(item{Name: "a"}) })
+				return lost
+			}
+			return fault.New(fault.Throttled, "slow down")
+		}
+		x := l.try(t, kinds(k), false, node(k, "a"))
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "calls", []string{"create a", "list", "create a", "list"}, l.called(false, "create", "list"))
+	})
+	for _, first := range []bool{false, true} {
+		bubble(t, fmt.Sprintf("neither the replaced object nor a leftover is taken for the new one, create first: %v", first), func(t *testing.T, l *lab) {
+			k := l.kind("k")
+			k.CreateFirst = first
+			// The key leaves out what makes a replacement needed.
+			k.Key = func(i *item) string { return strings.TrimRight(i.Name, "0123456789") }
+			l.add(item{Name: "a1"})
+			l.add(item{Name: "a2"})
+			tries := 0
+			l.does["create a3"] = func(int) error {
+				if tries++; tries == 1 {
+					return lost
+				}
+				return nil
+			}
+			x := l.try(t, kinds(k), false, node(k, "a3"))
+			_ = x.Run(t.Context(), x.plan)
+			equal(t, "creations", 2, tries)
+		})
+	}
+	bubble(t, "a deletion and an update whose answers were lost are repeated", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.add(item{Name: "a"})
+		l.add(item{Name: "b"})
+		l.does["delete a"], l.does["update b uses= size=1"] = first(lost), first(lost)
+		x := l.try(t, kinds(k), true, resource.New(k, "b", item{Name: "b", Size: 1}))
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "deletions", 2, l.count["delete a"])
+		equal(t, "updates", 2, l.count["update b uses= size=1"])
+	})
+}

@@ -1,0 +1,93 @@
+// Package fault classes errors for machines: it says whether an operation that
+// failed can succeed later, and if not, what kind of obstacle stands in the way.
+//
+// It must not know what failed. A cloud or a store classes its own errors, once,
+// where they enter the program; everything above asks only for the class.
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Class says what an error means for a retry.
+type Class string
+
+const (
+	// Permanent errors come back at every try: a bad request, an unknown field.
+	Permanent Class = "permanent"
+	// Denied means that the caller has no permission.
+	Denied Class = "denied"
+	// Quota means that a limit of the account is reached.
+	Quota Class = "quota"
+	// Throttled means that the caller asked too often; a later try may succeed.
+	Throttled Class = "throttled"
+	// NotYet means that something the operation needs is not ready.
+	NotYet Class = "not yet"
+	// Conflict means that another writer, or something still in use, was in the way.
+	Conflict Class = "conflict"
+	// Gone means that the object does not exist.
+	Gone Class = "gone"
+	// Lost means that the answer did not arrive: whether the operation took
+	// effect is unknown until the world is observed again.
+	Lost Class = "lost"
+)
+
+// Retryable reports whether an error of this class may go away by itself.
+func (c Class) Retryable() bool { return c == Throttled || c == NotYet || c == Conflict }
+
+// Error is an error with its class and, where one is known, a remedy for the user.
+type Error struct {
+	Class  Class
+	Remedy string // a sentence that says what the user can do; may be empty
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the classed error's cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New returns an error of the class.
+func New(c Class, format string, args ...any) error {
+	return &Error{Class: c, Err: fmt.Errorf(format, args...)}
+}
+
+// Wrap gives err a class and a remedy. A nil err stays nil.
+func Wrap(c Class, err error, remedy string) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Class: c, Remedy: remedy, Err: err}
+}
+
+// Of returns the class of the outermost classed error in the chain. An error
+// that was never classed is Permanent; nil has the empty class.
+func Of(err error) Class {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return Permanent
+}
+
+// Is reports whether err is of the class.
+func Is(err error, c Class) bool { return err != nil && Of(err) == c }
+
+// Remedy returns the remedy of the outermost error in the chain that has one.
+func Remedy(err error) string {
+	for err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			return ""
+		}
+		if e.Remedy != "" {
+			return e.Remedy
+		}
+		err = e.Err
+	}
+	return ""
+}

@@ -1,0 +1,169 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	clusterCritical = "system-cluster-critical"
+	nodeCritical    = "system-node-critical"
+)
+
+// critical reports whether a cluster cannot do without a pod.
+func critical(p *corev1.Pod) bool {
+	return p.Spec.PriorityClassName == clusterCritical || p.Spec.PriorityClassName == nodeCritical
+}
+
+// pods tells which critical pods do not run. One that a node needs is of the node's group.
+func (c *check) pods() {
+	for i := range c.API.Pods {
+		p := &c.API.Pods[i]
+		if !critical(p) {
+			continue
+		}
+		why := PodTrouble(p)
+		if why == "" {
+			continue
+		}
+		f := Failure{Kind: KindPod, Name: p.Namespace + "/" + p.Name, Message: fmt.Sprintf("the %s pod %s", p.Spec.PriorityClassName, why)}
+		if n := c.byName[p.Spec.NodeName]; n != nil && p.Spec.PriorityClassName == nodeCritical {
+			f.Group = c.groupOf(n)
+		}
+		c.fail(f)
+	}
+}
+
+// PodTrouble says why a pod does not do its work, or "" when it does, has done
+// it, or is going away.
+func PodTrouble(p *corev1.Pod) string {
+	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || leftover(p) {
+		return ""
+	}
+	if why := containerTrouble(p); len(why) > 0 {
+		return strings.Join(why, ", ")
+	}
+	switch p.Status.Phase {
+	case corev1.PodPending:
+		return "is pending" + because(pendingReason(p))
+	case corev1.PodFailed:
+		return "has failed" + because(reasonAndMessage(p.Status.Reason, p.Status.Message))
+	case corev1.PodUnknown:
+		return "is in an unknown state" + because("its node does not tell")
+	}
+	return ""
+}
+
+// leftover reports whether a failed pod was put away, so that another stands in for it.
+func leftover(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodFailed && slices.Contains([]string{"Evicted", "NodeShutdown", "NodeAffinity", "Terminated", "Preempting"}, p.Status.Reason)
+}
+
+// pendingReason says what a pod waits for.
+func pendingReason(p *corev1.Pod) string {
+	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReadyToStartContainers} {
+		for _, c := range p.Status.Conditions {
+			if c.Type == kind && c.Status == corev1.ConditionFalse && c.Reason != "" {
+				return reasonAndMessage(c.Reason, c.Message)
+			}
+		}
+	}
+	return reasonAndMessage(p.Status.Reason, p.Status.Message)
+}
+
+// containerTrouble says of each container what is wrong with it. While one that
+// prepares the pod is in trouble, the others wait and are not told.
+func containerTrouble(p *corev1.Pod) []string {
+	var out []string
+	for _, s := range p.Status.InitContainerStatuses {
+		if s.State.Terminated != nil && s.State.Terminated.ExitCode == 0 || s.State.Running != nil {
+			continue
+		}
+		if why := stateTrouble(s); why != "" {
+			out = append(out, fmt.Sprintf("is not ready: the container %s %s", s.Name, why))
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if s.Ready {
+			continue
+		}
+		if why := stateTrouble(s); why != "" {
+			out = append(out, fmt.Sprintf("is not ready: the container %s %s", s.Name, why))
+		}
+	}
+	return out
+}
+
+// stateTrouble says what a container that is not ready does.
+func stateTrouble(s corev1.ContainerStatus) string {
+	last := s.LastTerminationState.Terminated
+	switch {
+	case s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && last != nil:
+		return fmt.Sprintf("crashes (CrashLoopBackOff), %d restarts; the last time it %s", s.RestartCount, ended(last))
+	case s.State.Waiting != nil && slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, s.State.Waiting.Reason):
+		return "is being made" + because(line(s.State.Waiting.Message))
+	case s.State.Waiting != nil:
+		return "waits" + because(reasonAndMessage(s.State.Waiting.Reason, s.State.Waiting.Message))
+	case s.State.Terminated != nil:
+		return ended(s.State.Terminated)
+	case s.State.Running != nil && last != nil:
+		return fmt.Sprintf("runs and does not pass its readiness check, %d restarts; the last time it %s", s.RestartCount, ended(last))
+	case s.State.Running != nil:
+		return "runs and does not pass its readiness check"
+	}
+	return "has no state yet"
+}
+
+// ended says how a container ended.
+func ended(t *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("ended with code %d", t.ExitCode)
+	if t.Signal != 0 {
+		text = fmt.Sprintf("was ended by signal %d", t.Signal)
+	}
+	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
+		text += " (" + t.Reason + ")"
+	}
+	return text + because(line(t.Message))
+}
+
+// because adds a reason, when there is one.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// reasonAndMessage joins Kubernetes' word for a reason and its words for people.
+func reasonAndMessage(reason, message string) string {
+	message = line(message)
+	if reason == "" || message == "" {
+		return cmp.Or(reason, message)
+	}
+	return reason + ": " + message
+}
+
+// longest is the length at which a message is cut, in bytes.
+const longest = 400
+
+// line makes a text one line of a bearable length. Of several lines the last
+// says most: programs end with what ended them.
+func line(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := len(lines) - 1; i >= 0; i-- {
+		if l := strings.TrimSpace(lines[i]); l != "" {
+			if len(l) > longest {
+				l = strings.ToValidUTF8(l[:longest], "") + "…"
+			}
+			return l
+		}
+	}
+	return ""
+}

@@ -1,0 +1,71 @@
+package host
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+)
+
+// kubeconfig is as much of the file as the components of a machine need.
+type kubeconfig struct {
+	APIVersion     string         `json:"apiVersion"`
+	Kind           string         `json:"kind"`
+	Clusters       []namedCluster `json:"clusters"`
+	Contexts       []namedContext `json:"contexts"`
+	CurrentContext string         `json:"current-context"`
+	Users          []namedUser    `json:"users"`
+}
+
+type namedCluster struct {
+	Name    string `json:"name"`
+	Cluster struct {
+		CA     []byte `json:"certificate-authority-data"`
+		Server string `json:"server"`
+	} `json:"cluster"`
+}
+
+type namedContext struct {
+	Name    string `json:"name"`
+	Context struct {
+		Cluster string `json:"cluster"`
+		User    string `json:"user"`
+	} `json:"context"`
+}
+
+type namedUser struct {
+	Name string `json:"name"`
+	User struct {
+		Certificate []byte `json:"client-certificate-data"`
+		Key         []byte `json:"client-key-data"`
+	} `json:"user"`
+}
+
+// The names within a machine's kubeconfigs.
+const (
+	kubeconfigCluster = "local"
+	kubeconfigContext = "service-account-context"
+)
+
+func writeKubeconfig(s stored) ([]byte, error) {
+	k := kubeconfig{APIVersion: "v1", Kind: "Config", CurrentContext: kubeconfigContext,
+		Clusters: make([]namedCluster, 1), Contexts: make([]namedContext, 1), Users: make([]namedUser, 1)}
+	k.Clusters[0].Name, k.Contexts[0].Name, k.Users[0].Name = kubeconfigCluster, kubeconfigContext, s.user
+	k.Clusters[0].Cluster.CA, k.Clusters[0].Cluster.Server = s.ca, s.server
+	k.Contexts[0].Context.Cluster, k.Contexts[0].Context.User = kubeconfigCluster, s.user
+	k.Users[0].User.Certificate, k.Users[0].User.Key = s.certificate, s.key
+	text, err := yaml.Marshal(k)
+	if err != nil {
+		return nil, fmt.Errorf("write a kubeconfig: %w", err)
+	}
+	return text, nil
+}
+
+// readKubeconfig reads what writeKubeconfig has written; anything else gives as much as is there.
+func readKubeconfig(text []byte) stored {
+	var k kubeconfig
+	if yaml.Unmarshal(text, &k) != nil || len(k.Clusters) == 0 || len(k.Users) == 0 {
+		return stored{}
+	}
+	c, u := k.Clusters[0].Cluster, k.Users[0]
+	return stored{certificate: u.User.Certificate, key: u.User.Key, ca: c.CA, server: c.Server, user: u.Name}
+}

@@ -1,0 +1,127 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/resource"
+)
+
+// PackageSet is packages of the distribution, installed together. It exists when all of them are.
+type PackageSet struct {
+	// Manager is apt or dnf.
+	Manager string `res:"forbid"`
+	// Names are the packages, sorted, separated by blanks.
+	Names string `res:"forbid"`
+}
+
+// PackageSets is the kind of PackageSet. An installed package is never upgraded.
+// In a folder, where no program is run, every package counts as installed.
+var PackageSets = resource.Kind[PackageSet, *Machine]{
+	Name: "host_packages", API: "packages", Direct: true,
+	Key:  func(p *PackageSet) string { return p.Manager + " " + p.Names },
+	List: listPackages, Create: installPackages, Delete: removePackages,
+}
+
+func listPackages(ctx context.Context, m *Machine, s resource.Scope) ([]*PackageSet, error) {
+	var out []*PackageSet
+	for _, key := range s.Names {
+		p := &PackageSet{}
+		p.Manager, p.Names, _ = strings.Cut(key, " ")
+		if m.Command != nil {
+			all, err := m.packagesInstalled(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			if !all {
+				continue
+			}
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// packagesInstalled asks for all packages with one command. Both commands fail when
+// one package is unknown, and tell of the others nevertheless.
+func (m *Machine) packagesInstalled(ctx context.Context, p *PackageSet) (bool, error) {
+	names := strings.Fields(p.Names)
+	command, args, installed := "dpkg-query", []string{"--show", "--showformat=${db:Status-Abbrev}\n", "--"}, "ii "
+	if p.Manager == "dnf" {
+		command, args, installed = "rpm", []string{"--query", "--queryformat=ii \n", "--whatprovides", "--"}, "ii "
+	}
+	text, err := m.Command(ctx, command, append(args, names...)...)
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		return false, err
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(strings.TrimSuffix(line, "\n"), installed) {
+			n++
+		}
+	}
+	return n >= len(names), nil
+}
+
+func installPackages(ctx context.Context, m *Machine, p *PackageSet) error {
+	names := strings.Fields(p.Names)
+	if p.Manager == "dnf" {
+		return m.packageCommand(ctx, "dnf", append([]string{"install", "--assumeyes", "--setopt=install_weak_deps=False"}, names...))
+	}
+	install := append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "--yes", "--no-upgrade", "--no-install-recommends",
+		"-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"}, names...)
+	if err := m.packageCommand(ctx, "env", install); err == nil {
+		return nil
+	}
+	// A fresh image has no lists of packages, or old ones.
+	if err := m.packageCommand(ctx, "env", []string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "update", "-o", "DPkg::Lock::Timeout=300"}); err != nil {
+		return err
+	}
+	return m.packageCommand(ctx, "env", install)
+}
+
+func removePackages(ctx context.Context, m *Machine, p *PackageSet) error {
+	names := strings.Fields(p.Names)
+	if p.Manager == "dnf" {
+		return m.packageCommand(ctx, "dnf", append([]string{"remove", "--assumeyes"}, names...))
+	}
+	return m.packageCommand(ctx, "env", append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "remove", "--yes"}, names...))
+}
+
+func (m *Machine) packageCommand(ctx context.Context, name string, args []string) error {
+	if _, err := m.Command(ctx, name, args...); err != nil {
+		return fault.Wrap(fault.NotYet, err, "make the distribution's package mirrors reachable from the machine, or use an image that holds these packages")
+	}
+	return nil
+}
+
+// Run is a Machine.Command that runs programs of this machine. What a failed one
+// wrote to its standard error is part of the error.
+func Run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	out, err := cmd.Output()
+	if err == nil {
+		return out, nil
+	}
+	told := ""
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		told = ": " + lastLines(string(failed.Stderr))
+	}
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		err = fault.Wrap(fault.Permanent, err, "use an image of a supported distribution, with this program")
+	}
+	return out, fmt.Errorf("%s: %w%s", name, err, told)
+}
+
+// lastLines shortens what a program wrote.
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-4):], " | ")
+}

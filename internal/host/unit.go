@@ -1,0 +1,209 @@
+package host
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/resource"
+)
+
+// Unit is a unit of systemd.
+type Unit struct {
+	Name string `res:"forbid"`
+	// DropIn says that the content adds to a unit of the distribution's.
+	DropIn bool `res:"forbid"`
+	// Content is the unit file; none: the distribution's. What a service reads at
+	// its start belongs into the content by its digest, see WithDigest.
+	Content resource.Content `res:"default"`
+	// On says that the unit runs, now and after every start of the machine.
+	On bool
+	// Current is wanted of a unit that is on: it was started with the content that it has.
+	Current bool
+}
+
+// Units is the kind of Unit. A unit whose content changes is started anew; so is
+// one whose file is younger than its start, as a run that was cut off leaves it.
+var Units = resource.Kind[Unit, *Machine]{
+	Name: "host_unit", API: "units", Direct: true,
+	Key: unitKey, List: listUnits, Create: convergeUnit,
+	Update: []resource.Setter[Unit, *Machine]{{Fields: []string{"Content", "On", "Current"},
+		Set: func(ctx context.Context, m *Machine, _, want *Unit) error { return convergeUnit(ctx, m, want) }}},
+	Delete: deleteUnit,
+}
+
+// Systemd manages units. All methods may be called again after a failure.
+type Systemd interface {
+	// States returns the states of the units that are loaded or have a file.
+	States(ctx context.Context, units []string) (map[string]UnitState, error)
+	// Reload reads all unit files again.
+	Reload(ctx context.Context) error
+	// Enable makes a unit start with the machine, or not.
+	Enable(ctx context.Context, unit string, on bool) error
+	// Restart starts a unit, again if it runs, and waits until it has started.
+	Restart(ctx context.Context, unit string) error
+	// Stop stops a unit, and waits; one that does not run, or is not known, is no error.
+	Stop(ctx context.Context, unit string) error
+}
+
+// UnitState is what systemd knows of a unit.
+type UnitState struct {
+	Enabled bool
+	// Running is true too of a task that has run and ended well, which Ended says.
+	Running, Ended bool
+	// Outdated says that the file has changed since systemd read it.
+	Outdated bool
+	// Started is when the unit was last started; zero: it was not.
+	Started time.Time
+}
+
+// WithDigest adds to a unit's content a line that systemd does not heed and that
+// changes with the digest of what the unit reads at its start, given as texts.
+func WithDigest(content string, texts ...string) string {
+	sum, _ := resource.Text(resource.Lit(strings.Join(texts, "\x00"))).Digest()
+	return strings.TrimSuffix(content, "\n") + "\n\n[X-Kops]\nReads=" + sum + "\n"
+}
+
+// dropIn ends the key of a unit that adds to another's.
+const dropIn = ".d/10-kops.conf"
+
+func unitKey(u *Unit) string {
+	if u.DropIn {
+		return u.Name + dropIn
+	}
+	return u.Name
+}
+
+// unitFile is where the content of the unit with a key is.
+func unitFile(key string) string { return "/etc/systemd/system/" + key }
+
+func listUnits(ctx context.Context, m *Machine, s resource.Scope) ([]*Unit, error) {
+	if len(s.Names) == 0 {
+		return nil, nil
+	}
+	var names []string
+	for _, key := range s.Names {
+		names = append(names, strings.TrimSuffix(key, dropIn))
+	}
+	states, err := m.Systemd.States(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Unit
+	for i, key := range s.Names {
+		state, known := states[names[i]]
+		u := &Unit{Name: names[i], DropIn: key != names[i], On: state.Enabled && state.Running}
+		info, err := os.Stat(m.path(unitFile(key)))
+		switch {
+		case missing(err):
+			if !known || u.DropIn {
+				continue
+			}
+			u.Current = !state.Outdated
+		case err != nil:
+			return nil, classed(err)
+		default:
+			sum, err := digest(m.path(unitFile(key)))
+			if err != nil {
+				return nil, classed(err)
+			}
+			u.Content = resource.Digested(sum)
+			u.Current = !state.Outdated && (state.Ended || !state.Started.Before(info.ModTime()))
+		}
+		if !state.Enabled && !state.Running {
+			u.Current = true // nothing runs that could be old
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
+	if text, _ := u.Content.Value().Known(); text != "" {
+		if err := m.write(unitFile(unitKey(u)), 0o644, owner{}, strings.NewReader(text)); err != nil {
+			return err
+		}
+		if err := m.Systemd.Reload(ctx); err != nil {
+			return err
+		}
+	}
+	if !u.On {
+		if err := m.Systemd.Enable(ctx, u.Name, false); err != nil {
+			return err
+		}
+		return m.Systemd.Stop(ctx, u.Name)
+	}
+	if err := m.Systemd.Restart(ctx, u.Name); err != nil {
+		return err
+	}
+	return m.Systemd.Enable(ctx, u.Name, true) // last: it says that the unit was started
+}
+
+func deleteUnit(ctx context.Context, m *Machine, u *Unit) error {
+	if u.DropIn { // the unit itself is the distribution's, and stays as it is
+		return m.deleteDropIn(ctx, u)
+	}
+	if err := m.Systemd.Stop(ctx, u.Name); err != nil {
+		return err
+	}
+	if err := m.Systemd.Enable(ctx, u.Name, false); err != nil {
+		return err
+	}
+	if err := m.remove(unitFile(unitKey(u))); err != nil {
+		return err
+	}
+	return m.Systemd.Reload(ctx)
+}
+
+func (m *Machine) deleteDropIn(ctx context.Context, u *Unit) error {
+	if err := m.remove(unitFile(unitKey(u))); err != nil {
+		return err
+	}
+	if err := m.Systemd.Reload(ctx); err != nil || !u.On {
+		return err
+	}
+	return m.Systemd.Restart(ctx, u.Name)
+}
+
+// Offline is systemd for a folder: a unit is enabled by a link, as systemctl
+// --root makes it, and counts as running when it is enabled.
+type Offline struct{ Root string }
+
+func (o Offline) link(unit string) string {
+	target := "multi-user.target"
+	if strings.HasSuffix(unit, ".timer") {
+		target = "timers.target"
+	}
+	return o.Root + "/etc/systemd/system/" + target + ".wants/" + unit
+}
+
+// States reports the links and the files.
+func (o Offline) States(_ context.Context, units []string) (map[string]UnitState, error) {
+	out := map[string]UnitState{}
+	for _, u := range units {
+		_, err := os.Lstat(o.link(u))
+		_, ferr := os.Stat(o.Root + unitFile(u))
+		if err == nil || ferr == nil {
+			out[u] = UnitState{Enabled: err == nil, Running: err == nil, Started: time.Unix(1<<40, 0)}
+		}
+	}
+	return out, nil
+}
+
+// Reload does nothing.
+func (Offline) Reload(context.Context) error { return nil }
+
+// Enable makes the link or takes it away.
+func (o Offline) Enable(ctx context.Context, unit string, on bool) error {
+	if !on {
+		return removeAt(o.link(unit))
+	}
+	return makeSymlink(ctx, &Machine{}, &Symlink{Path: o.link(unit), Target: unitFile(unit)})
+}
+
+// Restart does nothing.
+func (Offline) Restart(context.Context, string) error { return nil }
+
+// Stop does nothing.
+func (Offline) Stop(context.Context, string) error { return nil }

@@ -1,0 +1,129 @@
+// Package kubeconfig writes a cluster into a user's kubeconfig file, and takes
+// it out again, without losing what else is there.
+//
+// It must not know where certificates come from.
+package kubeconfig
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Entry is what one cluster has in a kubeconfig: cluster, context and user all
+// bear the cluster's name.
+type Entry struct {
+	Cluster string
+	// Server is the URL of the API; empty keeps out the cluster's address.
+	Server string
+	// TLSServerName is the name that the server's certificate is checked for.
+	TLSServerName string
+	// CA is a PEM bundle; empty means the system's authorities.
+	CA []byte
+	// User, when set, is an existing user entry that the context names.
+	User string
+	// Certificate and Key are PEM; empty leaves the cluster's user as it is.
+	Certificate, Key []byte
+	// Exec runs a command that gets credentials, instead of a certificate.
+	Exec *clientapi.ExecConfig
+}
+
+// Write merges the entry into a file, which need not exist, and makes it the current context.
+// The file has mode 0600.
+func Write(path string, e Entry) error {
+	c, err := load(path)
+	if err != nil {
+		return err
+	}
+	cluster := clientapi.NewCluster()
+	cluster.Server, cluster.TLSServerName, cluster.CertificateAuthorityData = e.Server, e.TLSServerName, e.CA
+	c.Clusters[e.Cluster] = cluster
+	context := clientapi.NewContext()
+	if old := c.Contexts[e.Cluster]; old != nil {
+		context.Namespace, context.AuthInfo = old.Namespace, old.AuthInfo
+	}
+	context.Cluster = e.Cluster
+	switch {
+	case e.User != "":
+		if c.AuthInfos[e.User] == nil {
+			return fmt.Errorf("%s has no user %q; name an existing one with --user, or use --admin", path, e.User)
+		}
+		context.AuthInfo = e.User
+	case e.Exec != nil:
+		user := clientapi.NewAuthInfo()
+		user.Exec = e.Exec
+		c.AuthInfos[e.Cluster], context.AuthInfo = user, e.Cluster
+	case len(e.Certificate) > 0:
+		user := clientapi.NewAuthInfo()
+		user.ClientCertificateData, user.ClientKeyData = e.Certificate, e.Key
+		c.AuthInfos[e.Cluster], context.AuthInfo = user, e.Cluster
+	}
+	if context.AuthInfo == "" {
+		context.AuthInfo = e.Cluster
+	}
+	c.Contexts[e.Cluster] = context
+	c.CurrentContext = e.Cluster
+	return save(path, c)
+}
+
+// Has reports whether a file has a context for the cluster.
+func Has(path, cluster string) bool {
+	c, err := load(path)
+	return err == nil && c.Contexts[cluster] != nil
+}
+
+// CurrentCluster returns the cluster of a file's current context, or "".
+func CurrentCluster(path string) string {
+	c, err := load(path)
+	if err != nil || c.Contexts[c.CurrentContext] == nil {
+		return ""
+	}
+	return c.Contexts[c.CurrentContext].Cluster
+}
+
+// Remove takes a cluster's entries out of a file. It reports whether there were any.
+func Remove(path, cluster string) (bool, error) {
+	c, err := load(path)
+	if err != nil {
+		return false, err
+	}
+	found := c.Clusters[cluster] != nil || c.Contexts[cluster] != nil || c.AuthInfos[cluster] != nil
+	if !found {
+		return false, nil
+	}
+	delete(c.Clusters, cluster)
+	delete(c.Contexts, cluster)
+	delete(c.AuthInfos, cluster)
+	delete(c.AuthInfos, cluster+"-basic-auth")
+	if c.CurrentContext == cluster {
+		c.CurrentContext = ""
+	}
+	return true, save(path, c)
+}
+
+func load(path string) (*clientapi.Config, error) {
+	c, err := clientcmd.LoadFromFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return clientapi.NewConfig(), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read as a kubeconfig: %w; mend or move the file", path, err)
+	}
+	return c, nil
+}
+
+func save(path string, c *clientapi.Config) error {
+	if err := clientcmd.WriteToFile(*c, path); err != nil {
+		return fmt.Errorf("write kubeconfig %s: %w", path, err)
+	}
+	return nil
+}
+
+// HasUser reports whether a file has credentials under the cluster's name.
+func HasUser(path, cluster string) bool {
+	c, err := load(path)
+	return err == nil && c.AuthInfos[cluster] != nil
+}

@@ -1,0 +1,76 @@
+package kubeconfig
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func TestWriteKeepsWhatIsThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sub", "config")
+	other := Entry{Cluster: "other.example.com", Server: "https://other", Certificate: []byte("cert"), Key: []byte("key")}
+	if err := Write(path, other); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, Entry{Cluster: "a.example.com", Server: "https://a", TLSServerName: "api.internal.a.example.com", CA: []byte("ca")}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.CurrentContext != "a.example.com" || c.Clusters["other.example.com"].Server != "https://other" {
+		t.Errorf("current %q, other cluster %+v", c.CurrentContext, c.Clusters["other.example.com"])
+	}
+	if got := c.Clusters["a.example.com"]; got.Server != "https://a" || got.TLSServerName != "api.internal.a.example.com" || string(got.CertificateAuthorityData) != "ca" {
+		t.Errorf("cluster is %+v", got)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode is %v, %v; want 0600", info.Mode(), err)
+	}
+	if found, err := Remove(path, "a.example.com"); !found || err != nil {
+		t.Errorf("Remove = %v, %v", found, err)
+	}
+	if Has(path, "a.example.com") || !Has(path, "other.example.com") || CurrentCluster(path) != "" {
+		t.Error("Remove took too much or too little")
+	}
+	if found, err := Remove(path, "a.example.com"); found || err != nil {
+		t.Errorf("second Remove = %v, %v", found, err)
+	}
+}
+
+func TestWriteWithoutCredentialsKeepsTheUser(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	for _, e := range []Entry{
+		{Cluster: "a", Server: "https://a", Certificate: []byte("cert"), Key: []byte("key")},
+		{Cluster: "a", Server: "https://b"},
+	} {
+		if err := Write(path, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Clusters["a"].Server != "https://b" || string(c.AuthInfos["a"].ClientKeyData) != "key" {
+		t.Errorf("got %+v, %+v", c.Clusters["a"], c.AuthInfos["a"])
+	}
+}
+
+func TestErrorsNameTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(path, []byte("{not yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, Entry{Cluster: "a"}); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("broken file: %v", err)
+	}
+	good := filepath.Join(t.TempDir(), "config")
+	if err := Write(good, Entry{Cluster: "a", User: "nobody"}); err == nil || !strings.Contains(err.Error(), `no user "nobody"`) {
+		t.Errorf("missing user: %v", err)
+	}
+}

@@ -1,0 +1,70 @@
+// Package managedfile declares the kinds of files that kops keeps for a cluster
+// in object stores: what it writes anew at each update, and what it makes once
+// and never changes, such as keysets.
+//
+// It must not know what stands in the files, nor any store: a caller hands in
+// functions that list, read and write.
+package managedfile
+
+import (
+	"context"
+	"path"
+	"strings"
+)
+
+// Info is what a listing tells about one file.
+type Info struct {
+	Key string // below the area
+	// Digest is the hexadecimal MD5 of the content; empty when it is not known.
+	// A digest that differs from that of a content does not prove that the file
+	// has another content: some stores show a digest of something else.
+	Digest string
+}
+
+// Options say how a file is written.
+type Options struct {
+	IfAbsent   bool // fails with fault.Conflict when the file exists
+	Private    bool // only the owner may read it
+	PublicRead bool // everybody may read it
+}
+
+// Area is a folder of a store. Its functions take keys below the folder; their
+// errors have classes of package fault.
+type Area struct {
+	// Store names the store, as files in it do: a bucket, or a URL.
+	Store string
+	// Prefix is the folder's key in the store: empty, or ending in a slash.
+	Prefix string
+	// List returns every file below the folder. It may answer from memory as long as nothing was written.
+	List   func(context.Context) ([]Info, error)
+	Read   func(ctx context.Context, key string) ([]byte, error)
+	Write  func(ctx context.Context, key string, data []byte, o Options) error
+	Remove func(ctx context.Context, key string) error
+}
+
+// Below returns a folder of the area as an area of its own.
+func (a Area) Below(folder string) Area {
+	at := func(key string) string { return path.Join(folder, key) }
+	return Area{
+		Store:  a.Store,
+		Prefix: a.Prefix + folder + "/",
+		List: func(ctx context.Context) ([]Info, error) {
+			all, err := a.List(ctx)
+			if err != nil {
+				return nil, err
+			}
+			var out []Info
+			for _, i := range all {
+				if key, ok := strings.CutPrefix(i.Key, folder+"/"); ok {
+					out = append(out, Info{key, i.Digest})
+				}
+			}
+			return out, nil
+		},
+		Read: func(ctx context.Context, key string) ([]byte, error) { return a.Read(ctx, at(key)) },
+		Write: func(ctx context.Context, key string, data []byte, o Options) error {
+			return a.Write(ctx, at(key), data, o)
+		},
+		Remove: func(ctx context.Context, key string) error { return a.Remove(ctx, at(key)) },
+	}
+}

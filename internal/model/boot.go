@@ -1,0 +1,261 @@
+package model
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/resource"
+)
+
+// BootConfig is what a machine knows when it starts: who it is, and where the
+// rest is to be had. The mixed case of its keys is that of the file format.
+type BootConfig struct {
+	CloudProvider     string        `json:"CloudProvider,omitempty"`
+	ClusterName       string        `json:"ClusterName,omitempty"`
+	InstanceGroupName string        `json:"InstanceGroupName,omitempty"`
+	InstanceGroupRole string        `json:"InstanceGroupRole,omitempty"`
+	ConfigBase        string        `json:"ConfigBase,omitempty"` // where the store is read
+	ConfigServer      *ConfigServer `json:"ConfigServer,omitempty"`
+	APIServerIPs      []string      `json:"APIServerIPs,omitempty"`
+	// NodeupConfigHash is the base64 of the SHA-256 of the node configuration.
+	NodeupConfigHash string `json:"NodeupConfigHash,omitempty"`
+}
+
+// ConfigServer is where machines that do not read the store ask for their configuration.
+type ConfigServer struct {
+	CACertificates string   `json:"CACertificates,omitempty"`
+	Servers        []string `json:"servers,omitempty"`
+	TLSServerName  string   `json:"tlsServerName,omitempty"`
+}
+
+// controllerPort is where kops-controller serves machines.
+const controllerPort = "3988"
+
+// apiHostMark stands for the API's host in the boot configuration while it is
+// written; no host has such a name.
+const apiHostMark = "@api-host@"
+
+// KnownVariables lists the environment variables that are handed to machines of
+// the control plane. None of them is a secret: what a script holds, every
+// process on a machine can read.
+func KnownVariables() []string {
+	return []string{"AZURE_ENVIRONMENT", "OS_AUTH_URL", "OS_DOMAIN_ID", "OS_DOMAIN_NAME", "OS_PROJECT_DOMAIN_ID", "OS_PROJECT_DOMAIN_NAME",
+		"OS_PROJECT_ID", "OS_PROJECT_NAME", "OS_REGION_NAME", "OS_TENANT_ID", "OS_TENANT_NAME", "S3_ENDPOINT", "S3_REGION"}
+}
+
+// UserData returns what the machines of a group run at their first start; it is
+// zero when they run nothing. apiHost is where they reach the API when the
+// cluster's names are not published; else it is not used.
+func UserData(in Input, g *api.InstanceGroup, apiHost resource.Value) (resource.Content, error) {
+	if g.IsBastion() {
+		if len(g.Spec.AdditionalUserData) == 0 {
+			return resource.Content{}, nil
+		}
+		return resource.Text(multipart(nil, g.Spec.AdditionalUserData)), nil
+	}
+	if err := in.checkKeysets(); err != nil {
+		return resource.Content{}, err
+	}
+	if g.Spec.WarmPool != nil { // nothing else in the configuration depends on the add-ons
+		var err error
+		if in, err = in.WithAddons(); err != nil {
+			return resource.Content{}, err
+		}
+	}
+	config, err := in.nodeConfig(g)
+	if err != nil {
+		return resource.Content{}, fmt.Errorf("group %s: %w", g.Name, err)
+	}
+	return in.userData(g, config, apiHost)
+}
+
+// userData writes the user data of machines with a node configuration.
+func (in Input) userData(g *api.InstanceGroup, config []byte, apiHost resource.Value) (resource.Content, error) {
+	boot, err := in.bootConfig(g, config, apiHost)
+	if err != nil {
+		return resource.Content{}, err
+	}
+	text, err := yaml.Marshal(boot)
+	if err != nil {
+		return resource.Content{}, fmt.Errorf("write boot configuration: %w", err)
+	}
+	written := substitute(string(text), apiHost)
+	compressed := false
+	if known, ok := written.Known(); ok && isTrue(g.Spec.CompressUserData) {
+		packed, err := compress(known)
+		if err != nil {
+			return resource.Content{}, err
+		}
+		written, compressed = resource.Lit(packed), true
+	}
+	script, err := in.script(g, written, compressed)
+	if err != nil {
+		return resource.Content{}, err
+	}
+	if len(g.Spec.AdditionalUserData) > 0 {
+		return resource.Text(multipart(&script, g.Spec.AdditionalUserData)), nil
+	}
+	return resource.Text(script), nil
+}
+
+func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHost resource.Value) (*BootConfig, error) {
+	b := &BootConfig{
+		CloudProvider: string(in.Cluster.CloudProviderID()), ClusterName: in.Cluster.Name,
+		InstanceGroupName: g.Name, InstanceGroupRole: string(g.Spec.Role), NodeupConfigHash: hash(config),
+	}
+	if g.HasAPIServer() {
+		b.ConfigBase = in.spec().ConfigStore.Base
+		return b, nil
+	}
+	name := "kops-controller.internal." + in.Cluster.Name
+	b.ConfigServer = &ConfigServer{CACertificates: in.Keysets[pki.KubernetesCA].Bundle()}
+	if !in.noDNS() {
+		b.ConfigServer.Servers = []string{"https://" + net.JoinHostPort(name, controllerPort) + "/"}
+		return b, nil
+	}
+	b.ConfigServer.TLSServerName = name
+	host, known := apiHost.Known()
+	switch address, err := netip.ParseAddr(host); {
+	case known && host == "":
+		return nil, fmt.Errorf("group %s: no address of the API is given, and the cluster's names are not published", g.Name)
+	case known && err == nil:
+		b.APIServerIPs = []string{host}
+		b.ConfigServer.Servers = []string{"https://" + net.JoinHostPort(address.String(), controllerPort) + "/"}
+	default:
+		b.ConfigServer.Servers = []string{"https://" + apiHostMark + ":" + controllerPort + "/"}
+	}
+	return b, nil
+}
+
+// substitute puts a value where its mark stands in a text.
+func substitute(text string, host resource.Value) resource.Value {
+	var parts []resource.Value
+	for i, s := range strings.Split(text, apiHostMark) {
+		if i > 0 {
+			parts = append(parts, host)
+		}
+		parts = append(parts, resource.Lit(s))
+	}
+	return resource.Concat(parts...)
+}
+
+func compress(text string) (string, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err == nil {
+		_, err = z.Write([]byte(text))
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		return "", fmt.Errorf("compress boot configuration: %w", err)
+	}
+	return base64.StdEncoding.EncodeToString(b.Bytes()) + "\n", nil
+}
+
+//go:embed boot.sh.tmpl
+var bootScript string
+
+// configMark stands for the boot configuration while the script is written.
+const configMark = "@boot-config@"
+
+// script writes the boot script around the boot configuration.
+func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed bool) (resource.Value, error) {
+	t, err := template.New("boot.sh").Funcs(template.FuncMap{"shell": shellQuote, "join": strings.Join}).Parse(bootScript)
+	if err != nil {
+		return resource.Value{}, fmt.Errorf("read the boot script: %w", err)
+	}
+	mirrors, hashes := assets.MirrorsOf(in.spec().Assets), in.hashes()
+	type download struct {
+		Arch string
+		assets.File
+	}
+	view := struct {
+		Config     string
+		Compressed bool
+		Env        [][2]string
+		Downloads  []download
+		Proxy      string
+		NoProxy    string
+		Cloud      string
+	}{Config: configMark, Compressed: compressed, Env: in.exports(g), Cloud: string(in.Cluster.CloudProviderID())}
+	for _, a := range in.arches() {
+		view.Downloads = append(view.Downloads, download{strings.ToUpper(string(a)), assets.Nodeup(in.Version, a, mirrors, hashes)})
+	}
+	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
+		view.Proxy, view.NoProxy = proxyURL(p), p.Excludes
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, view); err != nil {
+		return resource.Value{}, fmt.Errorf("write the boot script: %w", err)
+	}
+	before, after, _ := strings.Cut(b.String(), configMark)
+	return resource.Concat(resource.Lit(before), config, resource.Lit(after)), nil
+}
+
+// exports lists the environment that the script sets up, sorted by name.
+func (in Input) exports(g *api.InstanceGroup) [][2]string {
+	env := map[string]string{}
+	if g.HasAPIServer() {
+		for _, n := range KnownVariables() {
+			if v := in.Environment[n]; v != "" {
+				env[n] = v
+			}
+		}
+	}
+	if in.Cluster.CloudProviderID() == api.CloudAWS {
+		env["AWS_REGION"] = in.Region
+	}
+	var out [][2]string
+	for _, n := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, [2]string{n, env[n]})
+	}
+	return out
+}
+
+// proxyURL is the address of an egress proxy.
+func proxyURL(p *api.EgressProxySpec) string {
+	url := p.HTTPProxy.Host
+	if !strings.HasPrefix(url, "http://") {
+		url = "http://" + url
+	}
+	if p.HTTPProxy.Port != 0 {
+		url += fmt.Sprintf(":%d", p.HTTPProxy.Port)
+	}
+	return url
+}
+
+// shellQuote writes a text as one word of a shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// multipart joins a script and further parts to one document that cloud-init takes apart.
+func multipart(script *resource.Value, more []api.UserData) resource.Value {
+	const boundary = "MIMEBOUNDARY"
+	out := []resource.Value{resource.Lit("Content-Type: multipart/mixed; boundary=\"" + boundary + "\"\nMIME-Version: 1.0\n\n")}
+	part := func(name, kind string, content resource.Value) {
+		out = append(out, resource.Lit("--"+boundary+"\nContent-Disposition: attachment; filename=\""+name+"\"\nContent-Transfer-Encoding: 7bit\nContent-Type: "+
+			kind+"\nMime-Version: 1.0\n\n"), content, resource.Lit("\n"))
+	}
+	if script != nil {
+		part("nodeup.sh", "text/x-shellscript", *script)
+	}
+	for _, u := range more {
+		part(u.Name, u.Type, resource.Lit(u.Content))
+	}
+	return resource.Concat(append(out, resource.Lit("--"+boundary+"--\n"))...)
+}

@@ -1,0 +1,322 @@
+package model_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/resource"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// group returns a group of the input by its role.
+func group(t *testing.T, in model.Input, role api.InstanceGroupRole) *api.InstanceGroup {
+	t.Helper()
+	for _, g := range in.Groups {
+		if g.Spec.Role == role {
+			return g
+		}
+	}
+	t.Fatalf("no group of the role %s", role)
+	return nil
+}
+
+const golden = "testdata/update_cluster/"
+
+// script returns the known user data of a group.
+func script(t *testing.T, in model.Input, g *api.InstanceGroup, host resource.Value) string {
+	t.Helper()
+	c, err := model.UserData(in, g, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, known := c.Value().Known()
+	if !known {
+		t.Fatalf("the user data depends on %s", c.Value())
+	}
+	return text
+}
+
+var heredoc = regexp.MustCompile(`(?s)<< '__EOF_KUBE_ENV'(.*?)\n(.*?)__EOF_KUBE_ENV\n`)
+
+// bootConfig reads the boot configuration out of a script.
+func bootConfig(t *testing.T, text string) model.BootConfig {
+	t.Helper()
+	m := heredoc.FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("no boot configuration in\n%s", text)
+	}
+	doc := []byte(m[2])
+	if strings.Contains(m[1], "gzip -d") {
+		packed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(m[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if doc, err = io.ReadAll(z); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var c model.BootConfig
+	if err := yaml.UnmarshalStrict(doc, &c); err != nil {
+		t.Fatalf("%v in\n%s", err, doc)
+	}
+	return c
+}
+
+func TestMachinesKnowTheHashOfTheirConfiguration(t *testing.T) {
+	in := input(t, golden+"irsa")
+	nodes, _, err := model.Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := files(t, nodes)
+	for _, g := range in.Groups {
+		text, _ := all["nodeupconfig-"+g.Name].Content.Value().Known()
+		sum := sha256.Sum256([]byte(text))
+		want := base64.StdEncoding.EncodeToString(sum[:])
+		if got := bootConfig(t, script(t, in, g, resource.Value{})).NodeupConfigHash; got != want {
+			t.Errorf("%s: hash %s, want %s", g.Name, got, want)
+		}
+	}
+}
+
+func TestBootConfigurations(t *testing.T) {
+	in := input(t, golden+"irsa")
+	ca := in.Keysets["kubernetes-ca"].Bundle()
+	cp := bootConfig(t, script(t, in, group(t, in, api.RoleControlPlane), resource.Value{}))
+	if cp.ConfigBase != "s3://testingBucket/clusters.example.com/minimal.example.com" || cp.ConfigServer != nil || cp.CloudProvider != "aws" ||
+		cp.ClusterName != "minimal.example.com" || cp.InstanceGroupName != "master-us-test-1a" || cp.InstanceGroupRole != "ControlPlane" {
+		t.Errorf("control plane: %+v", cp)
+	}
+	node := bootConfig(t, script(t, in, group(t, in, api.RoleNode), resource.Value{}))
+	if s := node.ConfigServer; node.ConfigBase != "" || s == nil || len(s.Servers) != 1 || s.Servers[0] != "https://kops-controller.internal.minimal.example.com:3988/" ||
+		s.CACertificates != ca || s.TLSServerName != "" {
+		t.Errorf("node: %+v", node)
+	}
+}
+
+func TestWithoutDNSMachinesAskTheLoadBalancer(t *testing.T) {
+	in := input(t, golden+"minimal-dns-none")
+	g := group(t, in, api.RoleNode)
+	if _, err := model.UserData(in, g, resource.Value{}); err == nil {
+		t.Error("no address of the API, and no error")
+	}
+	address := bootConfig(t, script(t, in, g, resource.Lit("10.0.0.9")))
+	if s := address.ConfigServer; s.Servers[0] != "https://10.0.0.9:3988/" || s.TLSServerName != "kops-controller.internal.minimal.example.com" || address.APIServerIPs[0] != "10.0.0.9" {
+		t.Errorf("%+v %+v", address, s)
+	}
+	v6 := bootConfig(t, script(t, in, g, resource.Lit("fd00::9")))
+	if v6.ConfigServer.Servers[0] != "https://[fd00::9]:3988/" {
+		t.Errorf("%+v", v6.ConfigServer)
+	}
+
+	lb := resource.Address{Kind: "aws_lb", Name: "api.minimal.example.com"}
+	c, err := model.UserData(in, g, resource.Out(lb, "dns_name"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refs []string
+	c.Value().Refs(func(a resource.Address, attr string) { refs = append(refs, a.String()+"."+attr) })
+	if len(refs) != 1 || refs[0] != "aws_lb/api.minimal.example.com.dns_name" {
+		t.Fatalf("refers to %v", refs)
+	}
+	text, known := c.Value().Resolve(func(resource.Address, string) (string, bool) { return "lb.example.com", true }).Known()
+	if !known {
+		t.Fatal("still not known")
+	}
+	if s := bootConfig(t, text); s.ConfigServer.Servers[0] != "https://lb.example.com:3988/" || s.APIServerIPs != nil {
+		t.Errorf("%+v", s.ConfigServer)
+	}
+}
+
+func TestUserDataCanBeCompressed(t *testing.T) {
+	in := input(t, golden+"irsa")
+	g := group(t, in, api.RoleNode)
+	plain := bootConfig(t, script(t, in, g, resource.Value{}))
+	g.Spec.CompressUserData = ptr(true)
+	text := script(t, in, g, resource.Value{})
+	if strings.Contains(text, "BEGIN CERTIFICATE") {
+		t.Error("the configuration is not compressed")
+	}
+	if got := bootConfig(t, text); got.ConfigServer.CACertificates != plain.ConfigServer.CACertificates {
+		t.Errorf("it holds %+v", got)
+	}
+	if again := script(t, in, g, resource.Value{}); again != text {
+		t.Error("the same input gives another script")
+	}
+}
+
+func TestUserDataOfSeveralParts(t *testing.T) {
+	in := input(t, golden+"irsa")
+	g := group(t, in, api.RoleNode)
+	g.Spec.AdditionalUserData = []api.UserData{{Name: "a.sh", Type: "text/x-shellscript", Content: "#!/bin/sh\necho a"}, {Name: "b.txt", Type: "text/cloud-config", Content: "b: c\n"}}
+	text := script(t, in, g, resource.Value{})
+	if !strings.HasPrefix(text, "Content-Type: multipart/mixed; boundary=\"MIMEBOUNDARY\"\nMIME-Version: 1.0\n") || !strings.HasSuffix(text, "\n--MIMEBOUNDARY--\n") {
+		t.Errorf("%.200s", text)
+	}
+	for _, part := range []string{`filename="nodeup.sh"`, `filename="a.sh"`, `filename="b.txt"`, "Content-Type: text/cloud-config", "\n\n#!/bin/sh\necho a\n"} {
+		if strings.Count(text, part) != 1 {
+			t.Errorf("%q occurs %d times", part, strings.Count(text, part))
+		}
+	}
+	g.Spec.Role = api.RoleBastion
+	if text := script(t, in, g, resource.Value{}); strings.Contains(text, "nodeup.sh") || !strings.Contains(text, `filename="a.sh"`) {
+		t.Errorf("a bastion runs\n%s", text)
+	}
+	g.Spec.AdditionalUserData = nil
+	if text := script(t, in, g, resource.Value{}); text != "" {
+		t.Errorf("a bastion runs\n%s", text)
+	}
+}
+
+func TestTheScriptExportsWhatTheStoreNeedsAndNoSecret(t *testing.T) {
+	in := input(t, golden+"irsa")
+	in.Environment = map[string]string{"S3_ENDPOINT": "https://s3.e.com", "S3_REGION": "r", "S3_ACCESS_KEY_ID": "id", "S3_SECRET_ACCESS_KEY": "top secret", "HCLOUD_TOKEN": "token", "OTHER": "it's"}
+	text := script(t, in, group(t, in, api.RoleControlPlane), resource.Value{})
+	for _, line := range []string{"export AWS_REGION='us-test-1'\n", "export S3_ENDPOINT='https://s3.e.com'\n", "export S3_REGION='r'\n"} {
+		if !strings.Contains(text, line) {
+			t.Errorf("%q is missing", line)
+		}
+	}
+	if strings.Contains(text, "top secret") || strings.Contains(text, "token'") || strings.Contains(text, "OTHER") {
+		t.Error("it holds what it should not")
+	}
+	if node := script(t, in, group(t, in, api.RoleNode), resource.Value{}); strings.Contains(node, "S3_ENDPOINT") || !strings.Contains(node, "export AWS_REGION='us-test-1'\n") {
+		t.Error("a node, which reads no store, knows its place")
+	}
+}
+
+// TestTheScriptRunsNodeup runs the boot script with a bash of this machine, in a
+// folder of its own, against a server that gives a wrong nodeup first, and then
+// the right one, packed or as it is.
+func TestTheScriptRunsNodeup(t *testing.T) {
+	t.Run("packed", func(t *testing.T) { runScript(t, true) })
+	t.Run("as it is", func(t *testing.T) { runScript(t, false) })
+}
+
+func runScript(t *testing.T, packed bool) {
+	for _, tool := range []string{"bash", "curl", "xz", "sha256sum"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("%s is not installed", tool)
+			}
+			t.Skipf("THE BOOT SCRIPT IS NOT RUN: %s is not installed", tool)
+		}
+	}
+	dir := t.TempDir()
+	nodeup := "#!/bin/bash\nprintf '%s\\n' \"$@\" > \"$(dirname \"$0\")/ran\"\n"
+	pack := func(text string) []byte {
+		cmd := exec.CommandContext(t.Context(), "xz", "-c")
+		cmd.Stdin = strings.NewReader(text)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		if strings.HasPrefix(r.URL.Path, "/bad") {
+			_, _ = w.Write(pack("not nodeup")) // the client sees what is missing
+			return
+		}
+		switch {
+		case packed:
+			_, _ = w.Write(pack(nodeup))
+		case strings.HasSuffix(r.URL.Path, ".xz"):
+			http.NotFound(w, r)
+		default:
+			_, _ = io.WriteString(w, nodeup)
+		}
+	}))
+	defer server.Close()
+	sum := sha256.Sum256([]byte(nodeup))
+
+	in := input(t, golden+"irsa")
+	in.Facts = &facts.Facts{AWS: in.Facts.AWS, FileHashes: map[string]string{
+		"https://artifacts.k8s.io/binaries/kops/" + in.Version + "/linux/amd64/nodeup": hex.EncodeToString(sum[:]),
+		"https://artifacts.k8s.io/binaries/kops/" + in.Version + "/linux/arm64/nodeup": hex.EncodeToString(sum[:]),
+	}}
+	in.Cluster.Spec.Networking.EgressProxy = nil
+	text := script(t, in, group(t, in, api.RoleNode), resource.Value{})
+	for old, with := range map[string]string{
+		"https://artifacts.k8s.io/": server.URL + "/bad/", "https://github.com/": server.URL + "/good/",
+		"INSTALL_DIR=/opt/kops": "INSTALL_DIR=" + dir, "/var/lib/toolbox": "/nowhere", "/bin/systemd-machine-id-setup": "true", "sysctl -w": "true",
+	} {
+		if !strings.Contains(text, old) {
+			t.Fatalf("the script has no %q", old)
+		}
+		text = strings.ReplaceAll(text, old, with)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash")
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ran, err := os.ReadFile(filepath.Join(dir, "bin", "ran"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "--install-systemd-unit\n--conf=" + dir + "/conf/kube_env.yaml\n--v=8\n"; string(ran) != want {
+		t.Errorf("nodeup ran with\n%s", ran)
+	}
+	if want := map[bool]int{true: 2, false: 3}[packed]; len(asked) != want || !strings.HasPrefix(asked[0], "/bad") || !strings.HasPrefix(asked[1], "/good") {
+		t.Errorf("asked for %v", asked)
+	}
+	conf, err := os.ReadFile(filepath.Join(dir, "conf", "kube_env.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c model.BootConfig
+	if err := yaml.UnmarshalStrict(conf, &c); err != nil || c.InstanceGroupName != "nodes" {
+		t.Errorf("configuration %s: %v", conf, err)
+	}
+}
+
+func TestScriptsAreBash(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("bash is not installed")
+		}
+		t.Skip("THE BOOT SCRIPT IS NOT CHECKED: bash is not installed")
+	}
+	in := input(t, golden+"irsa")
+	in.Cluster.Spec.Networking.EgressProxy = &api.EgressProxySpec{HTTPProxy: api.HTTPProxy{Host: "proxy.e.com", Port: 3128}, Excludes: "127.0.0.1,it's"}
+	g := group(t, in, api.RoleControlPlane)
+	for _, compressed := range []bool{false, true} {
+		g.Spec.CompressUserData = &compressed
+		text := script(t, in, g, resource.Value{})
+		for _, part := range []string{"export http_proxy='http://proxy.e.com:3128'", `export no_proxy='127.0.0.1,it'\''s'`} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s is missing", part)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "bash", "-n")
+		cmd.Stdin = strings.NewReader(text)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+}

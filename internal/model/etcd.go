@@ -1,0 +1,287 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/names"
+	"kops.local/kops/internal/resource"
+)
+
+// etcdManagerImage is the manager that goes with this version of kops.
+const etcdManagerImage = "registry.k8s.io/etcd-manager/etcd-manager-slim:v3.0.20260707"
+
+// etcdManifestPath is where the manifest of an etcd cluster's member stands.
+func etcdManifestPath(etcd, group string) string {
+	return "manifests/etcd/" + etcd + "-" + group + ".yaml"
+}
+
+func (b *builder) etcd() error {
+	for _, e := range b.spec().EtcdClusters {
+		text, err := etcdSpec(e)
+		if err != nil {
+			return err
+		}
+		at, key := b.backupPlace(e)
+		b.nodes = append(b.nodes, at.Node("etcd-cluster-spec-"+e.Name, key+"control/etcd-cluster-spec", resource.Text(resource.Lit(string(text))), false))
+		for _, g := range memberGroups(e) {
+			p, err := b.etcdManager(e, g)
+			if err != nil {
+				return err
+			}
+			if text, err = p.encode(); err != nil {
+				return err
+			}
+			b.file("manifests-etcdmanager-"+e.Name+"-"+g, etcdManifestPath(e.Name, g), text)
+		}
+	}
+	return nil
+}
+
+// etcdSpec is the wish for an etcd cluster, which its managers read.
+func etcdSpec(e api.EtcdClusterSpec) ([]byte, error) {
+	text, err := json.MarshalIndent(struct {
+		MemberCount int    `json:"memberCount"`
+		EtcdVersion string `json:"etcdVersion"`
+	}{len(e.EtcdMembers), e.Version}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write the spec of etcd %s: %w", e.Name, err)
+	}
+	return text, nil // without a line end, as its managers write it too
+}
+
+// backupStore is where an etcd cluster's back-ups go.
+func (in Input) backupStore(e api.EtcdClusterSpec) string {
+	if e.Backups != nil && e.Backups.BackupStore != "" {
+		return strings.TrimSuffix(e.Backups.BackupStore, "/")
+	}
+	return in.url("backups/etcd/" + e.Name)
+}
+
+// backupPlace is the store of the back-ups, and the folder in it: the cluster's
+// own store when they are there.
+func (b *builder) backupPlace(e api.EtcdClusterSpec) (at managedfile.Location, folder string) {
+	url := b.backupStore(e) + "/"
+	if below, ok := strings.CutPrefix(url, strings.TrimSuffix(b.spec().ConfigStore.Base, "/")+"/"); ok {
+		return b.base, below
+	}
+	return managedfile.LocationOf(url), ""
+}
+
+// memberGroups lists the groups that hold members, in the members' order.
+func memberGroups(e api.EtcdClusterSpec) []string {
+	var out []string
+	for _, m := range e.EtcdMembers {
+		if m.InstanceGroup != nil && !slices.Contains(out, *m.InstanceGroup) {
+			out = append(out, *m.InstanceGroup)
+		}
+	}
+	return out
+}
+
+// etcdPorts are the ports of one etcd cluster on the machines of the control plane.
+type etcdPorts struct{ client, peer, grpc, quarantine int }
+
+func portsOf(etcd string) (etcdPorts, error) {
+	switch etcd {
+	case "main":
+		return etcdPorts{4001, 2380, 3996, 3994}, nil
+	case "events":
+		return etcdPorts{4002, 2381, 3997, 3995}, nil
+	case "cilium":
+		return etcdPorts{4003, 2382, 3991, 3992}, nil
+	case "leases":
+		return etcdPorts{4004, 2383, 4006, 4005}, nil
+	}
+	return etcdPorts{}, fmt.Errorf("there is no etcd cluster called %q; use main, events, cilium or leases", etcd)
+}
+
+// etcdManager is the pod that runs a member of an etcd cluster on a group's machines.
+func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (pod, error) {
+	flags, err := in.etcdFlags(e, group)
+	if err != nil {
+		return pod{}, err
+	}
+	name := "etcd-manager-" + e.Name
+	yes := true
+	c := container{
+		Name:            "etcd-manager",
+		Image:           in.image(etcdManagerImage),
+		Command:         append([]string{"/go-runner", "--log-file=/var/log/etcd.log", "--also-stdout", "/ko-app/etcd-manager"}, flags...),
+		Env:             in.etcdEnvironment(e),
+		Resources:       resources{Requests: map[string]string{"cpu": quantity(e.CPURequest, "200m"), "memory": quantity(e.MemoryRequest, "100Mi")}},
+		SecurityContext: &securityContext{Privileged: &yes},
+		VolumeMounts: []volumeMount{{Name: "rootfs", MountPath: "/rootfs"}, {Name: "run", MountPath: "/run"},
+			{Name: "pki", MountPath: "/etc/kubernetes/pki/etcd-manager"}, {Name: "varlogetcd", MountPath: "/var/log/etcd.log"}},
+	}
+	if e.Manager != nil && e.Manager.Image != "" {
+		c.Image = e.Manager.Image
+	}
+	volumes := []volume{
+		{Name: "rootfs", HostPath: &hostPath{Path: "/", Type: "Directory"}},
+		{Name: "run", HostPath: &hostPath{Path: "/run", Type: "DirectoryOrCreate"}},
+		{Name: "pki", HostPath: &hostPath{Path: "/etc/kubernetes/pki/" + name, Type: "DirectoryOrCreate"}},
+		{Name: "varlogetcd", HostPath: &hostPath{Path: "/var/log/" + etcdClusterName(e.Name) + ".log", Type: "FileOrCreate"}},
+	}
+	binaries := in.etcdBinaries(e)
+	for _, version := range slices.Sorted(maps.Keys(binaries)) {
+		v := "etcd-v" + strings.ReplaceAll(version, ".", "-")
+		volumes = append(volumes, volume{Name: v, Image: &imageVolume{Reference: binaries[version], PullPolicy: "IfNotPresent"}})
+		c.VolumeMounts = append(c.VolumeMounts, volumeMount{Name: v, MountPath: "/opt/etcd-v" + version})
+	}
+	return pod{
+		Metadata: podMetadata{Name: name, Namespace: "kube-system", Labels: map[string]string{"k8s-app": name}},
+		Spec: podSpec{Containers: []container{c}, Volumes: volumes, HostNetwork: true, HostPID: true,
+			PriorityClassName: "system-cluster-critical", Tolerations: []toleration{{Key: "CriticalAddonsOnly", Operator: "Exists"}}},
+	}, nil
+}
+
+// etcdClusterName is what the managers call an etcd cluster.
+func etcdClusterName(etcd string) string {
+	if etcd == "main" {
+		return "etcd"
+	}
+	return "etcd-" + etcd
+}
+
+// etcdBinaries gives the image of each version of etcd that the manager may
+// run. An older patch of a minor version is served by the newest one.
+func (in Input) etcdBinaries(e api.EtcdClusterSpec) map[string]string {
+	if e.Image != "" {
+		return map[string]string{e.Version: e.Image}
+	}
+	out := map[string]string{}
+	for _, newest := range []string{"3.5.31", "3.6.12", "3.7.0"} {
+		image := in.image("registry.k8s.io/etcd:v" + newest)
+		out[newest] = image
+		if minor := newest[:strings.LastIndexByte(newest, '.')+1]; strings.HasPrefix(e.Version, minor) {
+			out[e.Version] = image
+		}
+	}
+	return out
+}
+
+func (in Input) etcdEnvironment(e api.EtcdClusterSpec) []env {
+	out := in.storeEnvironment()
+	m := e.Manager
+	if m == nil {
+		m = &api.EtcdManagerSpec{}
+	}
+	days := uint32(90)
+	if m.BackupRetentionDays != nil {
+		days = *m.BackupRetentionDays
+	}
+	out = append(out, env{Name: "ETCD_MANAGER_DAILY_BACKUPS_RETENTION", Value: strconv.FormatUint(uint64(days), 10) + "d"})
+	if len(m.ListenMetricsURLs) > 0 {
+		out = append(out, env{Name: "ETCD_LISTEN_METRICS_URLS", Value: strings.Join(m.ListenMetricsURLs, ",")})
+	}
+	if len(m.ListenClientHTTPURLs) > 0 {
+		out = append(out, env{Name: "ETCD_LISTEN_CLIENT_HTTP_URLS", Value: strings.Join(m.ListenClientHTTPURLs, ",")})
+	}
+	for _, v := range m.Env {
+		out = append(out, env{Name: v.Name, Value: v.Value})
+	}
+	return out
+}
+
+// etcdFlags are the manager's flags, sorted.
+func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error) {
+	ports, err := portsOf(e.Name)
+	if err != nil {
+		return nil, err
+	}
+	at := func(host string, port int) string { return "https://" + host + ":" + strconv.Itoa(port) }
+	const own = "__name__" // the manager puts its own name here
+	client := at(own, ports.client)
+	if e.Name == "cilium" {
+		client = at("api.internal."+in.Cluster.Name, ports.client)
+	}
+	level := "6"
+	flags := map[string]string{
+		"backup-store": in.backupStore(e), "client-urls": client, "cluster-name": etcdClusterName(e.Name), "containerized": "true",
+		"dns-suffix": ".internal." + in.Cluster.Name, "grpc-port": strconv.Itoa(ports.grpc), "peer-urls": at(own, ports.peer),
+		"quarantine-client-urls": at(own, ports.quarantine),
+	}
+	if m := e.Manager; m != nil {
+		if m.BackupInterval != nil {
+			flags["backup-interval"] = m.BackupInterval.Duration.String()
+		}
+		if m.DiscoveryPollInterval != nil {
+			flags["discovery-poll-interval"] = m.DiscoveryPollInterval.Duration.String()
+		}
+		if m.LogLevel != nil {
+			level = strconv.Itoa(int(*m.LogLevel))
+		}
+	}
+	flags["v"] = level
+	v := in.etcdVolumes(e.Name, group)
+	if v.provider != "" {
+		flags["volume-provider"] = v.provider
+	}
+	if v.nameTag != "" {
+		flags["volume-name-tag"] = v.nameTag
+	}
+	if in.Cluster.CloudProviderID() == api.CloudOpenstack {
+		flags["network-cidr"] = in.spec().Networking.NetworkCIDR
+	}
+	var out []string
+	for n, value := range flags {
+		out = append(out, "--"+n+"="+value)
+	}
+	for _, tag := range v.tags {
+		out = append(out, "--volume-tag="+tag)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// etcdVolumes says how a manager finds its disks.
+type etcdVolumes struct {
+	provider string
+	tags     []string
+	nameTag  string
+}
+
+func (in Input) etcdVolumes(etcd, group string) etcdVolumes {
+	c := in.Cluster.Name
+	dashed := strings.ReplaceAll(c, ".", "-")
+	labelled := []string{"kops.k8s.io/cluster=" + c, "kops.k8s.io/volume-role=" + etcd}
+	switch in.Cluster.CloudProviderID() {
+	case api.CloudAWS:
+		return etcdVolumes{"aws", []string{"kubernetes.io/cluster/" + c + "=owned", "k8s.io/etcd/" + etcd, "k8s.io/role/control-plane=1"}, "k8s.io/etcd/" + etcd}
+	case api.CloudGCE:
+		return etcdVolumes{"gce", []string{"k8s-io-cluster-name=" + dashed, "k8s-io-etcd-" + etcd, "k8s-io-role-master=master"}, "k8s-io-etcd-" + etcd}
+	case api.CloudAzure:
+		return etcdVolumes{"azure", []string{"kubernetes.io_cluster_" + c + "=owned", "k8s.io_etcd_" + etcd, "k8s.io_role_control-plane=1"}, "k8s.io_etcd_" + etcd}
+	case api.CloudOpenstack:
+		return etcdVolumes{"openstack", []string{"k8s.io/etcd/" + etcd, "k8s.io/role/control-plane=1", "KubernetesCluster=" + c}, "k8s.io/etcd/" + etcd}
+	case api.CloudDO:
+		return etcdVolumes{"do", []string{"KubernetesCluster=" + dashed, "k8s-index"}, "etcdCluster-" + etcd}
+	case api.CloudHetzner:
+		return etcdVolumes{"hetzner", labelled, "kops.k8s.io/instance-group=" + group}
+	case api.CloudLinode:
+		return etcdVolumes{"linode", []string{"kops.k8s.io/cluster:" + c, "kops.k8s.io/volume-role:" + etcd}, "kops.k8s.io/instance-group:" + group}
+	case api.CloudScaleway:
+		return etcdVolumes{"scaleway", []string{"noprefix=kops.k8s.io/cluster=" + c, "noprefix=kops.k8s.io/etcd=" + etcd, "noprefix=kops.k8s.io/role=ControlPlane"},
+			"noprefix=kops.k8s.io/instance-group=" + group}
+	case api.CloudLocal:
+		return etcdVolumes{provider: "local", tags: []string{names.LocalDisk(c, etcd, "")}}
+	case api.CloudMetal:
+		return etcdVolumes{provider: "external", tags: []string{c + "--" + etcd + "--"}}
+	}
+	return etcdVolumes{}
+}
+
+// quantity writes an amount, or the usual one when it is not given.
+func quantity(q interface{ String() string }, usual string) string {
+	if s := q.String(); s != "<nil>" {
+		return s
+	}
+	return usual
+}

@@ -1,0 +1,322 @@
+// Package model says which files a completed cluster keeps in its store, the
+// same on every platform: the configuration of its machines, the manifests of
+// its control plane, its add-ons and its key material. It also writes the
+// script with which a machine starts.
+//
+// It is pure, and must not know any cloud's resources, nor how files are stored.
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/addons"
+	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/complete"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/resource"
+)
+
+// Input is what the files of a cluster follow from; nothing in it is changed.
+type Input struct {
+	// Cluster and Groups are completed.
+	Cluster *api.Cluster
+	Groups  []*api.InstanceGroup
+	// NodeVersion is the Kubernetes version of machines without an API server;
+	// empty means the cluster's.
+	NodeVersion string
+	// Version is kops' own, which machines install.
+	Version string
+	// Region is where the cluster is; empty where the platform has none.
+	Region string
+	// Facts give digests of files and images; may be nil.
+	Facts *facts.Facts
+	// Keysets are all that the cluster needs, by name.
+	Keysets map[string]*pki.Keyset
+	// Tokens are the secrets that must be made, by name.
+	Tokens map[string]pki.Secret
+	// EncryptionConfig is the secret of that name, zero when there is none.
+	EncryptionConfig pki.Secret
+	// Objects are Kubernetes objects of the user's, one document each.
+	Objects []map[string]any
+	// Environment are variables of the caller's that machines of the control
+	// plane need to reach the store. Only names of KnownVariables are used.
+	Environment map[string]string
+	// Addons are the cluster's, as WithAddons makes them; nil: they are made where they are needed.
+	Addons *addons.Result
+	// PublicDiscovery makes the documents of the service account issuer readable
+	// to everybody by themselves, where the bucket does not.
+	PublicDiscovery bool
+}
+
+// WithAddons returns the input with its add-ons made, so that calls of Build and
+// of UserData for many groups share them.
+func (in Input) WithAddons() (Input, error) {
+	var err error
+	if in.Addons == nil {
+		in.Addons, err = addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects})
+	}
+	return in, err
+}
+
+// Build returns the cluster's files, and warnings about what it will lack.
+func Build(in Input) ([]resource.Node, diag.List, error) {
+	in, err := in.WithAddons()
+	if err != nil {
+		return nil, nil, fmt.Errorf("model the add-ons: %w", err)
+	}
+	b := &builder{Input: in, base: managedfile.LocationOf(in.Cluster.Spec.ConfigStore.Base)}
+	if err := b.checkKeysets(); err != nil {
+		return nil, nil, err
+	}
+	for _, step := range []struct {
+		what string
+		do   func() error
+	}{
+		{"key material", b.keyMaterial},
+		{"completed spec", b.completedSpec},
+		{"add-ons", b.addonFiles},
+		{"etcd", b.etcd},
+		{"manifests of the control plane", b.staticManifests},
+		{"node configuration", b.nodeConfigs},
+		{"discovery documents", b.discovery},
+	} {
+		if err := step.do(); err != nil {
+			return nil, nil, fmt.Errorf("model the %s: %w", step.what, err)
+		}
+	}
+	return b.nodes, b.findings, nil
+}
+
+// builder collects the files of one cluster.
+type builder struct {
+	Input
+	base     managedfile.Location
+	nodes    []resource.Node
+	keysets  []resource.Address
+	findings diag.List
+}
+
+// file declares a file below the cluster's folder.
+func (b *builder) file(name, key string, content []byte) {
+	b.nodes = append(b.nodes, b.base.Node(name, key, resource.Text(resource.Lit(string(content))), false))
+}
+
+// trusting declares a file that holds certificates. It follows the keysets, so
+// that nothing ever believes a key that was lost on the way to the store.
+func (b *builder) trusting(n resource.Node) {
+	n.After = b.keysets
+	b.nodes = append(b.nodes, n)
+}
+
+// url is the address of a key below the cluster's folder.
+func (in Input) url(key string) string { return in.Cluster.Spec.ConfigStore.Base + "/" + key }
+
+func (in Input) spec() *api.ClusterSpec { return &in.Cluster.Spec }
+
+// checkKeysets saves the rest from asking whether a keyset exists.
+func (in Input) checkKeysets() error {
+	for _, n := range pki.KeysetNames(in.Cluster) {
+		if in.Keysets[n] == nil {
+			return fmt.Errorf("the keyset %s is missing", n)
+		}
+	}
+	return nil
+}
+
+func (b *builder) keyMaterial() error {
+	for _, n := range pki.KeysetNames(b.Cluster) {
+		o, err := b.Keysets[n].ToAPI()
+		if err != nil {
+			return err
+		}
+		text, err := compat.Encode(api.V1Alpha2, o)
+		if err != nil {
+			return err
+		}
+		node := managedfile.KeysetNode(n, resource.SecretText(string(text)))
+		b.nodes, b.keysets = append(b.nodes, node), append(b.keysets, node.Address)
+	}
+	for _, n := range pki.TokenNames() {
+		token, ok := b.Tokens[n]
+		if !ok {
+			continue
+		}
+		text, err := pki.EncodeSecret(token)
+		if err != nil {
+			return err
+		}
+		b.nodes = append(b.nodes, managedfile.SecretNode(n, resource.SecretText(string(text))))
+	}
+	return nil
+}
+
+func (b *builder) completedSpec() error {
+	text, err := compat.Encode(api.V1Alpha2, b.Cluster)
+	if err != nil {
+		return err
+	}
+	b.file("cluster-completed.spec", "cluster-completed.spec", text)
+	b.file("kops-version.txt", "kops-version.txt", []byte(b.Version))
+	return nil
+}
+
+func (b *builder) addonFiles() error {
+	r := b.Addons
+	b.findings = append(b.findings, r.Findings...)
+	prefix := b.Cluster.Name + "-addons-"
+	b.file(prefix+"bootstrap", "addons/"+addons.ChannelPath, r.Channel)
+	for _, f := range r.Files {
+		name := prefix + f.Name
+		if f.ID != "" {
+			name += "-" + f.ID
+		}
+		b.file(name, "addons/"+f.Path, f.Content)
+	}
+	return nil
+}
+
+func (b *builder) nodeConfigs() error {
+	for _, g := range b.Groups {
+		if !configured(g) {
+			continue
+		}
+		text, err := b.nodeConfig(g)
+		if err != nil {
+			return fmt.Errorf("group %s: %w", g.Name, err)
+		}
+		folder := "igconfig/" + roleFolder(g.Spec.Role) + "/" + g.Name
+		b.trusting(b.base.Node("nodeupconfig-"+g.Name, folder+"/nodeupconfig.yaml", resource.Text(resource.Lit(string(text))), false))
+		if g.Spec.Manager == api.ManagerKarpenter {
+			script, err := b.userData(g, text, resource.Value{})
+			if err != nil {
+				return fmt.Errorf("group %s: %w", g.Name, err)
+			}
+			b.trusting(b.base.Node("nodeupscript-"+g.Name, folder+"/nodeupscript.sh", script, false))
+		}
+	}
+	unhashed, err := b.unhashed()
+	if len(unhashed) > 0 && b.Facts != nil && b.Facts.Local != nil {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks files that machines fetch: %s", b.Facts.Local.Bundle, strings.Join(unhashed, " ")),
+			"kops bundle create --kubernetes-version "+b.spec().KubernetesVersion)
+	}
+	if len(unhashed) > 0 {
+		b.findings = append(b.findings, diag.Finding{
+			Rule: "unknown-digest", Warning: true, Value: strings.Join(unhashed, " "),
+			Message: "the digests of some files are not known, and machines will compare them only with what is published beside them",
+			Remedy:  "make the publishers' digests reachable, or give them under fileHashes in a facts file",
+		})
+	}
+	return err
+}
+
+// configured reports whether the machines of a group have a configuration: a
+// bastion that runs nothing at its start reads nothing.
+func configured(g *api.InstanceGroup) bool {
+	return !g.IsBastion() || len(g.Spec.AdditionalUserData) > 0
+}
+
+// Unhashed lists the public places of the files that machines fetch and whose
+// digests neither the facts nor kops itself knows, sorted. A caller who learns
+// them puts them into the facts.
+func Unhashed(in Input) ([]string, error) {
+	in.Cluster = in.Cluster.DeepCopy()
+	in.Cluster.Spec.Assets = nil // the publisher's places
+	return in.unhashed()
+}
+
+// unhashed lists the places of the files that machines fetch and whose digests are not known, sorted.
+func (in Input) unhashed() ([]string, error) {
+	out := map[string]bool{}
+	for _, g := range in.Groups {
+		if !configured(g) {
+			continue
+		}
+		files, err := in.fetched(g)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			if f.SHA256 == "" {
+				out[f.URLs[0]] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(out)), nil
+}
+
+// fetched lists all that the machines of a group fetch.
+func (in Input) fetched(g *api.InstanceGroup) ([]assets.File, error) {
+	var out []assets.File
+	mirrors, hashes := assets.MirrorsOf(in.spec().Assets), in.hashes()
+	for _, arch := range in.arches() {
+		files, err := in.machine(g).Files(arch, mirrors, hashes)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, files...), assets.Nodeup(in.Version, arch, mirrors, hashes))
+	}
+	return out, nil
+}
+
+// arches are the architectures that machines may have.
+func (in Input) arches() []assets.Arch {
+	if in.Facts != nil && in.Facts.Local != nil {
+		return []assets.Arch{assets.Arch(in.Facts.Local.Arch)}
+	}
+	return assets.Arches()
+}
+
+func (in Input) hashes() assets.Hashes {
+	if in.Facts == nil {
+		return nil
+	}
+	return in.Facts.FileHash
+}
+
+// machine says which files the machines of a group fetch.
+func (in Input) machine(g *api.InstanceGroup) assets.Machine {
+	return assets.Machine{Kubernetes: in.kubernetes(g), Cloud: in.Cluster.CloudProviderID(), CNIPlugins: in.needsCNIPlugins(), Containerd: g.Spec.Containerd}
+}
+
+// kubernetes is the version of Kubernetes on the machines of a group.
+func (in Input) kubernetes(g *api.InstanceGroup) string {
+	if in.NodeVersion != "" && !g.HasAPIServer() {
+		return in.NodeVersion
+	}
+	return in.spec().KubernetesVersion
+}
+
+// needsCNIPlugins reports whether the pod network is made of the reference plugins.
+func (in Input) needsCNIPlugins() bool {
+	n := in.spec().Networking
+	switch {
+	case n.Calico != nil, n.AmazonVPC != nil:
+		return false
+	case n.Cilium != nil:
+		return n.Cilium.ChainingMode == "portmap"
+	}
+	return true
+}
+
+// image returns what an image of a public registry is called for the cluster.
+func (in Input) image(public string) string { return addons.Pull(public, in.spec().Assets, in.Facts) }
+
+// noDNS reports whether the cluster's names are published nowhere.
+func (in Input) noDNS() bool { return complete.DNS(in.spec()) == api.DNSNone }
+
+// roleFolder is the folder of a role's node configuration.
+func roleFolder(r api.InstanceGroupRole) string {
+	if r == api.RoleControlPlane {
+		return "control-plane"
+	}
+	return strings.ToLower(string(r))
+}

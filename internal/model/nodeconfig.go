@@ -1,0 +1,397 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/pki"
+)
+
+// NodeupConfig is what a machine is to become. The mixed case of its keys is
+// that of the file format.
+type NodeupConfig struct {
+	Assets                      map[assets.Arch][]string `json:"Assets,omitempty"`
+	ClusterName                 string                   `json:"ClusterName,omitempty"`
+	KubernetesVersion           string                   `json:"KubernetesVersion,omitempty"`
+	Packages                    []string                 `json:"packages,omitempty"`
+	ConfigStore                 *ConfigStore             `json:"configStore,omitempty"`
+	EtcdClusterNames            []string                 `json:"EtcdClusterNames,omitempty"`
+	EtcdManifests               []string                 `json:"etcdManifests,omitempty"`
+	ChannelsManifest            string                   `json:"channelsManifest,omitempty"`
+	CAs                         map[string]string        `json:"CAs"`
+	KeypairIDs                  map[string]string        `json:"KeypairIDs"`
+	DefaultMachineType          string                   `json:"DefaultMachineType,omitempty"`
+	EnableLifecycleHook         bool                     `json:"EnableLifecycleHook,omitempty"`
+	StaticManifests             []StaticManifest         `json:"staticManifests,omitempty"`
+	KubeletConfig               *api.KubeletConfigSpec   `json:"KubeletConfig,omitempty"`
+	KubeProxy                   *api.KubeProxyConfig     `json:"KubeProxy,omitempty"`
+	Networking                  api.NetworkingSpec       `json:"Networking"`
+	InstallCNIAssets            bool                     `json:"InstallCNIAssets,omitempty"`
+	UseCiliumEtcd               bool                     `json:"UseCiliumEtcd,omitempty"`
+	UsesKubenet                 bool                     `json:"UsesKubenet,omitempty"`
+	NTPUnmanaged                bool                     `json:"NTPUnmanaged,omitempty"`
+	ServiceNodePortRange        string                   `json:"ServiceNodePortRange,omitempty"`
+	SysctlParameters            []string                 `json:"SysctlParameters,omitempty"`
+	UpdatePolicy                string                   `json:"UpdatePolicy,omitempty"`
+	VolumeMounts                []api.VolumeMountSpec    `json:"VolumeMounts,omitempty"`
+	FileAssets                  []api.FileAssetSpec      `json:"FileAssets,omitempty"`
+	Hooks                       [2][]api.HookSpec        `json:"Hooks"` // the group's, then the cluster's
+	ContainerdConfig            *api.ContainerdConfig    `json:"containerdConfig,omitempty"`
+	APIServerConfig             *APIServerConfig         `json:"APIServerConfig,omitempty"`
+	ControlPlaneConfig          *ControlPlaneConfig      `json:"ControlPlaneConfig,omitempty"`
+	DNSZone                     string                   `json:"DNSZone,omitempty"`
+	NvidiaGPU                   *api.NvidiaGPUConfig     `json:"NvidiaGPU,omitempty"`
+	GVisor                      *api.GVisorConfig        `json:"GVisor,omitempty"`
+	DisableSecurityGroupIngress *bool                    `json:"disableSecurityGroupIngress,omitempty"`
+	ELBSecurityGroup            *string                  `json:"elbSecurityGroup,omitempty"`
+	NLBSecurityGroupMode        *string                  `json:"nlbSecurityGroupMode,omitempty"`
+	NodeIPFamilies              []string                 `json:"nodeIPFamilies,omitempty"`
+	UseIPBasedNodeNames         *bool                    `json:"useIPBasedNodeNames,omitempty"`
+	WarmPoolImages              []string                 `json:"warmPoolImages,omitempty"`
+	AzureAdminUser              string                   `json:"AzureAdminUser,omitempty"`
+	Multizone                   *bool                    `json:"multizone,omitempty"`
+	NodeTags                    *string                  `json:"nodeTags,omitempty"`
+	NodeInstancePrefix          *string                  `json:"nodeInstancePrefix,omitempty"`
+	Openstack                   *api.OpenstackSpec       `json:"Openstack,omitempty"`
+	UsesNoneDNS                 bool                     `json:"usesNoneDNS"`
+}
+
+// ConfigStore says where a machine of the control plane finds key material.
+type ConfigStore struct {
+	Keypairs string `json:"keypairs,omitempty"`
+	Secrets  string `json:"secrets,omitempty"`
+}
+
+// StaticManifest is a manifest that a machine reads from the store.
+type StaticManifest struct {
+	Key  string `json:"key,omitempty"`
+	Path string `json:"path,omitempty"` // below the cluster's folder
+}
+
+// APIServerConfig is what machines with an API server need besides.
+type APIServerConfig struct {
+	ClusterDNSDomain string                   `json:"ClusterDNSDomain,omitempty"`
+	KubeAPIServer    *api.KubeAPIServerConfig `json:"KubeAPIServer,omitempty"`
+	API              api.APISpec              `json:"API"`
+	Authentication   *api.AuthenticationSpec  `json:"Authentication,omitempty"`
+	// EncryptionConfigSecretHash makes a change of the secret a change of the configuration.
+	EncryptionConfigSecretHash string `json:"EncryptionConfigSecretHash,omitempty"`
+	ServiceAccountPublicKeys   string `json:"ServiceAccountPublicKeys,omitempty"`
+}
+
+// ControlPlaneConfig is what machines of the control plane need besides.
+type ControlPlaneConfig struct {
+	KubeControllerManager *api.KubeControllerManagerConfig `json:"KubeControllerManager,omitempty"`
+	KubeScheduler         *api.KubeSchedulerConfig         `json:"KubeScheduler,omitempty"`
+}
+
+// nodeConfig writes the configuration of a group's machines.
+func (in Input) nodeConfig(g *api.InstanceGroup) ([]byte, error) {
+	c := in.commonConfig(g)
+	if err := in.addAssets(c, g); err != nil {
+		return nil, err
+	}
+	in.addCloud(c, g)
+	in.addWarmPool(c, g)
+	if err := in.addTrust(c, g); err != nil {
+		return nil, err
+	}
+	if g.HasAPIServer() {
+		if err := in.addAPIServer(c); err != nil {
+			return nil, err
+		}
+	}
+	if g.IsControlPlane() {
+		if err := in.addControlPlane(c, g); err != nil {
+			return nil, err
+		}
+	}
+	text, err := yaml.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("write node configuration: %w", err)
+	}
+	return text, nil
+}
+
+// commonConfig is what the machines of every role need.
+func (in Input) commonConfig(g *api.InstanceGroup) *NodeupConfig {
+	spec := in.spec()
+	c := &NodeupConfig{
+		ClusterName:       in.Cluster.Name,
+		KubernetesVersion: strings.TrimPrefix(in.kubernetes(g), "v"),
+		Packages:          append(slices.Clone(g.Spec.Packages), spec.Packages...),
+		CAs:               map[string]string{},
+		KeypairIDs:        map[string]string{},
+		KubeletConfig:     g.Spec.Kubelet,
+		Networking:        nodeNetworking(spec.Networking),
+		InstallCNIAssets:  in.needsCNIPlugins(),
+		SysctlParameters:  sysctls(g, spec),
+		UpdatePolicy:      "automatic",
+		VolumeMounts:      g.Spec.VolumeMounts,
+		FileAssets:        append(forRole(g.Spec.Role, g.Spec.FileAssets), forRole(g.Spec.Role, spec.FileAssets)...),
+		Hooks:             [2][]api.HookSpec{hooksForRole(g.Spec.Role, g.Spec.Hooks), hooksForRole(g.Spec.Role, spec.Hooks)},
+		ContainerdConfig:  g.Spec.Containerd,
+		UsesNoneDNS:       in.noDNS(),
+	}
+	n := spec.Networking
+	c.UsesKubenet = n.Kubenet != nil || n.External != nil || n.Kopeio != nil || n.GCP != nil
+	c.UseCiliumEtcd = n.Cilium != nil && n.Cilium.EtcdManaged
+	if p := spec.KubeProxy; p != nil && (p.Enabled == nil || *p.Enabled) {
+		c.KubeProxy = p
+	}
+	if spec.NTP != nil && spec.NTP.Managed != nil {
+		c.NTPUnmanaged = !*spec.NTP.Managed
+	}
+	if spec.KubeAPIServer != nil {
+		c.ServiceNodePortRange = spec.KubeAPIServer.ServiceNodePortRange
+	}
+	for _, p := range []*string{spec.UpdatePolicy, g.Spec.UpdatePolicy} {
+		if p != nil {
+			c.UpdatePolicy = *p
+		}
+	}
+	if r := g.Spec.Containerd; r != nil {
+		if r.NvidiaGPU != nil && isTrue(r.NvidiaGPU.Enabled) {
+			c.NvidiaGPU = r.NvidiaGPU
+		}
+		if r.GVisor != nil && isTrue(r.GVisor.Enabled) {
+			c.GVisor = r.GVisor
+		}
+	}
+	return c
+}
+
+// nodeNetworking is the part of the network's description that machines need.
+func nodeNetworking(n api.NetworkingSpec) api.NetworkingSpec {
+	out := api.NetworkingSpec{NonMasqueradeCIDR: n.NonMasqueradeCIDR, ServiceClusterIPRange: n.ServiceClusterIPRange, EgressProxy: n.EgressProxy}
+	switch {
+	case n.AmazonVPC != nil:
+		out.AmazonVPC = &api.AmazonVPCNetworkingSpec{}
+	case n.Calico != nil:
+		out.Calico = &api.CalicoNetworkingSpec{WireguardEnabled: n.Calico.WireguardEnabled}
+	case n.Cilium != nil:
+		out.Cilium = &api.CiliumNetworkingSpec{}
+		if n.Cilium.IPAM == "eni" {
+			out.Cilium.IPAM = n.Cilium.IPAM
+		}
+	case n.CNI != nil && n.CNI.UsesSecondaryIP:
+		out.CNI = n.CNI
+	case n.Flannel != nil:
+		out.Flannel = &api.FlannelNetworkingSpec{}
+	case n.Kindnet != nil:
+		out.Kindnet = &api.KindnetNetworkingSpec{}
+	case n.KubeRouter != nil:
+		out.KubeRouter = &api.KuberouterNetworkingSpec{}
+	}
+	return out
+}
+
+func (in Input) addAssets(c *NodeupConfig, g *api.InstanceGroup) error {
+	c.Assets = map[assets.Arch][]string{}
+	for _, arch := range in.arches() {
+		files, err := in.machine(g).Files(arch, assets.MirrorsOf(in.spec().Assets), in.hashes())
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			c.Assets[arch] = append(c.Assets[arch], f.String())
+		}
+	}
+	return nil
+}
+
+// addCloud adds what a platform's own options say to machines.
+func (in Input) addCloud(c *NodeupConfig, g *api.InstanceGroup) {
+	p := in.spec().CloudProvider
+	switch {
+	case p.AWS != nil:
+		c.UseIPBasedNodeNames = p.AWS.UseIPBasedNodeNames
+		if g.HasAPIServer() {
+			c.DisableSecurityGroupIngress, c.ELBSecurityGroup = p.AWS.DisableSecurityGroupIngress, p.AWS.ELBSecurityGroup
+			c.NLBSecurityGroupMode, c.NodeIPFamilies = p.AWS.NLBSecurityGroupMode, p.AWS.NodeIPFamilies
+		}
+		n := in.spec().Networking
+		if n.AmazonVPC != nil || n.Cilium != nil && n.Cilium.IPAM == "eni" {
+			c.DefaultMachineType, _, _ = strings.Cut(g.Spec.MachineType, ",")
+		}
+	case p.GCE != nil:
+		c.Multizone, c.NodeTags, c.NodeInstancePrefix = p.GCE.Multizone, p.GCE.NodeTags, p.GCE.NodeInstancePrefix
+	case p.Azure != nil:
+		c.AzureAdminUser = p.Azure.AdminUser
+	case p.Openstack != nil && g.HasAPIServer():
+		c.Openstack = p.Openstack
+	}
+}
+
+// addTrust adds the authorities that the machines believe, and the identifiers
+// of the keys that they expect others to use.
+func (in Input) addTrust(c *NodeupConfig, g *api.InstanceGroup) error {
+	var cas []string
+	switch {
+	case g.IsBastion():
+		return nil
+	case g.IsControlPlane():
+		cas = pki.KeysetNames(in.Cluster)
+	case g.HasAPIServer():
+		cas = []string{pki.KubernetesCA, pki.AggregatorCA, pki.EtcdClientsCA, pki.ServiceAccount}
+	default:
+		c.KeypairIDs[pki.KubernetesCA] = in.Keysets[pki.KubernetesCA].Primary // its certificates come with the boot script
+		if c.UseCiliumEtcd && in.Keysets[pki.EtcdClientsCiliumCA] != nil {
+			cas = []string{pki.EtcdClientsCiliumCA}
+		}
+	}
+	for _, n := range cas {
+		k := in.Keysets[n]
+		if k == nil {
+			return fmt.Errorf("the keyset %s is missing", n)
+		}
+		c.KeypairIDs[n] = k.Primary
+		if n != pki.ServiceAccount {
+			c.CAs[n] = k.Bundle()
+		}
+	}
+	return nil
+}
+
+func (in Input) addAPIServer(c *NodeupConfig) error {
+	spec := in.spec()
+	keys, err := in.Keysets[pki.ServiceAccount].PublicKeys()
+	if err != nil {
+		return err
+	}
+	a := &APIServerConfig{
+		ClusterDNSDomain: spec.ClusterDNSDomain, KubeAPIServer: spec.KubeAPIServer, ServiceAccountPublicKeys: keys,
+		API: api.APISpec{DNS: spec.API.DNS, PublicName: spec.API.PublicName, AdditionalSANs: spec.API.AdditionalSANs},
+	}
+	if lb := spec.API.LoadBalancer; lb != nil && lb.UseForInternalAPI {
+		a.API.LoadBalancer = &api.LoadBalancerAccessSpec{UseForInternalAPI: true}
+	}
+	if x := spec.Authentication; x != nil {
+		a.Authentication = &api.AuthenticationSpec{Kopeio: x.Kopeio, OIDC: x.OIDC}
+		if x.AWS != nil {
+			a.Authentication.AWS = &api.AWSAuthenticationSpec{}
+		}
+	}
+	if isTrue(spec.EncryptionConfig) {
+		a.EncryptionConfigSecretHash = hash([]byte(in.EncryptionConfig.Reveal()))
+	}
+	c.APIServerConfig = a
+	c.ConfigStore = &ConfigStore{Keypairs: spec.ConfigStore.Keypairs, Secrets: spec.ConfigStore.Secrets}
+	c.StaticManifests = []StaticManifest{{Key: "kube-apiserver-healthcheck", Path: healthcheckPath}}
+	if !in.noDNS() {
+		c.DNSZone = spec.DNSZone
+	}
+	return nil
+}
+
+func (in Input) addControlPlane(c *NodeupConfig, g *api.InstanceGroup) error {
+	spec := in.spec()
+	c.ControlPlaneConfig = &ControlPlaneConfig{KubeControllerManager: spec.KubeControllerManager, KubeScheduler: spec.KubeScheduler}
+	c.ChannelsManifest = in.url(channelsPath)
+	for _, e := range spec.EtcdClusters {
+		c.EtcdClusterNames = append(c.EtcdClusterNames, e.Name)
+		for _, m := range e.EtcdMembers {
+			if m.InstanceGroup != nil && *m.InstanceGroup == g.Name {
+				c.EtcdManifests = append(c.EtcdManifests, in.url(etcdManifestPath(e.Name, g.Name)))
+			}
+		}
+	}
+	text, err := in.schedulerConfig()
+	if err != nil {
+		return err
+	}
+	c.FileAssets = append(c.FileAssets, api.FileAssetSpec{Path: "/var/lib/kube-scheduler/config.yaml", Content: string(text)})
+	return nil
+}
+
+// schedulerConfig is the scheduler's configuration file: the user's, if there is
+// one, with what the spec says.
+func (in Input) schedulerConfig() ([]byte, error) {
+	config := map[string]any{}
+	for _, o := range in.Objects {
+		if o["kind"] == "KubeSchedulerConfiguration" {
+			for k, v := range o {
+				config[k] = v
+			}
+			delete(config, "metadata")
+		}
+	}
+	if config["apiVersion"] == nil {
+		config["apiVersion"] = "kubescheduler.config.k8s.io/v1"
+	}
+	config["kind"] = "KubeSchedulerConfiguration"
+	client := map[string]any{}
+	if given, ok := config["clientConnection"].(map[string]any); ok {
+		for k, v := range given {
+			client[k] = v
+		}
+	}
+	config["clientConnection"] = client
+	client["kubeconfig"] = "/var/lib/kube-scheduler/kubeconfig"
+	if s := in.spec().KubeScheduler; s != nil {
+		if s.QPS != nil {
+			client["qps"] = s.QPS.AsApproximateFloat64()
+		}
+		if s.Burst != 0 {
+			client["burst"] = s.Burst
+		}
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("write the scheduler's configuration: %w", err)
+	}
+	return text, nil
+}
+
+// sysctls lists kernel parameters, the group's before the cluster's.
+func sysctls(g *api.InstanceGroup, spec *api.ClusterSpec) []string {
+	var out []string
+	for _, p := range []struct {
+		of   string
+		list []string
+	}{{"instance group", g.Spec.SysctlParameters}, {"cluster", spec.SysctlParameters}} {
+		if len(p.list) > 0 {
+			out = append(append(out, "# Custom sysctl parameters from "+p.of+" spec"), p.list...)
+		}
+	}
+	return out
+}
+
+// forRole keeps the files of a role.
+func forRole(role api.InstanceGroupRole, files []api.FileAssetSpec) []api.FileAssetSpec {
+	var out []api.FileAssetSpec
+	for _, f := range files {
+		if len(f.Roles) == 0 || slices.Contains(f.Roles, role) {
+			f.Roles = nil
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// hooksForRole keeps the hooks of a role.
+func hooksForRole(role api.InstanceGroupRole, hooks []api.HookSpec) []api.HookSpec {
+	var out []api.HookSpec
+	for _, h := range hooks {
+		if len(h.Roles) == 0 || slices.Contains(h.Roles, role) {
+			h.Roles = nil
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// hash is the base64 of the SHA-256 of a text, by which a machine knows its configuration.
+func hash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"kops.local/kops/internal/addons"
+	"kops.local/kops/internal/managedfile"
+)
+
+// Where manifests stand below the cluster's folder.
+const (
+	healthcheckPath = "manifests/static/kube-apiserver-healthcheck.yaml"
+	channelsPath    = "manifests/channels/kops-channels.yaml"
+)
+
+// Users that own what containers of the control plane read; every control plane
+// machine has them.
+const (
+	healthcheckUser = 10012
+	channelsUser    = 10013
+)
+
+func (b *builder) staticManifests() error {
+	healthcheck, err := b.healthcheck().encode()
+	if err != nil {
+		return err
+	}
+	b.file("manifests-static-kube-apiserver-healthcheck", healthcheckPath, healthcheck)
+	channels, err := b.channels().encode()
+	if err != nil {
+		return err
+	}
+	b.file("manifests-channels-kops-channels", channelsPath, channels)
+	return nil
+}
+
+// healthcheck is the part of the API server's pod that asks the API server for
+// its health with a certificate, so that others can ask without one.
+func (b *builder) healthcheck() pod {
+	const secrets = "healthcheck-secrets"
+	return pod{Spec: podSpec{
+		Containers: []container{{
+			Name:            "healthcheck",
+			Image:           b.image("registry.k8s.io/kops/kube-apiserver-healthcheck:" + b.Version),
+			Args:            []string{"--ca-cert=/secrets/ca.crt", "--client-cert=/secrets/client.crt", "--client-key=/secrets/client.key"},
+			SecurityContext: asUser(healthcheckUser),
+			VolumeMounts:    []volumeMount{{Name: secrets, MountPath: "/secrets", ReadOnly: true}},
+			LivenessProbe: &probe{
+				HTTPGet:             httpGet{Host: "127.0.0.1", Path: "/.kube-apiserver-healthcheck/healthz", Port: 3990},
+				InitialDelaySeconds: 5, TimeoutSeconds: 5,
+			},
+		}},
+		Volumes: []volume{{Name: secrets, HostPath: &hostPath{Path: "/etc/kubernetes/kube-apiserver-healthcheck/secrets", Type: "Directory"}}},
+	}}
+}
+
+// channels is the pod that applies the add-ons, again and again.
+func (b *builder) channels() pod {
+	args := []string{"apply", "channel", "--v=4", "--yes", "--interval=1m0s", "--node-labels=node-role.kubernetes.io/control-plane",
+		"--node-name=$(NODE_NAME)", b.url("addons/" + addons.ChannelPath)}
+	for _, a := range b.spec().Addons {
+		args = append(args, a.Manifest)
+	}
+	mounts := []volumeMount{{Name: "kubeconfig", MountPath: "/var/lib/kops", ReadOnly: true}}
+	volumes := []volume{{Name: "kubeconfig", HostPath: &hostPath{Path: "/var/lib/kops", Type: "Directory"}}}
+	user := asUser(channelsUser)
+	if folder, ok := managedfile.FolderOf(b.spec().ConfigStore.Base); ok {
+		mounts = append(mounts, volumeMount{Name: "store", MountPath: folder, ReadOnly: true})
+		volumes = append(volumes, volume{Name: "store", HostPath: &hostPath{Path: folder, Type: "Directory"}})
+		user = reader()
+	}
+	environment := []env{{Name: "HOME", Value: "/tmp"}, {Name: "KUBECONFIG", Value: "/var/lib/kops/kubeconfig"},
+		{Name: "NODE_NAME", ValueFrom: &valueFrom{fieldRef{"spec.nodeName"}}}}
+	return pod{
+		Metadata: podMetadata{Name: "kops-channels", Namespace: "kube-system", Labels: map[string]string{"k8s-app": "kops-channels"}},
+		Spec: podSpec{
+			Containers: []container{{
+				Name:            "channels",
+				Image:           b.image("registry.k8s.io/kops/channels:" + b.Version),
+				Args:            args,
+				Env:             append(environment, b.storeEnvironment()...),
+				Resources:       resources{Requests: map[string]string{"cpu": "50m", "memory": "50Mi"}},
+				SecurityContext: user,
+				VolumeMounts:    mounts,
+				ReadinessProbe: &probe{
+					HTTPGet:             httpGet{Host: "127.0.0.1", Path: "/readyz", Port: 3986},
+					InitialDelaySeconds: 30, PeriodSeconds: 10, FailureThreshold: 2,
+				},
+			}},
+			Volumes:           volumes,
+			HostNetwork:       true,
+			PriorityClassName: "system-node-critical",
+			Tolerations:       []toleration{{Key: "CriticalAddonsOnly", Operator: "Exists"}},
+		},
+	}
+}
+
+// storeEnvironment is what a pod needs to reach the cluster's store.
+func (in Input) storeEnvironment() []env {
+	var out []env
+	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
+		url := proxyURL(p)
+		out = append(out, env{Name: "http_proxy", Value: url}, env{Name: "https_proxy", Value: url},
+			env{Name: "NO_PROXY", Value: p.Excludes}, env{Name: "no_proxy", Value: p.Excludes})
+	}
+	if in.Region != "" && in.spec().CloudProvider.AWS != nil {
+		out = append(out, env{Name: "AWS_REGION", Value: in.Region})
+	}
+	for _, n := range KnownVariables() {
+		if v := in.Environment[n]; v != "" {
+			out = append(out, env{Name: n, Value: v})
+		}
+	}
+	return out
+}

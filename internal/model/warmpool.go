@@ -1,0 +1,42 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+)
+
+// addWarmPool tells machines that may wait in a warm pool which images to fetch meanwhile.
+func (in Input) addWarmPool(c *NodeupConfig, g *api.InstanceGroup) {
+	pool := g.Spec.WarmPool
+	if pool == nil || pool.MaxSize != nil && *pool.MaxSize == 0 {
+		return
+	}
+	c.EnableLifecycleHook = pool.EnableLifecycleHook
+	if g.Spec.Role != api.RoleNode && g.Spec.Role != api.RoleAPIServer {
+		return
+	}
+	images := map[string]bool{}
+	for _, f := range in.Addons.Files {
+		for _, i := range f.Images {
+			if strings.HasPrefix(f.Name, "networking.") || startsNode(i.Public) {
+				images[i.Used] = true
+			}
+		}
+	}
+	if c.KubeProxy != nil {
+		images[c.KubeProxy.Image] = true
+	}
+	for _, i := range pool.AdditionalImages {
+		images[i] = true
+	}
+	c.WarmPoolImages = slices.Sorted(maps.Keys(images))
+}
+
+// startsNode reports whether a node is not ready before its pods of this image run.
+func startsNode(image string) bool {
+	return slices.ContainsFunc([]string{"registry.k8s.io/provider-aws/", "registry.k8s.io/sig-storage/csi-node-driver-registrar:", "registry.k8s.io/sig-storage/livenessprobe:"},
+		func(p string) bool { return strings.HasPrefix(image, p) })
+}

@@ -1,0 +1,64 @@
+package newcluster
+
+import (
+	"strings"
+
+	"kops.local/kops/api"
+)
+
+func (b *builder) setDNS() {
+	t := &api.TopologySpec{}
+	switch strings.ToLower(b.DNSType) {
+	case "public":
+		t.DNS = api.DNSPublic
+	case "private":
+		t.DNS = api.DNSPrivate
+	case "none":
+		t.DNS = api.DNSNone
+	default:
+		b.fail("--dns", b.DNSType, "unknown kind of DNS", "use public, private or none")
+	}
+	b.spec.DNSZone = b.DNSZone
+	if b.Bastion {
+		if !b.private() {
+			b.fail("--bastion", "true", "a bastion is the entry to private subnets, and this cluster has none", "add --topology private")
+		}
+		if t.DNS != api.DNSNone {
+			t.Bastion = &api.BastionSpec{PublicName: "bastion." + b.ClusterName}
+		}
+	}
+	b.spec.Networking.Topology = t
+}
+
+// setAPI chooses how the API is reached: by DNS to the machines only where they
+// are public and names are published.
+func (b *builder) setAPI() {
+	b.spec.API.PublicName = b.APIPublicName
+	published := b.spec.Networking.Topology.DNS != api.DNSNone && !gossip(b.ClusterName)
+	asked := b.APILoadBalancerType != "" || b.APISSLCertificate != ""
+	if !asked && !b.private() && published {
+		b.spec.API.DNS = &api.DNSAccessSpec{}
+		return
+	}
+	lb := &api.LoadBalancerAccessSpec{SSLCertificate: b.APISSLCertificate}
+	switch strings.ToLower(b.APILoadBalancerType) {
+	case "", "public":
+		lb.Type = api.LoadBalancerPublic
+	case "internal":
+		lb.Type = api.LoadBalancerInternal
+	default:
+		b.fail("--api-loadbalancer-type", b.APILoadBalancerType, "unknown type of load balancer", "use public or internal")
+	}
+	if b.cloud == api.CloudAWS {
+		lb.Class = api.LoadBalancerNetwork
+	}
+	if c := strings.ToLower(b.APILoadBalancerClass); c != "" && c != "network" {
+		b.fail("--api-loadbalancer-class", b.APILoadBalancerClass, "unknown class of load balancer", "use network")
+	}
+	b.spec.API.LoadBalancer = lb
+}
+
+// gossip reports whether the name is one that no DNS server knows.
+func gossip(cluster string) bool { return strings.HasSuffix(cluster, ".k8s.local") }
+
+func (b *builder) private() bool { return b.Topology == "private" }

@@ -1,0 +1,98 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// PrivateKey is a key that signs. However it is printed or marshalled, only a
+// digest of its public half shows; PEM is the one way to its text.
+type PrivateKey struct{ signer crypto.Signer }
+
+// NewPrivateKey wraps an RSA or ECDSA key.
+func NewPrivateKey(s crypto.Signer) PrivateKey { return PrivateKey{s} }
+
+// ParsePrivateKey reads the first private key of a PEM text: PKCS#1, SEC 1 or PKCS#8.
+func ParsePrivateKey(text []byte) (PrivateKey, error) {
+	for {
+		var b *pem.Block
+		if b, text = pem.Decode(text); b == nil {
+			return PrivateKey{}, errors.New("parse private key: no PEM block of a private key")
+		}
+		var key any
+		var err error
+		switch b.Type {
+		case "RSA PRIVATE KEY":
+			key, err = x509.ParsePKCS1PrivateKey(b.Bytes)
+		case "EC PRIVATE KEY":
+			key, err = x509.ParseECPrivateKey(b.Bytes)
+		case "PRIVATE KEY":
+			key, err = x509.ParsePKCS8PrivateKey(b.Bytes)
+		default:
+			continue
+		}
+		if err != nil {
+			return PrivateKey{}, fmt.Errorf("parse private key: %w", err)
+		}
+		switch k := key.(type) {
+		case *rsa.PrivateKey:
+			return PrivateKey{k}, nil
+		case *ecdsa.PrivateKey:
+			return PrivateKey{k}, nil
+		}
+		return PrivateKey{}, fmt.Errorf("parse private key: a key of type %T is not supported", key)
+	}
+}
+
+// IsZero reports whether there is no key.
+func (k PrivateKey) IsZero() bool { return k.signer == nil }
+
+// Public returns the public half; nil when there is no key.
+func (k PrivateKey) Public() crypto.PublicKey {
+	if k.IsZero() {
+		return nil
+	}
+	return k.signer.Public()
+}
+
+// PEM returns the key's text: RSA PRIVATE KEY (PKCS#1) or EC PRIVATE KEY.
+func (k PrivateKey) PEM() ([]byte, error) {
+	switch s := k.signer.(type) {
+	case *rsa.PrivateKey:
+		return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(s)}), nil
+	case *ecdsa.PrivateKey:
+		der, err := x509.MarshalECPrivateKey(s)
+		if err != nil {
+			return nil, fmt.Errorf("encode private key: %w", err)
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+	}
+	return nil, fmt.Errorf("encode private key: a key of type %T is not supported", k.signer)
+}
+
+// String shows a digest of the public half.
+func (k PrivateKey) String() string {
+	if k.IsZero() {
+		return "no private key"
+	}
+	der, err := x509.MarshalPKIXPublicKey(k.Public())
+	if err != nil {
+		return "private key of an unknown type"
+	}
+	sum := sha256.Sum256(der)
+	return "private key of sha256:" + hex.EncodeToString(sum[:8])
+}
+
+// Format writes what String shows, whatever the verb.
+func (k PrivateKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) } // fmt.State reports no errors
+
+// MarshalText writes what String shows.
+func (k PrivateKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

@@ -1,0 +1,99 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Secret is a text that must not be shown. However it is printed or marshalled,
+// only a digest appears; Reveal is the one way to its text. The zero Secret is empty.
+type Secret struct{ text *string } // a pointer, so that not even reflection by fmt finds the text
+
+// NewSecret makes a secret of a text.
+func NewSecret(text string) Secret { return Secret{&text} }
+
+// Reveal returns the text.
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
+
+// String shows a digest of the text.
+func (s Secret) String() string {
+	sum := sha256.Sum256([]byte(s.Reveal()))
+	return "secret sha256:" + hex.EncodeToString(sum[:8])
+}
+
+// Format writes what String shows, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) } // fmt.State reports no errors
+
+// MarshalText writes what String shows.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// tokenLength is the number of characters of a token.
+const tokenLength = 32
+
+// newToken makes a random token: 32 characters of the base64 alphabet without
+// + and /, from 128 random bytes.
+func newToken(random io.Reader) (Secret, error) {
+	raw := make([]byte, 128)
+	if _, err := io.ReadFull(random, raw); err != nil {
+		return Secret{}, fmt.Errorf("read random bytes for a token: %w", err)
+	}
+	text := strings.NewReplacer("+", "", "=", "", "/", "").Replace(base64.StdEncoding.EncodeToString(raw))
+	return NewSecret(text[:tokenLength]), nil
+}
+
+// secretFile is the stored form of a secret.
+type secretFile struct{ Data []byte }
+
+// EncodeSecret returns the stored form of a secret: a JSON object whose one
+// field, Data, is the base64 of the text.
+func EncodeSecret(s Secret) ([]byte, error) {
+	out, err := json.Marshal(secretFile{[]byte(s.Reveal())})
+	if err != nil {
+		return nil, fmt.Errorf("encode secret: %w", err)
+	}
+	return out, nil
+}
+
+// DecodeSecret reads the stored form of a secret.
+func DecodeSecret(data []byte) (Secret, error) {
+	var f secretFile
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return Secret{}, fmt.Errorf("decode secret: %w", err)
+	}
+	return NewSecret(string(f.Data)), nil
+}
+
+// TokenNames lists the secrets that every cluster has and that are random tokens.
+func TokenNames() []string {
+	return []string{"admin", "kube", "kube-proxy", "kubelet", "system:controller_manager", "system:dns",
+		"system:logging", "system:monitoring", "system:scheduler"}
+}
+
+// MissingTokens makes a token for each of TokenNames that existing does not hold.
+func MissingTokens(existing map[string]bool, random io.Reader) (map[string]Secret, error) {
+	out := map[string]Secret{}
+	for _, n := range TokenNames() {
+		if existing[n] {
+			continue
+		}
+		t, err := newToken(random)
+		if err != nil {
+			return nil, fmt.Errorf("secret %s: %w", n, err)
+		}
+		out[n] = t
+	}
+	return out, nil
+}

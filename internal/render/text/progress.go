@@ -1,0 +1,230 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kops.local/kops/internal/exec"
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/resource"
+)
+
+// Progress shows a running plan: a line for each step that ends where lines
+// stay, or a few lines that are redrawn where they can be. It is safe for
+// concurrent use; give its Report to the executor.
+type Progress struct {
+	out   io.Writer
+	now   func() time.Time
+	width func() int // nil: plain lines
+
+	mu      sync.Mutex
+	start   time.Time
+	total   int
+	done    int
+	failed  int
+	skipped int
+	running []*running
+	drawn   int       // lines of the display on the screen
+	last    time.Time // when it was drawn
+}
+
+// running is a step that has begun, or a kept resource that is waited for.
+type running struct {
+	address resource.Address
+	op      plan.Op
+	since   time.Time
+	reason  string // why it is tried again
+}
+
+// Lines returns a progress of plain lines for the plan.
+func Lines(out io.Writer, now func() time.Time, p *plan.Plan) *Progress {
+	return &Progress{out: out, now: now, start: now(), total: len(p.Steps) - p.Count(plan.Keep)}
+}
+
+// Live returns a progress that redraws itself with ANSI escapes; width is the
+// number of columns, asked at each redraw.
+func Live(out io.Writer, now func() time.Time, p *plan.Plan, width func() int) *Progress {
+	l := Lines(out, now, p)
+	l.width = width
+	return l
+}
+
+// Report takes one event of the executor.
+func (p *Progress) Report(e exec.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e.State {
+	case exec.Started:
+		p.begin(e)
+	case exec.Retrying:
+		r := p.begin(e)
+		if e.Err != nil && r.reason != e.Err.Error() {
+			r.reason = e.Err.Error()
+			p.line("%s %s: %s", waiting(e.Step.Op), e.Step.Address, r.reason)
+		}
+	case exec.Done:
+		p.end(e)
+		if e.Step.Op == plan.Keep {
+			break
+		}
+		p.done++
+		p.line("%s %s (%s) [%d/%d]", past(e.Step.Op), e.Step.Address, round(e.Elapsed), p.done, p.total)
+	case exec.Failed:
+		p.end(e)
+		p.failed++
+		p.note(fmt.Sprintf("failed to %s %s: %v", e.Step.Op, e.Step.Address, e.Err))
+	case exec.Skipped:
+		p.skipped++
+	}
+	p.draw()
+}
+
+// Tick redraws the display when it is due, so that times go on while nothing
+// happens. Call it about once a second; plain lines ignore it.
+func (p *Progress) Tick() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.draw()
+}
+
+// Close takes the display away and leaves one line that sums up the run.
+func (p *Progress) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := fmt.Sprintf("%d of %d changes done in %s", p.done, p.total, round(p.now().Sub(p.start)))
+	if p.failed > 0 {
+		text += fmt.Sprintf(", %d failed", p.failed)
+	}
+	if p.skipped > 0 {
+		text += fmt.Sprintf(", %d not tried", p.skipped)
+	}
+	p.note(text)
+	p.running = nil
+}
+
+func (p *Progress) begin(e exec.Event) *running {
+	for _, r := range p.running {
+		if r.address == e.Step.Address && r.op == e.Step.Op {
+			return r
+		}
+	}
+	r := &running{address: e.Step.Address, op: e.Step.Op, since: p.now()}
+	p.running = append(p.running, r)
+	return r
+}
+
+func (p *Progress) end(e exec.Event) {
+	p.running = slices.DeleteFunc(p.running, func(r *running) bool {
+		return r.address == e.Step.Address && r.op == e.Step.Op
+	})
+}
+
+// line writes a line that only plain progress has.
+func (p *Progress) line(format string, args ...any) {
+	if p.width == nil {
+		p.note(fmt.Sprintf(format, args...))
+	}
+}
+
+// note writes a line that stays, above the display. An error of the writer is
+// not worth stopping the run.
+func (p *Progress) note(text string) {
+	_, _ = io.WriteString(p.out, p.erase()+text+"\n")
+}
+
+// erase returns what takes the display off the screen.
+func (p *Progress) erase() string {
+	if p.drawn == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("\x1b[%dA\x1b[J", p.drawn)
+	p.drawn, p.last = 0, time.Time{}
+	return text
+}
+
+const (
+	redrawEvery = 100 * time.Millisecond
+	mostRows    = 8 // running steps shown at once
+)
+
+// draw redraws the display, at most every redrawEvery.
+func (p *Progress) draw() {
+	now := p.now()
+	if p.width == nil || now.Sub(p.last) < redrawEvery {
+		return
+	}
+	lines := p.rows(now)
+	text := p.erase()
+	for _, l := range lines {
+		text += cut(l, p.width()) + "\n"
+	}
+	p.drawn, p.last = len(lines), now
+	_, _ = io.WriteString(p.out, text)
+}
+
+// rows are the lines of the display: counts, then the steps that run longest.
+func (p *Progress) rows(now time.Time) []string {
+	waiting := 0
+	for _, r := range p.running {
+		if r.reason != "" {
+			waiting++
+		}
+	}
+	head := fmt.Sprintf("%d/%d done", p.done, p.total)
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{len(p.running) - waiting, "running"}, {waiting, "waiting"}, {p.failed, "failed"}, {p.skipped, "not tried"}} {
+		if c.n > 0 {
+			head += fmt.Sprintf(", %d %s", c.n, c.what)
+		}
+	}
+	out := []string{head + ", " + round(now.Sub(p.start))}
+	for i, r := range p.running {
+		if i == mostRows {
+			out = append(out, fmt.Sprintf("  and %d more", len(p.running)-mostRows))
+			break
+		}
+		line := fmt.Sprintf("  %s %s %s", present(r.op), r.address, round(now.Sub(r.since)))
+		if r.reason != "" {
+			line += ": " + strings.ReplaceAll(r.reason, "\n", " ")
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// cut shortens a line to the width, so that it never wraps.
+func cut(s string, width int) string {
+	runes := []rune(s)
+	if width < 2 || len(runes) < width {
+		return s
+	}
+	return string(runes[:width-2]) + "…"
+}
+
+func round(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+func waiting(op plan.Op) string {
+	if op == plan.Keep {
+		return "waiting for"
+	}
+	return "waiting to " + string(op)
+}
+
+func past(op plan.Op) string {
+	return map[plan.Op]string{plan.Create: "created", plan.Update: "updated", plan.Delete: "deleted"}[op]
+}
+
+func present(op plan.Op) string {
+	return map[plan.Op]string{plan.Create: "creating", plan.Update: "updating", plan.Delete: "deleting", plan.Keep: "waiting for"}[op]
+}

@@ -1,0 +1,139 @@
+package text_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kops.local/kops/internal/exec"
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/render/text"
+	"kops.local/kops/internal/resource"
+)
+
+// watch is a clock that is moved by hand.
+type watch struct{ t time.Time }
+
+func (w *watch) now() time.Time { return w.t }
+
+func (w *watch) pass(d time.Duration) { w.t = w.t.Add(d) }
+
+func stepOf(op plan.Op, name string) plan.Step {
+	return plan.Step{Address: resource.Address{Kind: "aws_vpc", Name: name}, Op: op}
+}
+
+func threeSteps() *plan.Plan {
+	return &plan.Plan{Steps: []plan.Step{stepOf(plan.Create, "a"), stepOf(plan.Update, "b"), stepOf(plan.Delete, "c"), stepOf(plan.Keep, "d")}}
+}
+
+func TestLinesAreWrittenAsStepsEnd(t *testing.T) {
+	var b bytes.Buffer
+	w := &watch{}
+	p := text.Lines(&b, w.now, threeSteps())
+	busy := errors.New("still pending")
+	p.Report(exec.Event{Step: stepOf(plan.Keep, "d"), State: exec.Retrying, Err: busy})
+	p.Report(exec.Event{Step: stepOf(plan.Keep, "d"), State: exec.Done})
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Started})
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Retrying, Err: busy})
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Retrying, Err: busy})
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Retrying, Err: errors.New("slow down")})
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Done, Elapsed: 1234 * time.Millisecond})
+	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Started})
+	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Failed, Err: errors.New("denied")})
+	p.Report(exec.Event{Step: stepOf(plan.Delete, "c"), State: exec.Skipped})
+	w.pass(75 * time.Second)
+	p.Tick()
+	p.Close()
+	want := `waiting for aws_vpc/d: still pending
+waiting to create aws_vpc/a: still pending
+waiting to create aws_vpc/a: slow down
+created aws_vpc/a (1.2s) [1/3]
+failed to update aws_vpc/b: denied
+1 of 3 changes done in 1m15s, 1 failed, 1 not tried
+`
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Error(d)
+	}
+}
+
+// screen is what a terminal shows after the writes: it knows the two escapes
+// that the display uses.
+func screen(t *testing.T, out string) string {
+	t.Helper()
+	var lines []string
+	for out != "" {
+		if rest, ok := strings.CutPrefix(out, "\x1b["); ok {
+			var up int
+			if _, err := fmt.Sscanf(rest, "%dA\x1b[J", &up); err != nil {
+				t.Fatalf("unknown escape %q", out)
+			}
+			lines = lines[:len(lines)-up]
+			out = rest[strings.Index(rest, "J")+1:]
+			continue
+		}
+		line, rest, _ := strings.Cut(out, "\n")
+		lines, out = append(lines, line), rest
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestLiveDisplay(t *testing.T) {
+	var b bytes.Buffer
+	w := &watch{time.Unix(100, 0)}
+	p := text.Live(&b, w.now, threeSteps(), func() int { return 44 })
+	check := func(want string) {
+		t.Helper()
+		if d := cmp.Diff(want, screen(t, b.String())); d != "" {
+			t.Errorf("the screen (-want +got):\n%s", d)
+		}
+	}
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Started})
+	check("0/3 done, 1 running, 0s\n  creating aws_vpc/a 0s")
+
+	w.pass(50 * time.Millisecond)
+	drawn := b.Len()
+	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Started})
+	if b.Len() != drawn {
+		t.Errorf("redrawn after 50 ms: %q", b.String()[drawn:])
+	}
+	w.pass(2 * time.Second)
+	p.Tick()
+	check("0/3 done, 2 running, 2.1s\n  creating aws_vpc/a 2.1s\n  updating aws_vpc/b 2s")
+
+	w.pass(time.Second)
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Retrying, Err: errors.New("the gateway is\nstill pending, ask later")})
+	check("0/3 done, 1 running, 1 waiting, 3.1s\n  creating aws_vpc/a 3.1s: the gateway is …\n  updating aws_vpc/b 3s")
+
+	w.pass(time.Second)
+	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Failed, Err: errors.New("denied")})
+	check("failed to update aws_vpc/b: denied\n0/3 done, 1 waiting, 1 failed, 4.1s\n  creating aws_vpc/a 4.1s: the gateway is …")
+
+	w.pass(10 * time.Second)
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Done})
+	p.Report(exec.Event{Step: stepOf(plan.Delete, "c"), State: exec.Skipped})
+	p.Close()
+	check("failed to update aws_vpc/b: denied\n1 of 3 changes done in 14s, 1 failed, 1 not tried")
+}
+
+func TestLiveDisplayShowsTheLongestRunningOnly(t *testing.T) {
+	var b bytes.Buffer
+	w := &watch{}
+	all := &plan.Plan{}
+	for i := range 20 {
+		all.Steps = append(all.Steps, stepOf(plan.Create, fmt.Sprint(i)))
+	}
+	p := text.Live(&b, w.now, all, func() int { return 0 })
+	for _, s := range all.Steps {
+		w.pass(time.Second)
+		p.Report(exec.Event{Step: s, State: exec.Started})
+	}
+	got := strings.Split(screen(t, b.String()), "\n")
+	if len(got) != 10 || got[1] != "  creating aws_vpc/0 19s" || got[9] != "  and 12 more" {
+		t.Errorf("%d lines: %q", len(got), got)
+	}
+}

@@ -1,0 +1,186 @@
+package text
+
+import (
+	"bufio"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/resource"
+)
+
+// printer writes; the first error of the writer comes out of flush.
+type printer struct {
+	*bufio.Writer
+	color, full bool
+}
+
+// printf ignores the error, which flush returns again.
+func (p *printer) printf(format string, args ...any) { _, _ = fmt.Fprintf(p, format, args...) }
+
+func (p *printer) flush() error {
+	if err := p.Flush(); err != nil {
+		return fmt.Errorf("write the plan: %w", err)
+	}
+	return nil
+}
+
+// paint colours text by what its mark says happens.
+func (p *printer) paint(mark, text string) string {
+	codes := map[string]string{"+": "32", "~": "33", "-/+": "35", "-": "31"}
+	code, ok := codes[mark]
+	if !p.color || !ok {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (p *printer) section(title, mark string, steps []plan.Step) {
+	if len(steps) == 0 {
+		return
+	}
+	p.printf("%s\n", title)
+	for _, s := range steps {
+		p.step(mark, s)
+	}
+	p.printf("\n")
+}
+
+func (p *printer) step(mark string, s plan.Step) {
+	line := s.Address.String()
+	if id := identity(s); id != "" {
+		line += "  " + id
+	}
+	if s.Why != "" && (s.Op == plan.Delete || s.Replaces || s.Shared) {
+		line += "  (" + s.Why + ")"
+	}
+	p.printf("  %s %s\n", p.paint(mark, mark), line)
+	switch s.Op {
+	case plan.Create:
+		if !s.Replaces {
+			p.fields(s)
+			return
+		}
+		p.changes(s)
+	case plan.Update, plan.Keep: // a shared resource may differ
+		p.changes(s)
+	}
+}
+
+// longest is how many characters of a new value are shown, unless all is wanted.
+const longest = 100
+
+// fields shows the fields that a new resource has: its difference from an empty
+// one. Unless all is wanted, tags are left out and long values cut, as a new
+// resource has nothing that they could be compared with.
+func (p *printer) fields(s plan.Step) {
+	schema := s.Kind.Schema()
+	empty := reflect.New(schema.Type).Interface()
+	for _, c := range schema.Diff(s.Want, empty) {
+		if c.Field == "Tags" && !p.full {
+			continue
+		}
+		for _, l := range c.Leaves {
+			value := show(at(s.Want, l.Path), l.Want)
+			if r := []rune(value); len(r) > longest && !p.full {
+				value = string(r[:longest]) + "…"
+			}
+			p.printf("      %s: %s\n", l.Path, value)
+		}
+	}
+}
+
+func (p *printer) changes(s plan.Step) {
+	for _, c := range s.Changes {
+		for _, l := range c.Leaves {
+			have, want := at(s.Have, l.Path), at(s.Want, l.Path)
+			if lines := difference(have, want, l); lines != nil {
+				p.printf("      %s:\n", l.Path)
+				for _, line := range lines {
+					p.printf("        %s\n", p.paint(line[:min(1, len(line))], line))
+				}
+				continue
+			}
+			p.printf("      %s: %s -> %s\n", l.Path, show(have, l.Have), show(want, l.Want))
+		}
+	}
+}
+
+// show writes one value: strings quoted, what is not known as what it comes from.
+func show(v reflect.Value, text string) string {
+	for v.IsValid() && v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return "(none)"
+	}
+	switch x := v.Interface().(type) {
+	case string:
+		return fmt.Sprintf("%q", text)
+	case resource.Value:
+		if unknown, ok := reference(x); ok {
+			return unknown + " (known after apply)"
+		}
+		return fmt.Sprintf("%q", text)
+	case []resource.Value:
+		return showList(x, text)
+	}
+	return text
+}
+
+func showList(vs []resource.Value, text string) string {
+	items, unknown := make([]string, len(vs)), false
+	for i, v := range vs {
+		item, ok := reference(v)
+		items[i], unknown = item, unknown || ok
+	}
+	switch {
+	case len(vs) == 0:
+		return "[]"
+	case unknown:
+		return "[" + strings.Join(items, ", ") + "] (known after apply)"
+	}
+	return text
+}
+
+// reference spells a value, and reports whether a part of it is not known.
+func reference(v resource.Value) (string, bool) {
+	_, known := v.Known()
+	return v.Render(func(s string) string { return s }, func(a resource.Address, attr string) string {
+		return "<" + a.String() + "." + attr + ">"
+	}), !known
+}
+
+// difference returns the unified difference of two texts of several lines, or
+// nil when the values are short, secret, or not both known.
+func difference(have, want reflect.Value, l resource.Leaf) []string {
+	if !isKnown(want) {
+		return nil
+	}
+	old, new := l.Have, l.Want
+	if isContent(have) || isContent(want) {
+		var ok, ok2 bool
+		old, ok = readable(have)
+		new, ok2 = readable(want)
+		if !ok || !ok2 {
+			return nil
+		}
+	}
+	old, new = indentJSON(old), indentJSON(new)
+	if !strings.Contains(strings.TrimSpace(old), "\n") && !strings.Contains(strings.TrimSpace(new), "\n") {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSuffix(string(diff.Diff("old", ended(old), "new", ended(new))), "\n"), "\n")
+	return lines[min(3, len(lines)):] // without the names of the sides
+}
+
+// ended gives a text a final newline, so that its lack is not shown as a difference.
+func ended(s string) []byte {
+	if s == "" || strings.HasSuffix(s, "\n") {
+		return []byte(s)
+	}
+	return []byte(s + "\n")
+}

@@ -1,0 +1,237 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Scope says which objects List returns: those of one cluster that kops itself
+// made, and the shared ones the cluster uses.
+type Scope struct {
+	Cluster string
+	// All asks for everything that belongs to the cluster, whoever made it:
+	// what a deletion must remove.
+	All bool
+	// Adopted are the identifiers of shared objects of this kind.
+	Adopted []string
+	// Names are the keys of the desired objects of this kind, for APIs that
+	// cannot be filtered by cluster.
+	Names []string
+}
+
+// Kind declares a sort of resource: T is its struct, C the client it needs.
+// A Kind is a value; it holds no state and is safe for concurrent use.
+type Kind[T, C any] struct {
+	// Name is unique in the program and is the Terraform type where there is one.
+	Name string
+	// Direct kinds have no Terraform type: they are applied directly, whatever the target.
+	Direct bool
+	// API names the service whose limits the kind's calls count against.
+	API string
+	// Key identifies an object among those of its kind in a cluster. It is
+	// asked of observed objects and of desired ones, whose references are
+	// resolved as far as they are known; equal keys mean the same thing.
+	Key func(*T) string
+	// List observes every object in scope, in as few calls as the API allows.
+	List func(context.Context, C, Scope) ([]*T, error)
+	// Create makes the object with one call and fills its outputs. What needs
+	// further calls is a field of mode post, with a setter.
+	Create func(context.Context, C, *T) error
+	// Initial sets the post fields to what a new object has; nil: they are zero.
+	Initial func(*T)
+	// Ready returns an error of class fault.NotYet while a created object
+	// cannot be used, and may fill outputs; nil: it can be used at once.
+	Ready func(context.Context, C, *T) error
+	// CreateFirst says that a replacement is made before the old object goes,
+	// which needs a kind whose names need not be unique. Then users of the old
+	// object can be moved to the new one.
+	CreateFirst bool
+	// Update changes the named fields in place; one entry may serve several.
+	Update []Setter[T, C]
+	// Delete removes the object. An object already gone is not an error.
+	Delete func(context.Context, C, *T) error
+}
+
+// Setter changes some fields of an existing object. It may set volatile
+// outputs of have.
+type Setter[T, C any] struct {
+	Fields []string
+	Set    func(ctx context.Context, c C, have, want *T) error
+}
+
+// Any is a Kind with its type parameters erased. Only this package makes one.
+type Any interface {
+	KindName() string
+	KindAPI() string
+	KindDirect() bool
+	Schema() *Schema
+	CreatesFirst() bool
+	// KeyOf returns the key of a desired or observed object.
+	KeyOf(obj any) string
+	Observe(ctx context.Context, client any, s Scope) ([]Object, error)
+	// Create makes the object: it returns it with its outputs and its post fields as a new object has them.
+	Create(ctx context.Context, client, want any) (any, error)
+	// Set runs every setter that serves one of the changes and returns the changed object.
+	Set(ctx context.Context, client, have, want any, changes []Change) (any, error)
+	// Ready reports whether the object may be used.
+	Ready(ctx context.Context, client, obj any) error
+	Delete(ctx context.Context, client, have any) error
+	// Check reports mistakes in the declaration.
+	Check() error
+	erased()
+}
+
+// Object is one observed object and its key. Two objects may have one key,
+// after a crash or during a replacement; the planner decides.
+type Object struct {
+	Key string `json:"key"`
+	Got any    `json:"got"`
+}
+
+type erased[T, C any] struct {
+	k *Kind[T, C]
+	s *Schema
+}
+
+// Erase returns the kind for a registry. It panics on a bad struct, as a
+// program with one cannot work.
+func (k *Kind[T, C]) Erase() Any {
+	s, err := SchemaOf(reflect.TypeFor[T]())
+	if err != nil {
+		panic(err)
+	}
+	return &erased[T, C]{k, s}
+}
+
+func (e *erased[T, C]) erased()              {}
+func (e *erased[T, C]) KindName() string     { return e.k.Name }
+func (e *erased[T, C]) KindAPI() string      { return e.k.API }
+func (e *erased[T, C]) KindDirect() bool     { return e.k.Direct }
+func (e *erased[T, C]) Schema() *Schema      { return e.s }
+func (e *erased[T, C]) CreatesFirst() bool   { return e.k.CreateFirst }
+func (e *erased[T, C]) KeyOf(obj any) string { return e.k.Key(obj.(*T)) }
+
+func (e *erased[T, C]) setter(field string) bool {
+	return slices.ContainsFunc(e.k.Update, func(s Setter[T, C]) bool { return slices.Contains(s.Fields, field) })
+}
+
+// Check reports a field that may change but that nothing can change. It is
+// what makes a forgotten field a failed test rather than a silent no-op.
+func (e *erased[T, C]) Check() error {
+	var errs []error
+	for _, f := range e.s.Fields {
+		changeable := f.Mode == Update || f.Mode == Default || f.Post
+		if changeable && !e.setter(f.Name) {
+			errs = append(errs, fmt.Errorf("%s.%s: no setter, and not replace, forbid, writeonly or out", e.k.Name, f.Name))
+		}
+		if (f.Identity || f.Volatile) && f.Mode != Output {
+			errs = append(errs, fmt.Errorf("%s.%s: only outputs can be id or volatile", e.k.Name, f.Name))
+		}
+		if f.Identity && e.s.Type.Field(f.Index).Type.Kind() != reflect.String {
+			errs = append(errs, fmt.Errorf("%s.%s: an identity must be a string", e.k.Name, f.Name))
+		}
+	}
+	for _, s := range e.k.Update {
+		for _, n := range s.Fields {
+			if !slices.ContainsFunc(e.s.Fields, func(f Field) bool { return f.Name == n }) {
+				errs = append(errs, fmt.Errorf("%s: setter for unknown field %s", e.k.Name, n))
+			}
+		}
+	}
+	if e.k.Name == "" || e.k.API == "" || e.k.Key == nil || e.k.List == nil || e.k.Create == nil || e.k.Delete == nil {
+		errs = append(errs, fmt.Errorf("%s: Name, API, Key, List, Create and Delete are needed", e.k.Name))
+	}
+	return errors.Join(errs...)
+}
+
+func (e *erased[T, C]) Observe(ctx context.Context, client any, s Scope) ([]Object, error) {
+	list, err := e.k.List(ctx, client.(C), s)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", e.k.Name, err)
+	}
+	out := make([]Object, len(list))
+	for i, o := range list {
+		out[i] = Object{e.k.Key(o), o}
+	}
+	return out, nil
+}
+
+func (e *erased[T, C]) Create(ctx context.Context, client, want any) (any, error) {
+	got := e.s.withoutPost(want).(*T)
+	if e.k.Initial != nil {
+		e.k.Initial(got)
+	}
+	made := e.s.Clone(want).(*T)
+	if err := e.k.Create(ctx, client.(C), made); err != nil {
+		return nil, err
+	}
+	return e.s.withOutputs(got, made), nil
+}
+
+func (e *erased[T, C]) Set(ctx context.Context, client, have, want any, changes []Change) (any, error) {
+	h, w := e.s.Clone(have).(*T), want.(*T)
+	for _, s := range e.k.Update {
+		if slices.ContainsFunc(changes, func(c Change) bool { return slices.Contains(s.Fields, c.Field) }) {
+			if err := s.Set(ctx, client.(C), h, w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return e.s.withOutputs(w, h), nil
+}
+
+func (e *erased[T, C]) Ready(ctx context.Context, client, obj any) error {
+	if e.k.Ready == nil {
+		return nil
+	}
+	return e.k.Ready(ctx, client.(C), obj.(*T))
+}
+
+func (e *erased[T, C]) Delete(ctx context.Context, client, have any) error {
+	return e.k.Delete(ctx, client.(C), have.(*T))
+}
+
+// Node is a desired object with its address.
+type Node struct {
+	Address
+	Kind Any
+	Want any // a pointer to the kind's struct
+	// Adopt is the identifier of a shared object: it is used, never changed or
+	// deleted. Want then says only what others refer to.
+	Adopt string
+	// Expect says that the object must exist already, under the key of Want, and
+	// is left as it is: differences are only told.
+	Expect bool
+	// After lists resources that must be applied before this one, although it
+	// does not refer to them.
+	After []Address
+}
+
+// New declares a desired object.
+func New[T, C any](k *Kind[T, C], name string, want T) Node {
+	return Node{Address: Address{k.Name, name}, Kind: k.Erase(), Want: &want}
+}
+
+// Adopted declares a shared object, whose identifier is id.
+func Adopted[T, C any](k *Kind[T, C], name, id string, want T) Node {
+	n := New(k, name, want)
+	n.Adopt = id
+	return n
+}
+
+// Out is shorthand for an output of the node.
+func (n Node) Out(attr string) Value { return Out(n.Address, attr) }
+
+// Refs lists what the node depends on: its references, then After.
+func (n Node) Refs() []Address {
+	out := n.Kind.Schema().Refs(n.Want)
+	for _, a := range n.After {
+		if !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}

@@ -1,0 +1,287 @@
+package resource
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Mode says what a change of a field does to an existing object.
+type Mode string
+
+const (
+	Update    Mode = ""          // changed in place by the kind's Update
+	Replace   Mode = "replace"   // needs a new object
+	Forbid    Mode = "forbid"    // an error: the user must act
+	Default   Mode = "default"   // when zero in want, whatever the cloud chose is right
+	WriteOnly Mode = "writeonly" // cannot be observed: sent with a create and with every update, never diffed
+	Output    Mode = "out"       // set by the cloud; never diffed
+)
+
+// Field describes one field of a kind's struct. It comes from the tags
+//
+//	res:"MODE[,post][,id][,volatile][,ordered][,json]"
+//	tf:"ATTRIBUTE[,zero][,file[=NAME]][,file64[=NAME]][,block][,raw]"
+type Field struct {
+	Name  string
+	Index int
+	Mode  Mode
+
+	Post     bool // a create cannot set it; its setter runs right after
+	Identity bool // an output that no other object shares, so that its use elsewhere shows who uses the object
+	Volatile bool // an output that an update may change
+	Ordered  bool // a list whose order matters
+	JSON     bool // a JSON text: equal when the documents are
+
+	Terraform Attribute
+}
+
+// Attribute says how a field is written as Terraform. The zero Attribute is not written.
+type Attribute struct {
+	Name   string
+	Zero   bool // written even when zero
+	File   bool // its text goes to a file, read with file()
+	File64 bool // its text goes to a file, read with filebase64()
+	Block  bool // a nested block (a list of structs: one block each), not an argument
+	Raw    bool // an expression, written without quotes
+	// FileName stands for Name in the name of the file; empty: Name does.
+	FileName string
+}
+
+// Schema is what the engine knows about a kind's struct, derived from its tags.
+type Schema struct {
+	Type   reflect.Type
+	Fields []Field
+}
+
+// SchemaOf derives the schema of a struct type. Nested structs of a kind have
+// schemas as well, for their Terraform spelling and their default fields.
+func SchemaOf(t reflect.Type) (*Schema, error) {
+	s := &Schema{Type: t}
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		if !sf.IsExported() {
+			return nil, fmt.Errorf("%s.%s: unexported field in a resource", t, sf.Name)
+		}
+		f, err := fieldOf(sf)
+		if err != nil {
+			return nil, fmt.Errorf("%s.%s: %w", t, sf.Name, err)
+		}
+		f.Index = i
+		s.Fields = append(s.Fields, f)
+	}
+	return s, nil
+}
+
+func fieldOf(sf reflect.StructField) (Field, error) {
+	mode, options, _ := strings.Cut(sf.Tag.Get("res"), ",")
+	f := Field{Name: sf.Name, Mode: Mode(mode)}
+	if !slices.Contains([]Mode{Update, Replace, Forbid, Default, WriteOnly, Output}, f.Mode) {
+		return f, fmt.Errorf("unknown mode %q", mode)
+	}
+	err := setOptions(options, map[string]*bool{
+		"post": &f.Post, "id": &f.Identity, "volatile": &f.Volatile, "ordered": &f.Ordered, "json": &f.JSON}, nil)
+	if err != nil {
+		return f, err
+	}
+	name, options, _ := strings.Cut(sf.Tag.Get("tf"), ",")
+	a := &f.Terraform
+	a.Name = name
+	return f, setOptions(options, map[string]*bool{
+		"zero": &a.Zero, "file": &a.File, "file64": &a.File64, "block": &a.Block, "raw": &a.Raw}, &a.FileName)
+}
+
+// setOptions sets what the options name; fileName receives NAME of file=NAME.
+func setOptions(text string, known map[string]*bool, fileName *string) error {
+	for o := range strings.SplitSeq(text, ",") {
+		if o == "" {
+			continue
+		}
+		name, value, named := strings.Cut(o, "=")
+		p, ok := known[name]
+		if !ok || named && (fileName == nil || !strings.HasPrefix(name, "file")) {
+			return fmt.Errorf("unknown option %q", o)
+		}
+		*p = true
+		if named {
+			*fileName = value
+		}
+	}
+	return nil
+}
+
+// eachValue calls f with every Value inside obj, nested ones too. f reports
+// whether it changed the Value; nothing is written where it did not, so that
+// objects may be read concurrently.
+func eachValue(v reflect.Value, f func(*Value) bool) (changed bool) {
+	switch x := v.Addr().Interface().(type) {
+	case *Value:
+		return f(x)
+	case *Content:
+		return f(&x.text)
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			changed = eachValue(v.Field(i), f) || changed
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			changed = eachValue(v.Index(i), f) || changed
+		}
+	case reflect.Pointer:
+		return !v.IsNil() && eachValue(v.Elem(), f)
+	case reflect.Map:
+		for _, k := range v.MapKeys() { // map elements cannot be set in place
+			e := reflect.New(v.Type().Elem()).Elem()
+			e.Set(v.MapIndex(k))
+			if eachValue(e, f) {
+				v.SetMapIndex(k, e)
+				changed = true
+			}
+		}
+	}
+	return changed
+}
+
+// readValues calls f with every Value inside obj.
+func readValues(v reflect.Value, f func(Value)) {
+	eachValue(v, func(x *Value) bool { f(*x); return false })
+}
+
+// clone copies v so deep that no Value in the copy shares memory with v.
+func clone(v reflect.Value) reflect.Value {
+	out := reflect.New(v.Type()).Elem()
+	out.Set(v)
+	switch {
+	case v.Type() == reflect.TypeFor[Value](), v.Type() == reflect.TypeFor[Content]():
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			out.Field(i).Set(clone(v.Field(i)))
+		}
+	case v.Kind() == reflect.Slice && !v.IsNil():
+		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		for i := range v.Len() {
+			out.Index(i).Set(clone(v.Index(i)))
+		}
+	case v.Kind() == reflect.Map && !v.IsNil():
+		out.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
+		for _, k := range v.MapKeys() {
+			out.SetMapIndex(k, clone(v.MapIndex(k)))
+		}
+	case v.Kind() == reflect.Pointer && !v.IsNil():
+		out.Set(reflect.New(v.Type().Elem()))
+		out.Elem().Set(clone(v.Elem()))
+	}
+	return out
+}
+
+// Clone returns a deep copy of an object, given as a pointer to the kind's struct.
+func (s *Schema) Clone(obj any) any {
+	c := reflect.New(s.Type)
+	c.Elem().Set(clone(reflect.ValueOf(obj).Elem()))
+	return c.Interface()
+}
+
+// Refs lists the addresses the object refers to, each once, in field order.
+func (s *Schema) Refs(obj any) []Address {
+	seen := map[Address]bool{}
+	var out []Address
+	s.EachRef(obj, func(a Address, _ string) {
+		if !seen[a] {
+			seen[a] = true
+			out = append(out, a)
+		}
+	})
+	return out
+}
+
+// EachRef calls f with each reference of the object: the resource and its output.
+func (s *Schema) EachRef(obj any, f func(a Address, attr string)) {
+	readValues(reflect.ValueOf(obj).Elem(), func(v Value) { v.Refs(f) })
+}
+
+// Resolved returns a copy of the object with the references that lookup knows
+// replaced by their strings.
+func (s *Schema) Resolved(obj any, lookup func(Address, string) (string, bool)) any {
+	out := s.Clone(obj)
+	eachValue(reflect.ValueOf(out).Elem(), func(v *Value) bool { *v = v.Resolve(lookup); return true })
+	return out
+}
+
+// Unresolved lists the references of the object that are not known.
+func (s *Schema) Unresolved(obj any) []string {
+	var out []string
+	s.EachRef(obj, func(a Address, attr string) { out = append(out, a.String()+"."+attr) })
+	return out
+}
+
+// Attr returns an output of an observed object by its Terraform name, so that
+// one name serves the engine and the renderers.
+func (s *Schema) Attr(obj any, attr string) (string, bool) {
+	f, ok := s.output(attr)
+	if !ok || obj == nil {
+		return "", false
+	}
+	return fmt.Sprint(reflect.ValueOf(obj).Elem().Field(f.Index).Interface()), true
+}
+
+// Volatile reports whether an update of the object may change the output.
+func (s *Schema) Volatile(attr string) bool {
+	f, ok := s.output(attr)
+	return ok && f.Volatile
+}
+
+func (s *Schema) output(attr string) (Field, bool) {
+	i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Mode == Output && f.Terraform.Name == attr })
+	if i < 0 {
+		return Field{}, false
+	}
+	return s.Fields[i], true
+}
+
+// HasOutput reports whether objects of the schema have the output.
+func (s *Schema) HasOutput(attr string) bool { _, ok := s.output(attr); return ok }
+
+// Identities calls f with each non-empty identity output of an observed object.
+func (s *Schema) Identities(obj any, f func(string)) {
+	v := reflect.ValueOf(obj).Elem()
+	for _, fd := range s.Fields {
+		if fd.Mode == Output && fd.Identity && v.Field(fd.Index).String() != "" {
+			f(v.Field(fd.Index).String())
+		}
+	}
+}
+
+// Texts calls f with each known, non-empty Value of an observed object.
+func (s *Schema) Texts(obj any, f func(string)) {
+	readValues(reflect.ValueOf(obj).Elem(), func(v Value) {
+		if t, ok := v.Known(); ok && t != "" {
+			f(t)
+		}
+	})
+}
+
+// withOutputs returns a copy of want that has the outputs of got.
+func (s *Schema) withOutputs(want, got any) any {
+	out := s.Clone(want)
+	to, from := reflect.ValueOf(out).Elem(), reflect.ValueOf(got).Elem()
+	for _, f := range s.Fields {
+		if f.Mode == Output {
+			to.Field(f.Index).Set(from.Field(f.Index))
+		}
+	}
+	return out
+}
+
+// withoutPost returns a copy of want in which the post fields are zero.
+func (s *Schema) withoutPost(want any) any {
+	out := s.Clone(want)
+	for _, f := range s.Fields {
+		if f.Post {
+			reflect.ValueOf(out).Elem().Field(f.Index).SetZero()
+		}
+	}
+	return out
+}

@@ -1,0 +1,224 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"kops.local/kops/internal/fault"
+)
+
+// Put implements Store: the content goes to an unfinished file beside the
+// target, is flushed, and takes the target's name in one step.
+func (f *Folder) Put(ctx context.Context, key string, data []byte, o PutOptions) (Version, error) {
+	if err := usable(ctx, key); err != nil {
+		return "", err
+	}
+	path := f.path(key)
+	dir, err := lockFolder(ctx, filepath.Dir(path), true)
+	if err != nil {
+		return "", f.writeFailed(key, err)
+	}
+	defer dir.Close() // gives the lock back
+	now, err := f.current(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	if err := o.check(URL(f, key), now); err != nil {
+		return "", err
+	}
+	mode := os.FileMode(0o644)
+	if o.Private {
+		mode = 0o600
+	}
+	info, err := replaceFile(path, data, mode)
+	if err != nil {
+		f.prune(filepath.Dir(path))
+		return "", f.writeFailed(key, err)
+	}
+	if err := syncFolder(dir); err != nil {
+		return "", f.writeFailed(key, err)
+	}
+	return version(info, data), nil
+}
+
+// Delete implements Store. Folders that the removal leaves empty go too, up to the root.
+func (f *Folder) Delete(ctx context.Context, key string, o DeleteOptions) error {
+	if err := usable(ctx, key); err != nil {
+		return err
+	}
+	path := f.path(key)
+	dir, err := lockFolder(ctx, filepath.Dir(path), false)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return f.failed("delete", key, err)
+	}
+	defer dir.Close() // gives the lock back
+	now, err := f.current(ctx, key)
+	if err != nil || now == "" {
+		return err
+	}
+	if err := o.check(URL(f, key), now); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return f.failed("delete", key, err)
+	}
+	f.prune(filepath.Dir(path))
+	return nil
+}
+
+// current returns the version of a key, or "" when it is absent.
+func (f *Folder) current(ctx context.Context, key string) (Version, error) {
+	info, err := os.Stat(f.path(key))
+	if err == nil && info.Mode().IsRegular() && info.Size() > hashLimit {
+		return version(info, nil), nil
+	}
+	_, v, err := f.Get(ctx, key)
+	if fault.Is(err, fault.Gone) {
+		return "", nil
+	}
+	return v, err
+}
+
+// prune removes a folder that holds nothing but unfinished files, and every
+// parent that becomes empty, but not the root. The folder's lock is held, so
+// unfinished files in it are what a killed process left. That a folder cannot be
+// removed is no error: it is then in use again, or harmless.
+func (f *Folder) prune(dir string) {
+	if dir == f.root {
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), tempPrefix) {
+			return
+		}
+	}
+	for _, e := range entries {
+		if os.Remove(filepath.Join(dir, e.Name())) != nil {
+			return
+		}
+	}
+	for ; dir != f.root && len(dir) > len(f.root); dir = filepath.Dir(dir) {
+		if os.Remove(dir) != nil {
+			return
+		}
+	}
+}
+
+// writeFailed is failed for writes, where a file in the place of a folder has a meaning of its own.
+func (f *Folder) writeFailed(key string, err error) error {
+	for _, clash := range []error{syscall.ENOTDIR, syscall.EISDIR, syscall.EEXIST, syscall.ENOTEMPTY} {
+		if errors.Is(err, clash) {
+			return fault.Wrap(fault.Permanent, fmt.Errorf("write %s: %w", URL(f, key), err),
+				"a folder cannot hold an object and others below its name; use another name")
+		}
+	}
+	return f.failed("write", key, err)
+}
+
+// replaceFile writes data to path in one step. The folder's lock is held, so the
+// name of the unfinished file may be the same each time: what a killed process
+// left is overwritten.
+func replaceFile(path string, data []byte, mode os.FileMode) (os.FileInfo, error) {
+	dir, base := filepath.Split(path)
+	temp := dir + tempPrefix + Digest([]byte(base))[:16]
+	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.Write(data)
+	info, statErr := file.Stat()
+	if statErr == nil && info.Mode().Perm()&^mode != 0 { // an unfinished file of another mode was there
+		statErr = file.Chmod(mode)
+	}
+	err = errors.Join(err, statErr, file.Sync(), file.Close())
+	if err == nil {
+		info, err = os.Stat(temp)
+	}
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		os.Remove(temp) // what stays behind is overwritten or pruned later
+		return nil, err
+	}
+	return info, nil
+}
+
+// lockFolder opens a folder and waits for its lock, which closing it gives back.
+// The folder may be removed, and made again, while we wait; then we try again.
+func lockFolder(ctx context.Context, path string, create bool) (*os.File, error) {
+	var err error
+	for range 1000 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if create {
+			err = os.MkdirAll(path, 0o755)
+		}
+		var dir *os.File
+		if err == nil {
+			dir, err = lockedFolder(ctx, path)
+		}
+		if err == nil || !create || !errors.Is(err, fs.ErrNotExist) {
+			return dir, err
+		}
+	}
+	return nil, err
+}
+
+// lockedFolder is one try of lockFolder. It fails with fs.ErrNotExist when the folder went away.
+func lockedFolder(ctx context.Context, path string) (*os.File, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(ctx, dir); err != nil {
+		return nil, err
+	}
+	held, err := dir.Stat()
+	if err == nil {
+		var there os.FileInfo
+		if there, err = os.Stat(path); err == nil && os.SameFile(held, there) {
+			return dir, nil
+		}
+	}
+	dir.Close() // it was only read
+	return nil, cmp.Or(err, fs.ErrNotExist)
+}
+
+// version is the version of a file: the digest of its content, or of a large
+// one its identity, size and time of change, which differ after every write.
+func version(info os.FileInfo, data []byte) Version {
+	if info.Size() <= hashLimit && len(data) <= hashLimit {
+		return Version(Digest(data))
+	}
+	return Version(fmt.Sprintf("%d-%d-%d", info.Size(), info.ModTime().UnixNano(), inode(info)))
+}
+
+// byKey sorts entries as their keys sort, in which the name of a folder is
+// followed by a slash: "a-b" comes before what is in "a".
+func byKey(entries []fs.DirEntry) []fs.DirEntry {
+	spelled := func(e fs.DirEntry) string {
+		if e.IsDir() {
+			return e.Name() + "/"
+		}
+		return e.Name()
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(spelled(a), spelled(b)) })
+	return entries
+}

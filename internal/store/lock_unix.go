@@ -1,0 +1,52 @@
+//go:build unix
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+
+	"kops.local/kops/internal/fault"
+)
+
+// lock waits for the advisory lock of an open folder, which is given back when
+// it is closed. On an error the folder is closed, by this function or, when ctx
+// ended first, by the wait that it leaves behind.
+func lock(ctx context.Context, dir *os.File) error {
+	done := make(chan error, 1)
+	go func() {
+		err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX)
+		for err == syscall.EINTR {
+			err = syscall.Flock(int(dir.Fd()), syscall.LOCK_EX)
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			dir.Close() // nothing was written through it
+			return fault.Wrap(fault.Permanent, fmt.Errorf("lock the folder %s: %w", dir.Name(), err),
+				"keep the store on a disk whose file system has locks, or in a bucket")
+		}
+		return nil
+	case <-ctx.Done():
+		go func() {
+			<-done      //nolint:errcheck // got or not, nobody waits for it any more
+			dir.Close() // gives the lock back, if it was got
+		}()
+		return ctx.Err()
+	}
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(dir *os.File) error { return dir.Sync() }
+
+// inode tells files apart that have had the same name.
+func inode(info os.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Ino)
+	}
+	return 0
+}

@@ -1,0 +1,165 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"kops.local/kops/internal/fault"
+)
+
+// Memory is a store that lives as long as the process. Use NewMemory.
+type Memory struct {
+	url     string
+	mu      sync.RWMutex
+	objects map[string][]byte
+}
+
+// NewMemory returns an empty store whose URL is memory://name.
+func NewMemory(name string) *Memory {
+	return &Memory{url: "memory://" + name, objects: map[string][]byte{}}
+}
+
+// Memories is the backend of memory://name. One value opens one store per name.
+func Memories() Backend {
+	var mu sync.Mutex
+	open := map[string]*Memory{}
+	return Backend{
+		Schemes: []string{"memory"},
+		Open: func(_ context.Context, _, rest string) (Store, error) {
+			name, folder, _ := strings.Cut(rest, "/")
+			mu.Lock()
+			defer mu.Unlock()
+			if open[name] == nil {
+				open[name] = NewMemory(name)
+			}
+			return Sub(open[name], folder), nil
+		},
+	}
+}
+
+// Get implements Store.
+func (m *Memory) Get(ctx context.Context, key string) ([]byte, Version, error) {
+	if err := usable(ctx, key); err != nil {
+		return nil, "", err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	data, ok := m.objects[key]
+	if !ok {
+		return nil, "", fault.New(fault.Gone, "%s does not exist", join(m.url, key))
+	}
+	return bytes.Clone(data), Version(Digest(data)), nil
+}
+
+// List implements Store.
+func (m *Memory) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		for _, info := range m.list(prefix) {
+			if err := ctx.Err(); err != nil {
+				yield(Info{}, fmt.Errorf("list %s: %w", join(m.url, prefix), err))
+				return
+			}
+			if !yield(info, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(Info{}, fmt.Errorf("list %s: %w", join(m.url, prefix), err))
+		}
+	}
+}
+
+// list copies what a listing shows, so that no lock is held while it is walked.
+func (m *Memory) list(prefix string) []Info {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var out []Info
+	for _, key := range slices.Sorted(maps.Keys(m.objects)) {
+		if strings.HasPrefix(key, prefix) {
+			d := Digest(m.objects[key])
+			out = append(out, Info{Key: key, Size: int64(len(m.objects[key])), Version: Version(d), Digest: d})
+		}
+	}
+	return out
+}
+
+// Put implements Store.
+func (m *Memory) Put(ctx context.Context, key string, data []byte, o PutOptions) (Version, error) {
+	if err := usable(ctx, key); err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := o.check(join(m.url, key), m.version(key)); err != nil {
+		return "", err
+	}
+	m.objects[key] = bytes.Clone(data)
+	return m.version(key), nil
+}
+
+// Delete implements Store.
+func (m *Memory) Delete(ctx context.Context, key string, o DeleteOptions) error {
+	if err := usable(ctx, key); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := o.check(join(m.url, key), m.version(key)); err != nil {
+		return err
+	}
+	delete(m.objects, key)
+	return nil
+}
+
+// About implements Store.
+func (m *Memory) About() About { return About{URL: m.url} }
+
+// version returns the version of a key, or "" when it is absent. The lock is held.
+func (m *Memory) version(key string) Version {
+	data, ok := m.objects[key]
+	if !ok {
+		return ""
+	}
+	return Version(Digest(data))
+}
+
+// usable says whether an operation on the key may start at all.
+func usable(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("use %s: %w", key, err)
+	}
+	return CheckKey(key)
+}
+
+// check compares the conditions of a write with the version that is there ("" is absent).
+func (o PutOptions) check(url string, now Version) error {
+	switch {
+	case o.IfAbsent && now != "":
+		return Exists(url)
+	case o.IfVersion != "" && now != o.IfVersion:
+		return Changed(url)
+	}
+	return nil
+}
+
+// check compares the condition of a removal with the version that is there ("" is absent).
+func (o DeleteOptions) check(url string, now Version) error {
+	if o.IfVersion != "" && now != "" && now != o.IfVersion {
+		return Changed(url)
+	}
+	return nil
+}
+
+// Exists is the error of a write with IfAbsent to a key that is there.
+func Exists(url string) error { return fault.New(fault.Conflict, "%s exists already", url) }
+
+// Changed is the error of a write or a removal whose IfVersion is no longer the object's.
+func Changed(url string) error {
+	return fault.New(fault.Conflict, "%s was changed by someone since it was read", url)
+}

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/fault"
+)
+
+// Backend opens the stores of some URL schemes.
+type Backend struct {
+	// Schemes are the texts before "://" that belong to this backend.
+	Schemes []string
+	// Open returns the store at a URL, split into scheme and rest: "s3" and
+	// "bucket/folder". The rest has no final slash. Open need not touch the network.
+	Open func(ctx context.Context, scheme, rest string) (Store, error)
+}
+
+// Backends is the explicit list of what a program can open.
+type Backends []Backend
+
+// Open returns the store at a URL such as s3://bucket/folder, file:///srv/kops
+// or /srv/kops; a text without "://" is a folder.
+func (b Backends) Open(ctx context.Context, url string) (Store, error) {
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		scheme, rest = "file", url
+	}
+	var known []string
+	for _, backend := range b {
+		if slices.Contains(backend.Schemes, scheme) {
+			s, err := backend.Open(ctx, scheme, trimSlash(rest))
+			if err != nil {
+				return nil, fmt.Errorf("open state store %s: %w", url, err)
+			}
+			return s, nil
+		}
+		known = append(known, backend.Schemes...)
+	}
+	return nil, unknownScheme(url, scheme, known)
+}
+
+// unknownScheme says what could have been meant.
+func unknownScheme(url, scheme string, known []string) error {
+	slices.Sort(known)
+	remedy := "use one of " + strings.Join(known, "://, ") + "://"
+	if near := diag.Nearest(scheme, known); near != "" {
+		remedy = "did you mean " + near + "://? " + remedy
+	}
+	return fault.Wrap(fault.Permanent, fmt.Errorf("open state store %s: unknown / unhandled path type %q", url, scheme), remedy)
+}
+
+// trimSlash removes one final slash, unless it is all there is.
+func trimSlash(s string) string {
+	if s == "/" {
+		return s
+	}
+	return strings.TrimSuffix(s, "/")
+}

@@ -1,0 +1,168 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+)
+
+const (
+	// maxAttempts is how often one request is sent. With one answer in ten throttled,
+	// a command of 200 requests then fails once in 50,000.
+	maxAttempts = 7
+	// firstBackoff is the longest wait before the second attempt; it doubles with each, up to maxBackoff.
+	firstBackoff, maxBackoff = 100 * time.Millisecond, 5 * time.Second
+	// maxIdle keeps a connection for every request that the program has in flight.
+	maxIdle = 64
+)
+
+// Config says how to reach buckets.
+type Config struct {
+	// Endpoint is the URL of a server other than Amazon's; buckets then are part of
+	// the path. Empty means Amazon S3.
+	Endpoint string
+	// Region is the bucket's, or a guess: when S3 says that the bucket is elsewhere,
+	// the store goes there. Empty means us-east-1.
+	Region string
+	// Credentials sign the requests; nil leaves them unsigned.
+	Credentials aws.CredentialsProvider
+	// ACL is a canned ACL for every object written; empty leaves it to the writer.
+	ACL string
+	// HTTPClient sends the requests; nil means one of its own for each store.
+	HTTPClient sdk.HTTPClient
+}
+
+// Backend opens s3://bucket/folder, and the same on other clouds' servers, for
+// which cfg needs an Endpoint: do:// DigitalOcean, linode://, hos:// Hetzner, scw:// Scaleway.
+func Backend(cfg Config) store.Backend {
+	return store.Backend{
+		Schemes: []string{"s3", "do", "linode", "hos", "scw"},
+		Open: func(_ context.Context, scheme, rest string) (store.Store, error) {
+			name, prefix, _ := strings.Cut(rest, "/")
+			if name == "" {
+				return nil, fault.New(fault.Permanent, "the name of the bucket is missing")
+			}
+			if scheme != "s3" && cfg.Endpoint == "" {
+				return nil, fault.Wrap(fault.Permanent, errors.New("no endpoint for "+scheme+":// is known"),
+					"set S3_ENDPOINT to the URL of the object storage")
+			}
+			return newBucket(cfg, scheme, name, prefix), nil
+		},
+	}
+}
+
+func newBucket(cfg Config, scheme, name, prefix string) *bucket {
+	b := &bucket{cfg: cfg, name: name, url: scheme + "://" + name, region: cfg.Region}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		b.url += "/" + prefix
+		b.prefix = prefix + "/"
+	}
+	if b.region == "" {
+		b.region = "us-east-1"
+	}
+	if b.cfg.HTTPClient == nil {
+		b.cfg.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.MaxIdleConns, t.MaxIdleConnsPerHost = maxIdle, maxIdle
+		})
+	}
+	b.client = b.connect(b.region)
+	return b
+}
+
+// connect makes a client for a region.
+//
+// Checksums beside the signature are sent only where S3 demands them, because
+// other servers refuse them; the signature covers the content in any case.
+func (b *bucket) connect(region string) *sdk.Client {
+	o := sdk.Options{
+		Region:                     region,
+		Credentials:                b.cfg.Credentials,
+		HTTPClient:                 b.cfg.HTTPClient,
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts, o.MaxBackoff = maxAttempts, maxBackoff
+			o.Backoff = retry.BackoffDelayerFunc(backoff)
+		}),
+	}
+	if o.Credentials == nil {
+		o.Credentials = aws.AnonymousCredentials{}
+	}
+	if b.cfg.Endpoint != "" {
+		o.BaseEndpoint, o.UsePathStyle = aws.String(b.cfg.Endpoint), true
+	} else {
+		o.EndpointOptions.UseDualStackEndpoint = aws.DualStackEndpointStateEnabled
+	}
+	return sdk.New(o)
+}
+
+// backoff is the wait before an attempt: by chance, so that many clients do not come back at once.
+func backoff(attempt int, _ error) (time.Duration, error) {
+	longest := min(firstBackoff<<min(attempt, 10), maxBackoff)
+	return rand.N(longest), nil
+}
+
+// do runs a request, and once more in the bucket's region when S3 says that it is another one.
+func (b *bucket) do(ctx context.Context, request func(*sdk.Client) error) error {
+	b.mu.Lock()
+	client, asked := b.client, b.region
+	b.mu.Unlock()
+	err := request(client)
+	region := regionOf(err)
+	if region == "" || region == asked || ctx.Err() != nil {
+		return err
+	}
+	b.mu.Lock()
+	if b.region != region {
+		b.client, b.region = b.connect(region), region
+	}
+	client = b.client
+	b.mu.Unlock()
+	return request(client)
+}
+
+// regionOf is the bucket's region as S3 gives it with a refusal; empty when it gives none.
+func regionOf(err error) string {
+	var answer *smithyhttp.ResponseError
+	if !errors.As(err, &answer) || answer.Response == nil {
+		return ""
+	}
+	switch answer.HTTPStatusCode() {
+	case http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusBadRequest:
+		return answer.Response.Header.Get("X-Amz-Bucket-Region")
+	}
+	return ""
+}
+
+// countTries adds up in n how often a request is sent.
+func countTries(n *int) func(*sdk.Options) {
+	count := middleware.FinalizeMiddlewareFunc("CountTries",
+		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+			middleware.FinalizeOutput, middleware.Metadata, error) {
+			*n++
+			return next.HandleFinalize(ctx, in)
+		})
+	return func(o *sdk.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Finalize.Insert(count, "Retry", middleware.After)
+		})
+	}
+}
+
+// withContentMD5 adds the checksum that older servers want with DeleteObjects.
+func withContentMD5(o *sdk.Options) {
+	o.APIOptions = append(o.APIOptions, smithyhttp.AddContentChecksumMiddleware)
+}

@@ -1,0 +1,240 @@
+package s3_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/s3"
+)
+
+// server answers requests in place of a bucket, and keeps them.
+type server struct {
+	answer func(n int, r *http.Request) *http.Response // n counts from 1
+	seen   []*http.Request
+}
+
+func (s *server) Do(r *http.Request) (*http.Response, error) {
+	s.seen = append(s.seen, r)
+	answer := s.answer(len(s.seen), r)
+	if answer == nil {
+		return nil, io.ErrUnexpectedEOF
+	}
+	answer.Request = r
+	return answer, nil
+}
+
+func (s *server) open(t *testing.T, cfg s3.Config) store.Store {
+	t.Helper()
+	cfg.HTTPClient = s
+	cfg.Credentials = credentials.NewStaticCredentialsProvider("id", "secret", "")
+	return open(t, cfg, "s3://bucket/state")
+}
+
+func reply(status int, body string, header ...string) *http.Response {
+	h := http.Header{}
+	for i := 0; i < len(header); i += 2 {
+		h.Set(header[i], header[i+1])
+	}
+	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}
+}
+
+func refusal(status int, code string) *http.Response {
+	return reply(status, "<Error><Code>"+code+"</Code><Message>because</Message></Error>")
+}
+
+func TestErrorsAreClassed(t *testing.T) { synctest.Test(t, errorsAreClassed) }
+
+func errorsAreClassed(t *testing.T) {
+	tests := []struct {
+		status int
+		code   string
+		class  fault.Class
+		remedy string
+	}{
+		{404, "NoSuchKey", fault.Gone, ""},
+		{404, "NoSuchBucket", fault.Permanent, "create the bucket bucket, or correct the name of the state store"},
+		{403, "AccessDenied", fault.Denied, "allow s3:GetObject on arn:aws:s3:::bucket/state/a to this identity"},
+		{403, "InvalidAccessKeyId", fault.Denied, "check or renew the credentials for the state store"},
+		{403, "SignatureDoesNotMatch", fault.Denied, "check or renew the credentials for the state store"},
+		{409, "OperationAborted", fault.Conflict, ""},
+		{412, "PreconditionFailed", fault.Conflict, ""},
+		{501, "NotImplemented", fault.Permanent, "the server lacks conditional writes, without which two commands can damage each other; use another one"},
+		{503, "SlowDown", fault.Throttled, ""},
+		{500, "InternalError", fault.Throttled, ""},
+		{400, "MalformedXML", fault.Permanent, ""},
+	}
+	for _, tt := range tests {
+		s := &server{answer: func(int, *http.Request) *http.Response { return refusal(tt.status, tt.code) }}
+		_, _, err := s.open(t, s3.Config{}).Get(t.Context(), "a")
+		if fault.Of(err) != tt.class || fault.Remedy(err) != tt.remedy {
+			t.Errorf("%d %s: class %q, remedy %q", tt.status, tt.code, fault.Of(err), fault.Remedy(err))
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), "read s3://bucket/state/a: ") {
+			t.Errorf("%d %s: %v", tt.status, tt.code, err)
+		}
+	}
+}
+
+func TestThrottledRequestsAreSentAgain(t *testing.T) { synctest.Test(t, throttledRequestsAreSentAgain) }
+
+func throttledRequestsAreSentAgain(t *testing.T) {
+	s := &server{answer: func(n int, _ *http.Request) *http.Response {
+		if n < 3 {
+			return refusal(503, "SlowDown")
+		}
+		return reply(200, "content", "ETag", `"v1"`)
+	}}
+	data, v, err := s.open(t, s3.Config{}).Get(t.Context(), "a")
+	if string(data) != "content" || v != "v1" || err != nil || len(s.seen) != 3 {
+		t.Errorf("%q, %q, %v after %d requests", data, v, err, len(s.seen))
+	}
+}
+
+func TestEachCallIsOneRequest(t *testing.T) {
+	const listing = `<ListBucketResult><Contents><Key>state/a</Key><Size>1</Size><ETag>"0cc175b9c0f1b6a831c399e269772661"</ETag></Contents>
+		<Contents><Key>state/folder/</Key><Size>0</Size></Contents><Contents><Key>state/big</Key><Size>9</Size><ETag>"d41d8cd98f00b204e9800998ecf8427e-2"</ETag></Contents></ListBucketResult>`
+	s := &server{answer: func(_ int, r *http.Request) *http.Response {
+		if r.URL.Query().Has("list-type") {
+			return reply(200, listing)
+		}
+		return reply(200, "", "ETag", `"v"`)
+	}}
+	b := s.open(t, s3.Config{Endpoint: "https://objects.example.com", ACL: "bucket-owner-full-control"})
+	if _, err := b.Put(t.Context(), "a b", []byte("x"), store.PutOptions{IfVersion: "v0", PublicRead: true}); err != nil {
+		t.Fatal(err)
+	}
+	var listed []store.Info
+	for info, err := range b.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = append(listed, info)
+	}
+	if err := store.DeleteAll(t.Context(), b, make1500()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"PUT /bucket/state/a%20b", "GET /bucket", "POST /bucket", "POST /bucket"}
+	for i, r := range s.seen {
+		if got := r.Method + " " + strings.TrimSuffix(r.URL.EscapedPath(), "/"); len(s.seen) != len(want) || got != want[i] {
+			t.Errorf("request %d of %d is %s", i+1, len(s.seen), got)
+		}
+		if r.Header.Get("X-Amz-Trailer") != "" || r.Header.Get("Content-Encoding") != "" {
+			t.Errorf("request %d has trailers: %v", i+1, r.Header)
+		}
+	}
+	put := s.seen[0]
+	if put.Header.Get("If-Match") != `"v0"` || put.Header.Get("X-Amz-Acl") != "bucket-owner-full-control" || put.ContentLength != 1 {
+		t.Errorf("put has headers %v", put.Header)
+	}
+	if s.seen[2].Header.Get("Content-Md5") == "" {
+		t.Errorf("delete has headers %v", s.seen[2].Header)
+	}
+	wantListed := []store.Info{
+		{Key: "a", Size: 1, Version: "0cc175b9c0f1b6a831c399e269772661", Digest: "0cc175b9c0f1b6a831c399e269772661"},
+		{Key: "big", Size: 9, Version: "d41d8cd98f00b204e9800998ecf8427e-2"},
+	}
+	if fmt.Sprint(listed) != fmt.Sprint(wantListed) {
+		t.Errorf("listed %v", listed)
+	}
+}
+
+func make1500() []string {
+	keys := make([]string, 1500)
+	for i := range keys {
+		keys[i] = fmt.Sprint(i)
+	}
+	return keys
+}
+
+// The bucket is written to, the answer is lost, and the same request is sent again.
+func TestOwnWriteIsNotAConflict(t *testing.T) { synctest.Test(t, ownWriteIsNotAConflict) }
+
+func ownWriteIsNotAConflict(t *testing.T) {
+	for _, o := range []store.PutOptions{{IfAbsent: true}, {IfVersion: "old"}} {
+		for _, stored := range []string{"mine", "another's"} {
+			s := &server{answer: func(n int, r *http.Request) *http.Response {
+				switch {
+				case n == 1:
+					return nil
+				case r.Method == http.MethodPut:
+					return refusal(412, "PreconditionFailed")
+				}
+				return reply(200, stored, "ETag", `"v2"`)
+			}}
+			v, err := s.open(t, s3.Config{}).Put(t.Context(), "lease", []byte("mine"), o)
+			if stored == "mine" && (err != nil || v != "v2") {
+				t.Errorf("%+v: %q, %v", o, v, err)
+			}
+			if stored != "mine" && !fault.Is(err, fault.Conflict) {
+				t.Errorf("%+v: another's write: %q, %v; want a conflict", o, v, err)
+			}
+		}
+	}
+	// Without a lost answer nobody looks: the same content by another writer is a conflict.
+	s := &server{answer: func(int, *http.Request) *http.Response { return refusal(412, "PreconditionFailed") }}
+	if _, err := s.open(t, s3.Config{}).Put(t.Context(), "a", []byte("x"), store.PutOptions{IfAbsent: true}); !fault.Is(err, fault.Conflict) || len(s.seen) != 1 {
+		t.Errorf("%v after %d requests", err, len(s.seen))
+	}
+}
+
+func TestCutAnswerIsReadAgain(t *testing.T) {
+	s := &server{answer: func(n int, _ *http.Request) *http.Response {
+		answer := reply(200, "the whole content", "ETag", `"v"`)
+		if n == 1 {
+			answer.Body = io.NopCloser(io.MultiReader(strings.NewReader("the wh"), broken{}))
+		}
+		return answer
+	}}
+	data, _, err := s.open(t, s3.Config{}).Get(t.Context(), "a")
+	if !bytes.Equal(data, []byte("the whole content")) || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestBucketElsewhere(t *testing.T) {
+	s := &server{answer: func(_ int, r *http.Request) *http.Response {
+		if !strings.Contains(r.URL.Host, "eu-west-3") {
+			answer := refusal(301, "PermanentRedirect")
+			answer.Header.Set("X-Amz-Bucket-Region", "eu-west-3")
+			return answer
+		}
+		return reply(200, "x", "ETag", `"v"`)
+	}}
+	b := s.open(t, s3.Config{Region: "us-west-2"})
+	for range 3 {
+		if _, _, err := b.Get(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.seen) != 4 {
+		t.Errorf("%d requests for three reads; the region is asked for once", len(s.seen))
+	}
+	if host := s.seen[3].URL.Host; host != "bucket.s3.dualstack.eu-west-3.amazonaws.com" {
+		t.Errorf("the last went to %s", host)
+	}
+}
+
+func TestOpenNeedsABucketAndAnEndpoint(t *testing.T) {
+	backends := store.Backends{s3.Backend(s3.Config{})}
+	for url, remedy := range map[string]string{"s3://": "", "do://bucket/x": "set S3_ENDPOINT to the URL of the object storage"} {
+		if s, err := backends.Open(t.Context(), url); err == nil || fault.Remedy(err) != remedy {
+			t.Errorf("%s: %v, %v, remedy %q", url, s, err, fault.Remedy(err))
+		}
+	}
+	if s := open(t, s3.Config{Endpoint: "https://fra1.digitaloceanspaces.com"}, "do://bucket/x/"); s.About().URL != "do://bucket/x" {
+		t.Errorf("opened %s", s.About().URL)
+	}
+}

@@ -1,0 +1,243 @@
+// Package s3 is the store in a bucket of Amazon S3, or of another server that
+// speaks its protocol and honours If-Match and If-None-Match.
+//
+// It must not know what the objects mean, nor read the environment: credentials,
+// region and endpoint are handed in.
+package s3
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"kops.local/kops/internal/clock"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+)
+
+// maxDelete is the number of keys that one DeleteObjects request takes (Amazon S3 API reference).
+const maxDelete = 1000
+
+// bodyTries is how often an object is asked for when the connection breaks in its middle.
+const bodyTries = 4
+
+// bucket is the Store below one prefix of one bucket.
+type bucket struct {
+	cfg    Config
+	url    string // what the user wrote, without a final slash
+	name   string
+	prefix string // empty, or ends in a slash
+
+	mu     sync.Mutex
+	client *sdk.Client
+	region string
+}
+
+// key is the name of the object in the bucket.
+func (b *bucket) key(key string) string { return b.prefix + key }
+
+// About implements store.Store.
+func (b *bucket) About() store.About { return store.About{URL: b.url, DeleteAll: b.deleteAll} }
+
+// Get implements store.Store.
+func (b *bucket) Get(ctx context.Context, key string) (data []byte, v store.Version, err error) {
+	if err := store.CheckKey(key); err != nil {
+		return nil, "", err
+	}
+	for range bodyTries {
+		var out *sdk.GetObjectOutput
+		err = b.do(ctx, func(c *sdk.Client) (err error) {
+			out, err = c.GetObject(ctx, &sdk.GetObjectInput{Bucket: &b.name, Key: aws.String(b.key(key))})
+			return err
+		})
+		if err != nil {
+			return nil, "", b.failed("read", "s3:GetObject", key, err)
+		}
+		data, err = io.ReadAll(out.Body)
+		out.Body.Close() // it was only read
+		if err == nil {
+			return data, version(out.ETag), nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, "", b.failed("read", "s3:GetObject", key, err)
+}
+
+// List implements store.Store: one request for every thousand objects.
+func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		in := &sdk.ListObjectsV2Input{Bucket: &b.name, Prefix: aws.String(b.key(prefix))}
+		for {
+			var out *sdk.ListObjectsV2Output
+			err := b.do(ctx, func(c *sdk.Client) (err error) {
+				out, err = c.ListObjectsV2(ctx, in)
+				return err
+			})
+			if err != nil {
+				yield(store.Info{}, b.failed("list", "s3:ListBucket", prefix, err))
+				return
+			}
+			for _, o := range out.Contents {
+				if key := aws.ToString(o.Key); !strings.HasSuffix(key, "/") && !yield(b.info(o), nil) {
+					return // a key that ends in a slash is the mark of a folder, not an object of ours
+				}
+			}
+			if !aws.ToBool(out.IsTruncated) || aws.ToString(out.NextContinuationToken) == "" {
+				return
+			}
+			in.ContinuationToken = out.NextContinuationToken
+		}
+	}
+}
+
+// info describes an entry of a listing. The ETag of an object that was uploaded
+// in one part, and not encrypted with a KMS key, is the MD5 of its content
+// (Amazon S3 API reference, type Object).
+func (b *bucket) info(o types.Object) store.Info {
+	v := version(o.ETag)
+	info := store.Info{
+		Key:     strings.TrimPrefix(aws.ToString(o.Key), b.prefix),
+		Size:    aws.ToInt64(o.Size),
+		Version: v,
+	}
+	if len(v) == 32 && strings.Trim(string(v), "0123456789abcdef") == "" {
+		info.Digest = string(v)
+	}
+	return info
+}
+
+// Put implements store.Store.
+func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	if err := store.CheckKey(key); err != nil {
+		return "", err
+	}
+	in := &sdk.PutObjectInput{Bucket: &b.name, Key: aws.String(b.key(key)), ACL: b.acl(o)}
+	if o.IfAbsent {
+		in.IfNoneMatch = aws.String("*")
+	}
+	if o.IfVersion != "" {
+		in.IfMatch = etag(o.IfVersion)
+	}
+	var out *sdk.PutObjectOutput
+	tries := 0
+	conditional := o.IfAbsent || o.IfVersion != ""
+	write := func(c *sdk.Client) (err error) {
+		in.Body = bytes.NewReader(data)
+		out, err = c.PutObject(ctx, in, countTries(&tries))
+		return err
+	}
+	err := b.do(ctx, write)
+	// A write without a condition that collides with another is made again.
+	for n := 1; n < maxAttempts && !conditional && collided(err); n++ {
+		wait, _ := backoff(n, err) // it has no error
+		if serr := clock.Sleep(ctx, wait); serr != nil {
+			break
+		}
+		err = b.do(ctx, write)
+	}
+	if err == nil {
+		return version(out.ETag), nil
+	}
+	if !conditional || !refused(err) {
+		return "", b.failed("write", "s3:PutObject", key, err)
+	}
+	if tries > 1 {
+		// The answer to an earlier try may have been lost, and this refusal be of our own write.
+		if now, v, err := b.Get(ctx, key); err == nil && bytes.Equal(now, data) {
+			return v, nil
+		}
+	}
+	if o.IfAbsent {
+		return "", store.Exists(store.URL(b, key))
+	}
+	return "", store.Changed(store.URL(b, key))
+}
+
+// Delete implements store.Store.
+func (b *bucket) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
+	if err := store.CheckKey(key); err != nil {
+		return err
+	}
+	in := &sdk.DeleteObjectInput{Bucket: &b.name, Key: aws.String(b.key(key))}
+	if o.IfVersion != "" {
+		in.IfMatch = etag(o.IfVersion)
+	}
+	err := b.do(ctx, func(c *sdk.Client) error {
+		_, err := c.DeleteObject(ctx, in)
+		return err
+	})
+	switch {
+	case err == nil || code(err) == "NoSuchKey":
+		return nil
+	case o.IfVersion != "" && refused(err):
+		// Servers differ in what they answer when the object is absent.
+		if _, _, err := b.Get(ctx, key); fault.Is(err, fault.Gone) {
+			return nil
+		}
+		return store.Changed(store.URL(b, key))
+	}
+	return b.failed("delete", "s3:DeleteObject", key, err)
+}
+
+// deleteAll removes keys in requests of a thousand.
+func (b *bucket) deleteAll(ctx context.Context, keys []string) error {
+	for len(keys) > 0 {
+		n := min(len(keys), maxDelete)
+		ids := make([]types.ObjectIdentifier, n)
+		for i, key := range keys[:n] {
+			if err := store.CheckKey(key); err != nil {
+				return err
+			}
+			ids[i].Key = aws.String(b.key(key))
+		}
+		var out *sdk.DeleteObjectsOutput
+		err := b.do(ctx, func(c *sdk.Client) (err error) {
+			out, err = c.DeleteObjects(ctx, &sdk.DeleteObjectsInput{
+				Bucket: &b.name,
+				Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)},
+			}, withContentMD5)
+			return err
+		})
+		if err != nil {
+			return b.failed("delete", "s3:DeleteObject", keys[0], err)
+		}
+		for _, e := range out.Errors {
+			if c := aws.ToString(e.Code); c != "NoSuchKey" {
+				key := strings.TrimPrefix(aws.ToString(e.Key), b.prefix)
+				return b.classed("delete", "s3:DeleteObject", key, c, 0,
+					fmt.Errorf("%s: %s", c, aws.ToString(e.Message)))
+			}
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+// acl is the canned ACL of a write: the user's for the whole store, or what the caller asks for.
+func (b *bucket) acl(o store.PutOptions) types.ObjectCannedACL {
+	switch {
+	case b.cfg.ACL != "":
+		return types.ObjectCannedACL(b.cfg.ACL)
+	case o.PublicRead:
+		return types.ObjectCannedACLPublicRead
+	}
+	return ""
+}
+
+// version is an ETag without its quotes.
+func version(etag *string) store.Version {
+	return store.Version(strings.Trim(aws.ToString(etag), `"`))
+}
+
+// etag is version's inverse.
+func etag(v store.Version) *string { return aws.String(`"` + string(v) + `"`) }

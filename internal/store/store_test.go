@@ -1,0 +1,140 @@
+package store_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/storetest"
+)
+
+func TestMemory(t *testing.T) {
+	storetest.Run(t, storetest.Traits{Nested: true, Atomic: true, Digests: true}, func(*testing.T) storetest.Clients {
+		m := store.NewMemory("test")
+		return func() store.Store { return m }
+	})
+}
+
+func TestFolder(t *testing.T) {
+	storetest.Run(t, storetest.Traits{Atomic: true, Digests: true}, func(t *testing.T) storetest.Clients {
+		root := filepath.Join(t.TempDir(), "made", "on demand")
+		return func() store.Store { return store.NewFolder(root) }
+	})
+}
+
+func TestFolderModes(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "state")
+	s := store.NewFolder(root)
+	for _, private := range []bool{true, false, true} {
+		if _, err := s.Put(t.Context(), "pki/key", []byte("x"), store.PutOptions{Private: private}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(filepath.Join(root, "pki", "key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if open := info.Mode().Perm()&0o077 != 0; open == private {
+			t.Errorf("private %v: mode %v", private, info.Mode())
+		}
+	}
+	info, err := os.Stat(filepath.Join(root, "pki"))
+	if err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("folder: %v, %v", info.Mode(), err)
+	}
+}
+
+// A process that is killed in a write leaves an unfinished file.
+func TestFolderForgetsUnfinishedWrites(t *testing.T) {
+	root := t.TempDir()
+	s := store.NewFolder(root)
+	if _, err := s.Put(t.Context(), "a/b/config", []byte("x"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(root, "a", "b", ".kops-unfinished-0123")
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range s.List(t.Context(), "") {
+		if err != nil || info.Key != "a/b/config" {
+			t.Errorf("listed: %q, %v", info.Key, err)
+		}
+	}
+	if err := s.Delete(t.Context(), "a/b/config", store.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("left in the root: %v, %v", entries, err)
+	}
+}
+
+func TestFolderNeedsAccess(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may do everything")
+	}
+	root := t.TempDir()
+	if err := os.Chmod(root, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.NewFolder(root).Put(t.Context(), "a", nil, store.PutOptions{})
+	if !fault.Is(err, fault.Denied) || fault.Remedy(err) == "" {
+		t.Errorf("a write without permission: %v, remedy %q", err, fault.Remedy(err))
+	}
+}
+
+func TestFolderHoldsNoObjectBelowAnother(t *testing.T) {
+	s := store.NewFolder(t.TempDir())
+	if _, err := s.Put(t.Context(), "a", []byte("x"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Put(t.Context(), "a/b", []byte("x"), store.PutOptions{})
+	if !fault.Is(err, fault.Permanent) || !strings.Contains(fault.Remedy(err), "another name") {
+		t.Errorf("%v, remedy %q", err, fault.Remedy(err))
+	}
+}
+
+func TestOpen(t *testing.T) {
+	folder := t.TempDir()
+	known := store.Backends{store.Folders(), store.Memories()}
+	tests := []struct{ url, want, err, remedy string }{
+		{url: "file://" + folder + "/", want: "file://" + folder},
+		{url: folder, want: "file://" + folder},
+		{url: "file:///", want: "file:///"},
+		{url: "memory://m/folder/", want: "memory://m/folder"},
+		{url: "memory://m", want: "memory://m"},
+		{url: "file://", err: "open state store file://: the path is empty"},
+		{url: "s3://bucket", err: `open state store s3://bucket: unknown / unhandled path type "s3"`, remedy: "use one of file://, memory://"},
+		{url: "flie:///x", err: `open state store flie:///x: unknown / unhandled path type "flie"`,
+			remedy: "did you mean file://? use one of file://, memory://"},
+	}
+	for _, tt := range tests {
+		s, err := known.Open(t.Context(), tt.url)
+		if tt.err != "" {
+			if err == nil || err.Error() != tt.err || fault.Remedy(err) != tt.remedy {
+				t.Errorf("%s: error %q, remedy %q; want %q, %q", tt.url, err, fault.Remedy(err), tt.err, tt.remedy)
+			}
+			continue
+		}
+		if err != nil || s.About().URL != tt.want {
+			t.Errorf("%s: %v, %v; want %s", tt.url, s, err, tt.want)
+		}
+	}
+	one, err := known.Open(t.Context(), "memory://m/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.Put(t.Context(), "k", []byte("v"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := known.Open(t.Context(), "memory://m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, _, err := other.Get(context.Background(), "x/k"); string(data) != "v" || err != nil {
+		t.Errorf("the same memory opened twice: %q, %v", data, err)
+	}
+}

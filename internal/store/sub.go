@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"iter"
+	"strings"
+)
+
+// Sub returns the part of s below a folder, as a store of its own.
+func Sub(s Store, folder string) Store {
+	folder = strings.Trim(folder, "/")
+	if folder == "" {
+		return s
+	}
+	return &sub{of: s, folder: folder + "/"}
+}
+
+// sub shows the keys of a store that start with folder, without that start.
+type sub struct {
+	of     Store
+	folder string // ends in a slash
+}
+
+func (s *sub) Get(ctx context.Context, key string) ([]byte, Version, error) {
+	if err := CheckKey(key); err != nil {
+		return nil, "", err
+	}
+	return s.of.Get(ctx, s.folder+key)
+}
+
+func (s *sub) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		for info, err := range s.of.List(ctx, s.folder+prefix) {
+			info.Key = strings.TrimPrefix(info.Key, s.folder)
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *sub) Put(ctx context.Context, key string, data []byte, o PutOptions) (Version, error) {
+	if err := CheckKey(key); err != nil {
+		return "", err
+	}
+	return s.of.Put(ctx, s.folder+key, data, o)
+}
+
+func (s *sub) Delete(ctx context.Context, key string, o DeleteOptions) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	return s.of.Delete(ctx, s.folder+key, o)
+}
+
+func (s *sub) About() About {
+	a := s.of.About()
+	a.URL = join(a.URL, strings.TrimSuffix(s.folder, "/"))
+	if all := a.DeleteAll; all != nil {
+		a.DeleteAll = func(ctx context.Context, keys []string) error {
+			full := make([]string, len(keys))
+			for i, k := range keys {
+				full[i] = s.folder + k
+			}
+			return all(ctx, full)
+		}
+	}
+	return a
+}

@@ -1,0 +1,146 @@
+package validate
+
+import (
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"kops.local/kops/api"
+)
+
+// cloudLabels checks tags for cloud resources; group is the name of the group that has them, or "".
+func cloudLabels(c *check, labels map[string]string, group string) {
+	for _, key := range sortedKeys(labels) {
+		path := "spec.cloudLabels[" + key + "]"
+		switch {
+		case key == "Name" || key == "KubernetesCluster":
+			c.bad(path, labels[key], "is a tag that kops sets", "choose another key")
+		case key == api.LabelInstanceGroup && group != "":
+			if labels[key] != group {
+				c.bad(path, labels[key], "is not the name of the group", "write "+group+", or remove it")
+			}
+		default:
+			for _, prefix := range []string{"kubernetes.io/cluster/", "k8s.io/role/", "kops.k8s.io/"} {
+				if strings.HasPrefix(key, prefix) {
+					c.bad(path, labels[key], "begins with "+prefix+", which kops keeps for itself", "choose another key")
+				}
+			}
+		}
+	}
+}
+
+func assets(c *check) {
+	a := c.spec.Assets
+	if a != nil && text(a.ContainerProxy) != "" && text(a.ContainerRegistry) != "" {
+		c.bad("spec.assets.containerProxy", text(a.ContainerProxy), "cannot stand together with containerRegistry", "leave one of them")
+	}
+}
+
+func fileRepository(c *check) {
+	a := c.spec.Assets
+	if a == nil || text(a.FileRepository) == "" {
+		return
+	}
+	const path = "spec.assets.fileRepository"
+	value := text(a.FileRepository)
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" {
+		c.bad(path, value, "is not the URL of a place for files", "write a URL such as https://files.example.com/kops")
+		return
+	}
+	onlyOn := map[string]api.CloudProviderID{"gs": api.CloudGCE, "s3": api.CloudAWS, "azureblob": api.CloudAzure, "http": c.cloud, "https": c.cloud}
+	cloud, known := onlyOn[u.Scheme]
+	switch {
+	case !known:
+		c.bad(path, value, "has a scheme that machines cannot read", "use http, https, gs on GCE, s3 on AWS or azureblob on Azure")
+	case cloud != c.cloud:
+		c.bad(path, value, "can be read on "+title(cloud)+" only", "use https")
+	case u.Scheme == "azureblob" && strings.Trim(u.Path, "/") == "":
+		c.bad(path, value, "names no container", "write azureblob://account/container")
+	}
+}
+
+// configStore checks that all places on Azure are in one account.
+func configStore(c *check) {
+	account := ""
+	for _, u := range []struct{ path, value string }{
+		{"spec.configBase", c.spec.ConfigStore.Base}, {"spec.keyStore", c.spec.ConfigStore.Keypairs}, {"spec.secretStore", c.spec.ConfigStore.Secrets},
+	} {
+		rest, ok := strings.CutPrefix(u.value, "azureblob://")
+		if !ok {
+			continue
+		}
+		host, _, _ := strings.Cut(rest, "/")
+		if account != "" && host != account {
+			c.bad(u.path, u.value, "is not in the account "+account+" of the other stores", "use one account")
+		}
+		account = host
+	}
+}
+
+func fileAssets(c *check, list []api.FileAssetSpec) {
+	for i, f := range list {
+		path := at("spec.fileAssets", i)
+		c.need(f.Name != "", path+".name", "name the file")
+		c.need(f.Content != "", path+".content", "write what the file holds")
+	}
+}
+
+func hooks(c *check, list []api.HookSpec) {
+	for i, h := range list {
+		if isFalse(h.Enabled) {
+			continue
+		}
+		path := at("spec.hooks", i)
+		if h.Manifest == "" && h.ExecContainer == nil {
+			c.bad(path, h.Name, "does nothing", "give it a manifest or an execContainer")
+		}
+		if e := h.ExecContainer; e != nil {
+			c.need(e.Image != "", path+".execContainer.image", "name the image")
+		}
+		if !h.UseRawManifest {
+			continue
+		}
+		c.need(h.Manifest != "", path+".manifest", "write the unit, or remove useRawManifest")
+		if h.ExecContainer != nil {
+			c.bad(path+".execContainer", "", "cannot stand together with useRawManifest", "leave one of them")
+		}
+		if len(h.Before) > 0 {
+			c.bad(path+".before", strings.Join(h.Before, ","), "has no effect with useRawManifest", "write it in the manifest")
+		}
+		if len(h.Requires) > 0 {
+			c.bad(path+".requires", strings.Join(h.Requires, ","), "has no effect with useRawManifest", "write it in the manifest")
+		}
+	}
+}
+
+func rollingUpdate(c *check, r *api.RollingUpdate, controlPlane bool) {
+	if r == nil {
+		return
+	}
+	unavailable, okUnavailable := c.share("spec.rollingUpdate.maxUnavailable", r.MaxUnavailable)
+	surge, okSurge := c.share("spec.rollingUpdate.maxSurge", r.MaxSurge)
+	if !okUnavailable || !okSurge {
+		return
+	}
+	if controlPlane && r.MaxSurge != nil && surge != 0 {
+		c.bad("spec.rollingUpdate.maxSurge", r.MaxSurge.String(), "a control plane cannot have more machines than etcd has members", "set it to 0")
+	}
+	if r.MaxUnavailable != nil && r.MaxSurge != nil && unavailable == 0 && surge == 0 {
+		c.bad("spec.rollingUpdate.maxSurge", r.MaxSurge.String(), "with maxUnavailable 0 as well, no machine can ever be replaced", "raise one of them")
+	}
+}
+
+// share is a number of machines or a percentage of 100.
+func (c *check) share(path string, v *intstr.IntOrString) (int, bool) {
+	if v == nil {
+		return 0, true
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true)
+	if err != nil || n < 0 {
+		c.bad(path, v.String(), "is neither a number of machines nor a percentage", `write a number from 0, or a percentage such as "10%"`)
+		return 0, false
+	}
+	return n, true
+}

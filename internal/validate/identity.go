@@ -1,0 +1,151 @@
+package validate
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// permissions reports whether service accounts have roles of their own.
+func (c *check) permissions() bool {
+	return c.spec.IAM != nil && isTrue(c.spec.IAM.UseServiceAccountExternalPermissions)
+}
+
+func serviceAccountPermissions(c *check) {
+	if c.spec.IAM == nil {
+		return
+	}
+	var pairs []string
+	const list = "spec.iam.serviceAccountExternalPermissions"
+	for i, p := range c.spec.IAM.ServiceAccountExternalPermissions {
+		path := at(list, i)
+		pairs = append(pairs, p.Namespace+"/"+p.Name)
+		c.need(p.Namespace != "", path+".namespace", "name the namespace of the service account")
+		c.need(p.Name != "", path+".name", "name the service account")
+		switch {
+		case p.AWS == nil:
+			c.required(path+".aws", "say which permissions it gets")
+		case (len(p.AWS.PolicyARNs) > 0) == (p.AWS.InlinePolicy != ""):
+			c.bad(path+".aws", "", "must have policyARNs or inlinePolicy, and not both", "leave one of them")
+		}
+	}
+	c.unique(list, pairs)
+}
+
+// policyRoles are the roles that policies can be added to, as v1alpha2 calls them.
+func policyRoles() []string {
+	return []string{"master", "apiserver", "node", "bastion", "etcd", "scheduler", "kubecontrollermanager"}
+}
+
+// userRole is a role as v1alpha2 calls it.
+func userRole(role string) string {
+	if role == "control-plane" {
+		return "master"
+	}
+	return role
+}
+
+func policies(c *check) {
+	for _, role := range sortedKeys(c.spec.AdditionalPolicies) {
+		path := "spec.additionalPolicies[" + userRole(role) + "]"
+		c.oneOf(path, userRole(role), policyRoles()...)
+		policy(c, path, c.spec.AdditionalPolicies[role])
+	}
+	for _, role := range sortedKeys(c.spec.ExternalPolicies) {
+		path := "spec.externalPolicies[" + userRole(role) + "]"
+		c.oneOf(path, userRole(role), policyRoles()...)
+		for i, arn := range c.spec.ExternalPolicies[role] {
+			if fields := strings.SplitN(arn, ":", 6); len(fields) != 6 || fields[0] != "arn" || !strings.HasPrefix(fields[5], "policy/") {
+				c.bad(at(path, i), arn, "is not the ARN of a policy", "write one such as arn:aws:iam::123456789012:policy/name")
+			}
+		}
+	}
+}
+
+// policy checks a list of IAM statements.
+func policy(c *check, path, document string) {
+	var statements []struct{ Effect string }
+	if err := json.Unmarshal([]byte(document), &statements); err != nil {
+		why := ""
+		if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
+			why = ": " + err.Error()
+		}
+		c.bad(path, "", "is not a JSON list of IAM statements"+why, `write [{"Effect": "Allow", "Action": […], "Resource": […]}]`)
+		return
+	}
+	for i, s := range statements {
+		if s.Effect != "Allow" && s.Effect != "Deny" {
+			c.bad(at(path, i)+".Effect", s.Effect, "is neither Allow nor Deny", "write one of them")
+		}
+	}
+}
+
+func issuerDiscovery(c *check) {
+	const path = "spec.serviceAccountIssuerDiscovery"
+	d := c.spec.ServiceAccountIssuerDiscovery
+	if d == nil {
+		return
+	}
+	if d.DiscoveryStore != "" && d.DiscoveryService != nil {
+		c.bad(path+".discoveryService", "", "cannot stand together with discoveryStore", "leave one of them")
+	}
+	if d.DiscoveryService != nil {
+		c.need(d.DiscoveryService.URL != "", path+".discoveryService.url", "write the URL of the service")
+	}
+	if d.EnableAWSOIDCProvider && d.DiscoveryStore == "" && d.DiscoveryService == nil {
+		c.bad(path+".enableAWSOIDCProvider", "true", "AWS must be able to read the issuer's documents, which are published nowhere", "add a discoveryStore")
+	}
+	if d.DiscoveryStore == "" {
+		return
+	}
+	scheme, rest, _ := strings.Cut(d.DiscoveryStore, "://")
+	bucket, _, _ := strings.Cut(rest, "/")
+	switch {
+	case scheme != "s3" && scheme != "gs" && scheme != "memfs":
+		c.bad(path+".discoveryStore", d.DiscoveryStore, "is not a store that can be read without credentials", "use a bucket of S3 (s3://…) or of Google Cloud Storage (gs://…)")
+	case scheme == "s3" && strings.Contains(bucket, "."):
+		c.bad(path+".discoveryStore", d.DiscoveryStore, "is in a bucket with a dot in its name, for which S3 has no certificate", "use a bucket without dots")
+	}
+}
+
+func awsAuthentication(c *check) {
+	if c.spec.Authentication == nil || c.spec.Authentication.AWS == nil {
+		return
+	}
+	const path = "spec.authentication.aws"
+	a := c.spec.Authentication.AWS
+	if len(a.IdentityMappings) > 0 && !strings.Contains(a.BackendMode, "CRD") {
+		c.bad(path+".backendMode", a.BackendMode, "does not read identityMappings", "set it to CRD")
+	}
+	for i, m := range a.IdentityMappings {
+		fields := strings.SplitN(m.ARN, ":", 6)
+		if len(fields) != 6 || !strings.HasPrefix(fields[5], "role/") && !strings.HasPrefix(fields[5], "user/") {
+			c.bad(at(path+".identityMappings", i)+".arn", m.ARN, "is not the ARN of a role or a user", "write one such as arn:aws:iam::123456789012:role/name")
+		}
+	}
+}
+
+// title is a cloud's name as messages write it.
+func title(cloud api.CloudProviderID) string {
+	switch cloud {
+	case "":
+		return "no cloud"
+	case api.CloudAWS, api.CloudGCE:
+		return strings.ToUpper(string(cloud))
+	case api.CloudDO:
+		return "DigitalOcean"
+	case api.CloudOpenstack:
+		return "OpenStack"
+	default:
+		return strings.ToUpper(string(cloud[:1])) + string(cloud[1:])
+	}
+}
+
+// onCloud reports whether the cluster is on one of the clouds.
+func (c *check) onCloud(clouds ...api.CloudProviderID) bool { return slices.Contains(clouds, c.cloud) }

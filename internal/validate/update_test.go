@@ -1,0 +1,228 @@
+package validate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/channel"
+	"kops.local/kops/internal/complete"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/goldentest"
+	"kops.local/kops/internal/spectest"
+	"kops.local/kops/internal/validate"
+)
+
+func lines(l diag.List) []string {
+	var out []string
+	for _, f := range l {
+		s := f.String()
+		if f.Warning {
+			s = "warning: " + s
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func minimal(t *testing.T) (*api.Cluster, []*api.InstanceGroup) {
+	t.Helper()
+	return spectest.Read(t, goldentest.Read(t, "../complete/testdata/update_cluster/minimal-aws", "in-v1alpha2.yaml"))
+}
+
+func TestChangesOfAClusterThatExists(t *testing.T) {
+	const object = "Cluster/minimal-aws.example.com: "
+	for _, c := range []struct {
+		name          string
+		before, after []string
+		fresh         bool
+		want          []string
+	}{
+		{name: "a range is the user's own risk", after: []string{"spec.networkCIDR=10.0.0.0/8"}},
+		{name: "an etcd more", after: []string{"spec.etcdClusters[2]={name: leases, etcdMembers: [{name: a, instanceGroup: master-us-test-1a}]}"}},
+		{name: "another name", after: []string{"metadata.name=b.example.com"},
+			want: []string{object + `metadata.name: cannot be changed, is minimal-aws.example.com in the store, is "b.example.com"; make a new cluster for a new name`}},
+		{name: "an etcd less", after: []string{"-spec.etcdClusters[1]"},
+			want: []string{object + `spec.etcdClusters: an etcd cannot be removed from a cluster, is "events"; put it back`}},
+		{name: "another image", before: []string{"spec.etcdClusters[0].image=a:1", "spec.etcdClusters[0].version=3.6.12"},
+			after: []string{"spec.etcdClusters[0].image=a:2", "spec.etcdClusters[0].version=3.6.13"},
+			want: []string{
+				object + `spec.etcdClusters[0].image: cannot be changed once the etcd exists, is "a:2"; put back "a:1"`,
+				object + `spec.etcdClusters[0].version: cannot be changed once the etcd exists, because its image is fixed, is "3.6.13"; put back "3.6.12"`,
+			}},
+		{name: "another image of an etcd that does not exist", before: []string{"spec.etcdClusters[0].image=a:1"}, after: []string{"spec.etcdClusters[0].image=a:2"}, fresh: true},
+		{name: "another version", before: []string{"spec.etcdClusters[*].version=3.5.31"}, after: []string{"spec.etcdClusters[*].version=3.6.12"}},
+		{name: "another group for a member", after: []string{"spec.etcdClusters[1].etcdMembers[0].instanceGroup=other"},
+			want: []string{object + `spec.etcdClusters[1].etcdMembers[0].instanceGroup: cannot be changed once the member exists, is "other"; put back "master-us-test-1a", or add a member of another name`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cluster, _ := minimal(t)
+			before := spectest.Assign(t, cluster, c.before)
+			got := validate.Update(before, spectest.Assign(t, before, c.after), func(string) bool { return !c.fresh })
+			if d := cmp.Diff(c.want, lines(got)); d != "" {
+				t.Errorf("findings (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestGuardsOnVersions(t *testing.T) {
+	demanding, err := channel.Parse([]byte(`
+kind: Channel
+spec:
+  kopsVersions:
+  - {range: ">=1.36.0", recommendedVersion: 1.37.2, requiredVersion: 1.36.9}
+  kubernetesVersions:
+  - {range: ">=1.36.0", recommendedVersion: 1.36.3, requiredVersion: 1.36.1}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		in   validate.Versions
+		want []string
+	}{
+		{"all is well", validate.Versions{Kops: "1.37.2", Kubernetes: "v1.36.3", Stored: "1.37.2", Channel: demanding}, nil},
+		{"no channel", validate.Versions{Kops: "1.37.0", Kubernetes: "1.36.0"}, nil},
+		{"a development build", validate.Versions{Kops: "dev", Kubernetes: "1.99.0", Stored: "1.99.0"}, nil},
+		{"Kubernetes too new", validate.Versions{Kops: "1.36.4", Kubernetes: "1.37.0-alpha.1"},
+			[]string{`spec.kubernetesVersion: is not yet supported by kops 1.36.4, is "1.37.0-alpha.1"; use Kubernetes 1.36, a newer kops, or set KOPS_RUN_TOO_NEW_VERSION=1`}},
+		{"Kubernetes too new, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.37.0", RunTooNew: true}, nil},
+		{"Kubernetes too old", validate.Versions{Kops: "1.37.0", Kubernetes: "1.31.9", RunObsolete: true},
+			[]string{`spec.kubernetesVersion: is no longer supported, kubernetes upgrade is required, is "1.31.9"; use 1.32.0 or later; an older kops upgrades step by step`}},
+		{"Kubernetes soon too old", validate.Versions{Kops: "1.37.0", Kubernetes: "1.33.9"},
+			[]string{`warning: spec.kubernetesVersion: is deprecated and will lose support, is "1.33.9"; run kops upgrade cluster`}},
+		{"Kubernetes that the channel refuses", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.0", Channel: demanding},
+			[]string{`spec.kubernetesVersion: kubernetes upgrade is required, the channel asks for 1.36.1, is "1.36.0"; run kops upgrade cluster, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
+		{"Kubernetes with a newer patch", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.2", Channel: demanding},
+			[]string{`warning: spec.kubernetesVersion: a newer version is recommended, 1.36.3, is "1.36.2"; run kops upgrade cluster`}},
+		{"a kops that the channel refuses", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Channel: demanding},
+			[]string{`kops: kops upgrade is required, the channel asks for 1.36.9, is "1.36.4"; install kops 1.36.9 or later, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
+		{"a kops that the channel refuses, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Channel: demanding, RunObsolete: true},
+			[]string{`warning: kops: a newer kops is recommended, 1.37.2, is "1.36.4"; install kops 1.37.2`}},
+		{"a cluster of a newer kops", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Stored: "1.37.0"},
+			[]string{`kops: the cluster was last changed by the newer kops 1.37.0, is "1.36.4"; install kops 1.37.0, or pass --allow-kops-downgrade`}},
+		{"a cluster of a newer kops, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Stored: "1.37.0", AllowDowngrade: true}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if d := cmp.Diff(c.want, lines(validate.Guard(c.in))); d != "" {
+				t.Errorf("findings (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestWhatClusterAndTargetNeed(t *testing.T) {
+	for _, c := range []struct {
+		cloud            api.CloudProviderID
+		target, features string
+		want             []string
+	}{
+		{"aws", "terraform", "", nil},
+		{"azure", "direct", "Azure", nil},
+		{"azure", "terraform", "", []string{
+			`spec.cloudProvider: is experimental, is "azure"; set KOPS_FEATURE_FLAGS=Azure`, `spec.cloudProvider: is experimental, is "azure"; set KOPS_FEATURE_FLAGS=AzureTerraform`,
+		}},
+		{"scaleway", "direct", "", []string{`spec.cloudProvider: is experimental, is "scaleway"; set KOPS_FEATURE_FLAGS=Scaleway`}},
+		{"digitalocean", "terraform", "", []string{`spec.cloudProvider: is experimental, is "digitalocean"; set KOPS_FEATURE_FLAGS=DOTerraform`}},
+		{"linode", "terraform", "Linode", []string{`--target: is not supported on linode, is "terraform"; use direct`}},
+		{"metal", "direct", "", []string{`spec.cloudProvider: is experimental, is "metal"; set KOPS_FEATURE_FLAGS=Metal`}},
+	} {
+		if d := cmp.Diff(c.want, lines(validate.Target(c.cloud, c.target, complete.ParseFeatures(c.features)))); d != "" {
+			t.Errorf("%s, %s, %q (-want +got):\n%s", c.cloud, c.target, c.features, d)
+		}
+	}
+}
+
+func TestSSHKeysAndSecrets(t *testing.T) {
+	aws, _ := minimal(t)
+	azure := &api.Cluster{Spec: api.ClusterSpec{CloudProvider: api.CloudProviderSpec{Azure: &api.AzureSpec{}}}}
+	do := &api.Cluster{Spec: api.ClusterSpec{CloudProvider: api.CloudProviderSpec{DO: &api.DOSpec{}}}}
+	for _, c := range []struct {
+		cluster *api.Cluster
+		keys    int
+		want    string
+	}{
+		{aws, 0, ""}, {aws, 1, ""}, {aws, 2, "has 2 SSH keys, and aws takes one"},
+		{azure, 0, "has no SSH key, which azure needs"}, {azure, 1, ""}, {azure, 3, "has 3 SSH keys, and azure takes one"},
+		{do, 0, "has no SSH key, which digitalocean needs"}, {do, 2, ""},
+	} {
+		got := validate.SSHKeys(c.cluster, c.keys).Error()
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s with %d keys: %q, want %q", c.cluster.CloudProviderID(), c.keys, got, c.want)
+		}
+	}
+	secret := spectest.Assign(t, aws, []string{"spec.encryptionConfig=true", "-spec.networking.cni", "spec.networking.cilium={enableEncryption: true}"})
+	want := []string{
+		`Cluster/minimal-aws.example.com: spec.encryptionConfig: could not find encryptionconfig secret; add it with kops create secret encryptionconfig`,
+		`Cluster/minimal-aws.example.com: spec.networking.cilium.enableEncryption: could not find ciliumpassword secret; add it with kops create secret ciliumpassword`,
+	}
+	if d := cmp.Diff(want, lines(validate.Secrets(secret, func(string) bool { return false }))); d != "" {
+		t.Errorf("without secrets (-want +got):\n%s", d)
+	}
+	if got := validate.Secrets(secret, func(string) bool { return true }); got != nil {
+		t.Errorf("with secrets: %v", got)
+	}
+}
+
+func TestEnumerationsOfObjectsThatWereNotRead(t *testing.T) {
+	cluster, groups := minimal(t)
+	cluster.Spec.Networking.Subnets[0].Type = "Publik"
+	groups[0].Spec.Manager = "Hand"
+	cluster.Spec.CloudProvider.GCE = &api.GCESpec{}
+	want := []string{
+		`Cluster/minimal-aws.example.com: spec.subnets[0].type: is not supported, is "Publik"; did you mean Public; use Public, Private, DualStack or Utility`,
+		`Cluster/minimal-aws.example.com: spec.cloudProvider: is more than one cloud, is "aws,gce"; leave one`,
+		`InstanceGroup/nodes: spec.manager: is not supported, is "Hand"; use CloudGroup or Karpenter`,
+	}
+	if d := cmp.Diff(want, lines(validate.All(validate.Input{Cluster: cluster, Groups: groups}))); d != "" {
+		t.Errorf("findings (-want +got):\n%s", d)
+	}
+}
+
+func TestSchedulerConfigurations(t *testing.T) {
+	objects, _, err := compat.Decode([]byte(`
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+metadata: {name: a}
+clientConnection: {qps: 5}
+---
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+metadata: {name: b}
+clientConnection: {kubeconfig: /x}
+`), compat.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"KubeSchedulerConfiguration/b: is a second one, and the scheduler reads one; leave one of them",
+		`KubeSchedulerConfiguration/b: clientConnection.kubeconfig: is set by kops, is "/x"; remove it`,
+	}
+	if d := cmp.Diff(want, lines(validate.Objects(objects))); d != "" {
+		t.Errorf("findings (-want +got):\n%s", d)
+	}
+	if got := validate.Objects(objects[:1]); got != nil {
+		t.Errorf("a good one: %v", got)
+	}
+}
+
+// TestEveryRuleHasACase keeps the table of bad specs complete.
+func TestEveryRuleHasACase(t *testing.T) {
+	seen := map[string]bool{"enum": true, "cloud-provider": true, "components": true} // reached by users of the library only
+
+	for _, c := range badCases(t) {
+		for _, f := range findings(t, c) {
+			seen[f.Rule] = true
+		}
+	}
+	for _, name := range validate.RuleNames() {
+		if !seen[name] {
+			t.Errorf("no case of testdata/bad.yaml breaks the rule %q", name)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package kops
+
+import (
+	"context"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/pki"
+)
+
+// SSHKey is a public key that may log in to the machines of a cluster.
+type SSHKey = clusterstore.SSHKey
+
+func (c *Client) folders(ctx context.Context, cluster string) (*clusterstore.Folders, error) {
+	cl, err := c.Cluster(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return c.store.Folders(ctx, cl.Spec, cl.Contents)
+}
+
+// SSHPublicKeys lists the keys that may log in to the machines of a cluster.
+func (c *Client) SSHPublicKeys(ctx context.Context, cluster string) ([]SSHKey, error) {
+	f, err := c.folders(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return f.SSHKeys(ctx)
+}
+
+// AddSSHPublicKey stores a key in OpenSSH's format.
+func (c *Client) AddSSHPublicKey(ctx context.Context, cluster string, text []byte) error {
+	k, err := clusterstore.NewSSHKey(string(text))
+	if err != nil {
+		return err
+	}
+	f, err := c.folders(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	return f.AddSSHKey(ctx, k)
+}
+
+// DeleteSSHPublicKeys removes all keys of a cluster. It is an error when there is none.
+func (c *Client) DeleteSSHPublicKeys(ctx context.Context, cluster string) error {
+	f, err := c.folders(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	keys, err := f.SSHKeys(ctx)
+	if err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		return fault.New(fault.Gone, "cluster %s has no SSH public key", cluster)
+	}
+	return f.DeleteSSHKeys(ctx)
+}
+
+// issuer makes certificates.
+func (c *Client) issuer() pki.Issuer {
+	return pki.Issuer{Rand: c.cfg.Random, Now: c.cfg.Now, KeySize: c.cfg.KeySize}
+}
+
+// kubernetesCA returns the authority of a cluster that was applied.
+func (c *Client) kubernetesCA(ctx context.Context, cl *api.Cluster, f *clusterstore.Folders) (*pki.Keyset, error) {
+	all, err := f.Keysets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ca := all[pki.KubernetesCA]
+	if ca == nil {
+		return nil, fault.New(fault.Gone, "cluster %s has no certificate authority yet; run `kops update cluster %s --yes` first", cl.Name, cl.Name)
+	}
+	return ca, nil
+}

@@ -1,0 +1,63 @@
+package kops
+
+import (
+	"context"
+	"time"
+
+	"kops.local/kops/internal/clusterstore"
+)
+
+// LeaseHolder says in a sentence who holds the lease of a cluster; "" means nobody.
+// What holds a lease need not be a cluster any more.
+func (c *Client) LeaseHolder(ctx context.Context, cluster string) (string, error) {
+	held, err := c.store.Holding(ctx, cluster)
+	if err != nil {
+		return "", err
+	}
+	if held == nil {
+		_, err := c.Cluster(ctx, cluster)
+		return "", err
+	}
+	return held.Describe(), nil
+}
+
+// BreakLease frees the lease of a cluster, whoever holds it.
+func (c *Client) BreakLease(ctx context.Context, cluster string) error {
+	return c.store.Break(ctx, cluster)
+}
+
+// Revision is one change that was applied to a cluster.
+type Revision struct {
+	Number  int       `json:"number"`
+	Time    time.Time `json:"time"`
+	Who     string    `json:"who"`
+	Version string    `json:"version"`
+	Command string    `json:"command"`
+	Result  string    `json:"result"`
+	Message string    `json:"message,omitempty"`
+}
+
+// Revisions lists the changes that were applied to a cluster, the newest first.
+func (c *Client) Revisions(ctx context.Context, cluster string) ([]Revision, error) {
+	if _, err := c.Cluster(ctx, cluster); err != nil {
+		return nil, err
+	}
+	numbers, err := c.store.Revisions(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Revision, 0, len(numbers))
+	for _, n := range numbers {
+		r, err := c.store.Revision(ctx, cluster, n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, revision(r))
+	}
+	return out, nil
+}
+
+func revision(r clusterstore.Revision) Revision {
+	return Revision{Number: r.Number, Time: r.Time, Who: r.User + "@" + r.Host, Version: r.Version,
+		Command: r.Command, Result: r.Result, Message: r.Message}
+}

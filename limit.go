@@ -1,0 +1,156 @@
+package kops
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/graph"
+	"kops.local/kops/internal/resource"
+)
+
+// Lifecycles of resources, in kOps' words.
+const (
+	full           = "Sync"
+	ignore         = "Ignore"
+	existsWarn     = "ExistsAndWarnIfChanges"
+	existsValidate = "ExistsAndValidates"
+	warnNoAccess   = "WarnIfInsufficientAccess"
+)
+
+// phases are the parts of an update, and how resources of each part are treated in each.
+// Resources that have no phase belong to the part cluster.
+func phases() map[string]map[string]string {
+	return map[string]map[string]string{
+		"network":  {"network": full, "security": ignore, "cluster": ignore},
+		"security": {"network": existsWarn, "security": full, "cluster": ignore},
+		"iam":      {"network": existsWarn, "security": full, "cluster": ignore},
+		"cluster":  {"network": existsWarn, "security": existsWarn, "cluster": full},
+	}
+}
+
+// limit applies phases, lifecycle overrides and the choice of instance groups to the graph.
+func (p *prepared) limit(o UpdateOptions) error {
+	phase, known := phases()[o.Phase]
+	if o.Phase != "" && !known {
+		return fmt.Errorf("unknown phase %q; use network, security or cluster", o.Phase)
+	}
+	overrides, err := p.overrides(o.Lifecycles)
+	if err != nil {
+		return err
+	}
+	groups, err := p.chosen(o)
+	if err != nil {
+		return err
+	}
+	lifecycle := func(n resource.Node) string {
+		if l, ok := overrides[n.Address.Kind]; ok {
+			return l
+		}
+		if p.provider.GroupOf != nil && groups != nil {
+			if g := p.provider.GroupOf(n); g != "" && !slices.Contains(groups, g) {
+				return ignore
+			}
+		}
+		part := p.provider.Phases[n.Address.Kind]
+		if part == "" {
+			part = "cluster"
+		}
+		if phase == nil {
+			return full
+		}
+		return phase[part]
+	}
+	var limited []resource.Node
+	for n := range p.graph.All() {
+		switch lifecycle(n) {
+		case ignore:
+			continue
+		case existsWarn, existsValidate:
+			n.Expect = n.Adopt == ""
+		}
+		limited = append(limited, n)
+	}
+	if err := selfContained(limited); err != nil {
+		return err
+	}
+	p.graph = &graph.Graph{}
+	return p.graph.Add(limited...)
+}
+
+// selfContained says which resource of a part needs another that is left out.
+func selfContained(part []resource.Node) error {
+	has := map[resource.Address]bool{}
+	for _, n := range part {
+		has[n.Address] = true
+	}
+	for _, n := range part {
+		missing := slices.DeleteFunc(n.Refs(), func(a resource.Address) bool { return has[a] })
+		if len(missing) == 0 {
+			continue
+		}
+		more := ""
+		if len(missing) > 1 {
+			more = fmt.Sprintf(" and %d others", len(missing)-1)
+		}
+		return fmt.Errorf("%s needs %s%s, which this update leaves out; widen it, or narrow it more (--phase, --lifecycle-overrides)", n.Address, missing[0], more)
+	}
+	return nil
+}
+
+// overrides turns kOps' names of types into kinds.
+func (p *prepared) overrides(byTask map[string]string) (map[string]string, error) {
+	lifecycles := []string{full, ignore, existsWarn, existsValidate, warnNoAccess}
+	out := map[string]string{}
+	for task, lifecycle := range byTask {
+		if !slices.Contains(lifecycles, lifecycle) {
+			return nil, fmt.Errorf("unknown lifecycle %q of %s; use %s", lifecycle, task, strings.Join(lifecycles, ", "))
+		}
+		kind, ok := p.provider.Tasks[task]
+		if !ok {
+			var known []string
+			for t := range p.provider.Tasks {
+				known = append(known, t)
+			}
+			slices.Sort(known)
+			if near := diag.Nearest(task, known); near != "" {
+				return nil, fmt.Errorf("unknown type of resource %q; did you mean %s?", task, near)
+			}
+			return nil, fmt.Errorf("unknown type of resource %q; use %s", task, strings.Join(known, ", "))
+		}
+		out[kind] = lifecycle
+	}
+	return out, nil
+}
+
+// chosen lists the instance groups that the options name, or nil for all.
+func (p *prepared) chosen(o UpdateOptions) ([]string, error) {
+	if len(o.Groups)+len(o.Roles) == 0 {
+		return nil, nil
+	}
+	if _, err := p.cluster.SelectGroups(o.Groups...); err != nil {
+		return nil, err
+	}
+	for _, r := range o.Roles {
+		if !slices.ContainsFunc([]api.InstanceGroupRole{api.RoleControlPlane, api.RoleAPIServer, api.RoleNode, api.RoleBastion},
+			func(known api.InstanceGroupRole) bool { return isRole(known, r) }) {
+			return nil, fmt.Errorf("unknown role %q; use control-plane, apiserver, node or bastion", r)
+		}
+	}
+	out := []string{}
+	for _, g := range p.cluster.Groups {
+		byName := len(o.Groups) == 0 || slices.Contains(o.Groups, g.Name)
+		byRole := len(o.Roles) == 0 || slices.ContainsFunc(o.Roles, func(r string) bool { return isRole(g.Spec.Role, r) })
+		if byName && byRole {
+			out = append(out, g.Name)
+		}
+	}
+	return out, nil
+}
+
+// isRole reports whether a role has a name as the command line spells it.
+func isRole(r api.InstanceGroupRole, name string) bool {
+	return strings.EqualFold(strings.ReplaceAll(name, "-", ""), string(r)) || strings.EqualFold(name, "master") && r == api.RoleControlPlane
+}

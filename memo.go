@@ -1,0 +1,74 @@
+package kops
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/store"
+)
+
+// memoTime is how long an observation may be remembered.
+const memoTime = 24 * time.Hour
+
+// memo keeps small observations of one cluster in the cache folder. What goes
+// wrong with a cache only costs requests, and is not told.
+type memo struct {
+	store   store.Store
+	cluster string
+	now     func() time.Time
+}
+
+// memo returns the memo of a cluster; with refresh it begins empty.
+func (c *Client) memo(cluster string, refresh bool) cloud.Memo {
+	s := c.fileCache("memo")
+	if s == nil {
+		return nil
+	}
+	m := &memo{store.Sub(s, store.Digest([]byte(c.store.URL()+"/"+cluster))), cluster, c.cfg.Now}
+	if refresh {
+		m.clear()
+	}
+	return m
+}
+
+type remembered struct {
+	Time time.Time `json:"time"`
+	Data []byte    `json:"data"`
+}
+
+func (m *memo) Get(key string) ([]byte, bool) {
+	data, _, err := m.store.Get(context.Background(), store.Digest([]byte(key)))
+	if err != nil {
+		return nil, false
+	}
+	var r remembered
+	if json.Unmarshal(data, &r) != nil || m.now().Sub(r.Time) > memoTime {
+		return nil, false
+	}
+	return r.Data, true
+}
+
+func (m *memo) Put(key string, data []byte) {
+	if data == nil {
+		_ = m.store.Delete(context.Background(), store.Digest([]byte(key)), store.DeleteOptions{}) // see memo
+		return
+	}
+	text, err := json.Marshal(remembered{m.now(), data})
+	if err != nil {
+		return
+	}
+	_, _ = m.store.Put(context.Background(), store.Digest([]byte(key)), text, store.PutOptions{}) // see memo
+}
+
+func (m *memo) clear() {
+	var keys []string
+	for i, err := range m.store.List(context.Background(), "") {
+		if err != nil {
+			return
+		}
+		keys = append(keys, i.Key)
+	}
+	_ = store.DeleteAll(context.Background(), m.store, keys) // see memo
+}

@@ -1,0 +1,178 @@
+package kops
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/channel"
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/newcluster"
+)
+
+// NewClusterRequest is what a user says of a new cluster.
+type NewClusterRequest struct {
+	newcluster.Options
+	// Facts, when set, are taken instead of asking the cloud.
+	Facts *facts.Facts
+}
+
+// NewCluster infers the objects of a new cluster. Nothing is stored.
+func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster, error) {
+	if _, err := c.Cluster(ctx, r.ClusterName); err == nil {
+		return nil, fault.New(fault.Conflict, "cluster %q already exists; use 'kops update cluster' to apply changes to it", r.ClusterName)
+	} else if !fault.Is(err, fault.Gone) {
+		return nil, err
+	}
+	if r.CloudProvider == "" {
+		r.CloudProvider = string(newcluster.CloudOf(c.cfg.State, c.cfg.IsSet))
+	}
+	if r.CloudProvider == "" {
+		return nil, fmt.Errorf("the cloud does not follow from the state store %s; name it with --cloud", c.cfg.State)
+	}
+	p, err := c.provider(r.CloudProvider)
+	if err != nil {
+		return nil, err
+	}
+	if r.ConfigBase == "" {
+		r.ConfigBase = c.configBase(r.ClusterName)
+	}
+	ch, err := c.channel(ctx, r.Channel)
+	if err != nil {
+		return nil, err
+	}
+	w := c.world(ch, r.Facts)
+	if w.Facts == nil && p.Offers != nil {
+		c.cfg.Phase("look up")
+		if w.Facts, err = c.offers(ctx, p, r, w); err != nil {
+			return nil, err
+		}
+	}
+	spec, groups, findings := newcluster.New(r.Options, w)
+	if err := findings.Err(); err != nil {
+		return nil, err
+	}
+	return &Cluster{&clusterstore.Contents{Spec: spec, Groups: groups, Warnings: findings}}, nil
+}
+
+// offers asks the platform what a new cluster may be made of.
+func (c *Client) offers(ctx context.Context, p cloud.Provider, r NewClusterRequest, w newcluster.World) (*facts.Facts, error) {
+	var cfg cloud.Config
+	if p.RegionOf != nil {
+		cfg.Region = p.RegionOf(append(r.Zones, r.ControlPlaneZones...))
+	}
+	session, err := p.Connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return p.Offers(ctx, session, r.Options, w)
+}
+
+func (c *Client) world(ch *channel.Channel, f *facts.Facts) newcluster.World {
+	return newcluster.World{Facts: f, Channel: ch, KopsVersion: c.cfg.Version, Features: c.cfg.Features}
+}
+
+// configBase is where the files of a cluster are unless its spec says otherwise.
+func (c *Client) configBase(cluster string) string { return c.store.URL() + "/" + cluster }
+
+// channel reads a channel: the copy in this program, or a file or object.
+func (c *Client) channel(ctx context.Context, name string) (*channel.Channel, error) {
+	if name == "" {
+		name = channel.Stable
+	}
+	if ch, ok := channel.Embedded(name); ok {
+		return ch, nil
+	}
+	data, err := c.read(ctx, channel.Location(name))
+	if err != nil {
+		return nil, fmt.Errorf("channel %s: %w; name stable, alpha, or the URL of a channel's file", name, err)
+	}
+	ch, err := channel.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("channel %s: %w", name, err)
+	}
+	return ch, nil
+}
+
+// readTime bounds how long a web server may take with a file.
+const readTime = 15 * time.Second
+
+// read returns the file at a URL: that of a web server, or of any store.
+func (c *Client) read(ctx context.Context, url string) ([]byte, error) {
+	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
+		dir, file := splitURL(url)
+		s, err := c.cfg.Backends.Open(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		data, _, err := s.Get(ctx, file)
+		return data, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.cfg.HTTP.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return io.ReadAll(io.LimitReader(resp.Body, 4<<20))
+}
+
+// NewGroupRequest is what a user says of a new instance group.
+type NewGroupRequest struct {
+	Cluster, Name, Role string
+	Subnets, Zones      []string
+}
+
+// NewGroup infers a new instance group. Nothing is stored.
+func (c *Client) NewGroup(ctx context.Context, r NewGroupRequest) (*Cluster, *api.InstanceGroup, error) {
+	cl, err := c.Cluster(ctx, r.Cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	if cl.Group(r.Name) != nil {
+		return nil, nil, fault.New(fault.Conflict, "instancegroup %q already exists; change it with kops edit instancegroup", r.Name)
+	}
+	ch, err := c.channel(ctx, cl.Spec.Spec.Channel)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, findings := newcluster.NewGroup(newcluster.GroupOptions{Name: r.Name, Role: r.Role, Subnets: r.Subnets, Zones: r.Zones}, cl.Spec, c.world(ch, nil))
+	return cl, g, findings.Err()
+}
+
+// AddGroup stores a new instance group.
+func (c *Client) AddGroup(ctx context.Context, cl *Cluster, g *api.InstanceGroup) error {
+	ch := &change{was: cl, now: cl.Clone()}
+	if exists, err := ch.put(g, false); err != nil || exists {
+		return fmt.Errorf("instancegroup %q already exists", g.Name)
+	}
+	if err := c.check(ctx, ch); err != nil {
+		return err
+	}
+	return c.save(ctx, ch)
+}
+
+// AddGroupText stores a new instance group that was written as text.
+func (c *Client) AddGroupText(ctx context.Context, cl *Cluster, text []byte) error {
+	g, _, err := compat.DecodeOne[*api.InstanceGroup](text, compat.Options{})
+	if err != nil {
+		return err
+	}
+	return c.AddGroup(ctx, cl, g)
+}

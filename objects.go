@@ -1,0 +1,349 @@
+package kops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/validate"
+)
+
+// ClusterNames lists the names of the clusters in the store.
+func (c *Client) ClusterNames(ctx context.Context) ([]string, error) { return c.store.Names(ctx) }
+
+// Cluster reads one cluster with its groups.
+func (c *Client) Cluster(ctx context.Context, name string) (*Cluster, error) {
+	contents, err := c.store.Load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{contents}, nil
+}
+
+// OwnerOf returns the only cluster that has an instance group of a name, or "".
+func (c *Client) OwnerOf(ctx context.Context, group string) (string, error) {
+	owners, err := c.store.Owners(ctx, group)
+	if err != nil || len(owners) != 1 {
+		return "", err
+	}
+	return owners[0], nil
+}
+
+// Clusters reads the clusters of the names, or all.
+func (c *Client) Clusters(ctx context.Context, names ...string) ([]*api.Cluster, diag.List, error) {
+	all, warnings, err := c.store.Clusters(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(names) == 0 {
+		if len(all) == 0 {
+			return nil, warnings, fault.New(fault.Gone, "no clusters found")
+		}
+		return all, warnings, nil
+	}
+	var out []*api.Cluster
+	for _, n := range names {
+		i := slices.IndexFunc(all, func(cl *api.Cluster) bool { return cl.Name == n })
+		if i < 0 {
+			return nil, warnings, fault.New(fault.Gone, "cluster not found %q", n)
+		}
+		out = append(out, all[i])
+	}
+	return out, warnings, nil
+}
+
+// change is what a set of objects makes of one cluster.
+type change struct {
+	was  *Cluster // nil when the cluster is new
+	now  *clusterstore.Contents
+	keys []string // SSH public keys to add
+	done []string // how messages call what is written
+}
+
+// Create stores new objects. Nothing is stored when one is wrong or exists already.
+func (c *Client) Create(ctx context.Context, objs []api.Object) ([]string, error) {
+	return c.write(ctx, objs, func(ch *change, exists bool, name string) error {
+		if exists {
+			return fault.New(fault.Conflict, "%s already exists; change it with kops replace or kops edit", name)
+		}
+		return nil
+	}, false)
+}
+
+// Replace stores objects in the place of existing ones. With force, those that do
+// not exist are created. Nothing is stored when one is wrong.
+func (c *Client) Replace(ctx context.Context, objs []api.Object, force bool) ([]string, error) {
+	return c.write(ctx, objs, func(ch *change, exists bool, name string) error {
+		if !exists && !force {
+			return fault.New(fault.Gone, "%s does not exist; create it with kops create -f, or with --force", name)
+		}
+		return nil
+	}, true)
+}
+
+// write groups objects by cluster, checks the clusters that come of them, and stores them.
+func (c *Client) write(ctx context.Context, objs []api.Object, allow func(ch *change, exists bool, name string) error, replace bool) ([]string, error) {
+	byCluster, order, err := c.affected(ctx, objs)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objs {
+		ch, err := owner(byCluster, order, o)
+		if err != nil {
+			return nil, err
+		}
+		name := displayName(o)
+		exists, err := ch.put(o, replace)
+		if err != nil {
+			return nil, err
+		}
+		if err := allow(ch, exists, name); err != nil {
+			return nil, err
+		}
+		ch.done = append(ch.done, name)
+	}
+	for _, n := range order {
+		if err := c.check(ctx, byCluster[n]); err != nil {
+			return nil, err
+		}
+	}
+	var done []string
+	for _, n := range order {
+		if err := c.save(ctx, byCluster[n]); err != nil {
+			return done, err
+		}
+		done = append(done, byCluster[n].done...)
+	}
+	return done, nil
+}
+
+// affected reads what exists of every cluster that the objects name.
+func (c *Client) affected(ctx context.Context, objs []api.Object) (map[string]*change, []string, error) {
+	if err := writable(objs); err != nil {
+		return nil, nil, err
+	}
+	out := map[string]*change{}
+	var order []string
+	clusters, _ := Named(objs)
+	for _, o := range objs {
+		n := clusterOf(o)
+		if n == "" || out[n] != nil {
+			continue
+		}
+		was, err := c.Cluster(ctx, n)
+		switch {
+		case fault.Is(err, fault.Gone) && slices.Contains(clusters, n):
+			out[n] = &change{now: &clusterstore.Contents{}}
+		case err != nil:
+			return nil, nil, fmt.Errorf("%s: %w", displayName(o), err)
+		default:
+			out[n] = &change{was: was, now: was.Clone()}
+		}
+		order = append(order, n)
+	}
+	return out, order, nil
+}
+
+// clusterOf is the name of the cluster that an object is, or says it belongs to.
+func clusterOf(o api.Object) string {
+	if _, ok := o.(*api.Cluster); ok {
+		return o.GetName()
+	}
+	return o.GetLabels()[api.LabelCluster]
+}
+
+// writable refuses objects that are given twice, and those that nobody writes by hand.
+func writable(objs []api.Object) error {
+	seen := map[string]bool{}
+	for _, o := range objs {
+		switch o.(type) {
+		case *api.Keyset, *api.Host:
+			return fmt.Errorf("%s: objects of this kind are not written to a store by hand", displayName(o))
+		case *api.SSHCredential:
+			continue // all keys of a cluster may have one name
+		}
+		name := clusterOf(o) + " " + o.GetNamespace() + " " + o.GetObjectKind().GroupVersionKind().String() + " " + o.GetName()
+		if seen[name] {
+			return fmt.Errorf("%s is given twice; keep one of the two", displayName(o))
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// owner returns the change of the cluster that an object belongs to; one that
+// names no cluster belongs to the only one.
+func owner(byCluster map[string]*change, order []string, o api.Object) (*change, error) {
+	name := clusterOf(o)
+	if _, group := o.(*api.InstanceGroup); name == "" && len(order) == 1 && !group {
+		name = order[0]
+	}
+	if byCluster[name] == nil {
+		return nil, fmt.Errorf("%s: metadata.labels[%s] is needed: it names the cluster", displayName(o), api.LabelCluster)
+	}
+	return byCluster[name], nil
+}
+
+// put puts an object into what the cluster is to be, and reports whether it was there before.
+func (ch *change) put(o api.Object, replace bool) (exists bool, err error) {
+	switch x := o.(type) {
+	case *api.Cluster:
+		exists = ch.was != nil
+		ch.now.Spec = x
+	case *api.InstanceGroup:
+		i := slices.IndexFunc(ch.now.Groups, func(g *api.InstanceGroup) bool { return g.Name == x.Name })
+		if exists = i >= 0; exists {
+			ch.now.Groups[i] = x
+		} else {
+			ch.now.Groups = append(ch.now.Groups, x)
+		}
+	case *api.SSHCredential:
+		ch.keys = append(ch.keys, x.Spec.PublicKey)
+		exists = replace // a key is added; what is there stays
+	default:
+		same := func(a api.Object) bool {
+			return a.GetName() == o.GetName() && a.GetNamespace() == o.GetNamespace() &&
+				a.GetObjectKind().GroupVersionKind() == o.GetObjectKind().GroupVersionKind()
+		}
+		i := slices.IndexFunc(ch.now.Additional, same)
+		if exists = i >= 0; exists {
+			ch.now.Additional[i] = o
+		} else {
+			ch.now.Additional = append(ch.now.Additional, o)
+		}
+	}
+	return exists, nil
+}
+
+// check validates what a cluster is to be, and that it may become it.
+func (c *Client) check(ctx context.Context, ch *change) error {
+	if ch.now.Spec == nil {
+		return nil
+	}
+	for _, k := range ch.keys {
+		if _, err := clusterstore.NewSSHKey(k); err != nil {
+			return err
+		}
+	}
+	findings := validate.All(validate.Input{Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.cfg.Features})
+	if ch.was != nil {
+		applied, err := c.applied(ctx, ch.was)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, validate.Update(ch.was.Spec, ch.now.Spec, func(string) bool { return applied })...)
+	}
+	return findings.Err()
+}
+
+// save stores a change. Values that must not move with later releases are pinned first.
+func (c *Client) save(ctx context.Context, ch *change) error {
+	var was *clusterstore.Contents
+	if ch.was != nil {
+		was = ch.was.Contents
+	}
+	saved, err := c.store.Save(ctx, was, ch.now)
+	if err != nil {
+		return err
+	}
+	if len(ch.keys) == 0 {
+		return nil
+	}
+	f, err := c.store.Folders(ctx, saved.Spec, saved)
+	if err != nil {
+		return err
+	}
+	for _, text := range ch.keys {
+		k, err := clusterstore.NewSSHKey(text)
+		if err != nil {
+			return err
+		}
+		if err := f.AddSSHKey(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// displayName is how messages call an object: cluster/name.
+func displayName(o api.Object) string {
+	switch o.(type) {
+	case *api.Cluster:
+		return "cluster/" + o.GetName()
+	case *api.InstanceGroup:
+		return "instancegroup/" + o.GetName()
+	case *api.SSHCredential:
+		return "sshpublickey/" + o.GetName()
+	}
+	return api.Name(o)
+}
+
+// Edited stores the text of an edited object in place of the one that was shown.
+// The object was changed by somebody else meanwhile: nothing is stored.
+func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text []byte) error {
+	objs, _, err := compat.Decode(text, compat.Options{})
+	if err != nil {
+		return err
+	}
+	ch := &change{was: cl, now: cl.Clone()}
+	found := false
+	for _, o := range objs {
+		same := o.GetName() == shown.GetName() && o.GetObjectKind().GroupVersionKind().Kind == shown.GetObjectKind().GroupVersionKind().Kind
+		_, isCluster := o.(*api.Cluster)
+		_, isGroup := o.(*api.InstanceGroup)
+		if (isCluster || isGroup) && !same {
+			return fmt.Errorf("the edited text is %s, not %s; a kind or a name cannot be changed", displayName(o), displayName(shown))
+		}
+		found = found || same
+		if _, err := ch.put(o, true); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("the edited text does not hold %s", displayName(shown))
+	}
+	if err := c.check(ctx, ch); err != nil {
+		return err
+	}
+	return c.save(ctx, ch)
+}
+
+// SetFields sets and clears fields of one object of a cluster: spec.path=value, spec.path.
+func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, sets, unsets []string) error {
+	ch := &change{was: cl, now: cl.Clone()}
+	var target api.Object = ch.now.Spec
+	if g, ok := obj.(*api.InstanceGroup); ok {
+		target = ch.now.Group(g.Name)
+	}
+	changed, findings := newcluster.Assign(target, sets, unsets)
+	if err := findings.Err(); err != nil {
+		return err
+	}
+	if _, err := ch.put(changed, true); err != nil {
+		return err
+	}
+	if err := c.check(ctx, ch); err != nil {
+		return err
+	}
+	return c.save(ctx, ch)
+}
+
+// document is an additional object as a generic document.
+func document(o api.Object) (map[string]any, error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", api.Name(o), err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", api.Name(o), err)
+	}
+	return doc, nil
+}

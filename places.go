@@ -1,0 +1,88 @@
+package kops
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/managedfile/onstore"
+	"kops.local/kops/internal/resource"
+)
+
+// places are the folders in which a cluster's files live, as the kinds of files see them.
+type places struct {
+	*clusterstore.Folders
+	keys, secrets managedfile.Area
+	// buckets and others are where managed files live: buckets, which Terraform can write to, and other stores.
+	buckets, others []managedfile.Area
+}
+
+func (p *places) add(url string, a managedfile.Area) {
+	if managedfile.LocationOf(url).Scheme == "s3" {
+		p.buckets = append(p.buckets, a)
+	} else {
+		p.others = append(p.others, a)
+	}
+}
+
+// openPlaces finds the folders of a cluster. It makes no request.
+func (c *Client) openPlaces(ctx context.Context, cl *Cluster) (*places, error) {
+	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
+	if err != nil {
+		return nil, err
+	}
+	p := &places{Folders: f, keys: area(f.Keys), secrets: area(f.Secrets)}
+	if f.Base.Store != nil {
+		p.add(f.Base.URL, area(f.Base))
+	}
+	if c.cfg.Offline {
+		return p, nil
+	}
+	for _, url := range elsewhere(&cl.Spec.Spec, f.Base.URL) {
+		s, err := c.cfg.Backends.Open(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		at := managedfile.LocationOf(url)
+		p.add(url, onstore.Area(at.Store, at.Prefix, s, nil))
+	}
+	return p, nil
+}
+
+// elsewhere lists the folders outside the cluster's own to which managed files
+// go: the documents of the service account issuer, and back-ups of etcd.
+func elsewhere(s *api.ClusterSpec, base string) []string {
+	var out []string
+	if d := s.ServiceAccountIssuerDiscovery; d != nil && d.DiscoveryStore != "" {
+		out = append(out, d.DiscoveryStore)
+	}
+	for _, e := range s.EtcdClusters {
+		if e.Backups != nil && e.Backups.BackupStore != "" && !below(e.Backups.BackupStore, base) && !slices.Contains(out, e.Backups.BackupStore) {
+			out = append(out, strings.TrimSuffix(e.Backups.BackupStore, "/"))
+		}
+	}
+	return out
+}
+
+func area(f clusterstore.Folder) managedfile.Area {
+	at := managedfile.LocationOf(f.URL)
+	return onstore.Area(at.Store, at.Prefix, f.Store, f.Listing)
+}
+
+// isFile reports whether a node is a file in a store, of whatever kind.
+func isFile(n resource.Node) bool {
+	for _, k := range managedfile.Kinds() {
+		if n.Address.Kind == k.KindName() {
+			return true
+		}
+	}
+	return false
+}
+
+// below reports whether a URL is in the folder of another.
+func below(url, folder string) bool {
+	return strings.HasPrefix(url+"/", strings.TrimSuffix(folder, "/")+"/")
+}

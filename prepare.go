@@ -1,0 +1,206 @@
+package kops
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/channel"
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/complete"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/graph"
+	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/observe"
+	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/validate"
+)
+
+// prepared is a cluster on its way from the store to a graph, with what is
+// needed to observe and change its world.
+type prepared struct {
+	cluster *Cluster
+	done    *complete.Cluster
+	gathered
+	warnings diag.List
+	provider cloud.Provider
+	session  *cloud.Session
+	places   *places
+	model    cloud.Model
+	graph    *graph.Graph
+	kinds    []resource.Any
+	client   *Client
+	// patience is how long one step is tried again; 0 means the executor's.
+	patience time.Duration
+}
+
+// prepare takes a cluster through completion, validation and the model.
+func (c *Client) prepare(ctx context.Context, name string, o UpdateOptions) (*prepared, error) {
+	c.cfg.Phase("read")
+	cl, err := c.Cluster(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{cluster: cl, client: c, warnings: slices.Clone(cl.Warnings)}
+	if err := c.connect(ctx, p, o); err != nil {
+		return nil, err
+	}
+	if err := c.gather(ctx, p, o); err != nil {
+		return nil, err
+	}
+	for _, stage := range []func(context.Context, *prepared, UpdateOptions) error{c.complete, c.guard, c.build} {
+		if err := stage(ctx, p, o); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.limit(o); err != nil {
+		return nil, err
+	}
+	p.kinds = append(managedfile.Kinds(), p.provider.Kinds...)
+	return p, nil
+}
+
+// connect opens the cluster's platform and the places of its files.
+func (c *Client) connect(ctx context.Context, p *prepared, o UpdateOptions) (err error) {
+	if p.provider, err = c.provider(string(p.cluster.Spec.CloudProviderID())); err != nil {
+		return err
+	}
+	var cfg cloud.Config
+	if p.provider.Region != nil {
+		if cfg.Region, err = p.provider.Region(p.cluster.Spec); err != nil {
+			return err
+		}
+	}
+	cfg.Memo = c.memo(p.cluster.Spec.Name, o.Refresh)
+	if p.session, err = p.provider.Connect(ctx, cfg); err != nil {
+		return err
+	}
+	p.places, err = c.openPlaces(ctx, p.cluster)
+	return err
+}
+
+// complete infers what the user did not say, and checks the result.
+func (c *Client) complete(_ context.Context, p *prepared, _ UpdateOptions) error {
+	var findings diag.List
+	p.done, findings = complete.Complete(c.completionInput(p.cluster, p.facts, p.channel))
+	if err := p.judge(findings); err != nil {
+		return err
+	}
+	findings = validate.All(validate.Input{Cluster: p.done.Spec, Groups: p.done.Groups, Strict: true, Facts: p.facts, Features: c.cfg.Features})
+	return p.judge(append(findings, validate.Objects(p.cluster.Additional)...))
+}
+
+func (c *Client) completionInput(cl *Cluster, f *facts.Facts, ch *channel.Channel) complete.Input {
+	return complete.Input{Cluster: cl.Spec, Groups: cl.Groups, Facts: f, Channel: ch, KopsVersion: c.cfg.Version,
+		ConfigBase: c.configBase(cl.Spec.Name), Features: c.cfg.Features}
+}
+
+// judge keeps warnings and returns errors.
+func (p *prepared) judge(findings diag.List) error {
+	if err := findings.Err(); err != nil {
+		return err
+	}
+	p.warnings = append(p.warnings, findings...)
+	return nil
+}
+
+// build makes the graph: the managed files first, then the platform's resources.
+func (c *Client) build(ctx context.Context, p *prepared, _ UpdateOptions) error {
+	c.cfg.Phase("model")
+	in, err := p.modelInput()
+	if err != nil {
+		return err
+	}
+	if err := c.lookUpHashes(ctx, &in); err != nil {
+		return err
+	}
+	p.facts = in.Facts
+	if in, err = in.WithAddons(); err != nil {
+		return err
+	}
+	nodes, findings, err := model.Build(in)
+	if err != nil {
+		return err
+	}
+	var keysets []resource.Address
+	for _, n := range nodes {
+		if n.Address.Kind == managedfile.Keyset.Name {
+			keysets = append(keysets, n.Address)
+		}
+	}
+	p.warnings = append(p.warnings, findings...)
+	p.graph = &graph.Graph{}
+	if err := p.graph.Add(nodes...); err != nil {
+		return err
+	}
+	at := managedfile.LocationOf(p.done.Spec.Spec.ConfigStore.Base)
+	p.model = cloud.Model{Cluster: p.done.Spec, Groups: p.done.Groups, Facts: p.facts, SSHKeys: p.sshKeys,
+		FilesBucket: at.Store, FilesPrefix: at.Prefix, FilesRegion: c.cfg.FilesRegion, Keysets: keysets,
+		UserData: func(group *api.InstanceGroup, apiHost resource.Value) (resource.Content, error) {
+			return model.UserData(in, group, apiHost)
+		}}
+	return p.provider.Model(p.model, p.graph)
+}
+
+// modelInput is what the managed files follow from.
+func (p *prepared) modelInput() (model.Input, error) {
+	cfg := p.client.cfg
+	in := model.Input{Cluster: p.done.Spec, Groups: p.done.Groups, NodeVersion: p.done.NodeVersion, Version: cfg.Version,
+		Facts: p.facts, Environment: cfg.Environment, Tokens: p.tokens, EncryptionConfig: p.encryption}
+	var err error
+	if p.provider.Region != nil {
+		if in.Region, err = p.provider.Region(p.done.Spec); err != nil {
+			return in, err
+		}
+	}
+	// The completed spec may need keysets that the stored one did not show.
+	if in.Keysets, _, err = pki.Ensure(p.keysets, pki.KeysetNames(p.done.Spec), p.client.issuer()); err != nil {
+		return in, err
+	}
+	for _, o := range p.cluster.Additional {
+		doc, err := document(o)
+		if err != nil {
+			return in, err
+		}
+		in.Objects = append(in.Objects, doc)
+	}
+	return in, nil
+}
+
+// snapshot observes the world.
+func (p *prepared) snapshot(ctx context.Context, all bool) (plan.Snapshot, error) {
+	o := p.observer()
+	return o.Snapshot(ctx, p.cluster.Spec.Name, p.kinds, p.graph, all)
+}
+
+// observer lists kinds; what several kinds share is asked once.
+func (p *prepared) observer() *observe.Observer {
+	client := p.session.Client
+	if p.session.Snapshot != nil {
+		client = p.session.Snapshot()
+	}
+	return &observe.Observer{Sleep: p.client.cfg.Sleep, Limit: 32, Client: p.clients(client)}
+}
+
+// clients returns the client of each kind: that of the platform, or a place of files.
+func (p *prepared) clients(platform any) func(kind string) any {
+	wanted := managedfile.Wanted(p.graph) // digests of all files, so once and not for each
+	return func(kind string) any {
+		switch kind {
+		case managedfile.Keyset.Name:
+			return p.places.keys
+		case managedfile.Secret.Name:
+			return p.places.secrets
+		case managedfile.S3Object.Name:
+			return managedfile.Files{Areas: p.places.buckets, Wanted: wanted}
+		case managedfile.StoreFile.Name:
+			return managedfile.Files{Areas: p.places.others, Wanted: wanted}
+		}
+		return platform
+	}
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// module is a version of a Go module and the programs that are built from it.
+type module struct {
+	path, version string
+	programs      []program
+	tags          []string
+	// stamps are variables that the linker sets, as PACKAGE.NAME=VALUE.
+	stamps []string
+	// staging says that the module replaces its parts by folders that a module's
+	// archive does not hold; they are published as modules of version v0.MINOR.PATCH.
+	staging bool
+	// instead are versions, as "PATH VERSION", of modules that replace what the module asks for.
+	instead []string
+	// link is further flags of the linker, and env is what else the go tool is told.
+	link string
+	env  []string
+}
+
+// program is one package main.
+type program struct{ name, path string }
+
+// modules is the recipe of programs from Go modules, each of which decides alone
+// which versions it depends on.
+type modules []module
+
+func (ms modules) files() []string {
+	var out []string
+	for _, m := range ms {
+		for _, p := range m.programs {
+			out = append(out, "bin/"+p.name, "bin/"+p.name+".sha256")
+		}
+	}
+	return out
+}
+
+func (ms modules) make(ctx context.Context, j job) error {
+	for _, m := range ms {
+		if err := m.make(ctx, j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m module) make(ctx context.Context, j job) error {
+	work := filepath.Join(j.dir, "module-"+m.programs[0].name)
+	bin := filepath.Join(j.dir, "bin")
+	for _, d := range []string{work, bin} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := m.require(ctx, work); err != nil {
+		return err
+	}
+	for _, p := range m.programs {
+		start := time.Now()
+		out := filepath.Join(bin, p.name)
+		if err := m.build(ctx, work, j.arch, p, out); err != nil {
+			return err
+		}
+		info, err := os.Stat(out)
+		if err != nil {
+			return err
+		}
+		j.say("%s, %.1f MB, in %s", p.name, float64(info.Size())/1e6, time.Since(start).Round(time.Second))
+	}
+	return nil
+}
+
+// build makes one program and its digest. A program that somebody runs is replaced, not overwritten.
+func (m module) build(ctx context.Context, work, arch string, p program, out string) error {
+	args := []string{"build", "-mod=mod", "-trimpath", "-ldflags", m.ldflags(), "-o", out + ".new"}
+	if len(m.tags) > 0 {
+		args = append(args, "-tags", strings.Join(m.tags, ","))
+	}
+	env := append([]string{"GOOS=linux", "GOARCH=" + arch}, m.env...)
+	if _, err := golang(ctx, work, env, append(args, p.path)...); err != nil {
+		return err
+	}
+	if err := writeDigest(out+".new", out+".sha256"); err != nil {
+		return err
+	}
+	return os.Rename(out+".new", out)
+}
+
+// ldflags strip a program and stamp it.
+func (m module) ldflags() string {
+	flags := []string{"-s", "-w"}
+	for _, s := range m.stamps {
+		flags = append(flags, "-X", s)
+	}
+	if m.link != "" {
+		flags = append(flags, m.link)
+	}
+	return strings.Join(flags, " ")
+}
+
+// require writes into dir a module that requires this one.
+func (m module) require(ctx context.Context, dir string) error {
+	instead := slices.Clone(m.instead)
+	if m.staging {
+		replaced, err := m.replacements(ctx)
+		if err != nil {
+			return err
+		}
+		for _, r := range replaced {
+			instead = append(instead, r+" v0"+strings.TrimPrefix(m.version, "v1"))
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte(goMod(m.path, m.version, instead)), 0o644)
+}
+
+// goMod is the text of a module that requires another.
+func goMod(path, version string, instead []string) string {
+	text := fmt.Sprintf("module build\n\ngo 1.26.0\n\nrequire %s %s\n", path, version)
+	for _, i := range instead {
+		replaced, _, _ := strings.Cut(i, " ")
+		text += fmt.Sprintf("\nreplace %s => %s\n", replaced, i)
+	}
+	return text
+}
+
+// replacements lists the modules that the module's own go.mod replaces by folders.
+func (m module) replacements(ctx context.Context) ([]string, error) {
+	got, err := m.download(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := golang(ctx, "", nil, "mod", "edit", "-json", got.GoMod)
+	if err != nil {
+		return nil, err
+	}
+	var f struct {
+		Replace []struct {
+			Old, New struct{ Path, Version string }
+		}
+	}
+	if err := json.Unmarshal(out, &f); err != nil {
+		return nil, fmt.Errorf("read what go mod edit says: %w", err)
+	}
+	var names []string
+	for _, r := range f.Replace {
+		if strings.HasPrefix(r.New.Path, "./") {
+			names = append(names, r.Old.Path)
+		}
+	}
+	return names, nil
+}
+
+// read returns the text of a file of the module without space around it, or
+// otherwise where the module has no such file.
+func (m module) read(ctx context.Context, name, otherwise string) (string, error) {
+	got, err := m.download(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(filepath.Join(got.Dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return otherwise, nil
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// downloaded is where the go tool keeps a module.
+type downloaded struct{ Dir, GoMod string }
+
+func (m module) download(ctx context.Context) (downloaded, error) {
+	var d downloaded
+	out, err := golang(ctx, "", nil, "mod", "download", "-json", m.path+"@"+m.version)
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(out, &d); err != nil {
+		return d, fmt.Errorf("read what go mod download says: %w", err)
+	}
+	return d, nil
+}
+
+// golang runs the go tool in dir, or outside any module where that is empty.
+func golang(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	return command(ctx, dir, append([]string{"CGO_ENABLED=0", "GOWORK=off"}, env...), "go", args...)
+}
+
+// command runs a program; its error holds what the program complained about.
+func command(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir = dir
+	c.Env = slices.Concat(os.Environ(), env)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		text := complaint(stderr.String()) + string(out[max(0, len(out)-maxOutput):])
+		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, strings.TrimSpace(text))
+	}
+	return out, nil
+}
+
+// maxOutput is how much of its output an error of a program shows; `go mod
+// download -json` tells there what went wrong.
+const maxOutput = 2000
+
+// complaint is what a program wrote to standard error, without the go tool's progress.
+func complaint(stderr string) string {
+	var out strings.Builder
+	for line := range strings.Lines(stderr) {
+		if !strings.HasPrefix(line, "go: downloading ") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}

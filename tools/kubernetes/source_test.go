@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestChoose(t *testing.T) {
+	for _, c := range []struct{ only, want, err string }{
+		{only: "", want: "cni-plugins-v1.9.1 runc-v1.4.3 iptables etcd-v3.5.31 etcd-v3.6.12 etcd-v3.7.0 agnhost containerd-v2.3.4 coredns-v1.14.3 kubernetes-v1.36.3"},
+		{only: "coredns,etcd", want: "etcd-v3.5.31 etcd-v3.6.12 etcd-v3.7.0 coredns-v1.14.3"},
+		{only: "etcd-v3.7.0", want: "etcd-v3.7.0"},
+		{only: "etcd,bird", err: `no source "bird"`},
+	} {
+		for _, version := range []string{"1.36.3", "v1.36.3"} {
+			got, err := choose(sources(version), c.only)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) || !strings.Contains(err.Error(), "containerd") {
+					t.Errorf("%q: %v, want %q and what there is", c.only, err, c.err)
+				}
+				continue
+			}
+			if text := strings.Trim(fmt.Sprint(got), "[]"); err != nil || text != c.want {
+				t.Errorf("%q: %v, %v, want %v", c.only, text, err, c.want)
+			}
+		}
+	}
+}
+
+// TestFiles: programs of a folder may come from several modules.
+func TestFiles(t *testing.T) {
+	for name, want := range map[string][]string{
+		"etcd-v3.6.12":       {"etcd", "etcdutl", "etcdctl"},
+		"containerd-v2.3.4":  {"containerd", "ctr", "containerd-shim-runc-v2"},
+		"cni-plugins-v1.9.1": {"bridge", "ptp", "loopback", "host-local", "portmap"},
+		"kubernetes-v1.36.3": {"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"},
+		"runc-v1.4.3":        {"runc"},
+	} {
+		got, err := choose(sources("1.36.3"), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files []string
+		for _, w := range want {
+			files = append(files, "bin/"+w, "bin/"+w+".sha256")
+		}
+		if !slices.Equal(got[0].files(), files) {
+			t.Errorf("%s: %v, want %v", name, got[0].files(), files)
+		}
+	}
+}
+
+func TestLinkerFlags(t *testing.T) {
+	for name, want := range map[string]string{
+		"kubernetes": "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1" +
+			" -X k8s.io/component-base/version.gitMinor=36 -X k8s.io/component-base/version.gitTreeState=clean",
+		"coredns": "-s -w",
+	} {
+		got, err := choose(sources("1.36.3"), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if flags := got[0].recipe.(modules)[0].ldflags(); flags != want {
+			t.Errorf("%s: %s, want %s", name, flags, want)
+		}
+	}
+}
+
+func TestGoMod(t *testing.T) {
+	got := goMod("example.com/a", "v1.2.3", []string{"example.com/b v0.2.3"})
+	want := "module build\n\ngo 1.26.0\n\nrequire example.com/a v1.2.3\n\nreplace example.com/b => example.com/b v0.2.3\n"
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+func TestComplaint(t *testing.T) {
+	if got := complaint("go: downloading x v1\nx.go:1: wrong\ngo: downloading y v1\n"); got != "x.go:1: wrong\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestCompiler(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("CC", "")
+	for _, arch := range []string{"amd64", "arm64", "riscv64"} {
+		if got, err := compiler(arch); err == nil || !strings.Contains(err.Error(), "CC") {
+			t.Errorf("%s: %q, %v; want an error that tells what to do", arch, got, err)
+		}
+	}
+	t.Setenv("CC", "clang")
+	if got, err := compiler("arm64"); err != nil || got != "clang" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestCodeName(t *testing.T) {
+	for text, want := range map[string]string{
+		"ID=debian\nVERSION_CODENAME=bookworm\n": "bookworm",
+		"VERSION_CODENAME=\"noble\"\nID=ubuntu":  "noble",
+		"ID=fedora\nVERSION_CODENAME=\n":         "",
+		"":                                       "",
+	} {
+		got, err := codeName(text)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "image") {
+			t.Errorf("%v does not tell the way out", err)
+		}
+	}
+}
+
+func TestPackageNames(t *testing.T) {
+	const text = `iptables
+  Depends: libip4tc2
+ |Depends: <debconf-2.0>
+    cdebconf
+libip4tc2
+<debconf-2.0>
+libc6
+`
+	if got, want := packageNames([]byte(text)), []string{"iptables", "libip4tc2", "libc6"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestRootfs makes the root from a small one like those of packages.
+func TestRootfs(t *testing.T) {
+	root := t.TempDir()
+	for _, f := range []string{"sbin/modprobe", "usr/sbin/" + multi, "usr/sbin/xtables-legacy-multi", "usr/sbin/nft", "lib/x/libm.so.6", "lib64/ld.so",
+		"usr/lib/x/xtables/libxt_statistic.so", "usr/lib/x/gconv/UTF-16.so", "usr/share/doc/nft/copyright", "etc/protocols"} {
+		file := filepath.Join(root, f)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(f), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("xtables-legacy-multi", filepath.Join(root, "usr/sbin/iptables-legacy")); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []func(string) error{mergeUsr, iptables{}.trim, iptables{}.link, checkLibraries} {
+		if err := step(root); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, want := range map[string]string{"usr/lib/x/libm.so.6": "lib/x/libm.so.6", "lib64/ld.so": "lib64/ld.so", "sbin/iptables": "usr/sbin/" + multi,
+		"usr/sbin/ip6tables-restore": "usr/sbin/" + multi, "lib/x/xtables/libxt_statistic.so": "usr/lib/x/xtables/libxt_statistic.so", "etc/protocols": "etc/protocols"} {
+		if got, err := os.ReadFile(filepath.Join(root, file)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v, want what was %s", file, got, err, want)
+		}
+	}
+	for _, gone := range []string{"usr/share", "usr/lib/x/gconv", "usr/sbin/iptables-legacy", "usr/sbin/xtables-legacy-multi", "sbin/modprobe"} {
+		if _, err := os.Lstat(filepath.Join(root, gone)); err == nil {
+			t.Errorf("%s is still there", gone)
+		}
+	}
+}
+
+// TestMissingLibrary gives a root one real program of the host, without its libraries.
+func TestMissingLibrary(t *testing.T) {
+	program, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "usr/bin/sh"), program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkLibraries(root); err == nil || !strings.Contains(err.Error(), "libc.") {
+		t.Errorf("%v, want that the C library is missing", err)
+	}
+}

@@ -1,0 +1,152 @@
+package kops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/complete"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/render/terraform"
+)
+
+// UpdateOptions say what an update does.
+type UpdateOptions struct {
+	// Apply carries the plan out; otherwise it is only made.
+	Apply bool
+	// Prune deletes what is no longer wanted.
+	Prune bool
+	// Phase limits the update to one part: network, security, cluster; empty: all.
+	Phase string
+	// Lifecycles say how resources of a type are treated: by the type's name,
+	// Sync, Ignore, ExistsAndWarnIfChanges or ExistsAndValidates.
+	Lifecycles map[string]string
+	// Groups and Roles limit the update to some instance groups.
+	Groups, Roles []string
+	// AllowDowngrade goes on although a newer version applied the cluster last.
+	AllowDowngrade bool
+	// IgnoreSkew lets machines be newer than the running control plane.
+	IgnoreSkew bool
+	// Refresh observes everything, without what is remembered from former runs.
+	Refresh bool
+	// PlanDigest, when set, refuses every plan but the one that has it.
+	PlanDigest string
+	// Facts, when set, are taken instead of looking up.
+	Facts *facts.Facts
+	// Planned is called with the plan before anything is done; an error stops the update.
+	Planned func(*Update) error
+}
+
+// Update is what an update came to.
+type Update struct {
+	Cluster  *complete.Cluster
+	Facts    *facts.Facts
+	Plan     *plan.Plan
+	Warnings diag.List
+	// Files are those of a target that writes files, by path.
+	Files map[string][]byte
+	// Objects are the URLs of files of a store that a deletion removes.
+	Objects []string
+
+	prepared *prepared
+}
+
+// Summary says in a sentence what was applied.
+func (u *Update) Summary() string {
+	created, updated, deleted := u.Plan.Count(plan.Create), u.Plan.Count(plan.Update), u.Plan.Count(plan.Delete)
+	if u.Plan.Empty() {
+		return "No changes need to be applied"
+	}
+	return fmt.Sprintf("Applied: %d created, %d updated, %d deleted", created, updated, deleted)
+}
+
+// MakesKeys reports whether the plan makes keys or other random secrets. They are
+// made anew in every plan, so that no second plan equals this one.
+func (u *Update) MakesKeys() bool {
+	return slices.ContainsFunc(u.Plan.Steps, func(s plan.Step) bool {
+		return s.Op == plan.Create && (s.Address.Kind == managedfile.Keyset.Name || s.Address.Kind == managedfile.Secret.Name)
+	})
+}
+
+// Update plans what the cluster needs in its cloud, and with Apply carries the
+// plan out, while it holds the cluster's lease.
+func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
+	if !o.Apply {
+		p, err := c.prepare(ctx, name, o)
+		if err != nil {
+			return nil, err
+		}
+		return p.planned(ctx, c, o)
+	}
+	var u *Update
+	err := c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
+		p, err := c.prepare(ctx, name, o)
+		if err != nil {
+			return err
+		}
+		if u, err = p.planned(ctx, c, o); err != nil {
+			return err
+		}
+		return c.apply(ctx, lease, p, u.Plan)
+	})
+	return u, err
+}
+
+// planned observes the world and makes the plan.
+func (p *prepared) planned(ctx context.Context, c *Client, o UpdateOptions) (*Update, error) {
+	c.cfg.Phase("observe")
+	have, err := p.snapshot(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	made, err := plan.Make(p.graph, have, p.kinds, plan.Options{Prune: o.Prune})
+	if err != nil {
+		return nil, err
+	}
+	if o.PlanDigest != "" {
+		digest, err := made.Digest()
+		if err != nil {
+			return nil, err
+		}
+		if digest != o.PlanDigest {
+			return nil, &Refused{fault.New(fault.Conflict, "the world has moved since the plan was saved, so it is not carried out; make a new plan")}
+		}
+	}
+	u := &Update{Cluster: p.done, Facts: p.facts, Plan: made, Warnings: p.warnings, prepared: p}
+	if o.Planned != nil {
+		if err := o.Planned(u); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+// Terraform renders what the cluster needs as Terraform configuration. What
+// Terraform cannot hold, such as key material, is written to the state store.
+func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
+	var u *Update
+	err := c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
+		p, err := c.prepare(ctx, name, o)
+		if err != nil {
+			return err
+		}
+		if p.provider.Terraform == nil {
+			return fmt.Errorf("%s clusters cannot be written as Terraform", p.provider.Title)
+		}
+		doc, err := p.provider.Terraform(p.model, p.graph)
+		if err != nil {
+			return err
+		}
+		u = &Update{Cluster: p.done, Facts: p.facts, Warnings: p.warnings}
+		if u.Files, err = terraform.Render(doc); err != nil {
+			return err
+		}
+		return c.applyDirect(ctx, lease, p)
+	})
+	return u, err
+}
