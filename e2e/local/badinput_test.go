@@ -122,7 +122,7 @@ func (w *world) stuck(phase string) health.MachineDiagnosis {
 
 // wrongProof gives the registry another key for a machine than the machine has.
 func (w *world) wrongProof() {
-	before := names(w.machines(""))
+	before := namesOf(w.machines(""))
 	stop := make(chan struct{})
 	type swapped struct {
 		file     string

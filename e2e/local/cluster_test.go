@@ -82,8 +82,8 @@ func (w *world) unchanged() {
 	}
 	r = w.must("update", "cluster", cluster, "--yes")
 	w.figures.seconds("update without changes", r.took)
-	if after := w.machines(""); !slices.Equal(names(before), names(after)) {
-		w.Errorf("an update without changes replaced machines: %v, then %v", names(before), names(after))
+	if after := w.machines(""); !slices.Equal(namesOf(before), namesOf(after)) {
+		w.Errorf("an update without changes replaced machines: %v, then %v", namesOf(before), namesOf(after))
 	}
 	if r = w.must("update", "cluster", cluster); !strings.Contains(r.out, "No changes need to be applied") {
 		w.Errorf("a preview after an update has changes:\n%s", r.out)
@@ -98,7 +98,7 @@ func (w *world) machines(group string) []machine.Machine {
 	return slices.DeleteFunc(all, func(m machine.Machine) bool { return !m.Running || group != "" && m.Group != group })
 }
 
-func names(machines []machine.Machine) []string {
+func namesOf(machines []machine.Machine) []string {
 	var out []string
 	for _, m := range machines {
 		out = append(out, m.Name)
@@ -124,9 +124,9 @@ func (w *world) joined(group string, size int) []machine.Machine {
 			return err
 		}
 		if len(out) != size {
-			return fmt.Errorf("the machines are %v", names(out))
+			return fmt.Errorf("the machines are %v", namesOf(out))
 		}
-		all := names(w.machines(""))
+		all := namesOf(w.machines(""))
 		var ready []string
 		for _, n := range list.Items {
 			if !slices.Contains(all, n.Name) {
@@ -136,7 +136,7 @@ func (w *world) joined(group string, size int) []machine.Machine {
 				ready = append(ready, n.Name)
 			}
 		}
-		for _, name := range names(out) {
+		for _, name := range namesOf(out) {
 			if !slices.Contains(ready, name) {
 				return fmt.Errorf("%s is not ready", name)
 			}
@@ -211,7 +211,7 @@ func (w *world) running(nodes int) []corev1.Pod {
 			return err
 		}
 		web = list.Items
-		machines := names(w.machines(""))
+		machines := namesOf(w.machines(""))
 		on := map[string]bool{}
 		for _, p := range web {
 			ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
@@ -307,7 +307,7 @@ func (w *world) replaceDead() {
 	start := time.Now()
 	w.kill(doomed)
 	w.wait("the machine that replaces "+doomed, time.Minute, func() error {
-		if now := names(w.machines(nodes)); len(now) != 2 || slices.Contains(now, doomed) {
+		if now := namesOf(w.machines(nodes)); len(now) != 2 || slices.Contains(now, doomed) {
 			return fmt.Errorf("the machines are %v", now)
 		}
 		return nil

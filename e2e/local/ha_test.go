@@ -52,7 +52,7 @@ func TestHighlyAvailable(t *testing.T) {
 	w.kill(leader.Name)
 	w.wait("the replacement of "+leader.Name, clusterTime, func() error {
 		if now := w.machines(leader.Group); len(now) != 1 || now[0].Name == before[0].Name {
-			return fmt.Errorf("the machines are %v", names(now))
+			return fmt.Errorf("the machines are %v", namesOf(now))
 		}
 		return nil
 	})
@@ -74,7 +74,7 @@ func (w *world) etcdMembers() (leader machine.Machine) {
 	w.wait("three members of etcd", clusterTime, func() error {
 		machines := slices.DeleteFunc(w.machines(""), func(m machine.Machine) bool { return m.Labels["role"] != "control-plane" })
 		if len(machines) != 3 {
-			return fmt.Errorf("the control plane is %v", names(machines))
+			return fmt.Errorf("the control plane is %v", namesOf(machines))
 		}
 		for _, m := range machines {
 			leads, err := w.askEtcd(m)

@@ -5,8 +5,8 @@ import (
 	"crypto/md5" //nolint:gosec // how contents are compared, see resource.Content
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"path"
+	"slices"
 	"strings"
 
 	"kops.local/kops/internal/fault"
