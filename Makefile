@@ -4,11 +4,12 @@ VERSION ?= 1.37.0-dev
 LDFLAGS := -s -w -X main.version=$(VERSION)
 CLUSTER ?= demo.k8s.local
 
-# The version of Kubernetes that kops recommends for new clusters.
-KUBERNETES_VERSION ?= 1.36.3
+# A version of Kubernetes; empty is the one that kops recommends for new clusters.
+KUBERNETES_VERSION ?=
+PROGRAMS = cd tools/kubernetes && go run . $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
 
-.PHONY: quickstart bundle programs demo build test e2e lint bench clean
-quickstart: bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
+.PHONY: quickstart root bundle programs demo build test e2e lint bench clean
+quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
 	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes; \
 	else $(BUILD)/kops create cluster --cloud local $(CLUSTER) --yes; fi
 	$(BUILD)/kops validate cluster $(CLUSTER) --wait 10m --interval 1s
@@ -16,14 +17,18 @@ quickstart: bundle ## a real cluster on this machine; as root. `kops delete clus
 	@echo 'The cluster is ready. Look at it with: kubectl get nodes (this version of kubectl is $(BUILD)/kubectl)'
 	@echo 'Delete it with: $(BUILD)/kops delete cluster $(CLUSTER) --yes'
 
+root: # before anything takes long
+	@[ "$$(id -u)" = 0 ] || { echo 'make: machines on this host need root; run: sudo env "PATH=$$PATH" make $(MAKECMDGOALS)' >&2; exit 1; }
+
 bundle: build ## all that machines of this host fetch: from its publishers, or else built here, once
 	tools/install
-	$(BUILD)/kops bundle create --kubernetes-version $(KUBERNETES_VERSION) || \
-	  { $(MAKE) programs && $(BUILD)/kops bundle create --kubernetes-version $(KUBERNETES_VERSION); }
-	$(BUILD)/kops bundle extract v$(KUBERNETES_VERSION)/bin/linux/$(shell go env GOARCH)/kubectl --to $(BUILD)/kubectl
+	$(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION) || { \
+	  echo 'make: what cannot be fetched is built here, once; on two cores that takes about 20 minutes' >&2; \
+	  ($(PROGRAMS)) && $(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION); }
+	$(BUILD)/kops bundle extract $(KUBERNETES_VERSION:%=v%/bin/linux/$(shell go env GOARCH)/)kubectl --to $(BUILD)/kubectl
 
-programs: ## those of a cluster, built from their modules, once
-	cd tools/kubernetes && go run . $(KUBERNETES_VERSION)
+programs: build ## those of a cluster, built from their modules, once
+	$(PROGRAMS)
 
 demo: build ## describe a cluster, and write it as Terraform: needs neither a cloud nor an account
 	rm -rf $(BUILD)/demo
@@ -39,8 +44,8 @@ test: ## every test; says loudly what it skips
 	go vet ./...
 	go test -timeout 30m ./...
 
-e2e: bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 15 minutes
-	KOPS_E2E=1 go test -count=1 -p 1 -timeout 25m ./cmd/etcd-manager ./internal/clouds/local/... ./e2e/node ./e2e/local
+e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 15 minutes
+	KOPS_E2E=1 go test -count=1 -p 1 -timeout 60m ./cmd/etcd-manager ./internal/clouds/local/... ./e2e/node ./e2e/local
 
 lint: ## gofmt, vet and the linters of .golangci.yml
 	test -z "$$(gofmt -l .)"

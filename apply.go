@@ -12,6 +12,7 @@ import (
 
 	"kops.local/kops/internal/clusterstore"
 	"kops.local/kops/internal/exec"
+	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/journal"
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/observe"
@@ -75,7 +76,11 @@ func (c *Client) execute(ctx context.Context, p *prepared, what *plan.Plan) erro
 		Journal: journal.New(out, c.cfg.Now), Limits: c.limits, Patience: p.patience, Report: c.cfg.Report,
 		Clock: exec.Clock{Now: c.cfg.Now, Sleep: c.cfg.Sleep, Jitter: c.jitter},
 	}
-	return errors.Join(x.Run(ctx, what), out.Close())
+	err = x.Run(ctx, what)
+	if err != nil && ctx.Err() != nil {
+		err = fault.Wrap(fault.Of(err), err, "what was done stays; the same command goes on from there")
+	}
+	return errors.Join(err, out.Close())
 }
 
 // journalFile opens the journal of a run; without a cache folder nothing is kept.

@@ -129,12 +129,19 @@ func (c *Client) cacheFolder(name string) string {
 
 // provider returns the platform of the name.
 func (c *Client) provider(name string) (cloud.Provider, error) {
-	var known []string
 	for _, p := range c.cfg.Clouds {
 		if p.Name == name {
 			return p, nil
 		}
+	}
+	return cloud.Provider{}, fmt.Errorf("cloud provider %q is not supported; use %s", name, strings.Join(c.platforms(), " or "))
+}
+
+// platforms are the names of the platforms.
+func (c *Client) platforms() []string {
+	var known []string
+	for _, p := range c.cfg.Clouds {
 		known = append(known, p.Name)
 	}
-	return cloud.Provider{}, fmt.Errorf("cloud provider %q is not supported; use %s", name, strings.Join(known, " or "))
+	return known
 }

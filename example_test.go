@@ -44,7 +44,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("stored:", strings.Join(stored, ", "))
+	var names []string
+	for _, o := range stored {
+		names = append(names, o.Name)
+	}
+	fmt.Println("stored:", strings.Join(names, ", "))
 
 	// A preview makes the plan and does nothing. Beside the machines it holds keys
 	// and files of the state store, which are left out here.

@@ -36,7 +36,7 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 		r.CloudProvider = string(newcluster.CloudOf(c.cfg.State, c.cfg.IsSet))
 	}
 	if r.CloudProvider == "" {
-		return nil, fmt.Errorf("the cloud does not follow from the state store %s; name it with --cloud", c.cfg.State)
+		return nil, fmt.Errorf("the cloud does not follow from the state store %s; name it with --cloud: %s", c.cfg.State, strings.Join(c.platforms(), " or "))
 	}
 	p, err := c.provider(r.CloudProvider)
 	if err != nil {

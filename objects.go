@@ -8,7 +8,9 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/complete"
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/newcluster"
@@ -44,7 +46,7 @@ func (c *Client) Clusters(ctx context.Context, names ...string) ([]*api.Cluster,
 	}
 	if len(names) == 0 {
 		if len(all) == 0 {
-			return nil, warnings, fault.New(fault.Gone, "no clusters found")
+			return nil, warnings, fault.New(fault.Gone, "no clusters found in the state store %s", c.store.URL())
 		}
 		return all, warnings, nil
 	}
@@ -64,11 +66,17 @@ type change struct {
 	was  *Cluster // nil when the cluster is new
 	now  *clusterstore.Contents
 	keys []string // SSH public keys to add
-	done []string // how messages call what is written
+	done []Written
+}
+
+// Written is an object that was stored: how messages call it, and whether it is new.
+type Written struct {
+	Name    string
+	Created bool
 }
 
 // Create stores new objects. Nothing is stored when one is wrong or exists already.
-func (c *Client) Create(ctx context.Context, objs []api.Object) ([]string, error) {
+func (c *Client) Create(ctx context.Context, objs []api.Object) ([]Written, error) {
 	return c.write(ctx, objs, func(ch *change, exists bool, name string) error {
 		if exists {
 			return fault.New(fault.Conflict, "%s already exists; change it with kops replace or kops edit", name)
@@ -79,7 +87,7 @@ func (c *Client) Create(ctx context.Context, objs []api.Object) ([]string, error
 
 // Replace stores objects in the place of existing ones. With force, those that do
 // not exist are created. Nothing is stored when one is wrong.
-func (c *Client) Replace(ctx context.Context, objs []api.Object, force bool) ([]string, error) {
+func (c *Client) Replace(ctx context.Context, objs []api.Object, force bool) ([]Written, error) {
 	return c.write(ctx, objs, func(ch *change, exists bool, name string) error {
 		if !exists && !force {
 			return fault.New(fault.Gone, "%s does not exist; create it with kops create -f, or with --force", name)
@@ -89,7 +97,7 @@ func (c *Client) Replace(ctx context.Context, objs []api.Object, force bool) ([]
 }
 
 // write groups objects by cluster, checks the clusters that come of them, and stores them.
-func (c *Client) write(ctx context.Context, objs []api.Object, allow func(ch *change, exists bool, name string) error, replace bool) ([]string, error) {
+func (c *Client) write(ctx context.Context, objs []api.Object, allow func(ch *change, exists bool, name string) error, replace bool) ([]Written, error) {
 	byCluster, order, err := c.affected(ctx, objs)
 	if err != nil {
 		return nil, err
@@ -107,14 +115,14 @@ func (c *Client) write(ctx context.Context, objs []api.Object, allow func(ch *ch
 		if err := allow(ch, exists, name); err != nil {
 			return nil, err
 		}
-		ch.done = append(ch.done, name)
+		ch.done = append(ch.done, Written{name, !exists})
 	}
 	for _, n := range order {
 		if err := c.check(ctx, byCluster[n]); err != nil {
 			return nil, err
 		}
 	}
-	var done []string
+	var done []Written
 	for _, n := range order {
 		if err := c.save(ctx, byCluster[n]); err != nil {
 			return done, err
@@ -222,10 +230,13 @@ func (ch *change) put(o api.Object, replace bool) (exists bool, err error) {
 	return exists, nil
 }
 
-// check validates what a cluster is to be, and that it may become it.
+// check pins and validates what a cluster is to be, and that it may become it.
 func (c *Client) check(ctx context.Context, ch *change) error {
 	if ch.now.Spec == nil {
 		return nil
+	}
+	if err := c.pin(ctx, ch.now); err != nil {
+		return err
 	}
 	for _, k := range ch.keys {
 		if _, err := clusterstore.NewSSHKey(k); err != nil {
@@ -243,7 +254,41 @@ func (c *Client) check(ctx context.Context, ch *change) error {
 	return findings.Err()
 }
 
-// save stores a change. Values that must not move with later releases are pinned first.
+// pin fills the values that are stored, so that they do not move with later
+// releases. The cloud is asked only where a shared network has to tell its ranges.
+func (c *Client) pin(ctx context.Context, now *clusterstore.Contents) error {
+	spec := now.Spec
+	var ch *channel.Channel
+	if spec.Spec.KubernetesVersion == "" {
+		var err error
+		if ch, err = c.channel(ctx, spec.Spec.Channel); err != nil {
+			return fmt.Errorf("%w; or write spec.kubernetesVersion", err)
+		}
+	}
+	in := c.completionInput(&Cluster{now}, nil, ch)
+	done, findings := complete.AssignStored(in)
+	if findings.Err() != nil {
+		p := &prepared{cluster: &Cluster{now}, client: c}
+		if err := c.connect(ctx, p, UpdateOptions{}); err != nil {
+			return err
+		}
+		if err := p.lookUp(ctx, nil); err != nil {
+			return err
+		}
+		in.Facts = p.facts
+		done, findings = complete.AssignStored(in)
+	}
+	now.Spec = done
+	return findings.Err()
+}
+
+// Acceptable returns what Create would refuse a new cluster for, as far as its
+// objects alone tell.
+func (c *Client) Acceptable(ctx context.Context, cl *Cluster) error {
+	return c.check(ctx, &change{now: cl.Clone()})
+}
+
+// save stores a change that was checked.
 func (c *Client) save(ctx context.Context, ch *change) error {
 	var was *clusterstore.Contents
 	if ch.was != nil {

@@ -2,6 +2,7 @@ package kops
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -67,8 +68,15 @@ func (c *Client) prepare(ctx context.Context, name string, o UpdateOptions) (*pr
 
 // connect opens the cluster's platform and the places of its files.
 func (c *Client) connect(ctx context.Context, p *prepared, o UpdateOptions) (err error) {
-	if p.provider, err = c.provider(string(p.cluster.Spec.CloudProviderID())); err != nil {
+	id := p.cluster.Spec.CloudProviderID()
+	if p.provider, err = c.provider(string(id)); err != nil {
 		return err
+	}
+	if err := validate.Target(id, o.target, c.cfg.Features).Err(); err != nil {
+		return err
+	}
+	if o.target == "terraform" && p.provider.Terraform == nil {
+		return fmt.Errorf("clusters on %s cannot be written as Terraform; leave out --target terraform", p.provider.Title)
 	}
 	var cfg cloud.Config
 	if p.provider.Region != nil {

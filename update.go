@@ -30,8 +30,6 @@ type UpdateOptions struct {
 	Groups, Roles []string
 	// AllowDowngrade goes on although a newer version applied the cluster last.
 	AllowDowngrade bool
-	// IgnoreSkew lets machines be newer than the running control plane.
-	IgnoreSkew bool
 	// Refresh observes everything, without what is remembered from former runs.
 	Refresh bool
 	// PlanDigest, when set, refuses every plan but the one that has it.
@@ -40,6 +38,9 @@ type UpdateOptions struct {
 	Facts *facts.Facts
 	// Planned is called with the plan before anything is done; an error stops the update.
 	Planned func(*Update) error
+
+	// target is what the graph is made into: "terraform", or the platform itself.
+	target string
 }
 
 // Update is what an update came to.
@@ -63,6 +64,28 @@ func (u *Update) Summary() string {
 		return "No changes need to be applied"
 	}
 	return fmt.Sprintf("Applied: %d created, %d updated, %d deleted", created, updated, deleted)
+}
+
+// Starts reports whether the plan makes the machines of the control plane: none
+// were there, and some are made.
+func (u *Update) Starts() bool {
+	made, p := false, u.prepared
+	if p == nil || p.provider.GroupOf == nil {
+		return false
+	}
+	for _, s := range u.Plan.Steps {
+		n, wanted := p.graph.Get(s.Address)
+		if !wanted {
+			continue
+		}
+		if g := p.cluster.Group(p.provider.GroupOf(n)); g != nil && g.IsControlPlane() {
+			if s.Have != nil {
+				return false
+			}
+			made = made || s.Op == plan.Create
+		}
+	}
+	return made
 }
 
 // MakesKeys reports whether the plan makes keys or other random secrets. They are
@@ -130,13 +153,11 @@ func (p *prepared) planned(ctx context.Context, c *Client, o UpdateOptions) (*Up
 // Terraform cannot hold, such as key material, is written to the state store.
 func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
 	var u *Update
+	o.target = "terraform"
 	err := c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
 		p, err := c.prepare(ctx, name, o)
 		if err != nil {
 			return err
-		}
-		if p.provider.Terraform == nil {
-			return fmt.Errorf("%s clusters cannot be written as Terraform", p.provider.Title)
 		}
 		doc, err := p.provider.Terraform(p.model, p.graph)
 		if err != nil {

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -220,7 +221,8 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"field of v1alpha3 in an item of a list",
 		"apiVersion: v1\nkind: List\nitems:\n- apiVersion: kops.k8s.io/v1alpha2\n  kind: Cluster\n  metadata:\n    name: a\n  spec:\n    configStore:\n      base: s3://b/a\n    api:\n      publicName: api.a\n",
-		"f:12: Cluster/a: items[0].spec.api.publicName: unknown field; v1alpha2 calls it spec.masterPublicName",
+		"f:10: Cluster/a: items[0].spec.configStore.base: unknown field; v1alpha2 calls it spec.configBase\n" +
+			"f:12: Cluster/a: items[0].spec.api.publicName: unknown field; v1alpha2 calls it spec.masterPublicName",
 	},
 	{
 		"field of a cloud without a cloud",
@@ -306,7 +308,7 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"no YAML",
 		"a: b: c\n",
-		"f: is not YAML: mapping values are not allowed in this context",
+		"f:1: is not YAML: mapping values are not allowed in this context",
 	},
 	{
 		"text",
@@ -342,6 +344,58 @@ var badDocs = []struct{ name, text, want string }{
 		"unknown kind, near none",
 		"apiVersion: kops.k8s.io/v1alpha2\nkind: Machine\nmetadata:\n  name: a\n",
 		"f:2: kind: unknown kind Machine; use one of Addons, Channel, Cluster, Host, InstanceGroup, Keyset, SSHCredential",
+	},
+	{
+		"block of v1alpha3",
+		groupHead + "  rootVolume:\n    size: 40\n    sise: 40\n",
+		"f:8: InstanceGroup/nodes: spec.rootVolume.size: unknown field; v1alpha2 calls it spec.rootVolumeSize\n" +
+			"f:9: InstanceGroup/nodes: spec.rootVolume.sise: unknown field",
+	},
+	{
+		"block of v1alpha2",
+		newHead + "  cloudConfig:\n    azure:\n      tenantId: t\n",
+		"f:8: Cluster/a.example.com: spec.cloudConfig.azure.tenantId: unknown field; v1alpha3 calls it spec.cloudProvider.azure.tenantID",
+	},
+	{
+		"misspelt group",
+		"kind: Cluster\napiVersion: kops.k8s.oi/v1alpha2\nmetadata:\n  name: a\n",
+		"f:2: apiVersion: unknown group kops.k8s.oi; did you mean kops.k8s.io/v1alpha2?",
+	},
+	{
+		"version without a group",
+		"apiVersion: v1alpha2\nkind: Cluster\nmetadata:\n  name: a\n",
+		"f:1: apiVersion: has no group; did you mean kops.k8s.io/v1alpha2?",
+	},
+	{
+		"group without a version",
+		"apiVersion: v1\nkind: List\nitems:\n- apiVersion: kops.k8s.io\n  kind: InstanceGroup\n  metadata:\n    name: a\n",
+		"f:4: items[0].apiVersion: has no version; did you mean kops.k8s.io/v1alpha2?",
+	},
+	{
+		"number that no integer holds",
+		clusterHead + "  channel: 99999999999999999999\n  kubelet:\n    maxPods: 99999999999999999999\n",
+		"f:7: Cluster/a.example.com: spec.channel: must be a string, not a number, is \"99999999999999999999\"; put it in quotes\n" +
+			"f:9: Cluster/a.example.com: spec.kubelet.maxPods: must be between -2147483648 and 2147483647, is \"99999999999999999999\"",
+	},
+	{
+		"alias without an anchor",
+		clusterHead + "  channel: *nowhere\n",
+		"f:7: is not YAML: unknown anchor 'nowhere' referenced",
+	},
+	{
+		"control character",
+		clusterHead + "  channel: \"a\x01\"\n",
+		"f:7: is not YAML: control characters are not allowed",
+	},
+	{
+		"not UTF-8",
+		clusterHead + "  channel: \xff\n",
+		"f:7: is not YAML: invalid leading UTF-8 octet",
+	},
+	{
+		"byte order mark and carriage returns",
+		"\ufeff" + strings.ReplaceAll(clusterHead+"  chanel: stable\n", "\n", "\r\n"),
+		"f:7: Cluster/a.example.com: spec.chanel: unknown field; did you mean channel?",
 	},
 	{
 		"unknown version",

@@ -183,7 +183,7 @@ func (c *checker) whole(v *value, s *schema, path string) any {
 	if f, err := strconv.ParseFloat(v.norm, 64); err == nil && v.form == formFloat && f == float64(int64(f)) {
 		v = &value{form: formInt, text: v.text, norm: strconv.FormatInt(int64(f), 10), line: v.line}
 	}
-	if v.form == formFloat {
+	if v.form == formFloat && !digits.MatchString(v.text) {
 		return c.wrong(v, s, path)
 	}
 	if s.unsigned {
@@ -220,8 +220,23 @@ func quantityError(text string) error {
 	return err
 }
 
+// unknownBlock records the fields of a map that only the other version has, when it
+// tells what this version calls one of them.
+func (c *checker) unknownBlock(e entry, path string) bool {
+	known := slices.ContainsFunc(e.value.keys, func(inner entry) bool { return c.otherName(join(path, inner.key)) != "" })
+	if known {
+		for _, inner := range e.value.keys {
+			c.unknown(inner, &schema{}, join(path, inner.key))
+		}
+	}
+	return known
+}
+
 // unknown records a field that the schema has not.
 func (c *checker) unknown(e entry, s *schema, path string) {
+	if c.otherName(path) == "" && c.unknownBlock(e, path) {
+		return
+	}
 	remedy := ""
 	if here := c.otherName(path); here != "" {
 		remedy = c.version + " calls it " + here
@@ -253,6 +268,9 @@ func (c *checker) otherName(path string) string {
 // retired records a field that is no longer read.
 func (c *checker) retired(e entry, r *retirement, path string) {
 	if e.value.form == formNull || slices.Contains(r.silent, cmp.Or(e.value.norm, e.value.text)) {
+		return
+	}
+	if c.unknownBlock(e, path) {
 		return
 	}
 	f := diag.Finding{
@@ -305,7 +323,7 @@ func (c *checker) wrong(v *value, s *schema, path string) any {
 	switch {
 	case s.sort == sortString && (v.form == formBool || v.form == formInt || v.form == formFloat):
 		remedy = "put it in quotes"
-	case s.sort == sortBool && (v.text == "true" || v.text == "false"), s.sort == sortInt && digits.MatchString(v.text):
+	case v.form == formString && (s.sort == sortBool && (v.text == "true" || v.text == "false") || s.sort == sortInt && digits.MatchString(v.text)):
 		remedy = "write it without quotes"
 	case s.sort == sortObject && s.fields[v.text] != nil:
 		remedy = "write " + v.text + " as a key under it"
@@ -314,7 +332,7 @@ func (c *checker) wrong(v *value, s *schema, path string) any {
 	case s.sort == sortDuration && v.form == formInt:
 		remedy = "add a unit, such as " + v.text + "s"
 	}
-	c.add(v, s, path, "type", fmt.Sprintf("must be %s, not %s", s.sort, v.form), remedy)
+	c.add(v, s, path, "type", fmt.Sprintf("must be %s, not %s", s.sort, v.looks()), remedy)
 	return nil
 }
 

@@ -96,6 +96,9 @@ func (d *decoder) document(v *value, path string) []api.Object {
 			return nil
 		}
 	}
+	if !d.group(v, kindName, apiVersion, path) {
+		return nil
+	}
 	group, version, _ := strings.Cut(apiVersion, "/")
 	ours := group == api.Group || group == "kops" || apiVersion == ""
 	if (ours || apiVersion == "v1") && strings.HasSuffix(kindName, "List") {
@@ -104,10 +107,31 @@ func (d *decoder) document(v *value, path string) []api.Object {
 	if !ours {
 		return []api.Object{&unstructured.Unstructured{Object: standard(natural(v)).(map[string]any)}}
 	}
-	if version == "" {
+	if version == "" { // of Addons only
 		version = api.V1Alpha2
 	}
 	return d.object(v, kindName, version, path)
+}
+
+// group refuses an apiVersion that is most likely a misspelling of ours, by which an
+// object of our own would be taken for one of another API.
+func (d *decoder) group(v *value, kindName, apiVersion, path string) bool {
+	group, _, versioned := strings.Cut(apiVersion, "/")
+	message := ""
+	switch {
+	case apiVersion == "" || versioned && (group == api.Group || group == "kops"):
+		return true
+	case group == api.Group || group == "kops":
+		message = "has no version"
+	case apiVersion == api.V1Alpha2 || apiVersion == api.V1Alpha3:
+		message = "has no group"
+	case kinds()[strings.TrimSuffix(kindName, "List")] != nil && diag.Nearest(group, []string{api.Group}) != "":
+		message = "unknown group " + group
+	default:
+		return true
+	}
+	d.add(v.get("apiVersion").line, join(path, "apiVersion"), "header", message, "did you mean "+api.Group+"/"+api.V1Alpha2+"?")
+	return false
 }
 
 // header returns the text of kind or apiVersion, which must be there.

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -49,6 +51,15 @@ type entry struct {
 	key   string
 	line  int
 	value *value
+}
+
+// looks is the form in words. A number without a fraction is none, even where it is
+// larger than any whole number that is held exactly.
+func (v *value) looks() form {
+	if v.form == formFloat && digits.MatchString(v.text) {
+		return formInt
+	}
+	return v.form
 }
 
 // get returns what stands under a key, or nil.
@@ -119,6 +130,9 @@ func (r *reader) documents(data []byte) []*value {
 // yamlLine finds the line in an error of the YAML library, which tells it in its text only.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
+// unknownAnchor is the error of an alias without an anchor.
+var unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
+
 // syntaxFinding says where text ceases to be YAML.
 func syntaxFinding(file string, data []byte, err error) diag.Finding {
 	f := diag.Finding{File: file, Rule: "syntax", Message: "is not YAML: " + err.Error()}
@@ -127,7 +141,9 @@ func syntaxFinding(file string, data []byte, err error) diag.Finding {
 		return f
 	}
 	f.Message = "is not YAML: " + m[2]
-	f.Line, _ = strconv.Atoi(m[1]) // no number: line unknown
+	if f.Line, _ = strconv.Atoi(m[1]); f.Line == 0 { // no number
+		f.Line = 1 + bytes.Count(data[:unreadable(data, m[2])], []byte("\n"))
+	}
 	for i, line := range strings.Split(string(data), "\n") {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 		if near := i + 1 - f.Line; near >= 0 && near <= 1 && strings.Contains(indent, "\t") {
@@ -135,6 +151,22 @@ func syntaxFinding(file string, data []byte, err error) diag.Finding {
 		}
 	}
 	return f
+}
+
+// unreadable is where the text has what the YAML library complains about without a
+// line: an alias, a character, or else something in the first line.
+func unreadable(data []byte, message string) int {
+	if m := unknownAnchor.FindStringSubmatch(message); m != nil {
+		return max(0, bytes.Index(data, []byte("*"+m[1])))
+	}
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size <= 1 || unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r) {
+			return i
+		}
+		i += size
+	}
+	return 0
 }
 
 // value converts a node and what is under it; path is for findings.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/etcd/volume"
 )
 
 // options are the flags, and what the environment adds to them.
@@ -28,6 +29,7 @@ type options struct {
 	pkiDir, dataDir, programs  string
 	volumeProvider             string
 	volumeTags                 []string
+	nameTag                    string
 	disks, machines            string
 	seeds, dns                 []string
 	seedsPath, staticConfig    string
@@ -40,6 +42,10 @@ type options struct {
 	retention                  etcd.Retention
 	etcdEnvironment            []string
 	environment                map[string]string
+
+	// cloud and mounter are nil where no cloud keeps the volumes.
+	cloud   volume.Cloud
+	mounter volume.Mounter
 }
 
 // parse reads flags and environment. Flags that only matter to another program
@@ -65,8 +71,8 @@ func parse(args, environment []string) (*options, error) {
 	f.StringVar(&o.pkiDir, "pki-dir", "/etc/kubernetes/pki/etcd-manager", "folder of etcd-manager-ca, etcd-peers-ca and etcd-clients-ca, .crt and .key")
 	f.StringVar(&o.dataDir, "data-dir", "", "folder for the member's data when no volume provider is given; by default /var/lib/CLUSTER-NAME")
 	f.StringVar(&o.programs, "programs", "/opt", "folder of the folders etcd-vVERSION that hold the programs of etcd")
-	f.StringVar(&o.volumeProvider, "volume-provider", "", "how the member's disk is found: external or local, a folder of DISKS-PATH whose name starts with the volume tag; with local, other managers are found by the machines of MACHINES-PATH")
-	f.StringArrayVar(&o.volumeTags, "volume-tag", nil, "what the volumes of the cluster have in common")
+	f.StringVar(&o.volumeProvider, "volume-provider", "", "how the member's disk is found: aws, a volume with all of the volume tags, which is attached and mounted; external or local, a folder of DISKS-PATH whose name starts with the volume tag; with local, other managers are found by the machines of MACHINES-PATH")
+	f.StringArrayVar(&o.volumeTags, "volume-tag", nil, "what the volumes of the cluster have in common; in a cloud a tag, KEY=VALUE or KEY; may be repeated")
 	f.StringVar(&o.disks, "disks-path", "/mnt/disks", "folder of the volumes of a machine without a cloud")
 	f.StringVar(&o.machines, "machines-path", "/etc/kops/machines", "folder with a file NAME.json for each machine of a local cluster: its address, and the label role")
 	f.StringSliceVar(&o.seeds, "seeds", nil, "host:port of other managers")
@@ -85,7 +91,7 @@ func parse(args, environment []string) (*options, error) {
 	envFile := f.String("env-file", "", "file with further environment, NAME=value on each line")
 	plainEtcd := f.Bool("etcd-insecure", false, "etcd uses no TLS; the URLs have to be http://")
 	plain := f.Bool("insecure", false, "not supported: managers always use TLS")
-	f.String("volume-name-tag", "", "accepted, and of no effect without a cloud")
+	f.StringVar(&o.nameTag, "volume-name-tag", "", "tag of a cloud's volumes whose value, up to a slash, names the member")
 	f.Int("etcd-manager-metrics-port", 0, "accepted; the manager itself serves no metrics")
 	if err := f.Parse(args); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/etcd/volume"
 	"kops.local/kops/internal/fault"
 )
 
@@ -97,19 +98,19 @@ func TestAPlaceIsFound(t *testing.T) {
 	if !slices.Equal(o.etcdEnvironment, []string{"ETCD_QUOTA_BACKEND_BYTES=5"}) {
 		t.Errorf("etcd gets %v", o.etcdEnvironment)
 	}
-	first, err := o.place()
+	first, err := o.place(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := o.place()
+	again, err := o.place(t.Context())
 	if err != nil || first != again || !strings.HasPrefix(first.id, "etcd-") {
 		t.Errorf("the place is %v, then %v, %v", first, again, err)
 	}
 	if got := first.name([]string{"https://__name__:1"})[0]; got != "https://[fd00::1]:1" {
 		t.Errorf("the URL is %s", got)
 	}
-	o.volumeProvider = "aws"
-	if _, err := o.place(); err == nil || !strings.Contains(err.Error(), `"aws" is not known`) {
+	o.volumeProvider = "vsphere"
+	if _, err := o.place(t.Context()); err == nil || !strings.Contains(err.Error(), `"vsphere" is not known`) {
 		t.Errorf("a cloud's volumes: %v", err)
 	}
 }
@@ -155,12 +156,12 @@ func TestALocalMachineIsWhoItsDiskSays(t *testing.T) {
 	if o.commands != 3*time.Second {
 		t.Errorf("a folder is looked at for commands each %s", o.commands)
 	}
-	if _, err := o.place(); !fault.Is(err, fault.NotYet) {
+	if _, err := o.place(t.Context()); !fault.Is(err, fault.NotYet) {
 		t.Errorf("a machine that is not registered: %v", err)
 	}
 	write("machines/a.json", `{"address": "127.0.0.1", "labels": {"role": "control-plane"}}`)
 	write("machines/b.json", `{"address": "192.0.2.7", "labels": {"role": "control-plane"}}`)
-	got, err := o.place()
+	got, err := o.place(t.Context())
 	want := place{id: "etcd-events-a", dir: filepath.Join(dir, "disks/demo.k8s.local--events--a"), address: "127.0.0.1", host: "etcd-events-a.internal.demo.k8s.local"}
 	if err != nil || got != want {
 		t.Errorf("the place is %+v, %v", got, err)
@@ -173,7 +174,7 @@ func TestALocalMachineIsWhoItsDiskSays(t *testing.T) {
 		t.Errorf("the managers are at %q, %v", got, err)
 	}
 	o.peerID = strings.Repeat("a", 64)
-	if _, err := o.place(); err == nil || !strings.Contains(err.Error(), "63 letters") || !strings.Contains(fault.Remedy(err), "shorter name") {
+	if _, err := o.place(t.Context()); err == nil || !strings.Contains(err.Error(), "63 letters") || !strings.Contains(fault.Remedy(err), "shorter name") {
 		t.Errorf("a name that no host can have: %v", err)
 	}
 }
@@ -181,7 +182,7 @@ func TestALocalMachineIsWhoItsDiskSays(t *testing.T) {
 func TestWhatIsNotThereYetIsWaitedFor(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	tries := 0
-	err := patiently(t.Context(), log, func() error {
+	err := patiently(t.Context(), log, time.Millisecond, func() error {
 		if tries++; tries < 3 {
 			return fault.New(fault.Conflict, "another manager uses it")
 		}
@@ -191,12 +192,53 @@ func TestWhatIsNotThereYetIsWaitedFor(t *testing.T) {
 		t.Errorf("%d tries, %v", tries, err)
 	}
 	tries = 0
-	if err := patiently(t.Context(), log, func() error { tries++; return errors.New("broken") }); err == nil || tries != 1 {
+	if err := patiently(t.Context(), log, time.Millisecond, func() error { tries++; return errors.New("broken") }); err == nil || tries != 1 {
 		t.Errorf("what will not go away by itself: %d tries, %v", tries, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := patiently(ended, log, func() error { return fault.New(fault.NotYet, "no disk") }); err == nil {
+	if err := patiently(ended, log, time.Millisecond, func() error { return fault.New(fault.NotYet, "no disk") }); err == nil {
 		t.Error("the end of the program was waited out")
+	}
+}
+
+// volumes is a cloud, and mounts what it has.
+type volumes []volume.Volume
+
+func (v volumes) Volumes(context.Context) ([]volume.Volume, error) { return v, nil }
+
+func (volumes) Attach(context.Context, volume.Volume) error { return nil }
+
+func (volumes) Mount(_ context.Context, v volume.Volume) (string, error) {
+	return "/mnt/master-" + v.ID, nil
+}
+
+func TestAMachineOfACloudIsWhoItsVolumeSays(t *testing.T) {
+	o, err := parse([]string{"--cluster-name=etcd", "--backup-store=s3://b/c", "--volume-provider=aws", "--volume-tag=k8s.io/etcd/main", "--volume-tag=k8s.io/role/control-plane=1",
+		"--volume-name-tag=k8s.io/etcd/main", "--grpc-port=3996", "--dns-suffix=.internal.c.example.com"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(o.volumeTags, []string{"k8s.io/etcd/main", "k8s.io/role/control-plane=1"}) || o.nameTag != "k8s.io/etcd/main" {
+		t.Errorf("tags %q and %q", o.volumeTags, o.nameTag)
+	}
+	mine := volume.Volume{ID: "vol-1", Peer: "etcd-a", Machine: "i-1", Here: true, Addresses: []string{"10.0.0.1"}}
+	cloud := volumes{mine, {ID: "vol-2", Peer: "etcd-b", Machine: "i-2", Addresses: []string{"10.0.0.2"}}}
+	o.cloud, o.mounter = cloud, cloud
+	got, err := o.place(t.Context())
+	want := place{id: "etcd-a", dir: "/mnt/master-vol-1", address: "10.0.0.1", host: "etcd-a.internal.c.example.com"}
+	if err != nil || got != want {
+		t.Errorf("the place is %+v, %v", got, err)
+	}
+	all, err := o.discovery()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := all.Discover(t.Context()); err != nil || !slices.Equal(got, []string{"10.0.0.1:3996", "10.0.0.2:3996"}) {
+		t.Errorf("the managers are at %q, %v", got, err)
+	}
+	cloud[0].Peer = ""
+	if _, err := o.place(t.Context()); err == nil || !strings.Contains(err.Error(), "k8s.io/etcd/main") {
+		t.Errorf("a volume that names nobody: %v", err)
 	}
 }

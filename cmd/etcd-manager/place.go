@@ -30,8 +30,9 @@ import (
 const (
 	// rootfs is where a container has the files of its machine.
 	rootfs = "/rootfs"
-	// local is the volume provider of clusters whose machines are of one host.
-	local = "local"
+	// local is the volume provider of clusters whose machines are of one host, onAWS
+	// that of AWS.
+	local, onAWS = "local", "aws"
 	// longestLabel is that of a host name between two dots, in bytes (RFC 1035).
 	longestLabel = 63
 )
@@ -50,12 +51,12 @@ func (o *options) host(path string) string {
 	return path
 }
 
-func (o *options) place() (place, error) {
-	id, dir, err := o.disk()
+func (o *options) place(ctx context.Context) (place, error) {
+	p, err := o.disk(ctx)
 	if err != nil {
 		return place{}, err
 	}
-	p := place{id: cmp.Or(o.peerID, id), dir: dir, address: o.address}
+	p.id, p.address = cmp.Or(o.peerID, p.id), cmp.Or(o.address, p.address)
 	if p.id == "" {
 		if p.id, err = myID(p.dir, o.cluster); err != nil {
 			return place{}, err
@@ -79,23 +80,27 @@ func (o *options) place() (place, error) {
 	return p, nil
 }
 
-// disk finds the member's folder, and the peer's name as its volume gives it, which may be empty.
-func (o *options) disk() (id, dir string, err error) {
+// disk finds the member's folder, and the peer's name and address as its volume gives
+// them, which may be empty.
+func (o *options) disk(ctx context.Context) (place, error) {
 	switch o.volumeProvider {
 	case "":
-		return "", cmp.Or(o.dataDir, o.host("/var/lib/"+o.cluster)), nil
+		return place{dir: cmp.Or(o.dataDir, o.host("/var/lib/"+o.cluster))}, nil
 	case "external":
-		dir, err = findDisk(o.host(o.disks), o.volumeTags)
-		return filepath.Base(dir), dir, err
+		dir, err := findDisk(o.host(o.disks), o.volumeTags)
+		return place{id: filepath.Base(dir), dir: dir}, err
 	case local:
-		if dir, err = findDisk(o.host(o.disks), o.volumeTags); err != nil {
-			return "", "", err
+		dir, err := findDisk(o.host(o.disks), o.volumeTags)
+		if err != nil {
+			return place{}, err
 		}
 		// The name of a host's label: that of the cluster, which the tag holds, has dots.
-		return o.cluster + "-" + strings.TrimPrefix(filepath.Base(dir), o.volumeTags[0]), dir, nil
+		return place{id: o.cluster + "-" + strings.TrimPrefix(filepath.Base(dir), o.volumeTags[0]), dir: dir}, nil
+	case onAWS:
+		return o.cloudDisk(ctx)
 	}
-	return "", "", fault.Wrap(fault.Permanent, fmt.Errorf("the volume provider %q is not known", o.volumeProvider),
-		"use local, external, or no volume provider and --data-dir")
+	return place{}, fault.Wrap(fault.Permanent, fmt.Errorf("the volume provider %q is not known", o.volumeProvider),
+		"use aws, local, external, or no volume provider and --data-dir")
 }
 
 // name puts the host's name into URLs.

@@ -24,14 +24,16 @@ import (
 	"kops.local/kops/internal/etcd/manager"
 	"kops.local/kops/internal/etcd/member"
 	"kops.local/kops/internal/etcd/peer"
+	"kops.local/kops/internal/etcd/volume"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/pki"
 )
 
 const (
 	// patience is how long what this program needs may take to be there, and
-	// retryPause how often it is asked for. A pod has 30 seconds to end.
-	patience, retryPause = time.Minute, 200 * time.Millisecond
+	// retryPause how often it is asked for, and cloudPause how often a cloud is. A pod has
+	// 30 seconds to end.
+	patience, retryPause, cloudPause = time.Minute, 200 * time.Millisecond, time.Second
 	// watchPause is how often the registry of a local cluster is looked at.
 	watchPause = time.Second
 )
@@ -51,7 +53,10 @@ func run(ctx context.Context, args, environment []string, out io.Writer) error {
 	}
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})).With("cluster", o.cluster)
 	var p place
-	if err := patiently(ctx, log, func() (err error) { p, err = o.place(); return err }); err != nil {
+	if o.volumeProvider == onAWS {
+		o.cloud, o.mounter = &awsVolumes{options: o}, volume.Host{Root: o.host("/"), Log: log}
+	}
+	if err := patiently(ctx, log, o.pause(), func() (err error) { p, err = o.place(ctx); return err }); err != nil {
 		return err
 	}
 	log = log.With("peer", p.id)
@@ -70,7 +75,7 @@ func run(ctx context.Context, args, environment []string, out io.Writer) error {
 		Environment: o.etcdEnvironment, Output: out, Log: log, Fetch: archive.Fetch,
 	}
 	var m *member.Member
-	if err := patiently(ctx, log, func() (err error) { m, err = member.Open(cfg); return err }); err != nil {
+	if err := patiently(ctx, log, retryPause, func() (err error) { m, err = member.Open(cfg); return err }); err != nil {
 		return err
 	}
 	err = o.manage(ctx, log, p, authorities, archive, m)
@@ -80,7 +85,7 @@ func run(ctx context.Context, args, environment []string, out io.Writer) error {
 // patiently tries something again while that may succeed by itself: the folder is
 // held by a manager that is about to end with its pod or its machine; or the disk
 // or the registry of the machine is not there yet.
-func patiently(ctx context.Context, log *slog.Logger, try func() error) error {
+func patiently(ctx context.Context, log *slog.Logger, pause time.Duration, try func() error) error {
 	said := ""
 	for start := time.Now(); ; {
 		err := try()
@@ -94,7 +99,7 @@ func patiently(ctx context.Context, log *slog.Logger, try func() error) error {
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(retryPause):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -157,6 +162,9 @@ func (o *options) discovery() (peer.Discovery, error) {
 	all := peer.Any{peer.Static(o.seeds)}
 	if o.volumeProvider == local {
 		all = append(all, o.registry())
+	}
+	if o.cloud != nil {
+		all = append(all, volume.Machines{Cloud: o.cloud, Port: port})
 	}
 	if o.seedsPath != "" {
 		all = append(all, peer.File{Path: o.host(o.seedsPath), Port: port})

@@ -5,19 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"kops.local/kops/internal/awsquery"
 	"kops.local/kops/internal/bootstrap/awssts"
 	"kops.local/kops/internal/controller"
 	"kops.local/kops/internal/fault"
@@ -35,40 +37,26 @@ func onAWS(ctx context.Context, conf *controller.Config, stored controller.Store
 		return identity{}, fmt.Errorf("ask AWS for our own account: %w", err)
 	}
 	partition := strings.Split(aws.ToString(caller.Arn)+":", ":")[1]
-	fleet := instances{api: ec2.NewFromConfig(cfg), cluster: conf.ClusterName}
-	endpoint, err := stsEndpoint(own.Region, partition, os.Getenv("AWS_ENDPOINT_URL"))
-	if err != nil {
-		return identity{}, err
+	fleet := instances{api: ec2.NewFromConfig(cfg), cluster: conf.ClusterName, byAddress: stored.NamedByAddress}
+	endpoint := os.Getenv("AWS_ENDPOINT_URL")
+	if endpoint == "" {
+		endpoint = awsquery.Endpoint("sts", own.Region)
 	}
 	return identity{
 		verifier: &awssts.Verifier{
 			Endpoint: endpoint, Account: aws.ToString(caller.Account), Partition: partition, Roles: own.NodesRoles, Instances: fleet, Now: time.Now,
 			HTTP: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		},
-		groups: onInstances{Stored: stored, instances: fleet},
+		groups: &onInstances{Stored: stored, instances: fleet},
 	}, nil
-}
-
-// stsEndpoint is the token service of a region, or another that is given.
-func stsEndpoint(region, partition, given string) (string, error) {
-	if given != "" {
-		u, err := url.Parse(given)
-		if err != nil {
-			return "", fmt.Errorf("AWS_ENDPOINT_URL: %w", err)
-		}
-		return u.JoinPath("/").String(), nil
-	}
-	suffix := "amazonaws.com"
-	if partition == "aws-cn" {
-		suffix += ".cn"
-	}
-	return "https://sts." + region + "." + suffix + "/", nil
 }
 
 // instances are the machines of a cluster.
 type instances struct {
 	api     ec2.DescribeInstancesAPIClient
 	cluster string
+	// byAddress tells whether the nodes of a group are named by their addresses.
+	byAddress func(ctx context.Context, group string) (bool, error)
 }
 
 // Instance looks up a machine that runs and bears the cluster's tag.
@@ -84,18 +72,18 @@ func (i instances) Instance(ctx context.Context, id string) (awssts.Instance, er
 	for _, r := range out.Reservations {
 		for _, m := range r.Instances {
 			if aws.ToString(m.InstanceId) == id && tag(m, "KubernetesCluster") == i.cluster && running(m) {
-				return awssts.Instance{NodeName: nodeName(m), Group: tag(m, controller.LabelGroup), Names: names(m)}, nil
+				return i.describe(ctx, m)
 			}
 		}
 	}
 	return awssts.Instance{}, fault.New(fault.Gone, "%s is no running machine of the cluster", id)
 }
 
-func running(m types.Instance) bool {
-	return m.State != nil && (m.State.Name == types.InstanceStateNamePending || m.State.Name == types.InstanceStateNameRunning)
+func running(m ec2types.Instance) bool {
+	return m.State != nil && (m.State.Name == ec2types.InstanceStateNamePending || m.State.Name == ec2types.InstanceStateNameRunning)
 }
 
-func tag(m types.Instance, key string) string {
+func tag(m ec2types.Instance, key string) string {
 	for _, t := range m.Tags {
 		if aws.ToString(t.Key) == key {
 			return aws.ToString(t.Value)
@@ -104,18 +92,26 @@ func tag(m types.Instance, key string) string {
 	return ""
 }
 
-// nodeName is the instance's identifier, or its private DNS name where its
-// subnet names machines by their addresses.
-func nodeName(m types.Instance) string {
-	if o := m.PrivateDnsNameOptions; o != nil && o.HostnameType == types.HostnameTypeIpName && aws.ToString(m.PrivateDnsName) != "" {
-		return aws.ToString(m.PrivateDnsName)
+// describe says of a machine what its node is called: as the machine itself finds
+// it in the configuration of its group, and so whatever its subnet calls machines.
+func (i instances) describe(ctx context.Context, m ec2types.Instance) (awssts.Instance, error) {
+	out := awssts.Instance{NodeName: aws.ToString(m.InstanceId), Group: tag(m, controller.LabelGroup), Names: names(m)}
+	if out.Group == "" {
+		return out, nil
 	}
-	return aws.ToString(m.InstanceId)
+	byAddress, err := i.byAddress(ctx, out.Group)
+	if err != nil { // of whatever class: the machine itself is there
+		return awssts.Instance{}, fault.New(fault.NotYet, "find out how the nodes of the group %s are called: %w", out.Group, err)
+	}
+	if name := aws.ToString(m.PrivateDnsName); byAddress && name != "" {
+		out.NodeName = name
+	}
+	return out, nil
 }
 
 // names are what the kubelet's certificate may hold: the identifier, the
 // private DNS name, and the addresses of the first interface.
-func names(m types.Instance) []string {
+func names(m ec2types.Instance) []string {
 	out := []string{aws.ToString(m.InstanceId), aws.ToString(m.PrivateDnsName)}
 	for _, n := range m.NetworkInterfaces {
 		if n.Attachment == nil || aws.ToInt32(n.Attachment.DeviceIndex) != 0 {
@@ -136,13 +132,34 @@ func names(m types.Instance) []string {
 type onInstances struct {
 	controller.Stored
 	instances instances
+
+	mu sync.Mutex
+	// known are the groups of nodes that were found: a machine never changes its
+	// group, and AWS counts questions.
+	known map[machineOf]string
 }
 
+// machineOf is a node and its machine, neither of which the node can make another.
+type machineOf struct {
+	node types.UID
+	id   string
+}
+
+// mostKnown bounds the memory for groups of nodes.
+const mostKnown = 1 << 14
+
 // GroupOf returns the tag of the instance that the cloud's controller has found for the node.
-func (o onInstances) GroupOf(ctx context.Context, n *corev1.Node) (string, error) {
+func (o *onInstances) GroupOf(ctx context.Context, n *corev1.Node) (string, error) {
 	id := n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:] // aws:///ZONE/INSTANCE
 	if id == "" {
 		return "", fault.New(fault.NotYet, "the node %s has no provider id yet", n.Name)
+	}
+	of := machineOf{n.UID, id}
+	o.mu.Lock()
+	group := o.known[of]
+	o.mu.Unlock()
+	if group != "" {
+		return group, nil
 	}
 	i, err := o.instances.Instance(ctx, id)
 	switch {
@@ -153,5 +170,11 @@ func (o onInstances) GroupOf(ctx context.Context, n *corev1.Node) (string, error
 	case i.Group == "":
 		return "", fault.New(fault.Gone, "the instance %s belongs to no group", id)
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.known == nil || len(o.known) >= mostKnown {
+		o.known = map[machineOf]string{}
+	}
+	o.known[of] = i.Group
 	return i.Group, nil
 }

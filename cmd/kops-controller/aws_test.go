@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	corev1 "k8s.io/api/core/v1"
 
+	"kops.local/kops/internal/awsquery"
 	"kops.local/kops/internal/awstest"
 	"kops.local/kops/internal/bootstrap"
 	"kops.local/kops/internal/bootstrap/awssts"
@@ -38,15 +40,15 @@ func launch(t *testing.T, api *ec2.Client, tags ...string) types.Instance {
 }
 
 // assume returns the credentials of a role's session.
-func assume(t *testing.T, api *sts.Client, role, session string) func(context.Context) (awssts.Credentials, error) {
+func assume(t *testing.T, api *sts.Client, role, session string) func(context.Context) (awsquery.Credentials, error) {
 	t.Helper()
 	out, err := api.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::123456789012:role/" + role), RoleSessionName: &session})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := out.Credentials
-	return func(context.Context) (awssts.Credentials, error) {
-		return awssts.Credentials{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey, Token: *c.SessionToken}, nil
+	return func(context.Context) (awsquery.Credentials, error) {
+		return awsquery.Credentials{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey, Token: *c.SessionToken}, nil
 	}
 }
 
@@ -59,7 +61,13 @@ func TestMachinesOfAWS(t *testing.T) {
 	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*ended.InstanceId}}); err != nil {
 		t.Fatal(err)
 	}
-	fleet := instances{api: api, cluster: "c.example.com"}
+	named := false
+	fleet := instances{api: api, cluster: "c.example.com", byAddress: func(_ context.Context, group string) (bool, error) {
+		if group != "nodes-1a" {
+			return false, fmt.Errorf("asked for the group %s", group)
+		}
+		return named, nil
+	}}
 	v := &awssts.Verifier{Endpoint: server.URL + "/", HTTP: http.DefaultClient, Account: "123456789012", Partition: "aws",
 		Roles: []string{"nodes.c.example.com"}, Instances: fleet, Now: time.Now}
 	verify := func(role, session string) (bootstrap.Identity, error) {
@@ -85,28 +93,39 @@ func TestMachinesOfAWS(t *testing.T) {
 		}
 	}
 	node := &corev1.Node{}
-	node.Name, node.Spec.ProviderID = id.NodeName, "aws:///us-east-1a/"+*ours.InstanceId
-	if g, err := (onInstances{instances: fleet}).GroupOf(t.Context(), node); err != nil || g != "nodes-1a" {
+	node.Name, node.UID, node.Spec.ProviderID = id.NodeName, "1", "aws:///us-east-1a/"+*ours.InstanceId
+	groups := &onInstances{instances: fleet}
+	if g, err := groups.GroupOf(t.Context(), node); err != nil || g != "nodes-1a" {
 		t.Errorf("group %q, %v", g, err)
 	}
+	groups.instances.api = nil // which would end the test
+	if g, err := groups.GroupOf(t.Context(), node); err != nil || g != "nodes-1a" {
+		t.Errorf("group %q, %v, when asked again", g, err)
+	}
 	node.Name = "impostor"
-	if _, err := (onInstances{instances: fleet}).GroupOf(t.Context(), node); !fault.Is(err, fault.Gone) {
+	if _, err := (&onInstances{instances: fleet}).GroupOf(t.Context(), node); !fault.Is(err, fault.Gone) {
 		t.Errorf("a node that names another's machine: %v", err)
 	}
 	node.Spec.ProviderID = ""
-	if _, err := (onInstances{instances: fleet}).GroupOf(t.Context(), node); !fault.Is(err, fault.NotYet) {
+	if _, err := (&onInstances{instances: fleet}).GroupOf(t.Context(), node); !fault.Is(err, fault.NotYet) {
 		t.Errorf("a node of no machine: %v", err)
+	}
+	named = true
+	if id, err = verify("nodes.c.example.com", *ours.InstanceId); err != nil || id.NodeName != *ours.PrivateDnsName {
+		t.Errorf("got %+v, %v, where nodes are named by their addresses", id, err)
 	}
 }
 
+// A machine calls itself as its configuration says; the controller must call it alike.
 func TestNamesOfNodes(t *testing.T) {
-	m := types.Instance{InstanceId: aws.String("i-1"), PrivateDnsName: aws.String("ip-10-0-0-1.ec2.internal")}
-	if got := nodeName(m); got != "i-1" {
-		t.Errorf("got %s", got)
-	}
-	m.PrivateDnsNameOptions = &types.PrivateDnsNameOptionsResponse{HostnameType: types.HostnameTypeIpName}
-	if got := nodeName(m); got != "ip-10-0-0-1.ec2.internal" {
-		t.Errorf("got %s", got)
+	m := types.Instance{InstanceId: aws.String("i-1"), PrivateDnsName: aws.String("ip-10-0-0-1.ec2.internal"),
+		PrivateDnsNameOptions: &types.PrivateDnsNameOptionsResponse{HostnameType: types.HostnameTypeIpName}, // as of a subnet that kops did not make
+		Tags:                  []types.Tag{{Key: aws.String("kops.k8s.io/instancegroup"), Value: aws.String("nodes")}}}
+	for want, named := range map[string]bool{"i-1": false, "ip-10-0-0-1.ec2.internal": true} {
+		i := instances{byAddress: func(context.Context, string) (bool, error) { return named, nil }}
+		if got, err := i.describe(t.Context(), m); err != nil || got.NodeName != want {
+			t.Errorf("got %+v, %v, want %s", got, err, want)
+		}
 	}
 	m.NetworkInterfaces = []types.InstanceNetworkInterface{
 		{Attachment: &types.InstanceNetworkInterfaceAttachment{DeviceIndex: aws.Int32(1)}, PrivateIpAddress: aws.String("10.0.9.9")},
@@ -115,17 +134,5 @@ func TestNamesOfNodes(t *testing.T) {
 	}
 	if got := names(m); !slices.Equal(got, []string{"i-1", "ip-10-0-0-1.ec2.internal", "10.0.0.1", "fd00::1"}) {
 		t.Errorf("got %v", got)
-	}
-}
-
-func TestEndpointsOfTheTokenService(t *testing.T) {
-	for want, in := range map[string][3]string{
-		"https://sts.us-east-1.amazonaws.com/":     {"us-east-1", "aws", ""},
-		"https://sts.cn-north-1.amazonaws.com.cn/": {"cn-north-1", "aws-cn", ""},
-		"http://127.0.0.1:5000/":                   {"us-east-1", "aws", "http://127.0.0.1:5000"},
-	} {
-		if got, err := stsEndpoint(in[0], in[1], in[2]); err != nil || got != want {
-			t.Errorf("got %s, %v, want %s", got, err, want)
-		}
 	}
 }

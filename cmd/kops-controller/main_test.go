@@ -12,19 +12,26 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	agentec2 "kops.local/kops/internal/agent/ec2"
+	"kops.local/kops/internal/agent/ec2/ec2test"
+	"kops.local/kops/internal/awstest"
 	"kops.local/kops/internal/bootstrap"
+	"kops.local/kops/internal/bootstrap/awssts"
 	"kops.local/kops/internal/controller"
 	"kops.local/kops/internal/kubetest"
 	"kops.local/kops/internal/pki"
@@ -111,7 +118,7 @@ func TestMachinesThatProveThemselvesByTheirKeys(t *testing.T) {
 		dir, write := files(t)
 		public, prover := machine(t, "metal-1")
 		writeJSON(t, write, "store/"+controller.MachineKey("metal-1"), bootstrap.Machine{Node: "metal-1", InstanceGroup: "nodes", PublicKey: public})
-		joins(t, config, core.Nodes(), dir, write, "metal", prover)
+		joins(t, config, core.Nodes(), dir, write, "metal", "metal-1", prover)
 	})
 	t.Run("local", func(t *testing.T) {
 		dir, write := files(t)
@@ -121,16 +128,39 @@ func TestMachinesThatProveThemselvesByTheirKeys(t *testing.T) {
 		if _, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone-1"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		joins(t, config, core.Nodes(), dir, write, "local", prover, func() bool {
+		joins(t, config, core.Nodes(), dir, write, "local", "local-1", prover, func() bool {
 			_, err := core.Nodes().Get(t.Context(), "gone-1", metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		})
 	})
 }
 
+// A machine of AWS proves its role with the credentials that its metadata service has.
+func TestAMachineOfAWSJoins(t *testing.T) {
+	server, config := awstest.Moto(t), kubetest.Start(t)
+	for _, v := range server.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		t.Setenv(name, value)
+	}
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := launch(t, ec2.NewFromConfig(server.AWS()), "KubernetesCluster", "c.k8s.local", "kops.k8s.io/instancegroup", "nodes")
+	c, err := assume(t, sts.NewFromConfig(server.AWS()), "nodes.c.k8s.local", *m.InstanceId)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata := agentec2.Metadata{HTTP: http.DefaultClient, Endpoint: ec2test.Serve(t, ec2test.Role(t, "nodes.c.k8s.local", c))}
+	dir, write := files(t)
+	prover := awssts.Prover{Endpoint: server.URL, Region: "us-east-1", Now: time.Now, Credentials: metadata.Credentials}
+	joins(t, config, core.Nodes(), dir, write, "aws", *m.InstanceId, prover)
+}
+
 // joins runs the command for a cloud, lets a machine join, and waits until its
 // node has its labels and more holds.
-func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, dir string, write func(name, text string), cloud string, prover bootstrap.MachineKey, more ...func() bool) {
+func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, dir string, write func(name, text string), cloud, node string, prover bootstrap.Prover, more ...func() bool) {
+	t.Helper()
 	bundle, id := material(t, write)
 	write("store/igconfig/node/nodes/nodeupconfig.yaml", "KubeletConfig:\n  nodeLabels: {example.com/disk: fast}\n")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -139,7 +169,7 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
 	}
 	address := l.Addr().String()
 	_ = l.Close()
-	write("config.yaml", fmt.Sprintf(`{clusterName: c.k8s.local, cloud: %[3]s, configBase: "file://%[1]s/store", server: {Listen: %[2]q, provider: {%[3]s: {machines: %[1]s/machines}},
+	write("config.yaml", fmt.Sprintf(`{clusterName: c.k8s.local, cloud: %[3]s, configBase: "file://%[1]s/store", server: {Listen: %[2]q, provider: {%[3]s: {machines: %[1]s/machines, nodesRoles: [nodes.c.k8s.local], Region: us-east-1}},
   serverKeyPath: %[1]s/kops-controller.key, serverCertificatePath: %[1]s/kops-controller.crt, caBasePath: %[1]s, signingCAs: [kubernetes-ca], certNames: [kubelet, kubelet-server]}}`, dir, address, cloud))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -158,11 +188,11 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
 		}
 	}()
 
-	http, err := bootstrap.NewHTTP(bundle, "kops-controller.internal.c.k8s.local")
+	web, err := bootstrap.NewHTTP(bundle, "kops-controller.internal.c.k8s.local")
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &bootstrap.Client{Servers: []string{"https://" + address + "/"}, HTTP: http, Prover: prover, Clock: bootstrap.SystemClock()}
+	client := &bootstrap.Client{Servers: []string{"https://" + address + "/"}, HTTP: web, Prover: prover, Clock: bootstrap.SystemClock()}
 	got, err := client.NodeConfig(t.Context())
 	if err != nil || !strings.Contains(got.NodeupConfig, "example.com/disk") {
 		t.Fatalf("got %+v, %v", got, err)
@@ -172,18 +202,26 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
 	} else if err := probe.Close(); err != nil {
 		t.Fatal(err)
 	}
-	key, err := bootstrap.EncodePublicKey(prover.Key.Public())
+	fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Certificates(t.Context(), map[string]string{"kubelet": key}, map[string]string{pki.KubernetesCA: id}); err != nil {
+	key, err := bootstrap.EncodePublicKey(fresh.Public())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: prover.Node}}, metav1.CreateOptions{}); err != nil {
+	certs, err := client.Certificates(t.Context(), map[string]string{"kubelet": key}, map[string]string{pki.KubernetesCA: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := pki.ParseCertificate([]byte(certs["kubelet"])); err != nil || c.Subject.CommonName != "system:node:"+node {
+		t.Errorf("the certificate is of %v, %v", c.Subject, err)
+	}
+	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: corev1.NodeSpec{ProviderID: cloud + ":///zone/" + node}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		n, err := nodes.Get(t.Context(), prover.Node, metav1.GetOptions{})
+		n, err := nodes.Get(t.Context(), node, metav1.GetOptions{})
 		done := err == nil && n.Labels["example.com/disk"] == "fast" && n.Labels["kops.k8s.io/instancegroup"] == "nodes"
 		for _, ok := range more {
 			done = done && ok()

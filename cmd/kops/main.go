@@ -1,4 +1,4 @@
-// Command kops creates, changes, upgrades and deletes Kubernetes clusters.
+// Command kops creates, changes and deletes Kubernetes clusters.
 package main
 
 import (

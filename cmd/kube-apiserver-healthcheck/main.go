@@ -19,6 +19,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"kops.local/kops/internal/names"
 )
 
 // shutdownTime is what requests in flight get when the program is told to end.
@@ -31,7 +33,7 @@ func main() {
 	flag.StringVar(&c.ca, "ca-cert", "", "file of the authorities that sign the API server's certificate")
 	flag.StringVar(&c.cert, "client-cert", "", "file of the certificate to ask with")
 	flag.StringVar(&c.key, "client-key", "", "file of its key")
-	listen := flag.String("listen", ":3990", "address to answer at, without TLS")
+	listen := flag.String("listen", fmt.Sprintf(":%d", names.APIHealthPort), "address to answer at, without TLS")
 	port := flag.Int("secure-port", 443, "port of the API server on 127.0.0.1")
 	flag.Parse()
 	if c.ca == "" || c.cert == "" || c.key == "" || flag.NArg() > 0 {

@@ -20,7 +20,7 @@ const (
 
 // passed lists the environment that nodeup needs at every start.
 func passed() []string {
-	return append(model.KnownVariables(), "AWS_REGION", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_SECRET",
+	return append(model.KnownVariables(), "AWS_REGION", "AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_SECRET",
 		"OS_USERNAME", "OS_PASSWORD", "http_proxy", "https_proxy", "no_proxy", "NO_PROXY")
 }
 

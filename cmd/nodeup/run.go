@@ -171,10 +171,11 @@ func (s system) agent(ctx context.Context, o options) (a *agent.Agent, done func
 		}
 		m.Command, m.Systemd, done = host.Run, systemd, systemd.Close
 	}
-	p := agent.Probe{Root: o.root, Arch: runtime.GOARCH, Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command, HTTP: host.NewHTTPClient(nil)}
+	p := agent.Probe{Root: o.root, Arch: runtime.GOARCH, Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command,
+		Resolve: net.DefaultResolver.LookupHost, AWS: s.aws()}
 	r := &reporter{err: s.Err, path: filepath.Join(o.root, o.report), dry: o.dryRun}
 	a = &agent.Agent{
-		Machine: m, Store: store, Join: func(b *model.BootConfig, failed func(error)) (agent.Joiner, error) { return s.join(o, b, failed) }, Detect: p.Detect,
+		Machine: m, Store: store, Join: func(b *model.BootConfig, failed func(error)) (agent.Joiner, error) { return s.join(o, b, failed) }, Detect: p.Detect, Launched: s.launched,
 		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: time.Now, Generate: newKey},
 		Clock:   exec.Clock{Now: time.Now, Sleep: clock.Sleep, Jitter: rand.Float64},
 		Version: version, Retries: o.retries, Told: r.told,

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,11 +22,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/agent"
+	"kops.local/kops/internal/agent/ec2"
+	"kops.local/kops/internal/agent/node"
+	"kops.local/kops/internal/awsquery"
 	"kops.local/kops/internal/bootstrap"
+	"kops.local/kops/internal/bootstrap/awssts"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/host"
 	"kops.local/kops/internal/model"
@@ -128,9 +132,33 @@ func (s system) store(client *http.Client) source {
 	if id != "" && secret != "" {
 		c.Credentials = credentials.NewStaticCredentialsProvider(id, secret, token)
 	} else {
-		c.Credentials = aws.NewCredentialsCache(ec2rolecreds.New()) // those of the machine's role
+		c.Credentials = aws.NewCredentialsCache(roleOf{s.aws().Metadata})
 	}
 	return source{store.Backends{store.Folders(), s3.Backend(c)}, client, host.NewHTTPClient(nil), "https://storage.googleapis.com", "http://metadata.google.internal"}
+}
+
+// roleOf gives the SDK the credentials of the machine's role.
+type roleOf struct{ ec2.Metadata }
+
+// Retrieve asks the metadata service, which has fresh ones five minutes before the old ones end.
+func (r roleOf) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	c, err := r.Credentials(ctx)
+	return aws.Credentials{AccessKeyID: c.ID, SecretAccessKey: c.Secret, SessionToken: c.Token, CanExpire: true, Expires: time.Now().Add(4 * time.Minute)}, err
+}
+
+// aws is what a machine on AWS asks.
+func (s system) aws() ec2.API {
+	return ec2.API{Metadata: ec2.Metadata{HTTP: host.NewHTTPClient(nil), Endpoint: strings.TrimSuffix(s.Env("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "/")},
+		HTTP: host.NewHTTPClient(s.proxy()), Region: s.Env("AWS_REGION"), Endpoint: s.Env("AWS_ENDPOINT_URL"), Now: time.Now}
+}
+
+// launched tells the scaling group of an instance that it need not be waited for.
+func (s system) launched(ctx context.Context, h node.Host) error {
+	err := s.aws().Continue(ctx, h.ScalingGroup, path.Base(h.ProviderID))
+	if said := (*awsquery.Error)(nil); errors.As(err, &said) && said.Code == "ValidationError" && !h.Warming {
+		return nil // no group waits for a machine that is only started again
+	}
+	return err
 }
 
 // join returns the way to kops-controller.
@@ -155,10 +183,29 @@ func keyFiles() []string {
 // prover shows who this machine is, in the way of its platform.
 func (s system) prover(o options, b *model.BootConfig) (bootstrap.Prover, error) {
 	switch api.CloudProviderID(b.CloudProvider) {
-	case "local", api.CloudMetal:
-	default:
-		return nil, fault.New(fault.Permanent, "this version of nodeup cannot prove who a machine of %s is", b.CloudProvider)
+	case api.CloudLocal, api.CloudMetal:
+		return ownKey(o)
+	case api.CloudAWS:
+		return s.role()
 	}
+	return nil, fault.New(fault.Permanent, "this version of nodeup cannot prove who a machine of %s is", b.CloudProvider)
+}
+
+// role proves that this machine has the role of a group's.
+func (s system) role() (bootstrap.Prover, error) {
+	a := s.aws()
+	if a.Region == "" {
+		return nil, fault.Wrap(fault.Permanent, errors.New("the environment has no AWS_REGION"), "let the machine's user data export it: kops update cluster --yes writes it so")
+	}
+	endpoint := a.Endpoint
+	if endpoint == "" {
+		endpoint = awsquery.Endpoint("sts", a.Region)
+	}
+	return awssts.Prover{Endpoint: endpoint, Region: a.Region, Credentials: a.Metadata.Credentials, Now: time.Now}, nil
+}
+
+// ownKey proves that this machine has the key that its platform gave it.
+func ownKey(o options) (bootstrap.Prover, error) {
 	for _, file := range keyFiles() {
 		text, err := os.ReadFile(filepath.Join(o.root, file))
 		if errors.Is(err, os.ErrNotExist) {

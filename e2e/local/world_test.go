@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,8 +32,9 @@ const (
 	workplace = "/var/lib/kops-e2e"
 	cluster   = "e2e.k8s.local"
 	agnhost   = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
-	// clusterTime is how long a cluster may take to be ready, on a slow host.
-	clusterTime = 5 * time.Minute
+	// clusterTime is how long a cluster, or any change of one, may take to be ready,
+	// on a slow host. Nothing waits for time to pass, but for a state.
+	clusterTime = 8 * time.Minute
 	pause       = 100 * time.Millisecond
 )
 
@@ -50,48 +52,58 @@ type world struct {
 // tools are the programs of a run, and the bundle that is made of them.
 type tools struct{ kops, ctl, bundle string }
 
-// prepare builds kops and a bundle of it, once for all tests.
+// prepare builds kops, and a bundle of it from that of this host's user, once
+// for all tests.
 var prepare = sync.OnceValues(func() (tools, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return tools{}, err
-	}
-	built := filepath.Join(cache, "kops", "build")
-	found, err := filepath.Glob(filepath.Join(built, "kubernetes-v*-"+runtime.GOARCH, "bin", "kubectl"))
-	if err != nil || len(found) == 0 {
-		return tools{}, fmt.Errorf("no kubectl is built in %s; run make bundle: %w", built, errors.Join(err, fs.ErrNotExist))
-	}
 	bin := filepath.Join(workplace, "bin")
-	t := tools{filepath.Join(bin, "kops"), found[len(found)-1], filepath.Join(workplace, "bundle")}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin+"/", "kops.local/kops/cmd/...")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return t, fmt.Errorf("build kops: %w\n%s", err, out)
+	t := tools{filepath.Join(bin, "kops"), filepath.Join(bin, "kubectl"), filepath.Join(workplace, "bundle")}
+	steps := [][]string{
+		{"env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin + "/", "kops.local/kops/cmd/..."},
+		{t.kops, "bundle", "create", "--own", bin, "--dir", t.bundle, "--add", agnhost},
+		{t.kops, "bundle", "extract", "kubectl", "--dir", t.bundle, "--to", t.ctl},
 	}
-	pack := exec.Command(t.kops, "bundle", "create", "--offline", "--own", bin, "--dir", t.bundle, "--add", agnhost)
-	if out, err := pack.CombinedOutput(); err != nil {
-		return t, fmt.Errorf("make the bundle: %w\n%s", err, out)
+	own, err := usersBundle()
+	if err != nil {
+		return t, err
+	}
+	if _, err := os.Stat(own); err == nil { // then it need not be fetched again
+		steps = slices.Insert(steps, 0, []string{"cp", "--archive", "--reflink=auto", "--no-target-directory", own, t.bundle})
+	}
+	for _, s := range steps {
+		if out, err := exec.Command(s[0], s[1:]...).CombinedOutput(); err != nil {
+			return t, fmt.Errorf("prepare: %s: %w\n%s", strings.Join(s, " "), err, out)
+		}
 	}
 	return t, nil
 })
+
+// usersBundle is the folder of the bundle that make bundle makes.
+func usersBundle() (string, error) {
+	if dir := os.Getenv("KOPS_BUNDLE"); dir != "" {
+		return dir, nil
+	}
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "kops", "bundle"), err
+}
 
 // TestMain has the workplace to itself, and leaves none.
 func TestMain(m *testing.M) {
 	if os.Getenv("KOPS_E2E") == "" || os.Geteuid() != 0 {
 		os.Exit(m.Run()) // which skips all, loudly
 	}
-	err := os.MkdirAll(workplace, 0o755)
+	lock, held, err := site.TryLock(workplace + ".lock")
+	if err == nil && !held {
+		err = errors.New("another run of these tests works in " + workplace)
+	}
 	if err == nil {
-		var held bool
-		if _, held, err = site.TryLock(workplace + ".lock"); err == nil && !held {
-			err = errors.New("another run of these tests works in " + workplace)
-		}
+		err = os.MkdirAll(workplace, 0o755)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
+	runtime.KeepAlive(lock)                                                                     // a file that nobody refers to is closed, and that ends the lock
 	if _, left := os.Stat(filepath.Join(workplace, "local")); errors.Is(left, fs.ErrNotExist) { // else the next run needs the rest to delete it
 		err = errors.Join(os.RemoveAll(workplace), os.Remove(workplace+".lock"))
 	}

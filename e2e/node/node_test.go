@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -215,7 +214,7 @@ func TestInsideNoPackageIsMissing(t *testing.T) {
 
 func TestInsideAMachineKnowsItself(t *testing.T) {
 	m := within(t)
-	p := agent.Probe{Root: "/", Arch: "amd64", Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command, HTTP: http.DefaultClient}
+	p := agent.Probe{Root: "/", Arch: "amd64", Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command}
 	h, err := p.Detect(t.Context(), &model.BootConfig{CloudProvider: "local"}, &model.NodeupConfig{})
 	if err != nil {
 		t.Fatal(err)

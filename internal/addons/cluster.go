@@ -37,7 +37,7 @@ func (v *View) ControllerConfig() any {
 		ClusterName: v.Name, Cloud: v.Cloud, ConfigBase: v.Spec.ConfigStore.Base, SecretStore: v.Spec.ConfigStore.Secrets,
 		CloudIPAM: v.IPv6() && (v.Cloud == string(api.CloudAWS) || v.Cloud == string(api.CloudGCE)),
 		Server: controllerServer{
-			Listen: ":3988", KeyPath: pki + "/kops-controller.key", CertificatePath: pki + "/kops-controller.crt", CABasePath: pki,
+			Listen: ":" + strconv.Itoa(names.ControllerPort), KeyPath: pki + "/kops-controller.key", CertificatePath: pki + "/kops-controller.crt", CABasePath: pki,
 			SigningCAs: []string{"kubernetes-ca"}, CertNames: []string{"kubelet", "kubelet-server"},
 			Provider: map[string]map[string]any{v.Cloud: {}},
 		},

@@ -35,6 +35,9 @@ type Agent struct {
 	Detect Detect
 	Issuer pki.Issuer
 	Clock  exec.Clock
+	// Launched tells the cloud's group of a machine, as node.Host has it, that the
+	// machine has started; may be nil.
+	Launched func(ctx context.Context, h node.Host) error
 	// Version is this program's.
 	Version string
 	// Patience is how long one step is tried again; 0 means 5 minutes.
@@ -105,6 +108,11 @@ func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) error 
 	if err := rec.part(PhaseFiles, func() error { return r.inventory.write(ctx, a.Machine) }); err != nil {
 		return err
 	}
+	if r.Launched != nil && r.input.Host.ScalingGroup != "" {
+		if err := rec.do(PhaseLaunch, func() error { return r.Launched(ctx, r.input.Host) }); err != nil {
+			return err
+		}
+	}
 	rec.change(func(rep *report.Report) { rep.Done = true })
 	return nil
 }
@@ -151,7 +159,10 @@ func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte) (*run, 
 			}
 			rec.change(func(rep *report.Report) { rep.Node = r.input.Host.NodeName })
 			r.Machine.Authority = r.authority()
-			r.Machine.Warn = func(text string) { rec.change(func(rep *report.Report) { rep.Warnings = append(rep.Warnings, text) }) }
+			r.Machine.Warn = rec.warn
+			for _, w := range r.input.Host.Warnings {
+				rec.warn(w)
+			}
 			g, err = node.Build(r.input)
 			return err
 		}},

@@ -5,17 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/agent/ec2"
 	"kops.local/kops/internal/agent/node"
 	"kops.local/kops/internal/assets"
 	"kops.local/kops/internal/fault"
@@ -34,10 +34,10 @@ type Probe struct {
 	Addresses func() ([]net.Addr, error)
 	// Command runs a program; may be nil.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
-	HTTP    *http.Client
-	// Metadata is where AWS tells a machine about itself, without a final slash;
-	// empty means http://169.254.169.254.
-	Metadata string
+	// Resolve asks the DNS for the addresses of a name.
+	Resolve func(ctx context.Context, name string) ([]string, error)
+	// AWS is asked on a machine of AWS.
+	AWS ec2.API
 }
 
 // Detect is an Agent.Detect.
@@ -56,16 +56,44 @@ func (p Probe) Detect(ctx context.Context, boot *model.BootConfig, c *model.Node
 	h.NodeName, h.Names = h.Name, append([]string{h.Name}, h.Addresses...)
 	resolv, _ := os.ReadFile(filepath.Join(p.Root, "/etc/resolv.conf")) // without one there is no resolver of its own
 	h.Resolved = bytes.Contains(resolv, []byte("nameserver 127.0.0.53")) && p.exists("/run/systemd/resolve/resolv.conf")
-	h.Admin = p.admin()
+	h.Admin, h.Interface = p.admin(), p.defaultInterface()
 	if r := c.ContainerdConfig; r != nil && r.SkipInstall {
 		if h.Containerd, err = p.containerd(ctx); err != nil {
 			return h, err
 		}
 	}
+	if h.APIAddresses, err = p.apiAddresses(ctx, boot, c); err != nil {
+		return h, err
+	}
 	if api.CloudProviderID(boot.CloudProvider) == api.CloudAWS {
-		return h, p.aws(ctx, &h, c)
+		return h, p.aws(ctx, &h, boot, c)
 	}
 	return h, nil
+}
+
+// apiAddresses are where the API is, where no name of the cluster's own is
+// published and the boot configuration names no address: those of the load
+// balancer in front of kops-controller, which is the API's too.
+func (p Probe) apiAddresses(ctx context.Context, boot *model.BootConfig, c *model.NodeupConfig) ([]string, error) {
+	if !c.UsesNoneDNS || c.APIServerConfig != nil || boot.ConfigServer == nil || len(boot.APIServerIPs) > 0 {
+		return nil, nil
+	}
+	var out []string
+	for _, server := range boot.ConfigServer.Servers {
+		u, err := url.Parse(server)
+		if err != nil {
+			return nil, fmt.Errorf("find the addresses of the API: %w", err)
+		}
+		found := []string{u.Hostname()}
+		if _, err := netip.ParseAddr(u.Hostname()); err != nil {
+			if found, err = p.Resolve(ctx, u.Hostname()); err != nil {
+				return nil, fault.Wrap(fault.NotYet, fmt.Errorf("find the addresses of the API: %w", err), "see whether the machine's resolver answers: resolvectl query "+u.Hostname())
+			}
+		}
+		out = append(out, found...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 func (p Probe) exists(path string) bool {
@@ -112,6 +140,17 @@ func (p Probe) addresses() ([]string, error) {
 	return slices.Compact(out), nil
 }
 
+// defaultInterface is the interface of the first route to everywhere, as /proc/net/route has it (proc(5)).
+func (p Probe) defaultInterface() string {
+	text, _ := os.ReadFile(filepath.Join(p.Root, "/proc/net/route")) // without one there is no such route
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 7 && f[1] == "00000000" && f[7] == "00000000" {
+			return f[0]
+		}
+	}
+	return ""
+}
+
 // admin finds the account that the distribution's images have for those who log in.
 func (p Probe) admin() node.Account {
 	text, _ := os.ReadFile(filepath.Join(p.Root, "/etc/passwd")) // without one there is root alone
@@ -143,23 +182,15 @@ func (p Probe) containerd(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("ask containerd for its version: it says %q", strings.TrimSpace(string(text)))
 }
 
-// aws asks the instance's metadata service, version 2.
-func (p Probe) aws(ctx context.Context, h *node.Host, c *model.NodeupConfig) error {
-	base := p.Metadata
-	if base == "" {
-		base = "http://169.254.169.254"
-	}
-	token, err := p.ask(ctx, http.MethodPut, base+"/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds", "300")
+// aws asks the instance's metadata service.
+func (p Probe) aws(ctx context.Context, h *node.Host, boot *model.BootConfig, c *model.NodeupConfig) error {
+	session, err := p.AWS.Metadata.Session(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the cloud who this machine is: %w", err)
 	}
-	get := func(key string) string {
-		if err != nil {
-			return ""
-		}
-		var v string
-		if v, err = p.ask(ctx, http.MethodGet, base+"/latest/meta-data/"+key, "X-aws-ec2-metadata-token", token); fault.Is(err, fault.Gone) {
-			v, err = "", nil
+	get := func(key string) (v string) {
+		if err == nil {
+			v, err = session.Get(ctx, key)
 		}
 		return v
 	}
@@ -167,6 +198,10 @@ func (p Probe) aws(ctx context.Context, h *node.Host, c *model.NodeupConfig) err
 	names := []string{id, hostname, get("local-ipv4"), get("public-ipv4"), get("ipv6")}
 	if len(c.WarmPoolImages) > 0 && c.ControlPlaneConfig == nil {
 		h.Warming = strings.HasPrefix(get("autoscaling/target-lifecycle-state"), "Warmed:")
+	}
+	machineType := ""
+	if node.CloudAddresses(c.Networking) {
+		machineType = get("instance-type")
 	}
 	if err != nil {
 		return fmt.Errorf("ask the cloud who this machine is: %w", err)
@@ -180,30 +215,22 @@ func (p Probe) aws(ctx context.Context, h *node.Host, c *model.NodeupConfig) err
 	}
 	slices.Sort(names)
 	h.Names = slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" })
-	return nil
+	if c.EnableLifecycleHook {
+		h.ScalingGroup = scalingGroup(boot)
+	}
+	if machineType == "" || c.KubeletConfig != nil && c.KubeletConfig.MaxPods != nil {
+		return nil
+	}
+	h.MaxPods, err = p.AWS.PodAddresses(ctx, machineType)
+	if fault.Is(err, fault.Denied) { // the spec may say it, or the limit of Kubernetes does
+		h.Warnings = append(h.Warnings, "the number of pods is not limited by their addresses, unless spec.kubelet.maxPods does: "+err.Error())
+		return nil
+	}
+	return err
 }
 
-func (p Probe) ask(ctx context.Context, method, url, header, value string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, url, nil)
-	if err != nil {
-		return "", err
-	}
-	req.Header.Set(header, value)
-	res, err := p.HTTP.Do(req)
-	if err != nil {
-		return "", fault.Wrap(fault.NotYet, err, "")
-	}
-	defer res.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	switch {
-	case err != nil:
-		return "", fault.Wrap(fault.NotYet, err, "")
-	case res.StatusCode == http.StatusNotFound:
-		return "", fault.New(fault.Gone, "%s is not there", url)
-	case res.StatusCode != http.StatusOK:
-		return "", fault.New(fault.NotYet, "%s answers %s", url, res.Status)
-	}
-	return string(text), nil
+// scalingGroup is the group of AWS' that makes the machines of an instance group.
+func scalingGroup(b *model.BootConfig) string {
+	middle := map[string]string{string(api.RoleControlPlane): ".masters", string(api.RoleAPIServer): ".apiservers"}[b.InstanceGroupRole]
+	return b.InstanceGroupName + middle + "." + b.ClusterName
 }

@@ -2,7 +2,9 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +17,11 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/agent"
+	"kops.local/kops/internal/agent/ec2"
+	"kops.local/kops/internal/agent/ec2/ec2test"
 	"kops.local/kops/internal/agent/node"
+	"kops.local/kops/internal/awsquery"
+	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/model"
 )
 
@@ -43,7 +49,15 @@ func probe(t *testing.T, files map[string]string) agent.Probe {
 		}
 		return out, nil
 	}
-	return agent.Probe{Root: root, Arch: "arm64", HTTP: http.DefaultClient, Addresses: addresses, Hostname: func() (string, error) { return "m1", nil },
+	return agent.Probe{Root: root, Arch: "arm64", Addresses: addresses,
+		AWS: ec2.API{HTTP: http.DefaultClient, Metadata: ec2.Metadata{HTTP: http.DefaultClient}, Region: "eu-west-1", Now: now},
+		Resolve: func(_ context.Context, name string) ([]string, error) {
+			if name != "lb.example.com" {
+				return nil, errors.New("no such host")
+			}
+			return []string{"10.9.0.2", "10.9.0.1"}, nil
+		},
+		Hostname: func() (string, error) { return "m1", nil },
 		Command: func(context.Context, string, ...string) ([]byte, error) {
 			return []byte("containerd github.com/containerd/containerd 1.6.20~ds1 abc\n"), nil
 		}}
@@ -52,18 +66,18 @@ func probe(t *testing.T, files map[string]string) agent.Probe {
 const ubuntu = "NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\nVERSION_ID=\"24.04\"\n"
 
 func TestWhatMachineThisIs(t *testing.T) {
-	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key := strings.TrimPrefix(r.URL.Path, "/latest/meta-data/")
-		answers := map[string]string{"/latest/api/token": "secret", "instance-id": "i-1", "local-hostname": "ip-10-0-0-9.internal", "placement/availability-zone": "eu-west-1a",
-			"local-ipv4": "10.0.0.9", "autoscaling/target-lifecycle-state": "Warmed:Stopped"}
-		text, ok := answers[key]
-		if !ok || key[0] != '/' && r.Header.Get("X-Aws-Ec2-Metadata-Token") != "secret" || key[0] == '/' && r.Method != http.MethodPut {
-			http.NotFound(w, r)
-			return
+	role := awsquery.Credentials{ID: "i", Secret: "s"}
+	answers := ec2test.Role(t, "r", role)
+	maps.Copy(answers, map[string]string{"instance-id": "i-1", "local-hostname": "ip-10-0-0-9.internal", "placement/availability-zone": "eu-west-1a",
+		"local-ipv4": "10.0.0.9", "autoscaling/target-lifecycle-state": "Warmed:Stopped", "instance-type": "m5.large"})
+	metadata := ec2test.Serve(t, answers)
+	addresses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "InstanceType.1=m5.large") {
+			_, _ = io.WriteString(w, `<R><instanceTypeSet><item><networkInfo><maximumNetworkInterfaces>3</maximumNetworkInterfaces><ipv4AddressesPerInterface>10</ipv4AddressesPerInterface></networkInfo></item></instanceTypeSet></R>`)
 		}
-		_, _ = io.WriteString(w, text) // the test would fail
 	}))
-	defer metadata.Close()
+	defer addresses.Close()
 	aws := &model.BootConfig{CloudProvider: "aws"}
 	base := node.Host{Distro: "ubuntu", Release: "24.04", Like: "debian", Arch: "arm64", Name: "m1", NodeName: "m1", Names: []string{"m1", "10.0.0.10", "10.0.0.9"},
 		Addresses: []string{"10.0.0.10", "10.0.0.9"}, CgroupV1: true}
@@ -82,6 +96,9 @@ func TestWhatMachineThisIs(t *testing.T) {
 			func(h *node.Host) { h.Resolved = true }},
 		{"somebody logs in", map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\nubuntu:x:1000:1000::/home/ubuntu:/bin/bash\n"}, &model.BootConfig{}, model.NodeupConfig{},
 			func(h *node.Host) { h.Admin = node.Account{Home: "/home/ubuntu", ID: 1000} }},
+		{"its first interface", map[string]string{"proc/net/route": "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
+			"docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\nens5\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"},
+			&model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.Interface = "ens5" }},
 		{"the image's containerd", nil, &model.BootConfig{}, model.NodeupConfig{ContainerdConfig: &api.ContainerdConfig{SkipInstall: true}},
 			func(h *node.Host) { h.Containerd = "1.6.20~ds1" }},
 		{"another distribution", map[string]string{"etc/os-release": "ID=\"amzn\"\nVERSION_ID=\"2023\"\nID_LIKE=\"fedora\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
@@ -93,6 +110,18 @@ func TestWhatMachineThisIs(t *testing.T) {
 			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "ip-10-0-0-9.internal", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
 			h.Warming = true
 		}},
+		{"pods with addresses of AWS", nil, aws, model.NodeupConfig{Networking: api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{}}}, func(h *node.Host) {
+			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
+			h.MaxPods = 29
+		}},
+		{"a group that waits", nil, &model.BootConfig{CloudProvider: "aws", InstanceGroupName: "g", InstanceGroupRole: "APIServer", ClusterName: "c.example.com"}, model.NodeupConfig{EnableLifecycleHook: true}, func(h *node.Host) {
+			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
+			h.ScalingGroup = "g.apiservers.c.example.com"
+		}},
+		{"no names are published", nil, &model.BootConfig{ConfigServer: &model.ConfigServer{Servers: []string{"https://lb.example.com:3988/", "https://[fd00::1]:3988/"}}},
+			model.NodeupConfig{UsesNoneDNS: true}, func(h *node.Host) { h.APIAddresses = []string{"10.9.0.1", "10.9.0.2", "fd00::1"} }},
+		{"no names are published, and addresses are known", nil, &model.BootConfig{APIServerIPs: []string{"10.9.0.3"}, ConfigServer: &model.ConfigServer{Servers: []string{"https://10.9.0.3:3988/"}}},
+			model.NodeupConfig{UsesNoneDNS: true}, func(*node.Host) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := map[string]string{"etc/os-release": ubuntu}
@@ -100,7 +129,7 @@ func TestWhatMachineThisIs(t *testing.T) {
 				files[k] = v
 			}
 			p := probe(t, files)
-			p.Metadata = metadata.URL
+			p.AWS.Metadata.Endpoint, p.AWS.Endpoint = metadata, addresses.URL
 			got, err := p.Detect(t.Context(), c.boot, &c.config)
 			if err != nil {
 				t.Fatal(err)
@@ -118,11 +147,31 @@ func TestAMachineThatCannotBeIdentified(t *testing.T) {
 	metadata := httptest.NewServer(http.NotFoundHandler())
 	defer metadata.Close()
 	p := probe(t, map[string]string{"etc/os-release": ubuntu})
-	p.Metadata = metadata.URL
+	p.AWS.Metadata.Endpoint = metadata.URL
 	if _, err := p.Detect(t.Context(), &model.BootConfig{CloudProvider: "aws"}, &model.NodeupConfig{}); err == nil || !strings.Contains(err.Error(), "ask the cloud who this machine is") {
+		t.Errorf("error %v", err)
+	}
+	unknown := &model.BootConfig{ConfigServer: &model.ConfigServer{Servers: []string{"https://other.example.com:3988/"}}}
+	if _, err := p.Detect(t.Context(), unknown, &model.NodeupConfig{UsesNoneDNS: true}); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "the addresses of the API") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := probe(t, nil).Detect(t.Context(), &model.BootConfig{}, &model.NodeupConfig{}); err == nil || !strings.Contains(err.Error(), "which distribution") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestTheLimitOfAddressesThatMayNotBeAsked(t *testing.T) {
+	answers := ec2test.Role(t, "r", awsquery.Credentials{ID: "i", Secret: "s"})
+	maps.Copy(answers, map[string]string{"instance-id": "i-1", "placement/availability-zone": "eu-west-1a", "instance-type": "m5.large"})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors></Response>`) // the test would fail
+	}))
+	defer server.Close()
+	p := probe(t, map[string]string{"etc/os-release": ubuntu})
+	p.AWS.Metadata.Endpoint, p.AWS.Endpoint = ec2test.Serve(t, answers), server.URL
+	h, err := p.Detect(t.Context(), &model.BootConfig{CloudProvider: "aws"}, &model.NodeupConfig{Networking: api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{IPAM: "eni"}}})
+	if err != nil || h.MaxPods != 0 || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "UnauthorizedOperation") {
+		t.Errorf("%+v, %v", h, err)
 	}
 }

@@ -165,3 +165,38 @@ func TestABrokenInventoryRemovesNothing(t *testing.T) {
 		t.Errorf("warnings %v", warnings)
 	}
 }
+
+// A cluster may switch off a service that not all of its machines have.
+func TestAServiceThatIsNotThereStaysOff(t *testing.T) {
+	w := newWorld(t, worker)
+	off := false
+	w.reconfigure(func(c *model.NodeupConfig) {
+		c.Hooks = [2][]api.HookSpec{{{Name: "warm-up", Manifest: "Type=oneshot\nExecStart=/bin/true"}}, {{Name: "update-engine.service", Enabled: &off}}}
+	})
+	if err := w.converge(); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.preview(); !strings.Contains(got, "nothing to change") {
+		t.Errorf("a second run would change\n%s", got)
+	}
+	const unit = "/etc/systemd/system/warm-up.service"
+	if !w.exists(unit) {
+		t.Fatal("the hook is not there")
+	}
+	w.reconfigure(func(c *model.NodeupConfig) { c.Hooks[0] = []api.HookSpec{{Name: "warm-up", Enabled: &off}} })
+	if err := w.converge(); err != nil {
+		t.Fatal(err)
+	}
+	if w.exists(unit) || w.exists("/etc/systemd/system/multi-user.target.wants/warm-up.service") {
+		t.Error("a hook that was switched off is still there")
+	}
+	if got := w.preview(); !strings.Contains(got, "nothing to change") {
+		t.Errorf("a second run would change\n%s", got)
+	}
+	w.reconfigure(func(c *model.NodeupConfig) {
+		c.Hooks[0] = []api.HookSpec{{Name: "warm-up", Manifest: "Type=oneshot\nExecStart=/bin/true"}}
+	})
+	if err := w.converge(); err != nil || !w.exists(unit) {
+		t.Errorf("a hook that was switched on again is not there: %v", err)
+	}
+}

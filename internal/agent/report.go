@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 	"kops.local/kops/internal/fault"
 )
 
-// Phases of a machine's start, in order. Those after PhaseObserve run side by side.
+// Phases of a machine's start, in order. Those after PhaseObserve run side by side, up to PhaseLaunch, which is the last.
 const (
 	PhaseIdentify     = "identify"     // the boot configuration, and what machine this is
 	PhaseConfigure    = "configure"    // the node configuration, from the store or the controller
@@ -22,6 +23,7 @@ const (
 	PhaseCertificates = "certificates" // keys made, certificates issued
 	PhaseServices     = "services"     // units started
 	PhaseImages       = "images"       // container images
+	PhaseLaunch       = "launch"       // the cloud told that the machine has started
 )
 
 // recorder keeps a report; it is safe for concurrent use.
@@ -43,6 +45,15 @@ func (r *recorder) change(f func(*report.Report)) {
 		copied.Warnings = append([]string(nil), r.report.Warnings...)
 		r.told(copied)
 	}
+}
+
+// warn notes a warning, once over all runs.
+func (r *recorder) warn(text string) {
+	r.change(func(rep *report.Report) {
+		if !slices.Contains(rep.Warnings, text) {
+			rep.Warnings = append(rep.Warnings, text)
+		}
+	})
 }
 
 // entry returns the phase of a name, which is added when it is not there.

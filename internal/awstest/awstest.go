@@ -11,10 +11,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"sync"
 	"syscall"
 	"testing"
@@ -92,12 +92,17 @@ func Moto(t testing.TB) *Server {
 	if err != nil {
 		missing(t, "moto_server is not installed (pip install 'moto[server]')")
 	}
-	addr := freeAddress(t)
-	host, port, _ := net.SplitHostPort(addr) // freeAddress gives both
-	s := &Server{URL: "http://" + addr, Region: "us-east-1", AccessKey: "testing", SecretKey: "testing"}
-	run(t, exec.Command(program, "-H", host, "-p", port), s.URL+"/moto-api/data.json")
+	// It chooses its port, and says which, so that nobody can take it in between.
+	url := func(said string) string { return runningOn.FindString(said) }
+	s := &Server{Region: "us-east-1", AccessKey: "testing", SecretKey: "testing"}
+	if s.URL, err = run(t, exec.Command(program, "-H", "127.0.0.1", "-p", "0"), url, "/moto-api/data.json"); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
+
+// runningOn is where moto says it listens.
+var runningOn = regexp.MustCompile(`http://127\.0\.0\.1:\d+\b`)
 
 // Reset makes a moto server forget everything that was made on it.
 func (s *Server) Reset(t testing.TB) {
@@ -121,20 +126,10 @@ func missing(t testing.TB, why string) {
 	t.Skipf("SKIPPED, NOTHING WAS TESTED: %s", why)
 }
 
-// freeAddress is an address of this machine on which nothing listens.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() // its port is the point
-	return l.Addr().String()
-}
-
-// run starts a server, waits until it answers at url with any status, and ends
-// it, with all its children, when the test ends.
-func run(t testing.TB, cmd *exec.Cmd, url string) {
+// run starts a server and ends it, with all its children, when the test ends. It
+// waits until url finds the address in what the server says, and until the server
+// answers there below path, with any status; it returns the address.
+func run(t testing.TB, cmd *exec.Cmd, url func(said string) string, path string) (string, error) {
 	t.Helper()
 	var said output
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -153,32 +148,36 @@ func run(t testing.TB, cmd *exec.Cmd, url string) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	if err := answers(ctx, url, ended); err != nil {
-		t.Fatalf("%s does not come up: %v\n%s", cmd.Path, err, said.String())
-	}
-}
-
-// answers waits for the first HTTP answer from url.
-func answers(ctx context.Context, url string, ended <-chan struct{}) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	var err error
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		answer, err := http.DefaultClient.Do(req)
-		if err == nil {
-			return answer.Body.Close()
+		if at := url(said.String()); at != "" {
+			if err = answers(ctx, at+path); err == nil {
+				return at, nil
+			}
 		}
 		select {
 		case <-tick.C:
 		case <-ended:
-			return errors.New("it ended")
+			return "", fmt.Errorf("%s ended:\n%s", cmd.Path, said.String())
 		case <-ctx.Done():
-			return fmt.Errorf("no answer in %v: %w", startLimit, err)
+			return "", fmt.Errorf("%s does not come up in %v: %w\n%s", cmd.Path, startLimit, err, said.String())
 		}
 	}
+}
+
+// answers asks once for an HTTP answer from url.
+func answers(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
 }
 
 // output keeps what a server prints, for the message when it fails.

@@ -1,6 +1,7 @@
 package awstest
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,12 +20,29 @@ const versityPackage = "github.com/versity/versitygw/cmd/versitygw"
 func Versity(t testing.TB) *Server {
 	t.Helper()
 	program := versityProgram(t)
-	s := &Server{URL: "http://" + freeAddress(t), Region: "us-east-1", AccessKey: "testing", SecretKey: "testingtesting"}
-	cmd := exec.Command(program, "--port", s.URL[len("http://"):], "--region", s.Region, "--quiet", "--keep-alive",
-		"posix", t.TempDir())
-	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s.AccessKey, "ROOT_SECRET_KEY="+s.SecretKey)
-	run(t, cmd, s.URL)
-	return s
+	s := &Server{Region: "us-east-1", AccessKey: "testing", SecretKey: "testingtesting"}
+	var err error
+	for range 3 { // somebody may take the address before the gateway does, which then ends
+		addr := freeAddress(t)
+		cmd := exec.Command(program, "--port", addr, "--region", s.Region, "--quiet", "--keep-alive", "posix", t.TempDir())
+		cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s.AccessKey, "ROOT_SECRET_KEY="+s.SecretKey)
+		if s.URL, err = run(t, cmd, func(string) string { return "http://" + addr }, ""); err == nil {
+			return s
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+// freeAddress is an address of this machine on which nothing listens.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // its port is the point
+	return l.Addr().String()
 }
 
 // versityProgram returns the gateway's path, having built it when the cache has none

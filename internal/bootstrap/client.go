@@ -141,7 +141,7 @@ func (c *Client) once(ctx context.Context, server string, body []byte) (Response
 		return Response{}, fault.Wrap(fault.NotYet, &unanswered{err}, "")
 	}
 	defer resp.Body.Close() //nolint:errcheck // only read
-	text, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, MaxResponse))
 	if err != nil {
 		return Response{}, fault.Wrap(fault.NotYet, fmt.Errorf("read the answer of %s: %w", server, err), "")
 	}

@@ -189,6 +189,25 @@ func TestOnlyThePinnedAuthorityIsBelieved(t *testing.T) {
 	}
 }
 
+// What a machine proves to one server is not for another.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	asked := 0
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}))
+	defer s.Close()
+	h, err := NewHTTP(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})), "example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := client(t, status(200, ""))
+	c.Servers, c.HTTP = []string{s.URL}, h
+	if _, err := c.NodeConfig(t.Context()); !fault.Is(err, fault.Permanent) || asked != 1 {
+		t.Errorf("asked %d times, %v", asked, err)
+	}
+}
+
 func TestThePlaceholderAddressIsNotDialled(t *testing.T) {
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()

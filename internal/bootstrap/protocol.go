@@ -19,13 +19,14 @@ import (
 const (
 	// APIVersion is the one version of the protocol.
 	APIVersion = "bootstrap.kops.k8s.io/v1alpha1"
-	// Port is where kops-controller listens, TCP with TLS.
-	Port = 3988
 	// Path takes requests, by POST; HealthPath answers 200 to anybody.
 	Path       = "/bootstrap"
 	HealthPath = "/healthz"
-	// MaxBody is the longest request and the longest response, in bytes.
-	MaxBody = 4 << 20
+	// MaxRequest is the longest request, in bytes: a few public keys. It is read
+	// before anybody has proven anything.
+	MaxRequest = 256 << 10
+	// MaxResponse is the longest response, in bytes.
+	MaxResponse = 4 << 20
 )
 
 // Names of the certificates that a machine may ask for.

@@ -29,7 +29,8 @@ func NewHTTP(authorities, serverName string) (*http.Client, error) {
 	}
 	d := &net.Dialer{Timeout: requestTimeout, Control: refusePlaceholder}
 	return &http.Client{
-		Timeout: requestTimeout,
+		Timeout:       requestTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a proof is for one receiver
 		Transport: &http.Transport{
 			DialContext:            d.DialContext,
 			TLSClientConfig:        &tls.Config{RootCAs: pool, ServerName: serverName, MinVersion: tls.VersionTLS12},

@@ -118,7 +118,7 @@ func (p programs) root(name string, arch assets.Arch) (string, error) {
 			return "", fmt.Errorf("find %s: %w", name, err)
 		}
 		if len(done) > 0 {
-			return filepath.Join(filepath.Dir(slices.Max(done)), "rootfs"), nil
+			return filepath.Join(filepath.Dir(slices.MaxFunc(done, byVersion)), "rootfs"), nil
 		}
 	}
 	return "", absent(fmt.Sprintf("%s-…-%s/rootfs is not in %s", name, arch, p.where()))

@@ -151,6 +151,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"an add-on is applied and recorded": applied,
 		"what a manifest no longer holds":   pruned,
+		"what is never pruned":              neverPruned,
 		"a kind and its objects":            defined,
 		"an add-on that is not healthy":     awaited,
 		"an add-on with an authority":       keypairs,
@@ -245,6 +246,36 @@ func pruned(t *testing.T, c *cluster) {
 	c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: configMap(addon.Name, "next", "1")})
 	if err := c.pass(t); err != nil || c.get(t, "configmaps", "kube-system", "stays") == nil {
 		t.Errorf("an object is gone: %v", err)
+	}
+}
+
+// A selector may be too wide, and a list of kinds too long.
+func neverPruned(t *testing.T, c *cluster) {
+	const ours = "labels: {addon.kops.k8s.io/name: wide, app.kubernetes.io/managed-by: kops}}\n"
+	addon := api.Addon{Name: "wide", Prune: &api.PruneSpec{Kinds: []api.PruneKind{
+		{Kind: "Namespace", LabelSelector: "app.kubernetes.io/managed-by=kops"}, {Kind: "PersistentVolumeClaim", LabelSelector: "app.kubernetes.io/managed-by=kops"},
+		{Kind: "ConfigMap", LabelSelector: "app.kubernetes.io/managed-by=kops"},
+	}}}
+	other := api.Addon{Name: "narrow"}
+	c.publish(t, []api.Addon{addon, other}, map[string]string{other.Name: configMap(other.Name, "others", "1"),
+		addon.Name: "apiVersion: v1\nkind: Namespace\nmetadata: {name: home, " + ours + "---\n" + configMap(addon.Name, "own", "1") + "---\n" +
+			"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: disk, namespace: kube-system, " + ours +
+			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"})
+	if err := c.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	c.publish(t, []api.Addon{addon, other}, map[string]string{other.Name: configMap(other.Name, "others", "1"), addon.Name: ""})
+	if err := c.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []struct {
+		resource, namespace, name string
+		there                     bool
+	}{{"namespaces", "", "home", true}, {"persistentvolumeclaims", "kube-system", "disk", true}, {"configmaps", "kube-system", "others", true}, {"configmaps", "kube-system", "own", false}} {
+		got := c.get(t, o.resource, o.namespace, o.name)
+		if there := got != nil && got.GetDeletionTimestamp() == nil; there != o.there {
+			t.Errorf("%s %s is there: %t", o.resource, o.name, there)
+		}
 	}
 }
 

@@ -148,6 +148,8 @@ func identify(o *unstructured.Unstructured) identity {
 
 // prune removes the objects of an add-on, of the kinds that it lists, that its
 // manifest does not hold. Kinds that the cluster does not know have no objects.
+// However wide its selectors are, what is labelled as another add-on's stays, and
+// so does what would take the work of others with it.
 func (a *Applier) prune(ctx context.Context, addon Addon, objects []*unstructured.Unstructured) error {
 	if addon.Prune == nil {
 		return nil
@@ -188,7 +190,12 @@ func (a *Applier) pruneKind(ctx context.Context, addon string, k api.PruneKind, 
 		}
 		for i := range list.Items {
 			o := &list.Items[i]
-			if keep[identity{kind, o.GetNamespace(), o.GetName()}] || o.GetDeletionTimestamp() != nil {
+			of := o.GetLabels()[labelAddon]
+			if keep[identity{kind, o.GetNamespace(), o.GetName()}] || o.GetDeletionTimestamp() != nil || of != "" && of != addon {
+				continue
+			}
+			if kept(o) {
+				a.Log.Warn("kept, as more than the add-on may depend on it; delete it once nothing does", "addon", addon, "object", called(o))
 				continue
 			}
 			if err := a.remove(ctx, kind, o); err != nil {

@@ -28,11 +28,12 @@ import (
 	"kops.local/kops/internal/cli/toolbox"
 	"kops.local/kops/internal/cli/update"
 	"kops.local/kops/internal/cli/validate"
+	"kops.local/kops/internal/fault"
 )
 
 // Run runs one command line and returns the exit code.
 func Run(ctx context.Context, sys shell.System, args []string) int {
-	app := &shell.App{System: sys, Command: strings.Join(append([]string{"kops"}, args...), " ")}
+	app := &shell.App{System: sys, Command: strings.Join(append([]string{"kops"}, args...), " "), Absent: absent()}
 	root := command(app)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -46,10 +47,12 @@ func Run(ctx context.Context, sys shell.System, args []string) int {
 		return int(code)
 	case errors.As(err, &usage):
 		app.PrintError(err)
-		app.Notef("\n%s", cmd.UsageString())
+		app.Notef("\n%s", shell.Usage(cmd))
 	case errors.As(err, &refused):
 		app.PrintError(err)
 		return int(shell.Refused)
+	case ctx.Err() != nil && errors.Is(err, context.Canceled): // what was being done is of no interest
+		app.PrintError(fault.Wrap(fault.Of(err), errors.New("interrupted"), fault.Remedy(err)))
 	default:
 		app.PrintError(err)
 	}
@@ -59,8 +62,8 @@ func Run(ctx context.Context, sys shell.System, args []string) int {
 func command(app *shell.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kops",
-		Short: "kops creates, changes, upgrades and deletes Kubernetes clusters",
-		Long: `kops creates, changes, upgrades and deletes Kubernetes clusters.
+		Short: "kops creates, changes and deletes Kubernetes clusters",
+		Long: `kops creates, changes and deletes Kubernetes clusters.
 
 A cluster is described by a Cluster and its InstanceGroups, which live in a state
 store: a folder or a bucket, named by --state or KOPS_STATE_STORE. Commands that
@@ -72,8 +75,9 @@ change a cloud show what they would do, and do it with --yes.`,
   kops update cluster cluster.example.com --yes`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          needsSubcommand,
+		RunE:          needsSubcommand(app),
 		Args:          cobra.ArbitraryArgs,
+		Version:       app.Version,
 
 		PersistentPreRun: func(c *cobra.Command, _ []string) { app.TellDeprecated(c) },
 	}
@@ -84,32 +88,51 @@ change a cloud show what they would do, and do it with --yes.`,
 	f.StringVar(&app.State, "state", "", "state store, such as s3://bucket or file:///folder; overrides KOPS_STATE_STORE")
 	f.StringVar(&app.Name, "name", "", "name of the cluster; overrides KOPS_CLUSTER_NAME")
 	f.StringVar(&app.Config, "config", "", "config file (default ~/.kops.yaml or ~/.kops/config)")
-	f.IntVarP(&app.Verbosity, "v", "v", 0, "how much to tell on the standard error: 0 progress, 2 requests")
+	f.IntVarP(&app.Verbosity, "v", "v", 0, "how much to tell on the standard error: 0 progress, 1 phases, 2 requests")
 	loggingFlags(f)
 	root.SetFlagErrorFunc(shell.FlagMistake)
 	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), edit.Command(app),
 		deletion.Command(app), export.Command(app), etcd.Command(app), toolbox.Command(app), bundle.Command(app), helpers.Command(app), local.Command(app), validate.Command(app), doctor.Command(app), version(app))
 	root.InitDefaultCompletionCmd()
-	verbs(root)
+	verbs(app, root)
+	root.SetVersionTemplate("Client version: {{.Version}}\n")
+	if err := root.RegisterFlagCompletionFunc("name", shell.CompleteClusters(app)); err != nil {
+		panic(err) // the flag does not exist: a mistake in the lines above
+	}
 	return root
+}
+
+// absent are the commands of kOps that are not here, so that who knows them is not
+// led to another.
+func absent() []string {
+	return []string{
+		"kops create keypair", "kops create secret", "kops delete instance", "kops delete secret",
+		"kops distrust", "kops promote", "kops trust", "kops reconcile", "kops rolling-update", "kops upgrade",
+		"kops get assets", "kops get instances", "kops get keypairs", "kops get secrets",
+		"kops toolbox addons", "kops toolbox clusterapi", "kops toolbox dump", "kops toolbox enroll",
+		"kops toolbox instance-selector", "kops toolbox template",
+		"kops gen-cli-docs",
+	}
 }
 
 // verbs gives each command without an action of its own an error for an
 // unknown word, with the nearest known one.
-func verbs(c *cobra.Command) {
+func verbs(app *shell.App, c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		if sub.HasSubCommands() && !sub.Runnable() {
-			sub.RunE, sub.Args = needsSubcommand, cobra.ArbitraryArgs
+			sub.RunE, sub.Args = needsSubcommand(app), cobra.ArbitraryArgs
 		}
-		verbs(sub)
+		verbs(app, sub)
 	}
 }
 
-func needsSubcommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return c.Help()
+func needsSubcommand(app *shell.App) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		return app.UnknownCommand(c, args[0])
 	}
-	return shell.UnknownCommand(c, args[0])
 }
 
 // loggingFlags are those by which kOps' logging is set, so that scripts that

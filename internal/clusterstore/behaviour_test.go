@@ -1,6 +1,7 @@
 package clusterstore_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -57,10 +58,24 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
+// sleep lets the time pass at once, but for that until a lease is renewed: its
+// holder is never heard of again.
+func (w *world) sleep(ctx context.Context, d time.Duration) error {
+	if d == renewal {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	w.pass(d)
+	return ctx.Err()
+}
+
+// renewal is how often a lease is renewed.
+const renewal = 15 * time.Second
+
 // client is another program that uses the store.
 func (w *world) client(t *testing.T, change ...func(*clusterstore.Config)) *clusterstore.Store {
 	t.Helper()
-	cfg := clusterstore.Config{State: w.open(), Cache: w.cache, Version: "1.0.0", Now: w.clock}
+	cfg := clusterstore.Config{State: w.open(), Cache: w.cache, Version: "1.0.0", Now: w.clock, Sleep: w.sleep}
 	for _, c := range change {
 		c(&cfg)
 	}

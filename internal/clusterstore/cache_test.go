@@ -235,3 +235,74 @@ func TestSaveOfTheSameWritesThePackOnce(t *testing.T) {
 		}
 	}
 }
+
+// One wrong bit anywhere in the cache or in the pack costs requests, and changes nothing of what is read.
+func TestWrongBitIsNoticed(t *testing.T) {
+	w := inMemory()
+	w.cache = filepath.Join(t.TempDir(), "kops")
+	made := create(t, w.client(t), demo(name, 1))
+	files, err := filepath.Glob(filepath.Join(w.cache, "*", name))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	cached, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range cached {
+		wrong := bytes.Clone(cached)
+		wrong[i] ^= 1 << (i % 8)
+		if err := os.WriteFile(files[0], wrong, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		same(t, made, load(t, w.client(t)))
+	}
+	w.cache = ""
+	pack := w.get(t, ".kops/"+name+"/pack")
+	for i := range len(pack) {
+		wrong := []byte(pack)
+		wrong[i] ^= 1 << (i % 8)
+		w.put(t, ".kops/"+name+"/pack", string(wrong))
+		same(t, made, load(t, w.client(t)))
+	}
+}
+
+// What another program removed, or made again, is not read from the cache.
+func TestCacheForgetsWhatIsGone(t *testing.T) {
+	w := inMemory()
+	w.cache = t.TempDir()
+	create(t, w.client(t), demo(name, 3))
+	load(t, w.client(t))
+	group := name + "/instancegroup/nodes-01"
+	text := w.get(t, group)
+	if err := w.open().Delete(t.Context(), group, store.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := load(t, w.client(t)); len(got.Groups) != 2 || got.Group("nodes-01") != nil {
+			t.Errorf("after the removal there are %d groups", len(got.Groups))
+		}
+	}
+	w.put(t, group, strings.Replace(text, "t3.medium", "t3.xlargs", 1)) // of the same size
+	if got := load(t, w.client(t)); len(got.Groups) != 3 || got.Group("nodes-01").Spec.MachineType != "t3.xlargs" {
+		t.Errorf("made again: %+v", got.Group("nodes-01"))
+	}
+}
+
+func TestPackFollowsEveryChange(t *testing.T) {
+	w := inMemory()
+	create(t, w.client(t), demo(name, 2))
+	for _, machine := range []string{"m5.large", "m5.xlarge"} {
+		s := w.client(t)
+		was := load(t, s)
+		now := was.Clone()
+		now.Groups[1].Spec.MachineType = machine
+		if _, err := s.Save(t.Context(), was, now); err != nil {
+			t.Fatal(err)
+		}
+		packed := unpack(t, []byte(w.get(t, ".kops/"+name+"/pack")))
+		if text := packed["instancegroup/nodes-01"]["text"]; !strings.Contains(text, machine) {
+			t.Errorf("the pack holds\n%s, not %s", text, machine)
+		}
+	}
+}

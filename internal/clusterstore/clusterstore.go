@@ -12,6 +12,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,20 +120,24 @@ func (s *Store) Names(ctx context.Context) ([]string, error) {
 // a cluster is that cluster's, whatever it is called.
 func (s *Store) configs(ctx context.Context) ([]store.Info, error) {
 	var found []store.Info
+	names := map[string]bool{}
 	for info, err := range s.cfg.State.List(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
-		name := clusterOf(info.Key)
-		if name == "" || strings.HasPrefix(info.Key, ownFolder) {
-			continue
+		if name := clusterOf(info.Key); name != "" && !strings.HasPrefix(info.Key, ownFolder) {
+			found, names[name] = append(found, info), true
 		}
-		if n := len(found); n > 0 && strings.HasPrefix(name, clusterOf(found[n-1].Key)+"/") {
-			continue
-		}
-		found = append(found, info)
 	}
-	return found, nil
+	inside := func(info store.Info) bool {
+		for at := path.Dir(clusterOf(info.Key)); at != "."; at = path.Dir(at) {
+			if names[at] {
+				return true
+			}
+		}
+		return false
+	}
+	return slices.DeleteFunc(found, inside), nil
 }
 
 // clusterOf is the cluster whose config has the key, or "".

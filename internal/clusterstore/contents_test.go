@@ -238,6 +238,7 @@ func clustersFound(t *testing.T, w *world) {
 	}
 	w.put(t, "broken.example.com/config", "kind: Cluster\napiVersion: kops.k8s.io/v1alpha2\nspec: [")
 	w.put(t, "a.example.com/secrets/config", `{"Data":""}`)
+	w.put(t, "a.example.com/addons/mine/config", "comes before the config of the cluster")
 	w.put(t, ".kops/x/config", "ours")
 	w.put(t, "config", "of nobody")
 	names, err := s.Names(t.Context())
@@ -261,7 +262,9 @@ func TestBadContentsAreNotSaved(t *testing.T) {
 	twice.Groups[1].Name = twice.Groups[0].Name
 	badGroup := demo(name, 1)
 	badGroup.Groups[0].Name = "../config"
-	for what, c := range map[string]*clusterstore.Contents{"two groups of a name": twice, "a way out": badGroup, "no name": demo("", 1), "a folder": demo("a/b", 1)} {
+	nested := demo(name, 1)
+	nested.Groups[0].Name = "a/b" // it would be written, and never read again
+	for what, c := range map[string]*clusterstore.Contents{"two groups of a name": twice, "a way out": badGroup, "a group in a folder": nested, "no name": demo("", 1), "a folder": demo("a/b", 1)} {
 		if _, err := s.Save(t.Context(), nil, c); !fault.Is(err, fault.Permanent) {
 			t.Errorf("%s: %v", what, err)
 		}

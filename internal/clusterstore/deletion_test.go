@@ -216,3 +216,38 @@ func TestDeletionNeedsTheLease(t *testing.T) {
 		t.Errorf("something was deleted (-before +after):\n%s", diff)
 	}
 }
+
+// The lease may go while the last but one request is under way.
+func TestDeletionEndsWithTheLease(t *testing.T) {
+	w := inMemory()
+	s := w.client(t)
+	c := create(t, s, demo(name, 1))
+	held, l := acquire(t, s, "jane")
+	ctx, lose := context.WithCancelCause(held)
+	losing := &losing{Store: w.open(), at: ".kops/" + name + "/pack", lose: func() { lose(clusterstore.ErrLost) }}
+	d, err := w.client(t, func(c *clusterstore.Config) { c.State = losing }).Deletion(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Run(ctx, l); !errors.Is(err, clusterstore.ErrLost) {
+		t.Errorf("a deletion by who lost the lease: %v", err)
+	}
+	if keys := w.raw(t); !slices.Contains(keys, name+"/config") || !slices.Contains(keys, leaseFile) {
+		t.Errorf("left: %q", keys)
+	}
+}
+
+// losing calls lose once an object has been deleted.
+type losing struct {
+	store.Store
+	at   string
+	lose func()
+}
+
+func (l *losing) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
+	err := l.Store.Delete(ctx, key, o)
+	if key == l.at {
+		l.lose()
+	}
+	return err
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"sync/atomic"
 
 	"kops.local/kops/internal/store"
@@ -64,4 +65,50 @@ type countedPuts struct {
 func (c *countedPuts) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
 	c.n.Add(1)
 	return c.Store.Put(ctx, key, data, o)
+}
+
+// failingPuts fails at every write.
+type failingPuts struct {
+	store.Store
+	err error
+}
+
+func (f failingPuts) Put(context.Context, string, []byte, store.PutOptions) (store.Version, error) {
+	return "", f.err
+}
+
+// silent is a store that, while on, does not answer writes. One that is deaf does
+// not heed the context either.
+type silent struct {
+	store.Store
+	deaf   bool
+	on     atomic.Bool
+	answer chan struct{} // closed when the deaf may answer
+}
+
+func (s *silent) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	if s.on.Load() {
+		ended := ctx.Done()
+		if s.deaf {
+			ended = nil
+		}
+		select {
+		case <-ended:
+			return "", ctx.Err()
+		case <-s.answer:
+		}
+	}
+	return s.Store.Put(ctx, key, data, o)
+}
+
+// overtaken lets by happen before its first write.
+type overtaken struct {
+	store.Store
+	once sync.Once
+	by   func()
+}
+
+func (o *overtaken) Put(ctx context.Context, key string, data []byte, opts store.PutOptions) (store.Version, error) {
+	o.once.Do(o.by)
+	return o.Store.Put(ctx, key, data, opts)
 }

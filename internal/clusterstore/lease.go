@@ -24,6 +24,12 @@ const (
 	leaseSkew = 20 * time.Second
 	// leaseFarewell is how long giving a lease back may take.
 	leaseFarewell = 5 * time.Second
+	// leaseWatch is how long a lease that has ended is watched before it is taken, as a
+	// holder that lives renews it meanwhile, and leaseWrong how wrong a clock may be:
+	// S3 refuses requests of one that is wrong by more.
+	leaseWatch, leaseWrong = 20 * time.Second, 15 * time.Minute
+	// leaseTries is how often a write that collides with those of others is tried.
+	leaseTries = 10
 )
 
 // Holder is who changes a cluster.
@@ -114,34 +120,39 @@ func (s *Store) Acquire(ctx context.Context, cluster string, who Holder) (contex
 	l := &Lease{s: s, cluster: cluster, state: state, version: version, first: state.Fence == 1, renewed: make(chan struct{})}
 	held, cancel := context.WithCancelCause(ctx)
 	l.cancel = cancel
+	// A renewal may hang; soon after the term the context ends all the same.
+	hung := time.AfterFunc(l.left()+leaseRetry, func() { l.expire(errors.New("the state store does not answer")) })
 	go func() {
 		defer close(l.renewed)
-		l.keep(held)
+		defer hung.Stop()
+		l.keep(held, hung)
 	}()
 	return held, l, nil
 }
 
 // take writes our lease if nobody else's stands.
 func (s *Store) take(ctx context.Context, cluster string, who Holder, id string) (LeaseState, store.Version, error) {
-	own := s.own(cluster)
-	for {
+	var watched LeaseState
+	for range leaseTries {
 		old, version, err := s.lease(ctx, cluster)
 		if err != nil {
 			return LeaseState{}, "", err
 		}
-		now := s.cfg.Now().UTC()
-		if version != "" && old.ID == id { // an earlier write of ours arrived after all
+		now := s.now()
+		switch {
+		case version != "" && old.ID == id: // an earlier write of ours arrived after all
 			return old, version, nil
-		}
-		if version != "" && s.stands(old, now) {
+		case version != "" && (s.stands(old, now) || old.renewedSince(watched)):
 			return LeaseState{}, "", s.held(cluster, old)
+		case version != "" && s.doubtful(old, now) && old.ID != watched.ID:
+			watched = old
+			if err := s.cfg.Sleep(ctx, leaseWatch); err != nil {
+				return LeaseState{}, "", fmt.Errorf("acquire the lease of cluster %s: %w", cluster, err)
+			}
+			continue
 		}
 		state := LeaseState{Holder: who, Fence: old.Fence + 1, ID: id, Acquired: now, Renewed: now, Expires: now.Add(leaseTerm)}
-		data, err := state.encode()
-		if err != nil {
-			return LeaseState{}, "", err
-		}
-		v, err := own.Put(ctx, leaseKey, data, store.PutOptions{IfAbsent: version == "", IfVersion: version})
+		v, err := s.writeLease(ctx, cluster, state, store.PutOptions{IfAbsent: version == "", IfVersion: version})
 		if err == nil {
 			return state, v, nil
 		}
@@ -150,6 +161,26 @@ func (s *Store) take(ctx context.Context, cluster string, who Holder, id string)
 		}
 		// Somebody else was quicker; look who it is.
 	}
+	return LeaseState{}, "", restless(cluster)
+}
+
+// restless is the error of one who finds the lease changed at every try.
+func restless(cluster string) error {
+	return fault.Wrap(fault.Conflict, fmt.Errorf("the lease of cluster %s changed at each of %d tries to write it", cluster, leaseTries),
+		"look who else is at work; if nobody is, the state store does not keep its conditions of writes")
+}
+
+// now is the time by the clock on the wall, which goes on while the machine sleeps.
+func (s *Store) now() time.Time { return s.cfg.Now().UTC().Round(0) }
+
+// renewedSince reports that it is the same holder's as old, who lives.
+func (l LeaseState) renewedSince(old LeaseState) bool {
+	return !l.Free && l.ID == old.ID && l.Fence == old.Fence && !l.Renewed.Equal(old.Renewed)
+}
+
+// doubtful says whether a lease that does not stand may be that of a living holder whose clock, or ours, is wrong.
+func (s *Store) doubtful(l LeaseState, now time.Time) bool {
+	return !l.Free && !(l.Process != "" && s.cfg.Gone(l.Process)) && now.Sub(l.Expires) < leaseWrong
 }
 
 // stands says whether a lease keeps others out.
@@ -194,27 +225,30 @@ func (s *Store) Holding(ctx context.Context, cluster string) (*Held, error) {
 // Break frees the lease of a cluster, whoever holds it. A holder that is alive
 // after all notices within a quarter of a minute, and at its next Check.
 func (s *Store) Break(ctx context.Context, cluster string) error {
-	for {
+	if err := checkName(cluster); err != nil {
+		return err
+	}
+	for range leaseTries {
 		l, v, err := s.lease(ctx, cluster)
 		if err != nil || v == "" || l.Free {
 			return err
 		}
 		l.Free, l.Fence = true, l.Fence+1
-		data, err := l.encode()
-		if err != nil {
-			return err
-		}
-		_, err = s.own(cluster).Put(ctx, leaseKey, data, store.PutOptions{IfVersion: v})
-		if !fault.Is(err, fault.Conflict) {
+		if _, err := s.writeLease(ctx, cluster, l, store.PutOptions{IfVersion: v}); !fault.Is(err, fault.Conflict) {
 			return err
 		}
 		// It was renewed in between; once more.
 	}
+	return restless(cluster)
 }
 
-func (l LeaseState) encode() ([]byte, error) {
+// writeLease writes the lease of a cluster, on a condition.
+func (s *Store) writeLease(ctx context.Context, cluster string, l LeaseState, o store.PutOptions) (store.Version, error) {
 	data, err := json.MarshalIndent(l, "", "  ")
-	return append(data, '\n'), err
+	if err != nil {
+		return "", err
+	}
+	return s.own(cluster).Put(ctx, leaseKey, append(data, '\n'), o)
 }
 
 // Fence is the number of this holder, higher than that of any before it.
@@ -248,8 +282,9 @@ func (l *Lease) lost(there LeaseState) error {
 	return fault.Wrap(fault.Permanent, err, "run the command again when no other is at work")
 }
 
-// keep renews the lease until ctx ends, or ends ctx when the lease is lost.
-func (l *Lease) keep(ctx context.Context) {
+// keep renews the lease until ctx ends, or ends ctx when the lease is lost. It
+// puts off hung with each renewal.
+func (l *Lease) keep(ctx context.Context, hung *time.Timer) {
 	wait := leaseRenewal
 	for {
 		if l.s.cfg.Sleep(ctx, wait) != nil {
@@ -258,17 +293,15 @@ func (l *Lease) keep(ctx context.Context) {
 		switch err := l.renew(ctx); {
 		case err == nil:
 			wait = leaseRenewal
+			hung.Reset(l.left() + leaseRetry)
 		case errors.Is(err, ErrLost):
 			l.cancel(err)
 			return
 		case ctx.Err() != nil:
 			return
 		default:
-			l.mu.Lock()
-			expires := l.state.Expires
-			l.mu.Unlock()
-			if !l.s.cfg.Now().Before(expires) {
-				l.cancel(fmt.Errorf("%w: it could not be renewed: %w", l.lost(LeaseState{Free: true}), err))
+			if l.left() <= 0 {
+				l.expire(err)
 				return
 			}
 			wait = leaseRetry
@@ -276,12 +309,24 @@ func (l *Lease) keep(ctx context.Context) {
 	}
 }
 
+// left is how much of the term is left.
+func (l *Lease) left() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.Expires.Sub(l.s.now())
+}
+
+// expire ends the context of a lease whose term passed because of why.
+func (l *Lease) expire(why error) {
+	l.cancel(fmt.Errorf("%w: it could not be renewed: %w", l.lost(LeaseState{Free: true}), why))
+}
+
 // renew writes a later end of the lease.
 func (l *Lease) renew(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := l.state
-	next.Renewed = l.s.cfg.Now().UTC()
+	next.Renewed = l.s.now()
 	next.Expires = next.Renewed.Add(leaseTerm)
 	return l.write(ctx, next)
 }
@@ -289,12 +334,7 @@ func (l *Lease) renew(ctx context.Context) error {
 // write replaces our lease. A conflict may be with a write of our own whose answer
 // was lost; then the lease is still ours. The mutex is held.
 func (l *Lease) write(ctx context.Context, next LeaseState) error {
-	data, err := next.encode()
-	if err != nil {
-		return err
-	}
-	own := l.s.own(l.cluster)
-	v, err := own.Put(ctx, leaseKey, data, store.PutOptions{IfVersion: l.version})
+	v, err := l.s.writeLease(ctx, l.cluster, next, store.PutOptions{IfVersion: l.version})
 	if fault.Is(err, fault.Conflict) {
 		there, now, getErr := l.s.lease(ctx, l.cluster)
 		if getErr != nil {
@@ -303,7 +343,7 @@ func (l *Lease) write(ctx context.Context, next LeaseState) error {
 		if now == "" || there.Free || there.ID != l.state.ID || there.Fence != l.state.Fence {
 			return l.lost(there)
 		}
-		v, err = own.Put(ctx, leaseKey, data, store.PutOptions{IfVersion: now})
+		v, err = l.s.writeLease(ctx, l.cluster, next, store.PutOptions{IfVersion: now})
 	}
 	if err != nil {
 		return err
@@ -354,6 +394,9 @@ func (l *Lease) Release(ctx context.Context) error {
 // of the cluster, by their keys in the state store, are removed with one request
 // where the store can.
 func (l *Lease) discard(ctx context.Context, keys ...string) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx) // the lease may be another's
+	}
 	if !l.end() {
 		return l.Check(ctx)
 	}

@@ -139,6 +139,33 @@ func leaseRace(t *testing.T, w *world) {
 	}
 }
 
+// Between one's look at the lease and one's write another takes it.
+func TestLeaseTakenInBetween(t *testing.T) {
+	for _, was := range []string{"no lease", "a free lease", "a lease that has ended"} {
+		w := inMemory()
+		create(t, w.client(t), demo(name, 0))
+		if was != "no lease" {
+			_, l := acquire(t, w.client(t), "jack")
+			if was == "a free lease" {
+				if err := l.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		w.pass(time.Hour)
+		var first *clusterstore.Lease
+		slow := &overtaken{Store: w.open(), by: func() { _, first = acquire(t, w.client(t), "jane") }}
+		_, _, err := w.client(t, func(c *clusterstore.Config) { c.State = slow }).Acquire(t.Context(), name, holder("joe"))
+		var held *clusterstore.Held
+		if !errors.As(err, &held) || held.State.User != "jane" {
+			t.Errorf("%s: %v", was, err)
+		}
+		if err := first.Check(t.Context()); err != nil {
+			t.Errorf("%s: the first holder: %v", was, err)
+		}
+	}
+}
+
 func leaseExpires(t *testing.T, w *world) {
 	_, first := acquire(t, w.client(t), "jane") // and is never heard of again
 	other := w.client(t)
@@ -167,7 +194,7 @@ func leaseBroken(t *testing.T, w *world) {
 	tick := make(chan struct{})
 	s := w.client(t, func(c *clusterstore.Config) {
 		c.Sleep = func(ctx context.Context, d time.Duration) error {
-			if d != 15*time.Second {
+			if d != renewal {
 				t.Errorf("renewal after %v", d)
 			}
 			select {
@@ -216,7 +243,7 @@ func TestLeaseOfUnreachableStoreIsLost(t *testing.T) {
 		w := inMemory()
 		create(t, w.client(t), demo(name, 0))
 		cut := &cuttable{Store: w.open()}
-		s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now = cut, time.Now })
+		s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now, c.Sleep = cut, time.Now, nil })
 		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"))
 		if err != nil {
 			t.Fatal(err)
@@ -252,7 +279,7 @@ func TestLeaseSurvivesLostAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory()
 		deaf := &cuttable{Store: w.open(), after: true}
-		s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now = deaf, time.Now })
+		s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now, c.Sleep = deaf, time.Now, nil })
 		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"))
 		if err != nil {
 			t.Fatal(err)
@@ -375,5 +402,114 @@ func revisions(t *testing.T, w *world) {
 	var raw map[string]any
 	if err := json.Unmarshal([]byte(w.get(t, ".kops/"+name+"/revisions/00000012.json")), &raw); err != nil || raw["message"] != "no quota" {
 		t.Errorf("stored as %v, %v", raw, err)
+	}
+}
+
+// A store that does not answer stops the holder as one does that refuses, whether or not its client looks at the context.
+func TestLeaseOfSilentStoreIsLost(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := inMemory()
+			create(t, w.client(t), demo(name, 0))
+			silent := &silent{Store: w.open(), deaf: deaf, answer: make(chan struct{})}
+			s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now, c.Sleep = silent, time.Now, nil })
+			ctx, l, err := s.Acquire(t.Context(), name, holder("jane"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Minute)
+			silent.on.Store(true)
+			begin := time.Now()
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
+				t.Error("the holder goes on")
+			}
+			if d := time.Since(begin); d < 45*time.Second || d > 65*time.Second {
+				t.Errorf("given up after %v", d)
+			}
+			if cause := context.Cause(ctx); !errors.Is(cause, clusterstore.ErrLost) {
+				t.Errorf("cause %v", cause)
+			}
+			silent.on.Store(false)
+			close(silent.answer)
+			if err := l.Release(t.Context()); err != nil {
+				t.Errorf("release: %v", err)
+			}
+		})
+	}
+}
+
+// A clock that is minutes wrong, of the holder or of who comes, takes no lease from one who lives.
+func TestLeaseOfAWrongClock(t *testing.T) {
+	at := func(wrong time.Duration) func(*clusterstore.Config) {
+		return func(c *clusterstore.Config) {
+			c.Now, c.Sleep = func() time.Time { return time.Now().Add(wrong) }, nil
+		}
+	}
+	for _, wrong := range []time.Duration{-14 * time.Minute, 0, 10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			w := inMemory()
+			create(t, w.client(t), demo(name, 0))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			held, l, err := w.client(t, at(0)).Acquire(ctx, name, holder("jane"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Second)
+			other := w.client(t, at(wrong))
+			var taken *clusterstore.Held
+			if _, _, err := other.Acquire(t.Context(), name, holder("joe")); !errors.As(err, &taken) {
+				t.Fatalf("%v off: %v", wrong, err)
+			}
+			if held.Err() != nil || l.Check(t.Context()) != nil {
+				t.Errorf("%v off: the holder has lost it: %v", wrong, context.Cause(held))
+			}
+			cancel() // and the process with it
+			time.Sleep(leaseEnd + max(-wrong, 0))
+			begin := time.Now()
+			_, second, err := other.Acquire(t.Context(), name, holder("joe"))
+			if err != nil {
+				t.Fatalf("%v off, after the end: %v", wrong, err)
+			}
+			if d := time.Since(begin); d > 25*time.Second {
+				t.Errorf("%v off: watched for %v", wrong, d)
+			}
+			if err := second.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// leaseEnd is when a lease that is not renewed may be taken, if clocks agree.
+const leaseEnd = 80 * time.Second
+
+// A store in which every write collides ends the tries; so it would be with one that keeps no conditions.
+func TestRestlessLease(t *testing.T) {
+	w := inMemory()
+	create(t, w.client(t), demo(name, 0))
+	_, l := acquire(t, w.client(t), "jane")
+	s := w.client(t, func(c *clusterstore.Config) {
+		c.State = failingPuts{w.open(), fault.New(fault.Conflict, "somebody was quicker")}
+	})
+	if err := s.Break(t.Context(), name); !fault.Is(err, fault.Conflict) || fault.Remedy(err) == "" {
+		t.Errorf("break: %v, remedy %q", err, fault.Remedy(err))
+	}
+	if _, err := s.Append(t.Context(), l, load(t, w.client(t)), clusterstore.Revision{Result: "done"}); !fault.Is(err, fault.Conflict) {
+		t.Errorf("append: %v", err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var held *clusterstore.Held
+	if _, _, err := s.Acquire(t.Context(), name, holder("joe")); !fault.Is(err, fault.Conflict) || errors.As(err, &held) {
+		t.Errorf("acquire: %v", err)
+	}
+	for _, bad := range []string{"", "a/b", ".kops", ".."} {
+		if err := w.client(t).Break(t.Context(), bad); !fault.Is(err, fault.Permanent) {
+			t.Errorf("break of %q: %v", bad, err)
+		}
 	}
 }

@@ -57,8 +57,12 @@ func decodePack(data []byte) pack {
 	if err != nil {
 		return pack{}
 	}
+	text, err := io.ReadAll(io.LimitReader(r, packLimit)) // to its end, where the checksum is
+	if err != nil {
+		return pack{}
+	}
 	var p pack
-	if err := json.NewDecoder(io.LimitReader(r, packLimit)).Decode(&p); err != nil || p.Format != packFormat {
+	if err := json.Unmarshal(text, &p); err != nil || p.Format != packFormat {
 		return pack{}
 	}
 	return p

@@ -73,7 +73,9 @@ func (s *Store) Append(ctx context.Context, lease *Lease, c *Contents, r Revisio
 	if err != nil {
 		return 0, err
 	}
-	for n := slices.Max(append(numbers, 0)) + 1; ; n++ {
+	n := slices.Max(append(numbers, 0))
+	for range leaseTries {
+		n++
 		r.Number = n
 		data, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
@@ -87,6 +89,7 @@ func (s *Store) Append(ctx context.Context, lease *Lease, c *Contents, r Revisio
 			return 0, fmt.Errorf("write revision %d of cluster %s: %w", n, c.Spec.Name, err)
 		}
 	}
+	return 0, fault.New(fault.Conflict, "write a revision of cluster %s: the numbers up to %d were all taken by somebody else", c.Spec.Name, n)
 }
 
 // Revisions lists the numbers of a cluster's revisions, the newest first.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -81,7 +82,7 @@ func (s *Store) changes(was, now *Contents) ([]write, error) {
 	add(configKey, api.Name(now.Spec), text, same)
 	seen := map[string]bool{}
 	for _, g := range now.Groups {
-		if err := store.CheckKey(g.Name); err != nil || seen[g.Name] {
+		if err := store.CheckKey(g.Name); err != nil || seen[g.Name] || strings.Contains(g.Name, "/") {
 			return nil, fault.New(fault.Permanent, "%q cannot be the name of an instance group: it is taken or malformed", g.Name)
 		}
 		seen[g.Name] = true

@@ -73,7 +73,9 @@ func setAPIServerEtcd(p *pass) {
 	if p.in.Features["EtcdEventsHTTP"] {
 		scheme = "http"
 	}
-	c.EtcdServersOverrides = []string{"/events#" + scheme + "://127.0.0.1:4002"}
+	if p.hasEtcd("events") {
+		c.EtcdServersOverrides = []string{"/events#" + scheme + "://127.0.0.1:4002"}
+	}
 	if p.hasEtcd("leases") {
 		c.EtcdServersOverrides = append(c.EtcdServersOverrides, "coordination.k8s.io/leases#https://127.0.0.1:4004")
 	}

@@ -9,8 +9,11 @@ import (
 
 // split cuts an IPv4 range into 2^bits equal parts, in order.
 func split(whole netip.Prefix, bits int) ([]netip.Prefix, error) {
+	if !whole.Addr().Is4() {
+		return nil, fmt.Errorf("%s is no IPv4 range", whole)
+	}
 	length := whole.Bits() + bits
-	if !whole.Addr().Is4() || length > 32 {
+	if length > 32 {
 		return nil, fmt.Errorf("%s is too small to be cut into %d parts", whole, 1<<bits)
 	}
 	parts := make([]netip.Prefix, 1<<bits)

@@ -52,7 +52,11 @@ func Complete(in Input) (*Cluster, diag.List) {
 	p.run(storedRules())
 	version, err := channel.ParseVersion(p.spec.KubernetesVersion)
 	if err != nil {
-		p.fail("spec.kubernetesVersion", p.spec.KubernetesVersion, "kubernetes-version", "is not a version", "write a version such as 1.36.3")
+		message := "is not a version"
+		if p.spec.KubernetesVersion == "" {
+			message = "is required, because the channel names none"
+		}
+		p.fail("spec.kubernetesVersion", p.spec.KubernetesVersion, "kubernetes-version", message, "write a version such as 1.36.3")
 		return p.result(), p.findings
 	}
 	p.version = version

@@ -41,10 +41,20 @@ func setNodeLocalDNS(p *pass) {
 	fillPtr(&c.ForwardToKubeDNS, false)
 }
 
+// publishes reports whether the cloud has a DNS service for names of clusters; where
+// it has none, validation refuses every kind of DNS but None.
+func (p *pass) publishes() bool {
+	switch p.cloud {
+	case api.CloudAWS, api.CloudGCE, api.CloudOpenstack, api.CloudDO, api.CloudScaleway:
+		return true
+	}
+	return false
+}
+
 // setDNSZone finds the hosted zone, public or private as the cluster's names are,
 // whose name is the longest that the cluster's name ends in.
 func setDNSZone(p *pass) {
-	if p.spec.DNSZone != "" || p.dns() == api.DNSNone {
+	if p.spec.DNSZone != "" || p.dns() == api.DNSNone || !p.publishes() {
 		return
 	}
 	var found []string

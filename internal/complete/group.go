@@ -25,6 +25,36 @@ func setSize(_ *pass, g *api.InstanceGroup) {
 	fillPtr(&g.Spec.MaxSize, most)
 }
 
+// setGroupSubnets gives a group that names no subnets those that suit its role. A
+// control plane must name its own, because its etcd volumes stand there.
+func setGroupSubnets(p *pass, g *api.InstanceGroup) {
+	if len(g.Spec.Subnets) == 0 && !g.IsControlPlane() {
+		g.Spec.Subnets = SubnetsFor(p.spec, g.Spec.Role)
+	}
+}
+
+// SubnetsFor are the names of the subnets in the zones in which machines of a role
+// stand, in the spec's order; no zones are all zones. Utility subnets are for none,
+// and those with IPv4 beside IPv6 for the machines of an IPv6 cluster that are no
+// nodes; where that leaves nothing, machines stand in all but the utility subnets.
+func SubnetsFor(s *api.ClusterSpec, role api.InstanceGroupRole, zones ...string) []string {
+	dual := IsIPv6(s) && role != api.RoleNode
+	var suitable, others []string
+	for _, n := range s.Networking.Subnets {
+		if n.Type == api.SubnetUtility || len(zones) > 0 && n.Zone != "" && !slices.Contains(zones, n.Zone) {
+			continue
+		}
+		others = append(others, n.Name)
+		if dual && n.Type != api.SubnetPrivate || !dual && n.Type != api.SubnetDualStack {
+			suitable = append(suitable, n.Name)
+		}
+	}
+	if len(suitable) == 0 {
+		return others
+	}
+	return suitable
+}
+
 // setMachineType needs the zones of the group and what they offer.
 func setMachineType(p *pass, g *api.InstanceGroup) {
 	if g.Spec.MachineType != "" || g.Spec.Manager == api.ManagerKarpenter || p.cloud == api.CloudMetal {
@@ -32,7 +62,11 @@ func setMachineType(p *pass, g *api.InstanceGroup) {
 	}
 	t, ok := defaultMachineType(p.in.Facts, p.cloud, g.Spec.Role, p.imageArch(g), p.groupZones(g))
 	if !ok {
-		p.failGroup(g, "spec.machineType", "", "machine-type", "none of the usual machine types is offered in all zones of the group", "name one in spec.machineType")
+		message := "no machine type is usual for the role on this cloud"
+		if p.cloud == api.CloudAWS {
+			message = "none of the usual machine types is offered in all zones of the group"
+		}
+		p.failGroup(g, "spec.machineType", "", "machine-type", message, "name one in spec.machineType")
 		return
 	}
 	g.Spec.MachineType = t

@@ -97,6 +97,7 @@ func networkingRules() []rule {
 // storedGroupRules fill what is kept in the stored spec of a group.
 func storedGroupRules() []groupRule {
 	return []groupRule{
+		{"group-subnets", "all subnets that suit the role", "", setGroupSubnets},
 		{"group-size", "one machine for a control plane or a bastion, else two", "", setSize},
 		{"machine-type", "the first of the usual types that the zones offer", "", setMachineType},
 		{"image", "the channel's image for the cloud, the architecture and the version", "", setImage},

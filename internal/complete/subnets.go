@@ -80,6 +80,9 @@ func setSubnets(p *pass) {
 		return
 	}
 	whole, err := netip.ParsePrefix(n.NetworkCIDR)
+	if n.NetworkCIDR == "" && n.NetworkID != "" && p.cloud == api.CloudAWS {
+		return // setNetworkCIDR has said that the VPC was not found
+	}
 	if err != nil {
 		p.fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "subnets have no range, and the network has none to split", "write spec.networkCIDR, or a cidr for every subnet")
 		return

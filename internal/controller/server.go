@@ -55,7 +55,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serveBootstrap(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bootstrap.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bootstrap.MaxRequest))
 	if err != nil {
 		http.Error(w, "the request cannot be read", http.StatusBadRequest)
 		return

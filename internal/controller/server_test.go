@@ -269,7 +269,7 @@ func TestStatusCodes(t *testing.T) {
 		{"GET", "/bootstrap", "", "", 400},
 		{"POST", "/bootstrap", "{}", "", 403},
 		{"POST", "/bootstrap", "{}", proven("{}"), 400},
-		{"POST", "/bootstrap", strings.Repeat("x", bootstrap.MaxBody+1), "", 400},
+		{"POST", "/bootstrap", strings.Repeat("x", bootstrap.MaxRequest+1), "", 400},
 		{"POST", "/bootstrap", `{"apiVersion":"bootstrap.kops.k8s.io/v1alpha1"}`, proven(`{"apiVersion":"bootstrap.kops.k8s.io/v1alpha1"}`), 200},
 	} {
 		r := httptest.NewRequest(tt.method, tt.path, strings.NewReader(tt.body))

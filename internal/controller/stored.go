@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -88,8 +89,36 @@ func (s Stored) Machine(ctx context.Context, node string) (bootstrap.Machine, er
 // Labels returns the labels of the nodes of a group: those of its role, of its
 // spec and of its kubelet, which its configuration has together, and its name.
 func (s Stored) Labels(ctx context.Context, group string) (map[string]string, error) {
-	if err := checkName(group); err != nil {
+	c, err := s.group(ctx, group)
+	if err != nil {
 		return nil, err
+	}
+	out := map[string]string{}
+	maps.Copy(out, c.KubeletConfig.NodeLabels)
+	out[LabelGroup] = group
+	return out, nil
+}
+
+// NamedByAddress reports whether the nodes of a group on AWS have the private DNS
+// names of their machines, and not the identifiers of these.
+func (s Stored) NamedByAddress(ctx context.Context, group string) (bool, error) {
+	c, err := s.group(ctx, group)
+	return c.UseIPBasedNodeNames, err
+}
+
+// groupConfig is what of a group's configuration is of use here.
+type groupConfig struct {
+	KubeletConfig struct {
+		NodeLabels map[string]string `json:"nodeLabels"`
+	} `json:"KubeletConfig"`
+	UseIPBasedNodeNames bool `json:"useIPBasedNodeNames"`
+}
+
+// group reads the configuration of a group of any role.
+func (s Stored) group(ctx context.Context, group string) (groupConfig, error) {
+	var c groupConfig
+	if err := checkName(group); err != nil {
+		return c, err
 	}
 	for _, role := range []string{"node", "control-plane", "apiserver"} {
 		text, _, err := s.Base.Get(ctx, configKey(role, group))
@@ -97,28 +126,14 @@ func (s Stored) Labels(ctx context.Context, group string) (map[string]string, er
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the labels of the group %s: %w", group, err)
+			return c, fmt.Errorf("read the configuration of the group %s: %w", group, err)
 		}
-		return labelsOf(text, group)
+		if err := yaml.Unmarshal(text, &c); err != nil {
+			return c, fault.New(fault.Permanent, "read the configuration of the group %s: %w", group, err)
+		}
+		return c, nil
 	}
-	return nil, fault.New(fault.Gone, "the group %s has no configuration", group)
-}
-
-func labelsOf(config []byte, group string) (map[string]string, error) {
-	var c struct {
-		KubeletConfig struct {
-			NodeLabels map[string]string `json:"nodeLabels"`
-		} `json:"KubeletConfig"`
-	}
-	if err := yaml.Unmarshal(config, &c); err != nil {
-		return nil, fault.New(fault.Permanent, "read the labels of the group %s: %w", group, err)
-	}
-	out := map[string]string{}
-	for k, v := range c.KubeletConfig.NodeLabels {
-		out[k] = v
-	}
-	out[LabelGroup] = group
-	return out, nil
+	return c, fault.New(fault.Gone, "the group %s has no configuration", group)
 }
 
 // checkName refuses names that cannot be part of a key.

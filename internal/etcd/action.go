@@ -69,8 +69,11 @@ type (
 	// AllowDowngrade tells etcd that its members will go back to a minor version, or
 	// with none, that they will not after all.
 	AllowDowngrade struct{ Version string }
-	// TakeBackup puts a snapshot into the store.
-	TakeBackup struct{ Why string }
+	// TakeBackup puts a snapshot into the store, with what the cluster shall be.
+	TakeBackup struct {
+		Why  string
+		Spec Spec
+	}
 )
 
 func (SaveRecord) action()     {}

@@ -126,6 +126,8 @@ func DefaultRetention() Retention {
 }
 
 // Expired returns those of the back-ups, oldest first, that are no longer kept.
+// One that was not completed within the hour will never be: it is not kept for
+// later, and least of all in the place of one that is whole.
 func (r Retention) Expired(backups []Backup, now time.Time) []Backup {
 	var out []Backup
 	kept := map[string]bool{}
@@ -135,6 +137,7 @@ func (r Retention) Expired(backups []Backup, now time.Time) []Backup {
 		switch {
 		case age < time.Hour:
 			continue
+		case !b.Complete:
 		case age < r.Hourly:
 			slot = b.Time.UTC().Format("2006-01-02T15")
 		case age < r.Daily:

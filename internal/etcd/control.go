@@ -198,7 +198,10 @@ func readCommand(ctx context.Context, s store.Store, key string) (*Command, erro
 	}
 	c := &Command{Key: key, Time: time.Unix(0, int64(f.Timestamp)), Spec: f.RestoreBackup.ClusterSpec, Backup: f.RestoreBackup.Backup}
 	meta, err := ReadMeta(ctx, s, c.Backup)
-	if err != nil && !fault.Is(err, fault.Gone) {
+	switch {
+	case fault.Is(err, fault.Gone):
+		c.Unusable = err.Error()
+	case err != nil:
 		return nil, err
 	}
 	c.BackupVersion = meta.EtcdVersion

@@ -48,7 +48,7 @@ func TestObjectsThatOthersWriteAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := etcd.Control{Spec: &etcd.Spec{MemberCount: 3, EtcdVersion: "3.6.12"}, Created: true, Commands: []etcd.Command{
-		{Key: "control/2026-08-01T10:00:01Z-000000/_command.json", Time: time.Unix(1785578401, 0), Spec: etcd.Spec{MemberCount: 3, EtcdVersion: "3.6.12"}, Backup: "gone"},
+		{Key: "control/2026-08-01T10:00:01Z-000000/_command.json", Time: time.Unix(1785578401, 0), Spec: etcd.Spec{MemberCount: 3, EtcdVersion: "3.6.12"}, Backup: "gone", Unusable: "there is no back-up gone in memory://memory://etcd"},
 		{Key: "control/2026-08-01T10:00:02Z-000000/_command.json", Time: time.Unix(1785578402, 0), Spec: etcd.Spec{MemberCount: 1, EtcdVersion: "3.5.31"},
 			Backup: "2026-08-01T10:00:00Z-000001", BackupVersion: "3.5.30"},
 	}}
@@ -179,24 +179,32 @@ func TestBackupsAreListed(t *testing.T) {
 }
 
 // TestRetention keeps every quarter of an hour for an hour, the first of each
-// hour for three hours, and the first of each day for two days.
+// hour for three hours, and the first of each day for two days; and of those that
+// never became whole none that is older than an hour.
 func TestRetention(t *testing.T) {
 	now := time.Date(2026, 8, 3, 12, 0, 0, 0, time.UTC)
 	var all []etcd.Backup
 	for at := now.Add(-60 * time.Hour); at.Before(now); at = at.Add(15 * time.Minute) {
-		all = append(all, etcd.Backup{Name: etcd.BackupName(at, 1), Time: at})
+		half := etcd.Backup{Name: etcd.BackupName(at.Add(-time.Second), 1), Time: at.Add(-time.Second)}
+		all = append(all, half, etcd.Backup{Name: etcd.BackupName(at, 1), Time: at, Complete: true})
 	}
 	expired := map[string]bool{}
 	for _, b := range (etcd.Retention{Hourly: 3 * time.Hour, Daily: 48 * time.Hour}).Expired(all, now) {
 		expired[b.Name] = true
 	}
 	var kept []string
+	halves := 0
 	for _, b := range all {
-		if !expired[b.Name] {
+		if !expired[b.Name] && !b.Complete {
+			halves++
+		} else if !expired[b.Name] {
 			kept = append(kept, b.Time.Format("02 15:04"))
 		}
 	}
 	want := []string{"01 12:15", "02 00:00", "03 00:00", "03 09:15", "03 10:00", "03 11:00", "03 11:15", "03 11:30", "03 11:45"}
+	if halves != 3 {
+		t.Errorf("%d that are not whole are kept, not the 3 of the last hour", halves)
+	}
 	if d := cmp.Diff(want, kept); d != "" {
 		t.Error(d)
 	}

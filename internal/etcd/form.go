@@ -3,13 +3,14 @@ package etcd
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // adopt writes the record of a cluster that runs without one: the store was
 // emptied, or is another one than before.
 func (s *situation) adopt() Decision {
-	if s.Record != nil || len(s.Commands) > 0 {
+	if _, asked := s.command(); s.Record != nil || asked {
 		return Decision{}
 	}
 	token, founder := "", ""
@@ -43,14 +44,29 @@ func (s *situation) adopt() Decision {
 	return Decision{Actions: []Action{SaveRecord{r}}}
 }
 
-// restore begins a cluster anew from a back-up when a command asks for it. Of
-// several commands the youngest counts: each would undo the one before.
-func (s *situation) restore() Decision {
+// command returns the command that counts. Of several that is the youngest, as each
+// would undo the one before. Where that is unusable none counts: an older one was
+// given up when the younger was written.
+func (s *situation) command() (Command, bool) {
 	if len(s.Commands) == 0 {
-		return Decision{}
+		return Command{}, false
 	}
 	c := s.Commands[len(s.Commands)-1]
-	if s.Record != nil && s.Record.Command == c.Key {
+	return c, c.Unusable == ""
+}
+
+// unusable says why the command that would count is not carried out.
+func (s *situation) unusable() string {
+	if c, usable := s.command(); len(s.Commands) > 0 && !usable {
+		return fmt.Sprintf("back-up %s cannot be restored: %s; ask for another, or remove %s", c.Backup, c.Unusable, c.Key)
+	}
+	return ""
+}
+
+// restore begins a cluster anew from a back-up when a command asks for it.
+func (s *situation) restore() Decision {
+	c, asked := s.command()
+	if !asked || s.Record != nil && s.Record.Command == c.Key {
 		return Decision{}
 	}
 	return s.begin(Record{Version: cmp.Or(c.BackupVersion, c.Spec.EtcdVersion), Backup: c.Backup, Command: c.Key}, "")
@@ -61,6 +77,8 @@ func (s *situation) found() Decision {
 	switch {
 	case s.Record != nil:
 		return Decision{}
+	case len(s.Commands) > 0: // whoever wants a back-up wants no empty cluster
+		return Decision{Note: s.unusable()}
 	case s.Created:
 		return Decision{Note: "the cluster was created once, but no peer has its data; restore a back-up"}
 	}
@@ -128,7 +146,11 @@ func (s *situation) settle() Decision {
 	if !s.Created {
 		out = append(out, MarkCreated{})
 	}
-	for _, c := range s.Commands { // all of them are done, or undone by the last
+	last := slices.IndexFunc(s.Commands, func(c Command) bool { return c.Key == s.Record.Command })
+	if _, usable := s.command(); usable {
+		last = len(s.Commands) - 1
+	}
+	for _, c := range s.Commands[:last+1] { // all of them are done, or undone by the last
 		if c.Key == s.Record.Command && c.Spec != *s.Spec && c.Spec.MemberCount > 0 && c.Spec.EtcdVersion != "" {
 			out = append(out, SaveSpec{c.Spec})
 		}

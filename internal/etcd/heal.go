@@ -141,10 +141,14 @@ func (s *situation) unwell() Decision {
 			names = append(names, m.Name)
 		}
 	}
-	if len(names) == 0 {
-		return Decision{}
+	var notes []string
+	if len(names) > 0 {
+		notes = append(notes, "not well: "+strings.Join(names, ", "))
 	}
-	return Decision{Note: "not well: " + strings.Join(names, ", ")}
+	if why := s.unusable(); why != "" {
+		notes = append(notes, why)
+	}
+	return Decision{Note: strings.Join(notes, "; ")}
 }
 
 func (s *situation) remove(m Member, why string) Decision {

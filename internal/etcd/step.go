@@ -69,8 +69,11 @@ func Step(p Policy, m Memory, o Observed) (Memory, Decision) {
 			break
 		}
 	}
-	if len(d.Actions) == 0 && s.backupDue() { // whatever else is in the way
-		d.Rule, d.Actions = cmp.Or(d.Rule, "backup"), []Action{TakeBackup{Why: s.backupReason()}}
+	switch due := s.backupDue(); {
+	case due && len(d.Actions) == 0: // whatever else is in the way
+		d.Rule, d.Actions = cmp.Or(d.Rule, "backup"), []Action{s.takeBackup(s.backupReason())}
+	case due && s.Failing: // what fails time and again must not cost the back-ups
+		d = Decision{Rule: "backup", Actions: []Action{s.takeBackup(s.backupReason())}}
 	}
 	return s.memory, d
 }
@@ -250,7 +253,15 @@ func (s *situation) ensureBackup(why string) []Action {
 	if s.quarantined() || s.backupAge() < s.policy.Fresh {
 		return nil
 	}
-	return []Action{TakeBackup{Why: why}}
+	return []Action{s.takeBackup(why)}
+}
+
+// takeBackup describes the cluster by what it is where nobody says what it shall be.
+func (s *situation) takeBackup(why string) TakeBackup {
+	if s.Spec != nil {
+		return TakeBackup{Why: why, Spec: *s.Spec}
+	}
+	return TakeBackup{Why: why, Spec: Spec{MemberCount: len(s.voters()), EtcdVersion: s.joinVersion()}}
 }
 
 func (s *situation) needSpec() Decision {

@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "rewrite the decisions in testdata")
 //	spec COUNT VERSION           what is wished
 //	created                      the mark is there
 //	record TOKEN PHASE FOUNDER[=MEMBER] VERSION [BACKUP] [COMMAND]
-//	command KEY BACKUP VERSION COUNT VERSION
+//	command KEY BACKUP VERSION COUNT VERSION [unusable]
+//	failing                      what was decided last failed
 //	peer NAME [TOKEN/SEAT VERSION [quarantined] [stopped]]
 //	lacks NAME                   the peer has no program of etcd 3.6
 //	member ID NAME [healthy] [leader] [learner] [runs=VERSION] [storage=VERSION] [downgrade=VERSION] [at=URL]
@@ -116,6 +117,11 @@ func situationOf(t *testing.T, in string) (Memory, Observed) {
 			}
 		case "command":
 			o.Commands = append(o.Commands, Command{Key: f[1], Backup: f[2], BackupVersion: f[3], Spec: Spec{MemberCount: number(t, f[4]), EtcdVersion: f[5]}})
+			if len(f) > 6 {
+				o.Commands[len(o.Commands)-1].Unusable = "it is damaged"
+			}
+		case "failing":
+			o.Failing = true
 		case "peer":
 			o.Peers = append(o.Peers, peerOf(f))
 		case "lacks":
@@ -177,4 +183,19 @@ func number(t *testing.T, s string) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// TestABackupSaysWhatTheClusterIs also where nobody says what it shall be.
+func TestABackupSaysWhatTheClusterIs(t *testing.T) {
+	const running = "created\nrecord T running a=1 3.6.12\npeer a T/founder 3.6.12\nmember 1 a healthy leader\nbackup 16m\n"
+	for in, want := range map[string]Spec{running: {1, "3.6.12"}, "spec 3 3.7.0\n" + running: {3, "3.7.0"}} {
+		m, o := situationOf(t, in)
+		_, d := Step(DefaultPolicy(), m, o)
+		if len(d.Actions) == 0 {
+			t.Fatalf("nothing is done in\n%s", in)
+		}
+		if b, ok := d.Actions[0].(TakeBackup); !ok || b.Spec != want {
+			t.Errorf("%+v is done, with %v wanted, in\n%s", d.Actions[0], want, in)
+		}
+	}
 }

@@ -54,6 +54,8 @@ type Command struct {
 	Backup string // name of the back-up
 	// BackupVersion is the version of etcd that took the back-up.
 	BackupVersion string
+	// Unusable says why the command cannot be carried out; empty where nothing is known against it.
+	Unusable string
 }
 
 // FounderSeat is the seat of a cluster's first member, whose identifier is not
@@ -120,6 +122,8 @@ type Observed struct {
 	Record *Record
 	// Commands are the restores asked for, oldest first.
 	Commands []Command
+	// Failing says that the last decision was another than a back-up, and failed.
+	Failing bool
 
 	// BackupAfter asks for a back-up that is younger than this; nil for none.
 	BackupAfter *time.Time

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -109,36 +110,47 @@ const (
 )
 
 // retry does f within the API's limit until it succeeds, fails for good, or
-// the step's patience ends.
+// the step's patience ends. Patience begins with the first failure: waiting for a
+// turn, and a call that takes long, use up none of it.
 func (r *run) retry(ctx context.Context, s plan.Step, f func() error) error {
-	end, wait := r.Clock.Now().Add(max(r.Patience, 0)), firstWait
-	if r.Patience == 0 {
-		end = r.Clock.Now().Add(patience)
-	}
-	lostEnd := r.Clock.Now().Add(lostPatience)
+	var end, lostEnd time.Time
 	var obstacle error // what stood in the way last, rather than a throttled or lost try
-	for {
+	for wait := firstWait; ; wait = min(2*wait, longWait) {
 		err := r.once(ctx, s.Kind.KindAPI(), f)
 		c := fault.Of(err)
-		if err == nil || !(c.Retryable() || c == fault.Lost) || ctx.Err() != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return &stoppedError{err}
+		case err == nil || !(c.Retryable() || c == fault.Lost):
 			return err
 		}
 		if obstacle == nil || c == fault.NotYet || c == fault.Conflict {
 			obstacle = err
 		}
-		if c != fault.Lost {
-			lostEnd = r.Clock.Now().Add(lostPatience)
+		now := r.Clock.Now()
+		if end.IsZero() {
+			end = now.Add(cmp.Or(r.Patience, patience))
 		}
-		if next := r.Clock.Now().Add(wait); next.After(end) || next.After(lostEnd) {
+		switch {
+		case c != fault.Lost:
+			lostEnd = time.Time{}
+		case lostEnd.IsZero():
+			lostEnd = now.Add(lostPatience)
+		}
+		if next := now.Add(wait); next.After(end) || !lostEnd.IsZero() && next.After(lostEnd) {
 			return fmt.Errorf("gave up waiting: %w", obstacle)
 		}
 		r.report(Event{Step: s, State: Retrying, Err: err})
 		if serr := r.Clock.Sleep(ctx, wait/2+time.Duration(r.Clock.Jitter()*float64(wait/2))); serr != nil {
-			return err
+			return &stoppedError{err}
 		}
-		wait = min(2*wait, longWait)
 	}
 }
+
+// stoppedError is what a step was at when the run was stopped. It is not what failed.
+type stoppedError struct{ error }
+
+func (e *stoppedError) Unwrap() error { return e.error }
 
 func (r *run) once(ctx context.Context, api string, f func() error) error {
 	if err := r.Limits.acquire(ctx, api); err != nil {

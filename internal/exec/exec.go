@@ -128,7 +128,8 @@ type run struct {
 }
 
 // Run carries out the plan. Steps that do not follow a failed one still run;
-// the error is an *Error with all failures, or the context's.
+// the error is an *Error with all failures. That of a run which its context
+// stopped wraps the context's cause, and the *Error of what had failed before.
 func (e *Executor) Run(ctx context.Context, p *plan.Plan) error {
 	n := len(p.Steps)
 	r := &run{Executor: e, plan: p, done: make([]chan struct{}, n), errs: make([]error, n), objs: make([]any, n),
@@ -156,23 +157,28 @@ func (e *Executor) Run(ctx context.Context, p *plan.Plan) error {
 }
 
 func (r *run) result(ctx context.Context) error {
-	out := &Error{}
+	out, stopped := &Error{}, false
 	for i, err := range r.errs {
 		switch {
 		case err == nil:
+		case errors.As(err, new(*stoppedError)):
+			stopped = true
 		case errors.Is(err, errSkipped):
 			out.Skipped++
 		default:
 			out.Failed = append(out.Failed, &StepError{Op: r.plan.Steps[i].Op, Address: r.plan.Steps[i].Address, Err: err})
 		}
 	}
-	if len(out.Failed) == 0 {
-		return nil
+	switch {
+	case stopped && len(out.Failed) > 0:
+		out.Skipped = 0 // it counts those too that the stop kept from being tried
+		return fmt.Errorf("stopped before the plan was carried out: %w\n%w", context.Cause(ctx), out)
+	case stopped:
+		return fmt.Errorf("stopped before the plan was carried out: %w", context.Cause(ctx))
+	case len(out.Failed) > 0:
+		return out
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("stopped before the plan was carried out: %w", cause)
-	}
-	return out
+	return nil
 }
 
 // step waits for what step i follows and carries it out.
@@ -218,7 +224,7 @@ func (r *run) report(e Event) {
 
 func (r *run) journaled(ctx context.Context, s plan.Step) (any, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, &stoppedError{err}
 	}
 	if err := r.Journal.Begin(ctx, s); err != nil {
 		return nil, fmt.Errorf("write the journal: %w", err)

@@ -41,6 +41,9 @@ func (l *Limits) window(api string) *window {
 }
 
 func (l *Limits) acquire(ctx context.Context, api string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	w := l.window(api)
 	if w.busy < int(w.bound) && len(w.waiting) == 0 {

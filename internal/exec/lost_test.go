@@ -88,6 +88,17 @@ func TestLostAnswers(t *testing.T) {
 			equal(t, "creations", 2, tries)
 		})
 	}
+	bubble(t, "an object of another key is not taken for it, however alike", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		k.Key = func(i *item) string { return i.Uses.String() } // which can be changed in place
+		l.does["create a"] = first(lost)
+		x := l.try(t, kinds(k), false, resource.New(k, "a", item{Name: "a", Uses: resource.Lit("mine")}))
+		l.add(item{Name: "a", Uses: resource.Lit("another's")})
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "calls", []string{"create a", "list", "create a"}, l.called(false, "create", "list", "update"))
+	})
 	bubble(t, "a deletion and an update whose answers were lost are repeated", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})

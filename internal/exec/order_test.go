@@ -79,4 +79,14 @@ func TestOrder(t *testing.T) {
 		equal(t, "calls", []string{"ready used", "ready used", "create new", "ready new"}, l.called(false, "create", "ready"))
 		equal(t, "events", []string{"retrying keep used: pending", "done keep used", "started create new", "done create new"}, x.events)
 	})
+	bubble(t, "a shared resource is not asked whether it can be used", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		shared := resource.Adopted(k, "theirs", l.add(item{Name: "theirs"}).ID, item{Name: "theirs"})
+		l.does["ready theirs"] = func(int) error { return fault.New(fault.Denied, "it is not yours") }
+		x := l.try(t, kinds(k), false, shared, node(k, "new", shared))
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "calls", []string{"create new", "ready new"}, l.called(false, "create", "ready"))
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/exec"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/journal"
+	"kops.local/kops/internal/resource"
 )
 
 func TestPatience(t *testing.T) {
@@ -123,6 +124,91 @@ func TestCancellation(t *testing.T) {
 		x := l.try(t, kinds(k), false, node(k, "a"))
 		if err := x.Run(ctx, x.plan); !errors.Is(err, context.Canceled) || len(l.calls) > 0 {
 			t.Errorf("calls %v, error %v", l.calls, err)
+		}
+	})
+}
+
+// A call may hang, and a step may wait long for its turn; neither uses up the patience for what fails then.
+func TestPatienceBeginsWithTheFailure(t *testing.T) {
+	for _, class := range []fault.Class{fault.Lost, fault.Throttled} {
+		bubble(t, "a call that hangs and then fails is tried again: "+string(class), func(t *testing.T, l *lab) {
+			k := l.kind("k")
+			l.takes["create a"] = 11 * time.Minute
+			l.does["create a"] = first(fault.New(class, "no answer"))
+			x := l.try(t, kinds(k), false, node(k, "a"))
+			if err := x.Run(t.Context(), x.plan); err != nil {
+				t.Error(err)
+			}
+		})
+		bubble(t, "so is one that had to wait for its turn: "+string(class), func(t *testing.T, l *lab) {
+			k := l.kind("k")
+			for _, n := range []string{"create a", "create b"} {
+				l.takes[n] = 11 * time.Minute
+				l.does[n] = first(fault.New(class, "no answer"))
+			}
+			x := l.try(t, kinds(k), false, node(k, "a"), node(k, "b"))
+			x.Limits = exec.NewLimits(nil, 1)
+			if err := x.Run(t.Context(), x.plan); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Without a connection a step gives up early, but answers in between show that there is one.
+func TestLostAnswersInARow(t *testing.T) {
+	for _, c := range []struct {
+		answers     bool
+		least, most time.Duration
+	}{{false, 20 * time.Second, 30 * time.Second}, {true, 9 * time.Minute, 10 * time.Minute}} {
+		bubble(t, fmt.Sprintf("with answers in between: %v", c.answers), func(t *testing.T, l *lab) {
+			k := l.kind("k")
+			l.add(item{Name: "a"})
+			l.does["update a uses= size=1"] = func(n int) error {
+				if c.answers && n%3 == 0 {
+					return fault.New(fault.Throttled, "slow down")
+				}
+				return fault.New(fault.Lost, "no answer")
+			}
+			x := l.try(t, kinds(k), false, resource.New(k, "a", item{Name: "a", Size: 1}))
+			if err := x.Run(t.Context(), x.plan); err == nil {
+				t.Error("it succeeded")
+			}
+			if took := time.Since(l.start); took < c.least || took > c.most {
+				t.Errorf("gave up after %s", took)
+			}
+		})
+	}
+}
+
+func TestStoppedRunTellsItsFailures(t *testing.T) {
+	bubble(t, "what failed before the stop is told, and what the stop cut off is not", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		l.does["create a"] = func(int) error { return fault.New(fault.Denied, "no permission") }
+		l.does["create b"] = func(int) error { return fault.New(fault.NotYet, "pending") }
+		l.takes["create c"] = time.Hour
+		x := l.try(t, kinds(k), false, node(k, "a"), node(k, "b"), node(k, "c"))
+		time.AfterFunc(time.Second, func() { cancel(errors.New("the lease was lost")) })
+		err := x.Run(ctx, x.plan)
+		equal(t, "message", "stopped before the plan was carried out: the lease was lost\ncreate k/a: no permission", err.Error())
+		var failed *exec.Error
+		if !errors.As(err, &failed) || len(failed.Failed) != 1 || !fault.Is(err, fault.Denied) {
+			t.Errorf("error: %v", err)
+		}
+	})
+	bubble(t, "a call that waited for its turn is not made after the stop", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		ctx, cancel := context.WithCancel(t.Context())
+		// The client of a cloud may not look at its context before it sends.
+		l.does["update a uses= size=1"] = func(int) error { t.Error("updated after the stop"); return nil }
+		l.does["create a"] = func(int) error { cancel(); return nil }
+		x := l.try(t, kinds(k), false, resource.New(k, "a", item{Name: "a", Size: 1}))
+		if err := x.Run(ctx, x.plan); !errors.Is(err, context.Canceled) {
+			t.Errorf("error: %v", err)
+		}
+		if n := l.count["update a uses= size=1"]; n > 0 {
+			t.Errorf("%d calls after the stop", n)
 		}
 	})
 }

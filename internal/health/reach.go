@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"syscall"
 	"time"
@@ -75,6 +76,19 @@ func current(c *rest.Config, now time.Time) error {
 	return nil
 }
 
+// cause is what is wrong, without what changes at every try: a local port, say.
+func cause(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		err = request.Err
+	}
+	var call *net.OpError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	return err
+}
+
 // problem says why an API server could not be asked, and what helps.
 func problem(server string, err error) *Failure {
 	f := &Failure{Kind: KindAPI, Name: server}
@@ -115,7 +129,7 @@ func problem(server string, err error) *Failure {
 		s := status.Status()
 		f.Message = "it is not ready: " + cmp.Or(line(s.Message), string(s.Reason))
 	default:
-		f.Message = "it cannot be reached: " + line(err.Error())
+		f.Message = "it cannot be reached: " + line(cause(err).Error())
 		f.Remedy = "if the cluster is starting, wait (--wait 10m); to see why its control plane is not up: kops doctor"
 	}
 	return f

@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -207,5 +210,15 @@ func TestFromKubeconfig(t *testing.T) {
 	}
 	if got, err := FromKubeconfig(write("a", admin), "a", "https://other", now); err != nil || got.Host != "https://other" {
 		t.Errorf("another server: %+v, %v", got, err)
+	}
+}
+
+// What is told once a second while somebody waits must not change with the local port.
+func TestAProblemBearsNoAddresses(t *testing.T) {
+	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
+	reset := &net.OpError{Op: "read", Net: "tcp", Source: at(40000), Addr: at(443), Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	err := fmt.Errorf("ask: %w", &url.Error{Op: "Get", URL: "https://127.0.0.1/readyz", Err: reset})
+	if got := problem("s", err).Message; got != "it cannot be reached: read: connection reset by peer" {
+		t.Errorf("got %q", got)
 	}
 }

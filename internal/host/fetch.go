@@ -16,15 +16,30 @@ import (
 
 // NewHTTPClient returns the client that files are fetched with: 30 seconds to
 // connect and to get an answer, 10 for TLS, and the proxy that proxy names, as
-// http.Transport has it.
+// http.Transport has it. What begins with TLS is not redirected to a place without:
+// not every file has a digest.
 func NewHTTPClient(proxy func(*http.Request) (*url.URL, error)) *http.Client {
-	return &http.Client{Transport: &http.Transport{
+	return &http.Client{CheckRedirect: keepTLS, Transport: &http.Transport{
 		Proxy:                 proxy,
 		DialContext:           (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second,
 		ForceAttemptHTTP2:     true,
 	}}
+}
+
+// mostRedirects is how many places a request is led on to.
+const mostRedirects = 10
+
+// keepTLS is an http.Client.CheckRedirect.
+func keepTLS(next *http.Request, before []*http.Request) error {
+	switch {
+	case before[0].URL.Scheme == "https" && next.URL.Scheme != "https":
+		return fault.New(fault.Permanent, "the server redirects from TLS to %s", next.URL.Redacted())
+	case len(before) >= mostRedirects:
+		return fault.New(fault.Permanent, "the server redirects %d times", mostRedirects)
+	}
+	return nil
 }
 
 // Open returns a Machine.Fetch for http, https and file URLs. Its errors say
@@ -62,6 +77,9 @@ func Send(client *http.Client, req *http.Request) (io.ReadCloser, error) {
 		var e *url.Error
 		if errors.As(err, &e) {
 			err = e.Err // the caller names the place
+		}
+		if errors.As(err, new(*fault.Error)) { // of keepTLS
+			return nil, err
 		}
 		return nil, fault.Wrap(fault.NotYet, err, "")
 	}

@@ -302,6 +302,37 @@ func TestAChangedByteIsFetchedAgain(t *testing.T) {
 	}
 }
 
+func TestAServerWithTLSMayNotLeadElsewhere(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/round" {
+			http.Redirect(w, r, "/round", http.StatusFound)
+		}
+	}))
+	defer plain.Close()
+	var at string
+	safe := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/leave":
+			http.Redirect(w, r, plain.URL, http.StatusFound)
+		case "/stay":
+			http.Redirect(w, r, at+"/there", http.StatusFound)
+		}
+	}))
+	defer safe.Close()
+	at = safe.URL
+	client := host.NewHTTPClient(nil)
+	client.Transport.(*http.Transport).TLSClientConfig = safe.Client().Transport.(*http.Transport).TLSClientConfig
+	for url, says := range map[string]string{safe.URL + "/stay": "", safe.URL + "/leave": "redirects from TLS to " + plain.URL, plain.URL + "/round": "redirects 10 times"} {
+		body, err := host.Open(client)(t.Context(), url)
+		if err == nil {
+			_ = body.Close()
+		}
+		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || !fault.Is(err, fault.Permanent)) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
 func TestMirrorsAreTriedInOrder(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -381,6 +412,46 @@ func TestUnitsOfTheDistributionAreSwitchedOnAsTheyAre(t *testing.T) {
 	u := host.Unit{Name: "chrony.service", On: true, Current: true}
 	if err := host.Units.Create(t.Context(), m, &u); err != nil || read(t, m, "/etc/systemd/system/chrony.service") != "[Unit]\n" {
 		t.Error(err)
+	}
+}
+
+// stateful is a systemd whose units are in one state.
+type stateful struct {
+	host.Offline
+	state host.UnitState
+	known bool
+}
+
+func (s stateful) States(_ context.Context, units []string) (map[string]host.UnitState, error) {
+	if !s.known {
+		return nil, nil
+	}
+	return map[string]host.UnitState{units[0]: s.state}, nil
+}
+
+func TestUnitsThatAreToBeOff(t *testing.T) {
+	want, k := host.Unit{Name: "x.service", Off: true, Current: true}, host.Units.Erase()
+	for _, c := range []struct {
+		name  string
+		state stateful
+		off   bool
+	}{
+		{"unknown", stateful{}, true},
+		{"stopped", stateful{known: true}, true},
+		{"stopped, but it starts with the machine", stateful{known: true, state: host.UnitState{Enabled: true}}, false},
+		{"runs", stateful{known: true, state: host.UnitState{Running: true}}, false},
+		{"a task that has ended", stateful{known: true, state: host.UnitState{Running: true, Ended: true}}, true},
+		{"stopped, and only others start it", stateful{known: true, state: host.UnitState{Enabled: true, Static: true}}, true},
+	} {
+		m := machine(t)
+		m.Systemd = c.state
+		have, err := k.Observe(t.Context(), m, resource.Scope{Names: []string{k.KeyOf(&want)}})
+		if err != nil || len(have) != 1 {
+			t.Fatal(c.name, have, err)
+		}
+		if changes := k.Schema().Diff(&want, have[0].Got); (len(changes) == 0) != c.off {
+			t.Errorf("%s: changes %+v", c.name, changes)
+		}
 	}
 }
 

@@ -90,7 +90,8 @@ func (m *Manager) States(ctx context.Context, units []string) (map[string]UnitSt
 		}
 		s := UnitState{Outdated: p["NeedDaemonReload"] == true, Started: micros(p["InactiveExitTimestamp"])}
 		file, _ := p["UnitFileState"].(string)
-		s.Enabled = strings.HasPrefix(file, "enabled") || file == "static" || file == "generated"
+		s.Static = file == "static" || file == "generated"
+		s.Enabled = strings.HasPrefix(file, "enabled") || s.Static
 		switch p["ActiveState"] {
 		case "active", "reloading", "activating": // one that starts again after a failure is in systemd's care
 			s.Running = true

@@ -14,6 +14,8 @@ type Unit struct {
 	Name string `res:"forbid"`
 	// DropIn says that the content adds to a unit of the distribution's.
 	DropIn bool `res:"forbid"`
+	// Off is of a unit that is neither to run nor to start, whoever's it is; one that is not there is off, too.
+	Off bool `res:"forbid"`
 	// Content is the unit file; none: the distribution's. What a service reads at
 	// its start belongs into the content by its digest, see WithDigest.
 	Content resource.Content `res:"default"`
@@ -49,7 +51,8 @@ type Systemd interface {
 
 // UnitState is what systemd knows of a unit.
 type UnitState struct {
-	Enabled bool
+	// Enabled is true too of a unit that only others start, which Static says.
+	Enabled, Static bool
 	// Running is true too of a task that has run and ended well, which Ended says.
 	Running, Ended bool
 	// Outdated says that the file has changed since systemd read it.
@@ -68,9 +71,15 @@ func WithDigest(content string, texts ...string) string {
 // dropIn ends the key of a unit that adds to another's.
 const dropIn = ".d/10-kops.conf"
 
+// switchedOff ends the key of a unit that is only to be off.
+const switchedOff = " (off)"
+
 func unitKey(u *Unit) string {
-	if u.DropIn {
+	switch {
+	case u.DropIn:
 		return u.Name + dropIn
+	case u.Off:
+		return u.Name + switchedOff
 	}
 	return u.Name
 }
@@ -84,7 +93,7 @@ func listUnits(ctx context.Context, m *Machine, s resource.Scope) ([]*Unit, erro
 	}
 	var names []string
 	for _, key := range s.Names {
-		names = append(names, strings.TrimSuffix(key, dropIn))
+		names = append(names, strings.TrimSuffix(strings.TrimSuffix(key, dropIn), switchedOff))
 	}
 	states, err := m.Systemd.States(ctx, names)
 	if err != nil {
@@ -93,7 +102,12 @@ func listUnits(ctx context.Context, m *Machine, s resource.Scope) ([]*Unit, erro
 	var out []*Unit
 	for i, key := range s.Names {
 		state, known := states[names[i]]
-		u := &Unit{Name: names[i], DropIn: key != names[i], On: state.Enabled && state.Running}
+		u := &Unit{Name: names[i], DropIn: strings.HasSuffix(key, dropIn), Off: strings.HasSuffix(key, switchedOff), On: state.Enabled && state.Running}
+		if u.Off {
+			u.On, u.Current = state.Running && !state.Ended || state.Enabled && !state.Static, true
+			out = append(out, u)
+			continue
+		}
 		info, err := os.Stat(m.path(unitFile(key)))
 		switch {
 		case missing(err):
@@ -141,6 +155,9 @@ func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
 }
 
 func deleteUnit(ctx context.Context, m *Machine, u *Unit) error {
+	if u.Off { // whoever's it is may switch it on
+		return nil
+	}
 	if u.DropIn { // the unit itself is the distribution's, and stays as it is
 		return m.deleteDropIn(ctx, u)
 	}

@@ -69,12 +69,6 @@ func Write(path string, e Entry) error {
 	return save(path, c)
 }
 
-// Has reports whether a file has a context for the cluster.
-func Has(path, cluster string) bool {
-	c, err := load(path)
-	return err == nil && c.Contexts[cluster] != nil
-}
-
 // CurrentCluster returns the cluster of a file's current context, or "".
 func CurrentCluster(path string) string {
 	c, err := load(path)

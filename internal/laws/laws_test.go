@@ -27,15 +27,17 @@ type pkg struct {
 	Standard   bool
 	Doc        string
 	GoFiles    []string
-	Imports    []string
-	Deps       []string
+	// TestGoFiles are tests within the package, XTestGoFiles those beside it.
+	TestGoFiles, XTestGoFiles []string
+	Imports                   []string
+	Deps                      []string
 }
 
 func (p pkg) short() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
 
 func list(t *testing.T, args ...string) map[string]pkg {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,Standard,Doc,GoFiles,Imports,Deps"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,Standard,Doc,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps"}, args...)...)
 	cmd.Dir = "../.."
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -70,6 +72,35 @@ func under(paths ...string) func(string) bool {
 
 func isStd(dep string) bool { return !strings.Contains(strings.Split(dep, "/")[0], ".") }
 
+// pure are the stages that reach nothing outside their arguments.
+var pure = under("internal/complete", "internal/validate", "internal/model", "internal/plan", "internal/graph", "internal/newcluster", "internal/channel", "internal/addons", "internal/assets", "internal/names")
+
+// isCommand reports that a package may see flags, the environment and the terminal.
+func isCommand(short string) bool { return under("cmd", "internal/cli")(short) }
+
+// forTests reports that a package is for tests alone.
+func forTests(short string) bool {
+	return strings.HasSuffix(short, "test") || under("internal/awstest")(short)
+}
+
+// TestDirectImports holds what packages themselves import, whatever these import in turn.
+func TestDirectImports(t *testing.T) {
+	flags := under("flag", "github.com/spf13/pflag", "github.com/spf13/cobra", "golang.org/x/term")
+	outside := under("net/http", "os", "math/rand", "crypto/rand", "syscall")
+	for _, p := range list(t, "./...") {
+		for _, i := range p.Imports {
+			switch short := p.short(); {
+			case short == "api" && !isStd(i) && !under("k8s.io/apimachinery")(i):
+				t.Errorf("api imports %s, but it imports only the standard library and Kubernetes' API machinery", i)
+			case flags(i) && !isCommand(short) && !forTests(short):
+				t.Errorf("%s imports %s, but only the command line reads flags and sees the terminal", short, i)
+			case pure(short) && outside(i):
+				t.Errorf("%s imports %s, but it is a pure stage", short, i)
+			}
+		}
+	}
+}
+
 func TestImports(t *testing.T) {
 	engine := under("internal/resource", "internal/graph", "internal/observe", "internal/plan", "internal/exec", "internal/journal", "internal/render")
 	cloudSDK := under("github.com/aws", "google.golang.org/api", "cloud.google.com", "github.com/gophercloud", "github.com/digitalocean", "github.com/hetznercloud", "github.com/vmware", "github.com/Azure")
@@ -84,15 +115,20 @@ func TestImports(t *testing.T) {
 			return cloudSDK(d) || under("k8s.io", "sigs.k8s.io")(d) || local("api", "internal/clouds", "internal/store", "internal/clusterstore", "internal/cli")(d)
 		}},
 		{"resource imports the standard library only", under("internal/resource"), func(d string) bool { return !isStd(d) }},
+		{"the client of AWS' query protocol imports the standard library and classes of errors only", under("internal/awsquery"), func(d string) bool {
+			return !isStd(d) && !local("internal/fault")(d)
+		}},
+		{"what a machine asks of AWS, and proves by it, links no cloud SDK", under("internal/agent/ec2", "internal/bootstrap/awssts"), cloudSDK},
+		{"the programs of a machine link no client of EC2's", under("cmd/nodeup", "cmd/etcd-manager"), under("github.com/aws/aws-sdk-go-v2/service/ec2", "github.com/aws/aws-sdk-go-v2/service/autoscaling")},
 		{"api imports only the standard library and Kubernetes' API machinery", func(s string) bool { return s == "api" }, func(d string) bool {
 			return cloudSDK(d) || local("internal")(d) || strings.HasPrefix(d, "k8s.io/client-go")
 		}},
 		{"only the list of clouds imports clouds", func(s string) bool {
-			return strings.HasPrefix(s, "internal/") && !strings.HasPrefix(s, "internal/clouds") && s != "internal/cli" && !strings.HasPrefix(s, "internal/cli/")
+			return !under("internal/clouds", "internal/cli", "cmd", "e2e")(s)
 		}, local("internal/clouds")},
 		{"the store knows no clusters", under("internal/store"), local("api", "internal/clusterstore", "internal/clouds")},
 		{"the typed store knows neither the engine nor a cloud", under("internal/clusterstore"), local("internal/resource", "internal/graph", "internal/plan", "internal/exec", "internal/clouds", "internal/cloud")},
-		{"the pure stages see no network", under("internal/complete", "internal/validate", "internal/model", "internal/plan", "internal/graph", "internal/newcluster", "internal/channel", "internal/addons", "internal/assets", "internal/names"), func(d string) bool {
+		{"the pure stages see no network", pure, func(d string) bool {
 			return cloudSDK(d) || local("internal/store", "internal/clusterstore", "internal/cli")(d)
 		}},
 	}
@@ -170,6 +206,14 @@ func TestSource(t *testing.T) {
 		for _, f := range files {
 			s.check(f)
 		}
+		for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+			f, err := parser.ParseFile(s.fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			s.length(f)
+		}
 	}
 }
 
@@ -201,12 +245,16 @@ func (s *source) at(n ast.Node) string {
 	return s.pkg.short() + "/" + filepath.Base(pos.Filename) + ":" + strconv.Itoa(pos.Line)
 }
 
-func (s *source) check(f *ast.File) {
+func (s *source) length(f *ast.File) {
 	if n := s.fset.Position(f.End()).Line; n > 600 {
 		s.Errorf("%s has %d lines; a reader finds their way in 600 at most", s.at(f), n)
 	}
+}
+
+func (s *source) check(f *ast.File) {
+	s.length(f)
 	short := s.pkg.short()
-	command := strings.HasPrefix(short, "cmd/") || short == "internal/cli" || strings.HasPrefix(short, "internal/cli/") || strings.HasSuffix(short, "test")
+	command := isCommand(short) || forTests(short)
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch x := n.(type) {
 		case *ast.FuncDecl:
@@ -218,8 +266,15 @@ func (s *source) check(f *ast.File) {
 		case *ast.IncDecStmt:
 			s.assigned(x.X)
 		case *ast.CallExpr:
+			if id, ok := x.Fun.(*ast.Ident); ok && len(x.Args) > 0 && (id.Name == "delete" || id.Name == "clear") {
+				s.assigned(x.Args[0])
+			}
+		case *ast.SelectorExpr:
 			if !command {
-				s.call(x)
+				s.uncommanded(x)
+			}
+			if pure(short) {
+				s.impure(x)
 			}
 		}
 		return true
@@ -237,8 +292,8 @@ func (s *source) function(f *ast.FuncDecl) {
 
 func (s *source) assigned(to ...ast.Expr) {
 	for _, e := range to {
-		id, ok := e.(*ast.Ident)
-		if !ok {
+		id := root(e)
+		if id == nil {
 			continue
 		}
 		if v, ok := s.uses[id].(*types.Var); ok && v.Pkg() != nil && v.Parent() == v.Pkg().Scope() {
@@ -247,14 +302,45 @@ func (s *source) assigned(to ...ast.Expr) {
 	}
 }
 
-func (s *source) call(x *ast.CallExpr) {
-	f, ok := x.Fun.(*ast.SelectorExpr)
-	if !ok {
-		return
+// root is the variable that an assignment to v, v.f, v[i] or *v changes, or nil.
+func root(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.Ident:
+			return x
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		default:
+			return nil
+		}
 	}
-	banned := []string{"Getenv", "LookupEnv", "Environ", "Exit", "Setenv"}
-	if id, ok := f.X.(*ast.Ident); ok && id.Name == "os" && slices.Contains(banned, f.Sel.Name) {
-		s.Errorf("%s: os.%s; only the command line reads the environment or ends the process", s.at(x), f.Sel.Name)
+}
+
+// isOf reports whether x is one of the names of a package.
+func isOf(x *ast.SelectorExpr, pkg string, names ...string) bool {
+	id, ok := x.X.(*ast.Ident)
+	return ok && id.Name == pkg && slices.Contains(names, x.Sel.Name)
+}
+
+func (s *source) uncommanded(x *ast.SelectorExpr) {
+	if isOf(x, "os", "Getenv", "LookupEnv", "Environ", "Setenv", "Unsetenv", "ExpandEnv", "Exit", "Args", "Stdin", "Stdout", "Stderr") ||
+		isOf(x, "log", "Fatal", "Fatalf", "Fatalln") {
+		s.Errorf("%s: %s.%s; only the command line reads the environment, sees the terminal or ends the process", s.at(x), x.X, x.Sel.Name)
+	}
+}
+
+func (s *source) impure(x *ast.SelectorExpr) {
+	if isOf(x, "time", "Now", "Since", "Until", "Sleep", "After", "NewTimer", "NewTicker", "AfterFunc") {
+		s.Errorf("%s: time.%s in a pure stage", s.at(x), x.Sel.Name)
+	}
+	if isOf(x, "net", "Dial", "DialTimeout", "Dialer", "Resolver", "Listen", "LookupHost", "LookupIP", "LookupAddr", "Interfaces") {
+		s.Errorf("%s: net.%s in a pure stage", s.at(x), x.Sel.Name)
 	}
 }
 

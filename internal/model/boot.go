@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -17,6 +18,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/pki"
 	"kops.local/kops/internal/resource"
 )
@@ -42,8 +44,10 @@ type ConfigServer struct {
 	TLSServerName  string   `json:"tlsServerName,omitempty"`
 }
 
-// controllerPort is where kops-controller serves machines.
-const controllerPort = "3988"
+// controllerAt is the URL of a kops-controller.
+func controllerAt(host string) string {
+	return "https://" + net.JoinHostPort(host, strconv.Itoa(names.ControllerPort)) + "/"
+}
 
 // apiHostMark stands for the API's host in the boot configuration while it is
 // written; no host has such a name.
@@ -124,7 +128,7 @@ func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHost resource
 	name := "kops-controller.internal." + in.Cluster.Name
 	b.ConfigServer = &ConfigServer{CACertificates: in.Keysets[pki.KubernetesCA].Bundle()}
 	if !in.noDNS() {
-		b.ConfigServer.Servers = []string{"https://" + net.JoinHostPort(name, controllerPort) + "/"}
+		b.ConfigServer.Servers = []string{controllerAt(name)}
 		return b, nil
 	}
 	b.ConfigServer.TLSServerName = name
@@ -134,9 +138,9 @@ func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHost resource
 		return nil, fmt.Errorf("group %s: no address of the API is given, and the cluster's names are not published", g.Name)
 	case known && err == nil:
 		b.APIServerIPs = []string{host}
-		b.ConfigServer.Servers = []string{"https://" + net.JoinHostPort(address.String(), controllerPort) + "/"}
+		b.ConfigServer.Servers = []string{controllerAt(address.String())}
 	default:
-		b.ConfigServer.Servers = []string{"https://" + apiHostMark + ":" + controllerPort + "/"}
+		b.ConfigServer.Servers = []string{controllerAt(apiHostMark)}
 	}
 	return b, nil
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"kops.local/kops/internal/addons"
 	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/names"
 )
 
 // Where manifests stand below the cluster's folder.
@@ -44,7 +45,7 @@ func (b *builder) healthcheck() pod {
 			SecurityContext: asUser(healthcheckUser),
 			VolumeMounts:    []volumeMount{{Name: secrets, MountPath: "/secrets", ReadOnly: true}},
 			LivenessProbe: &probe{
-				HTTPGet:             httpGet{Host: "127.0.0.1", Path: "/.kube-apiserver-healthcheck/healthz", Port: 3990},
+				HTTPGet:             httpGet{Host: "127.0.0.1", Path: "/.kube-apiserver-healthcheck/healthz", Port: names.APIHealthPort},
 				InitialDelaySeconds: 5, TimeoutSeconds: 5,
 			},
 		}},

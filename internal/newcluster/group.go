@@ -26,11 +26,8 @@ func NewGroup(o GroupOptions, cluster *api.Cluster, w World) (*api.InstanceGroup
 	}
 	g := newGroup(cluster.Name, o.Name, role)
 	g.Spec.Subnets, g.Spec.Zones = o.Subnets, o.Zones
-	if len(g.Spec.Subnets) == 0 {
-		if role == api.RoleControlPlane {
-			return nil, diag.List{{Path: "--subnet", Rule: "option", Message: "a control plane stands in a subnet that must be named", Remedy: "name one with --subnet"}}
-		}
-		g.Spec.Subnets = usable(&cluster.Spec, role)
+	if len(g.Spec.Subnets) == 0 && role == api.RoleControlPlane {
+		return nil, diag.List{{Path: "--subnet", Rule: "option", Message: "a control plane stands in a subnet that must be named", Remedy: "name one with --subnet"}}
 	}
 	return complete.AssignGroup(complete.Input{
 		Cluster: cluster, Facts: w.Facts, Channel: w.Channel, KopsVersion: w.KopsVersion, Features: w.Features,

@@ -50,7 +50,7 @@ func (b *builder) addControlPlanes() {
 		return
 	}
 	if len(zones) == 0 {
-		zones = b.zones
+		zones = b.nodeZones()
 	}
 	numbered := count > len(zones) || b.cloud == api.CloudDO && count >= len(zones)
 	for i := range count {
@@ -83,7 +83,7 @@ func (b *builder) addPerZone(role api.InstanceGroupRole, prefix string, count in
 	}
 }
 
-// nodeZones are the zones in which nodes stand.
+// nodeZones are the zones in which nodes stand, in the user's order.
 func (b *builder) nodeZones() []string {
 	if len(b.Zones) > 0 {
 		return distinct(b.Zones)
@@ -108,7 +108,7 @@ func (b *builder) add(role api.InstanceGroupRole, name string, sizes []string) *
 	}
 	if len(sizes) > 1 {
 		if b.cloud != api.CloudAWS {
-			b.fail("--node-size", strings.Join(sizes, ","), "groups of several machine types are made on AWS only", "name one machine type")
+			b.fail(sizeFlag(role), strings.Join(sizes, ","), "groups of several machine types are made on AWS only", "name one machine type")
 		}
 		s.MixedInstancesPolicy = &api.MixedInstancesPolicySpec{Instances: slices.Clone(sizes)}
 	}
@@ -127,6 +127,18 @@ func (b *builder) add(role api.InstanceGroupRole, name string, sizes []string) *
 	}
 	b.groups = append(b.groups, g)
 	return g
+}
+
+// sizeFlag is the flag that says the machine types of a role.
+func sizeFlag(role api.InstanceGroupRole) string {
+	switch role {
+	case api.RoleControlPlane:
+		return "--control-plane-size"
+	case api.RoleAPIServer:
+		return "--api-server-size"
+	default:
+		return "--node-size"
+	}
 }
 
 // newGroup is a group with its names.
@@ -168,11 +180,11 @@ func (b *builder) groupZones(zones ...string) []string {
 // --network-cidr gave any; bastions take all.
 func (b *builder) subnetsOf(role api.InstanceGroupRole, zones ...string) []string {
 	if role == api.RoleBastion {
-		return usable(b.spec, role, zones...)
+		return complete.SubnetsFor(b.spec, role, zones...)
 	}
 	var names []string
 	for _, zone := range zones {
-		found := usable(b.spec, role, zone)
+		found := complete.SubnetsFor(b.spec, role, zone)
 		switch {
 		case role == api.RoleControlPlane && len(found) > 1:
 			found = found[:1]
@@ -184,27 +196,15 @@ func (b *builder) subnetsOf(role api.InstanceGroupRole, zones ...string) []strin
 	return names
 }
 
-// usable are the subnets in the zones that suit a role, in the spec's order; no
-// zones are all zones. With IPv6, machines that are no nodes need IPv4 as well.
-func usable(s *api.ClusterSpec, role api.InstanceGroupRole, zones ...string) []string {
-	dual := complete.IsIPv6(s) && role != api.RoleNode
-	var names []string
-	for _, n := range s.Networking.Subnets {
-		suits := n.Type != api.SubnetDualStack && n.Type != api.SubnetUtility
-		if dual {
-			suits = n.Type == api.SubnetDualStack || n.Type == api.SubnetPublic
-		}
-		if suits && (len(zones) == 0 || n.Zone == "" || slices.Contains(zones, n.Zone)) {
-			names = append(names, n.Name)
+// distinct are the texts without doubles, in the order of the list.
+func distinct(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
 		}
 	}
-	return names
-}
-
-func distinct(list []string) []string {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return slices.Compact(list)
+	return out
 }
 
 // first is the first text that is not empty.

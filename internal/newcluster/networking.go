@@ -2,6 +2,7 @@ package newcluster
 
 import (
 	"slices"
+	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/diag"
@@ -56,7 +57,7 @@ func (b *builder) setNetworking() {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		remedy := "see the flag's help for the values"
+		remedy := "it is one of " + strings.Join(names, ", ")
 		if near := diag.Nearest(b.Options.Networking, names); near != "" {
 			remedy = "did you mean " + near
 		}

@@ -23,7 +23,7 @@ func New(o Options, w World) (*api.Cluster, []*api.InstanceGroup, diag.List) {
 	b.defaults()
 	for _, step := range []func(){
 		b.setCloud, b.setBasics, b.setAccess, b.setNetworking, b.setFeatureGates,
-		b.setNetwork, b.setSubnets, b.setDNS, b.setAPI, b.setDiscovery, b.warnUnbuilt,
+		b.setNetwork, b.setSubnets, b.setDNS, b.setAPI, b.setDiscovery, b.checkCounts, b.warnUnbuilt,
 	} {
 		step()
 	}
@@ -150,17 +150,15 @@ func (b *builder) setFeatureGates() {
 	}
 }
 
+// setDiscovery publishes the documents of the service account issuer.
 func (b *builder) setDiscovery() {
-	if b.DiscoveryStore == "" && b.DiscoveryService == "" {
+	if b.DiscoveryService != "" {
+		b.fail("--discovery-service", b.DiscoveryService, "clusters are not registered with discovery services yet", "publish the documents in a bucket with --discovery-store")
+	}
+	if b.DiscoveryStore == "" {
 		return
 	}
-	d := &api.ServiceAccountIssuerDiscoveryConfig{}
-	if b.DiscoveryStore != "" {
-		d.DiscoveryStore = strings.TrimSuffix(b.DiscoveryStore, "/") + "/" + b.ClusterName
-	}
-	if b.DiscoveryService != "" {
-		d.DiscoveryService = &api.DiscoveryServiceOptions{URL: b.DiscoveryService}
-	}
+	d := &api.ServiceAccountIssuerDiscoveryConfig{DiscoveryStore: strings.TrimSuffix(b.DiscoveryStore, "/") + "/" + b.ClusterName}
 	if b.cloud == api.CloudAWS {
 		d.EnableAWSOIDCProvider = true
 		on := true
@@ -188,6 +186,9 @@ func (b *builder) assign() {
 	cluster, findings := complete.AssignStored(in)
 	b.findings = append(b.findings, findings...)
 	b.cluster, b.spec, in.Cluster = cluster, &cluster.Spec, cluster
+	if b.spec.KubernetesVersion == "" {
+		b.fail("--kubernetes-version", "", "the channel "+b.spec.Channel+" names no version for new clusters", "write one such as 1.36.3")
+	}
 	for i, g := range b.groups {
 		done, findings := complete.AssignGroup(in, g)
 		b.groups[i] = done
@@ -198,6 +199,18 @@ func (b *builder) assign() {
 // fail notes an error about an option.
 func (b *builder) fail(flag, value, message, remedy string) {
 	b.findings = append(b.findings, diag.Finding{Path: flag, Value: value, Rule: "option", Message: message, Remedy: remedy})
+}
+
+// checkCounts refuses numbers of machines below zero.
+func (b *builder) checkCounts() {
+	for _, o := range []struct {
+		flag  string
+		count int32
+	}{{"--control-plane-count", b.ControlPlaneCount}, {"--node-count", b.NodeCount}, {"--api-server-count", b.APIServerCount}} {
+		if o.count < 0 {
+			b.fail(o.flag, fmt.Sprint(o.count), "is less than 0", "ask for one machine or more, or leave it out")
+		}
+	}
 }
 
 // warnUnbuilt tells that some options have no effect yet.

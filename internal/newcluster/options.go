@@ -98,7 +98,7 @@ type Options struct {
 	CloudLabels string // k=v, by commas; values may be quoted
 	// DiscoveryStore is the URL of a store for the public documents of the service account issuer.
 	DiscoveryStore string
-	// DiscoveryService is the URL of a service that publishes them.
+	// DiscoveryService is the URL of a service that publishes them, which is refused: no cluster is registered yet.
 	DiscoveryService string
 
 	Project             string // of Google

@@ -146,3 +146,15 @@ func TestNewGroups(t *testing.T) {
 		}
 	}
 }
+
+func TestAChannelWithoutVersionsNeedsOne(t *testing.T) {
+	o := newcluster.Options{ClusterName: "a.k8s.local", CloudProvider: "hetzner", Zones: []string{"fsn1"}, Channel: "none"}
+	const want = "--kubernetes-version: the channel none names no version for new clusters; write one such as 1.36.3"
+	if _, _, findings := newcluster.New(o, newcluster.World{}); findings.Error() != want {
+		t.Errorf("without a version: %q, want %q", findings.Error(), want)
+	}
+	o.KubernetesVersion = "1.36.3"
+	if _, _, findings := newcluster.New(o, newcluster.World{}); findings.Err() != nil {
+		t.Errorf("with a version: %v", findings)
+	}
+}

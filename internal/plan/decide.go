@@ -15,19 +15,30 @@ type builder struct {
 	kinds []resource.Any
 	opts  Options
 
+	byKey    map[named][]any // the observed objects of a name
 	steps    []Step
-	match    map[resource.Address]any // the observed object taken for a wanted one
-	taken    map[any]bool             // observed objects that a wanted one took
-	apply    map[resource.Address]int // the step that keeps, creates or updates
-	holder   map[any]int              // the step that keeps or updates an observed object
-	remove   map[any]int              // the step that deletes an observed object
+	match    map[resource.Address]any   // the observed object taken for a wanted one
+	owner    map[named]resource.Address // the wanted one, not shared, that has taken an object of the name
+	taken    map[any]bool               // observed objects that a wanted one took
+	apply    map[resource.Address]int   // the step that keeps, creates or updates
+	holder   map[any]int                // the step that keeps or updates an observed object
+	remove   map[any]int                // the step that deletes an observed object
 	deferred []Step
 }
 
+// named is the kind and the key that objects have in common.
+type named struct{ kind, key string }
+
 func newBuilder(want *graph.Graph, have Snapshot, kinds []resource.Any, o Options) *builder {
-	return &builder{want: want, have: have, kinds: kinds, opts: o,
-		match: map[resource.Address]any{}, taken: map[any]bool{}, apply: map[resource.Address]int{},
-		holder: map[any]int{}, remove: map[any]int{}}
+	b := &builder{want: want, have: have, kinds: kinds, opts: o, byKey: map[named][]any{},
+		match: map[resource.Address]any{}, owner: map[named]resource.Address{}, taken: map[any]bool{},
+		apply: map[resource.Address]int{}, holder: map[any]int{}, remove: map[any]int{}}
+	for kind, list := range have {
+		for _, o := range list {
+			b.byKey[named{kind, o.Key}] = append(b.byKey[named{kind, o.Key}], o.Got)
+		}
+	}
+	return b
 }
 
 func (b *builder) add(s Step) int {
@@ -75,6 +86,7 @@ func (b *builder) decideNode(n resource.Node) error {
 	got, changes := b.nearest(n.Kind, s.Key, want)
 	if got != nil {
 		b.match[n.Address], b.taken[got] = got, true
+		b.owner[named{n.Address.Kind, s.Key}] = n.Address
 		s.Have, s.Changes, s.Op, s.Why = got, changes, Keep, ""
 	}
 	if n.Expect {
@@ -134,12 +146,10 @@ func (b *builder) adopt(n resource.Node, s Step) error {
 // wanted one at once, another only when pruning.
 func (b *builder) decideUnwanted(k resource.Any, o resource.Object) {
 	s := Step{Address: resource.Address{Kind: k.KindName(), Name: o.Key}, Kind: k, Key: o.Key, Op: Delete, Have: o.Got, Why: "not in the desired state"}
-	for a, got := range b.match {
-		if n, _ := b.want.Get(a); n.Adopt == "" && a.Kind == k.KindName() && k.KeyOf(got) == o.Key {
-			s.Address, s.Why = a, "left over from a replacement or an interrupted run"
-			b.remove[o.Got] = b.add(s)
-			return
-		}
+	if a, ok := b.owner[named{k.KindName(), o.Key}]; ok {
+		s.Address, s.Why = a, "left over from a replacement or an interrupted run"
+		b.remove[o.Got] = b.add(s)
+		return
 	}
 	if !b.opts.Prune {
 		b.deferred = append(b.deferred, s)
@@ -152,19 +162,19 @@ func (b *builder) decideUnwanted(k resource.Any, o resource.Object) {
 // that needs the least change. The others are leftovers.
 func (b *builder) nearest(k resource.Any, key string, want any) (got any, changes []resource.Change) {
 	best := -1
-	for _, o := range b.have[k.KindName()] {
-		if o.Key != key || b.taken[o.Got] {
+	for _, o := range b.byKey[named{k.KindName(), key}] {
+		if b.taken[o] {
 			continue
 		}
-		cs := k.Schema().Diff(want, o.Got)
+		cs := k.Schema().Diff(want, o)
 		cost := len(cs)
 		for _, c := range cs {
 			if c.Mode == resource.Replace || c.Mode == resource.Forbid {
 				cost += 100
 			}
 		}
-		if best < 0 || cost < best || cost == best && identity(k, o.Got) < identity(k, got) {
-			best, got, changes = cost, o.Got, cs
+		if best < 0 || cost < best || cost == best && identity(k, o) < identity(k, got) {
+			best, got, changes = cost, o, cs
 		}
 	}
 	return got, changes

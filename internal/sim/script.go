@@ -13,7 +13,8 @@ import (
 
 // ParseGraph reads a desired graph, a line each:
 //
-//	KIND NAME field=value …        shared=ID for a shared object, expect=true for one that is left as it is
+//	KIND NAME field=value …        shared=ID for a shared object, expect=true for one that is left as it is,
+//	                        after=KIND/NAME for what comes before it without being referred to
 //
 // Fields are those of the kind's struct, in any case; tags.env=a sets one key
 // of a map. A value is quoted where it holds spaces, a reference is written
@@ -33,6 +34,10 @@ func ParseGraph(text string) (*graph.Graph, error) {
 				continue
 			case "expect":
 				n.Expect = true
+				continue
+			case "after":
+				kind, name, _ := strings.Cut(f[1], "/")
+				n.After = append(n.After, resource.Address{Kind: kind, Name: name})
 				continue
 			}
 			if err := setField(want.Elem(), f[0], f[1]); err != nil {

@@ -15,12 +15,26 @@ import (
 	"kops.local/kops/internal/fault"
 )
 
+// folderTries is how often a write begins anew because its folder went away.
+const folderTries = 1000
+
 // Put implements Store: the content goes to an unfinished file beside the
 // target, is flushed, and takes the target's name in one step.
-func (f *Folder) Put(ctx context.Context, key string, data []byte, o PutOptions) (Version, error) {
+func (f *Folder) Put(ctx context.Context, key string, data []byte, o PutOptions) (v Version, err error) {
 	if err := usable(ctx, key); err != nil {
 		return "", err
 	}
+	for range folderTries {
+		// Who empties a folder below removes ours with it, without our lock, while it is still empty.
+		if v, err = f.put(ctx, key, data, o); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return v, err
+}
+
+// put is one try of Put. It fails with fs.ErrNotExist when the folder went away.
+func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions) (Version, error) {
 	path := f.path(key)
 	dir, err := lockFolder(ctx, filepath.Dir(path), true)
 	if err != nil {
@@ -131,21 +145,21 @@ func (f *Folder) writeFailed(key string, err error) error {
 }
 
 // replaceFile writes data to path in one step. The folder's lock is held, so the
-// name of the unfinished file may be the same each time: what a killed process
-// left is overwritten.
+// name of the unfinished file may be the same each time: what has it was left by a
+// killed process, or is somebody's trap, and goes.
 func replaceFile(path string, data []byte, mode os.FileMode) (os.FileInfo, error) {
 	dir, base := filepath.Split(path)
 	temp := dir + tempPrefix + Digest([]byte(base))[:16]
-	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, err
 	}
 	_, err = file.Write(data)
-	info, statErr := file.Stat()
-	if statErr == nil && info.Mode().Perm()&^mode != 0 { // an unfinished file of another mode was there
-		statErr = file.Chmod(mode)
-	}
-	err = errors.Join(err, statErr, file.Sync(), file.Close())
+	err = errors.Join(err, file.Sync(), file.Close())
+	var info os.FileInfo
 	if err == nil {
 		info, err = os.Stat(temp)
 	}
@@ -153,7 +167,7 @@ func replaceFile(path string, data []byte, mode os.FileMode) (os.FileInfo, error
 		err = os.Rename(temp, path)
 	}
 	if err != nil {
-		os.Remove(temp) // what stays behind is overwritten or pruned later
+		os.Remove(temp) // what stays behind is removed later
 		return nil, err
 	}
 	return info, nil
@@ -163,7 +177,7 @@ func replaceFile(path string, data []byte, mode os.FileMode) (os.FileInfo, error
 // The folder may be removed, and made again, while we wait; then we try again.
 func lockFolder(ctx context.Context, path string, create bool) (*os.File, error) {
 	var err error
-	for range 1000 {
+	for range folderTries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -174,7 +188,8 @@ func lockFolder(ctx context.Context, path string, create bool) (*os.File, error)
 		if err == nil {
 			dir, err = lockedFolder(ctx, path)
 		}
-		if err == nil || !create || !errors.Is(err, fs.ErrNotExist) {
+		// That a folder exists already is said of one that went away just after.
+		if err == nil || !create || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			return dir, err
 		}
 	}

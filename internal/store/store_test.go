@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"kops.local/kops/internal/fault"
@@ -69,6 +70,57 @@ func TestFolderForgetsUnfinishedWrites(t *testing.T) {
 	entries, err := os.ReadDir(root)
 	if err != nil || len(entries) != 0 {
 		t.Errorf("left in the root: %v, %v", entries, err)
+	}
+}
+
+// Who removes the last file of a folder removes it, and its parents, while others begin to write there.
+func TestFoldersComeAndGo(t *testing.T) {
+	root, times := t.TempDir(), 100
+	if memory, err := os.MkdirTemp("/dev/shm", "kops-test-"); err == nil { // there flushing costs nothing
+		t.Cleanup(func() { os.RemoveAll(memory) })
+		root, times = memory, 1500
+	}
+	var all sync.WaitGroup
+	for _, key := range []string{"f/a", "f/b", "f/g/a", "f/g/b"} {
+		s := store.NewFolder(root)
+		all.Go(func() {
+			for range times {
+				v, err := s.Put(t.Context(), key, []byte("x"), store.PutOptions{IfAbsent: true})
+				if err == nil {
+					err = s.Delete(t.Context(), key, store.DeleteOptions{IfVersion: v})
+				}
+				if err != nil {
+					t.Errorf("%s: %v (%s)", key, err, fault.Of(err))
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if entries, err := os.ReadDir(root); err != nil || len(entries) > 0 {
+		t.Errorf("left in the root: %v, %v", entries, err)
+	}
+}
+
+// Another user of the folder may have left a link where the next unfinished file would be.
+func TestFolderWritesThroughNoLink(t *testing.T) {
+	root, outside := t.TempDir(), filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(outside, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	unfinished := filepath.Join(root, ".kops-unfinished-"+store.Digest([]byte("a"))[:16])
+	if err := os.Symlink(outside, unfinished); err != nil {
+		t.Fatal(err)
+	}
+	s := store.NewFolder(root)
+	if _, err := s.Put(t.Context(), "a", []byte("secret"), store.PutOptions{Private: true}); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := os.ReadFile(outside); string(kept) != "kept" || err != nil {
+		t.Errorf("the file outside is %q, %v", kept, err)
+	}
+	if info, err := os.Lstat(filepath.Join(root, "a")); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("the object is %v, %v", info.Mode(), err)
 	}
 }
 

@@ -48,9 +48,8 @@ func balancerGroups(c *check) {
 	if lb == nil {
 		return
 	}
-	if c.cloud != api.CloudAWS && (lb.SecurityGroupOverride != nil || len(lb.AdditionalSecurityGroups) > 0) {
-		c.bad(balancerPath+"additionalSecurityGroups", "", "load balancers have security groups on AWS only", "remove them")
-		return
+	if c.cloud != api.CloudAWS {
+		return // see balancerAWS
 	}
 	if lb.SecurityGroupOverride != nil {
 		c.groupID(balancerPath+"securityGroupOverride", *lb.SecurityGroupOverride)
@@ -77,6 +76,7 @@ func balancerAWS(c *check) {
 		name string
 		set  bool
 	}{
+		{"securityGroupOverride", lb.SecurityGroupOverride != nil}, {"additionalSecurityGroups", len(lb.AdditionalSecurityGroups) > 0},
 		{"sslCertificate", lb.SSLCertificate != ""}, {"sslPolicy", lb.SSLPolicy != nil},
 		{"crossZoneLoadBalancing", lb.CrossZoneLoadBalancing != nil}, {"accessLog", lb.AccessLog != nil},
 	} {

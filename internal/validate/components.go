@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/net"
 
@@ -84,7 +85,14 @@ func auditWebhook(c *check) {
 }
 
 func controllerManager(c *check) {
-	if m := c.spec.KubeControllerManager; m != nil && m.ExperimentalClusterSigningDuration != nil {
+	m := c.spec.KubeControllerManager
+	if m == nil {
+		return
+	}
+	if d := m.AttachDetachReconcileSyncPeriod; d != nil && d.Duration < time.Second {
+		c.bad("spec.kubeControllerManager.attachDetachReconcileSyncPeriod", d.Duration.String(), "is less than a second", "write 1s or more")
+	}
+	if m.ExperimentalClusterSigningDuration != nil {
 		c.bad("spec.kubeControllerManager.experimentalClusterSigningDuration", m.ExperimentalClusterSigningDuration.Duration.String(), "is no longer supported", "use ClusterSigningDuration")
 	}
 }

@@ -27,6 +27,9 @@ func etcdClusters(c *check) {
 		}
 	}
 	c.unique("spec.etcdClusters", names)
+	if len(names) > 0 && !c.hasEtcd("main") {
+		c.bad("spec.etcdClusters", "", "lack main, in which Kubernetes keeps its objects", "add it")
+	}
 }
 
 func etcdMembers(c *check) {
@@ -110,16 +113,16 @@ func etcdVolumes(c *check) {
 }
 
 func etcdVolume(c *check, path string, m api.EtcdMemberSpec) {
-	kind, size, iops, throughput := "gp3", int32(20), int32(0), int32(0)
+	kind, size, iops, throughput := "gp3", int64(20), int64(0), int64(0)
 	if text(m.VolumeType) != "" {
 		kind = *m.VolumeType
 	}
-	for to, from := range map[*int32]*int32{&size: m.VolumeSize, &iops: m.VolumeIOPS, &throughput: m.VolumeThroughput} {
+	for to, from := range map[*int64]*int32{&size: m.VolumeSize, &iops: m.VolumeIOPS, &throughput: m.VolumeThroughput} {
 		if from != nil {
-			*to = *from
+			*to = int64(*from)
 		}
 	}
-	most := map[string]int32{"io1": 50, "io2": 500, "gp3": 500}[kind]
+	most := map[string]int64{"io1": 50, "io2": 500, "gp3": 500}[kind]
 	if most > 0 && (kind != "gp3" || iops > 3000) && iops > most*size {
 		c.bad(path+".volumeIops", number(iops), fmt.Sprintf("is more than %d for each GB of %s, and the volume has %d GB", most, kind, size), "lower it, or raise volumeSize")
 	}

@@ -77,6 +77,9 @@ func groupSubnets(c *check, g *api.InstanceGroup) {
 	if c.in.Cluster == nil {
 		return
 	}
+	if c.in.Strict && len(g.Spec.Subnets) == 0 && len(c.spec.Networking.Subnets) > 0 && !g.IsControlPlane() {
+		c.required("spec.subnets", "name subnets of the cluster, which has none that suits the role")
+	}
 	for i, name := range g.Spec.Subnets {
 		if _, ok := c.subnet(name); !ok {
 			c.unknownSubnet(at("spec.subnets", i), name)
@@ -143,6 +146,9 @@ func taints(c *check, g *api.InstanceGroup) {
 		if !ok {
 			c.bad(path, t, "is not a taint", "write key=value:NoSchedule")
 			continue
+		}
+		if !slices.Contains([]string{"NoSchedule", "PreferNoSchedule", "NoExecute"}, effect) {
+			c.warn(path, t, "has an effect with which kubelets refuse to start", "use NoSchedule, PreferNoSchedule or NoExecute")
 		}
 		if seen[key+":"+effect] {
 			c.bad(path, t, "is there twice", "remove one")

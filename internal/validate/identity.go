@@ -142,6 +142,8 @@ func title(cloud api.CloudProviderID) string {
 		return "DigitalOcean"
 	case api.CloudOpenstack:
 		return "OpenStack"
+	case api.CloudLocal:
+		return "the local cloud"
 	default:
 		return strings.ToUpper(string(cloud[:1])) + string(cloud[1:])
 	}

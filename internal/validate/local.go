@@ -23,9 +23,6 @@ func localNetwork(c *check) {
 	if r, ok := parsed(n.NetworkCIDR); ok && (!r.Addr().Is4() || r.Bits() < 16 || r.Bits() > 28 || r != r.Masked()) {
 		c.bad("spec.networkCIDR", n.NetworkCIDR, "cannot be the network of machines on one host", "write an IPv4 range of 16 to 28 bits, such as 10.77.0.0/24")
 	}
-	if lb := c.balancer(); lb != nil && lb.SSLCertificate != "" {
-		c.bad("spec.api.loadBalancer.sslCertificate", lb.SSLCertificate, "is for load balancers of AWS", "remove it")
-	}
 }
 
 // localPodNetwork refuses what needs a kernel of its own or a cloud.

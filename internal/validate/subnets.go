@@ -29,6 +29,8 @@ func subnets(c *check) {
 		if c.cloud == api.CloudGCE && s.Zone != "" {
 			c.bad(path+".zone", s.Zone, "subnets of GCE span their region", "remove it, and name zones in the instance groups")
 		}
+		// Those that are shared are in the zone that the cloud tells.
+		c.need(c.cloud != api.CloudAWS || s.Zone != "" || s.ID != "" && !c.in.Strict, path+".zone", "name the zone of the subnet, such as us-east-1a")
 		if aws := c.awsFacts(); c.cloud == api.CloudAWS && aws != nil && len(aws.Zones) > 0 && c.region(s) == aws.Region && !slices.Contains(aws.Zones, s.Zone) {
 			c.bad(path+".zone", s.Zone, "is no zone of "+aws.Region+" that can be used", "use one of "+strings.Join(aws.Zones, ", "))
 		}

@@ -124,6 +124,12 @@ func (c *check) bad(path, value, message, remedy string) {
 	c.findings = append(c.findings, diag.Finding{Object: c.object, Path: path, Value: value, Rule: c.rule, Message: message, Remedy: remedy})
 }
 
+// warn notes what is most likely wrong, and yet let pass.
+func (c *check) warn(path, value, message, remedy string) {
+	c.bad(path, value, message, remedy)
+	c.findings[len(c.findings)-1].Warning = true
+}
+
 // required notes that something is missing.
 func (c *check) required(path, remedy string) { c.bad(path, "", "is required", remedy) }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -192,6 +193,9 @@ func TestGoodSpecsHaveNoFindings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			world := spectest.Facts(t, "../complete/testdata")
 			cluster, groups := spectest.Read(t, goldentest.Read(t, dir, "in-v1alpha2.yaml"))
+			if err := validate.All(validate.Input{Cluster: cluster, Groups: groups, Facts: world}).Err(); err != nil {
+				t.Errorf("as written:\n%v", err)
+			}
 			done, wrong := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
 			if err := wrong.Err(); err != nil {
 				t.Fatal(err)
@@ -283,4 +287,29 @@ func goldenInputs(t *testing.T, pkg, set string) map[string]string {
 	}
 	t.Chdir("../validate")
 	return cases
+}
+
+// TestFindingsNameFieldsThatExist clears the field that each finding of the table
+// names, which is refused where v1alpha2 has no such field.
+func TestFindingsNameFieldsThatExist(t *testing.T) {
+	index := regexp.MustCompile(`\[\d+\]`)
+	for _, c := range badCases(t) {
+		cluster, _ := base(t, c, spectest.Facts(t, "testdata"))
+		blank := &api.Cluster{Spec: api.ClusterSpec{CloudProvider: cluster.Spec.CloudProvider}}
+		for _, f := range findings(t, c) {
+			path := index.ReplaceAllString(f.Path, "[0]")
+			var wrong diag.List
+			switch {
+			case path == "":
+				continue // about the cluster as a whole
+			case strings.HasPrefix(f.Object, api.KindCluster+"/"):
+				_, wrong = newcluster.Assign(blank, nil, []string{path})
+			default:
+				_, wrong = newcluster.Assign(&api.InstanceGroup{}, nil, []string{path})
+			}
+			if err := wrong.Err(); err != nil {
+				t.Errorf("%s: %s: %v", c.Name, f.Path, err)
+			}
+		}
+	}
 }

@@ -8,13 +8,13 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/componentflags"
 	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/pki"
 	"kops.local/kops/internal/resource"
 )
 
 const (
 	healthcheckSecrets = "/etc/kubernetes/kube-apiserver-healthcheck/secrets"
-	healthcheckPort    = 3990
 	authnConfig        = "/etc/kubernetes/authn.config"
 )
 
@@ -101,6 +101,10 @@ func (b *builder) admin() error {
 	if home == "" {
 		home = "/root"
 	}
+	// kubectl keeps what it has learned beside the file.
+	if err := b.directory(home+"/.kube", "0750", id); err != nil {
+		return err
+	}
 	for _, at := range []struct {
 		path  string
 		owner int
@@ -161,12 +165,15 @@ func (b *builder) apiServerPod() error {
 	for _, issuer := range c.AdditionalServiceAccountIssuers {
 		flags = append(flags, "--service-account-issuer="+issuer)
 	}
+	if a := b.Config.APIServerConfig.Authentication; a != nil && a.OIDC != nil {
+		flags = append(flags, oidcFlags(*a.OIDC)...)
+	}
 	k := newComponent("kube-apiserver", c.Image, "/usr/local/bin/kube-apiserver", flags)
 	k.container.Env = c.Env
 	k.amounts("150m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
 	k.container.Ports = []port{{"https", b.securePort(), b.securePort()}}
 	ask := func(path string, delay, timeout, failures, period int) *probe {
-		return &probe{HTTPGet: httpGet{Host: "127.0.0.1", Path: path, Port: healthcheckPort}, InitialDelaySeconds: delay, TimeoutSeconds: timeout, FailureThreshold: failures, PeriodSeconds: period}
+		return &probe{HTTPGet: httpGet{Host: "127.0.0.1", Path: path, Port: names.APIHealthPort}, InitialDelaySeconds: delay, TimeoutSeconds: timeout, FailureThreshold: failures, PeriodSeconds: period}
 	}
 	k.container.LivenessProbe = ask("/livez", 10, 15, 8, 10)
 	k.container.ReadinessProbe = ask("/healthz", 0, 15, 3, 1)
@@ -200,6 +207,25 @@ func (b *builder) apiServerPod() error {
 		}
 	}
 	return b.manifest(p)
+}
+
+// oidcFlags make the API server accept an issuer's tokens. The specification keeps
+// them apart from the other fields of the API server.
+func oidcFlags(o api.OIDCAuthenticationSpec) []string {
+	var required []string
+	for claim, value := range o.RequiredClaims {
+		required = append(required, claim+"="+value)
+	}
+	slices.Sort(required)
+	return componentflags.Flags(struct {
+		IssuerURL      *string  `flag:"oidc-issuer-url"`
+		ClientID       *string  `flag:"oidc-client-id"`
+		UsernameClaim  *string  `flag:"oidc-username-claim"`
+		UsernamePrefix *string  `flag:"oidc-username-prefix"`
+		GroupsClaims   []string `flag:"oidc-groups-claim"`
+		GroupsPrefix   *string  `flag:"oidc-groups-prefix"`
+		RequiredClaims []string `flag:"oidc-required-claim,repeat"`
+	}{o.IssuerURL, o.ClientID, o.UsernameClaim, o.UsernamePrefix, o.GroupsClaims, o.GroupsPrefix, required})
 }
 
 // apiServerAnnotations name the records that point to this machine.

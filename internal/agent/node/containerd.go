@@ -82,7 +82,14 @@ func (b *builder) containerd() error {
 	if b.Host.Contained { // a container may not make itself harder to kill
 		score = 0
 	}
-	a, err := b.unit("containerd.service", fmt.Sprintf(containerdUnit, score), after, append([]string{config, opts}, b.assetsThat(isRuntime)...)...)
+	reads := append([]string{config, opts}, b.assetsThat(isRuntime)...)
+	if b.cniFromTemplate() {
+		if err := b.file(cniTemplateFile, cniTemplate); err != nil {
+			return err
+		}
+		after, reads = append(after, resource.Address{Kind: host.Files.Name, Name: cniTemplateFile}), append(reads, cniTemplate)
+	}
+	a, err := b.unit("containerd.service", fmt.Sprintf(containerdUnit, score), after, reads...)
 	b.runtime = []resource.Address{a}
 	return err
 }
@@ -239,6 +246,9 @@ func (b *builder) containerdConfig(c *api.ContainerdConfig) (string, error) {
 	}
 	if g := b.Config.GVisor; g != nil && isTrue(g.Enabled) {
 		runtime("runsc", "io.containerd.runsc.v1", map[string]any{"TypeUrl": "io.containerd.runsc.v1.options", "ConfigPath": "/etc/containerd/runsc.toml"})
+	}
+	if b.cniFromTemplate() {
+		set(cniTemplateFile, slices.Concat(at.runtime, []string{"cni", "conf_template"})...)
 	}
 	if c.SelinuxEnabled {
 		set(true, slices.Concat(at.runtime, []string{"enable_selinux"})...)

@@ -8,6 +8,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/componentflags"
 	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/pki"
 )
 
@@ -178,7 +179,7 @@ func (b *builder) proxy() error {
 func (b *builder) waitForAPI(k *component) {
 	if b.cloud() == api.CloudLocal {
 		k.container.LivenessProbe.InitialDelaySeconds = 300
-		k.container.Env = append(k.container.Env, api.ContainerEnvVar{Name: "GO_RUNNER_WAIT_FOR", Value: fmt.Sprintf("127.0.0.1:%d/readyz", healthcheckPort)})
+		k.container.Env = append(k.container.Env, api.ContainerEnvVar{Name: "GO_RUNNER_WAIT_FOR", Value: fmt.Sprintf("127.0.0.1:%d/readyz", names.APIHealthPort)})
 	}
 }
 

@@ -45,9 +45,15 @@ func (b *builder) extras() error {
 	return nil
 }
 
-// hooks are the user's own units. The group's come first, and win.
-func (b *builder) hooks() error {
-	seen := map[string]bool{}
+// namedHook is a unit of the user's.
+type namedHook struct {
+	name string
+	api.HookSpec
+}
+
+// namedHooks are the user's own units. The group's come first, and win.
+func (b *builder) namedHooks() []namedHook {
+	var out []namedHook
 	for i, hooks := range b.Config.Hooks {
 		for n, h := range hooks {
 			name := h.Name
@@ -60,29 +66,57 @@ func (b *builder) hooks() error {
 			if !strings.Contains(name, ".") {
 				name += ".service"
 			}
-			if seen[name] {
-				continue
+			if !slices.ContainsFunc(out, func(o namedHook) bool { return o.name == name }) {
+				out = append(out, namedHook{name, h})
 			}
-			seen[name] = true
-			if err := b.hook(name, h); err != nil {
-				return fmt.Errorf("hook %s: %w", name, err)
-			}
+		}
+	}
+	return out
+}
+
+// precedes reports whether a hook is to be started before a service. Systemd
+// itself sees to that only where it starts both at once, as at the machine's start.
+func (h namedHook) precedes(service string) bool {
+	return slices.ContainsFunc(h.Before, func(s string) bool { return s == service || s+".service" == service })
+}
+
+// early reports whether a hook is to be started before the container runtime.
+func (h namedHook) early() bool { return h.precedes("containerd.service") && h.ExecContainer == nil }
+
+// hooks adds the hooks that are early, or the others.
+func (b *builder) hooks(early bool) error {
+	for _, h := range b.namedHooks() {
+		if h.early() != early {
+			continue
+		}
+		a, err := b.hook(h.name, h.HookSpec)
+		if err != nil {
+			return fmt.Errorf("hook %s: %w", h.name, err)
+		}
+		if a.Name == "" {
+			continue
+		}
+		if early {
+			b.runtimePrograms = append(b.runtimePrograms, a)
+		}
+		if h.precedes("kubelet.service") {
+			b.node = append(b.node, a)
 		}
 	}
 	return nil
 }
 
-func (b *builder) hook(name string, h api.HookSpec) error {
+// hook adds the unit of a hook; there is none, "", where it has nothing to do.
+func (b *builder) hook(name string, h api.HookSpec) (resource.Address, error) {
 	if h.Enabled != nil && !*h.Enabled {
-		_, err := add(b, &host.Units, name, host.Unit{Name: name, Current: true})
-		return err
+		return add(b, &host.Units, name, host.Unit{Name: name, Off: true, Current: true})
 	}
 	var u strings.Builder
 	switch {
 	case h.UseRawManifest:
 		u.WriteString(h.Manifest)
 	case h.ExecContainer == nil && h.Manifest == "":
-		return nil
+		return resource.Address{}, nil
 	default:
 		u.WriteString("[Unit]\nDescription=Hook " + strings.TrimSuffix(name, ".service") + "\n")
 		for _, r := range h.Requires {
@@ -98,8 +132,7 @@ func (b *builder) hook(name string, h api.HookSpec) error {
 		}
 		u.WriteString("\n[Install]\nWantedBy=multi-user.target\n")
 	}
-	_, err := b.unit(name, u.String(), b.runtime)
-	return err
+	return b.unit(name, u.String(), b.runtime)
 }
 
 // hookContainer runs a container that sees the whole machine.

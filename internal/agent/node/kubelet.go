@@ -64,7 +64,7 @@ func (b *builder) kubelet() error {
 			return err
 		}
 	}
-	after := slices.Concat(b.runtime, b.packages, b.programs, b.node, []resource.Address{{Kind: host.Files.Name, Name: kubeletConfigFile}, {Kind: host.Files.Name, Name: env}})
+	after := slices.Concat(b.runtime, b.packages, b.programs, b.node, b.written)
 	if b.Host.Warming {
 		_, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(kubeletUnit)), Current: true}, after...)
 		return err

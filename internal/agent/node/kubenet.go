@@ -3,9 +3,38 @@ package node
 import (
 	"slices"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/host"
 	"kops.local/kops/internal/resource"
 )
+
+// cniTemplate is the pod network of a machine whose cloud leads the addresses of
+// its node's range to it: containerd fills in the range when it learns of it
+// (containerd, docs/cri/config.md, "CNI Config Template").
+const cniTemplate = `{
+  "cniVersion": "1.0.0",
+  "name": "kubenet",
+  "plugins": [
+    {
+      "type": "ptp",
+      "ipam": {
+        "type": "host-local",
+        "ranges": [{{range $i, $r := .PodCIDRRanges}}{{if $i}}, {{end}}[{"subnet": "{{$r}}"}]{{end}}],
+        "routes": [{{range $i, $r := .Routes}}{{if $i}}, {{end}}{"dst": "{{$r}}"}{{end}}]
+      }
+    },
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
+`
+
+const cniTemplateFile = "/etc/containerd/config-cni.template"
+
+// cniFromTemplate reports whether containerd itself makes the network of pods. On
+// the local cloud, which has no routes, a pod of kops-controller's does.
+func (b *builder) cniFromTemplate() bool {
+	return b.Config.UsesKubenet && b.cloud() != api.CloudLocal
+}
 
 // masquerade gives what pods send out of the cluster the machine's address,
 // where their own is known inside of the cluster alone.

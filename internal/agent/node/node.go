@@ -54,6 +54,8 @@ type Host struct {
 	Names []string
 	// Addresses are those of its interfaces, sorted.
 	Addresses []string
+	// Interface is that of the machine's first default route; empty: it has none.
+	Interface string
 	// ProviderID is what the cloud calls the machine; empty where the cloud's controller finds it.
 	ProviderID string
 	// MaxPods is how many pods have an address where each gets one of the cloud's; 0: not limited by it.
@@ -70,6 +72,12 @@ type Host struct {
 	Warming bool
 	// Admin is the account of those who log in; zero: root.
 	Admin Account
+	// APIAddresses are where the API is, where no name of the cluster's is published and the boot configuration has no addresses.
+	APIAddresses []string
+	// ScalingGroup is the group of the cloud's that waits until it is told that the machine has started; empty: none does.
+	ScalingGroup string
+	// Warnings are what was not found out, and what follows.
+	Warnings []string
 }
 
 // Account is a user of a machine.
@@ -109,21 +117,23 @@ func Build(in Input) (*graph.Graph, error) {
 		do   func() error
 		on   bool
 	}{
+		{"packages", b.packageSet, true},
 		{"file systems", b.volumes, true},
 		{"folders", b.directories, true},
 		{"names", b.hosts, true},
 		{"kernel", b.kernel, true},
-		{"packages and updates", b.system, true},
+		{"clock, updates and logs", b.system, true},
 		{"files and hooks", b.extras, true},
 		{"fetched files", b.fetched, true},
+		{"hooks", func() error { return b.hooks(true) }, true},
 		{"containerd", b.containerd, true},
 		{"trust", b.trust, true},
-		{"pod network", b.masquerade, in.Config.UsesKubenet},
+		{"pod network", b.podNetwork, true},
 		{"API server", b.apiServer, b.hasAPIServer()},
 		{"control plane", b.controlPlane, b.isControlPlane()},
 		{"kube-proxy", b.proxy, in.Config.KubeProxy != nil},
+		{"hooks", func() error { return b.hooks(false) }, true},
 		{"kubelet", b.kubelet, true},
-		{"hooks", b.hooks, true},
 		{"images", b.images, true},
 	} {
 		if !step.on {
@@ -139,11 +149,17 @@ func Build(in Input) (*graph.Graph, error) {
 type builder struct {
 	Input
 	graph *graph.Graph
-	// programs are what services follow: fetched files in their places. Of them,
-	// runtimePrograms are those that containerd's needs.
+	// written are all files and certificates. The kubelet follows them: as soon as
+	// its node is ready, kops-controller gives the machine nothing any more.
+	written []resource.Address
+	// programs are what services follow: fetched files in their places.
+	// runtimePrograms are those that containerd's needs, and the hooks before it.
 	programs, runtimePrograms []resource.Address
 	packages                  []resource.Address
-	users                     []resource.Address // the last account
+	// mounts are file systems. All but packages follow them: what is written below
+	// a folder before another file system is mounted on it is lost.
+	mounts []resource.Address
+	users  []resource.Address // the last account
 	// runtime is containerd's unit, and node what the kubelet follows besides; names among it,
 	// as pods on the machine's network get a copy of its file when they start.
 	runtime []resource.Address
@@ -160,6 +176,12 @@ func (b *builder) cloud() api.CloudProviderID {
 func add[T any](b *builder, k *resource.Kind[T, *host.Machine], name string, want T, after ...resource.Address) (resource.Address, error) {
 	n := resource.New(k, name, want)
 	n.After = after
+	if k.Name != host.Mounts.Name {
+		n.After = slices.Concat(after, b.mounts)
+	}
+	if k.Name == host.Files.Name || k.Name == host.Certificates.Name {
+		b.written = append(b.written, n.Address)
+	}
 	return n.Address, b.graph.Add(n)
 }
 

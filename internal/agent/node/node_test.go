@@ -1,14 +1,17 @@
 package node_test
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -152,11 +155,65 @@ func TestAMachineThatIsWarmed(t *testing.T) {
 	}
 }
 
+// Systemd orders only what it starts at once; at the first start nodeup starts one after the other.
+func TestHooksThatComeFirst(t *testing.T) {
+	in := input()
+	in.Config.Hooks = [2][]api.HookSpec{{{Name: "disk", Manifest: "Type=oneshot", Before: []string{"containerd.service", "kubelet"}}, {Name: "login", Manifest: "Type=oneshot", Before: []string{"kubelet.service"}}},
+		{{Name: "last", Manifest: "Type=oneshot"}}}
+	_, nodes := texts(t, in)
+	follows := func(unit, hook string) bool {
+		return slices.Contains(nodes["host_unit/"+unit].After, resource.Address{Kind: host.Units.Name, Name: hook})
+	}
+	for _, c := range []struct {
+		unit, hook string
+		want       bool
+	}{
+		{"containerd.service", "disk.service", true}, {"kubelet.service", "disk.service", true}, {"disk.service", "containerd.service", false},
+		{"kubelet.service", "login.service", true}, {"login.service", "containerd.service", true}, {"kubelet.service", "last.service", false}, {"last.service", "containerd.service", true},
+	} {
+		if got := follows(c.unit, c.hook); got != c.want {
+			t.Errorf("%s follows %s: %t", c.unit, c.hook, got)
+		}
+	}
+}
+
+// What containerd and the kubelet write must be on the volume that is meant for it.
+func TestEverythingFollowsFileSystems(t *testing.T) {
+	in := input()
+	in.Config.VolumeMounts = []api.VolumeMountSpec{{Device: "/dev/xvdb", Filesystem: "ext4", Path: "/var/lib/containerd"}, {Device: "/dev/xvdc", Filesystem: "ext4", Path: "/var/lib/containerd/logs"}}
+	_, nodes := texts(t, in)
+	outer := resource.Address{Kind: host.Mounts.Name, Name: "/var/lib/containerd"}
+	for _, n := range nodes {
+		if got := slices.Contains(n.After, outer); got == (n.Address == outer || n.Address.Kind == host.PackageSets.Name) {
+			t.Errorf("%s follows the file system: %t", n.Address, got)
+		}
+	}
+	if packages := (resource.Address{Kind: host.PackageSets.Name, Name: "packages"}); !slices.Contains(nodes[outer.String()].After, packages) {
+		t.Error("a file system may need a program of a package")
+	}
+}
+
+// A node that is ready gets no certificates any more.
+func TestTheKubeletIsLast(t *testing.T) {
+	in := input()
+	in.Config.KubeProxy, in.Config.Networking.KubeRouter = &api.KubeProxyConfig{Image: "i"}, &api.KuberouterNetworkingSpec{}
+	_, nodes := texts(t, in)
+	after := nodes["host_unit/kubelet.service"].After
+	for _, n := range nodes {
+		if kind := n.Address.Kind; (kind == host.Certificates.Name || kind == host.Files.Name) && !slices.Contains(after, n.Address) {
+			t.Errorf("the kubelet does not wait for %s", n.Address)
+		}
+	}
+	if !slices.Contains(after, resource.Address{Kind: host.Certificates.Name, Name: "/var/lib/kube-proxy/kubeconfig"}) {
+		t.Errorf("the kubelet follows %v", after)
+	}
+}
+
 func TestAHookThatIsSwitchedOff(t *testing.T) {
 	in := input()
 	in.Config.Hooks = [2][]api.HookSpec{{{Name: "h", Enabled: ptr(false)}}, {{Name: "h.service", Manifest: "x"}}}
 	_, nodes := texts(t, in)
-	if u, ok := nodes["host_unit/h.service"].Want.(*host.Unit); !ok || u.On || !u.Content.Value().IsZero() {
+	if u, ok := nodes["host_unit/h.service"].Want.(*host.Unit); !ok || u.On || !u.Off || !u.Content.Value().IsZero() {
 		t.Errorf("the hook is %+v", u)
 	}
 }
@@ -197,7 +254,9 @@ func certificateNames(t *testing.T, in node.Input) map[string][]string {
 	return out
 }
 
-func TestEveryAddressOfTheAPIIsInItsCertificate(t *testing.T) {
+// controlPlane is the input of a machine of the control plane.
+func controlPlane(t *testing.T) node.Input {
+	t.Helper()
 	in := input()
 	keysets, _, err := pki.Ensure(nil, []string{pki.KubernetesCA, pki.AggregatorCA, pki.EtcdClientsCA, pki.ServiceAccount}, pki.Issuer{Rand: rand.Reader, Now: time.Now,
 		Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }})
@@ -209,11 +268,21 @@ func TestEveryAddressOfTheAPIIsInItsCertificate(t *testing.T) {
 		in.Config.CAs[n] = k.Bundle()
 	}
 	in.Config.APIServerConfig = &model.APIServerConfig{KubeAPIServer: &api.KubeAPIServerConfig{}, ClusterDNSDomain: "cluster.local"}
-	in.Config.APIServerConfig.API.PublicName = "api.c.example.com"
-	in.Config.APIServerConfig.API.AdditionalSANs = []string{"10.77.0.1", "api.example.com"}
 	in.Config.ControlPlaneConfig = &model.ControlPlaneConfig{}
 	in.Config.Networking.ServiceClusterIPRange = "100.64.0.0/13,fd00:5::/108"
+	return in
+}
+
+func TestEveryAddressOfTheAPIIsInItsCertificate(t *testing.T) {
+	in := controlPlane(t)
+	in.Config.APIServerConfig.API.PublicName = "api.c.example.com"
+	in.Config.APIServerConfig.API.AdditionalSANs = []string{"10.77.0.1", "api.example.com"}
 	in.Boot.APIServerIPs = []string{"10.77.0.3"}
+	in.Host.Admin = node.Account{Home: "/home/ubuntu", ID: 1000}
+	_, nodes := texts(t, in)
+	if d, ok := nodes["host_directory//home/ubuntu/.kube"].Want.(*host.Directory); !ok || d.Owner != 1000 || d.Group != 1000 {
+		t.Errorf("the folder of the user's kubeconfig is %+v", d)
+	}
 	names := certificateNames(t, in)
 	for path, want := range map[string][]string{
 		"/srv/kubernetes/kube-apiserver/server.crt": {"10.77.0.1", "api.example.com", "10.77.0.3", "api.internal.c.example.com", "api.c.example.com", "127.0.0.1", "100.64.0.1", "fd00:5::1",
@@ -225,6 +294,21 @@ func TestEveryAddressOfTheAPIIsInItsCertificate(t *testing.T) {
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s has  %v\nwant %v", path, got, want)
+		}
+	}
+}
+
+func TestTheAPIServerKnowsTheIssuerOfUsers(t *testing.T) {
+	in := controlPlane(t)
+	in.Config.APIServerConfig.Authentication = &api.AuthenticationSpec{OIDC: &api.OIDCAuthenticationSpec{
+		IssuerURL: ptr("https://id.example.com"), ClientID: ptr("kubernetes"), UsernameClaim: ptr("email"), UsernamePrefix: ptr("oidc:"),
+		GroupsClaims: []string{"groups"}, GroupsPrefix: ptr("oidc:"), RequiredClaims: map[string]string{"hd": "example.com", "aud": "kubernetes"}}}
+	contents, _ := texts(t, in)
+	manifest := contents["/etc/kubernetes/manifests/kube-apiserver.manifest"]
+	for _, flag := range []string{"issuer-url=https://id.example.com", "client-id=kubernetes", "username-claim=email", "username-prefix=oidc:",
+		"groups-claim=groups", "groups-prefix=oidc:", "required-claim=aud=kubernetes", "required-claim=hd=example.com"} {
+		if strings.Count(manifest, "--oidc-"+flag) != 1 {
+			t.Errorf("the manifest lacks --oidc-%s:\n%s", flag, manifest)
 		}
 	}
 }
@@ -241,6 +325,102 @@ func TestTheKubeletFollowsTheNames(t *testing.T) {
 	b, ok := nodes["host_block/hosts"].Want.(*host.Block)
 	if !ok || strings.Join(b.Lines, "\n") != "10.77.0.1 api.internal.c.example.com kops-controller.internal.c.example.com" {
 		t.Errorf("the names are %+v", b)
+	}
+}
+
+// The template is what containerd makes the pods' network of, once it knows the node's range.
+func TestKubenetGivesPodsANetwork(t *testing.T) {
+	in := input()
+	in.Boot.CloudProvider, in.Config.UsesKubenet = "aws", true
+	all, _ := texts(t, in)
+	const file = "/etc/containerd/config-cni.template"
+	if !strings.Contains(all["/etc/containerd/config.toml"], "[plugins.\"io.containerd.cri.v1.runtime\".cni]\nconf_template = \""+file+"\"") {
+		t.Errorf("containerd does not know of the template:\n%s", all["/etc/containerd/config.toml"])
+	}
+	parsed, err := template.New("").Parse(all[file])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ranges := range [][]string{{"100.96.1.0/24"}, {"100.96.1.0/24", "fd00::/64"}} {
+		var out bytes.Buffer
+		if err := parsed.Execute(&out, struct{ PodCIDRRanges, Routes []string }{ranges, []string{"0.0.0.0/0", "::/0"}}); err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			CNIVersion string
+			Plugins    []struct {
+				Type string
+				IPAM struct {
+					Ranges [][]struct{ Subnet string }
+					Routes []struct{ Dst string }
+				}
+			}
+		}
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.CNIVersion != "1.0.0" || got.Plugins[0].Type != "ptp" || got.Plugins[1].Type != "portmap" ||
+			len(got.Plugins[0].IPAM.Ranges) != len(ranges) || got.Plugins[0].IPAM.Ranges[0][0].Subnet != ranges[0] || got.Plugins[0].IPAM.Routes[1].Dst != "::/0" {
+			t.Errorf("%v: %v\n%s", ranges, err, &out)
+		}
+	}
+	in.Boot.CloudProvider = "local"
+	if all, _ := texts(t, in); all[file] != "" || strings.Contains(all["/etc/containerd/config.toml"], "conf_template") {
+		t.Error("a machine of the local cloud has two makers of its network")
+	}
+}
+
+// Where the boot configuration names a balancer, its addresses are those of the API.
+func TestTheAPIBehindABalancer(t *testing.T) {
+	in := input()
+	in.Config.UsesNoneDNS, in.Host.APIAddresses = true, []string{"10.9.0.1", "10.9.0.2"}
+	_, nodes := texts(t, in)
+	b, ok := nodes["host_block/hosts"].Want.(*host.Block)
+	if !ok || len(b.Lines) != 2 || b.Lines[1] != "10.9.0.2 api.internal.c.example.com kops-controller.internal.c.example.com" {
+		t.Errorf("the names are %+v", b)
+	}
+}
+
+func TestDistributionsThatManageInterfacesOfPods(t *testing.T) {
+	const (
+		foreign = "/usr/lib/systemd/networkd.conf.d/40-disable-manage-foreign-routes.conf"
+		link    = "/etc/systemd/network/99-default.link"
+		second  = "/etc/systemd/network/75-eni-secondary.network"
+		hotplug = "/etc/cloud/cloud.cfg.d/99-disable-network-hotplug.cfg"
+		policy  = "/etc/udev/rules.d/99-vpc-policy-routes.rules"
+		updown  = "/etc/udev/rules.d/75-cloud-ifupdown.rules"
+		reload  = "kops-networkd.service"
+		groups  = "run-cilium-cgroupv2.mount"
+	)
+	vpc, cilium := api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{}}, api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{}}
+	eni := api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{IPAM: "eni"}}
+	for _, c := range []struct {
+		distro, release, like string
+		network               api.NetworkingSpec
+		want                  []string
+	}{
+		{"ubuntu", "22.04", "debian", vpc, []string{foreign, link, reload}},
+		{"ubuntu", "24.04", "debian", vpc, []string{foreign, link, hotplug, reload}},
+		{"debian", "11", "debian", vpc, []string{updown}},
+		{"debian", "12", "debian", eni, []string{foreign, link, second, hotplug, reload, groups}},
+		{"amzn", "2023", "rhel", vpc, []string{foreign, link, second, policy, reload}},
+		{"ubuntu", "24.04", "debian", cilium, []string{foreign, reload, groups}},
+		{"ubuntu", "20.04", "debian", cilium, []string{groups}},
+		{"ubuntu", "24.04", "debian", api.NetworkingSpec{Calico: &api.CalicoNetworkingSpec{}}, nil},
+	} {
+		in := input()
+		in.Host.Distro, in.Host.Release, in.Host.Like, in.Host.Interface, in.Config.Networking = c.distro, c.release, c.like, "ens5", c.network
+		all, nodes := texts(t, in)
+		for _, name := range []string{foreign, link, second, hotplug, policy, updown, reload, groups} {
+			if got := all[name] != ""; got != slices.Contains(c.want, name) {
+				t.Errorf("%s %s: %s is there: %t", c.distro, c.release, name, got)
+			}
+		}
+		if slices.Contains(c.want, second) && !strings.Contains(all[second], "Name=!ens5\n") {
+			t.Errorf("the first interface would not be managed:\n%s", all[second])
+		}
+		for _, unit := range []string{reload, groups} {
+			if slices.Contains(c.want, unit) && !slices.Contains(nodes["host_unit/kubelet.service"].After, resource.Address{Kind: host.Units.Name, Name: unit}) {
+				t.Errorf("the kubelet does not follow %s", unit)
+			}
+		}
 	}
 }
 
@@ -263,5 +443,17 @@ func TestContainerdWaitsForItsOwnProgramsOnly(t *testing.T) {
 	}
 	if got := programs("kubelet.service"); len(got) != 5 {
 		t.Errorf("the kubelet waits for %v", got)
+	}
+}
+
+func TestPackagesOfCalico(t *testing.T) {
+	for want, given := range map[bool]*bool{true: nil, false: ptr(false)} {
+		in := input()
+		in.Host.Distro, in.Config.Networking = "ubuntu", api.NetworkingSpec{Calico: &api.CalicoNetworkingSpec{WireguardEnabled: given}}
+		_, nodes := texts(t, in)
+		p, ok := nodes["host_packages/packages"].Want.(*host.PackageSet)
+		if !ok || slices.Contains(strings.Fields(p.Names), "wireguard") != want {
+			t.Errorf("the packages are %+v", p)
+		}
 	}
 }

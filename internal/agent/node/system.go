@@ -10,12 +10,16 @@ import (
 	"kops.local/kops/internal/resource"
 )
 
+// volumes are mounted one after the other, as one may be within another, when the
+// programs are there that make their file systems.
 func (b *builder) volumes() error {
 	for _, v := range b.Config.VolumeMounts {
-		_, err := add(b, &host.Mounts, v.Path, host.Mount{Path: v.Path, Device: v.Device, Filesystem: v.Filesystem, FormatOptions: v.FormatOptions, Options: v.MountOptions})
+		a, err := add(b, &host.Mounts, v.Path, host.Mount{Path: v.Path, Device: v.Device, Filesystem: v.Filesystem, FormatOptions: v.FormatOptions, Options: v.MountOptions},
+			slices.Concat(b.packages, b.mounts)...)
 		if err != nil {
 			return err
 		}
+		b.mounts = append(b.mounts, a)
 	}
 	return nil
 }
@@ -46,7 +50,7 @@ func (b *builder) hosts() error {
 		}
 		lines = append(lines, "127.0.0.1 "+names)
 	} else {
-		for _, ip := range b.Boot.APIServerIPs {
+		for _, ip := range append(slices.Clone(b.Boot.APIServerIPs), b.Host.APIAddresses...) {
 			lines = append(lines, ip+" "+api+" "+b.internal("kops-controller"))
 		}
 	}
@@ -114,11 +118,8 @@ func (b *builder) sysctls() []string {
 	return append(out, b.Config.SysctlParameters...)
 }
 
-// system is the distribution: its packages, its clock, its updates, its logs.
+// system is the distribution: its clock, its updates, its logs.
 func (b *builder) system() error {
-	if err := b.packageSet(); err != nil {
-		return err
-	}
 	for _, step := range []func() error{b.clock, b.updates, b.logs, b.firewall} {
 		if err := step(); err != nil {
 			return err
@@ -143,7 +144,7 @@ func (b *builder) packageSet() error {
 	if p := b.Config.KubeProxy; p != nil && p.ProxyMode == "nftables" {
 		names = append(names, "nftables")
 	}
-	if c := b.Config.Networking.Calico; c != nil && isTrue(c.WireguardEnabled) && b.Host.Distro == "ubuntu" {
+	if c := b.Config.Networking.Calico; c != nil && (c.WireguardEnabled == nil || *c.WireguardEnabled) && b.Host.Distro == "ubuntu" {
 		names = append(names, "wireguard")
 	}
 	names = unique(append(names, b.Config.Packages...))

@@ -51,10 +51,6 @@ func (b *builder) kubeconfig(path, name, user string, c host.Certificate) error 
 	return b.certificate(c)
 }
 
-func certificateAt(path string) resource.Address {
-	return resource.Address{Kind: host.Certificates.Name, Name: path}
-}
-
 // caFiles adds the bundle of a keyset and, when at ends so, its signing key.
 func (b *builder) caFiles(keyset, at, mode string, user int, withKey bool) error {
 	bundle, err := b.bundle(keyset)
@@ -87,7 +83,6 @@ func (b *builder) trust() error {
 		host.Certificate{CommonName: "system:node:" + b.Host.NodeName, Organization: []string{"system:nodes"}}); err != nil {
 		return err
 	}
-	b.node = append(b.node, certificateAt("/var/lib/kubelet/kubeconfig"), certificateAt(srv+"/kubelet-server.crt"), resource.Address{Kind: host.Files.Name, Name: srv + "/ca.crt"})
 	if b.Config.UseCiliumEtcd {
 		if err := b.pair("/etc/kubernetes/pki/cilium/etcd-client-cilium", host.Certificate{Name: "etcd-client-cilium", CommonName: "cilium", Usage: string(pki.Client), Signer: pki.EtcdClientsCiliumCA}); err != nil {
 			return err

@@ -40,6 +40,14 @@ type Proxy struct {
 	seed    uint64
 	lag     int
 	past    map[string]*answer
+	held    *hold
+}
+
+// hold is a call that has to wait.
+type hold struct {
+	call              string
+	once              sync.Once
+	reached, released chan struct{}
 }
 
 // Cut says where the connection breaks.
@@ -95,6 +103,32 @@ func (p *Proxy) Throttle(percent int, seed uint64) {
 
 // Lag answers the first n repetitions of a listing or description after a write as before it.
 func (p *Proxy) Lag(n int) { p.set(func() { p.lag, p.past = n, map[string]*answer{} }) }
+
+// Hold lets every request of one call, such as "ec2.CreateVpc", wait before it is
+// forwarded until release is called, which must be done. reached is closed when the
+// first has come.
+func (p *Proxy) Hold(call string) (reached <-chan struct{}, release func()) {
+	h := &hold{call: call, reached: make(chan struct{}), released: make(chan struct{})}
+	p.set(func() { p.held = h })
+	return h.reached, sync.OnceFunc(func() {
+		p.set(func() { p.held = nil })
+		close(h.released)
+	})
+}
+
+// wait lets a request wait if it is of the call, and reports whether its client is still there.
+func (h *hold) wait(r *http.Request, call Call) bool {
+	if h == nil || h.call != call.String() {
+		return true
+	}
+	h.once.Do(func() { close(h.reached) })
+	select {
+	case <-h.released:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
 
 // Reset sets the counters to zero; latency and faults stay.
 func (p *Proxy) Reset() { p.set(func() { p.counts, p.writes = map[string]int{}, 0 }) }
@@ -162,7 +196,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	call := identify(r, body)
 	fate := p.decide(call)
-	if !wait(r, fate.latency) {
+	if !wait(r, fate.latency) || !fate.held.wait(r, call) {
 		panic(http.ErrAbortHandler)
 	}
 	if fate.throttled {
@@ -194,6 +228,7 @@ type fate struct {
 	latency                     time.Duration
 	throttled, dead, cut, after bool
 	then                        func()
+	held                        *hold
 }
 
 // end breaks the connection without an answer.
@@ -209,7 +244,7 @@ func (p *Proxy) decide(call Call) fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts[call.String()]++
-	f := fate{latency: p.latency, dead: p.isCut}
+	f := fate{latency: p.latency, dead: p.isCut, held: p.held}
 	if p.percent > 0 {
 		h := fnv.New64a()
 		_, _ = fmt.Fprint(h, p.seed, call, p.counts[call.String()]) // a hash never fails

@@ -258,3 +258,28 @@ func TestLag(t *testing.T) {
 		t.Errorf("answers %s; want two of the past after the write, which is the third", got)
 	}
 }
+
+func TestHold(t *testing.T) {
+	p, b := start(t)
+	reached, release := p.Hold("s3.PutObject")
+	done := make(chan error, 1)
+	go func() {
+		_, err := send(t, http.MethodPut, p.URL+"/bucket/key", "x")
+		done <- err
+	}()
+	<-reached
+	if _, err := send(t, http.MethodGet, p.URL+"/bucket/key", ""); err != nil {
+		t.Errorf("another call: %v", err)
+	}
+	if n := b.reached.Load(); n != 1 {
+		t.Errorf("%d requests reached the server while one was held", n)
+	}
+	release()
+	release()
+	if err := <-done; err != nil || b.reached.Load() != 2 {
+		t.Errorf("after the release: %v, %d requests", err, b.reached.Load())
+	}
+	if _, err := send(t, http.MethodPut, p.URL+"/bucket/key", "x"); err != nil {
+		t.Errorf("the next: %v", err)
+	}
+}

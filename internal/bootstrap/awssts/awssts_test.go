@@ -2,7 +2,9 @@ package awssts
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,13 +18,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"kops.local/kops/internal/awsquery"
 	"kops.local/kops/internal/bootstrap"
 	"kops.local/kops/internal/fault"
 )
 
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
-var role = Credentials{ID: "AKIDEXAMPLE", Secret: "secret", Token: "token"}
+var role = awsquery.Credentials{ID: "AKIDEXAMPLE", Secret: "secret", Token: "token"}
 
 // sts plays AWS: it computes the signature with the SDK's own signer and
 // answers for whom it is.
@@ -39,8 +42,9 @@ func sts(t *testing.T, arn string) (*httptest.Server, *int) {
 		}
 		again.ContentLength = 0 // the signer signs a length that it knows
 		at, _ := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
-		err := v4.NewSigner().SignHTTP(r.Context(), aws.Credentials{AccessKeyID: role.ID, SecretAccessKey: role.Secret, SessionToken: role.Token}, again, hexSum(string(body)), "sts", "us-east-1", at)
-		if err != nil || string(body) != question || given != again.Header.Get("Authorization") {
+		sum := sha256.Sum256(body)
+		err := v4.NewSigner().SignHTTP(r.Context(), aws.Credentials{AccessKeyID: role.ID, SecretAccessKey: role.Secret, SessionToken: role.Token}, again, hex.EncodeToString(sum[:]), "sts", "us-east-1", at)
+		if err != nil || string(body) != question || strings.ReplaceAll(given, " ", "") != strings.ReplaceAll(again.Header.Get("Authorization"), " ", "") {
 			w.WriteHeader(403)
 			_, _ = fmt.Fprint(w, "<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code><Message>no</Message></Error></ErrorResponse>")
 			return
@@ -68,7 +72,7 @@ func pair(t *testing.T, arn string) (*Verifier, Prover, *int) {
 	s, asked := sts(t, arn)
 	v := &Verifier{Endpoint: s.URL + "/", HTTP: s.Client(), Account: "123456789012", Partition: "aws", Roles: []string{"nodes.c.example.com"}, Now: noon,
 		Instances: fleet{"i-0123456789abcdef0": {NodeName: "i-0123456789abcdef0", Group: "nodes", Names: []string{"10.0.0.4"}}, "i-00000000": {NodeName: "x"}}}
-	return v, Prover{Endpoint: s.URL + "/", Region: "us-east-1", Now: noon, Credentials: func(context.Context) (Credentials, error) { return role, nil }}, asked
+	return v, Prover{Endpoint: s.URL + "/", Region: "us-east-1", Now: noon, Credentials: func(context.Context) (awsquery.Credentials, error) { return role, nil }}, asked
 }
 
 func prove(t *testing.T, p Prover, body string) string {
@@ -86,8 +90,12 @@ func TestAMachineProvesItsRole(t *testing.T) {
 	if err != nil || id.NodeName != "i-0123456789abcdef0" || id.InstanceGroup != "nodes" || len(id.Names) != 1 {
 		t.Fatalf("got %+v, %v", id, err)
 	}
-	if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: prove(t, p, "body"), Body: []byte("body")}); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "used before") {
-		t.Errorf("a replay: %v", err)
+	same := prove(t, p, "body")
+	spaced := edited(t, same, func(h http.Header) { h.Set("Authorization", strings.ReplaceAll(h.Get("Authorization"), ", ", ",")) })
+	for name, token := range map[string]string{"the same": same, "the same, which AWS reads alike": spaced} {
+		if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "used before") {
+			t.Errorf("%s again: %v", name, err)
+		}
 	}
 }
 
@@ -146,6 +154,9 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"another key": {func(h http.Header) {
 			h.Set("Authorization", strings.Replace(h.Get("Authorization"), "AKID", "AKIX", 1))
 		}, "body", "SignatureDoesNotMatch", 1},
+		"a second signature": {func(h http.Header) {
+			h.Set("Authorization", h.Get("Authorization")+", Signature="+strings.Repeat("0", 64))
+		}, "body", "no signature", 0},
 	} {
 		v, p, asked := pair(t, good)
 		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: edited(t, prove(t, p, "body"), tt.change), Body: []byte(tt.body)})
@@ -172,6 +183,33 @@ func TestTroubleWithAWSIsNoDenial(t *testing.T) {
 	v.Endpoint = "http://127.0.0.1:1/"
 	if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); err == nil || fault.Is(err, fault.Denied) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnswersOfAWSThatAreNoDenial(t *testing.T) {
+	for _, tt := range []struct {
+		status       int
+		answer, says string
+		denied       bool
+	}{
+		{400, "<ErrorResponse><Error><Code>Throttling</Code><Message>Rate exceeded</Message></Error></ErrorResponse>", "400 Bad Request: Throttling: Rate exceeded", false},
+		{429, "", "429 Too Many Requests", false},
+		{503, "", "503 Service Unavailable", false},
+		{200, "<GetCallerIdentityResponse/>", "the answer names nobody", false},
+		{200, "<html>", "not understood", false},
+		{400, "<ErrorResponse><Error><Code>IncompleteSignature</Code><Message>no</Message></Error></ErrorResponse>", "IncompleteSignature: no", true},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(tt.status)
+			_, _ = io.WriteString(w, tt.answer)
+		}))
+		v, p, _ := pair(t, good)
+		v.Endpoint = s.URL
+		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: prove(t, p, "body"), Body: []byte("body")})
+		if err == nil || fault.Is(err, fault.Denied) != tt.denied || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("%d %s: %v", tt.status, tt.answer, err)
+		}
+		s.Close()
 	}
 }
 

@@ -3,7 +3,8 @@
 // it and hears for whom it was signed. The signature covers a hash of what the
 // machine asks of the controller.
 //
-// It must not link the SDK of AWS: what it needs of it is one request.
+// It must not link the SDK of AWS: what it needs of it is one request. It must not
+// know where a machine has its credentials from.
 package awssts
 
 import (
@@ -13,8 +14,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"kops.local/kops/internal/awsquery"
 	"kops.local/kops/internal/bootstrap"
 	"kops.local/kops/internal/fault"
 )
@@ -86,7 +88,7 @@ func denied(format string, args ...any) error {
 // Verify asks AWS for whom a token is signed, and looks up that machine.
 func (v *Verifier) Verify(ctx context.Context, p bootstrap.Proof) (bootstrap.Identity, error) {
 	var none bootstrap.Identity
-	header, err := parseToken(p.Token)
+	header, signature, err := parseToken(p.Token)
 	if err != nil {
 		return none, err
 	}
@@ -101,7 +103,7 @@ func (v *Verifier) Verify(ctx context.Context, p bootstrap.Proof) (bootstrap.Ide
 	if err != nil {
 		return none, err
 	}
-	if !v.first(header.Get("Authorization")) {
+	if !v.first(signature) {
 		return none, denied("the proof was used before")
 	}
 	i, err := v.Instances.Instance(ctx, id)
@@ -122,13 +124,15 @@ func passed() []string {
 		"Amz-Sdk-Invocation-Id", "Amz-Sdk-Request"}
 }
 
-var signedHeaders = regexp.MustCompile(`SignedHeaders=([^,\s]+)`)
+// authorization is the header of that name. AWS takes it with other spaces, too,
+// so that only the signature itself tells two of them apart.
+var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 +Credential=[^,\s]+, *SignedHeaders=([^,\s]+), *Signature=([0-9a-f]{64})$`)
 
-// parseToken reads the headers of a signed request.
-func parseToken(token string) (http.Header, error) {
+// parseToken reads the headers of a signed request, and the signature among them.
+func parseToken(token string) (header http.Header, signature string, err error) {
 	encoded, ok := strings.CutPrefix(token, Scheme)
 	if !ok {
-		return nil, denied("the token is not of the kind %q", strings.TrimSpace(Scheme))
+		return nil, "", denied("the token is not of the kind %q", strings.TrimSpace(Scheme))
 	}
 	raw, err := base64.StdEncoding.DecodeString(encoded)
 	given := http.Header{}
@@ -136,29 +140,29 @@ func parseToken(token string) (http.Header, error) {
 		err = json.Unmarshal(raw, &given)
 	}
 	if err != nil {
-		return nil, denied("the token cannot be read: %w", err)
+		return nil, "", denied("the token cannot be read: %w", err)
 	}
 	out := http.Header{}
 	for k, values := range given {
 		name := http.CanonicalHeaderKey(k)
 		if slices.Contains(passed(), name) {
 			if len(values) != 1 || out[name] != nil {
-				return nil, denied("the header %s occurs more than once", name)
+				return nil, "", denied("the header %s occurs more than once", name)
 			}
 			out[name] = values
 		}
 	}
-	m := signedHeaders.FindStringSubmatch(out.Get("Authorization"))
-	if m == nil {
-		return nil, denied("the token holds no signature")
+	parts := authorization.FindStringSubmatch(out.Get("Authorization"))
+	if parts == nil {
+		return nil, "", denied("the token holds no signature")
 	}
-	signed := strings.Split(strings.ToLower(m[1]), ";")
+	all := strings.Split(strings.ToLower(parts[1]), ";")
 	for _, need := range []string{"host", strings.ToLower(hashHeader)} {
-		if !slices.Contains(signed, need) {
-			return nil, denied("the header %s is not signed", need)
+		if !slices.Contains(all, need) {
+			return nil, "", denied("the header %s is not signed", need)
 		}
 	}
-	return out, nil
+	return out, parts[2], nil
 }
 
 // caller asks AWS for whom a request is signed.
@@ -172,36 +176,22 @@ func (v *Verifier) caller(ctx context.Context, header http.Header) (string, erro
 	if err != nil {
 		return "", fmt.Errorf("ask AWS who signed: %w", err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("ask AWS who signed: %w", err)
-	case resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnauthorized:
-		return "", denied("AWS does not accept the signature (%d): %s", resp.StatusCode, reason(text))
-	case resp.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("ask AWS who signed: %s", resp.Status)
-	}
 	var answer struct {
 		XMLName xml.Name `xml:"GetCallerIdentityResponse"`
 		ARN     string   `xml:"GetCallerIdentityResult>Arn"`
 	}
-	if err := xml.Unmarshal(text, &answer); err != nil || answer.ARN == "" {
-		return "", fmt.Errorf("ask AWS who signed: the answer is not understood: %w", err)
+	err = awsquery.Read(resp, &answer)
+	var said *awsquery.Error
+	switch {
+	case errors.As(err, &said) && said.Status/100 == 4 && !fault.Is(err, fault.Throttled):
+		return "", denied("AWS does not accept the signature: %w", err)
+	case err != nil:
+		return "", fmt.Errorf("ask AWS who signed: %w", err)
+	}
+	if answer.ARN == "" {
+		return "", errors.New("ask AWS who signed: the answer names nobody")
 	}
 	return answer.ARN, nil
-}
-
-// reason is the message of an error of AWS'.
-func reason(text []byte) string {
-	var e struct {
-		Code    string `xml:"Error>Code"`
-		Message string `xml:"Error>Message"`
-	}
-	if err := xml.Unmarshal(text, &e); err != nil || e.Code == "" {
-		return "no reason given"
-	}
-	return e.Code + ": " + e.Message
 }
 
 var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)

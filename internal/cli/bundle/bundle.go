@@ -32,7 +32,7 @@ its file repository and as the mirror of its registries.`,
   kops bundle list
   kops bundle verify
   kops bundle serve --listen 10.0.0.1:3989`}
-	c.AddCommand(create(app), verify(app), serve(app), list(app), extract(app))
+	c.AddCommand(create(app), verify(app), serve(app), list(app), extract(app), version(app))
 	return c
 }
 
@@ -145,6 +145,23 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 	}
 	app.Printf("The bundle %s holds %d files and %d images, %s\n", dir, len(b.Files()), len(b.Images()), megabytes(total(b)))
 	return nil
+}
+
+func version(app *shell.App) *cobra.Command {
+	c := shell.Cobra("version", "Tell the version of Kubernetes of a bundle", `
+Tell the version of Kubernetes that a new cluster has when no other is named, and
+that 'kops bundle create' takes.`, `
+  kops bundle version`,
+		func(context.Context, []string) error {
+			want, err := bundle.ForLocal(app.Version, "", nil)
+			if err != nil {
+				return err
+			}
+			app.Printf("%s\n", strings.TrimPrefix(want.Kubernetes, "v"))
+			return nil
+		})
+	c.Args = shell.NoArguments("")
+	return c
 }
 
 // publishers reaches the places of releases, and soon says that it cannot.

@@ -14,6 +14,7 @@ import (
 
 	"kops.local/kops/internal/assets"
 	kept "kops.local/kops/internal/bundle"
+	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/cli/bundle"
 	"kops.local/kops/internal/cli/shell"
 )
@@ -52,6 +53,15 @@ func (w *world) run(ctx context.Context, told io.Writer, args ...string) (string
 	c.SilenceErrors, c.SilenceUsage = true, true
 	err := c.ExecuteContext(ctx)
 	return out.String(), err
+}
+
+// make asks for the version, so as not to repeat what the channel recommends.
+func TestVersion(t *testing.T) {
+	out, err := newWorld(t).run(t.Context(), io.Discard, "version")
+	ch, _ := channel.Embedded(channel.Stable)
+	if want := ch.NewClusterVersion("1.37.0") + "\n"; err != nil || out != want {
+		t.Errorf("%q, %v; not %q", out, err, want)
+	}
 }
 
 func TestListAndVerify(t *testing.T) {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path"
-	"slices"
-	"strings"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -20,8 +18,9 @@ func extract(app *shell.App) *cobra.Command {
 	var dir, to string
 	c := shell.Cobra("extract FILE", "Take a file out of a bundle", `
 Write a file of a bundle, such as kubectl, to the current folder or elsewhere, and
-check it against its digest. FILE is the end of a public URL; of several versions
-the newest is taken, unless FILE tells more of the URL.`, `
+check it against its digest. FILE is the end of a public URL; of several that
+for this computer's architecture and the newest version is taken, unless FILE
+tells more of the URL.`, `
   kops bundle extract kubectl --to /usr/local/bin/kubectl
   kops bundle extract v1.36.3/bin/linux/amd64/kubelet`,
 		func(_ context.Context, args []string) error {
@@ -32,9 +31,9 @@ the newest is taken, unless FILE tells more of the URL.`, `
 			if err != nil {
 				return err
 			}
-			url, err := named(b, args[0])
-			if err != nil {
-				return err
+			url, ok := b.Named(args[0], runtime.GOARCH)
+			if !ok {
+				return fmt.Errorf("no file of the bundle %s ends in %s; see kops bundle list", b.Dir(), args[0])
 			}
 			if to == "" {
 				to = path.Base(url)
@@ -44,20 +43,6 @@ the newest is taken, unless FILE tells more of the URL.`, `
 	dirFlag(c, &dir)
 	c.Flags().StringVar(&to, "to", "", "file to write (default the file's own name, here)")
 	return c
-}
-
-// named finds the file whose URL ends so; of several, the one that sorts last.
-func named(b *bundle.Bundle, end string) (string, error) {
-	found := ""
-	for _, url := range slices.Sorted(maps.Keys(b.Files())) {
-		if strings.HasSuffix(url, "/"+end) {
-			found = url
-		}
-	}
-	if found == "" {
-		return "", fmt.Errorf("no file of the bundle %s ends in %s; see kops bundle list", b.Dir(), end)
-	}
-	return found, nil
 }
 
 // write puts the file in its place when it is whole.

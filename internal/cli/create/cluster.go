@@ -61,7 +61,7 @@ and print the objects.`, `
 			return err
 		}
 		if name == "" {
-			return shell.Usagef("--name is required")
+			return shell.NameRequired()
 		}
 		o.ClusterName = name
 		if o.CloudProvider == string(api.CloudLocal) {
@@ -85,6 +85,8 @@ and print the objects.`, `
 	cloudFlags(f, &o)
 	oldFlags(c, &o)
 	featureFlags(f, &o, app.Features())
+	c.Aliases = []string{"clusters"}
+	shell.Complete(c, "cloud", string(api.CloudAWS), string(api.CloudLocal))
 	shell.Complete(c, "networking", podNetworks()...)
 	shell.Complete(c, "topology", "public", "private")
 	shell.Complete(c, "dns", "public", "private", "none")
@@ -197,7 +199,7 @@ func featureFlags(f *pflag.FlagSet, o *clusterOptions, on complete.Features) {
 			f.StringVar(&o.ConfigBase, "config-base", "", "folder of the cluster's files (default: in the state store)")
 		},
 		"DiscoveryService": func() {
-			f.StringVar(&o.DiscoveryService, "discovery-service", "", "service that publishes the keys of service accounts")
+			f.StringVar(&o.DiscoveryService, "discovery-service", "", "service that publishes the keys of service accounts; refused, as clusters are not registered with one yet: use --discovery-store")
 		},
 		"ClusterAddons": func() {
 			f.StringSliceVar(&o.add, "add", nil, "files with additional objects of the cluster")
@@ -233,13 +235,8 @@ func featureFlags(f *pflag.FlagSet, o *clusterOptions, on complete.Features) {
 }
 
 func create(ctx context.Context, app *shell.App, o clusterOptions) error {
-	if o.dryRun && o.format == "" {
-		return shell.Usagef("--dry-run prints the objects; say how with --output yaml or json")
-	}
-	if o.format != "" {
-		if err := shell.CheckFormat(o.format, shell.YAML, shell.JSON); err != nil {
-			return err
-		}
+	if err := checkDryRun(o.dryRun, o.format); err != nil {
+		return err
 	}
 	app.Offline = o.facts != "" && !o.yes
 	client, err := app.Client(ctx)
@@ -261,6 +258,9 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 		return err
 	}
 	if o.dryRun {
+		if err := client.Acceptable(ctx, made); err != nil {
+			return err
+		}
 		return app.PrintObjects(o.format, made.Objects()...)
 	}
 	known, err := client.Check(ctx, made, req.Facts)

@@ -22,7 +22,7 @@ written when any object is wrong or exists already.`, `
   cat cluster.yaml | kops create -f -`,
 		func(ctx context.Context, args []string) error {
 			if len(args) > 0 {
-				return shell.UnknownCommand(c, args[0])
+				return app.UnknownCommand(c, args[0])
 			}
 			if len(files) == 0 {
 				return shell.Usagef("name a file with -f, or a kind of object to create")
@@ -36,7 +36,7 @@ written when any object is wrong or exists already.`, `
 }
 
 func fromFiles(ctx context.Context, app *shell.App, files []string) error {
-	objs, err := app.Decode(files)
+	objs, err := app.DecodeOwned(files)
 	if err != nil {
 		return err
 	}
@@ -45,14 +45,30 @@ func fromFiles(ctx context.Context, app *shell.App, files []string) error {
 		return err
 	}
 	created, err := client.Create(ctx, objs)
-	for _, name := range created {
-		app.Printf("Created %s\n", name)
+	for _, o := range created {
+		app.Printf("Created %s\n", o.Name)
 	}
 	if err != nil {
 		return err
 	}
 	if clusters, _ := kops.Named(objs); len(clusters) > 0 {
-		app.Notef("\nTo make the cluster, run:\n  kops update cluster --name %s --yes\n", clusters[0])
+		app.Notef("\nTo make it, run:\n")
+		for _, name := range clusters {
+			app.Notef("  kops update cluster --name %s --yes\n", name)
+		}
 	}
 	return nil
+}
+
+// checkDryRun refuses a format that a command would not use, or lacks.
+func checkDryRun(dryRun bool, format string) error {
+	switch {
+	case dryRun && format == "":
+		return shell.Usagef("--dry-run prints what would be written; say how with --output yaml or json")
+	case format == "":
+		return nil
+	case !dryRun:
+		return shell.Usagef("--output is for --dry-run, which writes nothing; leave it out, or add --dry-run")
+	}
+	return shell.CheckFormat(format, shell.YAML, shell.JSON)
 }

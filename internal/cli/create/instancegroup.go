@@ -21,16 +21,11 @@ is changed by 'kops update cluster'.`, `
   kops create ig workers --name cluster.example.com --role node --subnet us-east-1a --edit=false
   kops create ig workers --name cluster.example.com --subnet us-east-1a --dry-run -o yaml`,
 		func(ctx context.Context, args []string) error {
-			if len(args) != 1 {
-				return shell.Usagef("name one instance group")
+			if err := shell.OneGroup(args); err != nil {
+				return err
 			}
-			if dryRun && format == "" {
-				return shell.Usagef("--dry-run prints the object; say how with --output yaml or json")
-			}
-			if format != "" {
-				if err := shell.CheckFormat(format, shell.YAML, shell.JSON); err != nil {
-					return err
-				}
+			if err := checkDryRun(dryRun, format); err != nil {
+				return err
 			}
 			name, client, err := app.Open(ctx, nil)
 			if err != nil {
@@ -44,14 +39,16 @@ is changed by 'kops update cluster'.`, `
 			if dryRun {
 				return app.PrintObjects(format, group)
 			}
+			stored := true
 			if openEditor {
-				return edit.New(ctx, app, group, func(text []byte) error { return client.AddGroupText(ctx, cl, text) })
+				stored, err = edit.New(ctx, app, group, func(ctx context.Context, text []byte) error { return client.AddGroupText(ctx, cl, text) })
+			} else {
+				err = client.AddGroup(ctx, cl, group)
 			}
-			if err := client.AddGroup(ctx, cl, group); err != nil {
-				return err
+			if err == nil && stored {
+				app.Printf("Created instancegroup/%s\n", group.Name)
 			}
-			app.Printf("Created instancegroup/%s\n", group.Name)
-			return nil
+			return err
 		})
 	c.Aliases = []string{"instancegroups", "ig"}
 	f := c.Flags()

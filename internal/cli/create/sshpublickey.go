@@ -39,6 +39,6 @@ func sshPublicKey(app *shell.App) *cobra.Command {
 	c.Flags().StringVarP(&file, "ssh-public-key", "i", "", "file of the public key, in OpenSSH format")
 	c.Flags().StringVar(&old, "pubkey", "", "file of the public key")
 	shell.Deprecate(c, "pubkey", "use --ssh-public-key")
-	c.ValidArgsFunction = shell.CompleteClusters(app)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }

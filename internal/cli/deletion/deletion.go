@@ -3,6 +3,8 @@ package deletion
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +12,7 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/plan"
 	"kops.local/kops/internal/render/text"
 )
 
@@ -25,7 +28,7 @@ cloud. Without --yes, show what would be deleted.`, `
   kops delete -f cluster.yaml --yes`,
 		func(ctx context.Context, args []string) error {
 			if len(args) > 0 {
-				return shell.UnknownCommand(c, args[0])
+				return app.UnknownCommand(c, args[0])
 			}
 			if len(files) == 0 {
 				return shell.Usagef("name a file with -f, or a kind of object to delete")
@@ -40,7 +43,7 @@ cloud. Without --yes, show what would be deleted.`, `
 }
 
 func fromFiles(ctx context.Context, app *shell.App, files []string, yes bool) error {
-	objs, err := app.Decode(files)
+	objs, err := app.DecodeOwned(files)
 	if err != nil {
 		return err
 	}
@@ -50,7 +53,7 @@ func fromFiles(ctx context.Context, app *shell.App, files []string, yes bool) er
 	}
 	clusters, groups := kops.Named(objs)
 	for _, g := range groups {
-		if err := deleteGroup(ctx, app, client, g.Cluster, g.Name, yes); err != nil {
+		if err := deleteGroup(ctx, app, client, g.Cluster, g.Name, yes, nil); err != nil {
 			return err
 		}
 	}
@@ -85,7 +88,7 @@ cluster's objects. Shared resources are kept, and listed as such.`, `
 				return err
 			}
 			if name == "" {
-				return shell.Usagef("--name is required")
+				return shell.NameRequired()
 			}
 			o.Cloud = api.CloudProviderID(platform)
 			if o.External && o.Cloud == api.CloudAWS && o.Region == "" {
@@ -97,16 +100,18 @@ cluster's objects. Shared resources are kept, and listed as such.`, `
 			}
 			return deleteCluster(ctx, app, client, name, yes, o)
 		})
+	c.Aliases = []string{"clusters"}
 	f := c.Flags()
 	f.BoolVarP(&yes, "yes", "y", false, "delete the cluster")
 	f.BoolVar(&o.Unregister, "unregister", false, "delete the cluster's objects only, and keep its resources")
 	f.BoolVar(&o.External, "external", false, "delete the resources of a cluster that is not in the state store")
 	f.StringVar(&platform, "cloud", string(api.CloudAWS), "cloud of an external cluster: aws or local")
+	shell.Complete(c, "cloud", string(api.CloudAWS), string(api.CloudLocal))
 	f.StringVar(&o.Region, "region", "", "region of an external cluster; local has none")
 	f.DurationVar(&o.Wait, "wait", 10*time.Minute, "how long to wait for one resource to become deletable")
 	f.DurationVar(&interval, "interval", 10*time.Second, "accepted and not needed: retries adapt themselves")
 	f.IntVar(&count, "count", 0, "accepted and not needed: see --wait")
-	c.ValidArgsFunction = shell.CompleteClusters(app)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
 
@@ -121,12 +126,16 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 		for _, url := range u.Objects {
 			app.Printf("  %s\n", url)
 		}
-		if err := text.Deletion(app.Out, u.Plan, !yes); err != nil {
+		if o.Unregister {
+			app.Printf("The cluster's resources in the cloud are kept\n")
+		} else if err := text.Deletion(app.Out, u.Plan); err != nil {
 			return err
 		}
 		if yes {
 			progress.Start(u.Plan)
+			return nil
 		}
+		preview(app, u)
 		return nil
 	}
 	client = client.WithReport(progress.Event)
@@ -143,6 +152,20 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 	return nil
 }
 
+// preview says how much a deletion removes, and how to go on.
+func preview(app *shell.App, u *kops.Update) {
+	var what []string
+	if n := u.Plan.Count(plan.Delete); n > 0 {
+		what = append(what, fmt.Sprintf("%d resources", n))
+	}
+	if n := len(u.Objects); n > 0 {
+		what = append(what, fmt.Sprintf("%d files of the state store", n))
+	}
+	if len(what) > 0 {
+		app.Printf("\n%s will be deleted\nMust specify --yes to delete cluster\n", strings.Join(what, " and "))
+	}
+}
+
 func instanceGroup(app *shell.App) *cobra.Command {
 	var yes bool
 	c := shell.Cobra("instancegroup NAME", "Delete an instance group", `
@@ -150,46 +173,60 @@ Show the machines' resources of an instance group, and with --yes, or after a
 question, delete them and the group.`, `
   kops delete instancegroup nodes-us-east-1c --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
-			if len(args) != 1 {
-				return shell.Usagef("name one instance group")
+			if err := shell.OneGroup(args); err != nil {
+				return err
 			}
 			name, client, err := app.Open(ctx, nil)
 			if err != nil {
 				return err
 			}
+			var sure func() error
 			if !yes {
-				if yes, err = app.Confirm("Do you really want to delete instance group " + args[0] + "? This action cannot be undone."); err != nil {
-					return err
-				}
-				if !yes {
-					return shell.Failed
-				}
+				sure = func() error { return ask(ctx, app, args[0]) }
 			}
-			return deleteGroup(ctx, app, client, name, args[0], yes)
+			return deleteGroup(ctx, app, client, name, args[0], true, sure)
 		})
 	c.Aliases = []string{"instancegroups", "ig"}
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete it without a question")
-	c.ValidArgsFunction = shell.CompleteGroups(app)
+	c.ValidArgsFunction = shell.CompleteGroup(app)
 	return c
 }
 
-func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, cluster, group string, yes bool) error {
+// ask asks whether an instance group is to go.
+func ask(ctx context.Context, app *shell.App, group string) error {
+	ok, err := app.Confirm(ctx, "Do you really want to delete instance group "+group+"? This action cannot be undone.")
+	if err == nil && !ok {
+		return shell.Failed
+	}
+	return err
+}
+
+// deleteGroup shows what goes with an instance group and, with apply, deletes it;
+// sure may stop that once everything was shown, and may be nil.
+func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, cluster, group string, apply bool, sure func() error) error {
 	progress := app.Progress()
-	o := kops.DeleteOptions{Apply: yes, Planned: func(u *kops.Update) error {
-		if yes {
-			progress.Start(u.Plan)
+	o := kops.DeleteOptions{Apply: apply, Planned: func(u *kops.Update) error {
+		if err := text.Deletion(app.Out, u.Plan); err != nil || !apply {
+			return err
 		}
-		return text.Deletion(app.Out, u.Plan, !yes)
+		if sure != nil {
+			if err := sure(); err != nil {
+				return err
+			}
+		}
+		progress.Start(u.Plan)
+		return nil
 	}}
 	err := client.WithReport(progress.Event).DeleteGroup(ctx, cluster, group, o)
 	progress.Close()
 	if err != nil {
 		return err
 	}
-	if yes {
-		app.Printf("\nDeleted InstanceGroup: %q\n", group)
+	if !apply {
+		app.Printf("\nMust specify --yes to delete instance group %s\n", group)
 		return nil
 	}
+	app.Printf("\nDeleted InstanceGroup: %q\n", group)
 	return nil
 }
 
@@ -204,6 +241,6 @@ func sshPublicKey(app *shell.App) *cobra.Command {
 			return client.DeleteSSHPublicKeys(ctx, name)
 		})
 	c.Aliases = []string{"sshpublickeys", "ssh"}
-	c.ValidArgsFunction = shell.CompleteClusters(app)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }

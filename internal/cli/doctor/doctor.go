@@ -48,7 +48,7 @@ The exit code is 0 when nothing is wrong, and 2 otherwise.`, `
 	f.StringVar(&o.Machine, "machine", "", "only this machine or node")
 	f.IntVar(&o.Lines, "lines", 20, "how many lines of each console and log")
 	validate.ReachFlags(c, &o.ReachOptions)
-	c.ValidArgsFunction = shell.CompleteClusters(app)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
 

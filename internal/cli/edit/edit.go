@@ -4,11 +4,14 @@ package edit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +43,7 @@ func cluster(app *shell.App) *cobra.Command {
 	c := shell.Cobra("cluster [CLUSTER]", "Edit a cluster", `
 Open the Cluster in the editor that EDITOR names, check what was written, and store
 it. A mistake is shown above the text, and the editor opens again; to give up,
-leave the text as it is. The cloud is changed by 'kops update cluster'.`, `
+leave the text as it is, or empty it. The cloud is changed by 'kops update cluster'.`, `
   kops edit cluster cluster.example.com
   EDITOR="code --wait" kops edit cluster cluster.example.com
   kops edit cluster cluster.example.com --set spec.kubernetesVersion=1.36.3`,
@@ -51,8 +54,9 @@ leave the text as it is. The cloud is changed by 'kops update cluster'.`, `
 			}
 			return run(ctx, app, name, e, func(c *kops.Cluster) (api.Object, error) { return c.Spec, nil })
 		})
+	c.Aliases = []string{"clusters"}
 	e.flags(c)
-	c.ValidArgsFunction = shell.CompleteClusters(app)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
 
@@ -64,8 +68,8 @@ store it.`, `
   kops edit instancegroup nodes-us-east-1c --name cluster.example.com
   kops edit ig nodes-us-east-1c --name cluster.example.com --set spec.maxSize=5 --set spec.minSize=5`,
 		func(ctx context.Context, args []string) error {
-			if len(args) != 1 {
-				return shell.Usagef("name one instance group")
+			if err := shell.OneGroup(args); err != nil {
+				return err
 			}
 			name, err := app.ClusterName(nil)
 			if err != nil {
@@ -81,7 +85,7 @@ store it.`, `
 		})
 	c.Aliases = []string{"instancegroups", "ig"}
 	e.flags(c)
-	c.ValidArgsFunction = shell.CompleteGroups(app)
+	c.ValidArgsFunction = shell.CompleteGroup(app)
 	return c
 }
 
@@ -98,56 +102,80 @@ func run(ctx context.Context, app *shell.App, name string, e change, pick func(*
 	if err != nil {
 		return err
 	}
+	stored := false
 	if len(e.set)+len(e.unset) > 0 {
-		return client.SetFields(ctx, cl, obj, e.set, e.unset)
+		err = client.SetFields(ctx, cl, obj, e.set, e.unset)
+		stored = err == nil
+	} else {
+		stored, err = inEditor(ctx, app, obj, true, func(ctx context.Context, text []byte) error { return client.Edited(ctx, cl, obj, text) })
 	}
-	text, err := compat.Encode(api.V1Alpha2, obj)
-	if err != nil {
-		return err
+	if stored {
+		app.Printf("Edited %s/%s\n", strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind), obj.GetName())
+		app.Notef("\nTo make the cloud match it, run:\n  kops update cluster --name %s --yes\n", name)
 	}
-	return loop(ctx, app, obj.GetName(), text, true, func(text []byte) error { return client.Edited(ctx, cl, obj, text) })
+	return err
 }
 
-// New opens the editor on an object that does not exist yet, and stores what is written.
-func New(ctx context.Context, app *shell.App, obj api.Object, add func(text []byte) error) error {
-	text, err := compat.Encode(api.V1Alpha2, obj)
-	if err != nil {
-		return err
-	}
-	return loop(ctx, app, obj.GetName(), text, false, add)
+// New opens the editor on an object that does not exist yet, stores what is
+// written, and reports whether it did.
+func New(ctx context.Context, app *shell.App, obj api.Object, add func(ctx context.Context, text []byte) error) (bool, error) {
+	return inEditor(ctx, app, obj, false, add)
 }
 
-// loop opens the editor until the text is accepted, or left as it was. With
-// unchanged, a text that was not touched is nothing to accept.
-func loop(ctx context.Context, app *shell.App, name string, original []byte, unchanged bool, accept func([]byte) error) error {
+// inEditor opens the editor on an object, and reports whether what was written is
+// stored. Meanwhile ^C is for the editor: it does not stop this program.
+func inEditor(ctx context.Context, app *shell.App, obj api.Object, unchanged bool, accept func(context.Context, []byte) error) (bool, error) {
+	text, err := compat.Encode(api.V1Alpha2, obj)
+	if err != nil {
+		return false, err
+	}
+	ctx, done := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+	defer done()
+	return loop(ctx, app, obj.GetName(), text, unchanged, func(text []byte) error {
+		ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+		defer stop()
+		return accept(ctx, text)
+	})
+}
+
+// loop opens the editor until the text is accepted, left as it was, or emptied, and
+// reports whether it was accepted. With unchanged, a text that was not touched is
+// nothing to accept.
+func loop(ctx context.Context, app *shell.App, name string, original []byte, unchanged bool, accept func([]byte) error) (bool, error) {
 	dir, err := os.MkdirTemp("", "kops-edit-")
 	if err != nil {
-		return fmt.Errorf("make a folder for the editor: %w", err)
+		return false, fmt.Errorf("make a folder for the editor: %w", err)
 	}
 	file := filepath.Join(dir, name+".yaml")
 	text, problem := original, error(nil)
 	for {
 		shown := append(comment(problem), text...)
 		if err := os.WriteFile(file, shown, 0o600); err != nil {
-			return fmt.Errorf("write for the editor: %w", err)
+			return false, fmt.Errorf("write for the editor: %w", err)
 		}
-		if err := open(ctx, app, file); err != nil {
-			return fmt.Errorf("%w; your text is kept in %s", err, file)
-		}
+		failed := open(ctx, app, file)
 		edited, err := os.ReadFile(file)
 		if err != nil {
-			return fmt.Errorf("read back from the editor: %w", err)
+			return false, errors.Join(failed, fmt.Errorf("read back from the editor: %w", err))
 		}
+		before := text
 		text = uncomment(edited)
-		switch {
-		case unchanged && bytes.Equal(text, original):
+		switch untouched := bytes.Equal(text, original); {
+		case failed != nil && untouched:
+			return false, errors.Join(failed, os.RemoveAll(dir))
+		case failed != nil:
+			return false, fmt.Errorf("%w; your text is kept in %s", failed, file)
+		case unchanged && untouched:
 			app.Notef("Edit cancelled: no changes made.\n")
-			return os.RemoveAll(dir)
-		case problem != nil && bytes.Equal(edited, shown):
-			return fmt.Errorf("edit cancelled: %w; your text is kept in %s", problem, file)
+			return false, os.RemoveAll(dir)
+		case len(bytes.TrimSpace(text)) == 0:
+			app.Notef("Edit cancelled: the text is empty.\n")
+			return false, os.RemoveAll(dir)
+		case problem != nil && bytes.Equal(text, before):
+			return false, fmt.Errorf("edit cancelled: %w; your text is kept in %s", problem, file)
 		}
 		if problem = accept(text); problem == nil {
-			return os.RemoveAll(dir)
+			return true, os.RemoveAll(dir)
 		}
 	}
 }

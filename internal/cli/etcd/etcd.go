@@ -60,7 +60,7 @@ of each hour for a week, then one of each day.`, `
 			return v.printBackups(list)
 		})
 	which(c, &name, "", "etcd cluster whose back-ups are shown; all without it")
-	c.ValidArgsFunction = shell.CompleteClusters(v.App)
+	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
 
@@ -114,7 +114,7 @@ Managers of kOps do not understand the question, and take their regular ones onl
 	which(c, &name, "main", "etcd cluster to back up")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "take it")
 	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait for it")
-	c.ValidArgsFunction = shell.CompleteClusters(v.App)
+	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
 

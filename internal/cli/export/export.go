@@ -73,7 +73,7 @@ full rights as well, which expires after the given time.`, `
 	f.StringVar(&file, "kubeconfig", "", "file to write (default $KUBECONFIG or ~/.kube/config)")
 	AccessFlags(c, &o)
 	f.BoolVar(&o.AuthPlugin, "auth-plugin", false, "get credentials by running kops, whenever kubectl needs them")
-	c.ValidArgsFunction = shell.CompleteClusters(app)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
 

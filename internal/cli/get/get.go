@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/complete"
+	"kops.local/kops/internal/fault"
 )
 
 // Command returns the verb.
@@ -33,7 +34,8 @@ type verb struct {
 func (g *verb) check() error { return shell.CheckFormat(g.format, shell.Table, shell.YAML, shell.JSON) }
 
 func (g *verb) all(use, short string) *cobra.Command {
-	c := shell.Cobra(use, short, short+": the Cluster, its InstanceGroups and additional objects.", `
+	var c *cobra.Command
+	c = shell.Cobra(use, short, short+": the Cluster, its InstanceGroups and additional objects.", `
   kops get all --name cluster.example.com
   kops get all --name cluster.example.com -o yaml > cluster.yaml`,
 		func(ctx context.Context, args []string) error {
@@ -45,6 +47,11 @@ func (g *verb) all(use, short string) *cobra.Command {
 				return err
 			}
 			cl, err := client.Cluster(ctx, name)
+			if fault.Is(err, fault.Gone) && len(args) == 1 && c.HasSubCommands() {
+				if g.Meant(c, args[0]) != "" { // the word was meant for no cluster
+					return g.UnknownCommand(c, args[0])
+				}
+			}
 			if err != nil {
 				return err
 			}
@@ -53,7 +60,7 @@ func (g *verb) all(use, short string) *cobra.Command {
 			}
 			return g.sections(cl)
 		})
-	c.ValidArgsFunction = shell.CompleteClusters(g.App)
+	c.ValidArgsFunction = shell.CompleteCluster(g.App)
 	return c
 }
 
@@ -214,17 +221,33 @@ func (g *verb) groupTable(c *api.Cluster, list []*api.InstanceGroup) error {
 }
 
 func (g *verb) keys() *cobra.Command {
-	c := shell.Cobra("sshpublickeys", "Show SSH public keys", "Show the fingerprints of the SSH public keys that a cluster's machines accept.", `
+	c := shell.Cobra("sshpublickeys [CLUSTER]", "Show SSH public keys", "Show the fingerprints of the SSH public keys that a cluster's machines accept.", `
   kops get sshpublickeys --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
-			return list(ctx, g, args, (*kops.Client).SSHPublicKeys, []string{"ID"}, func(k kops.SSHKey) []string { return []string{k.Fingerprint} })
+			return list(ctx, g, args, sshKeys, []string{"ID"}, func(k sshKey) []string { return []string{k.ID} })
 		})
 	c.Aliases = []string{"sshpublickey", "ssh"}
+	c.ValidArgsFunction = shell.CompleteCluster(g.App)
 	return c
 }
 
+// sshKey is a key as programs get it.
+type sshKey struct {
+	ID        string `json:"id"` // the fingerprint
+	PublicKey string `json:"publicKey"`
+}
+
+func sshKeys(client *kops.Client, ctx context.Context, cluster string) ([]sshKey, error) {
+	all, err := client.SSHPublicKeys(ctx, cluster)
+	var out []sshKey
+	for _, k := range all {
+		out = append(out, sshKey{k.Fingerprint, strings.TrimSpace(k.Text)})
+	}
+	return out, err
+}
+
 func (g *verb) revisions() *cobra.Command {
-	c := shell.Cobra("revisions", "Show what was applied to a cluster, by whom and when", "Show the history of a cluster: a line for each applied change.", `
+	c := shell.Cobra("revisions [CLUSTER]", "Show what was applied to a cluster, by whom and when", "Show the history of a cluster: a line for each applied change.", `
   kops get revisions --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
 			return list(ctx, g, args, (*kops.Client).Revisions, []string{"REVISION", "TIME", "WHO", "VERSION", "COMMAND", "RESULT"},
@@ -233,6 +256,7 @@ func (g *verb) revisions() *cobra.Command {
 				})
 		})
 	c.Aliases = []string{"revision"}
+	c.ValidArgsFunction = shell.CompleteCluster(g.App)
 	return c
 }
 
@@ -254,6 +278,9 @@ func list[T any](ctx context.Context, g *verb, args []string, of func(*kops.Clie
 
 // printList prints a list, as a table with a row for each.
 func printList[T any](g *verb, all []T, header []string, row func(T) []string) error {
+	if all == nil {
+		all = []T{} // an empty list, not a missing one
+	}
 	return g.PrintAs(g.format, all, func() error {
 		var rows [][]string
 		for _, x := range all {

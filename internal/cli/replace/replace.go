@@ -22,7 +22,7 @@ do not exist. Nothing is written when any object is wrong.`, `
 			if len(files) == 0 {
 				return shell.Usagef("name a file with -f")
 			}
-			objs, err := app.Decode(files)
+			objs, err := app.DecodeOwned(files)
 			if err != nil {
 				return err
 			}
@@ -31,8 +31,12 @@ do not exist. Nothing is written when any object is wrong.`, `
 				return err
 			}
 			done, err := client.Replace(ctx, objs, force)
-			for _, name := range done {
-				app.Printf("Replaced %s\n", name)
+			for _, o := range done {
+				verb := "Replaced"
+				if o.Created {
+					verb = "Created"
+				}
+				app.Printf("%s %s\n", verb, o.Name)
 			}
 			return err
 		})

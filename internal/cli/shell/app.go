@@ -29,6 +29,8 @@ type App struct {
 	Offline bool
 	// Command is the command line, for the lease and the revisions.
 	Command string
+	// Absent are commands of kOps, by their paths, that this program does not have.
+	Absent []string
 }
 
 // Code is an error that only sets the exit code; what it means was printed already.
@@ -167,7 +169,12 @@ func (a *App) ClusterName(args []string) (string, error) {
 		a.Notef("Using cluster from kubectl context: %s\n\n", name)
 		return name, nil
 	}
-	return "", Usagef("--name is required")
+	return "", NameRequired()
+}
+
+// NameRequired is the mistake of a command that was not told which cluster it is about.
+func NameRequired() error {
+	return Usagef("--name is required; name the cluster, or set KOPS_CLUSTER_NAME")
 }
 
 // OfCluster calls f with the name of a cluster. When there is none, but one
@@ -201,10 +208,23 @@ func (a *App) ExplicitName(args []string) (string, error) {
 	return a.Env("KOPS_CLUSTER_NAME"), nil
 }
 
-// Confirm asks a question; everything but y or yes is a no, and so is the end of the input.
-func (a *App) Confirm(question string) (bool, error) {
+// Confirm asks a question; everything but y or yes is a no. The end of the input,
+// and that of ctx, are errors.
+func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 	a.Notef("%s (y/N) ", question)
-	line, err := bufio.NewReader(a.In).ReadString('\n')
+	var line string
+	var err error
+	answered := make(chan struct{})
+	go func() { // it is not waited for: nothing but an answer ends the reading
+		line, err = bufio.NewReader(a.In).ReadString('\n')
+		close(answered)
+	}()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		a.Notef("\n")
+		return false, ctx.Err()
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("read the answer: %w", err)
 	}

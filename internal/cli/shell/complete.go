@@ -2,9 +2,12 @@ package shell
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"kops.local/kops"
 )
 
 // Complete offers fixed values for a flag.
@@ -18,44 +21,77 @@ func Complete(c *cobra.Command, flag string, values ...string) {
 // completionTime bounds how long a shell waits for the state store.
 const completionTime = 3 * time.Second
 
-// CompleteClusters offers the names of the clusters in the state store.
+// CompleteCluster offers the names of the clusters in the state store for the one
+// argument of a command.
+func CompleteCluster(a *App) cobra.CompletionFunc { return once(CompleteClusters(a)) }
+
+// CompleteClusters offers the names of the clusters in the state store, without
+// those that were given already.
 func CompleteClusters(a *App) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
-		defer cancel()
-		client, err := a.Client(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names, err := client.ClusterNames(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+	return offer(a, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
+		return client.ClusterNames(ctx)
+	})
+}
+
+// CompleteGroup offers the instance groups of the cluster for the one argument of a command.
+func CompleteGroup(a *App) cobra.CompletionFunc { return once(CompleteGroups(a)) }
+
+// CompleteGroups offers the names of the cluster's instance groups, without those
+// that were given already.
+func CompleteGroups(a *App) cobra.CompletionFunc {
+	return offer(a, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
+		return groups(ctx, a, client, nil)
+	})
+}
+
+// CompleteGroupFlag offers, for a flag of a command whose argument is the cluster,
+// the names of its instance groups.
+func CompleteGroupFlag(a *App, c *cobra.Command, flag string) {
+	err := c.RegisterFlagCompletionFunc(flag, offer(a, func(ctx context.Context, client *kops.Client, args []string) ([]string, error) {
+		return groups(ctx, a, client, args)
+	}))
+	if err != nil {
+		panic(err) // as in Complete
 	}
 }
 
-// CompleteGroups offers the names of the cluster's instance groups.
-func CompleteGroups(a *App) cobra.CompletionFunc {
+func groups(ctx context.Context, a *App, client *kops.Client, args []string) ([]string, error) {
+	name, err := a.ExplicitName(args)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	cl, err := client.Cluster(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, g := range cl.Groups {
+		names = append(names, g.Name)
+	}
+	return names, nil
+}
+
+// offer completes with names that the state store has, as long as a shell may
+// wait; where they cannot be had, nothing is offered.
+func offer(a *App, names func(ctx context.Context, client *kops.Client, args []string) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
 		defer cancel()
-		name, err := a.ExplicitName(nil)
-		if err != nil || name == "" {
+		var out []string
+		if client, err := a.Client(ctx); err == nil {
+			out, _ = names(ctx, client, args) // a shell has no place for an error
+		}
+		out = slices.DeleteFunc(out, func(n string) bool { return slices.Contains(args, n) })
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// once offers what f does for the first argument, and nothing after it.
+func once(f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		client, err := a.Client(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		cl, err := client.Cluster(ctx, name)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []string
-		for _, g := range cl.Groups {
-			names = append(names, g.Name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+		return f(c, args, start)
 	}
 }

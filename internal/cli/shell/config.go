@@ -3,6 +3,9 @@ package shell
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -12,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/smithy-go/logging"
 
 	"kops.local/kops"
 	"kops.local/kops/internal/clouds"
@@ -19,6 +23,7 @@ import (
 	localcloud "kops.local/kops/internal/clouds/local"
 	"kops.local/kops/internal/clusterstore/process"
 	"kops.local/kops/internal/complete"
+	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
@@ -41,7 +46,7 @@ func (a *App) clientConfig(state string) kops.Config {
 	}
 	return kops.Config{
 		State:       state,
-		Backends:    store.Backends{store.Folders(), store.Memories(), s3.Backend(a.s3Config(client))},
+		Backends:    store.Backends{store.Folders(), s3.Backend(a.s3Config(client))},
 		Clouds:      append(slices.Clone(a.Clouds), clouds.All(clouds.Options{AWS: aws, Local: local})...),
 		Cache:       a.Cache,
 		Offline:     a.Offline,
@@ -58,6 +63,7 @@ func (a *App) clientConfig(state string) kops.Config {
 		HTTP:        client,
 		Holder:      kops.Holder{User: a.User, Host: a.Host, PID: a.PID, Command: a.Command, Process: process.Self()},
 		Gone:        process.Gone,
+		Log:         a.log(),
 		Phase:       a.Phase,
 	}
 }
@@ -94,7 +100,41 @@ func (a *App) httpClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 64
 	t.ResponseHeaderTimeout = 2 * time.Minute
-	return &http.Client{Transport: t}
+	if a.Verbosity < requests {
+		return &http.Client{Transport: t}
+	}
+	return &http.Client{Transport: teller{t, a}}
+}
+
+// requests is the verbosity from which each request is told.
+const requests = 2
+
+// teller tells of each request; what it holds is not shown.
+type teller struct {
+	http.RoundTripper
+	app *App
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t teller) RoundTrip(r *http.Request) (*http.Response, error) {
+	begun := t.app.Now()
+	resp, err := t.RoundTripper.RoundTrip(r)
+	result := ""
+	if err != nil {
+		result = err.Error()
+	} else {
+		result = resp.Status
+	}
+	t.app.Notef("%s %s://%s%s: %s (%s)\n", r.Method, r.URL.Scheme, r.URL.Host, r.URL.Path, result, t.app.Now().Sub(begun).Round(time.Millisecond))
+	return resp, err
+}
+
+// log is where the library tells details, or nil when nobody wants them.
+func (a *App) log() *slog.Logger {
+	if a.Verbosity < requests {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 func (a *App) region() string {
@@ -108,7 +148,12 @@ func (a *App) region() string {
 func (a *App) s3Config(client *http.Client) s3.Config {
 	c := s3.Config{Endpoint: a.Env("S3_ENDPOINT"), Region: a.Env("S3_REGION"), ACL: strings.TrimSpace(a.Env("KOPS_STATE_S3_ACL")), HTTPClient: client}
 	if c.Endpoint != "" {
-		c.Credentials = credentials.NewStaticCredentialsProvider(a.Env("S3_ACCESS_KEY_ID"), a.Env("S3_SECRET_ACCESS_KEY"), "")
+		c.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{}, fault.Wrap(fault.Denied, errors.New("S3_ENDPOINT is set, and there are no credentials for it"), "set S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY")
+		})
+		if id, secret := a.Env("S3_ACCESS_KEY_ID"), a.Env("S3_SECRET_ACCESS_KEY"); id != "" && secret != "" {
+			c.Credentials = credentials.NewStaticCredentialsProvider(id, secret, "")
+		}
 		return c
 	}
 	c.Endpoint, c.Credentials = a.Env("AWS_ENDPOINT_URL"), a.awsCredentials()
@@ -133,12 +178,17 @@ func (a *App) awsCredentials() aws.CredentialsProvider {
 // lazyCredentials ask the SDK's chain when they are first needed.
 type lazyCredentials struct{}
 
-func (lazyCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	cfg, err := awsconfig.LoadDefaultConfig(ctx)
-	if err != nil {
-		return aws.Credentials{}, err
+func (lazyCredentials) Retrieve(ctx context.Context) (found aws.Credentials, err error) {
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(logging.Nop{}))
+	if err == nil {
+		found, err = cfg.Credentials.Retrieve(ctx)
 	}
-	return cfg.Credentials.Retrieve(ctx)
+	if err != nil && ctx.Err() == nil {
+		// The cause is hidden: the answer of a metadata service is not that of the bucket.
+		err = fault.Wrap(fault.Denied, fmt.Errorf("find AWS credentials: %v", err), //nolint:errorlint // see above
+			"log in again (aws sso login), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	return found, err
 }
 
 // Phase tells what a long command does, where somebody watches.

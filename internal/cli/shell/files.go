@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/diag"
@@ -28,7 +29,7 @@ func (a *App) Decode(files []string) ([]api.Object, error) {
 	var out []api.Object
 	var wrong diag.List
 	for _, name := range slices.Sorted(maps.Keys(data)) {
-		objs, warnings, err := compat.Decode(data[name], compat.Options{File: name})
+		objs, warnings, err := compat.Decode(data[name], compat.Options{File: title(name)})
 		a.Warn(warnings)
 		var findings diag.List
 		if errors.As(err, &findings) {
@@ -47,15 +48,46 @@ func (a *App) Decode(files []string) ([]api.Object, error) {
 	return out, nil
 }
 
+// DecodeOwned reads the objects of files as Decode does. Those that belong to a
+// cluster and do not say to which belong to the one that --name or the environment
+// names, unless the files describe a cluster themselves.
+func (a *App) DecodeOwned(files []string) ([]api.Object, error) {
+	objs, err := a.Decode(files)
+	if err != nil {
+		return nil, err
+	}
+	name, err := a.ExplicitName(nil)
+	if clusters, _ := kops.Named(objs); err != nil || name == "" || len(clusters) > 0 {
+		return objs, err
+	}
+	for _, o := range objs {
+		labels := maps.Clone(o.GetLabels())
+		if labels[api.LabelCluster] != "" {
+			continue
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[api.LabelCluster] = name
+		o.SetLabels(labels)
+	}
+	return objs, nil
+}
+
 // titles are the names of files for people.
 func titles(files []string) []string {
 	out := slices.Clone(files)
 	for i, f := range out {
-		if f == "-" {
-			out[i] = "the standard input"
-		}
+		out[i] = title(f)
 	}
 	return out
+}
+
+func title(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
 }
 
 // Warn prints findings that do not stop a command.

@@ -7,9 +7,6 @@ import (
 	"kops.local/kops/internal/kubeconfig"
 )
 
-// HasContext reports whether a kubeconfig file has a context for the cluster.
-func HasContext(file, cluster string) bool { return kubeconfig.Has(file, cluster) }
-
 // WriteKubeconfig writes a cluster's access into a kubeconfig file.
 func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.KubeconfigOptions) error {
 	e := kubeconfig.Entry{Cluster: cluster, Server: access.Server, TLSServerName: access.TLSServerName,

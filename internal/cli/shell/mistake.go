@@ -2,6 +2,7 @@ package shell
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,9 +12,21 @@ import (
 	"kops.local/kops/internal/diag"
 )
 
-// UnknownCommand is the mistake of a word that is no command of c, with the
-// nearest that is.
-func UnknownCommand(c *cobra.Command, word string) error {
+// UnknownCommand is the mistake of a word that is no command of c, with what was
+// meant, as far as that can be told.
+func (a *App) UnknownCommand(c *cobra.Command, word string) error {
+	if hint := a.Meant(c, word); hint != "" {
+		return Usagef("unknown command %q for %q; %s", word, c.CommandPath(), hint)
+	}
+	return Usagef("unknown command %q for %q", word, c.CommandPath())
+}
+
+// Meant says what a word after c was meant for: one of its commands, one of kOps
+// that is not here, or a cluster; "" when it is not near any.
+func (a *App) Meant(c *cobra.Command, word string) string {
+	if slices.Contains(a.Absent, c.CommandPath()+" "+word) {
+		return "it is a command of kOps that this program does not have"
+	}
 	var known []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
@@ -21,9 +34,29 @@ func UnknownCommand(c *cobra.Command, word string) error {
 		}
 	}
 	if near := diag.Nearest(word, known); near != "" {
-		return Usagef("unknown command %q for %q; did you mean %q?", word, c.CommandPath(), near)
+		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return Usagef("unknown command %q for %q", word, c.CommandPath())
+	if slices.Contains(known, "cluster") && strings.Contains(word, ".") {
+		return fmt.Sprintf("did you mean %q?", c.CommandPath()+" cluster "+word)
+	}
+	return ""
+}
+
+// Usage says in a few lines how a command is called, so that the mistake above
+// them is still seen; --help says the rest.
+func Usage(c *cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage:\n  %s\n", c.UseLine())
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s [command]\n\nAvailable Commands:\n", c.CommandPath())
+	}
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			fmt.Fprintf(&b, "  %-*s %s\n", sub.NamePadding(), sub.Name(), sub.Short)
+		}
+	}
+	fmt.Fprintf(&b, "\nFor flags and examples: %s --help\n", c.CommandPath())
+	return b.String()
 }
 
 // FlagMistake says what is wrong with a flag: the nearest one for a name that
@@ -105,6 +138,17 @@ func NoArguments(hint string) cobra.PositionalArgs {
 		}
 		return Usagef(err, c.CommandPath(), args[0])
 	}
+}
+
+// OneGroup refuses arguments that are not the name of one instance group.
+func OneGroup(args []string) error {
+	switch len(args) {
+	case 0:
+		return Usagef("name one instance group")
+	case 1:
+		return nil
+	}
+	return Usagef("one instance group at a time: %s", strings.Join(args, ", "))
 }
 
 // instead annotates a former flag with what took its place.

@@ -20,12 +20,11 @@ type Progress struct {
 	app  *App
 	mu   sync.Mutex
 	show *text.Progress
-	stop chan struct{}
-	done sync.WaitGroup
+	stop func()
 }
 
 // Progress returns a progress that is not started.
-func (a *App) Progress() *Progress { return &Progress{app: a, stop: make(chan struct{})} }
+func (a *App) Progress() *Progress { return &Progress{app: a, stop: func() {}} }
 
 // Start begins to show a plan; a plan without changes is not shown.
 func (p *Progress) Start(what *plan.Plan) {
@@ -34,30 +33,56 @@ func (p *Progress) Start(what *plan.Plan) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.app.Terminal {
+	if !p.app.live() {
 		p.show = text.Lines(p.app.Err, p.app.Now, what)
 		return
 	}
-	p.show = text.Live(p.app.Err, p.app.Now, what, p.width)
-	p.done.Go(func() {
+	p.show = text.Live(p.app.Err, p.app.Now, what, p.app.width)
+	p.stop = eachSecond(p.show.Tick)
+}
+
+// eachSecond calls f once a second until the function that it returns is called.
+func eachSecond(f func()) (stop func()) {
+	ended := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
 		for tick := time.NewTicker(time.Second); ; {
 			select {
 			case <-tick.C:
-				p.show.Tick()
-			case <-p.stop:
+				f()
+			case <-ended:
 				tick.Stop()
 				return
 			}
 		}
 	})
+	return func() {
+		close(ended)
+		done.Wait()
+	}
 }
 
+// live says that a display may be redrawn: on a terminal to which nothing else is written.
+func (a *App) live() bool { return a.Terminal && a.Verbosity < requests }
+
 // width is the terminal's width now, as it may be resized.
-func (p *Progress) width() int {
+func (a *App) width() int {
 	if w, _, err := term.GetSize(2); err == nil {
 		return w
 	}
-	return p.app.Width
+	return a.Width
+}
+
+// Waiting shows what is waited for: redrawn on a terminal, plain lines elsewhere.
+// Call stop when the wait is over.
+func (a *App) Waiting() (show *text.Waiting, stop func()) {
+	if !a.live() {
+		show = text.WaitingLines(a.Err, a.Now)
+		return show, show.Close
+	}
+	show = text.WaitingLive(a.Err, a.Now, a.width)
+	end := eachSecond(show.Tick)
+	return show, func() { end(); show.Close() }
 }
 
 // Event takes an event of the executor.
@@ -72,8 +97,7 @@ func (p *Progress) Event(e exec.Event) {
 
 // Close takes the display away.
 func (p *Progress) Close() {
-	close(p.stop)
-	p.done.Wait()
+	p.stop()
 	if p.show != nil {
 		p.show.Close()
 	}

@@ -32,7 +32,7 @@ func show(app *shell.App) *cobra.Command {
 			_, err = holder(ctx, app, client, name)
 			return err
 		})
-	c.ValidArgsFunction = shell.CompleteClusters(app)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
 
@@ -77,6 +77,6 @@ dead. A command that is alive after all stops at its next write.`, `
 			return nil
 		})
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "break it")
-	c.ValidArgsFunction = shell.CompleteClusters(app)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }

@@ -80,10 +80,13 @@ neither the preview of a file nor Terraform needs access to a cloud.`, `
 	shell.Choose(c, &o.Phase, "phase", "", "string", "only one part: network, security or cluster", "network", "security", "cluster")
 	f.StringSliceVar(&o.overrides, "lifecycle-overrides", nil, "how resources of a type are treated, such as IAMRole=ExistsAndWarnIfChanges")
 	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance groups")
+	shell.CompleteGroupFlag(app, c, "instance-group")
 	f.StringSliceVar(&o.Roles, "instance-group-roles", nil, "only instance groups of these roles: control-plane, apiserver, node, bastion")
+	shell.Complete(c, "instance-group-roles", "control-plane", "apiserver", "node", "bastion")
+	c.Aliases = []string{"clusters"}
 	f.StringVar(&o.sshKey, "ssh-public-key", "", "file of an SSH public key to add before")
 	f.BoolVar(&o.AllowDowngrade, "allow-kops-downgrade", false, "go on although a newer kops applied the cluster last")
-	f.BoolVar(&o.createKubeconfig, "create-kube-config", true, "write the cluster into the kubeconfig file after the update")
+	f.BoolVar(&o.createKubeconfig, "create-kube-config", true, "write the cluster into the kubeconfig file after the update; with --target terraform, only if --admin, --user, --internal or --api-server says how it is reached")
 	f.StringVar(&o.facts, "facts", "", "file with everything that would be looked up")
 	f.StringVar(&o.recordFacts, "record-facts", "", "write what was looked up to this file")
 	f.StringVar(&o.plan, "plan", "", "carry out this saved plan, or nothing when the world has moved")
@@ -91,10 +94,11 @@ neither the preview of a file nor Terraform needs access to a cloud.`, `
 	f.StringVarP(&o.format, "output", "o", "", "print the plan as json or yaml")
 	f.BoolVar(&o.Refresh, "refresh", false, "observe everything anew, without what is remembered from former runs")
 	f.BoolVar(&o.exitCode, "detailed-exitcode", false, "exit with 2 when a preview has changes")
-	f.BoolVar(&o.IgnoreSkew, "ignore-kubelet-version-skew", false, "let kubelets be newer than the running control plane")
-	f.Bool("use-kubeconfig", false, "use the kubeconfig file to ask the running control plane")
+	for _, name := range []string{"ignore-kubelet-version-skew", "use-kubeconfig"} {
+		f.Bool(name, false, "accepted and not needed: the running control plane is not asked for its version")
+	}
 	export.AccessFlags(c, &o.access)
-	c.ValidArgsFunction = shell.CompleteClusters(app)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
 
@@ -199,6 +203,13 @@ func toTerraform(ctx context.Context, app *shell.App, client *kops.Client, name 
 		return err
 	}
 	app.Notef("\nTerraform output has been placed into %s\n\nRun these commands to apply the configuration:\n  cd %s\n  terraform init\n  terraform plan\n  terraform apply\n", o.out, o.out)
+	if o.createKubeconfig && (o.access.HasCredentials() || o.access.Internal || o.access.Server != "") {
+		access, err := client.Kubeconfig(ctx, name, o.access)
+		if err != nil {
+			return err
+		}
+		return app.WriteKubeconfig(access, name, app.Kubeconfig(), o.access)
+	}
 	return nil
 }
 
@@ -255,7 +266,6 @@ func applied(ctx context.Context, app *shell.App, client *kops.Client, name stri
 	if !o.createKubeconfig || o.Phase != "" {
 		return nil
 	}
-	first := !shell.HasContext(app.Kubeconfig(), name)
 	access, err := client.KubeconfigOf(ctx, u, o.access)
 	if err == nil {
 		err = app.WriteKubeconfig(access, name, app.Kubeconfig(), o.access)
@@ -263,7 +273,7 @@ func applied(ctx context.Context, app *shell.App, client *kops.Client, name stri
 	if err != nil {
 		app.Notef("warning: %v\n", err)
 	}
-	if first {
+	if u.Starts() {
 		app.Notef(`
 Cluster is starting. It should be ready in a few minutes.
 

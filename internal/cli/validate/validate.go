@@ -4,7 +4,6 @@ package validate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/health"
+	"kops.local/kops/internal/render/text"
 )
 
 // Command returns the verb.
@@ -54,7 +54,8 @@ The exit code is 0 when the cluster is ready, and 2 when it is not.`, `
 	f.DurationVar(&o.Interval, "interval", 10*time.Second, "pause between two looks, while waiting")
 	f.IntVar(&o.MaxUnready, "max-unready-nodes", 0, "how many worker nodes need not be ready")
 	ReachFlags(c, &o.ReachOptions)
-	c.ValidArgsFunction = shell.CompleteClusters(app)
+	c.Aliases = []string{"clusters"}
+	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
 
@@ -97,11 +98,7 @@ func run(ctx context.Context, app *shell.App, args []string, format string, o ko
 	}
 	Reach(app, &o.ReachOptions)
 	return app.OfCluster(ctx, client, name, func(name string) error {
-		if o.Wait > 0 {
-			n := news{app: app, begun: app.Now()}
-			o.Seen = n.tell
-		}
-		v, err := client.ValidateCluster(ctx, name, o)
+		v, err := look(ctx, app, client, name, o)
 		if v == nil {
 			return err
 		}
@@ -122,35 +119,20 @@ func run(ctx context.Context, app *shell.App, args []string, format string, o ko
 	})
 }
 
-// news tells what has changed between two looks.
-type news struct {
-	app   *shell.App
-	begun time.Time
-	known []string
-	told  bool
-}
-
-func (n *news) tell(v *kops.Validation) {
-	var now []string
-	for _, f := range v.Failures {
-		now = append(now, f.String())
-	}
-	if n.told && slices.Equal(now, n.known) {
-		return
-	}
-	at := n.app.Now().Sub(n.begun).Round(time.Second)
-	if len(now) == 0 {
-		n.app.Notef("[%s] ready\n", at)
-	}
-	for _, f := range now {
-		if !slices.Contains(n.known, f) {
-			n.app.Notef("[%s] waiting for %s\n", at, f)
+// look validates a cluster, and shows what it is waiting for when it may wait.
+func look(ctx context.Context, app *shell.App, client *kops.Client, name string, o kops.ValidateOptions) (*kops.Validation, error) {
+	if o.Wait > 0 {
+		show, stop := app.Waiting()
+		defer stop()
+		o.Seen = func(v *kops.Validation) {
+			var reasons []text.Reason
+			for _, f := range v.Failures {
+				reasons = append(reasons, text.Reason{Of: f.Kind + " " + f.Name, Text: f.Text()})
+			}
+			show.Saw(reasons)
 		}
 	}
-	if gone := len(n.known) - len(now); len(now) > 0 && gone > 0 {
-		n.app.Notef("[%s] %d left\n", at, len(now))
-	}
-	n.known, n.told = now, true
+	return client.ValidateCluster(ctx, name, o)
 }
 
 // show prints a result.

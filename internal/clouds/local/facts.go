@@ -2,10 +2,11 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"hash/fnv"
 	"net/netip"
 	"runtime"
+	"slices"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/bundle"
@@ -30,48 +31,84 @@ func (o Options) lookUp(context.Context, *cloud.Session, *api.Cluster, []*api.In
 }
 
 // offers finds a network that the host does not use.
-func (o Options) offers(context.Context, *cloud.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
-	network, err := freeNetwork(o.Root)
+func (o Options) offers(_ context.Context, _ *cloud.Session, n newcluster.Options, _ newcluster.World) (*facts.Facts, error) {
+	network, err := freeNetwork(o.Root, n.ClusterName)
 	if err != nil {
 		return nil, err
 	}
 	return &facts.Facts{Local: &facts.Local{Arch: runtime.GOARCH, Bundle: o.Bundle, Network: network.String()}}, nil
 }
 
-// freeNetwork returns the first of the ranges from 10.77.0.0/24 on that neither
-// an interface of the host nor another cluster has.
-func freeNetwork(root string) (netip.Prefix, error) {
-	sites, err := site.Sites(root)
+// The networks that are offered are 10.77.0.0/24 to 10.254.0.0/24.
+const firstNetwork, lastNetwork = 77, 254
+
+// candidates are the networks that may be offered to a cluster, in an order that
+// its name gives: clusters that were described and not made yet, of which the
+// host knows nothing, hardly get the same.
+func candidates(cluster string) []netip.Prefix {
+	const count = lastNetwork - firstNetwork + 1
+	h := fnv.New32a()
+	h.Write([]byte(cluster)) //nolint:errcheck // a hash does not fail
+	out := make([]netip.Prefix, count)
+	for i := range out {
+		second := firstNetwork + (h.Sum32()%count+uint32(i))%count
+		out[i] = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(second), 0, 0}), 24)
+	}
+	return out
+}
+
+// freeNetwork returns the first candidate that neither an interface of the host
+// nor another cluster has, and to which the host has no route, unless it has
+// routes to all of them.
+func freeNetwork(root, cluster string) (netip.Prefix, error) {
+	taken, err := clusterNetworks(root)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	var taken []netip.Prefix
-	for _, s := range sites {
-		var n keeper.Network
-		ok, err := site.ReadJSON(keeper.NetworkFile(s), &n)
-		if err != nil {
-			return netip.Prefix{}, err
-		}
-		if cidr, err := bridges.Check(n.CIDR); ok && err == nil {
-			taken = append(taken, cidr)
-		}
+	routed, err := bridges.Routed()
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("find a free network: %w", err)
 	}
-	const first = 77
-	for second := byte(first); second < 255; second++ {
-		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second, 0, 0}), 24)
+	var second netip.Prefix
+	for _, p := range candidates(cluster) {
 		other, err := bridges.Overlap(p, "")
 		if err != nil {
 			return p, fmt.Errorf("find a free network: %w", err)
 		}
-		free := other == ""
-		for _, t := range taken {
-			free = free && !t.Overlaps(p)
-		}
-		if free {
+		overlaps := func(t netip.Prefix) bool { return t.Overlaps(p) }
+		switch {
+		case other != "" || slices.ContainsFunc(taken, overlaps):
+		case !slices.ContainsFunc(routed, overlaps):
 			return p, nil
+		case !second.IsValid():
+			second = p
 		}
 	}
-	return netip.Prefix{}, fault.Wrap(fault.Quota, errors.New("the host uses all networks from 10.77.0.0/24 to 10.254.0.0/24"), "name one with --network-cidr")
+	if second.IsValid() {
+		return second, nil
+	}
+	return second, fault.Wrap(fault.Quota, fmt.Errorf("the host uses all networks from 10.%d.0.0/24 to 10.%d.0.0/24", firstNetwork, lastNetwork),
+		"name one with --network-cidr")
+}
+
+// clusterNetworks are those of all clusters of a root, up or not.
+func clusterNetworks(root string) ([]netip.Prefix, error) {
+	sites, err := site.Sites(root)
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Prefix
+	for _, s := range sites {
+		var n keeper.Network
+		ok, err := site.ReadJSON(keeper.NetworkFile(s), &n)
+		if err != nil {
+			return nil, err
+		}
+		if cidr, err := bridges.Check(n.CIDR); ok && err == nil {
+			out = append(out, cidr)
+		}
+	}
+	return out, nil
 }
 
 // endpoint is where users reach the API: the host's address in the cluster's network.

@@ -48,7 +48,7 @@ func machines(_ context.Context, s *cloud.Session, c *api.Cluster, _ []*api.Inst
 			at[m.Group] = i
 			out = append(out, cloud.MachineGroup{Name: m.Group})
 		}
-		state := "stopped"
+		state := "dead" // nobody starts it again: the keeper makes another
 		if m.Running {
 			state = "running"
 		}

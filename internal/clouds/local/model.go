@@ -14,12 +14,8 @@ import (
 	"kops.local/kops/internal/resource"
 )
 
-// Ports at which machines and users reach the control plane.
-const (
-	apiPort        = 443
-	controllerPort = 3988
-	healthPort     = 3990 // where the API server's health is told without TLS
-)
+// apiPort is where machines and users reach the API.
+const apiPort = 443
 
 // model adds the cluster's machines and what they need to a graph that holds
 // the managed files already.
@@ -81,9 +77,9 @@ func newModel(in cloud.Model, g *graph.Graph) (*builder, error) {
 			servers = append(servers, group.Name)
 		}
 	}
-	ready := fmt.Sprintf("http://:%d/readyz", healthPort)
+	ready := fmt.Sprintf("http://:%d/readyz", names.APIHealthPort)
 	m.balancer = kinds.NewLoadBalancer("api", kinds.LoadBalancer{Cluster: m.name, Name: "api", Network: network, Groups: servers,
-		Listeners: []kinds.Listener{{Port: apiPort, Target: apiPort, Check: ready}, {Port: controllerPort, Target: controllerPort}}})
+		Listeners: []kinds.Listener{{Port: apiPort, Target: apiPort, Check: ready}, {Port: names.ControllerPort, Target: names.ControllerPort}}})
 	return m, nil
 }
 

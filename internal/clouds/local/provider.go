@@ -24,6 +24,9 @@ import (
 // DefaultRoot is the folder of all clusters of a host.
 const DefaultRoot = "/var/lib/kops/local"
 
+// runFolder is where it is noted what the host was like before its first cluster.
+const runFolder = "/run/kops-local"
+
 // Options say where on this host the clusters are.
 type Options struct {
 	// Root is the folder of all clusters; empty means DefaultRoot.
@@ -80,7 +83,7 @@ func (o Options) connect(context.Context, cloud.Config) (*cloud.Session, error) 
 	if err := ground.Check(ground.This()); err != nil {
 		return nil, err
 	}
-	return &cloud.Session{Client: &kinds.Client{Root: o.Root, Cache: filepath.Join(o.Cache, "local"), Keeper: o.Keeper, Log: o.Log, Now: time.Now}}, nil
+	return &cloud.Session{Client: &kinds.Client{Root: o.Root, Cache: filepath.Join(o.Cache, "local"), Run: runFolder, Keeper: o.Keeper, Log: o.Log, Now: time.Now}}, nil
 }
 
 // Keep is the process that keeps one cluster: it makes and replaces machines and

@@ -1,10 +1,13 @@
 package manager
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
 )
 
 // alone is a world of one machine that forms a cluster, at the time when until holds.
@@ -95,5 +98,76 @@ func TestAClockThatIsBehindTakesNoFewerAndNoMore(t *testing.T) {
 				t.Errorf("%d back-ups in half an hour, not the first and two more", got)
 			}
 		})
+	}
+}
+
+// A spec that somebody removed is no reason to take no back-ups, nor to end.
+func TestWithoutASpecBackupsAreTaken(t *testing.T) {
+	w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
+	if err := w.objects.Delete(t.Context(), "control/etcd-cluster-spec", store.DeleteOptions{}); err != nil && !fault.Is(err, fault.Gone) {
+		t.Fatal(err)
+	}
+	w.pass(31 * time.Minute)
+	if got := w.backups(t); got != 3 {
+		t.Errorf("%d back-ups in half an hour, not the first and two more", got)
+	}
+}
+
+// A back-up that is damaged, or was removed, cannot be restored; the cluster that
+// runs goes on, with its back-ups, and another can be asked for.
+func TestARestoreThatCannotBeLeavesTheClusterAlone(t *testing.T) {
+	for name, spoil := range map[string]func(*world, string) error{
+		"damaged": func(w *world, backup string) error {
+			_, err := w.objects.Put(t.Context(), backup+etcd.SnapshotName, []byte("no snapshot"), store.PutOptions{})
+			return err
+		},
+		"removed": func(w *world, backup string) error {
+			return store.DeleteAll(t.Context(), w.objects, []string{backup + etcd.SnapshotName, backup + etcd.MetaName})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
+			w.pass(16 * time.Minute)
+			all, err := etcd.Backups(t.Context(), w.objects)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := w.machines["a"].state
+			_, err = etcd.RequestRestore(t.Context(), w.objects, all[0].Name, w.now)
+			if err := errors.Join(err, spoil(w, all[0].Name)); err != nil {
+				t.Fatal(err)
+			}
+			had := w.backups(t)
+			w.pass(31 * time.Minute)
+			if w.machines["a"].state != before || w.backups(t) != had+2 {
+				t.Errorf("the state is %+v, was %+v; %d back-ups, were %d", w.machines["a"].state, before, w.backups(t), had)
+			}
+			if _, err := etcd.RequestRestore(t.Context(), w.objects, all[1].Name, w.now); err != nil {
+				t.Fatal(err)
+			}
+			w.pass(2 * time.Minute)
+			c, err := etcd.ReadControl(t.Context(), w.objects)
+			if err != nil || c.Record.Backup != all[1].Name || c.Record.Phase != etcd.Running || len(c.Commands) > 0 {
+				t.Errorf("after another was asked for: %+v, %v, %v", c.Record, c.Commands, err)
+			}
+		})
+	}
+}
+
+// Who waits for machines, which may take for ever, does not ask the store time and
+// again: stores are paid by the request.
+func TestWaitingCostsFewRequests(t *testing.T) {
+	w := newWorld(1, "a")
+	if err := etcd.WriteSpec(t.Context(), w.objects, etcd.Spec{MemberCount: 3, EtcdVersion: "3.6.12"}); err != nil {
+		t.Fatal(err)
+	}
+	w.tick("a")
+	first := w.asks
+	for end := w.now.Add(10 * time.Minute); w.now.Before(end); {
+		w.now = w.now.Add(w.tick("a"))
+	}
+	// Twenty times the record's fence and the control objects, and what was read at first.
+	if most := 20*(first+1) + first; w.asks > most {
+		t.Errorf("%d requests in ten minutes, and not %d", w.asks, most)
 	}
 }

@@ -23,8 +23,12 @@ func (m *Manager) guide(ctx context.Context, peers []etcd.Peer) time.Duration {
 	var d etcd.Decision
 	m.lead.memory, d = etcd.Step(m.cfg.Policy, m.lead.memory, o)
 	m.tellNote(d)
-	if err := m.act(ctx, d, peers); err != nil {
-		m.lead.controlled = time.Time{}
+	err = m.act(ctx, d, peers)
+	m.lead.failing = err != nil && !backsUp(d)
+	if err != nil {
+		if len(d.Actions) > 1 || !fault.Is(err, fault.NotYet) { // else nothing was changed
+			m.lead.controlled = time.Time{}
+		}
 		if fault.Is(err, fault.NotYet) {
 			m.cfg.Log.Debug("an action has to wait", "error", err)
 			return m.cfg.Times.Soon
@@ -35,15 +39,21 @@ func (m *Manager) guide(ctx context.Context, peers []etcd.Peer) time.Duration {
 		return pause
 	}
 	m.lead.failures = 0
+	if len(d.Actions) > 0 { // who only waits need not ask the store time and again
+		m.lead.controlled = time.Time{}
+	}
 	switch {
 	case d.Soon:
-		m.lead.controlled = time.Time{}
 		return m.cfg.Times.Soon
 	case len(d.Actions) > 0:
-		m.lead.controlled = time.Time{}
 		return 0
 	}
 	return m.pause()
+}
+
+// backsUp reports whether a decision is for a back-up.
+func backsUp(d etcd.Decision) bool {
+	return slices.ContainsFunc(d.Actions, func(a etcd.Action) bool { _, is := a.(etcd.TakeBackup); return is })
 }
 
 // patience is the pause after a failure; it doubles with each, up to a minute.
@@ -101,26 +111,43 @@ func (m *Manager) tellNote(d etcd.Decision) {
 func (m *Manager) observe(ctx context.Context, peers []etcd.Peer) (etcd.Observed, error) {
 	now := m.cfg.Now()
 	if m.lead.controlled.IsZero() || now.Sub(m.lead.controlled) >= m.cfg.Times.Control {
-		control, err := etcd.ReadControl(ctx, m.cfg.Store)
+		control, err := m.readControl(ctx)
 		if err != nil {
 			return etcd.Observed{}, err
 		}
 		m.lead.control, m.lead.controlled = control, now
 	}
-	if m.lead.lastBackup.IsZero() {
-		latest, err := m.cfg.Archive.Latest(ctx)
+	if m.lead.backupSeen.IsZero() { // nobody else takes any
+		latest, err := m.latest(ctx)
 		if err != nil {
 			return etcd.Observed{}, err
 		}
 		m.lead.lastBackup, m.lead.backupSeen = latest, now
 	}
 	c := m.lead.control
-	o := etcd.Observed{Now: now, Token: m.cfg.Token(), Spec: c.Spec, Created: c.Created, Record: c.Record, Commands: c.Commands,
+	o := etcd.Observed{Now: now, Failing: m.lead.failing, Token: m.cfg.Token(), Spec: c.Spec, Created: c.Created, Record: c.Record, Commands: c.Commands,
 		BackupAfter: c.BackupAfter, Peers: peers, LastBackup: m.lead.lastBackup, BackupSeen: m.lead.backupSeen}
 	if token := tokenOf(c.Record, peers); token != "" {
 		o.Members = m.cfg.Etcd.Look(ctx, token, peers)
 	}
 	return o, nil
+}
+
+// readControl reads what the store says, and adds what was found out about its commands.
+func (m *Manager) readControl(ctx context.Context) (etcd.Control, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	c, err := etcd.ReadControl(ctx, m.cfg.Store)
+	for i, command := range c.Commands {
+		c.Commands[i].Unusable = cmp.Or(command.Unusable, m.lead.unusable[command.Key])
+	}
+	return c, err
+}
+
+func (m *Manager) latest(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return m.cfg.Archive.Latest(ctx)
 }
 
 // tokenOf is the cluster to look at: the record's, or without one that of the data there are.
@@ -136,15 +163,40 @@ func tokenOf(r *etcd.Record, peers []etcd.Peer) string {
 	return ""
 }
 
+// limit is how long an action may take.
+func limit(a etcd.Action) time.Duration {
+	switch a.(type) {
+	case etcd.Run, etcd.Stop:
+		return orderTimeout
+	case etcd.SaveRecord, etcd.TakeBackup:
+		return transferTimeout
+	}
+	return storeTimeout
+}
+
+// verify sees to it that a damaged back-up does not cost the cluster that still runs.
+func (m *Manager) verify(ctx context.Context, r etcd.Record) error {
+	if r.Phase != etcd.Forming || r.Backup == "" {
+		return nil
+	}
+	err := m.cfg.Archive.Verify(ctx, r.Backup)
+	if ctx.Err() == nil && (fault.Is(err, fault.Permanent) || fault.Is(err, fault.Gone)) {
+		if m.lead.unusable == nil {
+			m.lead.unusable = map[string]string{}
+		}
+		m.lead.unusable[r.Command] = err.Error()
+	}
+	return err
+}
+
 // do carries out one action.
 func (m *Manager) do(ctx context.Context, a etcd.Action, peers []etcd.Peer) error {
+	ctx, cancel := context.WithTimeout(ctx, limit(a))
+	defer cancel()
 	switch a := a.(type) {
 	case etcd.SaveRecord:
-		if a.Record.Phase == etcd.Forming && a.Record.Backup != "" {
-			// A damaged back-up must not cost the cluster that still runs.
-			if err := m.cfg.Archive.Verify(ctx, a.Record.Backup); err != nil {
-				return err
-			}
+		if err := m.verify(ctx, a.Record); err != nil {
+			return err
 		}
 		return m.lead.control.SaveRecord(ctx, m.cfg.Store, a.Record)
 	case etcd.MarkCreated:
@@ -158,7 +210,7 @@ func (m *Manager) do(ctx context.Context, a etcd.Action, peers []etcd.Peer) erro
 	case etcd.Stop:
 		return m.order(ctx, peers, a.Peer, peer.Order{Leadership: m.lead.token, Stop: &a})
 	case etcd.TakeBackup:
-		return m.backUp(ctx)
+		return m.backUp(ctx, a.Spec)
 	}
 	return m.cfg.Etcd.Change(ctx, a)
 }
@@ -168,16 +220,13 @@ func (m *Manager) order(ctx context.Context, peers []etcd.Peer, id string, o pee
 	if i < 0 {
 		return fmt.Errorf("peer %s is not there", id)
 	}
-	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
-	defer cancel()
 	return m.at(etcd.Sighting{ID: id, Endpoint: peers[i].Endpoint}).Order(ctx, o)
 }
 
 // backUp takes a back-up and removes those that are no longer kept.
-func (m *Manager) backUp(ctx context.Context) error {
-	c := m.lead.control
+func (m *Manager) backUp(ctx context.Context, spec etcd.Spec) error {
 	// One before the founding would be of the cluster before.
-	b, err := m.cfg.Archive.Take(ctx, m.cfg.Etcd, *c.Spec, time.Unix(c.Record.Founded, 0))
+	b, err := m.cfg.Archive.Take(ctx, m.cfg.Etcd, spec, time.Unix(m.lead.control.Record.Founded, 0))
 	if err != nil {
 		return err
 	}

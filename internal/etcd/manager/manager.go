@@ -66,6 +66,12 @@ const (
 	callTimeout = 5 * time.Second
 	// orderTimeout is how long an order may take; the restore of a back-up takes longest.
 	orderTimeout = 30 * time.Minute
+	// storeTimeout is how long the small objects of the store may take to be read or
+	// written, and transferTimeout a back-up. A manager that waits for an answer that
+	// never comes would still be heard by the others, and so lead for ever.
+	storeTimeout, transferTimeout = 20 * time.Second, 15 * time.Minute
+	// discoverTimeout is how long the search for other managers may take.
+	discoverTimeout = 10 * time.Second
 	// youth is how long after its start a manager looks for others more often.
 	youth = 2 * time.Minute
 )
@@ -139,7 +145,10 @@ type leadership struct {
 	controlled time.Time
 	lastBackup time.Time
 	backupSeen time.Time
-	failures   int    // of actions, in a row
+	failures   int  // of actions, in a row
+	failing    bool // the last decision, other than for a back-up, failed
+	// unusable says of commands, by their keys, why they cannot be carried out.
+	unusable   map[string]string
 	note, told string // what was logged last
 }
 

@@ -22,7 +22,7 @@ func (m *Manager) meet(ctx context.Context) {
 	m.met = now
 	if now.Sub(m.discovered) >= m.cfg.Times.Discover || now.Sub(m.started) < youth {
 		m.discovered = now
-		found, err := m.cfg.Discovery.Discover(ctx)
+		found, err := m.discover(ctx)
 		if err != nil {
 			m.cfg.Log.Warn("not every manager was found", "error", err)
 		}
@@ -40,6 +40,12 @@ func (m *Manager) meet(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.roster.Forget(now.Add(-forgetAfter))
+}
+
+func (m *Manager) discover(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
+	defer cancel()
+	return m.cfg.Discovery.Discover(ctx)
 }
 
 func (m *Manager) greet(ctx context.Context, endpoint string, hello peer.Hello) {

@@ -19,9 +19,12 @@ func (m *Manager) Hello(_ context.Context, from peer.Hello) (peer.Hello, error) 
 
 // Claim implements peer.Service. It waits for an order that is being carried
 // out, so that none of an earlier leader is under way once it has agreed.
-func (m *Manager) Claim(_ context.Context, c etcd.Claim) (etcd.Peer, error) {
+func (m *Manager) Claim(ctx context.Context, c etcd.Claim) (etcd.Peer, error) {
 	m.orders.Lock()
 	defer m.orders.Unlock()
+	if err := ctx.Err(); err != nil { // nobody waits for the answer any more, and may lead by another claim
+		return etcd.Peer{}, fault.Wrap(fault.Lost, err, "")
+	}
 	var ids []string
 	for _, s := range m.healthy() {
 		ids = append(ids, s.ID)
@@ -52,15 +55,25 @@ func (m *Manager) Order(ctx context.Context, o peer.Order) error {
 	case o.Run == nil:
 		return fault.New(fault.Permanent, "an order without content")
 	case o.Run.Fresh:
-		record, err := etcd.ReadRecord(ctx, m.cfg.Store)
-		if err != nil {
+		if err := m.checkOrder(ctx, *o.Run); err != nil {
 			return err
-		}
-		if record == nil || record.Token != o.Run.Token {
-			return fault.New(fault.Conflict, "the store does not name cluster %s", o.Run.Token)
 		}
 	}
 	return m.cfg.Local.Run(ctx, *o.Run)
+}
+
+// checkOrder refuses fresh data for another cluster than the store's.
+func (m *Manager) checkOrder(ctx context.Context, o etcd.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	record, err := etcd.ReadRecord(ctx, m.cfg.Store)
+	if err != nil {
+		return err
+	}
+	if record == nil || record.Token != o.Token {
+		return fault.New(fault.Conflict, "the store does not name cluster %s", o.Token)
+	}
+	return nil
 }
 
 // fence stops an etcd of a cluster that is no longer the one, even where no

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/store"
 )
 
 var (
@@ -20,9 +22,10 @@ var (
 )
 
 // TestSimulation lets everything go wrong that may: managers die before and after
-// every action, answers are lost, leaders overlap, networks are cut, machines are
-// off, disks are emptied and machines are replaced as long as a majority of the
-// data is left, the wish changes, and back-ups are restored. Afterwards, with all
+// every action, answers are lost, leaders overlap, networks are cut, the store
+// cannot be reached, clocks differ, machines are off, disks are emptied and machines
+// are replaced as long as a majority of the data is left, the wish changes or is
+// lost, and back-ups are restored, damaged ones too. Afterwards, with all
 // faults mended, there is one cluster of as many healthy members as are wanted,
 // with the wanted version and every write that was acknowledged.
 func TestSimulation(t *testing.T) {
@@ -53,7 +56,7 @@ func simulate(ctx context.Context, seed uint64, verbose bool) []string {
 			m.boot()
 		}
 	}
-	w.spec = etcd.Spec{MemberCount: 3, EtcdVersion: "3.5.35"}
+	w.spec = etcd.Spec{MemberCount: []int{3, 3, 1}[seed%3], EtcdVersion: "3.5.35"}
 	if err := etcd.WriteSpec(ctx, w.objects, w.spec); err != nil {
 		return []string{err.Error()}
 	}
@@ -112,6 +115,16 @@ func (w *world) disturb(ctx context.Context) {
 		}
 	case 11:
 		w.restore(ctx)
+	case 12:
+		w.storeOff = true
+	case 13, 14, 15:
+		w.storeBack()
+	case 16:
+		if err := w.loseSpec(ctx); err != nil {
+			w.breaks("remove the spec: %v", err)
+		}
+	case 17:
+		m.crashed, m.ahead = true, time.Duration(w.rng.IntN(7200)-3600)*time.Second
 	}
 }
 
@@ -122,11 +135,45 @@ func (w *world) restore(ctx context.Context) {
 		return
 	}
 	if b := all[len(all)-1]; b.Complete {
+		damaged := w.rng.IntN(4) == 0 && w.damage(ctx, b.Name)
 		if _, err := etcd.RequestRestore(ctx, w.objects, b.Name, w.now); err == nil {
 			w.log.Info("RESTORE", "backup", b.Name)
-			w.restores++
+			if !damaged {
+				w.restores++
+			}
 		}
 	}
+}
+
+// damage spoils a back-up that nobody has verified and is about to restore.
+func (w *world) damage(ctx context.Context, name string) bool {
+	c, err := etcd.ReadControl(ctx, w.objects)
+	if err != nil || len(c.Commands) > 0 || c.Record != nil && c.Record.Phase == etcd.Forming {
+		return w.damaged[name]
+	}
+	w.damaged[name] = true
+	w.log.Info("DAMAGE", "backup", name)
+	_, err = w.objects.Put(ctx, name+etcd.SnapshotName, []byte("damaged"), store.PutOptions{})
+	if err != nil {
+		w.breaks("damage a back-up: %v", err)
+	}
+	return true
+}
+
+// storeBack lets everybody reach the store again.
+func (w *world) storeBack() {
+	if w.storeOff {
+		w.storeOff, w.storeOn = false, w.now
+	}
+}
+
+// loseSpec removes what the cluster shall be from the store, where it ran once; it is
+// there again when the faults end.
+func (w *world) loseSpec(ctx context.Context) error {
+	if w.lastWritten == "" {
+		return nil
+	}
+	return w.objects.Delete(ctx, "control/etcd-cluster-spec", store.DeleteOptions{})
 }
 
 // expendable reports whether a machine's disk can be lost without the loss of a majority of the data.
@@ -166,6 +213,12 @@ func (w *world) freeName(before string) string {
 // mend ends every fault and sees whether the world comes to rest as it should.
 func (w *world) mend(ctx context.Context) []string {
 	w.faults = false
+	w.storeBack()
+	if c, err := etcd.ReadControl(ctx, w.objects); err != nil || c.Spec == nil {
+		if err := errors.Join(err, etcd.WriteSpec(ctx, w.objects, w.spec)); err != nil {
+			return []string{err.Error()}
+		}
+	}
 	for _, m := range w.machines {
 		m.crashed = m.crashed || m.off
 		m.off, m.side = false, 0
@@ -218,8 +271,13 @@ func (w *world) unmet(ctx context.Context) []string {
 	if voters != control.Spec.MemberCount {
 		note("%d members, not %d", voters, control.Spec.MemberCount)
 	}
-	if len(control.Commands) > 0 || !control.Created {
-		note("commands %v are left, created is %v", control.Commands, control.Created)
+	for _, c := range control.Commands {
+		if last := control.Commands[len(control.Commands)-1]; !w.damaged[last.Backup] && last.Unusable == "" {
+			note("command %s is left", c.Key)
+		}
+	}
+	if !control.Created {
+		note("the mark of its creation is not there")
 	}
 	for _, value := range w.written[c.token] {
 		if !slices.Contains(c.log, value) {

@@ -1,14 +1,10 @@
 package manager
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -33,10 +29,14 @@ type world struct {
 	machines map[string]*machine
 	clusters map[string]*cluster // by token
 	faults   bool
-	spec     etcd.Spec // the wish
-	busy     []string  // machines in whose tick we are
-	nested   bool      // another machine's tick ran within this one
-	broken   []string  // promises that were
+	asks     int             // of the store
+	storeOff bool            // nobody reaches the store
+	storeOn  time.Time       // since when it can be reached
+	damaged  map[string]bool // back-ups
+	spec     etcd.Spec       // the wish
+	busy     []string        // machines in whose tick we are
+	nested   bool            // another machine's tick ran within this one
+	broken   []string        // promises that were
 	log      *slog.Logger
 
 	written     map[string][]string // acknowledged writes by token
@@ -51,9 +51,10 @@ type machine struct {
 	w       *world
 	id      string
 	off     bool
-	running bool // etcd, which ends with its manager
-	crashed bool // the manager has died in the middle of something
-	side    int  // of a network that is cut
+	running bool          // etcd, which ends with its manager
+	crashed bool          // the manager has died in the middle of something
+	ahead   time.Duration // of its clock
+	side    int           // of a network that is cut
 	manager *Manager
 	state   etcd.State
 	data    []string // the log of writes that the disk holds
@@ -78,7 +79,7 @@ type member struct {
 
 func newWorld(seed uint64, ids ...string) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC), objects: store.NewMemory("memory://etcd"),
-		machines: map[string]*machine{}, clusters: map[string]*cluster{}, written: map[string][]string{}, superseded: map[string]time.Time{},
+		machines: map[string]*machine{}, clusters: map[string]*cluster{}, written: map[string][]string{}, superseded: map[string]time.Time{}, damaged: map[string]bool{},
 		log: slog.New(slog.DiscardHandler)}
 	for _, id := range ids {
 		w.add(id)
@@ -102,7 +103,7 @@ func (m *machine) boot() {
 		all = append(all, endpoint(string(rune('a'+i))))
 	}
 	objects := &flaky{m, w.objects}
-	now := func() time.Time { return w.now }
+	now := func() time.Time { return w.now.Add(m.ahead) }
 	m.manager = New(Config{
 		Cluster:  "etcd",
 		Self:     etcd.Peer{ID: m.id, Endpoint: endpoint(m.id), PeerURLs: []string{"https://" + m.id + ":2380"}, ClientURLs: []string{"https://" + m.id + ":4001"}},
@@ -243,33 +244,6 @@ func (x wire) Order(ctx context.Context, o peer.Order) error {
 		return err
 	}
 	return x.from.mishap(func() error { return to.Order(ctx, o) })
-}
-
-// flaky is the store as one machine reaches it.
-type flaky struct {
-	m *machine
-	*store.Memory
-}
-
-func (f *flaky) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (v store.Version, err error) {
-	f.m.w.interleave(f.m)
-	err = f.m.mishap(func() error { v, err = f.Memory.Put(ctx, key, data, o); return err })
-	return v, err
-}
-
-func (f *flaky) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
-	return f.m.mishap(func() error { return f.Memory.Delete(ctx, key, o) })
-}
-
-func (f *flaky) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
-	if f.m.crashed {
-		return nil, "", errGone
-	}
-	return f.Memory.Get(ctx, key)
-}
-
-func (f *flaky) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
-	return f.Memory.List(ctx, prefix)
 }
 
 // State, Run, Stop, Resume and RenewCertificates make a machine the Local of its manager.
@@ -502,31 +476,6 @@ func (v view) Snapshot(_ context.Context, out io.Writer) (string, error) {
 	return "3.6.12", err
 }
 
-// packWrites makes a snapshot: lines, filled up to whole pages, and their digest.
-func packWrites(log []string) []byte {
-	text := []byte(strings.Join(log, "\n"))
-	text = append(text, bytes.Repeat([]byte{0}, 512-len(text)%512)...)
-	sum := sha256.Sum256(text)
-	return append(text, sum[:]...)
-}
-
-// unpackWrites reads what packWrites made and an archive compressed.
-func unpackWrites(packed []byte) []string {
-	zip, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil
-	}
-	text, err := io.ReadAll(zip)
-	if err != nil {
-		return nil
-	}
-	lines := strings.TrimRight(string(text[:len(text)-sha256.Size]), "\x00")
-	if lines == "" {
-		return nil
-	}
-	return strings.Split(lines, "\n")
-}
-
 // write is a client that writes through the etcd of a machine; it reports success.
 func (w *world) write(id, value string) bool {
 	m := w.machines[id]
@@ -553,8 +502,13 @@ func (w *world) checkOnly(c *cluster) {
 	if w.lastWritten == c.token {
 		return
 	}
-	if at, gone := w.superseded[c.token]; gone && w.now.Sub(at) > 2*DefaultTimes().Control {
-		w.breaks("cluster %s takes writes %s after it was replaced", c.token, w.now.Sub(at))
+	if at, gone := w.superseded[c.token]; gone && !w.storeOff {
+		if w.storeOn.After(at) {
+			at = w.storeOn
+		}
+		if after := w.now.Sub(at); after > 4*DefaultTimes().Control {
+			w.breaks("cluster %s takes writes %s after it was replaced", c.token, after)
+		}
 	}
 	if _, gone := w.superseded[c.token]; gone {
 		return

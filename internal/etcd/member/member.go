@@ -101,12 +101,21 @@ func (m *Member) takeOver() error {
 	return m.keep(k)
 }
 
-// Resume runs etcd if it ran when the last manager of the folder ended.
+// Resume runs etcd if it ran when the last manager of the folder ended; where its
+// version is no longer there, another patch of the same minor version.
 func (m *Member) Resume(context.Context) error {
 	m.orders.Lock()
 	defer m.orders.Unlock()
-	if k := m.current(); k.Token == "" || k.Stopped || m.running() {
+	k := m.current()
+	if k.Token == "" || k.Stopped || m.running() {
 		return nil
+	}
+	if v := m.cfg.Programs.serve(k.Version); v != k.Version {
+		m.cfg.Log.Info("etcd goes on with another patch of its version", "from", k.Version, "to", v)
+		k.Version = v
+		if err := m.keep(k); err != nil {
+			return err
+		}
 	}
 	return m.launch()
 }

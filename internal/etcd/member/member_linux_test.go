@@ -379,3 +379,37 @@ func TestVersions(t *testing.T) {
 		t.Errorf("3.7.0 is restored by %q", got)
 	}
 }
+
+// A machine is replaced by one with other patches of etcd, and its disk stays.
+func TestAnotherPatchGoesOnWithTheData(t *testing.T) {
+	for _, x := range []struct{ was, there, want string }{
+		{"3.6.8", "3.6.12", "3.6.12"},  // an older one
+		{"3.6.14", "3.6.12", "3.6.12"}, // one that is not there yet, or no longer
+		{"3.7.1", "3.6.12", "3.7.1"},   // the data of which 3.6 cannot read
+	} {
+		h := newHarness(t)
+		opt := string(h.cfg.Programs)
+		if err := os.Rename(filepath.Join(opt, "etcd-v"+x.there), filepath.Join(opt, "etcd-v"+x.was)); err != nil {
+			t.Fatal(err)
+		}
+		m := h.open()
+		o := founder()
+		o.Version = x.was
+		h.run(m, o)
+		h.started(1)
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(opt, "etcd-v"+x.was), filepath.Join(opt, "etcd-v"+x.there)); err != nil {
+			t.Fatal(err)
+		}
+		m = h.open()
+		err := m.Resume(t.Context())
+		if m.State().Version != x.want || (err == nil) != (x.want == x.there) {
+			t.Errorf("data of %s go on with %s where %s is: %v", x.was, m.State().Version, x.there, err)
+		}
+		if x.want == x.there {
+			h.started(2)
+		}
+	}
+}

@@ -22,6 +22,12 @@ func command(program string) *exec.Cmd {
 	return cmd
 }
 
+// bind makes the kernel kill a program that is not started yet when the thread that
+// starts it ends, which is at the latest with this process.
+func bind(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
 func terminate(p *os.Process) { _ = p.Signal(syscall.SIGTERM) } // one that has ended needs none
 
 // lockFile locks a file until it is closed.

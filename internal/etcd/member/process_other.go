@@ -12,6 +12,8 @@ import (
 
 func command(program string) *exec.Cmd { return exec.Command(program) }
 
+func bind(*exec.Cmd) {}
+
 func terminate(p *os.Process) { _ = p.Signal(os.Interrupt) } // one that has ended needs none
 
 // lockFile refuses: only Linux has what keeps two managers from one folder.

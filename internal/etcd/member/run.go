@@ -217,7 +217,11 @@ func (m *Member) unpack(ctx context.Context, o etcd.Run) error {
 	if strings.Contains(string(help), "--bump-revision") {
 		args = append(args, "--bump-revision", "1000000000", "--mark-compacted")
 	}
-	if out, err := exec.CommandContext(ctx, program, args...).CombinedOutput(); err != nil {
+	restore := exec.CommandContext(ctx, program, args...)
+	bind(restore) // one that outlived this process would write into the data of the next try
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if out, err := restore.CombinedOutput(); err != nil {
 		return errors.Join(fmt.Errorf("restore the back-up %s: %w: %s", o.Backup, err, lastLine(out)), os.RemoveAll(data))
 	}
 	return nil

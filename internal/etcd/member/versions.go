@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"kops.local/kops/internal/etcd"
 )
 
 // Programs says where the programs of each version of etcd are: in folders
@@ -26,6 +28,21 @@ func (p Programs) Versions() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// serve returns the version that runs data of another one: itself, or else the
+// newest of its minor version, in which all patches write the same. Programs are
+// replaced by those of newer patches with the machine, and its disk stays. It is the
+// version itself where there is none.
+func (p Programs) serve(version string) string {
+	all := p.Versions()
+	if v, ok := etcd.Pick(all, version); ok {
+		return v
+	}
+	if v, ok := etcd.Pick(all, version[:strings.LastIndexByte(version, '.')+1]+"0"); ok {
+		return v
+	}
+	return version
 }
 
 // find returns the path of a program of a version, or "".

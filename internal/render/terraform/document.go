@@ -32,7 +32,7 @@ type Document struct {
 	Outputs map[string]Expression
 	// Data says how a node that exists is looked up when a data source is needed
 	// for it; without an entry, a shared one by id = its identifier.
-	Data map[resource.Address]map[string]string
+	Data map[resource.Address]Lookup
 	// Providers are the provider blocks, in this order.
 	Providers []Provider
 	// Compatible leaves out what kOps never writes: depends_on for an order that
@@ -43,6 +43,33 @@ type Document struct {
 	RequiredVersion string
 	// RequiredProviders are the providers' sources and version constraints by local name.
 	RequiredProviders map[string]RequiredProvider
+}
+
+// Lookup finds a resource that exists and is not written.
+type Lookup struct {
+	// By are the arguments of its data source, written as quoted strings.
+	By map[string]string
+	// Tags, if any, are the argument "tags": those that the resource has.
+	Tags map[string]string
+	// Known are attributes that need no data source, or that one gives otherwise
+	// than the resource would.
+	Known map[string]string
+}
+
+// arguments are those of the data source.
+func (l Lookup) arguments() map[string]string {
+	out := map[string]string{}
+	for name, value := range l.By {
+		out[name] = quote(value)
+	}
+	if len(l.Tags) > 0 {
+		tags := map[string]string{}
+		for key, value := range l.Tags {
+			tags[key] = quote(value)
+		}
+		out["tags"] = object(tags)
+	}
+	return out
 }
 
 // Provider is one provider block.
@@ -191,14 +218,11 @@ func (w *writer) dataSources(top *section) error {
 			continue
 		}
 		n, _ := w.doc.Graph.Get(a)
-		attributes := map[string]string{"id": quote(n.Adopt)}
-		if by, ok := w.doc.Data[a]; ok {
-			attributes = map[string]string{}
-			for name, value := range by {
-				attributes[name] = quote(value)
-			}
+		by, ok := w.doc.Data[a]
+		if !ok {
+			by = Lookup{By: map[string]string{"id": n.Adopt}}
 		}
-		setAll(top.block("data", a.Kind, w.labels[a]), attributes)
+		setAll(top.block("data", a.Kind, w.labels[a]), by.arguments())
 	}
 	return nil
 }

@@ -93,13 +93,17 @@ func (w *writer) reference(a resource.Address, attr string) (piece, error) {
 	if n.Adopt != "" && attr == "id" {
 		return piece{lit: n.Adopt}, nil
 	}
+	lookup, found := w.doc.Data[a]
+	if s, ok := lookup.Known[attr]; ok {
+		return piece{lit: s}, nil
+	}
 	if s, ok := n.Kind.Schema().Attr(n.Want, attr); ok && s != "" {
 		return piece{lit: s}, nil
 	}
 	if n.Kind.KindDirect() {
 		return piece{}, fmt.Errorf("it refers to %s.%s, which is known only when %s is applied, and that has no Terraform type", a, attr, a)
 	}
-	if _, found := w.doc.Data[a]; n.Adopt == "" && !found {
+	if n.Adopt == "" && !found {
 		return piece{}, fmt.Errorf("it refers to %s.%s, which is not part of this configuration", a, attr)
 	}
 	w.lookups[a] = true

@@ -91,9 +91,11 @@ func shared(t *testing.T) Document {
 			"role_arn":       Of(existing.Out("arn")),
 			"role.id":        Of(existing.Out("id")),
 			"route_table_id": Of(router.Out("id")),
+			"route_table":    Of(router.Out("name")),
 		},
-		Data: map[resource.Address]map[string]string{
-			existing.Address: {"name": "custom-role"}, router.Address: {"vpc_id": "vpc-12345678"},
+		Data: map[resource.Address]Lookup{
+			existing.Address: {By: map[string]string{"name": "custom-role"}},
+			router.Address:   {By: map[string]string{"vpc_id": "vpc-12345678"}, Tags: map[string]string{"Name": "main"}, Known: map[string]string{"name": "main"}},
 		},
 		Providers: []Provider{{Name: "hcloud"}},
 	}

@@ -9,20 +9,16 @@ import (
 	"kops.local/kops/internal/plan"
 )
 
-// Deletion writes what the deletion of a cluster removes, and what it keeps
-// because it is shared. The plan is made from the shared resources alone, with
-// Options.Prune. preview adds the sentence that says how to go on.
-func Deletion(w io.Writer, p *plan.Plan, preview bool) error {
+// Deletion writes what a deletion removes, and what it keeps because it is
+// shared. The plan is made from the shared resources alone, with Options.Prune.
+func Deletion(w io.Writer, p *plan.Plan) error {
 	out := &printer{Writer: bufio.NewWriter(w)}
 	g := group(p)
 	if len(g.remove) == 0 {
-		out.printf("Nothing of the cluster is left to delete\n")
+		out.printf("No resources are left to delete\n")
 	}
 	out.table("", g.remove)
 	out.table("Kept, because it is shared:\n", g.shared)
-	if preview && len(g.remove) > 0 {
-		out.printf("\n%d items will be deleted\nMust specify --yes to delete cluster\n", len(g.remove))
-	}
 	return out.flush()
 }
 

@@ -1,5 +1,5 @@
-// Package text shows plans and their progress to people, and plans to programs
-// as JSON.
+// Package text shows plans, their progress and what is waited for to people, and
+// plans to programs as JSON.
 //
 // It must not know whether it writes to a terminal: colours, width and time are
 // told to it. It never asks a cloud, and shows no secret.

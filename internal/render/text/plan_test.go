@@ -126,7 +126,7 @@ func TestJSONHoldsTheWholePlan(t *testing.T) {
 func TestDeletionListsWhatGoesAndWhatStays(t *testing.T) {
 	have := "network network-1 name=main\nsubnet subnet-1 name=a network=network-1\ngroup group-1 name=g template=t version=1 subnets=subnet-1"
 	var b bytes.Buffer
-	if err := text.Deletion(&b, planOf(t, "network main shared=network-1", have, true), true); err != nil {
+	if err := text.Deletion(&b, planOf(t, "network main shared=network-1", have, true)); err != nil {
 		t.Fatal(err)
 	}
 	want := `TYPE    NAME  ID
@@ -136,18 +136,15 @@ subnet  a     subnet-1
 Kept, because it is shared:
 TYPE     NAME  ID
 network  main  network-1
-
-2 items will be deleted
-Must specify --yes to delete cluster
 `
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Error(d)
 	}
 	b.Reset()
-	if err := text.Deletion(&b, planOf(t, "", "", true), true); err != nil {
+	if err := text.Deletion(&b, planOf(t, "", "", true)); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff("Nothing of the cluster is left to delete\n", b.String()); d != "" {
+	if d := cmp.Diff("No resources are left to delete\n", b.String()); d != "" {
 		t.Error(d)
 	}
 }
@@ -275,7 +272,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 func TestErrorsOfTheWriterAreReturned(t *testing.T) {
 	p := planOf(t, someWant, someHave, true)
 	for name, err := range map[string]error{
-		"plan": text.Plan(broken{}, p, text.Options{}), "json": text.JSON(broken{}, p), "deletion": text.Deletion(broken{}, p, false),
+		"plan": text.Plan(broken{}, p, text.Options{}), "json": text.JSON(broken{}, p), "deletion": text.Deletion(broken{}, p),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Errorf("%s: %v", name, err)

@@ -1,6 +1,8 @@
 package text
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,19 +19,15 @@ import (
 // stay, or a few lines that are redrawn where they can be. It is safe for
 // concurrent use; give its Report to the executor.
 type Progress struct {
-	out   io.Writer
-	now   func() time.Time
-	width func() int // nil: plain lines
-
-	mu      sync.Mutex
+	mu sync.Mutex
+	screen
 	start   time.Time
 	total   int
 	done    int
 	failed  int
+	cut     int // begun, and not known to have ended when the run was stopped
 	skipped int
 	running []*running
-	drawn   int       // lines of the display on the screen
-	last    time.Time // when it was drawn
 }
 
 // running is a step that has begun, or a kept resource that is waited for.
@@ -42,7 +40,7 @@ type running struct {
 
 // Lines returns a progress of plain lines for the plan.
 func Lines(out io.Writer, now func() time.Time, p *plan.Plan) *Progress {
-	return &Progress{out: out, now: now, start: now(), total: len(p.Steps) - p.Count(plan.Keep)}
+	return &Progress{screen: screen{out: out, now: now}, start: now(), total: len(p.Steps) - p.Count(plan.Keep)}
 }
 
 // Live returns a progress that redraws itself with ANSI escapes; width is the
@@ -74,13 +72,17 @@ func (p *Progress) Report(e exec.Event) {
 		p.done++
 		p.line("%s %s (%s) [%d/%d]", past(e.Step.Op), e.Step.Address, round(e.Elapsed), p.done, p.total)
 	case exec.Failed:
-		p.end(e)
+		begun := p.end(e)
+		if errors.Is(e.Err, context.Canceled) { // by whom the run was stopped, of which its error tells
+			p.stopped(begun)
+			break
+		}
 		p.failed++
 		p.note(fmt.Sprintf("failed to %s %s: %v", e.Step.Op, e.Step.Address, e.Err))
 	case exec.Skipped:
 		p.skipped++
 	}
-	p.draw()
+	p.draw(p.rows)
 }
 
 // Tick redraws the display when it is due, so that times go on while nothing
@@ -88,7 +90,7 @@ func (p *Progress) Report(e exec.Event) {
 func (p *Progress) Tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.draw()
+	p.draw(p.rows)
 }
 
 // Close takes the display away and leaves one line that sums up the run.
@@ -98,6 +100,9 @@ func (p *Progress) Close() {
 	text := fmt.Sprintf("%d of %d changes done in %s", p.done, p.total, round(p.now().Sub(p.start)))
 	if p.failed > 0 {
 		text += fmt.Sprintf(", %d failed", p.failed)
+	}
+	if p.cut > 0 {
+		text += fmt.Sprintf(", %d cut off", p.cut)
 	}
 	if p.skipped > 0 {
 		text += fmt.Sprintf(", %d not tried", p.skipped)
@@ -117,53 +122,22 @@ func (p *Progress) begin(e exec.Event) *running {
 	return r
 }
 
-func (p *Progress) end(e exec.Event) {
+// end takes a step off the display and reports whether it had begun.
+func (p *Progress) end(e exec.Event) bool {
+	before := len(p.running)
 	p.running = slices.DeleteFunc(p.running, func(r *running) bool {
 		return r.address == e.Step.Address && r.op == e.Step.Op
 	})
+	return len(p.running) < before
 }
 
-// line writes a line that only plain progress has.
-func (p *Progress) line(format string, args ...any) {
-	if p.width == nil {
-		p.note(fmt.Sprintf(format, args...))
+// stopped counts a step that the end of the run met.
+func (p *Progress) stopped(begun bool) {
+	if begun {
+		p.cut++
+	} else {
+		p.skipped++
 	}
-}
-
-// note writes a line that stays, above the display. An error of the writer is
-// not worth stopping the run.
-func (p *Progress) note(text string) {
-	_, _ = io.WriteString(p.out, p.erase()+text+"\n")
-}
-
-// erase returns what takes the display off the screen.
-func (p *Progress) erase() string {
-	if p.drawn == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("\x1b[%dA\x1b[J", p.drawn)
-	p.drawn, p.last = 0, time.Time{}
-	return text
-}
-
-const (
-	redrawEvery = 100 * time.Millisecond
-	mostRows    = 8 // running steps shown at once
-)
-
-// draw redraws the display, at most every redrawEvery.
-func (p *Progress) draw() {
-	now := p.now()
-	if p.width == nil || now.Sub(p.last) < redrawEvery {
-		return
-	}
-	lines := p.rows(now)
-	text := p.erase()
-	for _, l := range lines {
-		text += cut(l, p.width()) + "\n"
-	}
-	p.drawn, p.last = len(lines), now
-	_, _ = io.WriteString(p.out, text)
 }
 
 // rows are the lines of the display: counts, then the steps that run longest.
@@ -178,7 +152,7 @@ func (p *Progress) rows(now time.Time) []string {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{len(p.running) - waiting, "running"}, {waiting, "waiting"}, {p.failed, "failed"}, {p.skipped, "not tried"}} {
+	}{{len(p.running) - waiting, "running"}, {waiting, "waiting"}, {p.failed, "failed"}, {p.cut, "cut off"}, {p.skipped, "not tried"}} {
 		if c.n > 0 {
 			head += fmt.Sprintf(", %d %s", c.n, c.what)
 		}
@@ -196,15 +170,6 @@ func (p *Progress) rows(now time.Time) []string {
 		out = append(out, line)
 	}
 	return out
-}
-
-// cut shortens a line to the width, so that it never wraps.
-func cut(s string, width int) string {
-	runes := []rune(s)
-	if width < 2 || len(runes) < width {
-		return s
-	}
-	return string(runes[:width-2]) + "…"
 }
 
 func round(d time.Duration) string {

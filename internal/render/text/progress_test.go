@@ -2,6 +2,7 @@ package text_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -135,5 +136,18 @@ func TestLiveDisplayShowsTheLongestRunningOnly(t *testing.T) {
 	got := strings.Split(screen(t, b.String()), "\n")
 	if len(got) != 10 || got[1] != "  creating aws_vpc/0 19s" || got[9] != "  and 12 more" {
 		t.Errorf("%d lines: %q", len(got), got)
+	}
+}
+
+func TestStepsThatAStopCutOffAreCountedAndNotTold(t *testing.T) {
+	var b bytes.Buffer
+	p := text.Lines(&b, (&watch{}).now, threeSteps())
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Started})
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Failed, Err: fmt.Errorf("create a: %w", context.Canceled)})
+	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Failed, Err: context.Canceled})
+	p.Report(exec.Event{Step: stepOf(plan.Delete, "c"), State: exec.Skipped})
+	p.Close()
+	if want := "0 of 3 changes done in 0s, 1 cut off, 2 not tried\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }

@@ -186,6 +186,58 @@ func ownWriteIsNotAConflict(t *testing.T) {
 	}
 }
 
+// Amazon answers 409 to a write whose condition it cannot judge, because another one is under way.
+func TestCollidingWriteIsMadeAgain(t *testing.T) { synctest.Test(t, collidingWriteIsMadeAgain) }
+
+func collidingWriteIsMadeAgain(t *testing.T) {
+	for _, o := range []store.PutOptions{{}, {IfAbsent: true}, {IfVersion: "old"}} {
+		s := &server{answer: func(n int, _ *http.Request) *http.Response {
+			if n < 3 {
+				return refusal(409, "ConditionalRequestConflict")
+			}
+			return reply(200, "", "ETag", `"v"`)
+		}}
+		if v, err := s.open(t, s3.Config{}).Put(t.Context(), "a", []byte("x"), o); v != "v" || err != nil || len(s.seen) != 3 {
+			t.Errorf("%+v: %q, %v after %d requests", o, v, err, len(s.seen))
+		}
+		for _, r := range s.seen {
+			if (r.Header.Get("If-None-Match") != "") != o.IfAbsent || (r.Header.Get("If-Match") != "") != (o.IfVersion != "") {
+				t.Errorf("%+v: a request lost its condition: %v", o, r.Header)
+			}
+		}
+		s = &server{answer: func(_ int, r *http.Request) *http.Response {
+			if r.Method == http.MethodGet {
+				return reply(200, "another's", "ETag", `"v2"`)
+			}
+			return refusal(409, "ConditionalRequestConflict")
+		}}
+		if _, err := s.open(t, s3.Config{}).Put(t.Context(), "a", []byte("x"), o); !fault.Is(err, fault.Conflict) || len(s.seen) > 10 {
+			t.Errorf("%+v, always: %v after %d requests", o, err, len(s.seen))
+		}
+	}
+}
+
+// A server that leaves out what guards the next write, or a part of a listing, is refused.
+func TestHalfAnswersAreRefused(t *testing.T) {
+	const half = `<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>state/a</Key><Size>1</Size><ETag>"v"</ETag></Contents></ListBucketResult>`
+	s := &server{answer: func(int, *http.Request) *http.Response { return reply(200, half) }}
+	b := s.open(t, s3.Config{})
+	if _, _, err := b.Get(t.Context(), "a"); !fault.Is(err, fault.Permanent) || fault.Remedy(err) == "" {
+		t.Errorf("read without an ETag: %v", err)
+	}
+	if _, err := b.Put(t.Context(), "a", nil, store.PutOptions{}); !fault.Is(err, fault.Permanent) || fault.Remedy(err) == "" {
+		t.Errorf("write without an ETag: %v", err)
+	}
+	var last error
+	n := 0
+	for _, err := range b.List(t.Context(), "") {
+		n, last = n+1, err
+	}
+	if n != 2 || !fault.Is(last, fault.Permanent) {
+		t.Errorf("a listing without its end: %d entries, %v", n, last)
+	}
+}
+
 func TestCutAnswerIsReadAgain(t *testing.T) {
 	s := &server{answer: func(n int, _ *http.Request) *http.Response {
 		answer := reply(200, "the whole content", "ETag", `"v"`)

@@ -64,7 +64,8 @@ func (b *bucket) Get(ctx context.Context, key string) (data []byte, v store.Vers
 		data, err = io.ReadAll(out.Body)
 		out.Body.Close() // it was only read
 		if err == nil {
-			return data, version(out.ETag), nil
+			v, err := b.versioned("read", key, out.ETag)
+			return data, v, err
 		}
 		if ctx.Err() != nil {
 			break
@@ -92,7 +93,11 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 					return // a key that ends in a slash is the mark of a folder, not an object of ours
 				}
 			}
-			if !aws.ToBool(out.IsTruncated) || aws.ToString(out.NextContinuationToken) == "" {
+			if !aws.ToBool(out.IsTruncated) {
+				return
+			}
+			if aws.ToString(out.NextContinuationToken) == "" {
+				yield(store.Info{}, fault.New(fault.Permanent, "list %s: the server has more objects than it told, and does not say how to go on", store.URL(b, prefix)))
 				return
 			}
 			in.ContinuationToken = out.NextContinuationToken
@@ -137,8 +142,9 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 		return err
 	}
 	err := b.do(ctx, write)
-	// A write without a condition that collides with another is made again.
-	for n := 1; n < maxAttempts && !conditional && collided(err); n++ {
+	// A write that collides with another under way is made again: then the server
+	// knows whether its condition holds.
+	for n := 1; n < maxAttempts && collided(err); n++ {
 		wait, _ := backoff(n, err) // it has no error
 		if serr := clock.Sleep(ctx, wait); serr != nil {
 			break
@@ -146,7 +152,7 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 		err = b.do(ctx, write)
 	}
 	if err == nil {
-		return version(out.ETag), nil
+		return b.versioned("write", key, out.ETag)
 	}
 	if !conditional || !refused(err) {
 		return "", b.failed("write", "s3:PutObject", key, err)
@@ -232,6 +238,16 @@ func (b *bucket) acl(o store.PutOptions) types.ObjectCannedACL {
 		return types.ObjectCannedACLPublicRead
 	}
 	return ""
+}
+
+// versioned is the version in an answer. Without one nothing guards the next write.
+func (b *bucket) versioned(doing, key string, etag *string) (store.Version, error) {
+	v := version(etag)
+	if v == "" {
+		return "", fault.Wrap(fault.Permanent, fmt.Errorf("%s %s: the answer has no ETag", doing, store.URL(b, key)),
+			"the server lacks conditional writes, without which two commands can damage each other; use another one")
+	}
+	return v, nil
 }
 
 // version is an ETag without its quotes.

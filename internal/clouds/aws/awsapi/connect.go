@@ -24,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 
 	"kops.local/kops/internal/fault"
@@ -86,6 +87,7 @@ func (c Config) options() []func(*config.LoadOptions) error {
 	out := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(newHTTPClient()),
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
+		config.WithLogger(logging.Nop{}), // errors tell what matters
 		config.WithAPIOptions([]func(*middleware.Stack) error{classErrors}),
 	}
 	if c.Region != "" {

@@ -48,6 +48,8 @@ type InstanceOverride struct {
 type InstanceRequirements struct {
 	// BurstablePerformance is "included" or "required"; empty excludes such types.
 	BurstablePerformance string `tf:"burstable_performance"`
+	// ExcludedTypes are types, or patterns such as "m5.*", that are never chosen.
+	ExcludedTypes []string `tf:"excluded_instance_types"`
 	// InstanceGenerations are of "current" and "previous"; none for both.
 	InstanceGenerations []string `tf:"instance_generations"`
 	MemoryMiB           Range    `tf:"memory_mib,block"`
@@ -88,9 +90,10 @@ func (r *InstanceRequirements) request() *astypes.InstanceRequirements {
 		return nil
 	}
 	out := &astypes.InstanceRequirements{
-		BurstablePerformance: astypes.BurstablePerformance(r.BurstablePerformance),
-		MemoryMiB:            &astypes.MemoryMiBRequest{Min: number(r.MemoryMiB.Min), Max: maybeNumber(r.MemoryMiB.Max)},
-		VCpuCount:            &astypes.VCpuCountRequest{Min: number(r.VCPUs.Min), Max: maybeNumber(r.VCPUs.Max)},
+		BurstablePerformance:  astypes.BurstablePerformance(r.BurstablePerformance),
+		ExcludedInstanceTypes: r.ExcludedTypes,
+		MemoryMiB:             &astypes.MemoryMiBRequest{Min: number(r.MemoryMiB.Min), Max: maybeNumber(r.MemoryMiB.Max)},
+		VCpuCount:             &astypes.VCpuCountRequest{Min: number(r.VCPUs.Min), Max: maybeNumber(r.VCPUs.Max)},
 	}
 	for _, g := range r.InstanceGenerations {
 		out.InstanceGenerations = append(out.InstanceGenerations, astypes.InstanceGeneration(g))
@@ -130,7 +133,7 @@ func observedRequirements(r *astypes.InstanceRequirements) *InstanceRequirements
 	if r == nil {
 		return nil
 	}
-	out := &InstanceRequirements{BurstablePerformance: string(r.BurstablePerformance)}
+	out := &InstanceRequirements{BurstablePerformance: string(r.BurstablePerformance), ExcludedTypes: r.ExcludedInstanceTypes}
 	if m := r.MemoryMiB; m != nil {
 		out.MemoryMiB = Range{Min: int(deref(m.Min)), Max: maybeInt(m.Max)}
 	}

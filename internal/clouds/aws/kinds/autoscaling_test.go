@@ -116,7 +116,7 @@ func liveMixedGroup(t *testing.T, c *Client) {
 	want.MixedInstances.Distribution.SpotMaxPrice = ""
 	want.MixedInstances.Template.Overrides = []InstanceOverride{
 		{InstanceType: "t2.medium"},
-		{Requirements: &InstanceRequirements{MemoryMiB: Range{Min: 2048}, VCPUs: Range{Min: 2, Max: new(8)}}},
+		{Requirements: &InstanceRequirements{ExcludedTypes: []string{"m5.*"}, MemoryMiB: Range{Min: 2048}, VCPUs: Range{Min: 2, Max: new(8)}}},
 	}
 	have := observe()
 	changes := k.Schema().Diff(&want, have)

@@ -275,6 +275,7 @@ func launchTemplateLife(group string) kindtest.Life[LaunchTemplate] {
 			{Name: "spot", Do: func(t *LaunchTemplate) {
 				t.Market = MarketOptions{Type: "spot", Spot: SpotOptions{BlockDurationMinutes: 60, Interruption: "stop", MaxPrice: "0.1"}}
 			}},
+			{Name: "optimized for volumes", Do: func(t *LaunchTemplate) { t.EBSOptimized = true }},
 			{Name: "no key", Do: func(t *LaunchTemplate) { t.KeyName = resource.Value{} }},
 			{Name: "metadata", Do: func(t *LaunchTemplate) {
 				t.Metadata.HopLimit, t.Metadata.Tokens, t.Metadata.InstanceTags = 3, "optional", "enabled"

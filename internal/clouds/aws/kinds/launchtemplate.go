@@ -30,6 +30,8 @@ type LaunchTemplate struct {
 	NetworkInterfaces []NetworkInterface  `tf:"network_interfaces,block"`
 	Placement         Placement           `tf:"placement,block"`
 	TagSpecifications []TagSpecification  `tf:"tag_specifications,block"`
+	// EBSOptimized gives a machine bandwidth to its volumes of its own. Newer types always have it.
+	EBSOptimized bool `tf:"ebs_optimized"`
 	// UserData is the text itself; it is encoded where it is sent.
 	UserData resource.Content  `tf:"user_data,file64"`
 	Tags     map[string]string `tf:"tags"` // of the template, not of the machines
@@ -125,7 +127,7 @@ var launchTemplates = resource.Kind[LaunchTemplate, *Client]{
 	List:   listLaunchTemplates,
 	Create: createLaunchTemplate,
 	Update: []resource.Setter[LaunchTemplate, *Client]{
-		{Fields: []string{"BlockDevices", "Credits", "Profile", "ImageID", "Market", "InstanceType", "KeyName", "Metadata",
+		{Fields: []string{"BlockDevices", "Credits", "EBSOptimized", "Profile", "ImageID", "Market", "InstanceType", "KeyName", "Metadata",
 			"Monitoring", "NetworkInterfaces", "Placement", "TagSpecifications", "UserData"}, Set: addVersion},
 		tagSetter(func(t *LaunchTemplate) (string, map[string]string) { return t.ID, t.Tags }),
 	},

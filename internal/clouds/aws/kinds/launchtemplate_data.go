@@ -18,6 +18,9 @@ func templateData(t *LaunchTemplate) *ec2types.RequestLaunchTemplateData {
 	for _, b := range t.BlockDevices {
 		d.BlockDeviceMappings = append(d.BlockDeviceMappings, blockDeviceData(b))
 	}
+	if t.EBSOptimized {
+		d.EbsOptimized = &t.EBSOptimized
+	}
 	if t.Credits.CPU != "" {
 		d.CreditSpecification = &ec2types.CreditSpecificationRequest{CpuCredits: &t.Credits.CPU}
 	}
@@ -75,7 +78,8 @@ func blockDeviceData(b BlockDevice) ec2types.LaunchTemplateBlockDeviceMappingReq
 
 // templateOf is a template as the API returns it.
 func templateOf(d *ec2types.ResponseLaunchTemplateData) *LaunchTemplate {
-	t := &LaunchTemplate{ImageID: aws.ToString(d.ImageId), InstanceType: string(d.InstanceType), KeyName: text(d.KeyName)}
+	t := &LaunchTemplate{ImageID: aws.ToString(d.ImageId), InstanceType: string(d.InstanceType), KeyName: text(d.KeyName),
+		EBSOptimized: aws.ToBool(d.EbsOptimized)}
 	for _, b := range d.BlockDeviceMappings {
 		t.BlockDevices = append(t.BlockDevices, blockDeviceOf(b))
 	}

@@ -95,11 +95,13 @@ type NATGateway struct {
 }
 
 var natGateways = resource.Kind[NATGateway, *Client]{
-	Name:   "aws_nat_gateway",
-	API:    apiEC2,
-	Key:    func(n *NATGateway) string { return n.Tags[TagName] },
-	List:   listNATGateways,
-	Create: createNATGateway,
+	Name: "aws_nat_gateway",
+	API:  apiEC2,
+	// Routes stay, and lead to the new gateway before the old one goes.
+	CreateFirst: true,
+	Key:         func(n *NATGateway) string { return n.Tags[TagName] },
+	List:        listNATGateways,
+	Create:      createNATGateway,
 	Ready: func(ctx context.Context, c *Client, n *NATGateway) error {
 		d, err := describeNAT(ctx, c, n.ID)
 		if err != nil {

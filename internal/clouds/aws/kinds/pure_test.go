@@ -116,3 +116,11 @@ func TestSnapshotAsksOnceAndForgetsErrors(t *testing.T) {
 		t.Error("a client without memory did not ask")
 	}
 }
+
+// Another egress of a zone is another NAT gateway, while the zone's routes stay:
+// they can change over only if the new one is there before the old one goes.
+func TestNATGatewayIsReplacedUnderItsRoutes(t *testing.T) {
+	if !NewNATGateway("z", NATGateway{}).Kind.CreatesFirst() {
+		t.Error("a NAT gateway would go before the one that routes are to lead to is there")
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/resource"
 )
 
@@ -164,7 +165,7 @@ func prunable(group, cluster string, r *SecurityGroupRule) bool {
 	icmp := false
 	switch strings.TrimSuffix(group, "."+cluster) {
 	case "masters":
-		ports, icmp = []int{22, 179, 443, 2380, 2381, 2383, 3988, 4001, 4002, 4004, 4789, 8443}, true
+		ports, icmp = []int{22, 179, 443, 2380, 2381, 2383, names.ControllerPort, 4001, 4002, 4004, 4789, 8443}, true
 	case "nodes", "bastion-elb":
 		ports = []int{22}
 	case "bastion":

@@ -141,5 +141,6 @@ func requirements(r *api.InstanceRequirementsSpec) *kinds.InstanceRequirements {
 		return b
 	}
 	return &kinds.InstanceRequirements{
-		BurstablePerformance: "included", VCPUs: bounds(r.CPU, 1), MemoryMiB: bounds(r.Memory, mebi)}
+		BurstablePerformance: "included", ExcludedTypes: r.ExcludedInstanceTypes,
+		VCPUs: bounds(r.CPU, 1), MemoryMiB: bounds(r.Memory, mebi)}
 }

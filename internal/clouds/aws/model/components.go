@@ -36,7 +36,8 @@ func everyNode() []api.InstanceGroupRole {
 func components() []component {
 	return []component{
 		{name: "etcd-manager", machines: controlPlane(), grant: (*model).grantEtcdManager},
-		{name: "state store", machines: apiServers(), grant: (*model).grantStore},
+		{name: "state store and back-ups", machines: controlPlane(), grant: (*model).grantStoreAndBackups},
+		{name: "state store", machines: []api.InstanceGroupRole{api.RoleAPIServer}, grant: (*model).grantStore},
 		{name: "dns-controller", machines: controlPlane(), account: "dns-controller", when: (*model).publishesNames, grant: (*model).grantDNS},
 		{name: "external-dns", account: "external-dns", when: (*model).hasExternalDNS, grant: (*model).grantDNS},
 		{name: "cert-manager", machines: controlPlane(), account: "cert-manager", when: (*model).hasDNSChallenges, grant: (*model).grantDNSChallenges},

@@ -76,22 +76,36 @@ func (m *model) storeRoots() []place {
 	return roots
 }
 
-// grantStore lets machines read the cluster's files, and etcd-manager write back-ups.
-func (m *model) grantStore() grant {
+// grantStore lets machines read the cluster's files.
+func (m *model) grantStore() grant { return m.grantPlaces(nil) }
+
+// grantStoreAndBackups also lets etcd-manager, which runs on control planes
+// only, write back-ups.
+func (m *model) grantStoreAndBackups() grant {
+	var backups []place
+	for _, e := range m.spec.EtcdClusters {
+		if e.Backups == nil {
+			continue
+		}
+		if p, ok := placeOf(e.Backups.BackupStore, "placeholder-write-bucket"); ok {
+			backups = append(backups, p)
+		}
+	}
+	return m.grantPlaces(backups)
+}
+
+// grantPlaces lets machines read the cluster's files, write in some places, and
+// ask for the buckets of both.
+func (m *model) grantPlaces(written []place) grant {
 	var g grant
 	buckets := map[string]bool{}
 	for _, p := range m.storeRoots() {
 		buckets[p.bucket] = true
 		g.more = append(g.more, allow(list("s3:Get*"), one(p.arn(m))))
 	}
-	for _, e := range m.spec.EtcdClusters {
-		if e.Backups == nil {
-			continue
-		}
-		if p, ok := placeOf(e.Backups.BackupStore, "placeholder-write-bucket"); ok {
-			buckets[p.bucket] = true
-			g.more = append(g.more, allow(list(prefixed("s3:", "DeleteObject", "DeleteObjectVersion", "GetObject", "PutObject")...), one(p.arn(m))))
-		}
+	for _, p := range written {
+		buckets[p.bucket] = true
+		g.more = append(g.more, allow(list(prefixed("s3:", "DeleteObject", "DeleteObjectVersion", "GetObject", "PutObject")...), one(p.arn(m))))
 	}
 	for _, b := range slices.Sorted(maps.Keys(buckets)) {
 		g.more = append(g.more, allow(list(prefixed("s3:", "GetBucketLocation", "GetEncryptionConfiguration", "ListBucket", "ListBucketVersions")...),

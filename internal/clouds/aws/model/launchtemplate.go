@@ -46,6 +46,7 @@ func (m *model) launchTemplate(g *api.InstanceGroup, key resource.Value) (kinds.
 		Name:         m.groupName(g),
 		BlockDevices: m.blockDevices(g, image),
 		Credits:      kinds.CreditSpecification{CPU: or(g.Spec.CPUCredits, "")},
+		EBSOptimized: or(or(g.Spec.RootVolume, api.InstanceRootVolumeSpec{}).Optimization, false),
 		Profile:      kinds.InstanceProfileRef{Name: m.profileRef(g)},
 		ImageID:      image.ID,
 		InstanceType: machineType(g),

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -51,9 +52,30 @@ func (m *model) vpc() []resource.Node {
 			VPC: m.vpcID(), Options: out("aws_vpc_dhcp_options", m.name, "id")}),
 	}
 	for _, cidr := range net.AdditionalNetworkCIDRs {
-		nodes = append(nodes, kinds.NewVPCCIDR("cidr-"+cidr, kinds.VPCCIDR{VPC: m.vpcID(), CIDR: cidr}))
+		nodes = append(nodes, kinds.NewVPCCIDR(rangeName(cidr), kinds.VPCCIDR{VPC: m.vpcID(), CIDR: cidr}))
 	}
 	return nodes
+}
+
+// rangeName is the name of a further range of the VPC.
+func rangeName(cidr string) string { return "cidr-" + cidr }
+
+// rangeFirst is the further range that a subnet is cut from, if it is: the VPC
+// refuses the subnet until it has the range.
+func (m *model) rangeFirst(s *api.ClusterSubnetSpec) []resource.Address {
+	if m.sharedVPC() {
+		return nil
+	}
+	subnet, err := netip.ParsePrefix(s.CIDR)
+	if err != nil { // one with IPv6 only has none
+		return nil
+	}
+	for _, cidr := range m.spec.Networking.AdditionalNetworkCIDRs {
+		if r, err := netip.ParsePrefix(cidr); err == nil && r.Overlaps(subnet) {
+			return []resource.Address{{Kind: "aws_vpc_ipv4_cidr_block_association", Name: rangeName(cidr)}}
+		}
+	}
+	return nil
 }
 
 func (m *model) subnetNodes() ([]resource.Node, error) {
@@ -109,7 +131,9 @@ func (m *model) ownSubnet(s *api.ClusterSubnetSpec) (resource.Node, error) {
 		n.HostnameType = "resource-name"
 		n.ResourceNameA, n.ResourceNameAAAA = s.CIDR != "", s.IPv6CIDR != ""
 	}
-	return kinds.NewSubnet(m.subnetName(s), n), nil
+	node := kinds.NewSubnet(m.subnetName(s), n)
+	node.After = m.rangeFirst(s)
+	return node, nil
 }
 
 // vpcIPv6Bits is the length of the prefix of a VPC's IPv6 range, always a /56.

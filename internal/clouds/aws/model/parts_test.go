@@ -9,6 +9,7 @@ import (
 	"kops.local/kops/internal/cloud"
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/graph"
+	"kops.local/kops/internal/resource"
 )
 
 func TestPortGaps(t *testing.T) {
@@ -178,3 +179,25 @@ kind: InstanceGroup
 metadata: {name: nodes}
 spec: {role: Node, machineType: t2.medium, image: i, subnets: [us-test-1a]}
 `
+
+func TestSubnetsFollowTheirRange(t *testing.T) {
+	in := read(t, documents(t, map[string]string{"groups": baseGroups, "cluster": `
+additionalNetworkCIDRs: [10.1.0.0/16, 10.2.0.0/16]
+subnets:
+- {name: us-test-1a, cidr: 172.20.32.0/19, type: Public, zone: us-test-1a}
+- {name: more, cidr: 10.2.64.0/19, type: Public, zone: us-test-1a}
+`}))
+	g := &graph.Graph{}
+	if err := Build(in, g); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]resource.Address{
+		"us-test-1a.a.example.com": nil,
+		"more.a.example.com":       {{Kind: "aws_vpc_ipv4_cidr_block_association", Name: "cidr-10.2.0.0/16"}},
+	} {
+		n, ok := g.Get(resource.Address{Kind: "aws_subnet", Name: name})
+		if !ok || !slices.Equal(n.After, want) {
+			t.Errorf("subnet %s follows %v, want %v", name, n.After, want)
+		}
+	}
+}

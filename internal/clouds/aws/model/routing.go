@@ -231,8 +231,12 @@ func routeTo(target string) (kinds.Route, error) {
 	return kinds.Route{}, fmt.Errorf("%s is nothing that a route can lead to", target)
 }
 
-// additionalRoutes are what users add to the tables of private subnets.
+// additionalRoutes are what users add to the tables of private subnets. The
+// subnets of a zone share one table: what two of them ask for alike is one route.
 func (m *model) additionalRoutes() ([]resource.Node, error) {
+	type place struct{ table, cidr string }
+	type wish struct{ subnet, target string }
+	asked := map[place]wish{}
 	var nodes []resource.Node
 	for i := range m.spec.Networking.Subnets {
 		s := &m.spec.Networking.Subnets[i]
@@ -241,17 +245,29 @@ func (m *model) additionalRoutes() ([]resource.Node, error) {
 			if err != nil {
 				return nil, fmt.Errorf("subnet %s: %w", s.Name, err)
 			}
-			table := m.name
-			switch {
-			case isPrivate(s):
-				table = m.routeTable("private-" + m.zoneOf(s))
-			case m.needsNAT64(s):
-				table = m.routeTable("public-" + m.zoneOf(s))
+			at := place{m.tableOf(s), r.CIDR}
+			if first, ok := asked[at]; ok {
+				if first.target != r.Target {
+					return nil, fmt.Errorf("subnets %s and %s share a route table and send %s to %s and to %s: use one target",
+						first.subnet, s.Name, r.CIDR, first.target, r.Target)
+				}
+				continue
 			}
-			route.RouteTable = m.tableID(table)
-			n := newRoute(s.Name, r.CIDR, route)
-			nodes = append(nodes, n)
+			asked[at] = wish{s.Name, r.Target}
+			route.RouteTable = m.tableID(at.table)
+			nodes = append(nodes, newRoute(s.Name, r.CIDR, route))
 		}
 	}
 	return nodes, nil
+}
+
+// tableOf is the route table that a subnet of the cluster's own uses.
+func (m *model) tableOf(s *api.ClusterSubnetSpec) string {
+	switch {
+	case isPrivate(s):
+		return m.routeTable("private-" + m.zoneOf(s))
+	case m.needsNAT64(s):
+		return m.routeTable("public-" + m.zoneOf(s))
+	}
+	return m.name
 }

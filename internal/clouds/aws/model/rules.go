@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/clouds/aws/kinds"
+	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/resource"
 )
 
@@ -50,7 +51,7 @@ const (
 	portSSH            = 22
 	portHTTPS          = 443
 	portHTTPSPassed    = 8443 // TCP to the API, where the port 443 ends TLS
-	portKopsController = 3988
+	portKopsController = names.ControllerPort
 	portEtcdCilium     = 4003
 )
 

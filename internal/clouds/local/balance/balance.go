@@ -1,6 +1,6 @@
 // Package balance is a TCP load balancer that asks its backends for their
 // health: a backend that does not answer gets no more connections and loses
-// those it has; one that answers that it is not ready keeps what it has.
+// those it has; one that answers that it is not ready, or late, keeps what it has.
 //
 // It must not know what the backends are.
 package balance
@@ -34,6 +34,10 @@ const (
 	interval = 500 * time.Millisecond
 	patience = time.Second
 	dialing  = 2 * time.Second
+	// misses is how many checks in a row may be late before a backend counts as
+	// silent. On a host that has too much to do all backends are late at times, and
+	// clients that all come anew are the last thing it needs.
+	misses = 3
 )
 
 // health of a backend.
@@ -44,7 +48,28 @@ const (
 	unready                // it answers that it should get no more
 	ready                  // it answers that it is ready
 	untested               // it was not asked yet
+	late                   // it did not answer in time
 )
+
+// settle says what an answer means after so many that were late, and how many are now.
+func settle(h health, missed int) (health, int) {
+	switch {
+	case h != late:
+		return h, 0
+	case missed+1 >= misses:
+		return silent, missed + 1
+	}
+	return unready, missed + 1
+}
+
+// failed is the health of a backend with whom a try failed so.
+func failed(err error) health {
+	var n net.Error
+	if errors.As(err, &n) && n.Timeout() {
+		return late
+	}
+	return silent
+}
 
 // Server balances one front.
 type Server struct {
@@ -129,11 +154,12 @@ func (s *Server) watch(ctx context.Context, b *backend) {
 	defer client.CloseIdleConnections()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	for {
+	for missed := 0; ; {
 		h := s.ask(ctx, client, b.host)
 		if ctx.Err() != nil {
 			return
 		}
+		h, missed = settle(h, missed)
 		s.found(b, h)
 		select {
 		case <-ctx.Done():
@@ -147,7 +173,7 @@ func (s *Server) ask(ctx context.Context, client *http.Client, host string) heal
 	if s.front.Check == "" {
 		c, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(s.front.Target)))
 		if err != nil {
-			return silent
+			return failed(err)
 		}
 		c.Close() // that it was accepted is all
 		return ready
@@ -164,7 +190,7 @@ func (s *Server) ask(ctx context.Context, client *http.Client, host string) heal
 	answer, err := client.Do(r)
 	if err != nil {
 		client.CloseIdleConnections()
-		return silent
+		return failed(err)
 	}
 	io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)) // so that the connection can serve again
 	answer.Body.Close()                                     // read
@@ -238,7 +264,8 @@ func (s *Server) serve(client net.Conn) {
 		d := net.Dialer{Timeout: dialing}
 		c, err := d.DialContext(s.ctx, "tcp", net.JoinHostPort(b.host, strconv.Itoa(s.front.Target)))
 		if err != nil {
-			s.found(b, silent)
+			h, _ := settle(failed(err), 0) // the checks count those that are late
+			s.found(b, h)
 			continue
 		}
 		if s.hold(b, client, c) {

@@ -2,6 +2,7 @@ package balance
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -108,8 +110,23 @@ func (b *bench) answering(hosts ...string) {
 		if ok {
 			return
 		}
-		if time.Since(start) > 10*time.Second {
+		if time.Since(start) > time.Minute {
 			b.Fatalf("%v answer (failed: %t), not %v", got, failed, hosts)
+		}
+	}
+}
+
+// Checks that are late now and then end nobody's connections.
+func TestSettle(t *testing.T) {
+	late, refused := failed(context.DeadlineExceeded), failed(syscall.ECONNREFUSED)
+	missed := 0
+	for i, c := range []struct{ answer, want health }{
+		{ready, ready}, {late, unready}, {late, unready}, {ready, ready}, {late, unready}, {unready, unready},
+		{late, unready}, {late, unready}, {late, silent}, {late, silent}, {ready, ready}, {refused, silent},
+	} {
+		var got health
+		if got, missed = settle(c.answer, missed); got != c.want {
+			t.Errorf("answer %d makes %d, not %d", i, got, c.want)
 		}
 	}
 }
@@ -180,7 +197,7 @@ func TestConnectionsOutliveUnreadinessButNotSilence(t *testing.T) {
 		}
 	}()
 	c := b.open()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(c, "hello\n"); err != nil {
 		t.Fatal(err)
 	}

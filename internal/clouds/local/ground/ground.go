@@ -30,6 +30,7 @@ func needs() []need {
 		{program: "debootstrap", pkg: "debootstrap"},
 		{file: "/usr/share/keyrings/debian-archive-keyring.gpg", pkg: "debian-archive-keyring"},
 		{program: "nsenter", pkg: "util-linux"},
+		{program: "iptables", pkg: "iptables"},
 	}
 }
 

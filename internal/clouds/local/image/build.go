@@ -104,7 +104,7 @@ func (r Recipe) debootstrap(ctx context.Context, dir string, log io.Writer) erro
 	if err := cmd.Run(); err != nil {
 		lines := strings.Split(strings.TrimSpace(tail.String()), "\n")
 		return fault.Wrap(fault.Permanent, fmt.Errorf("debootstrap: %w: %s", err, strings.Join(lines[max(0, len(lines)-4):], "; ")),
-			"check that "+r.Mirror+" can be reached from this host, or name another mirror of Debian")
+			"check that "+r.Mirror+" can be reached from this host; where that takes a proxy, set http_proxy")
 	}
 	return nil
 }

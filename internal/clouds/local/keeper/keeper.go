@@ -29,6 +29,22 @@ import (
 // every is how often the keeper looks, when nobody wakes it.
 const every = 500 * time.Millisecond
 
+// Files of the process. Whoever holds the lock is the keeper.
+func lockFile(s site.Site) string { return s.Path("keeper.lock") }
+func pidFile(s site.Site) string  { return s.Path("keeper.pid") }
+
+// LogFile is what the keeper tells.
+func LogFile(s site.Site) string { return s.Path("keeper.log") }
+
+func removeFiles(s site.Site) error {
+	for _, f := range []string{lockFile(s), pidFile(s), LogFile(s)} {
+		if err := Remove(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // keeper is the state of one process; all else is in files.
 type keeper struct {
 	host    machine.Host
@@ -36,6 +52,12 @@ type keeper struct {
 	fronts  map[front]*balance.Server
 	mirrors map[mirror]*http.Server
 	pauses  map[string]pause // by group
+	doomed  map[string]bool  // machines that are being removed, which was told
+}
+
+func newKeeper(h machine.Host, log *slog.Logger) *keeper {
+	return &keeper{host: h, log: log, fronts: map[front]*balance.Server{}, mirrors: map[mirror]*http.Server{},
+		pauses: map[string]pause{}, doomed: map[string]bool{}}
 }
 
 // front is one port of one load balancer.
@@ -46,10 +68,11 @@ type front struct {
 }
 
 // pause is how long a group waits before it makes a machine again, because the
-// last ones died young.
+// last ones died young or could not be made.
 type pause struct {
-	until time.Time
-	wait  time.Duration
+	begun, until time.Time
+	wait         time.Duration // the next one
+	why          error         // told meanwhile
 }
 
 const (
@@ -58,7 +81,8 @@ const (
 	longWait  = time.Minute
 )
 
-// loop keeps the cluster until ctx ends or the cluster has no network any more.
+// loop keeps the cluster until ctx ends or the cluster has no network any more,
+// when it removes the keeper's own files.
 func (k *keeper) loop(ctx context.Context, wake <-chan os.Signal) error {
 	defer func() {
 		for _, s := range k.fronts {
@@ -73,6 +97,9 @@ func (k *keeper) loop(ctx context.Context, wake <-chan os.Signal) error {
 	last := ""
 	for {
 		there, err := k.pass(ctx, time.Now())
+		if err == nil && !there {
+			there, err = k.leave(ctx)
+		}
 		if ctx.Err() != nil || err == nil && !there {
 			return nil
 		}
@@ -86,6 +113,7 @@ func (k *keeper) loop(ctx context.Context, wake <-chan os.Signal) error {
 		case <-ctx.Done():
 			return nil
 		case <-wake:
+			clear(k.pauses) // something is wished anew: it is tried at once
 		case <-ticker.C:
 		}
 	}
@@ -113,7 +141,22 @@ func (k *keeper) pass(ctx context.Context, now time.Time) (there bool, err error
 	if err != nil {
 		return true, err
 	}
-	return true, errors.Join(k.keepMirrors(cidr), k.keepGroups(ctx, cidr, groups, now), k.keepBalancers(cidr))
+	// Load balancers come before groups: nobody is to wait for a dead machine while another is made.
+	return true, errors.Join(k.keepMirrors(cidr), k.keepBalancers(cidr), k.keepGroups(ctx, cidr, groups, now))
+}
+
+// leave removes the keeper's files, unless the cluster has a network again. A
+// keeper that came up while its cluster was deleted has made them after all else was gone.
+func (k *keeper) leave(ctx context.Context) (there bool, err error) {
+	unlock, err := k.host.Lock(ctx)
+	if err != nil {
+		return true, err
+	}
+	defer unlock()
+	if _, err := os.Stat(NetworkFile(k.host.Site)); !errors.Is(err, os.ErrNotExist) {
+		return true, err
+	}
+	return false, removeFiles(k.host.Site)
 }
 
 func (k *keeper) keepGroups(ctx context.Context, cidr netip.Prefix, groups []Group, now time.Time) error {
@@ -125,22 +168,45 @@ func (k *keeper) keepGroups(ctx context.Context, cidr netip.Prefix, groups []Gro
 	for _, g := range groups {
 		wished[g.Name] = g
 	}
-	surplus := k.surplus(machines, wished, now)
-	var work errgroup.Group
-	for _, m := range surplus {
-		k.log.Info("remove a machine", "machine", m.Name, "group", m.Group, "runs", m.Running)
-		work.Go(func() error { return k.bury(ctx, m) })
+	left, trouble := k.remove(ctx, machines, k.surplus(machines, wished, now))
+	for _, t := range trouble {
+		err = errors.Join(err, t)
 	}
-	err = work.Wait()
-	left := slices.DeleteFunc(machines, func(m machine.Machine) bool {
-		return slices.ContainsFunc(surplus, func(s machine.Machine) bool { return s.Name == m.Name })
-	})
 	for _, g := range groups {
 		made, gerr := k.fill(ctx, cidr, g, left, now)
 		left = append(left, made...)
-		err = errors.Join(err, gerr, tell(k.host.Site, site.Groups, g.Name, gerr))
+		err = errors.Join(err, gerr, tell(k.host.Site, site.Groups, g.Name, errors.Join(trouble[g.Name], gerr)))
 	}
 	return err
+}
+
+// remove removes machines, and returns those that are left, with what is in the
+// way by group. One that cannot be removed counts as there: it may still run, and
+// another in its place would have its address and its volumes.
+func (k *keeper) remove(ctx context.Context, machines, surplus []machine.Machine) (left []machine.Machine, trouble map[string]error) {
+	errs := make([]error, len(surplus))
+	var work errgroup.Group
+	for i, m := range surplus {
+		if !k.doomed[m.Name] {
+			k.log.Info("remove a machine", "machine", m.Name, "group", m.Group, "runs", m.Running)
+		}
+		work.Go(func() error {
+			errs[i] = k.bury(ctx, m)
+			return nil
+		})
+	}
+	_ = work.Wait() // each has its own error
+	gone := map[string]bool{}
+	trouble = map[string]error{}
+	for i, m := range surplus {
+		gone[m.Name], k.doomed[m.Name] = errs[i] == nil, true
+		if errs[i] == nil {
+			delete(k.doomed, m.Name)
+		} else {
+			trouble[m.Group] = errors.Join(trouble[m.Group], errs[i])
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(machines), func(m machine.Machine) bool { return gone[m.Name] }), trouble
 }
 
 // surplus are the machines that should not be: those never finished, those of
@@ -157,7 +223,9 @@ func (k *keeper) surplus(machines []machine.Machine, wished map[string]Group, no
 		case m.Group == "":
 		case !m.Running:
 			out = append(out, m)
-			k.died(m, now)
+			if !k.doomed[m.Name] {
+				k.died(m, now)
+			}
 		default:
 			alive[m.Group] = append(alive[m.Group], m)
 		}
@@ -182,16 +250,23 @@ func (k *keeper) surplus(machines []machine.Machine, wished map[string]Group, no
 	return out
 }
 
-// died makes a group wait when its machines die young, longer each time.
+// died makes a group wait when its machines die young.
 func (k *keeper) died(m machine.Machine, now time.Time) {
 	k.log.Warn("a machine is dead", "machine", m.Name, "group", m.Group, "age", now.Sub(m.Created).Round(time.Second))
 	if now.Sub(m.Created) > young {
 		delete(k.pauses, m.Group)
 		return
 	}
-	p := k.pauses[m.Group]
-	p.until, p.wait = now.Add(p.wait), min(max(firstWait, 2*p.wait), longWait)
-	k.pauses[m.Group] = p
+	k.delay(m.Group, now, fmt.Errorf("machines of the group %s die within %s; the last one's console is in %s", m.Group, young, LastLog(k.host.Site, m.Group)))
+}
+
+// delay makes a group wait, longer each time, however much went wrong at one time.
+func (k *keeper) delay(group string, now time.Time, why error) {
+	p := k.pauses[group]
+	if p.begun.Equal(now) {
+		return
+	}
+	k.pauses[group] = pause{begun: now, until: now.Add(p.wait), wait: min(max(firstWait, 2*p.wait), longWait), why: why}
 }
 
 // bury removes a machine, and keeps what a dead one wrote on its console.
@@ -207,18 +282,23 @@ func (k *keeper) bury(ctx context.Context, m machine.Machine) error {
 // LastLog is the file with what the last machine of a group that died wrote on its console.
 func LastLog(s site.Site, group string) string { return s.Path(site.Groups, "."+group+".log") }
 
-// fill makes the machines that a group lacks.
+// fill makes the machines that a group lacks. Once it lacks none and all have
+// lived for some time, what went wrong before is forgotten.
 func (k *keeper) fill(ctx context.Context, cidr netip.Prefix, g Group, machines []machine.Machine, now time.Time) ([]machine.Machine, error) {
-	have := 0
+	have, settled := 0, true
 	for _, m := range machines {
 		if m.Group == g.Name {
 			have++
+			settled = settled && now.Sub(m.Created) > young
 		}
+	}
+	if have >= g.Size && settled {
+		delete(k.pauses, g.Name)
 	}
 	var made []machine.Machine
 	for ; have < g.Size; have++ {
 		if p := k.pauses[g.Name]; now.Before(p.until) {
-			return made, fmt.Errorf("machines of the group %s die within %s; the last one's console is in %s", g.Name, young, LastLog(k.host.Site, g.Name))
+			return made, p.why
 		}
 		all := slices.Concat(machines, made)
 		address, err := network.Free(cidr, func(a netip.Addr) bool {
@@ -231,9 +311,10 @@ func (k *keeper) fill(ctx context.Context, cidr netip.Prefix, g Group, machines 
 			MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, UserData: g.UserData, Folders: g.Folders, Template: g.Template(), Labels: g.Labels}
 		k.log.Info("make a machine", "machine", s.Name, "address", address.Addr())
 		if err := k.host.Create(ctx, s, now); err != nil {
+			k.delay(g.Name, now, err)
 			return made, err
 		}
-		made = append(made, machine.Machine{Name: s.Name, Group: g.Name, Address: address.Addr().String(), Running: true})
+		made = append(made, machine.Machine{Name: s.Name, Group: g.Name, Address: address.Addr().String(), Created: now, Running: true})
 	}
 	return made, nil
 }

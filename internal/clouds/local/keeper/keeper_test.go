@@ -1,12 +1,18 @@
 package keeper
 
 import (
+	"encoding/json"
 	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"kops.local/kops/internal/clouds/local/machine"
+	"kops.local/kops/internal/clouds/local/site"
 )
 
 func TestTemplateIsOfEverythingButTheSize(t *testing.T) {
@@ -49,7 +55,7 @@ func TestSurplus(t *testing.T) {
 		{"then the youngest", []machine.Machine{m("a", "g", is, time.Minute, true), m("b", "g", is, time.Hour, true), m("c", "g", is, time.Second, true)}, []string{"c"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := &keeper{log: slog.New(slog.DiscardHandler), pauses: map[string]pause{}}
+			k := newKeeper(machine.Host{}, slog.New(slog.DiscardHandler))
 			var got []string
 			for _, x := range k.surplus(c.machines, map[string]Group{"g": g}, now) {
 				got = append(got, x.Name)
@@ -63,23 +69,124 @@ func TestSurplus(t *testing.T) {
 
 func TestMachinesThatDieYoungMakeTheirGroupWait(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	k := &keeper{log: slog.New(slog.DiscardHandler), pauses: map[string]pause{}}
-	dead := machine.Machine{Name: "a", Group: "g", Created: now.Add(-time.Second)}
+	k := newKeeper(machine.Host{}, slog.New(slog.DiscardHandler))
+	die := func(age time.Duration) time.Duration {
+		now = now.Add(time.Millisecond)
+		for range 3 { // at one time they count as one
+			k.died(machine.Machine{Name: "a", Group: "g", Created: now.Add(-age)}, now)
+		}
+		return k.pauses["g"].until.Sub(now)
+	}
 	for i, want := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second} {
-		k.died(dead, now)
-		if got := k.pauses["g"].until.Sub(now); got != want {
+		if got := die(time.Second); got != want {
 			t.Errorf("after death %d the group waits %s, not %s", i+1, got, want)
 		}
 	}
 	for range 20 {
-		k.died(dead, now)
+		die(time.Second)
 	}
-	if got := k.pauses["g"].until.Sub(now); got != longWait {
+	if got := die(time.Second); got != longWait {
 		t.Errorf("the longest wait is %s", got)
 	}
-	dead.Created = now.Add(-time.Hour)
-	k.died(dead, now)
+	die(time.Hour)
 	if _, waits := k.pauses["g"]; waits {
 		t.Error("the death of an old machine makes its group wait")
+	}
+	die(time.Second)
+	have := []machine.Machine{{Name: "b", Group: "g", Created: now.Add(-time.Hour)}, {Name: "c", Group: "g", Created: now}}
+	for _, c := range []struct {
+		what string
+		size int
+		now  time.Time
+		want bool
+	}{
+		{"while it lacks one", 3, now.Add(time.Millisecond), true},
+		{"while one is young", 2, now.Add(time.Millisecond), true},
+		{"when all have lived for some time", 2, now.Add(time.Minute), false},
+	} {
+		k.fill(t.Context(), netip.Prefix{}, Group{Name: "g", Size: c.size}, have, c.now) //nolint:errcheck // what a wait does is looked at
+		if _, waits := k.pauses["g"]; waits != c.want {
+			t.Errorf("%s, the group's past is remembered: %t", c.what, waits)
+		}
+	}
+}
+
+// onDisk is a keeper of a cluster whose machines are folders, none of which runs.
+func onDisk(t *testing.T) *keeper {
+	t.Helper()
+	return newKeeper(machine.Host{Site: site.Site{Root: t.TempDir(), Cluster: "a.k8s.local"}}, slog.New(slog.DiscardHandler))
+}
+
+func cidr() netip.Prefix { return netip.MustParsePrefix("10.77.0.0/24") }
+
+// A machine that cannot be made is tried again later and later, and told in the
+// same words meanwhile, so that neither the log nor the disk is busy with it.
+func TestAMachineThatCannotBeMadeIsTriedLater(t *testing.T) {
+	k, now := onDisk(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	groups := []Group{{Name: "g", Size: 1, Image: "/no/such/image"}}
+	last, tries := "", 0
+	for at := time.Duration(0); at < 10*time.Minute; at += every {
+		err := k.keepGroups(t.Context(), cidr(), groups, now.Add(at))
+		if err == nil || !strings.Contains(err.Error(), "/no/such/image") {
+			t.Fatalf("the error is %v", err)
+		}
+		if err.Error() != last { // it has the name of the machine
+			last = err.Error()
+			tries++
+		}
+		if told := Trouble(k.host.Site, site.Groups, "g"); told == nil || told.Error() != last {
+			t.Fatalf("told is %v, not %s", told, last)
+		}
+	}
+	if tries < 10 || tries > 20 { // 0, 1, 2, 4 … 32 and 60 seconds apart
+		t.Errorf("in ten minutes it was tried %d times", tries)
+	}
+}
+
+// A machine that cannot be removed may still run: another in its place would have
+// its address and the same volumes.
+func TestAMachineThatCannotBeRemovedIsNotReplaced(t *testing.T) {
+	k, now := onDisk(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	obstacle := k.host.Path(site.Registry, "g-1.json", "in-the-way")
+	record, err := json.Marshal(machine.Machine{Name: "g-1", Group: "g", Address: "10.77.0.10", Created: now.Add(-time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string][]byte{obstacle: nil, k.host.Path(site.Machines, "g-1", "machine.json"): record} {
+		if err := site.Write(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	groups := []Group{{Name: "g", Size: 1, Image: "/no/such/image"}}
+	for range 2 {
+		err := k.keepGroups(t.Context(), cidr(), groups, now)
+		if err == nil || !strings.Contains(err.Error(), "delete the machine g-1") || strings.Contains(err.Error(), "image") {
+			t.Fatalf("the error is %v", err)
+		}
+		if told := Trouble(k.host.Site, site.Groups, "g"); told == nil || !strings.Contains(told.Error(), "delete the machine g-1") {
+			t.Errorf("told is %v", told)
+		}
+	}
+	if err := os.RemoveAll(filepath.Dir(obstacle)); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.keepGroups(t.Context(), cidr(), groups, now); err == nil || !strings.Contains(err.Error(), "/no/such/image") {
+		t.Errorf("once it is removed another is to be made: %v", err)
+	}
+}
+
+// A keeper that comes up when its cluster was deleted leaves nothing.
+func TestAKeeperWithoutAClusterLeavesNothing(t *testing.T) {
+	k := onDisk(t)
+	for _, file := range []string{lockFile(k.host.Site), pidFile(k.host.Site), LogFile(k.host.Site)} {
+		if err := site.Write(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.loop(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(k.host.Root); err == nil {
+		t.Errorf("left are %v", left)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"os/signal"
 	"slices"
@@ -16,21 +15,16 @@ import (
 	"syscall"
 	"time"
 
-	"kops.local/kops/internal/clouds/local/balance"
 	"kops.local/kops/internal/clouds/local/machine"
 	"kops.local/kops/internal/clouds/local/site"
 )
 
-// Files of the process. Whoever holds the lock is the keeper.
-func lockFile(s site.Site) string { return s.Path("keeper.lock") }
-func pidFile(s site.Site) string  { return s.Path("keeper.pid") }
-
-// LogFile is what the keeper tells.
-func LogFile(s site.Site) string { return s.Path("keeper.log") }
-
 // Run is the keeper's process. It returns when ctx ends, on SIGTERM, or when the
 // cluster's network is gone; SIGHUP makes it look at once. It tells out what it does.
 func Run(ctx context.Context, s site.Site, out io.Writer) error {
+	if err := site.CheckName(s.Cluster); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	wake := make(chan os.Signal, 1)
@@ -48,8 +42,7 @@ func Run(ctx context.Context, s site.Site, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	k := &keeper{host: host, log: slog.New(slog.NewTextHandler(out, nil)), fronts: map[front]*balance.Server{}, mirrors: map[mirror]*http.Server{}, pauses: map[string]pause{}}
-	return k.loop(ctx, wake)
+	return newKeeper(host, slog.New(slog.NewTextHandler(out, nil))).loop(ctx, wake)
 }
 
 // become takes the keeper's lock. Who only asks whether there is a keeper holds
@@ -114,7 +107,7 @@ func Wake(s site.Site) {
 }
 
 const (
-	startTime = 10 * time.Second
+	startTime = 30 * time.Second
 	look      = 20 * time.Millisecond
 )
 
@@ -187,12 +180,7 @@ func Stop(ctx context.Context, s site.Site) error {
 		case <-time.After(look):
 		}
 	}
-	for _, f := range []string{lockFile(s), pidFile(s), LogFile(s)} {
-		if err := Remove(f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return removeFiles(s)
 }
 
 // tail is the end of a file, on one line.

@@ -24,6 +24,3 @@ func Start(context.Context, site.Site, []string) error { return errors.ErrUnsupp
 
 // Stop is for Linux only.
 func Stop(context.Context, site.Site) error { return errors.ErrUnsupported }
-
-// LogFile is what the keeper tells.
-func LogFile(s site.Site) string { return s.Path("keeper.log") }

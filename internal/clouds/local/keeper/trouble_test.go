@@ -3,7 +3,6 @@ package keeper
 import (
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ import (
 // until it is gone.
 func TestPortsInUse(t *testing.T) {
 	s := site.Site{Root: t.TempDir(), Cluster: "a.k8s.local"}
-	k := &keeper{host: machine.Host{Site: s}, log: slog.New(slog.DiscardHandler), fronts: map[front]*balance.Server{}, mirrors: map[mirror]*http.Server{}}
+	k := newKeeper(machine.Host{Site: s}, slog.New(slog.DiscardHandler))
 	cidr := netip.MustParsePrefix("127.0.0.0/24") // the gateway is 127.0.0.1
 	foreign, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {

@@ -61,26 +61,13 @@ func NewLoadBalancer(name string, b LoadBalancer) resource.Node {
 }
 
 func listBalancers(_ context.Context, c *Client, s resource.Scope) ([]*LoadBalancer, error) {
-	here, err := c.site(s.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	list, err := keeper.Balancers(here)
-	if err != nil {
-		return nil, err
-	}
-	var out []*LoadBalancer
-	for _, w := range list {
+	return listWishes(c, s, keeper.Balancers, func(here site.Site, w keeper.Balancer) (*LoadBalancer, error) {
 		b := &LoadBalancer{Cluster: s.Cluster, Name: w.Name, Network: resource.Lit(here.Bridge()), Groups: w.Groups}
 		for _, f := range w.Fronts {
 			b.Listeners = append(b.Listeners, Listener(f))
 		}
-		if err := b.outputs(here); err != nil && !s.All { // a network that is gone has no address
-			return nil, err
-		}
-		out = append(out, b)
-	}
-	return out, nil
+		return b, b.outputs(here)
+	})
 }
 
 func (b *LoadBalancer) outputs(s site.Site) error {

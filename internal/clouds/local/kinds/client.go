@@ -23,8 +23,9 @@ import (
 
 // Client is what the kinds need of the host.
 type Client struct {
-	// Root is the folder of all clusters, Cache that of images.
-	Root, Cache string
+	// Root is the folder of all clusters, Cache that of images, and Run one that all
+	// roots share, for what is true until the host is restarted.
+	Root, Cache, Run string
 	// Keeper is the command of the process that keeps a cluster, to which
 	// --root=DIR and --cluster=NAME are added.
 	Keeper []string
@@ -87,6 +88,28 @@ func unwish(s site.Site, part, name string) error {
 	return keeper.Remove(keeper.File(s, part, name))
 }
 
+// listWishes turns what is wished of a part of a cluster into objects. One whose
+// network is gone lacks what follows from that; it is listed where all is asked for.
+func listWishes[W, T any](c *Client, s resource.Scope, read func(site.Site) ([]W, error), object func(site.Site, W) (*T, error)) ([]*T, error) {
+	here, err := c.site(s.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	list, err := read(here)
+	if err != nil {
+		return nil, err
+	}
+	var out []*T
+	for _, w := range list {
+		o, err := object(here, w)
+		if err != nil && !s.All {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
 // trouble is what the keeper tells of a wish.
 func (c *Client) trouble(cluster, part, name string) error {
 	s, err := c.site(cluster)
@@ -98,11 +121,21 @@ func (c *Client) trouble(cluster, part, name string) error {
 
 // Machines lists the machines of a cluster, running or not.
 func Machines(c *Client, cluster string) ([]machine.Machine, error) {
-	h, err := c.Host(cluster)
+	s, err := c.site(cluster)
 	if err != nil {
 		return nil, err
 	}
-	return h.List()
+	_, all, err := machinesOf(s)
+	return all, err
+}
+
+func machinesOf(s site.Site) (machine.Host, []machine.Machine, error) {
+	h, err := machine.On(s)
+	if err != nil {
+		return h, nil, err
+	}
+	all, err := h.List()
+	return h, all, err
 }
 
 // Host gives what one machine of a cluster can be asked: its log, or to run a command.

@@ -53,21 +53,11 @@ func NewMachineGroup(name string, g MachineGroup) resource.Node {
 }
 
 func listGroups(_ context.Context, c *Client, s resource.Scope) ([]*MachineGroup, error) {
-	here, err := c.site(s.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	list, err := keeper.Groups(here)
-	if err != nil {
-		return nil, err
-	}
-	var out []*MachineGroup
-	for _, g := range list {
-		out = append(out, &MachineGroup{Cluster: s.Cluster, Name: g.Name, Network: resource.Lit(here.Bridge()), Image: resource.Lit(g.Image),
+	return listWishes(c, s, keeper.Groups, func(here site.Site, g keeper.Group) (*MachineGroup, error) {
+		return &MachineGroup{Cluster: s.Cluster, Name: g.Name, Network: resource.Lit(here.Bridge()), Image: resource.Lit(g.Image),
 			Size: g.Size, MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, UserData: resource.Text(resource.Lit(g.UserData)),
-			Folders: observedFolders(g.Folders), Labels: g.Labels, ID: s.Cluster + "/" + g.Name})
-	}
-	return out, nil
+			Folders: observedFolders(g.Folders), Labels: g.Labels, ID: s.Cluster + "/" + g.Name}, nil
+	})
 }
 
 func wishGroup(ctx context.Context, c *Client, g *MachineGroup) error {
@@ -127,11 +117,7 @@ func deleteGroup(ctx context.Context, c *Client, g *MachineGroup) error {
 				return err
 			}
 		}
-		h, err := machine.On(s)
-		if err != nil {
-			return err
-		}
-		all, err := h.List()
+		h, all, err := machinesOf(s)
 		if err != nil {
 			return err
 		}

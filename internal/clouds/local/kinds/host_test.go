@@ -68,7 +68,7 @@ func newLab(t *testing.T, clusters ...string) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{T: t, names: clusters, Client: &Client{Root: filepath.Join(root, "local"), Cache: filepath.Join(cache, "kops", "local"),
+	l := &lab{T: t, names: clusters, Client: &Client{Root: filepath.Join(root, "local"), Cache: filepath.Join(cache, "kops", "local"), Run: filepath.Join(root, "run"),
 		Keeper: []string{self, keep}, Now: time.Now}}
 	l.before = l.look()
 	t.Cleanup(func() {
@@ -168,6 +168,9 @@ func (l *lab) ok(err error) {
 	}
 }
 
+// patience is how long a state is waited for, on a slow host.
+const patience = 5 * time.Minute
+
 // wait tries f until it is nil, and reports how long it took.
 func (l *lab) wait(what string, f func() error) time.Duration {
 	l.Helper()
@@ -179,7 +182,7 @@ func (l *lab) wait(what string, f func() error) time.Duration {
 			l.Logf("%s: after %s", what, took.Round(time.Millisecond))
 			return took
 		}
-		if took > 60*time.Second {
+		if took > patience {
 			l.Fatalf("%s: not after %s: %v", what, took, err)
 		}
 		time.Sleep(10 * time.Millisecond) // machines need the time

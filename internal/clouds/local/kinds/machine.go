@@ -108,11 +108,7 @@ func createMachine(ctx context.Context, c *Client, m *Machine) error {
 		if err != nil {
 			return err
 		}
-		h, err := machine.On(s)
-		if err != nil {
-			return err
-		}
-		all, err := h.List()
+		h, all, err := machinesOf(s)
 		if err != nil {
 			return err
 		}

@@ -50,23 +50,10 @@ var mirrors = resource.Kind[Mirror, *Client]{
 func NewMirror(name string, m Mirror) resource.Node { return resource.New(&mirrors, name, m) }
 
 func listMirrors(_ context.Context, c *Client, s resource.Scope) ([]*Mirror, error) {
-	here, err := c.site(s.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	list, err := keeper.Mirrors(here)
-	if err != nil {
-		return nil, err
-	}
-	var out []*Mirror
-	for _, w := range list {
+	return listWishes(c, s, keeper.Mirrors, func(here site.Site, w keeper.Mirror) (*Mirror, error) {
 		m := &Mirror{Cluster: s.Cluster, Name: w.Name, Network: resource.Lit(here.Bridge()), Bundle: w.Bundle, Port: w.Port}
-		if err := m.outputs(here); err != nil && !s.All { // a network that is gone has no address
-			return nil, err
-		}
-		out = append(out, m)
-	}
-	return out, nil
+		return m, m.outputs(here)
+	})
 }
 
 func (m *Mirror) outputs(s site.Site) error {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"time"
 
 	"kops.local/kops/internal/clouds/local/ground"
 	"kops.local/kops/internal/clouds/local/keeper"
@@ -95,17 +93,6 @@ func (n *Network) outputs(s site.Site) error {
 	return nil
 }
 
-// sysctls is where the kernel has its settings.
-const sysctls = "/proc/sys"
-
-// record is what the host was like before the first cluster.
-type record struct {
-	Sysctls map[string]string
-	Since   time.Time
-}
-
-func recordFile(root string) string { return filepath.Join(root, "host.json") }
-
 // createNetwork makes the network, or finishes and changes one.
 func createNetwork(ctx context.Context, c *Client, n *Network) error {
 	err := c.locked(ctx, n.Cluster, func(s site.Site) error {
@@ -121,20 +108,6 @@ func createNetwork(ctx context.Context, c *Client, n *Network) error {
 		return err
 	}
 	return keeper.Start(ctx, site.Site{Root: c.Root, Cluster: n.Cluster}, c.Keeper)
-}
-
-// remember records the host's settings, unless another cluster did.
-func (c *Client) remember(ctx context.Context, s site.Site) error {
-	unlock, err := s.LockRoot(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	var r record
-	if ok, err := site.ReadJSON(recordFile(c.Root), &r); err != nil || ok {
-		return err
-	}
-	return site.WriteJSON(recordFile(c.Root), record{ground.ReadSysctls(sysctls), c.Now().UTC()})
 }
 
 func (n *Network) raise(s site.Site) error {
@@ -168,7 +141,7 @@ func (n *Network) raise(s site.Site) error {
 	if err := bridges.Masquerade(s.Bridge(), cidr, n.NAT); err != nil || !n.NAT {
 		return err
 	}
-	return ground.SetSysctl(sysctls, "net/ipv4/ip_forward", "1")
+	return ground.SetSysctl(sysctls, forwarding, "1")
 }
 
 // deleteNetwork takes down the keeper and the bridge. With the last cluster of
@@ -181,7 +154,7 @@ func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 	if err := keeper.Stop(ctx, s); err != nil {
 		return err
 	}
-	err = c.locked(ctx, n.Cluster, func(s site.Site) error {
+	return c.locked(ctx, n.Cluster, func(s site.Site) error {
 		left, err := site.List(s.Path(site.Machines))
 		if err == nil && len(left) > 0 {
 			err = fault.New(fault.Conflict, "the network is still used by the machines %v", left)
@@ -200,14 +173,13 @@ func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 			err = retireSlice(ctx, s)
 		}
 		if err == nil {
+			err = c.restore(ctx, s)
+		}
+		if err == nil { // last, so that a deletion that was cut short is found and finished
 			err = keeper.Remove(keeper.NetworkFile(s))
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return c.restore(ctx, s)
 }
 
 func retireSlice(ctx context.Context, s site.Site) error {
@@ -216,32 +188,4 @@ func retireSlice(ctx context.Context, s site.Site) error {
 		return err
 	}
 	return h.RetireSlice(ctx)
-}
-
-// restore gives the host its settings back, unless another cluster is left.
-func (c *Client) restore(ctx context.Context, s site.Site) error {
-	unlock, err := s.LockRoot(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	all, err := site.Sites(c.Root)
-	if err != nil {
-		return err
-	}
-	for _, other := range all {
-		var n keeper.Network
-		if ok, err := site.ReadJSON(keeper.NetworkFile(other), &n); err != nil || ok {
-			return err
-		}
-	}
-	var r record
-	ok, err := site.ReadJSON(recordFile(c.Root), &r)
-	if err == nil && ok {
-		err = ground.RestoreSysctls(sysctls, r.Sysctls)
-	}
-	if err == nil {
-		err = keeper.Remove(recordFile(c.Root))
-	}
-	return err
 }

@@ -158,7 +158,7 @@ func meminfo(host []byte, mib int) []byte {
 }
 
 // resolvers writes a resolv.conf of the first file that names a server which
-// machines can reach; one on the host's loopback cannot be.
+// machines can reach: one of IPv4, as they have no other, and not on the host's loopback.
 func resolvers(gateway netip.Addr, files ...string) ([]byte, error) {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -174,7 +174,7 @@ func resolvers(gateway netip.Addr, files ...string) ([]byte, error) {
 			case w[0] != "nameserver":
 				out.WriteString(line)
 			default:
-				if a, err := netip.ParseAddr(w[1]); err == nil && !a.IsLoopback() {
+				if a, err := netip.ParseAddr(w[1]); err == nil && a.Is4() && !a.IsLoopback() {
 					found = true
 					out.WriteString(line)
 				}

@@ -56,7 +56,7 @@ func (h Host) start(ctx context.Context, dir string, s Spec) error {
 }
 
 // startTime is how long a machine's first process may take to be in its control group.
-const startTime = 10 * time.Second
+const startTime = 30 * time.Second
 
 // started waits until the machine is seen to run: before that it would be taken for dead.
 func (h Host) started(ctx context.Context, name string) error {
@@ -136,6 +136,7 @@ mkdir -p /run/systemd
 n=0
 while :; do
   n=$((n+1))
+  [ "$n" -lt 4 ] || sleep 1 # it may ask again and again
   echo "kops: start $n of the machine at $(date -u +%FT%TZ)"
   status=0
   (

@@ -84,12 +84,13 @@ func TestResolversLeavesOutTheHostsOwn(t *testing.T) {
 		return file
 	}
 	stub := write("stub", "nameserver 127.0.0.53\nsearch example.com\n")
-	real := write("real", "# comment\nnameserver 127.0.0.1\nnameserver 192.0.2.53\nsearch example.com\noptions edns0\n")
+	real := write("real", "# comment\nnameserver 127.0.0.1\nnameserver fe80::1%eth0\nnameserver 2001:db8::53\nnameserver 192.0.2.53\nsearch example.com\noptions edns0\n")
 	for _, c := range []struct {
 		files []string
 		want  string
 	}{
 		{[]string{stub, real}, "nameserver 192.0.2.53\nsearch example.com\noptions edns0\n"},
+		{[]string{write("six", "nameserver 2001:db8::53\n"), real}, "nameserver 192.0.2.53\nsearch example.com\noptions edns0\n"},
 		{[]string{filepath.Join(dir, "missing"), stub}, "# the host names no server that machines can reach\nnameserver 10.77.0.1\n"},
 	} {
 		got, err := resolvers(netip.MustParseAddr("10.77.0.1"), c.files...)

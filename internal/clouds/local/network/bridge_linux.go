@@ -141,6 +141,28 @@ func route(l netlink.Link, to, via string) (*netlink.Route, error) {
 	return &netlink.Route{LinkIndex: l.Attrs().Index, Dst: dst, Gw: gw}, nil
 }
 
+// widest is the length from which on a range counts as a network: VPNs that take
+// all of a host's packets write wider ones, such as 0.0.0.0/1.
+const widest = 8
+
+// Routed lists the networks to which the host has routes, in all of its tables.
+func Routed() ([]netip.Prefix, error) {
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: syscall.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return nil, fmt.Errorf("list the routes of the host: %w", err)
+	}
+	var out []netip.Prefix
+	for _, r := range routes {
+		if r.Dst == nil {
+			continue
+		}
+		if p, err := netip.ParsePrefix(r.Dst.String()); err == nil && p.Bits() >= widest {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
 // Remove removes the bridge, and its routes with it, or another interface. One
 // that is gone is no error.
 func Remove(name string) error {

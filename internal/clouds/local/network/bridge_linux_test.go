@@ -3,6 +3,7 @@ package network
 import (
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -36,6 +37,12 @@ func TestEnsureGivesTheBridgeAnAddressForGood(t *testing.T) {
 		return l
 	}
 	bridge := is()
+	if routed, err := Routed(); err != nil || !slices.Contains(routed, address.Masked()) {
+		t.Errorf("the routes of the host are %v (%v), without %s", routed, err, address.Masked())
+	}
+	if !Others("another-") {
+		t.Error("a bridge of another name is not seen")
+	}
 	other := bridge.Attrs().HardwareAddr
 	if err := netlink.LinkSetHardwareAddr(bridge, append(other[:5:5], 0xfe)); err != nil {
 		t.Fatal(err)

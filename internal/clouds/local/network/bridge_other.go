@@ -24,5 +24,8 @@ func Ensure(string, netip.Prefix) error { return errors.ErrUnsupported }
 // Route is for Linux only.
 func Route(string, map[string]string) error { return errors.ErrUnsupported }
 
+// Routed is for Linux only.
+func Routed() ([]netip.Prefix, error) { return nil, errors.ErrUnsupported }
+
 // Remove is for Linux only.
 func Remove(string) error { return errors.ErrUnsupported }

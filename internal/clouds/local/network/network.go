@@ -6,11 +6,11 @@
 package network
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"kops.local/kops/internal/fault"
@@ -73,73 +73,11 @@ func Overlap(cidr netip.Prefix, but string) (string, error) {
 	return "", nil
 }
 
-// rule is one rule of the host's firewall.
-type rule struct {
-	table string
-	chain string
-	args  []string
-	first bool
-}
-
-// rules let machines reach the world and the host's address in their network,
-// and each other on hosts whose firewall sees what passes a bridge. Each carries
-// the bridge's name as its mark.
-func rules(bridge string, cidr netip.Prefix) []rule {
-	mark := []string{"-m", "comment", "--comment", bridge, "-j"}
-	r := func(table, chain string, first bool, target string, args ...string) rule {
-		return rule{table, chain, append(append(args, mark...), target), first}
-	}
-	return []rule{
-		r("filter", "FORWARD", true, "ACCEPT", "-i", bridge),
-		r("filter", "FORWARD", true, "ACCEPT", "-o", bridge),
-		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-d", Gateway(cidr).Addr().String()),
-		r("nat", "POSTROUTING", false, "MASQUERADE", "-s", cidr.String(), "!", "-o", bridge),
-	}
-}
-
-// Masquerades reports whether the rules of Masquerade are there.
-func Masquerades(bridge string, cidr netip.Prefix) bool {
-	for _, r := range rules(bridge, cidr) {
-		if iptables(r, "-C") != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// Masquerade makes the host pass the packets of a network on under its own
-// address, or no longer. It needs the program iptables only to begin.
-func Masquerade(bridge string, cidr netip.Prefix, on bool) error {
-	if _, err := exec.LookPath("iptables"); err != nil {
-		if !on {
-			return nil
-		}
-		return fault.Wrap(fault.Permanent, errors.New("machines cannot reach the world without the program iptables"), "run: apt-get install -y iptables")
-	}
-	for _, r := range rules(bridge, cidr) {
-		has := iptables(r, "-C") == nil
-		switch {
-		case on && !has && r.first:
-			if err := iptables(r, "-I"); err != nil {
-				return err
-			}
-		case on && !has:
-			if err := iptables(r, "-A"); err != nil {
-				return err
-			}
-		case !on && has:
-			if err := iptables(r, "-D"); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func iptables(r rule, action string) error {
-	args := append([]string{"-w", "-t", r.table, action, r.chain}, r.args...)
-	if out, err := exec.Command("iptables", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("iptables %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
-	}
-	return nil
+// Others reports whether the host has a bridge whose name does not begin so, such
+// as those of docker or libvirt, which need the host to pass packets on.
+func Others(prefix string) bool {
+	found, err := filepath.Glob("/sys/class/net/*/bridge")
+	return err == nil && slices.ContainsFunc(found, func(f string) bool {
+		return !strings.HasPrefix(filepath.Base(filepath.Dir(f)), prefix)
+	})
 }

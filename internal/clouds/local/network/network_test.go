@@ -2,8 +2,6 @@ package network
 
 import (
 	"net/netip"
-	"slices"
-	"strings"
 	"testing"
 
 	"kops.local/kops/internal/fault"
@@ -45,21 +43,4 @@ func TestOverlapFindsTheHostsOwnNetworks(t *testing.T) {
 	if got, err := Overlap(netip.MustParsePrefix("127.0.0.0/16"), "lo"); err != nil || got != "" {
 		t.Errorf("the interface itself: %q, %v", got, err)
 	}
-}
-
-// A host whose firewall drops what it does not know still serves its machines.
-func TestRulesLetMachinesReachTheGateway(t *testing.T) {
-	for _, r := range rules("kops-abc", netip.MustParsePrefix("10.77.0.0/24")) {
-		if !slices.Contains(r.args, "kops-abc") {
-			t.Errorf("%v does not bear the bridge's name", r)
-		}
-		if r.chain != "INPUT" {
-			continue
-		}
-		if want := "-i kops-abc -d 10.77.0.1 -m comment --comment kops-abc -j ACCEPT"; r.table != "filter" || !r.first || strings.Join(r.args, " ") != want {
-			t.Errorf("%v is not %s, first in the table filter", r, want)
-		}
-		return
-	}
-	t.Error("there is no rule of the chain INPUT")
 }

@@ -53,8 +53,11 @@ func (s Site) ID() string {
 	return hex.EncodeToString(sum[:3])
 }
 
+// BridgePrefix begins the names of all clusters' bridges.
+const BridgePrefix = "kops-"
+
 // Bridge is the name of the cluster's network interface on the host.
-func (s Site) Bridge() string { return "kops-" + s.ID() }
+func (s Site) Bridge() string { return BridgePrefix + s.ID() }
 
 // CheckName reports whether a name can be that of a folder.
 func CheckName(name string) error {
@@ -122,12 +125,15 @@ func WriteJSON(file string, v any) error {
 	return Write(file, append(data, '\n'), 0o600)
 }
 
+// draft begins the names of files that are being written.
+const draft = ".new-"
+
 // Write replaces a file in one step. It makes the folders above it.
 func Write(file string, data []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
+	f, err := os.CreateTemp(filepath.Dir(file), draft+"*")
 	if err != nil {
 		return err
 	}
@@ -208,23 +214,29 @@ func lockFolder(ctx context.Context, dir string, parts []string) (func(), error)
 }
 
 // tidy removes a folder in which nothing but empty parts and the lock is left.
+// Drafts, and what is left of something that was removed, have names that begin
+// with a dot: they are of processes that were cut off.
 func tidy(dir string, parts []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return // it is left as it is
 	}
+	var doomed []string
 	for _, e := range entries {
-		if e.Name() != lockFile && !slices.Contains(parts, e.Name()) {
+		switch {
+		case slices.Contains(parts, e.Name()):
+			if left, err := List(filepath.Join(dir, e.Name())); err != nil || len(left) > 0 {
+				return
+			}
+			doomed = append(doomed, e.Name())
+		case strings.HasPrefix(e.Name(), draft):
+			doomed = append(doomed, e.Name())
+		case e.Name() != lockFile:
 			return
 		}
 	}
-	for _, p := range parts {
-		if entries, err := os.ReadDir(filepath.Join(dir, p)); err == nil && len(entries) > 0 {
-			return
-		}
-	}
-	for _, p := range parts {
-		os.Remove(filepath.Join(dir, p)) // missing, or empty as just seen
+	for _, d := range doomed {
+		os.RemoveAll(filepath.Join(dir, d)) // what stays is found the next time
 	}
 	os.Remove(filepath.Join(dir, lockFile)) // the lock is held: nobody else believes in it
 	os.Remove(dir)                          // a folder that was written to meanwhile stays

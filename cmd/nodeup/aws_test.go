@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"kops.local/kops/internal/agent/ec2/ec2test"
+	"kops.local/kops/internal/agent/node"
+	"kops.local/kops/internal/awsquery"
+	"kops.local/kops/internal/awstest"
+	"kops.local/kops/internal/bootstrap"
+	"kops.local/kops/internal/bootstrap/awssts"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/model"
+)
+
+// onAWS is a nodeup whose metadata service has credentials, and whose AWS is at a URL.
+func onAWS(t *testing.T, c awsquery.Credentials, url string) system {
+	t.Helper()
+	env := map[string]string{"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": url, "AWS_EC2_METADATA_SERVICE_ENDPOINT": ec2test.Serve(t, ec2test.Role(t, "nodes", c)) + "/"}
+	return system{Out: io.Discard, Err: io.Discard, Env: func(name string) string { return env[name] }}
+}
+
+type anyInstance struct{}
+
+func (anyInstance) Instance(_ context.Context, id string) (awssts.Instance, error) {
+	return awssts.Instance{NodeName: id, Group: "nodes"}, nil
+}
+
+func TestAMachineOfAWSProvesItself(t *testing.T) {
+	server := awstest.Moto(t)
+	const id = "i-0123456789abcdef0"
+	out, err := sts.NewFromConfig(server.AWS()).AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::123456789012:role/nodes.c"), RoleSessionName: aws.String(id)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := out.Credentials
+	s := onAWS(t, awsquery.Credentials{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey, Token: *c.SessionToken}, server.URL)
+	p, err := s.prover(options{}, &model.BootConfig{CloudProvider: "aws"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := p.Prove(t.Context(), []byte("body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := awssts.Verifier{Endpoint: server.URL, HTTP: http.DefaultClient, Account: "123456789012", Partition: "aws", Roles: []string{"nodes.c"}, Instances: anyInstance{}, Now: time.Now}
+	if got, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); err != nil || got.NodeName != id {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := (system{Env: func(string) string { return "" }}).prover(options{}, &model.BootConfig{CloudProvider: "aws"}); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
+		t.Errorf("without a region: %v", err)
+	}
+	if _, err := s.prover(options{}, &model.BootConfig{CloudProvider: "azure"}); err == nil || !strings.Contains(err.Error(), "cannot prove who a machine of azure is") {
+		t.Errorf("of another cloud: %v", err)
+	}
+}
+
+func TestTheGroupOfAMachineIsTold(t *testing.T) {
+	told, status := "", http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		told = string(body)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "<R><Error><Code>ValidationError</Code><Message>No active Lifecycle Action found</Message></Error></R>") // the test would fail
+	}))
+	defer server.Close()
+	s := onAWS(t, awsquery.Credentials{ID: "id", Secret: "secret"}, server.URL)
+	h := node.Host{ScalingGroup: "nodes.c", ProviderID: "aws:///us-east-1a/i-1"}
+	if err := s.launched(t.Context(), h); err != nil || !strings.Contains(told, "AutoScalingGroupName=nodes.c&InstanceId=i-1&") {
+		t.Errorf("told %q, %v", told, err)
+	}
+	status = http.StatusBadRequest
+	if err := s.launched(t.Context(), h); err != nil {
+		t.Errorf("a machine that nobody waits for: %v", err)
+	}
+	h.Warming = true
+	if err := s.launched(t.Context(), h); !fault.Is(err, fault.Permanent) {
+		t.Errorf("a machine that is prepared, and that nobody waits for: %v", err)
+	}
+}

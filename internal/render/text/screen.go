@@ -1,0 +1,69 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// screen is where a display is drawn: lines that stay and, on a terminal, some
+// below them that are redrawn. An error of the writer is not worth stopping for.
+type screen struct {
+	out   io.Writer
+	now   func() time.Time
+	width func() int // columns; nil: plain lines
+
+	drawn int       // redrawn lines on the screen
+	last  time.Time // when they were drawn
+}
+
+// line writes a line that only plain output has.
+func (s *screen) line(format string, args ...any) {
+	if s.width == nil {
+		s.note(fmt.Sprintf(format, args...))
+	}
+}
+
+// note writes a line that stays, above those that are redrawn.
+func (s *screen) note(text string) {
+	_, _ = io.WriteString(s.out, s.erase()+text+"\n")
+}
+
+// erase returns what takes the redrawn lines off the screen.
+func (s *screen) erase() string {
+	if s.drawn == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("\x1b[%dA\x1b[J", s.drawn)
+	s.drawn, s.last = 0, time.Time{}
+	return text
+}
+
+const (
+	redrawEvery = 100 * time.Millisecond
+	mostRows    = 8 // steps or reasons shown at once
+)
+
+// draw redraws the lines, at most every redrawEvery.
+func (s *screen) draw(rows func(now time.Time) []string) {
+	now := s.now()
+	if s.width == nil || now.Sub(s.last) < redrawEvery {
+		return
+	}
+	lines := rows(now)
+	text := s.erase()
+	for _, l := range lines {
+		text += cut(l, s.width()) + "\n"
+	}
+	s.drawn, s.last = len(lines), now
+	_, _ = io.WriteString(s.out, text)
+}
+
+// cut shortens a line to the width, so that it never wraps.
+func cut(s string, width int) string {
+	runes := []rune(s)
+	if width < 2 || len(runes) < width {
+		return s
+	}
+	return string(runes[:width-2]) + "…"
+}

@@ -1,0 +1,116 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Waiting shows what is waited for: a line for each new reason where lines stay,
+// or the reasons of now, redrawn, where they can be. It is safe for concurrent use.
+type Waiting struct {
+	mu sync.Mutex
+	screen
+	start time.Time
+	seen  bool
+	// reasons are those of the last look.
+	reasons []Reason
+	// told are the texts that were written of each reason that still holds.
+	told map[string]map[string]bool
+}
+
+// Reason is why it has to be waited: what is not as it should be, and in which way.
+type Reason struct{ Of, Text string }
+
+// WaitingLines returns a display of plain lines.
+func WaitingLines(out io.Writer, now func() time.Time) *Waiting {
+	return &Waiting{screen: screen{out: out, now: now}, start: now(), told: map[string]map[string]bool{}}
+}
+
+// WaitingLive returns a display that redraws itself with ANSI escapes; width is the
+// number of columns, asked at each redraw.
+func WaitingLive(out io.Writer, now func() time.Time, width func() int) *Waiting {
+	w := WaitingLines(out, now)
+	w.width = width
+	return w
+}
+
+// Saw takes the reasons that a look has found; none means that all is well. What
+// was told of a reason is not told again while it lasts, though its text goes to
+// and fro.
+func (w *Waiting) Saw(reasons []Reason) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, told := len(w.reasons), map[string]map[string]bool{}
+	if len(reasons) == 0 && (before > 0 || !w.seen) {
+		w.line("[%s] ready", w.since(w.now()))
+	}
+	for _, r := range reasons {
+		r.Text = steady(r.Text)
+		if told[r.Of] == nil {
+			told[r.Of] = w.told[r.Of]
+		}
+		if told[r.Of] == nil {
+			told[r.Of] = map[string]bool{}
+		}
+		if !told[r.Of][r.Text] {
+			told[r.Of][r.Text] = true
+			w.line("[%s] waiting for %s: %s", w.since(w.now()), r.Of, r.Text)
+		}
+	}
+	if n := len(reasons); n > 0 && n < before {
+		w.line("[%s] %d left", w.since(w.now()), n)
+	}
+	w.reasons, w.told, w.seen = reasons, told, true
+	w.draw(w.rows)
+}
+
+// Tick redraws the display. Call it about once a second; plain lines ignore it.
+func (w *Waiting) Tick() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.draw(w.rows)
+}
+
+// Close takes the display away.
+func (w *Waiting) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = io.WriteString(w.out, w.erase())
+}
+
+func (w *Waiting) since(now time.Time) time.Duration { return now.Sub(w.start).Round(time.Second) }
+
+// rows are the lines of the display: how long and how many, then the reasons.
+func (w *Waiting) rows(now time.Time) []string {
+	state := fmt.Sprintf("%d left", len(w.reasons))
+	switch {
+	case !w.seen:
+		state = "looking"
+	case len(w.reasons) == 0:
+		state = "ready"
+	}
+	out := []string{fmt.Sprintf("waiting for %s, %s", w.since(now), state)}
+	for i, r := range w.reasons {
+		if i == mostRows {
+			out = append(out, fmt.Sprintf("  and %d more", len(w.reasons)-mostRows))
+			break
+		}
+		out = append(out, "  "+r.Of+": "+steady(r.Text))
+	}
+	return out
+}
+
+// steady leaves out of a text what changes with each try, and says nothing: the
+// own address of a connection, which goes before an arrow.
+func steady(text string) string {
+	words := strings.Fields(text)
+	for i, word := range words {
+		if _, there, found := strings.Cut(word, "->"); found && there != "" {
+			words[i] = there
+		}
+	}
+	return strings.Join(words, " ")
+}
