@@ -78,7 +78,7 @@ func (c *Client) execute(ctx context.Context, p *prepared, what *plan.Plan) erro
 	}
 	err = x.Run(ctx, what)
 	if err != nil && ctx.Err() != nil {
-		err = fault.Wrap(fault.Of(err), err, "what was done stays; the same command goes on from there")
+		err = fault.Wrap(fault.Of(err), err, "what was done stays; the next update or deletion goes on from there")
 	}
 	return errors.Join(err, out.Close())
 }

@@ -235,7 +235,8 @@ func (c *Client) check(ctx context.Context, ch *change) error {
 	if ch.now.Spec == nil {
 		return nil
 	}
-	if err := c.pin(ctx, ch.now); err != nil {
+	unpinned, err := c.pin(ctx, ch.now)
+	if err != nil {
 		return err
 	}
 	for _, k := range ch.keys {
@@ -251,35 +252,41 @@ func (c *Client) check(ctx context.Context, ch *change) error {
 		}
 		findings = append(findings, validate.Update(ch.was.Spec, ch.now.Spec, func(string) bool { return applied })...)
 	}
-	return findings.Err()
+	return append(findings, unpinned...).Err()
 }
 
 // pin fills the values that are stored, so that they do not move with later
-// releases. The cloud is asked only where a shared network has to tell its ranges.
-func (c *Client) pin(ctx context.Context, now *clusterstore.Contents) error {
+// releases, and returns why some could not be. The cloud is asked only where a
+// shared network has to tell its ranges.
+func (c *Client) pin(ctx context.Context, now *clusterstore.Contents) (diag.List, error) {
 	spec := now.Spec
 	var ch *channel.Channel
 	if spec.Spec.KubernetesVersion == "" {
 		var err error
 		if ch, err = c.channel(ctx, spec.Spec.Channel); err != nil {
-			return fmt.Errorf("%w; or write spec.kubernetesVersion", err)
+			return nil, fmt.Errorf("%w; or write spec.kubernetesVersion", err)
 		}
 	}
 	in := c.completionInput(&Cluster{now}, nil, ch)
 	done, findings := complete.AssignStored(in)
-	if findings.Err() != nil {
+	if findings.Err() != nil && sharesNetwork(&spec.Spec.Networking) {
 		p := &prepared{cluster: &Cluster{now}, client: c}
 		if err := c.connect(ctx, p, UpdateOptions{}); err != nil {
-			return err
+			return nil, err
 		}
 		if err := p.lookUp(ctx, nil); err != nil {
-			return err
+			return nil, err
 		}
 		in.Facts = p.facts
 		done, findings = complete.AssignStored(in)
 	}
 	now.Spec = done
-	return findings.Err()
+	return findings, nil
+}
+
+// sharesNetwork reports whether a network or subnets are not the cluster's own.
+func sharesNetwork(n *api.NetworkingSpec) bool {
+	return n.NetworkID != "" || slices.ContainsFunc(n.Subnets, func(s api.ClusterSubnetSpec) bool { return s.ID != "" })
 }
 
 // Acceptable returns what Create would refuse a new cluster for, as far as its

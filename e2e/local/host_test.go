@@ -20,7 +20,9 @@ import (
 // others do on the host meanwhile is theirs.
 type host struct {
 	Mounts, Links, Routes, Rules, Groups, Processes, Files []string
-	Sysctls                                                map[string]string
+	// Shared and Sysctls are of all clusters of the host.
+	Shared  []string
+	Sysctls map[string]string
 }
 
 // escaped is the control group that a kubelet makes where it sees the host's own.
@@ -64,9 +66,10 @@ func look(w *world) host {
 			h.Processes = append(h.Processes, string(bytes.ReplaceAll(text, []byte{0}, []byte{' '})))
 		}
 	}
-	// With other clusters the settings of the kernel stay until the last has gone.
+	// With other clusters what all share stays until the last has gone.
 	if !slices.ContainsFunc(w.every("/sys/class/net/*"), w.others) {
 		h.Sysctls = ground.ReadSysctls("/proc/sys")
+		h.Shared = slices.Concat(w.every("/run/kops-local*"), w.every("/sys/fs/cgroup/kops.slice"), w.every("/sys/fs/cgroup/*/kops.slice"))
 	}
 	return h
 }
@@ -113,8 +116,8 @@ func (w *world) nothingLeft() {
 	w.Helper()
 	now := look(w)
 	if w.before.Sysctls == nil || now.Sysctls == nil {
-		w.Log("NOT TESTED, that the sysctls are as before: another cluster of this host needs them as well")
-		w.before.Sysctls, now.Sysctls = nil, nil
+		w.Log("NOT TESTED, that the sysctls are as before and nothing is left of what clusters share: another cluster of this host needs them as well")
+		w.before.Sysctls, now.Sysctls, w.before.Shared, now.Shared = nil, nil, nil, nil
 	}
 	if d := cmp.Diff(w.before, now); d != "" {
 		w.Errorf("the host is not as it was (-before +after):\n%s", d)

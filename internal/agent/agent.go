@@ -42,7 +42,7 @@ type Agent struct {
 	Version string
 	// Patience is how long one step is tried again; 0 means 5 minutes.
 	Patience time.Duration
-	// Retries is how often a run that failed begins anew; negative: without end.
+	// Retries is how often a run that failed begins anew, and Launched is called again; negative: without end.
 	Retries int
 	// Told gets the boot report whenever it changes; may be nil.
 	Told func(report.Report)
@@ -50,7 +50,7 @@ type Agent struct {
 	Journal io.Writer
 }
 
-// pause is between runs that failed.
+// pause is after a run that failed.
 const pause = 30 * time.Second
 
 // run is one run of an agent.
@@ -69,9 +69,29 @@ type run struct {
 // A boot configuration that cannot be used is not tried again.
 func (a *Agent) Converge(ctx context.Context, boot []byte) error {
 	rec := a.recorder()
-	for n := 0; ; n++ {
+	var h node.Host
+	err := a.again(ctx, func(n int) (err error) {
 		rec.change(func(r *report.Report) { r.Run = n + 1 })
-		err := a.converge(ctx, rec, boot)
+		h, err = a.converge(ctx, rec, boot)
+		return err
+	})
+	// It is tried again by itself: a run that begins anew learns nothing of
+	// kops-controller once the node is ready.
+	if err == nil && a.Launched != nil && h.ScalingGroup != "" {
+		err = a.again(ctx, func(int) error {
+			return rec.do(PhaseLaunch, func() error { return a.Launched(ctx, h) })
+		})
+	}
+	if err == nil {
+		rec.change(func(rep *report.Report) { rep.Done = true })
+	}
+	return err
+}
+
+// again does what may fail, with a pause between the tries. do is told which try it is, from 0.
+func (a *Agent) again(ctx context.Context, do func(n int) error) error {
+	for n := 0; ; n++ {
+		err := do(n)
 		if err == nil || errors.Is(err, errBoot) || n == a.Retries || ctx.Err() != nil {
 			return err
 		}
@@ -88,33 +108,29 @@ func (a *Agent) recorder() *recorder {
 	return &recorder{now: a.Clock.Now, told: a.Told, report: report.Report{Version: a.Version, Started: a.Clock.Now().UTC()}}
 }
 
-func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) error {
+// converge is one run. It returns what was found out about the machine, which is
+// nothing where the machine has joined before.
+func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) (node.Host, error) {
+	var none node.Host
 	r, p, err := a.prepare(ctx, rec, boot)
 	if errors.Is(err, ErrJoined) {
-		rec.change(func(rep *report.Report) { rep.Done = true })
-		return nil
+		return none, nil
 	}
 	if err != nil {
-		return err
+		return none, err
 	}
 	r.inventory.intend(p)
 	if err := rec.part(PhaseFiles, func() error { return r.inventory.write(ctx, a.Machine) }); err != nil {
-		return err
+		return none, err
 	}
 	if err := r.apply(ctx, p); err != nil {
-		return err
+		return none, err
 	}
 	r.inventory.settle(p)
 	if err := rec.part(PhaseFiles, func() error { return r.inventory.write(ctx, a.Machine) }); err != nil {
-		return err
+		return none, err
 	}
-	if r.Launched != nil && r.input.Host.ScalingGroup != "" {
-		if err := rec.do(PhaseLaunch, func() error { return r.Launched(ctx, r.input.Host) }); err != nil {
-			return err
-		}
-	}
-	rec.change(func(rep *report.Report) { rep.Done = true })
-	return nil
+	return r.input.Host, nil
 }
 
 // Preview writes what Converge would do.

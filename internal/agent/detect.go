@@ -223,7 +223,9 @@ func (p Probe) aws(ctx context.Context, h *node.Host, boot *model.BootConfig, c 
 	}
 	h.MaxPods, err = p.AWS.PodAddresses(ctx, machineType)
 	if fault.Is(err, fault.Denied) { // the spec may say it, or the limit of Kubernetes does
-		h.Warnings = append(h.Warnings, "the number of pods is not limited by their addresses, unless spec.kubelet.maxPods does: "+err.Error())
+		// AWS' own words differ each time, and a warning is to be noted once.
+		h.Warnings = append(h.Warnings, "the number of pods is not limited by their addresses: the machine's role may not ask AWS for those of a "+machineType+
+			"; allow it ec2:DescribeInstanceTypes, or set spec.kubelet.maxPods")
 		return nil
 	}
 	return err

@@ -165,13 +165,13 @@ func TestTheLimitOfAddressesThatMayNotBeAsked(t *testing.T) {
 	maps.Copy(answers, map[string]string{"instance-id": "i-1", "placement/availability-zone": "eu-west-1a", "instance-type": "m5.large"})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors></Response>`) // the test would fail
+		_, _ = io.WriteString(w, `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors><RequestID>a-b</RequestID></Response>`) // the test would fail
 	}))
 	defer server.Close()
 	p := probe(t, map[string]string{"etc/os-release": ubuntu})
 	p.AWS.Metadata.Endpoint, p.AWS.Endpoint = ec2test.Serve(t, answers), server.URL
 	h, err := p.Detect(t.Context(), &model.BootConfig{CloudProvider: "aws"}, &model.NodeupConfig{Networking: api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{IPAM: "eni"}}})
-	if err != nil || h.MaxPods != 0 || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "UnauthorizedOperation") {
+	if err != nil || h.MaxPods != 0 || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "ec2:DescribeInstanceTypes") || strings.Contains(h.Warnings[0], "a-b") {
 		t.Errorf("%+v, %v", h, err)
 	}
 }

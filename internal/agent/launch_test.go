@@ -19,6 +19,7 @@ func TestTheCloudIsToldOfAStartedMachine(t *testing.T) {
 		if h.ScalingGroup != "nodes.c" {
 			t.Errorf("told of %+v", h)
 		}
+		w.joiner.joined = true // by now the node is ready, and kops-controller has nothing more to give
 		if told == 1 {
 			return errors.New("throttled")
 		}
@@ -36,6 +37,7 @@ func TestTheCloudIsToldOfAStartedMachine(t *testing.T) {
 	}
 	a.Retries = 1
 	told = 0
+	w.joiner.joined = false
 	if err := a.Converge(context.Background(), w.boot); err != nil || told != 2 {
 		t.Errorf("told %d times, %v", told, err)
 	}

@@ -90,7 +90,7 @@ change a cloud show what they would do, and do it with --yes.`,
 	f.StringVar(&app.Config, "config", "", "config file (default ~/.kops.yaml or ~/.kops/config)")
 	f.IntVarP(&app.Verbosity, "v", "v", 0, "how much to tell on the standard error: 0 progress, 1 phases, 2 requests")
 	loggingFlags(f)
-	root.SetFlagErrorFunc(shell.FlagMistake)
+	root.SetFlagErrorFunc(app.FlagMistake)
 	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), edit.Command(app),
 		deletion.Command(app), export.Command(app), etcd.Command(app), toolbox.Command(app), bundle.Command(app), helpers.Command(app), local.Command(app), validate.Command(app), doctor.Command(app), version(app))
 	root.InitDefaultCompletionCmd()

@@ -12,8 +12,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
-	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -116,28 +114,19 @@ func (s *Store) Names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// configs lists the key of every cluster's config. What lies below the folder of
-// a cluster is that cluster's, whatever it is called.
+// configs lists the key of every cluster's config. Names of clusters have no slash:
+// what lies below the folder of a cluster is that cluster's, whatever it is called.
 func (s *Store) configs(ctx context.Context) ([]store.Info, error) {
 	var found []store.Info
-	names := map[string]bool{}
 	for info, err := range s.cfg.State.List(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
-		if name := clusterOf(info.Key); name != "" && !strings.HasPrefix(info.Key, ownFolder) {
-			found, names[name] = append(found, info), true
+		if checkName(clusterOf(info.Key)) == nil {
+			found = append(found, info)
 		}
 	}
-	inside := func(info store.Info) bool {
-		for at := path.Dir(clusterOf(info.Key)); at != "."; at = path.Dir(at) {
-			if names[at] {
-				return true
-			}
-		}
-		return false
-	}
-	return slices.DeleteFunc(found, inside), nil
+	return found, nil
 }
 
 // clusterOf is the cluster whose config has the key, or "".

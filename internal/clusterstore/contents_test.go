@@ -239,6 +239,7 @@ func clustersFound(t *testing.T, w *world) {
 	w.put(t, "broken.example.com/config", "kind: Cluster\napiVersion: kops.k8s.io/v1alpha2\nspec: [")
 	w.put(t, "a.example.com/secrets/config", `{"Data":""}`)
 	w.put(t, "a.example.com/addons/mine/config", "comes before the config of the cluster")
+	w.put(t, "copies/a.example.com/config", "of no cluster: its name would have a slash")
 	w.put(t, ".kops/x/config", "ours")
 	w.put(t, "config", "of nobody")
 	names, err := s.Names(t.Context())
@@ -252,6 +253,18 @@ func clustersFound(t *testing.T, w *world) {
 	}
 	if len(warnings) != 1 || !warnings[0].Warning || warnings[0].Object != "Cluster/broken.example.com" {
 		t.Errorf("warnings: %v", warnings)
+	}
+}
+
+// Others may have put objects in a bucket whose keys no store of ours can hold.
+func TestClustersBesideOddKeys(t *testing.T) {
+	w := inMemory()
+	create(t, w.client(t), demo(name, 1))
+	s := w.client(t, func(c *clusterstore.Config) {
+		c.State = alsoListing{w.open(), []string{"/config", "/x/config", "//x/config", "../x/config", "./config"}}
+	})
+	if names, err := s.Names(t.Context()); err != nil || !slices.Equal(names, []string{name}) {
+		t.Errorf("names: %q, %v", names, err)
 	}
 }
 

@@ -33,6 +33,23 @@ func (c counting) List(ctx context.Context, prefix string) iter.Seq2[store.Info,
 	return c.Store.List(ctx, prefix)
 }
 
+// alsoListing lists more keys than there are.
+type alsoListing struct {
+	store.Store
+	more []string
+}
+
+func (a alsoListing) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		for _, key := range a.more {
+			if !yield(store.Info{Key: key}, nil) {
+				return
+			}
+		}
+		a.Store.List(ctx, prefix)(yield)
+	}
+}
+
 var errCut = errors.New("the connection is cut")
 
 // cuttable is a store whose writes can be made to fail: before they are done, or after.

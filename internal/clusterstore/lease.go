@@ -20,6 +20,9 @@ const (
 	// leaseRenewal is how often it is renewed, and leaseRetry how soon after a failure.
 	leaseRenewal = 15 * time.Second
 	leaseRetry   = 3 * time.Second
+	// leaseAnswer is how long a renewal may take. One that hangs is cut off early enough
+	// for another, on a connection that is not dead, within the term.
+	leaseAnswer = 20 * time.Second
 	// leaseSkew is how long after its end a lease is left alone, as clocks differ.
 	leaseSkew = 20 * time.Second
 	// leaseFarewell is how long giving a lease back may take.
@@ -142,9 +145,11 @@ func (s *Store) take(ctx context.Context, cluster string, who Holder, id string)
 		switch {
 		case version != "" && old.ID == id: // an earlier write of ours arrived after all
 			return old, version, nil
-		case version != "" && (s.stands(old, now) || old.renewedSince(watched)):
-			return LeaseState{}, "", s.held(cluster, old)
-		case version != "" && s.doubtful(old, now) && old.ID != watched.ID:
+		case version != "" && old.renewedSince(watched): // just now, whatever the clocks say
+			return LeaseState{}, "", held(cluster, old, old.Renewed)
+		case version != "" && s.stands(old, now):
+			return LeaseState{}, "", held(cluster, old, now)
+		case version != "" && s.mayLive(old, now) && old.ID != watched.ID:
 			watched = old
 			if err := s.cfg.Sleep(ctx, leaseWatch); err != nil {
 				return LeaseState{}, "", fmt.Errorf("acquire the lease of cluster %s: %w", cluster, err)
@@ -178,18 +183,22 @@ func (l LeaseState) renewedSince(old LeaseState) bool {
 	return !l.Free && l.ID == old.ID && l.Fence == old.Fence && !l.Renewed.Equal(old.Renewed)
 }
 
-// doubtful says whether a lease that does not stand may be that of a living holder whose clock, or ours, is wrong.
-func (s *Store) doubtful(l LeaseState, now time.Time) bool {
+// stands says whether a lease keeps others out, at once and whatever its holder does.
+func (s *Store) stands(l LeaseState, now time.Time) bool {
+	return s.mayLive(l, now) && now.Before(l.Expires.Add(leaseSkew))
+}
+
+// mayLive says whether a lease, even one that has ended, may be that of a living
+// holder: its clock, or ours, may be wrong.
+func (s *Store) mayLive(l LeaseState, now time.Time) bool {
 	return !l.Free && !(l.Process != "" && s.cfg.Gone(l.Process)) && now.Sub(l.Expires) < leaseWrong
 }
 
-// stands says whether a lease keeps others out.
-func (s *Store) stands(l LeaseState, now time.Time) bool {
-	return !l.Free && now.Before(l.Expires.Add(leaseSkew)) && !(l.Process != "" && s.cfg.Gone(l.Process))
-}
-
-func (s *Store) held(cluster string, l LeaseState) *Held {
-	now := s.cfg.Now()
+// held describes a lease at a time, which is that of its renewal or later: another's clock may be ahead.
+func held(cluster string, l LeaseState, now time.Time) *Held {
+	if now.Before(l.Renewed) {
+		now = l.Renewed
+	}
 	return &Held{Cluster: cluster, State: l, Age: now.Sub(l.Acquired), Idle: now.Sub(l.Renewed)}
 }
 
@@ -210,16 +219,18 @@ func (s *Store) lease(ctx context.Context, cluster string) (LeaseState, store.Ve
 	return l, v, nil
 }
 
-// Holding returns who holds the lease of a cluster, or nil when nobody does.
+// Holding returns who holds the lease of a cluster, or nil when nobody does. A holder
+// whose lease has ended counts while it may be that its clock, or ours, is wrong.
 func (s *Store) Holding(ctx context.Context, cluster string) (*Held, error) {
 	if err := checkName(cluster); err != nil {
 		return nil, err
 	}
+	now := s.now()
 	l, v, err := s.lease(ctx, cluster)
-	if err != nil || v == "" || !s.stands(l, s.cfg.Now()) {
+	if err != nil || v == "" || !s.mayLive(l, now) {
 		return nil, err
 	}
-	return s.held(cluster, l), nil
+	return held(cluster, l, now), nil
 }
 
 // Break frees the lease of a cluster, whoever holds it. A holder that is alive
@@ -325,6 +336,8 @@ func (l *Lease) expire(why error) {
 func (l *Lease) renew(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, leaseAnswer)
+	defer cancel()
 	next := l.state
 	next.Renewed = l.s.now()
 	next.Expires = next.Renewed.Add(leaseTerm)

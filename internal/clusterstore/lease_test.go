@@ -191,12 +191,13 @@ func leaseExpires(t *testing.T, w *world) {
 }
 
 func leaseBroken(t *testing.T, w *world) {
-	tick := make(chan struct{})
+	tick, waits := make(chan struct{}), make(chan struct{}, 1)
 	s := w.client(t, func(c *clusterstore.Config) {
 		c.Sleep = func(ctx context.Context, d time.Duration) error {
 			if d != renewal {
 				t.Errorf("renewal after %v", d)
 			}
+			waits <- struct{}{}
 			select {
 			case <-tick:
 				w.pass(d)
@@ -208,8 +209,10 @@ func leaseBroken(t *testing.T, w *world) {
 	})
 	ctx, l := acquire(t, s, "jane")
 	for range 8 { // far beyond the term
+		<-waits
 		tick <- struct{}{}
 	}
+	<-waits // the last renewal is done
 	if err := l.Check(t.Context()); err != nil || ctx.Err() != nil {
 		t.Fatalf("a renewed lease: %v, %v", err, ctx.Err())
 	}
@@ -227,10 +230,7 @@ func leaseBroken(t *testing.T, w *world) {
 	if second.Fence() <= l.Fence() {
 		t.Errorf("fence %d after %d", second.Fence(), l.Fence())
 	}
-	select {
-	case tick <- struct{}{}:
-	case <-ctx.Done(): // the renewal of the last tick has come late, and found out
-	}
+	tick <- struct{}{}
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, clusterstore.ErrLost) || !strings.Contains(cause.Error(), "joe") {
 		t.Errorf("the context of the first ended with %v", cause)
@@ -440,6 +440,31 @@ func TestLeaseOfSilentStoreIsLost(t *testing.T) {
 	}
 }
 
+// A renewal that hangs, as on a connection that is dead, is made again on another.
+func TestLeaseSurvivesAHungRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := &silent{Store: inMemory().open()}
+		s, err := clusterstore.Open(clusterstore.Config{State: silent, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent.on.Store(true)
+		time.Sleep(20 * time.Second) // a renewal has begun
+		silent.on.Store(false)
+		time.Sleep(time.Hour)
+		if ctx.Err() != nil {
+			t.Errorf("lost: %v", context.Cause(ctx))
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A clock that is minutes wrong, of the holder or of who comes, takes no lease from one who lives.
 func TestLeaseOfAWrongClock(t *testing.T) {
 	at := func(wrong time.Duration) func(*clusterstore.Config) {
@@ -462,6 +487,12 @@ func TestLeaseOfAWrongClock(t *testing.T) {
 			var taken *clusterstore.Held
 			if _, _, err := other.Acquire(t.Context(), name, holder("joe")); !errors.As(err, &taken) {
 				t.Fatalf("%v off: %v", wrong, err)
+			}
+			if age, idle := taken.Age, taken.Idle; age < 45*time.Second || age > 70*time.Second || idle < 0 || idle > 20*time.Second {
+				t.Errorf("%v off: held for %v, idle for %v", wrong, age, idle)
+			}
+			if h, err := other.Holding(t.Context(), name); h == nil || h.State.User != "jane" || err != nil {
+				t.Errorf("%v off: held by %v, %v", wrong, h, err)
 			}
 			if held.Err() != nil || l.Check(t.Context()) != nil {
 				t.Errorf("%v off: the holder has lost it: %v", wrong, context.Cause(held))

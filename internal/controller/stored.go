@@ -35,8 +35,7 @@ var (
 	_ bootstrap.Machines = Stored{}
 )
 
-// configKey is where the configuration of a group stands. It is always that of
-// the folder node: machines of other roles read the store themselves.
+// configKey is where the configuration of a group stands.
 func configKey(role, group string) string {
 	return "igconfig/" + role + "/" + group + "/nodeupconfig.yaml"
 }
@@ -45,7 +44,8 @@ func configKey(role, group string) string {
 // registered, below the cluster's folder: a bootstrap.Machine as JSON.
 func MachineKey(node string) string { return "pki/machines/" + node + ".json" }
 
-// NodeConfig reads the configuration of a group, and the secret that its machines need.
+// NodeConfig reads the configuration of a group of workers, as machines of other
+// roles read the store themselves, and the secret that its machines need.
 func (s Stored) NodeConfig(ctx context.Context, group string) (bootstrap.NodeConfig, error) {
 	if err := checkName(group); err != nil {
 		return bootstrap.NodeConfig{}, err

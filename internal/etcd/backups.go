@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -65,6 +66,13 @@ func ReadMeta(ctx context.Context, s store.Store, backup string) (Meta, error) {
 	}
 	return Meta{f.EtcdVersion, time.Unix(int64(f.Timestamp), 0), f.ClusterSpec}, nil
 }
+
+// ErrDamaged is in the chain of errors about an object whose content is not whole.
+var ErrDamaged = errors.New("damaged")
+
+// Useless reports whether an error of reading a back-up says that it is damaged or
+// gone, and not only that the store could not be read.
+func Useless(err error) bool { return fault.Is(err, fault.Gone) || errors.Is(err, ErrDamaged) }
 
 // WriteMeta writes what a back-up is of.
 func WriteMeta(ctx context.Context, s store.Store, backup string, m Meta) error {

@@ -199,7 +199,7 @@ func readCommand(ctx context.Context, s store.Store, key string) (*Command, erro
 	c := &Command{Key: key, Time: time.Unix(0, int64(f.Timestamp)), Spec: f.RestoreBackup.ClusterSpec, Backup: f.RestoreBackup.Backup}
 	meta, err := ReadMeta(ctx, s, c.Backup)
 	switch {
-	case fault.Is(err, fault.Gone):
+	case Useless(err):
 		c.Unusable = err.Error()
 	case err != nil:
 		return nil, err
@@ -219,7 +219,7 @@ func read[T any](ctx context.Context, s store.Store, key string) (*T, store.Vers
 	}
 	out := new(T)
 	if err := json.Unmarshal(data, out); err != nil {
-		return nil, "", fault.Wrap(fault.Permanent, fmt.Errorf("read %s: %w", store.URL(s, key), err), "mend or remove the object")
+		return nil, "", fault.Wrap(fault.Permanent, fmt.Errorf("read %s: it is %w: %w", store.URL(s, key), ErrDamaged, err), "mend or remove the object")
 	}
 	return out, version, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -55,12 +56,18 @@ func (s *situation) command() (Command, bool) {
 	return c, c.Unusable == ""
 }
 
-// unusable says why the command that would count is not carried out.
+// unusable says why the command that would count is not carried out. Whoever gives it
+// up has to remove the older ones as well: without it, the last of those would count.
 func (s *situation) unusable() string {
-	if c, usable := s.command(); len(s.Commands) > 0 && !usable {
-		return fmt.Sprintf("back-up %s cannot be restored: %s; ask for another, or remove %s", c.Backup, c.Unusable, c.Key)
+	c, usable := s.command()
+	if usable || len(s.Commands) == 0 {
+		return ""
 	}
-	return ""
+	var keys []string
+	for _, c := range s.Commands {
+		keys = append(keys, c.Key)
+	}
+	return fmt.Sprintf("back-up %s cannot be restored: %s; ask for another, or remove %s", c.Backup, c.Unusable, strings.Join(keys, " and "))
 }
 
 // restore begins a cluster anew from a back-up when a command asks for it.

@@ -197,7 +197,7 @@ func TestStoppedRunTellsItsFailures(t *testing.T) {
 			t.Errorf("error: %v", err)
 		}
 	})
-	bubble(t, "a call that waited for its turn is not made after the stop", func(t *testing.T, l *lab) {
+	bubble(t, "the next call of a step is not made after the stop", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		ctx, cancel := context.WithCancel(t.Context())
 		// The client of a cloud may not look at its context before it sends.

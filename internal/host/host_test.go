@@ -522,44 +522,6 @@ func TestPackagesAreInstalledTogether(t *testing.T) {
 	}
 }
 
-func TestOnlyAnEmptyDeviceIsFormatted(t *testing.T) {
-	for _, c := range []struct {
-		holds, ran, message string
-	}{
-		{"", "blkid mkfs.ext4 -L x /dev/d; mount -t ext4 -o noatime /dev/d /data", ""},
-		{"ext4\n", "blkid mount -t ext4 -o noatime /dev/d /data", ""},
-		{"xfs\n", "blkid", "the device /dev/d holds xfs and not ext4"},
-	} {
-		m := machine(t)
-		write(t, m, "/dev/d", "")
-		var ran []string
-		m.Command = func(ctx context.Context, name string, args ...string) ([]byte, error) {
-			if name == "blkid" {
-				ran = append(ran, name)
-				if c.holds == "" {
-					return host.Run(ctx, "sh", "-c", "exit 2")
-				}
-				return []byte(c.holds), nil
-			}
-			ran = append(ran, name+" "+strings.Join(args, " "))
-			if name != "mount" {
-				ran[len(ran)-1] += ";"
-			}
-			return nil, nil
-		}
-		err := host.Mounts.Create(t.Context(), m, &host.Mount{Path: "/data", Device: "/dev/d", Filesystem: "ext4", FormatOptions: []string{"-L", "x"}, Options: []string{"noatime"}})
-		if got := strings.Join(ran, " "); got != c.ran || (err == nil) != (c.message == "") || err != nil && err.Error() != c.message {
-			t.Errorf("ran %s: %v", got, err)
-		}
-	}
-	m := machine(t)
-	write(t, m, "/proc/self/mounts", "/dev/d /my\\040data ext4 rw 0 0\n")
-	got, err := host.Mounts.List(t.Context(), m, resource.Scope{Names: []string{"/my data", "/other"}})
-	if err != nil || len(got) != 1 || got[0].Device != "/dev/d" || got[0].Filesystem != "ext4" {
-		t.Errorf("%v %+v", err, got)
-	}
-}
-
 func TestParametersInForceAreLeftAlone(t *testing.T) {
 	m := machine(t)
 	write(t, m, "/proc/sys/net/a", "1\t2\n")

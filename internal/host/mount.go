@@ -25,9 +25,15 @@ type Mount struct {
 // Mounts is the kind of Mount. In a folder, where no program is run, only the place of the mount is made.
 var Mounts = resource.Kind[Mount, *Machine]{
 	Name: "host_mount", API: "commands", Direct: true,
-	Key: func(v *Mount) string { return v.Path }, List: listMounts, Create: mount, Delete: unmount,
+	Key: mountKey, List: listMounts, Create: mount, Delete: unmount,
 }
 
+// mountKey holds the device, as its name is to be compared: the kernel has another
+// for one that is named by a link.
+func mountKey(v *Mount) string { return v.Device + " on " + v.Path }
+
+// listMounts reports a device by the name that it is wanted by. Another one on its
+// place is an error of class fault.Permanent.
 func listMounts(_ context.Context, m *Machine, s resource.Scope) ([]*Mount, error) {
 	text, err := os.ReadFile(m.path("/proc/self/mounts"))
 	if missing(err) {
@@ -44,12 +50,32 @@ func listMounts(_ context.Context, m *Machine, s resource.Scope) ([]*Mount, erro
 		}
 	}
 	var out []*Mount
-	for _, path := range s.Names {
-		if v := at[path]; v != nil {
-			out = append(out, v)
+	for _, key := range s.Names {
+		device, path, _ := strings.Cut(key, " on ")
+		v := at[path]
+		if v == nil {
+			continue
 		}
+		if !m.sameDevice(v.Device, device) {
+			return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the device %s is mounted on %s, and not %s", v.Device, path, device),
+				"unmount it, or name another path in spec.volumeMounts")
+		}
+		out = append(out, &Mount{Device: device, Path: path, Filesystem: v.Filesystem})
 	}
 	return out, nil
+}
+
+// sameDevice reports whether two names are of one device.
+func (m *Machine) sameDevice(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, err := os.Stat(m.path(a))
+	if err != nil { // a file system need not have a device
+		return false
+	}
+	y, err := os.Stat(m.path(b))
+	return err == nil && os.SameFile(x, y)
 }
 
 // unescape reads a field of /proc/self/mounts.
@@ -93,7 +119,7 @@ func unmount(ctx context.Context, m *Machine, v *Mount) error {
 	if m.Command == nil {
 		return nil
 	}
-	if still, err := listMounts(ctx, m, resource.Scope{Names: []string{v.Path}}); err != nil || len(still) == 0 {
+	if still, err := listMounts(ctx, m, resource.Scope{Names: []string{mountKey(v)}}); err != nil || len(still) == 0 {
 		return err
 	}
 	_, err := m.Command(ctx, "umount", v.Path)

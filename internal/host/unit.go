@@ -23,6 +23,8 @@ type Unit struct {
 	On bool
 	// Current is wanted of a unit that is on: it was started with the content that it has.
 	Current bool
+	// Optional says that nothing waits in vain for the unit: a failure to start is a warning.
+	Optional bool `res:"writeonly"`
 }
 
 // Units is the kind of Unit. A unit whose content changes is started anew; so is
@@ -149,7 +151,10 @@ func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
 		return m.Systemd.Stop(ctx, u.Name)
 	}
 	if err := m.Systemd.Restart(ctx, u.Name); err != nil {
-		return err
+		if !u.Optional || ctx.Err() != nil {
+			return err
+		}
+		m.warn("the unit " + u.Name + " did not start: " + err.Error())
 	}
 	return m.Systemd.Enable(ctx, u.Name, true) // last: it says that the unit was started
 }

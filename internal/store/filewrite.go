@@ -26,41 +26,45 @@ func (f *Folder) Put(ctx context.Context, key string, data []byte, o PutOptions)
 	}
 	for range folderTries {
 		// Who empties a folder below removes ours with it, without our lock, while it is still empty.
-		if v, err = f.put(ctx, key, data, o); !errors.Is(err, fs.ErrNotExist) {
+		away := false
+		if v, away, err = f.put(ctx, key, data, o); !away {
 			break
 		}
 	}
 	return v, err
 }
 
-// put is one try of Put. It fails with fs.ErrNotExist when the folder went away.
-func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions) (Version, error) {
+// put is one try of Put. It is away when it failed because the folder went away after it was locked.
+func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions) (v Version, away bool, err error) {
 	path := f.path(key)
 	dir, err := lockFolder(ctx, filepath.Dir(path), true)
 	if err != nil {
-		return "", f.writeFailed(key, err)
+		return "", false, f.writeFailed(key, err)
 	}
 	defer dir.Close() // gives the lock back
 	now, err := f.current(ctx, key)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if err := o.check(URL(f, key), now); err != nil {
-		return "", err
+		return "", false, err
 	}
 	mode := os.FileMode(0o644)
 	if o.Private {
 		mode = 0o600
 	}
 	info, err := replaceFile(path, data, mode)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", true, f.writeFailed(key, err)
+	}
 	if err != nil {
 		f.prune(filepath.Dir(path))
-		return "", f.writeFailed(key, err)
+		return "", false, f.writeFailed(key, err)
 	}
 	if err := syncFolder(dir); err != nil {
-		return "", f.writeFailed(key, err)
+		return "", false, f.writeFailed(key, err)
 	}
-	return version(info, data), nil
+	return version(info, data), false, nil
 }
 
 // Delete implements Store. Folders that the removal leaves empty go too, up to the root.

@@ -83,11 +83,11 @@ func (g *guard) kubernetes() {
 	case below(k, oldestKubernetes):
 		g.add(path, g.Kubernetes, "kubernetes-too-old", "is no longer supported, kubernetes upgrade is required", "use "+oldestKubernetes+" or later; an older kops upgrades step by step", false)
 	case below(k, required) && !g.RunObsolete:
-		g.add(path, g.Kubernetes, "kubernetes-required", "kubernetes upgrade is required, the channel asks for "+required, "run kops upgrade cluster, or set KOPS_RUN_OBSOLETE_VERSION=1", false)
+		g.add(path, g.Kubernetes, "kubernetes-required", "kubernetes upgrade is required, the channel asks for "+required, "set spec.kubernetesVersion to that (kops edit cluster), or set KOPS_RUN_OBSOLETE_VERSION=1", false)
 	case below(k, oldestRecommended):
-		g.add(path, g.Kubernetes, "kubernetes-deprecated", "is deprecated and will lose support", "run kops upgrade cluster", true)
+		g.add(path, g.Kubernetes, "kubernetes-deprecated", "is deprecated and will lose support", "set spec.kubernetesVersion with kops edit cluster", true)
 	case below(k, recommended):
-		g.add(path, g.Kubernetes, "kubernetes-recommended", "a newer version is recommended, "+recommended, "run kops upgrade cluster", true)
+		g.add(path, g.Kubernetes, "kubernetes-recommended", "a newer version is recommended, "+recommended, "set spec.kubernetesVersion with kops edit cluster", true)
 	}
 }
 
@@ -152,7 +152,7 @@ func Secrets(c *api.Cluster, has func(name string) bool) diag.List {
 		if on && !has(secret) {
 			l = append(l, diag.Finding{
 				Object: api.KindCluster + "/" + c.Name, Path: path, Rule: "secret-missing",
-				Message: "could not find " + secret + " secret", Remedy: "add it with kops create secret " + secret,
+				Message: "could not find " + secret + " secret", Remedy: "write it to secrets/" + secret + " of the cluster's folder in the state store",
 			})
 		}
 	}

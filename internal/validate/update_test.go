@@ -95,11 +95,11 @@ spec:
 		{"Kubernetes too old", validate.Versions{Kops: "1.37.0", Kubernetes: "1.31.9", RunObsolete: true},
 			[]string{`spec.kubernetesVersion: is no longer supported, kubernetes upgrade is required, is "1.31.9"; use 1.32.0 or later; an older kops upgrades step by step`}},
 		{"Kubernetes soon too old", validate.Versions{Kops: "1.37.0", Kubernetes: "1.33.9"},
-			[]string{`warning: spec.kubernetesVersion: is deprecated and will lose support, is "1.33.9"; run kops upgrade cluster`}},
+			[]string{`warning: spec.kubernetesVersion: is deprecated and will lose support, is "1.33.9"; set spec.kubernetesVersion with kops edit cluster`}},
 		{"Kubernetes that the channel refuses", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.0", Channel: demanding},
-			[]string{`spec.kubernetesVersion: kubernetes upgrade is required, the channel asks for 1.36.1, is "1.36.0"; run kops upgrade cluster, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
+			[]string{`spec.kubernetesVersion: kubernetes upgrade is required, the channel asks for 1.36.1, is "1.36.0"; set spec.kubernetesVersion to that (kops edit cluster), or set KOPS_RUN_OBSOLETE_VERSION=1`}},
 		{"Kubernetes with a newer patch", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.2", Channel: demanding},
-			[]string{`warning: spec.kubernetesVersion: a newer version is recommended, 1.36.3, is "1.36.2"; run kops upgrade cluster`}},
+			[]string{`warning: spec.kubernetesVersion: a newer version is recommended, 1.36.3, is "1.36.2"; set spec.kubernetesVersion with kops edit cluster`}},
 		{"a kops that the channel refuses", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Channel: demanding},
 			[]string{`kops: kops upgrade is required, the channel asks for 1.36.9, is "1.36.4"; install kops 1.36.9 or later, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
 		{"a kops that the channel refuses, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Channel: demanding, RunObsolete: true},
@@ -158,8 +158,8 @@ func TestSSHKeysAndSecrets(t *testing.T) {
 	}
 	secret := spectest.Assign(t, aws, []string{"spec.encryptionConfig=true", "-spec.networking.cni", "spec.networking.cilium={enableEncryption: true}"})
 	want := []string{
-		`Cluster/minimal-aws.example.com: spec.encryptionConfig: could not find encryptionconfig secret; add it with kops create secret encryptionconfig`,
-		`Cluster/minimal-aws.example.com: spec.networking.cilium.enableEncryption: could not find ciliumpassword secret; add it with kops create secret ciliumpassword`,
+		`Cluster/minimal-aws.example.com: spec.encryptionConfig: could not find encryptionconfig secret; write it to secrets/encryptionconfig of the cluster's folder in the state store`,
+		`Cluster/minimal-aws.example.com: spec.networking.cilium.enableEncryption: could not find ciliumpassword secret; write it to secrets/ciliumpassword of the cluster's folder in the state store`,
 	}
 	if d := cmp.Diff(want, lines(validate.Secrets(secret, func(string) bool { return false }))); d != "" {
 		t.Errorf("without secrets (-want +got):\n%s", d)

@@ -38,6 +38,7 @@ func (b *builder) extras() error {
 		if err := b.fileWith(path, content, "0"+strings.TrimLeft(mode, "0"), 0); err != nil {
 			return err
 		}
+		b.own = append(b.own, resource.Address{Kind: host.Files.Name, Name: path})
 	}
 	if s, ok := b.Secrets["dockerconfig"]; ok {
 		return b.secret("/root/.docker/config.json", s.Reveal(), 0)
@@ -132,7 +133,8 @@ func (b *builder) hook(name string, h api.HookSpec) (resource.Address, error) {
 		}
 		u.WriteString("\n[Install]\nWantedBy=multi-user.target\n")
 	}
-	return b.unit(name, u.String(), b.runtime)
+	after := slices.Concat(b.packages, b.own, b.runtime) // it may run what the user's packages and files bring
+	return add(b, &host.Units, name, host.Unit{Name: name, Content: resource.Text(resource.Lit(u.String())), On: true, Current: true, Optional: true}, after...)
 }
 
 // hookContainer runs a container that sees the whole machine.

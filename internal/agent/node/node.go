@@ -156,6 +156,7 @@ type builder struct {
 	// runtimePrograms are those that containerd's needs, and the hooks before it.
 	programs, runtimePrograms []resource.Address
 	packages                  []resource.Address
+	own                       []resource.Address // the user's files
 	// mounts are file systems. All but packages follow them: what is written below
 	// a folder before another file system is mounted on it is lost.
 	mounts []resource.Address

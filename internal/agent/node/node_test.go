@@ -177,6 +177,21 @@ func TestHooksThatComeFirst(t *testing.T) {
 	}
 }
 
+// A hook may run a file of the user's, or a program of a package's.
+func TestHooksFollowWhatTheyRun(t *testing.T) {
+	in := input()
+	in.Config.FileAssets = []api.FileAssetSpec{{Name: "setup", Path: "/opt/setup.sh", Mode: "0755", Content: "#!/bin/sh"}}
+	in.Config.Hooks[0] = []api.HookSpec{{Name: "early", Manifest: "ExecStart=/opt/setup.sh", Before: []string{"containerd.service"}}, {Name: "late", Manifest: "ExecStart=/opt/setup.sh"}}
+	_, nodes := texts(t, in)
+	for _, hook := range []string{"early", "late"} {
+		for _, a := range []resource.Address{{Kind: host.Files.Name, Name: "/opt/setup.sh"}, {Kind: host.PackageSets.Name, Name: "packages"}} {
+			if !slices.Contains(nodes["host_unit/"+hook+".service"].After, a) {
+				t.Errorf("the hook %s does not follow %s", hook, a)
+			}
+		}
+	}
+}
+
 // What containerd and the kubelet write must be on the volume that is meant for it.
 func TestEverythingFollowsFileSystems(t *testing.T) {
 	in := input()

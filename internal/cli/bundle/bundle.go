@@ -148,7 +148,7 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 }
 
 func version(app *shell.App) *cobra.Command {
-	c := shell.Cobra("version", "Tell the version of Kubernetes of a bundle", `
+	c := shell.Cobra("version", "Tell the version of Kubernetes that bundles are made for", `
 Tell the version of Kubernetes that a new cluster has when no other is named, and
 that 'kops bundle create' takes.`, `
   kops bundle version`,

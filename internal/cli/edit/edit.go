@@ -19,6 +19,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/fault"
 )
 
 // Command returns the verb.
@@ -176,6 +177,9 @@ func loop(ctx context.Context, app *shell.App, name string, original []byte, unc
 		}
 		if problem = accept(text); problem == nil {
 			return true, os.RemoveAll(dir)
+		}
+		if errors.Is(problem, context.Canceled) { // by the user, for whom the editor is not opened again
+			return false, fault.Wrap(fault.Of(problem), problem, "your text is kept in "+file)
 		}
 	}
 }

@@ -3,21 +3,30 @@ package edit
 import (
 	"bytes"
 	"context"
+	"errors"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/fault"
 )
+
+// bench is a group to write, and an app whose user has that editor.
+func bench(editor string) (*shell.App, *api.InstanceGroup) {
+	group := &api.InstanceGroup{}
+	group.Name = "nodes"
+	group.Spec.MachineType = "small"
+	return &shell.App{System: shell.System{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
+		Env: func(name string) string { return map[string]string{"EDITOR": editor}[name] }}}, group
+}
 
 // Editors get ^C from the terminal, as this program does. One that goes on must
 // not lose what was written.
 func TestAnInterruptIsForTheEditor(t *testing.T) {
-	group := &api.InstanceGroup{}
-	group.Name = "nodes"
-	group.Spec.MachineType = "small"
-	app := &shell.App{System: shell.System{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
-		Env: func(name string) string { return map[string]string{"EDITOR": "sed -i s/small/large/"}[name] }}}
+	app, group := bench("sed -i s/small/large/")
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	stored, err := New(ctx, app, group, func(ctx context.Context, text []byte) error {
@@ -28,5 +37,29 @@ func TestAnInterruptIsForTheEditor(t *testing.T) {
 	})
 	if !stored || err != nil {
 		t.Errorf("stored %v, %v", stored, err)
+	}
+}
+
+func TestAnInterruptWhileStoringEndsTheEditAndKeepsTheText(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	app, group := bench("sed -i -e s/small/large/ -e '$a# edited'")
+	tries := 0
+	stored, err := New(t.Context(), app, group, func(ctx context.Context, _ []byte) error {
+		if tries++; tries > 1 {
+			t.Error("the editor was opened again")
+			return nil
+		}
+		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if stored || !errors.Is(err, context.Canceled) {
+		t.Fatalf("stored %v, %v", stored, err)
+	}
+	_, file, _ := strings.Cut(fault.Remedy(err), "your text is kept in ")
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "machineType: large") {
+		t.Errorf("%q holds %q, %v", file, text, err)
 	}
 }

@@ -3,6 +3,7 @@ package get
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,13 +43,10 @@ func (g *verb) all(use, short string) *cobra.Command {
 			if err := g.check(); err != nil {
 				return err
 			}
-			name, client, err := g.Open(ctx, args)
-			if err != nil {
-				return err
-			}
-			cl, err := client.Cluster(ctx, name)
-			if fault.Is(err, fault.Gone) && len(args) == 1 && c.HasSubCommands() {
-				if g.Meant(c, args[0]) != "" { // the word was meant for no cluster
+			cl, err := g.cluster(ctx, args)
+			mistake := (*shell.UsageError)(nil)
+			if fault.Is(err, fault.Gone) || errors.As(err, &mistake) {
+				if len(args) > 0 && g.Meant(c, args[0]) != "" { // the word was meant for no cluster
 					return g.UnknownCommand(c, args[0])
 				}
 			}
@@ -62,6 +60,14 @@ func (g *verb) all(use, short string) *cobra.Command {
 		})
 	c.ValidArgsFunction = shell.CompleteCluster(g.App)
 	return c
+}
+
+func (g *verb) cluster(ctx context.Context, args []string) (*kops.Cluster, error) {
+	name, client, err := g.Open(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return client.Cluster(ctx, name)
 }
 
 func (g *verb) sections(cl *kops.Cluster) error {

@@ -15,31 +15,37 @@ import (
 // UnknownCommand is the mistake of a word that is no command of c, with what was
 // meant, as far as that can be told.
 func (a *App) UnknownCommand(c *cobra.Command, word string) error {
-	if hint := a.Meant(c, word); hint != "" {
+	hint := a.Meant(c, word)
+	if hint == "" && strings.Contains(word, ".") && slices.Contains(commands(c), "cluster") {
+		hint = fmt.Sprintf("did you mean %q?", c.CommandPath()+" cluster "+word)
+	}
+	if hint != "" {
 		return Usagef("unknown command %q for %q; %s", word, c.CommandPath(), hint)
 	}
 	return Usagef("unknown command %q for %q", word, c.CommandPath())
 }
 
-// Meant says what a word after c was meant for: one of its commands, one of kOps
-// that is not here, or a cluster; "" when it is not near any.
+// Meant says which command a word after c was meant for: one that is not here, or
+// the nearest of c's own; "" when it is not near any.
 func (a *App) Meant(c *cobra.Command, word string) string {
 	if slices.Contains(a.Absent, c.CommandPath()+" "+word) {
 		return "it is a command of kOps that this program does not have"
 	}
+	if near := diag.Nearest(word, commands(c)); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
+}
+
+// commands are the words that name a command of c.
+func commands(c *cobra.Command) []string {
 	var known []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
 			known = append(append(known, sub.Name()), sub.Aliases...)
 		}
 	}
-	if near := diag.Nearest(word, known); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	if slices.Contains(known, "cluster") && strings.Contains(word, ".") {
-		return fmt.Sprintf("did you mean %q?", c.CommandPath()+" cluster "+word)
-	}
-	return ""
+	return known
 }
 
 // Usage says in a few lines how a command is called, so that the mistake above
@@ -60,8 +66,12 @@ func Usage(c *cobra.Command) string {
 }
 
 // FlagMistake says what is wrong with a flag: the nearest one for a name that
-// does not exist, and what a value must look like.
-func FlagMistake(c *cobra.Command, err error) error {
+// does not exist, and what a value must look like. Where the words before it were
+// meant for a command, the flag was meant for that one.
+func (a *App) FlagMistake(c *cobra.Command, err error) error {
+	if words := c.Flags().Args(); len(words) > 0 && a.Meant(c, words[0]) != "" {
+		return a.UnknownCommand(c, words[0])
+	}
 	if absent := (*pflag.NotExistError)(nil); errors.As(err, &absent) && absent.GetSpecifiedShortnames() == "" {
 		var known []string
 		c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -63,7 +63,7 @@ func eachSecond(f func()) (stop func()) {
 }
 
 // live says that a display may be redrawn: on a terminal to which nothing else is written.
-func (a *App) live() bool { return a.Terminal && a.Verbosity < requests }
+func (a *App) live() bool { return a.Terminal && a.Verbosity == 0 }
 
 // width is the terminal's width now, as it may be resized.
 func (a *App) width() int {

@@ -205,10 +205,7 @@ func toTerraform(ctx context.Context, app *shell.App, client *kops.Client, name 
 	app.Notef("\nTerraform output has been placed into %s\n\nRun these commands to apply the configuration:\n  cd %s\n  terraform init\n  terraform plan\n  terraform apply\n", o.out, o.out)
 	if o.createKubeconfig && (o.access.HasCredentials() || o.access.Internal || o.access.Server != "") {
 		access, err := client.Kubeconfig(ctx, name, o.access)
-		if err != nil {
-			return err
-		}
-		return app.WriteKubeconfig(access, name, app.Kubeconfig(), o.access)
+		writeKubeconfig(app, name, o, access, err)
 	}
 	return nil
 }
@@ -267,12 +264,7 @@ func applied(ctx context.Context, app *shell.App, client *kops.Client, name stri
 		return nil
 	}
 	access, err := client.KubeconfigOf(ctx, u, o.access)
-	if err == nil {
-		err = app.WriteKubeconfig(access, name, app.Kubeconfig(), o.access)
-	}
-	if err != nil {
-		app.Notef("warning: %v\n", err)
-	}
+	writeKubeconfig(app, name, o, access, err)
 	if u.Starts() {
 		app.Notef(`
 Cluster is starting. It should be ready in a few minutes.
@@ -287,6 +279,17 @@ Suggestions:
 		app.Notef("\nCluster changes have been applied to the cloud.\n\nMachines that run keep their configuration until they are replaced.\n")
 	}
 	return nil
+}
+
+// writeKubeconfig writes how the cluster is reached, unless err says that this is
+// not known. The update is done by then, so that it is worth a warning at most.
+func writeKubeconfig(app *shell.App, name string, o options, access *kops.Access, err error) {
+	if err == nil {
+		err = app.WriteKubeconfig(access, name, app.Kubeconfig(), o.access)
+	}
+	if err != nil {
+		app.Notef("warning: %v\n", err)
+	}
 }
 
 // savePlan writes a plan, if a file for it was named, that can be carried out later.

@@ -158,7 +158,7 @@ func (a *Archive) copy(ctx context.Context, name string, w io.Writer) error {
 		err = sum.check()
 	}
 	if err != nil {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the back-up %s is damaged: %w", name, err), "restore another back-up")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the back-up %s is %w: %w", name, etcd.ErrDamaged, err), "restore another back-up")
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package manager
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +123,10 @@ func TestARestoreThatCannotBeLeavesTheClusterAlone(t *testing.T) {
 			_, err := w.objects.Put(t.Context(), backup+etcd.SnapshotName, []byte("no snapshot"), store.PutOptions{})
 			return err
 		},
+		"described by something else": func(w *world, backup string) error {
+			_, err := w.objects.Put(t.Context(), backup+etcd.MetaName, []byte("no JSON"), store.PutOptions{})
+			return err
+		},
 		"removed": func(w *world, backup string) error {
 			return store.DeleteAll(t.Context(), w.objects, []string{backup + etcd.SnapshotName, backup + etcd.MetaName})
 		},
@@ -152,6 +158,38 @@ func TestARestoreThatCannotBeLeavesTheClusterAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A store that cannot be reached, which some report as an error for good, says
+// nothing about a back-up.
+func TestARestoreSurvivesAStoreThatFails(t *testing.T) {
+	w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
+	all, err := etcd.Backups(t.Context(), w.objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := w.machines["a"].manager
+	m.cfg.Archive.Store = unreadable{m.cfg.Store}
+	if _, err := etcd.RequestRestore(t.Context(), w.objects, all[0].Name, w.now); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(3 * time.Minute)
+	m.cfg.Archive.Store = m.cfg.Store
+	w.pass(2 * time.Minute)
+	c, err := etcd.ReadControl(t.Context(), w.objects)
+	if err != nil || c.Record.Backup != all[0].Name || c.Record.Phase != etcd.Running || len(c.Commands) > 0 {
+		t.Errorf("once the store can be read: %+v, %v, %v", c.Record, c.Commands, err)
+	}
+}
+
+// unreadable is a store whose snapshots cannot be read.
+type unreadable struct{ store.Store }
+
+func (u unreadable) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+	if strings.HasSuffix(key, etcd.SnapshotName) {
+		return nil, "", fault.New(fault.Permanent, "the connection is reset")
+	}
+	return u.Store.Get(ctx, key)
 }
 
 // Who waits for machines, which may take for ever, does not ask the store time and

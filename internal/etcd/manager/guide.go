@@ -180,7 +180,7 @@ func (m *Manager) verify(ctx context.Context, r etcd.Record) error {
 		return nil
 	}
 	err := m.cfg.Archive.Verify(ctx, r.Backup)
-	if ctx.Err() == nil && (fault.Is(err, fault.Permanent) || fault.Is(err, fault.Gone)) {
+	if etcd.Useless(err) {
 		if m.lead.unusable == nil {
 			m.lead.unusable = map[string]string{}
 		}

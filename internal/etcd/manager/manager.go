@@ -130,9 +130,9 @@ type Manager struct {
 	known      []string // endpoints that discovery found
 	discovered time.Time
 	met        time.Time
-	fenced     time.Time
-	resumed    bool // etcd was started if it ran before
-	refused    bool // the last claim was not agreed to
+	fenced     time.Time // when it was last known whether this cluster is still the one
+	resumed    bool      // etcd was started if it ran before
+	refused    bool      // the last claim was not agreed to
 	lead       leadership
 }
 

@@ -78,17 +78,16 @@ func (m *Manager) checkOrder(ctx context.Context, o etcd.Run) error {
 
 // fence stops an etcd of a cluster that is no longer the one, even where no
 // leader can be heard. An etcd that ran before this manager is started only when
-// that is known not to be so, or the store could not be read for a while.
+// that is known not to be so, or the store could not be read for a while. A store
+// that could not be read is asked again in the next round.
 func (m *Manager) fence(ctx context.Context) {
 	now := m.cfg.Now()
 	if m.resumed && now.Sub(m.fenced) < m.cfg.Times.Control {
 		return
 	}
-	m.fenced = now
-	m.orders.Lock()
-	defer m.orders.Unlock()
-	err := m.checkToken(ctx)
-	if err != nil {
+	if err := m.checkToken(ctx); err == nil {
+		m.fenced = now
+	} else {
 		m.cfg.Log.Warn("whether this cluster is still the one is not known", "error", err)
 		if now.Sub(m.started) < m.cfg.Times.Control {
 			return
@@ -97,6 +96,8 @@ func (m *Manager) fence(ctx context.Context) {
 	if m.resumed {
 		return
 	}
+	m.orders.Lock()
+	defer m.orders.Unlock()
 	if err := m.cfg.Local.Resume(ctx); err != nil {
 		m.cfg.Log.Error("etcd does not go on", "error", err)
 		return
@@ -104,7 +105,8 @@ func (m *Manager) fence(ctx context.Context) {
 	m.resumed = true
 }
 
-// checkToken stops etcd when the store names another cluster.
+// checkToken stops etcd when the store names another cluster. It does not keep
+// orders and claims waiting for the store.
 func (m *Manager) checkToken(ctx context.Context) error {
 	state := m.cfg.Local.State()
 	if state.Token == "" || state.Stopped {
@@ -115,6 +117,11 @@ func (m *Manager) checkToken(ctx context.Context) error {
 	record, err := etcd.ReadRecord(ctx, m.cfg.Store)
 	if err != nil || record == nil || record.Token == state.Token {
 		return err
+	}
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	if m.cfg.Local.State().Token != state.Token { // an order has replaced it meanwhile
+		return nil
 	}
 	m.cfg.Log.Warn("this cluster was replaced by another; etcd is stopped", "cluster", state.Token, "by", record.Token)
 	return m.cfg.Local.Stop(ctx)

@@ -38,6 +38,34 @@ func TestWhoIsNewIsAttendedToAtOnce(t *testing.T) {
 	}
 }
 
+// A cluster that was replaced by another is stopped soon after the store, which
+// failed when it was to be asked, can be read again.
+func TestAReplacedClusterIsStoppedOnceTheStoreIsBack(t *testing.T) {
+	w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
+	m := w.machines["a"]
+	for before := m.manager.fenced; m.manager.fenced.Equal(before); {
+		w.pass(time.Second)
+	}
+	c, err := etcd.ReadControl(t.Context(), w.objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SaveRecord(t.Context(), w.objects, etcd.Record{Token: "another", Phase: etcd.Running, Founder: "b", Version: "3.6.12"}); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(DefaultTimes().Control - 6*time.Second)
+	w.storeOff = true
+	w.pass(10 * time.Second)
+	if m.state.Stopped {
+		t.Fatal("it is stopped, though nobody could know")
+	}
+	w.storeBack()
+	w.pass(2 * DefaultTimes().Meet)
+	if !m.state.Stopped {
+		t.Error("the cluster that was replaced still runs")
+	}
+}
+
 func TestAWokenManagerLooksForOthers(t *testing.T) {
 	w := newWorld(1, "a")
 	m := w.machines["a"].manager

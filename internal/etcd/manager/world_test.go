@@ -506,7 +506,7 @@ func (w *world) checkOnly(c *cluster) {
 		if w.storeOn.After(at) {
 			at = w.storeOn
 		}
-		if after := w.now.Sub(at); after > 4*DefaultTimes().Control {
+		if after := w.now.Sub(at); after > 2*DefaultTimes().Control {
 			w.breaks("cluster %s takes writes %s after it was replaced", c.token, after)
 		}
 	}

@@ -30,7 +30,7 @@ func (f *flaky) asked(ctx context.Context) error {
 	switch {
 	case f.m.crashed:
 		return errGone
-	case w.faults && (w.storeOff || w.rng.IntN(60) == 0):
+	case w.storeOff || w.faults && w.rng.IntN(60) == 0:
 		return fault.New(fault.Lost, "the store does not answer")
 	}
 	return nil

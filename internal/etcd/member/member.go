@@ -85,7 +85,8 @@ func Open(cfg Config) (*Member, error) {
 	return m, nil
 }
 
-// takeOver learns what the last manager of the folder left.
+// takeOver learns what the last manager of the folder left. Where the version of its
+// etcd is not there any more, the data go on with another patch of the same minor version.
 func (m *Member) takeOver() error {
 	k, err := m.data.load()
 	if err != nil {
@@ -98,24 +99,19 @@ func (m *Member) takeOver() error {
 		m.cfg.Log.Warn("the data of etcd are gone", "token", k.Token, "seat", k.Seat)
 		k = kept{}
 	}
-	return m.keep(k)
-}
-
-// Resume runs etcd if it ran when the last manager of the folder ended; where its
-// version is no longer there, another patch of the same minor version.
-func (m *Member) Resume(context.Context) error {
-	m.orders.Lock()
-	defer m.orders.Unlock()
-	k := m.current()
-	if k.Token == "" || k.Stopped || m.running() {
-		return nil
-	}
 	if v := m.cfg.Programs.serve(k.Version); v != k.Version {
 		m.cfg.Log.Info("etcd goes on with another patch of its version", "from", k.Version, "to", v)
 		k.Version = v
-		if err := m.keep(k); err != nil {
-			return err
-		}
+	}
+	return m.keep(k)
+}
+
+// Resume runs etcd if it ran when the last manager of the folder ended.
+func (m *Member) Resume(context.Context) error {
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	if k := m.current(); k.Token == "" || k.Stopped || m.running() {
+		return nil
 	}
 	return m.launch()
 }

@@ -413,3 +413,25 @@ func TestAnotherPatchGoesOnWithTheData(t *testing.T) {
 		}
 	}
 }
+
+// One that was stopped, and is to run again as it did, does so with the patch that is there.
+func TestAnotherPatchGoesOnWithDataThatWereStopped(t *testing.T) {
+	h := newHarness(t)
+	opt := string(h.cfg.Programs)
+	older := filepath.Join(opt, "etcd-v3.6.8")
+	if err := os.Rename(filepath.Join(opt, "etcd-v3.6.12"), older); err != nil {
+		t.Fatal(err)
+	}
+	m := h.open()
+	o := founder()
+	o.Version = "3.6.8"
+	h.run(m, o)
+	h.started(1)
+	if err := errors.Join(m.Stop(t.Context()), m.Close(), os.Rename(older, filepath.Join(opt, "etcd-v3.6.12"))); err != nil {
+		t.Fatal(err)
+	}
+	m = h.open()
+	o.Fresh, o.Version = false, m.State().Version // as a leader that knows no better
+	h.run(m, o)
+	h.started(2)
+}

@@ -213,6 +213,14 @@ func (s *Server) found(b *backend, h health) {
 	}
 }
 
+// refused notes why a backend did not take a connection. One that is late is for
+// the checks to judge, which may have found it silent by now.
+func (s *Server) refused(b *backend, err error) {
+	if failed(err) == silent {
+		s.found(b, silent)
+	}
+}
+
 // pick chooses a backend for a connection, those that are ready in turn. When
 // none is, one that may be reached serves: a client's own error is better than none.
 func (s *Server) pick(tried map[*backend]bool) *backend {
@@ -264,8 +272,7 @@ func (s *Server) serve(client net.Conn) {
 		d := net.Dialer{Timeout: dialing}
 		c, err := d.DialContext(s.ctx, "tcp", net.JoinHostPort(b.host, strconv.Itoa(s.front.Target)))
 		if err != nil {
-			h, _ := settle(failed(err), 0) // the checks count those that are late
-			s.found(b, h)
+			s.refused(b, err)
 			continue
 		}
 		if s.hold(b, client, c) {

@@ -131,6 +131,22 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// A connection that comes too late to a backend does not make it answer again.
+func TestALateConnectionIsNoAnswer(t *testing.T) {
+	s := &Server{log: slog.New(slog.DiscardHandler)}
+	for _, c := range []struct {
+		was, want health
+		why       error
+	}{
+		{silent, silent, context.DeadlineExceeded}, {ready, ready, context.DeadlineExceeded}, {ready, silent, syscall.ECONNREFUSED},
+	} {
+		b := &backend{health: c.was}
+		if s.refused(b, c.why); b.health != c.want {
+			t.Errorf("%v makes %d of %d, not %d", c.why, b.health, c.was, c.want)
+		}
+	}
+}
+
 func TestOnlyReadyBackendsServe(t *testing.T) {
 	b := newBench(t, "127.0.0.2", "127.0.0.3")
 	b.answering("127.0.0.2", "127.0.0.3")

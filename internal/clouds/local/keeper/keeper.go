@@ -169,8 +169,8 @@ func (k *keeper) keepGroups(ctx context.Context, cidr netip.Prefix, groups []Gro
 		wished[g.Name] = g
 	}
 	left, trouble := k.remove(ctx, machines, k.surplus(machines, wished, now))
-	for _, t := range trouble {
-		err = errors.Join(err, t)
+	for _, name := range slices.Sorted(maps.Keys(trouble)) { // the same text each time, which is told once
+		err = errors.Join(err, trouble[name])
 	}
 	for _, g := range groups {
 		made, gerr := k.fill(ctx, cidr, g, left, now)
@@ -333,6 +333,7 @@ func (k *keeper) keepBalancers(cidr netip.Prefix) error {
 		return err
 	}
 	wanted := map[front][]string{}
+	var order []front // as listed, so that trouble has the same text each time
 	for _, b := range balancers {
 		hosts := []string{}
 		for _, m := range machines {
@@ -341,7 +342,8 @@ func (k *keeper) keepBalancers(cidr netip.Prefix) error {
 			}
 		}
 		for _, f := range b.Fronts {
-			wanted[front{b.Name, network.Gateway(cidr).Addr().String(), f}] = hosts
+			at := front{b.Name, network.Gateway(cidr).Addr().String(), f}
+			wanted[at], order = hosts, append(order, at)
 		}
 	}
 	for f, s := range maps.Clone(k.fronts) {
@@ -351,7 +353,7 @@ func (k *keeper) keepBalancers(cidr netip.Prefix) error {
 		}
 	}
 	trouble := map[string]error{} // by load balancer
-	for f, hosts := range wanted {
+	for _, f := range order {
 		if k.fronts[f] == nil {
 			l, err := listen(net.JoinHostPort(f.address, strconv.Itoa(f.Port)))
 			if err != nil {
@@ -360,7 +362,7 @@ func (k *keeper) keepBalancers(cidr netip.Prefix) error {
 			}
 			k.fronts[f] = balance.Serve(l, f.Front, k.log)
 		}
-		k.fronts[f].SetBackends(hosts)
+		k.fronts[f].SetBackends(wanted[f])
 	}
 	for _, b := range balancers {
 		err = errors.Join(err, trouble[b.Name], tell(k.host.Site, site.Balancers, b.Name, trouble[b.Name]))

@@ -175,6 +175,30 @@ func TestAMachineThatCannotBeRemovedIsNotReplaced(t *testing.T) {
 	}
 }
 
+// The same trouble is told in the same words, which is how it is known to be told already.
+func TestTroubleOfManyGroupsIsToldInOneOrder(t *testing.T) {
+	k, now := onDisk(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, group := range []string{"a", "b", "c"} { // none of them is wished
+		record, err := json.Marshal(machine.Machine{Name: group + "-1", Group: group, Address: "10.77.0.10", Created: now.Add(-time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for file, text := range map[string][]byte{
+			k.host.Path(site.Registry, group+"-1.json", "in-the-way"): nil, k.host.Path(site.Machines, group+"-1", "machine.json"): record,
+		} {
+			if err := site.Write(file, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	first := k.keepGroups(t.Context(), cidr(), nil, now)
+	for range 20 {
+		if err := k.keepGroups(t.Context(), cidr(), nil, now); first == nil || err == nil || err.Error() != first.Error() {
+			t.Fatalf("the error is\n%v\nand was\n%v", err, first)
+		}
+	}
+}
+
 // A keeper that comes up when its cluster was deleted leaves nothing.
 func TestAKeeperWithoutAClusterLeavesNothing(t *testing.T) {
 	k := onDisk(t)

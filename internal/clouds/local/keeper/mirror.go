@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,17 +28,17 @@ func (k *keeper) keepMirrors(cidr netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	wanted := map[mirror]bool{}
+	var wanted []mirror
 	for _, m := range list {
-		wanted[mirror{m, net.JoinHostPort(network.Gateway(cidr).Addr().String(), strconv.Itoa(m.Port))}] = true
+		wanted = append(wanted, mirror{m, net.JoinHostPort(network.Gateway(cidr).Addr().String(), strconv.Itoa(m.Port))})
 	}
 	for m, s := range maps.Clone(k.mirrors) {
-		if !wanted[m] {
+		if !slices.Contains(wanted, m) {
 			s.Close() // machines ask again
 			delete(k.mirrors, m)
 		}
 	}
-	for m := range wanted {
+	for _, m := range wanted {
 		var trouble error
 		if k.mirrors[m] == nil {
 			s, serr := k.serve(m)

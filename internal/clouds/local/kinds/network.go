@@ -99,10 +99,7 @@ func createNetwork(ctx context.Context, c *Client, n *Network) error {
 		if err := n.outputs(s); err != nil {
 			return fault.Wrap(fault.Permanent, err, "")
 		}
-		if err := c.remember(ctx, s); err != nil {
-			return err
-		}
-		return n.raise(s)
+		return n.raise(ctx, c, s)
 	})
 	if err != nil {
 		return err
@@ -110,7 +107,7 @@ func createNetwork(ctx context.Context, c *Client, n *Network) error {
 	return keeper.Start(ctx, site.Site{Root: c.Root, Cluster: n.Cluster}, c.Keeper)
 }
 
-func (n *Network) raise(s site.Site) error {
+func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 	cidr, err := bridges.Check(n.CIDR)
 	if err != nil {
 		return err
@@ -127,6 +124,9 @@ func (n *Network) raise(s site.Site) error {
 		return err
 	}
 	if err := site.WriteJSON(keeper.NetworkFile(s), keeper.Network{CIDR: n.CIDR, NAT: n.NAT, Routes: n.Routes}); err != nil {
+		return err
+	}
+	if err := c.remember(ctx, s); err != nil { // after its file, by which others see that this cluster is there
 		return err
 	}
 	if err := ground.RaiseSysctls(sysctls); err != nil {

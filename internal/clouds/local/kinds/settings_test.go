@@ -11,6 +11,7 @@ import (
 
 	"kops.local/kops/internal/clouds/local/keeper"
 	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/fault"
 )
 
 // What the host was like before the first cluster is remembered until the last
@@ -61,5 +62,18 @@ func TestTheHostIsRememberedForAllRoots(t *testing.T) {
 	do(a.restore(t.Context(), one))
 	if _, err := os.Stat(a.Run); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the record is left for a cluster without a folder: %v", err)
+	}
+}
+
+// A network that the host refuses leaves no record: the host may be changed before
+// another cluster comes, and what it was like then counts.
+func TestARefusedNetworkIsNotRecorded(t *testing.T) {
+	c := &Client{Root: t.TempDir(), Run: t.TempDir() + "/run", Now: time.Now}
+	err := createNetwork(t.Context(), c, &Network{Cluster: "x", CIDR: "127.0.0.0/24"}) // the loopback interface has it
+	if !fault.Is(err, fault.Permanent) {
+		t.Fatalf("the error is %v", err)
+	}
+	if _, err := os.Stat(c.recordFile()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is a record: %v", err)
 	}
 }

@@ -84,8 +84,9 @@ func (a Volumes) volume(x ebsVolume) volume.Volume {
 	v := volume.Volume{ID: x.ID}
 	for _, t := range x.Tags {
 		if t.Key == a.NameTag {
-			member, _, _ := strings.Cut(t.Value, "/")
-			v.Peer = a.Cluster + "-" + member
+			if member, _, _ := strings.Cut(t.Value, "/"); member != "" {
+				v.Peer = a.Cluster + "-" + member
+			}
 		}
 	}
 	for _, t := range x.Attachments {
@@ -102,7 +103,8 @@ func (a Volumes) volume(x ebsVolume) volume.Volume {
 }
 
 // locate says where machines are to be reached: at their addresses of IPv6, or else
-// at every private one of IPv4.
+// at every private one of IPv4, the machine's own first: EC2 lists those of its
+// interfaces in any order.
 func (a Volumes) locate(ctx context.Context, machines []string) (map[string][]string, error) {
 	at := map[string][]string{}
 	if len(machines) == 0 {
@@ -114,16 +116,16 @@ func (a Volumes) locate(ctx context.Context, machines []string) (map[string][]st
 	}
 	for _, m := range found {
 		var six, four []string
-		for _, n := range m.Interfaces {
-			six, four = append(six, n.Six...), append(four, n.Four...)
+		if m.Private != "" {
+			four = []string{m.Private}
 		}
-		switch {
-		case len(six) > 0:
-			at[m.ID] = six
-		case len(four) > 0:
+		for _, n := range m.Interfaces {
+			six = append(six, n.Six...)
+			four = append(four, slices.DeleteFunc(n.Four, func(a string) bool { return a == m.Private })...)
+		}
+		at[m.ID] = six
+		if len(six) == 0 {
 			at[m.ID] = four
-		case m.Private != "":
-			at[m.ID] = []string{m.Private}
 		}
 	}
 	return at, nil

@@ -185,6 +185,26 @@ func TestEveryPageIsRead(t *testing.T) {
 	}
 }
 
+// TestAMachinesOwnAddressIsFirst, and a tag without a value names nobody.
+func TestAMachinesOwnAddressIsFirst(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("Action") == "DescribeInstances" {
+			fmt.Fprint(w, `<R><reservationSet><item><instancesSet><item><instanceId>i-1</instanceId><privateIpAddress>10.0.0.1</privateIpAddress><networkInterfaceSet>
+				<item><privateIpAddressesSet><item><privateIpAddress>10.0.0.9</privateIpAddress></item></privateIpAddressesSet></item>
+				<item><privateIpAddressesSet><item><privateIpAddress>10.0.0.1</privateIpAddress></item></privateIpAddressesSet></item></networkInterfaceSet></item></instancesSet></item></reservationSet></R>`)
+			return
+		}
+		fmt.Fprint(w, `<R><volumeSet><item><volumeId>vol-1</volumeId><tagSet><item><key>a</key><value></value></item></tagSet>
+			<attachmentSet><item><instanceId>i-1</instanceId><status>attached</status></item></attachmentSet></item></volumeSet></R>`)
+	}))
+	defer s.Close()
+	c := awsquery.Client{Endpoint: s.URL, Region: "eu-west-1", Credentials: anybody, HTTP: s.Client(), Now: time.Now}
+	all, err := Volumes{API: c, Machine: Machine{ID: "i-1"}, Tags: []string{"a"}, NameTag: "a", Cluster: "etcd"}.Volumes(t.Context())
+	if err != nil || len(all) != 1 || fmt.Sprint(all[0].Addresses) != "[10.0.0.1 10.0.0.9]" || all[0].Peer != "" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 func TestAMachineKnowsItself(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/token") {
