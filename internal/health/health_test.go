@@ -95,7 +95,7 @@ func TestCheck(t *testing.T) {
 			[]string{"Machine n-1 [nodes]: it has not yet joined the cluster"}},
 		{"the phase in which it broke", func(w *World) {
 			w.API.Nodes, w.Starts = w.API.Nodes[:2], map[string]Start{"n-1": broken}
-		}, []string{"Machine n-1 [nodes]: it has not yet joined the cluster: its start is broken in the phase download, attempt 3: fetch kubelet: 404; put it there"}},
+		}, []string{"Machine n-1 [nodes]: it has not yet joined the cluster: its start is broken in the phase download: fetch kubelet: 404; put it there"}},
 		{"a node found by the cloud's name of its machine", func(w *World) {
 			w.API.Nodes[2].Name, w.API.Nodes[2].Spec.ProviderID = "ip-10-0-0-1", "aws:///us-east-1a/n-1"
 		}, nil},

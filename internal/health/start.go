@@ -46,7 +46,7 @@ func (s *Start) fromReport() {
 	r := s.Report
 	if p := r.Broken(); p != nil {
 		s.Broken = true
-		s.Message = fmt.Sprintf("its start is broken in the phase %s%s: %s", p.Name, tries(p), line(p.Error))
+		s.Message = fmt.Sprintf("its start is broken in the phase %s: %s", p.Name, line(p.Error)) // not the number of attempts: who waits is told what is new
 		s.Remedy = p.Remedy
 		return
 	}
@@ -61,13 +61,6 @@ func (s *Start) fromReport() {
 		return
 	}
 	s.Message = fmt.Sprintf("its start is in the phase %s since %s", r.Phases[i].Name, r.Phases[i].Started.UTC().Format(time.RFC3339))
-}
-
-func tries(p *report.Phase) string {
-	if p.Attempts > 1 {
-		return fmt.Sprintf(", attempt %d", p.Attempts)
-	}
-	return ""
 }
 
 // sign is what a line of a console says of a start.
