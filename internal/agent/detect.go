@@ -20,6 +20,7 @@ import (
 	"kops.local/kops/internal/assets"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/names"
 )
 
 // Probe finds out what machine this is, from its files, its interfaces, and
@@ -195,7 +196,7 @@ func (p Probe) aws(ctx context.Context, h *node.Host, boot *model.BootConfig, c 
 		return v
 	}
 	id, hostname, zone := get("instance-id"), get("local-hostname"), get("placement/availability-zone")
-	names := []string{id, hostname, get("local-ipv4"), get("public-ipv4"), get("ipv6")}
+	known := []string{id, hostname, get("local-ipv4"), get("public-ipv4"), get("ipv6")}
 	if len(c.WarmPoolImages) > 0 && c.ControlPlaneConfig == nil {
 		h.Warming = strings.HasPrefix(get("autoscaling/target-lifecycle-state"), "Warmed:")
 	}
@@ -213,10 +214,10 @@ func (p Probe) aws(ctx context.Context, h *node.Host, boot *model.BootConfig, c 
 	if c.UseIPBasedNodeNames != nil && *c.UseIPBasedNodeNames {
 		h.NodeName = hostname
 	}
-	slices.Sort(names)
-	h.Names = slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" })
+	slices.Sort(known)
+	h.Names = slices.DeleteFunc(slices.Compact(known), func(s string) bool { return s == "" })
 	if c.EnableLifecycleHook {
-		h.ScalingGroup = scalingGroup(boot)
+		h.ScalingGroup = names.AWSGroup(boot.InstanceGroupName, boot.InstanceGroupRole, boot.ClusterName)
 	}
 	if machineType == "" || c.KubeletConfig != nil && c.KubeletConfig.MaxPods != nil {
 		return nil
@@ -229,10 +230,4 @@ func (p Probe) aws(ctx context.Context, h *node.Host, boot *model.BootConfig, c 
 		return nil
 	}
 	return err
-}
-
-// scalingGroup is the group of AWS' that makes the machines of an instance group.
-func scalingGroup(b *model.BootConfig) string {
-	middle := map[string]string{string(api.RoleControlPlane): ".masters", string(api.RoleAPIServer): ".apiservers"}[b.InstanceGroupRole]
-	return b.InstanceGroupName + middle + "." + b.ClusterName
 }

@@ -17,13 +17,7 @@ func loadBalancerName(what, cluster string) string {
 
 // groupName is the name of an instance group's scaling group and launch template.
 func (m *model) groupName(g *api.InstanceGroup) string {
-	switch g.Spec.Role {
-	case api.RoleControlPlane:
-		return g.Name + ".masters." + m.name
-	case api.RoleAPIServer:
-		return g.Name + ".apiservers." + m.name
-	}
-	return g.Name + "." + m.name
+	return names.AWSGroup(g.Name, string(g.Spec.Role), m.name)
 }
 
 // rolePlural is how the names of IAM roles and of Terraform outputs call a role.
