@@ -232,7 +232,7 @@ func (r *run) apply(ctx context.Context, p *plan.Plan) error {
 	if patience == 0 {
 		patience = 5 * time.Minute
 	}
-	ctx, stop := context.WithCancelCause(ctx)
+	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	t := &tracker{record: r.record, left: map[string]int{}, stop: stop}
 	for _, s := range p.Steps {
@@ -253,7 +253,11 @@ func (r *run) apply(ctx context.Context, p *plan.Plan) error {
 			return r.observer().List(ctx, k, s)
 		},
 	}
-	return clockRemedy(e.Run(ctx, p))
+	err := e.Run(limited, p)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil { // what else failed meanwhile failed of the same
+		err = fmt.Errorf("stopped before the plan was carried out: %w", context.Cause(limited))
+	}
+	return clockRemedy(err)
 }
 
 // retrying tells of a try to reach kops-controller that failed and is made again.
