@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -39,15 +40,13 @@ func (w *world) in(t *testing.T) *world {
 
 // corruptFile spoils kubelet in the bundle before a machine fetches it.
 func (w *world) corruptFile() {
-	files := w.every(filepath.Join(w.tools.bundle, "files", "release", "*", "bin", "linux", "*", "kubelet"))
-	if len(files) != 1 {
-		w.Fatalf("the bundle has the kubelets %v", files)
-	}
-	w.flip(files[0])
+	version := strings.TrimSpace(w.must("bundle", "version").out) // a bundle may hold more versions than the cluster's
+	file := filepath.Join(w.tools.bundle, "files", "release", "v"+version, "bin", "linux", runtime.GOARCH, "kubelet")
+	w.flip(file)
 	spoilt := true
 	mend := func() {
 		if spoilt {
-			w.flip(files[0])
+			w.flip(file)
 			spoilt = false
 		}
 	}
