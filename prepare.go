@@ -128,7 +128,7 @@ func (c *Client) build(ctx context.Context, p *prepared, _ UpdateOptions) error 
 		return err
 	}
 	p.facts = in.Facts
-	if in, err = in.WithAddons(); err != nil {
+	if in, err = in.Shared(); err != nil {
 		return err
 	}
 	nodes, findings, err := model.Build(in)

@@ -94,9 +94,8 @@ type Lease struct {
 	cancel  context.CancelCauseFunc
 	renewed chan struct{} // closed when no more renewals come
 
-	first bool // there was none before it
-
 	mu      sync.Mutex
+	first   bool // there was none before it, and nothing was recorded under it
 	state   LeaseState
 	version store.Version
 	over    bool
@@ -401,6 +400,13 @@ func (l *Lease) Release(ctx context.Context) error {
 		return fmt.Errorf("give back the lease of cluster %s: %w", l.cluster, err)
 	}
 	return nil
+}
+
+// kept says that something was recorded under the lease, which stays with it.
+func (l *Lease) kept() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.first = false
 }
 
 // discard ends the lease with the cluster that it was for: it and the last objects

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/fault"
@@ -53,9 +55,6 @@ func revisionNumber(key string) int {
 // number, time, holder, version and spec, and returns the number. It checks that the
 // lease is still held.
 func (s *Store) Append(ctx context.Context, lease *Lease, c *Contents, r Revision) (int, error) {
-	if err := lease.Check(ctx); err != nil {
-		return 0, err
-	}
 	objects := []api.Object{c.Spec}
 	for _, g := range c.Groups {
 		objects = append(objects, g)
@@ -69,8 +68,14 @@ func (s *Store) Append(ctx context.Context, lease *Lease, c *Contents, r Revisio
 	lease.mu.Lock()
 	r.Holder, r.Fence = lease.state.Holder, lease.state.Fence
 	lease.mu.Unlock()
-	numbers, err := s.Revisions(ctx, c.Spec.Name)
-	if err != nil {
+	var numbers []int
+	reads, reading := errgroup.WithContext(ctx)
+	reads.Go(func() error { return lease.Check(reading) })
+	reads.Go(func() (err error) {
+		numbers, err = s.Revisions(reading, c.Spec.Name)
+		return err
+	})
+	if err := reads.Wait(); err != nil {
 		return 0, err
 	}
 	n := slices.Max(append(numbers, 0))
@@ -83,6 +88,7 @@ func (s *Store) Append(ctx context.Context, lease *Lease, c *Contents, r Revisio
 		}
 		_, err = s.own(c.Spec.Name).Put(ctx, revisionKey(n), append(data, '\n'), store.PutOptions{IfAbsent: true, Private: true})
 		if err == nil {
+			lease.kept()
 			return n, nil
 		}
 		if !fault.Is(err, fault.Conflict) {

@@ -13,11 +13,12 @@ import (
 	"kops.local/kops/internal/resource"
 )
 
-// apply does one step against the world, and returns the object as it now is.
-func (r *run) apply(ctx context.Context, s plan.Step) (any, error) {
+// apply does step i against the world, and returns the object as it now is.
+func (r *run) apply(ctx context.Context, i int) (any, error) {
+	s := r.plan.Steps[i]
 	client := r.Client(s.Address.Kind)
 	if s.Op == plan.Delete {
-		err := r.retry(ctx, s, func() error { return s.Kind.Delete(ctx, client, s.Have) })
+		err := r.retry(ctx, i, func() error { return s.Kind.Delete(ctx, client, s.Have) })
 		if fault.Is(err, fault.Gone) {
 			err = nil
 		}
@@ -31,14 +32,14 @@ func (r *run) apply(ctx context.Context, s plan.Step) (any, error) {
 	obj := s.Have
 	if s.Op == plan.Create {
 		var err error
-		if obj, err = r.create(ctx, s, want); err != nil {
+		if obj, err = r.create(ctx, i, want); err != nil {
 			return nil, err
 		}
 	}
 	// A volatile output may have changed what the plan saw; compare again.
 	changes := schema.Diff(want, obj)
 	if s.Op == plan.Update || len(changes) > 0 {
-		err := r.retry(ctx, s, func() (err error) {
+		err := r.retry(ctx, i, func() (err error) {
 			obj, err = setAll(ctx, s.Kind, client, obj, want, changes)
 			return err
 		})
@@ -47,7 +48,7 @@ func (r *run) apply(ctx context.Context, s plan.Step) (any, error) {
 		}
 	}
 	if s.Op == plan.Create {
-		if err := r.retry(ctx, s, func() error { return s.Kind.Ready(ctx, client, obj) }); err != nil {
+		if err := r.retry(ctx, i, func() error { return s.Kind.Ready(ctx, client, obj) }); err != nil {
 			return nil, err
 		}
 	}
@@ -64,10 +65,11 @@ func setAll(ctx context.Context, k resource.Any, client, have, want any, changes
 
 // create makes an object. When an answer is lost, it looks whether the object
 // was made, so that a retry makes no twin.
-func (r *run) create(ctx context.Context, s plan.Step, want any) (obj any, err error) {
+func (r *run) create(ctx context.Context, i int, want any) (obj any, err error) {
+	s := r.plan.Steps[i]
 	client, key := r.Client(s.Address.Kind), s.Kind.KeyOf(want)
 	lost := false
-	err = r.retry(ctx, s, func() (err error) {
+	err = r.retry(ctx, i, func() (err error) {
 		if lost {
 			if obj, err = r.find(ctx, s, key, want); obj != nil || err != nil {
 				return err
@@ -112,11 +114,12 @@ const (
 // retry does f within the API's limit until it succeeds, fails for good, or
 // the step's patience ends. Patience begins with the first failure: waiting for a
 // turn, and a call that takes long, use up none of it.
-func (r *run) retry(ctx context.Context, s plan.Step, f func() error) error {
+func (r *run) retry(ctx context.Context, i int, f func() error) error {
+	s := r.plan.Steps[i]
 	var end, lostEnd time.Time
 	var obstacle error // what stood in the way last, rather than a throttled or lost try
 	for wait := firstWait; ; wait = min(2*wait, longWait) {
-		err := r.once(ctx, s.Kind.KindAPI(), f)
+		err := r.once(ctx, i, f)
 		c := fault.Of(err)
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -152,8 +155,9 @@ type stoppedError struct{ error }
 
 func (e *stoppedError) Unwrap() error { return e.error }
 
-func (r *run) once(ctx context.Context, api string, f func() error) error {
-	if err := r.Limits.acquire(ctx, api); err != nil {
+func (r *run) once(ctx context.Context, i int, f func() error) error {
+	api := r.plan.Steps[i].Kind.KindAPI()
+	if err := r.Limits.acquire(ctx, api, r.chain[i]); err != nil {
 		return err
 	}
 	err := f()

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -125,6 +126,7 @@ type run struct {
 	objs   []any
 	holder map[resource.Address]int // the step whose object has the outputs
 	needed []bool                   // a kept object that a later write uses
+	chain  []int                    // the length of the longest chain of steps that wait for each
 }
 
 // Run carries out the plan. Steps that do not follow a failed one still run;
@@ -133,7 +135,7 @@ type run struct {
 func (e *Executor) Run(ctx context.Context, p *plan.Plan) error {
 	n := len(p.Steps)
 	r := &run{Executor: e, plan: p, done: make([]chan struct{}, n), errs: make([]error, n), objs: make([]any, n),
-		holder: map[resource.Address]int{}, needed: make([]bool, n)}
+		holder: map[resource.Address]int{}, needed: make([]bool, n), chain: chains(p)}
 	for i, s := range p.Steps {
 		r.done[i] = make(chan struct{})
 		if s.Op != plan.Delete {
@@ -146,7 +148,7 @@ func (e *Executor) Run(ctx context.Context, p *plan.Plan) error {
 		}
 	}
 	var wg sync.WaitGroup
-	for i := range p.Steps {
+	for _, i := range r.urgentFirst() {
 		wg.Go(func() {
 			defer close(r.done[i])
 			r.step(ctx, i)
@@ -154,6 +156,28 @@ func (e *Executor) Run(ctx context.Context, p *plan.Plan) error {
 	}
 	wg.Wait()
 	return r.result(ctx)
+}
+
+// chains returns, for each step, how many steps the longest chain has that waits
+// for it: the whole run takes at least as long as the longest of them.
+func chains(p *plan.Plan) []int {
+	out := make([]int, len(p.Steps))
+	for i := range slices.Backward(p.Steps) { // a step comes after those it follows
+		for _, j := range p.Steps[i].After {
+			out[j] = max(out[j], out[i]+1)
+		}
+	}
+	return out
+}
+
+// urgentFirst is the order in which steps that are free to start do so.
+func (r *run) urgentFirst() []int {
+	out := make([]int, len(r.chain))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortStableFunc(out, func(i, j int) int { return r.chain[j] - r.chain[i] })
+	return out
 }
 
 func (r *run) result(ctx context.Context) error {
@@ -198,13 +222,13 @@ func (r *run) step(ctx context.Context, i int) {
 	if s.Op == plan.Keep {
 		r.objs[i] = s.Have
 		if r.needed[i] && !s.Shared {
-			r.errs[i] = r.retry(ctx, s, func() error { return s.Kind.Ready(ctx, r.Client(s.Address.Kind), s.Have) })
+			r.errs[i] = r.retry(ctx, i, func() error { return s.Kind.Ready(ctx, r.Client(s.Address.Kind), s.Have) })
 			r.ended(s, start, r.errs[i])
 		}
 		return
 	}
 	r.report(Event{Step: s, State: Started})
-	r.objs[i], r.errs[i] = r.journaled(ctx, s)
+	r.objs[i], r.errs[i] = r.journaled(ctx, i)
 	r.ended(s, start, r.errs[i])
 }
 
@@ -222,14 +246,15 @@ func (r *run) report(e Event) {
 	}
 }
 
-func (r *run) journaled(ctx context.Context, s plan.Step) (any, error) {
+func (r *run) journaled(ctx context.Context, i int) (any, error) {
+	s := r.plan.Steps[i]
 	if err := ctx.Err(); err != nil {
 		return nil, &stoppedError{err}
 	}
 	if err := r.Journal.Begin(ctx, s); err != nil {
 		return nil, fmt.Errorf("write the journal: %w", err)
 	}
-	obj, err := r.apply(ctx, s)
+	obj, err := r.apply(ctx, i)
 	if jerr := r.Journal.End(context.WithoutCancel(ctx), s, err); jerr != nil {
 		err = errors.Join(err, fmt.Errorf("write the journal: %w", jerr))
 	}

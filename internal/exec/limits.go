@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -19,7 +20,13 @@ type Limits struct {
 type window struct {
 	bound, most float64
 	busy        int
-	waiting     []chan struct{}
+	waiting     []waiter // the most urgent first
+}
+
+// waiter is a call that waits for its turn.
+type waiter struct {
+	turn    chan struct{}
+	urgency int
 }
 
 // NewLimits returns limits with the given bounds by API, and others for the rest.
@@ -40,7 +47,9 @@ func (l *Limits) window(api string) *window {
 	return w
 }
 
-func (l *Limits) acquire(ctx context.Context, api string) error {
+// acquire waits for a turn: of those who wait, the most urgent gets it, and among
+// equals the one who has waited longest.
+func (l *Limits) acquire(ctx context.Context, api string, urgency int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -52,7 +61,13 @@ func (l *Limits) acquire(ctx context.Context, api string) error {
 		return nil
 	}
 	turn := make(chan struct{})
-	w.waiting = append(w.waiting, turn)
+	at, _ := slices.BinarySearchFunc(w.waiting, urgency, func(w waiter, urgency int) int {
+		if w.urgency >= urgency {
+			return -1
+		}
+		return 1
+	})
+	w.waiting = slices.Insert(w.waiting, at, waiter{turn, urgency})
 	l.mu.Unlock()
 	select {
 	case <-turn:
@@ -84,20 +99,15 @@ func (l *Limits) release(api string, throttled bool) {
 	w.wake()
 }
 
-// wake gives free places to those who wait longest.
+// wake gives free places to the first who wait.
 func (w *window) wake() {
 	for w.busy < int(w.bound) && len(w.waiting) > 0 {
 		w.busy++
-		close(w.waiting[0])
+		close(w.waiting[0].turn)
 		w.waiting = w.waiting[1:]
 	}
 }
 
 func (w *window) drop(turn chan struct{}) {
-	for i, c := range w.waiting {
-		if c == turn {
-			w.waiting = append(w.waiting[:i], w.waiting[i+1:]...)
-			return
-		}
-	}
+	w.waiting = slices.DeleteFunc(w.waiting, func(w waiter) bool { return w.turn == turn })
 }

@@ -61,4 +61,25 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d calls at once", l.most["k"])
 		}
 	})
+	bubble(t, "the longest chain goes first", func(t *testing.T, l *lab) {
+		leaf, link := l.kind("leaf"), l.kind("link")
+		leaf.API, link.API = "one", "one"
+		nodes := many(leaf, l, time.Second)
+		var chain []resource.Node
+		for i := range 3 {
+			n := node(link, fmt.Sprintf("link%d", i), chain[max(0, i-1):]...)
+			l.takes["create "+n.Name] = time.Second
+			chain = append(chain, n)
+		}
+		x := l.try(t, kinds(leaf, link), false, append(nodes, chain...)...)
+		x.Limits = exec.NewLimits(nil, 2)
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		// What another waits for does not wait for the forty that nothing waits for.
+		creates := l.called(false, "create")
+		if at := slices.Index(creates, "create link1"); at > 12 {
+			t.Errorf("the middle of the chain was call %d: %v", at, creates)
+		}
+	})
 }

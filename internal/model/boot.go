@@ -71,20 +71,11 @@ func UserData(in Input, g *api.InstanceGroup, apiHost resource.Value) (resource.
 		}
 		return resource.Text(multipart(nil, g.Spec.AdditionalUserData)), nil
 	}
-	if err := in.checkKeysets(); err != nil {
+	in, err := in.Shared()
+	if err != nil {
 		return resource.Content{}, err
 	}
-	if g.Spec.WarmPool != nil { // nothing else in the configuration depends on the add-ons
-		var err error
-		if in, err = in.WithAddons(); err != nil {
-			return resource.Content{}, err
-		}
-	}
-	config, err := in.nodeConfig(g)
-	if err != nil {
-		return resource.Content{}, fmt.Errorf("group %s: %w", g.Name, err)
-	}
-	return in.userData(g, config, apiHost)
+	return in.userData(g, in.shared.configs[g.Name], apiHost)
 }
 
 // userData writes the user data of machines with a node configuration.

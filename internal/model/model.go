@@ -50,33 +50,54 @@ type Input struct {
 	// Environment are variables of the caller's that machines of the control
 	// plane need to reach the store. Only names of KnownVariables are used.
 	Environment map[string]string
-	// Addons are the cluster's, as WithAddons makes them; nil: they are made where they are needed.
-	Addons *addons.Result
 	// PublicDiscovery makes the documents of the service account issuer readable
 	// to everybody by themselves, where the bucket does not.
 	PublicDiscovery bool
+
+	shared *shared // as Shared makes it
 }
 
-// WithAddons returns the input with its add-ons made, so that calls of Build and
-// of UserData for many groups share them.
-func (in Input) WithAddons() (Input, error) {
-	var err error
-	if in.Addons == nil {
-		in.Addons, err = addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects})
+// shared is what follows from an input and is needed in more than one place.
+type shared struct {
+	addons *addons.Result
+	// configs are the configurations of the groups' machines, by the group's name.
+	configs map[string][]byte
+}
+
+// Shared returns the input with what Build and calls of UserData have in common
+// made once; without it, each of them makes it for itself.
+func (in Input) Shared() (Input, error) {
+	if in.shared != nil {
+		return in, nil
 	}
-	return in, err
+	for _, n := range pki.KeysetNames(in.Cluster) { // which saves the rest from asking
+		if in.Keysets[n] == nil {
+			return in, fmt.Errorf("the keyset %s is missing", n)
+		}
+	}
+	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects})
+	if err != nil {
+		return in, fmt.Errorf("model the add-ons: %w", err)
+	}
+	in.shared = &shared{addons: a, configs: map[string][]byte{}}
+	for _, g := range in.Groups {
+		if !configured(g) {
+			continue
+		}
+		if in.shared.configs[g.Name], err = in.nodeConfig(g); err != nil {
+			return in, fmt.Errorf("model the node configuration: group %s: %w", g.Name, err)
+		}
+	}
+	return in, nil
 }
 
 // Build returns the cluster's files, and warnings about what it will lack.
 func Build(in Input) ([]resource.Node, diag.List, error) {
-	in, err := in.WithAddons()
+	in, err := in.Shared()
 	if err != nil {
-		return nil, nil, fmt.Errorf("model the add-ons: %w", err)
-	}
-	b := &builder{Input: in, base: managedfile.LocationOf(in.Cluster.Spec.ConfigStore.Base)}
-	if err := b.checkKeysets(); err != nil {
 		return nil, nil, err
 	}
+	b := &builder{Input: in, base: managedfile.LocationOf(in.Cluster.Spec.ConfigStore.Base)}
 	for _, step := range []struct {
 		what string
 		do   func() error
@@ -122,16 +143,6 @@ func (in Input) url(key string) string { return in.Cluster.Spec.ConfigStore.Base
 
 func (in Input) spec() *api.ClusterSpec { return &in.Cluster.Spec }
 
-// checkKeysets saves the rest from asking whether a keyset exists.
-func (in Input) checkKeysets() error {
-	for _, n := range pki.KeysetNames(in.Cluster) {
-		if in.Keysets[n] == nil {
-			return fmt.Errorf("the keyset %s is missing", n)
-		}
-	}
-	return nil
-}
-
 func (b *builder) keyMaterial() error {
 	for _, n := range pki.KeysetNames(b.Cluster) {
 		o, err := b.Keysets[n].ToAPI()
@@ -170,7 +181,7 @@ func (b *builder) completedSpec() error {
 }
 
 func (b *builder) addonFiles() error {
-	r := b.Addons
+	r := b.shared.addons
 	b.findings = append(b.findings, r.Findings...)
 	prefix := b.Cluster.Name + "-addons-"
 	b.file(prefix+"bootstrap", "addons/"+addons.ChannelPath, r.Channel)
@@ -189,10 +200,7 @@ func (b *builder) nodeConfigs() error {
 		if !configured(g) {
 			continue
 		}
-		text, err := b.nodeConfig(g)
-		if err != nil {
-			return fmt.Errorf("group %s: %w", g.Name, err)
-		}
+		text := b.shared.configs[g.Name]
 		folder := "igconfig/" + roleFolder(g.Spec.Role) + "/" + g.Name
 		b.trusting(b.base.Node("nodeupconfig-"+g.Name, folder+"/nodeupconfig.yaml", resource.Text(resource.Lit(string(text))), false))
 		if g.Spec.Manager == api.ManagerKarpenter {

@@ -19,7 +19,7 @@ func (in Input) addWarmPool(c *NodeupConfig, g *api.InstanceGroup) {
 		return
 	}
 	images := map[string]bool{}
-	for _, f := range in.Addons.Files {
+	for _, f := range in.shared.addons.Files {
 		for _, i := range f.Images {
 			if strings.HasPrefix(f.Name, "networking.") || startsNode(i.Public) {
 				images[i.Used] = true
