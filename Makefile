@@ -10,7 +10,7 @@ PROGRAMS = cd tools/kubernetes && go run . $(or $(KUBERNETES_VERSION),$$($(CURDI
 
 .PHONY: quickstart root bundle programs demo build test e2e lint bench clean
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
-	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes; \
+	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes --admin; \
 	else $(BUILD)/kops create cluster --cloud local $(KUBERNETES_VERSION:%=--kubernetes-version %) $(CLUSTER) --yes; fi
 	$(BUILD)/kops validate cluster $(CLUSTER) --wait 10m --interval 1s
 	@echo

@@ -30,7 +30,11 @@ func (c *Client) leased(ctx context.Context, cluster string, f func(context.Cont
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lease.Release(context.WithoutCancel(ctx))) }()
+	over := c.cfg.Leased(cluster)
+	defer func() {
+		err = errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
+		over()
+	}()
 	return f(held, lease)
 }
 

@@ -35,7 +35,7 @@ func (c *Client) Check(ctx context.Context, cl *Cluster, known *facts.Facts) (*f
 	return p.facts, nil
 }
 
-// completed takes a cluster as far as completion, and reads no more than that needs.
+// completed completes and validates a cluster, and reads no more than that needs.
 func (c *Client) completed(ctx context.Context, cl *Cluster, o UpdateOptions) (*prepared, error) {
 	p := &prepared{cluster: cl, client: c}
 	if err := c.connect(ctx, p, o); err != nil {
@@ -47,5 +47,8 @@ func (c *Client) completed(ctx context.Context, cl *Cluster, o UpdateOptions) (*
 	if err := p.readChannel(ctx); err != nil {
 		return nil, err
 	}
-	return p, c.complete(ctx, p, o)
+	if err := c.complete(ctx, p, o); err != nil {
+		return nil, err
+	}
+	return p, c.validate(ctx, p, o)
 }

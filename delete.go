@@ -51,6 +51,10 @@ func (c *Client) DeleteCluster(ctx context.Context, name string, o DeleteOptions
 			if err := c.execute(ctx, d.prepared, d.plan); err != nil {
 				return err
 			}
+			// Until its machines were gone, the control plane may have written more.
+			if d.files, err = c.store.Deletion(ctx, d.cluster.Contents); err != nil {
+				return err
+			}
 		}
 		return d.files.Run(ctx, lease)
 	})
@@ -160,12 +164,12 @@ func (c *Client) DeleteGroup(ctx context.Context, cluster, group string, o Delet
 		_, err := c.planGroupRemoval(ctx, cluster, group, o)
 		return err
 	}
-	return c.leased(ctx, cluster, func(ctx context.Context, _ *clusterstore.Lease) error {
+	return c.leased(ctx, cluster, func(ctx context.Context, lease *clusterstore.Lease) error {
 		d, err := c.planGroupRemoval(ctx, cluster, group, o)
 		if err != nil {
 			return err
 		}
-		if err := c.execute(ctx, d.prepared, d.plan); err != nil {
+		if err := c.apply(ctx, lease, d.prepared, d.plan); err != nil {
 			return err
 		}
 		now := d.cluster.Clone()
@@ -175,31 +179,40 @@ func (c *Client) DeleteGroup(ctx context.Context, cluster, group string, o Delet
 	})
 }
 
-// planGroupRemoval plans to remove what only this group's machines need.
+// planGroupRemoval plans to remove what only this group's machines need. It goes by
+// what is there, so that a group can be deleted whose machines could not be made.
 func (c *Client) planGroupRemoval(ctx context.Context, cluster, group string, o DeleteOptions) (*deletion, error) {
-	p, err := c.prepare(ctx, cluster, UpdateOptions{})
+	c.cfg.Phase("read")
+	cl, err := c.Cluster(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.cluster.SelectGroups(group); err != nil {
+	p := &prepared{cluster: cl, client: c, warnings: cl.Warnings, graph: &graph.Graph{}}
+	if _, err := cl.SelectGroups(group); err != nil {
 		return nil, err
 	}
 	if err := p.removable(group); err != nil {
 		return nil, err
 	}
+	if err := c.connect(ctx, p, UpdateOptions{}); err != nil {
+		return nil, err
+	}
+	if p.provider.GroupOf == nil {
+		return nil, fmt.Errorf("the machines of one group cannot be told from others on %s; give it the size 0 and update the cluster", p.provider.Title)
+	}
+	p.kinds = p.provider.Kinds
+	c.cfg.Phase("observe")
 	have, err := p.snapshot(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	whole, err := plan.Make(p.graph, have, p.kinds, plan.Options{})
-	if err != nil {
-		return nil, err
-	}
 	mine := plan.Snapshot{}
-	for _, s := range whole.Steps {
-		n, wanted := p.graph.Get(s.Address)
-		if wanted && s.Have != nil && p.provider.GroupOf(n) == group {
-			mine[s.Address.Kind] = append(mine[s.Address.Kind], resource.Object{Key: s.Key, Got: s.Have})
+	for kind, objects := range have {
+		for _, obj := range objects {
+			n := resource.Node{Address: resource.Address{Kind: kind, Name: obj.Key}, Want: obj.Got}
+			if p.provider.GroupOf(n) == group {
+				mine[kind] = append(mine[kind], obj)
+			}
 		}
 	}
 	d := &deletion{prepared: p}

@@ -2,6 +2,7 @@ package kops_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -10,8 +11,10 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/store"
 )
 
 func TestDeleteGroup(t *testing.T) {
@@ -41,6 +44,36 @@ func TestDeleteGroup(t *testing.T) {
 	if !b.preview(kops.UpdateOptions{}).Plan.Empty() {
 		t.Error("something is left to do after a group was deleted")
 	}
+	if all, err := b.Revisions(t.Context(), name); err != nil || len(all) != 3 || all[0].Result != "done" || all[0].Message != "0 created, 0 updated, 1 deleted" {
+		t.Errorf("revisions are %+v, %v", all, err)
+	}
+}
+
+// Nothing that machines would need to be made is needed to delete them.
+func TestAGroupIsDeletedThatCouldNotBeMade(t *testing.T) {
+	b := applied(t)
+	b.addGroup("spare")
+	b.apply(kops.UpdateOptions{})
+	missing := errors.New("there is no bundle")
+	platform := b.world.Provider()
+	platform.LookUp = func(context.Context, *cloud.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+		return nil, missing
+	}
+	c := b.client(func(c *kops.Config) { c.Clouds = []cloud.Provider{platform} })
+	if _, err := c.Update(t.Context(), name, kops.UpdateOptions{}); !errors.Is(err, missing) {
+		t.Fatalf("an update: %v", err)
+	}
+	for _, apply := range []bool{false, true} {
+		var shown []string
+		o := kops.DeleteOptions{Apply: apply, Planned: func(u *kops.Update) error { shown = changes(u.Plan); return nil }}
+		if err := c.DeleteGroup(t.Context(), name, "spare", o); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(shown, []string{"delete machines/spare"}) {
+			t.Errorf("shown are %q", shown)
+		}
+	}
+	b.exist("", "api", "control-plane-here", "nodes-here")
 }
 
 func TestDeleteGroupRefusesWhatWouldBreakTheCluster(t *testing.T) {
@@ -80,6 +113,27 @@ func TestDeleteCluster(t *testing.T) {
 	says(t, b.DeleteCluster(t.Context(), name, o), "not found")
 	s, err := b.cfg.Backends.Open(t.Context(), "memory://state")
 	if err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range s.List(t.Context(), "") {
+		t.Errorf("%s is left in the state store, %v", i.Key, err)
+	}
+}
+
+func TestWhatAControlPlaneWritesUntilItsEndIsDeletedToo(t *testing.T) {
+	b := applied(t)
+	s, err := b.cfg.Backends.Open(t.Context(), "memory://state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.world.Refuse(func(verb, _ string) error {
+		if verb != "delete" {
+			return nil
+		}
+		_, err := s.Put(t.Context(), name+"/backups/etcd/main/control/etcd-cluster-created", []byte("{}"), store.PutOptions{})
+		return err
+	})
+	if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}); err != nil {
 		t.Fatal(err)
 	}
 	for i, err := range s.List(t.Context(), "") {

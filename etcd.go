@@ -2,6 +2,7 @@ package kops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,6 +38,8 @@ type EtcdBackup struct {
 	// EtcdVersion took the back-up; MemberCount was wanted at the time.
 	EtcdVersion string `json:"etcdVersion"`
 	MemberCount int    `json:"memberCount"`
+	// Damaged says that what the back-up is of cannot be read, so that it cannot be restored.
+	Damaged bool `json:"damaged,omitempty"`
 }
 
 // EtcdRestore is what the restore of a back-up means.
@@ -119,7 +122,7 @@ func (c *Client) BackUpEtcd(ctx context.Context, cluster, name string, wait time
 // RestoreEtcd says what the restore of a back-up means and, with Apply, asks the
 // managers of the etcd cluster to begin it anew from there, which they do when they
 // look into their store next. A name that is not that of a back-up is an error of
-// class fault.Gone; LatestBackup stands for the youngest.
+// class fault.Gone; LatestBackup stands for the youngest that is not damaged.
 func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, backup string, o RestoreEtcdOptions) (*EtcdRestore, error) {
 	if !o.Apply {
 		r, _, _, err := c.planRestore(ctx, cluster, name, backup, o)
@@ -273,6 +276,9 @@ func (a *etcdArchive) backups(ctx context.Context) ([]EtcdBackup, error) {
 	var out []EtcdBackup
 	for i, err := range errs {
 		switch {
+		case errors.Is(err, etcd.ErrDamaged):
+			described[i].Damaged = true
+			out = append(out, described[i])
 		case err == nil:
 			out = append(out, described[i])
 		case !fault.Is(err, fault.Gone):
@@ -282,21 +288,27 @@ func (a *etcdArchive) backups(ctx context.Context) ([]EtcdBackup, error) {
 	return out, nil
 }
 
-// find returns the place of a back-up in a list.
+// find returns the place of a back-up in a list; of a damaged one it is an error.
 func (a *etcdArchive) find(all []EtcdBackup, backup string) (int, error) {
 	remedy := fmt.Sprintf("list them with `kops etcd list %s --etcd %s`", a.cluster, a.name)
 	var known []string
+	latest := -1
 	for i, b := range all {
-		if b.Name == backup {
+		switch {
+		case b.Name == backup && b.Damaged:
+			return 0, fault.Wrap(fault.Permanent, fmt.Errorf("the back-up %s of etcd %s is %w", backup, a.name, etcd.ErrDamaged), "restore another; "+remedy)
+		case b.Name == backup:
 			return i, nil
+		case !b.Damaged:
+			latest = i
 		}
 		known = append(known, b.Name)
 	}
 	if len(all) == 0 {
 		return 0, fault.New(fault.Gone, "etcd %s of cluster %s has no back-up yet", a.name, a.cluster)
 	}
-	if backup == LatestBackup {
-		return len(all) - 1, nil
+	if backup == LatestBackup && latest >= 0 {
+		return latest, nil
 	}
 	if near := diag.Nearest(backup, known); near != "" {
 		remedy = fmt.Sprintf("did you mean %s? %s", near, remedy)

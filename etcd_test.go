@@ -70,6 +70,27 @@ func TestBackupsOfEtcd(t *testing.T) {
 	}
 }
 
+// One damaged back-up must not keep anybody from the others.
+func TestADamagedBackupDoesNotHideTheOthers(t *testing.T) {
+	b := applied(t)
+	first := b.takesBackup("main")
+	b.now = b.now.Add(time.Hour)
+	damaged := b.takesBackup("main")
+	if _, err := b.etcdStore("main").Put(t.Context(), damaged+etcd.MetaName, []byte("{"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := b.EtcdBackups(t.Context(), name, "main")
+	if err != nil || len(list) != 2 || list[0].Name != first || list[0].Damaged || list[1].Name != damaged || !list[1].Damaged {
+		t.Errorf("the back-ups are %+v, %v", list, err)
+	}
+	latest, err := b.RestoreEtcd(t.Context(), name, "main", kops.LatestBackup, kops.RestoreEtcdOptions{Apply: true})
+	if err != nil || latest.Backup.Name != first || !latest.Requested {
+		t.Errorf("the restore of the latest: %+v, %v", latest, err)
+	}
+	_, err = b.RestoreEtcd(t.Context(), name, "main", damaged, kops.RestoreEtcdOptions{})
+	says(t, err, damaged, "damaged")
+}
+
 func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
 	b := applied(t)
 	first := b.takesBackup("main")

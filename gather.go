@@ -11,7 +11,6 @@ import (
 	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/pki"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/validate"
@@ -29,23 +28,28 @@ type gathered struct {
 	sshKeys    []string
 	// applied is the version of this program that applied the cluster last, or "".
 	applied string
+	// running is the version of Kubernetes that the control plane runs, where it was asked for, or "".
+	running string
 }
 
 // gather reads all of it at once.
 func (c *Client) gather(ctx context.Context, p *prepared, o UpdateOptions) error {
 	c.cfg.Phase("look up")
-	g, ctx := errgroup.WithContext(ctx)
+	g, parts := errgroup.WithContext(ctx)
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return p.lookUp(ctx, o.Facts) },
-		p.readChannel, p.readKeysets, p.makeTokens, p.readEncryption, p.readSSHKeys, p.readVersion,
+		p.readChannel, p.readKeysets, p.readSecrets, p.readSSHKeys, p.readVersion,
 	} {
-		g.Go(func() error { return part(ctx) })
+		g.Go(func() error { return part(parts) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	if p.provider.Know != nil {
 		p.provider.Know(p.session, p.facts)
+	}
+	if err := p.findRunning(ctx, o); err != nil {
+		return err
 	}
 	return p.judge(validate.SSHKeys(p.cluster.Spec, len(p.sshKeys)))
 }
@@ -79,7 +83,12 @@ func (p *prepared) readKeysets(ctx context.Context) error {
 	return err
 }
 
-func (p *prepared) makeTokens(ctx context.Context) error {
+// encryptionSecret is the name of the secret that says how etcd is encrypted.
+const encryptionSecret = "encryptionconfig"
+
+// readSecrets checks that those which the cluster asks for are there, reads what
+// becomes part of files, and makes the random ones that do not exist.
+func (p *prepared) readSecrets(ctx context.Context) error {
 	names, err := p.places.SecretNames(ctx)
 	if err != nil {
 		return err
@@ -88,21 +97,14 @@ func (p *prepared) makeTokens(ctx context.Context) error {
 	for _, n := range names {
 		existing[n] = true
 	}
-	p.tokens, err = pki.MissingTokens(existing, p.client.cfg.Random)
-	return err
-}
-
-// encryptionSecret is the name of the secret that says how etcd is encrypted.
-const encryptionSecret = "encryptionconfig"
-
-// readEncryption reads that secret where the cluster uses it.
-func (p *prepared) readEncryption(ctx context.Context) (err error) {
-	if on := p.cluster.Spec.Spec.EncryptionConfig; on == nil || !*on {
-		return nil
+	if err := validate.Secrets(p.cluster.Spec, func(name string) bool { return existing[name] }).Err(); err != nil {
+		return err
 	}
-	p.encryption, err = p.places.Secret(ctx, encryptionSecret)
-	if fault.Is(err, fault.Gone) {
-		return validate.Secrets(p.cluster.Spec, func(string) bool { return false }).Err()
+	if p.tokens, err = pki.MissingTokens(existing, p.client.cfg.Random); err != nil {
+		return err
+	}
+	if on := p.cluster.Spec.Spec.EncryptionConfig; on != nil && *on {
+		p.encryption, err = p.places.Secret(ctx, encryptionSecret)
 	}
 	return err
 }

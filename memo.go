@@ -15,9 +15,8 @@ const memoTime = 24 * time.Hour
 // memo keeps small observations of one cluster in the cache folder. What goes
 // wrong with a cache only costs requests, and is not told.
 type memo struct {
-	store   store.Store
-	cluster string
-	now     func() time.Time
+	store store.Store
+	now   func() time.Time
 }
 
 // memo returns the memo of a cluster; with refresh it begins empty.
@@ -26,7 +25,7 @@ func (c *Client) memo(cluster string, refresh bool) cloud.Memo {
 	if s == nil {
 		return nil
 	}
-	m := &memo{store.Sub(s, store.Digest([]byte(c.store.URL()+"/"+cluster))), cluster, c.cfg.Now}
+	m := &memo{store.Sub(s, store.Digest([]byte(c.store.URL()+"/"+cluster))), c.cfg.Now}
 	if refresh {
 		m.clear()
 	}

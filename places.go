@@ -56,12 +56,17 @@ func (c *Client) openPlaces(ctx context.Context, cl *Cluster) (*places, error) {
 // go: the documents of the service account issuer, and back-ups of etcd.
 func elsewhere(s *api.ClusterSpec, base string) []string {
 	var out []string
-	if d := s.ServiceAccountIssuerDiscovery; d != nil && d.DiscoveryStore != "" {
-		out = append(out, d.DiscoveryStore)
+	add := func(url string) {
+		if url = strings.TrimSuffix(url, "/"); url != "" && !slices.Contains(out, url) {
+			out = append(out, url)
+		}
+	}
+	if d := s.ServiceAccountIssuerDiscovery; d != nil {
+		add(d.DiscoveryStore)
 	}
 	for _, e := range s.EtcdClusters {
-		if e.Backups != nil && e.Backups.BackupStore != "" && !below(e.Backups.BackupStore, base) && !slices.Contains(out, e.Backups.BackupStore) {
-			out = append(out, strings.TrimSuffix(e.Backups.BackupStore, "/"))
+		if e.Backups != nil && !below(e.Backups.BackupStore, base) {
+			add(e.Backups.BackupStore)
 		}
 	}
 	return out

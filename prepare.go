@@ -54,7 +54,7 @@ func (c *Client) prepare(ctx context.Context, name string, o UpdateOptions) (*pr
 	if err := c.gather(ctx, p, o); err != nil {
 		return nil, err
 	}
-	for _, stage := range []func(context.Context, *prepared, UpdateOptions) error{c.complete, c.guard, c.build} {
+	for _, stage := range []func(context.Context, *prepared, UpdateOptions) error{c.complete, c.guard, c.validate, c.build} {
 		if err := stage(ctx, p, o); err != nil {
 			return nil, err
 		}
@@ -92,14 +92,28 @@ func (c *Client) connect(ctx context.Context, p *prepared, o UpdateOptions) (err
 	return err
 }
 
-// complete infers what the user did not say, and checks the result.
+// complete infers what the user did not say.
 func (c *Client) complete(_ context.Context, p *prepared, _ UpdateOptions) error {
 	var findings diag.List
-	p.done, findings = complete.Complete(c.completionInput(p.cluster, p.facts, p.channel))
+	in := c.completionInput(p.cluster, p.facts, p.channel)
+	in.RunningVersion = p.running
+	p.done, findings = complete.Complete(in)
 	if err := p.judge(findings); err != nil {
 		return err
 	}
-	findings = validate.All(validate.Input{Cluster: p.done.Spec, Groups: p.done.Groups, Strict: true, Facts: p.facts, Features: c.cfg.Features})
+	if p.done.NodeVersion != p.done.Spec.Spec.KubernetesVersion {
+		p.warnings = append(p.warnings, diag.Finding{
+			Object: api.KindCluster + "/" + p.cluster.Spec.Name, Path: "spec.kubernetesVersion", Value: p.done.Spec.Spec.KubernetesVersion,
+			Rule: "running-version", Warning: true, Message: "workers stay at " + p.done.NodeVersion + ", which the control plane still runs",
+			Remedy: "replace the control plane's machines, and update the cluster again",
+		})
+	}
+	return nil
+}
+
+// validate checks the completed cluster.
+func (c *Client) validate(_ context.Context, p *prepared, _ UpdateOptions) error {
+	findings := validate.All(validate.Input{Cluster: p.done.Spec, Groups: p.done.Groups, Strict: true, Facts: p.facts, Features: c.cfg.Features})
 	return p.judge(append(findings, validate.Objects(p.cluster.Additional)...))
 }
 

@@ -52,6 +52,7 @@ type testCluster struct {
 	peers    []*testPeer
 	tls      *tls.Config
 	registry string // of machines; they find each other through it, not by seeds
+	named    bool   // they find each other by a list of who is where
 }
 
 // testPeer is one machine: a folder for its disk, and an address or ports of its own.
@@ -160,7 +161,15 @@ func (c *testCluster) meeting(p *testPeer) []string {
 	for _, q := range c.peers {
 		seeds = append(seeds, q.host+":"+q.grpc)
 	}
-	return []string{"--peer-id=" + p.id, "--data-dir=" + p.dir, "--seeds=" + strings.Join(seeds, ","), "--seeds-path=",
+	find := "--seeds=" + strings.Join(seeds, ",")
+	if c.named {
+		var nodes []string
+		for _, q := range c.peers {
+			nodes = append(nodes, fmt.Sprintf(`{"id":%q,"ip":[%q]}`, q.id, q.host))
+		}
+		find = `--static-config={"nodes":[` + strings.Join(nodes, ",") + `]}`
+	}
+	return []string{"--peer-id=" + p.id, "--data-dir=" + p.dir, find, "--seeds-path=",
 		"--greeting-interval=500ms", "--peer-timeout=2s", "--progress-interval=100ms", "--command-interval=500ms", "--replace-after=3s", "--backup-interval=2s"}
 }
 

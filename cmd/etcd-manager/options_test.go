@@ -170,8 +170,8 @@ func TestALocalMachineIsWhoItsDiskSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := all.Discover(t.Context()); err != nil || !slices.Equal(got, []string{"127.0.0.1:3997", "192.0.2.7:3997"}) {
-		t.Errorf("the managers are at %q, %v", got, err)
+	if got, err := all.Discover(t.Context()); err != nil || !slices.Equal(got, []etcd.Sighting{{Endpoint: "127.0.0.1:3997"}, {Endpoint: "192.0.2.7:3997"}}) {
+		t.Errorf("the managers are at %v, %v", got, err)
 	}
 	o.peerID = strings.Repeat("a", 64)
 	if _, err := o.place(t.Context()); err == nil || !strings.Contains(err.Error(), "63 letters") || !strings.Contains(fault.Remedy(err), "shorter name") {
@@ -234,8 +234,8 @@ func TestAMachineOfACloudIsWhoItsVolumeSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := all.Discover(t.Context()); err != nil || !slices.Equal(got, []string{"10.0.0.1:3996", "10.0.0.2:3996"}) {
-		t.Errorf("the managers are at %q, %v", got, err)
+	if got, err := all.Discover(t.Context()); err != nil || !slices.Equal(got, []etcd.Sighting{{ID: "etcd-a", Endpoint: "10.0.0.1:3996"}, {ID: "etcd-b", Endpoint: "10.0.0.2:3996"}}) {
+		t.Errorf("the managers are at %v, %v", got, err)
 	}
 	cloud[0].Peer = ""
 	if _, err := o.place(t.Context()); err == nil || !strings.Contains(err.Error(), "k8s.io/etcd/main") {

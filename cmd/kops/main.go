@@ -15,8 +15,9 @@ import (
 var version = "1.37.0-dev"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, shell.OS(version), os.Args[1:])
-	stop()
-	os.Exit(code)
+	signals := make(chan os.Signal, 2) // a stop and, while that is told, an interrupt
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	sys := shell.OS(version)
+	sys.Signals = signals
+	os.Exit(cli.Run(context.Background(), sys, os.Args[1:]))
 }

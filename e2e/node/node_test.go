@@ -129,12 +129,17 @@ func TestInsideAUnitThatDoesNotStart(t *testing.T) {
 	m := within(t)
 	for _, c := range []struct{ name, kind, command, message string }{
 		{"kops-fails.service", "oneshot", "/bin/false", "kops-fails.service did not start: failed"},
+		{`kops\x2dfails.service`, "oneshot", "/bin/false", `kops\x2dfails.service did not start: failed`},
 		{"kops-ends.service", "notify", "/bin/true", "kops-ends.service did not start: failed"},
 		{"kops-none.service", "exec", "/nowhere", "kops-none.service did not start: failed"},
 	} {
 		u := host.Unit{Name: c.name, Content: content(service(c.kind, c.command)), On: true, Current: true}
 		err := create(t, m, u)
-		if !fault.Is(err, fault.NotYet) || err.Error() != c.message || fault.Remedy(err) != "see what it says: journalctl --unit="+c.name {
+		word := c.name
+		if strings.Contains(word, `\`) { // which a shell would take away
+			word = "'" + word + "'"
+		}
+		if !fault.Is(err, fault.NotYet) || err.Error() != c.message || fault.Remedy(err) != "see what it says: journalctl --unit="+word {
 			t.Errorf("%s: %s %v; %s", c.name, fault.Of(err), err, fault.Remedy(err))
 		}
 		if s := state(t, m, c.name); s == nil || s.Running {
@@ -174,6 +179,65 @@ func TestInsideADropIn(t *testing.T) {
 	}
 	ctx := t.Context()
 	if err := errors.Join(m.Systemd.Stop(ctx, "kops-theirs.service"), m.Systemd.Enable(ctx, "kops-theirs.service", false), os.Remove(file), m.Systemd.Reload(ctx)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What nodeup mounts the machine mounts by itself when it starts again. A file
+// system in memory stands for one of a device, which a container may not mount.
+func TestInsideAMount(t *testing.T) {
+	m := within(t)
+	m.Command = func(ctx context.Context, name string, args ...string) ([]byte, error) {
+		if name == "blkid" {
+			return []byte("tmpfs\n"), nil
+		}
+		return host.Run(ctx, name, args...)
+	}
+	v := host.Mount{Path: "/mnt/my-data", Device: "/dev/null", Filesystem: "tmpfs"}
+	v.Unit = content(host.MountUnit(v, []string{"size=1m"}))
+	const unit = `mnt-my\x2ddata.mount`
+	if err := host.Mounts.Create(t.Context(), m, &v); err != nil {
+		t.Fatal(err)
+	}
+	k := host.Mounts.Erase()
+	have, err := k.Observe(t.Context(), m, resource.Scope{Names: []string{k.KeyOf(&v)}})
+	if err != nil || len(have) != 1 || len(k.Schema().Diff(&v, have[0].Got)) > 0 {
+		t.Errorf("%v %+v", err, have)
+	}
+	if s := state(t, m, unit); s == nil || !s.Running || !s.Enabled {
+		t.Errorf("its unit is %+v", s)
+	}
+	if err := host.Mounts.Delete(t.Context(), m, &v); err != nil {
+		t.Error(err)
+	}
+	if s := state(t, m, unit); s != nil {
+		t.Errorf("without it its unit is %+v", s)
+	}
+}
+
+// Nothing starts a masked unit, also not another one that asks for it.
+func TestInsideAMaskedUnit(t *testing.T) {
+	m := within(t)
+	const file = "/usr/lib/systemd/system/kops-masked.service"
+	if err := os.WriteFile(file, []byte(service("exec", "/bin/sleep 1000")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if err := errors.Join(m.Systemd.Reload(ctx), m.Systemd.Restart(ctx, "kops-masked.service"), m.Systemd.Enable(ctx, "kops-masked.service", true)); err != nil {
+		t.Fatal(err)
+	}
+	u, k := host.Unit{Name: "kops-masked.service", Off: true, Masked: true, Current: true}, host.Units.Erase()
+	if err := host.Units.Create(ctx, m, &u); err != nil {
+		t.Fatal(err)
+	}
+	have, err := k.Observe(ctx, m, resource.Scope{Names: []string{k.KeyOf(&u)}})
+	if err != nil || len(have) != 1 || len(k.Schema().Diff(&u, have[0].Got)) > 0 {
+		t.Errorf("%v %+v", err, have)
+	}
+	if err := m.Systemd.Restart(ctx, u.Name); err == nil {
+		t.Error("a masked unit was started")
+	}
+	if err := errors.Join(os.Remove("/etc/systemd/system/"+u.Name), os.Remove(file), m.Systemd.Reload(ctx)); err != nil {
 		t.Error(err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ import (
 	"kops.local/kops/internal/agent/report"
 	"kops.local/kops/internal/assets"
 	"kops.local/kops/internal/bootstrap"
+	kept "kops.local/kops/internal/bundle"
 	"kops.local/kops/internal/clouds/local/site"
 	"kops.local/kops/internal/controller"
 	"kops.local/kops/internal/model"
@@ -82,15 +84,38 @@ func packed(t *testing.T, module, folder string, names ...string) []byte {
 	return b.Bytes()
 }
 
-// bundle is what a worker fetches, by the place's last part.
-func bundle(t *testing.T) map[string][]byte {
+// released is where the version stands in the place of a published file.
+var released = regexp.MustCompile(`/release(?:s/download)?/v([^/]+)/`)
+
+// bundle is what a worker of a new cluster fetches, by the place's last part, and
+// the version of Kubernetes.
+func bundle(t *testing.T) (files map[string][]byte, kubernetes string) {
 	t.Helper()
-	return map[string][]byte{
-		"kubelet":                             built(t, "kubernetes-v1.36.3", "kubelet"),
-		"runc.amd64":                          built(t, "runc-v1.4.3", "runc"),
-		"containerd-2.3.4-linux-amd64.tar.gz": packed(t, "containerd-v2.3.4", "bin", "containerd", "containerd-shim-runc-v2", "ctr"),
-		"cni-plugins-linux-amd64-v1.9.1.tgz":  packed(t, "cni-plugins-v1.9.1", "", "bridge", "host-local", "loopback", "portmap"),
+	want, err := kept.ForLocal("dev", "", []assets.Arch{assets.Arch(runtime.GOARCH)})
+	if err != nil {
+		t.Fatal(err)
 	}
+	files = map[string][]byte{}
+	for place := range want.Files {
+		base, version := path.Base(place), ""
+		if m := released.FindStringSubmatch(place); m != nil {
+			version = m[1]
+		}
+		switch {
+		case base == "kubelet":
+			files[base] = built(t, "kubernetes-v"+version, "kubelet")
+		case strings.HasPrefix(base, "runc."):
+			files[base] = built(t, "runc-v"+version, "runc")
+		case strings.HasPrefix(base, "containerd-"):
+			files[base] = packed(t, "containerd-v"+version, "bin", "containerd", "containerd-shim-runc-v2", "ctr")
+		case strings.HasPrefix(base, "cni-plugins-"):
+			files[base] = packed(t, "cni-plugins-v"+version, "", "bridge", "host-local", "loopback", "portmap")
+		}
+	}
+	if len(files) != 4 {
+		t.Fatalf("a worker fetches %v", want.Files)
+	}
+	return files, want.Kubernetes
 }
 
 // unready says that no node is ready.
@@ -118,7 +143,7 @@ func (g *guest) serve(port string, h http.Handler, certificate *tls.Certificate)
 }
 
 // control starts a kops-controller and writes the boot configuration of the machine.
-func (g *guest) control(files map[string][]byte) {
+func (g *guest) control(files map[string][]byte, kubernetes string) {
 	g.Helper()
 	mirror := g.serve("3989", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(files[path.Base(r.URL.Path)]))
@@ -126,7 +151,7 @@ func (g *guest) control(files map[string][]byte) {
 	keysets, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, quick())
 	g.ok(err)
 	ca := keysets[pki.KubernetesCA]
-	boot, config := g.configuration(mirror, files, ca)
+	boot, config := g.configuration(mirror, files, kubernetes, ca)
 	var known names.LocalMachine
 	text, err := os.ReadFile(g.host.Path(site.Registry, name+".json"))
 	g.ok(err)
@@ -153,7 +178,7 @@ func (g *guest) control(files map[string][]byte) {
 }
 
 // configuration is that of the worker in the tests of package agent, with these files.
-func (g *guest) configuration(mirror string, files map[string][]byte, ca *pki.Keyset) (model.BootConfig, []byte) {
+func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes string, ca *pki.Keyset) (model.BootConfig, []byte) {
 	g.Helper()
 	a, err := txtar.ParseFile("../../internal/agent/testdata/local-worker.txtar")
 	g.ok(err)
@@ -167,7 +192,7 @@ func (g *guest) configuration(mirror string, files map[string][]byte, ca *pki.Ke
 			g.ok(yaml.UnmarshalStrict(f.Data, &c))
 		}
 	}
-	c.KubernetesVersion, c.Assets, c.KeypairIDs[pki.KubernetesCA] = "1.36.3", map[assets.Arch][]string{}, ca.Primary
+	c.KubernetesVersion, c.Assets, c.KeypairIDs[pki.KubernetesCA] = kubernetes, map[assets.Arch][]string{}, ca.Primary
 	for base, data := range files {
 		sum := sha256.Sum256(data)
 		c.Assets[assets.Arch(runtime.GOARCH)] = append(c.Assets[assets.Arch(runtime.GOARCH)], fmt.Sprintf("%s@%s/%s", hex.EncodeToString(sum[:]), mirror, base))

@@ -22,6 +22,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/addons"
 	"kops.local/kops/internal/complete"
+	"kops.local/kops/internal/controller"
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/goldentest"
 	"kops.local/kops/internal/spectest"
@@ -362,17 +363,25 @@ kind: KubeSchedulerConfiguration
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: cilium-config, namespace: kube-system, labels: {addon.kops.k8s.io/name: networking.cilium.io}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: sly, labels: {addon.kops.k8s.io/name: kops-controller.addons.k8s.io}}
 `)
 	r := build(t, in)
 	byName := map[string]string{}
 	for _, f := range r.Files {
 		byName[f.Name] = string(f.Content)
 	}
-	if got, want := byName["cluster-addons.kops.k8s.io"], "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  labels:\n    a: b\n  name: mine\n"; got != want {
+	if got, want := byName["cluster-addons.kops.k8s.io"], "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  labels:\n    a: b\n  name: mine\n\n---\n\n"+
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  labels:\n    addon.kops.k8s.io/name: kops-controller.addons.k8s.io\n  name: sly\n"; got != want {
 		t.Errorf("the user's objects became\n%s", got)
 	}
 	if got := byName["networking.cilium.io"]; strings.Count(got, "kind:") != 1 || !strings.Contains(got, "name: cilium-config") {
 		t.Errorf("cilium is\n%s", got)
+	}
+	if got := byName["kops-controller.addons.k8s.io"]; !strings.Contains(got, "kind: DaemonSet") || strings.Contains(got, "sly") {
+		t.Errorf("what no cluster can do without is\n%s", got)
 	}
 }
 
@@ -395,6 +404,80 @@ func TestPodsActInRolesOfTheirServiceAccounts(t *testing.T) {
 	}
 }
 
+// group is an instance group; the role of its machines comes from profile, where one is named.
+func group(name string, role api.InstanceGroupRole, profile string) *api.InstanceGroup {
+	g := &api.InstanceGroup{Spec: api.InstanceGroupSpec{Role: role, MinSize: ptr(int32(1)), MaxSize: ptr(int32(3))}}
+	if g.Name = name; profile != "" {
+		g.Spec.IAM = &api.IAMProfileSpec{Profile: &profile}
+	}
+	return g
+}
+
+func TestOnlyMachinesOutsideTheControlPlaneMayAskForCertificates(t *testing.T) {
+	in := cluster(t, variants()["minimal"])
+	aws := *in.Facts.AWS
+	aws.InstanceProfiles = map[string]string{"arn:own": "shared", "arn:masters": "shared-masters", "arn:bastions": "shared-bastions"}
+	in.Facts = &facts.Facts{AWS: &aws}
+	in.Groups = []*api.InstanceGroup{
+		group("m", api.RoleControlPlane, "arn:masters"), group("b", api.RoleBastion, "arn:bastions"), group("a", api.RoleAPIServer, ""),
+		group("n1", api.RoleNode, ""), group("n2", api.RoleNode, "arn:own"), group("n3", api.RoleNode, ""),
+	}
+	config := object[corev1.ConfigMap](t, build(t, in), "kops-controller.addons.k8s.io", "ConfigMap", "kops-controller").Data["config.yaml"]
+	conf, err := controller.ParseConfig([]byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"apiservers.minimal.example.com", "nodes.minimal.example.com", "shared"}
+	if got := conf.Server.Provider["aws"].NodesRoles; !slices.Equal(got, want) {
+		t.Errorf("%v may ask, want %v", got, want)
+	}
+}
+
+func TestTheAutoscalerChangesGroupsOfNodesUnlessAUserSaidNo(t *testing.T) {
+	in := cluster(t, variants()["everything optional"])
+	asked, kept, karpenter := group("asked", api.RoleNode, ""), group("kept", api.RoleNode, ""), group("karpenter", api.RoleNode, "")
+	asked.Spec.Autoscale, kept.Spec.Autoscale, karpenter.Spec.Manager = ptr(true), ptr(false), api.ManagerKarpenter
+	in.Groups = []*api.InstanceGroup{group("m", api.RoleControlPlane, ""), asked, kept, karpenter, group("apis", api.RoleAPIServer, ""), group("usual", api.RoleNode, "")}
+	d := object[appsv1.Deployment](t, build(t, in), "cluster-autoscaler.addons.k8s.io", "Deployment", "cluster-autoscaler")
+	var got []string
+	for _, arg := range slices.Concat(d.Spec.Template.Spec.Containers[0].Command, d.Spec.Template.Spec.Containers[0].Args) {
+		if g, ok := strings.CutPrefix(arg, "--nodes="); ok {
+			got = append(got, g)
+		}
+	}
+	if want := []string{"1:3:asked.minimal.example.com", "1:3:usual.minimal.example.com"}; !slices.Equal(got, want) {
+		t.Errorf("it changes %v, want %v", got, want)
+	}
+}
+
+func TestReplicasFollowTheMachines(t *testing.T) {
+	for _, c := range []struct{ controlPlanes, nodes, scalers, resolvers int32 }{{1, 0, 1, 1}, {1, 1, 1, 1}, {2, 2, 2, 2}, {3, 5, 2, 2}} {
+		m, n := group("m", api.RoleControlPlane, ""), group("n", api.RoleNode, "")
+		m.Spec.MinSize, n.Spec.MinSize = &c.controlPlanes, &c.nodes
+		replicas := func(in addons.Input, addon, name string) int32 {
+			in.Groups = []*api.InstanceGroup{m, n}
+			return *object[appsv1.Deployment](t, build(t, in), addon, "Deployment", name).Spec.Replicas
+		}
+		if got := replicas(cluster(t, variants()["everything optional"]), "cluster-autoscaler.addons.k8s.io", "cluster-autoscaler"); got != c.scalers {
+			t.Errorf("%+v: %d of the autoscaler", c, got)
+		}
+		if got := replicas(local(t, func(*api.ClusterSpec) {}), "coredns.addons.k8s.io", "coredns"); got != c.resolvers {
+			t.Errorf("%+v: %d of coredns", c, got)
+		}
+	}
+}
+
+func TestAddressesInChinaAreThoseOfChina(t *testing.T) {
+	in := cluster(t, variants()["minimal"])
+	aws := *in.Facts.AWS
+	aws.Partition, in.Region, in.Facts = "aws-cn", "cn-north-1", &facts.Facts{AWS: &aws}
+	d := object[appsv1.Deployment](t, build(t, in), "node-termination-handler.aws", "Deployment", "aws-node-termination-handler")
+	want := corev1.EnvVar{Name: "QUEUE_URL", Value: "https://sqs.cn-north-1.amazonaws.com.cn/" + aws.AccountID + "/minimal-example-com-nth"}
+	if env := d.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, want) {
+		t.Errorf("%v lacks %v", env, want)
+	}
+}
+
 func TestImagesComeFromTheMirrorByDigest(t *testing.T) {
 	in := cluster(t, func(s *api.ClusterSpec) { s.Assets = &api.AssetsSpec{ContainerProxy: ptr("proxy.e.com")} })
 	in.Facts = &facts.Facts{AWS: in.Facts.AWS, ImageDigests: map[string]string{"registry.k8s.io/kops/kops-controller:1.37.0": "sha256:ab"}}
@@ -406,6 +489,13 @@ func TestImagesComeFromTheMirrorByDigest(t *testing.T) {
 		if !slices.Equal(f.Images, []addons.Image{want}) || !strings.Contains(string(f.Content), "image: "+want.Used) {
 			t.Errorf("images %v of\n%s", f.Images, f.Content)
 		}
+	}
+}
+
+func TestADigestThatAUserNamedStays(t *testing.T) {
+	const image = "registry.k8s.io/pause:3.10@sha256:aa"
+	if got := addons.Pull(image, nil, &facts.Facts{ImageDigests: map[string]string{image: "sha256:bb"}}); got != image {
+		t.Errorf("pulled as %s", got)
 	}
 }
 

@@ -137,7 +137,7 @@ func (v *View) scalingGroup(g *api.InstanceGroup) string {
 	if v.Cloud == string(api.CloudHetzner) {
 		return g.Name
 	}
-	return g.Name + "." + v.Name
+	return names.AWSGroup(g.Name, string(g.Spec.Role), v.Name)
 }
 
 // PodNetworkEnvironment are the variables that a user gives Amazon's pod network.

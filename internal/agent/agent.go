@@ -284,7 +284,7 @@ func phaseOf(kind string) string {
 		return PhaseServices
 	case host.Images.Name:
 		return PhaseImages
-	case host.Files.Name, host.Directories.Name, host.Symlinks.Name, host.Blocks.Name, host.Binaries.Name, host.Archives.Name:
+	case host.Files.Name, host.Logs.Name, host.Directories.Name, host.Symlinks.Name, host.Blocks.Name, host.Binaries.Name, host.Archives.Name:
 		return PhaseFiles
 	}
 	return PhaseSystem

@@ -26,7 +26,7 @@ const (
 )
 
 func TestASecondRunChangesNothing(t *testing.T) {
-	for _, file := range []string{controlPlane, worker, "testdata/aws-control-plane.txtar"} {
+	for _, file := range []string{controlPlane, worker, "testdata/aws-control-plane.txtar", "testdata/aws-worker.txtar", "testdata/aws-worker-rhel.txtar"} {
 		w := newWorld(t, file)
 		if text := w.preview(); !strings.Contains(text, "/etc/containerd/config.toml") {
 			t.Errorf("the first preview is\n%s", text)

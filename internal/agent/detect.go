@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -58,6 +59,7 @@ func (p Probe) Detect(ctx context.Context, boot *model.BootConfig, c *model.Node
 	resolv, _ := os.ReadFile(filepath.Join(p.Root, "/etc/resolv.conf")) // without one there is no resolver of its own
 	h.Resolved = bytes.Contains(resolv, []byte("nameserver 127.0.0.53")) && p.exists("/run/systemd/resolve/resolv.conf")
 	h.Admin, h.Interface = p.admin(), p.defaultInterface()
+	h.LacksModules = p.lacksModules(ctx, h, c)
 	if r := c.ContainerdConfig; r != nil && r.SkipInstall {
 		if h.Containerd, err = p.containerd(ctx); err != nil {
 			return h, err
@@ -125,6 +127,19 @@ func (p Probe) distribution(h *node.Host) error {
 	return nil
 }
 
+// lacksModules reports whether there is no file of a module of the kernel's where
+// the rarer ones are in a package that images need not hold.
+func (p Probe) lacksModules(ctx context.Context, h node.Host, c *model.NodeupConfig) bool {
+	if !node.ExtraModules(h) || h.Contained || p.Command == nil {
+		return false
+	}
+	return slices.ContainsFunc(node.KernelModules(h, c.Networking), func(module string) bool {
+		_, err := p.Command(ctx, "modinfo", module)
+		var failed *exec.ExitError
+		return errors.As(err, &failed)
+	})
+}
+
 // addresses lists what others can reach the machine under, sorted.
 func (p Probe) addresses() ([]string, error) {
 	all, err := p.Addresses()
@@ -157,7 +172,7 @@ func (p Probe) admin() node.Account {
 	text, _ := os.ReadFile(filepath.Join(p.Root, "/etc/passwd")) // without one there is root alone
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(strings.TrimSpace(line), ":")
-		if len(f) == 7 && slices.Contains([]string{"ubuntu", "admin", "ec2-user"}, f[0]) {
+		if len(f) == 7 && slices.Contains([]string{"ubuntu", "admin", "ec2-user", "rocky", "almalinux", "cloud-user"}, f[0]) {
 			if id, err := strconv.Atoi(f[2]); err == nil {
 				return node.Account{Home: f[5], ID: id}
 			}
@@ -196,7 +211,8 @@ func (p Probe) aws(ctx context.Context, h *node.Host, boot *model.BootConfig, c 
 		return v
 	}
 	id, hostname, zone := get("instance-id"), get("local-hostname"), get("placement/availability-zone")
-	known := []string{id, hostname, get("local-ipv4"), get("public-ipv4"), get("ipv6")}
+	h.Address = get("local-ipv4")
+	known := []string{id, hostname, h.Address, get("public-ipv4"), get("ipv6")}
 	if len(c.WarmPoolImages) > 0 && c.ControlPlaneConfig == nil {
 		h.Warming = strings.HasPrefix(get("autoscaling/target-lifecycle-state"), "Warmed:")
 	}

@@ -22,6 +22,7 @@ import (
 	"kops.local/kops/internal/agent/node"
 	"kops.local/kops/internal/awsquery"
 	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/host"
 	"kops.local/kops/internal/model"
 )
 
@@ -58,7 +59,10 @@ func probe(t *testing.T, files map[string]string) agent.Probe {
 			return []string{"10.9.0.2", "10.9.0.1"}, nil
 		},
 		Hostname: func() (string, error) { return "m1", nil },
-		Command: func(context.Context, string, ...string) ([]byte, error) {
+		Command: func(ctx context.Context, name string, args ...string) ([]byte, error) {
+			if name == "modinfo" && args[0] == "br_netfilter" {
+				return host.Run(ctx, "false")
+			}
 			return []byte("containerd github.com/containerd/containerd 1.6.20~ds1 abc\n"), nil
 		}}
 }
@@ -96,6 +100,8 @@ func TestWhatMachineThisIs(t *testing.T) {
 			func(h *node.Host) { h.Resolved = true }},
 		{"somebody logs in", map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\nubuntu:x:1000:1000::/home/ubuntu:/bin/bash\n"}, &model.BootConfig{}, model.NodeupConfig{},
 			func(h *node.Host) { h.Admin = node.Account{Home: "/home/ubuntu", ID: 1000} }},
+		{"somebody logs in to Rocky Linux", map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\nrocky:x:1000:1000::/home/rocky:/bin/bash\n"}, &model.BootConfig{}, model.NodeupConfig{},
+			func(h *node.Host) { h.Admin = node.Account{Home: "/home/rocky", ID: 1000} }},
 		{"its first interface", map[string]string{"proc/net/route": "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
 			"docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\nens5\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"},
 			&model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.Interface = "ens5" }},
@@ -103,19 +109,31 @@ func TestWhatMachineThisIs(t *testing.T) {
 			func(h *node.Host) { h.Containerd = "1.6.20~ds1" }},
 		{"another distribution", map[string]string{"etc/os-release": "ID=\"amzn\"\nVERSION_ID=\"2023\"\nID_LIKE=\"fedora\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
 			func(h *node.Host) { h.Distro, h.Release, h.Like = "amzn", "2023", "rhel" }},
+		{"a relative of Red Hat's without rarer modules", map[string]string{"etc/os-release": "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"10.1\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
+			func(h *node.Host) {
+				h.Distro, h.Release, h.Like, h.LacksModules = "rocky", "10.1", "rhel", true
+			}},
+		{"one with them", map[string]string{"etc/os-release": "ID=\"rhel\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"10.1\"\n"}, &model.BootConfig{}, model.NodeupConfig{Networking: api.NetworkingSpec{Kindnet: &api.KindnetNetworkingSpec{}}},
+			func(h *node.Host) { h.Distro, h.Release, h.Like = "rhel", "10.1", "rhel" }},
+		{"an older one", map[string]string{"etc/os-release": "ID=\"almalinux\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.6\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
+			func(h *node.Host) { h.Distro, h.Release, h.Like = "almalinux", "9.6", "rhel" }},
 		{"AWS", nil, aws, model.NodeupConfig{}, func(h *node.Host) {
 			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
+			h.Address = "10.0.0.9"
 		}},
 		{"AWS with names made of addresses, being warmed", nil, aws, model.NodeupConfig{UseIPBasedNodeNames: &yes, WarmPoolImages: []string{"i"}}, func(h *node.Host) {
 			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "ip-10-0-0-9.internal", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
+			h.Address = "10.0.0.9"
 			h.Warming = true
 		}},
 		{"pods with addresses of AWS", nil, aws, model.NodeupConfig{Networking: api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{}}}, func(h *node.Host) {
 			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
+			h.Address = "10.0.0.9"
 			h.MaxPods = 29
 		}},
 		{"a group that waits", nil, &model.BootConfig{CloudProvider: "aws", InstanceGroupName: "g", InstanceGroupRole: "APIServer", ClusterName: "c.example.com"}, model.NodeupConfig{EnableLifecycleHook: true}, func(h *node.Host) {
 			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
+			h.Address = "10.0.0.9"
 			h.ScalingGroup = "g.apiservers.c.example.com"
 		}},
 		{"no names are published", nil, &model.BootConfig{ConfigServer: &model.ConfigServer{Servers: []string{"https://lb.example.com:3988/", "https://[fd00::1]:3988/"}}},

@@ -7,6 +7,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,9 +32,37 @@ import (
 	"kops.local/kops/internal/fault"
 )
 
-// Run runs one command line and returns the exit code.
+// killed is the exit code of a command that an interrupt ends, as shells have it.
+const killed = 130
+
+// Run runs one command line and returns the exit code. The first signal ends the
+// command's context. At an interrupt after that Run returns while the command may
+// still be at work, for who cannot wait; the process is to end then.
 func Run(ctx context.Context, sys shell.System, args []string) int {
 	app := &shell.App{System: sys, Command: strings.Join(append([]string{"kops"}, args...), " "), Absent: absent()}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, app, args) }()
+	for {
+		select {
+		case code := <-done:
+			return code
+		case signal := <-sys.Signals:
+			switch {
+			case ctx.Err() == nil:
+				app.Stopping()
+				stop()
+			case signal == os.Interrupt:
+				app.Quit()
+				return killed
+			}
+		}
+	}
+}
+
+// run runs one command line to its end.
+func run(ctx context.Context, app *shell.App, args []string) int {
 	root := command(app)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -79,7 +108,10 @@ change a cloud show what they would do, and do it with --yes.`,
 		Args:          cobra.ArbitraryArgs,
 		Version:       app.Version,
 
-		PersistentPreRun: func(c *cobra.Command, _ []string) { app.TellDeprecated(c) },
+		PersistentPreRun: func(c *cobra.Command, _ []string) {
+			app.Path = c.CommandPath()
+			app.TellDeprecated(c)
+		},
 	}
 	root.SetIn(app.In)
 	root.SetOut(app.Out)

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +32,7 @@ import (
 //
 //	kops ARG... [<FILE]   a command line, which must succeed unless ! stands before it
 //	code N                the exit code of the last command line
-//	clock DURATION        lets the time pass; it stands still otherwise
+//	clock DURATION        lets the time pass, as a command does that waits; it stands still otherwise
 //	world [lose ADDRESS]  lists what exists on the platform, or takes something away
 //	remember, unchanged   compares the state store with what it was
 //	nosecrets DIR...      no file there holds a secret of the state store
@@ -91,6 +93,7 @@ type worldOf struct{}
 // session is the world of one script.
 type session struct {
 	home       string
+	mu         sync.Mutex
 	now        time.Time
 	world      *fakecloud.World
 	last       int
@@ -123,7 +126,7 @@ func (s *session) kops(t *testing.T, ts *testscript.TestScript, neg bool, args [
 func (s *session) run(t *testing.T, in []byte, out, errs *bytes.Buffer, env func(string) string, args []string) int {
 	return cli.Run(t.Context(), shell.System{
 		In: bytes.NewReader(in), Out: out, Err: errs, Env: env, Home: s.home, Cache: filepath.Join(s.home, ".cache", "kops"),
-		User: "jane", Host: "laptop", PID: 42, Now: func() time.Time { return s.now }, Version: "1.37.0",
+		User: "jane", Host: "laptop", PID: 42, Now: s.clock, Sleep: s.sleep, Version: "1.37.0",
 		Clouds: []cloud.Provider{s.world.Provider()},
 	}, args)
 }
@@ -139,8 +142,34 @@ func (s *session) checkCode(ts *testscript.TestScript, args []string) {
 func (s *session) pass(ts *testscript.TestScript, args []string) {
 	d, err := time.ParseDuration(args[0])
 	ts.Check(err)
+	s.elapse(d)
+}
+
+func (s *session) clock() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+func (s *session) elapse(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.now = s.now.Add(d)
 }
+
+// sleep lets the time pass at once, but for that until a lease is renewed, which
+// goes on beside the command: that is never due.
+func (s *session) sleep(ctx context.Context, d time.Duration) error {
+	if d == renewal {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.elapse(d)
+	return ctx.Err()
+}
+
+// renewal is how often a lease is renewed.
+const renewal = 15 * time.Second
 
 func (s *session) showWorld(ts *testscript.TestScript, args []string) {
 	if len(args) == 2 && args[0] == "lose" && !s.world.Lose(args[1]) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/store"
 )
 
@@ -71,6 +72,28 @@ func (c *cuttable) Put(ctx context.Context, key string, data []byte, o store.Put
 		}
 	}
 	return "", errCut
+}
+
+// lostAnswer is a store that does the first write, or not, and does not answer it.
+type lostAnswer struct {
+	store.Store
+	done bool
+	once sync.Once
+}
+
+func (l *lostAnswer) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (v store.Version, err error) {
+	l.once.Do(func() {
+		if l.done {
+			v, err = l.Store.Put(ctx, key, data, o)
+		}
+		if err == nil {
+			err = fault.New(fault.Lost, "the connection broke")
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	return l.Store.Put(ctx, key, data, o)
 }
 
 // countedPuts counts writes.

@@ -150,7 +150,10 @@ func (s *Store) take(ctx context.Context, cluster string, who Holder, id string)
 			return LeaseState{}, "", held(cluster, old, now)
 		case version != "" && s.mayLive(old, now) && old.ID != watched.ID:
 			watched = old
-			if err := s.cfg.Sleep(ctx, leaseWatch); err != nil {
+			over := s.cfg.Watched(held(cluster, old, now), leaseWatch)
+			err := s.cfg.Sleep(ctx, leaseWatch)
+			over()
+			if err != nil {
 				return LeaseState{}, "", fmt.Errorf("acquire the lease of cluster %s: %w", cluster, err)
 			}
 			continue
@@ -160,10 +163,10 @@ func (s *Store) take(ctx context.Context, cluster string, who Holder, id string)
 		if err == nil {
 			return state, v, nil
 		}
-		if !fault.Is(err, fault.Conflict) {
+		if !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.Lost) {
 			return LeaseState{}, "", fmt.Errorf("acquire the lease of cluster %s: %w", cluster, err)
 		}
-		// Somebody else was quicker; look who it is.
+		// Somebody else was quicker, or the answer did not arrive; look whose it is.
 	}
 	return LeaseState{}, "", restless(cluster)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,7 +175,16 @@ func leaseExpires(t *testing.T, w *world) {
 		t.Fatal("the lease was taken before its end and the allowance for clocks")
 	}
 	w.pass(10 * time.Second)
-	_, second := acquire(t, other, "joe")
+	var told []string
+	_, second := acquire(t, w.client(t, func(c *clusterstore.Config) {
+		c.Watched = func(h *clusterstore.Held, d time.Duration) func() {
+			told = append(told, fmt.Sprintf("%s held by %s, renewed %v ago, watched for %v at %v", h.Cluster, h.State.User, h.Idle, d, w.clock().Sub(h.State.Renewed)))
+			return func() { told = append(told, fmt.Sprintf("over at %v", w.clock().Sub(h.State.Renewed))) }
+		}
+	}), "joe")
+	if want := []string{name + " held by jane, renewed 1m25s ago, watched for 20s at 1m25s", "over at 1m45s"}; !slices.Equal(told, want) {
+		t.Errorf("told is %q, want %q", told, want)
+	}
 	if second.Fence() != first.Fence()+1 {
 		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
 	}
@@ -300,6 +310,19 @@ func TestLeaseSurvivesLostAnswers(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The answer to the write that takes the lease is lost; nobody else has it.
+func TestLeaseThatWasTakenUnheard(t *testing.T) {
+	for _, done := range []bool{true, false} {
+		w := inMemory()
+		create(t, w.client(t), demo(name, 0))
+		s := w.client(t, func(c *clusterstore.Config) { c.State = &lostAnswer{Store: w.open(), done: done} })
+		_, l := acquire(t, s, "jane")
+		if err := l.Check(t.Context()); err != nil || l.Fence() != 1 {
+			t.Errorf("written %v: %v, fence %d", done, err, l.Fence())
+		}
+	}
 }
 
 func TestLeaseOutlivesTheContext(t *testing.T) {

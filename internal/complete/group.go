@@ -168,9 +168,13 @@ func setInstanceMetadata(_ *pass, g *api.InstanceGroup) {
 	fillPtr(&m.HTTPPutResponseHopLimit, 1)
 }
 
-// setWarmPool gives workers the cluster's warm pool, under the group's own settings.
+// setWarmPool gives workers the cluster's warm pool, under the group's own settings. A
+// group that wants no machines in it wants none of the cluster's settings either.
 func setWarmPool(p *pass, g *api.InstanceGroup) {
 	pool := p.spec.CloudProvider.AWS.WarmPool
+	if own := g.Spec.WarmPool; own != nil && own.MaxSize != nil && *own.MaxSize == 0 {
+		return
+	}
 	worker := g.Spec.Role == api.RoleNode || g.Spec.Role == api.RoleAPIServer
 	if pool != nil && worker && g.Spec.MaxPrice == nil && g.Spec.Manager != api.ManagerKarpenter {
 		g.Spec.WarmPool = overlay(pool, g.Spec.WarmPool)
@@ -189,5 +193,5 @@ func mergeKubelet(p *pass, g *api.InstanceGroup) {
 	if g.IsControlPlane() {
 		k = p.spec.ControlPlaneKubelet
 	}
-	g.Spec.Kubelet = overlay(k, g.Spec.Kubelet)
+	g.Spec.Kubelet = overlayKubelet(k, g.Spec.Kubelet)
 }

@@ -9,12 +9,12 @@ import (
 
 // componentImage is the image of one of Kubernetes' programs at the cluster's version.
 func (p *pass) componentImage(name string) string {
-	v := p.spec.KubernetesVersion
-	tag := ":v" + strings.TrimPrefix(v, "v")
-	if channel.IsBaseURL(v) {
-		tag = "-amd64:v" + strings.ReplaceAll(p.version.String(), "+", "_")
+	tag := ":v"
+	if channel.IsBaseURL(p.spec.KubernetesVersion) {
+		tag = "-amd64:v"
 	}
-	return p.mirrored("registry.k8s.io/" + name + tag)
+	// Builds have an underscore where their versions have a plus, which no tag may have.
+	return p.mirrored("registry.k8s.io/" + name + tag + strings.ReplaceAll(p.version.String(), "+", "_"))
 }
 
 // mirrored is what a public image is called where the cluster pulls it.

@@ -16,7 +16,20 @@ const evictionHard = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesF
 // wrote for all kubelets.
 func mergeControlPlaneKubelet(p *pass) {
 	ensure(&p.spec.Kubelet)
-	p.spec.ControlPlaneKubelet = overlay(p.spec.Kubelet, p.spec.ControlPlaneKubelet)
+	p.spec.ControlPlaneKubelet = overlayKubelet(p.spec.Kubelet, p.spec.ControlPlaneKubelet)
+}
+
+// overlayKubelet is overlay, but a shorter time to shut down shortens the part of it
+// that critical pods have, where only the former is set anew.
+func overlayKubelet(base, over *api.KubeletConfigSpec) *api.KubeletConfigSpec {
+	k := overlay(base, over)
+	if over == nil || over.ShutdownGracePeriod == nil || over.ShutdownGracePeriodCriticalPods != nil || k.ShutdownGracePeriodCriticalPods == nil {
+		return k
+	}
+	if all := *k.ShutdownGracePeriod; k.ShutdownGracePeriodCriticalPods.Duration > all.Duration {
+		k.ShutdownGracePeriodCriticalPods = &all
+	}
+	return k
 }
 
 // kubelets are the settings for workers and for control planes.

@@ -53,10 +53,10 @@ func setSharedSubnets(p *pass) {
 
 // setSubnets splits the network's range between the subnets that have none.
 //
-// The range is cut into 1, 2, 4 or 8 equal slices, as many as the subnets need;
-// slices that overlap a range given by the user are dropped. Utility subnets
-// share the first slice, an eighth each; the others get a slice each. Order is
-// that of the zones.
+// The range is cut into 1, 2, 4 or 8 equal slices, as many as the subnets need, or
+// more where ranges given by the user lie in the way; slices that overlap such a
+// range are dropped. Utility subnets share the first slice, an eighth each; the
+// others get a slice each. Order is that of the zones.
 func setSubnets(p *pass) {
 	if !slices.Contains([]api.CloudProviderID{api.CloudAWS, api.CloudOpenstack, api.CloudAzure}, p.cloud) {
 		return
@@ -87,6 +87,10 @@ func setSubnets(p *pass) {
 		p.fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "subnets have no range, and the network has none to split", "write spec.networkCIDR, or a cidr for every subnet")
 		return
 	}
+	if !whole.Addr().Is4() {
+		p.fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "is a range of IPv6 addresses, and subnets are split from one of IPv4", "write one such as "+awsNetwork)
+		return
+	}
 	byZone(big)
 	byZone(little)
 	if err := assign(p, whole, given, big, little); err != "" {
@@ -100,11 +104,10 @@ func byZone(subnets []*api.ClusterSubnetSpec) {
 
 // assign gives the subnets their ranges; the text is what is wrong, or "".
 func assign(p *pass, whole netip.Prefix, given []netip.Prefix, big, little []*api.ClusterSubnetSpec) string {
-	parts, err := slicesFor(whole, len(big), len(little) > 0)
+	free, err := slicesFor(whole, given, len(big), len(little) > 0)
 	if err != nil {
 		return err.Error()
 	}
-	free := slices.DeleteFunc(parts, func(s netip.Prefix) bool { return overlapsAny(s, given) })
 	if len(little) > 0 {
 		if len(free) == 0 {
 			return "no room is left for utility subnets"
@@ -133,15 +136,26 @@ func assign(p *pass, whole netip.Prefix, given []netip.Prefix, big, little []*ap
 	return ""
 }
 
-// slicesFor cuts the range into enough slices: one for each big subnet and one for all little ones.
-func slicesFor(whole netip.Prefix, big int, little bool) ([]netip.Prefix, error) {
+// slicesFor cuts the range into slices, one for each big subnet and one for all
+// little ones, and returns those that nothing is given of. At most eight are cut, even
+// where they are too few.
+func slicesFor(whole netip.Prefix, given []netip.Prefix, big int, little bool) ([]netip.Prefix, error) {
+	const most = 3 // bits
 	need := big
 	if little {
 		need++
 	}
-	bits := 0
-	for bits < 3 && 1<<bits < need {
-		bits++
+	for bits := 0; ; bits++ {
+		if bits < most && 1<<bits < need {
+			continue
+		}
+		parts, err := split(whole, bits)
+		if err != nil {
+			return nil, err
+		}
+		free := slices.DeleteFunc(parts, func(s netip.Prefix) bool { return overlapsAny(s, given) })
+		if bits == most || len(free) >= need {
+			return free, nil
+		}
 	}
-	return split(whole, bits)
 }

@@ -91,7 +91,10 @@ func (AllowDowngrade) action() {}
 func (TakeBackup) action()     {}
 
 func (a SaveRecord) String() string {
-	s := fmt.Sprintf("record cluster %s: %s, founded at %s", a.Record.Token, a.Record.Phase, a.Record.Founder)
+	s := fmt.Sprintf("record cluster %s: %s", a.Record.Token, a.Record.Phase)
+	if a.Record.Founder != "" {
+		s += ", founded at " + a.Record.Founder
+	}
 	if a.Record.FounderMember != "" {
 		s += " as member " + a.Record.FounderMember
 	}

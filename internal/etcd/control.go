@@ -23,6 +23,10 @@ const (
 	requestKey  = ".kops/backup"
 )
 
+// OtherClusterRemedy is what to do when the store names a cluster, and disks have the
+// data of another, say because kOps' manager has restored a back-up meanwhile.
+const OtherClusterRemedy = "if the data are of the right cluster, remove " + recordKey + " from the back-up store; else restore a back-up"
+
 // Control is what the store says about a cluster.
 type Control struct {
 	Spec     *Spec

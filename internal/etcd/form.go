@@ -33,6 +33,9 @@ func (s *situation) adopt() Decision {
 	if len(s.Members) == 0 {
 		return Decision{Note: "no record in the store, and the cluster of the peers' data does not answer", Soon: true}
 	}
+	if why := s.unusable(); why != "" && slices.ContainsFunc(s.Peers, func(p Peer) bool { return p.State.Quarantined }) {
+		return Decision{Note: "no record in the store, and the cluster is closed to clients until it is restored; " + why}
+	}
 	r := Record{Token: token, Phase: Running, Founder: founder, Version: s.Spec.EtcdVersion}
 	for _, m := range s.Members {
 		if _, here := s.peerOf(m); !here { // which may have been the founder

@@ -293,6 +293,9 @@ func (s *situation) needQuorum() Decision {
 	d := Decision{Note: "no peer has the cluster's data; restore a back-up"}
 	for _, p := range s.Peers {
 		if p.State.Token != s.Record.Token {
+			if p.State.Token != "" && !d.Soon {
+				d.Note = fmt.Sprintf("no peer has the data of cluster %s, and %s has those of %s; %s", s.Record.Token, p.ID, p.State.Token, OtherClusterRemedy)
+			}
 			continue
 		}
 		d.Note, d.Soon = "etcd has no majority of members that answer", true

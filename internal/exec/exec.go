@@ -170,7 +170,9 @@ func chains(p *plan.Plan) []int {
 	return out
 }
 
-// urgentFirst is the order in which steps that are free to start do so.
+// urgentFirst is the order in which the steps begin, so that of those that are
+// free at once the ones on which most depends come to the limits first. Nothing
+// relies on it: whoever is too late there is served by the same measure.
 func (r *run) urgentFirst() []int {
 	out := make([]int, len(r.chain))
 	for i := range out {

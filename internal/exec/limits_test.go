@@ -1,6 +1,8 @@
 package exec_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -80,6 +82,57 @@ func TestLimits(t *testing.T) {
 		creates := l.called(false, "create")
 		if at := slices.Index(creates, "create link1"); at > 12 {
 			t.Errorf("the middle of the chain was call %d: %v", at, creates)
+		}
+	})
+	bubble(t, "of those who wait, who most depends on goes first, and among equals who has waited longest", func(t *testing.T, l *lab) {
+		early, busy := l.kind("early"), l.kind("busy")
+		one, two := node(early, "one"), node(early, "two")
+		l.takes["create one"], l.takes["create two"], l.takes["create first"] = time.Second, 2*time.Second, time.Minute
+		nodes := []resource.Node{one, two, node(busy, "first")}
+		follow := func(after resource.Node, names ...string) {
+			for _, name := range names {
+				nodes = append(nodes, node(busy, name, after))
+			}
+		}
+		last := func() resource.Node { return nodes[len(nodes)-1] }
+		follow(two, "late")
+		follow(one, "wide", "short", "soon")
+		wide, short := nodes[4], nodes[5]
+		follow(wide, "wide1", "wide2", "wide3", "wide4", "wide5")
+		follow(short, "short1")
+		follow(last(), "short2")
+		follow(one, "long")
+		follow(last(), "long0", "long1")
+		follow(last(), "long2")
+		follow(last(), "long3")
+		x := l.try(t, kinds(early, busy), false, nodes...)
+		x.Limits = exec.NewLimits(map[string]int{"busy": 1}, 2)
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		creates := slices.DeleteFunc(l.called(false, "create"), func(c string) bool {
+			return !slices.Contains([]string{"create long", "create short", "create wide", "create soon", "create late"}, c)
+		})
+		equal(t, "creates", []string{"create long", "create short", "create wide", "create soon", "create late"}, creates)
+	})
+	bubble(t, "a run that was stopped leaves the places to others", func(t *testing.T, l *lab) {
+		k, other := l.kind("k"), l.kind("other")
+		other.API = "k"
+		x := l.try(t, kinds(k), false, many(k, l, time.Second)...)
+		x.Limits = exec.NewLimits(nil, 8)
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		if err := x.Run(ctx, x.plan); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		y := l.try(t, kinds(other), false, many(other, l, time.Second)...)
+		y.Limits = x.Limits
+		if err := y.Run(t.Context(), y.plan); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("forty calls of a second, eight at once, took %s", took)
 		}
 	})
 }

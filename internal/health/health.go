@@ -9,6 +9,7 @@ package health
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -126,7 +127,23 @@ func (c *check) index() {
 	}
 }
 
-func (c *check) fail(f Failure) { c.failures = append(c.failures, f) }
+// fail adds a failure. Its text is the same at each look while the failure is.
+func (c *check) fail(f Failure) {
+	f.Message = steady(f.Message)
+	c.failures = append(c.failures, f)
+}
+
+// steady leaves out of a text what changes with each try and says nothing: the own
+// address of a connection, which goes before an arrow.
+func steady(text string) string {
+	words := strings.Split(text, " ")
+	for i, word := range words {
+		if _, there, found := strings.Cut(word, "->"); found && there != "" {
+			words[i] = there
+		}
+	}
+	return strings.Join(words, " ")
+}
 
 // api tells what is wrong with the API server as a whole.
 func (c *check) api() {

@@ -133,6 +133,9 @@ func TestCheck(t *testing.T) {
 			waiting(&w.API.Pods[4], "ImagePullBackOff", `Back-off pulling image "x"`)
 			waiting(&w.API.Pods[5], "ImagePullBackOff", "")
 		}, []string{`Pod kube-system/kube-proxy-n-0 [nodes]: the system-node-critical pod is not ready: the container kube-proxy waits: ImagePullBackOff: Back-off pulling image "x"`}},
+		{"a pod whose trouble has another port at each try", func(w *World) {
+			waiting(&w.API.Pods[4], "ErrImagePull", "failed to pull -> dial tcp 10.0.0.7:40112->10.0.0.1:443:  connection refused")
+		}, []string{`Pod kube-system/kube-proxy-n-0 [nodes]: the system-node-critical pod is not ready: the container kube-proxy waits: ErrImagePull: failed to pull -> dial tcp 10.0.0.1:443:  connection refused`}},
 		{"a pod that the cluster needs is of no group", func(w *World) { w.API.Pods[1].Status.Phase = corev1.PodUnknown },
 			[]string{"Pod kube-system/kube-controller-manager-cp-0: the system-cluster-critical pod is in an unknown state: its node does not tell"}},
 		{"the API server is not ready", func(w *World) { w.API.Unready = []string{"etcd"} },

@@ -76,15 +76,11 @@ func current(c *rest.Config, now time.Time) error {
 	return nil
 }
 
-// cause is what is wrong, without what changes at every try: a local port, say.
+// cause is what is wrong, whichever of the requests it was that failed.
 func cause(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {
 		err = request.Err
-	}
-	var call *net.OpError
-	if errors.As(err, &call) {
-		err = call.Err
 	}
 	return err
 }

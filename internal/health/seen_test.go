@@ -214,11 +214,12 @@ func TestFromKubeconfig(t *testing.T) {
 }
 
 // What is told once a second while somebody waits must not change with the local port.
-func TestAProblemBearsNoAddresses(t *testing.T) {
+func TestAProblemBearsNoLocalAddress(t *testing.T) {
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 	reset := &net.OpError{Op: "read", Net: "tcp", Source: at(40000), Addr: at(443), Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	err := fmt.Errorf("ask: %w", &url.Error{Op: "Get", URL: "https://127.0.0.1/readyz", Err: reset})
-	if got := problem("s", err).Message; got != "it cannot be reached: read: connection reset by peer" {
+	v := Check(World{API: Seen{Server: "s", Problem: problem("s", err)}})
+	if got := v.Failures[0].Message; got != "it cannot be reached: read tcp 127.0.0.1:443: read: connection reset by peer" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -63,7 +63,7 @@ type Authority interface {
 // Kinds lists the kinds of this package.
 func Kinds() []resource.Any {
 	return []resource.Any{
-		Directories.Erase(), Files.Erase(), Symlinks.Erase(), Blocks.Erase(), Users.Erase(), PackageSets.Erase(), Modules.Erase(),
+		Directories.Erase(), Files.Erase(), Logs.Erase(), Symlinks.Erase(), Blocks.Erase(), Users.Erase(), PackageSets.Erase(), Modules.Erase(),
 		SysctlFiles.Erase(), Mounts.Erase(), Assets.Erase(), Binaries.Erase(), Archives.Erase(), Certificates.Erase(), Units.Erase(), Images.Erase(),
 	}
 }

@@ -130,6 +130,16 @@ func TestTheLifeOfEachKind(t *testing.T) {
 			Changes: []kindtest.Change[host.File]{{Name: "content", Do: func(f *host.File) { f.Content = content("y") }}, {Name: "mode", Do: func(f *host.File) { f.Mode = "0600" }},
 				{Name: "owner", Do: func(f *host.File) { f.Owner = 7 }}, {Name: "group", Do: func(f *host.File) { f.Group = 8 }}}})
 	})
+	t.Run("log", func(t *testing.T) {
+		m := machine(t)
+		kindtest.Run(t, &host.Logs, m, kindtest.Life[host.Log]{OnlyNamed: true, Want: host.Log{Path: "/var/log/a.log"}})
+		if err := host.Logs.Create(t.Context(), m, &host.Log{Path: "/var/log/b.log"}); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(filepath.Join(m.Root, "/var/log/b.log")); err != nil || info.Mode().Perm() != 0o400 || info.Size() != 0 {
+			t.Errorf("%v %+v", err, info)
+		}
+	})
 	t.Run("directory", func(t *testing.T) {
 		kindtest.Run(t, &host.Directories, machine(t), kindtest.Life[host.Directory]{OnlyNamed: true, Want: host.Directory{Path: "/a/b", Mode: "0755"},
 			Changes: []kindtest.Change[host.Directory]{{Name: "mode", Do: func(f *host.Directory) { f.Mode = "0700" }},
@@ -492,33 +502,6 @@ func TestAUnitOlderThanItsFileIsStartedAnew(t *testing.T) {
 				t.Fatal(c.restarts, err)
 			}
 		}
-	}
-}
-
-func TestPackagesAreInstalledTogether(t *testing.T) {
-	m := machine(t)
-	installed, lists := 1, false
-	var ran []string
-	m.Command = func(_ context.Context, name string, args ...string) ([]byte, error) {
-		if name == "dpkg-query" {
-			return []byte(strings.Repeat("ii \n", installed)), nil
-		}
-		ran = append(ran, args[2])
-		switch {
-		case args[2] == "update":
-			lists = true
-		case !lists:
-			return nil, errors.New("chrony has no installation candidate")
-		case args[2] == "install":
-			installed = 2
-		case args[2] == "remove":
-			installed = 0
-		}
-		return nil, nil
-	}
-	kindtest.Run(t, &host.PackageSets, m, kindtest.Life[host.PackageSet]{OnlyNamed: true, Want: host.PackageSet{Manager: "apt", Names: "chrony iptables"}})
-	if got := strings.Join(ran, " "); got != "install update install remove remove" {
-		t.Errorf("ran %s", got)
 	}
 }
 

@@ -5,21 +5,21 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/resource"
 )
 
-// Image is a container image in containerd's store.
+// Image is a container image that is pulled before a pod needs it.
 type Image struct {
+	// Name is whole, with its registry.
 	Name string `res:"forbid"`
-	// Asset is the File of the Asset that holds the image; empty: it is pulled.
-	Asset string `res:"writeonly"`
 }
 
-// Images is the kind of Image. In a folder, where no program is run, every image counts as present.
+// Images is the kind of Image. An image that cannot be pulled is only a warning: the
+// kubelet pulls it when a pod needs it, and it alone can log in to registries. In a
+// folder, where no program is run, every image counts as present.
 var Images = resource.Kind[Image, *Machine]{
 	Name: "host_image", API: "images", Direct: true,
-	Key: func(i *Image) string { return i.Name }, List: listImages, Create: loadImage,
+	Key: func(i *Image) string { return i.Name }, List: listImages, Create: pullImage,
 	Delete: func(ctx context.Context, m *Machine, i *Image) error {
 		if m.Command == nil {
 			return nil
@@ -54,13 +54,11 @@ func listImages(ctx context.Context, m *Machine, s resource.Scope) ([]*Image, er
 	return out, nil
 }
 
-func loadImage(ctx context.Context, m *Machine, i *Image) error {
-	if i.Asset != "" {
-		_, err := m.ctr(ctx, "images", "import", m.path(m.cached(i.Asset)))
-		return err
+func pullImage(ctx context.Context, m *Machine, i *Image) error {
+	_, err := m.ctr(ctx, "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", i.Name)
+	if err != nil && ctx.Err() == nil {
+		m.warn("the image " + i.Name + " was not pulled ahead: " + err.Error())
+		return nil
 	}
-	if _, err := m.ctr(ctx, "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", i.Name); err != nil {
-		return fault.Wrap(fault.NotYet, err, "make the image's registry reachable from the machine, or name a mirror in spec.containerd.registryMirrors")
-	}
-	return nil
+	return err
 }

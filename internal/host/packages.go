@@ -18,6 +18,8 @@ type PackageSet struct {
 	Manager string `res:"forbid"`
 	// Names are the packages, sorted, separated by blanks.
 	Names string `res:"forbid"`
+	// Optional says that nothing needs the packages: that they cannot be installed is a warning.
+	Optional bool `res:"writeonly"`
 }
 
 // PackageSets is the kind of PackageSet. An installed package is never upgraded.
@@ -48,28 +50,42 @@ func listPackages(ctx context.Context, m *Machine, s resource.Scope) ([]*Package
 }
 
 // packagesInstalled asks for all packages with one command. Both commands fail when
-// one package is unknown, and tell of the others nevertheless.
+// one package is unknown. A name may stand for several packages, and apt knows
+// some that are not installed: each line must be of one that is.
 func (m *Machine) packagesInstalled(ctx context.Context, p *PackageSet) (bool, error) {
 	names := strings.Fields(p.Names)
-	command, args, installed := "dpkg-query", []string{"--show", "--showformat=${db:Status-Abbrev}\n", "--"}, "ii "
+	command, args := "dpkg-query", []string{"--show", "--showformat=${db:Status-Abbrev}\n", "--"}
 	if p.Manager == "dnf" {
-		command, args, installed = "rpm", []string{"--query", "--queryformat=ii \n", "--whatprovides", "--"}, "ii "
+		command, args = "rpm", []string{"--query", "--queryformat=ii \n", "--whatprovides", "--"}
 	}
 	text, err := m.Command(ctx, command, append(args, names...)...)
 	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) {
+	switch {
+	case errors.As(err, &failed):
+		return false, nil
+	case err != nil:
 		return false, err
 	}
 	n := 0
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(strings.TrimSuffix(line, "\n"), installed) {
-			n++
+	for line := range strings.Lines(string(text)) { // the state that is wanted, and the one that is (dpkg-query(1))
+		if len(line) < 2 || line[1] != 'i' {
+			return false, nil
 		}
+		n++
 	}
 	return n >= len(names), nil
 }
 
 func installPackages(ctx context.Context, m *Machine, p *PackageSet) error {
+	err := m.installAll(ctx, p)
+	if err != nil && p.Optional && ctx.Err() == nil {
+		m.warn("these packages were not installed: " + p.Names + ": " + err.Error())
+		return nil
+	}
+	return err
+}
+
+func (m *Machine) installAll(ctx context.Context, p *PackageSet) error {
 	names := strings.Fields(p.Names)
 	if p.Manager == "dnf" {
 		return m.packageCommand(ctx, "dnf", append([]string{"install", "--assumeyes", "--setopt=install_weak_deps=False"}, names...))

@@ -215,7 +215,7 @@ func wait(ctx context.Context, conn *dbus.Conn, unit string, done <-chan string)
 			if result == "done" || result == "skipped" {
 				return nil
 			}
-			return fault.Wrap(fault.NotYet, fmt.Errorf("%s did not start: %s", unit, result), "see what it says: journalctl --unit="+unit)
+			return fault.Wrap(fault.NotYet, fmt.Errorf("%s did not start: %s", unit, result), "see what it says: journalctl --unit="+word(unit))
 		case <-look.C:
 			if !conn.Connected() {
 				return fault.New(fault.NotYet, "systemd ended the connection before it told what became of %s", unit)
@@ -224,6 +224,14 @@ func wait(ctx context.Context, conn *dbus.Conn, unit string, done <-chan string)
 			return ctx.Err()
 		}
 	}
+}
+
+// word is a unit's name as one word of a shell: that of a mount may hold backslashes.
+func word(unit string) string {
+	if strings.Contains(unit, `\`) {
+		return "'" + unit + "'"
+	}
+	return unit
 }
 
 // unknown reports whether systemd does not know a unit.

@@ -2,10 +2,12 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"time"
 
+	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/resource"
 )
 
@@ -16,6 +18,8 @@ type Unit struct {
 	DropIn bool `res:"forbid"`
 	// Off is of a unit that is neither to run nor to start, whoever's it is; one that is not there is off, too.
 	Off bool `res:"forbid"`
+	// Masked is of a unit that is off: nothing can start it, also not another unit that asks for it.
+	Masked bool `res:"forbid"`
 	// Content is the unit file; none: the distribution's. What a service reads at
 	// its start belongs into the content by its digest, see WithDigest.
 	Content resource.Content `res:"default"`
@@ -73,13 +77,18 @@ func WithDigest(content string, texts ...string) string {
 // dropIn ends the key of a unit that adds to another's.
 const dropIn = ".d/10-kops.conf"
 
-// switchedOff ends the key of a unit that is only to be off.
-const switchedOff = " (off)"
+// switchedOff ends the key of a unit that is only to be off, and maskedOff that of one that is masked besides.
+const (
+	switchedOff = " (off)"
+	maskedOff   = " (masked)"
+)
 
 func unitKey(u *Unit) string {
 	switch {
 	case u.DropIn:
 		return u.Name + dropIn
+	case u.Masked:
+		return u.Name + maskedOff
 	case u.Off:
 		return u.Name + switchedOff
 	}
@@ -95,7 +104,7 @@ func listUnits(ctx context.Context, m *Machine, s resource.Scope) ([]*Unit, erro
 	}
 	var names []string
 	for _, key := range s.Names {
-		names = append(names, strings.TrimSuffix(strings.TrimSuffix(key, dropIn), switchedOff))
+		names = append(names, strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(key, dropIn), switchedOff), maskedOff))
 	}
 	states, err := m.Systemd.States(ctx, names)
 	if err != nil {
@@ -104,9 +113,9 @@ func listUnits(ctx context.Context, m *Machine, s resource.Scope) ([]*Unit, erro
 	var out []*Unit
 	for i, key := range s.Names {
 		state, known := states[names[i]]
-		u := &Unit{Name: names[i], DropIn: strings.HasSuffix(key, dropIn), Off: strings.HasSuffix(key, switchedOff), On: state.Enabled && state.Running}
-		if u.Off {
-			u.On, u.Current = state.Running && !state.Ended || state.Enabled && !state.Static, true
+		u := &Unit{Name: names[i], DropIn: strings.HasSuffix(key, dropIn), Masked: strings.HasSuffix(key, maskedOff), On: state.Enabled && state.Running}
+		if u.Off = u.Masked || strings.HasSuffix(key, switchedOff); u.Off {
+			u.On, u.Current = state.Running && !state.Ended || state.Enabled && !state.Static || u.Masked && !m.masked(u.Name), true
 			out = append(out, u)
 			continue
 		}
@@ -148,7 +157,10 @@ func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
 		if err := m.Systemd.Enable(ctx, u.Name, false); err != nil {
 			return err
 		}
-		return m.Systemd.Stop(ctx, u.Name)
+		if err := m.Systemd.Stop(ctx, u.Name); err != nil || !u.Masked {
+			return err
+		}
+		return m.mask(ctx, u.Name)
 	}
 	if err := m.Systemd.Restart(ctx, u.Name); err != nil {
 		if !u.Optional || ctx.Err() != nil {
@@ -157,6 +169,24 @@ func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
 		m.warn("the unit " + u.Name + " did not start: " + err.Error())
 	}
 	return m.Systemd.Enable(ctx, u.Name, true) // last: it says that the unit was started
+}
+
+// masked reports whether a link hides the unit from systemd (systemd.unit(5)).
+func (m *Machine) masked(unit string) bool {
+	target, err := os.Readlink(m.path(unitFile(unit)))
+	return err == nil && target == os.DevNull
+}
+
+// mask hides a unit. One that somebody has written for this machine is left as it is.
+func (m *Machine) mask(ctx context.Context, unit string) error {
+	info, err := os.Lstat(m.path(unitFile(unit)))
+	if err == nil && info.Mode().IsRegular() {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the unit %s cannot be masked: %s is a file", unit, unitFile(unit)), "remove that file")
+	}
+	if err := makeSymlink(ctx, m, &Symlink{Path: unitFile(unit), Target: os.DevNull}); err != nil {
+		return err
+	}
+	return m.Systemd.Reload(ctx)
 }
 
 func deleteUnit(ctx context.Context, m *Machine, u *Unit) error {
@@ -194,8 +224,11 @@ type Offline struct{ Root string }
 
 func (o Offline) link(unit string) string {
 	target := "multi-user.target"
-	if strings.HasSuffix(unit, ".timer") {
-		target = "timers.target"
+	text, _ := os.ReadFile(o.Root + unitFile(unit)) // the distribution's units are not read
+	for line := range strings.Lines(string(text)) {
+		if t, ok := strings.CutPrefix(strings.TrimSpace(line), "WantedBy="); ok {
+			target = t
+		}
 	}
 	return o.Root + "/etc/systemd/system/" + target + ".wants/" + unit
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,8 +45,26 @@ func TestEachEntryIsALine(t *testing.T) {
 	}
 }
 
+// slow is a buffer in whose writes others get a chance to run; it notices when they write.
+type slow struct {
+	bytes.Buffer
+	busy, mixed atomic.Bool
+}
+
+func (s *slow) Write(p []byte) (int, error) {
+	if s.busy.Swap(true) {
+		s.mixed.Store(true)
+		return len(p), nil
+	}
+	defer s.busy.Store(false)
+	for range 100 {
+		runtime.Gosched()
+	}
+	return s.Buffer.Write(p)
+}
+
 func TestEntriesOfConcurrentStepsDoNotMix(t *testing.T) {
-	var b bytes.Buffer
+	var b slow
 	j := journal.New(&b, time.Now)
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -56,6 +76,9 @@ func TestEntriesOfConcurrentStepsDoNotMix(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if b.mixed.Load() {
+		t.Fatal("two entries were written at once")
+	}
 	open := map[string]bool{}
 	for line := range strings.Lines(b.String()) {
 		var e journal.Entry

@@ -5,9 +5,11 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
@@ -32,19 +34,18 @@ type Entry struct {
 }
 
 // Write merges the entry into a file, which need not exist, and makes it the current context.
-// The file has mode 0600.
+// What else a user said of the cluster and of the context, such as a proxy or a
+// namespace, stays. The file gets mode 0600.
 func Write(path string, e Entry) error {
 	c, err := load(path)
 	if err != nil {
 		return err
 	}
-	cluster := clientapi.NewCluster()
+	cluster := cmp.Or(c.Clusters[e.Cluster], clientapi.NewCluster())
 	cluster.Server, cluster.TLSServerName, cluster.CertificateAuthorityData = e.Server, e.TLSServerName, e.CA
+	cluster.CertificateAuthority, cluster.InsecureSkipTLSVerify = "", false // CA takes their place
 	c.Clusters[e.Cluster] = cluster
-	context := clientapi.NewContext()
-	if old := c.Contexts[e.Cluster]; old != nil {
-		context.Namespace, context.AuthInfo = old.Namespace, old.AuthInfo
-	}
+	context := cmp.Or(c.Contexts[e.Cluster], clientapi.NewContext())
 	context.Cluster = e.Cluster
 	switch {
 	case e.User != "":
@@ -110,7 +111,11 @@ func load(path string) (*clientapi.Config, error) {
 }
 
 func save(path string, c *clientapi.Config) error {
-	if err := clientcmd.WriteToFile(*c, path); err != nil {
+	err := os.Chmod(path, 0o600) // the next call gives the mode to a new file only
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = clientcmd.WriteToFile(*c, path)
+	}
+	if err != nil {
 		return fmt.Errorf("write kubeconfig %s: %w", path, err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
+	clientapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 func TestWriteKeepsWhatIsThere(t *testing.T) {
@@ -59,6 +60,67 @@ func TestWriteWithoutCredentialsKeepsTheUser(t *testing.T) {
 	}
 	if c.Clusters["a"].Server != "https://b" || string(c.AuthInfos["a"].ClientKeyData) != "key" {
 		t.Errorf("got %+v, %+v", c.Clusters["a"], c.AuthInfos["a"])
+	}
+}
+
+func TestWhatAUserSaidOfAClusterStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	theirs := `apiVersion: v1
+kind: Config
+clusters:
+- {name: a, cluster: {server: "https://old", proxy-url: "http://proxy:3128", insecure-skip-tls-verify: true, certificate-authority: /old/ca.crt}}
+contexts:
+- {name: a, context: {cluster: a, user: somebody, namespace: apps}}
+- {name: mine, context: {cluster: b, user: me}}
+current-context: mine
+users:
+- {name: somebody, user: {token: t}}
+- {name: a, user: {token: u}}
+`
+	if err := os.WriteFile(path, []byte(theirs), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	write := func(e Entry) *clientapi.Config {
+		t.Helper()
+		if err := Write(path, e); err != nil {
+			t.Fatal(err)
+		}
+		c, err := clientcmd.LoadFromFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := write(Entry{Cluster: "a", Server: "https://new", CA: []byte("ca")})
+	if got := c.Clusters["a"]; got.Server != "https://new" || got.ProxyURL != "http://proxy:3128" || got.InsecureSkipTLSVerify || got.CertificateAuthority != "" {
+		t.Errorf("cluster is %+v", got)
+	}
+	if got := c.Contexts["a"]; got.Namespace != "apps" || got.AuthInfo != "somebody" {
+		t.Errorf("context is %+v", got)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode is %v, %v; want 0600", info.Mode(), err)
+	}
+	if c = write(Entry{Cluster: "a", Exec: &clientapi.ExecConfig{Command: "kops", APIVersion: "client.authentication.k8s.io/v1"}}); c.Contexts["a"].AuthInfo != "a" || c.AuthInfos["a"].Exec == nil || c.AuthInfos["a"].Token != "" {
+		t.Errorf("with a command: %+v, %+v", c.Contexts["a"], c.AuthInfos["a"])
+	}
+	if c = write(Entry{Cluster: "a", User: "somebody", Certificate: []byte("cert")}); c.Contexts["a"].AuthInfo != "somebody" || c.AuthInfos["a"].Exec == nil {
+		t.Errorf("with a user: %+v, %+v", c.Contexts["a"], c.AuthInfos["a"])
+	}
+}
+
+func TestRemoveLeavesOthersCurrent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	for _, name := range []string{"a", "b"} {
+		if err := Write(path, Entry{Cluster: name, Certificate: []byte("cert"), Key: []byte("key")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found, err := Remove(path, "a"); !found || err != nil {
+		t.Fatalf("Remove = %v, %v", found, err)
+	}
+	if got := CurrentCluster(path); got != "b" || HasUser(path, "a") || !HasUser(path, "b") {
+		t.Errorf("current %q, credentials of a %t, of b %t", got, HasUser(path, "a"), HasUser(path, "b"))
 	}
 }
 

@@ -16,6 +16,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"kops.local/kops/internal/cloud/fakecloud"
+	"kops.local/kops/internal/clouds"
+	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/managedfile"
 )
 
 const module = "kops.local/kops"
@@ -73,7 +78,16 @@ func under(paths ...string) func(string) bool {
 func isStd(dep string) bool { return !strings.Contains(strings.Split(dep, "/")[0], ".") }
 
 // pure are the stages that reach nothing outside their arguments.
-var pure = under("internal/complete", "internal/validate", "internal/model", "internal/plan", "internal/graph", "internal/newcluster", "internal/channel", "internal/addons", "internal/assets", "internal/names")
+var pure = under("internal/complete", "internal/validate", "internal/model", "internal/resource", "internal/plan", "internal/graph", "internal/render",
+	"internal/newcluster", "internal/channel", "internal/addons", "internal/assets", "internal/componentflags", "internal/names", "internal/diag")
+
+// isPure reports that a package itself reaches nothing outside its arguments. The
+// model of a cloud is one, though the kinds that it declares link what reaches the cloud.
+func isPure(short string) bool {
+	cloud, ok := strings.CutPrefix(short, "internal/clouds/")
+	_, in, _ := strings.Cut(cloud, "/")
+	return (pure(short) || ok && under("model")(in)) && !forTests(short)
+}
 
 // isCommand reports that a package may see flags, the environment and the terminal.
 func isCommand(short string) bool { return under("cmd", "internal/cli")(short) }
@@ -94,7 +108,7 @@ func TestDirectImports(t *testing.T) {
 				t.Errorf("api imports %s, but it imports only the standard library and Kubernetes' API machinery", i)
 			case flags(i) && !isCommand(short) && !forTests(short):
 				t.Errorf("%s imports %s, but only the command line reads flags and sees the terminal", short, i)
-			case pure(short) && outside(i):
+			case isPure(short) && outside(i):
 				t.Errorf("%s imports %s, but it is a pure stage", short, i)
 			}
 		}
@@ -138,10 +152,17 @@ func TestImports(t *testing.T) {
 			if !l.from(p.short()) {
 				continue
 			}
+			var shortest []string // the rest follows from it, mostly
 			for _, d := range p.Deps {
-				if d != p.ImportPath && l.banned(d) {
-					t.Errorf("%s: %s, but %s", l.name, strings.Join(path(all, p.ImportPath, d), " imports "), l.name)
+				if d == p.ImportPath || !l.banned(d) {
+					continue
 				}
+				if way := path(all, p.ImportPath, d); shortest == nil || len(way) < len(shortest) {
+					shortest = way
+				}
+			}
+			if shortest != nil {
+				t.Errorf("%s, but %s", strings.Join(shortest, " imports "), l.name)
 			}
 		}
 	}
@@ -223,6 +244,8 @@ type source struct {
 	pkg  pkg
 	fset *token.FileSet
 	uses map[*ast.Ident]types.Object // what names mean, as far as the package's own files say
+	// globals are the names of package variables, where they are declared.
+	globals map[*ast.Ident]bool
 }
 
 // resolve finds out what names mean. Other packages are not read, and what
@@ -230,7 +253,14 @@ type source struct {
 func (s *source) resolve(files []*ast.File) {
 	s.uses = map[*ast.Ident]types.Object{}
 	c := types.Config{Error: func(error) {}, Importer: nothing{}, FakeImportC: true}
-	_, _ = c.Check(s.pkg.ImportPath, s.fset, files, &types.Info{Uses: s.uses}) // it fails for want of the imports
+	defs := map[*ast.Ident]types.Object{}
+	_, _ = c.Check(s.pkg.ImportPath, s.fset, files, &types.Info{Uses: s.uses, Defs: defs}) // it fails for want of the imports
+	s.globals = map[*ast.Ident]bool{}
+	for id, o := range defs {
+		if v, ok := o.(*types.Var); ok && v.Pkg() != nil && v.Parent() == v.Pkg().Scope() {
+			s.globals[id] = true
+		}
+	}
 }
 
 // nothing imports nothing.
@@ -246,7 +276,7 @@ func (s *source) at(n ast.Node) string {
 }
 
 func (s *source) length(f *ast.File) {
-	if n := s.fset.Position(f.End()).Line; n > 600 {
+	if n := s.fset.File(f.Pos()).LineCount(); n > 600 {
 		s.Errorf("%s has %d lines; a reader finds their way in 600 at most", s.at(f), n)
 	}
 }
@@ -269,11 +299,13 @@ func (s *source) check(f *ast.File) {
 			if id, ok := x.Fun.(*ast.Ident); ok && len(x.Args) > 0 && (id.Name == "delete" || id.Name == "clear") {
 				s.assigned(x.Args[0])
 			}
+		case *ast.ValueSpec:
+			s.locked(x)
 		case *ast.SelectorExpr:
 			if !command {
 				s.uncommanded(x)
 			}
-			if pure(short) {
+			if isPure(short) {
 				s.impure(x)
 			}
 		}
@@ -296,8 +328,32 @@ func (s *source) assigned(to ...ast.Expr) {
 		if id == nil {
 			continue
 		}
-		if v, ok := s.uses[id].(*types.Var); ok && v.Pkg() != nil && v.Parent() == v.Pkg().Scope() {
-			s.Errorf("%s: package variable %s is changed; pass the state as a value", s.at(e), id.Name)
+		switch v := s.uses[id].(type) {
+		case *types.Var:
+			if v.Pkg() != nil && v.Parent() == v.Pkg().Scope() {
+				s.Errorf("%s: package variable %s is changed; pass the state as a value", s.at(e), id.Name)
+			}
+		case *types.PkgName:
+			if isCommand(s.pkg.short()) {
+				continue // such as flag.Usage, in a program of one's own
+			}
+			s.Errorf("%s: a variable of package %s is changed; pass the state as a value", s.at(e), id.Name)
+		}
+	}
+}
+
+// locked finds package variables of types that are there to be changed.
+func (s *source) locked(v *ast.ValueSpec) {
+	x, ok := v.Type.(*ast.SelectorExpr)
+	if i, generic := v.Type.(*ast.IndexExpr); generic { // atomic.Pointer[T]
+		x, ok = i.X.(*ast.SelectorExpr)
+	}
+	if !ok || !isOf(x, "sync", "Mutex", "RWMutex", "Once", "Map", "Pool", "WaitGroup") && !isOf(x, "atomic", x.Sel.Name) {
+		return
+	}
+	for _, id := range v.Names {
+		if s.globals[id] {
+			s.Errorf("%s: package variable %s is there to be changed; pass the state as a value", s.at(v), id.Name)
 		}
 	}
 }
@@ -329,8 +385,9 @@ func isOf(x *ast.SelectorExpr, pkg string, names ...string) bool {
 }
 
 func (s *source) uncommanded(x *ast.SelectorExpr) {
-	if isOf(x, "os", "Getenv", "LookupEnv", "Environ", "Setenv", "Unsetenv", "ExpandEnv", "Exit", "Args", "Stdin", "Stdout", "Stderr") ||
-		isOf(x, "log", "Fatal", "Fatalf", "Fatalln") {
+	if isOf(x, "os", "Getenv", "LookupEnv", "Environ", "Setenv", "Unsetenv", "ExpandEnv", "Exit", "Args", "Stdin", "Stdout", "Stderr",
+		"TempDir", "UserCacheDir", "UserConfigDir", "UserHomeDir") || // which the environment says
+		isOf(x, "fmt", "Print", "Printf", "Println") || isOf(x, "log", "Fatal", "Fatalf", "Fatalln") {
 		s.Errorf("%s: %s.%s; only the command line reads the environment, sees the terminal or ends the process", s.at(x), x.X, x.Sel.Name)
 	}
 }
@@ -341,6 +398,25 @@ func (s *source) impure(x *ast.SelectorExpr) {
 	}
 	if isOf(x, "net", "Dial", "DialTimeout", "Dialer", "Resolver", "Listen", "LookupHost", "LookupIP", "LookupAddr", "Interfaces") {
 		s.Errorf("%s: net.%s in a pure stage", s.at(x), x.Sel.Name)
+	}
+}
+
+// TestKinds has every kind of every platform declare how its fields change, and
+// bear a name of its own.
+func TestKinds(t *testing.T) {
+	kinds := slices.Concat(managedfile.Kinds(), host.Kinds(), fakecloud.New().Provider().Kinds)
+	for _, p := range clouds.All(clouds.Options{}) {
+		kinds = slices.Concat(kinds, p.Kinds)
+	}
+	seen := map[string]bool{}
+	for _, k := range kinds {
+		if err := k.Check(); err != nil {
+			t.Error(err)
+		}
+		if seen[k.KindName()] {
+			t.Errorf("two kinds are called %s", k.KindName())
+		}
+		seen[k.KindName()] = true
 	}
 }
 

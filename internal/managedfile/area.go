@@ -6,11 +6,7 @@
 // functions that list, read and write.
 package managedfile
 
-import (
-	"context"
-	"path"
-	"strings"
-)
+import "context"
 
 // Info is what a listing tells about one file.
 type Info struct {
@@ -40,31 +36,4 @@ type Area struct {
 	Read   func(ctx context.Context, key string) ([]byte, error)
 	Write  func(ctx context.Context, key string, data []byte, o Options) error
 	Remove func(ctx context.Context, key string) error
-}
-
-// Below returns a folder of the area as an area of its own.
-func (a Area) Below(folder string) Area {
-	at := func(key string) string { return path.Join(folder, key) }
-	return Area{
-		Store:  a.Store,
-		Prefix: a.Prefix + folder + "/",
-		List: func(ctx context.Context) ([]Info, error) {
-			all, err := a.List(ctx)
-			if err != nil {
-				return nil, err
-			}
-			var out []Info
-			for _, i := range all {
-				if key, ok := strings.CutPrefix(i.Key, folder+"/"); ok {
-					out = append(out, Info{key, i.Digest})
-				}
-			}
-			return out, nil
-		},
-		Read: func(ctx context.Context, key string) ([]byte, error) { return a.Read(ctx, at(key)) },
-		Write: func(ctx context.Context, key string, data []byte, o Options) error {
-			return a.Write(ctx, at(key), data, o)
-		},
-		Remove: func(ctx context.Context, key string) error { return a.Remove(ctx, at(key)) },
-	}
 }

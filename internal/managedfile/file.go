@@ -125,9 +125,12 @@ func owned(key string) bool {
 	return slices.ContainsFunc([]string{"addons/", "igconfig/", "manifests/"}, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// listFiles returns the owned files, and those that are desired.
+// listFiles returns the owned files, and those that are desired. An area may lie
+// in another: a file of both is listed once, as a second one would be taken for a
+// leftover and removed.
 func listFiles(ctx context.Context, c Files, s resource.Scope) ([]*File, error) {
 	var out []*File
+	seen := map[string]bool{}
 	for _, a := range c.Areas {
 		all, err := a.List(ctx)
 		if err != nil {
@@ -135,9 +138,10 @@ func listFiles(ctx context.Context, c Files, s resource.Scope) ([]*File, error) 
 		}
 		for _, i := range all {
 			f := &File{Store: a.Store, Key: a.Prefix + i.Key}
-			if !owned(i.Key) && !slices.Contains(s.Names, fileKey(f)) {
+			if seen[fileKey(f)] || !owned(i.Key) && !slices.Contains(s.Names, fileKey(f)) {
 				continue
 			}
+			seen[fileKey(f)] = true
 			digest := i.Digest
 			if want, known := c.Wanted[fileKey(f)]; digest == "" || known && want != digest {
 				data, err := a.Read(ctx, i.Key)

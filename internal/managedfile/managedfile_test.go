@@ -11,7 +11,6 @@ import (
 	"kops.local/kops/internal/graph"
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/managedfile/onstore"
-	"kops.local/kops/internal/observe"
 	"kops.local/kops/internal/resource"
 	"kops.local/kops/internal/store"
 )
@@ -161,8 +160,19 @@ func TestAFileWhoseListedDigestIsNoMD5IsRead(t *testing.T) {
 	}
 }
 
+// noting is a store that remembers how it was last written to.
+type noting struct {
+	store.Store
+	last store.PutOptions
+}
+
+func (n *noting) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	n.last = o
+	return n.Store.Put(ctx, key, data, o)
+}
+
 func TestFilesOfTwoBuckets(t *testing.T) {
-	cluster, discovery := store.NewMemory("c"), store.NewMemory("d")
+	cluster, discovery := store.NewMemory("c"), &noting{Store: store.NewMemory("d")}
 	client := managedfile.Files{Areas: []managedfile.Area{
 		onstore.Area("bucket", "c.example.com/", cluster, nil), onstore.Area("open", "", discovery, nil)}}
 	jwks := managedfile.LocationOf("s3://open").Node("keys.json", "openid/v1/jwks", text("{}"), true)
@@ -172,12 +182,68 @@ func TestFilesOfTwoBuckets(t *testing.T) {
 	if _, _, err := discovery.Get(t.Context(), "openid/v1/jwks"); err != nil {
 		t.Error(err)
 	}
-	if got := jwks.Want.(*managedfile.File).ACL; got != "public-read" {
-		t.Errorf("ACL %q", got)
+	if got := jwks.Want.(*managedfile.File); got.ACL != "public-read" || got.Encryption != "AES256" || got.Provider != "aws.files" {
+		t.Errorf("declared as %+v", got)
+	}
+	if want := (store.PutOptions{PublicRead: true}); discovery.last != want {
+		t.Errorf("written with %+v, want %+v", discovery.last, want)
+	}
+	hidden := managedfile.LocationOf("s3://open").Node("x", "x", text(""), false)
+	if _, err := hidden.Kind.Create(t.Context(), client, hidden.Want); err != nil || discovery.last != (store.PutOptions{}) {
+		t.Errorf("written with %+v, %v", discovery.last, err)
 	}
 	other := managedfile.LocationOf("s3://closed").Node("x", "x", text(""), false)
 	if _, err := other.Kind.Create(t.Context(), client, other.Want); fault.Of(err) != fault.Permanent {
 		t.Errorf("a file of a store that is not open: %v", err)
+	}
+}
+
+// A user may publish the issuer's documents from the folder of the cluster, and
+// keep the back-ups of one etcd cluster below those of another.
+func TestAFileOfTwoAreasIsOne(t *testing.T) {
+	s, whole := filled(t, "addons/a", "discovery/openid/v1/jwks", "backups/main/etcd-cluster-spec")
+	part := func(folder string) managedfile.Area {
+		return onstore.Area("bucket", "c.example.com/"+folder, store.Sub(s, strings.TrimSuffix(folder, "/")), nil)
+	}
+	client := managedfile.Files{Areas: []managedfile.Area{whole, part("discovery/"), part("backups/"), part("backups/main/"), whole}}
+	names := []string{"addons/a", "backups/main/etcd-cluster-spec", "discovery/openid/v1/jwks"}
+	for i, n := range names {
+		names[i] = "bucket/c.example.com/" + n
+	}
+	var got []string
+	for _, line := range list(t, managedfile.S3Object.Erase(), client, names...) {
+		got = append(got, strings.Fields(line)[0])
+	}
+	if !equalSets(got, names) {
+		t.Errorf("listed %q, want %q", got, names)
+	}
+	n := managedfile.LocationOf("s3://bucket/c.example.com/backups/main").Node("x", "x", text("x"), false)
+	if _, err := n.Kind.Create(t.Context(), client, n.Want); err != nil {
+		t.Fatal(err)
+	}
+	if data, _, err := s.Get(t.Context(), "backups/main/x"); err != nil || string(data) != "x" {
+		t.Errorf("it holds %q, %v", data, err)
+	}
+}
+
+// Somebody else may remove a file between the listing and the reading of it.
+func TestAFileThatGoesMeanwhileIsGone(t *testing.T) {
+	_, area := filled(t, "addons/a", "addons/b")
+	all := area.List
+	area.List = func(ctx context.Context) ([]managedfile.Info, error) {
+		infos, err := all(ctx)
+		infos[0].Digest = ""
+		return infos, err
+	}
+	why := fault.New(fault.Gone, "gone")
+	area.Read = func(context.Context, string) ([]byte, error) { return nil, why }
+	k, client := managedfile.S3Object.Erase(), managedfile.Files{Areas: []managedfile.Area{area}}
+	if got := list(t, k, client); len(got) != 1 || !strings.HasPrefix(got[0], "bucket/c.example.com/addons/b ") {
+		t.Errorf("listed %q", got)
+	}
+	why = fault.New(fault.Denied, "no")
+	if _, err := k.Observe(t.Context(), client, resource.Scope{}); fault.Of(err) != fault.Denied {
+		t.Errorf("a file that may not be read: %v", err)
 	}
 }
 
@@ -192,14 +258,18 @@ func TestKeysetsAndSecretsAreMadeOnce(t *testing.T) {
 		{managedfile.Secret.Erase(), "secrets", "secrets/ca", managedfile.SecretNode},
 	} {
 		t.Run(c.kind.KindName(), func(t *testing.T) {
-			s, area := filled(t, "pki/ssh/public/admin/x", "pki/private/ca/other", "secrets/a/b", "config")
-			client := area.Below(c.folder)
+			m, _ := filled(t, "pki/ssh/public/admin/x", "pki/private/ca/other", "secrets/a/b", "config")
+			s := &noting{Store: m}
+			client := onstore.Area("bucket", "c.example.com/"+c.folder+"/", store.Sub(s, c.folder), nil)
 			n := c.node("ca", resource.SecretText("very secret"))
 			if _, err := n.Kind.Create(t.Context(), client, n.Want); err != nil {
 				t.Fatal(err)
 			}
 			if data, _, err := s.Get(t.Context(), c.key); err != nil || string(data) != "very secret" {
 				t.Errorf("%s holds %q, %v", c.key, data, err)
+			}
+			if want := (store.PutOptions{IfAbsent: true, Private: true}); s.last != want {
+				t.Errorf("written with %+v, want %+v", s.last, want)
 			}
 			if got := list(t, c.kind, client, "ca", "x", "a", "a/b", "other"); !slices.Equal(got, []string{"ca"}) {
 				t.Errorf("listed %v", got)
@@ -239,6 +309,13 @@ func TestAListingIsAskedUntilSomethingWasWritten(t *testing.T) {
 	if got := list(t, k, client); len(got) != 1 || asked != 2 {
 		t.Errorf("after a write %v, listing asked %d times", got, asked)
 	}
+	client.Areas[0] = onstore.Area("bucket", "", s, func(context.Context) ([]store.Info, error) { return []store.Info{{Key: "addons/x", Digest: "0"}}, nil })
+	if err := k.Delete(t.Context(), client, n.Want); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, k, client); len(got) != 0 {
+		t.Errorf("after a removal %v", got)
+	}
 }
 
 func TestLocations(t *testing.T) {
@@ -252,33 +329,5 @@ func TestLocations(t *testing.T) {
 		if got := managedfile.LocationOf(url); got != want {
 			t.Errorf("%s: %+v, want %+v", url, got, want)
 		}
-	}
-}
-
-// What the engine observes of several kinds at once comes from one listing.
-func TestOneListingServesAllKinds(t *testing.T) {
-	s, _ := filled(t, "addons/a", "pki/private/ca/keyset.yaml", "secrets/admin")
-	asked := 0
-	all := []store.Info{}
-	for i, err := range s.List(t.Context(), "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, i)
-	}
-	area := onstore.Area("bucket", "c.example.com/", s, func(context.Context) ([]store.Info, error) { asked++; return all, nil })
-	clients := map[string]any{"aws_s3_object": managedfile.Files{Areas: []managedfile.Area{area}}, "store_file": managedfile.Files{},
-		"keyset": area.Below("pki"), "secret": area.Below("secrets")}
-	var g graph.Graph
-	if err := g.Add(managedfile.KeysetNode("ca", resource.SecretText("k")), managedfile.SecretNode("admin", resource.SecretText("s"))); err != nil {
-		t.Fatal(err)
-	}
-	o := observe.Observer{Client: func(kind string) any { return clients[kind] }, Limit: 1}
-	got, err := o.Snapshot(t.Context(), "c.example.com", managedfile.Kinds(), &g, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got["keyset"]) != 1 || len(got["secret"]) != 1 || len(got["aws_s3_object"]) != 1 || asked != 3 {
-		t.Errorf("observed %v with the listing asked %d times", got, asked)
 	}
 }

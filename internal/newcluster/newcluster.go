@@ -52,6 +52,13 @@ type builder struct {
 
 // defaults fills the options that have one.
 func (b *builder) defaults() {
+	for _, list := range []*[]string{
+		&b.Zones, &b.ControlPlaneZones, &b.ControlPlaneSizes, &b.NodeSizes, &b.APIServerSizes,
+		&b.NetworkCIDRs, &b.SubnetIDs, &b.UtilitySubnetIDs, &b.AdminAccess, &b.SSHAccess, &b.EtcdClusters,
+		&b.ControlPlaneSecurityGroups, &b.NodeSecurityGroups,
+	} {
+		*list = named(*list)
+	}
 	fill := func(p *string, value string) {
 		if *p == "" {
 			*p = value
@@ -88,6 +95,17 @@ func (b *builder) defaults() {
 	b.zones = slices.Concat(b.Zones, b.ControlPlaneZones)
 	slices.Sort(b.zones)
 	b.zones = slices.Compact(b.zones)
+}
+
+// named are the texts that are not blank, without the blanks around them.
+func named(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 func (b *builder) setBasics() {
@@ -201,8 +219,14 @@ func (b *builder) fail(flag, value, message, remedy string) {
 	b.findings = append(b.findings, diag.Finding{Path: flag, Value: value, Rule: "option", Message: message, Remedy: remedy})
 }
 
-// checkCounts refuses numbers of machines below zero.
+// mostControlPlanes is far above the members of any etcd, and far below what would take long to describe.
+const mostControlPlanes = 99
+
+// checkCounts refuses numbers of machines that nobody means.
 func (b *builder) checkCounts() {
+	if n := b.ControlPlaneCount; n > mostControlPlanes {
+		b.fail("--control-plane-count", fmt.Sprint(n), "is more control planes than an etcd can have members", "use 1, 3 or 5")
+	}
 	for _, o := range []struct {
 		flag  string
 		count int32

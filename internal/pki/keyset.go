@@ -1,6 +1,7 @@
 // Package pki holds the key material of a cluster as plain values: keysets and
 // their trust bundles, the issuing of authorities and of leaf certificates, and
-// random tokens. Time and randomness are handed in.
+// random tokens. Time is handed in, and so is the randomness of serial numbers and
+// tokens; keys and signatures take that of the library.
 //
 // It must not know where keysets are stored, nor who uses a certificate, and it
 // never lets a private key or a secret into printable text.

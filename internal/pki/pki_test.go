@@ -116,6 +116,9 @@ func TestLeafCertificates(t *testing.T) {
 			if _, err := x.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: testNow(), KeyUsages: c.ext[:1]}); err != nil {
 				t.Error(err)
 			}
+			if want := new(big.Int).SetBytes(slices.Repeat([]byte{0, 0, 0, 7}, 4)); x.SerialNumber.Cmp(want) != 0 {
+				t.Errorf("serial number %x, want 128 random bits, %x", x.SerialNumber, want)
+			}
 			if x.IsCA || !x.BasicConstraintsValid || x.KeyUsage != c.key || !slices.Equal(x.ExtKeyUsage, c.ext) {
 				t.Errorf("authority %v, usage %v %v", x.IsCA, x.KeyUsage, x.ExtKeyUsage)
 			}
@@ -182,18 +185,33 @@ func TestKeysetNames(t *testing.T) {
 
 func TestEnsureKeepsWhatExists(t *testing.T) {
 	ca, master := authority(t, KubernetesCA), authority(t, "master")
-	all, created, err := Ensure(map[string]*Keyset{KubernetesCA: ca, "master": master}, []string{KubernetesCA, ServiceAccount, AggregatorCA}, small())
+	existing := map[string]*Keyset{KubernetesCA: ca, "master": master}
+	all, created, err := Ensure(existing, []string{KubernetesCA, ServiceAccount, AggregatorCA}, small())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if all[KubernetesCA] != ca || all[AggregatorCA] == nil {
 		t.Errorf("keysets %v", all)
 	}
-	if got := all[ServiceAccount]; got.Primary != master.Primary || got.Name != ServiceAccount {
+	if got := all[ServiceAccount]; got.Signer().Certificate != master.Signer().Certificate || got.Name != ServiceAccount {
 		t.Errorf("the keyset master became %v", got)
+	}
+	if len(existing) != 2 {
+		t.Errorf("what was there became %v", existing)
 	}
 	if !slices.Equal(created, []string{ServiceAccount, AggregatorCA}) {
 		t.Errorf("created %v", created)
+	}
+}
+
+func TestTheAuthorityOfAnOldClusterIsKept(t *testing.T) {
+	ca := authority(t, "ca")
+	all, _, err := Ensure(map[string]*Keyset{"ca": ca}, []string{KubernetesCA}, small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := all[KubernetesCA]; got.Signer().Certificate != ca.Signer().Certificate {
+		t.Errorf("the keyset ca became %v", got)
 	}
 }
 
@@ -226,6 +244,11 @@ func aged(t *testing.T, primary string, ids ...string) (*Keyset, error) {
 }
 
 func TestItemsAreOrderedByAge(t *testing.T) {
+	for _, ids := range [][]string{{"2", "x"}, {"x", "2"}} { // in whatever order they are given
+		if k, err := aged(t, "2", ids...); err != nil || k.Items[0].ID != "x" {
+			t.Errorf("of %v, %s is first: %v", ids, k.Items[0].ID, err)
+		}
+	}
 	k, err := aged(t, "2", "100", "2", "x", "!10", "b")
 	if err != nil {
 		t.Fatal(err)
@@ -319,6 +342,9 @@ func TestThePrimaryOfAKeysetThatNamesNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.Spec.PrimaryID = named
+		withoutKey := o.Spec.Keys[0]
+		withoutKey.ID, withoutKey.PrivateMaterial = "12", nil
+		o.Spec.Keys = append(o.Spec.Keys, withoutKey)
 		back, err := FromAPI(o)
 		if err != nil {
 			t.Fatal(err)

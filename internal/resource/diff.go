@@ -61,8 +61,9 @@ func (f Field) diff(path string, w, h reflect.Value, report func(Leaf)) {
 	case w.Kind() == reflect.Map:
 		for _, k := range keys(w, h) {
 			key := reflect.ValueOf(k).Convert(w.Type().Key())
-			ws, hs := f.text(w.MapIndex(key)), f.text(h.MapIndex(key))
-			if ws != hs {
+			we, he := w.MapIndex(key), h.MapIndex(key)
+			ws, hs := f.text(we), f.text(he)
+			if ws != hs || we.IsValid() != he.IsValid() { // a tag without a value is one, too
 				report(Leaf{Path: fmt.Sprintf("%s[%q]", path, k), Have: hs, Want: ws})
 			}
 		}

@@ -85,6 +85,8 @@ func TestDiffOfEveryType(t *testing.T) {
 		{"numbers", everything{Numbers: []int{1, 10, 2}}, everything{Numbers: []int{2, 1}}, "Numbers: [1, 2] -> [1, 10, 2]"},
 		{"map", everything{Map: map[string]string{"same": "1", "changed": "2", "new": "3"}}, everything{Map: map[string]string{"same": "1", "changed": "1", "old": "x"}},
 			`Map["changed"]: 1 -> 2; Map["new"]:  -> 3; Map["old"]: x -> `},
+		{"an entry without a value is not an absent one", everything{Map: map[string]string{"same": "", "new": ""}, ByName: map[string]Value{"new": {}}},
+			everything{Map: map[string]string{"same": "", "old": ""}}, `Map["new"]:  -> ; Map["old"]:  -> ; ByName["new"]:  -> `},
 		{"value", everything{Value: Lit("b")}, everything{Value: Lit("a")}, "Value: a -> b"},
 		{"value that is not known", everything{Value: out}, everything{Value: Lit("a")}, "Value: a -> ${k/n.id}"},
 		{"values are a set", everything{Values: Lits("a", "b")}, everything{Values: Lits("b", "a")}, ""},

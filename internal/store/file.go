@@ -26,10 +26,13 @@ const hashLimit = 4 << 20
 // Folders are made on demand with mode 0755 and removed with their last file.
 // Writers take turns by an advisory lock (flock) on the file's folder, across
 // processes; where the system has none (see lock_other.go) only single writers are safe.
-type Folder struct{ root string }
+type Folder struct {
+	root string
+	sync func(folder *os.File) error // makes the names in it durable
+}
 
 // NewFolder returns the store in a folder, which need not exist.
-func NewFolder(root string) *Folder { return &Folder{root: filepath.Clean(root)} }
+func NewFolder(root string) *Folder { return &Folder{root: filepath.Clean(root), sync: syncFolder} }
 
 // Folders is the backend of file:///absolute/path and of plain paths.
 func Folders() Backend {

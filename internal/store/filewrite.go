@@ -37,7 +37,7 @@ func (f *Folder) Put(ctx context.Context, key string, data []byte, o PutOptions)
 // put is one try of Put. It is away when it failed because the folder went away after it was locked.
 func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions) (v Version, away bool, err error) {
 	path := f.path(key)
-	dir, err := lockFolder(ctx, filepath.Dir(path), true)
+	dir, err := f.lockFolder(ctx, filepath.Dir(path), true)
 	if err != nil {
 		return "", false, f.writeFailed(key, err)
 	}
@@ -61,7 +61,7 @@ func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions)
 		f.prune(filepath.Dir(path))
 		return "", false, f.writeFailed(key, err)
 	}
-	if err := syncFolder(dir); err != nil {
+	if err := f.sync(dir); err != nil {
 		return "", false, f.writeFailed(key, err)
 	}
 	return version(info, data), false, nil
@@ -73,7 +73,7 @@ func (f *Folder) Delete(ctx context.Context, key string, o DeleteOptions) error 
 		return err
 	}
 	path := f.path(key)
-	dir, err := lockFolder(ctx, filepath.Dir(path), false)
+	dir, err := f.lockFolder(ctx, filepath.Dir(path), false)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
 	}
@@ -179,14 +179,14 @@ func replaceFile(path string, data []byte, mode os.FileMode) (os.FileInfo, error
 
 // lockFolder opens a folder and waits for its lock, which closing it gives back.
 // The folder may be removed, and made again, while we wait; then we try again.
-func lockFolder(ctx context.Context, path string, create bool) (*os.File, error) {
+func (f *Folder) lockFolder(ctx context.Context, path string, create bool) (*os.File, error) {
 	var err error
 	for range folderTries {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if create {
-			err = os.MkdirAll(path, 0o755)
+			err = f.makeFolder(path)
 		}
 		var dir *os.File
 		if err == nil {
@@ -198,6 +198,37 @@ func lockFolder(ctx context.Context, path string, create bool) (*os.File, error)
 		}
 	}
 	return nil, err
+}
+
+// makeFolder makes a folder with all above it, and makes the name of each that is
+// new durable: without that of its folder, a file that was flushed is lost.
+func (f *Folder) makeFolder(path string) error {
+	err := os.Mkdir(path, 0o755)
+	if errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
+		if err := f.makeFolder(filepath.Dir(path)); err != nil {
+			return err
+		}
+		err = os.Mkdir(path, 0o755)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrExist):
+		if info, err := os.Stat(path); err != nil || info.IsDir() {
+			return err
+		}
+		return &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
+	default:
+		return err
+	}
+	parent, err := os.Open(filepath.Dir(path))
+	if errors.Is(err, fs.ErrPermission) { // who may make a name in it need not be able to read it
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer parent.Close() // it was not written through
+	return f.sync(parent)
 }
 
 // lockedFolder is one try of lockFolder. It fails with fs.ErrNotExist when the folder went away.

@@ -6,11 +6,21 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/complete"
 )
 
 const balancerPath = "spec.api.loadBalancer."
 
 func (c *check) balancer() *api.LoadBalancerAccessSpec { return c.spec.API.LoadBalancer }
+
+// apiNames checks that an API without a load balancer is found.
+func apiNames(c *check) {
+	a := &c.spec.API
+	if c.cloud == api.CloudAWS && a.DNS != nil && a.LoadBalancer == nil && complete.DNS(c.spec) == api.DNSNone {
+		c.bad("spec.api.dns", "", "the API has no load balancer, and its name is published nowhere, because spec.topology.dns.type is None",
+			"write spec.api.loadBalancer with class: Network and type: Public, or publish names")
+	}
+}
 
 func balancerClass(c *check) {
 	lb := c.balancer()

@@ -19,6 +19,8 @@ func clusterName(c *check) {
 	case name == "":
 		c.required(path, "give the cluster a name, such as k8s.example.com")
 		return
+	case len(name) > validation.DNS1123SubdomainMaxLength:
+		c.bad(path, name, fmt.Sprintf("has %d characters, and a DNS name has %d at most", len(name), validation.DNS1123SubdomainMaxLength), "choose a shorter name")
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		c.bad(path, name, "is not a DNS name", "use lower-case letters, digits, dots and dashes; begin and end with a letter or a digit")
 	case !strings.Contains(name, ".") && complete.DNS(c.spec) != api.DNSNone && c.cluster.Annotations[api.AnnotationManagement] != "imported":

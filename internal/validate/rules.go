@@ -79,6 +79,7 @@ func podNetworkRules() []rule {
 
 func balancerRules() []rule {
 	return []rule{
+		{"api-names", apiNames},
 		{"load-balancer-class", balancerClass},
 		{"load-balancer-type", balancerType},
 		{"load-balancer-groups", balancerGroups},

@@ -19,7 +19,7 @@ const containerdUnit = `[Unit]
 Description=containerd container runtime
 Documentation=https://containerd.io
 After=network.target dbus.service
-
+%s
 [Service]
 EnvironmentFile=/etc/sysconfig/containerd
 EnvironmentFile=-/etc/environment
@@ -89,7 +89,7 @@ func (b *builder) containerd() error {
 		}
 		after, reads = append(after, resource.Address{Kind: host.Files.Name, Name: cniTemplateFile}), append(reads, cniTemplate)
 	}
-	a, err := b.unit("containerd.service", fmt.Sprintf(containerdUnit, score), after, reads...)
+	a, err := b.unit("containerd.service", fmt.Sprintf(containerdUnit, b.needsMounts(), score), after, reads...)
 	b.runtime = []resource.Address{a}
 	return err
 }

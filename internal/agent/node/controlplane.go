@@ -160,6 +160,9 @@ func (b *builder) proxy() error {
 	if c.ConntrackMaxPerCore == nil || b.Host.Contained {
 		c.ConntrackMaxPerCore = &most
 	}
+	if b.Host.enterprise() >= nftablesOnly {
+		c.ProxyMode = "nftables"
+	}
 	flags := append(componentflags.Flags(&c), append(more, "--kubeconfig="+kubeconfig, score)...)
 	slices.Sort(flags)
 	k := newComponent("kube-proxy", c.Image, "/usr/local/bin/kube-proxy", flags)

@@ -26,7 +26,7 @@ Description=Kubernetes kubelet
 Documentation=https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/
 After=containerd.service
 StartLimitIntervalSec=0
-
+%s
 [Service]
 EnvironmentFile=/etc/sysconfig/kubelet
 ExecStart=` + binaries + `/kubelet "$DAEMON_ARGS"
@@ -65,11 +65,12 @@ func (b *builder) kubelet() error {
 		}
 	}
 	after := slices.Concat(b.runtime, b.packages, b.programs, b.node, b.written)
+	unit := fmt.Sprintf(kubeletUnit, b.needsMounts())
 	if b.Host.Warming {
-		_, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(kubeletUnit)), Current: true}, after...)
+		_, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(unit)), Current: true}, after...)
 		return err
 	}
-	_, err = b.unit("kubelet.service", kubeletUnit, after, append([]string{config, arguments, providers}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)...)
+	_, err = b.unit("kubelet.service", unit, after, append([]string{config, arguments, providers}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)...)
 	return err
 }
 
@@ -103,8 +104,14 @@ func (b *builder) kubeletFlags(c *api.KubeletConfigSpec) []string {
 	add("hostname-override", name)
 	add("root-dir", c.RootDir)
 	add("runtime-cgroups", c.RuntimeCgroups)
-	if strings.Contains(b.Config.Networking.NonMasqueradeCIDR, ":") {
+	switch {
+	case strings.Contains(b.Config.Networking.NonMasqueradeCIDR, ":"):
 		add("node-ip", "::")
+	case SecondaryAddresses(b.Config.Networking):
+		add("node-ip", b.Host.Address)
+	}
+	if t := c.HousekeepingInterval; t != nil {
+		add("housekeeping-interval", t.Duration.String())
 	}
 	if c.LogFormat != "" && c.LogFormat != "text" {
 		add("logging-format", c.LogFormat)
@@ -272,6 +279,7 @@ func (b *builder) kubeletResources(d document, c *api.KubeletConfigSpec) error {
 	if b.Host.Contained {
 		d["oomScoreAdj"] = 0
 	}
+	setAny(d, "kernelMemcgNotification", c.KernelMemcgNotification)
 	setAny(d, "imageGCHighThresholdPercent", c.ImageGCHighThresholdPercent)
 	setAny(d, "imageGCLowThresholdPercent", c.ImageGCLowThresholdPercent)
 	d.duration("imageMinimumGCAge", c.ImageMinimumGCAge)

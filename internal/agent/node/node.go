@@ -52,6 +52,8 @@ type Host struct {
 	OverrideName bool
 	// Names are all names and addresses of the machine, in its certificates.
 	Names []string
+	// Address is the machine's own in the cloud's network; empty: the cloud does not tell.
+	Address string
 	// Addresses are those of its interfaces, sorted.
 	Addresses []string
 	// Interface is that of the machine's first default route; empty: it has none.
@@ -64,6 +66,8 @@ type Host struct {
 	CgroupV1 bool
 	// Contained says that the machine shares its kernel, and so may not change all of its settings.
 	Contained bool
+	// LacksModules says that a module of KernelModules is not installed.
+	LacksModules bool
 	// Containerd is the version of the containerd that the image holds, where it is that which is used.
 	Containerd string
 	// Resolved says that the resolver's own file is where systemd-resolved keeps it.

@@ -114,6 +114,24 @@ func TestWhatFollowsFromTheConfiguration(t *testing.T) {
 			[]string{"failSwapOn: false\n", "oomScoreAdj: 0\n", "protectKernelDefaults: false\n"}, nil},
 		{"a disk that is the host's", func(in *node.Input) { in.Host.Contained = true }, config, []string{"discard_unpacked_layers = true\n", "restrict_oom_score_adj = true\n"}, nil},
 		{"old control groups", func(in *node.Input) { in.Host.CgroupV1 = true }, "/var/lib/kubelet/kubelet.conf", []string{"failCgroupV1: false\n"}, nil},
+		{"settings that are flags", func(in *node.Input) {
+			in.Config.KubeletConfig = &api.KubeletConfigSpec{HousekeepingInterval: &metav1.Duration{Duration: 20 * time.Second}}
+		}, "/etc/sysconfig/kubelet", []string{"--housekeeping-interval=20s "}, []string{"--node-ip"}},
+		{"notes of the kernel", func(in *node.Input) {
+			in.Config.KubeletConfig = &api.KubeletConfigSpec{KernelMemcgNotification: ptr(true)}
+		}, "/var/lib/kubelet/kubelet.conf", []string{"kernelMemcgNotification: true\n"}, nil},
+		{"an address among those of pods", func(in *node.Input) {
+			in.Host.Address, in.Config.Networking.AmazonVPC = "10.0.0.9", &api.AmazonVPCNetworkingSpec{}
+		}, "/etc/sysconfig/kubelet", []string{"--node-ip=10.0.0.9 "}, nil},
+		{"an address among those of another network's pods", func(in *node.Input) {
+			in.Host.Address, in.Config.Networking.CNI = "10.0.0.9", &api.CNINetworkingSpec{UsesSecondaryIP: true}
+		}, "/etc/sysconfig/kubelet", []string{"--node-ip=10.0.0.9 "}, nil},
+		{"addresses of IPv6", func(in *node.Input) {
+			in.Host.Address, in.Config.Networking.AmazonVPC, in.Config.Networking.NonMasqueradeCIDR = "10.0.0.9", &api.AmazonVPCNetworkingSpec{}, "::/0"
+		}, "/etc/sysconfig/kubelet", []string{"--node-ip=:: "}, nil},
+		{"routers of IPv6", func(in *node.Input) {
+			in.Host.Release, in.Config.Networking.NonMasqueradeCIDR = "11", "::/0"
+		}, "/etc/sysctl.d/99-k8s-general.conf", []string{"net.ipv6.conf.all.forwarding=1\nnet.ipv6.conf.ens*.accept_ra=2\n"}, []string{"ipv4.ip_forward"}},
 		{"a name of the cloud's", func(in *node.Input) {
 			in.Host.OverrideName = true
 			in.Config.KubeletConfig = &api.KubeletConfigSpec{HostnameOverride: "@aws", LogLevel: ptr(int32(2))}
@@ -195,13 +213,28 @@ func TestHooksFollowWhatTheyRun(t *testing.T) {
 // What containerd and the kubelet write must be on the volume that is meant for it.
 func TestEverythingFollowsFileSystems(t *testing.T) {
 	in := input()
-	in.Config.VolumeMounts = []api.VolumeMountSpec{{Device: "/dev/xvdb", Filesystem: "ext4", Path: "/var/lib/containerd"}, {Device: "/dev/xvdc", Filesystem: "ext4", Path: "/var/lib/containerd/logs"}}
-	_, nodes := texts(t, in)
+	in.Config.VolumeMounts = []api.VolumeMountSpec{{Device: "/dev/xvdb", Filesystem: "btfs", Path: "/var/lib/containerd/", MountOptions: []string{"noatime"}}, {Device: "/dev/xvdc", Filesystem: "ext4", Path: "/var/lib/containerd/my logs"}}
+	all, nodes := texts(t, in)
+	for _, unit := range []string{"containerd.service", "kubelet.service"} {
+		if want := `RequiresMountsFor="/var/lib/containerd" "/var/lib/containerd/my logs"`; !strings.Contains(all[unit], want+"\n\n[Service]") {
+			t.Errorf("after a new start of the machine %s may write below a file system:\n%s", unit, all[unit])
+		}
+	}
 	outer := resource.Address{Kind: host.Mounts.Name, Name: "/var/lib/containerd"}
 	for _, n := range nodes {
 		if got := slices.Contains(n.After, outer); got == (n.Address == outer || n.Address.Kind == host.PackageSets.Name) {
 			t.Errorf("%s follows the file system: %t", n.Address, got)
 		}
+	}
+	if p, ok := nodes["host_packages/packages"].Want.(*host.PackageSet); !ok || !strings.Contains(p.Names, "btrfs-progs") || !strings.Contains(p.Names, "e2fsprogs") {
+		t.Errorf("nothing makes the file systems: %+v", p)
+	}
+	m, ok := nodes[outer.String()].Want.(*host.Mount)
+	if !ok || m.Path != outer.Name || m.Filesystem != "btrfs" {
+		t.Errorf("the file system is %+v", m)
+	}
+	if unit, _ := m.Unit.Value().Known(); !strings.Contains(unit, "Where=/var/lib/containerd\nType=btrfs\nOptions=noatime\n") {
+		t.Errorf("its unit is\n%s", unit)
 	}
 	if packages := (resource.Address{Kind: host.PackageSets.Name, Name: "packages"}); !slices.Contains(nodes[outer.String()].After, packages) {
 		t.Error("a file system may need a program of a package")
@@ -243,6 +276,7 @@ func TestWhatCannotBeModelled(t *testing.T) {
 		{func(in *node.Input) {
 			in.Config.FileAssets = []api.FileAssetSpec{{Name: "x", Content: "%", IsBase64: true}}
 		}, "model the machine's files and hooks: the file /srv/kubernetes/assets/x is not base64: illegal base64 data at input byte 0"},
+		{func(in *node.Input) { in.Config.VolumeMounts = []api.VolumeMountSpec{{Path: "data"}} }, `model the machine's file systems: volumeMounts: the path "data" does not begin with /`},
 		{func(in *node.Input) { in.Config.APIServerConfig = &model.APIServerConfig{} }, "model the machine's API server: the configuration says nothing of the API server"},
 		{func(in *node.Input) {
 			in.Config.ContainerdConfig = &api.ContainerdConfig{ConfigAdditions: map[string]intstr.IntOrString{"version.x": intstr.FromInt32(1)}}

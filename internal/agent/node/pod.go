@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/host"
 )
 
 // pod is as much of a Kubernetes pod as the static pods here need.
@@ -103,11 +104,14 @@ type component struct {
 	volumes   []any
 }
 
+// logOf is the file that a component logs to.
+func logOf(name string) string { return "/var/log/" + name + ".log" }
+
 // newComponent starts a component that logs to a file of its own and is run by a
 // program that keeps its output.
 func newComponent(name, image, binary string, flags []string) *component {
 	c := &component{name: name, container: container{Name: name, Image: image}}
-	log := "/var/log/" + name + ".log"
+	log := logOf(name)
 	c.container.Command = append([]string{"/go-runner", "--log-file=" + log, "--also-stdout", binary}, flags...)
 	c.mount("logfile", log, "FileOrCreate", false)
 	return c
@@ -198,8 +202,14 @@ func (p *pod) merge(manifest string) error {
 	return nil
 }
 
-// manifest adds a static pod.
+// manifest adds a static pod of a component, and its log: the kubelet would make
+// one that everybody may read.
 func (b *builder) manifest(p *pod) error {
+	log, err := add(b, &host.Logs, logOf(p.Metadata.Name), host.Log{Path: logOf(p.Metadata.Name)})
+	if err != nil {
+		return err
+	}
+	b.node = append(b.node, log)
 	if c := b.Config.ContainerdConfig; c != nil && c.SelinuxEnabled {
 		p.Spec.SecurityContext = &securityContext{SELinuxOptions: map[string]string{"type": "spc_t"}}
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,8 @@ func (b *builder) podNetwork() error {
 		on bool
 	}{
 		{b.masquerade, b.Config.UsesKubenet}, {b.ciliumGroups, b.Config.Networking.Cilium != nil}, {b.foreignAddresses, b.Config.Networking.Cilium != nil || CloudAddresses(b.Config.Networking)},
+		{b.cloudSetup, CloudAddresses(b.Config.Networking)},
+		{b.routingTables, b.Config.Networking.KubeRouter != nil},
 	} {
 		if !step.on {
 			continue
@@ -51,6 +54,24 @@ WantedBy=multi-user.target
 // from an interface that is attached to the machine meanwhile.
 func CloudAddresses(n api.NetworkingSpec) bool {
 	return n.AmazonVPC != nil || n.Cilium != nil && n.Cilium.IPAM == "eni"
+}
+
+// SecondaryAddresses reports whether the machine has addresses of pods besides its own.
+func SecondaryAddresses(n api.NetworkingSpec) bool {
+	return CloudAddresses(n) || n.CNI != nil && n.CNI.UsesSecondaryIP
+}
+
+// routingTables puts the names of routing tables where kube-router looks for them,
+// and where newer releases of iproute2 have them.
+func (b *builder) routingTables() error {
+	old := map[string][]string{"debian": {"11", "12"}, "ubuntu": {"22.04", "24.04"}}[b.Host.Distro]
+	if !slices.Contains(old, b.Host.Release) {
+		return nil
+	}
+	const path = "/usr/share/iproute2"
+	a, err := add(b, &host.Symlinks, path, host.Symlink{Path: path, Target: "/etc/iproute2"})
+	b.node = append(b.node, a)
+	return err
 }
 
 // since reports whether the machine runs a release of a distribution, or a later one.

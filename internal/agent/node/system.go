@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -14,14 +15,37 @@ import (
 // programs are there that make their file systems.
 func (b *builder) volumes() error {
 	for _, v := range b.Config.VolumeMounts {
-		a, err := add(b, &host.Mounts, v.Path, host.Mount{Path: v.Path, Device: v.Device, Filesystem: v.Filesystem, FormatOptions: v.FormatOptions, Options: v.MountOptions},
-			slices.Concat(b.packages, b.mounts)...)
+		m := host.Mount{Path: path.Clean(v.Path), Device: v.Device, Filesystem: v.Filesystem, FormatOptions: v.FormatOptions}
+		if !path.IsAbs(m.Path) {
+			return fmt.Errorf("volumeMounts: the path %q does not begin with /", v.Path)
+		}
+		if m.Filesystem == "btfs" { // so the specification spells it
+			m.Filesystem = "btrfs"
+		}
+		m.Unit = resource.Text(resource.Lit(host.MountUnit(m, v.MountOptions)))
+		a, err := add(b, &host.Mounts, m.Path, m, slices.Concat(b.packages, b.mounts)...)
 		if err != nil {
 			return err
 		}
 		b.mounts = append(b.mounts, a)
 	}
 	return nil
+}
+
+// needsMounts is the line of a service that does not run without the user's file
+// systems: what it wrote to the disk below would be hidden, and lost.
+func (b *builder) needsMounts() string {
+	if len(b.mounts) == 0 {
+		return ""
+	}
+	line := "RequiresMountsFor="
+	for i, a := range b.mounts {
+		if i > 0 {
+			line += " "
+		}
+		line += `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(a.Name) + `"`
+	}
+	return line + "\n"
 }
 
 func (b *builder) directories() error {
@@ -60,17 +84,17 @@ func (b *builder) hosts() error {
 }
 
 func (b *builder) kernel() error {
-	modules := []string{"br_netfilter"}
-	if b.Config.Networking.Kindnet != nil {
-		modules = []string{"nfnetlink_queue"}
+	after, err := b.kernelPackages()
+	if err != nil {
+		return err
 	}
-	for _, m := range modules {
-		if _, err := add(b, &host.Modules, m, host.Module{Name: m}); err != nil {
+	for _, m := range KernelModules(b.Host, b.Config.Networking) {
+		if _, err := add(b, &host.Modules, m, host.Module{Name: m}, after...); err != nil {
 			return err
 		}
 	}
 	const file = "/etc/sysctl.d/99-k8s-general.conf"
-	_, err := add(b, &host.SysctlFiles, file, host.SysctlFile{Path: file, Content: resource.Text(resource.Lit(strings.Join(b.sysctls(), "\n") + "\n"))})
+	_, err = add(b, &host.SysctlFiles, file, host.SysctlFile{Path: file, Content: resource.Text(resource.Lit(strings.Join(b.sysctls(), "\n") + "\n"))})
 	return err
 }
 
@@ -106,6 +130,9 @@ func (b *builder) sysctls() []string {
 	}
 	if strings.Contains(b.Config.Networking.NonMasqueradeCIDR, ":") {
 		out = append(out, "net.ipv6.conf.all.forwarding=1")
+		if b.Host.Distro == "debian" && b.Host.Release == "11" { // who forwards learns no routes of routers, if not told to
+			out = append(out, "net.ipv6.conf.ens*.accept_ra=2")
+		}
 	} else {
 		out = append(out, "net.ipv4.ip_forward=1")
 	}
@@ -134,7 +161,7 @@ func (b *builder) packageSet() error {
 	manager := "apt"
 	names := []string{"iptables", "libapparmor1", "libseccomp2", "util-linux", "logrotate"}
 	if b.Host.Like == "rhel" {
-		manager, names = "dnf", []string{"iptables-nft", "libseccomp", "util-linux", "container-selinux", "logrotate"}
+		manager, names = "dnf", b.enterprisePackages()
 	} else if b.Config.UpdatePolicy != api.UpdateExternal && !b.Host.Contained {
 		names = append(names, "unattended-upgrades")
 	}
@@ -146,6 +173,9 @@ func (b *builder) packageSet() error {
 	}
 	if c := b.Config.Networking.Calico; c != nil && (c.WireguardEnabled == nil || *c.WireguardEnabled) && b.Host.Distro == "ubuntu" {
 		names = append(names, "wireguard")
+	}
+	for _, v := range b.Config.VolumeMounts { // images of some distributions lack them
+		names = append(names, map[string]string{"ext4": "e2fsprogs", "xfs": "xfsprogs", "btfs": "btrfs-progs", "btrfs": "btrfs-progs"}[v.Filesystem])
 	}
 	names = unique(append(names, b.Config.Packages...))
 	a, err := add(b, &host.PackageSets, "packages", host.PackageSet{Manager: manager, Names: strings.Join(names, " ")})
@@ -212,6 +242,9 @@ func (b *builder) logs() error {
 // firewall opens what a distribution closes by default: security groups, or the
 // network itself, decide who reaches a machine.
 func (b *builder) firewall() error {
+	if b.Host.enterprise() >= nftablesOnly {
+		return b.noFirewalld()
+	}
 	const script = ownBinaries + "/iptables-setup"
 	text := `#!/bin/bash
 # Accepts what the distribution's own rules would drop.

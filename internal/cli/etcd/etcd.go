@@ -76,6 +76,9 @@ func (v *verb) printBackups(list []kops.EtcdBackup) error {
 		rows := make([][]string, len(list))
 		for i, b := range list {
 			rows[i] = []string{b.Etcd, b.Name, age(v.Now().Sub(b.Time)), size(b.Size), b.EtcdVersion, strconv.Itoa(b.MemberCount)}
+			if b.Damaged {
+				rows[i][4], rows[i][5] = "damaged", "-"
+			}
 		}
 		return v.PrintTable([]string{"ETCD", "BACKUP", "AGE", "SIZE", "VERSION", "MEMBERS"}, rows)
 	})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -29,8 +30,14 @@ type App struct {
 	Offline bool
 	// Command is the command line, for the lease and the revisions.
 	Command string
+	// Path is that of the command which runs, such as "kops create cluster".
+	Path string
 	// Absent are commands of kOps, by their paths, that this program does not have.
 	Absent []string
+
+	mu    sync.Mutex
+	shown display // what is redrawn now; nil: nothing
+	lease string  // the cluster whose lease is held; "" when none is
 }
 
 // Code is an error that only sets the exit code; what it means was printed already.

@@ -59,12 +59,15 @@ func (a *App) clientConfig(state string) kops.Config {
 		FilesRegion: a.Env("S3_REGION"),
 		IsSet:       func(name string) bool { return a.Env(name) != "" },
 		Now:         a.Now,
+		Sleep:       a.Sleep,
 		Random:      rand.Reader,
 		HTTP:        client,
 		Holder:      kops.Holder{User: a.User, Host: a.Host, PID: a.PID, Command: a.Command, Process: process.Self()},
 		Gone:        process.Gone,
 		Log:         a.log(),
 		Phase:       a.Phase,
+		Leased:      a.leased,
+		Watched:     a.watched,
 	}
 }
 

@@ -38,7 +38,42 @@ func (p *Progress) Start(what *plan.Plan) {
 		return
 	}
 	p.show = text.Live(p.app.Err, p.app.Now, what, p.app.width)
-	p.stop = eachSecond(p.show.Tick)
+	p.stop = p.app.keepDrawn(p.show)
+}
+
+// display is a part of the screen that is redrawn.
+type display interface {
+	Tick()
+	// Note writes a line above it.
+	Note(line string)
+}
+
+// keepDrawn redraws a display once a second until the function that it returns is
+// called; meanwhile what else is told of the run is written above it.
+func (a *App) keepDrawn(d display) (stop func()) {
+	a.show(d)
+	stopped := eachSecond(d.Tick)
+	return func() {
+		stopped()
+		a.show(nil)
+	}
+}
+
+func (a *App) show(d display) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.shown = d
+}
+
+// say writes a line, above what is redrawn.
+func (a *App) say(line string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.shown != nil {
+		a.shown.Note(line)
+		return
+	}
+	a.Notef("%s\n", line)
 }
 
 // eachSecond calls f once a second until the function that it returns is called.
@@ -81,7 +116,7 @@ func (a *App) Waiting() (show *text.Waiting, stop func()) {
 		return show, show.Close
 	}
 	show = text.WaitingLive(a.Err, a.Now, a.width)
-	end := eachSecond(show.Tick)
+	end := a.keepDrawn(show)
 	return show, func() { end(); show.Close() }
 }
 

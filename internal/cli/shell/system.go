@@ -5,6 +5,7 @@
 package shell
 
 import (
+	"context"
 	"io"
 	"os"
 	"os/user"
@@ -32,6 +33,10 @@ type System struct {
 	Program string
 	PID     int
 	Now     func() time.Time
+	// Sleep waits, or returns the error of ctx when that ends first; nil waits for real.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Signals are those that ask the command to stop; nil: nobody asks.
+	Signals <-chan os.Signal
 	Version string
 	// Clouds are platforms that go before the built-in ones of the same name.
 	Clouds []cloud.Provider

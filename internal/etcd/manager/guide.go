@@ -239,16 +239,19 @@ func (m *Manager) backUp(ctx context.Context, spec etcd.Spec) error {
 	return nil
 }
 
-// tellHosts passes on where the peers are.
+// tellHosts passes on where the peers are. One that is not heard is where discovery
+// finds it: its manager may be another program, whose etcd has to be reached as well.
 func (m *Manager) tellHosts() {
 	if m.cfg.Hosts == nil {
 		return
 	}
 	at := map[string]string{}
-	for _, s := range m.everybody() {
-		at[s.ID] = s.Endpoint
+	for _, s := range slices.Concat(m.healthy(), m.known, m.everybody()) {
+		if at[s.ID] == "" {
+			at[s.ID] = s.Endpoint
+		}
 	}
-	at[m.cfg.Self.ID] = cmp.Or(at[m.cfg.Self.ID], m.cfg.Self.Endpoint)
+	delete(at, "") // found without a name
 	if err := m.cfg.Hosts(at); err != nil {
 		m.cfg.Log.Warn("the names of the peers are not written", "error", err)
 	}

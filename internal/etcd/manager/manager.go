@@ -127,11 +127,12 @@ type Manager struct {
 
 	woken chan struct{} // holds at most one call of Wake
 
-	known      []string // endpoints that discovery found
+	known      []etcd.Sighting // what discovery found
 	discovered time.Time
 	met        time.Time
 	fenced     time.Time // when it was last known whether this cluster is still the one
 	resumed    bool      // etcd was started if it ran before
+	barred     string    // the cluster in whose favour etcd is not started, once that was said
 	refused    bool      // the last claim was not agreed to
 	lead       leadership
 }

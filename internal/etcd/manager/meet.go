@@ -28,8 +28,8 @@ func (m *Manager) meet(ctx context.Context) {
 		}
 		m.known = found
 	}
-	endpoints := slices.Clone(m.known)
-	for _, s := range m.everybody() {
+	var endpoints []string
+	for _, s := range append(slices.Clone(m.known), m.everybody()...) {
 		endpoints = append(endpoints, s.Endpoint)
 	}
 	slices.Sort(endpoints)
@@ -42,7 +42,7 @@ func (m *Manager) meet(ctx context.Context) {
 	m.roster.Forget(now.Add(-forgetAfter))
 }
 
-func (m *Manager) discover(ctx context.Context) ([]string, error) {
+func (m *Manager) discover(ctx context.Context) ([]etcd.Sighting, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
 	return m.cfg.Discovery.Discover(ctx)

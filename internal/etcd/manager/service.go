@@ -85,11 +85,20 @@ func (m *Manager) fence(ctx context.Context) {
 	if m.resumed && now.Sub(m.fenced) < m.cfg.Times.Control {
 		return
 	}
-	if err := m.checkToken(ctx); err == nil {
-		m.fenced = now
+	state := m.cfg.Local.State()
+	other, err := m.replacement(ctx, state)
+	switch {
+	case err == nil && other != "" && m.resumed:
+		err = m.stopReplaced(ctx, state, other)
+	case err == nil && other != "":
+		m.bar(state.Token, other)
+		return
+	}
+	if err == nil {
+		m.fenced, m.barred = now, ""
 	} else {
 		m.cfg.Log.Warn("whether this cluster is still the one is not known", "error", err)
-		if now.Sub(m.started) < m.cfg.Times.Control {
+		if m.barred != "" || now.Sub(m.started) < m.cfg.Times.Control {
 			return
 		}
 	}
@@ -105,24 +114,37 @@ func (m *Manager) fence(ctx context.Context) {
 	m.resumed = true
 }
 
-// checkToken stops etcd when the store names another cluster. It does not keep
-// orders and claims waiting for the store.
-func (m *Manager) checkToken(ctx context.Context) error {
-	state := m.cfg.Local.State()
+// replacement is the cluster that the store names, where it is another than that of
+// the data; else it is empty. It does not keep orders and claims waiting for the store.
+func (m *Manager) replacement(ctx context.Context, state etcd.State) (string, error) {
 	if state.Token == "" || state.Stopped {
-		return nil
+		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	record, err := etcd.ReadRecord(ctx, m.cfg.Store)
 	if err != nil || record == nil || record.Token == state.Token {
-		return err
+		return "", err
 	}
+	return record.Token, nil
+}
+
+// bar says, once, that etcd is not started. It is started should the store come to
+// name its cluster, or none: the disk may have been used elsewhere since the record
+// was written, and who knows of that can remove the record.
+func (m *Manager) bar(token, other string) {
+	if m.barred != other {
+		m.barred = other
+		m.cfg.Log.Error("etcd is not started: the store names another cluster than that of the data here", "here", token, "store", other, "remedy", etcd.OtherClusterRemedy)
+	}
+}
+
+func (m *Manager) stopReplaced(ctx context.Context, state etcd.State, by string) error {
 	m.orders.Lock()
 	defer m.orders.Unlock()
 	if m.cfg.Local.State().Token != state.Token { // an order has replaced it meanwhile
 		return nil
 	}
-	m.cfg.Log.Warn("this cluster was replaced by another; etcd is stopped", "cluster", state.Token, "by", record.Token)
+	m.cfg.Log.Warn("this cluster was replaced by another; etcd is stopped", "cluster", state.Token, "by", by)
 	return m.cfg.Local.Stop(ctx)
 }

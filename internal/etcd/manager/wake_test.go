@@ -2,11 +2,14 @@ package manager
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"testing"
 	"time"
 
 	"kops.local/kops/internal/etcd"
 	"kops.local/kops/internal/etcd/peer"
+	"kops.local/kops/internal/store"
 )
 
 func TestWhoIsNewIsAttendedToAtOnce(t *testing.T) {
@@ -66,6 +69,58 @@ func TestAReplacedClusterIsStoppedOnceTheStoreIsBack(t *testing.T) {
 	}
 }
 
+// A store names another cluster than that of a disk, which kOps' manager has used
+// since. etcd is not started, but it is not given up either: it is started when
+// somebody has removed the record.
+func TestWhatTheStoreDoesNotKnowIsNotStarted(t *testing.T) {
+	w := newWorld(1, "a")
+	m := w.machines["a"]
+	c, err := etcd.ReadControl(t.Context(), w.objects)
+	if err == nil {
+		err = errors.Join(etcd.WriteSpec(t.Context(), w.objects, etcd.Spec{MemberCount: 1, EtcdVersion: "3.6.12"}), etcd.WriteCreated(t.Context(), w.objects, w.now),
+			c.SaveRecord(t.Context(), w.objects, etcd.Record{Token: "OLD", Phase: etcd.Running, Founder: "a", Version: "3.6.12"}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.clusters["NEW"] = &cluster{token: "NEW", members: []*member{{id: "1", peer: "a", name: "a"}}, nextID: 2}
+	m.state = etcd.State{Token: "NEW", Seat: "1", Version: "3.6.12", Started: true}
+	before := m.state
+	for _, w.storeOff = range []bool{false, true} { // what was once known is so, though nobody can be asked
+		w.pass(5 * time.Minute)
+		if m.running || m.state != before {
+			t.Fatalf("etcd runs: %v, and the disk holds %+v", m.running, m.state)
+		}
+	}
+	w.storeBack()
+	if err := w.objects.Delete(t.Context(), ".kops/cluster", store.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(5 * time.Minute)
+	r, err := etcd.ReadRecord(t.Context(), w.objects)
+	if err != nil || r == nil || r.Token != "NEW" || !m.running {
+		t.Errorf("etcd runs: %v; the record is %+v, %v", m.running, r, err)
+	}
+}
+
+// A machine on which kOps' manager runs does not answer; the etcd there has to be reached by name.
+func TestTheNamesOfThoseWhoDoNotAnswerAreKnown(t *testing.T) {
+	w := newWorld(1, "a")
+	m := w.machines["a"].manager
+	m.cfg.Discovery = peer.Named{{Endpoint: "10.0.0.9:3996"}, {ID: "a", Endpoint: "10.0.0.1:3996"}, {ID: "b", Endpoint: "10.0.0.2:3996"}, {ID: "b", Endpoint: "10.9.0.2:3996"}, {ID: "c", Endpoint: "10.0.0.3:3996"}}
+	var at map[string]string
+	m.cfg.Hosts = func(to map[string]string) error { at = to; return nil }
+	m.hear(peer.Hello{Cluster: "etcd", Peer: etcd.Peer{ID: "c"}}, "10.0.1.3:3996")
+	w.pass(time.Second)
+	if want := map[string]string{"a": endpoint("a"), "b": "10.0.0.2:3996", "c": "10.0.1.3:3996"}; !maps.Equal(at, want) {
+		t.Errorf("they are at %v, want %v", at, want)
+	}
+	w.pass(2 * DefaultTimes().Heard)
+	if want := map[string]string{"a": endpoint("a"), "b": "10.0.0.2:3996", "c": "10.0.0.3:3996"}; !maps.Equal(at, want) {
+		t.Errorf("when c is not heard any more, they are at %v, want %v", at, want)
+	}
+}
+
 func TestAWokenManagerLooksForOthers(t *testing.T) {
 	w := newWorld(1, "a")
 	m := w.machines["a"].manager
@@ -92,4 +147,4 @@ func TestAWokenManagerLooksForOthers(t *testing.T) {
 // discovery finds nobody, and tells that it looked.
 type discovery func()
 
-func (d discovery) Discover(context.Context) ([]string, error) { d(); return nil, nil }
+func (d discovery) Discover(context.Context) ([]etcd.Sighting, error) { d(); return nil, nil }

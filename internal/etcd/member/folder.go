@@ -1,17 +1,13 @@
 package member
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 
-	"kops.local/kops/internal/etcd"
 	"kops.local/kops/internal/fault"
 )
 
@@ -24,16 +20,9 @@ const keptTrash = 2
 //	data/TOKEN/              etcd's data
 //	pki/TOKEN/peers,clients  etcd's certificates
 //	data-trashcan/           data that were put aside
+//
+// It is the layout of kOps' manager, and state is its file; etcd.pid and lock are ours.
 type folder string
-
-// kept is what is remembered on the disk.
-type kept struct {
-	etcd.State
-	// Initial are the members that etcd is told of until it has begun its data.
-	Initial []etcd.Node `json:"initial,omitempty"`
-}
-
-func (k kept) sameAs(o kept) bool { return reflect.DeepEqual(k, o) }
 
 func (f folder) state() string                { return filepath.Join(string(f), "state") }
 func (f folder) pidFile() string              { return filepath.Join(string(f), "etcd.pid") }
@@ -47,32 +36,40 @@ func (f folder) begun(token string) bool {
 	return err == nil && info.IsDir()
 }
 
+// anyBegun returns the token of a cluster whose data are there, or "".
+func (f folder) anyBegun() (token string, err error) {
+	entries, err := os.ReadDir(filepath.Join(string(f), "data"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("look for data of etcd: %w", err)
+	}
+	for _, e := range entries {
+		if f.begun(e.Name()) {
+			return e.Name(), nil
+		}
+	}
+	return "", nil
+}
+
 // lost reports whether the data of an etcd that was once started are not there.
 func (f folder) lost(k kept) bool { return k.Started && !f.begun(k.Token) }
 
-// load reads what is remembered; of an empty folder that is nothing.
-func (f folder) load() (kept, error) {
+// load reads what is remembered; of an empty folder that is nothing. theirs is nil
+// unless kOps' manager was the last to use the disk, or nobody (see decode).
+func (f folder) load() (k kept, theirs []node, err error) {
 	text, err := os.ReadFile(f.state())
-	if errors.Is(err, fs.ErrNotExist) {
-		return kept{}, nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return kept{}, nil, fmt.Errorf("read the state of the member: %w", err)
 	}
-	if err != nil {
-		return kept{}, fmt.Errorf("read the state of the member: %w", err)
+	if k, theirs, err = decode(text); err != nil {
+		return kept{}, nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be read: %w", f.state(), err),
+			"nothing on the disk was changed; bring the file back, or if nothing of the disk is needed, empty it: then the member gets the data of the others, or of a back-up")
 	}
-	if !bytes.HasPrefix(text, []byte("{")) {
-		return kept{}, fault.Wrap(fault.Permanent, fmt.Errorf("%s was written by another program", f.state()),
-			"restore a back-up of the cluster on empty disks: the data of kOps' own etcd-manager cannot be taken over in place")
-	}
-	var k kept
-	if err := json.Unmarshal(text, &k); err != nil {
-		return kept{}, fmt.Errorf("read the state of the member %s: %w", f.state(), err)
-	}
-	return k, nil
+	return k, theirs, nil
 }
 
 // save replaces what is remembered, in one step that a power cut does not undo.
 func (f folder) save(k kept) error {
-	text, err := json.MarshalIndent(k, "", "  ")
+	text, err := k.encode()
 	if err != nil {
 		return fmt.Errorf("write the state of the member: %w", err)
 	}

@@ -1,6 +1,9 @@
 // Package member runs the etcd of one member: its folder, its certificates, its
 // process, and the unpacking of a back-up into it.
 //
+// Its folder is laid out as that of kOps' etcd-manager: either goes on with what the
+// other has left.
+//
 // It must not know of other peers or of what the cluster shall be: it does as
 // it is ordered, and refuses to begin new data unless the order says so.
 package member
@@ -88,9 +91,15 @@ func Open(cfg Config) (*Member, error) {
 // takeOver learns what the last manager of the folder left. Where the version of its
 // etcd is not there any more, the data go on with another patch of the same minor version.
 func (m *Member) takeOver() error {
-	k, err := m.data.load()
+	before, theirs, err := m.data.load()
 	if err != nil {
 		return err
+	}
+	k := before
+	if theirs != nil {
+		if k, err = m.adopt(before, theirs); err != nil {
+			return err
+		}
 	}
 	if err := endLeftover(m.data.pidFile(), m.cfg.Grace); err != nil {
 		return fmt.Errorf("end the etcd of an earlier manager: %w", err)
@@ -103,7 +112,14 @@ func (m *Member) takeOver() error {
 		m.cfg.Log.Info("etcd goes on with another patch of its version", "from", k.Version, "to", v)
 		k.Version = v
 	}
-	return m.keep(k)
+	if k.Token != "" && k.cluster == nil {
+		k.cluster = m.cfg.describe(k)
+	}
+	if theirs == nil && !k.sameAs(before) {
+		return m.keep(k)
+	}
+	m.kept = k // their file says it, too, and stays as it is until an order changes something
+	return nil
 }
 
 // Resume runs etcd if it ran when the last manager of the folder ended.
@@ -191,6 +207,7 @@ func (m *Member) begin(ctx context.Context, o etcd.Run) error {
 		}
 		k.Started = true
 	}
+	k.cluster = m.cfg.describe(k)
 	return m.keep(k)
 }
 

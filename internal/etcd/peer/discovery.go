@@ -11,21 +11,33 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"kops.local/kops/internal/etcd"
 )
 
 // Discovery finds the managers of a cluster. Where it finds is only a start:
 // managers tell each other of those they know.
 type Discovery interface {
-	// Discover returns endpoints, host:port. That nobody is there yet is no error;
-	// the endpoints of an error are still worth a try.
-	Discover(ctx context.Context) ([]string, error)
+	// Discover returns who may be where, with an empty name where that is not known.
+	// Of one with several addresses the best comes first. That nobody is there yet is
+	// no error; those of an error are still worth a try.
+	Discover(ctx context.Context) ([]etcd.Sighting, error)
+}
+
+// nameless are endpoints of whom is not known.
+func nameless(endpoints []string) []etcd.Sighting {
+	out := make([]etcd.Sighting, len(endpoints))
+	for i, e := range endpoints {
+		out[i].Endpoint = e
+	}
+	return out
 }
 
 // Static is a list of endpoints.
 type Static []string
 
 // Discover implements Discovery.
-func (s Static) Discover(context.Context) ([]string, error) { return s, nil }
+func (s Static) Discover(context.Context) ([]etcd.Sighting, error) { return nameless(s), nil }
 
 // File is a file with an endpoint on each line, or a folder of such files; it is
 // read anew each time, and may be absent. A line without a port gets Port; one
@@ -36,7 +48,7 @@ type File struct {
 }
 
 // Discover implements Discovery.
-func (f File) Discover(context.Context) ([]string, error) {
+func (f File) Discover(context.Context) ([]etcd.Sighting, error) {
 	paths := []string{f.Path}
 	entries, err := os.ReadDir(f.Path)
 	if err == nil {
@@ -58,7 +70,7 @@ func (f File) Discover(context.Context) ([]string, error) {
 			}
 		}
 	}
-	return out, failed
+	return nameless(out), failed
 }
 
 // DNS is names that resolve to the machines of the managers; all listen on one port.
@@ -70,7 +82,7 @@ type DNS struct {
 }
 
 // Discover implements Discovery. A name that does not exist yet is no error.
-func (d DNS) Discover(ctx context.Context) ([]string, error) {
+func (d DNS) Discover(ctx context.Context) ([]etcd.Sighting, error) {
 	resolver := d.Resolver
 	if resolver == nil {
 		resolver = net.DefaultResolver
@@ -88,28 +100,33 @@ func (d DNS) Discover(ctx context.Context) ([]string, error) {
 		}
 	}
 	slices.Sort(out)
-	return out, failed
+	return nameless(out), failed
 }
 
 // Any is several ways to find managers at once.
 type Any []Discovery
 
 // Discover implements Discovery.
-func (a Any) Discover(ctx context.Context) ([]string, error) {
-	var out []string
+func (a Any) Discover(ctx context.Context) ([]etcd.Sighting, error) {
+	var out []etcd.Sighting
 	var failed error
 	for _, d := range a {
 		found, err := d.Discover(ctx)
 		out, failed = append(out, found...), errors.Join(failed, err)
 	}
-	slices.Sort(out)
-	return slices.Compact(out), failed
+	return out, failed
 }
+
+// Named is a list of who is where.
+type Named []etcd.Sighting
+
+// Discover implements Discovery.
+func (n Named) Discover(context.Context) ([]etcd.Sighting, error) { return n, nil }
 
 // StaticConfig reads the nodes of a configuration such as
 // {"etcdVersion":"3.6.12","nodes":[{"id":"c--main--0","ip":["node0.main.c"]}]}
-// as endpoints with one port.
-func StaticConfig(text, port string) (Static, error) {
+// as a list of who is where, all with one port.
+func StaticConfig(text, port string) (Named, error) {
 	var c struct {
 		Nodes []struct {
 			ID string   `json:"id"`
@@ -119,10 +136,10 @@ func StaticConfig(text, port string) (Static, error) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return nil, fmt.Errorf("read the static configuration: %w", err)
 	}
-	var out Static
+	var out Named
 	for _, n := range c.Nodes {
 		for _, ip := range n.IP {
-			out = append(out, net.JoinHostPort(ip, port))
+			out = append(out, etcd.Sighting{ID: n.ID, Endpoint: net.JoinHostPort(ip, port)})
 		}
 	}
 	return out, nil

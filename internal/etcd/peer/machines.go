@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"kops.local/kops/internal/etcd"
 	"kops.local/kops/internal/names"
 )
 
@@ -69,11 +70,11 @@ func readMachine(path string) (address string, err error) {
 }
 
 // Discover implements Discovery.
-func (m Machines) Discover(context.Context) ([]string, error) {
+func (m Machines) Discover(context.Context) ([]etcd.Sighting, error) {
 	addresses, failed := m.Addresses()
-	out := make([]string, len(addresses))
+	out := make([]etcd.Sighting, len(addresses))
 	for i, a := range addresses {
-		out[i] = net.JoinHostPort(a, m.Port)
+		out[i].Endpoint = net.JoinHostPort(a, m.Port)
 	}
 	return out, failed
 }

@@ -49,11 +49,11 @@ func TestManagersAreOnTheMachinesOfTheControlPlane(t *testing.T) {
 	r.write(".control-plane-d.json.new", `{"address": "10.77.0.13", "labels": {"role": "control-plane"}}`)
 	r.write("README", "machines")
 	want := []string{"10.77.0.11:3996", "10.77.0.12:3996", "[fd00::c]:3996"}
-	if got, err := r.Discover(t.Context()); err != nil || !slices.Equal(got, want) {
+	if got, err := found(r.Discover(t.Context())); err != nil || !slices.Equal(got, want) {
 		t.Errorf("found %q, %v", got, err)
 	}
 	r.write("broken.json", `{"address": 7`)
-	if got, err := r.Discover(t.Context()); err == nil || !strings.Contains(err.Error(), "broken.json") || !slices.Equal(got, want) {
+	if got, err := found(r.Discover(t.Context())); err == nil || !strings.Contains(err.Error(), "broken.json") || !slices.Equal(got, want) {
 		t.Errorf("with a broken file: %q, %v", got, err)
 	}
 }

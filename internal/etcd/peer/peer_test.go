@@ -164,10 +164,10 @@ func TestDiscovery(t *testing.T) {
 		{"folder", peer.File{Path: dir, Port: "3996"}, []string{"10.0.0.1:3996", "10.0.0.2:4000", "[fd00::1]:3996", "node.example:3996"}},
 		{"no file", peer.File{Path: filepath.Join(dir, "absent"), Port: "3996"}, nil},
 		{"names", peer.DNS{Names: []string{"127.0.0.1"}, Port: "3996"}, []string{"127.0.0.1:3996"}},
-		{"configuration", config, []string{"node0.main.c:3996", "10.0.0.9:3996"}},
-		{"all", peer.Any{peer.Static{"b:1", "a:1"}, peer.Static{"a:1"}}, []string{"a:1", "b:1"}},
+		{"configuration", config, []string{"c--main--0 node0.main.c:3996", "c--main--1 10.0.0.9:3996"}},
+		{"all", peer.Any{peer.Static{"b:1"}, config}, []string{"b:1", "c--main--0 node0.main.c:3996", "c--main--1 10.0.0.9:3996"}},
 	} {
-		got, err := x.d.Discover(t.Context())
+		got, err := found(x.d.Discover(t.Context()))
 		if err != nil || !slices.Equal(got, x.want) {
 			t.Errorf("%s finds %q, %v; want %q", x.name, got, err, x.want)
 		}
@@ -175,6 +175,15 @@ func TestDiscovery(t *testing.T) {
 	if _, err := peer.StaticConfig("{", "1"); err == nil {
 		t.Error("a bad configuration was read")
 	}
+}
+
+// found is what a discovery returned, in words.
+func found(all []etcd.Sighting, err error) ([]string, error) {
+	var out []string
+	for _, s := range all {
+		out = append(out, strings.TrimSpace(s.ID+" "+s.Endpoint))
+	}
+	return out, err
 }
 
 func TestHostsFileKeepsWhatIsNotOurs(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/etcd"
 	"kops.local/kops/internal/fault"
 )
 
@@ -107,18 +108,17 @@ type Machines struct {
 	Port  string
 }
 
-// Discover returns host:port of every manager that may be there.
-func (m Machines) Discover(ctx context.Context) ([]string, error) {
+// Discover returns the managers that may be there, those of other programs included.
+func (m Machines) Discover(ctx context.Context) ([]etcd.Sighting, error) {
 	all, err := m.Cloud.Volumes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find other managers by their volumes: %w", err)
 	}
-	var out []string
+	var out []etcd.Sighting
 	for _, v := range all {
 		for _, a := range v.Addresses {
-			out = append(out, net.JoinHostPort(a, m.Port))
+			out = append(out, etcd.Sighting{ID: v.Peer, Endpoint: net.JoinHostPort(a, m.Port)})
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	return out, nil
 }

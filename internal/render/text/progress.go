@@ -93,6 +93,14 @@ func (p *Progress) Tick() {
 	p.draw(p.rows)
 }
 
+// Note writes a line that stays.
+func (p *Progress) Note(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.note(line)
+	p.draw(p.rows)
+}
+
 // Close takes the display away and leaves one line that sums up the run.
 func (p *Progress) Close() {
 	p.mu.Lock()

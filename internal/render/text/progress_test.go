@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -62,25 +63,45 @@ failed to update aws_vpc/b: denied
 	}
 }
 
-// screen is what a terminal shows after the writes: it knows the two escapes
-// that the display uses.
+// screen is what a terminal shows after the writes: it knows the escapes that the
+// display uses, and the cursor.
 func screen(t *testing.T, out string) string {
 	t.Helper()
-	var lines []string
+	lines, row, column := [][]rune{nil}, 0, 0
 	for out != "" {
 		if rest, ok := strings.CutPrefix(out, "\x1b["); ok {
 			var up int
-			if _, err := fmt.Sscanf(rest, "%dA\x1b[J", &up); err != nil {
-				t.Fatalf("unknown escape %q", out)
+			if _, err := fmt.Sscanf(rest, "%dA\x1b[J", &up); err != nil || up > row {
+				t.Fatalf("unknown escape %q in row %d", out, row)
 			}
-			lines = lines[:len(lines)-up]
+			row -= up
+			lines = lines[:row+1]
+			lines[row] = lines[row][:min(column, len(lines[row]))]
 			out = rest[strings.Index(rest, "J")+1:]
 			continue
 		}
-		line, rest, _ := strings.Cut(out, "\n")
-		lines, out = append(lines, line), rest
+		r, n := utf8.DecodeRuneInString(out)
+		out = out[n:]
+		switch r {
+		case '\r':
+			column = 0
+		case '\n':
+			if row, column = row+1, 0; row == len(lines) {
+				lines = append(lines, nil)
+			}
+		default:
+			if column > len(lines[row]) {
+				t.Fatalf("%q is written in column %d of %q", r, column, string(lines[row]))
+			}
+			lines[row] = append(lines[row][:column], r)
+			column++
+		}
 	}
-	return strings.Join(lines, "\n")
+	text := make([]string, len(lines))
+	for i, l := range lines {
+		text[i] = string(l)
+	}
+	return strings.TrimSuffix(strings.Join(text, "\n"), "\n")
 }
 
 func TestLiveDisplay(t *testing.T) {
@@ -119,6 +140,31 @@ func TestLiveDisplay(t *testing.T) {
 	p.Report(exec.Event{Step: stepOf(plan.Delete, "c"), State: exec.Skipped})
 	p.Close()
 	check("failed to update aws_vpc/b: denied\n1 of 3 changes done in 14s, 1 failed, 1 not tried")
+}
+
+func TestWhatIsToldMeanwhileGoesAboveTheDisplay(t *testing.T) {
+	var b bytes.Buffer
+	w := &watch{time.Unix(100, 0)}
+	p := text.Live(&b, w.now, threeSteps(), func() int { return 80 })
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Started})
+	b.WriteString("^C") // as a terminal shows the key
+	p.Note("stopping")
+	if d := cmp.Diff("stopping\n0/3 done, 1 running, 0s\n  creating aws_vpc/a 0s", screen(t, b.String())); d != "" {
+		t.Errorf("the screen (-want +got):\n%s", d)
+	}
+	v := text.WaitingLive(&b, w.now, func() int { return 80 })
+	b.Reset()
+	v.Saw([]text.Reason{{Of: "Node b", Text: "is not\nready"}})
+	b.WriteString("^C")
+	v.Note("stopping")
+	if d := cmp.Diff("stopping\nwaiting for 0s, 1 left\n  Node b: is not ready", screen(t, b.String())); d != "" {
+		t.Errorf("the screen (-want +got):\n%s", d)
+	}
+	b.Reset()
+	text.Lines(&b, w.now, threeSteps()).Note("stopping")
+	if b.String() != "stopping\n" {
+		t.Errorf("a plain line is %q", b.String())
+	}
 }
 
 func TestLiveDisplayShowsTheLongestRunningOnly(t *testing.T) {

@@ -29,12 +29,13 @@ func (s *screen) note(text string) {
 	_, _ = io.WriteString(s.out, s.erase()+text+"\n")
 }
 
-// erase returns what takes the redrawn lines off the screen.
+// erase returns what takes the redrawn lines off the screen, from wherever the
+// keys that were pressed meanwhile, such as ^C, have left the cursor.
 func (s *screen) erase() string {
 	if s.drawn == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("\x1b[%dA\x1b[J", s.drawn)
+	text := fmt.Sprintf("\r\x1b[%dA\x1b[J", s.drawn)
 	s.drawn, s.last = 0, time.Time{}
 	return text
 }

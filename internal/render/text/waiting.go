@@ -48,7 +48,6 @@ func (w *Waiting) Saw(reasons []Reason) {
 		w.line("[%s] ready", w.since(w.now()))
 	}
 	for _, r := range reasons {
-		r.Text = steady(r.Text)
 		if told[r.Of] == nil {
 			told[r.Of] = w.told[r.Of]
 		}
@@ -71,6 +70,14 @@ func (w *Waiting) Saw(reasons []Reason) {
 func (w *Waiting) Tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.draw(w.rows)
+}
+
+// Note writes a line that stays.
+func (w *Waiting) Note(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(line)
 	w.draw(w.rows)
 }
 
@@ -98,19 +105,7 @@ func (w *Waiting) rows(now time.Time) []string {
 			out = append(out, fmt.Sprintf("  and %d more", len(w.reasons)-mostRows))
 			break
 		}
-		out = append(out, "  "+r.Of+": "+steady(r.Text))
+		out = append(out, "  "+r.Of+": "+strings.ReplaceAll(r.Text, "\n", " "))
 	}
 	return out
-}
-
-// steady leaves out of a text what changes with each try, and says nothing: the
-// own address of a connection, which goes before an arrow.
-func steady(text string) string {
-	words := strings.Fields(text)
-	for i, word := range words {
-		if _, there, found := strings.Cut(word, "->"); found && there != "" {
-			words[i] = there
-		}
-	}
-	return strings.Join(words, " ")
 }

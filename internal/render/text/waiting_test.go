@@ -11,20 +11,20 @@ import (
 	"kops.local/kops/internal/render/text"
 )
 
-func reset(port string) text.Reason {
-	return text.Reason{Of: "APIServer https://127.0.0.1:443", Text: "it cannot be reached: read tcp 127.0.0.1:" + port + "->127.0.0.1:443: read: connection reset by peer"}
+func reset() text.Reason {
+	return text.Reason{Of: "APIServer https://127.0.0.1:443", Text: "it cannot be reached: read tcp 127.0.0.1:443: read: connection reset by peer"}
 }
 
 func TestWaitingTellsAReasonOnceWhileItLasts(t *testing.T) {
 	var b bytes.Buffer
 	at := &watch{}
 	w := text.WaitingLines(&b, at.now)
-	refused := text.Reason{Of: reset("").Of, Text: "nothing listens there: connection refused"}
+	refused := text.Reason{Of: reset().Of, Text: "nothing listens there: connection refused"}
 	group := func(n string) text.Reason {
 		return text.Reason{Of: "InstanceGroup nodes", Text: "has " + n + " of 3 machines"}
 	}
 	for _, look := range [][]text.Reason{
-		{refused}, {reset("41002")}, {reset("41004")}, {refused}, {reset("41006")},
+		{refused}, {reset()}, {reset()}, {refused}, {reset()},
 		{group("1"), group("1")}, {group("1"), {Of: "Pod kube-system/dns", Text: "is pending"}}, {group("2")}, {}, {}, {group("2")},
 	} {
 		w.Saw(look)
@@ -68,7 +68,7 @@ func TestWaitingIsRedrawnOnATerminal(t *testing.T) {
 	w.Tick()
 	check("waiting for 1s, looking")
 	at.pass(time.Second)
-	w.Saw([]text.Reason{reset("41002"), {Of: "Node b", Text: "is not ready"}})
+	w.Saw([]text.Reason{reset(), {Of: "Node b", Text: "is not ready"}})
 	check("waiting for 2s, 2 left", "  APIServer https://127.0.0.1:443: it …", "  Node b: is not ready")
 	at.pass(time.Minute)
 	w.Saw(nil)

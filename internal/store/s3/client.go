@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -96,6 +97,9 @@ func (b *bucket) connect(region string) *sdk.Client {
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts, o.MaxBackoff = maxAttempts, maxBackoff
 			o.Backoff = retry.BackoffDelayerFunc(backoff)
+			// A quota of tries for all requests together would end those of an interruption
+			// that meets many requests, long before each had its own tries.
+			o.RateLimiter = ratelimit.None
 		}),
 	}
 	if o.Credentials == nil {
@@ -109,10 +113,12 @@ func (b *bucket) connect(region string) *sdk.Client {
 	return sdk.New(o)
 }
 
-// backoff is the wait before an attempt: by chance, so that many clients do not come back at once.
+// backoff is the wait after an attempt, counted from 1: partly by chance, so that
+// many clients do not come back at once. The waits of one request together are 3 to
+// 6 s: an interruption that is shorter than that is survived.
 func backoff(attempt int, _ error) (time.Duration, error) {
-	longest := min(firstBackoff<<min(attempt, 10), maxBackoff)
-	return rand.N(longest), nil
+	longest := min(firstBackoff<<min(attempt-1, 10), maxBackoff)
+	return longest/2 + rand.N(longest/2), nil
 }
 
 // do runs a request, and once more in the bucket's region when S3 says that it is another one.

@@ -2,8 +2,10 @@ package s3
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 
@@ -43,17 +45,47 @@ func refused(err error) bool {
 }
 
 // failed says what was being done when a request failed, and classes the error.
-func (b *bucket) failed(doing, permission, key string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+func (b *bucket) failed(ctx context.Context, doing, permission, key string, err error) error {
+	if ctx.Err() != nil { // a time-out of the connection looks like that of a context
 		return fmt.Errorf("%s %s: %w", doing, store.URL(b, key), err)
 	}
-	return b.classed(doing, permission, key, code(err), status(err), err)
+	return b.classed(doing, permission, key, code(err), status(err), plain(err))
+}
+
+// answer is what a server said, without what the SDK says around it.
+type answer struct {
+	text string
+	err  error
+}
+
+func (a *answer) Error() string { return a.text }
+func (a *answer) Unwrap() error { return a.err }
+
+// plain is an error whose text is the server's own words, where it said any, and
+// the number by which the server's operators find the request.
+func plain(err error) error {
+	var api smithy.APIError
+	if !errors.As(err, &api) || api.ErrorCode() == "" || api.ErrorMessage() == "" {
+		return err
+	}
+	a := &answer{text: api.ErrorCode() + ": " + api.ErrorMessage(), err: err}
+	var response interface{ ServiceRequestID() string }
+	if errors.As(err, &response) && response.ServiceRequestID() != "" {
+		a.text += " (request " + response.ServiceRequestID() + ")"
+	}
+	return a
 }
 
 // classed gives an error its class and remedy. The codes are those of the page
 // "Error responses" of the Amazon S3 API reference.
 func (b *bucket) classed(doing, permission, key, code string, status int, err error) error {
-	err = fmt.Errorf("%s %s: %w", doing, store.URL(b, key), err)
+	what := doing + " " + store.URL(b, key)
+	if code == "" && status < http.StatusBadRequest {
+		if err := unanswered(what, err); err != nil {
+			return err
+		}
+	}
+	err = fmt.Errorf("%s: %w", what, err)
 	switch code {
 	case "NoSuchKey", "NotFound":
 		return fault.Wrap(fault.Gone, err, "")
@@ -93,11 +125,32 @@ func (b *bucket) classedByStatus(permission, key string, status int, err error) 
 	case status == http.StatusTooManyRequests || status >= 500:
 		return fault.Wrap(fault.Throttled, err, "")
 	}
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
-		return fault.Wrap(fault.Permanent, err, "check the network, and the endpoint of the state store")
-	}
 	return fault.Wrap(fault.Permanent, err, "")
+}
+
+// unanswered classes what failed without an answer that could be understood, and
+// returns nil for other errors. A write that was sent may have taken effect.
+func unanswered(what string, err error) error {
+	var unsent *smithyhttp.RequestSendError
+	var garbled *smithy.DeserializationError
+	broken := errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error)) || errors.As(err, &garbled)
+	switch {
+	case errors.As(err, &unsent):
+		err = unsent.Err // what goes before it counts the tries
+	case !broken:
+		return nil
+	}
+	const remedy = "check the network, and the endpoint of the state store"
+	err = fmt.Errorf("%s: %w", what, err)
+	var name *net.DNSError
+	if errors.As(err, &name) && name.IsNotFound {
+		return fault.Wrap(fault.Permanent, err, remedy)
+	}
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return fault.Wrap(fault.Permanent, err, "check the proxy, or give this machine the certificate of the authority that the state store uses")
+	}
+	return fault.Wrap(fault.Lost, err, remedy)
 }
 
 // arn names what a permission is needed on.

@@ -2,12 +2,21 @@ package s3_test
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
@@ -48,7 +57,7 @@ func reply(status int, body string, header ...string) *http.Response {
 }
 
 func refusal(status int, code string) *http.Response {
-	return reply(status, "<Error><Code>"+code+"</Code><Message>because</Message></Error>")
+	return reply(status, "<Error><Code>"+code+"</Code><Message>because</Message></Error>", "X-Amz-Request-Id", "4711")
 }
 
 func TestErrorsAreClassed(t *testing.T) { synctest.Test(t, errorsAreClassed) }
@@ -78,10 +87,109 @@ func errorsAreClassed(t *testing.T) {
 		if fault.Of(err) != tt.class || fault.Remedy(err) != tt.remedy {
 			t.Errorf("%d %s: class %q, remedy %q", tt.status, tt.code, fault.Of(err), fault.Remedy(err))
 		}
-		if err == nil || !strings.HasPrefix(err.Error(), "read s3://bucket/state/a: ") {
+		if err == nil || err.Error() != "read s3://bucket/state/a: "+tt.code+": because (request 4711)" {
 			t.Errorf("%d %s: %v", tt.status, tt.code, err)
 		}
 	}
+}
+
+// unreachable is a server to which no connection comes about, for a reason.
+type unreachable struct {
+	why   error
+	asked int
+}
+
+func (u *unreachable) Do(r *http.Request) (*http.Response, error) {
+	u.asked++
+	return nil, &url.Error{Op: r.Method, URL: r.URL.String(), Err: u.why}
+}
+
+func TestABrokenConnectionLosesTheAnswer(t *testing.T) {
+	synctest.Test(t, aBrokenConnectionLosesTheAnswer)
+}
+
+func aBrokenConnectionLosesTheAnswer(t *testing.T) {
+	const network = "check the network, and the endpoint of the state store"
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	for name, c := range map[string]struct {
+		why    error
+		class  fault.Class
+		remedy string
+		asked  int
+	}{
+		"nobody listens":          {dial(syscall.ECONNREFUSED), fault.Lost, network, 7},
+		"a reset":                 {&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, fault.Lost, network, 7},
+		"a cut":                   {io.ErrUnexpectedEOF, fault.Lost, network, 7},
+		"no answer in time":       {dial(os.ErrDeadlineExceeded), fault.Lost, network, 7},
+		"a name that is none":     {dial(&net.DNSError{Err: "no such host", Name: "s3.example.com", IsNotFound: true}), fault.Permanent, network, 1},
+		"an authority of nowhere": {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, fault.Permanent, "check the proxy, or give this machine the certificate of the authority that the state store uses", 7},
+	} {
+		for call, do := range map[string]func(store.Store) error{
+			"read": func(s store.Store) error { _, _, err := s.Get(t.Context(), "a"); return err },
+			"list": func(s store.Store) error {
+				for _, err := range s.List(t.Context(), "a") {
+					return err
+				}
+				return nil
+			},
+			"write": func(s store.Store) error {
+				_, err := s.Put(t.Context(), "a", nil, store.PutOptions{IfAbsent: true})
+				return err
+			},
+			"delete": func(s store.Store) error { return s.Delete(t.Context(), "a", store.DeleteOptions{}) },
+		} {
+			u := &unreachable{why: c.why}
+			err := do(open(t, s3.Config{HTTPClient: u}, "s3://bucket/state"))
+			if fault.Of(err) != c.class || fault.Remedy(err) != c.remedy || !errors.Is(err, c.why) || u.asked != c.asked {
+				t.Errorf("%s, %s: %s (%q) after %d requests: %v", name, call, fault.Of(err), fault.Remedy(err), u.asked, err)
+			}
+			if err != nil && (!strings.HasPrefix(err.Error(), call+" s3://bucket/state/a: ") || strings.Contains(err.Error(), "StatusCode: 0")) {
+				t.Errorf("%s, %s: the text is %v", name, call, err)
+			}
+		}
+	}
+}
+
+// A body that breaks off each time is not the object.
+func TestAnAnswerThatBreaksOffIsLost(t *testing.T) {
+	s := &server{answer: func(int, *http.Request) *http.Response {
+		answer := reply(200, "", "ETag", `"v"`)
+		answer.Body = io.NopCloser(broken{})
+		return answer
+	}}
+	if _, _, err := s.open(t, s3.Config{}).Get(t.Context(), "a"); !fault.Is(err, fault.Lost) {
+		t.Errorf("%s: %v", fault.Of(err), err)
+	}
+}
+
+// Many requests that one interruption meets have each their own tries.
+func TestAnInterruptionMeetsManyRequests(t *testing.T) { synctest.Test(t, anInterruptionMeetsMany) }
+
+func anInterruptionMeetsMany(t *testing.T) {
+	heals := time.Now().Add(3 * time.Second)
+	flaky := flakyUntil(heals)
+	b := open(t, s3.Config{HTTPClient: flaky}, "s3://bucket/state")
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			if _, _, err := b.Get(t.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// flakyUntil is a server whose connections break until a time.
+type flakyUntil time.Time
+
+func (f flakyUntil) Do(r *http.Request) (*http.Response, error) {
+	if time.Now().Before(time.Time(f)) {
+		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	}
+	answer := reply(200, "x", "ETag", `"v"`)
+	answer.Request = r
+	return answer, nil
 }
 
 func TestThrottledRequestsAreSentAgain(t *testing.T) { synctest.Test(t, throttledRequestsAreSentAgain) }

@@ -59,7 +59,7 @@ func (b *bucket) Get(ctx context.Context, key string) (data []byte, v store.Vers
 			return err
 		})
 		if err != nil {
-			return nil, "", b.failed("read", "s3:GetObject", key, err)
+			return nil, "", b.failed(ctx, "read", "s3:GetObject", key, err)
 		}
 		data, err = io.ReadAll(out.Body)
 		out.Body.Close() // it was only read
@@ -71,7 +71,7 @@ func (b *bucket) Get(ctx context.Context, key string) (data []byte, v store.Vers
 			break
 		}
 	}
-	return nil, "", b.failed("read", "s3:GetObject", key, err)
+	return nil, "", b.failed(ctx, "read", "s3:GetObject", key, err)
 }
 
 // List implements store.Store: one request for every thousand objects.
@@ -85,7 +85,7 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 				return err
 			})
 			if err != nil {
-				yield(store.Info{}, b.failed("list", "s3:ListBucket", prefix, err))
+				yield(store.Info{}, b.failed(ctx, "list", "s3:ListBucket", prefix, err))
 				return
 			}
 			for _, o := range out.Contents {
@@ -155,7 +155,7 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 		return b.versioned("write", key, out.ETag)
 	}
 	if !conditional || !refused(err) {
-		return "", b.failed("write", "s3:PutObject", key, err)
+		return "", b.failed(ctx, "write", "s3:PutObject", key, err)
 	}
 	if tries > 1 {
 		// The answer to an earlier try may have been lost, and this refusal be of our own write.
@@ -192,7 +192,7 @@ func (b *bucket) Delete(ctx context.Context, key string, o store.DeleteOptions) 
 		}
 		return store.Changed(store.URL(b, key))
 	}
-	return b.failed("delete", "s3:DeleteObject", key, err)
+	return b.failed(ctx, "delete", "s3:DeleteObject", key, err)
 }
 
 // deleteAll removes keys in requests of a thousand.
@@ -215,7 +215,7 @@ func (b *bucket) deleteAll(ctx context.Context, keys []string) error {
 			return err
 		})
 		if err != nil {
-			return b.failed("delete", "s3:DeleteObject", keys[0], err)
+			return b.failed(ctx, "delete", "s3:DeleteObject", keys[0], err)
 		}
 		for _, e := range out.Errors {
 			if c := aws.ToString(e.Code); c != "NoSuchKey" {

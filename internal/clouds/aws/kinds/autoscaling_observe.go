@@ -15,13 +15,14 @@ import (
 // groupPage is the most groups in one answer (API reference, DescribeAutoScalingGroups).
 const groupPage int32 = 100
 
-// describeGroups finds the groups of the cluster, without those that are being deleted.
+// describeGroups finds the groups of the cluster, without those that are being
+// deleted, and without their machines, which fill most of a large cluster's answer.
 func describeGroups(ctx context.Context, c *Client, s resource.Scope) ([]astypes.AutoScalingGroup, error) {
 	key := fmt.Sprint("auto-scaling groups of ", s.Cluster, " ", s.All)
 	return ask(ctx, c, key, func(ctx context.Context) ([]astypes.AutoScalingGroup, error) {
 		groups, err := pages(ctx, autoscaling.NewDescribeAutoScalingGroupsPaginator(c.AutoScaling, &autoscaling.DescribeAutoScalingGroupsInput{
 			Filters:    []astypes.Filter{{Name: new("tag:" + TagOwnerPrefix + s.Cluster), Values: []string{Owned}}},
-			MaxRecords: new(groupPage),
+			MaxRecords: new(groupPage), IncludeInstances: new(false),
 		}), func(p *autoscaling.DescribeAutoScalingGroupsOutput) []astypes.AutoScalingGroup {
 			return p.AutoScalingGroups
 		})

@@ -183,14 +183,18 @@ func TestEC2KindsLive(t *testing.T) {
 			return out
 		}
 		kindtest.Run(t, &routes, c, kindtest.Life[Route]{
-			Cluster:  testCluster,
-			Want:     Route{RouteTable: lit(table.ID), CIDR: "0.0.0.0/0", Gateway: lit(gateway.ID)},
-			Changes:  []kindtest.Change[Route]{{Name: "nat", Do: func(r *Route) { r.Gateway, r.NATGateway = resource.Value{}, lit(nat.ID) }}},
+			Cluster: testCluster,
+			Want:    Route{RouteTable: lit(table.ID), CIDR: "0.0.0.0/0", Gateway: lit(gateway.ID)},
+			Changes: []kindtest.Change[Route]{
+				{Name: "nat", Do: func(r *Route) { r.Gateway, r.NATGateway = resource.Value{}, lit(nat.ID) }},
+				{Name: "recorded", Do: func(r *Route) { r.Recorded = nat.ID }},
+				{Name: "not recorded", Do: func(r *Route) { r.Recorded = "" }},
+			},
 			Untested: untested("EgressOnlyGateway"),
 		})
 		kindtest.Run(t, &routes, c, kindtest.Life[Route]{
 			Cluster:  testCluster,
-			Want:     Route{RouteTable: lit(table.ID), IPv6CIDR: "::/0", Gateway: lit(gateway.ID)},
+			Want:     Route{RouteTable: lit(table.ID), IPv6CIDR: "::/0", Gateway: lit(gateway.ID), Recorded: gateway.ID},
 			Changes:  []kindtest.Change[Route]{{Name: "egress only", Do: func(r *Route) { r.Gateway, r.EgressOnlyGateway = resource.Value{}, lit(eigw.ID) }}},
 			Untested: untested("NATGateway"),
 		})

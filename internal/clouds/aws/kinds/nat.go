@@ -97,7 +97,8 @@ type NATGateway struct {
 var natGateways = resource.Kind[NATGateway, *Client]{
 	Name: "aws_nat_gateway",
 	API:  apiEC2,
-	// Routes stay, and lead to the new gateway before the old one goes.
+	// Routes stay, and lead to the new gateway before the old one goes; but for a
+	// gateway that keeps its address, which createNATGateway frees first.
 	CreateFirst: true,
 	Key:         func(n *NATGateway) string { return n.Tags[TagName] },
 	List:        listNATGateways,
@@ -153,18 +154,26 @@ func listNATGateways(ctx context.Context, c *Client, s resource.Scope) ([]*NATGa
 		}
 		return false
 	})
-	return convert(list, err, func(d ec2types.NatGateway) *NATGateway {
-		n := &NATGateway{Subnet: text(d.SubnetId), Tags: tagMap(d.Tags), ID: aws.ToString(d.NatGatewayId)}
-		for i, a := range d.NatGatewayAddresses {
-			if i == 0 || aws.ToBool(a.IsPrimary) {
-				n.Allocation = text(a.AllocationId)
-			}
-		}
-		return n
-	})
+	return convert(list, err, natGatewayOf)
 }
 
+func natGatewayOf(d ec2types.NatGateway) *NATGateway {
+	n := &NATGateway{Subnet: text(d.SubnetId), Tags: tagMap(d.Tags), ID: aws.ToString(d.NatGatewayId)}
+	for i, a := range d.NatGatewayAddresses {
+		if i == 0 || aws.ToBool(a.IsPrimary) {
+			n.Allocation = text(a.AllocationId)
+		}
+	}
+	return n
+}
+
+// createNATGateway makes a gateway once its address is free: AWS lets one that is
+// made before fail for good. The gateway that it replaces, where that has the
+// address, goes first, and until the new one is there its subnets have no way out.
 func createNATGateway(ctx context.Context, c *Client, n *NATGateway) error {
+	if err := freeAddress(ctx, c, n); err != nil {
+		return err
+	}
 	o, err := c.EC2.CreateNatGateway(ctx, &ec2.CreateNatGatewayInput{
 		SubnetId: aws.String(known(n.Subnet)), AllocationId: aws.String(known(n.Allocation)),
 		ConnectivityType:  ec2types.ConnectivityTypePublic,
@@ -173,6 +182,31 @@ func createNATGateway(ctx context.Context, c *Client, n *NATGateway) error {
 		n.ID = aws.ToString(o.NatGateway.NatGatewayId)
 	}
 	return err
+}
+
+// freeAddress deletes the gateway of n's name in another subnet that has n's
+// address, and is not done while any gateway has it.
+func freeAddress(ctx context.Context, c *Client, n *NATGateway) error {
+	list, err := natDescriber.describe(ctx, c, []ec2types.Filter{filter("state", string(ec2types.NatGatewayStatePending),
+		string(ec2types.NatGatewayStateAvailable), string(ec2types.NatGatewayStateDeleting))})
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		holder := natGatewayOf(d)
+		if d.State == ec2types.NatGatewayStateDeleted || d.State == ec2types.NatGatewayStateFailed || known(holder.Allocation) != known(n.Allocation) {
+			continue
+		}
+		ours := holder.Tags[TagName] == n.Tags[TagName] && holder.Tags[TagCluster] == n.Tags[TagCluster]
+		if ours && known(holder.Subnet) != known(n.Subnet) {
+			if err := deleteNATGateway(ctx, c, holder); err != nil {
+				return err
+			}
+			continue
+		}
+		return fault.New(fault.NotYet, "the address %s is in use by NAT gateway %s", known(n.Allocation), holder.ID)
+	}
+	return nil
 }
 
 func describeNAT(ctx context.Context, c *Client, id string) (ec2types.NatGateway, error) {

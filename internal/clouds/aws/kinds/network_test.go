@@ -21,6 +21,18 @@ type engine struct {
 	*testing.T
 	c     *Client
 	kinds []resource.Any
+	prune bool
+}
+
+// ec2Engine is one for the kinds of EC2.
+func ec2Engine(t *testing.T, c *Client) *engine {
+	e := &engine{T: t, c: c}
+	for _, k := range All() {
+		if k.KindAPI() == apiEC2 {
+			e.kinds = append(e.kinds, k)
+		}
+	}
+	return e
 }
 
 func (e *engine) plan(want *graph.Graph, all bool) *plan.Plan {
@@ -31,7 +43,7 @@ func (e *engine) plan(want *graph.Graph, all bool) *plan.Plan {
 	if err != nil {
 		e.Fatal(err)
 	}
-	p, err := plan.Make(want, have, e.kinds, plan.Options{Prune: all})
+	p, err := plan.Make(want, have, e.kinds, plan.Options{Prune: all || e.prune})
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -125,12 +137,7 @@ func testNetwork(t *testing.T, image string) *graph.Graph {
 
 func TestANetworkIsMadeOnceChangedInPlaceAndDeletedWhole(t *testing.T) {
 	c, count := counted(t, awstest.Moto(t))
-	e := &engine{T: t, c: c}
-	for _, k := range All() {
-		if k.KindAPI() == apiEC2 {
-			e.kinds = append(e.kinds, k)
-		}
-	}
+	e := ec2Engine(t, c)
 	g := testNetwork(t, "ami-1")
 	e.apply(g, false)
 	made := count.byAction()

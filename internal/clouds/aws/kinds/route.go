@@ -25,7 +25,18 @@ type Route struct {
 	NetworkInterface  resource.Value `tf:"network_interface_id"`
 	// Instance is a machine that forwards traffic. Terraform's provider 5 cannot say it.
 	Instance resource.Value
+	// Recorded, of a route that a user's spec asks for, is the identifier of its
+	// target, by which the route is known as the cluster's when nothing asks for
+	// it any more. It is kept as a tag of the table: routes have no tags.
+	Recorded string `res:",post"`
 }
+
+// routeTagPrefix, followed by a destination, is the key of the tag of a table
+// that says what kops sends there.
+const routeTagPrefix = "kops.k8s.io/route/"
+
+// ownDestinations are those of the routes that every cluster's tables have.
+var ownDestinations = [...]string{"0.0.0.0/0", "::/0", "64:ff9b::/96"}
 
 var routes = resource.Kind[Route, *Client]{
 	Name:   "aws_route",
@@ -36,22 +47,48 @@ var routes = resource.Kind[Route, *Client]{
 	Update: []resource.Setter[Route, *Client]{{
 		Fields: []string{"Gateway", "EgressOnlyGateway", "NATGateway", "TransitGateway", "Peering", "NetworkInterface", "Instance"},
 		Set:    replaceRoute,
+	}, {
+		Fields: []string{"Recorded"},
+		Set: func(ctx context.Context, c *Client, have, want *Route) error {
+			return setEC2Tags(ctx, c, known(have.RouteTable), have.record(), want.record())
+		},
 	}},
 	Delete: func(ctx context.Context, c *Client, r *Route) error {
 		_, err := c.EC2.DeleteRoute(ctx, &ec2.DeleteRouteInput{RouteTableId: orNil(known(r.RouteTable)),
 			DestinationCidrBlock: orNil(r.CIDR), DestinationIpv6CidrBlock: orNil(r.IPv6CIDR)})
-		return gone(err)
+		if err = gone(err); err != nil {
+			return err
+		}
+		return gone(setEC2Tags(ctx, c, known(r.RouteTable), r.record(), nil))
 	},
+}
+
+// destination is the range that the route is for.
+func (r *Route) destination() string { return r.CIDR + r.IPv6CIDR }
+
+// record is the tag that keeps Recorded.
+func (r *Route) record() map[string]string {
+	if r.Recorded == "" {
+		return nil
+	}
+	return map[string]string{routeTagPrefix + r.destination(): r.Recorded}
+}
+
+// target is the identifier of what the route leads to.
+func (r *Route) target() string {
+	return known(r.Gateway) + known(r.EgressOnlyGateway) + known(r.NATGateway) + known(r.TransitGateway) +
+		known(r.Peering) + known(r.NetworkInterface) + known(r.Instance)
 }
 
 // NewRoute declares a route.
 func NewRoute(name string, r Route) resource.Node { return resource.New(&routes, name, r) }
 
-func routeKey(r *Route) string { return nameOf(r.RouteTable) + " " + r.CIDR + r.IPv6CIDR }
+func routeKey(r *Route) string { return nameOf(r.RouteTable) + " " + r.destination() }
 
 // listRoutes lists, of the routes in the cluster's tables, those that are
-// wanted and those that lead to a gateway of the cluster's. The others are
-// those of users and of controllers in the cluster.
+// wanted and those that kops made: the recorded ones that still lead where the
+// record says, and those of every cluster that lead to a gateway of its own.
+// The others are those of users and of controllers in the cluster.
 func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, error) {
 	tables, err := routeTableDescriber.owned(ctx, c, s)
 	if err != nil {
@@ -68,10 +105,11 @@ func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, err
 				continue
 			}
 			r := routeOf(t, d)
+			ours := r.Recorded != "" && r.Recorded == r.target() ||
+				(s.All || slices.Contains(ownDestinations[:], r.destination())) && slices.Contains(gateways, r.target())
 			named := *r // as a wanted route is keyed while its table is unknown
 			named.RouteTable = resource.Lit(tagMap(t.Tags)[TagName])
-			if slices.Contains(s.Names, routeKey(r)) || slices.Contains(s.Names, routeKey(&named)) ||
-				slices.Contains(gateways, known(r.Gateway)+known(r.EgressOnlyGateway)+known(r.NATGateway)) {
+			if ours || slices.Contains(s.Names, routeKey(r)) || slices.Contains(s.Names, routeKey(&named)) {
 				out = append(out, r)
 			}
 		}
@@ -86,6 +124,7 @@ func routeOf(t ec2types.RouteTable, d ec2types.Route) *Route {
 	if r.Instance.IsZero() { // a route to a machine names its interface as well
 		r.NetworkInterface = text(d.NetworkInterfaceId)
 	}
+	r.Recorded = tagMap(t.Tags)[routeTagPrefix+r.destination()]
 	return r
 }
 

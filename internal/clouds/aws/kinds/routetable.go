@@ -2,7 +2,9 @@ package kinds
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -26,7 +28,9 @@ var routeTables = resource.Kind[RouteTable, *Client]{
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*RouteTable, error) {
 		list, err := routeTableDescriber.all(ctx, c, s)
 		return convert(list, err, func(d ec2types.RouteTable) *RouteTable {
-			return &RouteTable{VPC: text(d.VpcId), Tags: tagMap(d.Tags), ID: aws.ToString(d.RouteTableId)}
+			tags := tagMap(d.Tags)
+			maps.DeleteFunc(tags, func(k, _ string) bool { return strings.HasPrefix(k, routeTagPrefix) }) // the routes'
+			return &RouteTable{VPC: text(d.VpcId), Tags: tags, ID: aws.ToString(d.RouteTableId)}
 		})
 	},
 	Create: func(ctx context.Context, c *Client, r *RouteTable) error {

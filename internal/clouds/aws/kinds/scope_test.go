@@ -99,17 +99,22 @@ func TestRoutesOfOthersAreNotListed(t *testing.T) {
 	table := build(t, c, &routeTables, RouteTable{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "private.z")})
 	own := build(t, c, &internetGateways, InternetGateway{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "g")})
 	foreign := build(t, c, &egressOnlyGateways, EgressOnlyGateway{VPC: lit(vpc.ID), Tags: map[string]string{"Name": "x"}})
-	build(t, c, &routes, Route{RouteTable: lit(table.ID), CIDR: "1.0.0.0/8", Gateway: lit(own.ID)})
+	build(t, c, &routes, Route{RouteTable: lit(table.ID), CIDR: "0.0.0.0/0", Gateway: lit(own.ID)})
+	build(t, c, &routes, Route{RouteTable: lit(table.ID), CIDR: "1.0.0.0/8", Gateway: lit(own.ID)}) // a user's
 	build(t, c, &routes, Route{RouteTable: lit(table.ID), IPv6CIDR: "::/0", EgressOnlyGateway: lit(foreign.ID)})
 
-	if got, want := keys(t, c, &routes, resource.Scope{Cluster: testCluster}), []string{table.ID + " 1.0.0.0/8"}; !slices.Equal(got, want) {
+	if got, want := keys(t, c, &routes, resource.Scope{Cluster: testCluster}), []string{table.ID + " 0.0.0.0/0"}; !slices.Equal(got, want) {
 		t.Errorf("without names: got %v, want %v", got, want)
 	}
 	// As the observer has them: the table's reference is not resolved.
 	wanted := Route{RouteTable: resource.Out(resource.Address{Kind: "aws_route_table", Name: "private.z"}, "id"), IPv6CIDR: "::/0"}
 	got := keys(t, c, &routes, resource.Scope{Cluster: testCluster, Names: []string{routeKey(&wanted)}})
-	if want := []string{table.ID + " 1.0.0.0/8", table.ID + " ::/0"}; !slices.Equal(got, want) {
+	if want := []string{table.ID + " 0.0.0.0/0", table.ID + " ::/0"}; !slices.Equal(got, want) {
 		t.Errorf("with names: got %v, want %v", got, want)
+	}
+	got = keys(t, c, &routes, resource.Scope{Cluster: testCluster, All: true})
+	if want := []string{table.ID + " 0.0.0.0/0", table.ID + " 1.0.0.0/8"}; !slices.Equal(got, want) {
+		t.Errorf("all: got %v, want %v", got, want)
 	}
 }
 

@@ -254,7 +254,7 @@ func (m *model) additionalRoutes() ([]resource.Node, error) {
 				continue
 			}
 			asked[at] = wish{s.Name, r.Target}
-			route.RouteTable = m.tableID(at.table)
+			route.RouteTable, route.Recorded = m.tableID(at.table), r.Target
 			nodes = append(nodes, newRoute(s.Name, r.CIDR, route))
 		}
 	}

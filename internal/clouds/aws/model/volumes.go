@@ -64,7 +64,17 @@ func (m *model) etcdVolume(e *api.EtcdClusterSpec, member *api.EtcdMemberSpec) (
 			tagRolePrefix+"control-plane", "1", tagRolePrefix+"master", "1"),
 	}
 	v.IOPS, v.Throughput = volumeSpeed(v.Type, int(or(member.VolumeIOPS, 0)), int(or(member.VolumeThroughput, 0)))
-	return kinds.NewVolume(name, v), nil
+	return kinds.NewVolume(volumeNode(name), v), nil
+}
+
+// volumeNode is the name of a volume's node, from which Terraform's follows, which
+// cannot begin with a digit. It must stay as it is: under another name Terraform
+// would take the volume for a new one, and delete the old one with etcd's data.
+func volumeNode(name string) string {
+	if name[0] >= '0' && name[0] <= '9' {
+		return "ebs-" + name
+	}
+	return name
 }
 
 // memberNames lists the members of an etcd cluster, sorted.

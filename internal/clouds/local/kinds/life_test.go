@@ -18,6 +18,10 @@ import (
 	"kops.local/kops/internal/resource"
 )
 
+// containerGroup is a control group of a machine's inside, in the words of its
+// shell: in the tree of memory, or in the only one.
+const containerGroup = "/sys/fs/cgroup/$(cd /sys/fs/cgroup; [ ! -d memory ] || echo memory)/container"
+
 const hello = `#!/bin/sh
 set -e
 echo "$(hostname) has $(awk '/MemTotal/ {print $2}' /proc/meminfo) kB"
@@ -59,7 +63,8 @@ func TestGroup(t *testing.T) {
 	})
 	checkInside(l, one, first.Name)
 
-	_, err := l.inside(one, first.Name, "sh", "-c", "touch /root/mark; systemctl reboot")
+	// The group stands for those of containers, over which the next start's kubelet would take long.
+	_, err := l.inside(one, first.Name, "sh", "-c", "touch /root/mark && mkdir "+containerGroup+" && systemctl reboot")
 	l.ok(err)
 	l.wait("restarted from inside", func() error {
 		h, err := l.Host(one)
@@ -77,6 +82,15 @@ func TestGroup(t *testing.T) {
 		t.Errorf("after the restart the machines are %v, not %s", got, first.Name)
 	}
 	l.ok(lines(1)()) // the user data is not run again
+	h, err := l.Host(one)
+	l.ok(err)
+	for _, dir := range h.Group(first.Name).Dirs() {
+		for _, below := range []string{"", "start-*"} {
+			if left, err := filepath.Glob(filepath.Join(dir, below, "container")); err != nil || len(left) > 0 {
+				t.Errorf("after the restart the machine has control groups of before: %v (%v)", left, err)
+			}
+		}
+	}
 
 	l.killAll(one, first.Name)
 	l.wait("a killed machine is replaced", lines(2))

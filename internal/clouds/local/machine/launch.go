@@ -147,8 +147,12 @@ while :; do
     export SYSTEMD_NSPAWN_API_VFS_WRITABLE=1
     exec{{ range .Nspawn }} {{ sh . }}{{ end }}
   ) || status=$?
+  # A machine that starts again has no groups of before: kubelet would ask for the containers of each, some seconds long.
+{{- range .Groups }}
+  find {{ sh . }} -mindepth 1 -depth -type d -exec rmdir {} + || : # what is in use stays
+{{- end }}
 {{- if .Unified }}
-  find "$group/start-$n" -depth -type d -exec rmdir {} +
+  find "$group/start-$n" -depth -type d -exec rmdir {} + || : # what is in use stays
 {{- end }}
   [ "$status" = 133 ] || break # 133: the inside asked for a restart
 done

@@ -137,7 +137,7 @@ func TestRunScript(t *testing.T) {
 		host     Host
 		has, not []string
 	}{
-		{"version 1", v1, []string{"echo 0 > '/cg/cpu" + own + "'/cgroup.procs", "echo 0 > '/cg/unified" + own + "'/cgroup.procs", `lowerdir=/images/it'\''s,`, "'--machine=k" + where.ID() + "010c'"}, []string{"start-$n"}},
+		{"version 1", v1, []string{"echo 0 > '/cg/cpu" + own + "'/cgroup.procs", "echo 0 > '/cg/unified" + own + "'/cgroup.procs", `lowerdir=/images/it'\''s,`, "find '/cg/cpu" + own + "' -mindepth 1", "'--machine=k" + where.ID() + "010c'"}, []string{"start-$n"}},
 		{"version 2", v2, []string{"group='/cg" + own + "'", `"$group/start-$n/cgroup.procs"`, `rmdir {} +`}, []string{"'/cgroup.procs"}},
 		{"version 2 with systemd", booted, []string{"group='/cg" + service + "'"}, nil},
 	} {

@@ -119,7 +119,7 @@ func TestAMachineTakesAVolumeOfItsZone(t *testing.T) {
 		t.Errorf("a machine for which no volume is left: %v", err)
 	}
 	found, err := volume.Machines{Cloud: late, Port: "3996"}.Discover(t.Context())
-	if err != nil || len(found) != 2 || !strings.HasSuffix(found[0], ":3996") {
+	if err != nil || len(found) != 2 || !strings.HasSuffix(found[0].Endpoint, ":3996") || found[0].ID != "etcd-a" || found[1].ID != "etcd-b" {
 		t.Errorf("the managers are at %v, %v", found, err)
 	}
 }

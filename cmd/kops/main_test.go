@@ -1,0 +1,173 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+const cluster = "a.example.com"
+
+// TestMain makes the binary of the tests one of kops, where it is asked to be.
+func TestMain(m *testing.M) {
+	if os.Getenv("RUN_KOPS") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// user is somebody with a state store, and a cloud that never answers.
+type user struct {
+	*testing.T
+	home    string
+	env     []string
+	reached chan struct{} // closed when the cloud is asked first
+}
+
+func newUser(t *testing.T) *user {
+	u := &user{T: t, home: t.TempDir(), reached: make(chan struct{})}
+	var once sync.Once
+	ended := make(chan struct{})
+	cloud := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		once.Do(func() { close(u.reached) })
+		select {
+		case <-ended:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(cloud.Close)
+	t.Cleanup(func() { close(ended) })
+	u.env = []string{"RUN_KOPS=1", "HOME=" + u.home, "KOPS_STATE_STORE=file://" + u.state(),
+		"AWS_ENDPOINT_URL=" + cloud.URL, "AWS_REGION=us-test-1", "AWS_ACCESS_KEY_ID=me", "AWS_SECRET_ACCESS_KEY=x"}
+	described, err := u.kops(described(cluster, "--dry-run", "-o", "yaml")...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := u.kops("create", "-f", "-")
+	create.Stdin = bytes.NewReader(described)
+	if out, err := create.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return u
+}
+
+// described is the command line that describes a cluster.
+func described(name string, more ...string) []string {
+	return append([]string{"create", "cluster", name, "--cloud", "aws", "--zones", "us-test-1a", "--facts", "../../testdata/facts/goldens.yaml"}, more...)
+}
+
+func (u *user) state() string { return filepath.Join(u.home, "state") }
+
+func (u *user) kops(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(u.Context(), os.Args[0], args...)
+	cmd.Env = u.env
+	return cmd
+}
+
+// begun is a command that has the lease of the cluster and waits for the cloud,
+// with what it tells.
+func (u *user) begun(args ...string) (*exec.Cmd, *bufio.Reader) {
+	u.Helper()
+	cmd := u.kops(args...)
+	told, err := cmd.StderrPipe()
+	if err != nil {
+		u.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		u.Fatal(err)
+	}
+	select {
+	case <-u.reached:
+	case <-u.Context().Done():
+	}
+	return cmd, bufio.NewReader(told)
+}
+
+func (u *user) signal(cmd *exec.Cmd, s os.Signal) {
+	u.Helper()
+	if err := cmd.Process.Signal(s); err != nil {
+		u.Fatal(err)
+	}
+}
+
+// ends reads what else a command tells, and checks how it ends.
+func (u *user) ends(cmd *exec.Cmd, told io.Reader, code int, want string) {
+	u.Helper()
+	rest, err := io.ReadAll(told)
+	if err != nil {
+		u.Error(err)
+	}
+	_ = cmd.Wait() // the code tells
+	if got := cmd.ProcessState.ExitCode(); got != code || string(rest) != want {
+		u.Errorf("exit code %d, and told was\n%s\nwant %d and\n%s", got, rest, code, want)
+	}
+}
+
+const stopping = "stopping: no further change is begun, and what was done is recorded; press ^C again to quit at once\n"
+
+func (u *user) stops(told *bufio.Reader) {
+	u.Helper()
+	if line, err := told.ReadString('\n'); line != stopping || err != nil {
+		u.Errorf("told was %q, %v", line, err)
+	}
+}
+
+func TestTheFirstInterruptStopsInOrder(t *testing.T) {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		u := newUser(t)
+		cmd, told := u.begun("update", "cluster", cluster, "--yes")
+		u.signal(cmd, s)
+		u.stops(told)
+		u.ends(cmd, told, 1, "Error: interrupted\n")
+		out, err := u.kops("toolbox", "lock", "show", cluster).CombinedOutput()
+		if want := "Nobody holds the lease of " + cluster + "\n"; string(out) != want || err != nil {
+			t.Errorf("%v: %s, %v", s, out, err)
+		}
+	}
+}
+
+func TestTheSecondInterruptEndsAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		next string
+	}{
+		{[]string{"update", "cluster", cluster, "--yes"}, "kops update cluster " + cluster + " --yes"},
+		{[]string{"delete", "cluster", cluster, "--yes"}, "kops delete cluster " + cluster + " --yes"},
+		{described("b."+cluster, "--yes"), "kops update cluster b." + cluster + " --yes"},
+	} {
+		u := newUser(t)
+		cmd, told := u.begun(c.args...)
+		name := strings.Fields(c.next)[3]
+		defer locked(t, filepath.Join(u.state(), ".kops", name))() // so that the lease cannot be given back
+		u.signal(cmd, os.Interrupt)
+		u.stops(told)
+		u.signal(cmd, syscall.SIGTERM) // who asks in this way twice is not in a hurry
+		u.signal(cmd, os.Interrupt)
+		u.ends(cmd, told, 130, "Error: quit at once; what was under way may be done or not, and the lease of "+name+
+			" may stay behind, which ends by itself within two minutes; to go on from there, run: "+c.next+"\n")
+	}
+}
+
+// locked takes the lock under which files of a folder are written.
+func locked(t *testing.T, folder string) (unlock func()) {
+	t.Helper()
+	f, err := os.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return func() { f.Close() } //nolint:errcheck // which gives the lock back
+}

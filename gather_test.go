@@ -1,0 +1,72 @@
+package kops_test
+
+import (
+	"strings"
+	"testing"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/store"
+)
+
+// secret writes a secret into the cluster's folder.
+func (b *bench) secret(secretName, text string) {
+	b.Helper()
+	data, err := pki.EncodeSecret(pki.NewSecret(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name+"/secrets")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := s.Put(b.Context(), secretName, data, store.PutOptions{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func TestSecretsThatAClusterAsksForMustBeThere(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(o *newcluster.Options) { o.Networking = "cilium" })
+	b.set("", "spec.networking.cilium.enableEncryption=true")
+	_, err := b.Update(t.Context(), name, kops.UpdateOptions{})
+	says(t, err, "spec.networking.cilium.enableEncryption", "could not find ciliumpassword secret")
+
+	b.secret("ciliumpassword", "3 rfc4106(gcm(aes)) 00 128")
+	b.preview(kops.UpdateOptions{})
+
+	b.set("", "spec.encryptionConfig=true")
+	_, err = b.Update(t.Context(), name, kops.UpdateOptions{})
+	says(t, err, "could not find encryptionconfig secret")
+	if strings.Contains(err.Error(), "ciliumpassword") {
+		t.Errorf("%v: ciliumpassword is there", err)
+	}
+	b.secret("encryptionconfig", "kind: EncryptionConfiguration\n")
+	b.preview(kops.UpdateOptions{})
+}
+
+func TestAnOlderKopsSaysSoBeforeItFindsFault(t *testing.T) {
+	b := applied(t)
+	newer := b.client(func(c *kops.Config) { c.Version = "1.38.2" })
+	if _, err := newer.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := b.cfg.Backends.Open(t.Context(), b.cfg.State+"/"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _, err := s.Get(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the newer version knows, this one takes for a mistake.
+	text := strings.Replace(string(data), "enableNodePort: true", "enableNodePort: true\n      version: v1.99.0", 1)
+	if _, err := s.Put(t.Context(), "config", []byte(text), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Update(t.Context(), name, kops.UpdateOptions{})
+	refused(t, err, "1.38.2", "--allow-kops-downgrade")
+	_, err = b.Update(t.Context(), name, kops.UpdateOptions{AllowDowngrade: true})
+	says(t, err, "v1.99.0")
+}

@@ -1,0 +1,68 @@
+package shell
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/render/text"
+)
+
+// leased notes the cluster whose lease the command has taken.
+func (a *App) leased(cluster string) (over func()) {
+	a.hold(cluster)
+	return func() { a.hold("") }
+}
+
+func (a *App) hold(cluster string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lease = cluster
+}
+
+// held is the cluster whose lease the command has; "" when it has none.
+func (a *App) held() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lease
+}
+
+// watched shows that the lease of a cluster is watched.
+func (a *App) watched(cluster, holder string, d time.Duration) (over func()) {
+	show, over := a.Waiting()
+	show.Saw([]text.Reason{{Of: "the lease of " + cluster, Text: fmt.Sprintf("watching it for %v, as the command that held it last may still be at work: %s", d, holder)}})
+	return over
+}
+
+// Stopping says what a command does that was asked to stop. One that changes
+// nothing has nothing left to do.
+func (a *App) Stopping() {
+	if a.held() != "" {
+		a.say("stopping: no further change is begun, and what was done is recorded; press ^C again to quit at once")
+	}
+}
+
+// Quit says what a command may leave that ends without stopping in order, and
+// which one goes on from there.
+func (a *App) Quit() {
+	cluster := a.held()
+	if cluster == "" {
+		a.say("Error: quit at once")
+		return
+	}
+	a.say(fmt.Sprintf("Error: quit at once; what was under way may be done or not, and the lease of %s may stay behind, which ends by itself within two minutes; to go on from there, run: %s",
+		cluster, a.goesOn(cluster)))
+}
+
+// goesOn is the command line that goes on from where this one is: itself, but a
+// cluster is described once only.
+func (a *App) goesOn(cluster string) string {
+	if !strings.HasPrefix(a.Path, "kops create") {
+		return a.Command
+	}
+	line := "kops update cluster " + cluster + " --yes"
+	if a.State != "" {
+		line += " --state " + a.State
+	}
+	return line
+}

@@ -1,0 +1,111 @@
+package kops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/blang/semver/v4"
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/channel"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/health"
+	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/store"
+)
+
+// runningTime bounds how long an update waits for the control plane to say which
+// version it runs.
+const runningTime = 10 * time.Second
+
+// controlPlaneLabel is what nodes of the control plane have.
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// findRunning finds out which version of Kubernetes the control plane runs, where
+// workers are to get another one: a kubelet must not be newer than the API server.
+// A control plane that does not say is warned of, and the spec's version stands.
+func (p *prepared) findRunning(ctx context.Context, o UpdateOptions) error {
+	if o.Facts != nil || p.client.cfg.Offline {
+		return nil
+	}
+	waiting, err := p.workersWait(ctx)
+	if err != nil || !waiting {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, runningTime)
+	defer cancel()
+	running, err := p.askRunning(limited)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		p.warnings = append(p.warnings, diag.Finding{
+			Object: api.KindCluster + "/" + p.cluster.Spec.Name, Path: "spec.kubernetesVersion", Value: p.cluster.Spec.Spec.KubernetesVersion,
+			Rule: "running-version", Warning: true, Message: "the control plane does not say which version it runs, so new workers may get a newer one: " + err.Error(),
+			Remedy: "replace the control plane's machines before those of workers",
+		})
+	}
+	p.running = running
+	return nil
+}
+
+// workersWait reports whether workers were last configured for another version of
+// Kubernetes than the spec's. All get a version together, so the first tells.
+func (p *prepared) workersWait(ctx context.Context) (bool, error) {
+	listing, err := p.places.Base.Listing(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, g := range p.cluster.Groups {
+		key := "igconfig/node/" + g.Name + "/nodeupconfig.yaml"
+		if g.Spec.Role != api.RoleNode || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == key }) {
+			continue
+		}
+		data, _, err := p.places.Base.Store.Get(ctx, key)
+		if err != nil {
+			return false, fmt.Errorf("read the version of the workers %s: %w", g.Name, err)
+		}
+		var last struct{ KubernetesVersion string }
+		if err := yaml.Unmarshal(data, &last); err != nil {
+			return false, fmt.Errorf("read the version of the workers %s: %w", g.Name, err)
+		}
+		return last.KubernetesVersion != strings.TrimPrefix(p.cluster.Spec.Spec.KubernetesVersion, "v"), nil
+	}
+	return false, nil
+}
+
+// askRunning is the oldest version that a kubelet of the control plane has.
+func (p *prepared) askRunning(ctx context.Context) (string, error) {
+	k := &checkup{prepared: p, authority: p.keysets[pki.KubernetesCA], life: checkupLife}
+	problem, err := k.open(ctx)
+	var seen health.Seen
+	if err == nil && problem == nil {
+		seen, err = k.api.Look(ctx)
+		problem = seen.Problem
+	}
+	switch {
+	case problem != nil: // it tells more than the end of the time does
+		return "", errors.New(problem.Text())
+	case err != nil:
+		return "", err
+	}
+	var oldest *semver.Version
+	for _, n := range seen.Nodes {
+		if _, ok := n.Labels[controlPlaneLabel]; !ok {
+			continue
+		}
+		v, err := channel.ParseVersion(n.Status.NodeInfo.KubeletVersion)
+		if err == nil && (oldest == nil || v.LT(*oldest)) {
+			oldest = &v
+		}
+	}
+	if oldest == nil {
+		return "", errors.New("no machine of it is a node")
+	}
+	return oldest.String(), nil
+}

@@ -1,0 +1,153 @@
+package kops_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kops.local/kops"
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/pki"
+)
+
+// running serves the API of the bench's cluster, whose nodes have the versions, and
+// returns its host.
+func (b *bench) running(controlPlane, worker *string) string {
+	b.Helper()
+	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name+"/pki")
+	if err != nil {
+		b.Fatal(err)
+	}
+	data, _, err := s.Get(b.Context(), "private/"+pki.KubernetesCA+"/keyset.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	o, _, err := compat.DecodeOne[*api.Keyset](data, compat.Options{Lenient: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	o.Name = pki.KubernetesCA
+	ca, err := pki.FromAPI(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	pair, err := pki.Issuer{Rand: rand.Reader, Now: b.cfg.Now}.Issue(pki.Request{Usage: pki.Server, CommonName: "kubernetes", Names: []string{"api.internal." + name}}, ca)
+	if err != nil {
+		b.Fatal(err)
+	}
+	key, err := pair.Key.PEM()
+	if err != nil {
+		b.Fatal(err)
+	}
+	certificate, err := tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	node := func(n, role, version string) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"node-role.kubernetes.io/%s":""}},"status":{"nodeInfo":{"kubeletVersion":%q}}}`, n, role, version)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api/v1/nodes":
+			fmt.Fprintf(w, `{"kind":"NodeList","apiVersion":"v1","items":[%s,%s,%s]}`, //nolint:errcheck // a test
+				node("a", "node", *worker), node("b", "control-plane", "v1.36.3"), node("c", "control-plane", *controlPlane))
+		case "/api/v1/pods":
+			fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`) //nolint:errcheck // a test
+		}
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	b.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// workers is the version for which workers are configured.
+func (b *bench) workers() string {
+	b.Helper()
+	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	data, _, err := s.Get(b.Context(), "igconfig/node/nodes-here/nodeupconfig.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if v, ok := strings.CutPrefix(line, "KubernetesVersion: "); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// warned are the warnings about the running version.
+func warned(u *kops.Update) string {
+	var out diag.List
+	for _, w := range u.Warnings {
+		if w.Rule == "running-version" {
+			w.Warning = false // the text of a list has no warnings
+			out = append(out, w)
+		}
+	}
+	return out.Error()
+}
+
+func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
+	b := newBench(t)
+	b.now = time.Now() // TLS reads certificates by the real clock
+	asked, host := 0, ""
+	p := &b.cfg.Clouds[0]
+	p.Endpoint = func(context.Context, *cloud.Session, *api.Cluster) (string, error) { asked++; return host, nil }
+	b.Client = b.client(func(*kops.Config) {})
+	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
+	b.apply(kops.UpdateOptions{})
+	b.apply(kops.UpdateOptions{})
+	if asked != 0 {
+		t.Errorf("the control plane was asked %d times although no version changed", asked)
+	}
+
+	old, worker := "v1.35.4", "v1.34.0"
+	host = b.running(&old, &worker)
+	b.set("", "spec.kubernetesVersion=1.36.3")
+	for range 2 { // as often as the cluster is updated
+		u := b.apply(kops.UpdateOptions{})
+		if got := b.workers(); got != "1.35.4" || !strings.Contains(warned(u), "workers stay at 1.35.4") {
+			t.Errorf("workers get %s, warned %q", got, warned(u))
+		}
+	}
+	old = "v1.36.3"
+	if u := b.apply(kops.UpdateOptions{}); b.workers() != "1.36.3" || warned(u) != "" {
+		t.Errorf("workers get %s, warned %q", b.workers(), warned(u))
+	}
+	asked = 0
+	b.apply(kops.UpdateOptions{})
+	if asked != 0 {
+		t.Error("the control plane was asked although the workers have their version")
+	}
+}
+
+func TestAControlPlaneThatSaysNoVersionIsWarnedOf(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
+	b.cfg.Clouds[0].Endpoint = func(context.Context, *cloud.Session, *api.Cluster) (string, error) { return "", nil }
+	b.Client = b.client(func(*kops.Config) {})
+	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
+	b.apply(kops.UpdateOptions{})
+	b.set("", "spec.kubernetesVersion=1.36.3")
+	u := b.apply(kops.UpdateOptions{})
+	if got := b.workers(); got != "1.36.3" || !strings.Contains(warned(u), "no address yet") {
+		t.Errorf("workers get %s, warned %q", got, warned(u))
+	}
+}
