@@ -104,7 +104,8 @@ func TestAChannelRequiresAVersion(t *testing.T) {
 	if err := os.WriteFile(path, []byte(ours), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.describe(func(o *newcluster.Options) { o.Channel, o.KubernetesVersion = path, "1.34.1" })
+	b.describe(func(o *newcluster.Options) { o.Channel = path })
+	b.set("", "spec.kubernetesVersion=1.34.1")
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{})
 	refused(t, err, "1.34.1", "KOPS_RUN_OBSOLETE_VERSION")
 	old := b.client(func(c *kops.Config) { c.RunObsolete = true })

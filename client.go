@@ -28,7 +28,7 @@ type Config struct {
 	Clouds []cloud.Provider
 	// Cache is a folder for what can be fetched again; empty: no cache.
 	Cache string
-	// Offline says that only the state store can be reached.
+	// Offline says that only the state store and folders can be reached.
 	Offline bool
 	// Version is that of this program, without a leading v.
 	Version string

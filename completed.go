@@ -7,6 +7,7 @@ import (
 	"kops.local/kops/internal/complete"
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/model"
 )
 
 // Completed returns the completed cluster. Nothing is changed.
@@ -26,10 +27,14 @@ func (c *Client) Completed(ctx context.Context, name string, o UpdateOptions) (*
 }
 
 // Check completes and validates a cluster that need not be stored, and returns
-// the facts that this took.
+// the facts that this took. Its machines must be able to fetch what they need.
 func (c *Client) Check(ctx context.Context, cl *Cluster, known *facts.Facts) (*facts.Facts, error) {
 	p, err := c.completed(ctx, cl, UpdateOptions{Facts: known})
 	if err != nil {
+		return nil, err
+	}
+	in := model.Input{Cluster: p.done.Spec, Groups: p.done.Groups, NodeVersion: p.done.NodeVersion, Version: c.cfg.Version, Facts: p.facts}
+	if err := model.Fetchable(in); err != nil {
 		return nil, err
 	}
 	return p.facts, nil

@@ -3,12 +3,16 @@ package kops
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/clusterstore"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/graph"
+	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/plan"
 	"kops.local/kops/internal/resource"
 )
@@ -200,17 +204,18 @@ func (c *Client) planGroupRemoval(ctx context.Context, cluster, group string, o 
 	if p.provider.GroupOf == nil {
 		return nil, fmt.Errorf("the machines of one group cannot be told from others on %s; give it the size 0 and update the cluster", p.provider.Title)
 	}
-	p.kinds = p.provider.Kinds
+	p.kinds = slices.Concat(managedfile.Kinds(), p.provider.Kinds)
 	c.cfg.Phase("observe")
 	have, err := p.snapshot(ctx, false)
 	if err != nil {
 		return nil, err
 	}
+	files := p.folderOf(cl.Group(group))
 	mine := plan.Snapshot{}
 	for kind, objects := range have {
 		for _, obj := range objects {
 			n := resource.Node{Address: resource.Address{Kind: kind, Name: obj.Key}, Want: obj.Got}
-			if p.provider.GroupOf(n) == group {
+			if f, ok := obj.Got.(*managedfile.File); p.provider.GroupOf(n) == group || ok && f.Store == files.Store && strings.HasPrefix(f.Key, files.Prefix) {
 				mine[kind] = append(mine[kind], obj)
 			}
 		}
@@ -223,6 +228,13 @@ func (c *Client) planGroupRemoval(ctx context.Context, cluster, group string, o 
 		return d, o.Planned(&Update{Plan: d.plan, Warnings: p.warnings})
 	}
 	return d, nil
+}
+
+// folderOf is where the files of a group's machines are.
+func (p *prepared) folderOf(g *api.InstanceGroup) managedfile.Location {
+	l := managedfile.LocationOf(p.places.Base.URL)
+	l.Prefix += names.GroupFolder(string(g.Spec.Role), g.Name)
+	return l
 }
 
 // removable refuses to remove the last group of the control plane, and one that has etcd members.

@@ -23,8 +23,8 @@ const LatestBackup = "latest"
 const (
 	// metaReaders is how many descriptions of back-ups are read at once.
 	metaReaders = 16
-	// backupPause is how often it is looked whether a back-up is there.
-	backupPause = 500 * time.Millisecond
+	// etcdPause is how often it is looked whether a back-up is there, or restored.
+	etcdPause = 500 * time.Millisecond
 )
 
 // EtcdBackup is one whole back-up of an etcd cluster.
@@ -51,16 +51,21 @@ type EtcdRestore struct {
 	Younger int `json:"younger"`
 	// Pending are the back-ups that were asked for before, and are not restored yet.
 	Pending []string `json:"pending,omitempty"`
-	// Requested says that the managers were asked to restore it.
+	// Requested says that the managers were asked to restore it, and Restored that they have done so.
 	Requested bool `json:"requested"`
+	Restored  bool `json:"restored"`
 }
 
 // RestoreEtcdOptions say what RestoreEtcd does.
 type RestoreEtcdOptions struct {
 	// Apply asks for the restore; otherwise it is only said what it means.
 	Apply bool
+	// Wait is how long to wait until it is carried out; 0: not at all.
+	Wait time.Duration
 	// Planned is called before anything is done; an error stops the restore. May be nil.
 	Planned func(*EtcdRestore) error
+	// Awaited is called before the wait, when nothing can stop the restore any more. May be nil.
+	Awaited func()
 }
 
 // EtcdBackups lists the back-ups of an etcd cluster, or of all when none is
@@ -113,7 +118,7 @@ func (c *Client) BackUpEtcd(ctx context.Context, cluster, name string, wait time
 			return nil, fault.Wrap(fault.NotYet, fmt.Errorf("etcd %s of cluster %s took no back-up within %s", name, cluster, wait),
 				"it is taken when its managers run and a majority of its members is well; see `kops validate cluster "+cluster+"`")
 		}
-		if err := c.cfg.Sleep(ctx, backupPause); err != nil {
+		if err := c.cfg.Sleep(ctx, etcdPause); err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +126,8 @@ func (c *Client) BackUpEtcd(ctx context.Context, cluster, name string, wait time
 
 // RestoreEtcd says what the restore of a back-up means and, with Apply, asks the
 // managers of the etcd cluster to begin it anew from there, which they do when they
-// look into their store next. A name that is not that of a back-up is an error of
+// look into their store next. With Wait it returns when they have done so; where that
+// takes longer the error is of class fault.NotYet, and what was asked for stands. A name that is not that of a back-up is an error of
 // class fault.Gone; LatestBackup stands for the youngest that is not damaged.
 func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, backup string, o RestoreEtcdOptions) (*EtcdRestore, error) {
 	if !o.Apply {
@@ -129,6 +135,8 @@ func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, backup string, 
 		return r, err
 	}
 	var r *EtcdRestore
+	var key string
+	var from *etcdArchive
 	err := c.leased(ctx, cluster, func(ctx context.Context, lease *clusterstore.Lease) (err error) {
 		var a *etcdArchive
 		var cl *Cluster
@@ -138,15 +146,48 @@ func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, backup string, 
 		if err := lease.Check(ctx); err != nil {
 			return err
 		}
-		if _, err := etcd.RequestRestore(ctx, a.store, r.Backup.Name, c.cfg.Now()); err != nil {
+		if key, err = etcd.RequestRestore(ctx, a.store, r.Backup.Name, c.cfg.Now()); err != nil {
 			return err
 		}
-		r.Requested = true
+		r.Requested, from = true, a
 		_, err = c.store.Append(ctx, lease, cl.Contents, clusterstore.Revision{Result: "done",
 			Message: fmt.Sprintf("asked for the restore of etcd %s from its back-up %s", name, r.Backup.Name)})
 		return err
 	})
+	if err != nil || o.Wait <= 0 {
+		return r, err
+	}
+	if o.Awaited != nil {
+		o.Awaited()
+	}
+	err = c.awaitRestore(ctx, from, key, o.Wait)
+	r.Restored = err == nil
 	return r, err
+}
+
+// awaitRestore waits until the managers have carried out a command, which they then remove.
+func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, key string, wait time.Duration) error {
+	const stands = "the request stands, and is carried out whether or not anybody waits"
+	for start := c.cfg.Now(); ; {
+		control, err := etcd.ReadControl(ctx, a.store)
+		if err != nil {
+			return fault.Wrap(fault.Of(err), fmt.Errorf("see whether etcd %s is restored: %w", a.name, err), stands)
+		}
+		i := slices.IndexFunc(control.Commands, func(x etcd.Command) bool { return x.Key == key })
+		switch {
+		case i < 0:
+			return nil
+		case control.Commands[i].Unusable != "":
+			return fault.Wrap(fault.Permanent, fmt.Errorf("etcd %s cannot be restored: %s", a.name, control.Commands[i].Unusable),
+				"restore another back-up; "+a.list())
+		case c.cfg.Now().Sub(start) >= wait:
+			return fault.Wrap(fault.NotYet, fmt.Errorf("etcd %s of cluster %s was not restored within %s", a.name, a.cluster, wait),
+				stands+": "+store.URL(a.store, key)+"; see whether the control plane runs: kops doctor "+a.cluster)
+		}
+		if err := c.cfg.Sleep(ctx, etcdPause); err != nil {
+			return fault.Wrap(fault.NotYet, err, stands)
+		}
+	}
 }
 
 // planRestore finds a back-up and says what its restore means.
@@ -288,9 +329,14 @@ func (a *etcdArchive) backups(ctx context.Context) ([]EtcdBackup, error) {
 	return out, nil
 }
 
+// list says how the back-ups are listed.
+func (a *etcdArchive) list() string {
+	return fmt.Sprintf("list them with `kops etcd list %s --etcd %s`", a.cluster, a.name)
+}
+
 // find returns the place of a back-up in a list; of a damaged one it is an error.
 func (a *etcdArchive) find(all []EtcdBackup, backup string) (int, error) {
-	remedy := fmt.Sprintf("list them with `kops etcd list %s --etcd %s`", a.cluster, a.name)
+	remedy := a.list()
 	var known []string
 	latest := -1
 	for i, b := range all {

@@ -2,6 +2,7 @@ package kops_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -163,5 +164,68 @@ func TestABackupIsWaitedFor(t *testing.T) {
 	}
 	if _, err := c.BackUpEtcd(t.Context(), name, "main", time.Minute); !fault.Is(err, fault.NotYet) {
 		t.Errorf("nobody takes it: %v", err)
+	}
+}
+
+// The cluster is found ready until the managers begin: only they can say when it is restored.
+func TestARestoreIsWaitedFor(t *testing.T) {
+	b := applied(t)
+	first := b.takesBackup("main")
+	looks, managers := 0, func(etcd.Command) {}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	c := b.client(func(cfg *kops.Config) {
+		cfg.Sleep = func(ctx context.Context, d time.Duration) error {
+			if d > time.Second { // until the lease is renewed
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			b.now = b.now.Add(d)
+			control, err := etcd.ReadControl(t.Context(), b.etcdStore("main"))
+			if looks++; err != nil || len(control.Commands) == 0 {
+				t.Errorf("while it is waited for the commands are %v, %v", control.Commands, err)
+			} else if looks == 5 {
+				managers(control.Commands[len(control.Commands)-1])
+			}
+			return ctx.Err()
+		}
+	})
+	restore := func(ctx context.Context, wait time.Duration) (*kops.EtcdRestore, error) {
+		t.Helper()
+		looks, b.now = 0, b.now.Add(time.Minute)
+		awaited := false
+		r, err := c.RestoreEtcd(ctx, name, "main", first, kops.RestoreEtcdOptions{Apply: true, Wait: wait, Awaited: func() { awaited = true }})
+		if awaited != (wait > 0) || !r.Requested {
+			t.Errorf("waits: %t; %+v", awaited, r)
+		}
+		return r, err
+	}
+	if r, err := restore(ctx, 0); err != nil || r.Restored || looks > 0 {
+		t.Errorf("nobody waits: %+v after %d looks, %v", r, looks, err)
+	}
+	if r, err := restore(ctx, 10*time.Second); !fault.Is(err, fault.NotYet) || r.Restored || looks != 20 || !strings.Contains(fault.Remedy(err), "/control/") {
+		t.Errorf("nobody restores it: %+v after %d looks, %v; %s", r, looks, err, fault.Remedy(err))
+	}
+	managers = func(asked etcd.Command) {
+		if err := etcd.DeleteCommand(t.Context(), b.etcdStore("main"), asked.Key); err != nil {
+			t.Error(err)
+		}
+	}
+	if r, err := restore(ctx, time.Minute); err != nil || !r.Restored || looks != 5 {
+		t.Errorf("%+v after %d looks, %v", r, looks, err)
+	}
+	managers = func(etcd.Command) {
+		if _, err := b.etcdStore("main").Put(t.Context(), first+etcd.MetaName, []byte("{"), store.PutOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if r, err := restore(ctx, time.Minute); !fault.Is(err, fault.Permanent) || r.Restored || looks != 5 {
+		t.Errorf("of a back-up that cannot be read: %+v after %d looks, %v", r, looks, err)
+	}
+	b.takesBackup("main")
+	managers = func(etcd.Command) { interrupt() }
+	first = kops.LatestBackup
+	if _, err := restore(ctx, time.Minute); !errors.Is(err, context.Canceled) || !strings.Contains(fault.Remedy(err), "stands") {
+		t.Errorf("interrupted: %v; %s", err, fault.Remedy(err))
 	}
 }

@@ -28,18 +28,24 @@ type gathered struct {
 	sshKeys    []string
 	// applied is the version of this program that applied the cluster last, or "".
 	applied string
-	// running is the version of Kubernetes that the control plane runs, where it was asked for, or "".
-	running string
+	// workersMove says that workers are to get another version of Kubernetes than they
+	// had, and running is then the one that the control plane runs; "" is not known.
+	workersMove bool
+	running     string
 }
 
 // gather reads all of it at once.
 func (c *Client) gather(ctx context.Context, p *prepared, o UpdateOptions) error {
 	c.cfg.Phase("look up")
 	g, parts := errgroup.WithContext(ctx)
-	for _, part := range []func(context.Context) error{
+	work := []func(context.Context) error{
 		func(ctx context.Context) error { return p.lookUp(ctx, o.Facts) },
 		p.readChannel, p.readKeysets, p.readSecrets, p.readSSHKeys, p.readVersion,
-	} {
+	}
+	if !o.IgnoreSkew && o.Facts == nil && !c.cfg.Offline {
+		work = append(work, p.readWorkers)
+	}
+	for _, part := range work {
 		g.Go(func() error { return part(parts) })
 	}
 	if err := g.Wait(); err != nil {
@@ -48,7 +54,7 @@ func (c *Client) gather(ctx context.Context, p *prepared, o UpdateOptions) error
 	if p.provider.Know != nil {
 		p.provider.Know(p.session, p.facts)
 	}
-	if err := p.findRunning(ctx, o); err != nil {
+	if err := p.findRunning(ctx); err != nil {
 		return err
 	}
 	return p.judge(validate.SSHKeys(p.cluster.Spec, len(p.sshKeys)))

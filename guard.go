@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/clusterstore"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/store"
@@ -41,6 +42,17 @@ func (c *Client) guard(_ context.Context, p *prepared, o UpdateOptions) error {
 	}
 	err := p.judge(validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: p.done.Spec.Spec.KubernetesVersion, Stored: p.applied, Channel: p.channel,
 		AllowDowngrade: o.AllowDowngrade, RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}))
+	if err != nil {
+		return &Refused{err}
+	}
+	return nil
+}
+
+// guardNew refuses to describe a new cluster that no update would make then. The
+// version may be empty, where the channel has a say.
+func (c *Client) guardNew(kubernetes string, ch *channel.Channel) error {
+	err := validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: kubernetes, Channel: ch, New: true,
+		RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}).Err()
 	if err != nil {
 		return &Refused{err}
 	}

@@ -49,6 +49,9 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 	if err != nil {
 		return nil, err
 	}
+	if err := c.guardNew(r.KubernetesVersion, ch); err != nil {
+		return nil, err
+	}
 	w := c.world(ch, r.Facts)
 	if w.Facts == nil && p.Offers != nil {
 		c.cfg.Phase("look up")

@@ -193,6 +193,9 @@ func owner(byCluster map[string]*change, order []string, o api.Object) (*change,
 	if _, group := o.(*api.InstanceGroup); name == "" && len(order) == 1 && !group {
 		name = order[0]
 	}
+	if _, ok := o.(*api.Cluster); ok && name == "" {
+		return nil, diag.List{{Object: api.KindCluster, Path: "metadata.name", Rule: "name", Message: "is missing", Remedy: "name the cluster, such as cluster.example.com"}}
+	}
 	if byCluster[name] == nil {
 		return nil, fmt.Errorf("%s: metadata.labels[%s] is needed: it names the cluster", displayName(o), api.LabelCluster)
 	}

@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/managedfile/onstore"
 	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/store"
 )
 
 // places are the folders in which a cluster's files live, as the kinds of files see them.
@@ -38,10 +39,10 @@ func (c *Client) openPlaces(ctx context.Context, cl *Cluster) (*places, error) {
 	if f.Base.Store != nil {
 		p.add(f.Base.URL, area(f.Base))
 	}
-	if c.cfg.Offline {
-		return p, nil
-	}
 	for _, url := range elsewhere(&cl.Spec.Spec, f.Base.URL) {
+		if c.cfg.Offline && !store.IsFolder(url) {
+			continue
+		}
 		s, err := c.cfg.Backends.Open(ctx, url)
 		if err != nil {
 			return nil, err

@@ -162,7 +162,7 @@ func (c *Client) build(ctx context.Context, p *prepared, _ UpdateOptions) error 
 	}
 	at := managedfile.LocationOf(p.done.Spec.Spec.ConfigStore.Base)
 	p.model = cloud.Model{Cluster: p.done.Spec, Groups: p.done.Groups, Facts: p.facts, SSHKeys: p.sshKeys,
-		FilesBucket: at.Store, FilesPrefix: at.Prefix, FilesRegion: c.cfg.FilesRegion, Keysets: keysets,
+		FilesBucket: at.Store, FilesRegion: c.cfg.FilesRegion, Keysets: keysets,
 		UserData: func(group *api.InstanceGroup, apiHost resource.Value) (resource.Content, error) {
 			return model.UserData(in, group, apiHost)
 		}}

@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/health"
+	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/pki"
 	"kops.local/kops/internal/store"
 )
@@ -29,13 +30,9 @@ const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 // findRunning finds out which version of Kubernetes the control plane runs, where
 // workers are to get another one: a kubelet must not be newer than the API server.
 // A control plane that does not say is warned of, and the spec's version stands.
-func (p *prepared) findRunning(ctx context.Context, o UpdateOptions) error {
-	if o.Facts != nil || p.client.cfg.Offline {
+func (p *prepared) findRunning(ctx context.Context) error {
+	if !p.workersMove {
 		return nil
-	}
-	waiting, err := p.workersWait(ctx)
-	if err != nil || !waiting {
-		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, runningTime)
 	defer cancel()
@@ -54,29 +51,30 @@ func (p *prepared) findRunning(ctx context.Context, o UpdateOptions) error {
 	return nil
 }
 
-// workersWait reports whether workers were last configured for another version of
+// readWorkers finds out whether workers were last configured for another version of
 // Kubernetes than the spec's. All get a version together, so the first tells.
-func (p *prepared) workersWait(ctx context.Context) (bool, error) {
+func (p *prepared) readWorkers(ctx context.Context) error {
 	listing, err := p.places.Base.Listing(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, g := range p.cluster.Groups {
-		key := "igconfig/node/" + g.Name + "/nodeupconfig.yaml"
+		key := names.GroupFolder(string(g.Spec.Role), g.Name) + names.NodeConfig
 		if g.Spec.Role != api.RoleNode || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == key }) {
 			continue
 		}
 		data, _, err := p.places.Base.Store.Get(ctx, key)
 		if err != nil {
-			return false, fmt.Errorf("read the version of the workers %s: %w", g.Name, err)
+			return fmt.Errorf("read the version of the workers %s: %w", g.Name, err)
 		}
 		var last struct{ KubernetesVersion string }
 		if err := yaml.Unmarshal(data, &last); err != nil {
-			return false, fmt.Errorf("read the version of the workers %s: %w", g.Name, err)
+			return fmt.Errorf("read the version of the workers %s: %w", g.Name, err)
 		}
-		return last.KubernetesVersion != strings.TrimPrefix(p.cluster.Spec.Spec.KubernetesVersion, "v"), nil
+		p.workersMove = last.KubernetesVersion != strings.TrimPrefix(p.cluster.Spec.Spec.KubernetesVersion, "v")
+		return nil
 	}
-	return false, nil
+	return nil
 }
 
 // askRunning is the oldest version that a kubelet of the control plane has.

@@ -151,3 +151,18 @@ func TestAControlPlaneThatSaysNoVersionIsWarnedOf(t *testing.T) {
 		t.Errorf("workers get %s, warned %q", got, warned(u))
 	}
 }
+
+func TestWorkersNeedNotWaitForTheControlPlane(t *testing.T) {
+	b := newBench(t)
+	asked := 0
+	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
+	b.cfg.Clouds[0].Endpoint = func(context.Context, *cloud.Session, *api.Cluster) (string, error) { asked++; return "", nil }
+	b.Client = b.client(func(*kops.Config) {})
+	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
+	b.apply(kops.UpdateOptions{})
+	b.set("", "spec.kubernetesVersion=1.36.3")
+	u := b.apply(kops.UpdateOptions{IgnoreSkew: true})
+	if got := b.workers(); got != "1.36.3" || warned(u) != "" || asked != 0 {
+		t.Errorf("workers get %s, warned %q, and the control plane was asked %d times", got, warned(u), asked)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/complete"
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/fault"
@@ -28,6 +27,9 @@ type UpdateOptions struct {
 	Lifecycles map[string]string
 	// Groups and Roles limit the update to some instance groups.
 	Groups, Roles []string
+	// IgnoreSkew gives workers the spec's version of Kubernetes at once, without
+	// asking the control plane which one it runs.
+	IgnoreSkew bool
 	// AllowDowngrade goes on although a newer version applied the cluster last.
 	AllowDowngrade bool
 	// Refresh observes everything, without what is remembered from former runs.
@@ -45,7 +47,6 @@ type UpdateOptions struct {
 
 // Update is what an update came to.
 type Update struct {
-	Cluster  *complete.Cluster
 	Facts    *facts.Facts
 	Plan     *plan.Plan
 	Warnings diag.List
@@ -140,7 +141,7 @@ func (p *prepared) planned(ctx context.Context, c *Client, o UpdateOptions) (*Up
 			return nil, &Refused{fault.New(fault.Conflict, "the world has moved since the plan was saved, so it is not carried out; make a new plan")}
 		}
 	}
-	u := &Update{Cluster: p.done, Facts: p.facts, Plan: made, Warnings: p.warnings, prepared: p}
+	u := &Update{Facts: p.facts, Plan: made, Warnings: p.warnings, prepared: p}
 	if o.Planned != nil {
 		if err := o.Planned(u); err != nil {
 			return nil, err
@@ -163,7 +164,7 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 		if err != nil {
 			return err
 		}
-		u = &Update{Cluster: p.done, Facts: p.facts, Warnings: p.warnings}
+		u = &Update{Facts: p.facts, Warnings: p.warnings}
 		if u.Files, err = terraform.Render(doc); err != nil {
 			return err
 		}

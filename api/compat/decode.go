@@ -22,6 +22,8 @@ type Options struct {
 	// Lenient is for what a store holds: what this version of kops does not know, or
 	// no longer supports, is dropped with a warning instead of an error.
 	Lenient bool
+	// Named refuses a cluster without a name, as what is new must have one.
+	Named bool
 }
 
 // Decode reads the objects of a file: YAML with any number of documents, or JSON; of
@@ -191,7 +193,7 @@ func (d *decoder) object(v *value, kindName, version, path string) []api.Object 
 	}
 	doc := c.build(v, s, path).(map[string]any) // v is a map
 	d.findings = append(d.findings, c.findings...)
-	if c.findings.Err() != nil {
+	if c.findings.Err() != nil || kindName == api.KindCluster && !d.named(v, path) {
 		return nil
 	}
 	if version == api.V1Alpha2 {
@@ -205,6 +207,20 @@ func (d *decoder) object(v *value, kindName, version, path string) []api.Object 
 	o.GetObjectKind().SetGroupVersionKind(goVersion.WithKind(kindName))
 	setDefaults(o)
 	return []api.Object{o}
+}
+
+// named reports whether a cluster has a name, where it needs one.
+func (d *decoder) named(v *value, path string) bool {
+	meta := v.get("metadata")
+	if !d.Named || meta.str("name") != "" {
+		return true
+	}
+	line := v.line
+	if meta != nil {
+		line = meta.line
+	}
+	d.add(line, join(join(path, "metadata"), "name"), "name", "is missing", "name the cluster, such as cluster.example.com")
+	return false
 }
 
 // goVersion is the version whose shape the Go structs have.

@@ -215,6 +215,46 @@ func TestInsideAMount(t *testing.T) {
 	}
 }
 
+// When the machine starts, nodeup looks while kubelet waits for containerd.
+func TestInsideAUnitThatWaitsForAnother(t *testing.T) {
+	m := within(t)
+	slow := host.Unit{Name: "kops-slow.service", Content: content(service("oneshot", "/bin/sh -c 'until test -e /run/kops-go-on; do sleep 0.1; done'")), On: true, Current: true}
+	waits := host.Unit{Name: "kops-waits.service", Content: content("[Unit]\nAfter=kops-slow.service\n" + service("exec", "/bin/sleep 1000")), On: true, Current: true}
+	const goOn = "/run/kops-go-on"
+	if err := os.WriteFile(goOn, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, k := t.Context(), host.Units.Erase()
+	for _, u := range []host.Unit{slow, waits} {
+		if err := create(t, m, u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(m.Systemd.Stop(ctx, waits.Name), os.Remove(goOn)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := host.Run(ctx, "systemctl", "start", "--no-block", slow.Name, waits.Name); err != nil {
+		t.Fatal(err, string(out))
+	}
+	if s := state(t, m, waits.Name); s == nil || !s.Queued || !s.Running || s.Ended {
+		t.Errorf("while it waits, the unit is %+v", s)
+	}
+	have, err := k.Observe(ctx, m, resource.Scope{Names: []string{k.KeyOf(&waits)}})
+	if err != nil || len(have) != 1 || len(k.Schema().Diff(&waits, have[0].Got)) > 0 {
+		t.Errorf("%v %+v", err, have)
+	}
+	if err := errors.Join(os.WriteFile(goOn, nil, 0o644), m.Systemd.Start(ctx, waits.Name, false)); err != nil {
+		t.Fatal(err)
+	}
+	started := state(t, m, waits.Name).Started
+	if err := m.Systemd.Start(ctx, waits.Name, false); err != nil || !state(t, m, waits.Name).Started.Equal(started) {
+		t.Errorf("a unit that runs was started anew: %v", err)
+	}
+	if err := m.Systemd.Start(ctx, waits.Name, true); err != nil || state(t, m, waits.Name).Started.Equal(started) {
+		t.Errorf("the unit was not started anew: %v", err)
+	}
+}
+
 // Nothing starts a masked unit, also not another one that asks for it.
 func TestInsideAMaskedUnit(t *testing.T) {
 	m := within(t)
@@ -223,7 +263,7 @@ func TestInsideAMaskedUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	if err := errors.Join(m.Systemd.Reload(ctx), m.Systemd.Restart(ctx, "kops-masked.service"), m.Systemd.Enable(ctx, "kops-masked.service", true)); err != nil {
+	if err := errors.Join(m.Systemd.Reload(ctx), m.Systemd.Start(ctx, "kops-masked.service", true), m.Systemd.Enable(ctx, "kops-masked.service", true)); err != nil {
 		t.Fatal(err)
 	}
 	u, k := host.Unit{Name: "kops-masked.service", Off: true, Masked: true, Current: true}, host.Units.Erase()
@@ -234,7 +274,7 @@ func TestInsideAMaskedUnit(t *testing.T) {
 	if err != nil || len(have) != 1 || len(k.Schema().Diff(&u, have[0].Got)) > 0 {
 		t.Errorf("%v %+v", err, have)
 	}
-	if err := m.Systemd.Restart(ctx, u.Name); err == nil {
+	if err := m.Systemd.Start(ctx, u.Name, true); err == nil {
 		t.Error("a masked unit was started")
 	}
 	if err := errors.Join(os.Remove("/etc/systemd/system/"+u.Name), os.Remove(file), m.Systemd.Reload(ctx)); err != nil {

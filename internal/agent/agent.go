@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"kops.local/kops/internal/agent/node"
 	"kops.local/kops/internal/agent/report"
+	"kops.local/kops/internal/bootstrap"
 	"kops.local/kops/internal/exec"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/graph"
@@ -260,8 +262,16 @@ func (r *run) apply(ctx context.Context, p *plan.Plan) error {
 	return clockRemedy(err)
 }
 
-// retrying tells of a try to reach kops-controller that failed and is made again.
+// controlPlaneTime is how long a control plane may take to start: a machine that gets
+// no answer meanwhile waits for it, as far as can be known here.
+const controlPlaneTime = 5 * time.Minute
+
+// retrying tells of a try to reach kops-controller that failed, and is made again if that may help.
 func (r *run) retrying(err error) {
+	if errors.Is(err, bootstrap.ErrReady) {
+		return
+	}
+	absent := unanswered(err)
 	err = refused(err)
 	r.record.change(func(rep *report.Report) {
 		p := entry(rep, PhaseConfigure)
@@ -269,8 +279,17 @@ func (r *run) retrying(err error) {
 			p = entry(rep, PhaseCertificates)
 		}
 		p.Attempts++
-		fail(p, err)
+		if fail(p, err); absent && r.record.now().Sub(p.Started) < controlPlaneTime {
+			p.Waiting, p.Remedy = true, ""
+		}
 	})
+}
+
+// unanswered reports whether an error is as those that one meets while a server, or
+// what is before it, is about to start.
+func unanswered(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	return fault.Is(err, fault.NotYet) && !errors.As(err, &certificate)
 }
 
 // phaseOf is the phase that a kind's steps belong to.

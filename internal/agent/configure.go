@@ -18,6 +18,7 @@ import (
 	"kops.local/kops/internal/agent/node"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/pki"
 )
 
@@ -41,7 +42,7 @@ func (r *run) configure(ctx context.Context) error {
 	var text []byte
 	var err error
 	if r.boot.ConfigBase != "" {
-		url := strings.TrimSuffix(r.boot.ConfigBase, "/") + "/igconfig/" + roleFolder(r.boot.InstanceGroupRole) + "/" + r.boot.InstanceGroupName + "/nodeupconfig.yaml"
+		url := strings.TrimSuffix(r.boot.ConfigBase, "/") + "/" + names.GroupFolder(r.boot.InstanceGroupRole, r.boot.InstanceGroupName) + names.NodeConfig
 		if text, err = r.read(ctx, url); err != nil {
 			return fmt.Errorf("read the node configuration: %w", err)
 		}
@@ -80,13 +81,6 @@ func refused(err error) error {
 		return err
 	}
 	return fault.Wrap(fault.Of(err), err, remedy)
-}
-
-func roleFolder(role string) string {
-	if role == string(api.RoleControlPlane) {
-		return "control-plane"
-	}
-	return strings.ToLower(role)
 }
 
 func (r *run) read(ctx context.Context, url string) ([]byte, error) {

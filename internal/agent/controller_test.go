@@ -188,22 +188,72 @@ func TestAWorkerJoinsByARealController(t *testing.T) {
 	}
 }
 
-// While the controller is not there the report says so, long before anybody gives up.
+// newest is the phase that began last.
+func newest(r report.Report) report.Phase {
+	if len(r.Phases) == 0 {
+		return report.Phase{}
+	}
+	return r.Phases[len(r.Phases)-1]
+}
+
+// While the controller is not there the report says so, long before anybody gives up;
+// and in the first minutes that it is waited for, as it may be about to start.
 func TestTheReportTellsOfTriesThatAreMadeAgain(t *testing.T) {
 	w := newControl(t)
 	w.server.Close()
+	a := w.agent()
+	a.Join, a.Clock.Now = w.join, w.Now
+	if err := a.Converge(t.Context(), w.boot); err == nil {
+		t.Fatal("no error")
+	}
+	waited := 0
+	for _, r := range w.reports {
+		if b := r.Broken(); b != nil {
+			if b.State != report.Running || waited < 10 || b.Attempts != 2+waited || !strings.Contains(b.Error, "connection refused") || b.Remedy == "" {
+				t.Errorf("the first bad report, after %d that waited, is\n%s", waited, r.String())
+			}
+			return
+		}
+		if p := newest(r); p.Waiting {
+			waited++
+			if p.State != report.Running || !strings.Contains(p.Error, "connection refused") || p.Remedy != "" {
+				t.Errorf("while it waits the report is\n%s", r.String())
+			}
+		}
+	}
+	t.Error("no report told of it")
+}
+
+// What waiting does not mend is told at once.
+func TestNobodyWaitsForAnotherCertificate(t *testing.T) {
+	w := newControl(t)
+	other := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	w.server.URL = other.URL
 	a := w.agent()
 	a.Join = w.join
 	if err := a.Converge(t.Context(), w.boot); err == nil {
 		t.Fatal("no error")
 	}
 	for _, r := range w.reports {
-		if b := r.Broken(); b != nil {
-			if b.State != report.Running || b.Attempts != 2 || !strings.Contains(b.Error, "connection refused") || b.Remedy == "" {
-				t.Errorf("the first bad report is\n%s", r.String())
+		if p := newest(r); p.Error != "" {
+			if b := r.Broken(); b == nil || p.Waiting || !strings.Contains(b.Error, "x509") {
+				t.Errorf("the first report with an error is\n%s", r.String())
 			}
 			return
 		}
 	}
 	t.Error("no report told of it")
+}
+
+// A machine that starts again is told that it has joined, which is no trouble.
+func TestAMachineThatHasJoinedHasNoError(t *testing.T) {
+	w := newControl(t)
+	w.answer = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusConflict) }
+	a := w.agent()
+	a.Join = w.join
+	err := a.Converge(t.Context(), w.boot)
+	if p := w.last().Phases[1]; err != nil || p.Error != "" || p.Attempts != 1 {
+		t.Errorf("%v; the phase is %+v", err, p)
+	}
 }

@@ -67,7 +67,9 @@ func entry(r *report.Report, name string) *report.Phase {
 	return &r.Phases[len(r.Phases)-1]
 }
 
-func fail(p *report.Phase, err error) { p.Error, p.Remedy = err.Error(), fault.Remedy(err) }
+func fail(p *report.Phase, err error) {
+	p.Error, p.Remedy, p.Waiting = err.Error(), fault.Remedy(err), false
+}
 
 // do runs a phase.
 func (r *recorder) do(name string, f func() error) error {
@@ -99,7 +101,7 @@ func (r *recorder) begin(name string) {
 func (r *recorder) end(name string, err error, stopped bool) {
 	r.change(func(rep *report.Report) {
 		p := entry(rep, name)
-		p.Seconds = r.now().Sub(p.Started).Seconds()
+		p.Seconds, p.Waiting = r.now().Sub(p.Started).Seconds(), false
 		switch {
 		case err != nil && !errors.Is(err, ErrJoined):
 			p.State = report.Failed

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/internal/clock"
 	"kops.local/kops/internal/fault"
 )
 
@@ -199,13 +200,4 @@ type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
 
-func (systemClock) Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (systemClock) Sleep(ctx context.Context, d time.Duration) error { return clock.Sleep(ctx, d) }

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"kops.local/kops/internal/fault"
 )
@@ -87,8 +86,6 @@ type Proof struct {
 	// Token is the value of the header Authorization.
 	Token string
 	Body  []byte
-	// Remote is the address that the request came from.
-	Remote netip.Addr
 }
 
 // Identity is who a machine turned out to be.

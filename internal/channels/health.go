@@ -46,51 +46,47 @@ func convert(o *unstructured.Unstructured, into any) error {
 	return nil
 }
 
-const notSeen = "its controller has not seen the change yet"
-
 func deployment(d *appsv1.Deployment) string {
-	want := int32(1)
-	if d.Spec.Replicas != nil {
-		want = *d.Spec.Replicas
+	s, want := d.Status, replicas(d.Spec.Replicas)
+	return pods(s.ObservedGeneration < d.Generation, want, s.UpdatedReplicas, s.AvailableReplicas, "available")
+}
+
+// replicas is how many pods are wanted, of which the API's default is one.
+func replicas(n *int32) int32 {
+	if n == nil {
+		return 1
 	}
-	switch s := d.Status; {
-	case s.ObservedGeneration < d.Generation:
-		return notSeen
-	case s.UpdatedReplicas < want:
-		return fmt.Sprintf("%d of %d pods are of the new version", s.UpdatedReplicas, want)
-	case s.AvailableReplicas < want:
-		return fmt.Sprintf("%d of %d pods are available", s.AvailableReplicas, want)
+	return *n
+}
+
+// pods says how many of the wanted pods are not of the newest version, or do not work.
+// Unseen says that these numbers are of another version of the object.
+func pods(unseen bool, want, updated, working int32, work string) string {
+	switch {
+	case unseen:
+		return "its controller has not seen the change yet"
+	case updated < want:
+		return fmt.Sprintf("%d of %d pods are of the new version", updated, want)
+	case working < want:
+		return fmt.Sprintf("%d of %d pods are %s", working, want, work)
 	}
 	return ""
 }
 
 func daemonSet(d *appsv1.DaemonSet) string {
-	want := d.Status.DesiredNumberScheduled
-	switch s := d.Status; {
-	case s.ObservedGeneration < d.Generation:
-		return notSeen
-	case d.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType && s.UpdatedNumberScheduled < want:
-		return fmt.Sprintf("%d of %d pods are of the new version", s.UpdatedNumberScheduled, want)
-	case s.NumberAvailable < want:
-		return fmt.Sprintf("%d of %d pods are available", s.NumberAvailable, want)
+	s, updated := d.Status, d.Status.UpdatedNumberScheduled
+	if d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
+		updated = s.DesiredNumberScheduled
 	}
-	return ""
+	return pods(s.ObservedGeneration < d.Generation, s.DesiredNumberScheduled, updated, s.NumberAvailable, "available")
 }
 
 func statefulSet(d *appsv1.StatefulSet) string {
-	want := int32(1)
-	if d.Spec.Replicas != nil {
-		want = *d.Spec.Replicas
+	s, want, updated := d.Status, replicas(d.Spec.Replicas), d.Status.UpdatedReplicas
+	if d.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		updated = want
 	}
-	switch s := d.Status; {
-	case s.ObservedGeneration < d.Generation:
-		return notSeen
-	case d.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType && s.UpdatedReplicas < want:
-		return fmt.Sprintf("%d of %d pods are of the new version", s.UpdatedReplicas, want)
-	case s.ReadyReplicas < want:
-		return fmt.Sprintf("%d of %d pods are ready", s.ReadyReplicas, want)
-	}
-	return ""
+	return pods(s.ObservedGeneration < d.Generation, want, updated, s.ReadyReplicas, "ready")
 }
 
 // condition says when a condition of an object is not True.

@@ -109,7 +109,7 @@ change a cloud show what they would do, and do it with --yes.`,
 		Version:       app.Version,
 
 		PersistentPreRun: func(c *cobra.Command, _ []string) {
-			app.Path = c.CommandPath()
+			app.Running = c
 			app.TellDeprecated(c)
 		},
 	}

@@ -30,8 +30,8 @@ type Provider struct {
 	Phases map[string]string
 	// Tasks are kOps' names of kinds, for lifecycle overrides: VPC, IAMRole …
 	Tasks map[string]string
-	// GroupOf returns the instance group that a node of the graph makes machines
-	// of, or "" when it serves the whole cluster.
+	// GroupOf returns the instance group that a node of the graph, or an object that
+	// was observed, makes machines of, or "" when it serves the whole cluster.
 	GroupOf func(resource.Node) string
 	// Connect opens a session. It should make no request.
 	Connect func(context.Context, Config) (*Session, error)
@@ -134,8 +134,8 @@ type Model struct {
 	UserData func(g *api.InstanceGroup, apiHost resource.Value) (resource.Content, error)
 	// Keysets are what boot data relies on, so that machines are declared after them.
 	Keysets []resource.Address
-	// FilesBucket is the bucket or folder of the managed files, FilesPrefix the cluster's keys in it.
-	FilesBucket, FilesPrefix string
+	// FilesBucket is the bucket or folder of the managed files.
+	FilesBucket string
 	// FilesRegion is the bucket's region, where it has one.
 	FilesRegion string
 }

@@ -49,8 +49,8 @@ type Config struct {
 	State store.Store
 	// Backends open the other stores that a cluster's spec may name.
 	Backends store.Backends
-	// Offline says that only State can be reached: what belongs to another store is
-	// then read from, and written to, its place in State.
+	// Offline says that only State and folders can be reached: what belongs to another
+	// store is then read from, and written to, its place in State.
 	Offline bool
 	// Cache is a folder for copies of documents, made when needed; empty means none.
 	Cache string

@@ -96,6 +96,13 @@ func (l *lostAnswer) Put(ctx context.Context, key string, data []byte, o store.P
 	return l.Store.Put(ctx, key, data, o)
 }
 
+// unheard is a store that no write reaches.
+type unheard struct{ store.Store }
+
+func (unheard) Put(context.Context, string, []byte, store.PutOptions) (store.Version, error) {
+	return "", fault.New(fault.Lost, "the connection broke")
+}
+
 // countedPuts counts writes.
 type countedPuts struct {
 	store.Store

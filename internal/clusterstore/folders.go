@@ -154,12 +154,12 @@ func (s *Store) Folders(ctx context.Context, c *api.Cluster, known *Contents) (*
 }
 
 // open opens a store that a spec names: a part of the state store where it is
-// one, nothing when the store is offline and it is another.
+// one, nothing when the store is offline and it is another, unless that is a folder.
 func (s *Store) open(ctx context.Context, url string) (*tree, error) {
 	if rest, ok := strings.CutPrefix(url, s.URL()+"/"); ok {
 		return &tree{url: url, store: store.Sub(s.cfg.State, rest)}, nil
 	}
-	if s.cfg.Offline {
+	if s.cfg.Offline && !store.IsFolder(url) {
 		return nil, nil
 	}
 	opened, err := s.cfg.Backends.Open(ctx, url)

@@ -163,7 +163,8 @@ func sshKeys(t *testing.T, w *world) {
 // The spec may put files into other stores.
 func TestFoldersFollowTheSpec(t *testing.T) {
 	w := inMemory()
-	backends := store.Backends{store.Memories()}
+	backends := store.Backends{store.Memories(), store.Folders()}
+	folder := "file://" + t.TempDir()
 	put := func(url, key, data string) {
 		t.Helper()
 		s, err := backends.Open(t.Context(), url)
@@ -189,6 +190,7 @@ func TestFoldersFollowTheSpec(t *testing.T) {
 			"memory://state/files", "memory://state/keys", "memory://state/files/secrets", true},
 		{"elsewhere, without access", elsewhere, true,
 			"memory://other/base", "memory://state/" + name + "/pki", "memory://state/" + name + "/secrets", false},
+		{"in a folder elsewhere, without access", api.ConfigStoreSpec{Base: folder}, true, folder, folder + "/pki", folder + "/secrets", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -135,6 +135,7 @@ func (s *Store) Acquire(ctx context.Context, cluster string, who Holder) (contex
 // take writes our lease if nobody else's stands.
 func (s *Store) take(ctx context.Context, cluster string, who Holder, id string) (LeaseState, store.Version, error) {
 	var watched LeaseState
+	var failed error
 	for range leaseTries {
 		old, version, err := s.lease(ctx, cluster)
 		if err != nil {
@@ -159,16 +160,20 @@ func (s *Store) take(ctx context.Context, cluster string, who Holder, id string)
 			continue
 		}
 		state := LeaseState{Holder: who, Fence: old.Fence + 1, ID: id, Acquired: now, Renewed: now, Expires: now.Add(leaseTerm)}
-		v, err := s.writeLease(ctx, cluster, state, store.PutOptions{IfAbsent: version == "", IfVersion: version})
-		if err == nil {
+		var v store.Version
+		v, failed = s.writeLease(ctx, cluster, state, store.PutOptions{IfAbsent: version == "", IfVersion: version})
+		if failed == nil {
 			return state, v, nil
 		}
-		if !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.Lost) {
-			return LeaseState{}, "", fmt.Errorf("acquire the lease of cluster %s: %w", cluster, err)
+		if !fault.Is(failed, fault.Conflict) && !fault.Is(failed, fault.Lost) {
+			break
 		}
 		// Somebody else was quicker, or the answer did not arrive; look whose it is.
 	}
-	return LeaseState{}, "", restless(cluster)
+	if failed == nil || fault.Is(failed, fault.Conflict) {
+		return LeaseState{}, "", restless(cluster)
+	}
+	return LeaseState{}, "", fmt.Errorf("acquire the lease of cluster %s: %w", cluster, failed)
 }
 
 // restless is the error of one who finds the lease changed at every try.

@@ -325,6 +325,16 @@ func TestLeaseThatWasTakenUnheard(t *testing.T) {
 	}
 }
 
+// The state store answers reads, and never a write.
+func TestLeaseOfAStoreThatAnswersNoWrite(t *testing.T) {
+	w := inMemory()
+	create(t, w.client(t), demo(name, 0))
+	s := w.client(t, func(c *clusterstore.Config) { c.State = unheard{w.open()} })
+	if _, _, err := s.Acquire(t.Context(), name, holder("jane")); !fault.Is(err, fault.Lost) || !strings.Contains(err.Error(), "the connection broke") {
+		t.Errorf("%s: %v", fault.Of(err), err)
+	}
+}
+
 func TestLeaseOutlivesTheContext(t *testing.T) {
 	w := inMemory()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/netip"
 
 	"kops.local/kops/internal/bootstrap"
 	"kops.local/kops/internal/fault"
@@ -61,9 +60,6 @@ func (s *Server) serveBootstrap(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	proof := bootstrap.Proof{Token: r.Header.Get("Authorization"), Body: body}
-	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		proof.Remote = from.Addr().Unmap()
-	}
 	log := s.Log.With("remote", r.RemoteAddr)
 	id, err := s.Verifier.Verify(r.Context(), proof)
 	if err == nil {

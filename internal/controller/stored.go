@@ -9,8 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/bootstrap"
 	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/pki"
 	"kops.local/kops/internal/store"
 )
@@ -35,11 +37,6 @@ var (
 	_ bootstrap.Machines = Stored{}
 )
 
-// configKey is where the configuration of a group stands.
-func configKey(role, group string) string {
-	return "igconfig/" + role + "/" + group + "/nodeupconfig.yaml"
-}
-
 // MachineKey is where a machine that proves itself by a key of its own is
 // registered, below the cluster's folder: a bootstrap.Machine as JSON.
 func MachineKey(node string) string { return "pki/machines/" + node + ".json" }
@@ -50,7 +47,7 @@ func (s Stored) NodeConfig(ctx context.Context, group string) (bootstrap.NodeCon
 	if err := checkName(group); err != nil {
 		return bootstrap.NodeConfig{}, err
 	}
-	text, _, err := s.Base.Get(ctx, configKey("node", group))
+	text, _, err := s.Base.Get(ctx, names.GroupFolder(string(api.RoleNode), group)+names.NodeConfig)
 	if err != nil {
 		return bootstrap.NodeConfig{}, fmt.Errorf("read the configuration of the group %s: %w", group, err)
 	}
@@ -120,8 +117,8 @@ func (s Stored) group(ctx context.Context, group string) (groupConfig, error) {
 	if err := checkName(group); err != nil {
 		return c, err
 	}
-	for _, role := range []string{"node", "control-plane", "apiserver"} {
-		text, _, err := s.Base.Get(ctx, configKey(role, group))
+	for _, role := range []api.InstanceGroupRole{api.RoleNode, api.RoleControlPlane, api.RoleAPIServer} {
+		text, _, err := s.Base.Get(ctx, names.GroupFolder(string(role), group)+names.NodeConfig)
 		if fault.Is(err, fault.Gone) {
 			continue
 		}

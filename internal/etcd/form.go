@@ -20,7 +20,7 @@ func (s *situation) adopt() Decision {
 			continue
 		}
 		if token != "" && token != p.State.Token {
-			return Decision{Note: fmt.Sprintf("no record in the store, and peers have data of two clusters, %s and %s; restore a back-up", token, p.State.Token)}
+			return Decision{Note: fmt.Sprintf("no record in the store, and peers have data of two clusters, %s and %s; empty the disks of the wrong one, or restore a back-up", token, p.State.Token)}
 		}
 		token = p.State.Token
 		if p.State.Seat == FounderSeat {
@@ -31,7 +31,7 @@ func (s *situation) adopt() Decision {
 		return Decision{}
 	}
 	if len(s.Members) == 0 {
-		return Decision{Note: "no record in the store, and the cluster of the peers' data does not answer", Soon: true}
+		return Decision{Note: "no record in the store, and the cluster of the peers' data does not answer", Actions: s.wake(token), Soon: true}
 	}
 	if why := s.unusable(); why != "" && slices.ContainsFunc(s.Peers, func(p Peer) bool { return p.State.Quarantined }) {
 		return Decision{Note: "no record in the store, and the cluster is closed to clients until it is restored; " + why}
@@ -113,6 +113,9 @@ func (s *situation) form() Decision {
 	if r.Phase != Forming {
 		return Decision{}
 	}
+	if why := s.overtaken(); why != "" {
+		return Decision{Note: fmt.Sprintf("the founding of cluster %s did not come to its end, and %s; %s", r.Token, why, OtherClusterRemedy)}
+	}
 	if d := s.stopOthers(); len(d.Actions) > 0 {
 		return d
 	}
@@ -137,6 +140,21 @@ func (s *situation) form() Decision {
 	formed := *r
 	formed.Phase, formed.FounderMember = Running, s.Members[0].ID
 	return Decision{Actions: []Action{SaveRecord{formed}}}
+}
+
+// overtaken says why a cluster that is being founded is not the one any more. Its
+// managers leave the command, and do not mark it as created, before it runs: so
+// another manager has used the store since, and going on would cost its cluster.
+func (s *situation) overtaken() string {
+	r := s.Record
+	asked := slices.ContainsFunc(s.Commands, func(c Command) bool { return c.Key == r.Command })
+	switch {
+	case r.Backup == "" && s.Created:
+		return "a cluster was created since"
+	case r.Backup != "" && !asked:
+		return "the command to restore " + r.Backup + " is gone"
+	}
+	return ""
 }
 
 // stopOthers ends whatever runs of another cluster than the record's.
@@ -193,6 +211,17 @@ func (s *situation) run() Decision {
 		}
 	}
 	return Decision{Actions: out, Together: true, Soon: true}
+}
+
+// wake runs the etcd of a cluster where it was stopped.
+func (s *situation) wake(token string) []Action {
+	var out []Action
+	for _, p := range s.Peers {
+		if p.State.Token == token && p.State.Stopped {
+			out = append(out, rerun(p))
+		}
+	}
+	return out
 }
 
 // rerun makes a peer run what it has run before.

@@ -290,17 +290,15 @@ func (s *situation) needQuorum() Decision {
 	if len(s.Members) > 0 {
 		return Decision{}
 	}
-	d := Decision{Note: "no peer has the cluster's data; restore a back-up"}
+	d := Decision{Note: "no peer has the cluster's data; restore a back-up", Actions: s.wake(s.Record.Token)}
 	for _, p := range s.Peers {
-		if p.State.Token != s.Record.Token {
-			if p.State.Token != "" && !d.Soon {
-				d.Note = fmt.Sprintf("no peer has the data of cluster %s, and %s has those of %s; %s", s.Record.Token, p.ID, p.State.Token, OtherClusterRemedy)
-			}
-			continue
-		}
-		d.Note, d.Soon = "etcd has no majority of members that answer", true
-		if p.State.Stopped {
-			d.Actions = append(d.Actions, rerun(p))
+		switch p.State.Token {
+		case s.Record.Token:
+			d.Note, d.Soon = "etcd has no majority of members that answer", true
+			return d
+		case "":
+		default:
+			d.Note = fmt.Sprintf("no peer has the data of cluster %s, and %s has those of %s; %s", s.Record.Token, p.ID, p.State.Token, OtherClusterRemedy)
 		}
 	}
 	return d

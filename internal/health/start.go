@@ -60,6 +60,10 @@ func (s *Start) fromReport() {
 		s.Message = "its start has begun"
 		return
 	}
+	if p := r.Phases[i]; p.Waiting { // not its error, which is another at each try
+		s.Message = "its start waits for the control plane, which gives no answer yet"
+		return
+	}
 	s.Message = fmt.Sprintf("its start is in the phase %s since %s", r.Phases[i].Name, r.Phases[i].Started.UTC().Format(time.RFC3339))
 }
 

@@ -476,8 +476,10 @@ func (c *clockwork) States(context.Context, []string) (map[string]host.UnitState
 	return map[string]host.UnitState{"x.service": {Enabled: true, Running: true, Started: c.started}}, nil
 }
 
-func (c *clockwork) Restart(context.Context, string) error {
-	c.started, c.restarts = time.Now().Add(time.Second), c.restarts+1
+func (c *clockwork) Start(_ context.Context, _ string, anew bool) error {
+	if anew {
+		c.started, c.restarts = time.Now().Add(time.Second), c.restarts+1
+	}
 	return nil
 }
 
@@ -502,6 +504,58 @@ func TestAUnitOlderThanItsFileIsStartedAnew(t *testing.T) {
 				t.Fatal(c.restarts, err)
 			}
 		}
+	}
+}
+
+// counted counts how often units are started anew.
+type counted struct {
+	stateful
+	restarts int
+}
+
+func (c *counted) Start(_ context.Context, _ string, anew bool) error {
+	if anew {
+		c.restarts++
+	}
+	return nil
+}
+
+// Whoever else starts a unit meanwhile, say systemd when the machine starts, starts it with the file that it has.
+func TestOnlyAUnitThatChangesIsStartedAnew(t *testing.T) {
+	u, k := host.Unit{Name: "x.service", Content: content("[Unit]\n"), On: true, Current: true}, host.Units.Erase()
+	for _, c := range []struct {
+		name, file string
+		state      host.UnitState
+		changes    int
+		restarts   int
+	}{
+		{"its start is queued", "[Unit]\n", host.UnitState{Enabled: true, Running: true, Queued: true}, 0, 0},
+		{"its start is queued, as it was before", "[Unit]\n", host.UnitState{Enabled: true, Running: true, Queued: true, Outdated: true}, 1, 1},
+		{"its start is queued, as another file had it", "[Socket]\n", host.UnitState{Enabled: true, Running: true, Queued: true}, 1, 1},
+		{"it does not run", "[Unit]\n", host.UnitState{Enabled: true, Started: time.Now().Add(time.Hour)}, 1, 0},
+		{"nobody has enabled it", "[Unit]\n", host.UnitState{Running: true, Started: time.Now().Add(time.Hour)}, 1, 0},
+		{"it has run with another file", "[Unit]\n", host.UnitState{Enabled: true, Running: true, Started: time.Now().Add(-time.Hour)}, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := machine(t)
+			starts := &counted{stateful: stateful{host.Offline{Root: m.Root}, c.state, true}}
+			m.Systemd = starts
+			write(t, m, "/etc/systemd/system/x.service", c.file)
+			have, err := k.Observe(t.Context(), m, resource.Scope{Names: []string{"x.service"}})
+			if err != nil || len(have) != 1 {
+				t.Fatal(have, err)
+			}
+			changes := k.Schema().Diff(&u, have[0].Got)
+			if len(changes) != c.changes {
+				t.Fatalf("changes %+v", changes)
+			}
+			if len(changes) == 0 {
+				return
+			}
+			if _, err := k.Set(t.Context(), m, have[0].Got, &u, changes); err != nil || starts.restarts != c.restarts {
+				t.Errorf("started anew %d times: %v", starts.restarts, err)
+			}
+		})
 	}
 }
 

@@ -170,7 +170,7 @@ func mount(ctx context.Context, m *Machine, v *Mount) error {
 	if err := m.keepMount(ctx, v); err != nil {
 		return err
 	}
-	return m.Systemd.Restart(ctx, mountUnitName(v.Path))
+	return m.Systemd.Start(ctx, mountUnitName(v.Path), true)
 }
 
 // format makes the file system, unless it is there.

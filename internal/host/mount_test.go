@@ -27,7 +27,7 @@ type diary struct {
 	ran *[]string
 }
 
-func (d diary) Restart(_ context.Context, unit string) error {
+func (d diary) Start(_ context.Context, unit string, _ bool) error {
 	*d.ran = append(*d.ran, "start "+unit)
 	return nil
 }

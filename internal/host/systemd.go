@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,6 +81,10 @@ func (m *Manager) States(ctx context.Context, units []string) (map[string]UnitSt
 		return nil, err
 	}
 	out := map[string]UnitState{}
+	jobs, err := conn.ListJobsContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask systemd for what it starts: %w", err)
+	}
 	for _, u := range units {
 		p, err := conn.GetUnitPropertiesContext(ctx, u)
 		if err != nil {
@@ -100,12 +105,16 @@ func (m *Manager) States(ctx context.Context, units []string) (map[string]UnitSt
 			if err != nil {
 				return nil, err
 			}
-			s.Running = s.Ended
+			s.Queued = slices.ContainsFunc(jobs, func(j dbus.JobStatus) bool { return j.Unit == p["Id"] && starts(j.JobType) })
+			s.Running = s.Ended || s.Queued
 		}
 		out[u] = s
 	}
 	return out, nil
 }
+
+// starts reports whether a job of a type starts a unit that does not run.
+func starts(job string) bool { return job == "start" || job == "restart" }
 
 // endedWell reports whether a unit is a task that has run and ended well. Systemd
 // soon forgets that it has; but a unit is enabled only after its first start.
@@ -176,14 +185,17 @@ func (m *Manager) Enable(ctx context.Context, unit string, on bool) error {
 	return nil
 }
 
-// Restart waits for the job.
-func (m *Manager) Restart(ctx context.Context, unit string) error {
+// Start waits for the job.
+func (m *Manager) Start(ctx context.Context, unit string, anew bool) error {
 	conn, err := m.bus(ctx)
 	if err != nil {
 		return err
 	}
-	done := make(chan string, 1)
-	if _, err := conn.RestartUnitContext(ctx, unit, "replace", done); err != nil {
+	done, start := make(chan string, 1), conn.StartUnitContext
+	if anew {
+		start = conn.RestartUnitContext
+	}
+	if _, err := start(ctx, unit, "replace", done); err != nil {
 		return fmt.Errorf("start %s: %w", unit, err)
 	}
 	return wait(ctx, conn, unit, done)

@@ -37,7 +37,9 @@ var Units = resource.Kind[Unit, *Machine]{
 	Name: "host_unit", API: "units", Direct: true,
 	Key: unitKey, List: listUnits, Create: convergeUnit,
 	Update: []resource.Setter[Unit, *Machine]{{Fields: []string{"Content", "On", "Current"},
-		Set: func(ctx context.Context, m *Machine, _, want *Unit) error { return convergeUnit(ctx, m, want) }}},
+		Set: func(ctx context.Context, m *Machine, have, want *Unit) error {
+			return startedUnit(ctx, m, want, !have.Current || differs(have.Content, want.Content))
+		}}},
 	Delete: deleteUnit,
 }
 
@@ -49,8 +51,9 @@ type Systemd interface {
 	Reload(ctx context.Context) error
 	// Enable makes a unit start with the machine, or not.
 	Enable(ctx context.Context, unit string, on bool) error
-	// Restart starts a unit, again if it runs, and waits until it has started.
-	Restart(ctx context.Context, unit string) error
+	// Start starts a unit and waits until it has started. One that runs is left
+	// alone, or with anew stopped before.
+	Start(ctx context.Context, unit string, anew bool) error
 	// Stop stops a unit, and waits; one that does not run, or is not known, is no error.
 	Stop(ctx context.Context, unit string) error
 }
@@ -59,8 +62,9 @@ type Systemd interface {
 type UnitState struct {
 	// Enabled is true too of a unit that only others start, which Static says.
 	Enabled, Static bool
-	// Running is true too of a task that has run and ended well, which Ended says.
-	Running, Ended bool
+	// Running is true too of a task that has run and ended well, which Ended says, and
+	// of a unit whose start waits for another's, which Queued says.
+	Running, Ended, Queued bool
 	// Outdated says that the file has changed since systemd read it.
 	Outdated bool
 	// Started is when the unit was last started; zero: it was not.
@@ -134,7 +138,7 @@ func listUnits(ctx context.Context, m *Machine, s resource.Scope) ([]*Unit, erro
 				return nil, classed(err)
 			}
 			u.Content = resource.Digested(sum)
-			u.Current = !state.Outdated && (state.Ended || !state.Started.Before(info.ModTime()))
+			u.Current = !state.Outdated && (state.Ended || state.Queued || !state.Started.Before(info.ModTime()))
 		}
 		if !state.Enabled && !state.Running {
 			u.Current = true // nothing runs that could be old
@@ -144,7 +148,22 @@ func listUnits(ctx context.Context, m *Machine, s resource.Scope) ([]*Unit, erro
 	return out, nil
 }
 
+// differs reports whether a unit file is to have other content than it has.
+func differs(have, want resource.Content) bool {
+	if text, _ := want.Value().Known(); text == "" {
+		return false
+	}
+	is, _ := have.Digest()
+	shall, _ := want.Digest()
+	return is != shall
+}
+
 func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
+	return startedUnit(ctx, m, u, true)
+}
+
+// startedUnit brings a unit about. Anew is of one that runs, if at all, by what was before.
+func startedUnit(ctx context.Context, m *Machine, u *Unit, anew bool) error {
 	if text, _ := u.Content.Value().Known(); text != "" {
 		if err := m.write(unitFile(unitKey(u)), 0o644, owner{}, strings.NewReader(text)); err != nil {
 			return err
@@ -162,7 +181,7 @@ func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
 		}
 		return m.mask(ctx, u.Name)
 	}
-	if err := m.Systemd.Restart(ctx, u.Name); err != nil {
+	if err := m.Systemd.Start(ctx, u.Name, anew); err != nil {
 		if !u.Optional || ctx.Err() != nil {
 			return err
 		}
@@ -215,7 +234,7 @@ func (m *Machine) deleteDropIn(ctx context.Context, u *Unit) error {
 	if err := m.Systemd.Reload(ctx); err != nil || !u.On {
 		return err
 	}
-	return m.Systemd.Restart(ctx, u.Name)
+	return m.Systemd.Start(ctx, u.Name, true)
 }
 
 // Offline is systemd for a folder: a unit is enabled by a link, as systemctl
@@ -257,8 +276,8 @@ func (o Offline) Enable(ctx context.Context, unit string, on bool) error {
 	return makeSymlink(ctx, &Machine{}, &Symlink{Path: o.link(unit), Target: unitFile(unit)})
 }
 
-// Restart does nothing.
-func (Offline) Restart(context.Context, string) error { return nil }
+// Start does nothing.
+func (Offline) Start(context.Context, string, bool) error { return nil }
 
 // Stop does nothing.
 func (Offline) Stop(context.Context, string) error { return nil }

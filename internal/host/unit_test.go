@@ -16,7 +16,7 @@ import (
 // broken is a systemd that starts nothing.
 type broken struct{ host.Offline }
 
-func (broken) Restart(context.Context, string) error { return errors.New("it failed") }
+func (broken) Start(context.Context, string, bool) error { return errors.New("it failed") }
 
 func TestAnOptionalUnitThatDoesNotStartIsAWarning(t *testing.T) {
 	k := host.Units.Erase()

@@ -110,9 +110,11 @@ func load(path string) (*clientapi.Config, error) {
 	return c, nil
 }
 
+// save gives the file the mode 0600, where it is the user's to give: somebody
+// else's file, and one on a file system without modes, keep what they have.
 func save(path string, c *clientapi.Config) error {
 	err := os.Chmod(path, 0o600) // the next call gives the mode to a new file only
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		err = clientcmd.WriteToFile(*c, path)
 	}
 	if err != nil {

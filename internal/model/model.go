@@ -21,6 +21,7 @@ import (
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/pki"
 	"kops.local/kops/internal/resource"
 )
@@ -201,29 +202,48 @@ func (b *builder) nodeConfigs() error {
 			continue
 		}
 		text := b.shared.configs[g.Name]
-		folder := "igconfig/" + roleFolder(g.Spec.Role) + "/" + g.Name
-		b.trusting(b.base.Node("nodeupconfig-"+g.Name, folder+"/nodeupconfig.yaml", resource.Text(resource.Lit(string(text))), false))
+		folder := names.GroupFolder(string(g.Spec.Role), g.Name)
+		b.trusting(b.base.Node("nodeupconfig-"+g.Name, folder+names.NodeConfig, resource.Text(resource.Lit(string(text))), false))
 		if g.Spec.Manager == api.ManagerKarpenter {
 			script, err := b.userData(g, text, resource.Value{})
 			if err != nil {
 				return fmt.Errorf("group %s: %w", g.Name, err)
 			}
-			b.trusting(b.base.Node("nodeupscript-"+g.Name, folder+"/nodeupscript.sh", script, false))
+			b.trusting(b.base.Node("nodeupscript-"+g.Name, folder+"nodeupscript.sh", script, false))
 		}
 	}
 	unhashed, err := b.unhashed()
-	if len(unhashed) > 0 && b.Facts != nil && b.Facts.Local != nil {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks files that machines fetch: %s", b.Facts.Local.Bundle, strings.Join(unhashed, " ")),
-			"kops bundle create --kubernetes-version "+b.spec().KubernetesVersion)
+	if err == nil {
+		err = b.inBundle(unhashed)
 	}
-	if len(unhashed) > 0 {
+	if err == nil && len(unhashed) > 0 {
 		b.findings = append(b.findings, diag.Finding{
-			Rule: "unknown-digest", Warning: true, Value: strings.Join(unhashed, " "),
-			Message: "the digests of some files are not known, and machines will compare them only with what is published beside them",
+			Rule: "unknown-digest", Warning: true,
+			Message: "the digests of some files are not known, and machines will compare them only with what is published beside them: " + strings.Join(unhashed, ", "),
 			Remedy:  "make the publishers' digests reachable, or give them under fileHashes in a facts file",
 		})
 	}
 	return err
+}
+
+// Fetchable refuses what Build refuses of a completed cluster whose machines fetch
+// from a bundle: files that it lacks. It needs no key material.
+func Fetchable(in Input) error {
+	unhashed, err := in.unhashed()
+	if err != nil {
+		return err
+	}
+	return in.inBundle(unhashed)
+}
+
+// inBundle refuses files of unknown digest where machines fetch from a bundle, as it
+// tells the digests of all that it has.
+func (in Input) inBundle(unhashed []string) error {
+	if len(unhashed) == 0 || in.Facts == nil || in.Facts.Local == nil {
+		return nil
+	}
+	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks files that machines fetch: %s", in.Facts.Local.Bundle, strings.Join(unhashed, ", ")),
+		"kops bundle create --kubernetes-version "+in.spec().KubernetesVersion)
 }
 
 // configured reports whether the machines of a group have a configuration: a
@@ -320,11 +340,3 @@ func (in Input) image(public string) string { return addons.Pull(public, in.spec
 
 // noDNS reports whether the cluster's names are published nowhere.
 func (in Input) noDNS() bool { return complete.DNS(in.spec()) == api.DNSNone }
-
-// roleFolder is the folder of a role's node configuration.
-func roleFolder(r api.InstanceGroupRole) string {
-	if r == api.RoleControlPlane {
-		return "control-plane"
-	}
-	return strings.ToLower(string(r))
-}

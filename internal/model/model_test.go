@@ -154,7 +154,7 @@ func TestFilesWithoutKnownDigestAreNamed(t *testing.T) {
 		t.Errorf("unhashed %v, %v", got, err)
 	}
 	_, warnings := build(t, in)
-	if len(warnings) != 1 || !strings.Contains(warnings[0], nodeup+"amd64/nodeup "+nodeup+"arm64/nodeup") {
+	if len(warnings) != 1 || !strings.Contains(warnings[0], ": "+nodeup+"amd64/nodeup, "+nodeup+"arm64/nodeup; ") {
 		t.Errorf("warnings %v", warnings)
 	}
 	in.Facts = &facts.Facts{AWS: in.Facts.AWS, FileHashes: map[string]string{nodeup + "*/nodeup": strings.Repeat("a", 64)}}

@@ -52,9 +52,6 @@ func (b *builder) setAPI() {
 	if b.cloud == api.CloudAWS {
 		lb.Class = api.LoadBalancerNetwork
 	}
-	if c := strings.ToLower(b.APILoadBalancerClass); c != "" && c != "network" {
-		b.fail("--api-loadbalancer-class", b.APILoadBalancerClass, "unknown class of load balancer", "use network")
-	}
 	b.spec.API.LoadBalancer = lb
 }
 

@@ -79,9 +79,7 @@ type Options struct {
 	SubnetIDs         []string
 	UtilitySubnetIDs  []string
 	DisableSubnetTags bool
-	// Egress is how private subnets reach the internet, such as nat-….
-	Egress string
-	IPv6   bool
+	IPv6              bool
 	// Topology is public, the default, or private, the default with IPv6.
 	Topology string
 	Bastion  bool
@@ -89,11 +87,10 @@ type Options struct {
 	// DNSType is public, private or none; "" is public with a zone, else none.
 	DNSType string
 	DNSZone string
-	// APILoadBalancerType is public or internal; APILoadBalancerClass is network.
-	APILoadBalancerType  string
-	APILoadBalancerClass string
-	APISSLCertificate    string
-	APIPublicName        string
+	// APILoadBalancerType is public or internal.
+	APILoadBalancerType string
+	APISSLCertificate   string
+	APIPublicName       string
 
 	CloudLabels string // k=v, by commas; values may be quoted
 	// DiscoveryStore is the URL of a store for the public documents of the service account issuer.

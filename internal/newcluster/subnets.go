@@ -60,17 +60,14 @@ func (b *builder) setSubnets() {
 	}
 	for i := range main {
 		main[i].Type = kind
-		if b.private() {
-			main[i].Egress = b.Egress
-		}
 	}
 	b.share("--subnets", b.SubnetIDs, main)
 	all := main
 	if b.private() && b.cloud != api.CloudGCE {
 		if b.IPv6 {
-			all = slices.Concat(all, companions(main, "dualstack-", api.SubnetDualStack, b.Egress))
+			all = slices.Concat(all, companions(main, "dualstack-", api.SubnetDualStack))
 		}
-		utility := companions(main, "utility-", api.SubnetUtility, "")
+		utility := companions(main, "utility-", api.SubnetUtility)
 		b.share("--utility-subnets", b.UtilitySubnetIDs, utility)
 		all = slices.Concat(all, utility)
 	}
@@ -83,10 +80,10 @@ func (b *builder) setSubnets() {
 }
 
 // companions are subnets of another type beside each of the main ones.
-func companions(main []api.ClusterSubnetSpec, prefix string, kind api.SubnetType, egress string) []api.ClusterSubnetSpec {
+func companions(main []api.ClusterSubnetSpec, prefix string, kind api.SubnetType) []api.ClusterSubnetSpec {
 	var out []api.ClusterSubnetSpec
 	for _, s := range main {
-		out = append(out, api.ClusterSubnetSpec{Name: prefix + s.Name, Zone: s.Zone, Region: s.Region, Type: kind, Egress: egress})
+		out = append(out, api.ClusterSubnetSpec{Name: prefix + s.Name, Zone: s.Zone, Region: s.Region, Type: kind})
 	}
 	return out
 }

@@ -201,23 +201,22 @@ func (f *Folder) lockFolder(ctx context.Context, path string, create bool) (*os.
 }
 
 // makeFolder makes a folder with all above it, and makes the name of each that is
-// new durable: without that of its folder, a file that was flushed is lost.
+// new durable: without that of its folder, a file that was flushed is lost. It looks
+// first: of a folder that is there, some file systems say that it may not be made.
 func (f *Folder) makeFolder(path string) error {
-	err := os.Mkdir(path, 0o755)
-	if errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
-		if err := f.makeFolder(filepath.Dir(path)); err != nil {
-			return err
-		}
-		err = os.Mkdir(path, 0o755)
-	}
+	info, err := os.Stat(path)
 	switch {
-	case err == nil:
-	case errors.Is(err, fs.ErrExist):
-		if info, err := os.Stat(path); err != nil || info.IsDir() {
+	case err == nil && !info.IsDir():
+		return &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if above := filepath.Dir(path); above != path {
+		if err := f.makeFolder(above); err != nil {
 			return err
 		}
-		return &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
-	default:
+	}
+	if err := os.Mkdir(path, 0o755); err != nil {
 		return err
 	}
 	parent, err := os.Open(filepath.Dir(path))

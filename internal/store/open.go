@@ -43,6 +43,11 @@ func (b Backends) Open(ctx context.Context, url string) (Store, error) {
 	return nil, unknownScheme(url, scheme, known)
 }
 
+// IsFolder reports whether a URL is that of a folder, which takes no network to reach.
+func IsFolder(url string) bool {
+	return strings.HasPrefix(url, "file://") || !strings.Contains(url, "://")
+}
+
 // unknownScheme says what could have been meant.
 func unknownScheme(url, scheme string, known []string) error {
 	slices.Sort(known)

@@ -29,6 +29,8 @@ type Versions struct {
 	// Stored is the version of kops that last changed the cluster, or "".
 	Stored  string
 	Channel *channel.Channel
+	// New says that the cluster does not exist yet, so that its version is an option of the command that describes it.
+	New bool
 	// AllowDowngrade lets an older kops change the cluster; RunObsolete lets versions
 	// pass that the channel no longer allows; RunTooNew lets a Kubernetes pass that is newer than kops.
 	AllowDowngrade, RunObsolete, RunTooNew bool
@@ -69,7 +71,10 @@ func (g *guard) kops() {
 }
 
 func (g *guard) kubernetes() {
-	const path = "spec.kubernetesVersion"
+	path, upgrade, steps, raise := "spec.kubernetesVersion", ", kubernetes upgrade is required", "; an older kops upgrades step by step", "set spec.kubernetesVersion to that (kops edit cluster)"
+	if g.New {
+		path, upgrade, steps, raise = "--kubernetes-version", "", "", "ask for that version"
+	}
 	k, err := channel.ParseVersion(g.Kubernetes)
 	if err != nil {
 		return // validation of the spec tells
@@ -81,9 +86,9 @@ func (g *guard) kubernetes() {
 	recommended, required := g.Channel.Kubernetes(g.Kubernetes)
 	switch {
 	case below(k, oldestKubernetes):
-		g.add(path, g.Kubernetes, "kubernetes-too-old", "is no longer supported, kubernetes upgrade is required", "use "+oldestKubernetes+" or later; an older kops upgrades step by step", false)
+		g.add(path, g.Kubernetes, "kubernetes-too-old", "is no longer supported"+upgrade, "use "+oldestKubernetes+" or later"+steps, false)
 	case below(k, required) && !g.RunObsolete:
-		g.add(path, g.Kubernetes, "kubernetes-required", "kubernetes upgrade is required, the channel asks for "+required, "set spec.kubernetesVersion to that (kops edit cluster), or set KOPS_RUN_OBSOLETE_VERSION=1", false)
+		g.add(path, g.Kubernetes, "kubernetes-required", "kubernetes upgrade is required, the channel asks for "+required, raise+", or set KOPS_RUN_OBSOLETE_VERSION=1", false)
 	case below(k, oldestRecommended):
 		g.add(path, g.Kubernetes, "kubernetes-deprecated", "is deprecated and will lose support", "set spec.kubernetesVersion with kops edit cluster", true)
 	case below(k, recommended):

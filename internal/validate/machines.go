@@ -2,11 +2,13 @@ package validate
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/complete"
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/facts"
 )
@@ -50,13 +52,30 @@ func volumes(c *check, g *api.InstanceGroup) {
 }
 
 func volumeMounts(c *check, g *api.InstanceGroup) {
+	const list = "spec.volumeMounts"
+	var folders []string
 	for i, m := range g.Spec.VolumeMounts {
-		path := at("spec.volumeMounts", i)
-		c.need(m.Device != "", path+".device", "name the device, such as /dev/xvdd")
-		c.need(m.Path != "", path+".path", "name the folder")
-		c.need(m.Filesystem != "", path+".filesystem", "write ext4 or xfs")
-		c.oneOf(path+".filesystem", m.Filesystem, "btfs", "ext4", "xfs")
+		field := at(list, i)
+		c.need(m.Device != "", field+".device", "name the device, such as /dev/xvdd")
+		c.need(m.Path != "", field+".path", "name the folder")
+		if m.Path != "" && !path.IsAbs(m.Path) {
+			c.bad(field+".path", m.Path, "does not begin with /", "write the whole path")
+		}
+		folders = append(folders, cleaned(m.Path))
+		c.need(m.Filesystem != "", field+".filesystem", "write ext4 or xfs")
+		if m.Filesystem != "btfs" { // as the format spells btrfs
+			c.oneOf(field+".filesystem", m.Filesystem, "btrfs", "ext4", "xfs")
+		}
 	}
+	c.unique(list, folders)
+}
+
+// cleaned is a path in its shortest form; an empty one stays empty.
+func cleaned(p string) string {
+	if p == "" {
+		return ""
+	}
+	return path.Clean(p)
 }
 
 func userData(c *check, g *api.InstanceGroup) {
@@ -180,6 +199,11 @@ func karpenterGroup(c *check, g *api.InstanceGroup) {
 	}
 	if g.Spec.Role != api.RoleNode && g.Spec.Role != "" {
 		c.bad("spec.manager", string(g.Spec.Manager), "is for groups of role Node", "use CloudGroup")
+	}
+	// The script of these machines is in the store before a load balancer has an address.
+	if complete.DNS(c.spec) == api.DNSNone {
+		c.bad("spec.manager", string(g.Spec.Manager), "machines that Karpenter makes find the API by its name, and spec.topology.dns.type None publishes none",
+			"publish names, with --dns public or private for a new cluster, or use CloudGroup")
 	}
 	for _, s := range []struct {
 		path  string

@@ -160,8 +160,8 @@ func subnetRoutes(c *check) {
 		if len(s.AdditionalRoutes) == 0 {
 			return
 		}
-		if s.ID != "" || s.Type != api.SubnetPrivate {
-			c.bad(path, "", "routes are added to private subnets that kops makes", "remove them")
+		if s.ID != "" || s.Type != api.SubnetPrivate || s.Egress == "External" {
+			c.bad(path, "", "routes are added to private subnets that kops makes and routes", "remove them")
 		}
 		var ranges []string
 		for i, r := range s.AdditionalRoutes {
@@ -170,6 +170,9 @@ func subnetRoutes(c *check) {
 			kind, _, _ := strings.Cut(r.Target, "-")
 			if !slices.Contains([]string{"pcx", "i", "nat", "tgw", "igw", "eigw"}, kind) {
 				c.bad(at(path, i)+".target", r.Target, "is not a target of routes", "write the id of a peering (pcx-), an instance (i-), or a gateway (nat-, tgw-, igw-, eigw-)")
+			}
+			if ok && to.Bits() == 0 {
+				c.bad(at(path, i)+".cidr", r.CIDR, "is the default route, which every private subnet has", "name its target in the egress of the subnet")
 			}
 			if ok && kind == "pcx" && slices.ContainsFunc(network, func(o netip.Prefix) bool { return contains(o, to) }) {
 				c.bad(at(path, i)+".cidr", r.CIDR, "is inside the network, where a peering cannot lead", "name a range of the other network")

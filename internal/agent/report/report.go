@@ -44,6 +44,9 @@ type Phase struct {
 	// Error is the last error; it stays when a later try succeeds. Remedy is what helps.
 	Error  string `json:"error,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
+	// Waiting says of a phase that runs that the error is only that the control plane,
+	// which may itself be starting, gives no answer yet.
+	Waiting bool `json:"waiting,omitempty"`
 }
 
 // State is what a phase has come to.
@@ -59,11 +62,11 @@ const (
 )
 
 // Broken returns the first phase that has failed, or, when none has, the first that has not
-// ended and met an error; nil when there is neither.
+// ended and met an error, other than that it has to wait; nil when there is neither.
 func (r *Report) Broken() *Phase {
 	for _, state := range []State{Failed, Running} {
 		for i, p := range r.Phases {
-			if p.State == state && (state == Failed || p.Error != "") {
+			if p.State == state && (state == Failed || p.Error != "" && !p.Waiting) {
 				return &r.Phases[i]
 			}
 		}

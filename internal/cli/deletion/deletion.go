@@ -12,6 +12,7 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/plan"
 	"kops.local/kops/internal/render/text"
 )
@@ -141,6 +142,10 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 	client = client.WithReport(progress.Event)
 	err := client.DeleteCluster(ctx, name, o)
 	progress.Close()
+	if fault.Is(err, fault.Gone) && !o.External {
+		return fault.Wrap(fault.Gone, err, fmt.Sprintf("%s; where its objects are lost and its machines run: kops delete cluster %s --external, with --cloud local or --cloud aws --region REGION",
+			fault.Remedy(err), name))
+	}
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,12 @@ const completionTime = 3 * time.Second
 func (v *verb) restore() *cobra.Command {
 	var name string
 	var yes bool
+	var wait time.Duration
 	c := shell.Cobra("restore [CLUSTER] BACKUP", "Begin an etcd cluster anew from a back-up", `
 Show what the restore of a back-up means, and with --yes ask the managers of the
-etcd cluster for it. All that was written since the back-up is lost. While it is
-restored, for some seconds, the API does not answer; containers go on to run.
+etcd cluster for it, and wait until it is done. All that was written since the back-up
+is lost. While it is restored, for some seconds, the API does not answer; containers
+go on to run.
 
 BACKUP is a name that `+"`kops etcd list`"+` shows, or latest. The data that are replaced
 stay on the disks, in data-trashcan, until two more were put there. Where kOps' own
@@ -44,39 +46,49 @@ etcd-manager runs, it has to be restarted on each machine to take up the request
 			if err != nil {
 				return err
 			}
-			return v.restoreFrom(ctx, client, cluster, name, args[len(args)-1], yes)
+			return v.restoreFrom(ctx, client, cluster, name, args[len(args)-1], yes, wait)
 		})
 	which(c, &name, "", "etcd cluster to restore: main has all objects but events")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "restore it")
+	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait until it is done; 0: only ask for it")
 	c.ValidArgsFunction = v.completeBackups(&name)
 	return c
 }
 
-func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, name, backup string, yes bool) error {
-	o := kops.RestoreEtcdOptions{Apply: yes}
+func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, name, backup string, yes bool, wait time.Duration) error {
+	o := kops.RestoreEtcdOptions{Apply: yes, Wait: wait}
 	if v.format == shell.Table {
 		o.Planned = func(r *kops.EtcdRestore) error { v.preview(cluster, r); return nil }
+	}
+	o.Awaited = func() {
+		v.Notef("\nThe managers of etcd %s were asked to restore it. Waiting until they have, at most %s; ^C ends the waiting only\n", name, wait)
 	}
 	r, err := client.RestoreEtcd(ctx, cluster, name, backup, o)
 	if err != nil {
 		return err
 	}
-	return v.PrintAs(v.format, r, func() error { v.goOn(cluster, name, yes); return nil })
+	return v.PrintAs(v.format, r, func() error { v.goOn(cluster, r); return nil })
 }
 
 // goOn says what comes next.
-func (v *verb) goOn(cluster, name string, yes bool) {
-	if !yes {
-		v.Printf("\nMust specify --yes to restore it\n")
-		return
-	}
-	v.Printf(`
-The managers of etcd %s were asked to restore it. Within half a minute they stop etcd,
-unpack the back-up and let clients in again. API servers then read everything anew,
-and need not be restarted. Watch it with:
+func (v *verb) goOn(cluster string, r *kops.EtcdRestore) {
+	switch {
+	case r.Restored:
+		v.Printf(`
+Etcd %s is restored. API servers read everything anew, and need not be restarted.
+See when all is well again with:
 
   kops validate cluster %s --wait 10m
-`, name, cluster)
+`, r.Backup.Etcd, cluster)
+	case r.Requested:
+		v.Printf(`
+The managers of etcd %s were asked to restore it. Until they have begun, within half a
+minute, the cluster is as it was, and validates; a further preview of a restore tells
+whether this one is still to come.
+`, r.Backup.Etcd)
+	default:
+		v.Printf("\nMust specify --yes to restore it\n")
+	}
 }
 
 // preview says what a restore means.

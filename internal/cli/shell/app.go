@@ -30,8 +30,8 @@ type App struct {
 	Offline bool
 	// Command is the command line, for the lease and the revisions.
 	Command string
-	// Path is that of the command which runs, such as "kops create cluster".
-	Path string
+	// Running is the command that runs, once its flags are read.
+	Running *cobra.Command
 	// Absent are commands of kOps, by their paths, that this program does not have.
 	Absent []string
 

@@ -29,7 +29,7 @@ func (a *App) Decode(files []string) ([]api.Object, error) {
 	var out []api.Object
 	var wrong diag.List
 	for _, name := range slices.Sorted(maps.Keys(data)) {
-		objs, warnings, err := compat.Decode(data[name], compat.Options{File: title(name)})
+		objs, warnings, err := compat.Decode(data[name], compat.Options{File: title(name), Named: true})
 		a.Warn(warnings)
 		var findings diag.List
 		if errors.As(err, &findings) {

@@ -55,14 +55,16 @@ func (a *App) Quit() {
 }
 
 // goesOn is the command line that goes on from where this one is: itself, but a
-// cluster is described once only.
+// cluster is described once only, and then updated in the same place and way.
 func (a *App) goesOn(cluster string) string {
-	if !strings.HasPrefix(a.Path, "kops create") {
+	if !strings.HasPrefix(a.Running.CommandPath(), "kops create") {
 		return a.Command
 	}
 	line := "kops update cluster " + cluster + " --yes"
-	if a.State != "" {
-		line += " --state " + a.State
+	for _, name := range []string{"state", "config", "target", "out"} {
+		if f := a.Running.Flags().Lookup(name); f != nil && f.Value.String() != f.DefValue {
+			line += " --" + name + " " + f.Value.String()
+		}
 	}
 	return line
 }

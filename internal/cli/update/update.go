@@ -94,9 +94,8 @@ neither the preview of a file nor Terraform needs access to a cloud.`, `
 	f.StringVarP(&o.format, "output", "o", "", "print the plan as json or yaml")
 	f.BoolVar(&o.Refresh, "refresh", false, "observe everything anew, without what is remembered from former runs")
 	f.BoolVar(&o.exitCode, "detailed-exitcode", false, "exit with 2 when a preview has changes")
-	for _, name := range []string{"ignore-kubelet-version-skew", "use-kubeconfig"} {
-		f.Bool(name, false, "accepted and not needed: the running control plane is not asked for its version")
-	}
+	f.BoolVar(&o.IgnoreSkew, "ignore-kubelet-version-skew", false, "give new workers the version of the spec, even if the control plane still runs an older one")
+	f.Bool("use-kubeconfig", false, "accepted and not needed: where the running control plane is asked for its version, new credentials are made for that")
 	export.AccessFlags(c, &o.access)
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c

@@ -20,7 +20,10 @@ import (
 )
 
 // lookUp reads the bundle: what it holds is what machines can fetch.
-func (o Options) lookUp(context.Context, *cloud.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+func (o Options) lookUp(_ context.Context, _ *cloud.Session, c *api.Cluster, _ []*api.InstanceGroup) (*facts.Facts, error) {
+	if err := checkNetwork(o.Root, c); err != nil {
+		return nil, err
+	}
 	b, err := bundle.Open(o.Bundle)
 	if err != nil {
 		return nil, err
@@ -89,6 +92,19 @@ func freeNetwork(root, cluster string) (netip.Prefix, error) {
 	}
 	return second, fault.Wrap(fault.Quota, fmt.Errorf("the host uses all networks from 10.%d.0.0/24 to 10.%d.0.0/24", firstNetwork, lastNetwork),
 		"name one with --network-cidr")
+}
+
+// checkNetwork refuses a network other than the one that the cluster has on this
+// host, or that another cluster of its name has left there.
+func checkNetwork(root string, c *api.Cluster) error {
+	var have keeper.Network
+	ok, err := site.ReadJSON(keeper.NetworkFile(site.Site{Root: root, Cluster: c.Name}), &have)
+	if err != nil || !ok || have.CIDR == c.Spec.Networking.NetworkCIDR {
+		return err
+	}
+	return fault.Wrap(fault.Permanent,
+		fmt.Errorf("a cluster %s is on this host already, in the network %s, and the spec says %s", c.Name, have.CIDR, c.Spec.Networking.NetworkCIDR),
+		fmt.Sprintf("if the network was edited, undo that; if it is left of an earlier cluster, delete that first: kops delete cluster %s --external --cloud local --yes", c.Name))
 }
 
 // clusterNetworks are those of all clusters of a root, up or not.

@@ -2,10 +2,13 @@ package local
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/clouds/local/keeper"
 	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/fault"
 )
 
 // Clusters that are only described, about which the host knows nothing, get
@@ -39,5 +42,29 @@ func TestNetworksThatAreOffered(t *testing.T) {
 	}
 	if len(seen) != lastNetwork-firstNetwork+1 {
 		t.Errorf("%d networks are candidates", len(seen))
+	}
+}
+
+// A state store that was lost, or is another one, knows nothing of the machines that run.
+func TestAClusterOverTheRemainsOfAnother(t *testing.T) {
+	o, c := Options{Root: t.TempDir(), Bundle: t.TempDir()}, &api.Cluster{}
+	c.Name, c.Spec.Networking.NetworkCIDR = "a.k8s.local", "10.80.0.0/24"
+	refused := func() bool {
+		_, err := o.lookUp(t.Context(), nil, c, nil) // which finds no bundle either
+		return err != nil && strings.Contains(err.Error(), "10.79.0.0/24") &&
+			strings.Contains(fault.Remedy(err), "kops delete cluster a.k8s.local --external --cloud local --yes")
+	}
+	for _, x := range []struct {
+		left string
+		want bool
+	}{{"", false}, {"10.80.0.0/24", false}, {"10.79.0.0/24", true}} {
+		if x.left != "" {
+			if err := site.WriteJSON(keeper.NetworkFile(site.Site{Root: o.Root, Cluster: c.Name}), keeper.Network{CIDR: x.left}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if refused() != x.want {
+			t.Errorf("left is %q; refused: %t", x.left, !x.want)
+		}
 	}
 }

@@ -67,6 +67,13 @@ func TestAReplacedClusterIsStoppedOnceTheStoreIsBack(t *testing.T) {
 	if !m.state.Stopped {
 		t.Error("the cluster that was replaced still runs")
 	}
+	if err := w.objects.Delete(t.Context(), ".kops/cluster", store.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(time.Minute)
+	if r, err := etcd.ReadRecord(t.Context(), w.objects); err != nil || r == nil || r.Token != m.state.Token || !m.running {
+		t.Errorf("after the record was removed, as is advised, etcd runs: %v; the record is %+v, %v", m.running, r, err)
+	}
 }
 
 // A store names another cluster than that of a disk, which kOps' manager has used

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -243,6 +244,27 @@ func TestADiskOfKopsWithoutDataIsEmpty(t *testing.T) {
 	h.run(m, etcd.Run{Token: kopsState().Token, Seat: "9", Version: "3.6.12", Fresh: true})
 	if got := h.started(1); got[1] != "existing" {
 		t.Errorf("etcd was started with %v", got)
+	}
+}
+
+// The clock of a machine may have been ahead when older data were made.
+func TestWhatIsPutAsideLastIsKept(t *testing.T) {
+	h := newHarness(t)
+	h.leave(kopsState(), 7)
+	for _, older := range []string{"older", "oldest", "X"} {
+		h.file("data-trashcan/"+older+"/member/snap/db", []byte("older data"))
+		if err := os.Chtimes(filepath.Join(h.cfg.Dir, "data-trashcan", older), time.Time{}, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := h.open()
+	h.run(m, etcd.Run{Token: "tok-1_A", Seat: "9", Version: "3.6.12", Fresh: true})
+	h.started(1)
+	if got := h.disk()["data-trashcan/tok-1_A-7/member/wal/0000000000000000-0000000000000000.wal"]; got != string(walOf(7)) {
+		t.Errorf("of the data that were put aside, there is %q", got)
+	}
+	if trash, err := os.ReadDir(filepath.Join(h.cfg.Dir, "data-trashcan")); err != nil || len(trash) != keptTrash {
+		t.Errorf("the trash is %v, %v", trash, err)
 	}
 }
 

@@ -102,12 +102,14 @@ func (f folder) putAside(k kept) error {
 	if err := os.MkdirAll(f.trash(), 0o700); err != nil {
 		return fmt.Errorf("put old data aside: %w", err)
 	}
+	var moved []string
 	for _, t := range tokens {
 		seat := "unknown"
 		if t.Name() == k.Token {
 			seat = k.Seat
 		}
-		to := filepath.Join(f.trash(), t.Name()+"-"+seat)
+		moved = append(moved, t.Name()+"-"+seat)
+		to := filepath.Join(f.trash(), moved[len(moved)-1])
 		err := os.RemoveAll(to)
 		if err == nil {
 			err = os.Rename(f.data(t.Name()), to)
@@ -119,14 +121,17 @@ func (f folder) putAside(k kept) error {
 	if err := os.RemoveAll(filepath.Join(string(f), "pki")); err != nil {
 		return fmt.Errorf("put old data aside: %w", err)
 	}
-	return f.emptyTrash()
+	return f.emptyTrash(moved)
 }
 
-func (f folder) emptyTrash() error {
+// emptyTrash keeps what was moved there just now, however old it is by a
+// clock that was wrong, and the youngest of the rest.
+func (f folder) emptyTrash(moved []string) error {
 	entries, err := os.ReadDir(f.trash())
 	if err != nil {
 		return fmt.Errorf("empty the trash: %w", err)
 	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(moved, e.Name()) })
 	age := map[string]int64{}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil { // one that is gone needs no removal
@@ -134,7 +139,7 @@ func (f folder) emptyTrash() error {
 		}
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return int(min(max(age[b.Name()]-age[a.Name()], -1), 1)) })
-	for _, e := range entries[min(keptTrash, len(entries)):] {
+	for _, e := range entries[min(max(keptTrash-len(moved), 0), len(entries)):] {
 		if err := os.RemoveAll(filepath.Join(f.trash(), e.Name())); err != nil {
 			return fmt.Errorf("empty the trash: %w", err)
 		}

@@ -184,8 +184,8 @@ func createNATGateway(ctx context.Context, c *Client, n *NATGateway) error {
 	return err
 }
 
-// freeAddress deletes the gateway of n's name in another subnet that has n's
-// address, and is not done while any gateway has it.
+// freeAddress deletes the cluster's own gateway of n's name in another subnet that
+// has n's address, and is not done while any gateway has it.
 func freeAddress(ctx context.Context, c *Client, n *NATGateway) error {
 	list, err := natDescriber.describe(ctx, c, []ec2types.Filter{filter("state", string(ec2types.NatGatewayStatePending),
 		string(ec2types.NatGatewayStateAvailable), string(ec2types.NatGatewayStateDeleting))})
@@ -197,7 +197,7 @@ func freeAddress(ctx context.Context, c *Client, n *NATGateway) error {
 		if d.State == ec2types.NatGatewayStateDeleted || d.State == ec2types.NatGatewayStateFailed || known(holder.Allocation) != known(n.Allocation) {
 			continue
 		}
-		ours := holder.Tags[TagName] == n.Tags[TagName] && holder.Tags[TagCluster] == n.Tags[TagCluster]
+		ours := holder.Tags[TagName] == n.Tags[TagName] && inScope(resource.Scope{Cluster: n.Tags[TagCluster]}, holder.Tags)
 		if ours && known(holder.Subnet) != known(n.Subnet) {
 			if err := deleteNATGateway(ctx, c, holder); err != nil {
 				return err

@@ -148,18 +148,20 @@ func TestANATGatewayThatMovesKeepsItsAddress(t *testing.T) {
 }
 
 func TestAnAddressThatAnotherGatewayHasIsWaitedFor(t *testing.T) {
-	held := func(id, state, subnet, name, cluster string) string {
+	held := func(id, state, subnet, name, cluster, owner string) string {
 		return "<natGatewaySet><item><natGatewayId>" + id + "</natGatewayId><state>" + state + "</state><subnetId>" + subnet + "</subnetId>" +
 			"<natGatewayAddressSet><item><allocationId>eipalloc-1</allocationId></item></natGatewayAddressSet><tagSet>" +
-			"<item><key>Name</key><value>" + name + "</value></item><item><key>KubernetesCluster</key><value>" + cluster + "</value></item></tagSet></item></natGatewaySet>"
+			"<item><key>Name</key><value>" + name + "</value></item><item><key>KubernetesCluster</key><value>" + cluster + "</value></item>" +
+			"<item><key>kubernetes.io/cluster/" + cluster + "</key><value>" + owner + "</value></item></tagSet></item></natGatewaySet>"
 	}
 	c := scripted(t, script{
-		"DescribeNatGateways": {held("nat-2", "available", "subnet-2", "n", "other"), held("nat-3", "available", "subnet-2", "m", testCluster),
-			held("nat-4", "pending", "subnet-1", "n", testCluster), held("nat-5", "deleting", "subnet-1", "n", testCluster), held("nat-6", "failed", "subnet-1", "n", testCluster)},
+		"DescribeNatGateways": {held("nat-2", "available", "subnet-2", "n", "other", Owned), held("nat-3", "available", "subnet-2", "m", testCluster, Owned),
+			held("nat-4", "pending", "subnet-1", "n", testCluster, Owned), held("nat-5", "deleting", "subnet-1", "n", testCluster, Owned),
+			held("nat-6", "available", "subnet-2", "n", testCluster, Shared), held("nat-7", "failed", "subnet-1", "n", testCluster, Owned)},
 		"CreateNatGateway": {"<natGateway><natGatewayId>nat-1</natGatewayId></natGateway>"}, // and nothing is deleted
 	})
 	n := &NATGateway{Allocation: lit("eipalloc-1"), Subnet: lit("subnet-1"), Tags: OwnedTags(testCluster, "n")}
-	for _, holder := range []string{"nat-2", "nat-3", "nat-4", "nat-5"} {
+	for _, holder := range []string{"nat-2", "nat-3", "nat-4", "nat-5", "nat-6"} {
 		if err := natGateways.Create(t.Context(), c, n); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), holder) {
 			t.Errorf("got %v", err)
 		}

@@ -42,9 +42,6 @@ var machines = resource.Kind[Machine, *Client]{
 	},
 }
 
-// NewMachine declares a machine.
-func NewMachine(name string, m Machine) resource.Node { return resource.New(&machines, name, m) }
-
 // TerminateMachine ends a machine at once and removes it. If it is of a group,
 // the keeper makes another in its place.
 func TerminateMachine(ctx context.Context, c *Client, cluster, name string) error {

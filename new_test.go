@@ -1,0 +1,72 @@
+package kops_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"kops.local/kops"
+	"kops.local/kops/api"
+	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/cloud/fakecloud"
+	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/newcluster"
+)
+
+func TestAVersionThatNoUpdateWouldTakeIsRefusedOfANewCluster(t *testing.T) {
+	b := newBench(t)
+	ask := func(c *kops.Client, version string) error {
+		r := kops.NewClusterRequest{Options: newcluster.Options{ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}, KubernetesVersion: version}}
+		_, err := c.NewCluster(t.Context(), r)
+		return err
+	}
+	refused(t, ask(b.Client, "1.31.0"), "--kubernetes-version: is no longer supported", "1.31.0")
+	refused(t, ask(b.Client, "1.99.0"), "--kubernetes-version: is not yet supported", "KOPS_RUN_TOO_NEW_VERSION")
+	if err := ask(b.client(func(c *kops.Config) { c.RunTooNew = true }), "1.99.0"); err != nil {
+		t.Errorf("with RunTooNew: %v", err)
+	}
+}
+
+func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
+	b.cfg.Clouds[0].LookUp = func(context.Context, *cloud.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+		return &facts.Facts{Local: &facts.Local{Arch: "amd64", Bundle: "/bundle"}}, nil
+	}
+	b.Client = b.client(func(*kops.Config) {})
+	c, err := b.NewCluster(t.Context(), kops.NewClusterRequest{Options: newcluster.Options{
+		ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}, KubernetesVersion: "1.36.99"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Check(t.Context(), c, nil)
+	says(t, err, "the bundle /bundle lacks files that machines fetch: https://", "/v1.36.99/")
+}
+
+// A folder takes no network to reach.
+func TestFilesInAFolderElsewhereAreWrittenOffline(t *testing.T) {
+	b := newBench(t)
+	folder := t.TempDir()
+	b.describe(func(o *newcluster.Options) { o.ConfigBase = "file://" + folder })
+	c := b.client(func(c *kops.Config) { c.Offline = true })
+	o := kops.UpdateOptions{Apply: true, Facts: &facts.Facts{}}
+	if _, err := c.Update(t.Context(), name, o); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"cluster-completed.spec", "pki/private/kubernetes-ca/keyset.yaml"} {
+		if _, err := os.Stat(filepath.Join(folder, file)); err != nil {
+			t.Error(err)
+		}
+	}
+	if u, err := c.Update(t.Context(), name, o); err != nil || !u.Plan.Empty() {
+		t.Errorf("a second update does something: %v", err)
+	}
+}
+
+func TestAClusterWithoutANameIsToldSo(t *testing.T) {
+	b := newBench(t)
+	_, err := b.Create(t.Context(), []api.Object{&api.Cluster{}})
+	says(t, err, "Cluster: metadata.name: is missing; name the cluster")
+}
