@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/render/text"
 )
 
 // completionTime bounds how long a shell waits for the store of the back-ups.
@@ -60,10 +62,14 @@ func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, na
 	if v.format == shell.Table {
 		o.Planned = func(r *kops.EtcdRestore) error { v.preview(cluster, r); return nil }
 	}
+	stop := func() {}
 	o.Awaited = func() {
-		v.Notef("\nThe managers of etcd %s were asked to restore it. Waiting until they have, at most %s; ^C ends the waiting only\n", name, wait)
+		var show *text.Waiting
+		show, stop = v.Waiting()
+		show.Saw([]text.Reason{{Of: "etcd " + name, Text: fmt.Sprintf("its managers were asked to restore it, and have at most %s; ^C ends the waiting only", wait)}})
 	}
 	r, err := client.RestoreEtcd(ctx, cluster, name, backup, o)
+	stop()
 	if err != nil {
 		return err
 	}
