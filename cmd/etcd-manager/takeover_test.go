@@ -220,7 +220,7 @@ func TestMachinesOfKopsAreTakenOverOneAfterAnother(t *testing.T) {
 	c := newCluster(t, etcd.Spec{MemberCount: 3, EtcdVersion: etcdtest.New}, "etcd-a", "etcd-b", "etcd-c")
 	hosts := "127.0.0.1\tlocalhost\n"
 	for i, p := range c.peers {
-		p.host, p.hosts = fmt.Sprintf("127.0.78.%d", i+1), c.path("hosts-"+p.id)
+		p.host, p.hosts = fmt.Sprintf("127.0.79.%d", i+1), c.path("hosts-"+p.id)
 		p.grpc, p.peer, p.client, p.quarantine = "3996", "2380", "4001", "3994"
 		c.write(p.hosts, hosts)
 	}
