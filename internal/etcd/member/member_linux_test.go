@@ -301,6 +301,25 @@ func TestLostDataAreNotBegunAnew(t *testing.T) {
 	}
 }
 
+func TestDataThatAreLostJustAfterAnotherStartAreMissed(t *testing.T) {
+	h := newHarness(t)
+	m := h.open()
+	h.run(m, founder())
+	h.started(1)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m = h.open()
+	if err := m.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.started(2)
+	if err := os.RemoveAll(filepath.Join(h.cfg.Dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually("the seat is given up", func() bool { return m.State() == etcd.State{} })
+}
+
 func TestAnEtcdThatNeverBeganGivesUpItsSeat(t *testing.T) {
 	h := newHarness(t)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(h.cfg.Dir), "fail"), nil, 0o600); err != nil {

@@ -116,6 +116,7 @@ func (m *Member) once(ctx context.Context, program string, environment []string)
 	cmd.Env = environment
 	cmd.Stdout, cmd.Stderr = m.cfg.Output, m.cfg.Output
 	cmd.WaitDelay = time.Second // for what of its log is still to be copied
+	begun := m.data.begun(m.current().Token)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start etcd: %w", err)
 	}
@@ -126,7 +127,7 @@ func (m *Member) once(ctx context.Context, program string, environment []string)
 	go func() { ended <- cmd.Wait() }()
 	watch := time.NewTicker(watchPause)
 	defer watch.Stop()
-	for begun := false; ; {
+	for {
 		select {
 		case err := <-ended:
 			return err
