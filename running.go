@@ -24,9 +24,6 @@ import (
 // version it runs.
 const runningTime = 10 * time.Second
 
-// controlPlaneLabel is what nodes of the control plane have.
-const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-
 // findRunning finds out which version of Kubernetes the control plane runs, where
 // workers are to get another one: a kubelet must not be newer than the API server.
 // A control plane that does not say is warned of, and the spec's version stands.
@@ -94,7 +91,7 @@ func (p *prepared) askRunning(ctx context.Context) (string, error) {
 	}
 	var oldest *semver.Version
 	for _, n := range seen.Nodes {
-		if _, ok := n.Labels[controlPlaneLabel]; !ok {
+		if !health.IsControlPlane(&n) {
 			continue
 		}
 		v, err := channel.ParseVersion(n.Status.NodeInfo.KubeletVersion)

@@ -34,6 +34,9 @@ func roleOf(n *corev1.Node) string {
 	return ""
 }
 
+// IsControlPlane reports whether a node is one of the control plane, by its labels.
+func IsControlPlane(n *corev1.Node) bool { return roleOf(n) == roleControlPlane }
+
 // roleOfGroup is the role that the nodes of a group are to have, or "" when
 // its machines are no nodes.
 func roleOfGroup(g *api.InstanceGroup) string {

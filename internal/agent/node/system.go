@@ -15,12 +15,9 @@ import (
 // programs are there that make their file systems.
 func (b *builder) volumes() error {
 	for _, v := range b.Config.VolumeMounts {
-		m := host.Mount{Path: path.Clean(v.Path), Device: v.Device, Filesystem: v.Filesystem, FormatOptions: v.FormatOptions}
+		m := host.Mount{Path: path.Clean(v.Path), Device: v.Device, Filesystem: filesystem(v), FormatOptions: v.FormatOptions}
 		if !path.IsAbs(m.Path) {
 			return fmt.Errorf("volumeMounts: the path %q does not begin with /", v.Path)
-		}
-		if m.Filesystem == "btfs" { // so the specification spells it
-			m.Filesystem = "btrfs"
 		}
 		m.Unit = resource.Text(resource.Lit(host.MountUnit(m, v.MountOptions)))
 		a, err := add(b, &host.Mounts, m.Path, m, slices.Concat(b.packages, b.mounts)...)
@@ -30,6 +27,14 @@ func (b *builder) volumes() error {
 		b.mounts = append(b.mounts, a)
 	}
 	return nil
+}
+
+// filesystem is the type of a mount's file system, as the system calls it.
+func filesystem(v api.VolumeMountSpec) string {
+	if v.Filesystem == "btfs" { // so the specification spells it
+		return "btrfs"
+	}
+	return v.Filesystem
 }
 
 // needsMounts is the line of a service that does not run without the user's file
@@ -175,7 +180,7 @@ func (b *builder) packageSet() error {
 		names = append(names, "wireguard")
 	}
 	for _, v := range b.Config.VolumeMounts { // images of some distributions lack them
-		names = append(names, map[string]string{"ext4": "e2fsprogs", "xfs": "xfsprogs", "btfs": "btrfs-progs", "btrfs": "btrfs-progs"}[v.Filesystem])
+		names = append(names, map[string]string{"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}[filesystem(v)])
 	}
 	names = unique(append(names, b.Config.Packages...))
 	a, err := add(b, &host.PackageSets, "packages", host.PackageSet{Manager: manager, Names: strings.Join(names, " ")})
