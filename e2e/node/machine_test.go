@@ -13,6 +13,7 @@ import (
 
 	"kops.local/kops/internal/clouds/local/ground"
 	"kops.local/kops/internal/clouds/local/image"
+	"kops.local/kops/internal/clouds/local/localtest"
 	"kops.local/kops/internal/clouds/local/machine"
 	"kops.local/kops/internal/clouds/local/network"
 	"kops.local/kops/internal/clouds/local/site"
@@ -39,47 +40,46 @@ type guest struct {
 // boot starts a machine that sees this program, or skips the test where none can be made.
 func boot(t *testing.T) *guest {
 	t.Helper()
-	if err := ground.Check(ground.This()); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CANNOT RUN: %v", err)
-		}
-		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
-	}
+	localtest.Need(t)
 	g := &guest{T: t}
 	cache, err := os.UserCacheDir()
 	g.ok(err)
 	root, err := image.Recipe{}.Ensure(t.Context(), filepath.Join(cache, "kops", "local"), t.Output())
 	g.ok(err)
-	dir, err := os.MkdirTemp("/var/lib", "kops-test-")
+	dir := localtest.Workplace(t, "node")
+	s := site.Site{Root: filepath.Join(dir, "local"), Cluster: "node.k8s.local"}
+	g.host, err = machine.On(s)
 	g.ok(err)
-	t.Cleanup(func() { g.ok(os.RemoveAll(dir)) })
+	g.clear() // what a run that was cut off, or failed, has left
+	was := ground.ReadSysctls(sysctls)
+	t.Cleanup(func() {
+		g.clear()
+		g.ok(ground.RestoreSysctls(sysctls, was))
+	})
+
 	g.tools = filepath.Join(dir, "tools")
-	g.ok(os.Mkdir(g.tools, 0o755))
+	g.ok(errors.Join(os.MkdirAll(g.tools, 0o755), os.MkdirAll(s.Path(site.Registry), 0o755)))
 	self, err := os.Executable()
 	g.ok(err)
 	copyFile(t, self, filepath.Join(g.tools, program))
-
-	s := site.Site{Root: filepath.Join(dir, "local"), Cluster: "node.k8s.local"}
 	cidr, err := network.Check("10.199.77.0/24")
 	g.ok(err)
-	was := ground.ReadSysctls(sysctls)
-	g.ok(os.MkdirAll(s.Path(site.Registry), 0o755))
 	g.ok(network.Ensure(s.Bridge(), network.Gateway(cidr)))
-	t.Cleanup(func() {
-		if g.host.Systemd {
-			g.ok(g.host.RetireSlice(context.Background()))
-		}
-		g.ok(errors.Join(network.Remove(s.Bridge()), ground.RestoreSysctls(sysctls, was)))
-	})
-	g.host, err = machine.On(s)
-	g.ok(err)
 	address, err := network.Free(cidr, func(netip.Addr) bool { return false })
 	g.ok(err)
-	t.Cleanup(func() { g.ok(g.host.Delete(context.Background(), name)) })
 	g.ok(g.host.Create(t.Context(), machine.Spec{Name: name, Image: root, Address: address, Gateway: network.Gateway(cidr).Addr(),
 		Folders: []machine.Folder{{Host: g.tools, Path: shown, ReadOnly: true}}}, time.Now()))
 	g.up()
 	return g
+}
+
+// clear deletes the machine and its network.
+func (g *guest) clear() {
+	g.Helper()
+	ctx := context.Background() // that of the test has ended
+	g.ok(g.host.Delete(ctx, name))
+	g.ok(g.host.RetireSlice(ctx))
+	g.ok(network.Remove(g.host.Bridge()))
 }
 
 func (g *guest) ok(err error) {

@@ -18,6 +18,7 @@ import (
 
 	"kops.local/kops/internal/clouds/local/ground"
 	"kops.local/kops/internal/clouds/local/keeper"
+	"kops.local/kops/internal/clouds/local/localtest"
 	"kops.local/kops/internal/clouds/local/machine"
 	"kops.local/kops/internal/clouds/local/site"
 	"kops.local/kops/internal/resource"
@@ -50,12 +51,7 @@ type lab struct {
 // newLab returns a lab, or skips the test where machines cannot be made.
 func newLab(t *testing.T, clusters ...string) *lab {
 	t.Helper()
-	if err := ground.Check(ground.This()); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CANNOT RUN: %v", err)
-		}
-		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
-	}
+	localtest.Need(t)
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
@@ -64,38 +60,41 @@ func newLab(t *testing.T, clusters ...string) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := os.MkdirTemp("/var/lib", "kops-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := localtest.Workplace(t, "kinds")
 	l := &lab{T: t, names: clusters, Client: &Client{Root: filepath.Join(root, "local"), Cache: filepath.Join(cache, "kops", "local"), Run: filepath.Join(root, "run"),
 		Keeper: []string{self, keep}, Now: time.Now}}
+	l.clean() // what a run that was cut off, or failed, has left
 	l.before = l.look()
 	t.Cleanup(func() {
-		l.clean()
-		os.RemoveAll(root)
+		if left := l.clean(); len(left) > 0 && !t.Failed() {
+			t.Errorf("these were left: %s", strings.Join(left, ", "))
+		}
 	})
 	return l
 }
 
-// clean removes what a failed test left.
-func (l *lab) clean() {
-	for _, name := range l.names {
+// clean deletes whatever there is in the lab, and returns its names.
+func (l *lab) clean() (left []string) {
+	l.Helper()
+	sites, err := site.Sites(l.Root)
+	if err != nil {
+		l.Errorf("clean up: %v", err)
+	}
+	for _, s := range sites {
 		for _, k := range slices.Backward(All()) {
-			list, err := k.Observe(context.Background(), l.Client, resource.Scope{Cluster: name, All: true})
+			list, err := k.Observe(context.Background(), l.Client, resource.Scope{Cluster: s.Cluster, All: true})
 			if err != nil {
 				l.Errorf("clean up: %v", err)
 			}
 			for _, o := range list {
-				if !l.Failed() {
-					l.Errorf("%s %s was left", k.KindName(), o.Key)
-				}
+				left = append(left, k.KindName()+" "+o.Key)
 				if err := k.Delete(context.Background(), l.Client, o.Got); err != nil {
 					l.Errorf("clean up: %v", err)
 				}
 			}
 		}
 	}
+	return left
 }
 
 // host is what the kernel and the disk show of a lab.

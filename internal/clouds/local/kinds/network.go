@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"kops.local/kops/internal/clouds/local/ground"
 	"kops.local/kops/internal/clouds/local/keeper"
@@ -117,8 +118,11 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 		return err
 	}
 	if other != "" {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps that of the interface %s of this host", cidr, other),
-			"choose another range for the cluster's network, such as 10.78.0.0/24")
+		remedy := "choose another range for the cluster's network, such as 10.78.0.0/24"
+		if strings.HasPrefix(other, site.BridgePrefix) {
+			remedy += "; if no cluster of this host has that interface any more, remove it: ip link delete " + other
+		}
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps that of the interface %s of this host", cidr, other), remedy)
 	}
 	if err := os.MkdirAll(n.Registry, 0o755); err != nil {
 		return err
