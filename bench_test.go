@@ -11,8 +11,8 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/api"
+	"kops.local/kops/fakecloud"
 	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/cloud/fakecloud"
 	"kops.local/kops/internal/newcluster"
 	"kops.local/kops/internal/plan"
 	"kops.local/kops/internal/store"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/cloud/fakecloud"
+	"kops.local/kops/fakecloud"
 	"kops.local/kops/internal/newcluster"
 	"kops.local/kops/internal/store"
 )

@@ -13,9 +13,7 @@ import (
 	"kops.local/kops/internal/clock"
 	"kops.local/kops/internal/cloud"
 	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/complete"
 	"kops.local/kops/internal/exec"
-	"kops.local/kops/internal/store"
 )
 
 // Config is the world of a Client. State, Backends, Clouds, Now and Random are needed.
@@ -23,9 +21,9 @@ type Config struct {
 	// State is the URL of the state store.
 	State string
 	// Backends open stores by the scheme of their URL.
-	Backends store.Backends
+	Backends Backends
 	// Clouds are the platforms.
-	Clouds []cloud.Provider
+	Clouds []Provider
 	// Cache is a folder for what can be fetched again; empty: no cache.
 	Cache string
 	// Offline says that only the state store and folders can be reached.
@@ -35,7 +33,7 @@ type Config struct {
 	// RunObsolete and RunTooNew let versions pass that the channel, or this program, does not allow.
 	RunObsolete, RunTooNew bool
 	// Features are the switches that are on.
-	Features complete.Features
+	Features Features
 	// KeySize is that of new RSA keys, in bits; 0 means 2048.
 	KeySize int
 	// Environment are variables that machines of the control plane need to reach the store.
@@ -59,7 +57,7 @@ type Config struct {
 	// Phase is called as a command passes from one phase to the next; Report for
 	// each event of a plan that is carried out. Both may be nil.
 	Phase  func(name string)
-	Report func(exec.Event)
+	Report func(Event)
 	// Leased is called when a command has taken the lease of a cluster, and what it
 	// returns when it has given it back. Nil: nobody is told.
 	Leased func(cluster string) (over func())
@@ -122,7 +120,7 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 }
 
 // WithReport returns a client that reports the events of its plans.
-func (c *Client) WithReport(report func(exec.Event)) *Client {
+func (c *Client) WithReport(report func(Event)) *Client {
 	out := *c
 	out.cfg.Report = report
 	return &out

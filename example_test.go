@@ -9,11 +9,7 @@ import (
 	"time"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/cloud/fakecloud"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/plan"
-	"kops.local/kops/internal/store"
+	"kops.local/kops/fakecloud"
 )
 
 // A cluster is described, its plan looked at, and carried out: on a platform in
@@ -23,8 +19,8 @@ func Example() {
 	world := fakecloud.New()
 	client, err := kops.New(ctx, kops.Config{
 		State:    "memory://state",
-		Backends: store.Backends{store.Memories()},
-		Clouds:   []cloud.Provider{world.Provider()},
+		Backends: kops.Backends{kops.Memories()},
+		Clouds:   []kops.Provider{world.Provider()},
 		Version:  "1.37.0",
 		Now:      time.Now,
 		Random:   rand.Reader,
@@ -34,7 +30,7 @@ func Example() {
 	}
 
 	// What is not said of a new cluster is inferred. Nothing is stored before Create.
-	described, err := client.NewCluster(ctx, kops.NewClusterRequest{Options: newcluster.Options{
+	described, err := client.NewCluster(ctx, kops.NewClusterRequest{Options: kops.NewClusterOptions{
 		ClusterName: "demo.example.com", CloudProvider: fakecloud.Name, Zones: []string{"here"}, NodeCount: 3,
 	}})
 	if err != nil {
@@ -98,9 +94,9 @@ func Example() {
 }
 
 // show prints the steps of a plan that change something of the platform.
-func show(p *plan.Plan) {
+func show(p *kops.Plan) {
 	for _, s := range p.Steps {
-		if s.Op == plan.Keep || s.Kind.KindAPI() != "fake" {
+		if s.Op == "keep" || s.Kind.KindAPI() != "fake" {
 			continue
 		}
 		fmt.Printf("%s %s", s.Op, s.Address)

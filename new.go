@@ -22,7 +22,7 @@ import (
 type NewClusterRequest struct {
 	newcluster.Options
 	// Facts, when set, are taken instead of asking the cloud.
-	Facts *facts.Facts
+	Facts *Facts
 }
 
 // NewCluster infers the objects of a new cluster. Nothing is stored.

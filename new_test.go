@@ -9,8 +9,8 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/api"
+	"kops.local/kops/fakecloud"
 	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/cloud/fakecloud"
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/newcluster"
 )

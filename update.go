@@ -7,7 +7,6 @@ import (
 
 	"kops.local/kops/internal/clusterstore"
 	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/plan"
@@ -37,7 +36,7 @@ type UpdateOptions struct {
 	// PlanDigest, when set, refuses every plan but the one that has it.
 	PlanDigest string
 	// Facts, when set, are taken instead of looking up.
-	Facts *facts.Facts
+	Facts *Facts
 	// Planned is called with the plan before anything is done; an error stops the update.
 	Planned func(*Update) error
 
@@ -47,8 +46,8 @@ type UpdateOptions struct {
 
 // Update is what an update came to.
 type Update struct {
-	Facts    *facts.Facts
-	Plan     *plan.Plan
+	Facts    *Facts
+	Plan     *Plan
 	Warnings diag.List
 	// Files are those of a target that writes files, by path.
 	Files map[string][]byte

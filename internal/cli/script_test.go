@@ -20,10 +20,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"kops.local/kops/fakecloud"
 	"kops.local/kops/internal/cli"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/cloud/fakecloud"
 )
 
 // TestSessions runs the scripts of testdata/script: whole sessions of the

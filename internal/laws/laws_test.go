@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"kops.local/kops/internal/cloud/fakecloud"
+	"kops.local/kops/fakecloud"
 	"kops.local/kops/internal/clouds"
 	"kops.local/kops/internal/host"
 	"kops.local/kops/internal/managedfile"
@@ -138,7 +138,7 @@ func TestImports(t *testing.T) {
 			return cloudSDK(d) || local("internal")(d) || strings.HasPrefix(d, "k8s.io/client-go")
 		}},
 		{"only the list of clouds imports clouds", func(s string) bool {
-			return !under("internal/clouds", "internal/cli", "cmd", "e2e")(s)
+			return !under("internal/clouds", "world", "internal/cli", "cmd", "e2e")(s)
 		}, local("internal/clouds")},
 		{"the store knows no clusters", under("internal/store"), local("api", "internal/clusterstore", "internal/clouds")},
 		{"the typed store knows neither the engine nor a cloud", under("internal/clusterstore"), local("internal/resource", "internal/graph", "internal/plan", "internal/exec", "internal/clouds", "internal/cloud")},
@@ -449,5 +449,34 @@ func TestWords(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestExamples holds that the examples of public packages are of use to programs
+// outside this module, which cannot import what is internal.
+func TestExamples(t *testing.T) {
+	found := 0
+	for _, p := range list(t, "./...") {
+		if strings.Contains(p.short(), "internal") {
+			continue
+		}
+		for _, name := range p.XTestGoFiles {
+			if !strings.HasPrefix(name, "example") {
+				continue
+			}
+			found++
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range f.Imports {
+				if strings.Contains(i.Path.Value, "/internal/") {
+					t.Errorf("%s imports %s, which no other module can", filepath.Join(p.short(), name), i.Path.Value)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no package has an example")
 	}
 }

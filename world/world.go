@@ -1,0 +1,113 @@
+// Package world is the world that a program of a user sees: state stores in folders
+// and buckets, and every platform, reached as environment variables say. They are
+// those of the command line.
+//
+// It must not read them itself, nor see the terminal.
+package world
+
+import (
+	"crypto/rand"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/clouds"
+	"kops.local/kops/internal/clouds/aws"
+	"kops.local/kops/internal/clouds/local"
+	"kops.local/kops/internal/clusterstore/process"
+	"kops.local/kops/internal/complete"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/store/s3"
+)
+
+// Options are what a program knows of its world. Env is needed.
+type Options struct {
+	// Env returns an environment variable, or "", as os.Getenv does.
+	Env func(string) string
+	// Cache is a folder for what can be fetched again; empty: no cache.
+	Cache string
+	// Kops is the path of the kops program, which keeps clusters of this host; those
+	// of other platforms need none.
+	Kops string
+	// Version is that of kops, without a leading v.
+	Version string
+	// HTTP sends all requests; nil: a client of its own.
+	HTTP *http.Client
+	// Log receives what long work on this host tells; may be nil.
+	Log io.Writer
+}
+
+// Config returns the configuration of a client of the state store at a URL. A
+// program that changes clusters says in its Holder who it is.
+func Config(state string, o Options) kops.Config {
+	if o.HTTP == nil {
+		o.HTTP = &http.Client{Transport: Transport()}
+	}
+	env := map[string]string{}
+	for _, name := range model.KnownVariables() {
+		if v := o.Env(name); v != "" {
+			env[name] = v
+		}
+	}
+	keySize, err := strconv.Atoi(o.Env("KOPS_RSA_PRIVATE_KEY_SIZE"))
+	if err != nil {
+		keySize = 0 // the usual one
+	}
+	return kops.Config{
+		State:    state,
+		Backends: kops.Backends{kops.Folders(), s3.Backend(o.s3())},
+		Clouds: clouds.All(clouds.Options{
+			AWS: aws.Options{Endpoint: o.Env("AWS_ENDPOINT_URL"), RoleARN: o.Env("KOPS_AWS_ROLE_ARN"), Region: o.region(),
+				Credentials: o.awsCredentials(), HTTP: o.HTTP, Version: o.Version},
+			Local: local.Options{Root: absolute(o.Env("KOPS_LOCAL_ROOT")), Cache: absolute(o.Cache), Bundle: Bundle(o.Env, o.Cache),
+				Keeper: []string{o.Kops, "local", "keep"}, Log: o.Log},
+		}),
+		Cache:       o.Cache,
+		Version:     o.Version,
+		RunObsolete: o.Env("KOPS_RUN_OBSOLETE_VERSION") != "",
+		RunTooNew:   o.Env("KOPS_RUN_TOO_NEW_VERSION") != "",
+		Features:    complete.ParseFeatures(o.Env("KOPS_FEATURE_FLAGS")),
+		KeySize:     keySize,
+		Environment: env,
+		IsSet:       func(name string) bool { return o.Env(name) != "" },
+		FilesRegion: o.Env("S3_REGION"),
+		Now:         time.Now,
+		Random:      rand.Reader,
+		HTTP:        o.HTTP,
+		Holder:      kops.Holder{Process: process.Self()},
+		Gone:        process.Gone,
+	}
+}
+
+// Transport keeps connections to a server open, as many as are used at once.
+func Transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 64
+	t.ResponseHeaderTimeout = 2 * time.Minute
+	return t
+}
+
+// Bundle is the folder of files and images that machines of this host fetch; ""
+// when none is named and the user has no cache folder.
+func Bundle(env func(string) string, cache string) string {
+	dir := env("KOPS_BUNDLE")
+	if dir == "" && cache != "" {
+		dir = filepath.Join(cache, "bundle")
+	}
+	return absolute(dir)
+}
+
+// absolute is a folder as processes that run in another one must name it; ""
+// stays so.
+func absolute(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir // the current folder is gone: the folder is told as it was named
+}

@@ -1,0 +1,54 @@
+package world
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/fault"
+)
+
+func from(env map[string]string) func(string) string {
+	return func(name string) string { return env[name] }
+}
+
+// The keeper of a local cluster runs in another folder than the command that starts it.
+func TestFoldersOfTheLocalCloudAreAbsolute(t *testing.T) {
+	here := t.TempDir()
+	t.Chdir(here)
+	for _, c := range []struct{ bundle, cache, want string }{
+		{"files", "/home/me/.cache/kops", filepath.Join(here, "files")},
+		{"/files", "", "/files"},
+		{"", "/home/me/.cache/kops", "/home/me/.cache/kops/bundle"},
+		{"", "cache", filepath.Join(here, "cache/bundle")},
+		{"", "", ""},
+	} {
+		if got := Bundle(from(map[string]string{"KOPS_BUNDLE": c.bundle}), c.cache); got != c.want {
+			t.Errorf("KOPS_BUNDLE=%q, cache folder %q: %q, not %q", c.bundle, c.cache, got, c.want)
+		}
+	}
+	for dir, want := range map[string]string{"": "", "/r": "/r", "../r": filepath.Join(filepath.Dir(here), "r")} {
+		if got := absolute(dir); got != want {
+			t.Errorf("absolute(%q) = %q, not %q", dir, got, want)
+		}
+	}
+}
+
+func TestMissingCredentialsOfABucketSayWhatToDo(t *testing.T) {
+	for _, name := range []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"} {
+		t.Setenv(name, filepath.Join(t.TempDir(), "none"))
+	}
+	for _, name := range []string{"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	for want, env := range map[string]map[string]string{
+		"AWS_ACCESS_KEY_ID":    nil,
+		"S3_SECRET_ACCESS_KEY": {"S3_ENDPOINT": "http://127.0.0.1:1", "S3_ACCESS_KEY_ID": "me"},
+	} {
+		_, err := Options{Env: from(env)}.s3().Credentials.Retrieve(t.Context())
+		if !fault.Is(err, fault.Denied) || !strings.Contains(fault.Remedy(err), want) {
+			t.Errorf("%v; %s: want %s in its remedy", err, fault.Remedy(err), want)
+		}
+	}
+}
