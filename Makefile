@@ -18,6 +18,7 @@ quickstart: root bundle ## a real cluster on this machine; as root. `kops delete
 	@echo 'Delete it with: $(BUILD)/kops delete cluster $(CLUSTER) --yes'
 
 root: # before anything takes long
+	@[ "$$(uname -s)" = Linux ] || { echo "make: machines on this host need Linux, and this is $$(uname -s); run it on a Linux host, or in a virtual machine with Linux" >&2; exit 1; }
 	@[ "$$(id -u)" = 0 ] || { echo 'make: machines on this host need root; run: sudo env "PATH=$$PATH" make $(MAKECMDGOALS)' >&2; exit 1; }
 
 bundle: build ## all that machines of this host fetch: from its publishers, or else built here, once
@@ -37,8 +38,8 @@ demo: build ## describe a cluster, and write it as Terraform: needs neither a cl
 		--facts testdata/facts/goldens.yaml --target terraform --out $(BUILD)/demo/terraform
 	KOPS_STATE_STORE=file://$(CURDIR)/$(BUILD)/demo/state $(BUILD)/kops get all --name demo.example.com
 
-build: ## kops, stripped, in .build
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+build: ## kops, stripped, in .build; the same source makes the same programs, whatever its last commit is and whose folder it is in
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 
 test: ## every test; says loudly what it skips
 	go vet ./...

@@ -101,7 +101,7 @@ func (b *bench) set(object string, sets ...string) {
 	if g := c.Group(object); g != nil {
 		o = g
 	}
-	if err := b.SetFields(b.Context(), c, o, sets, nil); err != nil {
+	if _, err := b.SetFields(b.Context(), c, o, sets, nil); err != nil {
 		b.Fatal(err)
 	}
 }

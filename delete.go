@@ -242,8 +242,8 @@ func (p *prepared) removable(group string) error {
 	for _, e := range p.cluster.Spec.Spec.EtcdClusters {
 		for _, m := range e.EtcdMembers {
 			if m.InstanceGroup != nil && *m.InstanceGroup == group {
-				return fmt.Errorf("instancegroup %q runs member %s of etcd cluster %s; take the member out with `kops edit cluster %s` first",
-					group, m.Name, e.Name, p.cluster.Spec.Name)
+				return fmt.Errorf("instancegroup %q runs member %s of etcd cluster %s, and etcd keeps its members: a control plane can get more groups, and not fewer",
+					group, m.Name, e.Name)
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = client.SetFields(ctx, c, c.Group("nodes-here"), []string{"spec.minSize=4", "spec.maxSize=4"}, nil)
+	_, err = client.SetFields(ctx, c, c.Group("nodes-here"), []string{"spec.minSize=4", "spec.maxSize=4"}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

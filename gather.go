@@ -39,7 +39,13 @@ func (c *Client) gather(ctx context.Context, p *prepared, o UpdateOptions) error
 	c.cfg.Phase("look up")
 	g, parts := errgroup.WithContext(ctx)
 	work := []func(context.Context) error{
-		func(ctx context.Context) error { return p.lookUp(ctx, o.Facts) },
+		func(parts context.Context) error {
+			err := p.lookUp(parts, o.Facts)
+			if err == nil && o.observed {
+				p.askAhead(ctx)
+			}
+			return err
+		},
 		p.readChannel, p.readKeysets, p.readSecrets, p.readSSHKeys, p.readVersion,
 	}
 	if !o.IgnoreSkew && o.Facts == nil && !c.cfg.Offline {
@@ -51,21 +57,20 @@ func (c *Client) gather(ctx context.Context, p *prepared, o UpdateOptions) error
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if p.provider.Know != nil {
-		p.provider.Know(p.session, p.facts)
-	}
 	if err := p.findRunning(ctx); err != nil {
 		return err
 	}
 	return p.judge(validate.SSHKeys(p.cluster.Spec, len(p.sshKeys)))
 }
 
-// lookUp takes the facts that are known, or asks the platform.
+// lookUp takes the facts that are known, or asks the platform, and lets the session know.
 func (p *prepared) lookUp(ctx context.Context, known *facts.Facts) (err error) {
-	if p.facts = known; known != nil {
-		return nil
+	if p.facts = known; known == nil {
+		p.facts, err = p.provider.LookUp(ctx, p.session, p.cluster.Spec, p.cluster.Groups)
 	}
-	p.facts, err = p.provider.LookUp(ctx, p.session, p.cluster.Spec, p.cluster.Groups)
+	if err == nil && p.provider.Know != nil {
+		p.provider.Know(p.session, p.facts)
+	}
 	return err
 }
 

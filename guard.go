@@ -48,8 +48,7 @@ func (c *Client) guard(_ context.Context, p *prepared, o UpdateOptions) error {
 	return nil
 }
 
-// guardNew refuses to describe a new cluster that no update would make then. The
-// version may be empty, where the channel has a say.
+// guardNew refuses to describe a new cluster that no update would make then.
 func (c *Client) guardNew(kubernetes string, ch *channel.Channel) error {
 	err := validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: kubernetes, Channel: ch, New: true,
 		RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}).Err()

@@ -69,7 +69,7 @@ func (c *Client) kubernetesCA(ctx context.Context, cl *api.Cluster, f *clusterst
 	if err != nil {
 		return nil, err
 	}
-	ca := all[pki.KubernetesCA]
+	ca := pki.Named(all, pki.KubernetesCA)
 	if ca == nil {
 		return nil, fault.New(fault.Gone, "cluster %s has no certificate authority yet; run `kops update cluster %s --yes` first", cl.Name, cl.Name)
 	}

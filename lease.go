@@ -42,17 +42,13 @@ func (c *Client) Revisions(ctx context.Context, cluster string) ([]Revision, err
 	if _, err := c.Cluster(ctx, cluster); err != nil {
 		return nil, err
 	}
-	numbers, err := c.store.Revisions(ctx, cluster)
+	history, err := c.store.History(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Revision, 0, len(numbers))
-	for _, n := range numbers {
-		r, err := c.store.Revision(ctx, cluster, n)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, revision(r))
+	out := make([]Revision, len(history))
+	for i, r := range history {
+		out[i] = revision(r)
 	}
 	return out, nil
 }

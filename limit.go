@@ -1,7 +1,9 @@
 package kops
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,8 +48,10 @@ func (p *prepared) limit(o UpdateOptions) error {
 		return err
 	}
 	lifecycle := func(n resource.Node) string {
-		if l, ok := overrides[n.Address.Kind]; ok {
-			return l
+		for _, a := range []resource.Address{n.Address, {Kind: n.Address.Kind}} {
+			if l, ok := overrides[a]; ok {
+				return l
+			}
 		}
 		if p.provider.GroupOf != nil && groups != nil {
 			if g := p.provider.GroupOf(n); g != "" && !slices.Contains(groups, g) {
@@ -100,29 +104,49 @@ func selfContained(part []resource.Node) error {
 	return nil
 }
 
-// overrides turns kOps' names of types into kinds.
-func (p *prepared) overrides(byTask map[string]string) (map[string]string, error) {
+// overrides turns kOps' names of types, and of resources as type/name, into
+// addresses; that of a type has no name.
+func (p *prepared) overrides(byTask map[string]string) (map[resource.Address]string, error) {
 	lifecycles := []string{full, ignore, existsWarn, existsValidate, warnNoAccess}
-	out := map[string]string{}
+	out := map[resource.Address]string{}
 	for task, lifecycle := range byTask {
 		if !slices.Contains(lifecycles, lifecycle) {
 			return nil, fmt.Errorf("unknown lifecycle %q of %s; use %s", lifecycle, task, strings.Join(lifecycles, ", "))
 		}
+		task, name, named := strings.Cut(task, "/")
 		kind, ok := p.provider.Tasks[task]
 		if !ok {
-			var known []string
-			for t := range p.provider.Tasks {
-				known = append(known, t)
-			}
-			slices.Sort(known)
+			known := slices.Sorted(maps.Keys(p.provider.Tasks))
 			if near := diag.Nearest(task, known); near != "" {
 				return nil, fmt.Errorf("unknown type of resource %q; did you mean %s?", task, near)
 			}
 			return nil, fmt.Errorf("unknown type of resource %q; use %s", task, strings.Join(known, ", "))
 		}
-		out[kind] = lifecycle
+		if named {
+			if err := p.has(task, resource.Address{Kind: kind, Name: name}); err != nil {
+				return nil, err
+			}
+		}
+		out[resource.Address{Kind: kind, Name: name}] = lifecycle
 	}
 	return out, nil
+}
+
+// has says which resources of a type there are, when one is not among them.
+func (p *prepared) has(task string, a resource.Address) error {
+	if _, ok := p.graph.Get(a); ok && a.Name != "" {
+		return nil
+	}
+	var known []string
+	for n := range p.graph.All() {
+		if n.Address.Kind == a.Kind {
+			known = append(known, n.Address.Name)
+		}
+	}
+	if near := diag.Nearest(a.Name, known); near != "" {
+		return fmt.Errorf("the cluster has no %s %q; did you mean %s?", task, a.Name, near)
+	}
+	return fmt.Errorf("the cluster has no %s %q; it has %s", task, a.Name, cmp.Or(strings.Join(known, ", "), "none"))
 }
 
 // chosen lists the instance groups that the options name, or nil for all.

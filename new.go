@@ -23,6 +23,8 @@ type NewClusterRequest struct {
 	newcluster.Options
 	// Facts, when set, are taken instead of asking the cloud.
 	Facts *Facts
+	// Target is "terraform" where that is what will make the cluster.
+	Target string
 }
 
 // NewCluster infers the objects of a new cluster. Nothing is stored.
@@ -38,7 +40,7 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 	if r.CloudProvider == "" {
 		return nil, fmt.Errorf("the cloud does not follow from the state store %s; name it with --cloud: %s", c.cfg.State, strings.Join(c.platforms(), " or "))
 	}
-	p, err := c.provider(r.CloudProvider)
+	p, err := c.targeted(api.CloudProviderID(r.CloudProvider), r.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +51,6 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 	if err != nil {
 		return nil, err
 	}
-	if err := c.guardNew(r.KubernetesVersion, ch); err != nil {
-		return nil, err
-	}
 	w := c.world(ch, r.Facts)
 	if w.Facts == nil && p.Offers != nil {
 		c.cfg.Phase("look up")
@@ -60,6 +59,9 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 		}
 	}
 	spec, groups, findings := newcluster.New(r.Options, w)
+	if err := c.guardNew(spec.Spec.KubernetesVersion, ch); err != nil {
+		return nil, err
+	}
 	if err := findings.Err(); err != nil {
 		return nil, err
 	}
@@ -168,14 +170,15 @@ func (c *Client) AddGroup(ctx context.Context, cl *Cluster, g *api.InstanceGroup
 	if err := c.check(ctx, ch); err != nil {
 		return err
 	}
-	return c.save(ctx, ch)
+	_, err := c.save(ctx, ch)
+	return err
 }
 
-// AddGroupText stores a new instance group that was written as text.
-func (c *Client) AddGroupText(ctx context.Context, cl *Cluster, text []byte) error {
-	g, _, err := compat.DecodeOne[*api.InstanceGroup](text, compat.Options{})
+// AddGroupText stores a new instance group that was written as text, and returns it.
+func (c *Client) AddGroupText(ctx context.Context, cl *Cluster, text []byte) (*api.InstanceGroup, error) {
+	g, _, err := compat.DecodeOne[*api.InstanceGroup](text, compat.Options{Exact: true})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.AddGroup(ctx, cl, g)
+	return g, c.AddGroup(ctx, cl, g)
 }

@@ -17,16 +17,25 @@ import (
 
 func TestAVersionThatNoUpdateWouldTakeIsRefusedOfANewCluster(t *testing.T) {
 	b := newBench(t)
-	ask := func(c *kops.Client, version string) error {
-		r := kops.NewClusterRequest{Options: newcluster.Options{ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}, KubernetesVersion: version}}
+	ask := func(c *kops.Client, version string, sets ...string) error {
+		r := kops.NewClusterRequest{Options: newcluster.Options{
+			ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}, KubernetesVersion: version, Sets: sets}}
 		_, err := c.NewCluster(t.Context(), r)
 		return err
 	}
 	refused(t, ask(b.Client, "1.31.0"), "--kubernetes-version: is no longer supported", "1.31.0")
+	refused(t, ask(b.Client, "", "spec.kubernetesVersion=1.25.0"), "--kubernetes-version: is no longer supported", "1.25.0")
 	refused(t, ask(b.Client, "1.99.0"), "--kubernetes-version: is not yet supported", "KOPS_RUN_TOO_NEW_VERSION")
 	if err := ask(b.client(func(c *kops.Config) { c.RunTooNew = true }), "1.99.0"); err != nil {
 		t.Errorf("with RunTooNew: %v", err)
 	}
+}
+
+func TestATargetThatTheCloudHasNotIsRefusedOfANewCluster(t *testing.T) {
+	b := newBench(t)
+	_, err := b.NewCluster(t.Context(), kops.NewClusterRequest{Target: "terraform", Options: newcluster.Options{
+		ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}}})
+	says(t, err, "cannot be written as Terraform; leave out --target terraform")
 }
 
 func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {

@@ -40,25 +40,14 @@ func (c *Client) OwnerOf(ctx context.Context, group string) (string, error) {
 
 // Clusters reads the clusters of the names, or all.
 func (c *Client) Clusters(ctx context.Context, names ...string) ([]*api.Cluster, diag.List, error) {
+	if len(names) > 0 {
+		return c.store.ClustersNamed(ctx, names...)
+	}
 	all, warnings, err := c.store.Clusters(ctx)
-	if err != nil {
-		return nil, nil, err
+	if err == nil && len(all) == 0 {
+		err = fault.New(fault.Gone, "no clusters found in the state store %s", c.store.URL())
 	}
-	if len(names) == 0 {
-		if len(all) == 0 {
-			return nil, warnings, fault.New(fault.Gone, "no clusters found in the state store %s", c.store.URL())
-		}
-		return all, warnings, nil
-	}
-	var out []*api.Cluster
-	for _, n := range names {
-		i := slices.IndexFunc(all, func(cl *api.Cluster) bool { return cl.Name == n })
-		if i < 0 {
-			return nil, warnings, fault.New(fault.Gone, "cluster not found %q", n)
-		}
-		out = append(out, all[i])
-	}
-	return out, warnings, nil
+	return all, warnings, err
 }
 
 // change is what a set of objects makes of one cluster.
@@ -79,7 +68,7 @@ type Written struct {
 func (c *Client) Create(ctx context.Context, objs []api.Object) ([]Written, error) {
 	return c.write(ctx, objs, func(ch *change, exists bool, name string) error {
 		if exists {
-			return fault.New(fault.Conflict, "%s already exists; change it with kops replace or kops edit", name)
+			return fault.New(fault.Conflict, "%s already exists; change it with kops replace or kops edit, and finish a kops create that was cut off with kops replace --force", name)
 		}
 		return nil
 	}, false)
@@ -124,7 +113,7 @@ func (c *Client) write(ctx context.Context, objs []api.Object, allow func(ch *ch
 	}
 	var done []Written
 	for _, n := range order {
-		if err := c.save(ctx, byCluster[n]); err != nil {
+		if _, err := c.save(ctx, byCluster[n]); err != nil {
 			return done, err
 		}
 		done = append(done, byCluster[n].done...)
@@ -219,11 +208,7 @@ func (ch *change) put(o api.Object, replace bool) (exists bool, err error) {
 		ch.keys = append(ch.keys, x.Spec.PublicKey)
 		exists = replace // a key is added; what is there stays
 	default:
-		same := func(a api.Object) bool {
-			return a.GetName() == o.GetName() && a.GetNamespace() == o.GetNamespace() &&
-				a.GetObjectKind().GroupVersionKind() == o.GetObjectKind().GroupVersionKind()
-		}
-		i := slices.IndexFunc(ch.now.Additional, same)
+		i := slices.IndexFunc(ch.now.Additional, sameAs(o))
 		if exists = i >= 0; exists {
 			ch.now.Additional[i] = o
 		} else {
@@ -231,6 +216,14 @@ func (ch *change) put(o api.Object, replace bool) (exists bool, err error) {
 		}
 	}
 	return exists, nil
+}
+
+// sameAs says of an object whether it is this one, whatever it says.
+func sameAs(o api.Object) func(api.Object) bool {
+	return func(a api.Object) bool {
+		return a.GetName() == o.GetName() && a.GetNamespace() == o.GetNamespace() &&
+			a.GetObjectKind().GroupVersionKind() == o.GetObjectKind().GroupVersionKind()
+	}
 }
 
 // check pins and validates what a cluster is to be, and that it may become it.
@@ -298,33 +291,33 @@ func (c *Client) Acceptable(ctx context.Context, cl *Cluster) error {
 	return c.check(ctx, &change{now: cl.Clone()})
 }
 
-// save stores a change that was checked.
-func (c *Client) save(ctx context.Context, ch *change) error {
+// save stores a change that was checked, and reports whether it changed anything.
+func (c *Client) save(ctx context.Context, ch *change) (bool, error) {
 	var was *clusterstore.Contents
 	if ch.was != nil {
 		was = ch.was.Contents
 	}
 	saved, err := c.store.Save(ctx, was, ch.now)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if len(ch.keys) == 0 {
-		return nil
+		return was == nil || !saved.Same(was), nil
 	}
 	f, err := c.store.Folders(ctx, saved.Spec, saved)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, text := range ch.keys {
 		k, err := clusterstore.NewSSHKey(text)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if err := f.AddSSHKey(ctx, k); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // displayName is how messages call an object: cluster/name.
@@ -340,12 +333,13 @@ func displayName(o api.Object) string {
 	return api.Name(o)
 }
 
-// Edited stores the text of an edited object in place of the one that was shown.
-// The object was changed by somebody else meanwhile: nothing is stored.
-func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text []byte) error {
-	objs, _, err := compat.Decode(text, compat.Options{})
+// Edited stores the text of an edited object in place of the one that was shown, and
+// reports whether that says anything else. The object was changed by somebody else
+// meanwhile: nothing is stored.
+func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text []byte) (bool, error) {
+	objs, _, err := compat.Decode(text, compat.Options{Exact: true})
 	if err != nil {
-		return err
+		return false, err
 	}
 	ch := &change{was: cl, now: cl.Clone()}
 	found := false
@@ -354,24 +348,25 @@ func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text
 		_, isCluster := o.(*api.Cluster)
 		_, isGroup := o.(*api.InstanceGroup)
 		if (isCluster || isGroup) && !same {
-			return fmt.Errorf("the edited text is %s, not %s; a kind or a name cannot be changed", displayName(o), displayName(shown))
+			return false, fmt.Errorf("the edited text is %s, not %s; a kind or a name cannot be changed", displayName(o), displayName(shown))
 		}
 		found = found || same
 		if _, err := ch.put(o, true); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if !found {
-		return fmt.Errorf("the edited text does not hold %s", displayName(shown))
+		return false, fmt.Errorf("the edited text does not hold %s", displayName(shown))
 	}
 	if err := c.check(ctx, ch); err != nil {
-		return err
+		return false, err
 	}
 	return c.save(ctx, ch)
 }
 
-// SetFields sets and clears fields of one object of a cluster: spec.path=value, spec.path.
-func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, sets, unsets []string) error {
+// SetFields sets and clears fields of one object of a cluster: spec.path=value,
+// spec.path. It reports whether that changed anything.
+func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, sets, unsets []string) (bool, error) {
 	ch := &change{was: cl, now: cl.Clone()}
 	var target api.Object = ch.now.Spec
 	if g, ok := obj.(*api.InstanceGroup); ok {
@@ -379,13 +374,13 @@ func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, set
 	}
 	changed, findings := newcluster.Assign(target, sets, unsets)
 	if err := findings.Err(); err != nil {
-		return err
+		return false, err
 	}
 	if _, err := ch.put(changed, true); err != nil {
-		return err
+		return false, err
 	}
 	if err := c.check(ctx, ch); err != nil {
-		return err
+		return false, err
 	}
 	return c.save(ctx, ch)
 }

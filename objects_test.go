@@ -1,8 +1,14 @@
 package kops_test
 
 import (
+	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/newcluster"
 	"kops.local/kops/internal/store"
 )
 
@@ -42,6 +48,78 @@ func TestObjectsWrittenByHandArePinned(t *testing.T) {
 	for _, e := range spec.EtcdClusters {
 		if e.Manager == nil || e.Manager.BackupRetentionDays == nil || *e.Manager.BackupRetentionDays != 90 {
 			t.Errorf("etcd %s keeps its back-ups as %+v says", e.Name, e.Manager)
+		}
+	}
+}
+
+// further is an additional object of a cluster.
+func further(cluster, object string) api.Object {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	o.SetName(object)
+	o.SetLabels(map[string]string{api.LabelCluster: cluster})
+	return o
+}
+
+func TestObjectsAreRemovedTogetherOrNotAtAll(t *testing.T) {
+	b := newBench(t)
+	const other = "b.example.com"
+	b.describe(func(*newcluster.Options) {})
+	b.describe(func(o *newcluster.Options) { o.ClusterName = other })
+	key := &api.SSHCredential{Spec: api.SSHCredentialSpec{
+		PublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICL7aKqY83UOAV7YVsPM8gCxSK1d4qPtyLU1AIaszE0e me@host"}}
+	key.Name, key.Labels = "admin", map[string]string{api.LabelCluster: other}
+	if _, err := b.Create(t.Context(), []api.Object{further(name, "one"), further(name, "two"), key}); err != nil {
+		t.Fatal(err)
+	}
+	left := func() (objects, keys int) {
+		t.Helper()
+		c, err := b.Cluster(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := b.SSHPublicKeys(t.Context(), other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(c.Additional), len(all)
+	}
+	c, err := b.Cluster(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, o := range map[string]api.Object{"a cluster": c.Spec, "a group": c.Groups[0]} {
+		if _, err := b.Remove(t.Context(), []api.Object{further(name, "one"), o}, true); err == nil {
+			t.Errorf("%s was removed without its resources", what)
+		}
+	}
+	if _, err := b.Remove(t.Context(), []api.Object{further(name, "one"), key, further(other, "one")}, true); !fault.Is(err, fault.Gone) {
+		t.Errorf("what is not there: %v", err)
+	}
+	wanted := []api.Object{further(name, "one"), key}
+	for _, apply := range []bool{false, true} {
+		if objects, keys := left(); objects != 2 || keys != 1 {
+			t.Errorf("%d objects and %d keys are left too early", objects, keys)
+		}
+		gone, err := b.Remove(t.Context(), wanted, apply)
+		if want := []string{"ConfigMap/one", "sshpublickey/93:fb:ff:e9:9e:cf:32:e1:ce:76:b6:cf:13:f2:1e:a2"}; err != nil || !slices.Equal(gone, want) {
+			t.Errorf("removed are %q, %v", gone, err)
+		}
+	}
+	if objects, keys := left(); objects != 1 || keys != 0 {
+		t.Errorf("%d objects and %d keys are left", objects, keys)
+	}
+}
+
+func TestSettingWhatIsThereChangesNothing(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	for i, want := range []bool{true, false} {
+		c, err := b.Cluster(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed, err := b.SetFields(t.Context(), c, c.Group("nodes-here"), []string{"spec.minSize=4", "spec.maxSize=4"}, nil); changed != want || err != nil {
+			t.Errorf("time %d: changed %v, %v", i+1, changed, err)
 		}
 	}
 }

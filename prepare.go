@@ -36,6 +36,8 @@ type prepared struct {
 	graph    *graph.Graph
 	kinds    []resource.Any
 	client   *Client
+	// early, when not nil, is the platform's client for one observation, which is asking already.
+	early any
 	// patience is how long one step is tried again; 0 means the executor's.
 	patience time.Duration
 }
@@ -66,17 +68,22 @@ func (c *Client) prepare(ctx context.Context, name string, o UpdateOptions) (*pr
 	return p, nil
 }
 
+// targeted returns the platform, which must have the target.
+func (c *Client) targeted(id api.CloudProviderID, target string) (cloud.Provider, error) {
+	p, err := c.provider(string(id))
+	if err == nil {
+		err = validate.Target(id, target, c.cfg.Features).Err()
+	}
+	if err == nil && target == "terraform" && p.Terraform == nil {
+		err = fmt.Errorf("clusters on %s cannot be written as Terraform; leave out --target terraform", p.Title)
+	}
+	return p, err
+}
+
 // connect opens the cluster's platform and the places of its files.
 func (c *Client) connect(ctx context.Context, p *prepared, o UpdateOptions) (err error) {
-	id := p.cluster.Spec.CloudProviderID()
-	if p.provider, err = c.provider(string(id)); err != nil {
+	if p.provider, err = c.targeted(p.cluster.Spec.CloudProviderID(), o.target); err != nil {
 		return err
-	}
-	if err := validate.Target(id, o.target, c.cfg.Features).Err(); err != nil {
-		return err
-	}
-	if o.target == "terraform" && p.provider.Terraform == nil {
-		return fmt.Errorf("clusters on %s cannot be written as Terraform; leave out --target terraform", p.provider.Title)
 	}
 	var cfg cloud.Config
 	if p.provider.Region != nil {
@@ -194,9 +201,20 @@ func (p *prepared) modelInput() (model.Input, error) {
 	return in, nil
 }
 
+// askAhead begins to observe the platform while the graph is still being made.
+func (p *prepared) askAhead(ctx context.Context) {
+	if p.session.Ahead != nil {
+		p.early = p.session.Snapshot()
+		go p.session.Ahead(ctx, p.early, p.cluster.Spec.Name)
+	}
+}
+
 // snapshot observes the world.
 func (p *prepared) snapshot(ctx context.Context, all bool) (plan.Snapshot, error) {
 	o := p.observer()
+	if p.early != nil {
+		o.Client, p.early = p.clients(p.early), nil
+	}
 	return o.Snapshot(ctx, p.cluster.Spec.Name, p.kinds, p.graph, all)
 }
 

@@ -21,8 +21,8 @@ type UpdateOptions struct {
 	Prune bool
 	// Phase limits the update to one part: network, security, cluster; empty: all.
 	Phase string
-	// Lifecycles say how resources of a type are treated: by the type's name,
-	// Sync, Ignore, ExistsAndWarnIfChanges or ExistsAndValidates.
+	// Lifecycles say how resources are treated, by the name of their type or, before
+	// that, by type/name: Sync, Ignore, ExistsAndWarnIfChanges or ExistsAndValidates.
 	Lifecycles map[string]string
 	// Groups and Roles limit the update to some instance groups.
 	Groups, Roles []string
@@ -42,6 +42,8 @@ type UpdateOptions struct {
 
 	// target is what the graph is made into: "terraform", or the platform itself.
 	target string
+	// observed says that the platform is observed once the graph is made.
+	observed bool
 }
 
 // Update is what an update came to.
@@ -99,6 +101,9 @@ func (u *Update) MakesKeys() bool {
 // Update plans what the cluster needs in its cloud, and with Apply carries the
 // plan out, while it holds the cluster's lease.
 func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
+	ctx, cancel := context.WithCancel(ctx) // what is asked ahead is of no use afterwards
+	defer cancel()
+	o.observed = true
 	if !o.Apply {
 		p, err := c.prepare(ctx, name, o)
 		if err != nil {

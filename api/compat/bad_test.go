@@ -317,8 +317,11 @@ var badDocs = []struct{ name, text, want string }{
 	},
 	{
 		"list at the top",
-		"- a\n- b\n",
-		"f:1: must be an object with apiVersion and kind, not a list",
+		"- a\n- - b\n- {apiVersion: kops.k8s.io/v1alpha2, kind: Host, spec: {podCIDRs: a}}\n- {apiVersion: kops.k8s.io/v1alpha2, kind: Cluster, spec: {networking: {subnets: []}}}\n",
+		"f:1: [0]: must be an object with apiVersion and kind, not a string\n" +
+			"f:2: [1]: must be an object with apiVersion and kind, not a list\n" +
+			"f:3: Host: [2].spec.podCIDRs: must be a list, not a string, is \"a\"; write each item on a line of its own after a dash\n" +
+			"f:4: Cluster: [3].spec.networking.subnets: unknown field; v1alpha2 calls it spec.subnets",
 	},
 	{
 		"missing kind",

@@ -25,6 +25,7 @@ type checker struct {
 	root         string // where the object stands in its document: "", or items[0]
 	version      string
 	lenient      bool
+	exact        bool
 	cloud        api.CloudProviderID // of a Cluster of v1alpha2
 	calls        map[string]string   // names of fields in this version, by path in the other
 	findings     diag.List
@@ -275,7 +276,10 @@ func (c *checker) retired(e entry, r *retirement, path string) {
 	}
 	f := diag.Finding{
 		File: c.file, Line: e.line, Object: c.object, Path: path, Value: shown(e.value),
-		Rule: "no-effect", Message: "has no effect any more and is dropped", Remedy: r.remedy, Warning: true,
+		Rule: "no-effect", Message: "has no effect any more", Remedy: r.remedy, Warning: !c.exact,
+	}
+	if f.Warning {
+		f.Message += " and is dropped"
 	}
 	if r.refused {
 		f.Rule, f.Message, f.Warning = "no-longer-supported", "is no longer supported", c.lenient

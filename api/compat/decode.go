@@ -22,12 +22,15 @@ type Options struct {
 	// Lenient is for what a store holds: what this version of kops does not know, or
 	// no longer supports, is dropped with a warning instead of an error.
 	Lenient bool
+	// Exact is for what was written just now for one object: what has no effect any
+	// more is an error instead of a warning.
+	Exact bool
 	// Named refuses a cluster without a name, as what is new must have one.
 	Named bool
 }
 
 // Decode reads the objects of a file: YAML with any number of documents, or JSON; of
-// v1alpha2 or v1alpha3, or a List of such. Objects of other API groups come back as
+// v1alpha2 or v1alpha3, or a List or an array of such. Objects of other API groups come back as
 // *unstructured.Unstructured, with all that was written. Defaults that belong to
 // reading are set (see setDefaults).
 //
@@ -84,6 +87,9 @@ type decoder struct {
 
 // document reads one document, or the items of a list; path is where it stands.
 func (d *decoder) document(v *value, path string) []api.Object {
+	if v.form == formList && path == "" { // so are several objects printed as JSON
+		return d.each(v, path)
+	}
 	if v.form != formMap {
 		d.add(v.line, path, "header", "must be an object with apiVersion and kind, not "+string(v.form), "")
 		return nil
@@ -149,9 +155,8 @@ func (d *decoder) header(v *value, path, key, remedy string) (string, bool) {
 	return "", false
 }
 
-// items reads the items of a list.
+// items reads the items of a List.
 func (d *decoder) items(v *value, path string) []api.Object {
-	var out []api.Object
 	items := v.get("items")
 	if items == nil || items.form == formNull {
 		return nil
@@ -161,7 +166,13 @@ func (d *decoder) items(v *value, path string) []api.Object {
 		d.add(items.line, path, "type", "must be a list, not "+string(items.form), "")
 		return nil
 	}
-	for i, item := range items.list {
+	return d.each(items, path)
+}
+
+// each reads the documents of a list.
+func (d *decoder) each(v *value, path string) []api.Object {
+	var out []api.Object
+	for i, item := range v.list {
 		out = append(out, d.document(item, fmt.Sprintf("%s[%d]", path, i))...)
 	}
 	return out
@@ -185,7 +196,7 @@ func (d *decoder) object(v *value, kindName, version, path string) []api.Object 
 			"use kops.k8s.io/v1alpha2 or kops.k8s.io/v1alpha3")
 		return nil
 	}
-	c := checker{file: d.File, object: objectName(v), root: path, version: version, lenient: d.Lenient, calls: k.calls[version]}
+	c := checker{file: d.File, object: objectName(v), root: path, version: version, lenient: d.Lenient, exact: d.Exact, calls: k.calls[version]}
 	if version == api.V1Alpha2 {
 		c.cloud = api.CloudProviderID(v.get("spec").str("cloudProvider"))
 	} else if kindName == api.KindCluster {

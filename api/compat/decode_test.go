@@ -44,6 +44,10 @@ func TestFieldsWithoutEffectAreDroppedWithAWarning(t *testing.T) {
 	if diff := cmp.Diff(want, texts(warnings)); diff != "" {
 		t.Errorf("warnings: got (+), want (-):\n%s", diff)
 	}
+	_, _, err = Decode([]byte(text), Options{File: "f", Exact: true})
+	if refused := strings.ReplaceAll(strings.Join(want, "\n"), " and is dropped", ""); err == nil || err.Error() != refused {
+		t.Errorf("exactly: got %v, want %s", err, refused)
+	}
 	written := string(mustEncode(t, api.V1Alpha2, objects...))
 	for _, gone := range []string{"masterInternalName", "containerRuntime", "masters", "crossSubnet"} {
 		if strings.Contains(written, gone) {
@@ -126,6 +130,7 @@ func TestFormsOfAFile(t *testing.T) {
 		{"list of any kinds", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n- {apiVersion: kops/v1alpha2, kind: SSHCredential, metadata: {name: admin}, spec: {publicKey: k}}\n", []string{"ConfigMap/a", "SSHCredential/admin"}},
 		{"empty list", "apiVersion: v1\nkind: List\nitems:\n", nil},
 		{"JSON with tabs and surrogates", "{\n\t\"apiVersion\": \"kops.k8s.io/v1alpha2\",\n\t\"kind\": \"Host\",\n\t\"metadata\": {\"name\": \"\\ud83d\\ude00\\\\ud83d\"}}\n", []string{"Host/😀\\ud83d"}},
+		{"array of JSON", "[\n\t{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"\\ud83d\\ude00\"}},\n\t{\"apiVersion\": \"kops.k8s.io/v1alpha2\", \"kind\": \"Host\", \"metadata\": {\"name\": \"h\"}}\n]\n", []string{"ConfigMap/😀", "Host/h"}},
 		{"kind of the same name in another group", "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: a}\nspec: {any: thing}\n", []string{"Cluster/a"}},
 		{"list of add-ons", "kind: Addons\nmetadata: {name: bootstrap}\nspec: {addons: [{name: a, needsPKI: true}]}\n", []string{"Addons/bootstrap"}},
 		{"channel", "apiVersion: kops.k8s.io/v1alpha2\nkind: Channel\nspec: {cluster: {networking: {cilium: {}}}, kopsVersions: [{range: '>=1.36.0', kubernetesVersion: 1.36.3}]}\n", []string{"Channel/"}},

@@ -22,6 +22,9 @@ func OlderPath(kind, path string) string {
 func Older(kind, path, value string) (string, string) {
 	at := bracketed.ReplaceAllString(path, "[]")
 	for _, s := range slices.Backward(stepsOf(kind)) {
+		if below, ok := strings.CutPrefix(path, s.at+"["+s.new+"]"); ok {
+			path = s.at + "[" + s.old + "]" + below
+		}
 		below, ok := strings.CutPrefix(at, s.at+"."+s.new)
 		if !ok || below != "" && !strings.ContainsAny(below[:1], ".[") {
 			continue

@@ -350,7 +350,7 @@ var surrogates = regexp.MustCompile(`\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD]
 // plainJSON makes JSON readable as YAML, and leaves all else alone. In JSON a tab can
 // only be white space.
 func plainJSON(data []byte) []byte {
-	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !json.Valid(data) {
+	if text := bytes.TrimSpace(data); len(text) == 0 || !bytes.ContainsRune([]byte("{["), rune(text[0])) || !json.Valid(data) {
 		return data
 	}
 	data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))

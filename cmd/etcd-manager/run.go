@@ -123,9 +123,6 @@ func (o *options) manage(ctx context.Context, log *slog.Logger, p place, a *cert
 	policy.Backup, policy.Replace = o.backupInterval, o.replace
 	times := manager.DefaultTimes()
 	times.Meet, times.Heard, times.Discover, times.Soon, times.Control = o.meet, o.heard, o.discover, o.soon, o.commands
-	if o.certificates > 0 {
-		times.Renew = o.certificates / 2
-	}
 	cfg := manager.Config{
 		Cluster: o.cluster,
 		Self: etcd.Peer{ID: p.id, Endpoint: net.JoinHostPort(p.address, port),
@@ -135,8 +132,7 @@ func (o *options) manage(ctx context.Context, log *slog.Logger, p place, a *cert
 		Policy: policy, Times: times, Now: time.Now, Token: token, Log: log, Each: manager.Together,
 	}
 	if o.hostsFile != "" && o.dnsSuffix != "" {
-		hosts := peer.HostsFile{Path: o.hostsFile, Cluster: o.cluster, Suffix: o.dnsSuffix}
-		cfg.Hosts = func(at map[string]string) error { return hosts.Update(ctx, at) }
+		cfg.Hosts = peer.HostsFile{Path: o.hostsFile, Cluster: o.cluster, Suffix: o.dnsSuffix}.Update
 	}
 	guide := manager.New(cfg)
 	ctx, cancel := context.WithCancel(ctx)

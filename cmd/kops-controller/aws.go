@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,18 +43,25 @@ func onAWS(ctx context.Context, conf *controller.Config, stored controller.Store
 	if endpoint == "" {
 		endpoint = awsquery.Endpoint("sts", own.Region)
 	}
+	known := &onInstances{Stored: stored, instances: fleet}
 	return identity{
 		verifier: &awssts.Verifier{
 			Endpoint: endpoint, Account: aws.ToString(caller.Account), Partition: partition, Roles: own.NodesRoles, Instances: fleet, Now: time.Now,
 			HTTP: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		},
-		groups: &onInstances{Stored: stored, instances: fleet},
+		groups: known, prefixes: known,
 	}, nil
+}
+
+// machines is what is asked of EC2.
+type machines interface {
+	ec2.DescribeInstancesAPIClient
+	AssignIpv6Addresses(context.Context, *ec2.AssignIpv6AddressesInput, ...func(*ec2.Options)) (*ec2.AssignIpv6AddressesOutput, error)
 }
 
 // instances are the machines of a cluster.
 type instances struct {
-	api     ec2.DescribeInstancesAPIClient
+	api     machines
 	cluster string
 	// byAddress tells whether the nodes of a group are named by their addresses.
 	byAddress func(ctx context.Context, group string) (bool, error)
@@ -61,22 +69,31 @@ type instances struct {
 
 // Instance looks up a machine that runs and bears the cluster's tag.
 func (i instances) Instance(ctx context.Context, id string) (awssts.Instance, error) {
+	m, err := i.find(ctx, id)
+	if err != nil {
+		return awssts.Instance{}, err
+	}
+	return i.describe(ctx, m)
+}
+
+// find is Instance, as EC2 has it.
+func (i instances) find(ctx context.Context, id string) (ec2types.Instance, error) {
 	out, err := i.api.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
 	var coded smithy.APIError
 	if errors.As(err, &coded) && strings.HasPrefix(coded.ErrorCode(), "InvalidInstanceID") {
-		return awssts.Instance{}, fault.Wrap(fault.Gone, err, "")
+		return ec2types.Instance{}, fault.Wrap(fault.Gone, err, "")
 	}
 	if err != nil {
-		return awssts.Instance{}, fmt.Errorf("describe the instance %s: %w", id, err)
+		return ec2types.Instance{}, fmt.Errorf("describe the instance %s: %w", id, err)
 	}
 	for _, r := range out.Reservations {
 		for _, m := range r.Instances {
 			if aws.ToString(m.InstanceId) == id && tag(m, "KubernetesCluster") == i.cluster && running(m) {
-				return i.describe(ctx, m)
+				return m, nil
 			}
 		}
 	}
-	return awssts.Instance{}, fault.New(fault.Gone, "%s is no running machine of the cluster", id)
+	return ec2types.Instance{}, fault.New(fault.Gone, "%s is no running machine of the cluster", id)
 }
 
 func running(m ec2types.Instance) bool {
@@ -113,19 +130,28 @@ func (i instances) describe(ctx context.Context, m ec2types.Instance) (awssts.In
 // private DNS name, and the addresses of the first interface.
 func names(m ec2types.Instance) []string {
 	out := []string{aws.ToString(m.InstanceId), aws.ToString(m.PrivateDnsName)}
-	for _, n := range m.NetworkInterfaces {
-		if n.Attachment == nil || aws.ToInt32(n.Attachment.DeviceIndex) != 0 {
-			continue
-		}
-		out = append(out, aws.ToString(n.PrivateIpAddress))
-		if n.Association != nil {
-			out = append(out, aws.ToString(n.Association.PublicIp))
-		}
-		for _, a := range n.Ipv6Addresses {
-			out = append(out, aws.ToString(a.Ipv6Address))
-		}
+	n, found := first(m)
+	if !found {
+		return out
+	}
+	out = append(out, aws.ToString(n.PrivateIpAddress))
+	if n.Association != nil {
+		out = append(out, aws.ToString(n.Association.PublicIp))
+	}
+	for _, a := range n.Ipv6Addresses {
+		out = append(out, aws.ToString(a.Ipv6Address))
 	}
 	return out
+}
+
+// first is the machine's own interface; others may be those of pods.
+func first(m ec2types.Instance) (ec2types.InstanceNetworkInterface, bool) {
+	for _, n := range m.NetworkInterfaces {
+		if n.Attachment != nil && aws.ToInt32(n.Attachment.DeviceIndex) == 0 {
+			return n, true
+		}
+	}
+	return ec2types.InstanceNetworkInterface{}, false
 }
 
 // onInstances finds the group of a node by the tags of its machine.
@@ -148,11 +174,33 @@ type machineOf struct {
 // mostKnown bounds the memory for groups of nodes.
 const mostKnown = 1 << 14
 
-// GroupOf returns the tag of the instance that the cloud's controller has found for the node.
-func (o *onInstances) GroupOf(ctx context.Context, n *corev1.Node) (string, error) {
-	id := n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:] // aws:///ZONE/INSTANCE
+// idOf is the instance that the cloud's controller has found for a node: aws:///ZONE/INSTANCE.
+func idOf(n *corev1.Node) (string, error) {
+	id := n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:]
 	if id == "" {
 		return "", fault.New(fault.NotYet, "the node %s has no provider id yet", n.Name)
+	}
+	return id, nil
+}
+
+// machine looks up the machine of a node.
+func (o *onInstances) machine(ctx context.Context, n *corev1.Node, id string) (ec2types.Instance, awssts.Instance, error) {
+	m, err := o.instances.find(ctx, id)
+	if err != nil {
+		return m, awssts.Instance{}, err
+	}
+	i, err := o.instances.describe(ctx, m)
+	if err == nil && i.NodeName != n.Name { // the kubelet said so, and may say what it likes
+		err = fault.New(fault.Gone, "the instance %s is not the machine of the node %s", id, n.Name)
+	}
+	return m, i, err
+}
+
+// GroupOf returns the tag of the node's instance.
+func (o *onInstances) GroupOf(ctx context.Context, n *corev1.Node) (string, error) {
+	id, err := idOf(n)
+	if err != nil {
+		return "", err
 	}
 	of := machineOf{n.UID, id}
 	o.mu.Lock()
@@ -161,12 +209,10 @@ func (o *onInstances) GroupOf(ctx context.Context, n *corev1.Node) (string, erro
 	if group != "" {
 		return group, nil
 	}
-	i, err := o.instances.Instance(ctx, id)
+	_, i, err := o.machine(ctx, n, id)
 	switch {
 	case err != nil:
 		return "", err
-	case i.NodeName != n.Name: // the kubelet said so, and may say what it likes
-		return "", fault.New(fault.Gone, "the instance %s is not the machine of the node %s", id, n.Name)
 	case i.Group == "":
 		return "", fault.New(fault.Gone, "the instance %s belongs to no group", id)
 	}
@@ -177,4 +223,36 @@ func (o *onInstances) GroupOf(ctx context.Context, n *corev1.Node) (string, erro
 	}
 	o.known[of] = i.Group
 	return i.Group, nil
+}
+
+// Prefix returns the range of the instance's first interface: one of IPv6, of
+// which AWS gives interfaces such of 80 bits (EC2 User Guide, "Prefix delegation").
+func (o *onInstances) Prefix(ctx context.Context, n *corev1.Node) (string, error) {
+	id, err := idOf(n)
+	if err != nil {
+		return "", err
+	}
+	m, _, err := o.machine(ctx, n, id)
+	if err != nil {
+		return "", err
+	}
+	card, found := first(m)
+	if !found {
+		return "", fault.New(fault.NotYet, "the instance %s has no interface", id)
+	}
+	var all []string
+	for _, p := range card.Ipv6Prefixes {
+		all = append(all, aws.ToString(p.Ipv6Prefix))
+	}
+	if len(all) == 0 {
+		out, err := o.instances.api.AssignIpv6Addresses(ctx, &ec2.AssignIpv6AddressesInput{NetworkInterfaceId: card.NetworkInterfaceId, Ipv6PrefixCount: aws.Int32(1)})
+		if err != nil {
+			return "", fmt.Errorf("give the instance %s a range of addresses: %w", id, err)
+		}
+		all = out.AssignedIpv6Prefixes
+	}
+	if len(all) == 0 {
+		return "", fault.New(fault.NotYet, "AWS gives the instance %s no range of addresses", id)
+	}
+	return slices.Min(all), nil
 }

@@ -116,6 +116,56 @@ func TestMachinesOfAWS(t *testing.T) {
 	}
 }
 
+// fleet is EC2 with one machine.
+type fleet struct {
+	machine  types.Instance
+	assigned []string
+}
+
+func (f *fleet) DescribeInstances(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+	return &ec2.DescribeInstancesOutput{Reservations: []types.Reservation{{Instances: []types.Instance{f.machine}}}}, nil
+}
+
+func (f *fleet) AssignIpv6Addresses(_ context.Context, in *ec2.AssignIpv6AddressesInput, _ ...func(*ec2.Options)) (*ec2.AssignIpv6AddressesOutput, error) {
+	f.assigned = append(f.assigned, fmt.Sprintf("%s %d", *in.NetworkInterfaceId, *in.Ipv6PrefixCount))
+	return &ec2.AssignIpv6AddressesOutput{AssignedIpv6Prefixes: []string{"fd00:7::/80"}}, nil
+}
+
+func TestRangesOfMachines(t *testing.T) {
+	card := func(index int32, id string, prefixes ...string) types.InstanceNetworkInterface {
+		n := types.InstanceNetworkInterface{NetworkInterfaceId: &id, Attachment: &types.InstanceNetworkInterfaceAttachment{DeviceIndex: &index}}
+		for _, p := range prefixes {
+			n.Ipv6Prefixes = append(n.Ipv6Prefixes, types.InstanceIpv6Prefix{Ipv6Prefix: &p})
+		}
+		return n
+	}
+	for _, c := range []struct {
+		name, node, id string
+		cards          []types.InstanceNetworkInterface
+		want           string
+		assigned       []string
+		class          fault.Class
+	}{
+		{"a machine with a range", "i-1", "i-1", []types.InstanceNetworkInterface{card(1, "eni-2", "fd00:1::/80"), card(0, "eni-1", "fd00:2::/80")}, "fd00:2::/80", nil, ""},
+		{"a machine without", "i-1", "i-1", []types.InstanceNetworkInterface{card(1, "eni-2", "fd00:1::/80"), card(0, "eni-1")}, "fd00:7::/80", []string{"eni-1 1"}, ""},
+		{"a node that names another's machine", "impostor", "i-1", []types.InstanceNetworkInterface{card(0, "eni-1")}, "", nil, fault.Gone},
+		{"a machine without an interface", "i-1", "i-1", nil, "", nil, fault.NotYet},
+		{"a node of no machine", "i-1", "", nil, "", nil, fault.NotYet},
+	} {
+		f := &fleet{machine: types.Instance{InstanceId: aws.String("i-1"), State: &types.InstanceState{Name: types.InstanceStateNameRunning}, NetworkInterfaces: c.cards,
+			Tags: []types.Tag{{Key: aws.String("KubernetesCluster"), Value: aws.String("c.example.com")}}}}
+		node := &corev1.Node{}
+		node.Name = c.node
+		if c.id != "" {
+			node.Spec.ProviderID = "aws:///us-east-1a/" + c.id
+		}
+		got, err := (&onInstances{instances: instances{api: f, cluster: "c.example.com"}}).Prefix(t.Context(), node)
+		if got != c.want || !slices.Equal(f.assigned, c.assigned) || (err != nil) != (c.want == "") || err != nil && !fault.Is(err, c.class) {
+			t.Errorf("%s: got %q, %v, assigned %v", c.name, got, err, f.assigned)
+		}
+	}
+}
+
 // A machine calls itself as its configuration says; the controller must call it alike.
 func TestNamesOfNodes(t *testing.T) {
 	m := types.Instance{InstanceId: aws.String("i-1"), PrivateDnsName: aws.String("ip-10-0-0-1.ec2.internal"),

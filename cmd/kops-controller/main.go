@@ -1,7 +1,8 @@
 // Command kops-controller serves the machines of a cluster from its control
-// plane: it lets them join, keeps the labels of their nodes, and removes the
-// nodes of machines that are gone. As `kops-controller routes` it runs on every
-// machine and keeps its pod network.
+// plane: it lets them join, keeps the labels of their nodes, gives these the
+// addresses that their machines have for pods, and removes the nodes of machines
+// that are gone. As `kops-controller routes` it runs on every machine and keeps
+// its pod network.
 package main
 
 import (
@@ -122,11 +123,11 @@ func run(c *cobra.Command, o options) error {
 	if err != nil {
 		return err
 	}
-	own, err := tls.LoadX509KeyPair(conf.Server.ServerCertificatePath, conf.Server.ServerKeyPath)
+	own, err := serving(conf.Server.ServerCertificatePath, conf.Server.ServerKeyPath)
 	if err != nil {
-		return fmt.Errorf("read the server's certificate: %w", err)
+		return err
 	}
-	server := &http.Server{Addr: conf.Server.Listen, TLSConfig: &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12},
+	server := &http.Server{Addr: conf.Server.Listen, TLSConfig: own,
 		ErrorLog: slog.NewLogLogger(quiet{log.Handler()}, slog.LevelWarn),
 		Handler: &controller.Server{
 			Verifier: who.verifier, Nodes: controller.LiveNodes{Client: core.Nodes()}, Configs: stored, Signers: signers,
@@ -137,6 +138,12 @@ func run(c *cobra.Command, o options) error {
 		return err
 	}
 	work := []func(context.Context) error{(&controller.Labeller{Nodes: core.Nodes(), Groups: who.groups, Now: time.Now, Log: log}).Run}
+	if conf.EnableCloudIPAM {
+		if who.prefixes == nil {
+			return fmt.Errorf("the configuration of kops-controller: enableCloudIPAM: machines of the cloud %q have no ranges of addresses for pods", conf.Cloud)
+		}
+		work = append(work, (&controller.Ranger{Nodes: core.Nodes(), Prefixes: who.prefixes, Log: log}).Run)
+	}
 	if who.machines != nil {
 		work = append(work, (&controller.Lifecycle{Nodes: core.Nodes(), Pods: core, Machines: who.machines, Self: host, Clock: bootstrap.SystemClock(), Log: log}).Run)
 	}
@@ -144,6 +151,22 @@ func run(c *cobra.Command, o options) error {
 	g.Go(func() error { return daemon.Serve(ctx, server) })
 	g.Go(func() error { return lead(ctx, config, host, work) })
 	return g.Wait()
+}
+
+// serving is TLS with the certificate of files, as they are when somebody asks:
+// nodeup issues it anew, and this process may run for longer than it lasts.
+func serving(cert, key string) (*tls.Config, error) {
+	read := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		c, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("read the server's certificate: %w", err)
+		}
+		return &c, nil
+	}
+	if _, err := read(nil); err != nil {
+		return nil, err
+	}
+	return &tls.Config{GetCertificate: read, MinVersion: tls.VersionTLS12}, nil
 }
 
 // quiet makes a detail of what the server tells of each connection that a load
@@ -197,6 +220,8 @@ func openStores(ctx context.Context, conf *controller.Config) (controller.Stored
 type identity struct {
 	verifier bootstrap.Verifier
 	groups   controller.Groups
+	// prefixes are the addresses that the cloud leads to machines for their pods; nil where it does not.
+	prefixes controller.Prefixes
 	// machines are those that exist, where no cloud's controller removes the nodes of others.
 	machines controller.MachineNames
 }
@@ -224,5 +249,5 @@ func onThisHost(conf *controller.Config, stored controller.Stored) (identity, er
 		return identity{}, errors.New("the configuration of kops-controller: server.provider.local.machines, the folder of machines, is not set")
 	}
 	known := controller.Registry{Folder: os.DirFS(folder), Stored: stored}
-	return identity{bootstrap.NewMachineKeyVerifier(known, time.Now), known, known}, nil
+	return identity{verifier: bootstrap.NewMachineKeyVerifier(known, time.Now), groups: known, machines: known}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -101,6 +102,30 @@ func files(t *testing.T) (dir string, write func(name, text string)) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestACertificateThatWasIssuedAnewIsServed(t *testing.T) {
+	dir, write := files(t)
+	cert, key := filepath.Join(dir, "kops-controller.crt"), filepath.Join(dir, "kops-controller.key")
+	if _, err := serving(cert, key); err == nil || !strings.Contains(err.Error(), "read the server's certificate: ") {
+		t.Errorf("without files: %v", err)
+	}
+	material(t, write)
+	c, err := serving(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		want, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.GetCertificate(nil)
+		if err != nil || !bytes.Equal(got.Certificate[0], want.Certificate[0]) {
+			t.Errorf("another certificate than that of the files is served: %v", err)
+		}
+		material(t, write)
 	}
 }
 

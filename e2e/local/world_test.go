@@ -58,7 +58,7 @@ var prepare = sync.OnceValues(func() (tools, error) {
 	bin := filepath.Join(workplace, "bin")
 	t := tools{filepath.Join(bin, "kops"), filepath.Join(bin, "kubectl"), filepath.Join(workplace, "bundle")}
 	steps := [][]string{
-		{"env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin + "/", "kops.local/kops/cmd/..."},
+		{"env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", bin + "/", "kops.local/kops/cmd/..."},
 		{t.kops, "bundle", "create", "--own", bin, "--dir", t.bundle, "--add", agnhost},
 		{t.kops, "bundle", "extract", "kubectl", "--dir", t.bundle, "--to", t.ctl},
 	}

@@ -109,7 +109,7 @@ func Build(in Input) (*Result, error) {
 func missing(name string) diag.Finding {
 	return diag.Finding{
 		Object: "add-on " + name, Rule: "add-on-not-included", Warning: true,
-		Message: "this version of kops has no manifest of the add-on that the cluster asks for, and will apply none",
+		Message: "this version of kops has no manifest of the add-on that the cluster asks for: it applies none, and leaves one that runs as it is",
 		Remedy:  "install it yourself once the cluster runs",
 	}
 }
@@ -147,7 +147,7 @@ func (e edition) build(in Input, user *[]map[string]any) (*built, error) {
 		in.mountRole(o)
 		label(o, meta.Name, a.entry.Selector)
 	}
-	if meta.Prune {
+	if meta.Prune && found { // without a manifest, all of one that runs would be pruned
 		a.entry.Prune = pruneSpec(meta.Name, objects)
 	}
 	text, err := encode(objects)

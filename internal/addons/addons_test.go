@@ -509,3 +509,21 @@ func TestAnAddonWithoutManifestIsSaidToBeMissing(t *testing.T) {
 		t.Errorf("findings %v", r.Findings)
 	}
 }
+
+func TestAnAddonWithoutManifestPrunesNothing(t *testing.T) {
+	in := cluster(t, variants()["everything optional"])
+	in.Cluster.Spec.Karpenter = &api.KarpenterConfig{Enabled: true}
+	var got api.Addons
+	if err := yaml.Unmarshal(build(t, in).Channel, &got); err != nil {
+		t.Fatal(err)
+	}
+	prunes := map[string]bool{}
+	for _, a := range got.Spec.Addons {
+		prunes[a.Name] = a.Prune != nil
+	}
+	for name, want := range map[string]bool{"karpenter.sh": false, "aws-load-balancer-controller.addons.k8s.io": false, "certmanager.io": true} {
+		if have, listed := prunes[name]; !listed || have != want {
+			t.Errorf("%s is listed: %t; prunes: %t, want %t", name, listed, have, want)
+		}
+	}
+}

@@ -337,6 +337,7 @@ var (
 	data64   = regexp.MustCompile(`data: (LS0t\S+)`)
 	reads    = regexp.MustCompile(`(?m)^Reads=.*$`)
 	keyID    = regexp.MustCompile(`"\d{20,}"`)
+	serial   = regexp.MustCompile(`(?m)(kops.k8s.io/certificate: |^Certificate=).*$`)
 )
 
 func mask(text string) string {
@@ -347,6 +348,7 @@ func mask(text string) string {
 		}
 		return "data: " + strings.TrimSuffix(mask(string(raw)), "\n")
 	})
+	text = serial.ReplaceAllString(text, "${1}(serial)")
 	text = keyID.ReplaceAllString(reads.ReplaceAllString(text, "Reads=(digest)"), `"(key id)"`)
 	return pemBlock.ReplaceAllStringFunc(text, func(s string) string {
 		if kind := pemBlock.FindStringSubmatch(s)[1]; kind != "CERTIFICATE" {

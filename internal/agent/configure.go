@@ -58,8 +58,7 @@ func (r *run) configure(ctx context.Context) error {
 			r.input.Secrets[name] = pki.NewSecret(string(s))
 		}
 	}
-	sum := sha256.Sum256(text)
-	if got := base64.StdEncoding.EncodeToString(sum[:]); r.boot.NodeupConfigHash != "" && got != r.boot.NodeupConfigHash {
+	if got := hash(text); r.boot.NodeupConfigHash != "" && got != r.boot.NodeupConfigHash {
 		return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration is not the one that this machine was started with: its hash is %s, and not %s", got, r.boot.NodeupConfigHash),
 			"run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one of the new configuration")
 	}
@@ -144,7 +143,35 @@ func (r *run) readStore(ctx context.Context) error {
 	for _, m := range c.StaticManifests {
 		get(strings.TrimSuffix(r.boot.ConfigBase, "/")+"/"+m.Path, false, func(text []byte) error { r.input.Static[m.Key] = string(text); return nil })
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return r.encryption()
+}
+
+// encryption checks that the secret by which the API server encrypts what it
+// stores is that of the configuration: with another, or with none, this API
+// server could not read what the others have written.
+func (r *run) encryption() error {
+	const name = "encryptionconfig"
+	a := r.input.Config.APIServerConfig
+	if a == nil || a.EncryptionConfigSecretHash == "" {
+		return nil
+	}
+	s, found := r.input.Secrets[name]
+	switch {
+	case !found:
+		return fault.Wrap(fault.Gone, fmt.Errorf("the secret %s is not there", name), "run kops create secret "+name+" -f FILE with what it held, which spec.encryptionConfig needs")
+	case hash([]byte(s.Reveal())) != a.EncryptionConfigSecretHash:
+		return fault.Wrap(fault.NotYet, fmt.Errorf("the secret %s is not the one that this machine was started with", name), "run kops update cluster --yes and then kops rolling-update cluster --yes")
+	}
+	return nil
+}
+
+// hash is by what a machine knows the texts that it was started with.
+func hash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // keyset decodes a keyset, and checks that its primary key is the one that the configuration names.

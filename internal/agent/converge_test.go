@@ -3,11 +3,14 @@ package agent_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"kops.local/kops/internal/agent/report"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/pki"
 	"kops.local/kops/internal/resource"
 )
@@ -249,6 +253,16 @@ func TestCertificatesAreIssuedAnewOnlyWhenTheyMust(t *testing.T) {
 	}
 }
 
+// done lists the steps that a journal says were done.
+func done(journal *bytes.Buffer) (out []string) {
+	for line := range strings.Lines(journal.String()) {
+		if _, step, ok := strings.Cut(line, `"step":"`); ok && strings.Contains(line, `"done"`) {
+			out = append(out, strings.TrimSuffix(strings.TrimSpace(step), `"}`))
+		}
+	}
+	return out
+}
+
 func TestAChangedConfigurationRestartsWhatReadsIt(t *testing.T) {
 	w := newWorld(t, controlPlane)
 	if err := w.converge(); err != nil {
@@ -261,14 +275,72 @@ func TestAChangedConfigurationRestartsWhatReadsIt(t *testing.T) {
 	if err := a.Converge(context.Background(), w.boot); err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for line := range strings.Lines(journal.String()) {
-		if _, step, ok := strings.Cut(line, `"step":"`); ok && strings.Contains(line, `"done"`) {
-			got = append(got, strings.TrimSuffix(strings.TrimSpace(step), `"}`))
+	if text := strings.Join(done(&journal), " "); text != "host_file//var/lib/kubelet/kubelet.conf host_unit/kubelet.service" {
+		t.Errorf("done: %s", text)
+	}
+}
+
+func TestWhatReadsItsCertificateOnceIsStartedAnewWithAnother(t *testing.T) {
+	for file, want := range map[string][]string{
+		controlPlane: {"kops-channels.manifest", "kube-controller-manager.manifest", "kube-proxy.manifest", "kube-scheduler.manifest", "kubelet.service"},
+		worker:       {"kube-proxy.manifest", "kubelet.service"},
+	} {
+		w := newWorld(t, file)
+		if err := w.converge(); err != nil {
+			t.Fatal(err)
+		}
+		w.machine.Now = func() time.Time { return now().Add(400 * 24 * time.Hour) }
+		var journal bytes.Buffer
+		a := w.agent()
+		a.Journal = &journal
+		if err := a.Converge(context.Background(), w.boot); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, step := range done(&journal) {
+			if !strings.HasPrefix(step, "host_certificate/") {
+				got = append(got, step[strings.LastIndex(step, "/")+1:])
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v were written, want %v", file, got, want)
 		}
 	}
-	if text := strings.Join(got, " "); text != "host_file//var/lib/kubelet/kubelet.conf host_unit/kubelet.service" {
-		t.Errorf("done: %s", text)
+}
+
+func TestTheAPIServerEncryptsByTheSecretOfItsConfiguration(t *testing.T) {
+	w := newWorld(t, controlPlane)
+	var boot model.BootConfig
+	w.decode(string(w.boot), &boot)
+	url := boot.ConfigBase + "/igconfig/control-plane/" + boot.InstanceGroupName + "/nodeupconfig.yaml"
+	hash := func(text []byte) string {
+		sum := sha256.Sum256(text)
+		return base64.StdEncoding.EncodeToString(sum[:])
+	}
+	config := bytes.Replace(w.config, []byte("APIServerConfig:\n"), []byte("APIServerConfig:\n  EncryptionConfigSecretHash: "+hash([]byte("right"))+"\n"), 1)
+	w.store[url] = config
+	w.boot = bytes.ReplaceAll(w.boot, []byte(boot.NodeupConfigHash), []byte(hash(config)))
+	for _, c := range []struct{ secret, message string }{
+		{"", "the secret encryptionconfig is not there"},
+		{"wrong", "the secret encryptionconfig is not the one that this machine was started with"},
+		{"right", ""},
+	} {
+		if c.secret != "" {
+			text, err := pki.EncodeSecret(pki.NewSecret(c.secret))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.store[boot.ConfigBase+"/secrets/encryptionconfig"] = text
+		}
+		err := w.converge()
+		told := w.last()
+		switch {
+		case c.message == "" && (err != nil || w.read("/srv/kubernetes/kube-apiserver/encryptionconfig.yaml") != c.secret):
+			t.Errorf("with the right secret: %v", err)
+		case c.message != "" && (err == nil || err.Error() != c.message || told.Broken().Name != agent.PhaseRead || fault.Remedy(err) == ""):
+			t.Errorf("with the secret %q: %v", c.secret, err)
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func (p Probe) Detect(ctx context.Context, boot *model.BootConfig, c *model.Node
 	resolv, _ := os.ReadFile(filepath.Join(p.Root, "/etc/resolv.conf")) // without one there is no resolver of its own
 	h.Resolved = bytes.Contains(resolv, []byte("nameserver 127.0.0.53")) && p.exists("/run/systemd/resolve/resolv.conf")
 	h.Admin, h.Interface = p.admin(), p.defaultInterface()
-	h.LacksModules = p.lacksModules(ctx, h, c)
+	h.LacksModules, h.NVIDIA = p.lacksModules(ctx, h, c), p.nvidia()
 	if r := c.ContainerdConfig; r != nil && r.SkipInstall {
 		if h.Containerd, err = p.containerd(ctx); err != nil {
 			return h, err
@@ -137,6 +137,19 @@ func (p Probe) lacksModules(ctx context.Context, h node.Host, c *model.NodeupCon
 		_, err := p.Command(ctx, "modinfo", module)
 		var failed *exec.ExitError
 		return errors.As(err, &failed)
+	})
+}
+
+// nvidia reports whether a device of the PCI bus is for graphics, as its base class
+// says (Linux, PCI_BASE_CLASS_DISPLAY), and made by NVIDIA (PCI_VENDOR_ID_NVIDIA).
+func (p Probe) nvidia() bool {
+	devices, _ := filepath.Glob(filepath.Join(p.Root, "/sys/bus/pci/devices/*")) // the pattern is right
+	return slices.ContainsFunc(devices, func(device string) bool {
+		read := func(name string) string {
+			text, _ := os.ReadFile(filepath.Join(device, name)) // without the file it is none
+			return strings.TrimSpace(string(text))
+		}
+		return read("vendor") == "0x10de" && strings.HasPrefix(read("class"), "0x03")
 	})
 }
 

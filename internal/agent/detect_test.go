@@ -117,6 +117,10 @@ func TestWhatMachineThisIs(t *testing.T) {
 			func(h *node.Host) { h.Distro, h.Release, h.Like = "rhel", "10.1", "rhel" }},
 		{"an older one", map[string]string{"etc/os-release": "ID=\"almalinux\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.6\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
 			func(h *node.Host) { h.Distro, h.Release, h.Like = "almalinux", "9.6", "rhel" }},
+		{"NVIDIA's processor", map[string]string{"sys/bus/pci/devices/0/vendor": "0x8086\n", "sys/bus/pci/devices/1/vendor": "0x10de\n", "sys/bus/pci/devices/1/class": "0x030200\n"},
+			&model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.NVIDIA = true }},
+		{"NVIDIA's sound and another's graphics", map[string]string{"sys/bus/pci/devices/0/vendor": "0x10de\n", "sys/bus/pci/devices/0/class": "0x040300\n",
+			"sys/bus/pci/devices/1/vendor": "0x1013\n", "sys/bus/pci/devices/1/class": "0x030000\n"}, &model.BootConfig{}, model.NodeupConfig{}, func(*node.Host) {}},
 		{"AWS", nil, aws, model.NodeupConfig{}, func(h *node.Host) {
 			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
 			h.Address = "10.0.0.9"

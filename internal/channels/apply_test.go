@@ -152,6 +152,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"an add-on is applied and recorded": applied,
 		"what a manifest no longer holds":   pruned,
 		"what is never pruned":              neverPruned,
+		"what cannot be changed":            madeAnew,
 		"a kind and its objects":            defined,
 		"an add-on that is not healthy":     awaited,
 		"an add-on with an authority":       keypairs,

@@ -82,8 +82,18 @@ func (a *Applier) applyObject(ctx context.Context, o *unstructured.Unstructured)
 	if err != nil {
 		return err
 	}
-	_, err = r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-	return err
+	apply := func() error {
+		_, err := r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		return err
+	}
+	if err = apply(); !apierrors.IsInvalid(err) {
+		return err
+	}
+	room, merr := a.makeRoom(ctx, r, o)
+	if merr != nil || !room {
+		return errors.Join(err, merr)
+	}
+	return apply()
 }
 
 // checkSet says which objects do not do their work yet.

@@ -33,7 +33,7 @@ func (s *session) serveAPI(ts *testscript.TestScript, args []string) {
 	cert, ca, err := s.serverCertificate(ts, cluster)
 	ts.Check(err)
 	server := httptest.NewUnstartedServer(apiHandler(dir))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: ca, ClientAuth: tls.RequireAndVerifyClientCert, Time: s.clock}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: ca, ClientAuth: tls.RequireAndVerifyClientCert, Time: s.clock.Now}
 	server.Config.ErrorLog = nil
 	server.StartTLS()
 	ts.Defer(server.Close)
@@ -55,7 +55,7 @@ func (s *session) serverCertificate(ts *testscript.TestScript, cluster string) (
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
-	pair, err := pki.Issuer{Rand: rand.Reader, Now: s.clock, KeySize: 1024}.Issue(
+	pair, err := pki.Issuer{Rand: rand.Reader, Now: s.clock.Now, KeySize: 1024}.Issue(
 		pki.Request{Usage: pki.Server, CommonName: "kubernetes-master", Names: []string{"api.internal." + cluster}}, ca)
 	if err != nil {
 		return tls.Certificate{}, nil, err

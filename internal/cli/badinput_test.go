@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -235,7 +234,7 @@ func (b *bench) kops(t *testing.T, env map[string]string, args []string) string 
 		}
 	}()
 	before, world := b.everything(t), b.session.world.Objects()
-	b.session.now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	b.session.clock = newClock()
 	var out, errs bytes.Buffer
 	code := b.session.run(t, nil, &out, &errs, b.env(env), args)
 	if code == 0 {

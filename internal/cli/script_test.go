@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"kops.local/kops/internal/cli"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/clusterstore/leasetest"
 )
 
 // TestSessions runs the scripts of testdata/script: whole sessions of the
@@ -93,22 +92,24 @@ type worldOf struct{}
 // session is the world of one script.
 type session struct {
 	home       string
-	mu         sync.Mutex
-	now        time.Time
+	clock      *leasetest.Clock
 	world      *fakecloud.World
 	last       int
 	remembered map[string]string
 }
 
 func newSession(dir string) *session {
-	return &session{home: filepath.Join(dir, "home"), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), world: fakecloud.New()}
+	return &session{home: filepath.Join(dir, "home"), clock: newClock(), world: fakecloud.New()}
 }
+
+func newClock() *leasetest.Clock { return leasetest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) }
 
 func of(ts *testscript.TestScript) *session { return ts.Value(worldOf{}).(*session) }
 
 func (s *session) kops(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs(".")
 	t.Chdir(dir)
+	t.Setenv("TMPDIR", t.TempDir()) // what an editor leaves goes with the test
 	var in []byte
 	if n := len(args); n > 0 && strings.HasPrefix(args[n-1], "<") {
 		in, args = []byte(ts.ReadFile(args[n-1][1:])), args[:n-1]
@@ -126,7 +127,7 @@ func (s *session) kops(t *testing.T, ts *testscript.TestScript, neg bool, args [
 func (s *session) run(t *testing.T, in []byte, out, errs *bytes.Buffer, env func(string) string, args []string) int {
 	return cli.Run(t.Context(), shell.System{
 		In: bytes.NewReader(in), Out: out, Err: errs, Env: env, Home: s.home, Cache: filepath.Join(s.home, ".cache", "kops"),
-		User: "jane", Host: "laptop", PID: 42, Now: s.clock, Sleep: s.sleep, Version: "1.37.0",
+		User: "jane", Host: "laptop", PID: 42, Now: s.clock.Now, Sleep: s.clock.Sleep, Version: "1.37.0",
 		Clouds: []cloud.Provider{s.world.Provider()},
 	}, args)
 }
@@ -142,34 +143,8 @@ func (s *session) checkCode(ts *testscript.TestScript, args []string) {
 func (s *session) pass(ts *testscript.TestScript, args []string) {
 	d, err := time.ParseDuration(args[0])
 	ts.Check(err)
-	s.elapse(d)
+	s.clock.Pass(d)
 }
-
-func (s *session) clock() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now
-}
-
-func (s *session) elapse(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now = s.now.Add(d)
-}
-
-// sleep lets the time pass at once, but for that until a lease is renewed, which
-// goes on beside the command: that is never due.
-func (s *session) sleep(ctx context.Context, d time.Duration) error {
-	if d == renewal {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	s.elapse(d)
-	return ctx.Err()
-}
-
-// renewal is how often a lease is renewed.
-const renewal = 15 * time.Second
 
 func (s *session) showWorld(ts *testscript.TestScript, args []string) {
 	if len(args) == 2 && args[0] == "lose" && !s.world.Lose(args[1]) {

@@ -120,6 +120,9 @@ type Session struct {
 	Client any
 	// Snapshot returns a client that asks each question once, for one observation; nil: Client serves.
 	Snapshot func() any
+	// Ahead has such a client ask what it can before it is known what is wanted, once a
+	// platform is looked up; the observation finds the answers there. Nil: nothing is asked.
+	Ahead func(ctx context.Context, snapshot any, cluster string)
 }
 
 // Model is the input of a platform's model: a completed cluster and its surroundings.

@@ -1,15 +1,14 @@
 package clusterstore_test
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/awstest"
 	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/clusterstore/leasetest"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
 )
@@ -41,41 +40,17 @@ var behaviours = []struct {
 type world struct {
 	open  func() store.Store // each call is another client of the same objects
 	cache string
-
-	mu  sync.Mutex
-	now time.Time
+	*leasetest.Clock
 }
 
-func (w *world) clock() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
+func newWorld(open func() store.Store) *world {
+	return &world{open: open, Clock: leasetest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 }
-
-func (w *world) pass(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
-}
-
-// sleep lets the time pass at once, but for that until a lease is renewed: its
-// holder is never heard of again.
-func (w *world) sleep(ctx context.Context, d time.Duration) error {
-	if d == renewal {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	w.pass(d)
-	return ctx.Err()
-}
-
-// renewal is how often a lease is renewed.
-const renewal = 15 * time.Second
 
 // client is another program that uses the store.
 func (w *world) client(t *testing.T, change ...func(*clusterstore.Config)) *clusterstore.Store {
 	t.Helper()
-	cfg := clusterstore.Config{State: w.open(), Cache: w.cache, Version: "1.0.0", Now: w.clock, Sleep: w.sleep}
+	cfg := clusterstore.Config{State: w.open(), Cache: w.cache, Version: "1.0.0", Now: w.Now, Sleep: w.Sleep}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -118,14 +93,14 @@ func (w *world) get(t *testing.T, key string) string {
 func run(t *testing.T, open func(t *testing.T) func() store.Store) {
 	for _, b := range behaviours {
 		t.Run(b.name, func(t *testing.T) {
-			b.test(t, &world{open: open(t), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
+			b.test(t, newWorld(open(t)))
 		})
 	}
 }
 
 func inMemory() *world {
 	m := store.NewMemory("state")
-	return &world{open: func() store.Store { return m }, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	return newWorld(func() store.Store { return m })
 }
 
 func TestOnMemory(t *testing.T) {

@@ -46,6 +46,10 @@ func (c *Contents) Clone() *Contents {
 	return &out
 }
 
+// Same reports whether two contents are of the same documents, of which none was
+// written in between.
+func (c *Contents) Same(o *Contents) bool { return maps.Equal(c.docs.Documents, o.docs.Documents) }
+
 // Group returns the group of a name, or nil.
 func (c *Contents) Group(name string) *api.InstanceGroup {
 	for _, g := range c.Groups {
@@ -121,11 +125,8 @@ func (s *Store) decode(cluster string, docs pack) (*Contents, error) {
 		return nil, s.notFound(cluster)
 	}
 	var err error
-	if c.Spec, err = decodeNamed[*api.Cluster](config.Text, cluster, store.URL(folder, configKey), &c.Warnings); err != nil {
+	if c.Spec, err = s.decodeConfig(cluster, config.Text, &c.Warnings); err != nil {
 		return nil, err
-	}
-	if c.Spec.Spec.ConfigStore.Base == "" {
-		c.Spec.Spec.ConfigStore.Base = folder.About().URL
 	}
 	for _, key := range slices.Sorted(maps.Keys(docs.Documents)) {
 		if !strings.HasPrefix(key, groupFolder) {
@@ -149,6 +150,16 @@ func (s *Store) decode(cluster string, docs pack) (*Contents, error) {
 	}
 	c.Additional, c.Warnings = additional, append(c.Warnings, warnings...)
 	return c, nil
+}
+
+// decodeConfig reads the config of a cluster, and fills in where its files are.
+func (s *Store) decodeConfig(cluster, text string, warnings *diag.List) (*api.Cluster, error) {
+	folder := s.folder(cluster)
+	c, err := decodeNamed[*api.Cluster](text, cluster, store.URL(folder, configKey), warnings)
+	if err == nil && c.Spec.ConfigStore.Base == "" {
+		c.Spec.ConfigStore.Base = folder.About().URL
+	}
+	return c, err
 }
 
 // decodeNamed reads a document that holds one object of the name that its key says.
@@ -186,10 +197,7 @@ func (s *Store) Clusters(ctx context.Context) ([]*api.Cluster, diag.List, error)
 		name := clusterOf(info.Key)
 		text, err := s.config(ctx, name, info)
 		if err == nil {
-			r.cluster, err = decodeNamed[*api.Cluster](text, name, store.URL(s.cfg.State, info.Key), &r.warnings)
-		}
-		if err == nil && r.cluster.Spec.ConfigStore.Base == "" {
-			r.cluster.Spec.ConfigStore.Base = s.folder(name).About().URL
+			r.cluster, err = s.decodeConfig(name, text, &r.warnings)
 		}
 		if err != nil {
 			r.cluster, r.warnings = nil, diag.List{{Object: "Cluster/" + name, Rule: "unreadable", Warning: true,
@@ -209,6 +217,32 @@ func (s *Store) Clusters(ctx context.Context) ([]*api.Cluster, diag.List, error)
 		warnings = append(warnings, r.warnings...)
 	}
 	return out, warnings, nil
+}
+
+// ClustersNamed reads the configs of the clusters of some names, in their order: a
+// request for each. One that does not exist is an error of class fault.Gone, and
+// one that cannot be read is an error too.
+func (s *Store) ClustersNamed(ctx context.Context, names ...string) ([]*api.Cluster, diag.List, error) {
+	out := make([]*api.Cluster, len(names))
+	warnings := make([]diag.List, len(names))
+	err := each(ctx, names, func(ctx context.Context, i int, name string) error {
+		if err := checkName(name); err != nil {
+			return err
+		}
+		text, _, err := s.folder(name).Get(ctx, configKey)
+		switch {
+		case fault.Is(err, fault.Gone):
+			return fault.New(fault.Gone, "cluster not found %q", name)
+		case err != nil:
+			return fmt.Errorf("read cluster %s: %w", name, err)
+		}
+		out[i], err = s.decodeConfig(name, string(text), &warnings[i])
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return out, slices.Concat(warnings...), nil
 }
 
 // config is the text of one config, from the local cache if it is there.

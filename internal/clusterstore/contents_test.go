@@ -76,7 +76,7 @@ spec:
 	}
 
 	// The spec of one group changes, another group goes, one is new, and only a label of the cluster changes.
-	w.pass(1e9)
+	w.Pass(1e9)
 	now := first.Clone()
 	now.Groups = append(now.Groups[:1:1], now.Groups[2], demo(name, 4).Groups[3])
 	now.Groups[0].Spec.MachineType = "t3.large"
@@ -253,6 +253,27 @@ func clustersFound(t *testing.T, w *world) {
 	}
 	if len(warnings) != 1 || !warnings[0].Warning || warnings[0].Object != "Cluster/broken.example.com" {
 		t.Errorf("warnings: %v", warnings)
+	}
+}
+
+func TestClustersOfNames(t *testing.T) {
+	w := inMemory()
+	create(t, w.client(t), demo("a.example.com", 0))
+	create(t, w.client(t), demo("b.example.com", 0))
+	w.put(t, "broken.example.com/config", "kind: Cluster\nspec: [")
+	s := w.client(t, func(c *clusterstore.Config) { c.State = unlisted{c.State} })
+	got, warnings, err := s.ClustersNamed(t.Context(), "b.example.com", "a.example.com")
+	if err != nil || len(got) != 2 || len(warnings) != 0 || got[0].Name != "b.example.com" || got[1].Spec.ConfigStore.Base != s.URL()+"/a.example.com" {
+		t.Errorf("%+v, %v, %v", got, warnings, err)
+	}
+	if _, _, err := s.ClustersNamed(t.Context(), "a.example.com", "c.example.com"); !fault.Is(err, fault.Gone) || err.Error() != `cluster not found "c.example.com"` {
+		t.Errorf("one that is not: %v", err)
+	}
+	if _, _, err := s.ClustersNamed(t.Context(), "broken.example.com"); err == nil || !strings.Contains(err.Error(), "broken.example.com/config") {
+		t.Errorf("one that cannot be read: %v", err)
+	}
+	if _, _, err := s.ClustersNamed(t.Context(), "../x"); !fault.Is(err, fault.Permanent) {
+		t.Errorf("a name that is none: %v", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -32,6 +33,30 @@ type counting struct {
 func (c counting) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	c.n.Add(1)
 	return c.Store.List(ctx, prefix)
+}
+
+// unlisted cannot be listed.
+type unlisted struct{ store.Store }
+
+func (unlisted) List(context.Context, string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		yield(store.Info{}, fault.New(fault.Denied, "nobody may list"))
+	}
+}
+
+// together answers reads below a folder once that many are asked for at the same time.
+type together struct {
+	store.Store
+	folder string
+	wait   *sync.WaitGroup
+}
+
+func (g together) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+	if strings.Contains(key, g.folder) {
+		g.wait.Done()
+		g.wait.Wait()
+	}
+	return g.Store.Get(ctx, key)
 }
 
 // alsoListing lists more keys than there are.

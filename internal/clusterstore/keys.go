@@ -204,7 +204,20 @@ func NewSSHKey(text string) (SSHKey, error) {
 }
 
 // key is where the SSH key is stored below the folder pki.
-func (k SSHKey) key() string { return sshFolder + strings.ReplaceAll(k.Fingerprint, ":", "") }
+func (k SSHKey) key() string { return sshFolder + plain(k.Fingerprint) }
+
+// plain is a fingerprint without its colons.
+func plain(fingerprint string) string { return strings.ReplaceAll(fingerprint, ":", "") }
+
+// sshName is the name of the SSH key with a key below the folder pki, which is its
+// fingerprint without colons, or "".
+func sshName(key string) string {
+	n, ok := strings.CutPrefix(key, sshFolder)
+	if !ok || strings.Contains(n, "/") {
+		return ""
+	}
+	return plain(n)
+}
 
 // SSHKeys reads the SSH keys, in the order of their fingerprints.
 func (f *Folders) SSHKeys(ctx context.Context) ([]SSHKey, error) {
@@ -232,14 +245,7 @@ func (f *Folders) SSHKeys(ctx context.Context) ([]SSHKey, error) {
 
 // sshObjects lists the files of SSH keys; kOps may have written a name with colons elsewhere.
 func (f *Folders) sshObjects(ctx context.Context) ([]found, error) {
-	name := func(key string) string {
-		n, ok := strings.CutPrefix(key, sshFolder)
-		if !ok || strings.Contains(n, "/") {
-			return ""
-		}
-		return strings.ReplaceAll(n, ":", "")
-	}
-	objects, err := find(ctx, name, f.statePKI, f.Keys)
+	objects, err := find(ctx, sshName, f.statePKI, f.Keys)
 	if err != nil {
 		return nil, fmt.Errorf("list SSH keys: %w", err)
 	}
@@ -251,8 +257,9 @@ func (f *Folders) AddSSHKey(ctx context.Context, k SSHKey) error {
 	return f.statePKI.put(ctx, k.key(), []byte(k.Text), store.PutOptions{})
 }
 
-// DeleteSSHKeys removes every SSH key, wherever it is.
-func (f *Folders) DeleteSSHKeys(ctx context.Context) error {
+// DeleteSSHKeys removes the SSH keys of some fingerprints, or, when none is given,
+// every one, wherever it is.
+func (f *Folders) DeleteSSHKeys(ctx context.Context, fingerprints ...string) error {
 	for _, folder := range []Folder{f.statePKI, f.Keys} {
 		listing, err := folder.Listing(ctx)
 		if err != nil {
@@ -260,7 +267,7 @@ func (f *Folders) DeleteSSHKeys(ctx context.Context) error {
 		}
 		var keys []string
 		for _, info := range listing {
-			if strings.HasPrefix(info.Key, sshFolder) {
+			if n := sshName(info.Key); n != "" && (len(fingerprints) == 0 || slices.ContainsFunc(fingerprints, func(p string) bool { return plain(p) == n })) {
 				keys = append(keys, info.Key)
 			}
 		}

@@ -149,6 +149,13 @@ func sshKeys(t *testing.T, w *world) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+	if err := folders(t, s, c.Spec).DeleteSSHKeys(t.Context(), "00:aa"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := folders(t, s, c.Spec).SSHKeys(t.Context()); len(got) != 1 || got[0] != key || err != nil {
+		t.Errorf("after deletion of one: %v, %v", got, err)
+	}
+	w.put(t, name+"/pki/ssh/public/admin/00:aa", "not a key")
 	if err := folders(t, s, c.Spec).DeleteSSHKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}

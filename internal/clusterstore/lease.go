@@ -14,12 +14,14 @@ import (
 	"kops.local/kops/internal/store"
 )
 
+// LeaseRenewal is how often a lease is renewed.
+const LeaseRenewal = 15 * time.Second
+
 const (
 	// leaseTerm is how long a lease holds after it was last renewed.
 	leaseTerm = 60 * time.Second
-	// leaseRenewal is how often it is renewed, and leaseRetry how soon after a failure.
-	leaseRenewal = 15 * time.Second
-	leaseRetry   = 3 * time.Second
+	// leaseRetry is how soon a renewal that failed is made again.
+	leaseRetry = 3 * time.Second
 	// leaseAnswer is how long a renewal may take. One that hangs is cut off early enough
 	// for another, on a connection that is not dead, within the term.
 	leaseAnswer = 20 * time.Second
@@ -303,14 +305,14 @@ func (l *Lease) lost(there LeaseState) error {
 // keep renews the lease until ctx ends, or ends ctx when the lease is lost. It
 // puts off hung with each renewal.
 func (l *Lease) keep(ctx context.Context, hung *time.Timer) {
-	wait := leaseRenewal
+	wait := LeaseRenewal
 	for {
 		if l.s.cfg.Sleep(ctx, wait) != nil {
 			return
 		}
 		switch err := l.renew(ctx); {
 		case err == nil:
-			wait = leaseRenewal
+			wait = LeaseRenewal
 			hung.Reset(l.left() + leaseRetry)
 		case errors.Is(err, ErrLost):
 			l.cancel(err)

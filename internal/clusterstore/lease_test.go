@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/clusterstore/leasetest"
 	"kops.local/kops/internal/clusterstore/process"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/store"
@@ -45,7 +46,7 @@ func leaseForOne(t *testing.T, w *world) {
 		t.Errorf("held by nobody: %v, %v", h, err)
 	}
 	ctx, first := acquire(t, a, "jane")
-	w.pass(70 * time.Second)
+	w.Pass(70 * time.Second)
 	_, _, err := b.Acquire(t.Context(), name, holder("joe"))
 	var held *clusterstore.Held
 	if !errors.As(err, &held) || !fault.Is(err, fault.Conflict) {
@@ -153,7 +154,7 @@ func TestLeaseTakenInBetween(t *testing.T) {
 				}
 			}
 		}
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		var first *clusterstore.Lease
 		slow := &overtaken{Store: w.open(), by: func() { _, first = acquire(t, w.client(t), "jane") }}
 		_, _, err := w.client(t, func(c *clusterstore.Config) { c.State = slow }).Acquire(t.Context(), name, holder("joe"))
@@ -170,16 +171,16 @@ func TestLeaseTakenInBetween(t *testing.T) {
 func leaseExpires(t *testing.T, w *world) {
 	_, first := acquire(t, w.client(t), "jane") // and is never heard of again
 	other := w.client(t)
-	w.pass(75 * time.Second)
+	w.Pass(75 * time.Second)
 	if _, _, err := other.Acquire(t.Context(), name, holder("joe")); err == nil {
 		t.Fatal("the lease was taken before its end and the allowance for clocks")
 	}
-	w.pass(10 * time.Second)
+	w.Pass(10 * time.Second)
 	var told []string
 	_, second := acquire(t, w.client(t, func(c *clusterstore.Config) {
 		c.Watched = func(h *clusterstore.Held, d time.Duration) func() {
-			told = append(told, fmt.Sprintf("%s held by %s, renewed %v ago, watched for %v at %v", h.Cluster, h.State.User, h.Idle, d, w.clock().Sub(h.State.Renewed)))
-			return func() { told = append(told, fmt.Sprintf("over at %v", w.clock().Sub(h.State.Renewed))) }
+			told = append(told, fmt.Sprintf("%s held by %s, renewed %v ago, watched for %v at %v", h.Cluster, h.State.User, h.Idle, d, w.Now().Sub(h.State.Renewed)))
+			return func() { told = append(told, fmt.Sprintf("over at %v", w.Now().Sub(h.State.Renewed))) }
 		}
 	}), "joe")
 	if want := []string{name + " held by jane, renewed 1m25s ago, watched for 20s at 1m25s", "over at 1m45s"}; !slices.Equal(told, want) {
@@ -204,13 +205,13 @@ func leaseBroken(t *testing.T, w *world) {
 	tick, waits := make(chan struct{}), make(chan struct{}, 1)
 	s := w.client(t, func(c *clusterstore.Config) {
 		c.Sleep = func(ctx context.Context, d time.Duration) error {
-			if d != renewal {
+			if d != clusterstore.LeaseRenewal {
 				t.Errorf("renewal after %v", d)
 			}
 			waits <- struct{}{}
 			select {
 			case <-tick:
-				w.pass(d)
+				w.Pass(d)
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
@@ -368,7 +369,7 @@ func TestLeaseOfAKilledProcess(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "holding\n" {
 		t.Fatalf("the other process says %q, %v", line, err)
 	}
-	w := &world{open: func() store.Store { return store.NewFolder(dir) }, now: time.Now()}
+	w := &world{open: func() store.Store { return store.NewFolder(dir) }, Clock: leasetest.New(time.Now())}
 	s := w.client(t, func(c *clusterstore.Config) { c.Gone = process.Gone })
 	var held *clusterstore.Held
 	if _, _, err := s.Acquire(t.Context(), name, holder("joe")); !errors.As(err, &held) || held.State.PID != cmd.Process.Pid {
@@ -387,7 +388,7 @@ func TestHoldLeaseUntilKilled(t *testing.T) {
 	if dir == "" {
 		t.Skip("run by TestLeaseOfAKilledProcess")
 	}
-	w := &world{open: func() store.Store { return store.NewFolder(dir) }, now: time.Now()}
+	w := &world{open: func() store.Store { return store.NewFolder(dir) }, Clock: leasetest.New(time.Now())}
 	h := holder("jane")
 	h.PID, h.Process = os.Getpid(), process.Self()
 	if _, _, err := w.client(t).Acquire(t.Context(), name, h); err != nil {
@@ -420,7 +421,7 @@ func revisions(t *testing.T, w *world) {
 	}
 	r, err := w.client(t).Revision(t.Context(), name, 10)
 	if err != nil || r.Number != 10 || r.Plan != "plan 9" || r.User != "jane" || r.Fence != l.Fence() || r.Version != "1.0.0" ||
-		!r.Time.Equal(w.clock()) || r.SpecDigest != store.Digest([]byte(r.Spec)) || strings.Count(r.Spec, "kind: InstanceGroup") != 2 {
+		!r.Time.Equal(w.Now()) || r.SpecDigest != store.Digest([]byte(r.Spec)) || strings.Count(r.Spec, "kind: InstanceGroup") != 2 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err := s.Revision(t.Context(), name, 13); !fault.Is(err, fault.Gone) {
@@ -435,6 +436,10 @@ func revisions(t *testing.T, w *world) {
 	var raw map[string]any
 	if err := json.Unmarshal([]byte(w.get(t, ".kops/"+name+"/revisions/00000012.json")), &raw); err != nil || raw["message"] != "no quota" {
 		t.Errorf("stored as %v, %v", raw, err)
+	}
+	w.put(t, ".kops/"+name+"/revisions/00000011.json", `{"number":`)
+	if _, err := s.Revision(t.Context(), name, 11); err == nil || !strings.Contains(err.Error(), "/revisions/00000011.json: ") || fault.Remedy(err) == "" {
+		t.Errorf("a damaged one: %v", err)
 	}
 }
 

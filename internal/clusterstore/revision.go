@@ -116,18 +116,36 @@ func (s *Store) Revisions(ctx context.Context, cluster string) ([]int, error) {
 	return out, nil
 }
 
+// History reads all revisions of a cluster, some at a time, the newest first.
+func (s *Store) History(ctx context.Context, cluster string) ([]Revision, error) {
+	numbers, err := s.Revisions(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Revision, len(numbers))
+	err = each(ctx, numbers, func(ctx context.Context, i, n int) (err error) {
+		out[i], err = s.Revision(ctx, cluster, n)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // Revision reads one revision; one that does not exist is an error of class fault.Gone.
 func (s *Store) Revision(ctx context.Context, cluster string, n int) (Revision, error) {
 	if err := checkName(cluster); err != nil {
 		return Revision{}, err
 	}
 	data, _, err := s.own(cluster).Get(ctx, revisionKey(n))
-	var r Revision
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
 	if err != nil {
 		return Revision{}, fmt.Errorf("read revision %d of cluster %s: %w", n, cluster, err)
+	}
+	var r Revision
+	if err := json.Unmarshal(data, &r); err != nil {
+		return Revision{}, fault.Wrap(fault.Permanent, fmt.Errorf("read %s: %w", store.URL(s.own(cluster), revisionKey(n)), err),
+			"the record is damaged; move the file away to see the others")
 	}
 	return r, nil
 }

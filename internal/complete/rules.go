@@ -62,7 +62,7 @@ func componentRules() []rule {
 		{"dns-addon", "how kops runs CoreDNS", "", setKubeDNS},
 		{"node-local-dns", "how kops runs the DNS cache of nodes", "", setNodeLocalDNS},
 		{"control-plane-kubelet", "the kubelet's settings with those for the control plane over them", "", mergeControlPlaneKubelet},
-		{"isolated-control-plane", "by spec.networking.isolateControlPlane", "", isolateControlPlane},
+		{"isolated-control-plane", "by spec.isolateMasters", "", isolateControlPlane},
 		{"kubelet", "how kops runs the kubelet", "", setKubelet},
 		{"kubelet-dns", "the address of the cluster's DNS", "", setKubeletDNS},
 		{"kubelet-cloud", "the cloud's controllers run outside of the kubelet", "", setKubeletCloud},

@@ -14,12 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 
 	"kops.local/kops/internal/fault"
 )
@@ -27,14 +23,8 @@ import (
 // LabelGroup names the instance group of a node.
 const LabelGroup = "kops.k8s.io/instancegroup"
 
-const (
-	// resync is how often every node is looked at, changed or not.
-	resync = 5 * time.Minute
-	// remembered is how long the labels of a group are believed without asking.
-	remembered = 30 * time.Second
-	// maxRetries bounds how often a node is tried before the next resync.
-	maxRetries = 8
-)
+// remembered is how long the labels of a group are believed without asking.
+const remembered = 30 * time.Second
 
 // Groups is the source of truth of what nodes are: not the nodes themselves,
 // whose kubelets may say what they like.
@@ -74,69 +64,10 @@ type groupLabels struct {
 
 // Run watches nodes until the context ends.
 func (l *Labeller) Run(ctx context.Context) error {
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
-	informer := nodeInformer(ctx, l.Nodes, resync)
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { queue.Add(o.(*corev1.Node).Name) },
-		UpdateFunc: func(before, now any) {
-			a, b := before.(*corev1.Node), now.(*corev1.Node)
-			if a.ResourceVersion == b.ResourceVersion || !maps.Equal(a.Labels, b.Labels) { // the first is a resync
-				queue.Add(b.Name)
-			}
-		},
-	}); err != nil {
-		return fmt.Errorf("watch nodes: %w", err)
+	concerns := func(before, now *corev1.Node) bool {
+		return before.ResourceVersion == now.ResourceVersion || !maps.Equal(before.Labels, now.Labels) // the first is a resync
 	}
-	var running sync.WaitGroup
-	running.Go(func() { informer.RunWithContext(ctx) })
-	running.Go(func() { l.work(ctx, queue, informer.GetStore()) })
-	<-ctx.Done()
-	queue.ShutDown()
-	running.Wait()
-	return ctx.Err()
-}
-
-// nodeInformer watches nodes; the context ends its requests.
-func nodeInformer(ctx context.Context, nodes corev1client.NodeInterface, resync time.Duration) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListFunc:  func(o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
-		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) },
-	}, &corev1.Node{}, resync, cache.Indexers{})
-}
-
-// work labels the nodes of the queue, one after the other, until it is shut down.
-func (l *Labeller) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], nodes cache.Store) {
-	for {
-		name, ended := queue.Get()
-		if ended {
-			return
-		}
-		err := l.label(ctx, name, nodes)
-		switch {
-		case err == nil:
-			queue.Forget(name)
-		case ctx.Err() != nil:
-		case queue.NumRequeues(name) < maxRetries:
-			l.Log.Warn("cannot label a node; trying again", "node", name, "error", err)
-			queue.AddRateLimited(name)
-		default:
-			l.Log.Error("cannot label a node", "node", name, "error", err)
-			queue.Forget(name)
-		}
-		queue.Done(name)
-	}
-}
-
-func (l *Labeller) label(ctx context.Context, name string, nodes cache.Store) error {
-	o, found, err := nodes.GetByKey(name)
-	if err != nil || !found {
-		return err
-	}
-	node, ok := o.(*corev1.Node)
-	if !ok {
-		return fmt.Errorf("the informer of nodes holds a %T", o)
-	}
-	return l.Apply(ctx, node)
+	return eachNode(ctx, l.Nodes, l.Log.With("task", "labels"), concerns, l.Apply)
 }
 
 // Apply gives a node the labels of its group that it lacks or has otherwise.

@@ -47,6 +47,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 	config := kubetest.Start(t)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"labels follow the group": labelsFollow,
+		"ranges of machines":      rangesFollow,
 		"readiness of a node":     readyNodes,
 		"one leads":               oneLeads,
 		"work that fails is told": leaderFails,
@@ -124,6 +125,60 @@ func labelsFollow(t *testing.T, config *rest.Config) {
 	}
 	if g.asked != 1 {
 		t.Errorf("the labels of the group were read %d times", g.asked)
+	}
+}
+
+// prefixes are those of nodes; the first question about a node fails.
+type prefixes struct {
+	of    map[string]string
+	asked map[string]int
+}
+
+func (p *prefixes) Prefix(_ context.Context, n *corev1.Node) (string, error) {
+	if p.asked[n.Name]++; p.asked[n.Name] == 1 {
+		return "", fault.New(fault.NotYet, "the cloud does not answer")
+	}
+	if prefix, ok := p.of[n.Name]; ok {
+		return prefix, nil
+	}
+	return "", fault.New(fault.Gone, "no machine %s", n.Name)
+}
+
+func rangesFollow(t *testing.T, config *rest.Config) {
+	nodes := nodesOf(t, config)
+	p := &prefixes{of: map[string]string{"ranged-early": "fd00:1::/80", "ranged-late": "fd00:2::/80", "ranged-already": "fd00:3::/80"}, asked: map[string]int{}}
+	newNode(t, nodes, "ranged-early", nil)
+	newNode(t, nodes, "ranged-unknown", nil)
+	already := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ranged-already"}, Spec: corev1.NodeSpec{PodCIDR: "fd00:9::/80", PodCIDRs: []string{"fd00:9::/80"}}}
+	if _, err := nodes.Create(t.Context(), already, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- (&Ranger{Nodes: nodes, Prefixes: p, Log: slog.New(slog.DiscardHandler)}).Run(ctx) }()
+	expect := func(name, want string) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			n, err := nodes.Get(t.Context(), name, metav1.GetOptions{})
+			if err == nil && n.Spec.PodCIDR == want && len(n.Spec.PodCIDRs) <= 1 {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s has %v: %v", name, n.Spec, err)
+			}
+		}
+	}
+	expect("ranged-early", "fd00:1::/80")
+	newNode(t, nodes, "ranged-late", nil)
+	expect("ranged-late", "fd00:2::/80")
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	expect("ranged-already", "fd00:9::/80")
+	expect("ranged-unknown", "")
+	if p.asked["ranged-already"] > 0 {
+		t.Error("the range of a node that has one was asked for")
 	}
 }
 

@@ -40,6 +40,9 @@ type (
 		Fresh bool `json:"fresh,omitempty"`
 		// Restart ends an etcd that is running, and starts it again.
 		Restart bool `json:"restart,omitempty"`
+		// Snapshot is how far etcd's log has to be in a snapshot of it before another
+		// version begins there.
+		Snapshot uint64 `json:"snapshot,omitempty"`
 		// Initial are the members that fresh data begin with, the peer itself included.
 		Initial []Node `json:"initial,omitempty"`
 		// Backup is what a founder's fresh data are restored from; empty for none.
@@ -126,6 +129,9 @@ func (a Run) String() string {
 	}
 	if a.Backup != "" {
 		s += " from " + a.Backup
+	}
+	if a.Snapshot > 0 {
+		s += fmt.Sprintf(", once its log is in a snapshot as far as %d", a.Snapshot)
 	}
 	return s
 }

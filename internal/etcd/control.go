@@ -21,6 +21,9 @@ const (
 	commandName = "/_command.json"
 	recordKey   = ".kops/cluster"
 	requestKey  = ".kops/backup"
+
+	// maxCommands is how many commands of one second have a name.
+	maxCommands = 100
 )
 
 // OtherClusterRemedy is what to do when the store names a cluster, and disks have the
@@ -147,8 +150,13 @@ func RequestRestore(ctx context.Context, s store.Store, backup string, now time.
 	if err != nil {
 		return "", fmt.Errorf("write the command to restore %s: %w", backup, err)
 	}
-	key = "control/" + now.UTC().Format(time.RFC3339) + "-000000" + commandName
-	if _, err := s.Put(ctx, key, text, store.PutOptions{IfAbsent: true}); err != nil {
+	for n := range maxCommands {
+		key = "control/" + BackupName(now, n) + commandName
+		if _, err = s.Put(ctx, key, text, store.PutOptions{IfAbsent: true}); !fault.Is(err, fault.Conflict) {
+			break
+		}
+	}
+	if err != nil {
 		return "", fmt.Errorf("write the command to restore %s: %w", backup, err)
 	}
 	return key, nil

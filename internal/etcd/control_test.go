@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -146,7 +147,11 @@ func TestARestoreIsRequestedOfABackupThatExists(t *testing.T) {
 	if d := cmp.Diff(want, c.Commands); d != "" {
 		t.Error(d)
 	}
-	if err := etcd.DeleteCommand(t.Context(), s, key); err != nil {
+	later, err := etcd.RequestRestore(t.Context(), s, "2026-08-01T10:00:00Z-000001", now.Add(time.Millisecond))
+	if c, failed := etcd.ReadControl(t.Context(), s); err != nil || failed != nil || len(c.Commands) != 2 || c.Commands[1].Key != later {
+		t.Errorf("another within the same second is %s, %v, among %v, %v", later, err, c.Commands, failed)
+	}
+	if err := errors.Join(etcd.DeleteCommand(t.Context(), s, key), etcd.DeleteCommand(t.Context(), s, later)); err != nil {
 		t.Fatal(err)
 	}
 	if c, err = etcd.ReadControl(t.Context(), s); err != nil || len(c.Commands) > 0 {

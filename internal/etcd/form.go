@@ -107,7 +107,7 @@ func (s *situation) begin(r Record, not string) Decision {
 }
 
 // form starts etcd at the founder, and makes it the cluster once it answers.
-// Until then no client could write, so a founder that is lost is replaced.
+// Until then no client could write, so a founder that is lost, or cannot begin, is replaced.
 func (s *situation) form() Decision {
 	r := s.Record
 	if r.Phase != Forming {
@@ -131,6 +131,11 @@ func (s *situation) form() Decision {
 		return s.begin(*r, r.Founder)
 	}
 	if st := founder.State; st.Token != r.Token || st.Seat != FounderSeat || st.Stopped || !st.Quarantined {
+		if s.Failing && s.Now.Sub(time.Unix(r.Founded, 0)) >= s.policy.Replace { // its disk may be full
+			if d := s.begin(*r, r.Founder); len(d.Actions) > 0 {
+				return d
+			}
+		}
 		return Decision{Soon: true, Actions: []Action{Run{Peer: founder.ID, Token: r.Token, Seat: FounderSeat, Version: version, Quarantined: true,
 			Fresh: true, Initial: []Node{{founder.ID, founder.PeerURLs}}, Backup: r.Backup}}}
 	}
@@ -230,11 +235,15 @@ func rerun(p Peer) Run {
 	return Run{Peer: p.ID, Token: st.Token, Seat: st.Seat, Version: st.Version, Quarantined: st.Quarantined}
 }
 
-// address corrects the URLs of members whose machines have others now.
+// address corrects the URLs of members whose machines have others now. etcd lets no
+// two have the same: where another machine had the address, its member goes first.
 func (s *situation) address() Decision {
 	for _, m := range s.Members {
 		p, ok := s.peerOf(m)
-		if ok && s.holds(p, m) && len(p.PeerURLs) > 0 && !sameURLs(p.PeerURLs, m.PeerURLs) {
+		taken := slices.ContainsFunc(s.Members, func(o Member) bool {
+			return o.ID != m.ID && slices.ContainsFunc(o.PeerURLs, func(u string) bool { return slices.Contains(p.PeerURLs, u) })
+		})
+		if ok && s.holds(p, m) && len(p.PeerURLs) > 0 && !sameURLs(p.PeerURLs, m.PeerURLs) && !taken {
 			return Decision{Actions: []Action{SetURLs{Member: m.ID, Peer: p.ID, URLs: p.PeerURLs}}}
 		}
 	}

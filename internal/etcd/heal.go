@@ -135,13 +135,17 @@ func (s *situation) shrink() Decision {
 
 // unwell says who is not as it should be when nothing is to be done about it.
 func (s *situation) unwell() Decision {
-	var names []string
+	var names, notes []string
 	for _, m := range s.voters() {
 		if !m.Healthy {
 			names = append(names, m.Name)
 		}
+		for _, e := range m.Errors { // each tells of all
+			if note := "etcd reports " + strings.TrimSpace(e); !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
 	}
-	var notes []string
 	if len(names) > 0 {
 		notes = append(notes, "not well: "+strings.Join(names, ", "))
 	}

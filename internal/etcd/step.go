@@ -238,14 +238,11 @@ func (s *situation) backupReason() string {
 	return ""
 }
 
-// backupAge is the age of the youngest back-up. However late its time is, it was
-// taken before it was seen.
+// backupAge is the age of the youngest back-up, by its own word or by when the leader
+// saw it, whichever is more: its time may lie ahead, and the leader's clock may have
+// been put back since.
 func (s *situation) backupAge() time.Duration {
-	taken := s.LastBackup
-	if taken.After(s.BackupSeen) {
-		taken = s.BackupSeen
-	}
-	return s.Now.Sub(taken)
+	return max(s.Now.Sub(s.LastBackup), s.Now.Sub(s.BackupSeen))
 }
 
 // ensureBackup returns the back-up that has to come before a risky change, or nothing.

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite the decisions in testdata")
 //	failing                      what was decided last failed
 //	peer NAME [TOKEN/SEAT VERSION [quarantined] [stopped]]
 //	lacks NAME                   the peer has no program of etcd 3.6
-//	member ID NAME [healthy] [leader] [learner] [runs=VERSION] [storage=VERSION] [downgrade=VERSION] [at=URL]
+//	member ID NAME [healthy] [leader] [learner] [runs=VERSION] [log=INDEX] [reports=ERROR] [storage=VERSION] [downgrade=VERSION] [at=URL]
 //	backup AGE [AGE]             the youngest back-up, and since when the leader knows of it
 //	wanted AGE                   a back-up younger than this is asked for
 //	founded AGE                  of the record's cluster; long ago without it
@@ -128,7 +128,7 @@ func situationOf(t *testing.T, in string) (Memory, Observed) {
 			i := slices.IndexFunc(o.Peers, func(p Peer) bool { return p.ID == f[1] })
 			o.Peers[i].Versions = []string{"3.5.31"}
 		case "member":
-			o.Members = append(o.Members, memberOf(f))
+			o.Members = append(o.Members, memberOf(t, f))
 		case "backup":
 			o.LastBackup, o.BackupSeen = ago(f[1]), ago(f[len(f)-1])
 		case "wanted":
@@ -157,7 +157,7 @@ func peerOf(f []string) Peer {
 	return p
 }
 
-func memberOf(f []string) Member {
+func memberOf(t *testing.T, f []string) Member {
 	m := Member{ID: f[1], Name: f[2], PeerURLs: []string{"https://" + f[2] + ":2380"}, Version: "3.6.12",
 		Healthy: slices.Contains(f, "healthy"), Leader: slices.Contains(f, "leader"), Learner: slices.Contains(f, "learner")}
 	for _, x := range f[3:] {
@@ -166,6 +166,10 @@ func memberOf(f []string) Member {
 			m.Name = ""
 		case "runs":
 			m.Version = value
+		case "reports":
+			m.Errors = append(m.Errors, value)
+		case "log":
+			m.Index = uint64(number(t, value))
 		case "storage":
 			m.Storage = value
 		case "downgrade":

@@ -103,6 +103,10 @@ type Member struct {
 	Leader  bool
 	// Version is what the member says it runs; empty unless healthy.
 	Version string
+	// Index is how far its log goes.
+	Index uint64
+	// Errors are what it says is wrong with the cluster, such as that there is no space left.
+	Errors []string
 	// Storage is the version that its data are written for, such as 3.6.0, and
 	// Downgrade the one that it is allowed to go back to; empty where it does not say.
 	Storage, Downgrade string

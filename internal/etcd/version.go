@@ -43,14 +43,11 @@ func Pick(available []string, want string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	best := ""
-	for _, a := range available {
-		v, err := parseVersion(a)
-		if err == nil && v.Major == w.Major && v.Minor == w.Minor && v.GTE(w) && (best == "" || compareVersions(a, best) > 0) {
-			best = a
-		}
+	best := newest(available, w.Major, w.Minor)
+	if compareVersions(best, want) < 0 {
+		return "", false
 	}
-	return best, best != ""
+	return best, true
 }
 
 // version changes the version of the members, one after the other, etcd's leader last.
@@ -71,20 +68,20 @@ func (s *situation) version() Decision {
 			todo = append(todo, m)
 		}
 	}
-	voters := s.voters()
+	voters, target := s.voters(), minorOf(to)
 	switch {
-	case len(todo) == 0 && slices.ContainsFunc(voters, func(m Member) bool { return m.Downgrade != "" }):
-		return Decision{Actions: []Action{AllowDowngrade{}}}
+	case slices.ContainsFunc(voters, func(m Member) bool { return m.Downgrade != "" && (len(todo) == 0 || m.Downgrade != target) }):
+		return Decision{Actions: []Action{AllowDowngrade{}}, Soon: true} // of a way back that they do not go, or have gone
 	case len(todo) == 0:
 		return Decision{}
-	case len(voters) != s.Spec.MemberCount || len(healthy(voters)) != len(voters) || len(s.seated()) != len(voters) || s.quarantined():
-		return Decision{Note: fmt.Sprintf("etcd %s has to wait until all %d members are healthy", to, s.Spec.MemberCount)}
+	case len(s.Members) != s.Spec.MemberCount || len(healthy(voters)) != len(s.Members) || len(s.seated()) != len(s.Members) || s.quarantined():
+		return Decision{Note: fmt.Sprintf("etcd %s has to wait until there are %d members, all of them healthy", to, s.Spec.MemberCount)}
 	}
 	if first := s.ensureBackup("before etcd changes to " + to); first != nil {
 		return Decision{Actions: first}
 	}
 	if down {
-		if d := s.prepareDowngrade(to); len(d.Actions) > 0 || d.Note != "" {
+		if d := s.prepareDowngrade(target); len(d.Actions) > 0 || d.Note != "" {
 			return d
 		}
 	}
@@ -95,8 +92,12 @@ func (s *situation) version() Decision {
 		return Decision{Actions: []Action{MoveLeader{heir.ID, heir.Name}}, Soon: true}
 	}
 	p, _ := s.peerOf(next)
-	v, _ := Pick(p.Versions, to)
-	return Decision{Soon: true, Actions: []Action{Run{Peer: p.ID, Token: p.State.Token, Seat: p.State.Seat, Version: v}}}
+	change := rerun(p)
+	change.Version, _ = Pick(p.Versions, to)
+	if compareVersions(minorOf(change.Version), minorOf(p.State.Version)) > 0 { // which may not understand what older ones have logged
+		change.Snapshot = next.Index
+	}
+	return Decision{Soon: true, Actions: []Action{change}}
 }
 
 func rankLeader(m Member) int {
@@ -107,7 +108,9 @@ func rankLeader(m Member) int {
 }
 
 // hop returns the version that the members go to next on their way to the wanted
-// one. etcd goes up and down by one minor version at a time.
+// one, and whether that is the first step down. etcd goes up and down by one minor
+// version at a time, and no member goes on before all have come that far: up they go
+// from the lowest version that is run, and down from the highest.
 func (s *situation) hop() (to string, down bool, err error) {
 	want, err := parseVersion(s.Spec.EtcdVersion)
 	if err != nil {
@@ -128,45 +131,40 @@ func (s *situation) hop() (to string, down bool, err error) {
 		}
 		available = append(available, p.Versions...)
 	}
-	step := func(minor uint64) (string, error) {
-		at := fmt.Sprintf("%d.%d.0", lowest.Major, minor)
-		if v, ok := Pick(available, at); ok && !slices.Contains(available, at) {
-			return v, nil
-		} else if ok {
-			return newest(available, v), nil
-		}
-		return "", fmt.Errorf("etcd cannot go from %s to %s at once, and no etcd %d.%d is there", lowest, want, lowest.Major, minor)
-	}
+	minor, least := want.Minor, ""
 	switch {
 	case want.Major != lowest.Major:
 		return "", false, fmt.Errorf("etcd cannot go from %s to %s in place", lowest, want)
 	case want.Minor > lowest.Minor && lowest.Minor == 5 && s.olderThan(lastBefore36):
-		if to, err = step(5); err == nil && compareVersions(to, lastBefore36) < 0 {
-			err = fmt.Errorf("etcd 3.6 follows %s or later, and no such etcd is there", lastBefore36)
-		}
-		return to, false, err
+		minor, least = lowest.Minor, lastBefore36
 	case want.Minor > lowest.Minor+1:
-		to, err = step(lowest.Minor + 1)
-		return to, false, err
-	case want.Minor+1 < lowest.Minor:
-		to, err = step(lowest.Minor - 1)
-		return to, true, err
+		minor = lowest.Minor + 1
+	case want.Minor+1 < highest.Minor:
+		minor = highest.Minor - 1
 	}
-	return s.Spec.EtcdVersion, want.Minor < lowest.Minor, nil
+	if minor == want.Minor {
+		return s.Spec.EtcdVersion, minor < lowest.Minor, nil
+	}
+	to = newest(available, want.Major, minor)
+	switch {
+	case to == "":
+		err = fmt.Errorf("etcd cannot go from %s to %s at once, and no etcd %d.%d is there", lowest, want, want.Major, minor)
+	case least != "" && compareVersions(to, least) < 0:
+		err = fmt.Errorf("etcd 3.6 follows %s or later, and no such etcd is there", least)
+	}
+	return to, minor < lowest.Minor, err
 }
 
-// newest returns the newest of the versions with the minor version of one of them.
-func newest(available []string, of string) string {
-	o, err := parseVersion(of)
-	if err != nil {
-		return of
-	}
+// newest returns the newest of the versions that have a minor version, or "".
+func newest(available []string, major, minor uint64) string {
+	best := ""
 	for _, a := range available {
-		if v, err := parseVersion(a); err == nil && v.Major == o.Major && v.Minor == o.Minor && v.GT(o) {
-			o, of = v, a
+		v, err := parseVersion(a)
+		if err == nil && v.Major == major && v.Minor == minor && (best == "" || compareVersions(a, best) > 0) {
+			best = a
 		}
 	}
-	return of
+	return best
 }
 
 // olderThan reports whether a member that is still on 3.5 really runs an older etcd than one.
@@ -177,12 +175,7 @@ func (s *situation) olderThan(version string) bool {
 }
 
 // prepareDowngrade has etcd give up what the older version would not understand.
-func (s *situation) prepareDowngrade(to string) Decision {
-	v, err := parseVersion(to)
-	if err != nil {
-		return Decision{Note: err.Error()}
-	}
-	target := fmt.Sprintf("%d.%d.0", v.Major, v.Minor)
+func (s *situation) prepareDowngrade(target string) Decision {
 	for _, m := range s.voters() {
 		if m.Downgrade != target {
 			return Decision{Actions: []Action{AllowDowngrade{target}}, Soon: true}
@@ -194,4 +187,13 @@ func (s *situation) prepareDowngrade(to string) Decision {
 		}
 	}
 	return Decision{}
+}
+
+// minorOf is a minor version as etcd names it, such as 3.6.0 for each of its patches.
+func minorOf(version string) string {
+	v, err := parseVersion(version)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.0", v.Major, v.Minor)
 }

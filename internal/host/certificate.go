@@ -44,6 +44,9 @@ type Certificate struct {
 	KeyMode string
 	Owner   int
 	Group   int
+	// Serial is the certificate's number. What reads the certificate only at its
+	// start follows it: another says that it was issued anew.
+	Serial string `res:"out,volatile" tf:"serial"`
 }
 
 // renewal is how long before its end a certificate is issued anew: nodes live
@@ -56,8 +59,10 @@ var Certificates = resource.Kind[Certificate, *Machine]{
 	Key: func(c *Certificate) string { return c.Path + "=" + c.KeyPath }, List: listCertificates, Create: issueCertificate,
 	Update: []resource.Setter[Certificate, *Machine]{
 		{Fields: []string{"KeyPath", "CommonName", "Organization", "Names", "Usage", "Signer", "Valid"},
-			Set: func(ctx context.Context, m *Machine, _, want *Certificate) error {
-				return issueCertificate(ctx, m, want)
+			Set: func(ctx context.Context, m *Machine, have, want *Certificate) error {
+				err := issueCertificate(ctx, m, want)
+				have.Serial = want.Serial
+				return err
 			}},
 		{Fields: []string{"CA", "Server", "User", "Mode", "KeyMode", "Owner", "Group"},
 			Set: func(_ context.Context, m *Machine, _, want *Certificate) error { return m.rewrap(want) }},
@@ -142,7 +147,7 @@ func (m *Machine) describe(c *Certificate, s stored) {
 	if err != nil {
 		return
 	}
-	c.CommonName, c.Organization, c.Usage = x.Subject.CommonName, x.Subject.Organization, usage(x)
+	c.CommonName, c.Organization, c.Usage, c.Serial = x.Subject.CommonName, x.Subject.Organization, usage(x), x.SerialNumber.String()
 	c.Names = slices.Clone(x.DNSNames)
 	for _, ip := range x.IPAddresses {
 		c.Names = append(c.Names, ip.String())
@@ -185,6 +190,7 @@ func issueCertificate(ctx context.Context, m *Machine, c *Certificate) error {
 	if err != nil {
 		return err
 	}
+	c.Serial = pair.Certificate.SerialNumber.String()
 	return m.storeCertificate(c, pki.EncodeCertificate(pair.Certificate), key)
 }
 

@@ -291,6 +291,23 @@ func TestAFileIsThereWhollyOrNotAtAll(t *testing.T) {
 	}
 }
 
+func TestAllBitsOfAModeAreSet(t *testing.T) {
+	m := machine(t)
+	m.Chown = os.Getuid() == 0 // an owner takes the first digit away
+	f := host.File{Path: "/program", Content: content("text"), Mode: "4755"}
+	if err := host.Files.Create(t.Context(), m, &f); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(m.Root, "program"))
+	if err != nil || info.Mode() != 0o755|os.ModeSetuid {
+		t.Errorf("the mode is %v: %v", info.Mode(), err)
+	}
+	have, err := host.Files.List(t.Context(), m, resource.Scope{Names: []string{"/program"}})
+	if err != nil || len(have) != 1 || have[0].Mode != f.Mode {
+		t.Errorf("the mode is seen as %+v: %v", have, err)
+	}
+}
+
 func TestAChangedByteIsFetchedAgain(t *testing.T) {
 	m := machine(t)
 	a := asset(t, "kubelet", []byte("program"))

@@ -47,7 +47,8 @@ func (m *Machine) put(path string, perm fs.FileMode, o owner, content io.Reader,
 	if _, err := io.Copy(f, content); err != nil {
 		return err
 	}
-	if err := errors.Join(f.Chmod(perm), m.own(f.Name(), path, o), sync(f), f.Close()); err != nil {
+	// The mode comes after the owner, with whom the kernel takes away whose rights a program has.
+	if err := errors.Join(m.own(f.Name(), path, o), f.Chmod(perm), sync(f), f.Close()); err != nil {
 		return err
 	}
 	err = os.Rename(f.Name(), at)
@@ -140,11 +141,30 @@ func parseMode(text string) (fs.FileMode, error) {
 	if err != nil {
 		return 0, fmt.Errorf("the mode %q is not an octal number such as 0644", text)
 	}
-	return fs.FileMode(n), nil
+	perm := fs.FileMode(n) & fs.ModePerm
+	for bit, special := range specialModes() {
+		if n&bit != 0 {
+			perm |= special
+		}
+	}
+	return perm, nil
 }
 
 // modeText writes a mode with four octal digits.
-func modeText(m fs.FileMode) string { return fmt.Sprintf("%04o", m.Perm()) }
+func modeText(m fs.FileMode) string {
+	n := uint64(m.Perm())
+	for bit, special := range specialModes() {
+		if m&special != 0 {
+			n |= bit
+		}
+	}
+	return fmt.Sprintf("%04o", n)
+}
+
+// specialModes are the bits of the first octal digit, which Go has elsewhere.
+func specialModes() map[uint64]fs.FileMode {
+	return map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky}
+}
 
 // classed says what an error of the file system means, and what helps.
 func classed(err error) error {

@@ -70,10 +70,11 @@ func Write(path string, e Entry) error {
 	return save(path, c)
 }
 
-// CurrentCluster returns the cluster of a file's current context, or "".
-func CurrentCluster(path string) string {
-	c, err := load(path)
-	if err != nil || c.Contexts[c.CurrentContext] == nil {
+// CurrentCluster returns the cluster of the current context, or "". Of several files
+// the first that names one has the say, as for kubectl; what cannot be read is left out.
+func CurrentCluster(paths ...string) string {
+	c, _ := (&clientcmd.ClientConfigLoadingRules{Precedence: paths}).Load() // see above
+	if c == nil || c.Contexts[c.CurrentContext] == nil {
 		return ""
 	}
 	return c.Contexts[c.CurrentContext].Cluster
@@ -113,7 +114,10 @@ func load(path string) (*clientapi.Config, error) {
 // save gives the file the mode 0600, where it is the user's to give: somebody
 // else's file, and one on a file system without modes, keep what they have.
 func save(path string, c *clientapi.Config) error {
-	err := os.Chmod(path, 0o600) // the next call gives the mode to a new file only
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() { // and no device, such as /dev/null
+		err = os.Chmod(path, 0o600) // the next call gives the mode to a new file only
+	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		err = clientcmd.WriteToFile(*c, path)
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -135,11 +136,25 @@ func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (pod, error) {
 		volumes = append(volumes, volume{Name: v, Image: &imageVolume{Reference: binaries[version], PullPolicy: "IfNotPresent"}})
 		c.VolumeMounts = append(c.VolumeMounts, volumeMount{Name: v, MountPath: "/opt/etcd-v" + version})
 	}
+	meta := podMetadata{Name: name, Namespace: "kube-system", Labels: map[string]string{"k8s-app": name}}
+	if n := in.etcdName(e); n != "" {
+		meta.Annotations = map[string]string{"dns.alpha.kubernetes.io/internal": n}
+	}
 	return pod{
-		Metadata: podMetadata{Name: name, Namespace: "kube-system", Labels: map[string]string{"k8s-app": name}},
+		Metadata: meta,
 		Spec: podSpec{Containers: []container{c}, Volumes: volumes, HostNetwork: true, HostPID: true,
 			PriorityClassName: "system-cluster-critical", Tolerations: []toleration{{Key: "CriticalAddonsOnly", Operator: "Exists"}}},
 	}, nil
+}
+
+// etcdName is the name by which machines that have an API server and no etcd
+// reach an etcd cluster; "" where there are none.
+func (in Input) etcdName(e api.EtcdClusterSpec) string {
+	apart := slices.ContainsFunc(in.Groups, func(g *api.InstanceGroup) bool { return g.Spec.Role == api.RoleAPIServer })
+	if !apart || e.Name == "cilium" {
+		return ""
+	}
+	return e.Name + ".etcd.internal." + in.Cluster.Name
 }
 
 // etcdClusterName is what the managers call an etcd cluster.
@@ -198,7 +213,7 @@ func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error)
 	}
 	at := func(host string, port int) string { return "https://" + host + ":" + strconv.Itoa(port) }
 	const own = "__name__" // the manager puts its own name here
-	client := at(own, ports.client)
+	client := at(cmp.Or(in.etcdName(e), own), ports.client)
 	if e.Name == "cilium" {
 		client = at("api.internal."+in.Cluster.Name, ports.client)
 	}

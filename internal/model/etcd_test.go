@@ -33,3 +33,32 @@ func TestEtcdOfALocalClusterIsOnFoldersOfItsMachines(t *testing.T) {
 		t.Errorf("%d manifests of etcd-manager", found)
 	}
 }
+
+func TestAPIServersWithoutEtcdFindItByName(t *testing.T) {
+	in := input(t, golden+"irsa")
+	manifests := func() map[string]string {
+		all, _ := build(t, in)
+		out := map[string]string{}
+		for _, etcd := range []string{"main", "events"} {
+			out[etcd], _ = all["manifests-etcdmanager-"+etcd+"-master-us-test-1a"].Content.Value().Known()
+		}
+		return out
+	}
+	for etcd, text := range manifests() {
+		if strings.Contains(text, etcd+".etcd.internal.") || strings.Contains(text, "annotations") {
+			t.Errorf("%s has a name that nobody asks for:\n%s", etcd, text)
+		}
+	}
+	apart := *group(t, in, api.RoleControlPlane)
+	apart.Name, apart.Spec.Role = "apart", api.RoleAPIServer
+	in.Groups = append(in.Groups, &apart)
+	ports := map[string]string{"main": "4001", "events": "4002"}
+	for etcd, text := range manifests() {
+		name := etcd + ".etcd.internal." + in.Cluster.Name
+		for _, line := range []string{"    dns.alpha.kubernetes.io/internal: " + name + "\n", "- --client-urls=https://" + name + ":" + ports[etcd] + "\n", "- --peer-urls=https://__name__:"} {
+			if !strings.Contains(text, line) {
+				t.Errorf("%s lacks %q:\n%s", etcd, line, text)
+			}
+		}
+	}
+}

@@ -108,6 +108,18 @@ func TestTrustByRole(t *testing.T) {
 	}
 }
 
+func TestHealthIsAskedAtThePortOfTheAPI(t *testing.T) {
+	in := input(t, golden+"irsa")
+	for port, want := range map[int32]string{0: "", 443: "", 6443: "- --secure-port=6443\n"} {
+		in.Cluster.Spec.KubeAPIServer.SecurePort = port
+		all, _ := build(t, in)
+		text, known := all["manifests-static-kube-apiserver-healthcheck"].Content.Value().Known()
+		if !known || !strings.Contains(text, want) || strings.Contains(text, "--secure-port") != (want != "") {
+			t.Errorf("port %d:\n%s", port, text)
+		}
+	}
+}
+
 func TestTheSchedulersConfiguration(t *testing.T) {
 	in := input(t, golden+"irsa")
 	objects, err := addons.Decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 7\nclientConnection: {kubeconfig: /elsewhere, contentType: x}\n"))

@@ -1,6 +1,9 @@
 package model
 
 import (
+	"fmt"
+
+	"kops.local/kops/api"
 	"kops.local/kops/internal/addons"
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/names"
@@ -37,11 +40,15 @@ func (b *builder) staticManifests() error {
 // its health with a certificate, so that others can ask without one.
 func (b *builder) healthcheck() pod {
 	const secrets = "healthcheck-secrets"
+	args := []string{"--ca-cert=/secrets/ca.crt", "--client-cert=/secrets/client.crt", "--client-key=/secrets/client.key"}
+	if s := b.spec().KubeAPIServer; s != nil && s.SecurePort != 0 && s.SecurePort != 443 {
+		args = append(args, fmt.Sprintf("--secure-port=%d", s.SecurePort))
+	}
 	return pod{Spec: podSpec{
 		Containers: []container{{
 			Name:            "healthcheck",
 			Image:           b.image("registry.k8s.io/kops/kube-apiserver-healthcheck:" + b.Version),
-			Args:            []string{"--ca-cert=/secrets/ca.crt", "--client-cert=/secrets/client.crt", "--client-key=/secrets/client.key"},
+			Args:            args,
 			SecurityContext: asUser(healthcheckUser),
 			VolumeMounts:    []volumeMount{{Name: secrets, MountPath: "/secrets", ReadOnly: true}},
 			LivenessProbe: &probe{
@@ -68,6 +75,10 @@ func (b *builder) channels() pod {
 		volumes = append(volumes, volume{Name: "store", HostPath: &hostPath{Path: folder, Type: "Directory"}})
 		user = reader()
 	}
+	ready := &probe{HTTPGet: httpGet{Host: "127.0.0.1", Path: "/readyz", Port: 3986}, InitialDelaySeconds: 30, PeriodSeconds: 10, FailureThreshold: 2}
+	if b.Cluster.CloudProviderID() == api.CloudLocal { // somebody waits for it
+		ready.InitialDelaySeconds, ready.PeriodSeconds = 1, 2
+	}
 	environment := []env{{Name: "HOME", Value: "/tmp"}, {Name: "KUBECONFIG", Value: "/var/lib/kops/kubeconfig"},
 		{Name: "NODE_NAME", ValueFrom: &valueFrom{fieldRef{"spec.nodeName"}}}}
 	return pod{
@@ -81,10 +92,7 @@ func (b *builder) channels() pod {
 				Resources:       resources{Requests: map[string]string{"cpu": "50m", "memory": "50Mi"}},
 				SecurityContext: user,
 				VolumeMounts:    mounts,
-				ReadinessProbe: &probe{
-					HTTPGet:             httpGet{Host: "127.0.0.1", Path: "/readyz", Port: 3986},
-					InitialDelaySeconds: 30, PeriodSeconds: 10, FailureThreshold: 2,
-				},
+				ReadinessProbe:  ready,
 			}},
 			Volumes:           volumes,
 			HostNetwork:       true,

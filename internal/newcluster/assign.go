@@ -15,12 +15,14 @@ import (
 
 // Assign returns a copy of an object with fields set (spec.path=value) and unset
 // (spec.path). Paths are those of v1alpha2, or else of v1alpha3; an element of a
-// list is [n], all are [*]; a map's key that has dots is in brackets as well. The
-// text of a value is read as the field's type asks: a list is divided by commas.
+// list is [n], all are [*]; a map's key that has dots is in brackets as well; the
+// kind may stand before it all: cluster.spec.path. The text of a value is read as
+// the field's type asks: a list is divided by commas. An item of sets that is neither
+// a path nor an assignment belongs to the value before it, for commas divide flags too.
 // A field that does not exist is a finding that names the nearest.
 func Assign[T api.Object](o T, sets, unsets []string) (T, diag.List) {
 	var findings diag.List
-	for _, s := range sets {
+	for _, s := range joined(api.Kind(o), sets) {
 		path, value, ok := strings.Cut(s, "=")
 		if !ok {
 			findings = append(findings, bad(s, "", "is not an assignment", "write spec.path=value"))
@@ -44,9 +46,24 @@ func Assign[T api.Object](o T, sets, unsets []string) (T, diag.List) {
 	return o, findings
 }
 
+// joined are the assignments with the parts of their values that commas cut off:
+// items with neither a path nor an equals sign.
+func joined(kind string, sets []string) []string {
+	var out []string
+	for _, s := range sets {
+		last := len(out) - 1
+		if _, err := parsePath(kind, s); err != nil && last >= 0 && !strings.Contains(s, "=") && strings.Contains(out[last], "=") {
+			out[last] += "," + s
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
 // edit changes one field, with the first of the values that the field can hold.
 func edit[T api.Object](o T, path string, values []any, remove bool) (T, error) {
-	elements, err := parsePath(path)
+	elements, err := parsePath(api.Kind(o), path)
 	if err != nil {
 		return o, err
 	}
@@ -84,7 +101,7 @@ func editIn[T api.Object](version string, o T, path []element, value any, remove
 		if err != nil {
 			return o, err
 		}
-		next, _, err := compat.DecodeOne[T](text, compat.Options{})
+		next, _, err := compat.DecodeOne[T](text, compat.Options{Exact: true})
 		return next, err
 	}
 	if remove { // a field that is not there must at least exist

@@ -189,6 +189,9 @@ func (b *builder) setDiscovery() {
 func (b *builder) setFields() {
 	cluster, findings := Assign(b.cluster, b.Sets, b.Unsets)
 	b.findings = append(b.findings, findings...)
+	if cluster.Name != b.ClusterName { // its groups and its folder have the name already
+		b.fail("metadata.name", cluster.Name, "is not the name "+b.ClusterName+" that was asked for", "name the cluster with --name")
+	}
 	b.cluster, b.spec = cluster, &cluster.Spec
 	if c := b.spec.Networking.Calico; c != nil && c.BPFEnabled {
 		b.disableKubeProxy()

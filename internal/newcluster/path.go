@@ -15,11 +15,10 @@ type element struct {
 }
 
 // parsePath reads a path such as spec.etcdClusters[0].manager.logLevel,
-// spec.etcdClusters[*].version or spec.nodeLabels[example.com/team].
-func parsePath(text string) ([]element, error) {
-	for _, prefix := range []string{"cluster.", "instancegroup."} {
-		text = strings.TrimPrefix(text, prefix)
-	}
+// spec.etcdClusters[*].version or spec.nodeLabels[example.com/team]; it may begin
+// with the kind of the object.
+func parsePath(kind, text string) ([]element, error) {
+	text = strings.TrimPrefix(text, strings.ToLower(kind)+".")
 	var path []element
 	for rest := text; rest != ""; {
 		end := strings.IndexAny(rest, ".[")

@@ -58,6 +58,19 @@ func legacyNames(name string) string {
 	return ""
 }
 
+// Named returns the keyset of a name, which an old cluster may hold under another
+// one; nil when there is none.
+func Named(existing map[string]*Keyset, name string) *Keyset {
+	if k := existing[name]; k != nil {
+		return k
+	}
+	old := existing[legacyNames(name)]
+	if old == nil {
+		return nil
+	}
+	return &Keyset{Name: name, Primary: old.Primary, Items: old.Items}
+}
+
 // Ensure returns existing with the keysets of names added that it lacks, and
 // the names of those: each is a new authority of ten years, or the keyset that
 // an old cluster holds under another name. The keys are made in parallel.
@@ -72,11 +85,9 @@ func Ensure(existing map[string]*Keyset, names []string, issuer Issuer) (all map
 			continue
 		}
 		created = append(created, n)
-		if old := existing[legacyNames(n)]; old != nil {
-			all[n] = &Keyset{Name: n, Primary: old.Primary, Items: old.Items}
-			continue
+		if all[n] = Named(existing, n); all[n] == nil {
+			missing = append(missing, n)
 		}
-		missing = append(missing, n)
 	}
 	made := make([]*Keyset, len(missing))
 	var g errgroup.Group

@@ -213,6 +213,17 @@ func TestTheAuthorityOfAnOldClusterIsKept(t *testing.T) {
 	if got := all[KubernetesCA]; got.Signer().Certificate != ca.Signer().Certificate {
 		t.Errorf("the keyset ca became %v", got)
 	}
+	existing := map[string]*Keyset{"ca": ca}
+	if got := Named(existing, KubernetesCA); got == nil || got.Name != KubernetesCA || got.Signer().Certificate != ca.Signer().Certificate {
+		t.Errorf("the authority is read as %v", got)
+	}
+	if got := Named(existing, ServiceAccount); got != nil {
+		t.Errorf("the keys of service accounts are %v", got)
+	}
+	existing[KubernetesCA] = authority(t, KubernetesCA)
+	if got := Named(existing, KubernetesCA); got != existing[KubernetesCA] {
+		t.Errorf("the new name does not come first: %v", got)
+	}
 }
 
 func TestEnsureFailsWithoutRandomness(t *testing.T) {

@@ -40,6 +40,12 @@ func (s *Schema) Diff(want, have any) []Change {
 	return out
 }
 
+// OpenMap is a type of maps to which others than this program may add.
+type OpenMap interface {
+	// Foreign reports whether a key that is not wanted is none of this program's.
+	Foreign(key string) bool
+}
+
 // diff reports the leaves below path that differ.
 func (f Field) diff(path string, w, h reflect.Value, report func(Leaf)) {
 	if f.Mode == Default && isZero(w) {
@@ -59,9 +65,13 @@ func (f Field) diff(path string, w, h reflect.Value, report func(Leaf)) {
 			n.diff(path+"."+n.Name, w.Field(n.Index), h.Field(n.Index), report)
 		}
 	case w.Kind() == reflect.Map:
+		open, _ := w.Interface().(OpenMap)
 		for _, k := range keys(w, h) {
 			key := reflect.ValueOf(k).Convert(w.Type().Key())
 			we, he := w.MapIndex(key), h.MapIndex(key)
+			if open != nil && !we.IsValid() && open.Foreign(k) {
+				continue
+			}
 			ws, hs := f.text(we), f.text(he)
 			if ws != hs || we.IsValid() != he.IsValid() { // a tag without a value is one, too
 				report(Leaf{Path: fmt.Sprintf("%s[%q]", path, k), Have: hs, Want: ws})
@@ -102,10 +112,7 @@ func (f Field) text(v reflect.Value) string {
 	}
 	switch v.Kind() {
 	case reflect.Slice:
-		items := make([]string, v.Len())
-		for i := range items {
-			items[i] = f.text(v.Index(i))
-		}
+		items := f.items(v)
 		if !f.Ordered {
 			slices.Sort(items)
 		}
@@ -128,6 +135,23 @@ func (f Field) text(v reflect.Value) string {
 		return f.text(v.Elem())
 	}
 	return fmt.Sprint(v.Interface())
+}
+
+func (f Field) items(list reflect.Value) []string {
+	out := make([]string, list.Len())
+	for i := range out {
+		out[i] = f.text(list.Index(i))
+	}
+	return out
+}
+
+// Items spells the items of a list, in its order, as the Leaf of the list does. What
+// is no list has none.
+func Items(v reflect.Value) []string {
+	if !v.IsValid() || v.Kind() != reflect.Slice {
+		return nil
+	}
+	return Field{}.items(v)
 }
 
 func (f Field) jsonText(s string) string {

@@ -3,6 +3,7 @@ package resource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -55,6 +56,37 @@ func schemaOf(t *testing.T, v any) *Schema {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// open is a map in which keys with a dot are others'.
+type open map[string]string
+
+func (open) Foreign(key string) bool { return strings.Contains(key, ".") }
+
+func TestWhatOthersAddToAnOpenMapIsNoDifference(t *testing.T) {
+	type object struct{ Tags open }
+	schema, err := SchemaOf(reflect.TypeFor[object]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		want, have open
+		leaves     string
+	}{
+		{open{"a": "1", "b.c": "2"}, open{"a": "1", "b.c": "2", "x.y": "3"}, ""},
+		{nil, open{"x.y": "3"}, ""},
+		{open{"b.c": "2"}, open{"b.c": "3", "x.y": "3", "old": "4"}, `Tags["b.c"]: 3 -> 2; Tags["old"]: 4 -> `},
+	} {
+		var got []string
+		for _, change := range schema.Diff(&object{c.want}, &object{c.have}) {
+			for _, l := range change.Leaves {
+				got = append(got, fmt.Sprintf("%s: %s -> %s", l.Path, l.Have, l.Want))
+			}
+		}
+		if strings.Join(got, "; ") != c.leaves {
+			t.Errorf("%v -> %v: %q, not %q", c.have, c.want, got, c.leaves)
+		}
+	}
 }
 
 func TestDiffOfEveryType(t *testing.T) {

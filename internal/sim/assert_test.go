@@ -21,7 +21,7 @@ import (
 // of the one that is replaced.
 func (s *stage) needed(st plan.Step) {
 	s.Helper()
-	if s.world.Stale != nil {
+	if s.world.Stale != nil || s.racing {
 		return // the planner did not see what there is
 	}
 	for _, o := range s.world.Objects(Cluster, false) {
@@ -163,13 +163,13 @@ func (s *stage) untouched() {
 
 // mayRefuse reports whether the planner may refuse the change: it must say so
 // before anything is done, which holds as a plan is data. Twins that lagging
-// listings led to may also block each other.
+// listings or two runs at once led to may also block each other.
 func mayRefuse(err error, x trouble) bool {
 	if err == nil {
 		return false
 	}
 	return strings.Contains(err.Error(), "which stays, uses it") || strings.Contains(err.Error(), "cannot change from") ||
-		x.lag > 0 && strings.Contains(err.Error(), "in a cycle")
+		x.blind() && strings.Contains(err.Error(), "in a cycle")
 }
 
 // blocked reports whether every failure of a run is that something stayed in the

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -36,11 +37,12 @@ type stage struct {
 	foreign []Object
 	shared  string
 	tally   *tally
+	racing  bool // another run is under way
 }
 
 // tally counts what the seeds met, so that a simulator that meets nothing fails.
 type tally struct {
-	runs, crashes, abandoned, blocked, lost, throttled, refused, pruned, stale, replaced, updated int
+	runs, rivals, crashes, abandoned, blocked, lost, throttled, refused, pruned, stale, replaced, updated int
 }
 
 func newStage(t *testing.T, seed uint64, count *tally) *stage {
@@ -117,6 +119,25 @@ func (s *stage) run(g *graph.Graph, p *plan.Plan) error {
 	return s.world.Executor(Clock(), observe.Scopes(Cluster, g, false)).Run(s.Context(), p)
 }
 
+// race runs the plan beside another one that was made of the same world.
+func (s *stage) race(g *graph.Graph, p *plan.Plan, prune bool) error {
+	rival, err := s.plan(g, prune)
+	if err != nil {
+		return err
+	}
+	s.tally.rivals++
+	s.racing = true
+	defer func() { s.racing = false }()
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		// Whether it succeeds is nobody's business: what it leaves is.
+		_ = s.world.Executor(Clock(), observe.Scopes(Cluster, g, false)).Run(s.Context(), rival)
+	})
+	err = s.run(g, p)
+	beside.Wait()
+	return err
+}
+
 // wanted fills World.Wanted with the templates of the graph.
 func (s *stage) wanted(g *graph.Graph) {
 	s.world.Wanted = map[string]bool{}
@@ -133,7 +154,11 @@ type trouble struct {
 	crash          bool // each run dies at some write, for a while
 	fickle         bool // after a crash the user may want something else
 	lag            int  // listings are up to so many writes old, for a while
+	rival          bool // another run does the same at the same time, for a while
 }
+
+// blind reports whether what a run does may rest on what is not so any more.
+func (x trouble) blind() bool { return x.lag > 0 || x.rival }
 
 // spell is how many runs of a convergence trouble lasts.
 const spell = 6
@@ -146,7 +171,7 @@ func (s *stage) converge(g *graph.Graph, prune bool, x trouble) (refused bool) {
 	for try := range spell + 4 {
 		s.world.Revive()
 		s.troubled(x, try < spell)
-		lagging := x.lag > 0 && try < spell
+		lagging := x.blind() && try < spell
 		p, err := s.plan(g, prune)
 		switch {
 		case errors.Is(err, ErrDead):
@@ -155,7 +180,7 @@ func (s *stage) converge(g *graph.Graph, prune bool, x trouble) (refused bool) {
 		case mayRefuse(err, x) && lagging:
 			continue // the planner may see what is not so any more; it looks again
 		case mayRefuse(err, x):
-			if x.lag == 0 && s.world.Writes() != before {
+			if !x.blind() && s.world.Writes() != before {
 				s.failf("refused after something was done: %v", err)
 			}
 			s.tally.refused++
@@ -169,10 +194,14 @@ func (s *stage) converge(g *graph.Graph, prune bool, x trouble) (refused bool) {
 			}
 			return false
 		}
-		err = s.run(g, p)
+		if lagging && x.rival {
+			err = s.race(g, p, prune)
+		} else {
+			err = s.run(g, p)
+		}
 		s.untouched()
 		switch {
-		case err == nil && x.lag == 0 && !x.crash:
+		case err == nil && !x.blind() && !x.crash:
 			x, done = trouble{}, true // one run was enough: nothing may be left to do
 		case err == nil, lagging && !errors.Is(err, ErrDead):
 		case x.crash && errors.Is(err, ErrDead):
@@ -240,6 +269,7 @@ func (s *stage) troubled(x trouble, on bool) {
 func troubles() []trouble {
 	return []trouble{
 		{}, {throttle: 0.1}, {lose: 0.15}, {throttle: 0.1, lose: 0.1}, {crash: true, fickle: true}, {crash: true, fickle: true, throttle: 0.1, lose: 0.1}, {lag: 4}, {crash: true, fickle: true, lose: 0.1, lag: 4},
+		{rival: true}, {rival: true, crash: true, lose: 0.1},
 	}
 }
 

@@ -141,12 +141,16 @@ func (f *Folder) info(ctx context.Context, key string) (info Info, ok bool, err 
 	}
 	info = Info{Key: key, Size: stat.Size()}
 	if stat.Size() > hashLimit {
-		info.Version = version(stat, nil)
+		info.Version = identity(stat)
 		return info, true, nil
 	}
 	data, v, err := f.Get(ctx, key)
-	if fault.Is(err, fault.Gone) {
+	switch {
+	case fault.Is(err, fault.Gone):
 		return Info{}, false, nil
+	case fault.Is(err, fault.Denied): // what may not be read is there all the same
+		info.Version = identity(stat)
+		return info, true, nil
 	}
 	info.Size, info.Version = int64(len(data)), v
 	if info.Size <= hashLimit {

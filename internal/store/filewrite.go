@@ -42,6 +42,11 @@ func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions)
 		return "", false, f.writeFailed(key, err)
 	}
 	defer dir.Close() // gives the lock back
+	defer func() {
+		if err != nil {
+			f.prune(filepath.Dir(path)) // which may have been made for this object alone
+		}
+	}()
 	now, err := f.current(ctx, key)
 	if err != nil {
 		return "", false, err
@@ -58,7 +63,6 @@ func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions)
 		return "", true, f.writeFailed(key, err)
 	}
 	if err != nil {
-		f.prune(filepath.Dir(path))
 		return "", false, f.writeFailed(key, err)
 	}
 	if err := f.sync(dir); err != nil {
@@ -99,7 +103,7 @@ func (f *Folder) Delete(ctx context.Context, key string, o DeleteOptions) error 
 func (f *Folder) current(ctx context.Context, key string) (Version, error) {
 	info, err := os.Stat(f.path(key))
 	if err == nil && info.Mode().IsRegular() && info.Size() > hashLimit {
-		return version(info, nil), nil
+		return identity(info), nil
 	}
 	_, v, err := f.Get(ctx, key)
 	if fault.Is(err, fault.Gone) {
@@ -130,6 +134,11 @@ func (f *Folder) prune(dir string) {
 			return
 		}
 	}
+	f.removeEmpty(dir)
+}
+
+// removeEmpty removes a folder and every parent that becomes empty, but not the root.
+func (f *Folder) removeEmpty(dir string) {
 	for ; dir != f.root && len(dir) > len(f.root); dir = filepath.Dir(dir) {
 		if os.Remove(dir) != nil {
 			return
@@ -191,6 +200,9 @@ func (f *Folder) lockFolder(ctx context.Context, path string, create bool) (*os.
 		var dir *os.File
 		if err == nil {
 			dir, err = lockedFolder(ctx, path)
+		}
+		if create && ctx.Err() != nil && dir == nil {
+			f.removeEmpty(path) // nobody is going to write to it
 		}
 		// That a folder exists already is said of one that went away just after.
 		if err == nil || !create || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
@@ -256,6 +268,11 @@ func version(info os.FileInfo, data []byte) Version {
 	if info.Size() <= hashLimit && len(data) <= hashLimit {
 		return Version(Digest(data))
 	}
+	return identity(info)
+}
+
+// identity is a version of a file whose content is not looked at.
+func identity(info os.FileInfo) Version {
 	return Version(fmt.Sprintf("%d-%d-%d", info.Size(), info.ModTime().UnixNano(), inode(info)))
 }
 

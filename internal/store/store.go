@@ -79,6 +79,9 @@ type About struct {
 	// DeleteAll removes many keys in few requests, with no conditions; absent keys
 	// are no error. Nil where the backend has nothing better than Delete.
 	DeleteAll func(ctx context.Context, keys []string) error
+	// Purge is DeleteAll, and removes all versions of the keys that the store keeps.
+	// Nil where a store keeps one version only.
+	Purge func(ctx context.Context, keys []string) error
 }
 
 // URL returns the key's address as a user would write it.
@@ -95,6 +98,14 @@ func DeleteAll(ctx context.Context, s Store, keys []string) error {
 		}
 	}
 	return nil
+}
+
+// Purge removes every key as DeleteAll does, and what a store keeps of its former contents.
+func Purge(ctx context.Context, s Store, keys []string) error {
+	if purge := s.About().Purge; purge != nil {
+		return purge(ctx, keys)
+	}
+	return DeleteAll(ctx, s, keys)
 }
 
 // Digest returns the digest, as in Info, that an object with this content has.

@@ -73,6 +73,20 @@ func TestFolderForgetsUnfinishedWrites(t *testing.T) {
 	}
 }
 
+func TestARefusedWriteLeavesNoFolder(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "state")
+	s := store.NewFolder(root)
+	if _, err := s.Put(t.Context(), "kept", []byte("x"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), "a/b/c", []byte("x"), store.PutOptions{IfVersion: "other"}); !fault.Is(err, fault.Conflict) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "a")); !os.IsNotExist(err) {
+		t.Errorf("the folder of what was refused is there: %v", err)
+	}
+}
+
 // Who removes the last file of a folder removes it, and its parents, while others begin to write there.
 func TestFoldersComeAndGo(t *testing.T) {
 	root, times := t.TempDir(), 100

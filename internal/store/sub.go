@@ -56,14 +56,20 @@ func (s *sub) Delete(ctx context.Context, key string, o DeleteOptions) error {
 func (s *sub) About() About {
 	a := s.of.About()
 	a.URL = join(a.URL, strings.TrimSuffix(s.folder, "/"))
-	if all := a.DeleteAll; all != nil {
-		a.DeleteAll = func(ctx context.Context, keys []string) error {
-			full := make([]string, len(keys))
-			for i, k := range keys {
-				full[i] = s.folder + k
-			}
-			return all(ctx, full)
-		}
-	}
+	a.DeleteAll, a.Purge = s.inFolder(a.DeleteAll), s.inFolder(a.Purge)
 	return a
+}
+
+// inFolder is what takes keys of the whole store, for those of the folder; nil stays nil.
+func (s *sub) inFolder(do func(ctx context.Context, keys []string) error) func(ctx context.Context, keys []string) error {
+	if do == nil {
+		return nil
+	}
+	return func(ctx context.Context, keys []string) error {
+		full := make([]string, len(keys))
+		for i, k := range keys {
+			full[i] = s.folder + k
+		}
+		return do(ctx, full)
+	}
 }

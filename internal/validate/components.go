@@ -47,6 +47,12 @@ func apiServer(c *check) {
 	c.oneOf(p+"logFormat", a.LogFormat, "text", "json")
 }
 
+func authorization(c *check) {
+	if a := c.spec.Authorization; a != nil && a.RBAC != nil && a.AlwaysAllow != nil {
+		c.bad("spec.authorization", "", "is both rbac and alwaysAllow", "leave one of them")
+	}
+}
+
 func authorizationModes(c *check) {
 	a := c.spec.KubeAPIServer
 	if a == nil || text(a.AuthorizationMode) == "" {
@@ -60,7 +66,7 @@ func authorizationModes(c *check) {
 	if slices.Contains(modes, "Webhook") && text(a.AuthorizationWebhookConfigFile) == "" {
 		c.required("spec.kubeAPIServer.authorizationWebhookConfigFile", "name the file, or leave Webhook out of authorizationMode")
 	}
-	if rbac := c.spec.Authorization; rbac == nil || rbac.RBAC == nil || c.cloud != api.CloudAWS {
+	if rbac := c.spec.Authorization; rbac == nil || rbac.RBAC == nil || rbac.AlwaysAllow != nil || c.cloud != api.CloudAWS {
 		return
 	}
 	for _, need := range []string{"Node", "RBAC"} {

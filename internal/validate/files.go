@@ -1,7 +1,11 @@
 package validate
 
 import (
+	"encoding/base64"
 	"net/url"
+	paths "path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -13,6 +17,7 @@ import (
 func cloudLabels(c *check, labels map[string]string, group string) {
 	for _, key := range sortedKeys(labels) {
 		path := "spec.cloudLabels[" + key + "]"
+		c.tag(path, key, labels[key])
 		switch {
 		case key == "Name" || key == "KubernetesCluster":
 			c.bad(path, labels[key], "is a tag that kops sets", "choose another key")
@@ -84,7 +89,56 @@ func fileAssets(c *check, list []api.FileAssetSpec) {
 		path := at("spec.fileAssets", i)
 		c.need(f.Name != "", path+".name", "name the file")
 		c.need(f.Content != "", path+".content", "write what the file holds")
+		if f.Path != "" && !paths.IsAbs(f.Path) {
+			c.bad(path+".path", f.Path, "does not begin with /", "write the whole path")
+		}
+		if _, err := strconv.ParseUint(f.Mode, 8, 12); f.Mode != "" && err != nil {
+			c.bad(path+".mode", f.Mode, "is not an octal number of up to four digits", `write one such as "0644"`)
+		}
+		if f.IsBase64 && !isBase64(f.Content) {
+			c.bad(path+".content", beginning(f.Content), "is not base64", "encode it, or remove isBase64")
+		}
+		if first := slices.IndexFunc(list[:i], func(o api.FileAssetSpec) bool { return hides(o, f) }); first >= 0 {
+			field := ".path"
+			if f.Path == "" {
+				field = ".name"
+			}
+			c.bad(path+field, place(f), "is that of "+at("spec.fileAssets", first)+" too, which all machines get instead", "choose another, or remove one")
+		}
 	}
+}
+
+// isBase64 reports whether machines can decode the text; they need no padding.
+func isBase64(text string) bool {
+	_, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(text), "="))
+	return err == nil
+}
+
+// beginning is a text, or the first bytes of a long one.
+func beginning(text string) string {
+	const most = 32
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}
+
+// place is where a file is written, or its name below a folder of kops.
+func place(f api.FileAssetSpec) string {
+	if f.Path == "" {
+		return f.Name
+	}
+	return paths.Clean(f.Path)
+}
+
+// hides reports whether every machine that would get the later file gets the
+// earlier one instead, as the first of a path wins.
+func hides(earlier, later api.FileAssetSpec) bool {
+	if place(earlier) == "" || place(earlier) != place(later) {
+		return false
+	}
+	apart := func(r api.InstanceGroupRole) bool { return !slices.Contains(earlier.Roles, r) }
+	return len(earlier.Roles) == 0 || len(later.Roles) > 0 && !slices.ContainsFunc(later.Roles, apart)
 }
 
 func hooks(c *check, list []api.HookSpec) {

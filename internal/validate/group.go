@@ -16,6 +16,8 @@ func groupName(c *check, g *api.InstanceGroup) {
 	switch {
 	case g.Name == "":
 		c.required("metadata.name", "name the group, such as nodes")
+	case len(g.Name) > validation.LabelValueMaxLength:
+		c.long("metadata.name", g.Name, "characters", len(g.Name), "the label of nodes that names their group", validation.LabelValueMaxLength)
 	case len(validation.IsDNS1123Subdomain(g.Name)) > 0:
 		c.bad("metadata.name", g.Name, "is not a DNS name", "use lower-case letters, digits, dots and dashes; begin and end with a letter or a digit")
 	}
@@ -127,14 +129,6 @@ func tenancy(c *check, g *api.InstanceGroup) {
 	small := []string{"t2.nano", "t2.micro", "t2.small", "t2.medium", "t2.large", "t2.xlarge"}
 	if g.Spec.Tenancy == "dedicated" && slices.Contains(small, g.Spec.MachineType) {
 		c.bad("spec.tenancy", g.Spec.Tenancy, "does not exist for "+g.Spec.MachineType, "choose another machine type, or remove it")
-	}
-}
-
-func nodeLabels(c *check, g *api.InstanceGroup) {
-	for _, key := range sortedKeys(g.Spec.NodeLabels) {
-		if strings.Count(key, "/") > 1 {
-			c.bad("spec.nodeLabels["+key+"]", g.Spec.NodeLabels[key], "has more than one slash in its key", "write prefix/name")
-		}
 	}
 }
 

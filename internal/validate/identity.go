@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/complete"
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -22,12 +23,16 @@ func serviceAccountPermissions(c *check) {
 		return
 	}
 	var pairs []string
+	own := c.componentAccounts()
 	const list = "spec.iam.serviceAccountExternalPermissions"
 	for i, p := range c.spec.IAM.ServiceAccountExternalPermissions {
 		path := at(list, i)
 		pairs = append(pairs, p.Namespace+"/"+p.Name)
 		c.need(p.Namespace != "", path+".namespace", "name the namespace of the service account")
 		c.need(p.Name != "", path+".name", "name the service account")
+		if p.Namespace == "kube-system" && own[p.Name] {
+			c.bad(path+".name", p.Name, "is the service account of a component in kube-system, which has a role of the cluster's own", "remove it, and run what else needs permissions under another service account")
+		}
 		switch {
 		case p.AWS == nil:
 			c.required(path+".aws", "say which permissions it gets")
@@ -36,6 +41,34 @@ func serviceAccountPermissions(c *check) {
 		}
 	}
 	c.unique(list, pairs)
+}
+
+// componentAccounts are the service accounts in kube-system to which the model of AWS
+// gives roles, because the components that run as them are there.
+func (c *check) componentAccounts() map[string]bool {
+	aws := c.spec.CloudProvider.AWS
+	if aws == nil || !c.permissions() {
+		return nil
+	}
+	s := c.spec
+	published := complete.DNS(s) != api.DNSNone
+	provider := api.ExternalDNSProviderDNSController
+	if s.ExternalDNS != nil && s.ExternalDNS.Provider != "" {
+		provider = s.ExternalDNS.Provider
+	}
+	handler, balancer := aws.NodeTerminationHandler, aws.LoadBalancerController
+	return map[string]bool{
+		"aws-cloud-controller-manager": true,
+		"aws-load-balancer-controller": balancer != nil && isTrue(balancer.Enabled),
+		"aws-node-termination-handler": handler != nil && !isFalse(handler.Enabled) && !isFalse(handler.EnableSQSTerminationDraining),
+		"cert-manager":                 s.CertManager != nil && isTrue(s.CertManager.Enabled) && len(s.CertManager.HostedZoneIDs) > 0,
+		"cluster-autoscaler":           s.ClusterAutoscaler != nil && isTrue(s.ClusterAutoscaler.Enabled),
+		"dns-controller":               published && provider == api.ExternalDNSProviderDNSController,
+		"ebs-csi-controller-sa":        true,
+		"external-dns":                 published && provider == api.ExternalDNSProviderExternalDNS,
+		"karpenter":                    s.Karpenter != nil && s.Karpenter.Enabled,
+		"kube-router":                  s.Networking.KubeRouter != nil,
+	}
 }
 
 // policyRoles are the roles that policies can be added to, as v1alpha2 calls them.
@@ -51,15 +84,24 @@ func userRole(role string) string {
 	return role
 }
 
+// policyRole checks the role that has policies, and returns the path of these.
+func (c *check) policyRole(list, role string) string {
+	path := list + "[" + userRole(role) + "]"
+	if role == "master" { // v1alpha2's name, read as control-plane unless that is there too
+		c.bad(path, "", "is another name for control-plane, and one of them is read", "write all policies of the role under one of them")
+		return path
+	}
+	c.oneOf(path, userRole(role), policyRoles()...)
+	return path
+}
+
 func policies(c *check) {
 	for _, role := range sortedKeys(c.spec.AdditionalPolicies) {
-		path := "spec.additionalPolicies[" + userRole(role) + "]"
-		c.oneOf(path, userRole(role), policyRoles()...)
+		path := c.policyRole("spec.additionalPolicies", role)
 		policy(c, path, c.spec.AdditionalPolicies[role])
 	}
 	for _, role := range sortedKeys(c.spec.ExternalPolicies) {
-		path := "spec.externalPolicies[" + userRole(role) + "]"
-		c.oneOf(path, userRole(role), policyRoles()...)
+		path := c.policyRole("spec.externalPolicies", role)
 		for i, arn := range c.spec.ExternalPolicies[role] {
 			if fields := strings.SplitN(arn, ":", 6); len(fields) != 6 || fields[0] != "arn" || !strings.HasPrefix(fields[5], "policy/") {
 				c.bad(at(path, i), arn, "is not the ARN of a policy", "write one such as arn:aws:iam::123456789012:policy/name")

@@ -80,8 +80,8 @@ func containerd(c *check, r *api.ContainerdConfig) {
 			c.bad(path+"nri.pluginRequestTimeout", d.Duration.String(), "is not more than 0", "write a duration such as 2s")
 		}
 	}
-	if n := r.NvidiaGPU; n != nil && isTrue(n.Enabled) && c.cloud != "" && !c.onCloud(api.CloudAWS, api.CloudOpenstack) {
-		c.bad(path+"nvidiaGPU.enabled", "true", "drivers for GPUs are installed on AWS and OpenStack only", "remove it")
+	if n := r.NvidiaGPU; n != nil && isTrue(n.Enabled) && c.cloud != "" && c.cloud != api.CloudAWS {
+		c.bad(path+"nvidiaGPU.enabled", "true", "drivers for GPUs are installed on AWS only, on machines with Ubuntu", "remove it")
 	}
 }
 
@@ -111,9 +111,6 @@ func clusterRuntime(c *check) {
 	}
 	if r.GVisor != nil && isTrue(r.GVisor.Enabled) {
 		c.bad("spec.containerd.gvisor.enabled", "true", "is chosen for groups of nodes, not for a cluster", "set it in the instance groups")
-	}
-	if r.NvidiaGPU != nil && isTrue(r.NvidiaGPU.Enabled) && c.cloud == api.CloudOpenstack {
-		c.bad("spec.containerd.nvidiaGPU.enabled", "true", "is chosen for instance groups on OpenStack", "set it in the instance groups")
 	}
 }
 

@@ -92,6 +92,7 @@ func balancerRules() []rule {
 func componentRules() []rule {
 	return []rule{
 		{"apiserver", apiServer},
+		{"authorization", authorization},
 		{"apiserver-authorization", authorizationModes},
 		{"apiserver-audit", auditWebhook},
 		{"controller-manager", controllerManager},

@@ -146,15 +146,19 @@ func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
 	if len(c.EnableAdmissionPlugins) > 0 {
 		c.EnableAdmissionPlugins = unique(append(slices.Clone(c.EnableAdmissionPlugins), c.AppendAdmissionPlugins...))
 	}
-	if !b.isControlPlane() { // etcd is on other machines
-		replace := func(in []string, name string) []string {
+	if !b.isControlPlane() { // etcd is on other machines, each cluster at its port
+		at := func(etcd, port string) []string {
+			return []string{"127.0.0.1:" + port, etcd + ".etcd.internal." + b.Config.ClusterName + ":" + port}
+		}
+		elsewhere := strings.NewReplacer(slices.Concat(at("main", "4001"), at("events", "4002"), at("leases", "4004"))...)
+		replace := func(in []string) []string {
 			out := slices.Clone(in)
 			for i := range out {
-				out[i] = strings.Replace(out[i], "127.0.0.1", name+".etcd."+"internal."+b.Config.ClusterName, 1)
+				out[i] = elsewhere.Replace(out[i])
 			}
 			return out
 		}
-		c.EtcdServers, c.EtcdServersOverrides = replace(c.EtcdServers, "main"), replace(c.EtcdServersOverrides, "events")
+		c.EtcdServers, c.EtcdServersOverrides = replace(c.EtcdServers), replace(c.EtcdServersOverrides)
 	}
 	return &c
 }
@@ -206,7 +210,7 @@ func (b *builder) apiServerPod() error {
 			return err
 		}
 	}
-	return b.manifest(p)
+	return b.manifest(p, "") // it reads its certificates again by itself
 }
 
 // oidcFlags make the API server accept an issuer's tokens. The specification keeps

@@ -50,10 +50,11 @@ func (b *builder) channels() error {
 	if err := b.directory("/var/lib/kops", "0755", 0); err != nil {
 		return err
 	}
-	if err := b.kubeconfig("/var/lib/kops/kubeconfig", "kops", "kops", host.Certificate{CommonName: "kops", Organization: []string{"system:masters"}, Owner: channelsUser}); err != nil {
+	const kubeconfig = "/var/lib/kops/kubeconfig"
+	if err := b.kubeconfig(kubeconfig, "kops", "kops", host.Certificate{CommonName: "kops", Organization: []string{"system:masters"}, Owner: channelsUser}); err != nil {
 		return err
 	}
-	return b.file(manifests+"/kops-channels.manifest", b.Channels)
+	return b.startedAnew("kops-channels", b.Channels, kubeconfig)
 }
 
 // serving adds the certificate with which a component serves its health and figures.
@@ -78,7 +79,7 @@ func (b *builder) controllerManager() error {
 	if err := b.serving("kube-controller-manager"); err != nil {
 		return err
 	}
-	if err := b.caFiles(pki.KubernetesCA, dir+"/ca", "0600", 0, true); err != nil {
+	if err := b.signingFiles(pki.KubernetesCA, dir+"/ca"); err != nil {
 		return err
 	}
 	key, err := b.key(pki.ServiceAccount)
@@ -107,7 +108,7 @@ func (b *builder) controllerManager() error {
 	k.mount("srvkcm", dir, "", true)
 	k.mount("varlibkcm", "/var/lib/kube-controller-manager", "", true)
 	k.mount("volplugins", volumePlugin, "", true)
-	return b.manifest(k.pod("system-cluster-critical", nil))
+	return b.manifest(k.pod("system-cluster-critical", nil), kubeconfig)
 }
 
 func (b *builder) scheduler() error {
@@ -134,7 +135,7 @@ func (b *builder) scheduler() error {
 	b.waitForAPI(k)
 	k.mount("varlibkubescheduler", "/var/lib/kube-scheduler", "", true)
 	k.mount("srvscheduler", dir, "", true)
-	return b.manifest(k.pod("system-cluster-critical", nil))
+	return b.manifest(k.pod("system-cluster-critical", nil), kubeconfig)
 }
 
 // proxy makes services reachable.
@@ -173,7 +174,7 @@ func (b *builder) proxy() error {
 	k.mount("modules", "/lib/modules", "", true)
 	k.mount("ssl-certs-hosts", "/etc/ssl/certs", "", true)
 	k.mount("iptableslock", "/run/xtables.lock", "FileOrCreate", false)
-	return b.manifest(k.pod("system-node-critical", map[string]string{"tier": "node", "kubernetes.io/managed-by": "nodeup"}))
+	return b.manifest(k.pod("system-node-critical", map[string]string{"tier": "node", "kubernetes.io/managed-by": "nodeup"}), kubeconfig)
 }
 
 // waitForAPI has a component of this machine wait for the API server where our

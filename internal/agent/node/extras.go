@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kops.local/kops/api"
@@ -20,6 +22,7 @@ func (b *builder) extras() error {
 		if path == "" {
 			path = srv + "/assets/" + f.Name
 		}
+		path = filepath.Clean(path)
 		if mode == "" {
 			mode = "0440"
 		}
@@ -35,7 +38,11 @@ func (b *builder) extras() error {
 			}
 			content = string(raw)
 		}
-		if err := b.fileWith(path, content, "0"+strings.TrimLeft(mode, "0"), 0); err != nil {
+		bits, err := strconv.ParseUint(mode, 8, 12)
+		if err != nil {
+			return fmt.Errorf("the file %s: the mode %q is not an octal number such as 0644", path, mode)
+		}
+		if err := b.fileWith(path, content, fmt.Sprintf("%04o", bits), 0); err != nil {
 			return err
 		}
 		b.own = append(b.own, resource.Address{Kind: host.Files.Name, Name: path})

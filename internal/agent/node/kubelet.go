@@ -17,6 +17,7 @@ import (
 
 const (
 	kubeletConfigFile   = "/var/lib/kubelet/kubelet.conf"
+	kubeletKubeconfig   = "/var/lib/kubelet/kubeconfig"
 	credentialProviders = "/var/lib/kubelet/credential-provider.conf"
 	containerdSocket    = "unix:///run/containerd/containerd.sock"
 )
@@ -70,7 +71,9 @@ func (b *builder) kubelet() error {
 		_, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(unit)), Current: true}, after...)
 		return err
 	}
-	_, err = b.unit("kubelet.service", unit, after, append([]string{config, arguments, providers}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)...)
+	reads := append([]string{config, arguments, providers}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)
+	content := withCertificate(host.WithDigest(unit, reads...)+"Certificate="+certificateMark+"\n", kubeletKubeconfig)
+	_, err = add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(content), On: true, Current: true}, after...)
 	return err
 }
 
@@ -84,7 +87,7 @@ func (b *builder) frugal() string {
 
 // kubeletFlags are what has no place in the configuration file.
 func (b *builder) kubeletFlags(c *api.KubeletConfigSpec) []string {
-	flags := []string{"--config=" + kubeletConfigFile, "--kubeconfig=/var/lib/kubelet/kubeconfig", "--runtime-request-timeout=15m0s"}
+	flags := []string{"--config=" + kubeletConfigFile, "--kubeconfig=" + kubeletKubeconfig, "--runtime-request-timeout=15m0s"}
 	if t := c.RuntimeRequestTimeout; t != nil {
 		flags[2] = "--runtime-request-timeout=" + t.Duration.String()
 	}

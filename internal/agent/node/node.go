@@ -68,6 +68,8 @@ type Host struct {
 	Contained bool
 	// LacksModules says that a module of KernelModules is not installed.
 	LacksModules bool
+	// NVIDIA says that the machine has a graphics processor of NVIDIA's.
+	NVIDIA bool
 	// Containerd is the version of the containerd that the image holds, where it is that which is used.
 	Containerd string
 	// Resolved says that the resolver's own file is where systemd-resolved keeps it.
@@ -130,6 +132,8 @@ func Build(in Input) (*graph.Graph, error) {
 		{"files and hooks", b.extras, true},
 		{"fetched files", b.fetched, true},
 		{"hooks", func() error { return b.hooks(true) }, true},
+		{"processors", b.accelerators, true},
+		{"sandbox", b.sandbox, true},
 		{"containerd", b.containerd, true},
 		{"trust", b.trust, true},
 		{"pod network", b.podNetwork, true},
@@ -194,13 +198,16 @@ func add[T any](b *builder, k *resource.Kind[T, *host.Machine], name string, wan
 func (b *builder) file(path, text string) error { return b.fileWith(path, text, "0644", 0) }
 
 func (b *builder) fileWith(path, text, mode string, user int) error {
-	_, err := add(b, &host.Files, path, host.File{Path: path, Content: resource.Text(resource.Lit(text)), Mode: mode, Owner: user, Group: user})
-	return err
+	return b.fileOf(path, resource.Text(resource.Lit(text)), mode, user)
 }
 
 // secret adds a file that only its owner may read and that is never shown.
 func (b *builder) secret(path, text string, user int) error {
-	_, err := add(b, &host.Files, path, host.File{Path: path, Content: resource.SecretText(text), Mode: "0600", Owner: user, Group: user})
+	return b.fileOf(path, resource.SecretText(text), "0600", user)
+}
+
+func (b *builder) fileOf(path string, content resource.Content, mode string, user int) error {
+	_, err := add(b, &host.Files, path, host.File{Path: path, Content: content, Mode: mode, Owner: user, Group: user})
 	return err
 }
 

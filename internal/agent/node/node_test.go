@@ -55,7 +55,8 @@ func texts(t *testing.T, in node.Input) (map[string]string, map[string]resource.
 		case *host.SysctlFile:
 			c = x.Content
 		}
-		if s, _ := c.Value().Known(); s != "" {
+		s, _ := c.Value().Resolve(func(a resource.Address, attr string) (string, bool) { return "(" + attr + " of " + a.Name + ")", true }).Known()
+		if s != "" {
 			contents[n.Name] = s
 		}
 	}
@@ -276,6 +277,9 @@ func TestWhatCannotBeModelled(t *testing.T) {
 		{func(in *node.Input) {
 			in.Config.FileAssets = []api.FileAssetSpec{{Name: "x", Content: "%", IsBase64: true}}
 		}, "model the machine's files and hooks: the file /srv/kubernetes/assets/x is not base64: illegal base64 data at input byte 0"},
+		{func(in *node.Input) {
+			in.Config.FileAssets = []api.FileAssetSpec{{Name: "x", Content: "y", Mode: "rw-r--r--"}}
+		}, `model the machine's files and hooks: the file /srv/kubernetes/assets/x: the mode "rw-r--r--" is not an octal number such as 0644`},
 		{func(in *node.Input) { in.Config.VolumeMounts = []api.VolumeMountSpec{{Path: "data"}} }, `model the machine's file systems: volumeMounts: the path "data" does not begin with /`},
 		{func(in *node.Input) { in.Config.APIServerConfig = &model.APIServerConfig{} }, "model the machine's API server: the configuration says nothing of the API server"},
 		{func(in *node.Input) {
@@ -347,6 +351,22 @@ func TestEveryAddressOfTheAPIIsInItsCertificate(t *testing.T) {
 	}
 }
 
+// While authorities are rotated a machine believes two.
+func TestTheControllerManagerSignsWithOneAuthorityOfTwo(t *testing.T) {
+	in := controlPlane(t)
+	own := in.Config.CAs[pki.KubernetesCA]
+	in.Config.CAs[pki.KubernetesCA] = controlPlane(t).Config.CAs[pki.KubernetesCA] + own
+	contents, _ := texts(t, in)
+	if contents["/srv/kubernetes/kube-controller-manager/ca.crt"] != own {
+		t.Error("the certificate is not that of the signing key alone")
+	}
+	for _, file := range []string{"/srv/kubernetes/ca.crt", "/etc/kubernetes/kops-controller/kubernetes-ca.crt"} {
+		if contents[file] != in.Config.CAs[pki.KubernetesCA] {
+			t.Errorf("%s does not hold both", file)
+		}
+	}
+}
+
 func TestTheAPIServerKnowsTheIssuerOfUsers(t *testing.T) {
 	in := controlPlane(t)
 	in.Config.APIServerConfig.Authentication = &api.AuthenticationSpec{OIDC: &api.OIDCAuthenticationSpec{
@@ -358,6 +378,22 @@ func TestTheAPIServerKnowsTheIssuerOfUsers(t *testing.T) {
 		"groups-claim=groups", "groups-prefix=oidc:", "required-claim=aud=kubernetes", "required-claim=hd=example.com"} {
 		if strings.Count(manifest, "--oidc-"+flag) != 1 {
 			t.Errorf("the manifest lacks --oidc-%s:\n%s", flag, manifest)
+		}
+	}
+}
+
+// A machine with an API server and no etcd finds each etcd cluster by its name.
+func TestAnAPIServerWithoutEtcdAsksThatOfOthers(t *testing.T) {
+	in := controlPlane(t)
+	in.Config.ControlPlaneConfig = nil
+	in.Config.APIServerConfig.KubeAPIServer = &api.KubeAPIServerConfig{EtcdServers: []string{"https://127.0.0.1:4001"},
+		EtcdServersOverrides: []string{"/events#https://127.0.0.1:4002", "coordination.k8s.io/leases#https://127.0.0.1:4004"}}
+	contents, _ := texts(t, in)
+	manifest := contents["/etc/kubernetes/manifests/kube-apiserver.manifest"]
+	for _, flag := range []string{"--etcd-servers=https://main.etcd.internal.c.example.com:4001",
+		"--etcd-servers-overrides=/events#https://events.etcd.internal.c.example.com:4002,coordination.k8s.io/leases#https://leases.etcd.internal.c.example.com:4004"} {
+		if !strings.Contains(manifest, flag) {
+			t.Errorf("the manifest lacks %s:\n%s", flag, manifest)
 		}
 	}
 }
@@ -492,6 +528,43 @@ func TestContainerdWaitsForItsOwnProgramsOnly(t *testing.T) {
 	}
 	if got := programs("kubelet.service"); len(got) != 5 {
 		t.Errorf("the kubelet waits for %v", got)
+	}
+}
+
+func TestPackagesThatTheDistributionLacks(t *testing.T) {
+	gpu := func(in *node.Input) {
+		in.Config.NvidiaGPU = &api.NvidiaGPUConfig{Enabled: ptr(true), Package: "driver"}
+	}
+	gvisor := func(in *node.Input) { in.Config.GVisor = &api.GVisorConfig{Enabled: ptr(true)} }
+	for _, c := range []struct {
+		distro, like string
+		nvidia       bool
+		change       func(*node.Input)
+		name, want   string
+		list         string
+	}{
+		{"ubuntu", "debian", true, gpu, "nvidia-container-toolkit", "driver nvidia-container-toolkit", "deb [signed-by=/etc/apt/keyrings/nvidia-container-toolkit.asc] https://nvidia.github.io/"},
+		{"ubuntu", "debian", false, gpu, "nvidia-container-toolkit", "", ""},
+		{"ubuntu", "debian", true, func(*node.Input) {}, "nvidia-container-toolkit", "", ""},
+		{"amzn", "rhel", true, gpu, "nvidia-container-toolkit", "", ""},
+		{"debian", "debian", false, gvisor, "gvisor", "runsc", "deb [signed-by=/etc/apt/keyrings/gvisor.asc] https://storage.googleapis.com/gvisor/"},
+		{"rocky", "rhel", false, gvisor, "gvisor", "", ""},
+	} {
+		in := input()
+		in.Host.Distro, in.Host.Like, in.Host.NVIDIA = c.distro, c.like, c.nvidia
+		c.change(&in)
+		contents, nodes := texts(t, in)
+		got := ""
+		if p, ok := nodes["host_packages/"+c.name].Want.(*host.PackageSet); ok {
+			got = p.Names
+		}
+		if got != c.want || !strings.HasPrefix(contents["/etc/apt/sources.list.d/"+c.name+".list"], c.list) {
+			t.Errorf("%+v: the packages are %q", c, got)
+		}
+		last := resource.Address{Kind: host.PackageSets.Name, Name: c.name}
+		if slices.Contains(nodes["host_unit/kubelet.service"].After, last) != (c.want != "") {
+			t.Errorf("%+v: the kubelet does not wait for them, or for none", c)
+		}
 	}
 }
 

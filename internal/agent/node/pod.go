@@ -203,8 +203,9 @@ func (p *pod) merge(manifest string) error {
 }
 
 // manifest adds a static pod of a component, and its log: the kubelet would make
-// one that everybody may read.
-func (b *builder) manifest(p *pod) error {
+// one that everybody may read. kubeconfig is the file with which the component
+// calls the API, if it does so; see startedAnew.
+func (b *builder) manifest(p *pod, kubeconfig string) error {
 	log, err := add(b, &host.Logs, logOf(p.Metadata.Name), host.Log{Path: logOf(p.Metadata.Name)})
 	if err != nil {
 		return err
@@ -217,5 +218,8 @@ func (b *builder) manifest(p *pod) error {
 	if err != nil {
 		return fmt.Errorf("write the pod %s: %w", p.Metadata.Name, err)
 	}
-	return b.file(manifests+"/"+p.Metadata.Name+".manifest", string(text))
+	if kubeconfig == "" {
+		return b.file(manifests+"/"+p.Metadata.Name+".manifest", string(text))
+	}
+	return b.startedAnew(p.Metadata.Name, string(text), kubeconfig)
 }

@@ -1,9 +1,12 @@
 package node
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/internal/host"
 	"kops.local/kops/internal/pki"
@@ -51,6 +54,45 @@ func (b *builder) kubeconfig(path, name, user string, c host.Certificate) error 
 	return b.certificate(c)
 }
 
+// certificateMark stands for a certificate's number in a text while it is written.
+const certificateMark = "@certificate@"
+
+// withCertificate puts the number of a certificate where its mark stands in a text.
+func withCertificate(text, path string) resource.Value {
+	before, after, _ := strings.Cut(text, certificateMark)
+	serial := resource.Out(resource.Address{Kind: host.Certificates.Name, Name: path}, "serial")
+	return resource.Concat(resource.Lit(before), serial, resource.Lit(after))
+}
+
+// startedAnew adds a static pod that is started anew when the certificate of its
+// kubeconfig is: components read that at their start alone, and a machine may run
+// for longer than the certificate lasts.
+func (b *builder) startedAnew(name, manifest, kubeconfig string) error {
+	var p map[string]any
+	if err := yaml.Unmarshal([]byte(manifest), &p); err != nil {
+		return fmt.Errorf("the manifest of %s: %w", name, err)
+	}
+	if p == nil {
+		return fmt.Errorf("the manifest of %s is empty", name)
+	}
+	below(below(p, "metadata"), "annotations")["kops.k8s.io/certificate"] = certificateMark
+	text, err := yaml.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("write the pod %s: %w", name, err)
+	}
+	return b.fileOf(manifests+"/"+name+".manifest", resource.Text(withCertificate(string(text), kubeconfig)), "0644", 0)
+}
+
+// below is the table at a key of another, which is made where there is none.
+func below(m map[string]any, key string) map[string]any {
+	inner, ok := m[key].(map[string]any)
+	if !ok {
+		inner = map[string]any{}
+		m[key] = inner
+	}
+	return inner
+}
+
 // caFiles adds the bundle of a keyset and, when at ends so, its signing key.
 func (b *builder) caFiles(keyset, at, mode string, user int, withKey bool) error {
 	bundle, err := b.bundle(keyset)
@@ -67,6 +109,19 @@ func (b *builder) caFiles(keyset, at, mode string, user int, withKey bool) error
 	return b.secret(at+".key", key, user)
 }
 
+// signingFiles adds the signing key of a keyset and its one certificate: the
+// controller manager does not start where the file holds another besides.
+func (b *builder) signingFiles(keyset, at string) error {
+	key, err := b.key(keyset)
+	if err != nil {
+		return err
+	}
+	if err := b.fileWith(at+".crt", string(pki.EncodeCertificate(b.Keysets[keyset].Signer().Certificate)), "0600", 0); err != nil {
+		return err
+	}
+	return b.secret(at+".key", key, 0)
+}
+
 // trust is what every machine shows, and believes.
 func (b *builder) trust() error {
 	if err := b.caFiles(pki.KubernetesCA, srv+"/ca", "0600", 0, false); err != nil {
@@ -79,7 +134,7 @@ func (b *builder) trust() error {
 	if err := b.pair(srv+"/kubelet-server", host.Certificate{Name: "kubelet-server", CommonName: b.Host.NodeName, Usage: string(pki.Server), Names: names, KeyMode: "0400"}); err != nil {
 		return err
 	}
-	if err := b.kubeconfig("/var/lib/kubelet/kubeconfig", "kubelet", "kubelet",
+	if err := b.kubeconfig(kubeletKubeconfig, "kubelet", "kubelet",
 		host.Certificate{CommonName: "system:node:" + b.Host.NodeName, Organization: []string{"system:nodes"}}); err != nil {
 		return err
 	}

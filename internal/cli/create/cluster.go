@@ -243,7 +243,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 	if err != nil {
 		return err
 	}
-	req := kops.NewClusterRequest{Options: o.Options}
+	req := kops.NewClusterRequest{Options: o.Options, Target: o.target}
 	if o.facts != "" {
 		if req.Facts, err = shell.ReadFacts(o.facts); err != nil {
 			return err
@@ -279,7 +279,11 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 		r.Admin = pki.AdminValidity // whoever may make it may have all of it
 	}
 	if err := update.Run(ctx, app, o.ClusterName, r); err != nil {
-		app.Notef("The objects of %s are in the state store; go on with: kops update cluster --name %s\n", o.ClusterName, o.ClusterName)
+		more := ""
+		if r.Admin > 0 {
+			more = " --yes --admin"
+		}
+		app.Notef("The objects of %s are in the state store; go on with: kops update cluster --name %s%s\n", o.ClusterName, o.ClusterName, more)
 		return err
 	}
 	if !o.yes && o.target == "direct" {

@@ -41,7 +41,10 @@ is changed by 'kops update cluster'.`, `
 			}
 			stored := true
 			if openEditor {
-				stored, err = edit.New(ctx, app, group, func(ctx context.Context, text []byte) error { return client.AddGroupText(ctx, cl, text) })
+				stored, err = edit.New(ctx, app, group, func(ctx context.Context, text []byte) (err error) {
+					group, err = client.AddGroupText(ctx, cl, text) // its name may be another one
+					return err
+				})
 			} else {
 				err = client.AddGroup(ctx, cl, group)
 			}

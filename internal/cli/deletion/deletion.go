@@ -4,6 +4,7 @@ package deletion
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,8 +24,9 @@ func Command(app *shell.App) *cobra.Command {
 	var yes bool
 	var c *cobra.Command
 	c = shell.Cobra("delete -f FILE", "Delete clusters, instance groups and keys", `
-Delete the objects of files. A Cluster is deleted with all of its resources in the
-cloud. Without --yes, show what would be deleted.`, `
+Delete the objects of files: Clusters, InstanceGroups, SSHCredentials, and additional
+objects of a cluster. A Cluster is deleted with all of its resources in the cloud, and
+all that belongs to it. Without --yes, show what would be deleted.`, `
   kops delete -f cluster.yaml
   kops delete -f cluster.yaml --yes`,
 		func(ctx context.Context, args []string) error {
@@ -53,6 +55,9 @@ func fromFiles(ctx context.Context, app *shell.App, files []string, yes bool) er
 		return err
 	}
 	clusters, groups := kops.Named(objs)
+	if err := deleteOthers(ctx, app, client, others(objs, clusters), yes); err != nil {
+		return err
+	}
 	for _, g := range groups {
 		if err := deleteGroup(ctx, app, client, g.Cluster, g.Name, yes, nil); err != nil {
 			return err
@@ -62,6 +67,44 @@ func fromFiles(ctx context.Context, app *shell.App, files []string, yes bool) er
 		if err := deleteCluster(ctx, app, client, name, yes, kops.DeleteOptions{}); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// others are the objects that are neither a cluster, nor a group, nor go with a
+// cluster that goes.
+func others(objs []api.Object, clusters []string) []api.Object {
+	return slices.DeleteFunc(slices.Clone(objs), func(o api.Object) bool {
+		switch o.(type) {
+		case *api.Cluster, *api.InstanceGroup:
+			return true
+		}
+		owner := o.GetLabels()[api.LabelCluster]
+		return slices.Contains(clusters, owner) || owner == "" && len(clusters) > 0
+	})
+}
+
+// deleteOthers deletes what is in the state store alone.
+func deleteOthers(ctx context.Context, app *shell.App, client *kops.Client, objs []api.Object, yes bool) error {
+	if len(objs) == 0 {
+		return nil
+	}
+	gone, err := client.Remove(ctx, objs, yes)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		app.Printf("Objects of the state store that will be deleted:\n")
+	}
+	for _, name := range gone {
+		if yes {
+			app.Printf("Deleted %s\n", name)
+		} else {
+			app.Printf("  %s\n", name)
+		}
+	}
+	if !yes {
+		app.Printf("\nMust specify --yes to delete them\n")
 	}
 	return nil
 }
@@ -94,6 +137,9 @@ cluster's objects. Shared resources are kept, and listed as such.`, `
 			o.Cloud = api.CloudProviderID(platform)
 			if o.External && o.Cloud == api.CloudAWS && o.Region == "" {
 				return shell.Usagef("--external needs --region")
+			}
+			if o.External && o.Cloud == api.CloudLocal {
+				app.PreferOwnStore() // where such a cluster was, if any store had it
 			}
 			client, err := app.Client(ctx)
 			if err != nil {
@@ -211,6 +257,7 @@ func ask(ctx context.Context, app *shell.App, group string) error {
 func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, cluster, group string, apply bool, sure func() error) error {
 	progress := app.Progress()
 	o := kops.DeleteOptions{Apply: apply, Planned: func(u *kops.Update) error {
+		app.Warn(u.Warnings)
 		if err := text.Deletion(app.Out, u.Plan); err != nil || !apply {
 			return err
 		}

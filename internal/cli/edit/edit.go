@@ -99,19 +99,27 @@ func run(ctx context.Context, app *shell.App, name string, e change, pick func(*
 	if err != nil {
 		return err
 	}
+	app.Warn(cl.Warnings) // what was not understood is lost when the object is stored
 	obj, err := pick(cl)
 	if err != nil {
 		return err
 	}
-	stored := false
+	stored, changed := false, false
 	if len(e.set)+len(e.unset) > 0 {
-		err = client.SetFields(ctx, cl, obj, e.set, e.unset)
+		changed, err = client.SetFields(ctx, cl, obj, e.set, e.unset)
 		stored = err == nil
 	} else {
-		stored, err = inEditor(ctx, app, obj, true, func(ctx context.Context, text []byte) error { return client.Edited(ctx, cl, obj, text) })
+		stored, err = inEditor(ctx, app, obj, true, func(ctx context.Context, text []byte) (err error) {
+			changed, err = client.Edited(ctx, cl, obj, text)
+			return err
+		})
 	}
-	if stored {
-		app.Printf("Edited %s/%s\n", strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind), obj.GetName())
+	title := strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind) + "/" + obj.GetName()
+	if stored && !changed {
+		app.Notef("No changes made: %s says so already.\n", title)
+	}
+	if stored && changed {
+		app.Printf("Edited %s\n", title)
 		app.Notef("\nTo make the cloud match it, run:\n  kops update cluster --name %s --yes\n", name)
 	}
 	return err

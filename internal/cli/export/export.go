@@ -3,6 +3,7 @@ package export
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -56,16 +57,15 @@ full rights as well, which expires after the given time.`, `
 			if file == "" {
 				file = app.Kubeconfig()
 			}
-			for _, n := range names {
+			var failed error
+			for _, n := range names { // one that cannot be reached yet does not keep out the others
 				access, err := client.Kubeconfig(ctx, n, o)
-				if err != nil {
-					return err
+				if err == nil {
+					err = app.WriteKubeconfig(access, n, file, o)
 				}
-				if err := app.WriteKubeconfig(access, n, file, o); err != nil {
-					return err
-				}
+				failed = errors.Join(failed, err)
 			}
-			return nil
+			return failed
 		})
 	c.Aliases = []string{"kubecfg"}
 	f := c.Flags()

@@ -67,7 +67,11 @@ func (g *verb) cluster(ctx context.Context, args []string) (*kops.Cluster, error
 	if err != nil {
 		return nil, err
 	}
-	return client.Cluster(ctx, name)
+	cl, err := client.Cluster(ctx, name)
+	if err == nil {
+		g.Warn(cl.Warnings)
+	}
+	return cl, err
 }
 
 func (g *verb) sections(cl *kops.Cluster) error {
@@ -184,11 +188,7 @@ func (g *verb) groups() *cobra.Command {
 			if err := g.check(); err != nil {
 				return err
 			}
-			name, client, err := g.Open(ctx, nil)
-			if err != nil {
-				return err
-			}
-			cl, err := client.Cluster(ctx, name)
+			cl, err := g.cluster(ctx, nil)
 			if err != nil {
 				return err
 			}

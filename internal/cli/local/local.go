@@ -13,7 +13,7 @@ import (
 
 // Command returns the hidden command.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "local", Short: "Processes behind clusters on this host", Hidden: true, Example: "  kops local keep --root /var/lib/kops/local --cluster demo.k8s.local"}
+	c := &cobra.Command{Use: "local", Short: "Processes behind clusters on this host", Hidden: true, Example: "  kops local keep --root /var/lib/kops-local --cluster demo.k8s.local"}
 	c.AddCommand(keep(app))
 	return c
 }
@@ -24,7 +24,7 @@ func keep(app *shell.App) *cobra.Command {
 Keep what is wished of a cluster on this host: make and replace its machines,
 balance the load of its API, and serve its bundle, until the cluster is deleted.
 kops starts this process by itself.`, `
-  kops local keep --root /var/lib/kops/local --cluster demo.k8s.local`,
+  kops local keep --root /var/lib/kops-local --cluster demo.k8s.local`,
 		func(ctx context.Context, _ []string) error { return localcloud.Keep(ctx, root, cluster, app.Out) })
 	c.Args = shell.NoArguments("")
 	c.Flags().StringVar(&root, "root", localcloud.DefaultRoot, "folder of all clusters of this host")

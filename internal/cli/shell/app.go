@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -157,12 +158,22 @@ func (a *App) configured() string {
 	return ""
 }
 
-// Kubeconfig returns the kubeconfig file that the user's kubectl would write.
+// Kubeconfig returns the kubeconfig file that is written; "" when there is none, as
+// the user has no home.
 func (a *App) Kubeconfig() string {
-	if f := filepath.SplitList(a.Env("KUBECONFIG")); len(f) > 0 && f[0] != "" {
-		return f[0]
+	if files := a.kubeconfigs(); len(files) > 0 {
+		return files[0]
 	}
-	return filepath.Join(a.Home, ".kube", "config")
+	return ""
+}
+
+// kubeconfigs are the files that the user's kubectl reads, the first of which counts most.
+func (a *App) kubeconfigs() []string {
+	files := slices.DeleteFunc(filepath.SplitList(a.Env("KUBECONFIG")), func(f string) bool { return f == "" })
+	if len(files) == 0 && a.Home != "" {
+		files = append(files, filepath.Join(a.Home, ".kube", "config"))
+	}
+	return files
 }
 
 // ClusterName returns the cluster that a command is about: --name or the only
@@ -172,12 +183,15 @@ func (a *App) ClusterName(args []string) (string, error) {
 	if err != nil || name != "" {
 		return name, err
 	}
-	if name = kubeconfig.CurrentCluster(a.Kubeconfig()); name != "" {
+	if name = a.contextCluster(); name != "" {
 		a.Notef("Using cluster from kubectl context: %s\n\n", name)
 		return name, nil
 	}
 	return "", NameRequired()
 }
+
+// contextCluster is the cluster of kubectl's current context, or "".
+func (a *App) contextCluster() string { return kubeconfig.CurrentCluster(a.kubeconfigs()...) }
 
 // NameRequired is the mistake of a command that was not told which cluster it is about.
 func NameRequired() error {

@@ -57,8 +57,11 @@ func CompleteGroupFlag(a *App, c *cobra.Command, flag string) {
 
 func groups(ctx context.Context, a *App, client *kops.Client, args []string) ([]string, error) {
 	name, err := a.ExplicitName(args)
-	if err != nil || name == "" {
+	if err != nil {
 		return nil, err
+	}
+	if name == "" {
+		name = a.contextCluster()
 	}
 	cl, err := client.Cluster(ctx, name)
 	if err != nil {

@@ -1,14 +1,20 @@
 package shell
 
 import (
+	"errors"
+
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"kops.local/kops"
 	"kops.local/kops/internal/kubeconfig"
 )
 
-// WriteKubeconfig writes a cluster's access into a kubeconfig file.
+// WriteKubeconfig writes a cluster's access into a kubeconfig file, which may be ""
+// where none is known.
 func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.KubeconfigOptions) error {
+	if file == "" {
+		return errors.New("it is not known which kubeconfig file is yours; set HOME or KUBECONFIG")
+	}
 	e := kubeconfig.Entry{Cluster: cluster, Server: access.Server, TLSServerName: access.TLSServerName,
 		CA: access.CA, User: o.User, Certificate: access.Certificate, Key: access.Key}
 	if o.AuthPlugin {
@@ -33,13 +39,17 @@ func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.
 	return nil
 }
 
-// ForgetKubeconfig takes a deleted cluster out of the kubeconfig file.
+// ForgetKubeconfig takes a deleted cluster out of the kubeconfig files.
 func (a *App) ForgetKubeconfig(cluster string) {
-	found, err := kubeconfig.Remove(a.Kubeconfig(), cluster)
-	if err != nil {
-		a.Notef("warning: %v\n", err)
+	forgot := false
+	for _, file := range a.kubeconfigs() {
+		found, err := kubeconfig.Remove(file, cluster)
+		if err != nil {
+			a.Notef("warning: %v\n", err)
+		}
+		forgot = forgot || found
 	}
-	if found {
+	if forgot {
 		a.Notef("Deleted kubectl config for %s\n", cluster)
 	}
 }

@@ -157,5 +157,5 @@ func (a *App) PrintPlan(format string, p *plan.Plan) error {
 
 // PlanOptions say how plans are shown on this system.
 func (a *App) PlanOptions(preview bool) text.Options {
-	return text.Options{Color: a.Terminal && a.Env("NO_COLOR") == "", Full: a.Verbosity > 0, Preview: preview}
+	return text.Options{Color: a.Color, Full: a.Verbosity > 0, Preview: preview}
 }

@@ -10,3 +10,13 @@ func TestADisplayIsRedrawnWhereNothingElseIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// A plan may be written to a file while a terminal shows the rest.
+func TestAPlanIsColouredOnATerminal(t *testing.T) {
+	for _, color := range []bool{true, false} {
+		app := &App{System: System{Terminal: true, Color: color}}
+		if got := app.PlanOptions(true).Color; got != color {
+			t.Errorf("on a terminal %v: coloured %v", color, got)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/render/text"
 )
 
@@ -61,6 +62,9 @@ func (a *App) goesOn(cluster string) string {
 		return a.Command
 	}
 	line := "kops update cluster " + cluster + " --yes"
+	if f := a.Running.Flags().Lookup("cloud"); f != nil && f.Value.String() == string(api.CloudLocal) {
+		line += " --admin" // as its creation would have given
+	}
 	for _, name := range []string{"state", "config", "target", "out"} {
 		if f := a.Running.Flags().Lookup(name); f != nil && f.Value.String() != f.DefValue {
 			line += " --" + name + " " + f.Value.String()

@@ -16,6 +16,8 @@ func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 		"kops update cluster c --yes --state s3://b":             "kops update cluster c --yes --state s3://b",
 		"kops create cluster c --yes":                            updated,
 		"kops create cluster c --yes --state s3://b":             updated + " --state s3://b",
+		"kops create cluster c --cloud local --yes":              updated + " --admin",
+		"kops create cluster c --cloud aws --yes":                updated,
 		"kops create cluster c --config f":                       updated + " --config f",
 		"kops create cluster c --target direct --yes":            updated,
 		"kops create cluster c --target terraform --out tf":      updated + " --target terraform --out tf",
@@ -35,6 +37,7 @@ func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 			c.Flags().Bool("yes", false, "")
 			c.Flags().String("target", "direct", "")
 			c.Flags().String("out", "", "")
+			c.Flags().String("cloud", "", "")
 			parent.AddCommand(c)
 			root.AddCommand(parent)
 		}

@@ -24,6 +24,8 @@ type System struct {
 	Env func(string) string
 	// Terminal says that Err is a terminal, on which progress may be redrawn.
 	Terminal bool
+	// Color says that Out is a terminal, which shows colours.
+	Color bool
 	// Width is the terminal's width in columns; 0 when it is none.
 	Width int
 	// Home and Cache are folders of the user; empty when there are none.
@@ -45,7 +47,8 @@ type System struct {
 // OS returns the world of this process.
 func OS(version string) System {
 	s := System{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, PID: os.Getpid(), Now: time.Now, Version: version}
-	s.Terminal = term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb"
+	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" }
+	s.Terminal, s.Color = terminal(os.Stderr), terminal(os.Stdout) && os.Getenv("NO_COLOR") == ""
 	if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
 		s.Width = w
 	}

@@ -78,7 +78,7 @@ neither the preview of a file nor Terraform needs access to a cloud.`, `
 	f.StringVar(&o.out, "out", "", "folder for the files of a target (default out/terraform)")
 	f.BoolVar(&o.Prune, "prune", false, "delete what is no longer wanted")
 	shell.Choose(c, &o.Phase, "phase", "", "string", "only one part: network, security or cluster", "network", "security", "cluster")
-	f.StringSliceVar(&o.overrides, "lifecycle-overrides", nil, "how resources of a type are treated, such as IAMRole=ExistsAndWarnIfChanges")
+	f.StringSliceVar(&o.overrides, "lifecycle-overrides", nil, "how resources are treated: TYPE=LIFECYCLE or TYPE/NAME=LIFECYCLE, such as IAMRole=ExistsAndWarnIfChanges")
 	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance groups")
 	shell.CompleteGroupFlag(app, c, "instance-group")
 	f.StringSliceVar(&o.Roles, "instance-group-roles", nil, "only instance groups of these roles: control-plane, apiserver, node, bastion")
@@ -173,7 +173,7 @@ func target(ctx context.Context, app *shell.App, client *kops.Client, name strin
 	return toCloud(ctx, app, client, name, o)
 }
 
-// overrides parses TYPE=LIFECYCLE.
+// overrides parses TYPE=LIFECYCLE and TYPE/NAME=LIFECYCLE.
 func overrides(list []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, s := range list {

@@ -79,7 +79,8 @@ func (o Options) connect(ctx context.Context, c cloud.Config) (*cloud.Session, e
 	if c.Memo != nil {
 		client.Past = c.Memo
 	}
-	return &cloud.Session{Client: client, Snapshot: func() any { return client.Snapshot() }}, nil
+	return &cloud.Session{Client: client, Snapshot: func() any { return client.Snapshot() },
+		Ahead: func(ctx context.Context, snapshot any, cluster string) { snapshot.(*kinds.Client).Ahead(ctx, cluster) }}, nil
 }
 
 // region is that of the cluster's zones, which must be one.

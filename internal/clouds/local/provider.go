@@ -21,8 +21,9 @@ import (
 	"kops.local/kops/internal/resource"
 )
 
-// DefaultRoot is the folder of all clusters of a host.
-const DefaultRoot = "/var/lib/kops/local"
+// DefaultRoot is the folder of all clusters of a host. It goes with the last of
+// them, and so stands in one that every host has.
+const DefaultRoot = "/var/lib/kops-local"
 
 // runFolder is where it is noted what the host was like before its first cluster.
 const runFolder = "/run/kops-local"

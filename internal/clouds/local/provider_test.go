@@ -2,6 +2,7 @@ package local
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -72,5 +73,12 @@ func TestConnectNeedsACacheFolder(t *testing.T) {
 	_, err := Provider(Options{Root: t.TempDir()}).Connect(t.Context(), cloud.Config{})
 	if err == nil || !strings.Contains(err.Error(), "cache folder") || !strings.Contains(fault.Remedy(err), "HOME") {
 		t.Errorf("%v; %s", err, fault.Remedy(err))
+	}
+}
+
+// The root goes with the last cluster, what is above it does not.
+func TestTheRootNeedsNoFolderMade(t *testing.T) {
+	if above := filepath.Dir(DefaultRoot); above != "/var/lib" {
+		t.Errorf("%s would stay behind on a host that has no such folder", above)
 	}
 }

@@ -98,8 +98,8 @@ func (a *Archive) Latest(ctx context.Context) (time.Time, error) {
 	return latest, nil
 }
 
-// Clean removes the back-ups that are no longer kept, at most once an hour, and
-// returns how many those were.
+// Clean removes the back-ups that are no longer kept, with all versions that the
+// store has of them, at most once an hour, and returns how many those were.
 func (a *Archive) Clean(ctx context.Context) (int, error) {
 	now := a.Now()
 	if now.Sub(a.cleaned) < time.Hour {
@@ -114,7 +114,7 @@ func (a *Archive) Clean(ctx context.Context) (int, error) {
 	for _, b := range expired {
 		keys = append(keys, b.Name+etcd.MetaName, b.Name+etcd.SnapshotName)
 	}
-	if err := store.DeleteAll(ctx, a.Store, keys); err != nil {
+	if err := store.Purge(ctx, a.Store, keys); err != nil {
 		return 0, fmt.Errorf("remove old back-ups: %w", err)
 	}
 	a.cleaned = now

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -181,5 +182,39 @@ func TestOldBackupsAreRemovedOnceAnHour(t *testing.T) {
 	// An hour of quarters, the one that is about to go, two hours and three days.
 	if most < 8 || most > 14 {
 		t.Errorf("up to %d back-ups were kept", most)
+	}
+}
+
+// versioned keeps versions, and remembers of which objects none was to be left.
+type versioned struct {
+	store.Store
+	purged *[]string
+}
+
+func (v versioned) About() store.About {
+	about := v.Store.About()
+	about.Purge = func(ctx context.Context, keys []string) error {
+		*v.purged = append(*v.purged, keys...)
+		return store.DeleteAll(ctx, v.Store, keys)
+	}
+	return about
+}
+
+// A bucket that keeps versions would otherwise grow for ever.
+func TestOldBackupsGoWithTheirVersions(t *testing.T) {
+	now := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
+	a := archive(&now)
+	var purged []string
+	a.Store = versioned{a.Store, &purged}
+	old, err := a.Take(t.Context(), snapshot(), etcd.Spec{}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(72 * time.Hour)
+	if n, err := a.Clean(t.Context()); n != 1 || err != nil {
+		t.Fatalf("%d were removed, %v", n, err)
+	}
+	if want := []string{old.Name + etcd.MetaName, old.Name + etcd.SnapshotName}; !slices.Equal(purged, want) {
+		t.Errorf("without versions are %q", purged)
 	}
 }

@@ -5,6 +5,7 @@
 package certs
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -101,26 +102,31 @@ func (a *Authorities) Issue(by *pki.Keyset, u pki.Usage, name string, alternate 
 	i := pki.Issuer{Rand: rand.Reader, Now: a.Now, Generate: func() (crypto.Signer, error) {
 		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	}}
-	validity := a.Validity
-	if validity == 0 {
-		validity = DefaultValidity
-	}
-	return i.Issue(pki.Request{Usage: u, CommonName: name, Names: alternate, Validity: validity}, by)
+	return i.Issue(pki.Request{Usage: u, CommonName: name, Names: alternate, Validity: a.validity()}, by)
+}
+
+func (a *Authorities) validity() time.Duration { return cmp.Or(a.Validity, DefaultValidity) }
+
+// fresh reports whether a certificate is valid, and less than half of its life is over.
+// The clock of the day decides, as it does for whoever is shown the certificate: it may
+// have been set, or the machine been asleep, since the certificate was issued.
+func (a *Authorities) fresh(c *x509.Certificate) bool {
+	now := a.Now()
+	return !now.Before(c.NotBefore) && now.Before(c.NotAfter.Add(-a.validity()/2))
 }
 
 // Presented is a certificate in memory that is issued anew halfway through its life.
 type Presented struct {
 	issue func() (tls.Certificate, error)
-	now   func() time.Time
+	fresh func(*x509.Certificate) bool
 
-	mu    sync.Mutex
-	cert  *tls.Certificate
-	renew time.Time
+	mu   sync.Mutex
+	cert *tls.Certificate
 }
 
 // Present returns what one side of connections shows.
 func (a *Authorities) Present(by *pki.Keyset, u pki.Usage, name string, alternate ...string) *Presented {
-	return &Presented{now: a.Now, issue: func() (tls.Certificate, error) {
+	return &Presented{fresh: a.fresh, issue: func() (tls.Certificate, error) {
 		p, err := a.Issue(by, u, name, alternate...)
 		if err != nil {
 			return tls.Certificate{}, err
@@ -139,15 +145,14 @@ func (a *Authorities) Present(by *pki.Keyset, u pki.Usage, name string, alternat
 func (p *Presented) Get() (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cert != nil && p.now().Before(p.renew) {
+	if p.cert != nil && p.fresh(p.cert.Leaf) {
 		return p.cert, nil
 	}
 	c, err := p.issue()
 	if err != nil {
 		return nil, fmt.Errorf("issue a certificate: %w", err)
 	}
-	now := p.now()
-	p.cert, p.renew = &c, now.Add(c.Leaf.NotAfter.Sub(now)/2)
+	p.cert = &c
 	return p.cert, nil
 }
 
@@ -192,6 +197,17 @@ func (a *Authorities) WritePair(dir, file string, by *pki.Keyset, u pki.Usage, n
 		}
 	}
 	return nil
+}
+
+// Due reports whether what WritePair writes is to be written again: it is not there, or
+// half of its life is over.
+func (a *Authorities) Due(dir, file string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, file+".crt"))
+	if err != nil {
+		return true
+	}
+	c, err := pki.ParseCertificate(text)
+	return err != nil || !a.fresh(c)
 }
 
 // replaceFile gives a file new content in one step, so that a reader never sees half of it.

@@ -144,7 +144,40 @@ func TestWhatIsPresentedIsRenewedHalfway(t *testing.T) {
 		t.Error("it was renewed early")
 	}
 	now = now.Add(2 * time.Hour)
-	if bytes.Equal(first, get()) {
+	second := get()
+	if bytes.Equal(first, second) {
 		t.Error("it was not renewed")
+	}
+	now = now.Add(-1000 * time.Hour) // the clock is put right
+	if bytes.Equal(second, get()) {
+		t.Error("one that is not valid yet was not renewed")
+	}
+}
+
+func TestWhatIsWrittenIsDueHalfway(t *testing.T) {
+	dir := t.TempDir()
+	etcdtest.Authorities(t, dir)
+	now := time.Now()
+	a := load(t, dir, func() time.Time { return now })
+	a.Validity = 10 * time.Hour
+	if !a.Due(dir, "server") {
+		t.Error("what is not there is not due")
+	}
+	if err := a.WritePair(dir, "server", a.Clients, pki.ClientServer, "etcd-a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		after time.Duration
+		due   bool
+	}{{0, false}, {4 * time.Hour, false}, {6 * time.Hour, true}, {11 * time.Hour, true}, {-1000 * time.Hour, true}} {
+		start := now
+		now = now.Add(x.after)
+		if due := a.Due(dir, "server"); due != x.due {
+			t.Errorf("after %s it is due: %v", x.after, due)
+		}
+		now = start
+	}
+	if err := os.WriteFile(filepath.Join(dir, "server.crt"), nil, 0o644); err != nil || !a.Due(dir, "server") {
+		t.Errorf("what is damaged is not due, %v", err)
 	}
 }

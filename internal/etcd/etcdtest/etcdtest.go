@@ -23,14 +23,17 @@ import (
 	"kops.local/kops/internal/pki"
 )
 
-// Old and New are two versions of etcd, one minor version apart.
-const Old, New = "3.5.35", "3.6.12"
+// Old, New and Newest are three versions of etcd, one minor version apart.
+const Old, New, Newest = "3.5.35", "3.6.12", "3.7.0"
 
 // utilities are the versions of etcdutl for those of etcd; not every patch of
-// the one is published as a module where there is one of the other.
-func utilities() map[string]string { return map[string]string{Old: "3.5.35", New: "3.6.14"} }
+// the one is published as a module where there is one of the other. Nothing is restored
+// with Newest.
+func utilities() map[string]string {
+	return map[string]string{Old: "3.5.35", New: "3.6.14", Newest: ""}
+}
 
-// Programs returns a folder with etcd-vVERSION/etcd and etcdutl for Old and New.
+// Programs returns a folder with etcd-vVERSION/etcd, and etcdutl but for Newest.
 // When they cannot be built the test is skipped, or fails where the environment
 // has CI=true.
 func Programs(t testing.TB) string {
@@ -53,9 +56,10 @@ func Programs(t testing.TB) string {
 	}
 	for version, utility := range utilities() {
 		to := filepath.Join(dir, "etcd-v"+version)
-		err := errors.Join(
-			provide(t, cache, "go.etcd.io/etcd/server/v3", version, filepath.Join(to, "etcd")),
-			provide(t, cache, "go.etcd.io/etcd/etcdutl/v3", utility, filepath.Join(to, "etcdutl")))
+		err := provide(t, cache, "go.etcd.io/etcd/server/v3", version, filepath.Join(to, "etcd"))
+		if utility != "" {
+			err = errors.Join(err, provide(t, cache, "go.etcd.io/etcd/etcdutl/v3", utility, filepath.Join(to, "etcdutl")))
+		}
 		if err != nil {
 			missing(t, err)
 		}

@@ -90,6 +90,7 @@ func members(list []*pb.Member, answers map[string]answer) []etcd.Member {
 		x := etcd.Member{ID: memberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner}
 		if a, ok := answers[x.ID]; ok {
 			x.Healthy, x.Leader, x.Version, x.Storage = true, a.status.Leader == m.ID, a.status.Version, a.status.StorageVersion
+			x.Index, x.Errors = a.status.RaftIndex, a.status.Errors
 			if d := a.status.DowngradeInfo; d != nil && d.Enabled {
 				x.Downgrade = d.TargetVersion
 			}
@@ -187,7 +188,7 @@ func (c *Cluster) Change(ctx context.Context, a etcd.Action) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrMemberLearnerNotReady), errors.Is(err, rpctypes.ErrTooManyLearners), errors.Is(err, rpctypes.ErrUnhealthy), errors.Is(err, rpctypes.ErrMemberNotEnoughStarted):
 		return fault.Wrap(fault.NotYet, fmt.Errorf("%s: %w", a, err), "")
-	case errors.Is(err, rpctypes.ErrMemberNotFound), errors.Is(err, rpctypes.ErrMemberNotLearner), errors.Is(err, rpctypes.ErrPeerURLExist):
+	case errors.Is(err, rpctypes.ErrMemberNotFound), errors.Is(err, rpctypes.ErrMemberNotLearner), errors.Is(err, rpctypes.ErrPeerURLExist), errors.Is(err, rpctypes.ErrNoInflightDowngrade):
 		return nil // it was done before
 	case err != nil:
 		return fmt.Errorf("%s: %w", a, err)

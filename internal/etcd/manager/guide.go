@@ -241,7 +241,7 @@ func (m *Manager) backUp(ctx context.Context, spec etcd.Spec) error {
 
 // tellHosts passes on where the peers are. One that is not heard is where discovery
 // finds it: its manager may be another program, whose etcd has to be reached as well.
-func (m *Manager) tellHosts() {
+func (m *Manager) tellHosts(ctx context.Context) {
 	if m.cfg.Hosts == nil {
 		return
 	}
@@ -252,7 +252,9 @@ func (m *Manager) tellHosts() {
 		}
 	}
 	delete(at, "") // found without a name
-	if err := m.cfg.Hosts(at); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
+	defer cancel()
+	if err := m.cfg.Hosts(ctx, at); err != nil {
 		m.cfg.Log.Warn("the names of the peers are not written", "error", err)
 	}
 }

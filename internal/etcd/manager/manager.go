@@ -25,7 +25,7 @@ type Local interface {
 	Stop(ctx context.Context) error
 	// Resume runs etcd if it ran before this process began.
 	Resume(ctx context.Context) error
-	// RenewCertificates issues etcd's certificates again.
+	// RenewCertificates issues etcd's certificates again where that is due.
 	RenewCertificates() error
 }
 
@@ -51,14 +51,14 @@ type Times struct {
 	Control time.Duration
 	// Soon is the pause while something is on its way.
 	Soon time.Duration
-	// Renew is how often etcd's certificates are issued again.
+	// Renew is how often it is looked whether etcd's certificates are due.
 	Renew time.Duration
 }
 
 // DefaultTimes greets every 5 seconds, as kOps' manager does, and discovers every minute.
 func DefaultTimes() Times {
 	return Times{Meet: 5 * time.Second, Heard: 20 * time.Second, Discover: time.Minute, Control: 30 * time.Second,
-		Soon: 300 * time.Millisecond, Renew: 365 * 24 * time.Hour}
+		Soon: 300 * time.Millisecond, Renew: time.Minute}
 }
 
 const (
@@ -70,7 +70,8 @@ const (
 	// written, and transferTimeout a back-up. A manager that waits for an answer that
 	// never comes would still be heard by the others, and so lead for ever.
 	storeTimeout, transferTimeout = 20 * time.Second, 15 * time.Minute
-	// discoverTimeout is how long the search for other managers may take.
+	// discoverTimeout is how long the search for other managers may take, and for the
+	// addresses of their names.
 	discoverTimeout = 10 * time.Second
 	// youth is how long after its start a manager looks for others more often.
 	youth = 2 * time.Minute
@@ -91,7 +92,7 @@ type Config struct {
 	Store     store.Store
 	Archive   *backup.Archive
 	// Hosts is told where the peers are, by name; nil means that nobody needs to know.
-	Hosts func(addresses map[string]string) error
+	Hosts func(ctx context.Context, addresses map[string]string) error
 
 	Policy etcd.Policy
 	Times  Times
@@ -235,7 +236,7 @@ func (m *Manager) healthy() []etcd.Sighting {
 	return m.roster.Since(now.Add(-m.cfg.Times.Heard))
 }
 
-// renew issues etcd's certificates again before they expire.
+// renew issues etcd's certificates again before they expire. What fails is tried again.
 func (m *Manager) renew() {
 	now := m.cfg.Now()
 	if now.Sub(m.renewed) < m.cfg.Times.Renew {

@@ -36,7 +36,7 @@ func (m *Manager) meet(ctx context.Context) {
 	hello := m.hello()
 	endpoints = slices.DeleteFunc(slices.Compact(endpoints), func(e string) bool { return e == m.cfg.Self.Endpoint })
 	m.cfg.Each(len(endpoints), func(i int) { m.greet(ctx, endpoints[i], hello) })
-	m.tellHosts()
+	m.tellHosts(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.roster.Forget(now.Add(-forgetAfter))

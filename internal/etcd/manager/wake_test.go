@@ -116,7 +116,13 @@ func TestTheNamesOfThoseWhoDoNotAnswerAreKnown(t *testing.T) {
 	m := w.machines["a"].manager
 	m.cfg.Discovery = peer.Named{{Endpoint: "10.0.0.9:3996"}, {ID: "a", Endpoint: "10.0.0.1:3996"}, {ID: "b", Endpoint: "10.0.0.2:3996"}, {ID: "b", Endpoint: "10.9.0.2:3996"}, {ID: "c", Endpoint: "10.0.0.3:3996"}}
 	var at map[string]string
-	m.cfg.Hosts = func(to map[string]string) error { at = to; return nil }
+	m.cfg.Hosts = func(ctx context.Context, to map[string]string) error {
+		if _, bound := ctx.Deadline(); !bound {
+			t.Error("a name that nobody answers for is waited for without an end")
+		}
+		at = to
+		return nil
+	}
 	m.hear(peer.Hello{Cluster: "etcd", Peer: etcd.Peer{ID: "c"}}, "10.0.1.3:3996")
 	w.pass(time.Second)
 	if want := map[string]string{"a": endpoint("a"), "b": "10.0.0.2:3996", "c": "10.0.1.3:3996"}; !maps.Equal(at, want) {
@@ -125,6 +131,30 @@ func TestTheNamesOfThoseWhoDoNotAnswerAreKnown(t *testing.T) {
 	w.pass(2 * DefaultTimes().Heard)
 	if want := map[string]string{"a": endpoint("a"), "b": "10.0.0.2:3996", "c": "10.0.0.3:3996"}; !maps.Equal(at, want) {
 		t.Errorf("when c is not heard any more, they are at %v, want %v", at, want)
+	}
+}
+
+// renewing is an etcd whose certificates cannot be written at first.
+type renewing struct {
+	*machine
+	tries int
+}
+
+func (r *renewing) RenewCertificates() error {
+	if r.tries++; r.tries == 1 {
+		return errors.New("no space left on device")
+	}
+	return nil
+}
+
+func TestCertificatesThatCouldNotBeRenewedAreTriedAgain(t *testing.T) {
+	w := newWorld(1, "a")
+	m := w.machines["a"]
+	local := &renewing{machine: m}
+	m.manager.cfg.Local = local
+	w.pass(3 * time.Minute)
+	if local.tries < 2 {
+		t.Errorf("their renewal was tried %d times", local.tries)
 	}
 }
 

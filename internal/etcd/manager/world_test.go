@@ -272,7 +272,22 @@ func (m *machine) Run(ctx context.Context, o etcd.Run) error {
 	}
 	m.state = etcd.State{Token: o.Token, Seat: o.Seat, Version: o.Version, Quarantined: o.Quarantined, Started: true}
 	m.running = true
+	w.checkVersions(w.clusters[o.Token])
 	return nil
+}
+
+// checkVersions notes when members are more than one minor version apart, with which
+// etcd does not work.
+func (w *world) checkVersions(c *cluster) {
+	minors := map[string]bool{}
+	for _, x := range c.members {
+		if m := w.machines[x.peer]; m != nil && m.state.Token == c.token && (m.state.Seat == x.id || m.state.Seat == etcd.FounderSeat && x.id == "1") {
+			minors[m.state.Version[:3]] = true
+		}
+	}
+	if minors["3.5"] && minors["3.7"] {
+		w.breaks("cluster %s runs etcd 3.5 and 3.7 at once", c.token)
+	}
 }
 
 func (m *machine) Resume(context.Context) error {

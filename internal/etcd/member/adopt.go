@@ -1,17 +1,8 @@
 package member
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"kops.local/kops/internal/fault"
 )
@@ -61,82 +52,4 @@ func protocol(tls bool) string {
 		return "https"
 	}
 	return "http"
-}
-
-// What is read of etcd's write-ahead log: a record is 8 bytes, the lower 7 of which are
-// the length of the message Record that follows (little endian), and each file begins
-// with a checksum and the metadata. Numbers are those of walpb's and etcdserverpb's
-// descriptions of their formats.
-const (
-	recordType, recordData, metadataNodeID protowire.Number = 1, 3, 1
-
-	metadataRecord = 1
-	// maxRecord bounds the first two records of a file, in bytes.
-	maxRecord = 1 << 16
-)
-
-// memberOf returns the identifier of the member whose data are in a folder, in
-// hexadecimal, as etcd prints it.
-func memberOf(data string) (string, error) {
-	dir := filepath.Join(data, "member", "wal")
-	files, err := os.ReadDir(dir) // in order; the name begins with the number of the file
-	i := slices.IndexFunc(files, func(f fs.DirEntry) bool { return filepath.Ext(f.Name()) == ".wal" })
-	if err == nil && i < 0 {
-		err = errors.New("there is no write-ahead log")
-	}
-	if err != nil {
-		return "", err
-	}
-	log, err := os.Open(filepath.Join(dir, files[i].Name()))
-	if err != nil {
-		return "", err
-	}
-	defer log.Close() // only read
-	for range 2 {
-		kind, message, err := readRecord(log)
-		if err != nil {
-			return "", fmt.Errorf("read %s: %w", log.Name(), err)
-		}
-		if kind != metadataRecord {
-			continue
-		}
-		id := uint64(0)
-		err = eachField(message, func(f field) error {
-			if f.number == metadataNodeID {
-				id = f.value
-			}
-			return nil
-		})
-		if err == nil && id != 0 {
-			return strconv.FormatUint(id, 16), nil
-		}
-	}
-	return "", fmt.Errorf("%s does not begin as a write-ahead log does", log.Name())
-}
-
-// readRecord reads one record of a write-ahead log.
-func readRecord(r io.Reader) (kind uint64, message []byte, err error) {
-	var head [8]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return 0, nil, err
-	}
-	word := binary.LittleEndian.Uint64(head[:])
-	size := word & (1<<56 - 1)
-	if size == 0 || size > maxRecord {
-		return 0, nil, fmt.Errorf("a record of %d bytes", size)
-	}
-	record := make([]byte, (size+7)&^7) // of whole words
-	if _, err := io.ReadFull(r, record); err != nil {
-		return 0, nil, err
-	}
-	err = eachField(record[:size], func(f field) error {
-		switch f.number {
-		case recordType:
-			kind = f.value
-		case recordData:
-			message = f.text
-		}
-		return nil
-	})
-	return kind, message, err
 }

@@ -85,20 +85,21 @@ func (c Config) environment(k kept, f folder) []string {
 	return out
 }
 
-// writeCertificates issues what etcd presents to its peers and to its clients.
-func (m *Member) writeCertificates(token string) error {
+// writeCertificates issues what etcd presents to its peers and to its clients, where
+// that is due in its folder and by its name.
+func (m *Member) writeCertificates(token string, due func(dir, file string) bool) error {
 	c := m.cfg
 	local := []string{"127.0.0.1", "::1"}
-	if secure(c.PeerURLs) {
+	if dir := m.data.pki(token, "peers"); secure(c.PeerURLs) && due(dir, "me") {
 		names := append([]string{c.ID, c.Address}, append(hosts(c.PeerURLs), local...)...)
-		err := c.Authorities.WritePair(m.data.pki(token, "peers"), "me", c.Authorities.Peers, pki.ClientServer, c.ID, unique(names)...)
+		err := c.Authorities.WritePair(dir, "me", c.Authorities.Peers, pki.ClientServer, c.ID, unique(names)...)
 		if err != nil {
 			return fmt.Errorf("issue etcd's certificate for its peers: %w", err)
 		}
 	}
-	if secure(c.ClientURLs) || secure(c.QuarantineURLs) {
+	if dir := m.data.pki(token, "clients"); (secure(c.ClientURLs) || secure(c.QuarantineURLs)) && due(dir, "server") {
 		names := append([]string{c.ID, c.Address}, append(append(hosts(c.ClientURLs), hosts(c.PeerURLs)...), local...)...)
-		err := c.Authorities.WritePair(m.data.pki(token, "clients"), "server", c.Authorities.Clients, pki.ClientServer, c.ID, unique(names)...)
+		err := c.Authorities.WritePair(dir, "server", c.Authorities.Clients, pki.ClientServer, c.ID, unique(names)...)
 		if err != nil {
 			return fmt.Errorf("issue etcd's certificate for its clients: %w", err)
 		}

@@ -153,7 +153,7 @@ func (m *Member) Run(ctx context.Context, o etcd.Run) error {
 			return fmt.Errorf("begin the data of seat %s of cluster %s: %w", o.Seat, o.Token, err)
 		}
 	}
-	if err := m.configure(o); err != nil {
+	if err := m.configure(ctx, o); err != nil {
 		return fmt.Errorf("run etcd %s: %w", o.Version, err)
 	}
 	return nil
@@ -180,12 +180,16 @@ func (m *Member) Close() error {
 	return m.lock.Close()
 }
 
-// RenewCertificates issues etcd's certificates again. A running etcd reads them at the next connection.
+// RenewCertificates issues those of etcd's certificates again whose life is half over. A
+// running etcd reads them at the next connection. It does not wait for an order that is
+// carried out, which may take long: they are due at the next call as well.
 func (m *Member) RenewCertificates() error {
-	m.orders.Lock()
+	if !m.orders.TryLock() {
+		return nil
+	}
 	defer m.orders.Unlock()
 	if k := m.current(); k.Token != "" {
-		return m.writeCertificates(k.Token)
+		return m.writeCertificates(k.Token, m.cfg.Authorities.Due)
 	}
 	return nil
 }
@@ -213,7 +217,7 @@ func (m *Member) begin(ctx context.Context, o etcd.Run) error {
 
 // configure makes etcd run with the settings of an order, and restarts it only when
 // they differ, or when the order says so.
-func (m *Member) configure(o etcd.Run) error {
+func (m *Member) configure(ctx context.Context, o etcd.Run) error {
 	was := m.current()
 	k := was
 	k.Version, k.Quarantined, k.Stopped = o.Version, o.Quarantined, false
@@ -222,6 +226,9 @@ func (m *Member) configure(o etcd.Run) error {
 	}
 	if m.cfg.Programs.find(k.Version, "etcd") == "" {
 		return fault.New(fault.Permanent, "there is no etcd of version %s in %s", k.Version, m.cfg.Programs)
+	}
+	if err := m.snapshot(ctx, k.Version, o.Snapshot); err != nil {
+		return err
 	}
 	var cause error
 	if was.Quarantined || o.Restart {

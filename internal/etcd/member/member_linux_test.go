@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/etcd/certs"
+	"kops.local/kops/internal/etcd/etcdtest"
 	"kops.local/kops/internal/fault"
 )
 
@@ -376,6 +378,45 @@ func TestDataOfAnotherProgramAreRefused(t *testing.T) {
 	}
 	if _, err := Open(h.cfg); err == nil || fault.Remedy(err) == "" {
 		t.Errorf("opened with %v", err)
+	}
+}
+
+func TestCertificatesAreIssuedAgainHalfway(t *testing.T) {
+	h := newHarness(t)
+	dir := t.TempDir()
+	etcdtest.Authorities(t, dir)
+	now := time.Now()
+	var err error
+	if h.cfg.Authorities, err = certs.Load(dir, func() time.Time { return now }); err != nil {
+		t.Fatal(err)
+	}
+	h.cfg.PeerURLs, h.cfg.ClientURLs = []string{"https://etcd-a:2380"}, []string{"https://etcd-a:4001"}
+	m := h.open()
+	if err := m.RenewCertificates(); err != nil { // of no cluster yet
+		t.Fatal(err)
+	}
+	h.run(m, founder())
+	renewed := func() []bool {
+		t.Helper()
+		var out []bool
+		for _, file := range []string{"peers/me.crt", "clients/server.crt"} {
+			path := filepath.Join(h.cfg.Dir, "pki/T", file)
+			before, missing := os.ReadFile(path)
+			err := m.RenewCertificates()
+			after, gone := os.ReadFile(path)
+			if err := errors.Join(missing, err, gone); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, !bytes.Equal(before, after))
+		}
+		return out
+	}
+	if got := renewed(); got[0] || got[1] {
+		t.Errorf("at first: %v", got)
+	}
+	now = now.Add(certs.DefaultValidity * 3 / 4)
+	if got := renewed(); !got[0] || got[1] { // the second was, with the first
+		t.Errorf("later: %v", got)
 	}
 }
 

@@ -21,6 +21,8 @@ const (
 	firstPause, lastPause, steady = 250 * time.Millisecond, 30 * time.Second, time.Minute
 	// watchPause is how often the data below a running etcd are looked for.
 	watchPause = 500 * time.Millisecond
+	// snapshotTime is how long etcd may take to start and to make a snapshot of its log.
+	snapshotTime = time.Minute
 )
 
 // runner keeps etcd running until it is cancelled.
@@ -38,10 +40,11 @@ func (m *Member) running() bool {
 	return m.runner != nil
 }
 
-// launch starts the runner of what is kept. The order lock is held, or the member is not yet shared.
-func (m *Member) launch() error {
+// launch starts the runner of what is kept, with some more environment. The order lock
+// is held, or the member is not yet shared.
+func (m *Member) launch(environment ...string) error {
 	k := m.current()
-	if err := m.writeCertificates(k.Token); err != nil {
+	if err := m.writeCertificates(k.Token, func(string, string) bool { return true }); err != nil {
 		return err
 	}
 	program := m.cfg.Programs.find(k.Version, "etcd")
@@ -58,7 +61,7 @@ func (m *Member) launch() error {
 	m.mu.Unlock()
 	go func() {
 		defer close(r.done)
-		m.supervise(ctx, program, m.cfg.environment(k, m.data))
+		m.supervise(ctx, program, append(m.cfg.environment(k, m.data), environment...))
 	}()
 	return nil
 }
@@ -75,6 +78,42 @@ func (m *Member) halt(cause error) {
 		r.cancel(cause)
 		<-r.done
 	}
+}
+
+// snapshot sees to it that etcd's log is in a snapshot as far as an index, before another
+// version begins there: etcd 3.7 ends at an entry that 3.5 has logged. By itself etcd
+// makes a snapshot only after thousands of entries.
+func (m *Member) snapshot(ctx context.Context, version string, index uint64) error {
+	k := m.current()
+	if k.Version == version || index == 0 || !m.running() {
+		return nil
+	}
+	reached, err := snapshotOf(m.data.data(k.Token))
+	if err != nil || reached >= index {
+		return err
+	}
+	m.cfg.Log.Info("etcd makes a snapshot of its log", "from", reached, "to", index, "before", version)
+	m.halt(nil)
+	if err := m.launch("ETCD_SNAPSHOT_COUNT=1"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, snapshotTime)
+	defer cancel()
+	watch := time.NewTicker(watchPause)
+	defer watch.Stop()
+	for err == nil && reached < index {
+		select {
+		case <-ctx.Done():
+			err = fmt.Errorf("etcd %s has a snapshot of its log as far as %d, not %d: %w", k.Version, reached, index, ctx.Err())
+		case <-watch.C:
+			reached, err = snapshotOf(m.data.data(k.Token))
+		}
+	}
+	if err != nil {
+		m.halt(nil)
+		err = errors.Join(err, m.launch())
+	}
+	return err
 }
 
 // supervise starts etcd, and again whenever it ends, until it is told to stop or

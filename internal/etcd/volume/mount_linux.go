@@ -134,7 +134,9 @@ func (h Host) format(ctx context.Context, device string) (kind string, err error
 		return kind, err
 	}
 	h.Log.Info("a blank volume is formatted", "device", device, "bytes", size)
-	// No space is put aside for root: nobody else writes there.
+	// No space is put aside for root: nobody else writes there. A disk that is half
+	// formatted would not be understood any more, so that this is not called off.
+	ctx = context.WithoutCancel(ctx)
 	return ext4, h.onMachine(func() error { return run(ctx, "mkfs."+ext4, "-q", "-F", "-m", "0", device) })
 }
 

@@ -149,7 +149,7 @@ func (w *writer) outputs(top *section) error {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("render output %s: %w", name, err))
 		}
-		texts[identifier(name)] = text
+		texts[symbol(name)] = text
 	}
 	if len(errs) > 0 {
 		return joined(errs)

@@ -100,12 +100,12 @@ func TestTemplateVariablesDoNotCollide(t *testing.T) {
 func TestLabels(t *testing.T) {
 	for _, c := range []struct{ kind, name, want string }{
 		{"aws_vpc", "minimal.example.com", "minimal-example-com"},
-		{"aws_route", "0.0.0.0/0", "route-0-0-0-0--0"},
-		{"aws_route", "::/0", "route-__--0"},
+		{"aws_vpc", "123.example.com", "prefix_123-example-com"},
+		{"aws_route", "route-::/0", "route-__--0"},
 		{"aws_security_group_rule", "from-::/0-ingress", "from-__--0-ingress"},
 		{"aws_s3_object", "cluster-completed.spec", "cluster-completed-spec"},
 		{"hcloud_ssh_key", "a-c4:a6", "a-c4_a6"},
-		{"aws_iam_role", "*.x y@z", "iam_role-_-x_y_z"},
+		{"aws_iam_role", "*.x y@z", "prefix__-x_y_z"},
 		{"aws_iam_role", "_x", "_x"},
 	} {
 		got := label(resource.Address{Kind: c.kind, Name: c.name})

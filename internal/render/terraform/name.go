@@ -6,28 +6,26 @@ import (
 	"kops.local/kops/internal/resource"
 )
 
-// label is a node's name in Terraform: dots become dashes, slashes two of them,
-// colons underscores, anything else that is not allowed an underscore. A name
-// that may not begin one is put behind the type without its provider.
-func label(a resource.Address) string {
-	first := a.Name[0]
-	out := identifier(a.Name)
-	if first != '_' && !isLetter(rune(first)) {
-		_, noun, _ := strings.Cut(a.Kind, "_")
-		return noun + "-" + out
-	}
-	return out
-}
+// label is a node's name in Terraform. It must stay as it is: under another name
+// Terraform would take a resource for a new one, and delete the old one.
+func label(a resource.Address) string { return symbol(a.Name) }
 
-// identifier replaces what a Terraform name must not hold.
-func identifier(name string) string {
+// symbol is a name as Terraform takes it: dots become dashes, slashes two of them,
+// colons underscores, anything else that is not allowed an underscore. What may not
+// begin a name gets a prefix.
+func symbol(name string) string {
+	first := rune(name[0])
 	name = strings.NewReplacer(".", "-", "/", "--").Replace(name)
-	return strings.Map(func(r rune) rune {
+	name = strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || isLetter(r) {
 			return r
 		}
 		return '_'
 	}, name)
+	if first != '_' && !isLetter(first) {
+		return "prefix_" + name
+	}
+	return name
 }
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }

@@ -33,8 +33,8 @@ func cluster(t *testing.T) Document {
 	zone := resource.New(subnets, "eu-1a.a.example.com", subnet{Network: vpc.Out("id"), CIDR: resource.Lit("172.20.32.0/19"), Hidden: "not written"})
 	router := resource.New(tables, "a.example.com", table{Network: vpc.Out("id"), Tags: map[string]resource.Value{
 		"arn": vpc.Out("arn"), "both": resource.Concat(resource.Lit("in/"), vpc.Out("id"), resource.Lit("/end")), "Name": resource.Lit("x")}})
-	way := resource.New(routes, "0.0.0.0/0", route{Table: router.Out("id"), Destination: "0.0.0.0/0"})
-	way6 := resource.New(routes, "::/0", route{Table: router.Out("id")})
+	way := resource.New(routes, "route-0.0.0.0/0", route{Table: router.Out("id"), Destination: "0.0.0.0/0"})
+	way6 := resource.New(routes, "route-::/0", route{Table: router.Out("id")})
 	lt := resource.New(templates, "nodes.a.example.com", template{
 		Name: "nodes.a.example.com",
 		Devices: []device{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -277,5 +278,50 @@ func TestErrorsOfTheWriterAreReturned(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestOfALongListOnlyTheChangeIsShown(t *testing.T) {
+	list := func(last string) string {
+		var b strings.Builder
+		for i := range 12 {
+			fmt.Fprintf(&b, "subnet-%d,", i)
+		}
+		return "template=t-1 version=1 subnets=" + b.String() + last
+	}
+	for to, spelled := range map[string]string{"subnet-new": "subnet-new", "@subnet/s.id": "<subnet/s.id> (known after apply)"} {
+		got := shown(t, planOf(t, "subnet s\ngroup g "+list(to), "group group-1 name=g "+list("subnet-old"), false), text.Options{})
+		want := "  ~ group/g  group-1\n      Subnets:\n        -subnet-old\n        +" + spelled + "\n\n"
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s, want in it %s", got, want)
+		}
+	}
+}
+
+type parted struct {
+	Name string `res:"replace"`
+	Part *part  `res:"replace"`
+	None *part  `res:"replace"`
+}
+
+type part struct {
+	Network resource.Value
+	Size    int
+}
+
+func TestOfANewPartEachFieldIsShown(t *testing.T) {
+	kind := &resource.Kind[parted, any]{Name: "parted", API: "toy", Key: func(p *parted) string { return p.Name }}
+	network := sim.NewNetwork(sim.Network{Name: "main"})
+	g := &graph.Graph{}
+	if err := g.Add(network, resource.New(kind, "p", parted{Name: "p", Part: &part{Network: network.Out("id"), Size: 2}})); err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Make(g, plan.Snapshot{}, nil, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "  + parted/p\n      Name: \"p\"\n      Part.Network: <network/main.id> (known after apply)\n      Part.Size: 2\n\n"
+	if got := shown(t, p, text.Options{}); !strings.Contains(got, want) {
+		t.Errorf("got %s, want in it %s", got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -78,8 +79,7 @@ const longest = 100
 // resource has nothing that they could be compared with.
 func (p *printer) fields(s plan.Step) {
 	schema := s.Kind.Schema()
-	empty := reflect.New(schema.Type).Interface()
-	for _, c := range schema.Diff(s.Want, empty) {
+	for _, c := range schema.Diff(s.Want, blank(schema.Type)) {
 		if c.Field == "Tags" && !p.full {
 			continue
 		}
@@ -93,11 +93,27 @@ func (p *printer) fields(s plan.Step) {
 	}
 }
 
+// blank returns an empty object that has its optional parts, so that each of their
+// fields is a difference of its own.
+func blank(t reflect.Type) any {
+	object := reflect.New(t)
+	for i := range t.NumField() {
+		if f := t.Field(i).Type; f.Kind() == reflect.Pointer && f.Elem().Kind() == reflect.Struct {
+			object.Elem().Field(i).Set(reflect.New(f.Elem()))
+		}
+	}
+	return object.Interface()
+}
+
 func (p *printer) changes(s plan.Step) {
 	for _, c := range s.Changes {
 		for _, l := range c.Leaves {
 			have, want := at(s.Have, l.Path), at(s.Want, l.Path)
-			if lines := difference(have, want, l); lines != nil {
+			lines := listDifference(have, want, l)
+			if lines == nil {
+				lines = difference(have, want, l)
+			}
+			if lines != nil {
 				p.printf("      %s:\n", l.Path)
 				for _, line := range lines {
 					p.printf("        %s\n", p.paint(line[:min(1, len(line))], line))
@@ -152,6 +168,40 @@ func reference(v resource.Value) (string, bool) {
 	return v.Render(func(s string) string { return s }, func(a resource.Address, attr string) string {
 		return "<" + a.String() + "." + attr + ">"
 	}), !known
+}
+
+// listDifference returns the items that a long list loses and gets, or nil for what
+// is short, no list, or a list in another order.
+func listDifference(have, want reflect.Value, l resource.Leaf) []string {
+	if len(l.Have)+len(l.Want) <= longest {
+		return nil
+	}
+	old, new := items(have), items(want)
+	var lines []string
+	for _, o := range old {
+		if !slices.Contains(new, o) {
+			lines = append(lines, "-"+o)
+		}
+	}
+	for _, n := range new {
+		if !slices.Contains(old, n) {
+			lines = append(lines, "+"+n)
+		}
+	}
+	return lines
+}
+
+// items spells the items of a list, those that are not known as what they come from.
+func items(list reflect.Value) []string {
+	out := resource.Items(list)
+	for i := range out {
+		if v, ok := list.Index(i).Interface().(resource.Value); ok {
+			if unknown, ok := reference(v); ok {
+				out[i] = unknown + " (known after apply)"
+			}
+		}
+	}
+	return out
 }
 
 // difference returns the unified difference of two texts of several lines, or

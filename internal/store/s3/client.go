@@ -32,8 +32,8 @@ const (
 
 // Config says how to reach buckets.
 type Config struct {
-	// Endpoint is the URL of a server other than Amazon's; buckets then are part of
-	// the path. Empty means Amazon S3.
+	// Endpoint is the URL of a server other than Amazon's, or its name, which is asked
+	// by https; buckets then are part of the path. Empty means Amazon S3.
 	Endpoint string
 	// Region is the bucket's, or a guess: when S3 says that the bucket is elsewhere,
 	// the store goes there. Empty means us-east-1.
@@ -74,6 +74,9 @@ func newBucket(cfg Config, scheme, name, prefix string) *bucket {
 	if b.region == "" {
 		b.region = "us-east-1"
 	}
+	if b.cfg.Endpoint != "" && !strings.Contains(b.cfg.Endpoint, "://") {
+		b.cfg.Endpoint = "https://" + b.cfg.Endpoint
+	}
 	if b.cfg.HTTPClient == nil {
 		b.cfg.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = maxIdle, maxIdle
@@ -97,6 +100,7 @@ func (b *bucket) connect(region string) *sdk.Client {
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts, o.MaxBackoff = maxAttempts, maxBackoff
 			o.Backoff = retry.BackoffDelayerFunc(backoff)
+			o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(hopeless)}, o.Retryables...)
 			// A quota of tries for all requests together would end those of an interruption
 			// that meets many requests, long before each had its own tries.
 			o.RateLimiter = ratelimit.None

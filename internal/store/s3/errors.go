@@ -8,13 +8,21 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/store"
 )
+
+// endless is the error of a listing whose next part cannot be asked for.
+func (b *bucket) endless(prefix string) error {
+	return fault.New(fault.Permanent, "list %s: the server has more objects than it told, and does not say how to go on",
+		store.URL(b, strings.TrimPrefix(prefix, b.prefix)))
+}
 
 // code is the server's own name for an error, or "".
 func code(err error) string {
@@ -96,6 +104,8 @@ func (b *bucket) classed(doing, permission, key, code string, status int, err er
 		return fault.Wrap(fault.Denied, err, "check or renew the credentials for the state store")
 	case "RequestTimeTooSkewed":
 		return fault.Wrap(fault.Denied, err, "set this machine's clock")
+	case "AuthorizationHeaderMalformed":
+		return fault.Wrap(fault.Permanent, err, "set S3_REGION to the region of the bucket")
 	case "AccessControlListNotSupported":
 		return fault.Wrap(fault.Permanent, err,
 			fmt.Sprintf("let the bucket %s accept ACLs, or make it readable by a bucket policy", b.name))
@@ -140,22 +150,41 @@ func unanswered(what string, err error) error {
 	case !broken:
 		return nil
 	}
+	return lost(what, err)
+}
+
+// lost classes what broke a connection, or kept it from being made.
+func lost(what string, err error) error {
 	const remedy = "check the network, and the endpoint of the state store"
 	err = fmt.Errorf("%s: %w", what, err)
 	var name *net.DNSError
-	if errors.As(err, &name) && name.IsNotFound {
-		return fault.Wrap(fault.Permanent, err, remedy)
-	}
-	var untrusted *tls.CertificateVerificationError
-	if errors.As(err, &untrusted) {
+	switch {
+	case untrusted(err):
 		return fault.Wrap(fault.Permanent, err, "check the proxy, or give this machine the certificate of the authority that the state store uses")
+	case noTLS(err), errors.As(err, &name) && name.IsNotFound:
+		return fault.Wrap(fault.Permanent, err, remedy)
 	}
 	return fault.Wrap(fault.Lost, err, remedy)
 }
 
+// untrusted says that no authority that this machine knows has signed the server's certificate.
+func untrusted(err error) bool { return errors.As(err, new(*tls.CertificateVerificationError)) }
+
+// noTLS says that a server was asked by https that only speaks http.
+func noTLS(err error) bool { return errors.Is(err, http.ErrSchemeMismatch) }
+
+// hopeless says of what a connection was refused for that another one would be too,
+// and leaves the rest to the SDK's own rules.
+func hopeless(err error) aws.Ternary {
+	if untrusted(err) || noTLS(err) {
+		return aws.FalseTernary
+	}
+	return aws.UnknownTernary
+}
+
 // arn names what a permission is needed on.
 func (b *bucket) arn(permission, key string) string {
-	if permission == "s3:ListBucket" {
+	if strings.HasPrefix(permission, "s3:ListBucket") {
 		return "arn:aws:s3:::" + b.name
 	}
 	return "arn:aws:s3:::" + b.name + "/" + b.key(key)

@@ -80,6 +80,7 @@ func errorsAreClassed(t *testing.T) {
 		{503, "SlowDown", fault.Throttled, ""},
 		{500, "InternalError", fault.Throttled, ""},
 		{400, "MalformedXML", fault.Permanent, ""},
+		{400, "AuthorizationHeaderMalformed", fault.Permanent, "set S3_REGION to the region of the bucket"},
 	}
 	for _, tt := range tests {
 		s := &server{answer: func(int, *http.Request) *http.Response { return refusal(tt.status, tt.code) }}
@@ -122,7 +123,8 @@ func aBrokenConnectionLosesTheAnswer(t *testing.T) {
 		"a cut":                   {io.ErrUnexpectedEOF, fault.Lost, network, 7},
 		"no answer in time":       {dial(os.ErrDeadlineExceeded), fault.Lost, network, 7},
 		"a name that is none":     {dial(&net.DNSError{Err: "no such host", Name: "s3.example.com", IsNotFound: true}), fault.Permanent, network, 1},
-		"an authority of nowhere": {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, fault.Permanent, "check the proxy, or give this machine the certificate of the authority that the state store uses", 7},
+		"an authority of nowhere": {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, fault.Permanent, "check the proxy, or give this machine the certificate of the authority that the state store uses", 1},
+		"a server without TLS":    {http.ErrSchemeMismatch, fault.Permanent, network, 1},
 	} {
 		for call, do := range map[string]func(store.Store) error{
 			"read": func(s store.Store) error { _, _, err := s.Get(t.Context(), "a"); return err },
@@ -150,15 +152,18 @@ func aBrokenConnectionLosesTheAnswer(t *testing.T) {
 	}
 }
 
-// A body that breaks off each time is not the object.
+// A body that breaks off each time is not the object, whatever the protocol calls the break.
 func TestAnAnswerThatBreaksOffIsLost(t *testing.T) {
-	s := &server{answer: func(int, *http.Request) *http.Response {
-		answer := reply(200, "", "ETag", `"v"`)
-		answer.Body = io.NopCloser(broken{})
-		return answer
-	}}
-	if _, _, err := s.open(t, s3.Config{}).Get(t.Context(), "a"); !fault.Is(err, fault.Lost) {
-		t.Errorf("%s: %v", fault.Of(err), err)
+	for _, why := range []error{io.ErrUnexpectedEOF, errors.New("stream error: stream ID 3; INTERNAL_ERROR")} {
+		s := &server{answer: func(int, *http.Request) *http.Response {
+			answer := reply(200, "", "ETag", `"v"`)
+			answer.Body = io.NopCloser(broken{why})
+			return answer
+		}}
+		_, _, err := s.open(t, s3.Config{}).Get(t.Context(), "a")
+		if !fault.Is(err, fault.Lost) || !errors.Is(err, why) || len(s.seen) != 4 {
+			t.Errorf("%s after %d requests: %v", fault.Of(err), len(s.seen), err)
+		}
 	}
 }
 
@@ -263,6 +268,76 @@ func make1500() []string {
 	return keys
 }
 
+// Versions are found by listing, not key by key; the listing is left after the last key.
+func TestPurgeAsksInBulk(t *testing.T) {
+	page := func(truncated string, entries ...string) string {
+		return "<ListVersionsResult>" + truncated + strings.Join(entries, "") + "</ListVersionsResult>"
+	}
+	entry := func(kind, key, version string) string {
+		return "<" + kind + "><Key>state/b/" + key + "</Key><VersionId>" + version + "</VersionId></" + kind + ">"
+	}
+	const more = "<IsTruncated>true</IsTruncated><NextKeyMarker>state/b/"
+	pages := []string{
+		page(more+"1/x</NextKeyMarker><NextVersionIdMarker>v1</NextVersionIdMarker>", entry("Version", "1/x", "v2"), entry("Version", "1/x", "v1"), entry("Version", "1/other", "v9")),
+		page(more+"4/x</NextKeyMarker>", entry("Version", "1/x", "v0"), entry("DeleteMarker", "3/x", "m"), entry("Version", "4/x", "v7")),
+	}
+	var deleted string
+	s := &server{answer: func(n int, r *http.Request) *http.Response {
+		if r.Method == http.MethodPost {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			deleted = string(body)
+			return reply(200, "<DeleteResult/>")
+		}
+		return reply(200, pages[n-1])
+	}}
+	if err := store.Purge(t.Context(), s.open(t, s3.Config{}), []string{"b/3/x", "b/1/x", "b/2/absent"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.seen) != 3 || s.seen[0].URL.Query().Get("prefix") != "state/b/" || s.seen[1].URL.Query().Get("key-marker") != "state/b/1/x" ||
+		s.seen[1].URL.Query().Get("version-id-marker") != "v1" {
+		t.Errorf("asked were %v", s.seen)
+	}
+	for _, want := range []string{entryOf("1/x", "v2"), entryOf("1/x", "v1"), entryOf("1/x", "v0"), entryOf("3/x", "m")} {
+		if !strings.Contains(deleted, want) {
+			t.Errorf("%s is not among %s", want, deleted)
+		}
+	}
+	if strings.Count(deleted, "<Object>") != 4 {
+		t.Errorf("deleted are %s", deleted)
+	}
+}
+
+func entryOf(key, version string) string {
+	return "<Object><Key>state/b/" + key + "</Key><VersionId>" + version + "</VersionId></Object>"
+}
+
+// A server without versions has nothing but the objects; one that refuses to list them is not obeyed by half.
+func TestPurgeWhereNoVersionsAreListed(t *testing.T) {
+	s := &server{answer: func(_ int, r *http.Request) *http.Response {
+		if r.Method == http.MethodPost {
+			return reply(200, "<DeleteResult/>")
+		}
+		return refusal(501, "NotImplemented")
+	}}
+	if err := store.Purge(t.Context(), s.open(t, s3.Config{}), []string{"a"}); err != nil || s.seen[len(s.seen)-1].Method != http.MethodPost {
+		t.Errorf("%v after %d requests", err, len(s.seen))
+	}
+	s = &server{answer: func(int, *http.Request) *http.Response { return refusal(403, "AccessDenied") }}
+	err := store.Purge(t.Context(), s.open(t, s3.Config{}), []string{"a/1", "a/2"})
+	if !fault.Is(err, fault.Denied) || fault.Remedy(err) != "allow s3:ListBucketVersions on arn:aws:s3:::bucket to this identity" || len(s.seen) != 1 {
+		t.Errorf("%v (%s) after %d requests", err, fault.Remedy(err), len(s.seen))
+	}
+	s = &server{answer: func(int, *http.Request) *http.Response {
+		return reply(200, "<ListVersionsResult><IsTruncated>true</IsTruncated></ListVersionsResult>")
+	}}
+	if err := store.Purge(t.Context(), s.open(t, s3.Config{}), []string{"a"}); !fault.Is(err, fault.Permanent) || len(s.seen) != 1 {
+		t.Errorf("half a listing: %v after %d requests", err, len(s.seen))
+	}
+}
+
 // The bucket is written to, the answer is lost, and the same request is sent again.
 func TestOwnWriteIsNotAConflict(t *testing.T) { synctest.Test(t, ownWriteIsNotAConflict) }
 
@@ -350,7 +425,7 @@ func TestCutAnswerIsReadAgain(t *testing.T) {
 	s := &server{answer: func(n int, _ *http.Request) *http.Response {
 		answer := reply(200, "the whole content", "ETag", `"v"`)
 		if n == 1 {
-			answer.Body = io.NopCloser(io.MultiReader(strings.NewReader("the wh"), broken{}))
+			answer.Body = io.NopCloser(io.MultiReader(strings.NewReader("the wh"), broken{io.ErrUnexpectedEOF}))
 		}
 		return answer
 	}}
@@ -360,9 +435,9 @@ func TestCutAnswerIsReadAgain(t *testing.T) {
 	}
 }
 
-type broken struct{}
+type broken struct{ why error }
 
-func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (b broken) Read([]byte) (int, error) { return 0, b.why }
 
 func TestBucketElsewhere(t *testing.T) {
 	s := &server{answer: func(_ int, r *http.Request) *http.Response {
@@ -393,6 +468,10 @@ func TestOpenNeedsABucketAndAnEndpoint(t *testing.T) {
 		if s, err := backends.Open(t.Context(), url); err == nil || fault.Remedy(err) != remedy {
 			t.Errorf("%s: %v, %v, remedy %q", url, s, err, fault.Remedy(err))
 		}
+	}
+	s := &server{answer: func(int, *http.Request) *http.Response { return reply(200, "x", "ETag", `"v"`) }}
+	if _, _, err := s.open(t, s3.Config{Endpoint: "s3.example.com"}).Get(t.Context(), "a"); err != nil || s.seen[0].URL.String() != "https://s3.example.com/bucket/state/a?x-id=GetObject" {
+		t.Errorf("an endpoint without a scheme: %v, %v", err, s.seen)
 	}
 	if s := open(t, s3.Config{Endpoint: "https://fra1.digitaloceanspaces.com"}, "do://bucket/x/"); s.About().URL != "do://bucket/x" {
 		t.Errorf("opened %s", s.About().URL)

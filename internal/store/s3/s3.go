@@ -23,9 +23,6 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// maxDelete is the number of keys that one DeleteObjects request takes (Amazon S3 API reference).
-const maxDelete = 1000
-
 // bodyTries is how often an object is asked for when the connection breaks in its middle.
 const bodyTries = 4
 
@@ -45,7 +42,9 @@ type bucket struct {
 func (b *bucket) key(key string) string { return b.prefix + key }
 
 // About implements store.Store.
-func (b *bucket) About() store.About { return store.About{URL: b.url, DeleteAll: b.deleteAll} }
+func (b *bucket) About() store.About {
+	return store.About{URL: b.url, DeleteAll: b.deleteAll, Purge: b.purge}
+}
 
 // Get implements store.Store.
 func (b *bucket) Get(ctx context.Context, key string) (data []byte, v store.Version, err error) {
@@ -68,10 +67,10 @@ func (b *bucket) Get(ctx context.Context, key string) (data []byte, v store.Vers
 			return data, v, err
 		}
 		if ctx.Err() != nil {
-			break
+			return nil, "", b.failed(ctx, "read", "s3:GetObject", key, err)
 		}
 	}
-	return nil, "", b.failed(ctx, "read", "s3:GetObject", key, err)
+	return nil, "", lost("read "+store.URL(b, key), err)
 }
 
 // List implements store.Store: one request for every thousand objects.
@@ -97,7 +96,7 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 				return
 			}
 			if aws.ToString(out.NextContinuationToken) == "" {
-				yield(store.Info{}, fault.New(fault.Permanent, "list %s: the server has more objects than it told, and does not say how to go on", store.URL(b, prefix)))
+				yield(store.Info{}, b.endless(b.key(prefix)))
 				return
 			}
 			in.ContinuationToken = out.NextContinuationToken
@@ -193,40 +192,6 @@ func (b *bucket) Delete(ctx context.Context, key string, o store.DeleteOptions) 
 		return store.Changed(store.URL(b, key))
 	}
 	return b.failed(ctx, "delete", "s3:DeleteObject", key, err)
-}
-
-// deleteAll removes keys in requests of a thousand.
-func (b *bucket) deleteAll(ctx context.Context, keys []string) error {
-	for len(keys) > 0 {
-		n := min(len(keys), maxDelete)
-		ids := make([]types.ObjectIdentifier, n)
-		for i, key := range keys[:n] {
-			if err := store.CheckKey(key); err != nil {
-				return err
-			}
-			ids[i].Key = aws.String(b.key(key))
-		}
-		var out *sdk.DeleteObjectsOutput
-		err := b.do(ctx, func(c *sdk.Client) (err error) {
-			out, err = c.DeleteObjects(ctx, &sdk.DeleteObjectsInput{
-				Bucket: &b.name,
-				Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)},
-			}, withContentMD5)
-			return err
-		})
-		if err != nil {
-			return b.failed(ctx, "delete", "s3:DeleteObject", keys[0], err)
-		}
-		for _, e := range out.Errors {
-			if c := aws.ToString(e.Code); c != "NoSuchKey" {
-				key := strings.TrimPrefix(aws.ToString(e.Key), b.prefix)
-				return b.classed("delete", "s3:DeleteObject", key, c, 0,
-					fmt.Errorf("%s: %s", c, aws.ToString(e.Message)))
-			}
-		}
-		keys = keys[n:]
-	}
-	return nil
 }
 
 // acl is the canned ACL of a write: the user's for the whole store, or what the caller asks for.

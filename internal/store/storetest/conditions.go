@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -140,17 +141,24 @@ func remove(t *testing.T, s *suite) {
 }
 
 func removeMany(t *testing.T, s *suite) {
-	s.put(t, "a/1", "x")
-	s.put(t, "a/2 &<", "x")
-	s.put(t, "b", "kept")
-	if err := store.DeleteAll(t.Context(), s, []string{"a/1", "absent", "a/2 &<"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.DeleteAll(t.Context(), s, nil); err != nil {
-		t.Errorf("deleting nothing: %v", err)
-	}
-	if got := keys(t, s, ""); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("left: %q", got)
+	for name, all := range map[string]func(context.Context, store.Store, []string) error{"delete": store.DeleteAll, "purge": store.Purge} {
+		s.put(t, "a/1", "x")
+		s.put(t, "a/1", "y")
+		s.put(t, "a/2 &<", "x")
+		s.put(t, "a/3/ü", "x")
+		s.put(t, "b", "kept")
+		if err := all(t.Context(), store.Sub(s, "a"), []string{"3/ü", "1", "absent", "2 &<"}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := all(t.Context(), s, nil); err != nil {
+			t.Errorf("%s: nothing: %v", name, err)
+		}
+		if err := all(t.Context(), s, []string{"../a"}); !fault.Is(err, fault.Permanent) {
+			t.Errorf("%s: a bad key: %v", name, err)
+		}
+		if got := keys(t, s, ""); !slices.Equal(got, []string{"b"}) {
+			t.Errorf("%s: left: %q", name, got)
+		}
 	}
 }
 

@@ -44,6 +44,8 @@ func call(ctx context.Context, c *Clients, name string) (err error) {
 	switch name {
 	case "CreateVpc":
 		_, err = c.EC2.CreateVpc(ctx, &ec2.CreateVpcInput{CidrBlock: aws.String("10.0.0.0/16")})
+	case "CreateVolume":
+		_, err = c.EC2.CreateVolume(ctx, &ec2.CreateVolumeInput{AvailabilityZone: aws.String("eu-west-1a")})
 	case "CreateSubnet":
 		_, err = c.EC2.CreateSubnet(ctx, &ec2.CreateSubnetInput{VpcId: aws.String("vpc-1")})
 	case "DeleteVpc":
@@ -125,7 +127,17 @@ func TestErrorsAreClassed(t *testing.T) {
 		{"CreateAutoScalingGroup", "ValidationError", "Invalid IAM Instance Profile name", 400, fault.NotYet, ""},
 		{"CreateAutoScalingGroup", "ValidationError", "MinSize is larger than MaxSize", 400, fault.Permanent, ""},
 		{"CreateVpc", "InvalidParameterValue", "bad range", 400, fault.Permanent, ""},
-		{"CreateVpc", "Unsupported", "not offered here", 400, fault.Permanent, "machine type"},
+		{"CreateAutoScalingGroup", "Unsupported", "not offered here", 400, fault.Permanent, "machine type"},
+		{"CreateVolume", "InvalidParameterCombination", "The parameter iops is not supported for standard volumes.", 400, fault.Permanent, "the volume"},
+		{"CreateVpc", "UnsupportedOperation", "", 400, fault.Permanent, ""},
+		{"CreateVpc", "TagLimitExceeded", "", 400, fault.Quota, "cloudLabels"},
+		{"CreateVpc", "ConcurrentTagAccess", "", 400, fault.Conflict, ""},
+		{"CreateSubnet", "InsufficientFreeAddressesInSubnet", "", 400, fault.Quota, "larger"},
+		{"CreateLoadBalancer", "AvailabilityZoneNotSupported", "", 400, fault.Permanent, "zones"},
+		{"CreateLoadBalancer", "AllocationIdNotFound", "", 400, fault.Gone, "spec"},
+		{"CreateAutoScalingGroup", "AlreadyExists", "", 400, fault.Permanent, "name"},
+		{"CreateQueue", "QueueNameExists", "", 400, fault.Permanent, "name"},
+		{"ListHostedZones", "LimitsExceeded", "", 400, fault.Quota, "Service Quotas"},
 		{"CreateVpc", "InvalidKeyPair.Duplicate", "", 400, fault.Permanent, "name"},
 		{"CreateVpc", "InternalError", "", 500, fault.Lost, ""},
 		{"CreateVpc", "SomethingNew", "", 500, fault.Lost, ""},

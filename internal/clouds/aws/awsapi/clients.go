@@ -7,6 +7,7 @@ package awsapi
 import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	classic "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -22,6 +23,7 @@ type Clients struct {
 	EC2         *ec2.Client
 	AutoScaling *autoscaling.Client
 	ELB         *elb.Client
+	ClassicELB  *classic.Client
 	IAM         *iam.Client
 	SQS         *sqs.Client
 	Events      *eventbridge.Client

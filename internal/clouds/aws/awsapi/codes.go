@@ -16,6 +16,8 @@ const (
 	remedyName        = "something that this cluster does not own has the name; remove it or choose another name"
 	remedyGone        = "check the identifier in the cluster's spec"
 	remedyType        = "choose another machine type, or another zone"
+	remedyVolume      = "choose another type, size or zone for the volume"
+	remedyTags        = "write fewer cloudLabels: AWS bounds the number of tags"
 )
 
 // exact are the codes whose class needs no further thought.
@@ -34,11 +36,11 @@ func exact(code string) (fault.Class, string) {
 		return fault.Denied, remedyCredentials
 	case "RequestExpired", "RequestTimeTooSkewed", "InvalidSignatureException":
 		return fault.Denied, remedyClock
-	case "OptInRequired", "Blocked", "PendingVerification", "SubscriptionRequiredException":
+	case "OptInRequired", "Blocked", "PendingVerification", "SubscriptionRequiredException", "RegionDisabledException":
 		return fault.Denied, "the account must be activated or subscribed first; the message says where"
 	case "DependencyViolation", "ResourceInUse", "ResourceInUseException", "DeleteConflict", "IncorrectState",
 		"IncorrectInstanceState", "IncorrectModificationState", "VolumeInUse", "ResourceContention", "ScalingActivityInProgress",
-		"ConcurrentModification", "ConcurrentModificationException", "EntityTemporarilyUnmodifiable", "OperationAborted",
+		"ConcurrentModification", "ConcurrentModificationException", "ConcurrentTagAccess", "EntityTemporarilyUnmodifiable", "OperationAborted",
 		"ConflictException":
 		return fault.Conflict, ""
 	case "AWS.SimpleQueueService.QueueDeletedRecently", "QueueDeletedRecently", "ServiceLinkedRoleFailure",
@@ -47,9 +49,16 @@ func exact(code string) (fault.Class, string) {
 	case "InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity", "InsufficientAddressCapacity",
 		"InsufficientVolumeCapacity", "InsufficientReservedInstanceCapacity", "MaxSpotInstanceCountExceeded", "SpotMaxPriceTooLow":
 		return fault.Quota, "AWS has no capacity for this now; choose another zone or machine type, or try later"
-	case "Unsupported", "UnsupportedOperation", "InvalidParameterCombination", "UnsupportedHostConfiguration",
-		"UnsupportedHibernationConfiguration", "InvalidInstanceType", "VolumeTypeNotAvailableInZone":
+	case "InsufficientFreeAddressesInSubnet":
+		return fault.Quota, "free addresses of the subnet, or use a larger one"
+	case "TagLimitExceeded", "TooManyTags":
+		return fault.Quota, remedyTags
+	case "UnsupportedHostConfiguration", "UnsupportedHibernationConfiguration", "InvalidInstanceType":
 		return fault.Permanent, remedyType
+	case "UnknownVolumeType", "VolumeTypeNotAvailableInZone":
+		return fault.Permanent, remedyVolume
+	case "AvailabilityZoneNotSupported", "NotAvailableInZone":
+		return fault.Permanent, "choose subnets in other zones"
 	}
 	return "", ""
 }
@@ -59,7 +68,7 @@ func exact(code string) (fault.Class, string) {
 func given(code string) bool {
 	return slices.Contains([]string{"InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidKeyPair.NotFound",
 		"InvalidPrefixListID.NotFound", "InvalidPrefixListId.NotFound", "InvalidTransitGatewayID.NotFound",
-		"InvalidVpcPeeringConnectionID.NotFound", "CertificateNotFound", "SSLPolicyNotFound", "NoSuchHostedZone"}, code)
+		"InvalidVpcPeeringConnectionID.NotFound", "AllocationIdNotFound", "CertificateNotFound", "SSLPolicyNotFound", "NoSuchHostedZone"}, code)
 }
 
 // gone reports whether a code says that something does not exist.
@@ -97,13 +106,27 @@ func classify(op operation, code, message string, status int) (fault.Class, stri
 		return fault.NotYet, ""
 	case limited(code):
 		return fault.Quota, quotaRemedy(code)
-	case strings.HasSuffix(code, ".Duplicate"), strings.HasSuffix(code, ".AlreadyExistsException"), code == "EntityAlreadyExists",
-		strings.HasPrefix(code, "Duplicate"), code == "Resource.AlreadyAssociated", code == "QueueAlreadyExists":
+	case strings.HasSuffix(code, ".Duplicate"), strings.HasSuffix(code, "AlreadyExists"), strings.HasSuffix(code, "AlreadyExistsException"),
+		strings.HasPrefix(code, "Duplicate"), code == "Resource.AlreadyAssociated", code == "QueueNameExists":
 		return fault.Permanent, remedyName
+	case code == "Unsupported", code == "UnsupportedOperation", code == "InvalidParameterCombination":
+		return fault.Permanent, op.remedy()
 	case status >= 500:
 		return fault.Lost, ""
 	}
 	return fault.Permanent, ""
+}
+
+// remedy is that for what AWS does not offer, or not together: the code does not
+// tell what, but of most operations it can be one thing only.
+func (o operation) remedy() string {
+	switch o.name {
+	case "CreateVolume", "ModifyVolume":
+		return remedyVolume
+	case "CreateAutoScalingGroup", "UpdateAutoScalingGroup", "CreateLaunchTemplate", "CreateLaunchTemplateVersion":
+		return remedyType
+	}
+	return ""
 }
 
 // profileUnknown reports whether a new instance profile or role has not reached
@@ -119,7 +142,7 @@ func profileUnknown(code, message string) bool {
 }
 
 func limited(code string) bool {
-	return strings.HasSuffix(code, "LimitExceeded") || strings.HasSuffix(code, "LimitExceededException") ||
+	return strings.HasSuffix(code, "LimitExceeded") || strings.HasSuffix(code, "LimitsExceeded") || strings.HasSuffix(code, "LimitExceededException") ||
 		strings.HasSuffix(code, "Limit") || strings.HasPrefix(code, "TooMany") || strings.Contains(code, "QuotaExceeded") ||
 		strings.HasSuffix(code, "LimitExceededFault") || code == "LimitExceeded" || code == "OverLimit"
 }

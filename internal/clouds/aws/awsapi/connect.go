@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	classic "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -72,6 +73,7 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 		EC2:         ec2.NewFromConfig(cfg),
 		AutoScaling: autoscaling.NewFromConfig(cfg),
 		ELB:         elb.NewFromConfig(cfg),
+		ClassicELB:  classic.NewFromConfig(cfg),
 		IAM:         iam.NewFromConfig(cfg),
 		SQS:         sqs.NewFromConfig(cfg),
 		Events:      eventbridge.NewFromConfig(cfg),

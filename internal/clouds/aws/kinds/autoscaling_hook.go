@@ -69,7 +69,9 @@ func listHooks(ctx context.Context, c *Client, s resource.Scope) ([]*LifecycleHo
 		return nil, err
 	}
 	return eachOf(ctx, groups, func(ctx context.Context, g astypes.AutoScalingGroup) ([]*LifecycleHook, error) {
-		records, err := hooksOf(ctx, c, *g.AutoScalingGroupName, deref(g.AutoScalingGroupARN))
+		records, err := ask(ctx, c, "hooks of "+*g.AutoScalingGroupName, func(ctx context.Context) ([]hookRecord, error) {
+			return hooksOf(ctx, c, *g.AutoScalingGroupName, deref(g.AutoScalingGroupARN))
+		})
 		out := make([]*LifecycleHook, len(records))
 		for i, r := range records {
 			out[i] = &LifecycleHook{Name: r.Name, Group: resource.Lit(*g.AutoScalingGroupName), DefaultResult: r.DefaultResult,

@@ -13,9 +13,9 @@ import (
 
 // DHCPOptions are what machines in a VPC are told by DHCP.
 type DHCPOptions struct {
-	DomainName string            `res:"replace" tf:"domain_name"`
-	Servers    []string          `res:"replace,ordered" tf:"domain_name_servers"`
-	Tags       map[string]string `tf:"tags"`
+	DomainName string   `res:"replace" tf:"domain_name"`
+	Servers    []string `res:"replace,ordered" tf:"domain_name_servers"`
+	Tags       Tags     `tf:"tags"`
 
 	ID string `res:"out,id" tf:"id"`
 }

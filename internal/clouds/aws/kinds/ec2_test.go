@@ -13,13 +13,13 @@ import (
 func retagged(tags map[string]string) {
 	tags["Owner"] = "someone"
 	tags["Name2"] = "" // a tag may be empty
-	delete(tags, "Old")
+	delete(tags, "kops.k8s.io/old")
 }
 
 // tagged are an object's tags at first.
 func tagged(name string) map[string]string {
 	t := OwnedTags(testCluster, name)
-	t["Owner"], t["Old"] = "nobody", "x"
+	t["Owner"], t["kops.k8s.io/old"] = "nobody", "x"
 	return t
 }
 
@@ -129,7 +129,6 @@ func TestEC2KindsLive(t *testing.T) {
 			Changes: []kindtest.Change[SubnetTags]{{Name: "private", Do: func(s *SubnetTags) {
 				s.Tags["SubnetType"] = "Private"
 				s.Tags["kops.k8s.io/instance-group/nodes"] = "true"
-				delete(s.Tags, "kubernetes.io/role/elb")
 			}}},
 		})
 		list, err := subnetDescriber.describe(t.Context(), c, nil)
@@ -159,8 +158,12 @@ func TestEC2KindsLive(t *testing.T) {
 	t.Run("route table", func(t *testing.T) {
 		kindtest.Run(t, &routeTables, c, kindtest.Life[RouteTable]{
 			Cluster: testCluster,
-			Want:    RouteTable{VPC: lit(vpc.ID), Tags: tagged("r")},
-			Changes: []kindtest.Change[RouteTable]{{Name: "tags", Do: func(r *RouteTable) { retagged(r.Tags) }}},
+			Want:    RouteTable{VPC: lit(vpc.ID), Tags: tagged("r"), SharedNATGateway: "nat-0"},
+			Changes: []kindtest.Change[RouteTable]{
+				{Name: "tags", Do: func(r *RouteTable) { retagged(r.Tags) }},
+				{Name: "shared NAT gateway", Do: func(r *RouteTable) { r.SharedNATGateway = "nat-1" }},
+				{Name: "own NAT gateway", Do: func(r *RouteTable) { r.SharedNATGateway = "" }},
+			},
 		})
 	})
 	t.Run("route table association", func(t *testing.T) {

@@ -16,8 +16,10 @@ import (
 type EventRule struct {
 	Name string `res:"forbid" tf:"name"`
 	// EventPattern is a JSON document.
-	EventPattern string            `res:",json" tf:"event_pattern,file"`
-	Tags         map[string]string `tf:"tags"`
+	EventPattern string `res:",json" tf:"event_pattern,file"`
+	Tags         Tags   `tf:"tags"`
+	// Disabled is what somebody else can make of a rule, which then picks nothing.
+	Disabled bool
 
 	ARN string `res:"out,id" tf:"arn"`
 	ID  string `res:"out,id" tf:"id"` // the name
@@ -30,7 +32,7 @@ var eventRules = resource.Kind[EventRule, *Client]{
 	List:   listEventRules,
 	Create: createEventRule,
 	Update: []resource.Setter[EventRule, *Client]{
-		{Fields: []string{"EventPattern"}, Set: setEventPattern},
+		{Fields: []string{"EventPattern", "Disabled"}, Set: setRule},
 		{Fields: []string{"Tags"}, Set: setRuleTags},
 	},
 	Delete: deleteEventRule,
@@ -57,7 +59,8 @@ func listEventRules(ctx context.Context, c *Client, s resource.Scope) ([]*EventR
 		if err != nil {
 			return nil, gone(fmt.Errorf("list the tags of the event rule %s: %w", *r.Name, err))
 		}
-		rule := &EventRule{Name: *r.Name, EventPattern: deref(r.EventPattern), Tags: tags, ARN: *r.Arn, ID: *r.Name}
+		rule := &EventRule{Name: *r.Name, EventPattern: deref(r.EventPattern), Tags: tags, ARN: *r.Arn, ID: *r.Name,
+			Disabled: r.State == eventtypes.RuleStateDisabled}
 		return ownIAM(s, rule, "the event rule", *r.Name, *r.Arn, tags)
 	})
 }
@@ -78,7 +81,7 @@ func ruleTags(ctx context.Context, c *Client, arn string) (map[string]string, er
 
 func createEventRule(ctx context.Context, c *Client, r *EventRule) error {
 	out, err := c.Events.PutRule(ctx, &eventbridge.PutRuleInput{
-		Name: &r.Name, EventPattern: &r.EventPattern, State: eventtypes.RuleStateEnabled, Tags: eventTags(r.Tags)})
+		Name: &r.Name, EventPattern: &r.EventPattern, State: r.state(), Tags: eventTags(r.Tags)})
 	if err != nil {
 		return err
 	}
@@ -87,10 +90,17 @@ func createEventRule(ctx context.Context, c *Client, r *EventRule) error {
 	return nil
 }
 
-func setEventPattern(ctx context.Context, c *Client, have, want *EventRule) error {
+func setRule(ctx context.Context, c *Client, have, want *EventRule) error {
 	_, err := c.Events.PutRule(ctx, &eventbridge.PutRuleInput{
-		Name: &have.Name, EventPattern: &want.EventPattern, State: eventtypes.RuleStateEnabled})
+		Name: &have.Name, EventPattern: &want.EventPattern, State: want.state()})
 	return err
+}
+
+func (r *EventRule) state() eventtypes.RuleState {
+	if r.Disabled {
+		return eventtypes.RuleStateDisabled
+	}
+	return eventtypes.RuleStateEnabled
 }
 
 func setRuleTags(ctx context.Context, c *Client, have, want *EventRule) error {

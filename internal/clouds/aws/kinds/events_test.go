@@ -42,6 +42,8 @@ func liveEventRule(t *testing.T, c *Client) {
 		Want:    want,
 		Changes: []kindtest.Change[EventRule]{
 			{Name: "pattern", Do: func(r *EventRule) { r.EventPattern = `{"source": ["aws.health"]}` }},
+			{Name: "disabled", Do: func(r *EventRule) { r.Disabled = true }},
+			{Name: "enabled", Do: func(r *EventRule) { r.Disabled = false }},
 			{Name: "tags", Do: func(r *EventRule) { retagged(r.Tags) }},
 		},
 	})

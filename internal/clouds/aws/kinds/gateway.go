@@ -12,8 +12,8 @@ import (
 
 // InternetGateway connects a VPC to the internet.
 type InternetGateway struct {
-	VPC  resource.Value    `res:",post" tf:"vpc_id"`
-	Tags map[string]string `tf:"tags"`
+	VPC  resource.Value `res:",post" tf:"vpc_id"`
+	Tags Tags           `tf:"tags"`
 
 	ID string `res:"out,id" tf:"id"`
 }
@@ -105,8 +105,8 @@ func attachedTo(ctx context.Context, c *Client, id, vpc string, refused error) e
 
 // EgressOnlyGateway lets IPv6 traffic out of a VPC and none in.
 type EgressOnlyGateway struct {
-	VPC  resource.Value    `res:"replace" tf:"vpc_id"`
-	Tags map[string]string `tf:"tags"`
+	VPC  resource.Value `res:"replace" tf:"vpc_id"`
+	Tags Tags           `tf:"tags"`
 
 	ID string `res:"out,id" tf:"id"`
 }

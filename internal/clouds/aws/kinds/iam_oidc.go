@@ -12,10 +12,10 @@ import (
 
 // OIDCProvider makes the account trust the tokens of an issuer.
 type OIDCProvider struct {
-	URL         string            `res:"forbid" tf:"url"` // with its scheme, https
-	ClientIDs   []string          `tf:"client_id_list"`
-	Thumbprints []string          `tf:"thumbprint_list"` // SHA-1 of certificates, 40 hexadecimal digits
-	Tags        map[string]string `tf:"tags"`
+	URL         string   `res:"forbid" tf:"url"` // with its scheme, https
+	ClientIDs   []string `tf:"client_id_list"`
+	Thumbprints []string `tf:"thumbprint_list"` // SHA-1 of certificates, 40 hexadecimal digits
+	Tags        Tags     `tf:"tags"`
 
 	ARN string `res:"out,id" tf:"arn"`
 	ID  string `res:"out,id" tf:"id"` // the ARN

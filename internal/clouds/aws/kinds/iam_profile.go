@@ -14,8 +14,8 @@ import (
 type IAMInstanceProfile struct {
 	Name string `res:"forbid" tf:"name"`
 	// Role is the role's name.
-	Role resource.Value    `res:",post" tf:"role"`
-	Tags map[string]string `tf:"tags"`
+	Role resource.Value `res:",post" tf:"role"`
+	Tags Tags           `tf:"tags"`
 
 	ARN string `res:"out,id" tf:"arn"`
 	// ID is the profile's name, as in Terraform, for references as "id" …

@@ -21,8 +21,8 @@ type IAMRole struct {
 	// AssumeRolePolicy is a policy document in JSON: who may take the role on.
 	AssumeRolePolicy string `res:",json" tf:"assume_role_policy,file=policy"`
 	// PermissionsBoundary is the ARN of a policy; empty for none.
-	PermissionsBoundary string            `tf:"permissions_boundary"`
-	Tags                map[string]string `tf:"tags"`
+	PermissionsBoundary string `tf:"permissions_boundary"`
+	Tags                Tags   `tf:"tags"`
 
 	ARN string `res:"out,id" tf:"arn"`
 	// ID is the role's name, as in Terraform, for references as "id" …

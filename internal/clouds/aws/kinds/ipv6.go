@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"slices"
 
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/resource"
@@ -32,6 +33,23 @@ func ipv6RangeOf(s *Subnet) (string, error) {
 	}
 	part, err := cidrSubnet(whole, bits, index)
 	return part.String(), err
+}
+
+// canonicalRange spells a range as AWS tells it, however a user spelled it; what is
+// no range stays as it is.
+func canonicalRange(text string) string {
+	if r, err := netip.ParsePrefix(text); err == nil {
+		return r.Masked().String()
+	}
+	return text
+}
+
+func canonicalRanges(texts []string) []string {
+	out := slices.Clone(texts)
+	for i, text := range out {
+		out[i] = canonicalRange(text)
+	}
+	return out
 }
 
 // cidrSubnet is Terraform's function of the same name.

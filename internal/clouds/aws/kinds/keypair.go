@@ -15,8 +15,8 @@ type KeyPair struct {
 	// Name holds the key's fingerprint, so that another key has another name.
 	Name string `res:"forbid" tf:"key_name"`
 	// PublicKey is one line of an authorized_keys file. The name stands for it in comparisons.
-	PublicKey resource.Content  `res:"writeonly" tf:"public_key,file"`
-	Tags      map[string]string `tf:"tags"`
+	PublicKey resource.Content `res:"writeonly" tf:"public_key,file"`
+	Tags      Tags             `tf:"tags"`
 
 	ID     string `res:"out,id" tf:"id"`          // the name, as Terraform has it
 	PairID string `res:"out,id" tf:"key_pair_id"` // "key-…"

@@ -33,8 +33,8 @@ type LaunchTemplate struct {
 	// EBSOptimized gives a machine bandwidth to its volumes of its own. Newer types always have it.
 	EBSOptimized bool `tf:"ebs_optimized"`
 	// UserData is the text itself; it is encoded where it is sent.
-	UserData resource.Content  `tf:"user_data,file64"`
-	Tags     map[string]string `tf:"tags"` // of the template, not of the machines
+	UserData resource.Content `tf:"user_data,file64"`
+	Tags     Tags             `tf:"tags"` // of the template, not of the machines
 
 	ID            string `res:"out,id" tf:"id"`
 	LatestVersion string `res:"out,volatile" tf:"latest_version"`
@@ -160,7 +160,9 @@ func listLaunchTemplates(ctx context.Context, c *Client, s resource.Scope) ([]*L
 	if err != nil {
 		return nil, err
 	}
-	versions, err := latestVersions(ctx, c, list)
+	versions, err := ask(ctx, c, "latest versions of the launch templates of "+s.Cluster, func(ctx context.Context) (map[string]ec2types.LaunchTemplateVersion, error) {
+		return latestVersions(ctx, c, list)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -17,12 +17,12 @@ type LoadBalancer struct {
 	Type     string `res:"replace" tf:"load_balancer_type"`
 	Internal bool   `res:"replace" tf:"internal,zero"`
 	// IPAddressType is "ipv4" or "dualstack"; empty for AWS's choice.
-	IPAddressType  string            `res:"default" tf:"ip_address_type"`
-	SecurityGroups []resource.Value  `tf:"security_groups"`
-	Subnets        []SubnetMapping   `tf:"subnet_mapping,block"`
-	CrossZone      bool              `res:",post" tf:"enable_cross_zone_load_balancing,zero"`
-	AccessLogs     *AccessLogs       `res:",post" tf:"access_logs,block"`
-	Tags           map[string]string `tf:"tags"`
+	IPAddressType  string           `res:"default" tf:"ip_address_type"`
+	SecurityGroups []resource.Value `tf:"security_groups"`
+	Subnets        []SubnetMapping  `tf:"subnet_mapping,block"`
+	CrossZone      bool             `res:",post" tf:"enable_cross_zone_load_balancing,zero"`
+	AccessLogs     *AccessLogs      `res:",post" tf:"access_logs,block"`
+	Tags           Tags             `tf:"tags"`
 
 	ARN string `res:"out,id" tf:"arn"`
 	ID  string `res:"out,id" tf:"id"` // the ARN

@@ -20,9 +20,9 @@ type TargetGroup struct {
 	// are cut when the delay is over; empty for AWS's choice.
 	ConnectionTermination string `res:"default,post" tf:"connection_termination"`
 	// DeregistrationDelay is in seconds; empty for AWS's choice.
-	DeregistrationDelay string            `res:"default,post" tf:"deregistration_delay"`
-	HealthCheck         HealthCheck       `tf:"health_check,block"`
-	Tags                map[string]string `tf:"tags"`
+	DeregistrationDelay string      `res:"default,post" tf:"deregistration_delay"`
+	HealthCheck         HealthCheck `tf:"health_check,block"`
+	Tags                Tags        `tf:"tags"`
 
 	ARN string `res:"out,id" tf:"arn"`
 	ID  string `res:"out,id" tf:"id"` // the ARN

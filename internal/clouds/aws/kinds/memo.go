@@ -4,6 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/resource"
 )
 
 // memo remembers the answers of one snapshot. A question that is being asked
@@ -57,6 +61,20 @@ func ask[T any](ctx context.Context, c *Client, key string, question func(contex
 	}
 	value, _ := a.value.(T) // the zero value after an error
 	return value, a.err
+}
+
+// Ahead asks what a snapshot of a cluster's world asks for by the cluster's name
+// alone, before it is known what is wanted. The snapshot's lists find the answers,
+// or wait for them; what failed they ask again, and tell.
+func (c *Client) Ahead(ctx context.Context, cluster string) {
+	var g errgroup.Group
+	for _, k := range ahead() {
+		g.Go(func() error {
+			_, _ = k.Observe(ctx, c, resource.Scope{Cluster: cluster}) // see above
+			return nil
+		})
+	}
+	_ = g.Wait() // it has no error
 }
 
 // Past remembers what AWS tells of one object at a time only: the hooks of

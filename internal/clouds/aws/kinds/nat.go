@@ -15,8 +15,8 @@ import (
 
 // ElasticIP is a public IPv4 address of the account.
 type ElasticIP struct {
-	Domain string            `res:"replace" tf:"domain"` // "vpc"
-	Tags   map[string]string `tf:"tags"`
+	Domain string `res:"replace" tf:"domain"` // "vpc"
+	Tags   Tags   `tf:"tags"`
 
 	ID       string `res:"out,id" tf:"id"` // "eipalloc-…"
 	PublicIP string `res:"out,id" tf:"public_ip"`
@@ -87,9 +87,9 @@ func listElasticIPs(ctx context.Context, c *Client, s resource.Scope) ([]*Elasti
 
 // NATGateway lets machines of private subnets reach the internet.
 type NATGateway struct {
-	Allocation resource.Value    `res:"replace" tf:"allocation_id"`
-	Subnet     resource.Value    `res:"replace" tf:"subnet_id"`
-	Tags       map[string]string `tf:"tags"`
+	Allocation resource.Value `res:"replace" tf:"allocation_id"`
+	Subnet     resource.Value `res:"replace" tf:"subnet_id"`
+	Tags       Tags           `tf:"tags"`
 
 	ID string `res:"out,id" tf:"id"`
 }

@@ -46,6 +46,22 @@ func TestCIDRSubnet(t *testing.T) {
 	}
 }
 
+// AWS tells a range in one spelling: one that is declared in another would be added
+// again and again, and refused as a duplicate.
+func TestDeclaredRangesAreSpelledAsAWSTellsThem(t *testing.T) {
+	rule := NewSecurityGroupRule("r", SecurityGroupRule{CIDRs: []string{"10.0.0.1/8"}, IPv6CIDRs: []string{"2001:DB8:0:0::/32"}}).Want.(*SecurityGroupRule)
+	route := NewRoute("r", Route{IPv6CIDR: "2001:0db8::/32"}).Want.(*Route)
+	subnet := NewSubnet("s", Subnet{IPv6CIDR: "2001:DB8:0:1::/64"}).Want.(*Subnet)
+	for got, want := range map[string]string{
+		rule.CIDRs[0]: "10.0.0.0/8", rule.IPv6CIDRs[0]: "2001:db8::/32", route.destination(): "2001:db8::/32", subnet.IPv6CIDR: "2001:db8:0:1::/64",
+		canonicalRange("pl-1"): "pl-1",
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 func TestIPv6PartOfAVPCWithoutARangeIsRefused(t *testing.T) {
 	for _, part := range []resource.Value{IPv6Part(lit(""), 8, 1), lit("cidrsubnet(x"), IPv6Part(lit("2600::/56"), 8, 256)} {
 		if got, err := ipv6RangeOf(&Subnet{IPv6Part: part}); err == nil {

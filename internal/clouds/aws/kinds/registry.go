@@ -25,10 +25,18 @@ func All() []resource.Any {
 		volumes.Erase(), keyPairs.Erase(),
 		iamRoles.Erase(), iamRolePolicies.Erase(), iamAttachments.Erase(), iamProfiles.Erase(), oidcProviders.Erase(),
 		launchTemplates.Erase(),
-		loadBalancers.Erase(), targetGroups.Erase(), listeners.Erase(),
+		loadBalancers.Erase(), targetGroups.Erase(), listeners.Erase(), classicBalancers.Erase(),
 		autoScalingGroups.Erase(), lifecycleHooks.Erase(),
 		queues.Erase(), eventRules.Erase(), eventTargets.Erase(),
 		dnsRecords.Erase(), dnsPlaceholders.Erase(), zoneAssociations.Erase(),
 		networkInterfaces.Erase(), instances.Erase(),
+	}
+}
+
+// ahead lists the kinds of which most is asked for by the cluster's tag.
+func ahead() []resource.Any {
+	return []resource.Any{
+		autoScalingGroups.Erase(), lifecycleHooks.Erase(), launchTemplates.Erase(), securityGroups.Erase(), securityGroupRules.Erase(),
+		vpcs.Erase(), subnets.Erase(), routeTables.Erase(), internetGateways.Erase(), elasticIPs.Erase(), natGateways.Erase(), volumes.Erase(),
 	}
 }

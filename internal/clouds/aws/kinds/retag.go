@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// tagChange returns what turns the tags have into want. AWS's own tags are not in have.
+// tagChange returns what turns the tags have into want, but for those of others.
+// AWS's own tags are not in have.
 func tagChange(have, want map[string]string) (set map[string]string, drop []string) {
 	set = map[string]string{}
 	for k, v := range want {
@@ -13,7 +14,8 @@ func tagChange(have, want map[string]string) (set map[string]string, drop []stri
 			set[k] = v
 		}
 	}
-	return set, without(slices.Collect(maps.Keys(have)), slices.Collect(maps.Keys(want)))
+	drop = without(slices.Collect(maps.Keys(have)), slices.Collect(maps.Keys(want)))
+	return set, slices.DeleteFunc(drop, Tags(want).Foreign)
 }
 
 // retag turns the tags have into want, with a call that sets some and a call

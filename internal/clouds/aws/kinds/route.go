@@ -81,7 +81,10 @@ func (r *Route) target() string {
 }
 
 // NewRoute declares a route.
-func NewRoute(name string, r Route) resource.Node { return resource.New(&routes, name, r) }
+func NewRoute(name string, r Route) resource.Node {
+	r.CIDR, r.IPv6CIDR = canonicalRange(r.CIDR), canonicalRange(r.IPv6CIDR)
+	return resource.New(&routes, name, r)
+}
 
 func routeKey(r *Route) string { return nameOf(r.RouteTable) + " " + r.destination() }
 

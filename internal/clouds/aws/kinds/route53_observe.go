@@ -164,5 +164,7 @@ func isClusterRecord(r *DNSRecord, cluster string) bool {
 	if r.Type == "TXT" {
 		host = strings.TrimPrefix(host, "aaaa-")
 	}
-	return slices.Contains([]string{"api", "api.internal", "bastion", "kops-controller.internal"}, host) || strings.HasPrefix(host, "etcd-")
+	member, etcd := strings.CutPrefix(strings.TrimSuffix(host, ".internal"), "etcd-")
+	return slices.Contains([]string{"api", "api.internal", "bastion", "kops-controller.internal"}, host) ||
+		etcd && !strings.Contains(member, ".") // of a cluster whose name ends in this one's there are more labels
 }

@@ -188,6 +188,8 @@ func TestRecordsThatAreTheClusters(t *testing.T) {
 		"api.other.example.com A":                  false,
 		"k.example.com A":                          false,
 		"api.sub.k.example.com A":                  false,
+		"etcd-events-a.internal.k.example.com A":   true,
+		"etcd-a.internal.sub.k.example.com A":      false,
 	} {
 		name, kind, _ := strings.Cut(text, " ")
 		if got := isClusterRecord(&DNSRecord{Name: name, Type: kind}, testCluster); got != want {

@@ -15,10 +15,32 @@ import (
 
 // RouteTable holds the routes of the subnets that are associated with it.
 type RouteTable struct {
-	VPC  resource.Value    `res:"replace" tf:"vpc_id"`
-	Tags map[string]string `tf:"tags"`
+	VPC  resource.Value `res:"replace" tf:"vpc_id"`
+	Tags Tags           `tf:"tags"`
+	// SharedNATGateway is the id, "nat-…", of a NAT gateway of somebody else's
+	// that the table leads to. It is kept as a tag, by which kOps knows not to
+	// delete the gateway with the cluster; kOps never writes it for Terraform.
+	SharedNATGateway string
 
 	ID string `res:"out,id" tf:"id"`
+}
+
+// sharedNATTag is the key of the tag that keeps SharedNATGateway.
+const sharedNATTag = "AssociatedNatgateway"
+
+// sharedNAT is the tag that keeps SharedNATGateway.
+func (r *RouteTable) sharedNAT() map[string]string {
+	if r.SharedNATGateway == "" {
+		return nil
+	}
+	return map[string]string{sharedNATTag: r.SharedNATGateway}
+}
+
+// allTags are the tags of a new table.
+func (r *RouteTable) allTags() map[string]string {
+	tags := maps.Clone(r.Tags)
+	maps.Copy(tags, r.sharedNAT())
+	return tags
 }
 
 var routeTables = resource.Kind[RouteTable, *Client]{
@@ -29,13 +51,16 @@ var routeTables = resource.Kind[RouteTable, *Client]{
 		list, err := routeTableDescriber.all(ctx, c, s)
 		return convert(list, err, func(d ec2types.RouteTable) *RouteTable {
 			tags := tagMap(d.Tags)
-			maps.DeleteFunc(tags, func(k, _ string) bool { return strings.HasPrefix(k, routeTagPrefix) }) // the routes'
-			return &RouteTable{VPC: text(d.VpcId), Tags: tags, ID: aws.ToString(d.RouteTableId)}
+			r := &RouteTable{VPC: text(d.VpcId), Tags: tags, SharedNATGateway: tags[sharedNATTag], ID: aws.ToString(d.RouteTableId)}
+			maps.DeleteFunc(tags, func(k, _ string) bool { // those of routes and of other fields
+				return strings.HasPrefix(k, routeTagPrefix) || k == sharedNATTag
+			})
+			return r
 		})
 	},
 	Create: func(ctx context.Context, c *Client, r *RouteTable) error {
 		o, err := c.EC2.CreateRouteTable(ctx, &ec2.CreateRouteTableInput{
-			VpcId: aws.String(known(r.VPC)), TagSpecifications: tagSpec(ec2types.ResourceTypeRouteTable, r.Tags)})
+			VpcId: aws.String(known(r.VPC)), TagSpecifications: tagSpec(ec2types.ResourceTypeRouteTable, r.allTags())})
 		if err == nil {
 			r.ID = aws.ToString(o.RouteTable.RouteTableId)
 		}
@@ -43,11 +68,21 @@ var routeTables = resource.Kind[RouteTable, *Client]{
 	},
 	Update: []resource.Setter[RouteTable, *Client]{
 		tagSetter(func(r *RouteTable) (string, map[string]string) { return r.ID, r.Tags }),
+		{Fields: []string{"SharedNATGateway"}, Set: setSharedNAT},
 	},
 	Delete: func(ctx context.Context, c *Client, r *RouteTable) error {
 		_, err := c.EC2.DeleteRouteTable(ctx, &ec2.DeleteRouteTableInput{RouteTableId: &r.ID})
 		return gone(err)
 	},
+}
+
+func setSharedNAT(ctx context.Context, c *Client, have, want *RouteTable) error {
+	if tag := ec2Tags(want.sharedNAT()); len(tag) > 0 {
+		_, err := c.EC2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{have.ID}, Tags: tag})
+		return err
+	}
+	_, err := c.EC2.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{have.ID}, Tags: []ec2types.Tag{{Key: aws.String(sharedNATTag)}}})
+	return err
 }
 
 // NewRouteTable declares a route table. Its tag Name must be the node's name,

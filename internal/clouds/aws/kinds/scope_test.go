@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	classic "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
+	classictypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing/types"
 
 	"kops.local/kops/internal/awstest"
 	"kops.local/kops/internal/fault"
@@ -156,6 +159,122 @@ func TestRulesOfOthersAreNotListed(t *testing.T) {
 		if got := keys(t, c, &securityGroupRules, tc.scope); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %v, want %v", tc.what, got, tc.want)
 		}
+	}
+}
+
+// Others put tags on what a cluster made: controllers, back-ups, clusters that share
+// it. They are no difference, and no change of the cluster's own takes them away.
+func TestTagsOfOthersStay(t *testing.T) {
+	c := connect(t, awstest.Moto(t))
+	guest := "guest." + testCluster
+	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	want := &Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "s")}
+	subnet := build(t, c, &subnets, *want)
+	asGuest := &SubnetTags{Subnet: lit(subnet.ID), Tags: map[string]string{TagOwnerPrefix + guest: Shared, "kubernetes.io/role/elb": "1"}}
+	build(t, c, &subnetTags, *asGuest)
+	theirs := Tags{"Backup": "daily", "kops.k8s.io/instance-group/theirs": "true"}
+	if err := setEC2Tags(t.Context(), c, subnet.ID, nil, theirs); err != nil {
+		t.Fatal(err)
+	}
+	owner := func() *Subnet { return observed(t, c, &subnets, resource.Scope{Cluster: testCluster})[0] }
+	visitor := func() *SubnetTags {
+		return observed(t, c, &subnetTags, resource.Scope{Cluster: guest, Names: []string{subnet.ID}})[0]
+	}
+	if d := subnetTags.Erase().Schema().Diff(asGuest, visitor()); len(d) > 0 {
+		t.Errorf("the guest sees the differences %v", d)
+	}
+	asGuest.Tags["SubnetType"] = "Public"
+	if err := subnetTags.Update[0].Set(t.Context(), c, visitor(), asGuest); err != nil {
+		t.Fatal(err)
+	}
+	want.ID, want.Tags["Team"] = subnet.ID, "blue"
+	for _, s := range subnets.Update {
+		if slices.Contains(s.Fields, "Tags") {
+			if err := s.Set(t.Context(), c, owner(), want); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got := owner().Tags
+	for k, v := range map[string]string{TagOwnerPrefix + guest: Shared, "kubernetes.io/role/elb": "1", "SubnetType": "Public", "Backup": "daily", "Team": "blue"} {
+		if got[k] != v {
+			t.Errorf("the tag %s is %q, not %q", k, got[k], v)
+		}
+	}
+	if v, left := got["kops.k8s.io/instance-group/theirs"]; left {
+		t.Errorf("a tag as only kops makes them on its own stayed: %q", v)
+	}
+	if d := subnets.Erase().Schema().Diff(want, owner()); len(d) > 0 {
+		t.Errorf("the owner sees the differences %v", d)
+	}
+}
+
+// A rule that lets the cluster's group into a shared one keeps the group from being
+// deleted, and its tags alone tell of it. What else is in the shared one stays.
+func TestADeletionTakesItsGroupsOutOfSharedOnes(t *testing.T) {
+	c := connect(t, awstest.Moto(t))
+	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	group := func(name string, tags map[string]string) resource.Value {
+		return lit(build(t, c, &securityGroups, SecurityGroup{Name: name, Description: "d", VPC: lit(vpc.ID), Tags: tags}).ID)
+	}
+	other := "other." + testCluster
+	ours, theirs, shared := group("nodes", OwnedTags(testCluster, "nodes")), group("nodes."+other, OwnedTags(other, "nodes."+other)), group("shared", nil)
+	rule := func(port int, cluster string, peer resource.Value) SecurityGroupRule {
+		return *build(t, c, &securityGroupRules, SecurityGroupRule{Group: shared, Type: ingress, Protocol: "tcp", FromPort: port, ToPort: port, Source: peer,
+			Tags: OwnedTags(cluster, "r")})
+	}
+	want := rule(1, testCluster, ours)
+	rule(2, other, theirs)
+	rule(3, testCluster, shared)
+	build(t, c, &securityGroupRules, SecurityGroupRule{Group: shared, Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}, Tags: OwnedTags(testCluster, "out")})
+	var got []string
+	for _, r := range observed(t, c, &securityGroupRules, resource.Scope{Cluster: testCluster, All: true}) {
+		if r.Group.String() == shared.String() {
+			got = append(got, r.ID)
+		}
+	}
+	if !slices.Equal(got, []string{want.ID}) {
+		t.Errorf("got the rules %v of the shared group, want %s alone", got, want.ID)
+	}
+}
+
+func TestClassicLoadBalancersOfServicesGoWithTheCluster(t *testing.T) {
+	c := connect(t, awstest.Moto(t))
+	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	subnet := build(t, c, &subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "s")})
+	group := build(t, c, &securityGroups, SecurityGroup{Name: "k8s-elb", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "")})
+	const others = 2*tagBatch + 1 // so many take more than one call for their tags
+	for i := range others + 1 {
+		name, cluster := fmt.Sprintf("a%d", i), "other."+testCluster
+		if i == others {
+			cluster = testCluster
+		}
+		_, err := c.ClassicELB.CreateLoadBalancer(t.Context(), &classic.CreateLoadBalancerInput{LoadBalancerName: &name, Subnets: []string{subnet.ID}, SecurityGroups: []string{group.ID},
+			Listeners: []classictypes.Listener{{Protocol: new("TCP"), LoadBalancerPort: 80, InstancePort: new(int32(30080))}},
+			Tags:      []classictypes.Tag{{Key: new(TagOwnerPrefix + cluster), Value: new(Owned)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := resource.Scope{Cluster: testCluster, All: true}
+	if got := observed(t, c, &classicBalancers, resource.Scope{Cluster: testCluster}); len(got) > 0 {
+		t.Errorf("%d are listed although not everything is asked for", len(got))
+	}
+	got := observed(t, c, &classicBalancers, all)
+	if len(got) != 1 || !slices.Equal(knownAll(got[0].Subnets), []string{subnet.ID}) || !slices.Equal(knownAll(got[0].Groups), []string{group.ID}) {
+		t.Fatalf("got %+v", got)
+	}
+	for range 2 {
+		if err := classicBalancers.Delete(t.Context(), c, got[0]); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := observed(t, c, &classicBalancers, all); len(got) > 0 {
+		t.Errorf("%v is left", got[0].Name)
+	}
+	_, err := c.ClassicELB.DescribeLoadBalancers(t.Context(), &classic.DescribeLoadBalancersInput{LoadBalancerNames: []string{"gone"}})
+	if !fault.Is(err, fault.Gone) {
+		t.Errorf("of one that does not exist: %v (%s)", err, fault.Of(err))
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 type SecurityGroup struct {
 	Name string `res:"forbid" tf:"name"`
 	// Description is set when the group is made; AWS cannot change it.
-	Description string            `res:"writeonly" tf:"description"`
-	VPC         resource.Value    `res:"forbid" tf:"vpc_id"`
-	Tags        map[string]string `tf:"tags"`
+	Description string         `res:"writeonly" tf:"description"`
+	VPC         resource.Value `res:"forbid" tf:"vpc_id"`
+	Tags        Tags           `tf:"tags"`
 
 	ID string `res:"out,id" tf:"id"`
 }

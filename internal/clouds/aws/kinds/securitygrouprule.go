@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/resource"
 )
@@ -32,7 +33,7 @@ type SecurityGroupRule struct {
 	PrefixLists []string       `res:"replace" tf:"prefix_list_ids"`
 
 	// Tags are the group's, with the rule's name. Terraform's resource has none.
-	Tags map[string]string
+	Tags Tags
 
 	ID string `res:"out,id" tf:"security_group_rule_id"`
 }
@@ -54,8 +55,10 @@ var securityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
 	Delete: deleteRule,
 }
 
-// NewSecurityGroupRule declares a rule.
+// NewSecurityGroupRule declares a rule. Its ranges may be spelled in any way; AWS
+// tells them in one.
 func NewSecurityGroupRule(name string, r SecurityGroupRule) resource.Node {
+	r.CIDRs, r.IPv6CIDRs = canonicalRanges(r.CIDRs), canonicalRanges(r.IPv6CIDRs)
 	return resource.New(&securityGroupRules, name, r)
 }
 
@@ -84,7 +87,7 @@ func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGro
 	for _, n := range s.Names {
 		wanted[canonical(n, names)] = true
 	}
-	list, err := describeRules(ctx, c, ids)
+	list, err := describeRules(ctx, c, "group-id", ids...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,19 +99,40 @@ func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGro
 			out = append(out, r)
 		}
 	}
+	if s.All {
+		elsewhere, err := rulesElsewhere(ctx, c, s.Cluster, names)
+		return append(out, elsewhere...), err
+	}
 	return out, nil
 }
 
-// describeRules asks for the rules of groups, as many groups a call as the API takes.
-func describeRules(ctx context.Context, c *Client, groups []string) ([]ec2types.SecurityGroupRule, error) {
+// rulesElsewhere finds the cluster's rules in groups that it does not own, of which
+// nothing else tells, where they name a group that it owns and so keep that from
+// being deleted. The others stay: a user's own rule may be among them, which the
+// cluster found there and took for its own.
+func rulesElsewhere(ctx context.Context, c *Client, cluster string, own map[string]string) ([]*SecurityGroupRule, error) {
+	list, err := describeRules(ctx, c, "tag:"+TagOwnerPrefix+cluster, Owned)
+	rules, err := convert(list, err, ruleOf)
+	return slices.DeleteFunc(rules, func(r *SecurityGroupRule) bool {
+		_, ours := own[known(r.Group)]
+		_, named := own[known(r.Source)]
+		return ours || !named || !isOwned(r.Tags, cluster)
+	}), err
+}
+
+// describeRules asks for the rules that pass a filter, with as many of its values a
+// call as the API takes.
+func describeRules(ctx context.Context, c *Client, by string, values ...string) ([]ec2types.SecurityGroupRule, error) {
 	const most = 200 // values of one filter
 	var out []ec2types.SecurityGroupRule
-	for some := range slices.Chunk(groups, most) {
-		list, err := pages(ctx, ec2.NewDescribeSecurityGroupRulesPaginator(c.EC2, &ec2.DescribeSecurityGroupRulesInput{
-			Filters: []ec2types.Filter{filter("group-id", some...)}}),
-			func(o *ec2.DescribeSecurityGroupRulesOutput) []ec2types.SecurityGroupRule {
-				return o.SecurityGroupRules
-			})
+	for some := range slices.Chunk(values, most) {
+		list, err := ask(ctx, c, "rules by "+by+" "+strings.Join(some, " "), func(ctx context.Context) ([]ec2types.SecurityGroupRule, error) {
+			return pages(ctx, ec2.NewDescribeSecurityGroupRulesPaginator(c.EC2, &ec2.DescribeSecurityGroupRulesInput{
+				Filters: []ec2types.Filter{filter(by, some...)}}),
+				func(o *ec2.DescribeSecurityGroupRulesOutput) []ec2types.SecurityGroupRule {
+					return o.SecurityGroupRules
+				})
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -247,6 +271,7 @@ func createRule(ctx context.Context, c *Client, r *SecurityGroupRule) error {
 		if done || aerr != nil {
 			return aerr
 		}
+		return fault.Wrap(fault.NotYet, err, "") // it is there, and is not shown yet
 	}
 	if err == nil && len(made) == 1 {
 		r.ID = aws.ToString(made[0].SecurityGroupRuleId)
@@ -274,7 +299,7 @@ func authorize(ctx context.Context, c *Client, r *SecurityGroupRule) ([]ec2types
 
 // adoptRule looks for a rule equal to r and tags it.
 func adoptRule(ctx context.Context, c *Client, r *SecurityGroupRule) (bool, error) {
-	list, err := describeRules(ctx, c, []string{known(r.Group)})
+	list, err := describeRules(ctx, c, "group-id", known(r.Group))
 	if err != nil {
 		return false, notYet(err)
 	}

@@ -19,8 +19,8 @@ type Queue struct {
 	// MessageRetentionSeconds is how long a message waits for a reader.
 	MessageRetentionSeconds int `tf:"message_retention_seconds"`
 	// Policy is a policy document in JSON.
-	Policy string            `res:",json" tf:"policy,file"`
-	Tags   map[string]string `tf:"tags"`
+	Policy string `res:",json" tf:"policy,file"`
+	Tags   Tags   `tf:"tags"`
 
 	ARN string `res:"out,id" tf:"arn"`
 	URL string `res:"out,id" tf:"url"`

@@ -31,8 +31,8 @@ type Subnet struct {
 	ResourceNameAAAA bool `res:",post" tf:"enable_resource_name_dns_aaaa_record_on_launch"`
 	// HostnameType is "ip-name" or "resource-name"; empty leaves it as it is. It
 	// is set whenever one of the two fields above changes, and not compared.
-	HostnameType string            `res:"writeonly" tf:"private_dns_hostname_type_on_launch"`
-	Tags         map[string]string `tf:"tags"`
+	HostnameType string `res:"writeonly" tf:"private_dns_hostname_type_on_launch"`
+	Tags         Tags   `tf:"tags"`
 
 	ID string `res:"out,id" tf:"id"`
 }
@@ -58,7 +58,10 @@ var subnets = resource.Kind[Subnet, *Client]{
 }
 
 // NewSubnet declares the cluster's own subnet.
-func NewSubnet(name string, s Subnet) resource.Node { return resource.New(&subnets, name, s) }
+func NewSubnet(name string, s Subnet) resource.Node {
+	s.IPv6CIDR = canonicalRange(s.IPv6CIDR)
+	return resource.New(&subnets, name, s)
+}
 
 // AdoptSubnet declares a shared subnet by its id, "subnet-…". Its tags are a
 // resource of their own, SubnetTags.

@@ -16,8 +16,15 @@ import (
 // with the value "shared", and those that tell controllers how to use the subnet.
 type SubnetTags struct {
 	Subnet resource.Value `res:"replace"`
-	Tags   map[string]string
+	Tags   GuestTags
 }
+
+// GuestTags are tags on what is not the cluster's own, where other clusters may put
+// the like: those that are wanted count alone.
+type GuestTags map[string]string
+
+// Foreign reports that any tag that is not wanted is to stay.
+func (GuestTags) Foreign(string) bool { return true }
 
 var subnetTags = resource.Kind[SubnetTags, *Client]{
 	Name:   "aws_subnet_tags",
@@ -39,7 +46,11 @@ var subnetTags = resource.Kind[SubnetTags, *Client]{
 		return setEC2Tags(ctx, c, known(s.Subnet), nil, s.Tags)
 	},
 	Update: []resource.Setter[SubnetTags, *Client]{
-		tagSetter(func(s *SubnetTags) (string, map[string]string) { return known(s.Subnet), s.Tags }),
+		{Fields: []string{"Tags"}, Set: func(ctx context.Context, c *Client, have, want *SubnetTags) error {
+			wanted := maps.Clone(have.Tags)
+			maps.DeleteFunc(wanted, func(k, _ string) bool { _, ok := want.Tags[k]; return !ok })
+			return setEC2Tags(ctx, c, known(want.Subnet), wanted, want.Tags)
+		}},
 	},
 	Delete: deleteSubnetTags,
 }
@@ -64,11 +75,11 @@ func subnetTag(key, cluster string) bool {
 }
 
 // deleteSubnetTags removes what names the cluster. The other tags say what the
-// subnet is good for, and other clusters may use it.
+// subnet is good for, and other clusters may have put them there as well.
 func deleteSubnetTags(ctx context.Context, c *Client, s *SubnetTags) error {
 	in := &ec2.DeleteTagsInput{Resources: []string{known(s.Subnet)}}
 	for k := range s.Tags {
-		if strings.HasPrefix(k, TagOwnerPrefix) || strings.HasPrefix(k, instanceGroupTag) {
+		if strings.HasPrefix(k, TagOwnerPrefix) {
 			in.Tags = append(in.Tags, ec2types.Tag{Key: aws.String(k)})
 		}
 	}

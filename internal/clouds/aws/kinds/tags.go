@@ -20,6 +20,18 @@ const (
 	Shared = "shared"
 )
 
+// Tags are those of an object that kops made. Others put tags of their own there,
+// for back-ups, for costs, for controllers, or because another cluster shares it:
+// these are nobody's business here, and stay.
+type Tags map[string]string
+
+// Foreign reports whether a tag that is not wanted is to stay. Whose a tag is, its
+// key tells alone; so one that a user asked for once stays as well.
+func (Tags) Foreign(key string) bool { return !strings.HasPrefix(key, ownPrefix) }
+
+// ownPrefix begins the keys of tags that nobody but kops makes.
+const ownPrefix = "kops.k8s.io/"
+
 // OwnedTags returns the tags of an object that kops makes for the cluster;
 // name may be empty. The caller may add to the map.
 func OwnedTags(cluster, name string) map[string]string {

@@ -18,12 +18,12 @@ type Volume struct {
 	Zone      string `res:"forbid" tf:"availability_zone"`
 	Encrypted bool   `res:"forbid" tf:"encrypted,zero"`
 	// KMSKey is the id, alias or ARN of a key; which the volume was made with is not compared.
-	KMSKey     string            `res:"writeonly" tf:"kms_key_id"`
-	SizeGiB    int               `tf:"size"`
-	Type       string            `tf:"type"`                     // "gp3", "io2", …
-	IOPS       int               `res:"default" tf:"iops"`       // 0 accepts what the type brings
-	Throughput int               `res:"default" tf:"throughput"` // MiB/s; 0 accepts what the type brings
-	Tags       map[string]string `tf:"tags"`
+	KMSKey     string `res:"writeonly" tf:"kms_key_id"`
+	SizeGiB    int    `tf:"size"`
+	Type       string `tf:"type"`                     // "gp3", "io2", …
+	IOPS       int    `res:"default" tf:"iops"`       // 0 accepts what the type brings
+	Throughput int    `res:"default" tf:"throughput"` // MiB/s; 0 accepts what the type brings
+	Tags       Tags   `tf:"tags"`
 
 	ID string `res:"out,id" tf:"id"`
 }

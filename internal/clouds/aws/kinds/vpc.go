@@ -16,10 +16,10 @@ import (
 type VPC struct {
 	CIDR string `res:"forbid" tf:"cidr_block"`
 	// AmazonIPv6 gives the VPC an IPv6 range of 56 bits from Amazon's pool.
-	AmazonIPv6   bool              `tf:"assign_generated_ipv6_cidr_block"`
-	DNSHostnames bool              `res:",post" tf:"enable_dns_hostnames,zero"`
-	DNSSupport   bool              `res:",post" tf:"enable_dns_support,zero"`
-	Tags         map[string]string `tf:"tags"`
+	AmazonIPv6   bool `tf:"assign_generated_ipv6_cidr_block"`
+	DNSHostnames bool `res:",post" tf:"enable_dns_hostnames,zero"`
+	DNSSupport   bool `res:",post" tf:"enable_dns_support,zero"`
+	Tags         Tags `tf:"tags"`
 
 	ID string `res:"out,id" tf:"id"`
 	// IPv6CIDR is the IPv6 range, empty without one.
@@ -102,16 +102,18 @@ func ipv6Of(d ec2types.Vpc) (id, cidr string, exists bool) {
 
 // vpcAttribute asks for one attribute, as the API has no call for several.
 func vpcAttribute(ctx context.Context, c *Client, id string, name ec2types.VpcAttributeName) (bool, error) {
-	o, err := c.EC2.DescribeVpcAttribute(ctx, &ec2.DescribeVpcAttributeInput{VpcId: &id, Attribute: name})
-	if err != nil {
-		return false, err
-	}
-	for _, v := range []*ec2types.AttributeBooleanValue{o.EnableDnsSupport, o.EnableDnsHostnames} {
-		if v != nil {
-			return aws.ToBool(v.Value), nil
+	return ask(ctx, c, fmt.Sprint(name, " of ", id), func(ctx context.Context) (bool, error) {
+		o, err := c.EC2.DescribeVpcAttribute(ctx, &ec2.DescribeVpcAttributeInput{VpcId: &id, Attribute: name})
+		if err != nil {
+			return false, err
 		}
-	}
-	return false, nil
+		for _, v := range []*ec2types.AttributeBooleanValue{o.EnableDnsSupport, o.EnableDnsHostnames} {
+			if v != nil {
+				return aws.ToBool(v.Value), nil
+			}
+		}
+		return false, nil
+	})
 }
 
 func createVPC(ctx context.Context, c *Client, v *VPC) error {

@@ -135,3 +135,16 @@ func TestAnAttachmentWhoseAnswerWasLostIsTaken(t *testing.T) {
 		return attach(t.Context(), c, &InternetGateway{ID: "igw-1"}, &InternetGateway{VPC: lit("vpc-1")})
 	}, "", fault.Permanent)
 }
+
+// The rule of a new group is there before AWS shows it: it is waited for, not
+// taken for a stranger's.
+func TestRuleThatIsNotShownYetIsWaitedFor(t *testing.T) {
+	shown := "<securityGroupRuleSet><item><securityGroupRuleId>sgr-1</securityGroupRuleId><groupId>sg-1</groupId><isEgress>true</isEgress>" +
+		"<ipProtocol>-1</ipProtocol><cidrIpv4>0.0.0.0/0</cidrIpv4></item></securityGroupRuleSet>"
+	c := scripted(t, script{"DescribeSecurityGroupRules": {"", "", shown}, "AuthorizeSecurityGroupEgress": {"!InvalidPermission.Duplicate"}, "CreateTags": {""}})
+	r := &SecurityGroupRule{Group: lit("sg-1"), Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}, Tags: OwnedTags(testCluster, "out")}
+	steps(t, func() error { return createRule(t.Context(), c, r) }, fault.NotYet, "")
+	if r.ID != "sgr-1" {
+		t.Errorf("got the rule %q", r.ID)
+	}
+}

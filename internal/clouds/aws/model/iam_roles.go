@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	"kops.local/kops/api"
@@ -65,10 +66,15 @@ func (m *model) profileRef(g *api.InstanceGroup) resource.Value {
 	return out("aws_iam_instance_profile", m.roleName(g.Spec.Role), "id")
 }
 
+// machineRoles are the roles that machines have.
+func machineRoles() []api.InstanceGroupRole {
+	return []api.InstanceGroupRole{api.RoleControlPlane, api.RoleAPIServer, api.RoleNode, api.RoleBastion}
+}
+
 // identityRoles are the roles of machines with an identity of the cluster's own.
 func (m *model) identityRoles() []api.InstanceGroupRole {
 	var roles []api.InstanceGroupRole
-	for _, r := range []api.InstanceGroupRole{api.RoleControlPlane, api.RoleAPIServer, api.RoleNode, api.RoleBastion} {
+	for _, r := range machineRoles() {
 		for _, g := range m.groupsOf(r) {
 			if profileOf(g) == "" {
 				roles = append(roles, r)
@@ -143,10 +149,10 @@ func rolePolicy(name, text string, role resource.Node) []resource.Node {
 	return []resource.Node{kinds.NewIAMRolePolicy(name, kinds.IAMRolePolicy{Name: name, Policy: text, Role: role.Out("name")})}
 }
 
-// attachments give a role existing policies.
+// attachments give a role existing policies, each once.
 func attachments(prefix string, arns []string, role resource.Node) []resource.Node {
 	var nodes []resource.Node
-	for _, arn := range arns {
+	for _, arn := range slices.Compact(slices.Sorted(slices.Values(arns))) {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(arn)) // a hash never fails
 		nodes = append(nodes, kinds.NewIAMAttachment(fmt.Sprintf("%s-%d", prefix, h.Sum32()),

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kops.local/kops/api"
@@ -36,6 +37,19 @@ func (m *model) tableID(n string) resource.Value { return out("aws_route_table",
 func (m *model) gatewayID() resource.Value       { return out("aws_internet_gateway", m.name, "id") }
 func (m *model) needsNAT64(s *api.ClusterSubnetSpec) bool {
 	return m.ipv6Only() && s.Type == api.SubnetPublic && s.IPv6CIDR != ""
+}
+
+// routed are the subnets that share the zone's way out.
+func (z *zoneRoutes) routed() []*api.ClusterSubnetSpec { return slices.Concat(z.private, z.nat64) }
+
+// sharedNAT is the existing NAT gateway that is the zone's way out, if one is.
+func (z *zoneRoutes) sharedNAT() string {
+	for _, s := range z.routed() {
+		if strings.HasPrefix(s.Egress, "nat-") {
+			return s.Egress
+		}
+	}
+	return ""
 }
 
 // zones returns what routing needs by zone, in the order of the subnets.
@@ -87,7 +101,7 @@ func (m *model) publicRouting() []resource.Node {
 		return nil
 	}
 	nodes := []resource.Node{
-		m.newTable(m.name, "public"),
+		m.newTable(m.name, "public", ""),
 		kinds.NewRoute("route-"+anyIPv4, kinds.Route{RouteTable: m.tableID(m.name), CIDR: anyIPv4, Gateway: m.gatewayID()}),
 		kinds.NewRoute("route-"+anyIPv6, kinds.Route{RouteTable: m.tableID(m.name), IPv6CIDR: anyIPv6, Gateway: m.gatewayID()}),
 	}
@@ -100,8 +114,11 @@ func (m *model) publicRouting() []resource.Node {
 	return nodes
 }
 
-func (m *model) newTable(name, role string) resource.Node {
-	return kinds.NewRouteTable(name, kinds.RouteTable{VPC: m.vpcID(), Tags: m.tagsWith(name, tagRouteTableRole, role)})
+// newTable is a route table; sharedNAT is the NAT gateway of somebody else's
+// that it leads to, if it does.
+func (m *model) newTable(name, role, sharedNAT string) resource.Node {
+	return kinds.NewRouteTable(name, kinds.RouteTable{
+		VPC: m.vpcID(), Tags: m.tagsWith(name, tagRouteTableRole, role), SharedNATGateway: sharedNAT})
 }
 
 func (m *model) associate(name string, s *api.ClusterSubnetSpec, table string) resource.Node {
@@ -126,7 +143,7 @@ func (m *model) zoneRouting(z *zoneRoutes) ([]resource.Node, error) {
 
 func (m *model) privateTable(z *zoneRoutes, way kinds.Route) []resource.Node {
 	table := m.routeTable(z.privateTable())
-	nodes := []resource.Node{m.newTable(table, z.privateTable())}
+	nodes := []resource.Node{m.newTable(table, z.privateTable(), z.sharedNAT())}
 	for _, s := range z.private {
 		nodes = append(nodes, m.associate("private-"+m.subnetName(s), s, table))
 	}
@@ -144,7 +161,7 @@ func (m *model) privateTable(z *zoneRoutes, way kinds.Route) []resource.Node {
 
 func (m *model) nat64Table(z *zoneRoutes, way kinds.Route) []resource.Node {
 	table := m.routeTable(z.publicTable())
-	nodes := []resource.Node{m.newTable(table, z.publicTable())}
+	nodes := []resource.Node{m.newTable(table, z.publicTable(), z.sharedNAT())}
 	for _, s := range z.nat64 {
 		nodes = append(nodes, m.associate("public-"+m.subnetName(s), s, table))
 	}
@@ -167,7 +184,7 @@ func newRoute(table, cidr string, r kinds.Route) resource.Node {
 // egress returns the target of a zone's default route, and the resources that make it.
 func (m *model) egress(z *zoneRoutes) ([]resource.Node, kinds.Route, error) {
 	var egress, publicIP string
-	for i, s := range append(append([]*api.ClusterSubnetSpec{}, z.private...), z.nat64...) {
+	for i, s := range z.routed() {
 		if i > 0 && (s.Egress != egress || s.PublicIP != publicIP) {
 			return nil, kinds.Route{}, fmt.Errorf("subnet %s has another egress than those before it in the zone", s.Name)
 		}
@@ -177,7 +194,7 @@ func (m *model) egress(z *zoneRoutes) ([]resource.Node, kinds.Route, error) {
 	case egress == "" || strings.HasPrefix(egress, "eipalloc-"):
 		nodes, err := m.natGateway(z, egress, publicIP)
 		return nodes, kinds.Route{NATGateway: out("aws_nat_gateway", z.name(m), "id")}, err
-	case strings.HasPrefix(egress, "nat-"):
+	case z.sharedNAT() != "":
 		return []resource.Node{kinds.AdoptNATGateway(z.name(m), egress, kinds.NATGateway{})},
 			kinds.Route{NATGateway: out("aws_nat_gateway", z.name(m), "id")}, nil
 	}

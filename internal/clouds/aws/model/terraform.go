@@ -28,7 +28,7 @@ func Terraform(in cloud.Model, g *graph.Graph) (terraform.Document, error) {
 	}
 	for n := range g.All() {
 		if r, ok := n.Want.(*kinds.Route); ok && !r.Instance.IsZero() {
-			return terraform.Document{}, fmt.Errorf("%s leads to a machine, which Terraform's provider for AWS cannot say", n.Address)
+			return terraform.Document{}, fmt.Errorf("%s leads to a machine, which Terraform's provider for AWS cannot say; lead it to a gateway, or update without Terraform", n.Address)
 		}
 	}
 	doc := terraform.Document{

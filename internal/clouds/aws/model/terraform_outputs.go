@@ -85,7 +85,7 @@ func (m *model) tables() map[string]string {
 }
 
 func (m *model) groupOutputs(o outputs) {
-	for _, r := range []api.InstanceGroupRole{api.RoleControlPlane, api.RoleNode, api.RoleBastion} {
+	for _, r := range machineRoles() {
 		var groups, security, subnets []resource.Value
 		for _, g := range m.scaled() {
 			group := out("aws_autoscaling_group", m.groupName(g), "id")

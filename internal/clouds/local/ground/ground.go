@@ -69,11 +69,14 @@ func Check(h Host) error {
 			what, packages = append(what, n.program+n.file), append(packages, n.pkg)
 		}
 	}
-	if len(what) > 0 {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the local cloud needs what this host lacks: %s", strings.Join(what, ", ")),
-			"run: apt-get install -y "+strings.Join(packages, " "))
+	if len(what) == 0 {
+		return nil
 	}
-	return nil
+	remedy := "run: apt-get install -y " + strings.Join(packages, " ")
+	if _, err := h.LookPath("apt-get"); err != nil {
+		remedy = "install it with the package manager of this host; Debian's packages of it are called " + strings.Join(packages, ", ")
+	}
+	return fault.Wrap(fault.Permanent, fmt.Errorf("the local cloud needs what this host lacks: %s", strings.Join(what, ", ")), remedy)
 }
 
 // sysctls are the settings of the whole host that kubelet (its protected

@@ -29,6 +29,13 @@ func TestCheckNamesTheRemedy(t *testing.T) {
 			}
 			return p, nil
 		}, there}, "the local cloud needs what this host lacks: systemd-nspawn, debootstrap", "run: apt-get install -y systemd-container debootstrap", fault.Permanent},
+		{"a host that is no Debian", Host{"linux", 0, func(p string) (string, error) {
+			if p == "apt-get" || p == "debootstrap" {
+				return "", errors.New("not found")
+			}
+			return p, nil
+		}, there}, "the local cloud needs what this host lacks: debootstrap",
+			"install it with the package manager of this host; Debian's packages of it are called debootstrap", fault.Permanent},
 		{"Debian's keys are missing", Host{"linux", 0, all, func(string) (os.FileInfo, error) { return nil, os.ErrNotExist }},
 			"the local cloud needs what this host lacks: /usr/share/keyrings/debian-archive-keyring.gpg", "run: apt-get install -y debian-archive-keyring", fault.Permanent},
 	} {

@@ -21,6 +21,10 @@ resource "aws_vpc" "a" {
     "Name" = "a"
   }
 }
+resource "aws_subnet" "s" {
+  ipv6_cidr_block = cidrsubnet(aws_vpc.a.ipv6_cidr_block, 8, 255)
+  vpc_id          = aws_vpc.a.id
+}
 resource "aws_sqs_queue" "q" {
   name   = "q"
   policy = file("${path.module}/data/policy")
@@ -86,6 +90,12 @@ func TestEachProblemIsNamed(t *testing.T) {
 		{`region = "eu-1"`, `continent = "eu"`, `provider.aws.continent: no such argument`},
 		{`max_size            = 1`, "max_size = 1\n  depends_on = [aws_vpc.c]", `aws_autoscaling_group.g.depends_on: aws_vpc.c is not declared`},
 		{`policy = file`, `policy = phile`, `aws_sqs_queue.q.policy: Call to unknown function`},
+		{`8, 255)`, `8, 256)`, `aws_subnet.s.ipv6_cidr_block: Error in function call: Call to function "cidrsubnet" failed: 8 bits do not count to 256.`},
+		{`8, 255)`, `129, 0)`, `a range cannot be 129 bits longer`},
+		{`8, 255)`, `255)`, `aws_subnet.s.ipv6_cidr_block: Not enough function arguments`},
+		{`aws_vpc.a.ipv6_cidr_block,`, `aws_vpc.b.ipv6_cidr_block,`, `aws_subnet.s.ipv6_cidr_block: aws_vpc.b is not declared`},
+		{`aws_vpc.a.ipv6_cidr_block,`, `"2001:db8::/124",`, `a range cannot be 8 bits longer`},
+		{`aws_vpc.a.ipv6_cidr_block,`, `"2001:db8::",`, `aws_subnet.s.ipv6_cidr_block: Error in function call`},
 		{`output "length" {`, `output "length" `, `kubernetes.tf: `},
 	} {
 		t.Run(c.want, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -95,9 +96,38 @@ func (c *checker) functions() map[string]function.Function {
 		}),
 	}
 	maps.Copy(out, map[string]function.Function{
-		"tonumber": stdlib.MakeToFunc(cty.Number), "regex": stdlib.RegexFunc, "length": stdlib.LengthFunc,
+		"tonumber": stdlib.MakeToFunc(cty.Number), "regex": stdlib.RegexFunc, "length": stdlib.LengthFunc, "cidrsubnet": cidrSubnet(),
 	})
 	return out
+}
+
+// cidrSubnet checks what is known of its arguments: that the first is a range, and
+// that so many more bits can count so far.
+func cidrSubnet() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "prefix", Type: cty.String, AllowUnknown: true},
+			{Name: "newbits", Type: cty.Number}, {Name: "netnum", Type: cty.Number}},
+		Type: function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			bits, _ := args[1].AsBigFloat().Int64()
+			index, _ := args[2].AsBigFloat().Int64()
+			longest := 128
+			if args[0].IsKnown() {
+				whole, err := netip.ParsePrefix(args[0].AsString())
+				if err != nil {
+					return cty.NilVal, err
+				}
+				longest = whole.Addr().BitLen() - whole.Bits()
+			}
+			if bits < 0 || bits > int64(longest) {
+				return cty.NilVal, fmt.Errorf("a range cannot be %d bits longer", bits)
+			}
+			if index < 0 || bits < 63 && index >= 1<<bits {
+				return cty.NilVal, fmt.Errorf("%d bits do not count to %d", bits, index)
+			}
+			return cty.UnknownVal(cty.String), nil
+		},
+	})
 }
 
 func (c *checker) open(path string) ([]byte, error) {

@@ -1,0 +1,61 @@
+package node
+
+import (
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/resource"
+)
+
+// repository is a place of packages that the distribution itself does not have.
+type repository struct {
+	// name is that of its files, key the URL of the key that signs its lists, and
+	// places the rest of a line of sources.list(5).
+	name, key, places string
+}
+
+// accelerators installs the driver of NVIDIA's processors and what shows these to
+// containers, on machines that have one. Only Ubuntu has the driver as a package:
+// images of other distributions must hold both (NVIDIA, "Installing the NVIDIA Container Toolkit").
+func (b *builder) accelerators() error {
+	g := b.Config.NvidiaGPU
+	if g == nil || !isTrue(g.Enabled) || !b.Host.NVIDIA || b.Host.Distro != "ubuntu" {
+		return nil
+	}
+	return b.installFrom(repository{"nvidia-container-toolkit", "https://nvidia.github.io/libnvidia-container/gpgkey", "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH) /"},
+		"nvidia-container-toolkit", g.Package)
+}
+
+// sandbox installs gVisor, which is packaged for Debian's family only; other
+// images must hold it (gVisor, "Installation").
+func (b *builder) sandbox() error {
+	if g := b.Config.GVisor; g == nil || !isTrue(g.Enabled) || b.Host.Like != "debian" {
+		return nil
+	}
+	return b.installFrom(repository{"gvisor", "https://gvisor.dev/archive.key", "https://storage.googleapis.com/gvisor/releases release main"}, "runsc")
+}
+
+// installFrom installs packages of a repository before the kubelet starts.
+func (b *builder) installFrom(r repository, packages ...string) error {
+	key, err := host.NewAsset(r.key)
+	if err != nil {
+		return err
+	}
+	fetched, err := add(b, &host.Assets, key.Base(), key)
+	if err != nil {
+		return err
+	}
+	keyring, list := "/etc/apt/keyrings/"+r.name+".asc", "/etc/apt/sources.list.d/"+r.name+".list"
+	installed, err := add(b, &host.Binaries, keyring, host.Binary{Path: keyring, Asset: key.File}, fetched)
+	if err != nil {
+		return err
+	}
+	if err := b.file(list, "deb [signed-by="+keyring+"] "+r.places+"\n"); err != nil {
+		return err
+	}
+	set := host.PackageSet{Manager: "apt", Names: strings.Join(unique(packages), " ")}
+	a, err := add(b, &host.PackageSets, r.name, set, slices.Concat(b.packages, []resource.Address{installed, {Kind: host.Files.Name, Name: list}})...)
+	b.node = append(b.node, a)
+	return err
+}

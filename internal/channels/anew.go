@@ -1,0 +1,39 @@
+package channels
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// makeRoom removes an object that cannot become what it is to be, as some fields
+// are for its whole life: the selector of a workload, the role of a binding. It
+// reports whether it did. What is there must be labelled as the same add-on's, and
+// what is to come in its place must be sound: else the cluster would be left with neither.
+func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Unstructured) (bool, error) {
+	old, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at %s: %w", called(o), err)
+	}
+	addon := o.GetLabels()[labelAddon]
+	if old.GetLabels()[labelAddon] != addon || old.GetDeletionTimestamp() != nil || kept(old) {
+		return false, nil
+	}
+	twin := o.DeepCopy()
+	twin.SetName(o.GetName() + "-anew") // the name itself is taken
+	if _, err := r.Create(ctx, twin, metav1.CreateOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}}); err != nil {
+		return false, nil //nolint:nilerr // the error of applying it tells more
+	}
+	if err := a.remove(ctx, old.GroupVersionKind().GroupKind(), old); err != nil {
+		return false, err
+	}
+	a.Log.Warn("removed, to make it anew: what changed of it cannot be changed", "addon", addon, "object", called(o))
+	return true, nil
+}

@@ -1,0 +1,91 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+const (
+	// resync is how often every node is looked at, changed or not.
+	resync = 5 * time.Minute
+	// maxRetries bounds how often a node is tried before the next resync.
+	maxRetries = 8
+)
+
+// eachNode does something for each node, one after the other, and again for
+// those that change so that it concerns the doing, until the context ends.
+func eachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.Logger, concerns func(before, now *corev1.Node) bool, do func(context.Context, *corev1.Node) error) error {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	informer := nodeInformer(ctx, nodes, resync)
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { queue.Add(o.(*corev1.Node).Name) },
+		UpdateFunc: func(before, now any) {
+			if a, b := before.(*corev1.Node), now.(*corev1.Node); concerns(a, b) {
+				queue.Add(b.Name)
+			}
+		},
+	}); err != nil {
+		return fmt.Errorf("watch nodes: %w", err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	running.Go(func() {
+		work(ctx, queue, log, func(name string) error {
+			o, found, err := informer.GetStore().GetByKey(name)
+			if err != nil || !found {
+				return err
+			}
+			node, ok := o.(*corev1.Node)
+			if !ok {
+				return fmt.Errorf("the informer of nodes holds a %T", o)
+			}
+			return do(ctx, node)
+		})
+	})
+	<-ctx.Done()
+	queue.ShutDown()
+	running.Wait()
+	return ctx.Err()
+}
+
+// nodeInformer watches nodes; the context ends its requests.
+func nodeInformer(ctx context.Context, nodes corev1client.NodeInterface, resync time.Duration) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(&cache.ListWatch{
+		ListFunc:  func(o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
+		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) },
+	}, &corev1.Node{}, resync, cache.Indexers{})
+}
+
+// work does what is to be done for the nodes of the queue until it is shut down.
+func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], log *slog.Logger, do func(name string) error) {
+	for {
+		name, ended := queue.Get()
+		if ended {
+			return
+		}
+		err := do(name)
+		switch {
+		case err == nil:
+			queue.Forget(name)
+		case ctx.Err() != nil:
+		case queue.NumRequeues(name) < maxRetries:
+			log.Warn("cannot bring a node up to date; trying again", "node", name, "error", err)
+			queue.AddRateLimited(name)
+		default:
+			log.Error("cannot bring a node up to date", "node", name, "error", err)
+			queue.Forget(name)
+		}
+		queue.Done(name)
+	}
+}

@@ -1,0 +1,66 @@
+package member
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/etcd"
+)
+
+// settled is a write-ahead log with a snapshot as far as an index, and what follows it.
+func settled(index byte) []byte {
+	log := walOf(7)
+	log = log[:len(log)-64]
+	for _, record := range [][]byte{
+		{1 << 3, snapshotRecord, 3<<3 | 2, 2, 1 << 3, index, 0, 0},
+		{1 << 3, 2, 3<<3 | 2, 2, 1 << 3, 200, 0, 0}, // an entry
+	} {
+		log = append(binary.LittleEndian.AppendUint64(log, 6|uint64(0x82)<<56), record...)
+	}
+	return append(log, make([]byte, 64)...)
+}
+
+// TestAnotherVersionBeginsAtASnapshot lets etcd, as it does when told to, make a snapshot
+// at its next start.
+func TestAnotherVersionBeginsAtASnapshot(t *testing.T) {
+	const log = "data/T/member/wal/0000000000000000-0000000000000000.wal"
+	h := newHarness(t)
+	later := filepath.Join(t.TempDir(), "wal")
+	if err := os.WriteFile(later, settled(20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(string(h.cfg.Programs), "etcd-v3.5.35/usr/local/bin/etcd")
+	text, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	makes := `[ "$ETCD_SNAPSHOT_COUNT" = 1 ] && cp ` + later + ` "$ETCD_DATA_DIR/member/wal/0000000000000000-0000000000000000.wal"` + "\ntrap"
+	if err := os.WriteFile(bin, bytes.Replace(text, []byte("trap"), []byte(makes), 1), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m := h.open()
+	o := founder()
+	o.Version, o.Quarantined = "3.5.35", false
+	h.run(m, o)
+	running := h.started(1)[0]
+	newer := etcd.Run{Token: "T", Seat: etcd.FounderSeat, Version: "3.6.12", Snapshot: 18}
+	if err := m.Run(t.Context(), newer); err == nil || !alive(t, running) {
+		t.Errorf("with a log that cannot be read: %v; etcd runs: %v", err, alive(t, running))
+	}
+	h.file(log, settled(3))
+	for i, version := range []string{"3.6.12", "3.5.35"} { // for the second there is one that goes far enough
+		newer.Version = version
+		h.run(m, newer)
+		h.started(3 + i)
+	}
+	if starts, err := os.ReadFile(h.starts); err != nil || strings.Count(string(starts), "\n") != 4 {
+		t.Errorf("etcd was started as in %s, %v", starts, err)
+	}
+	if index, err := snapshotOf(m.data.data("T")); err != nil || index != 20 {
+		t.Errorf("the log is in a snapshot as far as %d, %v", index, err)
+	}
+}

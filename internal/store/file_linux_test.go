@@ -1,0 +1,66 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/store"
+)
+
+// A folder that several users share has files that only one of them may read.
+func TestAFileThatMayNotBeReadIsListed(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"a": 0o644, "private": 0o200} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := store.NewFolder(dir)
+	asNobody(t, func() {
+		var keys []string
+		for info, err := range f.List(t.Context(), "") {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			keys = append(keys, info.Key)
+			if known := info.Digest != ""; info.Version == "" || info.Size != 1 || known != (info.Key == "a") {
+				t.Errorf("listed as %+v", info)
+			}
+		}
+		if len(keys) != 2 {
+			t.Errorf("listed are %v", keys)
+		}
+		if _, _, err := f.Get(t.Context(), "private"); !fault.Is(err, fault.Denied) {
+			t.Errorf("read: %v", err)
+		}
+	})
+}
+
+// asNobody calls f on a thread that has no rights of its own on files, also in a
+// test that root runs.
+func asNobody(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		if os.Geteuid() == 0 {
+			if err := syscall.Setfsuid(65534); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		f()
+	}()
+	<-done
+}

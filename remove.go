@@ -1,0 +1,102 @@
+package kops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/fault"
+)
+
+// removal is what is taken out of the store of one cluster.
+type removal struct {
+	*change
+	folders *clusterstore.Folders
+	have    []SSHKey
+	prints  []string // fingerprints of SSH keys that go
+}
+
+// Remove takes additional objects, and the SSH keys of SSHCredentials, out of their
+// clusters' part of the store, and returns how messages call them. Without apply it
+// only checks. Nothing is removed when one of them is not there.
+//
+// Clusters and groups have resources besides: DeleteCluster and DeleteGroup are for them.
+func (c *Client) Remove(ctx context.Context, objs []api.Object, apply bool) ([]string, error) {
+	for _, o := range objs {
+		switch o.(type) {
+		case *api.Cluster, *api.InstanceGroup:
+			return nil, fmt.Errorf("%s has resources in the cloud, and is not removed from the store alone", displayName(o))
+		}
+	}
+	byCluster, order, err := c.affected(ctx, objs)
+	if err != nil {
+		return nil, err
+	}
+	removals := map[string]*removal{}
+	for _, n := range order {
+		removals[n] = &removal{change: byCluster[n]}
+	}
+	var gone []string
+	for _, o := range objs {
+		ch, err := owner(byCluster, order, o)
+		if err != nil {
+			return nil, err
+		}
+		name, err := c.take(ctx, removals[ch.now.Spec.Name], o)
+		if err != nil {
+			return nil, err
+		}
+		gone = append(gone, name)
+	}
+	if !apply {
+		return gone, nil
+	}
+	for _, n := range order {
+		r := removals[n]
+		if _, err := c.store.Save(ctx, r.was.Contents, r.now); err != nil {
+			return nil, err
+		}
+		if len(r.prints) > 0 {
+			if err := r.folders.DeleteSSHKeys(ctx, r.prints...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return gone, nil
+}
+
+// take takes one object away from what a cluster has, and returns how messages call it.
+func (c *Client) take(ctx context.Context, r *removal, o api.Object) (string, error) {
+	if k, ok := o.(*api.SSHCredential); ok {
+		return c.takeKey(ctx, r, k)
+	}
+	i := slices.IndexFunc(r.now.Additional, sameAs(o))
+	if i < 0 {
+		return "", fault.New(fault.Gone, "%s is not among the additional objects of cluster %s", displayName(o), r.now.Spec.Name)
+	}
+	r.now.Additional = slices.Delete(r.now.Additional, i, i+1)
+	return displayName(o), nil
+}
+
+// takeKey takes an SSH key, which is known by its fingerprint, as all have one name.
+func (c *Client) takeKey(ctx context.Context, r *removal, o *api.SSHCredential) (_ string, err error) {
+	k, err := clusterstore.NewSSHKey(o.Spec.PublicKey)
+	if err != nil {
+		return "", err
+	}
+	if r.folders == nil {
+		if r.folders, err = c.store.Folders(ctx, r.was.Spec, r.was.Contents); err != nil {
+			return "", err
+		}
+		if r.have, err = r.folders.SSHKeys(ctx); err != nil {
+			return "", err
+		}
+	}
+	if !slices.ContainsFunc(r.have, func(h SSHKey) bool { return h.Fingerprint == k.Fingerprint }) {
+		return "", fault.New(fault.Gone, "cluster %s has no SSH public key %s", r.now.Spec.Name, k.Fingerprint)
+	}
+	r.prints = append(r.prints, k.Fingerprint)
+	return "sshpublickey/" + k.Fingerprint, nil
+}
