@@ -41,8 +41,8 @@ func (c *Client) gather(ctx context.Context, p *prepared, o UpdateOptions) error
 	work := []func(context.Context) error{
 		func(parts context.Context) error {
 			err := p.lookUp(parts, o.Facts)
-			if err == nil && o.observed {
-				p.askAhead(ctx)
+			if err == nil && o.ahead != nil {
+				p.askAhead(ctx, o.ahead)
 			}
 			return err
 		},

@@ -1,11 +1,14 @@
 package kops_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/newcluster"
@@ -107,6 +110,46 @@ func TestObjectsAreRemovedTogetherOrNotAtAll(t *testing.T) {
 	}
 	if objects, keys := left(); objects != 1 || keys != 0 {
 		t.Errorf("%d objects and %d keys are left", objects, keys)
+	}
+}
+
+// readOnly is a store of which one part cannot be written.
+type readOnly struct {
+	store.Store
+	part string
+}
+
+func (r readOnly) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	if strings.HasPrefix(key, r.part) {
+		return "", fault.New(fault.Denied, "%s is read only", key)
+	}
+	return r.Store.Put(ctx, key, data, o)
+}
+
+func TestWhatWasRemovedBeforeAnErrorIsTold(t *testing.T) {
+	b := newBench(t)
+	const other = "b.example.com"
+	b.describe(func(*newcluster.Options) {})
+	b.describe(func(o *newcluster.Options) { o.ClusterName = other })
+	objects := []api.Object{further(name, "one"), further(other, "one"), further(name, "two"), further(other, "two")}
+	if _, err := b.Create(t.Context(), objects); err != nil {
+		t.Fatal(err)
+	}
+	c := b.client(func(cfg *kops.Config) {
+		memory := cfg.Backends[0]
+		cfg.Backends = store.Backends{{Schemes: memory.Schemes, Open: func(ctx context.Context, scheme, rest string) (store.Store, error) {
+			s, err := memory.Open(ctx, scheme, rest)
+			return readOnly{s, other + "/"}, err
+		}}}
+	})
+	gone, err := c.Remove(t.Context(), objects, true)
+	if want := []string{"ConfigMap/one", "ConfigMap/two"}; !fault.Is(err, fault.Denied) || !slices.Equal(gone, want) {
+		t.Errorf("removed are %q, %v", gone, err)
+	}
+	for cluster, want := range map[string]int{name: 0, other: 2} {
+		if c, err := b.Cluster(t.Context(), cluster); err != nil || len(c.Additional) != want {
+			t.Errorf("%s has %d objects, %v; want %d", cluster, len(c.Additional), err, want)
+		}
 	}
 }
 

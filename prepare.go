@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"kops.local/kops/api"
@@ -202,29 +203,38 @@ func (p *prepared) modelInput() (model.Input, error) {
 }
 
 // askAhead begins to observe the platform while the graph is still being made.
-func (p *prepared) askAhead(ctx context.Context) {
-	if p.session.Ahead != nil {
-		p.early = p.session.Snapshot()
-		go p.session.Ahead(ctx, p.early, p.cluster.Spec.Name)
+func (p *prepared) askAhead(ctx context.Context, asking *sync.WaitGroup) {
+	if p.session.Ahead == nil {
+		return
 	}
+	early := p.session.Snapshot()
+	p.early = early
+	asking.Go(func() { p.session.Ahead(ctx, early, p.cluster.Spec.Name) })
 }
 
-// snapshot observes the world.
+// snapshot observes the world, from what was asked ahead on.
 func (p *prepared) snapshot(ctx context.Context, all bool) (plan.Snapshot, error) {
-	o := p.observer()
-	if p.early != nil {
-		o.Client, p.early = p.clients(p.early), nil
+	client := p.early
+	if p.early = nil; client == nil {
+		client = p.fresh()
 	}
-	return o.Snapshot(ctx, p.cluster.Spec.Name, p.kinds, p.graph, all)
+	return p.observing(client).Snapshot(ctx, p.cluster.Spec.Name, p.kinds, p.graph, all)
 }
 
-// observer lists kinds; what several kinds share is asked once.
-func (p *prepared) observer() *observe.Observer {
-	client := p.session.Client
-	if p.session.Snapshot != nil {
-		client = p.session.Snapshot()
+// fresh returns the platform's client for one observation: what several kinds share
+// is asked once.
+func (p *prepared) fresh() any {
+	if p.session.Snapshot == nil {
+		return p.session.Client
 	}
-	return &observe.Observer{Sleep: p.client.cfg.Sleep, Limit: 32, Client: p.clients(client)}
+	return p.session.Snapshot()
+}
+
+// observer lists kinds as they are now.
+func (p *prepared) observer() *observe.Observer { return p.observing(p.fresh()) }
+
+func (p *prepared) observing(platform any) *observe.Observer {
+	return &observe.Observer{Sleep: p.client.cfg.Sleep, Limit: 32, Client: p.clients(platform)}
 }
 
 // clients returns the client of each kind: that of the platform, or a place of files.

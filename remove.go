@@ -16,11 +16,13 @@ type removal struct {
 	folders *clusterstore.Folders
 	have    []SSHKey
 	prints  []string // fingerprints of SSH keys that go
+	gone    []string // how messages call all that goes
 }
 
 // Remove takes additional objects, and the SSH keys of SSHCredentials, out of their
-// clusters' part of the store, and returns how messages call them. Without apply it
-// only checks. Nothing is removed when one of them is not there.
+// clusters' part of the store, and returns how messages call them; with an error,
+// those of the clusters that were done before it. Without apply it only checks.
+// Nothing is removed when one of them is not there.
 //
 // Clusters and groups have resources besides: DeleteCluster and DeleteGroup are for them.
 func (c *Client) Remove(ctx context.Context, objs []api.Object, apply bool) ([]string, error) {
@@ -38,33 +40,39 @@ func (c *Client) Remove(ctx context.Context, objs []api.Object, apply bool) ([]s
 	for _, n := range order {
 		removals[n] = &removal{change: byCluster[n]}
 	}
-	var gone []string
 	for _, o := range objs {
 		ch, err := owner(byCluster, order, o)
 		if err != nil {
 			return nil, err
 		}
-		name, err := c.take(ctx, removals[ch.now.Spec.Name], o)
+		r := removals[ch.now.Spec.Name]
+		name, err := c.take(ctx, r, o)
 		if err != nil {
 			return nil, err
 		}
-		gone = append(gone, name)
+		r.gone = append(r.gone, name)
 	}
-	if !apply {
-		return gone, nil
-	}
+	var gone []string
 	for _, n := range order {
-		r := removals[n]
-		if _, err := c.store.Save(ctx, r.was.Contents, r.now); err != nil {
-			return nil, err
-		}
-		if len(r.prints) > 0 {
-			if err := r.folders.DeleteSSHKeys(ctx, r.prints...); err != nil {
-				return nil, err
+		if apply {
+			if err := c.remove(ctx, removals[n]); err != nil {
+				return gone, err
 			}
 		}
+		gone = append(gone, removals[n].gone...)
 	}
 	return gone, nil
+}
+
+// remove carries out the removal of one cluster.
+func (c *Client) remove(ctx context.Context, r *removal) error {
+	if _, err := c.store.Save(ctx, r.was.Contents, r.now); err != nil {
+		return err
+	}
+	if len(r.prints) == 0 { // which would mean all keys
+		return nil
+	}
+	return r.folders.DeleteSSHKeys(ctx, r.prints...)
 }
 
 // take takes one object away from what a cluster has, and returns how messages call it.

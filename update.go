@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"kops.local/kops/internal/clusterstore"
 	"kops.local/kops/internal/diag"
@@ -42,8 +43,9 @@ type UpdateOptions struct {
 
 	// target is what the graph is made into: "terraform", or the platform itself.
 	target string
-	// observed says that the platform is observed once the graph is made.
-	observed bool
+	// ahead, when not nil, says that the platform is observed once the graph is made,
+	// and counts what asks it before then.
+	ahead *sync.WaitGroup
 }
 
 // Update is what an update came to.
@@ -101,9 +103,10 @@ func (u *Update) MakesKeys() bool {
 // Update plans what the cluster needs in its cloud, and with Apply carries the
 // plan out, while it holds the cluster's lease.
 func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
+	o.ahead = &sync.WaitGroup{}
+	defer o.ahead.Wait()
 	ctx, cancel := context.WithCancel(ctx) // what is asked ahead is of no use afterwards
 	defer cancel()
-	o.observed = true
 	if !o.Apply {
 		p, err := c.prepare(ctx, name, o)
 		if err != nil {

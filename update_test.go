@@ -1,15 +1,22 @@
 package kops_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"kops.local/kops"
+	"kops.local/kops/internal/cloud"
 	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/graph"
 	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/render/terraform"
 )
 
 func TestAnUpdateIsRefusedWhileAnotherHoldsTheLease(t *testing.T) {
@@ -159,5 +166,51 @@ func TestVersionsThatAreRefused(t *testing.T) {
 	daring := b.client(func(c *kops.Config) { c.RunTooNew = true })
 	if _, err := daring.Update(t.Context(), name, kops.UpdateOptions{}); errors.As(err, new(*kops.Refused)) {
 		t.Errorf("with RunTooNew: %v", err)
+	}
+}
+
+// The platform is asked while the graph is made, with the client that then observes
+// it, and once the update is over nothing asks any more.
+func TestThePlatformIsAskedAhead(t *testing.T) {
+	b := applied(t)
+	var known, ended atomic.Bool
+	var asked []string
+	provider := b.world.Provider()
+	provider.Know = func(*cloud.Session, *facts.Facts) { known.Store(true) }
+	provider.Connect = func(context.Context, cloud.Config) (*cloud.Session, error) {
+		var snapshots atomic.Int32
+		return &cloud.Session{Client: b.world, Snapshot: func() any { snapshots.Add(1); return b.world }, Ahead: func(ctx context.Context, snapshot any, cluster string) {
+			asked = append(asked, fmt.Sprintln(known.Load(), snapshot == b.world, snapshots.Load(), cluster))
+			<-ctx.Done()
+			ended.Store(true)
+		}}, nil
+	}
+	stop := errors.New("stop")
+	provider.Terraform = func(cloud.Model, *graph.Graph) (terraform.Document, error) { return terraform.Document{}, stop }
+	client := b.client(func(c *kops.Config) { c.Clouds = []cloud.Provider{provider} })
+	for what, update := range map[string]func() error{
+		"preview": func() error { _, err := client.Update(t.Context(), name, kops.UpdateOptions{}); return err },
+		"apply":   func() error { _, err := client.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); return err },
+		"failure": func() error {
+			_, err := client.Update(t.Context(), name, kops.UpdateOptions{Planned: func(*kops.Update) error { return stop }})
+			if errors.Is(err, stop) {
+				return nil
+			}
+			return fmt.Errorf("got %w, not the error of Planned", err)
+		},
+	} {
+		asked = nil
+		known.Store(false)
+		ended.Store(false)
+		if err := update(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if want := "true true 1 " + name + "\n"; !slices.Equal(asked, []string{want}) || !ended.Load() {
+			t.Errorf("%s: asked %q, want %q; it ended: %v", what, asked, want, ended.Load())
+		}
+	}
+	asked = nil
+	if _, err := client.Terraform(t.Context(), name, kops.UpdateOptions{}); !errors.Is(err, stop) || len(asked) > 0 {
+		t.Errorf("Terraform, which needs no observation: asked %q, %v", asked, err)
 	}
 }

@@ -12,9 +12,13 @@ import (
 
 // makeRoom removes an object that cannot become what it is to be, as some fields
 // are for its whole life: the selector of a workload, the role of a binding. It
-// reports whether it did. What is there must be labelled as the same add-on's, and
-// what is to come in its place must be sound: else the cluster would be left with neither.
+// reports whether it did. It must be a replaceable one; what is there must be
+// labelled as the same add-on's, and what is to come in its place must be sound:
+// else the cluster would be left with neither.
 func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Unstructured) (bool, error) {
+	if !replaceable(o) {
+		return false, nil
+	}
 	old, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -23,7 +27,7 @@ func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *
 		return false, fmt.Errorf("look at %s: %w", called(o), err)
 	}
 	addon := o.GetLabels()[labelAddon]
-	if old.GetLabels()[labelAddon] != addon || old.GetDeletionTimestamp() != nil || kept(old) {
+	if old.GetLabels()[labelAddon] != addon || old.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
 	twin := o.DeepCopy()
@@ -36,4 +40,18 @@ func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *
 	}
 	a.Log.Warn("removed, to make it anew: what changed of it cannot be changed", "addon", addon, "object", called(o))
 	return true, nil
+}
+
+// replaceable reports whether all that goes with an object comes back with its
+// successor. With others go data (the claims of a StatefulSet may), addresses (those
+// of a Service), or what controllers have made for them: kinds of users' add-ons
+// stand for anything.
+func replaceable(o *unstructured.Unstructured) bool {
+	switch o.GroupVersionKind().GroupKind().String() {
+	case "Deployment.apps", "DaemonSet.apps", "Job.batch",
+		"RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io",
+		"StorageClass.storage.k8s.io", "CSIDriver.storage.k8s.io", "PriorityClass.scheduling.k8s.io":
+		return true
+	}
+	return false
 }

@@ -43,24 +43,38 @@ func madeAnew(t *testing.T, c *cluster) {
 			t.Fatal(err)
 		}
 	}
+	stateful := func(labels, app string) string {
+		return strings.Replace(workload("data", labels, "app: "+app, "app: "+app), "kind: Deployment", "kind: StatefulSet", 1)
+	}
+	data, err := decode([]byte(stateful(ours, "old")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := c.Client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}).Namespace("kube-system")
+	if _, err := sets.Create(t.Context(), data[0], metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	addon := api.Addon{Name: "anew.io"}
 	pass := func(texts ...string) error {
 		c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: strings.Join(texts, "---\n")})
 		return c.pass(t)
 	}
-	selector := func(name string) string {
-		got, _, err := unstructured.NestedStringMap(c.get(t, "apps/deployments", "kube-system", name).Object, "spec", "selector", "matchLabels")
+	selector := func(resource, name string) string {
+		got, _, err := unstructured.NestedStringMap(c.get(t, "apps/"+resource, "kube-system", name).Object, "spec", "selector", "matchLabels")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got["app"]
 	}
-	err := pass(binding("view"), workload("anew", "", "app: new", "app: new"), workload("unsound", "", "app: new", "app: other"), workload("somebodys", "", "app: new", "app: new"))
-	if selector("anew") != "new" {
+	err = pass(binding("view"), stateful("", "new"), workload("anew", "", "app: new", "app: new"), workload("unsound", "", "app: new", "app: other"), workload("somebodys", "", "app: new", "app: new"))
+	if selector("deployments", "anew") != "new" {
 		t.Errorf("a workload keeps its selector: %v", err)
 	}
-	if selector("unsound") != "old" || selector("somebodys") != "old" {
+	if selector("deployments", "unsound") != "old" || selector("deployments", "somebodys") != "old" {
 		t.Error("a workload was removed in whose place nothing can come, or that is not ours")
+	}
+	if selector("statefulsets", "data") != "old" || !strings.Contains(fmt.Sprint(err), "apply StatefulSet kube-system/data: ") {
+		t.Errorf("a workload with data was removed: %v", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), "apply Deployment kube-system/somebodys: ") || strings.Contains(err.Error(), "kube-system/anew: Deployment.apps") {
 		t.Errorf("got %v", err)

@@ -121,7 +121,8 @@ type Session struct {
 	// Snapshot returns a client that asks each question once, for one observation; nil: Client serves.
 	Snapshot func() any
 	// Ahead has such a client ask what it can before it is known what is wanted, once a
-	// platform is looked up; the observation finds the answers there. Nil: nothing is asked.
+	// platform is looked up; the observation finds the answers there. It returns when all is
+	// asked, or the context ends. Nil: nothing is asked.
 	Ahead func(ctx context.Context, snapshot any, cluster string)
 }
 

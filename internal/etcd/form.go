@@ -95,10 +95,12 @@ func (s *situation) found() Decision {
 	return s.begin(Record{Version: s.Spec.EtcdVersion}, "")
 }
 
-// begin records a new cluster at the first peer that can run it, other than one.
-func (s *situation) begin(r Record, not string) Decision {
-	for _, p := range s.Peers {
-		if _, ok := Pick(p.Versions, r.Version); ok && p.ID != not {
+// begin records a new cluster at the first peer that can run it, or at the next one
+// after a peer that could not found it: of several such, none keeps the others from trying.
+func (s *situation) begin(r Record, after string) Decision {
+	i := slices.IndexFunc(s.Peers, func(p Peer) bool { return p.ID == after })
+	for _, p := range slices.Concat(s.Peers[i+1:], s.Peers[:max(i, 0)]) {
+		if _, ok := Pick(p.Versions, r.Version); ok {
 			r.Token, r.Phase, r.Founder, r.Founded = s.Token, Forming, p.ID, s.Now.Unix()
 			return Decision{Actions: []Action{SaveRecord{r}}}
 		}

@@ -80,13 +80,14 @@ func CurrentCluster(paths ...string) string {
 	return c.Contexts[c.CurrentContext].Cluster
 }
 
-// Remove takes a cluster's entries out of a file. It reports whether there were any.
+// Remove takes a cluster's entries out of a file, and its name from the current
+// context, which another file may define. It reports whether there was any of that.
 func Remove(path, cluster string) (bool, error) {
 	c, err := load(path)
 	if err != nil {
 		return false, err
 	}
-	found := c.Clusters[cluster] != nil || c.Contexts[cluster] != nil || c.AuthInfos[cluster] != nil
+	found := c.Clusters[cluster] != nil || c.Contexts[cluster] != nil || c.AuthInfos[cluster] != nil || c.CurrentContext == cluster
 	if !found {
 		return false, nil
 	}

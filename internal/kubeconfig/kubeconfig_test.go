@@ -124,6 +124,24 @@ func TestRemoveLeavesOthersCurrent(t *testing.T) {
 	}
 }
 
+// Of several files, one may say which context is current and another what it is.
+func TestRemoveForgetsACurrentContextOfAnotherFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	const text = "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := Remove(path, "b"); found || err != nil {
+		t.Errorf("another cluster: Remove = %v, %v", found, err)
+	}
+	if found, err := Remove(path, "a"); !found || err != nil {
+		t.Errorf("Remove = %v, %v", found, err)
+	}
+	if left, err := os.ReadFile(path); err != nil || strings.Contains(string(left), "current-context: a") {
+		t.Errorf("left is %s, %v", left, err)
+	}
+}
+
 func TestErrorsNameTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(path, []byte("{not yaml"), 0o600); err != nil {

@@ -47,12 +47,12 @@ func Assign[T api.Object](o T, sets, unsets []string) (T, diag.List) {
 }
 
 // joined are the assignments with the parts of their values that commas cut off:
-// items with neither a path nor an equals sign.
+// items with neither a path nor an equals sign. After a comma too many there is none.
 func joined(kind string, sets []string) []string {
 	var out []string
 	for _, s := range sets {
 		last := len(out) - 1
-		if _, err := parsePath(kind, s); err != nil && last >= 0 && !strings.Contains(s, "=") && strings.Contains(out[last], "=") {
+		if _, err := parsePath(kind, s); err != nil && s != "" && last >= 0 && !strings.Contains(s, "=") && strings.Contains(out[last], "=") {
 			out[last] += "," + s
 			continue
 		}

@@ -77,9 +77,9 @@ func TestValuesThatFlagsDividedAreWhole(t *testing.T) {
 	compare(t, "cluster", map[string]any{
 		"spec.sshAccess": []string{"10.0.0.0/8", "11.0.0.0/8"}, "spec.kubelet.evictionHard": "memory.available<1Gi,nodefs.available<10%", "spec.sshKeyName": "k",
 	}, got)
-	for _, forgotten := range []string{"spec.kubelet.maxPods", "cluster.spec.kubelet.maxPods"} {
+	for forgotten, said := range map[string]string{"spec.kubelet.maxPods": "spec.kubelet.maxPods: ", "cluster.spec.kubelet.maxPods": "cluster.spec.kubelet.maxPods: ", "": ""} {
 		_, findings = newcluster.Assign(storedCluster(t), []string{"spec.sshKeyName=k", forgotten}, nil)
-		if want := forgotten + ": is not an assignment; write spec.path=value"; findings.Error() != want {
+		if want := said + "is not an assignment; write spec.path=value"; findings.Error() != want {
 			t.Errorf("got %q, want %q", findings.Error(), want)
 		}
 	}

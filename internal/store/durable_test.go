@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,5 +45,31 @@ func TestNamesOfNewFoldersAreMadeDurable(t *testing.T) {
 	}
 	if _, err := f.Put(t.Context(), "c/config", nil, PutOptions{}); !errors.Is(err, full) {
 		t.Errorf("a name that is not durable: %v", err)
+	}
+}
+
+// A folder whose lock is held may be removed while it is empty, and another made in its place.
+func TestAWriteStaysInTheFolderThatIsLocked(t *testing.T) {
+	f := NewFolder(t.TempDir())
+	path := filepath.Join(f.root, "a")
+	dir, err := f.lockFolder(t.Context(), path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replaceFile(dir, "config", []byte("ours"), 0o644); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is gone: %v", err)
+	}
+	if _, err := f.Put(t.Context(), "a/config", []byte("theirs"), PutOptions{IfAbsent: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replaceFile(dir, "config", []byte("ours"), 0o644); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is another: %v", err)
+	}
+	if data, _, err := f.Get(t.Context(), "a/config"); string(data) != "theirs" || err != nil {
+		t.Errorf("the object is %q, %v", data, err)
 	}
 }

@@ -43,8 +43,8 @@ func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions)
 	}
 	defer dir.Close() // gives the lock back
 	defer func() {
-		if err != nil {
-			f.prune(filepath.Dir(path)) // which may have been made for this object alone
+		if err != nil && !away { // one that was made again is another writer's
+			f.removeEmpty(filepath.Dir(path)) // ours may have been made for this object alone
 		}
 	}()
 	now, err := f.current(ctx, key)
@@ -58,7 +58,7 @@ func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions)
 	if o.Private {
 		mode = 0o600
 	}
-	info, err := replaceFile(path, data, mode)
+	info, err := replaceFile(dir, filepath.Base(path), data, mode)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", true, f.writeFailed(key, err)
 	}
@@ -157,16 +157,29 @@ func (f *Folder) writeFailed(key string, err error) error {
 	return f.failed("write", key, err)
 }
 
-// replaceFile writes data to path in one step. The folder's lock is held, so the
+// replaceFile writes data to a file of a folder in one step. The folder's lock is held, so the
 // name of the unfinished file may be the same each time: what has it was left by a
-// killed process, or is somebody's trap, and goes.
-func replaceFile(path string, data []byte, mode os.FileMode) (os.FileInfo, error) {
-	dir, base := filepath.Split(path)
-	temp := dir + tempPrefix + Digest([]byte(base))[:16]
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// killed process, or is somebody's trap, and goes. Nothing is done to another folder
+// that has its path by now, whose lock is another's: that is fs.ErrNotExist, as if
+// there were none.
+func replaceFile(dir *os.File, name string, data []byte, mode os.FileMode) (os.FileInfo, error) {
+	folder, err := os.OpenRoot(dir.Name())
+	if err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	defer folder.Close() // nothing was written through it
+	held, err := dir.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if there, err := folder.Stat("."); err != nil || !os.SameFile(held, there) {
+		return nil, cmp.Or(err, fs.ErrNotExist)
+	}
+	temp := tempPrefix + Digest([]byte(name))[:16]
+	if err := folder.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	file, err := folder.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -174,13 +187,13 @@ func replaceFile(path string, data []byte, mode os.FileMode) (os.FileInfo, error
 	err = errors.Join(err, file.Sync(), file.Close())
 	var info os.FileInfo
 	if err == nil {
-		info, err = os.Stat(temp)
+		info, err = folder.Stat(temp)
 	}
 	if err == nil {
-		err = os.Rename(temp, path)
+		err = folder.Rename(temp, name)
 	}
 	if err != nil {
-		os.Remove(temp) // what stays behind is removed later
+		folder.Remove(temp) //nolint:errcheck // what stays behind is removed later
 		return nil, err
 	}
 	return info, nil

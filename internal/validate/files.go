@@ -103,7 +103,7 @@ func fileAssets(c *check, list []api.FileAssetSpec) {
 			if f.Path == "" {
 				field = ".name"
 			}
-			c.bad(path+field, place(f), "is that of "+at("spec.fileAssets", first)+" too, which all machines get instead", "choose another, or remove one")
+			c.warn(path+field, place(f), "is that of "+at("spec.fileAssets", first)+" too, which all machines get instead", "choose another, or remove one")
 		}
 	}
 }

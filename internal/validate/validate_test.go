@@ -175,6 +175,14 @@ func findings(t *testing.T, c badCase) diag.List {
 	return validate.All(in)
 }
 
+// Machines take the first file of a path, so a cluster with two of them works.
+func TestASecondFileOfAPathIsNotRefused(t *testing.T) {
+	found := findings(t, badCase{Base: "minimal-aws", Cluster: []string{"spec.fileAssets=[{name: a, content: x, path: /etc/x}, {name: b, content: z, path: /etc/x}]"}})
+	if len(found) != 1 || !found[0].Warning {
+		t.Errorf("got %q", lines(found))
+	}
+}
+
 func base(t *testing.T, c badCase, world *facts.Facts) (*api.Cluster, []*api.InstanceGroup) {
 	t.Helper()
 	if c.Options != nil {

@@ -561,6 +561,12 @@ func TestPackagesThatTheDistributionLacks(t *testing.T) {
 		if got != c.want || !strings.HasPrefix(contents["/etc/apt/sources.list.d/"+c.name+".list"], c.list) {
 			t.Errorf("%+v: the packages are %q", c, got)
 		}
+		list, key := nodes["host_file//etc/apt/sources.list.d/"+c.name+".list"], "/etc/apt/keyrings/"+c.name+".asc"
+		for _, first := range []resource.Address{{Kind: host.PackageSets.Name, Name: "packages"}, {Kind: host.Binaries.Name, Name: key}} {
+			if c.want != "" && !slices.Contains(list.After, first) {
+				t.Errorf("%+v: the list of packages does not wait for %s", c, first)
+			}
+		}
 		last := resource.Address{Kind: host.PackageSets.Name, Name: c.name}
 		if slices.Contains(nodes["host_unit/kubelet.service"].After, last) != (c.want != "") {
 			t.Errorf("%+v: the kubelet does not wait for them, or for none", c)

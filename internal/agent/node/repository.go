@@ -36,7 +36,9 @@ func (b *builder) sandbox() error {
 	return b.installFrom(repository{"gvisor", "https://gvisor.dev/archive.key", "https://storage.googleapis.com/gvisor/releases release main"}, "runsc")
 }
 
-// installFrom installs packages of a repository before the kubelet starts.
+// installFrom installs packages of a repository before the kubelet starts. The
+// repository is named only once its key is there, and the packages of the
+// distribution are: a list that cannot be read or believed would keep these away.
 func (b *builder) installFrom(r repository, packages ...string) error {
 	key, err := host.NewAsset(r.key)
 	if err != nil {
@@ -46,16 +48,18 @@ func (b *builder) installFrom(r repository, packages ...string) error {
 	if err != nil {
 		return err
 	}
-	keyring, list := "/etc/apt/keyrings/"+r.name+".asc", "/etc/apt/sources.list.d/"+r.name+".list"
+	keyring, file := "/etc/apt/keyrings/"+r.name+".asc", "/etc/apt/sources.list.d/"+r.name+".list"
 	installed, err := add(b, &host.Binaries, keyring, host.Binary{Path: keyring, Asset: key.File}, fetched)
 	if err != nil {
 		return err
 	}
-	if err := b.file(list, "deb [signed-by="+keyring+"] "+r.places+"\n"); err != nil {
+	text := resource.Text(resource.Lit("deb [signed-by=" + keyring + "] " + r.places + "\n"))
+	list, err := add(b, &host.Files, file, host.File{Path: file, Content: text, Mode: "0644"}, append(slices.Clone(b.packages), installed)...)
+	if err != nil {
 		return err
 	}
 	set := host.PackageSet{Manager: "apt", Names: strings.Join(unique(packages), " ")}
-	a, err := add(b, &host.PackageSets, r.name, set, slices.Concat(b.packages, []resource.Address{installed, {Kind: host.Files.Name, Name: list}})...)
+	a, err := add(b, &host.PackageSets, r.name, set, list)
 	b.node = append(b.node, a)
 	return err
 }

@@ -280,8 +280,11 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 	}
 	if err := update.Run(ctx, app, o.ClusterName, r); err != nil {
 		more := ""
-		if r.Admin > 0 {
-			more = " --yes --admin"
+		if o.yes {
+			more = " --yes"
+		}
+		if o.yes && r.Admin > 0 {
+			more += " --admin"
 		}
 		app.Notef("The objects of %s are in the state store; go on with: kops update cluster --name %s%s\n", o.ClusterName, o.ClusterName, more)
 		return err

@@ -90,22 +90,20 @@ func deleteOthers(ctx context.Context, app *shell.App, client *kops.Client, objs
 		return nil
 	}
 	gone, err := client.Remove(ctx, objs, yes)
+	if yes {
+		for _, name := range gone {
+			app.Printf("Deleted %s\n", name)
+		}
+		return err
+	}
 	if err != nil {
 		return err
 	}
-	if !yes {
-		app.Printf("Objects of the state store that will be deleted:\n")
-	}
+	app.Printf("Objects of the state store that will be deleted:\n")
 	for _, name := range gone {
-		if yes {
-			app.Printf("Deleted %s\n", name)
-		} else {
-			app.Printf("  %s\n", name)
-		}
+		app.Printf("  %s\n", name)
 	}
-	if !yes {
-		app.Printf("\nMust specify --yes to delete them\n")
-	}
+	app.Printf("\nMust specify --yes to delete them\n")
 	return nil
 }
 

@@ -3,7 +3,6 @@ package export
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -58,12 +57,18 @@ full rights as well, which expires after the given time.`, `
 				file = app.Kubeconfig()
 			}
 			var failed error
-			for _, n := range names { // one that cannot be reached yet does not keep out the others
+			for _, n := range names {
 				access, err := client.Kubeconfig(ctx, n, o)
 				if err == nil {
 					err = app.WriteKubeconfig(access, n, file, o)
 				}
-				failed = errors.Join(failed, err)
+				if err != nil && (!all || ctx.Err() != nil) {
+					return err
+				}
+				if err != nil { // one that cannot be reached yet does not keep out the others
+					app.PrintError(err)
+					failed = shell.Failed
+				}
 			}
 			return failed
 		})

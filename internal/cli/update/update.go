@@ -179,7 +179,7 @@ func overrides(list []string) (map[string]string, error) {
 	for _, s := range list {
 		kind, lifecycle, ok := strings.Cut(s, "=")
 		if !ok {
-			return nil, shell.Usagef("--lifecycle-overrides %q: write TYPE=LIFECYCLE", s)
+			return nil, shell.Usagef("--lifecycle-overrides %q: write TYPE=LIFECYCLE or TYPE/NAME=LIFECYCLE", s)
 		}
 		out[kind] = lifecycle
 	}

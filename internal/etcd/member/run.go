@@ -94,9 +94,7 @@ func (m *Member) snapshot(ctx context.Context, version string, index uint64) err
 	}
 	m.cfg.Log.Info("etcd makes a snapshot of its log", "from", reached, "to", index, "before", version)
 	m.halt(nil)
-	if err := m.launch("ETCD_SNAPSHOT_COUNT=1"); err != nil {
-		return err
-	}
+	err = m.launch("ETCD_SNAPSHOT_COUNT=1")
 	ctx, cancel := context.WithTimeout(ctx, snapshotTime)
 	defer cancel()
 	watch := time.NewTicker(watchPause)

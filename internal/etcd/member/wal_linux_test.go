@@ -2,7 +2,9 @@ package member
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,10 +26,11 @@ func settled(index byte) []byte {
 	return append(log, make([]byte, 64)...)
 }
 
+const firstLog = "data/T/member/wal/0000000000000000-0000000000000000.wal"
+
 // TestAnotherVersionBeginsAtASnapshot lets etcd, as it does when told to, make a snapshot
 // at its next start.
 func TestAnotherVersionBeginsAtASnapshot(t *testing.T) {
-	const log = "data/T/member/wal/0000000000000000-0000000000000000.wal"
 	h := newHarness(t)
 	later := filepath.Join(t.TempDir(), "wal")
 	if err := os.WriteFile(later, settled(20), 0o600); err != nil {
@@ -51,7 +54,7 @@ func TestAnotherVersionBeginsAtASnapshot(t *testing.T) {
 	if err := m.Run(t.Context(), newer); err == nil || !alive(t, running) {
 		t.Errorf("with a log that cannot be read: %v; etcd runs: %v", err, alive(t, running))
 	}
-	h.file(log, settled(3))
+	h.file(firstLog, settled(3))
 	for i, version := range []string{"3.6.12", "3.5.35"} { // for the second there is one that goes far enough
 		newer.Version = version
 		h.run(m, newer)
@@ -63,4 +66,37 @@ func TestAnotherVersionBeginsAtASnapshot(t *testing.T) {
 	if index, err := snapshotOf(m.data.data("T")); err != nil || index != 20 {
 		t.Errorf("the log is in a snapshot as far as %d, %v", index, err)
 	}
+}
+
+// TestASnapshotThatIsCalledOffLeavesEtcdAsItWas is of a leader that goes away meanwhile.
+func TestASnapshotThatIsCalledOffLeavesEtcdAsItWas(t *testing.T) {
+	h := newHarness(t)
+	counts := filepath.Join(t.TempDir(), "counts")
+	bin := filepath.Join(string(h.cfg.Programs), "etcd-v3.5.35/usr/local/bin/etcd")
+	text, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tells := `echo "$$ $ETCD_SNAPSHOT_COUNT" >> ` + counts + "\ntrap"
+	if err := os.WriteFile(bin, bytes.Replace(text, []byte("trap"), []byte(tells), 1), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m := h.open()
+	o := founder()
+	o.Version, o.Quarantined = "3.5.35", false
+	h.run(m, o)
+	first := h.started(1)[0]
+	h.file(firstLog, settled(3))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	newer := etcd.Run{Token: "T", Seat: etcd.FounderSeat, Version: "3.6.12", Snapshot: 18}
+	if err := m.Run(ctx, newer); !errors.Is(err, context.Canceled) || m.State().Version != o.Version {
+		t.Errorf("%v, and etcd is %s", err, m.State().Version)
+	}
+	h.eventually("an etcd as the first", func() bool {
+		text, _ := os.ReadFile(counts) // absent at first
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		last := strings.Fields(lines[len(lines)-1])
+		return len(last) == 1 && last[0] != first && alive(t, last[0])
+	})
 }

@@ -2,7 +2,9 @@ package kinds
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"testing"
 
 	"kops.local/kops/internal/awstest"
@@ -56,6 +58,50 @@ func TestObservingServicesTakesFewRequests(t *testing.T) {
 	}
 	look("67 groups", 94)
 	look("67 groups, hooks remembered", 29)
+}
+
+// What was asked ahead is not asked again, whether its answer is there or on its way.
+func TestWhatIsAskedAheadIsNotAskedAgain(t *testing.T) {
+	c, sent := counted(t, awstest.Moto(t))
+	c.AccountID, c.Partition = "123456789012", "aws"
+	names := buildServices(t, c)
+	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	names[vpcs.Name] = []string{"v"}
+	build(t, c, &securityGroups, SecurityGroup{Name: "x", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "x")})
+	look := func(ask func(snapshot *Client, observe func())) map[string]int {
+		before, snapshot := sent.byAction(), c.Snapshot()
+		ask(snapshot, func() {
+			for _, k := range ahead() {
+				if _, err := k.Observe(t.Context(), snapshot, resource.Scope{Cluster: testCluster, Names: names[k.KindName()]}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		after := sent.byAction()
+		for action, times := range before {
+			if after[action] -= times; after[action] == 0 {
+				delete(after, action)
+			}
+		}
+		return after
+	}
+	want := look(func(_ *Client, observe func()) { observe() })
+	if want["DescribeLifecycleHooks"] < 2 || want["DescribeVpcAttribute"] != 2 || want["DescribeSecurityGroupRules"] != 1 {
+		t.Errorf("the cluster has too little to tell: %v", want)
+	}
+	for what, ask := range map[string]func(*Client, func()){
+		"before": func(snapshot *Client, observe func()) { snapshot.Ahead(t.Context(), testCluster); observe() },
+		"while": func(snapshot *Client, observe func()) {
+			var asking sync.WaitGroup
+			asking.Go(func() { snapshot.Ahead(t.Context(), testCluster) })
+			observe()
+			asking.Wait()
+		},
+	} {
+		if got := look(ask); !maps.Equal(got, want) {
+			t.Errorf("asked ahead %s it is observed, it took %v, not %v", what, got, want)
+		}
+	}
 }
 
 // add makes an object and notes its key.

@@ -3,6 +3,7 @@ package kinds
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -36,31 +37,36 @@ func ask[T any](ctx context.Context, c *Client, key string, question func(contex
 	if c.memo == nil {
 		return question(ctx)
 	}
-	c.memo.mu.Lock()
-	a, asked := c.memo.answers[key]
-	if !asked {
-		a = &answer{done: make(chan struct{})}
-		c.memo.answers[key] = a
-	}
-	c.memo.mu.Unlock()
-	if asked {
-		select {
-		case <-a.done:
-		case <-ctx.Done():
-			var none T
-			return none, ctx.Err()
+	for {
+		c.memo.mu.Lock()
+		a, asked := c.memo.answers[key]
+		if !asked {
+			a = &answer{done: make(chan struct{})}
+			c.memo.answers[key] = a
 		}
-	} else {
-		a.value, a.err = question(ctx)
-		if a.err != nil {
-			c.memo.mu.Lock()
-			delete(c.memo.answers, key)
-			c.memo.mu.Unlock()
+		c.memo.mu.Unlock()
+		if asked {
+			select {
+			case <-a.done:
+			case <-ctx.Done():
+				var none T
+				return none, ctx.Err()
+			}
+			if errors.Is(a.err, context.Canceled) && ctx.Err() == nil {
+				continue // who asked was called off, as another part of its list failed; this asker was not
+			}
+		} else {
+			a.value, a.err = question(ctx)
+			if a.err != nil {
+				c.memo.mu.Lock()
+				delete(c.memo.answers, key)
+				c.memo.mu.Unlock()
+			}
+			close(a.done)
 		}
-		close(a.done)
+		value, _ := a.value.(T) // the zero value after an error
+		return value, a.err
 	}
-	value, _ := a.value.(T) // the zero value after an error
-	return value, a.err
 }
 
 // Ahead asks what a snapshot of a cluster's world asks for by the cluster's name

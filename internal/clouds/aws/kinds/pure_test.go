@@ -3,10 +3,12 @@ package kinds
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"kops.local/kops/internal/clouds/aws/awsapi"
 	"kops.local/kops/internal/resource"
@@ -131,6 +133,35 @@ func TestSnapshotAsksOnceAndForgetsErrors(t *testing.T) {
 	if got, _ := ask(t.Context(), NewClient(awsapi.Clients{}), "q", answer); got != 42 || asked.Load() != 3 {
 		t.Error("a client without memory did not ask")
 	}
+}
+
+// Who waits for the answer to somebody else's question asks it himself when the other
+// is called off.
+func TestAQuestionThatIsCalledOffIsAskedByWhoWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewClient(awsapi.Clients{}).Snapshot()
+		other, callOff := context.WithCancel(t.Context())
+		var both sync.WaitGroup
+		both.Go(func() {
+			_, err := ask(other, c, "q", func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				return 0, fmt.Errorf("describe it: %w", ctx.Err())
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("who was called off got %v", err)
+			}
+		})
+		synctest.Wait()
+		both.Go(func() {
+			got, err := ask(t.Context(), c, "q", func(context.Context) (int, error) { return 42, nil })
+			if got != 42 || err != nil {
+				t.Errorf("got %d, %v", got, err)
+			}
+		})
+		synctest.Wait()
+		callOff()
+		both.Wait()
+	})
 }
 
 // Another egress of a zone is another NAT gateway, while the zone's routes stay:

@@ -42,17 +42,16 @@ var subnetTags = resource.Kind[SubnetTags, *Client]{
 			return &SubnetTags{Subnet: text(d.SubnetId), Tags: tags}
 		})
 	},
-	Create: func(ctx context.Context, c *Client, s *SubnetTags) error {
-		return setEC2Tags(ctx, c, known(s.Subnet), nil, s.Tags)
-	},
+	Create: addSubnetTags,
 	Update: []resource.Setter[SubnetTags, *Client]{
-		{Fields: []string{"Tags"}, Set: func(ctx context.Context, c *Client, have, want *SubnetTags) error {
-			wanted := maps.Clone(have.Tags)
-			maps.DeleteFunc(wanted, func(k, _ string) bool { _, ok := want.Tags[k]; return !ok })
-			return setEC2Tags(ctx, c, known(want.Subnet), wanted, want.Tags)
-		}},
+		{Fields: []string{"Tags"}, Set: func(ctx context.Context, c *Client, _, want *SubnetTags) error { return addSubnetTags(ctx, c, want) }},
 	},
 	Delete: deleteSubnetTags,
+}
+
+// addSubnetTags sets the tags that are wanted, and takes none away.
+func addSubnetTags(ctx context.Context, c *Client, s *SubnetTags) error {
+	return setEC2Tags(ctx, c, known(s.Subnet), nil, s.Tags)
 }
 
 // NewSubnetTags declares the tags of a shared subnet. They must include the
