@@ -42,7 +42,7 @@ func (c *Client) gather(ctx context.Context, p *prepared, o UpdateOptions) error
 		func(parts context.Context) error {
 			err := p.lookUp(parts, o.Facts)
 			if err == nil && o.ahead != nil {
-				p.askAhead(ctx, o.ahead)
+				p.askAhead(ctx, o.ahead) // for longer than the parts take
 			}
 			return err
 		},

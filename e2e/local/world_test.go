@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kops.local/kops/internal/clouds/local/ground"
+	"kops.local/kops/internal/clouds/local/localtest"
 	"kops.local/kops/internal/clouds/local/machine"
 	"kops.local/kops/internal/clouds/local/site"
 )
@@ -91,13 +92,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("KOPS_E2E") == "" || os.Geteuid() != 0 {
 		os.Exit(m.Run()) // which skips all, loudly
 	}
-	lock, held, err := site.TryLock(workplace + ".lock")
-	if err == nil && !held {
-		err = errors.New("another run of these tests works in " + workplace)
-	}
-	if err == nil {
-		err = os.MkdirAll(workplace, 0o755)
-	}
+	lock, err := localtest.Claim(workplace)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

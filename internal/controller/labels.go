@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"kops.local/kops/internal/fault"
@@ -85,27 +83,22 @@ func (l *Labeller) Apply(ctx context.Context, node *corev1.Node) error {
 	if err != nil {
 		return err
 	}
-	change := map[string]string{}
+	lacks := map[string]string{}
 	for k, v := range want {
 		if now, ok := node.Labels[k]; !ok || now != v {
-			change[k] = v
+			lacks[k] = v
 		}
 	}
-	if len(change) == 0 {
+	if len(lacks) == 0 {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID, "labels": change}})
-	if err != nil {
-		return err
-	}
-	_, err = l.Nodes.Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kops-controller"})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another node of that name by now
-		return nil
-	}
+	there, err := change(ctx, l.Nodes, node, nodePatch{Metadata: nodeMetadata{Labels: lacks}})
 	if err != nil {
 		return fmt.Errorf("set labels: %w", err)
 	}
-	l.Log.Info("labelled", "node", node.Name, "group", group, "labels", len(change))
+	if there {
+		l.Log.Info("labelled", "node", node.Name, "group", group, "labels", len(lacks))
+	}
 	return nil
 }
 

@@ -2,14 +2,17 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -88,4 +91,30 @@ func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string
 		}
 		queue.Done(name)
 	}
+}
+
+// nodePatch is a merge patch of a node; what it leaves out stays as it is.
+type nodePatch struct {
+	Metadata nodeMetadata   `json:"metadata"`
+	Spec     map[string]any `json:"spec,omitempty"`
+}
+
+type nodeMetadata struct {
+	UID    types.UID         `json:"uid"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// change patches a node. It reports whether that node was there: it may be gone, or
+// another one have its name by now.
+func change(ctx context.Context, nodes corev1client.NodeInterface, node *corev1.Node, p nodePatch) (there bool, err error) {
+	p.Metadata.UID = node.UID
+	patch, err := json.Marshal(p)
+	if err != nil {
+		return false, err
+	}
+	_, err = nodes.Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kops-controller"})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -2,14 +2,10 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"kops.local/kops/internal/fault"
@@ -49,17 +45,12 @@ func (r *Ranger) Apply(ctx context.Context, node *corev1.Node) error {
 	if err != nil {
 		return fmt.Errorf("find the addresses of the machine: %w", err)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID}, "spec": map[string]any{"podCIDR": prefix, "podCIDRs": []string{prefix}}})
-	if err != nil {
-		return err
-	}
-	_, err = r.Nodes.Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kops-controller"})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another node of that name by now
-		return nil
-	}
+	there, err := change(ctx, r.Nodes, node, nodePatch{Spec: map[string]any{"podCIDR": prefix, "podCIDRs": []string{prefix}}})
 	if err != nil {
 		return fmt.Errorf("set the range of the node: %w", err)
 	}
-	r.Log.Info("gave a node its range", "node", node.Name, "range", prefix)
+	if there {
+		r.Log.Info("gave a node its range", "node", node.Name, "range", prefix)
+	}
 	return nil
 }

@@ -32,13 +32,7 @@ func Need(t testing.TB) {
 func Workplace(t testing.TB, name string) string {
 	t.Helper()
 	dir := "/var/lib/kops-test-" + name
-	lock, held, err := site.TryLock(dir + ".lock")
-	if err == nil && !held {
-		err = errors.New("another run of this test works in " + dir)
-	}
-	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
-	}
+	lock, err := Claim(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,4 +45,17 @@ func Workplace(t testing.TB, name string) string {
 		lock.Close() // ends the lock
 	})
 	return dir
+}
+
+// Claim makes a folder, for this run of tests alone until the lock, a file beside the
+// folder, is closed.
+func Claim(dir string) (lock *os.File, err error) {
+	lock, held, err := site.TryLock(dir + ".lock")
+	if err == nil && !held {
+		err = errors.New("another run of these tests works in " + dir)
+	}
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	return lock, err
 }
