@@ -3,8 +3,6 @@ package agent
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"path"
@@ -58,7 +56,7 @@ func (r *run) configure(ctx context.Context) error {
 			r.input.Secrets[name] = pki.NewSecret(string(s))
 		}
 	}
-	if got := hash(text); r.boot.NodeupConfigHash != "" && got != r.boot.NodeupConfigHash {
+	if got := model.Hash(text); r.boot.NodeupConfigHash != "" && got != r.boot.NodeupConfigHash {
 		return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration is not the one that this machine was started with: its hash is %s, and not %s", got, r.boot.NodeupConfigHash),
 			"run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one of the new configuration")
 	}
@@ -162,16 +160,10 @@ func (r *run) encryption() error {
 	switch {
 	case !found:
 		return fault.Wrap(fault.Gone, fmt.Errorf("the secret %s is not there", name), "run kops create secret "+name+" -f FILE with what it held, which spec.encryptionConfig needs")
-	case hash([]byte(s.Reveal())) != a.EncryptionConfigSecretHash:
+	case model.Hash([]byte(s.Reveal())) != a.EncryptionConfigSecretHash:
 		return fault.Wrap(fault.NotYet, fmt.Errorf("the secret %s is not the one that this machine was started with", name), "run kops update cluster --yes and then kops rolling-update cluster --yes")
 	}
 	return nil
-}
-
-// hash is by what a machine knows the texts that it was started with.
-func hash(text []byte) string {
-	sum := sha256.Sum256(text)
-	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // keyset decodes a keyset, and checks that its primary key is the one that the configuration names.

@@ -110,7 +110,7 @@ func (in Input) userData(g *api.InstanceGroup, config []byte, apiHost resource.V
 func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHost resource.Value) (*BootConfig, error) {
 	b := &BootConfig{
 		CloudProvider: string(in.Cluster.CloudProviderID()), ClusterName: in.Cluster.Name,
-		InstanceGroupName: g.Name, InstanceGroupRole: string(g.Spec.Role), NodeupConfigHash: hash(config),
+		InstanceGroupName: g.Name, InstanceGroupRole: string(g.Spec.Role), NodeupConfigHash: Hash(config),
 	}
 	if g.HasAPIServer() {
 		b.ConfigBase = in.spec().ConfigStore.Base

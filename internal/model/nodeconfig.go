@@ -280,7 +280,7 @@ func (in Input) addAPIServer(c *NodeupConfig) error {
 		}
 	}
 	if isTrue(spec.EncryptionConfig) {
-		a.EncryptionConfigSecretHash = hash([]byte(in.EncryptionConfig.Reveal()))
+		a.EncryptionConfigSecretHash = Hash([]byte(in.EncryptionConfig.Reveal()))
 	}
 	c.APIServerConfig = a
 	c.ConfigStore = &ConfigStore{Keypairs: spec.ConfigStore.Keypairs, Secrets: spec.ConfigStore.Secrets}
@@ -388,8 +388,9 @@ func hooksForRole(role api.InstanceGroupRole, hooks []api.HookSpec) []api.HookSp
 	return out
 }
 
-// hash is the base64 of the SHA-256 of a text, by which a machine knows its configuration.
-func hash(text []byte) string {
+// Hash is the base64 of the SHA-256 of a text, by which a machine knows the texts
+// that it was started with.
+func Hash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return base64.StdEncoding.EncodeToString(sum[:])
 }

@@ -60,9 +60,9 @@ func NewSubnetTags(name string, s SubnetTags) resource.Node {
 	return resource.New(&subnetTags, name, s)
 }
 
-// instanceGroupTag, followed by a group's name, marks the subnets of a group
+// TagKarpenterGroup, followed by a group's name, marks the subnets of a group
 // whose machines Karpenter makes.
-const instanceGroupTag = "kops.k8s.io/instance-group/"
+const TagKarpenterGroup = "kops.k8s.io/instance-group/"
 
 // subnetTag reports whether a cluster puts a tag with the key on a shared subnet.
 func subnetTag(key, cluster string) bool {
@@ -70,7 +70,7 @@ func subnetTag(key, cluster string) bool {
 	case TagOwnerPrefix + cluster, "SubnetType", "kubernetes.io/role/elb", "kubernetes.io/role/internal-elb":
 		return true
 	}
-	return strings.HasPrefix(key, instanceGroupTag)
+	return strings.HasPrefix(key, TagKarpenterGroup)
 }
 
 // deleteSubnetTags removes what names the cluster. The other tags say what the

@@ -18,7 +18,6 @@ const (
 	tagSubnetType     = "SubnetType"
 	tagPublicLB       = "kubernetes.io/role/elb"
 	tagInternalLB     = "kubernetes.io/role/internal-elb"
-	tagKarpenterGroup = "kops.k8s.io/instance-group/" // followed by the group, "true"
 	tagNodeLabel      = "k8s.io/cluster-autoscaler/node-template/label/"
 	tagNodeTaint      = "k8s.io/cluster-autoscaler/node-template/taint/"
 	tagServiceAccount = "service-account.kops.k8s.io/" // followed by name or namespace
@@ -100,7 +99,7 @@ func (m *model) subnetTags(s *api.ClusterSubnetSpec) map[string]string {
 	}
 	for _, g := range m.Groups {
 		if g.Spec.Manager == api.ManagerKarpenter && slices.Contains(g.Spec.Subnets, s.Name) {
-			t[tagKarpenterGroup+g.Name] = "true"
+			t[kinds.TagKarpenterGroup+g.Name] = "true"
 		}
 	}
 	return t
