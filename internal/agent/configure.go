@@ -159,7 +159,7 @@ func (r *run) encryption() error {
 	s, found := r.input.Secrets[name]
 	switch {
 	case !found:
-		return fault.Wrap(fault.Gone, fmt.Errorf("the secret %s is not there", name), "run kops create secret "+name+" -f FILE with what it held, which spec.encryptionConfig needs")
+		return fault.Wrap(fault.Gone, fmt.Errorf("the secret %s is not there", name), "write what it held to secrets/"+name+" of the cluster's folder in the state store; spec.encryptionConfig needs it")
 	case model.Hash([]byte(s.Reveal())) != a.EncryptionConfigSecretHash:
 		return fault.Wrap(fault.NotYet, fmt.Errorf("the secret %s is not the one that this machine was started with", name), "run kops update cluster --yes and then kops rolling-update cluster --yes")
 	}
