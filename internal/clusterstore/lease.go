@@ -125,7 +125,7 @@ func (s *Store) Acquire(ctx context.Context, cluster string, who Holder) (contex
 	held, cancel := context.WithCancelCause(ctx)
 	l.cancel = cancel
 	// A renewal may hang; soon after the term the context ends all the same.
-	hung := time.AfterFunc(l.left()+leaseRetry, func() { l.expire(errors.New("the state store does not answer")) })
+	hung := time.AfterFunc(l.left()+leaseRetry, func() { _ = l.expire(errors.New("the state store does not answer")) })
 	go func() {
 		defer close(l.renewed)
 		defer hung.Stop()
@@ -293,6 +293,29 @@ func (l *Lease) Check(ctx context.Context) error {
 	return nil
 }
 
+// Hold returns nil while the lease is ours by the clock on the wall. That clock goes on
+// while the machine sleeps, and the timers which end the lease's context do not: a
+// process that wakes up late is told here that its term has passed. It renews the
+// lease then, if nobody else has taken it, and otherwise ends the lease's context.
+// It belongs before each change of what the lease guards.
+func (l *Lease) Hold(ctx context.Context) error {
+	if l.left() > 0 {
+		return nil
+	}
+	err := l.renew(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrLost):
+		l.cancel(err)
+	case l.left() <= 0: // else another renewal was made meanwhile
+		err = l.expire(err)
+	default:
+		return nil
+	}
+	return err
+}
+
 // lost says to whom the lease went.
 func (l *Lease) lost(there LeaseState) error {
 	err := fmt.Errorf("cluster %s: %w", l.cluster, ErrLost)
@@ -321,7 +344,7 @@ func (l *Lease) keep(ctx context.Context, hung *time.Timer) {
 			return
 		default:
 			if l.left() <= 0 {
-				l.expire(err)
+				_ = l.expire(err) // the context tells it
 				return
 			}
 			wait = leaseRetry
@@ -336,15 +359,20 @@ func (l *Lease) left() time.Duration {
 	return l.state.Expires.Sub(l.s.now())
 }
 
-// expire ends the context of a lease whose term passed because of why.
-func (l *Lease) expire(why error) {
-	l.cancel(fmt.Errorf("%w: it could not be renewed: %w", l.lost(LeaseState{Free: true}), why))
+// expire ends the context of a lease whose term passed because of why, and returns the cause.
+func (l *Lease) expire(why error) error {
+	err := fmt.Errorf("%w: it could not be renewed: %w", l.lost(LeaseState{Free: true}), why)
+	l.cancel(err)
+	return err
 }
 
 // renew writes a later end of the lease.
 func (l *Lease) renew(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.over { // it was given back; another write would take it again
+		return l.lost(LeaseState{Free: true})
+	}
 	ctx, cancel := context.WithTimeout(ctx, leaseAnswer)
 	defer cancel()
 	next := l.state

@@ -160,7 +160,17 @@ func (r *run) once(ctx context.Context, i int, f func() error) error {
 	if err := r.Limits.acquire(ctx, api, r.chain[i]); err != nil {
 		return err
 	}
-	err := f()
+	err := r.guarded(ctx, f)
 	r.Limits.release(api, fault.Is(err, fault.Throttled))
 	return err
+}
+
+// guarded does f if the guard lets it, which is asked last: waiting for a turn takes time.
+func (r *run) guarded(ctx context.Context, f func() error) error {
+	if r.Guard != nil {
+		if err := r.Guard(ctx); err != nil {
+			return err
+		}
+	}
+	return f()
 }

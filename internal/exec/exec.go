@@ -66,6 +66,9 @@ type Executor struct {
 	Clock   Clock
 	// Patience is how long one step is tried again while its error may pass; 0 means 10 minutes.
 	Patience time.Duration
+	// Guard, when not nil, is asked before each try of a step. It returns an error, and
+	// ends the context of the run, when this process may change nothing any more; calls may overlap.
+	Guard func(context.Context) error
 	// Report, when not nil, is called for each event; calls may overlap.
 	Report func(Event)
 }

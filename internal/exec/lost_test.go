@@ -1,6 +1,8 @@
 package exec_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -111,4 +113,33 @@ func TestLostAnswers(t *testing.T) {
 		equal(t, "deletions", 2, l.count["delete a"])
 		equal(t, "updates", 2, l.count["update b uses= size=1"])
 	})
+}
+
+// A process that may change nothing any more stops before its next step, and before its next try.
+func TestNothingIsDoneWithoutTheGuard(t *testing.T) {
+	for name, tt := range map[string]struct {
+		allowed int
+		calls   []string
+	}{"before a step": {2, []string{"create a"}}, "before a try": {3, []string{"create a", "create b"}}} {
+		bubble(t, name, func(t *testing.T, l *lab) {
+			k := l.kind("k")
+			l.does["create b"] = first(fault.New(fault.NotYet, "busy"))
+			a := node(k, "a")
+			x := l.try(t, kinds(k), false, a, node(k, "b", a))
+			gone := errors.New("another has the lease")
+			ctx, end := context.WithCancelCause(t.Context())
+			asked := 0
+			x.Guard = func(context.Context) error {
+				if asked++; asked > tt.allowed {
+					end(gone)
+					return gone
+				}
+				return nil
+			}
+			if err := x.Run(ctx, x.plan); !errors.Is(err, gone) || !strings.Contains(err.Error(), "stopped before the plan was carried out") {
+				t.Errorf("got %v", err)
+			}
+			equal(t, "calls", tt.calls, l.called(false, "create"))
+		})
+	}
 }
