@@ -285,6 +285,31 @@ func TestTheChannelListsTheFiles(t *testing.T) {
 	}
 }
 
+// Who holds the cluster's authority, or writes its names, needs no right of root's and writes no file.
+func TestControllersHaveNoMoreRightsThanTheyUse(t *testing.T) {
+	r := build(t, cluster(t, variants()["minimal"]))
+	for name, p := range map[string]corev1.PodSpec{
+		"kops-controller": object[appsv1.DaemonSet](t, r, "kops-controller.addons.k8s.io", "DaemonSet", "kops-controller").Spec.Template.Spec,
+		"dns-controller":  object[appsv1.Deployment](t, r, "dns-controller.addons.k8s.io", "Deployment", "dns-controller").Spec.Template.Spec,
+	} {
+		c := p.Containers[0]
+		s := c.SecurityContext
+		if s == nil || s.Capabilities == nil || s.SeccompProfile == nil || s.AllowPrivilegeEscalation == nil || s.ReadOnlyRootFilesystem == nil {
+			t.Errorf("%s: %+v", name, s)
+			continue
+		}
+		if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !*s.RunAsNonRoot || len(s.Capabilities.Add) > 0 ||
+			!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%s: %+v", name, s)
+		}
+		for _, m := range c.VolumeMounts {
+			if !m.ReadOnly {
+				t.Errorf("%s may write to %s", name, m.MountPath)
+			}
+		}
+	}
+}
+
 func TestObjectsBearTheLabelsOfTheirAddon(t *testing.T) {
 	for _, f := range build(t, cluster(t, variants()["minimal"])).Files {
 		objects, err := addons.Decode(f.Content)
