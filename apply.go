@@ -51,7 +51,7 @@ func (c *Client) apply(ctx context.Context, lease *clusterstore.Lease, p *prepar
 		return err
 	}
 	c.cfg.Phase("apply")
-	failed := c.execute(ctx, lease, p, what)
+	failed := c.execute(ctx, lease.Hold, p, what)
 	r := clusterstore.Revision{Plan: digest, Result: "done",
 		Message: fmt.Sprintf("%d created, %d updated, %d deleted", what.Count(plan.Create), what.Count(plan.Update), what.Count(plan.Delete))}
 	if failed != nil {
@@ -65,8 +65,8 @@ func (c *Client) apply(ctx context.Context, lease *clusterstore.Lease, p *prepar
 	return failed
 }
 
-// execute carries out a plan under the lease, with a journal in the cache folder.
-func (c *Client) execute(ctx context.Context, lease *clusterstore.Lease, p *prepared, what *plan.Plan) error {
+// execute carries out a plan, with a journal in the cache folder. guard is that of exec.Executor.
+func (c *Client) execute(ctx context.Context, guard func(context.Context) error, p *prepared, what *plan.Plan) error {
 	out, err := c.journalFile(p.cluster.Spec.Name)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (c *Client) execute(ctx context.Context, lease *clusterstore.Lease, p *prep
 		Observe: func(ctx context.Context, k resource.Any) ([]resource.Object, error) {
 			return p.observer().List(ctx, k, scopes(k.KindName()))
 		},
-		Journal: journal.New(out, c.cfg.Now), Limits: c.limits, Patience: p.patience, Guard: lease.Hold, Report: c.cfg.Report,
+		Journal: journal.New(out, c.cfg.Now), Limits: c.limits, Patience: p.patience, Guard: guard, Report: c.cfg.Report,
 		Clock: exec.Clock{Now: c.cfg.Now, Sleep: c.cfg.Sleep, Jitter: c.jitter},
 	}
 	err = x.Run(ctx, what)

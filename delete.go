@@ -52,7 +52,7 @@ func (c *Client) DeleteCluster(ctx context.Context, name string, o DeleteOptions
 		if !d.plan.Empty() {
 			c.cfg.Phase("delete")
 			d.patience = o.Wait
-			if err := c.execute(ctx, d.prepared, d.plan); err != nil {
+			if err := c.execute(ctx, lease.Hold, d.prepared, d.plan); err != nil {
 				return err
 			}
 			// Until its machines were gone, the control plane may have written more.
@@ -158,7 +158,7 @@ func (c *Client) deleteExternal(ctx context.Context, name string, o DeleteOption
 	if !o.Apply {
 		return nil
 	}
-	return c.execute(ctx, p, made)
+	return c.execute(ctx, nil, p, made)
 }
 
 // DeleteGroup plans the deletion of the resources of an instance group and,
