@@ -2,9 +2,12 @@ package kops
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"net/http"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"maps"
+	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,45 +15,55 @@ import (
 
 	"kops.local/kops/internal/assets"
 	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/web"
 )
 
-// hashTime bounds how long the publishers of files are waited for.
-const hashTime = 3 * time.Second
+// How long the publishers of one file are waited for in all, how long one of them
+// may take to answer, how many files are asked for at once, and how long a list of
+// digests may be in bytes.
+const (
+	hashTime   = 15 * time.Second
+	answerTime = 5 * time.Second
+	hashLimit  = 16
+	hashList   = 1 << 20
+)
 
 // lookUpHashes adds to the facts the digests of files that machines fetch, as
-// their publishers state them beside the files. One that cannot be had stays
-// unknown, about which the model warns. Digests are kept in the cache folder.
+// their publishers state them. Why one could not be had is told to the model, which
+// refuses it. Digests are kept in the cache folder, where they are all that is
+// looked up offline.
 func (c *Client) lookUpHashes(ctx context.Context, in *model.Input) error {
-	urls, err := model.Unhashed(*in)
-	if err != nil || len(urls) == 0 || c.cfg.Offline {
+	files, err := model.Unhashed(*in)
+	if err != nil || len(files) == 0 {
 		return err
 	}
-	found := facts.Facts{FileHashes: map[string]string{}}
+	found := facts.Facts{}
 	if in.Facts != nil {
 		found = *in.Facts
-		found.FileHashes = map[string]string{}
-		for u, h := range in.Facts.FileHashes {
-			found.FileHashes[u] = h
-		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, hashTime)
-	defer cancel()
-	cache := c.fileCache("hashes")
+	found.FileHashes = maps.Clone(found.FileHashes)
+	if found.FileHashes == nil {
+		found.FileHashes = map[string]string{}
+	}
+	in.Unfound = map[string]string{}
+	mirrors := assets.MirrorsOf(in.Cluster.Spec.Assets)
 	var mu sync.Mutex
 	var g errgroup.Group
-	for _, u := range urls {
+	g.SetLimit(hashLimit)
+	for _, f := range files {
 		g.Go(func() error {
-			h, err := c.hash(ctx, cache, u)
-			if err != nil {
-				c.cfg.Log.Debug("the digest of a file is not known", "url", u, "error", err)
-				return nil
-			}
+			h, err := c.hash(ctx, f.Public, mirrors)
 			mu.Lock()
 			defer mu.Unlock()
-			found.FileHashes[u] = h
-			return nil
+			if err != nil {
+				in.Unfound[f.Public] = err.Error()
+			} else {
+				found.FileHashes[f.Public] = h
+			}
+			return ctx.Err()
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -60,40 +73,59 @@ func (c *Client) lookUpHashes(ctx context.Context, in *model.Input) error {
 	return nil
 }
 
-// hash returns the SHA-256 of the file at a URL, from the cache or from beside the file.
-func (c *Client) hash(ctx context.Context, cache store.Store, url string) (string, error) {
-	key := store.Digest([]byte(url))
+// hash returns the SHA-256 of the file at a public URL: from the cache, or else as
+// the publisher or a mirror states it.
+func (c *Client) hash(ctx context.Context, public string, mirrors assets.Mirrors) (string, error) {
+	cache, key := c.fileCache("hashes"), sha256.Sum256([]byte(public))
+	name := hex.EncodeToString(key[:])
 	if cache != nil {
-		if data, _, err := cache.Get(ctx, key); err == nil {
+		// Whoever wrote anything else there does not decide what machines run.
+		if data, _, err := cache.Get(ctx, name); err == nil && assets.IsSHA256(string(data)) {
 			return string(data), nil
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+".sha256", nil)
-	if err != nil {
-		return "", err
+	if c.cfg.Offline {
+		return "", errors.New("this run is offline")
 	}
-	resp, err := c.cfg.HTTP.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close() //nolint:errcheck // only read
-	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s.sha256: %s", url, resp.Status)
-	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 4096))
-	if err != nil {
-		return "", err
-	}
-	sum, err := assets.ParseSHA256(text)
-	if err != nil {
-		return "", fmt.Errorf("%s.sha256: %w", url, err)
-	}
-	if cache != nil {
-		if _, err := cache.Put(ctx, key, []byte(sum), store.PutOptions{}); err != nil {
+	limited, cancel := context.WithTimeout(ctx, hashTime)
+	defer cancel()
+	sum, err := c.stated(limited, public, mirrors)
+	if err == nil && cache != nil {
+		if _, err := cache.Put(ctx, name, []byte(sum), store.PutOptions{}); err != nil {
 			c.cfg.Log.Debug("a digest could not be cached", "error", err)
 		}
 	}
-	return sum, nil
+	return sum, err
+}
+
+// stated asks each place that may state a digest until one does. What comes
+// without TLS states nothing.
+func (c *Client) stated(ctx context.Context, public string, mirrors assets.Mirrors) (string, error) {
+	why := errors.New("no place states it over TLS")
+	for i, place := range mirrors.Digests(public) {
+		if !strings.HasPrefix(place, "https://") {
+			continue
+		}
+		var text []byte
+		err := fault.Retry(ctx, c.cfg.Sleep, func() (err error) {
+			one, cancel := context.WithTimeout(ctx, answerTime)
+			defer cancel()
+			text, err = web.Get(one, c.cfg.HTTP, place, hashList)
+			return err
+		})
+		var sum string
+		if err == nil {
+			sum, err = assets.ParseSHA256(text, path.Base(public))
+		}
+		if err == nil {
+			return sum, nil
+		}
+		c.cfg.Log.Debug("the digest of a file is not stated", "place", place, "error", err)
+		if i == 0 || mirrors.Files() { // a mirror's answer says more to its owner
+			why = err
+		}
+	}
+	return "", why
 }
 
 // fileCache is a part of the cache folder, or nil when there is none.

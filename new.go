@@ -3,8 +3,6 @@ package kops
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/web"
 )
 
 // NewClusterRequest is what a user says of a new cluster.
@@ -123,19 +122,7 @@ func (c *Client) read(ctx context.Context, url string) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.cfg.HTTP.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close() //nolint:errcheck // only read
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", url, resp.Status)
-	}
-	return io.ReadAll(io.LimitReader(resp.Body, 4<<20))
+	return web.Get(ctx, c.cfg.HTTP, url, 4<<20)
 }
 
 // NewGroupRequest is what a user says of a new instance group.

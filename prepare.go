@@ -140,12 +140,13 @@ func (p *prepared) judge(findings diag.List) error {
 }
 
 // build makes the graph: the managed files first, then the platform's resources.
-func (c *Client) build(ctx context.Context, p *prepared, _ UpdateOptions) error {
+func (c *Client) build(ctx context.Context, p *prepared, o UpdateOptions) error {
 	c.cfg.Phase("model")
 	in, err := p.modelInput()
 	if err != nil {
 		return err
 	}
+	in.AllowUnverified = o.AllowUnverified
 	if err := c.lookUpHashes(ctx, &in); err != nil {
 		return err
 	}

@@ -32,6 +32,9 @@ type UpdateOptions struct {
 	IgnoreSkew bool
 	// AllowDowngrade goes on although a newer version applied the cluster last.
 	AllowDowngrade bool
+	// AllowUnverified lets machines install files whose SHA-256 is not known. A warning
+	// of the Update names them.
+	AllowUnverified bool
 	// Refresh observes everything, without what is remembered from former runs.
 	Refresh bool
 	// PlanDigest, when set, refuses every plan but the one that has it.

@@ -21,6 +21,7 @@ import (
 	"kops.local/kops/internal/complete"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/store/s3"
+	"kops.local/kops/internal/web"
 )
 
 // Options are what a program knows of its world. Env is needed.
@@ -34,7 +35,7 @@ type Options struct {
 	Kops string
 	// Version is that of kops, without a leading v.
 	Version string
-	// HTTP sends all requests; nil: a client of its own.
+	// HTTP sends all requests; nil: Client(Transport()).
 	HTTP *http.Client
 	// Log receives what long work on this host tells; may be nil.
 	Log io.Writer
@@ -44,7 +45,7 @@ type Options struct {
 // program that changes clusters says in its Holder who it is.
 func Config(state string, o Options) kops.Config {
 	if o.HTTP == nil {
-		o.HTTP = &http.Client{Transport: Transport()}
+		o.HTTP = Client(Transport())
 	}
 	env := map[string]string{}
 	for _, name := range model.KnownVariables() {
@@ -82,9 +83,16 @@ func Config(state string, o Options) kops.Config {
 	}
 }
 
-// Transport keeps connections to a server open, as many as are used at once.
+// Client sends requests by a transport, and follows no redirect from TLS to a place without.
+func Client(t http.RoundTripper) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: web.KeepTLS}
+}
+
+// Transport keeps connections to a server open, as many as are used at once. It
+// never asks this machine's own services for what a spec names.
 func Transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DialContext = web.Dialer().DialContext
 	t.MaxIdleConnsPerHost = 64
 	t.ResponseHeaderTimeout = 2 * time.Minute
 	return t

@@ -10,7 +10,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
-	"errors"
+	"fmt"
 	"net/url"
 	"path"
 	"strings"
@@ -32,14 +32,20 @@ func Arches() []Arch { return []Arch{AMD64, ARM64} }
 
 // File is something that a machine fetches.
 type File struct {
+	// Public is the publisher's place of the file, by which its digest is known.
+	Public string
 	// URLs are the places of the file, the first to be tried first.
 	URLs []string
-	// SHA256 is the hexadecimal digest; empty when it is not known.
+	// SHA256 is the hexadecimal digest, empty when it is not known, or Unverified.
 	SHA256 string
 }
 
+// Unverified stands in the place of a digest where the user lets machines take a
+// file whatever it holds. Nothing else makes them do that.
+const Unverified = "unverified"
+
 // String writes the file as node configuration does: digest@url,url, or only
-// the places when the digest is not known.
+// the places when the digest is not known, which machines refuse.
 func (f File) String() string {
 	places := strings.Join(f.URLs, ",")
 	if f.SHA256 == "" {
@@ -119,11 +125,15 @@ var published = sync.OnceValue(func() map[string]string {
 // Hashes finds the SHA-256 digest of the file at a public URL.
 type Hashes func(url string) (sum string, known bool)
 
-// orPublished returns hashes that ask h first and then the table of released files; h may be nil.
+// orPublished returns hashes that ask h first and then the table of released files;
+// h may be nil. What h says is a digest, or is not taken.
 func (h Hashes) orPublished() Hashes {
 	return func(u string) (string, bool) {
 		if h != nil {
 			if sum, ok := h(u); ok {
+				if !IsSHA256(sum) {
+					return "", false
+				}
 				return sum, true
 			}
 		}
@@ -137,7 +147,7 @@ func (h Hashes) orPublished() Hashes {
 // digest is that of the uncompressed file.
 func Nodeup(version string, arch Arch, m Mirrors, h Hashes) File {
 	public := "https://artifacts.k8s.io/binaries/kops/" + version + "/linux/" + string(arch) + "/nodeup"
-	f := File{URLs: []string{m.URL(public)}}
+	f := File{Public: public, URLs: []string{m.URL(public)}}
 	if !m.Files() {
 		f.URLs = append(f.URLs, "https://github.com/kubernetes/kops/releases/download/v"+version+"/nodeup-linux-"+string(arch))
 	}
@@ -145,16 +155,62 @@ func Nodeup(version string, arch Arch, m Mirrors, h Hashes) File {
 	return f
 }
 
-// ParseSHA256 reads the hexadecimal SHA-256 of a file as publishers state it beside
-// the file: alone, or before the file's name.
-func ParseSHA256(text []byte) (string, error) {
-	fields := strings.Fields(string(text))
-	if len(fields) > 0 {
-		if b, err := hex.DecodeString(fields[0]); err == nil && len(b) == sha256.Size {
-			return strings.ToLower(fields[0]), nil
+// Digests returns where the digest of the file at a public URL is stated: by its
+// publisher, and in a mirror either as there or beside the file. Most publishers
+// have FILE.sha256; those of the container runtime have names of their own
+// (the assets of their releases on GitHub).
+func (m Mirrors) Digests(public string) []string {
+	folder := strings.TrimSuffix(public, baseName(public))
+	own := public + ".sha256"
+	switch {
+	case strings.HasPrefix(public, "https://github.com/containerd/containerd/"):
+		own = public + ".sha256sum"
+	case strings.HasPrefix(public, "https://github.com/containerd/nerdctl/"):
+		own = folder + "SHA256SUMS"
+	case strings.HasPrefix(public, "https://github.com/opencontainers/runc/"):
+		own = folder + "runc.sha256sum"
+	}
+	out := []string{own}
+	if m.Files() {
+		out = append(out, m.URL(public+".sha256"))
+		if own != public+".sha256" {
+			out = append(out, m.URL(own))
 		}
 	}
-	return "", errors.New("there is no SHA-256 in it")
+	return out
+}
+
+// IsSHA256 reports whether a text is a hexadecimal SHA-256: 64 digits, and nothing else.
+func IsSHA256(text string) bool {
+	b, err := hex.DecodeString(text)
+	return err == nil && len(b) == sha256.Size
+}
+
+// ParseSHA256 reads the hexadecimal SHA-256 of a file as publishers state it: alone,
+// before the file's name, or so in a list of several files.
+func ParseSHA256(text []byte, file string) (string, error) {
+	var first string
+	lines := 0
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		if lines++; !IsSHA256(fields[0]) {
+			continue
+		}
+		sum := strings.ToLower(fields[0])
+		if len(fields) > 1 && path.Base(strings.TrimPrefix(fields[len(fields)-1], "*")) == file { // a star marks binary files
+			return sum, nil
+		}
+		if lines == 1 {
+			first = sum
+		}
+	}
+	if lines != 1 || first == "" {
+		return "", fmt.Errorf("there is no SHA-256 of %s in it", file)
+	}
+	return first, nil
 }
 
 // baseName returns the name that a machine keeps a file under.

@@ -56,13 +56,15 @@ func TestFilesOfAMachine(t *testing.T) {
 	}
 }
 
+var sum = strings.Repeat("ab", 32)
+
 func TestHashesThatAreGivenWin(t *testing.T) {
-	h := Hashes(func(u string) (string, bool) { return "abcd", strings.HasSuffix(u, "/kubelet") })
+	h := Hashes(func(u string) (string, bool) { return sum, strings.HasSuffix(u, "/kubelet") })
 	got, err := Machine{Kubernetes: "1.32.0"}.Files(AMD64, Mirrors{}, h)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got[0].SHA256 != "abcd" || len(got[1].SHA256) != 64 {
+	if got[0].SHA256 != sum || len(got[1].SHA256) != 64 {
 		t.Errorf("%v", got)
 	}
 }
@@ -124,14 +126,14 @@ func TestImagesOfMirrors(t *testing.T) {
 
 func TestNodeup(t *testing.T) {
 	h := Hashes(func(u string) (string, bool) {
-		return "abcd", u == "https://artifacts.k8s.io/binaries/kops/1.37.0/linux/arm64/nodeup"
+		return sum, u == "https://artifacts.k8s.io/binaries/kops/1.37.0/linux/arm64/nodeup"
 	})
 	got := Nodeup("1.37.0", ARM64, Mirrors{}, h).String()
-	if want := "abcd@https://artifacts.k8s.io/binaries/kops/1.37.0/linux/arm64/nodeup,https://github.com/kubernetes/kops/releases/download/v1.37.0/nodeup-linux-arm64"; got != want {
+	if want := sum + "@https://artifacts.k8s.io/binaries/kops/1.37.0/linux/arm64/nodeup,https://github.com/kubernetes/kops/releases/download/v1.37.0/nodeup-linux-arm64"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	got = Nodeup("1.37.0", ARM64, MirrorsOf(&api.AssetsSpec{FileRepository: ptr("https://f.e.com")}), h).String()
-	if want := "abcd@https://f.e.com/binaries/kops/1.37.0/linux/arm64/nodeup"; got != want {
+	if want := sum + "@https://f.e.com/binaries/kops/1.37.0/linux/arm64/nodeup"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
@@ -148,12 +150,46 @@ func TestTheTableOfReleasedFiles(t *testing.T) {
 }
 
 func TestParseSHA256(t *testing.T) {
-	sum := strings.Repeat("ab", 32)
-	for text, want := range map[string]string{sum: sum, sum + "  kubelet\n": sum, strings.ToUpper(sum) + "\n": sum,
-		"": "", "\n": "", "kubelet " + sum: "", sum[2:]: "", strings.Repeat("xy", 32): ""} {
-		got, err := ParseSHA256([]byte(text))
+	other := strings.Repeat("cd", 32)
+	for text, want := range map[string]string{
+		sum: sum, sum + "  kubelet\n": sum, strings.ToUpper(sum) + "\n": sum, sum + " *kubelet": sum, sum + "  out/kubelet": sum,
+		sum + "  kubelet-linux-amd64\n":                                          sum, // some files are renamed as they are published
+		other + "  kubelet.asc\n" + sum + "  kubelet\n" + other + "  kubelet2\n": sum,
+		"": "", "\n": "", "kubelet " + sum: "", sum[2:]: "", strings.Repeat("xy", 32): "", "$(id)": "",
+		other + "  kubelet.asc\n" + other + "  kubelet2\n": "", other + "\n" + sum + "\n": "",
+	} {
+		got, err := ParseSHA256([]byte(text), "kubelet")
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
+	}
+}
+
+func TestWhereDigestsAreStated(t *testing.T) {
+	const github = "https://github.com/"
+	for public, want := range map[string]string{
+		"https://dl.k8s.io/release/v1.35.0/bin/linux/amd64/kubelet":                                        "https://dl.k8s.io/release/v1.35.0/bin/linux/amd64/kubelet.sha256",
+		github + "containerd/containerd/releases/download/v2.2.0/containerd-2.2.0-linux-amd64.tar.gz":      github + "containerd/containerd/releases/download/v2.2.0/containerd-2.2.0-linux-amd64.tar.gz.sha256sum",
+		github + "opencontainers/runc/releases/download/v1.3.0/runc.arm64":                                 github + "opencontainers/runc/releases/download/v1.3.0/runc.sha256sum",
+		github + "containerd/nerdctl/releases/download/v2.2.0/nerdctl-2.2.0-linux-amd64.tar.gz":            github + "containerd/nerdctl/releases/download/v2.2.0/SHA256SUMS",
+		github + "containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-amd64-v1.9.1.tgz": github + "containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-amd64-v1.9.1.tgz.sha256",
+		github + "kubernetes-sigs/cri-tools/releases/download/v1.35.0/crictl-v1.35.0-linux-amd64.tar.gz":   github + "kubernetes-sigs/cri-tools/releases/download/v1.35.0/crictl-v1.35.0-linux-amd64.tar.gz.sha256",
+	} {
+		if got := (Mirrors{}).Digests(public); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %v", public, got)
+		}
+	}
+	mirror := MirrorsOf(&api.AssetsSpec{FileRepository: ptr("https://f.e.com/x")})
+	got := strings.Join(mirror.Digests(github+"opencontainers/runc/releases/download/v1.3.0/runc.arm64"), " ")
+	const at = "opencontainers/runc/releases/download/v1.3.0/runc."
+	if want := github + at + "sha256sum https://f.e.com/x/" + at + "arm64.sha256 https://f.e.com/x/" + at + "sha256sum"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestWhatIsNoDigestIsNotKnown(t *testing.T) {
+	h := Hashes(func(string) (string, bool) { return "$(touch /tmp/x)", true })
+	if got := Nodeup("1.37.0", ARM64, Mirrors{}, h).SHA256; got != "" {
+		t.Errorf("the digest is %q", got)
 	}
 }

@@ -37,7 +37,7 @@ func (m Machine) Files(arch Arch, mirrors Mirrors, h Hashes) ([]File, error) {
 	}
 	var out []File
 	add := func(public, known string) {
-		f := File{URLs: []string{mirrors.URL(public)}, SHA256: known}
+		f := File{Public: public, URLs: []string{mirrors.URL(public)}, SHA256: known}
 		if known == "" {
 			f.SHA256, _ = h(public)
 		}

@@ -140,7 +140,7 @@ func writtenSum(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the digest of a program: %w", err)
 	}
-	sum, err := assets.ParseSHA256(text)
+	sum, err := assets.ParseSHA256(text, filepath.Base(file))
 	if err != nil {
 		return "", fault.Wrap(fault.Permanent, fmt.Errorf("%s.sha256: %w", file, err), "build it again")
 	}

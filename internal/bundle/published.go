@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/web"
 )
 
 // publishers are the public places of files and images.
@@ -44,22 +46,23 @@ func (p publishers) file(ctx context.Context, url, known string, w io.Writer) (c
 	return known != "", nil
 }
 
-// sum is the digest beside a file, "" when there is none.
+// sum is the digest that a file's publisher states, "" when there is none.
 func (p publishers) sum(ctx context.Context, url string) string {
-	body, err := p.get(ctx, url+".sha256")
-	if err != nil {
-		return "" // few publishers have one; that none was compared is told
+	for _, place := range (assets.Mirrors{}).Digests(url) {
+		body, err := p.get(ctx, place)
+		if err != nil {
+			continue // few publishers have one; that none was compared is told
+		}
+		text, err := web.Read(body, 1<<20)
+		body.Close() //nolint:errcheck // only read
+		if err != nil {
+			continue
+		}
+		if sum, err := assets.ParseSHA256(text, path.Base(url)); err == nil {
+			return sum
+		}
 	}
-	defer body.Close() //nolint:errcheck // only read
-	text, err := io.ReadAll(io.LimitReader(body, 4096))
-	if err != nil {
-		return ""
-	}
-	sum, err := assets.ParseSHA256(text)
-	if err != nil {
-		return ""
-	}
-	return sum
+	return ""
 }
 
 func (p publishers) get(ctx context.Context, url string) (io.ReadCloser, error) {

@@ -62,6 +62,7 @@ func Of(in model.Input, arches []assets.Arch) (Want, error) {
 	in.Cluster = in.Cluster.DeepCopy()
 	in.Cluster.Spec.Assets = nil // the publishers' places
 	in.Facts, in.Keysets = nil, map[string]*pki.Keyset{}
+	in.AllowUnverified = true // no machine is made of it: the digests come of the files that are fetched
 	for _, n := range pki.KeysetNames(in.Cluster) {
 		in.Keysets[n] = &pki.Keyset{Name: n}
 	}
@@ -141,6 +142,9 @@ func (w wants) assets(v any) {
 			sum, places, known := strings.Cut(line, "@")
 			if !known {
 				sum, places = "", line
+			}
+			if sum == assets.Unverified {
+				sum = ""
 			}
 			public, _, _ := strings.Cut(places, ",")
 			w.files[public] = sum

@@ -11,9 +11,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/internal/assets"
 )
 
 // Facts are the facts of one cluster: those of its cloud and those of the
@@ -53,6 +57,11 @@ func Parse(data []byte) (*Facts, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read facts: %w", err)
+	}
+	for _, u := range slices.Sorted(maps.Keys(f.FileHashes)) {
+		if sum := f.FileHashes[u]; !assets.IsSHA256(sum) {
+			return nil, fmt.Errorf("read facts: fileHashes[%s]: got %q; write the 64 hexadecimal digits of the file's SHA-256", u, sum)
+		}
 	}
 	return f, nil
 }

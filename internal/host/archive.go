@@ -15,6 +15,7 @@ import (
 	"path"
 	"strings"
 
+	"kops.local/kops/internal/assets"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/resource"
 )
@@ -192,7 +193,7 @@ func listBinaries(_ context.Context, m *Machine, s resource.Scope) ([]*Binary, e
 		b := &Binary{}
 		b.Path, b.Asset, _ = strings.Cut(key, "=")
 		sum, _, _ := strings.Cut(b.Asset, "_")
-		if sum == unverified {
+		if sum == assets.Unverified {
 			var err error
 			if sum, err = fileSHA256(m.path(m.cached(b.Asset))); missing(err) {
 				continue

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/internal/assets"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/resource"
 )
@@ -23,7 +24,7 @@ type Asset struct {
 	File string `res:"forbid"`
 	// URLs are the places of the file, the first to be tried first.
 	URLs []string `res:"writeonly"`
-	// SHA256 is the hexadecimal digest; empty takes what comes.
+	// SHA256 is the hexadecimal digest; empty takes what comes, see Unverified.
 	SHA256 string `res:"default"`
 }
 
@@ -38,10 +39,8 @@ var Assets = resource.Kind[Asset, *Machine]{
 	},
 }
 
-// unverified begins the name of a cached file whose digest nobody stated.
-const unverified = "unverified"
-
-// NewAsset reads what node configuration says of a file: digest@url,url, or the places alone.
+// NewAsset reads what node configuration says of a file: digest@url,url. It refuses a
+// file without a digest, unless assets.Unverified stands there instead.
 func NewAsset(text string) (Asset, error) {
 	sum, places, ok := strings.Cut(text, "@")
 	if !ok || strings.Contains(sum, ":") { // an @ in a URL
@@ -49,15 +48,18 @@ func NewAsset(text string) (Asset, error) {
 	}
 	a := Asset{SHA256: strings.ToLower(sum), URLs: strings.Split(places, ",")}
 	base := path.Base(a.URLs[0])
-	if raw, err := hex.DecodeString(a.SHA256); err != nil || len(raw) != 0 && len(raw) != sha256.Size {
-		return Asset{}, fmt.Errorf("the file %q: %q is not a SHA-256 digest", base, sum)
-	}
 	if places == "" || strings.Trim(base, "./") == "" {
 		return Asset{}, fmt.Errorf("the file %q has no name", text)
 	}
 	prefix := a.SHA256
-	if prefix == "" {
-		prefix = unverified
+	switch {
+	case a.SHA256 == assets.Unverified:
+		a.SHA256 = ""
+	case a.SHA256 == "":
+		return Asset{}, fault.Wrap(fault.Permanent, fmt.Errorf("the file %q has no SHA-256 digest, and is not installed unchecked", base),
+			"state its digest before its URL, or allow this file with "+assets.Unverified+"@"+places)
+	case !assets.IsSHA256(a.SHA256):
+		return Asset{}, fault.New(fault.Permanent, "the file %q: %q is not a SHA-256 digest", base, sum)
 	}
 	a.File = prefix + "_" + clean(base)
 	return a, nil

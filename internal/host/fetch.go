@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/web"
 )
 
 // NewHTTPClient returns the client that files are fetched with: 30 seconds to
@@ -19,27 +20,13 @@ import (
 // http.Transport has it. What begins with TLS is not redirected to a place without:
 // not every file has a digest.
 func NewHTTPClient(proxy func(*http.Request) (*url.URL, error)) *http.Client {
-	return &http.Client{CheckRedirect: keepTLS, Transport: &http.Transport{
+	return &http.Client{CheckRedirect: web.KeepTLS, Transport: &http.Transport{
 		Proxy:                 proxy,
 		DialContext:           (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second,
 		ForceAttemptHTTP2:     true,
 	}}
-}
-
-// mostRedirects is how many places a request is led on to.
-const mostRedirects = 10
-
-// keepTLS is an http.Client.CheckRedirect.
-func keepTLS(next *http.Request, before []*http.Request) error {
-	switch {
-	case before[0].URL.Scheme == "https" && next.URL.Scheme != "https":
-		return fault.New(fault.Permanent, "the server redirects from TLS to %s", next.URL.Redacted())
-	case len(before) >= mostRedirects:
-		return fault.New(fault.Permanent, "the server redirects %d times", mostRedirects)
-	}
-	return nil
 }
 
 // Open returns a Machine.Fetch for http, https and file URLs. Its errors say
@@ -78,7 +65,7 @@ func Send(client *http.Client, req *http.Request) (io.ReadCloser, error) {
 		if errors.As(err, &e) {
 			err = e.Err // the caller names the place
 		}
-		if errors.As(err, new(*fault.Error)) { // of keepTLS
+		if errors.As(err, new(*fault.Error)) { // of web.KeepTLS
 			return nil, err
 		}
 		return nil, fault.Wrap(fault.NotYet, err, "")
@@ -87,12 +74,5 @@ func Send(client *http.Client, req *http.Request) (io.ReadCloser, error) {
 		return res.Body, nil
 	}
 	_ = res.Body.Close() // nothing of it is read
-	class := fault.Permanent
-	switch {
-	case res.StatusCode/100 == 5, res.StatusCode == http.StatusTooManyRequests, res.StatusCode == http.StatusRequestTimeout:
-		class = fault.NotYet
-	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden:
-		class = fault.Denied
-	}
-	return nil, fault.Wrap(class, fmt.Errorf("the server answers %s", res.Status), "")
+	return nil, fault.Wrap(web.ClassOf(res.StatusCode), fmt.Errorf("the server answers %s", res.Status), "")
 }

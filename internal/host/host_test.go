@@ -420,8 +420,11 @@ func TestAssetsAreReadFromConfiguration(t *testing.T) {
 	h := strings.Repeat("a", 64)
 	for _, c := range []struct{ text, file, urls string }{
 		{h + "@https://x/kubelet,https://y/kubelet", h + "_kubelet", "https://x/kubelet https://y/kubelet"},
-		{"https://x/kubelet", "unverified_kubelet", "https://x/kubelet"},
-		{"https://user@x/a%20b", "unverified_a_20b", "https://user@x/a%20b"},
+		{"unverified@https://x/kubelet", "unverified_kubelet", "https://x/kubelet"},
+		{"unverified@https://user@x/a%20b", "unverified_a_20b", "https://user@x/a%20b"},
+		{"https://x/kubelet", "", ""}, // nothing is installed unchecked that its configuration does not allow
+		{"https://user@x/kubelet", "", ""},
+		{"@https://x/kubelet", "", ""},
 		{"12@https://x/kubelet", "", ""},
 		{"", "", ""},
 		{h + "@", "", ""},

@@ -171,11 +171,10 @@ const configMark = "@boot-config@"
 
 // script writes the boot script around the boot configuration.
 func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed bool) (resource.Value, error) {
-	t, err := template.New("boot.sh").Funcs(template.FuncMap{"shell": shellQuote, "join": strings.Join}).Parse(bootScript)
+	t, err := template.New("boot.sh").Funcs(template.FuncMap{"shell": shellQuote, "word": shellWord, "join": strings.Join}).Parse(bootScript)
 	if err != nil {
 		return resource.Value{}, fmt.Errorf("read the boot script: %w", err)
 	}
-	mirrors, hashes := assets.MirrorsOf(in.spec().Assets), in.hashes()
 	type download struct {
 		Arch string
 		assets.File
@@ -190,7 +189,7 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 		Cloud      string
 	}{Config: configMark, Compressed: compressed, Env: in.exports(g), Cloud: string(in.Cluster.CloudProviderID())}
 	for _, a := range in.arches() {
-		view.Downloads = append(view.Downloads, download{strings.ToUpper(string(a)), assets.Nodeup(in.Version, a, mirrors, hashes)})
+		view.Downloads = append(view.Downloads, download{strings.ToUpper(string(a)), in.nodeup(a)})
 	}
 	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
 		view.Proxy, view.NoProxy = proxyURL(p), p.Excludes
@@ -237,6 +236,18 @@ func proxyURL(p *api.EgressProxySpec) string {
 
 // shellQuote writes a text as one word of a shell.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// shellWord is shellQuote for what mostly needs no quotes, and stands without them in
+// the scripts of kOps.
+func shellWord(s string) string {
+	harmless := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:=@_", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !harmless(r) }) < 0 {
+		return s
+	}
+	return shellQuote(s)
+}
 
 // multipart joins a script and further parts to one document that cloud-init takes apart.
 func multipart(script *resource.Value, more []api.UserData) resource.Value {

@@ -45,6 +45,8 @@ func input(t *testing.T, dir string) model.Input {
 		return spectest.Read(t, bytes.ReplaceAll(goldentest.Read(t, dir, pattern), []byte("memfs://"), []byte(bucket)))
 	}
 	world := spectest.Facts(t, "../complete/testdata")
+	// nodeup's digest, which is nowhere compared
+	world.FileHashes = map[string]string{"https://artifacts.k8s.io/binaries/kops/*/nodeup": strings.Repeat("0", 64)}
 	cluster, groups := decode("in-v1alpha2.yaml")
 	done, findings := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
 	if err := findings.Err(); err != nil {

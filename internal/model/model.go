@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
@@ -40,6 +39,10 @@ type Input struct {
 	Region string
 	// Facts give digests of files and images; may be nil.
 	Facts *facts.Facts
+	// Unfound says why the digest of a file could not be found, by its public URL; may be nil.
+	Unfound map[string]string
+	// AllowUnverified lets machines install files whose digests are not known.
+	AllowUnverified bool
 	// Keysets are all that the cluster needs, by name.
 	Keysets map[string]*pki.Keyset
 	// Tokens are the secrets that must be made, by name.
@@ -99,6 +102,9 @@ func Build(in Input) ([]resource.Node, diag.List, error) {
 		return nil, nil, err
 	}
 	b := &builder{Input: in, base: managedfile.LocationOf(in.Cluster.Spec.ConfigStore.Base)}
+	if err := b.checked(); err != nil {
+		return nil, nil, err
+	}
 	for _, step := range []struct {
 		what string
 		do   func() error
@@ -212,18 +218,20 @@ func (b *builder) nodeConfigs() error {
 			b.trusting(b.base.Node("nodeupscript-"+g.Name, folder+"nodeupscript.sh", script, false))
 		}
 	}
+	return nil
+}
+
+// checked refuses files that machines could not check as they fetch them.
+func (b *builder) checked() error {
 	unhashed, err := b.unhashed()
 	if err == nil {
 		err = b.inBundle(unhashed)
 	}
-	if err == nil && len(unhashed) > 0 {
-		b.findings = append(b.findings, diag.Finding{
-			Rule: "unknown-digest", Warning: true,
-			Message: "the digests of some files are not known, and machines will compare them only with what is published beside them: " + strings.Join(unhashed, ", "),
-			Remedy:  "make the publishers' digests reachable, or give them under fileHashes in a facts file",
-		})
+	if err != nil {
+		return err
 	}
-	return err
+	b.findings = b.unchecked(unhashed)
+	return b.findings.Err()
 }
 
 // Fetchable refuses what Build refuses of a completed cluster whose machines fetch
@@ -238,11 +246,11 @@ func Fetchable(in Input) error {
 
 // inBundle refuses files of unknown digest where machines fetch from a bundle, as it
 // tells the digests of all that it has.
-func (in Input) inBundle(unhashed []string) error {
+func (in Input) inBundle(unhashed []assets.File) error {
 	if len(unhashed) == 0 || in.Facts == nil || in.Facts.Local == nil {
 		return nil
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks files that machines fetch: %s", in.Facts.Local.Bundle, strings.Join(unhashed, ", ")),
+	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks files that machines fetch: %s", in.Facts.Local.Bundle, places(unhashed)),
 		"kops bundle create --kubernetes-version "+in.spec().KubernetesVersion)
 }
 
@@ -252,48 +260,59 @@ func configured(g *api.InstanceGroup) bool {
 	return !g.IsBastion() || len(g.Spec.AdditionalUserData) > 0
 }
 
-// Unhashed lists the public places of the files that machines fetch and whose
-// digests neither the facts nor kops itself knows, sorted. A caller who learns
-// them puts them into the facts.
-func Unhashed(in Input) ([]string, error) {
-	in.Cluster = in.Cluster.DeepCopy()
-	in.Cluster.Spec.Assets = nil // the publisher's places
-	return in.unhashed()
-}
+// Unhashed lists the files that machines fetch and whose digests neither the facts
+// nor kops itself knows, sorted by their public places. A caller who learns them
+// puts them into the facts, and into Unfound why others could not be learned.
+func Unhashed(in Input) ([]assets.File, error) { return in.unhashed() }
 
-// unhashed lists the places of the files that machines fetch and whose digests are not known, sorted.
-func (in Input) unhashed() ([]string, error) {
-	out := map[string]bool{}
+func (in Input) unhashed() ([]assets.File, error) {
+	found := map[string]assets.File{}
 	for _, g := range in.Groups {
 		if !configured(g) {
 			continue
 		}
-		files, err := in.fetched(g)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range files {
-			if f.SHA256 == "" {
-				out[f.URLs[0]] = true
+		for _, arch := range in.arches() {
+			files, err := in.files(g, arch)
+			if err != nil {
+				return nil, err
+			}
+			for _, f := range append(files, in.nodeup(arch)) {
+				if !assets.IsSHA256(f.SHA256) {
+					found[f.Public] = f
+				}
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(out)), nil
-}
-
-// fetched lists all that the machines of a group fetch.
-func (in Input) fetched(g *api.InstanceGroup) ([]assets.File, error) {
 	var out []assets.File
-	mirrors, hashes := assets.MirrorsOf(in.spec().Assets), in.hashes()
-	for _, arch := range in.arches() {
-		files, err := in.machine(g).Files(arch, mirrors, hashes)
-		if err != nil {
-			return nil, err
-		}
-		out = append(append(out, files...), assets.Nodeup(in.Version, arch, mirrors, hashes))
+	for _, public := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[public])
 	}
 	return out, nil
 }
+
+// files are what the node configuration of a group's machines names.
+func (in Input) files(g *api.InstanceGroup, arch assets.Arch) ([]assets.File, error) {
+	files, err := in.machine(g).Files(arch, in.mirrors(), in.hashes())
+	for i := range files {
+		files[i] = in.allowed(files[i])
+	}
+	return files, err
+}
+
+// nodeup is what boot scripts fetch.
+func (in Input) nodeup(arch assets.Arch) assets.File {
+	return in.allowed(assets.Nodeup(in.Version, arch, in.mirrors(), in.hashes()))
+}
+
+// allowed marks a file of unknown digest as one that the user takes so.
+func (in Input) allowed(f assets.File) assets.File {
+	if f.SHA256 == "" && in.AllowUnverified {
+		f.SHA256 = assets.Unverified
+	}
+	return f
+}
+
+func (in Input) mirrors() assets.Mirrors { return assets.MirrorsOf(in.spec().Assets) }
 
 // arches are the architectures that machines may have.
 func (in Input) arches() []assets.Arch {

@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/addons"
-	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/pki"
@@ -158,20 +159,66 @@ func TestAChangedEncryptionConfigurationChangesTheMachines(t *testing.T) {
 	}
 }
 
-func TestFilesWithoutKnownDigestAreNamed(t *testing.T) {
-	in := input(t, golden+"irsa")
+func TestFilesOfUnknownDigestAreRefused(t *testing.T) {
 	const nodeup = "https://artifacts.k8s.io/binaries/kops/1.34.0-beta.1/linux/"
+	in := input(t, golden+"irsa")
+	in.Facts.FileHashes = nil
 	got, err := model.Unhashed(in)
-	if err != nil || !slices.Equal(got, []string{nodeup + "amd64/nodeup", nodeup + "arm64/nodeup"}) {
+	if err != nil || len(got) != 2 || got[0].Public != nodeup+"amd64/nodeup" || got[1].Public != nodeup+"arm64/nodeup" {
 		t.Errorf("unhashed %v, %v", got, err)
 	}
+	in.Unfound = map[string]string{nodeup + "arm64/nodeup": "404 Not Found"}
+	_, _, err = model.Build(in)
+	var found diag.List
+	if !errors.As(err, &found) || len(found) != 3 {
+		t.Fatalf("%v", err)
+	}
+	want := "what machines run as root would be unchecked, as the SHA-256 of 2 files is not known; state it under fileHashes in a facts file (--facts), " +
+		"put FILE.sha256 beside each in an https:// repository (spec.assets.fileRepository), or take the files unchecked with --allow-unverified\n" +
+		"  " + nodeup + "amd64/nodeup\n  " + nodeup + "arm64/nodeup: 404 Not Found"
+	if err.Error() != want {
+		t.Errorf("%s\nwant\n%s", err, want)
+	}
+	for name, sum := range map[string]string{"a digest": strings.Repeat("a", 64), "a command": "$(touch x)", "a part": "abcd"} {
+		in.Facts.FileHashes = map[string]string{nodeup + "*/nodeup": sum}
+		if _, _, err := model.Build(in); (err == nil) != (name == "a digest") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFilesThatTheUserAllowsAreNamed(t *testing.T) {
+	const nodeup = "https://artifacts.k8s.io/binaries/kops/1.34.0-beta.1/linux/"
+	const containerd = "https://github.com/containerd/containerd/releases/download/v2.2.0/containerd-2.2.0-linux-"
+	in := input(t, golden+"irsa")
+	in.Facts.FileHashes, in.AllowUnverified = nil, true
+	node := group(t, in, api.RoleNode)
+	node.Spec.Containerd.Version = ptr("2.2.0")
 	_, warnings := build(t, in)
-	if len(warnings) != 1 || !strings.Contains(warnings[0], ": "+nodeup+"amd64/nodeup, "+nodeup+"arm64/nodeup; ") {
+	want := "machines run as root, unchecked, as you allowed it: " + nodeup + "amd64/nodeup, " + nodeup + "arm64/nodeup, " + containerd + "amd64.tar.gz, " + containerd + "arm64.tar.gz"
+	if len(warnings) != 1 || warnings[0] != want {
 		t.Errorf("warnings %v", warnings)
 	}
-	in.Facts = &facts.Facts{AWS: in.Facts.AWS, FileHashes: map[string]string{nodeup + "*/nodeup": strings.Repeat("a", 64)}}
+	if lines := config(t, in, node).Assets["amd64"]; !slices.Contains(lines, "unverified@"+containerd+"amd64.tar.gz") {
+		t.Errorf("machines are not told so: %v", lines)
+	}
+	if text := script(t, in, node, resource.Value{}); !strings.Contains(text, "\nNODEUP_HASH_AMD64=unverified\n") {
+		t.Errorf("the boot script is not told so:\n%.300s", text)
+	}
+}
+
+func TestNothingUncheckedComesWithoutTLS(t *testing.T) {
+	in := input(t, golden+"irsa")
+	in.Facts.FileHashes, in.AllowUnverified = nil, true
+	in.Cluster.Spec.Assets = &api.AssetsSpec{FileRepository: ptr("http://files.e.com/kops")}
+	_, _, err := model.Build(in)
+	if err == nil || !strings.HasPrefix(err.Error(), "spec.assets.fileRepository: has no TLS, and the SHA-256 of files that machines run as root is not known: https://artifacts.k8s.io/binaries/kops/") ||
+		!strings.HasSuffix(err.Error(), `/arm64/nodeup, is "http://files.e.com/kops"; use https://, or state the SHA-256 under fileHashes in a facts file (--facts)`) {
+		t.Errorf("%v", err)
+	}
+	in.Facts.FileHashes = map[string]string{"*/nodeup": strings.Repeat("0", 64)}
 	if _, warnings := build(t, in); len(warnings) != 0 {
-		t.Errorf("warnings %v", warnings)
+		t.Errorf("all digests are known, and still: %v", warnings)
 	}
 }
 

@@ -196,7 +196,7 @@ func nodeNetworking(n api.NetworkingSpec) api.NetworkingSpec {
 func (in Input) addAssets(c *NodeupConfig, g *api.InstanceGroup) error {
 	c.Assets = map[assets.Arch][]string{}
 	for _, arch := range in.arches() {
-		files, err := in.machine(g).Files(arch, assets.MirrorsOf(in.spec().Assets), in.hashes())
+		files, err := in.files(g, arch)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"kops.local/kops/internal/assets"
 	"kops.local/kops/internal/bundle"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/world"
 )
 
 // Command returns the verb.
@@ -137,7 +138,7 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 	options := bundle.Options{Dir: dir, Want: want, Arches: arches, Programs: o.programs, Own: o.own, Keychain: authn.DefaultKeychain,
 		Prune: o.prune, Now: app.Now(), Progress: progress(app)}
 	if !o.offline {
-		options.HTTP = &http.Client{Transport: publishers()}
+		options.HTTP = world.Client(publishers())
 	}
 	b, err := bundle.Create(ctx, options)
 	if err != nil {

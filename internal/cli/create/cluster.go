@@ -28,6 +28,7 @@ type clusterOptions struct {
 	facts                  string
 	add                    []string
 	associate, encryptEtcd bool
+	allowUnverified        bool
 }
 
 func cluster(app *shell.App) *cobra.Command {
@@ -78,6 +79,7 @@ and print the objects.`, `
 	f.StringVarP(&o.format, "output", "o", "", "format of --dry-run: yaml or json")
 	shell.Choose(c, &o.target, "target", "direct", "target", "direct, dryrun or terraform, as for update cluster", "direct", "dryrun", "terraform")
 	f.StringVar(&o.out, "out", "", "folder for the files of a target")
+	f.BoolVar(&o.allowUnverified, "allow-unverified", false, "let machines install files whose SHA-256 is neither known nor published; each is named")
 	f.StringVar(&o.sshKey, "ssh-public-key", "", "file of an SSH public key")
 	f.StringVar(&o.facts, "facts", "", "file with everything that would be looked up")
 	machineFlags(f, &o)
@@ -274,7 +276,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 	if _, err := client.Create(ctx, append(made.Objects(), key...)); err != nil {
 		return err
 	}
-	r := update.Request{Yes: o.yes, Target: o.target, Out: o.out, Facts: known}
+	r := update.Request{Yes: o.yes, Target: o.target, Out: o.out, Facts: known, AllowUnverified: o.allowUnverified}
 	if o.CloudProvider == string(api.CloudLocal) {
 		r.Admin = pki.AdminValidity // whoever may make it may have all of it
 	}

@@ -39,9 +39,9 @@ func (a *App) Features() complete.Features {
 func (a *App) httpClient() *http.Client {
 	t := world.Transport()
 	if a.Verbosity < requests {
-		return &http.Client{Transport: t}
+		return world.Client(t)
 	}
-	return &http.Client{Transport: teller{t, a}}
+	return world.Client(teller{t, a})
 }
 
 // requests is the verbosity from which each request is told.

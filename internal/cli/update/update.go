@@ -59,6 +59,9 @@ neither the preview of a file nor Terraform needs access to a cloud.`, `
   kops update cluster cluster.example.com --save-plan plan.json
   kops update cluster cluster.example.com --plan plan.json --yes
 
+  # Machines get a program whose SHA-256 nobody publishes, such as one of your own build
+  kops update cluster cluster.example.com --allow-unverified --yes
+
   # Terraform, and the same without a cloud
   kops update cluster cluster.example.com --target terraform --out ./terraform --record-facts facts.yaml
   kops update cluster cluster.example.com --target terraform --out ./terraform --facts facts.yaml`,
@@ -86,6 +89,7 @@ neither the preview of a file nor Terraform needs access to a cloud.`, `
 	c.Aliases = []string{"clusters"}
 	f.StringVar(&o.sshKey, "ssh-public-key", "", "file of an SSH public key to add before")
 	f.BoolVar(&o.AllowDowngrade, "allow-kops-downgrade", false, "go on although a newer kops applied the cluster last")
+	f.BoolVar(&o.AllowUnverified, "allow-unverified", false, "let machines install files whose SHA-256 is neither known nor published; each is named")
 	f.BoolVar(&o.createKubeconfig, "create-kube-config", true, "write the cluster into the kubeconfig file after the update; with --target terraform, only if --admin, --user, --internal or --api-server says how it is reached")
 	f.StringVar(&o.facts, "facts", "", "file with everything that would be looked up")
 	f.StringVar(&o.recordFacts, "record-facts", "", "write what was looked up to this file")
@@ -119,13 +123,15 @@ type Request struct {
 	Yes         bool
 	Target, Out string
 	Facts       *facts.Facts // when they were looked up already
+	// AllowUnverified is --allow-unverified.
+	AllowUnverified bool
 	// Admin is the life of an admin certificate to write; 0: none is.
 	Admin time.Duration
 }
 
 // Run does what `kops update cluster` does.
 func Run(ctx context.Context, app *shell.App, name string, r Request) error {
-	return run(ctx, app, name, options{UpdateOptions: kops.UpdateOptions{Facts: r.Facts},
+	return run(ctx, app, name, options{UpdateOptions: kops.UpdateOptions{Facts: r.Facts, AllowUnverified: r.AllowUnverified},
 		yes: r.Yes, target: r.Target, out: r.Out, createKubeconfig: true, access: kops.KubeconfigOptions{Admin: r.Admin}})
 }
 

@@ -1,0 +1,71 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/diag"
+)
+
+// unchecked refuses files of unknown digest, which machines would run as root
+// whatever they hold. The user may allow it, but not where the network decides
+// what comes.
+func (in Input) unchecked(files []assets.File) diag.List {
+	if len(files) == 0 {
+		return nil
+	}
+	if found := in.withoutTLS(files); len(found) > 0 {
+		return found
+	}
+	if in.AllowUnverified {
+		return diag.List{{Rule: "unverified-file", Warning: true,
+			Message: "machines run as root, unchecked, as you allowed it: " + places(files)}}
+	}
+	const what = "what machines run as root would be unchecked, as the SHA-256 of "
+	out := diag.List{{Rule: "unknown-digest", Message: what + fmt.Sprintf("%d files is not known", len(files)),
+		Remedy: "state it under fileHashes in a facts file (--facts), put FILE.sha256 beside each in an https:// repository " +
+			"(spec.assets.fileRepository), or take the files unchecked with --allow-unverified"}}
+	if len(files) == 1 {
+		out[0].Message = what + "a file is not known"
+	}
+	for _, f := range files {
+		line := diag.Finding{Rule: "unknown-digest", Message: "  " + f.Public}
+		if why := in.Unfound[f.Public]; why != "" {
+			line.Message += ": " + why
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// withoutTLS refuses places that anybody on the way can answer for.
+func (in Input) withoutTLS(files []assets.File) diag.List {
+	var plain []assets.File
+	for _, f := range files {
+		if strings.HasPrefix(strings.ToLower(f.URLs[0]), "http://") {
+			plain = append(plain, f)
+		}
+	}
+	if len(plain) == 0 {
+		return nil
+	}
+	found := diag.Finding{Rule: "unverified-without-tls", Path: "spec.assets.fileRepository",
+		Message: "has no TLS, and the SHA-256 of files that machines run as root is not known: " + places(plain),
+		Remedy:  "use https://, or state the SHA-256 under fileHashes in a facts file (--facts)"}
+	if in.mirrors().Files() {
+		found.Value = *in.spec().Assets.FileRepository
+	} else {
+		found.Path, found.Value = "spec.kubernetesVersion", in.spec().KubernetesVersion
+	}
+	return diag.List{found}
+}
+
+// places lists files by their publishers' places, which facts name too.
+func places(files []assets.File) string {
+	var out []string
+	for _, f := range files {
+		out = append(out, f.Public)
+	}
+	return strings.Join(out, ", ")
+}
