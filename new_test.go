@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"kops.local/kops"
@@ -60,7 +61,7 @@ func TestFilesInAFolderElsewhereAreWrittenOffline(t *testing.T) {
 	folder := t.TempDir()
 	b.describe(func(o *newcluster.Options) { o.ConfigBase = "file://" + folder })
 	c := b.client(func(c *kops.Config) { c.Offline = true })
-	o := kops.UpdateOptions{Apply: true, Facts: &facts.Facts{}}
+	o := kops.UpdateOptions{Apply: true, Facts: &facts.Facts{FileHashes: map[string]string{"*": strings.Repeat("0", 64)}}}
 	if _, err := c.Update(t.Context(), name, o); err != nil {
 		t.Fatal(err)
 	}
