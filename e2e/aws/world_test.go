@@ -3,14 +3,21 @@ package aws
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"kops.local/kops/api"
+	"kops.local/kops/internal/assets"
 	"kops.local/kops/internal/awstest"
 	"kops.local/kops/internal/awstest/proxy"
+	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/cli"
 	"kops.local/kops/internal/cli/shell"
 )
@@ -45,7 +52,29 @@ func newWorld(t testing.TB, server *awstest.Server) *world {
 		"S3_ENDPOINT": w.proxy.URL, "S3_REGION": region,
 		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey,
 	}
+	w.publish()
 	return w
+}
+
+// publish fills the cache with digests, as if the publishers of a cluster's files,
+// which no test asks, had been asked before.
+func (w *world) publish() {
+	w.t.Helper()
+	stable, _ := channel.Embedded(channel.Stable)
+	for _, arch := range assets.Arches() {
+		files, err := assets.Machine{Kubernetes: stable.NewClusterVersion(version), Cloud: api.CloudAWS}.Files(arch, assets.Mirrors{}, nil)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		files = append(files, assets.Nodeup(version, arch, assets.Mirrors{}, nil))
+		for _, f := range files {
+			url := sha256.Sum256([]byte(f.Public))
+			file := filepath.Join(w.home, ".cache", "kops", "hashes", hex.EncodeToString(url[:]))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(strings.Repeat("0", 64)), 0o600)); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // result is what one run of the program left.
@@ -86,7 +115,10 @@ func (w *world) counted(args ...string) (result, int) {
 }
 
 // forget removes the local cache, as on another machine.
-func (w *world) forget() { w.home = w.t.TempDir() }
+func (w *world) forget() {
+	w.home = w.t.TempDir()
+	w.publish()
+}
 
 // onlyIn returns what a has and b has not.
 func onlyIn(a, b []string) []string {

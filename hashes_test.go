@@ -1,0 +1,89 @@
+package kops
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/assets"
+)
+
+// asker is a client of which only looking up digests works, and that waits for nothing.
+func asker(t *testing.T, web *http.Client) *Client {
+	t.Helper()
+	return &Client{cfg: Config{HTTP: web, Cache: t.TempDir(), Log: slog.New(slog.DiscardHandler),
+		Sleep: func(context.Context, time.Duration) error { return nil }}}
+}
+
+func TestDigestsAreAskedOfThePublisherAndThenOfTheMirror(t *testing.T) {
+	sum := strings.Repeat("ab", 32)
+	var asked atomic.Int32
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/mirror/dl/runc.amd64.sha256":
+			if asked.Add(1) < 3 { // a server that comes to itself
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			w.Write([]byte(sum + "\n"))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	c := asker(t, server.Client())
+	repository := server.URL + "/mirror"
+	mirrors := assets.MirrorsOf(&api.AssetsSpec{FileRepository: &repository})
+	public := server.URL + "/dl/runc.amd64"
+	if got, err := c.hash(t.Context(), public, mirrors); err != nil || got != sum || asked.Load() != 3 {
+		t.Errorf("%q, %v, asked %d times", got, err, asked.Load())
+	}
+	server.Close()
+	c.cfg.Offline = true
+	if got, err := c.hash(t.Context(), public, mirrors); err != nil || got != sum {
+		t.Errorf("offline, from the cache: %q, %v", got, err)
+	}
+	if _, err := c.hash(t.Context(), server.URL+"/dl/other", mirrors); err == nil || err.Error() != "this run is offline" {
+		t.Errorf("offline, a file that was never asked for: %v", err)
+	}
+}
+
+// TestWhatComesWithoutTLSStatesNothing has a mirror without TLS, and a server that leaves it.
+func TestWhatComesWithoutTLSStatesNothing(t *testing.T) {
+	sum := strings.Repeat("ab", 32)
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(sum)) }))
+	defer plain.Close()
+	c := asker(t, plain.Client())
+	if got, err := c.hash(t.Context(), plain.URL+"/file", assets.MirrorsOf(&api.AssetsSpec{FileRepository: &plain.URL})); err == nil {
+		t.Errorf("the digest %q is believed", got)
+	}
+}
+
+func TestACacheThatSomebodyWroteIntoDecidesNothing(t *testing.T) {
+	c := asker(t, http.DefaultClient)
+	c.cfg.Offline = true
+	const public = "https://dl.example.com/nodeup"
+	key := sha256.Sum256([]byte(public))
+	file := filepath.Join(c.cfg.Cache, "hashes", hex.EncodeToString(key[:]))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for text, known := range map[string]bool{"$(touch canary)": false, "": false, strings.Repeat("a", 63): false, strings.Repeat("a", 64): true} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.hash(t.Context(), public, assets.Mirrors{}); (err == nil) != known {
+			t.Errorf("%q gives %q, %v", text, got, err)
+		}
+	}
+}
