@@ -109,9 +109,14 @@ type ClusterSpec struct {
 
 // AddonSpec is a manifest that the cluster applies to itself.
 type AddonSpec struct {
-	// Manifest is the URL or store path of a list of add-ons.
+	// Manifest is the URL or store path of a list of add-ons, or of objects. It may end
+	// with ManifestDigest and the SHA-256 of what stands there.
 	Manifest string `json:"manifest,omitempty"`
 }
+
+// ManifestDigest parts the URL of an add-on's manifest from the 64 hexadecimal digits
+// of its SHA-256: https://e.com/x.yaml#sha256=…
+const ManifestDigest = "#sha256="
 
 // ConfigStoreSpec holds store paths; each is derived from the store's URL when empty.
 type ConfigStoreSpec struct {

@@ -21,6 +21,7 @@ import (
 	"kops.local/kops/internal/channels"
 	"kops.local/kops/internal/cli/daemon"
 	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/web"
 )
 
 // version is set when a release is built.
@@ -101,8 +102,8 @@ func run(c *cobra.Command, o options, urls []string) error {
 	if err != nil {
 		return err
 	}
-	web := &http.Client{Timeout: time.Minute}
-	a.Fetch, a.Clock, a.Settle = channels.NewFetch(daemon.Stores(os.Getenv, &http.Client{}), web), bootstrap.SystemClock(), settleTime
+	client := &http.Client{Timeout: time.Minute, CheckRedirect: web.KeepTLS}
+	a.Fetch, a.Clock, a.Settle = channels.NewFetch(daemon.Stores(os.Getenv, &http.Client{}), client), bootstrap.SystemClock(), settleTime
 	a.Issuer, a.Log = pki.Issuer{Rand: rand.Reader, Now: time.Now}, daemon.Logger(c.ErrOrStderr(), o.verbosity)
 	loop := &channels.Loop{Applier: a, URLs: urls, Interval: o.interval, Labels: labels}
 	if len(labels) > 0 {

@@ -14,7 +14,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"path"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/web"
 )
 
 // Fetch reads what stands at a URL.
@@ -45,27 +45,15 @@ func NewFetch(backends store.Backends, client *http.Client) Fetch {
 			return nil, err
 		}
 		data, _, err := s.Get(ctx, key)
+		if err == nil && len(data) > maxFile {
+			err = fmt.Errorf("%s is longer than %d MiB", url, maxFile>>20)
+		}
 		return data, err
 	}
 }
 
 func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, fault.Wrap(fault.Permanent, err, "")
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, fault.Wrap(fault.NotYet, err, "")
-	}
-	defer resp.Body.Close() //nolint:errcheck // only read
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("get %s: %s", url, resp.Status)
-	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("it is longer than %d MiB", maxFile>>20)
-	}
+	data, err := web.Get(ctx, client, url, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", url, err)
 	}
@@ -75,7 +63,7 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 // Addon is an entry of a channel.
 type Addon struct {
 	api.Addon
-	// Channel is the URL of the list that names the add-on.
+	// Channel is the URL of the list that names the add-on, without its digest.
 	Channel string
 	// manifest is the absolute URL of the objects.
 	manifest string
@@ -94,13 +82,21 @@ func (a Addon) namespace() string {
 
 // Load reads a channel: a list of add-ons, or a plain manifest, which is one
 // add-on that is named after its URL. The manifests of a list are not read yet.
+// The URL may end with the digest of the text, #sha256=<64 digits>; one without TLS must.
 func Load(ctx context.Context, fetch Fetch, url string) ([]Addon, error) {
 	if !strings.Contains(url, "://") && !strings.HasPrefix(url, "/") {
 		return nil, fault.New(fault.Permanent, "load the channel %s: the name is relative; give a URL or an absolute path", url)
 	}
+	url, want, pinned := strings.Cut(url, api.ManifestDigest)
+	if err := secured(url, pinned); err != nil {
+		return nil, fmt.Errorf("load the channel %s: %w", url, err)
+	}
 	text, err := fetch(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("load the channel %s: %w", url, err)
+	}
+	if sum := sha256.Sum256(text); pinned && hex.EncodeToString(sum[:]) != strings.ToLower(want) {
+		return nil, fault.New(fault.Permanent, "load the channel %s: its SHA-256 is %s, and the cluster's spec wants %q", url, hex.EncodeToString(sum[:]), want)
 	}
 	if strings.TrimSpace(string(text)) == "" {
 		return nil, fault.New(fault.NotYet, "load the channel %s: it is empty", url)
@@ -142,6 +138,9 @@ func (a Addon) manifestText(ctx context.Context, fetch Fetch) ([]byte, error) {
 	if a.plain {
 		return a.text, nil
 	}
+	if err := secured(a.manifest, a.ManifestHash != ""); err != nil {
+		return nil, fmt.Errorf("read the manifest %s: %w", a.manifest, err)
+	}
 	text, err := fetch(ctx, a.manifest)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
@@ -150,6 +149,14 @@ func (a Addon) manifestText(ctx context.Context, fetch Fetch) ([]byte, error) {
 		return nil, fault.New(fault.NotYet, "the manifest %s has the hash %s, but the channel names %s: it is being changed, or somebody edited it", a.manifest, got, a.ManifestHash)
 	}
 	return text, nil
+}
+
+// secured refuses what anybody on the way could replace: it is applied with every right.
+func secured(url string, pinned bool) error {
+	if strings.HasPrefix(strings.ToLower(url), "http://") && !pinned {
+		return fault.New(fault.Permanent, "it comes without TLS and without a digest; use https://, or state its SHA-256: manifestHash in a list of add-ons, %s<64 digits> after a URL", api.ManifestDigest)
+	}
+	return nil
 }
 
 // digest is the hexadecimal SHA-256 of a manifest without the space around it.

@@ -2,6 +2,8 @@ package channels
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/store"
 )
 
@@ -40,10 +43,10 @@ func TestReadinessIsAskedAtOnePath(t *testing.T) {
 }
 
 func TestChannelsAreReadOverHTTP(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/addons/bootstrap-channel.yaml":
-			_, _ = w.Write([]byte("kind: Addons\nmetadata: {name: bootstrap}\nspec:\n  addons:\n  - {name: a.io, manifest: a.io/x.yaml, manifestHash: " + digest([]byte("text")) + "}\n  - {name: b.io, manifest: 'https://elsewhere/y.yaml'}\n"))
+			_, _ = w.Write([]byte("kind: Addons\nmetadata: {name: bootstrap}\nspec:\n  addons:\n  - {name: a.io, manifest: a.io/x.yaml, manifestHash: " + digest([]byte("text")) + "}\n  - {name: b.io, manifest: 'https://elsewhere/y.yaml'}\n  - {name: c.io, manifest: 'http://elsewhere/z.yaml'}\n"))
 		case "/addons/a.io/x.yaml":
 			_, _ = w.Write([]byte("\ntext\n\n"))
 		default:
@@ -53,14 +56,36 @@ func TestChannelsAreReadOverHTTP(t *testing.T) {
 	defer s.Close()
 	fetch := NewFetch(store.Backends{store.Memories()}, s.Client())
 	all, err := Load(t.Context(), fetch, s.URL+"/addons/bootstrap-channel.yaml")
-	if err != nil || len(all) != 2 || all[1].manifest != "https://elsewhere/y.yaml" {
+	if err != nil || len(all) != 3 || all[1].manifest != "https://elsewhere/y.yaml" {
 		t.Fatalf("got %+v, %v", all, err)
 	}
 	if text, err := all[0].manifestText(t.Context(), fetch); err != nil || strings.TrimSpace(string(text)) != "text" {
 		t.Errorf("got %q, %v", text, err)
 	}
+	if text, err := all[2].manifestText(t.Context(), fetch); err == nil || !strings.Contains(err.Error(), "without TLS and without a digest") {
+		t.Errorf("got %q, %v", text, err)
+	}
 	if _, err := Load(t.Context(), fetch, s.URL+"/absent.yaml"); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestADigestBindsAManifest has a server without TLS, whose answers only a digest makes believable.
+func TestADigestBindsAManifest(t *testing.T) {
+	text := "kind: ConfigMap\n"
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }))
+	defer s.Close()
+	fetch := NewFetch(store.Backends{store.Memories()}, s.Client())
+	sum := sha256.Sum256([]byte(text))
+	url := s.URL + "/x.yaml"
+	for at, says := range map[string]string{
+		url: "without TLS and without a digest", url + api.ManifestDigest + strings.Repeat("0", 64): "the cluster's spec wants", url + api.ManifestDigest: "wants \"\"",
+		url + api.ManifestDigest + hex.EncodeToString(sum[:]): "",
+	} {
+		all, err := Load(t.Context(), fetch, at)
+		if says != "" && (err == nil || !strings.Contains(err.Error(), says)) || says == "" && (err != nil || all[0].Channel != url) {
+			t.Errorf("%s: %+v, %v", at, all, err)
+		}
 	}
 }
 

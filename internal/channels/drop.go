@@ -72,7 +72,7 @@ func dropped(channels map[string][]Addon, records map[key]*Record) ([]State, err
 // that this pass does not read: it belongs to the one that lists it now.
 func (s State) moved(urls []string) bool {
 	r := s.Recorded
-	return !s.Dropped && r != nil && r.Objects != nil && r.Channel != s.Addon.Channel && !slices.Contains(urls, r.Channel)
+	return !s.Dropped && r != nil && r.Objects != nil && r.Channel != s.Addon.Channel && !slices.ContainsFunc(urls, func(u string) bool { return placeOf(u) == r.Channel })
 }
 
 // announce records, before anything is applied, which objects will be the

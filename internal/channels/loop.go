@@ -111,7 +111,7 @@ func (l *Loop) files(ctx context.Context) [sha256.Size]byte {
 		if !strings.HasPrefix(url, "file://") && !strings.HasPrefix(url, "/") {
 			continue
 		}
-		text, err := l.Applier.Fetch(ctx, url)
+		text, err := l.Applier.Fetch(ctx, placeOf(url))
 		if err != nil {
 			text = nil
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/pki"
 )
 
@@ -76,11 +77,13 @@ func (a *Applier) Compare(ctx context.Context, urls []string) ([]State, error) {
 	var errs []error
 	channels := map[string][]Addon{}
 	for _, u := range urls {
-		if channels[u], err = Load(ctx, a.Fetch, u); err != nil {
+		all, err := Load(ctx, a.Fetch, u)
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		for _, addon := range channels[u] {
+		channels[placeOf(u)] = all
+		for _, addon := range all {
 			s, err := a.compare(ctx, addon, records[key{addon.namespace(), addon.Name}])
 			if err != nil {
 				errs = append(errs, fmt.Errorf("add-on %s: %w", addon.Name, err))
@@ -94,6 +97,12 @@ func (a *Applier) Compare(ctx context.Context, urls []string) ([]State, error) {
 	}
 	gone, err := dropped(channels, records)
 	return append(out, gone...), err
+}
+
+// placeOf is the URL of a channel without its digest, which is another one for each version.
+func placeOf(url string) string {
+	url, _, _ = strings.Cut(url, api.ManifestDigest)
+	return url
 }
 
 func (a *Applier) compare(ctx context.Context, addon Addon, recorded *Record) (State, error) {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kops.local/kops/api"
+	sums "kops.local/kops/internal/assets"
 	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/complete"
 )
@@ -142,8 +143,16 @@ func sysctls(c *check, list []string) {
 
 func addonManifests(c *check) {
 	for i, a := range c.spec.Addons {
+		path := at("spec.addons", i) + ".manifest"
 		if strings.HasPrefix(a.Manifest, "file://") {
-			c.bad(at("spec.addons", i)+".manifest", a.Manifest, "is a file of this machine, which the control plane cannot read", "put it in the state store or at an https:// address")
+			c.bad(path, a.Manifest, "is a file of this machine, which the control plane cannot read", "put it in the state store or at an https:// address")
+		}
+		_, sum, pinned := strings.Cut(a.Manifest, api.ManifestDigest)
+		switch {
+		case pinned && !sums.IsSHA256(sum):
+			c.bad(path, a.Manifest, "does not end with a SHA-256", "write the 64 hexadecimal digits of the file's SHA-256 after "+api.ManifestDigest)
+		case !pinned && strings.HasPrefix(strings.ToLower(a.Manifest), "http://"):
+			c.bad(path, a.Manifest, "comes without TLS, and is applied with every right in the cluster", "use https://, or add "+api.ManifestDigest+" and the SHA-256 of the file")
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/blang/semver/v4"
 
 	"kops.local/kops/api"
+	sums "kops.local/kops/internal/assets"
 )
 
 // kubelet checks the kubelet's settings of a cluster or a group.
@@ -97,8 +98,8 @@ func packages(c *check, path string, p *api.PackagesConfig) {
 		if (text(a.url) == "") != (text(a.hash) == "") {
 			c.bad(path+".hash"+a.arch, text(a.hash), "must stand together with url"+a.arch, "set both or none")
 		}
-		if len(text(a.hash)) > 64 {
-			c.bad(path+".hash"+a.arch, text(a.hash), "is longer than a SHA-256 sum", "write its 64 hexadecimal digits")
+		if sum := text(a.hash); sum != "" && !sums.IsSHA256(sum) {
+			c.bad(path+".hash"+a.arch, sum, "is not a SHA-256", "write the 64 hexadecimal digits of the archive's SHA-256")
 		}
 	}
 }
