@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -46,7 +47,7 @@ func onAWS(ctx context.Context, conf *controller.Config, stored controller.Store
 	known := &onInstances{Stored: stored, instances: fleet}
 	return identity{
 		verifier: &awssts.Verifier{
-			Endpoint: endpoint, Account: aws.ToString(caller.Account), Partition: partition, Roles: own.NodesRoles, Instances: fleet, Now: time.Now,
+			Endpoint: endpoint, Account: aws.ToString(caller.Account), Partition: partition, Roles: own.NodesRoles, Profiles: own.NodesProfiles, Instances: fleet, Now: time.Now,
 			HTTP: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		},
 		groups: known, prefixes: known,
@@ -113,6 +114,9 @@ func tag(m ec2types.Instance, key string) string {
 // it in the configuration of its group, and so whatever its subnet calls machines.
 func (i instances) describe(ctx context.Context, m ec2types.Instance) (awssts.Instance, error) {
 	out := awssts.Instance{NodeName: aws.ToString(m.InstanceId), Group: tag(m, controller.LabelGroup), Names: names(m)}
+	if p := m.IamInstanceProfile; p != nil {
+		out.Profile = path.Base(aws.ToString(p.Arn)) // arn:PARTITION:iam::ACCOUNT:instance-profile/PATH/NAME
+	}
 	if out.Group == "" {
 		return out, nil
 	}

@@ -456,6 +456,10 @@ func TestOnlyMachinesOutsideTheControlPlaneMayAskForCertificates(t *testing.T) {
 	if got := conf.Server.Provider["aws"].NodesRoles; !slices.Equal(got, want) {
 		t.Errorf("%v may ask, want %v", got, want)
 	}
+	profiles := map[string]string{"apiservers.minimal.example.com": "apiservers.minimal.example.com", "nodes.minimal.example.com": "nodes.minimal.example.com", "arn:own": "shared"}
+	if got := conf.Server.Provider["aws"].NodesProfiles; !maps.Equal(got, profiles) {
+		t.Errorf("profiles %v, want %v", got, profiles)
+	}
 }
 
 func TestTheAutoscalerChangesGroupsOfNodesUnlessAUserSaidNo(t *testing.T) {

@@ -2,6 +2,8 @@ package addons
 
 import (
 	"fmt"
+	"maps"
+	"path"
 	"slices"
 	"strconv"
 
@@ -55,7 +57,7 @@ func (v *View) ControllerConfig() any {
 	}
 	switch v.Cloud {
 	case string(api.CloudAWS):
-		c.Server.Provider[v.Cloud] = map[string]any{"nodesRoles": v.machineRoles(), "Region": v.Region}
+		c.Server.Provider[v.Cloud] = map[string]any{"nodesRoles": v.machineRoles(), "nodesProfiles": v.machineProfiles(), "Region": v.Region}
 	case string(api.CloudLocal):
 		c.Server.Provider[v.Cloud] = map[string]any{"machines": v.MachineRegistry()}
 	case string(api.CloudGCE):
@@ -66,7 +68,14 @@ func (v *View) ControllerConfig() any {
 
 // machineRoles are the AWS roles of machines that may ask for certificates.
 func (v *View) machineRoles() []string {
-	roles := map[string]bool{}
+	roles := slices.Sorted(maps.Values(v.machineProfiles()))
+	return slices.Compact(roles)
+}
+
+// machineProfiles are the AWS roles of machines that may ask for certificates, by the
+// name of the instance profile that gives the role.
+func (v *View) machineProfiles() map[string]string {
+	out := map[string]string{}
 	for _, g := range v.Groups {
 		machines := "nodes"
 		switch {
@@ -76,18 +85,17 @@ func (v *View) machineRoles() []string {
 			machines = "apiservers"
 		}
 		role := names.AWSMachineRole(machines, v.Name)
-		if p := g.Spec.IAM; p != nil && p.Profile != nil && v.in.Facts != nil && v.in.Facts.AWS != nil {
-			if shared, ok := v.in.Facts.AWS.InstanceProfileRole(*p.Profile); ok {
-				role = shared
+		profile := role
+		if p := g.Spec.IAM; p != nil && p.Profile != nil {
+			profile = path.Base(*p.Profile)
+			if v.in.Facts != nil && v.in.Facts.AWS != nil {
+				if shared, ok := v.in.Facts.AWS.InstanceProfileRole(*p.Profile); ok {
+					role = shared
+				}
 			}
 		}
-		roles[role] = true
+		out[profile] = role
 	}
-	var out []string
-	for r := range roles {
-		out = append(out, r)
-	}
-	slices.Sort(out)
 	return out
 }
 

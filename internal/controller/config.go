@@ -39,6 +39,8 @@ type ServerConfig struct {
 type ProviderConfig struct {
 	// NodesRoles are the names of the AWS roles that machines have.
 	NodesRoles []string `json:"nodesRoles,omitempty"`
+	// NodesProfiles are the roles that the machines' AWS instance profiles give, by the profile's name.
+	NodesProfiles map[string]string `json:"nodesProfiles,omitempty"`
 	// Region is where the machines are, on clouds with regions.
 	Region string `json:"Region,omitempty"`
 	// Machines is the folder in which the local cloud tells of its machines.

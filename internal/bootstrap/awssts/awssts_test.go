@@ -118,6 +118,29 @@ func TestWhoIsNoMachineOfTheCluster(t *testing.T) {
 	}
 }
 
+// Who may assume the role, and is no instance, names the session as an instance of others.
+func TestTheInstanceHasTheProfileOfTheRole(t *testing.T) {
+	const id = "i-0123456789abcdef0"
+	for name, tt := range map[string]struct {
+		profile  string
+		profiles map[string]string
+		denied   bool
+	}{
+		"its profile gives the role":         {"shared", map[string]string{"shared": "nodes.c.example.com"}, false},
+		"its profile gives another role":     {"masters.c.example.com", map[string]string{"masters.c.example.com": "masters.c.example.com"}, true},
+		"its profile is not of the cluster":  {"elsewhere", map[string]string{"shared": "nodes.c.example.com"}, true},
+		"it has no profile":                  {"", map[string]string{"shared": "nodes.c.example.com"}, true},
+		"the cluster's profiles are unknown": {"elsewhere", nil, false},
+	} {
+		v, p, _ := pair(t, good)
+		v.Profiles, v.Instances = tt.profiles, fleet{id: {NodeName: id, Group: "nodes", Profile: tt.profile}}
+		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: prove(t, p, "body"), Body: []byte("body")})
+		if fault.Is(err, fault.Denied) != tt.denied || tt.denied && !strings.Contains(err.Error(), "does not give the role nodes.c.example.com") || !tt.denied && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // edited is a token whose headers were changed.
 func edited(t *testing.T, token string, change func(http.Header)) string {
 	t.Helper()

@@ -51,6 +51,8 @@ type Instance struct {
 	NodeName string
 	// Group is the tag kops.k8s.io/instancegroup.
 	Group string
+	// Profile is the name of its instance profile; empty: it has none.
+	Profile string
 	// Names are its private addresses and DNS names.
 	Names []string
 }
@@ -71,7 +73,11 @@ type Verifier struct {
 	// Account and Partition are those of the controller itself.
 	Account, Partition string
 	// Roles are the names of the roles that machines of the cluster have.
-	Roles     []string
+	Roles []string
+	// Profiles are the roles that the instance profiles of the cluster's machines give, by
+	// the name of the profile; nil: they are not known, and not compared. A role may trust
+	// others than instances, who choose the name of the session: that of any instance.
+	Profiles  map[string]string
 	Instances Instances
 	Now       func() time.Time
 
@@ -99,7 +105,7 @@ func (v *Verifier) Verify(ctx context.Context, p bootstrap.Proof) (bootstrap.Ide
 	if err != nil {
 		return none, err
 	}
-	id, err := v.machine(arn)
+	role, id, err := v.machine(arn)
 	if err != nil {
 		return none, err
 	}
@@ -114,6 +120,8 @@ func (v *Verifier) Verify(ctx context.Context, p bootstrap.Proof) (bootstrap.Ide
 		return none, fmt.Errorf("look up the machine %s: %w", id, err)
 	case i.Group == "":
 		return none, denied("the machine %s belongs to no instance group", id)
+	case v.Profiles != nil && v.Profiles[i.Profile] != role:
+		return none, denied("the instance profile of the machine %s is %q, which does not give the role %s", id, i.Profile, role)
 	}
 	return bootstrap.Identity{NodeName: i.NodeName, InstanceGroup: i.Group, Names: i.Names}, nil
 }
@@ -198,24 +206,24 @@ var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 
 // machine is the instance that has assumed a role of the cluster's machines: the
 // name of the session is its identifier.
-func (v *Verifier) machine(arn string) (string, error) {
+func (v *Verifier) machine(arn string) (role, id string, err error) {
 	parts := strings.SplitN(arn, ":", 6) // arn:PARTITION:sts::ACCOUNT:assumed-role/ROLE/SESSION
 	if len(parts) != 6 || parts[2] != "sts" {
-		return "", denied("%s is no assumed role", arn)
+		return "", "", denied("%s is no assumed role", arn)
 	}
 	if parts[1] != v.Partition || parts[4] != v.Account {
-		return "", denied("%s is of another account", arn)
+		return "", "", denied("%s is of another account", arn)
 	}
-	role := strings.Split(parts[5], "/")
+	name := strings.Split(parts[5], "/")
 	switch {
-	case len(role) != 3 || role[0] != "assumed-role":
-		return "", denied("%s is no assumed role", arn)
-	case !slices.Contains(v.Roles, role[1]):
-		return "", denied("%s is no role of machines of this cluster", role[1])
-	case !instanceID.MatchString(role[2]):
-		return "", denied("%s is no machine", arn)
+	case len(name) != 3 || name[0] != "assumed-role":
+		return "", "", denied("%s is no assumed role", arn)
+	case !slices.Contains(v.Roles, name[1]):
+		return "", "", denied("%s is no role of machines of this cluster", name[1])
+	case !instanceID.MatchString(name[2]):
+		return "", "", denied("%s is no machine", arn)
 	}
-	return role[2], nil
+	return name[1], name[2], nil
 }
 
 // first reports whether a signature is new.
