@@ -85,14 +85,15 @@ func Logger(w io.Writer, verbosity int) *slog.Logger {
 
 // Serve answers requests until the context ends, and lets those that are under
 // way come to their end. With a TLSConfig, which must hold a certificate, it
-// speaks TLS.
+// speaks TLS. Connections are bounded in number, in all and from each address.
 func Serve(ctx context.Context, s *http.Server) error {
 	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = 10*time.Second, 30*time.Second, 60*time.Second, 2*time.Minute
 	s.MaxHeaderBytes = 64 << 10
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Addr)
+	open, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Addr)
 	if err != nil {
 		return err
 	}
+	listener := newBounded(open, mostConnections, mostOfAddress)
 	ended := make(chan error, 1)
 	go func() {
 		if s.TLSConfig != nil {

@@ -79,3 +79,53 @@ func TestTheClusterIsFoundByItsKubeconfig(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestConnectionsAreBounded(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBounded(l, 3, 2)
+	served := make(chan net.Conn)
+	go func() {
+		for {
+			c, err := b.Accept()
+			if err != nil {
+				close(served)
+				return
+			}
+			served <- c
+		}
+	}()
+	from := func(address string) net.Conn {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+		c, err := d.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	refused := func(what string, c net.Conn) {
+		t.Helper()
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%s is served", what)
+		}
+	}
+	from("127.0.0.1")
+	first := <-served
+	from("127.0.0.1")
+	second := <-served
+	refused("a third connection of an address", from("127.0.0.1"))
+	from("127.0.0.2")
+	third := <-served
+	refused("a fourth connection in all", from("127.0.0.3"))
+	_, _ = first.Close(), first.Close() // twice is once
+	from("127.0.0.3")
+	fourth := <-served
+	refused("one too many after another has ended", from("127.0.0.4"))
+	_, _, _, _ = second.Close(), third.Close(), fourth.Close(), l.Close()
+	if _, more := <-served; more || b.all != 0 || len(b.open) != 0 {
+		t.Errorf("at the end %d are counted, of %v", b.all, b.open)
+	}
+}

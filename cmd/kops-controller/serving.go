@@ -1,0 +1,69 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// serving is TLS with the certificate of files, as they are when somebody asks:
+// nodeup issues it anew, and this process may run for longer than it lasts. Who asks
+// may show a certificate of its own, which is checked with the request.
+func serving(cert, key string) (*tls.Config, error) {
+	p := &pair{cert: cert, key: key}
+	if _, err := p.current(nil); err != nil {
+		return nil, err
+	}
+	return &tls.Config{GetCertificate: p.current, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}, nil
+}
+
+// pair is a certificate and its key in files, which are read when they change.
+type pair struct {
+	cert, key string
+
+	mu   sync.Mutex
+	at   state
+	read *tls.Certificate
+}
+
+// state is what tells whether files have changed.
+type state struct {
+	certTime, keyTime time.Time
+	certSize, keySize int64
+}
+
+// current returns the pair of the files, or while they cannot be read or do not fit, as
+// when one of them is written before the other, the one before.
+func (p *pair) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, err := p.state()
+	if err == nil && p.read != nil && now == p.at {
+		return p.read, nil
+	}
+	var c tls.Certificate
+	if err == nil {
+		c, err = tls.LoadX509KeyPair(p.cert, p.key)
+	}
+	switch {
+	case err == nil:
+		p.read, p.at = &c, now
+	case p.read == nil:
+		return nil, fmt.Errorf("read the server's certificate: %w", err)
+	}
+	return p.read, nil
+}
+
+func (p *pair) state() (state, error) {
+	c, err := os.Stat(p.cert)
+	if err != nil {
+		return state{}, err
+	}
+	k, err := os.Stat(p.key)
+	if err != nil {
+		return state{}, err
+	}
+	return state{c.ModTime(), k.ModTime(), c.Size(), k.Size()}, nil
+}
