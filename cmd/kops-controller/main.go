@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -123,6 +122,10 @@ func run(c *cobra.Command, o options) error {
 	if err != nil {
 		return err
 	}
+	trusted, err := controller.LoadTrusted(os.DirFS(conf.Server.CABasePath), pki.KubernetesCA)
+	if err != nil {
+		return err
+	}
 	own, err := serving(conf.Server.ServerCertificatePath, conf.Server.ServerKeyPath)
 	if err != nil {
 		return err
@@ -130,8 +133,8 @@ func run(c *cobra.Command, o options) error {
 	server := &http.Server{Addr: conf.Server.Listen, TLSConfig: own,
 		ErrorLog: slog.NewLogLogger(quiet{log.Handler()}, slog.LevelWarn),
 		Handler: &controller.Server{
-			Verifier: who.verifier, Nodes: controller.LiveNodes{Client: core.Nodes()}, Configs: stored, Signers: signers,
-			Allowed: conf.Server.CertNames, Issuer: pki.Issuer{Rand: rand.Reader, Now: time.Now}, Log: log,
+			Verifier: who.verifier, Nodes: controller.LiveNodes{Client: core.Nodes()}, Configs: stored, Signers: signers, Trusted: trusted,
+			Gate: controller.NewGate(time.Now), Allowed: conf.Server.CertNames, Issuer: pki.Issuer{Rand: rand.Reader, Now: time.Now}, Log: log,
 		}}
 	host, err := os.Hostname()
 	if err != nil {
@@ -151,22 +154,6 @@ func run(c *cobra.Command, o options) error {
 	g.Go(func() error { return daemon.Serve(ctx, server) })
 	g.Go(func() error { return lead(ctx, config, host, work) })
 	return g.Wait()
-}
-
-// serving is TLS with the certificate of files, as they are when somebody asks:
-// nodeup issues it anew, and this process may run for longer than it lasts.
-func serving(cert, key string) (*tls.Config, error) {
-	read := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		c, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("read the server's certificate: %w", err)
-		}
-		return &c, nil
-	}
-	if _, err := read(nil); err != nil {
-		return nil, err
-	}
-	return &tls.Config{GetCertificate: read, MinVersion: tls.VersionTLS12}, nil
 }
 
 // quiet makes a detail of what the server tells of each connection that a load

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -129,6 +130,41 @@ func TestACertificateThatWasIssuedAnewIsServed(t *testing.T) {
 	}
 }
 
+// Each hello of a stranger would cost a parsed key otherwise; and nodeup writes the key first.
+func TestTheCertificateIsReadWhenItChanges(t *testing.T) {
+	dir, write := files(t)
+	cert, key := filepath.Join(dir, "kops-controller.crt"), filepath.Join(dir, "kops-controller.key")
+	material(t, write)
+	c, err := serving(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := c.GetCertificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.GetCertificate(nil); err != nil || again != first {
+		t.Errorf("it was read again: %v", err)
+	}
+	old, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	material(t, write)
+	fresh, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("kops-controller.crt", string(old)) // the key alone is another's
+	if c, err := c.GetCertificate(nil); err != nil || c != first {
+		t.Errorf("while the files do not fit: %v", err)
+	}
+	write("kops-controller.crt", string(fresh))
+	if c, err := c.GetCertificate(nil); err != nil || c == first {
+		t.Errorf("the new one is not served: %v", err)
+	}
+}
+
 func TestMachinesThatProveThemselvesByTheirKeys(t *testing.T) {
 	config := kubetest.Start(t)
 	core, err := corev1client.NewForConfig(config)
@@ -213,11 +249,12 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
 		}
 	}()
 
-	web, err := bootstrap.NewHTTP(bundle, "kops-controller.internal.c.k8s.local")
+	var held *tls.Certificate
+	transport, err := bootstrap.NewTLS(bundle, "kops-controller.internal.c.k8s.local", func() *tls.Certificate { return held })
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &bootstrap.Client{Servers: []string{"https://" + address + "/"}, HTTP: web, Prover: prover, Clock: bootstrap.SystemClock()}
+	client := &bootstrap.Client{Servers: []string{"https://" + address + "/"}, Transport: transport, Prover: prover, Clock: bootstrap.SystemClock()}
 	got, err := client.NodeConfig(t.Context())
 	if err != nil || !strings.Contains(got.NodeupConfig, "example.com/disk") {
 		t.Fatalf("got %+v, %v", got, err)
@@ -242,8 +279,25 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
 	if c, err := pki.ParseCertificate([]byte(certs["kubelet"])); err != nil || c.Subject.CommonName != "system:node:"+node {
 		t.Errorf("the certificate is of %v, %v", c.Subject, err)
 	}
-	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: corev1.NodeSpec{ProviderID: cloud + ":///zone/" + node}}, metav1.CreateOptions{}); err != nil {
+	created, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: corev1.NodeSpec{ProviderID: cloud + ":///zone/" + node}}, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
+	}
+	created.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if _, err := nodes.UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	renew := func() error {
+		_, err := client.Certificates(t.Context(), map[string]string{"kubelet": key}, map[string]string{pki.KubernetesCA: id})
+		return err
+	}
+	if err := renew(); !errors.Is(err, bootstrap.ErrReady) {
+		t.Errorf("the certificate of a node that is ready is given to who does not hold it: %v", err)
+	}
+	block, _ := pem.Decode([]byte(certs["kubelet"]))
+	held = &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: fresh}
+	if err := renew(); err != nil {
+		t.Errorf("the machine cannot renew: %v", err)
 	}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		n, err := nodes.Get(t.Context(), node, metav1.GetOptions{})

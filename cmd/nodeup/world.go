@@ -167,11 +167,11 @@ func (s system) join(o options, b *model.BootConfig, failed func(error)) (agent.
 	if err != nil {
 		return nil, err
 	}
-	client, err := bootstrap.NewHTTP(b.ConfigServer.CACertificates, b.ConfigServer.TLSServerName)
+	transport, err := bootstrap.NewTLS(b.ConfigServer.CACertificates, b.ConfigServer.TLSServerName, agent.KubeletCertificate(o.root))
 	if err != nil {
 		return nil, err
 	}
-	return agent.Controller{Client: &bootstrap.Client{Servers: b.ConfigServer.Servers, HTTP: client, Prover: prover, Clock: bootstrap.SystemClock(),
+	return agent.Controller{Client: &bootstrap.Client{Servers: b.ConfigServer.Servers, Transport: transport, Prover: prover, Clock: bootstrap.SystemClock(),
 		Failed: func(_ string, _ int, err error) { failed(err) }}}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -24,19 +25,22 @@ import (
 	objects "kops.local/kops/internal/store"
 )
 
-// ready says of no node that it is.
-type ready struct{}
+// nodes are as they are set.
+type nodes struct{ state kopscontroller.NodeState }
 
-func (ready) Ready(context.Context, string) (bool, error) { return false, nil }
+func (n *nodes) State(context.Context, string) (kopscontroller.NodeState, error) { return n.state, nil }
 
 // control is a real kops-controller, and a worker that is to join by it.
 type control struct {
 	*world
 	key    *ecdsa.PrivateKey
 	server *httptest.Server
+	nodes  *nodes
 	// clock is the worker's, and later passes where it waits.
 	clock func() time.Time
 	later time.Duration
+	// its is the controller's clock.
+	its func() time.Time
 	// answer, if not nil, answers instead of the controller.
 	answer http.HandlerFunc
 }
@@ -52,7 +56,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 
 func newControl(t *testing.T) *control {
 	t.Helper()
-	c := &control{world: newWorld(t, worker), key: newKey(t), clock: now}
+	c := &control{world: newWorld(t, worker), key: newKey(t), clock: now, its: now, nodes: &nodes{}}
 	stored := objects.NewMemory("memory://state")
 	public, err := bootstrap.EncodePublicKey(c.key.Public())
 	c.check(err)
@@ -63,8 +67,13 @@ func newControl(t *testing.T) *control {
 		c.check(err)
 	}
 	in := kopscontroller.Stored{Base: stored, Secrets: objects.Sub(stored, "secrets")}
-	real := &kopscontroller.Server{Verifier: bootstrap.NewMachineKeyVerifier(in, now), Nodes: ready{}, Configs: in, Signers: authorities(),
-		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: issuer(), Log: slog.New(slog.DiscardHandler)}
+	its := func() time.Time { return c.its() }
+	signs := issuer()
+	signs.Now = its
+	trusted := x509.NewCertPool()
+	trusted.AddCert(authorities()[pki.KubernetesCA].Signer().Certificate)
+	real := &kopscontroller.Server{Verifier: bootstrap.NewMachineKeyVerifier(in, its), Nodes: c.nodes, Configs: in, Signers: authorities(), Trusted: trusted,
+		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: signs, Log: slog.New(slog.DiscardHandler)}
 	pair, err := issuer().Issue(pki.Request{Usage: pki.Server, CommonName: "kops-controller", Names: []string{"kops-controller.internal.demo.k8s.local"}}, authorities()[pki.KubernetesCA])
 	c.check(err)
 	key, err := pair.Key.PEM()
@@ -79,7 +88,7 @@ func newControl(t *testing.T) *control {
 		}
 		real.ServeHTTP(w, r)
 	}))
-	c.server.TLS = &tls.Config{Certificates: []tls.Certificate{own}}
+	c.server.TLS = &tls.Config{Certificates: []tls.Certificate{own}, ClientAuth: tls.RequestClientCert}
 	c.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	c.server.StartTLS()
 	t.Cleanup(c.server.Close)
@@ -99,12 +108,12 @@ func (c *control) Now() time.Time { return c.clock().Add(c.later) }
 func (c *control) Sleep(_ context.Context, d time.Duration) error { c.later += d; return nil }
 
 func (c *control) join(b *model.BootConfig, failed func(error)) (agent.Joiner, error) {
-	client, err := bootstrap.NewHTTP(b.ConfigServer.CACertificates, b.ConfigServer.TLSServerName)
+	transport, err := bootstrap.NewTLS(b.ConfigServer.CACertificates, b.ConfigServer.TLSServerName, agent.KubeletCertificate(c.root))
 	if err != nil {
 		return nil, err
 	}
-	client.Transport.(*http.Transport).TLSClientConfig.Time = c.Now
-	return agent.Controller{Client: &bootstrap.Client{Servers: []string{c.server.URL}, HTTP: client, Clock: c,
+	transport.Now = c.Now
+	return agent.Controller{Client: &bootstrap.Client{Servers: []string{c.server.URL}, Transport: transport, Clock: c,
 		Prover: bootstrap.MachineKey{Node: c.host.NodeName, Key: c.key, Now: c.Now, Rand: rand.Reader},
 		Failed: func(_ string, _ int, err error) { failed(err) }}}, nil
 }

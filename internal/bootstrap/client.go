@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,10 +27,10 @@ type Clock interface {
 type Client struct {
 	// Servers are base URLs, such as https://10.0.0.1:3988/; at least one.
 	Servers []string
-	// HTTP sends the requests; see NewHTTP.
-	HTTP   *http.Client
-	Prover Prover
-	Clock  Clock
+	// Transport carries the requests; see NewTLS.
+	Transport Transport
+	Prover    Prover
+	Clock     Clock
 	// Failed is told of every attempt that failed, and may be nil.
 	Failed func(server string, attempt int, err error)
 }
@@ -83,14 +84,10 @@ func (c *Client) ask(ctx context.Context, r Request, s schedule) (Response, erro
 		return Response{}, fault.New(fault.Permanent, "no server is named")
 	}
 	r.APIVersion = APIVersion
-	body, err := json.Marshal(r)
-	if err != nil {
-		return Response{}, fmt.Errorf("write the request: %w", err)
-	}
 	end := c.Clock.Now().Add(s.patience)
 	for n := 0; ; n++ {
 		server := c.Servers[n/s.turn%len(c.Servers)]
-		answer, err := c.once(ctx, server, body)
+		answer, err := c.once(ctx, server, r)
 		if err == nil {
 			return answer, nil
 		}
@@ -103,6 +100,9 @@ func (c *Client) ask(ctx context.Context, r Request, s schedule) (Response, erro
 		wait := s.wait(n)
 		if errors.As(err, new(*unanswered)) {
 			wait = min(wait, knock)
+		}
+		if busy := (*busyError)(nil); errors.As(err, &busy) {
+			wait = max(wait, busy.wait)
 		}
 		switch {
 		case errors.Is(err, ErrReady), !fault.Of(err).Retryable():
@@ -126,7 +126,17 @@ func (s schedule) wait(n int) time.Duration {
 }
 
 // once asks one server once.
-func (c *Client) once(ctx context.Context, server string, body []byte) (Response, error) {
+func (c *Client) once(ctx context.Context, server string, r Request) (Response, error) {
+	connection, err := c.Transport.Connect(ctx, server)
+	if err != nil {
+		return Response{}, fault.Wrap(fault.NotYet, &unanswered{fmt.Errorf("connect to %s: %w", server, err)}, "")
+	}
+	defer connection.Close()
+	r.ChannelBinding = connection.Binding
+	body, err := json.Marshal(r)
+	if err != nil {
+		return Response{}, fmt.Errorf("write the request: %w", err)
+	}
 	token, err := c.Prover.Prove(ctx, body)
 	if err != nil {
 		return Response{}, err
@@ -137,7 +147,7 @@ func (c *Client) once(ctx context.Context, server string, body []byte) (Response
 	}
 	req.Header.Set("Authorization", token)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.HTTP.Do(req)
+	resp, err := connection.HTTP.Do(req)
 	if err != nil {
 		return Response{}, fault.Wrap(fault.NotYet, &unanswered{err}, "")
 	}
@@ -161,6 +171,23 @@ type unanswered struct{ error }
 
 func (e *unanswered) Unwrap() error { return e.error }
 
+// busyError is the refusal of a server that has too much to do.
+type busyError struct {
+	error
+	wait time.Duration
+}
+
+func (e *busyError) Unwrap() error { return e.error }
+
+// retryAfter reads the header of that name, in seconds; a wait beyond a minute is not believed.
+func retryAfter(text string) time.Duration {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return min(time.Duration(n)*time.Second, time.Minute)
+}
+
 // refusal is the error of an answer other than 200.
 func (c *Client) refusal(server string, resp *http.Response, text string) error {
 	const longest = 500
@@ -174,7 +201,7 @@ func (c *Client) refusal(server string, resp *http.Response, text string) error 
 	case resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusUnauthorized:
 		return fault.Wrap(fault.Denied, err, c.clockRemedy(resp.Header.Get("Date")))
 	case resp.StatusCode == http.StatusTooManyRequests:
-		return fault.Wrap(fault.Throttled, err, "")
+		return fault.Wrap(fault.Throttled, &busyError{err, retryAfter(resp.Header.Get("Retry-After"))}, "")
 	case resp.StatusCode >= 500:
 		return fault.Wrap(fault.NotYet, err, "")
 	}

@@ -37,11 +37,18 @@ func (c *counted) Prove(context.Context, []byte) (string, error) {
 	return fmt.Sprintf("token-%d", c.n), nil
 }
 
+// plain speaks without TLS.
+type plain struct{}
+
+func (plain) Connect(context.Context, string) (Connection, error) {
+	return Connection{HTTP: http.DefaultClient, Close: func() {}}, nil
+}
+
 // client asks servers that answer with the handlers.
 func client(t *testing.T, handlers ...http.HandlerFunc) (*Client, *stepped) {
 	t.Helper()
 	clock := &stepped{now: noon()}
-	c := &Client{Prover: &counted{}, Clock: clock, HTTP: http.DefaultClient}
+	c := &Client{Prover: &counted{}, Clock: clock, Transport: plain{}}
 	for _, h := range handlers {
 		s := httptest.NewServer(h)
 		t.Cleanup(s.Close)
@@ -162,29 +169,29 @@ func TestOnlyThePinnedAuthorityIsBelieved(t *testing.T) {
 	other := httptest.NewUnstartedServer(nil)
 	defer other.Close()
 	good := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
-	c, err := NewHTTP(good, "example.com") // a name that the test server's certificate has
-	if err != nil {
+	connect := func(bundle, server string) error {
+		c, err := NewTLS(bundle, server, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := c.Connect(t.Context(), s.URL)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+	if err := connect(good, "example.com"); err != nil { // a name that the test server's certificate has
 		t.Fatal(err)
 	}
-	resp, err := c.Get(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
 	for name, tt := range map[string]struct{ bundle, server string }{
 		"another name":      {good, "kops-controller.internal.c"},
 		"another authority": {otherAuthority(t), "example.com"},
 	} {
-		c, err := NewHTTP(tt.bundle, tt.server)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resp, err := c.Get(s.URL); err == nil {
-			_ = resp.Body.Close()
+		if err := connect(tt.bundle, tt.server); err == nil {
 			t.Errorf("%s: the server is believed", name)
 		}
 	}
-	if _, err := NewHTTP("no certificate", ""); err == nil {
+	if _, err := NewTLS("no certificate", "", nil); err == nil {
 		t.Error("an empty bundle is accepted")
 	}
 }
@@ -197,12 +204,12 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	}))
 	defer s.Close()
-	h, err := NewHTTP(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})), "example.com")
+	h, err := NewTLS(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})), "example.com", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, _ := client(t, status(200, ""))
-	c.Servers, c.HTTP = []string{s.URL}, h
+	c.Servers, c.Transport = []string{s.URL}, h
 	if _, err := c.NodeConfig(t.Context()); !fault.Is(err, fault.Permanent) || asked != 1 {
 		t.Errorf("asked %d times, %v", asked, err)
 	}
@@ -211,11 +218,28 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestThePlaceholderAddressIsNotDialled(t *testing.T) {
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
-	c, err := NewHTTP(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})), "")
+	c, err := NewTLS(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Get("https://" + placeholder + ":3988/"); err == nil || !strings.Contains(err.Error(), "placeholder") {
+	if _, err := c.Connect(t.Context(), "https://"+placeholder+":3988/"); err == nil || !strings.Contains(err.Error(), "placeholder") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestABusyServerSaysWhenToComeAgain(t *testing.T) {
+	for text, want := range map[string]time.Duration{"7": 7 * time.Second, "": time.Second, "soon": time.Second, "-3": time.Second, "86400": time.Minute} {
+		n := 0
+		c, clock := client(t, func(w http.ResponseWriter, _ *http.Request) {
+			if n++; n == 1 {
+				w.Header().Set("Retry-After", text)
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			_ = json.NewEncoder(w).Encode(Response{Certs: map[string]string{"kubelet": "cert"}})
+		})
+		if _, err := c.Certificates(t.Context(), map[string]string{"kubelet": "key"}, nil); err != nil || len(clock.sleeps) != 1 || clock.sleeps[0] != want {
+			t.Errorf("Retry-After %q: waits %v, want %s: %v", text, clock.sleeps, want, err)
+		}
 	}
 }

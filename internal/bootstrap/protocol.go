@@ -23,7 +23,7 @@ const (
 	HealthPath = "/healthz"
 	// MaxRequest is the longest request, in bytes: a few public keys. It is read
 	// before anybody has proven anything.
-	MaxRequest = 256 << 10
+	MaxRequest = 64 << 10
 	// MaxResponse is the longest response, in bytes.
 	MaxResponse = 4 << 20
 )
@@ -47,6 +47,10 @@ type Request struct {
 	KeypairIDs map[string]string `json:"keypairIDs,omitempty"`
 	// IncludeNodeConfig asks for the machine's configuration.
 	IncludeNodeConfig bool `json:"includeNodeConfig,omitempty"`
+	// ChannelBinding is what ChannelBinding returns for the connection that the request is
+	// sent on. As the proof covers the request, the proof is of no use on another connection.
+	// Machines that know nothing of it leave it out, and controllers that do not let it pass.
+	ChannelBinding string `json:"channelBinding,omitempty"`
 	// Challenge lets the controller call the machine back, on platforms whose proof does not suffice.
 	Challenge *Challenge `json:"challenge,omitempty"`
 }

@@ -26,7 +26,7 @@ func certificates() map[string]certificate {
 	}
 	return map[string]certificate{
 		bootstrap.CertKubelet: {pki.KubernetesCA, func(id bootstrap.Identity) pki.Request {
-			return pki.Request{Usage: pki.Client, CommonName: "system:node:" + id.NodeName, Organization: []string{"system:nodes"}}
+			return pki.Request{Usage: pki.Client, CommonName: nodeUser + id.NodeName, Organization: []string{nodeGroup}}
 		}},
 		bootstrap.CertKubeletServer: {pki.KubernetesCA, func(id bootstrap.Identity) pki.Request {
 			return pki.Request{Usage: pki.Server, CommonName: id.NodeName, Names: id.Names}
@@ -68,10 +68,23 @@ func (s *Server) issue(id bootstrap.Identity, r bootstrap.Request) (map[string]s
 	return out, nil
 }
 
-// validity is how long certificates of a node live: 455 days, and up to 30 more
-// that follow from its name, so that those of a cluster do not all end together.
+// Who kubelets are to the API server (Kubernetes, "Using Node Authorization").
+const (
+	nodeUser  = "system:node:"
+	nodeGroup = "system:nodes"
+)
+
+const (
+	// leastValidity is how long certificates of a node live at least, and spread up to how
+	// much longer. Nobody can take a certificate back before its end, and its machine may
+	// be gone: that is why it is near. Machines renew in the last third of it, twice a day.
+	leastValidity, spread = 24 * 24 * time.Hour, 6 * 24 * time.Hour
+)
+
+// validity is how long certificates of a node live. It follows from the node's name,
+// so that those of a cluster do not all end together.
 func validity(node string) time.Duration {
 	h := fnv.New32()
 	_, _ = h.Write([]byte(node)) // a hash never fails
-	return time.Duration(455*24+h.Sum32()%(30*24)) * time.Hour
+	return leastValidity + time.Duration(h.Sum32()%uint32(spread/time.Hour))*time.Hour
 }

@@ -125,19 +125,20 @@ type LiveNodes struct{ Client corev1client.NodeInterface }
 
 var _ Nodes = LiveNodes{}
 
-// Ready reports whether a Node exists whose condition Ready is True.
-func (n LiveNodes) Ready(ctx context.Context, name string) (bool, error) {
+// State asks for the Node.
+func (n LiveNodes) State(ctx context.Context, name string) (NodeState, error) {
 	node, err := n.Client.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
+	switch {
+	case apierrors.IsNotFound(err):
+		return NodeAbsent, nil
+	case err != nil:
+		return 0, err
+	case node.DeletionTimestamp != nil:
+		return 0, errors.New("the node is being deleted")
+	case isReady(node):
+		return NodeReady, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	if node.DeletionTimestamp != nil {
-		return false, errors.New("the node is being deleted")
-	}
-	return isReady(node), nil
+	return NodeNotReady, nil
 }
 
 func isReady(n *corev1.Node) bool {

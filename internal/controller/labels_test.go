@@ -186,20 +186,20 @@ func readyNodes(t *testing.T, config *rest.Config) {
 	nodes := nodesOf(t, config)
 	live := LiveNodes{nodes}
 	newNode(t, nodes, "joining", nil)
-	expect := func(name string, want bool) {
+	expect := func(name string, want NodeState) {
 		t.Helper()
-		if got, err := live.Ready(t.Context(), name); err != nil || got != want {
-			t.Errorf("%s is ready: %v, %v", name, got, err)
+		if got, err := live.State(t.Context(), name); err != nil || got != want {
+			t.Errorf("the state of %s is %v, %v", name, got, err)
 		}
 	}
-	expect("absent", false)
-	expect("joining", false)
+	expect("absent", NodeAbsent)
+	expect("joining", NodeNotReady)
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionUnknown, corev1.ConditionFalse} {
 		patch := `{"status":{"conditions":[{"type":"Ready","status":"` + string(status) + `"}]}}`
 		if _, err := nodes.Patch(t.Context(), "joining", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
 			t.Fatal(err)
 		}
-		expect("joining", status == corev1.ConditionTrue)
+		expect("joining", map[bool]NodeState{true: NodeReady, false: NodeNotReady}[status == corev1.ConditionTrue])
 	}
 }
 

@@ -38,6 +38,20 @@ func LoadSigners(folder fs.FS, names []string) (map[string]*pki.Keyset, error) {
 	return out, nil
 }
 
+// LoadTrusted reads all certificates of an authority from the folder of LoadSigners:
+// also those of keys that do not sign any more.
+func LoadTrusted(folder fs.FS, name string) (*x509.CertPool, error) {
+	bundle, err := fs.ReadFile(folder, name+".crt")
+	if err != nil {
+		return nil, fmt.Errorf("read the authority %s: %w", name, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(bundle) {
+		return nil, fmt.Errorf("read the authority %s: the bundle holds no certificate", name)
+	}
+	return pool, nil
+}
+
 func loadSigner(folder fs.FS, name, id string) (*pki.Keyset, error) {
 	if id == "" {
 		return nil, fmt.Errorf("%s does not name its key", keypairIDs)

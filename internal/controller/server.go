@@ -2,28 +2,47 @@ package controller
 
 import (
 	"context"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
+	"slices"
+	"strconv"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/bootstrap"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/pki"
 )
 
+// NodeState is what a Node has come to.
+type NodeState int
+
+// What a Node has come to; an absent one may be one that nobody has heard of.
+const (
+	NodeAbsent NodeState = iota
+	NodeNotReady
+	NodeReady
+)
+
 // Nodes tells of the cluster's nodes.
 type Nodes interface {
-	// Ready reports whether a Node of the name exists and is ready; an absent one is not.
-	Ready(ctx context.Context, name string) (bool, error)
+	// State returns what the Node of a name has come to.
+	State(ctx context.Context, name string) (NodeState, error)
 }
 
 // Configs holds what machines are to become.
 type Configs interface {
 	// NodeConfig returns the configuration of the machines of a group, or an error of class fault.Gone.
 	NodeConfig(ctx context.Context, group string) (bootstrap.NodeConfig, error)
+	// Role returns the role of a group, or an error of class fault.Gone.
+	Role(ctx context.Context, group string) (api.InstanceGroupRole, error)
 }
 
 // Server answers machines that join. It is an http.Handler.
@@ -33,6 +52,10 @@ type Server struct {
 	Configs  Configs
 	// Signers are the authorities that sign, by the keyset's name.
 	Signers map[string]*pki.Keyset
+	// Trusted are the authorities of which one signed the certificates that kubelets hold now.
+	Trusted *x509.CertPool
+	// Gate bounds what is done for those who have proven nothing; nil: nothing does.
+	Gate *Gate
 	// Allowed are the names of the certificates that are given.
 	Allowed []string
 	Issuer  pki.Issuer
@@ -59,15 +82,24 @@ func (s *Server) serveBootstrap(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the request cannot be read", http.StatusBadRequest)
 		return
 	}
-	proof := bootstrap.Proof{Token: r.Header.Get("Authorization"), Body: body}
 	log := s.Log.With("remote", r.RemoteAddr)
-	id, err := s.Verifier.Verify(r.Context(), proof)
+	if s.Gate != nil {
+		leave, wait := s.Gate.enter(r.RemoteAddr)
+		if leave == nil {
+			log.Debug("too many requests", "wait", wait)
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+			http.Error(w, "too many requests; try again later", http.StatusTooManyRequests)
+			return
+		}
+		defer leave()
+	}
+	id, err := s.Verifier.Verify(r.Context(), bootstrap.Proof{Token: r.Header.Get("Authorization"), Body: body})
 	if err == nil {
 		log = log.With("node", id.NodeName, "group", id.InstanceGroup)
 	}
 	var answer bootstrap.Response
 	if err == nil {
-		answer, err = s.answer(r.Context(), id, body)
+		answer, err = s.answer(r.Context(), id, body, r.TLS)
 	}
 	if err != nil {
 		s.refuse(w, log, err)
@@ -87,18 +119,20 @@ type badRequest struct{ error }
 func (b badRequest) Unwrap() error { return b.error }
 
 // answer is what a machine gets whose identity is proven.
-func (s *Server) answer(ctx context.Context, id bootstrap.Identity, body []byte) (bootstrap.Response, error) {
+func (s *Server) answer(ctx context.Context, id bootstrap.Identity, body []byte, conn *tls.ConnectionState) (bootstrap.Response, error) {
 	var out bootstrap.Response
 	r, err := bootstrap.DecodeRequest(body)
 	if err != nil {
 		return out, badRequest{err}
 	}
-	ready, err := s.Nodes.Ready(ctx, id.NodeName)
-	if err != nil {
-		return out, fmt.Errorf("look for the node %s: %w", id.NodeName, err)
+	if err := checkBinding(r, conn); err != nil {
+		return out, err
 	}
-	if ready {
-		return out, bootstrap.ErrReady
+	if err := s.checkGroup(ctx, id); err != nil {
+		return out, err
+	}
+	if err := s.mayAsk(ctx, id, r, conn); err != nil {
+		return out, err
 	}
 	if len(r.Certs) > 0 {
 		if out.Certs, err = s.issue(id, r); err != nil {
@@ -116,6 +150,78 @@ func (s *Server) answer(ctx context.Context, id bootstrap.Identity, body []byte)
 		out.NodeConfig = &c
 	}
 	return out, nil
+}
+
+// checkBinding refuses a request that was made for another connection: to another
+// server, or to this one before it was started anew.
+func checkBinding(r bootstrap.Request, conn *tls.ConnectionState) error {
+	if r.ChannelBinding == "" {
+		return nil // of a machine that knows nothing of it
+	}
+	if conn == nil {
+		return fault.New(fault.Denied, "the request is bound to a connection of TLS, and came by none")
+	}
+	own, err := bootstrap.ChannelBinding(*conn)
+	if err != nil {
+		return err
+	}
+	if subtle.ConstantTimeCompare([]byte(own), []byte(r.ChannelBinding)) != 1 {
+		return fault.New(fault.Denied, "the request was made for another connection")
+	}
+	return nil
+}
+
+// checkGroup refuses machines of groups that do not join here: those of the control
+// plane sign for themselves, and nobody may join in their name.
+func (s *Server) checkGroup(ctx context.Context, id bootstrap.Identity) error {
+	role, err := s.Configs.Role(ctx, id.InstanceGroup)
+	switch {
+	case fault.Is(err, fault.Gone):
+		return badRequest{fmt.Errorf("the group %q has no configuration of nodes", id.InstanceGroup)}
+	case err != nil:
+		return err
+	case role != api.RoleNode && role != api.RoleAPIServer:
+		return fault.New(fault.Denied, "machines of the group %s, whose role is %s, do not join by kops-controller", id.InstanceGroup, role)
+	}
+	return nil
+}
+
+// mayAsk says whether a machine may have what it asks for, as its Node is now. While
+// there is a Node, only who holds the certificate of its kubelet may: the platform's
+// proof is there for every program of the machine that reaches its network.
+func (s *Server) mayAsk(ctx context.Context, id bootstrap.Identity, r bootstrap.Request, conn *tls.ConnectionState) error {
+	state, err := s.Nodes.State(ctx, id.NodeName)
+	if err != nil {
+		return fmt.Errorf("look for the node %s: %w", id.NodeName, err)
+	}
+	held := s.holds(conn, id.NodeName)
+	switch {
+	case state == NodeAbsent, held && !r.IncludeNodeConfig:
+		return nil
+	case state == NodeReady:
+		return bootstrap.ErrReady
+	case !held:
+		return fault.New(fault.Denied, "the node %[1]s is there, and the machine does not show the certificate of its kubelet; if the machine has lost its disk, run: kubectl delete node %[1]s", id.NodeName)
+	}
+	return nil
+}
+
+// holds reports whether the sender has the key of a certificate of the node's kubelet.
+// It may have ended: a machine can be off for longer than a certificate lives.
+func (s *Server) holds(conn *tls.ConnectionState, node string) bool {
+	if conn == nil || len(conn.PeerCertificates) == 0 || s.Trusted == nil {
+		return false
+	}
+	c := conn.PeerCertificates[0] // the handshake has shown that the sender has its key
+	if c.Subject.CommonName != nodeUser+node || !slices.Equal(c.Subject.Organization, []string{nodeGroup}) {
+		return false
+	}
+	at := s.Issuer.Now()
+	if at.After(c.NotAfter) {
+		at = c.NotAfter
+	}
+	_, err := c.Verify(x509.VerifyOptions{Roots: s.Trusted, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err == nil
 }
 
 // refuse answers with the status of an error. What is wrong with the controller

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -24,16 +25,17 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// readiness says which nodes are ready.
-type readiness map[string]bool
+// states are those of nodes by their names.
+type states map[string]NodeState
 
-func (r readiness) Ready(_ context.Context, name string) (bool, error) { return r[name], nil }
+func (s states) State(_ context.Context, name string) (NodeState, error) { return s[name], nil }
 
 // world is a controller on loopback, and what it knows.
 type world struct {
 	server   *Server
 	store    store.Store
-	nodes    readiness
+	nodes    states
+	own      tls.Certificate
 	url      string
 	bundle   string // of the authority that the server's certificate is by
 	keypairs map[string]string
@@ -60,16 +62,17 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{store: store.NewMemory("memory://state"), nodes: readiness{}, bundle: keysets[pki.KubernetesCA].Bundle(), keypairs: map[string]string{}}
+	w := &world{store: store.NewMemory("memory://state"), nodes: states{}, bundle: keysets[pki.KubernetesCA].Bundle(), keypairs: map[string]string{}}
 	for n, k := range keysets {
 		w.keypairs[n] = k.Primary
 	}
 	w.put(t, "igconfig/node/nodes/nodeupconfig.yaml", config)
 	stored := Stored{Base: w.store, Secrets: store.Sub(w.store, "secrets")}
 	w.server = &Server{
-		Verifier: bootstrap.NewMachineKeyVerifier(stored, time.Now), Nodes: w.nodes, Configs: stored, Signers: keysets,
+		Verifier: bootstrap.NewMachineKeyVerifier(stored, time.Now), Nodes: w.nodes, Configs: stored, Signers: keysets, Trusted: x509.NewCertPool(), Gate: NewGate(time.Now),
 		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy", "etcd-client-cilium"}, Issuer: quick(), Log: slog.New(slog.DiscardHandler),
 	}
+	w.server.Trusted.AddCert(keysets[pki.KubernetesCA].Signer().Certificate)
 	pair, err := quick().Issue(pki.Request{Usage: pki.Server, CommonName: "kops-controller", Names: []string{"kops-controller.internal.c"}}, keysets[pki.KubernetesCA])
 	if err != nil {
 		t.Fatal(err)
@@ -78,16 +81,21 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key)
-	if err != nil {
+	if w.own, err = tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key); err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewUnstartedServer(w.server)
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{own}}
+	w.url = w.serve(t, w.server)
+	return w
+}
+
+// serve has a server answer on loopback, and returns its URL.
+func (w *world) serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{w.own}, ClientAuth: tls.RequestClientCert}
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	w.url = s.URL
-	return w
+	return s.URL
 }
 
 func (w *world) put(t *testing.T, key, text string) {
@@ -110,12 +118,18 @@ func (w *world) join(t *testing.T, node string) *bootstrap.Client {
 		t.Fatal(err)
 	}
 	w.put(t, MachineKey(node), string(entry))
-	http, err := bootstrap.NewHTTP(w.bundle, "kops-controller.internal.c")
+	return &bootstrap.Client{Servers: []string{w.url}, Transport: w.transport(t, nil), Clock: bootstrap.SystemClock(),
+		Prover: bootstrap.MachineKey{Node: node, Key: key, Now: time.Now, Rand: rand.Reader}}
+}
+
+// transport shows a certificate, if there is one.
+func (w *world) transport(t *testing.T, held *tls.Certificate) *bootstrap.TLS {
+	t.Helper()
+	out, err := bootstrap.NewTLS(w.bundle, "kops-controller.internal.c", func() *tls.Certificate { return held })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bootstrap.Client{Servers: []string{w.url}, HTTP: http, Clock: bootstrap.SystemClock(),
-		Prover: bootstrap.MachineKey{Node: node, Key: key, Now: time.Now, Rand: rand.Reader}}
+	return out
 }
 
 // keys makes a key for each name, and the public halves as requests hold them.
@@ -169,7 +183,7 @@ func TestAMachineJoins(t *testing.T) {
 		if cert.Subject.CommonName != want.cn || !slices.Equal(cert.Subject.Organization, want.orgs) || !slices.Equal(cert.ExtKeyUsage, []x509.ExtKeyUsage{want.usage}) {
 			t.Errorf("%s: subject %s, usage %v", name, cert.Subject, cert.ExtKeyUsage)
 		}
-		if hours := time.Until(cert.NotAfter).Hours(); hours < 455*24-1 || hours > 485*24 {
+		if hours := time.Until(cert.NotAfter).Hours(); hours < 24*24-1 || hours > 30*24 {
 			t.Errorf("%s lives %.0f hours", name, hours)
 		}
 		if age := time.Since(cert.NotBefore).Hours(); age < 47 || age > 49 {
@@ -214,19 +228,6 @@ func TestWhatMachinesAreRefused(t *testing.T) {
 		if !fault.Is(err, tt.class) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: got %v, want %s with %q", name, err, tt.class, tt.says)
 		}
-	}
-}
-
-func TestAReadyNodeIsNotJoinedAgain(t *testing.T) {
-	w := newWorld(t)
-	c := w.join(t, "node-1")
-	w.nodes["node-1"] = true
-	if _, err := c.NodeConfig(t.Context()); !errors.Is(err, bootstrap.ErrReady) {
-		t.Errorf("got %v", err)
-	}
-	_, public := keys(t, "kubelet")
-	if _, err := c.Certificates(t.Context(), public, w.keypairs); !errors.Is(err, bootstrap.ErrReady) {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -314,8 +315,8 @@ func TestLifetimesFollowFromTheNodesName(t *testing.T) {
 	if validity("node-1") == validity("node-2") {
 		t.Error("two nodes' certificates end at one time")
 	}
-	// FNV-1 of the empty text is 2166136261, of which 541 hours remain
-	if got := validity(""); got != (455*24+2166136261%720)*time.Hour {
+	// FNV-1 of the empty text is 2166136261, of which 37 hours remain
+	if got := validity(""); got != (24*24+2166136261%144)*time.Hour {
 		t.Errorf("got %s", got)
 	}
 }

@@ -111,11 +111,29 @@ type groupConfig struct {
 	UseIPBasedNodeNames bool `json:"useIPBasedNodeNames"`
 }
 
+// Role returns the role under which the configuration of a group is stored.
+func (s Stored) Role(ctx context.Context, group string) (api.InstanceGroupRole, error) {
+	role, _, err := s.find(ctx, group)
+	return role, err
+}
+
 // group reads the configuration of a group of any role.
 func (s Stored) group(ctx context.Context, group string) (groupConfig, error) {
 	var c groupConfig
-	if err := checkName(group); err != nil {
+	_, text, err := s.find(ctx, group)
+	if err != nil {
 		return c, err
+	}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return c, fault.New(fault.Permanent, "read the configuration of the group %s: %w", group, err)
+	}
+	return c, nil
+}
+
+// find returns the role of a group, and the text of its configuration.
+func (s Stored) find(ctx context.Context, group string) (api.InstanceGroupRole, []byte, error) {
+	if err := checkName(group); err != nil {
+		return "", nil, err
 	}
 	for _, role := range []api.InstanceGroupRole{api.RoleNode, api.RoleControlPlane, api.RoleAPIServer} {
 		text, _, err := s.Base.Get(ctx, names.GroupFolder(string(role), group)+names.NodeConfig)
@@ -123,14 +141,11 @@ func (s Stored) group(ctx context.Context, group string) (groupConfig, error) {
 			continue
 		}
 		if err != nil {
-			return c, fmt.Errorf("read the configuration of the group %s: %w", group, err)
+			return "", nil, fmt.Errorf("read the configuration of the group %s: %w", group, err)
 		}
-		if err := yaml.Unmarshal(text, &c); err != nil {
-			return c, fault.New(fault.Permanent, "read the configuration of the group %s: %w", group, err)
-		}
-		return c, nil
+		return role, text, nil
 	}
-	return c, fault.New(fault.Gone, "the group %s has no configuration", group)
+	return "", nil, fault.New(fault.Gone, "the group %s has no configuration", group)
 }
 
 // checkName refuses names that cannot be part of a key.

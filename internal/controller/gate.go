@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// mostAtOnce is how many requests are under way at a time. Each may cost a question
+	// to the cloud that takes 10 s, and the quota of the whole account.
+	mostAtOnce = 32
+	// mostOfSender is how many of them are of one sender, so that none keeps the others out.
+	mostOfSender = 8
+	// perSecond and burst are how often one sender may ask. A machine that joins asks
+	// five times; a load balancer may be the sender for many machines.
+	perSecond, burst = 10, 40
+	// mostSenders bounds the memory for senders; those beyond share one measure.
+	mostSenders = 1 << 14
+	// sweepPeriod is how often senders are forgotten whose measure is full again.
+	sweepPeriod = time.Second
+	// full is how soon a request that found everything taken is to be made again.
+	full = time.Second
+)
+
+// Gate bounds what senders who have proven nothing yet can make the controller do.
+// It must come before everything that costs more than reading the request.
+type Gate struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	busy    int
+	senders map[netip.Prefix]*sender
+	rest    *sender // all for whom there is no room
+	swept   time.Time
+}
+
+// sender is one who asks.
+type sender struct {
+	rate *rate.Limiter
+	busy int
+}
+
+// NewGate returns a gate that nobody has passed.
+func NewGate(now func() time.Time) *Gate {
+	return &Gate{now: now, senders: map[netip.Prefix]*sender{}, rest: newSender()}
+}
+
+func newSender() *sender { return &sender{rate: rate.NewLimiter(perSecond, burst)} }
+
+// enter lets a request of a remote address, host:port, pass: leave is to be called at
+// its end. Without leave it may not pass, and wait is after what time to try again.
+func (g *Gate) enter(remote string) (leave func(), wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	s := g.sender(origin(remote), now)
+	turn := s.rate.ReserveN(now, 1)
+	if wait := turn.DelayFrom(now); wait > 0 {
+		turn.CancelAt(now)
+		return nil, wait
+	}
+	if g.busy >= mostAtOnce || s.busy >= mostOfSender {
+		return nil, full
+	}
+	g.busy++
+	s.busy++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.busy--
+		s.busy--
+	}, 0
+}
+
+// sender finds the one of an address, or the one that all share for whom there is no room.
+func (g *Gate) sender(from netip.Prefix, now time.Time) *sender {
+	if s := g.senders[from]; s != nil {
+		return s
+	}
+	if len(g.senders) >= mostSenders && now.Sub(g.swept) >= sweepPeriod {
+		g.swept = now
+		for p, s := range g.senders { // whoever has a full measure is as one who never came
+			if s.busy == 0 && s.rate.TokensAt(now) >= burst {
+				delete(g.senders, p)
+			}
+		}
+	}
+	if len(g.senders) >= mostSenders {
+		return g.rest
+	}
+	s := newSender()
+	g.senders[from] = s
+	return s
+}
+
+// origin is whom a remote address stands for: with IPv6 a range of 80 bits, which a
+// machine of AWS has for its pods.
+func origin(remote string) netip.Prefix {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.Prefix{} // no address of a connection; all such count as one
+	}
+	a, bits := at.Addr().Unmap().WithZone(""), 32
+	if a.Is6() {
+		bits = 80
+	}
+	return netip.PrefixFrom(a, bits).Masked()
+}
