@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,56 @@ import (
 const (
 	unitName = "kops-configuration.service"
 	unitEnv  = "/etc/sysconfig/kops-configuration"
+)
+
+// The units of nodeup: the one that runs it at every start, and the one that renews
+// certificates, with its timer. A renewal that fails is tried again soon, as certificates
+// do not wait; one that finds nodeup at work does so, too.
+const (
+	renewalName = "kops-renewal.service"
+	timerName   = "kops-renewal.timer"
+
+	environment = "EnvironmentFile=" + unitEnv + "\nEnvironmentFile=-/etc/environment\n"
+
+	startUnit = `[Unit]
+Description=Make this machine a member of its cluster
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+StandardOutput=journal+console
+StandardError=journal+console
+` + environment + `ExecStart=%s
+Type=oneshot
+TimeoutStartSec=infinity
+
+[Install]
+WantedBy=multi-user.target
+`
+
+	renewalUnit = `[Unit]
+Description=Renew the certificates of this machine that are near their end
+After=network-online.target
+Wants=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+` + environment + `ExecStart=%s --renew
+Restart=on-failure
+RestartSec=10min
+`
+
+	renewalTimer = `[Unit]
+Description=Renew the certificates of this machine twice a day
+
+[Timer]
+OnCalendar=*-*-* 00,12:00:00
+RandomizedDelaySec=6h
+Persistent=true
+
+[Install]
+WantedBy=timers.target
+`
 )
 
 // passed lists the environment that nodeup needs at every start.
@@ -41,16 +92,20 @@ func (s system) install(ctx context.Context, o options) error {
 			fmt.Fprintf(&env, "%s=%q\n", name, v)
 		}
 	}
-	unit := "[Unit]\nDescription=Make this machine a member of its cluster\nAfter=network-online.target\nWants=network-online.target\n\n[Service]\nStandardOutput=journal+console\nStandardError=journal+console\nEnvironmentFile=" +
-		unitEnv + "\nEnvironmentFile=-/etc/environment\nExecStart=" + program + " --conf=" + conf + " --cache=" + o.cache + " --v=8\nType=oneshot\nTimeoutStartSec=infinity\n\n[Install]\nWantedBy=multi-user.target\n"
+	start := program + " --conf=" + conf + " --cache=" + o.cache + " --v=8"
 	if err := host.Files.Create(ctx, m, &host.File{Path: unitEnv, Content: resource.SecretText(env.String()), Mode: "0600"}); err != nil {
 		return fmt.Errorf("write %s: %w", unitEnv, err)
 	}
-	if err := host.Files.Create(ctx, m, &host.File{Path: "/etc/systemd/system/" + unitName, Content: resource.Text(resource.Lit(unit)), Mode: "0644"}); err != nil {
-		return fmt.Errorf("write %s: %w", unitName, err)
+	for _, u := range []struct{ name, text string }{
+		{unitName, fmt.Sprintf(startUnit, start)}, {renewalName, fmt.Sprintf(renewalUnit, start)}, {timerName, renewalTimer},
+	} {
+		if err := host.Files.Create(ctx, m, &host.File{Path: "/etc/systemd/system/" + u.name, Content: resource.Text(resource.Lit(u.text)), Mode: "0644"}); err != nil {
+			return fmt.Errorf("write %s: %w", u.name, err)
+		}
 	}
 	if filepath.Clean(o.root) != "/" {
-		return host.Offline{Root: o.root}.Enable(ctx, unitName, true)
+		offline := host.Offline{Root: o.root}
+		return errors.Join(offline.Enable(ctx, unitName, true), offline.Enable(ctx, timerName, true))
 	}
 	systemd, err := host.Connect(ctx)
 	if err != nil {
@@ -60,7 +115,10 @@ func (s system) install(ctx context.Context, o options) error {
 	if err := systemd.Reload(ctx); err != nil {
 		return err
 	}
-	if err := systemd.Enable(ctx, unitName, true); err != nil {
+	if err := errors.Join(systemd.Enable(ctx, unitName, true), systemd.Enable(ctx, timerName, true)); err != nil {
+		return err
+	}
+	if err := systemd.Begin(ctx, timerName); err != nil {
 		return err
 	}
 	return systemd.Begin(ctx, unitName)

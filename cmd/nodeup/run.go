@@ -47,7 +47,7 @@ type system struct {
 type options struct {
 	conf, cache, target, root, report string
 	retries                           int
-	dryRun, install                   bool
+	dryRun, install, renew            bool
 }
 
 const usage = `nodeup makes a machine a member of its cluster.
@@ -59,6 +59,7 @@ state that it says. Run again, it changes only what differs.
   nodeup --conf /opt/kops/conf/kube_env.yaml                         do it
   nodeup --conf /opt/kops/conf/kube_env.yaml --dry-run               show what would be done
   nodeup --conf /opt/kops/conf/kube_env.yaml --install-systemd-unit  do it now and at every start
+  nodeup --conf /opt/kops/conf/kube_env.yaml --renew                 only renew certificates, as a timer does twice a day
 
 Flags:
 `
@@ -77,6 +78,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.target, "target", "direct", "direct, or dryrun to only show what would be done")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
 	f.BoolVar(&o.dryRun, "dryrun", false, "the same as --dry-run")
+	f.BoolVar(&o.renew, "renew", false, "only issue certificates anew that are near their end, and start anew what reads them")
 	f.BoolVar(&o.install, "install-systemd-unit", false, "write a unit that runs nodeup at every start, start it, and end")
 	f.StringVar(&o.root, "root", "/", "`folder` that stands for the machine's file system; no program is run and no service started in another than /")
 	f.StringVar(&o.report, "report", report.File, "`file` for the boot report, below the root")
@@ -93,6 +95,9 @@ func parse(args []string, out io.Writer) (options, error) {
 		return o, fmt.Errorf("--target is direct or dryrun, and not %q", o.target)
 	}
 	o.dryRun = o.dryRun || o.target == "dryrun"
+	if o.renew && (o.dryRun || o.install) {
+		return o, errors.New("--renew goes with neither --dry-run nor --install-systemd-unit")
+	}
 	return o, nil
 }
 
@@ -136,6 +141,9 @@ func (s system) run(ctx context.Context, o options) error {
 		return err
 	}
 	defer release()
+	if o.renew {
+		return a.Renew(ctx, boot)
+	}
 	return a.Converge(ctx, boot)
 }
 

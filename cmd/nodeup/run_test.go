@@ -173,8 +173,18 @@ func TestTheUnitIsInstalled(t *testing.T) {
 	if err != nil || serr != nil || string(env) != "S3_ENDPOINT=\"https://s3\"\n" || info.Mode().Perm() != 0o600 {
 		t.Errorf("environment %s, %v %v", env, err, serr)
 	}
-	if _, err := os.Lstat(filepath.Join(p.root, "etc/systemd/system/multi-user.target.wants/kops-configuration.service")); err != nil {
-		t.Error(err)
+	for _, name := range []string{"kops-configuration.service", "kops-renewal.timer"} {
+		if _, err := os.Lstat(filepath.Join(p.root, "etc/systemd/system/multi-user.target.wants", name)); err != nil {
+			t.Error(err)
+		}
+	}
+	renewal, err := os.ReadFile(filepath.Join(p.root, "etc/systemd/system/kops-renewal.service"))
+	if err != nil || !strings.Contains(string(renewal), " --conf="+p.conf+" ") || !strings.Contains(string(renewal), " --renew\n") {
+		t.Errorf("unit %s %v", renewal, err)
+	}
+	timer, err := os.ReadFile(filepath.Join(p.root, "etc/systemd/system/kops-renewal.timer"))
+	if err != nil || !strings.Contains(string(timer), "OnCalendar=") {
+		t.Errorf("timer %s %v", timer, err)
 	}
 }
 

@@ -60,9 +60,13 @@ type run struct {
 	*Agent
 	record *recorder
 	boot   *model.BootConfig
+	// text is that of the node configuration.
+	text   []byte
 	joiner Joiner
-	input  node.Input
-	mu     sync.Mutex // guards input while the store is read
+	// renewing says that the run only renews certificates.
+	renewing bool
+	input    node.Input
+	mu       sync.Mutex // guards input while the store is read
 	// inventory is what this run and earlier ones have made.
 	inventory inventory
 }
@@ -122,7 +126,9 @@ func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) (node.
 		return none, err
 	}
 	r.inventory.intend(p)
-	if err := rec.part(PhaseFiles, func() error { return r.inventory.write(ctx, a.Machine) }); err != nil {
+	if err := rec.part(PhaseFiles, func() error {
+		return errors.Join(r.inventory.write(ctx, a.Machine), keep(ctx, a.Machine, configFile, string(r.text)))
+	}); err != nil {
 		return none, err
 	}
 	if err := r.apply(ctx, p); err != nil {

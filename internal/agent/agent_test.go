@@ -320,7 +320,7 @@ func (w *world) files() []txtar.File {
 			return err
 		}
 		text := w.read(path)
-		if strings.HasPrefix(path, "/var/cache/") || path == "/var/lib/kops/inventory.json" {
+		if strings.HasPrefix(path, "/var/cache/") || path == "/var/lib/kops/inventory.json" || path == "/var/lib/kops/nodeupconfig.yaml" {
 			return nil
 		}
 		out = append(out, txtar.File{Name: fmt.Sprintf("%s %04o", path, info.Mode().Perm()), Data: []byte(mask(text))})

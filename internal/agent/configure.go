@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -60,8 +61,14 @@ func (r *run) configure(ctx context.Context) error {
 		return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration is not the one that this machine was started with: its hash is %s, and not %s", got, r.boot.NodeupConfigHash),
 			"run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one of the new configuration")
 	}
+	r.text = text
+	return r.parseConfig()
+}
+
+// parseConfig reads the text of the node configuration.
+func (r *run) parseConfig() error {
 	c := &model.NodeupConfig{}
-	if err := yaml.UnmarshalStrict(text, c); err != nil {
+	if err := yaml.UnmarshalStrict(r.text, c); err != nil {
 		return fmt.Errorf("read the node configuration: %w", err)
 	}
 	r.input.Config = c
@@ -166,7 +173,8 @@ func (r *run) encryption() error {
 	return nil
 }
 
-// keyset decodes a keyset, and checks that its primary key is the one that the configuration names.
+// keyset decodes a keyset, and checks that its primary key is the one that the configuration
+// names. A renewal goes on with that one, whichever is primary by now.
 func (r *run) keyset(name string, text []byte) error {
 	objects, _, err := compat.Decode(bytes.TrimSpace(text), compat.Options{Lenient: true})
 	if err != nil {
@@ -184,7 +192,11 @@ func (r *run) keyset(name string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	if want := r.input.Config.KeypairIDs[name]; want != k.Primary {
+	want := r.input.Config.KeypairIDs[name]
+	if r.renewing && slices.ContainsFunc(k.Items, func(i pki.Item) bool { return i.ID == want && i.Trusted() }) {
+		k.Primary = want
+	}
+	if want != k.Primary {
 		return fault.Wrap(fault.NotYet, fmt.Errorf("the primary key of %s is %s, and the machine was started when it was %s", name, k.Primary, want),
 			"run kops update cluster --yes and then kops rolling-update cluster --yes")
 	}

@@ -66,10 +66,18 @@ func (i inventory) write(ctx context.Context, m *host.Machine) error {
 	if err != nil {
 		return fmt.Errorf("write what this run makes: %w", err)
 	}
-	want := &host.File{Path: inventoryFile, Content: resource.Text(resource.Lit(string(text) + "\n")), Mode: "0600"}
-	have, err := host.Files.List(ctx, m, resource.Scope{Names: []string{inventoryFile}})
-	if err != nil {
+	if err := keep(ctx, m, inventoryFile, string(text)+"\n"); err != nil {
 		return fmt.Errorf("write what this run makes: %w", err)
+	}
+	return nil
+}
+
+// keep writes a file of nodeup's own, unless it is there already.
+func keep(ctx context.Context, m *host.Machine, path, text string) error {
+	want := &host.File{Path: path, Content: resource.Text(resource.Lit(text)), Mode: "0600"}
+	have, err := host.Files.List(ctx, m, resource.Scope{Names: []string{path}})
+	if err != nil {
+		return err
 	}
 	if len(have) == 1 {
 		a, _ := have[0].Content.Digest()
@@ -77,10 +85,7 @@ func (i inventory) write(ctx context.Context, m *host.Machine) error {
 			return nil
 		}
 	}
-	if err := host.Files.Create(ctx, m, want); err != nil {
-		return fmt.Errorf("write what this run makes: %w", err)
-	}
-	return nil
+	return host.Files.Create(ctx, m, want)
 }
 
 // stale is what of the inventory nothing wanted takes up any more, as names to look for by kind.

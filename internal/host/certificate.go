@@ -49,9 +49,15 @@ type Certificate struct {
 	Serial string `res:"out,volatile" tf:"serial"`
 }
 
-// renewal is how long before its end a certificate is issued anew: nodes live
-// for months and run nodeup at every start, and their certificates for more than a year.
+// renewal is how long before its end a certificate is issued anew at the most. One that
+// lives for less than three times as long is issued anew in the last third of its life:
+// that leaves days in which a renewal that fails is tried again, twice a day.
 const renewal = 90 * 24 * time.Hour
+
+// nearEnd reports whether a certificate is to be issued anew.
+func nearEnd(c *x509.Certificate, now time.Time) bool {
+	return !now.Add(min(renewal, c.NotAfter.Sub(c.NotBefore)/3)).Before(c.NotAfter)
+}
 
 // Certificates is the kind of Certificate. One that is as it should be is never issued again.
 var Certificates = resource.Kind[Certificate, *Machine]{
@@ -157,7 +163,7 @@ func (m *Machine) describe(c *Certificate, s stored) {
 	}
 	now := m.Now()
 	key, err := pki.ParsePrivateKey(s.key)
-	c.Valid = err == nil && samePublic(key.Public(), x.PublicKey) && !now.Before(x.NotBefore) && now.Add(renewal).Before(x.NotAfter)
+	c.Valid = err == nil && samePublic(key.Public(), x.PublicKey) && !now.Before(x.NotBefore) && !nearEnd(x, now)
 }
 
 func samePublic(a, b crypto.PublicKey) bool {

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"crypto/tls"
 	"fmt"
+	"os"
 
 	"sigs.k8s.io/yaml"
 )
@@ -58,6 +60,21 @@ func writeKubeconfig(s stored) ([]byte, error) {
 		return nil, fmt.Errorf("write a kubeconfig: %w", err)
 	}
 	return text, nil
+}
+
+// ClientCertificate returns the certificate of a kubeconfig, with its key, or nil where
+// there is none.
+func ClientCertificate(file string) *tls.Certificate {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	s := readKubeconfig(text)
+	c, err := tls.X509KeyPair(s.certificate, s.key)
+	if err != nil {
+		return nil
+	}
+	return &c
 }
 
 // readKubeconfig reads what writeKubeconfig has written; anything else gives as much as is there.

@@ -15,9 +15,11 @@ import (
 	"kops.local/kops/internal/resource"
 )
 
+// KubeletKubeconfig is the file with the certificate by which the kubelet calls the API.
+const KubeletKubeconfig = "/var/lib/kubelet/kubeconfig"
+
 const (
 	kubeletConfigFile   = "/var/lib/kubelet/kubelet.conf"
-	kubeletKubeconfig   = "/var/lib/kubelet/kubeconfig"
 	credentialProviders = "/var/lib/kubelet/credential-provider.conf"
 	containerdSocket    = "unix:///run/containerd/containerd.sock"
 )
@@ -72,7 +74,7 @@ func (b *builder) kubelet() error {
 		return err
 	}
 	reads := append([]string{config, arguments, providers}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)
-	content := withCertificate(host.WithDigest(unit, reads...)+"Certificate="+certificateMark+"\n", kubeletKubeconfig)
+	content := withCertificate(host.WithDigest(unit, reads...)+"Certificate="+certificateMark+"\n", KubeletKubeconfig)
 	_, err = add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(content), On: true, Current: true}, after...)
 	return err
 }
@@ -87,7 +89,7 @@ func (b *builder) frugal() string {
 
 // kubeletFlags are what has no place in the configuration file.
 func (b *builder) kubeletFlags(c *api.KubeletConfigSpec) []string {
-	flags := []string{"--config=" + kubeletConfigFile, "--kubeconfig=" + kubeletKubeconfig, "--runtime-request-timeout=15m0s"}
+	flags := []string{"--config=" + kubeletConfigFile, "--kubeconfig=" + KubeletKubeconfig, "--runtime-request-timeout=15m0s"}
 	if t := c.RuntimeRequestTimeout; t != nil {
 		flags[2] = "--runtime-request-timeout=" + t.Duration.String()
 	}

@@ -134,7 +134,7 @@ func (b *builder) trust() error {
 	if err := b.pair(srv+"/kubelet-server", host.Certificate{Name: "kubelet-server", CommonName: b.Host.NodeName, Usage: string(pki.Server), Names: names, KeyMode: "0400"}); err != nil {
 		return err
 	}
-	if err := b.kubeconfig(kubeletKubeconfig, "kubelet", "kubelet",
+	if err := b.kubeconfig(KubeletKubeconfig, "kubelet", "kubelet",
 		host.Certificate{CommonName: "system:node:" + b.Host.NodeName, Organization: []string{"system:nodes"}}); err != nil {
 		return err
 	}
