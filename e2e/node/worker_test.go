@@ -118,10 +118,12 @@ func bundle(t *testing.T) (files map[string][]byte, kubernetes string) {
 	return files, want.Kubernetes
 }
 
-// unready says that no node is ready.
-type unready struct{}
+// absent says that no node is there.
+type absent struct{}
 
-func (unready) Ready(context.Context, string) (bool, error) { return false, nil }
+func (absent) State(context.Context, string) (controller.NodeState, error) {
+	return controller.NodeAbsent, nil
+}
 
 func quick() pki.Issuer {
 	return pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
@@ -170,7 +172,7 @@ func (g *guest) control(files map[string][]byte, kubernetes string) {
 	g.ok(err)
 	own, err := tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key)
 	g.ok(err)
-	g.serve("3988", &controller.Server{Verifier: bootstrap.NewMachineKeyVerifier(stored, time.Now), Nodes: unready{}, Configs: stored, Signers: keysets,
+	g.serve("3988", &controller.Server{Verifier: bootstrap.NewMachineKeyVerifier(stored, time.Now), Nodes: absent{}, Configs: stored, Signers: keysets,
 		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: quick(), Log: slog.New(slog.DiscardHandler)}, &own)
 	out, err := yaml.Marshal(boot)
 	g.ok(err)
