@@ -173,8 +173,8 @@ func TestTheUnitIsInstalled(t *testing.T) {
 	if err != nil || serr != nil || string(env) != "S3_ENDPOINT=\"https://s3\"\n" || info.Mode().Perm() != 0o600 {
 		t.Errorf("environment %s, %v %v", env, err, serr)
 	}
-	for _, name := range []string{"kops-configuration.service", "kops-renewal.timer"} {
-		if _, err := os.Lstat(filepath.Join(p.root, "etc/systemd/system/multi-user.target.wants", name)); err != nil {
+	for _, link := range []string{"multi-user.target.wants/kops-configuration.service", "timers.target.wants/kops-renewal.timer"} {
+		if _, err := os.Lstat(filepath.Join(p.root, "etc/systemd/system", link)); err != nil {
 			t.Error(err)
 		}
 	}
