@@ -115,7 +115,7 @@ func (b *bench) addGroup(group string) {
 	}
 	g := c.Group("nodes-here").DeepCopy()
 	g.Name = group
-	if err := b.AddGroup(b.Context(), c, g); err != nil {
+	if _, err := b.AddGroup(b.Context(), c, g); err != nil {
 		b.Fatal(err)
 	}
 }

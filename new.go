@@ -149,23 +149,21 @@ func (c *Client) NewGroup(ctx context.Context, r NewGroupRequest) (*Cluster, *ap
 }
 
 // AddGroup stores a new instance group.
-func (c *Client) AddGroup(ctx context.Context, cl *Cluster, g *api.InstanceGroup) error {
+func (c *Client) AddGroup(ctx context.Context, cl *Cluster, g *api.InstanceGroup) (Written, error) {
 	ch := &change{was: cl, now: cl.Clone()}
 	if exists, err := ch.put(g, false); err != nil || exists {
-		return fmt.Errorf("instancegroup %q already exists", g.Name)
+		return Written{}, fmt.Errorf("instancegroup %q already exists", g.Name)
 	}
-	if err := c.check(ctx, ch); err != nil {
-		return err
-	}
-	_, err := c.save(ctx, ch)
-	return err
+	w, err := c.keep(ctx, ch, g)
+	w.Created = true
+	return w, err
 }
 
-// AddGroupText stores a new instance group that was written as text, and returns it.
-func (c *Client) AddGroupText(ctx context.Context, cl *Cluster, text []byte) (*api.InstanceGroup, error) {
+// AddGroupText stores a new instance group that was written as text.
+func (c *Client) AddGroupText(ctx context.Context, cl *Cluster, text []byte) (Written, error) {
 	g, _, err := compat.DecodeOne[*api.InstanceGroup](text, compat.Options{Exact: true})
 	if err != nil {
-		return nil, err
+		return Written{}, err
 	}
-	return g, c.AddGroup(ctx, cl, g)
+	return c.AddGroup(ctx, cl, g)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
@@ -55,13 +56,20 @@ type change struct {
 	was  *Cluster // nil when the cluster is new
 	now  *clusterstore.Contents
 	keys []string // SSH public keys to add
-	done []Written
+	// objects are those that were asked for, and done what became of each.
+	objects []api.Object
+	done    []Written
 }
 
-// Written is an object that was stored: how messages call it, and whether it is new.
+// Written is an object that was stored.
 type Written struct {
-	Name    string
-	Created bool
+	// Name is how messages call it, such as instancegroup/nodes; Cluster is whose it is.
+	Name, Cluster string
+	// Created says that it is new, Changed that it says something else than before.
+	Created, Changed bool
+	// Warnings are what most likely is wrong with the cluster that comes of it; they
+	// stand at the first object of each cluster.
+	Warnings []diag.Finding
 }
 
 // Create stores new objects. Nothing is stored when one is wrong or exists already.
@@ -104,16 +112,19 @@ func (c *Client) write(ctx context.Context, objs []api.Object, allow func(ch *ch
 		if err := allow(ch, exists, name); err != nil {
 			return nil, err
 		}
-		ch.done = append(ch.done, Written{name, !exists})
+		ch.done = append(ch.done, Written{Name: name, Created: !exists})
+		ch.objects = append(ch.objects, o)
 	}
 	for _, n := range order {
-		if err := c.check(ctx, byCluster[n]); err != nil {
+		warnings, err := c.check(ctx, byCluster[n])
+		if err != nil {
 			return nil, err
 		}
+		byCluster[n].done[0].Warnings = warnings
 	}
 	var done []Written
 	for _, n := range order {
-		if _, err := c.save(ctx, byCluster[n]); err != nil {
+		if err := c.save(ctx, byCluster[n]); err != nil {
 			return done, err
 		}
 		done = append(done, byCluster[n].done...)
@@ -226,29 +237,46 @@ func sameAs(o api.Object) func(api.Object) bool {
 	}
 }
 
-// check pins and validates what a cluster is to be, and that it may become it.
-func (c *Client) check(ctx context.Context, ch *change) error {
+// check pins and validates what a cluster is to be, and that it may become it. It
+// returns warnings.
+func (c *Client) check(ctx context.Context, ch *change) (diag.List, error) {
 	if ch.now.Spec == nil {
-		return nil
+		return nil, nil
 	}
 	unpinned, err := c.pin(ctx, ch.now)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, k := range ch.keys {
 		if _, err := clusterstore.NewSSHKey(k); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	findings := validate.All(validate.Input{Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.cfg.Features})
+	findings := c.reachable(ch)
+	findings = append(findings, validate.All(validate.Input{Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.cfg.Features})...)
+	findings = append(findings, validate.NoEffect(ch.now.Spec, ch.now.Groups)...)
 	if ch.was != nil {
 		applied, err := c.applied(ctx, ch.was)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		findings = append(findings, validate.Update(ch.was.Spec, ch.now.Spec, func(string) bool { return applied })...)
 	}
-	return append(findings, unpinned...).Err()
+	findings = append(findings, unpinned...)
+	return findings, findings.Err()
+}
+
+// reachable says whether there is a platform for the cluster. One that is stored
+// already may be changed nevertheless: another program may use it.
+func (c *Client) reachable(ch *change) diag.List {
+	id := ch.now.Spec.CloudProviderID()
+	if _, err := c.provider(string(id)); err == nil || id == "" {
+		return nil
+	}
+	return diag.List{{
+		Object: api.Name(ch.now.Spec), Path: "spec.cloudProvider", Value: string(id), Rule: "platform", Warning: ch.was != nil,
+		Message: "this version of kops makes no clusters there", Remedy: "use " + strings.Join(c.platforms(), " or "),
+	}}
 }
 
 // pin fills the values that are stored, so that they do not move with later
@@ -288,36 +316,60 @@ func sharesNetwork(n *api.NetworkingSpec) bool {
 // Acceptable returns what Create would refuse a new cluster for, as far as its
 // objects alone tell.
 func (c *Client) Acceptable(ctx context.Context, cl *Cluster) error {
-	return c.check(ctx, &change{now: cl.Clone()})
+	_, err := c.check(ctx, &change{now: cl.Clone()})
+	return err
 }
 
-// save stores a change that was checked, and reports whether it changed anything.
-func (c *Client) save(ctx context.Context, ch *change) (bool, error) {
+// save stores a change that was checked, and notes which objects it changed.
+func (c *Client) save(ctx context.Context, ch *change) error {
 	var was *clusterstore.Contents
 	if ch.was != nil {
 		was = ch.was.Contents
 	}
 	saved, err := c.store.Save(ctx, was, ch.now)
 	if err != nil {
-		return false, err
+		return err
+	}
+	for i, o := range ch.objects {
+		ch.done[i].Cluster = saved.Spec.Name
+		_, key := o.(*api.SSHCredential)
+		ch.done[i].Changed = key || was == nil || !saved.Same(was, o)
 	}
 	if len(ch.keys) == 0 {
-		return was == nil || !saved.Same(was), nil
+		return nil
 	}
 	f, err := c.store.Folders(ctx, saved.Spec, saved)
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, text := range ch.keys {
 		k, err := clusterstore.NewSSHKey(text)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if err := f.AddSSHKey(ctx, k); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return true, nil
+	return nil
+}
+
+// keep checks and stores a change that is one of o, and perhaps of objects beside it.
+func (c *Client) keep(ctx context.Context, ch *change, o api.Object, beside ...api.Object) (Written, error) {
+	for _, o := range append([]api.Object{o}, beside...) {
+		ch.objects, ch.done = append(ch.objects, o), append(ch.done, Written{Name: displayName(o)})
+	}
+	warnings, err := c.check(ctx, ch)
+	if err != nil {
+		return Written{}, err
+	}
+	err = c.save(ctx, ch)
+	out := ch.done[0]
+	out.Warnings = warnings
+	for _, w := range ch.done {
+		out.Changed = out.Changed || w.Changed
+	}
+	return out, err
 }
 
 // displayName is how messages call an object: cluster/name.
@@ -333,13 +385,12 @@ func displayName(o api.Object) string {
 	return api.Name(o)
 }
 
-// Edited stores the text of an edited object in place of the one that was shown, and
-// reports whether that says anything else. The object was changed by somebody else
-// meanwhile: nothing is stored.
-func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text []byte) (bool, error) {
+// Edited stores the text of an edited object in place of the one that was shown. The
+// object was changed by somebody else meanwhile: nothing is stored.
+func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text []byte) (Written, error) {
 	objs, _, err := compat.Decode(text, compat.Options{Exact: true})
 	if err != nil {
-		return false, err
+		return Written{}, err
 	}
 	ch := &change{was: cl, now: cl.Clone()}
 	found := false
@@ -348,25 +399,22 @@ func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text
 		_, isCluster := o.(*api.Cluster)
 		_, isGroup := o.(*api.InstanceGroup)
 		if (isCluster || isGroup) && !same {
-			return false, fmt.Errorf("the edited text is %s, not %s; a kind or a name cannot be changed", displayName(o), displayName(shown))
+			return Written{}, fmt.Errorf("the edited text is %s, not %s; a kind or a name cannot be changed", displayName(o), displayName(shown))
 		}
 		found = found || same
 		if _, err := ch.put(o, true); err != nil {
-			return false, err
+			return Written{}, err
 		}
 	}
 	if !found {
-		return false, fmt.Errorf("the edited text does not hold %s", displayName(shown))
+		return Written{}, fmt.Errorf("the edited text does not hold %s", displayName(shown))
 	}
-	if err := c.check(ctx, ch); err != nil {
-		return false, err
-	}
-	return c.save(ctx, ch)
+	return c.keep(ctx, ch, shown, objs...)
 }
 
 // SetFields sets and clears fields of one object of a cluster: spec.path=value,
-// spec.path. It reports whether that changed anything.
-func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, sets, unsets []string) (bool, error) {
+// spec.path.
+func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, sets, unsets []string) (Written, error) {
 	ch := &change{was: cl, now: cl.Clone()}
 	var target api.Object = ch.now.Spec
 	if g, ok := obj.(*api.InstanceGroup); ok {
@@ -374,15 +422,12 @@ func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, set
 	}
 	changed, findings := newcluster.Assign(target, sets, unsets)
 	if err := findings.Err(); err != nil {
-		return false, err
+		return Written{}, err
 	}
 	if _, err := ch.put(changed, true); err != nil {
-		return false, err
+		return Written{}, err
 	}
-	if err := c.check(ctx, ch); err != nil {
-		return false, err
-	}
-	return c.save(ctx, ch)
+	return c.keep(ctx, ch, changed)
 }
 
 // document is an additional object as a generic document.

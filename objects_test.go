@@ -161,8 +161,8 @@ func TestSettingWhatIsThereChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if changed, err := b.SetFields(t.Context(), c, c.Group("nodes-here"), []string{"spec.minSize=4", "spec.maxSize=4"}, nil); changed != want || err != nil {
-			t.Errorf("time %d: changed %v, %v", i+1, changed, err)
+		if done, err := b.SetFields(t.Context(), c, c.Group("nodes-here"), []string{"spec.minSize=4", "spec.maxSize=4"}, nil); done.Changed != want || err != nil {
+			t.Errorf("time %d: changed %v, %v", i+1, done.Changed, err)
 		}
 	}
 }

@@ -122,6 +122,7 @@ func (c *Client) complete(_ context.Context, p *prepared, _ UpdateOptions) error
 // validate checks the completed cluster.
 func (c *Client) validate(_ context.Context, p *prepared, _ UpdateOptions) error {
 	findings := validate.All(validate.Input{Cluster: p.done.Spec, Groups: p.done.Groups, Strict: true, Facts: p.facts, Features: c.cfg.Features})
+	findings = append(findings, validate.NoEffect(p.cluster.Spec, p.cluster.Groups)...)
 	return p.judge(append(findings, validate.Objects(p.cluster.Additional)...))
 }
 

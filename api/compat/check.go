@@ -287,16 +287,21 @@ func (c *checker) retired(e entry, r *retirement, path string) {
 	c.findings = append(c.findings, f)
 }
 
-// otherCloud records a field of a cloud that the cluster is not on.
+// otherCloud records a field of a cloud that the cluster is not on. kOps takes and
+// drops such fields, so specs that it stored have them; it refuses AWS' cloudConfig.
 func (c *checker) otherCloud(e entry, want api.CloudProviderID, path string) {
+	refused := want == api.CloudAWS && strings.Contains(path, "spec.cloudConfig.")
 	have := "none is set"
 	if c.cloud != "" {
 		have = "the cluster is on " + string(c.cloud)
 	}
 	c.findings = append(c.findings, diag.Finding{
-		File: c.file, Line: e.line, Object: c.object, Path: path, Rule: "other-cloud", Warning: c.lenient,
+		File: c.file, Line: e.line, Object: c.object, Path: path, Rule: "other-cloud", Warning: c.lenient || !c.exact && !refused,
 		Message: fmt.Sprintf("is for cloudProvider %s only, and %s", want, have), Remedy: "remove it",
 	})
+	if f := &c.findings[len(c.findings)-1]; f.Warning {
+		f.Message += ", so it has no effect and is dropped"
+	}
 }
 
 // digits are a whole number.

@@ -75,7 +75,7 @@ func TestAStateOfAnotherVersionIsReadLeniently(t *testing.T) {
 	want := []string{
 		`line:7: Cluster/a.example.com: spec.addedIn2030: unknown field`,
 		`line:8: Cluster/a.example.com: spec.docker: is no longer supported; remove it; the runtime is containerd, see spec.containerd`,
-		`line:10: Cluster/a.example.com: spec.project: is for cloudProvider gce only, and the cluster is on aws; remove it`,
+		`line:10: Cluster/a.example.com: spec.project: is for cloudProvider gce only, and the cluster is on aws, so it has no effect and is dropped; remove it`,
 		`line:12: Cluster/a.example.com: spec.channel: is given twice, first on line 11; keep one of the two`,
 	}
 	if diff := cmp.Diff(want, texts(warnings)); diff != "" {
@@ -86,6 +86,29 @@ func TestAStateOfAnotherVersionIsReadLeniently(t *testing.T) {
 	}
 	if _, _, err := Decode([]byte(clusterHead+"  sshAccess: all\n"), Options{Lenient: true}); err == nil {
 		t.Error("a value of the wrong type is accepted")
+	}
+}
+
+// TestFieldsOfOtherCloudsAreDropped reads what kOps takes and makes nothing of. Only
+// an edit refuses it: there it would be lost under the eyes of the user.
+func TestFieldsOfOtherCloudsAreDropped(t *testing.T) {
+	const none = "apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a.example.com\nspec:\n"
+	for _, c := range []struct{ text, want string }{
+		{clusterHead + "  project: p\n", "line:7: Cluster/a.example.com: spec.project: is for cloudProvider gce only, and the cluster is on aws, so it has no effect and is dropped; remove it"},
+		{clusterHead + "  cloudConfig:\n    openstack:\n      insecureSkipVerify: true\n",
+			"line:9: Cluster/a.example.com: spec.cloudConfig.openstack.insecureSkipVerify: is for cloudProvider openstack only, and the cluster is on aws, so it has no effect and is dropped; remove it"},
+		{none + "  warmPool: {}\n", "line:6: Cluster/a.example.com: spec.warmPool: is for cloudProvider aws only, and none is set, so it has no effect and is dropped; remove it"},
+	} {
+		_, warnings, err := Decode([]byte(c.text), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{c.want}, texts(warnings)); diff != "" {
+			t.Errorf("warnings: got (+), want (-):\n%s", diff)
+		}
+		if _, _, err := Decode([]byte(c.text), Options{Exact: true}); err == nil {
+			t.Errorf("an edit loses the field of %q", c.text)
+		}
 	}
 }
 

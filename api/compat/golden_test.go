@@ -144,6 +144,12 @@ func explicit(doc map[string]any) {
 	}
 	delete(spec, "masterInternalName")
 	delete(spec, "serviceOIDCProvider")
+	delete(spec, "openstackServiceAccount")
+	if spec["cloudProvider"] != string(api.CloudGCE) {
+		delete(spec, "project")
+	} else if !has(spec, "cloudConfig") {
+		put(spec, "cloudConfig", map[string]any{}) // as kOps writes it
+	}
 	if driver, ok := nested(spec, "cloudConfig", "awsEBSCSIDriver"); ok && driver["enabled"] == true {
 		delete(driver, "enabled")
 	}

@@ -18,7 +18,7 @@ type retirement struct {
 
 // inert are fields without effect, below spec of a Cluster: a path, then names under it.
 const inert = `
-. masterInternalName
+. masterInternalName openstackServiceAccount
 topology.bastion idleTimeoutSeconds
 etcdClusters[] enableEtcdTLS enableTLSAuth
 kubeDNS image replicas

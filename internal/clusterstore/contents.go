@@ -46,9 +46,18 @@ func (c *Contents) Clone() *Contents {
 	return &out
 }
 
-// Same reports whether two contents are of the same documents, of which none was
-// written in between.
-func (c *Contents) Same(o *Contents) bool { return maps.Equal(c.docs.Documents, o.docs.Documents) }
+// Same reports whether an object's document is the same in two contents, and was
+// not written in between.
+func (c *Contents) Same(o *Contents, object api.Object) bool {
+	key := additionalKey
+	switch object.(type) {
+	case *api.Cluster:
+		key = configKey
+	case *api.InstanceGroup:
+		key = groupFolder + object.GetName()
+	}
+	return c.docs.Documents[key] == o.docs.Documents[key]
+}
 
 // Group returns the group of a name, or nil.
 func (c *Contents) Group(name string) *api.InstanceGroup {

@@ -37,6 +37,18 @@ func terminationHandler(c *check) {
 	}
 }
 
+// clusterWarmPool checks the pool that every group of nodes gets.
+func clusterWarmPool(c *check) {
+	a := c.spec.CloudProvider.AWS
+	if a == nil || a.WarmPool == nil {
+		return
+	}
+	warmPool(c, a.WarmPool)
+	if len(a.WarmPool.AdditionalImages) > 0 && a.WarmPool.MaxSize != nil {
+		c.bad("spec.warmPool.additionalImages", strings.Join(a.WarmPool.AdditionalImages, ","), "cannot stand together with maxSize", "leave one of them, or set it in the instance groups")
+	}
+}
+
 // warmPool checks the sizes of a cluster's or a group's warm pool.
 func warmPool(c *check, w *api.WarmPoolSpec) {
 	if w == nil {
@@ -54,8 +66,5 @@ func warmPool(c *check, w *api.WarmPoolSpec) {
 		c.bad(path+"maxSize", number(*w.MaxSize), "is less than 0", "write a number from 0")
 	case w.MinSize > *w.MaxSize:
 		c.bad(path+"minSize", number(w.MinSize), "is more than maxSize "+number(*w.MaxSize), "lower it, or raise maxSize")
-	}
-	if len(w.AdditionalImages) > 0 {
-		c.bad(path+"additionalImages", strings.Join(w.AdditionalImages, ","), "cannot stand together with maxSize", "leave one of them")
 	}
 }

@@ -110,9 +110,10 @@ func balancerCertificate(c *check) {
 	}
 }
 
+// balancerSubnets checks the subnets where they have an effect, see NoEffect.
 func balancerSubnets(c *check) {
 	lb := c.balancer()
-	if lb == nil {
+	if lb == nil || c.cloud != "" && c.cloud != api.CloudAWS {
 		return
 	}
 	for i, s := range lb.Subnets {

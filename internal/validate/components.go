@@ -90,6 +90,19 @@ func auditWebhook(c *check) {
 	}
 }
 
+// componentCloud checks that components are not told of another cloud.
+func componentCloud(c *check) {
+	if c.cloud == "" {
+		return
+	}
+	if a := c.spec.KubeAPIServer; a != nil {
+		c.oneOf("spec.kubeAPIServer.cloudProvider", a.CloudProvider, "external", string(c.cloud))
+	}
+	if m := c.spec.KubeControllerManager; m != nil {
+		c.oneOf("spec.kubeControllerManager.cloudProvider", m.CloudProvider, "external", string(c.cloud))
+	}
+}
+
 func controllerManager(c *check) {
 	m := c.spec.KubeControllerManager
 	if m == nil {
@@ -127,6 +140,7 @@ func kubeDNS(c *check) {
 	if d == nil {
 		return
 	}
+	c.oneOf("spec.kubeDNS.provider", d.Provider, "CoreDNS")
 	if d.ServerIP != "" {
 		a, ok := c.address("spec.kubeDNS.serverIP", d.ServerIP)
 		if r, known := parsed(c.spec.Networking.ServiceClusterIPRange); ok && known && !r.Contains(a) {
@@ -183,9 +197,6 @@ func nodeLocalDNS(c *check) {
 		return
 	}
 	local := d.NodeLocalDNS.LocalIP
-	if d.Provider != "" && d.Provider != "CoreDNS" {
-		c.bad("spec.kubeDNS.provider", d.Provider, "has no cache on nodes", "use CoreDNS, or turn nodeLocalDNS off")
-	}
 	if local != "" {
 		c.address("spec.kubeDNS.nodeLocalDNS.localIP", local)
 	}

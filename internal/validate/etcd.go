@@ -100,6 +100,41 @@ func supportedEtcd(v semver.Version) bool {
 	return ok && v.Major == 3 && v.Patch <= latest && len(v.Pre) == 0
 }
 
+// etcdTiming refuses what etcd-manager does not hand to etcd. A spec that is only
+// stored may have it, as in kOps.
+func etcdTiming(c *check) {
+	if !c.in.Strict {
+		return
+	}
+	for i, e := range c.spec.EtcdClusters {
+		path := at("spec.etcdClusters", i)
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{{"leaderElectionTimeout", e.LeaderElectionTimeout != nil}, {"heartbeatInterval", e.HeartbeatInterval != nil}} {
+			if f.set {
+				c.bad(path+"."+f.name, "", "is not supported by etcd-manager", "remove it")
+			}
+		}
+	}
+}
+
+// etcdBackups refuses two etcd that would write their back-ups, and the requests to
+// their managers, into one folder.
+func etcdBackups(c *check) {
+	used := map[string]string{}
+	for i, e := range c.spec.EtcdClusters {
+		if e.Backups == nil || e.Backups.BackupStore == "" {
+			continue
+		}
+		folder := strings.TrimRight(e.Backups.BackupStore, "/")
+		if other := used[folder]; other != "" && other != e.Name {
+			c.bad(at("spec.etcdClusters", i)+".backups.backupStore", e.Backups.BackupStore, "is the folder of the etcd "+other+" too", "give each etcd a folder of its own, or remove it")
+		}
+		used[folder] = e.Name
+	}
+}
+
 // etcdVolumes checks what Elastic Block Store offers.
 func etcdVolumes(c *check) {
 	if c.cloud != api.CloudAWS {

@@ -190,3 +190,14 @@ func groupImage(c *check, g *api.InstanceGroup) {
 		c.bad("spec.image", image, "was not found", "check the name and the region; write ami-…, owner/name or ssm:/parameter")
 	}
 }
+
+// distribution refuses images whose machines nodeup cannot set up.
+func distribution(c *check, g *api.InstanceGroup) {
+	image := strings.ToLower(g.Spec.Image)
+	for _, d := range []struct{ part, title string }{{"flatcar", "Flatcar"}, {"cos-cloud/", "Container-Optimized OS"}, {"coreos", "CoreOS"}} {
+		if strings.Contains(image, d.part) {
+			c.bad("spec.image", g.Spec.Image, "is an image of "+d.title+", whose machines are not supported", "use an image of Debian, Ubuntu, Amazon Linux 2023 or a relative of RHEL")
+			return
+		}
+	}
+}

@@ -138,7 +138,7 @@ func issuerDiscovery(c *check) {
 		c.bad(path+".discoveryService", "", "cannot stand together with discoveryStore", "leave one of them")
 	}
 	if d.DiscoveryService != nil {
-		c.need(d.DiscoveryService.URL != "", path+".discoveryService.url", "write the URL of the service")
+		c.bad(path+".discoveryService", d.DiscoveryService.URL, "is not supported: machines would not register the keys of tokens there, so that nobody trusts them", "use discoveryStore")
 	}
 	if d.EnableAWSOIDCProvider && d.DiscoveryStore == "" && d.DiscoveryService == nil {
 		c.bad(path+".enableAWSOIDCProvider", "true", "AWS must be able to read the issuer's documents, which are published nowhere", "add a discoveryStore")
@@ -153,6 +153,13 @@ func issuerDiscovery(c *check) {
 		c.bad(path+".discoveryStore", d.DiscoveryStore, "is not a store that can be read without credentials", "use a bucket of S3 (s3://…) or of Google Cloud Storage (gs://…)")
 	case scheme == "s3" && strings.Contains(bucket, "."):
 		c.bad(path+".discoveryStore", d.DiscoveryStore, "is in a bucket with a dot in its name, for which S3 has no certificate", "use a bucket without dots")
+	}
+}
+
+// kopeioAuthentication refuses a webhook whose programs need an etcd of version 2.
+func kopeioAuthentication(c *check) {
+	if a := c.spec.Authentication; a != nil && a.Kopeio != nil {
+		c.bad("spec.authentication.kopeio", "", "is not supported: its programs no longer run, and the API server would wait for them", "remove it; use spec.authentication.oidc or aws")
 	}
 }
 

@@ -180,8 +180,7 @@ func groupWarmPool(c *check, g *api.InstanceGroup) {
 	}
 	used := w.MaxSize == nil || *w.MaxSize != 0
 	switch {
-	case c.cloud != "" && c.cloud != api.CloudAWS:
-		c.bad("spec.warmPool", "", "exists on AWS only", "remove it")
+	case c.cloud != "" && c.cloud != api.CloudAWS: // it has no effect, see NoEffect
 	case used && g.Spec.Role != api.RoleNode && g.Spec.Role != api.RoleAPIServer:
 		c.bad("spec.warmPool", "", "is for groups of role Node or APIServer", "remove it, or set maxSize to 0")
 	case used && g.Spec.MaxPrice != nil:
@@ -215,26 +214,6 @@ func karpenterGroup(c *check, g *api.InstanceGroup) {
 	}
 	if strings.Contains(g.Spec.Image, "://") {
 		c.bad("spec.image", g.Spec.Image, "is not an image that Karpenter finds", "write ami-…, ssm:/parameter, a name or owner/name")
-	}
-}
-
-// onlyAWS notes settings that other clouds have not.
-func onlyAWS(c *check, g *api.InstanceGroup) {
-	if c.cloud == "" || c.cloud == api.CloudAWS {
-		return
-	}
-	s := &g.Spec
-	for _, f := range []struct {
-		path string
-		set  bool
-	}{
-		{"spec.mixedInstancesPolicy", s.MixedInstancesPolicy != nil},
-		{"spec.externalLoadBalancers", len(s.ExternalLoadBalancers) > 0},
-		{"spec.iam.profile", s.IAM != nil && s.IAM.Profile != nil},
-	} {
-		if f.set {
-			c.bad(f.path, "", "exists on AWS only", "remove it")
-		}
 	}
 }
 

@@ -38,6 +38,7 @@ func identityRules() []rule {
 		{"service-account-permissions", serviceAccountPermissions},
 		{"policies", policies},
 		{"issuer-discovery", issuerDiscovery},
+		{"kopeio-authentication", kopeioAuthentication},
 		{"aws-authentication", awsAuthentication},
 	}
 }
@@ -95,6 +96,7 @@ func componentRules() []rule {
 		{"authorization", authorization},
 		{"apiserver-authorization", authorizationModes},
 		{"apiserver-audit", auditWebhook},
+		{"component-cloud", componentCloud},
 		{"controller-manager", controllerManager},
 		{"scheduler", scheduler},
 		{"kube-proxy", kubeProxy},
@@ -110,6 +112,8 @@ func componentRules() []rule {
 		{"etcd", etcdClusters},
 		{"etcd-members", etcdMembers},
 		{"etcd-version", etcdVersions},
+		{"etcd-timing", etcdTiming},
+		{"etcd-backups", etcdBackups},
 	}
 }
 
@@ -129,11 +133,7 @@ func awsRules() []rule {
 		{"aws-load-balancers", nlbGroups},
 		{"aws-node-names", nodeNames},
 		{"aws-termination-handler", terminationHandler},
-		{"warm-pool", func(c *check) {
-			if a := c.spec.CloudProvider.AWS; a != nil {
-				warmPool(c, a.WarmPool)
-			}
-		}},
+		{"warm-pool", clusterWarmPool},
 		{"aws-etcd-volume", etcdVolumes},
 	}
 }
@@ -174,9 +174,9 @@ func groupRules() []groupRule {
 		{"lifetime", "", lifetime},
 		{"provisioning-model", "", provisioningModel},
 		{"warm-pool", "", groupWarmPool},
+		{"distribution", "", distribution},
 		{"karpenter", "", karpenterGroup},
 		{"gce-zones", api.CloudGCE, gceZones},
-		{"only-aws", "", onlyAWS},
 		{"aws-root-volume", api.CloudAWS, awsRootVolume},
 		{"machine-type", api.CloudAWS, machineType},
 		{"local-machine-type", api.CloudLocal, localMachineType},

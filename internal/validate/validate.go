@@ -186,31 +186,13 @@ func number[T ~int | ~int32 | ~int64](n T) string { return fmt.Sprint(int64(n)) 
 
 // enums checks every field whose type lists its values in a tag `enum:"a|b"`.
 func enums(c *check, path string, v reflect.Value) {
-	for v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return
+	eachField(path, v, func(path string, f reflect.StructField, v reflect.Value) bool {
+		values := f.Tag.Get("enum")
+		if values != "" {
+			checkEnum(c, path, v, strings.Split(values, "|"))
 		}
-		v = v.Elem()
-	}
-	switch v.Kind() {
-	case reflect.Slice:
-		for i := range v.Len() {
-			enums(c, at(path, i), v.Index(i))
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if !f.IsExported() || name == "" || name == "-" {
-				continue
-			}
-			if values := f.Tag.Get("enum"); values != "" {
-				checkEnum(c, path+"."+name, v.Field(i), strings.Split(values, "|"))
-			} else {
-				enums(c, path+"."+name, v.Field(i))
-			}
-		}
-	}
+		return values == ""
+	})
 }
 
 func checkEnum(c *check, path string, v reflect.Value, allowed []string) {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kops.local/kops"
 	"kops.local/kops/internal/cli/shell"
 )
 
@@ -46,17 +45,13 @@ func fromFiles(ctx context.Context, app *shell.App, files []string) error {
 	}
 	created, err := client.Create(ctx, objs)
 	for _, o := range created {
+		app.Warn(o.Warnings)
 		app.Printf("Created %s\n", o.Name)
 	}
 	if err != nil {
 		return err
 	}
-	if clusters, _ := kops.Named(objs); len(clusters) > 0 {
-		app.Notef("\nTo make it, run:\n")
-		for _, name := range clusters {
-			app.Notef("  kops update cluster --name %s --yes\n", name)
-		}
-	}
+	app.SuggestPreview(created...)
 	return nil
 }
 

@@ -39,17 +39,20 @@ is changed by 'kops update cluster'.`, `
 			if dryRun {
 				return app.PrintObjects(format, group)
 			}
+			var done kops.Written
 			stored := true
 			if openEditor {
 				stored, err = edit.New(ctx, app, group, func(ctx context.Context, text []byte) (err error) {
-					group, err = client.AddGroupText(ctx, cl, text) // its name may be another one
+					done, err = client.AddGroupText(ctx, cl, text) // its name may be another one
 					return err
 				})
 			} else {
-				err = client.AddGroup(ctx, cl, group)
+				done, err = client.AddGroup(ctx, cl, group)
 			}
 			if err == nil && stored {
-				app.Printf("Created instancegroup/%s\n", group.Name)
+				app.Warn(done.Warnings)
+				app.Printf("Created %s\n", done.Name)
+				app.SuggestPreview(done)
 			}
 			return err
 		})

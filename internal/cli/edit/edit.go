@@ -104,25 +104,28 @@ func run(ctx context.Context, app *shell.App, name string, e change, pick func(*
 	if err != nil {
 		return err
 	}
-	stored, changed := false, false
+	stored := false
+	var done kops.Written
 	if len(e.set)+len(e.unset) > 0 {
-		changed, err = client.SetFields(ctx, cl, obj, e.set, e.unset)
+		done, err = client.SetFields(ctx, cl, obj, e.set, e.unset)
 		stored = err == nil
 	} else {
 		stored, err = inEditor(ctx, app, obj, true, func(ctx context.Context, text []byte) (err error) {
-			changed, err = client.Edited(ctx, cl, obj, text)
+			done, err = client.Edited(ctx, cl, obj, text)
 			return err
 		})
 	}
-	title := strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind) + "/" + obj.GetName()
-	if stored && !changed {
-		app.Notef("No changes made: %s says so already.\n", title)
+	if !stored {
+		return err
 	}
-	if stored && changed {
-		app.Printf("Edited %s\n", title)
-		app.Notef("\nTo make the cloud match it, run:\n  kops update cluster --name %s --yes\n", name)
+	app.Warn(done.Warnings)
+	if !done.Changed {
+		app.Notef("No changes made: %s says so already.\n", done.Name)
+		return nil
 	}
-	return err
+	app.Printf("Edited %s\n", done.Name)
+	app.SuggestPreview(done)
+	return nil
 }
 
 // New opens the editor on an object that does not exist yet, stores what is

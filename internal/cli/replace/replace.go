@@ -32,11 +32,18 @@ do not exist. Nothing is written when any object is wrong.`, `
 			}
 			done, err := client.Replace(ctx, objs, force)
 			for _, o := range done {
-				verb := "Replaced"
-				if o.Created {
+				verb := "Unchanged"
+				switch {
+				case o.Created:
 					verb = "Created"
+				case o.Changed:
+					verb = "Replaced"
 				}
+				app.Warn(o.Warnings)
 				app.Printf("%s %s\n", verb, o.Name)
+			}
+			if err == nil {
+				app.SuggestPreview(done...)
 			}
 			return err
 		})

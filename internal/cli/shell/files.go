@@ -97,6 +97,22 @@ func (a *App) Warn(list diag.List) {
 	}
 }
 
+// SuggestPreview names the commands that show what comes of objects that changed.
+func (a *App) SuggestPreview(done ...kops.Written) {
+	var clusters []string
+	for _, w := range done {
+		if w.Changed && !slices.Contains(clusters, w.Cluster) {
+			clusters = append(clusters, w.Cluster)
+		}
+	}
+	for i, name := range clusters {
+		if i == 0 {
+			a.Notef("\nTo see what that changes, run:\n")
+		}
+		a.Notef("  kops update cluster --name %s\n", name)
+	}
+}
+
 // ReadFacts reads a facts file.
 func ReadFacts(file string) (*facts.Facts, error) {
 	data, err := readFile(file)
