@@ -2,6 +2,7 @@ package channel
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -69,8 +70,12 @@ func Parse(data []byte) (*Channel, error) {
 	if err := yaml.Unmarshal(data, &f); err != nil {
 		return nil, fmt.Errorf("read channel: %w", err)
 	}
-	if f.Kind != api.KindChannel {
+	// kOps publishes its channels without a header.
+	if f.Kind != api.KindChannel && (f.Kind != "" || f.APIVersion != "") {
 		return nil, fmt.Errorf("read channel: the kind is %q, not %s", f.Kind, api.KindChannel)
+	}
+	if f.Kind == "" && len(f.Spec.KubernetesVersions)+len(f.Spec.KopsVersions)+len(f.Spec.Images) == 0 {
+		return nil, errors.New("read channel: it recommends neither versions nor images; name the file of a channel")
 	}
 	for _, r := range ranges(f.Spec) {
 		if _, err := semver.ParseRange(r); r != "" && err != nil {

@@ -120,3 +120,44 @@ func TestBadChannelsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestAPublishedChannelIsRead reads a file in the form in which kOps publishes its
+// channels: without a header, with fields of other versions, and with comments.
+func TestAPublishedChannelIsRead(t *testing.T) {
+	c, err := channel.Parse([]byte(`spec:
+  images:
+    # the newest last
+    - name: ubuntu-os-cloud/ubuntu-2404-noble-amd64-v20260615
+      providerID: gce
+      architectureID: amd64
+      kubernetesVersion: ">=1.32.0"
+  cluster:
+    kubernetesVersion: v1.5.8
+    networking:
+      kubenet: {}
+  kubernetesVersions:
+  - range: ">=1.35.0"
+    recommendedVersion: 1.35.4
+    requiredVersion: 1.35.0
+  kopsVersions:
+  - range: ">=1.36.0-alpha.1"
+    recommendedVersion: "1.36.0"
+    #requiredVersion: 1.36.0
+    kubernetesVersion: 1.36.1
+    later: {field: of later versions}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := c.NewClusterVersion("1.37.0"); v != "1.36.1" {
+		t.Errorf("new clusters get %q", v)
+	}
+	if r, _ := c.Kubernetes("1.35.1"); r != "1.35.4" {
+		t.Errorf("1.35.1 should be %q", r)
+	}
+	for _, wrong := range []string{"<html></html>", "spec: {}", "kind: Cluster\nspec: {}", "apiVersion: v1\nspec: {}"} {
+		if _, err := channel.Parse([]byte(wrong)); err == nil {
+			t.Errorf("%q is read as a channel", wrong)
+		}
+	}
+}
