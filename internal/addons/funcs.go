@@ -62,8 +62,19 @@ func functions(v *View) template.FuncMap {
 		},
 		"join":  strings.Join,
 		"words": strings.Fields,
+		// tag is the tag in an image's name, or otherwise where it has none.
+		"tag":   tag,
 		"split": func(by, s string) []string { return strings.Split(s, by) },
 	}
+}
+
+// tag is the tag in the name of an image: not the port of its registry, nor its digest.
+func tag(image, otherwise string) string {
+	name, _, _ := strings.Cut(image, "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		return name[i+1:]
+	}
+	return otherwise
 }
 
 func override(text string, with map[string]string) (string, error) {

@@ -32,6 +32,9 @@ func setKindnet(p *pass) {
 	fill(&c.Version, "v1.0.1")
 	fillPtr(&c.FastPathThreshold, 0)
 	fillPtr(&c.LogLevel, 2)
+	if c.Masquerade != nil { // it is the user's, as it is
+		return
+	}
 	m := ensure(&c.Masquerade)
 	if p.ipv6() {
 		fillPtr(&m.Enabled, false)
