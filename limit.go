@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/cloud"
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/graph"
 	"kops.local/kops/internal/resource"
@@ -22,65 +23,88 @@ const (
 	warnNoAccess   = "WarnIfInsufficientAccess"
 )
 
-// phases are the parts of an update, and how resources of each part are treated in each.
-// Resources that have no phase belong to the part cluster.
-func phases() map[string]map[string]string {
+// phases are the parts of an update, and how resources of each part are treated in
+// each; iam is kOps' other name of security. Resources that have no phase belong to
+// the part cluster. What an apply insists on, a preview only warns of.
+func phases(apply bool) map[string]map[string]string {
+	exists := existsWarn
+	if apply {
+		exists = existsValidate
+	}
 	return map[string]map[string]string{
 		"network":  {"network": full, "security": ignore, "cluster": ignore},
 		"security": {"network": existsWarn, "security": full, "cluster": ignore},
 		"iam":      {"network": existsWarn, "security": full, "cluster": ignore},
-		"cluster":  {"network": existsWarn, "security": existsWarn, "cluster": full},
+		"cluster":  {"network": exists, "security": exists, "cluster": full},
 	}
 }
 
-// limit applies phases, lifecycle overrides and the choice of instance groups to the graph.
+// limits say how each resource is treated in an update of a part.
+type limits struct {
+	phase     map[string]string // by part; nil: all is updated
+	overrides map[resource.Address]string
+	groups    []string // the chosen instance groups; nil: all
+	provider  cloud.Provider
+}
+
+// lifecycle is how a resource, wanted or observed, is treated.
+func (l limits) lifecycle(n resource.Node) string {
+	for _, a := range []resource.Address{n.Address, {Kind: n.Address.Kind}} {
+		if l, ok := l.overrides[a]; ok {
+			return l
+		}
+	}
+	if l.provider.GroupOf != nil && l.groups != nil {
+		if g := l.provider.GroupOf(n); g != "" && !slices.Contains(l.groups, g) {
+			return ignore
+		}
+	}
+	if l.phase == nil {
+		return full
+	}
+	return l.phase[cmp.Or(l.provider.Phases[n.Address.Kind], "cluster")]
+}
+
+// covers reports whether an observed object that nothing wants is part of the update.
+func (l limits) covers(kind string, obj any) bool {
+	how := l.lifecycle(resource.Node{Address: resource.Address{Kind: kind}, Want: obj})
+	return how == full || how == warnNoAccess
+}
+
+// limit applies phases, lifecycle overrides and the choice of instance groups to
+// the graph, and to what is compared with it.
 func (p *prepared) limit(o UpdateOptions) error {
-	phase, known := phases()[o.Phase]
-	if o.Phase != "" && !known {
-		return fmt.Errorf("unknown phase %q; use network, security or cluster", o.Phase)
+	l := limits{provider: p.provider}
+	var known bool
+	if l.phase, known = phases(o.Apply)[o.Phase]; o.Phase != "" && !known {
+		return fmt.Errorf("unknown phase %q; use network, security (or iam) or cluster", o.Phase)
 	}
-	overrides, err := p.overrides(o.Lifecycles)
-	if err != nil {
+	var err error
+	if l.overrides, err = p.overrides(o.Lifecycles); err != nil {
 		return err
 	}
-	groups, err := p.chosen(o)
-	if err != nil {
+	if l.groups, err = p.chosen(o); err != nil {
 		return err
-	}
-	lifecycle := func(n resource.Node) string {
-		for _, a := range []resource.Address{n.Address, {Kind: n.Address.Kind}} {
-			if l, ok := overrides[a]; ok {
-				return l
-			}
-		}
-		if p.provider.GroupOf != nil && groups != nil {
-			if g := p.provider.GroupOf(n); g != "" && !slices.Contains(groups, g) {
-				return ignore
-			}
-		}
-		part := p.provider.Phases[n.Address.Kind]
-		if part == "" {
-			part = "cluster"
-		}
-		if phase == nil {
-			return full
-		}
-		return phase[part]
 	}
 	var limited []resource.Node
 	for n := range p.graph.All() {
-		switch lifecycle(n) {
+		switch l.lifecycle(n) {
 		case ignore:
 			continue
-		case existsWarn, existsValidate:
+		case existsValidate:
 			n.Expect = n.Adopt == ""
+			n.Exact = n.Expect
+		case existsWarn:
+			n.Expect = n.Adopt == ""
+		case warnNoAccess:
+			n.Lenient = true
 		}
 		limited = append(limited, n)
 	}
 	if err := selfContained(limited); err != nil {
 		return err
 	}
-	p.graph = &graph.Graph{}
+	p.graph, p.scope = &graph.Graph{}, l.covers
 	return p.graph.Add(limited...)
 }
 

@@ -36,7 +36,9 @@ type prepared struct {
 	model    cloud.Model
 	graph    *graph.Graph
 	kinds    []resource.Any
-	client   *Client
+	// scope reports which unwanted objects an update of a part may delete; nil: all.
+	scope  func(kind string, obj any) bool
+	client *Client
 	// early, when not nil, is the platform's client for one observation, which is asking already.
 	early any
 	// patience is how long one step is tried again; 0 means the executor's.

@@ -138,7 +138,7 @@ func (p *prepared) planned(ctx context.Context, c *Client, o UpdateOptions) (*Up
 	if err != nil {
 		return nil, err
 	}
-	made, err := plan.Make(p.graph, have, p.kinds, plan.Options{Prune: o.Prune})
+	made, err := plan.Make(p.graph, have, p.kinds, plan.Options{Prune: o.Prune, Scope: p.scope})
 	if err != nil {
 		return nil, err
 	}

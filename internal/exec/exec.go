@@ -40,7 +40,7 @@ type Clock struct {
 type Event struct {
 	Step    plan.Step
 	State   State
-	Err     error // for Failed and Retrying
+	Err     error // for Failed, Denied and Retrying
 	Elapsed time.Duration
 }
 
@@ -53,6 +53,9 @@ const (
 	Done     State = "done"
 	Failed   State = "failed"
 	Skipped  State = "skipped"
+	// Denied is the end of a lenient step for which the credentials do not suffice.
+	// The object is as it was, and steps that need no more of it go on.
+	Denied State = "denied"
 )
 
 // Executor runs plans. Its fields must not change during a run.
@@ -234,6 +237,11 @@ func (r *run) step(ctx context.Context, i int) {
 	}
 	r.report(Event{Step: s, State: Started})
 	r.objs[i], r.errs[i] = r.journaled(ctx, i)
+	if s.Lenient && fault.Is(r.errs[i], fault.Denied) {
+		r.report(Event{Step: s, State: Denied, Err: r.errs[i], Elapsed: r.Clock.Now().Sub(start)})
+		r.objs[i], r.errs[i] = s.Have, nil
+		return
+	}
 	r.ended(s, start, r.errs[i])
 }
 

@@ -23,6 +23,7 @@ type builder struct {
 	apply    map[resource.Address]int   // the step that keeps, creates or updates
 	holder   map[any]int                // the step that keeps or updates an observed object
 	remove   map[any]int                // the step that deletes an observed object
+	closing  []int                      // the steps that delete what lets somebody in and is not wanted
 	deferred []Step
 }
 
@@ -79,14 +80,16 @@ func (b *builder) decide() error {
 
 func (b *builder) decideNode(n resource.Node) error {
 	want := n.Kind.Schema().Resolved(n.Want, b.known)
-	s := Step{Address: n.Address, Kind: n.Kind, Key: n.Kind.KeyOf(want), Want: want, Op: Create, Why: "does not exist"}
+	s := Step{Address: n.Address, Kind: n.Kind, Key: n.Kind.KeyOf(want), Want: want, Op: Create, Why: "does not exist", Lenient: n.Lenient}
 	if n.Adopt != "" {
 		return b.adopt(n, s)
 	}
 	got, changes := b.nearest(n.Kind, s.Key, want)
 	if got != nil {
 		b.match[n.Address], b.taken[got] = got, true
-		b.owner[named{n.Address.Kind, s.Key}] = n.Address
+		if !n.Expect {
+			b.owner[named{n.Address.Kind, s.Key}] = n.Address
+		}
 		s.Have, s.Changes, s.Op, s.Why = got, changes, Keep, ""
 	}
 	if n.Expect {
@@ -118,6 +121,11 @@ func (b *builder) expect(n resource.Node, s Step) error {
 		return fmt.Errorf("%s must exist already, as it is not part of this update, but it was not found", n.Address)
 	}
 	s.Op, s.Shared = Keep, true
+	if len(s.Changes) > 0 && n.Exact {
+		c := s.Changes[0].Leaves[0]
+		return fmt.Errorf("%s must be as it is wanted, as it is not part of this update, but its %s is %q, and %q is wanted; update it first",
+			n.Address, c.Path, c.Have, c.Want)
+	}
 	if len(s.Changes) > 0 {
 		s.Why = "differs, and is left as it is"
 	}
@@ -143,12 +151,21 @@ func (b *builder) adopt(n resource.Node, s Step) error {
 }
 
 // decideUnwanted deletes an observed object that no node took: a leftover of a
-// wanted one at once, another only when pruning.
+// wanted one and what lets somebody in at once, another only when pruning.
 func (b *builder) decideUnwanted(k resource.Any, o resource.Object) {
 	s := Step{Address: resource.Address{Kind: k.KindName(), Name: o.Key}, Kind: k, Key: o.Key, Op: Delete, Have: o.Got, Why: "not in the desired state"}
 	if a, ok := b.owner[named{k.KindName(), o.Key}]; ok {
 		s.Address, s.Why = a, "left over from a replacement or an interrupted run"
 		b.remove[o.Got] = b.add(s)
+		return
+	}
+	if b.opts.Scope != nil && !b.opts.Scope(k.KindName(), o.Got) {
+		return
+	}
+	if k.Grants(o.Got) {
+		s.Why = "access that is no longer wanted"
+		b.remove[o.Got] = b.add(s)
+		b.closing = append(b.closing, b.remove[o.Got])
 		return
 	}
 	if !b.opts.Prune {

@@ -11,10 +11,10 @@ import (
 	"kops.local/kops/internal/resource"
 )
 
-// order adds three rules: a resource follows what it refers to; a new object
+// order adds four rules: a resource follows what it refers to; a new object
 // follows the removal of the one it replaces, unless its kind creates first; an
 // old object is removed after everything observed to use it is gone or has
-// stopped using it.
+// stopped using it; access is closed after other access of the kind is open.
 func (b *builder) order() error {
 	for i := range b.steps {
 		s := &b.steps[i]
@@ -36,7 +36,32 @@ func (b *builder) order() error {
 			s.After = append(s.After, r)
 		}
 	}
-	return b.orderRemovals()
+	if err := b.orderRemovals(); err != nil {
+		return err
+	}
+	b.orderClosing()
+	return nil
+}
+
+// orderClosing is the fourth rule, so that nobody is locked out who is to have
+// access. It yields to the removal of what the access is to, which waits for it.
+func (b *builder) orderClosing() {
+	awaited := map[int]bool{}
+	for _, s := range b.steps {
+		for _, j := range s.After {
+			awaited[j] = true
+		}
+	}
+	for _, i := range b.closing {
+		if awaited[i] {
+			continue
+		}
+		for j, s := range b.steps {
+			if s.Address.Kind == b.steps[i].Address.Kind && (s.Op == Create || s.Op == Update) {
+				b.steps[i].After = append(b.steps[i].After, j)
+			}
+		}
+	}
 }
 
 // orderRemovals is the third rule.

@@ -38,8 +38,10 @@ type Step struct {
 	// Shared marks a shared object: it is used and kept as it is.
 	Shared bool `json:"shared,omitempty"`
 	// Replaces marks the create that takes the place of a removed object, and Have of that object.
-	Replaces bool  `json:"replaces,omitempty"`
-	After    []int `json:"after,omitempty"` // steps that must succeed first
+	Replaces bool `json:"replaces,omitempty"`
+	// Lenient marks a step that may fail for lack of access, which is then only told.
+	Lenient bool  `json:"lenient,omitempty"`
+	After   []int `json:"after,omitempty"` // steps that must succeed first
 
 	Kind resource.Any `json:"-"`
 	Key  string       `json:"key,omitempty"`
@@ -57,8 +59,12 @@ type Plan struct {
 // Options say what a plan may do.
 type Options struct {
 	// Prune allows the deletion of observed objects that nothing wants. What a
-	// replacement or an interrupted run left over is deleted without it.
+	// replacement or an interrupted run left over is deleted without it, and so is
+	// what only lets somebody in (resource.Kind.Grants).
 	Prune bool
+	// Scope reports whether an observed object that nothing wants is the plan's
+	// business; nil: all are. Others are neither deleted nor deferred.
+	Scope func(kind string, obj any) bool
 }
 
 // Make compares want with have. It fails, before anything is done, on a change

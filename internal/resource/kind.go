@@ -49,6 +49,10 @@ type Kind[T, C any] struct {
 	// which needs a kind whose names need not be unique. Then users of the old
 	// object can be moved to the new one.
 	CreateFirst bool
+	// Grants reports whether an object only lets somebody in, so that nothing but
+	// access goes with it. One that is no longer wanted is deleted without pruning;
+	// nil: there is none of that sort.
+	Grants func(*T) bool
 	// Update changes the named fields in place; one entry may serve several.
 	Update []Setter[T, C]
 	// Delete removes the object. An object already gone is not an error.
@@ -69,6 +73,8 @@ type Any interface {
 	KindDirect() bool
 	Schema() *Schema
 	CreatesFirst() bool
+	// Grants reports whether an observed object only lets somebody in.
+	Grants(obj any) bool
 	// KeyOf returns the key of a desired or observed object.
 	KeyOf(obj any) string
 	Observe(ctx context.Context, client any, s Scope) ([]Object, error)
@@ -112,6 +118,7 @@ func (e *erased[T, C]) KindAPI() string      { return e.k.API }
 func (e *erased[T, C]) KindDirect() bool     { return e.k.Direct }
 func (e *erased[T, C]) Schema() *Schema      { return e.s }
 func (e *erased[T, C]) CreatesFirst() bool   { return e.k.CreateFirst }
+func (e *erased[T, C]) Grants(obj any) bool  { return e.k.Grants != nil && e.k.Grants(obj.(*T)) }
 func (e *erased[T, C]) KeyOf(obj any) string { return e.k.Key(obj.(*T)) }
 
 func (e *erased[T, C]) setter(field string) bool {
@@ -205,6 +212,11 @@ type Node struct {
 	// Expect says that the object must exist already, under the key of Want, and
 	// is left as it is: differences are only told.
 	Expect bool
+	// Exact says of an expected object that a difference is an error.
+	Exact bool
+	// Lenient says that the credentials may not suffice for a change of the object,
+	// which is then only told.
+	Lenient bool
 	// After lists resources that must be applied before this one, although it
 	// does not refer to them.
 	After []Address

@@ -50,7 +50,8 @@ type Route struct {
 	ID string `res:"out,id" tf:"id"`
 }
 
-// Rule has no name: its key is its subnet's identifier and its port.
+// Rule has no name: its key is its subnet's identifier and its port. One of an odd
+// port lets somebody in.
 type Rule struct {
 	Subnet resource.Value `res:"replace"`
 	Port   int            `res:"replace"`
@@ -120,6 +121,7 @@ type spec[T any] struct {
 	changed     func(stored, have *T)
 	initial     func(*T)
 	createFirst bool
+	grants      func(*T) bool
 	slow        bool
 }
 
@@ -136,7 +138,7 @@ func kind[T any](name string, s spec[T]) *resource.Kind[T, *World] {
 		}
 	}
 	k := &resource.Kind[T, *World]{
-		Name: name, API: "toy", Key: s.key, Initial: s.initial, CreateFirst: s.createFirst,
+		Name: name, API: "toy", Key: s.key, Initial: s.initial, CreateFirst: s.createFirst, Grants: s.grants,
 		List: func(_ context.Context, w *World, scope resource.Scope) ([]*T, error) { return list[T](w, name, scope) },
 		Create: func(_ context.Context, w *World, want *T) error {
 			return create(w, name, schema, s, want)

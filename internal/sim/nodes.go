@@ -26,7 +26,8 @@ var (
 	routes = kind("route", spec[Route]{
 		key: func(r *Route) string { return r.Name }, id: func(r *Route) *string { return &r.ID }})
 	rules = kind("rule", spec[Rule]{
-		key: ruleKey, id: func(r *Rule) *string { return &r.ID }})
+		key: ruleKey, id: func(r *Rule) *string { return &r.ID },
+		grants: func(r *Rule) bool { return r.Port%2 == 1 }})
 	templates = kind("template", spec[Template]{createFirst: true,
 		key: func(t *Template) string { return t.Name }, id: func(t *Template) *string { return &t.ID },
 		choose:  func(t *Template) { t.Version = 1 },

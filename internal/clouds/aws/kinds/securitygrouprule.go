@@ -49,6 +49,7 @@ var securityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
 	Key:    ruleKey,
 	List:   listRules,
 	Create: createRule,
+	Grants: letsAddressesIn,
 	Update: []resource.Setter[SecurityGroupRule, *Client]{
 		tagSetter(func(r *SecurityGroupRule) (string, map[string]string) { return r.ID, r.Tags }),
 	},
@@ -60,6 +61,13 @@ var securityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
 func NewSecurityGroupRule(name string, r SecurityGroupRule) resource.Node {
 	r.CIDRs, r.IPv6CIDRs = canonicalRanges(r.CIDRs), canonicalRanges(r.IPv6CIDRs)
 	return resource.New(&securityGroupRules, name, r)
+}
+
+// letsAddressesIn reports whether kops itself made a rule for a list of addresses,
+// such as kubernetesApiAccess. Rules between groups are not of that sort, as machines
+// that still run may need them; nor are rules without tags, which users may have made.
+func letsAddressesIn(r *SecurityGroupRule) bool {
+	return r.Type == ingress && len(r.CIDRs)+len(r.IPv6CIDRs)+len(r.PrefixLists) > 0 && isOwned(r.Tags, r.Tags[TagCluster])
 }
 
 // ruleKey is all that tells one rule from another: the API refuses two rules
