@@ -53,7 +53,7 @@ func (c *Client) apply(ctx context.Context, lease *clusterstore.Lease, p *prepar
 	c.cfg.Phase("apply")
 	failed := c.execute(ctx, lease.Hold, p, what)
 	r := clusterstore.Revision{Plan: digest, Result: "done",
-		Message: fmt.Sprintf("%d created, %d updated, %d deleted", what.Count(plan.Create), what.Count(plan.Update), what.Count(plan.Delete))}
+		Message: what.Summary().Applied()}
 	if failed != nil {
 		r.Result, r.Message = "failed", failed.Error()
 	}

@@ -120,6 +120,15 @@ func (b *bench) addGroup(group string) {
 	}
 }
 
+// forget takes a group out of the store, and leaves its machines.
+func (b *bench) forget(group string) error {
+	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State)
+	if err != nil {
+		return err
+	}
+	return s.Delete(b.Context(), name+"/instancegroup/"+group, store.DeleteOptions{})
+}
+
 // exist checks what is on the platform, in words that leave out the kind and the cluster.
 func (b *bench) exist(want ...string) {
 	b.Helper()
@@ -135,7 +144,7 @@ func (b *bench) exist(want ...string) {
 	}
 }
 
-// changes are the steps of a plan on the platform: "update fake_machines/nodes-here".
+// changes are the steps of a plan on the platform: "modify fake_machines/nodes-here".
 func changes(p *plan.Plan) []string {
 	var out []string
 	for _, s := range p.Steps {

@@ -90,7 +90,7 @@ func Example() {
 	// exist: 0
 	// exist: 4
 	// No changes need to be applied
-	// update fake_machines/nodes-here.demo.example.com: Count 3 -> 4
+	// modify fake_machines/nodes-here.demo.example.com: Count 3 -> 4
 }
 
 // show prints the steps of a plan that change something of the platform.

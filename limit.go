@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/cloud"
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/graph"
+	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/resource"
 )
 
@@ -43,7 +44,8 @@ func phases(apply bool) map[string]map[string]string {
 type limits struct {
 	phase     map[string]string // by part; nil: all is updated
 	overrides map[resource.Address]string
-	groups    []string // the chosen instance groups; nil: all
+	groups    []string               // the chosen instance groups; nil: all
+	folders   []managedfile.Location // where the files of the chosen groups are
 	provider  cloud.Provider
 }
 
@@ -67,6 +69,11 @@ func (l limits) lifecycle(n resource.Node) string {
 
 // covers reports whether an observed object that nothing wants is part of the update.
 func (l limits) covers(kind string, obj any) bool {
+	if f, ok := obj.(*managedfile.File); ok && l.groups != nil && !slices.ContainsFunc(l.folders, func(mine managedfile.Location) bool {
+		return f.Store == mine.Store && strings.HasPrefix(f.Key, mine.Prefix)
+	}) {
+		return false // of another group, or of none
+	}
 	how := l.lifecycle(resource.Node{Address: resource.Address{Kind: kind}, Want: obj})
 	return how == full || how == warnNoAccess
 }
@@ -85,6 +92,9 @@ func (p *prepared) limit(o UpdateOptions) error {
 	}
 	if l.groups, err = p.chosen(o); err != nil {
 		return err
+	}
+	for _, g := range l.groups {
+		l.folders = append(l.folders, p.folderOf(p.cluster.Group(g)))
 	}
 	var limited []resource.Node
 	for n := range p.graph.All() {

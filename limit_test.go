@@ -2,6 +2,7 @@ package kops_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"kops.local/kops"
@@ -9,7 +10,7 @@ import (
 
 // TestUpdatesOfAPart changes everything about a cluster, and updates a part.
 func TestUpdatesOfAPart(t *testing.T) {
-	const balancer, planes, nodes = "create balancer/api", "update machines/control-plane-here", "update machines/nodes-here"
+	const balancer, planes, nodes = "create balancer/api", "modify machines/control-plane-here", "modify machines/nodes-here"
 	for _, c := range []struct {
 		name  string
 		lost  []string // what is not there
@@ -24,6 +25,7 @@ func TestUpdatesOfAPart(t *testing.T) {
 		{name: "a group of another role", o: kops.UpdateOptions{Groups: []string{"nodes-here"}, Roles: []string{"bastion"}}},
 		{name: "a group, and what all share", o: kops.UpdateOptions{Groups: []string{"nodes-here"}}, lost: []string{"fake_balancer/api." + name}, want: []string{balancer, nodes}},
 		{name: "the network", o: kops.UpdateOptions{Phase: "network"}},
+		{name: "iam", o: kops.UpdateOptions{Phase: "iam"}},
 		{name: "the machines", o: kops.UpdateOptions{Phase: "cluster"}, want: []string{planes, nodes}},
 		{name: "a type is left alone", o: kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "Ignore"}}},
 		{name: "one of a type is left alone", o: kops.UpdateOptions{Lifecycles: map[string]string{"Machines/nodes-here." + name: "Ignore"}}, want: []string{planes}},
@@ -33,7 +35,7 @@ func TestUpdatesOfAPart(t *testing.T) {
 			lost: []string{"fake_balancer/api." + name}, error: "fake_balancer/api." + name},
 		{name: "a lifecycle of one wins over the phase", o: kops.UpdateOptions{Phase: "network", Lifecycles: map[string]string{"Machines": "Sync"}}, error: "fake_machines/control-plane-here.a.example.com needs keyset/apiserver-aggregator-ca and 7 others, which this update leaves out"},
 
-		{name: "unknown phase", o: kops.UpdateOptions{Phase: "storage"}, error: `unknown phase "storage"; use network, security or cluster`},
+		{name: "unknown phase", o: kops.UpdateOptions{Phase: "storage"}, error: `unknown phase "storage"; use network, security (or iam) or cluster`},
 		{name: "unknown group", o: kops.UpdateOptions{Groups: []string{"node-here"}}, error: `did you mean "nodes-here"?`},
 		{name: "unknown role", o: kops.UpdateOptions{Roles: []string{"worker"}}, error: `unknown role "worker"; use control-plane, apiserver, node or bastion`},
 		{name: "unknown type", o: kops.UpdateOptions{Lifecycles: map[string]string{"Machine": "Ignore"}}, error: `unknown type of resource "Machine"; did you mean Machines?`},
@@ -69,4 +71,51 @@ func TestUpdatesOfAPart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What an update of a part leaves out is not called unwanted: it was not compared.
+func TestAnUpdateOfAPartListsNothingElse(t *testing.T) {
+	b := applied(t)
+	b.addGroup("spare")
+	b.apply(kops.UpdateOptions{})
+	if err := b.forget("spare"); err != nil {
+		t.Fatal(err)
+	}
+	spare := "machines/spare"
+	for what, c := range map[string]struct {
+		o    kops.UpdateOptions
+		want []string
+	}{
+		"all":             {kops.UpdateOptions{}, []string{spare}},
+		"a group":         {kops.UpdateOptions{Groups: []string{"nodes-here"}}, nil},
+		"a role":          {kops.UpdateOptions{Roles: []string{"node"}}, nil},
+		"the network":     {kops.UpdateOptions{Phase: "network"}, nil},
+		"the machines":    {kops.UpdateOptions{Phase: "cluster"}, []string{spare}},
+		"but a type":      {kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "Ignore"}}, nil},
+		"a type as it is": {kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "ExistsAndWarnIfChanges"}}, nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var got []string
+			for _, s := range b.preview(c.o).Plan.Deferred {
+				if s.Kind.KindAPI() == "fake" {
+					got = append(got, strings.TrimSuffix(strings.TrimPrefix(s.Address.String(), "fake_"), "."+name))
+				} else if len(c.o.Groups)+len(c.o.Roles) == 0 && c.o.Phase == "network" {
+					got = append(got, s.Address.String())
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("not wanted are %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// What is not part of an update may have to be as it is wanted.
+func TestExistsAndValidatesInsists(t *testing.T) {
+	b := applied(t)
+	b.preview(kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "ExistsAndValidates"}})
+	b.set("nodes-here", "spec.machineType=big")
+	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "ExistsAndValidates"}})
+	says(t, err, "fake_machines/nodes-here."+name+" must be as it is wanted", `"big" is wanted`)
+	b.preview(kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "ExistsAndWarnIfChanges"}})
 }

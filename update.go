@@ -2,7 +2,6 @@ package kops
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -66,11 +65,10 @@ type Update struct {
 
 // Summary says in a sentence what was applied.
 func (u *Update) Summary() string {
-	created, updated, deleted := u.Plan.Count(plan.Create), u.Plan.Count(plan.Update), u.Plan.Count(plan.Delete)
 	if u.Plan.Empty() {
 		return "No changes need to be applied"
 	}
-	return fmt.Sprintf("Applied: %d created, %d updated, %d deleted", created, updated, deleted)
+	return "Applied: " + u.Plan.Summary().Applied()
 }
 
 // Starts reports whether the plan makes the machines of the control plane: none

@@ -37,7 +37,7 @@ func TestAnUpdateIsRefusedWhileAnotherHoldsTheLease(t *testing.T) {
 				t.Errorf("%s: %v does not say that joe holds the lease", what, err)
 			}
 		}
-		if got := changes(b.preview(kops.UpdateOptions{}).Plan); !slices.Equal(got, []string{"update machines/nodes-here"}) {
+		if got := changes(b.preview(kops.UpdateOptions{}).Plan); !slices.Equal(got, []string{"modify machines/nodes-here"}) {
 			t.Errorf("a preview meanwhile shows %q", got)
 		}
 		return nil
@@ -85,7 +85,7 @@ func TestASavedPlanHoldsAsLongAsTheWorld(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := b.apply(kops.UpdateOptions{PlanDigest: digest})
-	if got := changes(u.Plan); !slices.Equal(got, []string{"update machines/nodes-here"}) {
+	if got := changes(u.Plan); !slices.Equal(got, []string{"modify machines/nodes-here"}) {
 		t.Errorf("the saved plan did %q", got)
 	}
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, PlanDigest: digest})

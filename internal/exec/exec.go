@@ -38,8 +38,10 @@ type Clock struct {
 // events only when others wait for the resource to be usable: Retrying, then
 // Done or Failed.
 type Event struct {
-	Step    plan.Step
-	State   State
+	Step  plan.Step
+	State State
+	// Object is what the step left, for Done; nil for a deletion.
+	Object  any
 	Err     error // for Failed, Denied and Retrying
 	Elapsed time.Duration
 }
@@ -79,16 +81,27 @@ type Executor struct {
 // errSkipped is the result of a step that follows a failed one.
 var errSkipped = errors.New("skipped: a step it follows failed")
 
-// StepError is the failure of one step.
+// StepError is the failure of one step; of a kept resource, that it cannot be used.
 type StepError struct {
 	Op      plan.Op
 	Address resource.Address
 	Err     error
 }
 
-func (e *StepError) Error() string {
-	text := fmt.Sprintf("%s %s: %v", e.Op, e.Address, e.Err)
-	if r := fault.Remedy(e.Err); r != "" {
+func (e *StepError) Error() string { return e.what() + ": " + Cause(e.Err) }
+
+// what is what the step was to do.
+func (e *StepError) what() string {
+	if e.Op == plan.Keep {
+		return "wait for " + e.Address.String()
+	}
+	return string(e.Op) + " " + e.Address.String()
+}
+
+// Cause is an error in one line, with its remedy.
+func Cause(err error) string {
+	text := err.Error()
+	if r := fault.Remedy(err); r != "" && !strings.Contains(text, r) {
 		text += "; " + r
 	}
 	return text
@@ -100,18 +113,35 @@ func (e *StepError) Unwrap() error { return e.Err }
 // Error is every failed step of a run.
 type Error struct {
 	Failed  []*StepError
-	Skipped int // steps not tried because one they follow failed
+	Skipped int // changes not tried because a step they follow failed
 }
 
+// Error tells each cause once, with the steps that it kept from succeeding.
 func (e *Error) Error() string {
-	lines := make([]string, len(e.Failed))
-	for i, f := range e.Failed {
-		lines[i] = f.Error()
+	var lines, causes []string
+	for _, f := range e.Failed {
+		cause := Cause(f.Err)
+		if i := slices.Index(causes, cause); i >= 0 {
+			lines[i] += ", " + f.what()
+			continue
+		}
+		lines, causes = append(lines, f.what()), append(causes, cause)
+	}
+	for i, cause := range causes {
+		lines[i] += ": " + cause
 	}
 	if e.Skipped > 0 {
-		lines = append(lines, fmt.Sprintf("%d steps that depend on these were not tried; run the command again to go on", e.Skipped))
+		lines = append(lines, Untried(e.Skipped)+"; run the command again to go on")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Untried says how many changes failures kept from being tried.
+func Untried(n int) string {
+	if n == 1 {
+		return "1 change that depends on what failed was not tried"
+	}
+	return fmt.Sprintf("%d changes that depend on what failed were not tried", n)
 }
 
 // Unwrap returns the failures.
@@ -196,7 +226,9 @@ func (r *run) result(ctx context.Context) error {
 		case errors.As(err, new(*stoppedError)):
 			stopped = true
 		case errors.Is(err, errSkipped):
-			out.Skipped++
+			if r.plan.Steps[i].Op != plan.Keep {
+				out.Skipped++
+			}
 		default:
 			out.Failed = append(out.Failed, &StepError{Op: r.plan.Steps[i].Op, Address: r.plan.Steps[i].Address, Err: err})
 		}
@@ -223,7 +255,9 @@ func (r *run) step(ctx context.Context, i int) {
 		}
 	}
 	if r.errs[i] != nil {
-		r.report(Event{Step: s, State: Skipped})
+		if s.Op != plan.Keep { // there was nothing to try
+			r.report(Event{Step: s, State: Skipped})
+		}
 		return
 	}
 	start := r.Clock.Now()
@@ -231,7 +265,7 @@ func (r *run) step(ctx context.Context, i int) {
 		r.objs[i] = s.Have
 		if r.needed[i] && !s.Shared {
 			r.errs[i] = r.retry(ctx, i, func() error { return s.Kind.Ready(ctx, r.Client(s.Address.Kind), s.Have) })
-			r.ended(s, start, r.errs[i])
+			r.ended(i, start)
 		}
 		return
 	}
@@ -242,13 +276,13 @@ func (r *run) step(ctx context.Context, i int) {
 		r.objs[i], r.errs[i] = s.Have, nil
 		return
 	}
-	r.ended(s, start, r.errs[i])
+	r.ended(i, start)
 }
 
-func (r *run) ended(s plan.Step, start time.Time, err error) {
-	e := Event{Step: s, State: Done, Elapsed: r.Clock.Now().Sub(start)}
-	if err != nil {
-		e.State, e.Err = Failed, err
+func (r *run) ended(i int, start time.Time) {
+	e := Event{Step: r.plan.Steps[i], State: Done, Object: r.objs[i], Elapsed: r.Clock.Now().Sub(start)}
+	if err := r.errs[i]; err != nil {
+		e.State, e.Err, e.Object = Failed, err, nil
 	}
 	r.report(e)
 }

@@ -53,7 +53,7 @@ func TestFailures(t *testing.T) {
 		if !errors.As(err, &failed) || len(failed.Failed) != 1 || failed.Skipped != 1 || !fault.Is(err, fault.Denied) {
 			t.Fatalf("error: %v", err)
 		}
-		equal(t, "message", "create k/a: no permission; ask for it\n1 steps that depend on these were not tried; run the command again to go on", err.Error())
+		equal(t, "message", "create k/a: no permission; ask for it\n1 change that depends on what failed was not tried; run the command again to go on", err.Error())
 		equal(t, "creations", []string{"create a", "create c", "create d"}, sorted(l.called(false, "create")))
 		equal(t, "events of a and b", []string{"failed create a: no permission", "skipped create b", "started create a"}, sorted(about(x.events, " a", " b")))
 	})
@@ -64,6 +64,32 @@ func TestFailures(t *testing.T) {
 		}
 		x := l.try(t, kinds(k), false, node(k, "a"), node(k, "b"))
 		equal(t, "message", "create k/a: bad a\ncreate k/b: bad b", x.Run(t.Context(), x.plan).Error())
+	})
+	bubble(t, "a cause is told once, and only changes are counted", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		for _, n := range []string{"a", "b"} {
+			l.does["create "+n] = func(int) error { return fault.Wrap(fault.Quota, errors.New("no more"), "ask for more") }
+		}
+		l.add(item{Name: "kept"})
+		a, b := node(k, "a"), node(k, "b")
+		kept := resource.New(k, "kept", item{Name: "kept"})
+		kept.After = []resource.Address{a.Address}
+		x := l.try(t, kinds(k), false, a, b, kept, node(k, "c", b))
+		equal(t, "message", "create k/a, create k/b: no more; ask for more\n1 change that depends on what failed was not tried; run the command again to go on",
+			x.Run(t.Context(), x.plan).Error())
+		equal(t, "events of kept", []string(nil), about(x.events, " kept"))
+	})
+	bubble(t, "what a lenient step may not do is told, and the rest goes on", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.add(item{Name: "a"})
+		l.does["update a uses= size=1"] = func(int) error { return fault.New(fault.Denied, "no permission") }
+		a := resource.New(k, "a", item{Name: "a", Size: 1})
+		a.Lenient = true
+		x := l.try(t, kinds(k), false, a, node(k, "b", a))
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Error(err)
+		}
+		equal(t, "events", []string{"denied modify a: no permission", "done create b", "started create b", "started modify a"}, sorted(x.events))
 	})
 	bubble(t, "deleting what is gone succeeds", func(t *testing.T, l *lab) {
 		k := l.kind("k")

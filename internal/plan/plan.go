@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"kops.local/kops/internal/graph"
 	"kops.local/kops/internal/resource"
@@ -21,7 +22,7 @@ type Op string
 const (
 	Keep   Op = "keep"
 	Create Op = "create"
-	Update Op = "update"
+	Update Op = "modify"
 	Delete Op = "delete"
 )
 
@@ -79,6 +80,55 @@ func Make(want *graph.Graph, have Snapshot, kinds []resource.Any, o Options) (*P
 		return nil, err
 	}
 	return b.sorted()
+}
+
+// Summary counts the resources of a plan by what becomes of them. A replaced one is
+// counted once, though it takes two steps.
+type Summary struct {
+	Create   int `json:"create"`
+	Modify   int `json:"modify"`
+	Replace  int `json:"replace"`
+	Delete   int `json:"delete"`
+	Deferred int `json:"deferred"` // deleted with Options.Prune only
+	Keep     int `json:"keep"`
+	Shared   int `json:"shared"`
+}
+
+// Summary counts what the plan does.
+func (p *Plan) Summary() Summary {
+	s := Summary{Deferred: len(p.Deferred)}
+	for _, st := range p.Steps {
+		switch {
+		case st.Shared:
+			s.Shared++
+		case st.Replaces:
+			s.Replace++
+			s.Delete-- // of the object that it replaces
+		case st.Op == Create:
+			s.Create++
+		case st.Op == Update:
+			s.Modify++
+		case st.Op == Delete:
+			s.Delete++
+		case st.Op == Keep:
+			s.Keep++
+		}
+	}
+	return s
+}
+
+// Applied says what a plan has done, once it is carried out: "1 created, 2 modified".
+func (s Summary) Applied() string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{s.Create, "created"}, {s.Modify, "modified"}, {s.Replace, "replaced"}, {s.Delete, "deleted"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Empty reports whether nothing would be done.

@@ -184,8 +184,7 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 		return nil
 	}
 	client = client.WithReport(progress.Event)
-	err := client.DeleteCluster(ctx, name, o)
-	progress.Close()
+	err := progress.Close(client.DeleteCluster(ctx, name, o))
 	if fault.Is(err, fault.Gone) && !o.External {
 		return fault.Wrap(fault.Gone, err, fmt.Sprintf("%s; where its objects are lost and its machines run: kops delete cluster %s --external, with --cloud local or --cloud aws --region REGION",
 			fault.Remedy(err), name))
@@ -245,6 +244,7 @@ question, delete them and the group.`, `
 func ask(ctx context.Context, app *shell.App, group string) error {
 	ok, err := app.Confirm(ctx, "Do you really want to delete instance group "+group+"? This action cannot be undone.")
 	if err == nil && !ok {
+		app.Notef("Instance group %s is kept\n", group)
 		return shell.Failed
 	}
 	return err
@@ -267,8 +267,7 @@ func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, clust
 		progress.Start(u.Plan)
 		return nil
 	}}
-	err := client.WithReport(progress.Event).DeleteGroup(ctx, cluster, group, o)
-	progress.Close()
+	err := progress.Close(client.WithReport(progress.Event).DeleteGroup(ctx, cluster, group, o))
 	if err != nil {
 		return err
 	}

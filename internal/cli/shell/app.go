@@ -283,7 +283,7 @@ func (a *App) PrintError(err error) {
 		return
 	}
 	text := err.Error()
-	if r := fault.Remedy(err); r != "" && !strings.Contains(text, r) {
+	if r := fault.Remedy(err); r != "" && !strings.Contains(text, r) && !errors.As(err, new(*told)) {
 		text += "; " + r
 	}
 	a.Notef("Error: %s\n", text)

@@ -2,7 +2,9 @@ package shell
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,13 +132,44 @@ func (p *Progress) Event(e exec.Event) {
 	}
 }
 
-// Close takes the display away.
-func (p *Progress) Close() {
+// Close takes the display away. Of the error of the run it returns what the display
+// has not told.
+func (p *Progress) Close(err error) error {
 	p.stop()
-	if p.show != nil {
-		p.show.Close()
+	if p.show == nil {
+		return err
 	}
+	p.show.Close()
+	if failed := (*exec.Error)(nil); errors.As(err, &failed) && p.show.Failed() {
+		return &told{err, failed}
+	}
+	return err
 }
+
+// told is the error of a run whose failures were shown as they came.
+type told struct {
+	error
+	failed *exec.Error
+}
+
+// Error sums the failures up; whatever else went wrong is told as it is.
+func (t *told) Error() string {
+	return strings.Replace(t.error.Error(), t.failed.Error(), t.sum(), 1)
+}
+
+func (t *told) sum() string {
+	text := "1 change failed"
+	if n := len(t.failed.Failed); n != 1 {
+		text = fmt.Sprintf("%d changes failed", n)
+	}
+	if t.failed.Skipped > 0 {
+		text += ", and " + exec.Untried(t.failed.Skipped)
+	}
+	return text + "; see above, and run the command again to go on"
+}
+
+// Unwrap returns the whole error.
+func (t *told) Unwrap() error { return t.error }
 
 // PrintPlan writes a plan as JSON or YAML.
 func (a *App) PrintPlan(format string, p *plan.Plan) error {

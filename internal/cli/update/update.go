@@ -4,6 +4,7 @@ package update
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ neither the preview of a file nor Terraform needs access to a cloud.`, `
 	shell.Choose(c, &o.target, "target", direct, "target", "direct, dryrun or terraform", direct, dryrun, terraform)
 	f.StringVar(&o.out, "out", "", "folder for the files of a target (default out/terraform)")
 	f.BoolVar(&o.Prune, "prune", false, "delete what is no longer wanted")
-	shell.Choose(c, &o.Phase, "phase", "", "string", "only one part: network, security or cluster", "network", "security", "cluster")
+	shell.Choose(c, &o.Phase, "phase", "", "string", "only one part: network, security (or iam) or cluster", "network", "security", "iam", "cluster")
 	f.StringSliceVar(&o.overrides, "lifecycle-overrides", nil, "how resources are treated: TYPE=LIFECYCLE or TYPE/NAME=LIFECYCLE, such as IAMRole=ExistsAndWarnIfChanges")
 	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance groups")
 	shell.CompleteGroupFlag(app, c, "instance-group")
@@ -97,7 +98,7 @@ neither the preview of a file nor Terraform needs access to a cloud.`, `
 	f.StringVar(&o.recordPlan, "save-plan", "", "write the plan to this file")
 	f.StringVarP(&o.format, "output", "o", "", "print the plan as json or yaml")
 	f.BoolVar(&o.Refresh, "refresh", false, "observe everything anew, without what is remembered from former runs")
-	f.BoolVar(&o.exitCode, "detailed-exitcode", false, "exit with 2 when a preview has changes")
+	f.BoolVar(&o.exitCode, "detailed-exitcode", false, "exit with 2 when a preview has changes, or deletions that only --prune makes")
 	f.BoolVar(&o.IgnoreSkew, "ignore-kubelet-version-skew", false, "give new workers the version of the spec, even if the control plane still runs an older one")
 	f.Bool("use-kubeconfig", false, "accepted and not needed: where the running control plane is asked for its version, new credentials are made for that")
 	export.AccessFlags(c, &o.access)
@@ -114,6 +115,9 @@ func (o *options) check() error {
 		if f.given && o.target == terraform {
 			return shell.Usagef("%s is about the plan for a cloud, and --target terraform makes none; leave one of them out", f.name)
 		}
+	}
+	if o.out != "" && o.target != terraform {
+		return shell.Usagef("--out is the folder of what --target terraform writes; add that, or save a plan with --save-plan %s", o.out)
 	}
 	return export.CheckAccess(o.access)
 }
@@ -244,7 +248,7 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 	}
 	client = client.WithReport(progress.Event)
 	result, err := client.Update(ctx, name, o.UpdateOptions)
-	progress.Close()
+	err = progress.Close(err)
 	if err != nil {
 		return err
 	}
@@ -255,7 +259,7 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 }
 
 func preview(u *kops.Update, o options) error {
-	if o.exitCode && !u.Plan.Empty() {
+	if o.exitCode && (!u.Plan.Empty() || len(u.Plan.Deferred) > 0) {
 		return shell.Pending
 	}
 	return nil
@@ -280,10 +284,20 @@ Suggestions:
 `)
 		return nil
 	}
+	if n := len(u.Plan.Deferred); n > 0 {
+		app.Notef("\n%s no longer wanted and still there; to delete what is: kops update cluster %s --prune --yes\n", resources(n), name)
+	}
 	if !u.Plan.Empty() {
 		app.Notef("\nCluster changes have been applied to the cloud.\n\nMachines that run keep their configuration until they are replaced.\n")
 	}
 	return nil
+}
+
+func resources(n int) string {
+	if n == 1 {
+		return "1 resource is"
+	}
+	return fmt.Sprintf("%d resources are", n)
 }
 
 // writeKubeconfig writes how the cluster is reached, unless err says that this is

@@ -46,9 +46,11 @@ func Plan(w io.Writer, p *plan.Plan, o Options) error {
 		out.section(s.title, s.mark, s.steps)
 	}
 	if !p.Empty() {
-		out.printf("%s\n", g.totals())
+		out.printf("%s\n", totals(p.Summary()))
 	}
-	if o.Preview && p.Empty() {
+	if o.Preview && p.Empty() && len(p.Deferred) > 0 {
+		out.printf("No changes need to be applied, but for what --prune would delete\n")
+	} else if o.Preview && p.Empty() {
 		out.printf("No changes need to be applied\n")
 	} else if o.Preview {
 		out.printf("\nMust specify --yes to apply changes\n")
@@ -59,7 +61,6 @@ func Plan(w io.Writer, p *plan.Plan, o Options) error {
 // groups are the steps of a plan by what happens to their resource.
 type groups struct {
 	create, modify, replace, remove, deferred, shared []plan.Step
-	kept                                              int
 }
 
 func group(p *plan.Plan) groups {
@@ -82,8 +83,6 @@ func group(p *plan.Plan) groups {
 			g.modify = append(g.modify, s)
 		case s.Op == plan.Delete && !replaced[s.Have]:
 			g.remove = append(g.remove, s)
-		case s.Op == plan.Keep:
-			g.kept++
 		}
 	}
 	for _, list := range [][]plan.Step{g.create, g.modify, g.replace, g.remove, g.deferred, g.shared} {
@@ -103,14 +102,12 @@ func identity(s plan.Step) string {
 	return first
 }
 
-func (g groups) totals() string {
+// totals counts a plan's resources: "Plan: 1 to create, 2 unchanged".
+func totals(c plan.Summary) string {
 	var parts []string
-	for _, t := range []struct {
-		n    int
-		what string
-	}{
-		{len(g.create), "to create"}, {len(g.modify), "to modify"}, {len(g.replace), "to replace"}, {len(g.remove), "to delete"},
-		{len(g.deferred), "only with --prune"}, {g.kept, "unchanged"}, {len(g.shared), "shared"},
+	for _, t := range []count{
+		{c.Create, "to create"}, {c.Modify, "to modify"}, {c.Replace, "to replace"}, {c.Delete, "to delete"},
+		{c.Deferred, "only with --prune"}, {c.Keep, "unchanged"}, {c.Shared, "shared"},
 	} {
 		if t.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", t.n, t.what))
@@ -121,8 +118,8 @@ func (g groups) totals() string {
 
 // report is the JSON form of a plan.
 type report struct {
-	Digest  string         `json:"digest"`
-	Summary map[string]int `json:"summary"`
+	Digest  string       `json:"digest"`
+	Summary plan.Summary `json:"summary"`
 	*plan.Plan
 }
 
@@ -135,13 +132,10 @@ func JSON(w io.Writer, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	g := group(p)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	err = enc.Encode(report{Digest: digest, Plan: p, Summary: map[string]int{
-		"create": len(g.create), "modify": len(g.modify), "replace": len(g.replace), "delete": len(g.remove),
-		"deferred": len(g.deferred), "keep": g.kept, "shared": len(g.shared)}})
+	err = enc.Encode(report{Digest: digest, Plan: p, Summary: p.Summary()})
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}

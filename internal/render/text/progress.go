@@ -25,9 +25,12 @@ type Progress struct {
 	total   int
 	done    int
 	failed  int
+	unready int // kept resources that cannot be used
+	denied  int // left as they are, as the credentials do not suffice
 	cut     int // begun, and not known to have ended when the run was stopped
 	skipped int
 	running []*running
+	causes  map[string]resource.Address // what failed first of each cause
 }
 
 // running is a step that has begun, or a kept resource that is waited for.
@@ -40,7 +43,7 @@ type running struct {
 
 // Lines returns a progress of plain lines for the plan.
 func Lines(out io.Writer, now func() time.Time, p *plan.Plan) *Progress {
-	return &Progress{screen: screen{out: out, now: now}, start: now(), total: len(p.Steps) - p.Count(plan.Keep)}
+	return &Progress{screen: screen{out: out, now: now}, start: now(), total: len(p.Steps) - p.Count(plan.Keep), causes: map[string]resource.Address{}}
 }
 
 // Live returns a progress that redraws itself with ANSI escapes; width is the
@@ -70,15 +73,18 @@ func (p *Progress) Report(e exec.Event) {
 			break
 		}
 		p.done++
-		p.line("%s %s (%s) [%d/%d]", past(e.Step.Op), e.Step.Address, round(e.Elapsed), p.done, p.total)
+		p.line("%s %s%s [%d/%d]", past(e.Step.Op), e.Step.Address, lasted(e.Elapsed), p.done, p.total)
+	case exec.Denied:
+		p.end(e)
+		p.denied++
+		p.note(fmt.Sprintf("warning: not allowed to %s %s, which stays as it is: %s", e.Step.Op, e.Step.Address, exec.Cause(e.Err)))
 	case exec.Failed:
 		begun := p.end(e)
 		if errors.Is(e.Err, context.Canceled) { // by whom the run was stopped, of which its error tells
 			p.stopped(begun)
 			break
 		}
-		p.failed++
-		p.note(fmt.Sprintf("failed to %s %s: %v", e.Step.Op, e.Step.Address, e.Err))
+		p.fail(e)
 	case exec.Skipped:
 		p.skipped++
 	}
@@ -106,17 +112,52 @@ func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := fmt.Sprintf("%d of %d changes done in %s", p.done, p.total, round(p.now().Sub(p.start)))
-	if p.failed > 0 {
-		text += fmt.Sprintf(", %d failed", p.failed)
-	}
-	if p.cut > 0 {
-		text += fmt.Sprintf(", %d cut off", p.cut)
-	}
-	if p.skipped > 0 {
-		text += fmt.Sprintf(", %d not tried", p.skipped)
+	for _, c := range p.rest() {
+		text += fmt.Sprintf(", %d %s", c.n, c.what)
 	}
 	p.note(text)
+	if p.cut > 0 {
+		p.note("Whether what was interrupted took effect is not known; the next run looks, and goes on from there.")
+	}
 	p.running = nil
+}
+
+// fail tells of a failure; of a cause that was told already only what it was.
+func (p *Progress) fail(e exec.Event) {
+	what := "failed to " + string(e.Step.Op)
+	if e.Step.Op == plan.Keep {
+		p.unready++
+		what = "cannot use"
+	} else {
+		p.failed++
+	}
+	cause := exec.Cause(e.Err)
+	if first, told := p.causes[cause]; told {
+		cause = "as " + first.String()
+	} else {
+		p.causes[cause] = e.Step.Address
+	}
+	p.note(fmt.Sprintf("%s %s: %s", what, e.Step.Address, cause))
+}
+
+// Failed reports whether failures were told.
+func (p *Progress) Failed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.causes) > 0
+}
+
+// count is a number of steps with the same result.
+type count struct {
+	n    int
+	what string
+}
+
+// rest is what became of the changes that are not done; the counts and that of the
+// done ones add up to all changes, but for kept resources that cannot be used.
+func (p *Progress) rest() []count {
+	return slices.DeleteFunc([]count{{p.failed, "failed"}, {p.denied, "not allowed"}, {p.cut, "interrupted"}, {p.skipped, "not tried"},
+		{p.unready, "unchanged and not usable"}}, func(c count) bool { return c.n == 0 })
 }
 
 func (p *Progress) begin(e exec.Event) *running {
@@ -149,7 +190,7 @@ func (p *Progress) stopped(begun bool) {
 }
 
 // rows are the lines of the display: counts, then the steps that run longest.
-func (p *Progress) rows(now time.Time) []string {
+func (p *Progress) rows(now time.Time) []row {
 	waiting := 0
 	for _, r := range p.running {
 		if r.reason != "" {
@@ -157,27 +198,32 @@ func (p *Progress) rows(now time.Time) []string {
 		}
 	}
 	head := fmt.Sprintf("%d/%d done", p.done, p.total)
-	for _, c := range []struct {
-		n    int
-		what string
-	}{{len(p.running) - waiting, "running"}, {waiting, "waiting"}, {p.failed, "failed"}, {p.cut, "cut off"}, {p.skipped, "not tried"}} {
+	for _, c := range append([]count{{len(p.running) - waiting, "running"}, {waiting, "waiting"}}, p.rest()...) {
 		if c.n > 0 {
 			head += fmt.Sprintf(", %d %s", c.n, c.what)
 		}
 	}
-	out := []string{head + ", " + round(now.Sub(p.start))}
+	out := []row{{line: head + ", " + round(now.Sub(p.start))}}
 	for i, r := range p.running {
 		if i == mostRows {
-			out = append(out, fmt.Sprintf("  and %d more", len(p.running)-mostRows))
+			out = append(out, row{line: fmt.Sprintf("  and %d more", len(p.running)-mostRows)})
 			break
 		}
-		line := fmt.Sprintf("  %s %s %s", present(r.op), r.address, round(now.Sub(r.since)))
+		shown := row{line: fmt.Sprintf("  %5s %s %s", round(now.Sub(r.since)), present(r.op), r.address)}
 		if r.reason != "" {
-			line += ": " + strings.ReplaceAll(r.reason, "\n", " ")
+			shown.more = ": " + strings.ReplaceAll(r.reason, "\n", " ")
 		}
-		out = append(out, line)
+		out = append(out, shown)
 	}
 	return out
+}
+
+// lasted tells how long a step took, where that can be felt.
+func lasted(d time.Duration) string {
+	if d < 100*time.Millisecond {
+		return ""
+	}
+	return " (" + round(d) + ")"
 }
 
 func round(d time.Duration) string {
@@ -195,9 +241,9 @@ func waiting(op plan.Op) string {
 }
 
 func past(op plan.Op) string {
-	return map[plan.Op]string{plan.Create: "created", plan.Update: "updated", plan.Delete: "deleted"}[op]
+	return map[plan.Op]string{plan.Create: "created", plan.Update: "modified", plan.Delete: "deleted"}[op]
 }
 
 func present(op plan.Op) string {
-	return map[plan.Op]string{plan.Create: "creating", plan.Update: "updating", plan.Delete: "deleting", plan.Keep: "waiting for"}[op]
+	return map[plan.Op]string{plan.Create: "creating", plan.Update: "modifying", plan.Delete: "deleting", plan.Keep: "waiting for"}[op]
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kops.local/kops/internal/exec"
+	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/plan"
 	"kops.local/kops/internal/render/text"
 	"kops.local/kops/internal/resource"
@@ -55,7 +56,7 @@ func TestLinesAreWrittenAsStepsEnd(t *testing.T) {
 waiting to create aws_vpc/a: still pending
 waiting to create aws_vpc/a: slow down
 created aws_vpc/a (1.2s) [1/3]
-failed to update aws_vpc/b: denied
+failed to modify aws_vpc/b: denied
 1 of 3 changes done in 1m15s, 1 failed, 1 not tried
 `
 	if d := cmp.Diff(want, b.String()); d != "" {
@@ -115,7 +116,7 @@ func TestLiveDisplay(t *testing.T) {
 		}
 	}
 	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Started})
-	check("0/3 done, 1 running, 0s\n  creating aws_vpc/a 0s")
+	check("0/3 done, 1 running, 0s\n     0s creating aws_vpc/a")
 
 	w.pass(50 * time.Millisecond)
 	drawn := b.Len()
@@ -125,21 +126,21 @@ func TestLiveDisplay(t *testing.T) {
 	}
 	w.pass(2 * time.Second)
 	p.Tick()
-	check("0/3 done, 2 running, 2.1s\n  creating aws_vpc/a 2.1s\n  updating aws_vpc/b 2s")
+	check("0/3 done, 2 running, 2.1s\n   2.1s creating aws_vpc/a\n     2s modifying aws_vpc/b")
 
 	w.pass(time.Second)
 	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Retrying, Err: errors.New("the gateway is\nstill pending, ask later")})
-	check("0/3 done, 1 running, 1 waiting, 3.1s\n  creating aws_vpc/a 3.1s: the gateway is …\n  updating aws_vpc/b 3s")
+	check("0/3 done, 1 running, 1 waiting, 3.1s\n   3.1s creating aws_vpc/a: the gateway is…\n     3s modifying aws_vpc/b")
 
 	w.pass(time.Second)
 	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Failed, Err: errors.New("denied")})
-	check("failed to update aws_vpc/b: denied\n0/3 done, 1 waiting, 1 failed, 4.1s\n  creating aws_vpc/a 4.1s: the gateway is …")
+	check("failed to modify aws_vpc/b: denied\n0/3 done, 1 waiting, 1 failed, 4.1s\n   4.1s creating aws_vpc/a: the gateway is…")
 
 	w.pass(10 * time.Second)
 	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Done})
 	p.Report(exec.Event{Step: stepOf(plan.Delete, "c"), State: exec.Skipped})
 	p.Close()
-	check("failed to update aws_vpc/b: denied\n1 of 3 changes done in 14s, 1 failed, 1 not tried")
+	check("failed to modify aws_vpc/b: denied\n1 of 3 changes done in 14s, 1 failed, 1 not tried")
 }
 
 func TestWhatIsToldMeanwhileGoesAboveTheDisplay(t *testing.T) {
@@ -149,7 +150,7 @@ func TestWhatIsToldMeanwhileGoesAboveTheDisplay(t *testing.T) {
 	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Started})
 	b.WriteString("^C") // as a terminal shows the key
 	p.Note("stopping")
-	if d := cmp.Diff("stopping\n0/3 done, 1 running, 0s\n  creating aws_vpc/a 0s", screen(t, b.String())); d != "" {
+	if d := cmp.Diff("stopping\n0/3 done, 1 running, 0s\n     0s creating aws_vpc/a", screen(t, b.String())); d != "" {
 		t.Errorf("the screen (-want +got):\n%s", d)
 	}
 	v := text.WaitingLive(&b, w.now, func() int { return 80 })
@@ -157,7 +158,7 @@ func TestWhatIsToldMeanwhileGoesAboveTheDisplay(t *testing.T) {
 	v.Saw([]text.Reason{{Of: "Node b", Text: "is not\nready"}})
 	b.WriteString("^C")
 	v.Note("stopping")
-	if d := cmp.Diff("stopping\nwaiting for 0s, 1 left\n  Node b: is not ready", screen(t, b.String())); d != "" {
+	if d := cmp.Diff("stopping\nwaiting for 0s, 1 problem left\n  Node b: is not ready", screen(t, b.String())); d != "" {
 		t.Errorf("the screen (-want +got):\n%s", d)
 	}
 	b.Reset()
@@ -180,7 +181,7 @@ func TestLiveDisplayShowsTheLongestRunningOnly(t *testing.T) {
 		p.Report(exec.Event{Step: s, State: exec.Started})
 	}
 	got := strings.Split(screen(t, b.String()), "\n")
-	if len(got) != 10 || got[1] != "  creating aws_vpc/0 19s" || got[9] != "  and 12 more" {
+	if len(got) != 10 || got[1] != "    19s creating aws_vpc/0" || got[9] != "  and 12 more" {
 		t.Errorf("%d lines: %q", len(got), got)
 	}
 }
@@ -193,7 +194,43 @@ func TestStepsThatAStopCutOffAreCountedAndNotTold(t *testing.T) {
 	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Failed, Err: context.Canceled})
 	p.Report(exec.Event{Step: stepOf(plan.Delete, "c"), State: exec.Skipped})
 	p.Close()
-	if want := "0 of 3 changes done in 0s, 1 cut off, 2 not tried\n"; b.String() != want {
+	if want := "0 of 3 changes done in 0s, 1 interrupted, 2 not tried\nWhether what was interrupted took effect is not known; the next run looks, and goes on from there.\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+// The counts of the last line add up to the changes, whatever became of them.
+func TestCountsAddUp(t *testing.T) {
+	var b bytes.Buffer
+	w := &watch{}
+	all := threeSteps()
+	all.Steps = append(all.Steps, stepOf(plan.Create, "e"), stepOf(plan.Update, "f"))
+	p := text.Lines(&b, w.now, all)
+	cause := fault.Wrap(fault.Denied, errors.New("denied"), "ask for it")
+	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Done, Elapsed: 20 * time.Millisecond})
+	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Failed, Err: cause})
+	p.Report(exec.Event{Step: stepOf(plan.Create, "e"), State: exec.Failed, Err: cause})
+	p.Report(exec.Event{Step: stepOf(plan.Update, "f"), State: exec.Denied, Err: cause})
+	p.Report(exec.Event{Step: stepOf(plan.Keep, "d"), State: exec.Failed, Err: errors.New("never ready")})
+	p.Report(exec.Event{Step: stepOf(plan.Delete, "c"), State: exec.Skipped})
+	p.Close()
+	want := `created aws_vpc/a [1/5]
+failed to modify aws_vpc/b: denied; ask for it
+failed to create aws_vpc/e: as aws_vpc/b
+warning: not allowed to modify aws_vpc/f, which stays as it is: denied; ask for it
+cannot use aws_vpc/d: never ready
+1 of 5 changes done in 0s, 2 failed, 1 not allowed, 1 not tried, 1 unchanged and not usable
+`
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestANarrowScreenShowsTheEndsOfNames(t *testing.T) {
+	var b bytes.Buffer
+	p := text.Live(&b, (&watch{time.Unix(100, 0)}).now, threeSteps(), func() int { return 40 })
+	p.Report(exec.Event{Step: stepOf(plan.Create, "from-masters.a.example.com-to-nodes.a.example.com"), State: exec.Started})
+	if d := cmp.Diff("0/3 done, 1 running, 0s\n     0s creating aw…nodes.a.example.com", screen(t, b.String())); d != "" {
+		t.Errorf("the screen (-want +got):\n%s", d)
 	}
 }

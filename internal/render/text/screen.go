@@ -46,7 +46,7 @@ const (
 )
 
 // draw redraws the lines, at most every redrawEvery.
-func (s *screen) draw(rows func(now time.Time) []string) {
+func (s *screen) draw(rows func(now time.Time) []row) {
 	now := s.now()
 	if s.width == nil || now.Sub(s.last) < redrawEvery {
 		return
@@ -54,17 +54,29 @@ func (s *screen) draw(rows func(now time.Time) []string) {
 	lines := rows(now)
 	text := s.erase()
 	for _, l := range lines {
-		text += cut(l, s.width()) + "\n"
+		text += l.cut(s.width()) + "\n"
 	}
 	s.drawn, s.last = len(lines), now
 	_, _ = io.WriteString(s.out, text)
 }
 
-// cut shortens a line to the width, so that it never wraps.
-func cut(s string, width int) string {
-	runes := []rune(s)
-	if width < 2 || len(runes) < width {
-		return s
+// row is a line of the display, and what is added as far as there is room for it.
+type row struct{ line, more string }
+
+// cut shortens a row to the width, so that it never wraps. The line is cut in its
+// middle, as names differ at their ends.
+func (r row) cut(width int) string {
+	line, more := []rune(r.line), []rune(r.more)
+	if width < 2 || len(line)+len(more) < width {
+		return r.line + r.more
 	}
-	return string(runes[:width-2]) + "…"
+	if len(line) < width-2 {
+		return r.line + string(more[:width-2-len(line)]) + "…"
+	}
+	if len(line) < width {
+		return r.line
+	}
+	room := width - 2
+	head := room / 2
+	return string(line[:head]) + "…" + string(line[len(line)-(room-head):])
 }

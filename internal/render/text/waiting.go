@@ -60,7 +60,7 @@ func (w *Waiting) Saw(reasons []Reason) {
 		}
 	}
 	if n := len(reasons); n > 0 && n < before {
-		w.line("[%s] %d left", w.since(w.now()), n)
+		w.line("[%s] %s", w.since(w.now()), left(n))
 	}
 	w.reasons, w.told, w.seen = reasons, told, true
 	w.draw(w.rows)
@@ -90,22 +90,30 @@ func (w *Waiting) Close() {
 
 func (w *Waiting) since(now time.Time) time.Duration { return now.Sub(w.start).Round(time.Second) }
 
+// left says how much is still waited for.
+func left(n int) string {
+	if n == 1 {
+		return "1 problem left"
+	}
+	return fmt.Sprintf("%d problems left", n)
+}
+
 // rows are the lines of the display: how long and how many, then the reasons.
-func (w *Waiting) rows(now time.Time) []string {
-	state := fmt.Sprintf("%d left", len(w.reasons))
+func (w *Waiting) rows(now time.Time) []row {
+	state := left(len(w.reasons))
 	switch {
 	case !w.seen:
 		state = "looking"
 	case len(w.reasons) == 0:
 		state = "ready"
 	}
-	out := []string{fmt.Sprintf("waiting for %s, %s", w.since(now), state)}
+	out := []row{{line: fmt.Sprintf("waiting for %s, %s", w.since(now), state)}}
 	for i, r := range w.reasons {
 		if i == mostRows {
-			out = append(out, fmt.Sprintf("  and %d more", len(w.reasons)-mostRows))
+			out = append(out, row{line: fmt.Sprintf("  and %d more", len(w.reasons)-mostRows)})
 			break
 		}
-		out = append(out, "  "+r.Of+": "+strings.ReplaceAll(r.Text, "\n", " "))
+		out = append(out, row{line: "  " + r.Of, more: ": " + strings.ReplaceAll(r.Text, "\n", " ")})
 	}
 	return out
 }

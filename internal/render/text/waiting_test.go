@@ -37,7 +37,7 @@ func TestWaitingTellsAReasonOnceWhileItLasts(t *testing.T) {
 [50s] waiting for InstanceGroup nodes: has 1 of 3 machines
 [1m0s] waiting for Pod kube-system/dns: is pending
 [1m10s] waiting for InstanceGroup nodes: has 2 of 3 machines
-[1m10s] 1 left
+[1m10s] 1 problem left
 [1m20s] ready
 [1m40s] waiting for InstanceGroup nodes: has 2 of 3 machines
 `
@@ -69,7 +69,7 @@ func TestWaitingIsRedrawnOnATerminal(t *testing.T) {
 	check("waiting for 1s, looking")
 	at.pass(time.Second)
 	w.Saw([]text.Reason{reset(), {Of: "Node b", Text: "is not ready"}})
-	check("waiting for 2s, 2 left", "  APIServer https://127.0.0.1:443: it …", "  Node b: is not ready")
+	check("waiting for 2s, 2 problems left", "  APIServer https://127.0.0.1:443: it …", "  Node b: is not ready")
 	at.pass(time.Minute)
 	w.Saw(nil)
 	check("waiting for 1m2s, ready")

@@ -150,12 +150,26 @@ func TestANetworkIsMadeOnceChangedInPlaceAndDeletedWhole(t *testing.T) {
 		}
 	}
 	g = testNetwork(t, "ami-2")
-	if got, want := changes(e.plan(g, false)), []string{"update aws_launch_template/nodes." + testCluster}; !slices.Equal(got, want) {
+	if got, want := changes(e.plan(g, false)), []string{"modify aws_launch_template/nodes." + testCluster}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	e.apply(g, false)
 	if got := changes(e.plan(g, false)); len(got) != 0 {
 		t.Errorf("after a change there is still to do: %v", got)
+	}
+	letIn := func(cidr string) *graph.Graph {
+		g := testNetwork(t, "ami-2")
+		group := resource.Out(resource.Address{Kind: "aws_security_group", Name: "masters." + testCluster}, "id")
+		if err := g.Add(NewSecurityGroupRule("https-"+cidr, SecurityGroupRule{Group: group, Type: ingress, Protocol: "tcp", FromPort: 443, ToPort: 443,
+			CIDRs: []string{cidr}, Tags: OwnedTags(testCluster, "https-"+cidr)})); err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	e.apply(letIn("0.0.0.0/0"), false)
+	e.apply(letIn("10.0.0.0/8"), false) // without pruning
+	if p := e.plan(letIn("10.0.0.0/8"), false); len(changes(p)) != 0 || len(p.Deferred) != 0 {
+		t.Errorf("access from everywhere was not closed: %v, %v", changes(p), p.Deferred)
 	}
 	e.apply(&graph.Graph{}, true)
 	if got := changes(e.plan(&graph.Graph{}, true)); len(got) != 0 {

@@ -171,3 +171,25 @@ func TestNATGatewayIsReplacedUnderItsRoutes(t *testing.T) {
 		t.Error("a NAT gateway would go before the one that routes are to lead to is there")
 	}
 }
+
+// Only what kops itself opened to addresses is closed without pruning.
+func TestWhatOnlyLetsAddressesIn(t *testing.T) {
+	own := OwnedTags(testCluster, "x")
+	any := []string{"0.0.0.0/0"}
+	for what, c := range map[string]struct {
+		rule SecurityGroupRule
+		want bool
+	}{
+		"a range":         {SecurityGroupRule{Type: ingress, Protocol: "tcp", FromPort: 443, ToPort: 443, CIDRs: any, Tags: own}, true},
+		"a range of IPv6": {SecurityGroupRule{Type: ingress, Protocol: "tcp", FromPort: 22, ToPort: 22, IPv6CIDRs: []string{"::/0"}, Tags: own}, true},
+		"a prefix list":   {SecurityGroupRule{Type: ingress, Protocol: "icmp", FromPort: 3, ToPort: 4, PrefixLists: []string{"pl-1"}, Tags: own}, true},
+		"a group":         {SecurityGroupRule{Type: ingress, Protocol: "-1", Source: lit("sg-1"), Tags: own}, false},
+		"out":             {SecurityGroupRule{Type: egress, Protocol: "-1", CIDRs: any, Tags: own}, false},
+		"nobody's":        {SecurityGroupRule{Type: ingress, Protocol: "tcp", FromPort: 22, ToPort: 22, CIDRs: any}, false},
+		"tagged by hand":  {SecurityGroupRule{Type: ingress, Protocol: "tcp", FromPort: 22, ToPort: 22, CIDRs: any, Tags: Tags{TagCluster: testCluster}}, false},
+	} {
+		if got := securityGroupRules.Erase().Grants(&c.rule); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}
