@@ -45,12 +45,16 @@ func onAWS(ctx context.Context, conf *controller.Config, stored controller.Store
 		endpoint = awsquery.Endpoint("sts", own.Region)
 	}
 	known := &onInstances{Stored: stored, instances: fleet}
+	var gone controller.Machines
+	if self := os.Getenv("NODE_NAME"); self != "" { // as the add-on's manifest sets it
+		gone = roster{instances: fleet, self: self, now: time.Now}
+	}
 	return identity{
 		verifier: &awssts.Verifier{
 			Endpoint: endpoint, Account: aws.ToString(caller.Account), Partition: partition, Roles: own.NodesRoles, Profiles: own.NodesProfiles, Instances: fleet, Now: time.Now,
 			HTTP: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		},
-		groups: known, prefixes: known,
+		groups: known, prefixes: known, machines: gone, period: rosterPeriod,
 	}, nil
 }
 

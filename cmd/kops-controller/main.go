@@ -148,7 +148,8 @@ func run(c *cobra.Command, o options) error {
 		work = append(work, (&controller.Ranger{Nodes: core.Nodes(), Prefixes: who.prefixes, Log: log}).Run)
 	}
 	if who.machines != nil {
-		work = append(work, (&controller.Lifecycle{Nodes: core.Nodes(), Pods: core, Machines: who.machines, Self: host, Clock: bootstrap.SystemClock(), Log: log}).Run)
+		work = append(work, (&controller.Lifecycle{Nodes: core.Nodes(), Pods: core, Machines: who.machines, Period: who.period, Clock: bootstrap.SystemClock(), Log: log,
+			Dead: &controller.Dead{ConfigMaps: core.ConfigMaps("kube-system"), Now: time.Now}}).Run)
 	}
 	g, ctx := errgroup.WithContext(c.Context())
 	g.Go(func() error { return daemon.Serve(ctx, server) })
@@ -209,9 +210,13 @@ type identity struct {
 	groups   controller.Groups
 	// prefixes are the addresses that the cloud leads to machines for their pods; nil where it does not.
 	prefixes controller.Prefixes
-	// machines are those that exist, where no cloud's controller removes the nodes of others.
-	machines controller.MachineNames
+	// machines tells which of them are gone; nil: that is not known. period is how often to ask.
+	machines controller.Machines
+	period   time.Duration
 }
+
+// localPeriod is how often the local cloud's folder of machines is read.
+const localPeriod = 5 * time.Second
 
 // platform returns the identity of the configuration's cloud.
 func platform(ctx context.Context, conf *controller.Config, stored controller.Stored) (identity, error) {
@@ -235,6 +240,10 @@ func onThisHost(conf *controller.Config, stored controller.Stored) (identity, er
 	if folder == "" {
 		return identity{}, errors.New("the configuration of kops-controller: server.provider.local.machines, the folder of machines, is not set")
 	}
-	known := controller.Registry{Folder: os.DirFS(folder), Stored: stored}
-	return identity{verifier: bootstrap.NewMachineKeyVerifier(known, time.Now), groups: known, machines: known}, nil
+	self, err := os.Hostname()
+	if err != nil {
+		return identity{}, err
+	}
+	known := controller.Registry{Folder: os.DirFS(folder), Self: self, Stored: stored}
+	return identity{verifier: bootstrap.NewMachineKeyVerifier(known, time.Now), groups: known, machines: known, period: localPeriod}, nil
 }

@@ -113,6 +113,7 @@ func typed(kind string) any {
 		"PodDisruptionBudget": &policyv1.PodDisruptionBudget{}, "StorageClass": &storagev1.StorageClass{}, "CSIDriver": &storagev1.CSIDriver{},
 		"MutatingWebhookConfiguration":   &admissionregistrationv1.MutatingWebhookConfiguration{},
 		"ValidatingWebhookConfiguration": &admissionregistrationv1.ValidatingWebhookConfiguration{},
+		"ValidatingAdmissionPolicy":      &admissionregistrationv1.ValidatingAdmissionPolicy{}, "ValidatingAdmissionPolicyBinding": &admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
 	}[kind]
 }
 

@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/api"
@@ -148,15 +147,6 @@ func TestKopsControllerReadsFolders(t *testing.T) {
 	conf, err := controller.ParseConfig([]byte(object[corev1.ConfigMap](t, r, name, "ConfigMap", "kops-controller").Data["config.yaml"]))
 	if err != nil || conf.Cloud != "local" || conf.Server.Provider["local"].Machines != "/etc/kops/machines" {
 		t.Errorf("configuration %+v, %v", conf, err)
-	}
-}
-
-func TestNodesAreRemovedOnlyWhereNoCloudDoes(t *testing.T) {
-	for cloud, in := range map[string]addons.Input{"local": local(t, func(*api.ClusterSpec) {}), "aws": cluster(t, variants()["minimal"])} {
-		role := object[rbacv1.ClusterRole](t, build(t, in), "kops-controller.addons.k8s.io", "ClusterRole", "kops-controller")
-		if got := slices.Contains(role.Rules[0].Verbs, "delete"); got != (cloud == "local") {
-			t.Errorf("%s: %v", cloud, role.Rules)
-		}
 	}
 }
 

@@ -64,6 +64,9 @@ func (v *View) NoDNS() bool { return complete.DNS(v.Spec) == api.DNSNone }
 // PrivateDNS reports whether the cluster's names are published in a private zone.
 func (v *View) PrivateDNS() bool { return complete.DNS(v.Spec) == api.DNSPrivate }
 
+// RemovesNodes reports whether kops-controller removes the nodes of machines that are gone.
+func (v *View) RemovesNodes() bool { return v.Local() || v.Cloud == string(api.CloudAWS) }
+
 // DNSProvider is what publishes names; "none" when nothing does.
 func (v *View) DNSProvider() string {
 	if v.NoDNS() || v.Spec.ExternalDNS == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,32 +17,36 @@ import (
 	"kops.local/kops/internal/bootstrap"
 )
 
-const (
-	// lifecyclePeriod is how often nodes are compared with machines.
-	lifecyclePeriod = 5 * time.Second
-	// youth is the age up to which a node that is ready is left alone, as its
-	// machine may be so new that the list of machines does not show it yet.
-	youth = 15 * time.Second
-)
+// youth is the age up to which a node that is ready is left alone, as its
+// machine may be so new that the list of machines does not show it yet.
+const youth = 15 * time.Second
 
-// MachineNames lists the machines that exist.
-type MachineNames interface {
-	// MachineNames returns the names that the machines' nodes have.
-	MachineNames(ctx context.Context) ([]string, error)
+// Machines tells of which nodes there is no machine any more. Both methods return an
+// error when that is not certain.
+type Machines interface {
+	// Gone returns the names of those nodes whose machines have ended for good.
+	Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error)
+	// Alive returns those of the names of nodes that a machine has.
+	Alive(ctx context.Context, names []string) ([]string, error)
 }
 
-// Lifecycle removes the nodes of machines that are gone, as the controller of a
-// cloud does where there is one, and their pods. Kubernetes itself removes these
-// 40 seconds later, and until then sends to them whatever is for their Services.
+// Lifecycle removes the nodes of machines that are gone, and their pods, and notes that
+// they are dead. Kubernetes itself removes no node, and pods 40 seconds later; until then
+// it sends to them whatever is for their Services. A cloud's own controller may remove the
+// node first, which is noted as well.
 type Lifecycle struct {
 	Nodes    corev1client.NodeInterface
 	Pods     corev1client.PodsGetter
-	Machines MachineNames
-	// Self is the machine that this process runs on. A list of machines without
-	// it is not believed: it would be the end of every node.
-	Self  string
-	Clock bootstrap.Clock
-	Log   *slog.Logger
+	Machines Machines
+	Dead     *Dead
+	// Period is how often nodes are compared with machines.
+	Period time.Duration
+	Clock  bootstrap.Clock
+	Log    *slog.Logger
+
+	// known are nodes by their names that were there and whose machines were not gone:
+	// somebody else may remove them before their machines are known to be gone.
+	known map[string]*corev1.Node
 }
 
 // Run compares nodes with machines until the context ends.
@@ -50,7 +55,7 @@ func (l *Lifecycle) Run(ctx context.Context) error {
 		if err := l.Once(ctx); err != nil && ctx.Err() == nil {
 			l.Log.Warn("cannot remove the nodes of machines that are gone; trying again", "error", err)
 		}
-		if err := l.Clock.Sleep(ctx, lifecyclePeriod); err != nil {
+		if err := l.Clock.Sleep(ctx, l.Period); err != nil {
 			return err
 		}
 	}
@@ -61,34 +66,50 @@ func (l *Lifecycle) Run(ctx context.Context) error {
 func (l *Lifecycle) Once(ctx context.Context) error {
 	// The nodes come first: the machine of every node among them was there before
 	// the machines are listed.
-	nodes, err := l.Nodes.List(ctx, metav1.ListOptions{})
+	list, err := l.Nodes.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", err)
 	}
-	machines, err := l.Machines.MachineNames(ctx)
+	there := map[string]*corev1.Node{}
+	for i := range list.Items {
+		there[list.Items[i].Name] = &list.Items[i]
+	}
+	if l.known == nil {
+		l.known = map[string]*corev1.Node{}
+	}
+	maps.Copy(l.known, there)
+	gone, err := l.Machines.Gone(ctx, slices.Collect(maps.Values(l.known)))
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(machines, l.Self) {
-		return fmt.Errorf("the list of machines lacks %s, on which this runs, and so is not believed: is its folder mounted?", l.Self)
-	}
-	var errs []error
-	for i := range nodes.Items {
-		n := &nodes.Items[i]
-		if slices.Contains(machines, n.Name) || !mayGo(n, l.Clock.Now()) {
-			continue
+	var dead []*corev1.Node
+	for _, name := range gone {
+		if n := there[name]; n == nil || mayGo(n, l.Clock.Now()) {
+			dead = append(dead, l.known[name])
 		}
-		err := l.Nodes.Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &n.UID}})
-		switch {
-		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or another node of that name by now
-		case err != nil:
-			errs = append(errs, fmt.Errorf("delete the node %s: %w", n.Name, err))
-		default:
-			l.Log.Info("removed the node of a machine that is gone", "node", n.Name)
-			errs = append(errs, l.removePods(ctx, n.Name))
+	}
+	// They are noted first: as soon as the node is gone, its kubelet may make it anew.
+	errs := []error{l.Dead.note(ctx, dead, l.Machines.Alive)}
+	for _, n := range dead {
+		delete(l.known, n.Name)
+		if there[n.Name] != nil {
+			errs = append(errs, l.remove(ctx, n))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// remove removes a node and its pods.
+func (l *Lifecycle) remove(ctx context.Context, n *corev1.Node) error {
+	err := l.Nodes.Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &n.UID}})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or another node of that name by now
+		return nil
+	case err != nil:
+		return fmt.Errorf("delete the node %s: %w", n.Name, err)
+	}
+	l.Log.Info("removed the node of a machine that is gone", "node", n.Name)
+	return l.removePods(ctx, n.Name)
 }
 
 // removePods removes the pods of a node that is gone, at once: nothing is left to

@@ -3,26 +3,41 @@ package controller
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// machineNames are the machines that exist, or why they cannot be told.
-type machineNames struct {
-	names []string
-	err   error
+// entries has an entry for each machine.
+func entries(machines ...string) fs.FS {
+	out := fstest.MapFS{".new": {}} // it is there
+	for _, m := range machines {
+		out[m+".json"] = &fstest.MapFile{Data: []byte("{}")}
+	}
+	return out
 }
 
-func (m machineNames) MachineNames(context.Context) ([]string, error) { return m.names, m.err }
+// noFolder cannot be read.
+type noFolder struct{}
+
+func (noFolder) Open(string) (fs.File, error) { return nil, errors.New("no such folder") }
+
+// lifecycle is that of a cluster whose control plane is cp-1.
+func lifecycle(c kubernetes.Interface, now time.Time, machines fs.FS) *Lifecycle {
+	return &Lifecycle{Nodes: c.CoreV1().Nodes(), Pods: c.CoreV1(), Machines: Registry{Folder: machines, Self: "cp-1"}, Clock: stopped(now), Log: slog.New(slog.DiscardHandler),
+		Dead: &Dead{ConfigMaps: c.CoreV1().ConfigMaps("kube-system"), Now: func() time.Time { return now }}}
+}
 
 // stopped is a clock that stands still.
 type stopped time.Time
@@ -44,20 +59,20 @@ func TestNodesGoWithTheirMachines(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		machines machineNames
+		machines fs.FS
 		left     []string
 		says     string
 	}{
-		"all exist":           {machineNames{names: []string{"cp-1", "off", "old", "young", "young-off", "failed"}}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, ""},
-		"some are gone":       {machineNames{names: []string{"cp-1", "off"}}, []string{"cp-1", "off", "young"}, ""},
-		"an empty list":       {machineNames{}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "lacks cp-1"},
-		"a list of others":    {machineNames{names: []string{"cp-2"}}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "not believed"},
-		"it cannot be listed": {machineNames{err: errors.New("no such folder")}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "no such folder"},
+		"all exist":           {entries("cp-1", "off", "old", "young", "young-off", "failed"), []string{"cp-1", "failed", "off", "old", "young", "young-off"}, ""},
+		"some are gone":       {entries("cp-1", "off"), []string{"cp-1", "off", "young"}, ""},
+		"an empty list":       {entries(), []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "lacks cp-1"},
+		"a list of others":    {entries("cp-2"), []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "not believed"},
+		"it cannot be listed": {noFolder{}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "no such folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			core := fake.NewClientset(all()...).CoreV1()
-			nodes := core.Nodes()
-			l := &Lifecycle{Nodes: nodes, Pods: core, Machines: tt.machines, Self: "cp-1", Clock: stopped(now), Log: slog.New(slog.DiscardHandler)}
+			client := fake.NewClientset(all()...)
+			nodes := client.CoreV1().Nodes()
+			l := lifecycle(client, now, tt.machines)
 			if err := l.Once(t.Context()); (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
@@ -82,7 +97,7 @@ func TestANodeThatCannotBeRemovedIsTold(t *testing.T) {
 		refused := a.(clienttesting.DeleteAction).GetName() == "a"
 		return refused, nil, errors.New("the API server is busy")
 	})
-	l := &Lifecycle{Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Machines: machineNames{names: []string{"cp-1"}}, Self: "cp-1", Clock: stopped(time.Now()), Log: slog.New(slog.DiscardHandler)}
+	l := lifecycle(client, time.Now(), entries("cp-1"))
 	if err := l.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "delete the node a: the API server is busy") {
 		t.Errorf("got %v", err)
 	}
@@ -113,7 +128,7 @@ func TestPodsGoWithTheirNode(t *testing.T) {
 		}
 		return delete.Name == "a", nil, errors.New("the API server is busy")
 	})
-	l := &Lifecycle{Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1(), Machines: machineNames{names: []string{"cp-1"}}, Self: "cp-1", Clock: stopped(time.Now()), Log: slog.New(slog.DiscardHandler)}
+	l := lifecycle(client, time.Now(), entries("cp-1"))
 	if err := l.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "kube-system/a of the node gone, which is gone: the API server is busy") {
 		t.Errorf("got %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,9 @@ import (
 type Registry struct {
 	// Folder is read anew for each question.
 	Folder fs.FS
+	// Self is the machine that this process runs on. A list of machines without
+	// it is not believed: it would be the end of every node.
+	Self string
 	// Stored has the labels of groups.
 	Stored
 }
@@ -28,7 +32,7 @@ type Registry struct {
 var (
 	_ bootstrap.Machines = Registry{}
 	_ Groups             = Registry{}
-	_ MachineNames       = Registry{}
+	_ Machines           = Registry{}
 )
 
 // Machine reads the entry of a machine. One of the control plane has no key here:
@@ -75,8 +79,29 @@ func (r Registry) GroupOf(_ context.Context, node *corev1.Node) (string, error) 
 	return e.Group, err
 }
 
-// MachineNames lists the machines that have an entry, whatever is in it.
-func (r Registry) MachineNames(context.Context) ([]string, error) {
+// Gone returns the nodes that have no entry, whatever is in those of others.
+func (r Registry) Gone(_ context.Context, nodes []*corev1.Node) ([]string, error) {
+	machines, err := r.machines()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, n := range nodes {
+		if !slices.Contains(machines, n.Name) {
+			out = append(out, n.Name)
+		}
+	}
+	return out, nil
+}
+
+// Alive returns the names that have an entry.
+func (r Registry) Alive(_ context.Context, nodes []string) ([]string, error) {
+	machines, err := r.machines()
+	return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !slices.Contains(machines, n) }), err
+}
+
+// machines lists those that have an entry.
+func (r Registry) machines() ([]string, error) {
 	files, err := fs.ReadDir(r.Folder, ".")
 	if err != nil {
 		return nil, fmt.Errorf("list the machines: %w", err)
@@ -86,6 +111,9 @@ func (r Registry) MachineNames(context.Context) ([]string, error) {
 		if name, ok := strings.CutSuffix(f.Name(), names.LocalMachineSuffix); ok && checkName(name) == nil {
 			out = append(out, name)
 		}
+	}
+	if !slices.Contains(out, r.Self) {
+		return nil, fmt.Errorf("the list of machines lacks %s, on which this runs, and so is not believed: is its folder mounted?", r.Self)
 	}
 	return out, nil
 }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/internal/controller"
+)
+
+const (
+	// rosterPeriod is how often EC2 is asked which machines are gone: one question for
+	// 200 nodes, of a quota that the account shares.
+	rosterPeriod = 30 * time.Second
+	// mostValues is how many values a filter has at the most (EC2 API, DescribeInstances).
+	mostValues = 200
+	// unheard is how old a node is before EC2 is believed that it does not know the
+	// machine: what EC2 tells of new instances it may not tell everybody at once.
+	unheard = 5 * time.Minute
+)
+
+var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
+
+// roster tells which nodes have lost their instances. Nodes are known by their names,
+// which their certificates hold: anything else a kubelet says of itself. Those that are
+// named in another way than the node of this process are left alone.
+type roster struct {
+	instances
+	// self is the node that this process runs on, without whose machine an answer of EC2
+	// is not believed.
+	self string
+	now  func() time.Time
+}
+
+var _ controller.Machines = roster{}
+
+// Gone returns the nodes whose instances are terminated, or that EC2 does not know.
+func (r roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
+	var ask []string
+	for _, n := range nodes {
+		if byID(n.Name) == byID(r.self) && (byID(n.Name) || strings.HasPrefix(n.Spec.ProviderID, "aws:///")) {
+			ask = append(ask, n.Name)
+		}
+	}
+	states, err := r.states(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, n := range nodes {
+		state, known := states[n.Name]
+		switch {
+		case !slices.Contains(ask, n.Name):
+		case known && state == ec2types.InstanceStateNameTerminated:
+			out = append(out, n.Name)
+		case !known && r.now().Sub(n.CreationTimestamp.Time) > unheard:
+			out = append(out, n.Name)
+		}
+	}
+	return out, nil
+}
+
+// Alive returns the names that an instance has. Identifiers are never given again, and
+// private names are.
+func (r roster) Alive(ctx context.Context, names []string) ([]string, error) {
+	again := slices.DeleteFunc(slices.Clone(names), byID)
+	if byID(r.self) || len(again) == 0 {
+		return nil, nil
+	}
+	states, err := r.states(ctx, again)
+	return slices.DeleteFunc(again, func(n string) bool { _, known := states[n]; return !known }), err
+}
+
+// byID reports whether the name of a node is the identifier of its instance.
+func byID(node string) bool { return instanceID.MatchString(node) }
+
+// states asks EC2 for the instances of nodes, which are all named as that of this process
+// is: by their identifiers, whatever their tags are; or by their addresses, which other
+// networks may have too, among the cluster's. Terminated ones have no address any more.
+func (r roster) states(ctx context.Context, nodes []string) (map[string]ec2types.InstanceStateName, error) {
+	filters := []ec2types.Filter{{Name: aws.String("instance-id")}}
+	name := func(m ec2types.Instance) string { return aws.ToString(m.InstanceId) }
+	if !byID(r.self) {
+		filters = []ec2types.Filter{{Name: aws.String("private-dns-name")}, {Name: aws.String("tag:KubernetesCluster"), Values: []string{r.cluster}}}
+		name = func(m ec2types.Instance) string { return aws.ToString(m.PrivateDnsName) }
+	}
+	out := map[string]ec2types.InstanceStateName{}
+	for batch := range slices.Chunk(nodes, mostValues-1) {
+		filters[0].Values = append(slices.Clone(batch), r.self)
+		own := false
+		pages := ec2.NewDescribeInstancesPaginator(r.api, &ec2.DescribeInstancesInput{Filters: filters})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("ask EC2 which machines are gone: %w", err)
+			}
+			for _, group := range page.Reservations {
+				for _, m := range group.Instances {
+					if m.State != nil {
+						out[name(m)] = m.State.Name
+						own = own || name(m) == r.self && running(m)
+					}
+				}
+			}
+		}
+		if !own {
+			return nil, fmt.Errorf("EC2 does not tell of %s, on which this runs, and so is not believed", r.self)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/internal/awstest"
+)
+
+func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
+
+func nodeOf(name, provider string, age time.Duration) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon().Add(-age))}, Spec: corev1.NodeSpec{ProviderID: provider}}
+}
+
+// cloud is EC2 with instances: it answers the filters that name them.
+type cloud struct {
+	machines
+	all   []types.Instance
+	asked []int // how many instances each question named
+	fails error
+}
+
+func (c *cloud) DescribeInstances(_ context.Context, in *ec2.DescribeInstancesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+	named := in.Filters[0]
+	c.asked = append(c.asked, len(named.Values))
+	var out []types.Instance
+	for _, m := range c.all {
+		name := m.InstanceId
+		if *named.Name == "private-dns-name" {
+			name = m.PrivateDnsName
+		}
+		if slices.Contains(named.Values, aws.ToString(name)) {
+			out = append(out, m)
+		}
+	}
+	return &ec2.DescribeInstancesOutput{Reservations: []types.Reservation{{Instances: out}}}, c.fails
+}
+
+func instance(id, address string, state types.InstanceStateName) types.Instance {
+	return types.Instance{InstanceId: &id, PrivateDnsName: &address, State: &types.InstanceState{Name: state}}
+}
+
+func TestWhichMachinesOfAWSAreGone(t *testing.T) {
+	const self, lives, stops, ends, absent = "i-00000000", "i-00000001", "i-00000002", "i-00000003", "i-00000004"
+	all := []types.Instance{instance(self, "ip-0", types.InstanceStateNameRunning), instance(lives, "ip-1", types.InstanceStateNameRunning),
+		instance(stops, "ip-2", types.InstanceStateNameStopped), instance(ends, "", types.InstanceStateNameTerminated), instance("i-00000005", "ip-5", types.InstanceStateNameShuttingDown)}
+	nodes := []*corev1.Node{nodeOf(self, "", time.Hour), nodeOf(lives, "aws:///a/"+ends, time.Hour), nodeOf(stops, "", time.Hour), nodeOf("i-00000005", "", time.Hour),
+		nodeOf(ends, "aws:///a/"+lives, time.Minute), nodeOf(absent, "", time.Hour), nodeOf("i-00000006", "", time.Minute), nodeOf("ip-1", "aws:///a/"+ends, time.Hour), nodeOf("elsewhere", "", time.Hour)}
+	c := &cloud{all: all}
+	f := roster{instances: instances{api: c, cluster: "c"}, self: self, now: noon}
+	if got, err := f.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, []string{ends, absent}) {
+		t.Errorf("gone are %v, %v", got, err)
+	}
+	if got, err := f.Alive(t.Context(), []string{lives, ends, "ip-1"}); err != nil || len(got) > 0 {
+		t.Errorf("alive again are %v, %v", got, err)
+	}
+
+	addresses := []*corev1.Node{nodeOf("ip-0", "aws:///a/i-00000000", time.Hour), nodeOf("ip-2", "aws:///a/i-00000002", time.Hour), nodeOf("ip-3", "aws:///a/"+lives, time.Hour),
+		nodeOf("ip-4", "aws:///a/i-00000004", time.Minute), nodeOf("elsewhere", "other://x", time.Hour), nodeOf(ends, "", time.Hour)}
+	f.self = "ip-0"
+	if got, err := f.Gone(t.Context(), addresses); err != nil || !slices.Equal(got, []string{"ip-3"}) {
+		t.Errorf("of those named by their addresses gone are %v, %v", got, err)
+	}
+	if got, err := f.Alive(t.Context(), []string{lives, "ip-1", "ip-3"}); err != nil || !slices.Equal(got, []string{"ip-1"}) {
+		t.Errorf("of those named by their addresses alive again are %v, %v", got, err)
+	}
+	f.self = self
+	c.all = all[1:]
+	if got, err := f.Gone(t.Context(), nodes); err == nil || !strings.Contains(err.Error(), "does not tell of i-00000000") || got != nil {
+		t.Errorf("an answer without this machine is believed: %v, %v", got, err)
+	}
+	c.all, c.fails = all, errors.New("RequestLimitExceeded")
+	if got, err := f.Gone(t.Context(), nodes); !errors.Is(err, c.fails) || got != nil {
+		t.Errorf("an error: %v, %v", got, err)
+	}
+	c.fails, c.asked = nil, nil
+	var many []*corev1.Node
+	for n := range 450 {
+		many = append(many, nodeOf(fmt.Sprintf("i-%08x", n+1000), "", time.Hour))
+	}
+	if got, err := f.Gone(t.Context(), many); err != nil || len(got) != 450 || !slices.Equal(c.asked, []int{200, 200, 53}) {
+		t.Errorf("%d of 450 are gone, with questions for %v: %v", len(got), c.asked, err)
+	}
+}
+
+// The filters are those of a real API.
+func TestWhichMachinesOfAWSAreGoneByItsAPI(t *testing.T) {
+	server := awstest.Moto(t)
+	api := ec2.NewFromConfig(server.AWS())
+	var launched []types.Instance
+	for range 3 {
+		launched = append(launched, launch(t, api, "KubernetesCluster", "c", "kops.k8s.io/instancegroup", "nodes"))
+	}
+	ended := *launched[2].InstanceId
+	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{ended}}); err != nil {
+		t.Fatal(err)
+	}
+	f := roster{instances: instances{api: api, cluster: "c"}, self: *launched[0].InstanceId, now: noon}
+	var nodes []*corev1.Node
+	for _, m := range launched {
+		nodes = append(nodes, nodeOf(*m.InstanceId, "", time.Hour))
+	}
+	if got, err := f.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, []string{ended}) {
+		t.Errorf("gone are %v, %v", got, err)
+	}
+	f.self = *launched[0].PrivateDnsName
+	if got, err := f.Alive(t.Context(), []string{*launched[1].PrivateDnsName, "ip-10-9-9-9.ec2.internal"}); err != nil || !slices.Equal(got, []string{*launched[1].PrivateDnsName}) {
+		t.Errorf("alive are %v, %v", got, err)
+	}
+}

@@ -1,0 +1,95 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+const (
+	// deadName is the ConfigMap of the names. The admission policy of the same name keeps
+	// kubelets of these names from creating a Node.
+	deadName = "kops-gone-machines"
+	// longValidity is the longest that a certificate of a machine of the control plane
+	// lives, and that one of any machine lived which kOps gave.
+	longValidity = 485 * 24 * time.Hour
+	// settled is how long after the first note other control planes may still run a
+	// kops-controller that gives long certificates.
+	settled = 24 * time.Hour
+	// mostDead bounds the names: an object of Kubernetes holds about a megabyte.
+	mostDead = 8000
+)
+
+// Dead are the names of nodes whose machines are gone. Nobody can take their
+// certificates back, but with them nobody is to come back either.
+type Dead struct {
+	ConfigMaps corev1client.ConfigMapInterface // those of kube-system
+	Now        func() time.Time
+}
+
+// note adds nodes, and removes the names whose certificates have all ended, and those
+// that a machine has again, as alive tells of names.
+func (d *Dead) note(ctx context.Context, nodes []*corev1.Node, alive func(context.Context, []string) ([]string, error)) error {
+	noted, err := d.read(ctx)
+	if err != nil {
+		return fmt.Errorf("read which machines are gone: %w", err)
+	}
+	want := maps.Clone(noted.Data)
+	if want == nil {
+		want = map[string]string{}
+	}
+	today := d.Now().UTC().Format(time.DateOnly)
+	maps.DeleteFunc(want, func(_, until string) bool { return until < today })
+	if len(want) > 0 {
+		back, err := alive(ctx, slices.Sorted(maps.Keys(want)))
+		if err != nil {
+			return fmt.Errorf("find out which machines are back: %w", err)
+		}
+		for _, name := range back {
+			delete(want, name)
+		}
+	}
+	for _, n := range nodes {
+		want[n.Name] = d.Now().UTC().Add(longest(n, noted.CreationTimestamp.Time)).Add(24 * time.Hour).Format(time.DateOnly)
+	}
+	first := slices.SortedFunc(maps.Keys(want), func(a, b string) int { return cmp.Or(cmp.Compare(want[a], want[b]), cmp.Compare(a, b)) })
+	for _, name := range first[:max(0, len(first)-mostDead)] { // those that end first
+		delete(want, name)
+	}
+	if maps.Equal(want, noted.Data) {
+		return nil
+	}
+	noted.Data = want
+	if _, err := d.ConfigMaps.Update(ctx, noted, metav1.UpdateOptions{FieldManager: "kops-controller"}); err != nil {
+		return fmt.Errorf("note which machines are gone: %w", err)
+	}
+	return nil
+}
+
+// read returns the notes, which are made where there are none: their age says since when
+// certificates are short.
+func (d *Dead) read(ctx context.Context) (*corev1.ConfigMap, error) {
+	noted, err := d.ConfigMaps.Get(ctx, deadName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return d.ConfigMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: deadName}}, metav1.CreateOptions{FieldManager: "kops-controller"})
+	}
+	return noted, err
+}
+
+// longest is how long a certificate of a node may live: those of nodes that are older
+// than the notes may have been given by another kops-controller, and machines of the
+// control plane sign for themselves.
+func longest(n *corev1.Node, since time.Time) time.Duration {
+	if _, own := n.Labels["node-role.kubernetes.io/control-plane"]; own || n.CreationTimestamp.Time.Before(since.Add(settled)) {
+		return longValidity
+	}
+	return leastValidity + spread
+}
