@@ -26,6 +26,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -279,12 +280,12 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
 	if c, err := pki.ParseCertificate([]byte(certs["kubelet"])); err != nil || c.Subject.CommonName != "system:node:"+node {
 		t.Errorf("the certificate is of %v, %v", c.Subject, err)
 	}
-	created, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: corev1.NodeSpec{ProviderID: cloud + ":///zone/" + node}}, metav1.CreateOptions{})
+	_, err = nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: corev1.NodeSpec{ProviderID: cloud + ":///zone/" + node}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	created.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	if _, err := nodes.UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); err != nil {
+	ready := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
+	if _, err := nodes.Patch(t.Context(), node, types.StrategicMergePatchType, ready, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 	renew := func() error {

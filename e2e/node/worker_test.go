@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -25,6 +26,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,11 +120,11 @@ func bundle(t *testing.T) (files map[string][]byte, kubernetes string) {
 	return files, want.Kubernetes
 }
 
-// absent says that no node is there.
-type absent struct{}
+// registration is what the Node of every machine has come to.
+type registration struct{ state atomic.Int32 }
 
-func (absent) State(context.Context, string) (controller.NodeState, error) {
-	return controller.NodeAbsent, nil
+func (r *registration) State(context.Context, string) (controller.NodeState, error) {
+	return controller.NodeState(r.state.Load()), nil
 }
 
 func quick() pki.Issuer {
@@ -137,7 +139,7 @@ func (g *guest) serve(port string, h http.Handler, certificate *tls.Certificate)
 	s := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	scheme := "http"
 	if certificate != nil {
-		l, scheme = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*certificate}}), "https"
+		l, scheme = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*certificate}, ClientAuth: tls.RequestClientCert}), "https"
 	}
 	go s.Serve(l) //nolint:errcheck // it ends with the test
 	g.Cleanup(func() { _ = s.Close() })
@@ -145,7 +147,7 @@ func (g *guest) serve(port string, h http.Handler, certificate *tls.Certificate)
 }
 
 // control starts a kops-controller and writes the boot configuration of the machine.
-func (g *guest) control(files map[string][]byte, kubernetes string) {
+func (g *guest) control(files map[string][]byte, kubernetes string) *registration {
 	g.Helper()
 	mirror := g.serve("3989", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(files[path.Base(r.URL.Path)]))
@@ -172,11 +174,15 @@ func (g *guest) control(files map[string][]byte, kubernetes string) {
 	g.ok(err)
 	own, err := tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key)
 	g.ok(err)
-	g.serve("3988", &controller.Server{Verifier: bootstrap.NewMachineKeyVerifier(stored, time.Now), Nodes: absent{}, Configs: stored, Signers: keysets,
+	trusted := x509.NewCertPool()
+	trusted.AddCert(ca.Signer().Certificate)
+	nodes := &registration{}
+	g.serve("3988", &controller.Server{Verifier: bootstrap.NewMachineKeyVerifier(stored, time.Now), Nodes: nodes, Configs: stored, Signers: keysets, Trusted: trusted,
 		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: quick(), Log: slog.New(slog.DiscardHandler)}, &own)
 	out, err := yaml.Marshal(boot)
 	g.ok(err)
 	g.ok(os.WriteFile(filepath.Join(g.tools, "kube_env.yaml"), out, 0o644))
+	return nodes
 }
 
 // configuration is that of the worker in the tests of package agent, with these files.
@@ -221,7 +227,7 @@ func TestAWorkerOfRealPrograms(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	g.control(bundle(t))
+	nodes := g.control(bundle(t))
 	run := func(args ...string) {
 		t.Helper()
 		begin := time.Now()
@@ -256,6 +262,20 @@ func TestAWorkerOfRealPrograms(t *testing.T) {
 		out, err := g.host.Inside(t.Context(), name, "sh", "-c", command)
 		if got := strings.TrimSpace(string(out)); got != want {
 			t.Errorf("%s: %q %v, want %q", command, got, err, want)
+		}
+	}
+	nodes.state.Store(int32(controller.NodeReady))
+	for _, step := range [][2]string{
+		{"systemctl is-active kops-renewal.timer; systemctl is-enabled kops-renewal.timer", "active\nenabled"},
+		{"rm /srv/kubernetes/kubelet-server.crt; systemctl show -p MainPID kubelet > /run/before; systemctl start kops-renewal.service; " +
+			"while systemctl is-active -q kops-renewal.service; do sleep 0.1; done; systemctl show -p Result kops-renewal.service", "Result=success"},
+		{"openssl verify -CAfile /srv/kubernetes/ca.crt /srv/kubernetes/kubelet-server.crt", "/srv/kubernetes/kubelet-server.crt: OK"},
+		{"systemctl show -p MainPID kubelet | cmp - /run/before && echo runs on", "runs on"},
+	} {
+		out, err := g.host.Inside(t.Context(), name, "sh", "-c", step[0])
+		if got := strings.TrimSpace(string(out)); got != step[1] {
+			log, _ := g.host.Inside(t.Context(), name, "journalctl", "-u", "kops-renewal.service")
+			t.Errorf("%s: %q %v, want %q\n%s", step[0], got, err, step[1], log)
 		}
 	}
 }
