@@ -19,12 +19,14 @@ const (
 	unitEnv  = "/etc/sysconfig/kops-configuration"
 )
 
-// The units of nodeup: the one that runs it at every start, and the one that renews
-// certificates, with its timer. A renewal that fails is tried again soon, as certificates
+// The units of nodeup: the one that runs it at every start, the one that renews
+// certificates, and the one that sees whether the node is there, with their timers. A renewal that fails is tried again soon, as certificates
 // do not wait; one that finds nodeup at work does so, too.
 const (
-	renewalName = "kops-renewal.service"
-	timerName   = "kops-renewal.timer"
+	renewalName       = "kops-renewal.service"
+	renewalTimerName  = "kops-renewal.timer"
+	presenceName      = "kops-presence.service"
+	presenceTimerName = "kops-presence.timer"
 
 	environment = "EnvironmentFile=" + unitEnv + "\nEnvironmentFile=-/etc/environment\n"
 
@@ -67,7 +69,33 @@ Persistent=true
 [Install]
 WantedBy=timers.target
 `
+
+	// It tells what it does, and not that it looked.
+	presenceUnit = `[Unit]
+Description=Register the node of this machine again if it is gone
+
+[Service]
+Type=oneshot
+LogLevelMax=notice
+ExecStart=%s --check-node
+`
+
+	presenceTimer = `[Unit]
+Description=See twice a minute whether the node of this machine is there
+
+[Timer]
+OnActiveSec=1min
+OnUnitInactiveSec=30s
+RandomizedDelaySec=5s
+AccuracySec=1s
+
+[Install]
+WantedBy=timers.target
+`
 )
+
+// timers lists the units that start others by the clock.
+func timers() []string { return []string{renewalTimerName, presenceTimerName} }
 
 // passed lists the environment that nodeup needs at every start.
 func passed() []string {
@@ -97,15 +125,15 @@ func (s system) install(ctx context.Context, o options) error {
 		return fmt.Errorf("write %s: %w", unitEnv, err)
 	}
 	for _, u := range []struct{ name, text string }{
-		{unitName, fmt.Sprintf(startUnit, start)}, {renewalName, fmt.Sprintf(renewalUnit, start)}, {timerName, renewalTimer},
+		{unitName, fmt.Sprintf(startUnit, start)}, {renewalName, fmt.Sprintf(renewalUnit, start)}, {renewalTimerName, renewalTimer},
+		{presenceName, fmt.Sprintf(presenceUnit, start)}, {presenceTimerName, presenceTimer},
 	} {
 		if err := host.Files.Create(ctx, m, &host.File{Path: "/etc/systemd/system/" + u.name, Content: resource.Text(resource.Lit(u.text)), Mode: "0644"}); err != nil {
 			return fmt.Errorf("write %s: %w", u.name, err)
 		}
 	}
 	if filepath.Clean(o.root) != "/" {
-		offline := host.Offline{Root: o.root}
-		return errors.Join(offline.Enable(ctx, unitName, true), offline.Enable(ctx, timerName, true))
+		return enable(ctx, host.Offline{Root: o.root})
 	}
 	systemd, err := host.Connect(ctx)
 	if err != nil {
@@ -115,11 +143,22 @@ func (s system) install(ctx context.Context, o options) error {
 	if err := systemd.Reload(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(systemd.Enable(ctx, unitName, true), systemd.Enable(ctx, timerName, true)); err != nil {
+	if err := enable(ctx, systemd); err != nil {
 		return err
 	}
-	if err := systemd.Begin(ctx, timerName); err != nil {
-		return err
+	for _, timer := range timers() {
+		if err := systemd.Begin(ctx, timer); err != nil {
+			return err
+		}
 	}
 	return systemd.Begin(ctx, unitName)
+}
+
+// enable makes nodeup, and its timers, start with the machine.
+func enable(ctx context.Context, s host.Systemd) error {
+	var errs []error
+	for _, name := range append(timers(), unitName) {
+		errs = append(errs, s.Enable(ctx, name, true))
+	}
+	return errors.Join(errs...)
 }

@@ -26,6 +26,8 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"kops.local/kops/internal/agent"
+	"kops.local/kops/internal/agent/node"
+	"kops.local/kops/internal/agent/presence"
 	"kops.local/kops/internal/agent/report"
 	"kops.local/kops/internal/clock"
 	"kops.local/kops/internal/exec"
@@ -47,7 +49,7 @@ type system struct {
 type options struct {
 	conf, cache, target, root, report string
 	retries                           int
-	dryRun, install, renew            bool
+	dryRun, install, renew, checkNode bool
 }
 
 const usage = `nodeup makes a machine a member of its cluster.
@@ -60,6 +62,7 @@ state that it says. Run again, it changes only what differs.
   nodeup --conf /opt/kops/conf/kube_env.yaml --dry-run               show what would be done
   nodeup --conf /opt/kops/conf/kube_env.yaml --install-systemd-unit  do it now and at every start
   nodeup --conf /opt/kops/conf/kube_env.yaml --renew                 only renew certificates, as a timer does twice a day
+  nodeup --conf /opt/kops/conf/kube_env.yaml --check-node            start the kubelet anew if its node is gone, as a timer does
 
 Flags:
 `
@@ -79,6 +82,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
 	f.BoolVar(&o.dryRun, "dryrun", false, "the same as --dry-run")
 	f.BoolVar(&o.renew, "renew", false, "only issue certificates anew that are near their end, and start anew what reads them")
+	f.BoolVar(&o.checkNode, "check-node", false, "only see whether the machine's node is in the cluster, and start the kubelet anew if it is not")
 	f.BoolVar(&o.install, "install-systemd-unit", false, "write a unit that runs nodeup at every start, start it, and end")
 	f.StringVar(&o.root, "root", "/", "`folder` that stands for the machine's file system; no program is run and no service started in another than /")
 	f.StringVar(&o.report, "report", report.File, "`file` for the boot report, below the root")
@@ -95,8 +99,8 @@ func parse(args []string, out io.Writer) (options, error) {
 		return o, fmt.Errorf("--target is direct or dryrun, and not %q", o.target)
 	}
 	o.dryRun = o.dryRun || o.target == "dryrun"
-	if o.renew && (o.dryRun || o.install) {
-		return o, errors.New("--renew goes with neither --dry-run nor --install-systemd-unit")
+	if (o.renew || o.checkNode) && (o.dryRun || o.install) || o.renew && o.checkNode {
+		return o, errors.New("of --renew, --check-node, --dry-run and --install-systemd-unit only one goes")
 	}
 	return o, nil
 }
@@ -121,6 +125,9 @@ func run(ctx context.Context, s system, args []string) int {
 }
 
 func (s system) run(ctx context.Context, o options) error {
+	if o.checkNode {
+		return s.checkNode(ctx, o)
+	}
 	boot, err := os.ReadFile(o.conf)
 	if err != nil {
 		return fmt.Errorf("read the boot configuration: %w", err)
@@ -145,6 +152,22 @@ func (s system) run(ctx context.Context, o options) error {
 		return a.Renew(ctx, boot)
 	}
 	return a.Converge(ctx, boot)
+}
+
+// checkNode looks after the machine's node. Nothing but the kubelet is touched, so it
+// does not wait for a nodeup that is at work.
+func (s system) checkNode(ctx context.Context, o options) error {
+	systemd, err := host.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer systemd.Close()
+	tell := func(line string) { fmt.Fprintf(s.Err, "<5>%s\n", line) } //nolint:errcheck // the journal's level "notice"; nothing could be told
+	c, err := presence.New(o.root, node.KubeletKubeconfig, systemd, time.Now, tell)
+	if c == nil || err != nil {
+		return err
+	}
+	return c.Once(ctx)
 }
 
 // lock keeps a second nodeup from changing the machine meanwhile. The kernel

@@ -52,7 +52,7 @@ func (s *Start) fromReport() {
 	}
 	if r.Done {
 		s.Message = "its start is done, and its kubelet has not registered"
-		s.Remedy = "look at the kubelet: journalctl -u kubelet on the machine"
+		s.Remedy = "the machine starts its kubelet anew within two minutes; if that does not help, look at it: journalctl -u kubelet on the machine"
 		return
 	}
 	i := slices.IndexFunc(r.Phases, func(p report.Phase) bool { return p.State == report.Running })

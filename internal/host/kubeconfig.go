@@ -2,6 +2,7 @@ package host
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 
@@ -85,4 +86,23 @@ func readKubeconfig(text []byte) stored {
 	}
 	c, u := k.Clusters[0].Cluster, k.Users[0]
 	return stored{certificate: u.User.Certificate, key: u.User.Key, ca: c.CA, server: c.Server, user: u.Name}
+}
+
+// ReadKubeconfig returns where a machine's kubeconfig leads, and with what. The first
+// certificate is that of its user, parsed. A file that is not there is fs.ErrNotExist.
+func ReadKubeconfig(file string) (server string, config *tls.Config, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", nil, err
+	}
+	s := readKubeconfig(text)
+	pair, err := tls.X509KeyPair(s.certificate, s.key)
+	if err != nil {
+		return "", nil, fmt.Errorf("read the kubeconfig %s: %w", file, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(s.ca) {
+		return "", nil, fmt.Errorf("read the kubeconfig %s: it has no certificate of an authority", file)
+	}
+	return s.server, &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }

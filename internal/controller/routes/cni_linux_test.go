@@ -129,6 +129,31 @@ func attach(t *testing.T, conflist []byte, dir, data, id string, p pod) net.IP {
 	return got
 }
 
+// TestAnotherRangeMovesTheBridge gives a node that has pods another range, as it gets
+// when it registers anew.
+func TestAnotherRangeMovesTheBridge(t *testing.T) {
+	dir, data := plugins(t), t.TempDir()
+	inNamespace(t)
+	for i, c := range []struct{ ranges, pod string }{{"100.96.1.0/24", "100.96.1.2"}, {"100.96.5.0/24", "100.96.5.2"}} {
+		conflist, err := Conflist([]netip.Prefix{netip.MustParsePrefix(c.ranges)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPod(t)
+		if got := attach(t, conflist, dir, data, fmt.Sprint("pod", i), p); got.String() != c.pod {
+			t.Errorf("in %s the pod has the address %s", c.ranges, got)
+		}
+		l, err := netlink.LinkByName(bridge)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs, err := netlink.AddrList(l, netlink.FAMILY_V4)
+		if err != nil || len(addrs) != 1 || !netip.MustParsePrefix(c.ranges).Contains(netip.MustParseAddr(addrs[0].IP.String())) {
+			t.Errorf("in %s the bridge has the addresses %v: %v", c.ranges, addrs, err)
+		}
+	}
+}
+
 // TestThePluginsTakeTheConfiguration joins two pods to a machine's network.
 func TestThePluginsTakeTheConfiguration(t *testing.T) {
 	dir, data := plugins(t), t.TempDir()

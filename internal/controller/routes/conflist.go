@@ -41,7 +41,8 @@ func Conflist(ranges []netip.Prefix) ([]byte, error) {
 		"plugins": []any{
 			object{
 				"type": "bridge", "bridge": bridge, "isGateway": true, "hairpinMode": true,
-				"ipam": object{"type": "host-local", "ranges": subnets, "routes": defaults},
+				"forceAddress": true, // a node that registers anew may get another range, and the bridge is there
+				"ipam":         object{"type": "host-local", "ranges": subnets, "routes": defaults},
 			},
 			object{"type": "portmap", "capabilities": object{"portMappings": true}, "snat": true},
 		},

@@ -23,29 +23,52 @@ type Route struct {
 	Via netip.Addr
 }
 
+// Network is where the ranges of pods lie, as the controller manager was told. A node's
+// kubelet may claim a range as it registers: one that lies elsewhere, or is of
+// another size, would lead the machines' own traffic away.
+type Network struct {
+	// Pods are the cluster's ranges of pod addresses.
+	Pods []netip.Prefix
+	// Bits is the length of a node's range of IPv4 addresses, Bits6 that of IPv6.
+	Bits, Bits6 int
+}
+
+// has reports whether a range can be a node's.
+func (n Network) has(r netip.Prefix) bool {
+	bits := n.Bits
+	if r.Addr().Is6() {
+		bits = n.Bits6
+	}
+	return r.Bits() == bits && slices.ContainsFunc(n.Pods, func(all netip.Prefix) bool { return all.Bits() <= r.Bits() && all.Contains(r.Addr()) })
+}
+
 // Desired returns the routes that a node needs to reach the pods of the others,
-// sorted, and at most one to a range. Nodes that have no range or no internal
-// address yet, and ranges that overlap the node's own, have none.
-func Desired(nodes []*corev1.Node, self string) []Route {
+// sorted, and at most one to a range: that of the node that was there first. Nodes
+// that have no range of the network or no internal address yet, and ranges that
+// overlap the node's own, have none.
+func (n Network) Desired(nodes []*corev1.Node, self string) []Route {
+	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
 	var own []netip.Prefix
-	for _, n := range nodes {
-		if n.Name == self {
-			own = Ranges(n)
+	for _, node := range nodes {
+		if node.Name == self {
+			own = Ranges(node)
 		}
 	}
 	var out []Route
-	for _, n := range nodes {
-		if n.Name == self || n.DeletionTimestamp != nil {
+	for _, node := range nodes {
+		if node.Name == self || node.DeletionTimestamp != nil {
 			continue
 		}
-		for _, pods := range Ranges(n) {
-			via, ok := address(n, pods.Addr().Is4())
-			if ok && !slices.ContainsFunc(own, pods.Overlaps) {
+		for _, pods := range Ranges(node) {
+			via, ok := address(node, pods.Addr().Is4())
+			if ok && n.has(pods) && !slices.ContainsFunc(own, pods.Overlaps) {
 				out = append(out, Route{pods, via})
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Route) int { return cmp.Or(a.Pods.Compare(b.Pods), a.Via.Compare(b.Via)) })
+	slices.SortStableFunc(out, func(a, b Route) int { return a.Pods.Compare(b.Pods) })
 	return slices.CompactFunc(out, func(a, b Route) bool { return a.Pods == b.Pods })
 }
 

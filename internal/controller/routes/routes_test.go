@@ -45,13 +45,13 @@ func TestRoutesLeadToTheOtherNodes(t *testing.T) {
 		node("twice", []string{"100.96.1.0/24"}, "10.0.0.8"),
 		node("nonsense", []string{"hello"}, "10.0.0.10"),
 	}
-	got := Desired(nodes, "self")
+	got := cluster().Desired(nodes, "self")
 	want := []Route{route("100.96.1.0/24", "10.0.0.2"), route("100.96.2.0/24", "10.0.0.3"), route("100.96.4.0/24", "10.0.0.4"), route("fd00:2::/64", "fd00::2")}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	slices.Reverse(nodes)
-	if again := Desired(nodes, "self"); !slices.Equal(again, want) {
+	if again := cluster().Desired(nodes, "self"); !slices.Equal(again, want) {
 		t.Errorf("the order of nodes matters: %v", again)
 	}
 }
@@ -80,9 +80,32 @@ func (t *table) Set(r Route) error {
 
 func (t *table) Remove(r Route) error { delete(t.routes, r.Pods); return nil }
 
+// cluster is the network of the nodes of these tests.
+func cluster() Network {
+	return Network{Pods: []netip.Prefix{netip.MustParsePrefix("100.96.0.0/11"), netip.MustParsePrefix("fd00::/16")}, Bits: 24, Bits6: 64}
+}
+
+// TestANodeCannotClaimWhatIsNotItsOwn registers nodes whose kubelets chose their ranges.
+func TestANodeCannotClaimWhatIsNotItsOwn(t *testing.T) {
+	old, young := node("b", []string{"100.96.1.0/24"}, "10.0.0.2"), node("a", []string{"100.96.1.0/24"}, "10.0.0.9")
+	old.CreationTimestamp, young.CreationTimestamp = metav1.Unix(100, 0), metav1.Unix(200, 0)
+	nodes := []*corev1.Node{
+		node("self", []string{"100.96.0.0/24"}, "10.0.0.1"), young, old,
+		node("the-machines", []string{"10.77.0.0/24"}, "10.0.0.3"),
+		node("half-of-all", []string{"100.96.0.0/12"}, "10.0.0.4"),
+		node("one-address", []string{"100.96.9.9/32"}, "10.0.0.5"),
+		node("everything", []string{"0.0.0.0/0"}, "10.0.0.6"),
+		node("self-overlapping", []string{"100.96.0.0/24"}, "10.0.0.7"),
+	}
+	want := []Route{{netip.MustParsePrefix("100.96.1.0/24"), netip.MustParseAddr("10.0.0.2")}}
+	if got := cluster().Desired(nodes, "self"); !slices.Equal(got, want) {
+		t.Errorf("routes %v, want %v", got, want)
+	}
+}
+
 func agent(t *testing.T, k Kernel) *Agent {
 	t.Helper()
-	return &Agent{Node: "self", CNIFolder: filepath.Join(t.TempDir(), "net.d"), Kernel: k, Log: slog.New(slog.DiscardHandler)}
+	return &Agent{Node: "self", CNIFolder: filepath.Join(t.TempDir(), "net.d"), Network: cluster(), Kernel: k, Log: slog.New(slog.DiscardHandler)}
 }
 
 func TestTheMachineFollowsTheNodes(t *testing.T) {
