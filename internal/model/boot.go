@@ -88,7 +88,10 @@ func (in Input) userData(g *api.InstanceGroup, config []byte, apiHost resource.V
 	if err != nil {
 		return resource.Content{}, fmt.Errorf("write boot configuration: %w", err)
 	}
-	written := substitute(string(text), apiHost)
+	written := resource.Lit(string(text))
+	if s := boot.ConfigServer; s != nil && slices.Contains(s.Servers, controllerAt(apiHostMark)) {
+		written = substitute(string(text), apiHost)
+	}
 	compressed := false
 	if known, ok := written.Known(); ok && isTrue(g.Spec.CompressUserData) {
 		packed, err := compress(known)
@@ -198,8 +201,9 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 	if err := t.Execute(&b, view); err != nil {
 		return resource.Value{}, fmt.Errorf("write the boot script: %w", err)
 	}
-	before, after, _ := strings.Cut(b.String(), configMark)
-	return resource.Concat(resource.Lit(before), config, resource.Lit(after)), nil
+	text := b.String()
+	at := strings.LastIndex(text, configMark) // nothing of the user's stands behind it
+	return resource.Concat(resource.Lit(text[:at]), config, resource.Lit(text[at+len(configMark):])), nil
 }
 
 // exports lists the environment that the script sets up, sorted by name.
@@ -249,13 +253,17 @@ func shellWord(s string) string {
 	return shellQuote(s)
 }
 
-// multipart joins a script and further parts to one document that cloud-init takes apart.
+// multipart joins a script and further parts to one document that cloud-init takes
+// apart. What a part says is never a header, nor the end of its part.
 func multipart(script *resource.Value, more []api.UserData) resource.Value {
-	const boundary = "MIMEBOUNDARY"
+	boundary := "MIMEBOUNDARY"
+	for slices.ContainsFunc(more, func(u api.UserData) bool { return strings.Contains(u.Content, "--"+boundary) }) {
+		boundary += "X"
+	}
 	out := []resource.Value{resource.Lit("Content-Type: multipart/mixed; boundary=\"" + boundary + "\"\nMIME-Version: 1.0\n\n")}
 	part := func(name, kind string, content resource.Value) {
-		out = append(out, resource.Lit("--"+boundary+"\nContent-Disposition: attachment; filename=\""+name+"\"\nContent-Transfer-Encoding: 7bit\nContent-Type: "+
-			kind+"\nMime-Version: 1.0\n\n"), content, resource.Lit("\n"))
+		out = append(out, resource.Lit("--"+boundary+"\nContent-Disposition: attachment; filename=\""+headerText(name)+"\"\nContent-Transfer-Encoding: 7bit\nContent-Type: "+
+			headerText(kind)+"\nMime-Version: 1.0\n\n"), content, resource.Lit("\n"))
 	}
 	if script != nil {
 		part("nodeup.sh", "text/x-shellscript", *script)
@@ -264,4 +272,15 @@ func multipart(script *resource.Value, more []api.UserData) resource.Value {
 		part(u.Name, u.Type, resource.Lit(u.Content))
 	}
 	return resource.Concat(append(out, resource.Lit("--"+boundary+"--\n"))...)
+}
+
+// headerText writes a text within the quotes of a header of RFC 2045, on one line.
+func headerText(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '_'
+		}
+		return r
+	}, s)
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s)
 }

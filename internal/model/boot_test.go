@@ -54,7 +54,7 @@ func script(t *testing.T, in model.Input, g *api.InstanceGroup, host resource.Va
 	return text
 }
 
-var heredoc = regexp.MustCompile(`(?s)<< '__EOF_KUBE_ENV'(.*?)\n(.*?)__EOF_KUBE_ENV\n`)
+var heredoc = regexp.MustCompile(`(?s)<< '__EOF_KUBE_ENV'(.*?)\n(.*?\n)__EOF_KUBE_ENV\n`)
 
 // bootConfig reads the boot configuration out of a script.
 func bootConfig(t *testing.T, text string) model.BootConfig {

@@ -66,6 +66,24 @@ func fileRepository(c *check) {
 	}
 }
 
+// egressProxy checks what every machine writes into files of its system, which have
+// no way to quote.
+func egressProxy(c *check) {
+	if p := c.spec.Networking.EgressProxy; p != nil {
+		c.plain("spec.egressProxy.httpProxy.host", p.HTTPProxy.Host)
+		c.plain("spec.egressProxy.excludes", p.Excludes)
+	}
+}
+
+// plain refuses spaces, quotes and what else has a meaning of its own in a file of a
+// system, or is not ASCII.
+func (c *check) plain(path, value string) {
+	i := strings.IndexFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'`$\\", r) })
+	if i >= 0 {
+		c.bad(path, value, "holds a space, a quote, a dollar sign, a backslash, or what is no printable ASCII", "remove it")
+	}
+}
+
 // configStore checks that all places on Azure are in one account.
 func configStore(c *check) {
 	account := ""

@@ -82,6 +82,7 @@ func userData(c *check, g *api.InstanceGroup) {
 	for i, u := range g.Spec.AdditionalUserData {
 		path := at("spec.additionalUserData", i)
 		c.need(u.Name != "", path+".name", "name the part")
+		c.plain(path+".name", u.Name)
 		c.need(u.Content != "", path+".content", "write what the part holds")
 		c.need(u.Type != "", path+".type", "write text/x-shellscript for a script")
 		c.oneOf(path+".type", u.Type, "text/x-include-once-url", "text/x-include-url", "text/cloud-config-archive", "text/upstart-job",

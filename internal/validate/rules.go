@@ -23,6 +23,7 @@ func clusterRules() []rule {
 			{"cloud-labels", func(c *check) { cloudLabels(c, c.spec.CloudLabels, "") }},
 			{"assets", assets},
 			{"file-repository", fileRepository},
+			{"egress-proxy", egressProxy},
 			{"file-assets", func(c *check) { fileAssets(c, c.spec.FileAssets) }},
 			{"hooks", func(c *check) { hooks(c, c.spec.Hooks) }},
 			{"rolling-update", func(c *check) { rollingUpdate(c, c.spec.RollingUpdate, false) }},
