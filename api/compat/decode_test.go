@@ -203,6 +203,31 @@ func TestAnchorsAndMerges(t *testing.T) {
 	}
 }
 
+func TestDepthIsBounded(t *testing.T) {
+	for depth, refused := range map[int]bool{80: false, 5000: true} {
+		text := "apiVersion: v1\nkind: Deep\na: " + strings.Repeat("[", depth) + strings.Repeat("]", depth) + "\n"
+		_, _, err := Decode([]byte(text), Options{File: "f"})
+		if got := err != nil && strings.Count(err.Error(), "is more than 100 lists and maps deep") == 1; got != refused {
+			t.Errorf("%d deep: %.200v", depth, err)
+		}
+	}
+}
+
+// TestManyDuplicatesAreReadAtOnce would take minutes if each looked at all keys before it.
+func TestManyDuplicatesAreReadAtOnce(t *testing.T) {
+	r := reader{lenient: true}
+	var b strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&b, "k%d: 1\n", i)
+	}
+	b.WriteString(strings.Repeat("k0: 2\n", 100_000) + "k0: last\n")
+	docs := r.documents([]byte(b.String()))
+	keys := docs[0].keys
+	if last := keys[len(keys)-1]; len(keys) != 100_000 || last.key != "k0" || last.value.text != "last" || keys[0].key != "k1" {
+		t.Errorf("%d keys, the last is %s", len(keys), last.key)
+	}
+}
+
 func TestAliasesOfAliasesAreBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("apiVersion: v1\nkind: Bomb\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")

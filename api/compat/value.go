@@ -23,6 +23,10 @@ import (
 // cannot fill the memory. The largest real files have some ten thousand.
 const maxValues = 250_000
 
+// maxDepth bounds how deep lists and maps lie in each other. Schemas of resources, the
+// deepest of real files, have some forty.
+const maxDepth = 100
+
 // form is what a value looks like in a document.
 type form string
 
@@ -97,6 +101,8 @@ type reader struct {
 	file     string
 	lenient  bool
 	count    int
+	depth    int          // of the value that is being read
+	deep     bool         // that some value was too deep is told already
 	open     []*yaml.Node // anchors that are being expanded
 	findings diag.List
 }
@@ -118,8 +124,9 @@ func (r *reader) documents(data []byte) []*value {
 		}
 		first := len(r.findings)
 		v := r.value(&n, "")
+		name := objectName(v)
 		for i := range r.findings[first:] {
-			r.findings[first+i].Object = objectName(v)
+			r.findings[first+i].Object = name
 		}
 		if v.form != formNull {
 			docs = append(docs, v)
@@ -177,6 +184,14 @@ func (r *reader) value(n *yaml.Node, path string) *value {
 		}
 		return &value{form: formNull, line: n.Line}
 	}
+	if r.depth++; r.depth > maxDepth {
+		if !r.deep {
+			r.add(n.Line, path, "depth", "is more than "+strconv.Itoa(maxDepth)+" lists and maps deep")
+		}
+		r.depth, r.deep = r.depth-1, true
+		return &value{form: formNull, line: n.Line}
+	}
+	defer func() { r.depth-- }()
 	v := &value{line: n.Line}
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -215,7 +230,8 @@ func (r *reader) alias(n *yaml.Node, path string) *value {
 // entries fills a map. A key that is merged in (<<) yields to one that stands in the map.
 // A quoted << merges as well: nobody could tell it from the other once it is written.
 func (r *reader) entries(v *value, n *yaml.Node, path string) {
-	seen := map[string]int{}
+	seen, at := map[string]int{}, map[string]int{} // its line, and its place in v.keys
+	dropped := false
 	var merged []*value
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
@@ -233,10 +249,13 @@ func (r *reader) entries(v *value, n *yaml.Node, path string) {
 		}
 		if first, twice := seen[k.Value]; twice {
 			r.addDuplicate(k.Line, join(path, k.Value), first)
-			v.keys = slices.DeleteFunc(v.keys, func(e entry) bool { return e.key == k.Value })
+			v.keys[at[k.Value]].value, dropped = nil, true
 		}
-		seen[k.Value] = k.Line
+		seen[k.Value], at[k.Value] = k.Line, len(v.keys)
 		v.keys = append(v.keys, entry{k.Value, k.Line, child})
+	}
+	if dropped {
+		v.keys = slices.DeleteFunc(v.keys, func(e entry) bool { return e.value == nil })
 	}
 	for _, m := range merged {
 		r.merge(v, m, seen, path)

@@ -35,6 +35,7 @@ import (
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
+	"kops.local/kops/internal/web"
 )
 
 // source reads the store of a cluster, and files from wherever they are: folders,
@@ -74,8 +75,11 @@ func (s source) Read(ctx context.Context, url string) ([]byte, error) {
 		return nil, err
 	}
 	defer body.Close() //nolint:errcheck // it was only read
-	return io.ReadAll(body)
+	return web.Read(body, largest)
 }
+
+// largest is the longest configuration, key or manifest, in bytes.
+const largest = 64 << 20
 
 // googleObject opens an object of Google's storage: as anybody, or else as the account of the machine.
 func (s source) googleObject(ctx context.Context, name string) (io.ReadCloser, error) {

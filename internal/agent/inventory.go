@@ -79,11 +79,8 @@ func keep(ctx context.Context, m *host.Machine, path, text string) error {
 	if err != nil {
 		return err
 	}
-	if len(have) == 1 {
-		a, _ := have[0].Content.Digest()
-		if b, _ := want.Content.Digest(); a == b {
-			return nil
-		}
+	if len(have) == 1 && want.Content.Same(have[0].Content) {
+		return nil
 	}
 	return host.Files.Create(ctx, m, want)
 }

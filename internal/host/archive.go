@@ -165,6 +165,9 @@ func walk(archive string, f func(name string, content io.Reader) error) error {
 		if h.Typeflag != tar.TypeReg {
 			continue
 		}
+		if h.Size > largest {
+			return broken(fmt.Errorf("%s in it is longer than %d GiB", h.Name, largest>>30))
+		}
 		if err := f(strings.TrimPrefix(path.Clean("/"+h.Name), "/"), t); err != nil {
 			return err
 		}

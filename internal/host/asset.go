@@ -123,6 +123,10 @@ const (
 	silence   = time.Minute
 )
 
+// largest is the longest file that is fetched, or unpacked from an archive, in bytes:
+// some ten times what any release has.
+const largest = 2 << 30
+
 // fetchAsset tries the places in order. When all fail, it may be worth trying
 // again if one of them might have answered.
 func fetchAsset(ctx context.Context, m *Machine, a *Asset) error {
@@ -227,11 +231,15 @@ func (m *Machine) fetch(ctx context.Context, a *Asset, place string, w *watch) (
 	return onDisk(os.Rename(f.Name(), at))
 }
 
-// copyBody tells apart a disk that is full from a sender that went silent.
+// copyBody tells apart a disk that is full from a sender that went silent, and does
+// not let a sender fill the disk.
 func copyBody(to io.Writer, from io.Reader) error {
 	buffer := make([]byte, 256<<10)
-	for {
+	for size := 0; ; {
 		n, err := from.Read(buffer)
+		if size += n; size > largest {
+			return fault.New(fault.Permanent, "it is longer than %d GiB", largest>>30)
+		}
 		if n > 0 {
 			if _, werr := to.Write(buffer[:n]); werr != nil {
 				return onDisk(werr)

@@ -2,9 +2,6 @@ package host
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // how contents are compared, see resource.Content
-	"encoding/hex"
-	"io"
 	"os"
 	"strings"
 
@@ -43,7 +40,7 @@ func listFiles(_ context.Context, m *Machine, s resource.Scope) ([]*File, error)
 		o := m.ownerOf(path, info)
 		f := &File{Path: path, Mode: modeText(info.Mode()), Owner: o.user, Group: o.group, Content: resource.Digested("no-file")}
 		if info.Mode().IsRegular() { // anything else is replaced by a file
-			sum, err := digest(m.path(path))
+			sum, err := fileSHA256(m.path(path))
 			if err != nil {
 				return nil, classed(err)
 			}
@@ -52,20 +49,6 @@ func listFiles(_ context.Context, m *Machine, s resource.Scope) ([]*File, error)
 		out = append(out, f)
 	}
 	return out, nil
-}
-
-// digest is the hexadecimal MD5 of a file.
-func digest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()  //nolint:errcheck // it was only read
-	sum := md5.New() //nolint:gosec // not a security boundary
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 func writeFile(_ context.Context, m *Machine, f *File) error {

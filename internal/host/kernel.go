@@ -68,7 +68,7 @@ var SysctlFiles = resource.Kind[SysctlFile, *Machine]{
 func listSysctls(_ context.Context, m *Machine, s resource.Scope) ([]*SysctlFile, error) {
 	var out []*SysctlFile
 	for _, path := range s.Names {
-		sum, err := digest(m.path(path))
+		sum, err := fileSHA256(m.path(path))
 		if missing(err) {
 			continue
 		}

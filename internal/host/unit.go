@@ -133,7 +133,7 @@ func listUnits(ctx context.Context, m *Machine, s resource.Scope) ([]*Unit, erro
 		case err != nil:
 			return nil, classed(err)
 		default:
-			sum, err := digest(m.path(unitFile(key)))
+			sum, err := fileSHA256(m.path(unitFile(key)))
 			if err != nil {
 				return nil, classed(err)
 			}
@@ -153,9 +153,7 @@ func differs(have, want resource.Content) bool {
 	if text, _ := want.Value().Known(); text == "" {
 		return false
 	}
-	is, _ := have.Digest()
-	shall, _ := want.Digest()
-	return is != shall
+	return !want.Same(have)
 }
 
 func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {

@@ -2,13 +2,14 @@ package resource
 
 import (
 	"crypto/md5" //nolint:gosec // what object stores report for a listed object
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 )
 
 // Content is a text that is compared by its digest, because it is long, secret,
 // or observed only as a digest. The digest is the hexadecimal MD5, which is
-// what object stores report in a listing.
+// what object stores report in a listing, or where we read the content ourselves its SHA-256.
 type Content struct {
 	text   Value
 	digest string // set for an observed content whose text was not read
@@ -21,8 +22,20 @@ func Text(v Value) Content { return Content{text: v} }
 // SecretText returns a content that is never shown.
 func SecretText(s string) Content { return Content{text: Lit(s), secret: true} }
 
-// Digested returns an observed content of which only the hexadecimal MD5 is known.
-func Digested(md5hex string) Content { return Content{digest: md5hex} }
+// Digested returns an observed content of which only a digest is known: the
+// hexadecimal MD5, or the SHA-256, by which Same tells them apart.
+func Digested(hexadecimal string) Content { return Content{digest: hexadecimal} }
+
+// Same reports whether a wanted content is what was observed, as far as that is known.
+func (c Content) Same(observed Content) bool {
+	if text, known := c.text.Known(); known && len(observed.digest) == 2*sha256.Size {
+		sum := sha256.Sum256([]byte(text))
+		return hex.EncodeToString(sum[:]) == observed.digest
+	}
+	want, known := c.Digest()
+	have, observable := observed.Digest()
+	return known && observable && want == have
+}
 
 // Value returns the text; it is zero for a content known by its digest only.
 func (c Content) Value() Value { return c.text }
@@ -30,7 +43,8 @@ func (c Content) Value() Value { return c.text }
 // Secret reports whether the text must never be shown.
 func (c Content) Secret() bool { return c.secret }
 
-// Digest returns the hexadecimal MD5 of the text, and whether it is known.
+// Digest returns the hexadecimal MD5 of the text, or the digest that was observed, and
+// whether there is one.
 func (c Content) Digest() (string, bool) {
 	if c.digest != "" {
 		return c.digest, true
@@ -50,6 +64,8 @@ func (c Content) String() string {
 	switch {
 	case !known:
 		return "(known after apply)"
+	case len(c.digest) == 2*sha256.Size:
+		return "sha256:" + d
 	case c.digest != "" || !read || c.secret:
 		return "md5:" + d
 	}

@@ -91,9 +91,7 @@ func (f Field) same(w, h reflect.Value) bool {
 	if !ok {
 		return f.text(w) == f.text(h)
 	}
-	wd, wok := wc.Digest()
-	hd, hok := h.Interface().(Content).Digest()
-	return wok && hok && wd == hd
+	return wc.Same(h.Interface().(Content))
 }
 
 // text gives one spelling to each set of equal values: sets are sorted, JSON

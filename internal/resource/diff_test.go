@@ -131,6 +131,7 @@ func TestDiffOfEveryType(t *testing.T) {
 		{"pointer to struct", everything{Pointer: &inner{A: "2"}}, everything{Pointer: &inner{A: "1"}}, "Pointer.A: 1 -> 2"},
 		{"pointer to struct set", everything{Pointer: &inner{A: "2"}}, everything{}, "Pointer:  -> {A: 2}"},
 		{"content by digest", everything{Content: Text(Lit("hello"))}, everything{Content: Digested("5d41402abc4b2a76b9719d911017c592")}, ""},
+		{"content by SHA-256", everything{Content: Text(Lit("hello"))}, everything{Content: Digested("2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")}, ""},
 		{"content", everything{Content: Text(Lit("hello"))}, everything{Content: Digested("00")}, "Content: md5:00 -> md5:5d41402abc4b2a76b9719d911017c592 (5 bytes)"},
 		{"content that is not known", everything{Content: Text(out)}, everything{Content: Digested("00")}, "Content: md5:00 -> (known after apply)"},
 		{"secret content", everything{Content: SecretText("hello")}, everything{Content: Text(Lit("x"))}, "Content: md5:9dd4e461268c8034f5c8564e155c67a6 (1 bytes) -> md5:5d41402abc4b2a76b9719d911017c592"},

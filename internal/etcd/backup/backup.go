@@ -141,6 +141,10 @@ func (a *Archive) Verify(ctx context.Context, name string) error {
 	return a.copy(ctx, name, io.Discard)
 }
 
+// largest is the longest snapshot, in bytes: twice the largest database that etcd is
+// made for (etcd documentation, "System limits").
+const largest = 16 << 30
+
 func (a *Archive) copy(ctx context.Context, name string, w io.Writer) error {
 	if _, err := etcd.ReadMeta(ctx, a.Store, name); err != nil {
 		return err
@@ -152,7 +156,7 @@ func (a *Archive) copy(ctx context.Context, name string, w io.Writer) error {
 	var sum checksum
 	zip, err := gzip.NewReader(bytes.NewReader(packed))
 	if err == nil {
-		_, err = io.Copy(io.MultiWriter(w, &sum), zip)
+		_, err = io.Copy(io.MultiWriter(w, &sum), io.LimitReader(zip, largest)) // one that is cut off is damaged
 	}
 	if err == nil {
 		err = sum.check()

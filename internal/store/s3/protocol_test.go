@@ -212,6 +212,20 @@ func throttledRequestsAreSentAgain(t *testing.T) {
 	}
 }
 
+func TestSecretsAreNeverPublic(t *testing.T) {
+	for acl, refused := range map[string]bool{"public-read": true, "authenticated-read": true, "private": false, "bucket-owner-full-control": false, "": false} {
+		s := &server{answer: func(int, *http.Request) *http.Response { return reply(200, "", "ETag", `"v"`) }}
+		b := s.open(t, s3.Config{Endpoint: "https://objects.example.com", ACL: acl})
+		_, err := b.Put(t.Context(), "keyset.yaml", []byte("x"), store.PutOptions{Private: true})
+		if (err != nil) != refused || refused && (len(s.seen) > 0 || !strings.Contains(fault.Remedy(err), "KOPS_STATE_S3_ACL")) {
+			t.Errorf("%q: %v", acl, err)
+		}
+		if _, err := b.Put(t.Context(), "keys.json", []byte("x"), store.PutOptions{}); err != nil {
+			t.Errorf("%q, no secret: %v", acl, err)
+		}
+	}
+}
+
 func TestEachCallIsOneRequest(t *testing.T) {
 	const listing = `<ListBucketResult><Contents><Key>state/a</Key><Size>1</Size><ETag>"0cc175b9c0f1b6a831c399e269772661"</ETag></Contents>
 		<Contents><Key>state/folder/</Key><Size>0</Size></Contents><Contents><Key>state/big</Key><Size>9</Size><ETag>"d41d8cd98f00b204e9800998ecf8427e-2"</ETag></Contents></ListBucketResult>`

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 
@@ -125,6 +126,10 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 	if err := store.CheckKey(key); err != nil {
 		return "", err
 	}
+	if public := b.cfg.ACL; o.Private && readable(public) {
+		return "", fault.Wrap(fault.Denied, fmt.Errorf("write %s: it holds secrets, and with the ACL %q others could read it", store.URL(b, key), public),
+			"unset KOPS_STATE_S3_ACL, or set it to private or bucket-owner-full-control")
+	}
 	in := &sdk.PutObjectInput{Bucket: &b.name, Key: aws.String(b.key(key)), ACL: b.acl(o)}
 	if o.IfAbsent {
 		in.IfNoneMatch = aws.String("*")
@@ -203,6 +208,13 @@ func (b *bucket) acl(o store.PutOptions) types.ObjectCannedACL {
 		return types.ObjectCannedACLPublicRead
 	}
 	return ""
+}
+
+// readable reports whether a canned ACL lets others than owners read (Amazon S3 User
+// Guide, "Canned ACL").
+func readable(acl string) bool {
+	return slices.Contains([]types.ObjectCannedACL{types.ObjectCannedACLPublicRead, types.ObjectCannedACLPublicReadWrite,
+		types.ObjectCannedACLAuthenticatedRead, types.ObjectCannedACLAwsExecRead}, types.ObjectCannedACL(acl))
 }
 
 // versioned is the version in an answer. Without one nothing guards the next write.
