@@ -3,12 +3,13 @@ BUILD   := .build
 VERSION ?= 1.37.0-dev
 LDFLAGS := -s -w -X main.version=$(VERSION)
 CLUSTER ?= demo.k8s.local
+GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 
 # A version of Kubernetes; empty is the one that kops recommends for new clusters.
 KUBERNETES_VERSION ?=
 PROGRAMS = cd tools/kubernetes && go run . $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
 
-.PHONY: quickstart root bundle programs demo build test e2e lint bench clean
+.PHONY: quickstart root bundle programs demo build test e2e lint vulncheck bench clean
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
 	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes --admin; \
 	else $(BUILD)/kops create cluster --cloud local $(KUBERNETES_VERSION:%=--kubernetes-version %) $(CLUSTER) --yes; fi
@@ -51,7 +52,10 @@ e2e: root bundle ## whole clusters on this host, made and broken; as root, on a 
 lint: ## gofmt, vet and the linters of .golangci.yml
 	test -z "$$(gofmt -l .)"
 	go vet ./...
-	golangci-lint run
+	$(GOLANGCI_LINT) run
+
+vulncheck: ## known vulnerabilities of what the programs call; says loudly when their database cannot be reached
+	tools/vulncheck
 
 bench: ## requests, wall time, memory and size
 	go test -run '^$$' -bench . -benchtime 1x ./...

@@ -30,6 +30,7 @@ import (
 	"kops.local/kops/internal/cli/update"
 	"kops.local/kops/internal/cli/validate"
 	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/licenses"
 )
 
 // killed is the exit code of a command that an interrupt ends, as shells have it.
@@ -182,16 +183,21 @@ func loggingFlags(f *pflag.FlagSet) {
 }
 
 func version(app *shell.App) *cobra.Command {
-	var short, server bool
+	var short, server, texts bool
 	c := shell.Cobra("version", "Print the version of kops",
-		"Print the version of this program, and with --server the one that last applied the cluster.",
+		"Print the version of this program, and with --server the one that last applied the cluster,\nor with --licenses what it links.",
 		`
   kops version
   kops version --short
+  kops version --licenses
   kops version --server --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
 			if short {
 				app.Printf("%s\n", app.Version)
+				return nil
+			}
+			if texts {
+				app.Printf("%s", licenses.ThirdParty())
 				return nil
 			}
 			app.Printf("Client version: %s\n", app.Version)
@@ -215,6 +221,7 @@ func version(app *shell.App) *cobra.Command {
 		})
 	c.Args = shell.NoArguments("")
 	c.Flags().BoolVar(&short, "short", false, "print the version alone")
+	c.Flags().BoolVar(&texts, "licenses", false, "print which modules the programs of kops link, and their licences")
 	c.Flags().BoolVar(&server, "server", false, "print the version that last applied the cluster as well")
 	return c
 }
