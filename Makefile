@@ -3,7 +3,7 @@ BUILD   := .build
 VERSION ?= 1.37.0-dev
 LDFLAGS := -s -w -X main.version=$(VERSION)
 CLUSTER ?= demo.k8s.local
-GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
+GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # A version of Kubernetes; empty is the one that kops recommends for new clusters.
 KUBERNETES_VERSION ?=
