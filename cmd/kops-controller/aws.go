@@ -47,7 +47,7 @@ func onAWS(ctx context.Context, conf *controller.Config, stored controller.Store
 	known := &onInstances{Stored: stored, instances: fleet}
 	var gone controller.Machines
 	if self := os.Getenv("NODE_NAME"); self != "" { // as the add-on's manifest sets it
-		gone = roster{instances: fleet, self: self, now: time.Now}
+		gone = &roster{instances: fleet, self: self, now: time.Now}
 	}
 	return identity{
 		verifier: &awssts.Verifier{

@@ -208,15 +208,29 @@ func TestAMachineOfAWSJoins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := launch(t, ec2.NewFromConfig(server.AWS()), "KubernetesCluster", "c.k8s.local", "kops.k8s.io/instancegroup", "nodes")
-	c, err := assume(t, sts.NewFromConfig(server.AWS()), "nodes.c.k8s.local", *m.InstanceId)(t.Context())
+	api := ec2.NewFromConfig(server.AWS())
+	machine := func() string {
+		return *launch(t, api, "KubernetesCluster", "c.k8s.local", "kops.k8s.io/instancegroup", "nodes").InstanceId
+	}
+	m, ended := machine(), machine()
+	t.Setenv("NODE_NAME", machine())
+	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{ended}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: ended}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := assume(t, sts.NewFromConfig(server.AWS()), "nodes.c.k8s.local", m)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	metadata := agentec2.Metadata{HTTP: http.DefaultClient, Endpoint: ec2test.Serve(t, ec2test.Role(t, "nodes.c.k8s.local", c))}
 	dir, write := files(t)
 	prover := awssts.Prover{Endpoint: server.URL, Region: "us-east-1", Now: time.Now, Credentials: metadata.Credentials}
-	joins(t, config, core.Nodes(), dir, write, "aws", *m.InstanceId, prover)
+	joins(t, config, core.Nodes(), dir, write, "aws", m, prover, func() bool {
+		_, err := core.Nodes().Get(t.Context(), ended, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
 }
 
 // joins runs the command for a cloud, lets a machine join, and waits until its

@@ -22,8 +22,8 @@ const (
 	rosterPeriod = 30 * time.Second
 	// mostValues is how many values a filter has at the most (EC2 API, DescribeInstances).
 	mostValues = 200
-	// unheard is how old a node is before EC2 is believed that it does not know the
-	// machine: what EC2 tells of new instances it may not tell everybody at once.
+	// unheard is for how long EC2 must not know a machine before it is believed: what EC2
+	// tells of new instances it may not tell everybody at once. It tells of terminated ones for an hour.
 	unheard = 5 * time.Minute
 )
 
@@ -38,12 +38,14 @@ type roster struct {
 	// is not believed.
 	self string
 	now  func() time.Time
+	// missed is since when EC2 does not know the machine of a node.
+	missed map[string]time.Time
 }
 
-var _ controller.Machines = roster{}
+var _ controller.Machines = (*roster)(nil)
 
 // Gone returns the nodes whose instances are terminated, or that EC2 does not know.
-func (r roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
+func (r *roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
 	var ask []string
 	for _, n := range nodes {
 		if byID(n.Name) == byID(r.self) && (byID(n.Name) || strings.HasPrefix(n.Spec.ProviderID, "aws:///")) {
@@ -55,22 +57,30 @@ func (r roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error
 		return nil, err
 	}
 	var out []string
-	for _, n := range nodes {
-		state, known := states[n.Name]
+	missed := map[string]time.Time{}
+	for _, name := range ask {
+		state, known := states[name]
+		since, before := r.missed[name]
+		if !before {
+			since = r.now()
+		}
 		switch {
-		case !slices.Contains(ask, n.Name):
-		case known && state == ec2types.InstanceStateNameTerminated:
-			out = append(out, n.Name)
-		case !known && r.now().Sub(n.CreationTimestamp.Time) > unheard:
-			out = append(out, n.Name)
+		case state == ec2types.InstanceStateNameTerminated:
+			out = append(out, name)
+		case known:
+		case r.now().Sub(since) >= unheard:
+			out = append(out, name)
+		default:
+			missed[name] = since
 		}
 	}
+	r.missed = missed
 	return out, nil
 }
 
 // Alive returns the names that an instance has. Identifiers are never given again, and
 // private names are.
-func (r roster) Alive(ctx context.Context, names []string) ([]string, error) {
+func (r *roster) Alive(ctx context.Context, names []string) ([]string, error) {
 	again := slices.DeleteFunc(slices.Clone(names), byID)
 	if byID(r.self) || len(again) == 0 {
 		return nil, nil
@@ -85,7 +95,7 @@ func byID(node string) bool { return instanceID.MatchString(node) }
 // states asks EC2 for the instances of nodes, which are all named as that of this process
 // is: by their identifiers, whatever their tags are; or by their addresses, which other
 // networks may have too, among the cluster's. Terminated ones have no address any more.
-func (r roster) states(ctx context.Context, nodes []string) (map[string]ec2types.InstanceStateName, error) {
+func (r *roster) states(ctx context.Context, nodes []string) (map[string]ec2types.InstanceStateName, error) {
 	filters := []ec2types.Filter{{Name: aws.String("instance-id")}}
 	name := func(m ec2types.Instance) string { return aws.ToString(m.InstanceId) }
 	if !byID(r.self) {

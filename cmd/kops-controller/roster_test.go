@@ -20,8 +20,8 @@ import (
 
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
-func nodeOf(name, provider string, age time.Duration) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon().Add(-age))}, Spec: corev1.NodeSpec{ProviderID: provider}}
+func nodeOf(name, provider string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: provider}}
 }
 
 // cloud is EC2 with instances: it answers the filters that name them.
@@ -56,23 +56,37 @@ func TestWhichMachinesOfAWSAreGone(t *testing.T) {
 	const self, lives, stops, ends, absent = "i-00000000", "i-00000001", "i-00000002", "i-00000003", "i-00000004"
 	all := []types.Instance{instance(self, "ip-0", types.InstanceStateNameRunning), instance(lives, "ip-1", types.InstanceStateNameRunning),
 		instance(stops, "ip-2", types.InstanceStateNameStopped), instance(ends, "", types.InstanceStateNameTerminated), instance("i-00000005", "ip-5", types.InstanceStateNameShuttingDown)}
-	nodes := []*corev1.Node{nodeOf(self, "", time.Hour), nodeOf(lives, "aws:///a/"+ends, time.Hour), nodeOf(stops, "", time.Hour), nodeOf("i-00000005", "", time.Hour),
-		nodeOf(ends, "aws:///a/"+lives, time.Minute), nodeOf(absent, "", time.Hour), nodeOf("i-00000006", "", time.Minute), nodeOf("ip-1", "aws:///a/"+ends, time.Hour), nodeOf("elsewhere", "", time.Hour)}
+	nodes := []*corev1.Node{nodeOf(self, ""), nodeOf(lives, "aws:///a/"+ends), nodeOf(stops, ""), nodeOf("i-00000005", ""),
+		nodeOf(ends, "aws:///a/"+lives), nodeOf(absent, ""), nodeOf("ip-1", "aws:///a/"+ends), nodeOf("elsewhere", "")}
 	c := &cloud{all: all}
-	f := roster{instances: instances{api: c, cluster: "c"}, self: self, now: noon}
-	if got, err := f.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, []string{ends, absent}) {
-		t.Errorf("gone are %v, %v", got, err)
+	now := noon()
+	f := &roster{instances: instances{api: c, cluster: "c"}, self: self, now: func() time.Time { return now }}
+	gone := func(what string, nodes []*corev1.Node, want ...string) {
+		t.Helper()
+		if got, err := f.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s gone are %v, %v", what, got, err)
+		}
 	}
+	gone("at first", nodes, ends)
+	now = now.Add(unheard - time.Second)
+	gone("before EC2 is believed", nodes, ends)
+	c.all = append(all, instance(absent, "ip-4", types.InstanceStateNamePending)) // EC2 tells of it after all
+	now = now.Add(time.Second)
+	gone("when EC2 tells of one", nodes, ends)
+	c.all = all
+	gone("when EC2 misses it anew", nodes, ends)
+	now = now.Add(unheard)
+	gone("later", nodes, ends, absent)
 	if got, err := f.Alive(t.Context(), []string{lives, ends, "ip-1"}); err != nil || len(got) > 0 {
 		t.Errorf("alive again are %v, %v", got, err)
 	}
 
-	addresses := []*corev1.Node{nodeOf("ip-0", "aws:///a/i-00000000", time.Hour), nodeOf("ip-2", "aws:///a/i-00000002", time.Hour), nodeOf("ip-3", "aws:///a/"+lives, time.Hour),
-		nodeOf("ip-4", "aws:///a/i-00000004", time.Minute), nodeOf("elsewhere", "other://x", time.Hour), nodeOf(ends, "", time.Hour)}
+	addresses := []*corev1.Node{nodeOf("ip-0", "aws:///a/i-00000000"), nodeOf("ip-2", "aws:///a/i-00000002"), nodeOf("ip-3", "aws:///a/"+lives),
+		nodeOf("elsewhere", "other://x"), nodeOf(ends, "")}
 	f.self = "ip-0"
-	if got, err := f.Gone(t.Context(), addresses); err != nil || !slices.Equal(got, []string{"ip-3"}) {
-		t.Errorf("of those named by their addresses gone are %v, %v", got, err)
-	}
+	gone("of those named by their addresses, at first,", addresses)
+	now = now.Add(unheard)
+	gone("of those named by their addresses, later,", addresses, "ip-3")
 	if got, err := f.Alive(t.Context(), []string{lives, "ip-1", "ip-3"}); err != nil || !slices.Equal(got, []string{"ip-1"}) {
 		t.Errorf("of those named by their addresses alive again are %v, %v", got, err)
 	}
@@ -88,10 +102,15 @@ func TestWhichMachinesOfAWSAreGone(t *testing.T) {
 	c.fails, c.asked = nil, nil
 	var many []*corev1.Node
 	for n := range 450 {
-		many = append(many, nodeOf(fmt.Sprintf("i-%08x", n+1000), "", time.Hour))
+		many = append(many, nodeOf(fmt.Sprintf("i-%08x", n+1000), ""))
 	}
-	if got, err := f.Gone(t.Context(), many); err != nil || len(got) != 450 || !slices.Equal(c.asked, []int{200, 200, 53}) {
-		t.Errorf("%d of 450 are gone, with questions for %v: %v", len(got), c.asked, err)
+	gone("of many, at first,", many)
+	if !slices.Equal(c.asked, []int{200, 200, 53}) {
+		t.Errorf("questions named %v instances", c.asked)
+	}
+	now = now.Add(unheard)
+	if got, err := f.Gone(t.Context(), many); err != nil || len(got) != 450 {
+		t.Errorf("%d of 450 are gone: %v", len(got), err)
 	}
 }
 
@@ -107,10 +126,10 @@ func TestWhichMachinesOfAWSAreGoneByItsAPI(t *testing.T) {
 	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{ended}}); err != nil {
 		t.Fatal(err)
 	}
-	f := roster{instances: instances{api: api, cluster: "c"}, self: *launched[0].InstanceId, now: noon}
+	f := &roster{instances: instances{api: api, cluster: "c"}, self: *launched[0].InstanceId, now: noon}
 	var nodes []*corev1.Node
 	for _, m := range launched {
-		nodes = append(nodes, nodeOf(*m.InstanceId, "", time.Hour))
+		nodes = append(nodes, nodeOf(*m.InstanceId, ""))
 	}
 	if got, err := f.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, []string{ended}) {
 		t.Errorf("gone are %v, %v", got, err)

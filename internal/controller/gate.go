@@ -16,7 +16,7 @@ const (
 	mostOfSender = 8
 	// perSecond and burst are how often one sender may ask. A machine that joins asks
 	// five times; a load balancer may be the sender for many machines.
-	perSecond, burst = 10, 40
+	perSecond, burst = 20, 100
 	// mostSenders bounds the memory for senders; those beyond share one measure.
 	mostSenders = 1 << 14
 	// sweepPeriod is how often senders are forgotten whose measure is full again.

@@ -16,7 +16,7 @@ func TestOneSenderKeepsNobodyOut(t *testing.T) {
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	g := NewGate(func() time.Time { return now })
 	passed := 0
-	for range 100 {
+	for range burst {
 		if ok, wait := enter(g, "10.0.0.1:1000"); ok {
 			passed++
 		} else if wait <= 0 {
@@ -54,17 +54,17 @@ func TestASenderMayAskSoOften(t *testing.T) {
 	}
 	own := func(int) string { return "[2001:db8::1]:1000" }
 	pods := func(n int) string { return fmt.Sprintf("[2001:db8::1:%x]:1000", n) }
-	if got := ask(100, own); got != burst {
+	if got := ask(3*burst, own); got != burst {
 		t.Errorf("%d at once", got)
 	}
 	if _, wait := g.enter(own(0)); wait != time.Second/perSecond {
 		t.Errorf("to wait %s", wait)
 	}
-	if got := ask(100, pods); got != 0 {
+	if got := ask(burst, pods); got != 0 {
 		t.Errorf("%d of the same machine", got)
 	}
 	now = now.Add(2 * time.Second)
-	if got := ask(100, own); got != 2*perSecond {
+	if got := ask(burst, own); got != 2*perSecond {
 		t.Errorf("%d after two seconds", got)
 	}
 	if got := ask(1, func(int) string { return "[::ffff:10.0.0.1]:7" }); got != 1 || g.senders[origin("10.0.0.1:8")] == nil {
