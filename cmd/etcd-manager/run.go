@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/etcd/apiserver"
 	"kops.local/kops/internal/etcd/backup"
 	"kops.local/kops/internal/etcd/certs"
 	"kops.local/kops/internal/etcd/live"
@@ -72,7 +74,15 @@ func run(ctx context.Context, args, environment []string, out io.Writer) error {
 	cfg := member.Config{
 		Dir: p.dir, ID: p.id, Address: p.address, Listen: o.etcdListn, Programs: member.Programs(o.programs), Authorities: authorities,
 		PeerURLs: p.name(o.peerURLs), ClientURLs: p.name(o.clientURLs), QuarantineURLs: p.name(o.quarantineURLs),
-		Environment: o.etcdEnvironment, Output: out, Log: log, Fetch: archive.Fetch,
+		Environment: o.etcdEnvironment, Output: out, Log: log,
+		Fetch: func(ctx context.Context, backup, file string) (int64, error) {
+			c, err := archive.Fetch(ctx, backup, file)
+			return c.Revision, err
+		},
+	}
+	archive.Scratch = p.dir
+	if cfg.Anew, err = anew(cfg.ClientURLs, log); err != nil {
+		return err
 	}
 	var m *member.Member
 	if err := patiently(ctx, log, retryPause, func() (err error) { m, err = member.Open(cfg); return err }); err != nil {
@@ -80,6 +90,29 @@ func run(ctx context.Context, args, environment []string, out io.Writer) error {
 	}
 	err = o.manage(ctx, log, p, authorities, archive, m)
 	return errors.Join(err, m.Close())
+}
+
+// anew ends the API servers of this machine that use the etcd at its URLs: what they
+// keep in memory is of another cluster. Their kubelet starts them again.
+func anew(clientURLs []string, log *slog.Logger) (func(ctx context.Context) error, error) {
+	var ports []string
+	for _, s := range clientURLs {
+		u, err := url.Parse(s)
+		if err != nil {
+			return nil, fmt.Errorf("--client-urls: %w", err)
+		}
+		ports = append(ports, u.Port())
+	}
+	return func(ctx context.Context) error {
+		for _, port := range ports {
+			ended, err := apiserver.End(ctx, port)
+			if err != nil {
+				return err
+			}
+			log.Info("etcd begins with other data; API servers that have read those before start anew", "port", port, "processes", ended)
+		}
+		return nil
+	}, nil
 }
 
 // patiently tries something again while that may succeed by itself: the folder is

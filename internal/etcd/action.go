@@ -25,8 +25,12 @@ type (
 	MarkCreated struct{}
 	// SaveSpec writes what the cluster shall be.
 	SaveSpec struct{ Spec Spec }
-	// FinishCommand removes a command that was carried out.
+	// FinishCommand removes a command that was carried out, or is not going to be.
 	FinishCommand struct{ Key string }
+	// SaveRefusal tells whoever waits for a command why it is withdrawn, and
+	// ForgetRefusal that another restore has made it old news.
+	SaveRefusal   struct{ Refusal Refusal }
+	ForgetRefusal struct{}
 
 	// Run makes a peer run etcd as told.
 	Run struct {
@@ -47,6 +51,12 @@ type (
 		Initial []Node `json:"initial,omitempty"`
 		// Backup is what a founder's fresh data are restored from; empty for none.
 		Backup string `json:"backup,omitempty"`
+		// Served is the highest revision that clients may have seen: fresh data from a
+		// back-up begin above it.
+		Served int64 `json:"served,omitempty"`
+		// Restored says that the cluster took the place of another: programs of the
+		// peer's machine that have read that one must start anew.
+		Restored bool `json:"restored,omitempty"`
 	}
 	// Stop makes a peer end its etcd, and keep the data.
 	Stop struct {
@@ -83,6 +93,8 @@ func (SaveRecord) action()     {}
 func (MarkCreated) action()    {}
 func (SaveSpec) action()       {}
 func (FinishCommand) action()  {}
+func (SaveRefusal) action()    {}
+func (ForgetRefusal) action()  {}
 func (Run) action()            {}
 func (Stop) action()           {}
 func (AddLearner) action()     {}
@@ -104,6 +116,9 @@ func (a SaveRecord) String() string {
 	if a.Record.Backup != "" {
 		s += " from " + a.Record.Backup
 	}
+	if a.Record.Revision != 0 {
+		s += fmt.Sprintf(", revision %d was served", a.Record.Revision)
+	}
 	return s
 }
 func (MarkCreated) String() string { return "mark the cluster as created" }
@@ -111,6 +126,10 @@ func (a SaveSpec) String() string {
 	return fmt.Sprintf("save the spec: %d members, etcd %s", a.Spec.MemberCount, a.Spec.EtcdVersion)
 }
 func (a FinishCommand) String() string { return "remove the command " + a.Key }
+func (a SaveRefusal) String() string {
+	return fmt.Sprintf("refuse the command %s: %s", a.Refusal.Command, a.Refusal.Why)
+}
+func (ForgetRefusal) String() string { return "forget the command that was refused" }
 
 func (a Run) String() string {
 	s := fmt.Sprintf("%s: run etcd %s for seat %s of %s", a.Peer, a.Version, a.Seat, a.Token)
@@ -129,6 +148,12 @@ func (a Run) String() string {
 	}
 	if a.Backup != "" {
 		s += " from " + a.Backup
+	}
+	if a.Served != 0 {
+		s += fmt.Sprintf(", above revision %d", a.Served)
+	}
+	if a.Restored {
+		s += ", and API servers anew"
 	}
 	if a.Snapshot > 0 {
 		s += fmt.Sprintf(", once its log is in a snapshot as far as %d", a.Snapshot)

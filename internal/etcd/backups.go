@@ -23,6 +23,11 @@ const (
 	MetaName = "/_etcd_backup.meta"
 )
 
+// factsFolder holds what kOps' layout has no place for: an object for each back-up, of
+// its name. kOps' manager refuses a description with further fields, and passes over
+// this folder.
+const factsFolder = ".kops/backups/"
+
 // backupName is 2026-08-01T10:15:00Z-000042.
 var backupName = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z)-(\d{6})$`)
 
@@ -33,8 +38,62 @@ type Backup struct {
 	Time time.Time
 	// Size is that of the compressed snapshot, in bytes.
 	Size int64
+	// Version is that of the compressed snapshot in the store.
+	Version store.Version
 	// Complete says that both objects are there.
 	Complete bool
+}
+
+// Facts are what was known of a back-up when it was taken. kOps' back-ups have none.
+type Facts struct {
+	// Size, SHA256 and Version are those of the compressed snapshot; Unpacked is its
+	// size without compression, in bytes.
+	Size     int64         `json:"size"`
+	SHA256   string        `json:"sha256"`
+	Version  store.Version `json:"version,omitempty"`
+	Unpacked int64         `json:"unpacked"`
+	// Revision and Keys are those of etcd just before.
+	Revision int64 `json:"revision"`
+	Keys     int64 `json:"keys"`
+}
+
+// FactsKey is the key of a back-up's facts.
+func FactsKey(backup string) string { return factsFolder + backup }
+
+// ReadFacts reads the facts of a back-up; nil when there are none that can be read.
+func ReadFacts(ctx context.Context, s store.Store, backup string) (*Facts, error) {
+	f, _, err := read[Facts](ctx, s, FactsKey(backup))
+	if errors.Is(err, ErrDamaged) { // they only ever help
+		return nil, nil
+	}
+	return f, err
+}
+
+// WriteFacts writes the facts of a back-up.
+func WriteFacts(ctx context.Context, s store.Store, backup string, f Facts) error {
+	text, err := json.MarshalIndent(f, "", "  ")
+	if err == nil {
+		_, err = s.Put(ctx, FactsKey(backup), text, store.PutOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write the facts of the back-up %s: %w", backup, err)
+	}
+	return nil
+}
+
+// LoneFacts lists the facts of back-ups that are not among those given: kOps' manager,
+// which does not know of them, has removed their back-ups.
+func LoneFacts(ctx context.Context, s store.Store, backups []Backup) ([]string, error) {
+	var out []string
+	for info, err := range s.List(ctx, factsFolder) {
+		if err != nil {
+			return nil, fmt.Errorf("list the facts of back-ups: %w", err)
+		}
+		if !slices.ContainsFunc(backups, func(b Backup) bool { return FactsKey(b.Name) == info.Key }) {
+			out = append(out, info.Key)
+		}
+	}
+	return out, nil
 }
 
 // BackupName is the name of a back-up; sequence distinguishes those of one second.
@@ -109,7 +168,7 @@ func Backups(ctx context.Context, s store.Store) ([]Backup, error) {
 		}
 		switch "/" + object {
 		case SnapshotName:
-			found[name].Size = info.Size
+			found[name].Size, found[name].Version = info.Size, info.Version
 		case MetaName:
 			meta[name] = true
 		}

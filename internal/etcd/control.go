@@ -21,6 +21,7 @@ const (
 	commandName = "/_command.json"
 	recordKey   = ".kops/cluster"
 	requestKey  = ".kops/backup"
+	refusedKey  = ".kops/refused"
 
 	// maxCommands is how many commands of one second have a name.
 	maxCommands = 100
@@ -36,6 +37,8 @@ type Control struct {
 	Created  bool
 	Record   *Record
 	Commands []Command // oldest first
+	// Refused is the last request that was withdrawn; nil for none.
+	Refused *Refusal
 	// BackupAfter asks for a back-up that is younger than this; nil for none.
 	BackupAfter *time.Time
 
@@ -50,6 +53,9 @@ func ReadControl(ctx context.Context, s store.Store) (Control, error) {
 		return Control{}, err
 	}
 	if c.Record, c.recordVersion, err = read[Record](ctx, s, recordKey); err != nil {
+		return Control{}, err
+	}
+	if c.Refused, err = ReadRefusal(ctx, s); err != nil {
 		return Control{}, err
 	}
 	request, _, err := read[requestFile](ctx, s, requestKey)
@@ -71,6 +77,9 @@ func ReadControl(ctx context.Context, s store.Store) (Control, error) {
 				return Control{}, err
 			}
 			if command != nil {
+				if c.Refused != nil && c.Refused.Command == command.Key { // whoever said so did not come to remove it
+					command.Unusable = c.Refused.Why
+				}
 				c.Commands = append(c.Commands, *command)
 			}
 		}
@@ -129,6 +138,35 @@ func DeleteCommand(ctx context.Context, s store.Store, key string) error {
 	return nil
 }
 
+// WriteRefusal tells why a command is withdrawn.
+func WriteRefusal(ctx context.Context, s store.Store, r Refusal) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		_, err = s.Put(ctx, refusedKey, text, store.PutOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("tell why %s is not restored: %w", r.Backup, err)
+	}
+	return nil
+}
+
+// ReadRefusal reads which request was withdrawn last, and why; nil for none.
+func ReadRefusal(ctx context.Context, s store.Store) (*Refusal, error) {
+	r, _, err := read[Refusal](ctx, s, refusedKey)
+	if errors.Is(err, ErrDamaged) { // it says nothing then, and must not keep anybody from his work
+		return nil, nil
+	}
+	return r, err
+}
+
+// DeleteRefusal removes what WriteRefusal wrote.
+func DeleteRefusal(ctx context.Context, s store.Store) error {
+	if err := s.Delete(ctx, refusedKey, store.DeleteOptions{}); err != nil {
+		return fmt.Errorf("remove %s: %w", refusedKey, err)
+	}
+	return nil
+}
+
 // RequestRestore asks the managers of a cluster to begin it anew from a back-up
 // of its store. They do it within a minute or so; until then the command is an
 // object in the store, whose key is returned. A back-up that does not exist is
@@ -159,7 +197,7 @@ func RequestRestore(ctx context.Context, s store.Store, backup string, now time.
 	if err != nil {
 		return "", fmt.Errorf("write the command to restore %s: %w", backup, err)
 	}
-	return key, nil
+	return key, DeleteRefusal(ctx, s) // of an earlier request
 }
 
 // requestFile asks for a back-up that is younger than the youngest that its writer

@@ -172,8 +172,8 @@ func TestBackupsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []etcd.Backup{
-		{Name: "2026-08-01T10:00:00Z-000041", Time: time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC), Size: 3},
-		{Name: "2026-08-01T10:15:00Z-000042", Time: time.Date(2026, 8, 1, 10, 15, 0, 0, time.UTC), Size: 5, Complete: true},
+		{Name: "2026-08-01T10:00:00Z-000041", Time: time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC), Size: 3, Version: store.Version(store.Digest([]byte("123")))},
+		{Name: "2026-08-01T10:15:00Z-000042", Time: time.Date(2026, 8, 1, 10, 15, 0, 0, time.UTC), Size: 5, Version: store.Version(store.Digest([]byte("12345"))), Complete: true},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -33,10 +32,10 @@ func (s *situation) adopt() Decision {
 	if len(s.Members) == 0 {
 		return Decision{Note: "no record in the store, and the cluster of the peers' data does not answer", Actions: s.wake(token), Soon: true}
 	}
-	if why := s.unusable(); why != "" && slices.ContainsFunc(s.Peers, func(p Peer) bool { return p.State.Quarantined }) {
-		return Decision{Note: "no record in the store, and the cluster is closed to clients until it is restored; " + why}
+	if why := s.refused(); why != "" && slices.ContainsFunc(s.Peers, func(p Peer) bool { return p.State.Quarantined }) {
+		return Decision{Note: "no record in the store, and the cluster is closed to clients until it is restored; " + why + "; ask for another"}
 	}
-	r := Record{Token: token, Phase: Running, Founder: founder, Version: s.Spec.EtcdVersion}
+	r := Record{Token: token, Phase: Running, Founder: founder, Version: s.Spec.EtcdVersion, Revision: s.served()}
 	for _, m := range s.Members {
 		if _, here := s.peerOf(m); !here { // which may have been the founder
 			return Decision{Note: "no record in the store; waiting for the peer of member " + m.Name, Soon: true}
@@ -59,18 +58,30 @@ func (s *situation) command() (Command, bool) {
 	return c, c.Unusable == ""
 }
 
-// unusable says why the command that would count is not carried out. Whoever gives it
-// up has to remove the older ones as well: without it, the last of those would count.
-func (s *situation) unusable() string {
+// refuse withdraws a command that cannot be carried out, and with it those that it was
+// to take the place of: left standing, it would cost what is written until somebody
+// mends or removes its back-up. The reason is told first, and the youngest goes last:
+// without it, the last of the others would count. The one that the record is of is not
+// withdrawn.
+func (s *situation) refuse() Decision {
 	c, usable := s.command()
-	if usable || len(s.Commands) == 0 {
+	if usable || len(s.Commands) == 0 || s.Record != nil && s.Record.Command == c.Key {
+		return Decision{}
+	}
+	out := []Action{SaveRefusal{Refusal{Command: c.Key, Backup: c.Backup, Why: c.Unusable, At: s.Now.UTC()}}}
+	first := slices.IndexFunc(s.Commands, func(c Command) bool { return s.Record != nil && s.Record.Command == c.Key })
+	for _, c := range s.Commands[first+1:] {
+		out = append(out, FinishCommand{c.Key})
+	}
+	return Decision{Actions: out}
+}
+
+// refused says what became of the last request; empty where none was refused.
+func (s *situation) refused() string {
+	if s.Refused == nil {
 		return ""
 	}
-	var keys []string
-	for _, c := range s.Commands {
-		keys = append(keys, c.Key)
-	}
-	return fmt.Sprintf("back-up %s cannot be restored: %s; ask for another, or remove %s", c.Backup, c.Unusable, strings.Join(keys, " and "))
+	return fmt.Sprintf("back-up %s was not restored: %s", s.Refused.Backup, s.Refused.Why)
 }
 
 // restore begins a cluster anew from a back-up when a command asks for it.
@@ -79,7 +90,7 @@ func (s *situation) restore() Decision {
 	if !asked || s.Record != nil && s.Record.Command == c.Key {
 		return Decision{}
 	}
-	return s.begin(Record{Version: cmp.Or(c.BackupVersion, c.Spec.EtcdVersion), Backup: c.Backup, Command: c.Key}, "")
+	return s.begin(Record{Version: cmp.Or(c.BackupVersion, c.Spec.EtcdVersion), Backup: c.Backup, Command: c.Key, Revision: s.served()}, "")
 }
 
 // found begins the first cluster.
@@ -87,8 +98,8 @@ func (s *situation) found() Decision {
 	switch {
 	case s.Record != nil:
 		return Decision{}
-	case len(s.Commands) > 0: // whoever wants a back-up wants no empty cluster
-		return Decision{Note: s.unusable()}
+	case s.Refused != nil: // whoever wants a back-up wants no empty cluster
+		return Decision{Note: s.refused() + "; ask for another, or for an empty cluster remove " + refusedKey}
 	case s.Created:
 		return Decision{Note: "the cluster was created once, but no peer has its data; restore a back-up"}
 	}
@@ -139,13 +150,13 @@ func (s *situation) form() Decision {
 			}
 		}
 		return Decision{Soon: true, Actions: []Action{Run{Peer: founder.ID, Token: r.Token, Seat: FounderSeat, Version: version, Quarantined: true,
-			Fresh: true, Initial: []Node{{founder.ID, founder.PeerURLs}}, Backup: r.Backup}}}
+			Fresh: true, Initial: []Node{{founder.ID, founder.PeerURLs}}, Backup: r.Backup, Served: r.Revision, Restored: r.Backup != ""}}}
 	}
 	if len(s.Members) != 1 || !s.Members[0].Healthy {
 		return Decision{Note: "waiting for the founder's etcd", Soon: true}
 	}
 	formed := *r
-	formed.Phase, formed.FounderMember = Running, s.Members[0].ID
+	formed.Phase, formed.FounderMember, formed.Revision = Running, s.Members[0].ID, s.served()
 	return Decision{Actions: []Action{SaveRecord{formed}}}
 }
 
@@ -190,6 +201,9 @@ func (s *situation) settle() Decision {
 			out = append(out, SaveSpec{c.Spec})
 		}
 		out = append(out, FinishCommand{c.Key})
+	}
+	if s.Refused != nil && last >= 0 {
+		out = append(out, ForgetRefusal{})
 	}
 	return Decision{Actions: out}
 }

@@ -51,7 +51,8 @@ func (s *situation) nudge(m Member, p Peer) Decision {
 
 // join is the order to begin as the member that a peer was given a seat for.
 func (s *situation) join(p Peer, m Member, version string) Run {
-	r := Run{Peer: p.ID, Token: s.Record.Token, Seat: m.ID, Version: version, Quarantined: s.quarantined(), Fresh: true, Initial: []Node{{p.ID, m.PeerURLs}}}
+	r := Run{Peer: p.ID, Token: s.Record.Token, Seat: m.ID, Version: version, Quarantined: s.quarantined(), Fresh: true, Initial: []Node{{p.ID, m.PeerURLs}},
+		Restored: s.Record.Backup != ""}
 	for _, other := range s.Members {
 		if other.ID != m.ID {
 			r.Initial = append(r.Initial, Node{other.Name, other.PeerURLs})
@@ -148,9 +149,6 @@ func (s *situation) unwell() Decision {
 	}
 	if len(names) > 0 {
 		notes = append(notes, "not well: "+strings.Join(names, ", "))
-	}
-	if why := s.unusable(); why != "" {
-		notes = append(notes, why)
 	}
 	return Decision{Note: strings.Join(notes, "; ")}
 }

@@ -34,6 +34,7 @@ func rules() []rule {
 	return []rule{
 		{"spec", (*situation).needSpec},
 		{"majority", (*situation).needMajority},
+		{"refuse", (*situation).refuse},
 		{"adopt", (*situation).adopt},
 		{"restore", (*situation).restore},
 		{"found", (*situation).found},
@@ -72,6 +73,10 @@ func Step(p Policy, m Memory, o Observed) (Memory, Decision) {
 	switch due := s.backupDue(); {
 	case due && len(d.Actions) == 0: // whatever else is in the way
 		d.Rule, d.Actions = cmp.Or(d.Rule, "backup"), []Action{s.takeBackup(s.backupReason())}
+	case s.revisionDue() && len(d.Actions) == 0:
+		r := *s.Record
+		r.Revision = s.served()
+		d.Rule, d.Actions = cmp.Or(d.Rule, "revision"), []Action{SaveRecord{r}}
 	case due && s.Failing: // what fails time and again must not cost the back-ups
 		d = Decision{Rule: "backup", Actions: []Action{s.takeBackup(s.backupReason())}}
 	}
@@ -230,12 +235,32 @@ func (s *situation) backupDue() bool {
 // backupReason says why a back-up is to be taken now; empty when none is.
 func (s *situation) backupReason() string {
 	switch {
+	case s.newborn():
+		return ""
+	case s.BackupEmpty && s.written() && s.backupAge() >= s.policy.Early:
+		return "the last one holds no keys, and etcd does"
 	case s.backupAge() >= s.policy.Backup:
 		return "it is time"
 	case s.BackupAfter != nil && !s.LastBackup.After(*s.BackupAfter):
 		return "somebody asks for it"
 	}
 	return ""
+}
+
+// newborn reports whether a cluster that began empty is so young that a back-up of it
+// would hold next to nothing. A clock that is ahead, or behind, does not prolong that.
+func (s *situation) newborn() bool {
+	r := s.Record
+	if r == nil || r.Backup != "" || r.Founded == 0 || !s.LastBackup.IsZero() {
+		return false
+	}
+	age := s.Now.Sub(time.Unix(r.Founded, 0))
+	return age >= 0 && age < s.policy.Early
+}
+
+// written reports whether etcd has served a revision after its first, which is 1.
+func (s *situation) written() bool {
+	return slices.ContainsFunc(s.Members, func(m Member) bool { return m.Revision > 1 })
 }
 
 // backupAge is the age of the youngest back-up, by its own word or by when the leader

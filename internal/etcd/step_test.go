@@ -27,9 +27,11 @@ var update = flag.Bool("update", false, "rewrite the decisions in testdata")
 //	failing                      what was decided last failed
 //	peer NAME [TOKEN/SEAT VERSION [quarantined] [stopped]]
 //	lacks NAME                   the peer has no program of etcd 3.6
-//	member ID NAME [healthy] [leader] [learner] [runs=VERSION] [log=INDEX] [reports=ERROR] [storage=VERSION] [downgrade=VERSION] [at=URL]
-//	backup AGE [AGE]             the youngest back-up, and since when the leader knows of it
+//	member ID NAME [healthy] [leader] [learner] [runs=VERSION] [log=INDEX] [served=REVISION] [reports=ERROR] [storage=VERSION] [downgrade=VERSION] [at=URL]
+//	backup AGE [AGE] [empty]     the youngest back-up, since when the leader knows of it, and whether it has no keys
 //	wanted AGE                   a back-up younger than this is asked for
+//	served REVISION              by the record
+//	refused BACKUP COMMAND       the last request that was withdrawn
 //	founded AGE                  of the record's cluster; long ago without it
 //	nudged ID                    the member's etcd was started again
 //	missing AGE WHAT             since when something is missed
@@ -130,7 +132,15 @@ func situationOf(t *testing.T, in string) (Memory, Observed) {
 		case "member":
 			o.Members = append(o.Members, memberOf(t, f))
 		case "backup":
+			o.BackupEmpty = f[len(f)-1] == "empty"
+			if o.BackupEmpty {
+				f = f[:len(f)-1]
+			}
 			o.LastBackup, o.BackupSeen = ago(f[1]), ago(f[len(f)-1])
+		case "served":
+			o.Record.Revision = int64(number(t, f[1]))
+		case "refused":
+			o.Refused = &Refusal{Backup: f[1], Command: f[2], Why: "it was damaged"}
 		case "wanted":
 			after := ago(f[1])
 			o.BackupAfter = &after
@@ -170,6 +180,8 @@ func memberOf(t *testing.T, f []string) Member {
 			m.Errors = append(m.Errors, value)
 		case "log":
 			m.Index = uint64(number(t, value))
+		case "served":
+			m.Revision = int64(number(t, value))
 		case "storage":
 			m.Storage = value
 		case "downgrade":

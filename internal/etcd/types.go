@@ -44,6 +44,10 @@ type Record struct {
 	Command string `json:"command,omitempty"`
 	// Founded is when the cluster was begun, in seconds since 1970; back-ups before are not of it.
 	Founded int64 `json:"founded,omitempty"`
+	// Revision is the highest that the clusters of this store are known to have served.
+	// It stands here, and not on a disk, because it has to outlive all machines; and in
+	// the record, because a leader that is none any more cannot put it back.
+	Revision int64 `json:"revision,omitempty"`
 }
 
 // Command is a request, found in the store, to restore a back-up.
@@ -56,6 +60,15 @@ type Command struct {
 	BackupVersion string
 	// Unusable says why the command cannot be carried out; empty where nothing is known against it.
 	Unusable string
+}
+
+// Refusal says why a request for a restore was withdrawn. It is the object .kops/refused,
+// which the next request removes.
+type Refusal struct {
+	Command string    `json:"command"` // the key of its object, which is gone
+	Backup  string    `json:"backup"`
+	Why     string    `json:"why"`
+	At      time.Time `json:"at"`
 }
 
 // FounderSeat is the seat of a cluster's first member, whose identifier is not
@@ -103,8 +116,9 @@ type Member struct {
 	Leader  bool
 	// Version is what the member says it runs; empty unless healthy.
 	Version string
-	// Index is how far its log goes.
-	Index uint64
+	// Index is how far its log goes, and Revision the last that it has served.
+	Index    uint64
+	Revision int64
 	// Errors are what it says is wrong with the cluster, such as that there is no space left.
 	Errors []string
 	// Storage is the version that its data are written for, such as 3.6.0, and
@@ -126,6 +140,8 @@ type Observed struct {
 	Record *Record
 	// Commands are the restores asked for, oldest first.
 	Commands []Command
+	// Refused is the last request that was withdrawn; nil for none.
+	Refused *Refusal
 	// Failing says that the last decision was another than a back-up, and failed.
 	Failing bool
 
@@ -140,6 +156,8 @@ type Observed struct {
 	LastBackup time.Time
 	// BackupSeen is when the leader first knew of that one, by its own clock.
 	BackupSeen time.Time
+	// BackupEmpty says that the youngest back-up is known to hold no keys.
+	BackupEmpty bool
 }
 
 // Policy holds the waiting times.
@@ -157,6 +175,9 @@ type Policy struct {
 	CatchUp time.Duration
 	// Backup is the time between two back-ups.
 	Backup time.Duration
+	// Early is the age of a cluster that began empty at which it is backed up for the
+	// first time, and that of a back-up without keys at which it is followed by one with keys.
+	Early time.Duration
 	// Fresh is how old a back-up may be for the removal of a member or a change of version.
 	Fresh time.Duration
 }
@@ -164,7 +185,7 @@ type Policy struct {
 // DefaultPolicy replaces a member after a minute and takes a back-up every
 // quarter of an hour, as kOps' manager does.
 func DefaultPolicy() Policy {
-	return Policy{Replace: time.Minute, Gather: 20 * time.Second, Nudge: 2 * time.Second, CatchUp: 15 * time.Minute, Backup: 15 * time.Minute, Fresh: 5 * time.Minute}
+	return Policy{Replace: time.Minute, Gather: 20 * time.Second, Nudge: 2 * time.Second, CatchUp: 15 * time.Minute, Backup: 15 * time.Minute, Early: time.Minute, Fresh: 5 * time.Minute}
 }
 
 // Memory is what Step remembers from one time to the next: since when something

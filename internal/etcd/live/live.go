@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/etcd/backup"
 	"kops.local/kops/internal/fault"
 )
 
@@ -90,7 +91,7 @@ func members(list []*pb.Member, answers map[string]answer) []etcd.Member {
 		x := etcd.Member{ID: memberID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.IsLearner}
 		if a, ok := answers[x.ID]; ok {
 			x.Healthy, x.Leader, x.Version, x.Storage = true, a.status.Leader == m.ID, a.status.Version, a.status.StorageVersion
-			x.Index, x.Errors = a.status.RaftIndex, a.status.Errors
+			x.Index, x.Revision, x.Errors = a.status.RaftIndex, a.status.Header.Revision, a.status.Errors
 			if d := a.status.DowngradeInfo; d != nil && d.Enabled {
 				x.Downgrade = d.TargetVersion
 			}
@@ -239,11 +240,10 @@ func (c *Cluster) moveLeader(ctx context.Context, to uint64) error {
 	return fault.New(fault.NotYet, "etcd's leader does not answer")
 }
 
-// Snapshot writes the data as of now, with their SHA-256 at the end, and returns
-// the version of the etcd that they come from.
-func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) (version string, err error) {
+// Snapshot writes the data as of now, with their SHA-256 at the end.
+func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) (backup.Origin, error) {
 	if len(c.voters) == 0 {
-		return "", fault.New(fault.NotYet, "take a snapshot: no member answers")
+		return backup.Origin{}, fault.New(fault.NotYet, "take a snapshot: no member answers")
 	}
 	from := c.voters[0]
 	for _, a := range c.voters {
@@ -251,19 +251,23 @@ func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) (version string, er
 			from = a
 		}
 	}
+	failed := func(err error) (backup.Origin, error) {
+		return backup.Origin{}, fmt.Errorf("take a snapshot at %s: %w", from.peer.ID, err)
+	}
 	// A read that a majority agrees to brings the member up to date first.
-	if _, err := from.client.Get(ctx, "kops", clientv3.WithCountOnly()); err != nil {
-		return "", fmt.Errorf("take a snapshot at %s: %w", from.peer.ID, err)
+	all, err := from.client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+	if err != nil {
+		return failed(err)
 	}
 	r, err := from.client.Snapshot(ctx)
 	if err != nil {
-		return "", fmt.Errorf("take a snapshot at %s: %w", from.peer.ID, err)
+		return failed(err)
 	}
 	_, err = io.Copy(w, r)
 	if err = errors.Join(err, r.Close()); err != nil {
-		return "", fmt.Errorf("take a snapshot at %s: %w", from.peer.ID, err)
+		return failed(err)
 	}
-	return from.status.Version, nil
+	return backup.Origin{EtcdVersion: from.status.Version, Revision: all.Header.Revision, Keys: all.Count}, nil
 }
 
 // Close ends every connection.

@@ -118,15 +118,15 @@ func (m *Manager) observe(ctx context.Context, peers []etcd.Peer) (etcd.Observed
 		m.lead.control, m.lead.controlled = control, now
 	}
 	if m.lead.backupSeen.IsZero() { // nobody else takes any
-		latest, err := m.latest(ctx)
+		latest, facts, err := m.latest(ctx)
 		if err != nil {
 			return etcd.Observed{}, err
 		}
-		m.lead.lastBackup, m.lead.backupSeen = latest, now
+		m.lead.lastBackup, m.lead.backupSeen, m.lead.backupEmpty = latest, now, facts != nil && facts.Keys == 0
 	}
 	c := m.lead.control
-	o := etcd.Observed{Now: now, Failing: m.lead.failing, Token: m.cfg.Token(), Spec: c.Spec, Created: c.Created, Record: c.Record, Commands: c.Commands,
-		BackupAfter: c.BackupAfter, Peers: peers, LastBackup: m.lead.lastBackup, BackupSeen: m.lead.backupSeen}
+	o := etcd.Observed{Now: now, Failing: m.lead.failing, Token: m.cfg.Token(), Spec: c.Spec, Created: c.Created, Record: c.Record, Commands: c.Commands, Refused: c.Refused,
+		BackupAfter: c.BackupAfter, Peers: peers, LastBackup: m.lead.lastBackup, BackupSeen: m.lead.backupSeen, BackupEmpty: m.lead.backupEmpty}
 	if token := tokenOf(c.Record, peers); token != "" {
 		o.Members = m.cfg.Etcd.Look(ctx, token, peers)
 	}
@@ -144,7 +144,7 @@ func (m *Manager) readControl(ctx context.Context) (etcd.Control, error) {
 	return c, err
 }
 
-func (m *Manager) latest(ctx context.Context) (time.Time, error) {
+func (m *Manager) latest(ctx context.Context) (time.Time, *etcd.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	return m.cfg.Archive.Latest(ctx)
@@ -179,7 +179,7 @@ func (m *Manager) verify(ctx context.Context, r etcd.Record) error {
 	if r.Phase != etcd.Forming || r.Backup == "" {
 		return nil
 	}
-	err := m.cfg.Archive.Verify(ctx, r.Backup)
+	_, err := m.cfg.Archive.Verify(ctx, r.Backup)
 	if etcd.Useless(err) {
 		if m.lead.unusable == nil {
 			m.lead.unusable = map[string]string{}
@@ -205,6 +205,10 @@ func (m *Manager) do(ctx context.Context, a etcd.Action, peers []etcd.Peer) erro
 		return etcd.WriteSpec(ctx, m.cfg.Store, a.Spec)
 	case etcd.FinishCommand:
 		return etcd.DeleteCommand(ctx, m.cfg.Store, a.Key)
+	case etcd.SaveRefusal:
+		return etcd.WriteRefusal(ctx, m.cfg.Store, a.Refusal)
+	case etcd.ForgetRefusal:
+		return etcd.DeleteRefusal(ctx, m.cfg.Store)
 	case etcd.Run:
 		return m.order(ctx, peers, a.Peer, peer.Order{Leadership: m.lead.token, Run: &a})
 	case etcd.Stop:
@@ -226,13 +230,13 @@ func (m *Manager) order(ctx context.Context, peers []etcd.Peer, id string, o pee
 // backUp takes a back-up and removes those that are no longer kept.
 func (m *Manager) backUp(ctx context.Context, spec etcd.Spec) error {
 	// One before the founding would be of the cluster before.
-	b, err := m.cfg.Archive.Take(ctx, m.cfg.Etcd, spec, time.Unix(m.lead.control.Record.Founded, 0))
+	b, facts, err := m.cfg.Archive.Take(ctx, m.cfg.Etcd, spec, time.Unix(m.lead.control.Record.Founded, 0))
 	if err != nil {
 		return err
 	}
-	m.lead.lastBackup, m.lead.backupSeen = b.Time, m.cfg.Now()
+	m.lead.lastBackup, m.lead.backupSeen, m.lead.backupEmpty = b.Time, m.cfg.Now(), facts.Keys == 0
 	removed, err := m.cfg.Archive.Clean(ctx)
-	m.cfg.Log.Info("a back-up was taken", "name", b.Name, "removed", removed)
+	m.cfg.Log.Info("a back-up was taken", "name", b.Name, "keys", facts.Keys, "revision", facts.Revision, "removed", removed)
 	if err != nil {
 		m.cfg.Log.Warn("old back-ups are not removed", "error", err)
 	}

@@ -147,8 +147,10 @@ type leadership struct {
 	controlled time.Time
 	lastBackup time.Time
 	backupSeen time.Time
-	failures   int  // of actions, in a row
-	failing    bool // the last decision, other than for a back-up, failed
+	// backupEmpty says that the youngest back-up holds no keys.
+	backupEmpty bool
+	failures    int  // of actions, in a row
+	failing     bool // the last decision, other than for a back-up, failed
 	// unusable says of commands, by their keys, why they cannot be carried out.
 	unusable   map[string]string
 	note, told string // what was logged last

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +45,9 @@ type world struct {
 	superseded  map[string]time.Time
 	restores    int
 	tokens      int
+	revision    int64             // the highest that was served
+	asked       map[string]string // which token took writes, by the command that it is of
+	scratch     string            // folder for the snapshots of archives
 }
 
 // machine is a peer: it may be off, its manager may have to start again, its disk may be empty.
@@ -63,10 +67,13 @@ type machine struct {
 // cluster is one life of etcd: a list of members and a log of what was agreed to.
 type cluster struct {
 	token   string
+	founder string
 	members []*member
 	log     []string
 	nextID  int
-	leader  string
+	// base is the revision at which the log begins.
+	base   int64
+	leader string
 	// downgrade is the version that etcd was told it may go back to.
 	downgrade string
 }
@@ -79,7 +86,7 @@ type member struct {
 
 func newWorld(seed uint64, ids ...string) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC), objects: store.NewMemory("memory://etcd"),
-		machines: map[string]*machine{}, clusters: map[string]*cluster{}, written: map[string][]string{}, superseded: map[string]time.Time{}, damaged: map[string]bool{},
+		machines: map[string]*machine{}, clusters: map[string]*cluster{}, written: map[string][]string{}, superseded: map[string]time.Time{}, damaged: map[string]bool{}, asked: map[string]string{}, scratch: os.TempDir(),
 		log: slog.New(slog.DiscardHandler)}
 	for _, id := range ids {
 		w.add(id)
@@ -109,7 +116,7 @@ func (m *machine) boot() {
 		Self:     etcd.Peer{ID: m.id, Endpoint: endpoint(m.id), PeerURLs: []string{"https://" + m.id + ":2380"}, ClientURLs: []string{"https://" + m.id + ":4001"}},
 		Versions: func() []string { return []string{"3.5.35", "3.6.12", "3.7.0"} },
 		Local:    m, Etcd: view{m}, Link: link{m}, Discovery: all, Store: objects,
-		Archive: &backup.Archive{Store: objects, Retention: etcd.DefaultRetention(), Now: now},
+		Archive: &backup.Archive{Store: objects, Retention: etcd.DefaultRetention(), Now: now, Scratch: w.scratch, Inspect: inspectWrites},
 		Policy:  etcd.DefaultPolicy(), Times: DefaultTimes(), Now: now,
 		Token: func() string { w.tokens++; return fmt.Sprintf("T%d", w.tokens) },
 		Log:   w.log.With("peer", m.id),
@@ -259,20 +266,38 @@ func (m *machine) Run(ctx context.Context, o etcd.Run) error {
 		}
 		m.data = nil
 		if o.Seat == etcd.FounderSeat {
-			if o.Backup != "" {
-				packed, _, err := w.objects.Get(ctx, o.Backup+etcd.SnapshotName)
-				if err != nil {
-					return err
-				}
-				m.data = unpackWrites(packed)
+			if err := m.found(ctx, o); err != nil {
+				return err
 			}
-			w.clusters[o.Token] = &cluster{token: o.Token, log: slices.Clone(m.data), members: []*member{{id: "1", peer: m.id, name: m.id}}, nextID: 2}
-			w.written[o.Token] = slices.Clone(m.data)
 		}
 	}
 	m.state = etcd.State{Token: o.Token, Seat: o.Seat, Version: o.Version, Quarantined: o.Quarantined, Started: true}
 	m.running = true
 	w.checkVersions(w.clusters[o.Token])
+	return nil
+}
+
+// found begins a cluster at a machine, from a back-up if one is given.
+func (m *machine) found(ctx context.Context, o etcd.Run) error {
+	w := m.w
+	if c := w.clusters[o.Token]; c != nil && c.founder != m.id {
+		w.breaks("%s and %s both found cluster %s", c.founder, m.id, o.Token)
+	}
+	c := &cluster{token: o.Token, founder: m.id, members: []*member{{id: "1", peer: m.id, name: m.id}}, nextID: 2, base: 1}
+	if o.Backup != "" {
+		packed, _, err := w.objects.Get(ctx, o.Backup+etcd.SnapshotName)
+		if err != nil {
+			return err
+		}
+		revision, log, err := unpackWrites(packed)
+		if err != nil {
+			return err
+		}
+		m.data = log
+		c.base = revision + etcd.Leap(revision, o.Served) - int64(len(log))
+	}
+	c.log, w.written[o.Token] = slices.Clone(m.data), slices.Clone(m.data)
+	w.clusters[o.Token] = c
 	return nil
 }
 
@@ -397,7 +422,7 @@ func (v view) Look(_ context.Context, token string, peers []etcd.Peer) []etcd.Me
 		if m != nil && asked {
 			x.name = x.peer // it has made itself known
 			e.Name, e.Healthy, e.Version = x.name, true, m.state.Version
-			e.Leader = x.id == c.leader
+			e.Leader, e.Revision = x.id == c.leader, c.base+int64(len(m.data))
 			e.Downgrade, e.Storage = c.downgrade, c.downgrade
 		}
 		out = append(out, e)
@@ -481,14 +506,15 @@ func (v view) remove(c *cluster, x *member) error {
 }
 
 // Snapshot gives the log of writes in the form of a snapshot.
-func (v view) Snapshot(_ context.Context, out io.Writer) (string, error) {
+func (v view) Snapshot(_ context.Context, out io.Writer) (backup.Origin, error) {
 	w := v.m.w
 	c := w.clusters[v.m.manager.lead.control.Record.Token]
 	if w.majority(c, v.m) == nil {
-		return "", fault.New(fault.NotYet, "no majority")
+		return backup.Origin{}, fault.New(fault.NotYet, "no majority")
 	}
-	_, err := out.Write(packWrites(c.log))
-	return "3.6.12", err
+	revision := c.base + int64(len(c.log))
+	_, err := out.Write(packWrites(revision, c.log))
+	return backup.Origin{EtcdVersion: "3.6.12", Revision: revision, Keys: int64(len(c.log))}, err
 }
 
 // write is a client that writes through the etcd of a machine; it reports success.
@@ -509,7 +535,33 @@ func (w *world) write(id, value string) bool {
 	w.commit(c, up, value)
 	w.written[c.token] = append(w.written[c.token], value)
 	w.checkOnly(c)
+	w.checkRevision(c)
 	return true
+}
+
+// checkRevision notes when a client is shown an older revision than one before it was:
+// it would take what it knows for younger than what it is told.
+func (w *world) checkRevision(c *cluster) {
+	if c.token != w.lastWritten {
+		return // it was replaced, and has not heard of it
+	}
+	now := c.base + int64(len(c.log))
+	if now <= w.revision {
+		w.breaks("cluster %s serves revision %d after %d", c.token, now, w.revision)
+	}
+	w.revision = now
+}
+
+// checkOnce notes when a command was carried out a second time.
+func (w *world) checkOnce(c *cluster) {
+	r, err := etcd.ReadRecord(context.Background(), w.objects)
+	if err != nil || r == nil || r.Token != c.token || r.Command == "" {
+		return
+	}
+	if before := w.asked[r.Command]; before != "" && before != c.token {
+		w.breaks("the command %s made cluster %s, and then %s", r.Command, before, c.token)
+	}
+	w.asked[r.Command] = c.token
 }
 
 // checkOnly notes when clients could write to two clusters of one wish.
@@ -535,4 +587,5 @@ func (w *world) checkOnly(c *cluster) {
 		}
 	}
 	w.lastWritten = c.token
+	w.checkOnce(c)
 }

@@ -7,8 +7,12 @@ import (
 	"crypto/sha256"
 	"io"
 	"iter"
+	"os"
+	"strconv"
 	"strings"
+	"time"
 
+	"kops.local/kops/internal/etcd/snapshot"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/store"
 )
@@ -41,8 +45,21 @@ func (f *flaky) Put(ctx context.Context, key string, data []byte, o store.PutOpt
 	if err := f.asked(ctx); err != nil {
 		return "", err
 	}
+	f.slow()
 	err = f.m.mishap(func() error { v, err = f.Memory.Put(ctx, key, data, o); return err })
 	return v, err
+}
+
+// slow lets time go by, now and then, until the store answers: while the others go on,
+// and at times longer than anybody waits.
+func (f *flaky) slow() {
+	w := f.m.w
+	if w.faults && w.rng.IntN(50) == 0 {
+		for range 3 {
+			w.now = w.now.Add(time.Duration(w.rng.IntN(15000)) * time.Millisecond)
+			w.interleave(f.m)
+		}
+	}
 }
 
 func (f *flaky) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
@@ -66,27 +83,40 @@ func (f *flaky) List(ctx context.Context, prefix string) iter.Seq2[store.Info, e
 	return f.Memory.List(ctx, prefix)
 }
 
-// packWrites makes a snapshot: lines, filled up to whole pages, and their digest.
-func packWrites(log []string) []byte {
-	text := []byte(strings.Join(log, "\n"))
+// packWrites makes a snapshot: the revision and the writes as lines, filled up to whole
+// pages, and their digest.
+func packWrites(revision int64, log []string) []byte {
+	text := []byte(strings.Join(append([]string{strconv.FormatInt(revision, 10)}, log...), "\n"))
 	text = append(text, bytes.Repeat([]byte{0}, 512-len(text)%512)...)
 	sum := sha256.Sum256(text)
 	return append(text, sum[:]...)
 }
 
 // unpackWrites reads what packWrites made and an archive compressed.
-func unpackWrites(packed []byte) []string {
+func unpackWrites(packed []byte) (revision int64, log []string, err error) {
 	zip, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return nil
+		return 0, nil, err
 	}
 	text, err := io.ReadAll(zip)
 	if err != nil {
-		return nil
+		return 0, nil, err
 	}
-	lines := strings.TrimRight(string(text[:len(text)-sha256.Size]), "\x00")
-	if lines == "" {
-		return nil
+	return readWrites(text)
+}
+
+func readWrites(text []byte) (revision int64, log []string, err error) {
+	lines := strings.Split(strings.TrimRight(string(text[:len(text)-sha256.Size]), "\x00"), "\n")
+	revision, err = strconv.ParseInt(lines[0], 10, 64)
+	return revision, lines[1:], err
+}
+
+// inspectWrites is what snapshot.Read is for etcd's own.
+func inspectWrites(file string) (snapshot.Contents, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return snapshot.Contents{}, err
 	}
-	return strings.Split(lines, "\n")
+	revision, log, err := readWrites(text)
+	return snapshot.Contents{Revision: revision, Keys: int64(len(log))}, err
 }

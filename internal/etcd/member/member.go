@@ -45,8 +45,13 @@ type Config struct {
 	// Output is where etcd's own log goes.
 	Output io.Writer
 	Log    *slog.Logger
-	// Fetch writes the snapshot of a back-up, decompressed and checked, to a file.
-	Fetch func(ctx context.Context, backup, file string) error
+	// Fetch writes the snapshot of a back-up, decompressed and checked, to a file, and
+	// returns its revision.
+	Fetch func(ctx context.Context, backup, file string) (revision int64, err error)
+	// Anew makes the programs of this machine that have read etcd start anew. It is called
+	// when etcd has ended and its data are about to be those of a restored cluster, which
+	// begin only when it has succeeded; nil where there are no such programs.
+	Anew func(ctx context.Context) error
 	// Grace is how long etcd may take to end before it is killed; 0 means 10 seconds.
 	Grace time.Duration
 }
@@ -203,6 +208,11 @@ func (m *Member) begin(ctx context.Context, o etcd.Run) error {
 	}
 	if err := m.data.putAside(before); err != nil {
 		return err
+	}
+	if o.Restored && m.cfg.Anew != nil {
+		if err := m.cfg.Anew(ctx); err != nil {
+			return err
+		}
 	}
 	k := kept{State: etcd.State{Token: o.Token, Seat: o.Seat, Version: o.Version, Quarantined: o.Quarantined, Stopped: true}, Initial: o.Initial}
 	if o.Backup != "" {

@@ -68,8 +68,8 @@ func newHarness(t *testing.T) *harness {
 		Dir: filepath.Join(dir, "disk"), ID: "etcd-a", Address: "10.0.0.1", Listen: "0.0.0.0", Programs: Programs(filepath.Join(dir, "opt")),
 		PeerURLs: []string{"http://etcd-a:2380"}, ClientURLs: []string{"http://etcd-a:4001"}, QuarantineURLs: []string{"http://etcd-a:3994"},
 		Environment: []string{"PATH=" + os.Getenv("PATH")}, Output: &bytes.Buffer{}, Log: slog.New(slog.DiscardHandler), Grace: 5 * time.Second,
-		Fetch: func(_ context.Context, backup, file string) error {
-			return os.WriteFile(file, []byte("snapshot of "+backup+"\n"), 0o600)
+		Fetch: func(_ context.Context, backup, file string) (int64, error) {
+			return 500, os.WriteFile(file, []byte("snapshot of "+backup+"\n"), 0o600)
 		},
 	}
 	return h
@@ -336,11 +336,11 @@ func TestABackupIsUnpacked(t *testing.T) {
 	h := newHarness(t)
 	m := h.open()
 	o := founder()
-	o.Backup = "2026-08-01T10:15:00Z-000001"
+	o.Backup, o.Served = "2026-08-01T10:15:00Z-000001", 4_000_000_700
 	h.run(m, o)
 	restore := strings.Join(h.started(1), " ")
 	for _, want := range []string{"snapshot restore ", "--name etcd-a", "--initial-cluster-token T", "--initial-cluster etcd-a=http://etcd-a:2380",
-		"--initial-advertise-peer-urls http://etcd-a:2380", "--bump-revision 1000000000 --mark-compacted"} {
+		"--initial-advertise-peer-urls http://etcd-a:2380", "--bump-revision 5000000200 --mark-compacted"} {
 		if !strings.Contains(restore, want) {
 			t.Errorf("%q is not in %q", want, restore)
 		}
@@ -360,9 +360,43 @@ func TestABackupIsUnpacked(t *testing.T) {
 	}
 }
 
+// What has read the data before has ended when others begin, however often that is tried.
+func TestWhatHasReadOtherDataEndsFirst(t *testing.T) {
+	h := newHarness(t)
+	calls := 0
+	refuse := errors.New("it does not end")
+	h.cfg.Anew = func(context.Context) error {
+		if calls++; calls == 2 {
+			return refuse
+		}
+		return nil
+	}
+	m := h.open()
+	o := founder()
+	h.run(m, o)
+	h.run(m, o)
+	if calls != 0 {
+		t.Fatal("the first cluster of all takes no other's place")
+	}
+	o.Token, o.Restored = "U", true
+	h.run(m, o)
+	h.run(m, o)
+	if calls != 1 {
+		t.Errorf("they were ended %d times for one cluster", calls)
+	}
+	o.Token = "V"
+	if err := m.Run(t.Context(), o); !errors.Is(err, refuse) || m.running() || m.State().Token != "" {
+		t.Errorf("something goes on with what it has read, and etcd is %+v, %v", m.State(), err)
+	}
+	h.run(m, o)
+	if calls != 3 || m.State().Token != "V" {
+		t.Errorf("%d calls; %+v", calls, m.State())
+	}
+}
+
 func (h *harness) fails(m *Member, o etcd.Run, err error) {
 	h.t.Helper()
-	m.cfg.Fetch = func(context.Context, string, string) error { return err }
+	m.cfg.Fetch = func(context.Context, string, string) (int64, error) { return 0, err }
 	if got := m.Run(h.t.Context(), o); !errors.Is(got, err) {
 		h.t.Errorf("the order ended with %v", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -229,9 +230,9 @@ func (m *Member) forget() {
 	m.runner = nil
 }
 
-// unpack restores a back-up into the data of a founder. The revision is raised by
-// a thousand million, and all before it marked as compacted, so that watchers of
-// the lost cluster notice that they have to read anew (etcd's guide "Disaster recovery").
+// unpack restores a back-up into the data of a founder. The revision is raised above
+// all that were served (see etcd.Leap), and all before it marked as compacted, so that
+// watchers of the lost cluster notice that they have to read anew (etcd's guide "Disaster recovery").
 func (m *Member) unpack(ctx context.Context, o etcd.Run) error {
 	program := m.cfg.Programs.restorer(o.Version)
 	if program == "" {
@@ -239,7 +240,8 @@ func (m *Member) unpack(ctx context.Context, o etcd.Run) error {
 	}
 	snapshot := filepath.Join(m.cfg.Dir, "restore.db")
 	defer os.Remove(snapshot) // overwritten by the next one, if this fails
-	if err := m.cfg.Fetch(ctx, o.Backup, snapshot); err != nil {
+	revision, err := m.cfg.Fetch(ctx, o.Backup, snapshot)
+	if err != nil {
 		return err
 	}
 	data := m.data.data(o.Token)
@@ -253,7 +255,7 @@ func (m *Member) unpack(ctx context.Context, o etcd.Run) error {
 		return fmt.Errorf("ask %s what it can do: %w", program, err)
 	}
 	if strings.Contains(string(help), "--bump-revision") {
-		args = append(args, "--bump-revision", "1000000000", "--mark-compacted")
+		args = append(args, "--bump-revision", strconv.FormatInt(etcd.Leap(revision, o.Served), 10), "--mark-compacted")
 	}
 	restore := exec.CommandContext(ctx, program, args...)
 	bind(restore) // one that outlived this process would write into the data of the next try

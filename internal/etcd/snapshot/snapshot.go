@@ -1,0 +1,97 @@
+// Package snapshot reads what a snapshot of etcd holds, without etcd.
+//
+// It must not know where snapshots come from, nor what is done with them.
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// Contents is what a snapshot holds.
+type Contents struct {
+	// Revision is the last that was written, and 1 where none was.
+	Revision int64
+	// Keys counts the keys, without those that were deleted.
+	Keys int64
+}
+
+const (
+	// lockTime is how long another process may hold the file.
+	lockTime = 5 * time.Second
+	// revisionSize is the length of an entry's name in the bucket of revisions: the
+	// main revision, "_" and the one within a transaction, big endian, and for a
+	// deletion one letter more (etcd's package server/storage/mvcc).
+	revisionSize = 17
+	// keyField is the tag of the field key, of bytes, in etcd's message KeyValue (mvccpb/kv.proto).
+	keyField = 0x0a
+)
+
+// Read opens a snapshot, which may be followed by its SHA-256, as the database that it
+// is, and reads every entry. An error says that etcd could not begin with it.
+func Read(file string) (c Contents, err error) {
+	// The file is mapped, and the database trusts it: what it cannot be reached by is a panic.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if what := recover(); what != nil {
+			err = fmt.Errorf("the database cannot be read: %v", what)
+		}
+	}()
+	db, err := bolt.Open(file, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTime})
+	if err != nil {
+		return Contents{}, fmt.Errorf("open the database: %w", err)
+	}
+	err = db.View(func(tx *bolt.Tx) error {
+		revisions := tx.Bucket([]byte("key"))
+		if revisions == nil {
+			return errors.New("the database has no bucket of keys, and so is not etcd's")
+		}
+		c, err = read(revisions)
+		return err
+	})
+	return c, errors.Join(err, db.Close())
+}
+
+// read counts the keys whose last entry is no deletion.
+func read(revisions *bolt.Bucket) (Contents, error) {
+	c := Contents{Revision: 1}
+	alive := map[string]struct{}{}
+	err := revisions.ForEach(func(name, value []byte) error {
+		if len(name) < revisionSize {
+			return fmt.Errorf("an entry has the name %x, which is no revision", name)
+		}
+		c.Revision = max(c.Revision, int64(binary.BigEndian.Uint64(name))) //nolint:gosec // revisions are signed in etcd
+		if len(value) == 0 {                                               // where a restore has raised the revision
+			return nil
+		}
+		key, err := keyOf(value)
+		if err != nil {
+			return fmt.Errorf("revision %d: %w", c.Revision, err)
+		}
+		if len(name) > revisionSize {
+			delete(alive, key)
+		} else {
+			alive[key] = struct{}{}
+		}
+		return nil
+	})
+	c.Keys = int64(len(alive))
+	return c, err
+}
+
+// keyOf is the field key of a KeyValue, which comes first.
+func keyOf(value []byte) (string, error) {
+	if value[0] != keyField {
+		return "", errors.New("an entry without a key")
+	}
+	size, n := binary.Uvarint(value[1:])
+	if n <= 0 || size > uint64(len(value)-1-n) {
+		return "", errors.New("an entry whose key is cut off")
+	}
+	return string(value[1+n : 1+n+int(size)]), nil
+}
