@@ -62,6 +62,7 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 	}
 	w.Starts = k.starts(ctx, wanting, mostDiagnosed)
 	d := health.Diagnose(w, o.Lines)
+	d.Failures = append(d.Failures, c.refusals(ctx, k.cluster)...)
 	if o.Machine != "" {
 		d.Limit(wanting[0])
 	}

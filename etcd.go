@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/clusterstore"
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/etcd/backup"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/store"
 )
@@ -38,8 +38,12 @@ type EtcdBackup struct {
 	// EtcdVersion took the back-up; MemberCount was wanted at the time.
 	EtcdVersion string `json:"etcdVersion"`
 	MemberCount int    `json:"memberCount"`
-	// Damaged says that what the back-up is of cannot be read, so that it cannot be restored.
-	Damaged bool `json:"damaged,omitempty"`
+	// Damaged says that the back-up cannot be restored, and Problem why.
+	Damaged bool   `json:"damaged,omitempty"`
+	Problem string `json:"problem,omitempty"`
+	// Empty says that the back-up is known to hold no keys, as that of a cluster that
+	// was only just founded.
+	Empty bool `json:"empty,omitempty"`
 }
 
 // EtcdRestore is what the restore of a back-up means.
@@ -51,9 +55,20 @@ type EtcdRestore struct {
 	Younger int `json:"younger"`
 	// Pending are the back-ups that were asked for before, and are not restored yet.
 	Pending []string `json:"pending,omitempty"`
+	// Skipped are the younger back-ups that LatestBackup does not stand for.
+	Skipped []SkippedBackup `json:"skipped,omitempty"`
 	// Requested says that the managers were asked to restore it, and Restored that they have done so.
 	Requested bool `json:"requested"`
 	Restored  bool `json:"restored"`
+	// Restart are the instance groups on whose machines the API server has to be
+	// restarted by hand after the restore; on all others etcd's managers do so.
+	Restart []string `json:"restart,omitempty"`
+}
+
+// SkippedBackup is a back-up that is not restored unless it is named.
+type SkippedBackup struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
 }
 
 // RestoreEtcdOptions say what RestoreEtcd does.
@@ -124,104 +139,11 @@ func (c *Client) BackUpEtcd(ctx context.Context, cluster, name string, wait time
 	}
 }
 
-// RestoreEtcd says what the restore of a back-up means and, with Apply, asks the
-// managers of the etcd cluster to begin it anew from there, which they do when they
-// look into their store next. With Wait it returns when they have done so; where that
-// takes longer the error is of class fault.NotYet, and what was asked for stands. A name that is not that of a back-up is an error of
-// class fault.Gone; LatestBackup stands for the youngest that is not damaged.
-func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, backup string, o RestoreEtcdOptions) (*EtcdRestore, error) {
-	if !o.Apply {
-		r, _, _, err := c.planRestore(ctx, cluster, name, backup, o)
-		return r, err
-	}
-	var r *EtcdRestore
-	var key string
-	var from *etcdArchive
-	err := c.leased(ctx, cluster, func(ctx context.Context, lease *clusterstore.Lease) (err error) {
-		var a *etcdArchive
-		var cl *Cluster
-		if r, a, cl, err = c.planRestore(ctx, cluster, name, backup, o); err != nil {
-			return err
-		}
-		if err := lease.Check(ctx); err != nil {
-			return err
-		}
-		if key, err = etcd.RequestRestore(ctx, a.store, r.Backup.Name, c.cfg.Now()); err != nil {
-			return err
-		}
-		r.Requested, from = true, a
-		_, err = c.store.Append(ctx, lease, cl.Contents, clusterstore.Revision{Result: "done",
-			Message: fmt.Sprintf("asked for the restore of etcd %s from its back-up %s", name, r.Backup.Name)})
-		return err
-	})
-	if err != nil || o.Wait <= 0 {
-		return r, err
-	}
-	if o.Awaited != nil {
-		o.Awaited()
-	}
-	err = c.awaitRestore(ctx, from, key, o.Wait)
-	r.Restored = err == nil
-	return r, err
-}
-
-// awaitRestore waits until the managers have carried out a command, which they then remove.
-func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, key string, wait time.Duration) error {
-	const stands = "the request stands, and is carried out whether or not anybody waits"
-	for start := c.cfg.Now(); ; {
-		control, err := etcd.ReadControl(ctx, a.store)
-		if err != nil {
-			return fault.Wrap(fault.Of(err), fmt.Errorf("see whether etcd %s is restored: %w", a.name, err), stands)
-		}
-		i := slices.IndexFunc(control.Commands, func(x etcd.Command) bool { return x.Key == key })
-		switch {
-		case i < 0:
-			return nil
-		case control.Commands[i].Unusable != "":
-			return fault.Wrap(fault.Permanent, fmt.Errorf("etcd %s cannot be restored: %s", a.name, control.Commands[i].Unusable),
-				"restore another back-up; "+a.list())
-		case c.cfg.Now().Sub(start) >= wait:
-			return fault.Wrap(fault.NotYet, fmt.Errorf("etcd %s of cluster %s was not restored within %s", a.name, a.cluster, wait),
-				stands+": "+store.URL(a.store, key)+"; see whether the control plane runs: kops doctor "+a.cluster)
-		}
-		if err := c.cfg.Sleep(ctx, etcdPause); err != nil {
-			return fault.Wrap(fault.NotYet, err, stands)
-		}
-	}
-}
-
-// planRestore finds a back-up and says what its restore means.
-func (c *Client) planRestore(ctx context.Context, cluster, name, backup string, o RestoreEtcdOptions) (*EtcdRestore, *etcdArchive, *Cluster, error) {
-	a, cl, err := c.etcdArchive(ctx, cluster, name)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	all, err := a.backups(ctx)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	i, err := a.find(all, backup)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	r := &EtcdRestore{Backup: all[i], Age: c.cfg.Now().Sub(all[i].Time), Younger: len(all) - i - 1}
-	control, err := etcd.ReadControl(ctx, a.store)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	for _, command := range control.Commands {
-		r.Pending = append(r.Pending, command.Backup)
-	}
-	if o.Planned != nil {
-		err = o.Planned(r)
-	}
-	return r, a, cl, err
-}
-
 // etcdArchive is the store of the back-ups of one etcd cluster.
 type etcdArchive struct {
 	cluster, name string
 	store         store.Store
+	groups        []*api.InstanceGroup
 }
 
 // etcdArchive opens the store of one etcd cluster's back-ups.
@@ -255,7 +177,7 @@ func (c *Client) etcdArchives(ctx context.Context, cl *Cluster, name string) ([]
 		if e.Backups != nil && e.Backups.BackupStore != "" {
 			url = strings.TrimSuffix(e.Backups.BackupStore, "/")
 		}
-		a := etcdArchive{cluster: cl.Spec.Name, name: e.Name}
+		a := etcdArchive{cluster: cl.Spec.Name, name: e.Name, groups: cl.Groups}
 		if rest, ok := strings.CutPrefix(url, f.Base.URL+"/"); ok && f.Base.Store != nil {
 			a.store = store.Sub(f.Base.Store, rest)
 		} else if a.store, err = c.cfg.Backends.Open(ctx, url); err != nil {
@@ -291,10 +213,21 @@ func (a *etcdArchive) complete(ctx context.Context) ([]etcd.Backup, error) {
 	return slices.DeleteFunc(all, func(b etcd.Backup) bool { return !b.Complete }), err
 }
 
-// describe reads what a back-up is of.
+// describe reads what a back-up is of, and whether it can be seen at little cost that
+// it is damaged.
 func (a *etcdArchive) describe(ctx context.Context, b etcd.Backup) (EtcdBackup, error) {
+	out := EtcdBackup{Etcd: a.name, Name: b.Name, Time: b.Time, Size: b.Size}
 	m, err := etcd.ReadMeta(ctx, a.store, b.Name)
-	return EtcdBackup{Etcd: a.name, Name: b.Name, Time: b.Time, Size: b.Size, EtcdVersion: m.EtcdVersion, MemberCount: m.Spec.MemberCount}, err
+	if err == nil {
+		var facts *etcd.Facts
+		out.EtcdVersion, out.MemberCount = m.EtcdVersion, m.Spec.MemberCount
+		facts, err = backup.Glance(ctx, a.store, b)
+		out.Empty = facts != nil && facts.Keys == 0
+	}
+	if errors.Is(err, etcd.ErrDamaged) {
+		out.Damaged, out.Problem, err = true, err.Error(), nil
+	}
+	return out, err
 }
 
 // backups describes the whole back-ups, oldest first. One that is removed meanwhile is left out.
@@ -317,9 +250,6 @@ func (a *etcdArchive) backups(ctx context.Context) ([]EtcdBackup, error) {
 	var out []EtcdBackup
 	for i, err := range errs {
 		switch {
-		case errors.Is(err, etcd.ErrDamaged):
-			described[i].Damaged = true
-			out = append(out, described[i])
 		case err == nil:
 			out = append(out, described[i])
 		case !fault.Is(err, fault.Gone):
@@ -332,32 +262,4 @@ func (a *etcdArchive) backups(ctx context.Context) ([]EtcdBackup, error) {
 // list says how the back-ups are listed.
 func (a *etcdArchive) list() string {
 	return fmt.Sprintf("list them with `kops etcd list %s --etcd %s`", a.cluster, a.name)
-}
-
-// find returns the place of a back-up in a list; of a damaged one it is an error.
-func (a *etcdArchive) find(all []EtcdBackup, backup string) (int, error) {
-	remedy := a.list()
-	var known []string
-	latest := -1
-	for i, b := range all {
-		switch {
-		case b.Name == backup && b.Damaged:
-			return 0, fault.Wrap(fault.Permanent, fmt.Errorf("the back-up %s of etcd %s is %w", backup, a.name, etcd.ErrDamaged), "restore another; "+remedy)
-		case b.Name == backup:
-			return i, nil
-		case !b.Damaged:
-			latest = i
-		}
-		known = append(known, b.Name)
-	}
-	if len(all) == 0 {
-		return 0, fault.New(fault.Gone, "etcd %s of cluster %s has no back-up yet", a.name, a.cluster)
-	}
-	if backup == LatestBackup && latest >= 0 {
-		return latest, nil
-	}
-	if near := diag.Nearest(backup, known); near != "" {
-		remedy = fmt.Sprintf("did you mean %s? %s", near, remedy)
-	}
-	return 0, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no back-up %q", a.name, a.cluster, backup), remedy)
 }

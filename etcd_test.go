@@ -3,6 +3,7 @@ package kops_test
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -10,16 +11,25 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/etcd"
+	"kops.local/kops/internal/etcd/backup"
+	"kops.local/kops/internal/etcd/etcdtest"
 	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/health"
 	"kops.local/kops/internal/store"
 )
 
 // takesBackup stores a back-up of an etcd cluster as its managers do, and returns its name.
-func (b *bench) takesBackup(etcdName string) string {
+func (b *bench) takesBackup(etcdName string, keys ...string) string {
+	b.Helper()
+	return b.storesBackup(etcdName, etcdtest.Packed(b, etcdtest.Snapshot(b, append(keys, "/registry/namespaces/default")...)))
+}
+
+// storesBackup stores a back-up with a compressed snapshot, as kOps' managers do.
+func (b *bench) storesBackup(etcdName string, packed []byte) string {
 	b.Helper()
 	s := b.etcdStore(etcdName)
 	backup := etcd.BackupName(b.now, 1)
-	_, err := s.Put(b.Context(), backup+etcd.SnapshotName, []byte("snapshot"), store.PutOptions{})
+	_, err := s.Put(b.Context(), backup+etcd.SnapshotName, packed, store.PutOptions{})
 	if err == nil {
 		err = etcd.WriteMeta(b.Context(), s, backup, etcd.Meta{EtcdVersion: "3.6.12", Time: b.now, Spec: etcd.Spec{MemberCount: 1, EtcdVersion: "3.6.12"}})
 	}
@@ -56,7 +66,7 @@ func TestBackupsOfEtcd(t *testing.T) {
 		}
 		var out []string
 		for _, x := range list {
-			if x.EtcdVersion != "3.6.12" || x.MemberCount != 1 || x.Size != 8 {
+			if x.EtcdVersion != "3.6.12" || x.MemberCount != 1 || x.Size == 0 || x.Damaged || x.Empty {
 				t.Errorf("%+v", x)
 			}
 			out = append(out, x.Etcd+" "+x.Name)
@@ -214,13 +224,17 @@ func TestARestoreIsWaitedFor(t *testing.T) {
 	if r, err := restore(ctx, time.Minute); err != nil || !r.Restored || looks != 5 {
 		t.Errorf("%+v after %d looks, %v", r, looks, err)
 	}
-	managers = func(etcd.Command) {
-		if _, err := b.etcdStore("main").Put(t.Context(), first+etcd.MetaName, []byte("{"), store.PutOptions{}); err != nil {
+	managers = func(asked etcd.Command) {
+		err := etcd.WriteRefusal(t.Context(), b.etcdStore("main"), etcd.Refusal{Command: asked.Key, Backup: first, Why: "it was damaged", At: b.now})
+		if err := errors.Join(err, etcd.DeleteCommand(t.Context(), b.etcdStore("main"), asked.Key)); err != nil {
 			t.Error(err)
 		}
 	}
-	if r, err := restore(ctx, time.Minute); !fault.Is(err, fault.Permanent) || r.Restored || looks != 5 {
-		t.Errorf("of a back-up that cannot be read: %+v after %d looks, %v", r, looks, err)
+	if r, err := restore(ctx, time.Minute); !fault.Is(err, fault.Permanent) || r.Restored || looks != 5 || !strings.Contains(err.Error(), "it was damaged") || strings.Contains(fault.Remedy(err), "stands") {
+		t.Errorf("of a back-up that the managers refuse: %+v after %d looks, %v", r, looks, err)
+	}
+	if d, err := c.Diagnose(ctx, name, kops.DiagnoseOptions{}); err != nil || !slices.ContainsFunc(d.Failures, func(f health.Failure) bool { return f.Kind == "Etcd" && strings.Contains(f.Message, "it was damaged") }) {
+		t.Errorf("doctor does not tell of it: %+v, %v", d, err)
 	}
 	b.takesBackup("main")
 	managers = func(etcd.Command) { interrupt() }
@@ -228,4 +242,61 @@ func TestARestoreIsWaitedFor(t *testing.T) {
 	if _, err := restore(ctx, time.Minute); !errors.Is(err, context.Canceled) || !strings.Contains(fault.Remedy(err), "stands") {
 		t.Errorf("interrupted: %v; %s", err, fault.Remedy(err))
 	}
+}
+
+// The latest back-up is the youngest with anything in it: others are restored only by name.
+func TestTheLatestBackupIsWholeAndHoldsKeys(t *testing.T) {
+	b := applied(t)
+	restore := func(from string) (*kops.EtcdRestore, error) {
+		t.Helper()
+		b.now = b.now.Add(time.Minute)
+		return b.RestoreEtcd(t.Context(), name, "main", from, kops.RestoreEtcdOptions{})
+	}
+	later := func() { b.now = b.now.Add(time.Hour) }
+	nothing := b.storesBackup("main", etcdtest.Packed(t, etcdtest.Snapshot(t)))
+	_, err := restore(kops.LatestBackup)
+	says(t, err, nothing, "no keys")
+	if !strings.Contains(fault.Remedy(err), "name it") {
+		t.Errorf("the remedy is %s", fault.Remedy(err))
+	}
+	if r, err := restore(nothing); err != nil || !r.Backup.Empty {
+		t.Errorf("by its name: %+v, %v", r, err)
+	}
+	later()
+	good := b.takesBackup("main")
+	later()
+	packed := etcdtest.Packed(t, etcdtest.Snapshot(t, "/registry/namespaces/default"))
+	copy(packed[len(packed)/2:], "fourteen bytes")
+	damaged := b.storesBackup("main", packed)
+	later()
+	founding := b.storesBackup("main", etcdtest.Packed(t, etcdtest.Snapshot(t)))
+	if err := etcd.WriteFacts(t.Context(), b.etcdStore("main"), founding, etcd.Facts{Size: 1}); err != nil {
+		t.Fatal(err)
+	}
+	later()
+	empty, _, err := (&backup.Archive{Store: b.etcdStore("main"), Now: func() time.Time { return b.now }}).Take(t.Context(), origin(etcdtest.Snapshot(t)), etcd.Spec{}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := b.EtcdBackups(t.Context(), name, "main")
+	if err != nil || len(list) != 5 || list[1].Damaged || !list[2].Damaged || !list[3].Damaged || !strings.Contains(list[3].Problem, "had 1 when it was taken") || !list[4].Empty {
+		t.Errorf("the list is %+v, %v", list, err)
+	}
+	r, err := restore(kops.LatestBackup)
+	if err != nil || r.Backup.Name != good || len(r.Skipped) != 3 || r.Skipped[0] != (kops.SkippedBackup{Name: empty.Name, Why: "it holds no keys"}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	_, err = restore(damaged)
+	says(t, err, damaged, "damaged")
+	if fault.Of(err) != fault.Permanent {
+		t.Errorf("the class is %v", fault.Of(err))
+	}
+}
+
+// origin gives a snapshot without keys.
+type origin []byte
+
+func (o origin) Snapshot(_ context.Context, w io.Writer) (backup.Origin, error) {
+	_, err := w.Write(o)
+	return backup.Origin{EtcdVersion: "3.6.12", Revision: 1}, err
 }

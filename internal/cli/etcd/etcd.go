@@ -2,6 +2,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -17,13 +18,17 @@ import (
 func Command(app *shell.App) *cobra.Command {
 	v := &verb{App: app}
 	c := &cobra.Command{Use: "etcd", Short: "Back-ups of etcd, and their restore", Long: `Every object of a cluster is in etcd: events in the etcd cluster events, all others
-in main. The managers of each take a back-up every 15 minutes.`,
-		Example: "  kops etcd list --name cluster.example.com\n  kops etcd restore latest --etcd main --name cluster.example.com"}
+in main. The managers of each take a back-up every 15 minutes, and a first one a minute
+after the cluster began.`,
+		Example: "  kops etcd list --name cluster.example.com\n  kops etcd restore latest --name cluster.example.com"}
 	c.PersistentFlags().StringVarP(&v.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
 	c.AddCommand(v.list(), v.backup(), v.restore())
 	return c
 }
+
+// usual is the etcd cluster that is meant where none is named.
+const usual = "main"
 
 type verb struct {
 	*shell.App
@@ -42,7 +47,10 @@ func (v *verb) list() *cobra.Command {
 	var name string
 	c := shell.Cobra("list [CLUSTER]", "Show the back-ups of etcd", `
 Show the back-ups of each etcd cluster, oldest first: all of the last hour, then one
-of each hour for a week, then one of each day.`, `
+of each hour for a week, then one of each day. NOTE says damaged of one that cannot be
+restored, and "no keys" of one that holds nothing, such as that of a cluster that has
+just begun; latest stands for neither. What is damaged is told by what was written down
+when it was taken; a restore looks closer.`, `
   kops etcd list cluster.example.com
   kops etcd list cluster.example.com --etcd main -o json`,
 		func(ctx context.Context, args []string) error {
@@ -75,13 +83,24 @@ func (v *verb) printBackups(list []kops.EtcdBackup) error {
 		}
 		rows := make([][]string, len(list))
 		for i, b := range list {
-			rows[i] = []string{b.Etcd, b.Name, age(v.Now().Sub(b.Time)), size(b.Size), b.EtcdVersion, strconv.Itoa(b.MemberCount)}
-			if b.Damaged {
-				rows[i][4], rows[i][5] = "damaged", "-"
+			rows[i] = []string{b.Etcd, b.Name, age(v.Now().Sub(b.Time)), size(b.Size), cmp.Or(b.EtcdVersion, "-"), strconv.Itoa(b.MemberCount), note(b)}
+			if b.EtcdVersion == "" {
+				rows[i][5] = "-"
 			}
 		}
-		return v.PrintTable([]string{"ETCD", "BACKUP", "AGE", "SIZE", "VERSION", "MEMBERS"}, rows)
+		return v.PrintTable([]string{"ETCD", "BACKUP", "AGE", "SIZE", "VERSION", "MEMBERS", "NOTE"}, rows)
 	})
+}
+
+// note says what keeps a back-up from being restored as the latest.
+func note(b kops.EtcdBackup) string {
+	switch {
+	case b.Damaged:
+		return "damaged"
+	case b.Empty:
+		return "no keys"
+	}
+	return "-"
 }
 
 func (v *verb) backup() *cobra.Command {
@@ -114,7 +133,7 @@ Managers of kOps do not understand the question, and take their regular ones onl
 			}
 			return v.printBackups([]kops.EtcdBackup{*made})
 		})
-	which(c, &name, "main", "etcd cluster to back up")
+	which(c, &name, usual, "etcd cluster to back up: main has all objects but events")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "take it")
 	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait for it")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)

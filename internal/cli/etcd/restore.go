@@ -20,26 +20,25 @@ func (v *verb) restore() *cobra.Command {
 	var name string
 	var yes bool
 	var wait time.Duration
-	c := shell.Cobra("restore [CLUSTER] BACKUP", "Begin an etcd cluster anew from a back-up", `
+	c := shell.Cobra("restore [CLUSTER] BACKUP", "Restore an etcd cluster from a back-up", `
 Show what the restore of a back-up means, and with --yes ask the managers of the
 etcd cluster for it, and wait until it is done. All that was written since the back-up
 is lost. While it is restored, for some seconds, the API does not answer; containers
-go on to run.
+go on to run. API servers of control planes are restarted with it.
 
-BACKUP is a name that `+"`kops etcd list`"+` shows, or latest. The data that are replaced
+BACKUP is a name that `+"`kops etcd list`"+` shows, or latest: the youngest that is whole and
+holds keys. It is fetched and verified first, also for the preview. The data that are replaced
 stay on the disks, in data-trashcan, until two more were put there. Where kOps' own
 etcd-manager runs, it has to be restarted on each machine to take up the request.`, `
-  kops etcd restore cluster.example.com latest --etcd main
-  kops etcd restore cluster.example.com 2026-08-01T10:15:00Z-000042 --etcd main --yes`,
+  kops etcd restore cluster.example.com latest
+  kops etcd restore cluster.example.com 2026-08-01T10:15:00Z-000042 --yes
+  kops etcd restore cluster.example.com latest --etcd events --yes`,
 		func(ctx context.Context, args []string) error {
 			if err := v.check(); err != nil {
 				return err
 			}
 			if len(args) == 0 {
 				return shell.Usagef("name a back-up, or latest; `kops etcd list` shows them")
-			}
-			if name == "" {
-				return shell.Usagef("name the etcd cluster with --etcd, such as main")
 			}
 			if len(args) > 2 {
 				return shell.Usagef("one back-up at a time: %s", strings.Join(args[1:], ", "))
@@ -50,7 +49,7 @@ etcd-manager runs, it has to be restarted on each machine to take up the request
 			}
 			return v.restoreFrom(ctx, client, cluster, name, args[len(args)-1], yes, wait)
 		})
-	which(c, &name, "", "etcd cluster to restore: main has all objects but events")
+	which(c, &name, usual, "etcd cluster to restore: main has all objects but events")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "restore it")
 	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait until it is done; 0: only ask for it")
 	c.ValidArgsFunction = v.completeBackups(&name)
@@ -81,11 +80,13 @@ func (v *verb) goOn(cluster string, r *kops.EtcdRestore) {
 	switch {
 	case r.Restored:
 		v.Printf(`
-Etcd %s is restored. API servers read everything anew, and need not be restarted.
-See when all is well again with:
+Etcd %s is restored. See when all is well again with:
 
   kops validate cluster %s --wait 10m
 `, r.Backup.Etcd, cluster)
+		if len(r.Restart) > 0 {
+			v.Printf("\nRestart kube-apiserver on the machines of %s: what it has read is of the cluster before.\n", strings.Join(r.Restart, ", "))
+		}
 	case r.Requested:
 		v.Printf(`
 The managers of etcd %s were asked to restore it. Until they have begun, within half a
@@ -100,13 +101,19 @@ whether this one is still to come.
 // preview says what a restore means.
 func (v *verb) preview(cluster string, r *kops.EtcdRestore) {
 	b := r.Backup
-	v.Printf("Etcd %s of %s will begin anew from a back-up\n", b.Etcd, cluster)
+	v.Printf("Etcd %s of %s will be restored from a back-up\n", b.Etcd, cluster)
 	v.Printf("  name     %s\n", b.Name)
 	v.Printf("  taken    %s, %s ago, by etcd %s\n", b.Time.UTC().Format("2006-01-02 15:04:05 UTC"), age(r.Age), b.EtcdVersion)
 	v.Printf("  size     %s\n", size(b.Size))
 	v.Printf("  younger  %d\n\n", r.Younger)
 	v.Printf("Lost is whatever was written in the %s since: objects made since then are gone,\n", age(r.Age))
 	v.Printf("changes are undone, and deleted objects are back.\n")
+	for _, s := range r.Skipped {
+		v.Printf("The younger back-up %s is not taken: %s.\n", s.Name, s.Why)
+	}
+	if b.Empty {
+		v.Printf("WARNING: this back-up holds no keys. Nothing will be left: no nodes, no pods, no secrets.\n")
+	}
 	if len(r.Pending) > 0 {
 		v.Printf("It takes the place of the restore of %s, which was asked for before.\n", strings.Join(r.Pending, ", "))
 	}
