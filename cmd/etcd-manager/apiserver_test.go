@@ -2,13 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,17 +29,40 @@ import (
 	"kops.local/kops/internal/pki"
 )
 
-// TestAnAPIServerSeesWhatWasRestored restores etcd below an API server and a
-// controller that both go on to run: their caches follow, with no restart.
-func TestAnAPIServerSeesWhatWasRestored(t *testing.T) {
+// TestAPIServersSeeWhatWasRestored restores one back-up three times below API servers
+// and controllers that both are kept running: each time, what every API server lists, from
+// etcd and from its cache, and what the controllers know, is what etcd holds.
+func TestAPIServersSeeWhatWasRestored(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, etcd.Spec{MemberCount: 3, EtcdVersion: etcdtest.New}, "etcd-a", "etcd-b", "etcd-c")
+	kubetest.Programs(t)
+	c.startAll()
+	c.whole(etcdtest.New, c.peers...)
+	restoreThrice(t, c, []*kube{newKube(c, c.peers[0]), newKube(c, c.peers[1])}, true)
+}
+
+// TestAPIServersSeeWhatWasRestoredAtALowerRevision is the same with an etcdutl that cannot
+// raise the revision: that API servers start anew is enough for them, though not for
+// controllers, which go on to ask for what comes after the revision that they know.
+func TestAPIServersSeeWhatWasRestoredAtALowerRevision(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 1, EtcdVersion: etcdtest.New}, "etcd-a")
 	kubetest.Programs(t)
-	a := c.peers[0]
-	c.start(a)
-	c.whole(etcdtest.New, a)
-	k := newKube(c, a)
+	real := filepath.Join(c.programs, "etcd-v"+etcdtest.New)
+	c.programs = c.path("programs")
+	folder := filepath.Join(c.programs, filepath.Base(real))
+	wrapper := "#!/bin/sh\ncase \"$*\" in *--help) echo nothing of revisions; exit;; esac\nexec " + real + "/etcdutl \"$@\"\n"
+	if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(filepath.Join(folder, "etcdutl"), []byte(wrapper), 0o755),
+		os.Symlink(real+"/etcd", filepath.Join(folder, "etcd"))); err != nil {
+		t.Fatal(err)
+	}
+	c.start(c.peers[0])
+	c.whole(etcdtest.New, c.peers...)
+	restoreThrice(t, c, []*kube{newKube(c, c.peers[0])}, false)
+}
 
+func restoreThrice(t *testing.T, c *testCluster, servers []*kube, raised bool) {
+	k := servers[0]
 	k.write("kept", "before")
 	k.write("deleted-later", "before")
 	backup := c.nextBackup()
@@ -41,25 +70,44 @@ func TestAnAPIServerSeesWhatWasRestored(t *testing.T) {
 	k.write("made-later", "after")
 	k.remove("deleted-later")
 	before := k.revision()
-	k.sees("before the restore", map[string]string{"kept": "after", "made-later": "after"})
-
-	start := time.Now()
-	if _, err := etcd.RequestRestore(t.Context(), c.store, backup, start); err != nil {
-		t.Fatal(err)
+	want := map[string]string{"kept": "after", "made-later": "after"}
+	for round := range 3 {
+		for i := range 8 { // so that more was written since the back-up each time, of which nothing is left
+			name := fmt.Sprintf("ghost-%d-%d", round, i)
+			k.write(name, "ghost")
+			want[name] = "ghost"
+		}
+		for i, s := range servers {
+			s.sees(fmt.Sprintf("before restore %d, API server %d", round, i), want, raised)
+		}
+		start := time.Now()
+		if _, err := etcd.RequestRestore(t.Context(), c.store, backup, start); err != nil {
+			t.Fatal(err)
+		}
+		want = map[string]string{"kept": "before", "deleted-later": "before"}
+		for i, s := range servers {
+			s.sees(fmt.Sprintf("after restore %d, API server %d", round, i), want, raised)
+			t.Logf("API server %d and who watches it saw the restored objects after %s", i, time.Since(start).Round(time.Millisecond))
+		}
+		if after := k.revision(); raised && after <= before {
+			t.Errorf("the revision went back from %d to %d", before, after)
+		} else {
+			before = after
+		}
+		name := fmt.Sprintf("made-afterwards-%d", round)
+		k.write(name, "1")
+		want[name] = "1"
 	}
-	k.sees("after it", map[string]string{"kept": "before", "deleted-later": "before"})
-	t.Logf("the API server and a controller that watches it saw the restored objects after %s", time.Since(start).Round(time.Millisecond))
-	if after := k.revision(); after <= before {
-		t.Errorf("the revision went back from %d to %d", before, after)
+	for i, s := range servers {
+		s.sees(fmt.Sprintf("and goes on, API server %d", i), want, raised)
 	}
-	k.write("made-afterwards", "1")
-	k.sees("and goes on", map[string]string{"kept": "before", "deleted-later": "before", "made-afterwards": "1"})
 }
 
 // kube is an API server, and a controller's cache of its objects.
 type kube struct {
 	c      *testCluster
 	client kubernetes.Interface
+	etcd   *clientv3.Client // of the member that the API server asks
 
 	mu   sync.Mutex
 	seen map[string]string // by the controller
@@ -71,16 +119,16 @@ func newKube(c *testCluster, at *testPeer) *kube {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := authorities.WritePair(c.path("apiserver"), "etcd", authorities.Clients, pki.Client, "kube-apiserver"); err != nil {
+	if err := authorities.WritePair(c.path("apiserver-"+at.id), "etcd", authorities.Clients, pki.Client, "kube-apiserver"); err != nil {
 		c.t.Fatal(err)
 	}
-	file := func(name string) string { return filepath.Join(c.path("apiserver"), name) }
-	config := kubetest.Serve(c.t, "--etcd-servers=https://127.0.0.1:"+at.client, "--etcd-cafile="+file("ca.crt"), "--etcd-certfile="+file("etcd.crt"), "--etcd-keyfile="+file("etcd.key"))
+	file := func(name string) string { return filepath.Join(c.path("apiserver-"+at.id), name) }
+	config := kubetest.Keep(c.t, "--etcd-servers=https://127.0.0.1:"+at.client, "--etcd-cafile="+file("ca.crt"), "--etcd-certfile="+file("etcd.crt"), "--etcd-keyfile="+file("etcd.key"))
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	k := &kube{c: c, client: client, seen: map[string]string{}}
+	k := &kube{c: c, client: client, etcd: c.client(at), seen: map[string]string{}}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default"))
 	informer := factory.Core().V1().ConfigMaps().Informer()
 	note := func(o any) {
@@ -127,7 +175,7 @@ func (k *kube) remove(name string) {
 
 func (k *kube) do(what string, f func(ctx context.Context) error) {
 	k.c.t.Helper()
-	k.c.eventually(what, 15*time.Second, func() bool {
+	k.c.eventually(what, time.Minute, func() bool {
 		ctx, cancel := context.WithTimeout(k.c.t.Context(), 3*time.Second)
 		defer cancel()
 		return f(ctx) == nil
@@ -157,21 +205,38 @@ func (k *kube) revision() int {
 	return n
 }
 
-// sees waits until etcd, the API server's cache and the controller's have the same objects.
-func (k *kube) sees(when string, want map[string]string) {
+// stored returns the names of the objects that etcd itself holds.
+func (k *kube) stored(ctx context.Context) []string {
+	const folder = "/registry/configmaps/default/"
+	all, err := k.etcd.Get(ctx, folder, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, kv := range all.Kvs {
+		out = append(out, strings.TrimPrefix(string(kv.Key), folder))
+	}
+	return out
+}
+
+// sees waits until etcd, the API server, its cache, and the controller's if that is asked
+// for, have the same objects.
+func (k *kube) sees(when string, want map[string]string, controller bool) {
 	k.c.t.Helper()
-	var stored, cached, seen map[string]string
-	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	var stored []string
+	var listed, cached, seen map[string]string
+	for end := time.Now().Add(90 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(k.c.t.Context(), 3*time.Second)
-		stored, _ = k.list(ctx, "")
+		stored = k.stored(ctx)
+		listed, _ = k.list(ctx, "")
 		cached, _ = k.list(ctx, "0")
 		cancel()
 		k.mu.Lock()
 		seen = maps.Clone(k.seen)
 		k.mu.Unlock()
-		if maps.Equal(stored, want) && maps.Equal(cached, want) && maps.Equal(seen, want) {
+		if slices.Equal(stored, slices.Sorted(maps.Keys(want))) && maps.Equal(listed, want) && maps.Equal(cached, want) && (!controller || maps.Equal(seen, want)) {
 			return
 		}
 	}
-	k.c.t.Fatalf("%s, not within 40 s %v: stored %v, in the API server's cache %v, in the controller's %v", when, want, stored, cached, seen)
+	k.c.t.Fatalf("%s, not within 90 s %v: etcd holds %v, listed are %v, in the API server's cache %v, in the controller's %v", when, want, stored, listed, cached, seen)
 }

@@ -255,7 +255,7 @@ func (s *situation) newborn() bool {
 		return false
 	}
 	age := s.Now.Sub(time.Unix(r.Founded, 0))
-	return age >= 0 && age < s.policy.Early
+	return age >= 0 && age < min(s.policy.Early, s.policy.Backup)
 }
 
 // written reports whether etcd has served a revision after its first, which is 1.

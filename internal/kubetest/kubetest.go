@@ -33,6 +33,9 @@ import (
 // startTimeout is how long the API server may take; it took 4 s on two cores.
 const startTimeout = 90 * time.Second
 
+// restartPause is the wait before a program is started again.
+const restartPause = 100 * time.Millisecond
+
 // Programs finds kube-apiserver and etcd. Where one is missing it skips the test,
 // or fails it with CI=true.
 func Programs(t testing.TB) (apiserver, etcd string) {
@@ -88,13 +91,25 @@ func Start(t testing.TB) *rest.Config {
 // Serve is Start with an etcd that is there already; flags say where.
 func Serve(t testing.TB, flags ...string) *rest.Config {
 	t.Helper()
+	return serve(t, run, flags)
+}
+
+// Keep is Serve with an API server that is started again whenever it ends, as a kubelet does.
+func Keep(t testing.TB, flags ...string) *rest.Config {
+	t.Helper()
+	return serve(t, keep, flags)
+}
+
+// serve starts an API server by one of run and keep.
+func serve(t testing.TB, start func(t testing.TB, dir, program string, args ...string) *output, flags []string) *rest.Config {
+	t.Helper()
 	apiserver, _ := Programs(t)
 	dir := t.TempDir()
 	config := writeMaterial(t, dir)
 	port := freePorts(t, 1)[0]
 	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port)
 	file := func(name string) string { return filepath.Join(dir, name) }
-	log := run(t, dir, apiserver, append(flags, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+	log := start(t, dir, apiserver, append(flags, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 		"--tls-cert-file="+file("server.crt"), "--tls-private-key-file="+file("server.key"), "--client-ca-file="+file("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+file("server.key"),
 		"--service-account-signing-key-file="+file("server.key"), "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/16",
@@ -201,6 +216,30 @@ func run(t testing.TB, dir, program string, args ...string) *output {
 		if t.Failed() && os.Getenv("KOPS_KUBETEST_LOG") != "" {
 			t.Logf("%s:\n%s", filepath.Base(program), log.tail())
 		}
+	})
+	return log
+}
+
+// keep runs a program until the end of the test, again whenever it ends.
+func keep(t testing.TB, dir, program string, args ...string) *output {
+	t.Helper()
+	log := &output{}
+	ctx, stop := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for ctx.Err() == nil {
+			c := exec.CommandContext(ctx, program, args...)
+			c.Dir, c.Stdout, c.Stderr = dir, log, log
+			_ = c.Run() // it is told to end, or starts again
+			select {
+			case <-ctx.Done():
+			case <-time.After(restartPause):
+			}
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		ended.Wait()
 	})
 	return log
 }
