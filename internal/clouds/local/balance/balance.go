@@ -1,6 +1,7 @@
 // Package balance is a TCP load balancer that asks its backends for their
-// health: a backend that does not answer gets no more connections and loses
-// those it has; one that answers that it is not ready, or late, keeps what it has.
+// health. New connections go to those that are ready. Open ones of a backend that
+// says that it should get no more are drained; those of one that stalls or is gone are
+// cut, so that clients go elsewhere, unless there is nowhere to go.
 //
 // It must not know what the backends are.
 package balance
@@ -14,8 +15,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -30,45 +33,28 @@ type Front struct {
 }
 
 const (
-	// interval is the time between two checks of a backend, and patience how long one may take.
-	interval = 500 * time.Millisecond
+	// interval is the time between two checks of a backend, and patience how long one
+	// may take; one that takes longer is asked anew.
+	interval = 250 * time.Millisecond
 	patience = time.Second
-	dialing  = 2 * time.Second
-	// misses is how many checks in a row may be late before a backend counts as
-	// silent. On a host that has too much to do all backends are late at times, and
-	// clients that all come anew are the last thing it needs.
-	misses = 3
+	// glance is the time between two looks at what was heard.
+	glance = 50 * time.Millisecond
 )
 
-// health of a backend.
-type health int
+// dialing is how long a backend may take to accept a connection, before the next is tried,
+// and when none was that quick. The kernels are on one host: an answer takes no time.
+var dialing = [...]time.Duration{150 * time.Millisecond, 2 * time.Second}
 
-const (
-	silent   health = iota // it does not answer
-	unready                // it answers that it should get no more
-	ready                  // it answers that it is ready
-	untested               // it was not asked yet
-	late                   // it did not answer in time
-)
-
-// settle says what an answer means after so many that were late, and how many are now.
-func settle(h health, missed int) (health, int) {
-	switch {
-	case h != late:
-		return h, 0
-	case missed+1 >= misses:
-		return silent, missed + 1
-	}
-	return unready, missed + 1
-}
-
-// failed is the health of a backend with whom a try failed so.
-func failed(err error) health {
+// said is what a try that failed says of a backend; unasked: nothing.
+func said(err error) word {
 	var n net.Error
-	if errors.As(err, &n) && n.Timeout() {
-		return late
+	switch {
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return gone
+	case errors.As(err, &n) && n.Timeout():
+		return unasked
 	}
-	return silent
+	return closed
 }
 
 // Server balances one front.
@@ -87,8 +73,9 @@ type Server struct {
 
 type backend struct {
 	host   string
-	health health
-	conns  map[net.Conn]bool // to the backend and from its clients
+	record record
+	told   string // of its health, last
+	links  map[*link]bool
 	cancel context.CancelFunc
 }
 
@@ -97,6 +84,7 @@ func Serve(l net.Listener, f Front, log *slog.Logger) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{front: f, log: log, ctx: ctx, cancel: cancel, listen: l}
 	s.wg.Go(s.accept)
+	s.wg.Go(s.tend)
 	return s
 }
 
@@ -122,7 +110,7 @@ func (s *Server) SetBackends(hosts []string) {
 		b := old[h]
 		if b == nil && s.ctx.Err() == nil {
 			ctx, cancel := context.WithCancel(s.ctx)
-			b = &backend{host: h, health: untested, conns: map[net.Conn]bool{}, cancel: cancel}
+			b = &backend{host: h, links: map[*link]bool{}, cancel: cancel}
 			s.wg.Go(func() { s.watch(ctx, b) })
 		}
 		delete(old, h)
@@ -138,10 +126,10 @@ func (s *Server) SetBackends(hosts []string) {
 
 // hangUp ends the backend's connections. The caller holds the lock.
 func (b *backend) hangUp() {
-	for c := range b.conns {
-		c.Close() // whoever reads it finds out
+	for l := range b.links {
+		l.cut()
 	}
-	clear(b.conns)
+	clear(b.links)
 }
 
 // watch asks a backend for its health until ctx ends.
@@ -154,13 +142,15 @@ func (s *Server) watch(ctx context.Context, b *backend) {
 	defer client.CloseIdleConnections()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	for missed := 0; ; {
-		h := s.ask(ctx, client, b.host)
+	for {
+		s.note(b, func(r record) record { return r.ask(time.Now()) })
+		w := s.ask(ctx, client, b.host)
 		if ctx.Err() != nil {
 			return
 		}
-		h, missed = settle(h, missed)
-		s.found(b, h)
+		if w != unasked {
+			s.note(b, func(r record) record { return r.answer(w, time.Now()) })
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -169,28 +159,29 @@ func (s *Server) watch(ctx context.Context, b *backend) {
 	}
 }
 
-func (s *Server) ask(ctx context.Context, client *http.Client, host string) health {
+// ask returns what a backend says; unasked: it said nothing in time.
+func (s *Server) ask(ctx context.Context, client *http.Client, host string) word {
 	if s.front.Check == "" {
 		c, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(s.front.Target)))
 		if err != nil {
-			return failed(err)
+			return said(err)
 		}
 		c.Close() // that it was accepted is all
 		return ready
 	}
 	u, err := url.Parse(s.front.Check)
 	if err != nil {
-		return silent
+		return closed
 	}
 	u.Host = net.JoinHostPort(host, u.Port())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return silent
+		return closed
 	}
 	answer, err := client.Do(r)
 	if err != nil {
 		client.CloseIdleConnections()
-		return failed(err)
+		return said(err)
 	}
 	io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)) // so that the connection can serve again
 	answer.Body.Close()                                     // read
@@ -200,42 +191,76 @@ func (s *Server) ask(ctx context.Context, client *http.Client, host string) heal
 	return ready
 }
 
-// found notes what a backend answered.
-func (s *Server) found(b *backend, h health) {
+func (s *Server) note(b *backend, change func(record) record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.health != h {
-		s.log.Info("health of a backend", "port", s.front.Port, "backend", b.host, "ready", h == ready, "answers", h != silent)
-	}
-	b.health = h
-	if h == silent {
-		b.hangUp()
+	b.record = change(b.record)
+}
+
+// tend drains and cuts connections as the records of their backends say.
+func (s *Server) tend() {
+	ticker := time.NewTicker(glance)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-ticker.C:
+			s.look(time.Now())
+		}
 	}
 }
 
-// refused notes why a backend did not take a connection. One that is late is for
-// the checks to judge, which may have found it silent by now.
-func (s *Server) refused(b *backend, err error) {
-	if failed(err) == silent {
-		s.found(b, silent)
-	}
-}
-
-// pick chooses a backend for a connection, those that are ready in turn. When
-// none is, one that may be reached serves: a client's own error is better than none.
-func (s *Server) pick(tried map[*backend]bool) *backend {
+func (s *Server) look(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, least := range []health{ready, unready} {
-		for i := range s.backends {
-			b := s.backends[(s.next+i)%len(s.backends)]
-			if (b.health == least || least == unready && b.health == untested) && !tried[b] {
-				s.next = (s.next + i + 1) % len(s.backends)
-				return b
+	records, fates := judge(s.records(), now)
+	for i, b := range s.backends {
+		b.record = records[i]
+		s.tell(b, fates[i], now)
+		switch fates[i] {
+		case cut:
+			b.hangUp()
+		case drain:
+			for l := range b.links {
+				l.drain(now)
 			}
 		}
 	}
-	return nil
+}
+
+// records are those of the backends. The caller holds the lock.
+func (s *Server) records() []record {
+	out := make([]record, len(s.backends))
+	for i, b := range s.backends {
+		out[i] = b.record
+	}
+	return out
+}
+
+// tell logs how a backend is, when that changed. The caller holds the lock.
+func (s *Server) tell(b *backend, f fate, now time.Time) {
+	state := [...]string{"not asked yet", "gone", "closed", "not ready", "ready"}[b.record.word]
+	if b.record.silent(now) {
+		state = "silent"
+	}
+	is := state + [...]string{"", ", its connections are drained", ", its connections are cut"}[f]
+	if is != b.told {
+		s.log.Info("health of a backend", "port", s.front.Port, "backend", b.host, "is", is, "connections", len(b.links))
+		b.told = is
+	}
+}
+
+// pick chooses a backend for a connection.
+func (s *Server) pick(tried map[*backend]bool) *backend {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := choose(s.records(), s.next, func(i int) bool { return tried[s.backends[i]] }, time.Now())
+	if i < 0 {
+		return nil
+	}
+	s.next = i + 1
+	return s.backends[i]
 }
 
 func (s *Server) accept() {
@@ -262,61 +287,40 @@ func (s *Server) accept() {
 // serve connects a client to the first backend that takes the connection.
 func (s *Server) serve(client net.Conn) {
 	defer client.Close() // both ends are done
-	tried := map[*backend]bool{}
-	for {
-		b := s.pick(tried)
-		if b == nil {
+	for _, limit := range dialing {
+		tried := map[*backend]bool{}
+		for b := s.pick(tried); b != nil; b = s.pick(tried) {
+			tried[b] = true
+			d := net.Dialer{Timeout: limit}
+			c, err := d.DialContext(s.ctx, "tcp", net.JoinHostPort(b.host, strconv.Itoa(s.front.Target)))
+			if s.ctx.Err() == nil && err != nil {
+				if w := said(err); w != unasked {
+					s.note(b, func(r record) record { return r.hear(w, time.Now()) })
+				}
+				continue
+			}
+			if err == nil {
+				s.pass(b, &link{client: client, backend: c})
+			}
 			return
 		}
-		tried[b] = true
-		d := net.Dialer{Timeout: dialing}
-		c, err := d.DialContext(s.ctx, "tcp", net.JoinHostPort(b.host, strconv.Itoa(s.front.Target)))
-		if err != nil {
-			s.refused(b, err)
-			continue
-		}
-		if s.hold(b, client, c) {
-			join(client, c)
-			s.release(b, client, c)
-		}
-		c.Close() // both ends are done
+	}
+}
+
+// pass joins a link until both its ends are done, unless the backend no longer serves.
+func (s *Server) pass(b *backend, l *link) {
+	defer l.backend.Close() // both ends are done
+	s.mu.Lock()
+	serves := slices.Contains(s.backends, b)
+	if serves {
+		b.links[l] = true
+	}
+	s.mu.Unlock()
+	if !serves {
 		return
 	}
-}
-
-// hold notes a backend's connections, unless it no longer serves.
-func (s *Server) hold(b *backend, conns ...net.Conn) bool {
+	l.join()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range s.backends {
-		if x == b {
-			for _, c := range conns {
-				b.conns[c] = true
-			}
-			return true
-		}
-	}
-	return false
-}
-
-func (s *Server) release(b *backend, conns ...net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range conns {
-		delete(b.conns, c)
-	}
-}
-
-// join copies both ways until both ends have said all they have to say.
-func join(a, b net.Conn) {
-	var wg sync.WaitGroup
-	oneWay := func(to, from net.Conn) {
-		io.Copy(to, from) // an end of either is the end of this way
-		if t, ok := to.(*net.TCPConn); ok {
-			t.CloseWrite() // the other may be closed already
-		}
-	}
-	wg.Go(func() { oneWay(a, b) })
-	oneWay(b, a)
-	wg.Wait()
+	delete(b.links, l)
+	s.mu.Unlock()
 }

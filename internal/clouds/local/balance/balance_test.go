@@ -1,17 +1,16 @@
 package balance
 
 import (
-	"bufio"
-	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -21,6 +20,8 @@ type site struct {
 	host   string
 	server *httptest.Server
 	status atomic.Int32
+	// holds receives requests for /held, which are answered after release is closed.
+	holds, release chan struct{}
 }
 
 // serveOn starts a backend that says its host's name, and whether it is ready with a status.
@@ -30,12 +31,16 @@ func serveOn(t *testing.T, host string, port int) *site {
 	if err != nil {
 		t.Skipf("SKIPPED, NOTHING WAS TESTED: this host has no address %s: %v", host, err)
 	}
-	s := &site{host: host}
+	s := &site{host: host, holds: make(chan struct{}, 1), release: make(chan struct{})}
 	s.status.Store(http.StatusOK)
 	s.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/readyz" {
 			w.WriteHeader(int(s.status.Load()))
 			return
+		}
+		if r.URL.Path == "/held" {
+			s.holds <- struct{}{}
+			<-s.release
 		}
 		io.WriteString(w, host) // the client is the test
 	}))
@@ -116,37 +121,6 @@ func (b *bench) answering(hosts ...string) {
 	}
 }
 
-// Checks that are late now and then end nobody's connections.
-func TestSettle(t *testing.T) {
-	late, refused := failed(context.DeadlineExceeded), failed(syscall.ECONNREFUSED)
-	missed := 0
-	for i, c := range []struct{ answer, want health }{
-		{ready, ready}, {late, unready}, {late, unready}, {ready, ready}, {late, unready}, {unready, unready},
-		{late, unready}, {late, unready}, {late, silent}, {late, silent}, {ready, ready}, {refused, silent},
-	} {
-		var got health
-		if got, missed = settle(c.answer, missed); got != c.want {
-			t.Errorf("answer %d makes %d, not %d", i, got, c.want)
-		}
-	}
-}
-
-// A connection that comes too late to a backend does not make it answer again.
-func TestALateConnectionIsNoAnswer(t *testing.T) {
-	s := &Server{log: slog.New(slog.DiscardHandler)}
-	for _, c := range []struct {
-		was, want health
-		why       error
-	}{
-		{silent, silent, context.DeadlineExceeded}, {ready, ready, context.DeadlineExceeded}, {ready, silent, syscall.ECONNREFUSED},
-	} {
-		b := &backend{health: c.was}
-		if s.refused(b, c.why); b.health != c.want {
-			t.Errorf("%v makes %d of %d, not %d", c.why, b.health, c.was, c.want)
-		}
-	}
-}
-
 func TestOnlyReadyBackendsServe(t *testing.T) {
 	b := newBench(t, "127.0.0.2", "127.0.0.3")
 	b.answering("127.0.0.2", "127.0.0.3")
@@ -173,64 +147,129 @@ func TestADeadBackendFailsNobody(t *testing.T) {
 	}
 }
 
-// open returns a connection through the load balancer to the only backend, which has answered on it.
-func (b *bench) open() net.Conn {
+// eventually waits until f is true.
+func (b *bench) eventually(what string, f func() bool) {
 	b.Helper()
-	c, err := net.Dial("tcp", b.listen.Addr().String())
-	if err != nil {
-		b.Fatal(err)
+	for start := time.Now(); !f(); {
+		if time.Since(start) > time.Minute {
+			b.Fatalf("%s: not after %s", what, time.Since(start))
+		}
+		time.Sleep(interval / 10) // the servers need the time
 	}
-	b.Cleanup(func() { c.Close() })
-	return c
 }
 
-func TestConnectionsOutliveUnreadinessButNotSilence(t *testing.T) {
+// kept is a client that keeps its connections.
+func (b *bench) kept() *http.Client {
+	transport := b.backends[0].server.Client().Transport.(*http.Transport).Clone()
+	transport.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // a test's own server
+	b.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: time.Minute}
+}
+
+// get returns who answered a client, on a path of its server.
+func (b *bench) get(c *http.Client, path string) (string, error) {
+	r, err := c.Get(fmt.Sprintf("https://%s%s", b.listen.Addr(), path))
+	if err != nil {
+		return "", err
+	}
+	defer r.Body.Close()
+	data, err := io.ReadAll(r.Body)
+	return string(data), err
+}
+
+// When a backend turns unready, a request that is under way is answered, and the
+// connection is not used again.
+func TestAConnectionIsDrainedWhenItsBackendTurnsUnready(t *testing.T) {
+	b := newBench(t, "127.0.0.2", "127.0.0.3")
+	b.answering("127.0.0.2", "127.0.0.3")
+	b.SetBackends([]string{"127.0.0.2"})
+	idle, busy := b.kept(), b.kept()
+	for _, c := range []*http.Client{idle, busy} {
+		if who, err := b.get(c, "/"); err != nil || who != "127.0.0.2" {
+			t.Fatal(who, err)
+		}
+	}
+	b.SetBackends([]string{"127.0.0.2", "127.0.0.3"})
+	answered := make(chan error, 1)
+	go func() {
+		who, err := b.get(busy, "/held")
+		if err == nil && who != "127.0.0.2" {
+			err = fmt.Errorf("%s answered", who)
+		}
+		answered <- err
+	}()
+	<-b.backends[0].holds
+	b.eventually("another backend is there", func() bool { return b.known("127.0.0.3") == ready })
+	b.backends[0].status.Store(http.StatusInternalServerError)
+	b.eventually("the idle connection has ended", func() bool { return b.links("127.0.0.2") == 1 })
+	select {
+	case err := <-answered:
+		t.Fatalf("the request under way ended with %v", err)
+	default:
+	}
+	close(b.backends[0].release)
+	if err := <-answered; err != nil {
+		t.Errorf("the request under way: %v", err)
+	}
+	b.eventually("its connection has ended as well", func() bool { return b.links("127.0.0.2") == 0 })
+	for _, c := range []*http.Client{idle, busy} {
+		if who, err := b.get(c, "/"); err != nil || who != "127.0.0.3" {
+			t.Error(who, err)
+		}
+	}
+}
+
+// known is what is known of a backend, and links how many connections it has.
+func (b *bench) known(host string) word {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.Server.backends {
+		if x.host == host {
+			return x.record.word
+		}
+	}
+	return unasked
+}
+
+func (b *bench) links(host string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.Server.backends {
+		if x.host == host {
+			return len(x.links)
+		}
+	}
+	return 0
+}
+
+// A backend that accepts connections and answers no check loses its connections,
+// but only when another is ready.
+func TestAConnectionIsCutWhereItsBackendStallsAndAnotherIsReady(t *testing.T) {
 	b := newBench(t, "127.0.0.2")
 	b.answering("127.0.0.2")
-	echo, err := net.Listen("tcp", "127.0.0.3:"+strconv.Itoa(b.port))
+	l, err := net.Listen("tcp", "127.0.0.3:"+strconv.Itoa(b.port))
 	if err != nil {
 		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
 	}
-	defer echo.Close()
-	b.SetBackends([]string{"127.0.0.3"}) // no TLS: it accepts connections and never answers a check
-	go func() {
-		for {
-			c, err := echo.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				r := bufio.NewReader(c)
-				for {
-					line, err := r.ReadString('\n')
-					if err != nil {
-						c.Close()
-						return
-					}
-					io.WriteString(c, line)
-				}
-			}()
-		}
-	}()
-	c := b.open()
-	c.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := io.WriteString(c, "hello\n"); err != nil {
+	defer l.Close() // the kernel accepts what nobody serves
+	b.SetBackends([]string{"127.0.0.3"})
+	c, err := net.Dial("tcp", b.listen.Addr().String())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "hello\n" {
-		t.Fatalf("%q, %v", line, err)
+	defer c.Close() // it was only read
+	silent := func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.Server.backends[0].record.silent(time.Now().Add(-2 * glance)) // it was looked at since
 	}
-	if _, err := c.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection of a backend that does not answer its check goes on")
+	b.eventually("a backend is silent", silent)
+	if n := b.links("127.0.0.3"); n != 1 {
+		t.Fatalf("it has %d connections; there is nowhere to go", n)
 	}
-
-	b.SetBackends([]string{"127.0.0.2"})
-	b.answering("127.0.0.2")
-	kept := b.open()
-	b.backends[0].status.Store(http.StatusInternalServerError)
-	time.Sleep(3 * interval) // the time in which a check would end the connection
-	kept.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	if _, err := kept.Read(make([]byte, 1)); err == nil || !err.(net.Error).Timeout() {
-		t.Errorf("the connection of a backend that is not ready was ended: %v", err)
+	b.SetBackends([]string{"127.0.0.3", "127.0.0.2"})
+	c.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection goes on: %v", err)
 	}
 }
