@@ -64,7 +64,7 @@ func Config(state string, o Options) kops.Config {
 			AWS: aws.Options{Endpoint: o.Env("AWS_ENDPOINT_URL"), RoleARN: o.Env("KOPS_AWS_ROLE_ARN"), Region: o.region(),
 				Credentials: o.awsCredentials(), HTTP: o.HTTP, Version: o.Version},
 			Local: local.Options{Root: absolute(o.Env("KOPS_LOCAL_ROOT")), Cache: absolute(o.Cache), Bundle: Bundle(o.Env, o.Cache),
-				Keeper: []string{o.Kops, "local", "keep"}, Log: o.Log},
+				Keeper: local.KeepCommand(o.Kops), Log: o.Log},
 		}),
 		Cache:       o.Cache,
 		Version:     o.Version,

@@ -23,9 +23,12 @@ func keep(app *shell.App) *cobra.Command {
 	c := shell.Cobra("keep", "Keep one cluster: its machines, load balancer and mirror", `
 Keep what is wished of a cluster on this host: make and replace its machines,
 balance the load of its API, and serve its bundle, until the cluster is deleted.
-kops starts this process by itself.`, `
+kops starts this process by itself. Where the host has no systemd to start it
+again, a second one stands by, and goes on when the first has ended.`, `
   kops local keep --root /var/lib/kops-local --cluster demo.k8s.local`,
-		func(ctx context.Context, _ []string) error { return localcloud.Keep(ctx, root, cluster, app.Out) })
+		func(ctx context.Context, _ []string) error {
+			return localcloud.Keep(ctx, root, cluster, localcloud.KeepCommand(app.Program), app.Out)
+		})
 	c.Args = shell.NoArguments("")
 	c.Flags().StringVar(&root, "root", localcloud.DefaultRoot, "folder of all clusters of this host")
 	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster")

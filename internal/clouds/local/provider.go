@@ -87,9 +87,13 @@ func (o Options) connect(context.Context, cloud.Config) (*cloud.Session, error) 
 	return &cloud.Session{Client: &kinds.Client{Root: o.Root, Cache: filepath.Join(o.Cache, "local"), Run: runFolder, Keeper: o.Keeper, Log: o.Log, Now: time.Now}}, nil
 }
 
-// Keep is the process that keeps one cluster: it makes and replaces machines and
-// balances the load, until the cluster is deleted, ctx ends or it is sent
-// SIGTERM. It tells out what it does.
-func Keep(ctx context.Context, root, cluster string, out io.Writer) error {
-	return keeper.Run(ctx, site.Site{Root: root, Cluster: cluster}, out)
+// Keep is the process that keeps one cluster, or stands by for the one that does: it
+// makes and replaces machines and balances the load, until the cluster is
+// deleted, ctx ends or it is sent SIGTERM. It tells out what it does. command is
+// Options.Keeper, which starts another to stand by.
+func Keep(ctx context.Context, root, cluster string, command []string, out io.Writer) error {
+	return keeper.Run(ctx, site.Site{Root: root, Cluster: cluster}, command, out)
 }
+
+// KeepCommand is the command of the program kops that calls Keep.
+func KeepCommand(program string) []string { return []string{program, "local", "keep"} }

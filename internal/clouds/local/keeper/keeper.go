@@ -33,11 +33,14 @@ const every = 500 * time.Millisecond
 func lockFile(s site.Site) string { return s.Path("keeper.lock") }
 func pidFile(s site.Site) string  { return s.Path("keeper.pid") }
 
+// standbyFile is locked by the process that becomes the keeper when the keeper dies.
+func standbyFile(s site.Site) string { return s.Path("keeper.standby.lock") }
+
 // LogFile is what the keeper tells.
 func LogFile(s site.Site) string { return s.Path("keeper.log") }
 
 func removeFiles(s site.Site) error {
-	for _, f := range []string{lockFile(s), pidFile(s), LogFile(s)} {
+	for _, f := range []string{lockFile(s), standbyFile(s), pidFile(s), LogFile(s)} {
 		if err := Remove(f); err != nil {
 			return err
 		}
@@ -53,11 +56,12 @@ type keeper struct {
 	mirrors map[mirror]*http.Server
 	pauses  map[string]pause // by group
 	doomed  map[string]bool  // machines that are being removed, which was told
+	dismiss func()           // ends the process that stands by
 }
 
 func newKeeper(h machine.Host, log *slog.Logger) *keeper {
 	return &keeper{host: h, log: log, fronts: map[front]*balance.Server{}, mirrors: map[mirror]*http.Server{},
-		pauses: map[string]pause{}, doomed: map[string]bool{}}
+		pauses: map[string]pause{}, doomed: map[string]bool{}, dismiss: func() {}}
 }
 
 // front is one port of one load balancer.
@@ -156,6 +160,7 @@ func (k *keeper) leave(ctx context.Context) (there bool, err error) {
 	if _, err := os.Stat(NetworkFile(k.host.Site)); !errors.Is(err, os.ErrNotExist) {
 		return true, err
 	}
+	k.dismiss() // before the file of the lock that it waits for is removed
 	return false, removeFiles(k.host.Site)
 }
 

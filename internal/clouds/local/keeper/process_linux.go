@@ -19,9 +19,11 @@ import (
 	"kops.local/kops/internal/clouds/local/site"
 )
 
-// Run is the keeper's process. It returns when ctx ends, on SIGTERM, or when the
-// cluster's network is gone; SIGHUP makes it look at once. It tells out what it does.
-func Run(ctx context.Context, s site.Site, out io.Writer) error {
+// Run is the keeper's process, or that of the one that stands by for it. It returns
+// when ctx ends, on SIGTERM, or when the cluster's network is gone; SIGHUP makes
+// it look at once. It tells out what it does. command calls Run, to which --root and
+// --cluster are added.
+func Run(ctx context.Context, s site.Site, command []string, out io.Writer) error {
 	if err := site.CheckName(s.Cluster); err != nil {
 		return err
 	}
@@ -30,7 +32,8 @@ func Run(ctx context.Context, s site.Site, out io.Writer) error {
 	wake := make(chan os.Signal, 1)
 	signal.Notify(wake, syscall.SIGHUP)
 	defer signal.Stop(wake)
-	lock, err := become(ctx, s)
+	log := slog.New(slog.NewTextHandler(out, nil))
+	lock, err := become(ctx, s, log)
 	if err != nil {
 		return fmt.Errorf("keep the cluster %s: %w", s.Cluster, err)
 	}
@@ -42,26 +45,12 @@ func Run(ctx context.Context, s site.Site, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return newKeeper(host, slog.New(slog.NewTextHandler(out, nil))).loop(ctx, wake)
-}
-
-// become takes the keeper's lock. Who only asks whether there is a keeper holds
-// it for a moment, so it tries more than once.
-func become(ctx context.Context, s site.Site) (*os.File, error) {
-	for try := 0; ; try++ {
-		lock, held, err := site.TryLock(lockFile(s))
-		if err != nil || held {
-			return lock, err
-		}
-		if try == 50 {
-			return nil, errors.New("another process does already")
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(look):
-		}
+	k := newKeeper(host, log)
+	if !host.Systemd { // which would start the keeper again by itself
+		k.dismiss = accompany(ctx, s, slices.Concat(command, arguments(s)), log)
 	}
+	defer k.dismiss() // before the lock ends, which it waits for
+	return k.loop(ctx, wake)
 }
 
 // Alive returns the number of the keeper's process, if it has one. The number in
@@ -155,11 +144,17 @@ func launch(ctx context.Context, h machine.Host, args []string) error {
 	if err := h.Retire(ctx, h.KeeperUnit()); err != nil {
 		return err
 	}
-	return h.Service(ctx, h.KeeperUnit(), []string{"Restart=on-failure", "RestartSec=1",
-		"StandardOutput=append:" + LogFile(h.Site), "StandardError=append:" + LogFile(h.Site)}, args)
+	return h.Service(ctx, h.KeeperUnit(), Properties(LogFile(h.Site)), args)
 }
 
-// Stop ends the keeper, after what it is doing, and removes its files.
+// Properties are those of the keeper's service, where the host's systemd runs it: it is
+// started again at once whenever it fails, however often. log is a file.
+func Properties(log string) []string {
+	return []string{"Restart=on-failure", "RestartSec=100ms", "StartLimitIntervalSec=0", "StandardOutput=append:" + log, "StandardError=append:" + log}
+}
+
+// Stop ends the keeper, after what it is doing, and whoever stands by for it, and
+// removes their files.
 func Stop(ctx context.Context, s site.Site) error {
 	h, err := machine.On(s)
 	if err != nil {
@@ -170,10 +165,16 @@ func Stop(ctx context.Context, s site.Site) error {
 	}
 	for {
 		pid, alive := Alive(s)
-		if !alive {
+		there, err := stands(s)
+		if err != nil {
+			return err
+		}
+		if !alive && !there {
 			break
 		}
-		syscall.Kill(pid, syscall.SIGTERM) // it may have ended meanwhile
+		if alive {
+			syscall.Kill(pid, syscall.SIGTERM) // it may have ended meanwhile
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("stop the keeper of %s, process %d: %w", s.Cluster, pid, context.Cause(ctx))

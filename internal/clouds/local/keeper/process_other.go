@@ -11,7 +11,7 @@ import (
 )
 
 // Run is for Linux only.
-func Run(context.Context, site.Site, io.Writer) error { return errors.ErrUnsupported }
+func Run(context.Context, site.Site, []string, io.Writer) error { return errors.ErrUnsupported }
 
 // Alive is for Linux only.
 func Alive(site.Site) (int, bool) { return 0, false }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == keep {
 		root := strings.TrimPrefix(os.Args[2], "--root=")
 		cluster := strings.TrimPrefix(os.Args[3], "--cluster=")
-		if err := keeper.Run(context.Background(), site.Site{Root: root, Cluster: cluster}, os.Stderr); err != nil {
+		if err := keeper.Run(context.Background(), site.Site{Root: root, Cluster: cluster}, os.Args[:2], os.Stderr); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

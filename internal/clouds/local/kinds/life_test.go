@@ -8,12 +8,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"kops.local/kops/internal/clouds/local/ground"
 	"kops.local/kops/internal/clouds/local/keeper"
+	"kops.local/kops/internal/clouds/local/machine"
 	"kops.local/kops/internal/clouds/local/site"
 	"kops.local/kops/internal/resource"
 )
@@ -187,18 +190,33 @@ func TestScaling(t *testing.T) {
 		t.Errorf("%v is left; %s was to go, which is of an older template", left, old.Name)
 	}
 
-	// The keeper dies, and a machine while nobody looks; what is wished stays true.
+	// The keeper dies and is back; then it dies for good, and a machine while nobody looks.
 	s := site.Site{Root: l.Root, Cluster: cluster}
-	pid, alive := keeper.Alive(s)
+	first, alive := keeper.Alive(s)
 	if !alive {
 		t.Fatal("the keeper does not run")
 	}
-	p, err := os.FindProcess(pid)
+	had := l.running(cluster, "nodes")
+	l.ok(syscall.Kill(first, syscall.SIGKILL))
+	l.wait("another process keeps the cluster", func() error {
+		if pid, alive := keeper.Alive(s); !alive || pid == first {
+			return fmt.Errorf("%d, %t", pid, alive)
+		}
+		return nil
+	})
+	if now := l.running(cluster, "nodes"); len(now) != 1 || now[0].Name != had[0].Name {
+		t.Errorf("with the keeper went the machine %v: now there is %v", had, now)
+	}
+	h, err := machine.On(s)
 	l.ok(err)
-	l.ok(p.Kill())
-	l.wait("the keeper is dead", func() error {
-		if _, alive := keeper.Alive(s); alive {
-			return errors.New("it lives")
+	l.ok(h.Retire(t.Context(), h.KeeperUnit()))
+	l.wait("all who keep the cluster are dead", func() error {
+		pids := l.keepers(s)
+		for _, pid := range pids {
+			syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+		}
+		if len(pids) > 0 {
+			return fmt.Errorf("%v", pids)
 		}
 		return nil
 	})
@@ -225,6 +243,21 @@ func TestScaling(t *testing.T) {
 	remove(l, &images, img)
 	remove(l, &networks, net)
 	l.nothingLeft()
+}
+
+// keepers are the processes that keep a cluster, or stand by.
+func (l *lab) keepers(s site.Site) (pids []int) {
+	l.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	l.ok(err)
+	for _, file := range all {
+		if line, err := os.ReadFile(file); err == nil && strings.Contains(string(line), "\x00"+keep+"\x00--root="+s.Root+"\x00") {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			l.ok(err)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 const serve = `#!/bin/sh
