@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -29,8 +31,9 @@ const (
 	// mostMemory is what all machines of the cluster may have of their own, in bytes.
 	mostMemory = 1600 << 20
 
-	writePeriod  = 50 * time.Millisecond
-	writeTimeout = 2 * time.Second
+	writePeriod = 50 * time.Millisecond
+	// tryTime is how long one try of a write may take; writeTime is how long it is tried again.
+	tryTime, writeTime = 10 * time.Second, time.Minute
 	// calm is how long writes go on before and after what is done to the cluster.
 	calm = 5 * time.Second
 )
@@ -166,15 +169,17 @@ type writer struct {
 	done   sync.WaitGroup
 
 	mu     sync.Mutex
+	sent   int
 	made   map[string]time.Time // when each object was acknowledged
-	failed []string             // why others were not
+	failed []string             // why first tries failed
+	lost   []string             // why writes failed for good
 }
 
 // write makes ConfigMaps through the load balancer until stop, or the end of the test.
 func (w *world) write() *writer {
 	w.Helper()
 	config := w.rest()
-	config.Timeout = writeTimeout
+	config.Timeout = tryTime
 	client, err := kubernetes.NewForConfig(config)
 	w.ok(err)
 	ctx, cancel := context.WithCancel(w.Context())
@@ -190,20 +195,47 @@ func (w *world) write() *writer {
 				return
 			case <-tick.C:
 			}
-			wr.done.Go(func() {
-				object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("write-%d", n)}}
-				_, err := client.CoreV1().ConfigMaps("default").Create(w.Context(), object, metav1.CreateOptions{})
-				wr.mu.Lock()
-				defer wr.mu.Unlock()
-				if err == nil {
-					wr.made[object.Name] = time.Now()
-				} else {
-					wr.failed = append(wr.failed, fmt.Sprintf("%s at %s: %v", object.Name, time.Since(begun).Round(time.Millisecond), err))
-				}
-			})
+			name := fmt.Sprintf("write-%d-%d", begun.Unix(), n)
+			wr.note(func() { wr.sent++ })
+			wr.done.Go(func() { wr.make(w.Context(), client, name, begun) })
 		}
 	})
 	return wr
+}
+
+// make makes one object, and tries again after failures that may pass, with a back-off from
+// 50 ms to 1 s, as clients of Kubernetes do: connections that end or time out, answers
+// of 500 and more, and too many requests. An object that is there at a later try was made by one before.
+func (wr *writer) make(ctx context.Context, client kubernetes.Interface, name string, begun time.Time) {
+	wait, start := writePeriod, time.Now()
+	for try := 0; ; try++ {
+		_, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if err == nil || try > 0 && apierrors.IsAlreadyExists(err) {
+			wr.note(func() { wr.made[name] = time.Now() })
+			return
+		}
+		why := fmt.Sprintf("%s at %s: %v", name, time.Since(begun).Round(time.Millisecond), err)
+		if try == 0 {
+			wr.note(func() { wr.failed = append(wr.failed, why) })
+		}
+		var answer apierrors.APIStatus
+		passes := !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError || answer.Status().Code == http.StatusTooManyRequests
+		if !passes || ctx.Err() != nil || time.Since(start) > writeTime {
+			wr.note(func() { wr.lost = append(wr.lost, why) })
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, time.Second)
+	}
+}
+
+func (wr *writer) note(f func()) {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	f()
 }
 
 func (wr *writer) stop() {
@@ -228,9 +260,16 @@ func (wr *writer) acknowledged(want int) error {
 	return nil
 }
 
+// outcome is what became of writes.
+type outcome struct {
+	// first is how many failed at the first try, failed for good; lost were acknowledged and are not there.
+	sent, first, failed, lost int
+	gap                       time.Duration // the longest time in which none was acknowledged
+}
+
 // judge compares what was written with what is there, and tells how long no write
-// was acknowledged.
-func (w *world) judge(wr *writer, killed time.Time) {
+// was acknowledged. killed is when the fault began.
+func (w *world) judge(wr *writer, killed time.Time) outcome {
 	w.Helper()
 	list, err := w.client().CoreV1().ConfigMaps("default").List(w.Context(), metav1.ListOptions{})
 	w.ok(err)
@@ -238,22 +277,25 @@ func (w *world) judge(wr *writer, killed time.Time) {
 	for _, c := range list.Items {
 		there[c.Name] = true
 	}
+	out := outcome{sent: wr.sent, first: len(wr.failed), failed: len(wr.lost)}
 	var times []time.Time
 	for name, at := range wr.made {
 		times = append(times, at)
 		if !there[name] {
+			out.lost++
 			w.Errorf("%s was acknowledged and is lost", name)
 		}
 	}
 	slices.SortFunc(times, time.Time.Compare)
-	var gap time.Duration
 	var at time.Time
 	for i := 1; i < len(times); i++ {
-		if d := times[i].Sub(times[i-1]); d > gap {
-			gap, at = d, times[i-1]
+		if d := times[i].Sub(times[i-1]); d > out.gap {
+			out.gap, at = d, times[i-1]
 		}
 	}
 	w.figures["writes acknowledged"], w.figures["writes failed"] = float64(len(wr.made)), float64(len(wr.failed))
-	w.figures.seconds("longest time without a write", gap)
-	w.Logf("the longest time without a write began %s after the kill; failed writes: %s", at.Sub(killed).Round(time.Millisecond), strings.Join(wr.failed, "\n"))
+	w.figures.seconds("longest time without a write", out.gap)
+	w.Logf("the longest time without a write began %s after the fault; failed at the first try:\n%s", at.Sub(killed).Round(time.Millisecond),
+		strings.Join(wr.failed[:min(len(wr.failed), 10)], "\n"))
+	return out
 }

@@ -172,6 +172,9 @@ func (b *builder) apiServerPod() error {
 	if a := b.Config.APIServerConfig.Authentication; a != nil && a.OIDC != nil {
 		flags = append(flags, oidcFlags(*a.OIDC)...)
 	}
+	if b.cloud() == api.CloudLocal { // whose load balancer is to know within a second that etcd stalls; etcd is asked twice in this time
+		flags = append(flags, "--etcd-readycheck-timeout=1s")
+	}
 	k := newComponent("kube-apiserver", c.Image, "/usr/local/bin/kube-apiserver", flags)
 	k.container.Env = c.Env
 	k.amounts("150m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)

@@ -382,6 +382,19 @@ func TestTheAPIServerKnowsTheIssuerOfUsers(t *testing.T) {
 	}
 }
 
+// The load balancer of this host learns within a second that etcd stalls; elsewhere the
+// flags are kOps'.
+func TestTheAPIServerOfThisHostTellsSoonThatEtcdStalls(t *testing.T) {
+	for cloud, want := range map[string]bool{"local": true, "aws": false} {
+		in := controlPlane(t)
+		in.Boot.CloudProvider = cloud
+		contents, _ := texts(t, in)
+		if got := strings.Contains(contents["/etc/kubernetes/manifests/kube-apiserver.manifest"], "--etcd-readycheck-timeout=1s"); got != want {
+			t.Errorf("on %s the API server has the flag: %t", cloud, got)
+		}
+	}
+}
+
 // A machine with an API server and no etcd finds each etcd cluster by its name.
 func TestAnAPIServerWithoutEtcdAsksThatOfOthers(t *testing.T) {
 	in := controlPlane(t)

@@ -1,0 +1,212 @@
+package local
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/clouds/local/keeper"
+	"kops.local/kops/internal/clouds/local/machine"
+)
+
+// faultTime is how long a fault lasts that ends by itself.
+const faultTime = 20 * time.Second
+
+// The short form tries what the load balancer and the keeper are for, once. The full form:
+//
+//	KOPS_E2E=1 go test ./e2e/local -run TestFaults -timeout 1h -args -faults=all -fault-runs=3
+var (
+	tried = flag.String("faults", "leader,stall,keeper", "faults to try, by name and separated by commas, or all")
+	runs  = flag.Int("fault-runs", 1, "how often each fault is tried")
+)
+
+// aFault is something that happens to a cluster of three control planes and two workers.
+type aFault struct {
+	name string
+	// do makes it happen. undo ends it after some time; nil: the cluster has to mend it.
+	// lost are the machines that have to be replaced.
+	do func(w *world, leader machine.Machine) (undo func(), lost []machine.Machine)
+	// longest is how long no write may be acknowledged; zero: as long as it takes.
+	longest time.Duration
+}
+
+func faults() []aFault {
+	kill := func(w *world, list ...machine.Machine) (func(), []machine.Machine) {
+		for _, m := range list {
+			w.kill(m.Name)
+		}
+		return nil, list
+	}
+	return []aFault{
+		{"follower", func(w *world, l machine.Machine) (func(), []machine.Machine) { return kill(w, w.followers(l)[0]) }, 2 * time.Second},
+		{"leader", func(w *world, l machine.Machine) (func(), []machine.Machine) { return kill(w, l) }, 2 * time.Second},
+		{"two", func(w *world, l machine.Machine) (func(), []machine.Machine) { return kill(w, l, w.followers(l)[0]) }, 0},
+		{"partition", func(w *world, l machine.Machine) (func(), []machine.Machine) { return w.cutOff(l), nil }, 2 * time.Second},
+		{"stall", func(w *world, l machine.Machine) (func(), []machine.Machine) { return w.stopEtcd(l), nil }, 2 * time.Second},
+		{"disk", func(w *world, l machine.Machine) (func(), []machine.Machine) { return w.slowDisk(l), nil }, 0},
+		{"keeper", func(w *world, _ machine.Machine) (func(), []machine.Machine) { w.killKeeper(); return nil, nil }, 2 * time.Second},
+		{"worker", func(w *world, _ machine.Machine) (func(), []machine.Machine) { return kill(w, w.machines(nodes)[0]) }, 2 * time.Second},
+	}
+}
+
+// TestFaults writes through the load balancer while parts of the cluster fail: no write that
+// was acknowledged is lost, and each succeeds for a client that tries again.
+func TestFaults(t *testing.T) {
+	w := newWorld(t)
+	w.create("--control-plane-count", "3", "--node-count", "2")
+	for run := range *runs {
+		for _, f := range faults() {
+			if *tried == "all" || slices.Contains(strings.Split(*tried, ","), f.name) {
+				w.suffer(f, run+1)
+			}
+		}
+	}
+	w.delete()
+}
+
+// suffer tries one fault, and tells what became of the writes.
+func (w *world) suffer(f aFault, run int) {
+	w.Helper()
+	leader := w.etcdMembers()
+	size := len(w.machines(""))
+	wr := w.write()
+	w.wait("writes before", clusterTime, func() error { return wr.acknowledged(int(calm / writePeriod / 2)) })
+	begun := time.Now()
+	undo, lost := f.do(w, leader)
+	if undo != nil {
+		w.pass(faultTime)
+		undo()
+	}
+	w.wait("all machines", clusterTime, func() error {
+		now := namesOf(w.machines(""))
+		for _, m := range lost {
+			if slices.Contains(now, m.Name) {
+				return fmt.Errorf("%s is still there", m.Name)
+			}
+		}
+		if len(now) != size {
+			return fmt.Errorf("the machines are %v", now)
+		}
+		return nil
+	})
+	w.validated()
+	valid := time.Since(begun)
+	w.etcdMembers()
+	had := wr.count()
+	w.wait("writes afterwards", clusterTime, func() error { return wr.acknowledged(had + int(calm/writePeriod/2)) })
+	wr.stop()
+	r := w.judge(wr, begun)
+	w.Logf("FAULT %-9s run %d: %4d sent, %3d failed at the first try, %d for good, %d lost, gap %5.2f s, validated after %5.1f s",
+		f.name, run, r.sent, r.first, r.failed, r.lost, r.gap.Seconds(), valid.Seconds())
+	if r.failed > 0 {
+		w.Errorf("%s: %d writes failed though they were tried again", f.name, r.failed)
+	}
+	if f.longest > 0 && r.gap > f.longest {
+		w.Errorf("%s: no write was acknowledged for %s, and for %s at the most one may be missing", f.name, r.gap, f.longest)
+	}
+}
+
+// pass lets time pass.
+func (w *world) pass(d time.Duration) {
+	w.Helper()
+	select {
+	case <-w.Context().Done():
+		w.Fatal(w.Context().Err())
+	case <-time.After(d):
+	}
+}
+
+// followers are the machines of the control plane besides one.
+func (w *world) followers(leader machine.Machine) []machine.Machine {
+	w.Helper()
+	return slices.DeleteFunc(w.machines(""), func(m machine.Machine) bool {
+		return m.Labels["role"] != "control-plane" || m.Name == leader.Name
+	})
+}
+
+// cutOff drops what a machine says to the others of the control plane, and what they say to it.
+func (w *world) cutOff(m machine.Machine) (undo func()) {
+	w.Helper()
+	filter := func(how string) {
+		for _, other := range w.followers(m) {
+			for _, way := range [][]string{{"INPUT", "-s"}, {"OUTPUT", "-d"}} {
+				_, err := w.machine.Inside(w.Context(), m.Name, "iptables", "-w", how, way[0], way[1], other.Address, "-j", "DROP")
+				w.ok(err)
+			}
+		}
+	}
+	filter("-I")
+	return func() { filter("-D") }
+}
+
+// stopEtcd stops the process of a machine's etcd main.
+func (w *world) stopEtcd(m machine.Machine) (undo func()) {
+	w.Helper()
+	pids, err := w.machine.Group(m.Name).Processes()
+	w.ok(err)
+	for _, pid := range pids {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it may have ended
+		given, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if string(name) == "etcd\n" && bytes.Contains(given, []byte("ETCD_LISTEN_CLIENT_URLS=https://0.0.0.0:4001\x00")) {
+			w.ok(syscall.Kill(pid, syscall.SIGSTOP))
+			return func() { syscall.Kill(pid, syscall.SIGCONT) } // it may have been killed meanwhile
+		}
+	}
+	w.Fatalf("%s has no etcd", m.Name)
+	return nil
+}
+
+// slowDisk lets a machine write four times a second.
+func (w *world) slowDisk(m machine.Machine) (undo func()) {
+	w.Helper()
+	var at syscall.Stat_t
+	w.ok(syscall.Stat(w.site.Path(), &at))
+	device := fmt.Sprintf("%d:%d", at.Dev>>8&0xfff, at.Dev&0xff|at.Dev>>12&0xfff00)
+	dir, err := filepath.EvalSymlinks("/sys/dev/block/" + device)
+	w.ok(err)
+	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil { // limits are those of whole disks
+		whole, err := os.ReadFile(filepath.Join(filepath.Dir(dir), "dev"))
+		w.ok(err)
+		device = strings.TrimSpace(string(whole))
+	}
+	limit := func(version1, version2 string) {
+		for _, dir := range w.machine.Group(m.Name).Dirs() {
+			for file, text := range map[string]string{"blkio.throttle.write_iops_device": version1, "io.max": version2} {
+				if file = filepath.Join(dir, file); len(w.every(file)) > 0 {
+					w.ok(os.WriteFile(file, []byte(device+" "+text), 0o644))
+				}
+			}
+		}
+	}
+	limit("4", "wiops=4")
+	return func() { limit("0", "wiops=max") }
+}
+
+// killKeeper kills the keeper, and waits until another process is.
+func (w *world) killKeeper() {
+	w.Helper()
+	before := namesOf(w.machines(""))
+	first, alive := keeper.Alive(w.site)
+	if !alive {
+		w.Fatal("the keeper does not run")
+	}
+	w.ok(syscall.Kill(first, syscall.SIGKILL))
+	took := w.wait("another keeper", clusterTime, func() error {
+		if pid, alive := keeper.Alive(w.site); !alive || pid == first {
+			return fmt.Errorf("the keeper is %s", strconv.Itoa(pid))
+		}
+		return nil
+	})
+	w.figures.seconds("a killed keeper, until another keeps the cluster", took)
+	if after := namesOf(w.machines("")); !slices.Equal(before, after) {
+		w.Errorf("with the keeper went machines: %v, then %v", before, after)
+	}
+}
