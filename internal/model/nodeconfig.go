@@ -31,7 +31,7 @@ type NodeupConfig struct {
 	EnableLifecycleHook         bool                     `json:"EnableLifecycleHook,omitempty"`
 	StaticManifests             []StaticManifest         `json:"staticManifests,omitempty"`
 	KubeletConfig               *api.KubeletConfigSpec   `json:"KubeletConfig,omitempty"`
-	KubeProxy                   *api.KubeProxyConfig     `json:"KubeProxy,omitempty"`
+	KubeProxy                   *api.KubeProxyConfig     `json:"KubeProxy"`
 	Networking                  api.NetworkingSpec       `json:"Networking"`
 	InstallCNIAssets            bool                     `json:"InstallCNIAssets,omitempty"`
 	UseCiliumEtcd               bool                     `json:"UseCiliumEtcd,omitempty"`

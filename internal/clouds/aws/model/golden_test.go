@@ -2,7 +2,9 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -139,6 +141,9 @@ func TestGoldens(t *testing.T) {
 	for _, input := range inputs {
 		scenario := filepath.Dir(input)
 		want, err := os.ReadFile(filepath.Join(scenario, "kubernetes.tf"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a cloud for which kOps writes no Terraform
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
