@@ -80,8 +80,10 @@ func between(from, to []securityGroup, r rule) []rule {
 	return rules
 }
 
-// blockedPorts are the TCP ports of control planes that nodes must not reach:
-// those of etcd and of etcd-manager.
+// blockedPorts are the TCP ports of control planes that nodes must not reach: those
+// of etcd. The ports of etcd-manager stay open, as in clusters that kOps made: the
+// names of the rules hold the gaps, so other gaps would close and open every range
+// anew in a running cluster. Certificates of its own authority guard them.
 func (m *model) blockedPorts() []int {
 	ports := []int{2380, 2381, 4001, 4002}
 	if m.hasEtcd("leases") {
@@ -202,7 +204,7 @@ func (m *model) apiTargetRules() []rule {
 		}
 		into, back := tooBigV4(), tooBigV4()
 		into.name, into.group, into.peer = "icmp-pmtu-elb-to-cp"+cp.suffix, cp, lb
-		back.name, back.group, back.peer = "icmp-pmtu-cp-to-elb"+cp.suffix, m.apiLB.group, peer{group: &cp}
+		back.name, back.group, back.peer = "icmp-pmtu-cp"+cp.suffix+"-to-elb", m.apiLB.group, peer{group: &cp}
 		rules = append(rules, tcp("https-elb-to-master", portHTTPS), into, back)
 		if m.apiLB.spec.SSLCertificate != "" {
 			rules = append(rules, tcp("tcp-api-cp", portHTTPSPassed))

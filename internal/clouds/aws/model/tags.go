@@ -20,6 +20,7 @@ const (
 	tagInternalLB     = "kubernetes.io/role/internal-elb"
 	tagNodeLabel      = "k8s.io/cluster-autoscaler/node-template/label/"
 	tagNodeTaint      = "k8s.io/cluster-autoscaler/node-template/taint/"
+	taintGPU          = "nvidia.com/gpu"
 	tagServiceAccount = "service-account.kops.k8s.io/" // followed by name or namespace
 )
 
@@ -58,6 +59,8 @@ func (m *model) groupTags(g *api.InstanceGroup) map[string]string {
 	for _, taint := range g.Spec.Taints {
 		if key, rest, ok := strings.Cut(taint, "="); ok {
 			t[tagNodeTaint+key] = rest
+		} else if key, effect, ok := strings.Cut(taint, ":"); ok && key == taintGPU { // which completion writes without a value
+			t[tagNodeTaint+key] = ":" + effect
 		}
 	}
 	for _, r := range roleTags(g.Spec.Role) {
