@@ -48,14 +48,17 @@ func components() []component {
 		{name: "keys of volumes", account: "ebs-csi-controller-sa", grant: (*model).grantKeys},
 		{name: "cluster autoscaler", machines: controlPlane(), account: "cluster-autoscaler", grant: (*model).grantAutoscaler},
 		{name: "node termination handler", machines: controlPlane(), account: "aws-node-termination-handler", when: (*model).hasQueue, grant: (*model).grantTerminationHandler},
+		{name: "node termination handler without a queue", account: "aws-node-termination-handler", when: (*model).hasOnlyMetadata, grant: (*model).grantTerminationReads},
 		{name: "load balancer controller", machines: controlPlane(), account: "aws-load-balancer-controller", when: (*model).hasLoadBalancerController, grant: (*model).grantLoadBalancerController},
 		{name: "karpenter", account: "karpenter", when: (*model).hasKarpenter, grant: (*model).grantKarpenter},
+		{name: "keys of Karpenter's volumes", account: "karpenter", when: (*model).karpenterHasKeys, grant: (*model).grantKeys},
 		{name: "kops-controller", machines: controlPlane(), grant: (*model).grantKopsController},
 		{name: "address management", machines: everyNode(), when: (*model).ipv6Only, grant: (*model).grantAddresses},
 		{name: "registry", machines: everyNode(), when: (*model).pullsFromAccount, grant: (*model).grantRegistry},
 		{name: "registry mirrors", machines: everyNode(), when: (*model).mirrorsRegistry, grant: (*model).grantRegistryMirrors},
 		{name: "Amazon VPC network", machines: everyNode(), when: (*model).usesAmazonVPC, grant: (*model).grantAmazonVPC},
 		{name: "Cilium with ENI", machines: apiServers(), when: (*model).usesCiliumENI, grant: (*model).grantCiliumENI},
+		{name: "Cilium's agent with ENI", machines: []api.InstanceGroupRole{api.RoleNode}, when: (*model).usesCiliumENI, grant: (*model).grantCiliumAgent},
 		{name: "Calico", machines: everyNode(), when: (*model).calicoSetsCheck, grant: (*model).grantCalico},
 		{name: "kindnet", machines: everyNode(), when: (*model).usesKindnet, grant: (*model).grantSourceCheck},
 		{name: "kube-router", machines: []api.InstanceGroupRole{api.RoleNode}, account: "kube-router", when: (*model).usesKubeRouter, grant: (*model).grantSourceCheck},
@@ -129,6 +132,15 @@ func (m *model) hasLoadBalancerController() bool {
 }
 
 func (m *model) hasKarpenter() bool { return m.spec.Karpenter != nil && m.spec.Karpenter.Enabled }
+
+// karpenterHasKeys reports whether machines that Karpenter makes have a root volume
+// that a key of the user's encrypts.
+func (m *model) karpenterHasKeys() bool {
+	return m.hasKarpenter() && slices.ContainsFunc(m.groupsOf(api.RoleNode), func(g *api.InstanceGroup) bool {
+		v := g.Spec.RootVolume
+		return g.Spec.Manager == api.ManagerKarpenter && v != nil && or(v.EncryptionKey, "") != ""
+	})
+}
 
 func (m *model) pullsFromAccount() bool {
 	return m.spec.IAM != nil && m.spec.IAM.AllowContainerRegistry

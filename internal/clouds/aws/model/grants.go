@@ -138,20 +138,23 @@ func (m *model) dnsStatements(zones ...string) []statement {
 
 func (m *model) grantVolumes() grant {
 	return grant{
-		free:  prefixed("ec2:Describe", "AvailabilityZones", "Instances", "Tags", "VolumeStatus", "Volumes", "VolumesModifications"),
+		free:  prefixed("ec2:Describe", "AvailabilityZones", "InstanceTypes", "Instances", "Tags", "VolumeStatus", "Volumes", "VolumesModifications"),
 		owned: prefixed("ec2:", "AttachVolume", "DeleteVolume", "DetachVolume", "ModifyVolume"),
 		made:  []string{"ec2:CopyVolumes", "ec2:CreateVolume"},
 		more:  m.tagging(list(m.ec2ARN("snapshot"), m.ec2ARN("volume")), "CopyVolumes", "CreateVolume"),
 	}
 }
 
+// grantSnapshots lets the driver take snapshots of the cluster's own volumes.
 func (m *model) grantSnapshots() grant {
 	snapshots := list(m.ec2ARN("snapshot"))
 	return grant{
-		free:  prefixed("ec2:", "CreateSnapshot", "DescribeAvailabilityZones", "DescribeSnapshots"),
+		free:  prefixed("ec2:", "DescribeAvailabilityZones", "DescribeSnapshots"),
 		owned: []string{"ec2:DeleteSnapshot", "ec2:EnableFastSnapshotRestores"},
 		more: append(m.tagging(snapshots, "CreateSnapshot"),
-			allow(one("ec2:CreateVolume"), snapshots).under("StringEquals", keyResourceTag+clusterTag, one(m.name))),
+			m.whereOwned(allow(one("ec2:CreateSnapshot"), list(m.ec2ARN("volume")))),
+			m.whereMade(allow(one("ec2:CreateSnapshot"), snapshots)),
+			m.whereOwned(allow(one("ec2:CreateVolume"), snapshots))),
 	}
 }
 
@@ -203,11 +206,17 @@ func (m *model) grantAutoscaler() grant {
 	}
 }
 
+// grantTerminationHandler lets the handler read its queue and let machines go.
 func (m *model) grantTerminationHandler() grant {
-	return grant{
-		free:  []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeTags", "ec2:DescribeInstances", "sqs:DeleteMessage", "sqs:ReceiveMessage"},
-		owned: []string{"autoscaling:CompleteLifecycleAction"},
-	}
+	g := m.grantTerminationReads()
+	g.owned = []string{"autoscaling:CompleteLifecycleAction"}
+	g.more = []statement{allow(list("sqs:DeleteMessage", "sqs:ReceiveMessage"), list(m.queueARN()))}
+	return g
+}
+
+// grantTerminationReads is what the handler only reads, with or without a queue.
+func (m *model) grantTerminationReads() grant {
+	return grant{free: []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeTags", "ec2:DescribeInstances"}}
 }
 
 // grantWarmPools lets machines say that they are ready to be stopped.
@@ -252,23 +261,49 @@ func (m *model) grantSourceCheck() grant {
 	return grant{owned: []string{"ec2:ModifyInstanceAttribute"}}
 }
 
+// grantCalico lets a machine switch the source/destination check of the cluster's
+// network interfaces off. As it names no security groups, it cannot set any.
 func (m *model) grantCalico() grant {
-	return grant{free: []string{"ec2:DescribeInstances", "ec2:ModifyNetworkInterfaceAttribute"}}
-}
-
-// grantAmazonVPC is what the page "AmazonEKS_CNI_Policy" of the managed policies lists.
-func (m *model) grantAmazonVPC() grant {
 	return grant{
-		free: prefixed("ec2:", "AssignPrivateIpAddresses", "AttachNetworkInterface", "CreateNetworkInterface", "DeleteNetworkInterface",
-			"DescribeInstanceTypes", "DescribeInstances", "DescribeNetworkInterfaces", "DescribeSubnets", "DescribeTags",
-			"DetachNetworkInterface", "ModifyNetworkInterfaceAttribute", "UnassignPrivateIpAddresses"),
-		more: []statement{allow(one("ec2:CreateTags"), list(m.ec2ARN("network-interface")))},
+		free: []string{"ec2:DescribeInstances"},
+		more: []statement{m.whereOwned(allow(one("ec2:ModifyNetworkInterfaceAttribute"), list(m.ec2ARN("network-interface"))))},
 	}
 }
 
-// grantCiliumENI is what Cilium's page on AWS ENI asks for.
+// grantAmazonVPC is what the page "AmazonEKS_CNI_Policy" of the managed policies
+// lists, bounded to interfaces and instances that carry the cluster's tag.
+func (m *model) grantAmazonVPC() grant {
+	return grant{
+		free: prefixed("ec2:Describe", "InstanceTypes", "Instances", "NetworkInterfaces", "Subnets", "Tags"),
+		more: append(m.interfaces("DetachNetworkInterface"), m.whereOwned(allow(one("ec2:CreateTags"), list(m.ec2ARN("network-interface"))))),
+	}
+}
+
+// grantCiliumENI is what Cilium's page on AWS ENI asks for, bounded likewise.
+// Its operator, which runs on control planes, makes the interfaces.
 func (m *model) grantCiliumENI() grant {
-	return grant{free: prefixed("ec2:", "AssignPrivateIpAddresses", "AttachNetworkInterface", "CreateNetworkInterface", "CreateTags",
-		"DeleteNetworkInterface", "DescribeInstanceTypes", "DescribeInstances", "DescribeNetworkInterfaces", "DescribeSecurityGroups",
-		"DescribeSubnets", "DescribeTags", "DescribeVpcs", "ModifyNetworkInterfaceAttribute", "UnassignPrivateIpAddresses")}
+	g := m.grantCiliumAgent()
+	g.more = m.interfaces()
+	return g
+}
+
+// grantCiliumAgent is what Cilium only reads.
+func (m *model) grantCiliumAgent() grant {
+	return grant{free: prefixed("ec2:Describe", "InstanceTypes", "Instances", "NetworkInterfaces", "SecurityGroups", "Subnets", "Tags", "Vpcs")}
+}
+
+// interfaces lets a pod network make interfaces with the cluster's tag, which its
+// manifest tells it to give, and use those and the ones that machines start with.
+func (m *model) interfaces(also ...string) []statement {
+	nic, instance := m.ec2ARN("network-interface"), m.ec2ARN("instance")
+	uses := append(prefixed("ec2:", "AssignPrivateIpAddresses", "AttachNetworkInterface", "DeleteNetworkInterface",
+		"ModifyNetworkInterfaceAttribute", "UnassignPrivateIpAddresses"), prefixed("ec2:", also...)...)
+	groups := list(m.ec2ARN("security-group")) // those of a machine may be the user's, without a tag of ours
+	return []statement{
+		m.whereMade(allow(one("ec2:CreateNetworkInterface"), list(nic))),
+		allow(one("ec2:CreateNetworkInterface"), list(m.ec2ARNs("security-group", "subnet")...)),
+		m.whereOwned(allow(set(uses), list(nic, instance))),
+		allow(one("ec2:ModifyNetworkInterfaceAttribute"), groups),
+		m.whereMade(allow(one("ec2:CreateTags"), list(nic))).under("StringEquals", "ec2:CreateAction", one("CreateNetworkInterface")),
+	}
 }

@@ -69,6 +69,16 @@ func (s statement) under(operator, key string, want texts) statement {
 	return s
 }
 
+// whereOwned bounds a statement to things that carry the cluster's tag.
+func (m *model) whereOwned(s statement) statement {
+	return s.under("StringEquals", keyResourceTag+clusterTag, one(m.name))
+}
+
+// whereMade bounds a statement to requests that give what is made the cluster's tag.
+func (m *model) whereMade(s statement) statement {
+	return s.under("StringEquals", keyRequestTag+clusterTag, one(m.name))
+}
+
 // render writes a document of statements, indented by two spaces.
 func render(statements []any) (string, error) {
 	text, err := json.MarshalIndent(document{Statement: statements, Version: "2012-10-17"}, "", "  ")
@@ -124,8 +134,8 @@ func (m *model) policy(grants []grant) (string, error) {
 		}
 	}
 	add(all.free, statement{})
-	add(all.owned, statement{}.under("StringEquals", keyResourceTag+clusterTag, one(m.name)))
-	add(all.made, statement{}.under("StringEquals", keyRequestTag+clusterTag, one(m.name)))
+	add(all.owned, m.whereOwned(statement{}))
+	add(all.made, m.whereMade(statement{}))
 	if slices.Contains(all.made, "ec2:CreateSecurityGroup") { // which needs the VPC as well
 		all.more = append(all.more, allow(one("ec2:CreateSecurityGroup"), one(m.ec2ARN("vpc"))))
 	}

@@ -9,13 +9,38 @@ import (
 // hasQueue reports whether the node termination handler is told by a queue
 // which machines will go.
 func (m *model) hasQueue() bool {
-	h := m.aws.NodeTerminationHandler
-	return h != nil && or(h.Enabled, true) && or(h.EnableSQSTerminationDraining, true)
+	return m.hasTerminationHandler() && or(m.aws.NodeTerminationHandler.EnableSQSTerminationDraining, true)
 }
+
+// hasTerminationHandler reports whether the cluster runs the node termination handler.
+func (m *model) hasTerminationHandler() bool {
+	h := m.aws.NodeTerminationHandler
+	return h != nil && or(h.Enabled, true)
+}
+
+// hasOnlyMetadata reports whether the handler watches the metadata of the machine it runs on.
+func (m *model) hasOnlyMetadata() bool { return m.hasTerminationHandler() && !m.hasQueue() }
 
 // queueName is the name of the queue.
 func (m *model) queueName() string {
 	return names.AWSTerminationQueue(m.name)
+}
+
+func (m *model) queueARN() string { return m.arn("sqs", m.here(m.queueName())) }
+
+// here names something of the cluster's region and account.
+func (m *model) here(name string) string {
+	return m.facts.Region + ":" + m.facts.AccountID + ":" + name
+}
+
+// queuePolicy lets the cluster's own event rules write to the queue, and none of
+// other accounts: the handler drains the machines that events name.
+func (m *model) queuePolicy() (string, error) {
+	s := allow(one("sqs:SendMessage"), one(m.queueARN()))
+	s.Principal = map[string]texts{"Service": list("events.amazonaws.com")}
+	return render([]any{s.
+		under("StringEquals", "aws:SourceAccount", one(m.facts.AccountID)).
+		under("ArnLike", "aws:SourceArn", one(m.arn("events", m.here("rule/"+names.AWSEventRulePrefix(m.name)+"*"))))})
 }
 
 // event is one sort of event that goes to the queue.
@@ -44,11 +69,7 @@ func (m *model) terminationQueue() ([]resource.Node, error) {
 		return nil, nil
 	}
 	name := m.queueName()
-	policy, err := render([]any{statement{
-		Action: one("sqs:SendMessage"), Effect: "Allow",
-		Principal: map[string]texts{"Service": list("events.amazonaws.com", "sqs.amazonaws.com")},
-		Resource:  one(m.arn("sqs", m.facts.Region+":"+m.facts.AccountID+":"+name)),
-	}})
+	policy, err := m.queuePolicy()
 	if err != nil {
 		return nil, err
 	}
