@@ -211,7 +211,11 @@ func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	at := func(host string, port int) string { return "https://" + host + ":" + strconv.Itoa(port) }
+	scheme := "https"
+	if in.plainEtcd(e, ports) {
+		scheme = "http"
+	}
+	at := func(host string, port int) string { return scheme + "://" + host + ":" + strconv.Itoa(port) }
 	const own = "__name__" // the manager puts its own name here
 	client := at(cmp.Or(in.etcdName(e), own), ports.client)
 	if e.Name == "cilium" {
@@ -222,6 +226,9 @@ func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error)
 		"backup-store": in.backupStore(e), "client-urls": client, "cluster-name": etcdClusterName(e.Name), "containerized": "true",
 		"dns-suffix": ".internal." + in.Cluster.Name, "grpc-port": strconv.Itoa(ports.grpc), "peer-urls": at(own, ports.peer),
 		"quarantine-client-urls": at(own, ports.quarantine),
+	}
+	if scheme == "http" {
+		flags["etcd-insecure"] = "true"
 	}
 	if m := e.Manager; m != nil {
 		if m.BackupInterval != nil {
@@ -254,6 +261,14 @@ func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error)
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// plainEtcd reports whether the API server calls an etcd cluster of its machine without
+// TLS, as the feature EtcdEventsHTTP makes it do for events: etcd then serves no TLS.
+func (in Input) plainEtcd(e api.EtcdClusterSpec, ports etcdPorts) bool {
+	c := in.spec().KubeAPIServer
+	at := "#http://127.0.0.1:" + strconv.Itoa(ports.client)
+	return e.Name != "main" && c != nil && slices.ContainsFunc(c.EtcdServersOverrides, func(o string) bool { return strings.HasSuffix(o, at) })
 }
 
 // etcdVolumes says how a manager finds its disks.

@@ -62,3 +62,27 @@ func TestAPIServersWithoutEtcdFindItByName(t *testing.T) {
 		}
 	}
 }
+
+// The API server calls the etcd of events without TLS where the feature
+// EtcdEventsHTTP says so: its managers then serve none, and those of main do.
+func TestEtcdServesTLSAsTheAPIServerCallsIt(t *testing.T) {
+	in := input(t, golden+"irsa")
+	flags := func(etcd string) string {
+		all, _ := build(t, in)
+		text, _ := all["manifests-etcdmanager-"+etcd+"-master-us-test-1a"].Content.Value().Known()
+		return text
+	}
+	if text := flags("events"); strings.Contains(text, "http://__name__") || strings.Contains(text, "etcd-insecure") {
+		t.Errorf("nobody asks for plain HTTP:\n%s", text)
+	}
+	in.Cluster.Spec.KubeAPIServer.EtcdServersOverrides = []string{"/events#http://127.0.0.1:4002"}
+	text := flags("events")
+	for _, flag := range []string{"--client-urls=http://__name__:4002", "--etcd-insecure=true", "--peer-urls=http://__name__:2381", "--quarantine-client-urls=http://__name__:3995"} {
+		if !strings.Contains(text, "- "+flag+"\n") {
+			t.Errorf("events lacks %s:\n%s", flag, text)
+		}
+	}
+	if text := flags("main"); strings.Contains(text, "http://__name__") || strings.Contains(text, "etcd-insecure") {
+		t.Errorf("main serves no TLS:\n%s", text)
+	}
+}
