@@ -36,6 +36,8 @@ const (
 	LabelMetalCloud = "alpha.kops.k8s.io/cloud"
 	// AnnotationManagement is "imported" on a cluster that kops did not create.
 	AnnotationManagement = "kops.kubernetes.io/management"
+	// AnnotationHardened is "true" on a cluster of kops create cluster --hardened; see Cluster.IsHardened.
+	AnnotationHardened = "kops.k8s.io/hardened"
 	// AnnotationNeedsUpdate marks a Node whose machine a rolling update must replace.
 	AnnotationNeedsUpdate = "kops.k8s.io/needs-update"
 )
@@ -73,6 +75,14 @@ func Name(o Object) string { return Kind(o) + "/" + o.GetName() }
 
 // DeepCopy returns a copy that shares nothing with c.
 func (c *Cluster) DeepCopy() *Cluster { return deepCopy(c) }
+
+// IsHardened reports whether what no field can say follows the CIS benchmark: the
+// controller manager and the scheduler tell their figures on their machine alone,
+// tokens of service accounts end when they say so, and a new cluster that encrypts
+// what its etcd holds gets a key. A cluster on this host always is.
+func (c *Cluster) IsHardened() bool {
+	return c.Annotations[AnnotationHardened] == "true" || c.CloudProviderID() == CloudLocal
+}
 
 // DeepCopy returns a copy that shares nothing with g.
 func (g *InstanceGroup) DeepCopy() *InstanceGroup { return deepCopy(g) }

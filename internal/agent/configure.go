@@ -129,7 +129,11 @@ func (r *run) readStore(ctx context.Context) error {
 	for name := range c.KeypairIDs {
 		get(c.ConfigStore.Keypairs+"/private/"+name+"/keyset.yaml", false, func(text []byte) error { return r.keyset(name, text) })
 	}
-	for _, name := range append(pki.TokenNames(), "dockerconfig", "encryptionconfig") {
+	secrets := []string{"dockerconfig", pki.EncryptionConfig}
+	if a := c.APIServerConfig; a != nil && a.KubeAPIServer != nil && a.KubeAPIServer.TokenAuthFile != "" {
+		secrets = append(secrets, pki.TokenNames()...)
+	}
+	for _, name := range secrets {
 		get(c.ConfigStore.Secrets+"/"+name, true, func(text []byte) error {
 			s, err := pki.DecodeSecret(text)
 			r.input.Secrets[name] = s
@@ -158,7 +162,7 @@ func (r *run) readStore(ctx context.Context) error {
 // stores is that of the configuration: with another, or with none, this API
 // server could not read what the others have written.
 func (r *run) encryption() error {
-	const name = "encryptionconfig"
+	const name = pki.EncryptionConfig
 	a := r.input.Config.APIServerConfig
 	if a == nil || a.EncryptionConfigSecretHash == "" {
 		return nil

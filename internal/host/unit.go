@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ type Unit struct {
 	// Content is the unit file; none: the distribution's. What a service reads at
 	// its start belongs into the content by its digest, see WithDigest.
 	Content resource.Content `res:"default"`
+	// Private is of a unit whose file only root may read.
+	Private bool `res:"writeonly"`
 	// On says that the unit runs, now and after every start of the machine.
 	On bool
 	// Current is wanted of a unit that is on: it was started with the content that it has.
@@ -163,7 +166,11 @@ func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
 // startedUnit brings a unit about. Anew is of one that runs, if at all, by what was before.
 func startedUnit(ctx context.Context, m *Machine, u *Unit, anew bool) error {
 	if text, _ := u.Content.Value().Known(); text != "" {
-		if err := m.write(unitFile(unitKey(u)), 0o644, owner{}, strings.NewReader(text)); err != nil {
+		mode := fs.FileMode(0o644)
+		if u.Private {
+			mode = 0o600
+		}
+		if err := m.write(unitFile(unitKey(u)), mode, owner{}, strings.NewReader(text)); err != nil {
 			return err
 		}
 		if err := m.Systemd.Reload(ctx); err != nil {

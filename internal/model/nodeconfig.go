@@ -61,6 +61,8 @@ type NodeupConfig struct {
 	NodeInstancePrefix          *string                  `json:"nodeInstancePrefix,omitempty"`
 	Openstack                   *api.OpenstackSpec       `json:"Openstack,omitempty"`
 	UsesNoneDNS                 bool                     `json:"usesNoneDNS"`
+	// Hardened says that components keep to themselves what the specification cannot tell them to.
+	Hardened bool `json:"hardened,omitempty"`
 }
 
 // ConfigStore says where a machine of the control plane finds key material.
@@ -139,6 +141,7 @@ func (in Input) commonConfig(g *api.InstanceGroup) *NodeupConfig {
 		Hooks:             [2][]api.HookSpec{hooksForRole(g.Spec.Role, g.Spec.Hooks), hooksForRole(g.Spec.Role, spec.Hooks)},
 		ContainerdConfig:  g.Spec.Containerd,
 		UsesNoneDNS:       in.noDNS(),
+		Hardened:          in.Cluster.IsHardened(),
 	}
 	n := spec.Networking
 	c.UsesKubenet = n.Kubenet != nil || n.External != nil || n.Kopeio != nil || n.GCP != nil

@@ -72,6 +72,12 @@ type securityContext struct {
 	RunAsUser                *int64        `json:"runAsUser,omitempty"`
 	AllowPrivilegeEscalation *bool         `json:"allowPrivilegeEscalation,omitempty"`
 	Capabilities             *capabilities `json:"capabilities,omitempty"`
+	ReadOnlyRootFilesystem   *bool         `json:"readOnlyRootFilesystem,omitempty"`
+	SeccompProfile           *seccomp      `json:"seccompProfile,omitempty"`
+}
+
+type seccomp struct {
+	Type string `json:"type"`
 }
 
 type capabilities struct {
@@ -116,18 +122,24 @@ type httpGet struct {
 	Port int    `json:"port"`
 }
 
+// confined is the context of a container with a user and the capabilities named, and no other right.
+func confined(uid int64, add ...string) *securityContext {
+	yes, no := true, false
+	return &securityContext{RunAsUser: &uid, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+		SeccompProfile: &seccomp{"RuntimeDefault"}, Capabilities: &capabilities{Drop: []string{"ALL"}, Add: add}}
+}
+
 // asUser is the context of a container that is an ordinary user.
 func asUser(uid int64) *securityContext {
-	yes, no := true, false
-	return &securityContext{RunAsNonRoot: &yes, RunAsUser: &uid, AllowPrivilegeEscalation: &no}
+	yes, c := true, confined(uid)
+	c.RunAsNonRoot = &yes
+	return c
 }
 
 // reader is the context of a container that reads files of whichever user of the
 // host's, and may write none but its own.
 func reader() *securityContext {
-	root, no := int64(0), false
-	return &securityContext{RunAsUser: &root, AllowPrivilegeEscalation: &no,
-		Capabilities: &capabilities{Drop: []string{"ALL"}, Add: []string{"DAC_READ_SEARCH"}}}
+	return confined(0, "DAC_READ_SEARCH")
 }
 
 func (p pod) encode() ([]byte, error) {

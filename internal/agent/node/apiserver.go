@@ -52,7 +52,7 @@ func (b *builder) authenticator() error {
 	}
 	const dir = srv + "/aws-iam-authenticator"
 	if err := b.certificate(host.Certificate{CommonName: "aws-iam-authenticator", Usage: string(pki.Server), Names: []string{"localhost", "127.0.0.1"},
-		Path: dir + "/cert.pem", KeyPath: dir + "/key.pem", Mode: "0644", KeyMode: "0600", Owner: authenticatorUser}); err != nil {
+		Path: dir + "/cert.pem", KeyPath: dir + "/key.pem", Mode: "0600", KeyMode: "0600", Owner: authenticatorUser}); err != nil {
 		return err
 	}
 	return b.file(authnConfig, `apiVersion: v1
@@ -125,7 +125,8 @@ func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
 	c.ClientCAFile = srv + "/ca.crt"
 	c.EtcdCAFile, c.EtcdCertFile, c.EtcdKeyFile = dir+"etcd-ca.crt", dir+"etcd-client.crt", dir+"etcd-client.key"
 	c.TLSCertFile, c.TLSPrivateKeyFile = dir+"server.crt", dir+"server.key"
-	if b.cloud() == api.CloudLocal && c.KubeletCertificateAuthority == "" { // whose kubelets all have certificates for their addresses
+	// The kubelets of these clouds all have certificates for their addresses.
+	if slices.Contains([]api.CloudProviderID{api.CloudAWS, api.CloudLocal}, b.cloud()) && c.KubeletCertificateAuthority == "" {
 		c.KubeletCertificateAuthority = srv + "/ca.crt"
 	}
 	c.KubeletClientCertificate, c.KubeletClientKey = dir+"kubelet-api.crt", dir+"kubelet-api.key"
@@ -166,6 +167,9 @@ func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
 func (b *builder) apiServerPod() error {
 	c := b.apiServerConfig()
 	flags := componentflags.Flags(c)
+	if b.Config.Hardened {
+		flags = append(flags, "--service-account-extend-token-expiration=false")
+	}
 	for _, issuer := range c.AdditionalServiceAccountIssuers {
 		flags = append(flags, "--service-account-issuer="+issuer)
 	}
@@ -177,6 +181,7 @@ func (b *builder) apiServerPod() error {
 	}
 	k := newComponent("kube-apiserver", c.Image, "/usr/local/bin/kube-apiserver", flags)
 	k.container.Env = c.Env
+	k.container.SecurityContext = confined("NET_BIND_SERVICE")
 	k.amounts("150m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
 	k.container.Ports = []port{{"https", b.securePort(), b.securePort()}}
 	ask := func(path string, delay, timeout, failures, period int) *probe {
@@ -260,7 +265,7 @@ func (b *builder) otherManifests() error {
 		if b.Static[m.Key] == "" {
 			return fmt.Errorf("the manifest %s was not read", m.Path)
 		}
-		if err := b.file(manifests+"/"+m.Key+".manifest", b.Static[m.Key]); err != nil {
+		if err := b.staticPod(m.Key, resource.Lit(b.Static[m.Key])); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/host"
 	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/resource"
 )
 
 // controlPlane is a machine that runs all of the control plane.
@@ -32,7 +33,7 @@ func (b *builder) controlPlane() error {
 
 func (b *builder) etcdManagers() error {
 	for _, name := range slices.Sorted(maps.Keys(b.Etcd)) {
-		if err := b.fileWith(manifests+"/etcd-"+name+".manifest", b.Etcd[name], "0440", 0); err != nil {
+		if err := b.staticPod("etcd-"+name, resource.Lit(b.Etcd[name])); err != nil {
 			return err
 		}
 	}
@@ -64,6 +65,15 @@ func (b *builder) serving(name string) error {
 		domain = a.ClusterDNSDomain
 	}
 	return b.pair(srv+"/"+name+"/server", host.Certificate{CommonName: name, Usage: string(pki.Server), Names: []string{name + ".kube-system.svc." + domain}})
+}
+
+// figures are the flags that keep a component's health and figures on the machine.
+// A component of a cluster that is not hardened tells them to whoever collects figures.
+func (b *builder) figures() []string {
+	if !b.Config.Hardened {
+		return nil
+	}
+	return []string{"--bind-address=127.0.0.1"}
 }
 
 func healthProbe(port int) *probe {
@@ -98,6 +108,7 @@ func (b *builder) controllerManager() error {
 	c.TLSCertFile, c.TLSPrivateKeyFile = &cert, dir+"/server.key"
 	flags := append(componentflags.Flags(&c), "--cluster-signing-cert-file="+dir+"/ca.crt", "--cluster-signing-key-file="+dir+"/ca.key",
 		"--flex-volume-plugin-dir="+volumePlugin, "--kubeconfig="+kubeconfig)
+	flags = append(flags, b.figures()...)
 	slices.Sort(flags)
 	k := newComponent("kube-controller-manager", c.Image, "/usr/local/bin/kube-controller-manager", flags)
 	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
@@ -128,6 +139,7 @@ func (b *builder) scheduler() error {
 	c.TLSCertFile, c.TLSPrivateKeyFile = &cert, dir+"/server.key"
 	flags := append(componentflags.Flags(&c), "--config=/var/lib/kube-scheduler/config.yaml",
 		"--authentication-tolerate-lookup-failure=false", "--authentication-skip-lookup=false")
+	flags = append(flags, b.figures()...)
 	slices.Sort(flags)
 	k := newComponent("kube-scheduler", c.Image, "/usr/local/bin/kube-scheduler", flags)
 	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)

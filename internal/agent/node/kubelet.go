@@ -53,12 +53,12 @@ func (b *builder) kubelet() error {
 	if err != nil {
 		return err
 	}
-	if err := b.file(kubeletConfigFile, config); err != nil {
+	if err := b.guarded(kubeletConfigFile, config, 0); err != nil {
 		return err
 	}
 	const env = "/etc/sysconfig/kubelet"
 	arguments := "DAEMON_ARGS=\"" + strings.Join(b.kubeletFlags(c), " ") + "\"\nHOME=\"/root\"\n" + b.frugal()
-	if err := b.file(env, arguments); err != nil {
+	if err := b.guarded(env, arguments, 0); err != nil {
 		return err
 	}
 	providers := b.credentialProviders()
@@ -70,12 +70,12 @@ func (b *builder) kubelet() error {
 	after := slices.Concat(b.runtime, b.packages, b.programs, b.node, b.written)
 	unit := fmt.Sprintf(kubeletUnit, b.needsMounts())
 	if b.Host.Warming {
-		_, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(unit)), Current: true}, after...)
+		_, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(unit)), Private: true, Current: true}, after...)
 		return err
 	}
 	reads := append([]string{config, arguments, providers}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)
 	content := withCertificate(host.WithDigest(unit, reads...)+"Certificate="+certificateMark+"\n", KubeletKubeconfig)
-	_, err = add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(content), On: true, Current: true}, after...)
+	_, err = add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(content), Private: true, On: true, Current: true}, after...)
 	return err
 }
 

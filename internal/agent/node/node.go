@@ -197,6 +197,17 @@ func add[T any](b *builder, k *resource.Kind[T, *host.Machine], name string, wan
 // file adds a file that everybody may read, of root's.
 func (b *builder) file(path, text string) error { return b.fileWith(path, text, "0644", 0) }
 
+// guarded adds a file that only its owner may read, and that is shown all the same.
+func (b *builder) guarded(path, text string, user int) error {
+	return b.fileWith(path, text, "0600", user)
+}
+
+// staticPod adds the manifest of a pod that the kubelet runs by itself. Only root
+// may read it: it tells how the control plane is set up.
+func (b *builder) staticPod(name string, content resource.Value) error {
+	return b.fileOf(manifests+"/"+name+".manifest", resource.Text(content), "0600", 0)
+}
+
 func (b *builder) fileWith(path, text, mode string, user int) error {
 	return b.fileOf(path, resource.Text(resource.Lit(text)), mode, user)
 }

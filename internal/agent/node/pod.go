@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/resource"
 )
 
 // pod is as much of a Kubernetes pod as the static pods here need.
@@ -60,10 +61,26 @@ type port struct {
 }
 
 type securityContext struct {
-	Privileged     *bool             `json:"privileged,omitempty"`
-	RunAsNonRoot   *bool             `json:"runAsNonRoot,omitempty"`
-	RunAsUser      *int64            `json:"runAsUser,omitempty"`
-	SELinuxOptions map[string]string `json:"seLinuxOptions,omitempty"`
+	Privileged               *bool             `json:"privileged,omitempty"`
+	AllowPrivilegeEscalation *bool             `json:"allowPrivilegeEscalation,omitempty"`
+	Capabilities             *capabilities     `json:"capabilities,omitempty"`
+	ReadOnlyRootFilesystem   *bool             `json:"readOnlyRootFilesystem,omitempty"`
+	SeccompProfile           map[string]string `json:"seccompProfile,omitempty"`
+	SELinuxOptions           map[string]string `json:"seLinuxOptions,omitempty"`
+}
+
+type capabilities struct {
+	Add  []string `json:"add,omitempty"`
+	Drop []string `json:"drop,omitempty"`
+}
+
+// confined is the context of a container of root's that may do no more than its
+// component needs: the capabilities named, and reading and writing what is mounted,
+// whoever owns it. Its log and the user's own files may be closed to root.
+func confined(add ...string) *securityContext {
+	yes, no := true, false
+	return &securityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, SeccompProfile: map[string]string{"type": "RuntimeDefault"},
+		Capabilities: &capabilities{Drop: []string{"ALL"}, Add: append([]string{"DAC_OVERRIDE"}, add...)}}
 }
 
 type probe struct {
@@ -107,10 +124,10 @@ type component struct {
 // logOf is the file that a component logs to.
 func logOf(name string) string { return "/var/log/" + name + ".log" }
 
-// newComponent starts a component that logs to a file of its own and is run by a
-// program that keeps its output.
+// newComponent starts a confined component that logs to a file of its own and is run
+// by a program that keeps its output.
 func newComponent(name, image, binary string, flags []string) *component {
-	c := &component{name: name, container: container{Name: name, Image: image}}
+	c := &component{name: name, container: container{Name: name, Image: image, SecurityContext: confined()}}
 	log := logOf(name)
 	c.container.Command = append([]string{"/go-runner", "--log-file=" + log, "--also-stdout", binary}, flags...)
 	c.mount("logfile", log, "FileOrCreate", false)
@@ -126,9 +143,9 @@ func (c *component) mount(name, at, kind string, readOnly bool) {
 	c.volumes = append(c.volumes, volume{Name: name, HostPath: hostPath{Path: at, Type: kind}})
 }
 
-// mountFolder shows the folder of a file that the user names.
+// mountFolder shows the folder of a file that the user names, which may be one that is shown already.
 func (c *component) mountFolder(name, file string, readOnly bool) {
-	if file == "" || file == "-" || strings.HasPrefix(file, srv+"/") {
+	if file == "" || file == "-" || strings.HasPrefix(file, srv+"/"+c.name+"/") {
 		return
 	}
 	c.mount(name, path.Dir(file), "DirectoryOrCreate", readOnly)
@@ -146,7 +163,7 @@ func (c *component) mountCertificates(family string) {
 }
 
 // amounts are what the pod reserves and may use.
-func (c *component) amounts(cpu string, cpuRequest, cpuLimit, memoryRequest, memoryLimit *resource.Quantity) {
+func (c *component) amounts(cpu string, cpuRequest, cpuLimit, memoryRequest, memoryLimit *quantity.Quantity) {
 	if cpuRequest != nil {
 		cpu = cpuRequest.String()
 	}
@@ -154,7 +171,7 @@ func (c *component) amounts(cpu string, cpuRequest, cpuLimit, memoryRequest, mem
 	for _, q := range []struct {
 		in   map[string]string
 		name string
-		q    *resource.Quantity
+		q    *quantity.Quantity
 	}{{requests, "memory", memoryRequest}, {limits, "cpu", cpuLimit}, {limits, "memory", memoryLimit}} {
 		if q.q != nil {
 			q.in[q.name] = q.q.String()
@@ -219,7 +236,7 @@ func (b *builder) manifest(p *pod, kubeconfig string) error {
 		return fmt.Errorf("write the pod %s: %w", p.Metadata.Name, err)
 	}
 	if kubeconfig == "" {
-		return b.file(manifests+"/"+p.Metadata.Name+".manifest", string(text))
+		return b.staticPod(p.Metadata.Name, resource.Lit(string(text)))
 	}
 	return b.startedAnew(p.Metadata.Name, string(text), kubeconfig)
 }

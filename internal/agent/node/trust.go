@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 func (b *builder) pair(at string, c host.Certificate) error {
 	c.Path, c.KeyPath = at+".crt", at+".key"
 	if c.Mode == "" {
-		c.Mode = "0644"
+		c.Mode = "0600"
 	}
 	if c.KeyMode == "" {
 		c.KeyMode = "0600"
@@ -80,7 +81,7 @@ func (b *builder) startedAnew(name, manifest, kubeconfig string) error {
 	if err != nil {
 		return fmt.Errorf("write the pod %s: %w", name, err)
 	}
-	return b.fileOf(manifests+"/"+name+".manifest", resource.Text(withCertificate(string(text), kubeconfig)), "0644", 0)
+	return b.staticPod(name, withCertificate(string(text), kubeconfig))
 }
 
 // below is the table at a key of another, which is made where there is none.
@@ -93,13 +94,13 @@ func below(m map[string]any, key string) map[string]any {
 	return inner
 }
 
-// caFiles adds the bundle of a keyset and, when at ends so, its signing key.
-func (b *builder) caFiles(keyset, at, mode string, user int, withKey bool) error {
+// caFiles adds the bundle of a keyset and, if asked for, its signing key, for one user.
+func (b *builder) caFiles(keyset, at string, user int, withKey bool) error {
 	bundle, err := b.bundle(keyset)
 	if err != nil {
 		return err
 	}
-	if err := b.fileWith(at+".crt", bundle, mode, user); err != nil || !withKey {
+	if err := b.guarded(at+".crt", bundle, user); err != nil || !withKey {
 		return err
 	}
 	key, err := b.key(keyset)
@@ -116,7 +117,7 @@ func (b *builder) signingFiles(keyset, at string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.fileWith(at+".crt", string(pki.EncodeCertificate(b.Keysets[keyset].Signer().Certificate)), "0600", 0); err != nil {
+	if err := b.guarded(at+".crt", string(pki.EncodeCertificate(b.Keysets[keyset].Signer().Certificate)), 0); err != nil {
 		return err
 	}
 	return b.secret(at+".key", key, 0)
@@ -124,7 +125,7 @@ func (b *builder) signingFiles(keyset, at string) error {
 
 // trust is what every machine shows, and believes.
 func (b *builder) trust() error {
-	if err := b.caFiles(pki.KubernetesCA, srv+"/ca", "0600", 0, false); err != nil {
+	if err := b.caFiles(pki.KubernetesCA, srv+"/ca", 0, false); err != nil {
 		return err
 	}
 	names := b.Host.Names
@@ -142,7 +143,7 @@ func (b *builder) trust() error {
 		if err := b.pair("/etc/kubernetes/pki/cilium/etcd-client-cilium", host.Certificate{Name: "etcd-client-cilium", CommonName: "cilium", Usage: string(pki.Client), Signer: pki.EtcdClientsCiliumCA}); err != nil {
 			return err
 		}
-		if err := b.caFiles(pki.EtcdClientsCiliumCA, "/etc/kubernetes/pki/cilium/etcd-ca", "0644", 0, false); err != nil {
+		if err := b.caFiles(pki.EtcdClientsCiliumCA, "/etc/kubernetes/pki/cilium/etcd-ca", 0, false); err != nil {
 			return err
 		}
 	}
@@ -195,11 +196,11 @@ func (b *builder) apiServerTrust() error {
 		}
 	}
 	for keyset, at := range map[string]string{pki.EtcdClientsCA: "/etcd-ca", pki.AggregatorCA: "/apiserver-aggregator-ca"} {
-		if err := b.caFiles(keyset, dir+at, "0644", 0, false); err != nil {
+		if err := b.caFiles(keyset, dir+at, 0, false); err != nil {
 			return err
 		}
 	}
-	if err := b.caFiles(pki.KubernetesCA, healthcheckSecrets+"/ca", "0644", healthcheckUser, false); err != nil {
+	if err := b.caFiles(pki.KubernetesCA, healthcheckSecrets+"/ca", healthcheckUser, false); err != nil {
 		return err
 	}
 	return b.serviceAccounts(dir)
@@ -207,7 +208,7 @@ func (b *builder) apiServerTrust() error {
 
 // serviceAccounts are the keys that sign service accounts' tokens.
 func (b *builder) serviceAccounts(dir string) error {
-	if err := b.fileWith(dir+"/service-account.pub", b.Config.APIServerConfig.ServiceAccountPublicKeys, "0600", 0); err != nil {
+	if err := b.guarded(dir+"/service-account.pub", b.Config.APIServerConfig.ServiceAccountPublicKeys, 0); err != nil {
 		return err
 	}
 	key, err := b.key(pki.ServiceAccount)
@@ -216,6 +217,21 @@ func (b *builder) serviceAccounts(dir string) error {
 	}
 	if err := b.secret(dir+"/service-account.key", key, 0); err != nil {
 		return err
+	}
+	if err := b.knownTokens(dir + "/known_tokens.csv"); err != nil {
+		return err
+	}
+	if s, ok := b.Secrets[pki.EncryptionConfig]; ok && b.Config.APIServerConfig.EncryptionConfigSecretHash != "" {
+		return b.secret(dir+"/encryptionconfig.yaml", s.Reveal(), 0)
+	}
+	return nil
+}
+
+// knownTokens are passwords that never end, and one of them is an administrator's:
+// no machine holds them but where the specification has the API server read them.
+func (b *builder) knownTokens(file string) error {
+	if filepath.Clean(b.Config.APIServerConfig.KubeAPIServer.TokenAuthFile) != file {
+		return nil
 	}
 	var tokens []string
 	for _, n := range pki.TokenNames() {
@@ -228,13 +244,7 @@ func (b *builder) serviceAccounts(dir string) error {
 		}
 	}
 	slices.Sort(tokens)
-	if err := b.secret(dir+"/known_tokens.csv", strings.Join(tokens, ""), 0); err != nil {
-		return err
-	}
-	if s, ok := b.Secrets["encryptionconfig"]; ok && b.Config.APIServerConfig.EncryptionConfigSecretHash != "" {
-		return b.secret(dir+"/encryptionconfig.yaml", s.Reveal(), 0)
-	}
-	return nil
+	return b.secret(file, strings.Join(tokens, ""), 0)
 }
 
 // controllerTrust is what kops-controller serves and signs with.
@@ -251,7 +261,7 @@ func (b *builder) controllerTrust() error {
 		signers = append(signers, pki.EtcdClientsCiliumCA)
 	}
 	for _, k := range signers {
-		if err := b.caFiles(k, controlDir+"/"+k, "0644", controllerUser, true); err != nil {
+		if err := b.caFiles(k, controlDir+"/"+k, controllerUser, true); err != nil {
 			return err
 		}
 	}
@@ -259,7 +269,7 @@ func (b *builder) controllerTrust() error {
 	for _, k := range sortedKeys(b.Config.KeypairIDs) {
 		ids.WriteString(k + ": \"" + b.Config.KeypairIDs[k] + "\"\n")
 	}
-	return b.fileWith(controlDir+"/keypair-ids.yaml", ids.String(), "0644", controllerUser)
+	return b.guarded(controlDir+"/keypair-ids.yaml", ids.String(), controllerUser)
 }
 
 // etcdTrust is what etcd's managers sign with.
@@ -274,7 +284,7 @@ func (b *builder) etcdTrust() error {
 			clients = pki.EtcdClientsCiliumCA
 		}
 		for _, k := range [][2]string{{pki.EtcdManagerCA(e), "etcd-manager-ca"}, {pki.EtcdPeersCA(e), "etcd-peers-ca"}, {clients, "etcd-clients-ca"}} {
-			if err := b.caFiles(k[0], dir+"/"+k[1], "0644", 0, true); err != nil {
+			if err := b.caFiles(k[0], dir+"/"+k[1], 0, true); err != nil {
 				return err
 			}
 		}
