@@ -4,8 +4,11 @@
 //
 //	kube-apiserver-healthcheck --ca-cert=FILE --client-cert=FILE --client-key=FILE
 //
-// It passes on /livez, /readyz and /healthz and nothing else, and answers for
-// itself at /.kube-apiserver-healthcheck/healthz.
+// It passes on /livez, /readyz and /healthz with the parameters exclude and verbose
+// and nothing else, and answers for itself at /.kube-apiserver-healthcheck/healthz.
+//
+// Who asks proves nothing. So it answers this machine alone, unless --listen names
+// another address for a load balancer's checks, and --clients those who make them.
 package main
 
 import (
@@ -33,15 +36,20 @@ func main() {
 	flag.StringVar(&c.ca, "ca-cert", "", "file of the authorities that sign the API server's certificate")
 	flag.StringVar(&c.cert, "client-cert", "", "file of the certificate to ask with")
 	flag.StringVar(&c.key, "client-key", "", "file of its key")
-	listen := flag.String("listen", fmt.Sprintf(":%d", names.APIHealthPort), "address to answer at, without TLS")
+	listen := flag.String("listen", fmt.Sprintf("127.0.0.1:%d", names.APIHealthPort), "address to answer at, without TLS")
+	clients := flag.String("clients", "", "addresses that are answered beside this machine's own, divided by commas; empty: all that reach --listen")
 	port := flag.Int("secure-port", 443, "port of the API server on 127.0.0.1")
 	flag.Parse()
-	if c.ca == "" || c.cert == "" || c.key == "" || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "usage: kube-apiserver-healthcheck --ca-cert=FILE --client-cert=FILE --client-key=FILE [--listen=ADDRESS] [--secure-port=PORT]")
+	allowed, err := addresses(*clients)
+	if err != nil || c.ca == "" || c.cert == "" || c.key == "" || flag.NArg() > 0 {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+		}
+		fmt.Fprintln(os.Stderr, "usage: kube-apiserver-healthcheck --ca-cert=FILE --client-cert=FILE --client-key=FILE [--listen=ADDRESS] [--clients=ADDRESSES] [--secure-port=PORT]")
 		os.Exit(1)
 	}
 	target := net.JoinHostPort("127.0.0.1", fmt.Sprint(*port))
-	if err := serve(ctx, *listen, handler(target, &asker{files: c})); err != nil {
+	if err := serve(ctx, *listen, only(allowed, handler(target, &asker{files: c}))); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
@@ -49,7 +57,7 @@ func main() {
 
 // serve answers until ctx is done.
 func serve(ctx context.Context, address string, h http.Handler) error {
-	s := &http.Server{Addr: address, Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	s := &http.Server{Addr: address, Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	failed := make(chan error, 1)
 	go func() { failed <- s.ListenAndServe() }()
 	select {

@@ -95,7 +95,7 @@ func apiServer(t *testing.T, a authority, addresses ...net.IP) (s *httptest.Serv
 			return
 		case r.URL.Path == "/readyz":
 			w.WriteHeader(http.StatusInternalServerError)
-		case r.URL.Query().Has("redirect"):
+		case r.URL.Query().Get("exclude") == "redirect":
 			http.Redirect(w, r, "https://127.0.0.1/elsewhere", http.StatusFound)
 		}
 		_, _ = fmt.Fprintf(w, "%s %s by %s", r.Method, r.URL, r.TLS.PeerCertificates[0].Subject.CommonName)
@@ -216,9 +216,10 @@ func TestHealthcheck(t *testing.T) {
 	}{
 		{"GET", "/livez", 200, "GET /livez by first"},
 		{"GET", "/healthz", 200, "GET /healthz by first"},
-		{"GET", "/readyz?verbose", 500, "GET /readyz?verbose by first"},
+		{"GET", "/readyz?verbose", 500, "GET /readyz?verbose= by first"},
 		{"GET", "/livez?exclude=etcd&exclude=ping", 200, "GET /livez?exclude=etcd&exclude=ping by first"},
-		{"GET", "/livez?redirect", 302, ""}, // told, not followed
+		{"GET", "/livez?verbose&limit=0&exclude=etcd", 200, "GET /livez?exclude=etcd&verbose= by first"}, // the rest is not passed on
+		{"GET", "/livez?exclude=redirect", 302, ""},                                                       // told, not followed
 		{"POST", "/livez", 405, ""},
 		{"GET", "/livez/etcd", 404, ""},
 		{"GET", "/", 404, ""},
@@ -266,5 +267,51 @@ func TestOtherServer(t *testing.T) {
 	defer front.Close()
 	if status, text := ask(t, "GET", front.URL+"/livez"); status != 502 || !strings.Contains(text, "127.0.0.1") {
 		t.Errorf("%d %q, want 502 and which name did not fit", status, text)
+	}
+}
+
+func TestQuestionsThatWaitAreBounded(t *testing.T) {
+	a := newAuthority(t)
+	c := files(t.TempDir())
+	cert, key := a.issue(t, "client", x509.ExtKeyUsageClientAuth)
+	write(t, c.ca, certPEM(a.cert), c.cert, cert, c.key, key)
+	busy := &asker{files: c}
+	busy.asking.Store(mostAsking)
+	server, handshakes := apiServer(t, a, net.IPv4(127, 0, 0, 1))
+	front := httptest.NewServer(handler(server.Listener.Addr().String(), busy))
+	defer front.Close()
+	if status, text := ask(t, "GET", front.URL+"/livez"); status != 429 || handshakes.Load() != 0 {
+		t.Errorf("%d %q, with %d handshakes", status, text, handshakes.Load())
+	}
+	busy.asking.Add(-1)
+	if status, text := ask(t, "GET", front.URL+"/livez"); status != 200 {
+		t.Errorf("%d %q when one has its answer", status, text)
+	}
+	if n := busy.asking.Load(); n != mostAsking-1 {
+		t.Errorf("%d wait, want those that did before", n)
+	}
+	client, err := c.client()
+	if err != nil || client.Timeout != answerTime {
+		t.Errorf("a question waits for %v (%v)", client.Timeout, err)
+	}
+}
+
+func TestOnlyBalancersAreAnswered(t *testing.T) {
+	allowed, err := addresses("10.77.0.1,fd00::1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, status := range map[string]int{"10.77.0.1:4000": 200, "[fd00::1]:4000": 200, "[::ffff:10.77.0.1]:4000": 200, "127.0.0.1:9": 200, "[::1]:9": 200,
+		"10.77.0.2:4000": 403, "100.96.1.7:4000": 403, "": 403} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/.kube-apiserver-healthcheck/healthz", nil)
+		r.RemoteAddr = from
+		only(allowed, handler("127.0.0.1:1", &asker{})).ServeHTTP(w, r)
+		if w.Code != status {
+			t.Errorf("asked from %s: %d, want %d", from, w.Code, status)
+		}
+	}
+	if _, err := addresses("10.77.0.0/24"); err == nil || !strings.Contains(err.Error(), `got "10.77.0.0/24"`) {
+		t.Error(err)
 	}
 }

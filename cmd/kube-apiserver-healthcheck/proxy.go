@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,10 +24,53 @@ func handler(address string, a *asker) http.Handler {
 	})
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-			a.pass(w, r, url.URL{Scheme: "https", Host: address, Path: path, RawQuery: r.URL.RawQuery})
+			a.pass(w, r, url.URL{Scheme: "https", Host: address, Path: path, RawQuery: passed(r.URL.Query())})
 		})
 	}
 	return mux
+}
+
+// passed are the parameters that the API server is asked with.
+func passed(q url.Values) string {
+	out := url.Values{}
+	for _, name := range []string{"exclude", "verbose"} {
+		if q.Has(name) {
+			out[name] = q[name]
+		}
+	}
+	return out.Encode()
+}
+
+// addresses reads a list of addresses.
+func addresses(list string) ([]netip.Addr, error) {
+	var out []netip.Addr
+	for s := range strings.SplitSeq(list, ",") {
+		if s == "" {
+			continue
+		}
+		a, err := netip.ParseAddr(s)
+		if err != nil {
+			return nil, fmt.Errorf("--clients: got %q, which is no address such as 10.0.0.1", s)
+		}
+		out = append(out, a.Unmap())
+	}
+	return out, nil
+}
+
+// only answers this machine's own requests and those of the addresses; without any, all.
+func only(allowed []netip.Addr, h http.Handler) http.Handler {
+	if len(allowed) == 0 {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if a := from.Addr().Unmap(); err != nil || !a.IsLoopback() && !slices.Contains(allowed, a) {
+			w.Header().Set("Connection", "close")
+			http.Error(w, "only load balancers of the cluster may ask", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // credentials are files: authorities, a client certificate and its key.
@@ -32,17 +79,31 @@ type credentials struct{ ca, cert, key string }
 // asker asks with credentials that it reads again when their files change.
 type asker struct {
 	files credentials
+	// asking are the questions that the API server has not answered.
+	asking atomic.Int32
 
 	mu     sync.Mutex
 	client *http.Client
 	read   [3]stamp // of the files that client was made from
 }
 
+const (
+	// answerTime is twice what the kubelet's probes wait for an answer.
+	answerTime = 30 * time.Second
+	// mostAsking is far above what probes and balancers ask at once.
+	mostAsking = 32
+)
+
 // stamp tells whether a file changed.
 type stamp struct{ modified, size int64 }
 
 // pass asks the API server and gives its answer back.
 func (a *asker) pass(w http.ResponseWriter, r *http.Request, to url.URL) {
+	defer a.asking.Add(-1)
+	if a.asking.Add(1) > mostAsking {
+		http.Error(w, fmt.Sprintf("%d others wait for the API server's answer; ask again later", mostAsking), http.StatusTooManyRequests)
+		return
+	}
 	c, err := a.current()
 	if err != nil {
 		http.Error(w, "the credentials to ask the API server with cannot be read: "+err.Error(), http.StatusServiceUnavailable)
@@ -122,6 +183,7 @@ func (c credentials) client() (*http.Client, error) {
 		return nil, fmt.Errorf("%s and %s: %w", c.cert, c.key, err)
 	}
 	return &http.Client{
+		Timeout: answerTime,
 		Transport: &http.Transport{ // which asks no proxy
 			TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
 			IdleConnTimeout: time.Minute,

@@ -22,15 +22,17 @@ func localRules() []rule {
 		{"local-api-address", "clients reach the API under the host's address in the cluster's network", api.CloudLocal, setLocalAPI},
 		{"local-mirror", "the host serves files and images from its bundle", api.CloudLocal, setLocalMirror},
 		{"local-kubelet", "machines share the kernel and the disk of the host", api.CloudLocal, setLocalKubelet},
+		{"local-hardened", "the host is others' too: the control plane follows the CIS benchmark", api.CloudLocal, setLocalHardening},
 		{"local-memory", "all machines take from the memory of one host", api.CloudLocal, setLocalMemory},
 		{"local-etcd", "members of etcd on one host hear each other at once, and elect another leader sooner", api.CloudLocal, setLocalEtcd},
 		{"local-routes", "kops-controller keeps the routes between machines", api.CloudLocal, setLocalRoutes},
 	}
 }
 
-// hostAddress is the host's address in the cluster's network: the first.
-func (p *pass) hostAddress() (netip.Addr, bool) {
-	network, err := netip.ParsePrefix(p.spec.Networking.NetworkCIDR)
+// HostAddress is the host's address in the network of one of its clusters: the first.
+// There is none where the cluster's spec has no network.
+func HostAddress(c *api.Cluster) (netip.Addr, bool) {
+	network, err := netip.ParsePrefix(c.Spec.Networking.NetworkCIDR)
 	if err != nil {
 		return netip.Addr{}, false // validation says so
 	}
@@ -39,13 +41,13 @@ func (p *pass) hostAddress() (netip.Addr, bool) {
 
 func setLocalAPI(p *pass) {
 	ensure(&p.spec.API.LoadBalancer)
-	if a, ok := p.hostAddress(); ok && !slices.Contains(p.spec.API.AdditionalSANs, a.String()) {
+	if a, ok := HostAddress(p.cluster); ok && !slices.Contains(p.spec.API.AdditionalSANs, a.String()) {
 		p.spec.API.AdditionalSANs = append(p.spec.API.AdditionalSANs, a.String())
 	}
 }
 
 func setLocalMirror(p *pass) {
-	a, ok := p.hostAddress()
+	a, ok := HostAddress(p.cluster)
 	if !ok {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/addons"
+	"kops.local/kops/internal/complete"
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/names"
 )
@@ -44,6 +45,7 @@ func (b *builder) healthcheck() pod {
 	if s := b.spec().KubeAPIServer; s != nil && s.SecurePort != 0 && s.SecurePort != 443 {
 		args = append(args, fmt.Sprintf("--secure-port=%d", s.SecurePort))
 	}
+	args = append(args, b.healthBalancers()...)
 	return pod{Spec: podSpec{
 		Containers: []container{{
 			Name:            "healthcheck",
@@ -58,6 +60,21 @@ func (b *builder) healthcheck() pod {
 		}},
 		Volumes: []volume{{Name: secrets, HostPath: &hostPath{Path: "/etc/kubernetes/kube-apiserver-healthcheck/secrets", Type: "Directory"}}},
 	}}
+}
+
+// healthBalancers are the flags with which those are answered who ask from elsewhere:
+// the host's balancer on this host, and Google's, which may ask from many addresses.
+func (b *builder) healthBalancers() []string {
+	all := fmt.Sprintf("--listen=:%d", names.APIHealthPort)
+	switch b.Cluster.CloudProviderID() {
+	case api.CloudGCE:
+		return []string{all}
+	case api.CloudLocal:
+		if host, ok := complete.HostAddress(b.Cluster); ok {
+			return []string{all, "--clients=" + host.String()}
+		}
+	}
+	return nil
 }
 
 // channels is the pod that applies the add-ons, again and again.
