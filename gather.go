@@ -22,7 +22,10 @@ type gathered struct {
 	channel *channel.Channel
 	// keysets are those that exist, and new ones for those that the stored spec lacks.
 	keysets map[string]*pki.Keyset
-	// tokens are the random secrets that do not exist yet.
+	// founding says that the cluster has no authority yet: no machine of it has ever run.
+	founding bool
+	// secrets are the names of those that exist, and tokens the random ones that do not.
+	secrets    map[string]bool
 	tokens     map[string]pki.Secret
 	encryption pki.Secret
 	sshKeys    []string
@@ -55,6 +58,9 @@ func (c *Client) gather(ctx context.Context, p *prepared, o UpdateOptions) error
 		g.Go(func() error { return part(parts) })
 	}
 	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := p.readEncryption(ctx); err != nil {
 		return err
 	}
 	if err := p.findRunning(ctx); err != nil {
@@ -90,32 +96,44 @@ func (p *prepared) readKeysets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.founding = existing[pki.KubernetesCA] == nil
 	p.keysets, _, err = pki.Ensure(existing, pki.KeysetNames(p.cluster.Spec), p.client.issuer())
 	return err
 }
 
-// encryptionSecret is the name of the secret that says how etcd is encrypted.
-const encryptionSecret = "encryptionconfig"
-
-// readSecrets checks that those which the cluster asks for are there, reads what
-// becomes part of files, and makes the random ones that do not exist.
+// readSecrets lists the secrets, and makes the random ones that do not exist.
 func (p *prepared) readSecrets(ctx context.Context) error {
 	names, err := p.places.SecretNames(ctx)
 	if err != nil {
 		return err
 	}
-	existing := map[string]bool{}
+	p.secrets = map[string]bool{}
 	for _, n := range names {
-		existing[n] = true
+		p.secrets[n] = true
 	}
-	if err := validate.Secrets(p.cluster.Spec, func(name string) bool { return existing[name] }).Err(); err != nil {
+	p.tokens, err = pki.MissingTokens(p.secrets, p.client.cfg.Random)
+	return err
+}
+
+// readEncryption checks that the secrets that the cluster asks for are there, and
+// reads what becomes part of files. The key that encrypts etcd is made for a
+// hardened cluster with its authority: with another one than it began with, no API
+// server could read what it has stored.
+func (p *prepared) readEncryption(ctx context.Context) (err error) {
+	on := p.cluster.Spec.Spec.EncryptionConfig
+	encrypts := on != nil && *on
+	if encrypts && p.founding && p.cluster.Spec.IsHardened() && !p.secrets[pki.EncryptionConfig] {
+		if p.encryption, err = pki.NewEncryptionConfig(p.client.cfg.Random); err != nil {
+			return err
+		}
+		p.tokens[pki.EncryptionConfig], p.secrets[pki.EncryptionConfig] = p.encryption, true
+		encrypts = false // it is known already
+	}
+	if err := validate.Secrets(p.cluster.Spec, func(name string) bool { return p.secrets[name] }).Err(); err != nil {
 		return err
 	}
-	if p.tokens, err = pki.MissingTokens(existing, p.client.cfg.Random); err != nil {
-		return err
-	}
-	if on := p.cluster.Spec.Spec.EncryptionConfig; on != nil && *on {
-		p.encryption, err = p.places.Secret(ctx, encryptionSecret)
+	if encrypts {
+		p.encryption, err = p.places.Secret(ctx, pki.EncryptionConfig)
 	}
 	return err
 }

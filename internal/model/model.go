@@ -45,7 +45,7 @@ type Input struct {
 	AllowUnverified bool
 	// Keysets are all that the cluster needs, by name.
 	Keysets map[string]*pki.Keyset
-	// Tokens are the secrets that must be made, by name.
+	// Tokens are the random secrets that must be made, by name.
 	Tokens map[string]pki.Secret
 	// EncryptionConfig is the secret of that name, zero when there is none.
 	EncryptionConfig pki.Secret
@@ -150,7 +150,18 @@ func (in Input) url(key string) string { return in.Cluster.Spec.ConfigStore.Base
 
 func (in Input) spec() *api.ClusterSpec { return &in.Cluster.Spec }
 
+// keyMaterial declares keysets and random secrets. The authority comes last: where
+// it is, the others are.
 func (b *builder) keyMaterial() error {
+	var secrets []resource.Address
+	for _, n := range slices.Sorted(maps.Keys(b.Tokens)) {
+		text, err := pki.EncodeSecret(b.Tokens[n])
+		if err != nil {
+			return err
+		}
+		node := managedfile.SecretNode(n, resource.SecretText(string(text)))
+		b.nodes, secrets = append(b.nodes, node), append(secrets, node.Address)
+	}
 	for _, n := range pki.KeysetNames(b.Cluster) {
 		o, err := b.Keysets[n].ToAPI()
 		if err != nil {
@@ -161,18 +172,10 @@ func (b *builder) keyMaterial() error {
 			return err
 		}
 		node := managedfile.KeysetNode(n, resource.SecretText(string(text)))
+		if n == pki.KubernetesCA {
+			node.After = secrets
+		}
 		b.nodes, b.keysets = append(b.nodes, node), append(b.keysets, node.Address)
-	}
-	for _, n := range pki.TokenNames() {
-		token, ok := b.Tokens[n]
-		if !ok {
-			continue
-		}
-		text, err := pki.EncodeSecret(token)
-		if err != nil {
-			return err
-		}
-		b.nodes = append(b.nodes, managedfile.SecretNode(n, resource.SecretText(string(text))))
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func New(o Options, w World) (*api.Cluster, []*api.InstanceGroup, diag.List) {
 	b.defaults()
 	for _, step := range []func(){
 		b.setCloud, b.setBasics, b.setAccess, b.setNetworking, b.setFeatureGates,
-		b.setNetwork, b.setSubnets, b.setDNS, b.setAPI, b.setDiscovery, b.checkCounts, b.warnUnbuilt,
+		b.setNetwork, b.setSubnets, b.setDNS, b.setAPI, b.setDiscovery, b.setHardening, b.checkCounts, b.warnUnbuilt,
 	} {
 		step()
 	}
@@ -183,6 +183,20 @@ func (b *builder) setDiscovery() {
 		b.spec.IAM.UseServiceAccountExternalPermissions = &on
 	}
 	b.spec.ServiceAccountIssuerDiscovery = d
+}
+
+// setHardening follows the CIS benchmark. On this host most of it is set whenever
+// the cluster is completed; that its etcd is encrypted is said of new clusters alone,
+// as an older one has no key.
+func (b *builder) setHardening() {
+	on := true
+	if b.Hardened {
+		complete.Harden(b.spec, complete.Baseline)
+		b.cluster.Annotations = map[string]string{api.AnnotationHardened: "true"}
+	}
+	if b.Hardened || b.cloud == api.CloudLocal {
+		b.spec.EncryptionConfig = &on
+	}
 }
 
 // setFields applies the user's own assignments, and what follows from them.

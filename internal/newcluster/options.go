@@ -92,6 +92,9 @@ type Options struct {
 	APISSLCertificate   string
 	APIPublicName       string
 
+	// Hardened sets what the CIS benchmark asks for, and has a key made that encrypts secrets in etcd.
+	Hardened bool
+
 	CloudLabels string // k=v, by commas; values may be quoted
 	// DiscoveryStore is the URL of a store for the public documents of the service account issuer.
 	DiscoveryStore string

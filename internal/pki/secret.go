@@ -82,6 +82,29 @@ func TokenNames() []string {
 		"system:logging", "system:monitoring", "system:scheduler"}
 }
 
+// EncryptionConfig is the name of the secret by which the API server encrypts what
+// it stores: an EncryptionConfiguration.
+const EncryptionConfig = "encryptionconfig"
+
+// NewEncryptionConfig makes such a secret, with a random key of 256 bits for
+// secrets. It is for clusters that have stored nothing yet: the API server reads
+// nothing that was not encrypted.
+func NewEncryptionConfig(random io.Reader) (Secret, error) {
+	key := make([]byte, 32)
+	if _, err := io.ReadFull(random, key); err != nil {
+		return Secret{}, fmt.Errorf("read random bytes for the key that encrypts secrets: %w", err)
+	}
+	return NewSecret(`apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers:
+  - secretbox:
+      keys:
+      - name: key1
+        secret: ` + base64.StdEncoding.EncodeToString(key) + "\n"), nil
+}
+
 // MissingTokens makes a token for each of TokenNames that existing does not hold.
 func MissingTokens(existing map[string]bool, random io.Reader) (map[string]Secret, error) {
 	out := map[string]Secret{}
