@@ -225,6 +225,9 @@ func (f *Folder) lockFolder(ctx context.Context, path string, create bool) (*os.
 	return nil, err
 }
 
+// folderMode closes folders to other users of the host: they hold specs, and the names of secrets.
+const folderMode = 0o700
+
 // makeFolder makes a folder with all above it, and makes the name of each that is
 // new durable: without that of its folder, a file that was flushed is lost. It looks
 // first: of a folder that is there, some file systems say that it may not be made.
@@ -241,7 +244,7 @@ func (f *Folder) makeFolder(path string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(path, 0o755); err != nil {
+	if err := os.Mkdir(path, folderMode); err != nil {
 		return err
 	}
 	parent, err := os.Open(filepath.Dir(path))

@@ -43,7 +43,7 @@ func TestFolderModes(t *testing.T) {
 		}
 	}
 	info, err := os.Stat(filepath.Join(root, "pki"))
-	if err != nil || info.Mode().Perm() != 0o755 {
+	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("folder: %v, %v", info.Mode(), err)
 	}
 }
