@@ -33,7 +33,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{T: t, world: fakecloud.New(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	b.cfg = kops.Config{
 		State: "memory://state", Backends: store.Backends{store.Memories(), store.Folders()}, Clouds: []cloud.Provider{b.world.Provider()},
-		Version: "1.37.0", KeySize: 1024, Now: func() time.Time { return b.now }, Random: rand.Reader,
+		Version: "1.37.0", Now: func() time.Time { return b.now }, Random: rand.Reader,
 		Sleep:  func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() },
 		Holder: kops.Holder{User: "jane", Host: "laptop", PID: 1, Command: "kops test"},
 	}

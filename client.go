@@ -34,7 +34,7 @@ type Config struct {
 	RunObsolete, RunTooNew bool
 	// Features are the switches that are on.
 	Features Features
-	// KeySize is that of new RSA keys, in bits; 0 means 2048.
+	// KeySize is that of new RSA keys, in bits; 0 means 2048, and less is refused.
 	KeySize int
 	// Environment are variables that machines of the control plane need to reach the store.
 	Environment map[string]string

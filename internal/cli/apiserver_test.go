@@ -55,7 +55,7 @@ func (s *session) serverCertificate(ts *testscript.TestScript, cluster string) (
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
-	pair, err := pki.Issuer{Rand: rand.Reader, Now: s.clock.Now, KeySize: 1024}.Issue(
+	pair, err := pki.Issuer{Rand: rand.Reader, Now: s.clock.Now}.Issue(
 		pki.Request{Usage: pki.Server, CommonName: "kubernetes-master", Names: []string{"api.internal." + cluster}}, ca)
 	if err != nil {
 		return tls.Certificate{}, nil, err

@@ -118,7 +118,7 @@ func TestLookAtARealAPIServer(t *testing.T) {
 // authority makes a keyset and its certificate.
 func authority(t *testing.T) (*pki.Keyset, []byte) {
 	t.Helper()
-	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, pki.Issuer{Rand: rand.Reader, Now: time.Now, KeySize: 1024})
+	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, pki.Issuer{Rand: rand.Reader, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestAPlaceholderEndsTheLook(t *testing.T) {
 func TestFromKubeconfig(t *testing.T) {
 	now := time.Now()
 	ca, bundle := authority(t)
-	pair, err := pki.Issuer{Rand: rand.Reader, Now: time.Now, KeySize: 1024}.Admin(ca, "jane", time.Hour)
+	pair, err := pki.Issuer{Rand: rand.Reader, Now: time.Now}.Admin(ca, "jane", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

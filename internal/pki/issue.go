@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// DefaultKeySize is the length of generated RSA keys, in bits.
+	// DefaultKeySize is the length of generated RSA keys, in bits. Shorter ones are
+	// refused: they sign for ten years, and others break them sooner (NIST SP 800-57).
 	DefaultKeySize = 2048
 	// DefaultValidity is how long a certificate lives when nothing else is said: ten years of 365 days.
 	DefaultValidity = 10 * 365 * 24 * time.Hour
@@ -66,7 +67,8 @@ type Issuer struct {
 	// Rand gives the random part of serial numbers.
 	Rand io.Reader
 	Now  func() time.Time
-	// KeySize is the length of generated RSA keys, in bits; 0 means DefaultKeySize.
+	// KeySize is the length of generated RSA keys, in bits; 0 means DefaultKeySize,
+	// and less than that is an error.
 	KeySize int
 	// Generate makes a key; nil means RSA of KeySize bits. It may be called from several goroutines.
 	Generate func() (crypto.Signer, error)
@@ -114,6 +116,9 @@ func (i Issuer) keyFor(r Request) (PrivateKey, error) {
 			size := i.KeySize
 			if size == 0 {
 				size = DefaultKeySize
+			}
+			if size < DefaultKeySize {
+				return nil, fmt.Errorf("got a key size of %d bits, which is too short; use %d or more (KOPS_RSA_PRIVATE_KEY_SIZE)", size, DefaultKeySize)
 			}
 			return rsa.GenerateKey(cryptorand.Reader, size) // the library takes its own randomness
 		}
@@ -169,6 +174,7 @@ func (i Issuer) template(r Request) (*x509.Certificate, error) {
 	switch r.Usage {
 	case Authority:
 		t.IsCA, t.KeyUsage = true, x509.KeyUsageCRLSign|x509.KeyUsageCertSign
+		t.MaxPathLenZero = true // it signs no other authority
 	case Client:
 		t.KeyUsage, t.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	case Server:

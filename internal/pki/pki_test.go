@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
 )
@@ -71,13 +74,19 @@ func TestANewAuthority(t *testing.T) {
 	if err := c.CheckSignatureFrom(c); err != nil {
 		t.Errorf("not self-signed: %v", err)
 	}
+	if c.MaxPathLen != 0 || !c.MaxPathLenZero {
+		t.Errorf("it may sign authorities: path length %d", c.MaxPathLen)
+	}
 }
 
 func TestKeysAreRSA2048UnlessAnotherSizeIsAsked(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a key of 2048 bits")
 	}
-	for _, size := range []int{0, 1024} {
+	if _, err := (Issuer{Rand: rand.Reader, Now: testNow, KeySize: 1024}).SelfSigned(Request{Usage: Authority, CommonName: "x"}); err == nil || !strings.Contains(err.Error(), "1024") {
+		t.Errorf("a key of 1024 bits: %v", err)
+	}
+	for _, size := range []int{0, 3072} {
 		p, err := Issuer{Rand: rand.Reader, Now: testNow, KeySize: size}.SelfSigned(Request{Usage: Authority, CommonName: "x"})
 		if err != nil {
 			t.Fatal(err)
@@ -452,5 +461,43 @@ func TestMissingTokensAreMade(t *testing.T) {
 	}
 	if _, err := MissingTokens(nil, io.LimitReader(rand.Reader, 200)); err == nil {
 		t.Error("no error without randomness")
+	}
+}
+
+func TestTheKeyThatEncryptsIsRandomAndNeverShown(t *testing.T) {
+	one, err := NewEncryptionConfig(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := NewEncryptionConfig(rand.Reader)
+	if err != nil || one.Reveal() == other.Reveal() {
+		t.Fatal("two are the same", err)
+	}
+	var c struct {
+		Resources []struct {
+			Resources []string
+			Providers []struct {
+				Secretbox struct {
+					Keys []struct{ Name, Secret string }
+				}
+				Identity *struct{}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(one.Reveal()), &c); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Resources) != 1 || len(c.Resources[0].Providers) != 1 || !slices.Equal(c.Resources[0].Resources, []string{"secrets"}) {
+		t.Fatalf("%+v", c)
+	}
+	key := c.Resources[0].Providers[0].Secretbox.Keys[0].Secret
+	if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) != 32 {
+		t.Errorf("a key of %d bytes, %v", len(raw), err)
+	}
+	if text := fmt.Sprintf("%v %+v %s %q", one, one, one, one); strings.Contains(text, key) {
+		t.Error("the key is shown")
+	}
+	if _, err := NewEncryptionConfig(io.LimitReader(rand.Reader, 31)); err == nil {
+		t.Error("a key of too little randomness")
 	}
 }
