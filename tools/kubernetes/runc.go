@@ -13,10 +13,8 @@ import (
 // runc is the one program that needs C: it joins namespaces before Go's threads
 // start. It is linked statically, so that it runs on every Linux.
 //
-// Its build tags are those of its makers' static release. The tag seccomp is left
-// out only where libseccomp can neither be found nor be taken from the host's
-// packages; without it a pod that asks for a seccomp profile, such as
-// RuntimeDefault, does not start, and all others do.
+// Its build tags are those of its makers' static release. Without the tag seccomp,
+// which needs libseccomp, no pod starts: all of a cluster's have a profile.
 type runc struct{ version string }
 
 func (r runc) module() module {
@@ -37,15 +35,11 @@ func (r runc) make(ctx context.Context, j job) error {
 	if !links(ctx, cc, "int main(void) { return 0; }") {
 		return fmt.Errorf("%s makes no static programs; install the C library's archive, such as the package libc6-dev", cc)
 	}
-	switch env, err := seccomp(ctx, j, cc); {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		j.say("WITHOUT seccomp, so pods that ask for a profile will not start: %v", err)
-	default:
-		m.tags = append(m.tags, "seccomp")
-		m.env = append(m.env, env...)
+	env, err := seccomp(ctx, j, cc)
+	if err != nil {
+		return fmt.Errorf("find libseccomp: %w; install libseccomp-dev", err)
 	}
+	m.tags, m.env = append(m.tags, "seccomp"), append(m.env, env...)
 	return m.make(ctx, j)
 }
 
