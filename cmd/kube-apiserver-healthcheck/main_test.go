@@ -219,7 +219,7 @@ func TestHealthcheck(t *testing.T) {
 		{"GET", "/readyz?verbose", 500, "GET /readyz?verbose= by first"},
 		{"GET", "/livez?exclude=etcd&exclude=ping", 200, "GET /livez?exclude=etcd&exclude=ping by first"},
 		{"GET", "/livez?verbose&limit=0&exclude=etcd", 200, "GET /livez?exclude=etcd&verbose= by first"}, // the rest is not passed on
-		{"GET", "/livez?exclude=redirect", 302, ""},                                                       // told, not followed
+		{"GET", "/livez?exclude=redirect", 302, ""},                                                      // told, not followed
 		{"POST", "/livez", 405, ""},
 		{"GET", "/livez/etcd", 404, ""},
 		{"GET", "/", 404, ""},
