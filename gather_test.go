@@ -1,14 +1,26 @@
 package kops_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"kops.local/kops"
+	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/newcluster"
 	"kops.local/kops/internal/pki"
 	"kops.local/kops/internal/store"
 )
+
+// folder is a folder below the cluster's.
+func (b *bench) folder(of string) store.Store {
+	b.Helper()
+	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name+"/"+of)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
 
 // secret writes a secret into the cluster's folder.
 func (b *bench) secret(secretName, text string) {
@@ -17,11 +29,7 @@ func (b *bench) secret(secretName, text string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name+"/secrets")
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := s.Put(b.Context(), secretName, data, store.PutOptions{}); err != nil {
+	if _, err := b.folder("secrets").Put(b.Context(), secretName, data, store.PutOptions{}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -44,6 +52,41 @@ func TestSecretsThatAClusterAsksForMustBeThere(t *testing.T) {
 	}
 	b.secret("encryptionconfig", "kind: EncryptionConfiguration\n")
 	b.preview(kops.UpdateOptions{})
+}
+
+// The key that encrypts etcd comes with the cluster's authority, and never again.
+func TestTheKeyThatEncryptsIsMadeOnce(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(o *newcluster.Options) { o.Hardened = true })
+	if text := fmt.Sprintf("%+v", b.preview(kops.UpdateOptions{}).Plan); strings.Contains(text, "secretbox") {
+		t.Error("the plan shows the key")
+	}
+	keys := b.folder("secrets")
+	b.world.Refuse(func(verb, address string) error {
+		if verb == "create" && strings.HasPrefix(address, "fake_") {
+			return fault.New(fault.Quota, "no more")
+		}
+		return nil
+	})
+	if _, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); err == nil {
+		t.Fatal("a full cloud was no error")
+	}
+	first, _, err := keys.Get(t.Context(), pki.EncryptionConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.world.Refuse(nil)
+	b.apply(kops.UpdateOptions{})
+	b.apply(kops.UpdateOptions{})
+	second, _, err := keys.Get(t.Context(), pki.EncryptionConfig)
+	if err != nil || string(first) != string(second) {
+		t.Errorf("the key has changed, or is gone: %v", err)
+	}
+	if err := keys.Delete(t.Context(), pki.EncryptionConfig, store.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Update(t.Context(), name, kops.UpdateOptions{}) // another could not read what is stored
+	says(t, err, "could not find encryptionconfig secret")
 }
 
 func TestAnOlderKopsSaysSoBeforeItFindsFault(t *testing.T) {
