@@ -1,6 +1,8 @@
 package member
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -75,5 +77,17 @@ func TestUnusableURLsAreRefused(t *testing.T) {
 	c.PeerURLs = []string{"https://a:1"}
 	if c.check() == nil {
 		t.Error("TLS without authorities was accepted")
+	}
+}
+
+func TestTheDataOfEtcdIsClosed(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "made", "here")
+	m, err := Open(Config{ID: "a", Dir: at, PeerURLs: []string{"http://a:1"}, ClientURLs: []string{"http://a:2"}, QuarantineURLs: []string{"http://a:3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close() //nolint:errcheck // nothing was started
+	if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder of etcd has the mode %v, %v", info.Mode(), err)
 	}
 }
