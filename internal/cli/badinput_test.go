@@ -137,7 +137,7 @@ func (b *bench) must(args ...string) string {
 }
 
 func (b *bench) env(more map[string]string) func(string) string {
-	base := map[string]string{"KOPS_STATE_STORE": "file://" + b.dir + "/state", "KOPS_RSA_PRIVATE_KEY_SIZE": "1024", "EDITOR": "false",
+	base := map[string]string{"KOPS_STATE_STORE": "file://" + b.dir + "/state", "EDITOR": "false",
 		"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing", "AWS_REGION": "us-test-1"}
 	return func(k string) string {
 		if v, ok := more[k]; ok {

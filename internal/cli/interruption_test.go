@@ -33,7 +33,7 @@ func TestAShortInterruptionOfTheStateStoreIsSurvived(t *testing.T) {
 	defer front.Close()
 	s := newSession(t.TempDir())
 	env := map[string]string{"KOPS_STATE_STORE": "s3://state", "S3_ENDPOINT": front.URL, "S3_REGION": server.Region,
-		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey, "KOPS_RSA_PRIVATE_KEY_SIZE": "1024"}
+		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey}
 	kops := func(args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
