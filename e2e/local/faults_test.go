@@ -2,8 +2,10 @@ package local
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"kops.local/kops/internal/clouds/local/keeper"
 	"kops.local/kops/internal/clouds/local/machine"
+	"kops.local/kops/internal/clouds/local/site"
 )
 
 // faultTime is how long a fault lasts that ends by itself.
@@ -142,8 +145,8 @@ func (w *world) cutOff(m machine.Machine) (undo func()) {
 	return func() { filter("-D") }
 }
 
-// stopEtcd stops the process of a machine's etcd main.
-func (w *world) stopEtcd(m machine.Machine) (undo func()) {
+// etcdOf is the process of a machine's etcd main.
+func (w *world) etcdOf(m machine.Machine) int {
 	w.Helper()
 	pids, err := w.machine.Group(m.Name).Processes()
 	w.ok(err)
@@ -151,16 +154,79 @@ func (w *world) stopEtcd(m machine.Machine) (undo func()) {
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it may have ended
 		given, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if string(name) == "etcd\n" && bytes.Contains(given, []byte("ETCD_LISTEN_CLIENT_URLS=https://0.0.0.0:4001\x00")) {
-			w.ok(syscall.Kill(pid, syscall.SIGSTOP))
-			return func() { syscall.Kill(pid, syscall.SIGCONT) } // it may have been killed meanwhile
+			return pid
 		}
 	}
 	w.Fatalf("%s has no etcd", m.Name)
-	return nil
+	return 0
 }
 
-// slowDisk lets a machine write four times a second.
+// stopEtcd stops the process of a machine's etcd main.
+func (w *world) stopEtcd(m machine.Machine) (undo func()) {
+	w.Helper()
+	pid := w.etcdOf(m)
+	w.ok(syscall.Kill(pid, syscall.SIGSTOP))
+	return func() { syscall.Kill(pid, syscall.SIGCONT) } // it may have been killed meanwhile
+}
+
+// slowDisk lets the processes of a machine write four times a second, and tries that out
+// among those of etcd: where the kernel does not heed it, the test fails.
 func (w *world) slowDisk(m machine.Machine) (undo func()) {
+	w.Helper()
+	device := w.deviceOfDisk()
+	limit := func(version1, version2 string) {
+		for _, dir := range w.groupsOf(m) { // version 1 heeds a limit only in the very group of a process
+			for file, text := range map[string]string{"blkio.throttle.write_iops_device": version1, "io.max": version2} {
+				err := os.WriteFile(filepath.Join(dir, file), []byte(device+" "+text), 0) // which does not make files here
+				if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.ENODEV) {
+					w.Fatal(err)
+				}
+			}
+		}
+	}
+	limit("4", "wiops=4")
+	if took := w.writeBeside(m, w.etcdOf(m)); took < 3*time.Second/2 {
+		w.Fatalf("THE DISK WAS NOT MADE SLOW: eight writes among the processes of etcd of %s took %s", m.Name, took)
+	}
+	return func() { limit("0", "wiops=max") }
+}
+
+// groupsOf are all control groups of a machine, in every tree.
+func (w *world) groupsOf(m machine.Machine) (dirs []string) {
+	w.Helper()
+	for _, top := range w.machine.Group(m.Name).Dirs() {
+		w.ok(filepath.WalkDir(top, func(dir string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() { // else it has ended
+				dirs = append(dirs, dir)
+			}
+			return nil
+		}))
+	}
+	return dirs
+}
+
+// writeBeside is how long eight writes take in the control groups of a process of a machine.
+func (w *world) writeBeside(m machine.Machine, pid int) time.Duration {
+	w.Helper()
+	file := w.site.Path(site.Volumes, "slow")
+	defer os.Remove(file) //nolint:errcheck // it may not have been made
+	script := "set -e\n"
+	for _, dir := range w.groupsOf(m) {
+		procs := filepath.Join(dir, "cgroup.procs")
+		in, _ := os.ReadFile(procs) // it may have ended
+		if slices.Contains(strings.Fields(string(in)), strconv.Itoa(pid)) {
+			script += "echo $$ > " + procs + "\n"
+		}
+	}
+	start := time.Now()
+	if r := w.exec(w.Context(), time.Minute, "sh", "-c", script+"exec dd if=/dev/zero bs=4k count=8 oflag=dsync of="+file); r.code != 0 {
+		w.Fatalf("write to the disk: %s", r.err)
+	}
+	return time.Since(start)
+}
+
+// deviceOfDisk is the disk that machines are on, as limits name it.
+func (w *world) deviceOfDisk() string {
 	w.Helper()
 	var at syscall.Stat_t
 	w.ok(syscall.Stat(w.site.Path(), &at))
@@ -172,17 +238,7 @@ func (w *world) slowDisk(m machine.Machine) (undo func()) {
 		w.ok(err)
 		device = strings.TrimSpace(string(whole))
 	}
-	limit := func(version1, version2 string) {
-		for _, dir := range w.machine.Group(m.Name).Dirs() {
-			for file, text := range map[string]string{"blkio.throttle.write_iops_device": version1, "io.max": version2} {
-				if file = filepath.Join(dir, file); len(w.every(file)) > 0 {
-					w.ok(os.WriteFile(file, []byte(device+" "+text), 0o644))
-				}
-			}
-		}
-	}
-	limit("4", "wiops=4")
-	return func() { limit("0", "wiops=max") }
+	return device
 }
 
 // killKeeper kills the keeper, and waits until another process is.
@@ -196,7 +252,7 @@ func (w *world) killKeeper() {
 	w.ok(syscall.Kill(first, syscall.SIGKILL))
 	took := w.wait("another keeper", clusterTime, func() error {
 		if pid, alive := keeper.Alive(w.site); !alive || pid == first {
-			return fmt.Errorf("the keeper is %s", strconv.Itoa(pid))
+			return fmt.Errorf("the keeper is %d", pid)
 		}
 		return nil
 	})
