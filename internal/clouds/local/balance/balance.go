@@ -241,7 +241,7 @@ func (s *Server) records() []record {
 // tell logs how a backend is, when that changed. The caller holds the lock.
 func (s *Server) tell(b *backend, f fate, now time.Time) {
 	state := [...]string{"not asked yet", "gone", "closed", "not ready", "ready"}[b.record.word]
-	if b.record.silent(now) {
+	if b.record.silent(now) && b.record.word != unready {
 		state = "silent"
 	}
 	is := state + [...]string{"", ", its connections are drained", ", its connections are cut"}[f]

@@ -12,6 +12,10 @@ const (
 	// that their clients go elsewhere: an HTTP/2 client notices by itself only after
 	// 45 s (client-go: a ping after 30 s, which may take 15 s).
 	stall = 800 * time.Millisecond
+	// leeway is how many times as long as the others took for their latest answers one may
+	// owe its own, and longestStall is the most it may: what makes all late is the host, and
+	// clients that all come anew would make them later.
+	leeway, longestStall = 4, 2 * stall
 	// proof is how long one that was not ready must have been so without a break before it
 	// is preferred again.
 	proof = time.Second
@@ -35,8 +39,11 @@ type record struct {
 	word word
 	// since is when it began to say so; zero: it said so when it was first heard.
 	since time.Time
-	// asked is since when it has owed an answer; zero: it owes none.
+	// asked is since when it has owed an answer; zero: it owes none. To say, after long, that
+	// it is not ready does not settle this: what its clients wait for stalls as well.
 	asked time.Time
+	// took is how long its latest answers took: the longest, less a quarter with each after it.
+	took time.Duration
 	// drains is since when its connections have been drained; zero: they are not.
 	drains time.Time
 }
@@ -51,8 +58,12 @@ func (r record) ask(now time.Time) record {
 
 // answer notes the word that a question got.
 func (r record) answer(w word, now time.Time) record {
+	r.took = max(min(r.owes(now), longestStall), r.took*3/4)
+	settled := w != unready || !r.silent(now)
 	r = r.hear(w, now)
-	r.asked = time.Time{}
+	if settled {
+		r.asked = time.Time{}
+	}
 	return r
 }
 
@@ -129,9 +140,11 @@ func judge(records []record, now time.Time) ([]record, []fate) {
 	fates := make([]fate, len(records))
 	out := make([]record, len(records))
 	for i, r := range records {
-		elsewhere := false
+		elsewhere, late := false, stall
 		for j, other := range records {
-			elsewhere = elsewhere || j != i && other.sound(now)
+			if j != i && other.sound(now) {
+				elsewhere, late = true, max(late, min(leeway*other.took, longestStall))
+			}
 		}
 		refuses := r.word == closed || r.word == unready
 		switch {
@@ -141,7 +154,7 @@ func judge(records []record, now time.Time) ([]record, []fate) {
 			r.drains = now
 		}
 		switch {
-		case r.word == gone, elsewhere && r.silent(now), !r.drains.IsZero() && now.Sub(r.drains) >= drainTime:
+		case r.word == gone, elsewhere && r.owes(now) >= late, !r.drains.IsZero() && now.Sub(r.drains) >= drainTime:
 			fates[i] = cut
 		case !r.drains.IsZero():
 			fates[i] = drain

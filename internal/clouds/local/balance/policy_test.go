@@ -38,6 +38,7 @@ type actor struct {
 
 	heard    word
 	owing    time.Time // since when it owes an answer, asked once or more often; zero: it does not
+	late     time.Time // when it last gave an answer that took longer than its share of stall; zero: it has not
 	begun    time.Time // since when it has been ready without a break; zero: from the beginning
 	refused  time.Time // since when it has refused while another was ready; zero: it has not
 	finishes []time.Time
@@ -117,8 +118,14 @@ func (s *simulation) live(i int) {
 		if a.state == vanished && s.rand.IntN(4) > 0 {
 			return // a machine that is gone is most often just silent
 		}
+		silent := s.silent(i)
+		if s.owes(i) > stall/leeway {
+			a.late = s.now
+		}
 		s.note(i, w)
-		a.due, a.owing = time.Time{}, time.Time{}
+		if a.due = (time.Time{}); w != unready || !silent {
+			a.owing = time.Time{}
+		}
 		s.records[i] = s.records[i].answer(w, s.now)
 	}
 }
@@ -153,6 +160,12 @@ func (s *simulation) bad(i int) bool {
 func (s *simulation) good(i int) bool { return s.actors[i].heard == ready && s.owes(i) < hesitation }
 func (s *simulation) proven(i int) bool {
 	return s.good(i) && s.now.Sub(s.actors[i].begun) >= proof
+}
+
+// prompt is false of one whose latest answers came late.
+func (s *simulation) prompt(i int) bool {
+	late := s.actors[i].late
+	return late.IsZero() || s.now.Sub(late) > 3*time.Second
 }
 
 // others reports whether something holds of a backend besides one.
@@ -198,7 +211,11 @@ func (s *simulation) look() {
 		if len(a.finishes) == 0 {
 			continue
 		}
-		if a.state == stalled && s.now.Sub(a.changed) >= interval+stall+step && elsewhere {
+		most := stall
+		if s.others(i, func(j int) bool { return !s.prompt(j) }) {
+			most = longestStall
+		}
+		if a.state == stalled && s.now.Sub(a.changed) >= interval+most+step && elsewhere {
 			s.failf("%d has stalled for %s, and has connections", i, s.now.Sub(a.changed))
 		}
 		if draining >= drainTime {
@@ -255,5 +272,41 @@ func TestBackendsThatAreAlikeServeInTurn(t *testing.T) {
 	}
 	if !slices.Equal(got, []int{0, 2, 0, 2}) {
 		t.Errorf("chosen are %v", got)
+	}
+}
+
+// One that is late is given longer where the others are late, too; one that says after long
+// that it is not ready is given none.
+func TestLateIsJudgedByTheOthers(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	answers := func(after time.Duration) record {
+		return record{}.ask(now.Add(-after)).answer(ready, now)
+	}
+	for _, c := range []struct {
+		others, owes time.Duration
+		want         fate
+	}{
+		{5 * time.Millisecond, stall - step, keep},
+		{5 * time.Millisecond, stall, cut},
+		{stall / 2, stall, keep},
+		{stall / 2, longestStall, cut},
+		{3 * stall, longestStall, cut},
+	} {
+		late := answers(0).ask(now.Add(-c.owes))
+		_, fates := judge([]record{late, answers(c.others), answers(0)}, now)
+		if fates[0] != c.want {
+			t.Errorf("others took %s, this one has owed an answer for %s: its connections are given %d, want %d", c.others, c.owes, fates[0], c.want)
+		}
+		_, fates = judge([]record{late.answer(unready, now), answers(c.others)}, now)
+		if want := max(drain, c.want); fates[0] != want {
+			t.Errorf("after %s it says that it is not ready: its connections are given %d, want %d", c.owes, fates[0], want)
+		}
+	}
+	r := answers(stall)
+	for range 8 {
+		r = r.ask(now).answer(ready, now)
+	}
+	if r.took > stall/leeway {
+		t.Errorf("after eight answers at once it is held to have taken %s", r.took)
 	}
 }
