@@ -2,10 +2,9 @@ package managedfile
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // how contents are compared, see resource.Content
-	"encoding/hex"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,6 +25,17 @@ type File struct {
 	Encryption string `res:"writeonly" tf:"server_side_encryption"`
 	// ACL is "public-read" for a file that everybody may read, or empty.
 	ACL string `res:"writeonly" tf:"acl"`
+}
+
+// secret finds a Kubernetes Secret among the documents of a text, YAML or JSON.
+var secret = regexp.MustCompile(`(?m)"kind"\s*:\s*"Secret"|^(- )?\s*kind:\s*["']?Secret["']?\s*$`)
+
+// Text returns the content of a file. One that holds a Kubernetes Secret is never shown.
+func Text(s string) resource.Content {
+	if secret.MatchString(s) {
+		return resource.Text(resource.Lit(s)).Hide()
+	}
+	return resource.Text(resource.Lit(s))
 }
 
 // publicRead is the canned ACL of a file that everybody may read.
@@ -142,8 +152,8 @@ func listFiles(ctx context.Context, c Files, s resource.Scope) ([]*File, error) 
 				continue
 			}
 			seen[fileKey(f)] = true
-			digest := i.Digest
-			if want, known := c.Wanted[fileKey(f)]; digest == "" || known && want != digest {
+			f.Content = resource.Digested(i.Digest)
+			if want, known := c.Wanted[fileKey(f)]; i.Digest == "" || known && want != i.Digest {
 				data, err := a.Read(ctx, i.Key)
 				if fault.Is(err, fault.Gone) {
 					continue
@@ -151,10 +161,8 @@ func listFiles(ctx context.Context, c Files, s resource.Scope) ([]*File, error) 
 				if err != nil {
 					return nil, err
 				}
-				sum := md5.Sum(data) //nolint:gosec // see above
-				digest = hex.EncodeToString(sum[:])
+				f.Content = Text(string(data))
 			}
-			f.Content = resource.Digested(digest)
 			out = append(out, f)
 		}
 	}

@@ -2,6 +2,7 @@ package managedfile
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"kops.local/kops/internal/fault"
@@ -53,6 +54,9 @@ func private(kind string, at func(name string) string, nameAt func(key string) (
 		},
 		Create: func(ctx context.Context, a Area, p *Private) error {
 			text, _ := p.Content.Value().Known()
+			if text == "" { // it was there when the plan was made
+				return fault.Wrap(fault.Permanent, fmt.Errorf("%s was removed in the meantime", at(p.Name)), "run this command again")
+			}
 			err := a.Write(ctx, at(p.Name), []byte(text), Options{IfAbsent: true, Private: true})
 			if fault.Is(err, fault.Conflict) {
 				return fault.Wrap(fault.Permanent, err, "another command made it in the meantime; run this command again")

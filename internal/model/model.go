@@ -135,7 +135,7 @@ type builder struct {
 
 // file declares a file below the cluster's folder.
 func (b *builder) file(name, key string, content []byte) {
-	b.nodes = append(b.nodes, b.base.Node(name, key, resource.Text(resource.Lit(string(content))), false))
+	b.nodes = append(b.nodes, b.base.Node(name, key, managedfile.Text(string(content)), false))
 }
 
 // trusting declares a file that holds certificates. It follows the keysets, so
@@ -153,13 +153,19 @@ func (in Input) spec() *api.ClusterSpec { return &in.Cluster.Spec }
 // keyMaterial declares keysets and random secrets. The authority comes last: where
 // it is, the others are.
 func (b *builder) keyMaterial() error {
+	names := slices.AppendSeq(pki.TokenNames(), maps.Keys(b.Tokens))
+	slices.Sort(names)
 	var secrets []resource.Address
-	for _, n := range slices.Sorted(maps.Keys(b.Tokens)) {
-		text, err := pki.EncodeSecret(b.Tokens[n])
-		if err != nil {
-			return err
+	for _, n := range slices.Compact(names) {
+		content := resource.Content{} // it exists, and is kept whatever it holds
+		if token, ok := b.Tokens[n]; ok {
+			text, err := pki.EncodeSecret(token)
+			if err != nil {
+				return err
+			}
+			content = resource.SecretText(string(text))
 		}
-		node := managedfile.SecretNode(n, resource.SecretText(string(text)))
+		node := managedfile.SecretNode(n, content)
 		b.nodes, secrets = append(b.nodes, node), append(secrets, node.Address)
 	}
 	for _, n := range pki.KeysetNames(b.Cluster) {
@@ -181,7 +187,9 @@ func (b *builder) keyMaterial() error {
 }
 
 func (b *builder) completedSpec() error {
-	text, err := compat.Encode(api.V1Alpha2, b.Cluster)
+	spec := *b.Cluster
+	spec.Generation = 0 // which every edit counts up, also one that changes nothing
+	text, err := compat.Encode(api.V1Alpha2, &spec)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ type Content struct {
 	text   Value
 	digest string // set for an observed content whose text was not read
 	secret bool
+	hidden bool
 }
 
 // Text returns a content whose text is given.
@@ -43,6 +44,15 @@ func (c Content) Value() Value { return c.text }
 // Secret reports whether the text must never be shown.
 func (c Content) Secret() bool { return c.secret }
 
+// Hide returns a content that is never shown to people, and written like any other.
+func (c Content) Hide() Content {
+	c.hidden = true
+	return c
+}
+
+// Shown reports whether people may see the text.
+func (c Content) Shown() bool { return !c.secret && !c.hidden }
+
 // Digest returns the hexadecimal MD5 of the text, or the digest that was observed, and
 // whether there is one.
 func (c Content) Digest() (string, bool) {
@@ -66,7 +76,7 @@ func (c Content) String() string {
 		return "(known after apply)"
 	case len(c.digest) == 2*sha256.Size:
 		return "sha256:" + d
-	case c.digest != "" || !read || c.secret:
+	case c.digest != "" || !read || !c.Shown():
 		return "md5:" + d
 	}
 	return fmt.Sprintf("md5:%s (%d bytes)", d, len(s))

@@ -1,9 +1,14 @@
 package shell
 
 import (
+	"bytes"
+	"cmp"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"kops.local/kops"
@@ -56,6 +61,7 @@ type teller struct {
 // RoundTrip implements http.RoundTripper.
 func (t teller) RoundTrip(r *http.Request) (*http.Response, error) {
 	begun := t.app.Now()
+	action, r := actionOf(r)
 	resp, err := t.RoundTripper.RoundTrip(r)
 	result := ""
 	if err != nil {
@@ -63,9 +69,38 @@ func (t teller) RoundTrip(r *http.Request) (*http.Response, error) {
 	} else {
 		result = resp.Status
 	}
-	t.app.Notef("%s %s://%s%s: %s (%s)\n", r.Method, r.URL.Scheme, r.URL.Host, r.URL.Path, result, t.app.Now().Sub(begun).Round(time.Millisecond))
+	t.app.Notef("%s%s %s://%s%s: %s (%s)\n", action, r.Method, r.URL.Scheme, r.URL.Host, r.URL.Path, result, t.app.Now().Sub(begun).Round(time.Millisecond))
 	return resp, err
 }
+
+// actionOf is what a request to an API of AWS asks for, as "ec2 DescribeVpcs ", or ""
+// where the path tells it, or nothing does. It returns the request to send.
+func actionOf(r *http.Request) (string, *http.Request) {
+	_, scope, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+	parts := strings.Split(scope, "/") // key, day, region, service
+	if len(parts) < 5 {
+		return "", r
+	}
+	if _, name, ok := strings.Cut(r.Header.Get("X-Amz-Target"), "."); ok {
+		return parts[3] + " " + name + " ", r
+	}
+	if r.Body == nil || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		return "", r
+	}
+	text, err := io.ReadAll(r.Body)
+	again := *r // a transport must not change the request that it is given
+	again.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text), failing{err}))
+	form, ferr := url.ParseQuery(string(text))
+	if err != nil || ferr != nil || form.Get("Action") == "" {
+		return "", &again
+	}
+	return parts[3] + " " + form.Get("Action") + " ", &again
+}
+
+// failing ends a body as its reading ended.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, cmp.Or(f.err, io.EOF) }
 
 // log is where the library tells details, or nil when nobody wants them.
 func (a *App) log() *slog.Logger {

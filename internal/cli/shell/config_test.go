@@ -2,8 +2,10 @@ package shell
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 )
@@ -11,6 +13,44 @@ import (
 // An app with a few variables, at a standstill.
 func with(env map[string]string) *App {
 	return &App{System: System{Env: func(name string) string { return env[name] }, Now: func() time.Time { return time.Time{} }, Err: &bytes.Buffer{}}}
+}
+
+func TestTheActionOfARequestIsTold(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err != nil || r.Method == http.MethodPost && len(body) == 0 {
+			t.Errorf("it was sent %q, %v", body, err)
+		}
+	}))
+	defer s.Close()
+	const form = "application/x-www-form-urlencoded; charset=utf-8"
+	for _, c := range []struct{ service, kind, target, body, want string }{
+		{"ec2", form, "", "Action=DescribeVpcs&Secret=x", "ec2 DescribeVpcs POST "},
+		{"sqs", "application/x-amz-json-1.0", "AmazonSQS.GetQueueUrl", "{}", "sqs GetQueueUrl POST "},
+		{"route53", "text/xml", "", "<x/>", "POST "},
+		{"", form, "", "Action=x", "POST "},
+	} {
+		app := with(nil)
+		app.Verbosity = 2
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/", struct{ io.Reader }{strings.NewReader(c.body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", c.kind)
+		r.Header.Set("X-Amz-Target", c.target)
+		if c.service != "" {
+			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIA/20261123/us-east-1/"+c.service+"/aws4_request, SignedHeaders=host")
+		}
+		resp, err := app.httpClient().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := app.Err.(*bytes.Buffer).String(); got != c.want+s.URL+"/: 200 OK (0s)\n" {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
 }
 
 func TestRequestsAreToldWithoutWhatTheyHold(t *testing.T) {

@@ -51,7 +51,7 @@ carried out. An update that was cut off is finished by the next one.
 
 With --target terraform, write the resources as Terraform configuration instead.
 With --facts, everything that would be looked up is read from a file, so that
-neither the preview of a file nor Terraform needs access to a cloud.`, `
+Terraform needs no access to a cloud.`, `
   # Preview, and do it
   kops update cluster cluster.example.com
   kops update cluster cluster.example.com --yes --admin
@@ -154,7 +154,7 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 			return err
 		}
 	}
-	app.Offline = o.facts != "" && !o.yes
+	app.Offline = offline(o)
 	client, err := app.Client(ctx)
 	if err != nil {
 		return err
@@ -164,6 +164,10 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 	}
 	return app.OfCluster(ctx, client, name, func(cluster string) error { return target(ctx, app, client, cluster, o) })
 }
+
+// offline says that nothing but the state store is reached. A preview is not: it
+// looks at the cloud as the apply does.
+func offline(o options) bool { return o.facts != "" && o.target == terraform && !o.yes }
 
 // target updates a cluster in the way the options say.
 func target(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {

@@ -64,7 +64,7 @@ func readable(v reflect.Value) (string, bool) {
 	}
 	c := v.Interface().(resource.Content)
 	text, known := c.Value().Known()
-	if c.Secret() || !known {
+	if !c.Shown() || !known {
 		return "", false
 	}
 	whole, _ := resource.Text(c.Value()).Digest()
