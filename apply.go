@@ -41,8 +41,8 @@ func (c *Client) leased(ctx context.Context, cluster string, f func(context.Cont
 // farewell is how long recording the result of a run may take, also of one that was stopped.
 const farewell = 10 * time.Second
 
-// apply carries out a plan and records what came of it.
-func (c *Client) apply(ctx context.Context, lease *clusterstore.Lease, p *prepared, what *plan.Plan) error {
+// apply carries out a plan, in the named phase, and records what came of it.
+func (c *Client) apply(ctx context.Context, lease *clusterstore.Lease, p *prepared, what *plan.Plan, phase string) error {
 	if what.Empty() {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (c *Client) apply(ctx context.Context, lease *clusterstore.Lease, p *prepar
 	if err != nil {
 		return err
 	}
-	c.cfg.Phase("apply")
+	c.cfg.Phase(phase)
 	failed := c.execute(ctx, lease.Hold, p, what)
 	r := clusterstore.Revision{Plan: digest, Result: "done",
 		Message: what.Summary().Applied()}
@@ -122,8 +122,15 @@ func (c *Client) jitter() float64 {
 // applyDirect carries out what another tool cannot: the resources that are
 // never part of its configuration.
 func (c *Client) applyDirect(ctx context.Context, lease *clusterstore.Lease, p *prepared) error {
-	p.graph = p.graph.Select(func(n resource.Node) bool { return isFile(n) && n.Kind.KindDirect() })
-	p.kinds = slices.DeleteFunc(managedfile.Kinds(), func(k resource.Any) bool { return !k.KindDirect() })
+	return c.applyOnly(ctx, lease, p, slices.DeleteFunc(managedfile.Kinds(), func(k resource.Any) bool { return !k.KindDirect() }))
+}
+
+// applyOnly carries out what is to do about some kinds of files.
+func (c *Client) applyOnly(ctx context.Context, lease *clusterstore.Lease, p *prepared, kinds []resource.Any) error {
+	p.graph = p.graph.Select(func(n resource.Node) bool {
+		return slices.ContainsFunc(kinds, func(k resource.Any) bool { return k.KindName() == n.Address.Kind })
+	})
+	p.kinds = kinds
 	have, err := p.snapshot(ctx, false)
 	if err != nil {
 		return err
@@ -132,5 +139,5 @@ func (c *Client) applyDirect(ctx context.Context, lease *clusterstore.Lease, p *
 	if err != nil {
 		return err
 	}
-	return c.apply(ctx, lease, p, made)
+	return c.apply(ctx, lease, p, made, "write")
 }

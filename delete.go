@@ -173,7 +173,7 @@ func (c *Client) DeleteGroup(ctx context.Context, cluster, group string, o Delet
 		if err != nil {
 			return err
 		}
-		if err := c.apply(ctx, lease, d.prepared, d.plan); err != nil {
+		if err := c.apply(ctx, lease, d.prepared, d.plan, "delete"); err != nil {
 			return err
 		}
 		now := d.cluster.Clone()

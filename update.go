@@ -2,12 +2,12 @@ package kops
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
 	"kops.local/kops/internal/clusterstore"
 	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/plan"
 	"kops.local/kops/internal/render/terraform"
@@ -36,8 +36,11 @@ type UpdateOptions struct {
 	AllowUnverified bool
 	// Refresh observes everything, without what is remembered from former runs.
 	Refresh bool
-	// PlanDigest, when set, refuses every plan but the one that has it.
-	PlanDigest string
+	// Plan, when set, refuses every plan but this one.
+	Plan *SavedPlan
+	// KeepKeys makes the keys that the cluster lacks before it is planned, and stores
+	// them, so that the plan can be saved: no second plan would make the same keys.
+	KeepKeys bool
 	// Facts, when set, are taken instead of looking up.
 	Facts *Facts
 	// Planned is called with the plan before anything is done; an error stops the update.
@@ -60,7 +63,11 @@ type Update struct {
 	// Objects are the URLs of files of a store that a deletion removes.
 	Objects []string
 
+	// KeysMade says that UpdateOptions.KeepKeys has made keys.
+	KeysMade bool
+
 	prepared *prepared
+	options  UpdateOptions
 }
 
 // Summary says in a sentence what was applied.
@@ -93,9 +100,9 @@ func (u *Update) Starts() bool {
 	return made
 }
 
-// MakesKeys reports whether the plan makes keys or other random secrets. They are
+// makesKeys reports whether the plan makes keys or other random secrets. They are
 // made anew in every plan, so that no second plan equals this one.
-func (u *Update) MakesKeys() bool {
+func (u *Update) makesKeys() bool {
 	return slices.ContainsFunc(u.Plan.Steps, func(s plan.Step) bool {
 		return s.Op == plan.Create && (s.Address.Kind == managedfile.Keyset.Name || s.Address.Kind == managedfile.Secret.Name)
 	})
@@ -109,11 +116,7 @@ func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Upd
 	ctx, cancel := context.WithCancel(ctx) // what is asked ahead is of no use afterwards
 	defer cancel()
 	if !o.Apply {
-		p, err := c.prepare(ctx, name, o)
-		if err != nil {
-			return nil, err
-		}
-		return p.planned(ctx, c, o)
+		return c.preview(ctx, name, o)
 	}
 	var u *Update
 	err := c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
@@ -124,13 +127,49 @@ func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Upd
 		if u, err = p.planned(ctx, c, o); err != nil {
 			return err
 		}
-		return c.apply(ctx, lease, p, u.Plan)
+		return c.apply(ctx, lease, p, u.Plan, "apply")
 	})
 	return u, err
 }
 
-// planned observes the world and makes the plan.
+// preview plans an update, and makes the keys that a saved plan relies on.
+func (c *Client) preview(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
+	compared := func() (*Update, error) {
+		p, err := c.prepare(ctx, name, o)
+		if err != nil {
+			return nil, err
+		}
+		return p.compared(ctx, c, o)
+	}
+	u, err := compared()
+	if err == nil && o.KeepKeys && u.makesKeys() {
+		if err := c.makeKeys(ctx, name, o); err != nil {
+			return nil, fmt.Errorf("make the keys that the plan relies on: %w", err)
+		}
+		if u, err = compared(); err == nil {
+			u.KeysMade = true
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return u, u.tell()
+}
+
+// planned observes the world, makes the plan and tells it.
 func (p *prepared) planned(ctx context.Context, c *Client, o UpdateOptions) (*Update, error) {
+	u, err := p.compared(ctx, c, o)
+	if err == nil {
+		err = u.tell()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// compared observes the world and makes the plan.
+func (p *prepared) compared(ctx context.Context, c *Client, o UpdateOptions) (*Update, error) {
 	c.cfg.Phase("observe")
 	have, err := p.snapshot(ctx, false)
 	if err != nil {
@@ -140,22 +179,24 @@ func (p *prepared) planned(ctx context.Context, c *Client, o UpdateOptions) (*Up
 	if err != nil {
 		return nil, err
 	}
-	if o.PlanDigest != "" {
-		digest, err := made.Digest()
-		if err != nil {
-			return nil, err
-		}
-		if digest != o.PlanDigest {
-			return nil, &Refused{fault.New(fault.Conflict, "the world has moved since the plan was saved, so it is not carried out; make a new plan")}
-		}
+	u := &Update{Facts: p.facts, Plan: made, Warnings: p.warnings, prepared: p, options: o}
+	if o.Plan == nil {
+		return u, nil
 	}
-	u := &Update{Facts: p.facts, Plan: made, Warnings: p.warnings, prepared: p}
-	if o.Planned != nil {
-		if err := o.Planned(u); err != nil {
-			return nil, err
-		}
+	now, err := u.Saved()
+	if err == nil {
+		err = o.Plan.check(now)
 	}
-	return u, nil
+	return u, err
+}
+
+// tell hands the plan to who asked for it.
+func (u *Update) tell() error {
+	u.prepared.client.cfg.Phase("")
+	if u.options.Planned == nil {
+		return nil
+	}
+	return u.options.Planned(u)
 }
 
 // Terraform renders what the cluster needs as Terraform configuration. What

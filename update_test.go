@@ -1,10 +1,13 @@
 package kops_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,41 +66,104 @@ func TestALeaseOfADeadHolderEnds(t *testing.T) {
 	says(t, err, "lease")
 }
 
+// saved is the plan of a preview, as a file holds it.
+func (b *bench) saved(o kops.UpdateOptions) *kops.SavedPlan {
+	b.Helper()
+	s, err := b.preview(o).Saved()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
 func TestASavedPlanHoldsAsLongAsTheWorld(t *testing.T) {
 	b := applied(t)
 	b.set("nodes-here", "spec.minSize=3", "spec.maxSize=3")
-	saved := b.preview(kops.UpdateOptions{})
-	digest, err := saved.Plan.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if saved.MakesKeys() {
-		t.Error("a plan for a cluster that exists makes keys")
-	}
+	plan := b.saved(kops.UpdateOptions{})
 	// Somebody takes the balancer away: the plan is no longer what is needed.
 	b.world.Lose("fake_balancer/api." + name)
-	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, PlanDigest: digest})
-	refused(t, err, "the world has moved")
+	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan})
+	refused(t, err, "the plan saved at 2026-01-02T03:04:05Z is not carried out", "\n  create fake_balancer/api."+name+" is to be done as well\n", "make a new plan")
 	b.exist("", "control-plane-here", "nodes-here")
 	b.apply(kops.UpdateOptions{})
 	b.set("nodes-here", "spec.minSize=4", "spec.maxSize=4")
-	if digest, err = b.preview(kops.UpdateOptions{}).Plan.Digest(); err != nil {
-		t.Fatal(err)
-	}
-	u := b.apply(kops.UpdateOptions{PlanDigest: digest})
+	plan = b.saved(kops.UpdateOptions{})
+	b.set("nodes-here", "spec.minSize=5", "spec.maxSize=5")
+	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan})
+	refused(t, err, "modify fake_machines/nodes-here."+name+`: want.Count was "4", and is "5"`)
+	b.set("nodes-here", "spec.minSize=4", "spec.maxSize=4")
+	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Prune: true, Plan: plan})
+	refused(t, err, `saved with other options: prune was "", and is "true"`)
+	u := b.apply(kops.UpdateOptions{Plan: plan})
 	if got := changes(u.Plan); !slices.Equal(got, []string{"modify machines/nodes-here"}) {
 		t.Errorf("the saved plan did %q", got)
 	}
-	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, PlanDigest: digest})
-	refused(t, err, "make a new plan")
+	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan})
+	refused(t, err, "modify fake_machines/nodes-here."+name+" is not to be done any more")
 }
 
-func TestTheFirstPlanMakesKeys(t *testing.T) {
+// The first plan of a cluster can be saved: its keys are made then, and are in the
+// state store alone.
+func TestTheFirstPlanIsSavedAndCarriedOut(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
-	if !b.preview(kops.UpdateOptions{}).MakesKeys() {
-		t.Error("the first plan makes no keys")
+	if u := b.preview(kops.UpdateOptions{}); u.KeysMade {
+		t.Error("a preview makes keys")
 	}
+	u := b.preview(kops.UpdateOptions{KeepKeys: true})
+	if !u.KeysMade {
+		t.Error("no keys were made")
+	}
+	plan, err := u.Saved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := plan.Marshal()
+	if err != nil || bytes.Contains(data, []byte("PRIVATE")) || bytes.Contains(data, []byte(`"keyset"`)) {
+		t.Errorf("the plan holds keys: %v", err)
+	}
+	b.exist()
+	b.now = b.now.Add(time.Hour)
+	b.apply(kops.UpdateOptions{Plan: plan})
+	b.exist("", "api", "control-plane-here", "nodes-here")
+	if again := b.preview(kops.UpdateOptions{KeepKeys: true}); again.KeysMade {
+		t.Error("keys are made twice")
+	}
+}
+
+// What a reviewer reads is what is carried out, or nothing is.
+func TestAnEditedPlanIsRefused(t *testing.T) {
+	b := applied(t)
+	b.set("nodes-here", "spec.minSize=3", "spec.maxSize=3")
+	plan := b.saved(kops.UpdateOptions{})
+	data, err := plan.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, edit := range [][2]string{{`"Count": 3`, `"Count": 9`}, {name, "b.example.com"}, {`"modify": 1`, `"modify": 0`}, {`"want": "3"`, `"want": "2"`}, {`"1.37.0"`, `"1.36.0"`}} {
+		edited := bytes.Replace(data, []byte(edit[0]), []byte(edit[1]), 1)
+		if bytes.Equal(edited, data) {
+			t.Fatalf("the plan has no %s:\n%s", edit[0], data)
+		}
+		_, err := kops.ReadPlan(edited)
+		refused(t, err, "it was changed after it was saved")
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, data); err != nil {
+		t.Fatal(err)
+	}
+	if read, err := kops.ReadPlan(compact.Bytes()); err != nil || read.Digest != plan.Digest {
+		t.Errorf("indented in another way: %v", err)
+	}
+	for text, want := range map[string]string{"{": "not a saved plan", "{}": "not a saved plan", `{"format":7}`: "it is of format 7, and this program knows format 1",
+		strings.Replace(string(data), "{", `{"more":1,`, 1): `unknown field "more"`} {
+		_, err := kops.ReadPlan([]byte(text))
+		says(t, err, want)
+	}
+	// One that was edited by who can count a digest does not match the plan of now.
+	plan.Steps[0]["want"].(map[string]any)["Count"] = "9"
+	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan})
+	refused(t, err, `want.Count was "9", and is "3"`)
 }
 
 func TestAnUpdateThatBreaksIsFinishedByTheNext(t *testing.T) {

@@ -81,6 +81,9 @@ type Executor struct {
 // errSkipped is the result of a step that follows a failed one.
 var errSkipped = errors.New("skipped: a step it follows failed")
 
+// ErrStopped is the error of a run that its context stopped.
+var ErrStopped = errors.New("stopped before the plan was carried out")
+
 // StepError is the failure of one step; of a kept resource, that it cannot be used.
 type StepError struct {
 	Op      plan.Op
@@ -236,9 +239,9 @@ func (r *run) result(ctx context.Context) error {
 	switch {
 	case stopped && len(out.Failed) > 0:
 		out.Skipped = 0 // it counts those too that the stop kept from being tried
-		return fmt.Errorf("stopped before the plan was carried out: %w\n%w", context.Cause(ctx), out)
+		return fmt.Errorf("%w: %w\n%w", ErrStopped, context.Cause(ctx), out)
 	case stopped:
-		return fmt.Errorf("stopped before the plan was carried out: %w", context.Cause(ctx))
+		return fmt.Errorf("%w: %w", ErrStopped, context.Cause(ctx))
 	case len(out.Failed) > 0:
 		return out
 	}
@@ -267,6 +270,11 @@ func (r *run) step(ctx context.Context, i int) {
 			r.errs[i] = r.retry(ctx, i, func() error { return s.Kind.Ready(ctx, r.Client(s.Address.Kind), s.Have) })
 			r.ended(i, start)
 		}
+		return
+	}
+	if err := ctx.Err(); err != nil { // which is not to begin a step
+		r.errs[i] = &stoppedError{err}
+		r.ended(i, start)
 		return
 	}
 	r.report(Event{Step: s, State: Started})

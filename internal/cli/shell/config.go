@@ -112,6 +112,9 @@ func (a *App) log() *slog.Logger {
 
 // Phase tells what a long command does, where somebody watches.
 func (a *App) Phase(name string) {
+	if name == "" {
+		return
+	}
 	if a.Verbosity > 0 || !a.Terminal && slices.Contains([]string{"apply", "delete"}, name) {
 		a.Notef("%s …\n", name)
 	}

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,8 +14,6 @@ import (
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/plan"
-	"kops.local/kops/internal/render/text"
 )
 
 // Decode reads the objects of files, with everything that is wrong in any of
@@ -132,37 +129,58 @@ func WriteFacts(file string, f *facts.Facts) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, data, 0o644); err != nil { //nolint:gosec // facts hold no secret
+	if err := replaceFile(file, data, 0o644); err != nil { // facts hold no secret
 		return fmt.Errorf("write facts: %w", err)
 	}
 	return nil
 }
 
-// WritePlan saves a plan as JSON.
-func WritePlan(file string, p *plan.Plan) error {
-	out, err := os.Create(file)
+// WritePlan saves a plan, for its owner only.
+func WritePlan(file string, p *kops.SavedPlan) error {
+	data, err := p.Marshal()
+	if err == nil {
+		err = replaceFile(file, data, 0o600)
+	}
 	if err != nil {
 		return fmt.Errorf("save the plan: %w", err)
 	}
-	if err := text.JSON(out, p); err != nil {
-		return errors.Join(err, out.Close())
-	}
-	return out.Close()
+	return nil
 }
 
-// ReadPlan returns the digest of a saved plan.
-func ReadPlan(file string) (string, error) {
+// replaceFile writes a file whole or not at all.
+func replaceFile(file string, data []byte, mode os.FileMode) error {
+	draft, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = draft.Write(data)
+	if err == nil {
+		err = draft.Sync()
+	}
+	err = errors.Join(err, draft.Close())
+	if err == nil {
+		err = os.Chmod(draft.Name(), mode)
+	}
+	if err == nil {
+		err = os.Rename(draft.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(draft.Name()))
+	}
+	return nil
+}
+
+// ReadPlan reads a saved plan.
+func ReadPlan(file string) (*kops.SavedPlan, error) {
 	data, err := readFile(file)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var saved struct {
-		Digest string `json:"digest"`
+	p, err := kops.ReadPlan(data)
+	if err != nil {
+		return nil, fmt.Errorf("saved plan %s: %w", file, err)
 	}
-	if err := json.Unmarshal(data, &saved); err != nil || saved.Digest == "" {
-		return "", fmt.Errorf("%s is not a saved plan; make one with --save-plan", file)
-	}
-	return saved.Digest, nil
+	return p, nil
 }
 
 // WriteTree writes files below a folder. Files of an earlier run that are not

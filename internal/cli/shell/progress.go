@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
+	"kops.local/kops"
 	"kops.local/kops/internal/exec"
 	"kops.local/kops/internal/plan"
 	"kops.local/kops/internal/render/text"
@@ -171,13 +173,26 @@ func (t *told) sum() string {
 // Unwrap returns the whole error.
 func (t *told) Unwrap() error { return t.error }
 
+// PrintResult writes what came of a plan as JSON or YAML; err is that of the run.
+func (a *App) PrintResult(format, cluster string, r *text.Result, err error) error {
+	write := func(w io.Writer) error {
+		return r.JSON(w, text.Run{Cluster: cluster, Version: a.Version}, err, errors.As(err, new(*kops.Refused)))
+	}
+	return a.printJSONAs(format, write)
+}
+
 // PrintPlan writes a plan as JSON or YAML.
 func (a *App) PrintPlan(format string, p *plan.Plan) error {
+	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, p) })
+}
+
+// printJSONAs prints what write writes as JSON in a format.
+func (a *App) printJSONAs(format string, write func(io.Writer) error) error {
 	if format == JSON {
-		return text.JSON(a.Out, p)
+		return write(a.Out)
 	}
 	var doc bytes.Buffer
-	if err := text.JSON(&doc, p); err != nil {
+	if err := write(&doc); err != nil {
 		return err
 	}
 	out, err := yaml.JSONToYAML(doc.Bytes())

@@ -96,7 +96,7 @@ Terraform needs no access to a cloud.`, `
 	f.StringVar(&o.recordFacts, "record-facts", "", "write what was looked up to this file")
 	f.StringVar(&o.plan, "plan", "", "carry out this saved plan, or nothing when the world has moved")
 	f.StringVar(&o.recordPlan, "save-plan", "", "write the plan to this file")
-	f.StringVarP(&o.format, "output", "o", "", "print the plan as json or yaml")
+	f.StringVarP(&o.format, "output", "o", "", "print the plan, or with --yes its result, as json or yaml")
 	f.BoolVar(&o.Refresh, "refresh", false, "observe everything anew, without what is remembered from former runs")
 	f.BoolVar(&o.exitCode, "detailed-exitcode", false, "exit with 2 when a preview has changes, or deletions that only --prune makes")
 	f.BoolVar(&o.IgnoreSkew, "ignore-kubelet-version-skew", false, "give new workers the version of the spec, even if the control plane still runs an older one")
@@ -225,33 +225,37 @@ func toTerraform(ctx context.Context, app *shell.App, client *kops.Client, name 
 
 func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
 	if o.plan != "" {
-		digest, err := shell.ReadPlan(o.plan)
+		saved, err := shell.ReadPlan(o.plan)
 		if err != nil {
 			return err
 		}
-		o.PlanDigest = digest
+		o.Plan = saved
 	}
-	progress := app.Progress()
-	o.Apply = o.yes
+	progress, outcome := app.Progress(), text.NewResult(app.Now)
+	o.Apply, o.KeepKeys = o.yes, o.recordPlan != ""
 	o.Planned = func(u *kops.Update) error {
 		app.Warn(u.Warnings)
 		if err := recordFacts(o.recordFacts, u); err != nil {
 			return err
 		}
-		if err := savePlan(o.recordPlan, u); err != nil {
+		if err := savePlan(app, o.recordPlan, u); err != nil {
 			return err
 		}
-		if o.format != "" {
+		if o.format != "" && !o.yes {
 			return app.PrintPlan(o.format, u.Plan)
 		}
 		if !o.yes {
 			return text.Plan(app.Out, u.Plan, app.PlanOptions(true))
 		}
+		outcome.Start(u.Plan)
 		progress.Start(u.Plan)
 		return nil
 	}
-	client = client.WithReport(progress.Event)
+	client = client.WithReport(func(e kops.Event) { outcome.Report(e); progress.Event(e) })
 	result, err := client.Update(ctx, name, o.UpdateOptions)
+	if o.format != "" && o.yes {
+		err = errors.Join(err, app.PrintResult(o.format, name, outcome, err))
+	}
 	err = progress.Close(err)
 	if err != nil {
 		return err
@@ -316,14 +320,18 @@ func writeKubeconfig(app *shell.App, name string, o options, access *kops.Access
 }
 
 // savePlan writes a plan, if a file for it was named, that can be carried out later.
-func savePlan(file string, u *kops.Update) error {
-	switch {
-	case file == "":
+func savePlan(app *shell.App, file string, u *kops.Update) error {
+	if file == "" {
 		return nil
-	case u.MakesKeys():
-		return errors.New("--save-plan: the plan makes keys, and every plan makes others, so that it could not be carried out later; apply the cluster once without a saved plan")
 	}
-	return shell.WritePlan(file, u.Plan)
+	if u.KeysMade {
+		app.Notef("The cluster's keys and secrets were made and are in its state store, as the plan needs them when it is carried out.\n\n")
+	}
+	saved, err := u.Saved()
+	if err != nil {
+		return err
+	}
+	return shell.WritePlan(file, saved)
 }
 
 func recordFacts(file string, u *kops.Update) error {

@@ -125,6 +125,20 @@ func (p *printer) changes(s plan.Step) {
 	}
 }
 
+// Differences returns the unified differences of the long texts that a step changes,
+// by the paths of the leaves. What is secret, or not known, has none.
+func Differences(s plan.Step) map[string][]string {
+	out := map[string][]string{}
+	for _, c := range s.Changes {
+		for _, l := range c.Leaves {
+			if lines := difference(at(s.Have, l.Path), at(s.Want, l.Path), l); lines != nil {
+				out[l.Path] = lines
+			}
+		}
+	}
+	return out
+}
+
 // show writes one value: strings quoted, what is not known as what it comes from.
 func show(v reflect.Value, text string) string {
 	for v.IsValid() && v.Kind() == reflect.Pointer {
