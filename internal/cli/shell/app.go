@@ -27,6 +27,7 @@ type App struct {
 	Name      string // --name
 	Config    string // --config
 	Verbosity int    // -v
+	FullDiff  bool   // --full-diff
 	// Offline says that facts come from a file, and only the state store can be reached.
 	Offline bool
 	// Command is the command line, for the lease and the revisions.

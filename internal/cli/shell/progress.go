@@ -205,5 +205,5 @@ func (a *App) printJSONAs(format string, write func(io.Writer) error) error {
 
 // PlanOptions say how plans are shown on this system.
 func (a *App) PlanOptions(preview bool) text.Options {
-	return text.Options{Color: a.Color, Full: a.Verbosity > 0, Preview: preview}
+	return text.Options{Color: a.Color, Full: a.Verbosity > 0 || a.FullDiff, Whole: !a.Paged, Preview: preview}
 }

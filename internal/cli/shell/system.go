@@ -24,8 +24,9 @@ type System struct {
 	Env func(string) string
 	// Terminal says that Err is a terminal, on which progress may be redrawn.
 	Terminal bool
-	// Color says that Out is a terminal, which shows colours.
-	Color bool
+	// Color says that Out is a terminal, which shows colours; Paged that Out is a
+	// terminal at all.
+	Color, Paged bool
 	// Width is the terminal's width in columns; 0 when it is none.
 	Width int
 	// Home and Cache are folders of the user; empty when there are none.
@@ -48,7 +49,8 @@ type System struct {
 func OS(version string) System {
 	s := System{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, PID: os.Getpid(), Now: time.Now, Version: version}
 	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" }
-	s.Terminal, s.Color = terminal(os.Stderr), terminal(os.Stdout) && os.Getenv("NO_COLOR") == ""
+	s.Terminal, s.Paged = terminal(os.Stderr), terminal(os.Stdout)
+	s.Color = s.Paged && os.Getenv("NO_COLOR") == ""
 	if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
 		s.Width = w
 	}

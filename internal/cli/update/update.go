@@ -97,6 +97,7 @@ Terraform needs no access to a cloud.`, `
 	f.StringVar(&o.plan, "plan", "", "carry out this saved plan, or nothing when the world has moved")
 	f.StringVar(&o.recordPlan, "save-plan", "", "write the plan to this file")
 	f.StringVarP(&o.format, "output", "o", "", "print the plan, or with --yes its result, as json or yaml")
+	f.BoolVar(&app.FullDiff, "full-diff", false, "show long values whole, and the tags and texts of new resources")
 	f.BoolVar(&o.Refresh, "refresh", false, "observe everything anew, without what is remembered from former runs")
 	f.BoolVar(&o.exitCode, "detailed-exitcode", false, "exit with 2 when a preview has changes, or deletions that only --prune makes")
 	f.BoolVar(&o.IgnoreSkew, "ignore-kubelet-version-skew", false, "give new workers the version of the spec, even if the control plane still runs an older one")

@@ -21,8 +21,10 @@ import (
 type Options struct {
 	// Color marks what happens with ANSI colours.
 	Color bool
-	// Full shows the tags and the whole of long values of new resources as well.
+	// Full shows the tags and the texts of new resources as well, and long values whole.
 	Full bool
+	// Whole shows long values whole, as where the width does not matter.
+	Whole bool
 	// Preview adds the sentence that says how to go on, for a plan that is only shown.
 	Preview bool
 }
@@ -30,7 +32,7 @@ type Options struct {
 // Plan writes what a plan would do, grouped by what happens, sorted by
 // resource, each difference on a line of its own.
 func Plan(w io.Writer, p *plan.Plan, o Options) error {
-	out := &printer{Writer: bufio.NewWriter(w), color: o.Color, full: o.Full}
+	out := &printer{Writer: bufio.NewWriter(w), color: o.Color, full: o.Full, whole: o.Full || o.Whole}
 	g := group(p)
 	for _, s := range []struct {
 		title, mark string

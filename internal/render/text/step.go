@@ -16,7 +16,7 @@ import (
 // printer writes; the first error of the writer comes out of flush.
 type printer struct {
 	*bufio.Writer
-	color, full bool
+	color, full, whole bool
 }
 
 // printf ignores the error, which flush returns again.
@@ -52,7 +52,7 @@ func (p *printer) section(title, mark string, steps []plan.Step) {
 
 func (p *printer) step(mark string, s plan.Step) {
 	line := s.Address.String()
-	if id := identity(s); id != "" {
+	if id := identity(s); id != "" && !strings.HasSuffix(id, "/"+s.Key) { // as an ARN that ends in the name, and tells no more
 		line += "  " + id
 	}
 	if s.Why != "" && (s.Op == plan.Delete || s.Replaces || s.Shared) {
@@ -84,8 +84,15 @@ func (p *printer) fields(s plan.Step) {
 			continue
 		}
 		for _, l := range c.Leaves {
-			value := show(at(s.Want, l.Path), l.Want)
-			if r := []rune(value); len(r) > longest && !p.full {
+			want := at(s.Want, l.Path)
+			if p.full && isContent(want) {
+				if lines := difference(reflect.ValueOf(resource.Content{}), want, l); lines != nil {
+					p.lines(l.Path, lines)
+					continue
+				}
+			}
+			value := show(want, l.Want)
+			if r := []rune(value); len(r) > longest && !p.whole {
 				value = string(r[:longest]) + "…"
 			}
 			p.printf("      %s: %s\n", l.Path, value)
@@ -114,14 +121,19 @@ func (p *printer) changes(s plan.Step) {
 				lines = difference(have, want, l)
 			}
 			if lines != nil {
-				p.printf("      %s:\n", l.Path)
-				for _, line := range lines {
-					p.printf("        %s\n", p.paint(line[:min(1, len(line))], line))
-				}
+				p.lines(l.Path, lines)
 				continue
 			}
 			p.printf("      %s: %s -> %s\n", l.Path, show(have, l.Have), show(want, l.Want))
 		}
+	}
+}
+
+// lines shows the difference of a long value.
+func (p *printer) lines(path string, lines []string) {
+	p.printf("      %s:\n", path)
+	for _, line := range lines {
+		p.printf("        %s\n", p.paint(line[:min(1, len(line))], line))
 	}
 }
 
