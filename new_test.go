@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/cloud"
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/plan"
 )
 
 func TestAVersionThatNoUpdateWouldTakeIsRefusedOfANewCluster(t *testing.T) {
@@ -72,6 +73,25 @@ func TestFilesInAFolderElsewhereAreWrittenOffline(t *testing.T) {
 	}
 	if u, err := c.Update(t.Context(), name, o); err != nil || !u.Plan.Empty() {
 		t.Errorf("a second update does something: %v", err)
+	}
+}
+
+// A preview from facts sees the files of other stores that an apply sees.
+func TestAPreviewFromFactsIsWhatIsApplied(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	b.set("", "spec.etcdClusters[0].backups.backupStore=memory://elsewhere")
+	o := kops.UpdateOptions{Facts: &facts.Facts{FileHashes: map[string]string{"*": strings.Repeat("0", 64)}}}
+	b.apply(o)
+	c := b.client(func(c *kops.Config) { c.Offline = true })
+	u, err := c.Update(t.Context(), name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range u.Plan.Steps {
+		if s.Op != plan.Keep {
+			t.Errorf("there is still to %s %s", s.Op, s.Address)
+		}
 	}
 }
 

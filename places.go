@@ -29,8 +29,10 @@ func (p *places) add(url string, a managedfile.Area) {
 	}
 }
 
-// openPlaces finds the folders of a cluster. It makes no request.
-func (c *Client) openPlaces(ctx context.Context, cl *Cluster) (*places, error) {
+// openPlaces finds the folders of a cluster. It makes no request. Offline, others than
+// those of the state store are out of reach, unless they are observed like the
+// platform, as for a preview: it would take the files there for missing.
+func (c *Client) openPlaces(ctx context.Context, cl *Cluster, observed bool) (*places, error) {
 	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
 	if err != nil {
 		return nil, err
@@ -40,7 +42,7 @@ func (c *Client) openPlaces(ctx context.Context, cl *Cluster) (*places, error) {
 		p.add(f.Base.URL, area(f.Base))
 	}
 	for _, url := range elsewhere(&cl.Spec.Spec, f.Base.URL) {
-		if c.cfg.Offline && !store.IsFolder(url) {
+		if c.cfg.Offline && !observed && !store.IsFolder(url) {
 			continue
 		}
 		s, err := c.cfg.Backends.Open(ctx, url)

@@ -98,7 +98,7 @@ func (c *Client) connect(ctx context.Context, p *prepared, o UpdateOptions) (err
 	if p.session, err = p.provider.Connect(ctx, cfg); err != nil {
 		return err
 	}
-	p.places, err = c.openPlaces(ctx, p.cluster)
+	p.places, err = c.openPlaces(ctx, p.cluster, o.target != "terraform")
 	return err
 }
 

@@ -155,7 +155,7 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 			return err
 		}
 	}
-	app.Offline = offline(o)
+	app.Offline = o.facts != "" && !o.yes
 	client, err := app.Client(ctx)
 	if err != nil {
 		return err
@@ -165,10 +165,6 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 	}
 	return app.OfCluster(ctx, client, name, func(cluster string) error { return target(ctx, app, client, cluster, o) })
 }
-
-// offline says that nothing but the state store is reached. A preview is not: it
-// looks at the cloud as the apply does.
-func offline(o options) bool { return o.facts != "" && o.target == terraform && !o.yes }
 
 // target updates a cluster in the way the options say.
 func target(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
