@@ -19,6 +19,18 @@ type places struct {
 	keys, secrets managedfile.Area
 	// buckets and others are where managed files live: buckets, which Terraform can write to, and other stores.
 	buckets, others []managedfile.Area
+	// issuer is where the documents of the service account issuer live; may be nil.
+	issuer store.Store
+}
+
+// private reports whether everybody may read the issuer's documents only if each of
+// them says so, as their bucket does not.
+func (p *places) private(ctx context.Context) (bool, error) {
+	if p.issuer == nil || p.issuer.About().Public == nil {
+		return false, nil
+	}
+	public, err := p.issuer.About().Public(ctx)
+	return !public && err == nil, err
 }
 
 func (p *places) add(url string, a managedfile.Area) {
@@ -48,6 +60,9 @@ func (c *Client) openPlaces(ctx context.Context, cl *Cluster, observed bool) (*p
 		s, err := c.cfg.Backends.Open(ctx, url)
 		if err != nil {
 			return nil, err
+		}
+		if d := cl.Spec.Spec.ServiceAccountIssuerDiscovery; d != nil && strings.TrimSuffix(d.DiscoveryStore, "/") == url {
+			p.issuer = s
 		}
 		at := managedfile.LocationOf(url)
 		p.add(url, onstore.Area(at.Store, at.Prefix, s, nil))

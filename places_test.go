@@ -1,10 +1,13 @@
 package kops
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/store"
 )
 
 func TestAFolderElsewhereIsOpenedOnce(t *testing.T) {
@@ -19,5 +22,34 @@ func TestAFolderElsewhereIsOpenedOnce(t *testing.T) {
 	want := []string{"s3://open/keys", "s3://b/c", "s3://state/c.example.com-backups"}
 	if got := elsewhere(s, "s3://state/c.example.com/"); !slices.Equal(got, want) {
 		t.Errorf("opened %q, want %q", got, want)
+	}
+}
+
+// policed is a store whose policy answers for itself.
+type policed struct {
+	store.Store
+	public func(context.Context) (bool, error)
+}
+
+func (p policed) About() store.About { return store.About{Public: p.public} }
+
+func TestDocumentsAreReadableOneByOneWhereTheirBucketIsNot(t *testing.T) {
+	refused := errors.New("refused")
+	for _, c := range []struct {
+		name   string
+		issuer store.Store
+		want   bool
+		err    error
+	}{
+		{"no documents", nil, false, nil},
+		{"a store without readers", policed{}, false, nil},
+		{"a public bucket", policed{public: func(context.Context) (bool, error) { return true, nil }}, false, nil},
+		{"another bucket", policed{public: func(context.Context) (bool, error) { return false, nil }}, true, nil},
+		{"no answer", policed{public: func(context.Context) (bool, error) { return false, refused }}, false, refused},
+	} {
+		p := places{issuer: c.issuer}
+		if got, err := p.private(t.Context()); got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v, %v", c.name, got, err)
+		}
 	}
 }

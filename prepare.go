@@ -149,6 +149,9 @@ func (c *Client) build(ctx context.Context, p *prepared, o UpdateOptions) error 
 	if err != nil {
 		return err
 	}
+	if in.PublicDiscovery, err = p.places.private(ctx); err != nil {
+		return err
+	}
 	in.AllowUnverified = o.AllowUnverified
 	if err := c.lookUpHashes(ctx, &in); err != nil {
 		return err

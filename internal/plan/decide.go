@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -98,8 +99,8 @@ func (b *builder) decideNode(n resource.Node) error {
 	for _, c := range s.Changes {
 		switch {
 		case c.Mode == resource.Forbid:
-			return fmt.Errorf("%s: %s cannot change from %q to %q; delete and create it, or undo the change",
-				n.Address, c.Leaves[0].Path, c.Leaves[0].Have, c.Leaves[0].Want)
+			return fmt.Errorf("%s: %s cannot change from %q to %q; %s", n.Address,
+				c.Leaves[0].Path, c.Leaves[0].Have, c.Leaves[0].Want, cmp.Or(n.Remedy, "undo the change, or delete and create it"))
 		case c.Mode == resource.Replace && s.Op != Create:
 			s.Op, s.Replaces, s.Why = Create, true, c.Field+" changed, which needs a new object"
 			b.remove[got] = b.add(Step{Address: n.Address, Kind: n.Kind, Key: s.Key, Op: Delete, Have: got, Why: s.Why})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Scope says which objects List returns: those of one cluster that kops itself
@@ -157,7 +158,7 @@ func (e *erased[T, C]) Check() error {
 func (e *erased[T, C]) Observe(ctx context.Context, client any, s Scope) ([]Object, error) {
 	list, err := e.k.List(ctx, client.(C), s)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", e.k.Name, err)
+		return nil, fmt.Errorf("list objects of kind %s: %w", words(e.k.Name), err)
 	}
 	out := make([]Object, len(list))
 	for i, o := range list {
@@ -220,6 +221,17 @@ type Node struct {
 	// After lists resources that must be applied before this one, although it
 	// does not refer to them.
 	After []Address
+	// Remedy is the way out where a field has changed that cannot change: what of the
+	// spec to undo, and why the object must stay. Empty: the object may be made anew.
+	Remedy string
+}
+
+// words is a kind's name as people say it: without its platform.
+func words(kind string) string {
+	if _, name, ok := strings.Cut(kind, "_"); ok {
+		kind = name
+	}
+	return strings.ReplaceAll(kind, "_", " ")
 }
 
 // New declares a desired object.

@@ -104,7 +104,7 @@ func TestObserveKeysObjectsAndNamesTheKind(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0].Key != "a" || got[1].Key != "b" {
 		t.Errorf("%v %v", got, err)
 	}
-	if _, err := k.Observe(t.Context(), "c", Scope{}); err == nil || err.Error() != "list server: no cluster" {
+	if _, err := k.Observe(t.Context(), "c", Scope{}); err == nil || err.Error() != "list objects of kind server: no cluster" {
 		t.Errorf("error: %v", err)
 	}
 }

@@ -82,6 +82,9 @@ type About struct {
 	// Purge is DeleteAll, and removes all versions of the keys that the store keeps.
 	// Nil where a store keeps one version only.
 	Purge func(ctx context.Context, keys []string) error
+	// Public asks whether the store by its own policy lets everybody read every
+	// object. Nil where objects have no readers of their own (PutOptions.PublicRead).
+	Public func(ctx context.Context) (bool, error)
 }
 
 // URL returns the key's address as a user would write it.

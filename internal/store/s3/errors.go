@@ -184,7 +184,7 @@ func hopeless(err error) aws.Ternary {
 
 // arn names what a permission is needed on.
 func (b *bucket) arn(permission, key string) string {
-	if strings.HasPrefix(permission, "s3:ListBucket") {
+	if strings.HasPrefix(permission, "s3:ListBucket") || strings.HasPrefix(permission, "s3:GetBucket") {
 		return "arn:aws:s3:::" + b.name
 	}
 	return "arn:aws:s3:::" + b.name + "/" + b.key(key)

@@ -491,3 +491,35 @@ func TestOpenNeedsABucketAndAnEndpoint(t *testing.T) {
 		t.Errorf("opened %s", s.About().URL)
 	}
 }
+
+func TestABucketSaysWhetherItIsPublic(t *testing.T) {
+	status := func(public string) func(int, *http.Request) *http.Response {
+		return func(int, *http.Request) *http.Response {
+			return reply(200, "<PolicyStatus><IsPublic>"+public+"</IsPublic></PolicyStatus>")
+		}
+	}
+	refuse := func(status int, code string) func(int, *http.Request) *http.Response {
+		return func(int, *http.Request) *http.Response { return refusal(status, code) }
+	}
+	for _, c := range []struct {
+		name   string
+		answer func(int, *http.Request) *http.Response
+		public bool
+		remedy string
+	}{
+		{"public", status("TRUE"), true, ""},
+		{"not public", status("FALSE"), false, ""},
+		{"no policy", refuse(404, "NoSuchBucketPolicy"), false, ""},
+		{"no such question", refuse(405, "MethodNotAllowed"), false, ""},
+		{"refused", refuse(403, "AccessDenied"), false, "allow s3:GetBucketPolicyStatus on arn:aws:s3:::bucket to this identity"},
+	} {
+		s := &server{answer: c.answer}
+		got, err := s.open(t, s3.Config{}).About().Public(t.Context())
+		if got != c.public || (err != nil) != (c.remedy != "") || err != nil && !strings.Contains(err.Error()+fault.Remedy(err), c.remedy) {
+			t.Errorf("%s: %v, %v", c.name, got, err)
+		}
+		if q := s.seen[0].URL.Query(); !q.Has("policyStatus") {
+			t.Errorf("%s: asked %s", c.name, s.seen[0].URL)
+		}
+	}
+}

@@ -44,7 +44,7 @@ func (b *bucket) key(key string) string { return b.prefix + key }
 
 // About implements store.Store.
 func (b *bucket) About() store.About {
-	return store.About{URL: b.url, DeleteAll: b.deleteAll, Purge: b.purge}
+	return store.About{URL: b.url, DeleteAll: b.deleteAll, Purge: b.purge, Public: b.public}
 }
 
 // Get implements store.Store.
@@ -208,6 +208,23 @@ func (b *bucket) acl(o store.PutOptions) types.ObjectCannedACL {
 		return types.ObjectCannedACLPublicRead
 	}
 	return ""
+}
+
+// public reports whether the bucket's policy lets everybody read. A server that
+// knows no such question has no such policy.
+func (b *bucket) public(ctx context.Context) (bool, error) {
+	var out *sdk.GetBucketPolicyStatusOutput
+	err := b.do(ctx, func(c *sdk.Client) (err error) {
+		out, err = c.GetBucketPolicyStatus(ctx, &sdk.GetBucketPolicyStatusInput{Bucket: &b.name})
+		return err
+	})
+	switch {
+	case err == nil:
+		return out.PolicyStatus != nil && aws.ToBool(out.PolicyStatus.IsPublic), nil
+	case slices.Contains([]string{"NoSuchBucketPolicy", "NotImplemented", "MethodNotAllowed"}, code(err)):
+		return false, nil
+	}
+	return false, b.failed(ctx, "ask whether everybody may read", "s3:GetBucketPolicyStatus", "", err)
 }
 
 // readable reports whether a canned ACL lets others than owners read (Amazon S3 User

@@ -41,7 +41,7 @@ func (m *model) volumes() ([]resource.Node, error) {
 	for i := range m.spec.EtcdClusters {
 		e := &m.spec.EtcdClusters[i]
 		for j := range e.EtcdMembers {
-			n, err := m.etcdVolume(e, &e.EtcdMembers[j])
+			n, err := m.etcdVolume(e, &e.EtcdMembers[j], fmt.Sprintf("spec.etcdClusters[%d].etcdMembers[%d]", i, j))
 			if err != nil {
 				return nil, fmt.Errorf("member %s of etcd %s: %w", e.EtcdMembers[j].Name, e.Name, err)
 			}
@@ -51,7 +51,8 @@ func (m *model) volumes() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-func (m *model) etcdVolume(e *api.EtcdClusterSpec, member *api.EtcdMemberSpec) (resource.Node, error) {
+// etcdVolume is the disk of the member at a path of the spec.
+func (m *model) etcdVolume(e *api.EtcdClusterSpec, member *api.EtcdMemberSpec, path string) (resource.Node, error) {
 	zone, err := m.memberZone(or(member.InstanceGroup, ""))
 	if err != nil {
 		return resource.Node{}, err
@@ -64,7 +65,10 @@ func (m *model) etcdVolume(e *api.EtcdClusterSpec, member *api.EtcdMemberSpec) (
 			tagRolePrefix+"control-plane", "1", tagRolePrefix+"master", "1"),
 	}
 	v.IOPS, v.Throughput = volumeSpeed(v.Type, int(or(member.VolumeIOPS, 0)), int(or(member.VolumeThroughput, 0)))
-	return kinds.NewVolume(volumeNode(name), v), nil
+	n := kinds.NewVolume(volumeNode(name), v)
+	n.Remedy = "the volume holds etcd's data: keep it, and undo the change of " + path + ".encryptedVolume, or of the zone of the group that " +
+		path + ".instanceGroup names; both are chosen when a cluster is made"
+	return n, nil
 }
 
 // volumeNode is the name of a volume's node, from which Terraform's follows, which
