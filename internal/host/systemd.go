@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
@@ -65,6 +68,17 @@ func (m *Manager) bus(ctx context.Context) (*dbus.Conn, error) {
 	}
 	m.conn = conn
 	return conn, nil
+}
+
+// asked classes the error of a question: one that was cut off because systemd starts
+// itself anew is asked again.
+func asked(err error) error {
+	for _, ended := range []error{io.EOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed, godbus.ErrClosed} {
+		if errors.Is(err, ended) {
+			return fault.Wrap(fault.NotYet, err, "")
+		}
+	}
+	return err
 }
 
 // Close ends the connection.
@@ -163,7 +177,7 @@ func (m *Manager) Reload(ctx context.Context) error {
 		err = conn.ReloadContext(ctx)
 	}
 	if err != nil {
-		r.err = fmt.Errorf("reload systemd: %w", err)
+		r.err = asked(fmt.Errorf("reload systemd: %w", err))
 	}
 	return r.err
 }
@@ -180,7 +194,7 @@ func (m *Manager) Enable(ctx context.Context, unit string, on bool) error {
 		_, err = conn.DisableUnitFilesContext(ctx, []string{unit}, false)
 	}
 	if err != nil && (on || !unknown(err)) {
-		return fmt.Errorf("enable %s: %w", unit, err)
+		return asked(fmt.Errorf("enable %s: %w", unit, err))
 	}
 	return nil
 }
@@ -196,7 +210,7 @@ func (m *Manager) Start(ctx context.Context, unit string, anew bool) error {
 		start = conn.RestartUnitContext
 	}
 	if _, err := start(ctx, unit, "replace", done); err != nil {
-		return fmt.Errorf("start %s: %w", unit, err)
+		return asked(fmt.Errorf("start %s: %w", unit, err))
 	}
 	return wait(ctx, conn, unit, done)
 }
@@ -212,7 +226,7 @@ func (m *Manager) Stop(ctx context.Context, unit string) error {
 		if unknown(err) {
 			return nil
 		}
-		return fmt.Errorf("stop %s: %w", unit, err)
+		return asked(fmt.Errorf("stop %s: %w", unit, err))
 	}
 	return wait(ctx, conn, unit, done)
 }
