@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -24,6 +25,8 @@ func clusterName(c *check) {
 		c.bad(path, name, fmt.Sprintf("has %d characters, and a DNS name has %d at most", len(name), validation.DNS1123SubdomainMaxLength), "choose a shorter name")
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		c.bad(path, name, "is not a DNS name", "use lower-case letters, digits, dots and dashes; begin and end with a letter or a digit")
+	case slices.ContainsFunc(strings.Split(name, "."), func(label string) bool { return len(label) > validation.DNS1123LabelMaxLength }):
+		c.bad(path, name, fmt.Sprintf("has a label of more than %d characters", validation.DNS1123LabelMaxLength), "choose shorter parts between the dots")
 	case !strings.Contains(name, ".") && complete.DNS(c.spec) != api.DNSNone && c.cluster.Annotations[api.AnnotationManagement] != "imported":
 		c.bad(path, name, "has no dot, but the cluster's names are published in DNS", "add a domain, such as "+name+".example.com, or set spec.topology.dns.type to None")
 	}
