@@ -88,12 +88,15 @@ func (a *App) StateStore() (string, error) {
 	if url == "" {
 		url = a.ownStore()
 	}
-	if url == "" {
+	if strings.TrimSpace(url) == "" {
 		return "", errors.New("State Store: Required value: Please set the --state flag or export KOPS_STATE_STORE.\n" +
 			"For example: a folder, export KOPS_STATE_STORE=file://$HOME/kops, or a bucket, export KOPS_STATE_STORE=s3://<bucket>")
 	}
 	scheme, path, ok := strings.Cut(url, "://")
 	if !ok {
+		if name, rest, colon := strings.Cut(url, ":"); colon && !strings.Contains(name, "/") {
+			return "", fmt.Errorf("the state store %q is neither a URL nor a folder; did you mean %s://%s?", url, name, strings.TrimLeft(rest, "/"))
+		}
 		scheme, path = "file", url
 	}
 	if scheme == "file" && path != "" {
