@@ -78,12 +78,10 @@ func TestALocalClusterOfOneIsSoonThere(t *testing.T) {
 	lap("a local cluster of one formed, in the times of a manifest")
 	c.put(c.client(a), "/registry/one", "1")
 
-	c.eventually("the first back-up", 10*time.Second, func() bool { return len(c.backups()) > 0 })
-	lap("")
 	if err := etcd.RequestBackup(t.Context(), c.store); err != nil {
 		t.Fatal(err)
 	}
-	c.eventually("the back-up that was asked for", 20*time.Second, func() bool { return len(c.backups()) > 1 })
+	c.eventually("the back-up that was asked for", 20*time.Second, func() bool { return len(c.backups()) > 0 }) // the first by itself is there after a minute
 	lap("a back-up was there after it was asked for")
 
 	c.unplug(a)

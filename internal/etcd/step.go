@@ -235,14 +235,14 @@ func (s *situation) backupDue() bool {
 // backupReason says why a back-up is to be taken now; empty when none is.
 func (s *situation) backupReason() string {
 	switch {
+	case s.BackupAfter != nil && !s.LastBackup.After(*s.BackupAfter):
+		return "somebody asks for it"
 	case s.newborn():
 		return ""
 	case s.BackupEmpty && s.written() && s.backupAge() >= s.policy.Early:
 		return "the last one holds no keys, and etcd does"
 	case s.backupAge() >= s.policy.Backup:
 		return "it is time"
-	case s.BackupAfter != nil && !s.LastBackup.After(*s.BackupAfter):
-		return "somebody asks for it"
 	}
 	return ""
 }

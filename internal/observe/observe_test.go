@@ -113,7 +113,7 @@ func TestSnapshot(t *testing.T) {
 	bubble(t, "it gives up after eight tries", func(t *testing.T, c *cloud, o *observe.Observer) {
 		c.answer = func(string, int) error { return fault.New(fault.Throttled, "slow down") }
 		_, err := o.Snapshot(t.Context(), "c", kindsOf(c, 1), &graph.Graph{}, false)
-		if !fault.Is(err, fault.Throttled) || err.Error() != "list k00: slow down" || c.asked["k00"] != 8 {
+		if !fault.Is(err, fault.Throttled) || err.Error() != "list objects of kind k00: slow down" || c.asked["k00"] != 8 {
 			t.Errorf("%d tries, error %v", c.asked["k00"], err)
 		}
 	})
