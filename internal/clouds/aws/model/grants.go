@@ -271,11 +271,16 @@ func (m *model) grantCalico() grant {
 }
 
 // grantAmazonVPC is what the page "AmazonEKS_CNI_Policy" of the managed policies
-// lists, bounded to interfaces and instances that carry the cluster's tag.
-func (m *model) grantAmazonVPC() grant {
+// lists, bounded to interfaces, instances and security groups of the cluster.
+func (m *model) grantAmazonVPC() grant { return m.amazonVPC(m.networkGroups()) }
+
+// grantAmazonVPCWorker is the same without the security groups of control planes.
+func (m *model) grantAmazonVPCWorker() grant { return m.amazonVPC(m.networkGroupsOfWorkers()) }
+
+func (m *model) amazonVPC(groups []securityGroups) grant {
 	return grant{
 		free: prefixed("ec2:Describe", "InstanceTypes", "Instances", "NetworkInterfaces", "Subnets", "Tags"),
-		more: append(m.interfaces("DetachNetworkInterface"), m.whereOwned(allow(one("ec2:CreateTags"), list(m.ec2ARN("network-interface"))))),
+		more: append(m.interfaces(groups, "DetachNetworkInterface"), m.whereOwned(allow(one("ec2:CreateTags"), list(m.ec2ARN("network-interface"))))),
 	}
 }
 
@@ -283,7 +288,7 @@ func (m *model) grantAmazonVPC() grant {
 // Its operator, which runs on control planes, makes the interfaces.
 func (m *model) grantCiliumENI() grant {
 	g := m.grantCiliumAgent()
-	g.more = m.interfaces()
+	g.more = m.interfaces(m.networkGroups())
 	return g
 }
 
@@ -292,18 +297,58 @@ func (m *model) grantCiliumAgent() grant {
 	return grant{free: prefixed("ec2:Describe", "InstanceTypes", "Instances", "NetworkInterfaces", "SecurityGroups", "Subnets", "Tags", "Vpcs")}
 }
 
+// securityGroups are some that interfaces may get: ARNs, and what bounds them further.
+type securityGroups struct {
+	arns  texts
+	bound func(statement) statement
+}
+
+// networkGroups are those that a pod network on control planes may give to
+// interfaces of the cluster: its own, and those that its instance groups name.
+func (m *model) networkGroups() []securityGroups {
+	return append([]securityGroups{{list(m.ec2ARN("security-group")), m.whereOwned}}, m.namedGroups(everyNode()...)...)
+}
+
+// networkGroupsOfWorkers leaves those of control planes out: an interface that
+// has them reaches etcd.
+func (m *model) networkGroupsOfWorkers() []securityGroups {
+	own := func(s statement) statement {
+		return m.whereOwned(s).under("StringNotEquals", keyResourceTag+"Name", one(m.own("masters", "").called))
+	}
+	return append([]securityGroups{{list(m.ec2ARN("security-group")), own}}, m.namedGroups(api.RoleNode)...)
+}
+
+// namedGroups are the user's groups that instance groups of some roles have.
+func (m *model) namedGroups(roles ...api.InstanceGroupRole) []securityGroups {
+	arns := map[string]bool{}
+	for _, g := range m.groupsOf(roles...) {
+		for _, id := range append(slices.Clone(g.Spec.AdditionalSecurityGroups), or(g.Spec.SecurityGroupOverride, "")) {
+			if id != "" {
+				arns[m.arn("ec2", "*:*:security-group/"+id)] = true
+			}
+		}
+	}
+	if len(arns) == 0 {
+		return nil
+	}
+	return []securityGroups{{list(slices.Sorted(maps.Keys(arns))...), func(s statement) statement { return s }}}
+}
+
 // interfaces lets a pod network make interfaces with the cluster's tag, which its
-// manifest tells it to give, and use those and the ones that machines start with.
-func (m *model) interfaces(also ...string) []statement {
+// manifest tells it to give, and use those and the ones that machines start with,
+// all with some security groups only.
+func (m *model) interfaces(groups []securityGroups, also ...string) []statement {
 	nic, instance := m.ec2ARN("network-interface"), m.ec2ARN("instance")
 	uses := append(prefixed("ec2:", "AssignPrivateIpAddresses", "AttachNetworkInterface", "DeleteNetworkInterface",
 		"ModifyNetworkInterfaceAttribute", "UnassignPrivateIpAddresses"), prefixed("ec2:", also...)...)
-	groups := list(m.ec2ARN("security-group")) // those of a machine may be the user's, without a tag of ours
-	return []statement{
+	statements := []statement{
 		m.whereMade(allow(one("ec2:CreateNetworkInterface"), list(nic))),
-		allow(one("ec2:CreateNetworkInterface"), list(m.ec2ARNs("security-group", "subnet")...)),
+		allow(one("ec2:CreateNetworkInterface"), list(m.ec2ARN("subnet"))),
 		m.whereOwned(allow(set(uses), list(nic, instance))),
-		allow(one("ec2:ModifyNetworkInterfaceAttribute"), groups),
 		m.whereMade(allow(one("ec2:CreateTags"), list(nic))).under("StringEquals", "ec2:CreateAction", one("CreateNetworkInterface")),
 	}
+	for _, g := range groups {
+		statements = append(statements, g.bound(allow(set(prefixed("ec2:", "CreateNetworkInterface", "ModifyNetworkInterfaceAttribute")), g.arns)))
+	}
+	return statements
 }

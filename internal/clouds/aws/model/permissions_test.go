@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,6 +96,9 @@ clusterAutoscaler: {enabled: true}
 snapshotController: {enabled: true}
 encryptionConfig: true
 awsLoadBalancerController: {enabled: true, enableWAF: true, enableWAFv2: true, enableShield: true}
+`, "groups": `
+cp: {role: Master, machineType: m3.medium, image: i, subnets: [us-test-1a], securityGroupOverride: sg-controlplane}
+nodes: {role: Node, machineType: t2.medium, image: i, subnets: [us-test-1a], additionalSecurityGroups: [sg-theirs]}
 `},
 		"cilium eni": {"cluster": "networking: {cilium: {ipam: eni}}\n"},
 		"calico":     {"cluster": "networking: {calico: {}}\n"},
@@ -187,6 +191,8 @@ func TestDangerousGrantsNameTheirTarget(t *testing.T) {
 						if !strings.HasSuffix(all, "-nth") {
 							t.Errorf("%s: %s: %s of %s", name, address, action, all)
 						}
+					case "ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute":
+						checkGroups(t, name+": "+address, s)
 					case "ec2:CreateTags", "ec2:CreateSnapshot", "ec2:DeleteNetworkInterface", "ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface":
 						karpenter := strings.Contains(address, "/karpenter.")
 						if !tagged && !karpenter {
@@ -195,6 +201,24 @@ func TestDangerousGrantsNameTheirTarget(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// checkGroups refuses a statement by which an interface gets a security group of others, or one of a worker that of control planes.
+func checkGroups(t *testing.T, what string, s permitted) {
+	t.Helper()
+	worker := strings.Contains(what, "/nodes.")
+	for _, arn := range items(s.Resource) {
+		_, group, found := strings.Cut(arn, ":security-group/")
+		switch {
+		case !found:
+		case group == "sg-controlplane" && worker:
+			t.Errorf("%s: a worker may give the group of a control plane", what)
+		case group == "*" && s.Condition["StringEquals"][keyResourceTag+clusterTag] == nil:
+			t.Errorf("%s: any security group can be given", what)
+		case group == "*" && worker && !strings.HasPrefix(fmt.Sprint(s.Condition["StringNotEquals"][keyResourceTag+"Name"]), "masters."):
+			t.Errorf("%s: a worker may give the groups of control planes: %v", what, s.Condition)
 		}
 	}
 }
