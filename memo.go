@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"kops.local/kops/internal/cloud"
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/store"
 )
 
@@ -20,7 +20,7 @@ type memo struct {
 }
 
 // memo returns the memo of a cluster; with refresh it begins empty.
-func (c *Client) memo(cluster string, refresh bool) cloud.Memo {
+func (c *Client) memo(cluster string, refresh bool) past.Memo {
 	s := c.fileCache("memo")
 	if s == nil {
 		return nil

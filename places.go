@@ -9,6 +9,7 @@ import (
 	"kops.local/kops/internal/clusterstore"
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/managedfile/onstore"
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/resource"
 	"kops.local/kops/internal/store"
 )
@@ -25,12 +26,22 @@ type places struct {
 
 // private reports whether everybody may read the issuer's documents only if each of
 // them says so, as their bucket does not.
-func (p *places) private(ctx context.Context) (bool, error) {
+// What the bucket said is kept in m, which may be nil; it is asked anew for documents
+// that are to be written.
+func (p *places) private(ctx context.Context, m past.Memo, written bool) (bool, error) {
 	if p.issuer == nil || p.issuer.About().Public == nil {
 		return false, nil
 	}
+	key := "everybody reads " + p.issuer.About().URL
+	if public, known := past.Recall[bool](m, key); known && !written {
+		return !public, nil
+	}
 	public, err := p.issuer.About().Public(ctx)
-	return !public && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	past.Remember(m, key, public)
+	return !public, nil
 }
 
 func (p *places) add(url string, a managedfile.Area) {

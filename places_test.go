@@ -48,7 +48,7 @@ func TestDocumentsAreReadableOneByOneWhereTheirBucketIsNot(t *testing.T) {
 		{"no answer", policed{public: func(context.Context) (bool, error) { return false, refused }}, false, refused},
 	} {
 		p := places{issuer: c.issuer}
-		if got, err := p.private(t.Context()); got != c.want || !errors.Is(err, c.err) {
+		if got, err := p.private(t.Context(), nil, false); got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, %v", c.name, got, err)
 		}
 	}

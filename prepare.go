@@ -17,6 +17,7 @@ import (
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/observe"
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/pki"
 	"kops.local/kops/internal/plan"
 	"kops.local/kops/internal/resource"
@@ -32,6 +33,7 @@ type prepared struct {
 	warnings diag.List
 	provider cloud.Provider
 	session  *cloud.Session
+	memo     past.Memo
 	places   *places
 	model    cloud.Model
 	graph    *graph.Graph
@@ -94,7 +96,8 @@ func (c *Client) connect(ctx context.Context, p *prepared, o UpdateOptions) (err
 			return err
 		}
 	}
-	cfg.Memo = c.memo(p.cluster.Spec.Name, o.Refresh)
+	p.memo = c.memo(p.cluster.Spec.Name, o.Refresh)
+	cfg.Memo = p.memo
 	if p.session, err = p.provider.Connect(ctx, cfg); err != nil {
 		return err
 	}
@@ -149,7 +152,7 @@ func (c *Client) build(ctx context.Context, p *prepared, o UpdateOptions) error 
 	if err != nil {
 		return err
 	}
-	if in.PublicDiscovery, err = p.places.private(ctx); err != nil {
+	if in.PublicDiscovery, err = p.places.private(ctx, p.memo, o.Apply || o.target == "terraform"); err != nil {
 		return err
 	}
 	in.AllowUnverified = o.AllowUnverified

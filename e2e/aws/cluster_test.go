@@ -36,9 +36,9 @@ func (w *world) key() string {
 }
 
 // small describes a cluster of one control plane and one group of nodes.
-func (w *world) small() {
+func (w *world) small(args ...string) {
 	w.t.Helper()
-	w.must("create", "cluster", "--cloud", "aws", "--zones", "us-east-1a", "--networking", "calico", "--image", image, "--ssh-public-key", w.key(), name)
+	w.must(append([]string{"create", "cluster", "--cloud", "aws", "--zones", "us-east-1a", "--networking", "calico", "--image", image, "--ssh-public-key", w.key(), name}, args...)...)
 }
 
 // large describes a private cluster of three control planes, a bastion and 63 groups of nodes.

@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/graph"
 	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/render/terraform"
 	"kops.local/kops/internal/resource"
 )
@@ -101,17 +102,8 @@ type BootRecord struct {
 type Config struct {
 	// Region is the cluster's; empty means the platform's own choice.
 	Region string
-	// Memo may be nil.
-	Memo Memo
-}
-
-// Memo keeps small observations between runs that a platform only gives one by
-// one. What it returns may be up to a day old.
-type Memo interface {
-	// Get returns what was last put under the key, unless it was forgotten.
-	Get(key string) (data []byte, ok bool)
-	// Put remembers data under the key; nil forgets what was there.
-	Put(key string, data []byte)
+	// Memo keeps observations between runs; it may be nil.
+	Memo past.Memo
 }
 
 // Session is an open connection to a platform.

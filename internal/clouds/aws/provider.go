@@ -121,7 +121,8 @@ func regionOf(zones []string) string {
 }
 
 func lookUp(ctx context.Context, s *cloud.Session, c *api.Cluster, groups []*api.InstanceGroup) (*facts.Facts, error) {
-	return lookup.Facts(ctx, s.Client.(*kinds.Client).Clients, lookup.Needs(c, groups))
+	k := s.Client.(*kinds.Client)
+	return lookup.Facts(ctx, k.Clients, k.Past, lookup.Needs(c, groups))
 }
 
 // know gives the kinds whose account it is, which is part of names.
@@ -134,7 +135,7 @@ func know(s *cloud.Session, f *facts.Facts) {
 }
 
 func offers(ctx context.Context, s *cloud.Session, o newcluster.Options, w newcluster.World) (*facts.Facts, error) {
-	return lookup.Facts(ctx, s.Client.(*kinds.Client).Clients, lookup.Wishes(o, w))
+	return lookup.Facts(ctx, s.Client.(*kinds.Client).Clients, nil, lookup.Wishes(o, w))
 }
 
 func endpoint(ctx context.Context, s *cloud.Session, c *api.Cluster) (string, error) {

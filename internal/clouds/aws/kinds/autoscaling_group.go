@@ -3,10 +3,12 @@ package kinds
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 
 	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/resource"
 )
 
@@ -104,9 +106,13 @@ func createGroup(ctx context.Context, c *Client, g *AutoScalingGroup) error {
 	if g.MaxInstanceLifetime > 0 {
 		in.MaxInstanceLifetime = number(g.MaxInstanceLifetime)
 	}
+	past.Forget(c.Past, memoKey(c, g.Name))
 	_, err := c.AutoScaling.CreateAutoScalingGroup(ctx, in)
 	if hasCode(err, "AlreadyExists") && beingDeleted(ctx, c, g.Name) {
 		return fault.Wrap(fault.NotYet, err, "wait until the group of the same name is gone")
+	}
+	if err == nil {
+		past.Remember(c.Past, memoKey(c, g.Name), groupHooks{Made: time.Now()})
 	}
 	g.ID = g.Name
 	return err

@@ -3,10 +3,14 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/resource"
 )
 
@@ -42,10 +46,24 @@ func NewLifecycleHook(name string, h LifecycleHook) resource.Node {
 }
 
 // groupHooks is what is remembered of a group: the hooks of the group with the
-// ARN, which no later group of the same name has.
+// ARN, which no later group of the same name has. Of a group that was made here the
+// ARN is not known yet, but when it was made.
 type groupHooks struct {
 	ARN   string
+	Made  time.Time
 	Hooks []hookRecord
+}
+
+// clockSkew is how far this clock may be behind the one of AWS.
+const clockSkew = time.Minute
+
+// of reports whether the hooks are those of an observed group, and not of one of
+// the same name that was there before.
+func (h groupHooks) of(g astypes.AutoScalingGroup) bool {
+	if h.ARN != "" {
+		return h.ARN == deref(g.AutoScalingGroupARN)
+	}
+	return g.CreatedTime != nil && !g.CreatedTime.After(h.Made.Add(clockSkew))
 }
 
 type hookRecord struct {
@@ -70,7 +88,7 @@ func listHooks(ctx context.Context, c *Client, s resource.Scope) ([]*LifecycleHo
 	}
 	return eachOf(ctx, groups, func(ctx context.Context, g astypes.AutoScalingGroup) ([]*LifecycleHook, error) {
 		records, err := ask(ctx, c, "hooks of "+*g.AutoScalingGroupName, func(ctx context.Context) ([]hookRecord, error) {
-			return hooksOf(ctx, c, *g.AutoScalingGroupName, deref(g.AutoScalingGroupARN))
+			return hooksOf(ctx, c, g)
 		})
 		out := make([]*LifecycleHook, len(records))
 		for i, r := range records {
@@ -81,9 +99,10 @@ func listHooks(ctx context.Context, c *Client, s resource.Scope) ([]*LifecycleHo
 	})
 }
 
-func hooksOf(ctx context.Context, c *Client, group, arn string) ([]hookRecord, error) {
-	if hooks, ok := rememberedHooks(c, group, arn); ok {
-		return hooks, nil
+func hooksOf(ctx context.Context, c *Client, g astypes.AutoScalingGroup) ([]hookRecord, error) {
+	group := *g.AutoScalingGroupName
+	if known, ok := past.Recall[groupHooks](c.Past, memoKey(c, group)); ok && known.of(g) {
+		return known.Hooks, nil
 	}
 	out, err := c.AutoScaling.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &group})
 	if hasCode(err, "ValidationError") { // the group went away after it was described
@@ -97,37 +116,56 @@ func hooksOf(ctx context.Context, c *Client, group, arn string) ([]hookRecord, e
 		hooks[i] = hookRecord{Name: *h.LifecycleHookName, DefaultResult: deref(h.DefaultResult),
 			Transition: deref(h.LifecycleTransition), HeartbeatTimeout: int(deref(h.HeartbeatTimeout))}
 	}
-	remember(c, memoKey(c, group), groupHooks{ARN: arn, Hooks: hooks})
+	past.Remember(c.Past, memoKey(c, group), groupHooks{ARN: deref(g.AutoScalingGroupARN), Hooks: hooks})
 	return hooks, nil
 }
 
-// rememberedHooks returns the hooks of a group that were observed before. What
-// cannot be read, or is of an earlier group of the name, is not remembered.
-func rememberedHooks(c *Client, group, arn string) ([]hookRecord, bool) {
-	g, ok := recall[groupHooks](c, memoKey(c, group))
-	return g.Hooks, ok && g.ARN == arn && arn != ""
+// changeHooks writes hooks of a group. What is remembered is dropped before, as the
+// write may be cut off, and is what change makes of it after a write that succeeded.
+// The writes of one group take turns, so that none remembers what another changed.
+func changeHooks(c *Client, group string, write func() error, change func([]hookRecord) []hookRecord) error {
+	turn, _ := c.turns.LoadOrStore("hooks of "+group, &sync.Mutex{})
+	turn.(*sync.Mutex).Lock()
+	defer turn.(*sync.Mutex).Unlock()
+	known, ok := past.Recall[groupHooks](c.Past, memoKey(c, group))
+	past.Forget(c.Past, memoKey(c, group))
+	err := write()
+	if err != nil || !ok {
+		past.Forget(c.Past, memoKey(c, group))
+		return err
+	}
+	known.Hooks = change(known.Hooks)
+	past.Remember(c.Past, memoKey(c, group), known)
+	return nil
+}
+
+// withoutHook returns the hooks that have another name.
+func withoutHook(hooks []hookRecord, name string) []hookRecord {
+	return slices.DeleteFunc(slices.Clone(hooks), func(h hookRecord) bool { return h.Name == name })
 }
 
 func putHook(ctx context.Context, c *Client, h *LifecycleHook) error {
 	group := known(h.Group)
-	forget(c, memoKey(c, group))
-	defer forget(c, memoKey(c, group))
-	_, err := c.AutoScaling.PutLifecycleHook(ctx, &autoscaling.PutLifecycleHookInput{
-		AutoScalingGroupName: &group, LifecycleHookName: &h.Name, DefaultResult: orNil(h.DefaultResult),
-		HeartbeatTimeout: number(h.HeartbeatTimeout), LifecycleTransition: &h.Transition})
-	return err
+	return changeHooks(c, group, func() error {
+		_, err := c.AutoScaling.PutLifecycleHook(ctx, &autoscaling.PutLifecycleHookInput{
+			AutoScalingGroupName: &group, LifecycleHookName: &h.Name, DefaultResult: orNil(h.DefaultResult),
+			HeartbeatTimeout: number(h.HeartbeatTimeout), LifecycleTransition: &h.Transition})
+		return err
+	}, func(hooks []hookRecord) []hookRecord {
+		return append(withoutHook(hooks, h.Name), hookRecord{h.Name, h.DefaultResult, h.Transition, h.HeartbeatTimeout})
+	})
 }
 
 // deleteHook takes a validation error for a hook or group that does not exist:
 // the two names are all that the call is given.
 func deleteHook(ctx context.Context, c *Client, h *LifecycleHook) error {
 	group := known(h.Group)
-	forget(c, memoKey(c, group))
-	defer forget(c, memoKey(c, group))
-	_, err := c.AutoScaling.DeleteLifecycleHook(ctx, &autoscaling.DeleteLifecycleHookInput{
-		AutoScalingGroupName: &group, LifecycleHookName: &h.Name})
-	if hasCode(err, "ValidationError") {
-		return nil
-	}
-	return err
+	return changeHooks(c, group, func() error {
+		_, err := c.AutoScaling.DeleteLifecycleHook(ctx, &autoscaling.DeleteLifecycleHookInput{
+			AutoScalingGroupName: &group, LifecycleHookName: &h.Name})
+		if hasCode(err, "ValidationError") {
+			return nil
+		}
+		return err
+	}, func(hooks []hookRecord) []hookRecord { return withoutHook(hooks, h.Name) })
 }

@@ -1,15 +1,23 @@
 package kinds
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go/middleware"
+	"golang.org/x/sync/errgroup"
 
 	"kops.local/kops/internal/kindtest"
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/resource"
 )
 
@@ -148,6 +156,7 @@ func liveHook(t *testing.T, c *Client) {
 		OnlyNamed: true,
 	})
 	t.Run("remembered hooks are not asked for", func(t *testing.T) { rememberedHooksLive(t, c, g.ID) })
+	t.Run("hooks of a new group are known", func(t *testing.T) { hooksOfNewGroupLive(t, c) })
 	if err := deleteGroup(t.Context(), c, g); err != nil {
 		t.Fatal(err)
 	}
@@ -207,8 +216,62 @@ func rememberedHooksLive(t *testing.T, plain *Client, group string) {
 	if n := listed(); n != 1 {
 		t.Fatalf("%d hooks, want 1", n)
 	}
-	hooks, known := rememberedHooks(c, group, "arn:of:another:group")
-	if known {
-		t.Errorf("the hooks of an earlier group are taken for a new one's: %+v", hooks)
+	if known, ok := past.Recall[groupHooks](c.Past, memoKey(c, group)); !ok || known.of(astypes.AutoScalingGroup{AutoScalingGroupARN: new("arn:of:another:group")}) {
+		t.Errorf("the hooks of an earlier group are taken for a new one's: %+v", known)
+	}
+}
+
+// What kops made it need not ask for, however many hooks are put at once.
+func hooksOfNewGroupLive(t *testing.T, plain *Client) {
+	var asked atomic.Int32
+	c := NewClient(plain.Clients)
+	c.Past = &hookMap{data: map[string][]byte{}}
+	c.AutoScaling = autoscaling.New(c.AutoScaling.Options(), func(o *autoscaling.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			if stack.ID() == "DescribeLifecycleHooks" {
+				asked.Add(1)
+			}
+			return nil
+		})
+	})
+	g := build(t, c, &autoScalingGroups, testGroup(t, c, "new."+testCluster))
+	var puts errgroup.Group
+	for i := range 5 {
+		puts.Go(func() error {
+			return putHook(t.Context(), c, &LifecycleHook{Name: fmt.Sprint("hook-", i), Group: lit(g.ID), DefaultResult: "ABANDON", HeartbeatTimeout: 600,
+				Transition: "autoscaling:EC2_INSTANCE_LAUNCHING"})
+		})
+	}
+	if err := puts.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	groups, err := describeGroups(t.Context(), c, resource.Scope{Cluster: testCluster, Names: []string{g.Name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range groups {
+		if *made.AutoScalingGroupName != g.Name {
+			continue
+		}
+		if hooks, err := hooksOf(t.Context(), c, made); len(hooks) != 5 || asked.Load() != 0 || err != nil {
+			t.Errorf("%d hooks after %d questions, want 5 without a question (%v)", len(hooks), asked.Load(), err)
+		}
+	}
+	// Somebody makes the group anew later: its hooks are not those of the former one.
+	known, _ := past.Recall[groupHooks](c.Past, memoKey(c, g.Name))
+	if later := time.Now().Add(time.Hour); known.of(astypes.AutoScalingGroup{CreatedTime: &later}) {
+		t.Error("the hooks of a group are taken for those of a later one")
+	}
+	// A write that was cut off may have been done or not: the next list asks.
+	cut, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := deleteHook(cut, c, &LifecycleHook{Name: "hook-0", Group: lit(g.ID)}); err == nil {
+		t.Fatal("a call that was cut off succeeded")
+	}
+	if _, ok := past.Recall[groupHooks](c.Past, memoKey(c, g.Name)); ok {
+		t.Error("hooks are remembered after a write that was cut off")
+	}
+	if err := deleteGroup(t.Context(), c, g); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,7 +1,10 @@
 package kinds
 
 import (
+	"sync"
+
 	"kops.local/kops/internal/clouds/aws/awsapi"
+	"kops.local/kops/internal/past"
 )
 
 // Client is what the kinds call. A Client made by Snapshot asks each question
@@ -9,9 +12,11 @@ import (
 type Client struct {
 	awsapi.Clients
 	// Past, when not nil, remembers between commands what must be asked of one object at a time.
-	Past Past
+	Past past.Memo
 	memo *memo // nil: every question is asked
+	// turns are taken by writes that must not overlap, by what they change: *sync.Mutex.
+	turns *sync.Map
 }
 
 // NewClient returns a client that remembers nothing.
-func NewClient(c awsapi.Clients) *Client { return &Client{Clients: c} }
+func NewClient(c awsapi.Clients) *Client { return &Client{Clients: c, turns: &sync.Map{}} }

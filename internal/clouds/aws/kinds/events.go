@@ -8,6 +8,7 @@ import (
 	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"kops.local/kops/internal/names"
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/resource"
 )
 
@@ -67,7 +68,7 @@ func listEventRules(ctx context.Context, c *Client, s resource.Scope) ([]*EventR
 
 // ruleTags returns a rule's tags, which AWS tells of one rule at a time.
 func ruleTags(ctx context.Context, c *Client, arn string) (map[string]string, error) {
-	if tags, ok := recall[map[string]string](c, arn); ok {
+	if tags, ok := past.Recall[map[string]string](c.Past, arn); ok {
 		return tags, nil
 	}
 	out, err := c.Events.ListTagsForResource(ctx, &eventbridge.ListTagsForResourceInput{ResourceARN: &arn})
@@ -75,7 +76,7 @@ func ruleTags(ctx context.Context, c *Client, arn string) (map[string]string, er
 		return nil, err
 	}
 	tags := tagsOf(out.Tags, func(t eventtypes.Tag) (*string, *string) { return t.Key, t.Value })
-	remember(c, arn, tags)
+	past.Remember(c.Past, arn, tags)
 	return tags, nil
 }
 
@@ -86,7 +87,7 @@ func createEventRule(ctx context.Context, c *Client, r *EventRule) error {
 		return err
 	}
 	r.ARN, r.ID = *out.RuleArn, r.Name
-	remember(c, r.ARN, r.Tags)
+	past.Remember(c.Past, r.ARN, r.Tags)
 	return nil
 }
 
@@ -104,8 +105,8 @@ func (r *EventRule) state() eventtypes.RuleState {
 }
 
 func setRuleTags(ctx context.Context, c *Client, have, want *EventRule) error {
-	forget(c, have.ARN)
-	defer forget(c, have.ARN)
+	past.Forget(c.Past, have.ARN)
+	defer past.Forget(c.Past, have.ARN)
 	return retag(have.Tags, want.Tags,
 		func(set map[string]string) error {
 			_, err := c.Events.TagResource(ctx, &eventbridge.TagResourceInput{ResourceARN: &have.ARN, Tags: eventTags(set)})
@@ -119,8 +120,8 @@ func setRuleTags(ctx context.Context, c *Client, have, want *EventRule) error {
 
 // deleteEventRule removes the rule's targets first, without which EventBridge refuses.
 func deleteEventRule(ctx context.Context, c *Client, r *EventRule) error {
-	forget(c, r.ARN)
-	defer forget(c, r.ARN)
+	past.Forget(c.Past, r.ARN)
+	defer past.Forget(c.Past, r.ARN)
 	if err := removeTargets(ctx, c, r.Name, func(eventtypes.Target) bool { return true }); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
 	"kops.local/kops/internal/names"
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/resource"
 )
 
@@ -100,6 +101,8 @@ func observedRole(r *iamtypes.Role) (*IAMRole, error) {
 }
 
 func createRole(ctx context.Context, c *Client, r *IAMRole) error {
+	past.Forget(c.Past, absentRole(c, r.Name))
+	defer past.Forget(c.Past, absentRole(c, r.Name))
 	out, err := c.IAM.CreateRole(ctx, &iam.CreateRoleInput{
 		RoleName:                 &r.Name,
 		AssumeRolePolicyDocument: &r.AssumeRolePolicy,

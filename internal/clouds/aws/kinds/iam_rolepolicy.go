@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
 	"kops.local/kops/internal/names"
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/resource"
 )
 
@@ -40,8 +42,9 @@ func NewIAMRolePolicy(name string, p IAMRolePolicy) resource.Node {
 	return resource.New(&iamRolePolicies, name, p)
 }
 
-// listRolePolicies finds the policies of the roles that should have one and of
-// the instances' roles. For a deletion it finds none: they go with their roles.
+// listRolePolicies finds the policies of the instances' roles, from which some
+// may have to go, and the wanted ones of other roles, which have one for life. For
+// a deletion it finds none: they go with their roles.
 func listRolePolicies(ctx context.Context, c *Client, s resource.Scope) ([]*IAMRolePolicy, error) {
 	if s.All {
 		return nil, nil
@@ -51,11 +54,14 @@ func listRolePolicies(ctx context.Context, c *Client, s resource.Scope) ([]*IAMR
 		return nil, err
 	}
 	return eachOf(ctx, roles, func(ctx context.Context, role string) ([]*IAMRolePolicy, error) {
-		names, err := rolePolicyNames(ctx, c, role)
-		if err != nil {
-			return nil, gone(err)
+		policies := wantedPolicies(s, role)
+		if slices.Contains(machineRoles(s.Cluster), role) {
+			var err error
+			if policies, err = rolePolicyNames(ctx, c, role); err != nil {
+				return nil, gone(err)
+			}
 		}
-		return each(ctx, names, func(ctx context.Context, name string) (*IAMRolePolicy, error) {
+		return each(ctx, policies, func(ctx context.Context, name string) (*IAMRolePolicy, error) {
 			return getRolePolicy(ctx, c, role, name)
 		})
 	})
@@ -66,9 +72,11 @@ func listRolePolicies(ctx context.Context, c *Client, s resource.Scope) ([]*IAMR
 // roles that exist, which may have lost their last one.
 func policyRoles(ctx context.Context, c *Client, s resource.Scope) ([]string, error) {
 	roles := keyParts(s.Names, "/")
-	for _, role := range []string{"masters", "nodes", "bastions"} {
-		name := names.AWSMachineRole(role, s.Cluster)
+	for _, name := range machineRoles(s.Cluster) {
 		if slices.Contains(roles, name) {
+			continue
+		}
+		if _, known := past.Recall[bool](c.Past, absentRole(c, name)); known {
 			continue
 		}
 		found, err := getRole(ctx, c, name)
@@ -77,9 +85,33 @@ func policyRoles(ctx context.Context, c *Client, s resource.Scope) ([]string, er
 		}
 		if found != nil {
 			roles = append(roles, name)
+		} else {
+			past.Remember(c.Past, absentRole(c, name), true)
 		}
 	}
 	return distinct(roles), nil
+}
+
+func machineRoles(cluster string) []string {
+	var roles []string
+	for _, role := range []string{"masters", "nodes", "bastions"} {
+		roles = append(roles, names.AWSMachineRole(role, cluster))
+	}
+	return roles
+}
+
+// absentRole is the key under which it is remembered that there is no such role.
+func absentRole(c *Client, role string) string { return "no role/" + c.AccountID + "/" + role }
+
+// wantedPolicies are the names of a role's policies that are asked for.
+func wantedPolicies(s resource.Scope, role string) []string {
+	var out []string
+	for _, key := range s.Names {
+		if name, ok := strings.CutPrefix(key, role+"/"); ok {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // rolePolicyNames lists the names of a role's policies.

@@ -2,7 +2,6 @@ package kinds
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 
@@ -28,7 +27,7 @@ type answer struct {
 // that several kinds share are made once in its life. It must not be used to
 // observe what happened after it was made.
 func (c *Client) Snapshot() *Client {
-	return &Client{Clients: c.Clients, Past: c.Past, memo: &memo{answers: map[string]*answer{}}}
+	return &Client{Clients: c.Clients, Past: c.Past, turns: c.turns, memo: &memo{answers: map[string]*answer{}}}
 }
 
 // ask answers the question that key names, at most once per snapshot. Every
@@ -81,43 +80,4 @@ func (c *Client) Ahead(ctx context.Context, cluster string) {
 		})
 	}
 	_ = g.Wait() // it has no error
-}
-
-// Past remembers what AWS tells of one object at a time only: the hooks of
-// groups, the tags of rules. Entries should be forgotten after a day, as others
-// may change what they are about. Its methods must be safe for concurrent use.
-type Past interface {
-	// Get returns what was last put under the key, unless it was forgotten.
-	Get(key string) (data []byte, ok bool)
-	// Put remembers data under the key; nil forgets what was there.
-	Put(key string, data []byte)
-}
-
-// remember keeps a value under a key, where there is a past.
-func remember(c *Client, key string, value any) {
-	if c.Past == nil {
-		return
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		data = nil // what cannot be kept is asked for again
-	}
-	c.Past.Put(key, data)
-}
-
-// recall returns what is kept under a key.
-func recall[T any](c *Client, key string) (value T, ok bool) {
-	if c.Past == nil {
-		return value, false
-	}
-	data, ok := c.Past.Get(key)
-	return value, ok && json.Unmarshal(data, &value) == nil
-}
-
-// forget makes the next list ask for what is kept under a key. It must come both
-// before a write, which may be cut off, and after it, as a list may run meanwhile.
-func forget(c *Client, key string) {
-	if c.Past != nil {
-		c.Past.Put(key, nil)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"kops.local/kops/internal/names"
+	"kops.local/kops/internal/past"
 	"kops.local/kops/internal/resource"
 )
 
@@ -58,14 +59,13 @@ func listQueues(ctx context.Context, c *Client, s resource.Scope) ([]*Queue, err
 		}
 	}
 	for _, name := range s.Names {
-		out, err := c.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
+		url, err := queueURL(ctx, c, name)
 		if err != nil {
-			if gone(err) == nil {
-				continue
-			}
 			return nil, fmt.Errorf("find the queue %s: %w", name, err)
 		}
-		urls = append(urls, *out.QueueUrl)
+		if url != "" {
+			urls = append(urls, url)
+		}
 	}
 	return each(ctx, distinct(urls), func(ctx context.Context, url string) (*Queue, error) {
 		q, err := getQueue(ctx, c, url)
@@ -75,6 +75,21 @@ func listQueues(ctx context.Context, c *Client, s resource.Scope) ([]*Queue, err
 		return ownIAM(s, q, "the queue", q.Name, q.ARN, q.Tags)
 	})
 }
+
+// queueURL returns where a queue is asked, which never changes, or "" if there is none.
+func queueURL(ctx context.Context, c *Client, name string) (string, error) {
+	if url, ok := past.Recall[string](c.Past, queueKey(c, name)); ok {
+		return url, nil
+	}
+	out, err := c.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
+	if err != nil {
+		return "", gone(err)
+	}
+	past.Remember(c.Past, queueKey(c, name), *out.QueueUrl)
+	return *out.QueueUrl, nil
+}
+
+func queueKey(c *Client, name string) string { return "queue/" + queueARN(c, name) }
 
 // queuePage is the most queues in one answer (API reference, ListQueues).
 const queuePage int32 = 1000
@@ -116,6 +131,7 @@ func createQueue(ctx context.Context, c *Client, q *Queue) error {
 		return err
 	}
 	q.URL, q.ID = *out.QueueUrl, *out.QueueUrl
+	past.Remember(c.Past, queueKey(c, q.Name), q.URL)
 	q.ARN = queueARN(c, q.Name) // not told, but it follows from the name
 	return nil
 }

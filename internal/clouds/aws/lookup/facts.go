@@ -13,12 +13,15 @@ import (
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/past"
 )
 
 // Facts asks AWS. What the query names and does not exist is reported as a
 // diag.List with one finding for each who asked.
-func Facts(ctx context.Context, c awsapi.Clients, q Query) (*facts.Facts, error) {
-	a := &asker{Clients: c, query: q, got: &facts.AWS{Region: c.Region}}
+// What hardly ever changes is remembered in m, which may be nil; never that something
+// is missing.
+func Facts(ctx context.Context, c awsapi.Clients, m past.Memo, q Query) (*facts.Facts, error) {
+	a := &asker{Clients: c, past: m, query: q, got: &facts.AWS{Region: c.Region}}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, question := range a.questions() {
 		g.Go(func() error { return fault.Retry(ctx, clock.Sleep, func() error { return question(ctx) }) })
@@ -36,6 +39,7 @@ func Facts(ctx context.Context, c awsapi.Clients, q Query) (*facts.Facts, error)
 // of got that are its own.
 type asker struct {
 	awsapi.Clients
+	past  past.Memo
 	query Query
 	got   *facts.AWS
 }

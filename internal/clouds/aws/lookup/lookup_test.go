@@ -90,7 +90,7 @@ func TestFacts(t *testing.T) {
 		must(c.Route53.CreateHostedZone(ctx, &route53.CreateHostedZoneInput{Name: aws.String("example.com"), CallerReference: aws.String("1")}))
 		must(c.Route53.CreateHostedZone(ctx, &route53.CreateHostedZoneInput{Name: aws.String("ample.com"), CallerReference: aws.String("2")}))
 		before := count.n.Load()
-		f, err := Facts(ctx, c, Needs(spec, groups))
+		f, err := Facts(ctx, c, nil, Needs(spec, groups))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestFacts(t *testing.T) {
 		must(c.SSM.PutParameter(ctx, &ssm.PutParameterInput{Name: aws.String("/my/image"), Value: ami.ImageId, Type: ssmtypes.ParameterTypeString}))
 		machine := must(c.EC2.RunInstances(ctx, &ec2.RunInstancesInput{ImageId: ami.ImageId, MinCount: aws.Int32(1), MaxCount: aws.Int32(1)})).Instances[0]
 		own := must(c.EC2.CreateImage(ctx, &ec2.CreateImageInput{InstanceId: machine.InstanceId, Name: aws.String("my-image")}))
-		f, err := Facts(ctx, c, Query{Images: []Ask{{Name: *ami.ImageId}, {Name: "ssm:/my/image"}, {Name: *ami.OwnerId + "/" + *ami.Name}, {Name: "my-image"}}})
+		f, err := Facts(ctx, c, nil, Query{Images: []Ask{{Name: *ami.ImageId}, {Name: "ssm:/my/image"}, {Name: *ami.OwnerId + "/" + *ami.Name}, {Name: "my-image"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestFacts(t *testing.T) {
 		must(c.S3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String("discovery")}))
 
 		const arn = "arn:aws:iam::123456789012:instance-profile/theirs"
-		f, err := Facts(ctx, c, Query{VPC: Ask{Name: *vpc.VpcId}, Subnets: []Ask{{Name: *subnet.SubnetId}}, Addresses: []Ask{{Name: *address.PublicIp}},
+		f, err := Facts(ctx, c, nil, Query{VPC: Ask{Name: *vpc.VpcId}, Subnets: []Ask{{Name: *subnet.SubnetId}}, Addresses: []Ask{{Name: *address.PublicIp}},
 			Profiles: []Ask{{Name: arn}}, Hosts: []string{"api.k.private.example.com"}, Buckets: []string{"discovery", "not-yet"}})
 		if err != nil {
 			t.Fatal(err)
@@ -176,7 +176,7 @@ func TestFacts(t *testing.T) {
 		spec.Spec.Networking.NetworkID = "vpc-00000000"
 		spec.Spec.Networking.Subnets[1].Zone, spec.Spec.Networking.Subnets[1].ID = "us-east-1z", "subnet-00000000"
 		spec.Spec.Networking.Subnets[0].PublicIP = "203.0.113.9"
-		_, err := Facts(ctx, c, Needs(spec, groups))
+		_, err := Facts(ctx, c, nil, Needs(spec, groups))
 		var list diag.List
 		if !errors.As(err, &list) {
 			t.Fatalf("got %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -11,9 +12,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/past"
 )
 
 func (a *asker) zones(ctx context.Context) error {
+	key := "zones/" + a.Region
+	known, ok := past.Recall[[]string](a.past, key)
+	if ok && !slices.ContainsFunc(a.query.Zones, func(z Ask) bool { return !slices.Contains(known, z.Name) }) {
+		a.got.Zones = known
+		return nil
+	}
 	o, err := a.EC2.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
 	if err != nil {
 		return fmt.Errorf("list the availability zones: %w", err)
@@ -23,6 +31,7 @@ func (a *asker) zones(ctx context.Context) error {
 		a.got.Zones = append(a.got.Zones, aws.ToString(z.ZoneName))
 	}
 	slices.Sort(a.got.Zones)
+	past.Remember(a.past, key, a.got.Zones)
 	return nil
 }
 
@@ -33,6 +42,11 @@ const most = 200
 // because a type that does not exist would fail a call that names it.
 func (a *asker) machineTypes(ctx context.Context) error {
 	wanted := distinct(append(names(a.query.MachineTypes), a.query.Candidates...)...)
+	key := "machine types/" + a.Region + "/" + strings.Join(wanted, ",")
+	if known, ok := past.Recall[map[string]facts.AWSMachineType](a.past, key); ok {
+		a.got.MachineTypes = known
+		return nil
+	}
 	found, zones := map[string]facts.AWSMachineType{}, map[string][]string{}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -59,6 +73,9 @@ func (a *asker) machineTypes(ctx context.Context) error {
 		found[name] = t
 	}
 	a.got.MachineTypes = found
+	if len(found) == len(wanted) {
+		past.Remember(a.past, key, found)
+	}
 	return nil
 }
 

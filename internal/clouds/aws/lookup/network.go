@@ -14,6 +14,7 @@ import (
 
 	"kops.local/kops/internal/facts"
 	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/past"
 )
 
 func by(filter string, values ...string) []types.Filter {
@@ -127,6 +128,11 @@ func (a *asker) profiles(ctx context.Context) error {
 func (a *asker) buckets(ctx context.Context) error {
 	found := map[string]string{}
 	for _, name := range a.query.Buckets {
+		key := "bucket/" + name
+		if region, ok := past.Recall[string](a.past, key); ok {
+			found[name] = region
+			continue
+		}
 		o, err := a.S3.GetBucketLocation(ctx, &s3.GetBucketLocationInput{Bucket: &name})
 		if fault.Is(err, fault.Gone) {
 			continue
@@ -138,6 +144,7 @@ func (a *asker) buckets(ctx context.Context) error {
 		if found[name] == "" { // what S3 calls its first region
 			found[name] = "us-east-1"
 		}
+		past.Remember(a.past, key, found[name])
 	}
 	a.got.Buckets = found
 	return nil

@@ -1,0 +1,46 @@
+// Package past keeps small observations between commands, so that what hardly ever
+// changes is not asked each time.
+//
+// It must not know what is observed.
+package past
+
+import "encoding/json"
+
+// Memo remembers what a platform tells of one object at a time only, and what it
+// tells the same for years. Entries should be forgotten after a day, as others may
+// change what they are about. Its methods must be safe for concurrent use.
+type Memo interface {
+	// Get returns what was last put under the key, unless it was forgotten.
+	Get(key string) (data []byte, ok bool)
+	// Put remembers data under the key; nil forgets what was there.
+	Put(key string, data []byte)
+}
+
+// Remember keeps a value under a key; a nil memo keeps nothing.
+func Remember(m Memo, key string, value any) {
+	if m == nil {
+		return
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		data = nil // what cannot be kept is asked for again
+	}
+	m.Put(key, data)
+}
+
+// Recall returns what is kept under a key.
+func Recall[T any](m Memo, key string) (value T, ok bool) {
+	if m == nil {
+		return value, false
+	}
+	data, ok := m.Get(key)
+	return value, ok && json.Unmarshal(data, &value) == nil
+}
+
+// Forget drops what is kept under a key. It must come both before a write, which
+// may be cut off, and after it, as an observation may run meanwhile.
+func Forget(m Memo, key string) {
+	if m != nil {
+		m.Put(key, nil)
+	}
+}
