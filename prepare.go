@@ -183,6 +183,9 @@ func (c *Client) build(ctx context.Context, p *prepared, o UpdateOptions) error 
 		FilesBucket: at.Store, FilesRegion: c.cfg.FilesRegion, Keysets: keysets,
 		UserData: func(group *api.InstanceGroup, apiHost resource.Value) (resource.Content, error) {
 			return model.UserData(in, group, apiHost)
+		},
+		Script: func(group *api.InstanceGroup, apiHost resource.Value) (resource.Node, error) {
+			return model.Script(in, group, apiHost, keysets)
 		}}
 	return p.provider.Model(p.model, p.graph)
 }

@@ -1,13 +1,18 @@
 package aws
 
 import (
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	r53types "github.com/aws/aws-sdk-go-v2/service/route53/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"kops.local/kops/internal/awstest"
 	"kops.local/kops/internal/clouds/aws/awsapi"
@@ -163,4 +168,39 @@ func TestBlockedDeletionNamesTheBlocker(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.must("delete", "cluster", name, "--yes")
+}
+
+// Machines that Karpenter makes find the API at the load balancer, as others do, where no name is published.
+func TestKarpenterWithoutNames(t *testing.T) {
+	w := newWorld(t, awstest.Moto(t))
+	args := []string{"--zones", "us-east-1a", "--instance-manager", "karpenter", "--dns", "none", "--discovery-store", "s3://" + bucket + "/discovery"}
+	before := w.inventory()
+	w.lives(before, args...)
+
+	w.must(append([]string{"create", "cluster", "--cloud", "aws", "--image", image, "--ssh-public-key", w.key(), name}, args...)...)
+	w.must("update", "cluster", name, "--yes")
+	balancers, err := w.api().ELB.DescribeLoadBalancers(t.Context(), &elb.DescribeLoadBalancersInput{})
+	if err != nil || len(balancers.LoadBalancers) != 1 {
+		t.Fatalf("%+v, %v", balancers, err)
+	}
+	script, err := w.api().S3.GetObject(t.Context(), &s3.GetObjectInput{Bucket: new(bucket), Key: new(name + "/igconfig/node/nodes/nodeupscript.sh")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(script.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host := *balancers.LoadBalancers[0].DNSName; !strings.Contains(string(text), "https://"+host+":3988/") {
+		t.Errorf("machines do not join at %s:\n%s", host, text)
+	}
+	dir := t.TempDir()
+	w.must("update", "cluster", name, "--target", "terraform", "--out", dir)
+	template, err := os.ReadFile(filepath.Join(dir, "data", "aws_s3_object_nodeupscript-nodes_content"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(template), "- https://${aws_lb_api_a_example_com_dns_name}:3988/") {
+		t.Errorf("Terraform writes another host:\n%s", template)
+	}
 }

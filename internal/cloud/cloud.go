@@ -128,6 +128,9 @@ type Model struct {
 	// UserData returns a group's boot data; apiHost is where machines reach the
 	// API when no name is published.
 	UserData func(g *api.InstanceGroup, apiHost resource.Value) (resource.Content, error)
+	// Script declares the file with a group's boot data, for machines that others
+	// than kops make; apiHost is as for UserData.
+	Script func(g *api.InstanceGroup, apiHost resource.Value) (resource.Node, error)
 	// Keysets are what boot data relies on, so that machines are declared after them.
 	Keysets []resource.Address
 	// FilesBucket is the bucket or folder of the managed files.

@@ -18,6 +18,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/pki"
 	"kops.local/kops/internal/resource"
@@ -76,6 +77,19 @@ func UserData(in Input, g *api.InstanceGroup, apiHost resource.Value) (resource.
 		return resource.Content{}, err
 	}
 	return in.userData(g, in.shared.configs[g.Name], apiHost)
+}
+
+// Script declares the file with a group's user data, for machines that others than
+// kops make. It comes after the keysets, as what stands in it relies on them.
+func Script(in Input, g *api.InstanceGroup, apiHost resource.Value, keysets []resource.Address) (resource.Node, error) {
+	content, err := UserData(in, g, apiHost)
+	if err != nil {
+		return resource.Node{}, err
+	}
+	base := managedfile.LocationOf(in.spec().ConfigStore.Base)
+	n := base.Node("nodeupscript-"+g.Name, names.GroupFolder(string(g.Spec.Role), g.Name)+"nodeupscript.sh", content, false)
+	n.After = keysets
+	return n, nil
 }
 
 // userData writes the user data of machines with a node configuration.

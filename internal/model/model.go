@@ -221,13 +221,6 @@ func (b *builder) nodeConfigs() error {
 		text := b.shared.configs[g.Name]
 		folder := names.GroupFolder(string(g.Spec.Role), g.Name)
 		b.trusting(b.base.Node("nodeupconfig-"+g.Name, folder+names.NodeConfig, resource.Text(resource.Lit(string(text))), false))
-		if g.Spec.Manager == api.ManagerKarpenter {
-			script, err := b.userData(g, text, resource.Value{})
-			if err != nil {
-				return fmt.Errorf("group %s: %w", g.Name, err)
-			}
-			b.trusting(b.base.Node("nodeupscript-"+g.Name, folder+"nodeupscript.sh", script, false))
-		}
 	}
 	return nil
 }

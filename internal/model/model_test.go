@@ -379,10 +379,14 @@ func TestKarpenterGroupsHaveTheirScriptInTheStore(t *testing.T) {
 	in := input(t, golden+"irsa")
 	g := group(t, in, api.RoleNode)
 	g.Spec.Manager = api.ManagerKarpenter
-	all, _ := build(t, in)
-	f := all["nodeupscript-nodes"]
-	if f == nil || !strings.HasSuffix(f.Key, "/igconfig/node/nodes/nodeupscript.sh") {
-		t.Fatalf("%+v", f)
+	keysets := []resource.Address{{Kind: managedfile.Keyset.Name, Name: "kubernetes-ca"}}
+	n, err := model.Script(in, g, resource.Value{}, keysets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := n.Want.(*managedfile.File)
+	if n.Address.Name != "nodeupscript-nodes" || !strings.HasSuffix(f.Key, "/igconfig/node/nodes/nodeupscript.sh") || !slices.Equal(n.After, keysets) {
+		t.Fatalf("%+v", n)
 	}
 	if text, _ := f.Content.Value().Known(); text != script(t, in, g, resource.Value{}) {
 		t.Error("it is another script")

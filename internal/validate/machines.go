@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/complete"
 	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/facts"
 )
@@ -199,11 +198,6 @@ func karpenterGroup(c *check, g *api.InstanceGroup) {
 	}
 	if g.Spec.Role != api.RoleNode && g.Spec.Role != "" {
 		c.bad("spec.manager", string(g.Spec.Manager), "is for groups of role Node", "use CloudGroup")
-	}
-	// The script of these machines is in the store before a load balancer has an address.
-	if complete.DNS(c.spec) == api.DNSNone {
-		c.bad("spec.manager", string(g.Spec.Manager), "machines that Karpenter makes find the API by its name, and spec.topology.dns.type None publishes none",
-			"publish names, with --dns public or private for a new cluster, or use CloudGroup")
 	}
 	for _, s := range []struct {
 		path  string

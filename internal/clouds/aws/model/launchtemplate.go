@@ -71,6 +71,22 @@ func (m *model) launchTemplate(g *api.InstanceGroup, key resource.Value) (kinds.
 	return t, err
 }
 
+// scripts are the user data of groups without a launch template, in the state store.
+func (m *model) scripts() ([]resource.Node, error) {
+	var nodes []resource.Node
+	for _, g := range m.groupsOf(api.RoleNode) {
+		if g.Spec.Manager != api.ManagerKarpenter || m.Script == nil {
+			continue
+		}
+		n, err := m.Script(g, m.apiHost())
+		if err != nil {
+			return nil, fmt.Errorf("group %s: %w", g.Name, err)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
 // apiHost is where machines reach the API when no name is published: zero otherwise.
 func (m *model) apiHost() resource.Value {
 	if m.apiLB == nil || !m.apiLB.joins {

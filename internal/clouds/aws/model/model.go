@@ -53,6 +53,7 @@ func Build(in cloud.Model, g *graph.Graph) error {
 		{"load balancers", m.loadBalancers},
 		{"names", m.dns},
 		{"launch templates", m.launchTemplates},
+		{"scripts of machines that Karpenter makes", m.scripts},
 		{"scaling groups", m.scalingGroups},
 		{"termination queue", m.terminationQueue},
 	} {
