@@ -193,6 +193,9 @@ func TestDangerousGrantsNameTheirTarget(t *testing.T) {
 						}
 					case "ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute":
 						checkGroups(t, name+": "+address, s)
+						if strings.Contains(all, ":network-interface/") && !tagged {
+							t.Errorf("%s: %s: %s of %s under %v", name, address, action, all, s.Condition)
+						}
 					case "ec2:CreateTags", "ec2:CreateSnapshot", "ec2:DeleteNetworkInterface", "ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface":
 						karpenter := strings.Contains(address, "/karpenter.")
 						if !tagged && !karpenter {
