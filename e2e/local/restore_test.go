@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,7 +39,60 @@ func TestEtcdRestore(t *testing.T) {
 	w.figures.seconds("all of the control plane lost, to ready again", time.Since(lost))
 	w.put("again")
 	w.unchanged()
+
+	second := time.Now()
+	w.restore("main", main.name)
+	w.wait("the API, after a second restore of the same", clusterTime, w.servesWhatEtcdHas)
+	w.figures.seconds("a second restore, to lists that agree with etcd", time.Since(second))
+	w.validated()
+	w.loseNode()
 	w.delete()
+}
+
+// servesWhatEtcdHas is nil when what was written after the back-up is gone, and the
+// list that the API server keeps in memory is that of etcd.
+func (w *world) servesWhatEtcdHas() error {
+	if err := w.has("again"); !kerrors.IsNotFound(err) {
+		return fmt.Errorf("what was written after the back-up: %v", err)
+	}
+	var lists [2][]string
+	for i, version := range []string{"", "0"} { // of etcd, of the API server's memory
+		list, err := w.client().CoreV1().ConfigMaps("").List(w.Context(), metav1.ListOptions{ResourceVersion: version})
+		if err != nil {
+			return err
+		}
+		for _, m := range list.Items {
+			lists[i] = append(lists[i], fmt.Sprint(m.Namespace, "/", m.Name, " ", m.UID))
+		}
+		slices.Sort(lists[i])
+	}
+	if !slices.Equal(lists[0], lists[1]) {
+		return fmt.Errorf("etcd has %v, and the API server serves %v", lists[0], lists[1])
+	}
+	return nil
+}
+
+// loseNode deletes the Node of a worker whose machine lives: it registers again, and runs pods.
+func (w *world) loseNode() {
+	w.Helper()
+	name := w.machines(nodes)[0].Name
+	old, err := w.client().CoreV1().Nodes().Get(w.Context(), name, metav1.GetOptions{})
+	w.ok(err)
+	start := time.Now()
+	w.kubectl("delete", "node", name)
+	w.wait("the Node "+name+", registered anew", clusterTime, func() error {
+		now, err := w.client().CoreV1().Nodes().Get(w.Context(), name, metav1.GetOptions{})
+		if err == nil && now.UID == old.UID {
+			return fmt.Errorf("the Node %s was not deleted", name)
+		}
+		return err
+	})
+	w.figures.seconds("a Node that was deleted is registered anew", time.Since(start))
+	w.joined(nodes, 1)
+	w.kubectl("apply", "-f", "testdata/web.yaml")
+	w.served(1)
+	w.figures.seconds("a Node that was deleted runs pods that serve again", time.Since(start))
+	w.validated()
 }
 
 // taken is a back-up.
