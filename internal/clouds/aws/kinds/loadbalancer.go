@@ -145,12 +145,12 @@ const (
 	attrLogsPrefix  = "access_logs.s3.prefix"
 )
 
+// setLoadBalancerAttributes also says what is the default of AWS, as kOps does, which
+// takes an attribute that nobody set for another.
 func setLoadBalancerAttributes(ctx context.Context, c *Client, have, want *LoadBalancer) error {
-	set := map[string]string{attrCrossZone: boolText(want.CrossZone)}
+	set := map[string]string{attrCrossZone: boolText(want.CrossZone), attrLogsEnabled: "false"}
 	if logs := want.AccessLogs; logs != nil && logs.Enabled {
 		set[attrLogsEnabled], set[attrLogsBucket], set[attrLogsPrefix] = "true", logs.Bucket, logs.Prefix
-	} else if have.AccessLogs != nil {
-		set[attrLogsEnabled] = "false"
 	}
 	_, err := c.ELB.ModifyLoadBalancerAttributes(ctx, &elb.ModifyLoadBalancerAttributesInput{
 		LoadBalancerArn: &have.ARN,

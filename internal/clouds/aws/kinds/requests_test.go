@@ -125,3 +125,9 @@ func TestAListenerBecomesOneOfTLS(t *testing.T) {
 	change(t, c, &listeners, &have, &want)
 	expect(t, y.brief("Protocol", "Certificates", "SslPolicy", "DefaultActions"), "ModifyListener ELBSecurityPolicy-2016-08 TLS cert forward tcp")
 }
+
+func TestAttributesOfALoadBalancerAreAllSaid(t *testing.T) {
+	c, asked := agreeing(t)
+	change(t, c, &loadBalancers, &LoadBalancer{ARN: "arn"}, &LoadBalancer{ARN: "arn", CrossZone: true})
+	expect(t, asked.brief("Attributes."), "ModifyLoadBalancerAttributes access_logs.s3.enabled false load_balancing.cross_zone.enabled true")
+}

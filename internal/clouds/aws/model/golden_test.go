@@ -217,6 +217,10 @@ func comparePolicies(t *testing.T, got map[string][]byte, dir string) {
 			t.Errorf("missing: %s", name)
 			continue
 		}
+		// kOps compares patterns as texts, and would change a rule of others.
+		if strings.HasSuffix(name, "_event_pattern") && strings.TrimSpace(string(want)) != strings.TrimSpace(string(got[name])) {
+			t.Errorf("%s: %s, want %s", name, got[name], want)
+		}
 		if diff := cmp.Diff(alike(parsed(t, want)), alike(parsed(t, got[name]))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -46,18 +46,19 @@ func (m *model) queuePolicy() (string, error) {
 // event is one sort of event that goes to the queue.
 type event struct{ name, pattern string }
 
-// events are those that the handler acts on (its documentation, "Queue Processor").
+// events are those that the handler acts on (its documentation, "Queue Processor"). Their
+// patterns have the blanks that kOps writes, which compares them as texts.
 func (m *model) events() []event {
 	list := []event{
 		{"ASGLifecycle", `{"source":["aws.autoscaling"],"detail-type":["EC2 Instance-terminate Lifecycle Action"]}`},
-		{"SpotInterruption", `{"source":["aws.ec2"],"detail-type":["EC2 Spot Instance Interruption Warning"]}`},
-		{"InstanceStateChange", `{"source":["aws.ec2"],"detail-type":["EC2 Instance State-change Notification"]}`},
-		{"InstanceScheduledChange", `{"source":["aws.health"],"detail-type":["AWS Health Event"],` +
-			`"detail":{"service":["EC2"],"eventTypeCategory":["scheduledChange"]}}`},
+		{"SpotInterruption", `{"source": ["aws.ec2"],"detail-type": ["EC2 Spot Instance Interruption Warning"]}`},
+		{"InstanceStateChange", `{"source": ["aws.ec2"],"detail-type": ["EC2 Instance State-change Notification"]}`},
+		{"InstanceScheduledChange", `{"source": ["aws.health"],"detail-type": ["AWS Health Event"],` +
+			`"detail": {"service": ["EC2"],"eventTypeCategory": ["scheduledChange"]}}`},
 	}
 	if or(m.aws.NodeTerminationHandler.EnableRebalanceDraining, false) {
 		list = append(list, event{"RebalanceRecommendation",
-			`{"source":["aws.ec2"],"detail-type":["EC2 Instance Rebalance Recommendation"]}`})
+			`{"source": ["aws.ec2"],"detail-type": ["EC2 Instance Rebalance Recommendation"]}`})
 	}
 	return list
 }
