@@ -36,7 +36,7 @@ demo: build ## describe a cluster, and write it as Terraform: needs neither a cl
 	rm -rf $(BUILD)/demo
 	KOPS_STATE_STORE=file://$(CURDIR)/$(BUILD)/demo/state $(BUILD)/kops create cluster demo.example.com \
 		--cloud aws --zones us-test-1a,us-test-1b,us-test-1c --control-plane-count 3 --networking calico \
-		--facts testdata/facts/goldens.yaml --target terraform --out $(BUILD)/demo/terraform
+		--set spec.configBase=s3://my-state-store/demo.example.com --facts testdata/facts/goldens.yaml --target terraform --out $(BUILD)/demo/terraform
 	KOPS_STATE_STORE=file://$(CURDIR)/$(BUILD)/demo/state $(BUILD)/kops get all --name demo.example.com
 
 build: ## kops, stripped, in .build; the same source makes the same programs, whatever its last commit is and whose folder it is in

@@ -252,7 +252,7 @@ func (c *Client) check(ctx context.Context, ch *change) (diag.List, error) {
 			return nil, err
 		}
 	}
-	findings := c.reachable(ch)
+	findings := append(c.reachable(ch), c.onlyHere(ch.now.Spec)...)
 	findings = append(findings, validate.All(validate.Input{Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.cfg.Features})...)
 	findings = append(findings, validate.NoEffect(ch.now.Spec, ch.now.Groups)...)
 	if ch.was != nil {

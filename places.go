@@ -1,12 +1,14 @@
 package kops
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/managedfile/onstore"
 	"kops.local/kops/internal/past"
@@ -79,6 +81,29 @@ func (c *Client) openPlaces(ctx context.Context, cl *Cluster, observed bool) (*p
 		p.add(url, onstore.Area(at.Store, at.Prefix, s, nil))
 	}
 	return p, nil
+}
+
+// onlyHere refuses folders of this host for what machines of the control plane read,
+// where they run elsewhere. The state store itself may be such a folder, with the
+// objects, which no machine reads. Offline it warns: what is rendered from a file of
+// facts makes no machine.
+func (c *Client) onlyHere(cl *api.Cluster) diag.List {
+	p, err := c.provider(string(cl.CloudProviderID()))
+	if err != nil || !p.Remote {
+		return nil
+	}
+	spec := cl.Spec.ConfigStore
+	var l diag.List
+	for _, f := range []struct{ path, url string }{
+		{"spec.configBase", cmp.Or(spec.Base, c.configBase(cl.Name))}, {"spec.keyStore", spec.Keypairs}, {"spec.secretStore", spec.Secrets},
+	} {
+		if f.url != "" && store.IsFolder(f.url) {
+			l = append(l, diag.Finding{Object: api.Name(cl), Path: f.path, Value: f.url, Rule: "machines-store", Warning: c.cfg.Offline,
+				Message: "cannot be read by machines on " + p.Title,
+				Remedy:  "keep the state in a bucket (--state s3://…), or name a bucket for what machines read (--set " + f.path + "=s3://…)"})
+		}
+	}
+	return l
 }
 
 // elsewhere lists the folders outside the cluster's own to which managed files

@@ -128,6 +128,7 @@ func (c *Client) complete(_ context.Context, p *prepared, _ UpdateOptions) error
 func (c *Client) validate(_ context.Context, p *prepared, _ UpdateOptions) error {
 	findings := validate.All(validate.Input{Cluster: p.done.Spec, Groups: p.done.Groups, Strict: true, Facts: p.facts, Features: c.cfg.Features})
 	findings = append(findings, validate.NoEffect(p.cluster.Spec, p.cluster.Groups)...)
+	findings = append(findings, c.onlyHere(p.cluster.Spec)...)
 	return p.judge(append(findings, validate.Objects(p.cluster.Additional)...))
 }
 

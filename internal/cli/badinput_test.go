@@ -99,7 +99,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) enter() {
 	b.t.Chdir(b.dir)
 	b.restore()
-	dry := strings.Fields("create cluster --cloud aws --zones us-test-1a,us-test-1b --facts facts.yaml --dry-run -o yaml")
+	dry := strings.Fields("create cluster --cloud aws --zones us-test-1a,us-test-1b --facts facts.yaml --dry-run -o yaml --set spec.configBase=s3://kops-files/example.com")
 	b.files["a.yaml"], b.files["new.yaml"] = b.must(append(dry, "a.example.com")...), b.must(append(dry, "c.example.com")...)
 	b.files["one.yaml"], _, _ = strings.Cut(b.files["new.yaml"], "---")
 	b.restore()

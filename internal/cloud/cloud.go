@@ -23,6 +23,8 @@ type Provider struct {
 	Name string
 	// Title is its name for people.
 	Title string
+	// Remote says that its machines are not this host, and read no folder of it.
+	Remote bool
 	// Kinds lists its resources, each after the kinds it may refer to.
 	Kinds []resource.Any
 	// Limits bounds the calls under way at once, by API name.

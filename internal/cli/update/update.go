@@ -154,8 +154,8 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 		if o.Facts, err = shell.ReadFacts(o.facts); err != nil {
 			return err
 		}
+		app.Offline = !o.yes // otherwise it stays as the command that asks for the update has it
 	}
-	app.Offline = o.facts != "" && !o.yes
 	client, err := app.Client(ctx)
 	if err != nil {
 		return err

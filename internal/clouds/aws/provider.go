@@ -39,7 +39,7 @@ type Options struct {
 // Provider returns the platform.
 func Provider(o Options) cloud.Provider {
 	return cloud.Provider{
-		Name: "aws", Title: "AWS",
+		Name: "aws", Title: "AWS", Remote: true,
 		Kinds: kinds.All(), Limits: limits(), Phases: phases(), Tasks: tasks(), GroupOf: groupOf,
 		Connect:   o.connect,
 		Region:    func(c *api.Cluster) (string, error) { return o.region(c) },
