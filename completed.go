@@ -27,7 +27,8 @@ func (c *Client) Completed(ctx context.Context, name string, o UpdateOptions) (*
 }
 
 // Check completes and validates a cluster that need not be stored, and returns
-// the facts that this took. Its machines must be able to fetch what they need.
+// the facts that this took. Its machines must be able to fetch what they need, and the
+// stores that it names beside the state store must exist.
 func (c *Client) Check(ctx context.Context, cl *Cluster, known *facts.Facts) (*facts.Facts, error) {
 	p, err := c.completed(ctx, cl, UpdateOptions{Facts: known})
 	if err != nil {
@@ -37,7 +38,10 @@ func (c *Client) Check(ctx context.Context, cl *Cluster, known *facts.Facts) (*f
 	if err := model.Fetchable(in); err != nil {
 		return nil, err
 	}
-	return p.facts, nil
+	if c.cfg.Offline {
+		return p.facts, nil
+	}
+	return p.facts, p.places.exist(ctx)
 }
 
 // completed completes and validates a cluster, and reads no more than that needs.

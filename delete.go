@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/names"
 	"kops.local/kops/internal/plan"
 	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/store"
 )
 
 // DeleteOptions say what a deletion does.
@@ -129,6 +130,8 @@ func exists(n resource.Node, have plan.Snapshot) bool {
 }
 
 // deleteExternal deletes the resources of a cluster of which only the name is known.
+// The store at hand must not hold it: with its objects, a deletion knows what is shared,
+// and where all of it is.
 func (c *Client) deleteExternal(ctx context.Context, name string, o DeleteOptions) error {
 	stub := &api.Cluster{}
 	stub.Name = name
@@ -141,6 +144,14 @@ func (c *Client) deleteExternal(ctx context.Context, name string, o DeleteOption
 	default:
 		return fault.Wrap(fault.Permanent, fmt.Errorf("cannot delete a cluster of the cloud %q without its objects", o.Cloud),
 			fmt.Sprintf("name %s or %s", api.CloudAWS, api.CloudLocal))
+	}
+	known, err := c.ClusterNames(ctx)
+	if err != nil && !store.IsMissing(err) {
+		return err
+	}
+	if slices.Contains(known, name) {
+		return &Refused{fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s is in the state store %s, so it is not external", name, c.store.URL()),
+			fmt.Sprintf("delete it with kops delete cluster %s, or forget its objects first: kops delete cluster %[1]s --unregister --yes", name))}
 	}
 	p := &prepared{cluster: &Cluster{&clusterstore.Contents{Spec: stub}}, client: c, patience: o.Wait}
 	if err := c.connect(ctx, p, UpdateOptions{}); err != nil {

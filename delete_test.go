@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -213,4 +215,55 @@ func TestDeletionOfWhatIsOnThePlatformAlone(t *testing.T) {
 		t.Errorf("the remedy is %q", remedy)
 	}
 	b.exist("", "api", "control-plane-here", "nodes-here")
+}
+
+// With its objects at hand, a deletion knows what is shared, and where all of it is.
+func TestAClusterOfTheStoreIsNotExternal(t *testing.T) {
+	b := applied(t)
+	var refused *kops.Refused
+	err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{External: true, Cloud: api.CloudLocal, Apply: true})
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), name+" is in the state store memory://state") ||
+		!strings.Contains(fault.Remedy(err), "kops delete cluster "+name+", or") || !strings.Contains(fault.Remedy(err), "--unregister --yes") {
+		t.Errorf("%v; %s", err, fault.Remedy(err))
+	}
+	b.exist("", "api", "control-plane-here", "nodes-here")
+}
+
+// absent is a store that does not exist.
+type absent struct{ store.Store }
+
+func (absent) List(_ context.Context, prefix string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		yield(store.Info{}, &store.Missing{Err: fmt.Errorf("list absent://bucket/%s: NoSuchBucket", prefix)})
+	}
+}
+
+// A store that does not exist holds nothing, so that a cluster goes whose description
+// named a wrong one; whatever else looks there says which field of the spec names it.
+func TestAClusterWhoseBucketIsMissingIsDeleted(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Backends = append(slices.Clone(b.cfg.Backends), store.Backend{Schemes: []string{"absent"}, Open: func(context.Context, string, string) (store.Store, error) {
+		return absent{store.NewMemory("absent")}, nil
+	}})
+	b.Client = b.client(func(*kops.Config) {})
+	b.describe(func(*newcluster.Options) {})
+	cl, err := b.Cluster(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl.Spec.Spec.EtcdClusters[0].Backups = &api.EtcdBackupSpec{BackupStore: "absent://bucket/backups"}
+	if _, err := b.Check(t.Context(), cl, &facts.Facts{}); err == nil || !strings.HasPrefix(err.Error(), "spec.etcdClusters[0].backups.backupStore: list absent://bucket/") {
+		t.Errorf("a new cluster: %v", err)
+	}
+	b.set("", "spec.etcdClusters[0].backups.backupStore=absent://bucket/backups")
+	if _, err := b.Update(t.Context(), name, kops.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "spec.etcdClusters[0].backups.backupStore: list absent://bucket/") {
+		t.Errorf("an update: %v", err)
+	}
+	b.set("", "spec.secretStore=absent://bucket/secrets")
+	if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}); err != nil {
+		t.Error(err)
+	}
+	if names, err := b.ClusterNames(t.Context()); err != nil || len(names) > 0 {
+		t.Errorf("left are %q, %v", names, err)
+	}
 }

@@ -3,6 +3,7 @@ package kops
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,6 +23,8 @@ type places struct {
 	keys, secrets managedfile.Area
 	// buckets and others are where managed files live: buckets, which Terraform can write to, and other stores.
 	buckets, others []managedfile.Area
+	// outside are those of them that are in stores which the spec names beside the cluster's own.
+	outside []managedfile.Area
 	// issuer is where the documents of the service account issuer live; may be nil.
 	issuer store.Store
 }
@@ -40,10 +43,20 @@ func (p *places) private(ctx context.Context, m past.Memo, written bool) (bool, 
 	}
 	public, err := p.issuer.About().Public(ctx)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("%s: %w", discoveryField, err)
 	}
 	past.Remember(m, key, public)
 	return !public, nil
+}
+
+// exist checks that the stores exist which the spec names beside the cluster's own.
+func (p *places) exist(ctx context.Context) error {
+	for _, a := range p.outside {
+		if _, err := a.List(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *places) add(url string, a managedfile.Area) {
@@ -66,19 +79,21 @@ func (c *Client) openPlaces(ctx context.Context, cl *Cluster, observed bool) (*p
 	if f.Base.Store != nil {
 		p.add(f.Base.URL, area(f.Base))
 	}
-	for _, url := range elsewhere(&cl.Spec.Spec, f.Base.URL) {
-		if c.cfg.Offline && !observed && !store.IsFolder(url) {
+	for _, e := range elsewhere(&cl.Spec.Spec, f.Base.URL) {
+		if c.cfg.Offline && !observed && !store.IsFolder(e.url) {
 			continue
 		}
-		s, err := c.cfg.Backends.Open(ctx, url)
+		s, err := c.cfg.Backends.Open(ctx, e.url)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", e.field, err)
 		}
-		if d := cl.Spec.Spec.ServiceAccountIssuerDiscovery; d != nil && strings.TrimSuffix(d.DiscoveryStore, "/") == url {
+		if e.field == discoveryField {
 			p.issuer = s
 		}
-		at := managedfile.LocationOf(url)
-		p.add(url, onstore.Area(at.Store, at.Prefix, s, nil))
+		at := managedfile.LocationOf(e.url)
+		a := listed(e.field, onstore.Area(at.Store, at.Prefix, s, nil))
+		p.outside = append(p.outside, a)
+		p.add(e.url, a)
 	}
 	return p, nil
 }
@@ -106,24 +121,44 @@ func (c *Client) onlyHere(cl *api.Cluster) diag.List {
 	return l
 }
 
+// discoveryField names the store of the service account issuer's documents.
+const discoveryField = "spec.serviceAccountIssuerDiscovery.discoveryStore"
+
+// place is a folder and the field that names it.
+type place struct{ field, url string }
+
 // elsewhere lists the folders outside the cluster's own to which managed files
 // go: the documents of the service account issuer, and back-ups of etcd.
-func elsewhere(s *api.ClusterSpec, base string) []string {
-	var out []string
-	add := func(url string) {
-		if url = strings.TrimSuffix(url, "/"); url != "" && !slices.Contains(out, url) {
-			out = append(out, url)
+func elsewhere(s *api.ClusterSpec, base string) []place {
+	var out []place
+	add := func(field, url string) {
+		url = strings.TrimSuffix(url, "/")
+		if url != "" && !slices.ContainsFunc(out, func(p place) bool { return p.url == url }) {
+			out = append(out, place{field, url})
 		}
 	}
 	if d := s.ServiceAccountIssuerDiscovery; d != nil {
-		add(d.DiscoveryStore)
+		add(discoveryField, d.DiscoveryStore)
 	}
-	for _, e := range s.EtcdClusters {
+	for i, e := range s.EtcdClusters {
 		if e.Backups != nil && !below(e.Backups.BackupStore, base) {
-			add(e.Backups.BackupStore)
+			add(fmt.Sprintf("spec.etcdClusters[%d].backups.backupStore", i), e.Backups.BackupStore)
 		}
 	}
 	return out
+}
+
+// listed is an area that says which field of the spec names it when it cannot be listed.
+func listed(field string, a managedfile.Area) managedfile.Area {
+	list := a.List
+	a.List = func(ctx context.Context) ([]managedfile.Info, error) {
+		all, err := list(ctx)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", field, err)
+		}
+		return all, err
+	}
+	return a
 }
 
 func area(f clusterstore.Folder) managedfile.Area {

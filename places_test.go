@@ -19,7 +19,10 @@ func TestAFolderElsewhereIsOpenedOnce(t *testing.T) {
 		EtcdClusters: []api.EtcdClusterSpec{backups("s3://b/c/"), backups("s3://b/c"), backups("s3://b/c/"), backups(""), {},
 			backups("s3://state/c.example.com/backups/etcd/main"), backups("s3://state/c.example.com-backups")},
 	}
-	want := []string{"s3://open/keys", "s3://b/c", "s3://state/c.example.com-backups"}
+	want := []place{
+		{"spec.serviceAccountIssuerDiscovery.discoveryStore", "s3://open/keys"}, {"spec.etcdClusters[0].backups.backupStore", "s3://b/c"},
+		{"spec.etcdClusters[6].backups.backupStore", "s3://state/c.example.com-backups"},
+	}
 	if got := elsewhere(s, "s3://state/c.example.com/"); !slices.Equal(got, want) {
 		t.Errorf("opened %q, want %q", got, want)
 	}

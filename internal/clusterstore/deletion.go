@@ -27,7 +27,8 @@ type deletionStep struct {
 }
 
 // Deletion looks for what there is to delete, and refuses, before anything is
-// removed, when a folder of the cluster holds a file that is not known.
+// removed, when a folder of the cluster holds a file that is not known. A bucket that
+// does not exist holds nothing.
 func (s *Store) Deletion(ctx context.Context, c *Contents) (*Deletion, error) {
 	f, err := s.Folders(ctx, c.Spec, nil)
 	if err != nil {
@@ -100,6 +101,9 @@ func (d *Deletion) add(s store.Store, keys ...string) {
 // addFolder appends all that is in a folder, but for what goes later.
 func (d *Deletion) addFolder(ctx context.Context, f Folder, known func(key string) bool, later ...string) error {
 	listing, err := f.Listing(ctx)
+	if store.IsMissing(err) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("list what cluster %s has: %w", d.cluster, err)
 	}
@@ -125,8 +129,11 @@ func (d *Deletion) addDiscovery(ctx context.Context, url string) error {
 	}
 	for _, key := range []string{".well-known/openid-configuration", "openid/v1/jwks"} {
 		listing, err := collect(ctx, t.store, key)
+		if store.IsMissing(err) {
+			return nil
+		}
 		if err != nil {
-			return fmt.Errorf("list what cluster %s has: %w", d.cluster, err)
+			return fmt.Errorf("list what cluster %s has: spec.serviceAccountIssuerDiscovery.discoveryStore: %w", d.cluster, err)
 		}
 		if slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == key }) {
 			d.add(t.store, key)

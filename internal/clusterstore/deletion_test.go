@@ -251,3 +251,25 @@ func (l *losing) Delete(ctx context.Context, key string, o store.DeleteOptions) 
 	}
 	return err
 }
+
+// What is in a bucket that does not exist need not be deleted.
+func TestMissingStoresHoldNothing(t *testing.T) {
+	w := inMemory()
+	gone := store.Backend{Schemes: []string{"gone"}, Open: func(context.Context, string, string) (store.Store, error) { return missing{}, nil }}
+	s := w.client(t, func(c *clusterstore.Config) { c.Backends = store.Backends{gone} })
+	made := demo(name, 1)
+	made.Spec.Spec.ConfigStore = api.ConfigStoreSpec{Keypairs: "gone://keys", Secrets: "gone://secrets"}
+	made.Spec.Spec.ServiceAccountIssuerDiscovery = &api.ServiceAccountIssuerDiscoveryConfig{DiscoveryStore: "gone://public"}
+	c := create(t, s, made)
+	d, err := s.Deletion(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, l := acquire(t, s, "jane")
+	if err := d.Run(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.raw(t); left != nil {
+		t.Errorf("left: %q", left)
+	}
+}

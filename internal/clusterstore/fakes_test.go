@@ -44,6 +44,15 @@ func (unlisted) List(context.Context, string) iter.Seq2[store.Info, error] {
 	}
 }
 
+// missing does not exist.
+type missing struct{ store.Store }
+
+func (missing) List(context.Context, string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		yield(store.Info{}, fault.Wrap(fault.Permanent, &store.Missing{Err: errors.New("no such bucket")}, "create it"))
+	}
+}
+
 // together answers reads below a folder once that many are asked for at the same time.
 type together struct {
 	store.Store

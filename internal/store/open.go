@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,6 +48,18 @@ func (b Backends) Open(ctx context.Context, url string) (Store, error) {
 func IsFolder(url string) bool {
 	return strings.HasPrefix(url, "file://") || !strings.Contains(url, "://")
 }
+
+// Missing is the error of whatever is asked of a store that does not exist, such as a
+// bucket. It holds nothing, and nothing can be written to it.
+type Missing struct{ Err error }
+
+func (m *Missing) Error() string { return m.Err.Error() }
+
+// Unwrap returns what was asked, and answered.
+func (m *Missing) Unwrap() error { return m.Err }
+
+// IsMissing reports whether an error says that a store does not exist.
+func IsMissing(err error) bool { return errors.As(err, new(*Missing)) }
 
 // unknownScheme says what could have been meant.
 func unknownScheme(url, scheme string, known []string) error {

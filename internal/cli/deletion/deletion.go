@@ -149,7 +149,7 @@ cluster's objects. Shared resources are kept, and listed as such.`, `
 	f := c.Flags()
 	f.BoolVarP(&yes, "yes", "y", false, "delete the cluster")
 	f.BoolVar(&o.Unregister, "unregister", false, "delete the cluster's objects only, and keep its resources")
-	f.BoolVar(&o.External, "external", false, "delete the resources of a cluster that is not in the state store")
+	f.BoolVar(&o.External, "external", false, "delete the resources of a cluster whose objects are lost; one that is in the state store is refused")
 	f.StringVar(&platform, "cloud", string(api.CloudAWS), "cloud of an external cluster: aws or local")
 	shell.Complete(c, "cloud", string(api.CloudAWS), string(api.CloudLocal))
 	f.StringVar(&o.Region, "region", "", "region of an external cluster; local has none")

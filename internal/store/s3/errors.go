@@ -98,8 +98,8 @@ func (b *bucket) classed(doing, permission, key, code string, status int, err er
 	case "NoSuchKey", "NotFound":
 		return fault.Wrap(fault.Gone, err, "")
 	case "NoSuchBucket":
-		return fault.Wrap(fault.Permanent, err,
-			fmt.Sprintf("create the bucket %s, or correct the name of the state store", b.name))
+		return fault.Wrap(fault.Permanent, &store.Missing{Err: err},
+			fmt.Sprintf("create the bucket %s, or correct its name", b.name))
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired":
 		return fault.Wrap(fault.Denied, err, "check or renew the credentials for the state store")
 	case "RequestTimeTooSkewed":

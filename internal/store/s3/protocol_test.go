@@ -70,7 +70,7 @@ func errorsAreClassed(t *testing.T) {
 		remedy string
 	}{
 		{404, "NoSuchKey", fault.Gone, ""},
-		{404, "NoSuchBucket", fault.Permanent, "create the bucket bucket, or correct the name of the state store"},
+		{404, "NoSuchBucket", fault.Permanent, "create the bucket bucket, or correct its name"},
 		{403, "AccessDenied", fault.Denied, "allow s3:GetObject on arn:aws:s3:::bucket/state/a to this identity"},
 		{403, "InvalidAccessKeyId", fault.Denied, "check or renew the credentials for the state store"},
 		{403, "SignatureDoesNotMatch", fault.Denied, "check or renew the credentials for the state store"},
@@ -87,6 +87,9 @@ func errorsAreClassed(t *testing.T) {
 		_, _, err := s.open(t, s3.Config{}).Get(t.Context(), "a")
 		if fault.Of(err) != tt.class || fault.Remedy(err) != tt.remedy {
 			t.Errorf("%d %s: class %q, remedy %q", tt.status, tt.code, fault.Of(err), fault.Remedy(err))
+		}
+		if store.IsMissing(err) != (tt.code == "NoSuchBucket") {
+			t.Errorf("%d %s says of the bucket itself that it is missing: %v", tt.status, tt.code, store.IsMissing(err))
 		}
 		if err == nil || err.Error() != "read s3://bucket/state/a: "+tt.code+": because (request 4711)" {
 			t.Errorf("%d %s: %v", tt.status, tt.code, err)
