@@ -118,7 +118,7 @@ change a cloud show what they would do, and do it with --yes.`,
 	root.SetOut(app.Out)
 	root.SetErr(app.Err)
 	f := root.PersistentFlags()
-	f.StringVar(&app.State, "state", "", "state store, such as s3://bucket or file:///folder; overrides KOPS_STATE_STORE")
+	f.StringVar(&app.State, "state", "", "state store, such as s3://bucket, file:///folder or ./folder; overrides KOPS_STATE_STORE")
 	f.StringVar(&app.Name, "name", "", "name of the cluster; overrides KOPS_CLUSTER_NAME")
 	f.StringVar(&app.Config, "config", "", "config file (default ~/.kops.yaml or ~/.kops/config)")
 	f.IntVarP(&app.Verbosity, "v", "v", 0, "how much to tell on the standard error: 0 progress, 1 phases, 2 requests")

@@ -97,12 +97,20 @@ func (a *App) StateStore() (string, error) {
 		if name, rest, colon := strings.Cut(url, ":"); colon && !strings.Contains(name, "/") {
 			return "", fmt.Errorf("the state store %q is neither a URL nor a folder; did you mean %s://%s?", url, name, strings.TrimLeft(rest, "/"))
 		}
-		scheme, path = "file", url
+		if scheme, path = "file", url; !isPath(url) {
+			return "", fmt.Errorf("the state store %q is neither a URL nor a path; a folder of the current one is ./%s, and a bucket is s3://%[2]s", url, strings.TrimSpace(url))
+		}
 	}
 	if scheme == "file" && path != "" {
 		return folderStore(path)
 	}
 	return scheme + "://" + strings.TrimSuffix(path, "/"), nil
+}
+
+// isPath reports whether a text names a folder by where it is, and not by a bare name,
+// which could as well be the name of a bucket.
+func isPath(s string) bool {
+	return s == "." || s == ".." || strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../")
 }
 
 // ownStore is the user's own folder for the state of clusters on this machine; ""
