@@ -64,7 +64,7 @@ func newUser(t *testing.T) *user {
 
 // described is the command line that describes a cluster.
 func described(name string, more ...string) []string {
-	return append([]string{"create", "cluster", name, "--cloud", "aws", "--zones", "us-test-1a", "--facts", "../../testdata/facts/goldens.yaml"}, more...)
+	return append([]string{"create", "cluster", name, "--cloud", "aws", "--zones", "us-test-1a", "--set", "spec.configBase=s3://files/" + name, "--facts", "../../testdata/facts/goldens.yaml"}, more...)
 }
 
 func (u *user) state() string { return filepath.Join(u.home, "state") }
