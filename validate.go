@@ -117,6 +117,7 @@ type checkup struct {
 // checkup opens the cluster's platform and finds the credentials. What can be
 // known to be of no use is an error here, as no waiting mends it.
 func (c *Client) checkup(ctx context.Context, name string, o ReachOptions) (*checkup, error) {
+	c.cfg.Phase("examine")
 	cl, err := c.Cluster(ctx, name)
 	if err != nil {
 		return nil, err

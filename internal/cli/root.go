@@ -41,6 +41,7 @@ const killed = 130
 // still be at work, for who cannot wait; the process is to end then.
 func Run(ctx context.Context, sys shell.System, args []string) int {
 	app := &shell.App{System: sys, Command: strings.Join(append([]string{"kops"}, args...), " "), Absent: absent()}
+	app.Watch()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan int, 1)
@@ -67,6 +68,7 @@ func run(ctx context.Context, app *shell.App, args []string) int {
 	root := command(app)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	app.Phase("")
 	var code shell.Code
 	var usage *shell.UsageError
 	var refused *kops.Refused

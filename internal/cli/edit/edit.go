@@ -231,7 +231,7 @@ func open(ctx context.Context, app *shell.App, file string) error {
 		editor = "vi"
 	}
 	c := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", file) //nolint:gosec // the user's own editor
-	c.Stdin, c.Stdout, c.Stderr = app.In, app.Err, app.Err
+	c.Stdin, c.Stdout, c.Stderr = app.In, shell.Terminals(app.Err), shell.Terminals(app.Err)
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("run the editor %q: %w", editor, err)
 	}

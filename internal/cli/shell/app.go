@@ -37,9 +37,11 @@ type App struct {
 	// Absent are commands of kOps, by their paths, that this program does not have.
 	Absent []string
 
-	mu    sync.Mutex
-	shown display // what is redrawn now; nil: nothing
-	lease string  // the cluster whose lease is held; "" when none is
+	mu     sync.Mutex
+	shown  display   // what is redrawn now; nil: nothing
+	screen io.Writer // where doing is drawn; nil: nowhere
+	doing  *doing    // what is done with nothing to show; nil: nothing
+	lease  string    // the cluster whose lease is held; "" when none is
 }
 
 // Code is an error that only sets the exit code; what it means was printed already.

@@ -110,8 +110,9 @@ func (a *App) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// Phase tells what a long command does, where somebody watches.
+// Phase tells what a long command does, where somebody watches; "" when it has done it.
 func (a *App) Phase(name string) {
+	a.busy(phases()[name])
 	if name == "" {
 		return
 	}

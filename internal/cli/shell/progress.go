@@ -55,6 +55,7 @@ type display interface {
 // keepDrawn redraws a display once a second until the function that it returns is
 // called; meanwhile what else is told of the run is written above it.
 func (a *App) keepDrawn(d display) (stop func()) {
+	a.idle()
 	a.show(d)
 	stopped := eachSecond(d.Tick)
 	return func() {
