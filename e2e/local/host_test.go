@@ -19,7 +19,7 @@ import (
 // host is what the kernel and the disks of this host show of the cluster. What
 // others do on the host meanwhile is theirs.
 type host struct {
-	Mounts, Links, Routes, Rules, Groups, Processes, Files []string
+	Mounts, Disks, Links, Routes, Rules, Groups, Processes, Files []string
 	// Shared and Sysctls are of all clusters of the host.
 	Shared  []string
 	Sysctls map[string]string
@@ -57,6 +57,11 @@ func look(w *world) host {
 		Groups: w.walk("/sys/fs/cgroup"),
 		Files:  slices.Concat(w.walk(w.site.Root), w.walk(w.state()), w.names("/run/systemd/nspawn/*/*"), w.names("/var/lib/machines/*")),
 	}
+	for _, file := range w.every("/sys/block/loop*/loop/backing_file") {
+		if backing, err := os.ReadFile(file); err == nil { // else the device is free by now
+			h.Disks = append(h.Disks, w.lines(backing, nil)...)
+		}
+	}
 	if path, err := exec.LookPath("iptables-save"); err == nil {
 		h.Rules = w.lines(exec.Command(path).Output())
 	}
@@ -69,7 +74,7 @@ func look(w *world) host {
 	// With other clusters what all share stays until the last has gone.
 	if !slices.ContainsFunc(w.every("/sys/class/net/*"), w.others) {
 		h.Sysctls = ground.ReadSysctls("/proc/sys")
-		h.Shared = slices.Concat(w.every("/run/kops-local*"), w.every("/sys/fs/cgroup/kops.slice"), w.every("/sys/fs/cgroup/*/kops.slice"))
+		h.Shared = slices.Concat(w.every("/run/kops-local*"), w.every("/sys/fs/cgroup/kops.slice"), w.every("/sys/fs/cgroup/*/kops.slice"), w.every("/sys/fs/cgroup/kops"), w.every("/sys/fs/cgroup/*/kops"))
 	}
 	return h
 }

@@ -16,12 +16,12 @@ import (
 const localNetwork = "10.77.0.0/24"
 
 // localRules come before those of the components, whose defaults are for machines
-// with a kernel and a disk of their own.
+// with a kernel of their own.
 func localRules() []rule {
 	return []rule{
 		{"local-api-address", "clients reach the API under the host's address in the cluster's network", api.CloudLocal, setLocalAPI},
 		{"local-mirror", "the host serves files and images from its bundle", api.CloudLocal, setLocalMirror},
-		{"local-kubelet", "machines share the kernel and the disk of the host", api.CloudLocal, setLocalKubelet},
+		{"local-kubelet", "machines share the kernel of the host", api.CloudLocal, setLocalKubelet},
 		{"local-hardened", "the host is others' too: the control plane follows the CIS benchmark", api.CloudLocal, setLocalHardening},
 		{"local-memory", "all machines take from the memory of one host", api.CloudLocal, setLocalMemory},
 		{"local-etcd", "members of etcd on one host hear each other at once, and elect another leader sooner", api.CloudLocal, setLocalEtcd},
@@ -64,9 +64,6 @@ func setLocalKubelet(p *pass) {
 		fill(&k.CgroupDriver, "cgroupfs") // hosts may have control groups of version 1, which systemd does not share
 		fillPtr(&k.FailSwapOn, false)
 		fillPtr(&k.ProtectKernelDefaults, false)
-		// The host's disk may be as full as its owner likes.
-		fillPtr(&k.EvictionHard, "memory.available<100Mi,nodefs.available<1%,nodefs.inodesFree<1%,imagefs.available<1%,imagefs.inodesFree<1%")
-		fillPtr(&k.ImageGCHighThresholdPercent, 100)
 		// Images come from the host itself.
 		fillPtr(&k.SerializeImagePulls, false)
 		fillPtr(&k.RegistryPullQPS, 0)

@@ -16,13 +16,13 @@ const (
 	LocalDisks    = "/mnt/disks"
 )
 
-// LocalHostSize is the machine type that has all of the host.
+// LocalHostSize is the machine type that has what the host has.
 const LocalHostSize = "host"
 
 var localSize = regexp.MustCompile(`^([1-9][0-9]{0,3})cpu-([1-9][0-9]{0,5})(gib|mib)$`)
 
 // LocalSize reads a machine type of the local cloud: "host", or such as
-// "2cpu-4gib" or "1cpu-1500mib". Zero is all that the host has.
+// "2cpu-4gib" or "1cpu-1500mib". Zero is what the host has and can do without.
 func LocalSize(machineType string) (cpus, memoryMiB int, ok bool) {
 	if machineType == LocalHostSize {
 		return 0, 0, true

@@ -64,6 +64,8 @@ func idleGroup() []idle {
 		{blocks: []string{"kubelet"}, names: oldKubelet(), remedy: "remove it; kubelets no longer have it"},
 		{blocks: []string{"kubelet"}, names: []string{"kubeletCgroups", "runtimeCgroups", "systemCgroups"}, remedy: "remove it; kops makes no control group of that name"},
 		{names: []string{"guestAccelerators", "gcpProvisioningModel"}, on: []api.CloudProviderID{api.CloudAWS, api.CloudLocal}, remedy: "remove it; it is for machines of GCE"},
+		{blocks: []string{"rootVolume"}, names: []string{"type", "iops", "throughput", "optimization", "encryption", "encryptionKey"}, on: []api.CloudProviderID{api.CloudLocal},
+			remedy: "remove it; disks of machines on this host are files, of which spec.rootVolumeSize is heeded"},
 		{names: []string{"zones"}, on: []api.CloudProviderID{api.CloudAWS}, remedy: "remove it; the subnets of the group say the zones"},
 		{names: []string{"mixedInstancesPolicy", "externalLoadBalancers", "iam.profile", "warmPool"}, notOn: api.CloudAWS, remedy: "remove it; it exists on AWS only"},
 		{blocks: []string{"containerd.nvidiaGPU"}, names: []string{"image", "dcgmExporter.enabled"}, remedy: noManifest},

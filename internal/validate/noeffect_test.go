@@ -113,3 +113,22 @@ func TestSpecsThatKOpsStoredAreAccepted(t *testing.T) {
 		})
 	}
 }
+
+// TestOfARootVolumeThisHostHeedsTheSize: disks of its machines are files.
+func TestOfARootVolumeThisHostHeedsTheSize(t *testing.T) {
+	cluster, groups := spectest.Read(t, []byte(`
+apiVersion: kops.k8s.io/v1alpha2
+kind: Cluster
+metadata: {name: a.k8s.local}
+spec: {cloudProvider: local}
+---
+apiVersion: kops.k8s.io/v1alpha2
+kind: InstanceGroup
+metadata: {name: nodes}
+spec: {role: Node, rootVolumeSize: 20, rootVolumeType: gp3}
+`))
+	want := []string{"warning: InstanceGroup/nodes: spec.rootVolumeType: has no effect; remove it; disks of machines on this host are files, of which spec.rootVolumeSize is heeded"}
+	if d := cmp.Diff(want, lines(validate.NoEffect(cluster, groups))); d != "" {
+		t.Errorf("warnings (-want +got):\n%s", d)
+	}
+}

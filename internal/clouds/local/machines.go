@@ -59,12 +59,12 @@ func machines(_ context.Context, s *cloud.Session, c *api.Cluster, _ []*api.Inst
 }
 
 // bootRecord reads a machine's boot report and its console, from its folder.
-func bootRecord(_ context.Context, s *cloud.Session, c *api.Cluster, m cloud.Machine) (cloud.BootRecord, error) {
+func bootRecord(ctx context.Context, s *cloud.Session, c *api.Cluster, m cloud.Machine) (cloud.BootRecord, error) {
 	h, err := s.Client.(*kinds.Client).Host(c.Name)
 	if err != nil {
 		return cloud.BootRecord{}, err
 	}
-	report, err := h.BootReport(m.Name)
+	report, err := h.BootReport(ctx, m.Name)
 	if err != nil {
 		return cloud.BootRecord{}, err
 	}

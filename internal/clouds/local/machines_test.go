@@ -28,7 +28,7 @@ func TestMachinesOfAFolder(t *testing.T) {
 		filepath.Join(dir, "machine.json"):                      `{"Name": "nodes-1", "Group": "nodes", "Address": "10.77.0.5", "Created": "2026-01-02T03:04:05Z"}`,
 		at.Path(site.Machines, "alone", "machine.json"):         `{"Name": "alone", "Address": "10.77.0.6"}`,
 		filepath.Join(dir, "console.log"):                       "user data: running 00-nodeup.sh\r\n",
-		filepath.Join(dir, "disk", "var/log", "kops-boot.json"): `{"run": 1}`,
+		filepath.Join(dir, "disk", "var/log", "kops-boot.json"): `{"run": 1}`, // as machines of an earlier kops have it
 	} {
 		if err := site.Write(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -117,6 +117,9 @@ func (m *builder) group(g *api.InstanceGroup) (resource.Node, error) {
 	if g.Spec.MinSize != nil {
 		want.Size = int(*g.Spec.MinSize)
 	}
+	if v := g.Spec.RootVolume; v != nil && v.Size != nil {
+		want.DiskGiB = int(*v.Size)
+	}
 	if g.IsControlPlane() {
 		want.Labels[names.LocalRole] = names.LocalControlPlane
 		want.Folders = m.folders(g)

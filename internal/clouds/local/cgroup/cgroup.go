@@ -63,7 +63,8 @@ type Group struct {
 	Path  string
 }
 
-// Limits bound what the processes of a group use; 0 means no limit.
+// Limits bound what the processes of a group use; 0 means no limit. What is more
+// than MemoryBytes does not go to the host's swap.
 type Limits struct {
 	MemoryBytes int64
 	CPUs        int
@@ -82,10 +83,24 @@ func (g Group) Dirs() []string {
 	return out
 }
 
+// Exists reports whether the group is in some tree.
+func (g Group) Exists() bool {
+	return slices.ContainsFunc(g.Dirs(), func(dir string) bool {
+		_, err := os.Stat(dir)
+		return err == nil
+	})
+}
+
 // Make makes the group in every tree, and limits it. One that exists is taken.
 func (g Group) Make(l Limits) error {
 	for _, t := range g.Trees {
-		if err := g.makeIn(t, l); err != nil {
+		err := g.makeIn(t, l)
+		for range 3 { // a parent goes with the last group in it, which may be another's
+			if errors.Is(err, fs.ErrNotExist) {
+				err = g.makeIn(t, l)
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("make the control group %s: %w", filepath.Join(t.Dir, g.Path), err)
 		}
 	}
@@ -144,28 +159,25 @@ func inherit(parent, dir, file string) error {
 }
 
 func limit(dir string, t Tree, l Limits) error {
-	files := map[string]string{}
-	if l.MemoryBytes > 0 {
-		file := "memory.limit_in_bytes"
-		if t.Unified {
-			file = "memory.max"
-		}
-		files[file] = strconv.FormatInt(l.MemoryBytes, 10)
+	type setting struct{ name, value string }
+	var settings []setting // in an order that the kernel takes
+	if bytes := strconv.FormatInt(l.MemoryBytes, 10); l.MemoryBytes > 0 && t.Unified {
+		settings = append(settings, setting{"memory.max", bytes}, setting{"memory.swap.max", "0"})
+	} else if l.MemoryBytes > 0 {
+		settings = append(settings, setting{"memory.limit_in_bytes", bytes}, setting{"memory.memsw.limit_in_bytes", bytes})
 	}
-	if l.CPUs > 0 {
-		if t.Unified {
-			files["cpu.max"] = fmt.Sprintf("%d %d", l.CPUs*period, period)
-		} else {
-			files["cpu.cfs_quota_us"] = strconv.Itoa(l.CPUs * period)
-		}
+	if l.CPUs > 0 && t.Unified {
+		settings = append(settings, setting{"cpu.max", fmt.Sprintf("%d %d", l.CPUs*period, period)})
+	} else if l.CPUs > 0 {
+		settings = append(settings, setting{"cpu.cfs_quota_us", strconv.Itoa(l.CPUs * period)})
 	}
-	for name, value := range files {
-		file := filepath.Join(dir, name)
+	for _, s := range settings {
+		file := filepath.Join(dir, s.name)
 		if _, err := os.Stat(file); err != nil {
-			continue // another tree has this controller
+			continue // another tree has this controller, or the kernel does not count swap
 		}
-		if err := os.WriteFile(file, []byte(value), 0); err != nil {
-			return fmt.Errorf("set %s to %s: %w", name, value, err)
+		if err := os.WriteFile(file, []byte(s.value), 0); err != nil {
+			return fmt.Errorf("set %s to %s: %w", s.name, s.value, err)
 		}
 	}
 	return nil
@@ -259,8 +271,11 @@ func (g Group) Kill(ctx context.Context) error {
 	}
 }
 
+// slice ends the names of groups that systemd makes, limits and removes.
+const slice = ".slice"
+
 // Remove removes the empty group, those below it, and the parents that no other
-// group needs, from every tree.
+// group needs, from every tree. Slices of systemd are left to systemd.
 func (g Group) Remove(ctx context.Context) error {
 	for _, dir := range g.Dirs() {
 		for {
@@ -274,8 +289,9 @@ func (g Group) Remove(ctx context.Context) error {
 			case <-time.After(wait):
 			}
 		}
-		if parent := filepath.Dir(g.Path); parent != "." {
-			os.Remove(filepath.Dir(dir)) // fails while another group is in it, rightly
+		for parent := filepath.Dir(g.Path); parent != "." && filepath.Ext(parent) != slice; parent = filepath.Dir(parent) {
+			dir = filepath.Dir(dir)
+			os.Remove(dir) // fails while another group is in it, rightly
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ func TestLife(t *testing.T) {
 	if err != nil {
 		missing(err)
 	}
-	g := Group{trees, "kops-cgroup-test/one"}
+	g := Group{trees, "kops-cgroup-test/group/one"}
 	t.Cleanup(func() { g.Remove(t.Context()) }) // what a failure left
 	if err := g.Make(Limits{MemoryBytes: 64 << 20}); err != nil {
 		missing(err)
@@ -121,8 +121,8 @@ func TestLife(t *testing.T) {
 		}
 	}
 	for _, d := range g.Dirs() {
-		if _, err := os.Stat(filepath.Dir(d)); err == nil {
-			t.Errorf("%s is left", filepath.Dir(d))
+		if top := filepath.Dir(filepath.Dir(d)); (Group{[]Tree{{Dir: filepath.Dir(top)}}, filepath.Base(top)}).Exists() {
+			t.Errorf("%s is left", top)
 		}
 	}
 	if pids, err := g.Processes(); err != nil || len(pids) > 0 {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,8 @@ func needs() []need {
 		{file: "/usr/share/keyrings/debian-archive-keyring.gpg", pkg: "debian-archive-keyring"},
 		{program: "nsenter", pkg: "util-linux"},
 		{program: "iptables", pkg: "iptables"},
+		{program: "mkfs.ext4", pkg: "e2fsprogs"},
+		{program: "debugfs", pkg: "e2fsprogs"},
 	}
 }
 
@@ -69,14 +72,26 @@ func Check(h Host) error {
 			what, packages = append(what, n.program+n.file), append(packages, n.pkg)
 		}
 	}
+	packages = slices.Compact(packages)
 	if len(what) == 0 {
-		return nil
+		return checkLoop(h)
 	}
 	remedy := "run: apt-get install -y " + strings.Join(packages, " ")
 	if _, err := h.LookPath("apt-get"); err != nil {
 		remedy = "install it with the package manager of this host; Debian's packages of it are called " + strings.Join(packages, ", ")
 	}
 	return fault.Wrap(fault.Permanent, fmt.Errorf("the local cloud needs what this host lacks: %s", strings.Join(what, ", ")), remedy)
+}
+
+// loopControl gives out the devices through which files are mounted.
+const loopControl = "/dev/loop-control"
+
+func checkLoop(h Host) error {
+	if _, err := h.Stat(loopControl); err == nil {
+		return nil
+	}
+	return fault.Wrap(fault.Permanent, fmt.Errorf("the local cloud needs loop devices, for the disks of its machines, and this host has no %s", loopControl),
+		"run: modprobe loop; where kops runs in a container, the container must see the device")
 }
 
 // sysctls are the settings of the whole host that kubelet (its protected

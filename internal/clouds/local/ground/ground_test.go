@@ -36,6 +36,19 @@ func TestCheckNamesTheRemedy(t *testing.T) {
 			return p, nil
 		}, there}, "the local cloud needs what this host lacks: debootstrap",
 			"install it with the package manager of this host; Debian's packages of it are called debootstrap", fault.Permanent},
+		{"programs of one package are missing", Host{"linux", 0, func(p string) (string, error) {
+			if p == "mkfs.ext4" || p == "debugfs" {
+				return "", errors.New("not found")
+			}
+			return p, nil
+		}, there}, "the local cloud needs what this host lacks: mkfs.ext4, debugfs", "run: apt-get install -y e2fsprogs", fault.Permanent},
+		{"no loop devices", Host{"linux", 0, all, func(file string) (os.FileInfo, error) {
+			if file == loopControl {
+				return nil, os.ErrNotExist
+			}
+			return nil, nil
+		}}, "the local cloud needs loop devices, for the disks of its machines, and this host has no /dev/loop-control",
+			"run: modprobe loop; where kops runs in a container, the container must see the device", fault.Permanent},
 		{"Debian's keys are missing", Host{"linux", 0, all, func(string) (os.FileInfo, error) { return nil, os.ErrNotExist }},
 			"the local cloud needs what this host lacks: /usr/share/keyrings/debian-archive-keyring.gpg", "run: apt-get install -y debian-archive-keyring", fault.Permanent},
 	} {

@@ -35,6 +35,7 @@ type Group struct {
 	Size            int
 	Image           string // root folder
 	MemoryMiB, CPUs int
+	DiskGiB         int `json:",omitempty"`
 	UserData        string
 	Folders         []machine.Folder
 	Labels          map[string]string

@@ -23,8 +23,8 @@ type MachineGroup struct {
 	// Image is the path of an image.
 	Image resource.Value
 	Size  int
-	// MemoryMiB and CPUs are each machine's size; 0 is the host's.
-	MemoryMiB, CPUs int
+	// MemoryMiB, CPUs and DiskGiB are each machine's size; 0 leaves it to the host.
+	MemoryMiB, CPUs, DiskGiB int
 	// UserData is a script, or several in a MIME message of many parts.
 	UserData resource.Content
 	Folders  []Folder
@@ -40,7 +40,7 @@ var groups = resource.Kind[MachineGroup, *Client]{
 	List:   listGroups,
 	Create: wishGroup,
 	Update: []resource.Setter[MachineGroup, *Client]{{
-		Fields: []string{"Image", "Size", "MemoryMiB", "CPUs", "UserData", "Folders", "Labels"},
+		Fields: []string{"Image", "Size", "MemoryMiB", "CPUs", "DiskGiB", "UserData", "Folders", "Labels"},
 		Set:    func(ctx context.Context, c *Client, _, want *MachineGroup) error { return wishGroup(ctx, c, want) },
 	}},
 	Ready:  groupReady,
@@ -55,7 +55,7 @@ func NewMachineGroup(name string, g MachineGroup) resource.Node {
 func listGroups(_ context.Context, c *Client, s resource.Scope) ([]*MachineGroup, error) {
 	return listWishes(c, s, keeper.Groups, func(here site.Site, g keeper.Group) (*MachineGroup, error) {
 		return &MachineGroup{Cluster: s.Cluster, Name: g.Name, Network: resource.Lit(here.Bridge()), Image: resource.Lit(g.Image),
-			Size: g.Size, MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, UserData: resource.Text(resource.Lit(g.UserData)),
+			Size: g.Size, MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, UserData: resource.Text(resource.Lit(g.UserData)),
 			Folders: observedFolders(g.Folders), Labels: g.Labels, ID: s.Cluster + "/" + g.Name}, nil
 	})
 }
@@ -80,7 +80,7 @@ func wishGroup(ctx context.Context, c *Client, g *MachineGroup) error {
 			return err
 		}
 		return site.WriteJSON(keeper.File(s, site.Groups, g.Name), keeper.Group{Name: g.Name, Size: g.Size, Image: g.Image.String(),
-			MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, UserData: data, Folders: folders(g.Folders), Labels: g.Labels})
+			MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, UserData: data, Folders: folders(g.Folders), Labels: g.Labels})
 	})
 }
 

@@ -99,8 +99,8 @@ func (l *lab) clean() (left []string) {
 
 // host is what the kernel and the disk show of a lab.
 type host struct {
-	Mounts, Links, Groups, Processes, Routes, Files []string
-	Sysctls                                         map[string]string
+	Mounts, Disks, Links, Groups, Processes, Routes, Files []string
+	Sysctls                                                map[string]string
 }
 
 // look lists what there is of the lab's clusters on this host.
@@ -117,6 +117,13 @@ func (l *lab) look() host {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	l.ok(err)
 	h.Mounts = slices.DeleteFunc(strings.Split(string(mounts), "\n"), func(s string) bool { return !ours(s) })
+	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	l.ok(err)
+	for _, file := range loops {
+		if backing, err := os.ReadFile(file); err == nil && ours(string(backing)) { // else the device is free by now
+			h.Disks = append(h.Disks, string(backing))
+		}
+	}
 	links, err := net.Interfaces()
 	l.ok(err)
 	for _, i := range links {

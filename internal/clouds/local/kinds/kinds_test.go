@@ -38,13 +38,14 @@ func TestKinds(t *testing.T) {
 	img, net := l.base(cluster, "10.199.1.0/24")
 	lit := resource.Lit
 	kindtest.Run(t, &machines, l.Client, kindtest.Life[Machine]{Cluster: cluster, Want: Machine{Cluster: cluster, Name: "alone",
-		Network: lit(net.ID), Image: lit(img.Path), MemoryMiB: 256, CPUs: 1, UserData: resource.Text(lit("#!/bin/sh\ntrue\n")),
+		Network: lit(net.ID), Image: lit(img.Path), MemoryMiB: 256, CPUs: 1, DiskGiB: 2, UserData: resource.Text(lit("#!/bin/sh\ntrue\n")),
 		Folders: []Folder{{lit("/etc"), "/mnt/etc", true}}, Labels: map[string]string{"role": "node"}}})
 	kindtest.Run(t, &groups, l.Client, kindtest.Life[MachineGroup]{Cluster: cluster, Want: MachineGroup{Cluster: cluster, Name: "nodes",
 		Network: lit(net.ID), Image: lit(img.Path), Size: 1},
 		Changes: []kindtest.Change[MachineGroup]{
 			{Name: "size", Do: func(g *MachineGroup) { g.Size = 2 }},
 			{Name: "memory and processors", Do: func(g *MachineGroup) { g.MemoryMiB, g.CPUs = 256, 1 }},
+			{Name: "disk", Do: func(g *MachineGroup) { g.DiskGiB = 2 }},
 			{Name: "user data", Do: func(g *MachineGroup) { g.UserData = resource.Text(lit("#!/bin/sh\ntrue\n")) }},
 			{Name: "folders", Do: func(g *MachineGroup) { g.Folders = []Folder{{lit("/etc"), "/mnt/etc", true}} }},
 			{Name: "labels", Do: func(g *MachineGroup) { g.Labels = map[string]string{"role": "node"} }},

@@ -20,9 +20,10 @@ type Machine struct {
 	Network resource.Value `res:"forbid"`
 	// Image is the path of an image.
 	Image resource.Value `res:"replace"`
-	// MemoryMiB and CPUs are its size; 0 is the host's.
+	// MemoryMiB, CPUs and DiskGiB are its size; 0 leaves it to the host.
 	MemoryMiB int `res:"replace"`
 	CPUs      int `res:"replace"`
+	DiskGiB   int `res:"replace"`
 	// UserData is a script, or several in a MIME message of many parts.
 	UserData resource.Content  `res:"replace"`
 	Folders  []Folder          `res:"replace"`
@@ -85,7 +86,7 @@ func listMachines(_ context.Context, c *Client, s resource.Scope) ([]*Machine, e
 			return nil, err
 		}
 		out = append(out, &Machine{Cluster: s.Cluster, Name: m.Name, Network: resource.Lit(h.Bridge()), Image: resource.Lit(m.Image),
-			MemoryMiB: m.MemoryMiB, CPUs: m.CPUs, UserData: resource.Text(resource.Lit(data)),
+			MemoryMiB: m.MemoryMiB, CPUs: m.CPUs, DiskGiB: m.DiskGiB, UserData: resource.Text(resource.Lit(data)),
 			Folders: observedFolders(m.Folders), Labels: m.Labels, ID: s.Cluster + "/" + m.Name, Address: m.Address})
 	}
 	return out, nil
@@ -128,6 +129,6 @@ func createMachine(ctx context.Context, c *Client, m *Machine) error {
 		}
 		m.ID, m.Address = m.Cluster+"/"+m.Name, address.Addr().String()
 		return h.Create(ctx, machine.Spec{Name: m.Name, Image: m.Image.String(), Address: address, Gateway: bridges.Gateway(cidr).Addr(),
-			MemoryMiB: m.MemoryMiB, CPUs: m.CPUs, UserData: data, Folders: folders(m.Folders), Labels: m.Labels}, c.Now())
+			MemoryMiB: m.MemoryMiB, CPUs: m.CPUs, DiskGiB: m.DiskGiB, UserData: data, Folders: folders(m.Folders), Labels: m.Labels}, c.Now())
 	})
 }

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -22,29 +21,26 @@ import (
 	"kops.local/kops/internal/names"
 )
 
-// disks are the folders of a machine that lie on the host's own file system,
-// because overlayfs cannot lie on overlayfs, and so that the host can read logs.
+// disks are the folders that lie on a machine's disk itself and not in the overlay that
+// is its root: overlayfs cannot lie on overlayfs, and the host is to find logs.
 func disks() []string {
 	return []string{"/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd", "/var/log"}
 }
 
 // diskDir is where a machine's folder is below its own folder.
-func diskDir(dir, path string) string {
-	return filepath.Join(dir, "disk", strings.TrimPrefix(path, "/"))
-}
+func diskDir(dir, path string) string { return filepath.Join(dir, diskMount, path) }
+
+// seedFolder holds what a machine is told. It lies over the image, and below what the
+// machine writes.
+const seedFolder = "seed"
 
 // KeyFile is where a machine finds its private key: a PEM block of PKCS #8.
 const KeyFile = "/etc/kops/identity.key"
 
-// furnish makes a machine's folder: what lies over the image, and its disks.
-func (h Host) furnish(dir string, s Spec) error {
-	for _, d := range []string{"upper", "work", "root"} {
+// furnish makes a machine's folder, all but its disk.
+func (h Host) furnish(dir string, s Spec, mem memory) error {
+	for _, d := range []string{seedFolder, diskMount, "root"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
-			return err
-		}
-	}
-	for _, d := range disks() {
-		if err := os.MkdirAll(diskDir(dir, d), 0o755); err != nil {
 			return err
 		}
 	}
@@ -56,9 +52,9 @@ func (h Host) furnish(dir string, s Spec) error {
 	if err != nil {
 		return err
 	}
-	files = append(files, upperFile{KeyFile, key, 0o600})
+	files = append(files, seedFile{KeyFile, key, 0o600}, seedFile{"/etc/kops/meminfo", meminfo(mem.table, mem.of(s)), 0o444})
 	for _, f := range files {
-		if err := site.Write(filepath.Join(dir, "upper", f.path), f.data, f.mode); err != nil {
+		if err := site.Write(filepath.Join(dir, seedFolder, f.path), f.data, f.mode); err != nil {
 			return err
 		}
 	}
@@ -93,14 +89,14 @@ func (h Host) register(s Spec) ([]byte, error) {
 // cloud-init calls NoCloud.
 const seedDir = "/var/lib/cloud/seed/nocloud/"
 
-// upperFile is a file that a machine has over its image.
-type upperFile struct {
+// seedFile is a file that a machine has over its image.
+type seedFile struct {
 	path string
 	data []byte
 	mode fs.FileMode
 }
 
-func (s Spec) files() ([]upperFile, error) {
+func (s Spec) files() ([]seedFile, error) {
 	id := make([]byte, 16)
 	if _, err := rand.Read(id); err != nil {
 		return nil, err
@@ -114,7 +110,7 @@ func (s Spec) files() ([]upperFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []upperFile{
+	out := []seedFile{
 		{"/etc/machine-id", []byte(hex.EncodeToString(id) + "\n"), 0o444},
 		{"/etc/hostname", []byte(s.Name + "\n"), 0o644},
 		{"/etc/hosts", []byte("127.0.0.1 localhost\n" + s.Address.Addr().String() + " " + s.Name + "\n"), 0o644},
@@ -124,37 +120,14 @@ func (s Spec) files() ([]upperFile, error) {
 		{seedDir + "meta-data", append(meta, '\n'), 0o644}, // JSON is YAML
 		{seedDir + "user-data", []byte(s.UserData), 0o600},
 	}
-	if s.MemoryMiB > 0 {
-		host, err := os.ReadFile("/proc/meminfo")
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, upperFile{"/etc/kops/meminfo", meminfo(host, s.MemoryMiB), 0o444})
-	}
 	scripts, err := Scripts(s.UserData)
 	if err != nil {
 		return nil, err
 	}
 	for i, x := range scripts {
-		out = append(out, upperFile{fmt.Sprintf("/var/lib/cloud/instance/scripts/%02d-%s", i, x.Name), []byte(x.Text), 0o700})
+		out = append(out, seedFile{fmt.Sprintf("/var/lib/cloud/instance/scripts/%02d-%s", i, x.Name), []byte(x.Text), 0o700})
 	}
 	return out, nil
-}
-
-// meminfo is the host's table of memory as a smaller machine would have it.
-// The numbers do not move: they serve to tell the machine's size.
-func meminfo(host []byte, mib int) []byte {
-	own := map[string]int{"MemTotal": mib << 10, "MemFree": mib << 10, "MemAvailable": mib << 10, "SwapTotal": 0, "SwapFree": 0}
-	var out bytes.Buffer
-	for lines := bufio.NewScanner(bytes.NewReader(host)); lines.Scan(); {
-		name, _, _ := strings.Cut(lines.Text(), ":")
-		if kib, ok := own[name]; ok {
-			fmt.Fprintf(&out, "%-15s %8d kB\n", name+":", kib)
-		} else {
-			out.WriteString(lines.Text() + "\n")
-		}
-	}
-	return out.Bytes()
 }
 
 // resolvers writes a resolv.conf of the first file that names a server which

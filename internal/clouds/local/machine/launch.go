@@ -24,8 +24,11 @@ const (
 	runFile     = "run"
 )
 
+// consoleBytes is how much of what a machine writes on its console is kept.
+const consoleBytes = 16 << 20
+
 // start runs the machine, as a service of the host's systemd or detached.
-func (h Host) start(ctx context.Context, dir string, s Spec) error {
+func (h Host) start(ctx context.Context, dir string, s Spec, mem memory) error {
 	script, err := h.script(dir, s)
 	if err != nil {
 		return err
@@ -41,12 +44,19 @@ func (h Host) start(ctx context.Context, dir string, s Spec) error {
 	defer log.Close() // the machine has its own
 	args := []string{"unshare", "--mount", "--propagation", "private", "sh", run}
 	if h.Systemd {
-		if err := h.Service(ctx, h.unit(s.Name), properties(s), args); err != nil {
+		err := h.limitSlice(ctx, mem.all)
+		if err == nil {
+			err = h.Service(ctx, h.unit(s.Name), properties(s, mem), args)
+		}
+		if err != nil {
 			return err
 		}
 		return h.started(ctx, s.Name)
 	}
-	if err := h.Group(s.Name).Make(cgroup.Limits{MemoryBytes: int64(s.MemoryMiB) << 20, CPUs: s.CPUs}); err != nil {
+	if err := (cgroup.Group{Trees: h.Trees, Path: commonGroup}).Make(cgroup.Limits{MemoryBytes: int64(mem.all) << 20}); err != nil {
+		return err
+	}
+	if err := h.Group(s.Name).Make(cgroup.Limits{MemoryBytes: int64(mem.of(s)) << 20, CPUs: s.CPUs}); err != nil {
 		return err
 	}
 	if err := Detach(log, args); err != nil {
@@ -77,27 +87,35 @@ func (h Host) started(ctx context.Context, name string) error {
 }
 
 // properties are those of a machine's service.
-func properties(s Spec) []string {
-	out := []string{"Delegate=yes", "KillMode=mixed", "TasksMax=infinity", "LimitNOFILE=1048576"}
-	if s.MemoryMiB > 0 {
-		out = append(out, fmt.Sprintf("MemoryMax=%dM", s.MemoryMiB))
-	}
+func properties(s Spec, mem memory) []string {
+	out := append([]string{"Delegate=yes", "KillMode=mixed", "TasksMax=infinity", "LimitNOFILE=1048576"}, memoryProperties(mem.of(s))...)
 	if s.CPUs > 0 {
 		out = append(out, fmt.Sprintf("CPUQuota=%d%%", s.CPUs*100))
 	}
 	return out
 }
 
-// script is what runs a machine: it goes into the machine's control groups,
-// mounts its root, and starts it again whenever its inside asks for a restart.
+// memoryProperties are those of a unit with a limit of memory, which swap does not widen.
+func memoryProperties(mib int) []string {
+	return []string{fmt.Sprintf("MemoryMax=%dM", mib), "MemorySwapMax=0"}
+}
+
+// script is what runs a machine: it goes into the machine's control groups, mounts its
+// disk and its root, and starts it again whenever its inside asks for a restart.
 func (h Host) script(dir string, s Spec) ([]byte, error) {
 	g := h.Group(s.Name)
 	data := struct {
-		Name, Dir, Image string
-		Groups           []string
-		Unified          string
-		Nspawn           []string
-	}{Name: s.Name, Dir: dir, Image: s.Image, Nspawn: h.nspawn(dir, s)}
+		Name, Dir, Disk, Overlay string
+		Folders                  []string // of the disk
+		Console                  int
+		Groups                   []string
+		Unified                  string
+		Nspawn                   []string
+	}{Name: s.Name, Dir: dir, Disk: diskOptions, Console: consoleBytes, Nspawn: h.nspawn(dir, s),
+		Overlay: fmt.Sprintf("lowerdir=%[1]s/%[2]s:%[3]s,upperdir=%[1]s/%[4]s/upper,workdir=%[1]s/%[4]s/work", dir, seedFolder, s.Image, diskMount)}
+	for _, d := range append([]string{"upper", "work"}, disks()...) {
+		data.Folders = append(data.Folders, diskDir(dir, d))
+	}
 	for i, t := range g.Trees {
 		if cgroup.Pure(g.Trees) {
 			data.Unified = g.Dirs()[i]
@@ -130,9 +148,15 @@ mkdir -p "$group/launch"
 echo 0 > "$group/launch/cgroup.procs"
 for c in $(cat "$group/cgroup.controllers"); do echo "+$c" > "$group/cgroup.subtree_control"; done
 {{- end }}
-mount -t overlay overlay -o {{ sh (printf "lowerdir=%s,upperdir=%s/upper,workdir=%s/work" .Image .Dir .Dir) }} root
+mount -o {{ .Disk }} disk.img disk
+mkdir -p{{ range .Folders }} {{ sh . }}{{ end }}
+mount -t overlay overlay -o {{ sh .Overlay }} root
 mount -t tmpfs -o mode=755 tmpfs /run # what systemd-nspawn leaves there goes with it
 mkdir -p /run/systemd
+# The console goes to the host's disk, which it must not fill: the rest is dropped.
+mkfifo console
+{ dd bs=64k iflag=count_bytes count={{ .Console }} status=none; exec cat > /dev/null; } < console &
+exec > console 2>&1
 n=0
 while :; do
   n=$((n+1))

@@ -1,6 +1,6 @@
 // Package machine makes, starts, finds and ends the machines of the local
 // cloud. A machine is a systemd-nspawn container with an init of its own; what
-// it writes goes to its folder, over an image that all machines share.
+// it writes goes to a disk of its own, over an image that all machines share.
 //
 // A machine's mounts are in a namespace of its own and its processes in a
 // control group of its own, so that both are gone when it is killed. What is
@@ -39,9 +39,10 @@ type Spec struct {
 	// is the host's address in that network.
 	Address netip.Prefix
 	Gateway netip.Addr
-	// MemoryMiB and CPUs are its size; 0 is the host's. The number of CPUs bounds
-	// the time it may run; its inside still sees all of the host's.
-	MemoryMiB, CPUs int
+	// MemoryMiB, CPUs and DiskGiB are its size. 0 is all that the host has of CPUs, and
+	// what the host can do without of memory and disk. The number of CPUs bounds the
+	// time it may run; its inside still sees all of the host's.
+	MemoryMiB, CPUs, DiskGiB int
 	// UserData is a script, or several in a MIME message of many parts. They are
 	// run once, when the machine is first up.
 	UserData string
@@ -64,7 +65,8 @@ type Machine struct {
 	Name, Group, Template string
 	Image                 string
 	Address               string // without the length of a prefix
-	MemoryMiB, CPUs       int
+	MemoryMiB, CPUs       int    // as wished
+	DiskGiB               int    `json:",omitempty"` // as wished
 	Created               time.Time
 	Folders               []Folder          `json:",omitempty"`
 	Labels                map[string]string `json:",omitempty"`
@@ -95,12 +97,20 @@ func On(s site.Site) (Host, error) {
 // that a machine without it was never finished.
 const recordFile = "machine.json"
 
+// commonGroup is the control group of all machines of the host, which a limit keeps
+// from taking all of its memory. Where systemd is the host's init, parentSlice is it.
+const commonGroup = "kops"
+
 // Group is the machine's control group.
 func (h Host) Group(name string) cgroup.Group {
 	if h.Systemd {
 		return cgroup.Group{Trees: h.Trees, Path: filepath.Join(parentSlice, h.slice(), h.unit(name))}
 	}
-	return cgroup.Group{Trees: h.Trees, Path: filepath.Join("kops-"+h.ID(), name)}
+	// Machines that an earlier kops has made are in no common group.
+	if old := (cgroup.Group{Trees: h.Trees, Path: filepath.Join("kops-"+h.ID(), name)}); old.Exists() {
+		return old
+	}
+	return cgroup.Group{Trees: h.Trees, Path: filepath.Join(commonGroup, h.ID(), name)}
 }
 
 // List returns the cluster's machines in the order of their names. One whose
@@ -137,14 +147,20 @@ func (h Host) Create(ctx context.Context, s Spec, now time.Time) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("make the machine %s: %w", s.Name, err)
 	}
-	err := h.furnish(dir, s)
+	mem, err := hostMemory()
+	if err == nil {
+		err = h.furnish(dir, s, mem)
+	}
+	if err == nil {
+		err = h.makeDisk(ctx, dir, s.DiskGiB)
+	}
 	if err == nil {
 		err = site.WriteJSON(filepath.Join(dir, recordFile), Machine{Name: s.Name, Group: s.Group, Template: s.Template,
-			Image: s.Image, Address: s.Address.Addr().String(), MemoryMiB: s.MemoryMiB, CPUs: s.CPUs, Created: now.UTC(),
+			Image: s.Image, Address: s.Address.Addr().String(), MemoryMiB: s.MemoryMiB, CPUs: s.CPUs, DiskGiB: s.DiskGiB, Created: now.UTC(),
 			Folders: s.Folders, Labels: s.Labels})
 	}
 	if err == nil {
-		err = h.start(ctx, dir, s)
+		err = h.start(ctx, dir, s, mem)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("make the machine %s: %w", s.Name, err), h.Delete(ctx, s.Name))
@@ -197,6 +213,9 @@ func (h Host) Delete(ctx context.Context, name string) error {
 		err = g.Remove(ctx)
 	}
 	if err == nil {
+		err = h.releaseDisk(ctx, name)
+	}
+	if err == nil {
 		err = os.RemoveAll(h.Path(site.Machines, name))
 	}
 	if err != nil {
@@ -222,11 +241,12 @@ func (h Host) unplug(name string) error {
 
 // UserData returns what the machine was given to run.
 func (h Host) UserData(name string) (string, error) {
-	data, err := os.ReadFile(h.Path(site.Machines, name, "upper", seedDir, "user-data"))
+	data, err := os.ReadFile(h.Path(site.Machines, name, seedFolder, seedDir, "user-data"))
 	return string(data), err
 }
 
-// Log returns what the machine wrote on its console since it was made.
+// Log returns what the machine wrote on its console since it was made: the first
+// 16 MiB of it.
 func (h Host) Log(name string) ([]byte, error) {
 	data, err := os.ReadFile(h.Path(site.Machines, name, consoleFile))
 	return bytes.ReplaceAll(data, []byte{'\r'}, nil), err // a console returns its carriage

@@ -66,14 +66,6 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-func TestMeminfoTellsTheSize(t *testing.T) {
-	got := string(meminfo([]byte("MemTotal:       24000000 kB\nMemFree:        1 kB\nMemAvailable:   2 kB\nBuffers:           7 kB\nSwapTotal:      9 kB\n"), 2048))
-	want := "MemTotal:        2097152 kB\nMemFree:         2097152 kB\nMemAvailable:    2097152 kB\nBuffers:           7 kB\nSwapTotal:             0 kB\n"
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-}
-
 func TestResolversLeavesOutTheHostsOwn(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -129,7 +121,7 @@ func TestRunScript(t *testing.T) {
 	where := site.Site{Root: "/r", Cluster: "c"}
 	v1 := Host{Site: where, Trees: []cgroup.Tree{{Dir: "/cg/cpu"}, {Dir: "/cg/unified", Unified: true}}}
 	v2 := Host{Site: where, Trees: []cgroup.Tree{{Dir: "/cg", Unified: true}}}
-	own, service := "/kops-"+where.ID()+"/nodes-x", "/kops.slice/kops-"+where.ID()+".slice/kops-"+where.ID()+"-nodes-x.service"
+	own, service := "/kops/"+where.ID()+"/nodes-x", "/kops.slice/kops-"+where.ID()+".slice/kops-"+where.ID()+"-nodes-x.service"
 	booted := v2
 	booted.Systemd = true
 	for _, c := range []struct {
@@ -137,7 +129,7 @@ func TestRunScript(t *testing.T) {
 		host     Host
 		has, not []string
 	}{
-		{"version 1", v1, []string{"echo 0 > '/cg/cpu" + own + "'/cgroup.procs", "echo 0 > '/cg/unified" + own + "'/cgroup.procs", `lowerdir=/images/it'\''s,`, "find '/cg/cpu" + own + "' -mindepth 1", "'--machine=k" + where.ID() + "010c'"}, []string{"start-$n"}},
+		{"version 1", v1, []string{"echo 0 > '/cg/cpu" + own + "'/cgroup.procs", "echo 0 > '/cg/unified" + own + "'/cgroup.procs", `lowerdir=/r/c/machines/nodes-x/seed:/images/it'\''s,upperdir=/r/c/machines/nodes-x/disk/upper,`, "mount -o loop,discard,", "count=16777216 ", "find '/cg/cpu" + own + "' -mindepth 1", "'--machine=k" + where.ID() + "010c'"}, []string{"start-$n"}},
 		{"version 2", v2, []string{"group='/cg" + own + "'", `"$group/start-$n/cgroup.procs"`, `rmdir {} +`}, []string{"'/cgroup.procs"}},
 		{"version 2 with systemd", booted, []string{"group='/cg" + service + "'"}, nil},
 	} {
@@ -157,6 +149,56 @@ func TestRunScript(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGroupOfAnEarlierKops: machines that run in the control group which an earlier kops
+// gave them are found there.
+func TestGroupOfAnEarlierKops(t *testing.T) {
+	h := Host{Site: site.Site{Root: "/r", Cluster: "c"}, Trees: []cgroup.Tree{{Dir: t.TempDir()}, {Dir: t.TempDir()}}}
+	if got, want := h.Group("m").Path, "kops/"+h.ID()+"/m"; got != want {
+		t.Errorf("a machine is in %s, not %s", got, want)
+	}
+	old := "kops-" + h.ID() + "/m"
+	if err := os.MkdirAll(filepath.Join(h.Trees[1].Dir, old), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Group("m").Path; got != old {
+		t.Errorf("it is looked for in %s, not %s", got, old)
+	}
+}
+
+// TestASliceLimitsAllMachines: where systemd is the host's init, it bounds the memory
+// of all machines together and of each.
+func TestASliceLimitsAllMachines(t *testing.T) {
+	bin := t.TempDir()
+	script := "#!/bin/sh\necho \"$(basename \"$0\") $*\" >> " + filepath.Join(bin, "calls") + "\n"
+	for _, program := range []string{"systemctl", "systemd-run"} {
+		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	tree := t.TempDir()
+	h := Host{Site: site.Site{Root: t.TempDir(), Cluster: "c"}, Trees: []cgroup.Tree{{Dir: tree, Unified: true}}, Systemd: true}
+	if err := site.Write(filepath.Join(h.Group("m").Dirs()[0], "cgroup.procs"), []byte("1\n"), 0o600); err != nil { // it is seen to run
+		t.Fatal(err)
+	}
+	s := Spec{Name: "m", Address: netip.MustParsePrefix("10.77.1.12/16")}
+	if err := h.start(t.Context(), h.Path(site.Machines, "m"), s, memory{machine: 1000, all: 1500}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.RetireSlice(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(bin, "calls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"systemctl set-property --runtime kops.slice MemoryMax=1500M MemorySwapMax=0\nsystemd-run ", "--property=MemoryMax=1000M --property=MemorySwapMax=0 "} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("systemd was not told %q:\n%s", want, got)
+		}
 	}
 }
 

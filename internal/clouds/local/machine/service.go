@@ -33,6 +33,15 @@ func (h Host) Service(ctx context.Context, unit string, properties, args []strin
 	return nil
 }
 
+// limitSlice bounds the memory of all machines of the host.
+func (h Host) limitSlice(ctx context.Context, mib int) error {
+	args := append([]string{"set-property", "--runtime", parentSlice}, memoryProperties(mib)...)
+	if out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("systemctl set-property %s: %w: %s", parentSlice, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
 // notLoaded is the status of systemctl for a unit that does not exist.
 const notLoaded = 5
 
@@ -61,8 +70,11 @@ func (h Host) RetireSlice(ctx context.Context) error {
 	if err != nil || len(below) > 0 {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(h.Trees[0].Dir, parentSlice)); err != nil {
-		return nil // it is gone
+	if _, err := os.Stat(filepath.Join(h.Trees[0].Dir, parentSlice)); err == nil { // else it is gone
+		if err := h.Retire(ctx, parentSlice); err != nil {
+			return err
+		}
 	}
-	return h.Retire(ctx, parentSlice)
+	exec.CommandContext(ctx, "systemctl", "revert", parentSlice).Run() // its limits, which are below /run: what stays goes with the next boot
+	return nil
 }

@@ -1,0 +1,67 @@
+package local
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestLimits: a pod that writes without end fills its machine's disk and is evicted, one that
+// eats memory is killed; the host hardly notices either, and the cluster goes on.
+func TestLimits(t *testing.T) {
+	w := newWorld(t)
+	w.create("--node-count", "1", "--node-size", "1cpu-1gib", "--node-volume-size", "2")
+	w.kubectl("apply", "-f", "testdata/greedy.yaml")
+	before := w.freeSpace()
+	least := before
+	pod := func(name string) (p *corev1.Pod) {
+		w.Helper()
+		p, err := w.client().CoreV1().Pods("default").Get(w.Context(), name, metav1.GetOptions{})
+		w.ok(err)
+		return p
+	}
+	node := w.machines(nodes)[0]
+	w.wait("the pod that fills the disk is evicted", clusterTime, func() error {
+		least = min(least, w.freeSpace())
+		if s := pod("writer").Status; s.Phase != corev1.PodFailed || s.Reason != "Evicted" {
+			return fmt.Errorf("it is %s: %s %s", s.Phase, s.Reason, s.Message)
+		}
+		return nil
+	})
+	const others = 512 << 20 // write files of their own meanwhile: the rest of the cluster, and of the host
+	if took := before - least; took > 2<<30+others {
+		w.Errorf("a machine with a disk of 2 GiB took %d MiB of the host's", took>>20)
+	}
+	w.wait("the pod that eats memory is killed", clusterTime, func() error {
+		p := pod("eater")
+		for _, c := range p.Status.ContainerStatuses {
+			if end := c.State.Terminated; end != nil && end.ExitCode == 137 { // of SIGKILL
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %s: %+v", p.Status.Phase, p.Status.ContainerStatuses)
+	})
+	if now := w.machines(nodes); len(now) != 1 || now[0].Name != node.Name {
+		w.Errorf("the machine was %s; now there are %v", node.Name, namesOf(now))
+	}
+	w.kubectl("delete", "-f", "testdata/greedy.yaml")
+	w.wait("the host has its space back", clusterTime, func() error {
+		if took := before - w.freeSpace(); took > others {
+			return fmt.Errorf("%d MiB are not back", took>>20)
+		}
+		return nil
+	})
+	w.validated()
+	w.delete()
+}
+
+// freeSpace is what the disk of all machines has left, in bytes.
+func (w *world) freeSpace() int64 {
+	w.Helper()
+	var s syscall.Statfs_t
+	w.ok(syscall.Statfs(w.site.Root, &s))
+	return int64(s.Bavail) * s.Bsize
+}
