@@ -13,7 +13,8 @@ import (
 // eats memory is killed; the host hardly notices either, and the cluster goes on.
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
-	w.create("--node-count", "1", "--node-size", "1cpu-1gib", "--node-volume-size", "2")
+	w.create("--node-count", "1", "--node-size", "1cpu-1gib", "--node-volume-size", "2",
+		"--set", "spec.kubelet.evictionPressureTransitionPeriod=5s") // else the node stays closed for five minutes
 	w.kubectl("apply", "-f", "testdata/greedy.yaml")
 	before := w.freeSpace()
 	least := before
