@@ -393,6 +393,9 @@ func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text
 		return Written{}, err
 	}
 	ch := &change{was: cl, now: cl.Clone()}
+	if unread, _ := cl.Unread(shown); len(unread) > 0 {
+		ch.now.Rewrite(shown)
+	}
 	found := false
 	for _, o := range objs {
 		same := o.GetName() == shown.GetName() && o.GetObjectKind().GroupVersionKind().Kind == shown.GetObjectKind().GroupVersionKind().Kind
@@ -410,6 +413,40 @@ func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text
 		return Written{}, fmt.Errorf("the edited text does not hold %s", displayName(shown))
 	}
 	return c.keep(ctx, ch, shown, objs...)
+}
+
+// Stored returns the stored text of a cluster, or with a group that of the group,
+// whether or not it can be read.
+func (c *Client) Stored(ctx context.Context, cluster, group string) (api.Object, string, error) {
+	o := stub(cluster, group)
+	text, err := c.store.Text(ctx, cluster, o)
+	return o, text, err
+}
+
+// stub is an object of which only the name is known: a cluster, or a group of it.
+func stub(cluster, group string) api.Object {
+	if group == "" {
+		c := &api.Cluster{}
+		c.Name = cluster
+		c.APIVersion, c.Kind = api.Group+"/"+api.V1Alpha2, api.KindCluster
+		return c
+	}
+	g := &api.InstanceGroup{}
+	g.Name = group
+	g.APIVersion, g.Kind = api.Group+"/"+api.V1Alpha2, api.KindInstanceGroup
+	return g
+}
+
+// Mended stores a text in the place of that of a stored object which cannot be read.
+func (c *Client) Mended(ctx context.Context, cluster string, o api.Object, text []byte) (Written, error) {
+	if _, _, err := compat.Decode(text, compat.Options{Exact: true}); err != nil {
+		return Written{}, err
+	}
+	contents, err := c.store.LoadWith(ctx, cluster, o, string(text))
+	if err != nil {
+		return Written{}, err
+	}
+	return c.Edited(ctx, &Cluster{contents}, o, text)
 }
 
 // SetFields sets and clears fields of one object of a cluster: spec.path=value,

@@ -30,8 +30,10 @@ type Contents struct {
 	// Warnings are about what in the documents was not understood, and dropped.
 	Warnings diag.List
 
-	docs    pack         // the texts that were read, and their versions
-	listing []store.Info // of the cluster's folder in the state store; nil when unknown
+	docs    pack                 // the texts that were read, and their versions
+	unread  map[string]diag.List // the warnings about each of them
+	rewrite []string             // documents to write even if they say the same
+	listing []store.Info         // of the cluster's folder in the state store; nil when unknown
 }
 
 // Clone returns contents that can be changed, and saved with Save(ctx, c, clone).
@@ -43,19 +45,36 @@ func (c *Contents) Clone() *Contents {
 		out.Groups[i] = g.DeepCopy()
 	}
 	out.Additional = slices.Clone(c.Additional)
+	out.rewrite = slices.Clone(c.rewrite)
 	return &out
+}
+
+// Rewrite has the document of an object written anew by Save, even if it says the
+// same, so that what was not understood in its text is gone.
+func (c *Contents) Rewrite(o api.Object) { c.rewrite = append(c.rewrite, documentKey(o)) }
+
+// Unread returns what was not understood in the text of an object, and the text; the
+// list is empty when all of it was understood.
+func (c *Contents) Unread(o api.Object) (diag.List, string) {
+	key := documentKey(o)
+	return c.unread[key], c.docs.Documents[key].Text
+}
+
+// documentKey is where an object is stored below the folder of its cluster.
+func documentKey(o api.Object) string {
+	switch o.(type) {
+	case *api.Cluster:
+		return configKey
+	case *api.InstanceGroup:
+		return groupFolder + o.GetName()
+	}
+	return additionalKey
 }
 
 // Same reports whether an object's document is the same in two contents, and was
 // not written in between.
 func (c *Contents) Same(o *Contents, object api.Object) bool {
-	key := additionalKey
-	switch object.(type) {
-	case *api.Cluster:
-		key = configKey
-	case *api.InstanceGroup:
-		key = groupFolder + object.GetName()
-	}
+	key := documentKey(object)
 	return c.docs.Documents[key] == o.docs.Documents[key]
 }
 
@@ -73,11 +92,58 @@ func (c *Contents) Group(name string) *api.InstanceGroup {
 // cache does not hold: one request where the store has a current pack, else one for
 // each document. A cluster that does not exist is an error of class fault.Gone.
 func (s *Store) Load(ctx context.Context, cluster string) (*Contents, error) {
-	if err := checkName(cluster); err != nil {
+	docs, files, err := s.documents(ctx, cluster)
+	if err != nil {
 		return nil, err
 	}
+	return s.contents(cluster, docs, files)
+}
+
+// LoadWith is Load with another text in the place of the stored one of an object, which
+// may be beyond reading. Save then writes the object.
+func (s *Store) LoadWith(ctx context.Context, cluster string, o api.Object, text string) (*Contents, error) {
+	docs, files, err := s.documents(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	docs.Documents = maps.Clone(docs.Documents)
+	docs.Documents[documentKey(o)] = document{Version: docs.Documents[documentKey(o)].Version, Text: text}
+	c, err := s.contents(cluster, docs, files)
+	if err == nil {
+		c.Rewrite(o)
+	}
+	return c, err
+}
+
+// Text returns the stored text of an object, as it is. One that is not stored is an
+// error of class fault.Gone.
+func (s *Store) Text(ctx context.Context, cluster string, o api.Object) (string, error) {
+	docs, _, err := s.documents(ctx, cluster)
+	if err != nil {
+		return "", err
+	}
+	d, ok := docs.Documents[documentKey(o)]
+	if !ok {
+		return "", fault.New(fault.Gone, "%s not found in cluster %s", api.Name(o), cluster)
+	}
+	return d.Text, nil
+}
+
+func (s *Store) contents(cluster string, docs pack, files []store.Info) (*Contents, error) {
+	c, err := s.decode(cluster, docs)
+	if err != nil {
+		return nil, err
+	}
+	c.listing = files
+	return c, nil
+}
+
+// documents reads the documents of a cluster, and lists its folder.
+func (s *Store) documents(ctx context.Context, cluster string) (docs pack, files []store.Info, err error) {
+	if err := checkName(cluster); err != nil {
+		return docs, nil, err
+	}
 	have := s.cached(ctx, cluster)
-	var files []store.Info
 	var remote *pack
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -91,7 +157,7 @@ func (s *Store) Load(ctx context.Context, cluster string) (*Contents, error) {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, fmt.Errorf("read cluster %s: %w", cluster, err)
+		return docs, nil, fmt.Errorf("read cluster %s: %w", cluster, err)
 	}
 	var wanted []store.Info
 	for _, f := range files {
@@ -100,18 +166,12 @@ func (s *Store) Load(ctx context.Context, cluster string) (*Contents, error) {
 		}
 	}
 	if !slices.ContainsFunc(wanted, func(o store.Info) bool { return o.Key == configKey }) {
-		return nil, s.notFound(cluster)
+		return docs, nil, s.notFound(cluster)
 	}
-	docs, err := s.fetch(ctx, cluster, wanted, have, remote)
-	if err != nil {
-		return nil, fmt.Errorf("read cluster %s: %w", cluster, err)
+	if docs, err = s.fetch(ctx, cluster, wanted, have, remote); err != nil {
+		return docs, nil, fmt.Errorf("read cluster %s: %w", cluster, err)
 	}
-	c, err := s.decode(cluster, docs)
-	if err != nil {
-		return nil, err
-	}
-	c.listing = files
-	return c, nil
+	return docs, files, nil
 }
 
 // isDocument says whether a file of a cluster's folder is one of its documents.
@@ -127,24 +187,28 @@ func (s *Store) notFound(cluster string) error {
 
 // decode reads the documents of a cluster.
 func (s *Store) decode(cluster string, docs pack) (*Contents, error) {
-	c := &Contents{docs: docs}
+	c := &Contents{docs: docs, unread: map[string]diag.List{}}
 	folder := s.folder(cluster)
 	config, ok := docs.Documents[configKey]
 	if !ok {
 		return nil, s.notFound(cluster)
 	}
 	var err error
-	if c.Spec, err = s.decodeConfig(cluster, config.Text, &c.Warnings); err != nil {
+	var unread diag.List
+	if c.Spec, err = s.decodeConfig(cluster, config.Text, &unread); err != nil {
 		return nil, err
 	}
+	c.unread[configKey], c.Warnings = unread, append(c.Warnings, unread...)
 	for _, key := range slices.Sorted(maps.Keys(docs.Documents)) {
 		if !strings.HasPrefix(key, groupFolder) {
 			continue
 		}
-		g, err := decodeNamed[*api.InstanceGroup](docs.Documents[key].Text, path.Base(key), store.URL(folder, key), &c.Warnings)
+		var unread diag.List
+		g, err := decodeNamed[*api.InstanceGroup](docs.Documents[key].Text, path.Base(key), store.URL(folder, key), &unread)
 		if err != nil {
 			return nil, err
 		}
+		c.unread[key], c.Warnings = unread, append(c.Warnings, unread...)
 		if g.Labels == nil {
 			g.Labels = map[string]string{}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +72,7 @@ func (s *Store) Save(ctx context.Context, was, now *Contents) (*Contents, error)
 func (s *Store) changes(was, now *Contents) ([]write, error) {
 	var out []write
 	add := func(key, object string, text string, same bool) {
-		if !same {
+		if !same || slices.Contains(now.rewrite, key) {
 			out = append(out, write{key: key, object: object, text: text})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -19,6 +20,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/fault"
 )
 
@@ -44,7 +46,8 @@ func cluster(app *shell.App) *cobra.Command {
 	c := shell.Cobra("cluster [CLUSTER]", "Edit a cluster", `
 Open the Cluster in the editor that EDITOR names, check what was written, and store
 it. A mistake is shown above the text, and the editor opens again; to give up,
-leave the text as it is, or empty it. The cloud is changed by 'kops update cluster'.`, `
+leave the text as it is, or empty it. What is stored and not understood is opened as
+it is, with the complaint above it. The cloud is changed by 'kops update cluster'.`, `
   kops edit cluster cluster.example.com
   EDITOR="code --wait" kops edit cluster cluster.example.com
   kops edit cluster cluster.example.com --set spec.kubernetesVersion=1.36.3`,
@@ -53,7 +56,7 @@ leave the text as it is, or empty it. The cloud is changed by 'kops update clust
 			if err != nil {
 				return err
 			}
-			return run(ctx, app, name, e, func(c *kops.Cluster) (api.Object, error) { return c.Spec, nil })
+			return run(ctx, app, name, "", e)
 		})
 	c.Aliases = []string{"clusters"}
 	e.flags(c)
@@ -76,13 +79,7 @@ store it.`, `
 			if err != nil {
 				return err
 			}
-			return run(ctx, app, name, e, func(c *kops.Cluster) (api.Object, error) {
-				g, err := c.SelectGroups(args[0])
-				if err != nil {
-					return nil, err
-				}
-				return g[0], nil
-			})
+			return run(ctx, app, name, args[0], e)
 		})
 	c.Aliases = []string{"instancegroups", "ig"}
 	e.flags(c)
@@ -90,28 +87,32 @@ store it.`, `
 	return c
 }
 
-func run(ctx context.Context, app *shell.App, name string, e change, pick func(*kops.Cluster) (api.Object, error)) error {
+// run edits a cluster, or one of its groups.
+func run(ctx context.Context, app *shell.App, name, group string, e change) error {
 	client, err := app.Client(ctx)
 	if err != nil {
 		return err
 	}
-	cl, err := client.Cluster(ctx, name)
+	d, err := open(ctx, client, name, group)
 	if err != nil {
 		return err
 	}
-	app.Warn(cl.Warnings) // what was not understood is lost when the object is stored
-	obj, err := pick(cl)
-	if err != nil {
-		return err
-	}
-	stored := false
 	var done kops.Written
-	if len(e.set)+len(e.unset) > 0 {
-		done, err = client.SetFields(ctx, cl, obj, e.set, e.unset)
+	stored := false
+	switch fields := len(e.set)+len(e.unset) > 0; {
+	case fields && d.cluster == nil:
+		return fmt.Errorf("%w\nopen it without --set and --unset to mend it", d.problem)
+	case fields:
+		app.Warn(d.cluster.Warnings) // what was not understood is lost when the object is stored
+		done, err = client.SetFields(ctx, d.cluster, d.object, e.set, e.unset)
 		stored = err == nil
-	} else {
-		stored, err = inEditor(ctx, app, obj, true, func(ctx context.Context, text []byte) (err error) {
-			done, err = client.Edited(ctx, cl, obj, text)
+	default:
+		stored, err = inEditor(ctx, app, d, true, func(ctx context.Context, text []byte) (err error) {
+			if d.cluster == nil {
+				done, err = client.Mended(ctx, name, d.object, text)
+			} else {
+				done, err = client.Edited(ctx, d.cluster, d.object, text)
+			}
 			return err
 		})
 	}
@@ -128,22 +129,61 @@ func run(ctx context.Context, app *shell.App, name string, e change, pick func(*
 	return nil
 }
 
+// draft is an object on its way to the editor.
+type draft struct {
+	object  api.Object
+	text    []byte
+	problem error         // what was not understood of the text; may be nil
+	cluster *kops.Cluster // whose object it is; nil when it cannot be read
+}
+
+// open reads a cluster, or one of its groups: what is understood in the order of its
+// fields, and anything else as it is stored.
+func open(ctx context.Context, client *kops.Client, name, group string) (draft, error) {
+	cl, err := client.Cluster(ctx, name)
+	unreadable := diag.List(nil)
+	if errors.As(err, &unreadable) {
+		o, text, terr := client.Stored(ctx, name, group)
+		return draft{object: o, text: []byte(text), problem: unreadable}, terr
+	}
+	if err != nil {
+		return draft{}, err
+	}
+	d := draft{object: cl.Spec, cluster: cl}
+	if group != "" {
+		g, err := cl.SelectGroups(group)
+		if err != nil {
+			return draft{}, err
+		}
+		d.object = g[0]
+	}
+	if unread, text := cl.Unread(d.object); len(unread) > 0 {
+		for i := range unread {
+			unread[i].Warning = false // as it is refused when it is written again
+		}
+		d.text, d.problem = []byte(text), unread
+		return d, nil
+	}
+	d.text, err = compat.Encode(api.V1Alpha2, d.object)
+	return d, err
+}
+
 // New opens the editor on an object that does not exist yet, stores what is
 // written, and reports whether it did.
 func New(ctx context.Context, app *shell.App, obj api.Object, add func(ctx context.Context, text []byte) error) (bool, error) {
-	return inEditor(ctx, app, obj, false, add)
-}
-
-// inEditor opens the editor on an object, and reports whether what was written is
-// stored. Meanwhile ^C is for the editor: it does not stop this program.
-func inEditor(ctx context.Context, app *shell.App, obj api.Object, unchanged bool, accept func(context.Context, []byte) error) (bool, error) {
 	text, err := compat.Encode(api.V1Alpha2, obj)
 	if err != nil {
 		return false, err
 	}
+	return inEditor(ctx, app, draft{object: obj, text: text}, false, add)
+}
+
+// inEditor opens the editor on an object, and reports whether what was written is
+// stored. Meanwhile ^C is for the editor: it does not stop this program.
+func inEditor(ctx context.Context, app *shell.App, d draft, unchanged bool, accept func(context.Context, []byte) error) (bool, error) {
 	ctx, done := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
 	defer done()
-	return loop(ctx, app, obj.GetName(), text, unchanged, func(text []byte) error {
+	return loop(ctx, app, d, unchanged, func(text []byte) error {
 		ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 		defer stop()
 		return accept(ctx, text)
@@ -153,26 +193,27 @@ func inEditor(ctx context.Context, app *shell.App, obj api.Object, unchanged boo
 // loop opens the editor until the text is accepted, left as it was, or emptied, and
 // reports whether it was accepted. With unchanged, a text that was not touched is
 // nothing to accept.
-func loop(ctx context.Context, app *shell.App, name string, original []byte, unchanged bool, accept func([]byte) error) (bool, error) {
+func loop(ctx context.Context, app *shell.App, d draft, unchanged bool, accept func([]byte) error) (bool, error) {
 	dir, err := os.MkdirTemp("", "kops-edit-")
 	if err != nil {
 		return false, fmt.Errorf("make a folder for the editor: %w", err)
 	}
-	file := filepath.Join(dir, name+".yaml")
-	text, problem := original, error(nil)
+	file := filepath.Join(dir, d.object.GetName()+".yaml")
+	text, problem, head := d.text, d.problem, "What is stored is not understood. To leave it so, leave the text as it is."
 	for {
-		shown := append(comment(problem), text...)
+		shown := append(comment(head, problem), text...)
+		head = "This was not accepted. To give up, leave the text as it is."
 		if err := os.WriteFile(file, shown, 0o600); err != nil {
 			return false, fmt.Errorf("write for the editor: %w", err)
 		}
-		failed := open(ctx, app, file)
+		failed := launch(ctx, app, file)
 		edited, err := os.ReadFile(file)
 		if err != nil {
 			return false, errors.Join(failed, fmt.Errorf("read back from the editor: %w", err))
 		}
 		before := text
 		text = uncomment(edited)
-		switch untouched := bytes.Equal(text, original); {
+		switch untouched := bytes.Equal(text, d.text); {
 		case failed != nil && untouched:
 			return false, errors.Join(failed, os.RemoveAll(dir))
 		case failed != nil:
@@ -197,17 +238,24 @@ func loop(ctx context.Context, app *shell.App, name string, original []byte, unc
 
 const mark = "#! "
 
-// comment writes a problem as lines above the text.
-func comment(problem error) []byte {
+// comment writes a problem as lines above the text, and counts the lines that it names
+// as the editor does.
+func comment(head string, problem error) []byte {
 	if problem == nil {
 		return nil
 	}
-	var b strings.Builder
-	b.WriteString(mark + "This was not accepted. To give up, leave the text as it is.\n")
-	for line := range strings.SplitSeq(problem.Error(), "\n") {
-		b.WriteString(mark + line + "\n")
+	lines := strings.Split(problem.Error(), "\n")
+	var findings diag.List
+	if errors.As(problem, &findings) && findings.Error() == problem.Error() {
+		findings = slices.Clone(findings)
+		for i := range findings {
+			if findings[i].File = ""; findings[i].Line > 0 {
+				findings[i].Line += len(lines) + 1
+			}
+		}
+		lines = strings.Split(findings.Error(), "\n")
 	}
-	return []byte(b.String())
+	return []byte(mark + strings.Join(append([]string{head}, lines...), "\n"+mark) + "\n")
 }
 
 // uncomment removes the lines that comment wrote.
@@ -221,8 +269,8 @@ func uncomment(text []byte) []byte {
 	return out
 }
 
-// open runs the user's editor on a file.
-func open(ctx context.Context, app *shell.App, file string) error {
+// launch runs the user's editor on a file.
+func launch(ctx context.Context, app *shell.App, file string) error {
 	editor := app.Env("KUBE_EDITOR")
 	if editor == "" {
 		editor = app.Env("EDITOR")
