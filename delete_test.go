@@ -267,3 +267,28 @@ func TestAClusterWhoseBucketIsMissingIsDeleted(t *testing.T) {
 		t.Errorf("left are %q, %v", names, err)
 	}
 }
+
+// Where machines take one key, a second one would make every update fail.
+func TestASecondSSHKeyIsRefusedWhereMachinesTakeOne(t *testing.T) {
+	b := newBench(t)
+	platform := b.world.Provider()
+	platform.Name = string(api.CloudAWS)
+	b.Client = b.client(func(c *kops.Config) { c.Clouds = []cloud.Provider{platform} })
+	b.describe(func(o *newcluster.Options) {
+		o.CloudProvider, o.Zones, o.Image = string(api.CloudAWS), []string{"us-test-1a"}, "ami-1"
+		o.NodeSizes, o.ControlPlaneSizes = []string{"t3.medium"}, []string{"t3.medium"}
+	})
+	one := []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q jane")
+	two := []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl joe")
+	for i := range 2 { // the same again is no second one
+		if err := b.AddSSHPublicKey(t.Context(), name, one); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if err := b.AddSSHPublicKey(t.Context(), name, two); !fault.Is(err, fault.Conflict) || fault.Remedy(err) != "delete it first: kops delete sshpublickey "+name {
+		t.Errorf("%v; %s", err, fault.Remedy(err))
+	}
+	if keys, err := b.SSHPublicKeys(t.Context(), name); err != nil || len(keys) != 1 {
+		t.Errorf("there are %d keys, %v", len(keys), err)
+	}
+}

@@ -2,11 +2,13 @@ package kops
 
 import (
 	"context"
+	"fmt"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/clusterstore"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/validate"
 )
 
 // SSHKey is a public key that may log in to the machines of a cluster.
@@ -35,9 +37,26 @@ func (c *Client) AddSSHPublicKey(ctx context.Context, cluster string, text []byt
 	if err != nil {
 		return err
 	}
-	f, err := c.folders(ctx, cluster)
+	cl, err := c.Cluster(ctx, cluster)
 	if err != nil {
 		return err
+	}
+	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
+	if err != nil {
+		return err
+	}
+	return addSSHKey(ctx, cl.Spec, f, k)
+}
+
+// addSSHKey adds a key, unless no update would be possible then.
+func addSSHKey(ctx context.Context, cl *api.Cluster, f *clusterstore.Folders, k SSHKey) error {
+	others, err := f.OtherSSHKeys(ctx, k)
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 && validate.SSHKeys(cl, len(others)+1).Err() != nil {
+		return fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s has another SSH public key, and machines on %s take one", cl.Name, cl.CloudProviderID()),
+			fmt.Sprintf("delete it first: kops delete sshpublickey %s", cl.Name))
 	}
 	return f.AddSSHKey(ctx, k)
 }

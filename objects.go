@@ -347,7 +347,7 @@ func (c *Client) save(ctx context.Context, ch *change) error {
 		if err != nil {
 			return err
 		}
-		if err := f.AddSSHKey(ctx, k); err != nil {
+		if err := addSSHKey(ctx, saved.Spec, f, k); err != nil {
 			return err
 		}
 	}

@@ -257,6 +257,22 @@ func (f *Folders) AddSSHKey(ctx context.Context, k SSHKey) error {
 	return f.statePKI.put(ctx, k.key(), []byte(k.Text), store.PutOptions{})
 }
 
+// OtherSSHKeys lists the names, which are fingerprints without colons, of the SSH keys
+// beside one in the folder of the state store, where keys are added.
+func (f *Folders) OtherSSHKeys(ctx context.Context, k SSHKey) ([]string, error) {
+	listing, err := f.statePKI.Listing(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list SSH keys: %w", err)
+	}
+	var out []string
+	for _, info := range listing {
+		if n := sshName(info.Key); n != "" && n != plain(k.Fingerprint) {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
 // DeleteSSHKeys removes the SSH keys of some fingerprints, or, when none is given,
 // every one, wherever it is.
 func (f *Folders) DeleteSSHKeys(ctx context.Context, fingerprints ...string) error {

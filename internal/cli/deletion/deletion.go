@@ -280,16 +280,45 @@ func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, clust
 }
 
 func sshPublicKey(app *shell.App) *cobra.Command {
-	c := shell.Cobra("sshpublickey [CLUSTER]", "Delete the SSH public keys of a cluster", "Delete the SSH public keys of a cluster. Machines that run keep them.", `
-  kops delete sshpublickey --name cluster.example.com`,
+	var yes bool
+	c := shell.Cobra("sshpublickey [CLUSTER]", "Delete the SSH public keys of a cluster", `
+Show the SSH public keys of a cluster, and with --yes, or after a question, delete
+them. Machines that run keep them.`, `
+  kops delete sshpublickey --name cluster.example.com
+  kops delete sshpublickey --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
 			name, client, err := app.Open(ctx, args)
 			if err != nil {
 				return err
 			}
-			return client.DeleteSSHPublicKeys(ctx, name)
+			keys, err := client.SSHPublicKeys(ctx, name)
+			if err != nil {
+				return err
+			}
+			if len(keys) > 0 && !yes {
+				app.Printf("SSH public keys that will be deleted:\n")
+				for _, k := range keys {
+					app.Printf("  %s  %s\n", k.Fingerprint, strings.TrimSpace(k.Text))
+				}
+				ok, err := app.Confirm(ctx, "Delete the SSH public keys of cluster "+name+"?")
+				if err != nil {
+					return err
+				}
+				if !ok {
+					app.Notef("The SSH public keys of %s are kept\n", name)
+					return shell.Failed
+				}
+			}
+			if err := client.DeleteSSHPublicKeys(ctx, name); err != nil {
+				return err
+			}
+			for _, k := range keys {
+				app.Printf("Deleted sshpublickey/%s\n", k.Fingerprint)
+			}
+			return nil
 		})
 	c.Aliases = []string{"sshpublickeys", "ssh"}
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them without a question")
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
