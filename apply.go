@@ -57,6 +57,9 @@ func (c *Client) apply(ctx context.Context, lease *clusterstore.Lease, p *prepar
 	if failed != nil {
 		r.Result, r.Message = "failed", failed.Error()
 	}
+	if failed != nil && ctx.Err() != nil {
+		r.Result = "interrupted"
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	if _, err := c.store.Append(ctx, lease, p.cluster.Contents, r); err != nil {

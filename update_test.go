@@ -280,3 +280,17 @@ func TestThePlatformIsAskedAhead(t *testing.T) {
 		t.Errorf("Terraform, which needs no observation: asked %q, %v", asked, err)
 	}
 }
+
+// A run that was stopped did not fail, and the history says which it was.
+func TestAStoppedRunIsInterruptedInTheHistory(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	ctx, stop := context.WithCancel(t.Context())
+	o := kops.UpdateOptions{Apply: true, Planned: func(*kops.Update) error { stop(); return nil }}
+	if _, err := b.Update(ctx, name, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("the run ends with %v", err)
+	}
+	if all, err := b.Revisions(t.Context(), name); err != nil || len(all) != 1 || all[0].Result != "interrupted" {
+		t.Errorf("revisions are %+v, %v", all, err)
+	}
+}

@@ -129,7 +129,7 @@ func TestTheFirstInterruptStopsInOrder(t *testing.T) {
 		cmd, told := u.begun("update", "cluster", cluster, "--yes")
 		u.signal(cmd, s)
 		u.stops(told)
-		u.ends(cmd, told, 1, "Error: interrupted\n")
+		u.ends(cmd, told, 130, "Error: interrupted\n")
 		out, err := u.kops("toolbox", "lock", "show", cluster).CombinedOutput()
 		if want := "Nobody holds the lease of " + cluster + "\n"; string(out) != want || err != nil {
 			t.Errorf("%v: %s, %v", s, out, err)

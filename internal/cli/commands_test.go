@@ -220,7 +220,7 @@ func TestAnInterruptIsNoRiddle(t *testing.T) {
 	env := map[string]string{"KOPS_STATE_STORE": "s3://bucket", "S3_ENDPOINT": "http://127.0.0.1:1", "S3_ACCESS_KEY_ID": "me", "S3_SECRET_ACCESS_KEY": "x"}
 	var out, errs bytes.Buffer
 	code := Run(ctx, shell.System{In: &bytes.Buffer{}, Out: &out, Err: &errs, Env: func(k string) string { return env[k] }, Now: time.Now, Version: "1.37.0"}, []string{"get", "clusters"})
-	if code != 1 || out.Len() > 0 || errs.String() != "Error: interrupted\n" {
+	if code != killed || out.Len() > 0 || errs.String() != "Error: interrupted\n" {
 		t.Errorf("%d, %q, %q", code, out.String(), errs.String())
 	}
 }

@@ -88,6 +88,9 @@ func run(ctx context.Context, app *shell.App, args []string) int {
 	default:
 		app.PrintError(err)
 	}
+	if ctx.Err() != nil {
+		return killed
+	}
 	return int(shell.Failed)
 }
 
@@ -99,7 +102,11 @@ func command(app *shell.App) *cobra.Command {
 
 A cluster is described by a Cluster and its InstanceGroups, which live in a state
 store: a folder or a bucket, named by --state or KOPS_STATE_STORE. Commands that
-change a cloud show what they would do, and do it with --yes.`,
+change a cloud show what they would do, and do it with --yes.
+
+Exit codes: 0 done or nothing to do, 1 an error, 2 changes are pending
+(--detailed-exitcode) or the cluster is not valid, 3 refused by a guard: the lease
+is held, a saved plan does not hold, or a version is not allowed; 130 interrupted.`,
 		Example: `  # Describe a cluster, look at what would be made, and make it
   export KOPS_STATE_STORE=s3://my-state-store
   kops create cluster --zones us-east-1c cluster.example.com
@@ -128,6 +135,7 @@ change a cloud show what they would do, and do it with --yes.`,
 	root.SetFlagErrorFunc(app.FlagMistake)
 	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), edit.Command(app),
 		deletion.Command(app), export.Command(app), etcd.Command(app), toolbox.Command(app), bundle.Command(app), helpers.Command(app), local.Command(app), validate.Command(app), doctor.Command(app), version(app))
+	root.SetHelpCommand(help(app))
 	root.InitDefaultCompletionCmd()
 	verbs(app, root)
 	root.SetVersionTemplate("Client version: {{.Version}}\n")
@@ -148,6 +156,36 @@ func absent() []string {
 		"kops toolbox instance-selector", "kops toolbox template",
 		"kops gen-cli-docs",
 	}
+}
+
+// help tells more about a command; one that does not exist is a mistake.
+func help(app *shell.App) *cobra.Command {
+	var c *cobra.Command
+	c = shell.Cobra("help [COMMAND]...", "Tell more about a command", "Tell what a command does, its flags, and examples, as its --help does.", `
+  kops help create cluster`,
+		func(_ context.Context, args []string) error {
+			found, rest, err := c.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return app.UnknownCommand(found, rest[0])
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		})
+	c.ValidArgsFunction = func(_ *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+		var known []string
+		if found, _, err := c.Root().Find(args); err == nil {
+			for _, sub := range found.Commands() {
+				if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), start) {
+					known = append(known, sub.Name())
+				}
+			}
+		}
+		return known, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c
 }
 
 // verbs gives each command without an action of its own an error for an

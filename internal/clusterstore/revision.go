@@ -28,7 +28,7 @@ type Revision struct {
 	Version string `json:"version,omitempty"`
 	// Plan is the digest of the plan that was carried out, as its maker spells it.
 	Plan string `json:"plan,omitempty"`
-	// Result is "done" or "failed", and Message says more.
+	// Result is "done", "failed" or "interrupted", and Message says more.
 	Result  string `json:"result"`
 	Message string `json:"message,omitempty"`
 	// SpecDigest is the digest of Spec: the cluster, its groups and the additional

@@ -123,6 +123,9 @@ every value of the completed spec who set it: the user, or which rule and why.`,
 			}
 			list, warnings, err := client.Clusters(ctx, args...)
 			g.Warn(warnings)
+			if fault.Is(err, fault.Gone) && len(args) == 0 && g.format != shell.Table {
+				return printList[string](g, nil, nil, nil) // for programs, none is no error
+			}
 			if err != nil {
 				return err
 			}
@@ -256,9 +259,9 @@ func (g *verb) revisions() *cobra.Command {
 	c := shell.Cobra("revisions [CLUSTER]", "Show what was applied to a cluster, by whom and when", "Show the history of a cluster: a line for each applied change.", `
   kops get revisions --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
-			return list(ctx, g, args, (*kops.Client).Revisions, []string{"REVISION", "TIME", "WHO", "VERSION", "COMMAND", "RESULT"},
+			return list(ctx, g, args, (*kops.Client).Revisions, []string{"REVISION", "TIME", "WHO", "VERSION", "RESULT", "COMMAND"},
 				func(r kops.Revision) []string {
-					return []string{strconv.Itoa(r.Number), r.Time.UTC().Format("2006-01-02 15:04:05"), r.Who, r.Version, r.Command, r.Result}
+					return []string{strconv.Itoa(r.Number), r.Time.UTC().Format("2006-01-02 15:04:05Z"), r.Who, r.Version, r.Result, r.Command}
 				})
 		})
 	c.Aliases = []string{"revision"}
