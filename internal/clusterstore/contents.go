@@ -96,7 +96,7 @@ func (s *Store) Load(ctx context.Context, cluster string) (*Contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.contents(cluster, docs, files)
+	return s.contents(ctx, cluster, docs, files)
 }
 
 // LoadWith is Load with another text in the place of the stored one of an object, which
@@ -108,7 +108,7 @@ func (s *Store) LoadWith(ctx context.Context, cluster string, o api.Object, text
 	}
 	docs.Documents = maps.Clone(docs.Documents)
 	docs.Documents[documentKey(o)] = document{Version: docs.Documents[documentKey(o)].Version, Text: text}
-	c, err := s.contents(cluster, docs, files)
+	c, err := s.contents(ctx, cluster, docs, files)
 	if err == nil {
 		c.Rewrite(o)
 	}
@@ -129,8 +129,8 @@ func (s *Store) Text(ctx context.Context, cluster string, o api.Object) (string,
 	return d.Text, nil
 }
 
-func (s *Store) contents(cluster string, docs pack, files []store.Info) (*Contents, error) {
-	c, err := s.decode(cluster, docs)
+func (s *Store) contents(ctx context.Context, cluster string, docs pack, files []store.Info) (*Contents, error) {
+	c, err := s.decode(ctx, cluster, docs)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (s *Store) documents(ctx context.Context, cluster string) (docs pack, files
 		}
 	}
 	if !slices.ContainsFunc(wanted, func(o store.Info) bool { return o.Key == configKey }) {
-		return docs, nil, s.notFound(cluster)
+		return docs, nil, s.notFound(ctx, cluster)
 	}
 	if docs, err = s.fetch(ctx, cluster, wanted, have, remote); err != nil {
 		return docs, nil, fmt.Errorf("read cluster %s: %w", cluster, err)
@@ -180,18 +180,23 @@ func isDocument(key string) bool {
 	return key == configKey || key == additionalKey || (group && !strings.Contains(name, "/"))
 }
 
-func (s *Store) notFound(cluster string) error {
-	return fault.Wrap(fault.Gone, fmt.Errorf("cluster %q not found in the state store %s", cluster, s.URL()),
-		"list the clusters that are there with: kops get clusters")
+func (s *Store) notFound(ctx context.Context, cluster string) error {
+	remedy := "list the clusters that are there with: kops get clusters"
+	if names, err := s.Names(ctx); err == nil { // of a store that cannot be listed nothing is said
+		if near := diag.Nearest(cluster, names); near != "" {
+			remedy = fmt.Sprintf("did you mean %s? %s", near, remedy)
+		}
+	}
+	return fault.Wrap(fault.Gone, fmt.Errorf("cluster %q not found in the state store %s", cluster, s.URL()), remedy)
 }
 
 // decode reads the documents of a cluster.
-func (s *Store) decode(cluster string, docs pack) (*Contents, error) {
+func (s *Store) decode(ctx context.Context, cluster string, docs pack) (*Contents, error) {
 	c := &Contents{docs: docs, unread: map[string]diag.List{}}
 	folder := s.folder(cluster)
 	config, ok := docs.Documents[configKey]
 	if !ok {
-		return nil, s.notFound(cluster)
+		return nil, s.notFound(ctx, cluster)
 	}
 	var err error
 	var unread diag.List

@@ -58,7 +58,7 @@ func (s *Store) Save(ctx context.Context, was, now *Contents) (*Contents, error)
 		}
 	}
 	docs = s.publish(ctx, name, docs)
-	out, err := s.decode(name, docs)
+	out, err := s.decode(ctx, name, docs)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (b *builder) setNetworking() {
 		slices.Sort(names)
 		remedy := "it is one of " + strings.Join(names, ", ")
 		if near := diag.Nearest(b.Options.Networking, names); near != "" {
-			remedy = "did you mean " + near
+			remedy = "did you mean " + near + "?"
 		}
 		b.fail("--networking", b.Options.Networking, "unknown networking", remedy)
 		return

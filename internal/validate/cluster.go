@@ -96,14 +96,14 @@ func (c *check) cidr(path, value string) (netip.Prefix, bool) {
 	if err != nil {
 		remedy := "write a range such as 203.0.113.0/24"
 		if a, err := netip.ParseAddr(value); err == nil {
-			remedy = "did you mean " + likelyRange(a).String()
+			remedy = "did you mean " + likelyRange(a).String() + "?"
 		}
 		c.bad(path, value, "is not a range of addresses", remedy)
 		return r, false
 	}
 	if r != r.Masked() {
 		single := netip.PrefixFrom(r.Addr(), r.Addr().BitLen())
-		c.bad(path, value, "has bits after its prefix", fmt.Sprintf("did you mean %s or %s", single, r.Masked()))
+		c.bad(path, value, "has bits after its prefix", fmt.Sprintf("did you mean %s or %s?", single, r.Masked()))
 		return r, false
 	}
 	return r, true

@@ -67,7 +67,7 @@ func (c *check) unknownSubnet(path, name string) {
 		remedy = "add it to spec.subnets of the cluster"
 	}
 	if near := diag.Nearest(name, names); near != "" {
-		remedy = "did you mean " + near
+		remedy = "did you mean " + near + "?"
 	}
 	c.bad(path, name, "is no subnet of the cluster", remedy)
 }

@@ -234,7 +234,7 @@ func machineType(c *check, g *api.InstanceGroup) {
 func (c *check) unknownType(path, name string) {
 	remedy := "check the name and the region"
 	if near := diag.Nearest(name, sortedKeys(c.awsFacts().MachineTypes)); near != "" {
-		remedy = "did you mean " + near
+		remedy = "did you mean " + near + "?"
 	}
 	c.bad(path, name, "is no machine type of the region", remedy)
 }

@@ -179,7 +179,7 @@ func TestEnumerationsOfObjectsThatWereNotRead(t *testing.T) {
 	groups[0].Spec.Manager = "Hand"
 	cluster.Spec.CloudProvider.GCE = &api.GCESpec{}
 	want := []string{
-		`Cluster/minimal-aws.example.com: spec.subnets[0].type: is not supported, is "Publik"; did you mean Public; use Public, Private, DualStack or Utility`,
+		`Cluster/minimal-aws.example.com: spec.subnets[0].type: is not supported, is "Publik"; did you mean Public? use Public, Private, DualStack or Utility`,
 		`Cluster/minimal-aws.example.com: spec.cloudProvider: is more than one cloud, is "aws,gce"; leave one`,
 		`InstanceGroup/nodes: spec.manager: is not supported, is "Hand"; use CloudGroup or Karpenter`,
 	}

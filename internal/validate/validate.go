@@ -150,7 +150,7 @@ func (c *check) oneOf(path, value string, allowed ...string) {
 		remedy = remedy[:i] + " or " + remedy[i+2:]
 	}
 	if near := diag.Nearest(value, allowed); near != "" {
-		remedy = "did you mean " + near + "; " + remedy
+		remedy = "did you mean " + near + "? " + remedy
 	}
 	c.bad(path, value, "is not supported", remedy)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -232,7 +233,11 @@ func (a *App) OfCluster(ctx context.Context, client *kops.Client, name string, f
 func (a *App) ExplicitName(args []string) (string, error) {
 	switch {
 	case len(args) > 1:
-		return "", Usagef("one cluster at a time: %s", strings.Join(args, ", "))
+		hint := ""
+		if _, err := time.ParseDuration(args[len(args)-1]); err == nil && a.Running != nil && a.Running.Flags().Changed("admin") {
+			hint = fmt.Sprintf("; a time follows --admin after an equals sign: --admin=%s", args[len(args)-1])
+		}
+		return "", Usagef("one cluster at a time: %s%s", strings.Join(args, ", "), hint)
 	case len(args) == 1 && a.Name != "" && a.Name != args[0]:
 		return "", Usagef("cannot specify cluster via --name and positional argument")
 	case len(args) == 1:

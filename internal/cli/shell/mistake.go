@@ -31,10 +31,20 @@ func (a *App) Meant(c *cobra.Command, word string) string {
 	if slices.Contains(a.Absent, c.CommandPath()+" "+word) {
 		return "it is a command of kOps that this program does not have"
 	}
+	if other := elsewhere()[word]; other != "" && !c.HasParent() {
+		return fmt.Sprintf("did you mean %q?", c.CommandPath()+" "+other)
+	}
 	if near := diag.Nearest(word, commands(c)); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return ""
+}
+
+// elsewhere are verbs of other tools, and what they are here.
+func elsewhere() map[string]string {
+	return map[string]string{"list": "get", "ls": "get", "show": "get", "describe": "get all -o yaml", "status": "validate cluster", "check": "validate cluster",
+		"plan": "update cluster", "diff": "update cluster", "preview": "update cluster", "apply": "update cluster --yes", "destroy": "delete cluster",
+		"rm": "delete", "remove": "delete"}
 }
 
 // commands are the words that name a command of c.
