@@ -2,8 +2,10 @@ package validate
 
 import (
 	"slices"
+	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/diag"
 )
 
@@ -19,6 +21,7 @@ func Update(before, after *api.Cluster, exists func(etcd string) bool) diag.List
 	if before.Name != after.Name {
 		c.bad("metadata.name", after.Name, "cannot be changed, is "+before.Name+" in the store", "make a new cluster for a new name")
 	}
+	c.unwise(before, exists)
 	for _, old := range before.Spec.EtcdClusters {
 		i := slices.IndexFunc(after.Spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return e.Name == old.Name })
 		if i < 0 {
@@ -31,6 +34,32 @@ func Update(before, after *api.Cluster, exists func(etcd string) bool) diag.List
 		}
 	}
 	return c.findings
+}
+
+// unwise warns of what is possible, and breaks a cluster that runs.
+func (c *check) unwise(before *api.Cluster, exists func(string) bool) {
+	if !slices.ContainsFunc(before.Spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return exists(e.Name) }) {
+		return
+	}
+	was, is := newCheck(Input{Cluster: before}).podNetworks(), c.podNetworks()
+	c.rule = "network-change"
+	if !slices.Equal(was, is) {
+		c.warn("spec.networking", strings.Join(is, ", "), "another pod network on a cluster that runs, which had "+strings.Join(was, ", ")+": pods of old and new machines do not reach each other until every machine is replaced",
+			"make a new cluster and move to it, or plan for an outage")
+	}
+	c.rule = "kubernetes-downgrade"
+	old, err := channel.ParseVersion(before.Spec.KubernetesVersion)
+	if now, nerr := channel.ParseVersion(c.spec.KubernetesVersion); err == nil && nerr == nil && now.LT(old) {
+		c.warn("spec.kubernetesVersion", c.spec.KubernetesVersion, "is older than "+before.Spec.KubernetesVersion+", which the cluster was to run: Kubernetes supports no way back, and objects may be lost",
+			"put back "+quoted(before.Spec.KubernetesVersion))
+	}
+}
+
+// podNetworks are the names of the pod networks that the spec asks for.
+func (c *check) podNetworks() []string {
+	var out []string
+	c.eachNetwork(func(_ string, p podNetwork) { out = append(out, p.name) })
+	return out
 }
 
 // etcdChange checks a change of an etcd that holds data.

@@ -55,6 +55,13 @@ func TestChangesOfAClusterThatExists(t *testing.T) {
 			}},
 		{name: "another image of an etcd that does not exist", before: []string{"spec.etcdClusters[0].image=a:1"}, after: []string{"spec.etcdClusters[0].image=a:2"}, fresh: true},
 		{name: "another version", before: []string{"spec.etcdClusters[*].version=3.5.31"}, after: []string{"spec.etcdClusters[*].version=3.6.12"}},
+		{name: "an older Kubernetes", after: []string{"spec.kubernetesVersion=1.33.2"},
+			want: []string{"warning: " + object + `spec.kubernetesVersion: is older than v1.34.0, which the cluster was to run: Kubernetes supports no way back, and objects may be lost, is "1.33.2"; put back "v1.34.0"`}},
+		{name: "a newer Kubernetes", after: []string{"spec.kubernetesVersion=1.35.2"}},
+		{name: "an older Kubernetes of a cluster that was never made", after: []string{"spec.kubernetesVersion=1.33.2"}, fresh: true},
+		{name: "another pod network", after: []string{"-spec.networking.cni", "spec.networking.calico={}"},
+			want: []string{"warning: " + object + `spec.networking: another pod network on a cluster that runs, which had cni: pods of old and new machines do not reach each other until every machine is replaced, is "calico"; make a new cluster and move to it, or plan for an outage`}},
+		{name: "another pod network of a cluster that was never made", after: []string{"-spec.networking.cni", "spec.networking.calico={}"}, fresh: true},
 		{name: "another group for a member", after: []string{"spec.etcdClusters[1].etcdMembers[0].instanceGroup=other"},
 			want: []string{object + `spec.etcdClusters[1].etcdMembers[0].instanceGroup: cannot be changed once the member exists, is "other"; put back "master-us-test-1a", or add a member of another name`}},
 	} {
