@@ -8,6 +8,7 @@ import (
 
 	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/diag"
 	"kops.local/kops/internal/fault"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/validate"
@@ -53,6 +54,25 @@ func (c *Client) guardNew(kubernetes string, ch *channel.Channel) error {
 	err := validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: kubernetes, Channel: ch, New: true,
 		RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}).Err()
 	if err != nil {
+		return &Refused{err}
+	}
+	return nil
+}
+
+// guardChange refuses a change to a version of Kubernetes that no update would apply.
+func (c *Client) guardChange(ctx context.Context, ch *change) error {
+	spec := ch.now.Spec.Spec
+	if ch.was != nil && ch.was.Spec.Spec.KubernetesVersion == spec.KubernetesVersion {
+		return nil
+	}
+	known, err := c.channel(ctx, spec.Channel)
+	if err != nil {
+		known = nil // which the update warns of
+	}
+	l := validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: spec.KubernetesVersion, Channel: known,
+		RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew})
+	l = slices.DeleteFunc(l, func(f diag.Finding) bool { return f.Path != "spec.kubernetesVersion" })
+	if err := l.Err(); err != nil {
 		return &Refused{err}
 	}
 	return nil

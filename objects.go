@@ -263,7 +263,10 @@ func (c *Client) check(ctx context.Context, ch *change) (diag.List, error) {
 		findings = append(findings, validate.Update(ch.was.Spec, ch.now.Spec, func(string) bool { return applied })...)
 	}
 	findings = append(findings, unpinned...)
-	return findings, findings.Err()
+	if err := findings.Err(); err != nil {
+		return findings, err
+	}
+	return findings, c.guardChange(ctx, ch)
 }
 
 // reachable says whether there is a platform for the cluster. One that is stored
