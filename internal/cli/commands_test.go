@@ -224,3 +224,16 @@ func TestAnInterruptIsNoRiddle(t *testing.T) {
 		t.Errorf("%d, %q, %q", code, out.String(), errs.String())
 	}
 }
+
+// Help offers what works here: no flag of a cloud that is not there.
+func TestHelpOffersNoOtherClouds(t *testing.T) {
+	usage := tree("")["kops create cluster"].UsageString()
+	for _, word := range []string{"OpenStack", "GCE", "gce"} {
+		if strings.Contains(usage, word) {
+			t.Errorf("the help of create cluster has %s:\n%s", word, usage)
+		}
+	}
+	if !strings.Contains(usage, "cloud: aws or local") {
+		t.Error("the help does not say which clouds there are")
+	}
+}

@@ -295,7 +295,7 @@ publisher has made.`, `
 		})
 	c.Args = shell.NoArguments("")
 	dirFlag(c, &dir)
-	c.Flags().StringVarP(&format, "output", "o", shell.Table, "output format: table, json or yaml")
+	c.Flags().StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.JSON, shell.YAML)
 	return c
 }

@@ -99,7 +99,7 @@ and print the objects.`, `
 }
 
 func podNetworks() []string {
-	return []string{"cilium", "calico", "kindnet", "kubenet", "cni", "flannel", "kube-router", "amazonvpc", "cilium-etcd", "cilium-eni", "gce"}
+	return []string{"cilium", "calico", "kindnet", "kubenet", "cni", "flannel", "kube-router", "amazonvpc", "cilium-etcd", "cilium-eni"}
 }
 
 // machineFlags are about versions and machines.
@@ -159,7 +159,7 @@ func networkFlags(f *pflag.FlagSet, o *clusterOptions) {
 
 // cloudFlags are about the cloud, and about single ones.
 func cloudFlags(f *pflag.FlagSet, o *clusterOptions) {
-	f.StringVar(&o.CloudProvider, "cloud", "", "cloud (default: that of the state store)")
+	f.StringVar(&o.CloudProvider, "cloud", "", "cloud: aws or local (default: that of the state store)")
 	f.StringVar(&o.CloudLabels, "cloud-labels", "", "tags of all resources: k=v,k=v")
 	f.StringVar(&o.Project, "project", "", "GCE: project")
 	f.StringVar(&o.GCEServiceAccount, "gce-service-account", "", "GCE: service account of the machines")
@@ -171,6 +171,9 @@ func cloudFlags(f *pflag.FlagSet, o *clusterOptions) {
 	f.BoolVar(&o.OpenstackLBOctavia, "os-octavia", false, "OpenStack: load balancers by Octavia")
 	f.StringVar(&o.OpenstackOctaviaProvider, "os-octavia-provider", "", "OpenStack: Octavia's provider")
 	f.BoolVar(&o.OpenstackStorageIgnoreAZ, "os-kubelet-ignore-az", false, "OpenStack: attach volumes across zones")
+	f.VisitAll(func(flag *pflag.Flag) { // those of kOps' clouds that are not here are read, and not offered
+		flag.Hidden = flag.Hidden || strings.HasPrefix(flag.Usage, "GCE:") || strings.HasPrefix(flag.Usage, "OpenStack:")
+	})
 }
 
 // oldFlags are former names.

@@ -43,7 +43,7 @@ The exit code is 0 when nothing is wrong, and 2 otherwise.`, `
 			return app.OfCluster(ctx, client, name, func(name string) error { return run(ctx, app, client, name, format, o) })
 		})
 	f := c.Flags()
-	f.StringVarP(&format, "output", "o", "text", "text, yaml or json")
+	f.StringVarP(&format, "output", "o", "text", "format: text, yaml or json")
 	shell.Complete(c, "output", "text", shell.YAML, shell.JSON)
 	f.StringVar(&o.Machine, "machine", "", "only this machine or node")
 	f.IntVar(&o.Lines, "lines", 20, "how many lines of each console and log")

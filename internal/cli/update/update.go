@@ -96,7 +96,7 @@ Terraform needs no access to a cloud.`, `
 	f.StringVar(&o.recordFacts, "record-facts", "", "write what was looked up to this file")
 	f.StringVar(&o.plan, "plan", "", "carry out this saved plan, or nothing when the world has moved")
 	f.StringVar(&o.recordPlan, "save-plan", "", "write the plan to this file")
-	f.StringVarP(&o.format, "output", "o", "", "print the plan, or with --yes its result, as json or yaml")
+	f.StringVarP(&o.format, "output", "o", "", "format of the plan, or with --yes of its result: yaml or json")
 	f.BoolVar(&app.FullDiff, "full-diff", false, "show long values whole, and the tags and texts of new resources")
 	f.BoolVar(&o.Refresh, "refresh", false, "observe everything anew, without what is remembered from former runs")
 	f.BoolVar(&o.exitCode, "detailed-exitcode", false, "exit with 2 when a preview has changes, or deletions that only --prune makes")

@@ -47,7 +47,7 @@ The exit code is 0 when the cluster is ready, and 2 when it is not.`, `
 			return run(ctx, app, args, format, o)
 		})
 	f := c.Flags()
-	f.StringVarP(&format, "output", "o", shell.Table, "table, yaml or json")
+	f.StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
 	f.DurationVar(&o.Wait, "wait", 0, "how long to look again until the cluster is ready")
 	f.IntVar(&o.Count, "count", 0, "how often in a row the cluster must be found ready, while waiting")
