@@ -101,7 +101,8 @@ func (b *bench) set(object string, sets ...string) {
 	if g := c.Group(object); g != nil {
 		o = g
 	}
-	if _, err := b.SetFields(b.Context(), c, o, sets, nil); err != nil {
+	daring := b.client(func(c *kops.Config) { c.RunObsolete, c.RunTooNew = true, true }) // also versions that only an update is to refuse
+	if _, err := daring.SetFields(b.Context(), c, o, sets, nil); err != nil {
 		b.Fatal(err)
 	}
 }
