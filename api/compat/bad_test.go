@@ -75,12 +75,12 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"number for a string",
 		clusterHead + "  kubernetesVersion: 1.30\n",
-		"f:7: Cluster/a.example.com: spec.kubernetesVersion: must be a string, not a fraction, is \"1.30\"; put it in quotes",
+		"f:7: Cluster/a.example.com: spec.kubernetesVersion: must be a string, not a fraction, got \"1.30\"; put it in quotes",
 	},
 	{
 		"boolean for a string",
 		clusterHead + "  cloudLabels:\n    gpu: yes\n",
-		"f:8: Cluster/a.example.com: spec.cloudLabels.gpu: must be a string, not a boolean, is \"yes\"; put it in quotes",
+		"f:8: Cluster/a.example.com: spec.cloudLabels.gpu: must be a string, not a boolean, got \"yes\"; put it in quotes",
 	},
 	{
 		"list for a string",
@@ -95,42 +95,42 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"string for a number",
 		groupHead + "  minSize: two\n",
-		"f:7: InstanceGroup/nodes: spec.minSize: must be a whole number, not a string, is \"two\"",
+		"f:7: InstanceGroup/nodes: spec.minSize: must be a whole number, not a string, got \"two\"",
 	},
 	{
 		"quoted number",
 		groupHead + "  minSize: \"2\"\n",
-		"f:7: InstanceGroup/nodes: spec.minSize: must be a whole number, not a string, is \"2\"; write it without quotes",
+		"f:7: InstanceGroup/nodes: spec.minSize: must be a whole number, not a string, got \"2\"; write it without quotes",
 	},
 	{
 		"fraction for a whole number",
 		groupHead + "  minSize: 1.5\n",
-		"f:7: InstanceGroup/nodes: spec.minSize: must be a whole number, not a fraction, is \"1.5\"",
+		"f:7: InstanceGroup/nodes: spec.minSize: must be a whole number, not a fraction, got \"1.5\"",
 	},
 	{
 		"number out of range",
 		groupHead + "  minSize: 3000000000\n",
-		"f:7: InstanceGroup/nodes: spec.minSize: must be between -2147483648 and 2147483647, is \"3000000000\"",
+		"f:7: InstanceGroup/nodes: spec.minSize: must be between -2147483648 and 2147483647, got \"3000000000\"",
 	},
 	{
 		"negative number where none may be",
 		clusterHead + "  etcdClusters:\n  - name: main\n    manager:\n      backupRetentionDays: -1\n",
-		"f:10: Cluster/a.example.com: spec.etcdClusters[0].manager.backupRetentionDays: must be between 0 and 4294967295, is \"-1\"",
+		"f:10: Cluster/a.example.com: spec.etcdClusters[0].manager.backupRetentionDays: must be between 0 and 4294967295, got \"-1\"",
 	},
 	{
 		"string for a boolean",
 		clusterHead + "  encryptionConfig: \"true\"\n",
-		"f:7: Cluster/a.example.com: spec.encryptionConfig: must be true or false, not a string, is \"true\"; write it without quotes",
+		"f:7: Cluster/a.example.com: spec.encryptionConfig: must be true or false, not a string, got \"true\"; write it without quotes",
 	},
 	{
 		"number for a boolean",
 		clusterHead + "  encryptionConfig: 1\n",
-		"f:7: Cluster/a.example.com: spec.encryptionConfig: must be true or false, not a number, is \"1\"",
+		"f:7: Cluster/a.example.com: spec.encryptionConfig: must be true or false, not a number, got \"1\"",
 	},
 	{
 		"string for a list",
 		clusterHead + "  sshAccess: 10.0.0.0/8\n",
-		"f:7: Cluster/a.example.com: spec.sshAccess: must be a list, not a string, is \"10.0.0.0/8\"; write each item on a line of its own after a dash",
+		"f:7: Cluster/a.example.com: spec.sshAccess: must be a list, not a string, got \"10.0.0.0/8\"; write each item on a line of its own after a dash",
 	},
 	{
 		"map for a list",
@@ -145,7 +145,7 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"string for a map",
 		clusterHead + "  networking: cilium\n",
-		"f:7: Cluster/a.example.com: spec.networking: must be a map, not a string, is \"cilium\"; write cilium as a key under it",
+		"f:7: Cluster/a.example.com: spec.networking: must be a map, not a string, got \"cilium\"; write cilium as a key under it",
 	},
 	{
 		"empty item of a list",
@@ -155,32 +155,32 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"quantity",
 		clusterHead + "  kubeAPIServer:\n    cpuRequest: lots\n",
-		"f:8: Cluster/a.example.com: spec.kubeAPIServer.cpuRequest: must be a quantity such as 100m or 64Mi, is \"lots\"",
+		"f:8: Cluster/a.example.com: spec.kubeAPIServer.cpuRequest: must be a quantity such as 100m or 64Mi, got \"lots\"",
 	},
 	{
 		"boolean for a quantity",
 		clusterHead + "  kubeAPIServer:\n    cpuRequest: true\n",
-		"f:8: Cluster/a.example.com: spec.kubeAPIServer.cpuRequest: must be a quantity such as 100m or 64Mi, not a boolean, is \"true\"",
+		"f:8: Cluster/a.example.com: spec.kubeAPIServer.cpuRequest: must be a quantity such as 100m or 64Mi, not a boolean, got \"true\"",
 	},
 	{
 		"duration",
 		clusterHead + "  kubeAPIServer:\n    eventTTL: 1 hour\n",
-		"f:8: Cluster/a.example.com: spec.kubeAPIServer.eventTTL: must be a duration such as 30s or 1h30m, is \"1 hour\"",
+		"f:8: Cluster/a.example.com: spec.kubeAPIServer.eventTTL: must be a duration such as 30s or 1h30m, got \"1 hour\"",
 	},
 	{
 		"duration without a unit",
 		clusterHead + "  kubeAPIServer:\n    eventTTL: 60\n",
-		"f:8: Cluster/a.example.com: spec.kubeAPIServer.eventTTL: must be a duration such as 30s or 1h30m, not a number, is \"60\"; add a unit, such as 60s",
+		"f:8: Cluster/a.example.com: spec.kubeAPIServer.eventTTL: must be a duration such as 30s or 1h30m, not a number, got \"60\"; add a unit, such as 60s",
 	},
 	{
 		"boolean for a number or a string",
 		clusterHead + "  rollingUpdate:\n    maxSurge: true\n",
-		"f:8: Cluster/a.example.com: spec.rollingUpdate.maxSurge: must be a number or a string, not a boolean, is \"true\"",
+		"f:8: Cluster/a.example.com: spec.rollingUpdate.maxSurge: must be a number or a string, not a boolean, got \"true\"",
 	},
 	{
 		"time",
 		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a\n  creationTimestamp: yesterday\n",
-		"f:5: Cluster/a: metadata.creationTimestamp: must be a time such as 2026-01-02T03:04:05Z, is \"yesterday\"",
+		"f:5: Cluster/a: metadata.creationTimestamp: must be a time such as 2026-01-02T03:04:05Z, got \"yesterday\"",
 	},
 	{
 		"base64, which is not shown",
@@ -190,22 +190,22 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"value of an enumeration",
 		clusterHead + "  subnets:\n  - name: a\n    type: public\n",
-		"f:9: Cluster/a.example.com: spec.subnets[0].type: unknown value, is \"public\"; did you mean Public? possible are Public, Private, DualStack, Utility",
+		"f:9: Cluster/a.example.com: spec.subnets[0].type: unknown value, got \"public\"; did you mean Public? possible are Public, Private, DualStack, Utility",
 	},
 	{
 		"role",
 		"apiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata:\n  name: cp\nspec:\n  role: Mastr\n",
-		"f:6: InstanceGroup/cp: spec.role: unknown value, is \"Mastr\"; did you mean Master? possible are Master, ControlPlane, Node, Bastion, APIServer, Etcd, Scheduler, KubeControllerManager",
+		"f:6: InstanceGroup/cp: spec.role: unknown value, got \"Mastr\"; did you mean Master? possible are Master, ControlPlane, Node, Bastion, APIServer, Etcd, Scheduler, KubeControllerManager",
 	},
 	{
 		"role of v1alpha2 in v1alpha3",
 		"apiVersion: kops.k8s.io/v1alpha3\nkind: InstanceGroup\nmetadata:\n  name: cp\nspec:\n  role: Master\n",
-		"f:6: InstanceGroup/cp: spec.role: unknown value, is \"Master\"; possible are ControlPlane, Node, Bastion, APIServer, Etcd, Scheduler, KubeControllerManager",
+		"f:6: InstanceGroup/cp: spec.role: unknown value, got \"Master\"; possible are ControlPlane, Node, Bastion, APIServer, Etcd, Scheduler, KubeControllerManager",
 	},
 	{
 		"unknown cloud",
 		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a\nspec:\n  cloudProvider: awz\n",
-		"f:6: Cluster/a: spec.cloudProvider: unknown value, is \"awz\"; did you mean aws? possible are aws, azure, digitalocean, gce, hetzner, linode, local, openstack, scaleway",
+		"f:6: Cluster/a: spec.cloudProvider: unknown value, got \"awz\"; did you mean aws? possible are aws, azure, digitalocean, gce, hetzner, linode, local, openstack, scaleway",
 	},
 	{
 		"AWS' settings on another cloud",
@@ -226,13 +226,13 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"claims",
 		clusterHead + "  kubeAPIServer:\n    oidcRequiredClaim:\n    - group\n",
-		"f:9: Cluster/a.example.com: spec.kubeAPIServer.oidcRequiredClaim[0]: must be claim=value, is \"group\"",
+		"f:9: Cluster/a.example.com: spec.kubeAPIServer.oidcRequiredClaim[0]: must be claim=value, got \"group\"",
 	},
 	{
 		"docker",
 		clusterHead + "  docker:\n    version: 19.03.0\n  containerRuntime: docker\n",
 		"f:7: Cluster/a.example.com: spec.docker: is no longer supported; remove it; the runtime is containerd, see spec.containerd\n" +
-			"f:9: Cluster/a.example.com: spec.containerRuntime: is no longer supported, is \"docker\"; remove it; the runtime is containerd",
+			"f:9: Cluster/a.example.com: spec.containerRuntime: is no longer supported, got \"docker\"; remove it; the runtime is containerd",
 	},
 	{
 		"node authorization",
@@ -242,7 +242,7 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"legacy IAM",
 		clusterHead + "  iam:\n    legacy: true\n",
-		"f:8: Cluster/a.example.com: spec.iam.legacy: is no longer supported, is \"true\"; set it to false",
+		"f:8: Cluster/a.example.com: spec.iam.legacy: is no longer supported, got \"true\"; set it to false",
 	},
 	{
 		"classic networking",
@@ -252,17 +252,17 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"legacy etcd",
 		clusterHead + "  etcdClusters:\n  - name: main\n    provider: Legacy\n",
-		"f:9: Cluster/a.example.com: spec.etcdClusters[0].provider: is no longer supported, is \"Legacy\"; remove it; etcd is run by etcd-manager",
+		"f:9: Cluster/a.example.com: spec.etcdClusters[0].provider: is no longer supported, got \"Legacy\"; remove it; etcd is run by etcd-manager",
 	},
 	{
 		"driver disabled",
 		clusterHead + "  cloudConfig:\n    awsEBSCSIDriver:\n      enabled: false\n",
-		"f:9: Cluster/a.example.com: spec.cloudConfig.awsEBSCSIDriver.enabled: is no longer supported, is \"false\"; remove it; the driver is always on, and managed: false leaves its deployment to you",
+		"f:9: Cluster/a.example.com: spec.cloudConfig.awsEBSCSIDriver.enabled: is no longer supported, got \"false\"; remove it; the driver is always on, and managed: false leaves its deployment to you",
 	},
 	{
 		"removed kubelet field",
 		groupHead + "  kubelet:\n    requireKubeconfig: true\n",
-		"f:8: InstanceGroup/nodes: spec.kubelet.requireKubeconfig: is no longer supported, is \"true\"; remove it; kops writes the kubeconfig",
+		"f:8: InstanceGroup/nodes: spec.kubelet.requireKubeconfig: is no longer supported, got \"true\"; remove it; kops writes the kubeconfig",
 	},
 	{
 		"duplicate key",
@@ -278,15 +278,15 @@ var badDocs = []struct{ name, text, want string }{
 		"all mistakes at once",
 		clusterHead + "  chanel: stable\n  sshAccess: all\n  kubelet:\n    maxPods: many\n    maxPod: 3\n",
 		"f:7: Cluster/a.example.com: spec.chanel: unknown field; did you mean channel?\n" +
-			"f:8: Cluster/a.example.com: spec.sshAccess: must be a list, not a string, is \"all\"; write each item on a line of its own after a dash\n" +
-			"f:10: Cluster/a.example.com: spec.kubelet.maxPods: must be a whole number, not a string, is \"many\"\n" +
+			"f:8: Cluster/a.example.com: spec.sshAccess: must be a list, not a string, got \"all\"; write each item on a line of its own after a dash\n" +
+			"f:10: Cluster/a.example.com: spec.kubelet.maxPods: must be a whole number, not a string, got \"many\"\n" +
 			"f:11: Cluster/a.example.com: spec.kubelet.maxPod: unknown field; did you mean maxPods?",
 	},
 	{
 		"mistakes in two documents",
 		clusterHead + "  chanel: stable\n---\napiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata:\n  name: n\nspec:\n  size: 3\n",
 		"f:7: Cluster/a.example.com: spec.chanel: unknown field; did you mean channel?\n" +
-			"f:12: InstanceGroup: metadata.name: must be a string, not a boolean, is \"n\"; put it in quotes\n" +
+			"f:12: InstanceGroup: metadata.name: must be a string, not a boolean, got \"n\"; put it in quotes\n" +
 			"f:14: InstanceGroup: spec.size: unknown field",
 	},
 	{
@@ -314,7 +314,7 @@ var badDocs = []struct{ name, text, want string }{
 		"- a\n- - b\n- {apiVersion: kops.k8s.io/v1alpha2, kind: Host, spec: {podCIDRs: a}}\n- {apiVersion: kops.k8s.io/v1alpha2, kind: Cluster, spec: {networking: {subnets: []}}}\n",
 		"f:1: [0]: must be an object with apiVersion and kind, not a string\n" +
 			"f:2: [1]: must be an object with apiVersion and kind, not a list\n" +
-			"f:3: Host: [2].spec.podCIDRs: must be a list, not a string, is \"a\"; write each item on a line of its own after a dash\n" +
+			"f:3: Host: [2].spec.podCIDRs: must be a list, not a string, got \"a\"; write each item on a line of its own after a dash\n" +
 			"f:4: Cluster: [3].spec.networking.subnets: unknown field; v1alpha2 calls it spec.subnets",
 	},
 	{
@@ -371,8 +371,8 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"number that no integer holds",
 		clusterHead + "  channel: 99999999999999999999\n  kubelet:\n    maxPods: 99999999999999999999\n",
-		"f:7: Cluster/a.example.com: spec.channel: must be a string, not a number, is \"99999999999999999999\"; put it in quotes\n" +
-			"f:9: Cluster/a.example.com: spec.kubelet.maxPods: must be between -2147483648 and 2147483647, is \"99999999999999999999\"",
+		"f:7: Cluster/a.example.com: spec.channel: must be a string, not a number, got \"99999999999999999999\"; put it in quotes\n" +
+			"f:9: Cluster/a.example.com: spec.kubelet.maxPods: must be between -2147483648 and 2147483647, got \"99999999999999999999\"",
 	},
 	{
 		"alias without an anchor",
@@ -437,11 +437,11 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"long value",
 		clusterHead + "  additionalPolicies: \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"\n",
-		"f:7: Cluster/a.example.com: spec.additionalPolicies: must be a map, not a string, is \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…\"",
+		"f:7: Cluster/a.example.com: spec.additionalPolicies: must be a map, not a string, got \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…\"",
 	},
 	{
 		"label that needs brackets",
 		clusterHead + "  cloudLabels:\n    example.com/a: 1\n",
-		"f:8: Cluster/a.example.com: spec.cloudLabels[example.com/a]: must be a string, not a number, is \"1\"; put it in quotes",
+		"f:8: Cluster/a.example.com: spec.cloudLabels[example.com/a]: must be a string, not a number, got \"1\"; put it in quotes",
 	},
 }

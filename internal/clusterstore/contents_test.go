@@ -223,7 +223,7 @@ spec:
 	}
 	w.put(t, name+"/instancegroup/renamed", "apiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata:\n  name: nodes\nspec:\n  role: Node\n")
 	if _, err := w.client(t).Load(t.Context(), name); err == nil || !strings.Contains(err.Error(),
-		`instancegroup/renamed: metadata.name: must be the name under which the file is stored, "renamed", is "nodes"`) {
+		`instancegroup/renamed: metadata.name: must be the name under which the file is stored, "renamed", got "nodes"`) {
 		t.Errorf("a group under another's name: %v", err)
 	}
 }

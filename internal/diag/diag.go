@@ -32,7 +32,7 @@ type Finding struct {
 }
 
 // String writes the finding on one line:
-// file:line: object: path: message, is "value": remedy.
+// file:line: object: path: message, got "value": remedy.
 func (f Finding) String() string {
 	var b strings.Builder
 	if f.File != "" || f.Line > 0 {
@@ -53,7 +53,7 @@ func (f Finding) String() string {
 	}
 	b.WriteString(f.Message)
 	if f.Value != "" {
-		fmt.Fprintf(&b, ", is %q", f.Value)
+		fmt.Fprintf(&b, ", got %q", f.Value)
 	}
 	if f.Remedy != "" {
 		b.WriteString("; " + f.Remedy)

@@ -10,7 +10,7 @@ import (
 
 func TestFindingsAreOneLine(t *testing.T) {
 	for want, f := range map[string]diag.Finding{
-		`f.yaml:3: Cluster/a: spec.channel: unknown field, is "x"; remove it`: {
+		`f.yaml:3: Cluster/a: spec.channel: unknown field, got "x"; remove it`: {
 			File: "f.yaml", Line: 3, Object: "Cluster/a", Path: "spec.channel", Message: "unknown field", Value: "x", Remedy: "remove it",
 		},
 		"line:3: unknown field":       {Line: 3, Message: "unknown field"},

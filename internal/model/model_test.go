@@ -213,7 +213,7 @@ func TestNothingUncheckedComesWithoutTLS(t *testing.T) {
 	in.Cluster.Spec.Assets = &api.AssetsSpec{FileRepository: ptr("http://files.e.com/kops")}
 	_, _, err := model.Build(in)
 	if err == nil || !strings.HasPrefix(err.Error(), "spec.assets.fileRepository: has no TLS, and the SHA-256 of files that machines run as root is not known: https://artifacts.k8s.io/binaries/kops/") ||
-		!strings.HasSuffix(err.Error(), `/arm64/nodeup, is "http://files.e.com/kops"; use https://, or state the SHA-256 under fileHashes in a facts file (--facts)`) {
+		!strings.HasSuffix(err.Error(), `/arm64/nodeup, got "http://files.e.com/kops"; use https://, or state the SHA-256 under fileHashes in a facts file (--facts)`) {
 		t.Errorf("%v", err)
 	}
 	in.Facts.FileHashes = map[string]string{"*/nodeup": strings.Repeat("0", 64)}

@@ -105,16 +105,16 @@ func FuzzAssign(f *testing.F) {
 
 func TestBadAssignmentsChangeNothing(t *testing.T) {
 	for set, want := range map[string]string{
-		"spec.kubelet.maxPods=many":            `Cluster/minimal.example.com: spec.kubelet.maxPods: must be a whole number, not a string, is "many"`,
-		"spec.kublet.maxPods=5":                `Cluster/minimal.example.com: spec.kublet: unknown field, is "5"; did you mean kubelet?`,
-		"spec.topology.dns.type=public":        `Cluster/minimal.example.com: spec.topology.dns.type: unknown value, is "public"; did you mean Public? possible are Public, Private, None`,
-		"spec.sshAccess.x=5":                   `spec.sshAccess.x: the field above "x" has no fields, is "5"; write spec.path=value; an element of a list is [n], all are [*]`,
-		"spec.hooks[*].name=x":                 `spec.hooks[*].name: the list before [*] is empty, is "x"; write spec.path=value; an element of a list is [n], all are [*]`,
-		"spec.kubeDNS.replicas=3":              `Cluster/minimal.example.com: spec.kubeDNS.replicas: has no effect any more, is "3"`,
-		"instancegroup.spec.kubelet.maxPods=5": `instancegroup.spec.kubelet.maxPods: "instancegroup.spec.kubelet.maxPods" is not a path such as spec.kubeDNS.provider, is "5"; write spec.path=value; an element of a list is [n], all are [*]`,
-		"spec.kubelet[=x":                      `spec.kubelet[: "spec.kubelet[" has a bracket that is not closed or empty, is "x"; write spec.path=value; an element of a list is [n], all are [*]`,
-		"kubelet.maxPods=5":                    `kubelet.maxPods: "kubelet.maxPods" is not a path such as spec.kubeDNS.provider, is "5"; write spec.path=value; an element of a list is [n], all are [*]`,
-		"spec.kubelet.=5":                      `spec.kubelet.: "spec.kubelet." is not a path such as spec.kubeDNS.provider, is "5"; write spec.path=value; an element of a list is [n], all are [*]`,
+		"spec.kubelet.maxPods=many":            `Cluster/minimal.example.com: spec.kubelet.maxPods: must be a whole number, not a string, got "many"`,
+		"spec.kublet.maxPods=5":                `Cluster/minimal.example.com: spec.kublet: unknown field, got "5"; did you mean kubelet?`,
+		"spec.topology.dns.type=public":        `Cluster/minimal.example.com: spec.topology.dns.type: unknown value, got "public"; did you mean Public? possible are Public, Private, None`,
+		"spec.sshAccess.x=5":                   `spec.sshAccess.x: the field above "x" has no fields, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,
+		"spec.hooks[*].name=x":                 `spec.hooks[*].name: the list before [*] is empty, got "x"; write spec.path=value; an element of a list is [n], all are [*]`,
+		"spec.kubeDNS.replicas=3":              `Cluster/minimal.example.com: spec.kubeDNS.replicas: has no effect any more, got "3"`,
+		"instancegroup.spec.kubelet.maxPods=5": `instancegroup.spec.kubelet.maxPods: "instancegroup.spec.kubelet.maxPods" is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,
+		"spec.kubelet[=x":                      `spec.kubelet[: "spec.kubelet[" has a bracket that is not closed or empty, got "x"; write spec.path=value; an element of a list is [n], all are [*]`,
+		"kubelet.maxPods=5":                    `kubelet.maxPods: "kubelet.maxPods" is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,
+		"spec.kubelet.=5":                      `spec.kubelet.: "spec.kubelet." is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,
 	} {
 		before := storedCluster(t)
 		got, findings := newcluster.Assign(before, []string{set}, nil)

@@ -135,7 +135,7 @@ func TestNewGroups(t *testing.T) {
 		}},
 		{in: newcluster.GroupOptions{Name: "b", Role: "Bastion"}, want: map[string]any{"spec.role": "Bastion", "spec.machineType": "t3.micro"}},
 		{in: newcluster.GroupOptions{Name: "cp", Role: "master"}, fail: "--subnet: a control plane stands in a subnet that must be named; name one with --subnet"},
-		{in: newcluster.GroupOptions{Name: "x", Role: "worker"}, fail: `--role: unknown role, is "worker"; use control-plane, node, bastion or apiserver`},
+		{in: newcluster.GroupOptions{Name: "x", Role: "worker"}, fail: `--role: unknown role, got "worker"; use control-plane, node, bastion or apiserver`},
 	} {
 		g, findings := newcluster.NewGroup(c.in, cluster, newcluster.World{Channel: w.Channel})
 		if got := findings.Error(); got != c.fail {

@@ -44,26 +44,26 @@ func TestChangesOfAClusterThatExists(t *testing.T) {
 		{name: "a range is the user's own risk", after: []string{"spec.networkCIDR=10.0.0.0/8"}},
 		{name: "an etcd more", after: []string{"spec.etcdClusters[2]={name: leases, etcdMembers: [{name: a, instanceGroup: master-us-test-1a}]}"}},
 		{name: "another name", after: []string{"metadata.name=b.example.com"},
-			want: []string{object + `metadata.name: cannot be changed, is minimal-aws.example.com in the store, is "b.example.com"; make a new cluster for a new name`}},
+			want: []string{object + `metadata.name: cannot be changed, is minimal-aws.example.com in the store, got "b.example.com"; make a new cluster for a new name`}},
 		{name: "an etcd less", after: []string{"-spec.etcdClusters[1]"},
-			want: []string{object + `spec.etcdClusters: an etcd cannot be removed from a cluster, is "events"; put it back`}},
+			want: []string{object + `spec.etcdClusters: an etcd cannot be removed from a cluster, got "events"; put it back`}},
 		{name: "another image", before: []string{"spec.etcdClusters[0].image=a:1", "spec.etcdClusters[0].version=3.6.12"},
 			after: []string{"spec.etcdClusters[0].image=a:2", "spec.etcdClusters[0].version=3.6.13"},
 			want: []string{
-				object + `spec.etcdClusters[0].image: cannot be changed once the etcd exists, is "a:2"; put back "a:1"`,
-				object + `spec.etcdClusters[0].version: cannot be changed once the etcd exists, because its image is fixed, is "3.6.13"; put back "3.6.12"`,
+				object + `spec.etcdClusters[0].image: cannot be changed once the etcd exists, got "a:2"; put back "a:1"`,
+				object + `spec.etcdClusters[0].version: cannot be changed once the etcd exists, because its image is fixed, got "3.6.13"; put back "3.6.12"`,
 			}},
 		{name: "another image of an etcd that does not exist", before: []string{"spec.etcdClusters[0].image=a:1"}, after: []string{"spec.etcdClusters[0].image=a:2"}, fresh: true},
 		{name: "another version", before: []string{"spec.etcdClusters[*].version=3.5.31"}, after: []string{"spec.etcdClusters[*].version=3.6.12"}},
 		{name: "an older Kubernetes", after: []string{"spec.kubernetesVersion=1.33.2"},
-			want: []string{"warning: " + object + `spec.kubernetesVersion: is older than v1.34.0, which the cluster was to run: Kubernetes supports no way back, and objects may be lost, is "1.33.2"; put back "v1.34.0"`}},
+			want: []string{"warning: " + object + `spec.kubernetesVersion: is older than v1.34.0, which the cluster was to run: Kubernetes supports no way back, and objects may be lost, got "1.33.2"; put back "v1.34.0"`}},
 		{name: "a newer Kubernetes", after: []string{"spec.kubernetesVersion=1.35.2"}},
 		{name: "an older Kubernetes of a cluster that was never made", after: []string{"spec.kubernetesVersion=1.33.2"}, fresh: true},
 		{name: "another pod network", after: []string{"-spec.networking.cni", "spec.networking.calico={}"},
-			want: []string{"warning: " + object + `spec.networking: another pod network on a cluster that runs, which had cni: pods of old and new machines do not reach each other until every machine is replaced, is "calico"; make a new cluster and move to it, or plan for an outage`}},
+			want: []string{"warning: " + object + `spec.networking: another pod network on a cluster that runs, which had cni: pods of old and new machines do not reach each other until every machine is replaced, got "calico"; make a new cluster and move to it, or plan for an outage`}},
 		{name: "another pod network of a cluster that was never made", after: []string{"-spec.networking.cni", "spec.networking.calico={}"}, fresh: true},
 		{name: "another group for a member", after: []string{"spec.etcdClusters[1].etcdMembers[0].instanceGroup=other"},
-			want: []string{object + `spec.etcdClusters[1].etcdMembers[0].instanceGroup: cannot be changed once the member exists, is "other"; put back "master-us-test-1a", or add a member of another name`}},
+			want: []string{object + `spec.etcdClusters[1].etcdMembers[0].instanceGroup: cannot be changed once the member exists, got "other"; put back "master-us-test-1a", or add a member of another name`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cluster, _ := minimal(t)
@@ -97,26 +97,26 @@ spec:
 		{"no channel", validate.Versions{Kops: "1.37.0", Kubernetes: "1.36.0"}, nil},
 		{"a development build", validate.Versions{Kops: "dev", Kubernetes: "1.99.0", Stored: "1.99.0"}, nil},
 		{"Kubernetes too new", validate.Versions{Kops: "1.36.4", Kubernetes: "1.37.0-alpha.1"},
-			[]string{`spec.kubernetesVersion: is not yet supported by kops 1.36.4, is "1.37.0-alpha.1"; use Kubernetes 1.36, a newer kops, or set KOPS_RUN_TOO_NEW_VERSION=1`}},
+			[]string{`spec.kubernetesVersion: is not yet supported by kops 1.36.4, got "1.37.0-alpha.1"; use Kubernetes 1.36, a newer kops, or set KOPS_RUN_TOO_NEW_VERSION=1`}},
 		{"Kubernetes too new, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.37.0", RunTooNew: true}, nil},
 		{"Kubernetes too old", validate.Versions{Kops: "1.37.0", Kubernetes: "1.31.9", RunObsolete: true},
-			[]string{`spec.kubernetesVersion: is no longer supported, kubernetes upgrade is required, is "1.31.9"; use 1.32.0 or later; an older kops upgrades step by step`}},
+			[]string{`spec.kubernetesVersion: is no longer supported, kubernetes upgrade is required, got "1.31.9"; use 1.32.0 or later; an older kops upgrades step by step`}},
 		{"Kubernetes too old for a new cluster", validate.Versions{Kops: "1.37.0", Kubernetes: "1.31.9", New: true},
-			[]string{`--kubernetes-version: is no longer supported, is "1.31.9"; use 1.32.0 or later`}},
+			[]string{`--kubernetes-version: is no longer supported, got "1.31.9"; use 1.32.0 or later`}},
 		{"Kubernetes that the channel refuses for a new cluster", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.0", Channel: demanding, New: true},
-			[]string{`--kubernetes-version: kubernetes upgrade is required, the channel asks for 1.36.1, is "1.36.0"; ask for that version, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
+			[]string{`--kubernetes-version: kubernetes upgrade is required, the channel asks for 1.36.1, got "1.36.0"; ask for that version, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
 		{"Kubernetes soon too old", validate.Versions{Kops: "1.37.0", Kubernetes: "1.33.9"},
-			[]string{`warning: spec.kubernetesVersion: is deprecated and will lose support, is "1.33.9"; set spec.kubernetesVersion with kops edit cluster`}},
+			[]string{`warning: spec.kubernetesVersion: is deprecated and will lose support, got "1.33.9"; set spec.kubernetesVersion with kops edit cluster`}},
 		{"Kubernetes that the channel refuses", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.0", Channel: demanding},
-			[]string{`spec.kubernetesVersion: kubernetes upgrade is required, the channel asks for 1.36.1, is "1.36.0"; set spec.kubernetesVersion to that (kops edit cluster), or set KOPS_RUN_OBSOLETE_VERSION=1`}},
+			[]string{`spec.kubernetesVersion: kubernetes upgrade is required, the channel asks for 1.36.1, got "1.36.0"; set spec.kubernetesVersion to that (kops edit cluster), or set KOPS_RUN_OBSOLETE_VERSION=1`}},
 		{"Kubernetes with a newer patch", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.2", Channel: demanding},
-			[]string{`warning: spec.kubernetesVersion: a newer version is recommended, 1.36.3, is "1.36.2"; set spec.kubernetesVersion with kops edit cluster`}},
+			[]string{`warning: spec.kubernetesVersion: a newer version is recommended, 1.36.3, got "1.36.2"; set spec.kubernetesVersion with kops edit cluster`}},
 		{"a kops that the channel refuses", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Channel: demanding},
-			[]string{`kops: kops upgrade is required, the channel asks for 1.36.9, is "1.36.4"; install kops 1.36.9 or later, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
+			[]string{`kops: kops upgrade is required, the channel asks for 1.36.9, got "1.36.4"; install kops 1.36.9 or later, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
 		{"a kops that the channel refuses, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Channel: demanding, RunObsolete: true},
-			[]string{`warning: kops: a newer kops is recommended, 1.37.2, is "1.36.4"; install kops 1.37.2`}},
+			[]string{`warning: kops: a newer kops is recommended, 1.37.2, got "1.36.4"; install kops 1.37.2`}},
 		{"a cluster of a newer kops", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Stored: "1.37.0"},
-			[]string{`kops: the cluster was last changed by the newer kops 1.37.0, is "1.36.4"; install kops 1.37.0, or pass --allow-kops-downgrade`}},
+			[]string{`kops: the cluster was last changed by the newer kops 1.37.0, got "1.36.4"; install kops 1.37.0, or pass --allow-kops-downgrade`}},
 		{"a cluster of a newer kops, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Stored: "1.37.0", AllowDowngrade: true}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,12 +136,12 @@ func TestWhatClusterAndTargetNeed(t *testing.T) {
 		{"aws", "terraform", "", nil},
 		{"azure", "direct", "Azure", nil},
 		{"azure", "terraform", "", []string{
-			`spec.cloudProvider: is experimental, is "azure"; set KOPS_FEATURE_FLAGS=Azure`, `spec.cloudProvider: is experimental, is "azure"; set KOPS_FEATURE_FLAGS=AzureTerraform`,
+			`spec.cloudProvider: is experimental, got "azure"; set KOPS_FEATURE_FLAGS=Azure`, `spec.cloudProvider: is experimental, got "azure"; set KOPS_FEATURE_FLAGS=AzureTerraform`,
 		}},
-		{"scaleway", "direct", "", []string{`spec.cloudProvider: is experimental, is "scaleway"; set KOPS_FEATURE_FLAGS=Scaleway`}},
-		{"digitalocean", "terraform", "", []string{`spec.cloudProvider: is experimental, is "digitalocean"; set KOPS_FEATURE_FLAGS=DOTerraform`}},
-		{"linode", "terraform", "Linode", []string{`--target: is not supported on linode, is "terraform"; use direct`}},
-		{"metal", "direct", "", []string{`spec.cloudProvider: is experimental, is "metal"; set KOPS_FEATURE_FLAGS=Metal`}},
+		{"scaleway", "direct", "", []string{`spec.cloudProvider: is experimental, got "scaleway"; set KOPS_FEATURE_FLAGS=Scaleway`}},
+		{"digitalocean", "terraform", "", []string{`spec.cloudProvider: is experimental, got "digitalocean"; set KOPS_FEATURE_FLAGS=DOTerraform`}},
+		{"linode", "terraform", "Linode", []string{`--target: is not supported on linode, got "terraform"; use direct`}},
+		{"metal", "direct", "", []string{`spec.cloudProvider: is experimental, got "metal"; set KOPS_FEATURE_FLAGS=Metal`}},
 	} {
 		if d := cmp.Diff(c.want, lines(validate.Target(c.cloud, c.target, complete.ParseFeatures(c.features)))); d != "" {
 			t.Errorf("%s, %s, %q (-want +got):\n%s", c.cloud, c.target, c.features, d)
@@ -186,9 +186,9 @@ func TestEnumerationsOfObjectsThatWereNotRead(t *testing.T) {
 	groups[0].Spec.Manager = "Hand"
 	cluster.Spec.CloudProvider.GCE = &api.GCESpec{}
 	want := []string{
-		`Cluster/minimal-aws.example.com: spec.subnets[0].type: is not supported, is "Publik"; did you mean Public? use Public, Private, DualStack or Utility`,
-		`Cluster/minimal-aws.example.com: spec.cloudProvider: is more than one cloud, is "aws,gce"; leave one`,
-		`InstanceGroup/nodes: spec.manager: is not supported, is "Hand"; use CloudGroup or Karpenter`,
+		`Cluster/minimal-aws.example.com: spec.subnets[0].type: is not supported, got "Publik"; did you mean Public? use Public, Private, DualStack or Utility`,
+		`Cluster/minimal-aws.example.com: spec.cloudProvider: is more than one cloud, got "aws,gce"; leave one`,
+		`InstanceGroup/nodes: spec.manager: is not supported, got "Hand"; use CloudGroup or Karpenter`,
 	}
 	if d := cmp.Diff(want, lines(validate.All(validate.Input{Cluster: cluster, Groups: groups}))); d != "" {
 		t.Errorf("findings (-want +got):\n%s", d)
@@ -212,7 +212,7 @@ clientConnection: {kubeconfig: /x}
 	}
 	want := []string{
 		"KubeSchedulerConfiguration/b: is a second one, and the scheduler reads one; leave one of them",
-		`KubeSchedulerConfiguration/b: clientConnection.kubeconfig: is set by kops, is "/x"; remove it`,
+		`KubeSchedulerConfiguration/b: clientConnection.kubeconfig: is set by kops, got "/x"; remove it`,
 	}
 	if d := cmp.Diff(want, lines(validate.Objects(objects))); d != "" {
 		t.Errorf("findings (-want +got):\n%s", d)

@@ -207,7 +207,7 @@ func TestFacts(t *testing.T) {
 func TestATypeThatAZoneDoesNotOfferIsReported(t *testing.T) {
 	a := &asker{query: Query{MachineTypes: []Ask{{Name: "m5.large", Object: "InstanceGroup/nodes", Path: "spec.machineType", Zones: []string{"z1", "z2"}}}},
 		got: &facts.AWS{MachineTypes: map[string]facts.AWSMachineType{"m5.large": {Zones: []string{"z1", "z3"}}}}}
-	const want = `InstanceGroup/nodes: spec.machineType: the machine type is not offered in z2, is "m5.large"; choose another type, or subnets in z1, z3`
+	const want = `InstanceGroup/nodes: spec.machineType: the machine type is not offered in z2, got "m5.large"; choose another type, or subnets in z1, z3`
 	if got := a.missing().Error(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
