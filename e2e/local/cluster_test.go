@@ -198,13 +198,22 @@ func (w *world) deploy() {
 func (w *world) served(workers int) []corev1.Pod {
 	w.Helper()
 	web := w.running(workers)
-	want := []string{web[0].Name, web[1].Name}
-	slices.Sort(want)
-	for _, p := range web {
-		for _, name := range []string{"web", "web.default.svc.cluster.local"} {
-			w.wait("the Service as "+name+" from "+p.Name, clusterTime, func() error { return w.dial(p.Name, name, want) })
+	var want []string
+	w.wait("the Service, from each of its pods", clusterTime, func() error {
+		var err error
+		if web, err = w.servers(workers); err != nil { // they may be others by now
+			return err
 		}
-	}
+		want = podNames(web)
+		for _, p := range web {
+			for _, name := range []string{"web", "web.default.svc.cluster.local"} {
+				if err := w.dial(p.Name, name, want); err != nil {
+					return fmt.Errorf("as %s from %s: %w", name, p.Name, err)
+				}
+			}
+		}
+		return nil
+	})
 	for _, m := range w.machines("") {
 		w.wait("the NodePort of "+m.Name, clusterTime, func() error { return nodePort(m.Address, want) })
 	}
@@ -215,32 +224,47 @@ func (w *world) served(workers int) []corev1.Pod {
 func (w *world) running(nodes int) []corev1.Pod {
 	w.Helper()
 	var web []corev1.Pod
-	took := w.wait("two servers", clusterTime, func() error {
-		list, err := w.client().CoreV1().Pods("default").List(w.Context(), metav1.ListOptions{LabelSelector: "app=web"})
-		if err != nil {
-			return err
-		}
-		web = list.Items
-		machines := namesOf(w.machines(""))
-		on := map[string]bool{}
-		for _, p := range web {
-			ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			})
-			if !ready || p.DeletionTimestamp != nil || !slices.Contains(machines, p.Spec.NodeName) {
-				return fmt.Errorf("the pod %s on %q is not ready: %s", p.Name, p.Spec.NodeName, p.Status.Phase)
-			}
-			on[p.Spec.NodeName] = true
-		}
-		if len(web) != 2 || len(on) < nodes {
-			return fmt.Errorf("%d pods are on %d nodes", len(web), len(on))
-		}
-		return nil
+	took := w.wait("two servers", clusterTime, func() (err error) {
+		web, err = w.servers(nodes)
+		return err
 	})
 	if _, again := w.figures["two servers after apply s"]; !again {
 		w.figures.seconds("two servers after apply", took)
 	}
 	return web
+}
+
+// servers are the two servers, when both are ready, on so many nodes at least.
+func (w *world) servers(nodes int) ([]corev1.Pod, error) {
+	list, err := w.client().CoreV1().Pods("default").List(w.Context(), metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil {
+		return nil, err
+	}
+	machines := namesOf(w.machines(""))
+	on := map[string]bool{}
+	for _, p := range list.Items {
+		ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+		if !ready || p.DeletionTimestamp != nil || !slices.Contains(machines, p.Spec.NodeName) {
+			return nil, fmt.Errorf("the pod %s on %q is not ready: %s", p.Name, p.Spec.NodeName, p.Status.Phase)
+		}
+		on[p.Spec.NodeName] = true
+	}
+	if len(list.Items) != 2 || len(on) < nodes {
+		return nil, fmt.Errorf("%d pods are on %d nodes", len(list.Items), len(on))
+	}
+	return list.Items, nil
+}
+
+// podNames are the names of pods, sorted.
+func podNames(pods []corev1.Pod) []string {
+	var out []string
+	for _, p := range pods {
+		out = append(out, p.Name)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // dial makes a pod call the Service many times, and compares who answered.

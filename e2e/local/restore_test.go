@@ -90,7 +90,10 @@ func (w *world) loseNode() {
 	w.figures.seconds("a Node that was deleted is registered anew", time.Since(start))
 	w.joined(nodes, 1)
 	w.kubectl("apply", "-f", "testdata/web.yaml")
-	w.served(1)
+	first := podNames(w.running(1))
+	if now := podNames(w.served(1)); !slices.Equal(first, now) {
+		w.Errorf("the Node's first pods %v are replaced by %v: they began with addresses of its former range", first, now)
+	}
 	w.figures.seconds("a Node that was deleted runs pods that serve again", time.Since(start))
 	w.validated()
 }

@@ -126,7 +126,7 @@ func (s *session) kops(t *testing.T, ts *testscript.TestScript, neg bool, args [
 // run is one run of the program.
 func (s *session) run(t *testing.T, in []byte, out, errs *bytes.Buffer, env func(string) string, args []string) int {
 	return cli.Run(t.Context(), shell.System{
-		In: bytes.NewReader(in), Out: out, Err: errs, Env: env, Home: s.home, Cache: filepath.Join(s.home, ".cache", "kops"),
+		In: bytes.NewReader(in), Asked: in != nil, Out: out, Err: errs, Env: env, Home: s.home, Cache: filepath.Join(s.home, ".cache", "kops"),
 		User: "jane", Host: "laptop", PID: 42, Now: s.clock.Now, Sleep: s.clock.Sleep, Version: "1.37.0",
 		Clouds: []cloud.Provider{s.world.Provider()},
 	}, args)

@@ -4,8 +4,10 @@
 // while the kubelet runs (somebody deleted it, or etcd was restored from a back-up that
 // is older than the node), the machine is lost to its cluster until the kubelet is
 // started anew: this package notices, and does it. A node that comes back may have
-// another range of pod addresses; pods with an address that nothing leads to any more
-// are deleted, so that their controllers make others.
+// another range of pod addresses: the network's configuration of the former range is
+// removed first, so that no pod starts before there is that of the new one, and pods
+// with an address that nothing leads to any more are deleted, so that their controllers
+// make others.
 //
 // It acts with the kubelet's own rights, upon an answer of the API server, never for
 // want of one.
@@ -37,6 +39,10 @@ const (
 	absentFile = "/run/kops-presence/absent"
 	rangesFile = "/var/lib/kops/pod-ranges"
 )
+
+// ofRange are the container runtime's network configurations that are made of the node's
+// ranges: of kops' routes, and of containerd's template. Whoever makes one makes it anew.
+var ofRange = []string{"/etc/cni/net.d/10-kops.conflist", "/etc/cni/net.d/10-containerd-net.conflist"}
 
 // kubelet is the unit that registers the node.
 const kubelet = "kubelet.service"
@@ -112,12 +118,20 @@ func (c *Check) absent(ctx context.Context) error {
 		return err
 	}
 	c.Tell("the node " + c.Node + " is not in the cluster, so the kubelet is started anew, which registers it")
+	for _, f := range ofRange {
+		if err := c.remove(f); err != nil {
+			return err
+		}
+	}
 	return errors.Join(c.forget(), c.Systemd.Start(ctx, kubelet, true))
 }
 
 // forget notes that the node is not absent.
-func (c *Check) forget() error {
-	if err := os.Remove(filepath.Join(c.Root, absentFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (c *Check) forget() error { return c.remove(absentFile) }
+
+// remove removes a file of the machine that may be there.
+func (c *Check) remove(file string) error {
+	if err := os.Remove(filepath.Join(c.Root, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

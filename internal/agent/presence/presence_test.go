@@ -15,6 +15,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"kops.local/kops/internal/agent/presence"
+	"kops.local/kops/internal/controller/routes"
 	"kops.local/kops/internal/host"
 	"kops.local/kops/internal/kubetest"
 )
@@ -94,6 +95,28 @@ func TestAKubeletWithoutANodeIsStartedAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	cni := filepath.Join(m.check.Root, "etc/cni/net.d")
+	if err := os.MkdirAll(cni, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{routes.ConflistName, "10-containerd-net.conflist", "99-other.conflist"} {
+		if err := os.WriteFile(filepath.Join(cni, f), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configs := func(want ...string) {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(cni, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range files {
+			files[i] = filepath.Base(f)
+		}
+		if !slices.Equal(files, want) {
+			t.Errorf("configurations of the network: %v, not %v", files, want)
+		}
+	}
 	create("100.96.1.0/24")
 	pod("stray", "100.96.1.7", false)
 	pod("of-the-host", "100.96.1.8", true)
@@ -110,10 +133,12 @@ func TestAKubeletWithoutANodeIsStartedAnew(t *testing.T) {
 	if m.restart != 0 {
 		t.Error("one absence is enough")
 	}
+	configs("10-containerd-net.conflist", routes.ConflistName, "99-other.conflist")
 	m.look(t)
 	if m.restart != 1 {
 		t.Fatalf("the kubelet was started %d times", m.restart)
 	}
+	configs("99-other.conflist")
 	m.state.Started = m.now.Add(-30 * time.Second)
 	m.look(t)
 	if m.restart != 1 {

@@ -282,8 +282,8 @@ func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, clust
 func sshPublicKey(app *shell.App) *cobra.Command {
 	var yes bool
 	c := shell.Cobra("sshpublickey [CLUSTER]", "Delete the SSH public keys of a cluster", `
-Show the SSH public keys of a cluster, and with --yes, or after a question, delete
-them. Machines that run keep them.`, `
+Delete the SSH public keys of a cluster; at a terminal, after a question. Machines that
+run keep them.`, `
   kops delete sshpublickey --name cluster.example.com
   kops delete sshpublickey --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
@@ -295,7 +295,7 @@ them. Machines that run keep them.`, `
 			if err != nil {
 				return err
 			}
-			if len(keys) > 0 && !yes {
+			if len(keys) > 0 && !yes && app.Asked { // a script is not asked, as this command of kOps has no --yes
 				app.Printf("SSH public keys that will be deleted:\n")
 				for _, k := range keys {
 					app.Printf("  %s  %s\n", k.Fingerprint, strings.TrimSpace(k.Text))

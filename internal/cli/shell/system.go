@@ -20,6 +20,8 @@ import (
 type System struct {
 	In       io.Reader
 	Out, Err io.Writer
+	// Asked says that In is a terminal, at which somebody answers.
+	Asked bool
 	// Env returns an environment variable, or "".
 	Env func(string) string
 	// Terminal says that Err is a terminal, on which progress may be redrawn.
@@ -49,6 +51,7 @@ type System struct {
 func OS(version string) System {
 	s := System{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, PID: os.Getpid(), Now: time.Now, Version: version}
 	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" }
+	s.Asked = term.IsTerminal(int(os.Stdin.Fd()))
 	s.Terminal, s.Paged = terminal(os.Stderr), terminal(os.Stdout)
 	s.Color = s.Paged && os.Getenv("NO_COLOR") == ""
 	if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
