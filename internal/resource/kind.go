@@ -54,6 +54,9 @@ type Kind[T, C any] struct {
 	// access goes with it. One that is no longer wanted is deleted without pruning;
 	// nil: there is none of that sort.
 	Grants func(*T) bool
+	// Holds says in some words what goes with an observed object that nothing else
+	// shows: whose data it holds, how many machines it runs; nil, or "": nothing.
+	Holds func(*T) string
 	// Update changes the named fields in place; one entry may serve several.
 	Update []Setter[T, C]
 	// Delete removes the object. An object already gone is not an error.
@@ -76,6 +79,8 @@ type Any interface {
 	CreatesFirst() bool
 	// Grants reports whether an observed object only lets somebody in.
 	Grants(obj any) bool
+	// Holds says what goes with an observed object, or "".
+	Holds(obj any) string
 	// KeyOf returns the key of a desired or observed object.
 	KeyOf(obj any) string
 	Observe(ctx context.Context, client any, s Scope) ([]Object, error)
@@ -121,6 +126,14 @@ func (e *erased[T, C]) Schema() *Schema      { return e.s }
 func (e *erased[T, C]) CreatesFirst() bool   { return e.k.CreateFirst }
 func (e *erased[T, C]) Grants(obj any) bool  { return e.k.Grants != nil && e.k.Grants(obj.(*T)) }
 func (e *erased[T, C]) KeyOf(obj any) string { return e.k.Key(obj.(*T)) }
+
+// Holds asks the kind.
+func (e *erased[T, C]) Holds(obj any) string {
+	if e.k.Holds == nil {
+		return ""
+	}
+	return e.k.Holds(obj.(*T))
+}
 
 func (e *erased[T, C]) setter(field string) bool {
 	return slices.ContainsFunc(e.k.Update, func(s Setter[T, C]) bool { return slices.Contains(s.Fields, field) })

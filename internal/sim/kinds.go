@@ -122,6 +122,7 @@ type spec[T any] struct {
 	initial     func(*T)
 	createFirst bool
 	grants      func(*T) bool
+	holds       func(*T) string
 	slow        bool
 }
 
@@ -138,7 +139,7 @@ func kind[T any](name string, s spec[T]) *resource.Kind[T, *World] {
 		}
 	}
 	k := &resource.Kind[T, *World]{
-		Name: name, API: "toy", Key: s.key, Initial: s.initial, CreateFirst: s.createFirst, Grants: s.grants,
+		Name: name, API: "toy", Key: s.key, Initial: s.initial, CreateFirst: s.createFirst, Grants: s.grants, Holds: s.holds,
 		List: func(_ context.Context, w *World, scope resource.Scope) ([]*T, error) { return list[T](w, name, scope) },
 		Create: func(_ context.Context, w *World, want *T) error {
 			return create(w, name, schema, s, want)

@@ -40,6 +40,12 @@ var (
 			if v.Type == "" {
 				v.Type = "ssd"
 			}
+		},
+		holds: func(v *Volume) string {
+			if v.Size == 0 {
+				return ""
+			}
+			return fmt.Sprintf("%d GiB of data", v.Size)
 		}})
 )
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"kops.local/kops/internal/plan"
@@ -22,7 +23,8 @@ func Deletion(w io.Writer, p *plan.Plan) error {
 	return out.flush()
 }
 
-// table writes the type, name and identity of each step's resource.
+// table writes the type, name and identity of each step's resource, and what it holds
+// when one holds anything.
 func (p *printer) table(title string, steps []plan.Step) {
 	if len(steps) == 0 {
 		return
@@ -30,10 +32,24 @@ func (p *printer) table(title string, steps []plan.Step) {
 	if title != "" {
 		p.printf("\n%s", title)
 	}
+	holds := func(s plan.Step) string {
+		if s.Have == nil {
+			return ""
+		}
+		return s.Kind.Holds(s.Have)
+	}
 	t := tabwriter.NewWriter(p, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "TYPE\tNAME\tID") // flush returns the writer's error
+	title = "TYPE\tNAME\tID"
+	if slices.ContainsFunc(steps, func(s plan.Step) bool { return holds(s) != "" }) {
+		title += "\tHOLDS"
+	}
+	_, _ = fmt.Fprintln(t, title) // flush returns the writer's error
 	for _, s := range steps {
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", s.Address.Kind, s.Address.Name, identity(s))
+		row := s.Address.Kind + "\t" + s.Address.Name + "\t" + identity(s)
+		if h := holds(s); h != "" {
+			row += "\t" + h
+		}
+		_, _ = fmt.Fprintln(t, row)
 	}
 	_ = t.Flush()
 }

@@ -142,6 +142,17 @@ network  main  network-1
 		t.Error(d)
 	}
 	b.Reset()
+	if err := text.Deletion(&b, planOf(t, "", "volume volume-1 name=data size=2\nvolume volume-2 name=empty", true)); err != nil {
+		t.Fatal(err)
+	}
+	want = `TYPE    NAME   ID        HOLDS
+volume  data   volume-1  2 GiB of data
+volume  empty  volume-2
+`
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Error(d)
+	}
+	b.Reset()
 	if err := text.Deletion(&b, planOf(t, "", "", true)); err != nil {
 		t.Fatal(err)
 	}

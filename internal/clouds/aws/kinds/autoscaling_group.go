@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -65,11 +66,25 @@ type WarmPool struct {
 	MinSize     int  `tf:"min_size,zero"`
 }
 
+// machinesOf says how many machines a group runs.
+func machinesOf(g *AutoScalingGroup) string {
+	switch {
+	case g.MaxSize == 0:
+		return ""
+	case g.MinSize == 1 && g.MaxSize == 1:
+		return "1 machine"
+	case g.MinSize == g.MaxSize:
+		return fmt.Sprintf("%d machines", g.MaxSize)
+	}
+	return fmt.Sprintf("%d to %d machines", g.MinSize, g.MaxSize)
+}
+
 var autoScalingGroups = resource.Kind[AutoScalingGroup, *Client]{
 	Name:   "aws_autoscaling_group",
 	API:    apiAutoScaling,
 	Key:    func(g *AutoScalingGroup) string { return g.Name },
 	List:   listGroups,
+	Holds:  machinesOf,
 	Create: createGroup,
 	Update: []resource.Setter[AutoScalingGroup, *Client]{
 		{Fields: []string{"MinSize", "MaxSize", "LaunchTemplate", "MixedInstances", "Subnets", "MaxInstanceLifetime",

@@ -193,3 +193,14 @@ func TestWhatOnlyLetsAddressesIn(t *testing.T) {
 		}
 	}
 }
+
+func TestAGroupSaysHowManyMachinesGoWithIt(t *testing.T) {
+	for _, c := range []struct {
+		min, max int
+		want     string
+	}{{0, 0, ""}, {1, 1, "1 machine"}, {3, 3, "3 machines"}, {0, 4, "0 to 4 machines"}} {
+		if got := machinesOf(&AutoScalingGroup{MinSize: c.min, MaxSize: c.max}); got != c.want {
+			t.Errorf("%d to %d: %q, not %q", c.min, c.max, got, c.want)
+		}
+	}
+}

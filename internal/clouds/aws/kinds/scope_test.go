@@ -71,11 +71,22 @@ func TestScopeTellsWhoseThingsAre(t *testing.T) {
 		etcd[etcdTagPrefix+"main"] = "a/a"
 		build(t, c, &volumes, Volume{Zone: "us-east-1a", SizeGiB: 1, Type: "gp3", Tags: etcd})
 		build(t, c, &volumes, Volume{Zone: "us-east-1a", SizeGiB: 1, Type: "gp3", Tags: OwnedTags(testCluster, "pvc")})
+		bare := OwnedTags(testCluster, "")
+		delete(bare, TagName)
+		bare[claimNamespaceTag], bare[claimNameTag] = "shop", "orders"
+		nameless := build(t, c, &volumes, Volume{Zone: "us-east-1a", SizeGiB: 1, Type: "gp3", Tags: bare})
 		if got := keys(t, c, &volumes, ours); !slices.Equal(got, []string{"a.etcd-main"}) {
 			t.Errorf("kops' own are %v", got)
 		}
-		if got := keys(t, c, &volumes, all); !slices.Equal(got, []string{"a.etcd-main", "pvc"}) {
+		if got := keys(t, c, &volumes, all); !slices.Equal(got, []string{"a.etcd-main", "pvc", nameless.ID}) {
 			t.Errorf("all are %v", got)
+		}
+		holds := map[string]string{}
+		for _, v := range observed(t, c, &volumes, all) {
+			holds[volumes.Key(v)] = dataOf(v)
+		}
+		if want := map[string]string{"a.etcd-main": "data of etcd main", "pvc": "", nameless.ID: "data of the claim shop/orders"}; !maps.Equal(holds, want) {
+			t.Errorf("they hold %q", holds)
 		}
 	})
 	t.Run("elastic ip adopted by its address", func(t *testing.T) {

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -32,10 +33,30 @@ type Volume struct {
 // that marks its volumes.
 const etcdTagPrefix = "k8s.io/etcd/"
 
+// Tags by which the storage drivers of Kubernetes say whose claim a volume serves.
+const (
+	claimNamespaceTag = "kubernetes.io/created-for/pvc/namespace"
+	claimNameTag      = "kubernetes.io/created-for/pvc/name"
+)
+
+// dataOf says whose data are on a volume.
+func dataOf(v *Volume) string {
+	if claim := v.Tags[claimNameTag]; claim != "" {
+		return "data of the claim " + v.Tags[claimNamespaceTag] + "/" + claim
+	}
+	for key := range v.Tags {
+		if etcd, ok := strings.CutPrefix(key, etcdTagPrefix); ok {
+			return "data of etcd " + etcd
+		}
+	}
+	return ""
+}
+
 var volumes = resource.Kind[Volume, *Client]{
 	Name:   "aws_ebs_volume",
 	API:    apiEC2,
-	Key:    func(v *Volume) string { return v.Tags[TagName] },
+	Key:    func(v *Volume) string { return cmp.Or(v.Tags[TagName], v.ID) }, // not every storage driver names its disks
+	Holds:  dataOf,
 	List:   listVolumes,
 	Create: createVolume,
 	Update: []resource.Setter[Volume, *Client]{
