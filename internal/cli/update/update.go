@@ -154,7 +154,7 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 		if o.Facts, err = shell.ReadFacts(o.facts); err != nil {
 			return err
 		}
-		app.Offline = !o.yes // otherwise it stays as the command that asks for the update has it
+		app.Offline = !o.yes || o.target == terraform // otherwise it stays as the command that asks for the update has it
 	}
 	client, err := app.Client(ctx)
 	if err != nil {
