@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -47,6 +48,11 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		}
 		if c.Runnable() && !c.HasSubCommands() && (c.Long == "" || c.Example == "") {
 			t.Errorf("%s needs a description and examples", path)
+		}
+		for line := range strings.Lines(c.UsageString()) {
+			if n := utf8.RuneCountInString(line); n > 110 {
+				t.Errorf("%s: a line of its help takes %d columns: %s", path, n, line)
+			}
 		}
 		if c.Example == "" {
 			t.Errorf("%s needs an example", path)

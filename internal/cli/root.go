@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -138,6 +139,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 	root.SetHelpCommand(help(app))
 	root.InitDefaultCompletionCmd()
 	verbs(app, root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+strconv.Itoa(app.HelpWidth())))
 	root.SetVersionTemplate("Client version: {{.Version}}\n")
 	if err := root.RegisterFlagCompletionFunc("name", shell.CompleteClusters(app)); err != nil {
 		panic(err) // the flag does not exist: a mistake in the lines above

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -131,9 +132,16 @@ func (c *Cluster) Explain() []Explanation {
 	return out
 }
 
+// digits are a number in a path.
+var digits = regexp.MustCompile(`[0-9]+`)
+
 func explain(object string, values leaves, origins map[string]Origin) []Explanation {
 	var out []Explanation
-	for _, path := range slices.Sorted(maps.Keys(values)) {
+	byIndex := func(path string) string { // the tenth of a list comes after its second
+		return digits.ReplaceAllStringFunc(path, func(d string) string { return fmt.Sprintf("%10s", d) })
+	}
+	paths := slices.SortedFunc(maps.Keys(values), func(a, b string) int { return strings.Compare(byIndex(a), byIndex(b)) })
+	for _, path := range paths {
 		o, inferred := origins[path]
 		if !inferred {
 			o.Rule = "user"

@@ -1,8 +1,10 @@
 package complete_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -134,10 +136,20 @@ func TestProvenanceTellsRuleAndReason(t *testing.T) {
 
 func TestExplanationsAreInTheUsersWords(t *testing.T) {
 	cluster, groups := spectest.Read(t, goldentest.Read(t, "testdata/update_cluster/minimal-warmpool", "in-v1alpha2.yaml"))
+	for i := range 11 {
+		cluster.Spec.SSHAccess = append(cluster.Spec.SSHAccess, fmt.Sprintf("10.%d.0.0/16", i))
+	}
 	done, _ := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t)})
 	found := map[string]complete.Explanation{}
+	var lists []string
 	for _, e := range done.Explain() {
 		found[e.Object+" "+e.Path] = e
+		if strings.HasPrefix(e.Path, "spec.sshAccess[") {
+			lists = append(lists, e.Path)
+		}
+	}
+	if n := len(lists); n < 11 || lists[1] != "spec.sshAccess[1]" || lists[n-1] != fmt.Sprintf("spec.sshAccess[%d]", n-1) {
+		t.Errorf("the list is explained as %v", lists)
 	}
 	const c, g = "Cluster/minimal-warmpool.example.com ", "InstanceGroup/master-us-test-1a "
 	for at, want := range map[string][2]string{

@@ -113,6 +113,15 @@ func (a *App) width() int {
 	return a.Width
 }
 
+// HelpWidth is how many columns a help text may take: those of the terminal within
+// reason, and what any screen shows where there is none.
+func (a *App) HelpWidth() int {
+	if a.Width == 0 {
+		return 100
+	}
+	return min(max(a.Width, 60), 120)
+}
+
 // Waiting shows what is waited for: redrawn on a terminal, plain lines elsewhere.
 // Call stop when the wait is over.
 func (a *App) Waiting() (show *text.Waiting, stop func()) {
