@@ -131,7 +131,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 	f.StringVar(&app.State, "state", "", "state store, such as s3://bucket, file:///folder or ./folder; overrides KOPS_STATE_STORE")
 	f.StringVar(&app.Name, "name", "", "name of the cluster; overrides KOPS_CLUSTER_NAME")
 	f.StringVar(&app.Config, "config", "", "config file (default ~/.kops.yaml or ~/.kops/config)")
-	f.IntVarP(&app.Verbosity, "v", "v", 0, "how much to tell on the standard error: 0 progress, 1 phases, 2 requests")
+	f.IntVarP(&app.Verbosity, "v", "v", 0, "how much to log on stderr: 0 progress, 1 phases, 2 requests")
 	loggingFlags(f)
 	root.SetFlagErrorFunc(app.FlagMistake)
 	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), edit.Command(app),

@@ -239,7 +239,7 @@ func TestReadStart(t *testing.T) {
 			"its start is in the phase images since 2026-01-02T03:04:05Z", "", false},
 		{"done", cloud.BootRecord{Report: boot(report.Report{Done: true})}, "its start is done, and its kubelet has not registered", "the machine starts its kubelet anew within two minutes; if that does not help, look at it: journalctl -u kubelet on the machine", false},
 		{"no report", cloud.BootRecord{Report: []byte("{")}, "read the boot report: unexpected end of JSON input", "", true},
-		{"the kernel", cloud.BootRecord{Console: []byte("[0.0] Linux version 6.18\n")}, "its kernel has started", "", false},
+		{"the kernel", cloud.BootRecord{Console: []byte("[0.0] Linux version 6.18\n")}, "its kernel has started, and nothing else has shown on its console yet", "", false},
 		{"a download", cloud.BootRecord{Console: []byte("user data: running 00-nodeup.sh\ncurl: (7) Failed to connect to 10.0.0.1\ncurl: (22) The requested URL returned error: 404\n")},
 			"it cannot fetch nodeup: curl: (22) The requested URL returned error: 404", "check that machines reach the address, and that the file is there", true},
 		{"colours", cloud.BootRecord{Console: []byte("\x1b[0;1;31muser data: x failed with status 3\x1b[0m\r\n")}, "its user data failed: user data: x failed with status 3", "the console tells more: kops doctor", true},

@@ -79,7 +79,7 @@ type sign struct {
 // signs are in the order in which a start comes to them; the furthest counts.
 func signs() []sign {
 	return []sign{
-		{text: "Linux version", says: "its kernel has started"},
+		{text: "Linux version", says: "its kernel has started, and nothing else has shown on its console yet"},
 		{text: "Welcome to ", says: "its system is starting, and the user data has not run"},
 		{text: "Cloud-init v", says: "cloud-init is at work, and nodeup does not run yet"},
 		{text: "user data: running", says: "its user data runs, and nodeup does not run yet"},

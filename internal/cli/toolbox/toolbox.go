@@ -1,4 +1,4 @@
-// Package toolbox holds `kops toolbox`: what is needed seldom.
+// Package toolbox holds `kops toolbox`: tools for special cases.
 package toolbox
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "toolbox", Short: "Tools that are needed seldom", Example: "  kops toolbox lock show --name cluster.example.com"}
+	c := &cobra.Command{Use: "toolbox", Short: "Tools for special cases", Example: "  kops toolbox lock show --name cluster.example.com"}
 	lock := &cobra.Command{Use: "lock", Short: "Look at the lease of a cluster, or break it", Long: `A command that changes a cluster holds its lease, so that two of them do not work
 on one cluster at once. A lease that is not renewed expires by itself.`,
 		Example: "  kops toolbox lock show --name cluster.example.com\n  kops toolbox lock break --name cluster.example.com --yes"}
