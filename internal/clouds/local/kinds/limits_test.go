@@ -86,6 +86,26 @@ func TestLimits(t *testing.T) {
 	if log, err := h.Log(small); err != nil || len(log) == 0 || len(log) > 16<<20 {
 		t.Errorf("of 40 MB on the console %d bytes are kept: %v", len(log), err)
 	}
+
+	// A command that is stopped and then killed, as the end of a machine does, ends.
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = l.inside(cluster, small, "sh", "-c", "echo $$ > /run/stopped; kill -STOP $$")
+	}()
+	l.wait("a command is stopped, and killed", func() error {
+		_, err := l.inside(cluster, small, "sh", "-c", `p=$(cat /run/stopped) && grep -q "^State:.T" /proc/$p/status && kill -KILL $p`)
+		return err
+	})
+	l.wait("it ends", func() error {
+		select {
+		case <-ended:
+			return nil
+		default:
+			return errors.New("it is still waited for")
+		}
+	})
+
 	must(small, "touch", "/root/mark")
 	_, _ = l.inside(cluster, small, "systemctl", "reboot") // which ends the command, too
 	l.wait("it is restarted, with its disk", func() error {
