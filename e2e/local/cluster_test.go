@@ -195,16 +195,14 @@ func (w *world) deploy() {
 
 // served waits until two servers run on so many workers, and until each pod and
 // the host reach both through the Service.
-func (w *world) served(workers int) []corev1.Pod {
+func (w *world) served(workers int) (web []corev1.Pod) {
 	w.Helper()
-	web := w.running(workers)
-	var want []string
-	w.wait("the Service, from each of its pods", clusterTime, func() error {
-		var err error
+	w.running(workers)
+	w.wait("the Service, from its pods and at every node", clusterTime, func() (err error) {
 		if web, err = w.servers(workers); err != nil { // they may be others by now
 			return err
 		}
-		want = podNames(web)
+		want := podNames(web)
 		for _, p := range web {
 			for _, name := range []string{"web", "web.default.svc.cluster.local"} {
 				if err := w.dial(p.Name, name, want); err != nil {
@@ -212,11 +210,13 @@ func (w *world) served(workers int) []corev1.Pod {
 				}
 			}
 		}
+		for _, m := range w.machines("") {
+			if err := nodePort(m.Address, want); err != nil {
+				return fmt.Errorf("the NodePort of %s: %w", m.Name, err)
+			}
+		}
 		return nil
 	})
-	for _, m := range w.machines("") {
-		w.wait("the NodePort of "+m.Name, clusterTime, func() error { return nodePort(m.Address, want) })
-	}
 	return web
 }
 

@@ -2,6 +2,7 @@ package local
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -52,8 +53,11 @@ func TestEtcdRestore(t *testing.T) {
 // servesWhatEtcdHas is nil when what was written after the back-up is gone, and the
 // list that the API server keeps in memory is that of etcd.
 func (w *world) servesWhatEtcdHas() error {
-	if err := w.has("again"); !kerrors.IsNotFound(err) {
-		return fmt.Errorf("what was written after the back-up: %v", err)
+	switch err := w.has("again"); {
+	case err == nil:
+		return errors.New("what was written after the back-up is there")
+	case !kerrors.IsNotFound(err):
+		return fmt.Errorf("look for what was written after the back-up: %w", err)
 	}
 	var lists [2][]string
 	for i, version := range []string{"", "0"} { // of etcd, of the API server's memory

@@ -172,8 +172,11 @@ func TestAHardenedClusterFollowsTheBenchmark(t *testing.T) {
 func (c *cis) found(patterns []string) (out []string, err error) {
 	for _, p := range patterns {
 		all, err := filepath.Glob(filepath.Join(c.root, p))
-		if err != nil || len(all) == 0 {
-			return nil, fmt.Errorf("no file %s: %v", p, err)
+		if err != nil {
+			return nil, fmt.Errorf("find %s: %w", p, err)
+		}
+		if len(all) == 0 {
+			return nil, fmt.Errorf("no file %s", p)
 		}
 		out = append(out, all...)
 	}

@@ -137,11 +137,11 @@ var digits = regexp.MustCompile(`[0-9]+`)
 
 func explain(object string, values leaves, origins map[string]Origin) []Explanation {
 	var out []Explanation
-	byIndex := func(path string) string { // the tenth of a list comes after its second
-		return digits.ReplaceAllStringFunc(path, func(d string) string { return fmt.Sprintf("%10s", d) })
+	order := make(map[string]string, len(values)) // the tenth of a list comes after its second
+	for path := range values {
+		order[path] = digits.ReplaceAllStringFunc(path, func(d string) string { return fmt.Sprintf("%10s", d) })
 	}
-	paths := slices.SortedFunc(maps.Keys(values), func(a, b string) int { return strings.Compare(byIndex(a), byIndex(b)) })
-	for _, path := range paths {
+	for _, path := range slices.SortedFunc(maps.Keys(values), func(a, b string) int { return strings.Compare(order[a], order[b]) }) {
 		o, inferred := origins[path]
 		if !inferred {
 			o.Rule = "user"

@@ -48,7 +48,7 @@ func listSymlinks(_ context.Context, m *Machine, s resource.Scope) ([]*Symlink, 
 func makeSymlink(_ context.Context, m *Machine, l *Symlink) error {
 	at := m.path(l.Path)
 	fresh := draft(at)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), removeAt(fresh)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), RemoveAt(fresh)); err != nil {
 		return classed(err)
 	}
 	if err := os.Symlink(l.Target, fresh); err != nil {

@@ -276,7 +276,7 @@ func (Offline) Reload(context.Context) error { return nil }
 // Enable makes the link or takes it away.
 func (o Offline) Enable(ctx context.Context, unit string, on bool) error {
 	if !on {
-		return removeAt(o.link(unit))
+		return RemoveAt(o.link(unit))
 	}
 	return makeSymlink(ctx, &Machine{}, &Symlink{Path: o.link(unit), Target: unitFile(unit)})
 }

@@ -66,14 +66,14 @@ func draft(at string) string {
 }
 
 func openDraft(at string) (*os.File, error) {
-	if err := removeAt(draft(at)); err != nil {
+	if err := RemoveAt(draft(at)); err != nil {
 		return nil, err
 	}
 	return os.OpenFile(draft(at), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
 
-// removeAt takes a file away that may be there.
-func removeAt(at string) error {
+// RemoveAt takes a file away that may be there.
+func RemoveAt(at string) error {
 	if err := os.Remove(at); err != nil && !missing(err) {
 		return err
 	}
@@ -132,7 +132,7 @@ func (m *Machine) ownerOf(path string, info fs.FileInfo) owner {
 
 // remove takes a file away; one that is not there is no error.
 func (m *Machine) remove(path string) error {
-	return classed(errors.Join(removeAt(draft(m.path(path))), removeAt(m.path(path))))
+	return classed(errors.Join(RemoveAt(draft(m.path(path))), RemoveAt(m.path(path))))
 }
 
 // parseMode reads a mode of four octal digits.

@@ -119,7 +119,7 @@ func (c *Check) absent(ctx context.Context) error {
 	}
 	c.Tell("the node " + c.Node + " is not in the cluster, so the kubelet is started anew, which registers it")
 	for _, f := range ofRange {
-		if err := c.remove(f); err != nil {
+		if err := host.RemoveAt(filepath.Join(c.Root, f)); err != nil {
 			return err
 		}
 	}
@@ -127,15 +127,7 @@ func (c *Check) absent(ctx context.Context) error {
 }
 
 // forget notes that the node is not absent.
-func (c *Check) forget() error { return c.remove(absentFile) }
-
-// remove removes a file of the machine that may be there.
-func (c *Check) remove(file string) error {
-	if err := os.Remove(filepath.Join(c.Root, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func (c *Check) forget() error { return host.RemoveAt(filepath.Join(c.Root, absentFile)) }
 
 // ranges deletes the machine's pods with addresses of other ranges than the node has,
 // once after these have changed.

@@ -90,7 +90,8 @@ something cannot be had, all of that is told, and the bundle stays as it was.`, 
   kops bundle create --kubernetes-version 1.36.3 --programs ~/built --offline
 
   # one more image and one more file
-  kops bundle create --add registry.k8s.io/metrics-server/metrics-server:v0.8.0`,
+  kops bundle create --add registry.k8s.io/metrics-server/metrics-server:v0.8.0 \
+    --add https://example.com/tool.tgz`,
 		func(ctx context.Context, _ []string) error { return o.run(ctx, app) })
 	c.Args = shell.NoArguments("")
 	dirFlag(c, &o.dir)

@@ -247,7 +247,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 	if err := checkDryRun(o.dryRun, o.format); err != nil {
 		return err
 	}
-	app.Offline = o.facts != "" && (!o.yes || o.target == "terraform")
+	app.Offline = o.facts != "" && update.OnlyWrites(o.yes, o.target)
 	client, err := app.Client(ctx)
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 		if o.Facts, err = shell.ReadFacts(o.facts); err != nil {
 			return err
 		}
-		app.Offline = !o.yes || o.target == terraform // otherwise it stays as the command that asks for the update has it
+		app.Offline = OnlyWrites(o.yes, o.target) // otherwise it stays as the command that asks for the update has it
 	}
 	client, err := app.Client(ctx)
 	if err != nil {
@@ -165,6 +165,10 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 	}
 	return app.OfCluster(ctx, client, name, func(cluster string) error { return target(ctx, app, client, cluster, o) })
 }
+
+// OnlyWrites says that an update changes no cloud: it shows what it would do, or writes
+// it down for Terraform. With a file of facts it asks nothing but the state store.
+func OnlyWrites(yes bool, target string) bool { return !yes || target == terraform }
 
 // target updates a cluster in the way the options say.
 func target(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {

@@ -32,18 +32,12 @@ func (p *printer) table(title string, steps []plan.Step) {
 	if title != "" {
 		p.printf("\n%s", title)
 	}
-	holds := func(s plan.Step) string {
-		if s.Have == nil {
-			return ""
-		}
-		return s.Kind.Holds(s.Have)
-	}
 	t := tabwriter.NewWriter(p, 0, 8, 2, ' ', 0)
-	title = "TYPE\tNAME\tID"
+	header := "TYPE\tNAME\tID"
 	if slices.ContainsFunc(steps, func(s plan.Step) bool { return holds(s) != "" }) {
-		title += "\tHOLDS"
+		header += "\tHOLDS"
 	}
-	_, _ = fmt.Fprintln(t, title) // flush returns the writer's error
+	_, _ = fmt.Fprintln(t, header) // flush returns the writer's error
 	for _, s := range steps {
 		row := s.Address.Kind + "\t" + s.Address.Name + "\t" + identity(s)
 		if h := holds(s); h != "" {
@@ -52,4 +46,12 @@ func (p *printer) table(title string, steps []plan.Step) {
 		_, _ = fmt.Fprintln(t, row)
 	}
 	_ = t.Flush()
+}
+
+// holds says what goes with an observed object, or "".
+func holds(s plan.Step) string {
+	if s.Have == nil {
+		return ""
+	}
+	return s.Kind.Holds(s.Have)
 }

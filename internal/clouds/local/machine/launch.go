@@ -227,9 +227,9 @@ func (h Host) Inside(ctx context.Context, name string, command ...string) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	// A shell waits for the command, and not nsenter, which stops itself when its child
-	// is stopped: the end of a machine stops and kills all that runs in it, and would wait
-	// for a child that nobody takes leave of.
+	// A shell waits for the command, and not nsenter, which stops itself when its child is
+	// stopped: the end of a machine stops and kills all that runs in it, and then waits
+	// until each is reaped.
 	args := append([]string{"--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--no-fork", "--cgroup", "--root", "--wd", "--",
 		"sh", "-c", `"$@"; exit $?`, "sh"}, command...)
 	out, err := exec.CommandContext(ctx, "nsenter", args...).CombinedOutput()
