@@ -13,7 +13,6 @@ import (
 	"kops.local/kops/internal/managedfile"
 	"kops.local/kops/internal/managedfile/onstore"
 	"kops.local/kops/internal/past"
-	"kops.local/kops/internal/resource"
 	"kops.local/kops/internal/store"
 )
 
@@ -164,16 +163,6 @@ func listed(field string, a managedfile.Area) managedfile.Area {
 func area(f clusterstore.Folder) managedfile.Area {
 	at := managedfile.LocationOf(f.URL)
 	return onstore.Area(at.Store, at.Prefix, f.Store, f.Listing)
-}
-
-// isFile reports whether a node is a file in a store, of whatever kind.
-func isFile(n resource.Node) bool {
-	for _, k := range managedfile.Kinds() {
-		if n.Address.Kind == k.KindName() {
-			return true
-		}
-	}
-	return false
 }
 
 // below reports whether a URL is in the folder of another.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -180,7 +181,7 @@ func unpacked(t *testing.T, r io.Reader) map[string]string {
 	out := map[string]string{}
 	for a := tar.NewReader(r); ; {
 		h, err := a.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out
 		}
 		if err != nil {

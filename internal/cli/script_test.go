@@ -48,9 +48,7 @@ func TestSessions(t *testing.T) {
 			s := newSession(e.WorkDir)
 			e.Values[worldOf{}] = s
 			e.Defer(func() { t.Chdir(t.TempDir()) }) // so that the folder of the script can be removed
-			for _, v := range []string{"KOPS_STATE_STORE=./state", "HOME=" + s.home, "FACTS=" + facts} {
-				e.Vars = append(e.Vars, v)
-			}
+			e.Vars = append(e.Vars, "KOPS_STATE_STORE=./state", "HOME="+s.home, "FACTS="+facts)
 			return os.MkdirAll(s.home, 0o755)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

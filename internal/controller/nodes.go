@@ -30,7 +30,7 @@ const (
 // those that change so that it concerns the doing, until the context ends.
 func eachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.Logger, concerns func(before, now *corev1.Node) bool, do func(context.Context, *corev1.Node) error) error {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
-	informer := nodeInformer(ctx, nodes, resync)
+	informer := nodeInformer(nodes, resync)
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { queue.Add(o.(*corev1.Node).Name) },
 		UpdateFunc: func(before, now any) {
@@ -62,11 +62,11 @@ func eachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.L
 	return ctx.Err()
 }
 
-// nodeInformer watches nodes; the context ends its requests.
-func nodeInformer(ctx context.Context, nodes corev1client.NodeInterface, resync time.Duration) cache.SharedIndexInformer {
+// nodeInformer watches nodes.
+func nodeInformer(nodes corev1client.NodeInterface, resync time.Duration) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListFunc:  func(o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
-		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) },
+		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) },
 	}, &corev1.Node{}, resync, cache.Indexers{})
 }
 

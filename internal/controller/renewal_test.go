@@ -78,7 +78,7 @@ var errDenied = errors.New("denied")
 func judge(t *testing.T, what string, got, want error) {
 	t.Helper()
 	switch {
-	case want == errDenied:
+	case errors.Is(want, errDenied):
 		if !fault.Is(got, fault.Denied) || !strings.Contains(got.Error(), "kubectl delete node node-1") {
 			t.Errorf("%s: %v", what, got)
 		}

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -136,7 +137,7 @@ func readParts(t *testing.T, in model.Input, g *api.InstanceGroup) {
 	var contents, names []string
 	for parts := multipart.NewReader(m.Body, params["boundary"]); ; {
 		part, err := parts.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -98,7 +98,7 @@ func split(text string) (out [][2]string, err error) {
 		if !ok {
 			return nil, fmt.Errorf("no value: %s", text)
 		}
-		value := rest
+		var value string
 		if quoted, err := strconv.QuotedPrefix(rest); err == nil {
 			value, _ = strconv.Unquote(quoted) // QuotedPrefix has checked it
 			text = rest[len(quoted):]

@@ -36,8 +36,8 @@ type Agent struct {
 // Run follows the cluster's nodes until the context ends.
 func (a *Agent) Run(ctx context.Context) error {
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListFunc:  func(o metav1.ListOptions) (runtime.Object, error) { return a.Nodes.List(ctx, o) },
-		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) { return a.Nodes.Watch(ctx, o) },
+		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return a.Nodes.List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return a.Nodes.Watch(ctx, o) },
 	}, &corev1.Node{}, 0, cache.Indexers{})
 	changed := make(chan struct{}, 1)
 	tell := func(any) {

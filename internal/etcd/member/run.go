@@ -188,7 +188,7 @@ func (m *Member) once(ctx context.Context, program string, environment []string)
 func (m *Member) end(cmd *exec.Cmd, ended chan error) error {
 	terminate(cmd.Process) // when that fails, the kill follows
 	select {
-	case <-ended: // a process that is told to end reports no more than that
+	case <-ended: //nolint:errcheck // a process that is told to end reports no more than that
 		return nil
 	case <-time.After(m.cfg.Grace):
 		m.cfg.Log.Warn("etcd did not end in time and is killed", "grace", m.cfg.Grace)
@@ -200,7 +200,7 @@ func kill(cmd *exec.Cmd, ended chan error) error {
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill etcd: %w", err)
 	}
-	<-ended
+	<-ended //nolint:errcheck // it was killed
 	return nil
 }
 

@@ -96,7 +96,7 @@ func Serve(ctx context.Context, l net.Listener, t TLS, s Service, log *slog.Logg
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
 	defer cancel()
 	err := server.Shutdown(last)
-	<-ended
+	<-ended //nolint:errcheck // Shutdown says how it went
 	if err != nil {
 		return errors.Join(fmt.Errorf("stop serving other managers: %w", err), server.Close())
 	}

@@ -183,8 +183,8 @@ func (s *Server) ask(ctx context.Context, client *http.Client, host string) word
 		client.CloseIdleConnections()
 		return said(err)
 	}
-	io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)) // so that the connection can serve again
-	answer.Body.Close()                                     // read
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)) // so that the connection can serve again
+	answer.Body.Close()                                            // read
 	if answer.StatusCode != http.StatusOK {
 		return unready
 	}

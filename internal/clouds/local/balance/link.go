@@ -29,7 +29,7 @@ type link struct {
 func (l *link) join() {
 	var wg sync.WaitGroup
 	oneWay := func(to, from net.Conn, when *atomic.Int64) {
-		io.Copy(noting{to, when}, from) // an end of either is the end of this way
+		_, _ = io.Copy(noting{to, when}, from) // an end of either is the end of this way
 		finish(to)
 	}
 	wg.Go(func() { oneWay(l.client, l.backend, &l.answers) })
@@ -51,7 +51,7 @@ func (n noting) Write(p []byte) (int, error) {
 // finish says that nothing more is said.
 func finish(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
-		t.CloseWrite() // it may be closed already
+		_ = t.CloseWrite() // it may be closed already
 	}
 }
 

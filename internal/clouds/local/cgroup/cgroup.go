@@ -256,11 +256,11 @@ func (g Group) Kill(ctx context.Context) error {
 		}
 		for _, dir := range g.Dirs() {
 			// Version 2 can end a group as one, so that nothing in it can start another process meanwhile.
-			os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // where it is missing, the signals below serve
+			_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // where it is missing, the signals below serve
 		}
 		for _, pid := range pids {
 			if p, err := os.FindProcess(pid); err == nil {
-				p.Kill() // it may be gone already
+				_ = p.Kill() // it may be gone already
 			}
 		}
 		select {

@@ -91,7 +91,7 @@ func arguments(s site.Site) []string { return []string{"--root=" + s.Root, "--cl
 // Wake makes the keeper look at the wishes at once; without one it is too early.
 func Wake(s site.Site) {
 	if pid, alive := Alive(s); alive {
-		syscall.Kill(pid, syscall.SIGHUP) // it looks by itself within a second
+		_ = syscall.Kill(pid, syscall.SIGHUP) // it looks by itself within a second
 	}
 }
 
@@ -173,7 +173,7 @@ func Stop(ctx context.Context, s site.Site) error {
 			break
 		}
 		if alive {
-			syscall.Kill(pid, syscall.SIGTERM) // it may have ended meanwhile
+			_ = syscall.Kill(pid, syscall.SIGTERM) // it may have ended meanwhile
 		}
 		select {
 		case <-ctx.Done():

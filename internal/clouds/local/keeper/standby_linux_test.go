@@ -126,7 +126,7 @@ func (k *kept) steady(not ...int) (keeper, standby int) {
 		pid, alive := Alive(k.Site)
 		second, err := site.Locked(standbyFile(k.Site))
 		if all := k.processes(); err != nil || !alive || !second || len(all) != 2 || slices.Contains(not, pid) {
-			return fmt.Errorf("the keeper is %d (%t), one stands by: %t (%v), the processes are %v", pid, alive, second, err, all)
+			return errors.Join(err, fmt.Errorf("the keeper is %d (%t), one stands by: %t, the processes are %v", pid, alive, second, all))
 		}
 		keeper = pid
 		return nil

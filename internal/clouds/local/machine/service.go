@@ -56,7 +56,7 @@ func (h Host) Retire(ctx context.Context, unit string) error {
 	if err != nil && !(errors.As(err, &status) && status.ExitCode() == notLoaded) {
 		return fmt.Errorf("systemctl stop %s: %w: %s", unit, err, bytes.TrimSpace(out))
 	}
-	exec.CommandContext(ctx, "systemctl", "reset-failed", unit).Run() // fails for a unit that did not fail, rightly
+	_ = exec.CommandContext(ctx, "systemctl", "reset-failed", unit).Run() // fails for a unit that did not fail, rightly
 	return nil
 }
 
@@ -75,6 +75,6 @@ func (h Host) RetireSlice(ctx context.Context) error {
 			return err
 		}
 	}
-	exec.CommandContext(ctx, "systemctl", "revert", parentSlice).Run() // its limits, which are below /run: what stays goes with the next boot
+	_ = exec.CommandContext(ctx, "systemctl", "revert", parentSlice).Run() // its limits, which are below /run: what stays goes with the next boot
 	return nil
 }
