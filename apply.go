@@ -10,14 +10,14 @@ import (
 	"slices"
 	"time"
 
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/exec"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/journal"
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/observe"
-	"kops.local/kops/internal/plan"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/journal"
+	"kops.local/kops/internal/engine/observe"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // leased runs f while this process holds the cluster's lease. When the lease is

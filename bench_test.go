@@ -12,9 +12,9 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/fakecloud"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/store"
 )
 
@@ -32,7 +32,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	b := &bench{T: t, world: fakecloud.New(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	b.cfg = kops.Config{
-		State: "memory://state", Backends: store.Backends{store.Memories(), store.Folders()}, Clouds: []cloud.Provider{b.world.Provider()},
+		State: "memory://state", Backends: store.Backends{store.Memories(), store.Folders()}, Clouds: []platform.Provider{b.world.Provider()},
 		Version: "1.37.0", Now: func() time.Time { return b.now }, Random: rand.Reader,
 		Sleep:  func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() },
 		Holder: kops.Holder{User: "jane", Host: "laptop", PID: 1, Command: "kops test"},

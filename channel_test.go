@@ -9,7 +9,7 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/fakecloud"
-	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/store"
 )
 

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"kops.local/kops/internal/clock"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/exec"
+	"kops.local/kops/internal/engine/clock"
+	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // Config is the world of a Client. State, Backends, Clouds, Now and Random are needed.
@@ -140,13 +140,13 @@ func (c *Client) cacheFolder(name string) string {
 }
 
 // provider returns the platform of the name.
-func (c *Client) provider(name string) (cloud.Provider, error) {
+func (c *Client) provider(name string) (platform.Provider, error) {
 	for _, p := range c.cfg.Clouds {
 		if p.Name == name {
 			return p, nil
 		}
 	}
-	return cloud.Provider{}, fmt.Errorf("cloud provider %q is not supported; use %s", name, strings.Join(c.platforms(), " or "))
+	return platform.Provider{}, fmt.Errorf("cloud provider %q is not supported; use %s", name, strings.Join(c.platforms(), " or "))
 }
 
 // platforms are the names of the platforms.

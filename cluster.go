@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // Cluster is a stored cluster with its groups and additional objects, as users wrote them.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"kops.local/kops/internal/complete"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/facts"
 )
 
 // Completed returns the completed cluster. Nothing is changed.

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/graph"
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/names"
-	"kops.local/kops/internal/plan"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // DeleteOptions say what a deletion does.

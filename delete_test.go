@@ -12,10 +12,10 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/api"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/store"
 )
 
@@ -57,11 +57,11 @@ func TestAGroupIsDeletedThatCouldNotBeMade(t *testing.T) {
 	b.addGroup("spare")
 	b.apply(kops.UpdateOptions{})
 	missing := errors.New("there is no bundle")
-	platform := b.world.Provider()
-	platform.LookUp = func(context.Context, *cloud.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+	p := b.world.Provider()
+	p.LookUp = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
 		return nil, missing
 	}
-	c := b.client(func(c *kops.Config) { c.Clouds = []cloud.Provider{platform} })
+	c := b.client(func(c *kops.Config) { c.Clouds = []platform.Provider{p} })
 	if _, err := c.Update(t.Context(), name, kops.UpdateOptions{}); !errors.Is(err, missing) {
 		t.Fatalf("an update: %v", err)
 	}
@@ -193,9 +193,9 @@ func TestDeletionOfWhatIsOnThePlatformAlone(t *testing.T) {
 			if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true, Unregister: true}); err != nil {
 				t.Fatal(err)
 			}
-			platform := b.world.Provider()
-			platform.Name = string(cmp.Or(o.Cloud, api.CloudAWS))
-			c := b.client(func(c *kops.Config) { c.Clouds = []cloud.Provider{platform} })
+			p := b.world.Provider()
+			p.Name = string(cmp.Or(o.Cloud, api.CloudAWS))
+			c := b.client(func(c *kops.Config) { c.Clouds = []platform.Provider{p} })
 			o.External = true
 			if err := c.DeleteCluster(t.Context(), name, o); err != nil {
 				t.Fatal(err)
@@ -271,9 +271,9 @@ func TestAClusterWhoseBucketIsMissingIsDeleted(t *testing.T) {
 // Where machines take one key, a second one would make every update fail.
 func TestASecondSSHKeyIsRefusedWhereMachinesTakeOne(t *testing.T) {
 	b := newBench(t)
-	platform := b.world.Provider()
-	platform.Name = string(api.CloudAWS)
-	b.Client = b.client(func(c *kops.Config) { c.Clouds = []cloud.Provider{platform} })
+	p := b.world.Provider()
+	p.Name = string(api.CloudAWS)
+	b.Client = b.client(func(c *kops.Config) { c.Clouds = []platform.Provider{p} })
 	b.describe(func(o *newcluster.Options) {
 		o.CloudProvider, o.Zones, o.Image = string(api.CloudAWS), []string{"us-test-1a"}, "ami-1"
 		o.NodeSizes, o.ControlPlaneSizes = []string{"t3.medium"}, []string{"t3.medium"}

@@ -7,10 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/health"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // Diagnosis is what is wrong with a cluster, with what its machines and pods tell.
@@ -50,7 +50,7 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 	wanting := health.Wanting(w)
 	for _, g := range w.Machines {
 		for _, m := range g.Machines {
-			if !slices.ContainsFunc(wanting, func(x cloud.Machine) bool { return x.Name == m.Name }) {
+			if !slices.ContainsFunc(wanting, func(x platform.Machine) bool { return x.Name == m.Name }) {
 				wanting = append(wanting, m)
 			}
 		}
@@ -75,11 +75,11 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 }
 
 // only returns the machine of a name, or of a node's name.
-func only(machines []cloud.Machine, name, cluster string) ([]cloud.Machine, error) {
+func only(machines []platform.Machine, name, cluster string) ([]platform.Machine, error) {
 	var known []string
 	for _, m := range machines {
 		if m.Name == name || m.Node == name {
-			return []cloud.Machine{m}, nil
+			return []platform.Machine{m}, nil
 		}
 		known = append(known, m.Name)
 	}

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/etcd"
-	"kops.local/kops/internal/etcd/backup"
-	"kops.local/kops/internal/etcd/etcdtest"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/health"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/backup"
+	"kops.local/kops/internal/node/etcd/etcdtest"
+	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/store"
 )
 

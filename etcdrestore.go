@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/etcd"
-	"kops.local/kops/internal/etcd/backup"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/health"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/backup"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // refusalTime is how long Diagnose tells of a restore that was refused.

@@ -8,18 +8,18 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"kops.local/kops/internal/channel"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/validate"
+	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/store"
-	"kops.local/kops/internal/validate"
 )
 
 // gathered is what completing and modelling a cluster needs of the world.
 type gathered struct {
 	facts   *facts.Facts
-	channel *channel.Channel
+	channel *versions.Channel
 	// keysets are those that exist, and new ones for those that the stored spec lacks.
 	keysets map[string]*pki.Keyset
 	// founding says that the cluster has no authority yet: no machine of it has ever run.

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/store"
 )
 

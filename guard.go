@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/channel"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/validate"
+	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/store"
-	"kops.local/kops/internal/validate"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // AppliedVersion returns the version of the program that applied a cluster last.
@@ -50,7 +50,7 @@ func (c *Client) guard(_ context.Context, p *prepared, o UpdateOptions) error {
 }
 
 // guardNew refuses to describe a new cluster that no update would make then.
-func (c *Client) guardNew(kubernetes string, ch *channel.Channel) error {
+func (c *Client) guardNew(kubernetes string, ch *versions.Channel) error {
 	err := validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: kubernetes, Channel: ch, New: true,
 		RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}).Err()
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"kops.local/kops/internal/assets"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/store"
-	"kops.local/kops/internal/web"
+	"kops.local/kops/internal/store/web"
 )
 
 // How long the publishers of one file are waited for in all, how long one of them

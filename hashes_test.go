@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/model/assets"
 )
 
 // asker is a client of which only looking up digests works, and that waits for nothing.

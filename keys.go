@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/pki"
-	"kops.local/kops/internal/validate"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/validate"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // SSHKey is a public key that may log in to the machines of a cluster.

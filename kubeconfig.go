@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/complete"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/spec/complete"
 )
 
 // KubeconfigOptions say how a user reaches a cluster.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // LeaseHolder says in a sentence who holds the lease of a cluster; "" means nobody.

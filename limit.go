@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/graph"
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // Lifecycles of resources, in kOps' words.
@@ -46,7 +46,7 @@ type limits struct {
 	overrides map[resource.Address]string
 	groups    []string               // the chosen instance groups; nil: all
 	folders   []managedfile.Location // where the files of the chosen groups are
-	provider  cloud.Provider
+	provider  platform.Provider
 }
 
 // lifecycle is how a resource, wanted or observed, is treated.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"kops.local/kops/internal/past"
+	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/store"
 )
 

@@ -8,13 +8,13 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
-	"kops.local/kops/internal/channel"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/web"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/spec/versions"
+	"kops.local/kops/internal/store/clusterstore"
+	"kops.local/kops/internal/store/web"
 )
 
 // NewClusterRequest is what a user says of a new cluster.
@@ -68,8 +68,8 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 }
 
 // offers asks the platform what a new cluster may be made of.
-func (c *Client) offers(ctx context.Context, p cloud.Provider, r NewClusterRequest, w newcluster.World) (*facts.Facts, error) {
-	var cfg cloud.Config
+func (c *Client) offers(ctx context.Context, p platform.Provider, r NewClusterRequest, w newcluster.World) (*facts.Facts, error) {
+	var cfg platform.Config
 	if p.RegionOf != nil {
 		cfg.Region = p.RegionOf(append(r.Zones, r.ControlPlaneZones...))
 	}
@@ -80,7 +80,7 @@ func (c *Client) offers(ctx context.Context, p cloud.Provider, r NewClusterReque
 	return p.Offers(ctx, session, r.Options, w)
 }
 
-func (c *Client) world(ch *channel.Channel, f *facts.Facts) newcluster.World {
+func (c *Client) world(ch *versions.Channel, f *facts.Facts) newcluster.World {
 	return newcluster.World{Facts: f, Channel: ch, KopsVersion: c.cfg.Version, Features: c.cfg.Features}
 }
 
@@ -88,18 +88,18 @@ func (c *Client) world(ch *channel.Channel, f *facts.Facts) newcluster.World {
 func (c *Client) configBase(cluster string) string { return c.store.URL() + "/" + cluster }
 
 // channel reads a channel: the copy in this program, or a file or object.
-func (c *Client) channel(ctx context.Context, name string) (*channel.Channel, error) {
+func (c *Client) channel(ctx context.Context, name string) (*versions.Channel, error) {
 	if name == "" {
-		name = channel.Stable
+		name = versions.Stable
 	}
-	if ch, ok := channel.Embedded(name); ok {
+	if ch, ok := versions.Embedded(name); ok {
 		return ch, nil
 	}
-	data, err := c.read(ctx, channel.Location(name))
+	data, err := c.read(ctx, versions.Location(name))
 	if err != nil {
 		return nil, fmt.Errorf("channel %s: %w; name stable, alpha, or the URL of a channel's file", name, err)
 	}
-	ch, err := channel.Parse(data)
+	ch, err := versions.Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("channel %s: %w", name, err)
 	}

@@ -11,10 +11,10 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/fakecloud"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
 )
 
 func TestAVersionThatNoUpdateWouldTakeIsRefusedOfANewCluster(t *testing.T) {
@@ -43,7 +43,7 @@ func TestATargetThatTheCloudHasNotIsRefusedOfANewCluster(t *testing.T) {
 func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
-	b.cfg.Clouds[0].LookUp = func(context.Context, *cloud.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+	b.cfg.Clouds[0].LookUp = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
 		return &facts.Facts{Local: &facts.Local{Arch: "amd64", Bundle: "/bundle"}}, nil
 	}
 	b.Client = b.client(func(*kops.Config) {})

@@ -9,13 +9,13 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
-	"kops.local/kops/internal/channel"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/complete"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/validate"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/spec/validate"
+	"kops.local/kops/internal/spec/versions"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // ClusterNames lists the names of the clusters in the store.
@@ -287,7 +287,7 @@ func (c *Client) reachable(ch *change) diag.List {
 // shared network has to tell its ranges.
 func (c *Client) pin(ctx context.Context, now *clusterstore.Contents) (diag.List, error) {
 	spec := now.Spec
-	var ch *channel.Channel
+	var ch *versions.Channel
 	if spec.Spec.KubernetesVersion == "" {
 		var err error
 		if ch, err = c.channel(ctx, spec.Spec.Channel); err != nil {

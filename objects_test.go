@@ -10,8 +10,8 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/api"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/store"
 )
 

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/managedfile/onstore"
-	"kops.local/kops/internal/past"
+	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/store/onstore"
+	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // places are the folders in which a cluster's files live, as the kinds of files see them.

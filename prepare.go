@@ -8,20 +8,20 @@ import (
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/channel"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/complete"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/graph"
-	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/observe"
+	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/observe"
-	"kops.local/kops/internal/past"
-	"kops.local/kops/internal/pki"
-	"kops.local/kops/internal/plan"
-	"kops.local/kops/internal/resource"
-	"kops.local/kops/internal/validate"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/validate"
+	"kops.local/kops/internal/spec/versions"
 )
 
 // prepared is a cluster on its way from the store to a graph, with what is
@@ -31,11 +31,11 @@ type prepared struct {
 	done    *complete.Cluster
 	gathered
 	warnings diag.List
-	provider cloud.Provider
-	session  *cloud.Session
+	provider platform.Provider
+	session  *platform.Session
 	memo     past.Memo
 	places   *places
-	model    cloud.Model
+	model    platform.Model
 	graph    *graph.Graph
 	kinds    []resource.Any
 	// scope reports which unwanted objects an update of a part may delete; nil: all.
@@ -74,7 +74,7 @@ func (c *Client) prepare(ctx context.Context, name string, o UpdateOptions) (*pr
 }
 
 // targeted returns the platform, which must have the target.
-func (c *Client) targeted(id api.CloudProviderID, target string) (cloud.Provider, error) {
+func (c *Client) targeted(id api.CloudProviderID, target string) (platform.Provider, error) {
 	p, err := c.provider(string(id))
 	if err == nil {
 		err = validate.Target(id, target, c.cfg.Features).Err()
@@ -90,7 +90,7 @@ func (c *Client) connect(ctx context.Context, p *prepared, o UpdateOptions) (err
 	if p.provider, err = c.targeted(p.cluster.Spec.CloudProviderID(), o.target); err != nil {
 		return err
 	}
-	var cfg cloud.Config
+	var cfg platform.Config
 	if p.provider.Region != nil {
 		if cfg.Region, err = p.provider.Region(p.cluster.Spec); err != nil {
 			return err
@@ -132,7 +132,7 @@ func (c *Client) validate(_ context.Context, p *prepared, _ UpdateOptions) error
 	return p.judge(append(findings, validate.Objects(p.cluster.Additional)...))
 }
 
-func (c *Client) completionInput(cl *Cluster, f *facts.Facts, ch *channel.Channel) complete.Input {
+func (c *Client) completionInput(cl *Cluster, f *facts.Facts, ch *versions.Channel) complete.Input {
 	return complete.Input{Cluster: cl.Spec, Groups: cl.Groups, Facts: f, Channel: ch, KopsVersion: c.cfg.Version,
 		ConfigBase: c.configBase(cl.Spec.Name), Features: c.cfg.Features}
 }
@@ -180,7 +180,7 @@ func (c *Client) build(ctx context.Context, p *prepared, o UpdateOptions) error 
 		return err
 	}
 	at := managedfile.LocationOf(p.done.Spec.Spec.ConfigStore.Base)
-	p.model = cloud.Model{Cluster: p.done.Spec, Groups: p.done.Groups, Facts: p.facts, SSHKeys: p.sshKeys,
+	p.model = platform.Model{Cluster: p.done.Spec, Groups: p.done.Groups, Facts: p.facts, SSHKeys: p.sshKeys,
 		FilesBucket: at.Store, FilesRegion: c.cfg.FilesRegion, Keysets: keysets,
 		UserData: func(group *api.InstanceGroup, apiHost resource.Value) (resource.Content, error) {
 			return model.UserData(in, group, apiHost)

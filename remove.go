@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // removal is what is taken out of the store of one cluster.

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/channel"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/health"
-	"kops.local/kops/internal/names"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/store"
 )
 
@@ -94,7 +94,7 @@ func (p *prepared) askRunning(ctx context.Context) (string, error) {
 		if !health.IsControlPlane(&n) {
 			continue
 		}
-		v, err := channel.ParseVersion(n.Status.NodeInfo.KubeletVersion)
+		v, err := versions.ParseVersion(n.Status.NodeInfo.KubeletVersion)
 		if err == nil && (oldest == nil || v.LT(*oldest)) {
 			oldest = &v
 		}

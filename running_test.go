@@ -15,10 +15,10 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/newcluster"
 )
 
 // running serves the API of the bench's cluster, whose nodes have the versions, and
@@ -109,7 +109,7 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 	b.now = time.Now() // TLS reads certificates by the real clock
 	asked, host := 0, ""
 	p := &b.cfg.Clouds[0]
-	p.Endpoint = func(context.Context, *cloud.Session, *api.Cluster) (string, error) { asked++; return host, nil }
+	p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return host, nil }
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
 	b.apply(kops.UpdateOptions{})
@@ -141,7 +141,7 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 func TestAControlPlaneThatSaysNoVersionIsWarnedOf(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
-	b.cfg.Clouds[0].Endpoint = func(context.Context, *cloud.Session, *api.Cluster) (string, error) { return "", nil }
+	b.cfg.Clouds[0].Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
 	b.apply(kops.UpdateOptions{})
@@ -156,7 +156,7 @@ func TestWorkersNeedNotWaitForTheControlPlane(t *testing.T) {
 	b := newBench(t)
 	asked := 0
 	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
-	b.cfg.Clouds[0].Endpoint = func(context.Context, *cloud.Session, *api.Cluster) (string, error) { asked++; return "", nil }
+	b.cfg.Clouds[0].Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return "", nil }
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
 	b.apply(kops.UpdateOptions{})

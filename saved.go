@@ -15,12 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/plan"
-	"kops.local/kops/internal/render/text"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/render/text"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // planFormat is the number of the format of saved plans.

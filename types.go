@@ -1,13 +1,13 @@
 package kops
 
 import (
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/complete"
-	"kops.local/kops/internal/exec"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/plan"
+	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/store"
 )
 
@@ -18,7 +18,7 @@ type (
 	Backends = store.Backends
 	Backend  = store.Backend
 	// Provider is a platform.
-	Provider = cloud.Provider
+	Provider = platform.Provider
 	// Features are switches of what is not on by itself.
 	Features = complete.Features
 	// NewClusterOptions are those of `create cluster`.

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"sync"
 
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/plan"
-	"kops.local/kops/internal/render/terraform"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/render/terraform"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // UpdateOptions say what an update does.

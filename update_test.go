@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/clusterstore"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/graph"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/render/terraform"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/render/terraform"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 func TestAnUpdateIsRefusedWhileAnotherHoldsTheLease(t *testing.T) {
@@ -242,18 +242,18 @@ func TestThePlatformIsAskedAhead(t *testing.T) {
 	var known, ended atomic.Bool
 	var asked []string
 	provider := b.world.Provider()
-	provider.Know = func(*cloud.Session, *facts.Facts) { known.Store(true) }
-	provider.Connect = func(context.Context, cloud.Config) (*cloud.Session, error) {
+	provider.Know = func(*platform.Session, *facts.Facts) { known.Store(true) }
+	provider.Connect = func(context.Context, platform.Config) (*platform.Session, error) {
 		var snapshots atomic.Int32
-		return &cloud.Session{Client: b.world, Snapshot: func() any { snapshots.Add(1); return b.world }, Ahead: func(ctx context.Context, snapshot any, cluster string) {
+		return &platform.Session{Client: b.world, Snapshot: func() any { snapshots.Add(1); return b.world }, Ahead: func(ctx context.Context, snapshot any, cluster string) {
 			asked = append(asked, fmt.Sprintln(known.Load(), snapshot == b.world, snapshots.Load(), cluster))
 			<-ctx.Done()
 			ended.Store(true)
 		}}, nil
 	}
 	stop := errors.New("stop")
-	provider.Terraform = func(cloud.Model, *graph.Graph) (terraform.Document, error) { return terraform.Document{}, stop }
-	client := b.client(func(c *kops.Config) { c.Clouds = []cloud.Provider{provider} })
+	provider.Terraform = func(platform.Model, *graph.Graph) (terraform.Document, error) { return terraform.Document{}, stop }
+	client := b.client(func(c *kops.Config) { c.Clouds = []platform.Provider{provider} })
 	for what, update := range map[string]func() error{
 		"preview": func() error { _, err := client.Update(t.Context(), name, kops.UpdateOptions{}); return err },
 		"apply":   func() error { _, err := client.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); return err },

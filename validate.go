@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/health"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/platform"
 )
 
 // Validation is whether a cluster is what its objects say, and what is wrong.
@@ -197,7 +197,7 @@ func (k *checkup) look(ctx context.Context) (health.World, error) {
 const mostStarts = 20
 
 // starts reads how far the first of some machines came.
-func (k *checkup) starts(ctx context.Context, machines []cloud.Machine, most int) map[string]health.Start {
+func (k *checkup) starts(ctx context.Context, machines []platform.Machine, most int) map[string]health.Start {
 	out := map[string]health.Start{}
 	if k.provider.BootRecord == nil {
 		return out

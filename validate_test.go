@@ -15,9 +15,9 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/api"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/newcluster"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/newcluster"
 )
 
 // readyAPI is an API server with the nodes of the bench's cluster and its control
@@ -108,10 +108,10 @@ func TestValidationEndsWithTheTime(t *testing.T) {
 func TestValidationTellsWhyTheFirstLookFailed(t *testing.T) {
 	b := applied(t)
 	p := b.world.Provider()
-	p.Machines = func(context.Context, *cloud.Session, *api.Cluster, []*api.InstanceGroup) ([]cloud.MachineGroup, error) {
+	p.Machines = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 		return nil, fault.New(fault.Denied, "you may not list machines")
 	}
-	c := b.client(func(c *kops.Config) { c.Clouds = []cloud.Provider{p} })
+	c := b.client(func(c *kops.Config) { c.Clouds = []platform.Provider{p} })
 	o := kops.ValidateOptions{Wait: time.Nanosecond}
 	o.Server = "https://127.0.0.1:1"
 	_, err := c.ValidateCluster(t.Context(), name, o)
@@ -165,7 +165,7 @@ func TestValidationWithoutTheKeyOfTheAuthority(t *testing.T) {
 
 func TestADiagnosisShowsWhatMachinesTell(t *testing.T) {
 	b := applied(t)
-	b.world.Tell("nodes-here-0", cloud.BootRecord{Report: []byte(`{"phases":[{"name":"configure","state":"failed","error":"no answer","remedy":"ask again"}]}`)})
+	b.world.Tell("nodes-here-0", platform.BootRecord{Report: []byte(`{"phases":[{"name":"configure","state":"failed","error":"no answer","remedy":"ask again"}]}`)})
 	o := kops.DiagnoseOptions{}
 	o.Server = "https://127.0.0.1:1"
 	d, err := b.Diagnose(t.Context(), name, o)

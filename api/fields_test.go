@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"kops.local/kops/internal/goldentest"
+	"kops.local/kops/internal/test/goldentest"
 )
 
 // onlyInV1Alpha2 are fields that the list of v1alpha3 lacks and kOps yet writes or reads in v1alpha2.

@@ -13,11 +13,11 @@ import (
 	"sync"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/cloud"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/graph"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
 )
 
 // Name is the platform's name in a cluster's spec. It is that of a real one,
@@ -29,8 +29,8 @@ type World struct {
 	mu      sync.Mutex
 	objects map[string]object // by kind/name
 	refuse  func(verb, address string) error
-	stopped map[string]bool             // machines, by name
-	told    map[string]cloud.BootRecord // by name of a machine
+	stopped map[string]bool                // machines, by name
+	told    map[string]platform.BootRecord // by name of a machine
 }
 
 // object is one thing that exists, and the cluster that it belongs to.
@@ -41,7 +41,7 @@ type object struct {
 
 // New returns an empty world.
 func New() *World {
-	return &World{objects: map[string]object{}, stopped: map[string]bool{}, told: map[string]cloud.BootRecord{}}
+	return &World{objects: map[string]object{}, stopped: map[string]bool{}, told: map[string]platform.BootRecord{}}
 }
 
 // Refuse makes calls fail with what f returns: verb is list, create, update or
@@ -78,19 +78,21 @@ func (w *World) AddNetwork(name, cidr string) (id string) {
 }
 
 // Provider returns the platform whose resources live in w.
-func (w *World) Provider() cloud.Provider {
-	return cloud.Provider{
+func (w *World) Provider() platform.Provider {
+	return platform.Provider{
 		Name: Name, Title: "the fake cloud",
 		Kinds:   []resource.Any{networks.Erase(), balancers.Erase(), machines.Erase()},
 		Limits:  map[string]int{"fake": 4},
 		Phases:  map[string]string{networks.Name: "network"},
 		Tasks:   map[string]string{"Network": networks.Name, "LoadBalancer": balancers.Name, "Machines": machines.Name},
 		GroupOf: groupOf,
-		Connect: func(context.Context, cloud.Config) (*cloud.Session, error) { return &cloud.Session{Client: w}, nil },
-		LookUp: func(context.Context, *cloud.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+		Connect: func(context.Context, platform.Config) (*platform.Session, error) {
+			return &platform.Session{Client: w}, nil
+		},
+		LookUp: func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
 			return known(), nil
 		},
-		Offers: func(context.Context, *cloud.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
+		Offers: func(context.Context, *platform.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
 			return known(), nil
 		},
 		Shared:   shared,
@@ -123,7 +125,7 @@ func shared(c *api.Cluster) ([]resource.Node, error) {
 }
 
 // model declares a cluster's resources.
-func model(m cloud.Model, g *graph.Graph) error {
+func model(m platform.Model, g *graph.Graph) error {
 	c := m.Cluster
 	network := resource.New(&networks, c.Name, Network{Cluster: c.Name, Name: c.Name, CIDR: c.Spec.Networking.NonMasqueradeCIDR})
 	if id := c.Spec.Networking.NetworkID; id != "" {
@@ -152,7 +154,7 @@ func model(m cloud.Model, g *graph.Graph) error {
 }
 
 // endpoint is the host of the cluster's load balancer.
-func (w *World) endpoint(_ context.Context, _ *cloud.Session, c *api.Cluster) (string, error) {
+func (w *World) endpoint(_ context.Context, _ *platform.Session, c *api.Cluster) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if o, ok := w.objects[balancers.Name+"/api."+c.Name]; ok {

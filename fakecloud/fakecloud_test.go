@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"kops.local/kops/internal/kindtest"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/test/kindtest"
 )
 
 func TestKinds(t *testing.T) {

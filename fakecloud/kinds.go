@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
 )
 
 // Network is what all machines of a cluster share.

@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/clouds"
-	"kops.local/kops/internal/clouds/aws"
-	"kops.local/kops/internal/clouds/local"
-	"kops.local/kops/internal/clusterstore/process"
-	"kops.local/kops/internal/complete"
 	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/platform/aws"
+	"kops.local/kops/internal/platform/local"
+	"kops.local/kops/internal/platform/providers"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/store/clusterstore/process"
 	"kops.local/kops/internal/store/s3"
-	"kops.local/kops/internal/web"
+	"kops.local/kops/internal/store/web"
 )
 
 // Options are what a program knows of its world. Env is needed.
@@ -60,7 +60,7 @@ func Config(state string, o Options) kops.Config {
 	return kops.Config{
 		State:    state,
 		Backends: kops.Backends{kops.Folders(), s3.Backend(o.s3())},
-		Clouds: clouds.All(clouds.Options{
+		Clouds: providers.All(providers.Options{
 			AWS: aws.Options{Endpoint: o.Env("AWS_ENDPOINT_URL"), RoleARN: o.Env("KOPS_AWS_ROLE_ARN"), Region: o.region(),
 				Credentials: o.awsCredentials(), HTTP: o.HTTP, Version: o.Version},
 			Local: local.Options{Root: absolute(o.Env("KOPS_LOCAL_ROOT")), Cache: absolute(o.Cache), Bundle: Bundle(o.Env, o.Cache),

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 )
 
 func from(env map[string]string) func(string) string {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // checker checks one document against the schema of its version, and builds the plain

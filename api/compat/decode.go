@@ -12,7 +12,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // Options say how to read a file.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // texts returns findings as lines.

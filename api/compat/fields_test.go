@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/goldentest"
+	"kops.local/kops/internal/test/goldentest"
 )
 
 // field is a line of the lists of fields.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/goldentest"
+	"kops.local/kops/internal/test/goldentest"
 )
 
 // TestInputsSurviveReadingAndWriting reads every file of testdata, and of the folder

@@ -16,7 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // maxValues bounds the values in one file, so that a few aliases of aliases

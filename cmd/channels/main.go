@@ -17,11 +17,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"kops.local/kops/internal/bootstrap"
-	"kops.local/kops/internal/channels"
 	"kops.local/kops/internal/cli/daemon"
-	"kops.local/kops/internal/pki"
-	"kops.local/kops/internal/web"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/channels"
+	"kops.local/kops/internal/store/web"
 )
 
 // version is set when a release is built.

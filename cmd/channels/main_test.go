@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kops.local/kops/internal/kubetest"
+	"kops.local/kops/internal/test/kubetest"
 )
 
 // applyWith runs the command and returns what it printed.

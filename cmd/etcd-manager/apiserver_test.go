@@ -22,11 +22,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"kops.local/kops/internal/etcd"
-	"kops.local/kops/internal/etcd/certs"
-	"kops.local/kops/internal/etcd/etcdtest"
-	"kops.local/kops/internal/kubetest"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/certs"
+	"kops.local/kops/internal/node/etcd/etcdtest"
+	"kops.local/kops/internal/test/kubetest"
 )
 
 // TestAPIServersSeeWhatWasRestored restores one back-up three times below API servers

@@ -10,10 +10,10 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 
-	"kops.local/kops/internal/awsquery"
-	"kops.local/kops/internal/etcd/volume"
-	"kops.local/kops/internal/etcd/volume/awsdisk"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd/volume"
+	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/aws/node/awsdisk"
 )
 
 // pause is the time between two tries to find the member's disk.

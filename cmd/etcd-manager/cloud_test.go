@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"kops.local/kops/internal/awsquery"
+	"kops.local/kops/internal/platform/aws/awsquery"
 )
 
 func TestAWSIsAskedAsItsConfigurationSays(t *testing.T) {

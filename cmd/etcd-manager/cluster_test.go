@@ -20,10 +20,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"kops.local/kops/internal/etcd"
-	"kops.local/kops/internal/etcd/certs"
-	"kops.local/kops/internal/etcd/etcdtest"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/certs"
+	"kops.local/kops/internal/node/etcd/etcdtest"
 	"kops.local/kops/internal/store"
 )
 

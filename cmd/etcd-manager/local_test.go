@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/etcd"
-	"kops.local/kops/internal/etcd/etcdtest"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/etcdtest"
 )
 
 // localTag is how the disks of a local cluster's machines begin.

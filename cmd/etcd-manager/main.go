@@ -4,7 +4,7 @@
 // flags of kOps' etcd-manager, so that the same manifests start it.
 //
 // It must not know how any of that is done: it turns flags and environment into
-// the parts of internal/etcd, and runs them.
+// the parts of internal/node/etcd, and runs them.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 )
 
 func main() {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"kops.local/kops/internal/etcd"
-	"kops.local/kops/internal/etcd/volume"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/volume"
 )
 
 // options are the flags, and what the environment adds to them.

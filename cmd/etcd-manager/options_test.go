@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/etcd"
-	"kops.local/kops/internal/etcd/volume"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/volume"
 )
 
 // manifest is how the manifests of control planes start the program.

@@ -20,9 +20,9 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"kops.local/kops/internal/etcd/backup"
-	"kops.local/kops/internal/etcd/peer"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd/backup"
+	"kops.local/kops/internal/node/etcd/peer"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
 )

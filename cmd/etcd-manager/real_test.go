@@ -13,8 +13,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"kops.local/kops/internal/etcd"
-	"kops.local/kops/internal/etcd/etcdtest"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/etcdtest"
 )
 
 func TestOneMemberSurvivesKillsAndTheLossOfItsDisk(t *testing.T) {

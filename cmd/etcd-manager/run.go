@@ -18,17 +18,17 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"kops.local/kops/internal/etcd"
-	"kops.local/kops/internal/etcd/apiserver"
-	"kops.local/kops/internal/etcd/backup"
-	"kops.local/kops/internal/etcd/certs"
-	"kops.local/kops/internal/etcd/live"
-	"kops.local/kops/internal/etcd/manager"
-	"kops.local/kops/internal/etcd/member"
-	"kops.local/kops/internal/etcd/peer"
-	"kops.local/kops/internal/etcd/volume"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/apiserver"
+	"kops.local/kops/internal/node/etcd/backup"
+	"kops.local/kops/internal/node/etcd/certs"
+	"kops.local/kops/internal/node/etcd/live"
+	"kops.local/kops/internal/node/etcd/manager"
+	"kops.local/kops/internal/node/etcd/member"
+	"kops.local/kops/internal/node/etcd/peer"
+	"kops.local/kops/internal/node/etcd/volume"
 )
 
 const (

@@ -15,10 +15,10 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"kops.local/kops/internal/etcd"
-	"kops.local/kops/internal/etcd/certs"
-	"kops.local/kops/internal/etcd/etcdtest"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/certs"
+	"kops.local/kops/internal/node/etcd/etcdtest"
 )
 
 // kopsToken is the token of the clusters that are taken over.

@@ -21,10 +21,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"kops.local/kops/internal/awsquery"
-	"kops.local/kops/internal/bootstrap/awssts"
-	"kops.local/kops/internal/controller"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/aws/awssts"
 )
 
 // onAWS asks AWS who machines are.

@@ -15,11 +15,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	corev1 "k8s.io/api/core/v1"
 
-	"kops.local/kops/internal/awsquery"
-	"kops.local/kops/internal/awstest"
-	"kops.local/kops/internal/bootstrap"
-	"kops.local/kops/internal/bootstrap/awssts"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/aws/awssts"
+	"kops.local/kops/internal/platform/aws/awstest"
 )
 
 // launch runs an instance with tags.

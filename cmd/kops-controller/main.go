@@ -27,11 +27,11 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"kops.local/kops/internal/bootstrap"
 	"kops.local/kops/internal/cli/daemon"
-	"kops.local/kops/internal/controller"
-	"kops.local/kops/internal/controller/routes"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/node/controller/routes"
 )
 
 // version is set when a release is built.

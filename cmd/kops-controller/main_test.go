@@ -30,14 +30,14 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	agentec2 "kops.local/kops/internal/agent/ec2"
-	"kops.local/kops/internal/agent/ec2/ec2test"
-	"kops.local/kops/internal/awstest"
-	"kops.local/kops/internal/bootstrap"
-	"kops.local/kops/internal/bootstrap/awssts"
-	"kops.local/kops/internal/controller"
-	"kops.local/kops/internal/kubetest"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/aws/awssts"
+	"kops.local/kops/internal/platform/aws/awstest"
+	agentec2 "kops.local/kops/internal/platform/aws/node/ec2"
+	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
+	"kops.local/kops/internal/test/kubetest"
 )
 
 // material writes what a control plane has on disk for kops-controller, and

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kops.local/kops/internal/awstest"
+	"kops.local/kops/internal/platform/aws/awstest"
 )
 
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }

@@ -23,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"kops.local/kops/internal/names"
+	"kops.local/kops/internal/model/names"
 )
 
 // shutdownTime is what requests in flight get when the program is told to end.

@@ -12,14 +12,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"kops.local/kops/internal/agent/ec2/ec2test"
-	"kops.local/kops/internal/agent/node"
-	"kops.local/kops/internal/awsquery"
-	"kops.local/kops/internal/awstest"
-	"kops.local/kops/internal/bootstrap"
-	"kops.local/kops/internal/bootstrap/awssts"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/node/agent/node"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/aws/awssts"
+	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
 )
 
 // onAWS is a nodeup whose metadata service has credentials, and whose AWS is at a URL.

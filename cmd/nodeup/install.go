@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/node/host"
 )
 
 const (

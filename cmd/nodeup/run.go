@@ -25,16 +25,16 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
-	"kops.local/kops/internal/agent"
-	"kops.local/kops/internal/agent/node"
-	"kops.local/kops/internal/agent/presence"
-	"kops.local/kops/internal/agent/report"
-	"kops.local/kops/internal/clock"
-	"kops.local/kops/internal/exec"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/clock"
+	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/node/agent"
+	"kops.local/kops/internal/node/agent/node"
+	"kops.local/kops/internal/node/agent/presence"
+	"kops.local/kops/internal/node/agent/report"
+	"kops.local/kops/internal/node/host"
 )
 
 // system is the world that the program runs in.

@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/agent"
-	"kops.local/kops/internal/agent/report"
-	"kops.local/kops/internal/assets"
-	"kops.local/kops/internal/clusterstore"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/node/agent"
+	"kops.local/kops/internal/node/agent/report"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // place is a folder that stands for a machine, and another with a cluster's store.

@@ -24,18 +24,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/agent"
-	"kops.local/kops/internal/agent/ec2"
-	"kops.local/kops/internal/agent/node"
-	"kops.local/kops/internal/awsquery"
-	"kops.local/kops/internal/bootstrap"
-	"kops.local/kops/internal/bootstrap/awssts"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/host"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/node/agent"
+	"kops.local/kops/internal/node/agent/node"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/aws/awssts"
+	"kops.local/kops/internal/platform/aws/node/ec2"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
-	"kops.local/kops/internal/web"
+	"kops.local/kops/internal/store/web"
 )
 
 // source reads the store of a cluster, and files from wherever they are: folders,

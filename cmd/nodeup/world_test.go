@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"testing"
 
-	"kops.local/kops/internal/agent"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/node/agent"
 )
 
 // buckets is a server that speaks as much of S3 and of Google's storage as fetching a file takes.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/awstest"
+	"kops.local/kops/internal/platform/aws/awstest"
 )
 
 // row is one line of the table of requests and time.

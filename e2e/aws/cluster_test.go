@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kops.local/kops/internal/awstest"
+	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
 )

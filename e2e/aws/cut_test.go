@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/awstest"
-	"kops.local/kops/internal/awstest/proxy"
+	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/platform/aws/awstest/proxy"
 )
 
 // step says how many of the places to cut are tried: every one with

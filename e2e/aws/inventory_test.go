@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/sync/errgroup"
 
-	"kops.local/kops/internal/clock"
-	"kops.local/kops/internal/clouds/aws/awsapi"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/clock"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/aws/awsapi"
 )
 
 // inventory lists what the account has, each as "kind: identity", asked of the

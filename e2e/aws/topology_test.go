@@ -14,8 +14,8 @@ import (
 	r53types "github.com/aws/aws-sdk-go-v2/service/route53/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"kops.local/kops/internal/awstest"
-	"kops.local/kops/internal/clouds/aws/awsapi"
+	"kops.local/kops/internal/platform/aws/awsapi"
+	"kops.local/kops/internal/platform/aws/awstest"
 )
 
 // api is the account, past the proxy.

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/assets"
-	"kops.local/kops/internal/awstest"
-	"kops.local/kops/internal/awstest/proxy"
-	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/cli"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/platform/aws/awstest/proxy"
+	"kops.local/kops/internal/spec/versions"
 )
 
 // world is an account at an emulator, a proxy before it, and a user's home.
@@ -60,7 +60,7 @@ func newWorld(t testing.TB, server *awstest.Server) *world {
 // which no test asks, had been asked before.
 func (w *world) publish() {
 	w.t.Helper()
-	stable, _ := channel.Embedded(channel.Stable)
+	stable, _ := versions.Embedded(versions.Stable)
 	for _, arch := range assets.Arches() {
 		files, err := assets.Machine{Kubernetes: stable.NewClusterVersion(version), Cloud: api.CloudAWS}.Files(arch, assets.Mirrors{}, nil)
 		if err != nil {

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/clouds/local/site"
-	"kops.local/kops/internal/health"
-	"kops.local/kops/internal/names"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/platform/local/site"
 )
 
 func TestBadInput(t *testing.T) {

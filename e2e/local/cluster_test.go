@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"kops.local/kops/internal/clouds/local/machine"
-	"kops.local/kops/internal/health"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/platform/local/machine"
 )
 
 // nodes is the group of workers that a new cluster has.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"kops.local/kops/internal/clouds/local/keeper"
+	"kops.local/kops/internal/platform/local/keeper"
 )
 
 // diagnose tells all that is known of a cluster whose test failed.

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/clouds/local/keeper"
-	"kops.local/kops/internal/clouds/local/machine"
-	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/platform/local/keeper"
+	"kops.local/kops/internal/platform/local/machine"
+	"kops.local/kops/internal/platform/local/site"
 )
 
 // faultTime is how long a fault lasts that ends by itself.

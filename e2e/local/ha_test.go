@@ -23,8 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"kops.local/kops/internal/clouds/local/machine"
-	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/platform/local/machine"
+	"kops.local/kops/internal/platform/local/site"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kops.local/kops/internal/clouds/local/ground"
+	"kops.local/kops/internal/platform/local/ground"
 )
 
 // host is what the kernel and the disks of this host show of the cluster. What

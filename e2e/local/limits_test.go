@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/platform/local/site"
 )
 
 // TestLimits: a pod that writes without end fills its machine's disk and is evicted, one that

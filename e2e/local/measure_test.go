@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/platform/local/site"
 )
 
 // figures are what a test measured: seconds and megabytes, by what they are of.

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/platform/local/site"
 )
 
 func TestEtcdRestore(t *testing.T) {

@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"kops.local/kops/internal/clouds/local/ground"
-	"kops.local/kops/internal/clouds/local/localtest"
-	"kops.local/kops/internal/clouds/local/machine"
-	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/platform/local/ground"
+	"kops.local/kops/internal/platform/local/localtest"
+	"kops.local/kops/internal/platform/local/machine"
+	"kops.local/kops/internal/platform/local/site"
 )
 
 const (

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/clouds/local/ground"
-	"kops.local/kops/internal/clouds/local/image"
-	"kops.local/kops/internal/clouds/local/localtest"
-	"kops.local/kops/internal/clouds/local/machine"
-	"kops.local/kops/internal/clouds/local/network"
-	"kops.local/kops/internal/clouds/local/site"
+	"kops.local/kops/internal/platform/local/ground"
+	"kops.local/kops/internal/platform/local/image"
+	"kops.local/kops/internal/platform/local/localtest"
+	"kops.local/kops/internal/platform/local/machine"
+	"kops.local/kops/internal/platform/local/network"
+	"kops.local/kops/internal/platform/local/site"
 )
 
 const (

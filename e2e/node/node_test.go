@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/agent"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/host"
-	"kops.local/kops/internal/kindtest"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/node/agent"
+	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/test/kindtest"
 )
 
 // TestMain leaves the tests whose names begin with TestInside to TestInAMachine.

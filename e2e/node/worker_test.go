@@ -33,15 +33,15 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
-	"kops.local/kops/internal/agent/report"
-	"kops.local/kops/internal/assets"
-	"kops.local/kops/internal/bootstrap"
-	kept "kops.local/kops/internal/bundle"
-	"kops.local/kops/internal/clouds/local/site"
-	"kops.local/kops/internal/controller"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/names"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/node/agent/report"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/controller"
+	kept "kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/platform/local/site"
 	"kops.local/kops/internal/store"
 )
 
@@ -188,7 +188,7 @@ func (g *guest) control(files map[string][]byte, kubernetes string) *registratio
 // configuration is that of the worker in the tests of package agent, with these files.
 func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes string, ca *pki.Keyset) (model.BootConfig, []byte) {
 	g.Helper()
-	a, err := txtar.ParseFile("../../internal/agent/testdata/local-worker.txtar")
+	a, err := txtar.ParseFile("../../internal/node/agent/testdata/local-worker.txtar")
 	g.ok(err)
 	var boot model.BootConfig
 	var c model.NodeupConfig

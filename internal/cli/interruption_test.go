@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"kops.local/kops/internal/awstest"
-	"kops.local/kops/internal/awstest/proxy"
+	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/platform/aws/awstest/proxy"
 )
 
 // The state store cannot be reached for a while, from some write on; the command goes on after that.

@@ -24,14 +24,14 @@ import (
 	"kops.local/kops/internal/cli/export"
 	"kops.local/kops/internal/cli/get"
 	"kops.local/kops/internal/cli/helpers"
+	"kops.local/kops/internal/cli/licenses"
 	"kops.local/kops/internal/cli/local"
 	"kops.local/kops/internal/cli/replace"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/cli/toolbox"
 	"kops.local/kops/internal/cli/update"
 	"kops.local/kops/internal/cli/validate"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/licenses"
+	"kops.local/kops/internal/engine/fault"
 )
 
 // killed is the exit code of a command that an interrupt ends, as shells have it.

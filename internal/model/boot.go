@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/assets"
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/names"
-	"kops.local/kops/internal/pki"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/model/names"
 )
 
 // BootConfig is what a machine knows when it starts: who it is, and where the

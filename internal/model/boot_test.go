@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/spec/facts"
 )
 
 func ptr[T any](v T) *T { return &v }

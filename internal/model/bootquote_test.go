@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/assets"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/model/assets"
 )
 
 // head is what the script does before its first own command: it sets variables, which

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/pki"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
 )
 
 // openIDConfiguration is the document of OpenID Connect Discovery 1.0, section 3,

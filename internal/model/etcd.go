@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/names"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/model/names"
 )
 
 // etcdManagerImage is the manager that goes with this version of kops.

@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/complete"
-	"kops.local/kops/internal/goldentest"
-	"kops.local/kops/internal/graph"
-	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/pki"
-	"kops.local/kops/internal/resource"
-	"kops.local/kops/internal/spectest"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/spectest"
 )
 
 // bucket is what stands for the goldens' store memfs://.
@@ -44,7 +44,7 @@ func input(t *testing.T, dir string) model.Input {
 	decode := func(pattern string) (*api.Cluster, []*api.InstanceGroup) {
 		return spectest.Read(t, bytes.ReplaceAll(goldentest.Read(t, dir, pattern), []byte("memfs://"), []byte(bucket)))
 	}
-	world := spectest.Facts(t, "../complete/testdata")
+	world := spectest.Facts(t, "../spec/complete/testdata")
 	// nodeup's digest, which is nowhere compared
 	world.FileHashes = map[string]string{"https://artifacts.k8s.io/binaries/kops/*/nodeup": strings.Repeat("0", 64)}
 	cluster, groups := decode("in-v1alpha2.yaml")

@@ -13,16 +13,16 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
-	"kops.local/kops/internal/addons"
-	"kops.local/kops/internal/assets"
-	"kops.local/kops/internal/complete"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/names"
-	"kops.local/kops/internal/pki"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/addons"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/facts"
 )
 
 // Input is what the files of a cluster follow from; nothing in it is changed.

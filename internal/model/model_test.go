@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/addons"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/managedfile"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/pki"
-	"kops.local/kops/internal/resource"
+	"kops.local/kops/internal/model/addons"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // build returns the files of an input by name, and the warnings.

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/assets"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/model/assets"
 )
 
 // NodeupConfig is what a machine is to become. The mixed case of its keys is

@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/addons"
-	"kops.local/kops/internal/complete"
-	"kops.local/kops/internal/managedfile"
-	"kops.local/kops/internal/names"
+	"kops.local/kops/internal/model/addons"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/spec/complete"
 )
 
 // Where manifests stand below the cluster's folder.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"kops.local/kops/internal/assets"
-	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // unchecked refuses files of unknown digest, which machines would run as root

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 )
 
 // hashLimit is the size in bytes up to which a file's version is the digest of

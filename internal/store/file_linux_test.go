@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
 

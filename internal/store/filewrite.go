@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 )
 
 // folderTries is how often a write begins anew because its folder went away.

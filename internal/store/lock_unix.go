@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 )
 
 // lock waits for the advisory lock of an open folder, which is given back when

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 )
 
 // Memory is a store that lives as long as the process. Use NewMemory.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // Backend opens the stores of some URL schemes.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 )
 
 // Version names one state of one object. It is opaque: two versions are only

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/storetest"
 )

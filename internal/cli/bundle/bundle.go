@@ -16,9 +16,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/spf13/cobra"
 
-	"kops.local/kops/internal/assets"
-	"kops.local/kops/internal/bundle"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/world"
 )
 

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/assets"
-	kept "kops.local/kops/internal/bundle"
-	"kops.local/kops/internal/channel"
 	"kops.local/kops/internal/cli/bundle"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/model/assets"
+	kept "kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/spec/versions"
 )
 
 const nodeup = "https://artifacts.k8s.io/binaries/kops/1.37.0/linux/amd64/nodeup"
@@ -58,7 +58,7 @@ func (w *world) run(ctx context.Context, told io.Writer, args ...string) (string
 // make asks for the version, so as not to repeat what the channel recommends.
 func TestVersion(t *testing.T) {
 	out, err := newWorld(t).run(t.Context(), io.Discard, "version")
-	ch, _ := channel.Embedded(channel.Stable)
+	ch, _ := versions.Embedded(versions.Stable)
 	if want := ch.NewClusterVersion("1.37.0") + "\n"; err != nil || out != want {
 		t.Errorf("%q, %v; not %q", out, err, want)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kops.local/kops/internal/bundle"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/ops/bundle"
 )
 
 func extract(app *shell.App) *cobra.Command {

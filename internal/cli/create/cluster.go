@@ -14,9 +14,9 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/cli/update"
-	"kops.local/kops/internal/complete"
-	"kops.local/kops/internal/newcluster"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/newcluster"
 )
 
 // clusterOptions are the flags of `create cluster` that do not end in the spec.

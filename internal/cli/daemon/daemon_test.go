@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/awstest"
+	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/store"
 )
 

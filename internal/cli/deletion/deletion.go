@@ -13,9 +13,9 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/plan"
-	"kops.local/kops/internal/render/text"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/render/text"
 )
 
 // Command returns the verb.

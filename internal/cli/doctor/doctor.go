@@ -11,7 +11,7 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/cli/validate"
-	"kops.local/kops/internal/health"
+	"kops.local/kops/internal/ops/health"
 )
 
 // Command returns the command.

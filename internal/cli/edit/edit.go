@@ -20,8 +20,8 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // Command returns the verb.

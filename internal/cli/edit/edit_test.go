@@ -11,7 +11,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 )
 
 // bench is a group to write, and an app whose user has that editor.

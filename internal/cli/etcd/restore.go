@@ -10,7 +10,7 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/render/text"
+	"kops.local/kops/internal/engine/render/text"
 )
 
 // completionTime bounds how long a shell waits for the store of the back-ups.

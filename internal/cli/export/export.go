@@ -8,7 +8,7 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/pki"
+	"kops.local/kops/internal/contract/pki"
 )
 
 // Command returns the verb.

@@ -13,8 +13,8 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/complete"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/complete"
 )
 
 // Command returns the verb.

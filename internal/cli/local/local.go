@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kops.local/kops/internal/cli/shell"
-	localcloud "kops.local/kops/internal/clouds/local"
+	localcloud "kops.local/kops/internal/platform/local"
 )
 
 // Command returns the hidden command.

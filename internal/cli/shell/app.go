@@ -17,8 +17,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/kubeconfig"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/kubeconfig"
 )
 
 // App is one run of the program: the system, and what the global flags say.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/complete"
+	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/world"
 )
 

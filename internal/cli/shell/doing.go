@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"kops.local/kops/internal/render/text"
+	"kops.local/kops/internal/engine/render/text"
 )
 
 // quiet is how long a command may say nothing on a terminal.

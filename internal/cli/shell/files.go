@@ -12,8 +12,8 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
-	"kops.local/kops/internal/diag"
-	"kops.local/kops/internal/facts"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/facts"
 )
 
 // Decode reads the objects of files, with everything that is wrong in any of

@@ -6,7 +6,7 @@ import (
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/kubeconfig"
+	"kops.local/kops/internal/ops/kubeconfig"
 )
 
 // WriteKubeconfig writes a cluster's access into a kubeconfig file, which may be ""

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"kops.local/kops/internal/diag"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // UnknownCommand is the mistake of a word that is no command of c, with what was

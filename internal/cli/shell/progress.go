@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/exec"
-	"kops.local/kops/internal/plan"
-	"kops.local/kops/internal/render/text"
+	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/render/text"
 )
 
 // Progress shows a plan that is carried out: redrawn on a terminal, plain lines

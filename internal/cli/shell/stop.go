@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/render/text"
+	"kops.local/kops/internal/engine/render/text"
 )
 
 // leased notes the cluster whose lease the command has taken.

@@ -14,8 +14,8 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/internal/cli/export"
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/facts"
-	"kops.local/kops/internal/render/text"
+	"kops.local/kops/internal/engine/render/text"
+	"kops.local/kops/internal/spec/facts"
 )
 
 // Command returns the verb.

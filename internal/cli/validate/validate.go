@@ -12,9 +12,9 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/fault"
-	"kops.local/kops/internal/health"
-	"kops.local/kops/internal/render/text"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/render/text"
+	"kops.local/kops/internal/ops/health"
 )
 
 // Command returns the verb.

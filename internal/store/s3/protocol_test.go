@@ -20,7 +20,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
 )

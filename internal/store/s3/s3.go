@@ -19,8 +19,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"kops.local/kops/internal/clock"
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/clock"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
 

@@ -9,7 +9,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"kops.local/kops/internal/awstest"
+	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
 	"kops.local/kops/internal/store/storetest"

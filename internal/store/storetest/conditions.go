@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kops.local/kops/internal/fault"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
 

@@ -1,0 +1,52 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+func TestRetry(t *testing.T) {
+	for _, c := range []struct {
+		class fault.Class
+		fails int // so many times before it succeeds
+		asked int
+		err   fault.Class
+		slept time.Duration
+	}{
+		{fault.Throttled, 0, 1, "", 0},
+		{fault.Throttled, 3, 4, "", 1400 * time.Millisecond},
+		{fault.NotYet, 1, 2, "", 200 * time.Millisecond},
+		{fault.Conflict, 1, 2, "", 200 * time.Millisecond},
+		{fault.Lost, 2, 3, "", 600 * time.Millisecond},
+		{fault.Lost, 100, 8, fault.Lost, 25400 * time.Millisecond},
+		{fault.Denied, 1, 1, fault.Denied, 0},
+		{fault.Gone, 1, 1, fault.Gone, 0},
+	} {
+		asked, slept := 0, time.Duration(0)
+		err := fault.Retry(t.Context(), func(_ context.Context, d time.Duration) error { slept += d; return nil }, func() error {
+			if asked++; asked <= c.fails {
+				return fault.New(c.class, "no")
+			}
+			return nil
+		})
+		if fault.Of(err) != c.err || asked != c.asked || slept != c.slept {
+			t.Errorf("%s %d times: asked %d times, slept %v, %v", c.class, c.fails, asked, slept, err)
+		}
+	}
+}
+
+func TestRetryEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	err := fault.Retry(ctx, func(ctx context.Context, _ time.Duration) error { cancel(); return ctx.Err() }, func() error {
+		asked++
+		return fault.New(fault.Throttled, "slower")
+	})
+	if asked != 1 || !errors.Is(err, context.Canceled) {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+}

@@ -1,0 +1,159 @@
+// Package plan compares a desired graph with an observed snapshot and says, as
+// data, what to do and in what order. It is pure: it never sees a cloud.
+//
+// It must not know how steps are carried out or shown.
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+)
+
+// Op is what one step does.
+type Op string
+
+const (
+	Keep   Op = "keep"
+	Create Op = "create"
+	Update Op = "modify"
+	Delete Op = "delete"
+)
+
+// Snapshot is everything that was observed, by kind.
+type Snapshot map[string][]resource.Object
+
+// Step is one operation on one resource. Replacing a resource takes two steps,
+// so that what depends on the old object can be dealt with between them.
+type Step struct {
+	Address resource.Address  `json:"address"`
+	Op      Op                `json:"op"`
+	Why     string            `json:"why,omitempty"`
+	Changes []resource.Change `json:"changes,omitempty"`
+	// Shared marks a shared object: it is used and kept as it is.
+	Shared bool `json:"shared,omitempty"`
+	// Replaces marks the create that takes the place of a removed object, and Have of that object.
+	Replaces bool `json:"replaces,omitempty"`
+	// Lenient marks a step that may fail for lack of access, which is then only told.
+	Lenient bool  `json:"lenient,omitempty"`
+	After   []int `json:"after,omitempty"` // steps that must succeed first
+
+	Kind resource.Any `json:"-"`
+	Key  string       `json:"key,omitempty"`
+	Have any          `json:"have,omitempty"` // nil for a create
+	Want any          `json:"want,omitempty"` // nil for a delete; may hold unknown Values
+}
+
+// Plan is a list of steps; each comes after the steps it must follow.
+type Plan struct {
+	Steps []Step `json:"steps"`
+	// Deferred are deletions that only a run with Options.Prune would do.
+	Deferred []Step `json:"deferred,omitempty"`
+}
+
+// Options say what a plan may do.
+type Options struct {
+	// Prune allows the deletion of observed objects that nothing wants. What a
+	// replacement or an interrupted run left over is deleted without it, and so is
+	// what only lets somebody in (resource.Kind.Grants).
+	Prune bool
+	// Scope reports whether an observed object that nothing wants is the plan's
+	// business; nil: all are. Others are neither deleted nor deferred.
+	Scope func(kind string, obj any) bool
+}
+
+// Make compares want with have. It fails, before anything is done, on a change
+// that is forbidden, a shared object that is missing, and a replacement that
+// something which stays would block.
+func Make(want *graph.Graph, have Snapshot, kinds []resource.Any, o Options) (*Plan, error) {
+	b := newBuilder(want, have, kinds, o)
+	if err := b.decide(); err != nil {
+		return nil, err
+	}
+	if err := b.order(); err != nil {
+		return nil, err
+	}
+	return b.sorted()
+}
+
+// Summary counts the resources of a plan by what becomes of them. A replaced one is
+// counted once, though it takes two steps.
+type Summary struct {
+	Create   int `json:"create"`
+	Modify   int `json:"modify"`
+	Replace  int `json:"replace"`
+	Delete   int `json:"delete"`
+	Deferred int `json:"deferred"` // deleted with Options.Prune only
+	Keep     int `json:"keep"`
+	Shared   int `json:"shared"`
+}
+
+// Summary counts what the plan does.
+func (p *Plan) Summary() Summary {
+	s := Summary{Deferred: len(p.Deferred)}
+	for _, st := range p.Steps {
+		switch {
+		case st.Shared:
+			s.Shared++
+		case st.Replaces:
+			s.Replace++
+			s.Delete-- // of the object that it replaces
+		case st.Op == Create:
+			s.Create++
+		case st.Op == Update:
+			s.Modify++
+		case st.Op == Delete:
+			s.Delete++
+		case st.Op == Keep:
+			s.Keep++
+		}
+	}
+	return s
+}
+
+// Applied says what a plan has done, once it is carried out: "1 created, 2 modified".
+func (s Summary) Applied() string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{s.Create, "created"}, {s.Modify, "modified"}, {s.Replace, "replaced"}, {s.Delete, "deleted"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Empty reports whether nothing would be done.
+func (p *Plan) Empty() bool {
+	return !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Op != Keep })
+}
+
+// Count returns how many steps do op.
+func (p *Plan) Count(op Op) int {
+	n := 0
+	for _, s := range p.Steps {
+		if s.Op == op {
+			n++
+		}
+	}
+	return n
+}
+
+// Digest identifies the plan: two plans with one digest do the same to the
+// same objects. A saved plan is refused when the digest of a new one differs.
+func (p *Plan) Digest() (string, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return "", fmt.Errorf("digest of the plan: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}

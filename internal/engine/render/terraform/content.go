@@ -1,0 +1,110 @@
+package terraform
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"kops.local/kops/internal/engine/resource"
+)
+
+// content spells a long text: inline, or as the call that reads the file it is
+// put in. A text that refers to other resources is put there as a template.
+func (w *writer) content(c resource.Content, a resource.Attribute, file string) (string, error) {
+	if c.Secret() {
+		return "", errors.New("it is secret, and must not be written to a file")
+	}
+	if digestOnly(c) {
+		return "", errors.New("only its digest is known")
+	}
+	if !a.File && !a.File64 {
+		return w.value(c.Value())
+	}
+	ps, err := w.pieces(c.Value())
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	refs := 0
+	for _, p := range ps {
+		text.WriteString(p.lit)
+		if p.ref != "" {
+			refs++
+		}
+	}
+	if refs > 0 {
+		return w.template(ps, a, file)
+	}
+	if err := w.put(file, text.String(), a.File); err != nil {
+		return "", err
+	}
+	if a.File64 {
+		return "filebase64(" + modulePath(file) + ")", nil
+	}
+	return "file(" + modulePath(file) + ")", nil
+}
+
+func digestOnly(c resource.Content) bool {
+	have, _ := c.Digest()
+	empty, _ := resource.Content{}.Digest()
+	return c.Value().IsZero() && have != empty
+}
+
+// template puts a text with references into a file, and spells the call that
+// fills them in.
+func (w *writer) template(ps []piece, a resource.Attribute, file string) (string, error) {
+	var text strings.Builder
+	vars, names := map[string]string{}, map[string]string{}
+	for i, p := range ps {
+		if p.ref != "" {
+			text.WriteString("${" + variable(p.ref, vars, names) + "}")
+			continue
+		}
+		lit, dollars := p.lit, ""
+		if i+1 < len(ps) {
+			lit, dollars = cutDollars(p.lit)
+		}
+		text.WriteString(strings.NewReplacer("${", "$${", "%{", "%%{").Replace(lit) + dollars)
+	}
+	if err := w.put(file, text.String(), true); err != nil {
+		return "", err
+	}
+	call := "templatefile(" + modulePath(file) + ", " + object(vars) + ")"
+	if a.File64 {
+		return "base64encode(" + call + ")", nil
+	}
+	return call, nil
+}
+
+// variable names the template variable that stands for a reference: its
+// spelling with underscores. vars are the expressions by name, names the names
+// by expression.
+func variable(ref string, vars, names map[string]string) string {
+	if name, ok := names[ref]; ok {
+		return name
+	}
+	base := strings.NewReplacer(".", "_", "-", "_").Replace(ref)
+	name := base
+	for i := 2; vars[name] != ""; i++ {
+		name = fmt.Sprintf("%s_%d", base, i)
+	}
+	vars[name], names[ref] = ref, name
+	return name
+}
+
+// put keeps a file. Terraform reads texts as UTF-8 only.
+func (w *writer) put(file, text string, utf bool) error {
+	if utf && !utf8.ValidString(text) {
+		return errors.New("its text is not UTF-8")
+	}
+	if have, taken := w.files[file]; taken && !bytes.Equal(have, []byte(text)) {
+		return fmt.Errorf("two different texts would be written to %s", file)
+	}
+	w.files[file] = []byte(text)
+	return nil
+}
+
+// modulePath spells the path of a file of the configuration.
+func modulePath(file string) string { return `"${path.module}/` + quote(file)[1:] }

@@ -1,0 +1,37 @@
+package terraform
+
+import (
+	"strings"
+
+	"kops.local/kops/internal/engine/resource"
+)
+
+// label is a node's name in Terraform. It must stay as it is: under another name
+// Terraform would take a resource for a new one, and delete the old one.
+func label(a resource.Address) string { return symbol(a.Name) }
+
+// symbol is a name as Terraform takes it: dots become dashes, slashes two of them,
+// colons underscores, anything else that is not allowed an underscore. What may not
+// begin a name gets a prefix.
+func symbol(name string) string {
+	first := rune(name[0])
+	name = strings.NewReplacer(".", "-", "/", "--").Replace(name)
+	name = strings.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || isLetter(r) {
+			return r
+		}
+		return '_'
+	}, name)
+	if first != '_' && !isLetter(first) {
+		return "prefix_" + name
+	}
+	return name
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+// dataName is the start of the names of a node's files: they keep dots, lose
+// colons, and hold no separator of folders.
+func dataName(a resource.Address) string {
+	return "data/" + a.Kind + "_" + strings.NewReplacer(":", "", "/", "--").Replace(a.Name)
+}

@@ -1,0 +1,145 @@
+// Package text shows plans, their progress and what is waited for to people, and
+// plans to programs as JSON.
+//
+// It must not know whether it writes to a terminal: colours, width and time are
+// told to it. It never asks a cloud, and shows no secret.
+package text
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/engine/plan"
+)
+
+// Options say how a plan is shown.
+type Options struct {
+	// Color marks what happens with ANSI colours.
+	Color bool
+	// Full shows the tags and the texts of new resources as well, and long values whole.
+	Full bool
+	// Whole shows long values whole, as where the width does not matter.
+	Whole bool
+	// Preview adds the sentence that says how to go on, for a plan that is only shown.
+	Preview bool
+}
+
+// Plan writes what a plan would do, grouped by what happens, sorted by
+// resource, each difference on a line of its own.
+func Plan(w io.Writer, p *plan.Plan, o Options) error {
+	out := &printer{Writer: bufio.NewWriter(w), color: o.Color, full: o.Full, whole: o.Full || o.Whole}
+	g := group(p)
+	for _, s := range []struct {
+		title, mark string
+		steps       []plan.Step
+	}{
+		{"Will create resources:", "+", g.create},
+		{"Will modify resources:", "~", g.modify},
+		{"Will replace resources:", "-/+", g.replace},
+		{"Items will be deleted during update:", "-", g.remove},
+		{"Items will be deleted only when the --prune flag is specified:", "-", g.deferred},
+		{"Shared, used and kept as they are:", " ", g.shared},
+	} {
+		out.section(s.title, s.mark, s.steps)
+	}
+	if !p.Empty() {
+		out.printf("%s\n", totals(p.Summary()))
+	}
+	if o.Preview && p.Empty() && len(p.Deferred) > 0 {
+		out.printf("No changes need to be applied, but for what --prune would delete\n")
+	} else if o.Preview && p.Empty() {
+		out.printf("No changes need to be applied\n")
+	} else if o.Preview {
+		out.printf("\nMust specify --yes to apply changes\n")
+	}
+	return out.flush()
+}
+
+// groups are the steps of a plan by what happens to their resource.
+type groups struct {
+	create, modify, replace, remove, deferred, shared []plan.Step
+}
+
+func group(p *plan.Plan) groups {
+	g := groups{deferred: slices.Clone(p.Deferred)}
+	replaced := map[any]bool{}
+	for _, s := range p.Steps {
+		if s.Replaces {
+			replaced[s.Have] = true
+		}
+	}
+	for _, s := range p.Steps {
+		switch {
+		case s.Shared:
+			g.shared = append(g.shared, s)
+		case s.Replaces:
+			g.replace = append(g.replace, s)
+		case s.Op == plan.Create:
+			g.create = append(g.create, s)
+		case s.Op == plan.Update:
+			g.modify = append(g.modify, s)
+		case s.Op == plan.Delete && !replaced[s.Have]:
+			g.remove = append(g.remove, s)
+		}
+	}
+	for _, list := range [][]plan.Step{g.create, g.modify, g.replace, g.remove, g.deferred, g.shared} {
+		slices.SortStableFunc(list, func(a, b plan.Step) int {
+			return cmp.Or(cmp.Compare(a.Address.Kind, b.Address.Kind), cmp.Compare(a.Address.Name, b.Address.Name), cmp.Compare(identity(a), identity(b)))
+		})
+	}
+	return g
+}
+
+// identity returns the first identity of an observed object, or "".
+func identity(s plan.Step) string {
+	first := ""
+	if s.Have != nil {
+		s.Kind.Schema().Identities(s.Have, func(id string) { first = cmp.Or(first, id) })
+	}
+	return first
+}
+
+// totals counts a plan's resources: "Plan: 1 to create, 2 unchanged".
+func totals(c plan.Summary) string {
+	var parts []string
+	for _, t := range []count{
+		{c.Create, "to create"}, {c.Modify, "to modify"}, {c.Replace, "to replace"}, {c.Delete, "to delete"},
+		{c.Deferred, "only with --prune"}, {c.Keep, "unchanged"}, {c.Shared, "shared"},
+	} {
+		if t.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", t.n, t.what))
+		}
+	}
+	return "Plan: " + strings.Join(parts, ", ")
+}
+
+// report is the JSON form of a plan.
+type report struct {
+	Digest  string       `json:"digest"`
+	Summary plan.Summary `json:"summary"`
+	*plan.Plan
+}
+
+// JSON writes the whole plan, kept resources included, with its digest and with
+// how many resources are created, modified, replaced, deleted, deferred (deleted
+// only with --prune), kept and shared. A program that reads it finds every step
+// after the steps it follows.
+func JSON(w io.Writer, p *plan.Plan) error {
+	digest, err := p.Digest()
+	if err != nil {
+		return err
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err = enc.Encode(report{Digest: digest, Plan: p, Summary: p.Summary()})
+	if err != nil {
+		return fmt.Errorf("write the plan: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package text
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
+)
+
+// Progress shows a running plan: a line for each step that ends where lines
+// stay, or a few lines that are redrawn where they can be. It is safe for
+// concurrent use; give its Report to the executor.
+type Progress struct {
+	mu sync.Mutex
+	screen
+	start   time.Time
+	total   int
+	done    int
+	failed  int
+	unready int // kept resources that cannot be used
+	denied  int // left as they are, as the credentials do not suffice
+	cut     int // begun, and not known to have ended when the run was stopped
+	skipped int
+	running []*running
+	causes  map[string]resource.Address // what failed first of each cause
+}
+
+// running is a step that has begun, or a kept resource that is waited for.
+type running struct {
+	address resource.Address
+	op      plan.Op
+	since   time.Time
+	reason  string // why it is tried again
+}
+
+// Lines returns a progress of plain lines for the plan.
+func Lines(out io.Writer, now func() time.Time, p *plan.Plan) *Progress {
+	return &Progress{screen: screen{out: out, now: now}, start: now(), total: len(p.Steps) - p.Count(plan.Keep), causes: map[string]resource.Address{}}
+}
+
+// Live returns a progress that redraws itself with ANSI escapes; width is the
+// number of columns, asked at each redraw.
+func Live(out io.Writer, now func() time.Time, p *plan.Plan, width func() int) *Progress {
+	l := Lines(out, now, p)
+	l.width = width
+	return l
+}
+
+// Report takes one event of the executor.
+func (p *Progress) Report(e exec.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e.State {
+	case exec.Started:
+		p.begin(e)
+	case exec.Retrying:
+		r := p.begin(e)
+		if e.Err != nil && r.reason != e.Err.Error() {
+			r.reason = e.Err.Error()
+			p.line("%s %s: %s", waiting(e.Step.Op), e.Step.Address, r.reason)
+		}
+	case exec.Done:
+		p.end(e)
+		if e.Step.Op == plan.Keep {
+			break
+		}
+		p.done++
+		p.line("%s %s%s [%d/%d]", past(e.Step.Op), e.Step.Address, lasted(e.Elapsed), p.done, p.total)
+	case exec.Denied:
+		p.end(e)
+		p.denied++
+		p.note(fmt.Sprintf("warning: not allowed to %s %s, which stays as it is: %s", e.Step.Op, e.Step.Address, exec.Cause(e.Err)))
+	case exec.Failed:
+		begun := p.end(e)
+		if errors.Is(e.Err, context.Canceled) { // by whom the run was stopped, of which its error tells
+			p.stopped(begun)
+			break
+		}
+		p.fail(e)
+	case exec.Skipped:
+		p.skipped++
+	}
+	p.draw(p.rows)
+}
+
+// Tick redraws the display when it is due, so that times go on while nothing
+// happens. Call it about once a second; plain lines ignore it.
+func (p *Progress) Tick() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.draw(p.rows)
+}
+
+// Note writes a line that stays.
+func (p *Progress) Note(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.note(line)
+	p.draw(p.rows)
+}
+
+// Close takes the display away and leaves one line that sums up the run.
+func (p *Progress) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := fmt.Sprintf("%d of %d changes done in %s", p.done, p.total, round(p.now().Sub(p.start)))
+	for _, c := range p.rest() {
+		text += fmt.Sprintf(", %d %s", c.n, c.what)
+	}
+	p.note(text)
+	if p.cut > 0 {
+		p.note("Whether what was interrupted took effect is not known; the next run looks, and goes on from there.")
+	}
+	p.running = nil
+}
+
+// fail tells of a failure; of a cause that was told already only what it was.
+func (p *Progress) fail(e exec.Event) {
+	what := "failed to " + string(e.Step.Op)
+	if e.Step.Op == plan.Keep {
+		p.unready++
+		what = "cannot use"
+	} else {
+		p.failed++
+	}
+	cause := exec.Cause(e.Err)
+	if first, told := p.causes[cause]; told {
+		cause = "as " + first.String()
+	} else {
+		p.causes[cause] = e.Step.Address
+	}
+	p.note(fmt.Sprintf("%s %s: %s", what, e.Step.Address, cause))
+}
+
+// Failed reports whether failures were told.
+func (p *Progress) Failed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.causes) > 0
+}
+
+// count is a number of steps with the same result.
+type count struct {
+	n    int
+	what string
+}
+
+// rest is what became of the changes that are not done; the counts and that of the
+// done ones add up to all changes, but for kept resources that cannot be used.
+func (p *Progress) rest() []count {
+	return slices.DeleteFunc([]count{{p.failed, "failed"}, {p.denied, "not allowed"}, {p.cut, "interrupted"}, {p.skipped, "not tried"},
+		{p.unready, "unchanged and not usable"}}, func(c count) bool { return c.n == 0 })
+}
+
+func (p *Progress) begin(e exec.Event) *running {
+	for _, r := range p.running {
+		if r.address == e.Step.Address && r.op == e.Step.Op {
+			return r
+		}
+	}
+	r := &running{address: e.Step.Address, op: e.Step.Op, since: p.now()}
+	p.running = append(p.running, r)
+	return r
+}
+
+// end takes a step off the display and reports whether it had begun.
+func (p *Progress) end(e exec.Event) bool {
+	before := len(p.running)
+	p.running = slices.DeleteFunc(p.running, func(r *running) bool {
+		return r.address == e.Step.Address && r.op == e.Step.Op
+	})
+	return len(p.running) < before
+}
+
+// stopped counts a step that the end of the run met.
+func (p *Progress) stopped(begun bool) {
+	if begun {
+		p.cut++
+	} else {
+		p.skipped++
+	}
+}
+
+// rows are the lines of the display: counts, then the steps that run longest.
+func (p *Progress) rows(now time.Time) []row {
+	waiting := 0
+	for _, r := range p.running {
+		if r.reason != "" {
+			waiting++
+		}
+	}
+	head := fmt.Sprintf("%d/%d done", p.done, p.total)
+	for _, c := range append([]count{{len(p.running) - waiting, "running"}, {waiting, "waiting"}}, p.rest()...) {
+		if c.n > 0 {
+			head += fmt.Sprintf(", %d %s", c.n, c.what)
+		}
+	}
+	out := []row{{line: head + ", " + round(now.Sub(p.start))}}
+	for i, r := range p.running {
+		if i == mostRows {
+			out = append(out, row{line: fmt.Sprintf("  and %d more", len(p.running)-mostRows)})
+			break
+		}
+		shown := row{line: fmt.Sprintf("  %5s %s %s", round(now.Sub(r.since)), present(r.op), r.address)}
+		if r.reason != "" {
+			shown.more = ": " + strings.ReplaceAll(r.reason, "\n", " ")
+		}
+		out = append(out, shown)
+	}
+	return out
+}
+
+// lasted tells how long a step took, where that can be felt.
+func lasted(d time.Duration) string {
+	if d < 100*time.Millisecond {
+		return ""
+	}
+	return " (" + round(d) + ")"
+}
+
+func round(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+func waiting(op plan.Op) string {
+	if op == plan.Keep {
+		return "waiting for"
+	}
+	return "waiting to " + string(op)
+}
+
+func past(op plan.Op) string {
+	return map[plan.Op]string{plan.Create: "created", plan.Update: "modified", plan.Delete: "deleted"}[op]
+}
+
+func present(op plan.Op) string {
+	return map[plan.Op]string{plan.Create: "creating", plan.Update: "modifying", plan.Delete: "deleting", plan.Keep: "waiting for"}[op]
+}

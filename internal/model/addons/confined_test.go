@@ -1,0 +1,105 @@
+package addons_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/model/addons"
+)
+
+// unconfined are the containers (of a file of an add-on) that keep more rights than TestContainersAreConfined grants, and why.
+// Those of network plugins are not listed one by one: what they write is the machine's network.
+var unconfined = map[string]string{
+	"aws-ebs-csi-driver.addons.k8s.io/ebs-csi-node/ebs-plugin":                        "formats and mounts the machine's disks",
+	"node-problem-detector.addons.k8s.io/node-problem-detector/node-problem-detector": "reads the kernel's log of the machine",
+	"nodelocaldns.addons.k8s.io/node-local-dns/node-cache":                            "sets an address and firewall rules of the machine, and writes its configuration into its root",
+}
+
+// lacks are the parts of a container's confinement that are missing.
+func lacks(pod corev1.PodSpec, c corev1.Container, local bool) (out []string) {
+	s := c.SecurityContext
+	if s == nil {
+		return []string{"securityContext"}
+	}
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
+		out = append(out, "allowPrivilegeEscalation: false")
+	}
+	if s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
+		out = append(out, "readOnlyRootFilesystem: true")
+	}
+	if s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		out = append(out, "capabilities.drop: [ALL]")
+	}
+	profile := s.SeccompProfile
+	if profile == nil && pod.SecurityContext != nil {
+		profile = pod.SecurityContext.SeccompProfile
+	}
+	if !local && (profile == nil || profile.Type != corev1.SeccompProfileTypeRuntimeDefault) {
+		out = append(out, "seccompProfile.type: RuntimeDefault")
+	}
+	return out
+}
+
+// workloads calls f for the pods of each Deployment and DaemonSet.
+func workloads(t *testing.T, r *addons.Result, f func(addon, workload string, pod corev1.PodSpec)) {
+	t.Helper()
+	for _, file := range r.Files {
+		objects, err := addons.Decode(file.Content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if o["kind"] != "Deployment" && o["kind"] != "DaemonSet" {
+				continue
+			}
+			text, err := json.Marshal(o)
+			var w appsv1.Deployment // both have their pods in the same place
+			if err == nil {
+				err = json.Unmarshal(text, &w)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(file.Name, w.Name, w.Spec.Template.Spec)
+		}
+	}
+}
+
+// What an add-on's container does not need it does not have: no way to more rights, no root that it can write to,
+// no capability but those it names, no system call that the runtime's own profile refuses.
+func TestContainersAreConfined(t *testing.T) {
+	used := map[string]bool{}
+	check := func(name string, r *addons.Result, local bool) {
+		workloads(t, r, func(addon, workload string, pod corev1.PodSpec) {
+			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+				key := addon + "/" + workload + "/" + c.Name
+				missing := lacks(pod, c, local)
+				switch {
+				case len(missing) == 0:
+				case unconfined[key] != "" || networkPlugin(addon):
+					used[key] = true
+				default:
+					t.Errorf("%s: %s lacks %q", name, key, missing)
+				}
+			}
+		})
+	}
+	for name, change := range variants() {
+		check(name, build(t, cluster(t, change)), false)
+	}
+	check("local", build(t, local(t, func(s *api.ClusterSpec) { s.MetricsServer = &api.MetricsServerConfig{Enabled: ptr(true)} })), true)
+	for key := range unconfined {
+		if !used[key] {
+			t.Errorf("%s needs no exception: it is confined, or is not there", key)
+		}
+	}
+}
+
+// networkPlugin says whether an add-on sets up the network of machines.
+func networkPlugin(addon string) bool { return strings.HasPrefix(addon, "networking.") }

@@ -1,0 +1,215 @@
+package managedfile
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+)
+
+// File is a file that every update writes anew when its content has changed.
+type File struct {
+	// Store is the bucket, or the URL of a store that has none.
+	Store   string           `res:"forbid" tf:"bucket"`
+	Key     string           `res:"forbid" tf:"key"`
+	Content resource.Content `tf:"content,file,zero"`
+	// Provider is the alias under which Terraform knows the account of the bucket.
+	Provider string `res:"writeonly" tf:"provider,raw"`
+	// Encryption asks a bucket to encrypt the object.
+	Encryption string `res:"writeonly" tf:"server_side_encryption"`
+	// ACL is "public-read" for a file that everybody may read, or empty.
+	ACL string `res:"writeonly" tf:"acl"`
+}
+
+// secret finds a Kubernetes Secret among the documents of a text, YAML or JSON.
+var secret = regexp.MustCompile(`(?m)"kind"\s*:\s*"Secret"|^(- )?\s*kind:\s*["']?Secret["']?\s*$`)
+
+// Text returns the content of a file. One that holds a Kubernetes Secret is never shown.
+func Text(s string) resource.Content {
+	if secret.MatchString(s) {
+		return resource.Text(resource.Lit(s)).Hide()
+	}
+	return resource.Text(resource.Lit(s))
+}
+
+// publicRead is the canned ACL of a file that everybody may read.
+const publicRead = "public-read"
+
+// Files is the client of the kinds of File.
+type Files struct {
+	Areas []Area
+	// Wanted gives digests of desired contents, by the kind's key. A file whose
+	// listed digest is another is read before it is called different. See Wanted.
+	Wanted map[string]string
+}
+
+// S3Object is a file in an S3 bucket.
+var S3Object = resource.Kind[File, Files]{
+	Name: "aws_s3_object", API: "s3",
+	Key: fileKey, List: listFiles, Create: writeFile, Delete: removeFile,
+	Update: []resource.Setter[File, Files]{{Fields: []string{"Content"}, Set: rewrite}},
+}
+
+// StoreFile is a file in a store that no other tool can write.
+var StoreFile = resource.Kind[File, Files]{
+	Name: "store_file", API: "store", Direct: true,
+	Key: fileKey, List: listFiles, Create: writeFile, Delete: removeFile,
+	Update: []resource.Setter[File, Files]{{Fields: []string{"Content"}, Set: rewrite}},
+}
+
+// Kinds lists the kinds of this package.
+func Kinds() []resource.Any {
+	return []resource.Any{Keyset.Erase(), Secret.Erase(), S3Object.Erase(), StoreFile.Erase()}
+}
+
+// Location is a folder in a store, as files in it are addressed.
+type Location struct {
+	// Scheme is that of the store's URL: s3, file …
+	Scheme string
+	// Store is the bucket, or the URL of a store that has none.
+	Store string
+	// Prefix is the folder's key in the store: empty, or ending in a slash.
+	Prefix string
+}
+
+// LocationOf splits a store's URL. A store that is not a bucket is one store
+// with its URL as name, and has no prefix.
+func LocationOf(url string) Location {
+	scheme, rest, ok := strings.Cut(strings.TrimSuffix(url, "/"), "://")
+	if !ok {
+		scheme, rest = "file", scheme
+	}
+	if scheme != "s3" {
+		return Location{Scheme: scheme, Store: scheme + "://" + rest}
+	}
+	bucket, folder, _ := strings.Cut(rest, "/")
+	if folder != "" {
+		folder += "/"
+	}
+	return Location{Scheme: scheme, Store: bucket, Prefix: folder}
+}
+
+// Node declares a file below the location.
+func (l Location) Node(name, key string, content resource.Content, public bool) resource.Node {
+	f := File{Store: l.Store, Key: l.Prefix + key, Content: content}
+	if public {
+		f.ACL = publicRead
+	}
+	if l.Scheme != "s3" {
+		return resource.New(&StoreFile, name, f)
+	}
+	f.Provider, f.Encryption = "aws.files", "AES256"
+	return resource.New(&S3Object, name, f)
+}
+
+// Wanted returns the digests of the desired files of a graph, by their kinds' keys.
+func Wanted(g *graph.Graph) map[string]string {
+	out := map[string]string{}
+	for n := range g.All() {
+		if f, ok := n.Want.(*File); ok {
+			if d, known := f.Content.Digest(); known {
+				out[fileKey(f)] = d
+			}
+		}
+	}
+	return out
+}
+
+func fileKey(f *File) string { return f.Store + "/" + f.Key }
+
+// owned reports whether an update owns the file at a key below a cluster's
+// folder: when it is not desired, it may go. What a user wrote, key material
+// and back-ups are never owned; nor is the wish for an etcd cluster, whose
+// absence would stop its manager.
+func owned(key string) bool {
+	switch key {
+	case "cluster-completed.spec", "kops-version.txt", ".well-known/openid-configuration", "openid/v1/jwks":
+		return true
+	}
+	return slices.ContainsFunc([]string{"addons/", "igconfig/", "manifests/"}, func(p string) bool { return strings.HasPrefix(key, p) })
+}
+
+// listFiles returns the owned files, and those that are desired. An area may lie
+// in another: a file of both is listed once, as a second one would be taken for a
+// leftover and removed.
+func listFiles(ctx context.Context, c Files, s resource.Scope) ([]*File, error) {
+	var out []*File
+	seen := map[string]bool{}
+	for _, a := range c.Areas {
+		all, err := a.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range all {
+			f := &File{Store: a.Store, Key: a.Prefix + i.Key}
+			if seen[fileKey(f)] || !owned(i.Key) && !slices.Contains(s.Names, fileKey(f)) {
+				continue
+			}
+			seen[fileKey(f)] = true
+			f.Content = resource.Digested(i.Digest)
+			if want, known := c.Wanted[fileKey(f)]; i.Digest == "" || known && want != i.Digest {
+				data, err := a.Read(ctx, i.Key)
+				if fault.Is(err, fault.Gone) {
+					continue
+				}
+				if err != nil {
+					return nil, err
+				}
+				f.Content = Text(string(data))
+			}
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// area finds where a file lives and its key there.
+func (c Files) area(f *File) (Area, string, error) {
+	best, key := -1, ""
+	for i, a := range c.Areas {
+		if k, ok := strings.CutPrefix(f.Key, a.Prefix); ok && a.Store == f.Store && (best < 0 || len(a.Prefix) > len(c.Areas[best].Prefix)) {
+			best, key = i, k
+		}
+	}
+	if best < 0 {
+		return Area{}, "", fault.New(fault.Permanent, "the store of %s is not open", fileKey(f))
+	}
+	return c.Areas[best], key, nil
+}
+
+func writeFile(ctx context.Context, c Files, f *File) error {
+	a, key, err := c.area(f)
+	if err != nil {
+		return err
+	}
+	text, known := f.Content.Value().Known()
+	if !known {
+		return fmt.Errorf("the content of %s is not known", fileKey(f))
+	}
+	return a.Write(ctx, key, []byte(text), Options{PublicRead: f.ACL == publicRead})
+}
+
+func rewrite(ctx context.Context, c Files, _, want *File) error { return writeFile(ctx, c, want) }
+
+func removeFile(ctx context.Context, c Files, f *File) error {
+	a, key, err := c.area(f)
+	if err != nil {
+		return err
+	}
+	return a.Remove(ctx, key)
+}
+
+// FolderOf is the path that a store's URL names: file:///a/b, or /a/b itself.
+func FolderOf(url string) (string, bool) {
+	folder := strings.TrimPrefix(url, "file://")
+	if !strings.HasPrefix(folder, "/") {
+		return "", false
+	}
+	return path.Clean(folder), true
+}

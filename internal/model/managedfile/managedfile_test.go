@@ -1,0 +1,360 @@
+package managedfile_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/store/onstore"
+	"kops.local/kops/internal/store"
+)
+
+func text(s string) resource.Content { return resource.Text(resource.Lit(s)) }
+
+// filled returns a store with the keys, each holding its own name, as an area.
+func filled(t *testing.T, keys ...string) (store.Store, managedfile.Area) {
+	t.Helper()
+	s := store.NewMemory("test")
+	for _, k := range keys {
+		if _, err := s.Put(t.Context(), k, []byte(k), store.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, onstore.Area("bucket", "c.example.com/", s, nil)
+}
+
+// list observes a kind and returns "key content" of each object.
+func list(t *testing.T, k resource.Any, client any, names ...string) []string {
+	t.Helper()
+	all, err := k.Observe(t.Context(), client, resource.Scope{Names: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, o := range all {
+		line := o.Key
+		if f, ok := o.Got.(*managedfile.File); ok {
+			line += " " + f.Content.String()
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func TestKindsAreDeclaredWell(t *testing.T) {
+	for _, k := range managedfile.Kinds() {
+		if err := k.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOnlyWhatUpdatesWriteIsOwned(t *testing.T) {
+	owned := []string{"addons/bootstrap-channel.yaml", "cluster-completed.spec", "igconfig/node/n/nodeupconfig.yaml", "kops-version.txt", "manifests/etcd/main-a.yaml"}
+	foreign := []string{"backups/etcd/main/2026-08-01T10:15:00Z-000042/etcd.backup.gz", "backups/etcd/main/control/etcd-cluster-created",
+		"backups/etcd/main/control/etcd-cluster-spec", "clusteraddons/default", "config", "instancegroup/nodes", "lease/holder",
+		"pki/private/kubernetes-ca/keyset.yaml", "pki/ssh/public/admin/x", "secrets/admin"}
+	_, area := filled(t, append(slices.Clone(owned), foreign...)...)
+	client := managedfile.Files{Areas: []managedfile.Area{area}}
+	keys := func(names ...string) (out []string) {
+		for _, line := range list(t, managedfile.S3Object.Erase(), client, names...) {
+			out = append(out, strings.TrimPrefix(strings.Fields(line)[0], "bucket/c.example.com/"))
+		}
+		return out
+	}
+	if got := keys(); !slices.Equal(got, owned) {
+		t.Errorf("owned %v\nwant %v", got, owned)
+	}
+	spec := "backups/etcd/main/control/etcd-cluster-spec"
+	if got, want := keys("bucket/c.example.com/"+spec), append(slices.Clone(owned), spec); !equalSets(got, want) {
+		t.Errorf("with a desired file %v\nwant %v", got, want)
+	}
+}
+
+func equalSets(a, b []string) bool {
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+func TestAFileIsTheSameAfterItWasWritten(t *testing.T) {
+	for _, url := range []string{"s3://bucket/c.example.com", "file:///srv/c.example.com"} {
+		t.Run(url, func(t *testing.T) {
+			at := managedfile.LocationOf(url)
+			s := store.NewMemory("test")
+			client := managedfile.Files{Areas: []managedfile.Area{onstore.Area(at.Store, at.Prefix, s, nil)}}
+			n := at.Node("addons-x", "addons/x.yaml", text("first"), false)
+			if err := n.Kind.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := n.Kind.Create(t.Context(), client, n.Want); err != nil {
+				t.Fatal(err)
+			}
+			have := observed(t, n, client)
+			if d := n.Kind.Schema().Diff(n.Want, have); len(d) != 0 {
+				t.Errorf("after the create: %v", d)
+			}
+			changed := at.Node("addons-x", "addons/x.yaml", text("second"), false)
+			d := n.Kind.Schema().Diff(changed.Want, have)
+			if len(d) != 1 || d[0].Field != "Content" || d[0].Mode != resource.Update {
+				t.Fatalf("changes %v", d)
+			}
+			if _, err := n.Kind.Set(t.Context(), client, have, changed.Want, d); err != nil {
+				t.Fatal(err)
+			}
+			if d := n.Kind.Schema().Diff(changed.Want, observed(t, n, client)); len(d) != 0 {
+				t.Errorf("after the change: %v", d)
+			}
+			for range 2 { // gone is not an error
+				if err := n.Kind.Delete(t.Context(), client, have); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := list(t, n.Kind, client); len(got) != 0 {
+				t.Errorf("left %v", got)
+			}
+		})
+	}
+}
+
+func observed(t *testing.T, n resource.Node, client any) any {
+	t.Helper()
+	all, err := n.Kind.Observe(t.Context(), client, resource.Scope{})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("observed %v, %v", all, err)
+	}
+	return all[0].Got
+}
+
+func TestAFileWhoseListedDigestIsNoMD5IsRead(t *testing.T) {
+	_, area := filled(t, "addons/a", "addons/b", "addons/c")
+	plain := area.List
+	reads := 0
+	read := area.Read
+	area.Read = func(ctx context.Context, key string) ([]byte, error) { reads++; return read(ctx, key) }
+	area.List = func(ctx context.Context) ([]managedfile.Info, error) {
+		all, err := plain(ctx)
+		all[0].Digest, all[1].Digest = "", strings.Repeat("0", 32)
+		return all, err
+	}
+	var g graph.Graph
+	at := managedfile.Location{Scheme: "s3", Store: "bucket", Prefix: "c.example.com/"}
+	if err := g.Add(at.Node("b", "addons/b", text("addons/b"), false), at.Node("c", "addons/c", text("addons/c"), false)); err != nil {
+		t.Fatal(err)
+	}
+	client := managedfile.Files{Areas: []managedfile.Area{area}, Wanted: managedfile.Wanted(&g)}
+	for n, line := range list(t, managedfile.S3Object.Erase(), client) {
+		key := "addons/" + string("abc"[n])
+		if want := "bucket/c.example.com/" + key + " md5:" + store.Digest([]byte(key)); !strings.HasPrefix(line, want) {
+			t.Errorf("%s, want %s", line, want)
+		}
+	}
+	if reads != 2 {
+		t.Errorf("%d reads, want 2", reads)
+	}
+}
+
+// noting is a store that remembers how it was last written to.
+type noting struct {
+	store.Store
+	last store.PutOptions
+}
+
+func (n *noting) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	n.last = o
+	return n.Store.Put(ctx, key, data, o)
+}
+
+func TestFilesOfTwoBuckets(t *testing.T) {
+	cluster, discovery := store.NewMemory("c"), &noting{Store: store.NewMemory("d")}
+	client := managedfile.Files{Areas: []managedfile.Area{
+		onstore.Area("bucket", "c.example.com/", cluster, nil), onstore.Area("open", "", discovery, nil)}}
+	jwks := managedfile.LocationOf("s3://open").Node("keys.json", "openid/v1/jwks", text("{}"), true)
+	if _, err := jwks.Kind.Create(t.Context(), client, jwks.Want); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := discovery.Get(t.Context(), "openid/v1/jwks"); err != nil {
+		t.Error(err)
+	}
+	if got := jwks.Want.(*managedfile.File); got.ACL != "public-read" || got.Encryption != "AES256" || got.Provider != "aws.files" {
+		t.Errorf("declared as %+v", got)
+	}
+	if want := (store.PutOptions{PublicRead: true}); discovery.last != want {
+		t.Errorf("written with %+v, want %+v", discovery.last, want)
+	}
+	hidden := managedfile.LocationOf("s3://open").Node("x", "x", text(""), false)
+	if _, err := hidden.Kind.Create(t.Context(), client, hidden.Want); err != nil || discovery.last != (store.PutOptions{}) {
+		t.Errorf("written with %+v, %v", discovery.last, err)
+	}
+	other := managedfile.LocationOf("s3://closed").Node("x", "x", text(""), false)
+	if _, err := other.Kind.Create(t.Context(), client, other.Want); fault.Of(err) != fault.Permanent {
+		t.Errorf("a file of a store that is not open: %v", err)
+	}
+}
+
+// A user may publish the issuer's documents from the folder of the cluster, and
+// keep the back-ups of one etcd cluster below those of another.
+func TestAFileOfTwoAreasIsOne(t *testing.T) {
+	s, whole := filled(t, "addons/a", "discovery/openid/v1/jwks", "backups/main/etcd-cluster-spec")
+	part := func(folder string) managedfile.Area {
+		return onstore.Area("bucket", "c.example.com/"+folder, store.Sub(s, strings.TrimSuffix(folder, "/")), nil)
+	}
+	client := managedfile.Files{Areas: []managedfile.Area{whole, part("discovery/"), part("backups/"), part("backups/main/"), whole}}
+	names := []string{"addons/a", "backups/main/etcd-cluster-spec", "discovery/openid/v1/jwks"}
+	for i, n := range names {
+		names[i] = "bucket/c.example.com/" + n
+	}
+	var got []string
+	for _, line := range list(t, managedfile.S3Object.Erase(), client, names...) {
+		got = append(got, strings.Fields(line)[0])
+	}
+	if !equalSets(got, names) {
+		t.Errorf("listed %q, want %q", got, names)
+	}
+	n := managedfile.LocationOf("s3://bucket/c.example.com/backups/main").Node("x", "x", text("x"), false)
+	if _, err := n.Kind.Create(t.Context(), client, n.Want); err != nil {
+		t.Fatal(err)
+	}
+	if data, _, err := s.Get(t.Context(), "backups/main/x"); err != nil || string(data) != "x" {
+		t.Errorf("it holds %q, %v", data, err)
+	}
+}
+
+// Somebody else may remove a file between the listing and the reading of it.
+func TestAFileThatGoesMeanwhileIsGone(t *testing.T) {
+	_, area := filled(t, "addons/a", "addons/b")
+	all := area.List
+	area.List = func(ctx context.Context) ([]managedfile.Info, error) {
+		infos, err := all(ctx)
+		infos[0].Digest = ""
+		return infos, err
+	}
+	why := fault.New(fault.Gone, "gone")
+	area.Read = func(context.Context, string) ([]byte, error) { return nil, why }
+	k, client := managedfile.S3Object.Erase(), managedfile.Files{Areas: []managedfile.Area{area}}
+	if got := list(t, k, client); len(got) != 1 || !strings.HasPrefix(got[0], "bucket/c.example.com/addons/b ") {
+		t.Errorf("listed %q", got)
+	}
+	why = fault.New(fault.Denied, "no")
+	if _, err := k.Observe(t.Context(), client, resource.Scope{}); fault.Of(err) != fault.Denied {
+		t.Errorf("a file that may not be read: %v", err)
+	}
+}
+
+func TestKeysetsAndSecretsAreMadeOnce(t *testing.T) {
+	for _, c := range []struct {
+		kind   resource.Any
+		folder string
+		key    string
+		node   func(name string, c resource.Content) resource.Node
+	}{
+		{managedfile.Keyset.Erase(), "pki", "pki/private/ca/keyset.yaml", managedfile.KeysetNode},
+		{managedfile.Secret.Erase(), "secrets", "secrets/ca", managedfile.SecretNode},
+	} {
+		t.Run(c.kind.KindName(), func(t *testing.T) {
+			m, _ := filled(t, "pki/ssh/public/admin/x", "pki/private/ca/other", "secrets/a/b", "config")
+			s := &noting{Store: m}
+			client := onstore.Area("bucket", "c.example.com/"+c.folder+"/", store.Sub(s, c.folder), nil)
+			n := c.node("ca", resource.SecretText("very secret"))
+			if _, err := n.Kind.Create(t.Context(), client, n.Want); err != nil {
+				t.Fatal(err)
+			}
+			if data, _, err := s.Get(t.Context(), c.key); err != nil || string(data) != "very secret" {
+				t.Errorf("%s holds %q, %v", c.key, data, err)
+			}
+			if want := (store.PutOptions{IfAbsent: true, Private: true}); s.last != want {
+				t.Errorf("written with %+v, want %+v", s.last, want)
+			}
+			if got := list(t, c.kind, client, "ca", "x", "a", "a/b", "other"); !slices.Equal(got, []string{"ca"}) {
+				t.Errorf("listed %v", got)
+			}
+			if got := list(t, c.kind, client); len(got) != 0 {
+				t.Errorf("owned %v", got)
+			}
+			other := c.node("ca", resource.SecretText("another"))
+			if d := n.Kind.Schema().Diff(other.Want, &managedfile.Private{Name: "ca"}); len(d) != 0 {
+				t.Errorf("an existing one would change: %v", d)
+			}
+			if _, err := n.Kind.Create(t.Context(), client, other.Want); fault.Of(err) != fault.Permanent || fault.Remedy(err) == "" {
+				t.Errorf("a second create: %v", err)
+			}
+			if text := fmt.Sprintf("%v %+v %#v", n.Want, n.Want.(*managedfile.Private).Content, n); strings.Contains(text, "very secret") {
+				t.Errorf("%s shows the content", text)
+			}
+		})
+	}
+}
+
+func TestAListingIsAskedUntilSomethingWasWritten(t *testing.T) {
+	s := store.NewMemory("test")
+	asked := 0
+	area := onstore.Area("bucket", "", s, func(context.Context) ([]store.Info, error) { asked++; return nil, nil })
+	client := managedfile.Files{Areas: []managedfile.Area{area}}
+	k := managedfile.S3Object.Erase()
+	_ = list(t, k, client)
+	_ = list(t, k, client)
+	if asked != 2 {
+		t.Errorf("the listing was asked %d times, want 2", asked)
+	}
+	n := managedfile.LocationOf("s3://bucket").Node("x", "addons/x", text("x"), false)
+	if _, err := n.Kind.Create(t.Context(), client, n.Want); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, k, client); len(got) != 1 || asked != 2 {
+		t.Errorf("after a write %v, listing asked %d times", got, asked)
+	}
+	client.Areas[0] = onstore.Area("bucket", "", s, func(context.Context) ([]store.Info, error) { return []store.Info{{Key: "addons/x", Digest: "0"}}, nil })
+	if err := k.Delete(t.Context(), client, n.Want); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, k, client); len(got) != 0 {
+		t.Errorf("after a removal %v", got)
+	}
+}
+
+func TestLocations(t *testing.T) {
+	for url, want := range map[string]managedfile.Location{
+		"s3://b/f/c.example.com":  {Scheme: "s3", Store: "b", Prefix: "f/c.example.com/"},
+		"s3://b/":                 {Scheme: "s3", Store: "b"},
+		"file:///srv/kops/c":      {Scheme: "file", Store: "file:///srv/kops/c"},
+		"/srv/kops/c":             {Scheme: "file", Store: "file:///srv/kops/c"},
+		"memfs://x/c.example.com": {Scheme: "memfs", Store: "memfs://x/c.example.com"},
+	} {
+		if got := managedfile.LocationOf(url); got != want {
+			t.Errorf("%s: %+v, want %+v", url, got, want)
+		}
+	}
+}
+
+// A file that was read is known by its text, so that people see what changes; one
+// with a Kubernetes Secret is hidden, whatever it is compared with.
+func TestTextsAreKnownAndSecretsHidden(t *testing.T) {
+	_, area := filled(t, "addons/a")
+	area.Read = func(context.Context, string) ([]byte, error) { return []byte("old: text\n"), nil }
+	var g graph.Graph
+	at := managedfile.Location{Scheme: "s3", Store: "bucket", Prefix: "c.example.com/"}
+	if err := g.Add(at.Node("a", "addons/a", text("new: text\n"), false)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := managedfile.S3Object.Erase().Observe(t.Context(), managedfile.Files{Areas: []managedfile.Area{area}, Wanted: managedfile.Wanted(&g)}, resource.Scope{})
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if got, _ := all[0].Got.(*managedfile.File).Content.Value().Known(); got != "old: text\n" {
+		t.Errorf("the text is %q", got)
+	}
+	for text, shown := range map[string]bool{
+		"kind: ConfigMap\n": true, "a: 1\n---\nkind: Secret\ndata: {}\n": false, `{"items":[{"kind": "Secret"}]}`: false,
+		"items:\n- kind: Secret\n": false, "rules:\n- kind: SecretStore\n": true, "kind: \"Secret\"\n": false,
+	} {
+		if got := managedfile.Text(text); got.Shown() != shown || got.Secret() {
+			t.Errorf("%q is shown: %v", text, got.Shown())
+		}
+	}
+}

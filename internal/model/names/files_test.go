@@ -1,0 +1,19 @@
+package names_test
+
+import (
+	"testing"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/model/names"
+)
+
+func TestGroupFolder(t *testing.T) {
+	for role, want := range map[api.InstanceGroupRole]string{
+		api.RoleControlPlane: "igconfig/control-plane/a/", api.RoleAPIServer: "igconfig/apiserver/a/",
+		api.RoleNode: "igconfig/node/a/", api.RoleBastion: "igconfig/bastion/a/",
+	} {
+		if got := names.GroupFolder(string(role), "a"); got != want {
+			t.Errorf("files of a group of role %s are in %s, and not in %s", role, got, want)
+		}
+	}
+}

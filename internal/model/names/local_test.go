@@ -1,0 +1,27 @@
+package names_test
+
+import (
+	"testing"
+
+	"kops.local/kops/internal/model/names"
+)
+
+// Disks bear these names on hosts, also those that an older kops made.
+func TestLocalDisk(t *testing.T) {
+	if got, of := names.LocalDisk("c.k8s.local", "main", "a"), names.LocalDisk("c.k8s.local", "main", ""); got != "c.k8s.local--main--a" || of != "c.k8s.local--main--" {
+		t.Errorf("the disk %s among %s", got, of)
+	}
+}
+
+func TestLocalSize(t *testing.T) {
+	for text, want := range map[string][2]int{"host": {}, "2cpu-4gib": {2, 4096}, "1cpu-1500mib": {1, 1500}} {
+		if cpus, memory, ok := names.LocalSize(text); !ok || [2]int{cpus, memory} != want {
+			t.Errorf("%s: %d CPUs, %d MiB, %t", text, cpus, memory, ok)
+		}
+	}
+	for _, text := range []string{"", "0cpu-1gib", "t3.medium", "2cpu", "2cpu-4gb", "2cpu-4gib "} {
+		if _, _, ok := names.LocalSize(text); ok {
+			t.Errorf("%q is taken for a machine type", text)
+		}
+	}
+}

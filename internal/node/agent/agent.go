@@ -1,0 +1,372 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/journal"
+	"kops.local/kops/internal/engine/observe"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/render/text"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/node/agent/node"
+	"kops.local/kops/internal/node/agent/report"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/host"
+)
+
+// Agent is what nodeup needs of the world. Its fields must not change while it runs.
+type Agent struct {
+	// Machine is the machine; its Authority and Warn are set by each run.
+	Machine *host.Machine
+	// Store is read by machines with an API server, Joiner asked by the others.
+	Store Source
+	// Join makes the Joiner for a boot configuration. failed is to be told of each
+	// try that failed and is made again.
+	Join   func(b *model.BootConfig, failed func(error)) (Joiner, error)
+	Detect Detect
+	Issuer pki.Issuer
+	Clock  exec.Clock
+	// Launched tells the cloud's group of a machine, as node.Host has it, that the
+	// machine has started; may be nil.
+	Launched func(ctx context.Context, h node.Host) error
+	// Version is this program's.
+	Version string
+	// Patience is how long one step is tried again; 0 means 5 minutes.
+	Patience time.Duration
+	// Retries is how often a run that failed begins anew, and Launched is called again; negative: without end.
+	Retries int
+	// Told gets the boot report whenever it changes; may be nil.
+	Told func(report.Report)
+	// Journal gets a line for each intent and result; nil: nobody does.
+	Journal io.Writer
+}
+
+// pause is after a run that failed.
+const pause = 30 * time.Second
+
+// run is one run of an agent.
+type run struct {
+	*Agent
+	record *recorder
+	boot   *model.BootConfig
+	// text is that of the node configuration.
+	text   []byte
+	joiner Joiner
+	// renewing says that the run only renews certificates.
+	renewing bool
+	input    node.Input
+	mu       sync.Mutex // guards input while the store is read
+	// inventory is what this run and earlier ones have made.
+	inventory inventory
+}
+
+// Converge makes the machine what its configuration says, beginning anew when a run fails.
+// A boot configuration that cannot be used is not tried again.
+func (a *Agent) Converge(ctx context.Context, boot []byte) error {
+	rec := a.recorder()
+	var h node.Host
+	err := a.again(ctx, func(n int) (err error) {
+		rec.change(func(r *report.Report) { r.Run = n + 1 })
+		h, err = a.converge(ctx, rec, boot)
+		return err
+	})
+	// It is tried again by itself: a run that begins anew learns nothing of
+	// kops-controller once the node is ready.
+	if err == nil && a.Launched != nil && h.ScalingGroup != "" {
+		err = a.again(ctx, func(int) error {
+			return rec.do(PhaseLaunch, func() error { return a.Launched(ctx, h) })
+		})
+	}
+	if err == nil {
+		rec.change(func(rep *report.Report) { rep.Done = true })
+	}
+	return err
+}
+
+// again does what may fail, with a pause between the tries. do is told which try it is, from 0.
+func (a *Agent) again(ctx context.Context, do func(n int) error) error {
+	for n := 0; ; n++ {
+		err := do(n)
+		if err == nil || errors.Is(err, errBoot) || n == a.Retries || ctx.Err() != nil {
+			return err
+		}
+		if serr := a.Clock.Sleep(ctx, pause); serr != nil {
+			return err
+		}
+	}
+}
+
+// errBoot marks a boot configuration that cannot be used.
+var errBoot = errors.New("the boot configuration")
+
+func (a *Agent) recorder() *recorder {
+	return &recorder{now: a.Clock.Now, told: a.Told, report: report.Report{Version: a.Version, Started: a.Clock.Now().UTC()}}
+}
+
+// converge is one run. It returns what was found out about the machine, which is
+// nothing where the machine has joined before.
+func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) (node.Host, error) {
+	var none node.Host
+	r, p, err := a.prepare(ctx, rec, boot)
+	if errors.Is(err, ErrJoined) {
+		return none, nil
+	}
+	if err != nil {
+		return none, err
+	}
+	r.inventory.intend(p)
+	if err := rec.part(PhaseFiles, func() error {
+		return errors.Join(r.inventory.write(ctx, a.Machine), keep(ctx, a.Machine, configFile, string(r.text)))
+	}); err != nil {
+		return none, err
+	}
+	if err := r.apply(ctx, p); err != nil {
+		return none, err
+	}
+	r.inventory.settle(p)
+	if err := rec.part(PhaseFiles, func() error { return r.inventory.write(ctx, a.Machine) }); err != nil {
+		return none, err
+	}
+	return r.input.Host, nil
+}
+
+// Preview writes what Converge would do.
+func (a *Agent) Preview(ctx context.Context, boot []byte, out io.Writer) error {
+	_, p, err := a.prepare(ctx, a.recorder(), boot)
+	if errors.Is(err, ErrJoined) {
+		_, err = fmt.Fprintln(out, err)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if p.Empty() {
+		_, err := fmt.Fprintln(out, "The machine holds all that it is to hold; there is nothing to change.")
+		return err
+	}
+	return text.Plan(out, p, text.Options{})
+}
+
+// prepare goes as far as the plan; nothing is changed.
+func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte) (*run, *plan.Plan, error) {
+	r := &run{Agent: a, record: rec, input: newInput()}
+	var g *graph.Graph
+	var p *plan.Plan
+	for _, phase := range []struct {
+		name string
+		do   func() error
+	}{
+		{PhaseIdentify, func() (err error) {
+			if r.boot, err = parseBoot(boot); err != nil {
+				return errors.Join(errBoot, err)
+			}
+			r.input.Boot = r.boot
+			rec.change(func(rep *report.Report) { rep.Cluster, rep.Group = r.boot.ClusterName, r.boot.InstanceGroupName })
+			return nil
+		}},
+		{PhaseConfigure, func() error { return r.configure(ctx) }},
+		{PhaseRead, func() error { return r.readStore(ctx) }},
+		{PhaseModel, func() (err error) {
+			if r.input.Host, err = r.Detect(ctx, r.boot, r.input.Config); err != nil {
+				return fmt.Errorf("find out what machine this is: %w", err)
+			}
+			rec.change(func(rep *report.Report) { rep.Node = r.input.Host.NodeName })
+			r.Machine.Authority = r.authority()
+			r.Machine.Warn = rec.warn
+			for _, w := range r.input.Host.Warnings {
+				rec.warn(w)
+			}
+			g, err = node.Build(r.input)
+			return err
+		}},
+		{PhaseObserve, func() error {
+			have, err := r.observer().Snapshot(ctx, r.boot.ClusterName, host.Kinds(), g, false)
+			if err != nil {
+				return err
+			}
+			if err := r.observeStale(ctx, g, have); err != nil {
+				return err
+			}
+			p, err = plan.Make(g, have, host.Kinds(), plan.Options{Prune: true})
+			return err
+		}},
+	} {
+		if err := rec.do(phase.name, func() error { return clockRemedy(phase.do()) }); err != nil {
+			return nil, nil, err
+		}
+	}
+	return r, p, nil
+}
+
+// authority is whoever signs this machine's certificates.
+func (r *run) authority() host.Authority {
+	if r.input.Config.ConfigStore != nil {
+		return keysets{r.input.Keysets, r.Issuer}
+	}
+	bundles := map[string]string{}
+	for n, text := range r.input.Config.CAs {
+		bundles[n] = text
+	}
+	if c := r.boot.ConfigServer; c != nil && bundles[pki.KubernetesCA] == "" {
+		bundles[pki.KubernetesCA] = c.CACertificates
+	}
+	return remote{joiner: r.joiner, ids: r.input.Config.KeypairIDs, bundles: bundles, generate: r.Issuer.Generate}
+}
+
+func (r *run) client(string) any { return r.Machine }
+
+func (r *run) observer() *observe.Observer {
+	return &observe.Observer{Client: r.client, Sleep: r.Clock.Sleep}
+}
+
+// apply carries out the plan; each step counts to the phase of its kind.
+func (r *run) apply(ctx context.Context, p *plan.Plan) error {
+	log := r.Journal
+	if log == nil {
+		log = io.Discard
+	}
+	patience := r.Patience
+	if patience == 0 {
+		patience = 5 * time.Minute
+	}
+	limited, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	t := &tracker{record: r.record, left: map[string]int{}, stop: stop}
+	for _, s := range p.Steps {
+		if s.Op != plan.Keep {
+			t.left[phaseOf(s.Address.Kind)]++
+		}
+	}
+	e := &exec.Executor{
+		Client: r.client, Journal: journal.New(log, r.Clock.Now), Clock: r.Clock, Patience: patience, Report: t.event,
+		Limits: exec.NewLimits(map[string]int{"packages": 1, "units": 4, "download": 4, "images": 2, "certificates": 4}, 16),
+		Observe: func(ctx context.Context, k resource.Any) ([]resource.Object, error) {
+			var s resource.Scope
+			for _, step := range p.Steps {
+				if step.Address.Kind == k.KindName() && step.Want != nil {
+					s.Names = append(s.Names, k.KeyOf(step.Want))
+				}
+			}
+			return r.observer().List(ctx, k, s)
+		},
+	}
+	err := e.Run(limited, p)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil { // what else failed meanwhile failed of the same
+		err = fmt.Errorf("stopped before the plan was carried out: %w", context.Cause(limited))
+	}
+	return clockRemedy(err)
+}
+
+// controlPlaneTime is how long a control plane may take to start: a machine that gets
+// no answer meanwhile waits for it, as far as can be known here.
+const controlPlaneTime = 5 * time.Minute
+
+// retrying tells of a try to reach kops-controller that failed, and is made again if that may help.
+func (r *run) retrying(err error) {
+	if errors.Is(err, bootstrap.ErrReady) {
+		return
+	}
+	absent := unanswered(err)
+	err = refused(err)
+	r.record.change(func(rep *report.Report) {
+		p := entry(rep, PhaseConfigure)
+		if p.State != report.Running {
+			p = entry(rep, PhaseCertificates)
+		}
+		p.Attempts++
+		if fail(p, err); absent && r.record.now().Sub(p.Started) < controlPlaneTime {
+			p.Waiting, p.Remedy = true, ""
+		}
+	})
+}
+
+// unanswered reports whether an error is as those that one meets while a server, or
+// what is before it, is about to start.
+func unanswered(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	return fault.Is(err, fault.NotYet) && !errors.As(err, &certificate)
+}
+
+// phaseOf is the phase that a kind's steps belong to.
+func phaseOf(kind string) string {
+	switch kind {
+	case host.Assets.Name:
+		return PhaseDownload
+	case host.Certificates.Name:
+		return PhaseCertificates
+	case host.Units.Name:
+		return PhaseServices
+	case host.Images.Name:
+		return PhaseImages
+	case host.Files.Name, host.Logs.Name, host.Directories.Name, host.Symlinks.Name, host.Blocks.Name, host.Binaries.Name, host.Archives.Name:
+		return PhaseFiles
+	}
+	return PhaseSystem
+}
+
+// tracker turns the executor's events into phases.
+type tracker struct {
+	record *recorder
+	// stop ends the run: where the disk is full every step would say so.
+	stop           context.CancelCauseFunc
+	mu             sync.Mutex
+	left           map[string]int
+	begun, stopped map[string]bool
+	failed         map[string]error
+}
+
+func (t *tracker) event(e exec.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name := phaseOf(e.Step.Address.Kind)
+	if e.Step.Op == plan.Keep {
+		return
+	}
+	if t.begun == nil {
+		t.begun, t.failed, t.stopped = map[string]bool{}, map[string]error{}, map[string]bool{}
+	}
+	if !t.begun[name] && e.State != exec.Skipped {
+		t.begun[name] = true
+		t.record.begin(name)
+	}
+	switch e.State {
+	case exec.Retrying:
+		t.record.change(func(r *report.Report) {
+			p := entry(r, name)
+			p.Attempts++
+			fail(p, fmt.Errorf("%s: %w", e.Step.Address, e.Err))
+		})
+		return
+	case exec.Started:
+		return
+	case exec.Failed:
+		err := fmt.Errorf("%s: %w", e.Step.Address, e.Err)
+		switch {
+		case errors.Is(e.Err, context.Canceled):
+			t.stopped[name] = true
+		case t.failed[name] == nil:
+			t.failed[name] = err
+		}
+		if fault.Is(err, fault.Quota) {
+			t.stop(err)
+		}
+	case exec.Skipped:
+		t.stopped[name] = true
+	case exec.Done:
+		t.record.change(func(r *report.Report) { entry(r, name).Steps++ })
+	}
+	if t.left[name]--; t.left[name] == 0 && t.begun[name] {
+		t.record.end(name, t.failed[name], t.stopped[name])
+	}
+}

@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"context"
+	"crypto"
+	cryptorand "crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+)
+
+// keysets issues certificates on a machine that has the keys to do so.
+type keysets struct {
+	all    map[string]*pki.Keyset
+	issuer pki.Issuer
+}
+
+// Signer finds the keyset whose primary key signed.
+func (a keysets) Signer(c *x509.Certificate) string {
+	for name, k := range a.all {
+		if c.CheckSignatureFrom(k.Signer().Certificate) == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// Issue signs here.
+func (a keysets) Issue(_ context.Context, name, signer string, r pki.Request) (pki.Pair, error) {
+	k := a.all[signer]
+	if k == nil {
+		return pki.Pair{}, fault.New(fault.Permanent, "issue the certificate %s: the keyset %s was not read", name, signer)
+	}
+	return a.issuer.Issue(r, k)
+}
+
+// remote asks kops-controller for certificates; private keys stay here.
+type remote struct {
+	joiner Joiner
+	ids    map[string]string
+	// bundles are the certificates of the authorities that the machine believes.
+	bundles map[string]string
+	// generate makes a key; nil: RSA of the usual size.
+	generate func() (crypto.Signer, error)
+}
+
+// Signer finds the authority that signed, and that the machine expects to be the current one.
+func (a remote) Signer(c *x509.Certificate) string {
+	for name, bundle := range a.bundles {
+		var signers []*x509.Certificate
+		for rest := []byte(bundle); ; {
+			var b *pem.Block
+			if b, rest = pem.Decode(rest); b == nil {
+				break
+			}
+			x, err := x509.ParseCertificate(b.Bytes)
+			if err != nil {
+				continue
+			}
+			if id, ok := new(big.Int).SetString(a.ids[name], 10); ok && x.SerialNumber.Cmp(id) == 0 {
+				signers = []*x509.Certificate{x}
+				break
+			}
+			signers = append(signers, x) // an authority of other origin has another identifier
+		}
+		for _, x := range signers {
+			if c.CheckSignatureFrom(x) == nil {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// Issue makes a key and has its public half certified.
+func (a remote) Issue(ctx context.Context, name, signer string, _ pki.Request) (pki.Pair, error) {
+	generate := a.generate
+	if generate == nil {
+		generate = func() (crypto.Signer, error) { return rsa.GenerateKey(cryptorand.Reader, pki.DefaultKeySize) }
+	}
+	key, err := generate()
+	if err != nil {
+		return pki.Pair{}, fmt.Errorf("generate the key of %s: %w", name, err)
+	}
+	got, err := a.joiner.Certify(ctx, map[string]crypto.PublicKey{name: key.Public()}, map[string]string{signer: a.ids[signer]})
+	if err != nil {
+		return pki.Pair{}, fmt.Errorf("ask kops-controller for the certificate %s: %w", name, refused(err))
+	}
+	c, err := pki.ParseCertificate(got[name])
+	if err != nil {
+		return pki.Pair{}, fmt.Errorf("certificate %s of kops-controller: %w", name, err)
+	}
+	if k, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !k.Equal(key.Public()) {
+		return pki.Pair{}, fault.Wrap(fault.Permanent, fmt.Errorf("certificate %s of kops-controller is for another key", name), "")
+	}
+	return pki.Pair{Certificate: c, Key: pki.NewPrivateKey(key)}, nil
+}
+
+// clockRemedy says what helps when certificates are refused for their times.
+func clockRemedy(err error) error {
+	var invalid x509.CertificateInvalidError
+	if err == nil || !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
+		return err
+	}
+	return fault.Wrap(fault.Of(err), err, "set the machine's clock right: chronyc makestep, or timedatectl set-time; where it is right, renew the certificate")
+}

@@ -1,0 +1,213 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/node/agent/node"
+)
+
+// parseBoot reads the boot configuration.
+func parseBoot(text []byte) (*model.BootConfig, error) {
+	b := &model.BootConfig{}
+	if err := yaml.UnmarshalStrict(text, b); err != nil {
+		return nil, fmt.Errorf("read the boot configuration: %w", err)
+	}
+	if b.ClusterName == "" || b.InstanceGroupName == "" || b.InstanceGroupRole == "" {
+		return nil, errors.New("read the boot configuration: ClusterName, InstanceGroupName and InstanceGroupRole are needed")
+	}
+	if b.ConfigBase == "" && b.ConfigServer == nil {
+		return nil, errors.New("read the boot configuration: neither ConfigBase nor ConfigServer says where the machine's configuration is")
+	}
+	return b, nil
+}
+
+// configure gets the node configuration and checks that it is the one that the machine was started with.
+func (r *run) configure(ctx context.Context) error {
+	var text []byte
+	var err error
+	if r.boot.ConfigBase != "" {
+		url := strings.TrimSuffix(r.boot.ConfigBase, "/") + "/" + names.GroupFolder(r.boot.InstanceGroupRole, r.boot.InstanceGroupName) + names.NodeConfig
+		if text, err = r.read(ctx, url); err != nil {
+			return fmt.Errorf("read the node configuration: %w", err)
+		}
+	} else {
+		var secrets map[string][]byte
+		if r.joiner, err = r.Join(r.boot, r.retrying); err != nil {
+			return err
+		}
+		if text, secrets, err = r.joiner.Configuration(ctx); err != nil {
+			return fmt.Errorf("ask kops-controller for the node configuration: %w", refused(err))
+		}
+		for name, s := range secrets {
+			r.input.Secrets[name] = pki.NewSecret(string(s))
+		}
+	}
+	if got := model.Hash(text); r.boot.NodeupConfigHash != "" && got != r.boot.NodeupConfigHash {
+		return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration is not the one that this machine was started with: its hash is %s, and not %s", got, r.boot.NodeupConfigHash),
+			"run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one of the new configuration")
+	}
+	r.text = text
+	return r.parseConfig()
+}
+
+// parseConfig reads the text of the node configuration.
+func (r *run) parseConfig() error {
+	c := &model.NodeupConfig{}
+	if err := yaml.UnmarshalStrict(r.text, c); err != nil {
+		return fmt.Errorf("read the node configuration: %w", err)
+	}
+	r.input.Config = c
+	return nil
+}
+
+// refused says what helps when kops-controller does not give a machine what it asks for.
+func refused(err error) error {
+	remedy := "see the log of kops-controller on the control plane, which tells why; replace a machine that it does not know"
+	if fault.Of(err).Retryable() {
+		remedy = "see whether kops-controller runs on the control plane, and make its port reachable from this machine"
+	}
+	if err = clockRemedy(err); err == nil || errors.Is(err, ErrJoined) || fault.Remedy(err) != "" {
+		return err
+	}
+	return fault.Wrap(fault.Of(err), err, remedy)
+}
+
+func (r *run) read(ctx context.Context, url string) ([]byte, error) {
+	if r.Store == nil {
+		return nil, fmt.Errorf("read %s: this nodeup cannot read the store", url)
+	}
+	text, err := r.Store.Read(ctx, url)
+	if err = clockRemedy(err); fault.Is(err, fault.Gone) && fault.Remedy(err) == "" {
+		err = fault.Wrap(fault.Gone, err, "run kops update cluster --yes, which writes it, and see that the machine can reach the cluster's store")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", url, err)
+	}
+	return text, nil
+}
+
+// readStore reads what a machine with an API server needs of the store, all at once.
+func (r *run) readStore(ctx context.Context) error {
+	c := r.input.Config
+	if c.ConfigStore == nil {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	get := func(url string, optional bool, f func([]byte) error) {
+		g.Go(func() error {
+			text, err := r.read(ctx, url)
+			if optional && fault.Is(err, fault.Gone) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if err := f(text); err != nil {
+				return fmt.Errorf("read %s: %w", url, err)
+			}
+			return nil
+		})
+	}
+	for name := range c.KeypairIDs {
+		get(c.ConfigStore.Keypairs+"/private/"+name+"/keyset.yaml", false, func(text []byte) error { return r.keyset(name, text) })
+	}
+	secrets := []string{"dockerconfig", pki.EncryptionConfig}
+	if a := c.APIServerConfig; a != nil && a.KubeAPIServer != nil && a.KubeAPIServer.TokenAuthFile != "" {
+		secrets = append(secrets, pki.TokenNames()...)
+	}
+	for _, name := range secrets {
+		get(c.ConfigStore.Secrets+"/"+name, true, func(text []byte) error {
+			s, err := pki.DecodeSecret(text)
+			r.input.Secrets[name] = s
+			return err
+		})
+	}
+	for _, url := range c.EtcdManifests {
+		get(url, false, func(text []byte) error {
+			r.input.Etcd[strings.TrimSuffix(path.Base(url), ".yaml")] = string(text)
+			return nil
+		})
+	}
+	if c.ChannelsManifest != "" {
+		get(c.ChannelsManifest, false, func(text []byte) error { r.input.Channels = string(text); return nil })
+	}
+	for _, m := range c.StaticManifests {
+		get(strings.TrimSuffix(r.boot.ConfigBase, "/")+"/"+m.Path, false, func(text []byte) error { r.input.Static[m.Key] = string(text); return nil })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return r.encryption()
+}
+
+// encryption checks that the secret by which the API server encrypts what it
+// stores is that of the configuration: with another, or with none, this API
+// server could not read what the others have written.
+func (r *run) encryption() error {
+	const name = pki.EncryptionConfig
+	a := r.input.Config.APIServerConfig
+	if a == nil || a.EncryptionConfigSecretHash == "" {
+		return nil
+	}
+	s, found := r.input.Secrets[name]
+	switch {
+	case !found:
+		return fault.Wrap(fault.Gone, fmt.Errorf("the secret %s is not there", name), "write what it held to secrets/"+name+" of the cluster's folder in the state store; spec.encryptionConfig needs it")
+	case model.Hash([]byte(s.Reveal())) != a.EncryptionConfigSecretHash:
+		return fault.Wrap(fault.NotYet, fmt.Errorf("the secret %s is not the one that this machine was started with", name), "run kops update cluster --yes and then kops rolling-update cluster --yes")
+	}
+	return nil
+}
+
+// keyset decodes a keyset, and checks that its primary key is the one that the configuration
+// names. A renewal goes on with that one, whichever is primary by now.
+func (r *run) keyset(name string, text []byte) error {
+	objects, _, err := compat.Decode(bytes.TrimSpace(text), compat.Options{Lenient: true})
+	if err != nil {
+		return err
+	}
+	if len(objects) != 1 {
+		return fmt.Errorf("there are %d objects in the file, and not one keyset", len(objects))
+	}
+	o, ok := objects[0].(*api.Keyset)
+	if !ok {
+		return errors.New("the file does not hold a keyset")
+	}
+	o.Name = name
+	k, err := pki.FromAPI(o)
+	if err != nil {
+		return err
+	}
+	want := r.input.Config.KeypairIDs[name]
+	if r.renewing && slices.ContainsFunc(k.Items, func(i pki.Item) bool { return i.ID == want && i.Trusted() }) {
+		k.Primary = want
+	}
+	if want != k.Primary {
+		return fault.Wrap(fault.NotYet, fmt.Errorf("the primary key of %s is %s, and the machine was started when it was %s", name, k.Primary, want),
+			"run kops update cluster --yes and then kops rolling-update cluster --yes")
+	}
+	r.input.Keysets[name] = k
+	return nil
+}
+
+func newInput() node.Input {
+	return node.Input{Keysets: map[string]*pki.Keyset{}, Secrets: map[string]pki.Secret{}, Etcd: map[string]string{}, Static: map[string]string{}}
+}

@@ -1,0 +1,262 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/node/agent/node"
+	"kops.local/kops/internal/platform/aws/node/ec2"
+)
+
+// Probe finds out what machine this is, from its files, its interfaces, and
+// what its cloud tells each machine about itself.
+type Probe struct {
+	// Root is where the machine's file system begins.
+	Root string
+	// Arch is the processor's architecture, as Go names it.
+	Arch string
+	// Hostname and Addresses are those of the operating system.
+	Hostname  func() (string, error)
+	Addresses func() ([]net.Addr, error)
+	// Command runs a program; may be nil.
+	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
+	// Resolve asks the DNS for the addresses of a name.
+	Resolve func(ctx context.Context, name string) ([]string, error)
+	// AWS is asked on a machine of AWS.
+	AWS ec2.API
+}
+
+// Detect is an Agent.Detect.
+func (p Probe) Detect(ctx context.Context, boot *model.BootConfig, c *model.NodeupConfig) (node.Host, error) {
+	h := node.Host{Arch: assets.Arch(p.Arch), CgroupV1: !p.exists("/sys/fs/cgroup/cgroup.controllers"), Contained: p.exists("/run/systemd/container")}
+	if err := p.distribution(&h); err != nil {
+		return h, err
+	}
+	var err error
+	if h.Name, err = p.Hostname(); err != nil {
+		return h, fmt.Errorf("ask for the machine's name: %w", err)
+	}
+	if h.Addresses, err = p.addresses(); err != nil {
+		return h, err
+	}
+	h.NodeName, h.Names = h.Name, append([]string{h.Name}, h.Addresses...)
+	resolv, _ := os.ReadFile(filepath.Join(p.Root, "/etc/resolv.conf")) // without one there is no resolver of its own
+	h.Resolved = bytes.Contains(resolv, []byte("nameserver 127.0.0.53")) && p.exists("/run/systemd/resolve/resolv.conf")
+	h.Admin, h.Interface = p.admin(), p.defaultInterface()
+	h.LacksModules, h.NVIDIA = p.lacksModules(ctx, h, c), p.nvidia()
+	if r := c.ContainerdConfig; r != nil && r.SkipInstall {
+		if h.Containerd, err = p.containerd(ctx); err != nil {
+			return h, err
+		}
+	}
+	if h.APIAddresses, err = p.apiAddresses(ctx, boot, c); err != nil {
+		return h, err
+	}
+	if api.CloudProviderID(boot.CloudProvider) == api.CloudAWS {
+		return h, p.aws(ctx, &h, boot, c)
+	}
+	return h, nil
+}
+
+// apiAddresses are where the API is, where no name of the cluster's own is
+// published and the boot configuration names no address: those of the load
+// balancer in front of kops-controller, which is the API's too.
+func (p Probe) apiAddresses(ctx context.Context, boot *model.BootConfig, c *model.NodeupConfig) ([]string, error) {
+	if !c.UsesNoneDNS || c.APIServerConfig != nil || boot.ConfigServer == nil || len(boot.APIServerIPs) > 0 {
+		return nil, nil
+	}
+	var out []string
+	for _, server := range boot.ConfigServer.Servers {
+		u, err := url.Parse(server)
+		if err != nil {
+			return nil, fmt.Errorf("find the addresses of the API: %w", err)
+		}
+		found := []string{u.Hostname()}
+		if _, err := netip.ParseAddr(u.Hostname()); err != nil {
+			if found, err = p.Resolve(ctx, u.Hostname()); err != nil {
+				return nil, fault.Wrap(fault.NotYet, fmt.Errorf("find the addresses of the API: %w", err), "see whether the machine's resolver answers: resolvectl query "+u.Hostname())
+			}
+		}
+		out = append(out, found...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+func (p Probe) exists(path string) bool {
+	_, err := os.Stat(filepath.Join(p.Root, path))
+	return err == nil
+}
+
+// distribution reads /etc/os-release.
+func (p Probe) distribution(h *node.Host) error {
+	text, err := os.ReadFile(filepath.Join(p.Root, "/etc/os-release"))
+	if err != nil {
+		return fmt.Errorf("find out which distribution this is: %w", err)
+	}
+	v := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			v[name] = strings.Trim(value, `"'`)
+		}
+	}
+	h.Distro, h.Release = v["ID"], v["VERSION_ID"]
+	family := append([]string{h.Distro}, strings.Fields(v["ID_LIKE"])...)
+	switch {
+	case slices.Contains(family, "debian"), slices.Contains(family, "ubuntu"):
+		h.Like = "debian"
+	case slices.ContainsFunc(family, func(s string) bool { return slices.Contains([]string{"rhel", "fedora", "centos", "amzn"}, s) }):
+		h.Like = "rhel"
+	}
+	return nil
+}
+
+// lacksModules reports whether there is no file of a module of the kernel's where
+// the rarer ones are in a package that images need not hold.
+func (p Probe) lacksModules(ctx context.Context, h node.Host, c *model.NodeupConfig) bool {
+	if !node.ExtraModules(h) || h.Contained || p.Command == nil {
+		return false
+	}
+	return slices.ContainsFunc(node.KernelModules(h, c.Networking), func(module string) bool {
+		_, err := p.Command(ctx, "modinfo", module)
+		var failed *exec.ExitError
+		return errors.As(err, &failed)
+	})
+}
+
+// nvidia reports whether a device of the PCI bus is for graphics, as its base class
+// says (Linux, PCI_BASE_CLASS_DISPLAY), and made by NVIDIA (PCI_VENDOR_ID_NVIDIA).
+func (p Probe) nvidia() bool {
+	devices, _ := filepath.Glob(filepath.Join(p.Root, "/sys/bus/pci/devices/*")) // the pattern is right
+	return slices.ContainsFunc(devices, func(device string) bool {
+		read := func(name string) string {
+			text, _ := os.ReadFile(filepath.Join(device, name)) // without the file it is none
+			return strings.TrimSpace(string(text))
+		}
+		return read("vendor") == "0x10de" && strings.HasPrefix(read("class"), "0x03")
+	})
+}
+
+// addresses lists what others can reach the machine under, sorted.
+func (p Probe) addresses() ([]string, error) {
+	all, err := p.Addresses()
+	if err != nil {
+		return nil, fmt.Errorf("list the machine's addresses: %w", err)
+	}
+	var out []string
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			out = append(out, n.IP.String())
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// defaultInterface is the interface of the first route to everywhere, as /proc/net/route has it (proc(5)).
+func (p Probe) defaultInterface() string {
+	text, _ := os.ReadFile(filepath.Join(p.Root, "/proc/net/route")) // without one there is no such route
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 7 && f[1] == "00000000" && f[7] == "00000000" {
+			return f[0]
+		}
+	}
+	return ""
+}
+
+// admin finds the account that the distribution's images have for those who log in.
+func (p Probe) admin() node.Account {
+	text, _ := os.ReadFile(filepath.Join(p.Root, "/etc/passwd")) // without one there is root alone
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(strings.TrimSpace(line), ":")
+		if len(f) == 7 && slices.Contains([]string{"ubuntu", "admin", "ec2-user", "rocky", "almalinux", "cloud-user"}, f[0]) {
+			if id, err := strconv.Atoi(f[2]); err == nil {
+				return node.Account{Home: f[5], ID: id}
+			}
+		}
+	}
+	return node.Account{}
+}
+
+// containerd asks for the version of the containerd that the image holds.
+func (p Probe) containerd(ctx context.Context) (string, error) {
+	if p.Command == nil {
+		return "", nil
+	}
+	text, err := p.Command(ctx, "containerd", "--version")
+	if err != nil {
+		return "", fault.Wrap(fault.Permanent, fmt.Errorf("ask containerd for its version: %w", err), "use an image that holds containerd, or leave out spec.containerd.skipInstall")
+	}
+	for _, word := range strings.Fields(string(text)) { // containerd <module> <version> <commit>
+		if v := strings.TrimPrefix(word, "v"); v != "" && v[0] >= '0' && v[0] <= '9' && strings.Contains(v, ".") {
+			return v, nil
+		}
+	}
+	return "", fmt.Errorf("ask containerd for its version: it says %q", strings.TrimSpace(string(text)))
+}
+
+// aws asks the instance's metadata service.
+func (p Probe) aws(ctx context.Context, h *node.Host, boot *model.BootConfig, c *model.NodeupConfig) error {
+	session, err := p.AWS.Metadata.Session(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the cloud who this machine is: %w", err)
+	}
+	get := func(key string) (v string) {
+		if err == nil {
+			v, err = session.Get(ctx, key)
+		}
+		return v
+	}
+	id, hostname, zone := get("instance-id"), get("local-hostname"), get("placement/availability-zone")
+	h.Address = get("local-ipv4")
+	known := []string{id, hostname, h.Address, get("public-ipv4"), get("ipv6")}
+	if len(c.WarmPoolImages) > 0 && c.ControlPlaneConfig == nil {
+		h.Warming = strings.HasPrefix(get("autoscaling/target-lifecycle-state"), "Warmed:")
+	}
+	machineType := ""
+	if node.CloudAddresses(c.Networking) {
+		machineType = get("instance-type")
+	}
+	if err != nil {
+		return fmt.Errorf("ask the cloud who this machine is: %w", err)
+	}
+	if id == "" || zone == "" {
+		return errors.New("ask the cloud who this machine is: it tells no instance or no zone")
+	}
+	h.NodeName, h.OverrideName, h.ProviderID = id, true, "aws:///"+zone+"/"+id
+	if c.UseIPBasedNodeNames != nil && *c.UseIPBasedNodeNames {
+		h.NodeName = hostname
+	}
+	slices.Sort(known)
+	h.Names = slices.DeleteFunc(slices.Compact(known), func(s string) bool { return s == "" })
+	if c.EnableLifecycleHook {
+		h.ScalingGroup = names.AWSGroup(boot.InstanceGroupName, boot.InstanceGroupRole, boot.ClusterName)
+	}
+	if machineType == "" || c.KubeletConfig != nil && c.KubeletConfig.MaxPods != nil {
+		return nil
+	}
+	h.MaxPods, err = p.AWS.PodAddresses(ctx, machineType)
+	if fault.Is(err, fault.Denied) { // the spec may say it, or the limit of Kubernetes does
+		// AWS' own words differ each time, and a warning is to be noted once.
+		h.Warnings = append(h.Warnings, "the number of pods is not limited by their addresses: the machine's role may not ask AWS for those of a "+machineType+
+			"; allow it ec2:DescribeInstanceTypes, or set spec.kubelet.maxPods")
+		return nil
+	}
+	return err
+}

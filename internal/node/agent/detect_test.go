@@ -1,0 +1,199 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/node/agent"
+	"kops.local/kops/internal/node/agent/node"
+	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/aws/node/ec2"
+	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
+)
+
+// probe looks at a machine with these files.
+func probe(t *testing.T, files map[string]string) agent.Probe {
+	t.Helper()
+	root := t.TempDir()
+	for path, text := range files {
+		at := filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	addresses := func() ([]net.Addr, error) {
+		var out []net.Addr
+		for _, a := range []string{"127.0.0.1/8", "10.0.0.9/24", "fe80::1/64", "10.0.0.10/24"} {
+			ip, n, err := net.ParseCIDR(a)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, &net.IPNet{IP: ip, Mask: n.Mask})
+		}
+		return out, nil
+	}
+	return agent.Probe{Root: root, Arch: "arm64", Addresses: addresses,
+		AWS: ec2.API{HTTP: http.DefaultClient, Metadata: ec2.Metadata{HTTP: http.DefaultClient}, Region: "eu-west-1", Now: now},
+		Resolve: func(_ context.Context, name string) ([]string, error) {
+			if name != "lb.example.com" {
+				return nil, errors.New("no such host")
+			}
+			return []string{"10.9.0.2", "10.9.0.1"}, nil
+		},
+		Hostname: func() (string, error) { return "m1", nil },
+		Command: func(ctx context.Context, name string, args ...string) ([]byte, error) {
+			if name == "modinfo" && args[0] == "br_netfilter" {
+				return host.Run(ctx, "false")
+			}
+			return []byte("containerd github.com/containerd/containerd 1.6.20~ds1 abc\n"), nil
+		}}
+}
+
+const ubuntu = "NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\nVERSION_ID=\"24.04\"\n"
+
+func TestWhatMachineThisIs(t *testing.T) {
+	role := awsquery.Credentials{ID: "i", Secret: "s"}
+	answers := ec2test.Role(t, "r", role)
+	maps.Copy(answers, map[string]string{"instance-id": "i-1", "local-hostname": "ip-10-0-0-9.internal", "placement/availability-zone": "eu-west-1a",
+		"local-ipv4": "10.0.0.9", "autoscaling/target-lifecycle-state": "Warmed:Stopped", "instance-type": "m5.large"})
+	metadata := ec2test.Serve(t, answers)
+	addresses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "InstanceType.1=m5.large") {
+			_, _ = io.WriteString(w, `<R><instanceTypeSet><item><networkInfo><maximumNetworkInterfaces>3</maximumNetworkInterfaces><ipv4AddressesPerInterface>10</ipv4AddressesPerInterface></networkInfo></item></instanceTypeSet></R>`)
+		}
+	}))
+	defer addresses.Close()
+	aws := &model.BootConfig{CloudProvider: "aws"}
+	base := node.Host{Distro: "ubuntu", Release: "24.04", Like: "debian", Arch: "arm64", Name: "m1", NodeName: "m1", Names: []string{"m1", "10.0.0.10", "10.0.0.9"},
+		Addresses: []string{"10.0.0.10", "10.0.0.9"}, CgroupV1: true}
+	yes := true
+	for _, c := range []struct {
+		name   string
+		files  map[string]string
+		boot   *model.BootConfig
+		config model.NodeupConfig
+		want   func(*node.Host)
+	}{
+		{"a plain machine", nil, &model.BootConfig{}, model.NodeupConfig{}, func(*node.Host) {}},
+		{"a container", map[string]string{"run/systemd/container": "systemd-nspawn"}, &model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.Contained = true }},
+		{"new control groups", map[string]string{"sys/fs/cgroup/cgroup.controllers": ""}, &model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.CgroupV1 = false }},
+		{"a resolver of its own", map[string]string{"etc/resolv.conf": "nameserver 127.0.0.53\n", "run/systemd/resolve/resolv.conf": ""}, &model.BootConfig{}, model.NodeupConfig{},
+			func(h *node.Host) { h.Resolved = true }},
+		{"somebody logs in", map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\nubuntu:x:1000:1000::/home/ubuntu:/bin/bash\n"}, &model.BootConfig{}, model.NodeupConfig{},
+			func(h *node.Host) { h.Admin = node.Account{Home: "/home/ubuntu", ID: 1000} }},
+		{"somebody logs in to Rocky Linux", map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\nrocky:x:1000:1000::/home/rocky:/bin/bash\n"}, &model.BootConfig{}, model.NodeupConfig{},
+			func(h *node.Host) { h.Admin = node.Account{Home: "/home/rocky", ID: 1000} }},
+		{"its first interface", map[string]string{"proc/net/route": "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
+			"docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\nens5\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"},
+			&model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.Interface = "ens5" }},
+		{"the image's containerd", nil, &model.BootConfig{}, model.NodeupConfig{ContainerdConfig: &api.ContainerdConfig{SkipInstall: true}},
+			func(h *node.Host) { h.Containerd = "1.6.20~ds1" }},
+		{"another distribution", map[string]string{"etc/os-release": "ID=\"amzn\"\nVERSION_ID=\"2023\"\nID_LIKE=\"fedora\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
+			func(h *node.Host) { h.Distro, h.Release, h.Like = "amzn", "2023", "rhel" }},
+		{"a relative of Red Hat's without rarer modules", map[string]string{"etc/os-release": "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"10.1\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
+			func(h *node.Host) {
+				h.Distro, h.Release, h.Like, h.LacksModules = "rocky", "10.1", "rhel", true
+			}},
+		{"one with them", map[string]string{"etc/os-release": "ID=\"rhel\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"10.1\"\n"}, &model.BootConfig{}, model.NodeupConfig{Networking: api.NetworkingSpec{Kindnet: &api.KindnetNetworkingSpec{}}},
+			func(h *node.Host) { h.Distro, h.Release, h.Like = "rhel", "10.1", "rhel" }},
+		{"an older one", map[string]string{"etc/os-release": "ID=\"almalinux\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.6\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
+			func(h *node.Host) { h.Distro, h.Release, h.Like = "almalinux", "9.6", "rhel" }},
+		{"NVIDIA's processor", map[string]string{"sys/bus/pci/devices/0/vendor": "0x8086\n", "sys/bus/pci/devices/1/vendor": "0x10de\n", "sys/bus/pci/devices/1/class": "0x030200\n"},
+			&model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.NVIDIA = true }},
+		{"NVIDIA's sound and another's graphics", map[string]string{"sys/bus/pci/devices/0/vendor": "0x10de\n", "sys/bus/pci/devices/0/class": "0x040300\n",
+			"sys/bus/pci/devices/1/vendor": "0x1013\n", "sys/bus/pci/devices/1/class": "0x030000\n"}, &model.BootConfig{}, model.NodeupConfig{}, func(*node.Host) {}},
+		{"AWS", nil, aws, model.NodeupConfig{}, func(h *node.Host) {
+			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
+			h.Address = "10.0.0.9"
+		}},
+		{"AWS with names made of addresses, being warmed", nil, aws, model.NodeupConfig{UseIPBasedNodeNames: &yes, WarmPoolImages: []string{"i"}}, func(h *node.Host) {
+			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "ip-10-0-0-9.internal", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
+			h.Address = "10.0.0.9"
+			h.Warming = true
+		}},
+		{"pods with addresses of AWS", nil, aws, model.NodeupConfig{Networking: api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{}}}, func(h *node.Host) {
+			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
+			h.Address = "10.0.0.9"
+			h.MaxPods = 29
+		}},
+		{"a group that waits", nil, &model.BootConfig{CloudProvider: "aws", InstanceGroupName: "g", InstanceGroupRole: "APIServer", ClusterName: "c.example.com"}, model.NodeupConfig{EnableLifecycleHook: true}, func(h *node.Host) {
+			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
+			h.Address = "10.0.0.9"
+			h.ScalingGroup = "g.apiservers.c.example.com"
+		}},
+		{"no names are published", nil, &model.BootConfig{ConfigServer: &model.ConfigServer{Servers: []string{"https://lb.example.com:3988/", "https://[fd00::1]:3988/"}}},
+			model.NodeupConfig{UsesNoneDNS: true}, func(h *node.Host) { h.APIAddresses = []string{"10.9.0.1", "10.9.0.2", "fd00::1"} }},
+		{"no names are published, and addresses are known", nil, &model.BootConfig{APIServerIPs: []string{"10.9.0.3"}, ConfigServer: &model.ConfigServer{Servers: []string{"https://10.9.0.3:3988/"}}},
+			model.NodeupConfig{UsesNoneDNS: true}, func(*node.Host) {}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := map[string]string{"etc/os-release": ubuntu}
+			for k, v := range c.files {
+				files[k] = v
+			}
+			p := probe(t, files)
+			p.AWS.Metadata.Endpoint, p.AWS.Endpoint = metadata, addresses.URL
+			got, err := p.Detect(t.Context(), c.boot, &c.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := base
+			c.want(&want)
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestAMachineThatCannotBeIdentified(t *testing.T) {
+	metadata := httptest.NewServer(http.NotFoundHandler())
+	defer metadata.Close()
+	p := probe(t, map[string]string{"etc/os-release": ubuntu})
+	p.AWS.Metadata.Endpoint = metadata.URL
+	if _, err := p.Detect(t.Context(), &model.BootConfig{CloudProvider: "aws"}, &model.NodeupConfig{}); err == nil || !strings.Contains(err.Error(), "ask the cloud who this machine is") {
+		t.Errorf("error %v", err)
+	}
+	unknown := &model.BootConfig{ConfigServer: &model.ConfigServer{Servers: []string{"https://other.example.com:3988/"}}}
+	if _, err := p.Detect(t.Context(), unknown, &model.NodeupConfig{UsesNoneDNS: true}); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "the addresses of the API") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := probe(t, nil).Detect(t.Context(), &model.BootConfig{}, &model.NodeupConfig{}); err == nil || !strings.Contains(err.Error(), "which distribution") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTheLimitOfAddressesThatMayNotBeAsked(t *testing.T) {
+	answers := ec2test.Role(t, "r", awsquery.Credentials{ID: "i", Secret: "s"})
+	maps.Copy(answers, map[string]string{"instance-id": "i-1", "placement/availability-zone": "eu-west-1a", "instance-type": "m5.large"})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors><RequestID>a-b</RequestID></Response>`) // the test would fail
+	}))
+	defer server.Close()
+	p := probe(t, map[string]string{"etc/os-release": ubuntu})
+	p.AWS.Metadata.Endpoint, p.AWS.Endpoint = ec2test.Serve(t, answers), server.URL
+	h, err := p.Detect(t.Context(), &model.BootConfig{CloudProvider: "aws"}, &model.NodeupConfig{Networking: api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{IPAM: "eni"}}})
+	if err != nil || h.MaxPods != 0 || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "ec2:DescribeInstanceTypes") || strings.Contains(h.Warnings[0], "a-b") {
+		t.Errorf("%+v, %v", h, err)
+	}
+}

@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"context"
+	"crypto"
+	"errors"
+
+	"kops.local/kops/internal/node/bootstrap"
+)
+
+// Controller is a Joiner that speaks the join protocol.
+type Controller struct{ Client *bootstrap.Client }
+
+// Configuration asks for what the machine is to become.
+func (c Controller) Configuration(ctx context.Context) ([]byte, map[string][]byte, error) {
+	n, err := c.Client.NodeConfig(ctx)
+	if errors.Is(err, bootstrap.ErrReady) {
+		return nil, nil, ErrJoined
+	}
+	return []byte(n.NodeupConfig), n.NodeSecrets, err
+}
+
+// Certify sends public keys alone.
+func (c Controller) Certify(ctx context.Context, keys map[string]crypto.PublicKey, keypairIDs map[string]string) (map[string][]byte, error) {
+	encoded := map[string]string{}
+	for name, k := range keys {
+		text, err := bootstrap.EncodePublicKey(k)
+		if err != nil {
+			return nil, err
+		}
+		encoded[name] = text
+	}
+	got, err := c.Client.Certificates(ctx, encoded, keypairIDs)
+	if errors.Is(err, bootstrap.ErrReady) {
+		return nil, ErrJoined
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for name, text := range got {
+		out[name] = []byte(text)
+	}
+	return out, nil
+}

@@ -1,0 +1,273 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/spec/componentflags"
+)
+
+const (
+	healthcheckSecrets = "/etc/kubernetes/kube-apiserver-healthcheck/secrets"
+	authnConfig        = "/etc/kubernetes/authn.config"
+)
+
+// apiServer is a machine that serves the API, of the control plane or not.
+func (b *builder) apiServer() error {
+	if b.Config.APIServerConfig.KubeAPIServer == nil {
+		return fmt.Errorf("the configuration says nothing of the API server")
+	}
+	if err := b.user("kube-apiserver-healthcheck", healthcheckUser); err != nil {
+		return err
+	}
+	for _, step := range []func() error{b.apiServerTrust, b.authenticator, b.cloudConfig, b.admin, b.apiServerPod} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// user adds an account. One follows the other, so that their order in the files is always the same.
+func (b *builder) user(name string, id int) error {
+	a, err := add(b, &host.Users, name, host.User{Name: name, ID: id, Home: "/nonexistent", Shell: "/sbin/nologin"}, b.users...)
+	b.users = []resource.Address{a}
+	return err
+}
+
+// authenticator is what AWS' authenticator serves with, and how the API server asks it.
+func (b *builder) authenticator() error {
+	a := b.Config.APIServerConfig.Authentication
+	if a == nil || a.AWS == nil {
+		return nil
+	}
+	if err := b.user("aws-iam-authenticator", authenticatorUser); err != nil {
+		return err
+	}
+	const dir = srv + "/aws-iam-authenticator"
+	if err := b.certificate(host.Certificate{CommonName: "aws-iam-authenticator", Usage: string(pki.Server), Names: []string{"localhost", "127.0.0.1"},
+		Path: dir + "/cert.pem", KeyPath: dir + "/key.pem", Mode: "0600", KeyMode: "0600", Owner: authenticatorUser}); err != nil {
+		return err
+	}
+	return b.file(authnConfig, `apiVersion: v1
+kind: Config
+clusters:
+- name: aws-iam-authenticator
+  cluster:
+    certificate-authority: `+srv+`/ca.crt
+    server: https://127.0.0.1:21362/authenticate
+users:
+- name: kube-apiserver
+contexts:
+- name: webhook
+  context:
+    cluster: aws-iam-authenticator
+    user: kube-apiserver
+current-context: webhook
+`)
+}
+
+// cloudConfig tells components about the cloud.
+func (b *builder) cloudConfig() error {
+	if b.cloud() != api.CloudAWS {
+		return nil
+	}
+	c := b.Config
+	lines := []string{"[global]"}
+	if c.DisableSecurityGroupIngress != nil {
+		lines = append(lines, fmt.Sprintf("DisableSecurityGroupIngress = %t", *c.DisableSecurityGroupIngress))
+	}
+	if c.ELBSecurityGroup != nil {
+		lines = append(lines, "ElbSecurityGroup = "+*c.ELBSecurityGroup)
+	}
+	if c.NLBSecurityGroupMode != nil {
+		lines = append(lines, "NLBSecurityGroupMode = "+*c.NLBSecurityGroupMode)
+	}
+	for _, f := range c.NodeIPFamilies {
+		lines = append(lines, "NodeIPFamilies = "+f)
+	}
+	return b.file("/etc/kubernetes/cloud.config", strings.Join(lines, "\n")+"\n")
+}
+
+// admin lets those who log in to the machine use kubectl.
+func (b *builder) admin() error {
+	home, id := b.Host.Admin.Home, b.Host.Admin.ID
+	if home == "" {
+		home = "/root"
+	}
+	// kubectl keeps what it has learned beside the file.
+	if err := b.directory(home+"/.kube", "0750", id); err != nil {
+		return err
+	}
+	for _, at := range []struct {
+		path  string
+		owner int
+	}{{"/var/lib/kubectl/kubeconfig", 0}, {home + "/.kube/config", id}} {
+		if err := b.kubeconfig(at.path, "kubecfg", "kubecfg", host.Certificate{CommonName: "kubecfg", Organization: []string{"system:masters"}, Owner: at.owner}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apiServerConfig is the user's configuration with what the machine adds.
+func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
+	const dir = srv + "/kube-apiserver/"
+	given := b.Config.APIServerConfig
+	c := *given.KubeAPIServer
+	ptr := func(s string) *string { return &s }
+	c.ClientCAFile = srv + "/ca.crt"
+	c.EtcdCAFile, c.EtcdCertFile, c.EtcdKeyFile = dir+"etcd-ca.crt", dir+"etcd-client.crt", dir+"etcd-client.key"
+	c.TLSCertFile, c.TLSPrivateKeyFile = dir+"server.crt", dir+"server.key"
+	// The kubelets of these clouds all have certificates for their addresses.
+	if slices.Contains([]api.CloudProviderID{api.CloudAWS, api.CloudLocal}, b.cloud()) && c.KubeletCertificateAuthority == "" {
+		c.KubeletCertificateAuthority = srv + "/ca.crt"
+	}
+	c.KubeletClientCertificate, c.KubeletClientKey = dir+"kubelet-api.crt", dir+"kubelet-api.key"
+	c.ProxyClientCertFile, c.ProxyClientKeyFile = ptr(dir+"apiserver-aggregator.crt"), ptr(dir+"apiserver-aggregator.key")
+	c.RequestheaderClientCAFile = dir + "apiserver-aggregator-ca.crt"
+	if len(c.ServiceAccountKeyFile) == 0 {
+		c.ServiceAccountKeyFile = []string{dir + "service-account.pub"}
+	}
+	if c.ServiceAccountSigningKeyFile == nil {
+		c.ServiceAccountSigningKeyFile = ptr(dir + "service-account.key")
+	}
+	if given.EncryptionConfigSecretHash != "" {
+		c.EncryptionProviderConfig = ptr(dir + "encryptionconfig.yaml")
+	}
+	if a := given.Authentication; a != nil && a.AWS != nil {
+		c.AuthenticationTokenWebhookConfigFile = ptr(authnConfig)
+	}
+	if len(c.EnableAdmissionPlugins) > 0 {
+		c.EnableAdmissionPlugins = unique(append(slices.Clone(c.EnableAdmissionPlugins), c.AppendAdmissionPlugins...))
+	}
+	if !b.isControlPlane() { // etcd is on other machines, each cluster at its port
+		at := func(etcd, port string) []string {
+			return []string{"127.0.0.1:" + port, etcd + ".etcd.internal." + b.Config.ClusterName + ":" + port}
+		}
+		elsewhere := strings.NewReplacer(slices.Concat(at("main", "4001"), at("events", "4002"), at("leases", "4004"))...)
+		replace := func(in []string) []string {
+			out := slices.Clone(in)
+			for i := range out {
+				out[i] = elsewhere.Replace(out[i])
+			}
+			return out
+		}
+		c.EtcdServers, c.EtcdServersOverrides = replace(c.EtcdServers), replace(c.EtcdServersOverrides)
+	}
+	return &c
+}
+
+func (b *builder) apiServerPod() error {
+	c := b.apiServerConfig()
+	flags := componentflags.Flags(c)
+	if b.Config.Hardened {
+		flags = append(flags, "--service-account-extend-token-expiration=false")
+	}
+	for _, issuer := range c.AdditionalServiceAccountIssuers {
+		flags = append(flags, "--service-account-issuer="+issuer)
+	}
+	if a := b.Config.APIServerConfig.Authentication; a != nil && a.OIDC != nil {
+		flags = append(flags, oidcFlags(*a.OIDC)...)
+	}
+	if b.cloud() == api.CloudLocal { // whose load balancer is to know within a second that etcd stalls; etcd is asked twice in this time
+		flags = append(flags, "--etcd-readycheck-timeout=1s")
+	}
+	k := newComponent("kube-apiserver", c.Image, "/usr/local/bin/kube-apiserver", flags)
+	k.container.Env = c.Env
+	k.container.SecurityContext = confined("NET_BIND_SERVICE")
+	k.amounts("150m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
+	k.container.Ports = []port{{"https", b.securePort(), b.securePort()}}
+	ask := func(path string, delay, timeout, failures, period int) *probe {
+		return &probe{HTTPGet: httpGet{Host: "127.0.0.1", Path: path, Port: names.APIHealthPort}, InitialDelaySeconds: delay, TimeoutSeconds: timeout, FailureThreshold: failures, PeriodSeconds: period}
+	}
+	k.container.LivenessProbe = ask("/livez", 10, 15, 8, 10)
+	k.container.ReadinessProbe = ask("/healthz", 0, 15, 3, 1)
+	k.container.StartupProbe = ask("/livez", 10, 300, 30, 10)
+	k.mountCertificates(b.Host.Like)
+	if b.cloud() == api.CloudAWS {
+		k.mount("cloudconfig", "/etc/kubernetes/cloud.config", "", true)
+	}
+	k.mount("kubernetesca", srv+"/ca.crt", "", true)
+	k.mount("srvkapi", srv+"/kube-apiserver", "", true)
+	k.mountFolder("auditlogpathdir", text(c.AuditLogPath), false)
+	k.mountFolder("auditpolicyfiledir", c.AuditPolicyFile, true)
+	k.mountFolder("auditwebhookconfigdir", c.AuditWebhookConfigFile, true)
+	k.mountFolder("admissioncontrolconfigdir", c.AdmissionControlConfigFile, true)
+	k.mountFolder("authenticationconfigdir", c.AuthenticationConfigFile, true)
+	k.mountFolder("oidccadir", text(c.OIDCCAFile), true)
+	if f := text(c.AuthenticationTokenWebhookConfigFile); f != "" {
+		k.mount("authn-config", f, "", true)
+	}
+	p := k.pod("system-cluster-critical", nil)
+	p.Metadata.Annotations = b.apiServerAnnotations()
+	for _, m := range b.Config.StaticManifests {
+		if m.Key != "kube-apiserver-healthcheck" {
+			continue
+		}
+		if b.Static[m.Key] == "" {
+			return fmt.Errorf("the manifest %s was not read", m.Path)
+		}
+		if err := p.merge(b.Static[m.Key]); err != nil {
+			return err
+		}
+	}
+	return b.manifest(p, "") // it reads its certificates again by itself
+}
+
+// oidcFlags make the API server accept an issuer's tokens. The specification keeps
+// them apart from the other fields of the API server.
+func oidcFlags(o api.OIDCAuthenticationSpec) []string {
+	var required []string
+	for claim, value := range o.RequiredClaims {
+		required = append(required, claim+"="+value)
+	}
+	slices.Sort(required)
+	return componentflags.Flags(struct {
+		IssuerURL      *string  `flag:"oidc-issuer-url"`
+		ClientID       *string  `flag:"oidc-client-id"`
+		UsernameClaim  *string  `flag:"oidc-username-claim"`
+		UsernamePrefix *string  `flag:"oidc-username-prefix"`
+		GroupsClaims   []string `flag:"oidc-groups-claim"`
+		GroupsPrefix   *string  `flag:"oidc-groups-prefix"`
+		RequiredClaims []string `flag:"oidc-required-claim,repeat"`
+	}{o.IssuerURL, o.ClientID, o.UsernameClaim, o.UsernamePrefix, o.GroupsClaims, o.GroupsPrefix, required})
+}
+
+// apiServerAnnotations name the records that point to this machine.
+func (b *builder) apiServerAnnotations() map[string]string {
+	out := map[string]string{"kubectl.kubernetes.io/default-container": "kube-apiserver"}
+	if b.Config.UsesNoneDNS {
+		return out
+	}
+	a := b.Config.APIServerConfig.API
+	if a.LoadBalancer == nil || !a.LoadBalancer.UseForInternalAPI {
+		out["dns.alpha.kubernetes.io/internal"] = b.internal("api")
+	}
+	if a.DNS != nil && a.PublicName != "" {
+		out["dns.alpha.kubernetes.io/external"] = a.PublicName
+	}
+	return out
+}
+
+// otherManifests are manifests of the configuration that are run as they are.
+func (b *builder) otherManifests() error {
+	for _, m := range b.Config.StaticManifests {
+		if m.Key == "kube-apiserver-healthcheck" {
+			continue
+		}
+		if b.Static[m.Key] == "" {
+			return fmt.Errorf("the manifest %s was not read", m.Path)
+		}
+		if err := b.staticPod(m.Key, resource.Lit(b.Static[m.Key])); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/spec/componentflags"
+)
+
+// controlPlane is a machine that runs all of the control plane.
+func (b *builder) controlPlane() error {
+	for _, u := range []struct {
+		name string
+		id   int
+	}{{"kops-controller", controllerUser}, {"kops-channels", channelsUser}} {
+		if err := b.user(u.name, u.id); err != nil {
+			return err
+		}
+	}
+	for _, step := range []func() error{b.controllerTrust, b.etcdTrust, b.etcdManagers, b.controllerManager, b.scheduler, b.channels, b.otherManifests} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) etcdManagers() error {
+	for _, name := range slices.Sorted(maps.Keys(b.Etcd)) {
+		if err := b.staticPod("etcd-"+name, resource.Lit(b.Etcd[name])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// channels applies the cluster's add-ons.
+func (b *builder) channels() error {
+	if b.Config.ChannelsManifest == "" {
+		return nil
+	}
+	if b.Channels == "" {
+		return fmt.Errorf("the manifest %s was not read", b.Config.ChannelsManifest)
+	}
+	if err := b.directory("/var/lib/kops", "0755", 0); err != nil {
+		return err
+	}
+	const kubeconfig = "/var/lib/kops/kubeconfig"
+	if err := b.kubeconfig(kubeconfig, "kops", "kops", host.Certificate{CommonName: "kops", Organization: []string{"system:masters"}, Owner: channelsUser}); err != nil {
+		return err
+	}
+	return b.startedAnew("kops-channels", b.Channels, kubeconfig)
+}
+
+// serving adds the certificate with which a component serves its health and figures.
+func (b *builder) serving(name string) error {
+	domain := "cluster.local"
+	if a := b.Config.APIServerConfig; a != nil && a.ClusterDNSDomain != "" {
+		domain = a.ClusterDNSDomain
+	}
+	return b.pair(srv+"/"+name+"/server", host.Certificate{CommonName: name, Usage: string(pki.Server), Names: []string{name + ".kube-system.svc." + domain}})
+}
+
+// figures are the flags that keep a component's health and figures on the machine.
+// A component of a cluster that is not hardened tells them to whoever collects figures.
+func (b *builder) figures() []string {
+	if !b.Config.Hardened {
+		return nil
+	}
+	return []string{"--bind-address=127.0.0.1"}
+}
+
+func healthProbe(port int) *probe {
+	return &probe{HTTPGet: httpGet{Scheme: "HTTPS", Host: "127.0.0.1", Path: "/healthz", Port: port}, InitialDelaySeconds: 15, TimeoutSeconds: 15}
+}
+
+func (b *builder) controllerManager() error {
+	const dir, kubeconfig = srv + "/kube-controller-manager", "/var/lib/kube-controller-manager/kubeconfig"
+	c := api.KubeControllerManagerConfig{}
+	if given := b.Config.ControlPlaneConfig.KubeControllerManager; given != nil {
+		c = *given
+	}
+	if err := b.serving("kube-controller-manager"); err != nil {
+		return err
+	}
+	if err := b.signingFiles(pki.KubernetesCA, dir+"/ca"); err != nil {
+		return err
+	}
+	key, err := b.key(pki.ServiceAccount)
+	if err != nil {
+		return err
+	}
+	if err := b.secret(dir+"/service-account.key", key, 0); err != nil {
+		return err
+	}
+	if err := b.kubeconfig(kubeconfig, "kube-controller-manager", "kube-controller-manager", host.Certificate{}); err != nil {
+		return err
+	}
+	cert := dir + "/server.crt"
+	c.AuthenticationKubeconfig, c.AuthorizationKubeconfig = kubeconfig, kubeconfig
+	c.RootCAFile, c.ServiceAccountPrivateKeyFile = srv+"/ca.crt", dir+"/service-account.key"
+	c.TLSCertFile, c.TLSPrivateKeyFile = &cert, dir+"/server.key"
+	flags := append(componentflags.Flags(&c), "--cluster-signing-cert-file="+dir+"/ca.crt", "--cluster-signing-key-file="+dir+"/ca.key",
+		"--flex-volume-plugin-dir="+volumePlugin, "--kubeconfig="+kubeconfig)
+	flags = append(flags, b.figures()...)
+	slices.Sort(flags)
+	k := newComponent("kube-controller-manager", c.Image, "/usr/local/bin/kube-controller-manager", flags)
+	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
+	k.container.LivenessProbe = healthProbe(10257)
+	b.waitForAPI(k)
+	k.mountCertificates(b.Host.Like)
+	k.mount("cabundle", srv+"/ca.crt", "", true)
+	k.mount("srvkcm", dir, "", true)
+	k.mount("varlibkcm", "/var/lib/kube-controller-manager", "", true)
+	k.mount("volplugins", volumePlugin, "", true)
+	return b.manifest(k.pod("system-cluster-critical", nil), kubeconfig)
+}
+
+func (b *builder) scheduler() error {
+	const dir, kubeconfig = srv + "/kube-scheduler", "/var/lib/kube-scheduler/kubeconfig"
+	c := api.KubeSchedulerConfig{}
+	if given := b.Config.ControlPlaneConfig.KubeScheduler; given != nil {
+		c = *given
+	}
+	if err := b.serving("kube-scheduler"); err != nil {
+		return err
+	}
+	if err := b.kubeconfig(kubeconfig, "kube-scheduler", "kube-scheduler", host.Certificate{}); err != nil {
+		return err
+	}
+	cert := dir + "/server.crt"
+	c.AuthenticationKubeconfig, c.AuthorizationKubeconfig = kubeconfig, kubeconfig
+	c.TLSCertFile, c.TLSPrivateKeyFile = &cert, dir+"/server.key"
+	flags := append(componentflags.Flags(&c), "--config=/var/lib/kube-scheduler/config.yaml",
+		"--authentication-tolerate-lookup-failure=false", "--authentication-skip-lookup=false")
+	flags = append(flags, b.figures()...)
+	slices.Sort(flags)
+	k := newComponent("kube-scheduler", c.Image, "/usr/local/bin/kube-scheduler", flags)
+	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
+	k.container.LivenessProbe = healthProbe(10259)
+	b.waitForAPI(k)
+	k.mount("varlibkubescheduler", "/var/lib/kube-scheduler", "", true)
+	k.mount("srvscheduler", dir, "", true)
+	return b.manifest(k.pod("system-cluster-critical", nil), kubeconfig)
+}
+
+// proxy makes services reachable.
+func (b *builder) proxy() error {
+	const kubeconfig = "/var/lib/kube-proxy/kubeconfig"
+	if err := b.kubeconfig(kubeconfig, "kube-proxy", "kube-proxy", host.Certificate{}); err != nil {
+		return err
+	}
+	c := *b.Config.KubeProxy
+	c.Master = b.server()
+	c.HostnameOverride = ""
+	if b.Host.OverrideName {
+		c.HostnameOverride = b.Host.NodeName
+	}
+	score := "--oom-score-adj=-998"
+	most := int32(131072)
+	var more []string
+	if b.Host.Contained { // the host's table of connections is not the machine's to change
+		score, most = "--oom-score-adj=0", 0
+		c.ConntrackMin = new(int32)
+		more = []string{"--conntrack-tcp-timeout-close-wait=0s", "--conntrack-tcp-timeout-established=0s"}
+	}
+	if c.ConntrackMaxPerCore == nil || b.Host.Contained {
+		c.ConntrackMaxPerCore = &most
+	}
+	if b.Host.enterprise() >= nftablesOnly {
+		c.ProxyMode = "nftables"
+	}
+	flags := append(componentflags.Flags(&c), append(more, "--kubeconfig="+kubeconfig, score)...)
+	slices.Sort(flags)
+	k := newComponent("kube-proxy", c.Image, "/usr/local/bin/kube-proxy", flags)
+	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
+	yes := true
+	k.container.SecurityContext = &securityContext{Privileged: &yes}
+	k.mount("kubeconfig", kubeconfig, "", true)
+	k.mount("modules", "/lib/modules", "", true)
+	k.mount("ssl-certs-hosts", "/etc/ssl/certs", "", true)
+	k.mount("iptableslock", "/run/xtables.lock", "FileOrCreate", false)
+	return b.manifest(k.pod("system-node-critical", map[string]string{"tier": "node", "kubernetes.io/managed-by": "nodeup"}), kubeconfig)
+}
+
+// waitForAPI has a component of this machine wait for the API server where our
+// own images run: one that ends without it is started again ever later. Its
+// probe, which is set before, must not end one that waits.
+func (b *builder) waitForAPI(k *component) {
+	if b.cloud() == api.CloudLocal {
+		k.container.LivenessProbe.InitialDelaySeconds = 300
+		k.container.Env = append(k.container.Env, api.ContainerEnvVar{Name: "GO_RUNNER_WAIT_FOR", Value: fmt.Sprintf("127.0.0.1:%d/readyz", names.APIHealthPort)})
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

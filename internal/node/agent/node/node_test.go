@@ -1,0 +1,600 @@
+package node_test
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/node/agent/node"
+	"kops.local/kops/internal/node/host"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// input is a worker with little to do.
+func input() node.Input {
+	return node.Input{
+		Config: &model.NodeupConfig{ClusterName: "c.example.com", KubernetesVersion: "1.36.0", CAs: map[string]string{pki.KubernetesCA: "ca"}, UpdatePolicy: api.UpdateExternal},
+		Boot:   &model.BootConfig{}, Host: node.Host{Distro: "debian", Release: "13", Like: "debian", Arch: "amd64", NodeName: "n"},
+	}
+}
+
+// texts are the contents of files, units and sysctls by their names, and the resources by address.
+func texts(t *testing.T, in node.Input) (map[string]string, map[string]resource.Node) {
+	t.Helper()
+	g, err := node.Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents, nodes := map[string]string{}, map[string]resource.Node{}
+	for n := range g.All() {
+		nodes[n.Address.String()] = n
+		var c resource.Content
+		switch x := n.Want.(type) {
+		case *host.File:
+			c = x.Content
+		case *host.Unit:
+			c = x.Content
+		case *host.SysctlFile:
+			c = x.Content
+		}
+		s, _ := c.Value().Resolve(func(a resource.Address, attr string) (string, bool) { return "(" + attr + " of " + a.Name + ")", true }).Known()
+		if s != "" {
+			contents[n.Name] = s
+		}
+	}
+	return contents, nodes
+}
+
+func TestWhatFollowsFromTheConfiguration(t *testing.T) {
+	const config = "/etc/containerd/config.toml"
+	for _, c := range []struct {
+		name   string
+		change func(*node.Input)
+		file   string
+		has    []string
+		hasNot []string
+	}{
+		{"containerd 2.0", func(in *node.Input) { in.Config.ContainerdConfig = &api.ContainerdConfig{Version: ptr("2.0.1")} }, config,
+			[]string{"version = 3\n", `[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]` + "\nSystemdCgroup = true"}, nil},
+		{"containerd of the image, 1.6", func(in *node.Input) {
+			in.Host.Containerd = "1.6.20~ds1"
+			in.Config.ContainerdConfig = &api.ContainerdConfig{SkipInstall: true, SandboxImage: ptr("pause")}
+		}, config, []string{"version = 2\n", "[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"pause\""}, []string{"cri.v1"}},
+		{"additions", func(in *node.Input) {
+			in.Config.ContainerdConfig = &api.ContainerdConfig{ConfigAdditions: map[string]intstr.IntOrString{
+				`plugins."io.x.y".flag`: intstr.FromString("true"), `plugins."io.x.y".size`: intstr.FromInt32(3), "oom": intstr.FromString("a\"b")}}
+		}, config, []string{"oom = \"a\\\"b\"", "[plugins.\"io.x.y\"]\nflag = true\nsize = 3"}, nil},
+		{"a configuration of the user's", func(in *node.Input) {
+			in.Config.ContainerdConfig = &api.ContainerdConfig{ConfigOverride: ptr("mine"), RegistryMirrors: map[string][]string{"*": {"http://x"}}}
+		}, config, []string{"mine"}, []string{"plugins"}},
+		{"mirrors", func(in *node.Input) {
+			in.Config.ContainerdConfig = &api.ContainerdConfig{RegistryMirrors: map[string][]string{"docker.io": {"http://x", "http://y"}}}
+		}, "/etc/containerd/certs.d/docker.io/hosts.toml",
+			[]string{"server = \"https://registry-1.docker.io\"", "[host.\"http://x\"]\n  capabilities = [\"pull\", \"resolve\"]\n[host.\"http://y\"]"}, nil},
+		{"gVisor and NRI", func(in *node.Input) {
+			in.Config.GVisor = &api.GVisorConfig{Enabled: ptr(true)}
+			in.Config.ContainerdConfig = &api.ContainerdConfig{NRI: &api.NRIConfig{Enabled: ptr(true), PluginRequestTimeout: &metav1.Duration{Duration: time.Second}}}
+		}, config, []string{"runtime_type = \"io.containerd.runsc.v1\"", "[plugins.\"io.containerd.nri.v1.nri\"]\ndisable = false\nplugin_request_timeout = \"1s\""}, nil},
+		{"a file of the user's", func(in *node.Input) {
+			in.Config.FileAssets = []api.FileAssetSpec{{Name: "x", Content: base64.RawStdEncoding.EncodeToString([]byte("hello")), IsBase64: true}, {Path: "/srv/kubernetes/assets/x", Content: "the cluster's"}}
+		}, "/srv/kubernetes/assets/x", []string{"hello"}, nil},
+		{"a hook", func(in *node.Input) {
+			in.Config.Hooks[1] = []api.HookSpec{{Manifest: "Type=oneshot\nExecStart=/bin/true", Before: []string{"kubelet.service"}}}
+		}, "kops-hook-0.service", []string{"Before=kubelet.service", "[Service]\nType=oneshot\nExecStart=/bin/true"}, nil},
+		{"a hook with a container", func(in *node.Input) {
+			in.Config.Hooks[0] = []api.HookSpec{{Name: "h", ExecContainer: &api.ExecContainerAction{Image: "i", Command: []string{"sh", "-c", "echo $HOME"}, Environment: map[string]string{"A": "1"}}}}
+		}, "h.service", []string{"--net-host --privileged --env \"A=1\" i h \"sh\" \"-c\" \"echo $$HOME\"", "After=containerd.service"}, nil},
+		{"kernel parameters", func(in *node.Input) {
+			in.Boot.CloudProvider, in.Config.ServiceNodePortRange, in.Config.SysctlParameters = "aws", "1-2", []string{"# mine", "x.y=1"}
+		}, "/etc/sysctl.d/99-k8s-general.conf", []string{"net.ipv4.ip_local_reserved_ports=1-2\n", "net.ipv4.neigh.default.gc_thresh1=0\nnet.ipv4.ip_forward=1\n# mine\nx.y=1\n", "kernel.panic=10"}, nil},
+		{"kernel parameters of a container", func(in *node.Input) { in.Host.Contained = true }, "/etc/sysctl.d/99-k8s-general.conf", []string{"net.ipv4.ip_forward=1"}, []string{"kernel.", "vm."}},
+		{"time on AWS", func(in *node.Input) { in.Boot.CloudProvider = "aws" }, "/etc/chrony/chrony.conf", []string{"pool 169.254.169.123 prefer iburst\n"}, nil},
+		{"pods with addresses of the cloud", func(in *node.Input) { in.Host.MaxPods = 58 }, "/var/lib/kubelet/kubelet.conf", []string{"maxPods: 58\n"}, nil},
+		{"eviction", func(in *node.Input) {
+			in.Config.KubeletConfig = &api.KubeletConfigSpec{EvictionHard: ptr("a<1%,b<2"), EvictionSoftGracePeriod: "a=1m", EventQPS: ptr(int32(7))}
+		}, "/var/lib/kubelet/kubelet.conf", []string{"evictionHard:\n  a: 1%\n  b: \"2\"\n", "evictionSoftGracePeriod:\n  a: 1m\n", "eventRecordQPS: 7\n"}, nil},
+		{"a machine that shares its kernel", func(in *node.Input) { in.Host.Contained = true }, "/var/lib/kubelet/kubelet.conf",
+			[]string{"failSwapOn: false\n", "oomScoreAdj: 0\n", "protectKernelDefaults: false\n"}, nil},
+		{"a disk that is the host's", func(in *node.Input) { in.Host.Contained = true }, config, []string{"discard_unpacked_layers = true\n", "restrict_oom_score_adj = true\n"}, nil},
+		{"old control groups", func(in *node.Input) { in.Host.CgroupV1 = true }, "/var/lib/kubelet/kubelet.conf", []string{"failCgroupV1: false\n"}, nil},
+		{"settings that are flags", func(in *node.Input) {
+			in.Config.KubeletConfig = &api.KubeletConfigSpec{HousekeepingInterval: &metav1.Duration{Duration: 20 * time.Second}}
+		}, "/etc/sysconfig/kubelet", []string{"--housekeeping-interval=20s "}, []string{"--node-ip"}},
+		{"notes of the kernel", func(in *node.Input) {
+			in.Config.KubeletConfig = &api.KubeletConfigSpec{KernelMemcgNotification: ptr(true)}
+		}, "/var/lib/kubelet/kubelet.conf", []string{"kernelMemcgNotification: true\n"}, nil},
+		{"an address among those of pods", func(in *node.Input) {
+			in.Host.Address, in.Config.Networking.AmazonVPC = "10.0.0.9", &api.AmazonVPCNetworkingSpec{}
+		}, "/etc/sysconfig/kubelet", []string{"--node-ip=10.0.0.9 "}, nil},
+		{"an address among those of another network's pods", func(in *node.Input) {
+			in.Host.Address, in.Config.Networking.CNI = "10.0.0.9", &api.CNINetworkingSpec{UsesSecondaryIP: true}
+		}, "/etc/sysconfig/kubelet", []string{"--node-ip=10.0.0.9 "}, nil},
+		{"addresses of IPv6", func(in *node.Input) {
+			in.Host.Address, in.Config.Networking.AmazonVPC, in.Config.Networking.NonMasqueradeCIDR = "10.0.0.9", &api.AmazonVPCNetworkingSpec{}, "::/0"
+		}, "/etc/sysconfig/kubelet", []string{"--node-ip=:: "}, nil},
+		{"routers of IPv6", func(in *node.Input) {
+			in.Host.Release, in.Config.Networking.NonMasqueradeCIDR = "11", "::/0"
+		}, "/etc/sysctl.d/99-k8s-general.conf", []string{"net.ipv6.conf.all.forwarding=1\nnet.ipv6.conf.ens*.accept_ra=2\n"}, []string{"ipv4.ip_forward"}},
+		{"a name of the cloud's", func(in *node.Input) {
+			in.Host.OverrideName = true
+			in.Config.KubeletConfig = &api.KubeletConfigSpec{HostnameOverride: "@aws", LogLevel: ptr(int32(2))}
+		}, "/etc/sysconfig/kubelet", []string{"--hostname-override=n ", "--v=2"}, []string{"@aws"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := input()
+			c.change(&in)
+			all, _ := texts(t, in)
+			got, ok := all[c.file]
+			if !ok {
+				t.Fatalf("there is no %s", c.file)
+			}
+			for _, s := range c.has {
+				if !strings.Contains(got, s) {
+					t.Errorf("%q is not in\n%s", s, got)
+				}
+			}
+			for _, s := range c.hasNot {
+				if strings.Contains(got, s) {
+					t.Errorf("%q is in\n%s", s, got)
+				}
+			}
+		})
+	}
+}
+
+func TestAMachineThatIsWarmed(t *testing.T) {
+	in := input()
+	in.Config.WarmPoolImages = []string{"b", "a"}
+	if _, nodes := texts(t, in); nodes["host_image/a"].Want != nil {
+		t.Error("a machine in service pulls images ahead")
+	}
+	in.Host.Warming = true
+	_, nodes := texts(t, in)
+	u, ok := nodes["host_unit/kubelet.service"].Want.(*host.Unit)
+	if !ok || u.On || nodes["host_image/a"].Want == nil || nodes["host_image/b"].Want == nil {
+		t.Errorf("the kubelet is %+v", u)
+	}
+}
+
+// Systemd orders only what it starts at once; at the first start nodeup starts one after the other.
+func TestHooksThatComeFirst(t *testing.T) {
+	in := input()
+	in.Config.Hooks = [2][]api.HookSpec{{{Name: "disk", Manifest: "Type=oneshot", Before: []string{"containerd.service", "kubelet"}}, {Name: "login", Manifest: "Type=oneshot", Before: []string{"kubelet.service"}}},
+		{{Name: "last", Manifest: "Type=oneshot"}}}
+	_, nodes := texts(t, in)
+	follows := func(unit, hook string) bool {
+		return slices.Contains(nodes["host_unit/"+unit].After, resource.Address{Kind: host.Units.Name, Name: hook})
+	}
+	for _, c := range []struct {
+		unit, hook string
+		want       bool
+	}{
+		{"containerd.service", "disk.service", true}, {"kubelet.service", "disk.service", true}, {"disk.service", "containerd.service", false},
+		{"kubelet.service", "login.service", true}, {"login.service", "containerd.service", true}, {"kubelet.service", "last.service", false}, {"last.service", "containerd.service", true},
+	} {
+		if got := follows(c.unit, c.hook); got != c.want {
+			t.Errorf("%s follows %s: %t", c.unit, c.hook, got)
+		}
+	}
+}
+
+// A hook may run a file of the user's, or a program of a package's.
+func TestHooksFollowWhatTheyRun(t *testing.T) {
+	in := input()
+	in.Config.FileAssets = []api.FileAssetSpec{{Name: "setup", Path: "/opt/setup.sh", Mode: "0755", Content: "#!/bin/sh"}}
+	in.Config.Hooks[0] = []api.HookSpec{{Name: "early", Manifest: "ExecStart=/opt/setup.sh", Before: []string{"containerd.service"}}, {Name: "late", Manifest: "ExecStart=/opt/setup.sh"}}
+	_, nodes := texts(t, in)
+	for _, hook := range []string{"early", "late"} {
+		for _, a := range []resource.Address{{Kind: host.Files.Name, Name: "/opt/setup.sh"}, {Kind: host.PackageSets.Name, Name: "packages"}} {
+			if !slices.Contains(nodes["host_unit/"+hook+".service"].After, a) {
+				t.Errorf("the hook %s does not follow %s", hook, a)
+			}
+		}
+	}
+}
+
+// What containerd and the kubelet write must be on the volume that is meant for it.
+func TestEverythingFollowsFileSystems(t *testing.T) {
+	in := input()
+	in.Config.VolumeMounts = []api.VolumeMountSpec{{Device: "/dev/xvdb", Filesystem: "btfs", Path: "/var/lib/containerd/", MountOptions: []string{"noatime"}}, {Device: "/dev/xvdc", Filesystem: "ext4", Path: "/var/lib/containerd/my logs"}}
+	all, nodes := texts(t, in)
+	for _, unit := range []string{"containerd.service", "kubelet.service"} {
+		if want := `RequiresMountsFor="/var/lib/containerd" "/var/lib/containerd/my logs"`; !strings.Contains(all[unit], want+"\n\n[Service]") {
+			t.Errorf("after a new start of the machine %s may write below a file system:\n%s", unit, all[unit])
+		}
+	}
+	outer := resource.Address{Kind: host.Mounts.Name, Name: "/var/lib/containerd"}
+	for _, n := range nodes {
+		if got := slices.Contains(n.After, outer); got == (n.Address == outer || n.Address.Kind == host.PackageSets.Name) {
+			t.Errorf("%s follows the file system: %t", n.Address, got)
+		}
+	}
+	if p, ok := nodes["host_packages/packages"].Want.(*host.PackageSet); !ok || !strings.Contains(p.Names, "btrfs-progs") || !strings.Contains(p.Names, "e2fsprogs") {
+		t.Errorf("nothing makes the file systems: %+v", p)
+	}
+	m, ok := nodes[outer.String()].Want.(*host.Mount)
+	if !ok || m.Path != outer.Name || m.Filesystem != "btrfs" {
+		t.Errorf("the file system is %+v", m)
+	}
+	if unit, _ := m.Unit.Value().Known(); !strings.Contains(unit, "Where=/var/lib/containerd\nType=btrfs\nOptions=noatime\n") {
+		t.Errorf("its unit is\n%s", unit)
+	}
+	if packages := (resource.Address{Kind: host.PackageSets.Name, Name: "packages"}); !slices.Contains(nodes[outer.String()].After, packages) {
+		t.Error("a file system may need a program of a package")
+	}
+}
+
+// A node that is ready gets no certificates any more.
+func TestTheKubeletIsLast(t *testing.T) {
+	in := input()
+	in.Config.KubeProxy, in.Config.Networking.KubeRouter = &api.KubeProxyConfig{Image: "i"}, &api.KuberouterNetworkingSpec{}
+	_, nodes := texts(t, in)
+	after := nodes["host_unit/kubelet.service"].After
+	for _, n := range nodes {
+		if kind := n.Address.Kind; (kind == host.Certificates.Name || kind == host.Files.Name) && !slices.Contains(after, n.Address) {
+			t.Errorf("the kubelet does not wait for %s", n.Address)
+		}
+	}
+	if !slices.Contains(after, resource.Address{Kind: host.Certificates.Name, Name: "/var/lib/kube-proxy/kubeconfig"}) {
+		t.Errorf("the kubelet follows %v", after)
+	}
+}
+
+func TestAHookThatIsSwitchedOff(t *testing.T) {
+	in := input()
+	in.Config.Hooks = [2][]api.HookSpec{{{Name: "h", Enabled: ptr(false)}}, {{Name: "h.service", Manifest: "x"}}}
+	_, nodes := texts(t, in)
+	if u, ok := nodes["host_unit/h.service"].Want.(*host.Unit); !ok || u.On || !u.Off || !u.Content.Value().IsZero() {
+		t.Errorf("the hook is %+v", u)
+	}
+}
+
+func TestWhatCannotBeModelled(t *testing.T) {
+	for _, c := range []struct {
+		change func(*node.Input)
+		want   string
+	}{
+		{func(in *node.Input) { in.Config.CAs = nil }, "model the machine's trust: the configuration has no certificates of kubernetes-ca"},
+		{func(in *node.Input) { in.Config.KubeletConfig = &api.KubeletConfigSpec{EvictionSoft: "a=1"} }, `model the machine's kubelet: kubelet.evictionSoft: "a=1" is not of the form signal<value`},
+		{func(in *node.Input) {
+			in.Config.FileAssets = []api.FileAssetSpec{{Name: "x", Content: "%", IsBase64: true}}
+		}, "model the machine's files and hooks: the file /srv/kubernetes/assets/x is not base64: illegal base64 data at input byte 0"},
+		{func(in *node.Input) {
+			in.Config.FileAssets = []api.FileAssetSpec{{Name: "x", Content: "y", Mode: "rw-r--r--"}}
+		}, `model the machine's files and hooks: the file /srv/kubernetes/assets/x: the mode "rw-r--r--" is not an octal number such as 0644`},
+		{func(in *node.Input) { in.Config.VolumeMounts = []api.VolumeMountSpec{{Path: "data"}} }, `model the machine's file systems: volumeMounts: the path "data" does not begin with /`},
+		{func(in *node.Input) { in.Config.APIServerConfig = &model.APIServerConfig{} }, "model the machine's API server: the configuration says nothing of the API server"},
+		{func(in *node.Input) {
+			in.Config.ContainerdConfig = &api.ContainerdConfig{ConfigAdditions: map[string]intstr.IntOrString{"version.x": intstr.FromInt32(1)}}
+		}, "model the machine's containerd: configAdditions: version is a value, and cannot hold others"},
+	} {
+		in := input()
+		c.change(&in)
+		if _, err := node.Build(in); err == nil || err.Error() != c.want {
+			t.Errorf("%v\nwant %s", err, c.want)
+		}
+	}
+}
+
+// certificateNames are the names in each server's certificate, by its path.
+func certificateNames(t *testing.T, in node.Input) map[string][]string {
+	t.Helper()
+	_, nodes := texts(t, in)
+	out := map[string][]string{}
+	for _, n := range nodes {
+		if c, ok := n.Want.(*host.Certificate); ok && c.Usage == string(pki.Server) {
+			out[c.Path] = c.Names
+		}
+	}
+	return out
+}
+
+// controlPlane is the input of a machine of the control plane.
+func controlPlane(t *testing.T) node.Input {
+	t.Helper()
+	in := input()
+	keysets, _, err := pki.Ensure(nil, []string{pki.KubernetesCA, pki.AggregatorCA, pki.EtcdClientsCA, pki.ServiceAccount}, pki.Issuer{Rand: rand.Reader, Now: time.Now,
+		Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Keysets = keysets
+	for n, k := range keysets {
+		in.Config.CAs[n] = k.Bundle()
+	}
+	in.Config.APIServerConfig = &model.APIServerConfig{KubeAPIServer: &api.KubeAPIServerConfig{}, ClusterDNSDomain: "cluster.local"}
+	in.Config.ControlPlaneConfig = &model.ControlPlaneConfig{}
+	in.Config.Networking.ServiceClusterIPRange = "100.64.0.0/13,fd00:5::/108"
+	return in
+}
+
+func TestEveryAddressOfTheAPIIsInItsCertificate(t *testing.T) {
+	in := controlPlane(t)
+	in.Config.APIServerConfig.API.PublicName = "api.c.example.com"
+	in.Config.APIServerConfig.API.AdditionalSANs = []string{"10.77.0.1", "api.example.com"}
+	in.Boot.APIServerIPs = []string{"10.77.0.3"}
+	in.Host.Admin = node.Account{Home: "/home/ubuntu", ID: 1000}
+	_, nodes := texts(t, in)
+	if d, ok := nodes["host_directory//home/ubuntu/.kube"].Want.(*host.Directory); !ok || d.Owner != 1000 || d.Group != 1000 {
+		t.Errorf("the folder of the user's kubeconfig is %+v", d)
+	}
+	names := certificateNames(t, in)
+	for path, want := range map[string][]string{
+		"/srv/kubernetes/kube-apiserver/server.crt": {"10.77.0.1", "api.example.com", "10.77.0.3", "api.internal.c.example.com", "api.c.example.com", "127.0.0.1", "100.64.0.1", "fd00:5::1",
+			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+		"/etc/kubernetes/kops-controller/kops-controller.crt": {"kops-controller.internal.c.example.com", "10.77.0.3"},
+	} {
+		got := slices.Clone(names[path])
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has  %v\nwant %v", path, got, want)
+		}
+	}
+}
+
+// While authorities are rotated a machine believes two.
+func TestTheControllerManagerSignsWithOneAuthorityOfTwo(t *testing.T) {
+	in := controlPlane(t)
+	own := in.Config.CAs[pki.KubernetesCA]
+	in.Config.CAs[pki.KubernetesCA] = controlPlane(t).Config.CAs[pki.KubernetesCA] + own
+	contents, _ := texts(t, in)
+	if contents["/srv/kubernetes/kube-controller-manager/ca.crt"] != own {
+		t.Error("the certificate is not that of the signing key alone")
+	}
+	for _, file := range []string{"/srv/kubernetes/ca.crt", "/etc/kubernetes/kops-controller/kubernetes-ca.crt"} {
+		if contents[file] != in.Config.CAs[pki.KubernetesCA] {
+			t.Errorf("%s does not hold both", file)
+		}
+	}
+}
+
+func TestTheAPIServerKnowsTheIssuerOfUsers(t *testing.T) {
+	in := controlPlane(t)
+	in.Config.APIServerConfig.Authentication = &api.AuthenticationSpec{OIDC: &api.OIDCAuthenticationSpec{
+		IssuerURL: ptr("https://id.example.com"), ClientID: ptr("kubernetes"), UsernameClaim: ptr("email"), UsernamePrefix: ptr("oidc:"),
+		GroupsClaims: []string{"groups"}, GroupsPrefix: ptr("oidc:"), RequiredClaims: map[string]string{"hd": "example.com", "aud": "kubernetes"}}}
+	contents, _ := texts(t, in)
+	manifest := contents["/etc/kubernetes/manifests/kube-apiserver.manifest"]
+	for _, flag := range []string{"issuer-url=https://id.example.com", "client-id=kubernetes", "username-claim=email", "username-prefix=oidc:",
+		"groups-claim=groups", "groups-prefix=oidc:", "required-claim=aud=kubernetes", "required-claim=hd=example.com"} {
+		if strings.Count(manifest, "--oidc-"+flag) != 1 {
+			t.Errorf("the manifest lacks --oidc-%s:\n%s", flag, manifest)
+		}
+	}
+}
+
+// The load balancer of this host learns within a second that etcd stalls; elsewhere the
+// flags are kOps'.
+func TestTheAPIServerOfThisHostTellsSoonThatEtcdStalls(t *testing.T) {
+	for cloud, want := range map[string]bool{"local": true, "aws": false} {
+		in := controlPlane(t)
+		in.Boot.CloudProvider = cloud
+		contents, _ := texts(t, in)
+		if got := strings.Contains(contents["/etc/kubernetes/manifests/kube-apiserver.manifest"], "--etcd-readycheck-timeout=1s"); got != want {
+			t.Errorf("on %s the API server has the flag: %t", cloud, got)
+		}
+	}
+}
+
+// A machine with an API server and no etcd finds each etcd cluster by its name.
+func TestAnAPIServerWithoutEtcdAsksThatOfOthers(t *testing.T) {
+	in := controlPlane(t)
+	in.Config.ControlPlaneConfig = nil
+	in.Config.APIServerConfig.KubeAPIServer = &api.KubeAPIServerConfig{EtcdServers: []string{"https://127.0.0.1:4001"},
+		EtcdServersOverrides: []string{"/events#https://127.0.0.1:4002", "coordination.k8s.io/leases#https://127.0.0.1:4004"}}
+	contents, _ := texts(t, in)
+	manifest := contents["/etc/kubernetes/manifests/kube-apiserver.manifest"]
+	for _, flag := range []string{"--etcd-servers=https://main.etcd.internal.c.example.com:4001",
+		"--etcd-servers-overrides=/events#https://events.etcd.internal.c.example.com:4002,coordination.k8s.io/leases#https://leases.etcd.internal.c.example.com:4004"} {
+		if !strings.Contains(manifest, flag) {
+			t.Errorf("the manifest lacks %s:\n%s", flag, manifest)
+		}
+	}
+}
+
+// Pods on the machine's network get a copy of its names when they start.
+func TestTheKubeletFollowsTheNames(t *testing.T) {
+	in := input()
+	in.Config.UsesNoneDNS, in.Boot.APIServerIPs = true, []string{"10.77.0.1"}
+	_, nodes := texts(t, in)
+	after := nodes["host_unit/kubelet.service"].After
+	if !slices.Contains(after, resource.Address{Kind: host.Blocks.Name, Name: "hosts"}) {
+		t.Errorf("the kubelet follows %v", after)
+	}
+	b, ok := nodes["host_block/hosts"].Want.(*host.Block)
+	if !ok || strings.Join(b.Lines, "\n") != "10.77.0.1 api.internal.c.example.com kops-controller.internal.c.example.com" {
+		t.Errorf("the names are %+v", b)
+	}
+}
+
+// The template is what containerd makes the pods' network of, once it knows the node's range.
+func TestKubenetGivesPodsANetwork(t *testing.T) {
+	in := input()
+	in.Boot.CloudProvider, in.Config.UsesKubenet = "aws", true
+	all, _ := texts(t, in)
+	const file = "/etc/containerd/config-cni.template"
+	if !strings.Contains(all["/etc/containerd/config.toml"], "[plugins.\"io.containerd.cri.v1.runtime\".cni]\nconf_template = \""+file+"\"") {
+		t.Errorf("containerd does not know of the template:\n%s", all["/etc/containerd/config.toml"])
+	}
+	parsed, err := template.New("").Parse(all[file])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ranges := range [][]string{{"100.96.1.0/24"}, {"100.96.1.0/24", "fd00::/64"}} {
+		var out bytes.Buffer
+		if err := parsed.Execute(&out, struct{ PodCIDRRanges, Routes []string }{ranges, []string{"0.0.0.0/0", "::/0"}}); err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			CNIVersion string
+			Plugins    []struct {
+				Type string
+				IPAM struct {
+					Ranges [][]struct{ Subnet string }
+					Routes []struct{ Dst string }
+				}
+			}
+		}
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.CNIVersion != "1.0.0" || got.Plugins[0].Type != "ptp" || got.Plugins[1].Type != "portmap" ||
+			len(got.Plugins[0].IPAM.Ranges) != len(ranges) || got.Plugins[0].IPAM.Ranges[0][0].Subnet != ranges[0] || got.Plugins[0].IPAM.Routes[1].Dst != "::/0" {
+			t.Errorf("%v: %v\n%s", ranges, err, &out)
+		}
+	}
+	in.Boot.CloudProvider = "local"
+	if all, _ := texts(t, in); all[file] != "" || strings.Contains(all["/etc/containerd/config.toml"], "conf_template") {
+		t.Error("a machine of the local cloud has two makers of its network")
+	}
+}
+
+// Where the boot configuration names a balancer, its addresses are those of the API.
+func TestTheAPIBehindABalancer(t *testing.T) {
+	in := input()
+	in.Config.UsesNoneDNS, in.Host.APIAddresses = true, []string{"10.9.0.1", "10.9.0.2"}
+	_, nodes := texts(t, in)
+	b, ok := nodes["host_block/hosts"].Want.(*host.Block)
+	if !ok || len(b.Lines) != 2 || b.Lines[1] != "10.9.0.2 api.internal.c.example.com kops-controller.internal.c.example.com" {
+		t.Errorf("the names are %+v", b)
+	}
+}
+
+func TestDistributionsThatManageInterfacesOfPods(t *testing.T) {
+	const (
+		foreign = "/usr/lib/systemd/networkd.conf.d/40-disable-manage-foreign-routes.conf"
+		link    = "/etc/systemd/network/99-default.link"
+		second  = "/etc/systemd/network/75-eni-secondary.network"
+		hotplug = "/etc/cloud/cloud.cfg.d/99-disable-network-hotplug.cfg"
+		policy  = "/etc/udev/rules.d/99-vpc-policy-routes.rules"
+		updown  = "/etc/udev/rules.d/75-cloud-ifupdown.rules"
+		reload  = "kops-networkd.service"
+		groups  = "run-cilium-cgroupv2.mount"
+	)
+	vpc, cilium := api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{}}, api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{}}
+	eni := api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{IPAM: "eni"}}
+	for _, c := range []struct {
+		distro, release, like string
+		network               api.NetworkingSpec
+		want                  []string
+	}{
+		{"ubuntu", "22.04", "debian", vpc, []string{foreign, link, reload}},
+		{"ubuntu", "24.04", "debian", vpc, []string{foreign, link, hotplug, reload}},
+		{"debian", "11", "debian", vpc, []string{updown}},
+		{"debian", "12", "debian", eni, []string{foreign, link, second, hotplug, reload, groups}},
+		{"amzn", "2023", "rhel", vpc, []string{foreign, link, second, policy, reload}},
+		{"ubuntu", "24.04", "debian", cilium, []string{foreign, reload, groups}},
+		{"ubuntu", "20.04", "debian", cilium, []string{groups}},
+		{"ubuntu", "24.04", "debian", api.NetworkingSpec{Calico: &api.CalicoNetworkingSpec{}}, nil},
+	} {
+		in := input()
+		in.Host.Distro, in.Host.Release, in.Host.Like, in.Host.Interface, in.Config.Networking = c.distro, c.release, c.like, "ens5", c.network
+		all, nodes := texts(t, in)
+		for _, name := range []string{foreign, link, second, hotplug, policy, updown, reload, groups} {
+			if got := all[name] != ""; got != slices.Contains(c.want, name) {
+				t.Errorf("%s %s: %s is there: %t", c.distro, c.release, name, got)
+			}
+		}
+		if slices.Contains(c.want, second) && !strings.Contains(all[second], "Name=!ens5\n") {
+			t.Errorf("the first interface would not be managed:\n%s", all[second])
+		}
+		for _, unit := range []string{reload, groups} {
+			if slices.Contains(c.want, unit) && !slices.Contains(nodes["host_unit/kubelet.service"].After, resource.Address{Kind: host.Units.Name, Name: unit}) {
+				t.Errorf("the kubelet does not follow %s", unit)
+			}
+		}
+	}
+}
+
+// Containerd starts while the kubelet is still fetched.
+func TestContainerdWaitsForItsOwnProgramsOnly(t *testing.T) {
+	in := input()
+	sum := strings.Repeat("a", 64)
+	in.Config.Assets = map[assets.Arch][]string{"amd64": {sum + "@http://x/kubelet", sum + "@http://x/runc.amd64", sum + "@http://x/containerd-2.3.4-linux-amd64.tar.gz", sum + "@http://x/ours.tar.gz", sum + "@http://x/cni-plugins-linux-amd64-v1.9.1.tgz"}}
+	_, nodes := texts(t, in)
+	programs := func(unit string) (out []string) {
+		for _, a := range nodes["host_unit/"+unit].After {
+			if a.Kind == host.Binaries.Name || a.Kind == host.Archives.Name {
+				out = append(out, a.Name)
+			}
+		}
+		return out
+	}
+	if got := strings.Join(programs("containerd.service"), " "); got != "/usr/sbin/runc containerd-2.3.4-linux-amd64.tar.gz ours.tar.gz" {
+		t.Errorf("containerd waits for %s", got)
+	}
+	if got := programs("kubelet.service"); len(got) != 5 {
+		t.Errorf("the kubelet waits for %v", got)
+	}
+}
+
+func TestPackagesThatTheDistributionLacks(t *testing.T) {
+	gpu := func(in *node.Input) {
+		in.Config.NvidiaGPU = &api.NvidiaGPUConfig{Enabled: ptr(true), Package: "driver"}
+	}
+	gvisor := func(in *node.Input) { in.Config.GVisor = &api.GVisorConfig{Enabled: ptr(true)} }
+	for _, c := range []struct {
+		distro, like string
+		nvidia       bool
+		change       func(*node.Input)
+		name, want   string
+		list         string
+	}{
+		{"ubuntu", "debian", true, gpu, "nvidia-container-toolkit", "driver nvidia-container-toolkit", "deb [signed-by=/etc/apt/keyrings/nvidia-container-toolkit.asc] https://nvidia.github.io/"},
+		{"ubuntu", "debian", false, gpu, "nvidia-container-toolkit", "", ""},
+		{"ubuntu", "debian", true, func(*node.Input) {}, "nvidia-container-toolkit", "", ""},
+		{"amzn", "rhel", true, gpu, "nvidia-container-toolkit", "", ""},
+		{"debian", "debian", false, gvisor, "gvisor", "runsc", "deb [signed-by=/etc/apt/keyrings/gvisor.asc] https://storage.googleapis.com/gvisor/"},
+		{"rocky", "rhel", false, gvisor, "gvisor", "", ""},
+	} {
+		in := input()
+		in.Host.Distro, in.Host.Like, in.Host.NVIDIA = c.distro, c.like, c.nvidia
+		c.change(&in)
+		contents, nodes := texts(t, in)
+		got := ""
+		if p, ok := nodes["host_packages/"+c.name].Want.(*host.PackageSet); ok {
+			got = p.Names
+		}
+		if got != c.want || !strings.HasPrefix(contents["/etc/apt/sources.list.d/"+c.name+".list"], c.list) {
+			t.Errorf("%+v: the packages are %q", c, got)
+		}
+		list, key := nodes["host_file//etc/apt/sources.list.d/"+c.name+".list"], "/etc/apt/keyrings/"+c.name+".asc"
+		for _, first := range []resource.Address{{Kind: host.PackageSets.Name, Name: "packages"}, {Kind: host.Binaries.Name, Name: key}} {
+			if c.want != "" && !slices.Contains(list.After, first) {
+				t.Errorf("%+v: the list of packages does not wait for %s", c, first)
+			}
+		}
+		last := resource.Address{Kind: host.PackageSets.Name, Name: c.name}
+		if slices.Contains(nodes["host_unit/kubelet.service"].After, last) != (c.want != "") {
+			t.Errorf("%+v: the kubelet does not wait for them, or for none", c)
+		}
+	}
+}
+
+func TestPackagesOfCalico(t *testing.T) {
+	for want, given := range map[bool]*bool{true: nil, false: ptr(false)} {
+		in := input()
+		in.Host.Distro, in.Config.Networking = "ubuntu", api.NetworkingSpec{Calico: &api.CalicoNetworkingSpec{WireguardEnabled: given}}
+		_, nodes := texts(t, in)
+		p, ok := nodes["host_packages/packages"].Want.(*host.PackageSet)
+		if !ok || slices.Contains(strings.Fields(p.Names), "wireguard") != want {
+			t.Errorf("the packages are %+v", p)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+// Package presence looks after the machine's own node in the cluster.
+//
+// A kubelet registers its node when it starts, and only then. When the node is gone
+// while the kubelet runs (somebody deleted it, or etcd was restored from a back-up that
+// is older than the node), the machine is lost to its cluster until the kubelet is
+// started anew: this package notices, and does it. A node that comes back may have
+// another range of pod addresses: the network's configuration of the former range is
+// removed first, so that no pod starts before there is that of the new one, and pods
+// with an address that nothing leads to any more are deleted, so that their controllers
+// make others.
+//
+// It acts with the kubelet's own rights, upon an answer of the API server, never for
+// want of one.
+package presence
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/node/host"
+)
+
+// Files of the machine, below its root: since when the node is absent, and the ranges
+// of pod addresses that it had when it was last seen.
+const (
+	absentFile = "/run/kops-presence/absent"
+	rangesFile = "/var/lib/kops/pod-ranges"
+)
+
+// ofRange are the container runtime's network configurations that are made of the node's
+// ranges: of kops' routes, and of containerd's template. Whoever makes one makes it anew.
+var ofRange = []string{"/etc/cni/net.d/10-kops.conflist", "/etc/cni/net.d/10-containerd-net.conflist"}
+
+// kubelet is the unit that registers the node.
+const kubelet = "kubelet.service"
+
+// settled is how long a kubelet must have run, and its node be absent: one that has
+// just started is about to register.
+const settled = 25 * time.Second
+
+// Check is one look at the machine's node.
+type Check struct {
+	// Root is where the machine's file system begins.
+	Root string
+	// Node is the name of the machine's node, Server the URL of the API, TLS what the
+	// kubelet calls it with.
+	Node, Server string
+	TLS          *tls.Config
+	Systemd      host.Systemd
+	Now          func() time.Time
+	// Tell is told in a line what was done.
+	Tell func(string)
+}
+
+// nodeUser begins the name by which a kubelet calls the API.
+const nodeUser = "system:node:"
+
+// New returns the check of the machine whose file system is at root, or nil when its
+// kubelet has no kubeconfig yet.
+func New(root, kubeconfig string, s host.Systemd, now func() time.Time, tell func(string)) (*Check, error) {
+	server, config, err := host.ReadKubeconfig(filepath.Join(root, kubeconfig))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	name, ok := strings.CutPrefix(config.Certificates[0].Leaf.Subject.CommonName, nodeUser)
+	if !ok {
+		return nil, fmt.Errorf("the certificate in %s is of %q, and of no node", kubeconfig, config.Certificates[0].Leaf.Subject.CommonName)
+	}
+	return &Check{Root: root, Node: name, Server: server, TLS: config, Systemd: s, Now: now, Tell: tell}, nil
+}
+
+// Once looks at the node, and heals what it finds. The node's absence must last over
+// two calls. An error says that nothing could be found out, and nothing was done.
+func (c *Check) Once(ctx context.Context) error {
+	var node struct{ Spec struct{ PodCIDRs []string } }
+	there, err := c.call(ctx, http.MethodGet, "/api/v1/nodes/"+url.PathEscape(c.Node), &node)
+	if err != nil {
+		return err
+	}
+	if there {
+		return errors.Join(c.forget(), c.ranges(ctx, node.Spec.PodCIDRs))
+	}
+	return c.absent(ctx)
+}
+
+// absent starts the kubelet anew when its node was absent before, too.
+func (c *Check) absent(ctx context.Context) error {
+	states, err := c.Systemd.States(ctx, []string{kubelet})
+	if err != nil {
+		return err
+	}
+	s := states[kubelet]
+	if !s.Running || s.Queued || c.Now().Sub(s.Started) < settled {
+		return c.forget() // it is off on purpose, or about to register
+	}
+	file := filepath.Join(c.Root, absentFile)
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600), os.Chtimes(file, c.Now(), c.Now()))
+	}
+	if err != nil || c.Now().Sub(info.ModTime()) < settled {
+		return err
+	}
+	c.Tell("the node " + c.Node + " is not in the cluster, so the kubelet is started anew, which registers it")
+	for _, f := range ofRange {
+		if err := host.RemoveAt(filepath.Join(c.Root, f)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.forget(), c.Systemd.Start(ctx, kubelet, true))
+}
+
+// forget notes that the node is not absent.
+func (c *Check) forget() error { return host.RemoveAt(filepath.Join(c.Root, absentFile)) }
+
+// ranges deletes the machine's pods with addresses of other ranges than the node has,
+// once after these have changed.
+func (c *Check) ranges(ctx context.Context, now []string) error {
+	if len(now) == 0 {
+		return nil // the node is new; its ranges come
+	}
+	file, text := filepath.Join(c.Root, rangesFile), strings.Join(now, "\n")+"\n"
+	before, err := os.ReadFile(file)
+	if err == nil && string(before) == text {
+		return nil
+	}
+	if err == nil {
+		if err := c.removeStrays(ctx, parse(strings.Fields(string(before))), parse(now)); err != nil {
+			return err // it is tried again
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600))
+}
+
+// removeStrays deletes the pods of the machine whose address is of a former range alone.
+func (c *Check) removeStrays(ctx context.Context, before, now []netip.Prefix) error {
+	var pods struct {
+		Items []struct {
+			Metadata struct{ Name, Namespace, UID string }
+			Spec     struct{ HostNetwork bool }
+			Status   struct{ PodIP string }
+		}
+	}
+	if _, err := c.call(ctx, http.MethodGet, "/api/v1/pods?fieldSelector="+url.QueryEscape("spec.nodeName="+c.Node), &pods); err != nil {
+		return err
+	}
+	for _, p := range pods.Items {
+		address, err := netip.ParseAddr(p.Status.PodIP)
+		in := func(r netip.Prefix) bool { return r.Contains(address) }
+		if err != nil || p.Spec.HostNetwork || slices.ContainsFunc(now, in) || !slices.ContainsFunc(before, in) {
+			continue
+		}
+		c.Tell(fmt.Sprintf("the pod %s/%s has the address %s, to which nothing leads any more: it is deleted", p.Metadata.Namespace, p.Metadata.Name, address))
+		if _, err := c.call(ctx, http.MethodDelete, "/api/v1/namespaces/"+p.Metadata.Namespace+"/pods/"+p.Metadata.Name, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parse(texts []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, t := range texts {
+		if p, err := netip.ParsePrefix(t); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// call asks the API, and reports whether what was asked for is there. Only the API
+// server's own word counts as no.
+func (c *Check) call(ctx context.Context, method, path string, into any) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.Server, "/")+path, nil)
+	if err != nil {
+		return false, err
+	}
+	transport := &http.Transport{TLSClientConfig: c.TLS, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return false, err
+	}
+	var status struct{ Kind, Reason, Message string }
+	if resp.StatusCode == http.StatusNotFound && json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Reason == "NotFound" {
+		return false, nil
+	}
+	if resp.StatusCode >= 300 {
+		return false, fmt.Errorf("%s %s: %s", method, path, resp.Status)
+	}
+	if into == nil {
+		return true, nil
+	}
+	return true, json.Unmarshal(body, into)
+}

@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/agent/report"
+)
+
+// Phases of a machine's start, in order. Those after PhaseObserve run side by side, up to PhaseLaunch, which is the last.
+const (
+	PhaseIdentify     = "identify"     // the boot configuration, and what machine this is
+	PhaseConfigure    = "configure"    // the node configuration, from the store or the controller
+	PhaseRead         = "read"         // key material and manifests, from the store
+	PhaseModel        = "model"        // what the machine is to hold
+	PhaseObserve      = "observe"      // what it holds
+	PhaseSystem       = "system"       // packages, kernel, users, file systems
+	PhaseDownload     = "download"     // files from mirrors
+	PhaseFiles        = "files"        // files in their places
+	PhaseCertificates = "certificates" // keys made, certificates issued
+	PhaseServices     = "services"     // units started
+	PhaseImages       = "images"       // container images
+	PhaseLaunch       = "launch"       // the cloud told that the machine has started
+)
+
+// recorder keeps a report; it is safe for concurrent use.
+type recorder struct {
+	mu     sync.Mutex
+	report report.Report
+	now    func() time.Time
+	told   func(report.Report)
+}
+
+// change alters the report and tells it.
+func (r *recorder) change(f func(*report.Report)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.report)
+	if r.told != nil {
+		copied := r.report
+		copied.Phases = append([]report.Phase(nil), r.report.Phases...)
+		copied.Warnings = append([]string(nil), r.report.Warnings...)
+		r.told(copied)
+	}
+}
+
+// warn notes a warning, once over all runs.
+func (r *recorder) warn(text string) {
+	r.change(func(rep *report.Report) {
+		if !slices.Contains(rep.Warnings, text) {
+			rep.Warnings = append(rep.Warnings, text)
+		}
+	})
+}
+
+// entry returns the phase of a name, which is added when it is not there.
+func entry(r *report.Report, name string) *report.Phase {
+	for i := range r.Phases {
+		if r.Phases[i].Name == name {
+			return &r.Phases[i]
+		}
+	}
+	r.Phases = append(r.Phases, report.Phase{Name: name})
+	return &r.Phases[len(r.Phases)-1]
+}
+
+func fail(p *report.Phase, err error) {
+	p.Error, p.Remedy, p.Waiting = err.Error(), fault.Remedy(err), false
+}
+
+// do runs a phase.
+func (r *recorder) do(name string, f func() error) error {
+	r.begin(name)
+	err := f()
+	r.end(name, err, false)
+	return err
+}
+
+// part runs what belongs to a phase that is told of only if it fails.
+func (r *recorder) part(name string, f func() error) error {
+	err := f()
+	if err != nil {
+		r.begin(name)
+		r.end(name, err, false)
+	}
+	return err
+}
+
+func (r *recorder) begin(name string) {
+	r.change(func(rep *report.Report) {
+		p := entry(rep, name)
+		p.State, p.Started = report.Running, r.now().UTC()
+		p.Attempts++
+	})
+}
+
+// end ends a phase; stopped says that a part of it was not tried.
+func (r *recorder) end(name string, err error, stopped bool) {
+	r.change(func(rep *report.Report) {
+		p := entry(rep, name)
+		p.Seconds, p.Waiting = r.now().Sub(p.Started).Seconds(), false
+		switch {
+		case err != nil && !errors.Is(err, ErrJoined):
+			p.State = report.Failed
+			fail(p, err)
+		case stopped:
+			p.State = report.Stopped
+		default:
+			p.State = report.Passed
+		}
+	})
+}

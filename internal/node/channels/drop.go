@@ -1,0 +1,247 @@
+package channels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+// labelAddon says to which add-on an object belongs.
+const labelAddon = "addon.kops.k8s.io/name"
+
+// label marks the objects of an add-on as its own, but those that name another.
+func label(addon string, objects []*unstructured.Unstructured) {
+	for _, o := range objects {
+		labels, _, err := unstructured.NestedStringMap(o.Object, "metadata", "labels")
+		if err != nil || labels[labelAddon] != "" { // the API server says what is wrong
+			continue
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[labelAddon] = addon
+		o.SetLabels(labels)
+	}
+}
+
+// dropped returns the add-ons that this program applied from one of the channels
+// and that none of them lists any more. A channel that lists nothing is an error:
+// it is far more often a file that got lost than the wish to remove everything.
+func dropped(channels map[string][]Addon, records map[key]*Record) ([]State, error) {
+	listed := map[string]bool{}
+	for _, all := range channels {
+		for _, addon := range all {
+			listed[addon.Name] = true
+		}
+	}
+	var out []State
+	lost := map[string][]string{}
+	for _, r := range records {
+		all, ours := channels[r.Channel]
+		switch {
+		case !ours || r.Objects == nil || listed[r.addon]:
+		case len(all) == 0 || all[0].plain:
+			lost[r.Channel] = append(lost[r.Channel], r.addon)
+		default:
+			s := State{Addon: Addon{Channel: r.Channel}, Recorded: r, Dropped: true}
+			s.Addon.Name, s.Addon.Namespace = r.addon, r.namespace
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b State) int { return strings.Compare(a.Addon.Name, b.Addon.Name) })
+	var errs []error
+	for _, url := range slices.Sorted(maps.Keys(lost)) {
+		slices.Sort(lost[url])
+		errs = append(errs, fault.New(fault.Permanent, "the channel %s lists no add-on, but %s came from it: nothing is removed; restore the channel, or list the add-ons with empty manifests that prune",
+			url, strings.Join(lost[url], ", ")))
+	}
+	return out, errors.Join(errs...)
+}
+
+// moved reports whether an add-on that need not be applied came from a channel
+// that this pass does not read: it belongs to the one that lists it now.
+func (s State) moved(urls []string) bool {
+	r := s.Recorded
+	return !s.Dropped && r != nil && r.Objects != nil && r.Channel != s.Addon.Channel && !slices.ContainsFunc(urls, func(u string) bool { return placeOf(u) == r.Channel })
+}
+
+// announce records, before anything is applied, which objects will be the
+// add-on's, so that it can be removed although it never ran. The version stays
+// outdated until the add-on does.
+func (a *Applier) announce(ctx context.Context, p pending) error {
+	r := Record{Version: Version{Channel: p.state.Addon.Channel}, Objects: a.identities(p)}
+	if old := p.state.Recorded; old != nil {
+		r.ID, r.ManifestHash = old.ID, old.ManifestHash
+		r.Objects = union(r.Objects, old.Objects)
+		if old.Version == r.Version && slices.Equal(old.Objects, r.Objects) {
+			return nil
+		}
+	}
+	err := a.record(ctx, p.state.Addon, r)
+	if apierrors.IsNotFound(err) { // the add-on brings the namespace itself
+		return nil
+	}
+	return err
+}
+
+// inventory lists the objects of an applied add-on, and those of older versions
+// that are still there.
+func (a *Applier) inventory(ctx context.Context, p pending) ([]identity, error) {
+	out := a.identities(p)
+	if p.state.Recorded == nil {
+		return out, nil
+	}
+	for _, i := range p.state.Recorded.Objects {
+		if slices.Contains(out, i) {
+			continue
+		}
+		o, err := a.owned(ctx, p.state.Addon.Name, i)
+		if err != nil {
+			return nil, err
+		}
+		if o != nil {
+			out = append(out, i)
+		}
+	}
+	return out, nil
+}
+
+// identities lists the objects that the applier makes for an add-on. It is never nil.
+func (a *Applier) identities(p pending) []identity {
+	out := []identity{}
+	if p.state.Addon.NeedsPKI {
+		secret, issuer := keypairObjects(p.state.Addon.Name)
+		out = append(out, identify(secret), identify(issuer))
+	}
+	for _, o := range p.objects {
+		_, _ = a.find(o) // sets the namespace where there is none; applying the object tells what is wrong
+		out = append(out, identify(o))
+	}
+	return out
+}
+
+// union is a with what only b has.
+func union(a, b []identity) []identity {
+	for _, i := range b {
+		if !slices.Contains(a, i) {
+			a = append(a, i)
+		}
+	}
+	return a
+}
+
+// owned returns an object that belongs to an add-on, or nil when there is none,
+// or one that is not, or no longer, labelled as the add-on's.
+func (a *Applier) owned(ctx context.Context, addon string, i identity) (*unstructured.Unstructured, error) {
+	r, namespaced, err := a.resource(i.kind, "", i.namespace)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err == nil && namespaced && i.namespace == "" { // its kind was not known when it was recorded
+		i.namespace = metav1.NamespaceDefault
+		return a.owned(ctx, addon, i)
+	}
+	var o *unstructured.Unstructured
+	if err == nil {
+		o, err = r.Get(ctx, i.name, metav1.GetOptions{})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for %s %s/%s: %w", i.kind.Kind, i.namespace, i.name, err)
+	}
+	if o.GetLabels()[labelAddon] != addon {
+		return nil, nil
+	}
+	return o, nil
+}
+
+// kept reports whether an object is never removed, as what others made would go with it.
+func kept(o *unstructured.Unstructured) bool {
+	switch o.GroupVersionKind().GroupKind().String() {
+	case "Namespace", "CustomResourceDefinition.apiextensions.k8s.io", "PersistentVolume", "PersistentVolumeClaim":
+		return true
+	}
+	return false
+}
+
+// leaving returns the objects of a dropped add-on that are to be removed, the
+// last applied first, and those that stay.
+func (a *Applier) leaving(ctx context.Context, s State) (removed, stay []*unstructured.Unstructured, err error) {
+	for _, i := range slices.Backward(s.Recorded.Objects) {
+		o, err := a.owned(ctx, s.Addon.Name, i)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case o == nil:
+		case kept(o):
+			stay = append(stay, o)
+		default:
+			removed = append(removed, o)
+		}
+	}
+	return removed, stay, nil
+}
+
+// Leaving names the objects of a dropped add-on that a pass would remove, and
+// those that it would keep; both as kind, namespace and name.
+func (a *Applier) Leaving(ctx context.Context, s State) (removed, stay []string, err error) {
+	gone, left, err := a.leaving(ctx, s)
+	for _, o := range gone {
+		removed = append(removed, called(o))
+	}
+	for _, o := range left {
+		stay = append(stay, called(o))
+	}
+	return removed, stay, err
+}
+
+// drop removes the objects of an add-on, and then its record. An object with
+// finalizers goes first, and alone: its controller may be among the others.
+func (a *Applier) drop(ctx context.Context, s State) error {
+	removed, stay, err := a.leaving(ctx, s)
+	if err != nil {
+		return err
+	}
+	held := slices.DeleteFunc(slices.Clone(removed), func(o *unstructured.Unstructured) bool { return len(o.GetFinalizers()) == 0 })
+	if len(held) > 0 {
+		removed = held
+	}
+	var errs []error
+	for _, o := range removed {
+		if o.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := a.remove(ctx, o.GroupVersionKind().GroupKind(), o); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		a.Log.Info("removed", "addon", s.Addon.Name, "object", called(o))
+	}
+	if len(held) > 0 {
+		errs = append(errs, fault.New(fault.NotYet, "the channel no longer lists it; the rest is removed once %s is gone, which has the finalizers %s", called(held[0]), strings.Join(held[0].GetFinalizers(), ", ")))
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for _, o := range stay {
+		a.Log.Warn("kept, as more than the add-on may depend on it; delete it once nothing does", "addon", s.Addon.Name, "object", called(o))
+	}
+	if err := a.forget(ctx, s.Recorded); err != nil {
+		return err
+	}
+	a.Log.Info("removed the add-on, which its channel no longer lists", "addon", s.Addon.Name, "channel", s.Addon.Channel)
+	return nil
+}

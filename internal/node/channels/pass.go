@@ -1,0 +1,286 @@
+package channels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
+)
+
+// Values of needsRollingUpdate.
+const (
+	rollControlPlane = "control-plane"
+	rollWorkers      = "workers"
+	rollAll          = "all"
+)
+
+// needsUpdate marks nodes that a rolling update is to replace.
+const needsUpdate = "kops.k8s.io/needs-update"
+
+// Clock is time as the applier sees it.
+type Clock interface {
+	Now() time.Time
+	// Sleep waits, or returns the context's error when it ends first.
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+// Applier applies add-ons to a cluster.
+type Applier struct {
+	Client dynamic.Interface
+	Mapper meta.ResettableRESTMapper
+	Fetch  Fetch
+	// Issuer makes the authorities of add-ons that need one.
+	Issuer pki.Issuer
+	Clock  Clock
+	Log    *slog.Logger
+	// Settle is how long a pass waits for what it applied to run.
+	Settle time.Duration
+}
+
+// State is what is to become of an add-on.
+type State struct {
+	Addon Addon
+	// Recorded is what the cluster holds; nil when that is nothing.
+	Recorded *Record
+	// Outdated says that it has to be applied.
+	Outdated bool
+	// Dropped says that it has to be removed: its channel no longer lists it.
+	Dropped bool
+}
+
+// pending is an add-on that is applied and whose version is not yet recorded.
+type pending struct {
+	state   State
+	objects []*unstructured.Unstructured
+}
+
+// Compare reads channels and tells of each add-on whether it has to be applied,
+// or, when all of them could be read, removed. What could be read is returned
+// beside an error about the rest.
+func (a *Applier) Compare(ctx context.Context, urls []string) ([]State, error) {
+	records, err := a.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []State
+	var errs []error
+	channels := map[string][]Addon{}
+	for _, u := range urls {
+		all, err := Load(ctx, a.Fetch, u)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		channels[placeOf(u)] = all
+		for _, addon := range all {
+			s, err := a.compare(ctx, addon, records[key{addon.namespace(), addon.Name}])
+			if err != nil {
+				errs = append(errs, fmt.Errorf("add-on %s: %w", addon.Name, err))
+				continue
+			}
+			out = append(out, s)
+		}
+	}
+	if len(errs) > 0 {
+		return out, errors.Join(errs...)
+	}
+	gone, err := dropped(channels, records)
+	return append(out, gone...), err
+}
+
+// placeOf is the URL of a channel without its digest, which is another one for each version.
+func placeOf(url string) string {
+	url, _, _ = strings.Cut(url, api.ManifestDigest)
+	return url
+}
+
+func (a *Applier) compare(ctx context.Context, addon Addon, recorded *Record) (State, error) {
+	s := State{Addon: addon, Recorded: recorded, Outdated: recorded == nil || addon.version().outdates(recorded.Version)}
+	if !s.Outdated {
+		keypair, err := a.hasKeypair(ctx, addon)
+		if err != nil {
+			return State{}, err
+		}
+		s.Outdated = !keypair
+	}
+	return s, nil
+}
+
+// Pass applies every add-on of the channels that is outdated, waits until they
+// run, and records the version of those that do. An add-on that fails does not
+// keep the others from being applied, but those that were dropped from being
+// removed: what takes their place may take their objects, too.
+func (a *Applier) Pass(ctx context.Context, urls []string) error {
+	states, err := a.Compare(ctx, urls)
+	var errs []error
+	failed := func(s State, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("add-on %s: %w", s.Addon.Name, err))
+		}
+	}
+	var applied []pending
+	for _, s := range states {
+		switch {
+		case s.Outdated:
+			p, err := a.apply(ctx, s)
+			if failed(s, err); err == nil {
+				applied = append(applied, p)
+			}
+		case s.moved(urls):
+			failed(s, a.record(ctx, s.Addon, Record{Version: s.Addon.version(), Objects: s.Recorded.Objects}))
+		}
+	}
+	if err == nil && len(errs) == 0 {
+		for _, s := range states {
+			if s.Dropped {
+				failed(s, a.drop(ctx, s))
+			}
+		}
+	}
+	return errors.Join(append(errs, err, a.settle(ctx, applied))...)
+}
+
+// apply applies the objects of an add-on and removes those that it no longer has.
+func (a *Applier) apply(ctx context.Context, s State) (pending, error) {
+	p := pending{state: s}
+	text, err := s.Addon.manifestText(ctx, a.Fetch)
+	if err != nil {
+		return p, err
+	}
+	if p.objects, err = decode(text); err != nil {
+		return p, fmt.Errorf("read the manifest: %w", err)
+	}
+	a.Log.Info("applying", "addon", s.Addon.Name, "id", s.Addon.ID, "objects", len(p.objects))
+	label(s.Addon.Name, p.objects)
+	if err := a.announce(ctx, p); err != nil {
+		return p, err
+	}
+	keypair := a.ensureKeypair(ctx, s.Addon)
+	failed := a.applySet(ctx, p.objects)
+	if err := a.prune(ctx, s.Addon, p.objects); err != nil {
+		return p, errors.Join(keypair, failed, err)
+	}
+	if failed != nil && s.Addon.Prune != nil { // what was removed may have been in the way
+		failed = a.applySet(ctx, p.objects)
+	}
+	return p, errors.Join(keypair, failed)
+}
+
+// settle waits for applied add-ons to run, and records those that do.
+func (a *Applier) settle(ctx context.Context, applied []pending) error {
+	end := a.Clock.Now().Add(a.Settle)
+	for {
+		var errs []error
+		applied = slices.DeleteFunc(applied, func(p pending) bool {
+			err := a.finish(ctx, p)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("add-on %s: %w", p.state.Addon.Name, err))
+			}
+			return err == nil
+		})
+		if len(applied) == 0 || !a.Clock.Now().Before(end) {
+			return errors.Join(errs...)
+		}
+		if err := a.Clock.Sleep(ctx, time.Second); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+	}
+}
+
+// finish records the version of an add-on that runs, and marks the nodes that
+// must be replaced for it.
+func (a *Applier) finish(ctx context.Context, p pending) error {
+	if err := a.checkSet(ctx, p.objects); err != nil {
+		return err
+	}
+	addon := p.state.Addon
+	if addon.NeedsRollingUpdate != "" && p.state.Recorded != nil && p.state.Recorded.complete() {
+		if err := a.markNodes(ctx, addon.NeedsRollingUpdate); err != nil {
+			return fmt.Errorf("mark nodes for replacement: %w", err)
+		}
+	}
+	objects, err := a.inventory(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := a.record(ctx, addon, Record{Version: addon.version(), Objects: objects}); err != nil {
+		return err
+	}
+	a.Log.Info("applied", "addon", addon.Name, "id", addon.ID, "hash", addon.ManifestHash)
+	return nil
+}
+
+// markNodes marks the nodes of a role for replacement.
+func (a *Applier) markNodes(ctx context.Context, which string) error {
+	selector := map[string]string{rollControlPlane: labelControlPlane, rollWorkers: "node-role.kubernetes.io/node", rollAll: ""}[which]
+	list, err := a.Client.Resource(nodes()).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return err
+	}
+	for _, n := range list.Items {
+		if err := a.annotate(ctx, nodes(), n.GetName(), needsUpdate, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// labelControlPlane is the label of control plane nodes; the others are those
+// that only come with it.
+const (
+	labelControlPlane = "node-role.kubernetes.io/control-plane"
+	labelPKI          = "kops.k8s.io/kops-controller-pki"
+	labelNoBalancer   = "node.kubernetes.io/exclude-from-external-load-balancers"
+)
+
+// ParseLabels reads labels such as a=b,c. That of control planes brings those
+// with it without which kops-controller, which sets all others, is not scheduled.
+func ParseLabels(text string) (map[string]string, error) {
+	out := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if part == "" {
+			continue
+		}
+		key, value, _ := strings.Cut(part, "=")
+		if key == "" {
+			return nil, fmt.Errorf("label %q has no name", part)
+		}
+		out[key] = value
+		if key == labelControlPlane {
+			out[labelPKI], out[labelNoBalancer] = "", ""
+		}
+	}
+	return out, nil
+}
+
+// LabelNode sets labels of a node; no request is made when it has them.
+func (a *Applier) LabelNode(ctx context.Context, name string, labels map[string]string) error {
+	n, err := a.Client.Resource(nodes()).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("label the node %s: %w", name, err)
+	}
+	missing := map[string]any{}
+	for k, v := range labels {
+		if now, ok := n.GetLabels()[k]; !ok || now != v {
+			missing[k] = v
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := a.mergeMetadata(ctx, nodes(), name, "labels", missing); err != nil {
+		return fmt.Errorf("label the node %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package controller
+
+import (
+	"encoding/pem"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
+)
+
+const sample = `
+clusterName: c.example.com
+cloud: aws
+configBase: s3://bucket/c.example.com
+secretStore: s3://bucket/c.example.com/secrets
+server:
+  Listen: :3988
+  caBasePath: /etc/kubernetes/kops-controller/pki
+  certNames: [kubelet, kubelet-server, kube-proxy]
+  provider:
+    aws:
+      Region: us-east-1
+      nodesRoles: [nodes.c.example.com]
+  serverCertificatePath: /etc/kubernetes/kops-controller/pki/kops-controller.crt
+  serverKeyPath: /etc/kubernetes/kops-controller/pki/kops-controller.key
+  signingCAs: [kubernetes-ca]
+discovery: {}
+`
+
+func TestTheConfigurationIsRead(t *testing.T) {
+	c, err := ParseConfig([]byte(sample))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if aws := c.Server.Provider["aws"]; c.Server.Listen != ":3988" || aws.Region != "us-east-1" || len(aws.NodesRoles) != 1 || len(c.Server.CertNames) != 3 {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestBadConfigurationsAreRefused(t *testing.T) {
+	for text, says := range map[string]string{
+		"{":  "read the configuration",
+		"{}": "server.serverKeyPath is not set",
+		strings.Replace(sample, "kube-proxy", "kubecfg", 1): `no certificate is called "kubecfg"`,
+	} {
+		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %q", err, says)
+		}
+	}
+}
+
+// folder is the key material of authorities as a control plane has it on disk.
+func folder(t *testing.T, keysets map[string]*pki.Keyset) fstest.MapFS {
+	t.Helper()
+	out, ids := fstest.MapFS{}, ""
+	for n, k := range keysets {
+		key, err := k.Signer().Key.PEM()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[n+".key"], out[n+".crt"] = &fstest.MapFile{Data: key}, &fstest.MapFile{Data: []byte(k.Bundle())}
+		ids += n + ": \"" + k.Primary + "\"\n"
+	}
+	out["keypair-ids.yaml"] = &fstest.MapFile{Data: []byte(ids)}
+	return out
+}
+
+func TestTheSignersCertificateIsThatOfItsKey(t *testing.T) {
+	first, err := quick().SelfSigned(pki.Request{Usage: pki.Authority, CommonName: "old"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := quick().SelfSigned(pki.Request{Usage: pki.Authority, CommonName: "new"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotated, err := pki.NewKeyset("kubernetes-ca", "2", pki.Item{ID: "1", Certificate: first.Certificate, Key: first.Key}, pki.Item{ID: "2", Certificate: second.Certificate, Key: second.Key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := folder(t, map[string]*pki.Keyset{"kubernetes-ca": rotated})
+	got, err := LoadSigners(files, []string{"kubernetes-ca"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := got["kubernetes-ca"]; k.Primary != "2" || k.Signer().Certificate.Subject.CommonName != "new" {
+		t.Errorf("signs as %s, %s", k.Primary, k.Signer().Certificate.Subject)
+	}
+	for name, change := range map[string]func(fstest.MapFS){
+		"no identifier":         func(f fstest.MapFS) { f["keypair-ids.yaml"] = &fstest.MapFile{Data: []byte("{}")} },
+		"no file":               func(f fstest.MapFS) { delete(f, "keypair-ids.yaml") },
+		"no key":                func(f fstest.MapFS) { delete(f, "kubernetes-ca.key") },
+		"another's certificate": func(f fstest.MapFS) { f["kubernetes-ca.crt"].Data = pki.EncodeCertificate(first.Certificate) },
+		"no certificate":        func(f fstest.MapFS) { f["kubernetes-ca.crt"].Data = []byte("hello") },
+		"a broken certificate": func(f fstest.MapFS) {
+			f["kubernetes-ca.crt"].Data = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})
+		},
+	} {
+		files := folder(t, map[string]*pki.Keyset{"kubernetes-ca": rotated})
+		change(files)
+		if _, err := LoadSigners(files, []string{"kubernetes-ca"}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestLabelsAreThoseOfTheGroup(t *testing.T) {
+	w := newWorld(t)
+	w.put(t, "igconfig/control-plane/cp/nodeupconfig.yaml", "KubeletConfig:\n  nodeLabels:\n    node-role.kubernetes.io/control-plane: \"\"\n")
+	s := Stored{Base: w.store, Secrets: w.store}
+	got, err := s.Labels(t.Context(), "nodes")
+	if err != nil || len(got) != 3 || got["example.com/disk"] != "fast" || got[LabelGroup] != "nodes" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := s.Labels(t.Context(), "cp"); err != nil || len(got) != 2 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, bad := range []string{"absent", "../nodes", ""} {
+		if _, err := s.Labels(t.Context(), bad); !fault.Is(err, fault.Gone) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if _, err := s.Machine(t.Context(), "../x"); !fault.Is(err, fault.Gone) {
+		t.Error(err)
+	}
+	if _, err := w.store.Put(t.Context(), MachineKey("bad"), []byte("{"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Machine(t.Context(), "bad"); !fault.Is(err, fault.Permanent) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/node/bootstrap"
+)
+
+// certificate says what a certificate of one name holds, and who signs it.
+type certificate struct {
+	signer  string
+	request func(id bootstrap.Identity) pki.Request
+}
+
+// certificates are those that a machine can get, by name. All are for the
+// verified identity: nothing of them but the key is the machine's choice.
+func certificates() map[string]certificate {
+	client := func(signer, commonName string) certificate {
+		return certificate{signer, func(bootstrap.Identity) pki.Request {
+			return pki.Request{Usage: pki.Client, CommonName: commonName}
+		}}
+	}
+	return map[string]certificate{
+		bootstrap.CertKubelet: {pki.KubernetesCA, func(id bootstrap.Identity) pki.Request {
+			return pki.Request{Usage: pki.Client, CommonName: nodeUser + id.NodeName, Organization: []string{nodeGroup}}
+		}},
+		bootstrap.CertKubeletServer: {pki.KubernetesCA, func(id bootstrap.Identity) pki.Request {
+			return pki.Request{Usage: pki.Server, CommonName: id.NodeName, Names: id.Names}
+		}},
+		bootstrap.CertKubeProxy:        client(pki.KubernetesCA, "system:kube-proxy"),
+		bootstrap.CertKubeRouter:       client(pki.KubernetesCA, "system:kube-router"),
+		bootstrap.CertEtcdClientCilium: client(pki.EtcdClientsCiliumCA, "cilium"),
+	}
+}
+
+// issue certifies the keys of a request for a machine. It issues all of them or none.
+func (s *Server) issue(id bootstrap.Identity, r bootstrap.Request) (map[string]string, error) {
+	out := map[string]string{}
+	for name, text := range r.Certs {
+		known, ok := certificates()[name]
+		if !ok || !slices.Contains(s.Allowed, name) {
+			return nil, fmt.Errorf("certificates of the name %q are not given to machines", name)
+		}
+		signer := s.Signers[known.signer]
+		if signer == nil {
+			return nil, fmt.Errorf("the certificate %s is signed by %s, whose key is not here", name, known.signer)
+		}
+		if expected := r.KeypairIDs[known.signer]; expected != signer.Primary {
+			return nil, fmt.Errorf("the machine expects the key %q of %s to sign, but here it is %q: its configuration is of another time; update the cluster, and replace the machine",
+				expected, known.signer, signer.Primary)
+		}
+		key, err := bootstrap.DecodePublicKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("the certificate %s: %w", name, err)
+		}
+		request := known.request(id)
+		request.PublicKey, request.Validity = key, validity(id.NodeName)
+		pair, err := s.Issuer.Issue(request, signer)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = string(pki.EncodeCertificate(pair.Certificate))
+	}
+	return out, nil
+}
+
+// Who kubelets are to the API server (Kubernetes, "Using Node Authorization").
+const (
+	nodeUser  = "system:node:"
+	nodeGroup = "system:nodes"
+)
+
+const (
+	// leastValidity is how long certificates of a node live at least, and spread up to how
+	// much longer. Nobody can take a certificate back before its end, and its machine may
+	// be gone: that is why it is near. Machines renew in the last third of it, twice a day.
+	leastValidity, spread = 24 * 24 * time.Hour, 6 * 24 * time.Hour
+)
+
+// validity is how long certificates of a node live. It follows from the node's name,
+// so that those of a cluster do not all end together.
+func validity(node string) time.Duration {
+	h := fnv.New32()
+	_, _ = h.Write([]byte(node)) // a hash never fails
+	return leastValidity + time.Duration(h.Sum32()%uint32(spread/time.Hour))*time.Hour
+}

@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/node/bootstrap"
+)
+
+// Registry knows the machines of the local cloud from the folder in which that
+// tells of them: a file <machine>.json for each, which comes before the machine
+// starts and goes after it has ended. A machine's node has the machine's name.
+type Registry struct {
+	// Folder is read anew for each question.
+	Folder fs.FS
+	// Self is the machine that this process runs on. A list of machines without
+	// it is not believed: it would be the end of every node.
+	Self string
+	// Stored has the labels of groups.
+	Stored
+}
+
+var (
+	_ bootstrap.Machines = Registry{}
+	_ Groups             = Registry{}
+	_ Machines           = Registry{}
+)
+
+// Machine reads the entry of a machine. One of the control plane has no key here:
+// what it needs it reads from the store, and nobody may join in its name.
+func (r Registry) Machine(_ context.Context, node string) (bootstrap.Machine, error) {
+	e, err := r.entry(node)
+	if err != nil {
+		return bootstrap.Machine{}, err
+	}
+	m := bootstrap.Machine{Node: e.Name, InstanceGroup: e.Group, PublicKey: e.PublicKey, Names: []string{e.Name, e.Address}}
+	if e.IsControlPlane() {
+		m.PublicKey = ""
+	}
+	return m, nil
+}
+
+func (r Registry) entry(name string) (names.LocalMachine, error) {
+	var e names.LocalMachine
+	if err := checkName(name); err != nil {
+		return e, err
+	}
+	text, err := fs.ReadFile(r.Folder, name+names.LocalMachineSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, fault.New(fault.Gone, "no machine is called %s", name)
+	}
+	if err != nil {
+		return e, fmt.Errorf("read the entry of the machine %s: %w", name, err)
+	}
+	if err := json.Unmarshal(text, &e); err != nil {
+		return e, fault.New(fault.Permanent, "read the entry of the machine %s: %w", name, err)
+	}
+	if e.Name != name {
+		return e, fault.New(fault.Permanent, "the entry of the machine %s is that of %q", name, e.Name)
+	}
+	return e, nil
+}
+
+// GroupOf returns the group of the machine of the node's name.
+func (r Registry) GroupOf(_ context.Context, node *corev1.Node) (string, error) {
+	e, err := r.entry(node.Name)
+	if err == nil && e.Group == "" {
+		err = fault.New(fault.Gone, "the machine %s belongs to no group", node.Name)
+	}
+	return e.Group, err
+}
+
+// Gone returns the nodes that have no entry, whatever is in those of others.
+func (r Registry) Gone(_ context.Context, nodes []*corev1.Node) ([]string, error) {
+	machines, err := r.machines()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, n := range nodes {
+		if !slices.Contains(machines, n.Name) {
+			out = append(out, n.Name)
+		}
+	}
+	return out, nil
+}
+
+// Alive returns the names that have an entry.
+func (r Registry) Alive(_ context.Context, nodes []string) ([]string, error) {
+	machines, err := r.machines()
+	return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !slices.Contains(machines, n) }), err
+}
+
+// machines lists those that have an entry.
+func (r Registry) machines() ([]string, error) {
+	files, err := fs.ReadDir(r.Folder, ".")
+	if err != nil {
+		return nil, fmt.Errorf("list the machines: %w", err)
+	}
+	var out []string
+	for _, f := range files {
+		if name, ok := strings.CutSuffix(f.Name(), names.LocalMachineSuffix); ok && checkName(name) == nil {
+			out = append(out, name)
+		}
+	}
+	if !slices.Contains(out, r.Self) {
+		return nil, fmt.Errorf("the list of machines lacks %s, on which this runs, and so is not believed: is its folder mounted?", r.Self)
+	}
+	return out, nil
+}

@@ -1,0 +1,79 @@
+package controller
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/bootstrap"
+)
+
+// registered is the file of a machine whose role is told.
+func registered(t *testing.T, name, group, key, role string) *fstest.MapFile {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"name": name, "group": group, "address": "10.77.0.11", "publicKey": key, "labels": map[string]string{"role": role}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fstest.MapFile{Data: text}
+}
+
+func TestTheLocalCloudTellsOfItsMachines(t *testing.T) {
+	w := newWorld(t)
+	key := newKey(t)
+	public, err := bootstrap.EncodePublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Registry{Stored: Stored{Base: w.store, Secrets: w.store}, Folder: fstest.MapFS{
+		"worker-1.json": registered(t, "worker-1", "nodes", public, "node"),
+		"cp-1.json":     registered(t, "cp-1", "cp", public, "control-plane"),
+		"lone.json":     registered(t, "lone", "", public, ""),
+		"other.json":    registered(t, "worker-1", "nodes", public, "node"),
+		"broken.json":   {Data: []byte("{")},
+		".new-1234":     {Data: []byte("{}")},
+	}}
+	r.Self = "cp-1"
+	if names, err := r.machines(); err != nil || !slices.Equal(names, []string{"broken", "cp-1", "lone", "other", "worker-1"}) {
+		t.Errorf("machines %v, %v", names, err)
+	}
+	verifier := bootstrap.NewMachineKeyVerifier(r, time.Now)
+	verify := func(node string) (bootstrap.Identity, error) {
+		token, err := bootstrap.MachineKey{Node: node, Key: key, Now: time.Now, Rand: rand.Reader}.Prove(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return verifier.Verify(t.Context(), bootstrap.Proof{Token: token})
+	}
+	id, err := verify("worker-1")
+	if err != nil || id.NodeName != "worker-1" || id.InstanceGroup != "nodes" || !slices.Equal(id.Names, []string{"worker-1", "10.77.0.11"}) {
+		t.Errorf("got %+v, %v", id, err)
+	}
+	for node, says := range map[string]string{"cp-1": "no key of the machine cp-1", "absent": "no machine absent is known"} {
+		if _, err := verify(node); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", node, err)
+		}
+	}
+	for _, node := range []string{"broken", "other"} { // what the registry says amiss is not the sender's to hear
+		if _, err := verify(node); err == nil || fault.Is(err, fault.Denied) {
+			t.Errorf("%s: %v", node, err)
+		}
+	}
+	for node, want := range map[string]string{"worker-1": "nodes", "cp-1": "cp", "lone": "", "absent": ""} {
+		got, err := r.GroupOf(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+		if got != want || (want == "") != fault.Is(err, fault.Gone) {
+			t.Errorf("%s is of the group %q: %v", node, got, err)
+		}
+	}
+	if labels, err := r.Labels(t.Context(), "nodes"); err != nil || labels["example.com/disk"] != "fast" {
+		t.Errorf("labels %v, %v", labels, err)
+	}
+}

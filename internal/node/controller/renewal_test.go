@@ -1,0 +1,105 @@
+package controller
+
+import (
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/store"
+)
+
+// held is a certificate and its key, signed by an authority at a time.
+func held(t *testing.T, ca *pki.Keyset, at time.Time, commonName string, r pki.Request) *tls.Certificate {
+	t.Helper()
+	key := newKey(t)
+	r.Usage, r.CommonName, r.PublicKey, r.Validity = pki.Client, commonName, key.Public(), 24*time.Hour
+	issuer := quick()
+	issuer.Now = func() time.Time { return at }
+	p, err := issuer.Issue(r, ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{p.Certificate.Raw}, PrivateKey: crypto.PrivateKey(key)}
+}
+
+// While a node is there, its machine's proof is not enough: every program that reaches
+// the platform's services from the machine's network can make it.
+func TestWhileANodeIsThereItsMachineRenews(t *testing.T) {
+	w := newWorld(t)
+	ca, nodes := w.server.Signers[pki.KubernetesCA], pki.Request{Organization: []string{"system:nodes"}}
+	elsewhere, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := w.join(t, "node-1")
+	now := time.Now()
+	own := held(t, ca, now, "system:node:node-1", nodes)
+	ended := held(t, ca, now.Add(-30*time.Hour), "system:node:node-1", nodes)
+	if c, err := x509.ParseCertificate(ended.Certificate[0]); err != nil || c.NotAfter.After(now) {
+		t.Fatalf("the ended certificate ends at %v: %v", c.NotAfter, err)
+	}
+	for name, tt := range map[string]struct {
+		state NodeState
+		held  *tls.Certificate
+		certs error // nil: they are given
+		conf  error
+	}{
+		"no node, no certificate":             {NodeAbsent, nil, nil, nil},
+		"ready, no certificate":               {NodeReady, nil, bootstrap.ErrReady, bootstrap.ErrReady},
+		"ready, its own":                      {NodeReady, own, nil, bootstrap.ErrReady},
+		"ready, its own, which has ended":     {NodeReady, ended, nil, bootstrap.ErrReady},
+		"ready, that of another node":         {NodeReady, held(t, ca, now, "system:node:node-2", nodes), bootstrap.ErrReady, bootstrap.ErrReady},
+		"ready, of no node's group":           {NodeReady, held(t, ca, now, "system:node:node-1", pki.Request{}), bootstrap.ErrReady, bootstrap.ErrReady},
+		"ready, by another authority":         {NodeReady, held(t, elsewhere[pki.KubernetesCA], now, "system:node:node-1", nodes), bootstrap.ErrReady, bootstrap.ErrReady},
+		"not ready, no certificate":           {NodeNotReady, nil, errDenied, errDenied},
+		"not ready, that of another node":     {NodeNotReady, held(t, ca, now, "system:node:node-2", nodes), errDenied, errDenied},
+		"not ready, its own":                  {NodeNotReady, own, nil, nil},
+		"not ready, its own, which has ended": {NodeNotReady, ended, nil, nil},
+	} {
+		w.nodes["node-1"] = tt.state
+		client.Transport = w.transport(t, tt.held)
+		_, public := keys(t, "kubelet")
+		_, got := client.Certificates(t.Context(), public, w.keypairs)
+		judge(t, name+": certificates", got, tt.certs)
+		_, got = client.NodeConfig(t.Context())
+		judge(t, name+": configuration", got, tt.conf)
+	}
+}
+
+var errDenied = errors.New("denied")
+
+func judge(t *testing.T, what string, got, want error) {
+	t.Helper()
+	switch {
+	case errors.Is(want, errDenied):
+		if !fault.Is(got, fault.Denied) || !strings.Contains(got.Error(), "kubectl delete node node-1") {
+			t.Errorf("%s: %v", what, got)
+		}
+	case !errors.Is(got, want):
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// Nobody may join in the name of a machine of the control plane, whoever says so.
+func TestMachinesOfTheControlPlaneDoNotJoin(t *testing.T) {
+	w := newWorld(t)
+	client := w.join(t, "node-1")
+	if err := w.store.Delete(t.Context(), "igconfig/node/nodes/nodeupconfig.yaml", store.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, public := keys(t, "kubelet")
+	if _, err := client.Certificates(t.Context(), public, w.keypairs); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "has no configuration") {
+		t.Errorf("of a group that is not there: %v", err)
+	}
+	w.put(t, "igconfig/control-plane/nodes/nodeupconfig.yaml", config)
+	if _, err := client.Certificates(t.Context(), public, w.keypairs); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "ControlPlane") {
+		t.Errorf("of the control plane: %v", err)
+	}
+}

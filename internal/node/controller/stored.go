@@ -1,0 +1,157 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/store"
+)
+
+// Reader reads single objects of a store.
+type Reader interface {
+	// Get returns an object, or an error of class fault.Gone.
+	Get(ctx context.Context, key string) ([]byte, store.Version, error)
+}
+
+// dockerConfig is the secret with which machines pull images.
+const dockerConfig = "dockerconfig"
+
+// Stored is what a cluster's folder in the store tells of its machines.
+type Stored struct {
+	// Base is the cluster's folder, Secrets that of its secrets.
+	Base, Secrets Reader
+}
+
+var (
+	_ Configs            = Stored{}
+	_ bootstrap.Machines = Stored{}
+)
+
+// MachineKey is where a machine that proves itself by a key of its own is
+// registered, below the cluster's folder: a bootstrap.Machine as JSON.
+func MachineKey(node string) string { return "pki/machines/" + node + ".json" }
+
+// NodeConfig reads the configuration of a group of workers, as machines of other
+// roles read the store themselves, and the secret that its machines need.
+func (s Stored) NodeConfig(ctx context.Context, group string) (bootstrap.NodeConfig, error) {
+	if err := checkName(group); err != nil {
+		return bootstrap.NodeConfig{}, err
+	}
+	text, _, err := s.Base.Get(ctx, names.GroupFolder(string(api.RoleNode), group)+names.NodeConfig)
+	if err != nil {
+		return bootstrap.NodeConfig{}, fmt.Errorf("read the configuration of the group %s: %w", group, err)
+	}
+	out := bootstrap.NodeConfig{NodeupConfig: string(text)}
+	data, _, err := s.Secrets.Get(ctx, dockerConfig)
+	if fault.Is(err, fault.Gone) {
+		return out, nil
+	}
+	if err != nil {
+		return out, fault.New(fault.NotYet, "read the secret %s: %w", dockerConfig, err)
+	}
+	secret, err := pki.DecodeSecret(data)
+	if err != nil {
+		return out, fmt.Errorf("secret %s: %w", dockerConfig, err)
+	}
+	out.NodeSecrets = map[string][]byte{dockerConfig: []byte(secret.Reveal())}
+	return out, nil
+}
+
+// Machine reads what is registered of a machine.
+func (s Stored) Machine(ctx context.Context, node string) (bootstrap.Machine, error) {
+	var m bootstrap.Machine
+	if err := checkName(node); err != nil {
+		return m, err
+	}
+	text, _, err := s.Base.Get(ctx, MachineKey(node))
+	if err != nil {
+		return m, fmt.Errorf("read the entry of the machine %s: %w", node, err)
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fault.New(fault.Permanent, "read the entry of the machine %s: %w", node, err)
+	}
+	return m, nil
+}
+
+// Labels returns the labels of the nodes of a group: those of its role, of its
+// spec and of its kubelet, which its configuration has together, and its name.
+func (s Stored) Labels(ctx context.Context, group string) (map[string]string, error) {
+	c, err := s.group(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	maps.Copy(out, c.KubeletConfig.NodeLabels)
+	out[LabelGroup] = group
+	return out, nil
+}
+
+// NamedByAddress reports whether the nodes of a group on AWS have the private DNS
+// names of their machines, and not the identifiers of these.
+func (s Stored) NamedByAddress(ctx context.Context, group string) (bool, error) {
+	c, err := s.group(ctx, group)
+	return c.UseIPBasedNodeNames, err
+}
+
+// groupConfig is what of a group's configuration is of use here.
+type groupConfig struct {
+	KubeletConfig struct {
+		NodeLabels map[string]string `json:"nodeLabels"`
+	} `json:"KubeletConfig"`
+	UseIPBasedNodeNames bool `json:"useIPBasedNodeNames"`
+}
+
+// Role returns the role under which the configuration of a group is stored.
+func (s Stored) Role(ctx context.Context, group string) (api.InstanceGroupRole, error) {
+	role, _, err := s.find(ctx, group)
+	return role, err
+}
+
+// group reads the configuration of a group of any role.
+func (s Stored) group(ctx context.Context, group string) (groupConfig, error) {
+	var c groupConfig
+	_, text, err := s.find(ctx, group)
+	if err != nil {
+		return c, err
+	}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return c, fault.New(fault.Permanent, "read the configuration of the group %s: %w", group, err)
+	}
+	return c, nil
+}
+
+// find returns the role of a group, and the text of its configuration.
+func (s Stored) find(ctx context.Context, group string) (api.InstanceGroupRole, []byte, error) {
+	if err := checkName(group); err != nil {
+		return "", nil, err
+	}
+	for _, role := range []api.InstanceGroupRole{api.RoleNode, api.RoleControlPlane, api.RoleAPIServer} {
+		text, _, err := s.Base.Get(ctx, names.GroupFolder(string(role), group)+names.NodeConfig)
+		if fault.Is(err, fault.Gone) {
+			continue
+		}
+		if err != nil {
+			return "", nil, fmt.Errorf("read the configuration of the group %s: %w", group, err)
+		}
+		return role, text, nil
+	}
+	return "", nil, fault.New(fault.Gone, "the group %s has no configuration", group)
+}
+
+// checkName refuses names that cannot be part of a key.
+func checkName(name string) error {
+	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+		return fault.New(fault.Gone, "%q is no name of a node or a group", name)
+	}
+	return nil
+}

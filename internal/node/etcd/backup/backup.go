@@ -1,0 +1,307 @@
+// Package backup puts snapshots of etcd into a store and takes them out again,
+// checked both times, and removes those that are no longer kept.
+//
+// It must not know when a back-up is due, nor what becomes of one that is taken out.
+package backup
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/snapshot"
+	"kops.local/kops/internal/store"
+)
+
+// Source gives snapshots.
+type Source interface {
+	// Snapshot writes the data of etcd, followed by their SHA-256.
+	Snapshot(ctx context.Context, w io.Writer) (Origin, error)
+}
+
+// Origin is what a snapshot is of.
+type Origin struct {
+	// EtcdVersion is that of the etcd that gave it.
+	EtcdVersion string
+	// Revision and Keys are those of etcd just before.
+	Revision, Keys int64
+}
+
+const (
+	// maxSequence is the last number of a back-up before the first comes again.
+	maxSequence = 999999
+	// maxUnpacked is the longest snapshot, in bytes: twice the largest database that etcd
+	// is made for (etcd documentation, "System limits").
+	maxUnpacked = 16 << 30
+	// glanced is the largest back-up that Glance reads, in bytes.
+	glanced = 16 << 20
+)
+
+// Archive is the back-ups of one cluster. Its methods are not used concurrently.
+type Archive struct {
+	Store     store.Store
+	Retention etcd.Retention
+	Now       func() time.Time
+	// Scratch is the folder in which a back-up is unpacked, as verify.db, to be verified.
+	Scratch string
+	// Inspect opens a snapshot; nil for snapshot.Read.
+	Inspect func(file string) (snapshot.Contents, error)
+
+	sequence int
+	cleaned  time.Time
+}
+
+// Take stores a back-up, and returns it and what is known of it. Its time, in whole
+// seconds, is later than that of every other in the store, and not before since, though
+// the clock may say otherwise. A snapshot whose digest is wrong is not stored.
+func (a *Archive) Take(ctx context.Context, from Source, spec etcd.Spec, since time.Time) (etcd.Backup, etcd.Facts, error) {
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	var sum checksum
+	of, err := from.Snapshot(ctx, io.MultiWriter(zip, &sum))
+	if err == nil {
+		err = errors.Join(zip.Close(), sum.check())
+	}
+	if err != nil {
+		return etcd.Backup{}, etcd.Facts{}, fmt.Errorf("back up etcd: %w", err)
+	}
+	at, err := a.next(ctx, since)
+	if err != nil {
+		return etcd.Backup{}, etcd.Facts{}, err
+	}
+	a.sequence = a.sequence%maxSequence + 1
+	b := etcd.Backup{Name: etcd.BackupName(at, a.sequence), Time: at, Size: int64(packed.Len()), Complete: true}
+	facts := etcd.Facts{Size: b.Size, SHA256: digest(packed.Bytes()), Unpacked: sum.size, Revision: of.Revision, Keys: of.Keys}
+	if b.Version, err = a.Store.Put(ctx, b.Name+etcd.SnapshotName, packed.Bytes(), store.PutOptions{Private: true}); err != nil {
+		return etcd.Backup{}, etcd.Facts{}, fmt.Errorf("store the back-up %s: %w", b.Name, err)
+	}
+	facts.Version = b.Version
+	if err = etcd.WriteFacts(ctx, a.Store, b.Name, facts); err == nil {
+		err = etcd.WriteMeta(ctx, a.Store, b.Name, etcd.Meta{EtcdVersion: of.EtcdVersion, Time: at, Spec: spec})
+	}
+	return b, facts, err
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// next is the time of the next back-up.
+func (a *Archive) next(ctx context.Context, since time.Time) (time.Time, error) {
+	all, err := etcd.Backups(ctx, a.Store)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at := max(a.Now().Unix(), since.Unix())
+	if len(all) > 0 {
+		at = max(at, all[len(all)-1].Time.Unix()+1)
+	}
+	return time.Unix(at, 0).UTC(), nil
+}
+
+// Latest returns when the youngest complete back-up was taken, zero when there is none,
+// and what is known of it, which may be nil.
+func (a *Archive) Latest(ctx context.Context) (time.Time, *etcd.Facts, error) {
+	all, err := etcd.Backups(ctx, a.Store)
+	if err != nil {
+		return time.Time{}, nil, err
+	}
+	var latest etcd.Backup
+	for _, b := range all {
+		if b.Complete && b.Time.After(latest.Time) {
+			latest = b
+		}
+	}
+	if latest.Name == "" {
+		return time.Time{}, nil, nil
+	}
+	facts, err := etcd.ReadFacts(ctx, a.Store, latest.Name)
+	return latest.Time, facts, err
+}
+
+// Clean removes the back-ups that are no longer kept, with all versions that the
+// store has of them, at most once an hour, and returns how many those were.
+func (a *Archive) Clean(ctx context.Context) (int, error) {
+	now := a.Now()
+	if now.Sub(a.cleaned) < time.Hour {
+		return 0, nil
+	}
+	all, err := etcd.Backups(ctx, a.Store)
+	if err != nil {
+		return 0, err
+	}
+	expired := a.Retention.Expired(all, now)
+	keys, err := etcd.LoneFacts(ctx, a.Store, all)
+	if err != nil {
+		return 0, err
+	}
+	for _, b := range expired {
+		keys = append(keys, b.Name+etcd.MetaName, b.Name+etcd.SnapshotName, etcd.FactsKey(b.Name))
+	}
+	if err := store.Purge(ctx, a.Store, keys); err != nil {
+		return 0, fmt.Errorf("remove old back-ups: %w", err)
+	}
+	a.cleaned = now
+	return len(expired), nil
+}
+
+// Fetch writes the snapshot of a back-up, decompressed, to a file of mode 0600, and
+// returns what it holds. It is checked before the file is complete (see Verify); a
+// back-up that is damaged or does not exist is an error, and leaves no file.
+func (a *Archive) Fetch(ctx context.Context, name, file string) (snapshot.Contents, error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
+	if err != nil {
+		return snapshot.Contents{}, fmt.Errorf("fetch the back-up %s: %w", name, err)
+	}
+	c, err := a.unpack(ctx, name, f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return snapshot.Contents{}, errors.Join(err, os.Remove(file))
+	}
+	return c, nil
+}
+
+// Verify fetches a back-up, and reports whether it is whole, and what it holds: it is
+// as it was taken, where that is known; it is compressed without an error; it ends in its own
+// digest; and it opens as the database that etcd begins with. The error of a back-up
+// that is not whole has etcd.ErrDamaged in its chain.
+func (a *Archive) Verify(ctx context.Context, name string) (snapshot.Contents, error) {
+	file := filepath.Join(a.Scratch, "verify.db")
+	c, err := a.Fetch(ctx, name, file)
+	if err != nil {
+		return snapshot.Contents{}, err
+	}
+	return c, os.Remove(file)
+}
+
+// unpack decompresses the snapshot of a back-up into a file, and inspects it.
+func (a *Archive) unpack(ctx context.Context, name string, f *os.File) (snapshot.Contents, error) {
+	if _, err := etcd.ReadMeta(ctx, a.Store, name); err != nil {
+		return snapshot.Contents{}, err
+	}
+	facts, err := etcd.ReadFacts(ctx, a.Store, name)
+	if err != nil {
+		return snapshot.Contents{}, err
+	}
+	packed, _, err := a.Store.Get(ctx, name+etcd.SnapshotName)
+	if err != nil {
+		return snapshot.Contents{}, fmt.Errorf("fetch the back-up %s: %w", name, err)
+	}
+	if err = decompress(packed, facts, f); err != nil {
+		return snapshot.Contents{}, damaged(name, err)
+	}
+	inspect := a.Inspect
+	if inspect == nil {
+		inspect = snapshot.Read
+	}
+	c, err := inspect(f.Name())
+	if err != nil {
+		return snapshot.Contents{}, damaged(name, err)
+	}
+	return c, nil
+}
+
+// Glance says what is known of a back-up, nil where nothing was written down, and
+// returns the error of a damaged one where that can be told at little cost: by its
+// size; and where the store does not vouch that the object was left alone since, or
+// nothing is known of it, by its content, unless that is large.
+func Glance(ctx context.Context, s store.Store, b etcd.Backup) (*etcd.Facts, error) {
+	facts, err := etcd.ReadFacts(ctx, s, b.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case facts != nil && facts.Size != b.Size:
+		return facts, damaged(b.Name, sizeDiffers(b.Size, facts.Size))
+	case facts != nil && facts.Version == b.Version, b.Size > glanced:
+		return facts, nil
+	}
+	packed, _, err := s.Get(ctx, b.Name+etcd.SnapshotName)
+	if err != nil {
+		return nil, fmt.Errorf("look at the back-up %s: %w", b.Name, err)
+	}
+	if err := decompress(packed, facts, io.Discard); err != nil {
+		return facts, damaged(b.Name, err)
+	}
+	return facts, nil
+}
+
+func damaged(name string, why error) error {
+	return fault.Wrap(fault.Permanent, fmt.Errorf("the back-up %s is %w: %w", name, etcd.ErrDamaged, why), "restore another back-up")
+}
+
+func sizeDiffers(now, taken int64) error {
+	return fmt.Errorf("it has %d bytes, and had %d when it was taken", now, taken)
+}
+
+// decompress writes a snapshot that is as it was taken, where that is known, and ends
+// in its own digest.
+func decompress(packed []byte, facts *etcd.Facts, w io.Writer) error {
+	most := int64(maxUnpacked)
+	if facts != nil {
+		most = min(most, facts.Unpacked)
+		switch size := int64(len(packed)); {
+		case size != facts.Size:
+			return sizeDiffers(size, facts.Size)
+		case digest(packed) != facts.SHA256:
+			return errors.New("its digest is not that of when it was taken")
+		}
+	}
+	zip, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	var sum checksum
+	n, err := io.Copy(io.MultiWriter(w, &sum), io.LimitReader(zip, most+1))
+	switch {
+	case err != nil:
+		return err
+	case n > most:
+		return fmt.Errorf("it unpacks to more than %d bytes", most)
+	}
+	return sum.check()
+}
+
+// checksum checks a stream that ends in the SHA-256 of what comes before. The
+// data before it are whole pages, so that the length tells whether it is there.
+type checksum struct {
+	hash hash.Hash
+	tail []byte // the last bytes, of which up to 32 may be the digest
+	size int64
+}
+
+// page is the unit of size of etcd's data, in bytes.
+const page = 512
+
+func (c *checksum) Write(p []byte) (int, error) {
+	if c.hash == nil {
+		c.hash = sha256.New()
+	}
+	c.size += int64(len(p))
+	c.tail = append(c.tail, p...)
+	if n := len(c.tail) - sha256.Size; n > 0 {
+		c.hash.Write(c.tail[:n])
+		c.tail = append(c.tail[:0], c.tail[n:]...)
+	}
+	return len(p), nil
+}
+
+func (c *checksum) check() error {
+	switch {
+	case c.hash == nil || c.size%page != sha256.Size:
+		return fmt.Errorf("a snapshot of %d bytes is not whole", c.size)
+	case !bytes.Equal(c.hash.Sum(nil), c.tail):
+		return errors.New("the snapshot is not what its digest says")
+	}
+	return nil
+}

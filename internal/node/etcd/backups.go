@@ -1,0 +1,220 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
+)
+
+// The two objects of a back-up, below its name.
+const (
+	// SnapshotName is the snapshot of etcd, compressed with gzip.
+	SnapshotName = "/etcd.backup.gz"
+	// MetaName says what the snapshot is of; it is written last, so that a back-up with it is whole.
+	MetaName = "/_etcd_backup.meta"
+)
+
+// factsFolder holds what kOps' layout has no place for: an object for each back-up, of
+// its name. kOps' manager refuses a description with further fields, and passes over
+// this folder.
+const factsFolder = ".kops/backups/"
+
+// backupName is 2026-08-01T10:15:00Z-000042.
+var backupName = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z)-(\d{6})$`)
+
+// Backup is one back-up of a cluster.
+type Backup struct {
+	// Name is the folder of the back-up: the time it was taken at, in UTC, and a number.
+	Name string
+	Time time.Time
+	// Size is that of the compressed snapshot, in bytes.
+	Size int64
+	// Version is that of the compressed snapshot in the store.
+	Version store.Version
+	// Complete says that both objects are there.
+	Complete bool
+}
+
+// Facts are what was known of a back-up when it was taken. kOps' back-ups have none.
+type Facts struct {
+	// Size, SHA256 and Version are those of the compressed snapshot; Unpacked is its
+	// size without compression, in bytes.
+	Size     int64         `json:"size"`
+	SHA256   string        `json:"sha256"`
+	Version  store.Version `json:"version,omitempty"`
+	Unpacked int64         `json:"unpacked"`
+	// Revision and Keys are those of etcd just before.
+	Revision int64 `json:"revision"`
+	Keys     int64 `json:"keys"`
+}
+
+// FactsKey is the key of a back-up's facts.
+func FactsKey(backup string) string { return factsFolder + backup }
+
+// ReadFacts reads the facts of a back-up; nil when there are none that can be read.
+func ReadFacts(ctx context.Context, s store.Store, backup string) (*Facts, error) {
+	f, _, err := read[Facts](ctx, s, FactsKey(backup))
+	if errors.Is(err, ErrDamaged) { // they only ever help
+		return nil, nil
+	}
+	return f, err
+}
+
+// WriteFacts writes the facts of a back-up.
+func WriteFacts(ctx context.Context, s store.Store, backup string, f Facts) error {
+	text, err := json.MarshalIndent(f, "", "  ")
+	if err == nil {
+		_, err = s.Put(ctx, FactsKey(backup), text, store.PutOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write the facts of the back-up %s: %w", backup, err)
+	}
+	return nil
+}
+
+// LoneFacts lists the facts of back-ups that are not among those given: kOps' manager,
+// which does not know of them, has removed their back-ups.
+func LoneFacts(ctx context.Context, s store.Store, backups []Backup) ([]string, error) {
+	var out []string
+	for info, err := range s.List(ctx, factsFolder) {
+		if err != nil {
+			return nil, fmt.Errorf("list the facts of back-ups: %w", err)
+		}
+		if !slices.ContainsFunc(backups, func(b Backup) bool { return FactsKey(b.Name) == info.Key }) {
+			out = append(out, info.Key)
+		}
+	}
+	return out, nil
+}
+
+// BackupName is the name of a back-up; sequence distinguishes those of one second.
+func BackupName(at time.Time, sequence int) string {
+	return fmt.Sprintf("%s-%06d", at.UTC().Format("2006-01-02T15:04:05Z"), sequence)
+}
+
+// Meta says what a back-up is of.
+type Meta struct {
+	EtcdVersion string
+	Time        time.Time
+	Spec        Spec
+}
+
+type metaFile struct {
+	EtcdVersion string `json:"etcdVersion"`
+	Timestamp   stamp  `json:"timestamp"` // seconds since 1970
+	ClusterSpec Spec   `json:"clusterSpec"`
+}
+
+// ReadMeta reads what a back-up is of; the error is of class fault.Gone when there is no such back-up.
+func ReadMeta(ctx context.Context, s store.Store, backup string) (Meta, error) {
+	f, _, err := read[metaFile](ctx, s, backup+MetaName)
+	if err != nil {
+		return Meta{}, err
+	}
+	if f == nil {
+		return Meta{}, fault.Wrap(fault.Gone, fmt.Errorf("there is no back-up %s in %s", backup, s.About().URL), "list the back-ups, and use one of them")
+	}
+	return Meta{f.EtcdVersion, time.Unix(int64(f.Timestamp), 0), f.ClusterSpec}, nil
+}
+
+// ErrDamaged is in the chain of errors about an object whose content is not whole.
+var ErrDamaged = errors.New("damaged")
+
+// Useless reports whether an error of reading a back-up says that it is damaged or
+// gone, and not only that the store could not be read.
+func Useless(err error) bool { return fault.Is(err, fault.Gone) || errors.Is(err, ErrDamaged) }
+
+// WriteMeta writes what a back-up is of.
+func WriteMeta(ctx context.Context, s store.Store, backup string, m Meta) error {
+	text, err := json.MarshalIndent(metaFile{m.EtcdVersion, stamp(m.Time.Unix()), m.Spec}, "", "  ")
+	if err == nil {
+		_, err = s.Put(ctx, backup+MetaName, text, store.PutOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("describe the back-up %s: %w", backup, err)
+	}
+	return nil
+}
+
+// Backups lists the back-ups in a store, oldest first. What has no name of a back-up is passed over.
+func Backups(ctx context.Context, s store.Store) ([]Backup, error) {
+	found := map[string]*Backup{}
+	meta := map[string]bool{}
+	for info, err := range s.List(ctx, "") {
+		if err != nil {
+			return nil, fmt.Errorf("list the back-ups of etcd: %w", err)
+		}
+		name, object := path.Split(info.Key)
+		name = strings.TrimSuffix(name, "/")
+		parts := backupName.FindStringSubmatch(name)
+		if parts == nil {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, parts[1])
+		if err != nil {
+			continue // digits that are no time
+		}
+		if found[name] == nil {
+			found[name] = &Backup{Name: name, Time: at}
+		}
+		switch "/" + object {
+		case SnapshotName:
+			found[name].Size, found[name].Version = info.Size, info.Version
+		case MetaName:
+			meta[name] = true
+		}
+	}
+	var out []Backup
+	for name, b := range found {
+		b.Complete = b.Size > 0 && meta[name]
+		out = append(out, *b)
+	}
+	slices.SortFunc(out, func(a, b Backup) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Retention says how long back-ups are kept: all for an hour, then the oldest
+// of each hour for Hourly, then the oldest of each day (in UTC) for Daily.
+type Retention struct{ Hourly, Daily time.Duration }
+
+// DefaultRetention keeps a back-up of each hour for a week and of each day for
+// two years, as kOps' manager does when it is told nothing.
+func DefaultRetention() Retention {
+	return Retention{Hourly: 7 * 24 * time.Hour, Daily: 2 * 365 * 24 * time.Hour}
+}
+
+// Expired returns those of the back-ups, oldest first, that are no longer kept.
+// One that was not completed within the hour will never be: it is not kept for
+// later, and least of all in the place of one that is whole.
+func (r Retention) Expired(backups []Backup, now time.Time) []Backup {
+	var out []Backup
+	kept := map[string]bool{}
+	for _, b := range backups {
+		age := now.Sub(b.Time)
+		slot := ""
+		switch {
+		case age < time.Hour:
+			continue
+		case !b.Complete:
+		case age < r.Hourly:
+			slot = b.Time.UTC().Format("2006-01-02T15")
+		case age < r.Daily:
+			slot = b.Time.UTC().Format("2006-01-02")
+		}
+		if slot != "" && !kept[slot] {
+			kept[slot] = true
+			continue
+		}
+		out = append(out, b)
+	}
+	return out
+}

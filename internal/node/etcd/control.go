@@ -1,0 +1,293 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
+)
+
+// The objects of an etcd cluster's back-up store, as kOps names them. What is ours alone is below .kops/.
+const (
+	specKey     = "control/etcd-cluster-spec"
+	createdKey  = "control/etcd-cluster-created"
+	commandName = "/_command.json"
+	recordKey   = ".kops/cluster"
+	requestKey  = ".kops/backup"
+	refusedKey  = ".kops/refused"
+
+	// maxCommands is how many commands of one second have a name.
+	maxCommands = 100
+)
+
+// OtherClusterRemedy is what to do when the store names a cluster, and disks have the
+// data of another, say because kOps' manager has restored a back-up meanwhile.
+const OtherClusterRemedy = "if the data are of the right cluster, remove " + recordKey + " from the back-up store; else restore a back-up"
+
+// Control is what the store says about a cluster.
+type Control struct {
+	Spec     *Spec
+	Created  bool
+	Record   *Record
+	Commands []Command // oldest first
+	// Refused is the last request that was withdrawn; nil for none.
+	Refused *Refusal
+	// BackupAfter asks for a back-up that is younger than this; nil for none.
+	BackupAfter *time.Time
+
+	recordVersion store.Version
+}
+
+// ReadControl reads the objects that govern a cluster from its back-up store.
+func ReadControl(ctx context.Context, s store.Store) (Control, error) {
+	var c Control
+	var err error
+	if c.Spec, _, err = read[Spec](ctx, s, specKey); err != nil {
+		return Control{}, err
+	}
+	if c.Record, c.recordVersion, err = read[Record](ctx, s, recordKey); err != nil {
+		return Control{}, err
+	}
+	if c.Refused, err = ReadRefusal(ctx, s); err != nil {
+		return Control{}, err
+	}
+	request, _, err := read[requestFile](ctx, s, requestKey)
+	if err != nil {
+		return Control{}, err
+	}
+	if request != nil {
+		c.BackupAfter = &request.After
+	}
+	for info, err := range s.List(ctx, "control/") {
+		switch {
+		case err != nil:
+			return Control{}, fmt.Errorf("read the commands for etcd: %w", err)
+		case info.Key == createdKey:
+			c.Created = true
+		case strings.HasSuffix(info.Key, commandName):
+			command, err := readCommand(ctx, s, info.Key)
+			if err != nil {
+				return Control{}, err
+			}
+			if command != nil {
+				if c.Refused != nil && c.Refused.Command == command.Key { // whoever said so did not come to remove it
+					command.Unusable = c.Refused.Why
+				}
+				c.Commands = append(c.Commands, *command)
+			}
+		}
+	}
+	slices.SortStableFunc(c.Commands, func(a, b Command) int { return a.Time.Compare(b.Time) })
+	return c, nil
+}
+
+// ReadRecord reads the record alone; nil when there is none.
+func ReadRecord(ctx context.Context, s store.Store) (*Record, error) {
+	r, _, err := read[Record](ctx, s, recordKey)
+	return r, err
+}
+
+// SaveRecord writes a record in the place of the one that was read; the error is
+// of class fault.Conflict when another was written since.
+func (c Control) SaveRecord(ctx context.Context, s store.Store, r Record) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the record of the etcd cluster: %w", err)
+	}
+	_, err = s.Put(ctx, recordKey, text, store.PutOptions{IfAbsent: c.Record == nil, IfVersion: c.recordVersion})
+	if err != nil {
+		return fmt.Errorf("write the record of the etcd cluster: %w", err)
+	}
+	return nil
+}
+
+// WriteCreated writes the mark of a cluster that was created, unless it is there.
+func WriteCreated(ctx context.Context, s store.Store, now time.Time) error {
+	text := fmt.Sprintf("{\n  \"timestamp\": %d\n}", now.UnixNano())
+	_, err := s.Put(ctx, createdKey, []byte(text), store.PutOptions{IfAbsent: true})
+	if err != nil && !fault.Is(err, fault.Conflict) {
+		return fmt.Errorf("mark the etcd cluster as created: %w", err)
+	}
+	return nil
+}
+
+// WriteSpec writes what a cluster shall be.
+func WriteSpec(ctx context.Context, s store.Store, spec Spec) error {
+	text, err := json.MarshalIndent(spec, "", "  ")
+	if err == nil {
+		_, err = s.Put(ctx, specKey, text, store.PutOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write the spec of the etcd cluster: %w", err)
+	}
+	return nil
+}
+
+// DeleteCommand removes a command.
+func DeleteCommand(ctx context.Context, s store.Store, key string) error {
+	if err := s.Delete(ctx, key, store.DeleteOptions{}); err != nil {
+		return fmt.Errorf("remove the command %s: %w", key, err)
+	}
+	return nil
+}
+
+// WriteRefusal tells why a command is withdrawn.
+func WriteRefusal(ctx context.Context, s store.Store, r Refusal) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		_, err = s.Put(ctx, refusedKey, text, store.PutOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("tell why %s is not restored: %w", r.Backup, err)
+	}
+	return nil
+}
+
+// ReadRefusal reads which request was withdrawn last, and why; nil for none.
+func ReadRefusal(ctx context.Context, s store.Store) (*Refusal, error) {
+	r, _, err := read[Refusal](ctx, s, refusedKey)
+	if errors.Is(err, ErrDamaged) { // it says nothing then, and must not keep anybody from his work
+		return nil, nil
+	}
+	return r, err
+}
+
+// DeleteRefusal removes what WriteRefusal wrote.
+func DeleteRefusal(ctx context.Context, s store.Store) error {
+	if err := s.Delete(ctx, refusedKey, store.DeleteOptions{}); err != nil {
+		return fmt.Errorf("remove %s: %w", refusedKey, err)
+	}
+	return nil
+}
+
+// RequestRestore asks the managers of a cluster to begin it anew from a back-up
+// of its store. They do it within a minute or so; until then the command is an
+// object in the store, whose key is returned. A back-up that does not exist is
+// an error of class fault.Gone.
+func RequestRestore(ctx context.Context, s store.Store, backup string, now time.Time) (key string, err error) {
+	meta, err := ReadMeta(ctx, s, backup)
+	if err != nil {
+		return "", err
+	}
+	spec, _, err := read[Spec](ctx, s, specKey)
+	if err != nil {
+		return "", err
+	}
+	if spec == nil {
+		spec = &meta.Spec
+	}
+	c := commandFile{Timestamp: stamp(now.UnixNano()), RestoreBackup: &restoreFile{ClusterSpec: *spec, Backup: backup}}
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("write the command to restore %s: %w", backup, err)
+	}
+	for n := range maxCommands {
+		key = "control/" + BackupName(now, n) + commandName
+		if _, err = s.Put(ctx, key, text, store.PutOptions{IfAbsent: true}); !fault.Is(err, fault.Conflict) {
+			break
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the command to restore %s: %w", backup, err)
+	}
+	return key, DeleteRefusal(ctx, s) // of an earlier request
+}
+
+// requestFile asks for a back-up that is younger than the youngest that its writer
+// knew of. So it is met once, whatever the clocks of writer and managers say.
+type requestFile struct {
+	After time.Time `json:"after,omitzero"`
+}
+
+// RequestBackup asks the managers of a cluster for a back-up that is younger than
+// all that are in its store. They take it when they look into the store next.
+func RequestBackup(ctx context.Context, s store.Store) error {
+	all, err := Backups(ctx, s)
+	if err != nil {
+		return err
+	}
+	var f requestFile
+	for _, b := range all {
+		if b.Complete {
+			f.After = b.Time
+		}
+	}
+	text, err := json.Marshal(f)
+	if err == nil {
+		_, err = s.Put(ctx, requestKey, text, store.PutOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("ask for a back-up: %w", err)
+	}
+	return nil
+}
+
+// commandFile is a command as it stands in the store.
+type commandFile struct {
+	Timestamp     stamp        `json:"timestamp"`
+	RestoreBackup *restoreFile `json:"restoreBackup,omitempty"`
+}
+
+type restoreFile struct {
+	ClusterSpec Spec   `json:"clusterSpec"`
+	Backup      string `json:"backup"`
+}
+
+// readCommand reads a command; nil when it was removed meanwhile, or is of a kind that is not known.
+func readCommand(ctx context.Context, s store.Store, key string) (*Command, error) {
+	f, _, err := read[commandFile](ctx, s, key)
+	if err != nil || f == nil || f.RestoreBackup == nil {
+		return nil, err
+	}
+	c := &Command{Key: key, Time: time.Unix(0, int64(f.Timestamp)), Spec: f.RestoreBackup.ClusterSpec, Backup: f.RestoreBackup.Backup}
+	meta, err := ReadMeta(ctx, s, c.Backup)
+	switch {
+	case Useless(err):
+		c.Unusable = err.Error()
+	case err != nil:
+		return nil, err
+	}
+	c.BackupVersion = meta.EtcdVersion
+	return c, nil
+}
+
+// read decodes an object of JSON; nil when it does not exist.
+func read[T any](ctx context.Context, s store.Store, key string) (*T, store.Version, error) {
+	data, version, err := s.Get(ctx, key)
+	if fault.Is(err, fault.Gone) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read %s: %w", key, err)
+	}
+	out := new(T)
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, "", fault.Wrap(fault.Permanent, fmt.Errorf("read %s: it is %w: %w", store.URL(s, key), ErrDamaged, err), "mend or remove the object")
+	}
+	return out, version, nil
+}
+
+// stamp is a number of seconds or nanoseconds that JSON may show as a text.
+type stamp int64
+
+// MarshalJSON writes a text, as the JSON of protocol buffers does.
+func (s stamp) MarshalJSON() ([]byte, error) {
+	return []byte(strconv.Quote(strconv.FormatInt(int64(s), 10))), nil
+}
+
+// UnmarshalJSON reads a text or a number.
+func (s *stamp) UnmarshalJSON(data []byte) error {
+	n, err := strconv.ParseInt(strings.Trim(string(data), `"`), 10, 64)
+	if err != nil {
+		return errors.New("a timestamp has to be a whole number, not " + string(data))
+	}
+	*s = stamp(n)
+	return nil
+}

@@ -1,0 +1,264 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/peer"
+)
+
+// guide is the leader's part of a tick: observe, decide, act.
+func (m *Manager) guide(ctx context.Context, peers []etcd.Peer) time.Duration {
+	o, err := m.observe(ctx, peers)
+	if err != nil {
+		m.cfg.Log.Warn("the cluster cannot be observed", "error", err)
+		return m.soonish()
+	}
+	var d etcd.Decision
+	m.lead.memory, d = etcd.Step(m.cfg.Policy, m.lead.memory, o)
+	m.tellNote(d)
+	err = m.act(ctx, d, peers)
+	m.lead.failing = err != nil && !backsUp(d)
+	if err != nil {
+		if len(d.Actions) > 1 || !fault.Is(err, fault.NotYet) { // else nothing was changed
+			m.lead.controlled = time.Time{}
+		}
+		if fault.Is(err, fault.NotYet) {
+			m.cfg.Log.Debug("an action has to wait", "error", err)
+			return m.cfg.Times.Soon
+		}
+		m.lead.failures++
+		pause := m.patience()
+		m.cfg.Log.Warn("an action failed", "error", err, "pause", pause)
+		return pause
+	}
+	m.lead.failures = 0
+	if len(d.Actions) > 0 { // who only waits need not ask the store time and again
+		m.lead.controlled = time.Time{}
+	}
+	switch {
+	case d.Soon:
+		return m.cfg.Times.Soon
+	case len(d.Actions) > 0:
+		return 0
+	}
+	return m.pause()
+}
+
+// backsUp reports whether a decision is for a back-up.
+func backsUp(d etcd.Decision) bool {
+	return slices.ContainsFunc(d.Actions, func(a etcd.Action) bool { _, is := a.(etcd.TakeBackup); return is })
+}
+
+// patience is the pause after a failure; it doubles with each, up to a minute.
+func (m *Manager) patience() time.Duration {
+	return min(m.soonish()<<min(m.lead.failures-1, 10), time.Minute)
+}
+
+// act carries out a decision: orders to several peers at once, all else one after
+// the other, up to the first that fails otherwise than for a while.
+func (m *Manager) act(ctx context.Context, d etcd.Decision, peers []etcd.Peer) error {
+	m.tellActions(d)
+	if d.Together {
+		errs := make([]error, len(d.Actions))
+		m.cfg.Each(len(d.Actions), func(i int) { errs[i] = m.do(ctx, d.Actions[i], peers) })
+		return errors.Join(errs...)
+	}
+	var waits error
+	for _, a := range d.Actions {
+		err := m.do(ctx, a, peers)
+		if err != nil && !fault.Is(err, fault.NotYet) {
+			return err
+		}
+		waits = errors.Join(waits, err)
+	}
+	return waits
+}
+
+// tellActions logs what is done, the same thing only once in a row.
+func (m *Manager) tellActions(d etcd.Decision) {
+	text := fmt.Sprint(d.Actions)
+	if text == m.lead.told {
+		return
+	}
+	m.lead.told = text
+	for _, a := range d.Actions {
+		m.cfg.Log.Info("the leader acts", "rule", d.Rule, "action", a.String())
+	}
+}
+
+// tellNote logs what stands in the way when it is news.
+func (m *Manager) tellNote(d etcd.Decision) {
+	if d.Note == m.lead.note {
+		return
+	}
+	m.lead.note = d.Note
+	if d.Note != "" {
+		m.cfg.Log.Info("the leader waits", "rule", d.Rule, "note", d.Note)
+	} else if d.Rule == "" {
+		m.cfg.Log.Info("the cluster is as it shall be")
+	}
+}
+
+// observe collects what the decision depends on. The store is read again only
+// now and then while nothing happens; its record is replaced on condition anyway.
+func (m *Manager) observe(ctx context.Context, peers []etcd.Peer) (etcd.Observed, error) {
+	now := m.cfg.Now()
+	if m.lead.controlled.IsZero() || now.Sub(m.lead.controlled) >= m.cfg.Times.Control {
+		control, err := m.readControl(ctx)
+		if err != nil {
+			return etcd.Observed{}, err
+		}
+		m.lead.control, m.lead.controlled = control, now
+	}
+	if m.lead.backupSeen.IsZero() { // nobody else takes any
+		latest, facts, err := m.latest(ctx)
+		if err != nil {
+			return etcd.Observed{}, err
+		}
+		m.lead.lastBackup, m.lead.backupSeen, m.lead.backupEmpty = latest, now, facts != nil && facts.Keys == 0
+	}
+	c := m.lead.control
+	o := etcd.Observed{Now: now, Failing: m.lead.failing, Token: m.cfg.Token(), Spec: c.Spec, Created: c.Created, Record: c.Record, Commands: c.Commands, Refused: c.Refused,
+		BackupAfter: c.BackupAfter, Peers: peers, LastBackup: m.lead.lastBackup, BackupSeen: m.lead.backupSeen, BackupEmpty: m.lead.backupEmpty}
+	if token := tokenOf(c.Record, peers); token != "" {
+		o.Members = m.cfg.Etcd.Look(ctx, token, peers)
+	}
+	return o, nil
+}
+
+// readControl reads what the store says, and adds what was found out about its commands.
+func (m *Manager) readControl(ctx context.Context) (etcd.Control, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	c, err := etcd.ReadControl(ctx, m.cfg.Store)
+	for i, command := range c.Commands {
+		c.Commands[i].Unusable = cmp.Or(command.Unusable, m.lead.unusable[command.Key])
+	}
+	return c, err
+}
+
+func (m *Manager) latest(ctx context.Context) (time.Time, *etcd.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return m.cfg.Archive.Latest(ctx)
+}
+
+// tokenOf is the cluster to look at: the record's, or without one that of the data there are.
+func tokenOf(r *etcd.Record, peers []etcd.Peer) string {
+	if r != nil {
+		return r.Token
+	}
+	for _, p := range peers {
+		if p.State.Token != "" {
+			return p.State.Token
+		}
+	}
+	return ""
+}
+
+// limit is how long an action may take.
+func limit(a etcd.Action) time.Duration {
+	switch a.(type) {
+	case etcd.Run, etcd.Stop:
+		return orderTimeout
+	case etcd.SaveRecord, etcd.TakeBackup:
+		return transferTimeout
+	}
+	return storeTimeout
+}
+
+// verify sees to it that a damaged back-up does not cost the cluster that still runs.
+func (m *Manager) verify(ctx context.Context, r etcd.Record) error {
+	if r.Phase != etcd.Forming || r.Backup == "" {
+		return nil
+	}
+	_, err := m.cfg.Archive.Verify(ctx, r.Backup)
+	if etcd.Useless(err) {
+		if m.lead.unusable == nil {
+			m.lead.unusable = map[string]string{}
+		}
+		m.lead.unusable[r.Command] = err.Error()
+	}
+	return err
+}
+
+// do carries out one action.
+func (m *Manager) do(ctx context.Context, a etcd.Action, peers []etcd.Peer) error {
+	ctx, cancel := context.WithTimeout(ctx, limit(a))
+	defer cancel()
+	switch a := a.(type) {
+	case etcd.SaveRecord:
+		if err := m.verify(ctx, a.Record); err != nil {
+			return err
+		}
+		return m.lead.control.SaveRecord(ctx, m.cfg.Store, a.Record)
+	case etcd.MarkCreated:
+		return etcd.WriteCreated(ctx, m.cfg.Store, m.cfg.Now())
+	case etcd.SaveSpec:
+		return etcd.WriteSpec(ctx, m.cfg.Store, a.Spec)
+	case etcd.FinishCommand:
+		return etcd.DeleteCommand(ctx, m.cfg.Store, a.Key)
+	case etcd.SaveRefusal:
+		return etcd.WriteRefusal(ctx, m.cfg.Store, a.Refusal)
+	case etcd.ForgetRefusal:
+		return etcd.DeleteRefusal(ctx, m.cfg.Store)
+	case etcd.Run:
+		return m.order(ctx, peers, a.Peer, peer.Order{Leadership: m.lead.token, Run: &a})
+	case etcd.Stop:
+		return m.order(ctx, peers, a.Peer, peer.Order{Leadership: m.lead.token, Stop: &a})
+	case etcd.TakeBackup:
+		return m.backUp(ctx, a.Spec)
+	}
+	return m.cfg.Etcd.Change(ctx, a)
+}
+
+func (m *Manager) order(ctx context.Context, peers []etcd.Peer, id string, o peer.Order) error {
+	i := slices.IndexFunc(peers, func(p etcd.Peer) bool { return p.ID == id })
+	if i < 0 {
+		return fmt.Errorf("peer %s is not there", id)
+	}
+	return m.at(etcd.Sighting{ID: id, Endpoint: peers[i].Endpoint}).Order(ctx, o)
+}
+
+// backUp takes a back-up and removes those that are no longer kept.
+func (m *Manager) backUp(ctx context.Context, spec etcd.Spec) error {
+	// One before the founding would be of the cluster before.
+	b, facts, err := m.cfg.Archive.Take(ctx, m.cfg.Etcd, spec, time.Unix(m.lead.control.Record.Founded, 0))
+	if err != nil {
+		return err
+	}
+	m.lead.lastBackup, m.lead.backupSeen, m.lead.backupEmpty = b.Time, m.cfg.Now(), facts.Keys == 0
+	removed, err := m.cfg.Archive.Clean(ctx)
+	m.cfg.Log.Info("a back-up was taken", "name", b.Name, "keys", facts.Keys, "revision", facts.Revision, "removed", removed)
+	if err != nil {
+		m.cfg.Log.Warn("old back-ups are not removed", "error", err)
+	}
+	return nil
+}
+
+// tellHosts passes on where the peers are. One that is not heard is where discovery
+// finds it: its manager may be another program, whose etcd has to be reached as well.
+func (m *Manager) tellHosts(ctx context.Context) {
+	if m.cfg.Hosts == nil {
+		return
+	}
+	at := map[string]string{}
+	for _, s := range slices.Concat(m.healthy(), m.known, m.everybody()) {
+		if at[s.ID] == "" {
+			at[s.ID] = s.Endpoint
+		}
+	}
+	delete(at, "") // found without a name
+	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
+	defer cancel()
+	if err := m.cfg.Hosts(ctx, at); err != nil {
+		m.cfg.Log.Warn("the names of the peers are not written", "error", err)
+	}
+}

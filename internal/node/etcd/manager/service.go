@@ -1,0 +1,151 @@
+package manager
+
+import (
+	"context"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/peer"
+)
+
+// Hello implements peer.Service.
+func (m *Manager) Hello(_ context.Context, from peer.Hello) (peer.Hello, error) {
+	if from.Cluster != m.cfg.Cluster {
+		return peer.Hello{}, fault.New(fault.Denied, "this is a manager of %s, not of %s", m.cfg.Cluster, from.Cluster)
+	}
+	m.hear(from, "")
+	return m.hello(), nil
+}
+
+// Claim implements peer.Service. It waits for an order that is being carried
+// out, so that none of an earlier leader is under way once it has agreed.
+func (m *Manager) Claim(ctx context.Context, c etcd.Claim) (etcd.Peer, error) {
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	if err := ctx.Err(); err != nil { // nobody waits for the answer any more, and may lead by another claim
+		return etcd.Peer{}, fault.Wrap(fault.Lost, err, "")
+	}
+	var ids []string
+	for _, s := range m.healthy() {
+		ids = append(ids, s.ID)
+	}
+	if err := c.Check(ids); err != nil {
+		return etcd.Peer{}, fault.Wrap(fault.Conflict, err, "")
+	}
+	m.mu.Lock()
+	m.agreed = c.Token
+	m.mu.Unlock()
+	return m.self(), nil
+}
+
+// Order implements peer.Service. Data are begun only for the cluster that the
+// store's record names, whatever the leader believes.
+func (m *Manager) Order(ctx context.Context, o peer.Order) error {
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	m.mu.Lock()
+	agreed := m.agreed
+	m.mu.Unlock()
+	if o.Leadership == "" || o.Leadership != agreed {
+		return fault.New(fault.Conflict, "%s follows another leader now", m.cfg.Self.ID)
+	}
+	switch {
+	case o.Stop != nil:
+		return m.cfg.Local.Stop(ctx)
+	case o.Run == nil:
+		return fault.New(fault.Permanent, "an order without content")
+	case o.Run.Fresh:
+		if err := m.checkOrder(ctx, *o.Run); err != nil {
+			return err
+		}
+	}
+	return m.cfg.Local.Run(ctx, *o.Run)
+}
+
+// checkOrder refuses fresh data for another cluster than the store's.
+func (m *Manager) checkOrder(ctx context.Context, o etcd.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	record, err := etcd.ReadRecord(ctx, m.cfg.Store)
+	if err != nil {
+		return err
+	}
+	if record == nil || record.Token != o.Token {
+		return fault.New(fault.Conflict, "the store does not name cluster %s", o.Token)
+	}
+	return nil
+}
+
+// fence stops an etcd of a cluster that is no longer the one, even where no
+// leader can be heard. An etcd that ran before this manager is started only when
+// that is known not to be so, or the store could not be read for a while. A store
+// that could not be read is asked again in the next round.
+func (m *Manager) fence(ctx context.Context) {
+	now := m.cfg.Now()
+	if m.resumed && now.Sub(m.fenced) < m.cfg.Times.Control {
+		return
+	}
+	state := m.cfg.Local.State()
+	other, err := m.replacement(ctx, state)
+	switch {
+	case err == nil && other != "" && m.resumed:
+		err = m.stopReplaced(ctx, state, other)
+	case err == nil && other != "":
+		m.bar(state.Token, other)
+		return
+	}
+	if err == nil {
+		m.fenced, m.barred = now, ""
+	} else {
+		m.cfg.Log.Warn("whether this cluster is still the one is not known", "error", err)
+		if m.barred != "" || now.Sub(m.started) < m.cfg.Times.Control {
+			return
+		}
+	}
+	if m.resumed {
+		return
+	}
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	if err := m.cfg.Local.Resume(ctx); err != nil {
+		m.cfg.Log.Error("etcd does not go on", "error", err)
+		return
+	}
+	m.resumed = true
+}
+
+// replacement is the cluster that the store names, where it is another than that of
+// the data; else it is empty. It does not keep orders and claims waiting for the store.
+func (m *Manager) replacement(ctx context.Context, state etcd.State) (string, error) {
+	if state.Token == "" || state.Stopped {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	record, err := etcd.ReadRecord(ctx, m.cfg.Store)
+	if err != nil || record == nil || record.Token == state.Token {
+		return "", err
+	}
+	return record.Token, nil
+}
+
+// bar says, once, that etcd is not started. It is started should the store come to
+// name its cluster, or none: the disk may have been used elsewhere since the record
+// was written, and who knows of that can remove the record.
+func (m *Manager) bar(token, other string) {
+	if m.barred != other {
+		m.barred = other
+		m.cfg.Log.Error("etcd is not started: the store names another cluster than that of the data here", "here", token, "store", other,
+			"remedy", "none is needed where that other cluster runs, as this member then gets its data; otherwise, "+etcd.OtherClusterRemedy)
+	}
+}
+
+func (m *Manager) stopReplaced(ctx context.Context, state etcd.State, by string) error {
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	if m.cfg.Local.State().Token != state.Token { // an order has replaced it meanwhile
+		return nil
+	}
+	m.cfg.Log.Warn("this cluster was replaced by another; etcd is stopped", "cluster", state.Token, "by", by)
+	return m.cfg.Local.Stop(ctx)
+}

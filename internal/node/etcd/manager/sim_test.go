@@ -1,0 +1,315 @@
+package manager
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/store"
+)
+
+var (
+	seedFlag = flag.Uint64("seed", 0, "run the simulation of this seed only, with its log")
+	runsFlag = flag.Int("runs", 1000, "number of simulations")
+)
+
+// TestSimulation lets everything go wrong that may: managers die before and after
+// every action, answers are lost, leaders overlap, networks are cut, the store
+// is slow or cannot be reached, clocks differ, machines are off, disks are emptied and machines
+// are replaced as long as a majority of the data is left, the wish changes or is
+// lost, and back-ups are restored, damaged ones too. Afterwards, with all
+// faults mended, there is one cluster of as many healthy members as are wanted,
+// with the wanted version and every write that was acknowledged, and no request is
+// left. On the way no cluster has two founders, no revision that clients are shown is lower
+// than one before it, and no request is carried out twice. -runs does more of them, and
+// -seed the one that failed, with its log.
+func TestSimulation(t *testing.T) {
+	seeds := []uint64{*seedFlag}
+	if *seedFlag == 0 {
+		seeds = nil
+		for s := range *runsFlag {
+			seeds = append(seeds, uint64(s+1))
+		}
+	}
+	for part := range slices.Chunk(seeds, max(1, (len(seeds)+3)/4)) {
+		t.Run(fmt.Sprintf("from %d", part[0]), func(t *testing.T) {
+			t.Parallel()
+			scratch := t.TempDir()
+			for _, seed := range part {
+				if broken := simulate(t.Context(), seed, scratch, *seedFlag != 0); len(broken) > 0 {
+					t.Fatalf("seed %d (go test -run Simulation -seed %d): %q", seed, seed, broken)
+				}
+			}
+		})
+	}
+}
+
+func simulate(ctx context.Context, seed uint64, scratch string, verbose bool) []string {
+	w := newWorld(seed)
+	w.scratch = scratch
+	for _, id := range []string{"a", "b", "c", "d", "e"}[:3+seed%3] {
+		w.add(id)
+	}
+	if verbose {
+		w.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Duration("t", w.now.Sub(time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC)))
+			}
+			return a
+		}}))
+		for _, m := range w.machines {
+			m.boot()
+		}
+	}
+	w.spec = etcd.Spec{MemberCount: []int{3, 3, 1}[seed%3], EtcdVersion: "3.5.35"}
+	if err := etcd.WriteSpec(ctx, w.objects, w.spec); err != nil {
+		return []string{err.Error()}
+	}
+	w.faults = true
+	for i := range 800 {
+		w.disturb(ctx)
+		ids := slices.Sorted(maps.Keys(w.machines))
+		w.tick(ids[w.rng.IntN(len(ids))])
+		w.write(ids[w.rng.IntN(len(ids))], fmt.Sprint("w", i))
+		w.now = w.now.Add(time.Duration(w.rng.IntN(2000)) * time.Millisecond)
+		if len(w.broken) > 0 {
+			return w.broken
+		}
+	}
+	return w.mend(ctx)
+}
+
+// disturb does one harm, or changes the wish, now and then.
+func (w *world) disturb(ctx context.Context) {
+	ids := slices.Sorted(maps.Keys(w.machines))
+	m := w.machines[ids[w.rng.IntN(len(ids))]]
+	switch w.rng.IntN(90) {
+	case 0:
+		m.crashed = true
+	case 1:
+		m.off = true
+	case 2, 3, 4:
+		if m.off {
+			m.off, m.crashed = false, true
+		}
+	case 5:
+		m.side = w.rng.IntN(2)
+	case 6, 7:
+		for _, m := range w.machines {
+			m.side = 0
+		}
+	case 8:
+		if w.expendable(m) {
+			w.log.Info("WIPE", "machine", m.id)
+			m.state, m.data, m.crashed = etcd.State{}, nil, true
+		}
+	case 9:
+		if w.expendable(m) {
+			w.log.Info("REPLACE", "machine", m.id)
+			m.off = true // what its manager is about to do has no effect
+			delete(w.machines, m.id)
+			w.add(w.freeName(m.id))
+		}
+	case 10:
+		w.spec = etcd.Spec{MemberCount: []int{1, 3, 5}[w.rng.IntN(3)], EtcdVersion: []string{"3.5.35", "3.6.12", "3.7.0"}[w.rng.IntN(3)]}
+		if err := etcd.WriteSpec(ctx, w.objects, w.spec); err != nil {
+			w.breaks("write the spec: %v", err)
+		}
+		for len(w.machines) < w.spec.MemberCount {
+			w.add(w.freeName(""))
+		}
+	case 11:
+		w.restore(ctx)
+	case 12:
+		w.storeOff = true
+	case 13, 14, 15:
+		w.storeBack()
+	case 16:
+		if err := w.loseSpec(ctx); err != nil {
+			w.breaks("remove the spec: %v", err)
+		}
+	case 17:
+		m.crashed, m.ahead = true, time.Duration(w.rng.IntN(7200)-3600)*time.Second
+	}
+}
+
+// restore asks for a back-up now and then: for the youngest, or for one of those before it.
+func (w *world) restore(ctx context.Context) {
+	all, err := etcd.Backups(ctx, w.objects)
+	if err != nil || len(all) == 0 || w.rng.IntN(3) != 0 {
+		return
+	}
+	b := all[len(all)-1]
+	if w.rng.IntN(2) == 0 {
+		b = all[w.rng.IntN(len(all))]
+	}
+	if b.Complete {
+		damaged := w.rng.IntN(4) == 0 && w.damage(ctx, b.Name)
+		if _, err := etcd.RequestRestore(ctx, w.objects, b.Name, w.now); err == nil {
+			w.log.Info("RESTORE", "backup", b.Name)
+			if !damaged {
+				w.restores++
+			}
+		}
+	}
+}
+
+// damage spoils a back-up that nobody has verified and is about to restore.
+func (w *world) damage(ctx context.Context, name string) bool {
+	c, err := etcd.ReadControl(ctx, w.objects)
+	if err != nil || len(c.Commands) > 0 || c.Record != nil && c.Record.Phase == etcd.Forming {
+		return w.damaged[name]
+	}
+	w.damaged[name] = true
+	w.log.Info("DAMAGE", "backup", name)
+	content := []byte("damaged")
+	if w.rng.IntN(2) == 0 { // what only its digest tells
+		var packed bytes.Buffer
+		zip := gzip.NewWriter(&packed)
+		_, err := zip.Write(packWrites(7, []string{"of another cluster"}))
+		if err := errors.Join(err, zip.Close()); err != nil {
+			w.breaks("damage a back-up: %v", err)
+		}
+		content = packed.Bytes()
+	}
+	_, err = w.objects.Put(ctx, name+etcd.SnapshotName, content, store.PutOptions{})
+	if err != nil {
+		w.breaks("damage a back-up: %v", err)
+	}
+	return true
+}
+
+// storeBack lets everybody reach the store again.
+func (w *world) storeBack() {
+	if w.storeOff {
+		w.storeOff, w.storeOn = false, w.now
+	}
+}
+
+// loseSpec removes what the cluster shall be from the store, where it ran once; it is
+// there again when the faults end.
+func (w *world) loseSpec(ctx context.Context) error {
+	if w.lastWritten == "" {
+		return nil
+	}
+	return w.objects.Delete(ctx, "control/etcd-cluster-spec", store.DeleteOptions{})
+}
+
+// expendable reports whether a machine's disk can be lost without the loss of a majority of the data.
+func (w *world) expendable(m *machine) bool {
+	for _, c := range w.clusters {
+		voters, left := 0, 0
+		for _, x := range c.members {
+			if x.learner {
+				continue
+			}
+			voters++
+			h := w.machines[x.peer]
+			if h != nil && h != m && h.state.Token == c.token && (h.state.Seat == x.id || h.state.Seat == etcd.FounderSeat && x.id == "1") {
+				left++
+			}
+		}
+		if m.state.Token == c.token && left <= voters/2 {
+			return false
+		}
+	}
+	return true
+}
+
+// freeName is a name for a new machine: the same as before, or one that is not in use.
+func (w *world) freeName(before string) string {
+	if before != "" && w.rng.IntN(2) == 0 {
+		return before
+	}
+	for i := range 9 {
+		if id := string(rune('a' + i)); w.machines[id] == nil && id != before {
+			return id
+		}
+	}
+	return before
+}
+
+// mend ends every fault and sees whether the world comes to rest as it should.
+func (w *world) mend(ctx context.Context) []string {
+	w.faults = false
+	w.storeBack()
+	if c, err := etcd.ReadControl(ctx, w.objects); err != nil || c.Spec == nil {
+		if err := errors.Join(err, etcd.WriteSpec(ctx, w.objects, w.spec)); err != nil {
+			return []string{err.Error()}
+		}
+	}
+	for _, m := range w.machines {
+		m.crashed = m.crashed || m.off
+		m.off, m.side = false, 0
+	}
+	unmet := []string{"no round was done"}
+	for range 400 {
+		if unmet = w.unmet(ctx); len(unmet) == 0 || len(w.broken) > 0 {
+			break
+		}
+		for _, id := range slices.Sorted(maps.Keys(w.machines)) {
+			w.tick(id)
+		}
+		w.now = w.now.Add(2 * time.Second)
+	}
+	return append(w.broken, unmet...)
+}
+
+// unmet says in what the world is not as it was wished.
+func (w *world) unmet(ctx context.Context) []string {
+	var out []string
+	note := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	control, err := etcd.ReadControl(ctx, w.objects)
+	if err != nil || control.Record == nil || control.Spec == nil {
+		return []string{fmt.Sprintf("no record: %v", err)}
+	}
+	c, voters := w.clusters[control.Record.Token], 0
+	if c == nil {
+		return []string{"no cluster"}
+	}
+	for _, x := range c.members {
+		m := w.machines[x.peer]
+		switch {
+		case x.learner:
+			note("member %s is still a learner", x.id)
+		case m == nil || w.active(c, x, m) == nil:
+			note("member %s of %s is not healthy", x.id, x.peer)
+		case m.state.Version != control.Spec.EtcdVersion:
+			note("member %s runs %s, not %s", x.id, m.state.Version, control.Spec.EtcdVersion)
+		case m.state.Quarantined:
+			note("member %s is quarantined", x.id)
+		default:
+			voters++
+		}
+	}
+	for _, m := range w.machines {
+		if m.running && !slices.ContainsFunc(c.members, func(x *member) bool { return w.active(c, x, m) == m }) {
+			note("etcd runs at %s for nothing", m.id)
+		}
+	}
+	if voters != control.Spec.MemberCount {
+		note("%d members, not %d", voters, control.Spec.MemberCount)
+	}
+	for _, c := range control.Commands {
+		note("command %s is left", c.Key)
+	}
+	if !control.Created {
+		note("the mark of its creation is not there")
+	}
+	for _, value := range w.written[c.token] {
+		if !slices.Contains(c.log, value) {
+			note("the write %s is lost", value)
+		}
+	}
+	return out
+}

@@ -1,0 +1,156 @@
+package member
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+// keptTrash is how many sets of data that were put aside are kept, so that they do not fill the disk.
+const keptTrash = 2
+
+// folder is the place of everything of a member:
+//
+//	state                    what the disk holds, 0600
+//	data/TOKEN/              etcd's data
+//	pki/TOKEN/peers,clients  etcd's certificates
+//	data-trashcan/           data that were put aside
+//
+// It is the layout of kOps' manager, and state is its file; etcd.pid and lock are ours.
+type folder string
+
+func (f folder) state() string                { return filepath.Join(string(f), "state") }
+func (f folder) pidFile() string              { return filepath.Join(string(f), "etcd.pid") }
+func (f folder) data(token string) string     { return filepath.Join(string(f), "data", token) }
+func (f folder) pki(token, who string) string { return filepath.Join(string(f), "pki", token, who) }
+func (f folder) trash() string                { return filepath.Join(string(f), "data-trashcan") }
+
+// begun reports whether etcd has begun to write its data.
+func (f folder) begun(token string) bool {
+	info, err := os.Stat(filepath.Join(f.data(token), "member", "wal"))
+	return err == nil && info.IsDir()
+}
+
+// anyBegun returns the token of a cluster whose data are there, or "".
+func (f folder) anyBegun() (token string, err error) {
+	entries, err := os.ReadDir(filepath.Join(string(f), "data"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("look for data of etcd: %w", err)
+	}
+	for _, e := range entries {
+		if f.begun(e.Name()) {
+			return e.Name(), nil
+		}
+	}
+	return "", nil
+}
+
+// lost reports whether the data of an etcd that was once started are not there.
+func (f folder) lost(k kept) bool { return k.Started && !f.begun(k.Token) }
+
+// load reads what is remembered; of an empty folder that is nothing. theirs is nil
+// unless kOps' manager was the last to use the disk, or nobody (see decode).
+func (f folder) load() (k kept, theirs []node, err error) {
+	text, err := os.ReadFile(f.state())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return kept{}, nil, fmt.Errorf("read the state of the member: %w", err)
+	}
+	if k, theirs, err = decode(text); err != nil {
+		return kept{}, nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be read: %w", f.state(), err),
+			"nothing on the disk was changed; bring the file back, or if nothing of the disk is needed, empty it: then the member gets the data of the others, or of a back-up")
+	}
+	return k, theirs, nil
+}
+
+// save replaces what is remembered, in one step that a power cut does not undo.
+func (f folder) save(k kept) error {
+	text, err := k.encode()
+	if err != nil {
+		return fmt.Errorf("write the state of the member: %w", err)
+	}
+	temp := f.state() + ".new"
+	file, err := os.OpenFile(temp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the state of the member: %w", err)
+	}
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(temp, f.state())
+	}
+	if err == nil {
+		err = syncDir(string(f))
+	}
+	if err != nil {
+		return fmt.Errorf("write the state of the member: %w", err)
+	}
+	return nil
+}
+
+// putAside moves what is left of a seat's data to the trash, and removes every
+// certificate and all but the youngest trash.
+func (f folder) putAside(k kept) error {
+	tokens, err := os.ReadDir(filepath.Join(string(f), "data"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("put old data aside: %w", err)
+	}
+	if err := os.MkdirAll(f.trash(), 0o700); err != nil {
+		return fmt.Errorf("put old data aside: %w", err)
+	}
+	var moved []string
+	for _, t := range tokens {
+		seat := "unknown"
+		if t.Name() == k.Token {
+			seat = k.Seat
+		}
+		moved = append(moved, t.Name()+"-"+seat)
+		to := filepath.Join(f.trash(), moved[len(moved)-1])
+		err := os.RemoveAll(to)
+		if err == nil {
+			err = os.Rename(f.data(t.Name()), to)
+		}
+		if err != nil {
+			return fmt.Errorf("put old data aside: %w", err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(string(f), "pki")); err != nil {
+		return fmt.Errorf("put old data aside: %w", err)
+	}
+	return f.emptyTrash(moved)
+}
+
+// emptyTrash keeps what was moved there just now, however old it is by a
+// clock that was wrong, and the youngest of the rest.
+func (f folder) emptyTrash(moved []string) error {
+	entries, err := os.ReadDir(f.trash())
+	if err != nil {
+		return fmt.Errorf("empty the trash: %w", err)
+	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(moved, e.Name()) })
+	age := map[string]int64{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // one that is gone needs no removal
+			age[e.Name()] = info.ModTime().UnixNano()
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return int(min(max(age[b.Name()]-age[a.Name()], -1), 1)) })
+	for _, e := range entries[min(max(keptTrash-len(moved), 0), len(entries)):] {
+		if err := os.RemoveAll(filepath.Join(f.trash(), e.Name())); err != nil {
+			return fmt.Errorf("empty the trash: %w", err)
+		}
+	}
+	return nil
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,269 @@
+// Package member runs the etcd of one member: its folder, its certificates, its
+// process, and the unpacking of a back-up into it.
+//
+// Its folder is laid out as that of kOps' etcd-manager: either goes on with what the
+// other has left.
+//
+// It must not know of other peers or of what the cluster shall be: it does as
+// it is ordered, and refuses to begin new data unless the order says so.
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/certs"
+)
+
+// Config says who the member is and where its things are.
+type Config struct {
+	// Dir is the folder that holds everything of the member, usually the root of a disk of its own.
+	Dir string
+	// ID is the peer's name, and the member's.
+	ID string
+	// Address is the machine's own, named in certificates.
+	Address string
+	// Listen is the address that etcd listens on, such as 0.0.0.0.
+	Listen string
+	// PeerURLs, ClientURLs and QuarantineURLs are where others reach etcd. With http
+	// in them etcd uses no TLS.
+	PeerURLs, ClientURLs, QuarantineURLs []string
+	Programs                             Programs
+	// Authorities may be nil when every URL is http.
+	Authorities *certs.Authorities
+	// Environment are further variables (NAME=value) for etcd; they win over ours.
+	Environment []string
+	// Output is where etcd's own log goes.
+	Output io.Writer
+	Log    *slog.Logger
+	// Fetch writes the snapshot of a back-up, decompressed and checked, to a file, and
+	// returns its revision.
+	Fetch func(ctx context.Context, backup, file string) (revision int64, err error)
+	// Anew makes the programs of this machine that have read etcd start anew. It is called
+	// when etcd has ended and its data are about to be those of a restored cluster, which
+	// begin only when it has succeeded; nil where there are no such programs.
+	Anew func(ctx context.Context) error
+	// Grace is how long etcd may take to end before it is killed; 0 means 10 seconds.
+	Grace time.Duration
+}
+
+// Member is the etcd of this machine. Its methods may be used concurrently.
+type Member struct {
+	cfg  Config
+	data folder
+	lock *os.File
+
+	orders sync.Mutex // held while an order is carried out
+	mu     sync.Mutex // guards what follows
+	kept   kept
+	runner *runner
+}
+
+// Open takes possession of the member's folder, and ends an etcd that an earlier
+// manager left behind. It runs none; see Resume. A folder that another manager
+// holds is an error of class fault.Conflict.
+func Open(cfg Config) (*Member, error) {
+	if cfg.Grace == 0 {
+		cfg.Grace = 10 * time.Second
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	m := &Member{cfg: cfg, data: folder(cfg.Dir)}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open the folder of etcd: %w", err)
+	}
+	lock, err := lockFile(filepath.Join(cfg.Dir, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of etcd %s: %w", cfg.Dir, err)
+	}
+	m.lock = lock
+	if err := m.takeOver(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return m, nil
+}
+
+// takeOver learns what the last manager of the folder left. Where the version of its
+// etcd is not there any more, the data go on with another patch of the same minor version.
+func (m *Member) takeOver() error {
+	before, theirs, err := m.data.load()
+	if err != nil {
+		return err
+	}
+	k := before
+	if theirs != nil {
+		if k, err = m.adopt(before, theirs); err != nil {
+			return err
+		}
+	}
+	if err := endLeftover(m.data.pidFile(), m.cfg.Grace); err != nil {
+		return fmt.Errorf("end the etcd of an earlier manager: %w", err)
+	}
+	if k.Token != "" && m.data.lost(k) {
+		m.cfg.Log.Warn("the data of etcd are gone", "token", k.Token, "seat", k.Seat)
+		k = kept{}
+	}
+	if v := m.cfg.Programs.serve(k.Version); v != k.Version {
+		m.cfg.Log.Info("etcd goes on with another patch of its version", "from", k.Version, "to", v)
+		k.Version = v
+	}
+	if k.Token != "" && k.cluster == nil {
+		k.cluster = m.cfg.describe(k)
+	}
+	if theirs == nil && !k.sameAs(before) {
+		return m.keep(k)
+	}
+	m.kept = k // their file says it, too, and stays as it is until an order changes something
+	return nil
+}
+
+// Resume runs etcd if it ran when the last manager of the folder ended.
+func (m *Member) Resume(context.Context) error {
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	if k := m.current(); k.Token == "" || k.Stopped || m.running() {
+		return nil
+	}
+	return m.launch()
+}
+
+// State is what the disk holds and how etcd is run. Data that vanished from below
+// a running etcd are not there: then etcd is ended.
+func (m *Member) State() etcd.State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.kept.State
+}
+
+// Run carries out an order. It returns when etcd is started, not when it answers.
+func (m *Member) Run(ctx context.Context, o etcd.Run) error {
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	now := m.State()
+	if now.Token != o.Token || now.Seat != o.Seat {
+		if !o.Fresh {
+			return fault.New(fault.Conflict, "run etcd: the data of seat %s of cluster %s are not here", o.Seat, o.Token)
+		}
+		if err := m.begin(ctx, o); err != nil {
+			return fmt.Errorf("begin the data of seat %s of cluster %s: %w", o.Seat, o.Token, err)
+		}
+	}
+	if err := m.configure(ctx, o); err != nil {
+		return fmt.Errorf("run etcd %s: %w", o.Version, err)
+	}
+	return nil
+}
+
+// Stop ends etcd; it is not run again, even by a later manager, before an order says so.
+func (m *Member) Stop(context.Context) error {
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	m.halt(errKill)
+	k := m.current()
+	if k.Token == "" || k.Stopped {
+		return nil
+	}
+	k.Stopped = true
+	return m.keep(k)
+}
+
+// Close ends etcd gracefully and gives up the folder. A later Open runs etcd again.
+func (m *Member) Close() error {
+	m.orders.Lock()
+	defer m.orders.Unlock()
+	m.halt(nil)
+	return m.lock.Close()
+}
+
+// RenewCertificates issues those of etcd's certificates again whose life is half over. A
+// running etcd reads them at the next connection. It does not wait for an order that is
+// carried out, which may take long: they are due at the next call as well.
+func (m *Member) RenewCertificates() error {
+	if !m.orders.TryLock() {
+		return nil
+	}
+	defer m.orders.Unlock()
+	if k := m.current(); k.Token != "" {
+		return m.writeCertificates(k.Token, m.cfg.Authorities.Due)
+	}
+	return nil
+}
+
+// begin puts aside what is on the disk, and prepares the data of another seat.
+func (m *Member) begin(ctx context.Context, o etcd.Run) error {
+	m.halt(errKill)
+	before := m.current()
+	if err := m.keep(kept{}); err != nil {
+		return err
+	}
+	if err := m.data.putAside(before); err != nil {
+		return err
+	}
+	if o.Restored && m.cfg.Anew != nil {
+		if err := m.cfg.Anew(ctx); err != nil {
+			return err
+		}
+	}
+	k := kept{State: etcd.State{Token: o.Token, Seat: o.Seat, Version: o.Version, Quarantined: o.Quarantined, Stopped: true}, Initial: o.Initial}
+	if o.Backup != "" {
+		if err := m.unpack(ctx, o); err != nil {
+			return err
+		}
+		k.Started = true
+	}
+	k.cluster = m.cfg.describe(k)
+	return m.keep(k)
+}
+
+// configure makes etcd run with the settings of an order, and restarts it only when
+// they differ, or when the order says so.
+func (m *Member) configure(ctx context.Context, o etcd.Run) error {
+	was := m.current()
+	k := was
+	k.Version, k.Quarantined, k.Stopped = o.Version, o.Quarantined, false
+	if m.running() && k.sameAs(was) && !o.Restart {
+		return nil
+	}
+	if m.cfg.Programs.find(k.Version, "etcd") == "" {
+		return fault.New(fault.Permanent, "there is no etcd of version %s in %s", k.Version, m.cfg.Programs)
+	}
+	if err := m.snapshot(ctx, k.Version, o.Snapshot); err != nil {
+		return err
+	}
+	var cause error
+	if was.Quarantined || o.Restart {
+		cause = errKill
+	}
+	m.halt(cause)
+	if err := m.keep(k); err != nil {
+		return err
+	}
+	return m.launch()
+}
+
+func (m *Member) current() kept {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.kept
+}
+
+// keep remembers, on disk first.
+func (m *Member) keep(k kept) error {
+	if err := m.data.save(k); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = k
+	return nil
+}

@@ -1,0 +1,26 @@
+//go:build !linux
+
+package member
+
+import (
+	"os"
+	"os/exec"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+func command(program string) *exec.Cmd { return exec.Command(program) }
+
+func bind(*exec.Cmd) {}
+
+func terminate(p *os.Process) { _ = p.Signal(os.Interrupt) } // one that has ended needs none
+
+// lockFile refuses: only Linux has what keeps two managers from one folder.
+func lockFile(string) (*os.File, error) {
+	return nil, fault.New(fault.Permanent, "etcd can be managed on Linux only")
+}
+
+func writePID(string, int) error { return nil }
+
+func endLeftover(string, time.Duration) error { return nil }

@@ -1,0 +1,210 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/certs"
+)
+
+const (
+	// serverName and clientName start the names in the managers' certificates; the peer's name follows.
+	serverName, clientName = "etcd-manager-server-", "etcd-manager-client-"
+	// maxBody is the longest message, in bytes.
+	maxBody = 1 << 20
+	// dialTimeout is how long a machine may take to accept a connection.
+	dialTimeout = 3 * time.Second
+)
+
+// failure is an error on its way.
+type failure struct {
+	Class   fault.Class `json:"class"`
+	Message string      `json:"error"`
+}
+
+// TLS is what a manager shows others, and demands of them.
+type TLS struct{ server, client *tls.Config }
+
+// NewTLS makes a manager's certificates.
+func NewTLS(a *certs.Authorities, id string) TLS {
+	server := a.Present(a.Manager, pki.Server, serverName+id, serverName+id)
+	client := a.Present(a.Manager, pki.Client, clientName+id)
+	pool := certs.Pool(a.Manager)
+	return TLS{
+		server: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: server.ToClients, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool},
+		// The name of the peer at an address is not known before it says so; that
+		// it is some manager of this cluster is verified all the same.
+		client: &tls.Config{MinVersion: tls.VersionTLS12, GetClientCertificate: client.ToServers, InsecureSkipVerify: true,
+			VerifyConnection: func(s tls.ConnectionState) error { return verifyServer(s, pool) }},
+	}
+}
+
+func verifyServer(s tls.ConnectionState, pool *x509.CertPool) error {
+	c := s.PeerCertificates[0]
+	if !strings.HasPrefix(c.Subject.CommonName, serverName) {
+		return fmt.Errorf("%q is no manager of etcd", c.Subject.CommonName)
+	}
+	o := x509.VerifyOptions{Roots: pool, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	for _, i := range s.PeerCertificates[1:] {
+		o.Intermediates.AddCert(i)
+	}
+	_, err := c.Verify(o)
+	return err
+}
+
+// Serve answers other managers until ctx ends, then lets what is under way finish.
+func Serve(ctx context.Context, l net.Listener, t TLS, s Service, log *slog.Logger) error {
+	mux := http.NewServeMux()
+	handle(mux, "/v1/hello", func(ctx context.Context, from string, h Hello) (Hello, error) {
+		if h.Peer.ID != from {
+			return Hello{}, fault.New(fault.Denied, "%s says that it is %s", from, h.Peer.ID)
+		}
+		return s.Hello(ctx, h)
+	})
+	handle(mux, "/v1/claim", func(ctx context.Context, from string, c etcd.Claim) (etcd.Peer, error) {
+		if c.Leader != from {
+			return etcd.Peer{}, fault.New(fault.Denied, "%s claims to be %s", from, c.Leader)
+		}
+		return s.Claim(ctx, c)
+	})
+	handle(mux, "/v1/order", func(ctx context.Context, _ string, o Order) (struct{}, error) {
+		return struct{}{}, s.Order(ctx, o)
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: dialTimeout, IdleTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(tls.NewListener(l, t.server)) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve other managers: %w", err)
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
+	defer cancel()
+	err := server.Shutdown(last)
+	<-ended //nolint:errcheck // Shutdown says how it went
+	if err != nil {
+		return errors.Join(fmt.Errorf("stop serving other managers: %w", err), server.Close())
+	}
+	return nil
+}
+
+// handle serves one method; do gets the name of the calling peer, as its certificate has it.
+func handle[Q, A any](mux *http.ServeMux, path string, do func(ctx context.Context, from string, q Q) (A, error)) {
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		a, err := func() (a A, err error) {
+			from, ok := strings.CutPrefix(r.TLS.PeerCertificates[0].Subject.CommonName, clientName)
+			if !ok {
+				return a, fault.New(fault.Denied, "%q is no manager of etcd", r.TLS.PeerCertificates[0].Subject.CommonName)
+			}
+			var q Q
+			if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&q); err != nil {
+				return a, fmt.Errorf("read the request: %w", err)
+			}
+			return do(r.Context(), from, q)
+		}()
+		w.Header().Set("Content-Type", "application/json")
+		if err != nil {
+			w.WriteHeader(http.StatusConflict)
+			_ = json.NewEncoder(w).Encode(failure{fault.Of(err), err.Error()}) // the caller is gone if this fails
+			return
+		}
+		_ = json.NewEncoder(w).Encode(a) // the caller is gone if this fails
+	})
+}
+
+// client is a Link over HTTPS.
+type client struct{ http *http.Client }
+
+// Dial returns the way to other managers.
+func Dial(t TLS) Link {
+	return client{&http.Client{Transport: &http.Transport{
+		TLSClientConfig: t.client, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
+		IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2,
+	}}}
+}
+
+// At implements Link.
+func (c client) At(endpoint string) Service { return remote{c.http, endpoint} }
+
+type remote struct {
+	http     *http.Client
+	endpoint string
+}
+
+func (r remote) Hello(ctx context.Context, from Hello) (Hello, error) {
+	return call[Hello](ctx, r, "/v1/hello", from, func(name string, h Hello) error {
+		if h.Peer.ID != name {
+			return fault.New(fault.Denied, "%s says that it is %s", name, h.Peer.ID)
+		}
+		return nil
+	})
+}
+
+func (r remote) Claim(ctx context.Context, c etcd.Claim) (etcd.Peer, error) {
+	return call[etcd.Peer](ctx, r, "/v1/claim", c, func(name string, p etcd.Peer) error {
+		if p.ID != name {
+			return fault.New(fault.Denied, "%s says that it is %s", name, p.ID)
+		}
+		return nil
+	})
+}
+
+func (r remote) Order(ctx context.Context, o Order) error {
+	_, err := call[struct{}](ctx, r, "/v1/order", o, nil)
+	return err
+}
+
+// call sends a request; check gets the name of the answering peer, as its certificate has it.
+func call[A any](ctx context.Context, r remote, path string, q any, check func(name string, a A) error) (a A, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("ask the manager at %s: %w", r.endpoint, err)
+		}
+	}()
+	body, err := json.Marshal(q)
+	if err != nil {
+		return a, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.endpoint+path, bytes.NewReader(body))
+	if err != nil {
+		return a, err
+	}
+	answer, err := r.http.Do(request)
+	if err != nil {
+		return a, fault.Wrap(fault.Lost, err, "")
+	}
+	defer answer.Body.Close() // it was read, or does not matter
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxBody))
+	if err != nil {
+		return a, fault.Wrap(fault.Lost, err, "")
+	}
+	if answer.StatusCode != http.StatusOK {
+		var f failure
+		if err := json.Unmarshal(text, &f); err != nil || f.Message == "" {
+			return a, fmt.Errorf("status %s", answer.Status)
+		}
+		return a, fault.New(f.Class, "%s", f.Message)
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		return a, fmt.Errorf("read the answer: %w", err)
+	}
+	if check != nil {
+		return a, check(strings.TrimPrefix(answer.TLS.PeerCertificates[0].Subject.CommonName, serverName), a)
+	}
+	return a, nil
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package volume
+
+import (
+	"context"
+	"log/slog"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+// Host mounts volumes on the machine itself; it can do so on Linux only.
+type Host struct {
+	Root, Dir string
+	Log       *slog.Logger
+}
+
+// Mount implements Mounter.
+func (Host) Mount(context.Context, Volume) (string, error) {
+	return "", fault.New(fault.Permanent, "volumes are mounted on Linux only")
+}

@@ -1,0 +1,236 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/x509"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/resource"
+)
+
+// Certificate is a certificate with its private key: in two files, or both in a
+// kubeconfig. The key is made on the machine.
+type Certificate struct {
+	// Path is where the certificate is, or the kubeconfig that holds it.
+	Path string `res:"forbid"`
+	// KeyPath is where the key is; empty for a kubeconfig.
+	KeyPath string
+	// Name is what the authority calls the certificate.
+	Name         string `res:"writeonly"`
+	CommonName   string
+	Organization []string
+	// Names are alternate names; none: those that the authority chooses.
+	Names []string `res:"default"`
+	Usage string
+	// Signer is the keyset whose current key signs.
+	Signer string
+	// Validity counts from the issue.
+	Validity time.Duration `res:"writeonly"`
+	// Valid is wanted always: the key fits, and the certificate is not near its end.
+	Valid bool
+	// CA is the bundle that is appended to the certificate, or that the kubeconfig trusts.
+	CA resource.Content
+	// Server is the URL in the kubeconfig, and User the name of its user.
+	Server string
+	User   string
+	// Mode and KeyMode are four octal digits.
+	Mode    string
+	KeyMode string
+	Owner   int
+	Group   int
+	// Serial is the certificate's number. What reads the certificate only at its
+	// start follows it: another says that it was issued anew.
+	Serial string `res:"out,volatile" tf:"serial"`
+}
+
+// renewal is how long before its end a certificate is issued anew at the most. One that
+// lives for less than three times as long is issued anew in the last third of its life:
+// that leaves days in which a renewal that fails is tried again, twice a day.
+const renewal = 90 * 24 * time.Hour
+
+// nearEnd reports whether a certificate is to be issued anew.
+func nearEnd(c *x509.Certificate, now time.Time) bool {
+	return !now.Add(min(renewal, c.NotAfter.Sub(c.NotBefore)/3)).Before(c.NotAfter)
+}
+
+// Certificates is the kind of Certificate. One that is as it should be is never issued again.
+var Certificates = resource.Kind[Certificate, *Machine]{
+	Name: "host_certificate", API: "certificates", Direct: true,
+	Key: func(c *Certificate) string { return c.Path + "=" + c.KeyPath }, List: listCertificates, Create: issueCertificate,
+	Update: []resource.Setter[Certificate, *Machine]{
+		{Fields: []string{"KeyPath", "CommonName", "Organization", "Names", "Usage", "Signer", "Valid"},
+			Set: func(ctx context.Context, m *Machine, have, want *Certificate) error {
+				err := issueCertificate(ctx, m, want)
+				have.Serial = want.Serial
+				return err
+			}},
+		{Fields: []string{"CA", "Server", "User", "Mode", "KeyMode", "Owner", "Group"},
+			Set: func(_ context.Context, m *Machine, _, want *Certificate) error { return m.rewrap(want) }},
+	},
+	Delete: func(_ context.Context, m *Machine, c *Certificate) error {
+		if c.KeyPath != "" {
+			if err := m.remove(c.KeyPath); err != nil {
+				return err
+			}
+		}
+		return m.remove(c.Path)
+	},
+}
+
+// stored is what the files of a certificate hold.
+type stored struct {
+	certificate, key, ca []byte // PEM
+	server, user         string
+}
+
+func listCertificates(_ context.Context, m *Machine, s resource.Scope) ([]*Certificate, error) {
+	var out []*Certificate
+	for _, key := range s.Names {
+		path, keyPath, _ := bytes.Cut([]byte(key), []byte("="))
+		c := &Certificate{Path: string(path), KeyPath: string(keyPath)}
+		found, err := m.readCertificate(c)
+		if missing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, classed(err)
+		}
+		m.describe(c, found)
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// readCertificate reads the files of a certificate, and their modes and owners.
+func (m *Machine) readCertificate(c *Certificate) (stored, error) {
+	text, info, err := m.readWithInfo(c.Path)
+	if err != nil {
+		return stored{}, err
+	}
+	o := m.ownerOf(c.Path, info)
+	c.Mode, c.Owner, c.Group = modeText(info.Mode()), o.user, o.group
+	if c.KeyPath == "" {
+		return readKubeconfig(text), nil
+	}
+	s := stored{}
+	s.certificate, s.ca = firstBlock(text)
+	if s.key, info, err = m.readWithInfo(c.KeyPath); err != nil {
+		return stored{}, err
+	}
+	c.KeyMode = modeText(info.Mode())
+	return s, nil
+}
+
+func (m *Machine) readWithInfo(path string) ([]byte, fs.FileInfo, error) {
+	info, err := os.Stat(m.path(path))
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := os.ReadFile(m.path(path))
+	return text, info, err
+}
+
+// firstBlock cuts a text after its first PEM block.
+func firstBlock(text []byte) (first, rest []byte) {
+	const end = "-----END CERTIFICATE-----\n"
+	i := bytes.Index(text, []byte(end))
+	if i < 0 {
+		return text, nil
+	}
+	return text[:i+len(end)], text[i+len(end):]
+}
+
+// describe sets what the certificate says of itself. A broken one says nothing, and is issued anew.
+func (m *Machine) describe(c *Certificate, s stored) {
+	c.Server, c.User, c.CA = s.server, s.user, resource.Text(resource.Lit(string(s.ca)))
+	x, err := pki.ParseCertificate(s.certificate)
+	if err != nil {
+		return
+	}
+	c.CommonName, c.Organization, c.Usage, c.Serial = x.Subject.CommonName, x.Subject.Organization, usage(x), x.SerialNumber.String()
+	c.Names = slices.Clone(x.DNSNames)
+	for _, ip := range x.IPAddresses {
+		c.Names = append(c.Names, ip.String())
+	}
+	if m.Authority != nil {
+		c.Signer = m.Authority.Signer(x)
+	}
+	now := m.Now()
+	key, err := pki.ParsePrivateKey(s.key)
+	c.Valid = err == nil && samePublic(key.Public(), x.PublicKey) && !now.Before(x.NotBefore) && !nearEnd(x, now)
+}
+
+func samePublic(a, b crypto.PublicKey) bool {
+	k, ok := a.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && k.Equal(b)
+}
+
+func usage(x *x509.Certificate) string {
+	client, server := slices.Contains(x.ExtKeyUsage, x509.ExtKeyUsageClientAuth), slices.Contains(x.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	switch {
+	case x.IsCA:
+		return string(pki.Authority)
+	case client && server:
+		return string(pki.ClientServer)
+	case client:
+		return string(pki.Client)
+	case server:
+		return string(pki.Server)
+	}
+	return ""
+}
+
+func issueCertificate(ctx context.Context, m *Machine, c *Certificate) error {
+	pair, err := m.Authority.Issue(ctx, c.Name, c.Signer, pki.Request{
+		Usage: pki.Usage(c.Usage), CommonName: c.CommonName, Organization: c.Organization, Names: c.Names, Validity: c.Validity})
+	if err != nil {
+		return err
+	}
+	key, err := pair.Key.PEM()
+	if err != nil {
+		return err
+	}
+	c.Serial = pair.Certificate.SerialNumber.String()
+	return m.storeCertificate(c, pki.EncodeCertificate(pair.Certificate), key)
+}
+
+// rewrap writes what is there anew, with other surroundings.
+func (m *Machine) rewrap(c *Certificate) error {
+	have := *c
+	s, err := m.readCertificate(&have)
+	if err != nil {
+		return classed(err)
+	}
+	return m.storeCertificate(c, s.certificate, s.key)
+}
+
+// storeCertificate writes the key before the certificate: a pair that does not fit is seen, and issued anew.
+func (m *Machine) storeCertificate(c *Certificate, certificate, key []byte) error {
+	perm, err := parseMode(c.Mode)
+	if err != nil {
+		return err
+	}
+	ca, _ := c.CA.Value().Known() // the executor has resolved it
+	o := owner{c.Owner, c.Group}
+	if c.KeyPath == "" {
+		text, err := writeKubeconfig(stored{certificate: certificate, key: key, ca: []byte(ca), server: c.Server, user: c.User})
+		if err != nil {
+			return err
+		}
+		return m.write(c.Path, perm, o, bytes.NewReader(text))
+	}
+	keyPerm, err := parseMode(c.KeyMode)
+	if err != nil {
+		return err
+	}
+	if err := m.write(c.KeyPath, keyPerm, o, bytes.NewReader(key)); err != nil {
+		return err
+	}
+	return m.write(c.Path, perm, o, bytes.NewReader(append(certificate, ca...)))
+}

@@ -1,0 +1,40 @@
+package host
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"kops.local/kops/internal/engine/resource"
+)
+
+// Log is a file that a service writes on: it is made empty, readable to root
+// alone, and then left as it is.
+type Log struct {
+	Path string `res:"forbid"`
+}
+
+// Logs is the kind of Log.
+var Logs = resource.Kind[Log, *Machine]{
+	Name: "host_log", API: "files", Direct: true,
+	Key: func(l *Log) string { return l.Path }, List: listLogs,
+	Create: func(_ context.Context, m *Machine, l *Log) error {
+		return m.write(l.Path, 0o400, owner{}, strings.NewReader(""))
+	},
+	Delete: func(_ context.Context, m *Machine, l *Log) error { return m.remove(l.Path) },
+}
+
+func listLogs(_ context.Context, m *Machine, s resource.Scope) ([]*Log, error) {
+	var out []*Log
+	for _, path := range s.Names {
+		_, err := os.Stat(m.path(path))
+		if missing(err) {
+			continue
+		}
+		if err != nil {
+			return nil, classed(err)
+		}
+		out = append(out, &Log{Path: path})
+	}
+	return out, nil
+}

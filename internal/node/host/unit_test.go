@@ -1,0 +1,67 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/node/host"
+)
+
+// broken is a systemd that starts nothing.
+type broken struct{ host.Offline }
+
+func (broken) Start(context.Context, string, bool) error { return errors.New("it failed") }
+
+func TestAnOptionalUnitThatDoesNotStartIsAWarning(t *testing.T) {
+	k := host.Units.Erase()
+	for _, optional := range []bool{false, true} {
+		m := machine(t)
+		m.Systemd = broken{host.Offline{Root: m.Root}}
+		var warned []string
+		m.Warn = func(text string) { warned = append(warned, text) }
+		u := host.Unit{Name: "x.service", Content: content("[Unit]\n"), On: true, Current: true, Optional: optional}
+		_, err := k.Create(t.Context(), m, &u)
+		if (err == nil) != optional {
+			t.Errorf("optional %t: %v", optional, err)
+		}
+		if told := strings.Join(warned, "\n"); optional != (told == "the unit x.service did not start: it failed") {
+			t.Errorf("optional %t: warned %q", optional, told)
+		}
+	}
+}
+
+// Another unit, or a message on the bus, may start a unit that is only off.
+func TestAMaskedUnit(t *testing.T) {
+	m := machine(t)
+	u, k := host.Unit{Name: "firewalld.service", Off: true, Masked: true, Current: true}, host.Units.Erase()
+	look := func() []resource.Change {
+		have, err := k.Observe(t.Context(), m, resource.Scope{Names: []string{k.KeyOf(&u)}})
+		if err != nil || len(have) != 1 {
+			t.Fatal(have, err)
+		}
+		return k.Schema().Diff(&u, have[0].Got)
+	}
+	if c := look(); len(c) != 1 || c[0].Field != "On" {
+		t.Errorf("of a unit that can be started these change: %+v", c)
+	}
+	if err := host.Units.Create(t.Context(), m, &u); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(filepath.Join(m.Root, "/etc/systemd/system/firewalld.service")); to != "/dev/null" {
+		t.Errorf("the unit leads to %q: %v", to, err)
+	}
+	if c := look(); len(c) > 0 {
+		t.Errorf("of a masked unit these change: %+v", c)
+	}
+	write(t, m, "/etc/systemd/system/mine.service", "[Unit]\n")
+	mine := host.Unit{Name: "mine.service", Off: true, Masked: true, Current: true}
+	if err := host.Units.Create(t.Context(), m, &mine); !fault.Is(err, fault.Permanent) || read(t, m, "/etc/systemd/system/mine.service") != "[Unit]\n" {
+		t.Errorf("somebody's own unit: %v", err)
+	}
+}

@@ -1,0 +1,187 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+// owner is the user and the group of a file, by number.
+type owner struct{ user, group int }
+
+// write puts a file in its place in one step: it is there wholly or not at all.
+// A file on which something is mounted is the exception; it is written over.
+func (m *Machine) write(path string, perm fs.FileMode, o owner, content io.Reader) error {
+	return m.put(path, perm, o, content, (*os.File).Sync)
+}
+
+// install puts a program in its place. It is not synced, as that takes long: every
+// run looks at all of its bytes, and puts one that the machine's end tore there anew.
+func (m *Machine) install(path string, content io.Reader) error {
+	return m.put(path, 0o755, owner{}, content, func(*os.File) error { return nil })
+}
+
+func (m *Machine) put(path string, perm fs.FileMode, o owner, content io.Reader, sync func(*os.File) error) (err error) {
+	at := m.path(path)
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return classed(err)
+	}
+	f, err := openDraft(at)
+	if err != nil {
+		return classed(err)
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()           // it may be closed already
+			_ = os.Remove(f.Name()) // the first error is the one to tell
+		}
+		err = classed(err)
+	}()
+	if _, err := io.Copy(f, content); err != nil {
+		return err
+	}
+	// The mode comes after the owner, with whom the kernel takes away whose rights a program has.
+	if err := errors.Join(m.own(f.Name(), path, o), f.Chmod(perm), sync(f), f.Close()); err != nil {
+		return err
+	}
+	err = os.Rename(f.Name(), at)
+	if errors.Is(err, syscall.EBUSY) {
+		return overwrite(at, f.Name())
+	}
+	return err
+}
+
+// draft is where a file is written before it is put in its place: always the
+// same, so that what an interrupted run left goes with the next. The kubelet
+// leaves names with a leading dot alone.
+func draft(at string) string {
+	return filepath.Join(filepath.Dir(at), "."+filepath.Base(at)+".kops-new")
+}
+
+func openDraft(at string) (*os.File, error) {
+	if err := RemoveAt(draft(at)); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(draft(at), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+}
+
+// RemoveAt takes a file away that may be there.
+func RemoveAt(at string) error {
+	if err := os.Remove(at); err != nil && !missing(err) {
+		return err
+	}
+	return nil
+}
+
+// overwrite copies a file over another, which cannot be replaced.
+func overwrite(at, from string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(at, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(from))
+}
+
+// ownerAttribute keeps the owner that a file is to have, where it cannot have it.
+const ownerAttribute = "user.kops.owner"
+
+// own sets the owner of the file at a place, which is to be that of path. Without
+// Chown it is remembered, and noted on the file where the file system has such notes.
+func (m *Machine) own(at, path string, o owner) error {
+	if m.Chown {
+		return os.Lchown(at, o.user, o.group)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.owners == nil {
+		m.owners = map[string]owner{}
+	}
+	m.owners[path] = o
+	_ = syscall.Setxattr(at, ownerAttribute, fmt.Appendf(nil, "%d:%d", o.user, o.group), 0) // what is remembered serves this run
+	return nil
+}
+
+// ownerOf is the owner of a file.
+func (m *Machine) ownerOf(path string, info fs.FileInfo) owner {
+	if m.Chown {
+		if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			return owner{int(s.Uid), int(s.Gid)}
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o, known := m.owners[path]
+	note := make([]byte, 32)
+	if n, err := syscall.Getxattr(m.path(path), ownerAttribute, note); err == nil && !known {
+		_, _ = fmt.Sscanf(string(note[:n]), "%d:%d", &o.user, &o.group) // another's note says nothing
+	}
+	return o
+}
+
+// remove takes a file away; one that is not there is no error.
+func (m *Machine) remove(path string) error {
+	return classed(errors.Join(RemoveAt(draft(m.path(path))), RemoveAt(m.path(path))))
+}
+
+// parseMode reads a mode of four octal digits.
+func parseMode(text string) (fs.FileMode, error) {
+	n, err := strconv.ParseUint(text, 8, 12)
+	if err != nil {
+		return 0, fmt.Errorf("the mode %q is not an octal number such as 0644", text)
+	}
+	perm := fs.FileMode(n) & fs.ModePerm
+	for bit, special := range specialModes() {
+		if n&bit != 0 {
+			perm |= special
+		}
+	}
+	return perm, nil
+}
+
+// modeText writes a mode with four octal digits.
+func modeText(m fs.FileMode) string {
+	n := uint64(m.Perm())
+	for bit, special := range specialModes() {
+		if m&special != 0 {
+			n |= bit
+		}
+	}
+	return fmt.Sprintf("%04o", n)
+}
+
+// specialModes are the bits of the first octal digit, which Go has elsewhere.
+func specialModes() map[uint64]fs.FileMode {
+	return map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky}
+}
+
+// classed says what an error of the file system means, and what helps.
+func classed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fault.Wrap(fault.Quota, err, "make room on the disk, or give the machine a larger one; then run nodeup again, which goes on where it stopped")
+	case errors.Is(err, syscall.EROFS):
+		return fault.Wrap(fault.Denied, err, "the file system is mounted read-only")
+	case errors.Is(err, fs.ErrPermission):
+		return fault.Wrap(fault.Denied, err, "run nodeup as root")
+	}
+	return err
+}
+
+// missing reports whether an error says that a file, or a folder on the way to it, is not there.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}

@@ -1,0 +1,237 @@
+package bundle
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+// area is a bundle in the making: what bundle.json says already and what it will
+// say. The folder is locked until close.
+type area struct {
+	dir  string
+	was  *Bundle // nil when there was none
+	next contents
+	lock *os.File
+	// undecided says that .new holds what bundle.json does not name.
+	undecided bool
+
+	mu sync.Mutex // of the maps of next
+}
+
+// openArea locks a folder, finishes what an interrupted run had decided, and
+// removes what it had not.
+func openArea(dir string) (_ *area, err error) {
+	if err := os.MkdirAll(filepath.Join(dir, "oci", "blobs", "sha256"), 0o755); err != nil {
+		return nil, fmt.Errorf("make the folder of the bundle: %w", err)
+	}
+	a := &area{dir: dir}
+	if a.lock, err = os.Open(dir); err != nil {
+		return nil, fmt.Errorf("open the folder of the bundle: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
+	if err := lock(a.lock); err != nil {
+		return nil, fault.Wrap(fault.Conflict, fmt.Errorf("lock the bundle %s: %w", dir, err), "another command adds to it; wait until that is done")
+	}
+	a.was, err = Open(dir)
+	switch {
+	case err == nil:
+		a.next = a.was.contents
+		a.next.Files, a.next.Images = a.was.Files(), a.was.Images()
+	case fault.Is(err, fault.Gone):
+		a.next = contents{Files: map[string]File{}, Images: map[string]Image{}}
+	default:
+		return nil, err
+	}
+	a.next.FormatVersion = formatVersion
+	if err := a.place(a.next.Files); err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, ".new")); err != nil {
+		return nil, fmt.Errorf("remove what an interrupted run left: %w", err)
+	}
+	a.undecided = true
+	return a, os.Mkdir(filepath.Join(dir, ".new"), 0o755)
+}
+
+// close gives the lock back, and removes what bundle.json does not name.
+func (a *area) close() {
+	if a.undecided {
+		os.RemoveAll(filepath.Join(a.dir, ".new")) //nolint:errcheck // the next run removes it
+	}
+	a.lock.Close() //nolint:errcheck // nothing was written to it
+}
+
+// temp makes a file that becomes part of the bundle when it is renamed.
+func (a *area) temp() (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Join(a.dir, ".new"), "temp-")
+	if err != nil {
+		return nil, fmt.Errorf("add to the bundle: %w", err)
+	}
+	return f, nil
+}
+
+// write calls fill with a new file, and returns its path, its SHA-256 and its size.
+func (a *area) write(fill func(io.Writer) error) (file, sum string, size int64, err error) {
+	f, err := a.temp()
+	if err != nil {
+		return "", "", 0, err
+	}
+	h := sha256.New()
+	err = fill(io.MultiWriter(f, h))
+	size, seek := f.Seek(0, io.SeekCurrent)
+	if err = errors.Join(err, seek, f.Chmod(0o644), f.Close()); err != nil {
+		os.Remove(f.Name()) //nolint:errcheck // the next run removes it
+		return "", "", 0, err
+	}
+	return f.Name(), hex.EncodeToString(h.Sum(nil)), size, nil
+}
+
+// file adds the file of a public URL, whose content fill writes.
+func (a *area) file(url string, source Source, fill func(io.Writer) error) error {
+	p, err := filePath(url)
+	if err != nil {
+		return err
+	}
+	temp, sum, size, err := a.write(fill)
+	if err != nil {
+		return err
+	}
+	to := staged(a.dir, sum, p)
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return fmt.Errorf("add to the bundle: %w", err)
+	}
+	if err := os.Rename(temp, to); err != nil {
+		return fmt.Errorf("add to the bundle: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.next.Files[url] = File{sum, size, source}
+	return nil
+}
+
+// blob adds content to the image layout, and describes it.
+func (a *area) blob(kind types.MediaType, fill func(io.Writer) error) (v1.Descriptor, error) {
+	temp, sum, size, err := a.write(fill)
+	if err != nil {
+		return v1.Descriptor{}, err
+	}
+	d := v1.Descriptor{MediaType: kind, Size: size, Digest: v1.Hash{Algorithm: "sha256", Hex: sum}}
+	return d, os.Rename(temp, blobPlace(a.dir, sum))
+}
+
+// document adds a JSON document to the image layout.
+func (a *area) document(kind types.MediaType, v any) (v1.Descriptor, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return v1.Descriptor{}, fmt.Errorf("write %s: %w", kind, err)
+	}
+	return a.raw(kind, text)
+}
+
+// raw adds a document as it is.
+func (a *area) raw(kind types.MediaType, text []byte) (v1.Descriptor, error) {
+	return a.blob(kind, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// commit makes the bundle what it is to be: from the renaming of bundle.json on
+// it is the new one, before that the old one.
+func (a *area) commit() (*Bundle, error) {
+	b, err := newBundle(a.dir, a.next) // refuses what could not be opened
+	if err != nil {
+		return nil, err
+	}
+	if err := a.layout(); err != nil {
+		return nil, err
+	}
+	if err := a.replace("bundle.json", a.next); err != nil {
+		return nil, err
+	}
+	a.undecided = false
+	if err := a.place(a.next.Files); err != nil {
+		return nil, err
+	}
+	return b, os.RemoveAll(filepath.Join(a.dir, ".new"))
+}
+
+// place moves new files into their places.
+func (a *area) place(files map[string]File) error {
+	for u, f := range files {
+		p, err := filePath(u)
+		if err != nil {
+			return err
+		}
+		to := filePlace(a.dir, p)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return fmt.Errorf("place the files of the bundle: %w", err)
+		}
+		if err := os.Rename(staged(a.dir, f.SHA256, p), to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("place the files of the bundle: %w", err)
+		}
+	}
+	return nil
+}
+
+// layout writes the entry of the OCI image layout: every image with its name, as
+// containerd and other tools read it from there.
+func (a *area) layout() error {
+	index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{}}
+	for _, n := range slices.Sorted(maps.Keys(a.next.Images)) {
+		full, err := fullName(n)
+		if err != nil {
+			return err
+		}
+		d, err := describe(a.dir, a.next.Images[n].Digest)
+		if err != nil {
+			return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle has lost the image %s: %w", n, err),
+				"create it with the version of Kubernetes that has the image, or remove the folder first")
+		}
+		d.Annotations = map[string]string{"org.opencontainers.image.ref.name": full, "io.containerd.image.name": full}
+		index.Manifests = append(index.Manifests, d)
+	}
+	if err := a.replace(filepath.Join("oci", "oci-layout"), map[string]string{"imageLayoutVersion": "1.0.0"}); err != nil {
+		return err
+	}
+	return a.replace(filepath.Join("oci", "index.json"), index)
+}
+
+// replace writes a JSON file anew, at once.
+func (a *area) replace(name string, v any) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	f, err := a.temp()
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text.Bytes())
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return os.Rename(f.Name(), filepath.Join(a.dir, name))
+}

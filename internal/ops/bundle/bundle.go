@@ -1,0 +1,239 @@
+// Package bundle keeps all that the machines of clusters fetch, files and
+// container images, in one folder by digest, so that clusters can be made
+// without the internet. It makes the folder from built programs or from the
+// publishers' places, checks it, and serves it to machines.
+//
+// The folder holds:
+//
+//	bundle.json                what is there: files by public URL, images by name
+//	files/PATH                 each file, by the path of its public URL
+//	oci/                       an OCI image layout with all images
+//	.new/                      what is being added
+//
+// The whole is replaced at once: contents come first, under names of their own,
+// and bundle.json last, by renaming. What bundle.json does not name is not
+// served by name; contents of images stay until they are removed with Prune,
+// because clusters made earlier name them by digest.
+//
+// It must not know how a cluster is made, nor where its machines run.
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/facts"
+)
+
+// formatVersion is that of bundle.json.
+const formatVersion = 1
+
+// Remedy is how a bundle that lacks something is completed.
+const Remedy = "run `kops bundle create`"
+
+// Source says where a file or an image of a bundle is from.
+type Source string
+
+const (
+	// Built means packed from programs that were built elsewhere; the digest is not the publisher's.
+	Built Source = "built"
+	// Published means fetched from the publisher's place.
+	Published Source = "published"
+)
+
+// File is a file of a bundle.
+type File struct {
+	SHA256 string `json:"sha256"` // hexadecimal
+	Size   int64  `json:"size"`   // bytes
+	Source Source `json:"source"`
+}
+
+// Image is a container image of a bundle.
+type Image struct {
+	Digest string `json:"digest"` // "sha256:…", of an index when the image has one
+	Size   int64  `json:"size"`   // bytes of all that belongs to it
+	// Platforms are those that the bundle holds, such as linux/amd64, sorted. The
+	// index of a published image may name more.
+	Platforms []string `json:"platforms"`
+	Source    Source   `json:"source"`
+}
+
+// Versions are those of what a bundle is for.
+type Versions struct {
+	Kops       []string `json:"kops"`       // sorted
+	Kubernetes []string `json:"kubernetes"` // without a leading v, sorted
+}
+
+// contents is bundle.json.
+type contents struct {
+	FormatVersion int              `json:"formatVersion"`
+	Created       time.Time        `json:"created"`
+	Versions      Versions         `json:"versions"`
+	Files         map[string]File  `json:"files"`  // by public URL
+	Images        map[string]Image `json:"images"` // by name with tag
+}
+
+// Bundle is a folder of files and images as it was when it was opened. It is
+// not changed after that.
+type Bundle struct {
+	dir      string
+	contents contents
+	paths    map[string]string // the path of a file's URL → the URL
+	names    map[string]string // an image's name in full → its name here
+}
+
+// Open reads what a folder holds; contents are not compared, which Verify does.
+// It fails with fault.Gone where there is no bundle.
+func Open(dir string) (*Bundle, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "bundle.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Wrap(fault.Gone, fmt.Errorf("there is no bundle in %s", dir), Remedy)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the bundle: %w", err)
+	}
+	var c contents
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("read bundle.json of %s: %w", dir, err), "remove the folder, and "+Remedy)
+	}
+	if c.FormatVersion != formatVersion {
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s has the format %d, and this kops reads %d", dir, c.FormatVersion, formatVersion),
+			"make it anew with this version: remove the folder, and "+Remedy)
+	}
+	return newBundle(dir, c)
+}
+
+func newBundle(dir string, c contents) (*Bundle, error) {
+	b := &Bundle{dir: dir, contents: c, paths: map[string]string{}, names: map[string]string{}}
+	for _, u := range slices.Sorted(maps.Keys(c.Files)) {
+		p, err := filePath(u)
+		if err != nil {
+			return nil, err
+		}
+		if other, taken := b.paths[p]; taken {
+			return nil, fault.New(fault.Permanent, "the files %s and %s would have the same path in a mirror", other, u)
+		}
+		b.paths[p] = u
+	}
+	for n := range c.Images {
+		full, err := fullName(n)
+		if err != nil {
+			return nil, err
+		}
+		b.names[full] = n
+	}
+	return b, nil
+}
+
+// Dir is the folder.
+func (b *Bundle) Dir() string { return b.dir }
+
+// Created is when the bundle was made or last added to.
+func (b *Bundle) Created() time.Time { return b.contents.Created }
+
+// Versions are those of what the bundle is for.
+func (b *Bundle) Versions() Versions { return b.contents.Versions }
+
+// Files lists the files by public URL.
+func (b *Bundle) Files() map[string]File { return maps.Clone(b.contents.Files) }
+
+// Images lists the images by name with tag.
+func (b *Bundle) Images() map[string]Image { return maps.Clone(b.contents.Images) }
+
+// FileHash returns the hexadecimal SHA-256 of the file at a public URL.
+func (b *Bundle) FileHash(url string) (sum string, ok bool) {
+	f, ok := b.contents.Files[url]
+	return f.SHA256, ok
+}
+
+// ImageDigest returns the digest, "sha256:…", of the image of a name with tag.
+// Names of Docker's registry may be short.
+func (b *Bundle) ImageDigest(name string) (digest string, ok bool) {
+	full, err := fullName(name)
+	if err != nil {
+		return "", false
+	}
+	i, ok := b.contents.Images[b.names[full]]
+	return i.Digest, ok
+}
+
+// Facts returns the digests of all files and images.
+func (b *Bundle) Facts() *facts.Facts {
+	f := &facts.Facts{FileHashes: map[string]string{}, ImageDigests: map[string]string{}}
+	for u, file := range b.contents.Files {
+		f.FileHashes[u] = file.SHA256
+	}
+	for n, i := range b.contents.Images {
+		f.ImageDigests[n] = i.Digest
+	}
+	return f
+}
+
+// open opens a file of the bundle, which may still be on its way to its place.
+func (b *Bundle) open(url string) (*os.File, error) {
+	p, err := filePath(url)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(staged(b.dir, b.contents.Files[url].SHA256, p))
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = os.Open(filePlace(b.dir, p))
+	}
+	return f, err
+}
+
+// filePlace is where the file of a path stands.
+func filePlace(dir, p string) string { return filepath.Join(dir, "files", filepath.FromSlash(p)) }
+
+// staged is where a new file stands from before bundle.json names it until it is in its place.
+func staged(dir, sum, p string) string {
+	return filepath.Join(dir, ".new", sum, filepath.FromSlash(p))
+}
+
+// blobPlace is where the content of a digest stands.
+func blobPlace(dir, digest string) string {
+	return filepath.Join(dir, "oci", "blobs", "sha256", strings.TrimPrefix(digest, "sha256:"))
+}
+
+// filePath returns the path of a public URL, without its first slash: all that a
+// mirror's URL keeps of it.
+func filePath(public string) (string, error) {
+	u, err := url.Parse(public)
+	if err != nil {
+		return "", fmt.Errorf("read the URL of a file: %w", err)
+	}
+	p := strings.TrimPrefix(u.Path, "/")
+	if u.Host == "" || u.RawQuery != "" || !filepath.IsLocal(filepath.FromSlash(p)) || p == "." {
+		return "", fault.New(fault.Permanent, "%q is not the URL of a file that a mirror can hold; write https://host/path without a query", public)
+	}
+	return p, nil
+}
+
+// fullName is an image's name as containerd writes it, with registry and tag.
+func fullName(image string) (string, error) {
+	ref, err := name.NewTag(image)
+	if err != nil {
+		return "", fault.Wrap(fault.Permanent, fmt.Errorf("read the image name %q: %w", image, err), "write registry/name:tag")
+	}
+	return registryName(ref.RegistryStr()) + "/" + ref.RepositoryStr() + ":" + ref.TagStr(), nil
+}
+
+// registryName gives Docker's registry the name that containerd asks mirrors for.
+func registryName(host string) string {
+	if host == name.DefaultRegistry {
+		return "docker.io"
+	}
+	return host
+}

@@ -1,0 +1,178 @@
+package bundle
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"kops.local/kops/internal/model/assets"
+)
+
+// documentSize bounds the manifests that are read into memory; registries have the same bound.
+const documentSize = 4 << 20
+
+// searchPath is where the programs of packed images find others.
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// pack adds an image of one layer. The layer is not compressed: machines fetch
+// it over a network of their own, where compressing costs more time than it
+// saves. The same tree gives the same digest.
+func (a *area) pack(t tree, r imageRecipe, arch assets.Arch) (v1.Descriptor, error) {
+	layer, err := a.blob(types.OCIUncompressedLayer, func(w io.Writer) error { return t.tar(w) })
+	if err != nil {
+		return v1.Descriptor{}, err
+	}
+	platform := v1.Platform{OS: "linux", Architecture: string(arch)}
+	config, err := a.document(types.OCIConfigJSON, v1.ConfigFile{
+		Created: v1.Time{Time: time.Unix(0, 0).UTC()}, OS: platform.OS, Architecture: platform.Architecture,
+		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{layer.Digest}},
+		Config: v1.Config{Env: []string{"PATH=" + searchPath}, Entrypoint: r.entrypoint, Cmd: r.cmd, User: r.user, WorkingDir: "/"},
+	})
+	if err != nil {
+		return v1.Descriptor{}, err
+	}
+	d, err := a.document(types.OCIManifestSchema1, v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: config, Layers: []v1.Descriptor{layer}})
+	d.Platform = &platform
+	return d, err
+}
+
+// image records a packed image with its manifests. Those of other platforms
+// that were packed before stay.
+func (a *area) image(name string, manifests []v1.Descriptor) error {
+	var others []string
+	for _, p := range a.next.Images[name].Platforms {
+		if !slices.ContainsFunc(manifests, func(m v1.Descriptor) bool { return m.Platform.String() == p }) {
+			others = append(others, p)
+		}
+	}
+	if old := a.next.Images[name]; len(others) > 0 && old.Source == Built && a.holdsImage(name, nil) {
+		index, err := readIndex(a.dir, old.Digest)
+		if err != nil {
+			return err
+		}
+		for _, m := range index.Manifests {
+			if slices.Contains(others, m.Platform.String()) {
+				manifests = append(manifests, m)
+			}
+		}
+	}
+	slices.SortFunc(manifests, func(x, y v1.Descriptor) int { return strings.Compare(x.Platform.String(), y.Platform.String()) })
+	d, err := a.document(types.OCIImageIndex, v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: manifests})
+	if err != nil {
+		return err
+	}
+	var platforms []string
+	for _, m := range manifests {
+		platforms = append(platforms, m.Platform.String())
+	}
+	return a.record(name, d.Digest, platforms, Built)
+}
+
+// record notes an image whose contents are there.
+func (a *area) record(name string, digest v1.Hash, platforms []string, source Source) error {
+	i := Image{Digest: digest.String(), Platforms: platforms, Source: source}
+	parts, err := parts(a.dir, i)
+	if err != nil {
+		return fmt.Errorf("add the image %s: %w", name, err)
+	}
+	for _, p := range parts {
+		i.Size += p.Size
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.next.Images[name] = i
+	return nil
+}
+
+// readDocument reads a manifest, an index or a configuration.
+func readDocument(dir, digest string) ([]byte, error) {
+	f, err := os.Open(blobPlace(dir, digest))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	return io.ReadAll(io.LimitReader(f, documentSize))
+}
+
+func readIndex(dir, digest string) (v1.IndexManifest, error) {
+	var index v1.IndexManifest
+	text, err := readDocument(dir, digest)
+	if err != nil {
+		return index, err
+	}
+	if err := json.Unmarshal(text, &index); err != nil {
+		return index, fmt.Errorf("read the index %s: %w", digest, err)
+	}
+	return index, nil
+}
+
+// mediaType says what a document is. Old manifests do not tell; they are told by what they list.
+func mediaType(text []byte) types.MediaType {
+	var head struct {
+		MediaType types.MediaType `json:"mediaType"`
+		Manifests json.RawMessage `json:"manifests"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return ""
+	}
+	switch {
+	case head.MediaType != "":
+		return head.MediaType
+	case head.Manifests != nil:
+		return types.OCIImageIndex
+	}
+	return types.OCIManifestSchema1
+}
+
+// describe returns the descriptor of a manifest or an index.
+func describe(dir, digest string) (v1.Descriptor, error) {
+	text, err := readDocument(dir, digest)
+	if err != nil {
+		return v1.Descriptor{}, err
+	}
+	h, err := v1.NewHash(digest)
+	return v1.Descriptor{MediaType: mediaType(text), Size: int64(len(text)), Digest: h}, err
+}
+
+// parts lists all that belongs to an image, for the platforms that the bundle
+// holds: the index, manifests, configurations and layers, each once.
+func parts(dir string, i Image) ([]v1.Descriptor, error) {
+	root, err := describe(dir, i.Digest)
+	if err != nil {
+		return nil, err
+	}
+	out, manifests := []v1.Descriptor{root}, []v1.Descriptor{root}
+	if root.MediaType.IsIndex() {
+		index, err := readIndex(dir, i.Digest)
+		if err != nil {
+			return nil, err
+		}
+		manifests = nil
+		for _, m := range index.Manifests {
+			if m.Platform != nil && slices.Contains(i.Platforms, m.Platform.String()) {
+				manifests = append(manifests, m)
+			}
+		}
+		out = append(out, manifests...)
+	}
+	for _, d := range manifests {
+		text, err := readDocument(dir, d.Digest.String())
+		if err != nil {
+			return nil, err
+		}
+		var m v1.Manifest
+		if err := json.Unmarshal(text, &m); err != nil {
+			return nil, fmt.Errorf("read the manifest %s: %w", d.Digest, err)
+		}
+		out = append(append(out, m.Config), m.Layers...)
+	}
+	slices.SortFunc(out, func(x, y v1.Descriptor) int { return strings.Compare(x.Digest.Hex, y.Digest.Hex) })
+	return slices.CompactFunc(out, func(x, y v1.Descriptor) bool { return x.Digest == y.Digest }), nil
+}

@@ -1,0 +1,174 @@
+package bundle
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/model/assets"
+)
+
+// input is a file of this machine that is packed.
+type input struct {
+	path string
+	size int64
+	sum  string // the SHA-256 that was written when it was made, or ""
+}
+
+// copy writes the file, and refuses one that is not what was made.
+func (i *input) copy(w io.Writer) error {
+	f, err := os.Open(i.path)
+	if err != nil {
+		return fmt.Errorf("read a program: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	sum, err := copySum(w, f)
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", i.path, err)
+	}
+	if i.sum != "" && sum != i.sum {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("%s has changed since it was made: its SHA-256 is %s, and %s.sha256 says %s",
+			i.path, sum, filepath.Base(i.path), i.sum), "build it again, or restore the file")
+	}
+	return nil
+}
+
+// absent is the error of programs that are in no folder.
+type absent string
+
+func (a absent) Error() string { return string(a) }
+
+// programs finds built programs.
+type programs struct {
+	folders []string // of folders NAME-VERSION-ARCH
+	own     string   // of kops' own programs
+}
+
+// find returns a program. A set is the name and version of what it was built
+// from; kops' own programs are of the set "".
+func (p programs) find(set, program string, arch assets.Arch) (*input, error) {
+	var places []string
+	if set == "" {
+		places = []string{filepath.Join(p.own, "linux-"+string(arch), program), filepath.Join(p.own, program)}
+	}
+	for _, dir := range p.folders {
+		if set != "" {
+			places = append(places, filepath.Join(dir, set+"-"+string(arch), "bin", program))
+		}
+	}
+	for _, file := range places {
+		info, err := os.Stat(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find a program: %w", err)
+		}
+		sum, err := writtenSum(file)
+		if err == nil {
+			err = runsOn(file, arch)
+		}
+		if err == nil && sum == "" && set != "" {
+			err = fault.Wrap(fault.Permanent, fmt.Errorf("%s has no %s.sha256 beside it", file, program), "build it again")
+		}
+		return &input{file, info.Size(), sum}, err
+	}
+	if set == "" {
+		return nil, absent(fmt.Sprintf("%s is not in %s", program, p.own))
+	}
+	return nil, absent(fmt.Sprintf("%s-%s/bin/%s is not in %s", set, arch, program, p.where()))
+}
+
+// all returns every program of a set.
+func (p programs) all(set string, arch assets.Arch) ([]*input, error) {
+	for _, dir := range p.folders {
+		sums, err := filepath.Glob(filepath.Join(dir, set+"-"+string(arch), "bin", "*.sha256"))
+		if err != nil {
+			return nil, fmt.Errorf("find the programs of %s: %w", set, err)
+		}
+		var out []*input
+		for _, s := range sums {
+			in, err := p.find(set, strings.TrimSuffix(filepath.Base(s), ".sha256"), arch)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, in)
+		}
+		if len(out) > 0 {
+			return out, nil
+		}
+	}
+	return nil, absent(fmt.Sprintf("%s-%s/bin is not in %s", set, arch, p.where()))
+}
+
+// root returns a folder that is packed as it is, of the newest version that was
+// made to the end.
+func (p programs) root(name string, arch assets.Arch) (string, error) {
+	for _, dir := range p.folders {
+		done, err := filepath.Glob(filepath.Join(dir, name+"-*-"+string(arch), "done"))
+		if err != nil {
+			return "", fmt.Errorf("find %s: %w", name, err)
+		}
+		if len(done) > 0 {
+			return filepath.Join(filepath.Dir(slices.MaxFunc(done, byVersion)), "rootfs"), nil
+		}
+	}
+	return "", absent(fmt.Sprintf("%s-…-%s/rootfs is not in %s", name, arch, p.where()))
+}
+
+func (p programs) where() string {
+	if len(p.folders) == 0 {
+		return "any folder: none was given"
+	}
+	return strings.Join(p.folders, ", ")
+}
+
+// writtenSum reads the SHA-256 beside a file, "" when there is none.
+func writtenSum(file string) (string, error) {
+	text, err := os.ReadFile(file + ".sha256")
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the digest of a program: %w", err)
+	}
+	sum, err := assets.ParseSHA256(text, filepath.Base(file))
+	if err != nil {
+		return "", fault.Wrap(fault.Permanent, fmt.Errorf("%s.sha256: %w", file, err), "build it again")
+	}
+	return sum, nil
+}
+
+// runsOn refuses programs of another system or processor. Scripts run anywhere.
+func runsOn(file string, arch assets.Arch) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("read a program: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	start := make([]byte, 2)
+	if _, err := io.ReadFull(f, start); err == nil && bytes.Equal(start, []byte("#!")) {
+		return nil
+	}
+	wrong := func(is string) error {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("%s is %s, and machines need a program for linux/%s", file, is, arch),
+			"build it with GOOS=linux GOARCH="+string(arch)+" and CGO_ENABLED=0")
+	}
+	e, err := elf.NewFile(f)
+	if err != nil {
+		return wrong("no program for Linux")
+	}
+	want := map[assets.Arch]elf.Machine{assets.AMD64: elf.EM_X86_64, assets.ARM64: elf.EM_AARCH64}[arch]
+	if e.Machine != want {
+		return wrong("for " + e.Machine.String())
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/store/web"
+)
+
+// publishers are the public places of files and images.
+type publishers struct {
+	http     *http.Client
+	keychain authn.Keychain
+}
+
+// file fetches a file and compares it with the digest that its publisher
+// states: the one that is known, or the one beside it. It returns whether there
+// was one.
+func (p publishers) file(ctx context.Context, url, known string, w io.Writer) (compared bool, err error) {
+	if known == "" {
+		known = p.sum(ctx, url)
+	}
+	body, err := p.get(ctx, url)
+	if err != nil {
+		return false, err
+	}
+	defer body.Close() //nolint:errcheck // only read
+	sum, err := copySum(w, body)
+	if err != nil {
+		return false, fmt.Errorf("fetch %s: %w", url, err)
+	}
+	if known != "" && sum != known {
+		return true, fmt.Errorf("%s has the SHA-256 %s, and its publisher states %s", url, sum, known)
+	}
+	return known != "", nil
+}
+
+// sum is the digest that a file's publisher states, "" when there is none.
+func (p publishers) sum(ctx context.Context, url string) string {
+	for _, place := range (assets.Mirrors{}).Digests(url) {
+		body, err := p.get(ctx, place)
+		if err != nil {
+			continue // few publishers have one; that none was compared is told
+		}
+		text, err := web.Read(body, 1<<20)
+		body.Close() //nolint:errcheck // only read
+		if err != nil {
+			continue
+		}
+		if sum, err := assets.ParseSHA256(text, path.Base(url)); err == nil {
+			return sum
+		}
+	}
+	return ""
+}
+
+func (p publishers) get(ctx context.Context, url string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := p.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close() //nolint:errcheck // not read
+		return nil, fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return resp.Body, nil
+}
+
+// image fetches an image of its registry for some architectures. Its index stays
+// as it is published, although it names platforms that are not fetched: so the
+// digest is the publisher's.
+func (p publishers) image(ctx context.Context, a *area, image string, arches []assets.Arch) error {
+	ref, err := name.NewTag(image)
+	if err != nil {
+		return err
+	}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(p.keychain)}
+	if p.http.Transport != nil {
+		options = append(options, remote.WithTransport(p.http.Transport))
+	}
+	got, err := remote.Get(ref, options...)
+	if err != nil {
+		return err
+	}
+	if !got.MediaType.IsIndex() {
+		img, err := got.Image()
+		if err != nil {
+			return err
+		}
+		platform, err := a.fetched(img)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(arches, assets.Arch(platform.Architecture)) || len(arches) > 1 {
+			return fmt.Errorf("%s is there for %s only", image, platform)
+		}
+		return a.record(image, got.Digest, []string{platform.String()}, Published)
+	}
+	index, err := got.ImageIndex()
+	if err != nil {
+		return err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return err
+	}
+	var platforms []string
+	for _, arch := range arches {
+		i := slices.IndexFunc(manifest.Manifests, func(d v1.Descriptor) bool {
+			return d.Platform != nil && d.Platform.OS == "linux" && d.Platform.Architecture == string(arch)
+		})
+		if i < 0 {
+			return fmt.Errorf("%s is not there for linux/%s", image, arch)
+		}
+		img, err := index.Image(manifest.Manifests[i].Digest)
+		if err != nil {
+			return err
+		}
+		if _, err := a.fetched(img); err != nil {
+			return err
+		}
+		platforms = append(platforms, manifest.Manifests[i].Platform.String())
+	}
+	if _, err := a.raw(got.MediaType, got.Manifest); err != nil {
+		return err
+	}
+	slices.Sort(platforms)
+	return a.record(image, got.Digest, platforms, Published)
+}
+
+// fetched adds the contents of a published image of one platform.
+func (a *area) fetched(img v1.Image) (*v1.Platform, error) {
+	layers, err := img.Layers()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range layers {
+		if err := a.layer(l); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := img.RawConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := img.RawManifest()
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range [][]byte{raw, manifest} {
+		if _, err := a.raw("", text); err != nil {
+			return nil, err
+		}
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	return config.Platform(), nil
+}
+
+// layer adds a layer as it is published; the library compares its digest.
+func (a *area) layer(l v1.Layer) error {
+	content, err := l.Compressed()
+	if err != nil {
+		return err
+	}
+	_, err = a.blob("", func(w io.Writer) error {
+		_, err := io.Copy(w, content)
+		return err
+	})
+	return errors.Join(err, content.Close())
+}

@@ -1,0 +1,155 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/model/assets"
+)
+
+// Verify reads every file and all contents of images, and compares them with
+// their digests. Its error names each that has changed or is missing; the remedy
+// is to create the bundle again. progress is told what is read; it may be nil.
+func (b *Bundle) Verify(ctx context.Context, progress func(string)) error {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	var wrong []string
+	note := func(name string, err error) {
+		if err != nil {
+			wrong = append(wrong, "\n  "+name+": "+err.Error())
+		}
+	}
+	for _, u := range slices.Sorted(maps.Keys(b.contents.Files)) {
+		progress("reading " + u)
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("verify the bundle: %w", err)
+		}
+		note(u, b.checkFile(u))
+	}
+	checked := map[string]error{}
+	for _, n := range slices.Sorted(maps.Keys(b.contents.Images)) {
+		progress("reading " + n)
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("verify the bundle: %w", err)
+		}
+		note(n, checkImage(b.dir, b.contents.Images[n], checked))
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fault.Wrap(fault.Permanent, fmt.Errorf("%d of the files and images of the bundle %s are not what they were:%s\n%s",
+		len(wrong), b.dir, strings.Join(wrong, ""), Remedy), Remedy)
+}
+
+func (b *Bundle) checkFile(url string) error {
+	f, err := b.open(url)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	return check(f, b.contents.Files[url].SHA256)
+}
+
+// checkImage compares all that belongs to an image. Contents that were compared
+// before are in checked, by digest.
+func checkImage(dir string, i Image, checked map[string]error) error {
+	if err := checkBlob(dir, i.Digest); err != nil {
+		return err
+	}
+	all, err := parts(dir, i)
+	if err != nil {
+		return err
+	}
+	var out error
+	for _, p := range all {
+		digest := p.Digest.String()
+		err, before := checked[digest]
+		if !before {
+			err = checkBlob(dir, digest)
+			checked[digest] = err
+		}
+		out = errors.Join(out, err)
+	}
+	return out
+}
+
+func checkBlob(dir, digest string) error {
+	f, err := os.Open(blobPlace(dir, digest))
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	return check(f, strings.TrimPrefix(digest, "sha256:"))
+}
+
+// check compares an open file with its digest.
+func check(f *os.File, want string) error {
+	sum, err := copySum(io.Discard, f)
+	if err != nil {
+		return err
+	}
+	if sum != want {
+		return fmt.Errorf("%s has changed: its SHA-256 is %s, and was %s", f.Name(), sum, want)
+	}
+	return nil
+}
+
+// holdsFile reports whether the bundle has a file, unchanged.
+func (a *area) holdsFile(url string) bool {
+	if a.was == nil {
+		return false
+	}
+	_, named := a.was.contents.Files[url]
+	return named && a.was.checkFile(url) == nil
+}
+
+// holdsImage reports whether the bundle has an image for all architectures, unchanged.
+func (a *area) holdsImage(image string, arches []assets.Arch) bool {
+	if a.was == nil {
+		return false
+	}
+	i, named := a.was.contents.Images[image]
+	for _, arch := range arches {
+		named = named && slices.ContainsFunc(i.Platforms, func(p string) bool { return strings.HasPrefix(p+"/", "linux/"+string(arch)+"/") })
+	}
+	return named && checkImage(a.dir, i, map[string]error{}) == nil
+}
+
+// prune removes what the bundle does not name.
+func (b *Bundle) prune() error {
+	named := map[string]bool{}
+	for _, i := range b.contents.Images {
+		all, err := parts(b.dir, i)
+		if err != nil {
+			return fmt.Errorf("find what the bundle names: %w", err)
+		}
+		for _, p := range all {
+			named[blobPlace(b.dir, p.Digest.Hex)] = true
+		}
+	}
+	for p := range b.paths {
+		named[filePlace(b.dir, p)] = true
+	}
+	for _, root := range []string{filepath.Join("oci", "blobs"), "files"} {
+		err := filepath.WalkDir(filepath.Join(b.dir, root), func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || named[file] {
+				return err
+			}
+			return os.Remove(file)
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove what the bundle does not name: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/internal/node/agent/report"
+	"kops.local/kops/internal/platform"
+)
+
+// Diagnosis is a validation with what machines and pods tell of themselves.
+type Diagnosis struct {
+	Cluster  string             `json:"cluster"`
+	Failures []Failure          `json:"failures"`
+	Machines []MachineDiagnosis `json:"machines"`
+	Pods     []PodDiagnosis     `json:"pods"`
+}
+
+// MachineDiagnosis is what is known of one machine.
+type MachineDiagnosis struct {
+	Name      string    `json:"name"`
+	Group     string    `json:"instanceGroup,omitempty"`
+	Node      string    `json:"node,omitempty"` // empty while it has not joined
+	Addresses []string  `json:"addresses,omitempty"`
+	State     string    `json:"state,omitempty"` // the platform's word
+	Created   time.Time `json:"created,omitzero"`
+	// Status is ready, not ready, not joined, not running, spare or detached;
+	// running for a machine that is to be no node, and unknown while the API cannot be asked.
+	Status string `json:"status"`
+	// Message says what is wrong, Remedy what helps.
+	Message string `json:"message,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
+	// Boot is the machine's report of its start, and Console the end of what it wrote on its console.
+	Boot    *report.Report `json:"boot,omitempty"`
+	Console []string       `json:"console,omitempty"`
+}
+
+// PodDiagnosis is a critical pod that does not do its work.
+type PodDiagnosis struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Node      string   `json:"node,omitempty"`
+	Message   string   `json:"message"`
+	Logs      []PodLog `json:"logs,omitempty"`
+}
+
+// PodLog is the end of what a container wrote.
+type PodLog struct {
+	Container string `json:"container"`
+	// Previous says that it is from the life before the present one.
+	Previous bool     `json:"previous,omitempty"`
+	Lines    []string `json:"lines,omitempty"`
+	// Error says why it could not be read.
+	Error string `json:"error,omitempty"`
+}
+
+// Wanting lists the machines that do not run, are no nodes, or whose nodes are not
+// ready, those of the control plane first: their starts are worth reading.
+func Wanting(w World) []platform.Machine {
+	role := w.roles()
+	var out []platform.Machine
+	for _, g := range w.Machines {
+		for _, m := range g.Machines {
+			if role[m.Group] != "" && slices.Contains([]string{"not running", "unknown", "not joined", "not ready"}, status(m, role[m.Group], w.API)) {
+				out = append(out, m)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b platform.Machine) int {
+		leads := func(m platform.Machine) int {
+			if role[m.Group] == roleControlPlane {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Compare(leads(a), leads(b))
+	})
+	return out
+}
+
+// roles are those of the groups' nodes, by the group's name.
+func (w World) roles() map[string]string {
+	out := map[string]string{}
+	for _, g := range w.Groups {
+		out[g.Name] = roleOfGroup(g)
+	}
+	return out
+}
+
+// status is what a machine has come to, which is to be a node of the role, or none.
+func status(m platform.Machine, role string, s Seen) string {
+	n := nodeOf(m, s.Nodes)
+	switch {
+	case m.Spare:
+		return "spare"
+	case m.Detached:
+		return "detached"
+	case !m.Running:
+		return "not running"
+	case role == "":
+		return "running"
+	case s.Problem != nil:
+		return "unknown"
+	case n == nil:
+		return "not joined"
+	case unready(n) != "":
+		return "not ready"
+	}
+	return "ready"
+}
+
+// Diagnose puts together what was seen. At most so many lines of each console are kept.
+func Diagnose(w World, lines int) *Diagnosis {
+	d := &Diagnosis{Cluster: w.Cluster, Failures: Check(w).Failures, Machines: []MachineDiagnosis{}, Pods: []PodDiagnosis{}}
+	for _, g := range w.Machines {
+		for _, m := range g.Machines {
+			d.Machines = append(d.Machines, diagnoseMachine(w, m, lines))
+		}
+	}
+	slices.SortFunc(d.Machines, func(a, b MachineDiagnosis) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
+	})
+	for _, p := range w.API.Pods {
+		if why := PodTrouble(&p); why != "" && critical(&p) {
+			d.Pods = append(d.Pods, PodDiagnosis{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName, Message: why})
+		}
+	}
+	slices.SortFunc(d.Pods, func(a, b PodDiagnosis) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return d
+}
+
+func diagnoseMachine(w World, m platform.Machine, lines int) MachineDiagnosis {
+	out := MachineDiagnosis{Name: m.Name, Group: m.Group, Addresses: m.Addresses, State: m.State, Created: m.Created, Status: status(m, w.roles()[m.Group], w.API)}
+	start := w.Starts[m.Name]
+	out.Boot, out.Console = start.Report, start.Console[max(0, len(start.Console)-lines):]
+	n := nodeOf(m, w.API.Nodes)
+	if n != nil {
+		out.Node, out.Message = n.Name, unready(n)
+	}
+	switch {
+	case w.API.Problem != nil && start.Report != nil && start.Report.Done && !start.Broken:
+		out.Message = "its start is done; while the API cannot be asked, nobody knows whether its node is there"
+	case n == nil || start.Broken:
+		out.Message, out.Remedy = start.Message, start.Remedy
+	}
+	return out
+}
+
+// Limit takes away what is not about one machine.
+func (d *Diagnosis) Limit(m platform.Machine) {
+	d.Machines = slices.DeleteFunc(d.Machines, func(x MachineDiagnosis) bool { return x.Name != m.Name })
+	node := m.Node
+	if len(d.Machines) > 0 {
+		node = cmp.Or(d.Machines[0].Node, node)
+	}
+	d.Failures = slices.DeleteFunc(d.Failures, func(f Failure) bool {
+		return f.Name != m.Name && f.Name != node && f.Kind != KindAPI && f.Kind != KindDNS
+	})
+	d.Pods = slices.DeleteFunc(d.Pods, func(p PodDiagnosis) bool { return p.Node != node })
+}
+
+// ReadLogs adds the last lines of what the containers of a pod wrote that are
+// not ready; a container that crashed tells more in its life before.
+func (a *API) ReadLogs(ctx context.Context, p *corev1.Pod, d *PodDiagnosis, lines int) {
+	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
+		if s.Ready || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0 || s.ContainerID == "" && s.RestartCount == 0 {
+			continue
+		}
+		log := PodLog{Container: s.Name, Previous: s.State.Running == nil && s.State.Terminated == nil && s.LastTerminationState.Terminated != nil}
+		text, err := a.Log(ctx, p.Namespace, p.Name, s.Name, lines, log.Previous)
+		log.Lines = text
+		if err != nil {
+			log.Error = err.Error()
+		}
+		d.Logs = append(d.Logs, log)
+	}
+}

@@ -1,0 +1,171 @@
+// Package health says whether a cluster is what its objects say: each instance
+// group has its machines, each machine is a node, each node is ready, the
+// control plane answers, and what a cluster cannot do without runs.
+//
+// Judging is pure: Check takes what was seen. Looking at an API server is apart
+// from it. The package must not know any platform, the store or the terminal.
+package health
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform"
+)
+
+// World is what was seen of a cluster at one time.
+type World struct {
+	Cluster string
+	Groups  []*api.InstanceGroup
+	// Etcd are the cluster's etcd clusters.
+	Etcd []api.EtcdClusterSpec
+	// Machines are those that the platform shows; Counted says that it can.
+	Machines []platform.MachineGroup
+	Counted  bool
+	// API is what the API server shows.
+	API Seen
+	// Starts tell, by the name of a machine, how far its start came.
+	Starts map[string]Start
+	// MaxUnready is how many worker nodes need not be ready. When more are not, none is excused.
+	MaxUnready int
+}
+
+// Failure is one thing that is not as it is to be.
+type Failure struct {
+	// Kind is dns, APIServer, InstanceGroup, Machine, Node or Pod.
+	Kind    string `json:"type"`
+	Name    string `json:"name"`
+	Message string `json:"message"`
+	// Remedy is what the user can do; empty when nothing is known or waiting may help.
+	Remedy string `json:"remedy,omitempty"`
+	// Group is the instance group that the failure is of, or empty.
+	Group string `json:"instanceGroup,omitempty"`
+}
+
+// String is the failure in a line.
+func (f Failure) String() string { return f.Kind + " " + f.Name + ": " + f.Text() }
+
+// Text is the message and what helps.
+func (f Failure) Text() string {
+	if f.Remedy == "" {
+		return f.Message
+	}
+	return f.Message + "; " + f.Remedy
+}
+
+// Kinds of failures.
+const (
+	KindDNS     = "dns"
+	KindAPI     = "APIServer"
+	KindGroup   = "InstanceGroup"
+	KindMachine = "Machine"
+	KindNode    = "Node"
+	KindPod     = "Pod"
+)
+
+// Node is a node as the cluster shows it.
+type Node struct {
+	Name string `json:"name"`
+	Zone string `json:"zone,omitempty"`
+	// Role is control-plane, apiserver or node; empty when no label tells.
+	Role     string `json:"role,omitempty"`
+	Hostname string `json:"hostname,omitempty"`
+	// Status is that of the condition Ready: True, False or Unknown.
+	Status string `json:"status"`
+}
+
+// Validation is what was found.
+type Validation struct {
+	// Failures are what is wrong, causes before what may follow from them; empty when all is well.
+	Failures []Failure `json:"failures"`
+	Nodes    []Node    `json:"nodes"`
+}
+
+// Ready reports whether nothing is wrong.
+func (v *Validation) Ready() bool { return len(v.Failures) == 0 }
+
+// Check judges what was seen. What follows from an API server that does not
+// answer, such as machines that are no nodes, is not counted as failures of their own.
+func Check(w World) *Validation {
+	c := &check{World: w, byName: map[string]*corev1.Node{}, machineOf: map[string]platform.Machine{}, groups: map[string]*api.InstanceGroup{}}
+	c.index()
+	c.api()
+	c.instanceGroups()
+	if w.API.Problem == nil {
+		c.nodes()
+		c.pods()
+	}
+	return c.result()
+}
+
+// check is one judgement under way.
+type check struct {
+	World
+	byName    map[string]*corev1.Node
+	machineOf map[string]platform.Machine // by name of node
+	groups    map[string]*api.InstanceGroup
+	failures  []Failure
+}
+
+func (c *check) index() {
+	for _, g := range c.Groups {
+		c.groups[g.Name] = g
+	}
+	for i := range c.API.Nodes {
+		c.byName[c.API.Nodes[i].Name] = &c.API.Nodes[i]
+	}
+	for _, g := range c.Machines {
+		for _, m := range g.Machines {
+			if n := nodeOf(m, c.API.Nodes); n != nil {
+				c.machineOf[n.Name] = m
+			}
+		}
+	}
+}
+
+// fail adds a failure. Its text is the same at each look while the failure is.
+func (c *check) fail(f Failure) {
+	f.Message = steady(f.Message)
+	c.failures = append(c.failures, f)
+}
+
+// steady leaves out of a text what changes with each try and says nothing: the own
+// address of a connection, which goes before an arrow.
+func steady(text string) string {
+	words := strings.Split(text, " ")
+	for i, word := range words {
+		if _, there, found := strings.Cut(word, "->"); found && there != "" {
+			words[i] = there
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// api tells what is wrong with the API server as a whole.
+func (c *check) api() {
+	if p := c.API.Problem; p != nil {
+		c.fail(*p)
+	}
+	for _, name := range c.API.Unready {
+		c.fail(Failure{Kind: KindAPI, Name: c.API.Server, Message: "it is not ready: its check " + name + " fails"})
+	}
+}
+
+// result orders the failures, each once, and lists the nodes.
+func (c *check) result() *Validation {
+	rank := []string{KindDNS, KindAPI, KindGroup, KindMachine, KindNode, KindPod}
+	slices.SortFunc(c.failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(slices.Index(rank, a.Kind), slices.Index(rank, b.Kind)),
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Group, b.Group))
+	})
+	v := &Validation{Failures: append([]Failure{}, slices.Compact(c.failures)...), Nodes: []Node{}}
+	for _, n := range c.API.Nodes {
+		v.Nodes = append(v.Nodes, describe(&n))
+	}
+	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	return v
+}

@@ -1,0 +1,294 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform"
+)
+
+// Roles of nodes, as they are shown.
+const (
+	roleControlPlane = "control-plane"
+	roleAPIServer    = "apiserver"
+	roleNode         = "node"
+)
+
+// roleOf is the role that a node's labels tell, or "". A machine of the control
+// plane may bear the label of API servers too.
+func roleOf(n *corev1.Node) string {
+	for _, r := range []struct{ label, role string }{
+		{"node-role.kubernetes.io/control-plane", roleControlPlane},
+		{"node-role.kubernetes.io/api-server", roleAPIServer},
+		{"node-role.kubernetes.io/apiserver", roleAPIServer},
+		{"node-role.kubernetes.io/node", roleNode},
+	} {
+		if _, ok := n.Labels[r.label]; ok {
+			return r.role
+		}
+	}
+	return ""
+}
+
+// IsControlPlane reports whether a node is one of the control plane, by its labels.
+func IsControlPlane(n *corev1.Node) bool { return roleOf(n) == roleControlPlane }
+
+// roleOfGroup is the role that the nodes of a group are to have, or "" when
+// its machines are no nodes.
+func roleOfGroup(g *api.InstanceGroup) string {
+	switch g.Spec.Role {
+	case api.RoleControlPlane:
+		return roleControlPlane
+	case api.RoleAPIServer:
+		return roleAPIServer
+	case api.RoleNode:
+		return roleNode
+	default:
+		return ""
+	}
+}
+
+// nodeOf finds the node that a machine is, by its name or by what the cloud's
+// controller wrote down; nil when it is none.
+func nodeOf(m platform.Machine, nodes []corev1.Node) *corev1.Node {
+	for i, n := range nodes {
+		if n.Name == m.Node && m.Node != "" || strings.HasSuffix(n.Spec.ProviderID, "/"+m.Name) {
+			return &nodes[i]
+		}
+	}
+	return nil
+}
+
+// condition returns a condition of a node, or nil.
+func condition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for i, c := range n.Status.Conditions {
+		if c.Type == kind {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// unready says why a node is not ready, or "" when it is.
+func unready(n *corev1.Node) string {
+	c := condition(n, corev1.NodeReady)
+	switch {
+	case c == nil:
+		return "its kubelet has told nothing yet"
+	case c.Status != corev1.ConditionTrue:
+		return reasonAndMessage(c.Reason, c.Message)
+	}
+	if c := condition(n, corev1.NodeNetworkUnavailable); c != nil && c.Status == corev1.ConditionTrue {
+		return "its network is not there: " + reasonAndMessage(c.Reason, c.Message)
+	}
+	return ""
+}
+
+// describe is a node as it is printed.
+func describe(n *corev1.Node) Node {
+	out := Node{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone], Role: roleOf(n), Hostname: n.Labels[corev1.LabelHostname], Status: "Unknown"}
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeHostName {
+			out.Hostname = a.Address
+		}
+	}
+	if c := condition(n, corev1.NodeReady); c != nil {
+		out.Status = string(c.Status)
+	}
+	return out
+}
+
+// groupOf is the instance group of a node: that of its machine, or what its label says.
+func (c *check) groupOf(n *corev1.Node) string {
+	return cmp.Or(c.machineOf[n.Name].Group, n.Labels[api.LabelInstanceGroup])
+}
+
+// instanceGroups compares each group with its machines, and these with the nodes.
+func (c *check) instanceGroups() {
+	shown := map[string]*platform.MachineGroup{}
+	for i := range c.Machines {
+		shown[c.Machines[i].Name] = &c.Machines[i]
+	}
+	for _, g := range c.Groups {
+		m := shown[g.Name]
+		switch {
+		case !c.Counted:
+			c.countNodes(g)
+		case m != nil:
+			c.countMachines(g, m)
+			c.machines(g, m)
+		case least(g) > 0 && g.Spec.Manager != api.ManagerKarpenter:
+			c.fail(Failure{Kind: KindGroup, Name: g.Name, Group: g.Name, Message: "the cloud does not have it",
+				Remedy: "make it: kops update cluster " + c.Cluster + " --yes"})
+		}
+	}
+}
+
+// least is the size that a group must have.
+func least(g *api.InstanceGroup) int {
+	if g.Spec.MinSize == nil {
+		return 1
+	}
+	return int(*g.Spec.MinSize)
+}
+
+// countNodes is for platforms that do not show machines.
+func (c *check) countNodes(g *api.InstanceGroup) {
+	if c.API.Problem != nil || roleOfGroup(g) == "" {
+		return
+	}
+	have := 0
+	for _, n := range c.API.Nodes {
+		if n.Labels[api.LabelInstanceGroup] == g.Name {
+			have++
+		}
+	}
+	if have < least(g) {
+		c.fail(Failure{Kind: KindGroup, Name: g.Name, Group: g.Name, Message: fmt.Sprintf("it did not have enough nodes: %d of %d", have, least(g))})
+	}
+}
+
+// countMachines tells whether machines of a group are missing, and what the
+// platform says is in its way, even while none is missing.
+func (c *check) countMachines(g *api.InstanceGroup, shown *platform.MachineGroup) {
+	have, want := 0, shown.Target
+	for _, m := range shown.Machines {
+		if !m.Detached && !m.Spare {
+			have++
+		}
+	}
+	if g.Spec.MinSize != nil && g.Spec.Manager != api.ManagerKarpenter {
+		want = max(want, least(g))
+	}
+	message := shown.Trouble
+	if have < want {
+		message = fmt.Sprintf("it did not have enough nodes: %d of %d machines are there%s", have, want, because(shown.Trouble))
+	}
+	if message != "" {
+		c.fail(Failure{Kind: KindGroup, Name: g.Name, Group: g.Name, Message: message})
+	}
+}
+
+// machines tells which machines of a group do not run, or are no nodes.
+func (c *check) machines(g *api.InstanceGroup, shown *platform.MachineGroup) {
+	for _, m := range shown.Machines {
+		n := nodeOf(m, c.API.Nodes)
+		switch {
+		case m.Detached || m.Spare:
+		case !m.Running:
+			f := Failure{Kind: KindMachine, Name: m.Name, Group: g.Name, Message: "it does not run, it is " + cmp.Or(m.State, "in an unknown state")}
+			if m.State == "stopped" {
+				f.Remedy = "start it, or delete it so that its group makes another"
+			}
+			c.fail(f)
+		case roleOfGroup(g) == "": // it is to be no node
+		case n == nil:
+			c.notJoined(g, m)
+		default:
+			c.role(g, n)
+		}
+	}
+}
+
+// notJoined is the failure of a machine that is no node. While the API cannot be
+// asked nobody knows which are, and only what a machine itself tells counts.
+func (c *check) notJoined(g *api.InstanceGroup, m platform.Machine) {
+	start, known := c.Starts[m.Name]
+	if c.API.Problem != nil && !start.Broken {
+		return
+	}
+	f := Failure{Kind: KindMachine, Name: m.Name, Group: g.Name, Message: "it has not yet joined the cluster"}
+	if c.API.Problem != nil {
+		f.Message = "its start is in trouble"
+	}
+	if known && start.Message != "" {
+		f.Message, f.Remedy = f.Message+": "+start.Message, start.Remedy
+	}
+	c.fail(f)
+}
+
+// role compares a node's role with its group's.
+func (c *check) role(g *api.InstanceGroup, n *corev1.Node) {
+	have, want := roleOf(n), roleOfGroup(g)
+	switch have {
+	case want:
+	case "":
+		c.fail(Failure{Kind: KindNode, Name: n.Name, Group: g.Name, Message: fmt.Sprintf("it has not the label of its role, %s, which kops-controller gives", want)})
+	default:
+		c.fail(Failure{Kind: KindNode, Name: n.Name, Group: g.Name, Message: fmt.Sprintf("it has the role %s, and its group %s has %s", have, g.Name, want),
+			Remedy: "replace the machine, or mend the labels of the node"})
+	}
+}
+
+// nodes tells which nodes are not ready, have lost their machine, or lack a part
+// of the control plane.
+func (c *check) nodes() {
+	running := c.staticPods()
+	var workers []Failure // that are not ready
+	for i := range c.API.Nodes {
+		n := &c.API.Nodes[i]
+		m, machine := c.machineOf[n.Name]
+		group := c.groupOf(n)
+		if c.Counted && !machine {
+			c.fail(Failure{Kind: KindNode, Name: n.Name, Group: group, Message: "its machine is gone", Remedy: "if nothing removes it soon: kubectl delete node " + n.Name})
+			continue
+		}
+		role := roleOf(n)
+		if role == "" && c.groups[group] != nil {
+			role = roleOfGroup(c.groups[group])
+		}
+		if why := unready(n); why != "" {
+			f := Failure{Kind: KindNode, Name: n.Name, Group: group, Message: fmt.Sprintf("the node of role %q is not ready: %s", role, why)}
+			if s := c.Starts[m.Name]; machine && s.Broken {
+				f.Message, f.Remedy = f.Message+"; "+s.Message, s.Remedy
+			}
+			if role == roleNode {
+				workers = append(workers, f)
+			} else {
+				c.fail(f)
+			}
+		}
+		if role == roleControlPlane {
+			c.controlPlane(n, group, running)
+		}
+	}
+	if len(workers) > c.MaxUnready {
+		c.failures = append(c.failures, workers...)
+	}
+}
+
+// onNode is a component and where it runs.
+type onNode struct{ component, node string }
+
+// staticPods finds the components that run in kube-system, by their label.
+func (c *check) staticPods() map[onNode]bool {
+	out := map[onNode]bool{}
+	for _, p := range c.API.Pods {
+		if p.Namespace == "kube-system" {
+			out[onNode{p.Labels["k8s-app"], p.Spec.NodeName}] = true
+		}
+	}
+	return out
+}
+
+// controlPlane tells what a machine of the control plane lacks.
+func (c *check) controlPlane(n *corev1.Node, group string, running map[onNode]bool) {
+	need := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+	for _, e := range c.Etcd {
+		for _, m := range e.EtcdMembers {
+			if m.InstanceGroup != nil && *m.InstanceGroup == group {
+				need = append(need, "etcd-manager-"+e.Name)
+				break
+			}
+		}
+	}
+	for _, component := range need {
+		if !running[onNode{component, n.Name}] {
+			c.fail(Failure{Kind: KindNode, Name: n.Name, Group: group, Message: fmt.Sprintf("the control-plane node is missing its %s pod", component)})
+		}
+	}
+}

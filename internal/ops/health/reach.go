@@ -1,0 +1,132 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+// FromKubeconfig returns how a kubeconfig file reaches a cluster: by the context
+// of the cluster's name. server, when set, is the URL to use instead of the
+// file's. A certificate that is past its end is refused here, as no server says why it refuses one.
+func FromKubeconfig(file, cluster, server string, now time.Time) (*rest.Config, error) {
+	export := fmt.Sprintf("write one: kops export kubeconfig --name %s --admin", cluster)
+	config, err := clientcmd.LoadFromFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fault.Wrap(fault.Gone, fmt.Errorf("there is no kubeconfig file %s", file), export)
+	case err != nil:
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("read the kubeconfig file %s: %w", file, err), "mend or move the file")
+	case config.Contexts[cluster] == nil:
+		return nil, fault.Wrap(fault.Gone, fmt.Errorf("the kubeconfig file %s has no context %s", file, cluster), export)
+	}
+	o := &clientcmd.ConfigOverrides{CurrentContext: cluster, ClusterInfo: clientapi.Cluster{Server: server}}
+	c, err := clientcmd.NewNonInteractiveClientConfig(*config, cluster, o, nil).ClientConfig()
+	if err != nil {
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("use the context %s of the kubeconfig file %s: %w", cluster, file, err), export)
+	}
+	if err := current(c, now); err != nil {
+		return nil, fault.Wrap(fault.Denied, fmt.Errorf("the kubeconfig file %s: %w", file, err), "write a new one: kops export kubeconfig --name "+cluster+" --admin")
+	}
+	return c, nil
+}
+
+// current refuses credentials that can only be refused.
+func current(c *rest.Config, now time.Time) error {
+	text := c.CertData
+	if len(text) == 0 && c.CertFile != "" {
+		var err error
+		if text, err = os.ReadFile(c.CertFile); err != nil {
+			return err
+		}
+	}
+	if b, _ := pem.Decode(text); b != nil {
+		cert, err := x509.ParseCertificate(b.Bytes)
+		if err != nil {
+			return fmt.Errorf("its certificate: %w", err)
+		}
+		if now.After(cert.NotAfter) {
+			return fmt.Errorf("its certificate for %s expired at %s", cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339))
+		}
+		return nil
+	}
+	if !rest.IsConfigTransportTLS(*c) { // it is sent no credentials
+		return nil
+	}
+	if c.BearerToken == "" && c.BearerTokenFile == "" && c.ExecProvider == nil && c.AuthProvider == nil && c.Username == "" {
+		return errors.New("it has no credentials for the cluster")
+	}
+	return nil
+}
+
+// cause is what is wrong, whichever of the requests it was that failed.
+func cause(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		err = request.Err
+	}
+	return err
+}
+
+// problem says why an API server could not be asked, and what helps.
+func problem(server string, err error) *Failure {
+	f := &Failure{Kind: KindAPI, Name: server}
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var host x509.HostnameError
+	var lookup *net.DNSError
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &unknown):
+		f.Message = "it shows a certificate that the cluster's authority has not issued"
+		f.Remedy = "check that the address is this cluster's; if its authority was renewed, write the kubeconfig anew: kops export kubeconfig --admin"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		f.Message = "its certificate is not valid now: " + invalid.Error()
+		f.Remedy = "check the clock of this computer; if it is right, replace the machines of the control plane, which get new certificates"
+	case errors.As(err, &host):
+		f.Message = "its certificate is not for that name: " + host.Error()
+		f.Remedy = "use the name of the API, or write the kubeconfig anew: kops export kubeconfig --admin"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		f.Message = "what answers there is no API server: it speaks no TLS"
+		f.Remedy = "check --api-server and the load balancer"
+	case apierrors.IsUnauthorized(err):
+		f.Message = "it does not accept the credentials"
+		f.Remedy = "write new ones: kops export kubeconfig --admin; if the cluster's authority was replaced, its machines must be replaced too"
+	case apierrors.IsForbidden(err):
+		f.Message = "the credentials may not see what is needed: " + line(err.Error())
+		f.Remedy = "use those of an administrator: kops export kubeconfig --admin"
+	case errors.As(err, &lookup):
+		f.Message = "its name cannot be resolved: " + lookup.Error()
+		f.Remedy = "if the cluster has just been made, wait (--wait 10m); otherwise check its DNS zone"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		f.Message = "nothing listens there: connection refused"
+		f.Remedy = "if the cluster is starting, wait (--wait 10m); to see why its control plane is not up: kops doctor"
+	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
+		f.Message = "it does not answer in time"
+		f.Remedy = "if the cluster is starting, wait (--wait 10m); check that this computer may reach it (spec.api.access)"
+	case errors.As(err, &status):
+		s := status.Status()
+		f.Message = "it is not ready: " + cmp.Or(line(s.Message), string(s.Reason))
+	default:
+		f.Message = "it cannot be reached: " + line(cause(err).Error())
+		f.Remedy = "if the cluster is starting, wait (--wait 10m); to see why its control plane is not up: kops doctor"
+	}
+	return f
+}

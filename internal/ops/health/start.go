@@ -1,0 +1,152 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/node/agent/report"
+	"kops.local/kops/internal/platform"
+)
+
+// Start is how far the start of a machine came.
+type Start struct {
+	// Message says it in a sentence; Remedy is what helps, where it is known.
+	Message string
+	Remedy  string
+	// Broken says that something stands in the way, so that waiting alone may not help.
+	Broken bool
+	// Report is the machine's own, or nil.
+	Report *report.Report
+	// Console is what the machine wrote on its console, line by line.
+	Console []string
+}
+
+// ReadStart finds out how far a machine came: by its boot report, or, while
+// there is none, by its console.
+func ReadStart(r platform.BootRecord) Start {
+	s := Start{Console: lines(r.Console)}
+	if len(r.Report) > 0 {
+		rep, err := report.Parse(r.Report)
+		if err == nil {
+			s.Report = rep
+			s.fromReport()
+			return s
+		}
+		s.Message, s.Broken = err.Error(), true
+		return s
+	}
+	s.fromConsole()
+	return s
+}
+
+// fromReport names the first broken phase, or the one under way.
+func (s *Start) fromReport() {
+	r := s.Report
+	if p := r.Broken(); p != nil {
+		s.Broken = true
+		s.Message = fmt.Sprintf("its start is broken in the phase %s: %s", p.Name, line(p.Error)) // not the number of attempts: who waits is told what is new
+		s.Remedy = p.Remedy
+		return
+	}
+	if r.Done {
+		s.Message = "its start is done, and its kubelet has not registered"
+		s.Remedy = "the machine starts its kubelet anew within two minutes; if that does not help, look at it: journalctl -u kubelet on the machine"
+		return
+	}
+	i := slices.IndexFunc(r.Phases, func(p report.Phase) bool { return p.State == report.Running })
+	if i < 0 {
+		s.Message = "its start has begun"
+		return
+	}
+	if p := r.Phases[i]; p.Waiting { // not its error, which is another at each try
+		s.Message = "its start waits for the control plane, which gives no answer yet"
+		return
+	}
+	s.Message = fmt.Sprintf("its start is in the phase %s since %s", r.Phases[i].Name, r.Phases[i].Started.UTC().Format(time.RFC3339))
+}
+
+// sign is what a line of a console says of a start.
+type sign struct {
+	text    string // is in the line
+	says    string
+	remedy  string
+	broken  bool
+	verbose bool // the line itself says more
+}
+
+// signs are in the order in which a start comes to them; the furthest counts.
+func signs() []sign {
+	return []sign{
+		{text: "Linux version", says: "its kernel has started, and nothing else has shown on its console yet"},
+		{text: "Welcome to ", says: "its system is starting, and the user data has not run"},
+		{text: "Cloud-init v", says: "cloud-init is at work, and nodeup does not run yet"},
+		{text: "user data: running", says: "its user data runs, and nodeup does not run yet"},
+		{text: "host0 has no address", says: "the machine got no address", broken: true, remedy: "look at the host's bridge: kops doctor shows the console"},
+		{text: "Could not resolve host", says: "it cannot resolve the name that nodeup is fetched from", broken: true, verbose: true, remedy: "check the network's DNS"},
+		{text: "curl: (", says: "it cannot fetch nodeup", broken: true, verbose: true, remedy: "check that machines reach the address, and that the file is there"},
+		{text: "did not give a nodeup with the digest", says: "what it fetched is not the nodeup that was expected", broken: true, verbose: true,
+			remedy: "put the right file there, or update the cluster so that its digest is known: kops update cluster --yes"},
+		{text: "There is no nodeup for the architecture", says: "there is no nodeup for its architecture", broken: true, verbose: true, remedy: "choose a machine type of amd64 or arm64"},
+		{text: "user data: finished", says: "its user data has run, and nodeup has written no report yet"},
+		{text: "nodeup: ", says: "nodeup runs", verbose: true},
+		{text: "failed with status", says: "its user data failed", broken: true, verbose: true, remedy: "the console tells more: kops doctor"},
+		{text: "Failed to start cloud-final", says: "its user data failed", broken: true, remedy: "the console tells more: kops doctor"},
+		{text: ": failed after ", says: "nodeup failed", broken: true, verbose: true},
+		{text: "Kernel panic", says: "its kernel has crashed", broken: true, verbose: true, remedy: "delete the machine, so that its group makes another"},
+	}
+}
+
+// fromConsole finds the furthest sign on the console; of equal ones the last line.
+func (s *Start) fromConsole() {
+	if len(s.Console) == 0 {
+		s.Message = "it has no boot report and has written nothing on its console"
+		return
+	}
+	all, best, at := signs(), -1, ""
+	for _, l := range s.Console {
+		for i := len(all) - 1; i >= max(best, 0); i-- {
+			if strings.Contains(l, all[i].text) {
+				best, at = i, l
+				break
+			}
+		}
+	}
+	if best < 0 {
+		s.Message = "it has no boot report; its console ends with: " + line(s.Console[len(s.Console)-1])
+		return
+	}
+	found := all[best]
+	s.Message, s.Remedy, s.Broken = found.says, found.remedy, found.broken
+	if found.verbose {
+		s.Message += ": " + line(at)
+	}
+}
+
+// lines are the lines of a console that say something.
+func lines(text []byte) []string {
+	var out []string
+	for l := range strings.Lines(string(text)) {
+		if l = strings.TrimSpace(plain(l)); l != "" {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// plain takes the commands for terminals out of a line, such as colours, and
+// what else cannot be printed.
+func plain(l string) string {
+	var b strings.Builder
+	for i := 0; i < len(l); i++ {
+		switch c := l[i]; {
+		case c == 0x1b && i+1 < len(l) && l[i+1] == '[':
+			for i += 2; i < len(l) && (l[i] < 0x40 || l[i] > 0x7e); i++ {
+			}
+		case c == '\t', c >= 0x20 && c != 0x7f:
+			b.WriteByte(c)
+		}
+	}
+	return strings.ToValidUTF8(b.String(), "")
+}

@@ -1,0 +1,151 @@
+package awsapi
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	classic "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/route53"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/middleware"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+// Config says how to reach AWS. What it leaves empty is found by the default
+// chain of the AWS SDK, which reads the AWS_* variables of the environment and
+// the files below ~/.aws, as every AWS tool does.
+type Config struct {
+	// Region is the region of every client.
+	Region string
+	// Endpoint, when not empty, is the URL that serves all services, for an emulator.
+	Endpoint string
+	// Credentials, when not nil, are used as they are.
+	Credentials aws.CredentialsProvider
+	// Profile is a profile of the shared configuration files.
+	Profile string
+	// RoleARN, when not empty, is a role that is assumed with the credentials.
+	RoleARN string
+	// HTTPClient, when not nil, sends the requests; AWS_CA_BUNDLE is then its business.
+	HTTPClient aws.HTTPClient
+	// UserAgent is the name of this program, and UserAgentVersion its version, in the requests' User-Agent.
+	UserAgent, UserAgentVersion string
+}
+
+// Connect makes the clients. It sends no request, except that assuming a role
+// or finding credentials may when the first one is sent.
+func Connect(ctx context.Context, c Config) (*Clients, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, c.options()...)
+	if err != nil {
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("read the AWS configuration: %w", err),
+			"check AWS_PROFILE and the files ~/.aws/config and ~/.aws/credentials")
+	}
+	if cfg.Region == "" {
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("no AWS region is known"), "set AWS_REGION or the region of the profile")
+	}
+	if c.HTTPClient != nil {
+		cfg.HTTPClient = c.HTTPClient
+	}
+	if c.RoleARN != "" {
+		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), c.RoleARN))
+	}
+	cfg.Credentials = classedCredentials{cfg.Credentials}
+	return &Clients{
+		EC2:         ec2.NewFromConfig(cfg),
+		AutoScaling: autoscaling.NewFromConfig(cfg),
+		ELB:         elb.NewFromConfig(cfg),
+		ClassicELB:  classic.NewFromConfig(cfg),
+		IAM:         iam.NewFromConfig(cfg),
+		SQS:         sqs.NewFromConfig(cfg),
+		Events:      eventbridge.NewFromConfig(cfg),
+		Route53:     route53.NewFromConfig(cfg),
+		STS:         sts.NewFromConfig(cfg),
+		S3:          s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = cfg.BaseEndpoint != nil }),
+		SSM:         ssm.NewFromConfig(cfg),
+		Region:      cfg.Region,
+	}, nil
+}
+
+func (c Config) options() []func(*config.LoadOptions) error {
+	out := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(newHTTPClient()),
+		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
+		config.WithLogger(logging.Nop{}), // errors tell what matters
+		config.WithAPIOptions([]func(*middleware.Stack) error{classErrors}),
+	}
+	if c.Region != "" {
+		out = append(out, config.WithRegion(c.Region))
+	}
+	if c.Profile != "" {
+		out = append(out, config.WithSharedConfigProfile(c.Profile))
+	}
+	if c.Endpoint != "" {
+		out = append(out, config.WithBaseEndpoint(c.Endpoint))
+	}
+	if c.Credentials != nil {
+		out = append(out, config.WithCredentialsProvider(c.Credentials))
+	}
+	if c.Endpoint != "" || c.Credentials != nil {
+		// The metadata service of a machine would be waited for in vain.
+		out = append(out, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
+	}
+	if c.UserAgent != "" {
+		out = append(out, config.WithAPIOptions([]func(*middleware.Stack) error{
+			awsmiddleware.AddUserAgentKeyValue(c.UserAgent, c.UserAgentVersion)}))
+	}
+	return out
+}
+
+// newHTTPClient keeps enough connections open for all calls that run at once.
+// It is the SDK's own, which knows AWS_CA_BUNDLE and the proxy of the environment.
+func newHTTPClient() aws.HTTPClient {
+	const connections = 128
+	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = connections, connections
+		t.ResponseHeaderTimeout = 60 * time.Second
+	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = 10 * time.Second })
+}
+
+// classedCredentials gives the failure to find credentials a class and a remedy.
+type classedCredentials struct{ aws.CredentialsProvider }
+
+func (c classedCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	got, err := c.CredentialsProvider.Retrieve(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = fault.Wrap(fault.Denied, fmt.Errorf("find AWS credentials: %w", err), remedyCredentials)
+	}
+	return got, err
+}
+
+// Identify asks whose credentials these are, and sets AccountID and Partition.
+func (c *Clients) Identify(ctx context.Context) error {
+	who, err := c.STS.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return fmt.Errorf("ask whose AWS credentials these are: %w", err)
+	}
+	a, err := arn.Parse(aws.ToString(who.Arn))
+	if err != nil {
+		return fmt.Errorf("ask whose AWS credentials these are: %w", err)
+	}
+	c.AccountID, c.Partition = aws.ToString(who.Account), a.Partition
+	return nil
+}

@@ -1,0 +1,69 @@
+package kinds
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/awstest"
+)
+
+// A deletion knows only the cluster's name. What it plans must find everything
+// and, step by step in the plan's order, meet no object that is still in use.
+func TestADeletionFindsEveryServiceObjectAndLeavesNothing(t *testing.T) {
+	server := awstest.Moto(t)
+	c := connect(t, server)
+	keys := buildServices(t, c)
+	add(t, c, keys, &oidcProviders, OIDCProvider{URL: "https://k.example.com", ClientIDs: []string{"a"}, Thumbprints: []string{"9e99a48a9960b14926bb7f3b02e22da2b0ab7280"},
+		Tags: OwnedTags(testCluster, "")})
+	zone := testZone(t, c, "example.com.", "")
+	add(t, c, keys, &dnsRecords, DNSRecord{ZoneID: zone, Name: "api." + testCluster, Type: "A",
+		Alias: &DNSAlias{Name: lit("api-1.elb.amazonaws.com"), ZoneID: lit("Z2P70J7EXAMPLE")}})
+	build(t, c, &iamRoles, IAMRole{Name: "masters.x." + testCluster, AssumeRolePolicy: testTrust, Tags: OwnedTags("x."+testCluster, "other cluster")})
+
+	kinds := []resource.Any{iamRoles.Erase(), iamRolePolicies.Erase(), iamAttachments.Erase(), iamProfiles.Erase(), oidcProviders.Erase(),
+		loadBalancers.Erase(), targetGroups.Erase(), listeners.Erase(), autoScalingGroups.Erase(), lifecycleHooks.Erase(),
+		queues.Erase(), eventRules.Erase(), eventTargets.Erase(), dnsRecords.Erase(), dnsPlaceholders.Erase(), zoneAssociations.Erase()}
+	everything := func() plan.Snapshot {
+		have, snapshot := plan.Snapshot{}, c.Snapshot()
+		for _, k := range kinds {
+			list, err := k.Observe(t.Context(), snapshot, resource.Scope{Cluster: testCluster, All: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			have[k.KindName()] = list
+		}
+		return have
+	}
+	have := everything()
+	for _, k := range []string{iamRoles.Name, iamProfiles.Name, oidcProviders.Name, loadBalancers.Name, targetGroups.Name, listeners.Name,
+		autoScalingGroups.Name, queues.Name, eventRules.Name, dnsRecords.Name} {
+		if len(have[k]) != len(keys[k]) {
+			t.Errorf("%s: %d found, want %d", k, len(have[k]), len(keys[k]))
+		}
+	}
+	p, err := plan.Make(&graph.Graph{}, have, kinds, plan.Options{Prune: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.Steps {
+		if err := s.Kind.Delete(t.Context(), c, s.Have); err != nil {
+			t.Errorf("%s %s: %v", s.Op, s.Address, err)
+		}
+	}
+	for kind, left := range everything() {
+		for _, o := range left {
+			t.Errorf("%s %s is left", kind, o.Key)
+		}
+	}
+	out, err := c.IAM.ListRoles(t.Context(), &iam.ListRolesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Roles) != 1 || *out.Roles[0].RoleName != "masters.x."+testCluster {
+		t.Errorf("roles left: %+v, want only the other cluster's", out.Roles)
+	}
+}

@@ -1,0 +1,113 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/names"
+)
+
+// EventTarget sends the events of a rule to a queue.
+type EventTarget struct {
+	// Rule is the "id" of the rule's node: its name.
+	Rule resource.Value `res:"replace" tf:"rule"`
+	// ARN is that of the queue, whose node must be named by the queue's name.
+	ARN resource.Value `res:"replace" tf:"arn"`
+}
+
+var eventTargets = resource.Kind[EventTarget, *Client]{
+	Name:   "aws_cloudwatch_event_target",
+	API:    apiEvents,
+	Key:    func(t *EventTarget) string { return queueOf(t.ARN) + "/" + nameOf(t.Rule) },
+	List:   listTargets,
+	Create: putTarget,
+	Delete: func(ctx context.Context, c *Client, t *EventTarget) error {
+		return removeTargets(ctx, c, known(t.Rule), func(got eventtypes.Target) bool { return deref(got.Arn) == known(t.ARN) })
+	},
+}
+
+// NewEventTarget declares a rule's target.
+func NewEventTarget(name string, t EventTarget) resource.Node {
+	return resource.New(&eventTargets, name, t)
+}
+
+// targetID is the identifier of the one target that kops gives a rule.
+const targetID = "1"
+
+// queueOf returns the name of the queue that an ARN, known or not, is of.
+func queueOf(arn resource.Value) string {
+	name := nameOf(arn)
+	return name[strings.LastIndex(name, ":")+1:]
+}
+
+// listTargets asks for the rules of each queue, as that takes one call where
+// asking for the targets of each rule takes one a rule. For a deletion it finds
+// none: they go with their rules.
+func listTargets(ctx context.Context, c *Client, s resource.Scope) ([]*EventTarget, error) {
+	if s.All {
+		return nil, nil
+	}
+	return eachOf(ctx, keyParts(s.Names, "/"), func(ctx context.Context, queue string) ([]*EventTarget, error) {
+		var out []*EventTarget
+		arn := queueARN(c, queue)
+		in := &eventbridge.ListRuleNamesByTargetInput{TargetArn: &arn}
+		for {
+			got, err := c.Events.ListRuleNamesByTarget(ctx, in)
+			if err != nil {
+				return nil, gone(fmt.Errorf("list the event rules of the queue %s: %w", queue, err))
+			}
+			for _, name := range got.RuleNames {
+				if strings.HasPrefix(name, names.AWSEventRulePrefix(s.Cluster)) { // others may use the queue too
+					out = append(out, &EventTarget{Rule: resource.Lit(name), ARN: resource.Lit(arn)})
+				}
+			}
+			if in.NextToken = got.NextToken; in.NextToken == nil {
+				return out, nil
+			}
+		}
+	})
+}
+
+func putTarget(ctx context.Context, c *Client, t *EventTarget) error {
+	rule := known(t.Rule)
+	out, err := c.Events.PutTargets(ctx, &eventbridge.PutTargetsInput{Rule: &rule,
+		Targets: []eventtypes.Target{{Id: new(targetID), Arn: new(known(t.ARN))}}})
+	if err != nil {
+		return err
+	}
+	for _, f := range out.FailedEntries {
+		return fault.New(fault.Permanent, "set the target of the event rule %s: %s: %s", rule, deref(f.ErrorCode), deref(f.ErrorMessage))
+	}
+	return nil
+}
+
+// removeTargets takes from a rule the targets that drop accepts.
+func removeTargets(ctx context.Context, c *Client, rule string, drop func(eventtypes.Target) bool) error {
+	var ids []string
+	in := &eventbridge.ListTargetsByRuleInput{Rule: &rule}
+	for {
+		out, err := c.Events.ListTargetsByRule(ctx, in)
+		if err != nil {
+			return gone(err)
+		}
+		for _, t := range out.Targets {
+			if drop(t) {
+				ids = append(ids, *t.Id)
+			}
+		}
+		if in.NextToken = out.NextToken; in.NextToken == nil {
+			break
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := c.Events.RemoveTargets(ctx, &eventbridge.RemoveTargetsInput{Rule: &rule, Ids: ids})
+	return gone(err)
+}

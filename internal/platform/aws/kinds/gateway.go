@@ -1,0 +1,168 @@
+package kinds
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"kops.local/kops/internal/engine/resource"
+)
+
+// InternetGateway connects a VPC to the internet.
+type InternetGateway struct {
+	VPC  resource.Value `res:",post" tf:"vpc_id"`
+	Tags Tags           `tf:"tags"`
+
+	ID string `res:"out,id" tf:"id"`
+}
+
+var internetGateways = resource.Kind[InternetGateway, *Client]{
+	Name: "aws_internet_gateway",
+	API:  apiEC2,
+	Key:  func(g *InternetGateway) string { return g.Tags[TagName] },
+	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*InternetGateway, error) {
+		list, err := internetGatewayDescriber.all(ctx, c, s)
+		return convert(list, err, internetGatewayOf)
+	},
+	Create: func(ctx context.Context, c *Client, g *InternetGateway) error {
+		o, err := c.EC2.CreateInternetGateway(ctx, &ec2.CreateInternetGatewayInput{
+			TagSpecifications: tagSpec(ec2types.ResourceTypeInternetGateway, g.Tags)})
+		if err == nil {
+			g.ID = aws.ToString(o.InternetGateway.InternetGatewayId)
+		}
+		return err
+	},
+	Update: []resource.Setter[InternetGateway, *Client]{
+		{Fields: []string{"VPC"}, Set: func(ctx context.Context, c *Client, have, want *InternetGateway) error {
+			if err := detach(ctx, c, have); err != nil {
+				return err
+			}
+			_, err := c.EC2.AttachInternetGateway(ctx, &ec2.AttachInternetGatewayInput{
+				InternetGatewayId: &have.ID, VpcId: aws.String(known(want.VPC))})
+			if hasCode(err, "Resource.AlreadyAssociated") {
+				return attachedTo(ctx, c, have.ID, known(want.VPC), err)
+			}
+			return err
+		}},
+		tagSetter(func(g *InternetGateway) (string, map[string]string) { return g.ID, g.Tags }),
+	},
+	Delete: func(ctx context.Context, c *Client, g *InternetGateway) error {
+		if err := detach(ctx, c, g); err != nil {
+			return err
+		}
+		_, err := c.EC2.DeleteInternetGateway(ctx, &ec2.DeleteInternetGatewayInput{InternetGatewayId: &g.ID})
+		return gone(err)
+	},
+}
+
+// NewInternetGateway declares the cluster's own internet gateway.
+func NewInternetGateway(name string, g InternetGateway) resource.Node {
+	return resource.New(&internetGateways, name, g)
+}
+
+// AdoptInternetGateway declares the internet gateway of a shared VPC by its id, "igw-…".
+func AdoptInternetGateway(name, id string, g InternetGateway) resource.Node {
+	return resource.Adopted(&internetGateways, name, id, g)
+}
+
+var internetGatewayDescriber = describer[ec2types.InternetGateway]{
+	what: "internet gateways", id: "internet-gateway-id",
+	tags: func(g ec2types.InternetGateway) []ec2types.Tag { return g.Tags },
+	describe: func(ctx context.Context, c *Client, f []ec2types.Filter) ([]ec2types.InternetGateway, error) {
+		return pages(ctx, ec2.NewDescribeInternetGatewaysPaginator(c.EC2, &ec2.DescribeInternetGatewaysInput{Filters: f}),
+			func(o *ec2.DescribeInternetGatewaysOutput) []ec2types.InternetGateway { return o.InternetGateways })
+	},
+}
+
+func internetGatewayOf(d ec2types.InternetGateway) *InternetGateway {
+	g := &InternetGateway{Tags: tagMap(d.Tags), ID: aws.ToString(d.InternetGatewayId)}
+	if len(d.Attachments) > 0 { // at most one
+		g.VPC = text(d.Attachments[0].VpcId)
+	}
+	return g
+}
+
+func detach(ctx context.Context, c *Client, g *InternetGateway) error {
+	if g.VPC.IsZero() {
+		return nil
+	}
+	_, err := c.EC2.DetachInternetGateway(ctx, &ec2.DetachInternetGatewayInput{
+		InternetGatewayId: &g.ID, VpcId: aws.String(known(g.VPC))})
+	return gone(err)
+}
+
+// attachedTo forgives a refused attachment that an earlier try, whose answer
+// was lost, had made.
+func attachedTo(ctx context.Context, c *Client, id, vpc string, refused error) error {
+	list, err := internetGatewayDescriber.describe(ctx, c, []ec2types.Filter{filter("internet-gateway-id", id)})
+	if err == nil && len(list) == 1 && known(internetGatewayOf(list[0]).VPC) == vpc {
+		return nil
+	}
+	return refused
+}
+
+// EgressOnlyGateway lets IPv6 traffic out of a VPC and none in.
+type EgressOnlyGateway struct {
+	VPC  resource.Value `res:"replace" tf:"vpc_id"`
+	Tags Tags           `tf:"tags"`
+
+	ID string `res:"out,id" tf:"id"`
+}
+
+var egressOnlyGateways = resource.Kind[EgressOnlyGateway, *Client]{
+	Name: "aws_egress_only_internet_gateway",
+	API:  apiEC2,
+	Key:  func(g *EgressOnlyGateway) string { return g.Tags[TagName] },
+	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*EgressOnlyGateway, error) {
+		list, err := egressOnlyDescriber.all(ctx, c, s)
+		return convert(list, err, egressOnlyGatewayOf)
+	},
+	Create: func(ctx context.Context, c *Client, g *EgressOnlyGateway) error {
+		o, err := c.EC2.CreateEgressOnlyInternetGateway(ctx, &ec2.CreateEgressOnlyInternetGatewayInput{
+			VpcId:             aws.String(known(g.VPC)),
+			TagSpecifications: tagSpec(ec2types.ResourceTypeEgressOnlyInternetGateway, g.Tags)})
+		if err == nil {
+			g.ID = aws.ToString(o.EgressOnlyInternetGateway.EgressOnlyInternetGatewayId)
+		}
+		return err
+	},
+	Update: []resource.Setter[EgressOnlyGateway, *Client]{
+		tagSetter(func(g *EgressOnlyGateway) (string, map[string]string) { return g.ID, g.Tags }),
+	},
+	Delete: func(ctx context.Context, c *Client, g *EgressOnlyGateway) error {
+		_, err := c.EC2.DeleteEgressOnlyInternetGateway(ctx, &ec2.DeleteEgressOnlyInternetGatewayInput{EgressOnlyInternetGatewayId: &g.ID})
+		return gone(err)
+	},
+}
+
+// NewEgressOnlyGateway declares the cluster's own egress-only gateway.
+func NewEgressOnlyGateway(name string, g EgressOnlyGateway) resource.Node {
+	return resource.New(&egressOnlyGateways, name, g)
+}
+
+// AdoptEgressOnlyGateway declares the egress-only gateway of a shared VPC by its id, "eigw-…".
+func AdoptEgressOnlyGateway(name, id string, g EgressOnlyGateway) resource.Node {
+	return resource.Adopted(&egressOnlyGateways, name, id, g)
+}
+
+var egressOnlyDescriber = describer[ec2types.EgressOnlyInternetGateway]{
+	what: "egress-only gateways",
+	tags: func(g ec2types.EgressOnlyInternetGateway) []ec2types.Tag { return g.Tags },
+	id:   "egress-only-internet-gateway-id",
+	describe: func(ctx context.Context, c *Client, f []ec2types.Filter) ([]ec2types.EgressOnlyInternetGateway, error) {
+		return pages(ctx, ec2.NewDescribeEgressOnlyInternetGatewaysPaginator(c.EC2, &ec2.DescribeEgressOnlyInternetGatewaysInput{Filters: f}),
+			func(o *ec2.DescribeEgressOnlyInternetGatewaysOutput) []ec2types.EgressOnlyInternetGateway {
+				return o.EgressOnlyInternetGateways
+			})
+	},
+}
+
+func egressOnlyGatewayOf(d ec2types.EgressOnlyInternetGateway) *EgressOnlyGateway {
+	g := &EgressOnlyGateway{Tags: tagMap(d.Tags), ID: aws.ToString(d.EgressOnlyInternetGatewayId)}
+	if len(d.Attachments) > 0 { // exactly one
+		g.VPC = text(d.Attachments[0].VpcId)
+	}
+	return g
+}

@@ -1,0 +1,122 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"kops.local/kops/internal/engine/resource"
+)
+
+// OIDCProvider makes the account trust the tokens of an issuer.
+type OIDCProvider struct {
+	URL         string   `res:"forbid" tf:"url"` // with its scheme, https
+	ClientIDs   []string `tf:"client_id_list"`
+	Thumbprints []string `tf:"thumbprint_list"` // SHA-1 of certificates, 40 hexadecimal digits
+	Tags        Tags     `tf:"tags"`
+
+	ARN string `res:"out,id" tf:"arn"`
+	ID  string `res:"out,id" tf:"id"` // the ARN
+}
+
+var oidcProviders = resource.Kind[OIDCProvider, *Client]{
+	Name:   "aws_iam_openid_connect_provider",
+	API:    apiIAM,
+	Key:    func(p *OIDCProvider) string { return p.URL },
+	List:   listOIDCProviders,
+	Create: createOIDCProvider,
+	Update: []resource.Setter[OIDCProvider, *Client]{
+		{Fields: []string{"ClientIDs"}, Set: setClientIDs},
+		{Fields: []string{"Thumbprints"}, Set: setThumbprints},
+		{Fields: []string{"Tags"}, Set: setOIDCTags},
+	},
+	Delete: func(ctx context.Context, c *Client, p *OIDCProvider) error {
+		_, err := c.IAM.DeleteOpenIDConnectProvider(ctx, &iam.DeleteOpenIDConnectProviderInput{OpenIDConnectProviderArn: &p.ARN})
+		return gone(err)
+	},
+}
+
+// NewOIDCProvider declares a provider.
+func NewOIDCProvider(name string, p OIDCProvider) resource.Node {
+	return resource.New(&oidcProviders, name, p)
+}
+
+// issuerScheme is that of every issuer; IAM leaves it out.
+const issuerScheme = "https://"
+
+// listOIDCProviders asks for the wanted issuers, whose ARNs follow from their
+// URLs. The others can only be asked for one by one, which only a deletion does.
+func listOIDCProviders(ctx context.Context, c *Client, s resource.Scope) ([]*OIDCProvider, error) {
+	var arns []string
+	for _, u := range s.Names {
+		arns = append(arns, fmt.Sprintf("arn:%s:iam::%s:oidc-provider/%s", c.Partition, c.AccountID, strings.TrimPrefix(u, issuerScheme)))
+	}
+	if s.All {
+		out, err := c.IAM.ListOpenIDConnectProviders(ctx, &iam.ListOpenIDConnectProvidersInput{})
+		if err != nil {
+			return nil, fmt.Errorf("list OIDC providers: %w", err)
+		}
+		for _, p := range out.OpenIDConnectProviderList {
+			arns = append(arns, *p.Arn)
+		}
+	}
+	return each(ctx, distinct(arns), func(ctx context.Context, arn string) (*OIDCProvider, error) {
+		out, err := c.IAM.GetOpenIDConnectProvider(ctx, &iam.GetOpenIDConnectProviderInput{OpenIDConnectProviderArn: &arn})
+		if err != nil {
+			return nil, gone(err)
+		}
+		p := &OIDCProvider{URL: issuerScheme + strings.TrimPrefix(deref(out.Url), issuerScheme), ClientIDs: out.ClientIDList,
+			Thumbprints: out.ThumbprintList, Tags: iamTagMap(out.Tags), ARN: arn, ID: arn}
+		return ownIAM(s, p, "the OIDC provider", p.URL, arn, p.Tags)
+	})
+}
+
+func createOIDCProvider(ctx context.Context, c *Client, p *OIDCProvider) error {
+	out, err := c.IAM.CreateOpenIDConnectProvider(ctx, &iam.CreateOpenIDConnectProviderInput{
+		Url: &p.URL, ClientIDList: p.ClientIDs, ThumbprintList: p.Thumbprints, Tags: iamTags(p.Tags)})
+	if err != nil {
+		return err
+	}
+	p.ARN, p.ID = *out.OpenIDConnectProviderArn, *out.OpenIDConnectProviderArn
+	return nil
+}
+
+// setClientIDs adds before it removes, so that no audience is refused for a moment.
+func setClientIDs(ctx context.Context, c *Client, have, want *OIDCProvider) error {
+	add, drop := listChange(have.ClientIDs, want.ClientIDs)
+	for _, id := range add {
+		_, err := c.IAM.AddClientIDToOpenIDConnectProvider(ctx, &iam.AddClientIDToOpenIDConnectProviderInput{
+			OpenIDConnectProviderArn: &have.ARN, ClientID: &id})
+		if err != nil {
+			return err
+		}
+	}
+	for _, id := range drop {
+		_, err := c.IAM.RemoveClientIDFromOpenIDConnectProvider(ctx, &iam.RemoveClientIDFromOpenIDConnectProviderInput{
+			OpenIDConnectProviderArn: &have.ARN, ClientID: &id})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func setThumbprints(ctx context.Context, c *Client, have, want *OIDCProvider) error {
+	_, err := c.IAM.UpdateOpenIDConnectProviderThumbprint(ctx, &iam.UpdateOpenIDConnectProviderThumbprintInput{
+		OpenIDConnectProviderArn: &have.ARN, ThumbprintList: want.Thumbprints})
+	return err
+}
+
+func setOIDCTags(ctx context.Context, c *Client, have, want *OIDCProvider) error {
+	return retag(have.Tags, want.Tags,
+		func(set map[string]string) error {
+			_, err := c.IAM.TagOpenIDConnectProvider(ctx, &iam.TagOpenIDConnectProviderInput{OpenIDConnectProviderArn: &have.ARN, Tags: iamTags(set)})
+			return err
+		},
+		func(drop []string) error {
+			_, err := c.IAM.UntagOpenIDConnectProvider(ctx, &iam.UntagOpenIDConnectProviderInput{OpenIDConnectProviderArn: &have.ARN, TagKeys: drop})
+			return err
+		})
+}

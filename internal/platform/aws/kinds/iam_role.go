@@ -1,0 +1,222 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/names"
+)
+
+// IAMRole is an identity that instances or service accounts take on. Its node
+// must be named by the role's name: policies and attachments are keyed by it.
+type IAMRole struct {
+	Name string `res:"forbid" tf:"name"` // at most 64 characters
+	// AssumeRolePolicy is a policy document in JSON: who may take the role on.
+	AssumeRolePolicy string `res:",json" tf:"assume_role_policy,file=policy"`
+	// PermissionsBoundary is the ARN of a policy; empty for none.
+	PermissionsBoundary string `tf:"permissions_boundary"`
+	Tags                Tags   `tf:"tags"`
+
+	ARN string `res:"out,id" tf:"arn"`
+	// ID is the role's name, as in Terraform, for references as "id" …
+	ID string `res:"out" tf:"id"`
+	// RoleName … and as "name".
+	RoleName string `res:"out" tf:"name"`
+}
+
+var iamRoles = resource.Kind[IAMRole, *Client]{
+	Name:   "aws_iam_role",
+	API:    apiIAM,
+	Key:    func(r *IAMRole) string { return r.Name },
+	List:   listRoles,
+	Create: createRole,
+	Update: []resource.Setter[IAMRole, *Client]{
+		{Fields: []string{"AssumeRolePolicy"}, Set: setAssumeRolePolicy},
+		{Fields: []string{"PermissionsBoundary"}, Set: setPermissionsBoundary},
+		{Fields: []string{"Tags"}, Set: setRoleTags},
+	},
+	Delete: deleteRole,
+}
+
+// NewIAMRole declares a role.
+func NewIAMRole(name string, r IAMRole) resource.Node { return resource.New(&iamRoles, name, r) }
+
+func listRoles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMRole, error) {
+	names := namesAsked(s)
+	if s.All {
+		roles, err := pages(ctx, iam.NewListRolesPaginator(c.IAM, &iam.ListRolesInput{MaxItems: new(iamPage)}),
+			func(p *iam.ListRolesOutput) []iamtypes.Role { return p.Roles })
+		if err != nil {
+			return nil, fmt.Errorf("list roles: %w", err)
+		}
+		for _, r := range roles {
+			if namedFor(*r.RoleName, s.Cluster) {
+				names = append(names, *r.RoleName)
+			}
+		}
+	}
+	return each(ctx, distinct(names), func(ctx context.Context, name string) (*IAMRole, error) {
+		found, err := getRole(ctx, c, name)
+		if found == nil || err != nil {
+			return nil, err
+		}
+		r, err := observedRole(found)
+		if err != nil {
+			return nil, fmt.Errorf("role %s: %w", name, err)
+		}
+		return ownIAM(s, r, "the role", name, r.ARN, r.Tags)
+	})
+}
+
+// getRole returns the role of a name, or nil.
+func getRole(ctx context.Context, c *Client, name string) (*iamtypes.Role, error) {
+	return ask(ctx, c, "role "+name, func(ctx context.Context) (*iamtypes.Role, error) {
+		out, err := c.IAM.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
+		if err != nil {
+			return nil, gone(err)
+		}
+		return out.Role, nil
+	})
+}
+
+func observedRole(r *iamtypes.Role) (*IAMRole, error) {
+	trust, err := url.QueryUnescape(deref(r.AssumeRolePolicyDocument))
+	if err != nil {
+		return nil, fmt.Errorf("decode its trust policy: %w", err)
+	}
+	out := &IAMRole{Name: *r.RoleName, AssumeRolePolicy: trust, Tags: iamTagMap(r.Tags),
+		ARN: *r.Arn, ID: *r.RoleName, RoleName: *r.RoleName}
+	if b := r.PermissionsBoundary; b != nil {
+		out.PermissionsBoundary = deref(b.PermissionsBoundaryArn)
+	}
+	return out, nil
+}
+
+func createRole(ctx context.Context, c *Client, r *IAMRole) error {
+	past.Forget(c.Past, absentRole(c, r.Name))
+	defer past.Forget(c.Past, absentRole(c, r.Name))
+	out, err := c.IAM.CreateRole(ctx, &iam.CreateRoleInput{
+		RoleName:                 &r.Name,
+		AssumeRolePolicyDocument: &r.AssumeRolePolicy,
+		PermissionsBoundary:      orNil(r.PermissionsBoundary),
+		Tags:                     iamTags(r.Tags),
+	})
+	if err != nil {
+		return err
+	}
+	r.ARN, r.ID, r.RoleName = *out.Role.Arn, r.Name, r.Name
+	return nil
+}
+
+func setAssumeRolePolicy(ctx context.Context, c *Client, have, want *IAMRole) error {
+	_, err := c.IAM.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{
+		RoleName: &have.Name, PolicyDocument: &want.AssumeRolePolicy})
+	return err
+}
+
+func setPermissionsBoundary(ctx context.Context, c *Client, have, want *IAMRole) error {
+	if want.PermissionsBoundary == "" {
+		_, err := c.IAM.DeleteRolePermissionsBoundary(ctx, &iam.DeleteRolePermissionsBoundaryInput{RoleName: &have.Name})
+		return err
+	}
+	_, err := c.IAM.PutRolePermissionsBoundary(ctx, &iam.PutRolePermissionsBoundaryInput{
+		RoleName: &have.Name, PermissionsBoundary: &want.PermissionsBoundary})
+	return err
+}
+
+func setRoleTags(ctx context.Context, c *Client, have, want *IAMRole) error {
+	return retag(have.Tags, want.Tags,
+		func(set map[string]string) error {
+			_, err := c.IAM.TagRole(ctx, &iam.TagRoleInput{RoleName: &have.Name, Tags: iamTags(set)})
+			return err
+		},
+		func(drop []string) error {
+			_, err := c.IAM.UntagRole(ctx, &iam.UntagRoleInput{RoleName: &have.Name, TagKeys: drop})
+			return err
+		})
+}
+
+// deleteRole removes the role and what hangs on it, whoever put it there: IAM
+// refuses while there is something.
+func deleteRole(ctx context.Context, c *Client, r *IAMRole) error {
+	in := &iam.DeleteRoleInput{RoleName: &r.Name}
+	_, err := c.IAM.DeleteRole(ctx, in)
+	if !hasCode(err, "DeleteConflict") {
+		return gone(err)
+	}
+	for _, empty := range []func(context.Context, *Client, string) error{leaveProfiles, dropPolicies, detachPolicies} {
+		if err := empty(ctx, c, r.Name); gone(err) != nil {
+			return err
+		}
+	}
+	_, err = c.IAM.DeleteRole(ctx, in)
+	return gone(err)
+}
+
+func leaveProfiles(ctx context.Context, c *Client, role string) error {
+	profiles, err := pages(ctx, iam.NewListInstanceProfilesForRolePaginator(c.IAM, &iam.ListInstanceProfilesForRoleInput{RoleName: &role}),
+		func(p *iam.ListInstanceProfilesForRoleOutput) []iamtypes.InstanceProfile { return p.InstanceProfiles })
+	for _, p := range profiles {
+		if err := removeRole(ctx, c, *p.InstanceProfileName, role); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func dropPolicies(ctx context.Context, c *Client, role string) error {
+	names, err := rolePolicyNames(ctx, c, role)
+	for _, name := range names {
+		if err := deleteRolePolicy(ctx, c, &IAMRolePolicy{Name: name, Role: resource.Lit(role)}); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func detachPolicies(ctx context.Context, c *Client, role string) error {
+	attached, err := attachmentsOf(ctx, c, role)
+	for _, a := range attached {
+		if err := detachPolicy(ctx, c, a); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// iamPage is the most items that IAM lists in one answer (API reference, MaxItems).
+const iamPage int32 = 1000
+
+// namedFor reports whether a role or profile may be the cluster's by its name:
+// it ends in the cluster's, or it was cut. Its tags say whether it is.
+func namedFor(name, cluster string) bool {
+	return strings.HasSuffix(name, "."+cluster) || len(name) == names.MaxAWSRole && name[names.MaxAWSRole-names.Tail] == '-'
+}
+
+// ownIAM returns an observed object if it is in scope or shared. IAM's names
+// are the account's, so one that the cluster wants may be somebody else's.
+func ownIAM[T any](s resource.Scope, obj *T, what, name, arn string, tags map[string]string) (*T, error) {
+	switch {
+	case inScope(s, tags), slices.Contains(s.Adopted, arn):
+		return obj, nil
+	case slices.Contains(s.Names, name):
+		return nil, foreign(what, name, s.Cluster)
+	}
+	return nil, nil
+}
+
+func iamTags(tags map[string]string) []iamtypes.Tag {
+	return pairs(tags, func(k, v *string) iamtypes.Tag { return iamtypes.Tag{Key: k, Value: v} })
+}
+
+func iamTagMap(tags []iamtypes.Tag) map[string]string {
+	return tagsOf(tags, func(t iamtypes.Tag) (*string, *string) { return t.Key, t.Value })
+}

@@ -1,0 +1,149 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/names"
+)
+
+// IAMRolePolicy is a policy that is part of a role.
+type IAMRolePolicy struct {
+	Name string `res:"forbid" tf:"name"`
+	// Policy is a policy document in JSON.
+	Policy string `res:",json" tf:"policy,file"`
+	// Role is the role's name.
+	Role resource.Value `res:"replace" tf:"role"`
+}
+
+var iamRolePolicies = resource.Kind[IAMRolePolicy, *Client]{
+	Name:   "aws_iam_role_policy",
+	API:    apiIAM,
+	Key:    func(p *IAMRolePolicy) string { return nameOf(p.Role) + "/" + p.Name },
+	List:   listRolePolicies,
+	Create: putRolePolicy,
+	Update: []resource.Setter[IAMRolePolicy, *Client]{
+		{Fields: []string{"Policy"}, Set: func(ctx context.Context, c *Client, _, want *IAMRolePolicy) error {
+			return putRolePolicy(ctx, c, want)
+		}},
+	},
+	Delete: deleteRolePolicy,
+}
+
+// NewIAMRolePolicy declares a role's own policy.
+func NewIAMRolePolicy(name string, p IAMRolePolicy) resource.Node {
+	return resource.New(&iamRolePolicies, name, p)
+}
+
+// listRolePolicies finds the policies of the instances' roles, from which some
+// may have to go, and the wanted ones of other roles, which have one for life. For
+// a deletion it finds none: they go with their roles.
+func listRolePolicies(ctx context.Context, c *Client, s resource.Scope) ([]*IAMRolePolicy, error) {
+	if s.All {
+		return nil, nil
+	}
+	roles, err := policyRoles(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	return eachOf(ctx, roles, func(ctx context.Context, role string) ([]*IAMRolePolicy, error) {
+		policies := wantedPolicies(s, role)
+		if slices.Contains(machineRoles(s.Cluster), role) {
+			var err error
+			if policies, err = rolePolicyNames(ctx, c, role); err != nil {
+				return nil, gone(err)
+			}
+		}
+		return each(ctx, policies, func(ctx context.Context, name string) (*IAMRolePolicy, error) {
+			return getRolePolicy(ctx, c, role, name)
+		})
+	})
+}
+
+// policyRoles returns the roles whose policies are kops's business: those of
+// the desired objects, whose keys begin with them, and those of the instances'
+// roles that exist, which may have lost their last one.
+func policyRoles(ctx context.Context, c *Client, s resource.Scope) ([]string, error) {
+	roles := keyParts(s.Names, "/")
+	for _, name := range machineRoles(s.Cluster) {
+		if slices.Contains(roles, name) {
+			continue
+		}
+		if _, known := past.Recall[bool](c.Past, absentRole(c, name)); known {
+			continue
+		}
+		found, err := getRole(ctx, c, name)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			roles = append(roles, name)
+		} else {
+			past.Remember(c.Past, absentRole(c, name), true)
+		}
+	}
+	return distinct(roles), nil
+}
+
+func machineRoles(cluster string) []string {
+	var roles []string
+	for _, role := range []string{"masters", "nodes", "bastions"} {
+		roles = append(roles, names.AWSMachineRole(role, cluster))
+	}
+	return roles
+}
+
+// absentRole is the key under which it is remembered that there is no such role.
+func absentRole(c *Client, role string) string { return "no role/" + c.AccountID + "/" + role }
+
+// wantedPolicies are the names of a role's policies that are asked for.
+func wantedPolicies(s resource.Scope, role string) []string {
+	var out []string
+	for _, key := range s.Names {
+		if name, ok := strings.CutPrefix(key, role+"/"); ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// rolePolicyNames lists the names of a role's policies.
+func rolePolicyNames(ctx context.Context, c *Client, role string) ([]string, error) {
+	names, err := pages(ctx, iam.NewListRolePoliciesPaginator(c.IAM, &iam.ListRolePoliciesInput{RoleName: &role}),
+		func(p *iam.ListRolePoliciesOutput) []string { return p.PolicyNames })
+	if err != nil {
+		return nil, fmt.Errorf("list the policies of the role %s: %w", role, err)
+	}
+	return names, nil
+}
+
+func getRolePolicy(ctx context.Context, c *Client, role, name string) (*IAMRolePolicy, error) {
+	out, err := c.IAM.GetRolePolicy(ctx, &iam.GetRolePolicyInput{RoleName: &role, PolicyName: &name})
+	if err != nil {
+		return nil, gone(err)
+	}
+	text, err := url.QueryUnescape(*out.PolicyDocument)
+	if err != nil {
+		return nil, fmt.Errorf("decode the policy %s of the role %s: %w", name, role, err)
+	}
+	return &IAMRolePolicy{Name: name, Policy: text, Role: resource.Lit(role)}, nil
+}
+
+func putRolePolicy(ctx context.Context, c *Client, p *IAMRolePolicy) error {
+	role := known(p.Role)
+	_, err := c.IAM.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: &role, PolicyName: &p.Name, PolicyDocument: &p.Policy})
+	return err
+}
+
+func deleteRolePolicy(ctx context.Context, c *Client, p *IAMRolePolicy) error {
+	role := known(p.Role)
+	_, err := c.IAM.DeleteRolePolicy(ctx, &iam.DeleteRolePolicyInput{RoleName: &role, PolicyName: &p.Name})
+	return gone(err)
+}

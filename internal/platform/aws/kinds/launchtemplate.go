@@ -1,0 +1,251 @@
+package kinds
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+)
+
+// LaunchTemplate says how machines are made. A change makes a new version.
+type LaunchTemplate struct {
+	Name              string              `res:"forbid" tf:"name"`
+	BlockDevices      []BlockDevice       `tf:"block_device_mappings,block"`
+	Credits           CreditSpecification `tf:"credit_specification,block"`
+	Profile           InstanceProfileRef  `tf:"iam_instance_profile,block"`
+	ImageID           string              `tf:"image_id"`
+	Market            MarketOptions       `tf:"instance_market_options,block"`
+	InstanceType      string              `tf:"instance_type"`
+	KeyName           resource.Value      `tf:"key_name"`
+	Lifecycle         Lifecycle           `res:"writeonly" tf:"lifecycle,block"`
+	Metadata          MetadataOptions     `tf:"metadata_options,block"`
+	Monitoring        Monitoring          `tf:"monitoring,block,zero"`
+	NetworkInterfaces []NetworkInterface  `tf:"network_interfaces,block"`
+	Placement         Placement           `tf:"placement,block"`
+	TagSpecifications []TagSpecification  `tf:"tag_specifications,block"`
+	// EBSOptimized gives a machine bandwidth to its volumes of its own. Newer types always have it.
+	EBSOptimized bool `tf:"ebs_optimized"`
+	// UserData is the text itself; it is encoded where it is sent.
+	UserData resource.Content `tf:"user_data,file64"`
+	Tags     Tags             `tf:"tags"` // of the template, not of the machines
+
+	ID            string `res:"out,id" tf:"id"`
+	LatestVersion string `res:"out,volatile" tf:"latest_version"`
+}
+
+// BlockDevice is a disk of a new machine: a volume, or an ephemeral one.
+type BlockDevice struct {
+	Device  string `tf:"device_name"`
+	EBS     EBS    `tf:"ebs,block"`
+	Virtual string `tf:"virtual_name"` // "ephemeral0", …
+}
+
+// EBS is a volume that is made with a machine.
+type EBS struct {
+	DeleteOnTermination bool   `tf:"delete_on_termination,zero"`
+	Encrypted           bool   `tf:"encrypted,zero"`
+	IOPS                int    `tf:"iops"`
+	KMSKey              string `tf:"kms_key_id"`
+	Throughput          int    `tf:"throughput"` // MiB/s
+	SizeGiB             int    `tf:"volume_size"`
+	Type                string `tf:"volume_type"`
+}
+
+// CreditSpecification is for burstable machine types.
+type CreditSpecification struct {
+	CPU string `tf:"cpu_credits"` // "standard" or "unlimited"
+}
+
+// InstanceProfileRef names the profile that a machine has: by name or by ARN.
+type InstanceProfileRef struct {
+	Name resource.Value `tf:"name"`
+	ARN  resource.Value `tf:"arn"`
+}
+
+// MarketOptions ask for spot machines. The zero value is on demand.
+type MarketOptions struct {
+	Type string      `tf:"market_type"` // "spot"
+	Spot SpotOptions `tf:"spot_options,block"`
+}
+
+// SpotOptions say what is paid for a spot machine and what ends it.
+type SpotOptions struct {
+	BlockDurationMinutes int    `tf:"block_duration_minutes"`
+	Interruption         string `tf:"instance_interruption_behavior"` // "hibernate", "stop", "terminate"
+	MaxPrice             string `tf:"max_price"`                      // dollars an hour
+}
+
+// Lifecycle is Terraform's own block. The constructor sets it.
+type Lifecycle struct {
+	CreateBeforeDestroy bool `tf:"create_before_destroy"`
+}
+
+// MetadataOptions are those of the instance metadata service.
+type MetadataOptions struct {
+	Endpoint     string `tf:"http_endpoint"`               // "enabled" or "disabled"
+	IPv6         string `tf:"http_protocol_ipv6"`          // "enabled" or "disabled"
+	HopLimit     int    `tf:"http_put_response_hop_limit"` // 1 to 64
+	Tokens       string `tf:"http_tokens"`                 // "required" or "optional"
+	InstanceTags string `tf:"instance_metadata_tags"`      // "enabled" or "disabled"
+}
+
+// Monitoring is the detailed kind, one sample a minute.
+type Monitoring struct {
+	Enabled bool `tf:"enabled,zero"`
+}
+
+// NetworkInterface is one of a new machine's; the first is device 0.
+type NetworkInterface struct {
+	PublicIP            bool             `tf:"associate_public_ip_address,zero"`
+	DeleteOnTermination bool             `tf:"delete_on_termination,zero"`
+	IPv6Addresses       int              `tf:"ipv6_address_count,zero"`
+	SecurityGroups      []resource.Value `tf:"security_groups"`
+}
+
+// Placement says on which hosts machines run.
+type Placement struct {
+	Tenancy string `tf:"tenancy"` // "default", "dedicated", "host"
+}
+
+// TagSpecification gives tags to what is made with a machine.
+type TagSpecification struct {
+	Resource string            `tf:"resource_type"` // "instance", "volume", "network-interface"
+	Tags     map[string]string `tf:"tags"`
+}
+
+var launchTemplates = resource.Kind[LaunchTemplate, *Client]{
+	Name:   "aws_launch_template",
+	API:    apiEC2,
+	Key:    func(t *LaunchTemplate) string { return t.Name },
+	List:   listLaunchTemplates,
+	Create: createLaunchTemplate,
+	Update: []resource.Setter[LaunchTemplate, *Client]{
+		{Fields: []string{"BlockDevices", "Credits", "EBSOptimized", "Profile", "ImageID", "Market", "InstanceType", "KeyName", "Metadata",
+			"Monitoring", "NetworkInterfaces", "Placement", "TagSpecifications", "UserData"}, Set: addVersion},
+		tagSetter(func(t *LaunchTemplate) (string, map[string]string) { return t.ID, t.Tags }),
+	},
+	Delete: func(ctx context.Context, c *Client, t *LaunchTemplate) error {
+		_, err := c.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: &t.ID})
+		return gone(err)
+	},
+}
+
+// NewLaunchTemplate declares a launch template.
+func NewLaunchTemplate(name string, t LaunchTemplate) resource.Node {
+	t.Lifecycle.CreateBeforeDestroy = true
+	return resource.New(&launchTemplates, name, t)
+}
+
+var launchTemplateDescriber = describer[ec2types.LaunchTemplate]{
+	what: "launch templates", id: "launch-template-id",
+	tags: func(t ec2types.LaunchTemplate) []ec2types.Tag { return t.Tags },
+	describe: func(ctx context.Context, c *Client, f []ec2types.Filter) ([]ec2types.LaunchTemplate, error) {
+		return pages(ctx, ec2.NewDescribeLaunchTemplatesPaginator(c.EC2, &ec2.DescribeLaunchTemplatesInput{Filters: f, MaxResults: aws.Int32(pageSize)}),
+			func(o *ec2.DescribeLaunchTemplatesOutput) []ec2types.LaunchTemplate { return o.LaunchTemplates })
+	},
+}
+
+// pageSize is the most templates or versions that one answer holds.
+const pageSize = 200
+
+func listLaunchTemplates(ctx context.Context, c *Client, s resource.Scope) ([]*LaunchTemplate, error) {
+	list, err := launchTemplateDescriber.owned(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := ask(ctx, c, "latest versions of the launch templates of "+s.Cluster, func(ctx context.Context) (map[string]ec2types.LaunchTemplateVersion, error) {
+		return latestVersions(ctx, c, list)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return convert(list, nil, func(d ec2types.LaunchTemplate) *LaunchTemplate {
+		t := &LaunchTemplate{}
+		v := versions[aws.ToString(d.LaunchTemplateId)]
+		if v.LaunchTemplateData != nil {
+			t = templateOf(v.LaunchTemplateData)
+		}
+		t.Name, t.Tags, t.ID = aws.ToString(d.LaunchTemplateName), tagMap(d.Tags), aws.ToString(d.LaunchTemplateId)
+		t.LatestVersion = strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)
+		return t
+	})
+}
+
+// latestVersions returns the latest version of each template, by the template's
+// id. A few are asked for one by one. For more, one call returns those of all
+// templates of the account, a page of them at a time; what it does not return,
+// as it may be asked of a server that cannot do this, is asked for singly.
+func latestVersions(ctx context.Context, c *Client, list []ec2types.LaunchTemplate) (map[string]ec2types.LaunchTemplateVersion, error) {
+	const few = 1
+	missing := map[string]bool{}
+	for _, d := range list {
+		missing[aws.ToString(d.LaunchTemplateId)] = true
+	}
+	out := map[string]ec2types.LaunchTemplateVersion{}
+	if len(missing) > few {
+		p := ec2.NewDescribeLaunchTemplateVersionsPaginator(c.EC2, &ec2.DescribeLaunchTemplateVersionsInput{
+			Versions: []string{latest}, MaxResults: aws.Int32(pageSize)})
+		for p.HasMorePages() && len(missing) > 0 {
+			page, err := p.NextPage(ctx)
+			if fault.Is(err, fault.Permanent) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, v := range page.LaunchTemplateVersions {
+				if id := aws.ToString(v.LaunchTemplateId); missing[id] {
+					out[id] = v
+					delete(missing, id)
+				}
+			}
+		}
+	}
+	singly, err := eachOf(ctx, slices.Sorted(maps.Keys(missing)), func(ctx context.Context, id string) ([]*ec2types.LaunchTemplateVersion, error) {
+		o, err := c.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+			LaunchTemplateId: &id, Versions: []string{latest}})
+		if err != nil || len(o.LaunchTemplateVersions) == 0 {
+			return nil, gone(err)
+		}
+		return []*ec2types.LaunchTemplateVersion{&o.LaunchTemplateVersions[0]}, nil
+	})
+	for _, v := range singly {
+		out[aws.ToString(v.LaunchTemplateId)] = *v
+	}
+	return out, err
+}
+
+// latest is how the API names the newest version.
+const latest = "$Latest"
+
+func createLaunchTemplate(ctx context.Context, c *Client, t *LaunchTemplate) error {
+	o, err := c.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: &t.Name, LaunchTemplateData: templateData(t),
+		TagSpecifications: tagSpec(ec2types.ResourceTypeLaunchTemplate, t.Tags)})
+	if err == nil {
+		t.ID = aws.ToString(o.LaunchTemplate.LaunchTemplateId)
+		t.LatestVersion = strconv.FormatInt(aws.ToInt64(o.LaunchTemplate.LatestVersionNumber), 10)
+	}
+	return err
+}
+
+// addVersion makes a version that holds all of want, and makes it the default
+// for those who name none.
+func addVersion(ctx context.Context, c *Client, have, want *LaunchTemplate) error {
+	o, err := c.EC2.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
+		LaunchTemplateId: &have.ID, LaunchTemplateData: templateData(want)})
+	if err != nil {
+		return err
+	}
+	have.LatestVersion = strconv.FormatInt(aws.ToInt64(o.LaunchTemplateVersion.VersionNumber), 10)
+	_, err = c.EC2.ModifyLaunchTemplate(ctx, &ec2.ModifyLaunchTemplateInput{
+		LaunchTemplateId: &have.ID, DefaultVersion: &have.LatestVersion})
+	return err
+}

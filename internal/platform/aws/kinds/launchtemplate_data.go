@@ -1,0 +1,134 @@
+package kinds
+
+import (
+	"encoding/base64"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"kops.local/kops/internal/engine/resource"
+)
+
+// templateData is a template as the API takes it.
+func templateData(t *LaunchTemplate) *ec2types.RequestLaunchTemplateData {
+	d := &ec2types.RequestLaunchTemplateData{
+		ImageId: orNil(t.ImageID), InstanceType: ec2types.InstanceType(t.InstanceType), KeyName: orNil(known(t.KeyName)),
+		Monitoring: &ec2types.LaunchTemplatesMonitoringRequest{Enabled: &t.Monitoring.Enabled},
+	}
+	for _, b := range t.BlockDevices {
+		d.BlockDeviceMappings = append(d.BlockDeviceMappings, blockDeviceData(b))
+	}
+	if t.EBSOptimized {
+		d.EbsOptimized = &t.EBSOptimized
+	}
+	if t.Credits.CPU != "" {
+		d.CreditSpecification = &ec2types.CreditSpecificationRequest{CpuCredits: &t.Credits.CPU}
+	}
+	if name, arn := known(t.Profile.Name), known(t.Profile.ARN); name+arn != "" {
+		d.IamInstanceProfile = &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: orNil(name), Arn: orNil(arn)}
+	}
+	if t.Market.Type != "" {
+		s := t.Market.Spot
+		d.InstanceMarketOptions = &ec2types.LaunchTemplateInstanceMarketOptionsRequest{
+			MarketType: ec2types.MarketType(t.Market.Type),
+			SpotOptions: &ec2types.LaunchTemplateSpotMarketOptionsRequest{
+				BlockDurationMinutes:         orZero(s.BlockDurationMinutes),
+				InstanceInterruptionBehavior: ec2types.InstanceInterruptionBehavior(s.Interruption),
+				MaxPrice:                     orNil(s.MaxPrice)}}
+	}
+	if m := t.Metadata; m != (MetadataOptions{}) {
+		d.MetadataOptions = &ec2types.LaunchTemplateInstanceMetadataOptionsRequest{
+			HttpEndpoint:            ec2types.LaunchTemplateInstanceMetadataEndpointState(m.Endpoint),
+			HttpProtocolIpv6:        ec2types.LaunchTemplateInstanceMetadataProtocolIpv6(m.IPv6),
+			HttpPutResponseHopLimit: orZero(m.HopLimit),
+			HttpTokens:              ec2types.LaunchTemplateHttpTokensState(m.Tokens),
+			InstanceMetadataTags:    ec2types.LaunchTemplateInstanceMetadataTagsState(m.InstanceTags)}
+	}
+	for i, n := range t.NetworkInterfaces {
+		s := ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+			DeviceIndex: aws.Int32(int32(i)), AssociatePublicIpAddress: &n.PublicIP, DeleteOnTermination: &n.DeleteOnTermination,
+			Ipv6AddressCount: orZero(n.IPv6Addresses)}
+		for _, g := range n.SecurityGroups {
+			s.Groups = append(s.Groups, known(g))
+		}
+		d.NetworkInterfaces = append(d.NetworkInterfaces, s)
+	}
+	if t.Placement.Tenancy != "" {
+		d.Placement = &ec2types.LaunchTemplatePlacementRequest{Tenancy: ec2types.Tenancy(t.Placement.Tenancy)}
+	}
+	for _, s := range t.TagSpecifications {
+		d.TagSpecifications = append(d.TagSpecifications, ec2types.LaunchTemplateTagSpecificationRequest{
+			ResourceType: ec2types.ResourceType(s.Resource), Tags: ec2Tags(s.Tags)})
+	}
+	if data := known(t.UserData.Value()); data != "" {
+		d.UserData = aws.String(base64.StdEncoding.EncodeToString([]byte(data)))
+	}
+	return d
+}
+
+func blockDeviceData(b BlockDevice) ec2types.LaunchTemplateBlockDeviceMappingRequest {
+	out := ec2types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: &b.Device, VirtualName: orNil(b.Virtual)}
+	if e := b.EBS; e != (EBS{}) {
+		out.Ebs = &ec2types.LaunchTemplateEbsBlockDeviceRequest{
+			DeleteOnTermination: &e.DeleteOnTermination, Encrypted: &e.Encrypted, Iops: orZero(e.IOPS), KmsKeyId: orNil(e.KMSKey),
+			Throughput: orZero(e.Throughput), VolumeSize: orZero(e.SizeGiB), VolumeType: ec2types.VolumeType(e.Type)}
+	}
+	return out
+}
+
+// templateOf is a template as the API returns it.
+func templateOf(d *ec2types.ResponseLaunchTemplateData) *LaunchTemplate {
+	t := &LaunchTemplate{ImageID: aws.ToString(d.ImageId), InstanceType: string(d.InstanceType), KeyName: text(d.KeyName),
+		EBSOptimized: aws.ToBool(d.EbsOptimized)}
+	for _, b := range d.BlockDeviceMappings {
+		t.BlockDevices = append(t.BlockDevices, blockDeviceOf(b))
+	}
+	if x := d.CreditSpecification; x != nil {
+		t.Credits.CPU = aws.ToString(x.CpuCredits)
+	}
+	if x := d.IamInstanceProfile; x != nil {
+		t.Profile = InstanceProfileRef{Name: text(x.Name), ARN: text(x.Arn)}
+	}
+	if x := d.InstanceMarketOptions; x != nil {
+		t.Market.Type = string(x.MarketType)
+		if s := x.SpotOptions; s != nil {
+			t.Market.Spot = SpotOptions{BlockDurationMinutes: int(aws.ToInt32(s.BlockDurationMinutes)),
+				Interruption: string(s.InstanceInterruptionBehavior), MaxPrice: aws.ToString(s.MaxPrice)}
+		}
+	}
+	if x := d.MetadataOptions; x != nil {
+		t.Metadata = MetadataOptions{Endpoint: string(x.HttpEndpoint), IPv6: string(x.HttpProtocolIpv6),
+			HopLimit: int(aws.ToInt32(x.HttpPutResponseHopLimit)), Tokens: string(x.HttpTokens), InstanceTags: string(x.InstanceMetadataTags)}
+	}
+	if x := d.Monitoring; x != nil {
+		t.Monitoring.Enabled = aws.ToBool(x.Enabled)
+	}
+	for _, x := range d.NetworkInterfaces {
+		t.NetworkInterfaces = append(t.NetworkInterfaces, NetworkInterface{PublicIP: aws.ToBool(x.AssociatePublicIpAddress),
+			DeleteOnTermination: aws.ToBool(x.DeleteOnTermination), IPv6Addresses: int(aws.ToInt32(x.Ipv6AddressCount)),
+			SecurityGroups: resource.Lits(x.Groups...)})
+	}
+	if x := d.Placement; x != nil {
+		t.Placement.Tenancy = string(x.Tenancy)
+	}
+	for _, x := range d.TagSpecifications {
+		if x.ResourceType == ec2types.ResourceTypeLaunchTemplate { // an emulator's: AWS takes it outside of the data
+			continue
+		}
+		t.TagSpecifications = append(t.TagSpecifications, TagSpecification{Resource: string(x.ResourceType), Tags: tagMap(x.Tags)})
+	}
+	if data, err := base64.StdEncoding.DecodeString(aws.ToString(d.UserData)); err == nil {
+		t.UserData = resource.Text(resource.Lit(string(data)))
+	}
+	return t
+}
+
+func blockDeviceOf(b ec2types.LaunchTemplateBlockDeviceMapping) BlockDevice {
+	out := BlockDevice{Device: aws.ToString(b.DeviceName), Virtual: aws.ToString(b.VirtualName)}
+	if e := b.Ebs; e != nil {
+		out.EBS = EBS{DeleteOnTermination: aws.ToBool(e.DeleteOnTermination), Encrypted: aws.ToBool(e.Encrypted),
+			IOPS: int(aws.ToInt32(e.Iops)), KMSKey: aws.ToString(e.KmsKeyId), Throughput: int(aws.ToInt32(e.Throughput)),
+			SizeGiB: int(aws.ToInt32(e.VolumeSize)), Type: string(e.VolumeType)}
+	}
+	return out
+}

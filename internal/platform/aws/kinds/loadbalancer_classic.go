@@ -1,0 +1,79 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	classic "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
+	classictypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing/types"
+
+	"kops.local/kops/internal/engine/resource"
+)
+
+// ClassicLoadBalancer is a load balancer of the older sort, as the cloud controller
+// makes one for a service. It is only ever deleted, with its cluster.
+type ClassicLoadBalancer struct {
+	Name    string `res:"replace"`
+	Groups  []resource.Value
+	Subnets []resource.Value
+	Tags    map[string]string
+}
+
+var classicBalancers = resource.Kind[ClassicLoadBalancer, *Client]{
+	Name:   "aws_elb",
+	Direct: true,
+	API:    apiELB,
+	Key:    func(l *ClassicLoadBalancer) string { return l.Name },
+	List:   listClassicBalancers,
+	Create: func(context.Context, *Client, *ClassicLoadBalancer) error { return errDeletedOnly },
+	Update: []resource.Setter[ClassicLoadBalancer, *Client]{{Fields: []string{"Groups", "Subnets", "Tags"},
+		Set: func(context.Context, *Client, *ClassicLoadBalancer, *ClassicLoadBalancer) error {
+			return errDeletedOnly
+		}}},
+	Delete: func(ctx context.Context, c *Client, l *ClassicLoadBalancer) error {
+		_, err := c.ClassicELB.DeleteLoadBalancer(ctx, &classic.DeleteLoadBalancerInput{LoadBalancerName: &l.Name})
+		return gone(err)
+	},
+}
+
+// listClassicBalancers asks for all of the region, which the API cannot filter, and
+// for their tags, some at a time.
+func listClassicBalancers(ctx context.Context, c *Client, s resource.Scope) ([]*ClassicLoadBalancer, error) {
+	if !s.All {
+		return nil, nil
+	}
+	found, err := pages(ctx, classic.NewDescribeLoadBalancersPaginator(c.ClassicELB, &classic.DescribeLoadBalancersInput{}),
+		func(p *classic.DescribeLoadBalancersOutput) []classictypes.LoadBalancerDescription {
+			return p.LoadBalancerDescriptions
+		})
+	if err != nil {
+		return nil, fmt.Errorf("describe classic load balancers: %w", err)
+	}
+	return eachOf(ctx, slices.Collect(slices.Chunk(found, tagBatch)), func(ctx context.Context, some []classictypes.LoadBalancerDescription) ([]*ClassicLoadBalancer, error) {
+		return ownClassicBalancers(ctx, c, s, some)
+	})
+}
+
+// ownClassicBalancers returns those that are the cluster's by their tags.
+func ownClassicBalancers(ctx context.Context, c *Client, s resource.Scope, some []classictypes.LoadBalancerDescription) ([]*ClassicLoadBalancer, error) {
+	in := &classic.DescribeTagsInput{}
+	for _, d := range some {
+		in.LoadBalancerNames = append(in.LoadBalancerNames, *d.LoadBalancerName)
+	}
+	told, err := c.ClassicELB.DescribeTags(ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("describe the tags of classic load balancers: %w", err)
+	}
+	tags := map[string]map[string]string{}
+	for _, t := range told.TagDescriptions {
+		tags[*t.LoadBalancerName] = tagsOf(t.Tags, func(t classictypes.Tag) (*string, *string) { return t.Key, t.Value })
+	}
+	var out []*ClassicLoadBalancer
+	for _, d := range some {
+		if own := tags[*d.LoadBalancerName]; inScope(s, own) {
+			out = append(out, &ClassicLoadBalancer{Name: *d.LoadBalancerName, Groups: resource.Lits(d.SecurityGroups...), Subnets: resource.Lits(d.Subnets...), Tags: own})
+		}
+	}
+	return out, nil
+}

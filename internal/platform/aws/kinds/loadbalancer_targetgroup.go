@@ -1,0 +1,188 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+
+	"kops.local/kops/internal/engine/resource"
+)
+
+// TargetGroup is the machines that a listener sends connections to.
+type TargetGroup struct {
+	Name     string         `res:"forbid" tf:"name"` // at most 32 characters
+	Port     int            `res:"replace" tf:"port"`
+	Protocol string         `res:"replace" tf:"protocol"` // "TCP" or "TLS"
+	VPC      resource.Value `res:"replace" tf:"vpc_id"`
+	// ConnectionTermination says, as "true" or "false", whether connections
+	// are cut when the delay is over; empty for AWS's choice.
+	ConnectionTermination string `res:"default,post" tf:"connection_termination"`
+	// DeregistrationDelay is in seconds; empty for AWS's choice.
+	DeregistrationDelay string      `res:"default,post" tf:"deregistration_delay"`
+	HealthCheck         HealthCheck `tf:"health_check,block"`
+	Tags                Tags        `tf:"tags"`
+
+	ARN string `res:"out,id" tf:"arn"`
+	ID  string `res:"out,id" tf:"id"` // the ARN
+}
+
+// HealthCheck says how a target group finds out which targets work.
+type HealthCheck struct {
+	Protocol           string `tf:"protocol"` // "TCP", "HTTP" or "HTTPS"
+	Path               string `tf:"path"`     // for HTTP and HTTPS
+	Interval           int    `tf:"interval"` // seconds
+	HealthyThreshold   int    `tf:"healthy_threshold"`
+	UnhealthyThreshold int    `tf:"unhealthy_threshold"`
+}
+
+var targetGroups = resource.Kind[TargetGroup, *Client]{
+	Name:   "aws_lb_target_group",
+	API:    apiELB,
+	Key:    func(g *TargetGroup) string { return g.Name },
+	List:   listTargetGroups,
+	Create: createTargetGroup,
+	// A new group has AWS's defaults (API reference, TargetGroupAttribute).
+	Initial: func(g *TargetGroup) { g.ConnectionTermination, g.DeregistrationDelay = "false", "300" },
+	Update: []resource.Setter[TargetGroup, *Client]{
+		{Fields: []string{"ConnectionTermination", "DeregistrationDelay"}, Set: setTargetGroupAttributes},
+		{Fields: []string{"HealthCheck"}, Set: setHealthCheck},
+		{Fields: []string{"Tags"}, Set: func(ctx context.Context, c *Client, have, want *TargetGroup) error {
+			return retagELB(ctx, c, have.ARN, have.Tags, want.Tags)
+		}},
+	},
+	Delete: func(ctx context.Context, c *Client, g *TargetGroup) error {
+		_, err := c.ELB.DeleteTargetGroup(ctx, &elb.DeleteTargetGroupInput{TargetGroupArn: &g.ARN})
+		return gone(err)
+	},
+}
+
+// NewTargetGroup declares a target group.
+func NewTargetGroup(name string, g TargetGroup) resource.Node {
+	return resource.New(&targetGroups, name, g)
+}
+
+// Keys of target groups' attributes (API reference, TargetGroupAttribute).
+const (
+	attrTermination = "deregistration_delay.connection_termination.enabled"
+	attrDelay       = "deregistration_delay.timeout_seconds"
+)
+
+func listTargetGroups(ctx context.Context, c *Client, s resource.Scope) ([]*TargetGroup, error) {
+	found, err := namedOrAll(ctx, s.All, distinct(s.Names), func(ctx context.Context, names []string) ([]elbtypes.TargetGroup, error) {
+		return pages(ctx, elb.NewDescribeTargetGroupsPaginator(c.ELB, &elb.DescribeTargetGroupsInput{Names: names}),
+			func(p *elb.DescribeTargetGroupsOutput) []elbtypes.TargetGroup { return p.TargetGroups })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("describe target groups: %w", err)
+	}
+	owned, err := withTags(ctx, c, s, found, "the target group",
+		func(g elbtypes.TargetGroup) (arn, name string) { return *g.TargetGroupArn, *g.TargetGroupName })
+	if err != nil {
+		return nil, err
+	}
+	return each(ctx, owned, func(ctx context.Context, f described[elbtypes.TargetGroup]) (*TargetGroup, error) {
+		g := observedTargetGroup(f.got, f.tags)
+		if s.All { // what is to be deleted need not be compared
+			return g, nil
+		}
+		return g, observeTargetGroupAttributes(ctx, c, g)
+	})
+}
+
+func observedTargetGroup(got elbtypes.TargetGroup, tags map[string]string) *TargetGroup {
+	g := &TargetGroup{
+		Name:     *got.TargetGroupName,
+		Port:     int(deref(got.Port)),
+		Protocol: string(got.Protocol),
+		VPC:      resource.Lit(deref(got.VpcId)),
+		HealthCheck: HealthCheck{
+			Protocol:           string(got.HealthCheckProtocol),
+			Path:               deref(got.HealthCheckPath),
+			Interval:           int(deref(got.HealthCheckIntervalSeconds)),
+			HealthyThreshold:   int(deref(got.HealthyThresholdCount)),
+			UnhealthyThreshold: int(deref(got.UnhealthyThresholdCount)),
+		},
+		Tags: tags,
+		ARN:  *got.TargetGroupArn,
+		ID:   *got.TargetGroupArn,
+	}
+	return g
+}
+
+func observeTargetGroupAttributes(ctx context.Context, c *Client, g *TargetGroup) error {
+	out, err := c.ELB.DescribeTargetGroupAttributes(ctx, &elb.DescribeTargetGroupAttributesInput{TargetGroupArn: &g.ARN})
+	if err != nil {
+		return fmt.Errorf("describe the attributes of the target group %s: %w", g.Name, err)
+	}
+	g.ConnectionTermination = boolText(false)
+	for _, a := range out.Attributes {
+		switch *a.Key {
+		case attrTermination:
+			g.ConnectionTermination = deref(a.Value)
+		case attrDelay:
+			g.DeregistrationDelay = deref(a.Value)
+		}
+	}
+	return nil
+}
+
+func createTargetGroup(ctx context.Context, c *Client, g *TargetGroup) error {
+	h := g.HealthCheck
+	out, err := c.ELB.CreateTargetGroup(ctx, &elb.CreateTargetGroupInput{
+		Name:                       &g.Name,
+		Port:                       number(g.Port),
+		Protocol:                   elbtypes.ProtocolEnum(g.Protocol),
+		VpcId:                      new(known(g.VPC)),
+		HealthCheckProtocol:        elbtypes.ProtocolEnum(h.Protocol),
+		HealthCheckPath:            orNil(h.Path),
+		HealthCheckIntervalSeconds: orNone(h.Interval),
+		HealthyThresholdCount:      orNone(h.HealthyThreshold),
+		UnhealthyThresholdCount:    orNone(h.UnhealthyThreshold),
+		Tags:                       elbTags(g.Tags),
+	})
+	if err != nil {
+		return err
+	}
+	g.ARN, g.ID = *out.TargetGroups[0].TargetGroupArn, *out.TargetGroups[0].TargetGroupArn
+	return nil
+}
+
+func setTargetGroupAttributes(ctx context.Context, c *Client, have, want *TargetGroup) error {
+	set := map[string]string{}
+	if want.ConnectionTermination != "" {
+		set[attrTermination] = want.ConnectionTermination
+	}
+	if want.DeregistrationDelay != "" {
+		set[attrDelay] = want.DeregistrationDelay
+	}
+	_, err := c.ELB.ModifyTargetGroupAttributes(ctx, &elb.ModifyTargetGroupAttributesInput{
+		TargetGroupArn: &have.ARN,
+		Attributes: pairs(set, func(k, v *string) elbtypes.TargetGroupAttribute {
+			return elbtypes.TargetGroupAttribute{Key: k, Value: v}
+		}),
+	})
+	return err
+}
+
+func setHealthCheck(ctx context.Context, c *Client, have, want *TargetGroup) error {
+	h := want.HealthCheck
+	_, err := c.ELB.ModifyTargetGroup(ctx, &elb.ModifyTargetGroupInput{
+		TargetGroupArn:             &have.ARN,
+		HealthCheckProtocol:        elbtypes.ProtocolEnum(h.Protocol),
+		HealthCheckPath:            orNil(h.Path),
+		HealthCheckIntervalSeconds: orNone(h.Interval),
+		HealthyThresholdCount:      orNone(h.HealthyThreshold),
+		UnhealthyThresholdCount:    orNone(h.UnhealthyThreshold),
+	})
+	return err
+}
+
+// orNone is a number as the SDK takes it, left out when it is 0.
+func orNone(n int) *int32 {
+	if n == 0 {
+		return nil
+	}
+	return number(n)
+}

@@ -1,0 +1,111 @@
+package kinds
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/awsapi"
+	"kops.local/kops/internal/platform/aws/awstest"
+)
+
+const testCluster = "k.example.com"
+
+// connect returns a client of the server.
+func connect(t *testing.T, s *awstest.Server) *Client {
+	t.Helper()
+	api, err := awsapi.Connect(t.Context(), awsapi.Config{Region: s.Region, Endpoint: s.URL,
+		Credentials: credentials.NewStaticCredentialsProvider(s.AccessKey, s.SecretKey, "")})
+	if err == nil {
+		err = api.Identify(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewClient(*api)
+}
+
+// build makes an object that others need, with its first setters.
+func build[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], want T) *T {
+	t.Helper()
+	e := k.Erase()
+	made, err := e.Create(t.Context(), c, &want)
+	if err == nil {
+		made, err = e.Set(t.Context(), c, made, &want, e.Schema().Diff(&want, made))
+	}
+	if err != nil {
+		t.Fatalf("make %s: %v", k.Name, err)
+	}
+	return made.(*T)
+}
+
+func lit(s string) resource.Value { return resource.Lit(s) }
+
+// observed lists a kind.
+func observed[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], s resource.Scope) []*T {
+	t.Helper()
+	list, err := k.List(t.Context(), c, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// requests counts what a client sends.
+type requests struct {
+	aws.HTTPClient
+	mu   sync.Mutex
+	sent map[string]int
+}
+
+func (r *requests) Do(q *http.Request) (*http.Response, error) {
+	action := q.URL.Path
+	if q.Body != nil {
+		body, err := io.ReadAll(q.Body)
+		if err != nil {
+			return nil, err
+		}
+		q.Body = io.NopCloser(bytes.NewReader(body))
+		if form, err := url.ParseQuery(string(body)); err == nil && form.Has("Action") {
+			action = form.Get("Action")
+		}
+	}
+	r.mu.Lock()
+	r.sent[action]++
+	r.mu.Unlock()
+	return r.HTTPClient.Do(q)
+}
+
+func (r *requests) byAction() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.sent)
+}
+
+func (r *requests) total() int {
+	n := 0
+	for _, sent := range r.byAction() {
+		n += sent
+	}
+	return n
+}
+
+// counted returns a client of the server and what counts its requests.
+func counted(t *testing.T, s *awstest.Server) (*Client, *requests) {
+	t.Helper()
+	r := &requests{HTTPClient: http.DefaultClient, sent: map[string]int{}}
+	api, err := awsapi.Connect(t.Context(), awsapi.Config{Region: s.Region, Endpoint: s.URL, HTTPClient: r,
+		Credentials: credentials.NewStaticCredentialsProvider(s.AccessKey, s.SecretKey, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewClient(*api), r
+}

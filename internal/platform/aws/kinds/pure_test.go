@@ -1,0 +1,206 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/awsapi"
+)
+
+func TestEveryKindIsDeclaredWell(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range All() {
+		if err := k.Check(); err != nil {
+			t.Error(err)
+		}
+		if seen[k.KindName()] {
+			t.Errorf("%s is listed twice", k.KindName())
+		}
+		seen[k.KindName()] = true
+	}
+}
+
+func TestCIDRSubnet(t *testing.T) {
+	for _, tc := range []struct {
+		whole       string
+		bits, index int
+		want        string
+	}{
+		{"2600:1f18:22e4:6600::/56", 8, 0, "2600:1f18:22e4:6600::/64"},
+		{"2600:1f18:22e4:6600::/56", 8, 0x1f, "2600:1f18:22e4:661f::/64"},
+		{"2600:1f18:22e4:6600::/56", 8, 255, "2600:1f18:22e4:66ff::/64"},
+		{"2600:1f18:22e4:6600::/56", 8, 256, ""},
+		{"2600:1f18:22e4:6600::/56", 8, -1, ""},
+		{"2600:1f18:22e4:6600::/56", 80, 0, ""},
+		{"10.0.0.0/16", 4, 15, "10.0.240.0/20"},
+	} {
+		got, err := cidrSubnet(netip.MustParsePrefix(tc.whole), tc.bits, tc.index)
+		if tc.want == "" && err == nil || tc.want != "" && got.String() != tc.want {
+			t.Errorf("part %d of %d bits more of %s: got %s, %v; want %q", tc.index, tc.bits, tc.whole, got, err, tc.want)
+		}
+	}
+}
+
+// AWS tells a range in one spelling: one that is declared in another would be added
+// again and again, and refused as a duplicate.
+func TestDeclaredRangesAreSpelledAsAWSTellsThem(t *testing.T) {
+	rule := NewSecurityGroupRule("r", SecurityGroupRule{CIDRs: []string{"10.0.0.1/8"}, IPv6CIDRs: []string{"2001:DB8:0:0::/32"}}).Want.(*SecurityGroupRule)
+	route := NewRoute("r", Route{IPv6CIDR: "2001:0db8::/32"}).Want.(*Route)
+	subnet := NewSubnet("s", Subnet{IPv6CIDR: "2001:DB8:0:1::/64"}).Want.(*Subnet)
+	for got, want := range map[string]string{
+		rule.CIDRs[0]: "10.0.0.0/8", rule.IPv6CIDRs[0]: "2001:db8::/32", route.destination(): "2001:db8::/32", subnet.IPv6CIDR: "2001:db8:0:1::/64",
+		canonicalRange("pl-1"): "pl-1",
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestIPv6PartOfAVPCWithoutARangeIsRefused(t *testing.T) {
+	for _, part := range []resource.Value{IPv6Part(lit(""), 8, 1), lit("cidrsubnet(x"), IPv6Part(lit("2600::/56"), 8, 256)} {
+		if got, err := ipv6RangeOf(&Subnet{IPv6Part: part}); err == nil {
+			t.Errorf("%s gave %s", part, got)
+		}
+	}
+}
+
+func TestPrunableRules(t *testing.T) {
+	const c = testCluster
+	rule := func(protocol string, from, to int) SecurityGroupRule {
+		return SecurityGroupRule{Type: ingress, Protocol: protocol, FromPort: from, ToPort: to}
+	}
+	for _, tc := range []struct {
+		group string
+		rule  SecurityGroupRule
+		want  bool
+	}{
+		{"masters." + c, rule("tcp", 443, 443), true},
+		{"masters." + c, rule("tcp", 2380, 2380), true},
+		{"masters." + c, rule("udp", 4789, 4789), true},
+		{"masters." + c, rule("icmp", 3, 4), true},
+		{"masters." + c, rule("icmpv6", -1, -1), true},
+		{"masters." + c, rule("tcp", 80, 80), false},
+		{"masters." + c, rule("tcp", 443, 444), false},
+		{"masters." + c, rule("-1", 0, 0), false},
+		{"nodes." + c, rule("tcp", 22, 22), true},
+		{"nodes." + c, rule("tcp", 443, 443), false},
+		{"nodes." + c, rule("icmp", 3, 4), false}, // the cloud controller's, for a network load balancer
+		{"nodes." + c, SecurityGroupRule{Type: egress, Protocol: "tcp", FromPort: 22, ToPort: 22}, false},
+		{"api-elb." + c, rule("tcp", 8443, 8443), true},
+		{"bastion." + c, rule("icmp", 3, 4), true},
+		{"bastion-elb." + c, rule("tcp", 22, 22), true},
+		{"masters.other." + c, rule("tcp", 443, 443), false},
+		{"theirs", rule("tcp", 22, 22), false},
+	} {
+		if got := prunable(tc.group, c, &tc.rule); got != tc.want {
+			t.Errorf("%s %s %d-%d: got %v", tc.group, tc.rule.Protocol, tc.rule.FromPort, tc.rule.ToPort, got)
+		}
+	}
+}
+
+func TestSnapshotAsksOnceAndForgetsErrors(t *testing.T) {
+	c := NewClient(awsapi.Clients{}).Snapshot()
+	var asked atomic.Int32
+	answer := func(context.Context) (int, error) {
+		if asked.Add(1) == 1 {
+			return 0, errors.New("throttled")
+		}
+		return 42, nil
+	}
+	if _, err := ask(t.Context(), c, "q", answer); err == nil {
+		t.Error("the first answer is an error")
+	}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if got, err := ask(t.Context(), c, "q", answer); got != 42 || err != nil {
+				t.Errorf("got %d, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := asked.Load(); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+	if got, _ := ask(t.Context(), NewClient(awsapi.Clients{}), "q", answer); got != 42 || asked.Load() != 3 {
+		t.Error("a client without memory did not ask")
+	}
+}
+
+// Who waits for the answer to somebody else's question asks it himself when the other
+// is called off.
+func TestAQuestionThatIsCalledOffIsAskedByWhoWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewClient(awsapi.Clients{}).Snapshot()
+		other, callOff := context.WithCancel(t.Context())
+		var both sync.WaitGroup
+		both.Go(func() {
+			_, err := ask(other, c, "q", func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				return 0, fmt.Errorf("describe it: %w", ctx.Err())
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("who was called off got %v", err)
+			}
+		})
+		synctest.Wait()
+		both.Go(func() {
+			got, err := ask(t.Context(), c, "q", func(context.Context) (int, error) { return 42, nil })
+			if got != 42 || err != nil {
+				t.Errorf("got %d, %v", got, err)
+			}
+		})
+		synctest.Wait()
+		callOff()
+		both.Wait()
+	})
+}
+
+// Another egress of a zone is another NAT gateway, while the zone's routes stay:
+// they can change over only if the new one is there before the old one goes.
+func TestNATGatewayIsReplacedUnderItsRoutes(t *testing.T) {
+	if !NewNATGateway("z", NATGateway{}).Kind.CreatesFirst() {
+		t.Error("a NAT gateway would go before the one that routes are to lead to is there")
+	}
+}
+
+// Only what kops itself opened to addresses is closed without pruning.
+func TestWhatOnlyLetsAddressesIn(t *testing.T) {
+	own := OwnedTags(testCluster, "x")
+	any := []string{"0.0.0.0/0"}
+	for what, c := range map[string]struct {
+		rule SecurityGroupRule
+		want bool
+	}{
+		"a range":         {SecurityGroupRule{Type: ingress, Protocol: "tcp", FromPort: 443, ToPort: 443, CIDRs: any, Tags: own}, true},
+		"a range of IPv6": {SecurityGroupRule{Type: ingress, Protocol: "tcp", FromPort: 22, ToPort: 22, IPv6CIDRs: []string{"::/0"}, Tags: own}, true},
+		"a prefix list":   {SecurityGroupRule{Type: ingress, Protocol: "icmp", FromPort: 3, ToPort: 4, PrefixLists: []string{"pl-1"}, Tags: own}, true},
+		"a group":         {SecurityGroupRule{Type: ingress, Protocol: "-1", Source: lit("sg-1"), Tags: own}, false},
+		"out":             {SecurityGroupRule{Type: egress, Protocol: "-1", CIDRs: any, Tags: own}, false},
+		"nobody's":        {SecurityGroupRule{Type: ingress, Protocol: "tcp", FromPort: 22, ToPort: 22, CIDRs: any}, false},
+		"tagged by hand":  {SecurityGroupRule{Type: ingress, Protocol: "tcp", FromPort: 22, ToPort: 22, CIDRs: any, Tags: Tags{TagCluster: testCluster}}, false},
+	} {
+		if got := securityGroupRules.Erase().Grants(&c.rule); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}
+
+func TestAGroupSaysHowManyMachinesGoWithIt(t *testing.T) {
+	for _, c := range []struct {
+		min, max int
+		want     string
+	}{{0, 0, ""}, {1, 1, "1 machine"}, {3, 3, "3 machines"}, {0, 4, "0 to 4 machines"}} {
+		if got := machinesOf(&AutoScalingGroup{MinSize: c.min, MaxSize: c.max}); got != c.want {
+			t.Errorf("%d to %d: %q, not %q", c.min, c.max, got, c.want)
+		}
+	}
+}

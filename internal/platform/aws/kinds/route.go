@@ -1,0 +1,179 @@
+package kinds
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"kops.local/kops/internal/engine/resource"
+)
+
+// Route sends what goes to one destination, CIDR or IPv6CIDR, to one target.
+type Route struct {
+	RouteTable resource.Value `res:"replace" tf:"route_table_id"`
+	CIDR       string         `res:"replace" tf:"destination_cidr_block"`
+	IPv6CIDR   string         `res:"replace" tf:"destination_ipv6_cidr_block"`
+
+	Gateway           resource.Value `tf:"gateway_id"` // an internet or virtual private gateway
+	EgressOnlyGateway resource.Value `tf:"egress_only_gateway_id"`
+	NATGateway        resource.Value `tf:"nat_gateway_id"`
+	TransitGateway    resource.Value `tf:"transit_gateway_id"`
+	Peering           resource.Value `tf:"vpc_peering_connection_id"`
+	NetworkInterface  resource.Value `tf:"network_interface_id"`
+	// Instance is a machine that forwards traffic. Terraform's provider 5 cannot say it.
+	Instance resource.Value
+	// Recorded, of a route that a user's spec asks for, is the identifier of its
+	// target, by which the route is known as the cluster's when nothing asks for
+	// it any more. It is kept as a tag of the table: routes have no tags.
+	Recorded string `res:",post"`
+}
+
+// routeTagPrefix, followed by a destination, is the key of the tag of a table
+// that says what kops sends there.
+const routeTagPrefix = "kops.k8s.io/route/"
+
+// ownDestinations are those of the routes that every cluster's tables have.
+var ownDestinations = [...]string{"0.0.0.0/0", "::/0", "64:ff9b::/96"}
+
+var routes = resource.Kind[Route, *Client]{
+	Name:   "aws_route",
+	API:    apiEC2,
+	Key:    routeKey,
+	List:   listRoutes,
+	Create: createRoute,
+	Update: []resource.Setter[Route, *Client]{{
+		Fields: []string{"Gateway", "EgressOnlyGateway", "NATGateway", "TransitGateway", "Peering", "NetworkInterface", "Instance"},
+		Set:    replaceRoute,
+	}, {
+		Fields: []string{"Recorded"},
+		Set: func(ctx context.Context, c *Client, have, want *Route) error {
+			return setEC2Tags(ctx, c, known(have.RouteTable), have.record(), want.record())
+		},
+	}},
+	Delete: func(ctx context.Context, c *Client, r *Route) error {
+		_, err := c.EC2.DeleteRoute(ctx, &ec2.DeleteRouteInput{RouteTableId: orNil(known(r.RouteTable)),
+			DestinationCidrBlock: orNil(r.CIDR), DestinationIpv6CidrBlock: orNil(r.IPv6CIDR)})
+		if err = gone(err); err != nil {
+			return err
+		}
+		return gone(setEC2Tags(ctx, c, known(r.RouteTable), r.record(), nil))
+	},
+}
+
+// destination is the range that the route is for.
+func (r *Route) destination() string { return r.CIDR + r.IPv6CIDR }
+
+// record is the tag that keeps Recorded.
+func (r *Route) record() map[string]string {
+	if r.Recorded == "" {
+		return nil
+	}
+	return map[string]string{routeTagPrefix + r.destination(): r.Recorded}
+}
+
+// target is the identifier of what the route leads to.
+func (r *Route) target() string {
+	return known(r.Gateway) + known(r.EgressOnlyGateway) + known(r.NATGateway) + known(r.TransitGateway) +
+		known(r.Peering) + known(r.NetworkInterface) + known(r.Instance)
+}
+
+// NewRoute declares a route.
+func NewRoute(name string, r Route) resource.Node {
+	r.CIDR, r.IPv6CIDR = canonicalRange(r.CIDR), canonicalRange(r.IPv6CIDR)
+	return resource.New(&routes, name, r)
+}
+
+func routeKey(r *Route) string { return nameOf(r.RouteTable) + " " + r.destination() }
+
+// listRoutes lists, of the routes in the cluster's tables, those that are
+// wanted and those that kops made: the recorded ones that still lead where the
+// record says, and those of every cluster that lead to a gateway of its own.
+// The others are those of users and of controllers in the cluster.
+func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, error) {
+	tables, err := routeTableDescriber.owned(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	gateways, err := ownedGateways(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Route
+	for _, t := range tables {
+		for _, d := range t.Routes {
+			if d.Origin != ec2types.RouteOriginCreateRoute || d.DestinationPrefixListId != nil {
+				continue
+			}
+			r := routeOf(t, d)
+			ours := r.Recorded != "" && r.Recorded == r.target() ||
+				(s.All || slices.Contains(ownDestinations[:], r.destination())) && slices.Contains(gateways, r.target())
+			named := *r // as a wanted route is keyed while its table is unknown
+			named.RouteTable = resource.Lit(tagMap(t.Tags)[TagName])
+			if ours || slices.Contains(s.Names, routeKey(r)) || slices.Contains(s.Names, routeKey(&named)) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out, nil
+}
+
+func routeOf(t ec2types.RouteTable, d ec2types.Route) *Route {
+	r := &Route{RouteTable: text(t.RouteTableId), CIDR: aws.ToString(d.DestinationCidrBlock), IPv6CIDR: aws.ToString(d.DestinationIpv6CidrBlock),
+		Gateway: text(d.GatewayId), EgressOnlyGateway: text(d.EgressOnlyInternetGatewayId), NATGateway: text(d.NatGatewayId),
+		TransitGateway: text(d.TransitGatewayId), Peering: text(d.VpcPeeringConnectionId), Instance: text(d.InstanceId)}
+	if r.Instance.IsZero() { // a route to a machine names its interface as well
+		r.NetworkInterface = text(d.NetworkInterfaceId)
+	}
+	r.Recorded = tagMap(t.Tags)[routeTagPrefix+r.destination()]
+	return r
+}
+
+// ownedGateways returns the ids of the cluster's own gateways of all sorts.
+func ownedGateways(ctx context.Context, c *Client, s resource.Scope) ([]string, error) {
+	var ids []string
+	internet, err := internetGatewayDescriber.owned(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range internet {
+		ids = append(ids, aws.ToString(g.InternetGatewayId))
+	}
+	egress, err := egressOnlyDescriber.owned(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range egress {
+		ids = append(ids, aws.ToString(g.EgressOnlyInternetGatewayId))
+	}
+	nat, err := natDescriber.owned(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range nat {
+		ids = append(ids, aws.ToString(g.NatGatewayId))
+	}
+	return ids, nil
+}
+
+func createRoute(ctx context.Context, c *Client, r *Route) error {
+	_, err := c.EC2.CreateRoute(ctx, &ec2.CreateRouteInput{RouteTableId: orNil(known(r.RouteTable)),
+		DestinationCidrBlock: orNil(r.CIDR), DestinationIpv6CidrBlock: orNil(r.IPv6CIDR),
+		GatewayId: orNil(known(r.Gateway)), EgressOnlyInternetGatewayId: orNil(known(r.EgressOnlyGateway)),
+		NatGatewayId: orNil(known(r.NATGateway)), TransitGatewayId: orNil(known(r.TransitGateway)),
+		VpcPeeringConnectionId: orNil(known(r.Peering)), NetworkInterfaceId: orNil(known(r.NetworkInterface)),
+		InstanceId: orNil(known(r.Instance))})
+	return err
+}
+
+func replaceRoute(ctx context.Context, c *Client, have, want *Route) error {
+	_, err := c.EC2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: orNil(known(have.RouteTable)),
+		DestinationCidrBlock: orNil(have.CIDR), DestinationIpv6CidrBlock: orNil(have.IPv6CIDR),
+		GatewayId: orNil(known(want.Gateway)), EgressOnlyInternetGatewayId: orNil(known(want.EgressOnlyGateway)),
+		NatGatewayId: orNil(known(want.NATGateway)), TransitGatewayId: orNil(known(want.TransitGateway)),
+		VpcPeeringConnectionId: orNil(known(want.Peering)), NetworkInterfaceId: orNil(known(want.NetworkInterface)),
+		InstanceId: orNil(known(want.Instance))})
+	return err
+}

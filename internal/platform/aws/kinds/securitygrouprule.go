@@ -1,0 +1,332 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/names"
+)
+
+// SecurityGroupRule allows traffic into or out of a group. Exactly one of
+// Source, CIDRs, IPv6CIDRs and PrefixLists is set, a list with one item.
+type SecurityGroupRule struct {
+	Group resource.Value `res:"replace" tf:"security_group_id"`
+	Type  string         `res:"replace" tf:"type"` // "ingress" or "egress"
+	// Protocol is "tcp", "udp", "icmp", "icmpv6", "-1" for all, or a protocol's number.
+	Protocol string `res:"replace" tf:"protocol"`
+	// FromPort and ToPort are a range of ports, or ICMP's type and code. They
+	// are 0 and 0 for all protocols, 0 and 65535 for one given by its number.
+	FromPort int `res:"replace" tf:"from_port,zero"`
+	ToPort   int `res:"replace" tf:"to_port,zero"`
+
+	Source      resource.Value `res:"replace" tf:"source_security_group_id"`
+	CIDRs       []string       `res:"replace" tf:"cidr_blocks"`
+	IPv6CIDRs   []string       `res:"replace" tf:"ipv6_cidr_blocks"`
+	PrefixLists []string       `res:"replace" tf:"prefix_list_ids"`
+
+	// Tags are the group's, with the rule's name. Terraform's resource has none.
+	Tags Tags
+
+	ID string `res:"out,id" tf:"security_group_rule_id"`
+}
+
+const (
+	ingress = "ingress"
+	egress  = "egress"
+)
+
+var securityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
+	Name:   "aws_security_group_rule",
+	API:    apiEC2,
+	Key:    ruleKey,
+	List:   listRules,
+	Create: createRule,
+	Grants: letsAddressesIn,
+	Update: []resource.Setter[SecurityGroupRule, *Client]{
+		tagSetter(func(r *SecurityGroupRule) (string, map[string]string) { return r.ID, r.Tags }),
+	},
+	Delete: deleteRule,
+}
+
+// NewSecurityGroupRule declares a rule. Its ranges may be spelled in any way; AWS
+// tells them in one.
+func NewSecurityGroupRule(name string, r SecurityGroupRule) resource.Node {
+	r.CIDRs, r.IPv6CIDRs = canonicalRanges(r.CIDRs), canonicalRanges(r.IPv6CIDRs)
+	return resource.New(&securityGroupRules, name, r)
+}
+
+// letsAddressesIn reports whether kops itself made a rule for a list of addresses,
+// such as kubernetesApiAccess. Rules between groups are not of that sort, as machines
+// that still run may need them; nor are rules without tags, which users may have made.
+func letsAddressesIn(r *SecurityGroupRule) bool {
+	return r.Type == ingress && len(r.CIDRs)+len(r.IPv6CIDRs)+len(r.PrefixLists) > 0 && isOwned(r.Tags, r.Tags[TagCluster])
+}
+
+// ruleKey is all that tells one rule from another: the API refuses two rules
+// that are equal in it.
+func ruleKey(r *SecurityGroupRule) string {
+	peer := nameOf(r.Source) + strings.Join(r.CIDRs, ",") + strings.Join(r.IPv6CIDRs, ",") + strings.Join(r.PrefixLists, ",")
+	return fmt.Sprintf("%s %s %s %d-%d %s", nameOf(r.Group), r.Type, r.Protocol, r.FromPort, r.ToPort, peer)
+}
+
+// listRules lists, of the rules of the cluster's groups, those that kops made
+// or would make; of those of shared groups only the wanted ones.
+func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGroupRule, error) {
+	own, err := ownSecurityGroups(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	names, ids := map[string]string{}, sharedGroups(s.Names)
+	for _, g := range own {
+		id := aws.ToString(g.GroupId)
+		names[id] = aws.ToString(g.GroupName)
+		ids = append(ids, id)
+	}
+	ids = distinct(ids)
+	wanted := map[string]bool{}
+	for _, n := range s.Names {
+		wanted[canonical(n, names)] = true
+	}
+	list, err := describeRules(ctx, c, "group-id", ids...)
+	if err != nil {
+		return nil, err
+	}
+	var out []*SecurityGroupRule
+	for _, d := range list {
+		r := ruleOf(d)
+		group, ours := names[aws.ToString(d.GroupId)]
+		if wanted[canonical(ruleKey(r), names)] || ours && (s.All || r.Tags[TagCluster] == s.Cluster || prunable(group, s.Cluster, r)) {
+			out = append(out, r)
+		}
+	}
+	if s.All {
+		elsewhere, err := rulesElsewhere(ctx, c, s.Cluster, names)
+		return append(out, elsewhere...), err
+	}
+	return out, nil
+}
+
+// rulesElsewhere finds the cluster's rules in groups that it does not own, of which
+// nothing else tells, where they name a group that it owns and so keep that from
+// being deleted. The others stay: a user's own rule may be among them, which the
+// cluster found there and took for its own.
+func rulesElsewhere(ctx context.Context, c *Client, cluster string, own map[string]string) ([]*SecurityGroupRule, error) {
+	list, err := describeRules(ctx, c, "tag:"+TagOwnerPrefix+cluster, Owned)
+	rules, err := convert(list, err, ruleOf)
+	return slices.DeleteFunc(rules, func(r *SecurityGroupRule) bool {
+		_, ours := own[known(r.Group)]
+		_, named := own[known(r.Source)]
+		return ours || !named || !isOwned(r.Tags, cluster)
+	}), err
+}
+
+// describeRules asks for the rules that pass a filter, with as many of its values a
+// call as the API takes.
+func describeRules(ctx context.Context, c *Client, by string, values ...string) ([]ec2types.SecurityGroupRule, error) {
+	const most = 200 // values of one filter
+	var out []ec2types.SecurityGroupRule
+	for some := range slices.Chunk(values, most) {
+		list, err := ask(ctx, c, "rules by "+by+" "+strings.Join(some, " "), func(ctx context.Context) ([]ec2types.SecurityGroupRule, error) {
+			return pages(ctx, ec2.NewDescribeSecurityGroupRulesPaginator(c.EC2, &ec2.DescribeSecurityGroupRulesInput{
+				Filters: []ec2types.Filter{filter(by, some...)}}),
+				func(o *ec2.DescribeSecurityGroupRulesOutput) []ec2types.SecurityGroupRule {
+					return o.SecurityGroupRules
+				})
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, list...)
+	}
+	return out, nil
+}
+
+// sharedGroup returns the id that the name of a shared group's node begins
+// with, as in "sg-0123-masters"; an id stands for itself.
+func sharedGroup(name string) (string, bool) {
+	rest, ok := strings.CutPrefix(name, "sg-")
+	if !ok {
+		return "", false
+	}
+	hex, _, _ := strings.Cut(rest, "-")
+	return "sg-" + hex, true
+}
+
+// sharedGroups returns the ids of the shared groups that keys of rules begin with.
+func sharedGroups(keys []string) []string {
+	var out []string
+	for _, k := range keys {
+		group, _, _ := strings.Cut(k, " ")
+		if id, ok := sharedGroup(group); ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// canonical makes the keys of a wanted rule, whose groups may be named by their
+// nodes, and of an observed one equal: the cluster's own groups by name, shared
+// ones by id.
+func canonical(key string, names map[string]string) string {
+	parts := strings.Split(key, " ")
+	for _, i := range []int{0, len(parts) - 1} {
+		if name, ok := names[parts[i]]; ok {
+			parts[i] = name
+		} else if id, ok := sharedGroup(parts[i]); ok {
+			parts[i] = id
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// prunable reports whether a rule that carries no tag is of the sort that kops
+// makes in a group. The rules that controllers in the cluster add have other ports.
+func prunable(group, cluster string, r *SecurityGroupRule) bool {
+	if r.Type != ingress {
+		return false
+	}
+	var ports []int
+	icmp := false
+	switch strings.TrimSuffix(group, "."+cluster) {
+	case "masters":
+		ports, icmp = []int{22, 179, 443, 2380, 2381, 2383, names.ControllerPort, 4001, 4002, 4004, 4789, 8443}, true
+	case "nodes", "bastion-elb":
+		ports = []int{22}
+	case "bastion":
+		ports, icmp = []int{22}, true
+	case "api-elb":
+		ports = []int{443, 8443}
+	}
+	switch r.Protocol {
+	case "tcp", "udp":
+		return r.FromPort == r.ToPort && slices.Contains(ports, r.FromPort)
+	case "icmp": // path MTU discovery: destination unreachable, fragmentation needed
+		return icmp && r.FromPort == 3 && r.ToPort == 4
+	case "icmpv6":
+		return icmp && r.FromPort == -1 && r.ToPort == -1
+	}
+	return false
+}
+
+func ruleOf(d ec2types.SecurityGroupRule) *SecurityGroupRule {
+	r := &SecurityGroupRule{Group: text(d.GroupId), Type: ingress, Protocol: aws.ToString(d.IpProtocol),
+		FromPort: int(aws.ToInt32(d.FromPort)), ToPort: int(aws.ToInt32(d.ToPort)),
+		Tags: tagMap(d.Tags), ID: aws.ToString(d.SecurityGroupRuleId)}
+	if aws.ToBool(d.IsEgress) {
+		r.Type = egress
+	}
+	switch r.Protocol {
+	case "tcp", "udp", "icmp", "icmpv6":
+	case "-1":
+		r.FromPort, r.ToPort = 0, 0
+	default: // AWS ignores the ports of other protocols
+		r.FromPort, r.ToPort = 0, 65535
+	}
+	if d.ReferencedGroupInfo != nil {
+		r.Source = text(d.ReferencedGroupInfo.GroupId)
+	}
+	r.CIDRs, r.IPv6CIDRs, r.PrefixLists = listOf(d.CidrIpv4), listOf(d.CidrIpv6), listOf(d.PrefixListId)
+	return r
+}
+
+// listOf returns a list of one item, or none for no text.
+func listOf(p *string) []string {
+	if aws.ToString(p) == "" {
+		return nil
+	}
+	return []string{*p}
+}
+
+func permission(r *SecurityGroupRule) []ec2types.IpPermission {
+	p := ec2types.IpPermission{IpProtocol: &r.Protocol}
+	if r.Protocol != "-1" {
+		p.FromPort, p.ToPort = aws.Int32(int32(r.FromPort)), aws.Int32(int32(r.ToPort))
+	}
+	if g := known(r.Source); g != "" {
+		p.UserIdGroupPairs = []ec2types.UserIdGroupPair{{GroupId: &g}}
+	}
+	for _, v := range r.CIDRs {
+		p.IpRanges = append(p.IpRanges, ec2types.IpRange{CidrIp: &v})
+	}
+	for _, v := range r.IPv6CIDRs {
+		p.Ipv6Ranges = append(p.Ipv6Ranges, ec2types.Ipv6Range{CidrIpv6: &v})
+	}
+	for _, v := range r.PrefixLists {
+		p.PrefixListIds = append(p.PrefixListIds, ec2types.PrefixListId{PrefixListId: &v})
+	}
+	return []ec2types.IpPermission{p}
+}
+
+// createRule adds the rule or, where an equal one exists, as the rule that lets
+// everything out of every new group does, makes that one the cluster's by its tags.
+func createRule(ctx context.Context, c *Client, r *SecurityGroupRule) error {
+	if r.Type == egress && r.Protocol == "-1" {
+		if done, err := adoptRule(ctx, c, r); done || err != nil {
+			return err
+		}
+	}
+	made, err := authorize(ctx, c, r)
+	if hasCode(err, "InvalidPermission.Duplicate") {
+		done, aerr := adoptRule(ctx, c, r)
+		if done || aerr != nil {
+			return aerr
+		}
+		return fault.Wrap(fault.NotYet, err, "") // it is there, and is not shown yet
+	}
+	if err == nil && len(made) == 1 {
+		r.ID = aws.ToString(made[0].SecurityGroupRuleId)
+	}
+	return err
+}
+
+func authorize(ctx context.Context, c *Client, r *SecurityGroupRule) ([]ec2types.SecurityGroupRule, error) {
+	tags := tagSpec(ec2types.ResourceTypeSecurityGroupRule, r.Tags)
+	if r.Type == egress {
+		o, err := c.EC2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{
+			GroupId: orNil(known(r.Group)), IpPermissions: permission(r), TagSpecifications: tags})
+		if err != nil {
+			return nil, err
+		}
+		return o.SecurityGroupRules, nil
+	}
+	o, err := c.EC2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{
+		GroupId: orNil(known(r.Group)), IpPermissions: permission(r), TagSpecifications: tags})
+	if err != nil {
+		return nil, err
+	}
+	return o.SecurityGroupRules, nil
+}
+
+// adoptRule looks for a rule equal to r and tags it.
+func adoptRule(ctx context.Context, c *Client, r *SecurityGroupRule) (bool, error) {
+	list, err := describeRules(ctx, c, "group-id", known(r.Group))
+	if err != nil {
+		return false, notYet(err)
+	}
+	for _, d := range list {
+		if have := ruleOf(d); ruleKey(have) == ruleKey(r) {
+			r.ID = have.ID
+			return true, setEC2Tags(ctx, c, have.ID, have.Tags, r.Tags)
+		}
+	}
+	return false, nil
+}
+
+func deleteRule(ctx context.Context, c *Client, r *SecurityGroupRule) error {
+	if r.Type == egress {
+		_, err := c.EC2.RevokeSecurityGroupEgress(ctx, &ec2.RevokeSecurityGroupEgressInput{
+			GroupId: orNil(known(r.Group)), SecurityGroupRuleIds: []string{r.ID}})
+		return gone(err)
+	}
+	_, err := c.EC2.RevokeSecurityGroupIngress(ctx, &ec2.RevokeSecurityGroupIngressInput{
+		GroupId: orNil(known(r.Group)), SecurityGroupRuleIds: []string{r.ID}})
+	return gone(err)
+}

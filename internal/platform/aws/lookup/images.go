@@ -1,0 +1,154 @@
+package lookup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/spec/facts"
+)
+
+// imageName is a machine image as a spec writes it, taken apart.
+type imageName struct {
+	id        string   // "ami-…"
+	parameter string   // of the Systems Manager: "/aws/service/…"
+	owner     string   // an account, or "self"
+	names     []string // that the image may have
+}
+
+// accounts are the accounts that publish under a well-known name.
+func accounts(owner string) string {
+	switch owner {
+	case "amazon", "amazon.com":
+		return "137112412989"
+	case "ubuntu":
+		return "099720109477"
+	case "redhat", "redhat.com":
+		return "309956199498"
+	case "flatcar":
+		return "075585003325"
+	}
+	return owner
+}
+
+// parseImage reads the forms ami-…, ssm:/path, owner/name, and name for an image
+// of the caller's own. The names of some publishers begin with their own, as
+// in ubuntu/images/…, which may be meant as a whole.
+func parseImage(text string) imageName {
+	if path, ok := strings.CutPrefix(text, "ssm:"); ok {
+		return imageName{parameter: path}
+	}
+	if strings.HasPrefix(text, "ami-") {
+		return imageName{id: text}
+	}
+	owner, name, ok := strings.Cut(text, "/")
+	if !ok {
+		return imageName{owner: "self", names: []string{text}}
+	}
+	if account := accounts(owner); account != owner {
+		return imageName{owner: account, names: []string{name, text}}
+	}
+	return imageName{owner: owner, names: []string{name}}
+}
+
+// images asks for all images in at most three calls: parameters, ids, names.
+func (a *asker) images(ctx context.Context) error {
+	wanted := map[string]imageName{}
+	for _, n := range names(a.query.Images) {
+		wanted[n] = parseImage(n)
+	}
+	if err := a.parameters(ctx, wanted); err != nil {
+		return err
+	}
+	var ids, owners, titles []string
+	for _, w := range wanted {
+		if w.id != "" {
+			ids = append(ids, w.id)
+		} else if w.owner != "" {
+			owners, titles = append(owners, w.owner), append(titles, w.names...)
+		}
+	}
+	var byID, byName []types.Image
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		byID, err = a.describeImages(ctx, nil, "image-id", distinct(ids...))
+		return err
+	})
+	g.Go(func() (err error) {
+		byName, err = a.describeImages(ctx, distinct(owners...), "name", distinct(titles...))
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	a.got.Images = map[string]facts.AWSImage{}
+	for text, w := range wanted {
+		if i, ok := choose(w, byID, byName); ok {
+			a.got.Images[text] = facts.AWSImage{ID: aws.ToString(i.ImageId), RootDevice: aws.ToString(i.RootDeviceName), Architecture: string(i.Architecture)}
+		}
+	}
+	return nil
+}
+
+// choose returns the image that is meant: of several of one name, the newest.
+func choose(w imageName, byID, byName []types.Image) (types.Image, bool) {
+	var best types.Image
+	found := false
+	for _, i := range slices.Concat(byID, byName) {
+		owned := w.owner == "self" || w.owner == aws.ToString(i.OwnerId) || w.owner == aws.ToString(i.ImageOwnerAlias)
+		if !(w.id != "" && w.id == aws.ToString(i.ImageId) || w.id == "" && owned && slices.Contains(w.names, aws.ToString(i.Name))) {
+			continue
+		}
+		if !found || aws.ToString(i.CreationDate) > aws.ToString(best.CreationDate) {
+			best, found = i, true
+		}
+	}
+	return best, found
+}
+
+func (a *asker) describeImages(ctx context.Context, owners []string, by string, values []string) ([]types.Image, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	var out []types.Image
+	p := ec2.NewDescribeImagesPaginator(a.EC2, &ec2.DescribeImagesInput{Owners: owners,
+		Filters: []types.Filter{{Name: &by, Values: values}}, IncludeDeprecated: aws.Bool(true)})
+	for p.HasMorePages() {
+		page, err := p.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("find machine images: %w", err)
+		}
+		out = append(out, page.Images...)
+	}
+	return out, nil
+}
+
+// parameters replaces the parameters of the Systems Manager by the image ids they hold.
+func (a *asker) parameters(ctx context.Context, wanted map[string]imageName) error {
+	const most = 10 // names a call
+	var paths []string
+	for _, w := range wanted {
+		paths = append(paths, w.parameter)
+	}
+	for some := range slices.Chunk(distinct(paths...), most) {
+		o, err := a.SSM.GetParameters(ctx, &ssm.GetParametersInput{Names: some})
+		if err != nil {
+			return fmt.Errorf("read the parameters of machine images: %w", err)
+		}
+		for text, w := range wanted {
+			for _, p := range o.Parameters {
+				if w.parameter != "" && w.parameter == aws.ToString(p.Name) {
+					wanted[text] = imageName{id: aws.ToString(p.Value)}
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package lookup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/spec/facts"
+)
+
+func (a *asker) zones(ctx context.Context) error {
+	key := "zones/" + a.Region
+	known, ok := past.Recall[[]string](a.past, key)
+	if ok && !slices.ContainsFunc(a.query.Zones, func(z Ask) bool { return !slices.Contains(known, z.Name) }) {
+		a.got.Zones = known
+		return nil
+	}
+	o, err := a.EC2.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
+	if err != nil {
+		return fmt.Errorf("list the availability zones: %w", err)
+	}
+	a.got.Zones = nil
+	for _, z := range o.AvailabilityZones {
+		a.got.Zones = append(a.got.Zones, aws.ToString(z.ZoneName))
+	}
+	slices.Sort(a.got.Zones)
+	past.Remember(a.past, key, a.got.Zones)
+	return nil
+}
+
+// most is how many values one filter takes.
+const most = 200
+
+// machineTypes asks for types and for where they are offered. By a filter,
+// because a type that does not exist would fail a call that names it.
+func (a *asker) machineTypes(ctx context.Context) error {
+	wanted := distinct(append(names(a.query.MachineTypes), a.query.Candidates...)...)
+	key := "machine types/" + a.Region + "/" + strings.Join(wanted, ",")
+	if known, ok := past.Recall[map[string]facts.AWSMachineType](a.past, key); ok {
+		a.got.MachineTypes = known
+		return nil
+	}
+	found, zones := map[string]facts.AWSMachineType{}, map[string][]string{}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		for some := range slices.Chunk(wanted, most) {
+			if err := a.describeTypes(ctx, some, found); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for some := range slices.Chunk(wanted, most) {
+			if err := a.describeOfferings(ctx, some, zones); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for name, t := range found {
+		t.Zones = distinct(zones[name]...)
+		found[name] = t
+	}
+	a.got.MachineTypes = found
+	if len(found) == len(wanted) {
+		past.Remember(a.past, key, found)
+	}
+	return nil
+}
+
+func typeFilter(names []string) []types.Filter {
+	return []types.Filter{{Name: aws.String("instance-type"), Values: names}}
+}
+
+func (a *asker) describeTypes(ctx context.Context, names []string, into map[string]facts.AWSMachineType) error {
+	p := ec2.NewDescribeInstanceTypesPaginator(a.EC2, &ec2.DescribeInstanceTypesInput{Filters: typeFilter(names)})
+	for p.HasMorePages() {
+		page, err := p.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("describe machine types: %w", err)
+		}
+		for _, t := range page.InstanceTypes {
+			into[string(t.InstanceType)] = machineType(t)
+		}
+	}
+	return nil
+}
+
+func (a *asker) describeOfferings(ctx context.Context, names []string, into map[string][]string) error {
+	p := ec2.NewDescribeInstanceTypeOfferingsPaginator(a.EC2, &ec2.DescribeInstanceTypeOfferingsInput{
+		LocationType: types.LocationTypeAvailabilityZone, Filters: typeFilter(names)})
+	for p.HasMorePages() {
+		page, err := p.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("find where machine types are offered: %w", err)
+		}
+		for _, o := range page.InstanceTypeOfferings {
+			into[string(o.InstanceType)] = append(into[string(o.InstanceType)], aws.ToString(o.Location))
+		}
+	}
+	return nil
+}
+
+func machineType(t types.InstanceTypeInfo) facts.AWSMachineType {
+	out := facts.AWSMachineType{}
+	if t.VCpuInfo != nil {
+		out.VCPU = int(aws.ToInt32(t.VCpuInfo.DefaultVCpus))
+	}
+	if t.MemoryInfo != nil {
+		out.MemoryMiB = int(aws.ToInt64(t.MemoryInfo.SizeInMiB))
+	}
+	if t.ProcessorInfo != nil {
+		for _, arch := range t.ProcessorInfo.SupportedArchitectures {
+			out.Architectures = append(out.Architectures, string(arch))
+		}
+	}
+	if t.InstanceStorageInfo != nil {
+		for _, d := range t.InstanceStorageInfo.Disks {
+			for range aws.ToInt32(d.Count) {
+				out.EphemeralDisks = append(out.EphemeralDisks, facts.EphemeralDisk{SizeGB: int(aws.ToInt64(d.SizeInGB))})
+			}
+		}
+	}
+	if t.GpuInfo != nil {
+		out.GPU = slices.ContainsFunc(t.GpuInfo.Gpus, func(g types.GpuDeviceInfo) bool { return aws.ToString(g.Manufacturer) == "NVIDIA" })
+	}
+	if n := t.NetworkInfo; n != nil {
+		out.ENIs, out.IPsPerENI = int(aws.ToInt32(n.MaximumNetworkInterfaces)), int(aws.ToInt32(n.Ipv4AddressesPerInterface))
+	}
+	return out
+}

@@ -1,0 +1,190 @@
+package aws
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/aws/kinds"
+)
+
+// detachedTag marks a machine that a rolling update took out of its group.
+const detachedTag = "kops.k8s.io/detached-from-asg"
+
+// pageSize is the most scaling groups in one answer (API reference, DescribeAutoScalingGroups).
+const pageSize int32 = 100
+
+// machines asks for all scaling groups of the cluster, and for all its
+// instances: two questions, however many machines there are, and one more for
+// each warm pool, whose instances their group does not list.
+func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+	client := s.Client.(*kinds.Client)
+	groups, err := scalingGroups(ctx, client, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	instances, err := instances(ctx, client, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	var out []platform.MachineGroup
+	at := map[string]int{}
+	group := func(name string) *platform.MachineGroup {
+		i, ok := at[name]
+		if !ok {
+			i = len(out)
+			at[name] = i
+			out = append(out, platform.MachineGroup{Name: name})
+		}
+		return &out[i]
+	}
+	life, spare := map[string]astypes.LifecycleState{}, map[string]bool{}
+	for _, g := range groups {
+		mine := group(groupTagOf(g.Tags))
+		mine.Target += int(sdk.ToInt32(g.DesiredCapacity))
+		for _, i := range g.Instances {
+			life[sdk.ToString(i.InstanceId)] = i.LifecycleState
+		}
+		if g.WarmPoolConfiguration == nil {
+			continue
+		}
+		pool, err := warmPool(ctx, client, sdk.ToString(g.AutoScalingGroupName))
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range pool {
+			id := sdk.ToString(i.InstanceId)
+			life[id], spare[id] = i.LifecycleState, true
+		}
+	}
+	for _, i := range instances {
+		m := machine(i)
+		state := string(life[m.Name])
+		switch {
+		case spare[m.Name]:
+			m.Spare, m.State = true, state
+		case strings.HasPrefix(state, "Terminat"): // it is on its way out, and may still be a node
+			m.Detached, m.State = true, state
+		}
+		mine := group(m.Group)
+		mine.Machines = append(mine.Machines, m)
+	}
+	for _, g := range out {
+		slices.SortFunc(g.Machines, func(a, b platform.Machine) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return out, nil
+}
+
+func scalingGroups(ctx context.Context, c *kinds.Client, cluster string) ([]astypes.AutoScalingGroup, error) {
+	var out []astypes.AutoScalingGroup
+	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(c.AutoScaling, &autoscaling.DescribeAutoScalingGroupsInput{
+		Filters:    []astypes.Filter{{Name: sdk.String("tag:" + kinds.TagOwnerPrefix + cluster), Values: []string{kinds.Owned}}},
+		MaxRecords: sdk.Int32(pageSize)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describe the auto-scaling groups of %s: %w", cluster, err)
+		}
+		for _, g := range page.AutoScalingGroups {
+			if g.Status == nil { // it has one while it is being deleted
+				out = append(out, g)
+			}
+		}
+	}
+	return out, nil
+}
+
+// warmPool are the instances that a scaling group has in reserve.
+func warmPool(ctx context.Context, c *kinds.Client, group string) ([]astypes.Instance, error) {
+	var out []astypes.Instance
+	pages := autoscaling.NewDescribeWarmPoolPaginator(c.AutoScaling, &autoscaling.DescribeWarmPoolInput{AutoScalingGroupName: &group})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describe the warm pool of %s: %w", group, err)
+		}
+		out = append(out, page.Instances...)
+	}
+	return out, nil
+}
+
+// instances are those that exist, in a scaling group or not.
+func instances(ctx context.Context, c *kinds.Client, cluster string) ([]ec2types.Instance, error) {
+	var out []ec2types.Instance
+	pages := ec2.NewDescribeInstancesPaginator(c.EC2, &ec2.DescribeInstancesInput{Filters: []ec2types.Filter{
+		{Name: sdk.String("tag:" + kinds.TagOwnerPrefix + cluster), Values: []string{kinds.Owned}},
+		{Name: sdk.String("instance-state-name"), Values: []string{"pending", "running", "shutting-down", "stopping", "stopped"}}}})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describe the instances of %s: %w", cluster, err)
+		}
+		for _, r := range page.Reservations {
+			out = append(out, r.Instances...)
+		}
+	}
+	return out, nil
+}
+
+// machine is an instance; its node bears its ID.
+func machine(i ec2types.Instance) platform.Machine {
+	m := platform.Machine{Name: sdk.ToString(i.InstanceId), Node: sdk.ToString(i.InstanceId), Created: sdk.ToTime(i.LaunchTime)}
+	for _, t := range i.Tags {
+		switch sdk.ToString(t.Key) {
+		case groupTag:
+			m.Group = sdk.ToString(t.Value)
+		case detachedTag:
+			m.Detached = true
+		}
+	}
+	if i.State != nil {
+		m.State, m.Running = string(i.State.Name), i.State.Name == ec2types.InstanceStateNameRunning
+		m.Detached = m.Detached || i.State.Name == ec2types.InstanceStateNameShuttingDown
+	}
+	if i.Placement != nil {
+		m.Zone = sdk.ToString(i.Placement.AvailabilityZone)
+	}
+	addresses := map[string]bool{}
+	for _, a := range []*string{i.PrivateIpAddress, i.PublicIpAddress, i.Ipv6Address} {
+		if sdk.ToString(a) != "" {
+			addresses[*a] = true
+		}
+	}
+	m.Addresses = slices.Sorted(maps.Keys(addresses))
+	return m
+}
+
+// groupTagOf is the instance group that a scaling group is for.
+func groupTagOf(tags []astypes.TagDescription) string {
+	for _, t := range tags {
+		if sdk.ToString(t.Key) == groupTag {
+			return sdk.ToString(t.Value)
+		}
+	}
+	return ""
+}
+
+// bootRecord reads what an instance wrote on its serial console; AWS keeps the
+// last 64 KiB of it. The boot report is a file of the machine, which AWS does not show.
+func bootRecord(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) (platform.BootRecord, error) {
+	out, err := s.Client.(*kinds.Client).EC2.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: &m.Name})
+	if err != nil {
+		return platform.BootRecord{}, fmt.Errorf("read the console of %s: %w", m.Name, err)
+	}
+	text, err := base64.StdEncoding.DecodeString(sdk.ToString(out.Output))
+	if err != nil {
+		return platform.BootRecord{}, fmt.Errorf("read the console of %s: %w", m.Name, err)
+	}
+	return platform.BootRecord{Console: []byte(strings.ReplaceAll(string(text), "\r", ""))}, nil
+}

@@ -1,0 +1,108 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/aws/kinds"
+)
+
+// account is a service account with a role of its own.
+type account struct {
+	name, namespace string
+	grants          []grant  // of a component's account
+	policies        []string // ARNs
+	inline          string   // a JSON list of statements
+}
+
+func (a account) role(m *model) string { return names.AWSAccountRole(a.name, a.namespace, m.name) }
+
+// export is how Terraform's outputs call the account.
+func (a account) export() string { return names.Plain(a.namespace) + "-" + names.Plain(a.name) }
+
+// serviceAccounts are those of components, and those that the spec names.
+func (m *model) serviceAccounts() []account {
+	var list []account
+	grants := m.accountGrants()
+	for _, name := range slices.Sorted(maps.Keys(grants)) {
+		list = append(list, account{name: name, namespace: "kube-system", grants: grants[name]})
+	}
+	if m.spec.IAM == nil {
+		return list
+	}
+	for _, p := range m.spec.IAM.ServiceAccountExternalPermissions {
+		a := account{name: p.Name, namespace: p.Namespace}
+		if p.AWS != nil {
+			a.policies, a.inline = p.AWS.PolicyARNs, p.AWS.InlinePolicy
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// hasOIDC reports whether the account trusts the tokens of the cluster.
+func (m *model) hasOIDC() bool {
+	d := m.spec.ServiceAccountIssuerDiscovery
+	return d != nil && d.EnableAWSOIDCProvider
+}
+
+// issuer is who signs the tokens of service accounts, without the scheme.
+func (m *model) issuer() string {
+	if m.spec.KubeAPIServer == nil {
+		return ""
+	}
+	return strings.TrimPrefix(or(m.spec.KubeAPIServer.ServiceAccountIssuer, ""), "https://")
+}
+
+// oidcProvider makes IAM trust the issuer. The thumbprints are those of the
+// authorities of S3's certificates, which AWS no longer compares.
+func (m *model) oidcProvider() resource.Node {
+	return kinds.NewOIDCProvider(m.name, kinds.OIDCProvider{
+		URL:         "https://" + m.issuer(),
+		ClientIDs:   append([]string{"amazonaws.com"}, m.spec.ServiceAccountIssuerDiscovery.AdditionalAudiences...),
+		Thumbprints: []string{"9e99a48a9960b14926bb7f3b02e22da2b0ab7280", "a9d53002e97e00e043244f3d170d6f4c414104fd"},
+		Tags:        m.tags(m.name),
+	})
+}
+
+// accountIdentity is the role of a service account and its policies.
+func (m *model) accountIdentity(a account) ([]resource.Node, error) {
+	if m.issuer() == "" {
+		return nil, fmt.Errorf("the cluster has no issuer of service account tokens")
+	}
+	operator := "StringEquals"
+	if strings.Contains(a.namespace+a.name, "*") {
+		operator = "StringLike"
+	}
+	who, err := trust(statement{
+		Action:    one("sts:AssumeRoleWithWebIdentity"),
+		Principal: map[string]texts{"Federated": one(m.arn("iam", ":"+m.facts.AccountID+":oidc-provider/"+m.issuer()))},
+	}.under(operator, m.issuer()+":sub", one("system:serviceaccount:"+a.namespace+":"+a.name)))
+	if err != nil {
+		return nil, err
+	}
+	name := a.role(m)
+	role := m.newRole(name, who, tagServiceAccount+"name", names.Plain(a.name), tagServiceAccount+"namespace", names.Plain(a.namespace))
+	text, err := m.accountPolicy(a)
+	if err != nil {
+		return nil, err
+	}
+	nodes := append([]resource.Node{role}, rolePolicy(name, text, role)...)
+	return append(nodes, attachments("external-"+name, a.policies, role)...), nil
+}
+
+// accountPolicy is the policy of a service account's role, "" when it has none of its own.
+func (m *model) accountPolicy(a account) (string, error) {
+	if a.inline == "" {
+		return m.policy(a.grants)
+	}
+	list, err := userStatements(a.inline)
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	return render(list)
+}

@@ -1,0 +1,130 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/spec/facts"
+)
+
+// What a name answers until the cluster says better: addresses that are routed
+// nowhere (RFC 5737; kOps' own for IPv6), for a short time.
+const (
+	placeholderIPv4 = "203.0.113.123"
+	placeholderIPv6 = "fd00:dead:add::"
+	placeholderTTL  = 10 // seconds
+)
+
+// zone finds the hosted zone of the cluster's names, by name or identifier.
+func (m *model) zone() (facts.DNSZone, error) {
+	want := strings.TrimSuffix(m.spec.DNSZone, ".")
+	private := m.dnsType() == api.DNSPrivate
+	best := -1
+	for i, z := range m.facts.DNSZones {
+		switch {
+		case z.ID == strings.TrimPrefix(want, "/hostedzone/"):
+			return z, nil
+		case z.Name == want && z.Private == private:
+			best = i
+		}
+	}
+	if best < 0 {
+		return facts.DNSZone{}, fmt.Errorf("the account has no %s hosted zone %s", strings.ToLower(string(m.dnsType())), m.spec.DNSZone)
+	}
+	return m.facts.DNSZones[best], nil
+}
+
+// hostedZone is how Route 53 calls a zone.
+func hostedZone(z facts.DNSZone) string { return "/hostedzone/" + z.ID }
+
+// dns is the names of load balancers, and placeholders for the names that the
+// cluster's controllers will set.
+func (m *model) dns() ([]resource.Node, error) {
+	if m.dnsType() == api.DNSNone {
+		return nil, nil
+	}
+	z, err := m.zone()
+	if err != nil {
+		return nil, err
+	}
+	var nodes []resource.Node
+	if m.dnsType() == api.DNSPrivate && (!m.sharedVPC() || !slices.Contains(z.VPCs, m.spec.Networking.NetworkID)) {
+		nodes = append(nodes, kinds.NewZoneAssociation(m.spec.DNSZone, kinds.ZoneAssociation{ZoneID: hostedZone(z), VPC: m.vpcID()}))
+	}
+	if m.apiLB != nil {
+		for _, name := range m.balancedNames() {
+			nodes = append(nodes, alias(name, name, "A", z, m.apiLB), alias(name+"-AAAA", name, "AAAA", z, m.apiLB))
+		}
+	}
+	if name := m.bastionSpec().PublicName; name != "" && m.bastionLB != nil {
+		nodes = append(nodes, alias(name, name, "A", z, m.bastionLB))
+	}
+	return append(nodes, m.placeholders(z)...), nil
+}
+
+// balancedNames are the names that lead to the API's load balancer.
+func (m *model) balancedNames() []string {
+	var names []string
+	if m.spec.API.PublicName != "" {
+		names = append(names, m.spec.API.PublicName)
+	}
+	if internal := m.internalName(); m.apiLB.spec.UseForInternalAPI && !slices.Contains(names, internal) {
+		names = append(names, internal)
+	}
+	return names
+}
+
+// internalName is the name by which machines of the cluster reach the API.
+func (m *model) internalName() string { return "api.internal." + m.name }
+
+func alias(node, name, kind string, z facts.DNSZone, to *loadBalancer) resource.Node {
+	return kinds.NewDNSRecord(node, kinds.DNSRecord{
+		ZoneID: hostedZone(z), Name: name, Type: kind,
+		Alias: &kinds.DNSAlias{Name: to.out("dns_name"), ZoneID: to.out("zone_id")},
+	})
+}
+
+// placeholders exist before the cluster does, so that no resolver remembers
+// that a name does not.
+func (m *model) placeholders(z facts.DNSZone) []resource.Node {
+	own := []string{"A"}
+	if m.ipv6Only() {
+		own = []string{"AAAA"}
+	}
+	types := map[string][]string{"kops-controller.internal." + m.name: own}
+	if m.apiLB == nil || !m.apiLB.spec.UseForInternalAPI {
+		types[m.internalName()] = own
+	}
+	if m.apiLB == nil && m.spec.API.PublicName != "" { // users may have IPv4 only
+		types[m.spec.API.PublicName] = slices.Compact(append([]string{"A"}, own...))
+	}
+	var nodes []resource.Node
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		for _, t := range types[name] {
+			nodes = append(nodes, m.placeholder(z, name, t)...)
+		}
+	}
+	return nodes
+}
+
+// placeholder is one of them, and what tells external-dns that it may change it.
+func (m *model) placeholder(z facts.DNSZone, name, kind string) []resource.Node {
+	address, owner := placeholderIPv4, name
+	if kind == "AAAA" {
+		address, owner = placeholderIPv6, "aaaa-"+name
+	}
+	record := func(name, kind, value string) resource.Node {
+		return kinds.NewDNSPlaceholder(name+"-"+kind, kinds.DNSPlaceholder{
+			ZoneID: hostedZone(z), Name: name, Type: kind, TTL: placeholderTTL, Records: []string{value}})
+	}
+	nodes := []resource.Node{record(name, kind, address)}
+	if d := m.spec.ExternalDNS; d != nil && d.Provider == api.ExternalDNSProviderExternalDNS {
+		nodes = append(nodes, record(owner, "TXT", `"heritage=external-dns,external-dns/owner=kops-`+m.name+`"`))
+	}
+	return nodes
+}

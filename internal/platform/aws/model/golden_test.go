@@ -1,0 +1,265 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/render/terraform"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/spectest"
+)
+
+// goldenFacts are those that the goldens assume.
+func goldenFacts() *facts.Facts {
+	a := &facts.AWS{
+		Region: "us-test-1", Partition: "aws-test", AccountID: "123456789012",
+		Zones:  []string{"us-test-1a", "us-test-1b", "us-test-1c"},
+		Images: map[string]facts.AWSImage{"*": {ID: "ami-12345678", RootDevice: "/dev/xvda", Architecture: facts.ArchX86}},
+		MachineTypes: map[string]facts.AWSMachineType{
+			"*":         {VCPU: 2, MemoryMiB: 1024, Architectures: []string{facts.ArchX86}},
+			"m3.medium": {VCPU: 2, MemoryMiB: 1024, Architectures: []string{facts.ArchX86}, EphemeralDisks: []facts.EphemeralDisk{{SizeGB: 1024}}},
+		},
+		DNSZones: []facts.DNSZone{
+			{Name: "example.com", ID: "Z1AFAKE1ZON3YO"},
+			{Name: "internal.example.com", ID: "Z2AFAKE1ZON3NO", Private: true, VPCs: []string{"vpc-23456789"}},
+			{Name: "private.example.com", ID: "Z3AFAKE1ZOMORE", Private: true, VPCs: []string{"vpc-12345678"}},
+		},
+		VPCs: map[string]facts.AWSVPC{"vpc-12345678": {CIDRs: []string{"172.20.0.0/16"}, InternetGateway: "igw-1", EgressOnlyGateway: "eigw-1"}},
+		Subnets: map[string]facts.AWSSubnet{
+			"subnet-12345678": {VPC: "vpc-12345678", CIDR: "172.20.32.0/19", Zone: "us-test-1a"},
+			"subnet-abcdef":   {VPC: "vpc-12345678", CIDR: "172.20.4.0/22", Zone: "us-test-1a"},
+			"subnet-b2345678": {VPC: "vpc-12345678", CIDR: "172.20.8.0/22", Zone: "us-test-1b"},
+		},
+		InstanceProfiles: map[string]string{"*": "kops-custom-node-role"},
+	}
+	return &facts.Facts{AWS: a}
+}
+
+// testSSHKey is the public key of the goldens.
+const testSSHKey = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQCtWu40XQo8dczLsCq0OWV+hxm9uV3WxeH9Kgh4sMzQxNtoU1pvW0XdjpkBesRKGoolfWeCLXWxpyQb1IaiMkKoz7MdhQ/6UKjMjP66aFWWp3pwD0uj0HuJ7tq4gKHKRYGTaZIRWpzUiANBrjugVgA+Sd7E/mYwc/DMXkIyRZbvhQ=="
+
+// read decodes and completes a cluster and its groups.
+func read(t *testing.T, data []byte) platform.Model {
+	t.Helper()
+	in := complete.Input{Facts: goldenFacts(), Channel: spectest.Stable(t)}
+	in.Cluster, in.Groups = spectest.Read(t, data)
+	done, findings := complete.Complete(in)
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return platform.Model{
+		Cluster: done.Spec, Groups: done.Groups, Facts: in.Facts, SSHKeys: []string{testSSHKey},
+		FilesBucket: "testingBucket", UserData: testUserData,
+	}
+}
+
+// testUserData stands for the boot script, which is another package's.
+func testUserData(g *api.InstanceGroup, apiHost resource.Value) (resource.Content, error) {
+	if g.IsBastion() && len(g.Spec.AdditionalUserData) == 0 {
+		return resource.Content{}, nil
+	}
+	return resource.Text(resource.Concat(resource.Lit("#!/bin/sh\necho "+g.Name+" "), apiHost)), nil
+}
+
+// rendered returns the Terraform files of a cluster.
+func rendered(t *testing.T, in platform.Model) map[string][]byte {
+	t.Helper()
+	g := &graph.Graph{}
+	if err := Build(in, g); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := Terraform(in, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := terraform.Render(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+var (
+	blockStart = regexp.MustCompile(`(?m)^(?:resource|data|provider|locals|terraform)\b.*\{$`)
+	listValue  = regexp.MustCompile(`\[(.+)\]$`)
+	template   = regexp.MustCompile(`(?s)base64encode\(templatefile\((".*?"), \{.*?\}\)\)`)
+)
+
+// blocks splits a configuration into its top blocks by their first lines.
+// Managed files and outputs, which repeat the locals, are left out. Lists are sorted.
+func blocks(text string) map[string]string {
+	m := map[string]string{}
+	// A boot script with the balancer's name in it is a template; kOps writes it without.
+	text = template.ReplaceAllString(text, "filebase64($1)")
+	for _, at := range blockStart.FindAllStringIndex(text, -1) {
+		head, rest := text[at[0]:at[1]], text[at[1]:]
+		if strings.Contains(head, `"aws_s3_object"`) {
+			continue
+		}
+		lines := strings.Split(rest[:strings.Index(rest, "\n}")], "\n")
+		for i, l := range lines {
+			lines[i] = listValue.ReplaceAllStringFunc(l, func(s string) string {
+				items := strings.Split(s[1:len(s)-1], ", ")
+				slices.Sort(items)
+				return "[" + strings.Join(items, ", ") + "]"
+			})
+		}
+		body := strings.Join(lines, "\n")
+		if strings.HasPrefix(head, "provider") {
+			head += body
+		}
+		m[head] = body
+	}
+	return m
+}
+
+// TestGoldens compares all of AWS that the goldens expect, but for the text of
+// boot scripts and managed files.
+func TestGoldens(t *testing.T) {
+	dir := goldentest.Root()
+	inputs, err := filepath.Glob(filepath.Join(dir, "update_cluster", "*", "in-v1alpha2.yaml"))
+	if err != nil || len(inputs) == 0 {
+		t.Skipf("SKIPPED: there are no goldens in %s; set KOPS_GOLDENS to compare with them", dir)
+	}
+	for _, input := range inputs {
+		scenario := filepath.Dir(input)
+		want, err := os.ReadFile(filepath.Join(scenario, "kubernetes.tf"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a cloud for which kOps writes no Terraform
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(want), `resource "aws_launch_template"`) {
+			continue
+		}
+		t.Run(filepath.Base(scenario), func(t *testing.T) {
+			data, err := os.ReadFile(input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := read(t, data)
+			if in.Cluster.Name == "complex.example.com" {
+				in.SSHKeys = nil
+			}
+			got := rendered(t, in)
+			compareBlocks(t, got[terraform.MainFile], want)
+			comparePolicies(t, got, filepath.Join(scenario, "data"))
+		})
+	}
+}
+
+// deviations are where we mean to differ, as a difference of blocks shows them.
+func deviations(head string) func(string) string {
+	if strings.Contains(head, "aws_launch_template") && strings.Contains(head, "nodes-complex-example-com") {
+		// The volume's deleteOnTermination is false in the spec: it is kept.
+		return func(want string) string {
+			at := strings.Index(want, `"/dev/xvdd"`)
+			return want[:at] + strings.Replace(want[at:], "delete_on_termination = true", "delete_on_termination = false", 1)
+		}
+	}
+	return func(want string) string { return want }
+}
+
+func compareBlocks(t *testing.T, got, want []byte) {
+	t.Helper()
+	have, expected := blocks(string(got)), blocks(string(want))
+	for _, head := range slices.Sorted(maps.Keys(expected)) {
+		body, ok := have[head]
+		if !ok {
+			t.Errorf("missing: %s", head)
+			continue
+		}
+		if diff := cmp.Diff(deviations(head)(expected[head]), body); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", head, diff)
+		}
+	}
+	for _, head := range slices.Sorted(maps.Keys(have)) {
+		if _, ok := expected[head]; !ok {
+			t.Errorf("extra: %s", head)
+		}
+	}
+}
+
+func comparePolicies(t *testing.T, got map[string][]byte, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		name := "data/" + filepath.Base(f)
+		if strings.Contains(name, "aws_s3_object") || strings.Contains(name, "user_data") {
+			continue
+		}
+		want, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := got[name]; !ok {
+			t.Errorf("missing: %s", name)
+			continue
+		}
+		// kOps compares patterns as texts, and would change a rule of others.
+		if strings.HasSuffix(name, "_event_pattern") && strings.TrimSpace(string(want)) != strings.TrimSpace(string(got[name])) {
+			t.Errorf("%s: %s, want %s", name, got[name], want)
+		}
+		if diff := cmp.Diff(alike(parsed(t, want)), alike(parsed(t, got[name]))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if _, err := os.Stat(filepath.Join(dir, strings.TrimPrefix(name, "data/"))); err != nil && name != terraform.MainFile {
+			t.Errorf("extra: %s", name)
+		}
+	}
+}
+
+// alike takes from a policy what docs/aws-permissions.md says is narrower here, which
+// TestDangerousGrantsNameTheirTarget holds.
+func alike(policy any) any {
+	doc, _ := policy.(map[string]any)
+	statements, ok := doc["Statement"].([]any)
+	if !ok {
+		return policy
+	}
+	narrower := []string{"sqs:DeleteMessage", "sqs:ReceiveMessage", "ec2:CreateSnapshot", "ec2:ModifyNetworkInterfaceAttribute"}
+	doc["Statement"] = slices.DeleteFunc(statements, func(v any) bool {
+		s := v.(map[string]any)
+		if s["Action"] == "sqs:SendMessage" {
+			delete(s, "Condition")
+			delete(s, "Principal")
+		}
+		rest := slices.DeleteFunc(items(s["Action"]), func(a string) bool { return slices.Contains(narrower, a) })
+		s["Action"] = rest
+		return len(rest) == 0
+	})
+	return doc
+}
+
+// parsed reads a JSON document; what is none stands for itself.
+func parsed(t *testing.T, data []byte) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return fmt.Sprint(strings.TrimSpace(string(data)))
+	}
+	return v
+}

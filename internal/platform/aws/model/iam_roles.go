@@ -1,0 +1,162 @@
+package model
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/kinds"
+)
+
+// identities is what machines and service accounts may do, and as whom.
+func (m *model) identities() ([]resource.Node, error) {
+	nodes := m.sharedProfiles()
+	for _, r := range m.identityRoles() {
+		more, err := m.machineIdentity(r)
+		if err != nil {
+			return nil, fmt.Errorf("role %s: %w", m.roleName(r), err)
+		}
+		nodes = append(nodes, more...)
+	}
+	if m.hasOIDC() {
+		nodes = append(nodes, m.oidcProvider())
+	}
+	for _, a := range m.serviceAccounts() {
+		more, err := m.accountIdentity(a)
+		if err != nil {
+			return nil, fmt.Errorf("role %s: %w", a.role(m), err)
+		}
+		nodes = append(nodes, more...)
+	}
+	return nodes, nil
+}
+
+// profileOf returns the ARN of the existing instance profile of a group, or "".
+func profileOf(g *api.InstanceGroup) string {
+	if g.Spec.IAM == nil {
+		return ""
+	}
+	return or(g.Spec.IAM.Profile, "")
+}
+
+// profileName is the name in the ARN of an instance profile.
+func profileName(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
+
+// sharedProfiles are the existing instance profiles that groups use.
+func (m *model) sharedProfiles() []resource.Node {
+	var nodes []resource.Node
+	seen := map[string]bool{}
+	for _, g := range m.Groups {
+		if arn := profileOf(g); arn != "" && !seen[profileName(arn)] {
+			seen[profileName(arn)] = true
+			nodes = append(nodes, kinds.AdoptIAMInstanceProfile(profileName(arn), arn))
+		}
+	}
+	return nodes
+}
+
+// profileRef refers to the instance profile of a group's machines, by name.
+func (m *model) profileRef(g *api.InstanceGroup) resource.Value {
+	if arn := profileOf(g); arn != "" {
+		return out("aws_iam_instance_profile", profileName(arn), "name")
+	}
+	return out("aws_iam_instance_profile", m.roleName(g.Spec.Role), "id")
+}
+
+// machineRoles are the roles that machines have.
+func machineRoles() []api.InstanceGroupRole {
+	return []api.InstanceGroupRole{api.RoleControlPlane, api.RoleAPIServer, api.RoleNode, api.RoleBastion}
+}
+
+// identityRoles are the roles of machines with an identity of the cluster's own.
+func (m *model) identityRoles() []api.InstanceGroupRole {
+	var roles []api.InstanceGroupRole
+	for _, r := range machineRoles() {
+		for _, g := range m.groupsOf(r) {
+			if profileOf(g) == "" {
+				roles = append(roles, r)
+				break
+			}
+		}
+	}
+	return roles
+}
+
+// ec2Service is EC2 as somebody who takes roles on.
+func (m *model) ec2Service() string {
+	if m.facts.Partition == "aws-cn" {
+		return "ec2.amazonaws.com.cn"
+	}
+	return "ec2.amazonaws.com"
+}
+
+// machineIdentity is the role, the profile and the policies of machines of a role.
+func (m *model) machineIdentity(r api.InstanceGroupRole) ([]resource.Node, error) {
+	name := m.roleName(r)
+	who, err := trust(statement{Action: one("sts:AssumeRole"), Principal: map[string]texts{"Service": one(m.ec2Service())}})
+	if err != nil {
+		return nil, err
+	}
+	role := m.newRole(name, who)
+	nodes := []resource.Node{role, kinds.NewIAMInstanceProfile(name, kinds.IAMInstanceProfile{
+		Name: name, Role: role.Out("name"), Tags: m.tags(name)})}
+	text, err := m.policy(m.machineGrants(r))
+	if err != nil {
+		return nil, err
+	}
+	nodes = append(nodes, rolePolicy(name, text, role)...)
+	if extra := m.spec.AdditionalPolicies[policyKey(r)]; extra != "" {
+		list, err := userStatements(extra)
+		if err != nil {
+			return nil, fmt.Errorf("additional policies: %w", err)
+		}
+		text := ""
+		if len(list) > 0 {
+			if text, err = render(list); err != nil {
+				return nil, err
+			}
+		}
+		nodes = append(nodes, rolePolicy("additional."+name, text, role)...)
+	}
+	return append(nodes, attachments(roleKey(r)+"-policyoverride", m.spec.ExternalPolicies[policyKey(r)], role)...), nil
+}
+
+// policyKey is how the spec calls a role where it gives it policies.
+func policyKey(r api.InstanceGroupRole) string {
+	if r == api.RoleControlPlane {
+		return "control-plane"
+	}
+	return strings.ToLower(string(r))
+}
+
+func (m *model) newRole(name, who string, tags ...string) resource.Node {
+	boundary := ""
+	if m.spec.IAM != nil {
+		boundary = or(m.spec.IAM.PermissionsBoundary, "")
+	}
+	return kinds.NewIAMRole(name, kinds.IAMRole{
+		Name: name, AssumeRolePolicy: who, PermissionsBoundary: boundary, Tags: m.tagsWith(name, tags...)})
+}
+
+// rolePolicy gives a role a policy of its own, unless it would allow nothing.
+func rolePolicy(name, text string, role resource.Node) []resource.Node {
+	if text == "" {
+		return nil
+	}
+	return []resource.Node{kinds.NewIAMRolePolicy(name, kinds.IAMRolePolicy{Name: name, Policy: text, Role: role.Out("name")})}
+}
+
+// attachments give a role existing policies, each once.
+func attachments(prefix string, arns []string, role resource.Node) []resource.Node {
+	var nodes []resource.Node
+	for _, arn := range slices.Compact(slices.Sorted(slices.Values(arns))) {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(arn)) // a hash never fails
+		nodes = append(nodes, kinds.NewIAMAttachment(fmt.Sprintf("%s-%d", prefix, h.Sum32()),
+			kinds.IAMAttachment{PolicyARN: arn, Role: role.Out("name")}))
+	}
+	return nodes
+}

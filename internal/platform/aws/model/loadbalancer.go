@@ -1,0 +1,258 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/kinds"
+)
+
+// loadBalancer is a network load balancer as its parts see it.
+type loadBalancer struct {
+	node     string
+	realName string
+	internal bool
+	group    securityGroup
+	// more are existing security groups that it gets besides.
+	more    []string
+	subnets []placement
+	// spec is that of the API's; a bastion's has none.
+	spec *api.LoadBalancerAccessSpec
+	// joins says that nodes, too, join the cluster through it: no names are published.
+	joins     bool
+	listeners []listener
+}
+
+// placement is a load balancer's place in one zone.
+type placement struct {
+	subnet           *api.ClusterSubnetSpec
+	allocation, addr string
+}
+
+// listener is a port and the target group behind it.
+type listener struct {
+	node     string
+	port     int
+	protocol string // "TCP" or "TLS"
+	target   targetGroup
+}
+
+// targetGroup is machines of which a load balancer picks one.
+type targetGroup struct {
+	realName string // and the node's
+	port     int
+	protocol string
+	health   string // the path of HTTPS checks; empty for TCP ones
+	// controlPlaneOnly leaves machines out that run only an API server.
+	controlPlaneOnly bool
+}
+
+func (t targetGroup) id() resource.Value { return out("aws_lb_target_group", t.realName, "id") }
+
+func (l *loadBalancer) out(attr string) resource.Value { return out("aws_lb", l.node, attr) }
+
+// apiLoadBalancer is the one before the API servers, nil without one.
+func (m *model) apiLoadBalancer() (*loadBalancer, error) {
+	spec := m.spec.API.LoadBalancer
+	if spec == nil {
+		return nil, nil
+	}
+	l := &loadBalancer{
+		node: "api." + m.name, realName: APILoadBalancerName(m.name), spec: spec,
+		internal: spec.Type == api.LoadBalancerInternal, joins: m.dnsType() == api.DNSNone,
+		group: m.own("api-elb", "api ELB"), more: spec.AdditionalSecurityGroups,
+	}
+	if id := or(spec.SecurityGroupOverride, ""); id != "" {
+		l.group.node, l.group.override = id+"-api-elb", id
+	}
+	l.listeners = m.apiListeners(l)
+	var err error
+	l.subnets, err = m.apiPlacements(l)
+	if err != nil {
+		return nil, fmt.Errorf("load balancer of the API: %w", err)
+	}
+	return l, nil
+}
+
+func (m *model) target(what string, port int) targetGroup {
+	return targetGroup{realName: loadBalancerName(what, m.name), port: port, protocol: "TCP"}
+}
+
+func (m *model) apiListeners(l *loadBalancer) []listener {
+	at := func(name string, port int, t targetGroup) listener {
+		return listener{node: name + "." + m.name + "-" + strconv.Itoa(port), port: port, protocol: t.protocol, target: t}
+	}
+	tcp := m.target("tcp", portHTTPS)
+	list := []listener{at("api", portHTTPS, tcp)}
+	if l.spec.SSLCertificate != "" { // then TLS ends at the balancer; its other port passes it on
+		tls := m.target("tls", portHTTPS)
+		tls.protocol = "TLS"
+		list = []listener{at("api", portHTTPS, tls), at("api", portHTTPSPassed, tcp)}
+	}
+	if l.joins {
+		controller := m.target("kops-controller", portKopsController)
+		controller.health, controller.controlPlaneOnly = "/healthz", true
+		list = append(list, at("api", portKopsController, controller))
+		if m.ciliumEtcd() {
+			etcd := m.target("etcd-cilium", portEtcdCilium)
+			etcd.controlPlaneOnly = true
+			list = append(list, at("etcd-cilium", portEtcdCilium, etcd))
+		}
+	}
+	return list
+}
+
+// apiPlacements are the subnets that the spec names, or the best of each zone.
+func (m *model) apiPlacements(l *loadBalancer) ([]placement, error) {
+	if len(l.spec.Subnets) == 0 {
+		return m.placements(l.internal)
+	}
+	var list []placement
+	for _, p := range l.spec.Subnets {
+		s, ok := m.subnets[p.Name]
+		if !ok {
+			return nil, fmt.Errorf("the cluster has no subnet %s", p.Name)
+		}
+		list = append(list, placement{subnet: s, allocation: or(p.AllocationID, ""), addr: or(p.PrivateIPv4Address, "")})
+	}
+	return list, nil
+}
+
+// placements picks a subnet of each zone for a load balancer: of the right side,
+// best one made for load balancers, best where a control plane is too.
+func (m *model) placements(internal bool) ([]placement, error) {
+	byZone := map[string][]*api.ClusterSubnetSpec{}
+	for i := range m.spec.Networking.Subnets {
+		if s := &m.spec.Networking.Subnets[i]; isPrivate(s) == internal {
+			byZone[m.zoneOf(s)] = append(byZone[m.zoneOf(s)], s)
+		}
+	}
+	if len(byZone) == 0 {
+		if internal {
+			return nil, fmt.Errorf("an internal load balancer needs a private subnet")
+		}
+		return nil, fmt.Errorf("a public load balancer needs a public or utility subnet")
+	}
+	var list []placement
+	for _, zone := range slices.Sorted(maps.Keys(byZone)) {
+		list = append(list, placement{subnet: slices.MinFunc(byZone[zone], func(a, b *api.ClusterSubnetSpec) int {
+			return cmp.Or(m.score(b)-m.score(a), cmp.Compare(a.Name, b.Name))
+		})})
+	}
+	return list, nil
+}
+
+// score says how well a load balancer stands in a subnet.
+func (m *model) score(s *api.ClusterSubnetSpec) int {
+	score := 0
+	switch s.Type {
+	case api.SubnetDualStack:
+		score = 2
+	case api.SubnetUtility:
+		score = 3
+	}
+	for _, g := range m.groupsOf(api.RoleControlPlane) {
+		if slices.Contains(g.Spec.Subnets, s.Name) {
+			return score + 1
+		}
+	}
+	return score
+}
+
+// loadBalancers is the load balancers, their target groups and listeners.
+func (m *model) loadBalancers() ([]resource.Node, error) {
+	var nodes []resource.Node
+	for _, l := range []*loadBalancer{m.apiLB, m.bastionLB} {
+		if l == nil {
+			continue
+		}
+		nodes = append(nodes, m.loadBalancerNode(l))
+		for _, n := range l.listeners {
+			nodes = append(nodes, m.targetGroupNode(n.target), m.listenerNode(l, n))
+		}
+	}
+	return nodes, nil
+}
+
+func (m *model) loadBalancerNode(l *loadBalancer) resource.Node {
+	n := kinds.LoadBalancer{
+		Name: l.realName, Type: "network", Internal: l.internal, Tags: m.tags(l.node),
+		SecurityGroups: unique(append(resource.Lits(l.more...), l.group.id())),
+	}
+	for _, p := range l.subnets {
+		n.Subnets = append(n.Subnets, kinds.SubnetMapping{
+			Subnet: m.subnetID(p.subnet), AllocationID: resource.Lit(p.allocation), PrivateIPv4: p.addr})
+		if p.subnet.IPv6CIDR != "" {
+			n.IPAddressType = "dualstack"
+		}
+	}
+	if l.spec != nil {
+		n.CrossZone = l.joins || or(l.spec.CrossZoneLoadBalancing, false)
+		if a := l.spec.AccessLog; a != nil && or(a.Bucket, "") != "" {
+			n.AccessLogs = &kinds.AccessLogs{Enabled: true, Bucket: *a.Bucket, Prefix: or(a.BucketPrefix, "")}
+		}
+	}
+	node := kinds.NewLoadBalancer(l.node, n)
+	if !l.internal {
+		node.After = m.internetFirst() // a VPC without a way out refuses it
+	}
+	return node
+}
+
+func (m *model) targetGroupNode(t targetGroup) resource.Node {
+	check := kinds.HealthCheck{Protocol: "TCP", Interval: 10, HealthyThreshold: 2, UnhealthyThreshold: 2}
+	if t.health != "" {
+		check.Protocol, check.Path = "HTTPS", t.health
+	}
+	return kinds.NewTargetGroup(t.realName, kinds.TargetGroup{
+		Name: t.realName, Port: t.port, Protocol: t.protocol, VPC: m.vpcID(),
+		ConnectionTermination: "true", DeregistrationDelay: "30",
+		HealthCheck: check, Tags: m.tags(t.realName),
+	})
+}
+
+func (m *model) listenerNode(l *loadBalancer, n listener) resource.Node {
+	w := kinds.Listener{
+		LoadBalancer: l.out("id"), LoadBalancerName: l.realName, Port: n.port, Protocol: n.protocol,
+		DefaultAction: kinds.ListenerAction{TargetGroup: n.target.id(), Type: "forward"},
+	}
+	if n.protocol == "TLS" {
+		w.CertificateARN = l.spec.SSLCertificate
+		w.SSLPolicy = or(l.spec.SSLPolicy, "ELBSecurityPolicy-2016-08")
+	}
+	return kinds.NewListener(n.node, w)
+}
+
+// targetGroups are those that a group's machines are in, existing ones too,
+// in the order of their names.
+func (m *model) targetGroups(g *api.InstanceGroup) []resource.Value {
+	var targets []targetGroup
+	switch {
+	case g.HasAPIServer() && m.apiLB != nil:
+		for _, l := range m.apiLB.listeners {
+			if g.IsControlPlane() || !l.target.controlPlaneOnly {
+				targets = append(targets, l.target)
+			}
+		}
+	case g.IsBastion() && m.bastionLB != nil:
+		targets = append(targets, m.bastionLB.listeners[0].target)
+	}
+	slices.SortFunc(targets, func(a, b targetGroup) int { return cmp.Compare(a.realName, b.realName) })
+	var ids []resource.Value
+	for _, t := range targets {
+		ids = append(ids, t.id())
+	}
+	var arns []string
+	for _, e := range g.Spec.ExternalLoadBalancers {
+		if arn := or(e.TargetGroupARN, ""); arn != "" {
+			arns = append(arns, arn)
+		}
+	}
+	slices.Sort(arns)
+	return unique(append(ids, resource.Lits(arns...)...))
+}

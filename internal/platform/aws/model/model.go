@@ -1,0 +1,162 @@
+// Package model turns a completed cluster into the AWS resources that it needs:
+// nodes of a graph, and what a Terraform document says besides them. It is pure.
+//
+// It must not know how a resource is observed or changed, how a plan is made or
+// rendered, and it looks nothing up: what it needs of the world are the facts in
+// its input.
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/facts"
+)
+
+// model is the input and what all its parts ask of it. It is not changed once made.
+type model struct {
+	platform.Model
+	// name is the cluster's name, the end of nearly every name here.
+	name  string
+	spec  *api.ClusterSpec
+	aws   *api.AWSSpec
+	facts *facts.AWS
+	// subnets are those of the spec by name.
+	subnets map[string]*api.ClusterSubnetSpec
+	// apiLB and bastionLB are nil where the cluster has none.
+	apiLB, bastionLB *loadBalancer
+}
+
+// Build adds the cluster's AWS resources to a graph, each after those it refers
+// to. The cluster must be completed and valid; what it names of the account must
+// be among the facts.
+func Build(in platform.Model, g *graph.Graph) error {
+	m, err := newModel(in)
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name  string
+		nodes func() ([]resource.Node, error)
+	}{
+		{"network", m.network},
+		{"routes", m.routing},
+		{"security groups", m.securityGroups},
+		{"SSH key", m.keyPair},
+		{"identities", m.identities},
+		{"volumes", m.volumes},
+		{"load balancers", m.loadBalancers},
+		{"names", m.dns},
+		{"launch templates", m.launchTemplates},
+		{"scripts of machines that Karpenter makes", m.scripts},
+		{"scaling groups", m.scalingGroups},
+		{"termination queue", m.terminationQueue},
+	} {
+		nodes, err := part.nodes()
+		if err == nil {
+			err = g.Add(nodes...)
+		}
+		if err != nil {
+			return fmt.Errorf("model the %s of %s: %w", part.name, m.name, err)
+		}
+	}
+	return nil
+}
+
+func newModel(in platform.Model) (*model, error) {
+	switch {
+	case in.Cluster.Spec.CloudProvider.AWS == nil:
+		return nil, fmt.Errorf("cluster %s is not on AWS", in.Cluster.Name)
+	case in.Facts == nil || in.Facts.AWS == nil:
+		return nil, errors.New("the facts hold nothing of AWS")
+	}
+	m := &model{
+		Model: in, name: in.Cluster.Name, spec: &in.Cluster.Spec,
+		aws: in.Cluster.Spec.CloudProvider.AWS, facts: in.Facts.AWS,
+		subnets: map[string]*api.ClusterSubnetSpec{},
+	}
+	for i := range m.spec.Networking.Subnets {
+		s := &m.spec.Networking.Subnets[i]
+		m.subnets[s.Name] = s
+	}
+	var err error
+	if m.apiLB, err = m.apiLoadBalancer(); err != nil {
+		return nil, err
+	}
+	m.bastionLB, err = m.bastionLoadBalancer()
+	return m, err
+}
+
+// groupsOf returns the instance groups that have one of the roles.
+func (m *model) groupsOf(roles ...api.InstanceGroupRole) []*api.InstanceGroup {
+	var out []*api.InstanceGroup
+	for _, g := range m.Groups {
+		for _, r := range roles {
+			if g.Spec.Role == r {
+				out = append(out, g)
+			}
+		}
+	}
+	return out
+}
+
+// scaled returns the groups whose machines a scaling group makes.
+func (m *model) scaled() []*api.InstanceGroup {
+	var out []*api.InstanceGroup
+	for _, g := range m.Groups {
+		if g.Spec.Manager != api.ManagerKarpenter {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func (m *model) hasBastion() bool { return len(m.groupsOf(api.RoleBastion)) > 0 }
+
+// ipv6Only reports whether pods and services have IPv6 addresses only.
+func (m *model) ipv6Only() bool { return complete.IsIPv6(m.spec) }
+
+// dnsType returns where the names of the API are published.
+func (m *model) dnsType() api.DNSType { return complete.DNS(m.spec) }
+
+// subnetsOf returns the subnets of a group, in its order.
+func (m *model) subnetsOf(g *api.InstanceGroup) ([]*api.ClusterSubnetSpec, error) {
+	var out []*api.ClusterSubnetSpec
+	for _, name := range g.Spec.Subnets {
+		s, ok := m.subnets[name]
+		if !ok {
+			return nil, fmt.Errorf("group %s: the cluster has no subnet %s", g.Name, name)
+		}
+		out = append(out, s)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("group %s has no subnet", g.Name)
+	}
+	return out, nil
+}
+
+// zoneOf returns the zone of a subnet; that of a shared one may be a fact only.
+func (m *model) zoneOf(s *api.ClusterSubnetSpec) string {
+	if s.Zone != "" {
+		return s.Zone
+	}
+	return m.facts.Subnets[s.ID].Zone
+}
+
+// or returns what p points to, or otherwise.
+func or[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// out refers to an output of a node of this model.
+func out(kind, name, attr string) resource.Value {
+	return resource.Out(resource.Address{Kind: kind, Name: name}, attr)
+}

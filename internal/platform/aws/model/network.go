@@ -1,0 +1,227 @@
+package model
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/kinds"
+)
+
+// vpcID is the VPC's identifier, known or not.
+func (m *model) vpcID() resource.Value { return out("aws_vpc", m.name, "id") }
+
+// sharedVPC reports whether the cluster lives in a VPC that is not its own.
+func (m *model) sharedVPC() bool { return m.spec.Networking.NetworkID != "" }
+
+func (m *model) subnetName(s *api.ClusterSubnetSpec) string { return s.Name + "." + m.name }
+
+func (m *model) subnetID(s *api.ClusterSubnetSpec) resource.Value {
+	return out("aws_subnet", m.subnetName(s), "id")
+}
+
+// network is the VPC, its DHCP options, its subnets and its gateways.
+func (m *model) network() ([]resource.Node, error) {
+	nodes := m.vpc()
+	subnets, err := m.subnetNodes()
+	if err != nil {
+		return nil, err
+	}
+	gateways, err := m.gateways()
+	return append(append(nodes, subnets...), gateways...), err
+}
+
+func (m *model) vpc() []resource.Node {
+	net := m.spec.Networking
+	if m.sharedVPC() {
+		return []resource.Node{kinds.AdoptVPC(m.name, net.NetworkID, kinds.VPC{CIDR: net.NetworkCIDR})}
+	}
+	domain := m.facts.Region + ".compute.internal"
+	if m.facts.Region == "us-east-1" { // the first region's names are older than the rule
+		domain = "ec2.internal"
+	}
+	nodes := []resource.Node{
+		kinds.NewVPC(m.name, kinds.VPC{
+			CIDR: net.NetworkCIDR, AmazonIPv6: true, DNSHostnames: true, DNSSupport: true, Tags: m.tags(m.name)}),
+		kinds.NewDHCPOptions(m.name, kinds.DHCPOptions{
+			DomainName: domain, Servers: []string{"AmazonProvidedDNS"}, Tags: m.tags(m.name)}),
+		kinds.NewDHCPAssociation(m.name, kinds.DHCPAssociation{
+			VPC: m.vpcID(), Options: out("aws_vpc_dhcp_options", m.name, "id")}),
+	}
+	for _, cidr := range net.AdditionalNetworkCIDRs {
+		nodes = append(nodes, kinds.NewVPCCIDR(rangeName(cidr), kinds.VPCCIDR{VPC: m.vpcID(), CIDR: cidr}))
+	}
+	return nodes
+}
+
+// rangeName is the name of a further range of the VPC.
+func rangeName(cidr string) string { return "cidr-" + cidr }
+
+// rangeFirst is the further range that a subnet is cut from, if it is: the VPC
+// refuses the subnet until it has the range.
+func (m *model) rangeFirst(s *api.ClusterSubnetSpec) []resource.Address {
+	if m.sharedVPC() {
+		return nil
+	}
+	subnet, err := netip.ParsePrefix(s.CIDR)
+	if err != nil { // one with IPv6 only has none
+		return nil
+	}
+	for _, cidr := range m.spec.Networking.AdditionalNetworkCIDRs {
+		if r, err := netip.ParsePrefix(cidr); err == nil && r.Overlaps(subnet) {
+			return []resource.Address{{Kind: "aws_vpc_ipv4_cidr_block_association", Name: rangeName(cidr)}}
+		}
+	}
+	return nil
+}
+
+func (m *model) subnetNodes() ([]resource.Node, error) {
+	var nodes []resource.Node
+	for i := range m.spec.Networking.Subnets {
+		s := &m.spec.Networking.Subnets[i]
+		if s.ID != "" {
+			nodes = append(nodes, m.sharedSubnet(s)...)
+			continue
+		}
+		n, err := m.ownSubnet(s)
+		if err != nil {
+			return nil, fmt.Errorf("subnet %s: %w", s.Name, err)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// sharedSubnet uses an existing subnet, which only gets tags.
+func (m *model) sharedSubnet(s *api.ClusterSubnetSpec) []resource.Node {
+	nodes := []resource.Node{kinds.AdoptSubnet(m.subnetName(s), s.ID, kinds.Subnet{VPC: m.vpcID(), Zone: m.zoneOf(s), CIDR: s.CIDR})}
+	if !or(m.spec.Networking.TagSubnets, true) {
+		return nodes
+	}
+	tags := m.subnetTags(s)
+	tags[kinds.TagOwnerPrefix+m.name] = kinds.Shared
+	return append(nodes, kinds.NewSubnetTags(m.subnetName(s), kinds.SubnetTags{Subnet: m.subnetID(s), Tags: tags}))
+}
+
+// ownSubnet makes a subnet. One without IPv4 reaches it by NAT64, which needs DNS64.
+func (m *model) ownSubnet(s *api.ClusterSubnetSpec) (resource.Node, error) {
+	n := kinds.Subnet{VPC: m.vpcID(), Zone: s.Zone, CIDR: s.CIDR, Tags: m.tags(m.subnetName(s))}
+	if or(m.spec.Networking.TagSubnets, true) {
+		for k, v := range m.subnetTags(s) {
+			n.Tags[k] = v
+		}
+	}
+	if s.IPv6CIDR != "" {
+		n.AssignIPv6 = true
+		n.IPv6Native, n.DNS64 = s.CIDR == "", s.CIDR == ""
+		size, index, relative, err := relativeCIDR(s.IPv6CIDR)
+		switch {
+		case err != nil:
+			return resource.Node{}, err
+		case relative:
+			n.IPv6Part = kinds.IPv6Part(out("aws_vpc", m.name, "ipv6_cidr_block"), size-vpcIPv6Bits, index)
+		default:
+			n.IPv6CIDR = s.IPv6CIDR
+		}
+	}
+	if !or(m.aws.UseIPBasedNodeNames, false) {
+		n.HostnameType = "resource-name"
+		n.ResourceNameA, n.ResourceNameAAAA = s.CIDR != "", s.IPv6CIDR != ""
+	}
+	node := kinds.NewSubnet(m.subnetName(s), n)
+	node.After = m.rangeFirst(s)
+	return node, nil
+}
+
+// vpcIPv6Bits is the length of the prefix of a VPC's IPv6 range, always a /56.
+const vpcIPv6Bits = 56
+
+// relativeCIDR reads a range that is given as a part of the VPC's: "/64#a" is
+// the eleventh /64, counted in hexadecimal from 0.
+func relativeCIDR(text string) (size, index int, relative bool, err error) {
+	rest, ok := strings.CutPrefix(text, "/")
+	if !ok {
+		return 0, 0, false, nil
+	}
+	bits, number, _ := strings.Cut(rest, "#")
+	size, err = strconv.Atoi(bits)
+	if err != nil || size < vpcIPv6Bits || size > 64 {
+		return 0, 0, true, fmt.Errorf("%s is no range of the form /64#n", text)
+	}
+	n, err := strconv.ParseUint(number, 16, 8)
+	if err != nil || n >= 1<<(size-vpcIPv6Bits) {
+		return 0, 0, true, fmt.Errorf("%s: %q is no number of a /%d in a /%d, in hexadecimal", text, number, size, vpcIPv6Bits)
+	}
+	return size, int(n), true, nil
+}
+
+// unmanaged reports whether somebody else routes a subnet's traffic.
+func unmanaged(s *api.ClusterSubnetSpec) bool { return s.Egress == egressExternal }
+
+// gateways are the ways of the VPC into the internet.
+func (m *model) gateways() ([]resource.Node, error) {
+	var nodes []resource.Node
+	if m.routesPublic() {
+		g := kinds.InternetGateway{VPC: m.vpcID(), Tags: m.tags(m.name)}
+		id := m.facts.VPCs[m.spec.Networking.NetworkID].InternetGateway
+		switch {
+		case !m.sharedVPC():
+			nodes = append(nodes, kinds.NewInternetGateway(m.name, g))
+		case id == "":
+			return nil, fmt.Errorf("the VPC %s has no internet gateway", m.spec.Networking.NetworkID)
+		default:
+			nodes = append(nodes, kinds.AdoptInternetGateway(m.name, id, kinds.InternetGateway{VPC: m.vpcID()}))
+		}
+	}
+	if m.routesEgressOnly() {
+		g := kinds.EgressOnlyGateway{VPC: m.vpcID(), Tags: m.tags(m.name)}
+		id := m.facts.VPCs[m.spec.Networking.NetworkID].EgressOnlyGateway
+		switch {
+		case !m.sharedVPC():
+			nodes = append(nodes, kinds.NewEgressOnlyGateway(m.name, g))
+		case id == "":
+			return nil, fmt.Errorf("the VPC %s has no egress-only internet gateway", m.spec.Networking.NetworkID)
+		default:
+			nodes = append(nodes, kinds.AdoptEgressOnlyGateway(m.name, id, kinds.EgressOnlyGateway{VPC: m.vpcID()}))
+		}
+	}
+	return nodes, nil
+}
+
+// internetFirst is what must be there before something that reaches the internet.
+func (m *model) internetFirst() []resource.Address {
+	if !m.routesPublic() {
+		return nil
+	}
+	return []resource.Address{{Kind: "aws_internet_gateway", Name: m.name}}
+}
+
+// routesPublic reports whether the cluster has a public route table: unless
+// others route all its subnets.
+func (m *model) routesPublic() bool {
+	for i := range m.spec.Networking.Subnets {
+		if s := &m.spec.Networking.Subnets[i]; s.ID == "" && !unmanaged(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// routesEgressOnly reports whether a private subnet goes out over IPv6.
+func (m *model) routesEgressOnly() bool {
+	for i := range m.spec.Networking.Subnets {
+		s := &m.spec.Networking.Subnets[i]
+		if m.ipv6Only() && isPrivate(s) && !unmanaged(s) && s.ID == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// isPrivate reports whether a subnet is reached only from inside the VPC.
+func isPrivate(s *api.ClusterSubnetSpec) bool {
+	return s.Type == api.SubnetPrivate || s.Type == api.SubnetDualStack
+}

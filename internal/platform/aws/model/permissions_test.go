@@ -1,0 +1,227 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/platform/aws/kinds"
+)
+
+// permissionsPage is the page that says what is granted more narrowly than by
+// kOps, and what is granted without a bound.
+const permissionsPage = "../../../../docs/aws-permissions.md"
+
+// permitted is a statement as IAM reads it.
+type permitted struct {
+	Action, Resource any
+	Condition        map[string]map[string]any
+	Principal        any
+}
+
+func items(v any) []string {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		var list []string
+		for _, i := range v {
+			list = append(list, i.(string))
+		}
+		return list
+	}
+	return nil
+}
+
+// changes reports whether an action does more than read.
+func changes(action string) bool {
+	_, verb, _ := strings.Cut(action, ":")
+	for _, reading := range []string{"Describe", "Get", "List", "BatchGet", "BatchCheck"} {
+		if strings.HasPrefix(verb, reading) {
+			return false
+		}
+	}
+	return true
+}
+
+// permissions returns the statements of all policies of a cluster, by their node.
+func permissions(t *testing.T, files map[string]string) map[string][]permitted {
+	t.Helper()
+	in := read(t, documents(t, files))
+	in.Facts.AWS.ElasticIPs = map[string]string{"198.51.100.7": "eipalloc-7"}
+	g := &graph.Graph{}
+	if err := Build(in, g); err != nil {
+		return nil // a transcript of an error
+	}
+	all := map[string][]permitted{}
+	for n := range g.All() {
+		text := ""
+		switch want := n.Want.(type) {
+		case *kinds.IAMRolePolicy:
+			if strings.HasPrefix(want.Name, "additional.") { // the user's
+				continue
+			}
+			text = want.Policy
+		case *kinds.Queue:
+			text = want.Policy
+		default:
+			continue
+		}
+		var doc struct{ Statement []permitted }
+		if err := json.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		all[n.Address.String()] = doc.Statement
+	}
+	return all
+}
+
+// permissionSpecs are clusters with every component that calls AWS.
+func permissionSpecs(t *testing.T) map[string]map[string]string {
+	t.Helper()
+	specs := map[string]map[string]string{
+		"everything": {"cluster": `
+networking: {amazonvpc: {}}
+iam: {allowContainerRegistry: true}
+containerd: {useECRCredentialsForMirrors: true}
+certManager: {enabled: true, hostedZoneIDs: [Z123]}
+clusterAutoscaler: {enabled: true}
+snapshotController: {enabled: true}
+encryptionConfig: true
+awsLoadBalancerController: {enabled: true, enableWAF: true, enableWAFv2: true, enableShield: true}
+`, "groups": `
+cp: {role: Master, machineType: m3.medium, image: i, subnets: [us-test-1a], securityGroupOverride: sg-controlplane}
+nodes: {role: Node, machineType: t2.medium, image: i, subnets: [us-test-1a], additionalSecurityGroups: [sg-theirs]}
+`},
+		"cilium eni": {"cluster": "networking: {cilium: {ipam: eni}}\n"},
+		"calico":     {"cluster": "networking: {calico: {}}\n"},
+		"kindnet":    {"cluster": "networking: {kindnet: {}}\n"},
+		"kubenet":    {"cluster": "networking: {kubenet: {}}\n"},
+		"metadata":   {"cluster": "nodeTerminationHandler: {enabled: true, enableSQSTerminationDraining: false}\niam: {useServiceAccountExternalPermissions: true}\nserviceAccountIssuerDiscovery: {discoveryStore: \"s3://public/a.example.com\", enableAWSOIDCProvider: true}\n"},
+	}
+	paths, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, p := range paths {
+		a, err := txtar.ParseFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs[p] = sections(a)
+	}
+	for _, s := range specs {
+		if s["groups"] == "" {
+			s["groups"] = baseGroups
+		}
+	}
+	return specs
+}
+
+// Whatever changes something is bounded to the cluster, but for a list that the
+// page of permissions has with a reason for each.
+func TestGrantsAreBoundToTheCluster(t *testing.T) {
+	page, err := os.ReadFile(permissionsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, ok := strings.Cut(string(page), "## Without a bound\n")
+	if !ok {
+		t.Fatalf("%s has no list of what has no bound", permissionsPage)
+	}
+	documented := map[string]bool{} // and whether some cluster has it
+	for line := range strings.Lines(list) {
+		if cells := strings.Split(line, "|"); len(cells) == 4 && strings.Contains(cells[1], ":") {
+			for i, name := range strings.Split(cells[1], "`") {
+				if i%2 == 1 {
+					documented[name] = false
+				}
+			}
+			if len(strings.TrimSpace(cells[2])) < 20 {
+				t.Errorf("%s: no reason is given: %s", permissionsPage, line)
+			}
+		}
+	}
+	for name, spec := range permissionSpecs(t) {
+		for address, statements := range permissions(t, spec) {
+			for _, s := range statements {
+				if len(s.Condition) > 0 || !slices.Contains(items(s.Resource), "*") {
+					continue
+				}
+				for _, action := range items(s.Action) {
+					if _, known := documented[action]; known {
+						documented[action] = true
+					} else if changes(action) {
+						t.Errorf("%s: %s: %s is allowed on everything: bound it, or give the reason in %s", name, address, action, permissionsPage)
+					}
+				}
+			}
+		}
+	}
+	for action, used := range documented {
+		if !used {
+			t.Errorf("%s lists %s, which no cluster is granted without a bound", permissionsPage, action)
+		}
+	}
+}
+
+// A pod on the host's network must not lead another account's events, volumes or
+// interfaces into the cluster, nor the cluster's into another.
+func TestDangerousGrantsNameTheirTarget(t *testing.T) {
+	for name, spec := range permissionSpecs(t) {
+		for address, statements := range permissions(t, spec) {
+			for _, s := range statements {
+				for _, action := range items(s.Action) {
+					all := strings.Join(items(s.Resource), " ")
+					tagged := s.Condition["StringEquals"][keyResourceTag+clusterTag] != nil || s.Condition["StringEquals"][keyRequestTag+clusterTag] != nil
+					switch action {
+					case "sqs:SendMessage":
+						rules, _ := s.Condition["ArnLike"]["aws:SourceArn"].(string)
+						if s.Condition["StringEquals"]["aws:SourceAccount"] != "123456789012" || !strings.Contains(rules, ":123456789012:rule/") {
+							t.Errorf("%s: %s: the queue takes messages of others: %v", name, address, s.Condition)
+						}
+					case "sqs:ReceiveMessage", "sqs:DeleteMessage":
+						if !strings.HasSuffix(all, "-nth") {
+							t.Errorf("%s: %s: %s of %s", name, address, action, all)
+						}
+					case "ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute":
+						checkGroups(t, name+": "+address, s)
+						if strings.Contains(all, ":network-interface/") && !tagged {
+							t.Errorf("%s: %s: %s of %s under %v", name, address, action, all, s.Condition)
+						}
+					case "ec2:CreateTags", "ec2:CreateSnapshot", "ec2:DeleteNetworkInterface", "ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface":
+						karpenter := strings.Contains(address, "/karpenter.")
+						if !tagged && !karpenter {
+							t.Errorf("%s: %s: %s of %s under %v", name, address, action, all, s.Condition)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkGroups refuses a statement by which an interface gets a security group of others, or one of a worker that of control planes.
+func checkGroups(t *testing.T, what string, s permitted) {
+	t.Helper()
+	worker := strings.Contains(what, "/nodes.")
+	for _, arn := range items(s.Resource) {
+		_, group, found := strings.Cut(arn, ":security-group/")
+		switch {
+		case !found:
+		case group == "sg-controlplane" && worker:
+			t.Errorf("%s: a worker may give the group of a control plane", what)
+		case group == "*" && s.Condition["StringEquals"][keyResourceTag+clusterTag] == nil:
+			t.Errorf("%s: any security group can be given", what)
+		case group == "*" && worker && !strings.HasPrefix(fmt.Sprint(s.Condition["StringNotEquals"][keyResourceTag+"Name"]), "masters."):
+			t.Errorf("%s: a worker may give the groups of control planes: %v", what, s.Condition)
+		}
+	}
+}

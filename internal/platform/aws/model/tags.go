@@ -1,0 +1,116 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform/aws/kinds"
+)
+
+// Tags by which the machines of a cluster, and what runs on them, find things.
+const (
+	tagRolePrefix     = "k8s.io/role/" // followed by the role, "1"
+	tagEtcdPrefix     = "k8s.io/etcd/" // followed by the etcd cluster: member/all members
+	tagInstanceGroup  = "kops.k8s.io/instancegroup"
+	tagRouteTableRole = "kubernetes.io/kops/role"
+	tagSubnetType     = "SubnetType"
+	tagPublicLB       = "kubernetes.io/role/elb"
+	tagInternalLB     = "kubernetes.io/role/internal-elb"
+	tagNodeLabel      = "k8s.io/cluster-autoscaler/node-template/label/"
+	tagNodeTaint      = "k8s.io/cluster-autoscaler/node-template/taint/"
+	taintGPU          = "nvidia.com/gpu"
+	tagServiceAccount = "service-account.kops.k8s.io/" // followed by name or namespace
+)
+
+// tags returns those of a resource of the cluster's own.
+func (m *model) tags(name string) map[string]string {
+	t := maps.Clone(m.spec.CloudLabels)
+	if t == nil {
+		t = map[string]string{}
+	}
+	maps.Copy(t, kinds.OwnedTags(m.name, name))
+	return t
+}
+
+// tagsWith returns the tags of a resource of the cluster's own and some more, as pairs.
+func (m *model) tagsWith(name string, pairs ...string) map[string]string {
+	t := m.tags(name)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		t[pairs[i]] = pairs[i+1]
+	}
+	return t
+}
+
+// groupTags are those of a group's machines, scaling group and launch template.
+// The cluster's own tags win over what a user or a label says.
+func (m *model) groupTags(g *api.InstanceGroup) map[string]string {
+	t := maps.Clone(m.spec.CloudLabels)
+	if t == nil {
+		t = map[string]string{}
+	}
+	maps.Copy(t, g.Spec.CloudLabels)
+	if g.Spec.Kubelet != nil && !g.IsBastion() {
+		for k, v := range g.Spec.Kubelet.NodeLabels {
+			t[tagNodeLabel+k] = v
+		}
+	}
+	for _, taint := range g.Spec.Taints {
+		if key, rest, ok := strings.Cut(taint, "="); ok {
+			t[tagNodeTaint+key] = rest
+		} else if key, effect, ok := strings.Cut(taint, ":"); ok && key == taintGPU { // which completion writes without a value
+			t[tagNodeTaint+key] = ":" + effect
+		}
+	}
+	for _, r := range roleTags(g.Spec.Role) {
+		t[tagRolePrefix+r] = "1"
+	}
+	t[tagInstanceGroup] = g.Name
+	if m.hasQueue() {
+		t[or(m.aws.NodeTerminationHandler.ManagedASGTag, "aws-node-termination-handler/managed")] = ""
+	}
+	maps.Copy(t, kinds.OwnedTags(m.name, m.groupName(g)))
+	return t
+}
+
+// roleTags are the roles that a group's tags name.
+func roleTags(r api.InstanceGroupRole) []string {
+	if r == api.RoleControlPlane {
+		return []string{"control-plane", "master"}
+	}
+	return []string{roleKey(r)}
+}
+
+// subnetTags say what a subnet is for.
+func (m *model) subnetTags(s *api.ClusterSubnetSpec) map[string]string {
+	t := map[string]string{tagSubnetType: string(s.Type)}
+	switch s.Type {
+	case api.SubnetPublic:
+		t[tagPublicLB] = "1"
+		if !m.ipv6Only() && !m.hasSubnet("", api.SubnetPrivate) && !m.hasSubnet("", api.SubnetDualStack) {
+			t[tagInternalLB] = "1"
+		}
+	case api.SubnetUtility:
+		t[tagPublicLB] = "1"
+	case api.SubnetDualStack:
+		t[tagInternalLB] = "1"
+	case api.SubnetPrivate:
+		if !m.hasSubnet(m.zoneOf(s), api.SubnetDualStack) {
+			t[tagInternalLB] = "1"
+		}
+	}
+	for _, g := range m.Groups {
+		if g.Spec.Manager == api.ManagerKarpenter && slices.Contains(g.Spec.Subnets, s.Name) {
+			t[kinds.TagKarpenterGroup+g.Name] = "true"
+		}
+	}
+	return t
+}
+
+// hasSubnet reports whether a zone, or with "" the cluster, has a subnet of a type.
+func (m *model) hasSubnet(zone string, t api.SubnetType) bool {
+	return slices.ContainsFunc(m.spec.Networking.Subnets, func(s api.ClusterSubnetSpec) bool {
+		return s.Type == t && (zone == "" || m.zoneOf(&s) == zone)
+	})
+}

@@ -1,0 +1,64 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/render/terraform"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/aws/kinds"
+)
+
+// Versions that the configuration needs: of Terraform, and of the provider for AWS.
+const (
+	terraformVersion = ">= 0.15.0"
+	providerVersion  = ">= 5.0.0"
+)
+
+// Terraform returns the Terraform document of a graph that Build has added to:
+// its outputs, its providers, and how what exists already is found. Outputs of
+// resources that an update leaves out are left out. It fails where the provider
+// has no words for what the cluster needs.
+func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
+	m, err := newModel(in)
+	if err != nil {
+		return terraform.Document{}, err
+	}
+	for n := range g.All() {
+		if r, ok := n.Want.(*kinds.Route); ok && !r.Instance.IsZero() {
+			return terraform.Document{}, fmt.Errorf("%s leads to a machine, which Terraform's provider for AWS cannot say; lead it to a gateway, or update without Terraform", n.Address)
+		}
+	}
+	doc := terraform.Document{
+		Graph: g, Outputs: m.outputs(g), Data: lookups(g), Compatible: true, RequiredVersion: terraformVersion,
+		RequiredProviders: map[string]terraform.RequiredProvider{
+			"aws": {Source: "hashicorp/aws", Version: providerVersion, Aliases: []string{"aws.files"}}},
+	}
+	extra := api.TerraformSpec{}
+	if t := m.spec.Target; t != nil {
+		extra = or(t.Terraform, extra)
+	}
+	doc.Providers = []terraform.Provider{
+		provider("", m.facts.Region, extra.ProviderExtraConfig),
+		provider("files", m.filesRegion(), extra.FilesProviderExtraConfig),
+	}
+	return doc, nil
+}
+
+// filesRegion is where the bucket of the managed files is.
+func (m *model) filesRegion() string {
+	for _, region := range []string{m.FilesRegion, m.facts.Buckets[m.FilesBucket]} {
+		if region != "" {
+			return region
+		}
+	}
+	return m.facts.Region
+}
+
+func provider(alias, region string, extra map[string]string) terraform.Provider {
+	p := terraform.Provider{Name: "aws", Alias: alias, Attributes: map[string]string{"region": region}}
+	maps.Copy(p.Attributes, extra)
+	return p
+}

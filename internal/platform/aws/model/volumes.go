@@ -1,0 +1,111 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/kinds"
+)
+
+// What a volume has when the spec does not say: the free share of gp3, and what
+// kOps gave to the types whose speed must be chosen.
+const (
+	defaultVolumeType     = "gp3"
+	gp3IOPS               = 3000
+	gp3Throughput         = 125 // MiB/s
+	provisionedIOPS       = 100 // io1 and io2
+	defaultEtcdVolumeSize = 20  // GiB
+)
+
+// volumeSpeed completes the speed of a volume. Types that cannot be asked for
+// one get none. Less than a type always has is raised to it.
+func volumeSpeed(kind string, iops, throughput int) (int, int) {
+	switch kind {
+	case "gp3":
+		if throughput == 0 {
+			throughput = gp3Throughput
+		}
+		return max(iops, gp3IOPS), throughput
+	case "io1", "io2":
+		return max(iops, provisionedIOPS), 0
+	}
+	return 0, 0
+}
+
+// volumes is the disks of etcd's members.
+func (m *model) volumes() ([]resource.Node, error) {
+	var nodes []resource.Node
+	for i := range m.spec.EtcdClusters {
+		e := &m.spec.EtcdClusters[i]
+		for j := range e.EtcdMembers {
+			n, err := m.etcdVolume(e, &e.EtcdMembers[j], fmt.Sprintf("spec.etcdClusters[%d].etcdMembers[%d]", i, j))
+			if err != nil {
+				return nil, fmt.Errorf("member %s of etcd %s: %w", e.EtcdMembers[j].Name, e.Name, err)
+			}
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+// etcdVolume is the disk of the member at a path of the spec.
+func (m *model) etcdVolume(e *api.EtcdClusterSpec, member *api.EtcdMemberSpec, path string) (resource.Node, error) {
+	zone, err := m.memberZone(or(member.InstanceGroup, ""))
+	if err != nil {
+		return resource.Node{}, err
+	}
+	name := member.Name + ".etcd-" + e.Name + "." + m.name
+	v := kinds.Volume{
+		Zone: zone, Type: or(member.VolumeType, defaultVolumeType), SizeGiB: int(or(member.VolumeSize, defaultEtcdVolumeSize)),
+		Encrypted: or(member.EncryptedVolume, false), KMSKey: or(member.KMSKeyID, ""),
+		Tags: m.tagsWith(name, tagEtcdPrefix+e.Name, member.Name+"/"+memberNames(e),
+			tagRolePrefix+"control-plane", "1", tagRolePrefix+"master", "1"),
+	}
+	v.IOPS, v.Throughput = volumeSpeed(v.Type, int(or(member.VolumeIOPS, 0)), int(or(member.VolumeThroughput, 0)))
+	n := kinds.NewVolume(volumeNode(name), v)
+	n.Remedy = "the volume holds etcd's data: keep it, and undo the change of " + path + ".encryptedVolume, or of the zone of the group that " +
+		path + ".instanceGroup names; both are chosen when a cluster is made"
+	return n, nil
+}
+
+// volumeNode is the name of a volume's node, from which Terraform's follows, which
+// cannot begin with a digit. It must stay as it is: under another name Terraform
+// would take the volume for a new one, and delete the old one with etcd's data.
+func volumeNode(name string) string {
+	if name[0] >= '0' && name[0] <= '9' {
+		return "ebs-" + name
+	}
+	return name
+}
+
+// memberNames lists the members of an etcd cluster, sorted.
+func memberNames(e *api.EtcdClusterSpec) string {
+	var names []string
+	for _, m := range e.EtcdMembers {
+		names = append(names, m.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
+}
+
+// memberZone is the zone of a member: that of its group, the first of several.
+func (m *model) memberZone(group string) (string, error) {
+	for _, g := range m.Groups {
+		if g.Name != group {
+			continue
+		}
+		subnets, err := m.subnetsOf(g)
+		if err != nil {
+			return "", err
+		}
+		var zones []string
+		for _, s := range subnets {
+			zones = append(zones, m.zoneOf(s))
+		}
+		return slices.Min(zones), nil
+	}
+	return "", fmt.Errorf("the cluster has no instance group %q", group)
+}

@@ -1,0 +1,143 @@
+// Package aws is Amazon Web Services as a platform of kops: it puts together
+// the kinds of resources, the model that declares them, and the look-up of facts.
+//
+// It must not know how plans are made or carried out, nor read the environment.
+package aws
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/aws/awsapi"
+	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/platform/aws/lookup"
+	"kops.local/kops/internal/platform/aws/model"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
+)
+
+// Options say how AWS is reached. What is empty is found by the AWS SDK's own
+// chain of environment variables and files.
+type Options struct {
+	// Endpoint replaces the addresses of all services.
+	Endpoint string
+	// RoleARN is a role to assume.
+	RoleARN string
+	// Region is used where a cluster does not tell its own.
+	Region      string
+	Credentials sdk.CredentialsProvider
+	HTTP        *http.Client
+	Version     string // of this program, for the user agent
+}
+
+// Provider returns the platform.
+func Provider(o Options) platform.Provider {
+	return platform.Provider{
+		Name: "aws", Title: "AWS", Remote: true,
+		Kinds: kinds.All(), Limits: limits(), Phases: phases(), Tasks: tasks(), GroupOf: groupOf,
+		Connect:   o.connect,
+		Region:    func(c *api.Cluster) (string, error) { return o.region(c) },
+		RegionOf:  regionOf,
+		LookUp:    lookUp,
+		Know:      know,
+		Offers:    offers,
+		Shared:    shared,
+		Model:     model.Build,
+		Terraform: model.Terraform,
+		Endpoint:  endpoint,
+		Machines:  machines, BootRecord: bootRecord,
+	}
+}
+
+// limits bound the calls under way at once, well below the request rates that
+// the services document for an account.
+func limits() map[string]int {
+	return map[string]int{"ec2": 32, "autoscaling": 16, "elasticloadbalancing": 12, "iam": 10, "sqs": 8, "events": 8, "route53": 4, "s3": 32, "store": 32}
+}
+
+func (o Options) connect(ctx context.Context, c platform.Config) (*platform.Session, error) {
+	region := c.Region
+	if region == "" {
+		region = o.Region
+	}
+	cfg := awsapi.Config{Region: region, Endpoint: o.Endpoint, Credentials: o.Credentials, RoleARN: o.RoleARN,
+		UserAgent: "kops", UserAgentVersion: o.Version}
+	if o.HTTP != nil {
+		cfg.HTTPClient = o.HTTP
+	}
+	clients, err := awsapi.Connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	client := kinds.NewClient(*clients)
+	if c.Memo != nil {
+		client.Past = c.Memo
+	}
+	return &platform.Session{Client: client, Snapshot: func() any { return client.Snapshot() },
+		Ahead: func(ctx context.Context, snapshot any, cluster string) { snapshot.(*kinds.Client).Ahead(ctx, cluster) }}, nil
+}
+
+// region is that of the cluster's zones, which must be one.
+func (o Options) region(c *api.Cluster) (string, error) {
+	found := ""
+	for _, s := range c.Spec.Networking.Subnets {
+		r := s.Region
+		if r == "" && s.Zone != "" {
+			r = regionOf([]string{s.Zone})
+		}
+		if r == "" {
+			continue
+		}
+		if found != "" && found != r {
+			return "", fmt.Errorf("subnet %s is in region %s, and others are in %s; a cluster is in one region", s.Name, r, found)
+		}
+		found = r
+	}
+	if found == "" {
+		found = o.Region
+	}
+	return found, nil
+}
+
+// zoneName is the name of an availability zone, such as us-east-1a or
+// us-gov-west-1b, and in it the name of its region. That of a local zone, such as
+// us-west-2-lax-1a, is none.
+var zoneName = regexp.MustCompile(`^([a-z]+(?:-[a-z]+)+-\d+)[a-z]$`)
+
+// regionOf is the region of the first zone whose name tells it, or "".
+func regionOf(zones []string) string {
+	for _, z := range zones {
+		if m := zoneName.FindStringSubmatch(z); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+func lookUp(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) (*facts.Facts, error) {
+	k := s.Client.(*kinds.Client)
+	return lookup.Facts(ctx, k.Clients, k.Past, lookup.Needs(c, groups))
+}
+
+// know gives the kinds whose account it is, which is part of names.
+func know(s *platform.Session, f *facts.Facts) {
+	if f.AWS == nil {
+		return
+	}
+	c := s.Client.(*kinds.Client)
+	c.AccountID, c.Partition = f.AWS.AccountID, f.AWS.Partition
+}
+
+func offers(ctx context.Context, s *platform.Session, o newcluster.Options, w newcluster.World) (*facts.Facts, error) {
+	return lookup.Facts(ctx, s.Client.(*kinds.Client).Clients, nil, lookup.Wishes(o, w))
+}
+
+func endpoint(ctx context.Context, s *platform.Session, c *api.Cluster) (string, error) {
+	return kinds.LoadBalancerHost(ctx, s.Client.(*kinds.Client), model.APILoadBalancerName(c.Name))
+}

@@ -1,0 +1,37 @@
+package aws
+
+import (
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/kinds"
+)
+
+// shared lists what a cluster uses and does not own.
+func shared(c *api.Cluster) ([]resource.Node, error) {
+	var out []resource.Node
+	if id := c.Spec.Networking.NetworkID; id != "" {
+		out = append(out, kinds.AdoptVPC(id, id, kinds.VPC{}))
+	}
+	for _, s := range c.Spec.Networking.Subnets {
+		if s.ID != "" {
+			out = append(out, kinds.AdoptSubnet(s.ID, s.ID, kinds.Subnet{}))
+		}
+		switch {
+		case strings.HasPrefix(s.Egress, "nat-"):
+			out = append(out, kinds.AdoptNATGateway(s.Egress, s.Egress, kinds.NATGateway{}))
+		case strings.HasPrefix(s.Egress, "eipalloc-"):
+			out = append(out, kinds.AdoptElasticIP(s.Egress, s.Egress, kinds.ElasticIP{}))
+		}
+	}
+	seen := map[string]bool{}
+	unique := out[:0]
+	for _, n := range out {
+		if !seen[n.Adopt] {
+			seen[n.Adopt] = true
+			unique = append(unique, n)
+		}
+	}
+	return unique, nil
+}

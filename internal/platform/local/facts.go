@@ -1,0 +1,137 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"runtime"
+	"slices"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/local/keeper"
+	bridges "kops.local/kops/internal/platform/local/network"
+	"kops.local/kops/internal/platform/local/site"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
+)
+
+// lookUp reads the bundle: what it holds is what machines can fetch.
+func (o Options) lookUp(_ context.Context, _ *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) (*facts.Facts, error) {
+	if err := checkNetwork(o.Root, c); err != nil {
+		return nil, err
+	}
+	b, err := bundle.Open(o.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	f := b.Facts()
+	f.Local = &facts.Local{Arch: runtime.GOARCH, Bundle: o.Bundle}
+	return f, nil
+}
+
+// offers finds a network that the host does not use.
+func (o Options) offers(_ context.Context, _ *platform.Session, n newcluster.Options, _ newcluster.World) (*facts.Facts, error) {
+	network, err := freeNetwork(o.Root, n.ClusterName)
+	if err != nil {
+		return nil, err
+	}
+	return &facts.Facts{Local: &facts.Local{Arch: runtime.GOARCH, Bundle: o.Bundle, Network: network.String()}}, nil
+}
+
+// The networks that are offered are 10.77.0.0/24 to 10.254.0.0/24.
+const firstNetwork, lastNetwork = 77, 254
+
+// candidates are the networks that may be offered to a cluster, in an order that
+// its name gives: clusters that were described and not made yet, of which the
+// host knows nothing, hardly get the same.
+func candidates(cluster string) []netip.Prefix {
+	const count = lastNetwork - firstNetwork + 1
+	h := fnv.New32a()
+	h.Write([]byte(cluster)) //nolint:errcheck // a hash does not fail
+	out := make([]netip.Prefix, count)
+	for i := range out {
+		second := firstNetwork + (h.Sum32()%count+uint32(i))%count
+		out[i] = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(second), 0, 0}), 24)
+	}
+	return out
+}
+
+// freeNetwork returns the first candidate that neither an interface of the host
+// nor another cluster has, and to which the host has no route, unless it has
+// routes to all of them.
+func freeNetwork(root, cluster string) (netip.Prefix, error) {
+	taken, err := clusterNetworks(root)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	routed, err := bridges.Routed()
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("find a free network: %w", err)
+	}
+	var second netip.Prefix
+	for _, p := range candidates(cluster) {
+		other, err := bridges.Overlap(p, "")
+		if err != nil {
+			return p, fmt.Errorf("find a free network: %w", err)
+		}
+		overlaps := func(t netip.Prefix) bool { return t.Overlaps(p) }
+		switch {
+		case other != "" || slices.ContainsFunc(taken, overlaps):
+		case !slices.ContainsFunc(routed, overlaps):
+			return p, nil
+		case !second.IsValid():
+			second = p
+		}
+	}
+	if second.IsValid() {
+		return second, nil
+	}
+	return second, fault.Wrap(fault.Quota, fmt.Errorf("the host uses all networks from 10.%d.0.0/24 to 10.%d.0.0/24", firstNetwork, lastNetwork),
+		"name one with --network-cidr")
+}
+
+// checkNetwork refuses a network other than the one that the cluster has on this
+// host, or that another cluster of its name has left there.
+func checkNetwork(root string, c *api.Cluster) error {
+	var have keeper.Network
+	ok, err := site.ReadJSON(keeper.NetworkFile(site.Site{Root: root, Cluster: c.Name}), &have)
+	if err != nil || !ok || have.CIDR == c.Spec.Networking.NetworkCIDR {
+		return err
+	}
+	return fault.Wrap(fault.Permanent,
+		fmt.Errorf("a cluster %s is on this host already, in the network %s, and the spec says %s", c.Name, have.CIDR, c.Spec.Networking.NetworkCIDR),
+		fmt.Sprintf("if the network was edited, undo that; if it is left of an earlier cluster, delete that first: kops delete cluster %s --external --cloud local --yes", c.Name))
+}
+
+// clusterNetworks are those of all clusters of a root, up or not.
+func clusterNetworks(root string) ([]netip.Prefix, error) {
+	sites, err := site.Sites(root)
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Prefix
+	for _, s := range sites {
+		var n keeper.Network
+		ok, err := site.ReadJSON(keeper.NetworkFile(s), &n)
+		if err != nil {
+			return nil, err
+		}
+		if cidr, err := bridges.Check(n.CIDR); ok && err == nil {
+			out = append(out, cidr)
+		}
+	}
+	return out, nil
+}
+
+// endpoint is where users reach the API: the host's address in the cluster's network.
+func endpoint(_ context.Context, _ *platform.Session, c *api.Cluster) (string, error) {
+	cidr, err := bridges.Check(c.Spec.Networking.NetworkCIDR)
+	if err != nil {
+		return "", err
+	}
+	return bridges.Gateway(cidr).Addr().String(), nil
+}

@@ -1,0 +1,119 @@
+package kinds
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/local/balance"
+	"kops.local/kops/internal/platform/local/keeper"
+	"kops.local/kops/internal/platform/local/site"
+)
+
+// LoadBalancer passes connections to the host's address in the cluster's
+// network on to the machines of some groups.
+type LoadBalancer struct {
+	Cluster string `res:"forbid"`
+	Name    string `res:"forbid"`
+	// Network is the id of the cluster's network.
+	Network   resource.Value `res:"forbid"`
+	Listeners []Listener
+	// Groups are the names of the groups whose machines serve.
+	Groups []string
+
+	ID string `res:"out,id" tf:"id"` // the cluster's name, a slash and the load balancer's
+	// Address is where clients connect.
+	Address string `res:"out" tf:"address"`
+}
+
+// Listener is one port of a load balancer.
+type Listener struct {
+	// Port is where clients connect, Target the port of the machines.
+	Port, Target int
+	// Check is what a ready machine answers with status 200: a URL without the
+	// host's name, such as http://:3990/readyz; empty: one that accepts a
+	// connection is ready.
+	Check string
+}
+
+var balancers = resource.Kind[LoadBalancer, *Client]{
+	Name: "local_load_balancer", Direct: true, API: api,
+	Key:    func(b *LoadBalancer) string { return b.Name },
+	List:   listBalancers,
+	Create: wishBalancer,
+	Update: []resource.Setter[LoadBalancer, *Client]{{
+		Fields: []string{"Listeners", "Groups"},
+		Set:    func(ctx context.Context, c *Client, _, want *LoadBalancer) error { return wishBalancer(ctx, c, want) },
+	}},
+	Ready: balancerReady,
+	Delete: func(ctx context.Context, c *Client, b *LoadBalancer) error {
+		return c.wish(ctx, b.Cluster, func(s site.Site) error { return unwish(s, site.Balancers, b.Name) })
+	},
+}
+
+// NewLoadBalancer declares a load balancer.
+func NewLoadBalancer(name string, b LoadBalancer) resource.Node {
+	return resource.New(&balancers, name, b)
+}
+
+func listBalancers(_ context.Context, c *Client, s resource.Scope) ([]*LoadBalancer, error) {
+	return listWishes(c, s, keeper.Balancers, func(here site.Site, w keeper.Balancer) (*LoadBalancer, error) {
+		b := &LoadBalancer{Cluster: s.Cluster, Name: w.Name, Network: resource.Lit(here.Bridge()), Groups: w.Groups}
+		for _, f := range w.Fronts {
+			b.Listeners = append(b.Listeners, Listener(f))
+		}
+		return b, b.outputs(here)
+	})
+}
+
+func (b *LoadBalancer) outputs(s site.Site) error {
+	b.ID = b.Cluster + "/" + b.Name
+	var err error
+	b.Address, err = hostAddress(s)
+	return err
+}
+
+func wishBalancer(ctx context.Context, c *Client, b *LoadBalancer) error {
+	if err := site.CheckName(b.Name); err != nil {
+		return err
+	}
+	return c.wish(ctx, b.Cluster, func(s site.Site) error {
+		if err := b.outputs(s); err != nil {
+			return err
+		}
+		w := keeper.Balancer{Name: b.Name, Groups: slices.Clone(b.Groups)}
+		for _, l := range b.Listeners {
+			w.Fronts = append(w.Fronts, balance.Front(l))
+		}
+		return wishAnew(s, site.Balancers, b.Name, w)
+	})
+}
+
+// balancerReady waits until every port is open, and tells what is in the way.
+// That somebody listens says little by itself: it may be another program of the host.
+func balancerReady(ctx context.Context, c *Client, b *LoadBalancer) error {
+	if err := c.trouble(b.Cluster, site.Balancers, b.Name); err != nil {
+		return err
+	}
+	for _, l := range b.Listeners {
+		if err := open(ctx, net.JoinHostPort(b.Address, strconv.Itoa(l.Port))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open returns an error of class fault.NotYet unless somebody listens.
+func open(ctx context.Context, address string) error {
+	d := net.Dialer{Timeout: time.Second}
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return fault.Wrap(fault.NotYet, err, "")
+	}
+	conn.Close() // that it is open is all
+	return nil
+}

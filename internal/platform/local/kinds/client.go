@@ -1,0 +1,206 @@
+// Package kinds declares the resources of the local cloud: networks, images,
+// volumes, load balancers, and machines, alone or in groups.
+//
+// A change writes what is wished into the cluster's folder, and the cluster's
+// keeper carries it out; what is listed is what the folder and the kernel show.
+//
+// It must not know what a cluster needs, nor how plans are made.
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/local/keeper"
+	"kops.local/kops/internal/platform/local/machine"
+	bridges "kops.local/kops/internal/platform/local/network"
+	"kops.local/kops/internal/platform/local/site"
+)
+
+// Client is what the kinds need of the host.
+type Client struct {
+	// Root is the folder of all clusters, Cache that of images, and Run one that all
+	// roots share, for what is true until the host is restarted.
+	Root, Cache, Run string
+	// Keeper is the command of the process that keeps a cluster, to which
+	// --root=DIR and --cluster=NAME are added.
+	Keeper []string
+	// Log receives what long work tells; may be nil.
+	Log io.Writer
+	Now func() time.Time
+}
+
+// api is the name under which calls are limited.
+const api = "local"
+
+// All lists the kinds, each after those it may refer to.
+func All() []resource.Any {
+	return []resource.Any{images.Erase(), networks.Erase(), mirrors.Erase(), volumes.Erase(), groups.Erase(), machines.Erase(), balancers.Erase()}
+}
+
+func (c *Client) site(cluster string) (site.Site, error) {
+	if err := site.CheckName(cluster); err != nil {
+		return site.Site{}, err
+	}
+	return site.Site{Root: c.Root, Cluster: cluster}, nil
+}
+
+// locked does f while nobody else changes the cluster.
+func (c *Client) locked(ctx context.Context, cluster string, f func(site.Site) error) error {
+	s, err := c.site(cluster)
+	if err != nil {
+		return err
+	}
+	unlock, err := s.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return f(s)
+}
+
+// wish does f and then has the keeper look at what is wished.
+func (c *Client) wish(ctx context.Context, cluster string, f func(site.Site) error) error {
+	err := c.locked(ctx, cluster, f)
+	if err == nil {
+		keeper.Wake(site.Site{Root: c.Root, Cluster: cluster})
+	}
+	return err
+}
+
+// wishAnew writes a wish whose fulfilment only the keeper can tell.
+func wishAnew(s site.Site, part, name string, wish any) error {
+	if err := site.WriteJSON(keeper.File(s, part, name), wish); err != nil {
+		return err
+	}
+	return site.Write(keeper.TroubleFile(s, part, name), nil, 0o600)
+}
+
+// unwish removes a wish and what the keeper told of it.
+func unwish(s site.Site, part, name string) error {
+	if err := keeper.Remove(keeper.TroubleFile(s, part, name)); err != nil {
+		return err
+	}
+	return keeper.Remove(keeper.File(s, part, name))
+}
+
+// listWishes turns what is wished of a part of a cluster into objects. One whose
+// network is gone lacks what follows from that; it is listed where all is asked for.
+func listWishes[W, T any](c *Client, s resource.Scope, read func(site.Site) ([]W, error), object func(site.Site, W) (*T, error)) ([]*T, error) {
+	here, err := c.site(s.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	list, err := read(here)
+	if err != nil {
+		return nil, err
+	}
+	var out []*T
+	for _, w := range list {
+		o, err := object(here, w)
+		if err != nil && !s.All {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// trouble is what the keeper tells of a wish.
+func (c *Client) trouble(cluster, part, name string) error {
+	s, err := c.site(cluster)
+	if err != nil {
+		return err
+	}
+	return keeper.Trouble(s, part, name)
+}
+
+// Machines lists the machines of a cluster, running or not.
+func Machines(c *Client, cluster string) ([]machine.Machine, error) {
+	s, err := c.site(cluster)
+	if err != nil {
+		return nil, err
+	}
+	_, all, err := machinesOf(s)
+	return all, err
+}
+
+func machinesOf(s site.Site) (machine.Host, []machine.Machine, error) {
+	h, err := machine.On(s)
+	if err != nil {
+		return h, nil, err
+	}
+	all, err := h.List()
+	return h, all, err
+}
+
+// Host gives what one machine of a cluster can be asked: its log, or to run a command.
+func (c *Client) Host(cluster string) (machine.Host, error) {
+	s, err := c.site(cluster)
+	if err != nil {
+		return machine.Host{}, err
+	}
+	return machine.On(s)
+}
+
+// network reads the cluster's network, which what is made needs.
+func network(s site.Site) (keeper.Network, error) {
+	var n keeper.Network
+	ok, err := site.ReadJSON(keeper.NetworkFile(s), &n)
+	if err == nil && !ok {
+		err = fault.New(fault.Gone, "the cluster %s has no network on this host", s.Cluster)
+	}
+	return n, err
+}
+
+// hostAddress is the host's address in the cluster's network.
+func hostAddress(s site.Site) (string, error) {
+	n, err := network(s)
+	if err != nil {
+		return "", err
+	}
+	cidr, err := bridges.Check(n.CIDR)
+	if err != nil {
+		return "", err
+	}
+	return bridges.Gateway(cidr).Addr().String(), nil
+}
+
+// Folder is a folder of the host that a machine sees.
+type Folder struct {
+	// Host is where it is on the host: the path of a volume, or any.
+	Host resource.Value
+	// Path is where the machine sees it.
+	Path     string
+	ReadOnly bool
+}
+
+// folders resolves what a machine is to see.
+func folders(list []Folder) []machine.Folder {
+	var out []machine.Folder
+	for _, f := range list {
+		out = append(out, machine.Folder{Host: f.Host.String(), Path: f.Path, ReadOnly: f.ReadOnly})
+	}
+	return out
+}
+
+func observedFolders(list []machine.Folder) []Folder {
+	var out []Folder
+	for _, f := range list {
+		out = append(out, Folder{resource.Lit(f.Host), f.Path, f.ReadOnly})
+	}
+	return out
+}
+
+// text returns the text of a content that is known.
+func text(c resource.Content, what string) (string, error) {
+	s, known := c.Value().Known()
+	if !known {
+		return "", fmt.Errorf("the %s is not known", what)
+	}
+	return s, nil
+}

@@ -1,0 +1,132 @@
+package kinds
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/local/keeper"
+	"kops.local/kops/internal/platform/local/machine"
+	"kops.local/kops/internal/platform/local/site"
+)
+
+// MachineGroup is a number of machines alike. The cluster's keeper makes those
+// that lack and replaces those that die. A change of what a machine is to be
+// reaches new machines only.
+type MachineGroup struct {
+	Cluster string `res:"forbid"`
+	Name    string `res:"forbid"`
+	// Network is the id of the cluster's network.
+	Network resource.Value `res:"forbid"`
+	// Image is the path of an image.
+	Image resource.Value
+	Size  int
+	// MemoryMiB, CPUs and DiskGiB are each machine's size; 0 leaves it to the host.
+	MemoryMiB, CPUs, DiskGiB int
+	// UserData is a script, or several in a MIME message of many parts.
+	UserData resource.Content
+	Folders  []Folder
+	// Labels are told to the machines, in their meta-data.
+	Labels map[string]string
+
+	ID string `res:"out,id" tf:"id"` // the cluster's name, a slash and the group's
+}
+
+var groups = resource.Kind[MachineGroup, *Client]{
+	Name: "local_machine_group", Direct: true, API: api,
+	Key:    func(g *MachineGroup) string { return g.Name },
+	List:   listGroups,
+	Create: wishGroup,
+	Update: []resource.Setter[MachineGroup, *Client]{{
+		Fields: []string{"Image", "Size", "MemoryMiB", "CPUs", "DiskGiB", "UserData", "Folders", "Labels"},
+		Set:    func(ctx context.Context, c *Client, _, want *MachineGroup) error { return wishGroup(ctx, c, want) },
+	}},
+	Ready:  groupReady,
+	Delete: deleteGroup,
+}
+
+// NewMachineGroup declares a group.
+func NewMachineGroup(name string, g MachineGroup) resource.Node {
+	return resource.New(&groups, name, g)
+}
+
+func listGroups(_ context.Context, c *Client, s resource.Scope) ([]*MachineGroup, error) {
+	return listWishes(c, s, keeper.Groups, func(here site.Site, g keeper.Group) (*MachineGroup, error) {
+		return &MachineGroup{Cluster: s.Cluster, Name: g.Name, Network: resource.Lit(here.Bridge()), Image: resource.Lit(g.Image),
+			Size: g.Size, MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, UserData: resource.Text(resource.Lit(g.UserData)),
+			Folders: observedFolders(g.Folders), Labels: g.Labels, ID: s.Cluster + "/" + g.Name}, nil
+	})
+}
+
+func wishGroup(ctx context.Context, c *Client, g *MachineGroup) error {
+	if err := site.CheckName(g.Name); err != nil {
+		return err
+	}
+	data, err := text(g.UserData, "user data of the group "+g.Name)
+	if err != nil {
+		return err
+	}
+	if _, err := machine.Scripts(data); err != nil {
+		return fault.Wrap(fault.Permanent, err, "")
+	}
+	g.ID = g.Cluster + "/" + g.Name
+	return c.wish(ctx, g.Cluster, func(s site.Site) error {
+		if _, err := network(s); err != nil {
+			return err
+		}
+		if err := keeper.Remove(keeper.TroubleFile(s, site.Groups, g.Name)); err != nil { // it is told anew
+			return err
+		}
+		return site.WriteJSON(keeper.File(s, site.Groups, g.Name), keeper.Group{Name: g.Name, Size: g.Size, Image: g.Image.String(),
+			MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, UserData: data, Folders: folders(g.Folders), Labels: g.Labels})
+	})
+}
+
+// groupReady waits until as many machines run as are wished, and tells what is in the way.
+func groupReady(_ context.Context, c *Client, g *MachineGroup) error {
+	all, err := Machines(c, g.Cluster)
+	if err != nil {
+		return err
+	}
+	runs := 0
+	for _, m := range all {
+		if m.Group == g.Name && m.Running {
+			runs++
+		}
+	}
+	if runs >= g.Size {
+		return nil
+	}
+	s, err := c.site(g.Cluster)
+	if err != nil {
+		return err
+	}
+	if err := keeper.Trouble(s, site.Groups, g.Name); err != nil {
+		return err
+	}
+	return fault.New(fault.NotYet, "%d of %d machines of the group %s run; see %s", runs, g.Size, g.Name, keeper.LogFile(s))
+}
+
+// deleteGroup removes the wish and then the machines.
+func deleteGroup(ctx context.Context, c *Client, g *MachineGroup) error {
+	return c.locked(ctx, g.Cluster, func(s site.Site) error {
+		for _, f := range []string{keeper.File(s, site.Groups, g.Name), keeper.TroubleFile(s, site.Groups, g.Name), keeper.LastLog(s, g.Name)} {
+			if err := keeper.Remove(f); err != nil {
+				return err
+			}
+		}
+		h, all, err := machinesOf(s)
+		if err != nil {
+			return err
+		}
+		var work errgroup.Group
+		for _, m := range all {
+			if m.Group == g.Name {
+				work.Go(func() error { return h.Delete(ctx, m.Name) })
+			}
+		}
+		return work.Wait()
+	})
+}

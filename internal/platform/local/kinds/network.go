@@ -1,0 +1,195 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/local/ground"
+	"kops.local/kops/internal/platform/local/keeper"
+	"kops.local/kops/internal/platform/local/machine"
+	bridges "kops.local/kops/internal/platform/local/network"
+	"kops.local/kops/internal/platform/local/site"
+)
+
+// Network joins a cluster's machines and this host: a bridge with the host's
+// address, and the process that keeps the cluster. It is the first of a
+// cluster that is made and the last that goes.
+type Network struct {
+	Cluster string `res:"forbid"`
+	// CIDR is an IPv4 range of 16 to 28 bits; the host has its first address.
+	CIDR string `res:"forbid"`
+	// Routes are ranges that lie behind machines, each with the machine's address.
+	Routes map[string]string
+	// NAT lets machines reach the world under the host's address. It needs the
+	// program iptables and turns the host's forwarding of packets on.
+	NAT bool
+	// Up says that the bridge and the keeper are there, which they are not after
+	// the host was restarted. Always true in what is desired.
+	Up bool
+
+	ID string `res:"out,id" tf:"id"` // the bridge's name
+	// Gateway is the host's address.
+	Gateway string `res:"out" tf:"gateway"`
+	// Registry is a folder of the host with one JSON file for each machine: its
+	// name, group, address and public key.
+	Registry string `res:"out" tf:"registry"`
+}
+
+var networks = resource.Kind[Network, *Client]{
+	Name: "local_network", Direct: true, API: api,
+	Key:    func(n *Network) string { return n.Cluster },
+	List:   listNetworks,
+	Create: createNetwork,
+	Update: []resource.Setter[Network, *Client]{
+		{Fields: []string{"Routes", "NAT", "Up"}, Set: func(ctx context.Context, c *Client, _, want *Network) error {
+			return createNetwork(ctx, c, want)
+		}},
+	},
+	Delete: deleteNetwork,
+}
+
+// NewNetwork declares a network.
+func NewNetwork(name string, n Network) resource.Node { return resource.New(&networks, name, n) }
+
+func listNetworks(_ context.Context, c *Client, s resource.Scope) ([]*Network, error) {
+	here, err := c.site(s.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	var w keeper.Network
+	if ok, err := site.ReadJSON(keeper.NetworkFile(here), &w); err != nil || !ok {
+		return nil, err
+	}
+	n := &Network{Cluster: s.Cluster, CIDR: w.CIDR}
+	if err := n.outputs(here); err != nil {
+		return nil, err
+	}
+	b, there, err := bridges.Find(here.Bridge())
+	if err != nil {
+		return nil, err
+	}
+	if len(b.Routes) > 0 {
+		n.Routes = b.Routes
+	}
+	_, kept := keeper.Alive(here)
+	n.Up = there && kept
+	cidr, err := bridges.Check(w.CIDR)
+	if err != nil {
+		return nil, err
+	}
+	n.NAT = w.NAT && bridges.Masquerades(here.Bridge(), cidr)
+	return []*Network{n}, nil
+}
+
+func (n *Network) outputs(s site.Site) error {
+	cidr, err := bridges.Check(n.CIDR)
+	if err != nil {
+		return err
+	}
+	n.ID, n.Gateway, n.Registry = s.Bridge(), bridges.Gateway(cidr).Addr().String(), s.Path(site.Registry)
+	return nil
+}
+
+// createNetwork makes the network, or finishes and changes one.
+func createNetwork(ctx context.Context, c *Client, n *Network) error {
+	err := c.locked(ctx, n.Cluster, func(s site.Site) error {
+		if err := n.outputs(s); err != nil {
+			return fault.Wrap(fault.Permanent, err, "")
+		}
+		return n.raise(ctx, c, s)
+	})
+	if err != nil {
+		return err
+	}
+	return keeper.Start(ctx, site.Site{Root: c.Root, Cluster: n.Cluster}, c.Keeper)
+}
+
+func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
+	cidr, err := bridges.Check(n.CIDR)
+	if err != nil {
+		return err
+	}
+	other, err := bridges.Overlap(cidr, s.Bridge())
+	if err != nil {
+		return err
+	}
+	if other != "" {
+		remedy := "choose another range for the cluster's network, such as 10.78.0.0/24"
+		if strings.HasPrefix(other, site.BridgePrefix) {
+			remedy += "; if no cluster of this host has that interface any more, remove it: ip link delete " + other
+		}
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps that of the interface %s of this host", cidr, other), remedy)
+	}
+	if err := os.MkdirAll(n.Registry, 0o755); err != nil {
+		return err
+	}
+	if err := site.WriteJSON(keeper.NetworkFile(s), keeper.Network{CIDR: n.CIDR, NAT: n.NAT, Routes: n.Routes}); err != nil {
+		return err
+	}
+	if err := c.remember(ctx, s); err != nil { // after its file, by which others see that this cluster is there
+		return err
+	}
+	if err := ground.RaiseSysctls(sysctls); err != nil {
+		return err
+	}
+	if err := bridges.Ensure(s.Bridge(), bridges.Gateway(cidr)); err != nil {
+		return err
+	}
+	if err := bridges.Route(s.Bridge(), n.Routes); err != nil {
+		return err
+	}
+	if err := bridges.Masquerade(s.Bridge(), cidr, n.NAT); err != nil || !n.NAT {
+		return err
+	}
+	return ground.SetSysctl(sysctls, forwarding, "1")
+}
+
+// deleteNetwork takes down the keeper and the bridge. With the last cluster of
+// this host its settings become what they were.
+func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
+	s, err := c.site(n.Cluster)
+	if err != nil {
+		return err
+	}
+	if err := keeper.Stop(ctx, s); err != nil {
+		return err
+	}
+	return c.locked(ctx, n.Cluster, func(s site.Site) error {
+		left, err := site.List(s.Path(site.Machines))
+		if err == nil && len(left) > 0 {
+			err = fault.New(fault.Conflict, "the network is still used by the machines %v", left)
+		}
+		if err != nil {
+			return err
+		}
+		cidr, err := bridges.Check(n.CIDR)
+		if err == nil {
+			err = bridges.Masquerade(s.Bridge(), cidr, false)
+		}
+		if err == nil {
+			err = bridges.Remove(s.Bridge())
+		}
+		if err == nil {
+			err = retireSlice(ctx, s)
+		}
+		if err == nil {
+			err = c.restore(ctx, s)
+		}
+		if err == nil { // last, so that a deletion that was cut short is found and finished
+			err = keeper.Remove(keeper.NetworkFile(s))
+		}
+		return err
+	})
+}
+
+func retireSlice(ctx context.Context, s site.Site) error {
+	h, err := machine.On(s)
+	if err != nil {
+		return err
+	}
+	return h.RetireSlice(ctx)
+}

@@ -1,0 +1,76 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/local/keeper"
+	"kops.local/kops/internal/platform/local/kinds"
+	"kops.local/kops/internal/platform/local/site"
+)
+
+// machines lists the machines of this host by group. What is wished of a group
+// is its target, and what keeps the keeper from it its trouble.
+func machines(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+	h, err := s.Client.(*kinds.Client).Host(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	wished, err := keeper.Groups(h.Site)
+	if err != nil {
+		return nil, err
+	}
+	list, err := h.List()
+	if err != nil {
+		return nil, err
+	}
+	_, kept := keeper.Alive(h.Site)
+	var out []platform.MachineGroup
+	at := map[string]int{}
+	for _, g := range wished {
+		at[g.Name] = len(out)
+		shown := platform.MachineGroup{Name: g.Name, Target: g.Size}
+		if trouble := keeper.Trouble(h.Site, site.Groups, g.Name); !kept {
+			shown.Trouble = "nothing keeps its machines, as after a restart of the host; run: kops update cluster " + c.Name + " --yes"
+		} else if trouble != nil {
+			shown.Trouble = trouble.Error()
+		}
+		out = append(out, shown)
+	}
+	for _, m := range list {
+		i, ok := at[m.Group]
+		if !ok { // it stands by itself, or its group is gone
+			i = len(out)
+			at[m.Group] = i
+			out = append(out, platform.MachineGroup{Name: m.Group})
+		}
+		state := "dead" // nobody starts it again: the keeper makes another
+		if m.Running {
+			state = "running"
+		}
+		out[i].Machines = append(out[i].Machines, platform.Machine{Name: m.Name, Group: m.Group, Node: m.Name, Addresses: []string{m.Address},
+			State: state, Running: m.Running, Created: m.Created})
+	}
+	return out, nil
+}
+
+// bootRecord reads a machine's boot report and its console, from its folder.
+func bootRecord(ctx context.Context, s *platform.Session, c *api.Cluster, m platform.Machine) (platform.BootRecord, error) {
+	h, err := s.Client.(*kinds.Client).Host(c.Name)
+	if err != nil {
+		return platform.BootRecord{}, err
+	}
+	report, err := h.BootReport(ctx, m.Name)
+	if err != nil {
+		return platform.BootRecord{}, err
+	}
+	console, err := h.Log(m.Name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return platform.BootRecord{}, fmt.Errorf("read the console of the machine %s: %w", m.Name, err)
+	}
+	return platform.BootRecord{Report: report, Console: console}, nil
+}

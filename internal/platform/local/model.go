@@ -1,0 +1,149 @@
+package local
+
+import (
+	"fmt"
+	"net/netip"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/local/kinds"
+	bridges "kops.local/kops/internal/platform/local/network"
+)
+
+// apiPort is where machines and users reach the API.
+const apiPort = 443
+
+// model adds the cluster's machines and what they need to a graph that holds
+// the managed files already.
+func model(in platform.Model, g *graph.Graph) error {
+	m, err := newModel(in, g)
+	if err != nil {
+		return fmt.Errorf("model the machines of %s: %w", in.Cluster.Name, err)
+	}
+	nodes := []resource.Node{m.network, m.image, m.mirror, m.balancer}
+	volumes, err := m.volumes()
+	if err != nil {
+		return err
+	}
+	nodes = append(nodes, volumes...)
+	for _, group := range in.Groups {
+		n, err := m.group(group)
+		if err != nil {
+			return fmt.Errorf("model the group %s: %w", group.Name, err)
+		}
+		nodes = append(nodes, n)
+	}
+	return g.Add(nodes...)
+}
+
+// builder is the input, and what all groups refer to.
+type builder struct {
+	platform.Model
+	name     string
+	gateway  netip.Addr
+	network  resource.Node
+	image    resource.Node
+	mirror   resource.Node
+	balancer resource.Node
+	// files are all managed files, which machines read when they start.
+	files []resource.Address
+}
+
+func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
+	m := &builder{Model: in, name: in.Cluster.Name}
+	cidr, err := bridges.Check(in.Cluster.Spec.Networking.NetworkCIDR)
+	if err != nil {
+		return nil, err
+	}
+	if in.Facts == nil || in.Facts.Local == nil {
+		return nil, fmt.Errorf("the facts hold nothing of this host")
+	}
+	m.gateway = bridges.Gateway(cidr).Addr()
+	for n := range g.All() {
+		m.files = append(m.files, n.Address)
+	}
+	m.network = kinds.NewNetwork(m.name, kinds.Network{Cluster: m.name, CIDR: cidr.String(), NAT: true, Up: true})
+	m.image = kinds.NewImage(m.name, kinds.Image{Cluster: m.name})
+	network := resource.Out(m.network.Address, "id")
+	m.mirror = kinds.NewMirror("bundle", kinds.Mirror{Cluster: m.name, Name: "bundle", Network: network,
+		Bundle: in.Facts.Local.Bundle, Port: names.LocalMirrorPort})
+	var servers []string
+	for _, group := range in.Groups {
+		if group.IsControlPlane() {
+			servers = append(servers, group.Name)
+		}
+	}
+	ready := fmt.Sprintf("http://:%d/readyz", names.APIHealthPort)
+	m.balancer = kinds.NewLoadBalancer("api", kinds.LoadBalancer{Cluster: m.name, Name: "api", Network: network, Groups: servers,
+		Listeners: []kinds.Listener{{Port: apiPort, Target: apiPort, Check: ready}, {Port: names.ControllerPort, Target: names.ControllerPort}}})
+	return m, nil
+}
+
+// volumes are the disks of etcd's members.
+func (m *builder) volumes() ([]resource.Node, error) {
+	var out []resource.Node
+	for _, e := range m.Cluster.Spec.EtcdClusters {
+		for _, member := range e.EtcdMembers {
+			if member.InstanceGroup == nil {
+				return nil, fmt.Errorf("the member %s of etcd %s has no instance group", member.Name, e.Name)
+			}
+			out = append(out, m.volume(e.Name, member.Name))
+		}
+	}
+	return out, nil
+}
+
+func (m *builder) volume(etcd, member string) resource.Node {
+	name := member + ".etcd-" + etcd + "." + m.name
+	return kinds.NewVolume(name, kinds.Volume{Cluster: m.name, Name: name})
+}
+
+func (m *builder) group(g *api.InstanceGroup) (resource.Node, error) {
+	cpus, memory, ok := names.LocalSize(g.Spec.MachineType)
+	if !ok {
+		return resource.Node{}, fmt.Errorf("%q is no machine type of this host", g.Spec.MachineType)
+	}
+	data, err := m.UserData(g, resource.Lit(m.gateway.String()))
+	if err != nil {
+		return resource.Node{}, err
+	}
+	want := kinds.MachineGroup{Cluster: m.name, Name: g.Name, Network: resource.Out(m.network.Address, "id"),
+		Image: resource.Out(m.image.Address, "path"), CPUs: cpus, MemoryMiB: memory, UserData: data,
+		Labels: map[string]string{names.LocalRole: "node"}}
+	if g.Spec.MinSize != nil {
+		want.Size = int(*g.Spec.MinSize)
+	}
+	if v := g.Spec.RootVolume; v != nil && v.Size != nil {
+		want.DiskGiB = int(*v.Size)
+	}
+	if g.IsControlPlane() {
+		want.Labels[names.LocalRole] = names.LocalControlPlane
+		want.Folders = m.folders(g)
+	}
+	n := kinds.NewMachineGroup(g.Name, want)
+	n.After = append(append(n.After, m.files...), m.mirror.Address, m.balancer.Address)
+	return n, nil
+}
+
+// folders are what machines of the control plane see of the host: the cluster's
+// state, the registry of machines, and the disks of etcd.
+func (m *builder) folders(g *api.InstanceGroup) []kinds.Folder {
+	state, _ := managedfile.FolderOf(m.Cluster.Spec.ConfigStore.Base) // validation has made sure that it is one
+	out := []kinds.Folder{
+		{Host: resource.Lit(state), Path: state},
+		{Host: resource.Out(m.network.Address, "registry"), Path: names.LocalMachines, ReadOnly: true},
+	}
+	for _, e := range m.Cluster.Spec.EtcdClusters {
+		for _, member := range e.EtcdMembers {
+			if *member.InstanceGroup == g.Name {
+				out = append(out, kinds.Folder{Host: resource.Out(m.volume(e.Name, member.Name).Address, "path"),
+					Path: names.LocalDisks + "/" + names.LocalDisk(m.name, e.Name, member.Name)})
+			}
+		}
+	}
+	return out
+}

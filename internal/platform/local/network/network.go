@@ -1,0 +1,83 @@
+// Package network makes the bridge of a cluster on this host, its address, the
+// routes through it, and, where machines are to reach the world, what lets the
+// host pass their packets on.
+//
+// It must not know of clusters or machines. It works on Linux only.
+package network
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+// Gateway is the host's address in a network: the first after its own.
+func Gateway(cidr netip.Prefix) netip.Prefix {
+	return netip.PrefixFrom(cidr.Masked().Addr().Next(), cidr.Bits())
+}
+
+// firstMachine is the number of the first address that machines get; those
+// before it are the host's.
+const firstMachine = 10
+
+// Free returns the lowest address of the network that machines may have and that is not taken.
+func Free(cidr netip.Prefix, taken func(netip.Addr) bool) (netip.Prefix, error) {
+	a := cidr.Masked().Addr()
+	for range firstMachine {
+		a = a.Next()
+	}
+	for ; cidr.Contains(a); a = a.Next() {
+		last := !cidr.Contains(a.Next()) // the broadcast address
+		if !last && !taken(a) {
+			return netip.PrefixFrom(a, cidr.Bits()), nil
+		}
+	}
+	return netip.Prefix{}, fault.Wrap(fault.Quota, fmt.Errorf("the network %s has no free address", cidr), "make the cluster's network larger")
+}
+
+// Check reports whether the range can be a cluster's network.
+func Check(cidr string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil || !p.Addr().Is4() || p.Bits() < 16 || p.Bits() > 28 || p != p.Masked() {
+		return p, fmt.Errorf("%q cannot be a network of the local cloud: it must be an IPv4 range such as 10.77.0.0/24, of 16 to 28 bits", cidr)
+	}
+	return p, nil
+}
+
+// Overlap returns the name of another interface of this host that has an
+// address in the range, or "".
+func Overlap(cidr netip.Prefix, but string) (string, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", err
+	}
+	for _, i := range all {
+		if i.Name == but {
+			continue
+		}
+		addrs, err := i.Addrs()
+		if err != nil {
+			continue // it went meanwhile
+		}
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Overlaps(cidr) {
+				return i.Name, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// Others reports whether the host has a bridge whose name does not begin so, such
+// as those of docker or libvirt, which need the host to pass packets on.
+func Others(prefix string) bool {
+	found, err := filepath.Glob("/sys/class/net/*/bridge")
+	return err == nil && slices.ContainsFunc(found, func(f string) bool {
+		return !strings.HasPrefix(filepath.Base(filepath.Dir(f)), prefix)
+	})
+}

@@ -1,0 +1,99 @@
+// Package local is the local cloud: machines that are containers on this host,
+// each with its own init, address and disk. It is a platform like any other.
+//
+// It must not know how plans are made or carried out, nor read the environment.
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"time"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/local/ground"
+	"kops.local/kops/internal/platform/local/keeper"
+	"kops.local/kops/internal/platform/local/kinds"
+	"kops.local/kops/internal/platform/local/site"
+)
+
+// DefaultRoot is the folder of all clusters of a host. It goes with the last of
+// them, and so stands in one that every host has.
+const DefaultRoot = "/var/lib/kops-local"
+
+// runFolder is where it is noted what the host was like before its first cluster.
+const runFolder = "/run/kops-local"
+
+// Options say where on this host the clusters are.
+type Options struct {
+	// Root is the folder of all clusters; empty means DefaultRoot.
+	Root string
+	// Cache is the user's cache folder for kops; images are kept in it.
+	Cache string
+	// Bundle is the folder of files and images that machines fetch.
+	Bundle string
+	// Keeper is the command that calls Keep, to which --root=DIR and
+	// --cluster=NAME are added.
+	Keeper []string
+	// Log receives what long work, such as the building of an image, tells; may be nil.
+	Log io.Writer
+}
+
+// Provider returns the platform.
+func Provider(o Options) platform.Provider {
+	if o.Root == "" {
+		o.Root = DefaultRoot
+	}
+	return platform.Provider{
+		Name: "local", Title: "this host",
+		Kinds:  kinds.All(),
+		Limits: map[string]int{"local": 8},
+		Phases: map[string]string{"local_network": "network", "local_image": "network", "local_mirror": "network"},
+		Tasks: map[string]string{"Network": "local_network", "Image": "local_image", "Mirror": "local_mirror", "Volume": "local_volume",
+			"MachineGroup": "local_machine_group", "Machine": "local_machine", "LoadBalancer": "local_load_balancer"},
+		GroupOf:  groupOf,
+		Connect:  o.connect,
+		Region:   func(*api.Cluster) (string, error) { return "", nil },
+		RegionOf: func([]string) string { return "" },
+		LookUp:   o.lookUp,
+		Offers:   o.offers,
+		Shared:   func(*api.Cluster) ([]resource.Node, error) { return nil, nil },
+		Model:    model,
+		Endpoint: endpoint,
+		Machines: machines, BootRecord: bootRecord,
+	}
+}
+
+// groupOf returns the instance group that a node makes machines of, or "".
+func groupOf(n resource.Node) string {
+	if g, ok := n.Want.(*kinds.MachineGroup); ok {
+		return g.Name
+	}
+	return ""
+}
+
+func (o Options) connect(context.Context, platform.Config) (*platform.Session, error) {
+	if o.Cache == "" {
+		return nil, fault.Wrap(fault.Permanent, errors.New("clusters of this host need a cache folder for images, and the user has none: neither HOME nor XDG_CACHE_HOME is set"),
+			"set HOME to the folder of the user, as sudo --set-home does")
+	}
+	if err := ground.Check(ground.This()); err != nil {
+		return nil, err
+	}
+	return &platform.Session{Client: &kinds.Client{Root: o.Root, Cache: filepath.Join(o.Cache, "local"), Run: runFolder, Keeper: o.Keeper, Log: o.Log, Now: time.Now}}, nil
+}
+
+// Keep is the process that keeps one cluster, or stands by for the one that does: it
+// makes and replaces machines and balances the load, until the cluster is
+// deleted, ctx ends or it is sent SIGTERM. It tells out what it does. command is
+// Options.Keeper, which starts another to stand by.
+func Keep(ctx context.Context, root, cluster string, command []string, out io.Writer) error {
+	return keeper.Run(ctx, site.Site{Root: root, Cluster: cluster}, command, out)
+}
+
+// KeepCommand is the command of the program kops that calls Keep.
+func KeepCommand(program string) []string { return []string{program, "local", "keep"} }

@@ -1,0 +1,142 @@
+// Package platform says what a platform is to the rest of kops: a struct of
+// capabilities, of which a nil one means "not supported".
+//
+// It must not know any platform; each is a folder below internal/platform/providers.
+package platform
+
+import (
+	"context"
+	"time"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/engine/render/terraform"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
+)
+
+// Provider is one platform.
+type Provider struct {
+	// Name is the platform's name in v1alpha2: aws, gce, local …
+	Name string
+	// Title is its name for people.
+	Title string
+	// Remote says that its machines are not this host, and read no folder of it.
+	Remote bool
+	// Kinds lists its resources, each after the kinds it may refer to.
+	Kinds []resource.Any
+	// Limits bounds the calls under way at once, by API name.
+	Limits map[string]int
+	// Phases say which phase of an update a kind belongs to: network, security or cluster.
+	Phases map[string]string
+	// Tasks are kOps' names of kinds, for lifecycle overrides: VPC, IAMRole …
+	Tasks map[string]string
+	// GroupOf returns the instance group that a node of the graph, or an object that
+	// was observed, makes machines of, or "" when it serves the whole cluster.
+	GroupOf func(resource.Node) string
+	// Connect opens a session. It should make no request.
+	Connect func(context.Context, Config) (*Session, error)
+	// Region returns where a cluster is; empty where the platform has no regions.
+	Region func(*api.Cluster) (string, error)
+	// LookUp asks the platform for all that completing and modelling a cluster needs.
+	LookUp func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error)
+	// Know tells a session what was looked up, or read from a file; nil: it needs nothing.
+	Know func(*Session, *facts.Facts)
+	// RegionOf returns the region of zones; empty where the platform has none.
+	RegionOf func(zones []string) string
+	// Offers asks the platform for what choosing the spec of a new cluster needs.
+	Offers func(context.Context, *Session, newcluster.Options, newcluster.World) (*facts.Facts, error)
+	// Shared lists what a cluster uses and does not own, so that a deletion names and keeps it.
+	Shared func(*api.Cluster) ([]resource.Node, error)
+	// Model adds the platform's resources to a graph, which holds the managed files already.
+	Model func(Model, *graph.Graph) error
+	// Terraform returns what a Terraform document needs besides the graph; nil: no Terraform.
+	Terraform func(Model, *graph.Graph) (terraform.Document, error)
+	// Endpoint finds the address of the API's load balancer of an existing cluster; nil: there are none.
+	Endpoint func(context.Context, *Session, *api.Cluster) (string, error)
+	// Machines finds the machines of the instance groups, all in as few calls as the platform
+	// allows; nil: the platform cannot tell. A group that it does not know is left out.
+	Machines func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]MachineGroup, error)
+	// BootRecord reads what a machine tells of its start; nil: the platform cannot tell.
+	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
+}
+
+// MachineGroup is an instance group as its platform has it.
+type MachineGroup struct {
+	// Name is the instance group's; empty for machines that belong to none.
+	Name string
+	// Target is how many machines the platform is to keep.
+	Target   int
+	Machines []Machine
+	// Trouble says, in the platform's words, what is in the group's way, such as why
+	// machines are missing; empty when nothing is known. It fails a validation.
+	Trouble string
+}
+
+// Machine is one machine of a cluster, as its platform shows it.
+type Machine struct {
+	// Name is the platform's own, such as the ID of an instance; Group is its instance group.
+	Name, Group string
+	// Node is the name under which it joins the cluster; empty when it is not known.
+	Node      string
+	Addresses []string
+	Zone      string
+	// State is the platform's word for what the machine does; Running says that it runs.
+	State   string
+	Running bool
+	// Spare says that the machine waits in a warm pool, Detached that its group no longer counts it.
+	Spare, Detached bool
+	Created         time.Time
+}
+
+// BootRecord is what a machine tells of its start. Either part may be empty.
+type BootRecord struct {
+	// Report is the boot report that nodeup keeps, in JSON.
+	Report []byte
+	// Console is what the machine wrote on its console, or the end of it.
+	Console []byte
+}
+
+// Config says which part of a platform is meant. How it is reached, with which
+// credentials, is known to a Provider when it is made.
+type Config struct {
+	// Region is the cluster's; empty means the platform's own choice.
+	Region string
+	// Memo keeps observations between runs; it may be nil.
+	Memo past.Memo
+}
+
+// Session is an open connection to a platform.
+type Session struct {
+	// Client is what the platform's kinds expect.
+	Client any
+	// Snapshot returns a client that asks each question once, for one observation; nil: Client serves.
+	Snapshot func() any
+	// Ahead has such a client ask what it can before it is known what is wanted, once a
+	// platform is looked up; the observation finds the answers there. It returns when all is
+	// asked, or the context ends. Nil: nothing is asked.
+	Ahead func(ctx context.Context, snapshot any, cluster string)
+}
+
+// Model is the input of a platform's model: a completed cluster and its surroundings.
+type Model struct {
+	Cluster *api.Cluster
+	Groups  []*api.InstanceGroup
+	Facts   *facts.Facts
+	// SSHKeys are public keys, each an OpenSSH line.
+	SSHKeys []string
+	// UserData returns a group's boot data; apiHost is where machines reach the
+	// API when no name is published.
+	UserData func(g *api.InstanceGroup, apiHost resource.Value) (resource.Content, error)
+	// Script declares the file with a group's boot data, for machines that others
+	// than kops make; apiHost is as for UserData.
+	Script func(g *api.InstanceGroup, apiHost resource.Value) (resource.Node, error)
+	// Keysets are what boot data relies on, so that machines are declared after them.
+	Keysets []resource.Address
+	// FilesBucket is the bucket or folder of the managed files.
+	FilesBucket string
+	// FilesRegion is the bucket's region, where it has one.
+	FilesRegion string
+}

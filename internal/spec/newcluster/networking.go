@@ -1,0 +1,81 @@
+package newcluster
+
+import (
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/diag"
+)
+
+// networkings are the pod networks by the values of --networking.
+func networkings() map[string]func(*builder, *api.NetworkingSpec) {
+	cilium := func(change func(*api.CiliumNetworkingSpec)) func(*builder, *api.NetworkingSpec) {
+		return func(b *builder, n *api.NetworkingSpec) {
+			n.Cilium = &api.CiliumNetworkingSpec{EnableNodePort: true}
+			change(n.Cilium)
+			b.disableKubeProxy()
+		}
+	}
+	flannel := func(backend string) func(*builder, *api.NetworkingSpec) {
+		return func(_ *builder, n *api.NetworkingSpec) { n.Flannel = &api.FlannelNetworkingSpec{Backend: backend} }
+	}
+	kopeio := func(_ *builder, n *api.NetworkingSpec) { n.Kopeio = &api.KopeioNetworkingSpec{} }
+	amazon := func(_ *builder, n *api.NetworkingSpec) { n.AmazonVPC = &api.AmazonVPCNetworkingSpec{} }
+	gcp := func(_ *builder, n *api.NetworkingSpec) { n.GCP = &api.GCPNetworkingSpec{} }
+	return map[string]func(*builder, *api.NetworkingSpec){
+		"kubenet":       func(_ *builder, n *api.NetworkingSpec) { n.Kubenet = &api.KubenetNetworkingSpec{} },
+		"external":      func(_ *builder, n *api.NetworkingSpec) { n.External = &api.ExternalNetworkingSpec{} },
+		"cni":           func(_ *builder, n *api.NetworkingSpec) { n.CNI = &api.CNINetworkingSpec{} },
+		"kopeio":        kopeio,
+		"kopeio-vxlan":  kopeio,
+		"flannel":       flannel("vxlan"),
+		"flannel-vxlan": flannel("vxlan"),
+		"flannel-udp":   flannel("udp"),
+		"calico":        func(_ *builder, n *api.NetworkingSpec) { n.Calico = &api.CalicoNetworkingSpec{} },
+		"kube-router": func(b *builder, n *api.NetworkingSpec) {
+			n.KubeRouter = &api.KuberouterNetworkingSpec{}
+			b.disableKubeProxy()
+		},
+		"amazonvpc":             amazon,
+		"amazon-vpc-routed-eni": amazon,
+		"cilium":                cilium(func(*api.CiliumNetworkingSpec) {}),
+		"cilium-etcd":           cilium(func(c *api.CiliumNetworkingSpec) { c.EtcdManaged = true }),
+		"cilium-eni":            cilium(func(c *api.CiliumNetworkingSpec) { c.IPAM = "eni" }),
+		"gcp":                   gcp,
+		"gce":                   gcp,
+		"kindnet":               func(_ *builder, n *api.NetworkingSpec) { n.Kindnet = &api.KindnetNetworkingSpec{} },
+	}
+}
+
+func (b *builder) setNetworking() {
+	all := networkings()
+	set, ok := all[b.Options.Networking]
+	if !ok {
+		var names []string
+		for name := range all {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		remedy := "it is one of " + strings.Join(names, ", ")
+		if near := diag.Nearest(b.Options.Networking, names); near != "" {
+			remedy = "did you mean " + near + "?"
+		}
+		b.fail("--networking", b.Options.Networking, "unknown networking", remedy)
+		return
+	}
+	set(b, &b.spec.Networking)
+	if b.Options.Networking == "cilium-etcd" && !slices.Contains(b.EtcdClusters, "cilium") {
+		b.EtcdClusters = append(slices.Clone(b.EtcdClusters), "cilium")
+	}
+}
+
+// disableKubeProxy leaves services to the pod network, unless the user says otherwise.
+func (b *builder) disableKubeProxy() {
+	if b.spec.KubeProxy == nil {
+		b.spec.KubeProxy = &api.KubeProxyConfig{}
+	}
+	if b.spec.KubeProxy.Enabled == nil {
+		b.spec.KubeProxy.Enabled = new(bool)
+	}
+}

@@ -1,0 +1,169 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/blang/semver/v4"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/versions"
+)
+
+// Versions of Kubernetes between which this kops works.
+const (
+	// oldestKubernetes is the oldest that is supported.
+	oldestKubernetes = "1.32.0"
+	// oldestRecommended is the oldest that is not about to lose support.
+	oldestRecommended = "1.34.0"
+)
+
+// Versions are what the guards on versions look at.
+type Versions struct {
+	// Kops is the version of this program.
+	Kops string
+	// Kubernetes is the version that the cluster is to have.
+	Kubernetes string
+	// Stored is the version of kops that last changed the cluster, or "".
+	Stored  string
+	Channel *versions.Channel
+	// New says that the cluster does not exist yet, so that its version is an option of the command that describes it.
+	New bool
+	// AllowDowngrade lets an older kops change the cluster; RunObsolete lets versions
+	// pass that the channel no longer allows; RunTooNew lets a Kubernetes pass that is newer than kops.
+	AllowDowngrade, RunObsolete, RunTooNew bool
+}
+
+// Guard checks that this kops may build this Kubernetes. Advice is a warning.
+func Guard(v Versions) diag.List {
+	g := &guard{Versions: v}
+	g.kops()
+	g.kubernetes()
+	return g.findings
+}
+
+type guard struct {
+	Versions
+	findings diag.List
+}
+
+func (g *guard) add(path, value, rule, message, remedy string, warning bool) {
+	g.findings = append(g.findings, diag.Finding{Path: path, Value: value, Rule: rule, Message: message, Remedy: remedy, Warning: warning})
+}
+
+func (g *guard) kops() {
+	own, err := versions.ParseVersion(g.Kops)
+	if err != nil {
+		return // a development build is compared with nothing
+	}
+	recommended, required := g.Channel.Kops(g.Kops)
+	switch {
+	case below(own, required) && !g.RunObsolete:
+		g.add("kops", g.Kops, "kops-upgrade", "kops upgrade is required, the channel asks for "+required, "install kops "+required+" or later, or set KOPS_RUN_OBSOLETE_VERSION=1", false)
+	case below(own, recommended):
+		g.add("kops", g.Kops, "kops-recommended", "a newer kops is recommended, "+recommended, "install kops "+recommended, true)
+	}
+	if below(own, g.Stored) && !g.AllowDowngrade {
+		g.add("kops", g.Kops, "kops-downgrade", "the cluster was last changed by the newer kops "+g.Stored, "install kops "+g.Stored+", or pass --allow-kops-downgrade", false)
+	}
+}
+
+func (g *guard) kubernetes() {
+	path, upgrade, steps, raise := "spec.kubernetesVersion", ", kubernetes upgrade is required", "; an older kops upgrades step by step", "set spec.kubernetesVersion to that (kops edit cluster)"
+	if g.New {
+		path, upgrade, steps, raise = "--kubernetes-version", "", "", "ask for that version"
+	}
+	k, err := versions.ParseVersion(g.Kubernetes)
+	if err != nil {
+		return // validation of the spec tells
+	}
+	if own, err := versions.ParseVersion(g.Kops); err == nil && !g.RunTooNew && versions.AtLeast(k, own.Major, own.Minor+1) {
+		g.add(path, g.Kubernetes, "kubernetes-too-new", fmt.Sprintf("is not yet supported by kops %s", g.Kops),
+			fmt.Sprintf("use Kubernetes 1.%d, a newer kops, or set KOPS_RUN_TOO_NEW_VERSION=1", own.Minor), false)
+	}
+	recommended, required := g.Channel.Kubernetes(g.Kubernetes)
+	switch {
+	case below(k, oldestKubernetes):
+		g.add(path, g.Kubernetes, "kubernetes-too-old", "is no longer supported"+upgrade, "use "+oldestKubernetes+" or later"+steps, false)
+	case below(k, required) && !g.RunObsolete:
+		g.add(path, g.Kubernetes, "kubernetes-required", "kubernetes upgrade is required, the channel asks for "+required, raise+", or set KOPS_RUN_OBSOLETE_VERSION=1", false)
+	case below(k, oldestRecommended):
+		g.add(path, g.Kubernetes, "kubernetes-deprecated", "is deprecated and will lose support", "set spec.kubernetesVersion with kops edit cluster", true)
+	case below(k, recommended):
+		g.add(path, g.Kubernetes, "kubernetes-recommended", "a newer version is recommended, "+recommended, "set spec.kubernetesVersion with kops edit cluster", true)
+	}
+}
+
+// below reports whether v is older than the text, when that is a version.
+func below(v semver.Version, than string) bool {
+	o, err := versions.ParseVersion(than)
+	return err == nil && v.LT(o)
+}
+
+// Target checks that a cloud can be built in a way: direct, terraform or dryrun.
+func Target(cloud api.CloudProviderID, target string, features complete.Features) diag.List {
+	var l diag.List
+	needs := func(flag string) {
+		if !features[flag] {
+			l = append(l, diag.Finding{Path: "spec.cloudProvider", Value: string(cloud), Rule: "experimental", Message: "is experimental", Remedy: "set KOPS_FEATURE_FLAGS=" + flag})
+		}
+	}
+	switch cloud {
+	case api.CloudAzure:
+		needs("Azure")
+	case api.CloudScaleway:
+		needs("Scaleway")
+	case api.CloudLinode:
+		needs("Linode")
+	case api.CloudMetal:
+		needs("Metal")
+	}
+	if target != "terraform" {
+		return l
+	}
+	switch cloud {
+	case api.CloudAzure:
+		needs("AzureTerraform")
+	case api.CloudDO:
+		needs("DOTerraform")
+	case api.CloudOpenstack, api.CloudLinode, api.CloudLocal, api.CloudMetal:
+		l = append(l, diag.Finding{Path: "--target", Value: target, Rule: "target", Message: "is not supported on " + string(cloud), Remedy: "use direct"})
+	}
+	return l
+}
+
+// SSHKeys checks how many SSH keys a cluster has.
+func SSHKeys(c *api.Cluster, count int) diag.List {
+	cloud := c.CloudProviderID()
+	one := slices.Contains([]api.CloudProviderID{api.CloudAzure, api.CloudOpenstack, api.CloudScaleway}, cloud)
+	message, remedy := "", ""
+	switch {
+	case (one || cloud == api.CloudAWS) && count > 1:
+		message, remedy = fmt.Sprintf("has %d SSH keys, and %s takes one", count, cloud), "delete the others with kops delete sshpublickey"
+	case one && count == 0, cloud == api.CloudDO && count == 0 && c.Spec.SSHKeyName == nil:
+		message, remedy = fmt.Sprintf("has no SSH key, which %s needs", cloud), "add one with kops create sshpublickey"
+	default:
+		return nil
+	}
+	return diag.List{{Object: api.KindCluster + "/" + c.Name, Rule: "ssh-keys", Message: message, Remedy: remedy}}
+}
+
+// Secrets checks that the secrets that a spec asks for are there.
+func Secrets(c *api.Cluster, has func(name string) bool) diag.List {
+	var l diag.List
+	need := func(on bool, path, secret string) {
+		if on && !has(secret) {
+			l = append(l, diag.Finding{
+				Object: api.KindCluster + "/" + c.Name, Path: path, Rule: "secret-missing",
+				Message: "could not find " + secret + " secret", Remedy: "write it to secrets/" + secret + " of the cluster's folder in the state store",
+			})
+		}
+	}
+	need(isTrue(c.Spec.EncryptionConfig), "spec.encryptionConfig", "encryptionconfig")
+	k := c.Spec.Networking.Cilium
+	ipsec := k != nil && k.EnableEncryption && k.EncryptionType != api.CiliumEncryptionWireguard
+	need(ipsec, "spec.networking.cilium.enableEncryption", "ciliumpassword")
+	return l
+}

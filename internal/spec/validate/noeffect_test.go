@@ -1,0 +1,134 @@
+package validate_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/spec/validate"
+	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/spectest"
+)
+
+// TestFieldsWithoutEffectAreTold sets one field of each line of the table.
+func TestFieldsWithoutEffectAreTold(t *testing.T) {
+	cluster, groups := spectest.Read(t, []byte(`
+apiVersion: kops.k8s.io/v1alpha2
+kind: Cluster
+metadata: {name: a.example.com}
+spec:
+  cloudProvider: gce
+  api: {loadBalancer: {type: Public, subnets: [{name: x}]}}
+  rollingUpdate: {maxSurge: 2}
+  kubelet: {registerSchedulable: true, maxPods: 5, systemCgroups: /system}
+  masterKubelet: {kubeconfigPath: /k}
+  useHostCertificates: true
+  kubeAPIServer: {disableBasicAuth: true, clientCAFile: /ca}
+  kubeControllerManager: {tlsCertFile: /c}
+  kubeProxy: {master: "https://x"}
+  etcdClusters: [{name: main, backups: {image: x}}, {name: events, backups: {image: x}}]
+  networking: {cilium: {toFqdnsEnablePoller: true}}
+  karpenter: {enabled: true, logLevel: debug}
+  containerd: {nvidiaGPU: {enabled: true, dcgmExporter: {enabled: true}}}
+---
+apiVersion: kops.k8s.io/v1alpha2
+kind: InstanceGroup
+metadata: {name: nodes}
+spec:
+  role: Node
+  rollingUpdate: {drainAndTerminate: false}
+  kubelet: {nvidiaGPUs: 1}
+  mixedInstancesPolicy: {instances: [x]}
+  iam: {profile: p}
+  zones: [a]
+  guestAccelerators: [{acceleratorCount: 1}]
+`))
+	want := []string{
+		"warning: Cluster/a.example.com: spec.etcdClusters[0].backups.image: has no effect; remove it; back-ups are taken by etcd-manager itself, see manager.image",
+		"warning: Cluster/a.example.com: spec.etcdClusters[1].backups.image: has no effect; remove it; back-ups are taken by etcd-manager itself, see manager.image",
+		"warning: Cluster/a.example.com: spec.containerd.nvidiaGPU.dcgmExporter.enabled: has no effect; remove it; this version of kops has no manifest of the add-on, so yours rules",
+		"warning: Cluster/a.example.com: spec.kubeAPIServer.disableBasicAuth: has no effect; remove it; there is no basic authentication",
+		"warning: Cluster/a.example.com: spec.kubeAPIServer.clientCAFile: has no effect; remove it; kops writes the file",
+		"warning: Cluster/a.example.com: spec.kubeControllerManager.tlsCertFile: has no effect; remove it; kops writes the file",
+		"warning: Cluster/a.example.com: spec.kubeProxy.master: has no effect; remove it; kops knows where the API is",
+		"warning: Cluster/a.example.com: spec.kubelet.systemCgroups: has no effect; remove it; kops makes no control group of that name",
+		"warning: Cluster/a.example.com: spec.kubelet.registerSchedulable: has no effect; remove it; kubelets no longer have it",
+		"warning: Cluster/a.example.com: spec.masterKubelet.kubeconfigPath: has no effect; remove it; kubelets no longer have it",
+		"warning: Cluster/a.example.com: spec.networking.cilium.toFqdnsEnablePoller: has no effect; remove it; Cilium no longer has it",
+		"warning: Cluster/a.example.com: spec.api.loadBalancer.subnets: has no effect; remove it; the cloud chooses the subnets of its load balancers",
+		"warning: Cluster/a.example.com: spec.useHostCertificates: has no effect; remove it; programs trust the certificates of their own images",
+		"warning: Cluster/a.example.com: spec.rollingUpdate.maxSurge: has no effect; remove it; this version of kops does not replace machines by itself",
+		"warning: Cluster/a.example.com: spec.karpenter.logLevel: has no effect; remove it; this version of kops has no manifest of the add-on, so yours rules",
+		"warning: InstanceGroup/nodes: spec.kubelet.nvidiaGPUs: has no effect; remove it; kubelets no longer have it",
+		"warning: InstanceGroup/nodes: spec.mixedInstancesPolicy: has no effect; remove it; it exists on AWS only",
+		"warning: InstanceGroup/nodes: spec.iam.profile: has no effect; remove it; it exists on AWS only",
+		"warning: InstanceGroup/nodes: spec.rollingUpdate.drainAndTerminate: has no effect; remove it; this version of kops does not replace machines by itself",
+	}
+	got := lines(validate.NoEffect(cluster, groups))
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("warnings (-want +got):\n%s", d)
+	}
+	for _, f := range validate.NoEffect(cluster, groups) {
+		if !f.Warning {
+			t.Errorf("%s stops the command", f)
+		}
+	}
+}
+
+// TestSpecsThatKOpsStoredAreAccepted validates all inputs of kOps' own tests, and what
+// its create cluster writes: whatever it accepts is refused for no field without effect.
+func TestSpecsThatKOpsStoredAreAccepted(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(goldentest.Root(), "*", "*", "*v1alpha2.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Skip("THERE ARE NO INPUTS OF KOPS' TESTS HERE")
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, _, err := compat.Decode(data, compat.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var objects []api.Object
+			for _, o := range all {
+				if _, key := o.(*api.SSHCredential); !key {
+					objects = append(objects, o)
+				}
+			}
+			cluster, groups := spectest.Sort(objects)
+			in := validate.Input{Cluster: cluster, Groups: groups, Features: map[string]bool{"APIServerNodes": true}}
+			if err := validate.All(in).Err(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestOfARootVolumeThisHostHeedsTheSize: disks of its machines are files.
+func TestOfARootVolumeThisHostHeedsTheSize(t *testing.T) {
+	cluster, groups := spectest.Read(t, []byte(`
+apiVersion: kops.k8s.io/v1alpha2
+kind: Cluster
+metadata: {name: a.k8s.local}
+spec: {cloudProvider: local}
+---
+apiVersion: kops.k8s.io/v1alpha2
+kind: InstanceGroup
+metadata: {name: nodes}
+spec: {role: Node, rootVolumeSize: 20, rootVolumeType: gp3}
+`))
+	want := []string{"warning: InstanceGroup/nodes: spec.rootVolumeType: has no effect; remove it; disks of machines on this host are files, of which spec.rootVolumeSize is heeded"}
+	if d := cmp.Diff(want, lines(validate.NoEffect(cluster, groups))); d != "" {
+		t.Errorf("warnings (-want +got):\n%s", d)
+	}
+}

@@ -1,0 +1,29 @@
+package validate
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/diag"
+)
+
+// Objects checks the further objects that a user keeps with a cluster.
+func Objects(objects []api.Object) diag.List {
+	c := newCheck(Input{})
+	c.rule = "scheduler-configuration"
+	schedulers := 0
+	for _, o := range objects {
+		u, ok := o.(*unstructured.Unstructured)
+		if !ok || u.GetKind() != "KubeSchedulerConfiguration" {
+			continue
+		}
+		c.object = u.GetKind() + "/" + u.GetName()
+		if schedulers++; schedulers > 1 {
+			c.bad("", "", "is a second one, and the scheduler reads one", "leave one of them")
+		}
+		if file, found, err := unstructured.NestedString(u.Object, "clientConnection", "kubeconfig"); found || err != nil {
+			c.bad("clientConnection.kubeconfig", file, "is set by kops", "remove it")
+		}
+	}
+	return c.findings
+}

@@ -1,0 +1,323 @@
+package validate_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/spec/validate"
+	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/spectest"
+)
+
+var update = flag.Bool("update", false, "write the findings into testdata/bad.yaml")
+
+// badCase is a spec with something wrong.
+type badCase struct {
+	Name string `json:"name"`
+	// Base is a case of package complete's testdata; Options make a new cluster instead.
+	Base    string              `json:"base,omitempty"`
+	Options *newcluster.Options `json:"options,omitempty"`
+	// Cluster and Groups are assignments, spec.path=value, or paths with a minus before them.
+	Cluster []string            `json:"cluster,omitempty"`
+	Groups  map[string][]string `json:"groups,omitempty"`
+	// Drop are groups to leave out.
+	Drop []string `json:"drop,omitempty"`
+	// Features are switches that are on.
+	Features []string `json:"features,omitempty"`
+	// Incomplete says that the spec is checked as it is written.
+	Incomplete bool `json:"incomplete,omitempty"`
+	// Want are the findings, all of them.
+	Want []string `json:"want"`
+}
+
+// TestBadSpecsGetTheirMessages checks every finding of every spec of the table,
+// and that there is no other one.
+func TestBadSpecsGetTheirMessages(t *testing.T) {
+	cases := badCases(t)
+	if len(cases) < 60 {
+		t.Errorf("the table has %d cases", len(cases))
+	}
+	for i, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			var got []string
+			for _, f := range findings(t, c) {
+				got = append(got, f.String())
+			}
+			if *update {
+				cases[i].Want = got
+				return
+			}
+			if len(c.Want) == 0 {
+				t.Fatal("the case expects nothing")
+			}
+			if d := cmp.Diff(c.Want, got); d != "" {
+				t.Errorf("findings (-want +got):\n%s", d)
+			}
+		})
+	}
+	if *update {
+		writeCases(t, cases)
+	}
+}
+
+// file holds the table.
+const file = "testdata/bad.yaml"
+
+func badCases(t *testing.T) []badCase {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []badCase
+	if err := yaml.UnmarshalStrict(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	return cases
+}
+
+// writeCases writes the table, a line for every change and finding.
+func writeCases(t *testing.T, cases []badCase) {
+	t.Helper()
+	b := &strings.Builder{}
+	fmt.Fprintln(b, "# Specs with something wrong, and all that is told about each. Made by hand; -update writes want. See badCase for the keys.")
+	for _, c := range cases {
+		fmt.Fprintf(b, "- name: %s\n", c.Name)
+		if c.Base != "" {
+			fmt.Fprintf(b, "  base: %s\n", c.Base)
+		}
+		if c.Options != nil {
+			fmt.Fprintf(b, "  options: %s\n", compact(t, c.Options))
+		}
+		writeList(b, "  ", "cluster", c.Cluster)
+		if len(c.Groups) > 0 {
+			fmt.Fprintln(b, "  groups:")
+			for _, name := range slices.Sorted(maps.Keys(c.Groups)) {
+				writeList(b, "    ", name, c.Groups[name])
+			}
+		}
+		writeList(b, "  ", "drop", c.Drop)
+		writeList(b, "  ", "features", c.Features)
+		if c.Incomplete {
+			fmt.Fprintln(b, "  incomplete: true")
+		}
+		writeList(b, "  ", "want", c.Want)
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeList(b *strings.Builder, indent, key string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "%s%s:\n", indent, key)
+	for _, s := range items {
+		fmt.Fprintf(b, "%s- '%s'\n", indent, strings.ReplaceAll(s, "'", "''"))
+	}
+}
+
+// compact writes the options that are set as JSON.
+func compact(t *testing.T, o *newcluster.Options) string {
+	t.Helper()
+	set := map[string]any{}
+	v := reflect.ValueOf(*o)
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			set[v.Type().Field(i).Name] = v.Field(i).Interface()
+		}
+	}
+	data, err := json.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// findings makes the case's cluster and checks it.
+func findings(t *testing.T, c badCase) diag.List {
+	t.Helper()
+	world := spectest.Facts(t, "testdata")
+	cluster, groups := base(t, c, world)
+	groups = slices.DeleteFunc(groups, func(g *api.InstanceGroup) bool { return slices.Contains(c.Drop, g.Name) })
+	cluster = spectest.Assign(t, cluster, c.Cluster)
+	for i, g := range groups {
+		groups[i] = spectest.Assign(t, g, c.Groups[g.Name])
+	}
+	features := complete.ParseFeatures(strings.Join(c.Features, ","))
+	in := validate.Input{Cluster: cluster, Groups: groups, Facts: world, Features: features}
+	if !c.Incomplete {
+		done, wrong := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features})
+		if err := wrong.Err(); err != nil {
+			return wrong
+		}
+		in.Cluster, in.Groups, in.Strict = done.Spec, done.Groups, true
+	}
+	return validate.All(in)
+}
+
+// Machines take the first file of a path, so a cluster with two of them works.
+func TestASecondFileOfAPathIsNotRefused(t *testing.T) {
+	found := findings(t, badCase{Base: "minimal-aws", Cluster: []string{"spec.fileAssets=[{name: a, content: x, path: /etc/x}, {name: b, content: z, path: /etc/x}]"}})
+	if len(found) != 1 || !found[0].Warning {
+		t.Errorf("got %q", lines(found))
+	}
+}
+
+func base(t *testing.T, c badCase, world *facts.Facts) (*api.Cluster, []*api.InstanceGroup) {
+	t.Helper()
+	if c.Options != nil {
+		cluster, groups, wrong := newcluster.New(*c.Options, newcluster.World{Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
+		if err := wrong.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return cluster, groups
+	}
+	return spectest.Read(t, goldentest.Read(t, "../complete/testdata/update_cluster/"+c.Base, "in-v1alpha2.yaml"))
+}
+
+// TestGoodSpecsHaveNoFindings checks the inputs of all goldens, as written and completed.
+func TestGoodSpecsHaveNoFindings(t *testing.T) {
+	for name, dir := range goldenInputs(t, "../complete", "update_cluster") {
+		t.Run(name, func(t *testing.T) {
+			world := spectest.Facts(t, "../complete/testdata")
+			cluster, groups := spectest.Read(t, goldentest.Read(t, dir, "in-v1alpha2.yaml"))
+			if err := validate.All(validate.Input{Cluster: cluster, Groups: groups, Facts: world}).Err(); err != nil {
+				t.Errorf("as written:\n%v", err)
+			}
+			done, wrong := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
+			if err := wrong.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := validate.All(validate.Input{Cluster: done.Spec, Groups: done.Groups, Strict: true, Facts: world}).Err(); err != nil {
+				t.Errorf("completed:\n%v", err)
+			}
+		})
+	}
+}
+
+// TestNewClustersHaveNoFindings checks what the options of all goldens make, but
+// one whose name is of gossip DNS.
+func TestNewClustersHaveNoFindings(t *testing.T) {
+	world := spectest.Facts(t, "../newcluster/testdata")
+	features := complete.ParseFeatures("APIServerNodes")
+	for name, dir := range goldenInputs(t, "../newcluster", "create_cluster") {
+		t.Run(name, func(t *testing.T) {
+			var o newcluster.Options
+			if err := yaml.UnmarshalStrict(goldentest.Read(t, dir, "options.yaml"), &o); err != nil {
+				t.Fatal(err)
+			}
+			o.ConfigBase, o.NodeSizes, o.ControlPlaneSizes = "memfs://tests/"+o.ClusterName, []string{"m"}, []string{"m"}
+			cluster, groups, wrong := newcluster.New(o, newcluster.World{Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features})
+			if err := wrong.Err(); err != nil {
+				t.Fatal(err)
+			}
+			in := complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features}
+			if complete.DNS(&cluster.Spec) != api.DNSNone {
+				in.Cluster.Spec.DNSZone = "zone"
+			}
+			done, wrong := complete.Complete(in)
+			if err := wrong.Err(); err != nil {
+				t.Fatal(err)
+			}
+			got := validate.All(validate.Input{Cluster: done.Spec, Groups: done.Groups, Strict: true, Features: features})
+			if name == "apiserver-gce" && len(got) == 1 && got[0].Rule == "gossip" {
+				return
+			}
+			if err := got.Err(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// FuzzSpecs completes and checks whatever can be read: nothing may panic, and
+// completing again may change nothing.
+func FuzzSpecs(f *testing.F) {
+	for _, name := range []string{"minimal-aws", "minimal-ipv6", "minimal_gce", "minimal_hetzner", "privatecilium"} {
+		data, err := os.ReadFile("../complete/testdata/update_cluster/" + name + "/in-v1alpha2.yaml")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte("apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nspec: {kubernetesVersion: 1.36.0}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		objects, _, err := compat.Decode(data, compat.Options{Lenient: true})
+		if err != nil {
+			return
+		}
+		cluster, groups := spectest.Sort(objects)
+		if cluster == nil {
+			cluster = &api.Cluster{}
+		}
+		in := complete.Input{Cluster: cluster, Groups: groups}
+		validate.All(validate.Input{Cluster: in.Cluster, Groups: in.Groups})
+		done, wrong := complete.Complete(in)
+		in.Cluster, in.Groups = done.Spec, done.Groups
+		again, _ := complete.Complete(in)
+		if d := cmp.Diff(done.Spec, again.Spec) + cmp.Diff(done.Groups, again.Groups); d != "" && wrong.Err() == nil {
+			t.Errorf("completing twice (-once +twice):\n%s", d)
+		}
+		validate.All(validate.Input{Cluster: done.Spec, Groups: done.Groups, Strict: true, Facts: &facts.Facts{AWS: &facts.AWS{}}})
+		validate.Update(in.Cluster, done.Spec, nil)
+	})
+}
+
+// goldenInputs are the cases of another package, and more where there are more.
+func goldenInputs(t *testing.T, pkg, set string) map[string]string {
+	t.Helper()
+	t.Chdir(pkg)
+	cases := goldentest.Cases(t, set)
+	for name, dir := range cases {
+		if abs, err := filepath.Abs(dir); err == nil {
+			cases[name] = abs
+		}
+	}
+	t.Chdir("../validate")
+	return cases
+}
+
+// TestFindingsNameFieldsThatExist clears the field that each finding of the table
+// names, which is refused where v1alpha2 has no such field.
+func TestFindingsNameFieldsThatExist(t *testing.T) {
+	index := regexp.MustCompile(`\[\d+\]`)
+	for _, c := range badCases(t) {
+		cluster, _ := base(t, c, spectest.Facts(t, "testdata"))
+		blank := &api.Cluster{Spec: api.ClusterSpec{CloudProvider: cluster.Spec.CloudProvider}}
+		for _, f := range findings(t, c) {
+			path := index.ReplaceAllString(f.Path, "[0]")
+			var wrong diag.List
+			switch {
+			case path == "":
+				continue // about the cluster as a whole
+			case strings.HasPrefix(f.Object, api.KindCluster+"/"):
+				_, wrong = newcluster.Assign(blank, nil, []string{path})
+			default:
+				_, wrong = newcluster.Assign(&api.InstanceGroup{}, nil, []string{path})
+			}
+			if err := wrong.Err(); err != nil {
+				t.Errorf("%s: %s: %v", c.Name, f.Path, err)
+			}
+		}
+	}
+}

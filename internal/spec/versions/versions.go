@@ -1,0 +1,190 @@
+package versions
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+)
+
+// Names of channels that are known without a file.
+const (
+	Stable = "stable"
+	Alpha  = "alpha"
+	// None recommends nothing.
+	None = "none"
+)
+
+// base is where a name without a scheme stands.
+const base = "https://raw.githubusercontent.com/kubernetes/kops/master/channels/"
+
+//go:embed data/*.yaml
+var embedded embed.FS
+
+// Channel answers questions about one channel. A nil Channel recommends nothing.
+type Channel struct {
+	spec api.ChannelSpec
+}
+
+// Location returns the URL or path of the file that a cluster's spec.channel
+// means, and "" for none: a text with a scheme or a leading slash is taken as it
+// is, any other is a file of the kOps project.
+func Location(name string) string {
+	switch {
+	case name == None:
+		return ""
+	case strings.Contains(name, "://"), strings.HasPrefix(name, "/"):
+		return name
+	default:
+		return base + name
+	}
+}
+
+// Embedded returns the copy of a channel that is part of this binary; ok is
+// false when the name is not one of stable, alpha, none and their full URLs.
+func Embedded(name string) (c *Channel, ok bool) {
+	short := strings.TrimPrefix(name, base)
+	if short == None {
+		return &Channel{}, true
+	}
+	if short != Stable && short != Alpha {
+		return nil, false
+	}
+	data, err := embedded.ReadFile("data/" + short + ".yaml")
+	if err != nil {
+		return nil, false
+	}
+	c, err = Parse(data)
+	return c, err == nil
+}
+
+// Parse reads a channel's file. Fields that this version does not know are
+// ignored, because the files are shared with other versions of kOps.
+func Parse(data []byte) (*Channel, error) {
+	var f api.Channel
+	if err := yaml.Unmarshal(data, &f); err != nil {
+		return nil, fmt.Errorf("read channel: %w", err)
+	}
+	// kOps publishes its channels without a header.
+	if f.Kind != api.KindChannel && (f.Kind != "" || f.APIVersion != "") {
+		return nil, fmt.Errorf("read channel: the kind is %q, not %s", f.Kind, api.KindChannel)
+	}
+	if f.Kind == "" && len(f.Spec.KubernetesVersions)+len(f.Spec.KopsVersions)+len(f.Spec.Images) == 0 {
+		return nil, errors.New("read channel: it recommends neither versions nor images; name the file of a channel")
+	}
+	for _, r := range ranges(f.Spec) {
+		if _, err := semver.ParseRange(r); r != "" && err != nil {
+			return nil, fmt.Errorf("read channel: version range %q: %w", r, err)
+		}
+	}
+	return &Channel{spec: f.Spec}, nil
+}
+
+func ranges(s api.ChannelSpec) []string {
+	var out []string
+	for _, v := range s.KubernetesVersions {
+		out = append(out, v.Range)
+	}
+	for _, v := range s.KopsVersions {
+		out = append(out, v.Range)
+	}
+	for _, i := range s.Images {
+		out = append(out, i.KubernetesVersion)
+	}
+	return out
+}
+
+// NewClusterVersion returns the Kubernetes version that this version of kops
+// gives to a new cluster, or "" when the channel names none.
+func (c *Channel) NewClusterVersion(kops string) string {
+	if v, ok := first(c.versions(true), kops); ok {
+		return v.KubernetesVersion
+	}
+	return ""
+}
+
+// Kubernetes returns the version that a cluster of the given version should have
+// and the one it must have at least; either may be "".
+func (c *Channel) Kubernetes(current string) (recommended, required string) {
+	v, _ := first(c.versions(false), current)
+	return v.RecommendedVersion, v.RequiredVersion
+}
+
+// Kops returns the version of kops that should run instead of the given one and
+// the one that must run at least; either may be "".
+func (c *Channel) Kops(running string) (recommended, required string) {
+	v, _ := first(c.versions(true), running)
+	return v.RecommendedVersion, v.RequiredVersion
+}
+
+// UpgradeVersion returns the Kubernetes version to which a cluster should go in
+// one step: the recommended patch of its own minor version, or that of the next
+// minor version when this kops is not older than it. It is never below current.
+func (c *Channel) UpgradeVersion(current, kops string) string {
+	now, err := ParseVersion(current)
+	if err != nil {
+		return current
+	}
+	best := now
+	take := func(v string) {
+		if p, err := ParseVersion(v); err == nil && p.GT(best) {
+			best = p
+		}
+	}
+	recommended, _ := c.Kubernetes(current)
+	take(recommended)
+	if k, err := ParseVersion(kops); err == nil && AtLeast(k, best.Major, best.Minor+1) {
+		next := semver.Version{Major: best.Major, Minor: best.Minor + 1}
+		if r, _ := c.Kubernetes(next.String()); r != "" {
+			if p, err := ParseVersion(r); err == nil && p.Minor == next.Minor {
+				take(r)
+			}
+		}
+	}
+	return best.String()
+}
+
+// Image returns the machine image for a cloud, an architecture (amd64 or arm64;
+// "" matches any) and a Kubernetes version, or "" when the channel has none.
+func (c *Channel) Image(cloud api.CloudProviderID, arch string, kubernetes semver.Version) string {
+	if c == nil {
+		return ""
+	}
+	for _, i := range c.spec.Images {
+		if i.ProviderID != string(cloud) || arch != "" && i.ArchitectureID != "" && i.ArchitectureID != arch {
+			continue
+		}
+		if inRange(i.KubernetesVersion, kubernetes) {
+			return i.Name
+		}
+	}
+	return ""
+}
+
+func (c *Channel) versions(kops bool) []api.ChannelVersion {
+	switch {
+	case c == nil:
+		return nil
+	case kops:
+		return c.spec.KopsVersions
+	default:
+		return c.spec.KubernetesVersions
+	}
+}
+
+// first is the first entry whose range holds the version. A version that cannot
+// be read, such as that of a development build, is newer than all.
+func first(entries []api.ChannelVersion, version string) (api.ChannelVersion, bool) {
+	v, err := ParseVersion(version)
+	for _, e := range entries {
+		if err != nil || inRange(e.Range, v) {
+			return e, true
+		}
+	}
+	return api.ChannelVersion{}, false
+}

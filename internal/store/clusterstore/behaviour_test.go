@@ -1,0 +1,155 @@
+package clusterstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/clusterstore"
+	"kops.local/kops/internal/store/clusterstore/leasetest"
+	"kops.local/kops/internal/store/s3"
+)
+
+// behaviours hold on every kind of store.
+var behaviours = []struct {
+	name string
+	test func(t *testing.T, w *world)
+}{
+	{"what was saved is loaded", saved},
+	{"a cluster is created once", createdOnce},
+	{"an edit that lost a race loses nothing", lostEdit},
+	{"only what differs is written", onlyDifferences},
+	{"a state of kOps is read", stateOfKops},
+	{"clusters are found", clustersFound},
+	{"keysets", keysets},
+	{"secrets", secrets},
+	{"ssh keys", sshKeys},
+	{"a lease is for one", leaseForOne},
+	{"a lease is raced for", leaseRace},
+	{"a crashed holder's lease expires", leaseExpires},
+	{"a broken lease is lost", leaseBroken},
+	{"revisions", revisions},
+	{"a deleted cluster leaves nothing", deletion},
+	{"an unknown file stops a deletion", deletionGuard},
+}
+
+// world is an empty store and what is around it.
+type world struct {
+	open  func() store.Store // each call is another client of the same objects
+	cache string
+	*leasetest.Clock
+}
+
+func newWorld(open func() store.Store) *world {
+	return &world{open: open, Clock: leasetest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
+}
+
+// client is another program that uses the store.
+func (w *world) client(t *testing.T, change ...func(*clusterstore.Config)) *clusterstore.Store {
+	t.Helper()
+	cfg := clusterstore.Config{State: w.open(), Cache: w.cache, Version: "1.0.0", Now: w.Now, Sleep: w.Sleep}
+	for _, c := range change {
+		c(&cfg)
+	}
+	s, err := clusterstore.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// raw returns the keys of the whole store.
+func (w *world) raw(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for info, err := range w.open().List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, info.Key)
+	}
+	return out
+}
+
+func (w *world) put(t *testing.T, key, data string) {
+	t.Helper()
+	if _, err := w.open().Put(t.Context(), key, []byte(data), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) get(t *testing.T, key string) string {
+	t.Helper()
+	data, _, err := w.open().Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func run(t *testing.T, open func(t *testing.T) func() store.Store) {
+	for _, b := range behaviours {
+		t.Run(b.name, func(t *testing.T) {
+			b.test(t, newWorld(open(t)))
+		})
+	}
+}
+
+func inMemory() *world {
+	m := store.NewMemory("state")
+	return newWorld(func() store.Store { return m })
+}
+
+func TestOnMemory(t *testing.T) {
+	run(t, func(*testing.T) func() store.Store { return inMemory().open })
+}
+
+func TestOnAFolder(t *testing.T) {
+	run(t, func(t *testing.T) func() store.Store {
+		dir := t.TempDir()
+		return func() store.Store { return store.NewFolder(dir) }
+	})
+}
+
+func TestOnMoto(t *testing.T) { onS3(t, awstest.Moto(t)) }
+
+func TestOnVersity(t *testing.T) { onS3(t, awstest.Versity(t)) }
+
+func onS3(t *testing.T, server *awstest.Server) {
+	server.Bucket(t, "clusters")
+	n := 0
+	run(t, func(t *testing.T) func() store.Store {
+		n++
+		url := fmt.Sprintf("s3://clusters/%d", n)
+		return func() store.Store { return openS3(t, server.S3(), url) }
+	})
+}
+
+func openS3(t *testing.T, cfg s3.Config, url string) store.Store {
+	t.Helper()
+	s, err := store.Backends{s3.Backend(cfg)}.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// demo is a cluster with n groups.
+func demo(name string, n int) *clusterstore.Contents {
+	c := &clusterstore.Contents{Spec: &api.Cluster{}}
+	c.Spec.Name = name
+	c.Spec.Spec.KubernetesVersion = "1.35.0"
+	c.Spec.Spec.CloudProvider.AWS = &api.AWSSpec{}
+	for i := range n {
+		g := &api.InstanceGroup{}
+		g.Name = fmt.Sprintf("nodes-%02d", i)
+		g.Labels = map[string]string{api.LabelCluster: name}
+		g.Spec.Role = api.RoleNode
+		g.Spec.MachineType = "t3.medium"
+		c.Groups = append(c.Groups, g)
+	}
+	return c
+}

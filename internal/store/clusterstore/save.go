@@ -1,0 +1,227 @@
+package clusterstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
+)
+
+// write is one change of a document.
+type write struct {
+	key    string
+	object string // how messages call it
+	text   string
+	gone   bool // the document is to be deleted
+}
+
+// Save changes a cluster's documents from what was read to what they are to be,
+// and returns them as they then are. A nil was creates the cluster.
+//
+// Only documents that differ are written, and each only if it is still the version
+// that was read: when somebody else has changed one since, or made the same new one,
+// the error has class fault.Conflict and that document is left as theirs. The
+// config comes first, so that of two creations of one cluster one ends before it
+// has written anything. Generation is raised with every change of a spec, and the
+// creation time is set.
+func (s *Store) Save(ctx context.Context, was, now *Contents) (*Contents, error) {
+	name := now.Spec.Name
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	if was != nil && was.Spec.Name != name {
+		return nil, fault.New(fault.Permanent, "the name of cluster %s cannot be changed, to %s", was.Spec.Name, name)
+	}
+	if was == nil {
+		was = &Contents{}
+	}
+	writes, err := s.changes(was, now)
+	if err != nil {
+		return nil, err
+	}
+	docs := pack{Documents: maps.Clone(was.docs.Documents), Remote: was.docs.Remote}
+	if docs.Documents == nil {
+		docs.Documents = map[string]document{}
+	}
+	if len(writes) > 0 {
+		docs.Remote = ""
+		if err := s.apply(ctx, name, writes, docs.Documents); err != nil {
+			return nil, err
+		}
+	}
+	docs = s.publish(ctx, name, docs)
+	out, err := s.decode(ctx, name, docs)
+	if err != nil {
+		return nil, err
+	}
+	if len(writes) == 0 {
+		out.listing = was.listing
+	}
+	return out, nil
+}
+
+// changes lists what differs, the config first.
+func (s *Store) changes(was, now *Contents) ([]write, error) {
+	var out []write
+	add := func(key, object string, text string, same bool) {
+		if !same || slices.Contains(now.rewrite, key) {
+			out = append(out, write{key: key, object: object, text: text})
+		}
+	}
+	text, same, err := s.clusterText(was.Spec, now.Spec)
+	if err != nil {
+		return nil, err
+	}
+	add(configKey, api.Name(now.Spec), text, same)
+	seen := map[string]bool{}
+	for _, g := range now.Groups {
+		if err := store.CheckKey(g.Name); err != nil || seen[g.Name] || strings.Contains(g.Name, "/") {
+			return nil, fault.New(fault.Permanent, "%q cannot be the name of an instance group: it is taken or malformed", g.Name)
+		}
+		seen[g.Name] = true
+		text, same, err := s.groupText(was.Group(g.Name), g)
+		if err != nil {
+			return nil, err
+		}
+		add(groupFolder+g.Name, api.Name(g), text, same)
+	}
+	for _, g := range was.Groups {
+		if !seen[g.Name] {
+			out = append(out, write{key: groupFolder + g.Name, object: api.Name(g), gone: true})
+		}
+	}
+	before, err := compat.Encode(api.V1Alpha2, was.Additional...)
+	if err != nil {
+		return nil, err
+	}
+	after, err := compat.Encode(api.V1Alpha2, now.Additional...)
+	if err != nil {
+		return nil, err
+	}
+	add(additionalKey, "the additional objects", string(after), was.Spec != nil && string(before) == string(after))
+	return out, nil
+}
+
+// clusterText is the stored form of now, and whether it says the same as was.
+func (s *Store) clusterText(was, now *api.Cluster) (text string, same bool, err error) {
+	now = now.DeepCopy()
+	var old *metav1.ObjectMeta
+	if was != nil {
+		was = was.DeepCopy()
+		old = &was.ObjectMeta
+	}
+	return s.text(old, &now.ObjectMeta, was, now, was == nil)
+}
+
+// groupText is the stored form of now, and whether it says the same as was. The
+// label that names the cluster is not stored.
+func (s *Store) groupText(was, now *api.InstanceGroup) (text string, same bool, err error) {
+	now = now.DeepCopy()
+	delete(now.Labels, api.LabelCluster)
+	var old *metav1.ObjectMeta
+	if was != nil {
+		was = was.DeepCopy()
+		delete(was.Labels, api.LabelCluster)
+		old = &was.ObjectMeta
+	}
+	return s.text(old, &now.ObjectMeta, was, now, was == nil)
+}
+
+// text encodes now, whose metadata is meta, after giving it what is kept of the
+// old metadata: the creation time, and the generation, one higher when anything
+// but the metadata differs.
+func (s *Store) text(old, meta *metav1.ObjectMeta, was, now api.Object, isNew bool) (string, bool, error) {
+	if isNew {
+		if meta.CreationTimestamp.IsZero() {
+			meta.CreationTimestamp = metav1.NewTime(s.cfg.Now().UTC())
+		}
+		text, err := compat.Encode(api.V1Alpha2, now)
+		return string(text), false, err
+	}
+	if meta.CreationTimestamp.IsZero() {
+		meta.CreationTimestamp = old.CreationTimestamp
+	}
+	meta.Generation = old.Generation
+	before, err := compat.Encode(api.V1Alpha2, was)
+	if err != nil {
+		return "", false, err
+	}
+	after, err := compat.Encode(api.V1Alpha2, now)
+	if err != nil || string(before) == string(after) {
+		return string(after), true, err
+	}
+	wanted := *meta
+	*meta = *old
+	specOnly, err := compat.Encode(api.V1Alpha2, now)
+	if err != nil {
+		return "", false, err
+	}
+	*meta = wanted
+	if string(specOnly) != string(before) {
+		meta.Generation++
+	}
+	after, err = compat.Encode(api.V1Alpha2, now)
+	return string(after), false, err
+}
+
+// apply carries out the writes and keeps docs up to date.
+func (s *Store) apply(ctx context.Context, cluster string, writes []write, docs map[string]document) error {
+	versions := make([]store.Version, len(writes))
+	one := func(ctx context.Context, i int, w write) (err error) {
+		versions[i], err = s.write(ctx, cluster, w, docs[w.key].Version)
+		return err
+	}
+	first := 0
+	if writes[0].key == configKey {
+		if err := one(ctx, 0, writes[0]); err != nil {
+			return err
+		}
+		first = 1
+	}
+	err := each(ctx, writes[first:], func(ctx context.Context, i int, w write) error { return one(ctx, first+i, w) })
+	if err != nil {
+		return err
+	}
+	for i, w := range writes {
+		if w.gone {
+			delete(docs, w.key)
+			continue
+		}
+		docs[w.key] = document{Version: versions[i], Text: w.text}
+	}
+	return nil
+}
+
+// write carries out one change if the document is still the version that was read; an empty one means absent.
+func (s *Store) write(ctx context.Context, cluster string, w write, was store.Version) (store.Version, error) {
+	folder := s.folder(cluster)
+	if w.gone {
+		err := folder.Delete(ctx, w.key, store.DeleteOptions{IfVersion: was})
+		return "", s.lost(err, cluster, w.object, was)
+	}
+	v, err := folder.Put(ctx, w.key, []byte(w.text), store.PutOptions{IfAbsent: was == "", IfVersion: was})
+	return v, s.lost(err, cluster, w.object, was)
+}
+
+// lost explains a conflict to somebody who edits.
+func (s *Store) lost(err error, cluster, object string, was store.Version) error {
+	switch {
+	case err == nil:
+		return nil
+	case !fault.Is(err, fault.Conflict):
+		return fmt.Errorf("write %s of cluster %s: %w", object, cluster, err)
+	case was == "":
+		return fault.Wrap(fault.Conflict, fmt.Errorf("create %s of cluster %s: %w", object, cluster, err),
+			"change what is there, or use another name")
+	}
+	return fault.Wrap(fault.Conflict, fmt.Errorf("change %s of cluster %s: %w; your change was not made", object, cluster, err),
+		"read it again and repeat the change")
+}

@@ -1,0 +1,62 @@
+// Package onstore gives the kinds of package managedfile a store to live in.
+//
+// It must not know what the files are.
+package onstore
+
+import (
+	"context"
+	"sync/atomic"
+
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/store"
+)
+
+// Area returns the area of s, whose root is the folder prefix of the store that
+// files call name. listing returns the whole of s, with the keys of s, and may
+// remember it: from the first write on it is asked no more, and s is listed.
+func Area(name, prefix string, s store.Store, listing func(context.Context) ([]store.Info, error)) managedfile.Area {
+	var written atomic.Bool
+	return managedfile.Area{
+		Store:  name,
+		Prefix: prefix,
+		List: func(ctx context.Context) ([]managedfile.Info, error) {
+			list := listing
+			if written.Load() || list == nil {
+				list = func(ctx context.Context) ([]store.Info, error) { return collect(ctx, s) }
+			}
+			all, err := list(ctx)
+			if err != nil {
+				return nil, err
+			}
+			out := make([]managedfile.Info, len(all))
+			for i, o := range all {
+				out[i] = managedfile.Info{Key: o.Key, Digest: o.Digest}
+			}
+			return out, nil
+		},
+		Read: func(ctx context.Context, key string) ([]byte, error) {
+			data, _, err := s.Get(ctx, key)
+			return data, err
+		},
+		Write: func(ctx context.Context, key string, data []byte, o managedfile.Options) error {
+			written.Store(true)
+			_, err := s.Put(ctx, key, data, store.PutOptions{IfAbsent: o.IfAbsent, Private: o.Private, PublicRead: o.PublicRead})
+			return err
+		},
+		Remove: func(ctx context.Context, key string) error {
+			written.Store(true)
+			return s.Delete(ctx, key, store.DeleteOptions{})
+		},
+	}
+}
+
+func collect(ctx context.Context, s store.Store) ([]store.Info, error) {
+	var out []store.Info
+	for i, err := range s.List(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}

@@ -1,0 +1,64 @@
+package web_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store/web"
+)
+
+func TestRedirectsKeepTLS(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	var to string
+	tls := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			http.Redirect(w, r, to, http.StatusFound)
+		}
+	}))
+	defer tls.Close()
+	client := tls.Client()
+	client.CheckRedirect = web.KeepTLS
+	for place, wrong := range map[string]string{tls.URL + "/file": "", plain.URL: "redirects from TLS", tls.URL + "/": "redirects 10 times"} {
+		to = place
+		resp, err := client.Get(tls.URL)
+		if err == nil {
+			resp.Body.Close()
+		}
+		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
+			t.Errorf("to %s: %v", place, err)
+		}
+	}
+}
+
+func TestASpecNamesNoServiceOfTheMachine(t *testing.T) {
+	for place, refused := range map[string]bool{
+		"http://169.254.169.254/latest": true, "http://[fe80::1%25lo]/": true, "http://[fd00:ec2::254]/": true, "http://[::ffff:169.254.169.254]/": true,
+		"http://10.0.0.1/": false, "http://127.0.0.1/": false, "https://[2001:db8::1]/": false, "https://e.com/": false,
+	} {
+		u, err := url.Parse(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := web.Allowed(web.Named(t.Context()), u); (err != nil) != refused || refused && fault.Of(err) != fault.Permanent {
+			t.Errorf("%s: %v", place, err)
+		}
+		if err := web.Allowed(t.Context(), u); err != nil {
+			t.Errorf("%s, which no spec names: %v", place, err)
+		}
+	}
+}
+
+func TestANameDoesNotHideTheAddress(t *testing.T) {
+	control := web.Dialer().ControlContext
+	if err := control(web.Named(t.Context()), "tcp4", "169.254.169.254:80", nil); err == nil || !strings.Contains(err.Error(), "169.254.169.254 is an address") {
+		t.Errorf("%v", err)
+	}
+	if err := control(t.Context(), "tcp4", "169.254.169.254:80", nil); err != nil {
+		t.Errorf("a request that no spec asks for: %v", err)
+	}
+}

@@ -1,0 +1,124 @@
+// Package goldentest finds the expected outputs that tests compare with: a few
+// that are part of the source, in each package's testdata, and all of them where
+// the environment or the folder beside the source has them.
+//
+// It must not know what the outputs are of.
+package goldentest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// variable names the folder with all goldens.
+const variable = "KOPS_GOLDENS"
+
+// Cases returns the folders under testdata/<set> of the package under test and
+// under <set> of the folder with all goldens, by name. When the latter is absent
+// it says so in the log.
+func Cases(t *testing.T, set string) map[string]string {
+	t.Helper()
+	cases := folders(filepath.Join("testdata", set))
+	if len(cases) == 0 {
+		t.Fatalf("no cases in testdata/%s", set)
+	}
+	all := Root()
+	more := folders(filepath.Join(all, set))
+	if len(more) == 0 {
+		t.Logf("ONLY THE CASES IN testdata/%s ARE TESTED: there are none in %s; name a folder in %s", set, all, variable)
+	}
+	for name, dir := range more {
+		if _, err := os.Stat(filepath.Join(dir, "data")); err == nil || set != "update_cluster" { // of some clouds there is the input alone
+			cases[name] = dir
+		}
+	}
+	return cases
+}
+
+// Root is the folder with all goldens, which may be absent: what the environment
+// variable KOPS_GOLDENS names, or shared/goldens beside the checkout.
+func Root() string {
+	if dir := os.Getenv(variable); dir != "" {
+		return dir
+	}
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "shared", "goldens")
+}
+
+func folders(dir string) map[string]string {
+	found := map[string]string{}
+	entries, _ := os.ReadDir(dir) // an absent folder has no cases
+	for _, e := range entries {
+		if e.IsDir() {
+			found[e.Name()] = filepath.Join(dir, e.Name())
+		}
+	}
+	return found
+}
+
+// Read returns a file of a case, the only one that the pattern matches.
+func Read(t testing.TB, dir, pattern string) []byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s in %s matches %d files", pattern, dir, len(files))
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Rows reads a gzipped file of tab-separated values, without its first line.
+func Rows(t testing.TB, file string) [][]string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() // it was only read
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := csv.NewReader(z)
+	r.Comma, r.LazyQuotes = '\t', true
+	rows, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows[1:]
+}
+
+// Diff compares two YAML files by meaning, document by document; "" when they are the same.
+func Diff(t *testing.T, want, got []byte) string {
+	t.Helper()
+	return cmp.Diff(documents(t, want), documents(t, got))
+}
+
+func documents(t *testing.T, data []byte) []any {
+	t.Helper()
+	var all []any
+	for d := yamlv3.NewDecoder(bytes.NewReader(data)); ; {
+		var v any
+		err := d.Decode(&v)
+		switch {
+		case err == nil:
+			all = append(all, v)
+		case strings.Contains(err.Error(), "EOF"):
+			return all
+		default:
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+// Package kindtest is the conformance suite of resource kinds: it takes one
+// object of a kind through its life on a real server or an emulator, as the
+// engine would, and checks that what is observed is what was asked for.
+//
+// It must not know any kind, and is for tests alone.
+package kindtest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+)
+
+// Life is what one object goes through.
+type Life[T any] struct {
+	// Cluster is the cluster that the object belongs to.
+	Cluster string
+	// Want is the object at first, its references known.
+	Want T
+	// Changes follow one another; each alters what is wanted. Together with
+	// the fields that are set right after creation they must reach every field
+	// that has a setter.
+	Changes []Change[T]
+	// Unseen names the fields whose changes the server cannot show, and says why.
+	Unseen map[string]string
+	// Untested names the fields that Changes cannot reach, and says why.
+	Untested map[string]string
+	// OnlyNamed says that the object is found only when its key is asked for,
+	// and not among everything that belongs to the cluster.
+	OnlyNamed bool
+}
+
+// Change is one change of what is wanted.
+type Change[T any] struct {
+	Name string
+	Do   func(want *T)
+}
+
+// Run takes the object through create, list, every change, and delete twice.
+func Run[T, C any](t *testing.T, k *resource.Kind[T, C], client C, life Life[T]) {
+	t.Helper()
+	r := &run[T]{T: t, kind: k.Erase(), client: client, life: life, seen: map[string]bool{}}
+	if err := r.kind.Check(); err != nil {
+		t.Fatal(err)
+	}
+	want := life.Want
+	r.key = r.kind.KeyOf(&want)
+	if got := r.observe(false); got != nil {
+		t.Fatalf("%s %s exists before it is made", k.Name, r.key)
+	}
+	have := r.create(&want)
+	for _, c := range life.Changes {
+		c.Do(&want)
+		have = r.change(c.Name, have, &want)
+	}
+	r.coverage()
+	if r.observe(true) == nil && !life.OnlyNamed {
+		t.Errorf("%s %s is not among everything that belongs to the cluster", k.Name, r.key)
+	}
+	r.remove(have)
+}
+
+type run[T any] struct {
+	*testing.T
+	kind   resource.Any
+	client any
+	life   Life[T]
+	key    string
+	seen   map[string]bool // fields that a setter has set
+}
+
+// tries bounds how often what may pass is tried again.
+const tries = 100
+
+// retry does f as the engine does: again while its error may pass.
+func (r *run[T]) retry(what string, f func() error) {
+	r.Helper()
+	var err error
+	for range tries {
+		if err = f(); err == nil || !fault.Of(err).Retryable() && (what == "create" || !fault.Is(err, fault.Lost)) {
+			break
+		}
+		time.Sleep(20 * time.Millisecond) // a real server needs the time
+	}
+	if err != nil {
+		r.Fatalf("%s: %s (%s)", what, err, fault.Of(err))
+	}
+}
+
+// observe lists the kind and returns the object, or nil.
+func (r *run[T]) observe(all bool) any {
+	r.Helper()
+	s := resource.Scope{Cluster: r.life.Cluster, All: all}
+	if !all {
+		s.Names = []string{r.key}
+	}
+	list, err := r.kind.Observe(context.Background(), r.client, s)
+	if err != nil {
+		r.Fatal(err)
+	}
+	list = slices.DeleteFunc(list, func(o resource.Object) bool { return o.Key != r.key })
+	switch len(list) {
+	case 0:
+		return nil
+	case 1:
+		return list[0].Got
+	}
+	r.Fatalf("%d objects of the key %q", len(list), r.key)
+	return nil
+}
+
+// same checks that what is observed is obj, with the same outputs.
+func (r *run[T]) same(when string, obj any) {
+	r.Helper()
+	got := r.observe(false)
+	if got == nil {
+		r.Fatalf("%s: no object of the key %q is found", when, r.key)
+	}
+	for _, c := range r.visible(r.kind.Schema().Diff(obj, got)) {
+		r.Errorf("%s: %s differs: %+v", when, c.Field, c.Leaves)
+	}
+	for _, f := range r.kind.Schema().Fields {
+		if f.Mode != resource.Output || f.Terraform.Name == "" {
+			continue
+		}
+		w, _ := r.kind.Schema().Attr(obj, f.Terraform.Name)
+		if g, _ := r.kind.Schema().Attr(got, f.Terraform.Name); w != g {
+			r.Errorf("%s: the output %s is %q, observed as %q", when, f.Name, w, g)
+		}
+	}
+}
+
+// visible leaves out the changes that the server cannot show.
+func (r *run[T]) visible(cs []resource.Change) []resource.Change {
+	return slices.DeleteFunc(cs, func(c resource.Change) bool { return r.life.Unseen[c.Field] != "" })
+}
+
+// create makes the object. It must be found at once, by what the creating call
+// gave it, and be as the kind says that a new object is.
+func (r *run[T]) create(want *T) any {
+	r.Helper()
+	var made any
+	r.retry("create", func() (err error) {
+		made, err = r.kind.Create(context.Background(), r.client, r.kind.Schema().Clone(want))
+		return err
+	})
+	r.same("after create, before the setters", made)
+	r.retry("ready", func() error { return r.kind.Ready(context.Background(), r.client, made) })
+	return r.set("after the first setters", made, want, r.kind.Schema().Diff(want, made))
+}
+
+func (r *run[T]) set(when string, have, want any, changes []resource.Change) any {
+	r.Helper()
+	for _, c := range changes {
+		if c.Mode != resource.Update && c.Mode != resource.Default {
+			r.Fatalf("%s: %s cannot be changed in place", when, c.Field)
+		}
+		r.seen[c.Field] = true
+	}
+	got := have
+	r.retry(when, func() (err error) {
+		var next any
+		if next, err = r.kind.Set(context.Background(), r.client, got, want, changes); err == nil {
+			got = next
+		}
+		return err
+	})
+	r.same(when, got)
+	return got
+}
+
+func (r *run[T]) change(name string, have any, want *T) any {
+	r.Helper()
+	copied := r.kind.Schema().Clone(want)
+	if r.kind.KeyOf(copied) != r.key {
+		r.Fatalf("%s: the change makes it another object", name)
+	}
+	changes := r.kind.Schema().Diff(copied, r.observe(false))
+	if len(changes) == 0 {
+		r.Fatalf("%s: the change is not seen", name)
+	}
+	return r.set(name, have, copied, changes)
+}
+
+// coverage reports the fields with a setter that was never called.
+func (r *run[T]) coverage() {
+	r.Helper()
+	for _, f := range r.kind.Schema().Fields {
+		if (f.Mode == resource.Update || f.Mode == resource.Default || f.Post) && !r.seen[f.Name] && r.life.Untested[f.Name] == "" {
+			r.Errorf("the setter of %s was not tested", f.Name)
+		}
+	}
+	for _, reasons := range []map[string]string{r.life.Unseen, r.life.Untested} {
+		for field, why := range reasons {
+			r.Logf("changes of %s are NOT CHECKED here: %s", field, why)
+		}
+	}
+}
+
+func (r *run[T]) remove(have any) {
+	r.Helper()
+	for _, when := range []string{"delete", "delete again"} {
+		r.retry(when, func() error {
+			err := r.kind.Delete(context.Background(), r.client, have)
+			if fault.Is(err, fault.Gone) {
+				return nil
+			}
+			return err
+		})
+		if r.observe(false) != nil || r.observe(true) != nil {
+			r.Errorf("%s: the object is still there", when)
+		}
+	}
+}

@@ -1,0 +1,491 @@
+package laws
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"kops.local/kops/fakecloud"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/platform/providers"
+)
+
+const module = "kops.local/kops"
+
+// pkg is what `go list` says of one package.
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Standard   bool
+	Doc        string
+	GoFiles    []string
+	// TestGoFiles are tests within the package, XTestGoFiles those beside it.
+	TestGoFiles, XTestGoFiles []string
+	Imports                   []string
+	Deps                      []string
+}
+
+func (p pkg) short() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
+
+func list(t *testing.T, args ...string) map[string]pkg {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,Standard,Doc,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps"}, args...)...)
+	cmd.Dir = "../../.."
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	pkgs := map[string]pkg{}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs[p.ImportPath] = p
+	}
+}
+
+// law says that packages under from must not depend on anything that banned accepts.
+type law struct {
+	name   string
+	from   func(pkg string) bool
+	banned func(dep string) bool
+}
+
+func under(paths ...string) func(string) bool {
+	return func(s string) bool {
+		return slices.ContainsFunc(paths, func(p string) bool { return s == p || strings.HasPrefix(s, p+"/") })
+	}
+}
+
+func isStd(dep string) bool { return !strings.Contains(strings.Split(dep, "/")[0], ".") }
+
+// pure are the stages that reach nothing outside their arguments.
+var pure = under("internal/spec/complete", "internal/spec/validate", "internal/model", "internal/engine/resource", "internal/engine/plan", "internal/engine/graph", "internal/engine/render",
+	"internal/spec/newcluster", "internal/spec/versions", "internal/model/addons", "internal/model/assets", "internal/spec/componentflags", "internal/model/names", "internal/spec/diag")
+
+// cloudOf is the cloud in whose folder a package is, or "".
+func cloudOf(short string) string {
+	rest, ok := strings.CutPrefix(short, "internal/platform/")
+	cloud, _, _ := strings.Cut(rest, "/")
+	if !ok || slices.Contains([]string{"providers", "nodes", "controls"}, cloud) {
+		return ""
+	}
+	return cloud
+}
+
+// isPure reports that a package itself reaches nothing outside its arguments. The
+// model of a cloud is one, though the kinds that it declares link what reaches the cloud.
+func isPure(short string) bool {
+	cloud := cloudOf(short)
+	return (pure(short) || cloud != "" && under("model", "spec")(strings.TrimPrefix(short, "internal/platform/"+cloud+"/"))) && !forTests(short)
+}
+
+// isCommand reports that a package may see flags, the environment and the terminal.
+func isCommand(short string) bool { return under("cmd", "internal/cli")(short) }
+
+// forTests reports that a package is for tests alone.
+func forTests(short string) bool {
+	return strings.HasSuffix(short, "test") || under("internal/platform/aws/awstest", "internal/test")(short)
+}
+
+// TestDirectImports holds what packages themselves import, whatever these import in turn.
+func TestDirectImports(t *testing.T) {
+	flags := under("flag", "github.com/spf13/pflag", "github.com/spf13/cobra", "golang.org/x/term")
+	outside := under("net/http", "os", "math/rand", "crypto/rand", "syscall")
+	for _, p := range list(t, "./...") {
+		for _, i := range p.Imports {
+			switch short := p.short(); {
+			case short == "api" && !isStd(i) && !under("k8s.io/apimachinery")(i):
+				t.Errorf("api imports %s, but it imports only the standard library and Kubernetes' API machinery", i)
+			case flags(i) && !isCommand(short) && !forTests(short):
+				t.Errorf("%s imports %s, but only the command line reads flags and sees the terminal", short, i)
+			case isPure(short) && outside(i):
+				t.Errorf("%s imports %s, but it is a pure stage", short, i)
+			}
+		}
+	}
+}
+
+func TestImports(t *testing.T) {
+	engine := under("internal/engine/resource", "internal/engine/graph", "internal/engine/observe", "internal/engine/plan", "internal/engine/exec", "internal/engine/journal", "internal/engine/render")
+	cloudSDK := under("github.com/aws", "google.golang.org/api", "cloud.google.com", "github.com/gophercloud", "github.com/digitalocean", "github.com/hetznercloud", "github.com/vmware", "github.com/Azure")
+	local := func(paths ...string) func(string) bool {
+		for i := range paths {
+			paths[i] = module + "/" + paths[i]
+		}
+		return under(paths...)
+	}
+	clouds := func(dep string) bool { return cloudOf(strings.TrimPrefix(dep, module+"/")) != "" }
+	laws := []law{
+		{"the engine knows neither Kubernetes nor a cloud", engine, func(d string) bool {
+			return cloudSDK(d) || under("k8s.io", "sigs.k8s.io")(d) || local("api", "internal/platform", "internal/store", "internal/cli")(d)
+		}},
+		{"resource imports the standard library only", under("internal/engine/resource"), func(d string) bool { return !isStd(d) }},
+		{"the client of AWS' query protocol imports the standard library and classes of errors only", under("internal/platform/aws/awsquery"), func(d string) bool {
+			return !isStd(d) && !local("internal/engine/fault")(d)
+		}},
+		{"what a machine asks of AWS, and proves by it, links no cloud SDK", under("internal/platform/aws/node/ec2", "internal/platform/aws/awssts"), cloudSDK},
+		{"the programs of a machine link no client of EC2's", under("cmd/nodeup", "cmd/etcd-manager"), under("github.com/aws/aws-sdk-go-v2/service/ec2", "github.com/aws/aws-sdk-go-v2/service/autoscaling")},
+		{"api imports only the standard library and Kubernetes' API machinery", func(s string) bool { return s == "api" }, func(d string) bool {
+			return cloudSDK(d) || local("internal")(d) || strings.HasPrefix(d, "k8s.io/client-go")
+		}},
+		{"only the list of clouds imports clouds", func(s string) bool {
+			return cloudOf(s) == "" && !under("internal/platform", "internal/node/agent", "world", "internal/cli", "cmd", "e2e")(s)
+		}, clouds},
+		{"the store knows no clusters", func(s string) bool { return under("internal/store")(s) && !under("internal/store/clusterstore")(s) }, local("api", "internal/store/clusterstore", "internal/platform")},
+		{"the typed store knows neither the engine nor a cloud", under("internal/store/clusterstore"), local("internal/engine/resource", "internal/engine/graph", "internal/engine/plan", "internal/engine/exec", "internal/platform")},
+		{"the pure stages see no network", pure, func(d string) bool {
+			return cloudSDK(d) || local("internal/store", "internal/cli")(d)
+		}},
+	}
+	all := list(t, "./...")
+	for _, l := range laws {
+		for _, p := range all {
+			if !l.from(p.short()) {
+				continue
+			}
+			var shortest []string // the rest follows from it, mostly
+			for _, d := range p.Deps {
+				if d == p.ImportPath || !l.banned(d) {
+					continue
+				}
+				if way := path(all, p.ImportPath, d); shortest == nil || len(way) < len(shortest) {
+					shortest = way
+				}
+			}
+			if shortest != nil {
+				t.Errorf("%s, but %s", strings.Join(shortest, " imports "), l.name)
+			}
+		}
+	}
+}
+
+// path is a chain of imports within the module from one package to a dependency.
+func path(all map[string]pkg, from, to string) []string {
+	prev := map[string]string{from: ""}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		for _, i := range all[queue[0]].Imports {
+			if _, seen := prev[i]; seen {
+				continue
+			}
+			prev[i] = queue[0]
+			if i == to {
+				var out []string
+				for at := to; at != ""; at = prev[at] {
+					out = append([]string{at}, out...)
+				}
+				return out
+			}
+			queue = append(queue, i)
+		}
+	}
+	return []string{from, "…", to}
+}
+
+func TestCloudsDoNotImportEachOther(t *testing.T) {
+	for _, p := range list(t, "./internal/...") {
+		cloud := cloudOf(p.short())
+		if cloud == "" {
+			continue
+		}
+		for _, d := range p.Deps {
+			if other := cloudOf(strings.TrimPrefix(d, module+"/")); other != "" && other != cloud {
+				t.Errorf("%s imports another cloud, %s", p.short(), d)
+			}
+		}
+	}
+}
+
+// TestSource reads every Go file: packages have documentation, no file is over
+// 600 lines, nothing has an init, no package variable is assigned to, and only
+// the command line reads the environment, ends the process or sees the terminal.
+func TestSource(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		if p.Doc == "" {
+			t.Errorf("%s has no package documentation", p.ImportPath)
+		}
+		s := &source{T: t, pkg: p, fset: token.NewFileSet()}
+		var files []*ast.File
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(s.fset, filepath.Join(p.Dir, name), nil, parser.ParseComments)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			files = append(files, f)
+		}
+		s.resolve(files)
+		for _, f := range files {
+			s.check(f)
+		}
+		for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+			f, err := parser.ParseFile(s.fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			s.length(f)
+		}
+	}
+}
+
+// source is one package under test.
+type source struct {
+	*testing.T
+	pkg  pkg
+	fset *token.FileSet
+	uses map[*ast.Ident]types.Object // what names mean, as far as the package's own files say
+	// globals are the names of package variables, where they are declared.
+	globals map[*ast.Ident]bool
+}
+
+// resolve finds out what names mean. Other packages are not read, and what
+// follows from them stays unknown.
+func (s *source) resolve(files []*ast.File) {
+	s.uses = map[*ast.Ident]types.Object{}
+	c := types.Config{Error: func(error) {}, Importer: nothing{}, FakeImportC: true}
+	defs := map[*ast.Ident]types.Object{}
+	_, _ = c.Check(s.pkg.ImportPath, s.fset, files, &types.Info{Uses: s.uses, Defs: defs}) // it fails for want of the imports
+	s.globals = map[*ast.Ident]bool{}
+	for id, o := range defs {
+		if v, ok := o.(*types.Var); ok && v.Pkg() != nil && v.Parent() == v.Pkg().Scope() {
+			s.globals[id] = true
+		}
+	}
+}
+
+// nothing imports nothing.
+type nothing struct{}
+
+func (nothing) Import(path string) (*types.Package, error) {
+	return nil, errors.New("not read: " + path)
+}
+
+func (s *source) at(n ast.Node) string {
+	pos := s.fset.Position(n.Pos())
+	return s.pkg.short() + "/" + filepath.Base(pos.Filename) + ":" + strconv.Itoa(pos.Line)
+}
+
+func (s *source) length(f *ast.File) {
+	if n := s.fset.File(f.Pos()).LineCount(); n > 600 {
+		s.Errorf("%s has %d lines; a reader finds their way in 600 at most", s.at(f), n)
+	}
+}
+
+func (s *source) check(f *ast.File) {
+	s.length(f)
+	short := s.pkg.short()
+	command := isCommand(short) || forTests(short)
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.FuncDecl:
+			s.function(x)
+		case *ast.AssignStmt:
+			if x.Tok != token.DEFINE {
+				s.assigned(x.Lhs...)
+			}
+		case *ast.IncDecStmt:
+			s.assigned(x.X)
+		case *ast.CallExpr:
+			if id, ok := x.Fun.(*ast.Ident); ok && len(x.Args) > 0 && (id.Name == "delete" || id.Name == "clear") {
+				s.assigned(x.Args[0])
+			}
+		case *ast.ValueSpec:
+			s.locked(x)
+		case *ast.SelectorExpr:
+			if !command {
+				s.uncommanded(x)
+			}
+			if isPure(short) {
+				s.impure(x)
+			}
+		}
+		return true
+	})
+}
+
+func (s *source) function(f *ast.FuncDecl) {
+	if f.Name.Name == "init" && f.Recv == nil {
+		s.Errorf("%s: no init: registries are explicit lists", s.at(f))
+	}
+	if lines := s.fset.Position(f.End()).Line - s.fset.Position(f.Pos()).Line; lines > 100 {
+		s.Errorf("%s: %s has %d lines; one level of abstraction takes fewer", s.at(f), f.Name.Name, lines)
+	}
+}
+
+func (s *source) assigned(to ...ast.Expr) {
+	for _, e := range to {
+		id := root(e)
+		if id == nil {
+			continue
+		}
+		switch v := s.uses[id].(type) {
+		case *types.Var:
+			if v.Pkg() != nil && v.Parent() == v.Pkg().Scope() {
+				s.Errorf("%s: package variable %s is changed; pass the state as a value", s.at(e), id.Name)
+			}
+		case *types.PkgName:
+			if isCommand(s.pkg.short()) {
+				continue // such as flag.Usage, in a program of one's own
+			}
+			s.Errorf("%s: a variable of package %s is changed; pass the state as a value", s.at(e), id.Name)
+		}
+	}
+}
+
+// locked finds package variables of types that are there to be changed.
+func (s *source) locked(v *ast.ValueSpec) {
+	x, ok := v.Type.(*ast.SelectorExpr)
+	if i, generic := v.Type.(*ast.IndexExpr); generic { // atomic.Pointer[T]
+		x, ok = i.X.(*ast.SelectorExpr)
+	}
+	if !ok || !isOf(x, "sync", "Mutex", "RWMutex", "Once", "Map", "Pool", "WaitGroup") && !isOf(x, "atomic", x.Sel.Name) {
+		return
+	}
+	for _, id := range v.Names {
+		if s.globals[id] {
+			s.Errorf("%s: package variable %s is there to be changed; pass the state as a value", s.at(v), id.Name)
+		}
+	}
+}
+
+// root is the variable that an assignment to v, v.f, v[i] or *v changes, or nil.
+func root(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.Ident:
+			return x
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		default:
+			return nil
+		}
+	}
+}
+
+// isOf reports whether x is one of the names of a package.
+func isOf(x *ast.SelectorExpr, pkg string, names ...string) bool {
+	id, ok := x.X.(*ast.Ident)
+	return ok && id.Name == pkg && slices.Contains(names, x.Sel.Name)
+}
+
+func (s *source) uncommanded(x *ast.SelectorExpr) {
+	if isOf(x, "os", "Getenv", "LookupEnv", "Environ", "Setenv", "Unsetenv", "ExpandEnv", "Exit", "Args", "Stdin", "Stdout", "Stderr",
+		"TempDir", "UserCacheDir", "UserConfigDir", "UserHomeDir") || // which the environment says
+		isOf(x, "fmt", "Print", "Printf", "Println") || isOf(x, "log", "Fatal", "Fatalf", "Fatalln") {
+		s.Errorf("%s: %s.%s; only the command line reads the environment, sees the terminal or ends the process", s.at(x), x.X, x.Sel.Name)
+	}
+}
+
+func (s *source) impure(x *ast.SelectorExpr) {
+	if isOf(x, "time", "Now", "Since", "Until", "Sleep", "After", "NewTimer", "NewTicker", "AfterFunc") {
+		s.Errorf("%s: time.%s in a pure stage", s.at(x), x.Sel.Name)
+	}
+	if isOf(x, "net", "Dial", "DialTimeout", "Dialer", "Resolver", "Listen", "LookupHost", "LookupIP", "LookupAddr", "Interfaces") {
+		s.Errorf("%s: net.%s in a pure stage", s.at(x), x.Sel.Name)
+	}
+}
+
+// TestKinds has every kind of every platform declare how its fields change, and
+// bear a name of its own.
+func TestKinds(t *testing.T) {
+	kinds := slices.Concat(managedfile.Kinds(), host.Kinds(), fakecloud.New().Provider().Kinds)
+	for _, p := range providers.All(providers.Options{}) {
+		kinds = slices.Concat(kinds, p.Kinds)
+	}
+	seen := map[string]bool{}
+	for _, k := range kinds {
+		if err := k.Check(); err != nil {
+			t.Error(err)
+		}
+		if seen[k.KindName()] {
+			t.Errorf("two kinds are called %s", k.KindName())
+		}
+		seen[k.KindName()] = true
+	}
+}
+
+// TestWords keeps the project's texts about the project alone.
+func TestWords(t *testing.T) {
+	banned := []string{"TO" + "DO", "FIX" + "ME", "X" + "XX"}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == ".build" || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		for _, g := range f.Comments {
+			for _, w := range banned {
+				if strings.Contains(g.Text(), w) {
+					t.Errorf("%s: %s in a comment; finish it or leave it out", fset.Position(g.Pos()), w)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExamples holds that the examples of public packages are of use to programs
+// outside this module, which cannot import what is internal.
+func TestExamples(t *testing.T) {
+	found := 0
+	for _, p := range list(t, "./...") {
+		if strings.Contains(p.short(), "internal") {
+			continue
+		}
+		for _, name := range p.XTestGoFiles {
+			if !strings.HasPrefix(name, "example") {
+				continue
+			}
+			found++
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range f.Imports {
+				if strings.Contains(i.Path.Value, "/internal/") {
+					t.Errorf("%s imports %s, which no other module can", filepath.Join(p.short(), name), i.Path.Value)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no package has an example")
+	}
+}

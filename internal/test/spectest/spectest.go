@@ -1,0 +1,105 @@
+// Package spectest makes the specs that tests start from: of a file, changed by
+// assignments, with the facts and the channel that complete them.
+//
+// It is for tests only, and must not know what is done with a spec.
+package spectest
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/spec/versions"
+	"kops.local/kops/internal/test/goldentest"
+)
+
+// Read decodes a cluster with its groups as a store's are decoded. The data has a cluster.
+func Read(t testing.TB, data []byte) (*api.Cluster, []*api.InstanceGroup) {
+	t.Helper()
+	objects, _, err := compat.Decode(data, compat.Options{Lenient: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, groups := Sort(objects)
+	if cluster == nil {
+		t.Fatal("the file has no cluster")
+	}
+	return cluster, groups
+}
+
+// Sort returns the last cluster among objects, nil when there is none, and the groups.
+func Sort(objects []api.Object) (cluster *api.Cluster, groups []*api.InstanceGroup) {
+	for _, o := range objects {
+		switch x := o.(type) {
+		case *api.Cluster:
+			cluster = x
+		case *api.InstanceGroup:
+			groups = append(groups, x)
+		}
+	}
+	return cluster, groups
+}
+
+// Facts reads the file facts.yaml of a folder.
+func Facts(t testing.TB, dir string) *facts.Facts {
+	t.Helper()
+	f, err := facts.Parse(goldentest.Read(t, dir, "facts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Stable returns the channel that clusters follow unless they say otherwise.
+func Stable(t testing.TB) *versions.Channel {
+	t.Helper()
+	c, ok := versions.Embedded(versions.Stable)
+	if !ok {
+		t.Fatal("the channel stable is not embedded")
+	}
+	return c
+}
+
+// Assign returns a changed copy of an object. A change is an assignment,
+// spec.path=value, or a path after a minus, which is unset.
+func Assign[T api.Object](t testing.TB, o T, changes []string) T {
+	t.Helper()
+	var sets, unsets []string
+	for _, s := range changes {
+		if path, ok := strings.CutPrefix(s, "-"); ok {
+			unsets = append(unsets, path)
+		} else {
+			sets = append(sets, s)
+		}
+	}
+	out, wrong := newcluster.Assign(o, sets, unsets)
+	if err := wrong.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// At returns the value at a path of a document, nil when there is none: keys after
+// dots, indices and keys that have dots in brackets.
+func At(doc any, path string) any {
+	path = strings.NewReplacer("[", "\x00", "]", "").Replace(path)
+	for _, part := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == 0 }) {
+		switch v := doc.(type) {
+		case map[string]any:
+			doc = v[part]
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i >= len(v) {
+				return nil
+			}
+			doc = v[i]
+		default:
+			return nil
+		}
+	}
+	return doc
+}
