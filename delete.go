@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/clusterstore"
 )
@@ -244,7 +244,7 @@ func (c *Client) planGroupRemoval(ctx context.Context, cluster, group string, o 
 // folderOf is where the files of a group's machines are.
 func (p *prepared) folderOf(g *api.InstanceGroup) managedfile.Location {
 	l := managedfile.LocationOf(p.places.Base.URL)
-	l.Prefix += names.GroupFolder(string(g.Spec.Role), g.Name)
+	l.Prefix += layout.GroupFolder(string(g.Spec.Role), g.Name)
 	return l
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
@@ -147,7 +148,7 @@ func (p *prepared) readSSHKeys(ctx context.Context) error {
 }
 
 // versionFile holds the version of the program that applied a cluster last.
-const versionFile = "kops-version.txt"
+const versionFile = layout.Version
 
 // readVersion reads that file, unless its listing tells that it says what this
 // program would write.

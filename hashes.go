@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/model/assets"
@@ -80,7 +81,7 @@ func (c *Client) hash(ctx context.Context, public string, mirrors assets.Mirrors
 	name := hex.EncodeToString(key[:])
 	if cache != nil {
 		// Whoever wrote anything else there does not decide what machines run.
-		if data, _, err := cache.Get(ctx, name); err == nil && assets.IsSHA256(string(data)) {
+		if data, _, err := cache.Get(ctx, name); err == nil && download.IsSHA256(string(data)) {
 			return string(data), nil
 		}
 	}

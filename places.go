@@ -10,10 +10,10 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/store/onstore"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/clusterstore"
+	"kops.local/kops/internal/store/onstore"
 )
 
 // places are the folders in which a cluster's files live, as the kinds of files see them.

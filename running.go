@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/versions"
@@ -56,7 +56,7 @@ func (p *prepared) readWorkers(ctx context.Context) error {
 		return err
 	}
 	for _, g := range p.cluster.Groups {
-		key := names.GroupFolder(string(g.Spec.Role), g.Name) + names.NodeConfig
+		key := layout.NodeConfig(string(g.Spec.Role), g.Name)
 		if g.Spec.Role != api.RoleNode || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == key }) {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/platform/aws"
 	"kops.local/kops/internal/platform/local"
 	"kops.local/kops/internal/platform/providers"
@@ -48,7 +48,7 @@ func Config(state string, o Options) kops.Config {
 		o.HTTP = Client(Transport())
 	}
 	env := map[string]string{}
-	for _, name := range model.KnownVariables() {
+	for _, name := range nodeconfig.KnownVariables() {
 		if v := o.Env(name); v != "" {
 			env[name] = v
 		}

@@ -6,9 +6,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -19,6 +21,7 @@ import (
 
 	"kops.local/kops/internal/cli/daemon"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/channels"
 	"kops.local/kops/internal/store/web"
@@ -27,12 +30,8 @@ import (
 // version is set when a release is built.
 var version = "1.37.0-dev"
 
-const (
-	// readyAddress answers the kubelet's question whether the last pass succeeded.
-	readyAddress = "127.0.0.1:3986"
-	// settleTime is how long a pass waits for what it applied to run.
-	settleTime = 15 * time.Second
-)
+// settleTime is how long a pass waits for what it applied to run.
+const settleTime = 15 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -116,7 +115,8 @@ func run(c *cobra.Command, o options, urls []string) error {
 		return loop.Once(c.Context())
 	}
 	g, ctx := errgroup.WithContext(c.Context())
-	g.Go(func() error { return daemon.Serve(ctx, &http.Server{Addr: readyAddress, Handler: loop}) })
+	ready := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.ChannelsReady)) // the kubelet asks whether the last pass succeeded
+	g.Go(func() error { return daemon.Serve(ctx, &http.Server{Addr: ready, Handler: loop}) })
 	g.Go(func() error { return loop.Run(ctx) })
 	return g.Wait()
 }

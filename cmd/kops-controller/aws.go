@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/platform/aws/awsquery"
@@ -117,7 +118,7 @@ func tag(m ec2types.Instance, key string) string {
 // describe says of a machine what its node is called: as the machine itself finds
 // it in the configuration of its group, and so whatever its subnet calls machines.
 func (i instances) describe(ctx context.Context, m ec2types.Instance) (awssts.Instance, error) {
-	out := awssts.Instance{NodeName: aws.ToString(m.InstanceId), Group: tag(m, controller.LabelGroup), Names: names(m)}
+	out := awssts.Instance{NodeName: aws.ToString(m.InstanceId), Group: tag(m, api.LabelInstanceGroup), Names: names(m)}
 	if p := m.IamInstanceProfile; p != nil {
 		out.Profile = path.Base(aws.ToString(p.Arn)) // arn:PARTITION:iam::ACCOUNT:instance-profile/PATH/NAME
 	}

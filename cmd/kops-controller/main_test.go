@@ -30,6 +30,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
@@ -179,7 +180,7 @@ func TestMachinesThatProveThemselvesByTheirKeys(t *testing.T) {
 	t.Run("metal", func(t *testing.T) {
 		dir, write := files(t)
 		public, prover := machine(t, "metal-1")
-		writeJSON(t, write, "store/"+controller.MachineKey("metal-1"), bootstrap.Machine{Node: "metal-1", InstanceGroup: "nodes", PublicKey: public})
+		writeJSON(t, write, "store/"+layout.MachineKey("metal-1"), bootstrap.Machine{Node: "metal-1", InstanceGroup: "nodes", PublicKey: public})
 		joins(t, config, core.Nodes(), dir, write, "metal", "metal-1", prover)
 	})
 	t.Run("local", func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/contract/ports"
 )
 
 // shutdownTime is what requests in flight get when the program is told to end.
@@ -36,7 +36,7 @@ func main() {
 	flag.StringVar(&c.ca, "ca-cert", "", "file of the authorities that sign the API server's certificate")
 	flag.StringVar(&c.cert, "client-cert", "", "file of the certificate to ask with")
 	flag.StringVar(&c.key, "client-key", "", "file of its key")
-	listen := flag.String("listen", fmt.Sprintf("127.0.0.1:%d", names.APIHealthPort), "address to answer at, without TLS")
+	listen := flag.String("listen", fmt.Sprintf("127.0.0.1:%d", ports.APIHealth), "address to answer at, without TLS")
 	clients := flag.String("clients", "", "addresses that are answered beside this machine's own, divided by commas; empty: all that reach --listen")
 	port := flag.Int("secure-port", 443, "port of the API server on 127.0.0.1")
 	flag.Parse()

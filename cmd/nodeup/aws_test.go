@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/platform/aws/awsquery"
@@ -44,7 +44,7 @@ func TestAMachineOfAWSProvesItself(t *testing.T) {
 	}
 	c := out.Credentials
 	s := onAWS(t, awsquery.Credentials{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey, Token: *c.SessionToken}, server.URL)
-	p, err := s.prover(options{}, &model.BootConfig{CloudProvider: "aws"})
+	p, err := s.prover(options{}, &nodeconfig.Boot{CloudProvider: "aws"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +56,10 @@ func TestAMachineOfAWSProvesItself(t *testing.T) {
 	if got, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); err != nil || got.NodeName != id {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if _, err := (system{Env: func(string) string { return "" }}).prover(options{}, &model.BootConfig{CloudProvider: "aws"}); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
+	if _, err := (system{Env: func(string) string { return "" }}).prover(options{}, &nodeconfig.Boot{CloudProvider: "aws"}); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
 		t.Errorf("without a region: %v", err)
 	}
-	if _, err := s.prover(options{}, &model.BootConfig{CloudProvider: "azure"}); err == nil || !strings.Contains(err.Error(), "cannot prove who a machine of azure is") {
+	if _, err := s.prover(options{}, &nodeconfig.Boot{CloudProvider: "azure"}); err == nil || !strings.Contains(err.Error(), "cannot prove who a machine of azure is") {
 		t.Errorf("of another cloud: %v", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/node/host"
 )
 
@@ -99,7 +99,7 @@ func timers() []string { return []string{renewalTimerName, presenceTimerName} }
 
 // passed lists the environment that nodeup needs at every start.
 func passed() []string {
-	return append(model.KnownVariables(), "AWS_REGION", "AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_SECRET",
+	return append(nodeconfig.KnownVariables(), "AWS_REGION", "AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_SECRET",
 		"OS_USERNAME", "OS_PASSWORD", "http_proxy", "https_proxy", "no_proxy", "NO_PROXY")
 }
 

@@ -25,11 +25,11 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/agent/presence"
@@ -206,7 +206,7 @@ func (s system) agent(ctx context.Context, o options) (a *agent.Agent, done func
 		Resolve: net.DefaultResolver.LookupHost, AWS: s.aws()}
 	r := &reporter{err: s.Err, path: filepath.Join(o.root, o.report), dry: o.dryRun}
 	a = &agent.Agent{
-		Machine: m, Store: store, Join: func(b *model.BootConfig, failed func(error)) (agent.Joiner, error) { return s.join(o, b, failed) }, Detect: p.Detect, Launched: s.launched,
+		Machine: m, Store: store, Join: func(b *nodeconfig.Boot, failed func(error)) (agent.Joiner, error) { return s.join(o, b, failed) }, Detect: p.Detect, Launched: s.launched,
 		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: time.Now, Generate: newKey},
 		Clock:   exec.Clock{Now: time.Now, Sleep: clock.Sleep, Jitter: rand.Float64},
 		Version: version, Retries: o.retries, Told: r.told,

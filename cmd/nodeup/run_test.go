@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
-	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/report"
 	"kops.local/kops/internal/store/clusterstore"
@@ -34,8 +34,8 @@ type place struct {
 	root, conf string
 	state      string // the folder that is the cluster's store
 	env        map[string]string
-	config     model.NodeupConfig
-	boot       model.BootConfig
+	config     nodeconfig.Config
+	boot       nodeconfig.Boot
 	out, err   bytes.Buffer
 }
 
@@ -68,10 +68,10 @@ func newPlace(t *testing.T) *place {
 	}
 	kubelet := filepath.Join(state, "kubelet")
 	write(t, kubelet, []byte("program"))
-	p.config = model.NodeupConfig{ClusterName: "c.example.com", KubernetesVersion: "1.36.3", CAs: map[string]string{}, KeypairIDs: map[string]string{},
-		ConfigStore:        &model.ConfigStore{Keypairs: "file://" + state + "/c/pki", Secrets: "file://" + state + "/c/secrets"},
-		APIServerConfig:    &model.APIServerConfig{KubeAPIServer: &api.KubeAPIServerConfig{Image: "i"}},
-		ControlPlaneConfig: &model.ControlPlaneConfig{}, NTPUnmanaged: true, UpdatePolicy: api.UpdateExternal}
+	p.config = nodeconfig.Config{ClusterName: "c.example.com", KubernetesVersion: "1.36.3", CAs: map[string]string{}, KeypairIDs: map[string]string{},
+		ConfigStore:        &nodeconfig.ConfigStore{Keypairs: "file://" + state + "/c/pki", Secrets: "file://" + state + "/c/secrets"},
+		APIServerConfig:    &nodeconfig.APIServer{KubeAPIServer: &api.KubeAPIServerConfig{Image: "i"}},
+		ControlPlaneConfig: &nodeconfig.ControlPlane{}, NTPUnmanaged: true, UpdatePolicy: api.UpdateExternal}
 	for _, n := range names {
 		p.config.CAs[n], p.config.KeypairIDs[n] = keysets[n].Bundle(), keysets[n].Primary
 		text, err := clusterstore.EncodeKeyset(keysets[n])
@@ -80,7 +80,7 @@ func newPlace(t *testing.T) *place {
 		}
 		write(t, filepath.Join(state, "c/pki", "private/"+n+"/keyset.yaml"), text)
 	}
-	p.boot = model.BootConfig{CloudProvider: "local", ClusterName: "c.example.com", InstanceGroupName: "cp", InstanceGroupRole: "ControlPlane", ConfigBase: "file://" + state + "/c"}
+	p.boot = nodeconfig.Boot{CloudProvider: "local", ClusterName: "c.example.com", InstanceGroupName: "cp", InstanceGroupRole: "ControlPlane", ConfigBase: "file://" + state + "/c"}
 	p.kubeletAt("file://" + kubelet)
 	write(t, filepath.Join(p.root, "etc/os-release"), []byte("ID=debian\nVERSION_ID=\"13\"\n"))
 	return p
@@ -90,8 +90,8 @@ func newPlace(t *testing.T) *place {
 func (p *place) kubeletAt(places string) {
 	p.Helper()
 	sum := sha256.Sum256([]byte("program"))
-	p.config.Assets = map[assets.Arch][]string{}
-	for _, a := range assets.Arches() {
+	p.config.Assets = map[download.Arch][]string{}
+	for _, a := range download.Arches() {
 		p.config.Assets[a] = []string{hex.EncodeToString(sum[:]) + "@" + places}
 	}
 	p.save()

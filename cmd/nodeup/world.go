@@ -24,8 +24,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/bootstrap"
@@ -166,7 +166,7 @@ func (s system) launched(ctx context.Context, h node.Host) error {
 }
 
 // join returns the way to kops-controller.
-func (s system) join(o options, b *model.BootConfig, failed func(error)) (agent.Joiner, error) {
+func (s system) join(o options, b *nodeconfig.Boot, failed func(error)) (agent.Joiner, error) {
 	prover, err := s.prover(o, b)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func keyFiles() []string {
 }
 
 // prover shows who this machine is, in the way of its platform.
-func (s system) prover(o options, b *model.BootConfig) (bootstrap.Prover, error) {
+func (s system) prover(o options, b *nodeconfig.Boot) (bootstrap.Prover, error) {
 	switch api.CloudProviderID(b.CloudProvider) {
 	case api.CloudLocal, api.CloudMetal:
 		return ownKey(o)

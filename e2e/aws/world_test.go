@@ -16,6 +16,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/platform/aws/awstest/proxy"
@@ -61,7 +62,7 @@ func newWorld(t testing.TB, server *awstest.Server) *world {
 func (w *world) publish() {
 	w.t.Helper()
 	stable, _ := versions.Embedded(versions.Stable)
-	for _, arch := range assets.Arches() {
+	for _, arch := range download.Arches() {
 		files, err := assets.Machine{Kubernetes: stable.NewClusterVersion(version), Cloud: api.CloudAWS}.Files(arch, assets.Mirrors{}, nil)
 		if err != nil {
 			w.t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/platform/local/site"
 )
@@ -181,7 +181,7 @@ func (w *world) swapKey(before []string) (file string, was []byte, err error) {
 	if was, err = os.ReadFile(file); err != nil {
 		return "", nil, err
 	}
-	var identity names.LocalMachine
+	var identity localcloud.Machine
 	if err := json.Unmarshal(was, &identity); err != nil {
 		return "", nil, err
 	}

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/host"
 	"kops.local/kops/internal/test/kindtest"
@@ -319,7 +319,7 @@ func TestInsideNoPackageIsMissing(t *testing.T) {
 func TestInsideAMachineKnowsItself(t *testing.T) {
 	m := within(t)
 	p := agent.Probe{Root: "/", Arch: "amd64", Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command}
-	h, err := p.Detect(t.Context(), &model.BootConfig{CloudProvider: "local"}, &model.NodeupConfig{})
+	h, err := p.Detect(t.Context(), &nodeconfig.Boot{CloudProvider: "local"}, &nodeconfig.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,10 +33,11 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
-	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/model/assets"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/node/agent/report"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
@@ -93,7 +94,7 @@ var released = regexp.MustCompile(`/release(?:s/download)?/v([^/]+)/`)
 // the version of Kubernetes.
 func bundle(t *testing.T) (files map[string][]byte, kubernetes string) {
 	t.Helper()
-	want, err := kept.ForLocal("dev", "", []assets.Arch{assets.Arch(runtime.GOARCH)})
+	want, err := kept.ForLocal("dev", "", []download.Arch{download.Arch(runtime.GOARCH)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,14 +157,14 @@ func (g *guest) control(files map[string][]byte, kubernetes string) *registratio
 	g.ok(err)
 	ca := keysets[pki.KubernetesCA]
 	boot, config := g.configuration(mirror, files, kubernetes, ca)
-	var known names.LocalMachine
+	var known localcloud.Machine
 	text, err := os.ReadFile(g.host.Path(site.Registry, name+".json"))
 	g.ok(err)
 	g.ok(json.Unmarshal(text, &known))
 	entry, err := json.Marshal(bootstrap.Machine{Node: name, InstanceGroup: "nodes", PublicKey: known.PublicKey, Names: []string{name, known.Address}})
 	g.ok(err)
 	memory := store.NewMemory("memory://state")
-	for key, text := range map[string][]byte{controller.MachineKey(name): entry, "igconfig/node/nodes/nodeupconfig.yaml": config} {
+	for key, text := range map[string][]byte{layout.MachineKey(name): entry, "igconfig/node/nodes/nodeupconfig.yaml": config} {
 		_, err := memory.Put(g.Context(), key, text, store.PutOptions{})
 		g.ok(err)
 	}
@@ -186,12 +187,12 @@ func (g *guest) control(files map[string][]byte, kubernetes string) *registratio
 }
 
 // configuration is that of the worker in the tests of package agent, with these files.
-func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes string, ca *pki.Keyset) (model.BootConfig, []byte) {
+func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes string, ca *pki.Keyset) (nodeconfig.Boot, []byte) {
 	g.Helper()
 	a, err := txtar.ParseFile("../../internal/node/agent/testdata/local-worker.txtar")
 	g.ok(err)
-	var boot model.BootConfig
-	var c model.NodeupConfig
+	var boot nodeconfig.Boot
+	var c nodeconfig.Config
 	for _, f := range a.Files {
 		switch f.Name {
 		case "in/boot.yaml":
@@ -200,10 +201,10 @@ func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes
 			g.ok(yaml.UnmarshalStrict(f.Data, &c))
 		}
 	}
-	c.KubernetesVersion, c.Assets, c.KeypairIDs[pki.KubernetesCA] = kubernetes, map[assets.Arch][]string{}, ca.Primary
+	c.KubernetesVersion, c.Assets, c.KeypairIDs[pki.KubernetesCA] = kubernetes, map[download.Arch][]string{}, ca.Primary
 	for base, data := range files {
 		sum := sha256.Sum256(data)
-		c.Assets[assets.Arch(runtime.GOARCH)] = append(c.Assets[assets.Arch(runtime.GOARCH)], fmt.Sprintf("%s@%s/%s", hex.EncodeToString(sum[:]), mirror, base))
+		c.Assets[download.Arch(runtime.GOARCH)] = append(c.Assets[download.Arch(runtime.GOARCH)], fmt.Sprintf("%s@%s/%s", hex.EncodeToString(sum[:]), mirror, base))
 	}
 	c.ContainerdConfig.RegistryMirrors = map[string][]string{"*": {mirror}}
 	config, err := yaml.Marshal(c)

@@ -14,53 +14,24 @@ import (
 	"strings"
 	"text/template"
 
-	"sigs.k8s.io/yaml"
-
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/model/names"
 )
-
-// BootConfig is what a machine knows when it starts: who it is, and where the
-// rest is to be had. The mixed case of its keys is that of the file format.
-type BootConfig struct {
-	CloudProvider     string        `json:"CloudProvider,omitempty"`
-	ClusterName       string        `json:"ClusterName,omitempty"`
-	InstanceGroupName string        `json:"InstanceGroupName,omitempty"`
-	InstanceGroupRole string        `json:"InstanceGroupRole,omitempty"`
-	ConfigBase        string        `json:"ConfigBase,omitempty"` // where the store is read
-	ConfigServer      *ConfigServer `json:"ConfigServer,omitempty"`
-	APIServerIPs      []string      `json:"APIServerIPs,omitempty"`
-	// NodeupConfigHash is the base64 of the SHA-256 of the node configuration.
-	NodeupConfigHash string `json:"NodeupConfigHash,omitempty"`
-}
-
-// ConfigServer is where machines that do not read the store ask for their configuration.
-type ConfigServer struct {
-	CACertificates string   `json:"CACertificates,omitempty"`
-	Servers        []string `json:"servers,omitempty"`
-	TLSServerName  string   `json:"tlsServerName,omitempty"`
-}
 
 // controllerAt is the URL of a kops-controller.
 func controllerAt(host string) string {
-	return "https://" + net.JoinHostPort(host, strconv.Itoa(names.ControllerPort)) + "/"
+	return "https://" + net.JoinHostPort(host, strconv.Itoa(ports.Controller)) + "/"
 }
 
 // apiHostMark stands for the API's host in the boot configuration while it is
 // written; no host has such a name.
 const apiHostMark = "@api-host@"
-
-// KnownVariables lists the environment variables that are handed to machines of
-// the control plane. None of them is a secret: what a script holds, every
-// process on a machine can read.
-func KnownVariables() []string {
-	return []string{"AZURE_ENVIRONMENT", "OS_AUTH_URL", "OS_DOMAIN_ID", "OS_DOMAIN_NAME", "OS_PROJECT_DOMAIN_ID", "OS_PROJECT_DOMAIN_NAME",
-		"OS_PROJECT_ID", "OS_PROJECT_NAME", "OS_REGION_NAME", "OS_TENANT_ID", "OS_TENANT_NAME", "S3_ENDPOINT", "S3_REGION"}
-}
 
 // UserData returns what the machines of a group run at their first start; it is
 // zero when they run nothing. apiHost is where they reach the API when the
@@ -87,7 +58,7 @@ func Script(in Input, g *api.InstanceGroup, apiHost resource.Value, keysets []re
 		return resource.Node{}, err
 	}
 	base := managedfile.LocationOf(in.spec().ConfigStore.Base)
-	n := base.Node("nodeupscript-"+g.Name, names.GroupFolder(string(g.Spec.Role), g.Name)+"nodeupscript.sh", content, false)
+	n := base.Node("nodeupscript-"+g.Name, layout.UserData(string(g.Spec.Role), g.Name), content, false)
 	n.After = keysets
 	return n, nil
 }
@@ -98,9 +69,9 @@ func (in Input) userData(g *api.InstanceGroup, config []byte, apiHost resource.V
 	if err != nil {
 		return resource.Content{}, err
 	}
-	text, err := yaml.Marshal(boot)
+	text, err := boot.Encode()
 	if err != nil {
-		return resource.Content{}, fmt.Errorf("write boot configuration: %w", err)
+		return resource.Content{}, err
 	}
 	written := resource.Lit(string(text))
 	if s := boot.ConfigServer; s != nil && slices.Contains(s.Servers, controllerAt(apiHostMark)) {
@@ -124,17 +95,17 @@ func (in Input) userData(g *api.InstanceGroup, config []byte, apiHost resource.V
 	return resource.Text(script), nil
 }
 
-func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHost resource.Value) (*BootConfig, error) {
-	b := &BootConfig{
+func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHost resource.Value) (*nodeconfig.Boot, error) {
+	b := &nodeconfig.Boot{
 		CloudProvider: string(in.Cluster.CloudProviderID()), ClusterName: in.Cluster.Name,
-		InstanceGroupName: g.Name, InstanceGroupRole: string(g.Spec.Role), NodeupConfigHash: Hash(config),
+		InstanceGroupName: g.Name, InstanceGroupRole: string(g.Spec.Role), NodeupConfigHash: nodeconfig.Hash(config),
 	}
 	if g.HasAPIServer() {
 		b.ConfigBase = in.spec().ConfigStore.Base
 		return b, nil
 	}
 	name := "kops-controller.internal." + in.Cluster.Name
-	b.ConfigServer = &ConfigServer{CACertificates: in.Keysets[pki.KubernetesCA].Bundle()}
+	b.ConfigServer = &nodeconfig.ConfigServer{CACertificates: in.Keysets[pki.KubernetesCA].Bundle()}
 	if !in.noDNS() {
 		b.ConfigServer.Servers = []string{controllerAt(name)}
 		return b, nil
@@ -192,21 +163,21 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 	if err != nil {
 		return resource.Value{}, fmt.Errorf("read the boot script: %w", err)
 	}
-	type download struct {
+	type program struct {
 		Arch string
-		assets.File
+		download.File
 	}
 	view := struct {
 		Config     string
 		Compressed bool
 		Env        [][2]string
-		Downloads  []download
+		Downloads  []program
 		Proxy      string
 		NoProxy    string
 		Cloud      string
 	}{Config: configMark, Compressed: compressed, Env: in.exports(g), Cloud: string(in.Cluster.CloudProviderID())}
 	for _, a := range in.arches() {
-		view.Downloads = append(view.Downloads, download{strings.ToUpper(string(a)), in.nodeup(a)})
+		view.Downloads = append(view.Downloads, program{strings.ToUpper(string(a)), in.nodeup(a)})
 	}
 	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
 		view.Proxy, view.NoProxy = proxyURL(p), p.Excludes
@@ -224,7 +195,7 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 func (in Input) exports(g *api.InstanceGroup) [][2]string {
 	env := map[string]string{}
 	if g.HasAPIServer() {
-		for _, n := range KnownVariables() {
+		for _, n := range nodeconfig.KnownVariables() {
 			if v := in.Environment[n]; v != "" {
 				env[n] = v
 			}

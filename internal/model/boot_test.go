@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/spec/facts"
@@ -57,7 +58,7 @@ func script(t *testing.T, in model.Input, g *api.InstanceGroup, host resource.Va
 var heredoc = regexp.MustCompile(`(?s)<< '__EOF_KUBE_ENV'(.*?)\n(.*?\n)__EOF_KUBE_ENV\n`)
 
 // bootConfig reads the boot configuration out of a script.
-func bootConfig(t *testing.T, text string) model.BootConfig {
+func bootConfig(t *testing.T, text string) nodeconfig.Boot {
 	t.Helper()
 	m := heredoc.FindStringSubmatch(text)
 	if m == nil {
@@ -77,7 +78,7 @@ func bootConfig(t *testing.T, text string) model.BootConfig {
 			t.Fatal(err)
 		}
 	}
-	var c model.BootConfig
+	var c nodeconfig.Boot
 	if err := yaml.UnmarshalStrict(doc, &c); err != nil {
 		t.Fatalf("%v in\n%s", err, doc)
 	}
@@ -289,7 +290,7 @@ func runScript(t *testing.T, packed bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c model.BootConfig
+	var c nodeconfig.Boot
 	if err := yaml.UnmarshalStrict(conf, &c); err != nil || c.InstanceGroupName != "nodes" {
 		t.Errorf("configuration %s: %v", conf, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
@@ -57,10 +58,10 @@ func (b *builder) discovery() error {
 		name, key string
 		content   any
 	}{
-		{"discovery.json", ".well-known/openid-configuration", openIDConfiguration{
-			Issuer: issuer, JWKSURI: issuer + "/openid/v1/jwks", Authorization: "urn:kubernetes:programmatic_authorization",
+		{"discovery.json", layout.OpenIDConfiguration, openIDConfiguration{
+			Issuer: issuer, JWKSURI: issuer + "/" + layout.WebKeys, Authorization: "urn:kubernetes:programmatic_authorization",
 			ResponseTypes: []string{"id_token"}, SubjectTypes: []string{"public"}, Algorithms: []string{"RS256"}, Claims: []string{"sub", "iss"}}},
-		{"keys.json", "openid/v1/jwks", map[string][]webKey{"keys": keys}},
+		{"keys.json", layout.WebKeys, map[string][]webKey{"keys": keys}},
 	} {
 		text, err := json.MarshalIndent(doc.content, "", "") // a line for each key
 		if err != nil {

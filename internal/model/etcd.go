@@ -10,18 +10,16 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/etcdversion"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/model/names"
 )
 
 // etcdManagerImage is the manager that goes with this version of kops.
 const etcdManagerImage = "registry.k8s.io/etcd-manager/etcd-manager-slim:v3.0.20260707"
-
-// etcdManifestPath is where the manifest of an etcd cluster's member stands.
-func etcdManifestPath(etcd, group string) string {
-	return "manifests/etcd/" + etcd + "-" + group + ".yaml"
-}
 
 func (b *builder) etcd() error {
 	for _, e := range b.spec().EtcdClusters {
@@ -39,7 +37,7 @@ func (b *builder) etcd() error {
 			if text, err = p.encode(); err != nil {
 				return err
 			}
-			b.file("manifests-etcdmanager-"+e.Name+"-"+g, etcdManifestPath(e.Name, g), text)
+			b.file("manifests-etcdmanager-"+e.Name+"-"+g, layout.EtcdManifest(e.Name, g), text)
 		}
 	}
 	return nil
@@ -62,7 +60,7 @@ func (in Input) backupStore(e api.EtcdClusterSpec) string {
 	if e.Backups != nil && e.Backups.BackupStore != "" {
 		return strings.TrimSuffix(e.Backups.BackupStore, "/")
 	}
-	return in.url("backups/etcd/" + e.Name)
+	return in.url(layout.EtcdBackups(e.Name))
 }
 
 // backupPlace is the store of the back-ups, and the folder in it: the cluster's
@@ -84,23 +82,6 @@ func memberGroups(e api.EtcdClusterSpec) []string {
 		}
 	}
 	return out
-}
-
-// etcdPorts are the ports of one etcd cluster on the machines of the control plane.
-type etcdPorts struct{ client, peer, grpc, quarantine int }
-
-func portsOf(etcd string) (etcdPorts, error) {
-	switch etcd {
-	case "main":
-		return etcdPorts{4001, 2380, 3996, 3994}, nil
-	case "events":
-		return etcdPorts{4002, 2381, 3997, 3995}, nil
-	case "cilium":
-		return etcdPorts{4003, 2382, 3991, 3992}, nil
-	case "leases":
-		return etcdPorts{4004, 2383, 4006, 4005}, nil
-	}
-	return etcdPorts{}, fmt.Errorf("there is no etcd cluster called %q; use main, events, cilium or leases", etcd)
 }
 
 // etcdManager is the pod that runs a member of an etcd cluster on a group's machines.
@@ -172,7 +153,8 @@ func (in Input) etcdBinaries(e api.EtcdClusterSpec) map[string]string {
 		return map[string]string{e.Version: e.Image}
 	}
 	out := map[string]string{}
-	for _, newest := range []string{"3.5.31", "3.6.12", "3.7.0"} {
+	for _, release := range etcdversion.All() {
+		newest := release.String()
 		image := in.image("registry.k8s.io/etcd:v" + newest)
 		out[newest] = image
 		if minor := newest[:strings.LastIndexByte(newest, '.')+1]; strings.HasPrefix(e.Version, minor) {
@@ -207,25 +189,25 @@ func (in Input) etcdEnvironment(e api.EtcdClusterSpec) []env {
 
 // etcdFlags are the manager's flags, sorted.
 func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error) {
-	ports, err := portsOf(e.Name)
-	if err != nil {
-		return nil, err
+	p, ok := ports.OfEtcd(e.Name)
+	if !ok {
+		return nil, fmt.Errorf("there is no etcd cluster called %q; use main, events, cilium or leases", e.Name)
 	}
 	scheme := "https"
-	if in.plainEtcd(e, ports) {
+	if in.plainEtcd(e, p) {
 		scheme = "http"
 	}
 	at := func(host string, port int) string { return scheme + "://" + host + ":" + strconv.Itoa(port) }
 	const own = "__name__" // the manager puts its own name here
-	client := at(cmp.Or(in.etcdName(e), own), ports.client)
+	client := at(cmp.Or(in.etcdName(e), own), p.Client)
 	if e.Name == "cilium" {
-		client = at("api.internal."+in.Cluster.Name, ports.client)
+		client = at("api.internal."+in.Cluster.Name, p.Client)
 	}
 	level := "6"
 	flags := map[string]string{
 		"backup-store": in.backupStore(e), "client-urls": client, "cluster-name": etcdClusterName(e.Name), "containerized": "true",
-		"dns-suffix": ".internal." + in.Cluster.Name, "grpc-port": strconv.Itoa(ports.grpc), "peer-urls": at(own, ports.peer),
-		"quarantine-client-urls": at(own, ports.quarantine),
+		"dns-suffix": ".internal." + in.Cluster.Name, "grpc-port": strconv.Itoa(p.Manager), "peer-urls": at(own, p.Peer),
+		"quarantine-client-urls": at(own, p.Quarantine),
 	}
 	if scheme == "http" {
 		flags["etcd-insecure"] = "true"
@@ -265,9 +247,9 @@ func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error)
 
 // plainEtcd reports whether the API server calls an etcd cluster of its machine without
 // TLS, as the feature EtcdEventsHTTP makes it do for events: etcd then serves no TLS.
-func (in Input) plainEtcd(e api.EtcdClusterSpec, ports etcdPorts) bool {
+func (in Input) plainEtcd(e api.EtcdClusterSpec, p ports.Etcd) bool {
 	c := in.spec().KubeAPIServer
-	at := "#http://127.0.0.1:" + strconv.Itoa(ports.client)
+	at := "#http://127.0.0.1:" + strconv.Itoa(p.Client)
 	return e.Name != "main" && c != nil && slices.ContainsFunc(c.EtcdServersOverrides, func(o string) bool { return strings.HasSuffix(o, at) })
 }
 
@@ -301,7 +283,7 @@ func (in Input) etcdVolumes(etcd, group string) etcdVolumes {
 		return etcdVolumes{"scaleway", []string{"noprefix=kops.k8s.io/cluster=" + c, "noprefix=kops.k8s.io/etcd=" + etcd, "noprefix=kops.k8s.io/role=ControlPlane"},
 			"noprefix=kops.k8s.io/instance-group=" + group}
 	case api.CloudLocal:
-		return etcdVolumes{provider: "local", tags: []string{names.LocalDisk(c, etcd, "")}}
+		return etcdVolumes{provider: "local", tags: []string{localcloud.Disk(c, etcd, "")}}
 	case api.CloudMetal:
 		return etcdVolumes{provider: "external", tags: []string{c + "--" + etcd + "--"}}
 	}

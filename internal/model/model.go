@@ -13,13 +13,14 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/addons"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
@@ -193,8 +194,8 @@ func (b *builder) completedSpec() error {
 	if err != nil {
 		return err
 	}
-	b.file("cluster-completed.spec", "cluster-completed.spec", text)
-	b.file("kops-version.txt", "kops-version.txt", []byte(b.Version))
+	b.file(layout.Completed, layout.Completed, text)
+	b.file(layout.Version, layout.Version, []byte(b.Version))
 	return nil
 }
 
@@ -202,13 +203,13 @@ func (b *builder) addonFiles() error {
 	r := b.shared.addons
 	b.findings = append(b.findings, r.Findings...)
 	prefix := b.Cluster.Name + "-addons-"
-	b.file(prefix+"bootstrap", "addons/"+addons.ChannelPath, r.Channel)
+	b.file(prefix+"bootstrap", layout.Channel, r.Channel)
 	for _, f := range r.Files {
 		name := prefix + f.Name
 		if f.ID != "" {
 			name += "-" + f.ID
 		}
-		b.file(name, "addons/"+f.Path, f.Content)
+		b.file(name, layout.Addons+f.Path, f.Content)
 	}
 	return nil
 }
@@ -219,8 +220,7 @@ func (b *builder) nodeConfigs() error {
 			continue
 		}
 		text := b.shared.configs[g.Name]
-		folder := names.GroupFolder(string(g.Spec.Role), g.Name)
-		b.trusting(b.base.Node("nodeupconfig-"+g.Name, folder+names.NodeConfig, resource.Text(resource.Lit(string(text))), false))
+		b.trusting(b.base.Node("nodeupconfig-"+g.Name, layout.NodeConfig(string(g.Spec.Role), g.Name), resource.Text(resource.Lit(string(text))), false))
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func Fetchable(in Input) error {
 
 // inBundle refuses files of unknown digest where machines fetch from a bundle, as it
 // tells the digests of all that it has.
-func (in Input) inBundle(unhashed []assets.File) error {
+func (in Input) inBundle(unhashed []download.File) error {
 	if len(unhashed) == 0 || in.Facts == nil || in.Facts.Local == nil {
 		return nil
 	}
@@ -267,10 +267,10 @@ func configured(g *api.InstanceGroup) bool {
 // Unhashed lists the files that machines fetch and whose digests neither the facts
 // nor kops itself knows, sorted by their public places. A caller who learns them
 // puts them into the facts, and into Unfound why others could not be learned.
-func Unhashed(in Input) ([]assets.File, error) { return in.unhashed() }
+func Unhashed(in Input) ([]download.File, error) { return in.unhashed() }
 
-func (in Input) unhashed() ([]assets.File, error) {
-	found := map[string]assets.File{}
+func (in Input) unhashed() ([]download.File, error) {
+	found := map[string]download.File{}
 	for _, g := range in.Groups {
 		if !configured(g) {
 			continue
@@ -281,13 +281,13 @@ func (in Input) unhashed() ([]assets.File, error) {
 				return nil, err
 			}
 			for _, f := range append(files, in.nodeup(arch)) {
-				if !assets.IsSHA256(f.SHA256) {
+				if !download.IsSHA256(f.SHA256) {
 					found[f.Public] = f
 				}
 			}
 		}
 	}
-	var out []assets.File
+	var out []download.File
 	for _, public := range slices.Sorted(maps.Keys(found)) {
 		out = append(out, found[public])
 	}
@@ -295,7 +295,7 @@ func (in Input) unhashed() ([]assets.File, error) {
 }
 
 // files are what the node configuration of a group's machines names.
-func (in Input) files(g *api.InstanceGroup, arch assets.Arch) ([]assets.File, error) {
+func (in Input) files(g *api.InstanceGroup, arch download.Arch) ([]download.File, error) {
 	files, err := in.machine(g).Files(arch, in.mirrors(), in.hashes())
 	for i := range files {
 		files[i] = in.allowed(files[i])
@@ -304,14 +304,14 @@ func (in Input) files(g *api.InstanceGroup, arch assets.Arch) ([]assets.File, er
 }
 
 // nodeup is what boot scripts fetch.
-func (in Input) nodeup(arch assets.Arch) assets.File {
+func (in Input) nodeup(arch download.Arch) download.File {
 	return in.allowed(assets.Nodeup(in.Version, arch, in.mirrors(), in.hashes()))
 }
 
 // allowed marks a file of unknown digest as one that the user takes so.
-func (in Input) allowed(f assets.File) assets.File {
+func (in Input) allowed(f download.File) download.File {
 	if f.SHA256 == "" && in.AllowUnverified {
-		f.SHA256 = assets.Unverified
+		f.SHA256 = download.Unverified
 	}
 	return f
 }
@@ -319,11 +319,11 @@ func (in Input) allowed(f assets.File) assets.File {
 func (in Input) mirrors() assets.Mirrors { return assets.MirrorsOf(in.spec().Assets) }
 
 // arches are the architectures that machines may have.
-func (in Input) arches() []assets.Arch {
+func (in Input) arches() []download.Arch {
 	if in.Facts != nil && in.Facts.Local != nil {
-		return []assets.Arch{assets.Arch(in.Facts.Local.Arch)}
+		return []download.Arch{download.Arch(in.Facts.Local.Arch)}
 	}
-	return assets.Arches()
+	return download.Arches()
 }
 
 func (in Input) hashes() assets.Hashes {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
@@ -37,11 +38,11 @@ func build(t *testing.T, in model.Input) (map[string]*managedfile.File, []string
 }
 
 // config returns the node configuration of a group.
-func config(t *testing.T, in model.Input, g *api.InstanceGroup) model.NodeupConfig {
+func config(t *testing.T, in model.Input, g *api.InstanceGroup) nodeconfig.Config {
 	t.Helper()
 	all, _ := build(t, in)
 	text, _ := all["nodeupconfig-"+g.Name].Content.Value().Known()
-	var c model.NodeupConfig
+	var c nodeconfig.Config
 	if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
 		t.Fatal(err)
 	}

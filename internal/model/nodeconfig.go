@@ -1,8 +1,6 @@
 package model
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,89 +8,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
-	"kops.local/kops/internal/model/assets"
 )
-
-// NodeupConfig is what a machine is to become. The mixed case of its keys is
-// that of the file format.
-type NodeupConfig struct {
-	Assets                      map[assets.Arch][]string `json:"Assets,omitempty"`
-	ClusterName                 string                   `json:"ClusterName,omitempty"`
-	KubernetesVersion           string                   `json:"KubernetesVersion,omitempty"`
-	Packages                    []string                 `json:"packages,omitempty"`
-	ConfigStore                 *ConfigStore             `json:"configStore,omitempty"`
-	EtcdClusterNames            []string                 `json:"EtcdClusterNames,omitempty"`
-	EtcdManifests               []string                 `json:"etcdManifests,omitempty"`
-	ChannelsManifest            string                   `json:"channelsManifest,omitempty"`
-	CAs                         map[string]string        `json:"CAs"`
-	KeypairIDs                  map[string]string        `json:"KeypairIDs"`
-	DefaultMachineType          string                   `json:"DefaultMachineType,omitempty"`
-	EnableLifecycleHook         bool                     `json:"EnableLifecycleHook,omitempty"`
-	StaticManifests             []StaticManifest         `json:"staticManifests,omitempty"`
-	KubeletConfig               *api.KubeletConfigSpec   `json:"KubeletConfig,omitempty"`
-	KubeProxy                   *api.KubeProxyConfig     `json:"KubeProxy"`
-	Networking                  api.NetworkingSpec       `json:"Networking"`
-	InstallCNIAssets            bool                     `json:"InstallCNIAssets,omitempty"`
-	UseCiliumEtcd               bool                     `json:"UseCiliumEtcd,omitempty"`
-	UsesKubenet                 bool                     `json:"UsesKubenet,omitempty"`
-	NTPUnmanaged                bool                     `json:"NTPUnmanaged,omitempty"`
-	ServiceNodePortRange        string                   `json:"ServiceNodePortRange,omitempty"`
-	SysctlParameters            []string                 `json:"SysctlParameters,omitempty"`
-	UpdatePolicy                string                   `json:"UpdatePolicy,omitempty"`
-	VolumeMounts                []api.VolumeMountSpec    `json:"VolumeMounts,omitempty"`
-	FileAssets                  []api.FileAssetSpec      `json:"FileAssets,omitempty"`
-	Hooks                       [2][]api.HookSpec        `json:"Hooks"` // the group's, then the cluster's
-	ContainerdConfig            *api.ContainerdConfig    `json:"containerdConfig,omitempty"`
-	APIServerConfig             *APIServerConfig         `json:"APIServerConfig,omitempty"`
-	ControlPlaneConfig          *ControlPlaneConfig      `json:"ControlPlaneConfig,omitempty"`
-	DNSZone                     string                   `json:"DNSZone,omitempty"`
-	NvidiaGPU                   *api.NvidiaGPUConfig     `json:"NvidiaGPU,omitempty"`
-	GVisor                      *api.GVisorConfig        `json:"GVisor,omitempty"`
-	DisableSecurityGroupIngress *bool                    `json:"disableSecurityGroupIngress,omitempty"`
-	ELBSecurityGroup            *string                  `json:"elbSecurityGroup,omitempty"`
-	NLBSecurityGroupMode        *string                  `json:"nlbSecurityGroupMode,omitempty"`
-	NodeIPFamilies              []string                 `json:"nodeIPFamilies,omitempty"`
-	UseIPBasedNodeNames         *bool                    `json:"useIPBasedNodeNames,omitempty"`
-	WarmPoolImages              []string                 `json:"warmPoolImages,omitempty"`
-	AzureAdminUser              string                   `json:"AzureAdminUser,omitempty"`
-	Multizone                   *bool                    `json:"multizone,omitempty"`
-	NodeTags                    *string                  `json:"nodeTags,omitempty"`
-	NodeInstancePrefix          *string                  `json:"nodeInstancePrefix,omitempty"`
-	Openstack                   *api.OpenstackSpec       `json:"Openstack,omitempty"`
-	UsesNoneDNS                 bool                     `json:"usesNoneDNS"`
-	// Hardened says that components keep to themselves what the specification cannot tell them to.
-	Hardened bool `json:"hardened,omitempty"`
-}
-
-// ConfigStore says where a machine of the control plane finds key material.
-type ConfigStore struct {
-	Keypairs string `json:"keypairs,omitempty"`
-	Secrets  string `json:"secrets,omitempty"`
-}
-
-// StaticManifest is a manifest that a machine reads from the store.
-type StaticManifest struct {
-	Key  string `json:"key,omitempty"`
-	Path string `json:"path,omitempty"` // below the cluster's folder
-}
-
-// APIServerConfig is what machines with an API server need besides.
-type APIServerConfig struct {
-	ClusterDNSDomain string                   `json:"ClusterDNSDomain,omitempty"`
-	KubeAPIServer    *api.KubeAPIServerConfig `json:"KubeAPIServer,omitempty"`
-	API              api.APISpec              `json:"API"`
-	Authentication   *api.AuthenticationSpec  `json:"Authentication,omitempty"`
-	// EncryptionConfigSecretHash makes a change of the secret a change of the configuration.
-	EncryptionConfigSecretHash string `json:"EncryptionConfigSecretHash,omitempty"`
-	ServiceAccountPublicKeys   string `json:"ServiceAccountPublicKeys,omitempty"`
-}
-
-// ControlPlaneConfig is what machines of the control plane need besides.
-type ControlPlaneConfig struct {
-	KubeControllerManager *api.KubeControllerManagerConfig `json:"KubeControllerManager,omitempty"`
-	KubeScheduler         *api.KubeSchedulerConfig         `json:"KubeScheduler,omitempty"`
-}
 
 // nodeConfig writes the configuration of a group's machines.
 func (in Input) nodeConfig(g *api.InstanceGroup) ([]byte, error) {
@@ -115,17 +35,13 @@ func (in Input) nodeConfig(g *api.InstanceGroup) ([]byte, error) {
 			return nil, err
 		}
 	}
-	text, err := yaml.Marshal(c)
-	if err != nil {
-		return nil, fmt.Errorf("write node configuration: %w", err)
-	}
-	return text, nil
+	return c.Encode()
 }
 
 // commonConfig is what the machines of every role need.
-func (in Input) commonConfig(g *api.InstanceGroup) *NodeupConfig {
+func (in Input) commonConfig(g *api.InstanceGroup) *nodeconfig.Config {
 	spec := in.spec()
-	c := &NodeupConfig{
+	c := &nodeconfig.Config{
 		ClusterName:       in.Cluster.Name,
 		KubernetesVersion: strings.TrimPrefix(in.kubernetes(g), "v"),
 		Packages:          append(slices.Clone(g.Spec.Packages), spec.Packages...),
@@ -196,8 +112,8 @@ func nodeNetworking(n api.NetworkingSpec) api.NetworkingSpec {
 	return out
 }
 
-func (in Input) addAssets(c *NodeupConfig, g *api.InstanceGroup) error {
-	c.Assets = map[assets.Arch][]string{}
+func (in Input) addAssets(c *nodeconfig.Config, g *api.InstanceGroup) error {
+	c.Assets = map[download.Arch][]string{}
 	for _, arch := range in.arches() {
 		files, err := in.files(g, arch)
 		if err != nil {
@@ -211,7 +127,7 @@ func (in Input) addAssets(c *NodeupConfig, g *api.InstanceGroup) error {
 }
 
 // addCloud adds what a platform's own options say to machines.
-func (in Input) addCloud(c *NodeupConfig, g *api.InstanceGroup) {
+func (in Input) addCloud(c *nodeconfig.Config, g *api.InstanceGroup) {
 	p := in.spec().CloudProvider
 	switch {
 	case p.AWS != nil:
@@ -235,7 +151,7 @@ func (in Input) addCloud(c *NodeupConfig, g *api.InstanceGroup) {
 
 // addTrust adds the authorities that the machines believe, and the identifiers
 // of the keys that they expect others to use.
-func (in Input) addTrust(c *NodeupConfig, g *api.InstanceGroup) error {
+func (in Input) addTrust(c *nodeconfig.Config, g *api.InstanceGroup) error {
 	var cas []string
 	switch {
 	case g.IsBastion():
@@ -263,13 +179,13 @@ func (in Input) addTrust(c *NodeupConfig, g *api.InstanceGroup) error {
 	return nil
 }
 
-func (in Input) addAPIServer(c *NodeupConfig) error {
+func (in Input) addAPIServer(c *nodeconfig.Config) error {
 	spec := in.spec()
 	keys, err := in.Keysets[pki.ServiceAccount].PublicKeys()
 	if err != nil {
 		return err
 	}
-	a := &APIServerConfig{
+	a := &nodeconfig.APIServer{
 		ClusterDNSDomain: spec.ClusterDNSDomain, KubeAPIServer: spec.KubeAPIServer, ServiceAccountPublicKeys: keys,
 		API: api.APISpec{DNS: spec.API.DNS, PublicName: spec.API.PublicName, AdditionalSANs: spec.API.AdditionalSANs},
 	}
@@ -283,26 +199,26 @@ func (in Input) addAPIServer(c *NodeupConfig) error {
 		}
 	}
 	if isTrue(spec.EncryptionConfig) {
-		a.EncryptionConfigSecretHash = Hash([]byte(in.EncryptionConfig.Reveal()))
+		a.EncryptionConfigSecretHash = nodeconfig.Hash([]byte(in.EncryptionConfig.Reveal()))
 	}
 	c.APIServerConfig = a
-	c.ConfigStore = &ConfigStore{Keypairs: spec.ConfigStore.Keypairs, Secrets: spec.ConfigStore.Secrets}
-	c.StaticManifests = []StaticManifest{{Key: "kube-apiserver-healthcheck", Path: healthcheckPath}}
+	c.ConfigStore = &nodeconfig.ConfigStore{Keypairs: spec.ConfigStore.Keypairs, Secrets: spec.ConfigStore.Secrets}
+	c.StaticManifests = []nodeconfig.StaticManifest{{Key: "kube-apiserver-healthcheck", Path: layout.Healthcheck}}
 	if !in.noDNS() {
 		c.DNSZone = spec.DNSZone
 	}
 	return nil
 }
 
-func (in Input) addControlPlane(c *NodeupConfig, g *api.InstanceGroup) error {
+func (in Input) addControlPlane(c *nodeconfig.Config, g *api.InstanceGroup) error {
 	spec := in.spec()
-	c.ControlPlaneConfig = &ControlPlaneConfig{KubeControllerManager: spec.KubeControllerManager, KubeScheduler: spec.KubeScheduler}
-	c.ChannelsManifest = in.url(channelsPath)
+	c.ControlPlaneConfig = &nodeconfig.ControlPlane{KubeControllerManager: spec.KubeControllerManager, KubeScheduler: spec.KubeScheduler}
+	c.ChannelsManifest = in.url(layout.Channels)
 	for _, e := range spec.EtcdClusters {
 		c.EtcdClusterNames = append(c.EtcdClusterNames, e.Name)
 		for _, m := range e.EtcdMembers {
 			if m.InstanceGroup != nil && *m.InstanceGroup == g.Name {
-				c.EtcdManifests = append(c.EtcdManifests, in.url(etcdManifestPath(e.Name, g.Name)))
+				c.EtcdManifests = append(c.EtcdManifests, in.url(layout.EtcdManifest(e.Name, g.Name)))
 			}
 		}
 	}
@@ -389,13 +305,6 @@ func hooksForRole(role api.InstanceGroupRole, hooks []api.HookSpec) []api.HookSp
 		}
 	}
 	return out
-}
-
-// Hash is the base64 of the SHA-256 of a text, by which a machine knows the texts
-// that it was started with.
-func Hash(text []byte) string {
-	sum := sha256.Sum256(text)
-	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

@@ -4,23 +4,12 @@ import (
 	"fmt"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/model/addons"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/spec/complete"
-)
-
-// Where manifests stand below the cluster's folder.
-const (
-	healthcheckPath = "manifests/static/kube-apiserver-healthcheck.yaml"
-	channelsPath    = "manifests/channels/kops-channels.yaml"
-)
-
-// Users that own what containers of the control plane read; every control plane
-// machine has them.
-const (
-	healthcheckUser = 10012
-	channelsUser    = 10013
 )
 
 func (b *builder) staticManifests() error {
@@ -28,12 +17,12 @@ func (b *builder) staticManifests() error {
 	if err != nil {
 		return err
 	}
-	b.file("manifests-static-kube-apiserver-healthcheck", healthcheckPath, healthcheck)
+	b.file("manifests-static-kube-apiserver-healthcheck", layout.Healthcheck, healthcheck)
 	channels, err := b.channels().encode()
 	if err != nil {
 		return err
 	}
-	b.file("manifests-channels-kops-channels", channelsPath, channels)
+	b.file("manifests-channels-kops-channels", layout.Channels, channels)
 	return nil
 }
 
@@ -51,10 +40,10 @@ func (b *builder) healthcheck() pod {
 			Name:            "healthcheck",
 			Image:           b.image("registry.k8s.io/kops/kube-apiserver-healthcheck:" + b.Version),
 			Args:            args,
-			SecurityContext: asUser(healthcheckUser),
+			SecurityContext: asUser(users.Healthcheck),
 			VolumeMounts:    []volumeMount{{Name: secrets, MountPath: "/secrets", ReadOnly: true}},
 			LivenessProbe: &probe{
-				HTTPGet:             httpGet{Host: "127.0.0.1", Path: "/.kube-apiserver-healthcheck/healthz", Port: names.APIHealthPort},
+				HTTPGet:             httpGet{Host: "127.0.0.1", Path: "/.kube-apiserver-healthcheck/healthz", Port: ports.APIHealth},
 				InitialDelaySeconds: 5, TimeoutSeconds: 5,
 			},
 		}},
@@ -65,7 +54,7 @@ func (b *builder) healthcheck() pod {
 // healthBalancers are the flags with which those are answered who ask from elsewhere:
 // the host's balancer on this host, and Google's, which may ask from many addresses.
 func (b *builder) healthBalancers() []string {
-	all := fmt.Sprintf("--listen=:%d", names.APIHealthPort)
+	all := fmt.Sprintf("--listen=:%d", ports.APIHealth)
 	switch b.Cluster.CloudProviderID() {
 	case api.CloudGCE:
 		return []string{all}
@@ -80,19 +69,19 @@ func (b *builder) healthBalancers() []string {
 // channels is the pod that applies the add-ons, again and again.
 func (b *builder) channels() pod {
 	args := []string{"apply", "channel", "--v=4", "--yes", "--interval=1m0s", "--node-labels=node-role.kubernetes.io/control-plane",
-		"--node-name=$(NODE_NAME)", b.url("addons/" + addons.ChannelPath)}
+		"--node-name=$(NODE_NAME)", b.url(layout.Channel)}
 	for _, a := range b.spec().Addons {
 		args = append(args, a.Manifest)
 	}
 	mounts := []volumeMount{{Name: "kubeconfig", MountPath: "/var/lib/kops", ReadOnly: true}}
 	volumes := []volume{{Name: "kubeconfig", HostPath: &hostPath{Path: "/var/lib/kops", Type: "Directory"}}}
-	user := asUser(channelsUser)
+	user := asUser(users.Channels)
 	if folder, ok := managedfile.FolderOf(b.spec().ConfigStore.Base); ok {
 		mounts = append(mounts, volumeMount{Name: "store", MountPath: folder, ReadOnly: true})
 		volumes = append(volumes, volume{Name: "store", HostPath: &hostPath{Path: folder, Type: "Directory"}})
 		user = reader()
 	}
-	ready := &probe{HTTPGet: httpGet{Host: "127.0.0.1", Path: "/readyz", Port: 3986}, InitialDelaySeconds: 30, PeriodSeconds: 10, FailureThreshold: 2}
+	ready := &probe{HTTPGet: httpGet{Host: "127.0.0.1", Path: "/readyz", Port: ports.ChannelsReady}, InitialDelaySeconds: 30, PeriodSeconds: 10, FailureThreshold: 2}
 	if b.Cluster.CloudProviderID() == api.CloudLocal { // somebody waits for it
 		ready.InitialDelaySeconds, ready.PeriodSeconds = 1, 2
 	}
@@ -130,7 +119,7 @@ func (in Input) storeEnvironment() []env {
 	if in.Region != "" && in.spec().CloudProvider.AWS != nil {
 		out = append(out, env{Name: "AWS_REGION", Value: in.Region})
 	}
-	for _, n := range KnownVariables() {
+	for _, n := range nodeconfig.KnownVariables() {
 		if v := in.Environment[n]; v != "" {
 			out = append(out, env{Name: n, Value: v})
 		}

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/spec/diag"
 )
 
 // unchecked refuses files of unknown digest, which machines would run as root
 // whatever they hold. The user may allow it, but not where the network decides
 // what comes.
-func (in Input) unchecked(files []assets.File) diag.List {
+func (in Input) unchecked(files []download.File) diag.List {
 	if len(files) == 0 {
 		return nil
 	}
@@ -40,8 +40,8 @@ func (in Input) unchecked(files []assets.File) diag.List {
 }
 
 // withoutTLS refuses places that anybody on the way can answer for.
-func (in Input) withoutTLS(files []assets.File) diag.List {
-	var plain []assets.File
+func (in Input) withoutTLS(files []download.File) diag.List {
+	var plain []download.File
 	for _, f := range files {
 		if strings.HasPrefix(strings.ToLower(f.URLs[0]), "http://") {
 			plain = append(plain, f)
@@ -62,7 +62,7 @@ func (in Input) withoutTLS(files []assets.File) diag.List {
 }
 
 // places lists files by their publishers' places, which facts name too.
-func places(files []assets.File) string {
+func places(files []download.File) string {
 	var out []string
 	for _, f := range files {
 		out = append(out, f.Public)

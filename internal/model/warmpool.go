@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
 )
 
 // addWarmPool tells machines that may wait in a warm pool which images to fetch meanwhile.
-func (in Input) addWarmPool(c *NodeupConfig, g *api.InstanceGroup) {
+func (in Input) addWarmPool(c *nodeconfig.Config, g *api.InstanceGroup) {
 	pool := g.Spec.WarmPool
 	if pool == nil || pool.MaxSize != nil && *pool.MaxSize == 0 {
 		return

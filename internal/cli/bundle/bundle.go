@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/world"
 )
@@ -103,7 +103,7 @@ something cannot be had, all of that is told, and the bundle stays as it was.`, 
 	f.StringArrayVar(&o.add, "add", nil, "name of an image, or URL of a file, that the bundle is to hold besides")
 	f.BoolVar(&o.offline, "offline", false, "fetch nothing; tell what is missing")
 	f.BoolVar(&o.prune, "prune", false, "remove contents that the bundle no longer names; machines of clusters made earlier may still want them")
-	shell.Complete(c, "arch", string(assets.AMD64), string(assets.ARM64))
+	shell.Complete(c, "arch", string(download.AMD64), string(download.ARM64))
 	return c
 }
 
@@ -118,12 +118,12 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 	if len(o.programs) == 0 && app.Cache != "" {
 		o.programs = []string{filepath.Join(app.Cache, "build")}
 	}
-	var arches []assets.Arch
+	var arches []download.Arch
 	for _, a := range o.arches {
-		if !slices.Contains(assets.Arches(), assets.Arch(a)) {
+		if !slices.Contains(download.Arches(), download.Arch(a)) {
 			return shell.Usagef("unknown architecture: %q; use amd64 or arm64", a)
 		}
-		arches = append(arches, assets.Arch(a))
+		arches = append(arches, download.Arch(a))
 	}
 	want, err := bundle.ForLocal(app.Version, o.kubernetes, arches)
 	if err != nil {

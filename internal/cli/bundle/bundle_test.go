@@ -14,7 +14,7 @@ import (
 
 	"kops.local/kops/internal/cli/bundle"
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/contract/download"
 	kept "kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/internal/spec/versions"
 )
@@ -32,7 +32,7 @@ func newWorld(t *testing.T) *world {
 	if err := os.WriteFile(filepath.Join(w.own, "nodeup"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, err := kept.Create(t.Context(), kept.Options{Dir: w.dir, Own: w.own, Arches: []assets.Arch{assets.AMD64}, Now: time.Unix(1e9, 0),
+	_, err := kept.Create(t.Context(), kept.Options{Dir: w.dir, Own: w.own, Arches: []download.Arch{download.AMD64}, Now: time.Unix(1e9, 0),
 		Want: kept.Want{Kops: "1.37.0", Kubernetes: "1.36.3", Files: map[string]string{nodeup: ""}}})
 	if err != nil {
 		t.Fatal(err)

@@ -67,9 +67,6 @@ type Result struct {
 	Findings diag.List
 }
 
-// ChannelPath is where the channel stands below the folder addons.
-const ChannelPath = "bootstrap-channel.yaml"
-
 // Build returns the add-ons of a cluster.
 func Build(in Input) (*Result, error) {
 	all, err := catalogue()

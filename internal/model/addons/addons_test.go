@@ -32,7 +32,7 @@ import (
 func cluster(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	t.Helper()
 	in := complete.Input{Facts: spectest.Facts(t, "../../spec/complete/testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0"}
-	in.Cluster, in.Groups = spectest.Read(t, goldentest.Read(t, "../model/testdata/update_cluster/irsa", "in-v1alpha2.yaml"))
+	in.Cluster, in.Groups = spectest.Read(t, goldentest.Read(t, "../testdata/update_cluster/irsa", "in-v1alpha2.yaml"))
 	s := &in.Cluster.Spec
 	s.CertManager, s.CloudProvider.AWS, s.ServiceAccountIssuerDiscovery = nil, &api.AWSSpec{}, nil
 	change(s)

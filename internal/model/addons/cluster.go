@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/model/names"
 )
 
@@ -39,7 +40,7 @@ func (v *View) ControllerConfig() any {
 		ClusterName: v.Name, Cloud: v.Cloud, ConfigBase: v.Spec.ConfigStore.Base, SecretStore: v.Spec.ConfigStore.Secrets,
 		CloudIPAM: v.IPv6() && (v.Cloud == string(api.CloudAWS) || v.Cloud == string(api.CloudGCE)),
 		Server: controllerServer{
-			Listen: ":" + strconv.Itoa(names.ControllerPort), KeyPath: pki + "/kops-controller.key", CertificatePath: pki + "/kops-controller.crt", CABasePath: pki,
+			Listen: ":" + strconv.Itoa(ports.Controller), KeyPath: pki + "/kops-controller.key", CertificatePath: pki + "/kops-controller.crt", CABasePath: pki,
 			SigningCAs: []string{"kubernetes-ca"}, CertNames: []string{"kubelet", "kubelet-server"},
 			Provider: map[string]map[string]any{v.Cloud: {}},
 		},

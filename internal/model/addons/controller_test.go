@@ -29,7 +29,7 @@ type oneGroup struct{}
 func (oneGroup) GroupOf(context.Context, *corev1.Node) (string, error) { return "nodes", nil }
 
 func (oneGroup) Labels(context.Context, string) (map[string]string, error) {
-	return map[string]string{controller.LabelGroup: "nodes"}, nil
+	return map[string]string{api.LabelInstanceGroup: "nodes"}, nil
 }
 
 // controllers installs what of the add-on is not a pod, and returns who administers the cluster, and kops-controller.

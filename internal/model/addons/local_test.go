@@ -181,7 +181,7 @@ func TestTheAPIServerTakesTheManifests(t *testing.T) {
 	for cloud, in := range map[string]addons.Input{"local": local(t, inRange), "aws": cluster(t, inRange)} {
 		t.Run(cloud, func(t *testing.T) {
 			r := build(t, in)
-			files := map[string][]byte{"/" + addons.ChannelPath: r.Channel}
+			files := map[string][]byte{"/bootstrap-channel.yaml": r.Channel}
 			for _, f := range r.Files {
 				files["/"+f.Path] = f.Content
 			}
@@ -196,7 +196,7 @@ func TestTheAPIServerTakesTheManifests(t *testing.T) {
 				}
 				return nil, fault.New(fault.Gone, "no file %s", url)
 			}
-			err = a.Pass(t.Context(), []string{"/" + addons.ChannelPath})
+			err = a.Pass(t.Context(), []string{"/bootstrap-channel.yaml"})
 			for line := range strings.Lines(errorText(err)) { // nothing runs the pods, so that workloads do not work
 				if line = strings.TrimSpace(line); !strings.HasSuffix(line, ": its controller has not seen the change yet") {
 					t.Error(line)

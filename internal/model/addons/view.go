@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/versions"
 )
@@ -103,7 +103,7 @@ func (v *View) StoreFolders() []string {
 
 // MachineRegistry is where the control plane of a local cluster sees the entries
 // of its machines.
-func (v *View) MachineRegistry() string { return names.LocalMachines }
+func (v *View) MachineRegistry() string { return localcloud.Registry }
 
 // APIServer is where pods of the host network reach the API server without a service.
 func (v *View) APIServer() string { return "api.internal." + v.Name }

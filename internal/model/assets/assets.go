@@ -7,9 +7,7 @@
 package assets
 
 import (
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"fmt"
 	"net/url"
 	"path"
@@ -17,42 +15,8 @@ import (
 	"sync"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
 )
-
-// Arch is a processor architecture, as in the names of released files.
-type Arch string
-
-const (
-	AMD64 Arch = "amd64"
-	ARM64 Arch = "arm64"
-)
-
-// Arches lists the architectures that machines may have.
-func Arches() []Arch { return []Arch{AMD64, ARM64} }
-
-// File is something that a machine fetches.
-type File struct {
-	// Public is the publisher's place of the file, by which its digest is known.
-	Public string
-	// URLs are the places of the file, the first to be tried first.
-	URLs []string
-	// SHA256 is the hexadecimal digest, empty when it is not known, or Unverified.
-	SHA256 string
-}
-
-// Unverified stands in the place of a digest where the user lets machines take a
-// file whatever it holds. Nothing else makes them do that.
-const Unverified = "unverified"
-
-// String writes the file as node configuration does: digest@url,url, or only
-// the places when the digest is not known, which machines refuse.
-func (f File) String() string {
-	places := strings.Join(f.URLs, ",")
-	if f.SHA256 == "" {
-		return places
-	}
-	return f.SHA256 + "@" + places
-}
 
 // Mirrors are a cluster's own places of files and images. The zero value is the public ones.
 type Mirrors struct{ spec api.AssetsSpec }
@@ -131,7 +95,7 @@ func (h Hashes) orPublished() Hashes {
 	return func(u string) (string, bool) {
 		if h != nil {
 			if sum, ok := h(u); ok {
-				if !IsSHA256(sum) {
+				if !download.IsSHA256(sum) {
 					return "", false
 				}
 				return sum, true
@@ -145,9 +109,9 @@ func (h Hashes) orPublished() Hashes {
 // Nodeup returns the program that a machine's boot script fetches, as kops
 // publishes it for one of its versions, compressed with the suffix .xz; the
 // digest is that of the uncompressed file.
-func Nodeup(version string, arch Arch, m Mirrors, h Hashes) File {
+func Nodeup(version string, arch download.Arch, m Mirrors, h Hashes) download.File {
 	public := "https://artifacts.k8s.io/binaries/kops/" + version + "/linux/" + string(arch) + "/nodeup"
-	f := File{Public: public, URLs: []string{m.URL(public)}}
+	f := download.File{Public: public, URLs: []string{m.URL(public)}}
 	if !m.Files() {
 		f.URLs = append(f.URLs, "https://github.com/kubernetes/kops/releases/download/v"+version+"/nodeup-linux-"+string(arch))
 	}
@@ -180,12 +144,6 @@ func (m Mirrors) Digests(public string) []string {
 	return out
 }
 
-// IsSHA256 reports whether a text is a hexadecimal SHA-256: 64 digits, and nothing else.
-func IsSHA256(text string) bool {
-	b, err := hex.DecodeString(text)
-	return err == nil && len(b) == sha256.Size
-}
-
 // ParseSHA256 reads the hexadecimal SHA-256 of a file as publishers state it: alone,
 // before the file's name, or so in a list of several files.
 func ParseSHA256(text []byte, file string) (string, error) {
@@ -196,7 +154,7 @@ func ParseSHA256(text []byte, file string) (string, error) {
 		if len(fields) == 0 {
 			continue
 		}
-		if lines++; !IsSHA256(fields[0]) {
+		if lines++; !download.IsSHA256(fields[0]) {
 			continue
 		}
 		sum := strings.ToLower(fields[0])

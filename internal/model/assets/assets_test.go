@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -15,28 +16,28 @@ func TestFilesOfAMachine(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		machine Machine
-		arch    Arch
+		arch    download.Arch
 		mirrors Mirrors
 		want    []string // parts of the lines, in order
 	}{
-		{"AWS", Machine{Kubernetes: "1.32.0", Cloud: api.CloudAWS, CNIPlugins: true, Containerd: runtime}, AMD64, Mirrors{}, []string{
+		{"AWS", Machine{Kubernetes: "1.32.0", Cloud: api.CloudAWS, CNIPlugins: true, Containerd: runtime}, download.AMD64, Mirrors{}, []string{
 			"5ad4965598773d56a37a8e8429c3dc3d86b4c5c26d8417ab333ae345c053dae2@https://dl.k8s.io/release/v1.32.0/bin/linux/amd64/kubelet",
 			"@https://dl.k8s.io/release/v1.32.0/bin/linux/amd64/kubectl",
 			"@https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64",
 			"@https://github.com/containernetworking/plugins/releases/download/v1.6.2/cni-plugins-linux-amd64-v1.6.2.tgz",
 			"@https://github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-linux-amd64.tar.gz",
 			"@https://github.com/opencontainers/runc/releases/download/v1.4.3/runc.amd64"}},
-		{"GCE on arm64", Machine{Kubernetes: "v1.36.0-rc.1", Cloud: api.CloudGCE, CNIPlugins: true}, ARM64, Mirrors{}, []string{
+		{"GCE on arm64", Machine{Kubernetes: "v1.36.0-rc.1", Cloud: api.CloudGCE, CNIPlugins: true}, download.ARM64, Mirrors{}, []string{
 			"@https://dl.k8s.io/release/v1.36.0-rc.1/bin/linux/arm64/kubelet", "/arm64/kubectl",
 			"@https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/arm64/auth-provider-gcp",
 			"@https://github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-arm64-v1.9.1.tgz"}},
-		{"a folder of binaries", Machine{Kubernetes: "https://e.com/builds/v1.35.9"}, AMD64, Mirrors{}, []string{
+		{"a folder of binaries", Machine{Kubernetes: "https://e.com/builds/v1.35.9"}, download.AMD64, Mirrors{}, []string{
 			"https://e.com/builds/v1.35.9/bin/linux/amd64/kubelet", "https://e.com/builds/v1.35.9/bin/linux/amd64/kubectl"}},
-		{"a runtime of the user's", Machine{Kubernetes: "1.34.0", Containerd: own}, AMD64, Mirrors{}, []string{
+		{"a runtime of the user's", Machine{Kubernetes: "1.34.0", Containerd: own}, download.AMD64, Mirrors{}, []string{
 			"/kubelet", "/kubectl", "1234@https://e.com/c.tgz", "@https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.35.0/crictl-v1.35.0-linux-amd64.tar.gz"}},
-		{"a repository of files", Machine{Kubernetes: "1.32.0"}, AMD64, MirrorsOf(&api.AssetsSpec{FileRepository: ptr("https://files.e.com/a,b/")}), []string{
+		{"a repository of files", Machine{Kubernetes: "1.32.0"}, download.AMD64, MirrorsOf(&api.AssetsSpec{FileRepository: ptr("https://files.e.com/a,b/")}), []string{
 			"5ad4965598773d56a37a8e8429c3dc3d86b4c5c26d8417ab333ae345c053dae2@https://files.e.com/a%2Cb/release/v1.32.0/bin/linux/amd64/kubelet", "/kubectl"}},
-		{"the machine has a runtime", Machine{Kubernetes: "1.32.0", Containerd: &api.ContainerdConfig{SkipInstall: true, Version: ptr("1")}}, AMD64, Mirrors{},
+		{"the machine has a runtime", Machine{Kubernetes: "1.32.0", Containerd: &api.ContainerdConfig{SkipInstall: true, Version: ptr("1")}}, download.AMD64, Mirrors{},
 			[]string{"/kubelet", "/kubectl"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,7 +61,7 @@ var sum = strings.Repeat("ab", 32)
 
 func TestHashesThatAreGivenWin(t *testing.T) {
 	h := Hashes(func(u string) (string, bool) { return sum, strings.HasSuffix(u, "/kubelet") })
-	got, err := Machine{Kubernetes: "1.32.0"}.Files(AMD64, Mirrors{}, h)
+	got, err := Machine{Kubernetes: "1.32.0"}.Files(download.AMD64, Mirrors{}, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestHashesThatAreGivenWin(t *testing.T) {
 
 func TestWrongVersionsAreRefused(t *testing.T) {
 	for _, v := range []string{"", "2.0.0", "1", "1.x.0", "https://e.com/latest"} {
-		if _, err := (Machine{Kubernetes: v}).Files(AMD64, Mirrors{}, nil); err == nil {
+		if _, err := (Machine{Kubernetes: v}).Files(download.AMD64, Mirrors{}, nil); err == nil {
 			t.Errorf("%q is accepted", v)
 		}
 	}
@@ -87,7 +88,7 @@ func TestCNIVersions(t *testing.T) {
 
 func TestTheLocalCloudHasTheNewestPlugins(t *testing.T) {
 	for cloud, want := range map[api.CloudProviderID]string{api.CloudLocal: cniNewest, api.CloudMetal: "1.8.0"} {
-		files, err := Machine{Kubernetes: "1.35.4", Cloud: cloud, CNIPlugins: true}.Files(AMD64, Mirrors{}, nil)
+		files, err := Machine{Kubernetes: "1.35.4", Cloud: cloud, CNIPlugins: true}.Files(download.AMD64, Mirrors{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,11 +129,11 @@ func TestNodeup(t *testing.T) {
 	h := Hashes(func(u string) (string, bool) {
 		return sum, u == "https://artifacts.k8s.io/binaries/kops/1.37.0/linux/arm64/nodeup"
 	})
-	got := Nodeup("1.37.0", ARM64, Mirrors{}, h).String()
+	got := Nodeup("1.37.0", download.ARM64, Mirrors{}, h).String()
 	if want := sum + "@https://artifacts.k8s.io/binaries/kops/1.37.0/linux/arm64/nodeup,https://github.com/kubernetes/kops/releases/download/v1.37.0/nodeup-linux-arm64"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	got = Nodeup("1.37.0", ARM64, MirrorsOf(&api.AssetsSpec{FileRepository: ptr("https://f.e.com")}), h).String()
+	got = Nodeup("1.37.0", download.ARM64, MirrorsOf(&api.AssetsSpec{FileRepository: ptr("https://f.e.com")}), h).String()
 	if want := sum + "@https://f.e.com/binaries/kops/1.37.0/linux/arm64/nodeup"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -189,7 +190,7 @@ func TestWhereDigestsAreStated(t *testing.T) {
 
 func TestWhatIsNoDigestIsNotKnown(t *testing.T) {
 	h := Hashes(func(string) (string, bool) { return "$(touch /tmp/x)", true })
-	if got := Nodeup("1.37.0", ARM64, Mirrors{}, h).SHA256; got != "" {
+	if got := Nodeup("1.37.0", download.ARM64, Mirrors{}, h).SHA256; got != "" {
 		t.Errorf("the digest is %q", got)
 	}
 }

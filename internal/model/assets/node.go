@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
 )
 
 // Versions of what accompanies Kubernetes on a machine.
@@ -29,15 +30,15 @@ type Machine struct {
 }
 
 // Files lists what the machine fetches, in the order in which node configuration names it.
-func (m Machine) Files(arch Arch, mirrors Mirrors, h Hashes) ([]File, error) {
+func (m Machine) Files(arch download.Arch, mirrors Mirrors, h Hashes) ([]download.File, error) {
 	h = h.orPublished()
 	minor, err := minorOf(m.Kubernetes)
 	if err != nil {
 		return nil, err
 	}
-	var out []File
+	var out []download.File
 	add := func(public, known string) {
-		f := File{Public: public, URLs: []string{mirrors.URL(public)}, SHA256: known}
+		f := download.File{Public: public, URLs: []string{mirrors.URL(public)}, SHA256: known}
 		if known == "" {
 			f.SHA256, _ = h(public)
 		}
@@ -66,7 +67,7 @@ func (m Machine) Files(arch Arch, mirrors Mirrors, h Hashes) ([]File, error) {
 }
 
 // runtime adds the files of the container runtime.
-func (m Machine) runtime(c *api.ContainerdConfig, arch Arch, add func(public, known string)) {
+func (m Machine) runtime(c *api.ContainerdConfig, arch download.Arch, add func(public, known string)) {
 	if !c.SkipInstall {
 		u, sum := override(c.Packages, arch)
 		if v := text(c.Version); u == "" && v != "" {
@@ -94,11 +95,11 @@ func (m Machine) runtime(c *api.ContainerdConfig, arch Arch, add func(public, kn
 }
 
 // override returns the place and the digest that a user gives for an archive.
-func override(p *api.PackagesConfig, arch Arch) (u, sum string) {
+func override(p *api.PackagesConfig, arch download.Arch) (u, sum string) {
 	switch {
 	case p == nil:
 		return "", ""
-	case arch == ARM64:
+	case arch == download.ARM64:
 		return text(p.URLArm64), text(p.HashArm64)
 	}
 	return text(p.URLAmd64), text(p.HashAmd64)

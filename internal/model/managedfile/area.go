@@ -6,7 +6,9 @@
 // functions that list, read and write.
 package managedfile
 
-import "context"
+import (
+	"context"
+)
 
 // Info is what a listing tells about one file.
 type Info struct {

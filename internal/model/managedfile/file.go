@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
@@ -123,18 +124,6 @@ func Wanted(g *graph.Graph) map[string]string {
 
 func fileKey(f *File) string { return f.Store + "/" + f.Key }
 
-// owned reports whether an update owns the file at a key below a cluster's
-// folder: when it is not desired, it may go. What a user wrote, key material
-// and back-ups are never owned; nor is the wish for an etcd cluster, whose
-// absence would stop its manager.
-func owned(key string) bool {
-	switch key {
-	case "cluster-completed.spec", "kops-version.txt", ".well-known/openid-configuration", "openid/v1/jwks":
-		return true
-	}
-	return slices.ContainsFunc([]string{"addons/", "igconfig/", "manifests/"}, func(p string) bool { return strings.HasPrefix(key, p) })
-}
-
 // listFiles returns the owned files, and those that are desired. An area may lie
 // in another: a file of both is listed once, as a second one would be taken for a
 // leftover and removed.
@@ -148,7 +137,7 @@ func listFiles(ctx context.Context, c Files, s resource.Scope) ([]*File, error) 
 		}
 		for _, i := range all {
 			f := &File{Store: a.Store, Key: a.Prefix + i.Key}
-			if seen[fileKey(f)] || !owned(i.Key) && !slices.Contains(s.Names, fileKey(f)) {
+			if seen[fileKey(f)] || !layout.IsOwned(i.Key) && !slices.Contains(s.Names, fileKey(f)) {
 				continue
 			}
 			seen[fileKey(f)] = true

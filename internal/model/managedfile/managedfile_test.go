@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/store/onstore"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/onstore"
 )
 
 func text(s string) resource.Content { return resource.Text(resource.Lit(s)) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
@@ -18,12 +19,7 @@ type Private struct {
 
 // Keyset is a keyset's file. Its client is the area of the key pairs, the
 // folder pki of a cluster unless its spec says otherwise.
-var Keyset = private("keyset", func(name string) string { return "private/" + name + "/keyset.yaml" },
-	func(key string) (string, bool) {
-		name, ok := strings.CutPrefix(key, "private/")
-		name, suffix := strings.CutSuffix(name, "/keyset.yaml")
-		return name, ok && suffix
-	})
+var Keyset = private("keyset", layout.Keyset, layout.KeysetName)
 
 // Secret is a secret's file. Its client is the area of the secrets, the folder
 // secrets of a cluster unless its spec says otherwise.

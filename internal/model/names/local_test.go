@@ -6,13 +6,6 @@ import (
 	"kops.local/kops/internal/model/names"
 )
 
-// Disks bear these names on hosts, also those that an older kops made.
-func TestLocalDisk(t *testing.T) {
-	if got, of := names.LocalDisk("c.k8s.local", "main", "a"), names.LocalDisk("c.k8s.local", "main", ""); got != "c.k8s.local--main--a" || of != "c.k8s.local--main--" {
-		t.Errorf("the disk %s among %s", got, of)
-	}
-}
-
 func TestLocalSize(t *testing.T) {
 	for text, want := range map[string][2]int{"host": {}, "2cpu-4gib": {2, 4096}, "1cpu-1500mib": {1, 1500}} {
 		if cpus, memory, ok := names.LocalSize(text); !ok || [2]int{cpus, memory} != want {

@@ -1,9 +1,6 @@
 // Package names fits names to the bounds of the services that take them, in the
 // way of kOps: clusters that it made are found by the same names.
 //
-// It also holds what several stages must name alike, so that none of them says it
-// for the others.
-//
 // It must not know what is done with a name.
 package names
 

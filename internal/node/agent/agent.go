@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/fault"
@@ -18,7 +19,6 @@ import (
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/render/text"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/agent/report"
 	"kops.local/kops/internal/node/bootstrap"
@@ -33,7 +33,7 @@ type Agent struct {
 	Store Source
 	// Join makes the Joiner for a boot configuration. failed is to be told of each
 	// try that failed and is made again.
-	Join   func(b *model.BootConfig, failed func(error)) (Joiner, error)
+	Join   func(b *nodeconfig.Boot, failed func(error)) (Joiner, error)
 	Detect Detect
 	Issuer pki.Issuer
 	Clock  exec.Clock
@@ -59,7 +59,7 @@ const pause = 30 * time.Second
 type run struct {
 	*Agent
 	record *recorder
-	boot   *model.BootConfig
+	boot   *nodeconfig.Boot
 	// text is that of the node configuration.
 	text   []byte
 	joiner Joiner
@@ -168,7 +168,7 @@ func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte) (*run, 
 		do   func() error
 	}{
 		{PhaseIdentify, func() (err error) {
-			if r.boot, err = parseBoot(boot); err != nil {
+			if r.boot, err = nodeconfig.ParseBoot(boot); err != nil {
 				return errors.Join(errBoot, err)
 			}
 			r.input.Boot = r.boot

@@ -31,10 +31,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/agent/report"
@@ -142,7 +142,7 @@ func newWorld(t *testing.T, file string) *world {
 		}
 	}
 	w.decode(in["host.yaml"], &w.host)
-	var boot model.BootConfig
+	var boot nodeconfig.Boot
 	w.decode(in["boot.yaml"], &boot)
 	w.config = w.configuration(in["nodeupconfig.yaml"])
 	sum := sha256.Sum256(w.config)
@@ -200,7 +200,7 @@ var assetLine = regexp.MustCompile(`[0-9a-f]{64}@(\S+)`)
 // digests of the files that its mirrors have.
 func (w *world) configuration(text string) []byte {
 	w.Helper()
-	var c model.NodeupConfig
+	var c nodeconfig.Config
 	w.decode(text, &c)
 	names := []string{pki.KubernetesCA}
 	if c.APIServerConfig != nil {
@@ -258,7 +258,7 @@ func (w *world) fetch(_ context.Context, url string) (io.ReadCloser, error) {
 }
 
 // fillStore puts the cluster's configuration and keys where the machine looks.
-func (w *world) fillStore(boot model.BootConfig) {
+func (w *world) fillStore(boot nodeconfig.Boot) {
 	w.Helper()
 	w.store[boot.ConfigBase+"/igconfig/control-plane/"+boot.InstanceGroupName+"/nodeupconfig.yaml"] = w.config
 	for name, k := range authorities() {
@@ -280,8 +280,8 @@ func (w *world) fillStore(boot model.BootConfig) {
 func (w *world) agent() *agent.Agent {
 	a := &agent.Agent{
 		Machine: w.machine, Store: w.store, Issuer: issuer(), Clock: w.clock, Version: "1.37.0", Patience: time.Nanosecond,
-		Detect: func(context.Context, *model.BootConfig, *model.NodeupConfig) (node.Host, error) { return w.host, nil },
-		Join:   func(*model.BootConfig, func(error)) (agent.Joiner, error) { return w.joiner, nil },
+		Detect: func(context.Context, *nodeconfig.Boot, *nodeconfig.Config) (node.Host, error) { return w.host, nil },
+		Join:   func(*nodeconfig.Boot, func(error)) (agent.Joiner, error) { return w.joiner, nil },
 		Told:   func(r report.Report) { w.reports = append(w.reports, r) },
 	}
 	return a

@@ -19,10 +19,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/node/host"
 	"kops.local/kops/internal/spec/complete"
@@ -87,7 +88,7 @@ func hardened(t *testing.T, cloud string) *world {
 		t.Fatal(err)
 	}
 	w := newWorld(t, input)
-	var boot model.BootConfig
+	var boot nodeconfig.Boot
 	w.decode(string(w.boot), &boot)
 	boot.ClusterName, boot.ConfigBase = o.ClusterName, o.ConfigBase
 	for _, g := range done.Groups {
@@ -103,7 +104,7 @@ func hardened(t *testing.T, cloud string) *world {
 		}
 	}
 	config := string(w.store[boot.ConfigBase+"/igconfig/control-plane/"+boot.InstanceGroupName+"/nodeupconfig.yaml"])
-	w.config = w.configuration(strings.ReplaceAll(config, assets.Unverified+"@", strings.Repeat("0", 64)+"@"))
+	w.config = w.configuration(strings.ReplaceAll(config, download.Unverified+"@", strings.Repeat("0", 64)+"@"))
 	sum := sha256.Sum256(w.config)
 	boot.NodeupConfigHash = base64.StdEncoding.EncodeToString(sum[:])
 	w.fillStore(boot)

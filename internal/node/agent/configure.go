@@ -10,38 +10,22 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/node/agent/node"
 )
-
-// parseBoot reads the boot configuration.
-func parseBoot(text []byte) (*model.BootConfig, error) {
-	b := &model.BootConfig{}
-	if err := yaml.UnmarshalStrict(text, b); err != nil {
-		return nil, fmt.Errorf("read the boot configuration: %w", err)
-	}
-	if b.ClusterName == "" || b.InstanceGroupName == "" || b.InstanceGroupRole == "" {
-		return nil, errors.New("read the boot configuration: ClusterName, InstanceGroupName and InstanceGroupRole are needed")
-	}
-	if b.ConfigBase == "" && b.ConfigServer == nil {
-		return nil, errors.New("read the boot configuration: neither ConfigBase nor ConfigServer says where the machine's configuration is")
-	}
-	return b, nil
-}
 
 // configure gets the node configuration and checks that it is the one that the machine was started with.
 func (r *run) configure(ctx context.Context) error {
 	var text []byte
 	var err error
 	if r.boot.ConfigBase != "" {
-		url := strings.TrimSuffix(r.boot.ConfigBase, "/") + "/" + names.GroupFolder(r.boot.InstanceGroupRole, r.boot.InstanceGroupName) + names.NodeConfig
+		url := strings.TrimSuffix(r.boot.ConfigBase, "/") + "/" + layout.NodeConfig(r.boot.InstanceGroupRole, r.boot.InstanceGroupName)
 		if text, err = r.read(ctx, url); err != nil {
 			return fmt.Errorf("read the node configuration: %w", err)
 		}
@@ -57,7 +41,7 @@ func (r *run) configure(ctx context.Context) error {
 			r.input.Secrets[name] = pki.NewSecret(string(s))
 		}
 	}
-	if got := model.Hash(text); r.boot.NodeupConfigHash != "" && got != r.boot.NodeupConfigHash {
+	if got := nodeconfig.Hash(text); r.boot.NodeupConfigHash != "" && got != r.boot.NodeupConfigHash {
 		return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration is not the one that this machine was started with: its hash is %s, and not %s", got, r.boot.NodeupConfigHash),
 			"run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one of the new configuration")
 	}
@@ -67,12 +51,9 @@ func (r *run) configure(ctx context.Context) error {
 
 // parseConfig reads the text of the node configuration.
 func (r *run) parseConfig() error {
-	c := &model.NodeupConfig{}
-	if err := yaml.UnmarshalStrict(r.text, c); err != nil {
-		return fmt.Errorf("read the node configuration: %w", err)
-	}
+	c, err := nodeconfig.Parse(r.text)
 	r.input.Config = c
-	return nil
+	return err
 }
 
 // refused says what helps when kops-controller does not give a machine what it asks for.
@@ -171,7 +152,7 @@ func (r *run) encryption() error {
 	switch {
 	case !found:
 		return fault.Wrap(fault.Gone, fmt.Errorf("the secret %s is not there", name), "write what it held to secrets/"+name+" of the cluster's folder in the state store; spec.encryptionConfig needs it")
-	case model.Hash([]byte(s.Reveal())) != a.EncryptionConfigSecretHash:
+	case nodeconfig.Hash([]byte(s.Reveal())) != a.EncryptionConfigSecretHash:
 		return fault.Wrap(fault.NotYet, fmt.Errorf("the secret %s is not the one that this machine was started with", name), "run kops update cluster --yes and then kops rolling-update cluster --yes")
 	}
 	return nil

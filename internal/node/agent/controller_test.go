@@ -15,9 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/report"
 	"kops.local/kops/internal/node/bootstrap"
@@ -62,7 +63,7 @@ func newControl(t *testing.T) *control {
 	c.check(err)
 	entry, err := json.Marshal(bootstrap.Machine{Node: c.host.NodeName, InstanceGroup: "nodes", PublicKey: public, Names: c.host.Names})
 	c.check(err)
-	for key, text := range map[string][]byte{kopscontroller.MachineKey(c.host.NodeName): entry, "igconfig/node/nodes/nodeupconfig.yaml": c.config} {
+	for key, text := range map[string][]byte{layout.MachineKey(c.host.NodeName): entry, "igconfig/node/nodes/nodeupconfig.yaml": c.config} {
 		_, err := stored.Put(t.Context(), key, text, objects.PutOptions{})
 		c.check(err)
 	}
@@ -107,7 +108,7 @@ func (c *control) Now() time.Time { return c.clock().Add(c.later) }
 
 func (c *control) Sleep(_ context.Context, d time.Duration) error { c.later += d; return nil }
 
-func (c *control) join(b *model.BootConfig, failed func(error)) (agent.Joiner, error) {
+func (c *control) join(b *nodeconfig.Boot, failed func(error)) (agent.Joiner, error) {
 	transport, err := bootstrap.NewTLS(b.ConfigServer.CACertificates, b.ConfigServer.TLSServerName, agent.KubeletCertificate(c.root))
 	if err != nil {
 		return nil, err

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/report"
 	"kops.local/kops/internal/node/host"
@@ -311,7 +311,7 @@ func TestWhatReadsItsCertificateOnceIsStartedAnewWithAnother(t *testing.T) {
 
 func TestTheAPIServerEncryptsByTheSecretOfItsConfiguration(t *testing.T) {
 	w := newWorld(t, controlPlane)
-	var boot model.BootConfig
+	var boot nodeconfig.Boot
 	w.decode(string(w.boot), &boot)
 	url := boot.ConfigBase + "/igconfig/control-plane/" + boot.InstanceGroupName + "/nodeupconfig.yaml"
 	hash := func(text []byte) string {

@@ -16,9 +16,9 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/platform/aws/node/ec2"
@@ -43,8 +43,8 @@ type Probe struct {
 }
 
 // Detect is an Agent.Detect.
-func (p Probe) Detect(ctx context.Context, boot *model.BootConfig, c *model.NodeupConfig) (node.Host, error) {
-	h := node.Host{Arch: assets.Arch(p.Arch), CgroupV1: !p.exists("/sys/fs/cgroup/cgroup.controllers"), Contained: p.exists("/run/systemd/container")}
+func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.Config) (node.Host, error) {
+	h := node.Host{Arch: download.Arch(p.Arch), CgroupV1: !p.exists("/sys/fs/cgroup/cgroup.controllers"), Contained: p.exists("/run/systemd/container")}
 	if err := p.distribution(&h); err != nil {
 		return h, err
 	}
@@ -77,7 +77,7 @@ func (p Probe) Detect(ctx context.Context, boot *model.BootConfig, c *model.Node
 // apiAddresses are where the API is, where no name of the cluster's own is
 // published and the boot configuration names no address: those of the load
 // balancer in front of kops-controller, which is the API's too.
-func (p Probe) apiAddresses(ctx context.Context, boot *model.BootConfig, c *model.NodeupConfig) ([]string, error) {
+func (p Probe) apiAddresses(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.Config) ([]string, error) {
 	if !c.UsesNoneDNS || c.APIServerConfig != nil || boot.ConfigServer == nil || len(boot.APIServerIPs) > 0 {
 		return nil, nil
 	}
@@ -129,7 +129,7 @@ func (p Probe) distribution(h *node.Host) error {
 
 // lacksModules reports whether there is no file of a module of the kernel's where
 // the rarer ones are in a package that images need not hold.
-func (p Probe) lacksModules(ctx context.Context, h node.Host, c *model.NodeupConfig) bool {
+func (p Probe) lacksModules(ctx context.Context, h node.Host, c *nodeconfig.Config) bool {
 	if !node.ExtraModules(h) || h.Contained || p.Command == nil {
 		return false
 	}
@@ -212,7 +212,7 @@ func (p Probe) containerd(ctx context.Context) (string, error) {
 }
 
 // aws asks the instance's metadata service.
-func (p Probe) aws(ctx context.Context, h *node.Host, boot *model.BootConfig, c *model.NodeupConfig) error {
+func (p Probe) aws(ctx context.Context, h *node.Host, boot *nodeconfig.Boot, c *nodeconfig.Config) error {
 	session, err := p.AWS.Metadata.Session(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the cloud who this machine is: %w", err)

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/host"
@@ -82,68 +82,68 @@ func TestWhatMachineThisIs(t *testing.T) {
 		}
 	}))
 	defer addresses.Close()
-	aws := &model.BootConfig{CloudProvider: "aws"}
+	aws := &nodeconfig.Boot{CloudProvider: "aws"}
 	base := node.Host{Distro: "ubuntu", Release: "24.04", Like: "debian", Arch: "arm64", Name: "m1", NodeName: "m1", Names: []string{"m1", "10.0.0.10", "10.0.0.9"},
 		Addresses: []string{"10.0.0.10", "10.0.0.9"}, CgroupV1: true}
 	yes := true
 	for _, c := range []struct {
 		name   string
 		files  map[string]string
-		boot   *model.BootConfig
-		config model.NodeupConfig
+		boot   *nodeconfig.Boot
+		config nodeconfig.Config
 		want   func(*node.Host)
 	}{
-		{"a plain machine", nil, &model.BootConfig{}, model.NodeupConfig{}, func(*node.Host) {}},
-		{"a container", map[string]string{"run/systemd/container": "systemd-nspawn"}, &model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.Contained = true }},
-		{"new control groups", map[string]string{"sys/fs/cgroup/cgroup.controllers": ""}, &model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.CgroupV1 = false }},
-		{"a resolver of its own", map[string]string{"etc/resolv.conf": "nameserver 127.0.0.53\n", "run/systemd/resolve/resolv.conf": ""}, &model.BootConfig{}, model.NodeupConfig{},
+		{"a plain machine", nil, &nodeconfig.Boot{}, nodeconfig.Config{}, func(*node.Host) {}},
+		{"a container", map[string]string{"run/systemd/container": "systemd-nspawn"}, &nodeconfig.Boot{}, nodeconfig.Config{}, func(h *node.Host) { h.Contained = true }},
+		{"new control groups", map[string]string{"sys/fs/cgroup/cgroup.controllers": ""}, &nodeconfig.Boot{}, nodeconfig.Config{}, func(h *node.Host) { h.CgroupV1 = false }},
+		{"a resolver of its own", map[string]string{"etc/resolv.conf": "nameserver 127.0.0.53\n", "run/systemd/resolve/resolv.conf": ""}, &nodeconfig.Boot{}, nodeconfig.Config{},
 			func(h *node.Host) { h.Resolved = true }},
-		{"somebody logs in", map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\nubuntu:x:1000:1000::/home/ubuntu:/bin/bash\n"}, &model.BootConfig{}, model.NodeupConfig{},
+		{"somebody logs in", map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\nubuntu:x:1000:1000::/home/ubuntu:/bin/bash\n"}, &nodeconfig.Boot{}, nodeconfig.Config{},
 			func(h *node.Host) { h.Admin = node.Account{Home: "/home/ubuntu", ID: 1000} }},
-		{"somebody logs in to Rocky Linux", map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\nrocky:x:1000:1000::/home/rocky:/bin/bash\n"}, &model.BootConfig{}, model.NodeupConfig{},
+		{"somebody logs in to Rocky Linux", map[string]string{"etc/passwd": "root:x:0:0::/root:/bin/sh\nrocky:x:1000:1000::/home/rocky:/bin/bash\n"}, &nodeconfig.Boot{}, nodeconfig.Config{},
 			func(h *node.Host) { h.Admin = node.Account{Home: "/home/rocky", ID: 1000} }},
 		{"its first interface", map[string]string{"proc/net/route": "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
 			"docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\nens5\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"},
-			&model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.Interface = "ens5" }},
-		{"the image's containerd", nil, &model.BootConfig{}, model.NodeupConfig{ContainerdConfig: &api.ContainerdConfig{SkipInstall: true}},
+			&nodeconfig.Boot{}, nodeconfig.Config{}, func(h *node.Host) { h.Interface = "ens5" }},
+		{"the image's containerd", nil, &nodeconfig.Boot{}, nodeconfig.Config{ContainerdConfig: &api.ContainerdConfig{SkipInstall: true}},
 			func(h *node.Host) { h.Containerd = "1.6.20~ds1" }},
-		{"another distribution", map[string]string{"etc/os-release": "ID=\"amzn\"\nVERSION_ID=\"2023\"\nID_LIKE=\"fedora\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
+		{"another distribution", map[string]string{"etc/os-release": "ID=\"amzn\"\nVERSION_ID=\"2023\"\nID_LIKE=\"fedora\"\n"}, &nodeconfig.Boot{}, nodeconfig.Config{},
 			func(h *node.Host) { h.Distro, h.Release, h.Like = "amzn", "2023", "rhel" }},
-		{"a relative of Red Hat's without rarer modules", map[string]string{"etc/os-release": "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"10.1\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
+		{"a relative of Red Hat's without rarer modules", map[string]string{"etc/os-release": "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"10.1\"\n"}, &nodeconfig.Boot{}, nodeconfig.Config{},
 			func(h *node.Host) {
 				h.Distro, h.Release, h.Like, h.LacksModules = "rocky", "10.1", "rhel", true
 			}},
-		{"one with them", map[string]string{"etc/os-release": "ID=\"rhel\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"10.1\"\n"}, &model.BootConfig{}, model.NodeupConfig{Networking: api.NetworkingSpec{Kindnet: &api.KindnetNetworkingSpec{}}},
+		{"one with them", map[string]string{"etc/os-release": "ID=\"rhel\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"10.1\"\n"}, &nodeconfig.Boot{}, nodeconfig.Config{Networking: api.NetworkingSpec{Kindnet: &api.KindnetNetworkingSpec{}}},
 			func(h *node.Host) { h.Distro, h.Release, h.Like = "rhel", "10.1", "rhel" }},
-		{"an older one", map[string]string{"etc/os-release": "ID=\"almalinux\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.6\"\n"}, &model.BootConfig{}, model.NodeupConfig{},
+		{"an older one", map[string]string{"etc/os-release": "ID=\"almalinux\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.6\"\n"}, &nodeconfig.Boot{}, nodeconfig.Config{},
 			func(h *node.Host) { h.Distro, h.Release, h.Like = "almalinux", "9.6", "rhel" }},
 		{"NVIDIA's processor", map[string]string{"sys/bus/pci/devices/0/vendor": "0x8086\n", "sys/bus/pci/devices/1/vendor": "0x10de\n", "sys/bus/pci/devices/1/class": "0x030200\n"},
-			&model.BootConfig{}, model.NodeupConfig{}, func(h *node.Host) { h.NVIDIA = true }},
+			&nodeconfig.Boot{}, nodeconfig.Config{}, func(h *node.Host) { h.NVIDIA = true }},
 		{"NVIDIA's sound and another's graphics", map[string]string{"sys/bus/pci/devices/0/vendor": "0x10de\n", "sys/bus/pci/devices/0/class": "0x040300\n",
-			"sys/bus/pci/devices/1/vendor": "0x1013\n", "sys/bus/pci/devices/1/class": "0x030000\n"}, &model.BootConfig{}, model.NodeupConfig{}, func(*node.Host) {}},
-		{"AWS", nil, aws, model.NodeupConfig{}, func(h *node.Host) {
+			"sys/bus/pci/devices/1/vendor": "0x1013\n", "sys/bus/pci/devices/1/class": "0x030000\n"}, &nodeconfig.Boot{}, nodeconfig.Config{}, func(*node.Host) {}},
+		{"AWS", nil, aws, nodeconfig.Config{}, func(h *node.Host) {
 			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
 			h.Address = "10.0.0.9"
 		}},
-		{"AWS with names made of addresses, being warmed", nil, aws, model.NodeupConfig{UseIPBasedNodeNames: &yes, WarmPoolImages: []string{"i"}}, func(h *node.Host) {
+		{"AWS with names made of addresses, being warmed", nil, aws, nodeconfig.Config{UseIPBasedNodeNames: &yes, WarmPoolImages: []string{"i"}}, func(h *node.Host) {
 			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "ip-10-0-0-9.internal", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
 			h.Address = "10.0.0.9"
 			h.Warming = true
 		}},
-		{"pods with addresses of AWS", nil, aws, model.NodeupConfig{Networking: api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{}}}, func(h *node.Host) {
+		{"pods with addresses of AWS", nil, aws, nodeconfig.Config{Networking: api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{}}}, func(h *node.Host) {
 			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
 			h.Address = "10.0.0.9"
 			h.MaxPods = 29
 		}},
-		{"a group that waits", nil, &model.BootConfig{CloudProvider: "aws", InstanceGroupName: "g", InstanceGroupRole: "APIServer", ClusterName: "c.example.com"}, model.NodeupConfig{EnableLifecycleHook: true}, func(h *node.Host) {
+		{"a group that waits", nil, &nodeconfig.Boot{CloudProvider: "aws", InstanceGroupName: "g", InstanceGroupRole: "APIServer", ClusterName: "c.example.com"}, nodeconfig.Config{EnableLifecycleHook: true}, func(h *node.Host) {
 			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
 			h.Address = "10.0.0.9"
 			h.ScalingGroup = "g.apiservers.c.example.com"
 		}},
-		{"no names are published", nil, &model.BootConfig{ConfigServer: &model.ConfigServer{Servers: []string{"https://lb.example.com:3988/", "https://[fd00::1]:3988/"}}},
-			model.NodeupConfig{UsesNoneDNS: true}, func(h *node.Host) { h.APIAddresses = []string{"10.9.0.1", "10.9.0.2", "fd00::1"} }},
-		{"no names are published, and addresses are known", nil, &model.BootConfig{APIServerIPs: []string{"10.9.0.3"}, ConfigServer: &model.ConfigServer{Servers: []string{"https://10.9.0.3:3988/"}}},
-			model.NodeupConfig{UsesNoneDNS: true}, func(*node.Host) {}},
+		{"no names are published", nil, &nodeconfig.Boot{ConfigServer: &nodeconfig.ConfigServer{Servers: []string{"https://lb.example.com:3988/", "https://[fd00::1]:3988/"}}},
+			nodeconfig.Config{UsesNoneDNS: true}, func(h *node.Host) { h.APIAddresses = []string{"10.9.0.1", "10.9.0.2", "fd00::1"} }},
+		{"no names are published, and addresses are known", nil, &nodeconfig.Boot{APIServerIPs: []string{"10.9.0.3"}, ConfigServer: &nodeconfig.ConfigServer{Servers: []string{"https://10.9.0.3:3988/"}}},
+			nodeconfig.Config{UsesNoneDNS: true}, func(*node.Host) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := map[string]string{"etc/os-release": ubuntu}
@@ -170,14 +170,14 @@ func TestAMachineThatCannotBeIdentified(t *testing.T) {
 	defer metadata.Close()
 	p := probe(t, map[string]string{"etc/os-release": ubuntu})
 	p.AWS.Metadata.Endpoint = metadata.URL
-	if _, err := p.Detect(t.Context(), &model.BootConfig{CloudProvider: "aws"}, &model.NodeupConfig{}); err == nil || !strings.Contains(err.Error(), "ask the cloud who this machine is") {
+	if _, err := p.Detect(t.Context(), &nodeconfig.Boot{CloudProvider: "aws"}, &nodeconfig.Config{}); err == nil || !strings.Contains(err.Error(), "ask the cloud who this machine is") {
 		t.Errorf("error %v", err)
 	}
-	unknown := &model.BootConfig{ConfigServer: &model.ConfigServer{Servers: []string{"https://other.example.com:3988/"}}}
-	if _, err := p.Detect(t.Context(), unknown, &model.NodeupConfig{UsesNoneDNS: true}); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "the addresses of the API") {
+	unknown := &nodeconfig.Boot{ConfigServer: &nodeconfig.ConfigServer{Servers: []string{"https://other.example.com:3988/"}}}
+	if _, err := p.Detect(t.Context(), unknown, &nodeconfig.Config{UsesNoneDNS: true}); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "the addresses of the API") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := probe(t, nil).Detect(t.Context(), &model.BootConfig{}, &model.NodeupConfig{}); err == nil || !strings.Contains(err.Error(), "which distribution") {
+	if _, err := probe(t, nil).Detect(t.Context(), &nodeconfig.Boot{}, &nodeconfig.Config{}); err == nil || !strings.Contains(err.Error(), "which distribution") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestTheLimitOfAddressesThatMayNotBeAsked(t *testing.T) {
 	defer server.Close()
 	p := probe(t, map[string]string{"etc/os-release": ubuntu})
 	p.AWS.Metadata.Endpoint, p.AWS.Endpoint = ec2test.Serve(t, answers), server.URL
-	h, err := p.Detect(t.Context(), &model.BootConfig{CloudProvider: "aws"}, &model.NodeupConfig{Networking: api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{IPAM: "eni"}}})
+	h, err := p.Detect(t.Context(), &nodeconfig.Boot{CloudProvider: "aws"}, &nodeconfig.Config{Networking: api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{IPAM: "eni"}}})
 	if err != nil || h.MaxPods != 0 || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "ec2:DescribeInstanceTypes") || strings.Contains(h.Warnings[0], "a-b") {
 		t.Errorf("%+v, %v", h, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"crypto"
 	"errors"
 
-	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/node/agent/node"
 )
 
@@ -37,4 +37,4 @@ type Joiner interface {
 var ErrJoined = errors.New("the machine is a ready member of the cluster already")
 
 // Detect finds out what machine this is, as far as its configuration makes it matter.
-type Detect func(context.Context, *model.BootConfig, *model.NodeupConfig) (node.Host, error)
+type Detect func(context.Context, *nodeconfig.Boot, *nodeconfig.Config) (node.Host, error)

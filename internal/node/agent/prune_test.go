@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/contract/nodeconfig"
 )
 
 const inventory = "/var/lib/kops/inventory.json"
 
 // reconfigure changes the node configuration as an update of the cluster does.
-func (w *world) reconfigure(change func(*model.NodeupConfig)) {
+func (w *world) reconfigure(change func(*nodeconfig.Config)) {
 	w.Helper()
-	var c model.NodeupConfig
+	var c nodeconfig.Config
 	w.decode(string(w.config), &c)
 	change(&c)
 	text, err := yaml.Marshal(c)
@@ -30,7 +30,7 @@ func (w *world) reconfigure(change func(*model.NodeupConfig)) {
 		w.Fatal(err)
 	}
 	w.config = w.configuration(string(text))
-	var boot model.BootConfig
+	var boot nodeconfig.Boot
 	w.decode(string(w.boot), &boot)
 	sum := sha256.Sum256(w.config)
 	boot.NodeupConfigHash = base64.StdEncoding.EncodeToString(sum[:])
@@ -49,7 +49,7 @@ func TestWhatIsNoLongerWantedIsRemoved(t *testing.T) {
 	w := newWorld(t, worker)
 	w.write("/etc/motd", "the distribution's\n")
 	plain := w.config
-	w.reconfigure(func(c *model.NodeupConfig) {
+	w.reconfigure(func(c *nodeconfig.Config) {
 		c.Hooks = [2][]api.HookSpec{{{Name: "warm-up", Manifest: "Type=oneshot\nExecStart=/bin/true"}}, nil}
 		c.FileAssets = []api.FileAssetSpec{{Name: "policy", Path: "/etc/kubernetes/manifests/extra.yaml", Content: "a"}, {Name: "motd", Path: "/etc/motd", Content: "ours"}}
 		c.ContainerdConfig.RegistryMirrors["quay.io"] = []string{"http://10.77.0.1:5001"}
@@ -79,7 +79,7 @@ func TestWhatIsNoLongerWantedIsRemoved(t *testing.T) {
 	before, kubelet := cached(), w.read("/usr/local/bin/kubelet")
 
 	w.config = plain
-	w.reconfigure(func(c *model.NodeupConfig) { c.KubeProxy = nil })
+	w.reconfigure(func(c *nodeconfig.Config) { c.KubeProxy = nil })
 	text := w.preview()
 	for _, path := range []string{"/etc/kubernetes/manifests/extra.yaml", "warm-up.service", "/var/lib/kube-proxy/kubeconfig"} {
 		if !slices.ContainsFunc(strings.Split(text, "\n"), func(l string) bool { return strings.Contains(l, "- ") && strings.Contains(l, path) }) {
@@ -118,7 +118,7 @@ func TestWhatIsNoLongerWantedIsRemoved(t *testing.T) {
 func TestARemovalThatWasCutOffIsFinished(t *testing.T) {
 	for n := range 4 {
 		w := newWorld(t, worker)
-		extra := func(c *model.NodeupConfig) {
+		extra := func(c *nodeconfig.Config) {
 			c.FileAssets = []api.FileAssetSpec{{Name: "a", Path: "/etc/kubernetes/a", Content: "a"}, {Name: "b", Path: "/etc/kubernetes/b", Content: "b"}, {Name: "c", Path: "/etc/kubernetes/c", Content: "c"}}
 		}
 		plain := w.config
@@ -128,7 +128,7 @@ func TestARemovalThatWasCutOffIsFinished(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.config = plain
-			w.reconfigure(func(*model.NodeupConfig) {})
+			w.reconfigure(func(*nodeconfig.Config) {})
 		}
 		a := w.agent()
 		a.Journal = &cut{left: max(n-1, 0) + 40*(1-min(n, 1))}
@@ -136,7 +136,7 @@ func TestARemovalThatWasCutOffIsFinished(t *testing.T) {
 			t.Fatal("it was not cut off")
 		}
 		w.config = plain
-		w.reconfigure(func(*model.NodeupConfig) {})
+		w.reconfigure(func(*nodeconfig.Config) {})
 		if err := w.converge(); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestABrokenInventoryRemovesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.write(inventory, "{")
-	w.reconfigure(func(c *model.NodeupConfig) { c.KubeProxy = nil })
+	w.reconfigure(func(c *nodeconfig.Config) { c.KubeProxy = nil })
 	if err := w.converge(); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestABrokenInventoryRemovesNothing(t *testing.T) {
 func TestAServiceThatIsNotThereStaysOff(t *testing.T) {
 	w := newWorld(t, worker)
 	off := false
-	w.reconfigure(func(c *model.NodeupConfig) {
+	w.reconfigure(func(c *nodeconfig.Config) {
 		c.Hooks = [2][]api.HookSpec{{{Name: "warm-up", Manifest: "Type=oneshot\nExecStart=/bin/true"}}, {{Name: "update-engine.service", Enabled: &off}}}
 	})
 	if err := w.converge(); err != nil {
@@ -183,7 +183,7 @@ func TestAServiceThatIsNotThereStaysOff(t *testing.T) {
 	if !w.exists(unit) {
 		t.Fatal("the hook is not there")
 	}
-	w.reconfigure(func(c *model.NodeupConfig) { c.Hooks[0] = []api.HookSpec{{Name: "warm-up", Enabled: &off}} })
+	w.reconfigure(func(c *nodeconfig.Config) { c.Hooks[0] = []api.HookSpec{{Name: "warm-up", Enabled: &off}} })
 	if err := w.converge(); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestAServiceThatIsNotThereStaysOff(t *testing.T) {
 	if got := w.preview(); !strings.Contains(got, "nothing to change") {
 		t.Errorf("a second run would change\n%s", got)
 	}
-	w.reconfigure(func(c *model.NodeupConfig) {
+	w.reconfigure(func(c *nodeconfig.Config) {
 		c.Hooks[0] = []api.HookSpec{{Name: "warm-up", Manifest: "Type=oneshot\nExecStart=/bin/true"}}
 	})
 	if err := w.converge(); err != nil || !w.exists(unit) {

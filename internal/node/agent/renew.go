@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/plan"
@@ -55,7 +56,7 @@ func (a *Agent) Renew(ctx context.Context, boot []byte) error {
 // renewal is the part of the machine's graph that is to be renewed.
 func (r *run) renewal(ctx context.Context, boot []byte) (*graph.Graph, error) {
 	var err error
-	if r.boot, err = parseBoot(boot); err != nil {
+	if r.boot, err = nodeconfig.ParseBoot(boot); err != nil {
 		return nil, err
 	}
 	r.input.Boot = r.boot

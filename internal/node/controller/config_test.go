@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
@@ -112,7 +114,7 @@ func TestLabelsAreThoseOfTheGroup(t *testing.T) {
 	w.put(t, "igconfig/control-plane/cp/nodeupconfig.yaml", "KubeletConfig:\n  nodeLabels:\n    node-role.kubernetes.io/control-plane: \"\"\n")
 	s := Stored{Base: w.store, Secrets: w.store}
 	got, err := s.Labels(t.Context(), "nodes")
-	if err != nil || len(got) != 3 || got["example.com/disk"] != "fast" || got[LabelGroup] != "nodes" {
+	if err != nil || len(got) != 3 || got["example.com/disk"] != "fast" || got[api.LabelInstanceGroup] != "nodes" {
 		t.Errorf("got %v, %v", got, err)
 	}
 	if got, err := s.Labels(t.Context(), "cp"); err != nil || len(got) != 2 {
@@ -126,7 +128,7 @@ func TestLabelsAreThoseOfTheGroup(t *testing.T) {
 	if _, err := s.Machine(t.Context(), "../x"); !fault.Is(err, fault.Gone) {
 		t.Error(err)
 	}
-	if _, err := w.store.Put(t.Context(), MachineKey("bad"), []byte("{"), store.PutOptions{}); err != nil {
+	if _, err := w.store.Put(t.Context(), layout.MachineKey("bad"), []byte("{"), store.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Machine(t.Context(), "bad"); !fault.Is(err, fault.Permanent) {

@@ -18,9 +18,6 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// LabelGroup names the instance group of a node.
-const LabelGroup = "kops.k8s.io/instancegroup"
-
 // remembered is how long the labels of a group are believed without asking.
 const remembered = 30 * time.Second
 

@@ -17,6 +17,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/test/kubetest"
 )
@@ -89,8 +90,8 @@ func eventually(t *testing.T, nodes corev1client.NodeInterface, name string, ok 
 func labelsFollow(t *testing.T, config *rest.Config) {
 	nodes := nodesOf(t, config)
 	g := &groups{of: map[string]string{"before": "nodes", "after": "nodes"},
-		labels: map[string]map[string]string{"nodes": {LabelGroup: "nodes", "node-role.kubernetes.io/node": "", "example.com/disk": "fast"}}}
-	newNode(t, nodes, "before", map[string]string{"own": "kept", LabelGroup: "other"})
+		labels: map[string]map[string]string{"nodes": {api.LabelInstanceGroup: "nodes", "node-role.kubernetes.io/node": "", "example.com/disk": "fast"}}}
+	newNode(t, nodes, "before", map[string]string{"own": "kept", api.LabelInstanceGroup: "other"})
 	newNode(t, nodes, "unknown", nil)
 	l := &Labeller{Nodes: nodes, Groups: g, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	ctx, stop := context.WithCancel(t.Context())
@@ -98,7 +99,7 @@ func labelsFollow(t *testing.T, config *rest.Config) {
 	go func() { ended <- l.Run(ctx) }()
 	good := func(labels map[string]string) bool {
 		role, ok := labels["node-role.kubernetes.io/node"]
-		return ok && role == "" && labels[LabelGroup] == "nodes" && labels["example.com/disk"] == "fast"
+		return ok && role == "" && labels[api.LabelInstanceGroup] == "nodes" && labels["example.com/disk"] == "fast"
 	}
 	eventually(t, nodes, "before", good)
 	newNode(t, nodes, "after", nil)

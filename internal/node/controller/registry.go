@@ -11,8 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/node/bootstrap"
 )
 
@@ -49,12 +49,12 @@ func (r Registry) Machine(_ context.Context, node string) (bootstrap.Machine, er
 	return m, nil
 }
 
-func (r Registry) entry(name string) (names.LocalMachine, error) {
-	var e names.LocalMachine
+func (r Registry) entry(name string) (localcloud.Machine, error) {
+	var e localcloud.Machine
 	if err := checkName(name); err != nil {
 		return e, err
 	}
-	text, err := fs.ReadFile(r.Folder, name+names.LocalMachineSuffix)
+	text, err := fs.ReadFile(r.Folder, name+localcloud.MachineSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return e, fault.New(fault.Gone, "no machine is called %s", name)
 	}
@@ -108,7 +108,7 @@ func (r Registry) machines() ([]string, error) {
 	}
 	var out []string
 	for _, f := range files {
-		if name, ok := strings.CutSuffix(f.Name(), names.LocalMachineSuffix); ok && checkName(name) == nil {
+		if name, ok := strings.CutSuffix(f.Name(), localcloud.MachineSuffix); ok && checkName(name) == nil {
 			out = append(out, name)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
@@ -117,7 +118,7 @@ func (w *world) join(t *testing.T, node string) *bootstrap.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.put(t, MachineKey(node), string(entry))
+	w.put(t, layout.MachineKey(node), string(entry))
 	return &bootstrap.Client{Servers: []string{w.url}, Transport: w.transport(t, nil), Clock: bootstrap.SystemClock(),
 		Prover: bootstrap.MachineKey{Node: node, Key: key, Now: time.Now, Rand: rand.Reader}}
 }

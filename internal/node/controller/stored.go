@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/store"
 )
@@ -37,17 +37,13 @@ var (
 	_ bootstrap.Machines = Stored{}
 )
 
-// MachineKey is where a machine that proves itself by a key of its own is
-// registered, below the cluster's folder: a bootstrap.Machine as JSON.
-func MachineKey(node string) string { return "pki/machines/" + node + ".json" }
-
 // NodeConfig reads the configuration of a group of workers, as machines of other
 // roles read the store themselves, and the secret that its machines need.
 func (s Stored) NodeConfig(ctx context.Context, group string) (bootstrap.NodeConfig, error) {
 	if err := checkName(group); err != nil {
 		return bootstrap.NodeConfig{}, err
 	}
-	text, _, err := s.Base.Get(ctx, names.GroupFolder(string(api.RoleNode), group)+names.NodeConfig)
+	text, _, err := s.Base.Get(ctx, layout.NodeConfig(string(api.RoleNode), group))
 	if err != nil {
 		return bootstrap.NodeConfig{}, fmt.Errorf("read the configuration of the group %s: %w", group, err)
 	}
@@ -73,7 +69,7 @@ func (s Stored) Machine(ctx context.Context, node string) (bootstrap.Machine, er
 	if err := checkName(node); err != nil {
 		return m, err
 	}
-	text, _, err := s.Base.Get(ctx, MachineKey(node))
+	text, _, err := s.Base.Get(ctx, layout.MachineKey(node))
 	if err != nil {
 		return m, fmt.Errorf("read the entry of the machine %s: %w", node, err)
 	}
@@ -92,7 +88,7 @@ func (s Stored) Labels(ctx context.Context, group string) (map[string]string, er
 	}
 	out := map[string]string{}
 	maps.Copy(out, c.KubeletConfig.NodeLabels)
-	out[LabelGroup] = group
+	out[api.LabelInstanceGroup] = group
 	return out, nil
 }
 
@@ -136,7 +132,7 @@ func (s Stored) find(ctx context.Context, group string) (api.InstanceGroupRole, 
 		return "", nil, err
 	}
 	for _, role := range []api.InstanceGroupRole{api.RoleNode, api.RoleControlPlane, api.RoleAPIServer} {
-		text, _, err := s.Base.Get(ctx, names.GroupFolder(string(role), group)+names.NodeConfig)
+		text, _, err := s.Base.Get(ctx, layout.NodeConfig(string(role), group))
 		if fault.Is(err, fault.Gone) {
 			continue
 		}

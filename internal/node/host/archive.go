@@ -15,9 +15,9 @@ import (
 	"path"
 	"strings"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/assets"
 )
 
 // Archive is the files of a fetched archive, in a folder.
@@ -196,7 +196,7 @@ func listBinaries(_ context.Context, m *Machine, s resource.Scope) ([]*Binary, e
 		b := &Binary{}
 		b.Path, b.Asset, _ = strings.Cut(key, "=")
 		sum, _, _ := strings.Cut(b.Asset, "_")
-		if sum == assets.Unverified {
+		if sum == download.Unverified {
 			var err error
 			if sum, err = fileSHA256(m.path(m.cached(b.Asset))); missing(err) {
 				continue

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/assets"
 )
 
 // Asset is a file that is fetched by its digest and kept in the cache.
@@ -40,7 +40,7 @@ var Assets = resource.Kind[Asset, *Machine]{
 }
 
 // NewAsset reads what node configuration says of a file: digest@url,url. It refuses a
-// file without a digest, unless assets.Unverified stands there instead.
+// file without a digest, unless download.Unverified stands there instead.
 func NewAsset(text string) (Asset, error) {
 	sum, places, ok := strings.Cut(text, "@")
 	if !ok || strings.Contains(sum, ":") { // an @ in a URL
@@ -53,12 +53,12 @@ func NewAsset(text string) (Asset, error) {
 	}
 	prefix := a.SHA256
 	switch {
-	case a.SHA256 == assets.Unverified:
+	case a.SHA256 == download.Unverified:
 		a.SHA256 = ""
 	case a.SHA256 == "":
 		return Asset{}, fault.Wrap(fault.Permanent, fmt.Errorf("the file %q has no SHA-256 digest, and is not installed unchecked", base),
-			"state its digest before its URL, or allow this file with "+assets.Unverified+"@"+places)
-	case !assets.IsSHA256(a.SHA256):
+			"state its digest before its URL, or allow this file with "+download.Unverified+"@"+places)
+	case !download.IsSHA256(a.SHA256):
 		return Asset{}, fault.New(fault.Permanent, "the file %q: %q is not a SHA-256 digest", base, sum)
 	}
 	a.File = prefix + "_" + clean(base)

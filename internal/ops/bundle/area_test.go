@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model/assets"
 )
 
 const file = "https://example.com/dl/tool"
@@ -76,7 +76,7 @@ func TestAnInterruptedRun(t *testing.T) {
 		t.Fatalf("the file is %q, %v: the test did not end the run where it meant to", text, err)
 	}
 
-	b, err := Create(t.Context(), Options{Dir: dir, Now: time.Unix(1, 0), Arches: []assets.Arch{assets.AMD64}})
+	b, err := Create(t.Context(), Options{Dir: dir, Now: time.Unix(1, 0), Arches: []download.Arch{download.AMD64}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +108,14 @@ func TestOneAtATime(t *testing.T) {
 // what clusters fetch.
 func TestEveryFileAndImageOfALocalClusterCanBePacked(t *testing.T) {
 	for _, kubernetes := range []string{"1.35.4", "1.36.3"} {
-		w, err := ForLocal("1.37.0", kubernetes, assets.Arches())
+		w, err := ForLocal("1.37.0", kubernetes, download.Arches())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if w.Kubernetes != kubernetes || len(w.Files) < 14 || len(w.Images) < 13 {
 			t.Errorf("%s: %d files and %d images", w.Kubernetes, len(w.Files), len(w.Images))
 		}
-		arches := map[assets.Arch]int{}
+		arches := map[download.Arch]int{}
 		for u := range w.Files {
 			_, version, arch, ok := fileRecipeFor(u)
 			if !ok || version == "" {
@@ -123,7 +123,7 @@ func TestEveryFileAndImageOfALocalClusterCanBePacked(t *testing.T) {
 			}
 			arches[arch]++
 		}
-		if arches[assets.AMD64] != arches[assets.ARM64] || len(arches) != 2 {
+		if arches[download.AMD64] != arches[download.ARM64] || len(arches) != 2 {
 			t.Errorf("files by architecture: %v", arches)
 		}
 		for _, i := range w.Images {

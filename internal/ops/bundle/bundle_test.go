@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/ops/bundle"
@@ -93,7 +94,7 @@ func want() bundle.Want {
 }
 
 func (b *bench) options(w bundle.Want) bundle.Options {
-	return bundle.Options{Dir: b.dir, Want: w, Arches: []assets.Arch{assets.AMD64}, Programs: []string{b.programs}, Own: b.own, Now: time.Unix(1e9, 0)}
+	return bundle.Options{Dir: b.dir, Want: w, Arches: []download.Arch{download.AMD64}, Programs: []string{b.programs}, Own: b.own, Now: time.Unix(1e9, 0)}
 }
 
 func (b *bench) create(w bundle.Want) *bundle.Bundle {
@@ -503,7 +504,7 @@ func TestAnImageHasAllArchitecturesThatWereMade(t *testing.T) {
 	b.file(filepath.Join(b.own, "linux-arm64", "pause"), "#!/bin/sh\necho arm\n")
 	b.create(w)
 	o := b.options(w)
-	o.Arches = []assets.Arch{assets.ARM64}
+	o.Arches = []download.Arch{download.ARM64}
 	both, err := bundle.Create(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

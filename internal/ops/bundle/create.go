@@ -16,8 +16,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/errgroup"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model/assets"
 )
 
 // fetches is how many files and images are fetched at once.
@@ -29,7 +29,7 @@ type Options struct {
 	Dir  string
 	Want Want
 	// Arches are the architectures of machines; images are made for all of them.
-	Arches []assets.Arch
+	Arches []download.Arch
 	// Programs are folders of built programs, NAME-VERSION-ARCH/bin/PROGRAM with
 	// PROGRAM.sha256 beside, the first to be looked into first.
 	Programs []string
@@ -163,7 +163,7 @@ func (m *maker) image(image string) {
 	why := error(notPacked)
 	r, tag, ok := imageRecipeFor(image)
 	if ok {
-		var trees map[assets.Arch]tree
+		var trees map[download.Arch]tree
 		if trees, why = r.trees(m.programs, tag, m.Arches); why == nil {
 			m.packs = append(m.packs, step{image, func(context.Context) error { return m.pack(image, r, trees) }})
 			return
@@ -176,7 +176,7 @@ func (m *maker) image(image string) {
 }
 
 // pack makes an image for each architecture.
-func (m *maker) pack(image string, r imageRecipe, trees map[assets.Arch]tree) error {
+func (m *maker) pack(image string, r imageRecipe, trees map[download.Arch]tree) error {
 	var manifests []v1.Descriptor
 	for _, arch := range slices.Sorted(maps.Keys(trees)) {
 		d, err := m.area.pack(trees[arch], r, arch)

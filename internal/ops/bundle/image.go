@@ -12,7 +12,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/contract/download"
 )
 
 // documentSize bounds the manifests that are read into memory; registries have the same bound.
@@ -24,7 +24,7 @@ const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 // pack adds an image of one layer. The layer is not compressed: machines fetch
 // it over a network of their own, where compressing costs more time than it
 // saves. The same tree gives the same digest.
-func (a *area) pack(t tree, r imageRecipe, arch assets.Arch) (v1.Descriptor, error) {
+func (a *area) pack(t tree, r imageRecipe, arch download.Arch) (v1.Descriptor, error) {
 	layer, err := a.blob(types.OCIUncompressedLayer, func(w io.Writer) error { return t.tar(w) })
 	if err != nil {
 		return v1.Descriptor{}, err

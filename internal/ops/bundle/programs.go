@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model/assets"
 )
@@ -54,7 +55,7 @@ type programs struct {
 
 // find returns a program. A set is the name and version of what it was built
 // from; kops' own programs are of the set "".
-func (p programs) find(set, program string, arch assets.Arch) (*input, error) {
+func (p programs) find(set, program string, arch download.Arch) (*input, error) {
 	var places []string
 	if set == "" {
 		places = []string{filepath.Join(p.own, "linux-"+string(arch), program), filepath.Join(p.own, program)}
@@ -88,7 +89,7 @@ func (p programs) find(set, program string, arch assets.Arch) (*input, error) {
 }
 
 // all returns every program of a set.
-func (p programs) all(set string, arch assets.Arch) ([]*input, error) {
+func (p programs) all(set string, arch download.Arch) ([]*input, error) {
 	for _, dir := range p.folders {
 		sums, err := filepath.Glob(filepath.Join(dir, set+"-"+string(arch), "bin", "*.sha256"))
 		if err != nil {
@@ -111,7 +112,7 @@ func (p programs) all(set string, arch assets.Arch) ([]*input, error) {
 
 // root returns a folder that is packed as it is, of the newest version that was
 // made to the end.
-func (p programs) root(name string, arch assets.Arch) (string, error) {
+func (p programs) root(name string, arch download.Arch) (string, error) {
 	for _, dir := range p.folders {
 		done, err := filepath.Glob(filepath.Join(dir, name+"-*-"+string(arch), "done"))
 		if err != nil {
@@ -148,7 +149,7 @@ func writtenSum(file string) (string, error) {
 }
 
 // runsOn refuses programs of another system or processor. Scripts run anywhere.
-func runsOn(file string, arch assets.Arch) error {
+func runsOn(file string, arch download.Arch) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return fmt.Errorf("read a program: %w", err)
@@ -166,7 +167,7 @@ func runsOn(file string, arch assets.Arch) error {
 	if err != nil {
 		return wrong("no program for Linux")
 	}
-	want := map[assets.Arch]elf.Machine{assets.AMD64: elf.EM_X86_64, assets.ARM64: elf.EM_AARCH64}[arch]
+	want := map[download.Arch]elf.Machine{download.AMD64: elf.EM_X86_64, download.ARM64: elf.EM_AARCH64}[arch]
 	if e.Machine != want {
 		return wrong("for " + e.Machine.String())
 	}

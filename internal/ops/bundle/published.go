@@ -14,6 +14,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/store/web"
 )
@@ -84,7 +85,7 @@ func (p publishers) get(ctx context.Context, url string) (io.ReadCloser, error) 
 // image fetches an image of its registry for some architectures. Its index stays
 // as it is published, although it names platforms that are not fetched: so the
 // digest is the publisher's.
-func (p publishers) image(ctx context.Context, a *area, image string, arches []assets.Arch) error {
+func (p publishers) image(ctx context.Context, a *area, image string, arches []download.Arch) error {
 	ref, err := name.NewTag(image)
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func (p publishers) image(ctx context.Context, a *area, image string, arches []a
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(arches, assets.Arch(platform.Architecture)) || len(arches) > 1 {
+		if !slices.Contains(arches, download.Arch(platform.Architecture)) || len(arches) > 1 {
 			return fmt.Errorf("%s is there for %s only", image, platform)
 		}
 		return a.record(image, got.Digest, []string{platform.String()}, Published)

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/contract/download"
 )
 
 // part is a program in a file or an image that is packed.
@@ -100,10 +100,10 @@ func imageRecipes() []imageRecipe {
 
 // fileRecipeFor returns the recipe of a public URL, and the version and the
 // architecture in it.
-func fileRecipeFor(url string) (r fileRecipe, version string, arch assets.Arch, ok bool) {
+func fileRecipeFor(url string) (r fileRecipe, version string, arch download.Arch, ok bool) {
 	for _, r := range fileRecipes() {
 		if v, ok := match(r.url, url); ok {
-			return r, v["version"], assets.Arch(v["arch"]), true
+			return r, v["version"], download.Arch(v["arch"]), true
 		}
 	}
 	return fileRecipe{}, "", "", false
@@ -144,7 +144,7 @@ func match(pattern, text string) (map[string]string, bool) {
 
 // collect finds the programs of parts; suffix is the version of what they were
 // built from, as folders end in it.
-func (p programs) collect(t tree, parts []part, suffix string, arch assets.Arch) error {
+func (p programs) collect(t tree, parts []part, suffix string, arch download.Arch) error {
 	var missing []string
 	for _, part := range parts {
 		set := part.set
@@ -200,8 +200,8 @@ func (r fileRecipe) write(w io.Writer, t tree) error {
 }
 
 // trees finds what an image is made of for each architecture.
-func (r imageRecipe) trees(p programs, tag string, arches []assets.Arch) (map[assets.Arch]tree, error) {
-	out := map[assets.Arch]tree{}
+func (r imageRecipe) trees(p programs, tag string, arches []download.Arch) (map[download.Arch]tree, error) {
+	out := map[download.Arch]tree{}
 	for _, arch := range arches {
 		t := rootless()
 		if r.root != "" {

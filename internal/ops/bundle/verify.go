@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model/assets"
 )
 
 // Verify reads every file and all contents of images, and compares them with
@@ -114,7 +114,7 @@ func (a *area) holdsFile(url string) bool {
 }
 
 // holdsImage reports whether the bundle has an image for all architectures, unchanged.
-func (a *area) holdsImage(image string, arches []assets.Arch) bool {
+func (a *area) holdsImage(image string, arches []download.Arch) bool {
 	if a.was == nil {
 		return false
 	}

@@ -12,6 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/model/assets"
@@ -35,7 +37,7 @@ type Want struct {
 // ForLocal lists what the machines of a default cluster on this host fetch.
 // Versions are kops' own and that of Kubernetes, which is the recommended one when
 // it is empty.
-func ForLocal(kops, kubernetes string, arches []assets.Arch) (Want, error) {
+func ForLocal(kops, kubernetes string, arches []download.Arch) (Want, error) {
 	ch, ok := versions.Embedded(versions.Stable)
 	if !ok {
 		return Want{}, errors.New("this program holds no channel of versions")
@@ -58,7 +60,7 @@ func ForLocal(kops, kubernetes string, arches []assets.Arch) (Want, error) {
 // configuration names, at their publishers' places, nodeup, and the images that
 // manifests and add-ons run. The input needs no keysets, and its facts are not
 // used: they may be what comes of this.
-func Of(in model.Input, arches []assets.Arch) (Want, error) {
+func Of(in model.Input, arches []download.Arch) (Want, error) {
 	in.Cluster = in.Cluster.DeepCopy()
 	in.Cluster.Spec.Assets = nil // the publishers' places
 	in.Facts, in.Keysets = nil, map[string]*pki.Keyset{}
@@ -73,7 +75,7 @@ func Of(in model.Input, arches []assets.Arch) (Want, error) {
 	w := wants{files: map[string]string{}, images: map[string]bool{}, arches: arches}
 	for _, n := range nodes {
 		f, ok := n.Want.(*managedfile.File)
-		if !ok || strings.HasSuffix(f.Key, "cluster-completed.spec") {
+		if !ok || strings.HasSuffix(f.Key, layout.Completed) {
 			continue
 		}
 		if text, known := f.Content.Value().Known(); known && strings.HasSuffix(f.Key, ".yaml") {
@@ -93,7 +95,7 @@ func Of(in model.Input, arches []assets.Arch) (Want, error) {
 type wants struct {
 	files  map[string]string
 	images map[string]bool
-	arches []assets.Arch
+	arches []download.Arch
 }
 
 // document reads the YAML documents of one file.
@@ -143,7 +145,7 @@ func (w wants) assets(v any) {
 			if !known {
 				sum, places = "", line
 			}
-			if sum == assets.Unverified {
+			if sum == download.Unverified {
 				sum = ""
 			}
 			public, _, _ := strings.Cut(places, ",")

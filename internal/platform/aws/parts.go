@@ -3,6 +3,7 @@ package aws
 import (
 	"strings"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
@@ -45,7 +46,7 @@ func tasks() map[string]string {
 }
 
 // groupTag names the instance group of a template and of a scaling group.
-const groupTag = "kops.k8s.io/instancegroup"
+const groupTag = api.LabelInstanceGroup
 
 // groupOf returns the instance group that a node makes machines of, or "".
 func groupOf(n resource.Node) string {

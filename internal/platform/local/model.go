@@ -5,6 +5,8 @@ import (
 	"net/netip"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
@@ -70,16 +72,16 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 	m.image = kinds.NewImage(m.name, kinds.Image{Cluster: m.name})
 	network := resource.Out(m.network.Address, "id")
 	m.mirror = kinds.NewMirror("bundle", kinds.Mirror{Cluster: m.name, Name: "bundle", Network: network,
-		Bundle: in.Facts.Local.Bundle, Port: names.LocalMirrorPort})
+		Bundle: in.Facts.Local.Bundle, Port: localcloud.MirrorPort})
 	var servers []string
 	for _, group := range in.Groups {
 		if group.IsControlPlane() {
 			servers = append(servers, group.Name)
 		}
 	}
-	ready := fmt.Sprintf("http://:%d/readyz", names.APIHealthPort)
+	ready := fmt.Sprintf("http://:%d/readyz", ports.APIHealth)
 	m.balancer = kinds.NewLoadBalancer("api", kinds.LoadBalancer{Cluster: m.name, Name: "api", Network: network, Groups: servers,
-		Listeners: []kinds.Listener{{Port: apiPort, Target: apiPort, Check: ready}, {Port: names.ControllerPort, Target: names.ControllerPort}}})
+		Listeners: []kinds.Listener{{Port: apiPort, Target: apiPort, Check: ready}, {Port: ports.Controller, Target: ports.Controller}}})
 	return m, nil
 }
 
@@ -113,7 +115,7 @@ func (m *builder) group(g *api.InstanceGroup) (resource.Node, error) {
 	}
 	want := kinds.MachineGroup{Cluster: m.name, Name: g.Name, Network: resource.Out(m.network.Address, "id"),
 		Image: resource.Out(m.image.Address, "path"), CPUs: cpus, MemoryMiB: memory, UserData: data,
-		Labels: map[string]string{names.LocalRole: "node"}}
+		Labels: map[string]string{localcloud.Role: "node"}}
 	if g.Spec.MinSize != nil {
 		want.Size = int(*g.Spec.MinSize)
 	}
@@ -121,7 +123,7 @@ func (m *builder) group(g *api.InstanceGroup) (resource.Node, error) {
 		want.DiskGiB = int(*v.Size)
 	}
 	if g.IsControlPlane() {
-		want.Labels[names.LocalRole] = names.LocalControlPlane
+		want.Labels[localcloud.Role] = localcloud.ControlPlane
 		want.Folders = m.folders(g)
 	}
 	n := kinds.NewMachineGroup(g.Name, want)
@@ -135,13 +137,13 @@ func (m *builder) folders(g *api.InstanceGroup) []kinds.Folder {
 	state, _ := managedfile.FolderOf(m.Cluster.Spec.ConfigStore.Base) // validation has made sure that it is one
 	out := []kinds.Folder{
 		{Host: resource.Lit(state), Path: state},
-		{Host: resource.Out(m.network.Address, "registry"), Path: names.LocalMachines, ReadOnly: true},
+		{Host: resource.Out(m.network.Address, "registry"), Path: localcloud.Registry, ReadOnly: true},
 	}
 	for _, e := range m.Cluster.Spec.EtcdClusters {
 		for _, member := range e.EtcdMembers {
 			if *member.InstanceGroup == g.Name {
 				out = append(out, kinds.Folder{Host: resource.Out(m.volume(e.Name, member.Name).Address, "path"),
-					Path: names.LocalDisks + "/" + names.LocalDisk(m.name, e.Name, member.Name)})
+					Path: localcloud.Disks + "/" + localcloud.Disk(m.name, e.Name, member.Name)})
 			}
 		}
 	}

@@ -1,17 +1,22 @@
 package complete
 
-import "strings"
+import (
+	"strings"
+
+	"kops.local/kops/internal/contract/etcdversion"
+)
 
 // etcdVersion is the newest etcd that a minor version of Kubernetes is run with here.
 func (p *pass) etcdVersion() string {
+	minor := uint64(7)
 	switch {
 	case p.olderThan(34):
-		return "3.5.31"
+		minor = 5
 	case p.olderThan(37):
-		return "3.6.12"
-	default:
-		return "3.7.0"
+		minor = 6
 	}
+	r, _ := etcdversion.Newest(minor) // there is one of each of these
+	return r.String()
 }
 
 func setEtcdVersion(p *pass) {

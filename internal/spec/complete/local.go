@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/contract/localcloud"
 )
 
 // localNetwork is the range of a local cluster whose spec has none; new
@@ -51,7 +51,7 @@ func setLocalMirror(p *pass) {
 	if !ok {
 		return
 	}
-	mirror := fmt.Sprintf("http://%s:%d", a, names.LocalMirrorPort)
+	mirror := fmt.Sprintf("http://%s:%d", a, localcloud.MirrorPort)
 	fillPtr(&ensure(&p.spec.Assets).FileRepository, mirror)
 	if c := ensure(&p.spec.Containerd); len(c.RegistryMirrors) == 0 {
 		c.RegistryMirrors = map[string][]string{"*": {mirror}}

@@ -17,7 +17,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/contract/download"
 )
 
 // Facts are the facts of one cluster: those of its cloud and those of the
@@ -59,7 +59,7 @@ func Parse(data []byte) (*Facts, error) {
 		return nil, fmt.Errorf("read facts: %w", err)
 	}
 	for _, u := range slices.Sorted(maps.Keys(f.FileHashes)) {
-		if sum := f.FileHashes[u]; !assets.IsSHA256(sum) {
+		if sum := f.FileHashes[u]; !download.IsSHA256(sum) {
 			return nil, fmt.Errorf("read facts: fileHashes[%s]: got %q; write the 64 hexadecimal digits of the file's SHA-256", u, sum)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kops.local/kops/api"
-	sums "kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/versions"
 )
@@ -152,7 +152,7 @@ func addonManifests(c *check) {
 		}
 		_, sum, pinned := strings.Cut(a.Manifest, api.ManifestDigest)
 		switch {
-		case pinned && !sums.IsSHA256(sum):
+		case pinned && !download.IsSHA256(sum):
 			c.bad(path, a.Manifest, "does not end with a SHA-256", "write the 64 hexadecimal digits of the file's SHA-256 after "+api.ManifestDigest)
 		case !pinned && strings.HasPrefix(strings.ToLower(a.Manifest), "http://"):
 			c.bad(path, a.Manifest, "comes without TLS, and is applied with every right in the cluster", "use https://, or add "+api.ManifestDigest+" and the SHA-256 of the file")

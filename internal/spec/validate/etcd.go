@@ -8,6 +8,7 @@ import (
 	"github.com/blang/semver/v4"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/etcdversion"
 )
 
 func (c *check) hasEtcd(name string) bool {
@@ -83,7 +84,7 @@ func etcdVersions(c *check) {
 		case v.Major != 3:
 			c.bad(path, e.Version, "is not a version 3", "write one such as 3.6.12, or remove it")
 		case e.Image == "" && !supportedEtcd(v):
-			c.bad(path, e.Version, "is not supported", "use a version from 3.5.0 to 3.5.31, 3.6.0 to 3.6.12, or 3.7.0, or name an image as well")
+			c.bad(path, e.Version, "is not supported", "use a version from "+etcdRanges()+", or name an image as well")
 		}
 		if first == "" {
 			first = e.Version
@@ -94,10 +95,24 @@ func etcdVersions(c *check) {
 	}
 }
 
+// etcdRanges lists the versions that are supported.
+func etcdRanges() string {
+	var out []string
+	for _, r := range etcdversion.All() {
+		of := fmt.Sprintf("3.%d.0", r.Minor)
+		if r.Patch > 0 {
+			of += " to " + r.String()
+		}
+		out = append(out, of)
+	}
+	last := len(out) - 1
+	return strings.Join(out[:last], ", ") + ", or " + out[last]
+}
+
 // supportedEtcd reports whether the image of etcd-manager has the version.
 func supportedEtcd(v semver.Version) bool {
-	latest, ok := map[uint64]uint64{5: 31, 6: 12, 7: 0}[v.Minor]
-	return ok && v.Major == 3 && v.Patch <= latest && len(v.Pre) == 0
+	newest, ok := etcdversion.Newest(v.Minor)
+	return ok && v.Major == 3 && v.Patch <= newest.Patch && len(v.Pre) == 0
 }
 
 // etcdTiming refuses what etcd-manager does not hand to etcd. A spec that is only

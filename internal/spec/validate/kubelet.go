@@ -6,7 +6,7 @@ import (
 	"github.com/blang/semver/v4"
 
 	"kops.local/kops/api"
-	sums "kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/contract/download"
 )
 
 // kubelet checks the kubelet's settings of a cluster or a group.
@@ -98,7 +98,7 @@ func packages(c *check, path string, p *api.PackagesConfig) {
 		if (text(a.url) == "") != (text(a.hash) == "") {
 			c.bad(path+".hash"+a.arch, text(a.hash), "must stand together with url"+a.arch, "set both or none")
 		}
-		if sum := text(a.hash); sum != "" && !sums.IsSHA256(sum) {
+		if sum := text(a.hash); sum != "" && !download.IsSHA256(sum) {
 			c.bad(path+".hash"+a.arch, sum, "is not a SHA-256", "write the 64 hexadecimal digits of the archive's SHA-256")
 		}
 	}

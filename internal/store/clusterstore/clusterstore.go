@@ -17,19 +17,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
-)
-
-// The layout below the folder of a cluster, which is kOps'.
-const (
-	configKey     = "config"
-	groupFolder   = "instancegroup/"
-	additionalKey = "clusteraddons/default"
-	pkiFolder     = "pki"
-	secretsFolder = "secrets"
-	sshFolder     = "ssh/public/admin/"
 )
 
 // The layout below ownFolder/<cluster>/, which is ours.
@@ -138,7 +129,7 @@ func (s *Store) configs(ctx context.Context) ([]store.Info, error) {
 
 // clusterOf is the cluster whose config has the key, or "".
 func clusterOf(key string) string {
-	name, ok := strings.CutSuffix(key, "/"+configKey)
+	name, ok := strings.CutSuffix(key, "/"+layout.Config)
 	if !ok {
 		return ""
 	}
@@ -186,7 +177,7 @@ func (s *Store) Owners(ctx context.Context, group string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if cluster, ok := strings.CutSuffix(info.Key, "/"+groupFolder+group); ok && !strings.HasPrefix(cluster, ownFolder) {
+		if cluster, ok := strings.CutSuffix(info.Key, "/"+layout.Groups+group); ok && !strings.HasPrefix(cluster, ownFolder) {
 			out = append(out, cluster)
 		}
 	}

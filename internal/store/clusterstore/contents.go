@@ -15,6 +15,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/store"
@@ -64,11 +65,11 @@ func (c *Contents) Unread(o api.Object) (diag.List, string) {
 func documentKey(o api.Object) string {
 	switch o.(type) {
 	case *api.Cluster:
-		return configKey
+		return layout.Config
 	case *api.InstanceGroup:
-		return groupFolder + o.GetName()
+		return layout.Groups + o.GetName()
 	}
-	return additionalKey
+	return layout.Additional
 }
 
 // Same reports whether an object's document is the same in two contents, and was
@@ -165,7 +166,7 @@ func (s *Store) documents(ctx context.Context, cluster string) (docs pack, files
 			wanted = append(wanted, f)
 		}
 	}
-	if !slices.ContainsFunc(wanted, func(o store.Info) bool { return o.Key == configKey }) {
+	if !slices.ContainsFunc(wanted, func(o store.Info) bool { return o.Key == layout.Config }) {
 		return docs, nil, s.notFound(ctx, cluster)
 	}
 	if docs, err = s.fetch(ctx, cluster, wanted, have, remote); err != nil {
@@ -176,8 +177,8 @@ func (s *Store) documents(ctx context.Context, cluster string) (docs pack, files
 
 // isDocument says whether a file of a cluster's folder is one of its documents.
 func isDocument(key string) bool {
-	name, group := strings.CutPrefix(key, groupFolder)
-	return key == configKey || key == additionalKey || (group && !strings.Contains(name, "/"))
+	name, group := strings.CutPrefix(key, layout.Groups)
+	return key == layout.Config || key == layout.Additional || (group && !strings.Contains(name, "/"))
 }
 
 func (s *Store) notFound(ctx context.Context, cluster string) error {
@@ -194,7 +195,7 @@ func (s *Store) notFound(ctx context.Context, cluster string) error {
 func (s *Store) decode(ctx context.Context, cluster string, docs pack) (*Contents, error) {
 	c := &Contents{docs: docs, unread: map[string]diag.List{}}
 	folder := s.folder(cluster)
-	config, ok := docs.Documents[configKey]
+	config, ok := docs.Documents[layout.Config]
 	if !ok {
 		return nil, s.notFound(ctx, cluster)
 	}
@@ -203,9 +204,9 @@ func (s *Store) decode(ctx context.Context, cluster string, docs pack) (*Content
 	if c.Spec, err = s.decodeConfig(cluster, config.Text, &unread); err != nil {
 		return nil, err
 	}
-	c.unread[configKey], c.Warnings = unread, append(c.Warnings, unread...)
+	c.unread[layout.Config], c.Warnings = unread, append(c.Warnings, unread...)
 	for _, key := range slices.Sorted(maps.Keys(docs.Documents)) {
-		if !strings.HasPrefix(key, groupFolder) {
+		if !strings.HasPrefix(key, layout.Groups) {
 			continue
 		}
 		var unread diag.List
@@ -221,8 +222,8 @@ func (s *Store) decode(ctx context.Context, cluster string, docs pack) (*Content
 		c.Groups = append(c.Groups, g)
 	}
 	slices.SortFunc(c.Groups, func(a, b *api.InstanceGroup) int { return cmp.Compare(a.Name, b.Name) })
-	additional, warnings, err := compat.Decode([]byte(docs.Documents[additionalKey].Text),
-		compat.Options{File: store.URL(folder, additionalKey), Lenient: true})
+	additional, warnings, err := compat.Decode([]byte(docs.Documents[layout.Additional].Text),
+		compat.Options{File: store.URL(folder, layout.Additional), Lenient: true})
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +234,7 @@ func (s *Store) decode(ctx context.Context, cluster string, docs pack) (*Content
 // decodeConfig reads the config of a cluster, and fills in where its files are.
 func (s *Store) decodeConfig(cluster, text string, warnings *diag.List) (*api.Cluster, error) {
 	folder := s.folder(cluster)
-	c, err := decodeNamed[*api.Cluster](text, cluster, store.URL(folder, configKey), warnings)
+	c, err := decodeNamed[*api.Cluster](text, cluster, store.URL(folder, layout.Config), warnings)
 	if err == nil && c.Spec.ConfigStore.Base == "" {
 		c.Spec.ConfigStore.Base = folder.About().URL
 	}
@@ -307,7 +308,7 @@ func (s *Store) ClustersNamed(ctx context.Context, names ...string) ([]*api.Clus
 		if err := checkName(name); err != nil {
 			return err
 		}
-		text, _, err := s.folder(name).Get(ctx, configKey)
+		text, _, err := s.folder(name).Get(ctx, layout.Config)
 		switch {
 		case fault.Is(err, fault.Gone):
 			return fault.New(fault.Gone, "cluster not found %q", name)
@@ -326,7 +327,7 @@ func (s *Store) ClustersNamed(ctx context.Context, names ...string) ([]*api.Clus
 // config is the text of one config, from the local cache if it is there.
 func (s *Store) config(ctx context.Context, cluster string, listed store.Info) (string, error) {
 	have := s.cached(ctx, cluster)
-	if d := have.Documents[configKey]; d.Version == listed.Version {
+	if d := have.Documents[layout.Config]; d.Version == listed.Version {
 		return d.Text, nil
 	}
 	data, v, err := s.cfg.State.Get(ctx, listed.Key)
@@ -336,7 +337,7 @@ func (s *Store) config(ctx context.Context, cluster string, listed store.Info) (
 	if have.Documents == nil {
 		have.Documents = map[string]document{}
 	}
-	have.Documents[configKey], have.Remote = document{Version: v, Text: string(data)}, ""
+	have.Documents[layout.Config], have.Remote = document{Version: v, Text: string(data)}, ""
 	s.keep(ctx, cluster, have)
 	return string(data), nil
 }

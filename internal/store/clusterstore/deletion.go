@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
@@ -45,21 +46,21 @@ func (s *Store) Deletion(ctx context.Context, c *Contents) (*Deletion, error) {
 		err = d.addFolder(ctx, f.Secrets, func(key string) bool { return secretName(key) != "" })
 	}
 	if err == nil && f.Keys.outside(f.Base, f.state) {
-		err = d.addFolder(ctx, f.Keys, func(key string) bool { return hasPrefix(key, "private/", "issued/", "public/", "ssh/") })
+		err = d.addFolder(ctx, f.Keys, layout.IsKnownPKI)
 	}
 	known := func(folder Folder) func(string) bool {
-		return func(key string) bool { return isKnown(key) || f.below(folder, key) }
+		return func(key string) bool { return layout.IsKnown(key) || f.below(folder, key) }
 	}
 	if err == nil && f.Base.Store != nil && !f.Base.Same(f.state) {
 		err = d.addFolder(ctx, f.Base, known(f.Base))
 	}
 	if err == nil {
-		err = d.addFolder(ctx, f.state, known(f.state), configKey)
+		err = d.addFolder(ctx, f.state, known(f.state), layout.Config)
 	}
 	if err == nil {
 		err = d.addFolder(ctx, f.own, func(string) bool { return true }, leaseKey)
 	}
-	d.URLs = append(d.URLs, store.URL(f.state.Store, configKey))
+	d.URLs = append(d.URLs, store.URL(f.state.Store, layout.Config))
 	return d, err
 }
 
@@ -75,16 +76,6 @@ func (f *Folders) below(folder Folder, key string) bool {
 	return slices.ContainsFunc([]Folder{f.Base, f.Keys, f.Secrets}, func(o Folder) bool {
 		return o.tree == folder.tree && len(o.prefix) > len(folder.prefix) && strings.HasPrefix(folder.prefix+key, o.prefix)
 	})
-}
-
-// isKnown says whether a file in the folder of a cluster is one that kops or kOps writes.
-func isKnown(key string) bool {
-	return slices.Contains([]string{configKey, "cluster.spec", "cluster-completed.spec", "kops-version.txt"}, key) ||
-		hasPrefix(key, "addons/", "clusteraddons/", "pki/", "secrets/", "instancegroup/", "igconfig/", "manifests/", "backups/")
-}
-
-func hasPrefix(key string, prefixes ...string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
 // add appends a step.
@@ -127,7 +118,7 @@ func (d *Deletion) addDiscovery(ctx context.Context, url string) error {
 	if err != nil || t == nil {
 		return err
 	}
-	for _, key := range []string{".well-known/openid-configuration", "openid/v1/jwks"} {
+	for _, key := range []string{layout.OpenIDConfiguration, layout.WebKeys} {
 		listing, err := collect(ctx, t.store, key)
 		if store.IsMissing(err) {
 			return nil
@@ -154,5 +145,5 @@ func (d *Deletion) Run(ctx context.Context, lease *Lease) error {
 		}
 	}
 	d.s.forget(ctx, d.cluster)
-	return lease.discard(ctx, d.cluster+"/"+configKey)
+	return lease.discard(ctx, d.cluster+"/"+layout.Config)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/store"
 )
 
@@ -112,7 +113,7 @@ func (s *Store) Folders(ctx context.Context, c *api.Cluster, known *Contents) (*
 	}
 	var f Folders
 	f.state, _ = own.at(own.url)
-	f.statePKI, _ = own.at(own.url + "/" + pkiFolder)
+	f.statePKI, _ = own.at(own.url + "/" + layout.PKI)
 	ours := &tree{url: s.own(c.Name).About().URL, store: s.own(c.Name)}
 	f.own, _ = ours.at(ours.url)
 	trees := []*tree{own}
@@ -138,17 +139,17 @@ func (s *Store) Folders(ctx context.Context, c *api.Cluster, known *Contents) (*
 	if f.Base, err = find("spec.configStore.base", orElse(spec.Base, own.url)); err != nil {
 		return nil, err
 	}
-	if f.Keys, err = find("spec.configStore.keypairs", orElse(spec.Keypairs, f.Base.URL+"/"+pkiFolder)); err != nil {
+	if f.Keys, err = find("spec.configStore.keypairs", orElse(spec.Keypairs, f.Base.URL+"/"+layout.PKI)); err != nil {
 		return nil, err
 	}
-	if f.Secrets, err = find("spec.configStore.secrets", orElse(spec.Secrets, f.Base.URL+"/"+secretsFolder)); err != nil {
+	if f.Secrets, err = find("spec.configStore.secrets", orElse(spec.Secrets, f.Base.URL+"/"+layout.Secrets)); err != nil {
 		return nil, err
 	}
 	if f.Keys.Store == nil {
 		f.Keys = f.statePKI
 	}
 	if f.Secrets.Store == nil {
-		f.Secrets, _ = own.at(own.url + "/" + secretsFolder)
+		f.Secrets, _ = own.at(own.url + "/" + layout.Secrets)
 	}
 	return &f, nil
 }

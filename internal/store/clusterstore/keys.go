@@ -11,13 +11,11 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
-
-// keysetKey is the key of a keyset below Folders.Keys.
-func keysetKey(name string) string { return "private/" + name + "/keyset.yaml" }
 
 // EncodeKeyset is the stored form of a keyset, private keys included.
 func EncodeKeyset(k *pki.Keyset) ([]byte, error) {
@@ -113,7 +111,7 @@ func (f *Folders) PutKeyset(ctx context.Context, k *pki.Keyset, ifAbsent bool) e
 	if err != nil {
 		return err
 	}
-	return f.Keys.put(ctx, keysetKey(k.Name), data, store.PutOptions{IfAbsent: ifAbsent, Private: true})
+	return f.Keys.put(ctx, layout.Keyset(k.Name), data, store.PutOptions{IfAbsent: ifAbsent, Private: true})
 }
 
 // put writes an object and forgets what was listed.
@@ -204,7 +202,7 @@ func NewSSHKey(text string) (SSHKey, error) {
 }
 
 // key is where the SSH key is stored below the folder pki.
-func (k SSHKey) key() string { return sshFolder + plain(k.Fingerprint) }
+func (k SSHKey) key() string { return layout.SSHKeys + plain(k.Fingerprint) }
 
 // plain is a fingerprint without its colons.
 func plain(fingerprint string) string { return strings.ReplaceAll(fingerprint, ":", "") }
@@ -212,7 +210,7 @@ func plain(fingerprint string) string { return strings.ReplaceAll(fingerprint, "
 // sshName is the name of the SSH key with a key below the folder pki, which is its
 // fingerprint without colons, or "".
 func sshName(key string) string {
-	n, ok := strings.CutPrefix(key, sshFolder)
+	n, ok := strings.CutPrefix(key, layout.SSHKeys)
 	if !ok || strings.Contains(n, "/") {
 		return ""
 	}

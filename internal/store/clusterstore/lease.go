@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
@@ -424,7 +425,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.first {
-		_, _, err := l.s.folder(l.cluster).Get(ctx, configKey)
+		_, _, err := l.s.folder(l.cluster).Get(ctx, layout.Config)
 		if fault.Is(err, fault.Gone) {
 			err = l.s.own(l.cluster).Delete(ctx, leaseKey, store.DeleteOptions{IfVersion: l.version})
 			if err == nil {

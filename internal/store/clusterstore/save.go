@@ -11,6 +11,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
@@ -80,7 +81,7 @@ func (s *Store) changes(was, now *Contents) ([]write, error) {
 	if err != nil {
 		return nil, err
 	}
-	add(configKey, api.Name(now.Spec), text, same)
+	add(layout.Config, api.Name(now.Spec), text, same)
 	seen := map[string]bool{}
 	for _, g := range now.Groups {
 		if err := store.CheckKey(g.Name); err != nil || seen[g.Name] || strings.Contains(g.Name, "/") {
@@ -91,11 +92,11 @@ func (s *Store) changes(was, now *Contents) ([]write, error) {
 		if err != nil {
 			return nil, err
 		}
-		add(groupFolder+g.Name, api.Name(g), text, same)
+		add(layout.Groups+g.Name, api.Name(g), text, same)
 	}
 	for _, g := range was.Groups {
 		if !seen[g.Name] {
-			out = append(out, write{key: groupFolder + g.Name, object: api.Name(g), gone: true})
+			out = append(out, write{key: layout.Groups + g.Name, object: api.Name(g), gone: true})
 		}
 	}
 	before, err := compat.Encode(api.V1Alpha2, was.Additional...)
@@ -106,7 +107,7 @@ func (s *Store) changes(was, now *Contents) ([]write, error) {
 	if err != nil {
 		return nil, err
 	}
-	add(additionalKey, "the additional objects", string(after), was.Spec != nil && string(before) == string(after))
+	add(layout.Additional, "the additional objects", string(after), was.Spec != nil && string(before) == string(after))
 	return out, nil
 }
 
@@ -180,7 +181,7 @@ func (s *Store) apply(ctx context.Context, cluster string, writes []write, docs 
 		return err
 	}
 	first := 0
-	if writes[0].key == configKey {
+	if writes[0].key == layout.Config {
 		if err := one(ctx, 0, writes[0]); err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func isStd(dep string) bool { return !strings.Contains(strings.Split(dep, "/")[0
 
 // pure are the stages that reach nothing outside their arguments.
 var pure = under("internal/spec/complete", "internal/spec/validate", "internal/model", "internal/engine/resource", "internal/engine/plan", "internal/engine/graph", "internal/engine/render",
-	"internal/spec/newcluster", "internal/spec/versions", "internal/model/addons", "internal/model/assets", "internal/spec/componentflags", "internal/model/names", "internal/spec/diag")
+	"internal/spec/newcluster", "internal/spec/versions", "internal/model/addons", "internal/model/assets", "internal/spec/componentflags", "internal/model/names", "internal/spec/diag", "internal/contract/nodeconfig", "internal/contract/layout")
 
 // cloudOf is the cloud in whose folder a package is, or "".
 func cloudOf(short string) string {
@@ -150,6 +150,9 @@ func TestImports(t *testing.T) {
 		{"only the list of clouds imports clouds", func(s string) bool {
 			return cloudOf(s) == "" && !under("internal/platform", "internal/node/agent", "world", "internal/cli", "cmd", "e2e")(s)
 		}, clouds},
+		{"a contract knows neither of the programs that keep it", under("internal/contract"), func(d string) bool {
+			return cloudSDK(d) || strings.HasPrefix(d, "k8s.io/client-go") || local("internal")(d) && !local("internal/contract")(d)
+		}},
 		{"the store knows no clusters", func(s string) bool { return under("internal/store")(s) && !under("internal/store/clusterstore")(s) }, local("api", "internal/store/clusterstore", "internal/platform")},
 		{"the typed store knows neither the engine nor a cloud", under("internal/store/clusterstore"), local("internal/engine/resource", "internal/engine/graph", "internal/engine/plan", "internal/engine/exec", "internal/platform")},
 		{"the pure stages see no network", pure, func(d string) bool {

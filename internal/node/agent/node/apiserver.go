@@ -3,12 +3,14 @@ package node
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/node/host"
 	"kops.local/kops/internal/spec/componentflags"
 )
@@ -23,7 +25,7 @@ func (b *builder) apiServer() error {
 	if b.Config.APIServerConfig.KubeAPIServer == nil {
 		return fmt.Errorf("the configuration says nothing of the API server")
 	}
-	if err := b.user("kube-apiserver-healthcheck", healthcheckUser); err != nil {
+	if err := b.user("kube-apiserver-healthcheck", users.Healthcheck); err != nil {
 		return err
 	}
 	for _, step := range []func() error{b.apiServerTrust, b.authenticator, b.cloudConfig, b.admin, b.apiServerPod} {
@@ -47,12 +49,12 @@ func (b *builder) authenticator() error {
 	if a == nil || a.AWS == nil {
 		return nil
 	}
-	if err := b.user("aws-iam-authenticator", authenticatorUser); err != nil {
+	if err := b.user("aws-iam-authenticator", users.Authenticator); err != nil {
 		return err
 	}
 	const dir = srv + "/aws-iam-authenticator"
 	if err := b.certificate(host.Certificate{CommonName: "aws-iam-authenticator", Usage: string(pki.Server), Names: []string{"localhost", "127.0.0.1"},
-		Path: dir + "/cert.pem", KeyPath: dir + "/key.pem", Mode: "0600", KeyMode: "0600", Owner: authenticatorUser}); err != nil {
+		Path: dir + "/cert.pem", KeyPath: dir + "/key.pem", Mode: "0600", KeyMode: "0600", Owner: users.Authenticator}); err != nil {
 		return err
 	}
 	return b.file(authnConfig, `apiVersion: v1
@@ -148,10 +150,12 @@ func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
 		c.EnableAdmissionPlugins = unique(append(slices.Clone(c.EnableAdmissionPlugins), c.AppendAdmissionPlugins...))
 	}
 	if !b.isControlPlane() { // etcd is on other machines, each cluster at its port
-		at := func(etcd, port string) []string {
+		at := func(etcd string) []string {
+			p, _ := ports.OfEtcd(etcd) // it is one of those
+			port := strconv.Itoa(p.Client)
 			return []string{"127.0.0.1:" + port, etcd + ".etcd.internal." + b.Config.ClusterName + ":" + port}
 		}
-		elsewhere := strings.NewReplacer(slices.Concat(at("main", "4001"), at("events", "4002"), at("leases", "4004"))...)
+		elsewhere := strings.NewReplacer(slices.Concat(at("main"), at("events"), at("leases"))...)
 		replace := func(in []string) []string {
 			out := slices.Clone(in)
 			for i := range out {
@@ -185,7 +189,7 @@ func (b *builder) apiServerPod() error {
 	k.amounts("150m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
 	k.container.Ports = []port{{"https", b.securePort(), b.securePort()}}
 	ask := func(path string, delay, timeout, failures, period int) *probe {
-		return &probe{HTTPGet: httpGet{Host: "127.0.0.1", Path: path, Port: names.APIHealthPort}, InitialDelaySeconds: delay, TimeoutSeconds: timeout, FailureThreshold: failures, PeriodSeconds: period}
+		return &probe{HTTPGet: httpGet{Host: "127.0.0.1", Path: path, Port: ports.APIHealth}, InitialDelaySeconds: delay, TimeoutSeconds: timeout, FailureThreshold: failures, PeriodSeconds: period}
 	}
 	k.container.LivenessProbe = ask("/livez", 10, 15, 8, 10)
 	k.container.ReadinessProbe = ask("/healthz", 0, 15, 3, 1)

@@ -7,8 +7,9 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/node/host"
 	"kops.local/kops/internal/spec/componentflags"
 )
@@ -18,7 +19,7 @@ func (b *builder) controlPlane() error {
 	for _, u := range []struct {
 		name string
 		id   int
-	}{{"kops-controller", controllerUser}, {"kops-channels", channelsUser}} {
+	}{{"kops-controller", users.Controller}, {"kops-channels", users.Channels}} {
 		if err := b.user(u.name, u.id); err != nil {
 			return err
 		}
@@ -52,7 +53,7 @@ func (b *builder) channels() error {
 		return err
 	}
 	const kubeconfig = "/var/lib/kops/kubeconfig"
-	if err := b.kubeconfig(kubeconfig, "kops", "kops", host.Certificate{CommonName: "kops", Organization: []string{"system:masters"}, Owner: channelsUser}); err != nil {
+	if err := b.kubeconfig(kubeconfig, "kops", "kops", host.Certificate{CommonName: "kops", Organization: []string{"system:masters"}, Owner: users.Channels}); err != nil {
 		return err
 	}
 	return b.startedAnew("kops-channels", b.Channels, kubeconfig)
@@ -195,7 +196,7 @@ func (b *builder) proxy() error {
 func (b *builder) waitForAPI(k *component) {
 	if b.cloud() == api.CloudLocal {
 		k.container.LivenessProbe.InitialDelaySeconds = 300
-		k.container.Env = append(k.container.Env, api.ContainerEnvVar{Name: "GO_RUNNER_WAIT_FOR", Value: fmt.Sprintf("127.0.0.1:%d/readyz", names.APIHealthPort)})
+		k.container.Env = append(k.container.Env, api.ContainerEnvVar{Name: "GO_RUNNER_WAIT_FOR", Value: fmt.Sprintf("127.0.0.1:%d/readyz", ports.APIHealth)})
 	}
 }
 

@@ -14,18 +14,18 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/node/host"
 )
 
 // Input is what a machine's resources follow from; nothing in it is changed.
 type Input struct {
-	Config *model.NodeupConfig
-	Boot   *model.BootConfig
+	Config *nodeconfig.Config
+	Boot   *nodeconfig.Boot
 	Host   Host
 	// Keysets are those that the machine may read: all on the control plane, none on workers.
 	Keysets map[string]*pki.Keyset
@@ -44,7 +44,7 @@ type Host struct {
 	Distro, Release string
 	// Like is the family: debian or rhel.
 	Like string
-	Arch assets.Arch
+	Arch download.Arch
 	// Name is what the machine calls itself, NodeName what its Node is called.
 	Name     string
 	NodeName string
@@ -102,14 +102,6 @@ const (
 	cniBinaries  = "/opt/cni/bin"
 	cniConfigs   = "/etc/cni/net.d"
 	volumePlugin = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/"
-)
-
-// Users that own what containers of the control plane read.
-const (
-	authenticatorUser = 10000
-	controllerUser    = 10011
-	healthcheckUser   = 10012
-	channelsUser      = 10013
 )
 
 // Build returns the machine's resources.

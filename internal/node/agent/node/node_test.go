@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/host"
 )
@@ -31,8 +31,8 @@ func ptr[T any](v T) *T { return &v }
 // input is a worker with little to do.
 func input() node.Input {
 	return node.Input{
-		Config: &model.NodeupConfig{ClusterName: "c.example.com", KubernetesVersion: "1.36.0", CAs: map[string]string{pki.KubernetesCA: "ca"}, UpdatePolicy: api.UpdateExternal},
-		Boot:   &model.BootConfig{}, Host: node.Host{Distro: "debian", Release: "13", Like: "debian", Arch: "amd64", NodeName: "n"},
+		Config: &nodeconfig.Config{ClusterName: "c.example.com", KubernetesVersion: "1.36.0", CAs: map[string]string{pki.KubernetesCA: "ca"}, UpdatePolicy: api.UpdateExternal},
+		Boot:   &nodeconfig.Boot{}, Host: node.Host{Distro: "debian", Release: "13", Like: "debian", Arch: "amd64", NodeName: "n"},
 	}
 }
 
@@ -281,7 +281,7 @@ func TestWhatCannotBeModelled(t *testing.T) {
 			in.Config.FileAssets = []api.FileAssetSpec{{Name: "x", Content: "y", Mode: "rw-r--r--"}}
 		}, `model the machine's files and hooks: the file /srv/kubernetes/assets/x: the mode "rw-r--r--" is not an octal number such as 0644`},
 		{func(in *node.Input) { in.Config.VolumeMounts = []api.VolumeMountSpec{{Path: "data"}} }, `model the machine's file systems: volumeMounts: the path "data" does not begin with /`},
-		{func(in *node.Input) { in.Config.APIServerConfig = &model.APIServerConfig{} }, "model the machine's API server: the configuration says nothing of the API server"},
+		{func(in *node.Input) { in.Config.APIServerConfig = &nodeconfig.APIServer{} }, "model the machine's API server: the configuration says nothing of the API server"},
 		{func(in *node.Input) {
 			in.Config.ContainerdConfig = &api.ContainerdConfig{ConfigAdditions: map[string]intstr.IntOrString{"version.x": intstr.FromInt32(1)}}
 		}, "model the machine's containerd: configAdditions: version is a value, and cannot hold others"},
@@ -320,8 +320,8 @@ func controlPlane(t *testing.T) node.Input {
 	for n, k := range keysets {
 		in.Config.CAs[n] = k.Bundle()
 	}
-	in.Config.APIServerConfig = &model.APIServerConfig{KubeAPIServer: &api.KubeAPIServerConfig{}, ClusterDNSDomain: "cluster.local"}
-	in.Config.ControlPlaneConfig = &model.ControlPlaneConfig{}
+	in.Config.APIServerConfig = &nodeconfig.APIServer{KubeAPIServer: &api.KubeAPIServerConfig{}, ClusterDNSDomain: "cluster.local"}
+	in.Config.ControlPlaneConfig = &nodeconfig.ControlPlane{}
 	in.Config.Networking.ServiceClusterIPRange = "100.64.0.0/13,fd00:5::/108"
 	return in
 }
@@ -526,7 +526,7 @@ func TestDistributionsThatManageInterfacesOfPods(t *testing.T) {
 func TestContainerdWaitsForItsOwnProgramsOnly(t *testing.T) {
 	in := input()
 	sum := strings.Repeat("a", 64)
-	in.Config.Assets = map[assets.Arch][]string{"amd64": {sum + "@http://x/kubelet", sum + "@http://x/runc.amd64", sum + "@http://x/containerd-2.3.4-linux-amd64.tar.gz", sum + "@http://x/ours.tar.gz", sum + "@http://x/cni-plugins-linux-amd64-v1.9.1.tgz"}}
+	in.Config.Assets = map[download.Arch][]string{"amd64": {sum + "@http://x/kubelet", sum + "@http://x/runc.amd64", sum + "@http://x/containerd-2.3.4-linux-amd64.tar.gz", sum + "@http://x/ours.tar.gz", sum + "@http://x/cni-plugins-linux-amd64-v1.9.1.tgz"}}
 	_, nodes := texts(t, in)
 	programs := func(unit string) (out []string) {
 		for _, a := range nodes["host_unit/"+unit].After {

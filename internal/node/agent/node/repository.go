@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/node/host"
 )
 
@@ -41,7 +41,7 @@ func (b *builder) sandbox() error {
 // repository is named only once its key is there, and the packages of the
 // distribution are: a list that cannot be read or believed would keep these away.
 func (b *builder) installFrom(r repository, packages ...string) error {
-	key, err := host.NewAsset(assets.Unverified + "@" + r.key) // its publisher may renew it any day, and TLS says whose it is
+	key, err := host.NewAsset(download.Unverified + "@" + r.key) // its publisher may renew it any day, and TLS says whose it is
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
 )
@@ -189,7 +190,7 @@ func (b *builder) apiServerTrust() error {
 		{dir + "/etcd-client", host.Certificate{CommonName: "kube-apiserver", Usage: client, Signer: pki.EtcdClientsCA}},
 		{dir + "/apiserver-aggregator", host.Certificate{CommonName: "aggregator", Usage: client, Signer: pki.AggregatorCA}},
 		{dir + "/kubelet-api", host.Certificate{CommonName: "kubelet-api", Usage: client}},
-		{healthcheckSecrets + "/client", host.Certificate{CommonName: "kube-apiserver-healthcheck", Usage: client, Owner: healthcheckUser}},
+		{healthcheckSecrets + "/client", host.Certificate{CommonName: "kube-apiserver-healthcheck", Usage: client, Owner: users.Healthcheck}},
 	} {
 		if err := b.pair(c.at, c.Certificate); err != nil {
 			return err
@@ -200,7 +201,7 @@ func (b *builder) apiServerTrust() error {
 			return err
 		}
 	}
-	if err := b.caFiles(pki.KubernetesCA, healthcheckSecrets+"/ca", healthcheckUser, false); err != nil {
+	if err := b.caFiles(pki.KubernetesCA, healthcheckSecrets+"/ca", users.Healthcheck, false); err != nil {
 		return err
 	}
 	return b.serviceAccounts(dir)
@@ -252,7 +253,7 @@ func (b *builder) controllerTrust() error {
 	if err := b.directory(controlDir, "0755", 0); err != nil {
 		return err
 	}
-	if err := b.pair(controlDir+"/kops-controller", host.Certificate{CommonName: "kops-controller", Usage: string(pki.Server), Owner: controllerUser,
+	if err := b.pair(controlDir+"/kops-controller", host.Certificate{CommonName: "kops-controller", Usage: string(pki.Server), Owner: users.Controller,
 		Names: unique(append([]string{b.internal("kops-controller")}, b.Boot.APIServerIPs...))}); err != nil {
 		return err
 	}
@@ -261,7 +262,7 @@ func (b *builder) controllerTrust() error {
 		signers = append(signers, pki.EtcdClientsCiliumCA)
 	}
 	for _, k := range signers {
-		if err := b.caFiles(k, controlDir+"/"+k, controllerUser, true); err != nil {
+		if err := b.caFiles(k, controlDir+"/"+k, users.Controller, true); err != nil {
 			return err
 		}
 	}
@@ -269,7 +270,7 @@ func (b *builder) controllerTrust() error {
 	for _, k := range sortedKeys(b.Config.KeypairIDs) {
 		ids.WriteString(k + ": \"" + b.Config.KeypairIDs[k] + "\"\n")
 	}
-	return b.guarded(controlDir+"/keypair-ids.yaml", ids.String(), controllerUser)
+	return b.guarded(controlDir+"/keypair-ids.yaml", ids.String(), users.Controller)
 }
 
 // etcdTrust is what etcd's managers sign with.

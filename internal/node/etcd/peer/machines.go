@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/node/etcd"
 )
 
@@ -36,7 +36,7 @@ func (m Machines) Addresses() ([]string, error) {
 	var out []string
 	var failed error
 	for _, e := range entries {
-		if filepath.Ext(e.Name()) != names.LocalMachineSuffix {
+		if filepath.Ext(e.Name()) != localcloud.MachineSuffix {
 			continue
 		}
 		address, err := readMachine(filepath.Join(m.Dir, e.Name()))
@@ -52,7 +52,7 @@ func (m Machines) Addresses() ([]string, error) {
 // readMachine returns the address of a machine of the control plane; of another, or
 // of one that is gone by now, it is empty.
 func readMachine(path string) (address string, err error) {
-	var machine names.LocalMachine
+	var machine localcloud.Machine
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/names"
 )
 
 // SecurityGroupRule allows traffic into or out of a group. Exactly one of
@@ -193,21 +193,21 @@ func prunable(group, cluster string, r *SecurityGroupRule) bool {
 	if r.Type != ingress {
 		return false
 	}
-	var ports []int
+	var known []int
 	icmp := false
 	switch strings.TrimSuffix(group, "."+cluster) {
 	case "masters":
-		ports, icmp = []int{22, 179, 443, 2380, 2381, 2383, names.ControllerPort, 4001, 4002, 4004, 4789, 8443}, true
+		known, icmp = []int{22, 179, 443, 2380, 2381, 2383, ports.Controller, 4001, 4002, 4004, 4789, 8443}, true
 	case "nodes", "bastion-elb":
-		ports = []int{22}
+		known = []int{22}
 	case "bastion":
-		ports, icmp = []int{22}, true
+		known, icmp = []int{22}, true
 	case "api-elb":
-		ports = []int{443, 8443}
+		known = []int{443, 8443}
 	}
 	switch r.Protocol {
 	case "tcp", "udp":
-		return r.FromPort == r.ToPort && slices.Contains(ports, r.FromPort)
+		return r.FromPort == r.ToPort && slices.Contains(known, r.FromPort)
 	case "icmp": // path MTU discovery: destination unreachable, fragmentation needed
 		return icmp && r.FromPort == 3 && r.ToPort == 4
 	case "icmpv6":

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
@@ -51,7 +51,7 @@ const (
 	portSSH            = 22
 	portHTTPS          = 443
 	portHTTPSPassed    = 8443 // TCP to the API, where the port 443 ends TLS
-	portKopsController = names.ControllerPort
+	portKopsController = ports.Controller
 	portEtcdCilium     = 4003
 )
 

@@ -13,7 +13,7 @@ import (
 const (
 	tagRolePrefix     = "k8s.io/role/" // followed by the role, "1"
 	tagEtcdPrefix     = "k8s.io/etcd/" // followed by the etcd cluster: member/all members
-	tagInstanceGroup  = "kops.k8s.io/instancegroup"
+	tagInstanceGroup  = api.LabelInstanceGroup
 	tagRouteTableRole = "kubernetes.io/kops/role"
 	tagSubnetType     = "SubnetType"
 	tagPublicLB       = "kubernetes.io/role/elb"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/ops/bundle"
 )
 
@@ -25,7 +25,7 @@ func TestMirror(t *testing.T) {
 	}))
 	defer publisher.Close()
 	dir := t.TempDir()
-	_, err := bundle.Create(t.Context(), bundle.Options{Dir: dir, HTTP: publisher.Client(), Arches: []assets.Arch{assets.AMD64},
+	_, err := bundle.Create(t.Context(), bundle.Options{Dir: dir, HTTP: publisher.Client(), Arches: []download.Arch{download.AMD64},
 		Want: bundle.Want{Files: map[string]string{publisher.URL + "/release/tool": ""}}})
 	l.ok(err)
 	net := build(l, &networks, Network{Cluster: cluster, CIDR: "10.199.7.0/24", Up: true})

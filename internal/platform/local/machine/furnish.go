@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/platform/local/site"
 )
 
@@ -76,13 +76,13 @@ func (h Host) register(s Spec) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.MarshalIndent(names.LocalMachine{Name: s.Name, Group: s.Group, Address: s.Address.Addr().String(),
+	data, err := json.MarshalIndent(localcloud.Machine{Name: s.Name, Group: s.Group, Address: s.Address.Addr().String(),
 		PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: pub})), Labels: s.Labels}, "", "  ")
 	if err != nil {
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: priv}),
-		site.Write(h.Path(site.Registry, s.Name+names.LocalMachineSuffix), append(data, '\n'), 0o644)
+		site.Write(h.Path(site.Registry, s.Name+localcloud.MachineSuffix), append(data, '\n'), 0o644)
 }
 
 // seedDir is where a machine finds what its cloud tells it, in the form that

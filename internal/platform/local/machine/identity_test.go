@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/platform/local/site"
 )
 
@@ -18,7 +18,7 @@ func TestTheRegistryTellsOfAMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got names.LocalMachine
+	var got localcloud.Machine
 	if ok, err := site.ReadJSON(h.Path(site.Registry, "nodes-1.json"), &got); err != nil || !ok {
 		t.Fatal(ok, err)
 	}

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/platform/local/cgroup"
 	"kops.local/kops/internal/platform/local/network"
 	"kops.local/kops/internal/platform/local/site"
@@ -205,7 +205,7 @@ func (h Host) Delete(ctx context.Context, name string) error {
 		err = h.Retire(ctx, h.unit(name))
 	}
 	if err == nil {
-		if err = os.Remove(h.Path(site.Registry, name+names.LocalMachineSuffix)); errors.Is(err, fs.ErrNotExist) {
+		if err = os.Remove(h.Path(site.Registry, name+localcloud.MachineSuffix)); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/platform/local/site"
 )
 
@@ -25,7 +26,7 @@ type rule struct {
 // served are the ports of the host's address in their network that machines use: the
 // API's load balancer, and the mirror of what they fetch.
 func served() []string {
-	return []string{"443", strconv.Itoa(names.ControllerPort), strconv.Itoa(names.LocalMirrorPort)}
+	return []string{"443", strconv.Itoa(ports.Controller), strconv.Itoa(localcloud.MirrorPort)}
 }
 
 // rules let machines reach the world, what serves them at the host's address in their

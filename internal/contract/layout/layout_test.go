@@ -1,10 +1,10 @@
-package names_test
+package layout_test
 
 import (
 	"testing"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/contract/layout"
 )
 
 func TestGroupFolder(t *testing.T) {
@@ -12,7 +12,7 @@ func TestGroupFolder(t *testing.T) {
 		api.RoleControlPlane: "igconfig/control-plane/a/", api.RoleAPIServer: "igconfig/apiserver/a/",
 		api.RoleNode: "igconfig/node/a/", api.RoleBastion: "igconfig/bastion/a/",
 	} {
-		if got := names.GroupFolder(string(role), "a"); got != want {
+		if got := layout.GroupFolder(string(role), "a"); got != want {
 			t.Errorf("files of a group of role %s are in %s, and not in %s", role, got, want)
 		}
 	}

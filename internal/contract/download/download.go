@@ -1,0 +1,52 @@
+// Package download is how node configuration names a file that a machine fetches:
+// its digest and its places.
+//
+// It must not know which files a machine needs, nor fetch any.
+package download
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Arch is a processor architecture, as in the names of released files.
+type Arch string
+
+const (
+	AMD64 Arch = "amd64"
+	ARM64 Arch = "arm64"
+)
+
+// Arches lists the architectures that machines may have.
+func Arches() []Arch { return []Arch{AMD64, ARM64} }
+
+// File is something that a machine fetches.
+type File struct {
+	// Public is the publisher's place of the file, by which its digest is known.
+	Public string
+	// URLs are the places of the file, the first to be tried first.
+	URLs []string
+	// SHA256 is the hexadecimal digest, empty when it is not known, or Unverified.
+	SHA256 string
+}
+
+// Unverified stands in the place of a digest where the user lets machines take a
+// file whatever it holds. Nothing else makes them do that.
+const Unverified = "unverified"
+
+// String writes the file as node configuration does: digest@url,url, or only
+// the places when the digest is not known, which machines refuse.
+func (f File) String() string {
+	places := strings.Join(f.URLs, ",")
+	if f.SHA256 == "" {
+		return places
+	}
+	return f.SHA256 + "@" + places
+}
+
+// IsSHA256 reports whether a text is a hexadecimal SHA-256: 64 digits, and nothing else.
+func IsSHA256(text string) bool {
+	b, err := hex.DecodeString(text)
+	return err == nil && len(b) == sha256.Size
+}

@@ -1,0 +1,42 @@
+// Package localcloud is what the local cloud and the programs on its machines agree
+// on: where it tells of machines, and how; where the disks of etcd are.
+//
+// It must not know how machines are made.
+package localcloud
+
+// MirrorPort is the port of the host's address in a cluster's network on which files
+// and images are served to machines.
+const MirrorPort = 3989
+
+// Where machines of the control plane see folders of the host.
+const (
+	Registry = "/etc/kops/machines" // holds a file for each machine, NAME + MachineSuffix
+	Disks    = "/mnt/disks"         // holds a folder for each member of etcd; see Disk
+)
+
+// Machine is what the registry tells of a machine, as JSON. The file comes before the
+// machine starts, and goes after the machine has ended.
+type Machine struct {
+	Name    string `json:"name"`
+	Group   string `json:"group"`
+	Address string `json:"address"`
+	// PublicKey is an ECDSA key on the curve P-256: a PEM block of PKIX.
+	PublicKey string            `json:"publicKey"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+// MachineSuffix ends the names of the files of the registry, which begin with the machine's name.
+const MachineSuffix = ".json"
+
+// Role is the label of a machine that tells its role, ControlPlane that of machines of the control plane.
+const (
+	Role         = "role"
+	ControlPlane = "control-plane"
+)
+
+// IsControlPlane reports whether the machine is of the control plane.
+func (m Machine) IsControlPlane() bool { return m.Labels[Role] == ControlPlane }
+
+// Disk is the name of the folder that holds the data of a member of etcd; without a
+// member it is what the names of all members begin with.
+func Disk(cluster, etcd, member string) string { return cluster + "--" + etcd + "--" + member }

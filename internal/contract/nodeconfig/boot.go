@@ -1,0 +1,61 @@
+package nodeconfig
+
+import (
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Boot is what a machine knows when it starts: who it is, and where the
+// rest is to be had. The mixed case of its keys is that of the file format.
+type Boot struct {
+	CloudProvider     string        `json:"CloudProvider,omitempty"`
+	ClusterName       string        `json:"ClusterName,omitempty"`
+	InstanceGroupName string        `json:"InstanceGroupName,omitempty"`
+	InstanceGroupRole string        `json:"InstanceGroupRole,omitempty"`
+	ConfigBase        string        `json:"ConfigBase,omitempty"` // where the store is read
+	ConfigServer      *ConfigServer `json:"ConfigServer,omitempty"`
+	APIServerIPs      []string      `json:"APIServerIPs,omitempty"`
+	// NodeupConfigHash is the base64 of the SHA-256 of the node configuration.
+	NodeupConfigHash string `json:"NodeupConfigHash,omitempty"`
+}
+
+// ConfigServer is where machines that do not read the store ask for their configuration.
+type ConfigServer struct {
+	CACertificates string   `json:"CACertificates,omitempty"`
+	Servers        []string `json:"servers,omitempty"`
+	TLSServerName  string   `json:"tlsServerName,omitempty"`
+}
+
+// ParseBoot reads a boot configuration. Keys that are not known are refused.
+func ParseBoot(text []byte) (*Boot, error) {
+	b := &Boot{}
+	if err := yaml.UnmarshalStrict(text, b); err != nil {
+		return nil, fmt.Errorf("read the boot configuration: %w", err)
+	}
+	if b.ClusterName == "" || b.InstanceGroupName == "" || b.InstanceGroupRole == "" {
+		return nil, errors.New("read the boot configuration: ClusterName, InstanceGroupName and InstanceGroupRole are needed")
+	}
+	if b.ConfigBase == "" && b.ConfigServer == nil {
+		return nil, errors.New("read the boot configuration: neither ConfigBase nor ConfigServer says where the machine's configuration is")
+	}
+	return b, nil
+}
+
+// Encode writes a boot configuration.
+func (b *Boot) Encode() ([]byte, error) {
+	text, err := yaml.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("write boot configuration: %w", err)
+	}
+	return text, nil
+}
+
+// KnownVariables lists the environment variables that are handed to machines of
+// the control plane. None of them is a secret: what a script holds, every
+// process on a machine can read.
+func KnownVariables() []string {
+	return []string{"AZURE_ENVIRONMENT", "OS_AUTH_URL", "OS_DOMAIN_ID", "OS_DOMAIN_NAME", "OS_PROJECT_DOMAIN_ID", "OS_PROJECT_DOMAIN_NAME",
+		"OS_PROJECT_ID", "OS_PROJECT_NAME", "OS_REGION_NAME", "OS_TENANT_ID", "OS_TENANT_NAME", "S3_ENDPOINT", "S3_REGION"}
+}

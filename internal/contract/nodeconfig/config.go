@@ -1,0 +1,122 @@
+// Package nodeconfig is what a machine is told: its boot configuration, which comes
+// with the machine's script, and its node configuration, which the machine fetches
+// and checks by the hash in the first.
+//
+// It must not know how either is made from a cluster, nor what a machine makes of it.
+package nodeconfig
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+)
+
+// Config is what a machine is to become. The mixed case of its keys is
+// that of the file format.
+type Config struct {
+	Assets                      map[download.Arch][]string `json:"Assets,omitempty"`
+	ClusterName                 string                     `json:"ClusterName,omitempty"`
+	KubernetesVersion           string                     `json:"KubernetesVersion,omitempty"`
+	Packages                    []string                   `json:"packages,omitempty"`
+	ConfigStore                 *ConfigStore               `json:"configStore,omitempty"`
+	EtcdClusterNames            []string                   `json:"EtcdClusterNames,omitempty"`
+	EtcdManifests               []string                   `json:"etcdManifests,omitempty"`
+	ChannelsManifest            string                     `json:"channelsManifest,omitempty"`
+	CAs                         map[string]string          `json:"CAs"`
+	KeypairIDs                  map[string]string          `json:"KeypairIDs"`
+	DefaultMachineType          string                     `json:"DefaultMachineType,omitempty"`
+	EnableLifecycleHook         bool                       `json:"EnableLifecycleHook,omitempty"`
+	StaticManifests             []StaticManifest           `json:"staticManifests,omitempty"`
+	KubeletConfig               *api.KubeletConfigSpec     `json:"KubeletConfig,omitempty"`
+	KubeProxy                   *api.KubeProxyConfig       `json:"KubeProxy"`
+	Networking                  api.NetworkingSpec         `json:"Networking"`
+	InstallCNIAssets            bool                       `json:"InstallCNIAssets,omitempty"`
+	UseCiliumEtcd               bool                       `json:"UseCiliumEtcd,omitempty"`
+	UsesKubenet                 bool                       `json:"UsesKubenet,omitempty"`
+	NTPUnmanaged                bool                       `json:"NTPUnmanaged,omitempty"`
+	ServiceNodePortRange        string                     `json:"ServiceNodePortRange,omitempty"`
+	SysctlParameters            []string                   `json:"SysctlParameters,omitempty"`
+	UpdatePolicy                string                     `json:"UpdatePolicy,omitempty"`
+	VolumeMounts                []api.VolumeMountSpec      `json:"VolumeMounts,omitempty"`
+	FileAssets                  []api.FileAssetSpec        `json:"FileAssets,omitempty"`
+	Hooks                       [2][]api.HookSpec          `json:"Hooks"` // the group's, then the cluster's
+	ContainerdConfig            *api.ContainerdConfig      `json:"containerdConfig,omitempty"`
+	APIServerConfig             *APIServer                 `json:"APIServerConfig,omitempty"`
+	ControlPlaneConfig          *ControlPlane              `json:"ControlPlaneConfig,omitempty"`
+	DNSZone                     string                     `json:"DNSZone,omitempty"`
+	NvidiaGPU                   *api.NvidiaGPUConfig       `json:"NvidiaGPU,omitempty"`
+	GVisor                      *api.GVisorConfig          `json:"GVisor,omitempty"`
+	DisableSecurityGroupIngress *bool                      `json:"disableSecurityGroupIngress,omitempty"`
+	ELBSecurityGroup            *string                    `json:"elbSecurityGroup,omitempty"`
+	NLBSecurityGroupMode        *string                    `json:"nlbSecurityGroupMode,omitempty"`
+	NodeIPFamilies              []string                   `json:"nodeIPFamilies,omitempty"`
+	UseIPBasedNodeNames         *bool                      `json:"useIPBasedNodeNames,omitempty"`
+	WarmPoolImages              []string                   `json:"warmPoolImages,omitempty"`
+	AzureAdminUser              string                     `json:"AzureAdminUser,omitempty"`
+	Multizone                   *bool                      `json:"multizone,omitempty"`
+	NodeTags                    *string                    `json:"nodeTags,omitempty"`
+	NodeInstancePrefix          *string                    `json:"nodeInstancePrefix,omitempty"`
+	Openstack                   *api.OpenstackSpec         `json:"Openstack,omitempty"`
+	UsesNoneDNS                 bool                       `json:"usesNoneDNS"`
+	// Hardened says that components keep to themselves what the specification cannot tell them to.
+	Hardened bool `json:"hardened,omitempty"`
+}
+
+// ConfigStore says where a machine of the control plane finds key material.
+type ConfigStore struct {
+	Keypairs string `json:"keypairs,omitempty"`
+	Secrets  string `json:"secrets,omitempty"`
+}
+
+// StaticManifest is a manifest that a machine reads from the store.
+type StaticManifest struct {
+	Key  string `json:"key,omitempty"`
+	Path string `json:"path,omitempty"` // below the cluster's folder
+}
+
+// APIServer is what machines with an API server need besides.
+type APIServer struct {
+	ClusterDNSDomain string                   `json:"ClusterDNSDomain,omitempty"`
+	KubeAPIServer    *api.KubeAPIServerConfig `json:"KubeAPIServer,omitempty"`
+	API              api.APISpec              `json:"API"`
+	Authentication   *api.AuthenticationSpec  `json:"Authentication,omitempty"`
+	// EncryptionConfigSecretHash makes a change of the secret a change of the configuration.
+	EncryptionConfigSecretHash string `json:"EncryptionConfigSecretHash,omitempty"`
+	ServiceAccountPublicKeys   string `json:"ServiceAccountPublicKeys,omitempty"`
+}
+
+// ControlPlane is what machines of the control plane need besides.
+type ControlPlane struct {
+	KubeControllerManager *api.KubeControllerManagerConfig `json:"KubeControllerManager,omitempty"`
+	KubeScheduler         *api.KubeSchedulerConfig         `json:"KubeScheduler,omitempty"`
+}
+
+// Parse reads a node configuration. Keys that are not known are refused.
+func Parse(text []byte) (*Config, error) {
+	c := &Config{}
+	if err := yaml.UnmarshalStrict(text, c); err != nil {
+		return nil, fmt.Errorf("read the node configuration: %w", err)
+	}
+	return c, nil
+}
+
+// Encode writes a node configuration.
+func (c *Config) Encode() ([]byte, error) {
+	text, err := yaml.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("write node configuration: %w", err)
+	}
+	return text, nil
+}
+
+// Hash is the base64 of the SHA-256 of a text, by which a machine knows the texts
+// that it was started with.
+func Hash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,34 @@
+// Package ports holds the TCP ports of control planes that programs and firewalls must
+// agree on. They are kOps': firewalls of users know them.
+//
+// It must not know who listens, nor who may connect.
+package ports
+
+// Ports of the machines of a control plane.
+const (
+	// Controller is where kops-controller serves machines that join, with TLS.
+	Controller = 3988
+	// APIHealth is where the health of a machine's API server is told, without TLS.
+	APIHealth = 3990
+	// ChannelsReady is where a machine tells itself whether its add-ons are applied, without TLS.
+	ChannelsReady = 3986
+)
+
+// Etcd are the ports of an etcd cluster: of its clients and members, and of its
+// managers among each other and towards a member that serves nobody else yet.
+type Etcd struct{ Client, Peer, Manager, Quarantine int }
+
+// OfEtcd returns the ports of an etcd cluster by its name, such as main.
+func OfEtcd(name string) (Etcd, bool) {
+	switch name {
+	case "main":
+		return Etcd{4001, 2380, 3996, 3994}, true
+	case "events":
+		return Etcd{4002, 2381, 3997, 3995}, true
+	case "cilium":
+		return Etcd{4003, 2382, 3991, 3992}, true
+	case "leases":
+		return Etcd{4004, 2383, 4006, 4005}, true
+	}
+	return Etcd{}, false
+}
