@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/awscloud"
+	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/platform/aws/awsquery"
@@ -29,8 +31,11 @@ import (
 )
 
 // onAWS asks AWS who machines are.
-func onAWS(ctx context.Context, conf *controller.Config, stored controller.Stored) (identity, error) {
-	own := conf.Server.Provider["aws"]
+func onAWS(ctx context.Context, conf *controllerconfig.Config, stored controller.Stored) (identity, error) {
+	var own awscloud.Controller
+	if err := conf.Section(&own); err != nil {
+		return identity{}, err
+	}
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(own.Region))
 	if err != nil {
 		return identity{}, fmt.Errorf("reach AWS: %w", err)

@@ -28,6 +28,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"kops.local/kops/internal/cli/daemon"
+	"kops.local/kops/internal/contract/controllerconfig"
+	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
@@ -109,7 +111,7 @@ func run(c *cobra.Command, o options) error {
 	if err != nil {
 		return err
 	}
-	conf, err := controller.ParseConfig(text)
+	conf, err := controllerconfig.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -138,7 +140,7 @@ func run(c *cobra.Command, o options) error {
 	if err != nil {
 		return err
 	}
-	own, err := serving(conf.Server.ServerCertificatePath, conf.Server.ServerKeyPath)
+	own, err := serving(conf.Server.CertificatePath, conf.Server.KeyPath)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func run(c *cobra.Command, o options) error {
 		return err
 	}
 	work := []func(context.Context) error{(&controller.Labeller{Nodes: core.Nodes(), Groups: who.groups, Now: time.Now, Log: log}).Run}
-	if conf.EnableCloudIPAM {
+	if conf.CloudIPAM {
 		if who.prefixes == nil {
 			return fmt.Errorf("the configuration of kops-controller: enableCloudIPAM: machines of the cloud %q have no ranges of addresses for pods", conf.Cloud)
 		}
@@ -199,7 +201,7 @@ func lead(ctx context.Context, config *rest.Config, host string, work []func(con
 }
 
 // openStores opens the folders of the cluster.
-func openStores(ctx context.Context, conf *controller.Config) (controller.Stored, error) {
+func openStores(ctx context.Context, conf *controllerconfig.Config) (controller.Stored, error) {
 	stores := daemon.Stores(os.Getenv, &http.Client{Timeout: time.Minute})
 	base, err := stores.Open(ctx, conf.ConfigBase)
 	if err != nil {
@@ -231,7 +233,7 @@ type identity struct {
 const localPeriod = 5 * time.Second
 
 // platform returns the identity of the configuration's cloud.
-func platform(ctx context.Context, conf *controller.Config, stored controller.Stored) (identity, error) {
+func platform(ctx context.Context, conf *controllerconfig.Config, stored controller.Stored) (identity, error) {
 	known := map[string]func() (identity, error){
 		"local": func() (identity, error) { return onThisHost(conf, stored) },
 		"metal": func() (identity, error) {
@@ -247,8 +249,12 @@ func platform(ctx context.Context, conf *controller.Config, stored controller.St
 }
 
 // onThisHost reads what the local cloud tells of its machines.
-func onThisHost(conf *controller.Config, stored controller.Stored) (identity, error) {
-	folder := conf.Server.Provider[conf.Cloud].Machines
+func onThisHost(conf *controllerconfig.Config, stored controller.Stored) (identity, error) {
+	var own localcloud.Controller
+	if err := conf.Section(&own); err != nil {
+		return identity{}, err
+	}
+	folder := own.Machines
 	if folder == "" {
 		return identity{}, errors.New("the configuration of kops-controller: server.provider.local.machines, the folder of machines, is not set")
 	}

@@ -30,6 +30,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/node/bootstrap"
@@ -331,14 +332,14 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
 }
 
 func TestACloudWithoutProofsIsNamed(t *testing.T) {
-	_, err := platform(t.Context(), &controller.Config{Cloud: "gce"}, controller.Stored{})
+	_, err := platform(t.Context(), &controllerconfig.Config{Cloud: "gce"}, controller.Stored{})
 	if err == nil || !strings.Contains(err.Error(), `"gce"`) || !strings.Contains(err.Error(), "aws, local, metal") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTheLocalCloudNeedsItsFolderOfMachines(t *testing.T) {
-	_, err := platform(t.Context(), &controller.Config{Cloud: "local"}, controller.Stored{})
+	_, err := platform(t.Context(), &controllerconfig.Config{Cloud: "local"}, controller.Stored{})
 	if err == nil || !strings.Contains(err.Error(), "server.provider.local.machines") {
 		t.Errorf("got %v", err)
 	}

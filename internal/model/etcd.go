@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
 )
@@ -34,7 +35,7 @@ func (b *builder) etcd() error {
 			if err != nil {
 				return err
 			}
-			if text, err = p.encode(); err != nil {
+			if text, err = p.Encode(); err != nil {
 				return err
 			}
 			b.file("manifests-etcdmanager-"+e.Name+"-"+g, layout.EtcdManifest(e.Name, g), text)
@@ -85,46 +86,46 @@ func memberGroups(e api.EtcdClusterSpec) []string {
 }
 
 // etcdManager is the pod that runs a member of an etcd cluster on a group's machines.
-func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (pod, error) {
+func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (staticpod.Pod, error) {
 	flags, err := in.etcdFlags(e, group)
 	if err != nil {
-		return pod{}, err
+		return staticpod.Pod{}, err
 	}
 	name := "etcd-manager-" + e.Name
 	yes := true
-	c := container{
+	c := staticpod.Container{
 		Name:            "etcd-manager",
 		Image:           in.image(etcdManagerImage),
 		Command:         append([]string{"/go-runner", "--log-file=/var/log/etcd.log", "--also-stdout", "/ko-app/etcd-manager"}, flags...),
 		Env:             in.etcdEnvironment(e),
-		Resources:       resources{Requests: map[string]string{"cpu": quantity(e.CPURequest, "200m"), "memory": quantity(e.MemoryRequest, "100Mi")}},
-		SecurityContext: &securityContext{Privileged: &yes},
-		VolumeMounts: []volumeMount{{Name: "rootfs", MountPath: "/rootfs"}, {Name: "run", MountPath: "/run"},
+		Resources:       staticpod.Resources{Requests: map[string]string{"cpu": quantity(e.CPURequest, "200m"), "memory": quantity(e.MemoryRequest, "100Mi")}},
+		SecurityContext: &staticpod.SecurityContext{Privileged: &yes},
+		VolumeMounts: []staticpod.VolumeMount{{Name: "rootfs", MountPath: "/rootfs"}, {Name: "run", MountPath: "/run"},
 			{Name: "pki", MountPath: "/etc/kubernetes/pki/etcd-manager"}, {Name: "varlogetcd", MountPath: "/var/log/etcd.log"}},
 	}
 	if e.Manager != nil && e.Manager.Image != "" {
 		c.Image = e.Manager.Image
 	}
-	volumes := []volume{
-		{Name: "rootfs", HostPath: &hostPath{Path: "/", Type: "Directory"}},
-		{Name: "run", HostPath: &hostPath{Path: "/run", Type: "DirectoryOrCreate"}},
-		{Name: "pki", HostPath: &hostPath{Path: "/etc/kubernetes/pki/" + name, Type: "DirectoryOrCreate"}},
-		{Name: "varlogetcd", HostPath: &hostPath{Path: "/var/log/" + etcdClusterName(e.Name) + ".log", Type: "FileOrCreate"}},
+	volumes := []any{
+		staticpod.Volume{Name: "rootfs", HostPath: &staticpod.HostPath{Path: "/", Type: "Directory"}},
+		staticpod.Volume{Name: "run", HostPath: &staticpod.HostPath{Path: "/run", Type: "DirectoryOrCreate"}},
+		staticpod.Volume{Name: "pki", HostPath: &staticpod.HostPath{Path: "/etc/kubernetes/pki/" + name, Type: "DirectoryOrCreate"}},
+		staticpod.Volume{Name: "varlogetcd", HostPath: &staticpod.HostPath{Path: "/var/log/" + etcdClusterName(e.Name) + ".log", Type: "FileOrCreate"}},
 	}
 	binaries := in.etcdBinaries(e)
 	for _, version := range slices.Sorted(maps.Keys(binaries)) {
 		v := "etcd-v" + strings.ReplaceAll(version, ".", "-")
-		volumes = append(volumes, volume{Name: v, Image: &imageVolume{Reference: binaries[version], PullPolicy: "IfNotPresent"}})
-		c.VolumeMounts = append(c.VolumeMounts, volumeMount{Name: v, MountPath: "/opt/etcd-v" + version})
+		volumes = append(volumes, staticpod.Volume{Name: v, Image: &staticpod.Image{Reference: binaries[version], PullPolicy: "IfNotPresent"}})
+		c.VolumeMounts = append(c.VolumeMounts, staticpod.VolumeMount{Name: v, MountPath: "/opt/etcd-v" + version})
 	}
-	meta := podMetadata{Name: name, Namespace: "kube-system", Labels: map[string]string{"k8s-app": name}}
+	meta := staticpod.Metadata{Name: name, Namespace: "kube-system", Labels: map[string]string{"k8s-app": name}}
 	if n := in.etcdName(e); n != "" {
 		meta.Annotations = map[string]string{"dns.alpha.kubernetes.io/internal": n}
 	}
-	return pod{
+	return staticpod.Pod{
 		Metadata: meta,
-		Spec: podSpec{Containers: []container{c}, Volumes: volumes, HostNetwork: true, HostPID: true,
-			PriorityClassName: "system-cluster-critical", Tolerations: []toleration{{Key: "CriticalAddonsOnly", Operator: "Exists"}}},
+		Spec: staticpod.Spec{Containers: []any{c}, Volumes: volumes, HostNetwork: true, HostPID: true,
+			PriorityClassName: "system-cluster-critical", Tolerations: staticpod.Critical()},
 	}, nil
 }
 
@@ -164,7 +165,7 @@ func (in Input) etcdBinaries(e api.EtcdClusterSpec) map[string]string {
 	return out
 }
 
-func (in Input) etcdEnvironment(e api.EtcdClusterSpec) []env {
+func (in Input) etcdEnvironment(e api.EtcdClusterSpec) []api.ContainerEnvVar {
 	out := in.storeEnvironment()
 	m := e.Manager
 	if m == nil {
@@ -174,15 +175,15 @@ func (in Input) etcdEnvironment(e api.EtcdClusterSpec) []env {
 	if m.BackupRetentionDays != nil {
 		days = *m.BackupRetentionDays
 	}
-	out = append(out, env{Name: "ETCD_MANAGER_DAILY_BACKUPS_RETENTION", Value: strconv.FormatUint(uint64(days), 10) + "d"})
+	out = append(out, api.ContainerEnvVar{Name: "ETCD_MANAGER_DAILY_BACKUPS_RETENTION", Value: strconv.FormatUint(uint64(days), 10) + "d"})
 	if len(m.ListenMetricsURLs) > 0 {
-		out = append(out, env{Name: "ETCD_LISTEN_METRICS_URLS", Value: strings.Join(m.ListenMetricsURLs, ",")})
+		out = append(out, api.ContainerEnvVar{Name: "ETCD_LISTEN_METRICS_URLS", Value: strings.Join(m.ListenMetricsURLs, ",")})
 	}
 	if len(m.ListenClientHTTPURLs) > 0 {
-		out = append(out, env{Name: "ETCD_LISTEN_CLIENT_HTTP_URLS", Value: strings.Join(m.ListenClientHTTPURLs, ",")})
+		out = append(out, api.ContainerEnvVar{Name: "ETCD_LISTEN_CLIENT_HTTP_URLS", Value: strings.Join(m.ListenClientHTTPURLs, ",")})
 	}
 	for _, v := range m.Env {
-		out = append(out, env{Name: v.Name, Value: v.Value})
+		out = append(out, api.ContainerEnvVar{Name: v.Name, Value: v.Value})
 	}
 	return out
 }

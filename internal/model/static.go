@@ -7,18 +7,19 @@ import (
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/spec/complete"
 )
 
 func (b *builder) staticManifests() error {
-	healthcheck, err := b.healthcheck().encode()
+	healthcheck, err := b.healthcheck().Encode()
 	if err != nil {
 		return err
 	}
 	b.file("manifests-static-kube-apiserver-healthcheck", layout.Healthcheck, healthcheck)
-	channels, err := b.channels().encode()
+	channels, err := b.channels().Encode()
 	if err != nil {
 		return err
 	}
@@ -28,26 +29,26 @@ func (b *builder) staticManifests() error {
 
 // healthcheck is the part of the API server's pod that asks the API server for
 // its health with a certificate, so that others can ask without one.
-func (b *builder) healthcheck() pod {
+func (b *builder) healthcheck() staticpod.Pod {
 	const secrets = "healthcheck-secrets"
 	args := []string{"--ca-cert=/secrets/ca.crt", "--client-cert=/secrets/client.crt", "--client-key=/secrets/client.key"}
 	if s := b.spec().KubeAPIServer; s != nil && s.SecurePort != 0 && s.SecurePort != 443 {
 		args = append(args, fmt.Sprintf("--secure-port=%d", s.SecurePort))
 	}
 	args = append(args, b.healthBalancers()...)
-	return pod{Spec: podSpec{
-		Containers: []container{{
+	return staticpod.Pod{Spec: staticpod.Spec{
+		Containers: []any{staticpod.Container{
 			Name:            "healthcheck",
 			Image:           b.image("registry.k8s.io/kops/kube-apiserver-healthcheck:" + b.Version),
 			Args:            args,
 			SecurityContext: asUser(users.Healthcheck),
-			VolumeMounts:    []volumeMount{{Name: secrets, MountPath: "/secrets", ReadOnly: true}},
-			LivenessProbe: &probe{
-				HTTPGet:             httpGet{Host: "127.0.0.1", Path: "/.kube-apiserver-healthcheck/healthz", Port: ports.APIHealth},
+			VolumeMounts:    []staticpod.VolumeMount{{Name: secrets, MountPath: "/secrets", ReadOnly: true}},
+			LivenessProbe: &staticpod.Probe{
+				HTTPGet:             staticpod.HTTPGet{Host: "127.0.0.1", Path: "/.kube-apiserver-healthcheck/healthz", Port: ports.APIHealth},
 				InitialDelaySeconds: 5, TimeoutSeconds: 5,
 			},
 		}},
-		Volumes: []volume{{Name: secrets, HostPath: &hostPath{Path: "/etc/kubernetes/kube-apiserver-healthcheck/secrets", Type: "Directory"}}},
+		Volumes: []any{staticpod.Volume{Name: secrets, HostPath: &staticpod.HostPath{Path: "/etc/kubernetes/kube-apiserver-healthcheck/secrets", Type: "Directory"}}},
 	}}
 }
 
@@ -67,35 +68,35 @@ func (b *builder) healthBalancers() []string {
 }
 
 // channels is the pod that applies the add-ons, again and again.
-func (b *builder) channels() pod {
+func (b *builder) channels() staticpod.Pod {
 	args := []string{"apply", "channel", "--v=4", "--yes", "--interval=1m0s", "--node-labels=node-role.kubernetes.io/control-plane",
 		"--node-name=$(NODE_NAME)", b.url(layout.Channel)}
 	for _, a := range b.spec().Addons {
 		args = append(args, a.Manifest)
 	}
-	mounts := []volumeMount{{Name: "kubeconfig", MountPath: "/var/lib/kops", ReadOnly: true}}
-	volumes := []volume{{Name: "kubeconfig", HostPath: &hostPath{Path: "/var/lib/kops", Type: "Directory"}}}
+	mounts := []staticpod.VolumeMount{{Name: "kubeconfig", MountPath: "/var/lib/kops", ReadOnly: true}}
+	volumes := []any{staticpod.Volume{Name: "kubeconfig", HostPath: &staticpod.HostPath{Path: "/var/lib/kops", Type: "Directory"}}}
 	user := asUser(users.Channels)
 	if folder, ok := managedfile.FolderOf(b.spec().ConfigStore.Base); ok {
-		mounts = append(mounts, volumeMount{Name: "store", MountPath: folder, ReadOnly: true})
-		volumes = append(volumes, volume{Name: "store", HostPath: &hostPath{Path: folder, Type: "Directory"}})
+		mounts = append(mounts, staticpod.VolumeMount{Name: "store", MountPath: folder, ReadOnly: true})
+		volumes = append(volumes, staticpod.Volume{Name: "store", HostPath: &staticpod.HostPath{Path: folder, Type: "Directory"}})
 		user = reader()
 	}
-	ready := &probe{HTTPGet: httpGet{Host: "127.0.0.1", Path: "/readyz", Port: ports.ChannelsReady}, InitialDelaySeconds: 30, PeriodSeconds: 10, FailureThreshold: 2}
+	ready := &staticpod.Probe{HTTPGet: staticpod.HTTPGet{Host: "127.0.0.1", Path: "/readyz", Port: ports.ChannelsReady}, InitialDelaySeconds: 30, PeriodSeconds: 10, FailureThreshold: 2}
 	if b.Cluster.CloudProviderID() == api.CloudLocal { // somebody waits for it
 		ready.InitialDelaySeconds, ready.PeriodSeconds = 1, 2
 	}
-	environment := []env{{Name: "HOME", Value: "/tmp"}, {Name: "KUBECONFIG", Value: "/var/lib/kops/kubeconfig"},
-		{Name: "NODE_NAME", ValueFrom: &valueFrom{fieldRef{"spec.nodeName"}}}}
-	return pod{
-		Metadata: podMetadata{Name: "kops-channels", Namespace: "kube-system", Labels: map[string]string{"k8s-app": "kops-channels"}},
-		Spec: podSpec{
-			Containers: []container{{
+	environment := []api.ContainerEnvVar{{Name: "HOME", Value: "/tmp"}, {Name: "KUBECONFIG", Value: "/var/lib/kops/kubeconfig"},
+		{Name: "NODE_NAME", ValueFrom: &api.EnvVarSource{FieldRef: &api.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}}
+	return staticpod.Pod{
+		Metadata: staticpod.Metadata{Name: "kops-channels", Namespace: "kube-system", Labels: map[string]string{"k8s-app": "kops-channels"}},
+		Spec: staticpod.Spec{
+			Containers: []any{staticpod.Container{
 				Name:            "channels",
 				Image:           b.image("registry.k8s.io/kops/channels:" + b.Version),
 				Args:            args,
 				Env:             append(environment, b.storeEnvironment()...),
-				Resources:       resources{Requests: map[string]string{"cpu": "50m", "memory": "50Mi"}},
+				Resources:       staticpod.Resources{Requests: map[string]string{"cpu": "50m", "memory": "50Mi"}},
 				SecurityContext: user,
 				VolumeMounts:    mounts,
 				ReadinessProbe:  ready,
@@ -103,25 +104,25 @@ func (b *builder) channels() pod {
 			Volumes:           volumes,
 			HostNetwork:       true,
 			PriorityClassName: "system-node-critical",
-			Tolerations:       []toleration{{Key: "CriticalAddonsOnly", Operator: "Exists"}},
+			Tolerations:       staticpod.Critical(),
 		},
 	}
 }
 
 // storeEnvironment is what a pod needs to reach the cluster's store.
-func (in Input) storeEnvironment() []env {
-	var out []env
+func (in Input) storeEnvironment() []api.ContainerEnvVar {
+	var out []api.ContainerEnvVar
 	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
 		url := proxyURL(p)
-		out = append(out, env{Name: "http_proxy", Value: url}, env{Name: "https_proxy", Value: url},
-			env{Name: "NO_PROXY", Value: p.Excludes}, env{Name: "no_proxy", Value: p.Excludes})
+		out = append(out, api.ContainerEnvVar{Name: "http_proxy", Value: url}, api.ContainerEnvVar{Name: "https_proxy", Value: url},
+			api.ContainerEnvVar{Name: "NO_PROXY", Value: p.Excludes}, api.ContainerEnvVar{Name: "no_proxy", Value: p.Excludes})
 	}
 	if in.Region != "" && in.spec().CloudProvider.AWS != nil {
-		out = append(out, env{Name: "AWS_REGION", Value: in.Region})
+		out = append(out, api.ContainerEnvVar{Name: "AWS_REGION", Value: in.Region})
 	}
 	for _, n := range nodeconfig.KnownVariables() {
 		if v := in.Environment[n]; v != "" {
-			out = append(out, env{Name: n, Value: v})
+			out = append(out, api.ContainerEnvVar{Name: n, Value: v})
 		}
 	}
 	return out

@@ -40,3 +40,9 @@ func (m Machine) IsControlPlane() bool { return m.Labels[Role] == ControlPlane }
 // Disk is the name of the folder that holds the data of a member of etcd; without a
 // member it is what the names of all members begin with.
 func Disk(cluster, etcd, member string) string { return cluster + "--" + etcd + "--" + member }
+
+// Controller is the section of the local cloud in the configuration of kops-controller.
+type Controller struct {
+	// Machines is the folder in which the cloud tells of its machines.
+	Machines string `json:"machines"`
+}

@@ -20,8 +20,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/awscloud"
+	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/model/addons"
-	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/test/goldentest"
@@ -449,16 +450,20 @@ func TestOnlyMachinesOutsideTheControlPlaneMayAskForCertificates(t *testing.T) {
 		group("n1", api.RoleNode, ""), group("n2", api.RoleNode, "arn:own"), group("n3", api.RoleNode, ""),
 	}
 	config := object[corev1.ConfigMap](t, build(t, in), "kops-controller.addons.k8s.io", "ConfigMap", "kops-controller").Data["config.yaml"]
-	conf, err := controller.ParseConfig([]byte(config))
+	conf, err := controllerconfig.Parse([]byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}
+	var own awscloud.Controller
+	if err := conf.Section(&own); err != nil {
+		t.Fatal(err)
+	}
 	want := []string{"apiservers.minimal.example.com", "nodes.minimal.example.com", "shared"}
-	if got := conf.Server.Provider["aws"].NodesRoles; !slices.Equal(got, want) {
+	if got := own.NodesRoles; !slices.Equal(got, want) {
 		t.Errorf("%v may ask, want %v", got, want)
 	}
 	profiles := map[string]string{"apiservers.minimal.example.com": "apiservers.minimal.example.com", "nodes.minimal.example.com": "nodes.minimal.example.com", "arn:own": "shared"}
-	if got := conf.Server.Provider["aws"].NodesProfiles; !maps.Equal(got, profiles) {
+	if got := own.NodesProfiles; !maps.Equal(got, profiles) {
 		t.Errorf("profiles %v, want %v", got, profiles)
 	}
 }

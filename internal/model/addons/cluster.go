@@ -8,59 +8,42 @@ import (
 	"strconv"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/awscloud"
+	"kops.local/kops/internal/contract/controllerconfig"
+	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/model/names"
 )
 
-// controllerConfig is the configuration of kops-controller.
-type controllerConfig struct {
-	ClusterName string           `json:"clusterName"`
-	Cloud       string           `json:"cloud"`
-	ConfigBase  string           `json:"configBase"`
-	SecretStore string           `json:"secretStore,omitempty"`
-	Server      controllerServer `json:"server"`
-	// CloudIPAM gives nodes their pod ranges from the addresses of their machines.
-	CloudIPAM bool `json:"enableCloudIPAM,omitempty"`
-}
-
-type controllerServer struct {
-	Listen          string                    `json:"Listen"`
-	Provider        map[string]map[string]any `json:"provider"`
-	KeyPath         string                    `json:"serverKeyPath"`
-	CertificatePath string                    `json:"serverCertificatePath"`
-	CABasePath      string                    `json:"caBasePath"`
-	SigningCAs      []string                  `json:"signingCAs"`
-	CertNames       []string                  `json:"certNames"` // what machines may ask for
-}
-
 // ControllerConfig is the configuration of kops-controller.
 func (v *View) ControllerConfig() any {
-	const pki = "/etc/kubernetes/kops-controller/pki"
-	c := controllerConfig{
+	const folder = controllerconfig.Folder + "/pki"
+	c := controllerconfig.Config{
 		ClusterName: v.Name, Cloud: v.Cloud, ConfigBase: v.Spec.ConfigStore.Base, SecretStore: v.Spec.ConfigStore.Secrets,
 		CloudIPAM: v.IPv6() && (v.Cloud == string(api.CloudAWS) || v.Cloud == string(api.CloudGCE)),
-		Server: controllerServer{
-			Listen: ":" + strconv.Itoa(ports.Controller), KeyPath: pki + "/kops-controller.key", CertificatePath: pki + "/kops-controller.crt", CABasePath: pki,
-			SigningCAs: []string{"kubernetes-ca"}, CertNames: []string{"kubelet", "kubelet-server"},
-			Provider: map[string]map[string]any{v.Cloud: {}},
+		Server: controllerconfig.Server{
+			Listen: ":" + strconv.Itoa(ports.Controller), KeyPath: folder + "/kops-controller.key", CertificatePath: folder + "/kops-controller.crt", CABasePath: folder,
+			SigningCAs: []string{pki.KubernetesCA}, CertNames: []string{controllerconfig.CertKubelet, controllerconfig.CertKubeletServer},
+			Provider: map[string]any{v.Cloud: struct{}{}},
 		},
 	}
 	if v.KubeProxy() {
-		c.Server.CertNames = append(c.Server.CertNames, "kube-proxy")
+		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertKubeProxy)
 	}
 	n := v.Spec.Networking
 	if n.KubeRouter != nil {
-		c.Server.CertNames = append(c.Server.CertNames, "kube-router")
+		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertKubeRouter)
 	}
 	if n.Cilium != nil && n.Cilium.EtcdManaged {
-		c.Server.CertNames = append(c.Server.CertNames, "etcd-client-cilium")
-		c.Server.SigningCAs = append(c.Server.SigningCAs, "etcd-clients-ca-cilium")
+		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertEtcdClientCilium)
+		c.Server.SigningCAs = append(c.Server.SigningCAs, pki.EtcdClientsCiliumCA)
 	}
 	switch v.Cloud {
 	case string(api.CloudAWS):
-		c.Server.Provider[v.Cloud] = map[string]any{"nodesRoles": v.machineRoles(), "nodesProfiles": v.machineProfiles(), "Region": v.Region}
+		c.Server.Provider[v.Cloud] = awscloud.Controller{NodesRoles: v.machineRoles(), NodesProfiles: v.machineProfiles(), Region: v.Region}
 	case string(api.CloudLocal):
-		c.Server.Provider[v.Cloud] = map[string]any{"machines": v.MachineRegistry()}
+		c.Server.Provider[v.Cloud] = localcloud.Controller{Machines: v.MachineRegistry()}
 	case string(api.CloudGCE):
 		c.Server.Provider[v.Cloud] = map[string]any{"ProjectID": v.Spec.CloudProvider.GCE.Project, "ClusterName": v.Name, "Region": v.Region}
 	}
@@ -146,7 +129,7 @@ func (v *View) scalingGroup(g *api.InstanceGroup) string {
 	if v.Cloud == string(api.CloudHetzner) {
 		return g.Name
 	}
-	return names.AWSGroup(g.Name, string(g.Spec.Role), v.Name)
+	return awscloud.ScalingGroup(g.Name, string(g.Spec.Role), v.Name)
 }
 
 // PodNetworkEnvironment are the variables that a user gives Amazon's pod network.

@@ -14,11 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/controllerconfig"
+	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model/addons"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/channels"
-	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/test/goldentest"
 	"kops.local/kops/internal/test/kubetest"
@@ -147,8 +148,12 @@ func TestKopsControllerReadsFolders(t *testing.T) {
 		})
 	}
 	r := build(t, local(t, func(*api.ClusterSpec) {}))
-	conf, err := controller.ParseConfig([]byte(object[corev1.ConfigMap](t, r, name, "ConfigMap", "kops-controller").Data["config.yaml"]))
-	if err != nil || conf.Cloud != "local" || conf.Server.Provider["local"].Machines != "/etc/kops/machines" {
+	conf, err := controllerconfig.Parse([]byte(object[corev1.ConfigMap](t, r, name, "ConfigMap", "kops-controller").Data["config.yaml"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own localcloud.Controller
+	if err := conf.Section(&own); err != nil || conf.Cloud != "local" || own.Machines != "/etc/kops/machines" {
 		t.Errorf("configuration %+v, %v", conf, err)
 	}
 }

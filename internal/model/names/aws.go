@@ -11,18 +11,6 @@ const (
 	MaxAWSLoadBalancer = 32 // load balancers and target groups
 )
 
-// AWSGroup is the name of the scaling group and of the launch template of an
-// instance group, whose role is as the API says it: ControlPlane, APIServer, Node or Bastion.
-func AWSGroup(group, role, cluster string) string {
-	switch role {
-	case "ControlPlane":
-		return group + ".masters." + cluster
-	case "APIServer":
-		return group + ".apiservers." + cluster
-	}
-	return group + "." + cluster
-}
-
 // AWSMachineRole is the name of the IAM role and of the instance profile of a
 // cluster's machines: masters, apiservers, nodes or bastions.
 func AWSMachineRole(machines, cluster string) string {

@@ -28,11 +28,3 @@ func TestNamesOnAWS(t *testing.T) {
 		t.Errorf("the queue's name %s has %d characters; SQS takes 80", got, len(got))
 	}
 }
-
-func TestAWSGroup(t *testing.T) {
-	for role, want := range map[string]string{"ControlPlane": "g.masters.c.example.com", "APIServer": "g.apiservers.c.example.com", "Node": "g.c.example.com", "Bastion": "g.c.example.com"} {
-		if got := names.AWSGroup("g", role, "c.example.com"); got != want {
-			t.Errorf("%s: %s, want %s", role, got, want)
-		}
-	}
-}

@@ -16,10 +16,10 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/platform/aws/node/ec2"
 )
@@ -246,7 +246,7 @@ func (p Probe) aws(ctx context.Context, h *node.Host, boot *nodeconfig.Boot, c *
 	slices.Sort(known)
 	h.Names = slices.DeleteFunc(slices.Compact(known), func(s string) bool { return s == "" })
 	if c.EnableLifecycleHook {
-		h.ScalingGroup = names.AWSGroup(boot.InstanceGroupName, boot.InstanceGroupRole, boot.ClusterName)
+		h.ScalingGroup = awscloud.ScalingGroup(boot.InstanceGroupName, boot.InstanceGroupRole, boot.ClusterName)
 	}
 	if machineType == "" || c.KubeletConfig != nil && c.KubeletConfig.MaxPods != nil {
 		return nil

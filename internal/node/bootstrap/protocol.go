@@ -28,15 +28,6 @@ const (
 	MaxResponse = 4 << 20
 )
 
-// Names of the certificates that a machine may ask for.
-const (
-	CertKubelet          = "kubelet"
-	CertKubeletServer    = "kubelet-server"
-	CertKubeProxy        = "kube-proxy"
-	CertKubeRouter       = "kube-router"
-	CertEtcdClientCilium = "etcd-client-cilium"
-)
-
 // Request is what a machine asks for. The header Authorization carries a proof
 // that is bound to the very bytes of the request.
 type Request struct {

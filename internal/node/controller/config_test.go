@@ -2,7 +2,6 @@ package controller
 
 import (
 	"encoding/pem"
-	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -12,47 +11,6 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
-
-const sample = `
-clusterName: c.example.com
-cloud: aws
-configBase: s3://bucket/c.example.com
-secretStore: s3://bucket/c.example.com/secrets
-server:
-  Listen: :3988
-  caBasePath: /etc/kubernetes/kops-controller/pki
-  certNames: [kubelet, kubelet-server, kube-proxy]
-  provider:
-    aws:
-      Region: us-east-1
-      nodesRoles: [nodes.c.example.com]
-  serverCertificatePath: /etc/kubernetes/kops-controller/pki/kops-controller.crt
-  serverKeyPath: /etc/kubernetes/kops-controller/pki/kops-controller.key
-  signingCAs: [kubernetes-ca]
-discovery: {}
-`
-
-func TestTheConfigurationIsRead(t *testing.T) {
-	c, err := ParseConfig([]byte(sample))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if aws := c.Server.Provider["aws"]; c.Server.Listen != ":3988" || aws.Region != "us-east-1" || len(aws.NodesRoles) != 1 || len(c.Server.CertNames) != 3 {
-		t.Errorf("got %+v", c)
-	}
-}
-
-func TestBadConfigurationsAreRefused(t *testing.T) {
-	for text, says := range map[string]string{
-		"{":  "read the configuration",
-		"{}": "server.serverKeyPath is not set",
-		strings.Replace(sample, "kube-proxy", "kubecfg", 1): `no certificate is called "kubecfg"`,
-	} {
-		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("got %v, want %q", err, says)
-		}
-	}
-}
 
 // folder is the key material of authorities as a control plane has it on disk.
 func folder(t *testing.T, keysets map[string]*pki.Keyset) fstest.MapFS {

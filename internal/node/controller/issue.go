@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/node/bootstrap"
 )
@@ -25,15 +26,15 @@ func certificates() map[string]certificate {
 		}}
 	}
 	return map[string]certificate{
-		bootstrap.CertKubelet: {pki.KubernetesCA, func(id bootstrap.Identity) pki.Request {
+		controllerconfig.CertKubelet: {pki.KubernetesCA, func(id bootstrap.Identity) pki.Request {
 			return pki.Request{Usage: pki.Client, CommonName: nodeUser + id.NodeName, Organization: []string{nodeGroup}}
 		}},
-		bootstrap.CertKubeletServer: {pki.KubernetesCA, func(id bootstrap.Identity) pki.Request {
+		controllerconfig.CertKubeletServer: {pki.KubernetesCA, func(id bootstrap.Identity) pki.Request {
 			return pki.Request{Usage: pki.Server, CommonName: id.NodeName, Names: id.Names}
 		}},
-		bootstrap.CertKubeProxy:        client(pki.KubernetesCA, "system:kube-proxy"),
-		bootstrap.CertKubeRouter:       client(pki.KubernetesCA, "system:kube-router"),
-		bootstrap.CertEtcdClientCilium: client(pki.EtcdClientsCiliumCA, "cilium"),
+		controllerconfig.CertKubeProxy:        client(pki.KubernetesCA, "system:kube-proxy"),
+		controllerconfig.CertKubeRouter:       client(pki.KubernetesCA, "system:kube-router"),
+		controllerconfig.CertEtcdClientCilium: client(pki.EtcdClientsCiliumCA, "cilium"),
 	}
 }
 

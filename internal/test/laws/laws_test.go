@@ -153,6 +153,10 @@ func TestImports(t *testing.T) {
 		{"a contract knows neither of the programs that keep it", under("internal/contract"), func(d string) bool {
 			return cloudSDK(d) || strings.HasPrefix(d, "k8s.io/client-go") || local("internal")(d) && !local("internal/contract")(d)
 		}},
+		{"the programs of a cluster do not know what an update writes for them", func(s string) bool {
+			return under("internal/node", "cmd/nodeup", "cmd/etcd-manager", "cmd/kops-controller", "cmd/channels", "cmd/kube-apiserver-healthcheck")(s)
+		},
+			local("internal/model", "internal/spec/complete", "internal/spec/validate", "internal/spec/newcluster", "internal/spec/facts", "internal/spec/versions")},
 		{"the store knows no clusters", func(s string) bool { return under("internal/store")(s) && !under("internal/store/clusterstore")(s) }, local("api", "internal/store/clusterstore", "internal/platform")},
 		{"the typed store knows neither the engine nor a cloud", under("internal/store/clusterstore"), local("internal/engine/resource", "internal/engine/graph", "internal/engine/plan", "internal/engine/exec", "internal/platform")},
 		{"the pure stages see no network", pure, func(d string) bool {

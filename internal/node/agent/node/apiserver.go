@@ -9,6 +9,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
@@ -187,9 +188,9 @@ func (b *builder) apiServerPod() error {
 	k.container.Env = c.Env
 	k.container.SecurityContext = confined("NET_BIND_SERVICE")
 	k.amounts("150m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
-	k.container.Ports = []port{{"https", b.securePort(), b.securePort()}}
-	ask := func(path string, delay, timeout, failures, period int) *probe {
-		return &probe{HTTPGet: httpGet{Host: "127.0.0.1", Path: path, Port: ports.APIHealth}, InitialDelaySeconds: delay, TimeoutSeconds: timeout, FailureThreshold: failures, PeriodSeconds: period}
+	k.container.Ports = []staticpod.Port{{Name: "https", ContainerPort: b.securePort(), HostPort: b.securePort()}}
+	ask := func(path string, delay, timeout, failures, period int) *staticpod.Probe {
+		return &staticpod.Probe{HTTPGet: staticpod.HTTPGet{Host: "127.0.0.1", Path: path, Port: ports.APIHealth}, InitialDelaySeconds: delay, TimeoutSeconds: timeout, FailureThreshold: failures, PeriodSeconds: period}
 	}
 	k.container.LivenessProbe = ask("/livez", 10, 15, 8, 10)
 	k.container.ReadinessProbe = ask("/healthz", 0, 15, 3, 1)
@@ -218,7 +219,7 @@ func (b *builder) apiServerPod() error {
 		if b.Static[m.Key] == "" {
 			return fmt.Errorf("the manifest %s was not read", m.Path)
 		}
-		if err := p.merge(b.Static[m.Key]); err != nil {
+		if err := p.Merge(b.Static[m.Key]); err != nil {
 			return err
 		}
 	}

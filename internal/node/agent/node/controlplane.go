@@ -8,6 +8,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
@@ -77,8 +78,8 @@ func (b *builder) figures() []string {
 	return []string{"--bind-address=127.0.0.1"}
 }
 
-func healthProbe(port int) *probe {
-	return &probe{HTTPGet: httpGet{Scheme: "HTTPS", Host: "127.0.0.1", Path: "/healthz", Port: port}, InitialDelaySeconds: 15, TimeoutSeconds: 15}
+func healthProbe(port int) *staticpod.Probe {
+	return &staticpod.Probe{HTTPGet: staticpod.HTTPGet{Scheme: "HTTPS", Host: "127.0.0.1", Path: "/healthz", Port: port}, InitialDelaySeconds: 15, TimeoutSeconds: 15}
 }
 
 func (b *builder) controllerManager() error {
@@ -182,7 +183,7 @@ func (b *builder) proxy() error {
 	k := newComponent("kube-proxy", c.Image, "/usr/local/bin/kube-proxy", flags)
 	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
 	yes := true
-	k.container.SecurityContext = &securityContext{Privileged: &yes}
+	k.container.SecurityContext = &staticpod.SecurityContext{Privileged: &yes}
 	k.mount("kubeconfig", kubeconfig, "", true)
 	k.mount("modules", "/lib/modules", "", true)
 	k.mount("ssl-certs-hosts", "/etc/ssl/certs", "", true)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
@@ -98,7 +99,7 @@ const (
 	binaries     = "/usr/local/bin"
 	ownBinaries  = "/opt/kops/bin"
 	manifests    = "/etc/kubernetes/manifests"
-	controlDir   = "/etc/kubernetes/kops-controller"
+	controlDir   = controllerconfig.Folder
 	cniBinaries  = "/opt/cni/bin"
 	cniConfigs   = "/etc/cni/net.d"
 	volumePlugin = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/"

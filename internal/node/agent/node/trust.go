@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/engine/resource"
@@ -133,7 +134,7 @@ func (b *builder) trust() error {
 	if !b.hasAPIServer() {
 		names = nil // those who verify the machine say what its names are
 	}
-	if err := b.pair(srv+"/kubelet-server", host.Certificate{Name: "kubelet-server", CommonName: b.Host.NodeName, Usage: string(pki.Server), Names: names, KeyMode: "0400"}); err != nil {
+	if err := b.pair(srv+"/kubelet-server", host.Certificate{Name: controllerconfig.CertKubeletServer, CommonName: b.Host.NodeName, Usage: string(pki.Server), Names: names, KeyMode: "0400"}); err != nil {
 		return err
 	}
 	if err := b.kubeconfig(KubeletKubeconfig, "kubelet", "kubelet",
@@ -141,7 +142,7 @@ func (b *builder) trust() error {
 		return err
 	}
 	if b.Config.UseCiliumEtcd {
-		if err := b.pair("/etc/kubernetes/pki/cilium/etcd-client-cilium", host.Certificate{Name: "etcd-client-cilium", CommonName: "cilium", Usage: string(pki.Client), Signer: pki.EtcdClientsCiliumCA}); err != nil {
+		if err := b.pair("/etc/kubernetes/pki/cilium/etcd-client-cilium", host.Certificate{Name: controllerconfig.CertEtcdClientCilium, CommonName: "cilium", Usage: string(pki.Client), Signer: pki.EtcdClientsCiliumCA}); err != nil {
 			return err
 		}
 		if err := b.caFiles(pki.EtcdClientsCiliumCA, "/etc/kubernetes/pki/cilium/etcd-ca", 0, false); err != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/model/names"
 )
 
@@ -17,7 +18,7 @@ func loadBalancerName(what, cluster string) string {
 
 // groupName is the name of an instance group's scaling group and launch template.
 func (m *model) groupName(g *api.InstanceGroup) string {
-	return names.AWSGroup(g.Name, string(g.Spec.Role), m.name)
+	return awscloud.ScalingGroup(g.Name, string(g.Spec.Role), m.name)
 }
 
 // rolePlural is how the names of IAM roles and of Terraform outputs call a role.

@@ -1,0 +1,98 @@
+// Package controllerconfig is the configuration of kops-controller: an update writes
+// it into the manifest of the add-on, and kops-controller reads it.
+//
+// It must not know what verifies a machine, nor how a certificate is issued.
+package controllerconfig
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Config is the file config.yaml. The mixed case of its keys is that of the file
+// format. Keys that are not known are let pass.
+type Config struct {
+	ClusterName string `json:"clusterName"`
+	Cloud       string `json:"cloud"`
+	// ConfigBase is the URL of the cluster's folder in the store, SecretStore that
+	// of its secrets; empty means the folder secrets of ConfigBase.
+	ConfigBase  string `json:"configBase"`
+	SecretStore string `json:"secretStore,omitempty"`
+	Server      Server `json:"server"`
+	// CloudIPAM gives nodes their pod ranges from the addresses of their machines.
+	CloudIPAM bool `json:"enableCloudIPAM,omitempty"`
+}
+
+// Server is the part of the server that machines ask.
+type Server struct {
+	Listen string `json:"Listen"` // host:port; the host may be empty
+	// Provider holds one entry: the cloud, with what its verifier needs; see Section.
+	Provider        map[string]any `json:"provider"`
+	KeyPath         string         `json:"serverKeyPath"`
+	CertificatePath string         `json:"serverCertificatePath"`
+	// CABasePath is the folder with <keyset>.crt and <keyset>.key of SigningCAs, and keypair-ids.yaml.
+	CABasePath string   `json:"caBasePath"`
+	SigningCAs []string `json:"signingCAs"`
+	CertNames  []string `json:"certNames"` // of Certificates, those that machines may ask for
+}
+
+// Names of the certificates that a machine may ask for.
+const (
+	CertKubelet          = "kubelet"
+	CertKubeletServer    = "kubelet-server"
+	CertKubeProxy        = "kube-proxy"
+	CertKubeRouter       = "kube-router"
+	CertEtcdClientCilium = "etcd-client-cilium"
+)
+
+// Folder is where a machine of the control plane keeps key material for kops-controller.
+const Folder = "/etc/kubernetes/kops-controller"
+
+// Certificates lists the names.
+func Certificates() []string {
+	return []string{CertKubelet, CertKubeletServer, CertKubeProxy, CertKubeRouter, CertEtcdClientCilium}
+}
+
+// Section reads the section of the configuration's own cloud into a struct of that
+// cloud's. A section that is not there leaves it as it is.
+func (c *Config) Section(into any) error {
+	text, err := json.Marshal(c.Server.Provider[c.Cloud])
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("the configuration of kops-controller: server.provider.%s: %w", c.Cloud, err)
+	}
+	return nil
+}
+
+// Parse reads a config.yaml, or the same as JSON.
+func Parse(text []byte) (*Config, error) {
+	c := &Config{}
+	if err := yaml.Unmarshal(text, c); err != nil {
+		return nil, fmt.Errorf("read the configuration of kops-controller: %w", err)
+	}
+	var errs []error
+	for _, f := range []struct{ name, value string }{
+		{"clusterName", c.ClusterName}, {"cloud", c.Cloud}, {"configBase", c.ConfigBase}, {"server.Listen", c.Server.Listen},
+		{"server.serverKeyPath", c.Server.KeyPath}, {"server.serverCertificatePath", c.Server.CertificatePath},
+		{"server.caBasePath", c.Server.CABasePath},
+	} {
+		if f.value == "" {
+			errs = append(errs, fmt.Errorf("%s is not set", f.name))
+		}
+	}
+	for _, n := range c.Server.CertNames {
+		if !slices.Contains(Certificates(), n) {
+			errs = append(errs, fmt.Errorf("server.certNames: no certificate is called %q", n))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("the configuration of kops-controller: %w", err)
+	}
+	return c, nil
+}
