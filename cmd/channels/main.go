@@ -19,11 +19,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"kops.local/kops/internal/cli/daemon"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/channels"
+	"kops.local/kops/internal/node/daemon"
 	"kops.local/kops/internal/store/web"
 )
 

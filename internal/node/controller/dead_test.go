@@ -64,7 +64,7 @@ func TestTheDeadAreNotedForAsLongAsTheirCertificatesLive(t *testing.T) {
 func TestAMachineWhoseNodeOthersRemovedIsNoted(t *testing.T) {
 	now := time.Now()
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1"}})
-	l := lifecycle(client, now, entries("cp-1", "a"))
+	l := lifecycle(client, now, listed{"cp-1", "a"})
 	noted := func() string {
 		if err := l.Once(t.Context()); err != nil {
 			t.Fatal(err)
@@ -88,11 +88,11 @@ func TestAMachineWhoseNodeOthersRemovedIsNoted(t *testing.T) {
 	if got := noted(); got != "" {
 		t.Errorf("noted are %s, while the machine lives", got)
 	}
-	l.Machines = Registry{Folder: entries("cp-1"), Self: "cp-1"}
+	l.Machines = listed{"cp-1"}
 	if got := noted(); got != "a" {
 		t.Errorf("noted are %s", got)
 	}
-	l.Machines = Registry{Folder: entries("cp-1", "a"), Self: "cp-1"}
+	l.Machines = listed{"cp-1", "a"}
 	if got := noted(); got != "" {
 		t.Errorf("noted are %s, when another machine has the name", got)
 	}

@@ -3,12 +3,10 @@ package controller
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,23 +17,29 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// entries has an entry for each machine.
-func entries(machines ...string) fs.FS {
-	out := fstest.MapFS{".new": {}} // it is there
-	for _, m := range machines {
-		out[m+".json"] = &fstest.MapFile{Data: []byte("{}")}
+// listed are the machines that are there; nil: they cannot be listed.
+type listed []string
+
+func (l listed) Gone(_ context.Context, nodes []*corev1.Node) ([]string, error) {
+	if l == nil {
+		return nil, errors.New("no such folder")
 	}
-	return out
+	var out []string
+	for _, n := range nodes {
+		if !slices.Contains(l, n.Name) {
+			out = append(out, n.Name)
+		}
+	}
+	return out, nil
 }
 
-// noFolder cannot be read.
-type noFolder struct{}
+func (l listed) Alive(_ context.Context, nodes []string) ([]string, error) {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !slices.Contains(l, n) }), nil
+}
 
-func (noFolder) Open(string) (fs.File, error) { return nil, errors.New("no such folder") }
-
-// lifecycle is that of a cluster whose control plane is cp-1.
-func lifecycle(c kubernetes.Interface, now time.Time, machines fs.FS) *Lifecycle {
-	return &Lifecycle{Nodes: c.CoreV1().Nodes(), Pods: c.CoreV1(), Machines: Registry{Folder: machines, Self: "cp-1"}, Clock: stopped(now), Log: slog.New(slog.DiscardHandler),
+// lifecycle is that of a cluster with these machines.
+func lifecycle(c kubernetes.Interface, now time.Time, machines Machines) *Lifecycle {
+	return &Lifecycle{Nodes: c.CoreV1().Nodes(), Pods: c.CoreV1(), Machines: machines, Clock: stopped(now), Log: slog.New(slog.DiscardHandler),
 		Dead: &Dead{ConfigMaps: c.CoreV1().ConfigMaps("kube-system"), Now: func() time.Time { return now }}}
 }
 
@@ -59,15 +63,13 @@ func TestNodesGoWithTheirMachines(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		machines fs.FS
+		machines listed
 		left     []string
 		says     string
 	}{
-		"all exist":           {entries("cp-1", "off", "old", "young", "young-off", "failed"), []string{"cp-1", "failed", "off", "old", "young", "young-off"}, ""},
-		"some are gone":       {entries("cp-1", "off"), []string{"cp-1", "off", "young"}, ""},
-		"an empty list":       {entries(), []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "lacks cp-1"},
-		"a list of others":    {entries("cp-2"), []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "not believed"},
-		"it cannot be listed": {noFolder{}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "no such folder"},
+		"all exist":           {listed{"cp-1", "off", "old", "young", "young-off", "failed"}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, ""},
+		"some are gone":       {listed{"cp-1", "off"}, []string{"cp-1", "off", "young"}, ""},
+		"it cannot be listed": {nil, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "no such folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset(all()...)
@@ -97,7 +99,7 @@ func TestANodeThatCannotBeRemovedIsTold(t *testing.T) {
 		refused := a.(clienttesting.DeleteAction).GetName() == "a"
 		return refused, nil, errors.New("the API server is busy")
 	})
-	l := lifecycle(client, time.Now(), entries("cp-1"))
+	l := lifecycle(client, time.Now(), listed{"cp-1"})
 	if err := l.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "delete the node a: the API server is busy") {
 		t.Errorf("got %v", err)
 	}
@@ -128,7 +130,7 @@ func TestPodsGoWithTheirNode(t *testing.T) {
 		}
 		return delete.Name == "a", nil, errors.New("the API server is busy")
 	})
-	l := lifecycle(client, time.Now(), entries("cp-1"))
+	l := lifecycle(client, time.Now(), listed{"cp-1"})
 	if err := l.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "kube-system/a of the node gone, which is gone: the API server is busy") {
 		t.Errorf("got %v", err)
 	}

@@ -40,7 +40,7 @@ var (
 // NodeConfig reads the configuration of a group of workers, as machines of other
 // roles read the store themselves, and the secret that its machines need.
 func (s Stored) NodeConfig(ctx context.Context, group string) (bootstrap.NodeConfig, error) {
-	if err := checkName(group); err != nil {
+	if err := CheckName(group); err != nil {
 		return bootstrap.NodeConfig{}, err
 	}
 	text, _, err := s.Base.Get(ctx, layout.NodeConfig(string(api.RoleNode), group))
@@ -66,7 +66,7 @@ func (s Stored) NodeConfig(ctx context.Context, group string) (bootstrap.NodeCon
 // Machine reads what is registered of a machine.
 func (s Stored) Machine(ctx context.Context, node string) (bootstrap.Machine, error) {
 	var m bootstrap.Machine
-	if err := checkName(node); err != nil {
+	if err := CheckName(node); err != nil {
 		return m, err
 	}
 	text, _, err := s.Base.Get(ctx, layout.MachineKey(node))
@@ -128,7 +128,7 @@ func (s Stored) group(ctx context.Context, group string) (groupConfig, error) {
 
 // find returns the role of a group, and the text of its configuration.
 func (s Stored) find(ctx context.Context, group string) (api.InstanceGroupRole, []byte, error) {
-	if err := checkName(group); err != nil {
+	if err := CheckName(group); err != nil {
 		return "", nil, err
 	}
 	for _, role := range []api.InstanceGroupRole{api.RoleNode, api.RoleControlPlane, api.RoleAPIServer} {
@@ -144,8 +144,8 @@ func (s Stored) find(ctx context.Context, group string) (api.InstanceGroupRole, 
 	return "", nil, fault.New(fault.Gone, "the group %s has no configuration", group)
 }
 
-// checkName refuses names that cannot be part of a key.
-func checkName(name string) error {
+// CheckName refuses names that cannot be part of a key.
+func CheckName(name string) error {
 	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
 		return fault.New(fault.Gone, "%q is no name of a node or a group", name)
 	}

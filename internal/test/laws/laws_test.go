@@ -85,7 +85,7 @@ var pure = under("internal/spec/complete", "internal/spec/validate", "internal/m
 func cloudOf(short string) string {
 	rest, ok := strings.CutPrefix(short, "internal/platform/")
 	cloud, _, _ := strings.Cut(rest, "/")
-	if !ok || slices.Contains([]string{"providers", "nodes", "controls"}, cloud) {
+	if !ok || slices.Contains([]string{"providers", "nodes", "controls", "incluster"}, cloud) {
 		return ""
 	}
 	return cloud

@@ -1,4 +1,4 @@
-package controller
+package control
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/controller"
 )
 
 // Registry knows the machines of the local cloud from the folder in which that
@@ -26,13 +27,13 @@ type Registry struct {
 	// it is not believed: it would be the end of every node.
 	Self string
 	// Stored has the labels of groups.
-	Stored
+	controller.Stored
 }
 
 var (
-	_ bootstrap.Machines = Registry{}
-	_ Groups             = Registry{}
-	_ Machines           = Registry{}
+	_ bootstrap.Machines  = Registry{}
+	_ controller.Groups   = Registry{}
+	_ controller.Machines = Registry{}
 )
 
 // Machine reads the entry of a machine. One of the control plane has no key here:
@@ -51,7 +52,7 @@ func (r Registry) Machine(_ context.Context, node string) (bootstrap.Machine, er
 
 func (r Registry) entry(name string) (localcloud.Machine, error) {
 	var e localcloud.Machine
-	if err := checkName(name); err != nil {
+	if err := controller.CheckName(name); err != nil {
 		return e, err
 	}
 	text, err := fs.ReadFile(r.Folder, name+localcloud.MachineSuffix)
@@ -108,7 +109,7 @@ func (r Registry) machines() ([]string, error) {
 	}
 	var out []string
 	for _, f := range files {
-		if name, ok := strings.CutSuffix(f.Name(), localcloud.MachineSuffix); ok && checkName(name) == nil {
+		if name, ok := strings.CutSuffix(f.Name(), localcloud.MachineSuffix); ok && controller.CheckName(name) == nil {
 			out = append(out, name)
 		}
 	}

@@ -1,68 +1,26 @@
-package main
+package control
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
 	"path"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/awscloud"
-	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/controller"
-	"kops.local/kops/internal/platform/aws/awsquery"
 	"kops.local/kops/internal/platform/aws/awssts"
 )
-
-// onAWS asks AWS who machines are.
-func onAWS(ctx context.Context, conf *controllerconfig.Config, stored controller.Stored) (identity, error) {
-	var own awscloud.Controller
-	if err := conf.Section(&own); err != nil {
-		return identity{}, err
-	}
-	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(own.Region))
-	if err != nil {
-		return identity{}, fmt.Errorf("reach AWS: %w", err)
-	}
-	caller, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-	if err != nil {
-		return identity{}, fmt.Errorf("ask AWS for our own account: %w", err)
-	}
-	partition := strings.Split(aws.ToString(caller.Arn)+":", ":")[1]
-	fleet := instances{api: ec2.NewFromConfig(cfg), cluster: conf.ClusterName, byAddress: stored.NamedByAddress}
-	endpoint := os.Getenv("AWS_ENDPOINT_URL")
-	if endpoint == "" {
-		endpoint = awsquery.Endpoint("sts", own.Region)
-	}
-	known := &onInstances{Stored: stored, instances: fleet}
-	var gone controller.Machines
-	if self := os.Getenv("NODE_NAME"); self != "" { // as the add-on's manifest sets it
-		gone = &roster{instances: fleet, self: self, now: time.Now}
-	}
-	return identity{
-		verifier: &awssts.Verifier{
-			Endpoint: endpoint, Account: aws.ToString(caller.Account), Partition: partition, Roles: own.NodesRoles, Profiles: own.NodesProfiles, Instances: fleet, Now: time.Now,
-			HTTP: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		},
-		groups: known, prefixes: known, machines: gone, period: rosterPeriod,
-	}, nil
-}
 
 // machines is what is asked of EC2.
 type machines interface {

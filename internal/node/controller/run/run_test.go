@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"bytes"
@@ -21,7 +21,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,10 +37,13 @@ import (
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/node/daemon"
+	"kops.local/kops/internal/platform/aws/awsquery"
 	"kops.local/kops/internal/platform/aws/awssts"
 	"kops.local/kops/internal/platform/aws/awstest"
 	agentec2 "kops.local/kops/internal/platform/aws/node/ec2"
 	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
+	"kops.local/kops/internal/platform/controls"
 	"kops.local/kops/internal/test/kubetest"
 )
 
@@ -199,6 +204,18 @@ func TestMachinesThatProveThemselvesByTheirKeys(t *testing.T) {
 	})
 }
 
+// launch runs an instance of the cluster, and returns its identifier.
+func launch(t *testing.T, api *ec2.Client) string {
+	t.Helper()
+	tags := []ec2types.Tag{{Key: aws.String("KubernetesCluster"), Value: aws.String("c.k8s.local")}, {Key: aws.String("kops.k8s.io/instancegroup"), Value: aws.String("nodes")}}
+	out, err := api.RunInstances(t.Context(), &ec2.RunInstancesInput{ImageId: aws.String("ami-12345678"), MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeInstance, Tags: tags}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *out.Instances[0].InstanceId
+}
+
 // A machine of AWS proves its role with the credentials that its metadata service has.
 func TestAMachineOfAWSJoins(t *testing.T) {
 	server, config := awstest.Moto(t), kubetest.Start(t)
@@ -212,7 +229,7 @@ func TestAMachineOfAWSJoins(t *testing.T) {
 	}
 	api := ec2.NewFromConfig(server.AWS())
 	machine := func() string {
-		return *launch(t, api, "KubernetesCluster", "c.k8s.local", "kops.k8s.io/instancegroup", "nodes").InstanceId
+		return launch(t, api)
 	}
 	m, ended := machine(), machine()
 	t.Setenv("NODE_NAME", machine())
@@ -222,10 +239,11 @@ func TestAMachineOfAWSJoins(t *testing.T) {
 	if _, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: ended}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := assume(t, sts.NewFromConfig(server.AWS()), "nodes.c.k8s.local", m)(t.Context())
+	role, err := sts.NewFromConfig(server.AWS()).AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::123456789012:role/nodes.c.k8s.local"), RoleSessionName: &m})
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := awsquery.Credentials{ID: *role.Credentials.AccessKeyId, Secret: *role.Credentials.SecretAccessKey, Token: *role.Credentials.SessionToken}
 	metadata := agentec2.Metadata{HTTP: http.DefaultClient, Endpoint: ec2test.Serve(t, ec2test.Role(t, "nodes.c.k8s.local", c))}
 	dir, write := files(t)
 	prover := awssts.Prover{Endpoint: server.URL, Region: "us-east-1", Now: time.Now, Credentials: metadata.Credentials}
@@ -235,7 +253,7 @@ func TestAMachineOfAWSJoins(t *testing.T) {
 	})
 }
 
-// joins runs the command for a cloud, lets a machine join, and waits until its
+// joins runs the program for a cloud, lets a machine join, and waits until its
 // node has its labels and more holds.
 func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, dir string, write func(name, text string), cloud, node string, prover bootstrap.Prover, more ...func() bool) {
 	t.Helper()
@@ -251,11 +269,9 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
   serverKeyPath: %[1]s/kops-controller.key, serverCertificatePath: %[1]s/kops-controller.crt, caBasePath: %[1]s, signingCAs: [kubernetes-ca], certNames: [kubelet, kubelet-server]}}`, dir, address, cloud))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	c := command()
 	var log bytes.Buffer
-	c.SetErr(&log)
-	c.SetArgs([]string{"--conf", filepath.Join(dir, "config.yaml"), "--kubeconfig", kubetest.Kubeconfig(t, config)})
-	go func() { ended <- c.ExecuteContext(ctx) }()
+	o := Options{Conf: filepath.Join(dir, "config.yaml"), Kubeconfig: kubetest.Kubeconfig(t, config), Version: "test", Platforms: controls.All(), Env: os.Getenv, Log: daemon.Logger(&log, 0)}
+	go func() { ended <- Controller(ctx, o) }()
 	defer func() {
 		stop()
 		if err := <-ended; err != nil && !strings.Contains(err.Error(), "context canceled") {
@@ -332,15 +348,8 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
 }
 
 func TestACloudWithoutProofsIsNamed(t *testing.T) {
-	_, err := platform(t.Context(), &controllerconfig.Config{Cloud: "gce"}, controller.Stored{})
+	_, err := connect(t.Context(), Options{Platforms: controls.All()}, &controllerconfig.Config{Cloud: "gce"}, controller.Stored{})
 	if err == nil || !strings.Contains(err.Error(), `"gce"`) || !strings.Contains(err.Error(), "aws, local, metal") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestTheLocalCloudNeedsItsFolderOfMachines(t *testing.T) {
-	_, err := platform(t.Context(), &controllerconfig.Config{Cloud: "local"}, controller.Stored{})
-	if err == nil || !strings.Contains(err.Error(), "server.provider.local.machines") {
 		t.Errorf("got %v", err)
 	}
 }

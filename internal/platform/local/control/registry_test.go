@@ -1,8 +1,12 @@
-package controller
+package control
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/store"
 )
 
 // registered is the file of a machine whose role is told.
@@ -27,13 +34,19 @@ func registered(t *testing.T, name, group, key, role string) *fstest.MapFile {
 }
 
 func TestTheLocalCloudTellsOfItsMachines(t *testing.T) {
-	w := newWorld(t)
-	key := newKey(t)
+	st := store.NewMemory("memory://state")
+	if _, err := st.Put(t.Context(), layout.NodeConfig("Node", "nodes"), []byte("KubeletConfig:\n  nodeLabels: {example.com/disk: fast}\n"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
 	public, err := bootstrap.EncodePublicKey(key.Public())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Registry{Stored: Stored{Base: w.store, Secrets: w.store}, Folder: fstest.MapFS{
+	r := Registry{Stored: controller.Stored{Base: st, Secrets: st}, Folder: fstest.MapFS{
 		"worker-1.json": registered(t, "worker-1", "nodes", public, "node"),
 		"cp-1.json":     registered(t, "cp-1", "cp", public, "control-plane"),
 		"lone.json":     registered(t, "lone", "", public, ""),
@@ -75,5 +88,42 @@ func TestTheLocalCloudTellsOfItsMachines(t *testing.T) {
 	}
 	if labels, err := r.Labels(t.Context(), "nodes"); err != nil || labels["example.com/disk"] != "fast" {
 		t.Errorf("labels %v, %v", labels, err)
+	}
+}
+
+// noFolder cannot be read.
+type noFolder struct{}
+
+func (noFolder) Open(string) (fs.File, error) { return nil, errors.New("no such folder") }
+
+// A list without the machine that reads it would be the end of every node.
+func TestWhichMachinesAreGone(t *testing.T) {
+	entries := func(machines ...string) fs.FS {
+		out := fstest.MapFS{".new": {}} // it is there
+		for _, m := range machines {
+			out[m+".json"] = &fstest.MapFile{Data: []byte("{}")}
+		}
+		return out
+	}
+	nodes := []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "cp-1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "a"}}}
+	for name, tt := range map[string]struct {
+		folder fs.FS
+		gone   []string
+		says   string
+	}{
+		"all exist":           {entries("cp-1", "a"), nil, ""},
+		"one is gone":         {entries("cp-1"), []string{"a"}, ""},
+		"an empty list":       {entries(), nil, "lacks cp-1"},
+		"a list of others":    {entries("cp-2"), nil, "not believed"},
+		"it cannot be listed": {noFolder{}, nil, "no such folder"},
+	} {
+		r := Registry{Folder: tt.folder, Self: "cp-1"}
+		got, err := r.Gone(t.Context(), nodes)
+		if !slices.Equal(got, tt.gone) || (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: gone are %v, %v", name, got, err)
+		}
+	}
+	if got, err := (Registry{Folder: entries("cp-1", "a"), Self: "cp-1"}).Alive(t.Context(), []string{"a", "b"}); err != nil || !slices.Equal(got, []string{"a"}) {
+		t.Errorf("alive are %v, %v", got, err)
 	}
 }

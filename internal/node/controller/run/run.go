@@ -1,0 +1,164 @@
+// Package run is kops-controller: it reads the configuration, and runs the parts of
+// package controller for the platform that the configuration names.
+//
+// It must not know any platform, nor read flags and the environment itself.
+package run
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"kops.local/kops/internal/contract/controllerconfig"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/node/daemon"
+	"kops.local/kops/internal/platform/incluster"
+)
+
+// Options are what the command line says.
+type Options struct {
+	// Conf is the file with the configuration, Kubeconfig says how to reach the
+	// cluster; empty means with the pod's service account.
+	Conf, Kubeconfig string
+	// Version is this program's.
+	Version   string
+	Platforms []incluster.Platform
+	Env       func(string) string
+	Log       *slog.Logger
+}
+
+// Controller serves machines, and keeps their nodes, until the context ends.
+func Controller(ctx context.Context, o Options) error {
+	text, err := os.ReadFile(o.Conf)
+	if err != nil {
+		return err
+	}
+	conf, err := controllerconfig.Parse(text)
+	if err != nil {
+		return err
+	}
+	config, err := daemon.Cluster(o.Kubeconfig, "kops-controller", o.Version)
+	if err != nil {
+		return err
+	}
+	stored, err := openStores(ctx, o.Env, conf)
+	if err != nil {
+		return err
+	}
+	who, err := connect(ctx, o, conf, stored)
+	if err != nil {
+		return err
+	}
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	signers, err := controller.LoadSigners(os.DirFS(conf.Server.CABasePath), conf.Server.SigningCAs)
+	if err != nil {
+		return err
+	}
+	trusted, err := controller.LoadTrusted(os.DirFS(conf.Server.CABasePath), pki.KubernetesCA)
+	if err != nil {
+		return err
+	}
+	own, err := serving(conf.Server.CertificatePath, conf.Server.KeyPath)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Addr: conf.Server.Listen, TLSConfig: own,
+		ErrorLog: slog.NewLogLogger(quiet{o.Log.Handler()}, slog.LevelWarn),
+		Handler: &controller.Server{
+			Verifier: who.Verifier, Nodes: controller.LiveNodes{Client: core.Nodes()}, Configs: stored, Signers: signers, Trusted: trusted,
+			Gate: controller.NewGate(time.Now), Allowed: conf.Server.CertNames, Issuer: pki.Issuer{Rand: rand.Reader, Now: time.Now}, Log: o.Log,
+		}}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	work := []func(context.Context) error{(&controller.Labeller{Nodes: core.Nodes(), Groups: who.Groups, Now: time.Now, Log: o.Log}).Run}
+	if conf.CloudIPAM {
+		if who.Prefixes == nil {
+			return fmt.Errorf("the configuration of kops-controller: enableCloudIPAM: machines of the cloud %q have no ranges of addresses for pods", conf.Cloud)
+		}
+		work = append(work, (&controller.Ranger{Nodes: core.Nodes(), Prefixes: who.Prefixes, Log: o.Log}).Run)
+	}
+	if who.Machines != nil {
+		work = append(work, (&controller.Lifecycle{Nodes: core.Nodes(), Pods: core, Machines: who.Machines, Period: who.Period, Clock: bootstrap.SystemClock(), Log: o.Log,
+			Dead: &controller.Dead{ConfigMaps: core.ConfigMaps("kube-system"), Now: time.Now}}).Run)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return daemon.Serve(ctx, server) })
+	g.Go(func() error { return lead(ctx, config, host, work) })
+	return g.Wait()
+}
+
+// quiet makes a detail of what the server tells of each connection that a load
+// balancer opens, twice a second, only to see whether the port is open.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	closed := strings.HasSuffix(r.Message, ": EOF") || strings.HasSuffix(r.Message, ": connection reset by peer")
+	if closed && strings.HasPrefix(r.Message, "http: TLS handshake error ") {
+		if r.Level = slog.LevelDebug; !q.Enabled(ctx, r.Level) {
+			return nil
+		}
+	}
+	return q.Handler.Handle(ctx, r)
+}
+
+// lead runs all work on one control plane of all.
+func lead(ctx context.Context, config *rest.Config, host string, work []func(context.Context) error) error {
+	leases, err := coordinationv1client.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	return controller.Lead(ctx, leases, host+"_"+rand.Text(), func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		for _, w := range work {
+			g.Go(func() error { return w(ctx) })
+		}
+		return g.Wait()
+	})
+}
+
+// openStores opens the folders of the cluster.
+func openStores(ctx context.Context, env func(string) string, conf *controllerconfig.Config) (controller.Stored, error) {
+	stores := daemon.Stores(env, &http.Client{Timeout: time.Minute})
+	base, err := stores.Open(ctx, conf.ConfigBase)
+	if err != nil {
+		return controller.Stored{}, err
+	}
+	secrets := conf.SecretStore
+	if secrets == "" {
+		secrets = strings.TrimSuffix(conf.ConfigBase, "/") + "/secrets"
+	}
+	secret, err := stores.Open(ctx, secrets)
+	if err != nil {
+		return controller.Stored{}, err
+	}
+	return controller.Stored{Base: base, Secrets: secret}, nil
+}
+
+// connect asks the configuration's platform.
+func connect(ctx context.Context, o Options, conf *controllerconfig.Config, stored controller.Stored) (incluster.Control, error) {
+	var known []string
+	for _, p := range o.Platforms {
+		if p.Name == conf.Cloud {
+			return p.Connect(ctx, incluster.World{Config: conf, Stored: stored, Env: o.Env, Hostname: os.Hostname, Now: time.Now})
+		}
+		known = append(known, p.Name)
+	}
+	return incluster.Control{}, fmt.Errorf("machines of the cloud %q cannot prove themselves yet; known are %s", conf.Cloud, strings.Join(known, ", "))
+}

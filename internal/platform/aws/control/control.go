@@ -1,0 +1,60 @@
+// Package control is AWS in its clusters: a machine is who has a role of the cluster's
+// groups, and EC2 says of which group it is, and whether it is gone.
+//
+// It must not know what a machine or a node gets once it is known.
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"kops.local/kops/internal/contract/awscloud"
+	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/aws/awssts"
+	"kops.local/kops/internal/platform/incluster"
+)
+
+// Platform is AWS.
+func Platform() incluster.Platform { return incluster.Platform{Name: "aws", Connect: connect} }
+
+func connect(ctx context.Context, w incluster.World) (incluster.Control, error) {
+	var own awscloud.Controller
+	if err := w.Config.Section(&own); err != nil {
+		return incluster.Control{}, err
+	}
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(own.Region))
+	if err != nil {
+		return incluster.Control{}, fmt.Errorf("reach AWS: %w", err)
+	}
+	caller, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return incluster.Control{}, fmt.Errorf("ask AWS for our own account: %w", err)
+	}
+	partition := strings.Split(aws.ToString(caller.Arn)+":", ":")[1]
+	fleet := instances{api: ec2.NewFromConfig(cfg), cluster: w.Config.ClusterName, byAddress: w.Stored.NamedByAddress}
+	endpoint := w.Env("AWS_ENDPOINT_URL")
+	if endpoint == "" {
+		endpoint = awsquery.Endpoint("sts", own.Region)
+	}
+	known := &onInstances{Stored: w.Stored, instances: fleet}
+	var gone controller.Machines
+	if self := w.Env("NODE_NAME"); self != "" { // as the add-on's manifest sets it
+		gone = &roster{instances: fleet, self: self, now: w.Now}
+	}
+	return incluster.Control{
+		Verifier: &awssts.Verifier{
+			Endpoint: endpoint, Account: aws.ToString(caller.Account), Partition: partition, Roles: own.NodesRoles, Profiles: own.NodesProfiles, Instances: fleet, Now: w.Now,
+			HTTP: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		},
+		Groups: known, Prefixes: known, Machines: gone, Period: rosterPeriod,
+	}, nil
+}

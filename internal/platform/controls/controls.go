@@ -1,0 +1,16 @@
+// Package controls lists the platforms that kops-controller knows.
+//
+// It must not know anything else of them.
+package controls
+
+import (
+	aws "kops.local/kops/internal/platform/aws/control"
+	"kops.local/kops/internal/platform/incluster"
+	local "kops.local/kops/internal/platform/local/control"
+	metal "kops.local/kops/internal/platform/metal/control"
+)
+
+// All lists the platforms.
+func All() []incluster.Platform {
+	return []incluster.Platform{aws.Platform(), local.Platform(), metal.Platform()}
+}

@@ -1,0 +1,43 @@
+// Package incluster says what a platform is to kops-controller, in the clusters that
+// the platform's machines make up.
+//
+// It must not know any platform; package controls lists them.
+package incluster
+
+import (
+	"context"
+	"time"
+
+	"kops.local/kops/internal/contract/controllerconfig"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/controller"
+)
+
+// Platform is one platform.
+type Platform struct {
+	// Name is the platform's name in the configuration: aws, local …
+	Name string
+	// Connect opens what is asked of the platform.
+	Connect func(context.Context, World) (Control, error)
+}
+
+// World is what a platform needs of the process that asks it.
+type World struct {
+	Config *controllerconfig.Config
+	// Stored is what the cluster's store says of groups.
+	Stored   controller.Stored
+	Env      func(string) string
+	Hostname func() (string, error)
+	Now      func() time.Time
+}
+
+// Control tells who machines are, of which group their nodes are, and which are gone.
+type Control struct {
+	Verifier bootstrap.Verifier
+	Groups   controller.Groups
+	// Prefixes are the addresses that the platform leads to machines for their pods; nil where it does not.
+	Prefixes controller.Prefixes
+	// Machines tells which of them are gone; nil: that is not known. Period is how often to ask.
+	Machines controller.Machines
+	Period   time.Duration
+}

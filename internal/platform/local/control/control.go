@@ -1,0 +1,38 @@
+// Package control is the local cloud in its clusters: the folder in which it tells
+// of its machines says which there are, of which group, and with which key.
+//
+// It must not know how machines are made.
+package control
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/platform/incluster"
+)
+
+// period is how often the folder of machines is read.
+const period = 5 * time.Second
+
+// Platform is the local cloud.
+func Platform() incluster.Platform { return incluster.Platform{Name: "local", Connect: connect} }
+
+func connect(_ context.Context, w incluster.World) (incluster.Control, error) {
+	var own localcloud.Controller
+	if err := w.Config.Section(&own); err != nil {
+		return incluster.Control{}, err
+	}
+	if own.Machines == "" {
+		return incluster.Control{}, errors.New("the configuration of kops-controller: server.provider.local.machines, the folder of machines, is not set")
+	}
+	self, err := w.Hostname()
+	if err != nil {
+		return incluster.Control{}, err
+	}
+	known := Registry{Folder: os.DirFS(own.Machines), Self: self, Stored: w.Stored}
+	return incluster.Control{Verifier: bootstrap.NewMachineKeyVerifier(known, w.Now), Groups: known, Machines: known, Period: period}, nil
+}
