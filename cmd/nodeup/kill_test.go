@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -105,8 +106,12 @@ func TestAKilledRunIsFinishedByTheNext(t *testing.T) {
 
 func TestTwoRunsDoNotMeet(t *testing.T) {
 	p := newPlace(t)
-	release, err := lock(p.root)
+	write(t, filepath.Join(p.root, "run/nodeup.lock"), nil)
+	held, err := os.Open(filepath.Join(p.root, "run/nodeup.lock"))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
 	out, err := p.command().CombinedOutput()
@@ -117,7 +122,9 @@ func TestTwoRunsDoNotMeet(t *testing.T) {
 	if out, err := p.command("--dry-run").CombinedOutput(); err != nil {
 		t.Errorf("a dry run: %v\n%s", err, out)
 	}
-	release()
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if out, err := p.command().CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -25,6 +25,8 @@ import (
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/report"
+	"kops.local/kops/internal/node/agent/run"
+	"kops.local/kops/internal/platform/nodes"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
@@ -110,8 +112,8 @@ func (p *place) save() {
 func (p *place) run(args ...string) int {
 	p.out.Reset()
 	p.err.Reset()
-	s := system{Out: &p.out, Err: &p.err, Env: func(name string) string { return p.env[name] }}
-	return run(p.Context(), s, append([]string{"--conf=" + p.conf, "--root=" + p.root, "--retries=0"}, args...))
+	o := run.Options{Platforms: nodes.All(), Out: &p.out, Err: &p.err, Env: func(name string) string { return p.env[name] }}
+	return nodeup(p.Context(), o, append([]string{"--conf=" + p.conf, "--root=" + p.root, "--retries=0"}, args...))
 }
 
 func (p *place) report() report.Report {
@@ -199,7 +201,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{[]string{"--conf=/nowhere"}, "Error: read the boot configuration: open /nowhere: no such file or directory\n"},
 	} {
 		var out, err bytes.Buffer
-		if code := run(t.Context(), system{Out: &out, Err: &err, Env: func(string) string { return "" }}, c.args); code != 1 || err.String() != c.want {
+		if code := nodeup(t.Context(), run.Options{Out: &out, Err: &err, Env: func(string) string { return "" }}, c.args); code != 1 || err.String() != c.want {
 			t.Errorf("%v: code %d, %s", c.args, code, &err)
 		}
 	}

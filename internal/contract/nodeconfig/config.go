@@ -96,6 +96,13 @@ type ControlPlane struct {
 	KubeScheduler         *api.KubeSchedulerConfig         `json:"KubeScheduler,omitempty"`
 }
 
+// CloudAddresses reports whether each pod gets an address of the cloud's network,
+// from an interface that is attached to the machine meanwhile.
+func (c *Config) CloudAddresses() bool {
+	n := c.Networking
+	return n.AmazonVPC != nil || n.Cilium != nil && n.Cilium.IPAM == "eni"
+}
+
 // Parse reads a node configuration. Keys that are not known are refused.
 func Parse(text []byte) (*Config, error) {
 	c := &Config{}

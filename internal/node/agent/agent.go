@@ -39,7 +39,7 @@ type Agent struct {
 	Clock  exec.Clock
 	// Launched tells the cloud's group of a machine, as node.Host has it, that the
 	// machine has started; may be nil.
-	Launched func(ctx context.Context, h node.Host) error
+	Launched func(ctx context.Context, b *nodeconfig.Boot, h node.Host) error
 	// Version is this program's.
 	Version string
 	// Patience is how long one step is tried again; 0 means 5 minutes.
@@ -85,7 +85,13 @@ func (a *Agent) Converge(ctx context.Context, boot []byte) error {
 	// kops-controller once the node is ready.
 	if err == nil && a.Launched != nil && h.ScalingGroup != "" {
 		err = a.again(ctx, func(int) error {
-			return rec.do(PhaseLaunch, func() error { return a.Launched(ctx, h) })
+			return rec.do(PhaseLaunch, func() error {
+				b, err := nodeconfig.ParseBoot(boot)
+				if err != nil {
+					return err
+				}
+				return a.Launched(ctx, b, h)
+			})
 		})
 	}
 	if err == nil {

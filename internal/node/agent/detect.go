@@ -15,13 +15,11 @@ import (
 	"strconv"
 	"strings"
 
-	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/agent/node"
-	"kops.local/kops/internal/platform/aws/node/ec2"
+	"kops.local/kops/internal/platform/onmachine"
 )
 
 // Probe finds out what machine this is, from its files, its interfaces, and
@@ -38,8 +36,8 @@ type Probe struct {
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
 	// Resolve asks the DNS for the addresses of a name.
 	Resolve func(ctx context.Context, name string) ([]string, error)
-	// AWS is asked on a machine of AWS.
-	AWS ec2.API
+	// Ask asks the machine's platform; nil: the machine itself knows all.
+	Ask func(context.Context, *nodeconfig.Boot, *nodeconfig.Config) (onmachine.Facts, error)
 }
 
 // Detect is an Agent.Detect.
@@ -68,10 +66,16 @@ func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.
 	if h.APIAddresses, err = p.apiAddresses(ctx, boot, c); err != nil {
 		return h, err
 	}
-	if api.CloudProviderID(boot.CloudProvider) == api.CloudAWS {
-		return h, p.aws(ctx, &h, boot, c)
+	if p.Ask == nil {
+		return h, nil
 	}
-	return h, nil
+	told, err := p.Ask(ctx, boot, c)
+	if told.NodeName != "" {
+		h.NodeName, h.OverrideName, h.Names = told.NodeName, true, told.Names
+	}
+	h.Address, h.ProviderID, h.MaxPods = told.Address, told.ProviderID, told.MaxPods
+	h.Warming, h.ScalingGroup, h.Warnings = told.Warming, told.Waiting, told.Warnings
+	return h, err
 }
 
 // apiAddresses are where the API is, where no name of the cluster's own is
@@ -209,54 +213,4 @@ func (p Probe) containerd(ctx context.Context) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("ask containerd for its version: it says %q", strings.TrimSpace(string(text)))
-}
-
-// aws asks the instance's metadata service.
-func (p Probe) aws(ctx context.Context, h *node.Host, boot *nodeconfig.Boot, c *nodeconfig.Config) error {
-	session, err := p.AWS.Metadata.Session(ctx)
-	if err != nil {
-		return fmt.Errorf("ask the cloud who this machine is: %w", err)
-	}
-	get := func(key string) (v string) {
-		if err == nil {
-			v, err = session.Get(ctx, key)
-		}
-		return v
-	}
-	id, hostname, zone := get("instance-id"), get("local-hostname"), get("placement/availability-zone")
-	h.Address = get("local-ipv4")
-	known := []string{id, hostname, h.Address, get("public-ipv4"), get("ipv6")}
-	if len(c.WarmPoolImages) > 0 && c.ControlPlaneConfig == nil {
-		h.Warming = strings.HasPrefix(get("autoscaling/target-lifecycle-state"), "Warmed:")
-	}
-	machineType := ""
-	if node.CloudAddresses(c.Networking) {
-		machineType = get("instance-type")
-	}
-	if err != nil {
-		return fmt.Errorf("ask the cloud who this machine is: %w", err)
-	}
-	if id == "" || zone == "" {
-		return errors.New("ask the cloud who this machine is: it tells no instance or no zone")
-	}
-	h.NodeName, h.OverrideName, h.ProviderID = id, true, "aws:///"+zone+"/"+id
-	if c.UseIPBasedNodeNames != nil && *c.UseIPBasedNodeNames {
-		h.NodeName = hostname
-	}
-	slices.Sort(known)
-	h.Names = slices.DeleteFunc(slices.Compact(known), func(s string) bool { return s == "" })
-	if c.EnableLifecycleHook {
-		h.ScalingGroup = awscloud.ScalingGroup(boot.InstanceGroupName, boot.InstanceGroupRole, boot.ClusterName)
-	}
-	if machineType == "" || c.KubeletConfig != nil && c.KubeletConfig.MaxPods != nil {
-		return nil
-	}
-	h.MaxPods, err = p.AWS.PodAddresses(ctx, machineType)
-	if fault.Is(err, fault.Denied) { // the spec may say it, or the limit of Kubernetes does
-		// AWS' own words differ each time, and a warning is to be noted once.
-		h.Warnings = append(h.Warnings, "the number of pods is not limited by their addresses: the machine's role may not ask AWS for those of a "+machineType+
-			"; allow it ec2:DescribeInstanceTypes, or set spec.kubelet.maxPods")
-		return nil
-	}
-	return err
 }

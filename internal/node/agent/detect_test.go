@@ -3,11 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"io"
-	"maps"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,9 +17,7 @@ import (
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/host"
-	"kops.local/kops/internal/platform/aws/awsquery"
-	"kops.local/kops/internal/platform/aws/node/ec2"
-	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
+	"kops.local/kops/internal/platform/onmachine"
 )
 
 // probe looks at a machine with these files.
@@ -51,7 +45,6 @@ func probe(t *testing.T, files map[string]string) agent.Probe {
 		return out, nil
 	}
 	return agent.Probe{Root: root, Arch: "arm64", Addresses: addresses,
-		AWS: ec2.API{HTTP: http.DefaultClient, Metadata: ec2.Metadata{HTTP: http.DefaultClient}, Region: "eu-west-1", Now: now},
 		Resolve: func(_ context.Context, name string) ([]string, error) {
 			if name != "lb.example.com" {
 				return nil, errors.New("no such host")
@@ -70,22 +63,8 @@ func probe(t *testing.T, files map[string]string) agent.Probe {
 const ubuntu = "NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\nVERSION_ID=\"24.04\"\n"
 
 func TestWhatMachineThisIs(t *testing.T) {
-	role := awsquery.Credentials{ID: "i", Secret: "s"}
-	answers := ec2test.Role(t, "r", role)
-	maps.Copy(answers, map[string]string{"instance-id": "i-1", "local-hostname": "ip-10-0-0-9.internal", "placement/availability-zone": "eu-west-1a",
-		"local-ipv4": "10.0.0.9", "autoscaling/target-lifecycle-state": "Warmed:Stopped", "instance-type": "m5.large"})
-	metadata := ec2test.Serve(t, answers)
-	addresses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if strings.Contains(string(body), "InstanceType.1=m5.large") {
-			_, _ = io.WriteString(w, `<R><instanceTypeSet><item><networkInfo><maximumNetworkInterfaces>3</maximumNetworkInterfaces><ipv4AddressesPerInterface>10</ipv4AddressesPerInterface></networkInfo></item></instanceTypeSet></R>`)
-		}
-	}))
-	defer addresses.Close()
-	aws := &nodeconfig.Boot{CloudProvider: "aws"}
 	base := node.Host{Distro: "ubuntu", Release: "24.04", Like: "debian", Arch: "arm64", Name: "m1", NodeName: "m1", Names: []string{"m1", "10.0.0.10", "10.0.0.9"},
 		Addresses: []string{"10.0.0.10", "10.0.0.9"}, CgroupV1: true}
-	yes := true
 	for _, c := range []struct {
 		name   string
 		files  map[string]string
@@ -121,25 +100,6 @@ func TestWhatMachineThisIs(t *testing.T) {
 			&nodeconfig.Boot{}, nodeconfig.Config{}, func(h *node.Host) { h.NVIDIA = true }},
 		{"NVIDIA's sound and another's graphics", map[string]string{"sys/bus/pci/devices/0/vendor": "0x10de\n", "sys/bus/pci/devices/0/class": "0x040300\n",
 			"sys/bus/pci/devices/1/vendor": "0x1013\n", "sys/bus/pci/devices/1/class": "0x030000\n"}, &nodeconfig.Boot{}, nodeconfig.Config{}, func(*node.Host) {}},
-		{"AWS", nil, aws, nodeconfig.Config{}, func(h *node.Host) {
-			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
-			h.Address = "10.0.0.9"
-		}},
-		{"AWS with names made of addresses, being warmed", nil, aws, nodeconfig.Config{UseIPBasedNodeNames: &yes, WarmPoolImages: []string{"i"}}, func(h *node.Host) {
-			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "ip-10-0-0-9.internal", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
-			h.Address = "10.0.0.9"
-			h.Warming = true
-		}},
-		{"pods with addresses of AWS", nil, aws, nodeconfig.Config{Networking: api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{}}}, func(h *node.Host) {
-			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
-			h.Address = "10.0.0.9"
-			h.MaxPods = 29
-		}},
-		{"a group that waits", nil, &nodeconfig.Boot{CloudProvider: "aws", InstanceGroupName: "g", InstanceGroupRole: "APIServer", ClusterName: "c.example.com"}, nodeconfig.Config{EnableLifecycleHook: true}, func(h *node.Host) {
-			h.NodeName, h.OverrideName, h.ProviderID, h.Names = "i-1", true, "aws:///eu-west-1a/i-1", []string{"10.0.0.9", "i-1", "ip-10-0-0-9.internal"}
-			h.Address = "10.0.0.9"
-			h.ScalingGroup = "g.apiservers.c.example.com"
-		}},
 		{"no names are published", nil, &nodeconfig.Boot{ConfigServer: &nodeconfig.ConfigServer{Servers: []string{"https://lb.example.com:3988/", "https://[fd00::1]:3988/"}}},
 			nodeconfig.Config{UsesNoneDNS: true}, func(h *node.Host) { h.APIAddresses = []string{"10.9.0.1", "10.9.0.2", "fd00::1"} }},
 		{"no names are published, and addresses are known", nil, &nodeconfig.Boot{APIServerIPs: []string{"10.9.0.3"}, ConfigServer: &nodeconfig.ConfigServer{Servers: []string{"https://10.9.0.3:3988/"}}},
@@ -151,7 +111,6 @@ func TestWhatMachineThisIs(t *testing.T) {
 				files[k] = v
 			}
 			p := probe(t, files)
-			p.AWS.Metadata.Endpoint, p.AWS.Endpoint = metadata, addresses.URL
 			got, err := p.Detect(t.Context(), c.boot, &c.config)
 			if err != nil {
 				t.Fatal(err)
@@ -166,13 +125,7 @@ func TestWhatMachineThisIs(t *testing.T) {
 }
 
 func TestAMachineThatCannotBeIdentified(t *testing.T) {
-	metadata := httptest.NewServer(http.NotFoundHandler())
-	defer metadata.Close()
 	p := probe(t, map[string]string{"etc/os-release": ubuntu})
-	p.AWS.Metadata.Endpoint = metadata.URL
-	if _, err := p.Detect(t.Context(), &nodeconfig.Boot{CloudProvider: "aws"}, &nodeconfig.Config{}); err == nil || !strings.Contains(err.Error(), "ask the cloud who this machine is") {
-		t.Errorf("error %v", err)
-	}
 	unknown := &nodeconfig.Boot{ConfigServer: &nodeconfig.ConfigServer{Servers: []string{"https://other.example.com:3988/"}}}
 	if _, err := p.Detect(t.Context(), unknown, &nodeconfig.Config{UsesNoneDNS: true}); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "the addresses of the API") {
 		t.Errorf("error %v", err)
@@ -182,18 +135,31 @@ func TestAMachineThatCannotBeIdentified(t *testing.T) {
 	}
 }
 
-func TestTheLimitOfAddressesThatMayNotBeAsked(t *testing.T) {
-	answers := ec2test.Role(t, "r", awsquery.Credentials{ID: "i", Secret: "s"})
-	maps.Copy(answers, map[string]string{"instance-id": "i-1", "placement/availability-zone": "eu-west-1a", "instance-type": "m5.large"})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors><RequestID>a-b</RequestID></Response>`) // the test would fail
-	}))
-	defer server.Close()
+func TestWhatItsPlatformTellsOfAMachine(t *testing.T) {
+	boot, config := &nodeconfig.Boot{CloudProvider: "x"}, &nodeconfig.Config{}
+	told, failed := onmachine.Facts{NodeName: "i-1", Names: []string{"10.0.0.9", "i-1"}, Address: "10.0.0.9", ProviderID: "x:///i-1", MaxPods: 29, Warming: true, Waiting: "g",
+		Warnings: []string{"w"}}, errors.New("nobody answers")
 	p := probe(t, map[string]string{"etc/os-release": ubuntu})
-	p.AWS.Metadata.Endpoint, p.AWS.Endpoint = ec2test.Serve(t, answers), server.URL
-	h, err := p.Detect(t.Context(), &nodeconfig.Boot{CloudProvider: "aws"}, &nodeconfig.Config{Networking: api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{IPAM: "eni"}}})
-	if err != nil || h.MaxPods != 0 || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "ec2:DescribeInstanceTypes") || strings.Contains(h.Warnings[0], "a-b") {
-		t.Errorf("%+v, %v", h, err)
+	p.Ask = func(_ context.Context, b *nodeconfig.Boot, c *nodeconfig.Config) (onmachine.Facts, error) {
+		if b != boot || c != config {
+			t.Error("it is asked about another machine")
+		}
+		return told, failed
+	}
+	if _, err := p.Detect(t.Context(), boot, config); !errors.Is(err, failed) {
+		t.Errorf("error %v", err)
+	}
+	failed = nil
+	h, err := p.Detect(t.Context(), boot, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := onmachine.Facts{NodeName: h.NodeName, Names: h.Names, Address: h.Address, ProviderID: h.ProviderID, MaxPods: h.MaxPods, Warming: h.Warming, Waiting: h.ScalingGroup, Warnings: h.Warnings}
+	if d := cmp.Diff(told, got); d != "" || !h.OverrideName || h.Name != "m1" {
+		t.Errorf("%+v %s", h, d)
+	}
+	told = onmachine.Facts{}
+	if h, err := p.Detect(t.Context(), boot, config); err != nil || h.NodeName != "m1" || h.OverrideName || len(h.Names) == 0 {
+		t.Errorf("a platform that tells nothing: %+v, %v", h, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/agent/report"
@@ -14,7 +15,7 @@ import (
 func TestTheCloudIsToldOfAStartedMachine(t *testing.T) {
 	w := newWorld(t, "testdata/aws-worker.txtar")
 	a, told := w.agent(), 0
-	a.Launched = func(_ context.Context, h node.Host) error {
+	a.Launched = func(_ context.Context, _ *nodeconfig.Boot, h node.Host) error {
 		told++
 		if h.ScalingGroup != "nodes.c" {
 			t.Errorf("told of %+v", h)

@@ -85,7 +85,7 @@ var pure = under("internal/spec/complete", "internal/spec/validate", "internal/m
 func cloudOf(short string) string {
 	rest, ok := strings.CutPrefix(short, "internal/platform/")
 	cloud, _, _ := strings.Cut(rest, "/")
-	if !ok || slices.Contains([]string{"providers", "nodes", "controls", "incluster"}, cloud) {
+	if !ok || slices.Contains([]string{"providers", "nodes", "controls", "incluster", "onmachine"}, cloud) {
 		return ""
 	}
 	return cloud
@@ -148,7 +148,7 @@ func TestImports(t *testing.T) {
 			return cloudSDK(d) || local("internal")(d) || strings.HasPrefix(d, "k8s.io/client-go")
 		}},
 		{"only the list of clouds imports clouds", func(s string) bool {
-			return cloudOf(s) == "" && !under("internal/platform", "internal/node/agent", "world", "internal/cli", "cmd", "e2e")(s)
+			return cloudOf(s) == "" && !under("internal/platform", "world", "internal/cli", "cmd", "e2e")(s)
 		}, clouds},
 		{"a contract knows neither of the programs that keep it", under("internal/contract"), func(d string) bool {
 			return cloudSDK(d) || strings.HasPrefix(d, "k8s.io/client-go") || local("internal")(d) && !local("internal/contract")(d)

@@ -112,7 +112,7 @@ func (b *builder) kubeletFlags(c *api.KubeletConfigSpec) []string {
 	switch {
 	case strings.Contains(b.Config.Networking.NonMasqueradeCIDR, ":"):
 		add("node-ip", "::")
-	case SecondaryAddresses(b.Config.Networking):
+	case b.secondaryAddresses():
 		add("node-ip", b.Host.Address)
 	}
 	if t := c.HousekeepingInterval; t != nil {

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
 )
@@ -16,8 +15,8 @@ func (b *builder) podNetwork() error {
 		do func() error
 		on bool
 	}{
-		{b.masquerade, b.Config.UsesKubenet}, {b.ciliumGroups, b.Config.Networking.Cilium != nil}, {b.foreignAddresses, b.Config.Networking.Cilium != nil || CloudAddresses(b.Config.Networking)},
-		{b.cloudSetup, CloudAddresses(b.Config.Networking)},
+		{b.masquerade, b.Config.UsesKubenet}, {b.ciliumGroups, b.Config.Networking.Cilium != nil}, {b.foreignAddresses, b.Config.Networking.Cilium != nil || b.Config.CloudAddresses()},
+		{b.cloudSetup, b.Config.CloudAddresses()},
 		{b.routingTables, b.Config.Networking.KubeRouter != nil},
 	} {
 		if !step.on {
@@ -50,15 +49,10 @@ WantedBy=multi-user.target
 	return err
 }
 
-// CloudAddresses reports whether each pod gets an address of the cloud's network,
-// from an interface that is attached to the machine meanwhile.
-func CloudAddresses(n api.NetworkingSpec) bool {
-	return n.AmazonVPC != nil || n.Cilium != nil && n.Cilium.IPAM == "eni"
-}
-
-// SecondaryAddresses reports whether the machine has addresses of pods besides its own.
-func SecondaryAddresses(n api.NetworkingSpec) bool {
-	return CloudAddresses(n) || n.CNI != nil && n.CNI.UsesSecondaryIP
+// secondaryAddresses reports whether the machine has addresses of pods besides its own.
+func (b *builder) secondaryAddresses() bool {
+	n := b.Config.Networking
+	return b.Config.CloudAddresses() || n.CNI != nil && n.CNI.UsesSecondaryIP
 }
 
 // routingTables puts the names of routing tables where kube-router looks for them,
@@ -84,7 +78,7 @@ func (b *builder) since(distro string, major int) bool {
 // foreignAddresses keeps the distribution from treating the interfaces, addresses
 // and routes of pods as its own.
 func (b *builder) foreignAddresses() error {
-	amazon, eni := b.since("amzn", 2023), CloudAddresses(b.Config.Networking)
+	amazon, eni := b.since("amzn", 2023), b.Config.CloudAddresses()
 	debian := b.since("debian", 12)
 	files := []struct {
 		on         bool

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -12,21 +12,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/platform/aws/awsquery"
 	"kops.local/kops/internal/platform/aws/awssts"
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
+	"kops.local/kops/internal/platform/onmachine"
 )
 
-// onAWS is a nodeup whose metadata service has credentials, and whose AWS is at a URL.
-func onAWS(t *testing.T, c awsquery.Credentials, url string) system {
+// world is that of a machine with an environment.
+func world(env map[string]string) onmachine.World {
+	return onmachine.World{Env: func(name string) string { return env[name] }, HTTP: http.DefaultClient, Direct: http.DefaultClient, Now: time.Now}
+}
+
+// onAWS is a machine whose metadata service has credentials, and whose AWS is at a URL.
+func onAWS(t *testing.T, c awsquery.Credentials, url string) onmachine.World {
 	t.Helper()
-	env := map[string]string{"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": url, "AWS_EC2_METADATA_SERVICE_ENDPOINT": ec2test.Serve(t, ec2test.Role(t, "nodes", c)) + "/"}
-	return system{Out: io.Discard, Err: io.Discard, Env: func(name string) string { return env[name] }}
+	return world(map[string]string{region: "us-east-1", endpoint: url, metadata: ec2test.Serve(t, ec2test.Role(t, "nodes", c)) + "/"})
 }
 
 type anyInstance struct{}
@@ -43,8 +46,11 @@ func TestAMachineOfAWSProvesItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := out.Credentials
-	s := onAWS(t, awsquery.Credentials{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey, Token: *c.SessionToken}, server.URL)
-	p, err := s.prover(options{}, &nodeconfig.Boot{CloudProvider: "aws"})
+	w := onAWS(t, awsquery.Credentials{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey, Token: *c.SessionToken}, server.URL)
+	if got, err := credentials(t.Context(), w); err != nil || got.ID != *c.AccessKeyId || got.Token != *c.SessionToken {
+		t.Errorf("credentials %v", err)
+	}
+	p, err := prove(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +62,8 @@ func TestAMachineOfAWSProvesItself(t *testing.T) {
 	if got, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); err != nil || got.NodeName != id {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if _, err := (system{Env: func(string) string { return "" }}).prover(options{}, &nodeconfig.Boot{CloudProvider: "aws"}); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
+	if _, err := prove(world(nil)); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
 		t.Errorf("without a region: %v", err)
-	}
-	if _, err := s.prover(options{}, &nodeconfig.Boot{CloudProvider: "azure"}); err == nil || !strings.Contains(err.Error(), "cannot prove who a machine of azure is") {
-		t.Errorf("of another cloud: %v", err)
 	}
 }
 
@@ -73,17 +76,17 @@ func TestTheGroupOfAMachineIsTold(t *testing.T) {
 		_, _ = io.WriteString(w, "<R><Error><Code>ValidationError</Code><Message>No active Lifecycle Action found</Message></Error></R>") // the test would fail
 	}))
 	defer server.Close()
-	s := onAWS(t, awsquery.Credentials{ID: "id", Secret: "secret"}, server.URL)
-	h := node.Host{ScalingGroup: "nodes.c", ProviderID: "aws:///us-east-1a/i-1"}
-	if err := s.launched(t.Context(), h); err != nil || !strings.Contains(told, "AutoScalingGroupName=nodes.c&InstanceId=i-1&") {
+	w := onAWS(t, awsquery.Credentials{ID: "id", Secret: "secret"}, server.URL)
+	f := onmachine.Facts{Waiting: "nodes.c", ProviderID: "aws:///us-east-1a/i-1"}
+	if err := launched(t.Context(), w, f); err != nil || !strings.Contains(told, "AutoScalingGroupName=nodes.c&InstanceId=i-1&") {
 		t.Errorf("told %q, %v", told, err)
 	}
 	status = http.StatusBadRequest
-	if err := s.launched(t.Context(), h); err != nil {
+	if err := launched(t.Context(), w, f); err != nil {
 		t.Errorf("a machine that nobody waits for: %v", err)
 	}
-	h.Warming = true
-	if err := s.launched(t.Context(), h); !fault.Is(err, fault.Permanent) {
+	f.Warming = true
+	if err := launched(t.Context(), w, f); !fault.Is(err, fault.Permanent) {
 		t.Errorf("a machine that is prepared, and that nobody waits for: %v", err)
 	}
 }

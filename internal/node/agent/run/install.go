@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -98,29 +98,33 @@ WantedBy=timers.target
 func timers() []string { return []string{renewalTimerName, presenceTimerName} }
 
 // passed lists the environment that nodeup needs at every start.
-func passed() []string {
-	return append(nodeconfig.KnownVariables(), "AWS_REGION", "AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_SECRET",
+func (o Options) passed() []string {
+	out := nodeconfig.KnownVariables()
+	for _, p := range o.Platforms {
+		out = append(out, p.Environment...)
+	}
+	return append(out, "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_SECRET",
 		"OS_USERNAME", "OS_PASSWORD", "http_proxy", "https_proxy", "no_proxy", "NO_PROXY")
 }
 
 // install writes the unit that runs nodeup now and at every start, and starts it without waiting for its end.
-func (s system) install(ctx context.Context, o options) error {
-	m := &host.Machine{Root: o.root, Chown: s.Root, Now: time.Now}
+func (o Options) install(ctx context.Context) error {
+	m := &host.Machine{Root: o.Root, Chown: o.Privileged, Now: time.Now}
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	conf, err := filepath.Abs(o.conf)
+	conf, err := filepath.Abs(o.Conf)
 	if err != nil {
 		return fmt.Errorf("find the boot configuration: %w", err)
 	}
 	var env strings.Builder
-	for _, name := range passed() {
-		if v := s.Env(name); v != "" {
+	for _, name := range o.passed() {
+		if v := o.Env(name); v != "" {
 			fmt.Fprintf(&env, "%s=%q\n", name, v)
 		}
 	}
-	start := program + " --conf=" + conf + " --cache=" + o.cache + " --v=8"
+	start := program + " --conf=" + conf + " --cache=" + o.Cache + " --v=8"
 	if err := host.Files.Create(ctx, m, &host.File{Path: unitEnv, Content: resource.SecretText(env.String()), Mode: "0600"}); err != nil {
 		return fmt.Errorf("write %s: %w", unitEnv, err)
 	}
@@ -132,8 +136,8 @@ func (s system) install(ctx context.Context, o options) error {
 			return fmt.Errorf("write %s: %w", u.name, err)
 		}
 	}
-	if filepath.Clean(o.root) != "/" {
-		return enable(ctx, host.Offline{Root: o.root})
+	if filepath.Clean(o.Root) != "/" {
+		return enable(ctx, host.Offline{Root: o.Root})
 	}
 	systemd, err := host.Connect(ctx)
 	if err != nil {

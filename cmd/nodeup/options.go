@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+
+	"kops.local/kops/internal/node/agent/report"
+	"kops.local/kops/internal/node/agent/run"
+)
+
+const usage = `nodeup makes a machine a member of its cluster.
+
+It reads who the machine is from the file of --conf, gets the machine's
+configuration, and brings packages, files, certificates and services into the
+state that it says. Run again, it changes only what differs.
+
+  nodeup --conf /opt/kops/conf/kube_env.yaml                         do it
+  nodeup --conf /opt/kops/conf/kube_env.yaml --dry-run               show what would be done
+  nodeup --conf /opt/kops/conf/kube_env.yaml --install-systemd-unit  do it now and at every start
+  nodeup --conf /opt/kops/conf/kube_env.yaml --renew                 only renew certificates, as a timer does twice a day
+  nodeup --conf /opt/kops/conf/kube_env.yaml --check-node            start the kubelet anew if its node is gone, as a timer does
+
+Flags:
+`
+
+// parse adds what the command line says to a world.
+func parse(args []string, o run.Options) (run.Options, error) {
+	var target string
+	out := o.Err
+	f := flag.NewFlagSet("nodeup", flag.ContinueOnError)
+	f.SetOutput(out)
+	f.Usage = func() {
+		fmt.Fprint(out, usage) //nolint:errcheck // nothing could be told
+		f.PrintDefaults()
+	}
+	f.StringVar(&o.Conf, "conf", "", "`file` with the boot configuration")
+	f.StringVar(&o.Cache, "cache", "/var/cache/nodeup", "`folder` for fetched files")
+	f.IntVar(&o.Retries, "retries", -1, "how often a run that failed begins anew; -1 is without end")
+	f.StringVar(&target, "target", "direct", "direct, or dryrun to only show what would be done")
+	f.BoolVar(&o.DryRun, "dry-run", false, "only show what would be done")
+	f.BoolVar(&o.DryRun, "dryrun", false, "the same as --dry-run")
+	f.BoolVar(&o.Renew, "renew", false, "only issue certificates anew that are near their end, and start anew what reads them")
+	f.BoolVar(&o.CheckNode, "check-node", false, "only see whether the machine's node is in the cluster, and start the kubelet anew if it is not")
+	f.BoolVar(&o.Install, "install-systemd-unit", false, "write a unit that runs nodeup at every start, start it, and end")
+	f.StringVar(&o.Root, "root", "/", "`folder` that stands for the machine's file system; no program is run and no service started in another than /")
+	f.StringVar(&o.Report, "report", report.File, "`file` for the boot report, below the root")
+	f.Int("v", 0, "accepted for compatibility; has no effect")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case f.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case o.Conf == "":
+		return o, errors.New("--conf is needed: the file with the boot configuration")
+	case target != "direct" && target != "dryrun":
+		return o, fmt.Errorf("--target is direct or dryrun, and not %q", target)
+	}
+	o.DryRun = o.DryRun || target == "dryrun"
+	if (o.Renew || o.CheckNode) && (o.DryRun || o.Install) || o.Renew && o.CheckNode {
+		return o, errors.New("of --renew, --check-node, --dry-run and --install-systemd-unit only one goes")
+	}
+	return o, nil
+}

@@ -1,0 +1,58 @@
+package run
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"os"
+	"time"
+
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/agent"
+	"kops.local/kops/internal/node/agent/node"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/platform/onmachine"
+)
+
+// world is what a platform needs of this program.
+func (o Options) world() onmachine.World {
+	return onmachine.World{Root: o.Root, Env: o.Env, HTTP: host.NewHTTPClient(o.proxy()), Direct: host.NewHTTPClient(nil),
+		Hostname: os.Hostname, Now: time.Now, Rand: cryptorand.Reader}
+}
+
+// ask asks the machine's platform about the machine.
+func (o Options) ask(ctx context.Context, b *nodeconfig.Boot, c *nodeconfig.Config) (onmachine.Facts, error) {
+	p, _ := onmachine.Find(o.Platforms, b.CloudProvider)
+	if p.Detect == nil {
+		return onmachine.Facts{}, nil
+	}
+	return p.Detect(ctx, o.world(), b, c)
+}
+
+// launched tells the group that waits for the machine that it has started.
+func (o Options) launched(ctx context.Context, b *nodeconfig.Boot, h node.Host) error {
+	p, _ := onmachine.Find(o.Platforms, b.CloudProvider)
+	if p.Launched == nil {
+		return nil
+	}
+	return p.Launched(ctx, o.world(), onmachine.Facts{ProviderID: h.ProviderID, Waiting: h.ScalingGroup, Warming: h.Warming})
+}
+
+// join returns the way to kops-controller.
+func (o Options) join(b *nodeconfig.Boot, failed func(error)) (agent.Joiner, error) {
+	p, _ := onmachine.Find(o.Platforms, b.CloudProvider)
+	if p.Prove == nil {
+		return nil, fault.New(fault.Permanent, "this version of nodeup cannot prove who a machine of %s is", b.CloudProvider)
+	}
+	prover, err := p.Prove(o.world())
+	if err != nil {
+		return nil, err
+	}
+	transport, err := bootstrap.NewTLS(b.ConfigServer.CACertificates, b.ConfigServer.TLSServerName, agent.KubeletCertificate(o.Root))
+	if err != nil {
+		return nil, err
+	}
+	return agent.Controller{Client: &bootstrap.Client{Servers: b.ConfigServer.Servers, Transport: transport, Prover: prover, Clock: bootstrap.SystemClock(),
+		Failed: func(_ string, _ int, err error) { failed(err) }}}, nil
+}

@@ -1,0 +1,73 @@
+package bootstrap
+
+import (
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+// keyFiles are where a machine's own key may be.
+func keyFiles() []string {
+	return []string{"/etc/kubernetes/kops/pki/machine/private.pem", "/etc/kops/identity.key"}
+}
+
+// OwnKey proves that a machine has the key that its platform gave it. Root is where
+// the machine's file system begins.
+func OwnKey(root string, hostname func() (string, error), now func() time.Time, random io.Reader) (Prover, error) {
+	for _, file := range keyFiles() {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the machine's own key: %w", err)
+		}
+		key, err := parseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("read the machine's own key %s: %w", file, err)
+		}
+		name, err := hostname()
+		if err != nil {
+			return nil, fmt.Errorf("ask for the machine's name: %w", err)
+		}
+		return MachineKey{Node: name, Key: key, Now: now, Rand: random}, nil
+	}
+	return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the machine has no key of its own in %s", strings.Join(keyFiles(), " or ")),
+		"let the platform that made the machine put its key there, or enroll the machine")
+}
+
+// parseKey reads a private key in one of the usual forms.
+func parseKey(text []byte) (crypto.Signer, error) {
+	for rest := text; ; {
+		var b *pem.Block
+		if b, rest = pem.Decode(rest); b == nil {
+			return nil, errors.New("it holds no private key")
+		}
+		var key any
+		var err error
+		switch b.Type {
+		case "PRIVATE KEY":
+			key, err = x509.ParsePKCS8PrivateKey(b.Bytes)
+		case "EC PRIVATE KEY":
+			key, err = x509.ParseECPrivateKey(b.Bytes)
+		default:
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := key.(crypto.Signer); ok {
+			return s, nil
+		}
+		return nil, fmt.Errorf("a key of type %T does not sign", key)
+	}
+}

@@ -1,0 +1,99 @@
+package node
+
+import (
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
+)
+
+var update = flag.Bool("update", false, "rewrite the facts in testdata")
+
+// Each file has what the metadata service answers, what else AWS does, the boot and
+// the node configuration; and the facts that follow, or the error.
+func TestWhatAMachineIsTold(t *testing.T) {
+	files, err := filepath.Glob("testdata/detect/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := map[string][]byte{}
+			for _, f := range a.Files {
+				in[f.Name] = f.Data
+			}
+			got := told(t, in)
+			if *update {
+				a.Files[len(a.Files)-1] = txtar.File{Name: "facts", Data: []byte(got)}
+				if err := os.WriteFile(file, txtar.Format(a), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := cmp.Diff(string(in["facts"]), got); d != "" {
+				t.Errorf("%s; with -update it is what is expected", d)
+			}
+		})
+	}
+}
+
+// told are the facts of a machine of AWS, as YAML, or the error.
+func told(t *testing.T, in map[string][]byte) string {
+	t.Helper()
+	answers := map[string]string{}
+	var boot nodeconfig.Boot
+	var config nodeconfig.Config
+	for _, f := range []struct {
+		name string
+		into any
+	}{{"metadata", &answers}, {"boot", &boot}, {"config", &config}} {
+		if err := yaml.UnmarshalStrict(in[f.name], f.into); err != nil {
+			t.Fatalf("%s: %v", f.name, err)
+		}
+	}
+	for k, v := range ec2test.Role(t, "nodes", awsquery.Credentials{ID: "i", Secret: "s"}) {
+		answers[k] = v
+	}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		status, text, _ := strings.Cut(string(in["api"]), "\n")
+		if status != "200" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		_, _ = io.WriteString(w, text) // the test would fail
+	}))
+	defer api.Close()
+	facts, err := detect(t.Context(), world(map[string]string{region: "eu-west-1", endpoint: api.URL, metadata: ec2test.Serve(t, answers) + "/"}), &boot, &config)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	text, err := yaml.Marshal(facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAMachineThatCannotBeIdentified(t *testing.T) {
+	silent := httptest.NewServer(http.NotFoundHandler())
+	defer silent.Close()
+	_, err := detect(t.Context(), world(map[string]string{metadata: silent.URL}), &nodeconfig.Boot{}, &nodeconfig.Config{})
+	if err == nil || !strings.Contains(err.Error(), "ask the cloud who this machine is") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,17 @@
+// Package node is the local cloud on its machines: who made a machine has put a key
+// there, a folder that all see tells of the machines, and another holds the disks.
+//
+// It must not know how machines are made.
+package node
+
+import (
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/platform/onmachine"
+)
+
+// Platform is the local cloud.
+func Platform() onmachine.Platform {
+	return onmachine.Platform{Name: "local", Prove: func(w onmachine.World) (bootstrap.Prover, error) {
+		return bootstrap.OwnKey(w.Root, w.Hostname, w.Now, w.Rand)
+	}}
+}

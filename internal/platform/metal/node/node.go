@@ -1,0 +1,17 @@
+// Package node is bare metal on its machines: nobody tells a machine of itself, and it
+// has a key of its own, which its enrollment registers.
+//
+// It must not know how a machine is enrolled.
+package node
+
+import (
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/platform/onmachine"
+)
+
+// Platform is bare metal.
+func Platform() onmachine.Platform {
+	return onmachine.Platform{Name: "metal", Prove: func(w onmachine.World) (bootstrap.Prover, error) {
+		return bootstrap.OwnKey(w.Root, w.Hostname, w.Now, w.Rand)
+	}}
+}

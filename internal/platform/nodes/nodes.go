@@ -1,0 +1,16 @@
+// Package nodes lists the platforms that the programs on machines know.
+//
+// It must not know anything else of them.
+package nodes
+
+import (
+	aws "kops.local/kops/internal/platform/aws/node"
+	local "kops.local/kops/internal/platform/local/node"
+	metal "kops.local/kops/internal/platform/metal/node"
+	"kops.local/kops/internal/platform/onmachine"
+)
+
+// All lists the platforms.
+func All() []onmachine.Platform {
+	return []onmachine.Platform{aws.Platform(), local.Platform(), metal.Platform()}
+}
