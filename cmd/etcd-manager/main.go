@@ -8,6 +8,10 @@
 package main
 
 import (
+	"errors"
+
+	"github.com/spf13/pflag"
+
 	"context"
 	"fmt"
 	"os"
@@ -15,11 +19,13 @@ import (
 	"syscall"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd/run"
+	"kops.local/kops/internal/platform/nodes"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
+	err := manage(ctx, os.Args[1:], os.Environ())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "etcd-manager:", err)
@@ -28,4 +34,17 @@ func main() {
 		}
 		os.Exit(1)
 	}
+}
+
+// manage is the program.
+func manage(ctx context.Context, args, environment []string) error {
+	o, err := parse(args, environment)
+	if errors.Is(err, pflag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	o.Platforms, o.Out = nodes.All(), os.Stdout
+	return run.Manager(ctx, *o)
 }

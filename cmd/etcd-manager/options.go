@@ -12,86 +12,53 @@ import (
 	"github.com/spf13/pflag"
 
 	"kops.local/kops/internal/node/etcd"
-	"kops.local/kops/internal/node/etcd/volume"
+	"kops.local/kops/internal/node/etcd/run"
 )
-
-// options are the flags, and what the environment adds to them.
-type options struct {
-	cluster, peerID            string
-	backupStore                string
-	clientURLs, peerURLs       []string
-	quarantineURLs             []string
-	grpcPort                   int
-	dnsSuffix, hostsFile       string
-	address, listen, etcdListn string
-	networkCIDR                string
-	containerized              bool
-	pkiDir, dataDir, programs  string
-	volumeProvider             string
-	volumeTags                 []string
-	nameTag                    string
-	disks, machines            string
-	seeds, dns                 []string
-	seedsPath, staticConfig    string
-	verbosity                  int
-
-	backupInterval, discover   time.Duration
-	meet, heard, soon, replace time.Duration
-	commands                   time.Duration
-	certificates               time.Duration
-	retention                  etcd.Retention
-	etcdEnvironment            []string
-	environment                map[string]string
-
-	// cloud and mounter are nil where no cloud keeps the volumes.
-	cloud   volume.Cloud
-	mounter volume.Mounter
-}
 
 // parse reads flags and environment. Flags that only matter to another program
 // of the same manifests are accepted.
-func parse(args, environment []string) (*options, error) {
-	o := &options{environment: map[string]string{}}
+func parse(args, environment []string) (*run.Options, error) {
+	o := &run.Options{Environment: map[string]string{}}
 	f := pflag.NewFlagSet("etcd-manager", pflag.ContinueOnError)
 	f.SortFlags = true
-	f.StringVar(&o.cluster, "cluster-name", "", "name of the etcd cluster, such as etcd or etcd-events")
-	f.StringVar(&o.peerID, "peer-id", "", "name of this peer and its member; by default that of its volume, or the one in DATA-DIR/myid, made up at the first start")
-	f.StringVar(&o.backupStore, "backup-store", "", "where the spec, the commands and the back-ups of the cluster are: s3://bucket/folder or file:///folder")
-	f.StringSliceVar(&o.clientURLs, "client-urls", []string{"https://__name__:4001"}, "where clients reach etcd; __name__ is this peer's host name")
-	f.StringSliceVar(&o.peerURLs, "peer-urls", []string{"https://__name__:2380"}, "where other members reach etcd")
-	f.StringSliceVar(&o.quarantineURLs, "quarantine-client-urls", []string{"https://__name__:8001"}, "where only managers reach etcd, until the cluster is ready")
-	f.IntVar(&o.grpcPort, "grpc-port", 8000, "port on which managers talk to each other")
-	f.StringVar(&o.dnsSuffix, "dns-suffix", "", "what follows the peer's name in its host name, such as .internal.example.com; empty uses addresses")
-	f.StringVar(&o.hostsFile, "hosts-file", "/etc/hosts", "file to keep the host names of the peers in; empty for none")
-	f.StringVar(&o.address, "address", "", "address of this machine; by default its first that is not local")
-	f.StringVar(&o.listen, "listen-address", "0.0.0.0", "address on which to listen for other managers")
-	f.StringVar(&o.etcdListn, "etcd-address", "0.0.0.0", "address on which etcd listens")
-	f.StringVar(&o.networkCIDR, "network-cidr", "", "network that the address of this machine has to be in")
-	f.BoolVar(&o.containerized, "containerized", false, "the machine's own files are below /rootfs")
-	f.StringVar(&o.pkiDir, "pki-dir", "/etc/kubernetes/pki/etcd-manager", "folder of etcd-manager-ca, etcd-peers-ca and etcd-clients-ca, .crt and .key")
-	f.StringVar(&o.dataDir, "data-dir", "", "folder for the member's data when no volume provider is given; by default /var/lib/CLUSTER-NAME")
-	f.StringVar(&o.programs, "programs", "/opt", "folder of the folders etcd-vVERSION that hold the programs of etcd")
-	f.StringVar(&o.volumeProvider, "volume-provider", "", "how the member's disk is found: aws, a volume with all of the volume tags, which is attached and mounted; external or local, a folder of DISKS-PATH whose name starts with the volume tag; with local, other managers are found by the machines of MACHINES-PATH")
-	f.StringArrayVar(&o.volumeTags, "volume-tag", nil, "what the volumes of the cluster have in common; in a cloud a tag, KEY=VALUE or KEY; may be repeated")
-	f.StringVar(&o.disks, "disks-path", "/mnt/disks", "folder of the volumes of a machine without a cloud")
-	f.StringVar(&o.machines, "machines-path", "/etc/kops/machines", "folder with a file NAME.json for each machine of a local cluster: its address, and the label role")
-	f.StringSliceVar(&o.seeds, "seeds", nil, "host:port of other managers")
-	f.StringVar(&o.seedsPath, "seeds-path", "/etc/kubernetes/etcd-manager/seeds", "file, or folder of files, with host:port of other managers, one a line")
-	f.StringSliceVar(&o.dns, "discovery-dns", nil, "names that resolve to the machines of the managers")
-	f.StringVar(&o.staticConfig, "static-config", "", `other managers as {"nodes":[{"id":"…","ip":["…"]}]}`)
-	f.DurationVar(&o.backupInterval, "backup-interval", 15*time.Minute, "time between two back-ups")
-	f.DurationVar(&o.discover, "discovery-poll-interval", time.Minute, "time between two searches for other managers")
-	f.DurationVar(&o.meet, "greeting-interval", 5*time.Second, "time between two greetings of the other managers")
-	f.DurationVar(&o.heard, "peer-timeout", 20*time.Second, "time after which a manager that is not heard counts as gone")
-	f.DurationVar(&o.soon, "progress-interval", 300*time.Millisecond, "time between two looks while something is going on")
-	f.DurationVar(&o.commands, "command-interval", 0, "time between two looks for commands in the back-up store; by default 30s, or 3s where it is a folder")
-	f.DurationVar(&o.replace, "replace-after", time.Minute, "time after which a member that is not well may be replaced")
-	f.IntVarP(&o.verbosity, "v", "v", 2, "8 and more shows every attempt")
+	f.StringVar(&o.Cluster, "cluster-name", "", "name of the etcd cluster, such as etcd or etcd-events")
+	f.StringVar(&o.PeerID, "peer-id", "", "name of this peer and its member; by default that of its volume, or the one in DATA-DIR/myid, made up at the first start")
+	f.StringVar(&o.BackupStore, "backup-store", "", "where the spec, the commands and the back-ups of the cluster are: s3://bucket/folder or file:///folder")
+	f.StringSliceVar(&o.ClientURLs, "client-urls", []string{"https://__name__:4001"}, "where clients reach etcd; __name__ is this peer's host name")
+	f.StringSliceVar(&o.PeerURLs, "peer-urls", []string{"https://__name__:2380"}, "where other members reach etcd")
+	f.StringSliceVar(&o.QuarantineURLs, "quarantine-client-urls", []string{"https://__name__:8001"}, "where only managers reach etcd, until the cluster is ready")
+	f.IntVar(&o.Port, "grpc-port", 8000, "port on which managers talk to each other")
+	f.StringVar(&o.DNSSuffix, "dns-suffix", "", "what follows the peer's name in its host name, such as .internal.example.com; empty uses addresses")
+	f.StringVar(&o.HostsFile, "hosts-file", "/etc/hosts", "file to keep the host names of the peers in; empty for none")
+	f.StringVar(&o.Address, "address", "", "address of this machine; by default its first that is not local")
+	f.StringVar(&o.Listen, "listen-address", "0.0.0.0", "address on which to listen for other managers")
+	f.StringVar(&o.EtcdListen, "etcd-address", "0.0.0.0", "address on which etcd listens")
+	f.StringVar(&o.NetworkCIDR, "network-cidr", "", "network that the address of this machine has to be in")
+	f.BoolVar(&o.Containerized, "containerized", false, "the machine's own files are below /rootfs")
+	f.StringVar(&o.PKIDir, "pki-dir", "/etc/kubernetes/pki/etcd-manager", "folder of etcd-manager-ca, etcd-peers-ca and etcd-clients-ca, .crt and .key")
+	f.StringVar(&o.DataDir, "data-dir", "", "folder for the member's data when no volume provider is given; by default /var/lib/CLUSTER-NAME")
+	f.StringVar(&o.Programs, "programs", "/opt", "folder of the folders etcd-vVERSION that hold the programs of etcd")
+	f.StringVar(&o.VolumeProvider, "volume-provider", "", "how the member's disk is found: aws, a volume with all of the volume tags, which is attached and mounted; external or local, a folder of DISKS-PATH whose name starts with the volume tag; with local, other managers are found by the machines of MACHINES-PATH")
+	f.StringArrayVar(&o.VolumeTags, "volume-tag", nil, "what the volumes of the cluster have in common; in a cloud a tag, KEY=VALUE or KEY; may be repeated")
+	f.StringVar(&o.Disks, "disks-path", "/mnt/disks", "folder of the volumes of a machine without a cloud")
+	f.StringVar(&o.Machines, "machines-path", "/etc/kops/machines", "folder with a file NAME.json for each machine of a local cluster: its address, and the label role")
+	f.StringSliceVar(&o.Seeds, "seeds", nil, "host:port of other managers")
+	f.StringVar(&o.SeedsPath, "seeds-path", "/etc/kubernetes/etcd-manager/seeds", "file, or folder of files, with host:port of other managers, one a line")
+	f.StringSliceVar(&o.DNS, "discovery-dns", nil, "names that resolve to the machines of the managers")
+	f.StringVar(&o.StaticConfig, "static-config", "", `other managers as {"nodes":[{"id":"…","ip":["…"]}]}`)
+	f.DurationVar(&o.BackupInterval, "backup-interval", 15*time.Minute, "time between two back-ups")
+	f.DurationVar(&o.Discover, "discovery-poll-interval", time.Minute, "time between two searches for other managers")
+	f.DurationVar(&o.Meet, "greeting-interval", 5*time.Second, "time between two greetings of the other managers")
+	f.DurationVar(&o.Heard, "peer-timeout", 20*time.Second, "time after which a manager that is not heard counts as gone")
+	f.DurationVar(&o.Soon, "progress-interval", 300*time.Millisecond, "time between two looks while something is going on")
+	f.DurationVar(&o.Commands, "command-interval", 0, "time between two looks for commands in the back-up store; by default 30s, or 3s where it is a folder")
+	f.DurationVar(&o.Replace, "replace-after", time.Minute, "time after which a member that is not well may be replaced")
+	f.IntVarP(&o.Verbosity, "v", "v", 2, "8 and more shows every attempt")
 	metrics := f.String("listen-metrics-urls", "", "where etcd serves its metrics; the same as ETCD_LISTEN_METRICS_URLS")
 	envFile := f.String("env-file", "", "file with further environment, NAME=value on each line")
 	plainEtcd := f.Bool("etcd-insecure", false, "etcd uses no TLS; the URLs have to be http://")
 	plain := f.Bool("insecure", false, "not supported: managers always use TLS")
-	f.StringVar(&o.nameTag, "volume-name-tag", "", "tag of a cloud's volumes whose value, up to a slash, names the member")
+	f.StringVar(&o.NameTag, "volume-name-tag", "", "tag of a cloud's volumes whose value, up to a slash, names the member")
 	f.Int("etcd-manager-metrics-port", 0, "accepted; the manager itself serves no metrics")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -99,10 +66,10 @@ func parse(args, environment []string) (*options, error) {
 	if f.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if o.commands == 0 {
-		o.commands = 30 * time.Second
-		if strings.HasPrefix(o.backupStore, "file://") {
-			o.commands = 3 * time.Second // nobody pays for it
+	if o.Commands == 0 {
+		o.Commands = 30 * time.Second
+		if strings.HasPrefix(o.BackupStore, "file://") {
+			o.Commands = 3 * time.Second // nobody pays for it
 		}
 	}
 	if *envFile != "" {
@@ -115,22 +82,22 @@ func parse(args, environment []string) (*options, error) {
 	if *metrics != "" {
 		environment = append(environment, "ETCD_LISTEN_METRICS_URLS="+*metrics)
 	}
-	if err := o.readEnvironment(environment); err != nil {
+	if err := takeEnvironment(o, environment); err != nil {
 		return nil, err
 	}
-	return o, o.check(*plain, *plainEtcd)
+	return o, check(o, *plain, *plainEtcd)
 }
 
-func (o *options) check(plain, plainEtcd bool) error {
+func check(o *run.Options, plain, plainEtcd bool) error {
 	switch {
-	case o.cluster == "":
+	case o.Cluster == "":
 		return errors.New("--cluster-name is missing")
-	case o.backupStore == "":
+	case o.BackupStore == "":
 		return errors.New("--backup-store is missing")
 	case plain:
 		return errors.New("--insecure is not supported: managers always use TLS")
 	}
-	for _, u := range append(append(append([]string{}, o.clientURLs...), o.peerURLs...), o.quarantineURLs...) {
+	for _, u := range append(append(append([]string{}, o.ClientURLs...), o.PeerURLs...), o.QuarantineURLs...) {
 		if plainEtcd && strings.HasPrefix(u, "https:") {
 			return fmt.Errorf("--etcd-insecure needs URLs that start with http://, not %s", u)
 		}
@@ -138,26 +105,26 @@ func (o *options) check(plain, plainEtcd bool) error {
 	return nil
 }
 
-// readEnvironment takes what is ours, and what is etcd's: variables that start
+// takeEnvironment takes what is ours, and what is etcd's: variables that start
 // with ETCD_ but not with ETCD_MANAGER_ go to etcd, and win over what we would say.
-func (o *options) readEnvironment(environment []string) error {
-	o.retention = etcd.DefaultRetention()
+func takeEnvironment(o *run.Options, environment []string) error {
+	o.Retention = etcd.DefaultRetention()
 	for _, v := range environment {
 		name, value, _ := strings.Cut(v, "=")
-		o.environment[name] = value
+		o.Environment[name] = value
 		if strings.HasPrefix(name, "ETCD_") && !strings.HasPrefix(name, "ETCD_MANAGER_") {
-			o.etcdEnvironment = append(o.etcdEnvironment, v)
+			o.EtcdEnvironment = append(o.EtcdEnvironment, v)
 		}
 	}
 	for _, x := range []struct {
 		name string
 		to   *time.Duration
 	}{
-		{"ETCD_MANAGER_HOURLY_BACKUPS_RETENTION", &o.retention.Hourly},
-		{"ETCD_MANAGER_DAILY_BACKUPS_RETENTION", &o.retention.Daily},
-		{"ETCD_MANAGER_CERT_DURATION", &o.certificates},
+		{"ETCD_MANAGER_HOURLY_BACKUPS_RETENTION", &o.Retention.Hourly},
+		{"ETCD_MANAGER_DAILY_BACKUPS_RETENTION", &o.Retention.Daily},
+		{"ETCD_MANAGER_CERT_DURATION", &o.Certificates},
 	} {
-		if value := o.environment[x.name]; value != "" {
+		if value := o.Environment[x.name]; value != "" {
 			d, err := parseDuration(value)
 			if err != nil {
 				return fmt.Errorf("%s: %w", x.name, err)

@@ -29,7 +29,7 @@ const (
 func Platform() onmachine.Platform {
 	return onmachine.Platform{
 		Name: "aws", Environment: []string{region, endpoint, metadata},
-		Detect: detect, Prove: prove, Launched: launched, Credentials: credentials,
+		Detect: detect, Prove: prove, Launched: launched, Credentials: credentials, Volumes: volumes,
 	}
 }
 

@@ -13,5 +13,5 @@ import (
 func Platform() onmachine.Platform {
 	return onmachine.Platform{Name: "local", Prove: func(w onmachine.World) (bootstrap.Prover, error) {
 		return bootstrap.OwnKey(w.Root, w.Hostname, w.Now, w.Rand)
-	}}
+	}, Volumes: volumes}
 }

@@ -11,24 +11,34 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
-
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd/volume"
 	"kops.local/kops/internal/platform/aws/awsquery"
+	metadata "kops.local/kops/internal/platform/aws/node/ec2"
 )
 
 // Machine is the instance that asks.
 type Machine struct{ ID, Region, Zone string }
 
-// Identify asks the instance's metadata service (IMDSv2) which it is.
-func Identify(ctx context.Context, cfg aws.Config) (Machine, error) {
-	d, err := imds.NewFromConfig(cfg).GetInstanceIdentityDocument(ctx, nil)
+// Identify asks the instance's metadata service which it is.
+func Identify(ctx context.Context, of metadata.Metadata) (Machine, error) {
+	s, err := of.Session(ctx)
+	var m Machine
+	for _, f := range []struct {
+		key string
+		to  *string
+	}{{"instance-id", &m.ID}, {"placement/region", &m.Region}, {"placement/availability-zone", &m.Zone}} {
+		if err == nil {
+			*f.to, err = s.Get(ctx, f.key)
+		}
+		if err == nil && *f.to == "" {
+			err = fmt.Errorf("the metadata service says nothing of %s", f.key)
+		}
+	}
 	if err != nil {
 		return Machine{}, fault.Wrap(fault.NotYet, fmt.Errorf("ask which machine this is: %w", err), "the machine's metadata service has to answer")
 	}
-	return Machine{ID: d.InstanceID, Region: d.Region, Zone: d.AvailabilityZone}, nil
+	return m, nil
 }
 
 // Volumes are those of one etcd cluster. They implement volume.Cloud.

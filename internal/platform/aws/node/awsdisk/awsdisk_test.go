@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd/volume"
 	"kops.local/kops/internal/platform/aws/awsquery"
 	"kops.local/kops/internal/platform/aws/awstest"
+	metadata "kops.local/kops/internal/platform/aws/node/ec2"
+	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
 )
 
 // anybody is whom EC2 of tests takes for somebody.
@@ -206,22 +206,14 @@ func TestAMachinesOwnAddressIsFirst(t *testing.T) {
 }
 
 func TestAMachineKnowsItself(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/token") {
-			w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "60")
-			fmt.Fprint(w, "token")
-			return
-		}
-		fmt.Fprint(w, `{"instanceId": "i-1", "region": "eu-west-1", "availabilityZone": "eu-west-1c"}`)
-	}))
-	defer s.Close()
-	got, err := Identify(t.Context(), aws.Config{ConfigSources: []any{endpoint(s.URL)}})
+	answers := map[string]string{"instance-id": "i-1", "placement/region": "eu-west-1", "placement/availability-zone": "eu-west-1c"}
+	of := metadata.Metadata{HTTP: http.DefaultClient, Endpoint: ec2test.Serve(t, answers)}
+	got, err := Identify(t.Context(), of)
 	if want := (Machine{"i-1", "eu-west-1", "eu-west-1c"}); err != nil || got != want {
 		t.Errorf("it is %v, %v", got, err)
 	}
+	delete(answers, "placement/region")
+	if _, err := Identify(t.Context(), of); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "placement/region") {
+		t.Errorf("without a region: %v", err)
+	}
 }
-
-// endpoint is the part of the SDK's configuration that says where the metadata are.
-type endpoint string
-
-func (e endpoint) GetEC2IMDSEndpoint() (string, bool, error) { return string(e), true, nil }

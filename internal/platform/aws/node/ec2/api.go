@@ -60,12 +60,16 @@ func (a API) Continue(ctx context.Context, group, instance string) error {
 	return nil
 }
 
+// Client asks AWS as the machine's role.
+func (a API) Client() awsquery.Client {
+	return awsquery.Client{Credentials: a.Metadata.Credentials, HTTP: a.HTTP, Region: a.Region, Endpoint: a.Endpoint, Now: a.Now,
+		Timeout: 6 * patience} // half of it for the three questions of Credentials
+}
+
 // call asks AWS. What it refuses is worth asking again, as it may not know yet of
 // what was just made; but not what the role may not do, and what can never be valid.
 func (a API) call(ctx context.Context, service, version, action string, values url.Values, answer any) error {
-	c := awsquery.Client{Credentials: a.Metadata.Credentials, HTTP: a.HTTP, Region: a.Region, Endpoint: a.Endpoint, Now: a.Now,
-		Timeout: 6 * patience} // half of it for the three questions of Credentials
-	err := c.Call(ctx, service, version, action, values, answer)
+	err := a.Client().Call(ctx, service, version, action, values, answer)
 	var said *awsquery.Error
 	switch {
 	case !errors.As(err, &said):

@@ -1,4 +1,4 @@
-package peer_test
+package node
 
 import (
 	"os"
@@ -8,17 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/node/etcd/peer"
+	"kops.local/kops/internal/node/etcd"
 )
 
 // registry is a folder of machines.
 type registry struct {
 	*testing.T
-	peer.Machines
+	Machines
 }
 
 func newRegistry(t *testing.T) registry {
-	return registry{t, peer.Machines{Dir: filepath.Join(t.TempDir(), "machines"), Port: "3996"}}
+	return registry{t, Machines{Dir: filepath.Join(t.TempDir(), "machines"), Port: "3996"}}
 }
 
 func (r registry) write(name, text string) {
@@ -85,4 +85,13 @@ func TestAChangeOfTheRegistryIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	await("a machine that is gone")
+}
+
+// found are the endpoints of all sightings.
+func found(all []etcd.Sighting, err error) ([]string, error) {
+	var out []string
+	for _, s := range all {
+		out = append(out, s.Endpoint)
+	}
+	return out, err
 }

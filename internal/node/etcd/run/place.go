@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"cmp"
@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,8 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd/backup"
-	"kops.local/kops/internal/node/etcd/peer"
+	"kops.local/kops/internal/node/etcd/volume"
+	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
 )
@@ -30,9 +32,6 @@ import (
 const (
 	// rootfs is where a container has the files of its machine.
 	rootfs = "/rootfs"
-	// local is the volume provider of clusters whose machines are of one host, onAWS
-	// that of AWS.
-	local, onAWS = "local", "aws"
 	// longestLabel is that of a host name between two dots, in bytes (RFC 1035).
 	longestLabel = 63
 )
@@ -44,63 +43,41 @@ type place struct {
 }
 
 // host is a path on the machine as this program sees it.
-func (o *options) host(path string) string {
-	if o.containerized {
+func (o Options) host(path string) string {
+	if o.Containerized {
 		return filepath.Join(rootfs, path)
 	}
 	return path
 }
 
-func (o *options) place(ctx context.Context) (place, error) {
-	p, err := o.disk(ctx)
+// place finds the member's disk, and with it out who this peer is.
+func (o Options) place(ctx context.Context, from volume.Source) (place, error) {
+	d, err := from.Disk(ctx)
 	if err != nil {
 		return place{}, err
 	}
-	p.id, p.address = cmp.Or(o.peerID, p.id), cmp.Or(o.address, p.address)
+	p := place{dir: d.Dir, id: cmp.Or(o.PeerID, d.Peer), address: cmp.Or(o.Address, d.Address)}
 	if p.id == "" {
-		if p.id, err = myID(p.dir, o.cluster); err != nil {
+		if p.id, err = myID(p.dir, o.Cluster); err != nil {
 			return place{}, err
 		}
 	}
 	if p.address == "" {
-		if p.address, err = o.ownAddress(); err != nil {
+		if p.address, err = o.ownAddress(from); err != nil {
 			return place{}, err
 		}
 	}
 	p.host = p.address
-	if o.dnsSuffix != "" {
-		p.host = p.id + o.dnsSuffix
+	if o.DNSSuffix != "" {
+		p.host = p.id + o.DNSSuffix
 	} else if strings.Contains(p.host, ":") {
 		p.host = "[" + p.host + "]"
 	}
-	if label, _, _ := strings.Cut(p.host, "."); o.dnsSuffix != "" && len(label) > longestLabel {
+	if label, _, _ := strings.Cut(p.host, "."); o.DNSSuffix != "" && len(label) > longestLabel {
 		return place{}, fault.Wrap(fault.Permanent, fmt.Errorf("the name of this peer, %s, is longer than the %d letters that a host name may have", label, longestLabel),
 			"use a shorter name for the cluster, or for the group of this machine")
 	}
 	return p, nil
-}
-
-// disk finds the member's folder, and the peer's name and address as its volume gives
-// them, which may be empty.
-func (o *options) disk(ctx context.Context) (place, error) {
-	switch o.volumeProvider {
-	case "":
-		return place{dir: cmp.Or(o.dataDir, o.host("/var/lib/"+o.cluster))}, nil
-	case "external":
-		dir, err := findDisk(o.host(o.disks), o.volumeTags)
-		return place{id: filepath.Base(dir), dir: dir}, err
-	case local:
-		dir, err := findDisk(o.host(o.disks), o.volumeTags)
-		if err != nil {
-			return place{}, err
-		}
-		// The name of a host's label: that of the cluster, which the tag holds, has dots.
-		return place{id: o.cluster + "-" + strings.TrimPrefix(filepath.Base(dir), o.volumeTags[0]), dir: dir}, nil
-	case onAWS:
-		return o.cloudDisk(ctx)
-	}
-	return place{}, fault.Wrap(fault.Permanent, fmt.Errorf("the volume provider %q is not known", o.volumeProvider),
-		"use aws, local, external, or no volume provider and --data-dir")
 }
 
 // name puts the host's name into URLs.
@@ -110,22 +87,6 @@ func (p place) name(urls []string) []string {
 		out[i] = strings.ReplaceAll(u, "__name__", p.host)
 	}
 	return out
-}
-
-// findDisk returns the one folder whose name starts with the tag.
-func findDisk(dir string, tags []string) (string, error) {
-	if len(tags) != 1 {
-		return "", fmt.Errorf("the volume provider needs one --volume-tag, not %d", len(tags))
-	}
-	found, err := filepath.Glob(filepath.Join(dir, strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`).Replace(tags[0])+"*"))
-	if err != nil {
-		return "", fmt.Errorf("find the volume %s: %w", tags[0], err)
-	}
-	if len(found) != 1 {
-		return "", fault.Wrap(fault.NotYet, fmt.Errorf("%d folders of %s start with %s; there has to be one", len(found), dir, tags[0]),
-			"make the folder of this machine's member, or remove those of others")
-	}
-	return found[0], nil
 }
 
 // myID returns the name in DIR/myid, which is made up when there is none.
@@ -150,25 +111,53 @@ func myID(dir, cluster string) (string, error) {
 	return id, nil
 }
 
-// ownAddress is the address at which others reach this machine. That of a local
-// machine is registered; which of its interfaces is the first says nothing there,
-// as it has those of its pods, too.
-func (o *options) ownAddress() (string, error) {
+// source is where the disk of the member is.
+func (o Options) source(log *slog.Logger) (volume.Source, error) {
+	r := volume.Request{Cluster: o.Cluster, Tags: o.VolumeTags, NameTag: o.NameTag, Disks: o.host(o.Disks), Machines: o.host(o.Machines), Port: strconv.Itoa(o.Port),
+		Mounter: volume.Host{Root: o.host("/"), Log: log}}
+	var known []string
+	for _, p := range o.Platforms {
+		switch {
+		case p.Volumes == nil:
+		case p.Name == o.VolumeProvider:
+			return p.Volumes(o.world(), r), nil
+		default:
+			known = append(known, p.Name)
+		}
+	}
+	switch o.VolumeProvider {
+	case "":
+		return volume.Source{Disk: func(context.Context) (volume.Disk, error) {
+			return volume.Disk{Dir: cmp.Or(o.DataDir, o.host("/var/lib/"+o.Cluster))}, nil
+		}}, nil
+	case "external":
+		return volume.Source{Disk: func(context.Context) (volume.Disk, error) {
+			dir, err := r.Folder()
+			return volume.Disk{Dir: dir, Peer: filepath.Base(dir)}, err
+		}}, nil
+	}
+	return volume.Source{}, fault.Wrap(fault.Permanent, fmt.Errorf("the volume provider %q is not known", o.VolumeProvider),
+		"use "+strings.Join(known, ", ")+", external, or no volume provider and --data-dir")
+}
+
+// world is what a platform needs of this program.
+func (o Options) world() onmachine.World {
+	direct := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // net/http says that it is one
+	direct.Proxy = nil
+	return onmachine.World{Root: o.host("/"), Env: func(name string) string { return o.Environment[name] }, HTTP: http.DefaultClient, Direct: &http.Client{Transport: direct},
+		Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader}
+}
+
+// ownAddress is the address at which others reach this machine.
+func (o Options) ownAddress(from volume.Source) (string, error) {
+	if from.Address != nil {
+		return from.Address()
+	}
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return "", fmt.Errorf("find the address of this machine: %w", err)
 	}
-	if o.volumeProvider != local {
-		return reachable(all, o.networkCIDR)
-	}
-	known, err := o.registry().Addresses()
-	for _, a := range all {
-		if n, ok := a.(*net.IPNet); ok && slices.Contains(known, n.IP.String()) {
-			return n.IP.String(), nil
-		}
-	}
-	err = errors.Join(fmt.Errorf("no address of this machine is among those of the control plane in %s: %s", o.host(o.machines), strings.Join(known, ", ")), err)
-	return "", fault.Wrap(fault.NotYet, err, "register the machine, or give its address with --address")
+	return reachable(all, o.NetworkCIDR)
 }
 
 // reachable is the first address that others can reach, within a network if one is given.
@@ -190,14 +179,9 @@ func reachable(all []net.Addr, network string) (string, error) {
 	return "", errors.New("this machine has no address that others could reach; give it with --address")
 }
 
-// registry is the machines of a local cluster.
-func (o *options) registry() peer.Machines {
-	return peer.Machines{Dir: o.host(o.machines), Port: strconv.Itoa(o.grpcPort)}
-}
-
 // archive opens the back-up store.
-func (o *options) archive(ctx context.Context) (*backup.Archive, error) {
-	url := o.backupStore
+func (o Options) archive(ctx context.Context) (*backup.Archive, error) {
+	url := o.BackupStore
 	if path, ok := strings.CutPrefix(url, "file://"); ok {
 		url = "file://" + o.host(path)
 	}
@@ -205,12 +189,12 @@ func (o *options) archive(ctx context.Context) (*backup.Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &backup.Archive{Store: s, Retention: o.retention, Now: time.Now}, nil
+	return &backup.Archive{Store: s, Retention: o.Retention, Now: time.Now}, nil
 }
 
 // s3 says how buckets are reached: as S3_ENDPOINT says, or as AWS itself.
-func (o *options) s3() s3.Config {
-	env := o.environment
+func (o Options) s3() s3.Config {
+	env := o.Environment
 	c := s3.Config{Endpoint: env["S3_ENDPOINT"], Region: env["S3_REGION"], ACL: strings.TrimSpace(env["KOPS_STATE_S3_ACL"])}
 	if c.Endpoint != "" {
 		c.Credentials = credentials.NewStaticCredentialsProvider(env["S3_ACCESS_KEY_ID"], env["S3_SECRET_ACCESS_KEY"], "")

@@ -1,4 +1,4 @@
-package peer
+package node
 
 import (
 	"context"
@@ -10,11 +10,35 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/volume"
+	"kops.local/kops/internal/platform/onmachine"
 )
+
+// watchPause is how often the folder of machines is looked at.
+const watchPause = time.Second
+
+// volumes are folders of the host that a machine sees.
+func volumes(_ onmachine.World, r volume.Request) volume.Source {
+	m := Machines{Dir: r.Machines, Port: r.Port}
+	return volume.Source{
+		Disk: func(context.Context) (volume.Disk, error) {
+			dir, err := r.Folder()
+			if err != nil {
+				return volume.Disk{}, err
+			}
+			// The name of a host's label: that of the cluster, which the tag holds, has dots.
+			return volume.Disk{Dir: dir, Peer: r.Cluster + "-" + strings.TrimPrefix(filepath.Base(dir), r.Tags[0])}, nil
+		},
+		Address: m.own, Discover: m.Discover,
+		Watch: func(ctx context.Context, changed func()) { m.Watch(ctx, watchPause, changed) },
+	}
+}
 
 // Machines is a folder with a file NAME.json for each machine of a cluster, such as
 //
@@ -49,6 +73,23 @@ func (m Machines) Addresses() ([]string, error) {
 	return slices.Compact(out), failed
 }
 
+// own is the address of this machine: the one that is registered. Which of its
+// interfaces is the first says nothing, as it has those of its pods, too.
+func (m Machines) own() (string, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("find the address of this machine: %w", err)
+	}
+	known, err := m.Addresses()
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && slices.Contains(known, n.IP.String()) {
+			return n.IP.String(), nil
+		}
+	}
+	err = errors.Join(fmt.Errorf("no address of this machine is among those of the control plane in %s: %s", m.Dir, strings.Join(known, ", ")), err)
+	return "", fault.Wrap(fault.NotYet, err, "register the machine, or give its address with --address")
+}
+
 // readMachine returns the address of a machine of the control plane; of another, or
 // of one that is gone by now, it is empty.
 func readMachine(path string) (address string, err error) {
@@ -69,7 +110,7 @@ func readMachine(path string) (address string, err error) {
 	return machine.Address, nil
 }
 
-// Discover implements Discovery.
+// Discover implements peer.Discovery.
 func (m Machines) Discover(context.Context) ([]etcd.Sighting, error) {
 	addresses, failed := m.Addresses()
 	out := make([]etcd.Sighting, len(addresses))

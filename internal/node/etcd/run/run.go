@@ -1,0 +1,262 @@
+// Package run is etcd-manager: it finds the disk of a member and the other managers, as
+// its options say, and runs the parts of package etcd.
+//
+// It must not know any platform, nor read flags and the environment itself.
+package run
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/apiserver"
+	"kops.local/kops/internal/node/etcd/backup"
+	"kops.local/kops/internal/node/etcd/certs"
+	"kops.local/kops/internal/node/etcd/live"
+	"kops.local/kops/internal/node/etcd/manager"
+	"kops.local/kops/internal/node/etcd/member"
+	"kops.local/kops/internal/node/etcd/peer"
+	"kops.local/kops/internal/node/etcd/volume"
+	"kops.local/kops/internal/platform/onmachine"
+)
+
+const (
+	// patience is how long what this program needs may take to be there, and
+	// retryPause how often it is asked for. A pod has 30 seconds to end.
+	patience, retryPause = time.Minute, 200 * time.Millisecond
+)
+
+// Options are what flags and environment say. Paths are those of the machine.
+type Options struct {
+	// Cluster is the name of the etcd cluster, PeerID that of this peer; empty: that of its disk.
+	Cluster, PeerID string
+	// BackupStore is the URL of what managers and users share.
+	BackupStore string
+	// In URLs, __name__ is this peer's host name.
+	ClientURLs, PeerURLs, QuarantineURLs []string
+	// Port is where managers listen, on the address Listen; etcd does so on EtcdListen.
+	Port               int
+	Listen, EtcdListen string
+	// DNSSuffix follows the peer's name in its host name, which HostsFile has; empty uses addresses.
+	DNSSuffix, HostsFile string
+	// Address is this machine's; empty: the first within NetworkCIDR that others reach.
+	Address, NetworkCIDR string
+	// Containerized says that the machine's own files are below /rootfs.
+	Containerized bool
+	// PKIDir holds authorities, DataDir the member's data where there is no VolumeProvider,
+	// and Programs the folders etcd-vVERSION.
+	PKIDir, DataDir, Programs string
+	// VolumeProvider says whose disks hold the members' data, and VolumeTags which: see volume.Request.
+	VolumeProvider, NameTag string
+	VolumeTags              []string
+	Disks, Machines         string
+	// Other managers are found by their addresses, by names, and in files.
+	Seeds, DNS              []string
+	SeedsPath, StaticConfig string
+	// Verbosity of 8 and more shows every attempt.
+	Verbosity int
+
+	BackupInterval, Discover   time.Duration
+	Meet, Heard, Soon, Replace time.Duration
+	// Commands is the time between two looks for commands in the store.
+	Commands time.Duration
+	// Certificates is how long those last that are issued; 0: as long as usual.
+	Certificates time.Duration
+	Retention    etcd.Retention
+	// EtcdEnvironment is etcd's, as NAME=value, and Environment this program's.
+	EtcdEnvironment []string
+	Environment     map[string]string
+
+	Platforms []onmachine.Platform
+	Out       io.Writer
+}
+
+// Manager runs one member: it returns when ctx ends and etcd has ended, or when it cannot go on.
+func Manager(ctx context.Context, o Options) error {
+	level := slog.LevelInfo
+	if o.Verbosity >= 8 {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(o.Out, &slog.HandlerOptions{Level: level})).With("cluster", o.Cluster)
+	disks, err := o.source(log)
+	if err != nil {
+		return err
+	}
+	var p place
+	if err := patiently(ctx, log, cmp.Or(disks.Pause, retryPause), func() (err error) { p, err = o.place(ctx, disks); return err }); err != nil {
+		return err
+	}
+	log = log.With("peer", p.id)
+	authorities, err := certs.Load(o.PKIDir, time.Now)
+	if err != nil {
+		return err
+	}
+	authorities.Validity = o.Certificates
+	archive, err := o.archive(ctx)
+	if err != nil {
+		return err
+	}
+	cfg := member.Config{
+		Dir: p.dir, ID: p.id, Address: p.address, Listen: o.EtcdListen, Programs: member.Programs(o.Programs), Authorities: authorities,
+		PeerURLs: p.name(o.PeerURLs), ClientURLs: p.name(o.ClientURLs), QuarantineURLs: p.name(o.QuarantineURLs),
+		Environment: o.EtcdEnvironment, Output: o.Out, Log: log,
+		Fetch: func(ctx context.Context, backup, file string) (int64, error) {
+			c, err := archive.Fetch(ctx, backup, file)
+			return c.Revision, err
+		},
+	}
+	archive.Scratch = p.dir
+	if cfg.Anew, err = anew(cfg.ClientURLs, log); err != nil {
+		return err
+	}
+	var m *member.Member
+	if err := patiently(ctx, log, retryPause, func() (err error) { m, err = member.Open(cfg); return err }); err != nil {
+		return err
+	}
+	err = o.manage(ctx, log, p, disks, authorities, archive, m)
+	return errors.Join(err, m.Close())
+}
+
+// anew ends the API servers of this machine that use the etcd at its URLs: what they
+// keep in memory is of another cluster. Their kubelet starts them again.
+func anew(clientURLs []string, log *slog.Logger) (func(ctx context.Context) error, error) {
+	var ports []string
+	for _, s := range clientURLs {
+		u, err := url.Parse(s)
+		if err != nil {
+			return nil, fmt.Errorf("--client-urls: %w", err)
+		}
+		ports = append(ports, u.Port())
+	}
+	return func(ctx context.Context) error {
+		for _, port := range ports {
+			ended, err := apiserver.End(ctx, port)
+			if err != nil {
+				return err
+			}
+			log.Info("etcd begins with other data; API servers that have read those before start anew", "port", port, "processes", ended)
+		}
+		return nil
+	}, nil
+}
+
+// patiently tries something again while that may succeed by itself: the folder is
+// held by a manager that is about to end with its pod or its machine; or the disk
+// or the registry of the machine is not there yet.
+func patiently(ctx context.Context, log *slog.Logger, pause time.Duration, try func() error) error {
+	said := ""
+	for start := time.Now(); ; {
+		err := try()
+		if err == nil || !fault.Of(err).Retryable() || time.Since(start) > patience {
+			return err
+		}
+		if err.Error() != said {
+			said = err.Error()
+			log.Info("waiting", "for", said)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// manage serves the other managers and is one itself until ctx ends.
+func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks volume.Source, a *certs.Authorities, archive *backup.Archive, m *member.Member) error {
+	discovery, err := o.discovery(disks)
+	if err != nil {
+		return err
+	}
+	port := strconv.Itoa(o.Port)
+	listener, err := net.Listen("tcp", net.JoinHostPort(o.Listen, port))
+	if err != nil {
+		return fmt.Errorf("listen for other managers: %w", err)
+	}
+	client := a.Present(a.Clients, pki.Client, "etcd-manager-"+p.id)
+	cluster := &live.Cluster{Self: p.id, TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: certs.Pool(a.Clients), GetClientCertificate: client.ToServers}}
+	defer cluster.Close()
+	trust := peer.NewTLS(a, p.id)
+	policy := etcd.DefaultPolicy()
+	policy.Backup, policy.Replace = o.BackupInterval, o.Replace
+	times := manager.DefaultTimes()
+	times.Meet, times.Heard, times.Discover, times.Soon, times.Control = o.Meet, o.Heard, o.Discover, o.Soon, o.Commands
+	cfg := manager.Config{
+		Cluster: o.Cluster,
+		Self: etcd.Peer{ID: p.id, Endpoint: net.JoinHostPort(p.address, port),
+			PeerURLs: p.name(o.PeerURLs), ClientURLs: p.name(o.ClientURLs), QuarantineURLs: p.name(o.QuarantineURLs)},
+		Versions: member.Programs(o.Programs).Versions,
+		Local:    m, Etcd: cluster, Link: peer.Dial(trust), Discovery: discovery, Store: archive.Store, Archive: archive,
+		Policy: policy, Times: times, Now: time.Now, Token: token, Log: log, Each: manager.Together,
+	}
+	if o.HostsFile != "" && o.DNSSuffix != "" {
+		cfg.Hosts = peer.HostsFile{Path: o.HostsFile, Cluster: o.Cluster, Suffix: o.DNSSuffix}.Update
+	}
+	guide := manager.New(cfg)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var served error
+	wg.Go(func() {
+		served = peer.Serve(ctx, listener, trust, guide, log)
+		cancel()
+	})
+	if disks.Watch != nil {
+		wg.Go(func() { disks.Watch(ctx, guide.Wake) })
+	}
+	log.Info("etcd-manager is there", "address", cfg.Self.Endpoint, "folder", p.dir, "versions", strings.Join(cfg.Versions(), " "))
+	guide.Run(ctx)
+	wg.Wait()
+	return served
+}
+
+// discovery is every way to find others that was asked for.
+func (o Options) discovery(disks volume.Source) (peer.Discovery, error) {
+	port := strconv.Itoa(o.Port)
+	all := peer.Any{peer.Static(o.Seeds)}
+	if disks.Discover != nil {
+		all = append(all, platform(disks.Discover))
+	}
+	if o.SeedsPath != "" {
+		all = append(all, peer.File{Path: o.host(o.SeedsPath), Port: port})
+	}
+	if len(o.DNS) > 0 {
+		all = append(all, peer.DNS{Names: o.DNS, Port: port})
+	}
+	if o.StaticConfig != "" {
+		s, err := peer.StaticConfig(o.StaticConfig, port)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// platform is discovery by what a platform knows.
+type platform func(context.Context) ([]etcd.Sighting, error)
+
+// Discover implements peer.Discovery.
+func (p platform) Discover(ctx context.Context) ([]etcd.Sighting, error) { return p(ctx) }
+
+// token is 16 random bytes as text for URLs.
+func token() string {
+	raw := make([]byte, 16)
+	_, _ = rand.Read(raw) // it never fails
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
