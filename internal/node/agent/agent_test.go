@@ -39,6 +39,8 @@ import (
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/agent/report"
 	"kops.local/kops/internal/node/host"
+	platforms "kops.local/kops/internal/platform/nodes"
+	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
@@ -144,6 +146,8 @@ func newWorld(t *testing.T, file string) *world {
 	w.decode(in["host.yaml"], &w.host)
 	var boot nodeconfig.Boot
 	w.decode(in["boot.yaml"], &boot)
+	platform, _ := onmachine.Find(platforms.All(), boot.CloudProvider)
+	w.host.Traits = platform.Traits
 	w.config = w.configuration(in["nodeupconfig.yaml"])
 	sum := sha256.Sum256(w.config)
 	boot.NodeupConfigHash = base64.StdEncoding.EncodeToString(sum[:])

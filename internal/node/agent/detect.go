@@ -36,8 +36,9 @@ type Probe struct {
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
 	// Resolve asks the DNS for the addresses of a name.
 	Resolve func(ctx context.Context, name string) ([]string, error)
-	// Ask asks the machine's platform; nil: the machine itself knows all.
-	Ask func(context.Context, *nodeconfig.Boot, *nodeconfig.Config) (onmachine.Facts, error)
+	// Platforms are those that are known; World is what they need.
+	Platforms []onmachine.Platform
+	World     onmachine.World
 }
 
 // Detect is an Agent.Detect.
@@ -66,10 +67,11 @@ func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.
 	if h.APIAddresses, err = p.apiAddresses(ctx, boot, c); err != nil {
 		return h, err
 	}
-	if p.Ask == nil {
+	platform, _ := onmachine.Find(p.Platforms, boot.CloudProvider)
+	if h.Traits = platform.Traits; platform.Detect == nil {
 		return h, nil
 	}
-	told, err := p.Ask(ctx, boot, c)
+	told, err := platform.Detect(ctx, p.World, boot, c)
 	if told.NodeName != "" {
 		h.NodeName, h.OverrideName, h.Names = told.NodeName, true, told.Names
 	}

@@ -140,12 +140,13 @@ func TestWhatItsPlatformTellsOfAMachine(t *testing.T) {
 	told, failed := onmachine.Facts{NodeName: "i-1", Names: []string{"10.0.0.9", "i-1"}, Address: "10.0.0.9", ProviderID: "x:///i-1", MaxPods: 29, Warming: true, Waiting: "g",
 		Warnings: []string{"w"}}, errors.New("nobody answers")
 	p := probe(t, map[string]string{"etc/os-release": ubuntu})
-	p.Ask = func(_ context.Context, b *nodeconfig.Boot, c *nodeconfig.Config) (onmachine.Facts, error) {
-		if b != boot || c != config {
-			t.Error("it is asked about another machine")
-		}
-		return told, failed
-	}
+	p.Platforms = []onmachine.Platform{{Name: "x", Traits: onmachine.Traits{TimeServers: "192.0.2.1"},
+		Detect: func(_ context.Context, _ onmachine.World, b *nodeconfig.Boot, c *nodeconfig.Config) (onmachine.Facts, error) {
+			if b != boot || c != config {
+				t.Error("it is asked about another machine")
+			}
+			return told, failed
+		}}}
 	if _, err := p.Detect(t.Context(), boot, config); !errors.Is(err, failed) {
 		t.Errorf("error %v", err)
 	}
@@ -155,7 +156,7 @@ func TestWhatItsPlatformTellsOfAMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := onmachine.Facts{NodeName: h.NodeName, Names: h.Names, Address: h.Address, ProviderID: h.ProviderID, MaxPods: h.MaxPods, Warming: h.Warming, Waiting: h.ScalingGroup, Warnings: h.Warnings}
-	if d := cmp.Diff(told, got); d != "" || !h.OverrideName || h.Name != "m1" {
+	if d := cmp.Diff(told, got); d != "" || !h.OverrideName || h.Name != "m1" || h.Traits.TimeServers != "192.0.2.1" {
 		t.Errorf("%+v %s", h, d)
 	}
 	told = onmachine.Facts{}

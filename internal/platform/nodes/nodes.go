@@ -5,6 +5,7 @@ package nodes
 
 import (
 	aws "kops.local/kops/internal/platform/aws/node"
+	gce "kops.local/kops/internal/platform/gce/node"
 	local "kops.local/kops/internal/platform/local/node"
 	metal "kops.local/kops/internal/platform/metal/node"
 	"kops.local/kops/internal/platform/onmachine"
@@ -12,5 +13,5 @@ import (
 
 // All lists the platforms.
 func All() []onmachine.Platform {
-	return []onmachine.Platform{aws.Platform(), local.Platform(), metal.Platform()}
+	return []onmachine.Platform{aws.Platform(), gce.Platform(), local.Platform(), metal.Platform()}
 }

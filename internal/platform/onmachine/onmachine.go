@@ -20,6 +20,8 @@ import (
 type Platform struct {
 	// Name is the platform's name in the boot configuration: aws, local …
 	Name string
+	// Traits are what differs on its machines.
+	Traits Traits
 	// Environment lists the variables that the functions read.
 	Environment []string
 	// Detect asks the platform about the machine; nil: the machine itself knows all.

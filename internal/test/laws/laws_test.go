@@ -117,6 +117,8 @@ func TestDirectImports(t *testing.T) {
 				t.Errorf("api imports %s, but it imports only the standard library and Kubernetes' API machinery", i)
 			case flags(i) && !isCommand(short) && !forTests(short):
 				t.Errorf("%s imports %s, but only the command line reads flags and sees the terminal", short, i)
+			case under("internal/node")(short) && strings.HasPrefix(i, module+"/internal/platform/") && !under("internal/platform/onmachine", "internal/platform/incluster")(strings.TrimPrefix(i, module+"/")):
+				t.Errorf("%s imports %s, but what runs on machines is handed its platforms", short, i)
 			case isPure(short) && outside(i):
 				t.Errorf("%s imports %s, but it is a pure stage", short, i)
 			}
@@ -323,6 +325,9 @@ func (s *source) check(f *ast.File) {
 			}
 			if isPure(short) {
 				s.impure(x)
+			}
+			if under("internal/node", "cmd")(short) && isOf(x, "api", x.Sel.Name) && strings.HasPrefix(x.Sel.Name, "Cloud") {
+				s.Errorf("%s: api.%s is named; what differs between platforms is in internal/platform/<name>/node and /control", s.at(x), x.Sel.Name)
 			}
 		}
 		return true

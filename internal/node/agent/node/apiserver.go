@@ -76,26 +76,15 @@ current-context: webhook
 `)
 }
 
+// cloudConfigFile is where components look for what is to be known of the cloud.
+const cloudConfigFile = "/etc/kubernetes/cloud.config"
+
 // cloudConfig tells components about the cloud.
 func (b *builder) cloudConfig() error {
-	if b.cloud() != api.CloudAWS {
+	if b.Host.Traits.CloudConfig == nil {
 		return nil
 	}
-	c := b.Config
-	lines := []string{"[global]"}
-	if c.DisableSecurityGroupIngress != nil {
-		lines = append(lines, fmt.Sprintf("DisableSecurityGroupIngress = %t", *c.DisableSecurityGroupIngress))
-	}
-	if c.ELBSecurityGroup != nil {
-		lines = append(lines, "ElbSecurityGroup = "+*c.ELBSecurityGroup)
-	}
-	if c.NLBSecurityGroupMode != nil {
-		lines = append(lines, "NLBSecurityGroupMode = "+*c.NLBSecurityGroupMode)
-	}
-	for _, f := range c.NodeIPFamilies {
-		lines = append(lines, "NodeIPFamilies = "+f)
-	}
-	return b.file("/etc/kubernetes/cloud.config", strings.Join(lines, "\n")+"\n")
+	return b.file(cloudConfigFile, b.Host.Traits.CloudConfig(b.Config))
 }
 
 // admin lets those who log in to the machine use kubectl.
@@ -128,8 +117,7 @@ func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
 	c.ClientCAFile = srv + "/ca.crt"
 	c.EtcdCAFile, c.EtcdCertFile, c.EtcdKeyFile = dir+"etcd-ca.crt", dir+"etcd-client.crt", dir+"etcd-client.key"
 	c.TLSCertFile, c.TLSPrivateKeyFile = dir+"server.crt", dir+"server.key"
-	// The kubelets of these clouds all have certificates for their addresses.
-	if slices.Contains([]api.CloudProviderID{api.CloudAWS, api.CloudLocal}, b.cloud()) && c.KubeletCertificateAuthority == "" {
+	if b.Host.Traits.VerifiedKubelets && c.KubeletCertificateAuthority == "" {
 		c.KubeletCertificateAuthority = srv + "/ca.crt"
 	}
 	c.KubeletClientCertificate, c.KubeletClientKey = dir+"kubelet-api.crt", dir+"kubelet-api.key"
@@ -181,7 +169,7 @@ func (b *builder) apiServerPod() error {
 	if a := b.Config.APIServerConfig.Authentication; a != nil && a.OIDC != nil {
 		flags = append(flags, oidcFlags(*a.OIDC)...)
 	}
-	if b.cloud() == api.CloudLocal { // whose load balancer is to know within a second that etcd stalls; etcd is asked twice in this time
+	if b.Host.Traits.Prompt { // the load balancer is to know within a second that etcd stalls; etcd is asked twice in this time
 		flags = append(flags, "--etcd-readycheck-timeout=1s")
 	}
 	k := newComponent("kube-apiserver", c.Image, "/usr/local/bin/kube-apiserver", flags)
@@ -196,8 +184,8 @@ func (b *builder) apiServerPod() error {
 	k.container.ReadinessProbe = ask("/healthz", 0, 15, 3, 1)
 	k.container.StartupProbe = ask("/livez", 10, 300, 30, 10)
 	k.mountCertificates(b.Host.Like)
-	if b.cloud() == api.CloudAWS {
-		k.mount("cloudconfig", "/etc/kubernetes/cloud.config", "", true)
+	if b.Host.Traits.CloudConfig != nil {
+		k.mount("cloudconfig", cloudConfigFile, "", true)
 	}
 	k.mount("kubernetesca", srv+"/ca.crt", "", true)
 	k.mount("srvkapi", srv+"/kube-apiserver", "", true)

@@ -195,7 +195,7 @@ func (b *builder) proxy() error {
 // own images run: one that ends without it is started again ever later. Its
 // probe, which is set before, must not end one that waits.
 func (b *builder) waitForAPI(k *component) {
-	if b.cloud() == api.CloudLocal {
+	if b.Host.Traits.Prompt {
 		k.container.LivenessProbe.InitialDelaySeconds = 300
 		k.container.Env = append(k.container.Env, api.ContainerEnvVar{Name: "GO_RUNNER_WAIT_FOR", Value: fmt.Sprintf("127.0.0.1:%d/readyz", ports.APIHealth)})
 	}

@@ -141,17 +141,11 @@ func (b *builder) credentialProviders() string {
 		Images     []string `json:"matchImages"`
 		Name       string   `json:"name"`
 	}
-	p := provider{APIVersion: "credentialprovider.kubelet.k8s.io/v1", Args: []string{"get-credentials"}}
-	switch b.cloud() {
-	case api.CloudAWS:
-		p.Name, p.Cache = "ecr-credential-provider", "12h0m0s"
-		p.Images = []string{"*.dkr.ecr.*.amazonaws.com", "*.dkr.ecr.*.amazonaws.com.cn", "*.dkr.ecr-fips.*.amazonaws.com", "*.dkr.ecr.us-iso-east-1.c2s.ic.gov"}
-	case api.CloudGCE:
-		p.Name, p.Cache = "auth-provider-gcp", "1m0s"
-		p.Images = []string{"gcr.io", "*.gcr.io", "container.cloud.google.com", "*.pkg.dev"}
-	default:
+	r := b.Host.Traits.Registry
+	if r.Name == "" {
 		return ""
 	}
+	p := provider{APIVersion: "credentialprovider.kubelet.k8s.io/v1", Args: []string{"get-credentials"}, Cache: r.Cache, Images: r.Images, Name: r.Name}
 	text, err := yaml.Marshal(map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": []provider{p}})
 	if err != nil {
 		panic(err) // it is made of texts alone
@@ -328,7 +322,7 @@ func (b *builder) kubeletRest(d document, c *api.KubeletConfigSpec) {
 	d.duration("shutdownGracePeriod", c.ShutdownGracePeriod)
 	d.duration("shutdownGracePeriodCriticalPods", c.ShutdownGracePeriodCriticalPods)
 	d.duration("nodeStatusUpdateFrequency", c.NodeStatusUpdateFrequency)
-	if b.cloud() == api.CloudLocal { // the API shows static pods soon after it is there itself
+	if b.Host.Traits.Prompt { // the API shows static pods soon after it is there itself
 		d["syncFrequency"] = "10s"
 	}
 	setAny(d, "nodeLeaseDurationSeconds", c.NodeLeaseDurationSeconds)

@@ -3,7 +3,6 @@ package node
 import (
 	"slices"
 
-	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
 )
@@ -30,10 +29,10 @@ const cniTemplate = `{
 
 const cniTemplateFile = "/etc/containerd/config-cni.template"
 
-// cniFromTemplate reports whether containerd itself makes the network of pods. On
-// the local cloud, which has no routes, a pod of kops-controller's does.
+// cniFromTemplate reports whether containerd itself makes the network of pods. Where
+// the platform has no routes, a pod of kops-controller's does.
 func (b *builder) cniFromTemplate() bool {
-	return b.Config.UsesKubenet && b.cloud() != api.CloudLocal
+	return b.Config.UsesKubenet && !b.Host.Traits.RoutedPods
 }
 
 // masquerade gives what pods send out of the cluster the machine's address,

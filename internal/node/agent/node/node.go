@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/nodeconfig"
@@ -21,6 +20,7 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/platform/onmachine"
 )
 
 // Input is what a machine's resources follow from; nothing in it is changed.
@@ -41,6 +41,8 @@ type Input struct {
 
 // Host is what is known of a machine.
 type Host struct {
+	// Traits are those of its platform.
+	Traits onmachine.Traits `json:"-"`
 	// Distro is the ID of /etc/os-release, and Release its VERSION_ID.
 	Distro, Release string
 	// Like is the family: debian or rhel.
@@ -170,9 +172,6 @@ type builder struct {
 
 func (b *builder) hasAPIServer() bool   { return b.Config.APIServerConfig != nil }
 func (b *builder) isControlPlane() bool { return b.Config.ControlPlaneConfig != nil }
-func (b *builder) cloud() api.CloudProviderID {
-	return api.CloudProviderID(b.Boot.CloudProvider)
-}
 
 // add adds a node and returns its address.
 func add[T any](b *builder, k *resource.Kind[T, *host.Machine], name string, want T, after ...resource.Address) (resource.Address, error) {

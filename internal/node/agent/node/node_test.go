@@ -1,17 +1,14 @@
 package node_test
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
-	"text/template"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,9 +21,17 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/platform/nodes"
+	"kops.local/kops/internal/platform/onmachine"
 )
 
 func ptr[T any](v T) *T { return &v }
+
+// traits are those of machines of a platform.
+func traits(platform string) onmachine.Traits {
+	p, _ := onmachine.Find(nodes.All(), platform)
+	return p.Traits
+}
 
 // input is a worker with little to do.
 func input() node.Input {
@@ -103,10 +108,10 @@ func TestWhatFollowsFromTheConfiguration(t *testing.T) {
 			in.Config.Hooks[0] = []api.HookSpec{{Name: "h", ExecContainer: &api.ExecContainerAction{Image: "i", Command: []string{"sh", "-c", "echo $HOME"}, Environment: map[string]string{"A": "1"}}}}
 		}, "h.service", []string{"--net-host --privileged --env \"A=1\" i h \"sh\" \"-c\" \"echo $$HOME\"", "After=containerd.service"}, nil},
 		{"kernel parameters", func(in *node.Input) {
-			in.Boot.CloudProvider, in.Config.ServiceNodePortRange, in.Config.SysctlParameters = "aws", "1-2", []string{"# mine", "x.y=1"}
+			in.Host.Traits, in.Config.ServiceNodePortRange, in.Config.SysctlParameters = traits("aws"), "1-2", []string{"# mine", "x.y=1"}
 		}, "/etc/sysctl.d/99-k8s-general.conf", []string{"net.ipv4.ip_local_reserved_ports=1-2\n", "net.ipv4.neigh.default.gc_thresh1=0\nnet.ipv4.ip_forward=1\n# mine\nx.y=1\n", "kernel.panic=10"}, nil},
 		{"kernel parameters of a container", func(in *node.Input) { in.Host.Contained = true }, "/etc/sysctl.d/99-k8s-general.conf", []string{"net.ipv4.ip_forward=1"}, []string{"kernel.", "vm."}},
-		{"time on AWS", func(in *node.Input) { in.Boot.CloudProvider = "aws" }, "/etc/chrony/chrony.conf", []string{"pool 169.254.169.123 prefer iburst\n"}, nil},
+		{"time on AWS", func(in *node.Input) { in.Host.Traits = traits("aws") }, "/etc/chrony/chrony.conf", []string{"pool 169.254.169.123 prefer iburst\n"}, nil},
 		{"pods with addresses of the cloud", func(in *node.Input) { in.Host.MaxPods = 58 }, "/var/lib/kubelet/kubelet.conf", []string{"maxPods: 58\n"}, nil},
 		{"eviction", func(in *node.Input) {
 			in.Config.KubeletConfig = &api.KubeletConfigSpec{EvictionHard: ptr("a<1%,b<2"), EvictionSoftGracePeriod: "a=1m", EventQPS: ptr(int32(7))}
@@ -387,7 +392,7 @@ func TestTheAPIServerKnowsTheIssuerOfUsers(t *testing.T) {
 func TestTheAPIServerOfThisHostTellsSoonThatEtcdStalls(t *testing.T) {
 	for cloud, want := range map[string]bool{"local": true, "aws": false} {
 		in := controlPlane(t)
-		in.Boot.CloudProvider = cloud
+		in.Host.Traits = traits(cloud)
 		contents, _ := texts(t, in)
 		if got := strings.Contains(contents["/etc/kubernetes/manifests/kube-apiserver.manifest"], "--etcd-readycheck-timeout=1s"); got != want {
 			t.Errorf("on %s the API server has the flag: %t", cloud, got)
@@ -423,45 +428,6 @@ func TestTheKubeletFollowsTheNames(t *testing.T) {
 	b, ok := nodes["host_block/hosts"].Want.(*host.Block)
 	if !ok || strings.Join(b.Lines, "\n") != "10.77.0.1 api.internal.c.example.com kops-controller.internal.c.example.com" {
 		t.Errorf("the names are %+v", b)
-	}
-}
-
-// The template is what containerd makes the pods' network of, once it knows the node's range.
-func TestKubenetGivesPodsANetwork(t *testing.T) {
-	in := input()
-	in.Boot.CloudProvider, in.Config.UsesKubenet = "aws", true
-	all, _ := texts(t, in)
-	const file = "/etc/containerd/config-cni.template"
-	if !strings.Contains(all["/etc/containerd/config.toml"], "[plugins.\"io.containerd.cri.v1.runtime\".cni]\nconf_template = \""+file+"\"") {
-		t.Errorf("containerd does not know of the template:\n%s", all["/etc/containerd/config.toml"])
-	}
-	parsed, err := template.New("").Parse(all[file])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, ranges := range [][]string{{"100.96.1.0/24"}, {"100.96.1.0/24", "fd00::/64"}} {
-		var out bytes.Buffer
-		if err := parsed.Execute(&out, struct{ PodCIDRRanges, Routes []string }{ranges, []string{"0.0.0.0/0", "::/0"}}); err != nil {
-			t.Fatal(err)
-		}
-		var got struct {
-			CNIVersion string
-			Plugins    []struct {
-				Type string
-				IPAM struct {
-					Ranges [][]struct{ Subnet string }
-					Routes []struct{ Dst string }
-				}
-			}
-		}
-		if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.CNIVersion != "1.0.0" || got.Plugins[0].Type != "ptp" || got.Plugins[1].Type != "portmap" ||
-			len(got.Plugins[0].IPAM.Ranges) != len(ranges) || got.Plugins[0].IPAM.Ranges[0][0].Subnet != ranges[0] || got.Plugins[0].IPAM.Routes[1].Dst != "::/0" {
-			t.Errorf("%v: %v\n%s", ranges, err, &out)
-		}
-	}
-	in.Boot.CloudProvider = "local"
-	if all, _ := texts(t, in); all[file] != "" || strings.Contains(all["/etc/containerd/config.toml"], "conf_template") {
-		t.Error("a machine of the local cloud has two makers of its network")
 	}
 }
 

@@ -130,9 +130,7 @@ func (b *builder) sysctls() []string {
 		"kernel.panic=10",
 		"kernel.panic_on_oops=1",
 	}
-	if b.cloud() == api.CloudAWS {
-		out = append(out, "net.ipv4.neigh.default.gc_thresh1=0")
-	}
+	out = append(out, b.Host.Traits.KernelParameters...)
 	if strings.Contains(b.Config.Networking.NonMasqueradeCIDR, ":") {
 		out = append(out, "net.ipv6.conf.all.forwarding=1")
 		if b.Host.Distro == "debian" && b.Host.Release == "11" { // who forwards learns no routes of routers, if not told to
@@ -193,7 +191,7 @@ func (b *builder) clock() error {
 	if !b.managesClock() {
 		return nil
 	}
-	source := map[api.CloudProviderID]string{api.CloudAWS: "169.254.169.123", api.CloudGCE: "time.google.com"}[b.cloud()]
+	source := b.Host.Traits.TimeServers
 	if source == "" {
 		return nil
 	}

@@ -21,15 +21,6 @@ func (o Options) world() onmachine.World {
 		Hostname: os.Hostname, Now: time.Now, Rand: cryptorand.Reader}
 }
 
-// ask asks the machine's platform about the machine.
-func (o Options) ask(ctx context.Context, b *nodeconfig.Boot, c *nodeconfig.Config) (onmachine.Facts, error) {
-	p, _ := onmachine.Find(o.Platforms, b.CloudProvider)
-	if p.Detect == nil {
-		return onmachine.Facts{}, nil
-	}
-	return p.Detect(ctx, o.world(), b, c)
-}
-
 // launched tells the group that waits for the machine that it has started.
 func (o Options) launched(ctx context.Context, b *nodeconfig.Boot, h node.Host) error {
 	p, _ := onmachine.Find(o.Platforms, b.CloudProvider)

@@ -135,7 +135,7 @@ func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err er
 		m.Command, m.Systemd, done = host.Run, systemd, systemd.Close
 	}
 	p := agent.Probe{Root: o.Root, Arch: runtime.GOARCH, Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command,
-		Resolve: net.DefaultResolver.LookupHost, Ask: o.ask}
+		Resolve: net.DefaultResolver.LookupHost, Platforms: o.Platforms, World: o.world()}
 	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), dry: o.DryRun}
 	a = &agent.Agent{
 		Machine: m, Store: store, Join: o.join, Detect: p.Detect, Launched: o.launched,

@@ -28,7 +28,7 @@ const (
 // Platform is AWS.
 func Platform() onmachine.Platform {
 	return onmachine.Platform{
-		Name: "aws", Environment: []string{region, endpoint, metadata},
+		Name: "aws", Traits: traits(), Environment: []string{region, endpoint, metadata},
 		Detect: detect, Prove: prove, Launched: launched, Credentials: credentials, Volumes: volumes,
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Platform is the local cloud.
 func Platform() onmachine.Platform {
-	return onmachine.Platform{Name: "local", Prove: func(w onmachine.World) (bootstrap.Prover, error) {
+	return onmachine.Platform{Name: "local", Traits: onmachine.Traits{VerifiedKubelets: true, RoutedPods: true, Prompt: true}, Prove: func(w onmachine.World) (bootstrap.Prover, error) {
 		return bootstrap.OwnKey(w.Root, w.Hostname, w.Now, w.Rand)
 	}, Volumes: volumes}
 }
