@@ -36,13 +36,14 @@ type pkg struct {
 	TestGoFiles, XTestGoFiles []string
 	Imports                   []string
 	Deps                      []string
+	Module                    *struct{ Path string }
 }
 
 func (p pkg) short() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
 
 func list(t *testing.T, args ...string) map[string]pkg {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,Standard,Doc,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,Standard,Doc,GoFiles,TestGoFiles,XTestGoFiles,Imports,Deps,Module"}, args...)...)
 	cmd.Dir = "../../.."
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -1,0 +1,132 @@
+// Package run is the program channels: it puts the cluster, the store and package
+// channels together.
+//
+// It must not know an add-on, nor read flags and the environment itself.
+package run
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/channels"
+	"kops.local/kops/internal/node/daemon"
+	"kops.local/kops/internal/store/web"
+)
+
+// settleTime is how long a pass waits for what it applied to run.
+const settleTime = 15 * time.Second
+
+// Options are what the command line says, and the world that the program runs in.
+type Options struct {
+	// URLs are those of the channels.
+	URLs []string
+	// Yes says to apply; without it, what differs is only told.
+	Yes bool
+	// Interval is how long after a success everything is applied again; 0: it is not.
+	Interval time.Duration
+	// NodeLabels are those that the node NodeName gets at each pass, such as a=b,c.
+	NodeLabels, NodeName string
+	// Kubeconfig says how to reach the cluster; empty means with the pod's service account.
+	Kubeconfig string
+	// Version is this program's.
+	Version string
+	Env     func(string) string
+	Out     io.Writer
+	Log     *slog.Logger
+}
+
+// Channels applies the add-ons, or tells what differs.
+func Channels(ctx context.Context, o Options) error {
+	labels, err := channels.ParseLabels(o.NodeLabels)
+	if err != nil {
+		return err
+	}
+	if len(labels) > 0 && o.NodeName == "" {
+		return errors.New("--node-labels needs --node-name")
+	}
+	config, err := daemon.Cluster(o.Kubeconfig, "kops-channels", o.Version)
+	if err != nil {
+		return err
+	}
+	a, err := channels.NewApplier(config)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Timeout: time.Minute, CheckRedirect: web.KeepTLS}
+	a.Fetch, a.Clock, a.Settle = channels.NewFetch(daemon.Stores(o.Env, &http.Client{}), client), bootstrap.SystemClock(), settleTime
+	a.Issuer, a.Log = pki.Issuer{Rand: rand.Reader, Now: time.Now}, o.Log
+	loop := &channels.Loop{Applier: a, URLs: o.URLs, Interval: o.Interval, Labels: labels}
+	if len(labels) > 0 {
+		loop.Node = o.NodeName
+	}
+	switch {
+	case !o.Yes:
+		return preview(ctx, o, a)
+	case o.Interval <= 0:
+		return loop.Once(ctx)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	ready := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.ChannelsReady)) // the kubelet asks whether the last pass succeeded
+	g.Go(func() error { return daemon.Serve(ctx, &http.Server{Addr: ready, Handler: loop}) })
+	g.Go(func() error { return loop.Run(ctx) })
+	return g.Wait()
+}
+
+// preview tells what would be applied.
+func preview(ctx context.Context, o Options, a *channels.Applier) error {
+	states, err := a.Compare(ctx, o.URLs)
+	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "NAME\tCURRENT\tUPDATE\tPKI") // the error shows at Flush
+	for _, s := range states {
+		if s.Outdated {
+			current := "-"
+			if s.Recorded != nil {
+				current = short(s.Recorded.ManifestHash)
+			}
+			_, _ = fmt.Fprintln(w, strings.Join([]string{s.Addon.Name, current, short(s.Addon.ManifestHash), map[bool]string{true: "yes", false: "no"}[s.Addon.NeedsPKI]}, "\t"))
+		}
+	}
+	return errors.Join(err, w.Flush(), previewDropped(ctx, o.Out, a, states))
+}
+
+// previewDropped tells which add-ons would be removed, with each of their objects.
+func previewDropped(ctx context.Context, out io.Writer, a *channels.Applier, states []channels.State) error {
+	var errs []error
+	for _, s := range states {
+		if !s.Dropped {
+			continue
+		}
+		removed, stay, err := a.Leaving(ctx, s)
+		errs = append(errs, err)
+		_, err = fmt.Fprintf(out, "\n%s is no longer listed and would be removed:\n%s%s", s.Addon.Name, lines("delete", removed), lines("keep", stay))
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// lines puts a verb before each name.
+func lines(verb string, names []string) string {
+	var b strings.Builder
+	for _, n := range names {
+		b.WriteString("  " + verb + " " + n + "\n")
+	}
+	return b.String()
+}
+
+// short is the start of a hash, enough to tell versions apart.
+func short(hash string) string { return hash[:min(len(hash), 12)] }
