@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/spec/complete"
 )
@@ -58,7 +59,7 @@ func (c *Client) KubeconfigOf(ctx context.Context, u *Update, o KubeconfigOption
 
 func (c *Client) access(ctx context.Context, p *prepared, ca *pki.Keyset, o KubeconfigOptions) (_ *Access, err error) {
 	cl := p.cluster
-	a := &Access{TLSServerName: "api.internal." + cl.Spec.Name}
+	a := &Access{TLSServerName: hostnames.API(cl.Spec.Name)}
 	if a.Server, err = c.server(ctx, p, o); err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (c *Client) server(ctx context.Context, p *prepared, o KubeconfigOptions) (
 	case o.Server != "":
 		return o.Server, nil
 	case o.Internal:
-		return "https://api.internal." + cl.Spec.Name, nil
+		return "https://" + hostnames.API(cl.Spec.Name), nil
 	case spec.API.LoadBalancer != nil && (spec.API.LoadBalancer.SSLCertificate == "" || o.Admin > 0) || complete.DNS(spec) == api.DNSNone:
 		host, err := c.endpoint(ctx, p)
 		if err != nil || host == "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/node/etcd/run"
 )
@@ -35,7 +36,7 @@ func parse(args, environment []string) (*run.Options, error) {
 	f.StringVar(&o.EtcdListen, "etcd-address", "0.0.0.0", "address on which etcd listens")
 	f.StringVar(&o.NetworkCIDR, "network-cidr", "", "network that the address of this machine has to be in")
 	f.BoolVar(&o.Containerized, "containerized", false, "the machine's own files are below /rootfs")
-	f.StringVar(&o.PKIDir, "pki-dir", "/etc/kubernetes/pki/etcd-manager", "folder of etcd-manager-ca, etcd-peers-ca and etcd-clients-ca, .crt and .key")
+	f.StringVar(&o.PKIDir, "pki-dir", paths.EtcdManagerPod, "folder of etcd-manager-ca, etcd-peers-ca and etcd-clients-ca, .crt and .key")
 	f.StringVar(&o.DataDir, "data-dir", "", "folder for the member's data when no volume provider is given; by default /var/lib/CLUSTER-NAME")
 	f.StringVar(&o.Programs, "programs", "/opt", "folder of the folders etcd-vVERSION that hold the programs of etcd")
 	f.StringVar(&o.VolumeProvider, "volume-provider", "", "how the member's disk is found: aws, a volume with all of the volume tags, which is attached and mounted; external or local, a folder of DISKS-PATH whose name starts with the volume tag; with local, other managers are found by the machines of MACHINES-PATH")

@@ -16,6 +16,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
@@ -104,7 +105,7 @@ func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHost resource
 		b.ConfigBase = in.spec().ConfigStore.Base
 		return b, nil
 	}
-	name := "kops-controller.internal." + in.Cluster.Name
+	name := hostnames.Controller(in.Cluster.Name)
 	b.ConfigServer = &nodeconfig.ConfigServer{CACertificates: in.Keysets[pki.KubernetesCA].Bundle()}
 	if !in.noDNS() {
 		b.ConfigServer.Servers = []string{controllerAt(name)}

@@ -11,8 +11,10 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/etcdversion"
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/engine/resource"
@@ -101,7 +103,7 @@ func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (staticpod.Pod,
 		Resources:       staticpod.Resources{Requests: map[string]string{"cpu": quantity(e.CPURequest, "200m"), "memory": quantity(e.MemoryRequest, "100Mi")}},
 		SecurityContext: &staticpod.SecurityContext{Privileged: &yes},
 		VolumeMounts: []staticpod.VolumeMount{{Name: "rootfs", MountPath: "/rootfs"}, {Name: "run", MountPath: "/run"},
-			{Name: "pki", MountPath: "/etc/kubernetes/pki/etcd-manager"}, {Name: "varlogetcd", MountPath: "/var/log/etcd.log"}},
+			{Name: "pki", MountPath: paths.EtcdManagerPod}, {Name: "varlogetcd", MountPath: "/var/log/etcd.log"}},
 	}
 	if e.Manager != nil && e.Manager.Image != "" {
 		c.Image = e.Manager.Image
@@ -109,7 +111,7 @@ func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (staticpod.Pod,
 	volumes := []any{
 		staticpod.Volume{Name: "rootfs", HostPath: &staticpod.HostPath{Path: "/", Type: "Directory"}},
 		staticpod.Volume{Name: "run", HostPath: &staticpod.HostPath{Path: "/run", Type: "DirectoryOrCreate"}},
-		staticpod.Volume{Name: "pki", HostPath: &staticpod.HostPath{Path: "/etc/kubernetes/pki/" + name, Type: "DirectoryOrCreate"}},
+		staticpod.Volume{Name: "pki", HostPath: &staticpod.HostPath{Path: paths.EtcdManager(e.Name), Type: "DirectoryOrCreate"}},
 		staticpod.Volume{Name: "varlogetcd", HostPath: &staticpod.HostPath{Path: "/var/log/" + etcdClusterName(e.Name) + ".log", Type: "FileOrCreate"}},
 	}
 	binaries := in.etcdBinaries(e)
@@ -136,7 +138,7 @@ func (in Input) etcdName(e api.EtcdClusterSpec) string {
 	if !apart || e.Name == "cilium" {
 		return ""
 	}
-	return e.Name + ".etcd.internal." + in.Cluster.Name
+	return hostnames.Etcd(e.Name, in.Cluster.Name)
 }
 
 // etcdClusterName is what the managers call an etcd cluster.
@@ -202,12 +204,12 @@ func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error)
 	const own = "__name__" // the manager puts its own name here
 	client := at(cmp.Or(in.etcdName(e), own), p.Client)
 	if e.Name == "cilium" {
-		client = at("api.internal."+in.Cluster.Name, p.Client)
+		client = at(hostnames.API(in.Cluster.Name), p.Client)
 	}
 	level := "6"
 	flags := map[string]string{
 		"backup-store": in.backupStore(e), "client-urls": client, "cluster-name": etcdClusterName(e.Name), "containerized": "true",
-		"dns-suffix": ".internal." + in.Cluster.Name, "grpc-port": strconv.Itoa(p.Manager), "peer-urls": at(own, p.Peer),
+		"dns-suffix": hostnames.Suffix(in.Cluster.Name), "grpc-port": strconv.Itoa(p.Manager), "peer-urls": at(own, p.Peer),
 		"quarantine-client-urls": at(own, p.Quarantine),
 	}
 	if scheme == "http" {

@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 )
 
@@ -226,7 +227,7 @@ func (in Input) addControlPlane(c *nodeconfig.Config, g *api.InstanceGroup) erro
 	if err != nil {
 		return err
 	}
-	c.FileAssets = append(c.FileAssets, api.FileAssetSpec{Path: "/var/lib/kube-scheduler/config.yaml", Content: string(text)})
+	c.FileAssets = append(c.FileAssets, api.FileAssetSpec{Path: paths.SchedulerConfig, Content: string(text)})
 	return nil
 }
 
@@ -253,7 +254,7 @@ func (in Input) schedulerConfig() ([]byte, error) {
 		}
 	}
 	config["clientConnection"] = client
-	client["kubeconfig"] = "/var/lib/kube-scheduler/kubeconfig"
+	client["kubeconfig"] = paths.SchedulerKubeconfig
 	if s := in.spec().KubeScheduler; s != nil {
 		if s.QPS != nil {
 			client["qps"] = s.QPS.AsApproximateFloat64()

@@ -4,8 +4,10 @@ import (
 	"fmt"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/contract/users"
@@ -48,7 +50,7 @@ func (b *builder) healthcheck() staticpod.Pod {
 				InitialDelaySeconds: 5, TimeoutSeconds: 5,
 			},
 		}},
-		Volumes: []any{staticpod.Volume{Name: secrets, HostPath: &staticpod.HostPath{Path: "/etc/kubernetes/kube-apiserver-healthcheck/secrets", Type: "Directory"}}},
+		Volumes: []any{staticpod.Volume{Name: secrets, HostPath: &staticpod.HostPath{Path: paths.Healthcheck, Type: "Directory"}}},
 	}}
 }
 
@@ -69,13 +71,13 @@ func (b *builder) healthBalancers() []string {
 
 // channels is the pod that applies the add-ons, again and again.
 func (b *builder) channels() staticpod.Pod {
-	args := []string{"apply", "channel", "--v=4", "--yes", "--interval=1m0s", "--node-labels=node-role.kubernetes.io/control-plane",
+	args := []string{"apply", "channel", "--v=4", "--yes", "--interval=1m0s", "--node-labels=" + labels.ControlPlane,
 		"--node-name=$(NODE_NAME)", b.url(layout.Channel)}
 	for _, a := range b.spec().Addons {
 		args = append(args, a.Manifest)
 	}
-	mounts := []staticpod.VolumeMount{{Name: "kubeconfig", MountPath: "/var/lib/kops", ReadOnly: true}}
-	volumes := []any{staticpod.Volume{Name: "kubeconfig", HostPath: &staticpod.HostPath{Path: "/var/lib/kops", Type: "Directory"}}}
+	mounts := []staticpod.VolumeMount{{Name: "kubeconfig", MountPath: paths.Channels, ReadOnly: true}}
+	volumes := []any{staticpod.Volume{Name: "kubeconfig", HostPath: &staticpod.HostPath{Path: paths.Channels, Type: "Directory"}}}
 	user := asUser(users.Channels)
 	if folder, ok := managedfile.FolderOf(b.spec().ConfigStore.Base); ok {
 		mounts = append(mounts, staticpod.VolumeMount{Name: "store", MountPath: folder, ReadOnly: true})
@@ -86,7 +88,7 @@ func (b *builder) channels() staticpod.Pod {
 	if b.Cluster.CloudProviderID() == api.CloudLocal { // somebody waits for it
 		ready.InitialDelaySeconds, ready.PeriodSeconds = 1, 2
 	}
-	environment := []api.ContainerEnvVar{{Name: "HOME", Value: "/tmp"}, {Name: "KUBECONFIG", Value: "/var/lib/kops/kubeconfig"},
+	environment := []api.ContainerEnvVar{{Name: "HOME", Value: "/tmp"}, {Name: "KUBECONFIG", Value: paths.ChannelsKubeconfig},
 		{Name: "NODE_NAME", ValueFrom: &api.EnvVarSource{FieldRef: &api.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}}
 	return staticpod.Pod{
 		Metadata: staticpod.Metadata{Name: "kops-channels", Namespace: "kube-system", Labels: map[string]string{"k8s-app": "kops-channels"}},

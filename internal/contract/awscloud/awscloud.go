@@ -4,6 +4,12 @@
 // It must not know how AWS is asked.
 package awscloud
 
+// ClusterTag is the key of the tag that names the cluster of an object.
+const ClusterTag = "KubernetesCluster"
+
+// LifecycleHook is the hook of an Auto Scaling group at which instances wait for nodeup.
+const LifecycleHook = "kops-warmpool"
+
 // ScalingGroup is the name of the Auto Scaling group and of the launch template of an
 // instance group, whose role is as the API says it: ControlPlane, APIServer, Node or Bastion.
 func ScalingGroup(group, role, cluster string) string {

@@ -49,9 +49,6 @@ const (
 	CertEtcdClientCilium = "etcd-client-cilium"
 )
 
-// Folder is where a machine of the control plane keeps key material for kops-controller.
-const Folder = "/etc/kubernetes/kops-controller"
-
 // Certificates lists the names.
 func Certificates() []string {
 	return []string{CertKubelet, CertKubeletServer, CertKubeProxy, CertKubeRouter, CertEtcdClientCilium}

@@ -8,6 +8,9 @@ package localcloud
 // and images are served to machines.
 const MirrorPort = 3989
 
+// KeyFile holds a machine's own key: PEM of PKCS #8.
+const KeyFile = "/etc/kops/identity.key"
+
 // Where machines of the control plane see folders of the host.
 const (
 	Registry = "/etc/kops/machines" // holds a file for each machine, NAME + MachineSuffix

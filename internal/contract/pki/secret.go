@@ -86,6 +86,9 @@ func TokenNames() []string {
 // it stores: an EncryptionConfiguration.
 const EncryptionConfig = "encryptionconfig"
 
+// DockerConfig is the name of the secret with which machines pull images: a config.json of Docker's.
+const DockerConfig = "dockerconfig"
+
 // NewEncryptionConfig makes such a secret, with a random key of 256 bits for
 // secrets. It is for clusters that have stored nothing yet: the API server reads
 // nothing that was not encrypted.

@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/model/names"
@@ -18,7 +19,7 @@ import (
 
 // ControllerConfig is the configuration of kops-controller.
 func (v *View) ControllerConfig() any {
-	const folder = controllerconfig.Folder + "/pki"
+	const folder = paths.Controller + "/pki"
 	c := controllerconfig.Config{
 		ClusterName: v.Name, Cloud: v.Cloud, ConfigBase: v.Spec.ConfigStore.Base, SecretStore: v.Spec.ConfigStore.Secrets,
 		CloudIPAM: v.IPv6() && (v.Cloud == string(api.CloudAWS) || v.Cloud == string(api.CloudGCE)),

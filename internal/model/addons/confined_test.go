@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/model/addons"
 )
 
@@ -103,3 +104,21 @@ func TestContainersAreConfined(t *testing.T) {
 
 // networkPlugin says whether an add-on sets up the network of machines.
 func networkPlugin(addon string) bool { return strings.HasPrefix(addon, "networking.") }
+
+// A manifest is data, and machines have accounts of the same numbers.
+func TestContainersRunAsTheAccountsOfMachines(t *testing.T) {
+	in := cluster(t, func(s *api.ClusterSpec) {
+		s.Authentication = &api.AuthenticationSpec{AWS: &api.AWSAuthenticationSpec{}}
+	})
+	want := map[string]int64{"kops-controller": users.Controller, "aws-iam-authenticator": users.Authenticator}
+	workloads(t, build(t, in), func(_, workload string, pod corev1.PodSpec) {
+		for _, c := range pod.Containers {
+			if user, ok := want[workload]; ok && c.SecurityContext.RunAsUser != nil && *c.SecurityContext.RunAsUser == user {
+				delete(want, workload)
+			}
+		}
+	})
+	if len(want) > 0 {
+		t.Errorf("none of these runs as its account: %v", want)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/spec/complete"
@@ -106,7 +107,7 @@ func (v *View) StoreFolders() []string {
 func (v *View) MachineRegistry() string { return localcloud.Registry }
 
 // APIServer is where pods of the host network reach the API server without a service.
-func (v *View) APIServer() string { return "api.internal." + v.Name }
+func (v *View) APIServer() string { return hostnames.API(v.Name) }
 
 // ControlPlanes is the number of machines of the control plane, at least one.
 func (v *View) ControlPlanes() int {

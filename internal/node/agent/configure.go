@@ -110,7 +110,7 @@ func (r *run) readStore(ctx context.Context) error {
 	for name := range c.KeypairIDs {
 		get(c.ConfigStore.Keypairs+"/private/"+name+"/keyset.yaml", false, func(text []byte) error { return r.keyset(name, text) })
 	}
-	secrets := []string{"dockerconfig", pki.EncryptionConfig}
+	secrets := []string{pki.DockerConfig, pki.EncryptionConfig}
 	if a := c.APIServerConfig; a != nil && a.KubeAPIServer != nil && a.KubeAPIServer.TokenAuthFile != "" {
 		secrets = append(secrets, pki.TokenNames()...)
 	}

@@ -15,15 +15,10 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// keyFiles are where a machine's own key may be.
-func keyFiles() []string {
-	return []string{"/etc/kubernetes/kops/pki/machine/private.pem", "/etc/kops/identity.key"}
-}
-
-// OwnKey proves that a machine has the key that its platform gave it. Root is where
-// the machine's file system begins.
-func OwnKey(root string, hostname func() (string, error), now func() time.Time, random io.Reader) (Prover, error) {
-	for _, file := range keyFiles() {
+// OwnKey proves that a machine has the key that its platform gave it. The key is in the
+// first file that is there, below the root of the machine's file system.
+func OwnKey(root string, files []string, hostname func() (string, error), now func() time.Time, random io.Reader) (Prover, error) {
+	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join(root, file))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -41,7 +36,7 @@ func OwnKey(root string, hostname func() (string, error), now func() time.Time, 
 		}
 		return MachineKey{Node: name, Key: key, Now: now, Rand: random}, nil
 	}
-	return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the machine has no key of its own in %s", strings.Join(keyFiles(), " or ")),
+	return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the machine has no key of its own in %s", strings.Join(files, " or ")),
 		"let the platform that made the machine put its key there, or enroll the machine")
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/contract/pki"
 )
 
@@ -223,7 +224,7 @@ func (a *Applier) finish(ctx context.Context, p pending) error {
 
 // markNodes marks the nodes of a role for replacement.
 func (a *Applier) markNodes(ctx context.Context, which string) error {
-	selector := map[string]string{rollControlPlane: labelControlPlane, rollWorkers: "node-role.kubernetes.io/node", rollAll: ""}[which]
+	selector := map[string]string{rollControlPlane: labels.ControlPlane, rollWorkers: labels.Node, rollAll: ""}[which]
 	list, err := a.Client.Resource(nodes()).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return err
@@ -235,14 +236,6 @@ func (a *Applier) markNodes(ctx context.Context, which string) error {
 	}
 	return nil
 }
-
-// labelControlPlane is the label of control plane nodes; the others are those
-// that only come with it.
-const (
-	labelControlPlane = "node-role.kubernetes.io/control-plane"
-	labelPKI          = "kops.k8s.io/kops-controller-pki"
-	labelNoBalancer   = "node.kubernetes.io/exclude-from-external-load-balancers"
-)
 
 // ParseLabels reads labels such as a=b,c. That of control planes brings those
 // with it without which kops-controller, which sets all others, is not scheduled.
@@ -257,8 +250,8 @@ func ParseLabels(text string) (map[string]string, error) {
 			return nil, fmt.Errorf("label %q has no name", part)
 		}
 		out[key] = value
-		if key == labelControlPlane {
-			out[labelPKI], out[labelNoBalancer] = "", ""
+		if key == labels.ControlPlane {
+			out[labels.Controller], out[labels.NoLoadBalancer] = "", ""
 		}
 	}
 	return out, nil

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"kops.local/kops/internal/contract/labels"
 )
 
 const (
@@ -88,7 +90,7 @@ func (d *Dead) read(ctx context.Context) (*corev1.ConfigMap, error) {
 // than the notes may have been given by another kops-controller, and machines of the
 // control plane sign for themselves.
 func longest(n *corev1.Node, since time.Time) time.Duration {
-	if _, own := n.Labels["node-role.kubernetes.io/control-plane"]; own || n.CreationTimestamp.Time.Before(since.Add(settled)) {
+	if _, own := n.Labels[labels.ControlPlane]; own || n.CreationTimestamp.Time.Before(since.Add(settled)) {
 		return longValidity
 	}
 	return leastValidity + spread

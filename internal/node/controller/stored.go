@@ -23,9 +23,6 @@ type Reader interface {
 	Get(ctx context.Context, key string) ([]byte, store.Version, error)
 }
 
-// dockerConfig is the secret with which machines pull images.
-const dockerConfig = "dockerconfig"
-
 // Stored is what a cluster's folder in the store tells of its machines.
 type Stored struct {
 	// Base is the cluster's folder, Secrets that of its secrets.
@@ -48,18 +45,18 @@ func (s Stored) NodeConfig(ctx context.Context, group string) (bootstrap.NodeCon
 		return bootstrap.NodeConfig{}, fmt.Errorf("read the configuration of the group %s: %w", group, err)
 	}
 	out := bootstrap.NodeConfig{NodeupConfig: string(text)}
-	data, _, err := s.Secrets.Get(ctx, dockerConfig)
+	data, _, err := s.Secrets.Get(ctx, pki.DockerConfig)
 	if fault.Is(err, fault.Gone) {
 		return out, nil
 	}
 	if err != nil {
-		return out, fault.New(fault.NotYet, "read the secret %s: %w", dockerConfig, err)
+		return out, fault.New(fault.NotYet, "read the secret %s: %w", pki.DockerConfig, err)
 	}
 	secret, err := pki.DecodeSecret(data)
 	if err != nil {
-		return out, fmt.Errorf("secret %s: %w", dockerConfig, err)
+		return out, fmt.Errorf("secret %s: %w", pki.DockerConfig, err)
 	}
-	out.NodeSecrets = map[string][]byte{dockerConfig: []byte(secret.Reveal())}
+	out.NodeSecrets = map[string][]byte{pki.DockerConfig: []byte(secret.Reveal())}
 	return out, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/platform"
 )
 
@@ -22,10 +23,10 @@ const (
 // plane may bear the label of API servers too.
 func roleOf(n *corev1.Node) string {
 	for _, r := range []struct{ label, role string }{
-		{"node-role.kubernetes.io/control-plane", roleControlPlane},
-		{"node-role.kubernetes.io/api-server", roleAPIServer},
+		{labels.ControlPlane, roleControlPlane},
+		{labels.APIServer, roleAPIServer},
 		{"node-role.kubernetes.io/apiserver", roleAPIServer},
-		{"node-role.kubernetes.io/node", roleNode},
+		{labels.Node, roleNode},
 	} {
 		if _, ok := n.Labels[r.label]; ok {
 			return r.role

@@ -3,6 +3,8 @@ package complete
 import (
 	"slices"
 	"strings"
+
+	"kops.local/kops/internal/contract/hostnames"
 )
 
 // setIssuer says who signs service account tokens: the place of the public keys,
@@ -33,7 +35,7 @@ func (p *pass) issuer() string {
 	if isTrue(p.spec.KubeAPIServer.AnonymousAuth) && open && p.spec.API.PublicName != "" {
 		return "https://" + p.spec.API.PublicName
 	}
-	return "https://api.internal." + p.cluster.Name
+	return "https://" + hostnames.API(p.cluster.Name)
 }
 
 // storeURL is where the objects of a store are read without credentials, or ""

@@ -5,16 +5,11 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
 )
 
-// Labels and taints by which nodes say what they are for.
+// Taints by which nodes say what they are for.
 const (
-	labelNode         = "node-role.kubernetes.io/node"
-	labelControlPlane = "node-role.kubernetes.io/control-plane"
-	labelAPIServer    = "node-role.kubernetes.io/api-server"
-	labelPKI          = "kops.k8s.io/kops-controller-pki"
-	labelNoBalancer   = "node.kubernetes.io/exclude-from-external-load-balancers"
-
 	noSchedule     = "=:NoSchedule"
 	taintKarpenter = "karpenter.sh/unregistered=:NoExecute"
 )
@@ -23,15 +18,15 @@ const (
 func (p *pass) roleLabels(role api.InstanceGroupRole) []string {
 	switch role {
 	case api.RoleControlPlane:
-		labels := []string{labelControlPlane, labelPKI, labelNoBalancer}
+		out := []string{labels.ControlPlane, labels.Controller, labels.NoLoadBalancer}
 		if p.in.Features["APIServerNodes"] {
-			labels = append(labels, labelAPIServer)
+			out = append(out, labels.APIServer)
 		}
-		return labels
+		return out
 	case api.RoleAPIServer:
-		return []string{labelAPIServer}
+		return []string{labels.APIServer}
 	case api.RoleNode:
-		return []string{labelNode}
+		return []string{labels.Node}
 	default:
 		return nil
 	}
@@ -40,14 +35,14 @@ func (p *pass) roleLabels(role api.InstanceGroupRole) []string {
 // setNodeLabels puts all labels with which nodes register into the kubelet's
 // configuration; the group's own win.
 func setNodeLabels(p *pass, g *api.InstanceGroup) {
-	labels := map[string]string{}
+	all := map[string]string{}
 	for _, l := range p.roleLabels(g.Spec.Role) {
-		labels[l] = ""
+		all[l] = ""
 	}
-	maps.Copy(labels, g.Spec.Kubelet.NodeLabels) // those of the cluster's kubelet are in it
-	maps.Copy(labels, g.Spec.NodeLabels)
-	if len(labels) > 0 {
-		g.Spec.Kubelet.NodeLabels = labels
+	maps.Copy(all, g.Spec.Kubelet.NodeLabels) // those of the cluster's kubelet are in it
+	maps.Copy(all, g.Spec.NodeLabels)
+	if len(all) > 0 {
+		g.Spec.Kubelet.NodeLabels = all
 	}
 }
 
@@ -60,9 +55,9 @@ func setTaints(p *pass, g *api.InstanceGroup) {
 	var role []string
 	switch {
 	case g.IsControlPlane():
-		role = []string{labelControlPlane + noSchedule}
+		role = []string{labels.ControlPlane + noSchedule}
 	case g.Spec.Role == api.RoleAPIServer:
-		role = []string{labelAPIServer + noSchedule}
+		role = []string{labels.APIServer + noSchedule}
 	case g.Spec.Manager == api.ManagerKarpenter:
 		role = []string{taintKarpenter}
 	}

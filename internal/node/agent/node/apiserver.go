@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/hostnames"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/contract/staticpod"
@@ -17,7 +19,7 @@ import (
 )
 
 const (
-	healthcheckSecrets = "/etc/kubernetes/kube-apiserver-healthcheck/secrets"
+	healthcheckSecrets = paths.Healthcheck
 	authnConfig        = "/etc/kubernetes/authn.config"
 )
 
@@ -142,7 +144,7 @@ func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
 		at := func(etcd string) []string {
 			p, _ := ports.OfEtcd(etcd) // it is one of those
 			port := strconv.Itoa(p.Client)
-			return []string{"127.0.0.1:" + port, etcd + ".etcd.internal." + b.Config.ClusterName + ":" + port}
+			return []string{"127.0.0.1:" + port, hostnames.Etcd(etcd, b.Config.ClusterName) + ":" + port}
 		}
 		elsewhere := strings.NewReplacer(slices.Concat(at("main"), at("events"), at("leases"))...)
 		replace := func(in []string) []string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/contract/staticpod"
@@ -50,10 +51,10 @@ func (b *builder) channels() error {
 	if b.Channels == "" {
 		return fmt.Errorf("the manifest %s was not read", b.Config.ChannelsManifest)
 	}
-	if err := b.directory("/var/lib/kops", "0755", 0); err != nil {
+	if err := b.directory(paths.Channels, "0755", 0); err != nil {
 		return err
 	}
-	const kubeconfig = "/var/lib/kops/kubeconfig"
+	const kubeconfig = paths.ChannelsKubeconfig
 	if err := b.kubeconfig(kubeconfig, "kops", "kops", host.Certificate{CommonName: "kops", Organization: []string{"system:masters"}, Owner: users.Channels}); err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (b *builder) controllerManager() error {
 }
 
 func (b *builder) scheduler() error {
-	const dir, kubeconfig = srv + "/kube-scheduler", "/var/lib/kube-scheduler/kubeconfig"
+	const dir, kubeconfig = srv + "/kube-scheduler", paths.SchedulerKubeconfig
 	c := api.KubeSchedulerConfig{}
 	if given := b.Config.ControlPlaneConfig.KubeScheduler; given != nil {
 		c = *given
@@ -139,7 +140,7 @@ func (b *builder) scheduler() error {
 	cert := dir + "/server.crt"
 	c.AuthenticationKubeconfig, c.AuthorizationKubeconfig = kubeconfig, kubeconfig
 	c.TLSCertFile, c.TLSPrivateKeyFile = &cert, dir+"/server.key"
-	flags := append(componentflags.Flags(&c), "--config=/var/lib/kube-scheduler/config.yaml",
+	flags := append(componentflags.Flags(&c), "--config="+paths.SchedulerConfig,
 		"--authentication-tolerate-lookup-failure=false", "--authentication-skip-lookup=false")
 	flags = append(flags, b.figures()...)
 	slices.Sort(flags)
@@ -147,7 +148,7 @@ func (b *builder) scheduler() error {
 	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
 	k.container.LivenessProbe = healthProbe(10259)
 	b.waitForAPI(k)
-	k.mount("varlibkubescheduler", "/var/lib/kube-scheduler", "", true)
+	k.mount("varlibkubescheduler", paths.Scheduler, "", true)
 	k.mount("srvscheduler", dir, "", true)
 	return b.manifest(k.pod("system-cluster-critical", nil), kubeconfig)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
 )
@@ -47,7 +48,7 @@ func (b *builder) extras() error {
 		}
 		b.own = append(b.own, resource.Address{Kind: host.Files.Name, Name: path})
 	}
-	if s, ok := b.Secrets["dockerconfig"]; ok {
+	if s, ok := b.Secrets[pki.DockerConfig]; ok {
 		return b.secret("/root/.docker/config.json", s.Reveal(), 0)
 	}
 	return nil

@@ -13,9 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
@@ -101,7 +102,7 @@ const (
 	binaries     = "/usr/local/bin"
 	ownBinaries  = "/opt/kops/bin"
 	manifests    = "/etc/kubernetes/manifests"
-	controlDir   = controllerconfig.Folder
+	controlDir   = paths.Controller
 	cniBinaries  = "/opt/cni/bin"
 	cniConfigs   = "/etc/cni/net.d"
 	volumePlugin = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/"
@@ -256,7 +257,7 @@ func (b *builder) key(keyset string) (string, error) {
 }
 
 // internal is a name of the cluster's own zone.
-func (b *builder) internal(name string) string { return name + ".internal." + b.Config.ClusterName }
+func (b *builder) internal(name string) string { return name + hostnames.Suffix(b.Config.ClusterName) }
 
 // server is where components of the machine reach the API.
 func (b *builder) server() string {

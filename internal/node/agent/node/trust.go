@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/internal/contract/controllerconfig"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/engine/resource"
@@ -277,7 +278,7 @@ func (b *builder) controllerTrust() error {
 // etcdTrust is what etcd's managers sign with.
 func (b *builder) etcdTrust() error {
 	for _, e := range b.Config.EtcdClusterNames {
-		dir := "/etc/kubernetes/pki/etcd-manager-" + e
+		dir := paths.EtcdManager(e)
 		if err := b.directory(dir, "0755", 0); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/platform/aws/awssts"
@@ -57,7 +58,7 @@ func (i instances) find(ctx context.Context, id string) (ec2types.Instance, erro
 	}
 	for _, r := range out.Reservations {
 		for _, m := range r.Instances {
-			if aws.ToString(m.InstanceId) == id && tag(m, "KubernetesCluster") == i.cluster && running(m) {
+			if aws.ToString(m.InstanceId) == id && tag(m, awscloud.ClusterTag) == i.cluster && running(m) {
 				return m, nil
 			}
 		}

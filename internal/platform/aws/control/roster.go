@@ -13,6 +13,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
+	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/node/controller"
 )
 
@@ -99,7 +100,7 @@ func (r *roster) states(ctx context.Context, nodes []string) (map[string]ec2type
 	filters := []ec2types.Filter{{Name: aws.String("instance-id")}}
 	name := func(m ec2types.Instance) string { return aws.ToString(m.InstanceId) }
 	if !byID(r.self) {
-		filters = []ec2types.Filter{{Name: aws.String("private-dns-name")}, {Name: aws.String("tag:KubernetesCluster"), Values: []string{r.cluster}}}
+		filters = []ec2types.Filter{{Name: aws.String("private-dns-name")}, {Name: aws.String("tag:" + awscloud.ClusterTag), Values: []string{r.cluster}}}
 		name = func(m ec2types.Instance) string { return aws.ToString(m.PrivateDnsName) }
 	}
 	out := map[string]ec2types.InstanceStateName{}

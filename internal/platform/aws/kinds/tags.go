@@ -4,12 +4,14 @@ import (
 	"strings"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"kops.local/kops/internal/contract/awscloud"
 )
 
 // Tag keys that say whose an object is.
 const (
 	TagName    = "Name"
-	TagCluster = "KubernetesCluster"
+	TagCluster = awscloud.ClusterTag
 	// TagOwnerPrefix, followed by the cluster's name, has the value "owned" or "shared".
 	TagOwnerPrefix = "kubernetes.io/cluster/"
 )

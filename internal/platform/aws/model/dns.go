@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/kinds"
 	"kops.local/kops/internal/spec/facts"
@@ -80,7 +81,7 @@ func (m *model) balancedNames() []string {
 }
 
 // internalName is the name by which machines of the cluster reach the API.
-func (m *model) internalName() string { return "api.internal." + m.name }
+func (m *model) internalName() string { return hostnames.API(m.name) }
 
 func alias(node, name, kind string, z facts.DNSZone, to *loadBalancer) resource.Node {
 	return kinds.NewDNSRecord(node, kinds.DNSRecord{
@@ -96,7 +97,7 @@ func (m *model) placeholders(z facts.DNSZone) []resource.Node {
 	if m.ipv6Only() {
 		own = []string{"AAAA"}
 	}
-	types := map[string][]string{"kops-controller.internal." + m.name: own}
+	types := map[string][]string{hostnames.Controller(m.name): own}
 	if m.apiLB == nil || !m.apiLB.spec.UseForInternalAPI {
 		types[m.internalName()] = own
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"kops.local/kops/internal/contract/awscloud"
 )
 
 // document is a policy document of IAM. Its statements are of type statement,
@@ -112,7 +114,7 @@ type grant struct {
 }
 
 // clusterTag is the tag by which policies know what is the cluster's.
-const clusterTag = "KubernetesCluster"
+const clusterTag = awscloud.ClusterTag
 
 // Keys of conditions.
 const (

@@ -34,9 +34,6 @@ func diskDir(dir, path string) string { return filepath.Join(dir, diskMount, pat
 // machine writes.
 const seedFolder = "seed"
 
-// KeyFile is where a machine finds its private key: a PEM block of PKCS #8.
-const KeyFile = "/etc/kops/identity.key"
-
 // furnish makes a machine's folder, all but its disk.
 func (h Host) furnish(dir string, s Spec, mem memory) error {
 	for _, d := range []string{seedFolder, diskMount, "root"} {
@@ -52,7 +49,7 @@ func (h Host) furnish(dir string, s Spec, mem memory) error {
 	if err != nil {
 		return err
 	}
-	files = append(files, seedFile{KeyFile, key, 0o600}, seedFile{"/etc/kops/meminfo", meminfo(mem.table, mem.of(s)), 0o444})
+	files = append(files, seedFile{localcloud.KeyFile, key, 0o600}, seedFile{"/etc/kops/meminfo", meminfo(mem.table, mem.of(s)), 0o444})
 	for _, f := range files {
 		if err := site.Write(filepath.Join(dir, seedFolder, f.path), f.data, f.mode); err != nil {
 			return err

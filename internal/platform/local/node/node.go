@@ -5,6 +5,7 @@
 package node
 
 import (
+	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/platform/onmachine"
 )
@@ -12,6 +13,6 @@ import (
 // Platform is the local cloud.
 func Platform() onmachine.Platform {
 	return onmachine.Platform{Name: "local", Traits: onmachine.Traits{VerifiedKubelets: true, RoutedPods: true, Prompt: true}, Prove: func(w onmachine.World) (bootstrap.Prover, error) {
-		return bootstrap.OwnKey(w.Root, w.Hostname, w.Now, w.Rand)
+		return bootstrap.OwnKey(w.Root, []string{localcloud.KeyFile}, w.Hostname, w.Now, w.Rand)
 	}, Volumes: volumes}
 }

@@ -12,6 +12,6 @@ import (
 // Platform is bare metal.
 func Platform() onmachine.Platform {
 	return onmachine.Platform{Name: "metal", Prove: func(w onmachine.World) (bootstrap.Prover, error) {
-		return bootstrap.OwnKey(w.Root, w.Hostname, w.Now, w.Rand)
+		return bootstrap.OwnKey(w.Root, []string{"/etc/kubernetes/kops/pki/machine/private.pem", "/etc/kops/identity.key"}, w.Hostname, w.Now, w.Rand)
 	}}
 }

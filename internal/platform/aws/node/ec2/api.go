@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/aws/awsquery"
 )
@@ -45,15 +46,12 @@ func (a API) PodAddresses(ctx context.Context, machineType string) (int, error) 
 	return answer.Items[0].Interfaces*(answer.Items[0].Addresses-1) + 2, nil
 }
 
-// lifecycleHook is the hook at which instances of a group with a warm pool wait.
-const lifecycleHook = "kops-warmpool"
-
 // Continue tells an auto scaling group that an instance need not be waited for
 // any longer. An instance that nobody waits for is an *awsquery.Error with the code ValidationError.
 func (a API) Continue(ctx context.Context, group, instance string) error {
 	var answer struct{}
 	err := a.call(ctx, "autoscaling", "2011-01-01", "CompleteLifecycleAction", url.Values{"AutoScalingGroupName": {group},
-		"LifecycleHookName": {lifecycleHook}, "InstanceId": {instance}, "LifecycleActionResult": {"CONTINUE"}}, &answer)
+		"LifecycleHookName": {awscloud.LifecycleHook}, "InstanceId": {instance}, "LifecycleActionResult": {"CONTINUE"}}, &answer)
 	if err != nil {
 		return fmt.Errorf("tell the group %s that %s has started: %w", group, instance, err)
 	}

@@ -1,0 +1,16 @@
+// Package labels holds the labels of nodes by which what runs in a cluster knows what
+// the nodes are for. The one of their instance group is api.LabelInstanceGroup.
+//
+// It must not know who sets or reads a label.
+package labels
+
+// Labels without a value.
+const (
+	ControlPlane = "node-role.kubernetes.io/control-plane"
+	APIServer    = "node-role.kubernetes.io/api-server"
+	Node         = "node-role.kubernetes.io/node"
+	// Controller says that the machine has the key material of kops-controller.
+	Controller = "kops.k8s.io/kops-controller-pki"
+	// NoLoadBalancer keeps load balancers of Services away (Kubernetes).
+	NoLoadBalancer = "node.kubernetes.io/exclude-from-external-load-balancers"
+)

@@ -1,0 +1,27 @@
+// Package paths holds the places on machines of a control plane that what runs there
+// and the pods that an update writes agree on.
+//
+// It must not know who reads or writes what is there.
+package paths
+
+// Folders and files.
+const (
+	// Controller holds key material for kops-controller.
+	Controller = "/etc/kubernetes/kops-controller"
+	// Healthcheck holds the certificate with which kube-apiserver-healthcheck asks.
+	Healthcheck = "/etc/kubernetes/kube-apiserver-healthcheck/secrets"
+	// Channels holds ChannelsKubeconfig, with which the program channels calls the API.
+	Channels           = "/var/lib/kops"
+	ChannelsKubeconfig = Channels + "/kubeconfig"
+	// SchedulerConfig is the scheduler's configuration, which names SchedulerKubeconfig.
+	Scheduler           = "/var/lib/kube-scheduler"
+	SchedulerConfig     = Scheduler + "/config.yaml"
+	SchedulerKubeconfig = Scheduler + "/kubeconfig"
+)
+
+// EtcdManager is the folder of key material for the manager of an etcd cluster, whose
+// pod has it at EtcdManagerPod.
+func EtcdManager(etcd string) string { return EtcdManagerPod + "-" + etcd }
+
+// EtcdManagerPod is where that pod has it.
+const EtcdManagerPod = "/etc/kubernetes/pki/etcd-manager"
