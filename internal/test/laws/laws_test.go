@@ -113,13 +113,14 @@ func TestDirectImports(t *testing.T) {
 	outside := under("net/http", "os", "math/rand", "crypto/rand", "syscall")
 	for _, p := range list(t, "./...") {
 		for _, i := range p.Imports {
-			switch short := p.short(); {
+			switch short, own := p.short(), strings.TrimPrefix(i, module+"/"); {
 			case short == "api" && !isStd(i) && !under("k8s.io/apimachinery")(i):
 				t.Errorf("api imports %s, but it imports only the standard library and Kubernetes' API machinery", i)
 			case flags(i) && !isCommand(short) && !forTests(short):
 				t.Errorf("%s imports %s, but only the command line reads flags and sees the terminal", short, i)
-			case under("internal/node")(short) && strings.HasPrefix(i, module+"/internal/platform/") && !under("internal/platform/onmachine", "internal/platform/incluster")(strings.TrimPrefix(i, module+"/")):
-				t.Errorf("%s imports %s, but what runs on machines is handed its platforms", short, i)
+			case under("internal/node", "cmd")(short) && under("internal/platform")(own) && !under("internal/platform/onmachine", "internal/platform/incluster")(own) &&
+				!(under("cmd")(short) && under("internal/platform/nodes", "internal/platform/controls")(own)):
+				t.Errorf("%s imports %s, but what runs on machines is handed its platforms, which a main function lists", short, i)
 			case isPure(short) && outside(i):
 				t.Errorf("%s imports %s, but it is a pure stage", short, i)
 			}
