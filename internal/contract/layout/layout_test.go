@@ -17,3 +17,42 @@ func TestGroupFolder(t *testing.T) {
 		}
 	}
 }
+
+// A file that is owned goes with the update that no longer wants it; one that is not
+// known keeps its cluster from being deleted.
+func TestWhoseFilesTheseAre(t *testing.T) {
+	for key, want := range map[string]struct{ owned, known bool }{
+		layout.Config:                         {false, true},
+		layout.Groups + "nodes":               {false, true},
+		layout.Additional:                     {false, true},
+		layout.Completed:                      {true, true},
+		layout.Version:                        {true, true},
+		layout.Channel:                        {true, true},
+		layout.Healthcheck:                    {true, true},
+		layout.EtcdManifest("main", "cp"):     {true, true},
+		layout.NodeConfig("Node", "nodes"):    {true, true},
+		layout.UserData("Node", "nodes"):      {true, true},
+		layout.EtcdBackups("main") + "/x":     {false, true},
+		layout.MachineKey("m"):                {false, true},
+		layout.PKI + "/" + layout.Keyset("a"): {false, true},
+		layout.Secrets + "/a":                 {false, true},
+		layout.OpenIDConfiguration:            {true, false},
+		layout.WebKeys:                        {true, false},
+		"notes.txt":                           {false, false},
+	} {
+		if owned, known := layout.IsOwned(key), layout.IsKnown(key); owned != want.owned || known != want.known {
+			t.Errorf("%s: owned %t, known %t", key, owned, known)
+		}
+	}
+}
+
+func TestKeysetName(t *testing.T) {
+	if name, ok := layout.KeysetName(layout.Keyset("kubernetes-ca")); !ok || name != "kubernetes-ca" {
+		t.Errorf("got %q, %t", name, ok)
+	}
+	for _, key := range []string{"private/a/b.key", "issued/a/keyset.yaml", "a"} {
+		if name, ok := layout.KeysetName(key); ok {
+			t.Errorf("%s is the keyset %s", key, name)
+		}
+	}
+}
