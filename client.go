@@ -2,17 +2,14 @@ package kops
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/exec"
-	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
@@ -72,9 +69,9 @@ type Holder clusterstore.Holder
 
 // Client works on the clusters of one state store. It is safe for concurrent use.
 type Client struct {
-	cfg    Config
-	store  *clusterstore.Store
-	limits *exec.Limits
+	cfg   Config
+	store *clusterstore.Store
+	world *pipeline.World
 }
 
 // New opens the state store. It makes no request beyond what opening needs.
@@ -107,16 +104,21 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 			most[api] = n
 		}
 	}
-	c := &Client{cfg: cfg, limits: exec.NewLimits(most, 16)}
-	c.store, err = clusterstore.Open(clusterstore.Config{
-		State: s, Backends: cfg.Backends, Offline: cfg.Offline, Cache: c.cacheFolder("state"), Version: cfg.Version,
+	w := &pipeline.World{
+		Backends: cfg.Backends, Clouds: cfg.Clouds, Limits: exec.NewLimits(most, 16), Cache: cfg.Cache, Offline: cfg.Offline,
+		Version: cfg.Version, RunObsolete: cfg.RunObsolete, RunTooNew: cfg.RunTooNew, Features: cfg.Features, KeySize: cfg.KeySize,
+		User: cfg.Holder.User, Environment: cfg.Environment, FilesRegion: cfg.FilesRegion,
+		Now: cfg.Now, Sleep: cfg.Sleep, Random: cfg.Random, HTTP: cfg.HTTP, Log: cfg.Log,
+	}
+	w.Store, err = clusterstore.Open(clusterstore.Config{
+		State: s, Backends: cfg.Backends, Offline: cfg.Offline, Cache: w.CacheFolder("state"), Version: cfg.Version,
 		Now: cfg.Now, Sleep: cfg.Sleep, Random: cfg.Random, Gone: cfg.Gone,
 		Watched: func(h *clusterstore.Held, d time.Duration) func() { return cfg.Watched(h.Cluster, h.Describe(), d) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return &Client{cfg: cfg, store: w.Store, world: w}, nil
 }
 
 // WithReport returns a client that reports the events of its plans.
@@ -124,36 +126,4 @@ func (c *Client) WithReport(report func(Event)) *Client {
 	out := *c
 	out.cfg.Report = report
 	return &out
-}
-
-// splitURL divides a URL into its folder and its last part.
-func splitURL(url string) (folder, file string) {
-	i := strings.LastIndex(url, "/")
-	return url[:i+1], url[i+1:]
-}
-
-func (c *Client) cacheFolder(name string) string {
-	if c.cfg.Cache == "" {
-		return ""
-	}
-	return filepath.Join(c.cfg.Cache, name)
-}
-
-// provider returns the platform of the name.
-func (c *Client) provider(name string) (platform.Provider, error) {
-	for _, p := range c.cfg.Clouds {
-		if p.Name == name {
-			return p, nil
-		}
-	}
-	return platform.Provider{}, fmt.Errorf("cloud provider %q is not supported; use %s", name, strings.Join(c.platforms(), " or "))
-}
-
-// platforms are the names of the platforms.
-func (c *Client) platforms() []string {
-	var known []string
-	for _, p := range c.cfg.Clouds {
-		known = append(known, p.Name)
-	}
-	return known
 }

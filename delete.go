@@ -4,16 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/plan"
-	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/clusterstore"
 )
@@ -50,10 +46,9 @@ func (c *Client) DeleteCluster(ctx context.Context, name string, o DeleteOptions
 		if err != nil {
 			return err
 		}
-		if !d.plan.Empty() {
+		if d.Planned != nil && !d.Plan.Empty() {
 			c.cfg.Phase("delete")
-			d.patience = o.Wait
-			if err := c.execute(ctx, lease.Hold, d.prepared, d.plan); err != nil {
+			if err := d.Execute(ctx, pipeline.ExecuteOptions{Guard: lease.Hold, Patience: o.Wait, Report: c.cfg.Report}); err != nil {
 				return err
 			}
 			// Until its machines were gone, the control plane may have written more.
@@ -67,9 +62,9 @@ func (c *Client) DeleteCluster(ctx context.Context, name string, o DeleteOptions
 
 // deletion is a cluster that is about to be deleted.
 type deletion struct {
-	*prepared
-	plan  *plan.Plan
-	files *clusterstore.Deletion
+	*pipeline.Planned // nil where nothing of the platform is deleted
+	cluster           *Cluster
+	files             *clusterstore.Deletion
 }
 
 // planDeletion plans the deletion of everything that belongs to a cluster but the
@@ -80,53 +75,40 @@ func (c *Client) planDeletion(ctx context.Context, name string, o DeleteOptions)
 	if err != nil {
 		return nil, err
 	}
-	d := &deletion{prepared: &prepared{cluster: cl, client: c, warnings: cl.Warnings}, plan: &plan.Plan{}}
+	d := &deletion{cluster: cl}
 	if d.files, err = c.store.Deletion(ctx, cl.Contents); err != nil {
 		return nil, err
 	}
+	u := &Update{Plan: &plan.Plan{}, Warnings: cl.Warnings, Objects: d.files.URLs}
 	if !o.Unregister {
-		if err := c.connect(ctx, d.prepared, UpdateOptions{}); err != nil {
+		if d.Planned, err = c.planRemoval(ctx, cl); err != nil {
 			return nil, err
 		}
-		if d.plan, err = c.planRemoval(ctx, d.prepared); err != nil {
-			return nil, err
-		}
+		u.Plan = d.Plan
 	}
 	if o.Planned != nil {
-		return d, o.Planned(&Update{Plan: d.plan, Warnings: d.warnings, Objects: d.files.URLs})
+		return d, o.Planned(u)
 	}
 	return d, nil
 }
 
 // planRemoval observes everything that belongs to the cluster and plans to
 // remove it. What the spec shares is kept.
-func (c *Client) planRemoval(ctx context.Context, p *prepared) (*plan.Plan, error) {
-	p.kinds, p.graph = p.provider.Kinds, &graph.Graph{}
-	if p.provider.Shared != nil {
-		shared, err := p.provider.Shared(p.cluster.Spec)
-		if err != nil {
-			return nil, err
-		}
-		if err := p.graph.Add(shared...); err != nil {
-			return nil, err
-		}
-	}
-	c.cfg.Phase("observe")
-	have, err := p.snapshot(ctx, true)
+func (c *Client) planRemoval(ctx context.Context, cl *Cluster) (*pipeline.Planned, error) {
+	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{})
 	if err != nil {
 		return nil, err
 	}
-	there := p.graph.Select(func(n resource.Node) bool { return exists(n, have) })
-	return plan.Make(there, have, p.kinds, plan.Options{Prune: true})
-}
-
-// exists reports whether a shared object was observed; one that is gone is nothing to keep.
-func exists(n resource.Node, have plan.Snapshot) bool {
-	found := false
-	for _, o := range have[n.Address.Kind] {
-		n.Kind.Schema().Identities(o.Got, func(id string) { found = found || id == n.Adopt })
+	shared, err := opened.Shared()
+	if err != nil {
+		return nil, err
 	}
-	return found
+	c.cfg.Phase("observe")
+	have, err := shared.Observe(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return have.Removal()
 }
 
 // deleteExternal deletes the resources of a cluster of which only the name is known.
@@ -153,23 +135,19 @@ func (c *Client) deleteExternal(ctx context.Context, name string, o DeleteOption
 		return &Refused{fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s is in the state store %s, so it is not external", name, c.store.URL()),
 			fmt.Sprintf("delete it with kops delete cluster %s, or forget its objects first: kops delete cluster %[1]s --unregister --yes", name))}
 	}
-	p := &prepared{cluster: &Cluster{&clusterstore.Contents{Spec: stub}}, client: c, patience: o.Wait}
-	if err := c.connect(ctx, p, UpdateOptions{}); err != nil {
-		return err
-	}
-	made, err := c.planRemoval(ctx, p)
+	p, err := c.planRemoval(ctx, &Cluster{&clusterstore.Contents{Spec: stub}})
 	if err != nil {
 		return err
 	}
 	if o.Planned != nil {
-		if err := o.Planned(&Update{Plan: made}); err != nil {
+		if err := o.Planned(&Update{Plan: p.Plan}); err != nil {
 			return err
 		}
 	}
 	if !o.Apply {
 		return nil
 	}
-	return c.execute(ctx, nil, p, made)
+	return p.Execute(ctx, pipeline.ExecuteOptions{Patience: o.Wait, Report: c.cfg.Report})
 }
 
 // DeleteGroup plans the deletion of the resources of an instance group and,
@@ -180,77 +158,55 @@ func (c *Client) DeleteGroup(ctx context.Context, cluster, group string, o Delet
 		return err
 	}
 	return c.leased(ctx, cluster, func(ctx context.Context, lease *clusterstore.Lease) error {
-		d, err := c.planGroupRemoval(ctx, cluster, group, o)
+		p, err := c.planGroupRemoval(ctx, cluster, group, o)
 		if err != nil {
 			return err
 		}
-		if err := c.apply(ctx, lease, d.prepared, d.plan, "delete"); err != nil {
+		if err := c.apply(ctx, lease, p, "delete"); err != nil {
 			return err
 		}
-		now := d.cluster.Clone()
-		now.Groups = without(now.Groups, group)
-		_, err = c.store.Save(ctx, d.cluster.Contents, now)
+		now := p.Cluster.Clone()
+		now.Groups = slices.DeleteFunc(now.Groups, func(g *api.InstanceGroup) bool { return g.Name == group })
+		_, err = c.store.Save(ctx, p.Cluster, now)
 		return err
 	})
 }
 
-// planGroupRemoval plans to remove what only this group's machines need. It goes by
-// what is there, so that a group can be deleted whose machines could not be made.
-func (c *Client) planGroupRemoval(ctx context.Context, cluster, group string, o DeleteOptions) (*deletion, error) {
+// planGroupRemoval plans to remove what only this group's machines need.
+func (c *Client) planGroupRemoval(ctx context.Context, cluster, group string, o DeleteOptions) (*pipeline.Planned, error) {
 	c.cfg.Phase("read")
 	cl, err := c.Cluster(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{cluster: cl, client: c, warnings: cl.Warnings, graph: &graph.Graph{}}
 	if _, err := cl.SelectGroups(group); err != nil {
 		return nil, err
 	}
-	if err := p.removable(group); err != nil {
+	if err := removable(cl, group); err != nil {
 		return nil, err
 	}
-	if err := c.connect(ctx, p, UpdateOptions{}); err != nil {
-		return nil, err
-	}
-	if p.provider.GroupOf == nil {
-		return nil, fmt.Errorf("the machines of one group cannot be told from others on %s; give it the size 0 and update the cluster", p.provider.Title)
-	}
-	p.kinds = slices.Concat(managedfile.Kinds(), p.provider.Kinds)
-	c.cfg.Phase("observe")
-	have, err := p.snapshot(ctx, false)
+	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{})
 	if err != nil {
 		return nil, err
 	}
-	files := p.folderOf(cl.Group(group))
-	mine := plan.Snapshot{}
-	for kind, objects := range have {
-		for _, obj := range objects {
-			n := resource.Node{Address: resource.Address{Kind: kind, Name: obj.Key}, Want: obj.Got}
-			if f, ok := obj.Got.(*managedfile.File); p.provider.GroupOf(n) == group || ok && f.Store == files.Store && strings.HasPrefix(f.Key, files.Prefix) {
-				mine[kind] = append(mine[kind], obj)
-			}
-		}
+	if opened.Provider.GroupOf == nil {
+		return nil, fmt.Errorf("the machines of one group cannot be told from others on %s; give it the size 0 and update the cluster", opened.Provider.Title)
 	}
-	d := &deletion{prepared: p}
-	if d.plan, err = plan.Make(&graph.Graph{}, mine, p.kinds, plan.Options{Prune: true}); err != nil {
+	c.cfg.Phase("observe")
+	have, err := opened.Nothing().Observe(ctx, false)
+	if err != nil {
 		return nil, err
 	}
-	if o.Planned != nil {
-		return d, o.Planned(&Update{Plan: d.plan, Warnings: p.warnings})
+	p, err := have.GroupRemoval(cl.Group(group))
+	if err == nil && o.Planned != nil {
+		err = o.Planned(&Update{Plan: p.Plan, Warnings: cl.Warnings})
 	}
-	return d, nil
-}
-
-// folderOf is where the files of a group's machines are.
-func (p *prepared) folderOf(g *api.InstanceGroup) managedfile.Location {
-	l := managedfile.LocationOf(p.places.Base.URL)
-	l.Prefix += layout.GroupFolder(string(g.Spec.Role), g.Name)
-	return l
+	return p, err
 }
 
 // removable refuses to remove the last group of the control plane, and one that has etcd members.
-func (p *prepared) removable(group string) error {
-	for _, e := range p.cluster.Spec.Spec.EtcdClusters {
+func removable(cl *Cluster, group string) error {
+	for _, e := range cl.Spec.Spec.EtcdClusters {
 		for _, m := range e.EtcdMembers {
 			if m.InstanceGroup != nil && *m.InstanceGroup == group {
 				return fmt.Errorf("instancegroup %q runs member %s of etcd cluster %s, and etcd keeps its members: a control plane can get more groups, and not fewer",
@@ -259,23 +215,13 @@ func (p *prepared) removable(group string) error {
 		}
 	}
 	others := 0
-	for _, g := range p.cluster.Groups {
+	for _, g := range cl.Groups {
 		if g.Name != group && g.IsControlPlane() {
 			others++
 		}
 	}
-	if g := p.cluster.Group(group); g.IsControlPlane() && others == 0 {
-		return fmt.Errorf("instancegroup %q is the only one of the control plane; to delete the cluster, run `kops delete cluster %s`", group, p.cluster.Spec.Name)
+	if g := cl.Group(group); g.IsControlPlane() && others == 0 {
+		return fmt.Errorf("instancegroup %q is the only one of the control plane; to delete the cluster, run `kops delete cluster %s`", group, cl.Spec.Name)
 	}
 	return nil
-}
-
-func without(groups []*api.InstanceGroup, name string) []*api.InstanceGroup {
-	var out []*api.InstanceGroup
-	for _, g := range groups {
-		if g.Name != name {
-			out = append(out, g)
-		}
-	}
-	return out
 }

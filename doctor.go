@@ -9,6 +9,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/diag"
 )
@@ -39,11 +40,11 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 	if o.Lines <= 0 {
 		o.Lines = 20
 	}
-	k, err := c.checkup(ctx, name, o.ReachOptions)
+	k, err := c.checkup(ctx, name, o.ReachOptions, pipeline.CheckupLife)
 	if err != nil {
 		return nil, err
 	}
-	w, err := k.look(ctx)
+	w, err := k.Look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -60,16 +61,16 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 			return nil, err
 		}
 	}
-	w.Starts = k.starts(ctx, wanting, mostDiagnosed)
+	w.Starts = k.Starts(ctx, wanting, mostDiagnosed)
 	d := health.Diagnose(w, o.Lines)
-	d.Failures = append(d.Failures, c.refusals(ctx, k.cluster)...)
+	d.Failures = append(d.Failures, c.refusals(ctx, &Cluster{k.Cluster})...)
 	if o.Machine != "" {
 		d.Limit(wanting[0])
 	}
 	for i := range d.Pods[:min(len(d.Pods), mostLogs)] {
 		p := &d.Pods[i]
 		at := slices.IndexFunc(w.API.Pods, func(x corev1.Pod) bool { return x.Namespace == p.Namespace && x.Name == p.Name })
-		k.api.ReadLogs(ctx, &w.API.Pods[at], p, o.Lines)
+		k.Logs(ctx, &w.API.Pods[at], p, o.Lines)
 	}
 	return d, ctx.Err()
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/spec/versions"
@@ -20,7 +22,7 @@ func (c *Client) AppliedVersion(ctx context.Context, cluster string) (string, er
 	if err != nil {
 		return "", err
 	}
-	data, _, err := f.Base.Store.Get(ctx, versionFile)
+	data, _, err := f.Base.Store.Get(ctx, layout.Version)
 	if fault.Is(err, fault.Gone) {
 		return "", fault.New(fault.Gone, "cluster %s was never applied", cluster)
 	}
@@ -37,16 +39,15 @@ func (r *Refused) Error() string { return r.Err.Error() }
 func (r *Refused) Unwrap() error { return r.Err }
 
 // guard refuses an update that another version of this program should do.
-func (c *Client) guard(_ context.Context, p *prepared, o UpdateOptions) error {
+func guard(g *pipeline.Gathered, done *pipeline.Completed, o UpdateOptions) (*pipeline.Completed, error) {
 	if o.Prune && (o.Phase != "" || len(o.Groups)+len(o.Roles)+len(o.Lifecycles) > 0) {
-		return errors.New("--prune needs the whole cluster; it cannot be combined with --phase, --instance-group, --instance-group-roles or --lifecycle-overrides")
+		return nil, errors.New("--prune needs the whole cluster; it cannot be combined with --phase, --instance-group, --instance-group-roles or --lifecycle-overrides")
 	}
-	err := p.judge(validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: p.done.Spec.Spec.KubernetesVersion, Stored: p.applied, Channel: p.channel,
-		AllowDowngrade: o.AllowDowngrade, RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}))
+	guarded, err := g.Guard(done, o.AllowDowngrade)
 	if err != nil {
-		return &Refused{err}
+		return nil, &Refused{err}
 	}
-	return nil
+	return guarded, nil
 }
 
 // guardNew refuses to describe a new cluster that no update would make then.
@@ -65,7 +66,7 @@ func (c *Client) guardChange(ctx context.Context, ch *change) error {
 	if ch.was != nil && ch.was.Spec.Spec.KubernetesVersion == spec.KubernetesVersion {
 		return nil
 	}
-	known, err := c.channel(ctx, spec.Channel)
+	known, err := c.world.Channel(ctx, spec.Channel)
 	if err != nil {
 		known = nil // which the update warns of
 	}
@@ -81,13 +82,13 @@ func (c *Client) guardChange(ctx context.Context, ch *change) error {
 // hasVersion reports whether a cluster's folder says which version applied it.
 func hasVersion(ctx context.Context, f clusterstore.Folder) (bool, error) {
 	listing, err := f.Listing(ctx)
-	return slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == versionFile }), err
+	return slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Version }), err
 }
 
 // applied reports whether a cluster was ever applied, as far as its store tells.
 func (c *Client) applied(ctx context.Context, cl *Cluster) (bool, error) {
 	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
-	if err != nil || f.Base.Store == nil || !below(f.Base.URL, c.store.URL()) {
+	if err != nil || f.Base.Store == nil || !pipeline.Below(f.Base.URL, c.store.URL()) {
 		return false, err
 	}
 	return hasVersion(ctx, f.Base)

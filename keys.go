@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/store/clusterstore"
@@ -75,22 +74,4 @@ func (c *Client) DeleteSSHPublicKeys(ctx context.Context, cluster string) error 
 		return fault.New(fault.Gone, "cluster %s has no SSH public key", cluster)
 	}
 	return f.DeleteSSHKeys(ctx)
-}
-
-// issuer makes certificates.
-func (c *Client) issuer() pki.Issuer {
-	return pki.Issuer{Rand: c.cfg.Random, Now: c.cfg.Now, KeySize: c.cfg.KeySize}
-}
-
-// kubernetesCA returns the authority of a cluster that was applied.
-func (c *Client) kubernetesCA(ctx context.Context, cl *api.Cluster, f *clusterstore.Folders) (*pki.Keyset, error) {
-	all, err := f.Keysets(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ca := pki.Named(all, pki.KubernetesCA)
-	if ca == nil {
-		return nil, fault.New(fault.Gone, "cluster %s has no certificate authority yet; run `kops update cluster %s --yes` first", cl.Name, cl.Name)
-	}
-	return ca, nil
 }

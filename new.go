@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
@@ -14,7 +13,6 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/store/clusterstore"
-	"kops.local/kops/internal/store/web"
 )
 
 // NewClusterRequest is what a user says of a new cluster.
@@ -37,20 +35,20 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 		r.CloudProvider = string(newcluster.CloudOf(c.cfg.State, c.cfg.IsSet))
 	}
 	if r.CloudProvider == "" {
-		return nil, fmt.Errorf("the cloud does not follow from the state store %s; name it with --cloud: %s", c.cfg.State, strings.Join(c.platforms(), " or "))
+		return nil, fmt.Errorf("the cloud does not follow from the state store %s; name it with --cloud: %s", c.cfg.State, strings.Join(c.world.Platforms(), " or "))
 	}
-	p, err := c.targeted(api.CloudProviderID(r.CloudProvider), r.Target)
+	p, err := c.world.Targeted(api.CloudProviderID(r.CloudProvider), r.Target)
 	if err != nil {
 		return nil, err
 	}
 	if r.ConfigBase == "" {
-		r.ConfigBase = c.configBase(r.ClusterName)
+		r.ConfigBase = c.world.ConfigBase(r.ClusterName)
 	}
-	ch, err := c.channel(ctx, r.Channel)
+	ch, err := c.world.Channel(ctx, r.Channel)
 	if err != nil {
 		return nil, err
 	}
-	w := c.world(ch, r.Facts)
+	w := c.describing(ch, r.Facts)
 	if w.Facts == nil && p.Offers != nil {
 		c.cfg.Phase("look up")
 		if w.Facts, err = c.offers(ctx, p, r, w); err != nil {
@@ -80,49 +78,9 @@ func (c *Client) offers(ctx context.Context, p platform.Provider, r NewClusterRe
 	return p.Offers(ctx, session, r.Options, w)
 }
 
-func (c *Client) world(ch *versions.Channel, f *facts.Facts) newcluster.World {
+// describing is what a description is made with.
+func (c *Client) describing(ch *versions.Channel, f *facts.Facts) newcluster.World {
 	return newcluster.World{Facts: f, Channel: ch, KopsVersion: c.cfg.Version, Features: c.cfg.Features}
-}
-
-// configBase is where the files of a cluster are unless its spec says otherwise.
-func (c *Client) configBase(cluster string) string { return c.store.URL() + "/" + cluster }
-
-// channel reads a channel: the copy in this program, or a file or object.
-func (c *Client) channel(ctx context.Context, name string) (*versions.Channel, error) {
-	if name == "" {
-		name = versions.Stable
-	}
-	if ch, ok := versions.Embedded(name); ok {
-		return ch, nil
-	}
-	data, err := c.read(ctx, versions.Location(name))
-	if err != nil {
-		return nil, fmt.Errorf("channel %s: %w; name stable, alpha, or the URL of a channel's file", name, err)
-	}
-	ch, err := versions.Parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("channel %s: %w", name, err)
-	}
-	return ch, nil
-}
-
-// readTime bounds how long a web server may take with a file.
-const readTime = 15 * time.Second
-
-// read returns the file at a URL: that of a web server, or of any store.
-func (c *Client) read(ctx context.Context, url string) ([]byte, error) {
-	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
-		dir, file := splitURL(url)
-		s, err := c.cfg.Backends.Open(ctx, dir)
-		if err != nil {
-			return nil, err
-		}
-		data, _, err := s.Get(ctx, file)
-		return data, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	return web.Get(ctx, c.cfg.HTTP, url, 4<<20)
 }
 
 // NewGroupRequest is what a user says of a new instance group.
@@ -140,11 +98,11 @@ func (c *Client) NewGroup(ctx context.Context, r NewGroupRequest) (*Cluster, *ap
 	if cl.Group(r.Name) != nil {
 		return nil, nil, fault.New(fault.Conflict, "instancegroup %q already exists; change it with kops edit instancegroup", r.Name)
 	}
-	ch, err := c.channel(ctx, cl.Spec.Spec.Channel)
+	ch, err := c.world.Channel(ctx, cl.Spec.Spec.Channel)
 	if err != nil {
 		return nil, nil, err
 	}
-	g, findings := newcluster.NewGroup(newcluster.GroupOptions{Name: r.Name, Role: r.Role, Subnets: r.Subnets, Zones: r.Zones}, cl.Spec, c.world(ch, nil))
+	g, findings := newcluster.NewGroup(newcluster.GroupOptions{Name: r.Name, Role: r.Role, Subnets: r.Subnets, Zones: r.Zones}, cl.Spec, c.describing(ch, nil))
 	return cl, g, findings.Err()
 }
 

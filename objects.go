@@ -2,7 +2,6 @@ package kops
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/newcluster"
@@ -252,7 +252,7 @@ func (c *Client) check(ctx context.Context, ch *change) (diag.List, error) {
 			return nil, err
 		}
 	}
-	findings := append(c.reachable(ch), c.onlyHere(ch.now.Spec)...)
+	findings := append(c.reachable(ch), c.world.OnlyHere(ch.now.Spec)...)
 	findings = append(findings, validate.All(validate.Input{Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.cfg.Features})...)
 	findings = append(findings, validate.NoEffect(ch.now.Spec, ch.now.Groups)...)
 	if ch.was != nil {
@@ -273,12 +273,12 @@ func (c *Client) check(ctx context.Context, ch *change) (diag.List, error) {
 // already may be changed nevertheless: another program may use it.
 func (c *Client) reachable(ch *change) diag.List {
 	id := ch.now.Spec.CloudProviderID()
-	if _, err := c.provider(string(id)); err == nil || id == "" {
+	if _, err := c.world.Provider(string(id)); err == nil || id == "" {
 		return nil
 	}
 	return diag.List{{
 		Object: api.Name(ch.now.Spec), Path: "spec.cloudProvider", Value: string(id), Rule: "platform", Warning: ch.was != nil,
-		Message: "this version of kops makes no clusters there", Remedy: "use " + strings.Join(c.platforms(), " or "),
+		Message: "this version of kops makes no clusters there", Remedy: "use " + strings.Join(c.world.Platforms(), " or "),
 	}}
 }
 
@@ -290,21 +290,20 @@ func (c *Client) pin(ctx context.Context, now *clusterstore.Contents) (diag.List
 	var ch *versions.Channel
 	if spec.Spec.KubernetesVersion == "" {
 		var err error
-		if ch, err = c.channel(ctx, spec.Spec.Channel); err != nil {
+		if ch, err = c.world.Channel(ctx, spec.Spec.Channel); err != nil {
 			return nil, fmt.Errorf("%w; or write spec.kubernetesVersion", err)
 		}
 	}
-	in := c.completionInput(&Cluster{now}, nil, ch)
+	in := c.world.Completion(now, nil, ch)
 	done, findings := complete.AssignStored(in)
 	if findings.Err() != nil && sharesNetwork(&spec.Spec.Networking) {
-		p := &prepared{cluster: &Cluster{now}, client: c}
-		if err := c.connect(ctx, p, UpdateOptions{}); err != nil {
+		opened, err := c.world.Open(ctx, now, pipeline.OpenOptions{})
+		if err != nil {
 			return nil, err
 		}
-		if err := p.lookUp(ctx, nil); err != nil {
+		if in.Facts, err = opened.FactsOf(ctx, nil); err != nil {
 			return nil, err
 		}
-		in.Facts = p.facts
 		done, findings = complete.AssignStored(in)
 	}
 	now.Spec = done
@@ -468,17 +467,4 @@ func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, set
 		return Written{}, err
 	}
 	return c.keep(ctx, ch, changed)
-}
-
-// document is an additional object as a generic document.
-func document(o api.Object) (map[string]any, error) {
-	data, err := json.Marshal(o)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", api.Name(o), err)
-	}
-	var doc map[string]any
-	if err := json.Unmarshal(data, &doc); err != nil {
-		return nil, fmt.Errorf("encode %s: %w", api.Name(o), err)
-	}
-	return doc, nil
 }

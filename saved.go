@@ -61,8 +61,11 @@ type SavedStep map[string]any
 
 // Saved returns the plan of an update as a file holds it.
 func (u *Update) Saved() (*SavedPlan, error) {
-	c, o := u.prepared.client, u.options
-	s := &SavedPlan{Format: planFormat, Cluster: u.prepared.cluster.Spec.Name, Time: c.cfg.Now().UTC().Truncate(time.Second), Version: c.cfg.Version,
+	if u.modelled == nil || u.Plan == nil {
+		return nil, errNoUpdate
+	}
+	w, o := u.modelled.World, u.options
+	s := &SavedPlan{Format: planFormat, Cluster: u.modelled.Cluster.Spec.Name, Time: w.Now().UTC().Truncate(time.Second), Version: w.Version,
 		Part:    PlanPart{Prune: o.Prune, Phase: o.Phase, Groups: o.Groups, Roles: o.Roles, Lifecycles: o.Lifecycles},
 		Summary: u.Plan.Summary()}
 	var err error
@@ -273,11 +276,10 @@ func differing(was, is map[string]string) []string {
 // them where they belong, so that all plans from then on have the same.
 func (c *Client) makeKeys(ctx context.Context, name string, o UpdateOptions) error {
 	return c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
-		p, err := c.prepare(ctx, name, o)
+		m, err := c.modelled(ctx, name, o)
 		if err != nil {
 			return err
 		}
-		keys := []resource.Any{managedfile.Keyset.Erase(), managedfile.Secret.Erase()}
-		return c.applyOnly(ctx, lease, p, keys)
+		return c.applyOnly(ctx, lease, m, []resource.Any{managedfile.Keyset.Erase(), managedfile.Secret.Erase()})
 	})
 }

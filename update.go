@@ -2,13 +2,16 @@ package kops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/render/terraform"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/store/clusterstore"
 )
@@ -66,9 +69,14 @@ type Update struct {
 	// KeysMade says that UpdateOptions.KeepKeys has made keys.
 	KeysMade bool
 
-	prepared *prepared
+	// modelled is what was planned or rendered; nil for a deletion.
+	modelled *pipeline.Modelled
 	options  UpdateOptions
 }
+
+// errNoUpdate refuses to make of a deletion, or of rendered files, what only the plan of
+// an update can be made into.
+var errNoUpdate = errors.New("this is not the plan of an update")
 
 // Summary says in a sentence what was applied.
 func (u *Update) Summary() string {
@@ -81,16 +89,16 @@ func (u *Update) Summary() string {
 // Starts reports whether the plan makes the machines of the control plane: none
 // were there, and some are made.
 func (u *Update) Starts() bool {
-	made, p := false, u.prepared
-	if p == nil || p.provider.GroupOf == nil {
+	made, m := false, u.modelled
+	if m == nil || u.Plan == nil || m.Provider.GroupOf == nil {
 		return false
 	}
 	for _, s := range u.Plan.Steps {
-		n, wanted := p.graph.Get(s.Address)
+		n, wanted := m.Graph.Get(s.Address)
 		if !wanted {
 			continue
 		}
-		if g := p.cluster.Group(p.provider.GroupOf(n)); g != nil && g.IsControlPlane() {
+		if g := m.Cluster.Group(m.Provider.GroupOf(n)); g != nil && g.IsControlPlane() {
 			if s.Have != nil {
 				return false
 			}
@@ -120,104 +128,173 @@ func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Upd
 	}
 	var u *Update
 	err := c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
-		p, err := c.prepare(ctx, name, o)
+		m, err := c.modelled(ctx, name, o)
 		if err != nil {
 			return err
 		}
-		if u, err = p.planned(ctx, c, o); err != nil {
+		made, p, err := c.planned(ctx, m, o)
+		if err == nil {
+			err = c.tell(made, o.Planned)
+		}
+		if err != nil {
 			return err
 		}
-		return c.apply(ctx, lease, p, u.Plan, "apply")
+		u = made
+		return c.apply(ctx, lease, p, "apply")
 	})
 	return u, err
 }
 
 // preview plans an update, and makes the keys that a saved plan relies on.
 func (c *Client) preview(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
-	compared := func() (*Update, error) {
-		p, err := c.prepare(ctx, name, o)
+	planned := func() (*Update, error) {
+		m, err := c.modelled(ctx, name, o)
 		if err != nil {
 			return nil, err
 		}
-		return p.compared(ctx, c, o)
+		u, _, err := c.planned(ctx, m, o)
+		return u, err
 	}
-	u, err := compared()
+	u, err := planned()
 	if err == nil && o.KeepKeys && u.makesKeys() {
 		if err := c.makeKeys(ctx, name, o); err != nil {
 			return nil, fmt.Errorf("make the keys that the plan relies on: %w", err)
 		}
-		if u, err = compared(); err == nil {
+		if u, err = planned(); err == nil {
 			u.KeysMade = true
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return u, u.tell()
+	return u, c.tell(u, o.Planned)
 }
 
-// planned observes the world, makes the plan and tells it.
-func (p *prepared) planned(ctx context.Context, c *Client, o UpdateOptions) (*Update, error) {
-	u, err := p.compared(ctx, c, o)
+// modelled takes a cluster through completion, validation and the model.
+func (c *Client) modelled(ctx context.Context, name string, o UpdateOptions) (*pipeline.Modelled, error) {
+	c.cfg.Phase("read")
+	cl, err := c.Cluster(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{Target: o.target, Refresh: o.Refresh})
+	if err != nil {
+		return nil, err
+	}
+	c.cfg.Phase("look up")
+	g, err := opened.Gather(ctx, pipeline.GatherOptions{Facts: o.Facts, IgnoreSkew: o.IgnoreSkew, Ahead: o.ahead})
+	if err != nil {
+		return nil, err
+	}
+	done, err := g.Complete()
 	if err == nil {
-		err = u.tell()
+		done, err = guard(g, done, o)
+	}
+	if err == nil {
+		done, err = done.Validate()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return u, nil
+	c.cfg.Phase("model")
+	m, err := g.Model(ctx, done, pipeline.ModelOptions{AllowUnverified: o.AllowUnverified, Written: o.Apply || o.target == pipeline.Terraform})
+	if err != nil {
+		return nil, err
+	}
+	return m.Limit(pipeline.LimitOptions{Apply: o.Apply, Phase: o.Phase, Lifecycles: o.Lifecycles, Groups: o.Groups, Roles: o.Roles})
 }
 
-// compared observes the world and makes the plan.
-func (p *prepared) compared(ctx context.Context, c *Client, o UpdateOptions) (*Update, error) {
+// planned observes the world and makes the plan, which is the saved one where one is given.
+func (c *Client) planned(ctx context.Context, m *pipeline.Modelled, o UpdateOptions) (*Update, *pipeline.Planned, error) {
 	c.cfg.Phase("observe")
-	have, err := p.snapshot(ctx, false)
+	have, err := m.Observe(ctx, false)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	made, err := plan.Make(p.graph, have, p.kinds, plan.Options{Prune: o.Prune, Scope: p.scope})
+	p, err := have.Plan(o.Prune)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	u := &Update{Facts: p.facts, Plan: made, Warnings: p.warnings, prepared: p, options: o}
+	u := &Update{Facts: m.Model.Facts, Plan: p.Plan, Warnings: m.Warnings, modelled: m, options: o}
 	if o.Plan == nil {
-		return u, nil
+		return u, p, nil
 	}
 	now, err := u.Saved()
 	if err == nil {
 		err = o.Plan.check(now)
 	}
-	return u, err
+	return u, p, err
 }
 
-// tell hands the plan to who asked for it.
-func (u *Update) tell() error {
-	u.prepared.client.cfg.Phase("")
-	if u.options.Planned == nil {
+// tell hands a plan to who asked for it.
+func (c *Client) tell(u *Update, planned func(*Update) error) error {
+	c.cfg.Phase("")
+	if planned == nil {
 		return nil
 	}
-	return u.options.Planned(u)
+	return planned(u)
 }
 
 // Terraform renders what the cluster needs as Terraform configuration. What
 // Terraform cannot hold, such as key material, is written to the state store.
 func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
 	var u *Update
-	o.target = "terraform"
+	o.target = pipeline.Terraform
 	err := c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
-		p, err := c.prepare(ctx, name, o)
+		m, err := c.modelled(ctx, name, o)
 		if err != nil {
 			return err
 		}
-		doc, err := p.provider.Terraform(p.model, p.graph)
+		doc, err := m.Provider.Terraform(m.Model, m.Graph)
 		if err != nil {
 			return err
 		}
-		u = &Update{Facts: p.facts, Warnings: p.warnings}
+		u = &Update{Facts: m.Model.Facts, Warnings: m.Warnings, modelled: m, options: o}
 		if u.Files, err = terraform.Render(doc); err != nil {
 			return err
 		}
-		return c.applyDirect(ctx, lease, p)
+		direct := slices.DeleteFunc(managedfile.Kinds(), func(k resource.Any) bool { return !k.KindDirect() })
+		return c.applyOnly(ctx, lease, m, direct) // which are never part of Terraform's configuration
 	})
 	return u, err
+}
+
+// leased runs f while this process holds the cluster's lease. When the lease is
+// lost, the context that f gets ends.
+func (c *Client) leased(ctx context.Context, cluster string, f func(context.Context, *clusterstore.Lease) error) (err error) {
+	held, lease, err := c.store.Acquire(ctx, cluster, clusterstore.Holder(c.cfg.Holder))
+	if other := (*clusterstore.Held)(nil); errors.As(err, &other) {
+		return &Refused{err}
+	}
+	if err != nil {
+		return err
+	}
+	over := c.cfg.Leased(cluster)
+	defer func() {
+		err = errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
+		over()
+	}()
+	return f(held, lease)
+}
+
+// apply carries out a plan, in the named phase, and records what came of it.
+func (c *Client) apply(ctx context.Context, lease *clusterstore.Lease, p *pipeline.Planned, phase string) error {
+	if p.Plan.Empty() {
+		return nil
+	}
+	c.cfg.Phase(phase)
+	return p.Apply(ctx, lease, c.cfg.Report)
+}
+
+// applyOnly carries out what is to do about some kinds of files.
+func (c *Client) applyOnly(ctx context.Context, lease *clusterstore.Lease, m *pipeline.Modelled, kinds []resource.Any) error {
+	have, err := m.Only(kinds).Observe(ctx, false)
+	if err != nil {
+		return err
+	}
+	p, err := have.Plan(false)
+	if err != nil {
+		return err
+	}
+	return c.apply(ctx, lease, p, "write")
 }

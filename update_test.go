@@ -294,3 +294,23 @@ func TestAStoppedRunIsInterruptedInTheHistory(t *testing.T) {
 		t.Errorf("revisions are %+v, %v", all, err)
 	}
 }
+
+func TestAKubeconfigFollowsFromAnUpdateOnly(t *testing.T) {
+	b := applied(t)
+	u := b.preview(kops.UpdateOptions{})
+	if a, err := b.KubeconfigOf(t.Context(), u, kops.KubeconfigOptions{Internal: true}); err != nil || len(a.CA) == 0 {
+		t.Errorf("of a preview: %+v, %v", a, err)
+	}
+	err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Planned: func(u *kops.Update) error {
+		if a, err := b.KubeconfigOf(t.Context(), u, kops.KubeconfigOptions{}); err == nil {
+			t.Errorf("of a deletion: %+v", a)
+		}
+		if s, err := u.Saved(); err == nil {
+			t.Errorf("the saved plan of a deletion: %+v", s)
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -50,6 +50,33 @@ func (c *Contents) Clone() *Contents {
 	return &out
 }
 
+// SelectGroups returns the groups of the names, or all when none is named.
+func (c *Contents) SelectGroups(names ...string) ([]*api.InstanceGroup, error) {
+	if len(names) == 0 {
+		return c.Groups, nil
+	}
+	var out []*api.InstanceGroup
+	for _, n := range names {
+		g := c.Group(n)
+		if g == nil {
+			return nil, c.noGroup(n)
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+func (c *Contents) noGroup(name string) error {
+	var known []string
+	for _, g := range c.Groups {
+		known = append(known, g.Name)
+	}
+	if near := diag.Nearest(name, known); near != "" {
+		return fmt.Errorf("instancegroup %q not found in cluster %s; did you mean %q?", name, c.Spec.Name, near)
+	}
+	return fmt.Errorf("instancegroup %q not found in cluster %s; it has %s", name, c.Spec.Name, strings.Join(known, ", "))
+}
+
 // Rewrite has the document of an object written anew by Save, even if it says the
 // same, so that what was not understood in its text is gone.
 func (c *Contents) Rewrite(o api.Object) { c.rewrite = append(c.rewrite, documentKey(o)) }

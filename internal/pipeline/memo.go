@@ -1,4 +1,4 @@
-package kops
+package pipeline
 
 import (
 	"context"
@@ -20,12 +20,12 @@ type memo struct {
 }
 
 // memo returns the memo of a cluster; with refresh it begins empty.
-func (c *Client) memo(cluster string, refresh bool) past.Memo {
-	s := c.fileCache("memo")
+func (w *World) memo(cluster string, refresh bool) past.Memo {
+	s := w.cache("memo")
 	if s == nil {
 		return nil
 	}
-	m := &memo{store.Sub(s, store.Digest([]byte(c.store.URL()+"/"+cluster))), c.cfg.Now}
+	m := &memo{store.Sub(s, store.Digest([]byte(w.Store.URL()+"/"+cluster))), w.Now}
 	if refresh {
 		m.clear()
 	}

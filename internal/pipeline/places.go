@@ -1,4 +1,4 @@
-package kops
+package pipeline
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"kops.local/kops/internal/store/onstore"
 )
 
-// places are the folders in which a cluster's files live, as the kinds of files see them.
-type places struct {
+// Places are the folders in which a cluster's files live, as the kinds of files see them.
+type Places struct {
 	*clusterstore.Folders
 	keys, secrets managedfile.Area
 	// buckets and others are where managed files live: buckets, which Terraform can write to, and other stores.
@@ -32,7 +32,7 @@ type places struct {
 // them says so, as their bucket does not.
 // What the bucket said is kept in m, which may be nil; it is asked anew for documents
 // that are to be written.
-func (p *places) private(ctx context.Context, m past.Memo, written bool) (bool, error) {
+func (p *Places) private(ctx context.Context, m past.Memo, written bool) (bool, error) {
 	if p.issuer == nil || p.issuer.About().Public == nil {
 		return false, nil
 	}
@@ -49,7 +49,7 @@ func (p *places) private(ctx context.Context, m past.Memo, written bool) (bool, 
 }
 
 // exist checks that the stores exist which the spec names beside the cluster's own.
-func (p *places) exist(ctx context.Context) error {
+func (p *Places) exist(ctx context.Context) error {
 	for _, a := range p.outside {
 		if _, err := a.List(ctx); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (p *places) exist(ctx context.Context) error {
 	return nil
 }
 
-func (p *places) add(url string, a managedfile.Area) {
+func (p *Places) add(url string, a managedfile.Area) {
 	if managedfile.LocationOf(url).Scheme == "s3" {
 		p.buckets = append(p.buckets, a)
 	} else {
@@ -66,23 +66,23 @@ func (p *places) add(url string, a managedfile.Area) {
 	}
 }
 
-// openPlaces finds the folders of a cluster. It makes no request. Offline, others than
+// places finds the folders of a cluster. It makes no request. Offline, others than
 // those of the state store are out of reach, unless they are observed like the
 // platform, as for a preview: it would take the files there for missing.
-func (c *Client) openPlaces(ctx context.Context, cl *Cluster, observed bool) (*places, error) {
-	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
+func (w *World) places(ctx context.Context, cl *clusterstore.Contents, observed bool) (*Places, error) {
+	f, err := w.Store.Folders(ctx, cl.Spec, cl)
 	if err != nil {
 		return nil, err
 	}
-	p := &places{Folders: f, keys: area(f.Keys), secrets: area(f.Secrets)}
+	p := &Places{Folders: f, keys: area(f.Keys), secrets: area(f.Secrets)}
 	if f.Base.Store != nil {
 		p.add(f.Base.URL, area(f.Base))
 	}
 	for _, e := range elsewhere(&cl.Spec.Spec, f.Base.URL) {
-		if c.cfg.Offline && !observed && !store.IsFolder(e.url) {
+		if w.Offline && !observed && !store.IsFolder(e.url) {
 			continue
 		}
-		s, err := c.cfg.Backends.Open(ctx, e.url)
+		s, err := w.Backends.Open(ctx, e.url)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", e.field, err)
 		}
@@ -97,22 +97,22 @@ func (c *Client) openPlaces(ctx context.Context, cl *Cluster, observed bool) (*p
 	return p, nil
 }
 
-// onlyHere refuses folders of this host for what machines of the control plane read,
+// OnlyHere refuses folders of this host for what machines of the control plane read,
 // where they run elsewhere. The state store itself may be such a folder, with the
 // objects, which no machine reads. Offline it warns: what is rendered from a file of
 // facts makes no machine.
-func (c *Client) onlyHere(cl *api.Cluster) diag.List {
-	p, err := c.provider(string(cl.CloudProviderID()))
+func (w *World) OnlyHere(cl *api.Cluster) diag.List {
+	p, err := w.Provider(string(cl.CloudProviderID()))
 	if err != nil || !p.Remote {
 		return nil
 	}
 	spec := cl.Spec.ConfigStore
 	var l diag.List
 	for _, f := range []struct{ path, url string }{
-		{"spec.configBase", cmp.Or(spec.Base, c.configBase(cl.Name))}, {"spec.keyStore", spec.Keypairs}, {"spec.secretStore", spec.Secrets},
+		{"spec.configBase", cmp.Or(spec.Base, w.ConfigBase(cl.Name))}, {"spec.keyStore", spec.Keypairs}, {"spec.secretStore", spec.Secrets},
 	} {
 		if f.url != "" && store.IsFolder(f.url) {
-			l = append(l, diag.Finding{Object: api.Name(cl), Path: f.path, Value: f.url, Rule: "machines-store", Warning: c.cfg.Offline,
+			l = append(l, diag.Finding{Object: api.Name(cl), Path: f.path, Value: f.url, Rule: "machines-store", Warning: w.Offline,
 				Message: "cannot be read by machines on " + p.Title,
 				Remedy:  "keep the state in a bucket (--state s3://…), or name a bucket for what machines read (--set " + f.path + "=s3://…)"})
 		}
@@ -140,7 +140,7 @@ func elsewhere(s *api.ClusterSpec, base string) []place {
 		add(discoveryField, d.DiscoveryStore)
 	}
 	for i, e := range s.EtcdClusters {
-		if e.Backups != nil && !below(e.Backups.BackupStore, base) {
+		if e.Backups != nil && !Below(e.Backups.BackupStore, base) {
 			add(fmt.Sprintf("spec.etcdClusters[%d].backups.backupStore", i), e.Backups.BackupStore)
 		}
 	}
@@ -165,7 +165,7 @@ func area(f clusterstore.Folder) managedfile.Area {
 	return onstore.Area(at.Store, at.Prefix, f.Store, f.Listing)
 }
 
-// below reports whether a URL is in the folder of another.
-func below(url, folder string) bool {
+// Below reports whether a URL is in the folder of another.
+func Below(url, folder string) bool {
 	return strings.HasPrefix(url+"/", strings.TrimSuffix(folder, "/")+"/")
 }

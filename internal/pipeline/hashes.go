@@ -1,4 +1,4 @@
-package kops
+package pipeline
 
 import (
 	"context"
@@ -32,14 +32,14 @@ const (
 	hashList   = 1 << 20
 )
 
-// lookUpHashes adds to the facts the digests of files that machines fetch, as
+// withHashes returns the input with the digests of files that machines fetch, as
 // their publishers state them. Why one could not be had is told to the model, which
 // refuses it. Digests are kept in the cache folder, where they are all that is
 // looked up offline.
-func (c *Client) lookUpHashes(ctx context.Context, in *model.Input) error {
-	files, err := model.Unhashed(*in)
+func (w *World) withHashes(ctx context.Context, in model.Input) (model.Input, error) {
+	files, err := model.Unhashed(in)
 	if err != nil || len(files) == 0 {
-		return err
+		return in, err
 	}
 	found := facts.Facts{}
 	if in.Facts != nil {
@@ -56,7 +56,7 @@ func (c *Client) lookUpHashes(ctx context.Context, in *model.Input) error {
 	g.SetLimit(hashLimit)
 	for _, f := range files {
 		g.Go(func() error {
-			h, err := c.hash(ctx, f.Public, mirrors)
+			h, err := w.hash(ctx, f.Public, mirrors)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -68,16 +68,16 @@ func (c *Client) lookUpHashes(ctx context.Context, in *model.Input) error {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return err
+		return in, err
 	}
 	in.Facts = &found
-	return nil
+	return in, nil
 }
 
 // hash returns the SHA-256 of the file at a public URL: from the cache, or else as
 // the publisher or a mirror states it.
-func (c *Client) hash(ctx context.Context, public string, mirrors assets.Mirrors) (string, error) {
-	cache, key := c.fileCache("hashes"), sha256.Sum256([]byte(public))
+func (w *World) hash(ctx context.Context, public string, mirrors assets.Mirrors) (string, error) {
+	cache, key := w.cache("hashes"), sha256.Sum256([]byte(public))
 	name := hex.EncodeToString(key[:])
 	if cache != nil {
 		// Whoever wrote anything else there does not decide what machines run.
@@ -85,15 +85,15 @@ func (c *Client) hash(ctx context.Context, public string, mirrors assets.Mirrors
 			return string(data), nil
 		}
 	}
-	if c.cfg.Offline {
+	if w.Offline {
 		return "", errors.New("this run is offline")
 	}
 	limited, cancel := context.WithTimeout(ctx, hashTime)
 	defer cancel()
-	sum, err := c.stated(limited, public, mirrors)
+	sum, err := w.stated(limited, public, mirrors)
 	if err == nil && cache != nil {
 		if _, err := cache.Put(ctx, name, []byte(sum), store.PutOptions{}); err != nil {
-			c.cfg.Log.Debug("a digest could not be cached", "error", err)
+			w.Log.Debug("a digest could not be cached", "error", err)
 		}
 	}
 	return sum, err
@@ -101,17 +101,17 @@ func (c *Client) hash(ctx context.Context, public string, mirrors assets.Mirrors
 
 // stated asks each place that may state a digest until one does. What comes
 // without TLS states nothing.
-func (c *Client) stated(ctx context.Context, public string, mirrors assets.Mirrors) (string, error) {
+func (w *World) stated(ctx context.Context, public string, mirrors assets.Mirrors) (string, error) {
 	why := errors.New("no place states it over TLS")
 	for i, place := range mirrors.Digests(public) {
 		if !strings.HasPrefix(place, "https://") {
 			continue
 		}
 		var text []byte
-		err := fault.Retry(ctx, c.cfg.Sleep, func() (err error) {
+		err := fault.Retry(ctx, w.Sleep, func() (err error) {
 			one, cancel := context.WithTimeout(ctx, answerTime)
 			defer cancel()
-			text, err = web.Get(one, c.cfg.HTTP, place, hashList)
+			text, err = web.Get(one, w.HTTP, place, hashList)
 			return err
 		})
 		var sum string
@@ -121,18 +121,10 @@ func (c *Client) stated(ctx context.Context, public string, mirrors assets.Mirro
 		if err == nil {
 			return sum, nil
 		}
-		c.cfg.Log.Debug("the digest of a file is not stated", "place", place, "error", err)
+		w.Log.Debug("the digest of a file is not stated", "place", place, "error", err)
 		if i == 0 || mirrors.Files() { // a mirror's answer says more to its owner
 			why = err
 		}
 	}
 	return "", why
-}
-
-// fileCache is a part of the cache folder, or nil when there is none.
-func (c *Client) fileCache(name string) store.Store {
-	if c.cfg.Cache == "" {
-		return nil
-	}
-	return store.NewFolder(c.cacheFolder(name))
 }

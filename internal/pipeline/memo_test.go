@@ -1,20 +1,22 @@
-package kops
+package pipeline
 
 import (
+	"crypto/rand"
 	"testing"
 	"time"
 
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 func TestAMemoIsForgotten(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	b := store.Backends{store.Memories()}
-	c, err := New(t.Context(), Config{State: "memory://x", Backends: b, Cache: t.TempDir(), Now: func() time.Time { return now }})
+	s, err := clusterstore.Open(clusterstore.Config{State: store.NewMemory("memory://x"), Now: time.Now, Random: rand.Reader})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := c.memo("a.example.com", false)
+	w := &World{Store: s, Cache: t.TempDir(), Now: func() time.Time { return now }}
+	m := w.memo("a.example.com", false)
 	want := func(what, key, value string, there bool) {
 		t.Helper()
 		if got, ok := m.Get(key); ok != there || string(got) != value {
@@ -34,14 +36,14 @@ func TestAMemoIsForgotten(t *testing.T) {
 	m.Put("k", nil)
 	want("when forgotten", "k", "", false)
 	m.Put("k", []byte("v3"))
-	if _, ok := c.memo("b.example.com", false).Get("k"); ok {
+	if _, ok := w.memo("b.example.com", false).Get("k"); ok {
 		t.Error("another cluster has it, too")
 	}
-	m = c.memo("a.example.com", false)
+	m = w.memo("a.example.com", false)
 	want("in another run", "k", "v3", true)
-	m = c.memo("a.example.com", true)
+	m = w.memo("a.example.com", true)
 	want("when refreshed", "k", "", false)
-	if c, err = New(t.Context(), Config{State: "memory://x", Backends: b, Now: time.Now}); err != nil || c.memo("a", false) != nil {
-		t.Errorf("without a cache folder there is a memo, or %v", err)
+	if (&World{Store: s, Now: time.Now}).memo("a", false) != nil {
+		t.Error("without a cache folder there is a memo")
 	}
 }

@@ -1,4 +1,4 @@
-package kops
+package pipeline
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 	"kops.local/kops/internal/model/assets"
 )
 
-// asker is a client of which only looking up digests works, and that waits for nothing.
-func asker(t *testing.T, web *http.Client) *Client {
+// asker is a world of which only looking up digests works, and that waits for nothing.
+func asker(t *testing.T, web *http.Client) *World {
 	t.Helper()
-	return &Client{cfg: Config{HTTP: web, Cache: t.TempDir(), Log: slog.New(slog.DiscardHandler),
-		Sleep: func(context.Context, time.Duration) error { return nil }}}
+	return &World{HTTP: web, Cache: t.TempDir(), Log: slog.New(slog.DiscardHandler),
+		Sleep: func(context.Context, time.Duration) error { return nil }}
 }
 
 func TestDigestsAreAskedOfThePublisherAndThenOfTheMirror(t *testing.T) {
@@ -49,7 +49,7 @@ func TestDigestsAreAskedOfThePublisherAndThenOfTheMirror(t *testing.T) {
 		t.Errorf("%q, %v, asked %d times", got, err, asked.Load())
 	}
 	server.Close()
-	c.cfg.Offline = true
+	c.Offline = true
 	if got, err := c.hash(t.Context(), public, mirrors); err != nil || got != sum {
 		t.Errorf("offline, from the cache: %q, %v", got, err)
 	}
@@ -71,10 +71,10 @@ func TestWhatComesWithoutTLSStatesNothing(t *testing.T) {
 
 func TestACacheThatSomebodyWroteIntoDecidesNothing(t *testing.T) {
 	c := asker(t, http.DefaultClient)
-	c.cfg.Offline = true
+	c.Offline = true
 	const public = "https://dl.example.com/nodeup"
 	key := sha256.Sum256([]byte(public))
-	file := filepath.Join(c.cfg.Cache, "hashes", hex.EncodeToString(key[:]))
+	file := filepath.Join(c.Cache, "hashes", hex.EncodeToString(key[:]))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}

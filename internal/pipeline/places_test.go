@@ -1,4 +1,4 @@
-package kops
+package pipeline
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func TestDocumentsAreReadableOneByOneWhereTheirBucketIsNot(t *testing.T) {
 		{"another bucket", policed{public: func(context.Context) (bool, error) { return false, nil }}, true, nil},
 		{"no answer", policed{public: func(context.Context) (bool, error) { return false, refused }}, false, refused},
 	} {
-		p := places{issuer: c.issuer}
+		p := Places{issuer: c.issuer}
 		if got, err := p.private(t.Context(), nil, false); got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, %v", c.name, got, err)
 		}

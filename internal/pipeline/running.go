@@ -1,4 +1,4 @@
-package kops
+package pipeline
 
 import (
 	"context"
@@ -27,56 +27,51 @@ const runningTime = 10 * time.Second
 // findRunning finds out which version of Kubernetes the control plane runs, where
 // workers are to get another one: a kubelet must not be newer than the API server.
 // A control plane that does not say is warned of, and the spec's version stands.
-func (p *prepared) findRunning(ctx context.Context) error {
-	if !p.workersMove {
-		return nil
-	}
+func (o *Opened) findRunning(ctx context.Context, authority *pki.Keyset) (string, diag.List, error) {
 	limited, cancel := context.WithTimeout(ctx, runningTime)
 	defer cancel()
-	running, err := p.askRunning(limited)
+	running, err := o.askRunning(limited, authority)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return "", nil, ctx.Err()
 	}
 	if err != nil {
-		p.warnings = append(p.warnings, diag.Finding{
-			Object: api.KindCluster + "/" + p.cluster.Spec.Name, Path: "spec.kubernetesVersion", Value: p.cluster.Spec.Spec.KubernetesVersion,
+		return "", diag.List{{
+			Object: api.KindCluster + "/" + o.Cluster.Spec.Name, Path: "spec.kubernetesVersion", Value: o.Cluster.Spec.Spec.KubernetesVersion,
 			Rule: "running-version", Warning: true, Message: "the control plane does not say which version it runs, so new workers may get a newer one: " + err.Error(),
 			Remedy: "replace the control plane's machines before those of workers",
-		})
+		}}, nil
 	}
-	p.running = running
-	return nil
+	return running, nil, nil
 }
 
-// readWorkers finds out whether workers were last configured for another version of
+// workersMove reports whether workers were last configured for another version of
 // Kubernetes than the spec's. All get a version together, so the first tells.
-func (p *prepared) readWorkers(ctx context.Context) error {
-	listing, err := p.places.Base.Listing(ctx)
+func (o *Opened) workersMove(ctx context.Context) (bool, error) {
+	listing, err := o.Places.Base.Listing(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	for _, g := range p.cluster.Groups {
+	for _, g := range o.Cluster.Groups {
 		key := layout.NodeConfig(string(g.Spec.Role), g.Name)
 		if g.Spec.Role != api.RoleNode || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == key }) {
 			continue
 		}
-		data, _, err := p.places.Base.Store.Get(ctx, key)
+		data, _, err := o.Places.Base.Store.Get(ctx, key)
 		if err != nil {
-			return fmt.Errorf("read the version of the workers %s: %w", g.Name, err)
+			return false, fmt.Errorf("read the version of the workers %s: %w", g.Name, err)
 		}
 		var last struct{ KubernetesVersion string }
 		if err := yaml.Unmarshal(data, &last); err != nil {
-			return fmt.Errorf("read the version of the workers %s: %w", g.Name, err)
+			return false, fmt.Errorf("read the version of the workers %s: %w", g.Name, err)
 		}
-		p.workersMove = last.KubernetesVersion != strings.TrimPrefix(p.cluster.Spec.Spec.KubernetesVersion, "v")
-		return nil
+		return last.KubernetesVersion != strings.TrimPrefix(o.Cluster.Spec.Spec.KubernetesVersion, "v"), nil
 	}
-	return nil
+	return false, nil
 }
 
 // askRunning is the oldest version that a kubelet of the control plane has.
-func (p *prepared) askRunning(ctx context.Context) (string, error) {
-	k := &checkup{prepared: p, authority: p.keysets[pki.KubernetesCA], life: checkupLife}
+func (o *Opened) askRunning(ctx context.Context, authority *pki.Keyset) (string, error) {
+	k := &Checkup{Opened: o, authority: authority, life: CheckupLife}
 	problem, err := k.open(ctx)
 	var seen health.Seen
 	if err == nil && problem == nil {

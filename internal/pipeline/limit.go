@@ -1,4 +1,4 @@
-package kops
+package pipeline
 
 import (
 	"cmp"
@@ -78,26 +78,38 @@ func (l limits) covers(kind string, obj any) bool {
 	return how == full || how == warnNoAccess
 }
 
-// limit applies phases, lifecycle overrides and the choice of instance groups to
+// LimitOptions say to which part of a cluster an update is limited.
+type LimitOptions struct {
+	// Apply says that the plan is to be carried out.
+	Apply bool
+	// Phase is network, security or cluster; empty: all.
+	Phase string
+	// Lifecycles say how resources are treated, by type or type/name.
+	Lifecycles map[string]string
+	// Groups and Roles choose instance groups.
+	Groups, Roles []string
+}
+
+// Limit applies phases, lifecycle overrides and the choice of instance groups to
 // the graph, and to what is compared with it.
-func (p *prepared) limit(o UpdateOptions) error {
-	l := limits{provider: p.provider}
+func (m *Modelled) Limit(o LimitOptions) (*Modelled, error) {
+	l := limits{provider: m.Provider}
 	var known bool
 	if l.phase, known = phases(o.Apply)[o.Phase]; o.Phase != "" && !known {
-		return fmt.Errorf("unknown phase %q; use network, security (or iam) or cluster", o.Phase)
+		return nil, fmt.Errorf("unknown phase %q; use network, security (or iam) or cluster", o.Phase)
 	}
 	var err error
-	if l.overrides, err = p.overrides(o.Lifecycles); err != nil {
-		return err
+	if l.overrides, err = m.overrides(o.Lifecycles); err != nil {
+		return nil, err
 	}
-	if l.groups, err = p.chosen(o); err != nil {
-		return err
+	if l.groups, err = m.chosen(o); err != nil {
+		return nil, err
 	}
 	for _, g := range l.groups {
-		l.folders = append(l.folders, p.folderOf(p.cluster.Group(g)))
+		l.folders = append(l.folders, m.folderOf(m.Cluster.Group(g)))
 	}
 	var limited []resource.Node
-	for n := range p.graph.All() {
+	for n := range m.Graph.All() {
 		switch l.lifecycle(n) {
 		case ignore:
 			continue
@@ -112,10 +124,11 @@ func (p *prepared) limit(o UpdateOptions) error {
 		limited = append(limited, n)
 	}
 	if err := selfContained(limited); err != nil {
-		return err
+		return nil, err
 	}
-	p.graph, p.scope = &graph.Graph{}, l.covers
-	return p.graph.Add(limited...)
+	out := *m
+	out.Graph, out.scope = &graph.Graph{}, l.covers
+	return &out, out.Graph.Add(limited...)
 }
 
 // selfContained says which resource of a part needs another that is left out.
@@ -140,7 +153,7 @@ func selfContained(part []resource.Node) error {
 
 // overrides turns kOps' names of types, and of resources as type/name, into
 // addresses; that of a type has no name.
-func (p *prepared) overrides(byTask map[string]string) (map[resource.Address]string, error) {
+func (m *Modelled) overrides(byTask map[string]string) (map[resource.Address]string, error) {
 	lifecycles := []string{full, ignore, existsWarn, existsValidate, warnNoAccess}
 	out := map[resource.Address]string{}
 	for task, lifecycle := range byTask {
@@ -148,16 +161,16 @@ func (p *prepared) overrides(byTask map[string]string) (map[resource.Address]str
 			return nil, fmt.Errorf("unknown lifecycle %q of %s; use %s", lifecycle, task, strings.Join(lifecycles, ", "))
 		}
 		task, name, named := strings.Cut(task, "/")
-		kind, ok := p.provider.Tasks[task]
+		kind, ok := m.Provider.Tasks[task]
 		if !ok {
-			known := slices.Sorted(maps.Keys(p.provider.Tasks))
+			known := slices.Sorted(maps.Keys(m.Provider.Tasks))
 			if near := diag.Nearest(task, known); near != "" {
 				return nil, fmt.Errorf("unknown type of resource %q; did you mean %s?", task, near)
 			}
 			return nil, fmt.Errorf("unknown type of resource %q; use %s", task, strings.Join(known, ", "))
 		}
 		if named {
-			if err := p.has(task, resource.Address{Kind: kind, Name: name}); err != nil {
+			if err := m.has(task, resource.Address{Kind: kind, Name: name}); err != nil {
 				return nil, err
 			}
 		}
@@ -167,12 +180,12 @@ func (p *prepared) overrides(byTask map[string]string) (map[resource.Address]str
 }
 
 // has says which resources of a type there are, when one is not among them.
-func (p *prepared) has(task string, a resource.Address) error {
-	if _, ok := p.graph.Get(a); ok && a.Name != "" {
+func (m *Modelled) has(task string, a resource.Address) error {
+	if _, ok := m.Graph.Get(a); ok && a.Name != "" {
 		return nil
 	}
 	var known []string
-	for n := range p.graph.All() {
+	for n := range m.Graph.All() {
 		if n.Address.Kind == a.Kind {
 			known = append(known, n.Address.Name)
 		}
@@ -184,11 +197,11 @@ func (p *prepared) has(task string, a resource.Address) error {
 }
 
 // chosen lists the instance groups that the options name, or nil for all.
-func (p *prepared) chosen(o UpdateOptions) ([]string, error) {
+func (m *Modelled) chosen(o LimitOptions) ([]string, error) {
 	if len(o.Groups)+len(o.Roles) == 0 {
 		return nil, nil
 	}
-	if _, err := p.cluster.SelectGroups(o.Groups...); err != nil {
+	if _, err := m.Cluster.SelectGroups(o.Groups...); err != nil {
 		return nil, err
 	}
 	for _, r := range o.Roles {
@@ -198,7 +211,7 @@ func (p *prepared) chosen(o UpdateOptions) ([]string, error) {
 		}
 	}
 	out := []string{}
-	for _, g := range p.cluster.Groups {
+	for _, g := range m.Cluster.Groups {
 		byName := len(o.Groups) == 0 || slices.Contains(o.Groups, g.Name)
 		byRole := len(o.Roles) == 0 || slices.ContainsFunc(o.Roles, func(r string) bool { return isRole(g.Spec.Role, r) })
 		if byName && byRole {

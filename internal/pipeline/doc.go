@@ -1,0 +1,11 @@
+// Package pipeline takes a stored cluster to a plan and carries it out, by stages:
+//
+//	Open → Opened → Gather → Gathered → Complete → Completed → Model → Modelled → Observe → Observed → Plan → Planned
+//
+// Each stage is a value that is not changed once it is made, and holds the stages that
+// it was made of; a verb starts from the stage that it needs. What a deletion wants is
+// an Opened's Wanted, which is observed like that of a model.
+//
+// It must not know who asks: no options of a command, no lease, no progress. These are
+// package kops'.
+package pipeline

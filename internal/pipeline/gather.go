@@ -1,0 +1,255 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/validate"
+	"kops.local/kops/internal/spec/versions"
+	"kops.local/kops/internal/store"
+)
+
+// Known is an opened cluster with what completing it needs of the world.
+type Known struct {
+	*Opened
+	Facts *facts.Facts
+	// Channel may be nil: then nothing is recommended.
+	Channel *versions.Channel
+	// Running is the version of Kubernetes that the control plane runs, where workers are
+	// to get another one than they had; "" is not known.
+	Running string
+	// Warnings are those of all stages up to this one.
+	Warnings diag.List
+}
+
+// LookUp finds out no more than completing a cluster needs. Facts that are known are
+// taken instead of asking the platform.
+func (o *Opened) LookUp(ctx context.Context, known *facts.Facts) (*Known, error) {
+	f, err := o.FactsOf(ctx, known)
+	if err != nil {
+		return nil, err
+	}
+	ch, warnings := o.readChannel(ctx)
+	return &Known{Opened: o, Facts: f, Channel: ch, Warnings: warnings}, nil
+}
+
+// FactsOf takes the facts that are known, or asks the platform, and lets the session know.
+func (o *Opened) FactsOf(ctx context.Context, known *facts.Facts) (_ *facts.Facts, err error) {
+	if known == nil {
+		known, err = o.Provider.LookUp(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
+	}
+	if err == nil && o.Provider.Know != nil {
+		o.Provider.Know(o.Session, known)
+	}
+	return known, err
+}
+
+// readChannel reads the channel; without it, nothing is recommended.
+func (o *Opened) readChannel(ctx context.Context) (*versions.Channel, diag.List) {
+	name := o.Cluster.Spec.Spec.Channel
+	ch, err := o.World.Channel(ctx, name)
+	if err != nil {
+		return nil, diag.List{{Rule: "channel", Path: "spec.channel", Value: name, Warning: true,
+			Message: "could not be read: " + err.Error()}}
+	}
+	return ch, nil
+}
+
+// Gathered is an opened cluster with what completing and modelling it need of the world.
+type Gathered struct {
+	*Known
+	// Keysets are those that exist, and new ones for those that the stored spec lacks.
+	Keysets map[string]*pki.Keyset
+	secrets secrets
+	sshKeys []string
+	// applied is the version of this program that applied the cluster last, or "".
+	applied string
+	// early, when not nil, is the platform's client for one observation, which is asking already.
+	early any
+}
+
+// GatherOptions say what is gathered.
+type GatherOptions struct {
+	// Facts, when set, are taken instead of asking the platform.
+	Facts *facts.Facts
+	// IgnoreSkew does not ask the control plane which version it runs.
+	IgnoreSkew bool
+	// Ahead, when not nil, has the platform observed before it is known what is wanted,
+	// and counts what asks it; its end is to be waited for.
+	Ahead *sync.WaitGroup
+}
+
+// Gather reads all that is needed at once.
+func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, error) {
+	g := &Gathered{Known: &Known{Opened: o}}
+	var (
+		warnings diag.List
+		founding bool
+		move     bool
+		group, c = errgroup.WithContext(ctx)
+	)
+	group.Go(func() (err error) {
+		if g.Facts, err = o.FactsOf(c, opts.Facts); err == nil && opts.Ahead != nil {
+			g.early = o.askAhead(ctx, opts.Ahead) // for longer than the parts take
+		}
+		return err
+	})
+	group.Go(func() error {
+		g.Channel, warnings = o.readChannel(c)
+		return nil
+	})
+	group.Go(func() (err error) {
+		g.Keysets, founding, err = o.readKeysets(c)
+		return err
+	})
+	group.Go(func() (err error) {
+		g.secrets, err = o.readSecrets(c)
+		return err
+	})
+	group.Go(func() (err error) {
+		g.sshKeys, err = o.readSSHKeys(c)
+		return err
+	})
+	group.Go(func() (err error) {
+		g.applied, err = o.readVersion(c)
+		return err
+	})
+	if !opts.IgnoreSkew && opts.Facts == nil && !o.World.Offline {
+		group.Go(func() (err error) {
+			move, err = o.workersMove(c)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var err error
+	if g.secrets, err = o.readEncryption(ctx, g.secrets, founding); err != nil {
+		return nil, err
+	}
+	g.Warnings = slices.Concat(o.Cluster.Warnings, warnings)
+	if move {
+		var unknown diag.List
+		if g.Running, unknown, err = o.findRunning(ctx, g.Keysets[pki.KubernetesCA]); err != nil {
+			return nil, err
+		}
+		g.Warnings = append(g.Warnings, unknown...)
+	}
+	g.Warnings, err = join(g.Warnings, validate.SSHKeys(o.Cluster.Spec, len(g.sshKeys)))
+	return g, err
+}
+
+// join adds findings to warnings; where one of them is no warning, they are an error.
+func join(warnings, findings diag.List) (diag.List, error) {
+	if err := findings.Err(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(warnings, findings), nil
+}
+
+// askAhead begins to observe the platform while the graph is still being made, and
+// returns the client that does.
+func (o *Opened) askAhead(ctx context.Context, asking *sync.WaitGroup) any {
+	if o.Session.Ahead == nil {
+		return nil
+	}
+	early := o.Session.Snapshot()
+	asking.Go(func() { o.Session.Ahead(ctx, early, o.Cluster.Spec.Name) })
+	return early
+}
+
+// readKeysets reads the keysets; those that do not exist are made, in memory. A cluster
+// that has no authority yet is being founded: no machine of it has ever run.
+func (o *Opened) readKeysets(ctx context.Context) (all map[string]*pki.Keyset, founding bool, err error) {
+	existing, err := o.Places.Keysets(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	founding = existing[pki.KubernetesCA] == nil
+	all, _, err = pki.Ensure(existing, pki.KeysetNames(o.Cluster.Spec), o.World.Issuer())
+	return all, founding, err
+}
+
+// secrets are the names of the secrets that exist, the random ones that do not, and
+// the configuration by which etcd is encrypted, where it is.
+type secrets struct {
+	names      map[string]bool
+	tokens     map[string]pki.Secret
+	encryption pki.Secret
+}
+
+// readSecrets lists the secrets, and makes the random ones that do not exist.
+func (o *Opened) readSecrets(ctx context.Context) (s secrets, err error) {
+	names, err := o.Places.SecretNames(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.names = map[string]bool{}
+	for _, n := range names {
+		s.names[n] = true
+	}
+	s.tokens, err = pki.MissingTokens(s.names, o.World.Random)
+	return s, err
+}
+
+// readEncryption checks that the secrets that the cluster asks for are there, and
+// reads what becomes part of files. The key that encrypts etcd is made for a
+// hardened cluster with its authority: with another one than it began with, no API
+// server could read what it has stored.
+func (o *Opened) readEncryption(ctx context.Context, s secrets, founding bool) (_ secrets, err error) {
+	on := o.Cluster.Spec.Spec.EncryptionConfig
+	encrypts := on != nil && *on
+	if encrypts && founding && o.Cluster.Spec.IsHardened() && !s.names[pki.EncryptionConfig] {
+		if s.encryption, err = pki.NewEncryptionConfig(o.World.Random); err != nil {
+			return s, err
+		}
+		s.tokens[pki.EncryptionConfig], s.names[pki.EncryptionConfig] = s.encryption, true
+		encrypts = false // it is known already
+	}
+	if err := validate.Secrets(o.Cluster.Spec, func(name string) bool { return s.names[name] }).Err(); err != nil {
+		return s, err
+	}
+	if encrypts {
+		s.encryption, err = o.Places.Secret(ctx, pki.EncryptionConfig)
+	}
+	return s, err
+}
+
+func (o *Opened) readSSHKeys(ctx context.Context) ([]string, error) {
+	keys, err := o.Places.SSHKeys(ctx)
+	var out []string
+	for _, k := range keys {
+		out = append(out, k.Text)
+	}
+	return out, err
+}
+
+// readVersion reads which version of this program applied the cluster last, unless the
+// listing tells that the file says what this program would write.
+func (o *Opened) readVersion(ctx context.Context) (string, error) {
+	if o.Places.Base.Store == nil {
+		return "", nil
+	}
+	listing, err := o.Places.Base.Listing(ctx)
+	i := slices.IndexFunc(listing, func(i store.Info) bool { return i.Key == layout.Version })
+	if err != nil || i < 0 {
+		return "", err
+	}
+	if own := o.World.Version; listing[i].Digest == store.Digest([]byte(own)) {
+		return own, nil
+	}
+	data, _, err := o.Places.Base.Store.Get(ctx, layout.Version)
+	if err != nil {
+		return "", fmt.Errorf("read the version that applied the cluster last: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}

@@ -1,0 +1,144 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/diag"
+)
+
+// Wanted is what an opened cluster is to be: a graph, and what is compared with it.
+type Wanted struct {
+	*Opened
+	Graph *graph.Graph
+	Kinds []resource.Any
+	// scope reports which unwanted objects a plan for a part may delete; nil: all.
+	scope func(kind string, obj any) bool
+	// early is that of Gathered; it serves the first observation.
+	early any
+}
+
+// Modelled is a completed cluster as a graph of all that it needs.
+type Modelled struct {
+	Wanted
+	// Model is what the platform's part of the graph was made of.
+	Model platform.Model
+	// Keysets are those that were gathered.
+	Keysets  map[string]*pki.Keyset
+	Warnings diag.List
+}
+
+// ModelOptions say how a graph is made.
+type ModelOptions struct {
+	// AllowUnverified lets machines install files whose SHA-256 is not known.
+	AllowUnverified bool
+	// Written says that the files are to be written.
+	Written bool
+}
+
+// Model makes the graph: the managed files first, then the platform's resources.
+func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Modelled, error) {
+	in, err := g.modelInput(c)
+	if err != nil {
+		return nil, err
+	}
+	if in.PublicDiscovery, err = g.Places.private(ctx, g.memo, o.Written); err != nil {
+		return nil, err
+	}
+	in.AllowUnverified = o.AllowUnverified
+	if in, err = g.World.withHashes(ctx, in); err != nil {
+		return nil, err
+	}
+	found := in.Facts
+	if in, err = in.Shared(); err != nil {
+		return nil, err
+	}
+	nodes, findings, err := model.Build(in)
+	if err != nil {
+		return nil, err
+	}
+	var keysets []resource.Address
+	for _, n := range nodes {
+		if n.Address.Kind == managedfile.Keyset.Name {
+			keysets = append(keysets, n.Address)
+		}
+	}
+	all := &graph.Graph{}
+	if err := all.Add(nodes...); err != nil {
+		return nil, err
+	}
+	at := managedfile.LocationOf(c.Done.Spec.Spec.ConfigStore.Base)
+	m := platform.Model{Cluster: c.Done.Spec, Groups: c.Done.Groups, Facts: found, SSHKeys: g.sshKeys,
+		FilesBucket: at.Store, FilesRegion: g.World.FilesRegion, Keysets: keysets,
+		UserData: func(group *api.InstanceGroup, apiHost resource.Value) (resource.Content, error) {
+			return model.UserData(in, group, apiHost)
+		},
+		Script: func(group *api.InstanceGroup, apiHost resource.Value) (resource.Node, error) {
+			return model.Script(in, group, apiHost, keysets)
+		}}
+	if err := g.Provider.Model(m, all); err != nil {
+		return nil, err
+	}
+	w := Wanted{Opened: g.Opened, Graph: all, Kinds: append(managedfile.Kinds(), g.Provider.Kinds...), early: g.early}
+	return &Modelled{Wanted: w, Model: m, Keysets: g.Keysets, Warnings: slices.Concat(c.Warnings, findings)}, nil
+}
+
+// modelInput is what the managed files follow from.
+func (g *Gathered) modelInput(c *Completed) (model.Input, error) {
+	in := c.files()
+	in.Environment, in.Tokens, in.EncryptionConfig = g.World.Environment, g.secrets.tokens, g.secrets.encryption
+	var err error
+	if g.Provider.Region != nil {
+		if in.Region, err = g.Provider.Region(c.Done.Spec); err != nil {
+			return in, err
+		}
+	}
+	// The completed spec may need keysets that the stored one did not show.
+	if in.Keysets, _, err = pki.Ensure(g.Keysets, pki.KeysetNames(c.Done.Spec), g.World.Issuer()); err != nil {
+		return in, err
+	}
+	for _, o := range g.Cluster.Additional {
+		doc, err := document(o)
+		if err != nil {
+			return in, err
+		}
+		in.Objects = append(in.Objects, doc)
+	}
+	return in, nil
+}
+
+// files is what managed files follow from, as far as the completed cluster tells.
+func (c *Completed) files() model.Input {
+	return model.Input{Cluster: c.Done.Spec, Groups: c.Done.Groups, NodeVersion: c.Done.NodeVersion, Version: c.World.Version, Facts: c.Facts}
+}
+
+// Fetchable checks that the machines of a cluster can fetch what they need, and, where
+// stores can be reached, that those exist that the spec names beside the cluster's own.
+func (c *Completed) Fetchable(ctx context.Context) error {
+	if err := model.Fetchable(c.files()); err != nil || c.World.Offline {
+		return err
+	}
+	return c.Places.exist(ctx)
+}
+
+// document is an additional object as a generic document.
+func document(o api.Object) (map[string]any, error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", api.Name(o), err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", api.Name(o), err)
+	}
+	return doc, nil
+}

@@ -1,0 +1,92 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/observe"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+)
+
+// Observed is what is wanted and what there is.
+type Observed struct {
+	Wanted
+	Have plan.Snapshot
+}
+
+// Observe lists what there is of the wanted kinds: what can belong to the graph, or all
+// that belongs to the cluster.
+func (w Wanted) Observe(ctx context.Context, all bool) (*Observed, error) {
+	client := w.early
+	if client == nil {
+		client = w.fresh()
+	}
+	have, err := w.observer(client).Snapshot(ctx, w.Cluster.Spec.Name, w.Kinds, w.Graph, all)
+	if err != nil {
+		return nil, err
+	}
+	w.early = nil
+	return &Observed{w, have}, nil
+}
+
+// Only is what is wanted of some kinds.
+func (w Wanted) Only(kinds []resource.Any) Wanted {
+	w.Graph = w.Graph.Select(func(n resource.Node) bool {
+		return slices.ContainsFunc(kinds, func(k resource.Any) bool { return k.KindName() == n.Address.Kind })
+	})
+	w.Kinds, w.scope = kinds, nil
+	return w
+}
+
+// Shared wants nothing of a cluster's platform but what the spec shares.
+func (o *Opened) Shared() (Wanted, error) {
+	w := Wanted{Opened: o, Kinds: o.Provider.Kinds, Graph: &graph.Graph{}}
+	if o.Provider.Shared == nil {
+		return w, nil
+	}
+	shared, err := o.Provider.Shared(o.Cluster.Spec)
+	if err != nil {
+		return w, err
+	}
+	return w, w.Graph.Add(shared...)
+}
+
+// Nothing wants nothing of a cluster, neither files nor resources.
+func (o *Opened) Nothing() Wanted {
+	return Wanted{Opened: o, Kinds: slices.Concat(managedfile.Kinds(), o.Provider.Kinds), Graph: &graph.Graph{}}
+}
+
+// fresh returns the platform's client for one observation: what several kinds share
+// is asked once.
+func (w Wanted) fresh() any {
+	if w.Session.Snapshot == nil {
+		return w.Session.Client
+	}
+	return w.Session.Snapshot()
+}
+
+// observer lists kinds as they are now.
+func (w Wanted) observer(platform any) *observe.Observer {
+	return &observe.Observer{Sleep: w.World.Sleep, Limit: 32, Client: w.clients(platform)}
+}
+
+// clients returns the client of each kind: that of the platform, or a place of files.
+func (w Wanted) clients(platform any) func(kind string) any {
+	wanted := managedfile.Wanted(w.Graph) // digests of all files, so once and not for each
+	return func(kind string) any {
+		switch kind {
+		case managedfile.Keyset.Name:
+			return w.Places.keys
+		case managedfile.Secret.Name:
+			return w.Places.secrets
+		case managedfile.S3Object.Name:
+			return managedfile.Files{Areas: w.Places.buckets, Wanted: wanted}
+		case managedfile.StoreFile.Name:
+			return managedfile.Files{Areas: w.Places.others, Wanted: wanted}
+		}
+		return platform
+	}
+}

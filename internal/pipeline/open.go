@@ -1,0 +1,71 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/validate"
+	"kops.local/kops/internal/store/clusterstore"
+)
+
+// Terraform is the target of a cluster that Terraform makes.
+const Terraform = "terraform"
+
+// OpenOptions say how a cluster is opened.
+type OpenOptions struct {
+	// Target is what the graph is made into: Terraform, or "" for the platform itself.
+	Target string
+	// Refresh forgets what former runs observed.
+	Refresh bool
+}
+
+// Opened is a stored cluster with its platform and the places of its files. Nothing has
+// been asked of either.
+type Opened struct {
+	World    *World
+	Cluster  *clusterstore.Contents
+	Provider platform.Provider
+	Session  *platform.Session
+	Places   *Places
+	target   string
+	memo     past.Memo
+}
+
+// Open opens the platform of a cluster and the places of its files.
+func (w *World) Open(ctx context.Context, cl *clusterstore.Contents, o OpenOptions) (*Opened, error) {
+	p, err := w.Targeted(cl.Spec.CloudProviderID(), o.Target)
+	if err != nil {
+		return nil, err
+	}
+	var cfg platform.Config
+	if p.Region != nil {
+		if cfg.Region, err = p.Region(cl.Spec); err != nil {
+			return nil, err
+		}
+	}
+	cfg.Memo = w.memo(cl.Spec.Name, o.Refresh)
+	session, err := p.Connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	places, err := w.places(ctx, cl, o.Target != Terraform)
+	if err != nil {
+		return nil, err
+	}
+	return &Opened{World: w, Cluster: cl, Provider: p, Session: session, Places: places, target: o.Target, memo: cfg.Memo}, nil
+}
+
+// Targeted returns the platform, which must have the target.
+func (w *World) Targeted(id api.CloudProviderID, target string) (platform.Provider, error) {
+	p, err := w.Provider(string(id))
+	if err == nil {
+		err = validate.Target(id, target, w.Features).Err()
+	}
+	if err == nil && target == Terraform && p.Terraform == nil {
+		err = fmt.Errorf("clusters on %s cannot be written as Terraform; leave out --target terraform", p.Title)
+	}
+	return p, err
+}

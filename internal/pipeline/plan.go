@@ -1,0 +1,168 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/journal"
+	"kops.local/kops/internal/engine/observe"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/store/clusterstore"
+)
+
+// Planned is what is to be done about a cluster.
+type Planned struct {
+	Wanted
+	Plan *plan.Plan
+}
+
+// Plan compares what is wanted with what there is.
+func (o *Observed) Plan(prune bool) (*Planned, error) {
+	made, err := plan.Make(o.Graph, o.Have, o.Kinds, plan.Options{Prune: prune, Scope: o.scope})
+	if err != nil {
+		return nil, err
+	}
+	return &Planned{o.Wanted, made}, nil
+}
+
+// Removal plans to remove all that was observed and is not wanted. What is wanted and not
+// there is nothing to keep.
+func (o *Observed) Removal() (*Planned, error) {
+	w := *o
+	w.Graph = o.Graph.Select(func(n resource.Node) bool { return exists(n, o.Have) })
+	made, err := plan.Make(w.Graph, o.Have, o.Kinds, plan.Options{Prune: true})
+	if err != nil {
+		return nil, err
+	}
+	return &Planned{o.Wanted, made}, nil
+}
+
+// exists reports whether a shared object was observed.
+func exists(n resource.Node, have plan.Snapshot) bool {
+	found := false
+	for _, o := range have[n.Address.Kind] {
+		n.Kind.Schema().Identities(o.Got, func(id string) { found = found || id == n.Adopt })
+	}
+	return found
+}
+
+// GroupRemoval plans to remove what only the machines of one group need. It goes by what
+// is there, so that a group can be deleted whose machines could not be made.
+func (o *Observed) GroupRemoval(group *api.InstanceGroup) (*Planned, error) {
+	files, mine := o.folderOf(group), plan.Snapshot{}
+	for kind, objects := range o.Have {
+		for _, obj := range objects {
+			n := resource.Node{Address: resource.Address{Kind: kind, Name: obj.Key}, Want: obj.Got}
+			if f, ok := obj.Got.(*managedfile.File); o.Provider.GroupOf(n) == group.Name || ok && f.Store == files.Store && strings.HasPrefix(f.Key, files.Prefix) {
+				mine[kind] = append(mine[kind], obj)
+			}
+		}
+	}
+	made, err := plan.Make(&graph.Graph{}, mine, o.Kinds, plan.Options{Prune: true})
+	if err != nil {
+		return nil, err
+	}
+	return &Planned{o.Wanted, made}, nil
+}
+
+// folderOf is where the files of a group's machines are.
+func (o *Opened) folderOf(g *api.InstanceGroup) managedfile.Location {
+	l := managedfile.LocationOf(o.Places.Base.URL)
+	l.Prefix += layout.GroupFolder(string(g.Spec.Role), g.Name)
+	return l
+}
+
+// ExecuteOptions say how a plan is carried out.
+type ExecuteOptions struct {
+	// Guard, when not nil, is asked before each step whether it may be made.
+	Guard func(context.Context) error
+	// Patience is how long one step is tried again; 0 means the executor's.
+	Patience time.Duration
+	// Report, when not nil, is called for each event.
+	Report func(exec.Event)
+}
+
+// Execute carries out the plan, with a journal in the cache folder.
+func (p *Planned) Execute(ctx context.Context, o ExecuteOptions) error {
+	w := p.World
+	out, err := w.journalFile(p.Cluster.Spec.Name)
+	if err != nil {
+		return err
+	}
+	scopes := observe.Scopes(p.Cluster.Spec.Name, p.Graph, false)
+	x := &exec.Executor{
+		Client: p.clients(p.Session.Client),
+		Observe: func(ctx context.Context, k resource.Any) ([]resource.Object, error) {
+			return p.observer(p.fresh()).List(ctx, k, scopes(k.KindName()))
+		},
+		Journal: journal.New(out, w.Now), Limits: w.Limits, Patience: o.Patience, Guard: o.Guard, Report: o.Report,
+		Clock: exec.Clock{Now: w.Now, Sleep: w.Sleep, Jitter: w.jitter},
+	}
+	err = x.Run(ctx, p.Plan)
+	if err != nil && ctx.Err() != nil {
+		err = fault.Wrap(fault.Of(err), err, "what was done stays; the next update or deletion goes on from there")
+	}
+	return errors.Join(err, out.Close())
+}
+
+// farewell is how long recording the result of a run may take, also of one that was stopped.
+const farewell = 10 * time.Second
+
+// Apply carries out the plan under a lease, and records what came of it.
+func (p *Planned) Apply(ctx context.Context, lease *clusterstore.Lease, report func(exec.Event)) error {
+	digest, err := p.Plan.Digest()
+	if err != nil {
+		return err
+	}
+	failed := p.Execute(ctx, ExecuteOptions{Guard: lease.Hold, Report: report})
+	r := clusterstore.Revision{Plan: digest, Result: "done",
+		Message: p.Plan.Summary().Applied()}
+	if failed != nil {
+		r.Result, r.Message = "failed", failed.Error()
+	}
+	if failed != nil && ctx.Err() != nil {
+		r.Result = "interrupted"
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	if _, err := p.World.Store.Append(ctx, lease, p.Cluster, r); err != nil {
+		return errors.Join(failed, fmt.Errorf("record the revision: %w", err))
+	}
+	return failed
+}
+
+// journalFile opens the journal of a run; without a cache folder nothing is kept.
+func (w *World) journalFile(cluster string) (io.WriteCloser, error) {
+	dir := w.CacheFolder("journal")
+	if dir == "" {
+		return nowhere{}, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the journal: %w", err)
+	}
+	name := fmt.Sprintf("%s-%s.jsonl", cluster, w.Now().UTC().Format("20060102T150405.000"))
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the journal: %w", err)
+	}
+	return f, nil
+}
+
+// nowhere takes a journal that is not kept.
+type nowhere struct{}
+
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+func (nowhere) Close() error                { return nil }

@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/versions"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/clusterstore"
+	"kops.local/kops/internal/store/web"
+)
+
+// World is what the stages reach, and how this program is set. It is not changed once
+// a stage has it.
+type World struct {
+	Store    *clusterstore.Store
+	Backends store.Backends
+	Clouds   []platform.Provider
+	Limits   *exec.Limits
+	// Cache is a folder for what can be fetched again; empty: no cache.
+	Cache   string
+	Offline bool
+	// Version is that of this program.
+	Version                string
+	RunObsolete, RunTooNew bool
+	Features               complete.Features
+	// KeySize is that of new RSA keys, in bits; 0 is the default.
+	KeySize int
+	// User is whom certificates are for.
+	User string
+	// Environment are variables that machines of the control plane need to reach the store.
+	Environment map[string]string
+	// FilesRegion is the region of the bucket of the state store, where it has one.
+	FilesRegion string
+	Now         func() time.Time
+	Sleep       func(context.Context, time.Duration) error
+	Random      io.Reader
+	HTTP        *http.Client
+	Log         *slog.Logger
+}
+
+// Provider returns the platform of the name.
+func (w *World) Provider(name string) (platform.Provider, error) {
+	for _, p := range w.Clouds {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return platform.Provider{}, fmt.Errorf("cloud provider %q is not supported; use %s", name, strings.Join(w.Platforms(), " or "))
+}
+
+// Platforms are the names of the platforms.
+func (w *World) Platforms() []string {
+	var known []string
+	for _, p := range w.Clouds {
+		known = append(known, p.Name)
+	}
+	return known
+}
+
+// ConfigBase is where the files of a cluster are unless its spec says otherwise.
+func (w *World) ConfigBase(cluster string) string { return w.Store.URL() + "/" + cluster }
+
+// Completion is the input of completing a cluster.
+func (w *World) Completion(cl *clusterstore.Contents, f *facts.Facts, ch *versions.Channel) complete.Input {
+	return complete.Input{Cluster: cl.Spec, Groups: cl.Groups, Facts: f, Channel: ch, KopsVersion: w.Version,
+		ConfigBase: w.ConfigBase(cl.Spec.Name), Features: w.Features}
+}
+
+// Issuer makes certificates.
+func (w *World) Issuer() pki.Issuer {
+	return pki.Issuer{Rand: w.Random, Now: w.Now, KeySize: w.KeySize}
+}
+
+// Channel reads a channel: the copy in this program, or a file or object.
+func (w *World) Channel(ctx context.Context, name string) (*versions.Channel, error) {
+	if name == "" {
+		name = versions.Stable
+	}
+	if ch, ok := versions.Embedded(name); ok {
+		return ch, nil
+	}
+	data, err := w.read(ctx, versions.Location(name))
+	if err != nil {
+		return nil, fmt.Errorf("channel %s: %w; name stable, alpha, or the URL of a channel's file", name, err)
+	}
+	ch, err := versions.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("channel %s: %w", name, err)
+	}
+	return ch, nil
+}
+
+// readTime bounds how long a web server may take with a file.
+const readTime = 15 * time.Second
+
+// read returns the file at a URL: that of a web server, or of any store.
+func (w *World) read(ctx context.Context, url string) ([]byte, error) {
+	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
+		i := strings.LastIndex(url, "/")
+		s, err := w.Backends.Open(ctx, url[:i+1])
+		if err != nil {
+			return nil, err
+		}
+		data, _, err := s.Get(ctx, url[i+1:])
+		return data, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	return web.Get(ctx, w.HTTP, url, 4<<20)
+}
+
+// CacheFolder is a folder of the cache, or "" without one.
+func (w *World) CacheFolder(name string) string {
+	if w.Cache == "" {
+		return ""
+	}
+	return filepath.Join(w.Cache, name)
+}
+
+// cache is a part of the cache folder, or nil when there is none.
+func (w *World) cache(name string) store.Store {
+	if w.Cache == "" {
+		return nil
+	}
+	return store.NewFolder(w.CacheFolder(name))
+}
+
+// jitter is a number in [0,1) from the world's source of randomness.
+func (w *World) jitter() float64 {
+	var b [2]byte
+	if _, err := io.ReadFull(w.Random, b[:]); err != nil {
+		return 0.5
+	}
+	return float64(int(b[0])<<8|int(b[1])) / (1 << 16)
+}
