@@ -51,17 +51,6 @@ type Config struct {
 	Gone func(process string) bool
 	// Log gets what is worth keeping of a run; nil: nothing is kept.
 	Log *slog.Logger
-	// Phase is called as a command passes from one phase to the next; Report for
-	// each event of a plan that is carried out. Both may be nil.
-	Phase  func(name string)
-	Report func(Event)
-	// Leased is called when a command has taken the lease of a cluster, and what it
-	// returns when it has given it back. Nil: nobody is told.
-	Leased func(cluster string) (over func())
-	// Watched is called when a command that needs a lease watches for so long whether
-	// its last holder, told in a sentence, still lives, and what it returns when that
-	// is over. Nil: nobody is told.
-	Watched func(cluster, holder string, d time.Duration) (over func())
 }
 
 // Holder is who changes a cluster.
@@ -85,15 +74,6 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Phase == nil {
-		cfg.Phase = func(string) {}
-	}
-	if cfg.Leased == nil {
-		cfg.Leased = func(string) func() { return func() {} }
-	}
-	if cfg.Watched == nil {
-		cfg.Watched = func(string, string, time.Duration) func() { return func() {} }
-	}
 	s, err := cfg.Backends.Open(ctx, cfg.State)
 	if err != nil {
 		return nil, err
@@ -113,17 +93,9 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 	w.Store, err = clusterstore.Open(clusterstore.Config{
 		State: s, Backends: cfg.Backends, Offline: cfg.Offline, Cache: w.CacheFolder("state"), Version: cfg.Version,
 		Now: cfg.Now, Sleep: cfg.Sleep, Random: cfg.Random, Gone: cfg.Gone,
-		Watched: func(h *clusterstore.Held, d time.Duration) func() { return cfg.Watched(h.Cluster, h.Describe(), d) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Client{cfg: cfg, store: w.Store, world: w}, nil
-}
-
-// WithReport returns a client that reports the events of its plans.
-func (c *Client) WithReport(report func(Event)) *Client {
-	out := *c
-	out.cfg.Report = report
-	return &out
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/pipeline"
@@ -27,28 +28,31 @@ type DeleteOptions struct {
 	Region   string
 	// Wait is how long one resource may take to become deletable; 0 means 10 minutes.
 	Wait time.Duration
-	// Planned is called with the plan before anything is done; an error stops the deletion.
-	Planned func(*Update) error
+	// On is told of the deletion.
+	On On
 }
 
 // DeleteCluster plans the deletion of every resource of a cluster and, with
 // Apply, carries it out and removes the cluster from the store.
 func (c *Client) DeleteCluster(ctx context.Context, name string, o DeleteOptions) error {
+	told := &call{cluster: name, on: o.On}
 	if o.External {
-		return c.deleteExternal(ctx, name, o)
+		return c.deleteExternal(ctx, told, o)
 	}
 	if !o.Apply {
-		_, err := c.planDeletion(ctx, name, o)
+		_, err := c.planDeletion(ctx, told, o)
 		return err
 	}
-	return c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
-		d, err := c.planDeletion(ctx, name, o)
+	return c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
+		d, err := c.planDeletion(ctx, told, o)
 		if err != nil {
 			return err
 		}
 		if d.Planned != nil && !d.Plan.Empty() {
-			c.cfg.Phase("delete")
-			if err := d.Execute(ctx, pipeline.ExecuteOptions{Guard: lease.Hold, Patience: o.Wait, Report: c.cfg.Report}); err != nil {
+			if err := told.phase("delete"); err != nil {
+				return err
+			}
+			if err := execute(ctx, told, d.Planned, pipeline.ExecuteOptions{Guard: lease.Hold, Patience: o.Wait}); err != nil {
 				return err
 			}
 			// Until its machines were gone, the control plane may have written more.
@@ -57,6 +61,14 @@ func (c *Client) DeleteCluster(ctx context.Context, name string, o DeleteOptions
 			}
 		}
 		return d.files.Run(ctx, lease)
+	})
+}
+
+// execute carries out a plan, and tells its steps.
+func execute(ctx context.Context, told *call, p *pipeline.Planned, o pipeline.ExecuteOptions) error {
+	return told.steps(ctx, func(ctx context.Context, report func(exec.Event)) error {
+		o.Report = report
+		return p.Execute(ctx, o)
 	})
 }
 
@@ -69,9 +81,8 @@ type deletion struct {
 
 // planDeletion plans the deletion of everything that belongs to a cluster but the
 // files of its store, which go last and all at once.
-func (c *Client) planDeletion(ctx context.Context, name string, o DeleteOptions) (*deletion, error) {
-	c.cfg.Phase("read")
-	cl, err := c.Cluster(ctx, name)
+func (c *Client) planDeletion(ctx context.Context, told *call, o DeleteOptions) (*deletion, error) {
+	cl, err := c.loaded(ctx, told)
 	if err != nil {
 		return nil, err
 	}
@@ -81,20 +92,17 @@ func (c *Client) planDeletion(ctx context.Context, name string, o DeleteOptions)
 	}
 	u := &Update{Plan: &plan.Plan{}, Warnings: cl.Warnings, Objects: d.files.URLs}
 	if !o.Unregister {
-		if d.Planned, err = c.planRemoval(ctx, cl); err != nil {
+		if d.Planned, err = c.planRemoval(ctx, told, cl); err != nil {
 			return nil, err
 		}
 		u.Plan = d.Plan
 	}
-	if o.Planned != nil {
-		return d, o.Planned(u)
-	}
-	return d, nil
+	return d, told.plan(u)
 }
 
 // planRemoval observes everything that belongs to the cluster and plans to
 // remove it. What the spec shares is kept.
-func (c *Client) planRemoval(ctx context.Context, cl *Cluster) (*pipeline.Planned, error) {
+func (c *Client) planRemoval(ctx context.Context, told *call, cl *Cluster) (*pipeline.Planned, error) {
 	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{})
 	if err != nil {
 		return nil, err
@@ -103,7 +111,9 @@ func (c *Client) planRemoval(ctx context.Context, cl *Cluster) (*pipeline.Planne
 	if err != nil {
 		return nil, err
 	}
-	c.cfg.Phase("observe")
+	if err := told.phase("observe"); err != nil {
+		return nil, err
+	}
 	have, err := shared.Observe(ctx, true)
 	if err != nil {
 		return nil, err
@@ -114,7 +124,8 @@ func (c *Client) planRemoval(ctx context.Context, cl *Cluster) (*pipeline.Planne
 // deleteExternal deletes the resources of a cluster of which only the name is known.
 // The store at hand must not hold it: with its objects, a deletion knows what is shared,
 // and where all of it is.
-func (c *Client) deleteExternal(ctx context.Context, name string, o DeleteOptions) error {
+func (c *Client) deleteExternal(ctx context.Context, told *call, o DeleteOptions) error {
+	name := told.cluster
 	stub := &api.Cluster{}
 	stub.Name = name
 	switch o.Cloud {
@@ -135,34 +146,30 @@ func (c *Client) deleteExternal(ctx context.Context, name string, o DeleteOption
 		return &Refused{fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s is in the state store %s, so it is not external", name, c.store.URL()),
 			fmt.Sprintf("delete it with kops delete cluster %s, or forget its objects first: kops delete cluster %[1]s --unregister --yes", name))}
 	}
-	p, err := c.planRemoval(ctx, &Cluster{&clusterstore.Contents{Spec: stub}})
+	p, err := c.planRemoval(ctx, told, &Cluster{&clusterstore.Contents{Spec: stub}})
 	if err != nil {
 		return err
 	}
-	if o.Planned != nil {
-		if err := o.Planned(&Update{Plan: p.Plan}); err != nil {
-			return err
-		}
+	if err := told.plan(&Update{Plan: p.Plan}); err != nil || !o.Apply {
+		return err
 	}
-	if !o.Apply {
-		return nil
-	}
-	return p.Execute(ctx, pipeline.ExecuteOptions{Patience: o.Wait, Report: c.cfg.Report})
+	return execute(ctx, told, p, pipeline.ExecuteOptions{Patience: o.Wait})
 }
 
 // DeleteGroup plans the deletion of the resources of an instance group and,
 // with Apply, carries it out and removes the group from the store.
 func (c *Client) DeleteGroup(ctx context.Context, cluster, group string, o DeleteOptions) error {
+	told := &call{cluster: cluster, on: o.On}
 	if !o.Apply {
-		_, err := c.planGroupRemoval(ctx, cluster, group, o)
+		_, err := c.planGroupRemoval(ctx, told, group)
 		return err
 	}
-	return c.leased(ctx, cluster, func(ctx context.Context, lease *clusterstore.Lease) error {
-		p, err := c.planGroupRemoval(ctx, cluster, group, o)
+	return c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
+		p, err := c.planGroupRemoval(ctx, told, group)
 		if err != nil {
 			return err
 		}
-		if err := c.apply(ctx, lease, p, "delete"); err != nil {
+		if err := apply(ctx, told, lease, p, "delete"); err != nil {
 			return err
 		}
 		now := p.Cluster.Clone()
@@ -173,9 +180,8 @@ func (c *Client) DeleteGroup(ctx context.Context, cluster, group string, o Delet
 }
 
 // planGroupRemoval plans to remove what only this group's machines need.
-func (c *Client) planGroupRemoval(ctx context.Context, cluster, group string, o DeleteOptions) (*pipeline.Planned, error) {
-	c.cfg.Phase("read")
-	cl, err := c.Cluster(ctx, cluster)
+func (c *Client) planGroupRemoval(ctx context.Context, told *call, group string) (*pipeline.Planned, error) {
+	cl, err := c.loaded(ctx, told)
 	if err != nil {
 		return nil, err
 	}
@@ -192,14 +198,16 @@ func (c *Client) planGroupRemoval(ctx context.Context, cluster, group string, o 
 	if opened.Provider.GroupOf == nil {
 		return nil, fmt.Errorf("the machines of one group cannot be told from others on %s; give it the size 0 and update the cluster", opened.Provider.Title)
 	}
-	c.cfg.Phase("observe")
+	if err := told.phase("observe"); err != nil {
+		return nil, err
+	}
 	have, err := opened.Nothing().Observe(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	p, err := have.GroupRemoval(cl.Group(group))
-	if err == nil && o.Planned != nil {
-		err = o.Planned(&Update{Plan: p.Plan, Warnings: cl.Warnings})
+	if err == nil {
+		err = told.plan(&Update{Plan: p.Plan, Warnings: cl.Warnings})
 	}
 	return p, err
 }

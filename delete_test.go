@@ -26,7 +26,7 @@ func TestDeleteGroup(t *testing.T) {
 	b.exist("", "api", "control-plane-here", "nodes-here", "spare")
 
 	var shown []string
-	o := kops.DeleteOptions{Planned: func(u *kops.Update) error { shown = changes(u.Plan); return nil }}
+	o := kops.DeleteOptions{On: kops.OnPlan(func(u *kops.Update) error { shown = changes(u.Plan); return nil })}
 	if err := b.DeleteGroup(t.Context(), name, "spare", o); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestAGroupIsDeletedThatCouldNotBeMade(t *testing.T) {
 	}
 	for _, apply := range []bool{false, true} {
 		var shown []string
-		o := kops.DeleteOptions{Apply: apply, Planned: func(u *kops.Update) error { shown = changes(u.Plan); return nil }}
+		o := kops.DeleteOptions{Apply: apply, On: kops.OnPlan(func(u *kops.Update) error { shown = changes(u.Plan); return nil })}
 		if err := c.DeleteGroup(t.Context(), name, "spare", o); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestDeleteGroupRefusesWhatWouldBreakTheCluster(t *testing.T) {
 func TestDeleteCluster(t *testing.T) {
 	b := applied(t)
 	var files []string
-	o := kops.DeleteOptions{Planned: func(u *kops.Update) error { files = u.Objects; return nil }}
+	o := kops.DeleteOptions{On: kops.OnPlan(func(u *kops.Update) error { files = u.Objects; return nil })}
 	if err := b.DeleteCluster(t.Context(), name, o); err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,8 @@ type DiagnoseOptions struct {
 	Machine string
 	// Lines is how many lines of a console or a log are kept; 0 means 20.
 	Lines int
+	// On is told of the diagnosis.
+	On On
 }
 
 // mostDiagnosed is how many machines a diagnosis asks for the account of their
@@ -40,7 +42,7 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 	if o.Lines <= 0 {
 		o.Lines = 20
 	}
-	k, err := c.checkup(ctx, name, o.ReachOptions, pipeline.CheckupLife)
+	k, err := c.checkup(ctx, &call{cluster: name, on: o.On}, o.ReachOptions, pipeline.CheckupLife)
 	if err != nil {
 		return nil, err
 	}

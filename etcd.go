@@ -77,10 +77,8 @@ type RestoreEtcdOptions struct {
 	Apply bool
 	// Wait is how long to wait until it is carried out; 0: not at all.
 	Wait time.Duration
-	// Planned is called before anything is done; an error stops the restore. May be nil.
-	Planned func(*EtcdRestore) error
-	// Awaited is called before the wait, when nothing can stop the restore any more. May be nil.
-	Awaited func()
+	// On is told of the restore, which nothing stops any more once it is awaited.
+	On On
 }
 
 // EtcdBackups lists the back-ups of an etcd cluster, or of all when none is

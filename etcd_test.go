@@ -123,12 +123,15 @@ func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
 	if got := commands(); len(got) > 0 {
 		t.Errorf("a preview wrote %v", got)
 	}
-	planned := func(*kops.EtcdRestore) error {
+	planned := func(e kops.Event) error {
+		if e.Kind != kops.EventRestore {
+			return nil
+		}
 		_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true})
 		refused(t, err, "jane", "laptop")
 		return nil
 	}
-	done, err := b.RestoreEtcd(t.Context(), name, "main", first, kops.RestoreEtcdOptions{Apply: true, Planned: planned})
+	done, err := b.RestoreEtcd(t.Context(), name, "main", first, kops.RestoreEtcdOptions{Apply: true, On: planned})
 	if err != nil || !done.Requested {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -204,7 +207,10 @@ func TestARestoreIsWaitedFor(t *testing.T) {
 		t.Helper()
 		looks, b.now = 0, b.now.Add(time.Minute)
 		awaited := false
-		r, err := c.RestoreEtcd(ctx, name, "main", first, kops.RestoreEtcdOptions{Apply: true, Wait: wait, Awaited: func() { awaited = true }})
+		r, err := c.RestoreEtcd(ctx, name, "main", first, kops.RestoreEtcdOptions{Apply: true, Wait: wait, On: func(e kops.Event) error {
+			awaited = awaited || e.Kind == kops.EventAwaiting
+			return nil
+		}})
 		if awaited != (wait > 0) || !r.Requested {
 			t.Errorf("waits: %t; %+v", awaited, r)
 		}

@@ -30,17 +30,18 @@ const refusalTime = 24 * time.Hour
 // is an error of class fault.Gone; LatestBackup stands for the youngest that is not
 // damaged and holds keys.
 func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, from string, o RestoreEtcdOptions) (*EtcdRestore, error) {
+	told := &call{cluster: cluster, on: o.On}
 	if !o.Apply {
-		r, _, _, err := c.planRestore(ctx, cluster, name, from, o)
+		r, _, _, err := c.planRestore(ctx, told, name, from)
 		return r, err
 	}
 	var r *EtcdRestore
 	var key string
 	var at *etcdArchive
-	err := c.leased(ctx, cluster, func(ctx context.Context, lease *clusterstore.Lease) (err error) {
+	err := c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) (err error) {
 		var a *etcdArchive
 		var cl *Cluster
-		if r, a, cl, err = c.planRestore(ctx, cluster, name, from, o); err != nil {
+		if r, a, cl, err = c.planRestore(ctx, told, name, from); err != nil {
 			return err
 		}
 		if err := lease.Check(ctx); err != nil {
@@ -57,8 +58,8 @@ func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, from string, o 
 	if err != nil || o.Wait <= 0 {
 		return r, err
 	}
-	if o.Awaited != nil {
-		o.Awaited()
+	if err := told.tell(Event{Kind: EventAwaiting}); err != nil {
+		return r, err
 	}
 	if err = c.awaitRestore(ctx, at, r, key, o.Wait); err == nil {
 		r.Restored = true
@@ -96,8 +97,8 @@ func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, r *EtcdRestor
 }
 
 // planRestore chooses a back-up, verifies it, and says what its restore means.
-func (c *Client) planRestore(ctx context.Context, cluster, name, from string, o RestoreEtcdOptions) (*EtcdRestore, *etcdArchive, *Cluster, error) {
-	a, cl, err := c.etcdArchive(ctx, cluster, name)
+func (c *Client) planRestore(ctx context.Context, told *call, name, from string) (*EtcdRestore, *etcdArchive, *Cluster, error) {
+	a, cl, err := c.etcdArchive(ctx, told.cluster, name)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -123,10 +124,7 @@ func (c *Client) planRestore(ctx context.Context, cluster, name, from string, o 
 	for _, command := range control.Commands {
 		r.Pending = append(r.Pending, command.Backup)
 	}
-	if o.Planned != nil {
-		err = o.Planned(r)
-	}
-	return r, a, cl, err
+	return r, a, cl, told.tell(Event{Kind: EventRestore, Restore: r})
 }
 
 // apiServers lists the groups whose machines have an API server that uses the etcd

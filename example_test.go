@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"strings"
+	"sync"
 	"time"
 
 	"kops.local/kops"
@@ -107,4 +108,56 @@ func show(p *kops.Plan) {
 		}
 		fmt.Println()
 	}
+}
+
+// Each call gets its own events, so that one client serves many clusters at once: here
+// two are planned, and the output of each is kept apart.
+func ExampleOn() {
+	ctx := context.Background()
+	client, err := kops.New(ctx, kops.Config{
+		State:    "memory://state",
+		Backends: kops.Backends{kops.Memories()},
+		Clouds:   []kops.Provider{fakecloud.New().Provider()},
+		Version:  "1.37.0",
+		Now:      time.Now,
+		Random:   rand.Reader,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	clusters := []string{"a.example.com", "b.example.com"}
+	said := make([][]string, len(clusters))
+	var calls sync.WaitGroup
+	for i, name := range clusters {
+		described, err := client.NewCluster(ctx, kops.NewClusterRequest{Options: kops.NewClusterOptions{
+			ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"},
+		}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		if _, err := client.Create(ctx, described.Objects()); err != nil {
+			log.Fatal(err)
+		}
+		calls.Go(func() {
+			_, err := client.Update(ctx, name, kops.UpdateOptions{On: func(e kops.Event) error {
+				switch e.Kind {
+				case kops.EventPhase:
+					said[i] = append(said[i], e.Phase)
+				case kops.EventPlan:
+					said[i] = append(said[i], "planned for "+e.Cluster)
+				}
+				return nil
+			}})
+			if err != nil {
+				log.Print(err)
+			}
+		})
+	}
+	calls.Wait()
+	for _, s := range said {
+		fmt.Println(strings.Join(s, ", "))
+	}
+	// Output:
+	// read, look up, model, observe, , planned for a.example.com
+	// read, look up, model, observe, , planned for b.example.com
 }

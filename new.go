@@ -22,6 +22,8 @@ type NewClusterRequest struct {
 	Facts *Facts
 	// Target is "terraform" where that is what will make the cluster.
 	Target string
+	// On is told of the call.
+	On On
 }
 
 // NewCluster infers the objects of a new cluster. Nothing is stored.
@@ -50,7 +52,9 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 	}
 	w := c.describing(ch, r.Facts)
 	if w.Facts == nil && p.Offers != nil {
-		c.cfg.Phase("look up")
+		if err := (&call{cluster: r.ClusterName, on: r.On}).phase("look up"); err != nil {
+			return nil, err
+		}
 		if w.Facts, err = c.offers(ctx, p, r, w); err != nil {
 			return nil, err
 		}

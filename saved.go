@@ -274,12 +274,12 @@ func differing(was, is map[string]string) []string {
 
 // makeKeys makes the keysets and the random secrets that a cluster lacks, and stores
 // them where they belong, so that all plans from then on have the same.
-func (c *Client) makeKeys(ctx context.Context, name string, o UpdateOptions) error {
-	return c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
-		m, err := c.modelled(ctx, name, o)
+func (c *Client) makeKeys(ctx context.Context, told *call, o UpdateOptions) error {
+	return c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
+		m, err := c.modelled(ctx, told, o)
 		if err != nil {
 			return err
 		}
-		return c.applyOnly(ctx, lease, m, []resource.Any{managedfile.Keyset.Erase(), managedfile.Secret.Erase()})
+		return applyOnly(ctx, told, lease, m, []resource.Any{managedfile.Keyset.Erase(), managedfile.Secret.Erase()})
 	})
 }

@@ -25,10 +25,10 @@ type (
 	NewClusterOptions = newcluster.Options
 	// Facts are what was looked up.
 	Facts = facts.Facts
-	// Plan is what is to be done, step by step; Event tells how it goes.
-	Plan  = plan.Plan
-	Step  = plan.Step
-	Event = exec.Event
+	// Plan is what is to be done, step by step; StepEvent tells how it goes.
+	Plan      = plan.Plan
+	Step      = plan.Step
+	StepEvent = exec.Event
 	// Class is what an error means for a retry: gone, not yet, denied, conflict …
 	Class = fault.Class
 )

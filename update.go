@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
@@ -46,8 +47,8 @@ type UpdateOptions struct {
 	KeepKeys bool
 	// Facts, when set, are taken instead of looking up.
 	Facts *Facts
-	// Planned is called with the plan before anything is done; an error stops the update.
-	Planned func(*Update) error
+	// On is told of the update.
+	On On
 
 	// target is what the graph is made into: "terraform", or the platform itself.
 	target string
@@ -123,57 +124,57 @@ func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Upd
 	defer o.ahead.Wait()
 	ctx, cancel := context.WithCancel(ctx) // what is asked ahead is of no use afterwards
 	defer cancel()
+	told := &call{cluster: name, on: o.On}
 	if !o.Apply {
-		return c.preview(ctx, name, o)
+		return c.preview(ctx, told, o)
 	}
 	var u *Update
-	err := c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
-		m, err := c.modelled(ctx, name, o)
+	err := c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
+		m, err := c.modelled(ctx, told, o)
 		if err != nil {
 			return err
 		}
-		made, p, err := c.planned(ctx, m, o)
+		made, p, err := planned(ctx, told, m, o)
 		if err == nil {
-			err = c.tell(made, o.Planned)
+			err = shown(told, made)
 		}
 		if err != nil {
 			return err
 		}
 		u = made
-		return c.apply(ctx, lease, p, "apply")
+		return apply(ctx, told, lease, p, "apply")
 	})
 	return u, err
 }
 
 // preview plans an update, and makes the keys that a saved plan relies on.
-func (c *Client) preview(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
-	planned := func() (*Update, error) {
-		m, err := c.modelled(ctx, name, o)
+func (c *Client) preview(ctx context.Context, told *call, o UpdateOptions) (*Update, error) {
+	compared := func() (*Update, error) {
+		m, err := c.modelled(ctx, told, o)
 		if err != nil {
 			return nil, err
 		}
-		u, _, err := c.planned(ctx, m, o)
+		u, _, err := planned(ctx, told, m, o)
 		return u, err
 	}
-	u, err := planned()
+	u, err := compared()
 	if err == nil && o.KeepKeys && u.makesKeys() {
-		if err := c.makeKeys(ctx, name, o); err != nil {
+		if err := c.makeKeys(ctx, told, o); err != nil {
 			return nil, fmt.Errorf("make the keys that the plan relies on: %w", err)
 		}
-		if u, err = planned(); err == nil {
+		if u, err = compared(); err == nil {
 			u.KeysMade = true
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return u, c.tell(u, o.Planned)
+	return u, shown(told, u)
 }
 
 // modelled takes a cluster through completion, validation and the model.
-func (c *Client) modelled(ctx context.Context, name string, o UpdateOptions) (*pipeline.Modelled, error) {
-	c.cfg.Phase("read")
-	cl, err := c.Cluster(ctx, name)
+func (c *Client) modelled(ctx context.Context, told *call, o UpdateOptions) (*pipeline.Modelled, error) {
+	cl, err := c.loaded(ctx, told)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +182,9 @@ func (c *Client) modelled(ctx context.Context, name string, o UpdateOptions) (*p
 	if err != nil {
 		return nil, err
 	}
-	c.cfg.Phase("look up")
+	if err := told.phase("look up"); err != nil {
+		return nil, err
+	}
 	g, err := opened.Gather(ctx, pipeline.GatherOptions{Facts: o.Facts, IgnoreSkew: o.IgnoreSkew, Ahead: o.ahead})
 	if err != nil {
 		return nil, err
@@ -196,7 +199,9 @@ func (c *Client) modelled(ctx context.Context, name string, o UpdateOptions) (*p
 	if err != nil {
 		return nil, err
 	}
-	c.cfg.Phase("model")
+	if err := told.phase("model"); err != nil {
+		return nil, err
+	}
 	m, err := g.Model(ctx, done, pipeline.ModelOptions{AllowUnverified: o.AllowUnverified, Written: o.Apply || o.target == pipeline.Terraform})
 	if err != nil {
 		return nil, err
@@ -205,8 +210,10 @@ func (c *Client) modelled(ctx context.Context, name string, o UpdateOptions) (*p
 }
 
 // planned observes the world and makes the plan, which is the saved one where one is given.
-func (c *Client) planned(ctx context.Context, m *pipeline.Modelled, o UpdateOptions) (*Update, *pipeline.Planned, error) {
-	c.cfg.Phase("observe")
+func planned(ctx context.Context, told *call, m *pipeline.Modelled, o UpdateOptions) (*Update, *pipeline.Planned, error) {
+	if err := told.phase("observe"); err != nil {
+		return nil, nil, err
+	}
 	have, err := m.Observe(ctx, false)
 	if err != nil {
 		return nil, nil, err
@@ -226,13 +233,12 @@ func (c *Client) planned(ctx context.Context, m *pipeline.Modelled, o UpdateOpti
 	return u, p, err
 }
 
-// tell hands a plan to who asked for it.
-func (c *Client) tell(u *Update, planned func(*Update) error) error {
-	c.cfg.Phase("")
-	if planned == nil {
-		return nil
+// shown tells a plan, after all that was done to make it.
+func shown(told *call, u *Update) error {
+	if err := told.phase(""); err != nil {
+		return err
 	}
-	return planned(u)
+	return told.plan(u)
 }
 
 // Terraform renders what the cluster needs as Terraform configuration. What
@@ -240,8 +246,9 @@ func (c *Client) tell(u *Update, planned func(*Update) error) error {
 func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
 	var u *Update
 	o.target = pipeline.Terraform
-	err := c.leased(ctx, name, func(ctx context.Context, lease *clusterstore.Lease) error {
-		m, err := c.modelled(ctx, name, o)
+	told := &call{cluster: name, on: o.On}
+	err := c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
+		m, err := c.modelled(ctx, told, o)
 		if err != nil {
 			return err
 		}
@@ -254,40 +261,51 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 			return err
 		}
 		direct := slices.DeleteFunc(managedfile.Kinds(), func(k resource.Any) bool { return !k.KindDirect() })
-		return c.applyOnly(ctx, lease, m, direct) // which are never part of Terraform's configuration
+		return applyOnly(ctx, told, lease, m, direct) // which are never part of Terraform's configuration
 	})
 	return u, err
 }
 
+// loaded reads the cluster of a call.
+func (c *Client) loaded(ctx context.Context, told *call) (*Cluster, error) {
+	if err := told.phase("read"); err != nil {
+		return nil, err
+	}
+	return c.Cluster(ctx, told.cluster)
+}
+
 // leased runs f while this process holds the cluster's lease. When the lease is
 // lost, the context that f gets ends.
-func (c *Client) leased(ctx context.Context, cluster string, f func(context.Context, *clusterstore.Lease) error) (err error) {
-	held, lease, err := c.store.Acquire(ctx, cluster, clusterstore.Holder(c.cfg.Holder))
+func (c *Client) leased(ctx context.Context, told *call, f func(context.Context, *clusterstore.Lease) error) (err error) {
+	held, lease, err := c.store.Acquire(ctx, told.cluster, clusterstore.Holder(c.cfg.Holder), told.watch)
 	if other := (*clusterstore.Held)(nil); errors.As(err, &other) {
 		return &Refused{err}
 	}
 	if err != nil {
 		return err
 	}
-	over := c.cfg.Leased(cluster)
 	defer func() {
-		err = errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
-		over()
+		err = errors.Join(err, lease.Release(context.WithoutCancel(ctx)), told.tell(Event{Kind: EventReleased}))
 	}()
+	if err := told.tell(Event{Kind: EventLeased}); err != nil {
+		return err
+	}
 	return f(held, lease)
 }
 
 // apply carries out a plan, in the named phase, and records what came of it.
-func (c *Client) apply(ctx context.Context, lease *clusterstore.Lease, p *pipeline.Planned, phase string) error {
+func apply(ctx context.Context, told *call, lease *clusterstore.Lease, p *pipeline.Planned, phase string) error {
 	if p.Plan.Empty() {
 		return nil
 	}
-	c.cfg.Phase(phase)
-	return p.Apply(ctx, lease, c.cfg.Report)
+	if err := told.phase(phase); err != nil {
+		return err
+	}
+	return told.steps(ctx, func(ctx context.Context, report func(exec.Event)) error { return p.Apply(ctx, lease, report) })
 }
 
 // applyOnly carries out what is to do about some kinds of files.
-func (c *Client) applyOnly(ctx context.Context, lease *clusterstore.Lease, m *pipeline.Modelled, kinds []resource.Any) error {
+func applyOnly(ctx context.Context, told *call, lease *clusterstore.Lease, m *pipeline.Modelled, kinds []resource.Any) error {
 	have, err := m.Only(kinds).Observe(ctx, false)
 	if err != nil {
 		return err
@@ -296,5 +314,5 @@ func (c *Client) applyOnly(ctx context.Context, lease *clusterstore.Lease, m *pi
 	if err != nil {
 		return err
 	}
-	return c.apply(ctx, lease, p, "write")
+	return apply(ctx, told, lease, p, "write")
 }

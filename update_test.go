@@ -26,7 +26,7 @@ func TestAnUpdateIsRefusedWhileAnotherHoldsTheLease(t *testing.T) {
 	b := applied(t)
 	b.set("nodes-here", "spec.minSize=5", "spec.maxSize=5")
 	other := b.client(func(c *kops.Config) { c.Holder.User = "joe" })
-	_, err := other.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Planned: func(*kops.Update) error {
+	_, err := other.Update(t.Context(), name, kops.UpdateOptions{Apply: true, On: kops.OnPlan(func(*kops.Update) error {
 		// While joe's update stands between plan and apply, jane tries each way of changing the cluster.
 		for what, change := range map[string]func() error{
 			"update":       func() error { _, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); return err },
@@ -44,7 +44,7 @@ func TestAnUpdateIsRefusedWhileAnotherHoldsTheLease(t *testing.T) {
 			t.Errorf("a preview meanwhile shows %q", got)
 		}
 		return nil
-	}})
+	})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +56,13 @@ func TestAnUpdateIsRefusedWhileAnotherHoldsTheLease(t *testing.T) {
 func TestALeaseOfADeadHolderEnds(t *testing.T) {
 	b := applied(t)
 	b.set("nodes-here", "spec.minSize=5", "spec.maxSize=5")
-	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Planned: func(*kops.Update) error {
+	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, On: kops.OnPlan(func(*kops.Update) error {
 		b.now = b.now.Add(time.Hour) // as a machine that slept
 		if u := b.apply(kops.UpdateOptions{}); u.Plan.Empty() {
 			t.Error("the second update did nothing")
 		}
 		return nil
-	}})
+	})})
 	says(t, err, "lease")
 }
 
@@ -204,11 +204,11 @@ func TestNothingToDoIsNoRevision(t *testing.T) {
 	}
 }
 
-func TestPlannedCanStopAnUpdate(t *testing.T) {
+func TestOnCanStopAnUpdate(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
 	stop := errors.New("no thanks")
-	if _, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Planned: func(*kops.Update) error { return stop }}); !errors.Is(err, stop) {
+	if _, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, On: kops.OnPlan(func(*kops.Update) error { return stop })}); !errors.Is(err, stop) {
 		t.Errorf("error %v", err)
 	}
 	b.exist()
@@ -258,11 +258,11 @@ func TestThePlatformIsAskedAhead(t *testing.T) {
 		"preview": func() error { _, err := client.Update(t.Context(), name, kops.UpdateOptions{}); return err },
 		"apply":   func() error { _, err := client.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); return err },
 		"failure": func() error {
-			_, err := client.Update(t.Context(), name, kops.UpdateOptions{Planned: func(*kops.Update) error { return stop }})
+			_, err := client.Update(t.Context(), name, kops.UpdateOptions{On: kops.OnPlan(func(*kops.Update) error { return stop })})
 			if errors.Is(err, stop) {
 				return nil
 			}
-			return fmt.Errorf("got %w, not the error of Planned", err)
+			return fmt.Errorf("got %w, not the error of On", err)
 		},
 	} {
 		asked = nil
@@ -286,7 +286,7 @@ func TestAStoppedRunIsInterruptedInTheHistory(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
 	ctx, stop := context.WithCancel(t.Context())
-	o := kops.UpdateOptions{Apply: true, Planned: func(*kops.Update) error { stop(); return nil }}
+	o := kops.UpdateOptions{Apply: true, On: kops.OnPlan(func(*kops.Update) error { stop(); return nil })}
 	if _, err := b.Update(ctx, name, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("the run ends with %v", err)
 	}
@@ -301,7 +301,7 @@ func TestAKubeconfigFollowsFromAnUpdateOnly(t *testing.T) {
 	if a, err := b.KubeconfigOf(t.Context(), u, kops.KubeconfigOptions{Internal: true}); err != nil || len(a.CA) == 0 {
 		t.Errorf("of a preview: %+v, %v", a, err)
 	}
-	err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Planned: func(u *kops.Update) error {
+	err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{On: kops.OnPlan(func(u *kops.Update) error {
 		if a, err := b.KubeconfigOf(t.Context(), u, kops.KubeconfigOptions{}); err == nil {
 			t.Errorf("of a deletion: %+v", a)
 		}
@@ -309,7 +309,7 @@ func TestAKubeconfigFollowsFromAnUpdateOnly(t *testing.T) {
 			t.Errorf("the saved plan of a deletion: %+v", s)
 		}
 		return nil
-	}})
+	})})
 	if err != nil {
 		t.Error(err)
 	}

@@ -33,8 +33,8 @@ type ValidateOptions struct {
 	Count int
 	// MaxUnready is how many worker nodes need not be ready.
 	MaxUnready int
-	// Seen is called with each result; may be nil.
-	Seen func(*Validation)
+	// On is told of the validation.
+	On On
 }
 
 // validationInterval is the pause between two tries when nothing else is said.
@@ -45,7 +45,8 @@ const validationInterval = 10 * time.Second
 // does not answer is such a failure. When the time is over before the cluster is
 // ready, the last result is returned with an error of the class NotYet.
 func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOptions) (*Validation, error) {
-	k, err := c.checkup(ctx, name, o.ReachOptions, pipeline.CheckupLife+o.Wait)
+	told := &call{cluster: name, on: o.On}
+	k, err := c.checkup(ctx, told, o.ReachOptions, pipeline.CheckupLife+o.Wait)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +70,8 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 			w.Starts = k.Starts(looking, health.Wanting(w), mostStarts)
 			w.MaxUnready = o.MaxUnready
 			last = health.Check(w)
-			if o.Seen != nil {
-				o.Seen(last)
+			if err := told.tell(Event{Kind: EventValidation, Validation: last}); err != nil {
+				return last, err
 			}
 			passed++
 			if !last.Ready() {
@@ -96,9 +97,11 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 const mostStarts = 20
 
 // checkup opens the cluster's platform and finds the credentials of its API server.
-func (c *Client) checkup(ctx context.Context, name string, o ReachOptions, life time.Duration) (*pipeline.Checkup, error) {
-	c.cfg.Phase("examine")
-	cl, err := c.Cluster(ctx, name)
+func (c *Client) checkup(ctx context.Context, told *call, o ReachOptions, life time.Duration) (*pipeline.Checkup, error) {
+	if err := told.phase("examine"); err != nil {
+		return nil, err
+	}
+	cl, err := c.Cluster(ctx, told.cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func TestValidationWaitsUntilTheClusterIsReadyOftenEnough(t *testing.T) {
 		}
 	})
 	var seen []bool
-	o := kops.ValidateOptions{Wait: time.Hour, Interval: 7 * time.Second, Count: 2, Seen: func(v *kops.Validation) { seen = append(seen, v.Ready()) }}
+	o := kops.ValidateOptions{Wait: time.Hour, Interval: 7 * time.Second, Count: 2, On: onValidation(func(v *kops.Validation) { seen = append(seen, v.Ready()) })}
 	o.Server = readyAPI(t, func(look int) bool { return look == 2 || look > 3 })
 	v, err := c.ValidateCluster(t.Context(), name, o)
 	if err != nil || !v.Ready() || len(v.Nodes) != 3 || fmt.Sprint(seen) != "[false true false true true]" || slept != 4 {
@@ -80,6 +80,16 @@ func TestValidationWaitsUntilTheClusterIsReadyOftenEnough(t *testing.T) {
 	}
 }
 
+// onValidation is an On that gets the results.
+func onValidation(f func(*kops.Validation)) kops.On {
+	return func(e kops.Event) error {
+		if e.Kind == kops.EventValidation {
+			f(e.Validation)
+		}
+		return nil
+	}
+}
+
 func TestValidationEndsWithTheTime(t *testing.T) {
 	b := applied(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +97,7 @@ func TestValidationEndsWithTheTime(t *testing.T) {
 		o := kops.ValidateOptions{Wait: time.Minute, Interval: 25 * time.Second}
 		o.Server = "https://127.0.0.1:1"
 		looks, began := 0, time.Now()
-		o.Seen = func(*kops.Validation) { looks++ }
+		o.On = onValidation(func(*kops.Validation) { looks++ })
 		v, err := c.ValidateCluster(t.Context(), name, o)
 		if v == nil || v.Ready() || !fault.Is(err, fault.NotYet) || looks != 3 || time.Since(began) != time.Minute {
 			t.Errorf("%+v, %v after %d looks in %v", v, err, looks, time.Since(began))
@@ -97,7 +107,7 @@ func TestValidationEndsWithTheTime(t *testing.T) {
 			t.Errorf("in no time: %+v, %v after %d looks", v, err, looks)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		o.Wait, o.Seen = time.Minute, func(*kops.Validation) { cancel() }
+		o.Wait, o.On = time.Minute, onValidation(func(*kops.Validation) { cancel() })
 		if _, err := c.ValidateCluster(ctx, name, o); !errors.Is(err, context.Canceled) {
 			t.Errorf("when it is cancelled: %v", err)
 		}

@@ -258,6 +258,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 			return err
 		}
 	}
+	req.On = app.On(nil)
 	made, err := client.NewCluster(ctx, req)
 	if err != nil {
 		return err

@@ -163,7 +163,7 @@ cluster's objects. Shared resources are kept, and listed as such.`, `
 func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, name string, yes bool, o kops.DeleteOptions) error {
 	progress := app.Progress()
 	o.Apply = yes
-	o.Planned = func(u *kops.Update) error {
+	o.On = app.On(progress.On(func(u *kops.Update) error {
 		app.Warn(u.Warnings)
 		if len(u.Objects) > 0 {
 			app.Printf("Files of the state store that will be deleted:\n")
@@ -182,8 +182,7 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 		}
 		preview(app, u)
 		return nil
-	}
-	client = client.WithReport(progress.Event)
+	}))
 	err := progress.Close(client.DeleteCluster(ctx, name, o))
 	if fault.Is(err, fault.Gone) && !o.External {
 		return fault.Wrap(fault.Gone, err, fmt.Sprintf("%s; where its objects are lost and its machines run: kops delete cluster %s --external, with --cloud local or --cloud aws --region REGION",
@@ -254,7 +253,7 @@ func ask(ctx context.Context, app *shell.App, group string) error {
 // sure may stop that once everything was shown, and may be nil.
 func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, cluster, group string, apply bool, sure func() error) error {
 	progress := app.Progress()
-	o := kops.DeleteOptions{Apply: apply, Planned: func(u *kops.Update) error {
+	o := kops.DeleteOptions{Apply: apply, On: app.On(progress.On(func(u *kops.Update) error {
 		app.Warn(u.Warnings)
 		if err := text.Deletion(app.Out, u.Plan); err != nil || !apply {
 			return err
@@ -266,8 +265,8 @@ func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, clust
 		}
 		progress.Start(u.Plan)
 		return nil
-	}}
-	err := progress.Close(client.WithReport(progress.Event).DeleteGroup(ctx, cluster, group, o))
+	}))}
+	err := progress.Close(client.DeleteGroup(ctx, cluster, group, o))
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ The exit code is 0 when nothing is wrong, and 2 otherwise.`, `
 }
 
 func run(ctx context.Context, app *shell.App, client *kops.Client, name, format string, o kops.DiagnoseOptions) error {
+	o.On = app.On(nil)
 	d, err := client.Diagnose(ctx, name, o)
 	if err != nil {
 		return err

@@ -58,15 +58,18 @@ etcd-manager runs, it has to be restarted on each machine to take up the request
 
 func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, name, backup string, yes bool, wait time.Duration) error {
 	o := kops.RestoreEtcdOptions{Apply: yes, Wait: wait}
-	if v.format == shell.Table {
-		o.Planned = func(r *kops.EtcdRestore) error { v.preview(cluster, r); return nil }
-	}
 	stop := func() {}
-	o.Awaited = func() {
-		var show *text.Waiting
-		show, stop = v.Waiting()
-		show.Saw([]text.Reason{{Of: "etcd " + name, Text: fmt.Sprintf("its managers were asked to restore it, and have at most %s; ^C ends the waiting only", wait)}})
-	}
+	o.On = v.On(func(e kops.Event) error {
+		switch {
+		case e.Kind == kops.EventRestore && v.format == shell.Table:
+			v.preview(cluster, e.Restore)
+		case e.Kind == kops.EventAwaiting:
+			var show *text.Waiting
+			show, stop = v.Waiting()
+			show.Saw([]text.Reason{{Of: "etcd " + name, Text: fmt.Sprintf("its managers were asked to restore it, and have at most %s; ^C ends the waiting only", wait)}})
+		}
+		return nil
+	})
 	r, err := client.RestoreEtcd(ctx, cluster, name, backup, o)
 	stop()
 	if err != nil {

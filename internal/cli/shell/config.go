@@ -27,7 +27,7 @@ func (a *App) clientConfig(state string) kops.Config {
 	c.Offline = a.Offline
 	c.Now, c.Sleep = a.Now, a.Sleep
 	c.Holder.User, c.Holder.Host, c.Holder.PID, c.Holder.Command = a.User, a.Host, a.PID, a.Command
-	c.Log, c.Phase, c.Leased, c.Watched = a.log(), a.Phase, a.leased, a.watched
+	c.Log = a.log()
 	return c
 }
 

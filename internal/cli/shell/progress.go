@@ -134,13 +134,26 @@ func (a *App) Waiting() (show *text.Waiting, stop func()) {
 	return show, func() { end(); show.Close() }
 }
 
-// Event takes an event of the executor.
-func (p *Progress) Event(e exec.Event) {
+// Step shows what became of a step.
+func (p *Progress) Step(e *kops.StepEvent) {
 	p.mu.Lock()
 	show := p.show
 	p.mu.Unlock()
 	if show != nil {
-		show.Report(e)
+		show.Report(*e)
+	}
+}
+
+// On hands the plan of a call to show, and shows its steps.
+func (p *Progress) On(show func(*kops.Update) error) kops.On {
+	return func(e kops.Event) error {
+		switch e.Kind {
+		case kops.EventPlan:
+			return show(e.Plan)
+		case kops.EventStep:
+			p.Step(e.Step)
+		}
+		return nil
 	}
 }
 

@@ -5,16 +5,35 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/render/text"
 )
 
-// leased notes the cluster whose lease the command has taken.
-func (a *App) leased(cluster string) (over func()) {
-	a.hold(cluster)
-	return func() { a.hold("") }
+// On shows the events of a call, and hands them to more, which may be nil.
+func (a *App) On(more kops.On) kops.On {
+	over := func() {} // ends the watch of a lease
+	return func(e kops.Event) error {
+		switch e.Kind {
+		case kops.EventPhase:
+			a.Phase(e.Phase)
+		case kops.EventLeased:
+			a.hold(e.Cluster)
+		case kops.EventReleased:
+			a.hold("")
+		case kops.EventWatching:
+			over = a.watched(e.Cluster, e.Holder, e.Watch)
+		case kops.EventWatched:
+			over()
+		}
+		if more == nil {
+			return nil
+		}
+		return more(e)
+	}
 }
 
+// hold notes the cluster whose lease the command has; "" for none.
 func (a *App) hold(cluster string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -31,7 +31,7 @@ func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 		for _, verb := range []string{"create", "update", "delete"} {
 			parent := &cobra.Command{Use: verb}
 			c := &cobra.Command{Use: "cluster", Run: func(*cobra.Command, []string) {
-				app.leased("c")
+				app.hold("c")
 				app.Quit()
 			}}
 			c.Flags().Bool("yes", false, "")

@@ -205,6 +205,7 @@ func toTerraform(ctx context.Context, app *shell.App, client *kops.Client, name 
 	if o.out == "" {
 		o.out = filepath.Join("out", "terraform")
 	}
+	o.On = app.On(nil)
 	result, err := client.Terraform(ctx, name, o.UpdateOptions)
 	if err != nil {
 		return err
@@ -234,7 +235,7 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 	}
 	progress, outcome := app.Progress(), text.NewResult(app.Now)
 	o.Apply, o.KeepKeys = o.yes, o.recordPlan != ""
-	o.Planned = func(u *kops.Update) error {
+	show := func(u *kops.Update) error {
 		app.Warn(u.Warnings)
 		if err := recordFacts(o.recordFacts, u); err != nil {
 			return err
@@ -252,7 +253,16 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 		progress.Start(u.Plan)
 		return nil
 	}
-	client = client.WithReport(func(e kops.Event) { outcome.Report(e); progress.Event(e) })
+	o.On = app.On(func(e kops.Event) error {
+		switch e.Kind {
+		case kops.EventPlan:
+			return show(e.Plan)
+		case kops.EventStep:
+			outcome.Report(*e.Step)
+			progress.Step(e.Step)
+		}
+		return nil
+	})
 	result, err := client.Update(ctx, name, o.UpdateOptions)
 	if o.format != "" && o.yes {
 		err = errors.Join(err, app.PrintResult(o.format, name, outcome, err))

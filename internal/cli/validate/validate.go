@@ -121,17 +121,23 @@ func run(ctx context.Context, app *shell.App, args []string, format string, o ko
 
 // look validates a cluster, and shows what it is waiting for when it may wait.
 func look(ctx context.Context, app *shell.App, client *kops.Client, name string, o kops.ValidateOptions) (*kops.Validation, error) {
+	var seen kops.On
 	if o.Wait > 0 {
 		show, stop := app.Waiting()
 		defer stop()
-		o.Seen = func(v *kops.Validation) {
+		seen = func(e kops.Event) error {
+			if e.Kind != kops.EventValidation {
+				return nil
+			}
 			var reasons []text.Reason
-			for _, f := range v.Failures {
+			for _, f := range e.Validation.Failures {
 				reasons = append(reasons, text.Reason{Of: f.Kind + " " + f.Name, Text: f.Text()})
 			}
 			show.Saw(reasons)
+			return nil
 		}
 	}
+	o.On = app.On(seen)
 	return client.ValidateCluster(ctx, name, o)
 }
 

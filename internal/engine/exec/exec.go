@@ -6,6 +6,7 @@ package exec
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,6 +45,22 @@ type Event struct {
 	Object  any
 	Err     error // for Failed, Denied and Retrying
 	Elapsed time.Duration
+}
+
+// MarshalJSON tells the event without the object and what is wanted of it.
+func (e Event) MarshalJSON() ([]byte, error) {
+	out := struct {
+		Op      plan.Op          `json:"op"`
+		Address resource.Address `json:"address"`
+		State   State            `json:"state"`
+		Error   string           `json:"error,omitempty"`
+		// Seconds is how long the step has taken.
+		Seconds float64 `json:"seconds"`
+	}{Op: e.Step.Op, Address: e.Step.Address, State: e.State, Seconds: e.Elapsed.Seconds()}
+	if e.Err != nil {
+		out.Error = Cause(e.Err)
+	}
+	return json.Marshal(out)
 }
 
 // State is what a step has come to.

@@ -56,10 +56,6 @@ type Config struct {
 	// Gone reports that a process, by its Holder.Process, has certainly ended, so that
 	// its lease may be taken at once; nil means that nothing is known of processes.
 	Gone func(process string) bool
-	// Watched is called when Acquire begins to watch a lease that has ended, as its
-	// holder may live all the same, and for how long; what it returns is called when
-	// that is over. Nil: nobody is told.
-	Watched func(h *Held, d time.Duration) (over func())
 }
 
 // Store is a state store. It is safe for concurrent use.
@@ -81,9 +77,6 @@ func Open(cfg Config) (*Store, error) {
 	}
 	if cfg.Gone == nil {
 		cfg.Gone = func(string) bool { return false }
-	}
-	if cfg.Watched == nil {
-		cfg.Watched = func(*Held, time.Duration) func() { return func() {} }
 	}
 	s := &Store{cfg: cfg}
 	if cfg.Cache != "" {

@@ -96,7 +96,7 @@ func TestDeletionCanBeRepeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, l, err := s.Acquire(t.Context(), name, holder("jane"))
+		_, l, err := s.Acquire(t.Context(), name, holder("jane"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -110,7 +110,7 @@ type Lease struct {
 // The lease is renewed in the background until Release, which must be called. When
 // it is lost, because renewal was impossible for its whole term or because somebody
 // broke it, the returned context ends with the cause ErrLost.
-func (s *Store) Acquire(ctx context.Context, cluster string, who Holder) (context.Context, *Lease, error) {
+func (s *Store) Acquire(ctx context.Context, cluster string, who Holder, watch Watch) (context.Context, *Lease, error) {
 	if err := checkName(cluster); err != nil {
 		return nil, nil, err
 	}
@@ -118,7 +118,7 @@ func (s *Store) Acquire(ctx context.Context, cluster string, who Holder) (contex
 	if _, err := io.ReadFull(s.cfg.Random, id); err != nil {
 		return nil, nil, fmt.Errorf("acquire the lease of cluster %s: %w", cluster, err)
 	}
-	state, version, err := s.take(ctx, cluster, who, hex.EncodeToString(id))
+	state, version, err := s.take(ctx, cluster, who, hex.EncodeToString(id), watch)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,8 +135,12 @@ func (s *Store) Acquire(ctx context.Context, cluster string, who Holder) (contex
 	return held, l, nil
 }
 
+// Watch is told when Acquire begins to watch a lease that has ended, as its holder may
+// live all the same, and for how long; what it returns is called when that is over.
+type Watch func(h *Held, d time.Duration) (over func())
+
 // take writes our lease if nobody else's stands.
-func (s *Store) take(ctx context.Context, cluster string, who Holder, id string) (LeaseState, store.Version, error) {
+func (s *Store) take(ctx context.Context, cluster string, who Holder, id string, watch Watch) (LeaseState, store.Version, error) {
 	var watched LeaseState
 	var failed error
 	for range leaseTries {
@@ -154,7 +158,10 @@ func (s *Store) take(ctx context.Context, cluster string, who Holder, id string)
 			return LeaseState{}, "", held(cluster, old, now)
 		case version != "" && s.mayLive(old, now) && old.ID != watched.ID:
 			watched = old
-			over := s.cfg.Watched(held(cluster, old, now), leaseWatch)
+			over := func() {}
+			if watch != nil {
+				over = watch(held(cluster, old, now), leaseWatch)
+			}
 			err := s.cfg.Sleep(ctx, leaseWatch)
 			over()
 			if err != nil {

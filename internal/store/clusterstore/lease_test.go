@@ -31,7 +31,7 @@ func holder(user string) clusterstore.Holder {
 
 func acquire(t *testing.T, s *clusterstore.Store, user string) (context.Context, *clusterstore.Lease) {
 	t.Helper()
-	ctx, l, err := s.Acquire(t.Context(), name, holder(user))
+	ctx, l, err := s.Acquire(t.Context(), name, holder(user), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func leaseForOne(t *testing.T, w *world) {
 	}
 	ctx, first := acquire(t, a, "jane")
 	w.Pass(70 * time.Second)
-	_, _, err := b.Acquire(t.Context(), name, holder("joe"))
+	_, _, err := b.Acquire(t.Context(), name, holder("joe"), nil)
 	var held *clusterstore.Held
 	if !errors.As(err, &held) || !fault.Is(err, fault.Conflict) {
 		t.Fatalf("a second holder: %v", err)
@@ -81,7 +81,7 @@ func leaseForOne(t *testing.T, w *world) {
 	if err := second.Check(t.Context()); !errors.Is(err, clusterstore.ErrLost) {
 		t.Errorf("check of a damaged lease: %v", err)
 	}
-	if _, l, err := a.Acquire(t.Context(), name, holder("jane")); err != nil {
+	if _, l, err := a.Acquire(t.Context(), name, holder("jane"), nil); err != nil {
 		t.Errorf("a damaged lease stops everybody: %v", err)
 	} else if err := l.Release(t.Context()); err != nil {
 		t.Error(err)
@@ -117,7 +117,7 @@ func leaseRace(t *testing.T, w *world) {
 		for i := range cap(leases) {
 			s := w.client(t)
 			all.Go(func() {
-				_, l, err := s.Acquire(t.Context(), name, holder(fmt.Sprint(i)))
+				_, l, err := s.Acquire(t.Context(), name, holder(fmt.Sprint(i)), nil)
 				var held *clusterstore.Held
 				switch {
 				case err == nil:
@@ -157,7 +157,7 @@ func TestLeaseTakenInBetween(t *testing.T) {
 		w.Pass(time.Hour)
 		var first *clusterstore.Lease
 		slow := &overtaken{Store: w.open(), by: func() { _, first = acquire(t, w.client(t), "jane") }}
-		_, _, err := w.client(t, func(c *clusterstore.Config) { c.State = slow }).Acquire(t.Context(), name, holder("joe"))
+		_, _, err := w.client(t, func(c *clusterstore.Config) { c.State = slow }).Acquire(t.Context(), name, holder("joe"), nil)
 		var held *clusterstore.Held
 		if !errors.As(err, &held) || held.State.User != "jane" {
 			t.Errorf("%s: %v", was, err)
@@ -172,24 +172,25 @@ func leaseExpires(t *testing.T, w *world) {
 	_, first := acquire(t, w.client(t), "jane") // and is never heard of again
 	other := w.client(t)
 	w.Pass(75 * time.Second)
-	if _, _, err := other.Acquire(t.Context(), name, holder("joe")); err == nil {
+	if _, _, err := other.Acquire(t.Context(), name, holder("joe"), nil); err == nil {
 		t.Fatal("the lease was taken before its end and the allowance for clocks")
 	}
 	w.Pass(10 * time.Second)
 	var told []string
-	_, second := acquire(t, w.client(t, func(c *clusterstore.Config) {
-		c.Watched = func(h *clusterstore.Held, d time.Duration) func() {
-			told = append(told, fmt.Sprintf("%s held by %s, renewed %v ago, watched for %v at %v", h.Cluster, h.State.User, h.Idle, d, w.Now().Sub(h.State.Renewed)))
-			return func() { told = append(told, fmt.Sprintf("over at %v", w.Now().Sub(h.State.Renewed))) }
-		}
-	}), "joe")
+	_, second, err := w.client(t).Acquire(t.Context(), name, holder("joe"), func(h *clusterstore.Held, d time.Duration) func() {
+		told = append(told, fmt.Sprintf("%s held by %s, renewed %v ago, watched for %v at %v", h.Cluster, h.State.User, h.Idle, d, w.Now().Sub(h.State.Renewed)))
+		return func() { told = append(told, fmt.Sprintf("over at %v", w.Now().Sub(h.State.Renewed))) }
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if want := []string{name + " held by jane, renewed 1m25s ago, watched for 20s at 1m25s", "over at 1m45s"}; !slices.Equal(told, want) {
 		t.Errorf("told is %q, want %q", told, want)
 	}
 	if second.Fence() != first.Fence()+1 {
 		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
 	}
-	err := first.Check(t.Context())
+	err = first.Check(t.Context())
 	if !errors.Is(err, clusterstore.ErrLost) || !strings.Contains(err.Error(), "joe on host-of-joe") {
 		t.Errorf("the first holder comes back: %v", err)
 	}
@@ -227,7 +228,7 @@ func leaseBroken(t *testing.T, w *world) {
 	if err := l.Check(t.Context()); err != nil || ctx.Err() != nil {
 		t.Fatalf("a renewed lease: %v, %v", err, ctx.Err())
 	}
-	if _, _, err := w.client(t).Acquire(t.Context(), name, holder("joe")); err == nil {
+	if _, _, err := w.client(t).Acquire(t.Context(), name, holder("joe"), nil); err == nil {
 		t.Fatal("a renewed lease was taken")
 	}
 	other := w.client(t)
@@ -255,7 +256,7 @@ func TestLeaseOfUnreachableStoreIsLost(t *testing.T) {
 		create(t, w.client(t), demo(name, 0))
 		cut := &cuttable{Store: w.open()}
 		s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now, c.Sleep = cut, time.Now, nil })
-		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"))
+		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +292,7 @@ func TestLeaseSurvivesLostAnswers(t *testing.T) {
 		w := inMemory()
 		deaf := &cuttable{Store: w.open(), after: true}
 		s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now, c.Sleep = deaf, time.Now, nil })
-		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"))
+		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -331,7 +332,7 @@ func TestLeaseOfAStoreThatAnswersNoWrite(t *testing.T) {
 	w := inMemory()
 	create(t, w.client(t), demo(name, 0))
 	s := w.client(t, func(c *clusterstore.Config) { c.State = unheard{w.open()} })
-	if _, _, err := s.Acquire(t.Context(), name, holder("jane")); !fault.Is(err, fault.Lost) || !strings.Contains(err.Error(), "the connection broke") {
+	if _, _, err := s.Acquire(t.Context(), name, holder("jane"), nil); !fault.Is(err, fault.Lost) || !strings.Contains(err.Error(), "the connection broke") {
 		t.Errorf("%s: %v", fault.Of(err), err)
 	}
 }
@@ -339,7 +340,7 @@ func TestLeaseOfAStoreThatAnswersNoWrite(t *testing.T) {
 func TestLeaseOutlivesTheContext(t *testing.T) {
 	w := inMemory()
 	ctx, cancel := context.WithCancel(t.Context())
-	held, l, err := w.client(t).Acquire(ctx, name, holder("jane"))
+	held, l, err := w.client(t).Acquire(ctx, name, holder("jane"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +373,7 @@ func TestLeaseOfAKilledProcess(t *testing.T) {
 	w := &world{open: func() store.Store { return store.NewFolder(dir) }, Clock: leasetest.New(time.Now())}
 	s := w.client(t, func(c *clusterstore.Config) { c.Gone = process.Gone })
 	var held *clusterstore.Held
-	if _, _, err := s.Acquire(t.Context(), name, holder("joe")); !errors.As(err, &held) || held.State.PID != cmd.Process.Pid {
+	if _, _, err := s.Acquire(t.Context(), name, holder("joe"), nil); !errors.As(err, &held) || held.State.PID != cmd.Process.Pid {
 		t.Fatalf("while the other lives: %v", err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -391,7 +392,7 @@ func TestHoldLeaseUntilKilled(t *testing.T) {
 	w := &world{open: func() store.Store { return store.NewFolder(dir) }, Clock: leasetest.New(time.Now())}
 	h := holder("jane")
 	h.PID, h.Process = os.Getpid(), process.Self()
-	if _, _, err := w.client(t).Acquire(t.Context(), name, h); err != nil {
+	if _, _, err := w.client(t).Acquire(t.Context(), name, h, nil); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Println("holding")
@@ -451,7 +452,7 @@ func TestLeaseOfSilentStoreIsLost(t *testing.T) {
 			create(t, w.client(t), demo(name, 0))
 			silent := &silent{Store: w.open(), deaf: deaf, answer: make(chan struct{})}
 			s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now, c.Sleep = silent, time.Now, nil })
-			ctx, l, err := s.Acquire(t.Context(), name, holder("jane"))
+			ctx, l, err := s.Acquire(t.Context(), name, holder("jane"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -486,7 +487,7 @@ func TestLeaseSurvivesAHungRenewal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"))
+		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -516,14 +517,14 @@ func TestLeaseOfAWrongClock(t *testing.T) {
 			create(t, w.client(t), demo(name, 0))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			held, l, err := w.client(t, at(0)).Acquire(ctx, name, holder("jane"))
+			held, l, err := w.client(t, at(0)).Acquire(ctx, name, holder("jane"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(50 * time.Second)
 			other := w.client(t, at(wrong))
 			var taken *clusterstore.Held
-			if _, _, err := other.Acquire(t.Context(), name, holder("joe")); !errors.As(err, &taken) {
+			if _, _, err := other.Acquire(t.Context(), name, holder("joe"), nil); !errors.As(err, &taken) {
 				t.Fatalf("%v off: %v", wrong, err)
 			}
 			if age, idle := taken.Age, taken.Idle; age < 45*time.Second || age > 70*time.Second || idle < 0 || idle > 20*time.Second {
@@ -538,7 +539,7 @@ func TestLeaseOfAWrongClock(t *testing.T) {
 			cancel() // and the process with it
 			time.Sleep(leaseEnd + max(-wrong, 0))
 			begin := time.Now()
-			_, second, err := other.Acquire(t.Context(), name, holder("joe"))
+			_, second, err := other.Acquire(t.Context(), name, holder("joe"), nil)
 			if err != nil {
 				t.Fatalf("%v off, after the end: %v", wrong, err)
 			}
@@ -573,7 +574,7 @@ func TestRestlessLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	var held *clusterstore.Held
-	if _, _, err := s.Acquire(t.Context(), name, holder("joe")); !fault.Is(err, fault.Conflict) || errors.As(err, &held) {
+	if _, _, err := s.Acquire(t.Context(), name, holder("joe"), nil); !fault.Is(err, fault.Conflict) || errors.As(err, &held) {
 		t.Errorf("acquire: %v", err)
 	}
 	for _, bad := range []string{"", "a/b", ".kops", ".."} {

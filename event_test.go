@@ -1,0 +1,108 @@
+package kops_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/spec/newcluster"
+)
+
+// TestEachCallGetsItsOwnEvents has one client delete 20 clusters at once.
+func TestEachCallGetsItsOwnEvents(t *testing.T) {
+	b := newBench(t)
+	var clusters []string
+	for i := range 20 {
+		clusters = append(clusters, fmt.Sprintf("c%d.example.com", i))
+		b.describe(func(o *newcluster.Options) { o.ClusterName = clusters[i] })
+	}
+	if _, err := b.Update(t.Context(), clusters[0], kops.UpdateOptions{Apply: true}); err != nil {
+		t.Fatal(err)
+	}
+	told := make([][]kops.Event, len(clusters))
+	var calls sync.WaitGroup
+	for i, name := range clusters {
+		calls.Go(func() {
+			err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true, On: func(e kops.Event) error {
+				told[i] = append(told[i], e)
+				return nil
+			}})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	for i, events := range told {
+		var kinds []string
+		for _, e := range events {
+			if e.Cluster != clusters[i] {
+				t.Errorf("a call on %s is told of %s: %+v", clusters[i], e.Cluster, e)
+			}
+			if e.Kind == kops.EventStep {
+				if !strings.Contains(e.Step.Step.Address.String()+fmt.Sprint(e.Step.Step.Have), clusters[i]) {
+					t.Errorf("a call on %s is told of the step %s", clusters[i], e.Step.Step.Address)
+				}
+				continue
+			}
+			kinds = append(kinds, strings.TrimSpace(string(e.Kind)+" "+e.Phase))
+		}
+		want := []string{"leased", "phase read", "phase observe", "plan", "released"}
+		if i == 0 {
+			want = []string{"leased", "phase read", "phase observe", "plan", "phase delete", "released"}
+		}
+		if !slices.Equal(kinds, want) {
+			t.Errorf("%s: told %q, want %q", clusters[i], kinds, want)
+		}
+	}
+}
+
+func TestEventsAreJSON(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	var lines []string
+	b.apply(kops.UpdateOptions{On: func(e kops.Event) error {
+		data, err := json.Marshal(e)
+		if e.Kind != kops.EventPlan && e.Kind != kops.EventStep || e.Kind == kops.EventStep && len(lines) < 9 {
+			lines = append(lines, string(data))
+		}
+		return err
+	}})
+	got := strings.Join(lines, "\n")
+	for _, want := range []string{
+		`{"cluster":"a.example.com","kind":"leased"}`, `{"cluster":"a.example.com","kind":"phase","phase":"observe"}`,
+		`{"cluster":"a.example.com","kind":"released"}`, `"kind":"step","step":{"op":"create",`, `"state":"started"`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no event %s among\n%s", want, got)
+		}
+	}
+}
+
+// TestOnStopsACall answers each event of an update with an error.
+func TestOnStopsACall(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	stop := errors.New("stop")
+	for _, at := range []kops.EventKind{kops.EventLeased, kops.EventPhase, kops.EventPlan, kops.EventStep} {
+		var told []kops.EventKind
+		_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, On: func(e kops.Event) error {
+			told = append(told, e.Kind)
+			if e.Kind == at {
+				return stop
+			}
+			return nil
+		}})
+		if !errors.Is(err, stop) || told[len(told)-1] != kops.EventReleased {
+			t.Errorf("at %s: %v, after %v", at, err, told)
+		}
+	}
+	if u := b.preview(kops.UpdateOptions{}); u.Plan.Empty() {
+		t.Error("all was made")
+	}
+}
