@@ -20,7 +20,8 @@ import (
 	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/store/clusterstore/process"
-	"kops.local/kops/internal/store/s3"
+	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/s3/sdkchain"
 	"kops.local/kops/internal/store/web"
 )
 
@@ -59,10 +60,10 @@ func Config(state string, o Options) kops.Config {
 	}
 	return kops.Config{
 		State:    state,
-		Backends: kops.Backends{kops.Folders(), s3.Backend(o.s3())},
+		Backends: open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}}),
 		Clouds: providers.All(providers.Options{
-			AWS: aws.Options{Endpoint: o.Env("AWS_ENDPOINT_URL"), RoleARN: o.Env("KOPS_AWS_ROLE_ARN"), Region: o.region(),
-				Credentials: o.awsCredentials(), HTTP: o.HTTP, Version: o.Version},
+			AWS: aws.Options{Endpoint: o.Env("AWS_ENDPOINT_URL"), RoleARN: o.Env("KOPS_AWS_ROLE_ARN"), Region: open.Region(o.Env),
+				Credentials: open.Credentials(o.Env), HTTP: o.HTTP, Version: o.Version},
 			Local: local.Options{Root: absolute(o.Env("KOPS_LOCAL_ROOT")), Cache: absolute(o.Cache), Bundle: Bundle(o.Env, o.Cache),
 				Keeper: local.KeepCommand(o.Kops), Log: o.Log},
 		}),

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"kops.local/kops"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/test/opentest"
 )
 
 func from(env map[string]string) func(string) string {
@@ -46,9 +48,17 @@ func TestMissingCredentialsOfABucketSayWhatToDo(t *testing.T) {
 		"AWS_ACCESS_KEY_ID":    nil,
 		"S3_SECRET_ACCESS_KEY": {"S3_ENDPOINT": "http://127.0.0.1:1", "S3_ACCESS_KEY_ID": "me"},
 	} {
-		_, err := Options{Env: from(env)}.s3().Credentials.Retrieve(t.Context())
+		s, err := Config("", Options{Env: from(env)}).Backends.Open(t.Context(), "s3://state")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = s.Get(t.Context(), "config")
 		if !fault.Is(err, fault.Denied) || !strings.Contains(fault.Remedy(err), want) {
 			t.Errorf("%v; %s: want %s in its remedy", err, fault.Remedy(err), want)
 		}
 	}
+}
+
+func TestTheStoresOfUsers(t *testing.T) {
+	opentest.Run(t, func(env func(string) string) kops.Backends { return Config("", Options{Env: env}).Backends })
 }

@@ -1,9 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -17,7 +20,11 @@ type Backend struct {
 	Schemes []string
 	// Open returns the store at a URL, split into scheme and rest: "s3" and
 	// "bucket/folder". The rest has no final slash. Open need not touch the network.
+	// nil: single objects can be read, and nothing else.
 	Open func(ctx context.Context, scheme, rest string) (Store, error)
+	// Read returns the content of one object, which the caller closes; nil: it is that
+	// of the store which holds it.
+	Read func(ctx context.Context, scheme, rest string) (io.ReadCloser, error)
 }
 
 // Backends is the explicit list of what a program can open.
@@ -26,22 +33,57 @@ type Backends []Backend
 // Open returns the store at a URL such as s3://bucket/folder, file:///srv/kops
 // or /srv/kops; a text without "://" is a folder.
 func (b Backends) Open(ctx context.Context, url string) (Store, error) {
-	scheme, rest, ok := strings.Cut(url, "://")
-	if !ok {
-		scheme, rest = "file", url
-	}
+	scheme, rest := split(url)
 	var known []string
 	for _, backend := range b {
-		if slices.Contains(backend.Schemes, scheme) {
+		switch {
+		case backend.Open == nil:
+		case slices.Contains(backend.Schemes, scheme):
 			s, err := backend.Open(ctx, scheme, trimSlash(rest))
 			if err != nil {
 				return nil, fmt.Errorf("open state store %s: %w", url, err)
 			}
 			return s, nil
+		default:
+			known = append(known, backend.Schemes...)
 		}
-		known = append(known, backend.Schemes...)
 	}
 	return nil, unknownScheme(url, scheme, known)
+}
+
+// Reads reports whether objects of the scheme of a URL can be read.
+func (b Backends) Reads(url string) bool {
+	scheme, _ := split(url)
+	return slices.ContainsFunc(b, func(b Backend) bool { return slices.Contains(b.Schemes, scheme) })
+}
+
+// Read returns the content of the object at a URL such as s3://bucket/folder/key,
+// which the caller closes.
+func (b Backends) Read(ctx context.Context, url string) (io.ReadCloser, error) {
+	scheme, rest := split(url)
+	for _, backend := range b {
+		if backend.Read != nil && slices.Contains(backend.Schemes, scheme) {
+			return backend.Read(ctx, scheme, rest)
+		}
+	}
+	folder, key := path.Split(url)
+	if folder == "" {
+		return nil, fault.New(fault.Permanent, "%q is no address of an object", url)
+	}
+	s, err := b.Open(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := s.Get(ctx, key)
+	return io.NopCloser(bytes.NewReader(data)), err
+}
+
+func split(url string) (scheme, rest string) {
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return "file", url
+	}
+	return scheme, rest
 }
 
 // IsFolder reports whether a URL is that of a folder, which takes no network to reach.

@@ -39,16 +39,16 @@ func NewFetch(backends store.Backends, client *http.Client) Fetch {
 		if strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") {
 			return get(ctx, client, url)
 		}
-		folder, key := path.Split(url)
-		s, err := backends.Open(ctx, folder)
+		body, err := backends.Read(ctx, url)
 		if err != nil {
 			return nil, err
 		}
-		data, _, err := s.Get(ctx, key)
-		if err == nil && len(data) > maxFile {
-			err = fmt.Errorf("%s is longer than %d MiB", url, maxFile>>20)
+		defer body.Close() //nolint:errcheck // it was only read
+		data, err := web.Read(body, maxFile)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", url, err)
 		}
-		return data, err
+		return data, nil
 	}
 }
 

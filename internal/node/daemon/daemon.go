@@ -14,46 +14,18 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/smithy-go/logging"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kops.local/kops/internal/store"
-	"kops.local/kops/internal/store/s3"
+	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/s3/sdkchain"
 )
 
-// Stores are the stores that a control plane can read: folders, and buckets as
-// the variables S3_ENDPOINT, S3_REGION and those of AWS say.
+// Stores are the stores that a control plane can read, as the environment says. The
+// credentials of last resort are those of the role of the machine.
 func Stores(env func(string) string, client *http.Client) store.Backends {
-	c := s3.Config{Endpoint: env("S3_ENDPOINT"), Region: env("S3_REGION"), HTTPClient: client}
-	id, secret, token := env("S3_ACCESS_KEY_ID"), env("S3_SECRET_ACCESS_KEY"), ""
-	if c.Endpoint == "" {
-		c.Endpoint = env("AWS_ENDPOINT_URL")
-		if c.Region == "" {
-			c.Region = env("AWS_REGION")
-		}
-		id, secret, token = env("AWS_ACCESS_KEY_ID"), env("AWS_SECRET_ACCESS_KEY"), env("AWS_SESSION_TOKEN")
-	}
-	c.Credentials = aws.NewCredentialsCache(chain{})
-	if id != "" && secret != "" {
-		c.Credentials = credentials.NewStaticCredentialsProvider(id, secret, token)
-	}
-	return store.Backends{store.Folders(), s3.Backend(c)}
-}
-
-// chain asks the SDK's chain, down to the role of the machine, when it is first needed.
-type chain struct{}
-
-// Retrieve returns what the chain finds.
-func (chain) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(logging.Nop{}))
-	if err != nil {
-		return aws.Credentials{}, err
-	}
-	return cfg.Credentials.Retrieve(ctx)
+	return open.Backends(open.Options{Env: env, HTTP: client, Account: sdkchain.Credentials{}})
 }
 
 // Cluster says how to reach the API server: as a kubeconfig says, or, when no

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/test/opentest"
 )
 
 func TestServingEndsWithTheContext(t *testing.T) {
@@ -49,20 +49,8 @@ func TestServingEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestStoresFollowTheEnvironment(t *testing.T) {
-	server := awstest.Versity(t)
-	server.Bucket(t, "state")
-	env := map[string]string{"S3_ENDPOINT": server.URL, "S3_REGION": server.Region, "S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey}
-	s, err := Stores(func(n string) string { return env[n] }, &http.Client{}).Open(t.Context(), "s3://state/c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Put(t.Context(), "a", []byte("b"), store.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if got, _, err := s.Get(t.Context(), "a"); err != nil || string(got) != "b" {
-		t.Errorf("got %q, %v", got, err)
-	}
+func TestTheStoresOfAControlPlane(t *testing.T) {
+	opentest.Run(t, func(env func(string) string) store.Backends { return Stores(env, &http.Client{}) })
 }
 
 func TestTheClusterIsFoundByItsKubeconfig(t *testing.T) {

@@ -2,8 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -43,7 +41,7 @@ func Open(client *http.Client) func(context.Context, string) (io.ReadCloser, err
 			if err != nil {
 				return nil, fault.Wrap(fault.Permanent, err, "")
 			}
-			return Send(client, req)
+			return web.Send(client, req)
 		case "file":
 			f, err := os.Open(u.Path)
 			if err != nil {
@@ -53,26 +51,4 @@ func Open(client *http.Client) func(context.Context, string) (io.ReadCloser, err
 		}
 		return nil, fault.New(fault.Permanent, "files cannot be fetched with the scheme %q", u.Scheme)
 	}
-}
-
-// Send sends a request for a file and returns the body of an answer that has
-// one. Errors are of class fault.NotYet where a later try may help, and
-// fault.Denied where the server wants to know who asks.
-func Send(client *http.Client, req *http.Request) (io.ReadCloser, error) {
-	res, err := client.Do(req)
-	if err != nil {
-		var e *url.Error
-		if errors.As(err, &e) {
-			err = e.Err // the caller names the place
-		}
-		if errors.As(err, new(*fault.Error)) { // of web.KeepTLS
-			return nil, err
-		}
-		return nil, fault.Wrap(fault.NotYet, err, "")
-	}
-	if res.StatusCode/100 == 2 {
-		return res.Body, nil
-	}
-	_ = res.Body.Close() // nothing of it is read
-	return nil, fault.Wrap(web.ClassOf(res.StatusCode), fmt.Errorf("the server answers %s", res.Status), "")
 }

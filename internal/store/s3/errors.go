@@ -143,10 +143,13 @@ func (b *bucket) classedByStatus(permission, key string, status int, err error) 
 func unanswered(what string, err error) error {
 	var unsent *smithyhttp.RequestSendError
 	var garbled *smithy.DeserializationError
+	var own *fault.Error
 	broken := errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error)) || errors.As(err, &garbled)
 	switch {
 	case errors.As(err, &unsent):
 		err = unsent.Err // what goes before it counts the tries
+	case errors.As(err, &own): // of what was to give credentials
+		return fault.Wrap(own.Class, fmt.Errorf("%s: %w", what, own), "")
 	case !broken:
 		return nil
 	}

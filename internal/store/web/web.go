@@ -78,6 +78,28 @@ func unsent(err error) error {
 	return fault.Wrap(fault.NotYet, err, "")
 }
 
+// Send sends a request for a file and returns the body of an answer that has
+// one. Errors are of class fault.NotYet where a later try may help, and
+// fault.Denied where the server wants to know who asks.
+func Send(client *http.Client, req *http.Request) (io.ReadCloser, error) {
+	res, err := client.Do(req)
+	if err != nil {
+		var e *url.Error
+		if errors.As(err, &e) {
+			err = e.Err // the caller names the place
+		}
+		if errors.As(err, new(*fault.Error)) { // of KeepTLS
+			return nil, err
+		}
+		return nil, fault.Wrap(fault.NotYet, err, "")
+	}
+	if res.StatusCode/100 == 2 {
+		return res.Body, nil
+	}
+	_ = res.Body.Close() // nothing of it is read
+	return nil, fault.Wrap(ClassOf(res.StatusCode), fmt.Errorf("the server answers %s", res.Status), "")
+}
+
 // ClassOf is the class of an answer that is no success: fault.NotYet where a later
 // try may help, and fault.Denied where the server wants to know who asks.
 func ClassOf(status int) fault.Class {

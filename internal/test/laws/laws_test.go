@@ -114,6 +114,8 @@ func TestDirectImports(t *testing.T) {
 	for _, p := range list(t, "./...") {
 		for _, i := range p.Imports {
 			switch short, own := p.short(), strings.TrimPrefix(i, module+"/"); {
+			case under("internal/store/s3", "internal/store/gs")(own) && !under("internal/store")(short) && own != "internal/store/s3/sdkchain" && !forTests(short):
+				t.Errorf("%s imports %s, but every program opens stores by internal/store/open", short, i)
 			case short == "api" && !isStd(i) && !under("k8s.io/apimachinery")(i):
 				t.Errorf("api imports %s, but it imports only the standard library and Kubernetes' API machinery", i)
 			case flags(i) && !isCommand(short) && !forTests(short):
@@ -152,7 +154,7 @@ func TestImports(t *testing.T) {
 			return cloudSDK(d) || local("internal")(d) || strings.HasPrefix(d, "k8s.io/client-go")
 		}},
 		{"only the list of clouds imports clouds", func(s string) bool {
-			return cloudOf(s) == "" && !under("internal/platform", "world", "internal/cli", "cmd", "e2e")(s)
+			return cloudOf(s) == "" && !forTests(s) && !under("internal/platform", "world", "internal/cli", "cmd", "e2e")(s)
 		}, clouds},
 		{"a contract knows neither of the programs that keep it", under("internal/contract"), func(d string) bool {
 			return cloudSDK(d) || strings.HasPrefix(d, "k8s.io/client-go") || local("internal")(d) && !local("internal/contract")(d)

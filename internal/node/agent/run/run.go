@@ -124,7 +124,7 @@ func lock(root string) (release func(), err error) {
 // agent puts the machine and its world together. done is to be called at the end.
 func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err error) {
 	client := host.NewHTTPClient(o.proxy())
-	store := o.store(client)
+	store := o.source(client)
 	m := &host.Machine{Root: o.Root, Chown: o.Privileged, Fetch: store.open, Cache: o.Cache, Now: time.Now, Systemd: host.Offline{Root: o.Root}}
 	done = func() {}
 	if filepath.Clean(o.Root) == "/" {

@@ -17,16 +17,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd/backup"
 	"kops.local/kops/internal/node/etcd/volume"
 	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store"
-	"kops.local/kops/internal/store/s3"
+	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/s3/sdkchain"
 )
 
 const (
@@ -185,35 +182,16 @@ func (o Options) archive(ctx context.Context) (*backup.Archive, error) {
 	if path, ok := strings.CutPrefix(url, "file://"); ok {
 		url = "file://" + o.host(path)
 	}
-	s, err := store.Backends{store.Folders(), s3.Backend(o.s3())}.Open(ctx, url)
+	s, err := o.stores().Open(ctx, url)
 	if err != nil {
 		return nil, err
 	}
 	return &backup.Archive{Store: s, Retention: o.Retention, Now: time.Now}, nil
 }
 
-// s3 says how buckets are reached: as S3_ENDPOINT says, or as AWS itself.
-func (o Options) s3() s3.Config {
-	env := o.Environment
-	c := s3.Config{Endpoint: env["S3_ENDPOINT"], Region: env["S3_REGION"], ACL: strings.TrimSpace(env["KOPS_STATE_S3_ACL"])}
-	if c.Endpoint != "" {
-		c.Credentials = credentials.NewStaticCredentialsProvider(env["S3_ACCESS_KEY_ID"], env["S3_SECRET_ACCESS_KEY"], "")
-		return c
-	}
-	c.Endpoint, c.Credentials = env["AWS_ENDPOINT_URL"], aws.NewCredentialsCache(machineCredentials{})
-	if c.Region == "" {
-		c.Region = env["AWS_REGION"]
-	}
-	return c
-}
-
-// machineCredentials ask the SDK's chain, which ends with the machine's role, when they are first needed.
-type machineCredentials struct{}
-
-func (machineCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	cfg, err := awsconfig.LoadDefaultConfig(ctx)
-	if err != nil {
-		return aws.Credentials{}, fmt.Errorf("find credentials for the back-up store: %w", err)
-	}
-	return cfg.Credentials.Retrieve(ctx)
+// stores are what the back-ups can be in. The credentials of last resort are those of
+// the role of the machine.
+func (o Options) stores() store.Backends {
+	w := o.world()
+	return open.Backends(open.Options{Env: w.Env, Direct: w.Direct, Account: sdkchain.Credentials{}})
 }

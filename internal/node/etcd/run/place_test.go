@@ -16,6 +16,8 @@ import (
 	"kops.local/kops/internal/node/etcd/volume"
 	"kops.local/kops/internal/platform/nodes"
 	"kops.local/kops/internal/platform/onmachine"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/test/opentest"
 )
 
 // source is where the options say that disks are.
@@ -182,4 +184,16 @@ func TestAMachineOfACloudIsWhoItsVolumeSays(t *testing.T) {
 	if _, err := o.place(t.Context(), disks); err == nil || !strings.Contains(err.Error(), "k8s.io/etcd/main") {
 		t.Errorf("a volume that names nobody: %v", err)
 	}
+}
+
+func TestTheStoresOfEtcdManager(t *testing.T) {
+	opentest.Run(t, func(env func(string) string) store.Backends {
+		o := Options{Environment: map[string]string{}}
+		for _, prefix := range []string{"S3", "AWS"} {
+			for _, name := range []string{"_ENDPOINT", "_ENDPOINT_URL", "_REGION", "_DEFAULT_REGION", "_ACCESS_KEY_ID", "_SECRET_ACCESS_KEY", "_SESSION_TOKEN"} {
+				o.Environment[prefix+name] = env(prefix + name)
+			}
+		}
+		return o.stores()
+	})
 }

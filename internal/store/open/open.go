@@ -1,0 +1,93 @@
+// Package open is how every program opens stores: one list of schemes, reached as the
+// same environment variables say. Programs differ in Account only.
+//
+// It must not read the environment, nor link a cloud's SDK besides the client of S3:
+// the programs that every machine fetches open stores by it.
+package open
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/gs"
+	"kops.local/kops/internal/store/s3"
+)
+
+// Options are what a program knows of the stores that it opens. Env is needed.
+type Options struct {
+	// Env returns an environment variable, or "", as os.Getenv does.
+	Env func(string) string
+	// HTTP sends all requests; nil: each store has a client of its own.
+	HTTP *http.Client
+	// Direct asks the machine's own metadata service, which a proxy would ask for
+	// itself; nil: the program runs on no machine of a cloud.
+	Direct *http.Client
+	// Account has the credentials for AWS where the environment has none; it is asked
+	// when they are first needed. nil: there are no others.
+	Account aws.CredentialsProvider
+}
+
+// Backends lists what can be opened, and how.
+func Backends(o Options) store.Backends {
+	return store.Backends{store.Folders(), s3.Backend(o.s3()), gs.Backend(gs.Config{HTTP: o.HTTP, Metadata: o.Direct})}
+}
+
+// s3 says how buckets are reached: as S3_ENDPOINT says, or as AWS itself. The account
+// for AWS is of no use to the server of somebody else, and none of its business.
+func (o Options) s3() s3.Config {
+	c := s3.Config{Endpoint: o.Env("S3_ENDPOINT"), Region: o.Env("S3_REGION"), ACL: strings.TrimSpace(o.Env("KOPS_STATE_S3_ACL"))}
+	if o.HTTP != nil {
+		c.HTTPClient = o.HTTP
+	}
+	if c.Endpoint != "" {
+		c.Credentials = missing("S3_ENDPOINT is set, and there are no credentials for it", "set S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY")
+		if id, secret := o.Env("S3_ACCESS_KEY_ID"), o.Env("S3_SECRET_ACCESS_KEY"); id != "" && secret != "" {
+			c.Credentials = credentials.NewStaticCredentialsProvider(id, secret, "")
+		}
+		return c
+	}
+	c.Endpoint = o.Env("AWS_ENDPOINT_URL")
+	if c.Region == "" {
+		c.Region = Region(o.Env)
+	}
+	switch own := Credentials(o.Env); {
+	case own != nil:
+		c.Credentials = own
+	case o.Account != nil:
+		c.Credentials = aws.NewCredentialsCache(o.Account)
+	default:
+		c.Credentials = missing("there are no credentials for AWS", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	return c
+}
+
+// Region is the one of AWS that the environment names, or "".
+func Region(env func(string) string) string {
+	if r := env("AWS_REGION"); r != "" {
+		return r
+	}
+	return env("AWS_DEFAULT_REGION")
+}
+
+// Credentials are those for AWS that the environment holds; nil when it holds none.
+func Credentials(env func(string) string) aws.CredentialsProvider {
+	id, secret := env("AWS_ACCESS_KEY_ID"), env("AWS_SECRET_ACCESS_KEY")
+	if id == "" || secret == "" {
+		return nil
+	}
+	return credentials.NewStaticCredentialsProvider(id, secret, env("AWS_SESSION_TOKEN"))
+}
+
+// missing is the error of each request that credentials are needed for.
+func missing(what, remedy string) aws.CredentialsProvider {
+	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, fault.Wrap(fault.Denied, errors.New(what), remedy)
+	})
+}
