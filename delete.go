@@ -1,6 +1,7 @@
 package kops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -128,16 +129,15 @@ func (c *Client) deleteExternal(ctx context.Context, told *call, o DeleteOptions
 	name := told.cluster
 	stub := &api.Cluster{}
 	stub.Name = name
-	switch o.Cloud {
-	case "", api.CloudAWS:
-		stub.Spec.CloudProvider.AWS = &api.AWSSpec{}
-		stub.Spec.Networking.Subnets = []api.ClusterSubnetSpec{{Name: o.Region, Zone: o.Region + "a"}}
-	case api.CloudLocal:
-		stub.Spec.CloudProvider.Local = &api.LocalSpec{}
-	default:
-		return fault.Wrap(fault.Permanent, fmt.Errorf("cannot delete a cluster of the cloud %q without its objects", o.Cloud),
-			fmt.Sprintf("name %s or %s", api.CloudAWS, api.CloudLocal))
+	on, err := c.world.Provider(string(cmp.Or(o.Cloud, c.cfg.Clouds[0].Name)))
+	if err != nil {
+		return err
 	}
+	if on.Stub == nil {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("cannot delete a cluster on %s without its objects", on.Title),
+			"find them in the state store that it was made with")
+	}
+	on.Stub(stub, o.Region)
 	known, err := c.ClusterNames(ctx)
 	if err != nil && !store.IsMissing(err) {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/store/clusterstore"
 )
@@ -44,16 +45,16 @@ func (c *Client) AddSSHPublicKey(ctx context.Context, cluster string, text []byt
 	if err != nil {
 		return err
 	}
-	return addSSHKey(ctx, cl.Spec, f, k)
+	return addSSHKey(ctx, cl.Spec, &c.world.PlatformOf(cl.Spec).Traits, f, k)
 }
 
 // addSSHKey adds a key, unless no update would be possible then.
-func addSSHKey(ctx context.Context, cl *api.Cluster, f *clusterstore.Folders, k SSHKey) error {
+func addSSHKey(ctx context.Context, cl *api.Cluster, on *traits.Traits, f *clusterstore.Folders, k SSHKey) error {
 	others, err := f.OtherSSHKeys(ctx, k)
 	if err != nil {
 		return err
 	}
-	if len(others) > 0 && validate.SSHKeys(cl, len(others)+1).Err() != nil {
+	if len(others) > 0 && validate.SSHKeys(cl, on, len(others)+1).Err() != nil {
 		return fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s has another SSH public key, and machines on %s take one", cl.Name, cl.CloudProviderID()),
 			fmt.Sprintf("delete it first: kops delete sshpublickey %s", cl.Name))
 	}

@@ -1,14 +1,17 @@
 package kops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/versions"
@@ -34,7 +37,7 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 		return nil, err
 	}
 	if r.CloudProvider == "" {
-		r.CloudProvider = string(newcluster.CloudOf(c.cfg.State, c.cfg.IsSet))
+		r.CloudProvider = c.guessed()
 	}
 	if r.CloudProvider == "" {
 		return nil, fmt.Errorf("the cloud does not follow from the state store %s; name it with --cloud: %s", c.cfg.State, strings.Join(c.world.Platforms(), " or "))
@@ -50,7 +53,7 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 	if err != nil {
 		return nil, err
 	}
-	w := c.describing(ch, r.Facts)
+	w := c.describing(&p.Platform, ch, r.Facts)
 	if w.Facts == nil && p.Offers != nil {
 		if err := (&call{cluster: r.ClusterName, on: r.On}).phase("look up"); err != nil {
 			return nil, err
@@ -72,8 +75,8 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 // offers asks the platform what a new cluster may be made of.
 func (c *Client) offers(ctx context.Context, p platform.Provider, r NewClusterRequest, w newcluster.World) (*facts.Facts, error) {
 	var cfg platform.Config
-	if p.RegionOf != nil {
-		cfg.Region = p.RegionOf(append(r.Zones, r.ControlPlaneZones...))
+	for _, zone := range slices.Concat(r.Zones, r.ControlPlaneZones) {
+		cfg.Region = cmp.Or(cfg.Region, p.Network.Region(zone))
 	}
 	session, err := p.Connect(ctx, cfg)
 	if err != nil {
@@ -82,9 +85,18 @@ func (c *Client) offers(ctx context.Context, p platform.Provider, r NewClusterRe
 	return p.Offers(ctx, session, r.Options, w)
 }
 
+// guessed is the platform that goes with the state store, or "".
+func (c *Client) guessed() string {
+	var all []*traits.Traits
+	for i := range c.cfg.Clouds {
+		all = append(all, &c.cfg.Clouds[i].Traits)
+	}
+	return string(newcluster.PlatformOf(all, c.cfg.State, c.cfg.IsSet))
+}
+
 // describing is what a description is made with.
-func (c *Client) describing(ch *versions.Channel, f *facts.Facts) newcluster.World {
-	return newcluster.World{Facts: f, Channel: ch, KopsVersion: c.cfg.Version, Features: c.cfg.Features}
+func (c *Client) describing(p *platform.Platform, ch *versions.Channel, f *facts.Facts) newcluster.World {
+	return newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Platforms: c.world.Platforms(), Facts: f, Channel: ch, KopsVersion: c.cfg.Version, Features: c.cfg.Features}
 }
 
 // NewGroupRequest is what a user says of a new instance group.
@@ -106,7 +118,7 @@ func (c *Client) NewGroup(ctx context.Context, r NewGroupRequest) (*Cluster, *ap
 	if err != nil {
 		return nil, nil, err
 	}
-	g, findings := newcluster.NewGroup(newcluster.GroupOptions{Name: r.Name, Role: r.Role, Subnets: r.Subnets, Zones: r.Zones}, cl.Spec, c.describing(ch, nil))
+	g, findings := newcluster.NewGroup(newcluster.GroupOptions{Name: r.Name, Role: r.Role, Subnets: r.Subnets, Zones: r.Zones}, cl.Spec, c.describing(c.world.PlatformOf(cl.Spec), ch, nil))
 	return cl, g, findings.Err()
 }
 

@@ -44,7 +44,7 @@ func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
 	b.cfg.Clouds[0].LookUp = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
-		return &facts.Facts{Local: &facts.Local{Arch: "amd64", Bundle: "/bundle"}}, nil
+		return &facts.Facts{Clouds: map[string]*facts.Cloud{fakecloud.Name: {Architecture: "amd64", Bundle: "/bundle"}}}, nil
 	}
 	b.Client = b.client(func(*kops.Config) {})
 	c, err := b.NewCluster(t.Context(), kops.NewClusterRequest{Options: newcluster.Options{

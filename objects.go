@@ -252,9 +252,10 @@ func (c *Client) check(ctx context.Context, ch *change) (diag.List, error) {
 			return nil, err
 		}
 	}
+	on := c.world.PlatformOf(ch.now.Spec)
 	findings := append(c.reachable(ch), c.world.OnlyHere(ch.now.Spec)...)
-	findings = append(findings, validate.All(validate.Input{Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.cfg.Features})...)
-	findings = append(findings, validate.NoEffect(ch.now.Spec, ch.now.Groups)...)
+	findings = append(findings, validate.All(validate.Input{Platform: on.ForValidate(), Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.cfg.Features})...)
+	findings = append(findings, validate.NoEffect(&on.Traits, ch.now.Spec, ch.now.Groups)...)
 	if ch.was != nil {
 		applied, err := c.applied(ctx, ch.was)
 		if err != nil {
@@ -349,7 +350,7 @@ func (c *Client) save(ctx context.Context, ch *change) error {
 		if err != nil {
 			return err
 		}
-		if err := addSSHKey(ctx, saved.Spec, f, k); err != nil {
+		if err := addSSHKey(ctx, saved.Spec, &c.world.PlatformOf(saved.Spec).Traits, f, k); err != nil {
 			return err
 		}
 	}

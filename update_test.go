@@ -242,7 +242,7 @@ func TestThePlatformIsAskedAhead(t *testing.T) {
 	var known, ended atomic.Bool
 	var asked []string
 	provider := b.world.Provider()
-	provider.Know = func(*platform.Session, *facts.Facts) { known.Store(true) }
+	provider.Know = func(*platform.Session, *facts.Facts) error { known.Store(true); return nil }
 	provider.Connect = func(context.Context, platform.Config) (*platform.Session, error) {
 		var snapshots atomic.Int32
 		return &platform.Session{Client: b.world, Snapshot: func() any { snapshots.Add(1); return b.world }, Ahead: func(ctx context.Context, snapshot any, cluster string) {

@@ -16,6 +16,7 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
 )
@@ -80,12 +81,12 @@ func (w *World) AddNetwork(name, cidr string) (id string) {
 // Provider returns the platform whose resources live in w.
 func (w *World) Provider() platform.Provider {
 	return platform.Provider{
-		Name: Name, Title: "the fake cloud",
-		Kinds:   []resource.Any{networks.Erase(), balancers.Erase(), machines.Erase()},
-		Limits:  map[string]int{"fake": 4},
-		Phases:  map[string]string{networks.Name: "network"},
-		Tasks:   map[string]string{"Network": networks.Name, "LoadBalancer": balancers.Name, "Machines": machines.Name},
-		GroupOf: groupOf,
+		Platform: about(),
+		Kinds:    []resource.Any{networks.Erase(), balancers.Erase(), machines.Erase()},
+		Limits:   map[string]int{"fake": 4},
+		Phases:   map[string]string{networks.Name: "network"},
+		Tasks:    map[string]string{"Network": networks.Name, "LoadBalancer": balancers.Name, "Machines": machines.Name},
+		GroupOf:  groupOf,
 		Connect: func(context.Context, platform.Config) (*platform.Session, error) {
 			return &platform.Session{Client: w}, nil
 		},
@@ -99,6 +100,23 @@ func (w *World) Provider() platform.Provider {
 		Model:    model,
 		Endpoint: w.endpoint,
 		Machines: w.fleet, BootRecord: w.bootRecord,
+	}
+}
+
+// about is what the platform is, to specs.
+func about() platform.Platform {
+	size := []traits.Type{{Name: "cx23"}}
+	return platform.Platform{
+		Traits: traits.Traits{
+			Name: Name, Title: "the fake cloud",
+			Network: traits.Network{NeedsNonMasquerade: true, OneRegion: true},
+			Machines: traits.Machines{
+				Types: map[api.InstanceGroupRole][]traits.Type{api.RoleControlPlane: size, api.RoleAPIServer: size, api.RoleNode: size, api.RoleBastion: size},
+				Image: "ubuntu-24.04",
+			},
+		},
+		Stub: func(c *api.Cluster, _ string) { c.Spec.CloudProvider.Hetzner = &api.HetznerSpec{} },
+		New: newcluster.Rules{Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Hetzner = &api.HetznerSpec{} }},
 	}
 }
 

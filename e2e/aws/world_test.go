@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/api"
 	"kops.local/kops/internal/cli"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/platform/aws/awstest/proxy"
+	awsspec "kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/versions"
 )
 
@@ -63,7 +63,7 @@ func (w *world) publish() {
 	w.t.Helper()
 	stable, _ := versions.Embedded(versions.Stable)
 	for _, arch := range download.Arches() {
-		files, err := assets.Machine{Kubernetes: stable.NewClusterVersion(version), Cloud: api.CloudAWS}.Files(arch, assets.Mirrors{}, nil)
+		files, err := assets.Machine{Kubernetes: stable.NewClusterVersion(version), CredentialProvider: awsspec.Platform().Model.CredentialProvider}.Files(arch, assets.Mirrors{}, nil)
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -43,6 +43,7 @@ import (
 	"kops.local/kops/internal/node/controller"
 	kept "kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/internal/platform/local/site"
+	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/internal/store"
 )
 
@@ -94,7 +95,7 @@ var released = regexp.MustCompile(`/release(?:s/download)?/v([^/]+)/`)
 // the version of Kubernetes.
 func bundle(t *testing.T) (files map[string][]byte, kubernetes string) {
 	t.Helper()
-	want, err := kept.ForLocal("dev", "", []download.Arch{download.Arch(runtime.GOARCH)})
+	want, err := kept.ForDefault(providers.Of("local"), "dev", "", []download.Arch{download.Arch(runtime.GOARCH)})
 	if err != nil {
 		t.Fatal(err)
 	}

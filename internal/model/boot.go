@@ -202,8 +202,8 @@ func (in Input) exports(g *api.InstanceGroup) [][2]string {
 			}
 		}
 	}
-	if in.Cluster.CloudProviderID() == api.CloudAWS {
-		env["AWS_REGION"] = in.Region
+	if name := in.Traits.Store.RegionVariable; name != "" {
+		env[name] = in.Region
 	}
 	var out [][2]string
 	for _, n := range slices.Sorted(maps.Keys(env)) {

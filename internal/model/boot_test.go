@@ -256,7 +256,7 @@ func runScript(t *testing.T, packed bool) {
 	sum := sha256.Sum256([]byte(nodeup))
 
 	in := input(t, golden+"irsa")
-	in.Facts = &facts.Facts{AWS: in.Facts.AWS, FileHashes: map[string]string{
+	in.Facts = &facts.Facts{Clouds: in.Facts.Clouds, FileHashes: map[string]string{
 		"https://artifacts.k8s.io/binaries/kops/" + in.Version + "/linux/amd64/nodeup": hex.EncodeToString(sum[:]),
 		"https://artifacts.k8s.io/binaries/kops/" + in.Version + "/linux/arm64/nodeup": hex.EncodeToString(sum[:]),
 	}}

@@ -13,12 +13,12 @@ import (
 	"kops.local/kops/internal/contract/etcdversion"
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/layout"
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/platform/traits"
 )
 
 // etcdManagerImage is the manager that goes with this version of kops.
@@ -227,21 +227,22 @@ func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error)
 		}
 	}
 	flags["v"] = level
-	v := in.etcdVolumes(e.Name, group)
-	if v.provider != "" {
-		flags["volume-provider"] = v.provider
+	var v traits.Volumes
+	if of := in.Traits.Model.Volumes; of != nil {
+		v = of(in.Cluster, e.Name, group)
 	}
-	if v.nameTag != "" {
-		flags["volume-name-tag"] = v.nameTag
+	if v.Provider != "" {
+		flags["volume-provider"] = v.Provider
 	}
-	if in.Cluster.CloudProviderID() == api.CloudOpenstack {
-		flags["network-cidr"] = in.spec().Networking.NetworkCIDR
+	if v.NameTag != "" {
+		flags["volume-name-tag"] = v.NameTag
 	}
+	maps.Copy(flags, v.Flags)
 	var out []string
 	for n, value := range flags {
 		out = append(out, "--"+n+"="+value)
 	}
-	for _, tag := range v.tags {
+	for _, tag := range v.Tags {
 		out = append(out, "--volume-tag="+tag)
 	}
 	slices.Sort(out)
@@ -254,43 +255,6 @@ func (in Input) plainEtcd(e api.EtcdClusterSpec, p ports.Etcd) bool {
 	c := in.spec().KubeAPIServer
 	at := "#http://127.0.0.1:" + strconv.Itoa(p.Client)
 	return e.Name != "main" && c != nil && slices.ContainsFunc(c.EtcdServersOverrides, func(o string) bool { return strings.HasSuffix(o, at) })
-}
-
-// etcdVolumes says how a manager finds its disks.
-type etcdVolumes struct {
-	provider string
-	tags     []string
-	nameTag  string
-}
-
-func (in Input) etcdVolumes(etcd, group string) etcdVolumes {
-	c := in.Cluster.Name
-	dashed := strings.ReplaceAll(c, ".", "-")
-	labelled := []string{"kops.k8s.io/cluster=" + c, "kops.k8s.io/volume-role=" + etcd}
-	switch in.Cluster.CloudProviderID() {
-	case api.CloudAWS:
-		return etcdVolumes{"aws", []string{"kubernetes.io/cluster/" + c + "=owned", "k8s.io/etcd/" + etcd, "k8s.io/role/control-plane=1"}, "k8s.io/etcd/" + etcd}
-	case api.CloudGCE:
-		return etcdVolumes{"gce", []string{"k8s-io-cluster-name=" + dashed, "k8s-io-etcd-" + etcd, "k8s-io-role-master=master"}, "k8s-io-etcd-" + etcd}
-	case api.CloudAzure:
-		return etcdVolumes{"azure", []string{"kubernetes.io_cluster_" + c + "=owned", "k8s.io_etcd_" + etcd, "k8s.io_role_control-plane=1"}, "k8s.io_etcd_" + etcd}
-	case api.CloudOpenstack:
-		return etcdVolumes{"openstack", []string{"k8s.io/etcd/" + etcd, "k8s.io/role/control-plane=1", "KubernetesCluster=" + c}, "k8s.io/etcd/" + etcd}
-	case api.CloudDO:
-		return etcdVolumes{"do", []string{"KubernetesCluster=" + dashed, "k8s-index"}, "etcdCluster-" + etcd}
-	case api.CloudHetzner:
-		return etcdVolumes{"hetzner", labelled, "kops.k8s.io/instance-group=" + group}
-	case api.CloudLinode:
-		return etcdVolumes{"linode", []string{"kops.k8s.io/cluster:" + c, "kops.k8s.io/volume-role:" + etcd}, "kops.k8s.io/instance-group:" + group}
-	case api.CloudScaleway:
-		return etcdVolumes{"scaleway", []string{"noprefix=kops.k8s.io/cluster=" + c, "noprefix=kops.k8s.io/etcd=" + etcd, "noprefix=kops.k8s.io/role=ControlPlane"},
-			"noprefix=kops.k8s.io/instance-group=" + group}
-	case api.CloudLocal:
-		return etcdVolumes{provider: "local", tags: []string{localcloud.Disk(c, etcd, "")}}
-	case api.CloudMetal:
-		return etcdVolumes{provider: "external", tags: []string{c + "--" + etcd + "--"}}
-	}
-	return etcdVolumes{}
 }
 
 // quantity writes an amount, or the usual one when it is not given.

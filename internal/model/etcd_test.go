@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/test/platformtest"
 )
 
 func TestEtcdOfALocalClusterIsOnFoldersOfItsMachines(t *testing.T) {
 	in := input(t, golden+"minimal-dns-none")
 	in.Cluster.Spec.CloudProvider = api.CloudProviderSpec{Local: &api.LocalSpec{}}
+	in.Traits = &platformtest.Of(in.Cluster).Traits
 	all, _ := build(t, in)
 	found := 0
 	for name, f := range all {

@@ -23,6 +23,7 @@ import (
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -48,11 +49,11 @@ func input(t *testing.T, dir string) model.Input {
 	// nodeup's digest, which is nowhere compared
 	world.FileHashes = map[string]string{"https://artifacts.k8s.io/binaries/kops/*/nodeup": strings.Repeat("0", 64)}
 	cluster, groups := decode("in-v1alpha2.yaml")
-	done, findings := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
+	done, findings := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
-	in := model.Input{Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.34.0-beta.1", Region: "us-test-1", Facts: world}
+	in := model.Input{Traits: &platformtest.Of(cluster).Traits, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.34.0-beta.1", Region: "us-test-1", Facts: world}
 	in.Cluster, _ = decode("data/*cluster-completed.spec_content")
 	var err error
 	if in.Keysets, _, err = pki.Ensure(nil, pki.KeysetNames(in.Cluster), issuer()); err != nil {

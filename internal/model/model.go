@@ -21,6 +21,7 @@ import (
 	"kops.local/kops/internal/model/addons"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
@@ -31,6 +32,8 @@ type Input struct {
 	// Cluster and Groups are completed.
 	Cluster *api.Cluster
 	Groups  []*api.InstanceGroup
+	// Traits are those of the cluster's platform.
+	Traits *traits.Traits
 	// NodeVersion is the Kubernetes version of machines without an API server;
 	// empty means the cluster's.
 	NodeVersion string
@@ -80,7 +83,7 @@ func (in Input) Shared() (Input, error) {
 			return in, fmt.Errorf("the keyset %s is missing", n)
 		}
 	}
-	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects})
+	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects})
 	if err != nil {
 		return in, fmt.Errorf("model the add-ons: %w", err)
 	}
@@ -251,10 +254,11 @@ func Fetchable(in Input) error {
 // inBundle refuses files of unknown digest where machines fetch from a bundle, as it
 // tells the digests of all that it has.
 func (in Input) inBundle(unhashed []download.File) error {
-	if len(unhashed) == 0 || in.Facts == nil || in.Facts.Local == nil {
+	folder := in.known().Bundle
+	if len(unhashed) == 0 || folder == "" {
 		return nil
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks files that machines fetch: %s", in.Facts.Local.Bundle, places(unhashed)),
+	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks files that machines fetch: %s", folder, places(unhashed)),
 		"kops bundle create --kubernetes-version "+in.spec().KubernetesVersion)
 }
 
@@ -318,10 +322,13 @@ func (in Input) allowed(f download.File) download.File {
 
 func (in Input) mirrors() assets.Mirrors { return assets.MirrorsOf(in.spec().Assets) }
 
+// known is what the cluster's platform says; never nil.
+func (in Input) known() *facts.Cloud { return in.Facts.Of(string(in.Traits.Name)) }
+
 // arches are the architectures that machines may have.
 func (in Input) arches() []download.Arch {
-	if in.Facts != nil && in.Facts.Local != nil {
-		return []download.Arch{download.Arch(in.Facts.Local.Arch)}
+	if a := in.known().Architecture; a != "" {
+		return []download.Arch{download.Arch(a)}
 	}
 	return download.Arches()
 }
@@ -335,7 +342,9 @@ func (in Input) hashes() assets.Hashes {
 
 // machine says which files the machines of a group fetch.
 func (in Input) machine(g *api.InstanceGroup) assets.Machine {
-	return assets.Machine{Kubernetes: in.kubernetes(g), Cloud: in.Cluster.CloudProviderID(), CNIPlugins: in.needsCNIPlugins(), Containerd: g.Spec.Containerd}
+	own := in.Traits.Model
+	return assets.Machine{Kubernetes: in.kubernetes(g), CredentialProvider: own.CredentialProvider, NewestPlugins: own.NewestPlugins,
+		CNIPlugins: in.needsCNIPlugins(), Containerd: g.Spec.Containerd}
 }
 
 // kubernetes is the version of Kubernetes on the machines of a group.

@@ -12,7 +12,6 @@ import (
 	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/spec/complete"
 )
 
 func (b *builder) staticManifests() error {
@@ -54,17 +53,20 @@ func (b *builder) healthcheck() staticpod.Pod {
 	}}
 }
 
-// healthBalancers are the flags with which those are answered who ask from elsewhere:
-// the host's balancer on this host, and Google's, which may ask from many addresses.
+// healthBalancers are the flags with which those are answered who ask from elsewhere,
+// such as a load balancer.
 func (b *builder) healthBalancers() []string {
+	of := b.Traits.Model.HealthClients
+	if of == nil {
+		return nil
+	}
+	address, everybody := of(b.Cluster)
 	all := fmt.Sprintf("--listen=:%d", ports.APIHealth)
-	switch b.Cluster.CloudProviderID() {
-	case api.CloudGCE:
+	switch {
+	case everybody:
 		return []string{all}
-	case api.CloudLocal:
-		if host, ok := complete.HostAddress(b.Cluster); ok {
-			return []string{all, "--clients=" + host.String()}
-		}
+	case address != "":
+		return []string{all, "--clients=" + address}
 	}
 	return nil
 }
@@ -85,7 +87,7 @@ func (b *builder) channels() staticpod.Pod {
 		user = reader()
 	}
 	ready := &staticpod.Probe{HTTPGet: staticpod.HTTPGet{Host: "127.0.0.1", Path: "/readyz", Port: ports.ChannelsReady}, InitialDelaySeconds: 30, PeriodSeconds: 10, FailureThreshold: 2}
-	if b.Cluster.CloudProviderID() == api.CloudLocal { // somebody waits for it
+	if b.Traits.Model.Awaited { // somebody waits for it
 		ready.InitialDelaySeconds, ready.PeriodSeconds = 1, 2
 	}
 	environment := []api.ContainerEnvVar{{Name: "HOME", Value: "/tmp"}, {Name: "KUBECONFIG", Value: paths.ChannelsKubeconfig},
@@ -119,8 +121,8 @@ func (in Input) storeEnvironment() []api.ContainerEnvVar {
 		out = append(out, api.ContainerEnvVar{Name: "http_proxy", Value: url}, api.ContainerEnvVar{Name: "https_proxy", Value: url},
 			api.ContainerEnvVar{Name: "NO_PROXY", Value: p.Excludes}, api.ContainerEnvVar{Name: "no_proxy", Value: p.Excludes})
 	}
-	if in.Region != "" && in.spec().CloudProvider.AWS != nil {
-		out = append(out, api.ContainerEnvVar{Name: "AWS_REGION", Value: in.Region})
+	if name := in.Traits.Store.RegionVariable; name != "" && in.Region != "" {
+		out = append(out, api.ContainerEnvVar{Name: name, Value: in.Region})
 	}
 	for _, n := range nodeconfig.KnownVariables() {
 		if v := in.Environment[n]; v != "" {

@@ -48,7 +48,7 @@ func (o *Opened) FactsOf(ctx context.Context, known *facts.Facts) (_ *facts.Fact
 		known, err = o.Provider.LookUp(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
 	}
 	if err == nil && o.Provider.Know != nil {
-		o.Provider.Know(o.Session, known)
+		err = o.Provider.Know(o.Session, known)
 	}
 	return known, err
 }
@@ -144,7 +144,7 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 		}
 		g.Warnings = append(g.Warnings, unknown...)
 	}
-	g.Warnings, err = join(g.Warnings, validate.SSHKeys(o.Cluster.Spec, len(g.sshKeys)))
+	g.Warnings, err = join(g.Warnings, validate.SSHKeys(o.Cluster.Spec, &o.Provider.Traits, len(g.sshKeys)))
 	return g, err
 }
 

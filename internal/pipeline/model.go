@@ -118,7 +118,7 @@ func (g *Gathered) modelInput(c *Completed) (model.Input, error) {
 
 // files is what managed files follow from, as far as the completed cluster tells.
 func (c *Completed) files() model.Input {
-	return model.Input{Cluster: c.Done.Spec, Groups: c.Done.Groups, NodeVersion: c.Done.NodeVersion, Version: c.World.Version, Facts: c.Facts}
+	return model.Input{Traits: &c.Provider.Traits, Cluster: c.Done.Spec, Groups: c.Done.Groups, NodeVersion: c.Done.NodeVersion, Version: c.World.Version, Facts: c.Facts}
 }
 
 // Fetchable checks that the machines of a cluster can fetch what they need, and, where

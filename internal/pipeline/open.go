@@ -62,7 +62,7 @@ func (w *World) Open(ctx context.Context, cl *clusterstore.Contents, o OpenOptio
 func (w *World) Targeted(id api.CloudProviderID, target string) (platform.Provider, error) {
 	p, err := w.Provider(string(id))
 	if err == nil {
-		err = validate.Target(id, target, w.Features).Err()
+		err = validate.Target(&p.Traits, target, w.Features).Err()
 	}
 	if err == nil && target == Terraform && p.Terraform == nil {
 		err = fmt.Errorf("clusters on %s cannot be written as Terraform; leave out --target terraform", p.Title)

@@ -10,9 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/versions"
@@ -53,20 +55,34 @@ type World struct {
 // Provider returns the platform of the name.
 func (w *World) Provider(name string) (platform.Provider, error) {
 	for _, p := range w.Clouds {
-		if p.Name == name {
+		if string(p.Name) == name && p.Connect != nil {
 			return p, nil
 		}
 	}
 	return platform.Provider{}, fmt.Errorf("cloud provider %q is not supported; use %s", name, strings.Join(w.Platforms(), " or "))
 }
 
-// Platforms are the names of the platforms.
+// Platforms are the names of the platforms on which clusters are made.
 func (w *World) Platforms() []string {
 	var known []string
 	for _, p := range w.Clouds {
-		known = append(known, p.Name)
+		if p.Connect != nil {
+			known = append(known, string(p.Name))
+		}
 	}
 	return known
+}
+
+// PlatformOf is what a cluster stands on, as far as specs go; of one that is not known
+// the name alone.
+func (w *World) PlatformOf(cl *api.Cluster) *platform.Platform {
+	id := cl.CloudProviderID()
+	for i := range w.Clouds {
+		if p := &w.Clouds[i].Platform; p.Name == id {
+			return p
+		}
+	}
+	return &platform.Platform{Traits: traits.Traits{Name: id, Title: string(id)}}
 }
 
 // ConfigBase is where the files of a cluster are unless its spec says otherwise.
@@ -74,7 +90,7 @@ func (w *World) ConfigBase(cluster string) string { return w.Store.URL() + "/" +
 
 // Completion is the input of completing a cluster.
 func (w *World) Completion(cl *clusterstore.Contents, f *facts.Facts, ch *versions.Channel) complete.Input {
-	return complete.Input{Cluster: cl.Spec, Groups: cl.Groups, Facts: f, Channel: ch, KopsVersion: w.Version,
+	return complete.Input{Platform: w.PlatformOf(cl.Spec).ForComplete(), Cluster: cl.Spec, Groups: cl.Groups, Facts: f, Channel: ch, KopsVersion: w.Version,
 		ConfigBase: w.ConfigBase(cl.Spec.Name), Features: w.Features}
 }
 

@@ -13,16 +13,46 @@ import (
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/spec/validate"
 )
 
-// Provider is one platform.
+// Platform is what a platform is without a connection to it: traits as data, and rules
+// that run in named places of completion, validation and the description of new clusters.
+type Platform struct {
+	traits.Traits
+	Complete complete.Rules
+	Validate validate.Rules
+	New      newcluster.Rules
+	// Stub makes the spec of a cluster of which only the name and the region are known,
+	// enough to find its resources; nil: they cannot be found without its objects.
+	Stub func(c *api.Cluster, region string)
+	// CheckFacts checks the facts that only this platform has; nil: it has none.
+	CheckFacts func(*facts.Cloud) error
+}
+
+// ForComplete is the platform as completion takes it.
+func (p *Platform) ForComplete() complete.Platform {
+	return complete.Platform{Traits: &p.Traits, Rules: p.Complete}
+}
+
+// ForValidate is the platform as validation takes it.
+func (p *Platform) ForValidate() validate.Platform {
+	return validate.Platform{Traits: &p.Traits, Rules: p.Validate}
+}
+
+// ForNew is the platform as the description of a new cluster takes it.
+func (p *Platform) ForNew() newcluster.Platform {
+	return newcluster.Platform{Traits: &p.Traits, Rules: p.New}
+}
+
+// Provider is a platform and how it is reached. One of which nothing but the Platform is
+// there is known to specs, and makes no clusters yet.
 type Provider struct {
-	// Name is the platform's name in v1alpha2: aws, gce, local …
-	Name string
-	// Title is its name for people.
-	Title string
+	Platform
 	// Remote says that its machines are not this host, and read no folder of it.
 	Remote bool
 	// Kinds lists its resources, each after the kinds it may refer to.
@@ -43,9 +73,7 @@ type Provider struct {
 	// LookUp asks the platform for all that completing and modelling a cluster needs.
 	LookUp func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error)
 	// Know tells a session what was looked up, or read from a file; nil: it needs nothing.
-	Know func(*Session, *facts.Facts)
-	// RegionOf returns the region of zones; empty where the platform has none.
-	RegionOf func(zones []string) string
+	Know func(*Session, *facts.Facts) error
 	// Offers asks the platform for what choosing the spec of a new cluster needs.
 	Offers func(context.Context, *Session, newcluster.Options, newcluster.World) (*facts.Facts, error)
 	// Shared lists what a cluster uses and does not own, so that a deletion names and keeps it.

@@ -19,6 +19,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/world"
 )
 
@@ -125,7 +126,7 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 		}
 		arches = append(arches, download.Arch(a))
 	}
-	want, err := bundle.ForLocal(app.Version, o.kubernetes, arches)
+	want, err := bundle.ForDefault(providers.Of("local"), app.Version, o.kubernetes, arches)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ Tell the version of Kubernetes that a new cluster has when no other is named, an
 that 'kops bundle create' takes.`, `
   kops bundle version`,
 		func(context.Context, []string) error {
-			want, err := bundle.ForLocal(app.Version, "", nil)
+			want, err := bundle.ForDefault(providers.Of("local"), app.Version, "", nil)
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/cli/update"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/newcluster"
 )
@@ -28,6 +29,7 @@ type clusterOptions struct {
 	facts                  string
 	add                    []string
 	associate, encryptEtcd bool
+	own                    map[string]func() string // values of platforms' own flags
 	allowUnverified        bool
 }
 
@@ -68,8 +70,14 @@ and print the objects.`, `
 			return shell.NameRequired()
 		}
 		o.ClusterName = name
-		if o.CloudProvider == string(api.CloudLocal) {
+		o.Own = map[string]string{}
+		for name, value := range o.own {
+			o.Own[name] = value()
+		}
+		if app.Traits(o.CloudProvider).OwnStore {
 			app.PreferOwnStore()
+		}
+		if app.Traits(o.CloudProvider).OwnNetworking {
 			if !cmd.Flags().Changed("networking") {
 				o.Networking = "" // the cloud has another default
 			}
@@ -87,11 +95,11 @@ and print the objects.`, `
 	f.StringVar(&o.facts, "facts", "", "file with everything that would be looked up")
 	machineFlags(f, &o)
 	networkFlags(f, &o)
-	cloudFlags(f, &o)
+	cloudFlags(f, &o, app.Platforms(), app.Features())
 	oldFlags(c, &o)
 	featureFlags(f, &o, app.Features())
 	c.Aliases = []string{"clusters"}
-	shell.Complete(c, "cloud", string(api.CloudAWS), string(api.CloudLocal))
+	shell.Complete(c, "cloud", shell.Names(app.Platforms())...)
 	shell.Complete(c, "networking", podNetworks()...)
 	shell.Complete(c, "topology", "public", "private")
 	shell.Complete(c, "dns", "public", "private", "none")
@@ -158,22 +166,26 @@ func networkFlags(f *pflag.FlagSet, o *clusterOptions) {
 }
 
 // cloudFlags are about the cloud, and about single ones.
-func cloudFlags(f *pflag.FlagSet, o *clusterOptions) {
-	f.StringVar(&o.CloudProvider, "cloud", "", "cloud: aws or local (default: that of the state store)")
+func cloudFlags(f *pflag.FlagSet, o *clusterOptions, all []platform.Provider, on complete.Features) {
+	f.StringVar(&o.CloudProvider, "cloud", "", "cloud: "+shell.OneOf(shell.Names(all))+" (default: that of the state store)")
 	f.StringVar(&o.CloudLabels, "cloud-labels", "", "tags of all resources: k=v,k=v")
-	f.StringVar(&o.Project, "project", "", "GCE: project")
-	f.StringVar(&o.GCEServiceAccount, "gce-service-account", "", "GCE: service account of the machines")
-	f.StringVar(&o.OpenstackExternalNet, "os-ext-net", "", "OpenStack: external network")
-	f.StringVar(&o.OpenstackExternalSubnet, "os-ext-subnet", "", "OpenStack: external subnet")
-	f.StringVar(&o.OpenstackDNSServers, "os-dns-servers", "", "OpenStack: name servers")
-	f.StringVar(&o.OpenstackNetworkID, "os-network", "", "OpenStack: existing network")
-	f.StringVar(&o.OpenstackLBSubnet, "os-lb-floating-subnet", "", "OpenStack: floating subnet of load balancers")
-	f.BoolVar(&o.OpenstackLBOctavia, "os-octavia", false, "OpenStack: load balancers by Octavia")
-	f.StringVar(&o.OpenstackOctaviaProvider, "os-octavia-provider", "", "OpenStack: Octavia's provider")
-	f.BoolVar(&o.OpenstackStorageIgnoreAZ, "os-kubelet-ignore-az", false, "OpenStack: attach volumes across zones")
-	f.VisitAll(func(flag *pflag.Flag) { // those of kOps' clouds that are not here are read, and not offered
-		flag.Hidden = flag.Hidden || strings.HasPrefix(flag.Usage, "GCE:") || strings.HasPrefix(flag.Usage, "OpenStack:")
-	})
+	o.own = map[string]func() string{}
+	for _, p := range all {
+		for _, own := range p.New.Options {
+			if own.Feature != "" && !on[own.Feature] {
+				continue
+			}
+			if own.Switch {
+				v := f.Bool(own.Name, false, own.Usage)
+				o.own[own.Name] = func() string { return map[bool]string{true: "true"}[*v] }
+			} else {
+				v := f.String(own.Name, own.Default, own.Usage)
+				o.own[own.Name] = func() string { return *v }
+			}
+			// Those of kOps' clouds that are not here are read, and not offered.
+			f.Lookup(own.Name).Hidden = p.Connect == nil && own.Feature == ""
+		}
+	}
 }
 
 // oldFlags are former names.
@@ -225,17 +237,6 @@ func featureFlags(f *pflag.FlagSet, o *clusterOptions, on complete.Features) {
 			f.Int32Var(&o.SchedulerCount, "scheduler-count", 0, "number of machines with schedulers alone")
 			f.StringSliceVar(&o.SchedulerSizes, "scheduler-size", nil, "machine type of these")
 		},
-		"Azure": func() {
-			f.StringVar(&o.AzureSubscriptionID, "azure-subscription-id", "", "Azure: subscription")
-			f.StringVar(&o.AzureTenantID, "azure-tenant-id", "", "Azure: tenant")
-			f.StringVar(&o.AzureResourceGroupName, "azure-resource-group-name", "", "Azure: resource group")
-			f.StringVar(&o.AzureRouteTableName, "azure-route-table-name", "", "Azure: route table")
-			f.StringVar(&o.AzureAdminUser, "azure-admin-user", "kops", "Azure: user of the machines")
-		},
-		"Spotinst": func() {
-			f.StringVar(&o.SpotinstProduct, "spotinst-product", "", "Spot: product description")
-			f.StringVar(&o.SpotinstOrientation, "spotinst-orientation", "", "Spot: availability, balance or cost")
-		},
 	} {
 		if on[name] {
 			add()
@@ -254,7 +255,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 	}
 	req := kops.NewClusterRequest{Options: o.Options, Target: o.target}
 	if o.facts != "" {
-		if req.Facts, err = shell.ReadFacts(o.facts); err != nil {
+		if req.Facts, err = app.ReadFacts(o.facts); err != nil {
 			return err
 		}
 	}
@@ -285,7 +286,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 		return err
 	}
 	r := update.Request{Yes: o.yes, Target: o.target, Out: o.out, Facts: known, AllowUnverified: o.allowUnverified}
-	if o.CloudProvider == string(api.CloudLocal) {
+	if app.Traits(o.CloudProvider).OwnersAdmin {
 		r.Admin = pki.AdminValidity // whoever may make it may have all of it
 	}
 	if err := update.Run(ctx, app, o.ClusterName, r); err != nil {
@@ -334,7 +335,7 @@ func sshKey(app *shell.App, o clusterOptions) ([]api.Object, error) {
 		}
 		return object(data[o.sshKey]), nil
 	}
-	if o.CloudProvider == "aws" || o.CloudProvider == "gce" || app.Home == "" {
+	if app.Traits(o.CloudProvider).SSHKeys.NamedOnly || app.Home == "" {
 		return nil, nil
 	}
 	for _, name := range []string{"id_ed25519.pub", "id_rsa.pub"} {

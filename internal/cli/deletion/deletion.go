@@ -133,10 +133,10 @@ cluster's objects. Shared resources are kept, and listed as such.`, `
 				return shell.NameRequired()
 			}
 			o.Cloud = api.CloudProviderID(platform)
-			if o.External && o.Cloud == api.CloudAWS && o.Region == "" {
+			if o.External && app.HasRegions(platform) && o.Region == "" {
 				return shell.Usagef("--external needs --region")
 			}
-			if o.External && o.Cloud == api.CloudLocal {
+			if o.External && app.Traits(platform).OwnStore {
 				app.PreferOwnStore() // where such a cluster was, if any store had it
 			}
 			client, err := app.Client(ctx)
@@ -150,14 +150,30 @@ cluster's objects. Shared resources are kept, and listed as such.`, `
 	f.BoolVarP(&yes, "yes", "y", false, "delete the cluster")
 	f.BoolVar(&o.Unregister, "unregister", false, "delete the cluster's objects only, and keep its resources")
 	f.BoolVar(&o.External, "external", false, "delete the resources of a cluster whose objects are lost; one that is in the state store is refused")
-	f.StringVar(&platform, "cloud", string(api.CloudAWS), "cloud of an external cluster: aws or local")
-	shell.Complete(c, "cloud", string(api.CloudAWS), string(api.CloudLocal))
-	f.StringVar(&o.Region, "region", "", "region of an external cluster; local has none")
+	clouds := shell.Names(app.Platforms())
+	f.StringVar(&platform, "cloud", clouds[0], "cloud of an external cluster: "+shell.OneOf(clouds))
+	shell.Complete(c, "cloud", clouds...)
+	f.StringVar(&o.Region, "region", "", "region of an external cluster")
 	f.DurationVar(&o.Wait, "wait", 10*time.Minute, "how long to wait for one resource to become deletable")
 	f.DurationVar(&interval, "interval", 10*time.Second, "accepted and not needed: retries adapt themselves")
 	f.IntVar(&count, "count", 0, "accepted and not needed: see --wait")
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
+}
+
+// external spells the flags by which the resources of a cluster are found without its objects.
+func external(app *shell.App) string {
+	var out []string
+	for _, p := range app.Platforms() {
+		flags := "--cloud " + string(p.Name)
+		if p.Region != nil && app.HasRegions(string(p.Name)) {
+			flags += " --region REGION"
+		}
+		if p.Connect != nil && p.Stub != nil {
+			out = append(out, flags)
+		}
+	}
+	return shell.OneOf(out)
 }
 
 func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, name string, yes bool, o kops.DeleteOptions) error {
@@ -185,8 +201,8 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 	}))
 	err := progress.Close(client.DeleteCluster(ctx, name, o))
 	if fault.Is(err, fault.Gone) && !o.External {
-		return fault.Wrap(fault.Gone, err, fmt.Sprintf("%s; where its objects are lost and its machines run: kops delete cluster %s --external, with --cloud local or --cloud aws --region REGION",
-			fault.Remedy(err), name))
+		return fault.Wrap(fault.Gone, err, fmt.Sprintf("%s; where its objects are lost and its machines run: kops delete cluster %s --external, with %s",
+			fault.Remedy(err), name, external(app)))
 	}
 	if err != nil {
 		return err

@@ -149,7 +149,7 @@ func (g *verb) full(ctx context.Context, client *kops.Client, names []string, fa
 	var o kops.UpdateOptions
 	var err error
 	if facts != "" {
-		if o.Facts, err = shell.ReadFacts(facts); err != nil {
+		if o.Facts, err = g.App.ReadFacts(facts); err != nil {
 			return err
 		}
 	}

@@ -111,12 +111,17 @@ func (a *App) SuggestPreview(done ...kops.Written) {
 }
 
 // ReadFacts reads a facts file.
-func ReadFacts(file string) (*facts.Facts, error) {
+func (a *App) ReadFacts(file string) (*facts.Facts, error) {
 	data, err := readFile(file)
 	if err != nil {
 		return nil, err
 	}
 	f, err := facts.Parse(data)
+	for _, p := range a.Platforms() {
+		if err == nil && p.CheckFacts != nil {
+			err = p.CheckFacts(f.Of(string(p.Name)))
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("facts file %s: %w; a right one is written with kops update cluster --record-facts", file, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"kops.local/kops"
-	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/render/text"
 )
 
@@ -81,7 +80,7 @@ func (a *App) goesOn(cluster string) string {
 		return a.Command
 	}
 	line := "kops update cluster " + cluster + " --yes"
-	if f := a.Running.Flags().Lookup("cloud"); f != nil && f.Value.String() == string(api.CloudLocal) {
+	if f := a.Running.Flags().Lookup("cloud"); f != nil && a.Traits(f.Value.String()).OwnersAdmin {
 		line += " --admin" // as its creation would have given
 	}
 	for _, name := range []string{"state", "config", "target", "out"} {

@@ -24,7 +24,7 @@ func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 		"kops create cluster c --target=terraform --state file:": updated + " --state file: --target terraform",
 	} {
 		var errs bytes.Buffer
-		app := &App{System: System{Err: &errs}, Command: line}
+		app := &App{System: System{Err: &errs, Env: func(string) string { return "" }}, Command: line}
 		root := &cobra.Command{Use: "kops", PersistentPreRun: func(c *cobra.Command, _ []string) { app.Running = c }}
 		root.PersistentFlags().StringVar(&app.State, "state", "", "")
 		root.PersistentFlags().StringVar(&app.Config, "config", "", "")

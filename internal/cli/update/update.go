@@ -151,7 +151,7 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 		return err
 	}
 	if o.facts != "" {
-		if o.Facts, err = shell.ReadFacts(o.facts); err != nil {
+		if o.Facts, err = app.ReadFacts(o.facts); err != nil {
 			return err
 		}
 		app.Offline = OnlyWrites(o.yes, o.target) // otherwise it stays as the command that asks for the update has it

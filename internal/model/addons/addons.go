@@ -18,6 +18,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -26,6 +27,8 @@ import (
 type Input struct {
 	Cluster *api.Cluster // completed
 	Groups  []*api.InstanceGroup
+	// Traits are those of the cluster's platform.
+	Traits *traits.Traits
 	// Version is kops' own, that of the images it publishes.
 	Version string
 	// Region is where the cluster is; empty where the platform has none.
@@ -121,7 +124,10 @@ type built struct {
 // build returns the add-on, or nil when it does not belong to the cluster. The
 // user's objects that stand for its own are taken from user.
 func (e edition) build(in Input, user *[]map[string]any) (*built, error) {
-	v := newView(in)
+	v, err := newView(in)
+	if err != nil {
+		return nil, err
+	}
 	meta, err := e.meta(v)
 	if err != nil || !meta.When {
 		return nil, err
@@ -141,7 +147,9 @@ func (e edition) build(in Input, user *[]map[string]any) (*built, error) {
 		NeedsRollingUpdate: meta.NeedsRollingUpdate, NeedsPKI: meta.NeedsPKI,
 	}
 	for _, o := range objects {
-		in.mountRole(o)
+		if err := in.mountRole(o); err != nil {
+			return nil, err
+		}
 		label(o, meta.Name, a.entry.Selector)
 	}
 	if meta.Prune && found { // without a manifest, all of one that runs would be pruned

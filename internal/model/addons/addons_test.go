@@ -23,9 +23,11 @@ import (
 	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/model/addons"
+	awsspec "kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -37,11 +39,28 @@ func cluster(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	s := &in.Cluster.Spec
 	s.CertManager, s.CloudProvider.AWS, s.ServiceAccountIssuerDiscovery = nil, &api.AWSSpec{}, nil
 	change(s)
+	on := platformtest.Of(in.Cluster)
+	in.Platform = on.ForComplete()
 	done, findings := complete.Complete(in)
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return addons.Input{Cluster: done.Spec, Groups: done.Groups, Version: "1.37.0", Region: "us-test-1", Facts: in.Facts}
+	return addons.Input{Traits: &on.Traits, Cluster: done.Spec, Groups: done.Groups, Version: "1.37.0", Region: "us-test-1", Facts: in.Facts}
+}
+
+// own returns facts whose part of AWS' own is changed.
+func own(t *testing.T, f *facts.Facts, change func(*awsspec.Facts)) *facts.Facts {
+	t.Helper()
+	c := *f.Of("aws")
+	o, err := facts.OwnAs[awsspec.Facts](&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(&o)
+	if err := c.SetOwn(o); err != nil {
+		t.Fatal(err)
+	}
+	return &facts.Facts{Clouds: map[string]*facts.Cloud{"aws": &c}}
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -442,9 +461,9 @@ func group(name string, role api.InstanceGroupRole, profile string) *api.Instanc
 
 func TestOnlyMachinesOutsideTheControlPlaneMayAskForCertificates(t *testing.T) {
 	in := cluster(t, variants()["minimal"])
-	aws := *in.Facts.AWS
-	aws.InstanceProfiles = map[string]string{"arn:own": "shared", "arn:masters": "shared-masters", "arn:bastions": "shared-bastions"}
-	in.Facts = &facts.Facts{AWS: &aws}
+	in.Facts = own(t, in.Facts, func(f *awsspec.Facts) {
+		f.InstanceProfiles = map[string]string{"arn:own": "shared", "arn:masters": "shared-masters", "arn:bastions": "shared-bastions"}
+	})
 	in.Groups = []*api.InstanceGroup{
 		group("m", api.RoleControlPlane, "arn:masters"), group("b", api.RoleBastion, "arn:bastions"), group("a", api.RoleAPIServer, ""),
 		group("n1", api.RoleNode, ""), group("n2", api.RoleNode, "arn:own"), group("n3", api.RoleNode, ""),
@@ -504,10 +523,11 @@ func TestReplicasFollowTheMachines(t *testing.T) {
 
 func TestAddressesInChinaAreThoseOfChina(t *testing.T) {
 	in := cluster(t, variants()["minimal"])
-	aws := *in.Facts.AWS
-	aws.Partition, in.Region, in.Facts = "aws-cn", "cn-north-1", &facts.Facts{AWS: &aws}
+	account := ""
+	in.Region = "cn-north-1"
+	in.Facts = own(t, in.Facts, func(f *awsspec.Facts) { f.Partition, account = "aws-cn", f.AccountID })
 	d := object[appsv1.Deployment](t, build(t, in), "node-termination-handler.aws", "Deployment", "aws-node-termination-handler")
-	want := corev1.EnvVar{Name: "QUEUE_URL", Value: "https://sqs.cn-north-1.amazonaws.com.cn/" + aws.AccountID + "/minimal-example-com-nth"}
+	want := corev1.EnvVar{Name: "QUEUE_URL", Value: "https://sqs.cn-north-1.amazonaws.com.cn/" + account + "/minimal-example-com-nth"}
 	if env := d.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, want) {
 		t.Errorf("%v lacks %v", env, want)
 	}
@@ -515,7 +535,7 @@ func TestAddressesInChinaAreThoseOfChina(t *testing.T) {
 
 func TestImagesComeFromTheMirrorByDigest(t *testing.T) {
 	in := cluster(t, func(s *api.ClusterSpec) { s.Assets = &api.AssetsSpec{ContainerProxy: ptr("proxy.e.com")} })
-	in.Facts = &facts.Facts{AWS: in.Facts.AWS, ImageDigests: map[string]string{"registry.k8s.io/kops/kops-controller:1.37.0": "sha256:ab"}}
+	in.Facts = &facts.Facts{Clouds: in.Facts.Clouds, ImageDigests: map[string]string{"registry.k8s.io/kops/kops-controller:1.37.0": "sha256:ab"}}
 	for _, f := range build(t, in).Files {
 		if f.Name != "kops-controller.addons.k8s.io" {
 			continue

@@ -2,27 +2,23 @@ package addons
 
 import (
 	"fmt"
-	"maps"
-	"path"
 	"slices"
 	"strconv"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/contract/controllerconfig"
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/spec/facts"
 )
 
 // ControllerConfig is the configuration of kops-controller.
-func (v *View) ControllerConfig() any {
+func (v *View) ControllerConfig() (any, error) {
 	const folder = paths.Controller + "/pki"
 	c := controllerconfig.Config{
 		ClusterName: v.Name, Cloud: v.Cloud, ConfigBase: v.Spec.ConfigStore.Base, SecretStore: v.Spec.ConfigStore.Secrets,
-		CloudIPAM: v.IPv6() && (v.Cloud == string(api.CloudAWS) || v.Cloud == string(api.CloudGCE)),
+		CloudIPAM: v.IPv6() && v.in.Traits.Has.PodRanges,
 		Server: controllerconfig.Server{
 			Listen: ":" + strconv.Itoa(ports.Controller), KeyPath: folder + "/kops-controller.key", CertificatePath: folder + "/kops-controller.crt", CABasePath: folder,
 			SigningCAs: []string{pki.KubernetesCA}, CertNames: []string{controllerconfig.CertKubelet, controllerconfig.CertKubeletServer},
@@ -40,61 +36,18 @@ func (v *View) ControllerConfig() any {
 		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertEtcdClientCilium)
 		c.Server.SigningCAs = append(c.Server.SigningCAs, pki.EtcdClientsCiliumCA)
 	}
-	switch v.Cloud {
-	case string(api.CloudAWS):
-		c.Server.Provider[v.Cloud] = awscloud.Controller{NodesRoles: v.machineRoles(), NodesProfiles: v.machineProfiles(), Region: v.Region}
-	case string(api.CloudLocal):
-		c.Server.Provider[v.Cloud] = localcloud.Controller{Machines: v.MachineRegistry()}
-	case string(api.CloudGCE):
-		c.Server.Provider[v.Cloud] = map[string]any{"ProjectID": v.Spec.CloudProvider.GCE.Project, "ClusterName": v.Name, "Region": v.Region}
+	if own := v.in.Traits.Model.Controller; own != nil {
+		part, err := own(v.in.Cluster, v.Groups, v.facts(), v.Region)
+		if err != nil {
+			return nil, err
+		}
+		c.Server.Provider[v.Cloud] = part
 	}
-	return c
+	return c, nil
 }
 
-// machineRoles are the AWS roles of machines that may ask for certificates.
-func (v *View) machineRoles() []string {
-	roles := slices.Sorted(maps.Values(v.machineProfiles()))
-	return slices.Compact(roles)
-}
-
-// machineProfiles are the AWS roles of machines that may ask for certificates, by the
-// name of the instance profile that gives the role.
-func (v *View) machineProfiles() map[string]string {
-	out := map[string]string{}
-	for _, g := range v.Groups {
-		machines := "nodes"
-		switch {
-		case g.IsControlPlane(), g.IsBastion():
-			continue
-		case g.Spec.Role == api.RoleAPIServer:
-			machines = "apiservers"
-		}
-		role := names.AWSMachineRole(machines, v.Name)
-		profile := role
-		if p := g.Spec.IAM; p != nil && p.Profile != nil {
-			profile = path.Base(*p.Profile)
-			if v.in.Facts != nil && v.in.Facts.AWS != nil {
-				if shared, ok := v.in.Facts.AWS.InstanceProfileRole(*p.Profile); ok {
-					role = shared
-				}
-			}
-		}
-		out[profile] = role
-	}
-	return out
-}
-
-// TerminationQueue is the address of the AWS queue that tells of machines about to end.
-func (v *View) TerminationQueue() string {
-	account, suffix := "", "amazonaws.com"
-	if v.in.Facts != nil && v.in.Facts.AWS != nil {
-		account = v.in.Facts.AWS.AccountID
-		if v.in.Facts.AWS.Partition == "aws-cn" {
-			suffix += ".cn"
-		}
-	}
-	return "https://sqs." + v.Region + "." + suffix + "/" + account + "/" + names.AWSTerminationQueue(v.Name)
-}
+// facts are those of the cluster's platform.
+func (v *View) facts() *facts.Cloud { return v.in.Facts.Of(v.Cloud) }
 
 // AutoscaledGroups are the node groups whose size the cluster autoscaler
 // changes, as its flag takes them: least:most:name.
@@ -127,10 +80,10 @@ func (v *View) autoscaled() []*api.InstanceGroup {
 
 // scalingGroup is the platform's name of a node group.
 func (v *View) scalingGroup(g *api.InstanceGroup) string {
-	if v.Cloud == string(api.CloudHetzner) {
-		return g.Name
+	if of := v.in.Traits.Model.ScalingGroup; of != nil {
+		return of(v.Name, g)
 	}
-	return awscloud.ScalingGroup(g.Name, string(g.Spec.Role), v.Name)
+	return g.Name + "." + v.Name
 }
 
 // PodNetworkEnvironment are the variables that a user gives Amazon's pod network.

@@ -24,14 +24,23 @@ type View struct {
 	// Version is kops' own.
 	Version string
 	Region  string
+	// Own are values of the platform's own, by name.
+	Own map[string]string
 
 	in     Input
 	images *[]Image
 }
 
-func newView(in Input) *View {
-	return &View{Name: in.Cluster.Name, Spec: &in.Cluster.Spec, Groups: in.Groups, Cloud: string(in.Cluster.CloudProviderID()),
+func newView(in Input) (*View, error) {
+	v := &View{Name: in.Cluster.Name, Spec: &in.Cluster.Spec, Groups: in.Groups, Cloud: string(in.Cluster.CloudProviderID()),
 		Version: in.Version, Region: in.Region, in: in, images: &[]Image{}}
+	if of := in.Traits.Model.Values; of != nil {
+		var err error
+		if v.Own, err = of(in.Cluster, v.facts(), in.Region); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
 }
 
 // used lists the images that templates asked for, each once.
@@ -66,7 +75,7 @@ func (v *View) NoDNS() bool { return complete.DNS(v.Spec) == api.DNSNone }
 func (v *View) PrivateDNS() bool { return complete.DNS(v.Spec) == api.DNSPrivate }
 
 // RemovesNodes reports whether kops-controller removes the nodes of machines that are gone.
-func (v *View) RemovesNodes() bool { return v.Local() || v.Cloud == string(api.CloudAWS) }
+func (v *View) RemovesNodes() bool { return v.in.Traits.Model.RemovesNodes }
 
 // DNSProvider is what publishes names; "none" when nothing does.
 func (v *View) DNSProvider() string {
@@ -83,11 +92,13 @@ func (v *View) KubeProxy() bool {
 }
 
 // Local reports whether the machines are containers of one host.
-func (v *View) Local() bool { return v.Cloud == string(api.CloudLocal) }
+func (v *View) Local() bool { return v.in.Traits.Machines.Shared }
 
 // NodeRoutes reports whether the nodes keep the routes to each other's pods
 // themselves, as nothing of their cloud does.
-func (v *View) NodeRoutes() bool { return v.Local() && v.Spec.Networking.Kubenet != nil }
+func (v *View) NodeRoutes() bool {
+	return v.in.Traits.Model.NodeRoutes && v.Spec.Networking.Kubenet != nil
+}
 
 // StoreFolders are the folders that hold the cluster's files and its secrets,
 // each but once; none where the store is no folder.

@@ -20,14 +20,14 @@ func TestFilesOfAMachine(t *testing.T) {
 		mirrors Mirrors
 		want    []string // parts of the lines, in order
 	}{
-		{"AWS", Machine{Kubernetes: "1.32.0", Cloud: api.CloudAWS, CNIPlugins: true, Containerd: runtime}, download.AMD64, Mirrors{}, []string{
+		{"AWS", Machine{Kubernetes: "1.32.0", CredentialProvider: "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/%s/ecr-credential-provider-linux-%[1]s", CNIPlugins: true, Containerd: runtime}, download.AMD64, Mirrors{}, []string{
 			"5ad4965598773d56a37a8e8429c3dc3d86b4c5c26d8417ab333ae345c053dae2@https://dl.k8s.io/release/v1.32.0/bin/linux/amd64/kubelet",
 			"@https://dl.k8s.io/release/v1.32.0/bin/linux/amd64/kubectl",
 			"@https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64",
 			"@https://github.com/containernetworking/plugins/releases/download/v1.6.2/cni-plugins-linux-amd64-v1.6.2.tgz",
 			"@https://github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-linux-amd64.tar.gz",
 			"@https://github.com/opencontainers/runc/releases/download/v1.4.3/runc.amd64"}},
-		{"GCE on arm64", Machine{Kubernetes: "v1.36.0-rc.1", Cloud: api.CloudGCE, CNIPlugins: true}, download.ARM64, Mirrors{}, []string{
+		{"GCE on arm64", Machine{Kubernetes: "v1.36.0-rc.1", CredentialProvider: "https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/%s/auth-provider-gcp", CNIPlugins: true}, download.ARM64, Mirrors{}, []string{
 			"@https://dl.k8s.io/release/v1.36.0-rc.1/bin/linux/arm64/kubelet", "/arm64/kubectl",
 			"@https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/arm64/auth-provider-gcp",
 			"@https://github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-arm64-v1.9.1.tgz"}},
@@ -86,14 +86,14 @@ func TestCNIVersions(t *testing.T) {
 	}
 }
 
-func TestTheLocalCloudHasTheNewestPlugins(t *testing.T) {
-	for cloud, want := range map[api.CloudProviderID]string{api.CloudLocal: cniNewest, api.CloudMetal: "1.8.0"} {
-		files, err := Machine{Kubernetes: "1.35.4", Cloud: cloud, CNIPlugins: true}.Files(download.AMD64, Mirrors{}, nil)
+func TestSomeMachinesHaveTheNewestPlugins(t *testing.T) {
+	for newest, want := range map[bool]string{true: cniNewest, false: "1.8.0"} {
+		files, err := Machine{Kubernetes: "1.35.4", NewestPlugins: newest, CNIPlugins: true}.Files(download.AMD64, Mirrors{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := files[len(files)-1].URLs[0]; !strings.HasSuffix(got, "cni-plugins-linux-amd64-v"+want+".tgz") {
-			t.Errorf("%s: %s", cloud, got)
+			t.Errorf("%t: %s", newest, got)
 		}
 	}
 }

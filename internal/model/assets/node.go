@@ -11,11 +11,9 @@ import (
 
 // Versions of what accompanies Kubernetes on a machine.
 const (
-	ecrProviderVersion = "1.31.7"
-	gcpProviderVersion = "35.0.0"
-	crictlVersion      = "1.35.0"
-	nerdctlVersion     = "2.2.0"
-	cniNewest          = "1.9.1"
+	crictlVersion  = "1.35.0"
+	nerdctlVersion = "2.2.0"
+	cniNewest      = "1.9.1"
 )
 
 // Machine is what decides which files a machine fetches.
@@ -23,7 +21,11 @@ type Machine struct {
 	// Kubernetes is a version, with or without a leading v, or the URL of a
 	// folder of binaries that ends in one.
 	Kubernetes string
-	Cloud      api.CloudProviderID
+	// CredentialProvider is the URL of the program that logs the kubelet in to the cloud's
+	// registry, with %s for the architecture; "" is none.
+	CredentialProvider string
+	// NewestPlugins asks for the newest of the reference plugins, whatever the Kubernetes.
+	NewestPlugins bool
 	// CNIPlugins asks for the reference plugins of the Container Network Interface.
 	CNIPlugins bool
 	Containerd *api.ContainerdConfig
@@ -47,15 +49,12 @@ func (m Machine) Files(arch download.Arch, mirrors Mirrors, h Hashes) ([]downloa
 	base := binaries(m.Kubernetes)
 	add(base+"/bin/linux/"+string(arch)+"/kubelet", "")
 	add(base+"/bin/linux/"+string(arch)+"/kubectl", "")
-	switch m.Cloud {
-	case api.CloudAWS:
-		add(fmt.Sprintf("https://artifacts.k8s.io/binaries/cloud-provider-aws/v%s/linux/%s/ecr-credential-provider-linux-%[2]s", ecrProviderVersion, arch), "")
-	case api.CloudGCE:
-		add(fmt.Sprintf("https://artifacts.k8s.io/binaries/cloud-provider-gcp/v%s/auth-provider-gcp/linux/%s/auth-provider-gcp", gcpProviderVersion, arch), "")
+	if p := m.CredentialProvider; p != "" {
+		add(fmt.Sprintf(p, arch), "")
 	}
 	if m.CNIPlugins {
 		v := cniVersion(minor)
-		if m.Cloud == api.CloudLocal { // whose programs are built from modules, of which old versions are not always to be had
+		if m.NewestPlugins {
 			v = cniNewest
 		}
 		add(fmt.Sprintf("https://github.com/containernetworking/plugins/releases/download/v%s/cni-plugins-linux-%s-v%[1]s.tgz", v, arch), "")

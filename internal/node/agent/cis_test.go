@@ -29,6 +29,7 @@ import (
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -59,15 +60,15 @@ func hardened(t *testing.T, cloud string) *world {
 		input = "testdata/aws-control-plane.txtar"
 		o.Hardened, o.Zones, o.ControlPlaneSizes, o.NodeSizes = true, []string{"us-test-1a"}, []string{"m3.medium"}, []string{"t2.medium"}
 	} else {
-		known = &facts.Facts{Local: &facts.Local{Network: "10.77.0.0/24", Arch: "amd64"}}
+		known = &facts.Facts{Clouds: map[string]*facts.Cloud{"local": {FreeNetwork: "10.77.0.0/24", Architecture: "amd64"}}}
 		o.Networking = ""
 	}
-	channel := spectest.Stable(t)
-	cluster, groups, findings := newcluster.New(o, newcluster.World{Facts: known, Channel: channel, KopsVersion: "1.37.0"})
+	channel, on := spectest.Stable(t), platformtest.Named(cloud)
+	cluster, groups, findings := newcluster.New(o, newcluster.World{Platform: on.ForNew(), Complete: on.ForComplete(), Facts: known, Channel: channel, KopsVersion: "1.37.0"})
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
-	done, findings := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: known, Channel: channel, KopsVersion: "1.37.0", ConfigBase: o.ConfigBase})
+	done, findings := complete.Complete(complete.Input{Platform: on.ForComplete(), Cluster: cluster, Groups: groups, Facts: known, Channel: channel, KopsVersion: "1.37.0", ConfigBase: o.ConfigBase})
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func hardened(t *testing.T, cloud string) *world {
 			known.FileHashes[url] = strings.Repeat("0", 64)
 		}
 	}
-	in := model.Input{Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.37.0", Region: "us-test-1", Facts: known, Keysets: authorities(), AllowUnverified: true}
+	in := model.Input{Traits: &on.Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.37.0", Region: "us-test-1", Facts: known, Keysets: authorities(), AllowUnverified: true}
 	var err error
 	if in.EncryptionConfig, err = pki.NewEncryptionConfig(bytes.NewReader(make([]byte, 32))); err != nil {
 		t.Fatal(err)

@@ -11,13 +11,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/versions"
@@ -34,26 +34,25 @@ type Want struct {
 	Images []string
 }
 
-// ForLocal lists what the machines of a default cluster on this host fetch.
-// Versions are kops' own and that of Kubernetes, which is the recommended one when
+// ForDefault lists what the machines of a default cluster on a platform fetch. Versions are kops' own and that of Kubernetes, which is the recommended one when
 // it is empty.
-func ForLocal(kops, kubernetes string, arches []download.Arch) (Want, error) {
+func ForDefault(p *platform.Platform, kops, kubernetes string, arches []download.Arch) (Want, error) {
 	ch, ok := versions.Embedded(versions.Stable)
 	if !ok {
 		return Want{}, errors.New("this program holds no channel of versions")
 	}
 	const folder = "file:///state/bundle.k8s.local"
 	spec, groups, findings := newcluster.New(
-		newcluster.Options{ClusterName: "bundle.k8s.local", CloudProvider: string(api.CloudLocal), ConfigBase: folder, KubernetesVersion: kubernetes},
-		newcluster.World{Channel: ch, KopsVersion: kops})
+		newcluster.Options{ClusterName: "bundle.k8s.local", CloudProvider: string(p.Name), ConfigBase: folder, KubernetesVersion: kubernetes},
+		newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Channel: ch, KopsVersion: kops})
 	if err := findings.Err(); err != nil {
 		return Want{}, fmt.Errorf("describe a cluster of Kubernetes %s: %w", kubernetes, err)
 	}
-	done, findings := complete.Complete(complete.Input{Cluster: spec, Groups: groups, Channel: ch, KopsVersion: kops, ConfigBase: folder})
+	done, findings := complete.Complete(complete.Input{Platform: p.ForComplete(), Cluster: spec, Groups: groups, Channel: ch, KopsVersion: kops, ConfigBase: folder})
 	if err := findings.Err(); err != nil {
 		return Want{}, fmt.Errorf("complete a cluster of Kubernetes %s: %w", kubernetes, err)
 	}
-	return Of(model.Input{Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: kops}, arches)
+	return Of(model.Input{Traits: &p.Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: kops}, arches)
 }
 
 // Of lists what the machines of a cluster fetch: the files that their node

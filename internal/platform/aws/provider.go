@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 
@@ -18,6 +17,7 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 	"kops.local/kops/internal/platform/aws/lookup"
 	"kops.local/kops/internal/platform/aws/model"
+	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
 )
@@ -39,11 +39,10 @@ type Options struct {
 // Provider returns the platform.
 func Provider(o Options) platform.Provider {
 	return platform.Provider{
-		Name: "aws", Title: "AWS", Remote: true,
+		Platform: spec.Platform(), Remote: true,
 		Kinds: kinds.All(), Limits: limits(), Phases: phases(), Tasks: tasks(), GroupOf: groupOf,
 		Connect:   o.connect,
 		Region:    func(c *api.Cluster) (string, error) { return o.region(c) },
-		RegionOf:  regionOf,
 		LookUp:    lookUp,
 		Know:      know,
 		Offers:    offers,
@@ -89,7 +88,7 @@ func (o Options) region(c *api.Cluster) (string, error) {
 	for _, s := range c.Spec.Networking.Subnets {
 		r := s.Region
 		if r == "" && s.Zone != "" {
-			r = regionOf([]string{s.Zone})
+			r = spec.RegionOf(s.Zone)
 		}
 		if r == "" {
 			continue
@@ -105,33 +104,20 @@ func (o Options) region(c *api.Cluster) (string, error) {
 	return found, nil
 }
 
-// zoneName is the name of an availability zone, such as us-east-1a or
-// us-gov-west-1b, and in it the name of its region. That of a local zone, such as
-// us-west-2-lax-1a, is none.
-var zoneName = regexp.MustCompile(`^([a-z]+(?:-[a-z]+)+-\d+)[a-z]$`)
-
-// regionOf is the region of the first zone whose name tells it, or "".
-func regionOf(zones []string) string {
-	for _, z := range zones {
-		if m := zoneName.FindStringSubmatch(z); m != nil {
-			return m[1]
-		}
-	}
-	return ""
-}
-
 func lookUp(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) (*facts.Facts, error) {
 	k := s.Client.(*kinds.Client)
 	return lookup.Facts(ctx, k.Clients, k.Past, lookup.Needs(c, groups))
 }
 
 // know gives the kinds whose account it is, which is part of names.
-func know(s *platform.Session, f *facts.Facts) {
-	if f.AWS == nil {
-		return
+func know(s *platform.Session, f *facts.Facts) error {
+	own, err := facts.OwnAs[spec.Facts](f.Of(string(api.CloudAWS)))
+	if err != nil {
+		return err
 	}
 	c := s.Client.(*kinds.Client)
-	c.AccountID, c.Partition = f.AWS.AccountID, f.AWS.Partition
+	c.AccountID, c.Partition = own.AccountID, own.Partition
+	return nil
 }
 
 func offers(ctx context.Context, s *platform.Session, o newcluster.Options, w newcluster.World) (*facts.Facts, error) {

@@ -5,20 +5,18 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/aws"
+	awsspec "kops.local/kops/internal/platform/aws/spec"
 )
 
 func TestRegionsOfZones(t *testing.T) {
-	regionOf := aws.Provider(aws.Options{}).RegionOf
+	n := awsspec.Platform().Network
 	for zone, want := range map[string]string{
 		"us-east-1c": "us-east-1", "ap-southeast-2a": "ap-southeast-2", "cn-north-1b": "cn-north-1", "us-gov-west-1b": "us-gov-west-1",
-		"us-west-2-lax-1a": "", "us-east-1-wl1-bos-wlz-1": "", "us-east-1": "", "": "",
+		"us-west-2-lax-1a": "us-west-2", "us-east-1-wl1-bos-wlz-1": "", "us-east-1": "", "": "",
 	} {
-		if got := regionOf([]string{zone}); got != want {
+		if got := n.Region(zone); got != want {
 			t.Errorf("zone %q is in region %q, want %q", zone, got, want)
 		}
-	}
-	if got := regionOf([]string{"us-west-2-lax-1a", "us-west-2b"}); got != "us-west-2" {
-		t.Errorf("the second zone's region is %q", got)
 	}
 }
 
@@ -29,7 +27,7 @@ func TestAClusterIsInOneRegion(t *testing.T) {
 		subnet      api.ClusterSubnetSpec
 		want, wrong string
 	}{
-		{api.ClusterSubnetSpec{Name: "a", Zone: "us-west-2-lax-1a"}, "eu-central-1", ""},
+		{api.ClusterSubnetSpec{Name: "a", Zone: "us-east-1-wl1-bos-wlz-1"}, "eu-central-1", ""},
 		{api.ClusterSubnetSpec{Name: "b", Zone: "us-east-1a"}, "us-east-1", ""},
 		{api.ClusterSubnetSpec{Name: "c", Region: "us-east-1"}, "us-east-1", ""},
 		{api.ClusterSubnetSpec{Name: "d", Zone: "us-gov-west-1a"}, "", "subnet d is in region us-gov-west-1, and others are in us-east-1; a cluster is in one region"},

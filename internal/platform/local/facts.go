@@ -29,7 +29,7 @@ func (o Options) lookUp(_ context.Context, _ *platform.Session, c *api.Cluster, 
 		return nil, err
 	}
 	f := b.Facts()
-	f.Local = &facts.Local{Arch: runtime.GOARCH, Bundle: o.Bundle}
+	f.Clouds = map[string]*facts.Cloud{string(api.CloudLocal): {Architecture: runtime.GOARCH, Bundle: o.Bundle}}
 	return f, nil
 }
 
@@ -39,7 +39,7 @@ func (o Options) offers(_ context.Context, _ *platform.Session, n newcluster.Opt
 	if err != nil {
 		return nil, err
 	}
-	return &facts.Facts{Local: &facts.Local{Arch: runtime.GOARCH, Bundle: o.Bundle, Network: network.String()}}, nil
+	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudLocal): {Architecture: runtime.GOARCH, Bundle: o.Bundle, FreeNetwork: network.String()}}}, nil
 }
 
 // The networks that are offered are 10.77.0.0/24 to 10.254.0.0/24.

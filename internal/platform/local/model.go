@@ -10,10 +10,10 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/local/kinds"
 	bridges "kops.local/kops/internal/platform/local/network"
+	"kops.local/kops/internal/platform/local/spec"
 )
 
 // apiPort is where machines and users reach the API.
@@ -61,7 +61,8 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.Facts == nil || in.Facts.Local == nil {
+	known := in.Facts.Of(string(api.CloudLocal))
+	if known.Bundle == "" {
 		return nil, fmt.Errorf("the facts hold nothing of this host")
 	}
 	m.gateway = bridges.Gateway(cidr).Addr()
@@ -72,7 +73,7 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 	m.image = kinds.NewImage(m.name, kinds.Image{Cluster: m.name})
 	network := resource.Out(m.network.Address, "id")
 	m.mirror = kinds.NewMirror("bundle", kinds.Mirror{Cluster: m.name, Name: "bundle", Network: network,
-		Bundle: in.Facts.Local.Bundle, Port: localcloud.MirrorPort})
+		Bundle: known.Bundle, Port: localcloud.MirrorPort})
 	var servers []string
 	for _, group := range in.Groups {
 		if group.IsControlPlane() {
@@ -105,7 +106,7 @@ func (m *builder) volume(etcd, member string) resource.Node {
 }
 
 func (m *builder) group(g *api.InstanceGroup) (resource.Node, error) {
-	cpus, memory, ok := names.LocalSize(g.Spec.MachineType)
+	cpus, memory, ok := spec.Size(g.Spec.MachineType)
 	if !ok {
 		return resource.Node{}, fmt.Errorf("%q is no machine type of this host", g.Spec.MachineType)
 	}

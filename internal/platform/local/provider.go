@@ -19,6 +19,7 @@ import (
 	"kops.local/kops/internal/platform/local/keeper"
 	"kops.local/kops/internal/platform/local/kinds"
 	"kops.local/kops/internal/platform/local/site"
+	"kops.local/kops/internal/platform/local/spec"
 )
 
 // DefaultRoot is the folder of all clusters of a host. It goes with the last of
@@ -49,16 +50,14 @@ func Provider(o Options) platform.Provider {
 		o.Root = DefaultRoot
 	}
 	return platform.Provider{
-		Name: "local", Title: "this host",
-		Kinds:  kinds.All(),
-		Limits: map[string]int{"local": 8},
-		Phases: map[string]string{"local_network": "network", "local_image": "network", "local_mirror": "network"},
+		Platform: spec.Platform(),
+		Kinds:    kinds.All(),
+		Limits:   map[string]int{"local": 8},
+		Phases:   map[string]string{"local_network": "network", "local_image": "network", "local_mirror": "network"},
 		Tasks: map[string]string{"Network": "local_network", "Image": "local_image", "Mirror": "local_mirror", "Volume": "local_volume",
 			"MachineGroup": "local_machine_group", "Machine": "local_machine", "LoadBalancer": "local_load_balancer"},
 		GroupOf:  groupOf,
 		Connect:  o.connect,
-		Region:   func(*api.Cluster) (string, error) { return "", nil },
-		RegionOf: func([]string) string { return "" },
 		LookUp:   o.lookUp,
 		Offers:   o.offers,
 		Shared:   func(*api.Cluster) ([]resource.Node, error) { return nil, nil },

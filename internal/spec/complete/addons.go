@@ -1,23 +1,25 @@
 package complete
 
-import "kops.local/kops/internal/spec/versions"
+import (
+	"kops.local/kops/internal/spec/fill"
+	"kops.local/kops/internal/spec/versions"
+)
 
-func addonRules() []rule {
-	return []rule{
-		{"cluster-autoscaler", "how kops runs the autoscaler", "", setAutoscaler},
-		{"karpenter", "how kops runs Karpenter", "aws", setKarpenter},
-		{"node-problem-detector", "how kops runs the detector", "", setProblemDetector},
+func addonRules() []Rule {
+	return []Rule{
+		{"cluster-autoscaler", "how kops runs the autoscaler", setAutoscaler},
+		{"node-problem-detector", "how kops runs the detector", setProblemDetector},
 	}
 }
 
 // autoscalerImages are the autoscaler's releases by the minor version of Kubernetes, newest first.
-func autoscalerImage(p *pass) string {
+func autoscalerImage(p *Pass) string {
 	tag := "v1.32.7"
 	for _, r := range []struct {
 		minor uint64
 		tag   string
 	}{{36, "v1.36.0"}, {35, "v1.35.1"}, {34, "v1.34.4"}, {33, "v1.33.5"}} {
-		if versions.AtLeast(p.version, 1, r.minor) {
+		if versions.AtLeast(p.Version, 1, r.minor) {
 			tag = r.tag
 			break
 		}
@@ -25,46 +27,36 @@ func autoscalerImage(p *pass) string {
 	return "registry.k8s.io/autoscaling/cluster-autoscaler:" + tag
 }
 
-func setAutoscaler(p *pass) {
-	c := p.spec.ClusterAutoscaler
+func setAutoscaler(p *Pass) {
+	c := p.Spec.ClusterAutoscaler
 	if c == nil || !isTrue(c.Enabled) {
 		return
 	}
-	fillPtr(&c.Image, autoscalerImage(p))
-	fill(&c.Expander, "random")
-	fillPtr(&c.IgnoreDaemonSetsUtilization, false)
-	fillPtr(&c.ScaleDownUtilizationThreshold, "0.5")
-	fillPtr(&c.SkipNodesWithCustomControllerPods, true)
-	fillPtr(&c.SkipNodesWithLocalStorage, true)
-	fillPtr(&c.SkipNodesWithSystemPods, true)
-	fillPtr(&c.BalanceSimilarNodeGroups, false)
-	fillPtr(&c.EmitPerNodegroupMetrics, false)
-	fillPtr(&c.AWSUseStaticInstanceList, false)
-	fillPtr(&c.NewPodScaleUpDelay, "0s")
-	fillPtr(&c.ScaleDownDelayAfterAdd, "10m0s")
-	fillPtr(&c.ScaleDownUnneededTime, "10m0s")
-	fillPtr(&c.ScaleDownUnreadyTime, "20m0s")
-	fill(&c.MaxNodeProvisionTime, "15m0s")
+	fill.Ptr(&c.Image, autoscalerImage(p))
+	fill.Value(&c.Expander, "random")
+	fill.Ptr(&c.IgnoreDaemonSetsUtilization, false)
+	fill.Ptr(&c.ScaleDownUtilizationThreshold, "0.5")
+	fill.Ptr(&c.SkipNodesWithCustomControllerPods, true)
+	fill.Ptr(&c.SkipNodesWithLocalStorage, true)
+	fill.Ptr(&c.SkipNodesWithSystemPods, true)
+	fill.Ptr(&c.BalanceSimilarNodeGroups, false)
+	fill.Ptr(&c.EmitPerNodegroupMetrics, false)
+	fill.Ptr(&c.AWSUseStaticInstanceList, false)
+	fill.Ptr(&c.NewPodScaleUpDelay, "0s")
+	fill.Ptr(&c.ScaleDownDelayAfterAdd, "10m0s")
+	fill.Ptr(&c.ScaleDownUnneededTime, "10m0s")
+	fill.Ptr(&c.ScaleDownUnreadyTime, "20m0s")
+	fill.Value(&c.MaxNodeProvisionTime, "15m0s")
 }
 
-func setKarpenter(p *pass) {
-	c := p.spec.Karpenter
-	if c == nil || !c.Enabled {
-		return
-	}
-	fill(&c.Image, "public.ecr.aws/karpenter/controller:1.13.0")
-	fill(&c.LogEncoding, "console")
-	fill(&c.LogLevel, "debug")
-}
-
-func setProblemDetector(p *pass) {
-	c := p.spec.NodeProblemDetector
+func setProblemDetector(p *Pass) {
+	c := p.Spec.NodeProblemDetector
 	if c == nil {
 		return
 	}
-	fillPtr(&c.Enabled, false)
-	fillQuantity(&c.CPURequest, "20m")
-	fillQuantity(&c.MemoryRequest, "100Mi")
-	fillQuantity(&c.MemoryLimit, "100Mi")
-	fillPtr(&c.Image, "registry.k8s.io/node-problem-detector/node-problem-detector:v0.8.18")
+	fill.Ptr(&c.Enabled, false)
+	fill.Quantity(&c.CPURequest, "20m")
+	fill.Quantity(&c.MemoryRequest, "100Mi")
+	fill.Quantity(&c.MemoryLimit, "100Mi")
+	fill.Ptr(&c.Image, "registry.k8s.io/node-problem-detector/node-problem-detector:v0.8.18")
 }

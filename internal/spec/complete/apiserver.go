@@ -4,68 +4,68 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 )
 
-func setAPIServer(p *pass) {
-	c := ensure(&p.spec.KubeAPIServer)
-	fill(&c.Image, p.componentImage("kube-apiserver"))
-	fill(&c.LogLevel, 2)
-	fill(&c.SecurePort, 443)
+func setAPIServer(p *Pass) {
+	c := fill.Ensure(&p.Spec.KubeAPIServer)
+	fill.Value(&c.Image, p.componentImage("kube-apiserver"))
+	fill.Value(&c.LogLevel, 2)
+	fill.Value(&c.SecurePort, 443)
 	bind := "0.0.0.0"
-	if p.ipv6() {
+	if p.IPv6() {
 		bind = "::"
 	}
-	fill(&c.BindAddress, bind)
-	fillPtr(&c.AllowPrivileged, true)
-	fillPtr(&c.AnonymousAuth, false)
-	fillList(&c.KubeletPreferredAddressTypes, "InternalIP", "Hostname", "ExternalIP")
-	fillList(&c.RequestheaderAllowedNames, "aggregator")
-	fillList(&c.RequestheaderExtraHeaderPrefixes, "X-Remote-Extra-")
-	fillList(&c.RequestheaderGroupHeaders, "X-Remote-Group")
-	fillList(&c.RequestheaderUsernameHeaders, "X-Remote-User")
-	fillList(&c.APIAudiences, "kubernetes.svc.default")
-	fill(&c.ServiceClusterIPRange, p.spec.Networking.ServiceClusterIPRange)
-	if p.olderThan(33) {
-		fill(&c.CloudProvider, p.componentCloud())
+	fill.Value(&c.BindAddress, bind)
+	fill.Ptr(&c.AllowPrivileged, true)
+	fill.Ptr(&c.AnonymousAuth, false)
+	fill.List(&c.KubeletPreferredAddressTypes, "InternalIP", "Hostname", "ExternalIP")
+	fill.List(&c.RequestheaderAllowedNames, "aggregator")
+	fill.List(&c.RequestheaderExtraHeaderPrefixes, "X-Remote-Extra-")
+	fill.List(&c.RequestheaderGroupHeaders, "X-Remote-Group")
+	fill.List(&c.RequestheaderUsernameHeaders, "X-Remote-User")
+	fill.List(&c.APIAudiences, "kubernetes.svc.default")
+	fill.Value(&c.ServiceClusterIPRange, p.Spec.Networking.ServiceClusterIPRange)
+	if p.OlderThan(33) {
+		fill.Value(&c.CloudProvider, p.componentCloud())
 	}
-	if p.spec.MetricsServer != nil && isTrue(p.spec.MetricsServer.Enabled) {
-		fillPtr(&c.EnableAggregatorRouting, true)
+	if p.Spec.MetricsServer != nil && isTrue(p.Spec.MetricsServer.Enabled) {
+		fill.Ptr(&c.EnableAggregatorRouting, true)
 	}
 }
 
-// componentCloud is how Kubernetes' own programs call the cloud: all clouds have
-// controllers outside of them; bare metal and this host have none.
-func (p *pass) componentCloud() string {
-	if p.cloud == api.CloudMetal || p.cloud == api.CloudLocal {
+// componentCloud is how Kubernetes' own programs call the cloud, whose controllers
+// are outside of them; "" where there are none.
+func (p *Pass) componentCloud() string {
+	if p.on.Machines.NoCloud {
 		return ""
 	}
 	return "external"
 }
 
-func setAPIServerAuth(p *pass) {
-	c := p.spec.KubeAPIServer
-	switch a := p.spec.Authorization; {
+func setAPIServerAuth(p *Pass) {
+	c := p.Spec.KubeAPIServer
+	switch a := p.Spec.Authorization; {
 	case a.AlwaysAllow != nil:
-		fillPtr(&c.AuthorizationMode, "AlwaysAllow")
+		fill.Ptr(&c.AuthorizationMode, "AlwaysAllow")
 	case a.RBAC != nil:
-		fillPtr(&c.AuthorizationMode, "Node,RBAC")
+		fill.Ptr(&c.AuthorizationMode, "Node,RBAC")
 	}
-	if a := p.spec.Authentication; a != nil && a.Kopeio != nil {
-		fillPtr(&c.AuthenticationTokenWebhookConfigFile, "/etc/kubernetes/authn.config")
+	if a := p.Spec.Authentication; a != nil && a.Kopeio != nil {
+		fill.Ptr(&c.AuthenticationTokenWebhookConfigFile, "/etc/kubernetes/authn.config")
 	}
 }
 
-func setAPIServerEtcd(p *pass) {
-	c := p.spec.KubeAPIServer
-	for _, e := range p.spec.EtcdClusters {
+func setAPIServerEtcd(p *Pass) {
+	c := p.Spec.KubeAPIServer
+	for _, e := range p.Spec.EtcdClusters {
 		if e.Name == "main" {
-			fillPtr(&c.APIServerCount, int32(len(e.EtcdMembers)))
+			fill.Ptr(&c.APIServerCount, int32(len(e.EtcdMembers)))
 			major, _, _ := strings.Cut(e.Version, ".")
-			fillPtr(&c.StorageBackend, "etcd"+major)
+			fill.Ptr(&c.StorageBackend, "etcd"+major)
 		}
 	}
-	fillList(&c.EtcdServers, "https://127.0.0.1:4001")
+	fill.List(&c.EtcdServers, "https://127.0.0.1:4001")
 	if len(c.EtcdServersOverrides) > 0 {
 		return
 	}
@@ -81,9 +81,9 @@ func setAPIServerEtcd(p *pass) {
 	}
 }
 
-func setAdmission(p *pass) {
-	c := p.spec.KubeAPIServer
-	fillList(&c.EnableAdmissionPlugins,
+func setAdmission(p *Pass) {
+	c := p.Spec.KubeAPIServer
+	fill.List(&c.EnableAdmissionPlugins,
 		"DefaultStorageClass",
 		"DefaultTolerationSeconds",
 		"LimitRanger",

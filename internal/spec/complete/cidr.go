@@ -24,10 +24,10 @@ func split(whole netip.Prefix, bits int) ([]netip.Prefix, error) {
 	return parts, nil
 }
 
-// allocate returns the first range of the given length within from that overlaps
+// Allocate returns the first range of the given length within from that overlaps
 // none of used. The very first range is never given away: 10.0.0.0/20 of
 // 10.0.0.0/8 is what other tools and people take without asking.
-func allocate(from netip.Prefix, length int, used []netip.Prefix) (netip.Prefix, error) {
+func Allocate(from netip.Prefix, length int, used []netip.Prefix) (netip.Prefix, error) {
 	first := binary.BigEndian.Uint32(from.Masked().Addr().AsSlice())
 	for i := uint64(1); i < 1<<(length-from.Bits()); i++ {
 		p := netip.PrefixFrom(ipv4(first+uint32(i<<(32-length))), length)

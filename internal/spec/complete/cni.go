@@ -1,47 +1,49 @@
 package complete
 
-import "kops.local/kops/api"
+import (
+	"kops.local/kops/internal/spec/fill"
+)
 
-func setCalico(p *pass) {
-	c := p.spec.Networking.Calico
+func setCalico(p *Pass) {
+	c := p.Spec.Networking.Calico
 	if c == nil {
 		return
 	}
 	switch {
-	case p.ipv6():
-		fill(&c.EncapsulationMode, "none")
-	case p.cloud == api.CloudAzure:
-		fill(&c.EncapsulationMode, "vxlan")
-		fill(&c.VXLANMode, "Always")
+	case p.IPv6():
+		fill.Value(&c.EncapsulationMode, "none")
+	case p.on.Network.NoIPIP:
+		fill.Value(&c.EncapsulationMode, "vxlan")
+		fill.Value(&c.VXLANMode, "Always")
 	default:
-		fill(&c.EncapsulationMode, "ipip")
+		fill.Value(&c.EncapsulationMode, "ipip")
 	}
 }
 
-func setFlannel(p *pass) {
-	if c := p.spec.Networking.Flannel; c != nil {
-		fill(&c.Backend, "udp")
+func setFlannel(p *Pass) {
+	if c := p.Spec.Networking.Flannel; c != nil {
+		fill.Value(&c.Backend, "udp")
 	}
 }
 
-func setKindnet(p *pass) {
-	c, n := p.spec.Networking.Kindnet, &p.spec.Networking
+func setKindnet(p *Pass) {
+	c, n := p.Spec.Networking.Kindnet, &p.Spec.Networking
 	if c == nil {
 		return
 	}
-	fill(&c.Version, "v1.0.1")
-	fillPtr(&c.FastPathThreshold, 0)
-	fillPtr(&c.LogLevel, 2)
+	fill.Value(&c.Version, "v1.0.1")
+	fill.Ptr(&c.FastPathThreshold, 0)
+	fill.Ptr(&c.LogLevel, 2)
 	if c.Masquerade != nil { // it is the user's, as it is
 		return
 	}
-	m := ensure(&c.Masquerade)
-	if p.ipv6() {
-		fillPtr(&m.Enabled, false)
-		fillPtr(&c.NAT64, p.cloud != api.CloudAWS) // AWS' network has its own
+	m := fill.Ensure(&c.Masquerade)
+	if p.IPv6() {
+		fill.Ptr(&m.Enabled, false)
+		fill.Ptr(&c.NAT64, !p.on.Has.OwnNAT64)
 		return
 	}
-	fillPtr(&m.Enabled, true)
+	fill.Ptr(&m.Enabled, true)
 	if len(m.NonMasqueradeCIDRs) == 0 {
 		for _, r := range []string{n.NetworkCIDR, n.PodCIDR, n.ServiceClusterIPRange} {
 			if r != "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/blang/semver/v4"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/versions"
@@ -16,7 +17,9 @@ import (
 type Input struct {
 	Cluster *api.Cluster
 	Groups  []*api.InstanceGroup
-	// Facts are what the cloud knows; nil when nothing was looked up.
+	// Platform is what the cluster stands on.
+	Platform Platform
+	// Facts are what the world knows; nil when nothing was looked up.
 	Facts *facts.Facts
 	// Channel recommends versions and images; nil recommends none.
 	Channel *versions.Channel
@@ -49,19 +52,19 @@ type Cluster struct {
 // result is as far as completion came, and must not be built.
 func Complete(in Input) (*Cluster, diag.List) {
 	p := newPass(in)
-	p.run(storedRules())
-	version, err := versions.ParseVersion(p.spec.KubernetesVersion)
+	p.run(storedRules(p.on))
+	version, err := versions.ParseVersion(p.Spec.KubernetesVersion)
 	if err != nil {
 		message := "is not a version"
-		if p.spec.KubernetesVersion == "" {
+		if p.Spec.KubernetesVersion == "" {
 			message = "is required, because the channel names none"
 		}
-		p.fail("spec.kubernetesVersion", p.spec.KubernetesVersion, "kubernetes-version", message, "write a version such as 1.36.3")
+		p.Fail("spec.kubernetesVersion", p.Spec.KubernetesVersion, "kubernetes-version", message, "write a version such as 1.36.3")
 		return p.result(), p.findings
 	}
-	p.version = version
-	p.run(clusterRules())
-	p.runGroups(groupRules())
+	p.Version = version
+	p.run(clusterRules(p.on))
+	p.runGroups(groupRules(p.on))
 	return p.result(), p.findings
 }
 
@@ -70,8 +73,8 @@ func Complete(in Input) (*Cluster, diag.List) {
 // names and retention.
 func AssignStored(in Input) (*api.Cluster, diag.List) {
 	p := newPass(in)
-	p.run(storedRules())
-	return p.cluster, p.findings
+	p.run(storedRules(p.on))
+	return p.Cluster, p.findings
 }
 
 // AssignGroup fills what is kept in the stored spec of a group of in.Cluster: its
@@ -79,114 +82,128 @@ func AssignStored(in Input) (*api.Cluster, diag.List) {
 func AssignGroup(in Input, g *api.InstanceGroup) (*api.InstanceGroup, diag.List) {
 	in.Groups = []*api.InstanceGroup{g}
 	p := newPass(in)
-	if v, err := versions.ParseVersion(p.spec.KubernetesVersion); err == nil {
-		p.version = v
+	if v, err := versions.ParseVersion(p.Spec.KubernetesVersion); err == nil {
+		p.Version = v
 	}
 	p.runGroups(storedGroupRules())
 	return p.groups[0], p.findings
 }
 
-// rule fills some values of the cluster.
-type rule struct {
-	name string
-	// why says to a user where the values come from.
-	why string
-	// on limits the rule to a cloud; "" is every cloud.
-	on api.CloudProviderID
-	do func(*pass)
+// Platform is what completion knows of a platform.
+type Platform struct {
+	*traits.Traits
+	Rules
 }
 
-// groupRule fills some values of one group.
-type groupRule struct {
-	name, why string
-	on        api.CloudProviderID
-	do        func(*pass, *api.InstanceGroup)
+// Rules are those of one platform, by the place at which they run.
+type Rules struct {
+	// Early fill what is stored of the network, before the ranges of pods and services.
+	Early []Rule
+	// Ranges fill what is stored of the ranges, before subnets are given theirs.
+	Ranges []Rule
+	// Before run before the components get their defaults, After after that.
+	Before, After []Rule
+	// Group run once a group has its machines, before the cluster's settings are joined to its own.
+	Group []GroupRule
 }
 
-// pass is the state of one completion.
-type pass struct {
+// Rule fills some values of the cluster.
+type Rule struct {
+	Name string
+	// Why says to a user where the values come from.
+	Why string
+	Do  func(*Pass)
+}
+
+// GroupRule fills some values of one group.
+type GroupRule struct {
+	Name, Why string
+	Do        func(*Pass, *api.InstanceGroup)
+}
+
+// Pass is the state of one completion, which rules work on.
+type Pass struct {
+	// Cluster is what the rules fill, and Spec is its spec.
+	Cluster *api.Cluster
+	Spec    *api.ClusterSpec
+	// Facts are those of the cluster's platform; never nil.
+	Facts *facts.Cloud
+	// Version is that of Kubernetes.
+	Version semver.Version
+
 	in         Input
-	cluster    *api.Cluster
-	spec       *api.ClusterSpec
+	on         Platform
 	groups     []*api.InstanceGroup
-	cloud      api.CloudProviderID
-	version    semver.Version
 	provenance Provenance
 	findings   diag.List
 }
 
-func newPass(in Input) *pass {
-	p := &pass{in: in, cluster: in.Cluster.DeepCopy(), cloud: in.Cluster.CloudProviderID()}
-	p.spec = &p.cluster.Spec
+func newPass(in Input) *Pass {
+	p := &Pass{in: in, on: in.Platform, Cluster: in.Cluster.DeepCopy(), Facts: in.Facts.Of(string(in.Cluster.CloudProviderID()))}
+	p.Spec = &p.Cluster.Spec
+	if p.on.Traits == nil {
+		p.on.Traits = &traits.Traits{}
+	}
 	for _, g := range in.Groups {
 		p.groups = append(p.groups, g.DeepCopy())
-	}
-	if p.in.Facts == nil {
-		p.in.Facts = &facts.Facts{}
 	}
 	p.provenance = Provenance{Cluster: map[string]Origin{}, Groups: map[string]map[string]Origin{}}
 	return p
 }
 
-func (p *pass) result() *Cluster {
-	return &Cluster{Spec: p.cluster, Groups: p.groups, NodeVersion: p.nodeVersion(), Provenance: p.provenance}
+func (p *Pass) result() *Cluster {
+	return &Cluster{Spec: p.Cluster, Groups: p.groups, NodeVersion: p.nodeVersion(), Provenance: p.provenance}
 }
 
 // nodeVersion is the older one of the spec's version and the running one.
-func (p *pass) nodeVersion() string {
+func (p *Pass) nodeVersion() string {
 	running, err := versions.ParseVersion(p.in.RunningVersion)
-	if err == nil && running.LT(p.version) {
+	if err == nil && running.LT(p.Version) {
 		return running.String()
 	}
-	return p.spec.KubernetesVersion
+	return p.Spec.KubernetesVersion
 }
 
-func (p *pass) run(rules []rule) {
-	before := leavesOf(p.cluster.Spec)
+func (p *Pass) run(rules []Rule) {
+	before := leavesOf(p.Cluster.Spec)
 	for _, r := range rules {
-		if r.on != "" && r.on != p.cloud {
-			continue
-		}
-		r.do(p)
-		after := leavesOf(p.cluster.Spec)
-		record(p.provenance.Cluster, before, after, Origin{Rule: r.name, Why: r.why})
+		r.Do(p)
+		after := leavesOf(p.Cluster.Spec)
+		record(p.provenance.Cluster, before, after, Origin{Rule: r.Name, Why: r.Why})
 		before = after
 	}
 }
 
-func (p *pass) runGroups(rules []groupRule) {
+func (p *Pass) runGroups(rules []GroupRule) {
 	for _, g := range p.groups {
 		origins := map[string]Origin{}
 		before := leavesOf(g.Spec)
 		for _, r := range rules {
-			if r.on != "" && r.on != p.cloud {
-				continue
-			}
-			r.do(p, g)
+			r.Do(p, g)
 			after := leavesOf(g.Spec)
-			record(origins, before, after, Origin{Rule: r.name, Why: r.why})
+			record(origins, before, after, Origin{Rule: r.Name, Why: r.Why})
 			before = after
 		}
 		p.provenance.Groups[g.Name] = origins
 	}
 }
 
-// fail notes an error about the cluster.
-func (p *pass) fail(path, value, rule, message, remedy string) {
+// Fail notes an error about the cluster.
+func (p *Pass) Fail(path, value, rule, message, remedy string) {
 	p.findings = append(p.findings, diag.Finding{
-		Object: api.KindCluster + "/" + p.cluster.Name, Path: path, Value: value, Rule: rule, Message: message, Remedy: remedy,
+		Object: api.KindCluster + "/" + p.Cluster.Name, Path: path, Value: value, Rule: rule, Message: message, Remedy: remedy,
 	})
 }
 
-// failGroup notes an error about a group.
-func (p *pass) failGroup(g *api.InstanceGroup, path, value, rule, message, remedy string) {
+// FailGroup notes an error about a group.
+func (p *Pass) FailGroup(g *api.InstanceGroup, path, value, rule, message, remedy string) {
 	p.findings = append(p.findings, diag.Finding{
 		Object: api.KindInstanceGroup + "/" + g.Name, Path: path, Value: value, Rule: rule, Message: message, Remedy: remedy,
 	})
 }
 
-// ipv6 reports whether pods and services have IPv6 addresses only.
-func (p *pass) ipv6() bool { return IsIPv6(p.spec) }
+// IPv6 reports whether pods and services have IPv6 addresses only.
+func (p *Pass) IPv6() bool { return IsIPv6(p.Spec) }
 
 // IsIPv6 reports whether a cluster's pods and services have IPv6 addresses only.
 func IsIPv6(s *api.ClusterSpec) bool {
@@ -195,7 +212,7 @@ func IsIPv6(s *api.ClusterSpec) bool {
 }
 
 // dns is where the cluster's names are published.
-func (p *pass) dns() api.DNSType { return DNS(p.spec) }
+func (p *Pass) dns() api.DNSType { return DNS(p.Spec) }
 
 // DNS returns where a cluster's names are published; Public when the spec does not say.
 func DNS(s *api.ClusterSpec) api.DNSType {
@@ -206,21 +223,26 @@ func DNS(s *api.ClusterSpec) api.DNSType {
 }
 
 // publicName is the DNS name of the API server for users, or "" when it has none.
-func (p *pass) publicName() string {
-	if p.spec.API.PublicName != "" || p.dns() == api.DNSNone {
-		return p.spec.API.PublicName
+func (p *Pass) publicName() string {
+	if p.Spec.API.PublicName != "" || p.dns() == api.DNSNone {
+		return p.Spec.API.PublicName
 	}
-	return "api." + p.cluster.Name
+	return "api." + p.Cluster.Name
 }
 
-// olderThan reports whether the cluster's Kubernetes is older than 1.minor.
-func (p *pass) olderThan(minor uint64) bool { return !versions.AtLeast(p.version, 1, minor) }
+// OlderThan reports whether the cluster's Kubernetes is older than 1.minor.
+func (p *Pass) OlderThan(minor uint64) bool { return !versions.AtLeast(p.Version, 1, minor) }
 
-// subnet returns the subnet of that name, or nil.
-func (p *pass) subnet(name string) *api.ClusterSubnetSpec {
-	all := p.spec.Networking.Subnets
+// Subnet returns the subnet of that name, or nil.
+func (p *Pass) Subnet(name string) *api.ClusterSubnetSpec {
+	all := p.Spec.Networking.Subnets
 	if i := slices.IndexFunc(all, func(s api.ClusterSubnetSpec) bool { return s.Name == name }); i >= 0 {
 		return &all[i]
 	}
 	return nil
+}
+
+// failed reports whether a rule has found something wrong.
+func (p *Pass) failed(rule string) bool {
+	return slices.ContainsFunc(p.findings, func(f diag.Finding) bool { return f.Rule == rule })
 }

@@ -18,6 +18,7 @@ import (
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -35,7 +36,7 @@ func TestCompletedSpecsEqualTheGoldens(t *testing.T) {
 	for name, dir := range goldentest.Cases(t, "update_cluster") {
 		t.Run(name, func(t *testing.T) {
 			cluster, groups := spectest.Read(t, goldentest.Read(t, dir, "in-v1alpha2.yaml"))
-			done, findings := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: c, KopsVersion: "1.37.0"})
+			done, findings := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: c, KopsVersion: "1.37.0"})
 			if err := findings.Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +54,7 @@ func TestGroupKubeletsEqualTheGoldens(t *testing.T) {
 	for name, dir := range goldentest.Cases(t, "update_cluster") {
 		t.Run(name, func(t *testing.T) {
 			cluster, groups := spectest.Read(t, goldentest.Read(t, dir, "in-v1alpha2.yaml"))
-			done, _ := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: c})
+			done, _ := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: c})
 			for _, g := range done.Groups {
 				file := filepath.Join(dir, "data", "aws_s3_object_nodeupconfig-"+g.Name+"_content")
 				data, err := os.ReadFile(file)
@@ -101,7 +102,7 @@ func TestCompletingTwiceChangesNothing(t *testing.T) {
 	for name, dir := range goldentest.Cases(t, "update_cluster") {
 		t.Run(name, func(t *testing.T) {
 			cluster, groups := spectest.Read(t, goldentest.Read(t, dir, "in-v1alpha2.yaml"))
-			in := complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: c, KopsVersion: "1.37.0"}
+			in := complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: c, KopsVersion: "1.37.0"}
 			once, _ := complete.Complete(in)
 			in.Cluster, in.Groups = once.Spec, once.Groups
 			twice, _ := complete.Complete(in)
@@ -121,7 +122,7 @@ func TestCompletingTwiceChangesNothing(t *testing.T) {
 func TestInputsAreNotChanged(t *testing.T) {
 	data := goldentest.Read(t, "testdata/update_cluster/minimal-aws", "in-v1alpha2.yaml")
 	cluster, groups := spectest.Read(t, data)
-	complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t)})
+	complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t)})
 	before, beforeGroups := spectest.Read(t, data)
 	if d := cmp.Diff(before, cluster) + cmp.Diff(beforeGroups, groups); d != "" {
 		t.Errorf("completion changed its input:\n%s", d)
@@ -134,8 +135,9 @@ func BenchmarkComplete(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	in := complete.Input{Facts: &facts.Facts{AWS: &facts.AWS{DNSZones: []facts.DNSZone{{Name: "example.com", ID: "Z"}}}}}
+	in := complete.Input{Facts: &facts.Facts{Clouds: map[string]*facts.Cloud{"aws": {DNSZones: []facts.DNSZone{{Name: "example.com", ID: "Z"}}}}}}
 	in.Cluster, in.Groups = spectest.Read(b, data)
+	in.Platform = platformtest.Of(in.Cluster).ForComplete()
 	for range 62 {
 		in.Groups = append(in.Groups, in.Groups[0])
 	}

@@ -7,56 +7,57 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 )
 
-func setControllerManager(p *pass) {
-	c := ensure(&p.spec.KubeControllerManager)
-	fill(&c.Image, p.componentImage("kube-controller-manager"))
-	fill(&c.LogLevel, 2)
-	fill(&c.ClusterName, p.cluster.Name)
-	fill(&c.CloudProvider, p.componentCloud())
-	fillPtr(&c.AttachDetachReconcileSyncPeriod, metav1.Duration{Duration: time.Minute})
-	fillPtr(&ensure(&c.LeaderElection).LeaderElect, true)
-	fillPtr(&c.UseServiceAccountCredentials, true)
+func setControllerManager(p *Pass) {
+	c := fill.Ensure(&p.Spec.KubeControllerManager)
+	fill.Value(&c.Image, p.componentImage("kube-controller-manager"))
+	fill.Value(&c.LogLevel, 2)
+	fill.Value(&c.ClusterName, p.Cluster.Name)
+	fill.Value(&c.CloudProvider, p.componentCloud())
+	fill.Ptr(&c.AttachDetachReconcileSyncPeriod, metav1.Duration{Duration: time.Minute})
+	fill.Ptr(&fill.Ensure(&c.LeaderElection).LeaderElect, true)
+	fill.Ptr(&c.UseServiceAccountCredentials, true)
 }
 
-func setControllerManagerNetwork(p *pass) {
-	c, n := p.spec.KubeControllerManager, &p.spec.Networking
-	fillPtr(&c.ConfigureCloudRoutes, n.Kubenet != nil)
-	fillPtr(&c.AllocateNodeCIDRs, !p.ipv6() && !p.usesAliasRanges())
-	if p.ipv6() {
-		fillList(&c.Controllers, "*", "-nodeipam")
+func setControllerManagerNetwork(p *Pass) {
+	c, n := p.Spec.KubeControllerManager, &p.Spec.Networking
+	fill.Ptr(&c.ConfigureCloudRoutes, n.Kubenet != nil)
+	fill.Ptr(&c.AllocateNodeCIDRs, !p.IPv6())
+	if p.IPv6() {
+		fill.List(&c.Controllers, "*", "-nodeipam")
 	} else {
-		fill(&c.ClusterCIDR, n.PodCIDR)
+		fill.Value(&c.ClusterCIDR, n.PodCIDR)
 	}
 	if r, err := netip.ParsePrefix(c.ClusterCIDR); err == nil && r.Addr().Is6() {
 		size := int32(r.Bits() + min((128-r.Bits())/2, 16))
-		fillPtr(&c.NodeCIDRMaskSize, size)
+		fill.Ptr(&c.NodeCIDRMaskSize, size)
 	}
 }
 
-func setScheduler(p *pass) {
-	c := ensure(&p.spec.KubeScheduler)
-	fill(&c.Image, p.componentImage("kube-scheduler"))
-	fill(&c.LogLevel, 2)
-	fillPtr(&ensure(&c.LeaderElection).LeaderElect, true)
+func setScheduler(p *Pass) {
+	c := fill.Ensure(&p.Spec.KubeScheduler)
+	fill.Value(&c.Image, p.componentImage("kube-scheduler"))
+	fill.Value(&c.LogLevel, 2)
+	fill.Ptr(&fill.Ensure(&c.LeaderElection).LeaderElect, true)
 }
 
-func setKubeProxy(p *pass) {
-	c := ensure(&p.spec.KubeProxy)
-	fill(&c.Image, p.componentImage("kube-proxy"))
-	fill(&c.LogLevel, 2)
-	fillQuantity(&c.CPURequest, "100m")
-	if r := p.spec.KubeControllerManager.ClusterCIDR; r != "" && !p.ipv6() && p.spec.Networking.AmazonVPC == nil {
-		fillPtr(&c.ClusterCIDR, r)
+func setKubeProxy(p *Pass) {
+	c := fill.Ensure(&p.Spec.KubeProxy)
+	fill.Value(&c.Image, p.componentImage("kube-proxy"))
+	fill.Value(&c.LogLevel, 2)
+	fill.Quantity(&c.CPURequest, "100m")
+	if r := p.Spec.KubeControllerManager.ClusterCIDR; r != "" && !p.IPv6() && p.Spec.Networking.AmazonVPC == nil {
+		fill.Ptr(&c.ClusterCIDR, r)
 	}
 }
 
 // cloudController returns the configuration of the cloud's controller manager,
 // with what all clouds have in common.
-func (p *pass) cloudController(image string) *api.CloudControllerManagerConfig {
-	c := ensure(&p.spec.CloudControllerManager)
-	fill(&c.Image, image)
-	fillPtr(&ensure(&c.LeaderElection).LeaderElect, true)
+func (p *Pass) CloudController(image string) *api.CloudControllerManagerConfig {
+	c := fill.Ensure(&p.Spec.CloudControllerManager)
+	fill.Value(&c.Image, image)
+	fill.Ptr(&fill.Ensure(&c.LeaderElection).LeaderElect, true)
 	return c
 }

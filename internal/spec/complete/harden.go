@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // Files that the API server of a hardened cluster reads, in a folder of its machine
@@ -42,12 +43,12 @@ const (
 // spec says nothing else: an audit log, limits of pods, no profiling, strong ciphers
 // and the default profile of system calls.
 func Harden(s *api.ClusterSpec, pods Enforced) {
-	c := ensure(&s.KubeAPIServer)
+	c := fill.Ensure(&s.KubeAPIServer)
 	if c.AuditLogPath == nil && c.AuditPolicyFile == "" && c.AuditWebhookConfigFile == "" {
 		c.AuditLogPath, c.AuditPolicyFile = ptr(auditLogPath), auditPolicyPath
-		fillPtr(&c.AuditLogMaxAge, auditDays)
-		fillPtr(&c.AuditLogMaxBackups, auditFiles)
-		fillPtr(&c.AuditLogMaxSize, auditFileMegabyte)
+		fill.Ptr(&c.AuditLogMaxAge, auditDays)
+		fill.Ptr(&c.AuditLogMaxBackups, auditFiles)
+		fill.Ptr(&c.AuditLogMaxSize, auditFileMegabyte)
 		controlPlaneFile(s, auditPolicyPath, auditPolicy)
 	}
 	if c.AdmissionControlConfigFile == "" {
@@ -59,24 +60,24 @@ func Harden(s *api.ClusterSpec, pods Enforced) {
 			}
 		}
 	}
-	fillPtr(&c.EnableProfiling, false)
-	fillList(&c.TLSCipherSuites, ciphers()...)
-	fill(&c.TLSMinVersion, oldestTLS)
-	m := ensure(&s.KubeControllerManager)
-	fillPtr(&m.EnableProfiling, false)
-	fillPtr(&m.TerminatedPodGCThreshold, terminatedPods)
-	fillList(&m.TLSCipherSuites, ciphers()...)
-	fill(&m.TLSMinVersion, oldestTLS)
-	fillPtr(&ensure(&s.KubeScheduler).EnableProfiling, false)
-	ensure(&s.Kubelet)
+	fill.Ptr(&c.EnableProfiling, false)
+	fill.List(&c.TLSCipherSuites, ciphers()...)
+	fill.Value(&c.TLSMinVersion, oldestTLS)
+	m := fill.Ensure(&s.KubeControllerManager)
+	fill.Ptr(&m.EnableProfiling, false)
+	fill.Ptr(&m.TerminatedPodGCThreshold, terminatedPods)
+	fill.List(&m.TLSCipherSuites, ciphers()...)
+	fill.Value(&m.TLSMinVersion, oldestTLS)
+	fill.Ptr(&fill.Ensure(&s.KubeScheduler).EnableProfiling, false)
+	fill.Ensure(&s.Kubelet)
 	for _, k := range []*api.KubeletConfigSpec{s.Kubelet, s.ControlPlaneKubelet} {
 		if k == nil { // the control plane's is made of the other's
 			continue
 		}
-		fillPtr(&k.SeccompDefault, true)
-		fillPtr(&k.PodPidsLimit, processesOfPod)
-		fillList(&k.TLSCipherSuites, ciphers()...)
-		fill(&k.TLSMinVersion, oldestTLS)
+		fill.Ptr(&k.SeccompDefault, true)
+		fill.Ptr(&k.PodPidsLimit, processesOfPod)
+		fill.List(&k.TLSCipherSuites, ciphers()...)
+		fill.Value(&k.TLSMinVersion, oldestTLS)
 	}
 }
 
@@ -107,7 +108,3 @@ func podSecurity(pods Enforced) string {
 	}
 	return strings.NewReplacer("@enforced@", string(pods), "@told@", told).Replace(admission)
 }
-
-// setLocalHardening hardens every cluster of this host. Its pods are its owner's:
-// what reaches the machine is told, and not refused.
-func setLocalHardening(p *pass) { Harden(p.spec, Nothing) }

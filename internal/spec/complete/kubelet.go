@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // evictionHard are the limits at which a node evicts pods.
@@ -14,15 +15,15 @@ const evictionHard = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesF
 
 // mergeControlPlaneKubelet starts the control plane's kubelet from what the user
 // wrote for all kubelets.
-func mergeControlPlaneKubelet(p *pass) {
-	ensure(&p.spec.Kubelet)
-	p.spec.ControlPlaneKubelet = overlayKubelet(p.spec.Kubelet, p.spec.ControlPlaneKubelet)
+func mergeControlPlaneKubelet(p *Pass) {
+	fill.Ensure(&p.Spec.Kubelet)
+	p.Spec.ControlPlaneKubelet = overlayKubelet(p.Spec.Kubelet, p.Spec.ControlPlaneKubelet)
 }
 
 // overlayKubelet is overlay, but a shorter time to shut down shortens the part of it
 // that critical pods have, where only the former is set anew.
 func overlayKubelet(base, over *api.KubeletConfigSpec) *api.KubeletConfigSpec {
-	k := overlay(base, over)
+	k := fill.Overlay(base, over)
 	if over == nil || over.ShutdownGracePeriod == nil || over.ShutdownGracePeriodCriticalPods != nil || k.ShutdownGracePeriodCriticalPods == nil {
 		return k
 	}
@@ -33,66 +34,63 @@ func overlayKubelet(base, over *api.KubeletConfigSpec) *api.KubeletConfigSpec {
 }
 
 // kubelets are the settings for workers and for control planes.
-func (p *pass) kubelets() []*api.KubeletConfigSpec {
-	return []*api.KubeletConfigSpec{p.spec.Kubelet, p.spec.ControlPlaneKubelet}
+func (p *Pass) kubelets() []*api.KubeletConfigSpec {
+	return []*api.KubeletConfigSpec{p.Spec.Kubelet, p.Spec.ControlPlaneKubelet}
 }
 
-func isolateControlPlane(p *pass) {
-	if isTrue(p.spec.Networking.IsolateControlPlane) {
-		fillPtr(&p.spec.ControlPlaneKubelet.EnableDebuggingHandlers, false)
-		fill(&p.spec.ControlPlaneKubelet.HairpinMode, "none")
+func isolateControlPlane(p *Pass) {
+	if isTrue(p.Spec.Networking.IsolateControlPlane) {
+		fill.Ptr(&p.Spec.ControlPlaneKubelet.EnableDebuggingHandlers, false)
+		fill.Value(&p.Spec.ControlPlaneKubelet.HairpinMode, "none")
 	}
 }
 
-func setKubelet(p *pass) {
+func setKubelet(p *Pass) {
 	for _, k := range p.kubelets() {
-		fillPtr(&k.EnableDebuggingHandlers, true)
-		fill(&k.PodManifestPath, "/etc/kubernetes/manifests")
-		fillPtr(&k.LogLevel, 2)
-		fill(&k.ClusterDomain, p.spec.ClusterDNSDomain)
-		fill(&k.KubeconfigPath, "/var/lib/kubelet/kubeconfig")
-		fill(&k.CgroupRoot, "/")
-		fill(&k.CgroupDriver, "systemd")
-		fillPtr(&k.ProtectKernelDefaults, true)
-		fillPtr(&k.EvictionHard, evictionHard)
+		fill.Ptr(&k.EnableDebuggingHandlers, true)
+		fill.Value(&k.PodManifestPath, "/etc/kubernetes/manifests")
+		fill.Ptr(&k.LogLevel, 2)
+		fill.Value(&k.ClusterDomain, p.Spec.ClusterDNSDomain)
+		fill.Value(&k.KubeconfigPath, "/var/lib/kubelet/kubeconfig")
+		fill.Value(&k.CgroupRoot, "/")
+		fill.Value(&k.CgroupDriver, "systemd")
+		fill.Ptr(&k.ProtectKernelDefaults, true)
+		fill.Ptr(&k.EvictionHard, evictionHard)
 	}
 }
 
-func setKubeletDNS(p *pass) {
-	address := p.spec.KubeDNS.ServerIP
-	if local := p.spec.KubeDNS.NodeLocalDNS; local != nil && isTrue(local.Enabled) {
+func setKubeletDNS(p *Pass) {
+	address := p.Spec.KubeDNS.ServerIP
+	if local := p.Spec.KubeDNS.NodeLocalDNS; local != nil && isTrue(local.Enabled) {
 		address = local.LocalIP
 	}
 	for _, k := range p.kubelets() {
-		fill(&k.ClusterDNS, address)
+		fill.Value(&k.ClusterDNS, address)
 	}
 }
 
-func setKubeletCloud(p *pass) {
+func setKubeletCloud(p *Pass) {
 	for _, k := range p.kubelets() {
-		fill(&k.CloudProvider, p.componentCloud())
-		if p.cloud == api.CloudGCE {
-			fill(&k.HairpinMode, "promiscuous-bridge")
-		}
+		fill.Value(&k.CloudProvider, p.componentCloud())
 	}
 }
 
-func setKubeletShutdown(p *pass) {
+func setKubeletShutdown(p *Pass) {
 	all, critical := 30*time.Second, 10*time.Second
-	if p.spec.Networking.AmazonVPC != nil { // its node agent must outlive the pods
+	if p.Spec.Networking.AmazonVPC != nil { // its node agent must outlive the pods
 		all, critical = 0, 0
 	}
 	for _, k := range p.kubelets() {
-		fillPtr(&k.ShutdownGracePeriod, metav1.Duration{Duration: all})
-		fillPtr(&k.ShutdownGracePeriodCriticalPods, metav1.Duration{Duration: min(critical, k.ShutdownGracePeriod.Duration)})
+		fill.Ptr(&k.ShutdownGracePeriod, metav1.Duration{Duration: all})
+		fill.Ptr(&k.ShutdownGracePeriodCriticalPods, metav1.Duration{Duration: min(critical, k.ShutdownGracePeriod.Duration)})
 	}
 }
 
-func setImageVolume(p *pass) {
-	if !p.olderThan(36) {
+func setImageVolume(p *Pass) {
+	if !p.OlderThan(36) {
 		return
 	}
-	k := p.spec.ControlPlaneKubelet
+	k := p.Spec.ControlPlaneKubelet
 	if k.FeatureGates == nil {
 		k.FeatureGates = map[string]string{}
 	}
@@ -101,19 +99,19 @@ func setImageVolume(p *pass) {
 	}
 }
 
-func setRegisterSchedulable(p *pass) {
-	if p.olderThan(34) {
+func setRegisterSchedulable(p *Pass) {
+	if p.OlderThan(34) {
 		for _, k := range p.kubelets() {
-			fillPtr(&k.RegisterSchedulable, true)
+			fill.Ptr(&k.RegisterSchedulable, true)
 		}
 	}
 }
 
-func setVolumePlugins(p *pass) {
+func setVolumePlugins(p *Pass) {
 	for _, g := range p.groups {
 		if strings.Contains(g.Spec.Image, "flatcar") {
 			for _, k := range p.kubelets() {
-				fill(&k.VolumePluginDirectory, "/var/lib/kubelet/volumeplugins/")
+				fill.Value(&k.VolumePluginDirectory, "/var/lib/kubelet/volumeplugins/")
 			}
 		}
 	}

@@ -5,24 +5,25 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 )
 
-func dropVersionPrefix(p *pass) {
-	p.spec.KubernetesVersion = strings.TrimPrefix(p.spec.KubernetesVersion, "v")
+func dropVersionPrefix(p *Pass) {
+	p.Spec.KubernetesVersion = strings.TrimPrefix(p.Spec.KubernetesVersion, "v")
 }
 
-func setDNSType(p *pass) { fill(&ensure(&p.spec.Networking.Topology).DNS, api.DNSPublic) }
+func setDNSType(p *Pass) { fill.Value(&fill.Ensure(&p.Spec.Networking.Topology).DNS, api.DNSPublic) }
 
-func setAuthorization(p *pass) {
-	a := ensure(&p.spec.Authorization)
+func setAuthorization(p *Pass) {
+	a := fill.Ensure(&p.Spec.Authorization)
 	if a.AlwaysAllow == nil {
-		ensure(&a.RBAC)
+		fill.Ensure(&a.RBAC)
 	}
 }
 
-func setPodCIDR(p *pass) {
-	n := &p.spec.Networking
-	if n.PodCIDR != "" || p.ipv6() {
+func setPodCIDR(p *Pass) {
+	n := &p.Spec.Networking
+	if n.PodCIDR != "" || p.IPv6() {
 		return
 	}
 	whole, err := netip.ParsePrefix(n.NonMasqueradeCIDR)
@@ -30,35 +31,35 @@ func setPodCIDR(p *pass) {
 		whole, err = podRange(whole)
 	}
 	if err != nil {
-		p.fail("spec.nonMasqueradeCIDR", n.NonMasqueradeCIDR, "pod-cidr", "is not a range that pods can be given addresses from", "write an IPv4 range such as "+nonMasquerade)
+		p.Fail("spec.nonMasqueradeCIDR", n.NonMasqueradeCIDR, "pod-cidr", "is not a range that pods can be given addresses from", "write an IPv4 range such as "+nonMasquerade)
 		return
 	}
 	n.PodCIDR = whole.String()
 }
 
-func setServiceRange(p *pass) {
+func setServiceRange(p *Pass) {
 	r := serviceRange4
-	if p.ipv6() {
+	if p.IPv6() {
 		r = serviceRange6
 	}
-	fill(&p.spec.Networking.ServiceClusterIPRange, r)
+	fill.Value(&p.Spec.Networking.ServiceClusterIPRange, r)
 }
 
-func setStores(p *pass) {
-	s := &p.spec.ConfigStore
+func setStores(p *Pass) {
+	s := &p.Spec.ConfigStore
 	if s.Base != "" {
 		base := strings.TrimSuffix(s.Base, "/")
-		fill(&s.Keypairs, base+"/pki")
-		fill(&s.Secrets, base+"/secrets")
+		fill.Value(&s.Keypairs, base+"/pki")
+		fill.Value(&s.Secrets, base+"/secrets")
 	}
 }
 
-func setClusterDomain(p *pass) { fill(&p.spec.ClusterDNSDomain, clusterDomain) }
+func setClusterDomain(p *Pass) { fill.Value(&p.Spec.ClusterDNSDomain, clusterDomain) }
 
 // setAPIAccess chooses how the API is reached by the subnets of the machines that serve it.
-func setAPIAccess(p *pass) {
-	a := &p.spec.API
-	if a.DNS != nil || a.LoadBalancer != nil || p.cloud == api.CloudOpenstack {
+func setAPIAccess(p *Pass) {
+	a := &p.Spec.API
+	if a.DNS != nil || a.LoadBalancer != nil || p.on.Network.BalancedAlways {
 		return
 	}
 	for _, g := range p.groups {
@@ -66,13 +67,13 @@ func setAPIAccess(p *pass) {
 			continue
 		}
 		for _, name := range g.Spec.Subnets {
-			s := p.subnet(name)
+			s := p.Subnet(name)
 			switch {
 			case s == nil:
 			case s.Type == api.SubnetPrivate || s.Type == api.SubnetDualStack:
-				ensure(&a.LoadBalancer)
+				fill.Ensure(&a.LoadBalancer)
 			default:
-				ensure(&a.DNS)
+				fill.Ensure(&a.DNS)
 			}
 		}
 	}
@@ -81,16 +82,16 @@ func setAPIAccess(p *pass) {
 	}
 }
 
-func setLoadBalancer(p *pass) {
-	if lb := p.spec.API.LoadBalancer; lb != nil {
-		fill(&lb.Type, api.LoadBalancerPublic)
+func setLoadBalancer(p *Pass) {
+	if lb := p.Spec.API.LoadBalancer; lb != nil {
+		fill.Value(&lb.Type, api.LoadBalancerPublic)
 	}
 }
 
-func setPublicName(p *pass) { fill(&p.spec.API.PublicName, p.publicName()) }
+func setPublicName(p *Pass) { fill.Value(&p.Spec.API.PublicName, p.publicName()) }
 
-func setExternalDNS(p *pass) {
+func setExternalDNS(p *Pass) {
 	if p.dns() != api.DNSNone {
-		fill(&ensure(&p.spec.ExternalDNS).Provider, api.ExternalDNSProviderDNSController)
+		fill.Value(&fill.Ensure(&p.Spec.ExternalDNS).Provider, api.ExternalDNSProviderDNSController)
 	}
 }

@@ -15,7 +15,7 @@ const (
 )
 
 // roleLabels are the labels of a role; their values are empty.
-func (p *pass) roleLabels(role api.InstanceGroupRole) []string {
+func (p *Pass) roleLabels(role api.InstanceGroupRole) []string {
 	switch role {
 	case api.RoleControlPlane:
 		out := []string{labels.ControlPlane, labels.Controller, labels.NoLoadBalancer}
@@ -34,7 +34,7 @@ func (p *pass) roleLabels(role api.InstanceGroupRole) []string {
 
 // setNodeLabels puts all labels with which nodes register into the kubelet's
 // configuration; the group's own win.
-func setNodeLabels(p *pass, g *api.InstanceGroup) {
+func setNodeLabels(p *Pass, g *api.InstanceGroup) {
 	all := map[string]string{}
 	for _, l := range p.roleLabels(g.Spec.Role) {
 		all[l] = ""
@@ -47,10 +47,10 @@ func setNodeLabels(p *pass, g *api.InstanceGroup) {
 }
 
 // setTaints puts all taints with which nodes register into the kubelet's configuration.
-func setTaints(p *pass, g *api.InstanceGroup) {
-	base := p.spec.Kubelet
+func setTaints(p *Pass, g *api.InstanceGroup) {
+	base := p.Spec.Kubelet
 	if g.IsControlPlane() {
-		base = p.spec.ControlPlaneKubelet
+		base = p.Spec.ControlPlaneKubelet
 	}
 	var role []string
 	switch {

@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -79,7 +80,7 @@ func ruleInput(t *testing.T, c ruleCase) complete.Input {
 	t.Helper()
 	in := complete.Input{Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: complete.ParseFeatures(c.Features)}
 	if c.Options != nil {
-		cluster, groups, wrong := newcluster.New(*c.Options, newcluster.World{Facts: in.Facts, Channel: in.Channel, KopsVersion: in.KopsVersion})
+		cluster, groups, wrong := newcluster.New(*c.Options, newcluster.World{Platform: platformtest.Named(c.Options.CloudProvider).ForNew(), Complete: platformtest.Named(c.Options.CloudProvider).ForComplete(), Facts: in.Facts, Channel: in.Channel, KopsVersion: in.KopsVersion})
 		if err := wrong.Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -91,6 +92,7 @@ func ruleInput(t *testing.T, c ruleCase) complete.Input {
 	for i, g := range in.Groups {
 		in.Groups[i] = spectest.Assign(t, g, c.Groups[g.Name])
 	}
+	in.Platform = platformtest.Of(in.Cluster).ForComplete()
 	return in
 }
 
@@ -109,7 +111,7 @@ func compare(t *testing.T, name string, want map[string]any, o api.Object) {
 
 func TestProvenanceTellsRuleAndReason(t *testing.T) {
 	cluster, groups := spectest.Read(t, goldentest.Read(t, "testdata/update_cluster/minimal-aws", "in-v1alpha2.yaml"))
-	done, _ := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t)})
+	done, _ := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t)})
 	for path, want := range map[string]complete.Origin{
 		"spec.kubeDNS.serverIP":         {Rule: "dns-addon", Why: "how kops runs CoreDNS"},
 		"spec.networking.podCIDR":       {Rule: "pod-cidr", Why: "the upper half of nonMasqueradeCIDR"},
@@ -139,7 +141,7 @@ func TestExplanationsAreInTheUsersWords(t *testing.T) {
 	for i := range 11 {
 		cluster.Spec.SSHAccess = append(cluster.Spec.SSHAccess, fmt.Sprintf("10.%d.0.0/16", i))
 	}
-	done, _ := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t)})
+	done, _ := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t)})
 	found := map[string]complete.Explanation{}
 	var lists []string
 	for _, e := range done.Explain() {
@@ -180,7 +182,7 @@ func TestFeatures(t *testing.T) {
 func TestWorkersKeepTheOlderRunningVersion(t *testing.T) {
 	cluster, groups := spectest.Read(t, goldentest.Read(t, "testdata/update_cluster/minimal-aws", "in-v1alpha2.yaml"))
 	for running, want := range map[string]string{"": "1.34.0", "v1.33.5": "1.33.5", "1.35.1": "1.34.0"} {
-		done, _ := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t), RunningVersion: running})
+		done, _ := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t), RunningVersion: running})
 		if done.NodeVersion != want {
 			t.Errorf("with %q running, workers get %q, want %q", running, done.NodeVersion, want)
 		}

@@ -1,6 +1,9 @@
 package complete
 
-import "kops.local/kops/api"
+import (
+	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
+)
 
 // Versions of the container runtime that go together.
 const (
@@ -9,24 +12,24 @@ const (
 	pauseImage        = "registry.k8s.io/pause:3.10.1"
 )
 
-func setContainerd(p *pass) {
-	c := ensure(&p.spec.Containerd)
+func setContainerd(p *Pass) {
+	c := fill.Ensure(&p.Spec.Containerd)
 	if c.Version == nil || *c.Version == "" {
 		c.Version = ptr(containerdVersion)
-		fillPtr(&ensure(&c.Runc).Version, runcVersion)
+		fill.Ptr(&fill.Ensure(&c.Runc).Version, runcVersion)
 	}
-	fillPtr(&c.LogLevel, "info")
-	fillPtr(&c.SandboxImage, p.mirrored(pauseImage))
+	fill.Ptr(&c.LogLevel, "info")
+	fill.Ptr(&c.SandboxImage, p.mirrored(pauseImage))
 	setRuntimeExtras(c)
 }
 
 // setRuntimeExtras fills what belongs to parts of the runtime that are enabled.
 func setRuntimeExtras(c *api.ContainerdConfig) {
 	if n := c.NvidiaGPU; n != nil && isTrue(n.Enabled) {
-		fill(&n.Package, "nvidia-driver-535-server")
-		fill(&n.Image, "nvcr.io/nvidia/k8s-device-plugin:v0.17.3")
+		fill.Value(&n.Package, "nvidia-driver-535-server")
+		fill.Value(&n.Image, "nvcr.io/nvidia/k8s-device-plugin:v0.17.3")
 	}
 	if g := c.GVisor; g != nil && isTrue(g.Enabled) {
-		fill(&g.Platform, "systrap")
+		fill.Value(&g.Platform, "systrap")
 	}
 }

@@ -6,14 +6,12 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // Ranges that are used when nothing else is said.
 const (
-	awsNetwork    = "172.20.0.0/16"
-	azureNetwork  = "10.0.0.0/16"
 	nonMasquerade = "100.64.0.0/10"
-	privateRange  = "10.0.0.0/8"
 	serviceRange4 = "100.64.0.0/13"
 	serviceRange6 = "fd00:5e4f:ce::/108"
 )
@@ -21,54 +19,49 @@ const (
 // clusterDomain is the DNS domain of services.
 const clusterDomain = "cluster.local"
 
-func setConfigBase(p *pass) { fill(&p.spec.ConfigStore.Base, p.in.ConfigBase) }
+func setConfigBase(p *Pass) { fill.Value(&p.Spec.ConfigStore.Base, p.in.ConfigBase) }
 
-func setBackupRetention(p *pass) {
-	for i := range p.spec.EtcdClusters {
-		m := ensure(&p.spec.EtcdClusters[i].Manager)
-		fillPtr(&m.BackupRetentionDays, 90)
+func setBackupRetention(p *Pass) {
+	for i := range p.Spec.EtcdClusters {
+		m := fill.Ensure(&p.Spec.EtcdClusters[i].Manager)
+		fill.Ptr(&m.BackupRetentionDays, 90)
 	}
 }
 
-func setKubernetesVersion(p *pass) {
-	fill(&p.spec.KubernetesVersion, p.in.Channel.NewClusterVersion(p.in.KopsVersion))
+func setKubernetesVersion(p *Pass) {
+	fill.Value(&p.Spec.KubernetesVersion, p.in.Channel.NewClusterVersion(p.in.KopsVersion))
 }
 
-func setNonMasqueradeCIDR(p *pass) {
-	n := &p.spec.Networking
+func setNonMasqueradeCIDR(p *Pass) {
+	n := &p.Spec.Networking
 	switch {
 	case n.AmazonVPC != nil && n.NetworkCIDR != "":
-		fill(&n.NonMasqueradeCIDR, n.NetworkCIDR)
-	case p.usesAliasRanges():
-		fill(&n.NonMasqueradeCIDR, privateRange)
+		fill.Value(&n.NonMasqueradeCIDR, n.NetworkCIDR)
 	default:
-		fill(&n.NonMasqueradeCIDR, nonMasquerade)
+		fill.Value(&n.NonMasqueradeCIDR, nonMasquerade)
 	}
 }
 
-func setStoredPublicName(p *pass) {
+func setStoredPublicName(p *Pass) {
 	if p.dns() == api.DNSPublic {
-		fill(&p.spec.API.PublicName, p.publicName())
+		fill.Value(&p.Spec.API.PublicName, p.publicName())
 	}
 }
 
 // setProxyExcludes appends what a proxy must not see to what the user excludes.
-func setProxyExcludes(p *pass) {
-	proxy, n := p.spec.Networking.EgressProxy, &p.spec.Networking
+func setProxyExcludes(p *Pass) {
+	proxy, n := p.Spec.Networking.EgressProxy, &p.Spec.Networking
 	if proxy == nil {
 		return
 	}
-	domain := p.spec.ClusterDNSDomain
-	fill(&domain, clusterDomain)
-	items := []string{"127.0.0.1", "localhost", domain, p.publicName(), p.cluster.Name}
+	domain := p.Spec.ClusterDNSDomain
+	fill.Value(&domain, clusterDomain)
+	items := []string{"127.0.0.1", "localhost", domain, p.publicName(), p.Cluster.Name}
 	if r, err := netip.ParsePrefix(n.NonMasqueradeCIDR); err == nil {
 		items = append(items, nth(r, 1).String())
 	}
 	items = append(items, n.NonMasqueradeCIDR)
-	if p.cloud == api.CloudAWS {
-		items = append(items, "169.254.169.254")
-	}
-	items = slices.Concat(items, []string{n.NetworkCIDR}, n.AdditionalNetworkCIDRs)
+	items = slices.Concat(items, []string{p.on.Network.Metadata, n.NetworkCIDR}, n.AdditionalNetworkCIDRs)
 
 	var excludes []string
 	if proxy.Excludes != "" {

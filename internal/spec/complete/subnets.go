@@ -1,53 +1,17 @@
 package complete
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 )
 
-func setNetworkCIDR(p *pass) {
-	n := &p.spec.Networking
-	if n.NetworkCIDR != "" {
-		return
-	}
-	switch p.cloud {
-	case api.CloudAWS:
-		if n.NetworkID == "" {
-			n.NetworkCIDR = awsNetwork
-		} else if v, ok := p.vpc(); ok && len(v.CIDRs) > 0 {
-			n.NetworkCIDR = v.CIDRs[0]
-		} else {
-			p.fail("spec.networkID", n.NetworkID, "network-cidr", "the shared VPC was not found", "check the id and the region, or write the VPC's range in spec.networkCIDR")
-		}
-	case api.CloudAzure:
-		if n.NetworkID == "" {
-			n.NetworkCIDR = azureNetwork
-		}
-	case api.CloudLocal:
-		n.NetworkCIDR = localNetwork
-	}
-}
-
-// setSharedSubnets gives shared subnets of AWS the range and the zone that they have.
-func setSharedSubnets(p *pass) {
-	if p.cloud != api.CloudAWS {
-		return
-	}
-	for i := range p.spec.Networking.Subnets {
-		s := &p.spec.Networking.Subnets[i]
-		if s.ID == "" {
-			continue
-		}
-		f, ok := p.awsSubnet(s.ID)
-		if !ok && s.CIDR == "" {
-			p.fail(fmt.Sprintf("spec.subnets[%d].id", i), s.ID, "shared-subnet", "the shared subnet was not found", "check the id and the region, or write the subnet's cidr and zone")
-		}
-		fill(&s.CIDR, f.CIDR)
-		fill(&s.Zone, f.Zone)
+func setNetworkCIDR(p *Pass) {
+	if n := &p.Spec.Networking; n.NetworkID == "" {
+		fill.Value(&n.NetworkCIDR, p.on.Network.CIDR)
 	}
 }
 
@@ -57,18 +21,18 @@ func setSharedSubnets(p *pass) {
 // more where ranges given by the user lie in the way; slices that overlap such a
 // range are dropped. Utility subnets share the first slice, an eighth each; the
 // others get a slice each. Order is that of the zones.
-func setSubnets(p *pass) {
-	if !slices.Contains([]api.CloudProviderID{api.CloudAWS, api.CloudOpenstack, api.CloudAzure}, p.cloud) {
+func setSubnets(p *Pass) {
+	if !p.on.Network.Split || p.failed("network-cidr") {
 		return
 	}
-	n := &p.spec.Networking
+	n := &p.Spec.Networking
 	var big, little []*api.ClusterSubnetSpec
 	var given []netip.Prefix
 	for i := range n.Subnets {
 		s := &n.Subnets[i]
 		switch {
 		case s.CIDR != "":
-			given = appendRanges(given, s.CIDR)
+			given = Ranges(given, s.CIDR)
 		case s.ID != "": // looked up above
 		case s.Type == api.SubnetUtility:
 			little = append(little, s)
@@ -80,21 +44,18 @@ func setSubnets(p *pass) {
 		return
 	}
 	whole, err := netip.ParsePrefix(n.NetworkCIDR)
-	if n.NetworkCIDR == "" && n.NetworkID != "" && p.cloud == api.CloudAWS {
-		return // setNetworkCIDR has said that the VPC was not found
-	}
 	if err != nil {
-		p.fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "subnets have no range, and the network has none to split", "write spec.networkCIDR, or a cidr for every subnet")
+		p.Fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "subnets have no range, and the network has none to split", "write spec.networkCIDR, or a cidr for every subnet")
 		return
 	}
 	if !whole.Addr().Is4() {
-		p.fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "is a range of IPv6 addresses, and subnets are split from one of IPv4", "write one such as "+awsNetwork)
+		p.Fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "is a range of IPv6 addresses, and subnets are split from one of IPv4", "write one such as 172.20.0.0/16")
 		return
 	}
 	byZone(big)
 	byZone(little)
 	if err := assign(p, whole, given, big, little); err != "" {
-		p.fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", err, "write a larger spec.networkCIDR, or a cidr for every subnet")
+		p.Fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", err, "write a larger spec.networkCIDR, or a cidr for every subnet")
 	}
 }
 
@@ -103,7 +64,7 @@ func byZone(subnets []*api.ClusterSubnetSpec) {
 }
 
 // assign gives the subnets their ranges; the text is what is wrong, or "".
-func assign(p *pass, whole netip.Prefix, given []netip.Prefix, big, little []*api.ClusterSubnetSpec) string {
+func assign(p *Pass, whole netip.Prefix, given []netip.Prefix, big, little []*api.ClusterSubnetSpec) string {
 	free, err := slicesFor(whole, given, len(big), len(little) > 0)
 	if err != nil {
 		return err.Error()
@@ -125,7 +86,7 @@ func assign(p *pass, whole netip.Prefix, given []netip.Prefix, big, little []*ap
 		free = free[1:]
 	}
 	for _, s := range big {
-		if p.ipv6() && s.Type == api.SubnetPrivate { // its machines have IPv6 addresses only
+		if p.IPv6() && s.Type == api.SubnetPrivate { // its machines have IPv6 addresses only
 			continue
 		}
 		if len(free) == 0 {

@@ -21,12 +21,10 @@ import (
 )
 
 // Facts are the facts of one cluster: those of its cloud and those of the
-// files and images it runs. A cloud that was not asked is nil.
+// files and images it runs.
 type Facts struct {
-	AWS *AWS `json:"aws,omitempty"`
-	GCE *GCE `json:"gce,omitempty"`
-	// Local is the machine that kops runs on.
-	Local *Local `json:"local,omitempty"`
+	// Clouds are by name. One that was not asked is not there.
+	Clouds map[string]*Cloud `json:"clouds,omitempty"`
 
 	// FileHashes are the hexadecimal SHA-256 sums of files, by URL.
 	FileHashes map[string]string `json:"fileHashes,omitempty"`
@@ -36,10 +34,10 @@ type Facts struct {
 
 // DNSZone is a hosted zone of a DNS service.
 type DNSZone struct {
-	Name    string   `json:"name"` // without the final dot
-	ID      string   `json:"id"`   // without a path before it
-	Private bool     `json:"private,omitempty"`
-	VPCs    []string `json:"vpcs,omitempty"` // that a private zone serves
+	Name     string   `json:"name"` // without the final dot
+	ID       string   `json:"id"`   // without a path before it
+	Private  bool     `json:"private,omitempty"`
+	Networks []string `json:"networks,omitempty"` // that a private zone serves
 }
 
 // Parse reads a facts file: YAML or JSON. Unknown fields are refused.
@@ -76,15 +74,15 @@ func (f *Facts) Marshal() ([]byte, error) {
 }
 
 // FileHash returns the SHA-256 sum of the file at a URL.
-func (f *Facts) FileHash(url string) (string, bool) { return lookup(f.FileHashes, url) }
+func (f *Facts) FileHash(url string) (string, bool) { return Lookup(f.FileHashes, url) }
 
 // ImageDigest returns the digest of a container image.
-func (f *Facts) ImageDigest(image string) (string, bool) { return lookup(f.ImageDigests, image) }
+func (f *Facts) ImageDigest(image string) (string, bool) { return Lookup(f.ImageDigests, image) }
 
-// lookup finds a name in a map whose keys may be patterns, which a facts file
+// Lookup finds a name in a map whose keys may be patterns, which a facts file
 // written by hand may hold: a star stands for any text. The name itself wins,
 // then the longest pattern, then the first in order.
-func lookup[T any](m map[string]T, name string) (T, bool) {
+func Lookup[T any](m map[string]T, name string) (T, bool) {
 	if v, ok := m[name]; ok {
 		return v, true
 	}

@@ -14,12 +14,12 @@ func TestKeysMayBePatterns(t *testing.T) {
 		"m5.large": 1, "t2.large": 2, "m6g.large": 3, "t2.micro": 4, "a.b": 5, "axb": 1, "owner/image/x": 1, "": 1,
 		"t2.g.x": 3, // of two patterns as long as each other the first in order wins
 	} {
-		if got, ok := lookup(m, name); !ok || got != want {
+		if got, ok := Lookup(m, name); !ok || got != want {
 			t.Errorf("%q: got %d, %v, want %d", name, got, ok, want)
 		}
 	}
 	delete(m, "*")
-	if got, ok := lookup(m, "m5.large"); ok {
+	if got, ok := Lookup(m, "m5.large"); ok {
 		t.Errorf("got %d", got)
 	}
 }
@@ -46,29 +46,26 @@ func TestGoldenFactsSurviveMarshalling(t *testing.T) {
 	}
 	for name, arch := range map[string]string{"t3.medium": ArchX86, "t2.medium": ArchI386, "t4g.medium": ArchARM, "g4dn.xlarge": ArchX86,
 		"g5.xlarge": ArchX86, "c7gn.large": ArchARM, "im4gn.large": ArchARM, "is4gen.large": ArchARM, "m6gd.large": ArchARM, "m6gd.metal": ArchARM} {
-		if m, ok := f.AWS.MachineType(name); !ok || !m.Supports(arch) {
+		if m, ok := f.Of("aws").MachineType(name); !ok || !m.Supports(arch) {
 			t.Errorf("%s does not run %s: %+v", name, arch, m)
 		}
 	}
-	if m, _ := f.AWS.MachineType("m3.medium"); len(m.EphemeralDisks) != 1 || !m.OfferedIn(f.AWS.Zones) {
+	if m, _ := f.Of("aws").MachineType("m3.medium"); len(m.EphemeralDisks) != 1 || !m.OfferedIn(f.Of("aws").Zones) {
 		t.Errorf("m3.medium is %+v", m)
 	}
-	if role, _ := f.AWS.InstanceProfileRole("arn:aws-test:iam::4222917490108:instance-profile/kops-custom-node-role"); role != "kops-custom-node-role" {
-		t.Errorf("the profile's role is %q", role)
-	}
-	if i, _ := f.AWS.Image("099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble"); i.ID != "ami-12345678" {
+	if i, _ := f.Of("aws").Image("099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble"); i.ID != "ami-12345678" {
 		t.Errorf("the image is %+v", i)
 	}
 }
 
 func TestUnknownFactsAreRefused(t *testing.T) {
-	if _, err := Parse([]byte("aws: {regoin: x}")); err == nil || !strings.Contains(err.Error(), "regoin") {
+	if _, err := Parse([]byte("clouds: {aws: {regoin: x}}")); err == nil || !strings.Contains(err.Error(), "regoin") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestOfferedIn(t *testing.T) {
-	m := AWSMachineType{Zones: []string{"a", "b"}}
+	m := MachineType{Zones: []string{"a", "b"}}
 	for _, tc := range []struct {
 		zones []string
 		want  bool

@@ -6,7 +6,7 @@ import (
 	"kops.local/kops/api"
 )
 
-func (b *builder) setDNS() {
+func (b *Builder) setDNS() {
 	t := &api.TopologySpec{}
 	switch strings.ToLower(b.DNSType) {
 	case "public":
@@ -16,28 +16,28 @@ func (b *builder) setDNS() {
 	case "none":
 		t.DNS = api.DNSNone
 	default:
-		b.fail("--dns", b.DNSType, "unknown kind of DNS", "use public, private or none")
+		b.Fail("--dns", b.DNSType, "unknown kind of DNS", "use public, private or none")
 	}
-	b.spec.DNSZone = b.DNSZone
+	b.Spec.DNSZone = b.DNSZone
 	if b.Bastion {
 		if !b.private() {
-			b.fail("--bastion", "true", "a bastion is the entry to private subnets, and this cluster has none", "add --topology private")
+			b.Fail("--bastion", "true", "a bastion is the entry to private subnets, and this cluster has none", "add --topology private")
 		}
 		if t.DNS != api.DNSNone {
 			t.Bastion = &api.BastionSpec{PublicName: "bastion." + b.ClusterName}
 		}
 	}
-	b.spec.Networking.Topology = t
+	b.Spec.Networking.Topology = t
 }
 
 // setAPI chooses how the API is reached: by DNS to the machines only where they
 // are public and names are published.
-func (b *builder) setAPI() {
-	b.spec.API.PublicName = b.APIPublicName
-	published := b.spec.Networking.Topology.DNS != api.DNSNone && !gossip(b.ClusterName)
+func (b *Builder) setAPI() {
+	b.Spec.API.PublicName = b.APIPublicName
+	published := b.Spec.Networking.Topology.DNS != api.DNSNone && !gossip(b.ClusterName)
 	asked := b.APILoadBalancerType != "" || b.APISSLCertificate != ""
 	if !asked && !b.private() && published {
-		b.spec.API.DNS = &api.DNSAccessSpec{}
+		b.Spec.API.DNS = &api.DNSAccessSpec{}
 		return
 	}
 	lb := &api.LoadBalancerAccessSpec{SSLCertificate: b.APISSLCertificate}
@@ -47,15 +47,15 @@ func (b *builder) setAPI() {
 	case "internal":
 		lb.Type = api.LoadBalancerInternal
 	default:
-		b.fail("--api-loadbalancer-type", b.APILoadBalancerType, "unknown type of load balancer", "use public or internal")
+		b.Fail("--api-loadbalancer-type", b.APILoadBalancerType, "unknown type of load balancer", "use public or internal")
 	}
-	if b.cloud == api.CloudAWS {
+	if b.on.Has.BalancerClass {
 		lb.Class = api.LoadBalancerNetwork
 	}
-	b.spec.API.LoadBalancer = lb
+	b.Spec.API.LoadBalancer = lb
 }
 
 // gossip reports whether the name is one that no DNS server knows.
 func gossip(cluster string) bool { return strings.HasSuffix(cluster, ".k8s.local") }
 
-func (b *builder) private() bool { return b.Topology == "private" }
+func (b *Builder) private() bool { return b.Topology == "private" }

@@ -1,126 +1,83 @@
 package newcluster
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/platform/traits"
 )
 
-// CloudOf guesses the cloud of a new cluster from the URL of its state store.
-// isSet says whether an environment variable is set; "" means that the cloud
-// must be named.
-func CloudOf(store string, isSet func(variable string) bool) api.CloudProviderID {
+// Platform is what describing a cluster knows of a platform.
+type Platform struct {
+	*traits.Traits
+	Rules
+}
+
+// Rules are those of one platform. Each may be nil.
+type Rules struct {
+	// Options are those that exist on this platform alone.
+	Options []Option
+	// Defaults fills options before all others do.
+	Defaults func(*Builder)
+	// Describe says in the spec which platform it is, and what it asks.
+	Describe func(*Builder)
+	// Finish adds what follows from the rest of the spec.
+	Finish func(*Builder)
+}
+
+// Option is one of a platform's own; its value is a text, "true" for one that is on.
+type Option struct {
+	Name, Usage string
+	Default     string
+	Switch      bool
+	// Feature is the switch without which there is no such option; "" is none.
+	Feature string
+}
+
+// PlatformOf guesses the platform of a new cluster from the URL of its state store.
+// isSet says whether an environment variable is set; "" means that it must be named.
+func PlatformOf(all []*traits.Traits, store string, isSet func(variable string) bool) api.CloudProviderID {
 	scheme, _, _ := strings.Cut(store, "://")
-	switch scheme {
-	case "azureblob":
-		return api.CloudAzure
-	case "do":
-		return api.CloudDO
-	case "hos":
-		return api.CloudHetzner
-	case "gs":
-		return api.CloudGCE
-	case "linode":
-		return api.CloudLinode
-	case "scw":
-		return api.CloudScaleway
-	case "swift":
-		return api.CloudOpenstack
-	case "s3":
-		switch {
-		case isSet("HCLOUD_TOKEN"):
-			return api.CloudHetzner
-		case isSet("LINODE_TOKEN"):
-			return api.CloudLinode
+	for _, t := range all {
+		if v := t.Store.SchemesWith[scheme]; v != "" && isSet(v) {
+			return t.Name
 		}
-		return api.CloudAWS
+	}
+	for _, t := range all {
+		if slices.Contains(t.Store.Schemes, scheme) {
+			return t.Name
+		}
 	}
 	return ""
 }
 
-func (b *builder) setCloud() {
-	b.cluster = &api.Cluster{TypeMeta: typeMeta(api.KindCluster), ObjectMeta: metav1.ObjectMeta{Name: b.ClusterName}}
-	b.spec = &b.cluster.Spec
-	c := &b.spec.CloudProvider
-	switch b.cloud {
-	case api.CloudAWS:
-		c.AWS = &api.AWSSpec{SpotinstProduct: notEmpty(b.SpotinstProduct), SpotinstOrientation: notEmpty(b.SpotinstOrientation)}
-	case api.CloudGCE:
-		c.GCE = &api.GCESpec{Project: b.Project, ServiceAccount: b.GCEServiceAccount}
-		b.spec.CloudConfig = &api.CloudConfiguration{}
-	case api.CloudAzure:
-		c.Azure = b.azure()
-	case api.CloudOpenstack:
-		c.Openstack = b.openstack()
-		b.spec.CloudControllerManager = &api.CloudControllerManagerConfig{ClusterName: b.ClusterName}
-	case api.CloudDO:
-		c.DO = &api.DOSpec{}
-	case api.CloudHetzner:
-		c.Hetzner = &api.HetznerSpec{}
-	case api.CloudLinode:
-		c.Linode = &api.LinodeSpec{}
-	case api.CloudScaleway:
-		c.Scaleway = &api.ScalewaySpec{}
-	case api.CloudLocal:
-		c.Local = &api.LocalSpec{}
-	case api.CloudMetal:
-		b.cluster.Labels = map[string]string{api.LabelMetalCloud: string(api.CloudMetal)}
-	case "":
-		b.fail("--cloud", "", "the cloud is not known", "name it with --cloud")
+// setPlatform begins the spec.
+func (b *Builder) setPlatform() {
+	b.Cluster = &api.Cluster{TypeMeta: typeMeta(api.KindCluster), ObjectMeta: metav1.ObjectMeta{Name: b.ClusterName}}
+	b.Spec = &b.Cluster.Spec
+	switch {
+	case b.on.Describe != nil:
+		b.on.Describe(b)
+	case b.CloudProvider == "":
+		b.Fail("--cloud", "", "the cloud is not known", "name it with --cloud")
 	default:
-		b.fail("--cloud", b.CloudProvider, "unknown cloud", "use aws, azure, digitalocean, gce, hetzner, linode, local, metal, openstack or scaleway")
+		b.Fail("--cloud", b.CloudProvider, "unknown cloud", "use "+b.World.platforms())
 	}
 }
 
-func (b *builder) azure() *api.AzureSpec {
-	a := &api.AzureSpec{
-		SubscriptionID: b.AzureSubscriptionID, TenantID: b.AzureTenantID,
-		ResourceGroupName: b.AzureResourceGroupName, RouteTableName: b.AzureRouteTableName, AdminUser: b.AzureAdminUser,
+// platforms are the names of those that are known.
+func (w World) platforms() string {
+	if n := len(w.Platforms); n > 1 {
+		return strings.Join(w.Platforms[:n-1], ", ") + " or " + w.Platforms[n-1]
 	}
-	if a.AdminUser == "" {
-		a.AdminUser = "kops"
-	}
-	return a
+	return strings.Join(w.Platforms, "")
 }
 
-func (b *builder) openstack() *api.OpenstackSpec {
-	delay, timeout, retries, version := "15s", "10s", 3, "v3"
-	o := &api.OpenstackSpec{
-		Router: &api.OpenstackRouter{
-			ExternalNetwork: &b.OpenstackExternalNet,
-			DNSServers:      notEmpty(b.OpenstackDNSServers),
-			ExternalSubnet:  notEmpty(b.OpenstackExternalSubnet),
-		},
-		BlockStorage: &api.OpenstackBlockStorageConfig{BSVersion: &version, IgnoreVolumeAZ: &b.OpenstackStorageIgnoreAZ, ClusterName: b.ClusterName},
-		Monitor:      &api.OpenstackMonitor{Delay: &delay, Timeout: &timeout, MaxRetries: &retries},
-	}
-	if b.APILoadBalancerType != "" {
-		o.LoadBalancer = b.openstackLoadBalancer()
-	}
-	return o
-}
-
-func (b *builder) openstackLoadBalancer() *api.OpenstackLoadbalancerConfig {
-	provider, method := "haproxy", "ROUND_ROBIN"
-	if b.OpenstackLBOctavia {
-		provider = "octavia"
-	}
-	if b.OpenstackOctaviaProvider != "" {
-		provider = b.OpenstackOctaviaProvider
-	}
-	if provider == "ovn" {
-		method = "SOURCE_IP_PORT"
-	}
-	return &api.OpenstackLoadbalancerConfig{
-		FloatingNetwork: &b.OpenstackExternalNet, FloatingSubnet: notEmpty(b.OpenstackLBSubnet),
-		Method: &method, Provider: &provider, UseOctavia: &b.OpenstackLBOctavia,
-	}
-}
-
-// notEmpty is a pointer to the text, or nil when it is empty.
-func notEmpty(s string) *string {
+// NotEmpty is a pointer to the text, or nil when it is empty.
+func NotEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // setEtcd gives every control plane a member of every etcd.
-func (b *builder) setEtcd() {
+func (b *Builder) setEtcd() {
 	var groups []string
 	for _, g := range b.groups {
 		if g.IsControlPlane() {
@@ -18,7 +18,7 @@ func (b *builder) setEtcd() {
 	}
 	names := memberNames(groups)
 	encrypted := b.EncryptEtcdStorage
-	if encrypted == nil && b.cloud == api.CloudAWS {
+	if encrypted == nil && b.on.Machines.EtcdEncrypted {
 		on := true
 		encrypted = &on
 	}
@@ -30,10 +30,10 @@ func (b *builder) setEtcd() {
 		e := api.EtcdClusterSpec{Name: name, CPURequest: &cpu, MemoryRequest: &memory}
 		for i, group := range groups {
 			e.EtcdMembers = append(e.EtcdMembers, api.EtcdMemberSpec{
-				Name: names[i], InstanceGroup: &group, EncryptedVolume: encrypted, VolumeType: notEmpty(b.EtcdStorageType),
+				Name: names[i], InstanceGroup: &group, EncryptedVolume: encrypted, VolumeType: NotEmpty(b.EtcdStorageType),
 			})
 		}
-		b.spec.EtcdClusters = append(b.spec.EtcdClusters, e)
+		b.Spec.EtcdClusters = append(b.Spec.EtcdClusters, e)
 	}
 }
 

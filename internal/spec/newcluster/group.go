@@ -30,7 +30,7 @@ func NewGroup(o GroupOptions, cluster *api.Cluster, w World) (*api.InstanceGroup
 		return nil, diag.List{{Path: "--subnet", Rule: "option", Message: "a control plane stands in a subnet that must be named", Remedy: "name one with --subnet"}}
 	}
 	return complete.AssignGroup(complete.Input{
-		Cluster: cluster, Facts: w.Facts, Channel: w.Channel, KopsVersion: w.KopsVersion, Features: w.Features,
+		Platform: w.Complete, Cluster: cluster, Facts: w.Facts, Channel: w.Channel, KopsVersion: w.KopsVersion, Features: w.Features,
 	}, g)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // setGroups makes the groups: control planes, API servers, nodes, bastions.
-func (b *builder) setGroups() {
+func (b *Builder) setGroups() {
 	b.addControlPlanes()
 	if b.APIServerCount > 0 {
 		b.addPerZone(api.RoleAPIServer, "apiserver-", b.APIServerCount, b.APIServerSizes)
@@ -22,7 +22,7 @@ func (b *builder) setGroups() {
 		g := b.add(api.RoleNode, "nodes", b.NodeSizes)
 		g.Spec.Manager = api.ManagerKarpenter
 		g.Spec.Subnets = b.subnetsOf(api.RoleNode, b.nodeZones()...)
-	case b.world.Features["AWSSingleNodesInstanceGroup"] && b.cloud == api.CloudAWS:
+	case b.World.Features[b.on.Machines.OneGroupFeature]:
 		g := b.add(api.RoleNode, "nodes", b.NodeSizes)
 		g.Spec.Subnets = b.subnetsOf(api.RoleNode, b.nodeZones()...)
 		setSize(g, b.nodeCount())
@@ -39,20 +39,20 @@ func (b *builder) setGroups() {
 
 // addControlPlanes makes one group for every control plane machine, so that each
 // keeps its zone and its etcd volumes.
-func (b *builder) addControlPlanes() {
+func (b *Builder) addControlPlanes() {
 	zones := distinct(b.ControlPlaneZones)
 	count := int(b.ControlPlaneCount)
 	if count == 0 {
 		count = max(1, len(zones))
 	}
 	if count < len(zones) {
-		b.fail("--control-plane-count", fmt.Sprint(count), fmt.Sprintf("is less than the %d zones of --control-plane-zones", len(zones)), "name fewer zones, or ask for more machines")
+		b.Fail("--control-plane-count", fmt.Sprint(count), fmt.Sprintf("is less than the %d zones of --control-plane-zones", len(zones)), "name fewer zones, or ask for more machines")
 		return
 	}
 	if len(zones) == 0 {
 		zones = b.nodeZones()
 	}
-	numbered := count > len(zones) || b.cloud == api.CloudDO && count >= len(zones)
+	numbered := count > len(zones) || b.on.Machines.Numbered && count >= len(zones)
 	for i := range count {
 		zone := zones[i%len(zones)]
 		name := "control-plane-" + zone
@@ -68,7 +68,7 @@ func (b *builder) addControlPlanes() {
 
 // addPerZone makes a group a zone and divides the machines between them, the
 // remainder to the first zones.
-func (b *builder) addPerZone(role api.InstanceGroupRole, prefix string, count int32, sizes []string) {
+func (b *Builder) addPerZone(role api.InstanceGroupRole, prefix string, count int32, sizes []string) {
 	zones := b.nodeZones()
 	n := int32(len(zones))
 	for i, zone := range zones {
@@ -84,14 +84,14 @@ func (b *builder) addPerZone(role api.InstanceGroupRole, prefix string, count in
 }
 
 // nodeZones are the zones in which nodes stand, in the user's order.
-func (b *builder) nodeZones() []string {
+func (b *Builder) nodeZones() []string {
 	if len(b.Zones) > 0 {
 		return distinct(b.Zones)
 	}
 	return b.zones
 }
 
-func (b *builder) nodeCount() int32 {
+func (b *Builder) nodeCount() int32 {
 	if b.NodeCount > 0 {
 		return b.NodeCount
 	}
@@ -99,7 +99,7 @@ func (b *builder) nodeCount() int32 {
 }
 
 // add appends a group with what depends on its role only.
-func (b *builder) add(role api.InstanceGroupRole, name string, sizes []string) *api.InstanceGroup {
+func (b *Builder) add(role api.InstanceGroupRole, name string, sizes []string) *api.InstanceGroup {
 	g := newGroup(b.ClusterName, name, role)
 	s := &g.Spec
 	s.AssociatePublicIP = b.AssociatePublicIP
@@ -107,8 +107,8 @@ func (b *builder) add(role api.InstanceGroupRole, name string, sizes []string) *
 		s.MachineType = sizes[0]
 	}
 	if len(sizes) > 1 {
-		if b.cloud != api.CloudAWS {
-			b.fail(sizeFlag(role), strings.Join(sizes, ","), "groups of several machine types are made on AWS only", "name one machine type")
+		if !b.on.Has.MixedInstances {
+			b.Fail(sizeFlag(role), strings.Join(sizes, ","), "groups on "+b.on.Title+" have one machine type", "name one machine type")
 		}
 		s.MixedInstancesPolicy = &api.MixedInstancesPolicySpec{Instances: slices.Clone(sizes)}
 	}
@@ -154,7 +154,7 @@ func rootVolume(size int32, kind string) *api.InstanceRootVolumeSpec {
 	if size == 0 && kind == "" {
 		return nil
 	}
-	v := &api.InstanceRootVolumeSpec{Type: notEmpty(kind)}
+	v := &api.InstanceRootVolumeSpec{Type: NotEmpty(kind)}
 	if size != 0 {
 		v.Size = &size
 	}
@@ -167,8 +167,8 @@ func setSize(g *api.InstanceGroup, n int32) {
 }
 
 // groupZones are the zones that a group names itself, where subnets span a region.
-func (b *builder) groupZones(zones ...string) []string {
-	if b.cloud == api.CloudGCE || b.cloud == api.CloudAzure {
+func (b *Builder) groupZones(zones ...string) []string {
+	if b.on.Network.SpansRegion {
 		return zones
 	}
 	return nil
@@ -178,13 +178,13 @@ func (b *builder) groupZones(zones ...string) []string {
 //
 // A control plane takes the first of its zone; nodes take the further ones, when
 // --network-cidr gave any; bastions take all.
-func (b *builder) subnetsOf(role api.InstanceGroupRole, zones ...string) []string {
+func (b *Builder) subnetsOf(role api.InstanceGroupRole, zones ...string) []string {
 	if role == api.RoleBastion {
-		return complete.SubnetsFor(b.spec, role, zones...)
+		return complete.SubnetsFor(b.Spec, role, zones...)
 	}
 	var names []string
 	for _, zone := range zones {
-		found := complete.SubnetsFor(b.spec, role, zone)
+		found := complete.SubnetsFor(b.Spec, role, zone)
 		switch {
 		case role == api.RoleControlPlane && len(found) > 1:
 			found = found[:1]

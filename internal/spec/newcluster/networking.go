@@ -9,31 +9,31 @@ import (
 )
 
 // networkings are the pod networks by the values of --networking.
-func networkings() map[string]func(*builder, *api.NetworkingSpec) {
-	cilium := func(change func(*api.CiliumNetworkingSpec)) func(*builder, *api.NetworkingSpec) {
-		return func(b *builder, n *api.NetworkingSpec) {
+func networkings() map[string]func(*Builder, *api.NetworkingSpec) {
+	cilium := func(change func(*api.CiliumNetworkingSpec)) func(*Builder, *api.NetworkingSpec) {
+		return func(b *Builder, n *api.NetworkingSpec) {
 			n.Cilium = &api.CiliumNetworkingSpec{EnableNodePort: true}
 			change(n.Cilium)
 			b.disableKubeProxy()
 		}
 	}
-	flannel := func(backend string) func(*builder, *api.NetworkingSpec) {
-		return func(_ *builder, n *api.NetworkingSpec) { n.Flannel = &api.FlannelNetworkingSpec{Backend: backend} }
+	flannel := func(backend string) func(*Builder, *api.NetworkingSpec) {
+		return func(_ *Builder, n *api.NetworkingSpec) { n.Flannel = &api.FlannelNetworkingSpec{Backend: backend} }
 	}
-	kopeio := func(_ *builder, n *api.NetworkingSpec) { n.Kopeio = &api.KopeioNetworkingSpec{} }
-	amazon := func(_ *builder, n *api.NetworkingSpec) { n.AmazonVPC = &api.AmazonVPCNetworkingSpec{} }
-	gcp := func(_ *builder, n *api.NetworkingSpec) { n.GCP = &api.GCPNetworkingSpec{} }
-	return map[string]func(*builder, *api.NetworkingSpec){
-		"kubenet":       func(_ *builder, n *api.NetworkingSpec) { n.Kubenet = &api.KubenetNetworkingSpec{} },
-		"external":      func(_ *builder, n *api.NetworkingSpec) { n.External = &api.ExternalNetworkingSpec{} },
-		"cni":           func(_ *builder, n *api.NetworkingSpec) { n.CNI = &api.CNINetworkingSpec{} },
+	kopeio := func(_ *Builder, n *api.NetworkingSpec) { n.Kopeio = &api.KopeioNetworkingSpec{} }
+	amazon := func(_ *Builder, n *api.NetworkingSpec) { n.AmazonVPC = &api.AmazonVPCNetworkingSpec{} }
+	gcp := func(_ *Builder, n *api.NetworkingSpec) { n.GCP = &api.GCPNetworkingSpec{} }
+	return map[string]func(*Builder, *api.NetworkingSpec){
+		"kubenet":       func(_ *Builder, n *api.NetworkingSpec) { n.Kubenet = &api.KubenetNetworkingSpec{} },
+		"external":      func(_ *Builder, n *api.NetworkingSpec) { n.External = &api.ExternalNetworkingSpec{} },
+		"cni":           func(_ *Builder, n *api.NetworkingSpec) { n.CNI = &api.CNINetworkingSpec{} },
 		"kopeio":        kopeio,
 		"kopeio-vxlan":  kopeio,
 		"flannel":       flannel("vxlan"),
 		"flannel-vxlan": flannel("vxlan"),
 		"flannel-udp":   flannel("udp"),
-		"calico":        func(_ *builder, n *api.NetworkingSpec) { n.Calico = &api.CalicoNetworkingSpec{} },
-		"kube-router": func(b *builder, n *api.NetworkingSpec) {
+		"calico":        func(_ *Builder, n *api.NetworkingSpec) { n.Calico = &api.CalicoNetworkingSpec{} },
+		"kube-router": func(b *Builder, n *api.NetworkingSpec) {
 			n.KubeRouter = &api.KuberouterNetworkingSpec{}
 			b.disableKubeProxy()
 		},
@@ -44,11 +44,11 @@ func networkings() map[string]func(*builder, *api.NetworkingSpec) {
 		"cilium-eni":            cilium(func(c *api.CiliumNetworkingSpec) { c.IPAM = "eni" }),
 		"gcp":                   gcp,
 		"gce":                   gcp,
-		"kindnet":               func(_ *builder, n *api.NetworkingSpec) { n.Kindnet = &api.KindnetNetworkingSpec{} },
+		"kindnet":               func(_ *Builder, n *api.NetworkingSpec) { n.Kindnet = &api.KindnetNetworkingSpec{} },
 	}
 }
 
-func (b *builder) setNetworking() {
+func (b *Builder) setNetworking() {
 	all := networkings()
 	set, ok := all[b.Options.Networking]
 	if !ok {
@@ -61,21 +61,21 @@ func (b *builder) setNetworking() {
 		if near := diag.Nearest(b.Options.Networking, names); near != "" {
 			remedy = "did you mean " + near + "?"
 		}
-		b.fail("--networking", b.Options.Networking, "unknown networking", remedy)
+		b.Fail("--networking", b.Options.Networking, "unknown networking", remedy)
 		return
 	}
-	set(b, &b.spec.Networking)
+	set(b, &b.Spec.Networking)
 	if b.Options.Networking == "cilium-etcd" && !slices.Contains(b.EtcdClusters, "cilium") {
 		b.EtcdClusters = append(slices.Clone(b.EtcdClusters), "cilium")
 	}
 }
 
 // disableKubeProxy leaves services to the pod network, unless the user says otherwise.
-func (b *builder) disableKubeProxy() {
-	if b.spec.KubeProxy == nil {
-		b.spec.KubeProxy = &api.KubeProxyConfig{}
+func (b *Builder) disableKubeProxy() {
+	if b.Spec.KubeProxy == nil {
+		b.Spec.KubeProxy = &api.KubeProxyConfig{}
 	}
-	if b.spec.KubeProxy.Enabled == nil {
-		b.spec.KubeProxy.Enabled = new(bool)
+	if b.Spec.KubeProxy.Enabled == nil {
+		b.Spec.KubeProxy.Enabled = new(bool)
 	}
 }

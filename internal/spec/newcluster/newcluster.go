@@ -8,8 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/versions"
 )
 
@@ -19,31 +21,38 @@ func everywhere() []string { return []string{"0.0.0.0/0", "::/0"} }
 // New returns the short spec of a new cluster and its groups: control planes, API
 // servers, nodes, bastions. With findings that are errors they must not be used.
 func New(o Options, w World) (*api.Cluster, []*api.InstanceGroup, diag.List) {
-	b := &builder{Options: o, world: w}
+	b := &Builder{Options: o, World: w, on: w.Platform, Facts: w.Facts.Of(strings.ToLower(o.CloudProvider))}
+	if b.on.Traits == nil {
+		b.on.Traits = &traits.Traits{}
+	}
 	b.defaults()
 	for _, step := range []func(){
-		b.setCloud, b.setBasics, b.setAccess, b.setNetworking, b.setFeatureGates,
-		b.setNetwork, b.setSubnets, b.setDNS, b.setAPI, b.setDiscovery, b.setHardening, b.checkCounts, b.warnUnbuilt,
+		b.setPlatform, b.setBasics, b.setAccess, b.setNetworking, b.setFeatureGates,
+		b.setNetwork, b.setSubnets, b.setDNS, b.setAPI, b.setDiscovery, b.setOwn, b.setHardening, b.checkCounts, b.warnUnbuilt,
 	} {
 		step()
 	}
 	if b.findings.Err() != nil {
-		return b.cluster, nil, b.findings
+		return b.Cluster, nil, b.findings
 	}
 	b.setGroups()
 	b.setEtcd()
 	b.setFields()
 	b.assign()
-	return b.cluster, b.groups, b.findings
+	return b.Cluster, b.groups, b.findings
 }
 
-// builder is a cluster in the making.
-type builder struct {
+// Builder is a cluster in the making.
+type Builder struct {
 	Options
-	world    World
-	cloud    api.CloudProviderID
-	cluster  *api.Cluster
-	spec     *api.ClusterSpec
+	World World
+	// Cluster is what is made, and Spec is its spec.
+	Cluster *api.Cluster
+	Spec    *api.ClusterSpec
+	// Facts are those of the platform; never nil.
+	Facts *facts.Cloud
+
+	on       Platform
 	groups   []*api.InstanceGroup
 	findings diag.List
 	// zones are those of nodes and of the control plane, sorted.
@@ -51,7 +60,7 @@ type builder struct {
 }
 
 // defaults fills the options that have one.
-func (b *builder) defaults() {
+func (b *Builder) defaults() {
 	for _, list := range []*[]string{
 		&b.Zones, &b.ControlPlaneZones, &b.ControlPlaneSizes, &b.NodeSizes, &b.APIServerSizes,
 		&b.NetworkCIDRs, &b.SubnetIDs, &b.UtilitySubnetIDs, &b.AdminAccess, &b.SSHAccess, &b.EtcdClusters,
@@ -66,9 +75,11 @@ func (b *builder) defaults() {
 	}
 	fill(&b.Channel, versions.Stable)
 	fill(&b.Authorization, "RBAC")
-	b.cloud = api.CloudProviderID(strings.ToLower(b.CloudProvider))
-	if b.cloud == api.CloudLocal {
-		b.localDefaults()
+	if b.on.Defaults != nil {
+		b.on.Defaults(b)
+	}
+	if len(b.NetworkCIDRs) == 0 && b.Facts.FreeNetwork != "" {
+		b.NetworkCIDRs = []string{b.Facts.FreeNetwork}
 	}
 	fill(&b.Options.Networking, "cilium")
 	fill(&b.InstanceManager, "cloudgroups")
@@ -108,46 +119,46 @@ func named(list []string) []string {
 	return out
 }
 
-func (b *builder) setBasics() {
-	b.spec.Channel = b.Channel
-	b.spec.ConfigStore.Base = b.ConfigBase
-	b.spec.KubernetesVersion = b.KubernetesVersion
+func (b *Builder) setBasics() {
+	b.Spec.Channel = b.Channel
+	b.Spec.ConfigStore.Base = b.ConfigBase
+	b.Spec.KubernetesVersion = b.KubernetesVersion
 	if _, err := versions.ParseVersion(b.KubernetesVersion); b.KubernetesVersion != "" && err != nil {
-		b.fail("--kubernetes-version", b.KubernetesVersion, "is not a version", "write one such as 1.36.3, or the URL of a release")
+		b.Fail("--kubernetes-version", b.KubernetesVersion, "is not a version", "write one such as 1.36.3, or the URL of a release")
 	}
-	b.spec.IAM = &api.IAMSpec{AllowContainerRegistry: true}
-	b.spec.Kubelet = &api.KubeletConfigSpec{AnonymousAuth: new(bool)}
+	b.Spec.IAM = &api.IAMSpec{AllowContainerRegistry: true}
+	b.Spec.Kubelet = &api.KubeletConfigSpec{AnonymousAuth: new(bool)}
 	switch strings.ToLower(b.Authorization) {
 	case "rbac":
-		b.spec.Authorization = &api.AuthorizationSpec{RBAC: &api.RBACAuthorizationSpec{}}
+		b.Spec.Authorization = &api.AuthorizationSpec{RBAC: &api.RBACAuthorizationSpec{}}
 	case "alwaysallow":
-		b.spec.Authorization = &api.AuthorizationSpec{AlwaysAllow: &api.AlwaysAllowAuthorizationSpec{}}
+		b.Spec.Authorization = &api.AuthorizationSpec{AlwaysAllow: &api.AlwaysAllowAuthorizationSpec{}}
 	default:
-		b.fail("--authorization", b.Authorization, "unknown authorization", "use RBAC or AlwaysAllow")
+		b.Fail("--authorization", b.Authorization, "unknown authorization", "use RBAC or AlwaysAllow")
 	}
 	labels, err := parseLabels(b.CloudLabels)
 	if err != "" {
-		b.fail("--cloud-labels", b.CloudLabels, err, "write k=v, divided by commas; quote values that have commas")
+		b.Fail("--cloud-labels", b.CloudLabels, err, "write k=v, divided by commas; quote values that have commas")
 	}
-	b.spec.CloudLabels = labels
+	b.Spec.CloudLabels = labels
 	switch b.InstanceManager {
 	case "cloudgroups":
 	case "karpenter":
-		b.spec.Karpenter = &api.KarpenterConfig{Enabled: true}
+		b.Spec.Karpenter = &api.KarpenterConfig{Enabled: true}
 		if b.DiscoveryStore == "" {
-			b.fail("--instance-manager", "karpenter", "Karpenter needs permissions of its own", "publish the service account issuer with --discovery-store")
+			b.Fail("--instance-manager", "karpenter", "Karpenter needs permissions of its own", "publish the service account issuer with --discovery-store")
 		}
 	default:
-		b.fail("--instance-manager", b.InstanceManager, "unknown instance manager", "use cloudgroups or karpenter")
+		b.Fail("--instance-manager", b.InstanceManager, "unknown instance manager", "use cloudgroups or karpenter")
 	}
 }
 
-func (b *builder) setAccess() {
-	b.spec.API.Access = b.AdminAccess
-	b.spec.SSHAccess = b.SSHAccess
+func (b *Builder) setAccess() {
+	b.Spec.API.Access = b.AdminAccess
+	b.Spec.SSHAccess = b.SSHAccess
 }
 
-func (b *builder) setFeatureGates() {
+func (b *Builder) setFeatureGates() {
 	gates := map[string]string{}
 	for name, on := range complete.ParseGates(strings.Join(b.KubernetesFeatureGates, ",")) {
 		gates[name] = map[bool]string{true: "true", false: "false"}[on]
@@ -155,7 +166,7 @@ func (b *builder) setFeatureGates() {
 	if len(gates) == 0 {
 		return
 	}
-	s := b.spec
+	s := b.Spec
 	if s.KubeProxy == nil {
 		s.KubeProxy = &api.KubeProxyConfig{}
 	}
@@ -169,60 +180,62 @@ func (b *builder) setFeatureGates() {
 }
 
 // setDiscovery publishes the documents of the service account issuer.
-func (b *builder) setDiscovery() {
+func (b *Builder) setDiscovery() {
 	if b.DiscoveryService != "" {
-		b.fail("--discovery-service", b.DiscoveryService, "clusters are not registered with discovery services yet", "publish the documents in a bucket with --discovery-store")
+		b.Fail("--discovery-service", b.DiscoveryService, "clusters are not registered with discovery services yet", "publish the documents in a bucket with --discovery-store")
 	}
 	if b.DiscoveryStore == "" {
 		return
 	}
 	d := &api.ServiceAccountIssuerDiscoveryConfig{DiscoveryStore: strings.TrimSuffix(b.DiscoveryStore, "/") + "/" + b.ClusterName}
-	if b.cloud == api.CloudAWS {
-		d.EnableAWSOIDCProvider = true
-		on := true
-		b.spec.IAM.UseServiceAccountExternalPermissions = &on
-	}
-	b.spec.ServiceAccountIssuerDiscovery = d
+	b.Spec.ServiceAccountIssuerDiscovery = d
 }
 
-// setHardening follows the CIS benchmark. On this host most of it is set whenever
-// the cluster is completed; that its etcd is encrypted is said of new clusters alone,
-// as an older one has no key.
-func (b *builder) setHardening() {
+// setOwn is what the platform adds once the rest is known.
+func (b *Builder) setOwn() {
+	if b.on.Finish != nil {
+		b.on.Finish(b)
+	}
+}
+
+// setHardening follows the CIS benchmark. On a host that others use most of it is set
+// whenever the cluster is completed; that its etcd is encrypted is said of new clusters
+// alone, as an older one has no key.
+func (b *Builder) setHardening() {
 	on := true
 	if b.Hardened {
-		complete.Harden(b.spec, complete.Baseline)
-		b.cluster.Annotations = map[string]string{api.AnnotationHardened: "true"}
+		complete.Harden(b.Spec, complete.Baseline)
+		b.Cluster.Annotations = map[string]string{api.AnnotationHardened: "true"}
 	}
-	if b.Hardened || b.cloud == api.CloudLocal {
-		b.spec.EncryptionConfig = &on
+	if b.Hardened || b.on.Machines.Shared {
+		b.Spec.EncryptionConfig = &on
 	}
 }
 
 // setFields applies the user's own assignments, and what follows from them.
-func (b *builder) setFields() {
-	cluster, findings := Assign(b.cluster, b.Sets, b.Unsets)
+func (b *Builder) setFields() {
+	cluster, findings := Assign(b.Cluster, b.Sets, b.Unsets)
 	b.findings = append(b.findings, findings...)
 	if cluster.Name != b.ClusterName { // its groups and its folder have the name already
-		b.fail("metadata.name", cluster.Name, "is not the name "+b.ClusterName+" that was asked for", "name the cluster with --name")
+		b.Fail("metadata.name", cluster.Name, "is not the name "+b.ClusterName+" that was asked for", "name the cluster with --name")
 	}
-	b.cluster, b.spec = cluster, &cluster.Spec
-	if c := b.spec.Networking.Calico; c != nil && c.BPFEnabled {
+	b.Cluster, b.Spec = cluster, &cluster.Spec
+	if c := b.Spec.Networking.Calico; c != nil && c.BPFEnabled {
 		b.disableKubeProxy()
 	}
 }
 
 // assign fills what is stored of completion.
-func (b *builder) assign() {
+func (b *Builder) assign() {
 	in := complete.Input{
-		Cluster: b.cluster, Groups: b.groups, Facts: b.world.Facts, Channel: b.world.Channel,
-		KopsVersion: b.world.KopsVersion, ConfigBase: b.ConfigBase, Features: b.world.Features,
+		Cluster: b.Cluster, Groups: b.groups, Facts: b.World.Facts, Channel: b.World.Channel,
+		Platform: b.World.Complete, KopsVersion: b.World.KopsVersion, ConfigBase: b.ConfigBase, Features: b.World.Features,
 	}
 	cluster, findings := complete.AssignStored(in)
 	b.findings = append(b.findings, findings...)
-	b.cluster, b.spec, in.Cluster = cluster, &cluster.Spec, cluster
-	if b.spec.KubernetesVersion == "" {
-		b.fail("--kubernetes-version", "", "the channel "+b.spec.Channel+" names no version for new clusters", "write one such as 1.36.3")
+	b.Cluster, b.Spec, in.Cluster = cluster, &cluster.Spec, cluster
+	if b.Spec.KubernetesVersion == "" {
+		b.Fail("--kubernetes-version", "", "the channel "+b.Spec.Channel+" names no version for new clusters", "write one such as 1.36.3")
 	}
 	for i, g := range b.groups {
 		done, findings := complete.AssignGroup(in, g)
@@ -231,8 +244,8 @@ func (b *builder) assign() {
 	}
 }
 
-// fail notes an error about an option.
-func (b *builder) fail(flag, value, message, remedy string) {
+// Fail notes an error about an option.
+func (b *Builder) Fail(flag, value, message, remedy string) {
 	b.findings = append(b.findings, diag.Finding{Path: flag, Value: value, Rule: "option", Message: message, Remedy: remedy})
 }
 
@@ -240,22 +253,22 @@ func (b *builder) fail(flag, value, message, remedy string) {
 const mostControlPlanes = 99
 
 // checkCounts refuses numbers of machines that nobody means.
-func (b *builder) checkCounts() {
+func (b *Builder) checkCounts() {
 	if n := b.ControlPlaneCount; n > mostControlPlanes {
-		b.fail("--control-plane-count", fmt.Sprint(n), "is more control planes than an etcd can have members", "use 1, 3 or 5")
+		b.Fail("--control-plane-count", fmt.Sprint(n), "is more control planes than an etcd can have members", "use 1, 3 or 5")
 	}
 	for _, o := range []struct {
 		flag  string
 		count int32
 	}{{"--control-plane-count", b.ControlPlaneCount}, {"--node-count", b.NodeCount}, {"--api-server-count", b.APIServerCount}} {
 		if o.count < 0 {
-			b.fail(o.flag, fmt.Sprint(o.count), "is less than 0", "ask for one machine or more, or leave it out")
+			b.Fail(o.flag, fmt.Sprint(o.count), "is less than 0", "ask for one machine or more, or leave it out")
 		}
 	}
 }
 
 // warnUnbuilt tells that some options have no effect yet.
-func (b *builder) warnUnbuilt() {
+func (b *Builder) warnUnbuilt() {
 	for _, o := range []struct {
 		flag  string
 		count int32

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -47,13 +48,10 @@ func TestNewClustersEqualTheGoldens(t *testing.T) {
 	w := world(t)
 	for name, dir := range goldentest.Cases(t, "create_cluster") {
 		t.Run(name, func(t *testing.T) {
-			var o newcluster.Options
-			if err := yaml.UnmarshalStrict(goldentest.Read(t, dir, "options.yaml"), &o); err != nil {
-				t.Fatal(err)
-			}
+			o := spectest.Options(t, goldentest.Read(t, dir, "options.yaml"))
 			o.ConfigBase = "memfs://tests/" + o.ClusterName
 			cloudDefaults(&o)
-			cluster, groups, findings := newcluster.New(o, w)
+			cluster, groups, findings := newcluster.New(o, on(w, o))
 			if err := findings.Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -80,4 +78,14 @@ func TestNewClustersEqualTheGoldens(t *testing.T) {
 			}
 		})
 	}
+}
+
+// on is the world with the platform that the options name.
+func on(w newcluster.World, o newcluster.Options) newcluster.World {
+	p := platformtest.Named(o.CloudProvider)
+	w.Platform, w.Complete = p.ForNew(), p.ForComplete()
+	for _, p := range providers.All(providers.Options{}) {
+		w.Platforms = append(w.Platforms, string(p.Name))
+	}
+	return w
 }

@@ -9,7 +9,7 @@ import (
 // Options are what a user can say of a new cluster. Zero values mean the default.
 type Options struct {
 	ClusterName string
-	// CloudProvider is aws, azure, digitalocean, gce, hetzner, linode, local, metal, openstack or scaleway.
+	// CloudProvider is the name of the platform.
 	CloudProvider string
 	// ConfigBase is the folder of the cluster in its state store.
 	ConfigBase string
@@ -101,25 +101,8 @@ type Options struct {
 	// DiscoveryService is the URL of a service that publishes them, which is refused: no cluster is registered yet.
 	DiscoveryService string
 
-	Project             string // of Google
-	GCEServiceAccount   string
-	SpotinstProduct     string
-	SpotinstOrientation string
-
-	AzureSubscriptionID    string
-	AzureTenantID          string
-	AzureResourceGroupName string
-	AzureRouteTableName    string
-	AzureAdminUser         string
-
-	OpenstackExternalNet     string
-	OpenstackExternalSubnet  string
-	OpenstackStorageIgnoreAZ bool
-	OpenstackDNSServers      string
-	OpenstackLBSubnet        string
-	OpenstackLBOctavia       bool
-	OpenstackOctaviaProvider string
-	OpenstackNetworkID       string
+	// Own are the options of the platform alone, by name, see Rules.
+	Own map[string]string
 
 	// Sets are assignments of fields, spec.path=value; Unsets are paths.
 	Sets   []string
@@ -128,6 +111,11 @@ type Options struct {
 
 // World is what new clusters and groups are made in.
 type World struct {
+	// Platform is what the cluster is to stand on, and Platforms are the names of all that
+	// are known. Complete is what completion knows of it.
+	Platform    Platform
+	Platforms   []string
+	Complete    complete.Platform
 	Facts       *facts.Facts
 	Channel     *versions.Channel
 	KopsVersion string

@@ -11,6 +11,8 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/platform/providers"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/test/spectest"
@@ -43,7 +45,7 @@ func TestOptions(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			w := world(t)
 			w.Features = complete.ParseFeatures(c.Features)
-			cluster, groups, findings := newcluster.New(c.Options, w)
+			cluster, groups, findings := newcluster.New(c.Options, on(w, c.Options))
 			var fail, names []string
 			for _, f := range findings {
 				fail = append(fail, f.String())
@@ -100,6 +102,10 @@ func generic(t *testing.T, data []byte) any {
 }
 
 func TestCloudsByTheirStores(t *testing.T) {
+	var all []*traits.Traits
+	for _, p := range providers.All(providers.Options{}) {
+		all = append(all, &p.Traits)
+	}
 	for _, c := range []struct {
 		store, variable string
 		want            api.CloudProviderID
@@ -108,7 +114,7 @@ func TestCloudsByTheirStores(t *testing.T) {
 		{"gs://b", "", api.CloudGCE}, {"do://b", "", api.CloudDO}, {"hos://b", "", api.CloudHetzner}, {"scw://b", "", api.CloudScaleway},
 		{"swift://b", "", api.CloudOpenstack}, {"azureblob://a/b", "", api.CloudAzure}, {"linode://b", "", api.CloudLinode}, {"file:///b", "", ""},
 	} {
-		if got := newcluster.CloudOf(c.store, func(v string) bool { return v == c.variable }); got != c.want {
+		if got := newcluster.PlatformOf(all, c.store, func(v string) bool { return v == c.variable }); got != c.want {
 			t.Errorf("%s with %s is of %q, want %q", c.store, c.variable, got, c.want)
 		}
 	}
@@ -116,7 +122,7 @@ func TestCloudsByTheirStores(t *testing.T) {
 
 func TestNewGroups(t *testing.T) {
 	w := world(t)
-	cluster, _, findings := newcluster.New(newcluster.Options{ClusterName: "a.example.com", CloudProvider: "aws", Zones: []string{"us-test-1a", "us-test-1b"}, Topology: "private", ConfigBase: "s3://b/a.example.com"}, newcluster.World{Channel: w.Channel, KopsVersion: "1.37.0"})
+	cluster, _, findings := newcluster.New(newcluster.Options{ClusterName: "a.example.com", CloudProvider: "aws", Zones: []string{"us-test-1a", "us-test-1b"}, Topology: "private", ConfigBase: "s3://b/a.example.com"}, on(newcluster.World{Channel: w.Channel, KopsVersion: "1.37.0"}, newcluster.Options{CloudProvider: "aws"}))
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +143,7 @@ func TestNewGroups(t *testing.T) {
 		{in: newcluster.GroupOptions{Name: "cp", Role: "master"}, fail: "--subnet: a control plane stands in a subnet that must be named; name one with --subnet"},
 		{in: newcluster.GroupOptions{Name: "x", Role: "worker"}, fail: `--role: unknown role, got "worker"; use control-plane, node, bastion or apiserver`},
 	} {
-		g, findings := newcluster.NewGroup(c.in, cluster, newcluster.World{Channel: w.Channel})
+		g, findings := newcluster.NewGroup(c.in, cluster, on(newcluster.World{Channel: w.Channel}, newcluster.Options{CloudProvider: "aws"}))
 		if got := findings.Error(); got != c.fail {
 			t.Errorf("%+v: %q, want %q", c.in, got, c.fail)
 		}
@@ -150,11 +156,11 @@ func TestNewGroups(t *testing.T) {
 func TestAChannelWithoutVersionsNeedsOne(t *testing.T) {
 	o := newcluster.Options{ClusterName: "a.k8s.local", CloudProvider: "hetzner", Zones: []string{"fsn1"}, Channel: "none"}
 	const want = "--kubernetes-version: the channel none names no version for new clusters; write one such as 1.36.3"
-	if _, _, findings := newcluster.New(o, newcluster.World{}); findings.Error() != want {
+	if _, _, findings := newcluster.New(o, on(newcluster.World{}, o)); findings.Error() != want {
 		t.Errorf("without a version: %q, want %q", findings.Error(), want)
 	}
 	o.KubernetesVersion = "1.36.3"
-	if _, _, findings := newcluster.New(o, newcluster.World{}); findings.Err() != nil {
+	if _, _, findings := newcluster.New(o, on(newcluster.World{}, o)); findings.Err() != nil {
 		t.Errorf("with a version: %v", findings)
 	}
 }

@@ -12,166 +12,158 @@ import (
 	"kops.local/kops/api"
 )
 
-func apiServer(c *check) {
-	a := c.spec.KubeAPIServer
+func apiServer(c *Check) {
+	a := c.Spec.KubeAPIServer
 	if a == nil {
 		return
 	}
 	const p = "spec.kubeAPIServer."
-	if a.AuthenticationConfigFile != "" && c.spec.Authentication != nil && c.spec.Authentication.OIDC != nil {
-		c.bad(p+"authenticationConfigFile", a.AuthenticationConfigFile, "cannot stand together with the oidc settings", "write these into the file")
+	if a.AuthenticationConfigFile != "" && c.Spec.Authentication != nil && c.Spec.Authentication.OIDC != nil {
+		c.Bad(p+"authenticationConfigFile", a.AuthenticationConfigFile, "cannot stand together with the oidc settings", "write these into the file")
 	}
 	if isTrue(a.EnableBootstrapTokenAuth) {
-		c.bad(p+"enableBootstrapTokenAuth", "true", "is no longer supported", "remove it; machines join through kops-controller")
+		c.Bad(p+"enableBootstrapTokenAuth", "true", "is no longer supported", "remove it; machines join through kops-controller")
 	}
 	if len(a.AdmissionControl) > 0 {
-		c.bad(p+"admissionControl", strings.Join(a.AdmissionControl, ","), "is no longer supported", "use enableAdmissionPlugins")
+		c.Bad(p+"admissionControl", strings.Join(a.AdmissionControl, ","), "is no longer supported", "use enableAdmissionPlugins")
 	}
 	for _, l := range []struct {
 		name string
 		list []string
 	}{{"appendAdmissionPlugins", a.AppendAdmissionPlugins}, {"enableAdmissionPlugins", a.EnableAdmissionPlugins}} {
 		if i := slices.Index(l.list, "PodSecurityPolicy"); i >= 0 {
-			c.bad(at(p+l.name, i), "PodSecurityPolicy", "no longer exists in Kubernetes", "remove it; see Pod Security Admission")
+			c.Bad(At(p+l.name, i), "PodSecurityPolicy", "no longer exists in Kubernetes", "remove it; see Pod Security Admission")
 			break // completion appends the first list to the second
 		}
 	}
 	if (a.ProxyClientCertFile == nil) != (a.ProxyClientKeyFile == nil) {
-		c.bad(p+"proxyClientCertFile", text(a.ProxyClientCertFile), "must stand together with proxyClientKeyFile", "set both or none")
+		c.Bad(p+"proxyClientCertFile", text(a.ProxyClientCertFile), "must stand together with proxyClientKeyFile", "set both or none")
 	}
 	if a.ServiceNodePortRange != "" {
 		if _, err := net.ParsePortRange(a.ServiceNodePortRange); err != nil {
-			c.bad(p+"serviceNodePortRange", a.ServiceNodePortRange, "is not a range of ports", "write one such as 30000-32767")
+			c.Bad(p+"serviceNodePortRange", a.ServiceNodePortRange, "is not a range of ports", "write one such as 30000-32767")
 		}
 	}
-	c.oneOf(p+"logFormat", a.LogFormat, "text", "json")
+	c.OneOf(p+"logFormat", a.LogFormat, "text", "json")
 }
 
-func authorization(c *check) {
-	if a := c.spec.Authorization; a != nil && a.RBAC != nil && a.AlwaysAllow != nil {
-		c.bad("spec.authorization", "", "is both rbac and alwaysAllow", "leave one of them")
+func authorization(c *Check) {
+	if a := c.Spec.Authorization; a != nil && a.RBAC != nil && a.AlwaysAllow != nil {
+		c.Bad("spec.authorization", "", "is both rbac and alwaysAllow", "leave one of them")
 	}
 }
 
-func authorizationModes(c *check) {
-	a := c.spec.KubeAPIServer
+func authorizationModes(c *Check) {
+	a := c.Spec.KubeAPIServer
 	if a == nil || text(a.AuthorizationMode) == "" {
 		return
 	}
 	const p = "spec.kubeAPIServer.authorizationMode"
 	modes := strings.Split(*a.AuthorizationMode, ",")
 	for _, m := range modes {
-		c.oneOf(p, m, "ABAC", "Webhook", "Node", "RBAC", "AlwaysAllow", "AlwaysDeny")
+		c.OneOf(p, m, "ABAC", "Webhook", "Node", "RBAC", "AlwaysAllow", "AlwaysDeny")
 	}
 	if slices.Contains(modes, "Webhook") && text(a.AuthorizationWebhookConfigFile) == "" {
-		c.required("spec.kubeAPIServer.authorizationWebhookConfigFile", "name the file, or leave Webhook out of authorizationMode")
-	}
-	if rbac := c.spec.Authorization; rbac == nil || rbac.RBAC == nil || rbac.AlwaysAllow != nil || c.cloud != api.CloudAWS {
-		return
-	}
-	for _, need := range []string{"Node", "RBAC"} {
-		if !slices.Contains(modes, need) {
-			c.bad(p, *a.AuthorizationMode, "lacks "+need+", which spec.authorization.rbac needs", "write Node,RBAC")
-		}
+		c.Required("spec.kubeAPIServer.authorizationWebhookConfigFile", "name the file, or leave Webhook out of authorizationMode")
 	}
 }
 
-func auditWebhook(c *check) {
-	a := c.spec.KubeAPIServer
+func auditWebhook(c *Check) {
+	a := c.Spec.KubeAPIServer
 	if a == nil || a.AuditWebhookConfigFile == "" {
 		return
 	}
 	const p = "spec.kubeAPIServer.auditWebhookConfigFile"
 	switch {
 	case a.AuditPolicyFile == "":
-		c.bad(p, a.AuditWebhookConfigFile, "has no effect without auditPolicyFile", "name the policy's file")
+		c.Bad(p, a.AuditWebhookConfigFile, "has no effect without auditPolicyFile", "name the policy's file")
 	case path.Dir(a.AuditPolicyFile) != path.Dir(a.AuditWebhookConfigFile):
-		c.bad(p, a.AuditWebhookConfigFile, "is not in the folder of auditPolicyFile "+a.AuditPolicyFile, "put both into one folder")
+		c.Bad(p, a.AuditWebhookConfigFile, "is not in the folder of auditPolicyFile "+a.AuditPolicyFile, "put both into one folder")
 	}
 }
 
 // componentCloud checks that components are not told of another cloud.
-func componentCloud(c *check) {
-	if c.cloud == "" {
+func componentCloud(c *Check) {
+	if c.on.Name == "" {
 		return
 	}
-	if a := c.spec.KubeAPIServer; a != nil {
-		c.oneOf("spec.kubeAPIServer.cloudProvider", a.CloudProvider, "external", string(c.cloud))
+	if a := c.Spec.KubeAPIServer; a != nil {
+		c.OneOf("spec.kubeAPIServer.cloudProvider", a.CloudProvider, "external", string(c.on.Name))
 	}
-	if m := c.spec.KubeControllerManager; m != nil {
-		c.oneOf("spec.kubeControllerManager.cloudProvider", m.CloudProvider, "external", string(c.cloud))
+	if m := c.Spec.KubeControllerManager; m != nil {
+		c.OneOf("spec.kubeControllerManager.cloudProvider", m.CloudProvider, "external", string(c.on.Name))
 	}
 }
 
-func controllerManager(c *check) {
-	m := c.spec.KubeControllerManager
+func controllerManager(c *Check) {
+	m := c.Spec.KubeControllerManager
 	if m == nil {
 		return
 	}
 	if d := m.AttachDetachReconcileSyncPeriod; d != nil && d.Duration < time.Second {
-		c.bad("spec.kubeControllerManager.attachDetachReconcileSyncPeriod", d.Duration.String(), "is less than a second", "write 1s or more")
+		c.Bad("spec.kubeControllerManager.attachDetachReconcileSyncPeriod", d.Duration.String(), "is less than a second", "write 1s or more")
 	}
 	if m.ExperimentalClusterSigningDuration != nil {
-		c.bad("spec.kubeControllerManager.experimentalClusterSigningDuration", m.ExperimentalClusterSigningDuration.Duration.String(), "is no longer supported", "use ClusterSigningDuration")
+		c.Bad("spec.kubeControllerManager.experimentalClusterSigningDuration", m.ExperimentalClusterSigningDuration.Duration.String(), "is no longer supported", "use ClusterSigningDuration")
 	}
 }
 
-func scheduler(c *check) {
-	if s := c.spec.KubeScheduler; s != nil && s.UsePolicyConfigMap != nil {
-		c.bad("spec.kubeScheduler.usePolicyConfigMap", "", "is no longer supported", "add a KubeSchedulerConfiguration to the cluster's objects")
+func scheduler(c *Check) {
+	if s := c.Spec.KubeScheduler; s != nil && s.UsePolicyConfigMap != nil {
+		c.Bad("spec.kubeScheduler.usePolicyConfigMap", "", "is no longer supported", "add a KubeSchedulerConfiguration to the cluster's objects")
 	}
 }
 
-func kubeProxy(c *check) {
-	p := c.spec.KubeProxy
+func kubeProxy(c *Check) {
+	p := c.Spec.KubeProxy
 	if p == nil {
 		return
 	}
 	for i, r := range p.IPVSExcludeCIDRs {
-		c.cidr(at("spec.kubeProxy.ipvsExcludeCidrs", i), r)
+		c.CIDR(At("spec.kubeProxy.ipvsExcludeCidrs", i), r)
 	}
 	if p.Master != "" && !strings.HasPrefix(p.Master, "http://") && !strings.HasPrefix(p.Master, "https://") {
-		c.bad("spec.kubeProxy.master", p.Master, "is not a URL", "write one such as https://127.0.0.1")
+		c.Bad("spec.kubeProxy.master", p.Master, "is not a URL", "write one such as https://127.0.0.1")
 	}
 }
 
-func kubeDNS(c *check) {
-	d := c.spec.KubeDNS
+func kubeDNS(c *Check) {
+	d := c.Spec.KubeDNS
 	if d == nil {
 		return
 	}
-	c.oneOf("spec.kubeDNS.provider", d.Provider, "CoreDNS")
+	c.OneOf("spec.kubeDNS.provider", d.Provider, "CoreDNS")
 	if d.ServerIP != "" {
 		a, ok := c.address("spec.kubeDNS.serverIP", d.ServerIP)
-		if r, known := parsed(c.spec.Networking.ServiceClusterIPRange); ok && known && !r.Contains(a) {
-			c.bad("spec.kubeDNS.serverIP", d.ServerIP, "is not in serviceClusterIPRange "+r.String(), "remove it")
+		if r, known := Parsed(c.Spec.Networking.ServiceClusterIPRange); ok && known && !r.Contains(a) {
+			c.Bad("spec.kubeDNS.serverIP", d.ServerIP, "is not in serviceClusterIPRange "+r.String(), "remove it")
 		}
 	}
 	for i, s := range d.UpstreamNameservers {
-		c.address(at("spec.kubeDNS.upstreamNameservers", i), s)
+		c.address(At("spec.kubeDNS.upstreamNameservers", i), s)
 	}
 	for _, domain := range sortedKeys(d.StubDomains) {
 		p := "spec.kubeDNS.stubDomains[" + domain + "]"
-		c.need(len(d.StubDomains[domain]) > 0, p, "name at least one server of the domain")
+		c.Need(len(d.StubDomains[domain]) > 0, p, "name at least one server of the domain")
 		for i, s := range d.StubDomains[domain] {
-			c.address(at(p, i), s)
+			c.address(At(p, i), s)
 		}
 	}
 }
 
 // address checks that a text is an IP address.
-func (c *check) address(path, value string) (netip.Addr, bool) {
+func (c *Check) address(path, value string) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(value)
 	if err != nil {
-		c.bad(path, value, "is not an IP address", "write one such as 100.64.0.10")
+		c.Bad(path, value, "is not an IP address", "write one such as 100.64.0.10")
 	}
 	return a, err == nil
 }
 
 // kubeletDNS checks that kubelets ask a server that exists.
-func kubeletDNS(c *check) {
-	d := c.spec.KubeDNS
-	if d == nil || c.in.Features["ExperimentalClusterDNS"] {
+func kubeletDNS(c *Check) {
+	d := c.Spec.KubeDNS
+	if d == nil || c.Feature("ExperimentalClusterDNS") {
 		return
 	}
 	local := ""
@@ -181,18 +173,18 @@ func kubeletDNS(c *check) {
 	for _, k := range []struct {
 		path   string
 		config *api.KubeletConfigSpec
-	}{{"spec.kubelet.clusterDNS", c.spec.Kubelet}, {"spec.masterKubelet.clusterDNS", c.spec.ControlPlaneKubelet}} {
+	}{{"spec.kubelet.clusterDNS", c.Spec.Kubelet}, {"spec.masterKubelet.clusterDNS", c.Spec.ControlPlaneKubelet}} {
 		if k.config == nil || k.config.ClusterDNS == "" || d.ServerIP == "" {
 			continue
 		}
 		if k.config.ClusterDNS != d.ServerIP && k.config.ClusterDNS != local {
-			c.bad(k.path, k.config.ClusterDNS, "is neither kubeDNS.serverIP "+d.ServerIP+" nor that of nodeLocalDNS", "remove it")
+			c.Bad(k.path, k.config.ClusterDNS, "is neither kubeDNS.serverIP "+d.ServerIP+" nor that of nodeLocalDNS", "remove it")
 		}
 	}
 }
 
-func nodeLocalDNS(c *check) {
-	d := c.spec.KubeDNS
+func nodeLocalDNS(c *Check) {
+	d := c.Spec.KubeDNS
 	if d == nil || d.NodeLocalDNS == nil || !isTrue(d.NodeLocalDNS.Enabled) {
 		return
 	}
@@ -200,9 +192,9 @@ func nodeLocalDNS(c *check) {
 	if local != "" {
 		c.address("spec.kubeDNS.nodeLocalDNS.localIP", local)
 	}
-	ipvs := c.spec.KubeProxy != nil && c.spec.KubeProxy.ProxyMode == "ipvs"
-	k := c.spec.Kubelet
-	if (ipvs || c.spec.Networking.Cilium != nil) && k != nil && k.ClusterDNS != "" && local != "" && k.ClusterDNS != local {
-		c.bad("spec.kubelet.clusterDNS", k.ClusterDNS, "is not nodeLocalDNS.localIP "+local+", so the cache is never asked", "remove it")
+	ipvs := c.Spec.KubeProxy != nil && c.Spec.KubeProxy.ProxyMode == "ipvs"
+	k := c.Spec.Kubelet
+	if (ipvs || c.Spec.Networking.Cilium != nil) && k != nil && k.ClusterDNS != "" && local != "" && k.ClusterDNS != local {
+		c.Bad("spec.kubelet.clusterDNS", k.ClusterDNS, "is not nodeLocalDNS.localIP "+local+", so the cache is never asked", "remove it")
 	}
 }

@@ -2,14 +2,16 @@ package validate
 
 import "slices"
 
-// RuleNames are the names of all rules for clusters and groups.
-func RuleNames() []string {
+// RuleNames are the names of all rules for clusters and groups, those of the platforms among them.
+func RuleNames(platforms ...Platform) []string {
 	var names []string
-	for _, r := range clusterRules() {
-		names = append(names, r.name)
-	}
-	for _, r := range groupRules() {
-		names = append(names, r.name)
+	for _, p := range append(platforms, Platform{}) {
+		for _, r := range clusterRules(p) {
+			names = append(names, r.Name)
+		}
+		for _, r := range groupRules(p) {
+			names = append(names, r.Name)
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -14,36 +14,36 @@ import (
 )
 
 // cloudLabels checks tags for cloud resources; group is the name of the group that has them, or "".
-func cloudLabels(c *check, labels map[string]string, group string) {
+func cloudLabels(c *Check, labels map[string]string, group string) {
 	for _, key := range sortedKeys(labels) {
 		path := "spec.cloudLabels[" + key + "]"
 		c.tag(path, key, labels[key])
 		switch {
 		case key == "Name" || key == "KubernetesCluster":
-			c.bad(path, labels[key], "is a tag that kops sets", "choose another key")
+			c.Bad(path, labels[key], "is a tag that kops sets", "choose another key")
 		case key == api.LabelInstanceGroup && group != "":
 			if labels[key] != group {
-				c.bad(path, labels[key], "is not the name of the group", "write "+group+", or remove it")
+				c.Bad(path, labels[key], "is not the name of the group", "write "+group+", or remove it")
 			}
 		default:
 			for _, prefix := range []string{"kubernetes.io/cluster/", "k8s.io/role/", "kops.k8s.io/"} {
 				if strings.HasPrefix(key, prefix) {
-					c.bad(path, labels[key], "begins with "+prefix+", which kops keeps for itself", "choose another key")
+					c.Bad(path, labels[key], "begins with "+prefix+", which kops keeps for itself", "choose another key")
 				}
 			}
 		}
 	}
 }
 
-func assets(c *check) {
-	a := c.spec.Assets
+func assets(c *Check) {
+	a := c.Spec.Assets
 	if a != nil && text(a.ContainerProxy) != "" && text(a.ContainerRegistry) != "" {
-		c.bad("spec.assets.containerProxy", text(a.ContainerProxy), "cannot stand together with containerRegistry", "leave one of them")
+		c.Bad("spec.assets.containerProxy", text(a.ContainerProxy), "cannot stand together with containerRegistry", "leave one of them")
 	}
 }
 
-func fileRepository(c *check) {
-	a := c.spec.Assets
+func fileRepository(c *Check) {
+	a := c.Spec.Assets
 	if a == nil || text(a.FileRepository) == "" {
 		return
 	}
@@ -51,25 +51,26 @@ func fileRepository(c *check) {
 	value := text(a.FileRepository)
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" {
-		c.bad(path, value, "is not the URL of a place for files", "write a URL such as https://files.example.com/kops")
+		c.Bad(path, value, "is not the URL of a place for files", "write a URL such as https://files.example.com/kops")
 		return
 	}
-	onlyOn := map[string]api.CloudProviderID{"gs": api.CloudGCE, "s3": api.CloudAWS, "azureblob": api.CloudAzure, "http": c.cloud, "https": c.cloud}
-	cloud, known := onlyOn[u.Scheme]
+	own := c.on.Store.Files
 	switch {
-	case !known:
-		c.bad(path, value, "has a scheme that machines cannot read", "use http, https, gs on GCE, s3 on AWS or azureblob on Azure")
-	case cloud != c.cloud:
-		c.bad(path, value, "can be read on "+title(cloud)+" only", "use https")
+	case !slices.Contains(append([]string{"http", "https"}, own...), u.Scheme):
+		remedy := "use https"
+		for _, s := range own {
+			remedy += " or " + s
+		}
+		c.Bad(path, value, "has a scheme that machines on "+c.title()+" cannot read", remedy)
 	case u.Scheme == "azureblob" && strings.Trim(u.Path, "/") == "":
-		c.bad(path, value, "names no container", "write azureblob://account/container")
+		c.Bad(path, value, "names no container", "write azureblob://account/container")
 	}
 }
 
 // egressProxy checks what every machine writes into files of its system, which have
 // no way to quote.
-func egressProxy(c *check) {
-	if p := c.spec.Networking.EgressProxy; p != nil {
+func egressProxy(c *Check) {
+	if p := c.Spec.Networking.EgressProxy; p != nil {
 		c.plain("spec.egressProxy.httpProxy.host", p.HTTPProxy.Host)
 		c.plain("spec.egressProxy.excludes", p.Excludes)
 	}
@@ -77,18 +78,18 @@ func egressProxy(c *check) {
 
 // plain refuses spaces, quotes and what else has a meaning of its own in a file of a
 // system, or is not ASCII.
-func (c *check) plain(path, value string) {
+func (c *Check) plain(path, value string) {
 	i := strings.IndexFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'`$\\", r) })
 	if i >= 0 {
-		c.bad(path, value, "holds a space, a quote, a dollar sign, a backslash, or what is no printable ASCII", "remove it")
+		c.Bad(path, value, "holds a space, a quote, a dollar sign, a backslash, or what is no printable ASCII", "remove it")
 	}
 }
 
 // configStore checks that all places on Azure are in one account.
-func configStore(c *check) {
+func configStore(c *Check) {
 	account := ""
 	for _, u := range []struct{ path, value string }{
-		{"spec.configBase", c.spec.ConfigStore.Base}, {"spec.keyStore", c.spec.ConfigStore.Keypairs}, {"spec.secretStore", c.spec.ConfigStore.Secrets},
+		{"spec.configBase", c.Spec.ConfigStore.Base}, {"spec.keyStore", c.Spec.ConfigStore.Keypairs}, {"spec.secretStore", c.Spec.ConfigStore.Secrets},
 	} {
 		rest, ok := strings.CutPrefix(u.value, "azureblob://")
 		if !ok {
@@ -96,32 +97,32 @@ func configStore(c *check) {
 		}
 		host, _, _ := strings.Cut(rest, "/")
 		if account != "" && host != account {
-			c.bad(u.path, u.value, "is not in the account "+account+" of the other stores", "use one account")
+			c.Bad(u.path, u.value, "is not in the account "+account+" of the other stores", "use one account")
 		}
 		account = host
 	}
 }
 
-func fileAssets(c *check, list []api.FileAssetSpec) {
+func fileAssets(c *Check, list []api.FileAssetSpec) {
 	for i, f := range list {
-		path := at("spec.fileAssets", i)
-		c.need(f.Name != "", path+".name", "name the file")
-		c.need(f.Content != "", path+".content", "write what the file holds")
+		path := At("spec.fileAssets", i)
+		c.Need(f.Name != "", path+".name", "name the file")
+		c.Need(f.Content != "", path+".content", "write what the file holds")
 		if f.Path != "" && !paths.IsAbs(f.Path) {
-			c.bad(path+".path", f.Path, "does not begin with /", "write the whole path")
+			c.Bad(path+".path", f.Path, "does not begin with /", "write the whole path")
 		}
 		if _, err := strconv.ParseUint(f.Mode, 8, 12); f.Mode != "" && err != nil {
-			c.bad(path+".mode", f.Mode, "is not an octal number of up to four digits", `write one such as "0644"`)
+			c.Bad(path+".mode", f.Mode, "is not an octal number of up to four digits", `write one such as "0644"`)
 		}
 		if f.IsBase64 && !isBase64(f.Content) {
-			c.bad(path+".content", beginning(f.Content), "is not base64", "encode it, or remove isBase64")
+			c.Bad(path+".content", beginning(f.Content), "is not base64", "encode it, or remove isBase64")
 		}
 		if first := slices.IndexFunc(list[:i], func(o api.FileAssetSpec) bool { return hides(o, f) }); first >= 0 {
 			field := ".path"
 			if f.Path == "" {
 				field = ".name"
 			}
-			c.warn(path+field, place(f), "is that of "+at("spec.fileAssets", first)+" too, which all machines get instead", "choose another, or remove one")
+			c.Warn(path+field, place(f), "is that of "+At("spec.fileAssets", first)+" too, which all machines get instead", "choose another, or remove one")
 		}
 	}
 }
@@ -159,35 +160,35 @@ func hides(earlier, later api.FileAssetSpec) bool {
 	return len(earlier.Roles) == 0 || len(later.Roles) > 0 && !slices.ContainsFunc(later.Roles, apart)
 }
 
-func hooks(c *check, list []api.HookSpec) {
+func hooks(c *Check, list []api.HookSpec) {
 	for i, h := range list {
 		if isFalse(h.Enabled) {
 			continue
 		}
-		path := at("spec.hooks", i)
+		path := At("spec.hooks", i)
 		if h.Manifest == "" && h.ExecContainer == nil {
-			c.bad(path, h.Name, "does nothing", "give it a manifest or an execContainer")
+			c.Bad(path, h.Name, "does nothing", "give it a manifest or an execContainer")
 		}
 		if e := h.ExecContainer; e != nil {
-			c.need(e.Image != "", path+".execContainer.image", "name the image")
+			c.Need(e.Image != "", path+".execContainer.image", "name the image")
 		}
 		if !h.UseRawManifest {
 			continue
 		}
-		c.need(h.Manifest != "", path+".manifest", "write the unit, or remove useRawManifest")
+		c.Need(h.Manifest != "", path+".manifest", "write the unit, or remove useRawManifest")
 		if h.ExecContainer != nil {
-			c.bad(path+".execContainer", "", "cannot stand together with useRawManifest", "leave one of them")
+			c.Bad(path+".execContainer", "", "cannot stand together with useRawManifest", "leave one of them")
 		}
 		if len(h.Before) > 0 {
-			c.bad(path+".before", strings.Join(h.Before, ","), "has no effect with useRawManifest", "write it in the manifest")
+			c.Bad(path+".before", strings.Join(h.Before, ","), "has no effect with useRawManifest", "write it in the manifest")
 		}
 		if len(h.Requires) > 0 {
-			c.bad(path+".requires", strings.Join(h.Requires, ","), "has no effect with useRawManifest", "write it in the manifest")
+			c.Bad(path+".requires", strings.Join(h.Requires, ","), "has no effect with useRawManifest", "write it in the manifest")
 		}
 	}
 }
 
-func rollingUpdate(c *check, r *api.RollingUpdate, controlPlane bool) {
+func rollingUpdate(c *Check, r *api.RollingUpdate, controlPlane bool) {
 	if r == nil {
 		return
 	}
@@ -197,21 +198,21 @@ func rollingUpdate(c *check, r *api.RollingUpdate, controlPlane bool) {
 		return
 	}
 	if controlPlane && r.MaxSurge != nil && surge != 0 {
-		c.bad("spec.rollingUpdate.maxSurge", r.MaxSurge.String(), "a control plane cannot have more machines than etcd has members", "set it to 0")
+		c.Bad("spec.rollingUpdate.maxSurge", r.MaxSurge.String(), "a control plane cannot have more machines than etcd has members", "set it to 0")
 	}
 	if r.MaxUnavailable != nil && r.MaxSurge != nil && unavailable == 0 && surge == 0 {
-		c.bad("spec.rollingUpdate.maxSurge", r.MaxSurge.String(), "with maxUnavailable 0 as well, no machine can ever be replaced", "raise one of them")
+		c.Bad("spec.rollingUpdate.maxSurge", r.MaxSurge.String(), "with maxUnavailable 0 as well, no machine can ever be replaced", "raise one of them")
 	}
 }
 
 // share is a number of machines or a percentage of 100.
-func (c *check) share(path string, v *intstr.IntOrString) (int, bool) {
+func (c *Check) share(path string, v *intstr.IntOrString) (int, bool) {
 	if v == nil {
 		return 0, true
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true)
 	if err != nil || n < 0 {
-		c.bad(path, v.String(), "is neither a number of machines nor a percentage", `write a number from 0, or a percentage such as "10%"`)
+		c.Bad(path, v.String(), "is neither a number of machines nor a percentage", `write a number from 0, or a percentage such as "10%"`)
 		return 0, false
 	}
 	return n, true

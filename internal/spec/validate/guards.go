@@ -2,11 +2,11 @@ package validate
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/blang/semver/v4"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/versions"
@@ -102,48 +102,33 @@ func below(v semver.Version, than string) bool {
 	return err == nil && v.LT(o)
 }
 
-// Target checks that a cloud can be built in a way: direct, terraform or dryrun.
-func Target(cloud api.CloudProviderID, target string, features complete.Features) diag.List {
+// Target checks that a cluster can be made on a platform in a way: direct, terraform or dryrun.
+func Target(t *traits.Traits, target string, features complete.Features) diag.List {
 	var l diag.List
-	needs := func(flag string) {
-		if !features[flag] {
-			l = append(l, diag.Finding{Path: "spec.cloudProvider", Value: string(cloud), Rule: "experimental", Message: "is experimental", Remedy: "set KOPS_FEATURE_FLAGS=" + flag})
+	needs := func(feature string) {
+		if feature != "" && !features[feature] {
+			l = append(l, diag.Finding{Path: "spec.cloudProvider", Value: string(t.Name), Rule: "experimental", Message: "is experimental", Remedy: "set KOPS_FEATURE_FLAGS=" + feature})
 		}
 	}
-	switch cloud {
-	case api.CloudAzure:
-		needs("Azure")
-	case api.CloudScaleway:
-		needs("Scaleway")
-	case api.CloudLinode:
-		needs("Linode")
-	case api.CloudMetal:
-		needs("Metal")
-	}
+	needs(t.Feature)
 	if target != "terraform" {
 		return l
 	}
-	switch cloud {
-	case api.CloudAzure:
-		needs("AzureTerraform")
-	case api.CloudDO:
-		needs("DOTerraform")
-	case api.CloudOpenstack, api.CloudLinode, api.CloudLocal, api.CloudMetal:
-		l = append(l, diag.Finding{Path: "--target", Value: target, Rule: "target", Message: "is not supported on " + string(cloud), Remedy: "use direct"})
+	needs(t.Terraform.Feature)
+	if t.Terraform.Never {
+		l = append(l, diag.Finding{Path: "--target", Value: target, Rule: "target", Message: "is not supported on " + string(t.Name), Remedy: "use direct"})
 	}
 	return l
 }
 
 // SSHKeys checks how many SSH keys a cluster has.
-func SSHKeys(c *api.Cluster, count int) diag.List {
-	cloud := c.CloudProviderID()
-	one := slices.Contains([]api.CloudProviderID{api.CloudAzure, api.CloudOpenstack, api.CloudScaleway}, cloud)
+func SSHKeys(c *api.Cluster, t *traits.Traits, count int) diag.List {
 	message, remedy := "", ""
-	switch {
-	case (one || cloud == api.CloudAWS) && count > 1:
-		message, remedy = fmt.Sprintf("has %d SSH keys, and %s takes one", count, cloud), "delete the others with kops delete sshpublickey"
-	case one && count == 0, cloud == api.CloudDO && count == 0 && c.Spec.SSHKeyName == nil:
-		message, remedy = fmt.Sprintf("has no SSH key, which %s needs", cloud), "add one with kops create sshpublickey"
+	switch k := t.SSHKeys; {
+	case k.Most > 0 && count > k.Most:
+		message, remedy = fmt.Sprintf("has %d SSH keys, and %s takes one", count, t.Name), "delete the others with kops delete sshpublickey"
+	case k.Needed && count == 0 && !(k.NamedInstead && c.Spec.SSHKeyName != nil):
+		message, remedy = fmt.Sprintf("has no SSH key, which %s needs", t.Name), "add one with kops create sshpublickey"
 	default:
 		return nil
 	}

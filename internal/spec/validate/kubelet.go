@@ -10,33 +10,33 @@ import (
 )
 
 // kubelet checks the kubelet's settings of a cluster or a group.
-func kubelet(c *check, path string, k *api.KubeletConfigSpec) {
+func kubelet(c *Check, path string, k *api.KubeletConfigSpec) {
 	if k == nil {
 		return
 	}
 	kubeletRemoved(c, path, k)
 	path += "."
-	c.oneOf(path+"topologyManagerPolicy", k.TopologyManagerPolicy, "none", "best-effort", "restricted", "single-numa-node")
-	c.oneOf(path+"logFormat", k.LogFormat, "text", "json")
-	c.oneOf(path+"memorySwapBehavior", k.MemorySwapBehavior, "LimitedSwap", "UnlimitedSwap")
-	if k.CloudProvider != "" && c.cloud != "" {
-		c.oneOf(path+"cloudProvider", k.CloudProvider, "external", string(c.cloud))
+	c.OneOf(path+"topologyManagerPolicy", k.TopologyManagerPolicy, "none", "best-effort", "restricted", "single-numa-node")
+	c.OneOf(path+"logFormat", k.LogFormat, "text", "json")
+	c.OneOf(path+"memorySwapBehavior", k.MemorySwapBehavior, "LimitedSwap", "UnlimitedSwap")
+	if k.CloudProvider != "" && c.on.Name != "" {
+		c.OneOf(path+"cloudProvider", k.CloudProvider, "external", string(c.on.Name))
 	}
 	if critical := k.ShutdownGracePeriodCriticalPods; critical != nil {
 		switch {
 		case k.ShutdownGracePeriod == nil:
-			c.bad(path+"shutdownGracePeriodCriticalPods", critical.Duration.String(), "needs shutdownGracePeriod, of which it is a part", "set shutdownGracePeriod")
+			c.Bad(path+"shutdownGracePeriodCriticalPods", critical.Duration.String(), "needs shutdownGracePeriod, of which it is a part", "set shutdownGracePeriod")
 		case critical.Duration > k.ShutdownGracePeriod.Duration:
-			c.bad(path+"shutdownGracePeriodCriticalPods", critical.Duration.String(), "is more than shutdownGracePeriod "+k.ShutdownGracePeriod.Duration.String()+", of which it is a part", "lower it")
+			c.Bad(path+"shutdownGracePeriodCriticalPods", critical.Duration.String(), "is more than shutdownGracePeriod "+k.ShutdownGracePeriod.Duration.String()+", of which it is a part", "lower it")
 		}
 	}
 	if d := k.CrashLoopBackOffMaxContainerRestartPeriod; d != nil && (d.Duration < time.Second || d.Duration > 300*time.Second) {
-		c.bad(path+"crashLoopBackOffMaxContainerRestartPeriod", d.Duration.String(), "is not between 1s and 300s", "write a duration in between")
+		c.Bad(path+"crashLoopBackOffMaxContainerRestartPeriod", d.Duration.String(), "is not between 1s and 300s", "write a duration in between")
 	}
 }
 
 // kubeletRemoved notes settings that the kubelet no longer has.
-func kubeletRemoved(c *check, path string, k *api.KubeletConfigSpec) {
+func kubeletRemoved(c *Check, path string, k *api.KubeletConfigSpec) {
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -50,13 +50,13 @@ func kubeletRemoved(c *check, path string, k *api.KubeletConfigSpec) {
 		{"nonMasqueradeCIDR", k.NonMasqueradeCIDR != nil},
 	} {
 		if f.set {
-			c.bad(path+"."+f.name, "", "no longer exists in the kubelet", "remove it")
+			c.Bad(path+"."+f.name, "", "no longer exists in the kubelet", "remove it")
 		}
 	}
 }
 
 // containerd checks the container runtime of a cluster or a group.
-func containerd(c *check, r *api.ContainerdConfig) {
+func containerd(c *Check, r *api.ContainerdConfig) {
 	if r == nil {
 		return
 	}
@@ -65,9 +65,9 @@ func containerd(c *check, r *api.ContainerdConfig) {
 	switch {
 	case text(r.Version) == "":
 	case err != nil:
-		c.bad(path+"version", *r.Version, "is not a version", "write one such as 2.3.4")
+		c.Bad(path+"version", *r.Version, "is not a version", "write one such as 2.3.4")
 	case version.LT(semver.MustParse("2.1.0")):
-		c.bad(path+"version", *r.Version, "is too old", "use 2.1.0 or later, or remove it")
+		c.Bad(path+"version", *r.Version, "is too old", "use 2.1.0 or later, or remove it")
 	}
 	packages(c, path+"packages", r.Packages)
 	if r.Runc != nil {
@@ -75,19 +75,19 @@ func containerd(c *check, r *api.ContainerdConfig) {
 	}
 	if n := r.NRI; n != nil {
 		if d := n.PluginRegistrationTimeout; d != nil && d.Duration <= 0 {
-			c.bad(path+"nri.pluginRegistrationTimeout", d.Duration.String(), "is not more than 0", "write a duration such as 5s")
+			c.Bad(path+"nri.pluginRegistrationTimeout", d.Duration.String(), "is not more than 0", "write a duration such as 5s")
 		}
 		if d := n.PluginRequestTimeout; d != nil && d.Duration <= 0 {
-			c.bad(path+"nri.pluginRequestTimeout", d.Duration.String(), "is not more than 0", "write a duration such as 2s")
+			c.Bad(path+"nri.pluginRequestTimeout", d.Duration.String(), "is not more than 0", "write a duration such as 2s")
 		}
 	}
-	if n := r.NvidiaGPU; n != nil && isTrue(n.Enabled) && c.cloud != "" && c.cloud != api.CloudAWS {
-		c.bad(path+"nvidiaGPU.enabled", "true", "drivers for GPUs are installed on AWS only, on machines with Ubuntu", "remove it")
+	if n := r.NvidiaGPU; n != nil && isTrue(n.Enabled) && !c.alone() && !c.on.Has.GPUDrivers {
+		c.Bad(path+"nvidiaGPU.enabled", "true", "drivers for GPUs are not installed on "+c.title(), "remove it")
 	}
 }
 
 // packages checks archives that replace those of kops: a URL and its hash go together.
-func packages(c *check, path string, p *api.PackagesConfig) {
+func packages(c *Check, path string, p *api.PackagesConfig) {
 	if p == nil {
 		return
 	}
@@ -96,28 +96,28 @@ func packages(c *check, path string, p *api.PackagesConfig) {
 		url, hash *string
 	}{{"Amd64", p.URLAmd64, p.HashAmd64}, {"Arm64", p.URLArm64, p.HashArm64}} {
 		if (text(a.url) == "") != (text(a.hash) == "") {
-			c.bad(path+".hash"+a.arch, text(a.hash), "must stand together with url"+a.arch, "set both or none")
+			c.Bad(path+".hash"+a.arch, text(a.hash), "must stand together with url"+a.arch, "set both or none")
 		}
 		if sum := text(a.hash); sum != "" && !download.IsSHA256(sum) {
-			c.bad(path+".hash"+a.arch, sum, "is not a SHA-256", "write the 64 hexadecimal digits of the archive's SHA-256")
+			c.Bad(path+".hash"+a.arch, sum, "is not a SHA-256", "write the 64 hexadecimal digits of the archive's SHA-256")
 		}
 	}
 }
 
 // clusterRuntime checks what only groups can have.
-func clusterRuntime(c *check) {
-	r := c.spec.Containerd
+func clusterRuntime(c *Check) {
+	r := c.Spec.Containerd
 	if r == nil {
 		return
 	}
 	if r.GVisor != nil && isTrue(r.GVisor.Enabled) {
-		c.bad("spec.containerd.gvisor.enabled", "true", "is chosen for groups of nodes, not for a cluster", "set it in the instance groups")
+		c.Bad("spec.containerd.gvisor.enabled", "true", "is chosen for groups of nodes, not for a cluster", "set it in the instance groups")
 	}
 }
 
 // groupRuntime checks what only groups of nodes can have.
-func groupRuntime(c *check, g *api.InstanceGroup) {
+func groupRuntime(c *Check, g *api.InstanceGroup) {
 	if r := g.Spec.Containerd; r != nil && r.GVisor != nil && isTrue(r.GVisor.Enabled) && g.Spec.Role != api.RoleNode {
-		c.bad("spec.containerd.gvisor.enabled", "true", "is for groups of role Node", "remove it")
+		c.Bad("spec.containerd.gvisor.enabled", "true", "is for groups of role Node", "remove it")
 	}
 }

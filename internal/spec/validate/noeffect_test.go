@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -64,15 +65,15 @@ spec:
 		"warning: Cluster/a.example.com: spec.rollingUpdate.maxSurge: has no effect; remove it; this version of kops does not replace machines by itself",
 		"warning: Cluster/a.example.com: spec.karpenter.logLevel: has no effect; remove it; this version of kops has no manifest of the add-on, so yours rules",
 		"warning: InstanceGroup/nodes: spec.kubelet.nvidiaGPUs: has no effect; remove it; kubelets no longer have it",
-		"warning: InstanceGroup/nodes: spec.mixedInstancesPolicy: has no effect; remove it; it exists on AWS only",
-		"warning: InstanceGroup/nodes: spec.iam.profile: has no effect; remove it; it exists on AWS only",
+		"warning: InstanceGroup/nodes: spec.mixedInstancesPolicy: has no effect; remove it; it does not exist on GCE",
+		"warning: InstanceGroup/nodes: spec.iam.profile: has no effect; remove it; it does not exist on GCE",
 		"warning: InstanceGroup/nodes: spec.rollingUpdate.drainAndTerminate: has no effect; remove it; this version of kops does not replace machines by itself",
 	}
-	got := lines(validate.NoEffect(cluster, groups))
+	got := lines(validate.NoEffect(&platformtest.Of(cluster).Traits, cluster, groups))
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("warnings (-want +got):\n%s", d)
 	}
-	for _, f := range validate.NoEffect(cluster, groups) {
+	for _, f := range validate.NoEffect(&platformtest.Of(cluster).Traits, cluster, groups) {
 		if !f.Warning {
 			t.Errorf("%s stops the command", f)
 		}
@@ -106,7 +107,7 @@ func TestSpecsThatKOpsStoredAreAccepted(t *testing.T) {
 				}
 			}
 			cluster, groups := spectest.Sort(objects)
-			in := validate.Input{Cluster: cluster, Groups: groups, Features: map[string]bool{"APIServerNodes": true}}
+			in := validate.Input{Platform: platformtest.Of(cluster).ForValidate(), Cluster: cluster, Groups: groups, Features: map[string]bool{"APIServerNodes": true}}
 			if err := validate.All(in).Err(); err != nil {
 				t.Error(err)
 			}
@@ -128,7 +129,7 @@ metadata: {name: nodes}
 spec: {role: Node, rootVolumeSize: 20, rootVolumeType: gp3}
 `))
 	want := []string{"warning: InstanceGroup/nodes: spec.rootVolumeType: has no effect; remove it; disks of machines on this host are files, of which spec.rootVolumeSize is heeded"}
-	if d := cmp.Diff(want, lines(validate.NoEffect(cluster, groups))); d != "" {
+	if d := cmp.Diff(want, lines(validate.NoEffect(&platformtest.Of(cluster).Traits, cluster, groups))); d != "" {
 		t.Errorf("warnings (-want +got):\n%s", d)
 	}
 }

@@ -19,10 +19,10 @@ func Objects(objects []api.Object) diag.List {
 		}
 		c.object = u.GetKind() + "/" + u.GetName()
 		if schedulers++; schedulers > 1 {
-			c.bad("", "", "is a second one, and the scheduler reads one", "leave one of them")
+			c.Bad("", "", "is a second one, and the scheduler reads one", "leave one of them")
 		}
 		if file, found, err := unstructured.NestedString(u.Object, "clientConnection", "kubeconfig"); found || err != nil {
-			c.bad("clientConnection.kubeconfig", file, "is set by kops", "remove it")
+			c.Bad("clientConnection.kubeconfig", file, "is set by kops", "remove it")
 		}
 	}
 	return c.findings

@@ -8,34 +8,34 @@ import (
 )
 
 // clusterRules are the rules for a cluster, in the order in which findings are told.
-func clusterRules() []rule {
+func clusterRules(on Platform) []Rule {
 	return slices.Concat(
-		[]rule{
-			{"enum", func(c *check) { enums(c, "spec", reflect.ValueOf(c.spec)) }},
+		[]Rule{
+			{"enum", func(c *Check) { enums(c, "spec", reflect.ValueOf(c.Spec)) }},
 			{"name", clusterName},
 			{"kubernetes-version", kubernetesVersion},
 			{"cloud-provider", cloudProvider},
 			{"gossip", gossip},
 			{"access", access},
-			{"update-policy", func(c *check) { updatePolicy(c, c.spec.UpdatePolicy) }},
-			{"sysctl", func(c *check) { sysctls(c, c.spec.SysctlParameters) }},
+			{"update-policy", func(c *Check) { updatePolicy(c, c.Spec.UpdatePolicy) }},
+			{"sysctl", func(c *Check) { sysctls(c, c.Spec.SysctlParameters) }},
 			{"addons", addonManifests},
-			{"cloud-labels", func(c *check) { cloudLabels(c, c.spec.CloudLabels, "") }},
+			{"cloud-labels", func(c *Check) { cloudLabels(c, c.Spec.CloudLabels, "") }},
 			{"assets", assets},
 			{"file-repository", fileRepository},
 			{"egress-proxy", egressProxy},
-			{"file-assets", func(c *check) { fileAssets(c, c.spec.FileAssets) }},
-			{"hooks", func(c *check) { hooks(c, c.spec.Hooks) }},
-			{"rolling-update", func(c *check) { rollingUpdate(c, c.spec.RollingUpdate, false) }},
+			{"file-assets", func(c *Check) { fileAssets(c, c.Spec.FileAssets) }},
+			{"hooks", func(c *Check) { hooks(c, c.Spec.Hooks) }},
+			{"rolling-update", func(c *Check) { rollingUpdate(c, c.Spec.RollingUpdate, false) }},
 			{"config-store", configStore},
 		},
-		identityRules(), networkRules(), podNetworkRules(), balancerRules(), componentRules(), addonRules(), awsRules(), localRules(),
-		[]rule{{"components", components}},
+		identityRules(), networkRules(), podNetworkRules(), balancerRules(), componentRules(), addonRules(), on.Cluster,
+		[]Rule{{"components", components}},
 	)
 }
 
-func identityRules() []rule {
-	return []rule{
+func identityRules() []Rule {
+	return []Rule{
 		{"service-account-permissions", serviceAccountPermissions},
 		{"policies", policies},
 		{"issuer-discovery", issuerDiscovery},
@@ -44,8 +44,8 @@ func identityRules() []rule {
 	}
 }
 
-func networkRules() []rule {
-	return []rule{
+func networkRules() []Rule {
+	return []Rule{
 		{"network-needs", networkNeeds},
 		{"network-cidr", networkCIDR},
 		{"non-masquerade-cidr", nonMasqueradeCIDR},
@@ -61,8 +61,8 @@ func networkRules() []rule {
 	}
 }
 
-func podNetworkRules() []rule {
-	return []rule{
+func podNetworkRules() []Rule {
+	return []Rule{
 		{"networking", networkingChoice},
 		{"networking-ipv6", networkingIPv6},
 		{"networking-cloud", networkingCloud},
@@ -79,20 +79,19 @@ func podNetworkRules() []rule {
 	}
 }
 
-func balancerRules() []rule {
-	return []rule{
-		{"api-names", apiNames},
+func balancerRules() []Rule {
+	return []Rule{
 		{"load-balancer-class", balancerClass},
 		{"load-balancer-type", balancerType},
 		{"load-balancer-groups", balancerGroups},
-		{"load-balancer-aws", balancerAWS},
+		{"load-balancer-abilities", balancerAbilities},
 		{"load-balancer-certificate", balancerCertificate},
 		{"load-balancer-subnets", balancerSubnets},
 	}
 }
 
-func componentRules() []rule {
-	return []rule{
+func componentRules() []Rule {
+	return []Rule{
 		{"apiserver", apiServer},
 		{"authorization", authorization},
 		{"apiserver-authorization", authorizationModes},
@@ -101,14 +100,14 @@ func componentRules() []rule {
 		{"controller-manager", controllerManager},
 		{"scheduler", scheduler},
 		{"kube-proxy", kubeProxy},
-		{"kubelet", func(c *check) {
-			kubelet(c, "spec.kubelet", c.spec.Kubelet)
-			kubelet(c, "spec.masterKubelet", c.spec.ControlPlaneKubelet)
+		{"kubelet", func(c *Check) {
+			kubelet(c, "spec.kubelet", c.Spec.Kubelet)
+			kubelet(c, "spec.masterKubelet", c.Spec.ControlPlaneKubelet)
 		}},
 		{"kube-dns", kubeDNS},
 		{"kubelet-dns", kubeletDNS},
 		{"node-local-dns", nodeLocalDNS},
-		{"containerd", func(c *check) { containerd(c, c.spec.Containerd) }},
+		{"containerd", func(c *Check) { containerd(c, c.Spec.Containerd) }},
 		{"cluster-runtime", clusterRuntime},
 		{"etcd", etcdClusters},
 		{"etcd-members", etcdMembers},
@@ -118,69 +117,55 @@ func componentRules() []rule {
 	}
 }
 
-func addonRules() []rule {
-	return []rule{
+func addonRules() []Rule {
+	return []Rule{
 		{"external-dns", externalDNS},
 		{"cert-manager", certManager},
 		{"needs-cert-manager", needsCertManager},
 		{"cluster-autoscaler", clusterAutoscaler},
 		{"karpenter", karpenter},
-		{"storage-classes", storageClasses},
-	}
-}
-
-func awsRules() []rule {
-	return []rule{
-		{"aws-load-balancers", nlbGroups},
-		{"aws-node-names", nodeNames},
-		{"aws-termination-handler", terminationHandler},
-		{"warm-pool", clusterWarmPool},
-		{"aws-etcd-volume", etcdVolumes},
 	}
 }
 
 // groupRules are the rules for a group.
-func groupRules() []groupRule {
-	return []groupRule{
-		{"enum", "", func(c *check, g *api.InstanceGroup) { enums(c, "spec", reflect.ValueOf(&g.Spec)) }},
-		{"name", "", groupName},
-		{"role", "", groupRole},
-		{"apiserver-role", "", apiServerRole},
-		{"group-subnets", "", groupSubnets},
-		{"group-size", "", groupSize},
-		{"etcd-member", "", isMember},
-		{"image", "", groupImage},
-		{"update-policy", "", func(c *check, g *api.InstanceGroup) { updatePolicy(c, g.Spec.UpdatePolicy) }},
-		{"sysctl", "", func(c *check, g *api.InstanceGroup) { sysctls(c, g.Spec.SysctlParameters) }},
-		{"cloud-labels", "", func(c *check, g *api.InstanceGroup) { cloudLabels(c, g.Spec.CloudLabels, g.Name) }},
-		{"file-assets", "", func(c *check, g *api.InstanceGroup) { fileAssets(c, g.Spec.FileAssets) }},
-		{"hooks", "", func(c *check, g *api.InstanceGroup) { hooks(c, g.Spec.Hooks) }},
-		{"rolling-update", "", func(c *check, g *api.InstanceGroup) { rollingUpdate(c, g.Spec.RollingUpdate, g.IsControlPlane()) }},
-		{"kubelet", "", func(c *check, g *api.InstanceGroup) { kubelet(c, "spec.kubelet", g.Spec.Kubelet) }},
-		{"containerd", "", func(c *check, g *api.InstanceGroup) { containerd(c, g.Spec.Containerd) }},
-		{"group-runtime", "", groupRuntime},
-		{"tenancy", "", tenancy},
-		{"volumes", "", volumes},
-		{"volume-mounts", "", volumeMounts},
-		{"user-data", "", userData},
-		{"node-labels", "", nodeLabels},
-		{"taints", "", taints},
-		{"security-groups", "", securityGroups},
-		{"root-volume", "", rootVolume},
-		{"spot", "", spot},
-		{"instance-metadata", "", instanceMetadata},
-		{"mixed-instances", "", mixedInstances},
-		{"external-load-balancers", "", externalBalancers},
-		{"instance-profile", "", instanceProfile},
-		{"lifetime", "", lifetime},
-		{"provisioning-model", "", provisioningModel},
-		{"warm-pool", "", groupWarmPool},
-		{"distribution", "", distribution},
-		{"karpenter", "", karpenterGroup},
-		{"gce-zones", api.CloudGCE, gceZones},
-		{"aws-root-volume", api.CloudAWS, awsRootVolume},
-		{"machine-type", api.CloudAWS, machineType},
-		{"local-machine-type", api.CloudLocal, localMachineType},
-		{"mixed-types", api.CloudAWS, mixedTypes},
-	}
+func groupRules(on Platform) []GroupRule {
+	return slices.Concat([]GroupRule{
+		{"enum", func(c *Check, g *api.InstanceGroup) { enums(c, "spec", reflect.ValueOf(&g.Spec)) }},
+		{"name", groupName},
+		{"role", groupRole},
+		{"apiserver-role", apiServerRole},
+		{"group-subnets", groupSubnets},
+		{"group-size", groupSize},
+		{"etcd-member", isMember},
+		{"image", groupImage},
+		{"update-policy", func(c *Check, g *api.InstanceGroup) { updatePolicy(c, g.Spec.UpdatePolicy) }},
+		{"sysctl", func(c *Check, g *api.InstanceGroup) { sysctls(c, g.Spec.SysctlParameters) }},
+		{"cloud-labels", func(c *Check, g *api.InstanceGroup) { cloudLabels(c, g.Spec.CloudLabels, g.Name) }},
+		{"file-assets", func(c *Check, g *api.InstanceGroup) { fileAssets(c, g.Spec.FileAssets) }},
+		{"hooks", func(c *Check, g *api.InstanceGroup) { hooks(c, g.Spec.Hooks) }},
+		{"rolling-update", func(c *Check, g *api.InstanceGroup) { rollingUpdate(c, g.Spec.RollingUpdate, g.IsControlPlane()) }},
+		{"kubelet", func(c *Check, g *api.InstanceGroup) { kubelet(c, "spec.kubelet", g.Spec.Kubelet) }},
+		{"containerd", func(c *Check, g *api.InstanceGroup) { containerd(c, g.Spec.Containerd) }},
+		{"group-runtime", groupRuntime},
+		{"tenancy", tenancy},
+		{"volumes", volumes},
+		{"volume-mounts", volumeMounts},
+		{"user-data", userData},
+		{"node-labels", nodeLabels},
+		{"taints", taints},
+		{"security-groups", securityGroups},
+		{"root-volume", rootVolume},
+		{"spot", spot},
+		{"instance-metadata", instanceMetadata},
+		{"mixed-instances", mixedInstances},
+		{"external-load-balancers", externalBalancers},
+		{"instance-profile", instanceProfile},
+		{"lifetime", lifetime},
+		{"provisioning-model", provisioningModel},
+		{"warm-pool", groupWarmPool},
+		{"distribution", distribution},
+		{"karpenter", karpenterGroup},
+		{"machine-type", machineType},
+		{"mixed-types", mixedTypes},
+	}, on.Group)
 }

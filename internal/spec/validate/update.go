@@ -19,58 +19,58 @@ func Update(before, after *api.Cluster, exists func(etcd string) bool) diag.List
 	}
 	c.rule = "name-change"
 	if before.Name != after.Name {
-		c.bad("metadata.name", after.Name, "cannot be changed, is "+before.Name+" in the store", "make a new cluster for a new name")
+		c.Bad("metadata.name", after.Name, "cannot be changed, is "+before.Name+" in the store", "make a new cluster for a new name")
 	}
 	c.unwise(before, exists)
 	for _, old := range before.Spec.EtcdClusters {
 		i := slices.IndexFunc(after.Spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return e.Name == old.Name })
 		if i < 0 {
 			c.rule = "etcd-removed"
-			c.bad("spec.etcdClusters", old.Name, "an etcd cannot be removed from a cluster", "put it back")
+			c.Bad("spec.etcdClusters", old.Name, "an etcd cannot be removed from a cluster", "put it back")
 			continue
 		}
 		if exists(old.Name) {
-			c.etcdChange(at("spec.etcdClusters", i), old, after.Spec.EtcdClusters[i])
+			c.etcdChange(At("spec.etcdClusters", i), old, after.Spec.EtcdClusters[i])
 		}
 	}
 	return c.findings
 }
 
 // unwise warns of what is possible, and breaks a cluster that runs.
-func (c *check) unwise(before *api.Cluster, exists func(string) bool) {
+func (c *Check) unwise(before *api.Cluster, exists func(string) bool) {
 	if !slices.ContainsFunc(before.Spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return exists(e.Name) }) {
 		return
 	}
 	was, is := newCheck(Input{Cluster: before}).podNetworks(), c.podNetworks()
 	c.rule = "network-change"
 	if !slices.Equal(was, is) {
-		c.warn("spec.networking", strings.Join(is, ", "), "another pod network on a cluster that runs, which had "+strings.Join(was, ", ")+": pods of old and new machines do not reach each other until every machine is replaced",
+		c.Warn("spec.networking", strings.Join(is, ", "), "another pod network on a cluster that runs, which had "+strings.Join(was, ", ")+": pods of old and new machines do not reach each other until every machine is replaced",
 			"make a new cluster and move to it, or plan for an outage")
 	}
 	c.rule = "kubernetes-downgrade"
 	old, err := versions.ParseVersion(before.Spec.KubernetesVersion)
-	if now, nerr := versions.ParseVersion(c.spec.KubernetesVersion); err == nil && nerr == nil && now.LT(old) {
-		c.warn("spec.kubernetesVersion", c.spec.KubernetesVersion, "is older than "+before.Spec.KubernetesVersion+", which the cluster was to run: Kubernetes supports no way back, and objects may be lost",
+	if now, nerr := versions.ParseVersion(c.Spec.KubernetesVersion); err == nil && nerr == nil && now.LT(old) {
+		c.Warn("spec.kubernetesVersion", c.Spec.KubernetesVersion, "is older than "+before.Spec.KubernetesVersion+", which the cluster was to run: Kubernetes supports no way back, and objects may be lost",
 			"put back "+quoted(before.Spec.KubernetesVersion))
 	}
 }
 
 // podNetworks are the names of the pod networks that the spec asks for.
-func (c *check) podNetworks() []string {
+func (c *Check) podNetworks() []string {
 	var out []string
-	c.eachNetwork(func(_ string, p podNetwork) { out = append(out, p.name) })
+	c.EachNetwork(func(_ string, p PodNetwork) { out = append(out, p.Name) })
 	return out
 }
 
 // etcdChange checks a change of an etcd that holds data.
-func (c *check) etcdChange(path string, before, after api.EtcdClusterSpec) {
+func (c *Check) etcdChange(path string, before, after api.EtcdClusterSpec) {
 	c.rule = "etcd-image-change"
 	if before.Image != after.Image {
-		c.bad(path+".image", after.Image, "cannot be changed once the etcd exists", "put back "+quoted(before.Image))
+		c.Bad(path+".image", after.Image, "cannot be changed once the etcd exists", "put back "+quoted(before.Image))
 	}
 	c.rule = "etcd-version-change"
 	if before.Image != "" && before.Version != after.Version {
-		c.bad(path+".version", after.Version, "cannot be changed once the etcd exists, because its image is fixed", "put back "+quoted(before.Version))
+		c.Bad(path+".version", after.Version, "cannot be changed once the etcd exists, because its image is fixed", "put back "+quoted(before.Version))
 	}
 	c.rule = "etcd-member-change"
 	for j, m := range after.EtcdMembers {
@@ -79,7 +79,7 @@ func (c *check) etcdChange(path string, before, after api.EtcdClusterSpec) {
 			continue
 		}
 		if was := text(before.EtcdMembers[k].InstanceGroup); was != text(m.InstanceGroup) {
-			c.bad(at(path+".etcdMembers", j)+".instanceGroup", text(m.InstanceGroup), "cannot be changed once the member exists", "put back "+quoted(was)+", or add a member of another name")
+			c.Bad(At(path+".etcdMembers", j)+".instanceGroup", text(m.InstanceGroup), "cannot be changed once the member exists", "put back "+quoted(was)+", or add a member of another name")
 		}
 	}
 }

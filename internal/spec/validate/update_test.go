@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -141,9 +142,8 @@ func TestWhatClusterAndTargetNeed(t *testing.T) {
 		{"scaleway", "direct", "", []string{`spec.cloudProvider: is experimental, got "scaleway"; set KOPS_FEATURE_FLAGS=Scaleway`}},
 		{"digitalocean", "terraform", "", []string{`spec.cloudProvider: is experimental, got "digitalocean"; set KOPS_FEATURE_FLAGS=DOTerraform`}},
 		{"linode", "terraform", "Linode", []string{`--target: is not supported on linode, got "terraform"; use direct`}},
-		{"metal", "direct", "", []string{`spec.cloudProvider: is experimental, got "metal"; set KOPS_FEATURE_FLAGS=Metal`}},
 	} {
-		if d := cmp.Diff(c.want, lines(validate.Target(c.cloud, c.target, complete.ParseFeatures(c.features)))); d != "" {
+		if d := cmp.Diff(c.want, lines(validate.Target(&platformtest.Named(string(c.cloud)).Traits, c.target, complete.ParseFeatures(c.features)))); d != "" {
 			t.Errorf("%s, %s, %q (-want +got):\n%s", c.cloud, c.target, c.features, d)
 		}
 	}
@@ -162,7 +162,7 @@ func TestSSHKeysAndSecrets(t *testing.T) {
 		{azure, 0, "has no SSH key, which azure needs"}, {azure, 1, ""}, {azure, 3, "has 3 SSH keys, and azure takes one"},
 		{do, 0, "has no SSH key, which digitalocean needs"}, {do, 2, ""},
 	} {
-		got := validate.SSHKeys(c.cluster, c.keys).Error()
+		got := validate.SSHKeys(c.cluster, &platformtest.Of(c.cluster).Traits, c.keys).Error()
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s with %d keys: %q, want %q", c.cluster.CloudProviderID(), c.keys, got, c.want)
 		}
@@ -190,7 +190,7 @@ func TestEnumerationsOfObjectsThatWereNotRead(t *testing.T) {
 		`Cluster/minimal-aws.example.com: spec.cloudProvider: is more than one cloud, got "aws,gce"; leave one`,
 		`InstanceGroup/nodes: spec.manager: is not supported, got "Hand"; use CloudGroup or Karpenter`,
 	}
-	if d := cmp.Diff(want, lines(validate.All(validate.Input{Cluster: cluster, Groups: groups}))); d != "" {
+	if d := cmp.Diff(want, lines(validate.All(validate.Input{Platform: platformtest.Of(cluster).ForValidate(), Cluster: cluster, Groups: groups}))); d != "" {
 		t.Errorf("findings (-want +got):\n%s", d)
 	}
 }

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
@@ -17,6 +19,8 @@ import (
 type Input struct {
 	Cluster *api.Cluster
 	Groups  []*api.InstanceGroup
+	// Platform is what the cluster stands on.
+	Platform Platform
 	// Strict says that the spec is completed, so that nothing needed may be empty.
 	Strict bool
 	// Facts are what the cloud knows; nil leaves out the checks that need them.
@@ -53,51 +57,72 @@ func anywhere(f diag.Finding) diag.Finding {
 	return f
 }
 
-// rule checks one thing of a cluster.
-type rule struct {
-	name string
-	do   func(*check)
+// Platform is what validation knows of a platform.
+type Platform struct {
+	*traits.Traits
+	Rules
 }
 
-// groupRule checks one thing of a group. Those with a cloud need the cluster.
-type groupRule struct {
-	name string
-	on   api.CloudProviderID
-	do   func(*check, *api.InstanceGroup)
+// Rules are those of one platform.
+type Rules struct {
+	Cluster []Rule
+	Group   []GroupRule // which need the cluster
 }
 
-// check is the state of one validation.
-type check struct {
+// Rule checks one thing of a cluster.
+type Rule struct {
+	Name string
+	Do   func(*Check)
+}
+
+// GroupRule checks one thing of a group.
+type GroupRule struct {
+	Name string
+	Do   func(*Check, *api.InstanceGroup)
+}
+
+// Check is the state of one validation.
+type Check struct {
+	// Cluster is empty when a group is checked without it; Spec is its spec.
+	Cluster *api.Cluster
+	Spec    *api.ClusterSpec
+	// Facts are those of the cluster's platform; never nil.
+	Facts *facts.Cloud
+
 	in       Input
-	cluster  *api.Cluster
-	spec     *api.ClusterSpec
-	cloud    api.CloudProviderID
+	on       Platform
 	object   string
 	rule     string
 	findings diag.List
 }
 
-func newCheck(in Input) *check {
-	c := &check{in: in, cluster: in.Cluster}
-	if c.cluster == nil {
-		c.cluster = &api.Cluster{}
+// Feature reports whether a switch is on.
+func (c *Check) Feature(name string) bool { return c.in.Features[name] }
+
+func newCheck(in Input) *Check {
+	c := &Check{in: in, on: in.Platform, Cluster: in.Cluster}
+	if c.Cluster == nil {
+		c.Cluster = &api.Cluster{}
 	}
-	c.spec, c.cloud = &c.cluster.Spec, c.cluster.CloudProviderID()
+	c.Spec, c.Facts = &c.Cluster.Spec, in.Facts.Of(string(c.Cluster.CloudProviderID()))
+	if c.on.Traits == nil {
+		c.on.Traits = &traits.Traits{}
+	}
 	return c
 }
 
-func (c *check) runCluster() {
-	c.object = api.KindCluster + "/" + c.cluster.Name
-	for _, r := range clusterRules() {
-		c.rule = r.name
-		r.do(c)
+func (c *Check) runCluster() {
+	c.object = api.KindCluster + "/" + c.Cluster.Name
+	for _, r := range clusterRules(c.on) {
+		c.rule = r.Name
+		r.Do(c)
 	}
 	c.dropInherited()
 }
 
 // dropInherited leaves out what is wrong with the control plane's kubelet because
 // it is wrong with all kubelets.
-func (c *check) dropInherited() {
+func (c *Check) dropInherited() {
 	all := map[diag.Finding]bool{}
 	for _, f := range c.findings {
 		if strings.HasPrefix(f.Path, "spec.kubelet.") {
@@ -109,39 +134,37 @@ func (c *check) dropInherited() {
 	})
 }
 
-func (c *check) runGroup(g *api.InstanceGroup) {
+func (c *Check) runGroup(g *api.InstanceGroup) {
 	c.object = api.KindInstanceGroup + "/" + g.Name
-	for _, r := range groupRules() {
-		if r.on == "" || r.on == c.cloud {
-			c.rule = r.name
-			r.do(c, g)
-		}
+	for _, r := range groupRules(c.on) {
+		c.rule = r.Name
+		r.Do(c, g)
 	}
 }
 
-// bad notes an error: what is wrong with the value at the path, and what to do.
-func (c *check) bad(path, value, message, remedy string) {
+// Bad notes an error: what is wrong with the value at the path, and what to do.
+func (c *Check) Bad(path, value, message, remedy string) {
 	c.findings = append(c.findings, diag.Finding{Object: c.object, Path: path, Value: value, Rule: c.rule, Message: message, Remedy: remedy})
 }
 
-// warn notes what is most likely wrong, and yet let pass.
-func (c *check) warn(path, value, message, remedy string) {
-	c.bad(path, value, message, remedy)
+// Warn notes what is most likely wrong, and yet let pass.
+func (c *Check) Warn(path, value, message, remedy string) {
+	c.Bad(path, value, message, remedy)
 	c.findings[len(c.findings)-1].Warning = true
 }
 
-// required notes that something is missing.
-func (c *check) required(path, remedy string) { c.bad(path, "", "is required", remedy) }
+// Required notes that something is missing.
+func (c *Check) Required(path, remedy string) { c.Bad(path, "", "is required", remedy) }
 
-// need notes that something is missing when it is.
-func (c *check) need(present bool, path, remedy string) {
+// Need notes that something is missing when it is.
+func (c *Check) Need(present bool, path, remedy string) {
 	if !present {
-		c.required(path, remedy)
+		c.Required(path, remedy)
 	}
 }
 
-// oneOf notes a value that is none of those allowed; empty is allowed.
-func (c *check) oneOf(path, value string, allowed ...string) {
+// OneOf notes a value that is none of those allowed; empty is allowed.
+func (c *Check) OneOf(path, value string, allowed ...string) {
 	if value == "" || slices.Contains(allowed, value) {
 		return
 	}
@@ -152,22 +175,22 @@ func (c *check) oneOf(path, value string, allowed ...string) {
 	if near := diag.Nearest(value, allowed); near != "" {
 		remedy = "did you mean " + near + "? " + remedy
 	}
-	c.bad(path, value, "is not supported", remedy)
+	c.Bad(path, value, "is not supported", remedy)
 }
 
-// unique notes values that stand in a list twice.
-func (c *check) unique(path string, values []string) {
+// Unique notes values that stand in a list twice.
+func (c *Check) Unique(path string, values []string) {
 	seen := map[string]bool{}
 	for i, v := range values {
 		if seen[v] && v != "" {
-			c.bad(at(path, i), v, "is there twice", "remove one")
+			c.Bad(At(path, i), v, "is listed twice", "remove one")
 		}
 		seen[v] = true
 	}
 }
 
-// at is the path of an element of a list.
-func at(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+// At is the path of an element of a list.
+func At(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
 // isTrue and isFalse report whether the user or a rule said so; nil is neither.
 func isTrue(p *bool) bool  { return p != nil && *p }
@@ -181,11 +204,11 @@ func text(p *string) string {
 	return *p
 }
 
-// number writes a number as it was written.
-func number[T ~int | ~int32 | ~int64](n T) string { return fmt.Sprint(int64(n)) }
+// Number writes a number as it was written.
+func Number[T ~int | ~int32 | ~int64](n T) string { return fmt.Sprint(int64(n)) }
 
 // enums checks every field whose type lists its values in a tag `enum:"a|b"`.
-func enums(c *check, path string, v reflect.Value) {
+func enums(c *Check, path string, v reflect.Value) {
 	eachField(path, v, func(path string, f reflect.StructField, v reflect.Value) bool {
 		values := f.Tag.Get("enum")
 		if values != "" {
@@ -195,15 +218,24 @@ func enums(c *check, path string, v reflect.Value) {
 	})
 }
 
-func checkEnum(c *check, path string, v reflect.Value, allowed []string) {
+func checkEnum(c *Check, path string, v reflect.Value, allowed []string) {
 	kind, _, _ := strings.Cut(c.object, "/")
 	path = compat.OlderPath(kind, path)
 	switch v.Kind() {
 	case reflect.String:
-		c.oneOf(path, v.String(), allowed...)
+		c.OneOf(path, v.String(), allowed...)
 	case reflect.Slice:
 		for i := range v.Len() {
-			c.oneOf(at(path, i), v.Index(i).String(), allowed...)
+			c.OneOf(At(path, i), v.Index(i).String(), allowed...)
 		}
 	}
 }
+
+// title is the platform's name as messages write it.
+func (c *Check) title() string { return cmp.Or(c.on.Title, "this cloud") }
+
+// alone reports that a group is checked without its cluster, and so without a platform.
+func (c *Check) alone() bool { return c.in.Cluster == nil }
+
+// Strict reports that the spec is completed.
+func (c *Check) Strict() bool { return c.in.Strict }

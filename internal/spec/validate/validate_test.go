@@ -24,6 +24,7 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -164,9 +165,9 @@ func findings(t *testing.T, c badCase) diag.List {
 		groups[i] = spectest.Assign(t, g, c.Groups[g.Name])
 	}
 	features := complete.ParseFeatures(strings.Join(c.Features, ","))
-	in := validate.Input{Cluster: cluster, Groups: groups, Facts: world, Features: features}
+	in := validate.Input{Platform: platformtest.Of(cluster).ForValidate(), Cluster: cluster, Groups: groups, Facts: world, Features: features}
 	if !c.Incomplete {
-		done, wrong := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features})
+		done, wrong := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features})
 		if err := wrong.Err(); err != nil {
 			return wrong
 		}
@@ -186,7 +187,7 @@ func TestASecondFileOfAPathIsNotRefused(t *testing.T) {
 func base(t *testing.T, c badCase, world *facts.Facts) (*api.Cluster, []*api.InstanceGroup) {
 	t.Helper()
 	if c.Options != nil {
-		cluster, groups, wrong := newcluster.New(*c.Options, newcluster.World{Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
+		cluster, groups, wrong := newcluster.New(*c.Options, newcluster.World{Platform: platformtest.Named(c.Options.CloudProvider).ForNew(), Complete: platformtest.Named(c.Options.CloudProvider).ForComplete(), Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
 		if err := wrong.Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -201,14 +202,14 @@ func TestGoodSpecsHaveNoFindings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			world := spectest.Facts(t, "../complete/testdata")
 			cluster, groups := spectest.Read(t, goldentest.Read(t, dir, "in-v1alpha2.yaml"))
-			if err := validate.All(validate.Input{Cluster: cluster, Groups: groups, Facts: world}).Err(); err != nil {
+			if err := validate.All(validate.Input{Platform: platformtest.Of(cluster).ForValidate(), Cluster: cluster, Groups: groups, Facts: world}).Err(); err != nil {
 				t.Errorf("as written:\n%v", err)
 			}
-			done, wrong := complete.Complete(complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
+			done, wrong := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
 			if err := wrong.Err(); err != nil {
 				t.Fatal(err)
 			}
-			if err := validate.All(validate.Input{Cluster: done.Spec, Groups: done.Groups, Strict: true, Facts: world}).Err(); err != nil {
+			if err := validate.All(validate.Input{Platform: platformtest.Of(done.Spec).ForValidate(), Cluster: done.Spec, Groups: done.Groups, Strict: true, Facts: world}).Err(); err != nil {
 				t.Errorf("completed:\n%v", err)
 			}
 		})
@@ -222,16 +223,13 @@ func TestNewClustersHaveNoFindings(t *testing.T) {
 	features := complete.ParseFeatures("APIServerNodes")
 	for name, dir := range goldenInputs(t, "../newcluster", "create_cluster") {
 		t.Run(name, func(t *testing.T) {
-			var o newcluster.Options
-			if err := yaml.UnmarshalStrict(goldentest.Read(t, dir, "options.yaml"), &o); err != nil {
-				t.Fatal(err)
-			}
+			o := spectest.Options(t, goldentest.Read(t, dir, "options.yaml"))
 			o.ConfigBase, o.NodeSizes, o.ControlPlaneSizes = "memfs://tests/"+o.ClusterName, []string{"m"}, []string{"m"}
-			cluster, groups, wrong := newcluster.New(o, newcluster.World{Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features})
+			cluster, groups, wrong := newcluster.New(o, newcluster.World{Platform: platformtest.Named(o.CloudProvider).ForNew(), Complete: platformtest.Named(o.CloudProvider).ForComplete(), Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features})
 			if err := wrong.Err(); err != nil {
 				t.Fatal(err)
 			}
-			in := complete.Input{Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features}
+			in := complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features}
 			if complete.DNS(&cluster.Spec) != api.DNSNone {
 				in.Cluster.Spec.DNSZone = "zone"
 			}
@@ -239,7 +237,7 @@ func TestNewClustersHaveNoFindings(t *testing.T) {
 			if err := wrong.Err(); err != nil {
 				t.Fatal(err)
 			}
-			got := validate.All(validate.Input{Cluster: done.Spec, Groups: done.Groups, Strict: true, Features: features})
+			got := validate.All(validate.Input{Platform: platformtest.Of(done.Spec).ForValidate(), Cluster: done.Spec, Groups: done.Groups, Strict: true, Features: features})
 			if name == "apiserver-gce" && len(got) == 1 && got[0].Rule == "gossip" {
 				return
 			}
@@ -270,15 +268,15 @@ func FuzzSpecs(f *testing.F) {
 		if cluster == nil {
 			cluster = &api.Cluster{}
 		}
-		in := complete.Input{Cluster: cluster, Groups: groups}
-		validate.All(validate.Input{Cluster: in.Cluster, Groups: in.Groups})
+		in := complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups}
+		validate.All(validate.Input{Platform: platformtest.Of(in.Cluster).ForValidate(), Cluster: in.Cluster, Groups: in.Groups})
 		done, wrong := complete.Complete(in)
 		in.Cluster, in.Groups = done.Spec, done.Groups
 		again, _ := complete.Complete(in)
 		if d := cmp.Diff(done.Spec, again.Spec) + cmp.Diff(done.Groups, again.Groups); d != "" && wrong.Err() == nil {
 			t.Errorf("completing twice (-once +twice):\n%s", d)
 		}
-		validate.All(validate.Input{Cluster: done.Spec, Groups: done.Groups, Strict: true, Facts: &facts.Facts{AWS: &facts.AWS{}}})
+		validate.All(validate.Input{Platform: platformtest.Of(done.Spec).ForValidate(), Cluster: done.Spec, Groups: done.Groups, Strict: true, Facts: &facts.Facts{Clouds: map[string]*facts.Cloud{"aws": {}}}})
 		validate.Update(in.Cluster, done.Spec, nil)
 	})
 }

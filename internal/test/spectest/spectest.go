@@ -5,9 +5,12 @@
 package spectest
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
@@ -102,4 +105,34 @@ func At(doc any, path string) any {
 		}
 	}
 	return doc
+}
+
+// Options reads those of a golden, in which the options of one cloud stand among the others.
+func Options(t testing.TB, data []byte) newcluster.Options {
+	t.Helper()
+	var all map[string]any
+	if err := yaml.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	own := map[string]string{}
+	for field, name := range map[string]string{
+		"Project": "project", "GCEServiceAccount": "gce-service-account", "OpenstackExternalNet": "os-ext-net", "OpenstackExternalSubnet": "os-ext-subnet",
+		"OpenstackDNSServers": "os-dns-servers", "OpenstackLBSubnet": "os-lb-floating-subnet", "OpenstackLBOctavia": "os-octavia",
+		"OpenstackOctaviaProvider": "os-octavia-provider", "OpenstackNetworkID": "os-network", "OpenstackStorageIgnoreAZ": "os-kubelet-ignore-az",
+	} {
+		if v, ok := all[field]; ok {
+			own[name] = fmt.Sprint(v)
+			delete(all, field)
+		}
+	}
+	all["Own"] = own
+	var o newcluster.Options
+	text, err := yaml.Marshal(all)
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
 }

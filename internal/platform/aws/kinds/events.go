@@ -9,7 +9,7 @@ import (
 
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/aws/awsname"
 )
 
 // EventRule picks events of the account. Its node must be named by the rule's
@@ -44,7 +44,7 @@ func NewEventRule(name string, r EventRule) resource.Node { return resource.New(
 
 func listEventRules(ctx context.Context, c *Client, s resource.Scope) ([]*EventRule, error) {
 	var found []eventtypes.Rule
-	in := &eventbridge.ListRulesInput{NamePrefix: new(names.AWSEventRulePrefix(s.Cluster))}
+	in := &eventbridge.ListRulesInput{NamePrefix: new(awsname.EventRulePrefix(s.Cluster))}
 	for {
 		out, err := c.Events.ListRules(ctx, in)
 		if err != nil {

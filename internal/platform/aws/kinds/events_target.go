@@ -10,7 +10,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/aws/awsname"
 )
 
 // EventTarget sends the events of a rule to a queue.
@@ -63,7 +63,7 @@ func listTargets(ctx context.Context, c *Client, s resource.Scope) ([]*EventTarg
 				return nil, gone(fmt.Errorf("list the event rules of the queue %s: %w", queue, err))
 			}
 			for _, name := range got.RuleNames {
-				if strings.HasPrefix(name, names.AWSEventRulePrefix(s.Cluster)) { // others may use the queue too
+				if strings.HasPrefix(name, awsname.EventRulePrefix(s.Cluster)) { // others may use the queue too
 					out = append(out, &EventTarget{Rule: resource.Lit(name), ARN: resource.Lit(arn)})
 				}
 			}

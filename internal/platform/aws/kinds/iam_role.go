@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/aws/awsname"
 )
 
 // IAMRole is an identity that instances or service accounts take on. Its node
@@ -198,7 +199,7 @@ const iamPage int32 = 1000
 // namedFor reports whether a role or profile may be the cluster's by its name:
 // it ends in the cluster's, or it was cut. Its tags say whether it is.
 func namedFor(name, cluster string) bool {
-	return strings.HasSuffix(name, "."+cluster) || len(name) == names.MaxAWSRole && name[names.MaxAWSRole-names.Tail] == '-'
+	return strings.HasSuffix(name, "."+cluster) || len(name) == awsname.MaxRole && name[awsname.MaxRole-names.Tail] == '-'
 }
 
 // ownIAM returns an observed object if it is in scope or shared. IAM's names

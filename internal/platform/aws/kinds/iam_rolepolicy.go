@@ -11,7 +11,7 @@ import (
 
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/aws/awsname"
 )
 
 // IAMRolePolicy is a policy that is part of a role.
@@ -95,7 +95,7 @@ func policyRoles(ctx context.Context, c *Client, s resource.Scope) ([]string, er
 func machineRoles(cluster string) []string {
 	var roles []string
 	for _, role := range []string{"masters", "nodes", "bastions"} {
-		roles = append(roles, names.AWSMachineRole(role, cluster))
+		roles = append(roles, awsname.MachineRole(role, cluster))
 	}
 	return roles
 }

@@ -11,7 +11,7 @@ import (
 
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/aws/awsname"
 )
 
 // Queue is an SQS queue.
@@ -50,7 +50,7 @@ func NewQueue(name string, q Queue) resource.Node { return resource.New(&queues,
 func listQueues(ctx context.Context, c *Client, s resource.Scope) ([]*Queue, error) {
 	var urls []string
 	if s.All {
-		prefix := names.AWSQueuePrefix(s.Cluster)
+		prefix := awsname.QueuePrefix(s.Cluster)
 		var err error
 		urls, err = pages(ctx, sqs.NewListQueuesPaginator(c.SQS, &sqs.ListQueuesInput{QueueNamePrefix: &prefix, MaxResults: new(queuePage)}),
 			func(p *sqs.ListQueuesOutput) []string { return p.QueueUrls })

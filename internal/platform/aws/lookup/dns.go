@@ -38,9 +38,9 @@ func (a *asker) dnsZones(ctx context.Context) error {
 			return fmt.Errorf("describe DNS zone %s: %w", out[i].Name, err)
 		}
 		for _, v := range o.VPCs {
-			out[i].VPCs = append(out[i].VPCs, aws.ToString(v.VPCId))
+			out[i].Networks = append(out[i].Networks, aws.ToString(v.VPCId))
 		}
-		slices.Sort(out[i].VPCs)
+		slices.Sort(out[i].Networks)
 	}
 	a.got.DNSZones = out
 	return nil

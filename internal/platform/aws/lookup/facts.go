@@ -8,10 +8,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/platform/aws/awsapi"
+	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -21,7 +23,7 @@ import (
 // What hardly ever changes is remembered in m, which may be nil; never that something
 // is missing.
 func Facts(ctx context.Context, c awsapi.Clients, m past.Memo, q Query) (*facts.Facts, error) {
-	a := &asker{Clients: c, past: m, query: q, got: &facts.AWS{Region: c.Region}}
+	a := &asker{Clients: c, past: m, query: q, got: &facts.Cloud{Region: c.Region}}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, question := range a.questions() {
 		g.Go(func() error { return fault.Retry(ctx, clock.Sleep, func() error { return question(ctx) }) })
@@ -32,7 +34,10 @@ func Facts(ctx context.Context, c awsapi.Clients, m past.Memo, q Query) (*facts.
 	if err := a.missing().Err(); err != nil {
 		return nil, err
 	}
-	return &facts.Facts{AWS: a.got}, nil
+	if err := a.got.SetOwn(a.own); err != nil {
+		return nil, err
+	}
+	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudAWS): a.got}}, nil
 }
 
 // asker is the state of one look-up. Questions run at once; each fills fields
@@ -41,7 +46,8 @@ type asker struct {
 	awsapi.Clients
 	past  past.Memo
 	query Query
-	got   *facts.AWS
+	got   *facts.Cloud
+	own   spec.Facts
 }
 
 // questions lists what must be asked.
@@ -66,7 +72,7 @@ func (a *asker) questions() []func(context.Context) error {
 func (a *asker) identity(ctx context.Context) error {
 	c := a.Clients // a copy: this client is the caller's
 	err := c.Identify(ctx)
-	a.got.AccountID, a.got.Partition = c.AccountID, c.Partition
+	a.own.AccountID, a.own.Partition = c.AccountID, c.Partition
 	return err
 }
 
@@ -88,10 +94,10 @@ func (a *asker) missing() diag.List {
 	absent(a.query.MachineTypes, has(a.got.MachineTypes),
 		"machine-type-exists", "there is no such machine type"+in, "check the spelling, or choose a type that the region offers")
 	absent(a.query.Subnets, has(a.got.Subnets), "subnet-exists", "there is no such subnet"+in, "check the id and the account")
-	absent(a.query.Profiles, has(a.got.InstanceProfiles), "profile-exists", "there is no such instance profile with a role", "check the name and the account")
-	absent(a.query.Addresses, has(a.got.ElasticIPs), "address-exists", "the account has no such elastic IP address"+in, "check the address and the region")
+	absent(a.query.Profiles, has(a.own.InstanceProfiles), "profile-exists", "there is no such instance profile with a role", "check the name and the account")
+	absent(a.query.Addresses, has(a.own.ElasticIPs), "address-exists", "the account has no such elastic IP address"+in, "check the address and the region")
 	if v := a.query.VPC; v.Name != "" {
-		absent([]Ask{v}, has(a.got.VPCs), "vpc-exists", "there is no such VPC"+in, "check the id and the account")
+		absent([]Ask{v}, has(a.got.Networks), "vpc-exists", "there is no such VPC"+in, "check the id and the account")
 	}
 	return append(out, a.notOffered()...)
 }

@@ -88,10 +88,10 @@ func (a *asker) images(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	a.got.Images = map[string]facts.AWSImage{}
+	a.got.Images = map[string]facts.Image{}
 	for text, w := range wanted {
 		if i, ok := choose(w, byID, byName); ok {
-			a.got.Images[text] = facts.AWSImage{ID: aws.ToString(i.ImageId), RootDevice: aws.ToString(i.RootDeviceName), Architecture: string(i.Architecture)}
+			a.got.Images[text] = facts.Image{ID: aws.ToString(i.ImageId), RootDevice: aws.ToString(i.RootDeviceName), Architecture: string(i.Architecture)}
 		}
 	}
 	return nil

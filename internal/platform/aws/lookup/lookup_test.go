@@ -24,6 +24,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
@@ -97,14 +98,14 @@ func TestFacts(t *testing.T) {
 		if n := count.n.Load() - before; n > 8 {
 			t.Errorf("%d requests", n)
 		}
-		a := f.AWS
-		if a.AccountID != "123456789012" || a.Partition != "aws" || a.Region != "us-east-1" || !slices.Contains(a.Zones, "us-east-1b") {
+		a := f.Of("aws")
+		if own := ownOf(t, a); own.AccountID != "123456789012" || own.Partition != "aws" || a.Region != "us-east-1" || !slices.Contains(a.Zones, "us-east-1b") {
 			t.Errorf("got %+v", a)
 		}
 		if i, ok := a.Image(groups[0].Spec.Image); !ok || !strings.HasPrefix(i.ID, "ami-") || i.RootDevice == "" || i.Architecture == "" {
 			t.Errorf("the image is %+v", i)
 		}
-		if m := a.MachineTypes["m5.large"]; m.VCPU != 2 || m.MemoryMiB != 8192 || !m.Supports(facts.ArchX86) || !m.OfferedIn([]string{"us-east-1a"}) || m.ENIs != 3 || m.IPsPerENI != 10 {
+		if m := a.MachineTypes["m5.large"]; m.VCPU != 2 || m.MemoryMiB != 8192 || !m.Supports(facts.ArchX86) || !m.OfferedIn([]string{"us-east-1a"}) || m.Interfaces != 3 || m.IPsPerIface != 10 {
 			t.Errorf("m5.large is %+v", m)
 		}
 		if m := a.MachineTypes["t4g.medium"]; !m.Supports(facts.ArchARM) || m.Supports(facts.ArchX86) {
@@ -123,7 +124,7 @@ func TestFacts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{*ami.ImageId: *ami.ImageId, "ssm:/my/image": *ami.ImageId, "my-image": *own.ImageId} {
-			if got := f.AWS.Images[name].ID; got != want {
+			if got := f.Of("aws").Images[name].ID; got != want {
 				t.Errorf("%s is %s, want %s", name, got, want)
 			}
 		}
@@ -149,19 +150,19 @@ func TestFacts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := f.AWS
-		if v := got.VPCs[*vpc.VpcId]; !slices.Equal(v.CIDRs, []string{"10.7.0.0/16", "10.8.0.0/16"}) || len(v.IPv6CIDRs) != 1 ||
+		got := f.Of("aws")
+		if v := got.Networks[*vpc.VpcId]; !slices.Equal(v.CIDRs, []string{"10.7.0.0/16", "10.8.0.0/16"}) || len(v.IPv6CIDRs) != 1 ||
 			v.InternetGateway != *gateway || v.EgressOnlyGateway != *egress.EgressOnlyInternetGatewayId {
 			t.Errorf("the VPC is %+v", v)
 		}
-		if d := cmp.Diff(map[string]facts.AWSSubnet{*subnet.SubnetId: {VPC: *vpc.VpcId, CIDR: "10.7.1.0/24", Zone: "us-east-1b"}}, got.Subnets); d != "" {
+		if d := cmp.Diff(map[string]facts.Subnet{*subnet.SubnetId: {Network: *vpc.VpcId, CIDR: "10.7.1.0/24", Zone: "us-east-1b"}}, got.Subnets); d != "" {
 			t.Error(d)
 		}
-		if got.ElasticIPs[*address.PublicIp] != *address.AllocationId || got.InstanceProfiles[arn] != "their-role" {
-			t.Errorf("the address and the profile are %v, %v", got.ElasticIPs, got.InstanceProfiles)
+		if own := ownOf(t, got); own.ElasticIPs[*address.PublicIp] != *address.AllocationId || own.InstanceProfiles[arn] != "their-role" {
+			t.Errorf("the address and the profile are %v, %v", own.ElasticIPs, own.InstanceProfiles)
 		}
 		if i := slices.IndexFunc(got.DNSZones, func(z facts.DNSZone) bool { return strings.HasSuffix(*zone.Id, "/"+z.ID) }); i < 0 ||
-			!got.DNSZones[i].Private || !slices.Equal(got.DNSZones[i].VPCs, []string{*vpc.VpcId}) {
+			!got.DNSZones[i].Private || !slices.Equal(got.DNSZones[i].Networks, []string{*vpc.VpcId}) {
 			t.Errorf("the zones are %+v", got.DNSZones)
 		}
 		if d := cmp.Diff(map[string]string{"discovery": "us-east-1"}, got.Buckets); d != "" {
@@ -206,7 +207,7 @@ func TestFacts(t *testing.T) {
 
 func TestATypeThatAZoneDoesNotOfferIsReported(t *testing.T) {
 	a := &asker{query: Query{MachineTypes: []Ask{{Name: "m5.large", Object: "InstanceGroup/nodes", Path: "spec.machineType", Zones: []string{"z1", "z2"}}}},
-		got: &facts.AWS{MachineTypes: map[string]facts.AWSMachineType{"m5.large": {Zones: []string{"z1", "z3"}}}}}
+		got: &facts.Cloud{MachineTypes: map[string]facts.MachineType{"m5.large": {Zones: []string{"z1", "z3"}}}}}
 	const want = `InstanceGroup/nodes: spec.machineType: the machine type is not offered in z2, got "m5.large"; choose another type, or subnets in z1, z3`
 	if got := a.missing().Error(); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -234,7 +235,7 @@ func TestOfSeveralImagesOfANameTheNewestIsMeant(t *testing.T) {
 
 func TestNeedsOfGroupsWithoutAType(t *testing.T) {
 	c, groups := cluster()
-	groups[0].Spec.MachineType = ""
+	groups[0].Spec.Role, groups[0].Spec.MachineType = api.RoleNode, ""
 	groups[1].Spec.Role, groups[1].Spec.MachineType = api.RoleBastion, ""
 	q := Needs(c, groups)
 	if want := []string{"c4.large", "c5.large", "t2.micro", "t3.medium", "t3.micro", "t4g.medium", "t4g.micro"}; !slices.Equal(q.Candidates, want) {
@@ -257,4 +258,14 @@ func TestWishes(t *testing.T) {
 	if q := Wishes(newcluster.Options{ClusterName: "k", DNSType: "none"}, newcluster.World{}); len(q.Hosts) != 0 || len(q.Candidates) == 0 {
 		t.Errorf("got %+v", q)
 	}
+}
+
+// ownOf is what only AWS has.
+func ownOf(t *testing.T, c *facts.Cloud) spec.Facts {
+	t.Helper()
+	own, err := facts.OwnAs[spec.Facts](c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own
 }

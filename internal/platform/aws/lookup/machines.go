@@ -43,11 +43,11 @@ const most = 200
 func (a *asker) machineTypes(ctx context.Context) error {
 	wanted := distinct(append(names(a.query.MachineTypes), a.query.Candidates...)...)
 	key := "machine types/" + a.Region + "/" + strings.Join(wanted, ",")
-	if known, ok := past.Recall[map[string]facts.AWSMachineType](a.past, key); ok {
+	if known, ok := past.Recall[map[string]facts.MachineType](a.past, key); ok {
 		a.got.MachineTypes = known
 		return nil
 	}
-	found, zones := map[string]facts.AWSMachineType{}, map[string][]string{}
+	found, zones := map[string]facts.MachineType{}, map[string][]string{}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		for some := range slices.Chunk(wanted, most) {
@@ -83,7 +83,7 @@ func typeFilter(names []string) []types.Filter {
 	return []types.Filter{{Name: aws.String("instance-type"), Values: names}}
 }
 
-func (a *asker) describeTypes(ctx context.Context, names []string, into map[string]facts.AWSMachineType) error {
+func (a *asker) describeTypes(ctx context.Context, names []string, into map[string]facts.MachineType) error {
 	p := ec2.NewDescribeInstanceTypesPaginator(a.EC2, &ec2.DescribeInstanceTypesInput{Filters: typeFilter(names)})
 	for p.HasMorePages() {
 		page, err := p.NextPage(ctx)
@@ -112,8 +112,8 @@ func (a *asker) describeOfferings(ctx context.Context, names []string, into map[
 	return nil
 }
 
-func machineType(t types.InstanceTypeInfo) facts.AWSMachineType {
-	out := facts.AWSMachineType{}
+func machineType(t types.InstanceTypeInfo) facts.MachineType {
+	out := facts.MachineType{}
 	if t.VCpuInfo != nil {
 		out.VCPU = int(aws.ToInt32(t.VCpuInfo.DefaultVCpus))
 	}
@@ -136,7 +136,7 @@ func machineType(t types.InstanceTypeInfo) facts.AWSMachineType {
 		out.GPU = slices.ContainsFunc(t.GpuInfo.Gpus, func(g types.GpuDeviceInfo) bool { return aws.ToString(g.Manufacturer) == "NVIDIA" })
 	}
 	if n := t.NetworkInfo; n != nil {
-		out.ENIs, out.IPsPerENI = int(aws.ToInt32(n.MaximumNetworkInterfaces)), int(aws.ToInt32(n.Ipv4AddressesPerInterface))
+		out.Interfaces, out.IPsPerIface = int(aws.ToInt32(n.MaximumNetworkInterfaces)), int(aws.ToInt32(n.Ipv4AddressesPerInterface))
 	}
 	return out
 }

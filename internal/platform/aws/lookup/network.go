@@ -51,13 +51,13 @@ func (a *asker) vpc(ctx context.Context) error {
 			}
 		}
 	}
-	a.got.VPCs = map[string]facts.AWSVPC{id: v}
+	a.got.Networks = map[string]facts.Network{id: v}
 	return nil
 }
 
 // ranges returns a VPC's ranges, the primary one first.
-func ranges(d types.Vpc) facts.AWSVPC {
-	v := facts.AWSVPC{CIDRs: []string{aws.ToString(d.CidrBlock)}}
+func ranges(d types.Vpc) facts.Network {
+	v := facts.Network{CIDRs: []string{aws.ToString(d.CidrBlock)}}
 	for _, r := range d.CidrBlockAssociationSet {
 		if cidr := aws.ToString(r.CidrBlock); cidr != v.CIDRs[0] && r.CidrBlockState != nil && r.CidrBlockState.State == types.VpcCidrBlockStateCodeAssociated {
 			v.CIDRs = append(v.CIDRs, cidr)
@@ -72,14 +72,14 @@ func ranges(d types.Vpc) facts.AWSVPC {
 }
 
 func (a *asker) subnets(ctx context.Context) error {
-	found := map[string]facts.AWSSubnet{}
+	found := map[string]facts.Subnet{}
 	for some := range slices.Chunk(names(a.query.Subnets), most) {
 		o, err := a.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: by("subnet-id", some...)})
 		if err != nil {
 			return fmt.Errorf("describe the shared subnets: %w", err)
 		}
 		for _, d := range o.Subnets {
-			s := facts.AWSSubnet{VPC: aws.ToString(d.VpcId), CIDR: aws.ToString(d.CidrBlock), Zone: aws.ToString(d.AvailabilityZone)}
+			s := facts.Subnet{Network: aws.ToString(d.VpcId), CIDR: aws.ToString(d.CidrBlock), Zone: aws.ToString(d.AvailabilityZone)}
 			for _, r := range d.Ipv6CidrBlockAssociationSet {
 				if r.Ipv6CidrBlockState != nil && r.Ipv6CidrBlockState.State == types.SubnetCidrBlockStateCodeAssociated {
 					s.IPv6CIDR = aws.ToString(r.Ipv6CidrBlock)
@@ -97,9 +97,9 @@ func (a *asker) addresses(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the shared elastic IP addresses: %w", err)
 	}
-	a.got.ElasticIPs = map[string]string{}
+	a.own.ElasticIPs = map[string]string{}
 	for _, d := range o.Addresses {
-		a.got.ElasticIPs[aws.ToString(d.PublicIp)] = aws.ToString(d.AllocationId)
+		a.own.ElasticIPs[aws.ToString(d.PublicIp)] = aws.ToString(d.AllocationId)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (a *asker) profiles(ctx context.Context) error {
 			found[text] = aws.ToString(r.RoleName)
 		}
 	}
-	a.got.InstanceProfiles = found
+	a.own.InstanceProfiles = found
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/newcluster"
 )
@@ -76,7 +77,7 @@ func (q *Query) group(c *api.Cluster, g *api.InstanceGroup) {
 	q.Images = add(q.Images, Ask{Name: g.Spec.Image, Object: object, Path: "spec.image"})
 	types, zones := split(g.Spec.MachineType), zonesOf(c, g)
 	if len(types) == 0 {
-		q.Candidates = distinct(append(q.Candidates, complete.AWSMachineTypes(g.Spec.Role)...)...)
+		q.Candidates = distinct(append(q.Candidates, spec.MachineTypes(g.Spec.Role)...)...)
 	}
 	for _, t := range types {
 		q.MachineTypes = add(q.MachineTypes, Ask{Name: t, Object: object, Path: "spec.machineType", Zones: zones})
@@ -107,7 +108,7 @@ func Wishes(o newcluster.Options, _ newcluster.World) Query {
 			asks("node-image", o.NodeImage), asks("bastion-image", o.BastionImage)),
 		MachineTypes: slices.Concat(asks("control-plane-size", o.ControlPlaneSizes...),
 			asks("node-size", o.NodeSizes...), asks("apiserver-size", o.APIServerSizes...)),
-		Candidates: distinct(append(complete.AWSMachineTypes(api.RoleNode), complete.AWSMachineTypes(api.RoleBastion)...)...),
+		Candidates: distinct(append(spec.MachineTypes(api.RoleNode), spec.MachineTypes(api.RoleBastion)...)...),
 		Subnets:    slices.Concat(asks("subnets", o.SubnetIDs...), asks("utility-subnets", o.UtilitySubnetIDs...)),
 		VPC:        Ask{Name: o.NetworkID, Path: "--network-id"},
 	}

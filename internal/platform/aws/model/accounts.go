@@ -8,6 +8,7 @@ import (
 
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
@@ -19,7 +20,7 @@ type account struct {
 	inline          string   // a JSON list of statements
 }
 
-func (a account) role(m *model) string { return names.AWSAccountRole(a.name, a.namespace, m.name) }
+func (a account) role(m *model) string { return awsname.AccountRole(a.name, a.namespace, m.name) }
 
 // export is how Terraform's outputs call the account.
 func (a account) export() string { return names.Plain(a.namespace) + "-" + names.Plain(a.name) }
@@ -80,7 +81,7 @@ func (m *model) accountIdentity(a account) ([]resource.Node, error) {
 	}
 	who, err := trust(statement{
 		Action:    one("sts:AssumeRoleWithWebIdentity"),
-		Principal: map[string]texts{"Federated": one(m.arn("iam", ":"+m.facts.AccountID+":oidc-provider/"+m.issuer()))},
+		Principal: map[string]texts{"Federated": one(m.arn("iam", ":"+m.account.AccountID+":oidc-provider/"+m.issuer()))},
 	}.under(operator, m.issuer()+":sub", one("system:serviceaccount:"+a.namespace+":"+a.name)))
 	if err != nil {
 		return nil, err

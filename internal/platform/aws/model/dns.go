@@ -54,7 +54,7 @@ func (m *model) dns() ([]resource.Node, error) {
 		return nil, err
 	}
 	var nodes []resource.Node
-	if m.dnsType() == api.DNSPrivate && (!m.sharedVPC() || !slices.Contains(z.VPCs, m.spec.Networking.NetworkID)) {
+	if m.dnsType() == api.DNSPrivate && (!m.sharedVPC() || !slices.Contains(z.Networks, m.spec.Networking.NetworkID)) {
 		nodes = append(nodes, kinds.NewZoneAssociation(m.spec.DNSZone, kinds.ZoneAssociation{ZoneID: hostedZone(z), VPC: m.vpcID()}))
 	}
 	if m.apiLB != nil {

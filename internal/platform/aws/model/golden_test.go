@@ -20,6 +20,7 @@ import (
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
+	awsspec "kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/test/goldentest"
@@ -28,28 +29,31 @@ import (
 
 // goldenFacts are those that the goldens assume.
 func goldenFacts() *facts.Facts {
-	a := &facts.AWS{
-		Region: "us-test-1", Partition: "aws-test", AccountID: "123456789012",
+	a := &facts.Cloud{
+		Region: "us-test-1",
 		Zones:  []string{"us-test-1a", "us-test-1b", "us-test-1c"},
-		Images: map[string]facts.AWSImage{"*": {ID: "ami-12345678", RootDevice: "/dev/xvda", Architecture: facts.ArchX86}},
-		MachineTypes: map[string]facts.AWSMachineType{
+		Images: map[string]facts.Image{"*": {ID: "ami-12345678", RootDevice: "/dev/xvda", Architecture: facts.ArchX86}},
+		MachineTypes: map[string]facts.MachineType{
 			"*":         {VCPU: 2, MemoryMiB: 1024, Architectures: []string{facts.ArchX86}},
 			"m3.medium": {VCPU: 2, MemoryMiB: 1024, Architectures: []string{facts.ArchX86}, EphemeralDisks: []facts.EphemeralDisk{{SizeGB: 1024}}},
 		},
 		DNSZones: []facts.DNSZone{
 			{Name: "example.com", ID: "Z1AFAKE1ZON3YO"},
-			{Name: "internal.example.com", ID: "Z2AFAKE1ZON3NO", Private: true, VPCs: []string{"vpc-23456789"}},
-			{Name: "private.example.com", ID: "Z3AFAKE1ZOMORE", Private: true, VPCs: []string{"vpc-12345678"}},
+			{Name: "internal.example.com", ID: "Z2AFAKE1ZON3NO", Private: true, Networks: []string{"vpc-23456789"}},
+			{Name: "private.example.com", ID: "Z3AFAKE1ZOMORE", Private: true, Networks: []string{"vpc-12345678"}},
 		},
-		VPCs: map[string]facts.AWSVPC{"vpc-12345678": {CIDRs: []string{"172.20.0.0/16"}, InternetGateway: "igw-1", EgressOnlyGateway: "eigw-1"}},
-		Subnets: map[string]facts.AWSSubnet{
-			"subnet-12345678": {VPC: "vpc-12345678", CIDR: "172.20.32.0/19", Zone: "us-test-1a"},
-			"subnet-abcdef":   {VPC: "vpc-12345678", CIDR: "172.20.4.0/22", Zone: "us-test-1a"},
-			"subnet-b2345678": {VPC: "vpc-12345678", CIDR: "172.20.8.0/22", Zone: "us-test-1b"},
+		Networks: map[string]facts.Network{"vpc-12345678": {CIDRs: []string{"172.20.0.0/16"}, InternetGateway: "igw-1", EgressOnlyGateway: "eigw-1"}},
+		Subnets: map[string]facts.Subnet{
+			"subnet-12345678": {Network: "vpc-12345678", CIDR: "172.20.32.0/19", Zone: "us-test-1a"},
+			"subnet-abcdef":   {Network: "vpc-12345678", CIDR: "172.20.4.0/22", Zone: "us-test-1a"},
+			"subnet-b2345678": {Network: "vpc-12345678", CIDR: "172.20.8.0/22", Zone: "us-test-1b"},
 		},
-		InstanceProfiles: map[string]string{"*": "kops-custom-node-role"},
 	}
-	return &facts.Facts{AWS: a}
+	own := awsspec.Facts{Partition: "aws-test", AccountID: "123456789012", InstanceProfiles: map[string]string{"*": "kops-custom-node-role"}}
+	if err := a.SetOwn(own); err != nil {
+		panic(err)
+	}
+	return &facts.Facts{Clouds: map[string]*facts.Cloud{"aws": a}}
 }
 
 // testSSHKey is the public key of the goldens.
@@ -60,6 +64,8 @@ func read(t *testing.T, data []byte) platform.Model {
 	t.Helper()
 	in := complete.Input{Facts: goldenFacts(), Channel: spectest.Stable(t)}
 	in.Cluster, in.Groups = spectest.Read(t, data)
+	p := awsspec.Platform()
+	in.Platform = p.ForComplete()
 	done, findings := complete.Complete(in)
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)

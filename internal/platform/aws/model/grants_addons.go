@@ -69,7 +69,7 @@ func (m *model) grantKarpenter() grant {
 				under("StringEquals", "ec2:CreateAction", list("CreateFleet", "CreateLaunchTemplate", "RunInstances")),
 			existing(allow(one("ec2:CreateTags"), list(m.ec2ARN("instance")))),
 			existing(allow(list("ec2:DeleteLaunchTemplate", "ec2:TerminateInstances"), list(m.ec2ARNs("instance", "launch-template")...))),
-			allow(one("ssm:GetParameter"), list(m.arn("ssm", "*::parameter/aws/service/*"), m.arn("ssm", "*:"+m.facts.AccountID+":parameter/*"))),
+			allow(one("ssm:GetParameter"), list(m.arn("ssm", "*::parameter/aws/service/*"), m.arn("ssm", "*:"+m.account.AccountID+":parameter/*"))),
 			allow(one("iam:PassRole"), list(m.karpenterRoles()...)).under("StringEquals", "iam:PassedToService", one(m.ec2Service())),
 		},
 	}
@@ -88,8 +88,8 @@ func (m *model) ec2ARNs(kinds ...string) []string {
 func (m *model) karpenterRoles() []string {
 	for _, g := range m.groupsOf(api.RoleNode) {
 		if g.Spec.Manager == api.ManagerKarpenter && profileOf(g) != "" {
-			return []string{m.arn("iam", ":"+m.facts.AccountID+":role/*")}
+			return []string{m.arn("iam", ":"+m.account.AccountID+":role/*")}
 		}
 	}
-	return []string{m.arn("iam", ":"+m.facts.AccountID+":role/"+m.roleName(api.RoleNode))}
+	return []string{m.arn("iam", ":"+m.account.AccountID+":role/"+m.roleName(api.RoleNode))}
 }

@@ -87,7 +87,7 @@ func (m *model) identityRoles() []api.InstanceGroupRole {
 
 // ec2Service is EC2 as somebody who takes roles on.
 func (m *model) ec2Service() string {
-	if m.facts.Partition == "aws-cn" {
+	if m.account.Partition == "aws-cn" {
 		return "ec2.amazonaws.com.cn"
 	}
 	return "ec2.amazonaws.com"

@@ -102,7 +102,7 @@ func machineType(g *api.InstanceGroup) string {
 }
 
 // blockDevices are the root volume, the disks of the host, and what the spec adds.
-func (m *model) blockDevices(g *api.InstanceGroup, image facts.AWSImage) []kinds.BlockDevice {
+func (m *model) blockDevices(g *api.InstanceGroup, image facts.Image) []kinds.BlockDevice {
 	devices := []kinds.BlockDevice{{Device: image.RootDevice, EBS: rootVolume(g)}}
 	t, _ := m.facts.MachineType(machineType(g)) // a type that is not known has no disks
 	for i := range t.EphemeralDisks {

@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -22,10 +23,11 @@ import (
 type model struct {
 	platform.Model
 	// name is the cluster's name, the end of nearly every name here.
-	name  string
-	spec  *api.ClusterSpec
-	aws   *api.AWSSpec
-	facts *facts.AWS
+	name    string
+	spec    *api.ClusterSpec
+	aws     *api.AWSSpec
+	facts   *facts.Cloud
+	account spec.Facts
 	// subnets are those of the spec by name.
 	subnets map[string]*api.ClusterSubnetSpec
 	// apiLB and bastionLB are nil where the cluster has none.
@@ -72,19 +74,23 @@ func newModel(in platform.Model) (*model, error) {
 	switch {
 	case in.Cluster.Spec.CloudProvider.AWS == nil:
 		return nil, fmt.Errorf("cluster %s is not on AWS", in.Cluster.Name)
-	case in.Facts == nil || in.Facts.AWS == nil:
+	case in.Facts == nil || in.Facts.Clouds[string(api.CloudAWS)] == nil:
 		return nil, errors.New("the facts hold nothing of AWS")
+	}
+	known := in.Facts.Of(string(api.CloudAWS))
+	own, err := facts.OwnAs[spec.Facts](known)
+	if err != nil {
+		return nil, err
 	}
 	m := &model{
 		Model: in, name: in.Cluster.Name, spec: &in.Cluster.Spec,
-		aws: in.Cluster.Spec.CloudProvider.AWS, facts: in.Facts.AWS,
+		aws: in.Cluster.Spec.CloudProvider.AWS, facts: known, account: own,
 		subnets: map[string]*api.ClusterSubnetSpec{},
 	}
 	for i := range m.spec.Networking.Subnets {
 		s := &m.spec.Networking.Subnets[i]
 		m.subnets[s.Name] = s
 	}
-	var err error
 	if m.apiLB, err = m.apiLoadBalancer(); err != nil {
 		return nil, err
 	}

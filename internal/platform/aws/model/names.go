@@ -6,6 +6,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/aws/awsname"
 )
 
 // APILoadBalancerName is the real name of the load balancer before a cluster's API servers.
@@ -13,7 +14,7 @@ func APILoadBalancerName(cluster string) string { return loadBalancerName("api",
 
 // loadBalancerName is the real name of a load balancer or of a target group.
 func loadBalancerName(what, cluster string) string {
-	return names.Hashed(what+"-"+names.Dashed(cluster), names.MaxAWSLoadBalancer)
+	return names.Hashed(what+"-"+names.Dashed(cluster), awsname.MaxLoadBalancer)
 }
 
 // groupName is the name of an instance group's scaling group and launch template.
@@ -39,5 +40,5 @@ func roleKey(r api.InstanceGroupRole) string { return strings.TrimSuffix(rolePlu
 
 // roleName is the name of the IAM role and of the instance profile of machines of a role.
 func (m *model) roleName(r api.InstanceGroupRole) string {
-	return names.AWSMachineRole(rolePlural(r), m.name)
+	return awsname.MachineRole(rolePlural(r), m.name)
 }

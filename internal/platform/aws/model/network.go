@@ -166,7 +166,7 @@ func (m *model) gateways() ([]resource.Node, error) {
 	var nodes []resource.Node
 	if m.routesPublic() {
 		g := kinds.InternetGateway{VPC: m.vpcID(), Tags: m.tags(m.name)}
-		id := m.facts.VPCs[m.spec.Networking.NetworkID].InternetGateway
+		id := m.facts.Networks[m.spec.Networking.NetworkID].InternetGateway
 		switch {
 		case !m.sharedVPC():
 			nodes = append(nodes, kinds.NewInternetGateway(m.name, g))
@@ -178,7 +178,7 @@ func (m *model) gateways() ([]resource.Node, error) {
 	}
 	if m.routesEgressOnly() {
 		g := kinds.EgressOnlyGateway{VPC: m.vpcID(), Tags: m.tags(m.name)}
-		id := m.facts.VPCs[m.spec.Networking.NetworkID].EgressOnlyGateway
+		id := m.facts.Networks[m.spec.Networking.NetworkID].EgressOnlyGateway
 		switch {
 		case !m.sharedVPC():
 			nodes = append(nodes, kinds.NewEgressOnlyGateway(m.name, g))

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
-	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/platform/aws/spec"
 )
 
 func TestPortGaps(t *testing.T) {
@@ -91,7 +91,7 @@ func TestPlacesThatMachinesRead(t *testing.T) {
 }
 
 func TestPoliciesHoldOneTextOrAList(t *testing.T) {
-	m := &model{name: "c", facts: &facts.AWS{Partition: "aws"}}
+	m := &model{name: "c", account: spec.Facts{Partition: "aws"}}
 	if text, err := m.policy(nil); text != "" || err != nil {
 		t.Errorf("nothing granted: %q, %v", text, err)
 	}
@@ -133,7 +133,7 @@ func TestWhatCannotBeModelled(t *testing.T) {
 		{"another cloud", func(in *platform.Model) { in.Cluster.Spec.CloudProvider = api.CloudProviderSpec{} }, "cluster minimal.example.com is not on AWS"},
 		{"no facts", func(in *platform.Model) { in.Facts = nil }, "the facts hold nothing of AWS"},
 		{"two keys", func(in *platform.Model) { in.SSHKeys = append(in.SSHKeys, testSSHKey) }, "model the SSH key of minimal.example.com: there are 2 SSH public keys"},
-		{"an image that was not found", func(in *platform.Model) { in.Facts.AWS.Images = nil }, "group cp: the image i is not known"},
+		{"an image that was not found", func(in *platform.Model) { in.Facts.Of("aws").Images = nil }, "group cp: the image i is not known"},
 		{"a subnet that is not there", func(in *platform.Model) { in.Groups[1].Spec.Subnets = []string{"x"} }, "group nodes: the cluster has no subnet x"},
 		{"a group without subnets", func(in *platform.Model) { in.Groups[1].Spec.Subnets = nil }, "group nodes has no subnet"},
 		{"a member without a group", func(in *platform.Model) { *in.Cluster.Spec.EtcdClusters[0].EtcdMembers[0].InstanceGroup = "x" },

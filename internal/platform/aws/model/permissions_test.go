@@ -55,7 +55,7 @@ func changes(action string) bool {
 func permissions(t *testing.T, files map[string]string) map[string][]permitted {
 	t.Helper()
 	in := read(t, documents(t, files))
-	in.Facts.AWS.ElasticIPs = map[string]string{"198.51.100.7": "eipalloc-7"}
+	setAddresses(t, in.Facts)
 	g := &graph.Graph{}
 	if err := Build(in, g); err != nil {
 		return nil // a transcript of an error

@@ -153,7 +153,7 @@ func (m *model) policy(grants []grant) (string, error) {
 
 // arn returns the name of something in the account's partition.
 func (m *model) arn(service, rest string) string {
-	return "arn:" + m.facts.Partition + ":" + service + ":" + rest
+	return "arn:" + m.account.Partition + ":" + service + ":" + rest
 }
 
 // ec2ARN stands for all things of a kind.

@@ -213,7 +213,7 @@ func (m *model) natGateway(z *zoneRoutes, allocation, publicIP string) ([]resour
 	case allocation != "":
 		address = kinds.AdoptElasticIP(name, allocation, kinds.ElasticIP{})
 	case publicIP != "":
-		id, ok := m.facts.ElasticIPs[publicIP]
+		id, ok := m.account.ElasticIPs[publicIP]
 		if !ok {
 			return nil, fmt.Errorf("the address %s is no elastic IP of the account", publicIP)
 		}

@@ -2,7 +2,7 @@ package model
 
 import (
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
@@ -23,14 +23,14 @@ func (m *model) hasOnlyMetadata() bool { return m.hasTerminationHandler() && !m.
 
 // queueName is the name of the queue.
 func (m *model) queueName() string {
-	return names.AWSTerminationQueue(m.name)
+	return awsname.TerminationQueue(m.name)
 }
 
 func (m *model) queueARN() string { return m.arn("sqs", m.here(m.queueName())) }
 
 // here names something of the cluster's region and account.
 func (m *model) here(name string) string {
-	return m.facts.Region + ":" + m.facts.AccountID + ":" + name
+	return m.facts.Region + ":" + m.account.AccountID + ":" + name
 }
 
 // queuePolicy lets the cluster's own event rules write to the queue, and none of
@@ -39,8 +39,8 @@ func (m *model) queuePolicy() (string, error) {
 	s := allow(one("sqs:SendMessage"), one(m.queueARN()))
 	s.Principal = map[string]texts{"Service": list("events.amazonaws.com")}
 	return render([]any{s.
-		under("StringEquals", "aws:SourceAccount", one(m.facts.AccountID)).
-		under("ArnLike", "aws:SourceArn", one(m.arn("events", m.here("rule/"+names.AWSEventRulePrefix(m.name)+"*"))))})
+		under("StringEquals", "aws:SourceAccount", one(m.account.AccountID)).
+		under("ArnLike", "aws:SourceArn", one(m.arn("events", m.here("rule/"+awsname.EventRulePrefix(m.name)+"*"))))})
 }
 
 // event is one sort of event that goes to the queue.
@@ -77,7 +77,7 @@ func (m *model) terminationQueue() ([]resource.Node, error) {
 	queue := kinds.NewQueue(name, kinds.Queue{Name: name, MessageRetentionSeconds: 300, Policy: policy, Tags: m.tags(name)})
 	nodes := []resource.Node{queue}
 	for _, e := range m.events() {
-		rule := names.AWSEventRulePrefix(m.name) + e.name
+		rule := awsname.EventRulePrefix(m.name) + e.name
 		n := kinds.NewEventRule(rule, kinds.EventRule{Name: rule, EventPattern: e.pattern, Tags: m.tags(rule)})
 		nodes = append(nodes, n, kinds.NewEventTarget(rule+"-Target", kinds.EventTarget{Rule: n.Out("id"), ARN: queue.Out("arn")}))
 	}

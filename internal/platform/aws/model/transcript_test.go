@@ -21,6 +21,8 @@ import (
 	"kops.local/kops/internal/engine/render/terraform/schematest"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/kinds"
+	awsspec "kops.local/kops/internal/platform/aws/spec"
+	"kops.local/kops/internal/spec/facts"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
@@ -106,7 +108,7 @@ func sections(a *txtar.Archive) map[string]string {
 func transcript(t *testing.T, files map[string]string, show []string) string {
 	t.Helper()
 	in := read(t, documents(t, files))
-	in.Facts.AWS.ElasticIPs = map[string]string{"198.51.100.7": "eipalloc-7"}
+	setAddresses(t, in.Facts)
 	g := &graph.Graph{}
 	if err := Build(in, g); err != nil {
 		return "error: " + err.Error() + "\n"
@@ -272,4 +274,17 @@ func shown(v reflect.Value) string {
 		return "{" + strings.Join(items, ", ") + "}"
 	}
 	return fmt.Sprint(v.Interface())
+}
+
+// setAddresses gives the account an address.
+func setAddresses(t *testing.T, f *facts.Facts) {
+	t.Helper()
+	own, err := facts.OwnAs[awsspec.Facts](f.Of("aws"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.ElasticIPs = map[string]string{"198.51.100.7": "eipalloc-7"}
+	if err := f.Of("aws").SetOwn(own); err != nil {
+		t.Fatal(err)
+	}
 }

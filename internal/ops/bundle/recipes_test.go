@@ -1,0 +1,39 @@
+package bundle_test
+
+import (
+	"testing"
+
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/platform/providers"
+)
+
+// TestEveryFileAndImageOfALocalClusterCanBePacked keeps the recipes in step with
+// what clusters fetch.
+func TestEveryFileAndImageOfALocalClusterCanBePacked(t *testing.T) {
+	for _, kubernetes := range []string{"1.35.4", "1.36.3"} {
+		w, err := bundle.ForDefault(providers.Of("local"), "1.37.0", kubernetes, download.Arches())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.Kubernetes != kubernetes || len(w.Files) < 14 || len(w.Images) < 13 {
+			t.Errorf("%s: %d files and %d images", w.Kubernetes, len(w.Files), len(w.Images))
+		}
+		arches := map[download.Arch]int{}
+		for u := range w.Files {
+			version, arch, ok := bundle.FileRecipeFor(u)
+			if !ok || version == "" {
+				t.Errorf("there is no recipe for %s", u)
+			}
+			arches[arch]++
+		}
+		if arches[download.AMD64] != arches[download.ARM64] || len(arches) != 2 {
+			t.Errorf("files by architecture: %v", arches)
+		}
+		for _, i := range w.Images {
+			if tag, ok := bundle.ImageRecipeFor(i); !ok || tag == "" {
+				t.Errorf("there is no recipe for %s", i)
+			}
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package spec
+
+import (
+	"fmt"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/fill"
+)
+
+// completion are the rules by which a cluster on AWS is completed.
+func completion() complete.Rules {
+	const tested = "the version that this kops was tested with"
+	return complete.Rules{
+		Early: []complete.Rule{
+			{Name: "network-cidr", Why: "the range of the shared VPC", Do: setSharedNetwork},
+			{Name: "shared-subnet", Why: "what the shared subnet has", Do: setSharedSubnets},
+		},
+		Before: []complete.Rule{
+			{Name: "aws-load-balancer-class", Why: "what a spec without a class has always meant", Do: setLoadBalancerClass},
+			{Name: "dns-upstream", Why: "the resolver of the VPC answers IPv6", Do: setUpstreamDNS},
+		},
+		After: []complete.Rule{
+			{Name: "aws-cloud-controller", Why: tested, Do: setController},
+			{Name: "aws-csi-driver", Why: tested, Do: setEBSDriver},
+			{Name: "aws-node-addresses", Why: "nodes of an IPv6 cluster have IPv4 addresses as well", Do: setNodeIPFamilies},
+			{Name: "aws-termination-handler", Why: "nodes are drained before their machine goes", Do: setTerminationHandler},
+			{Name: "karpenter", Why: "how kops runs Karpenter", Do: setKarpenter},
+		},
+		Group: []complete.GroupRule{
+			{Name: "aws-root-volume", Why: "kops' size for the role; gp3, encrypted", Do: setRootVolume},
+			{Name: "aws-instance-metadata", Why: "tokens are required, and stay on the machine", Do: setInstanceMetadata},
+			{Name: "warm-pool", Why: "the cluster's warm pool", Do: setWarmPool},
+		},
+	}
+}
+
+// setSharedNetwork gives a cluster in a shared VPC the VPC's range.
+func setSharedNetwork(p *complete.Pass) {
+	n := &p.Spec.Networking
+	if n.NetworkID == "" || n.NetworkCIDR != "" {
+		return
+	}
+	if v := p.Facts.Networks[n.NetworkID]; len(v.CIDRs) > 0 {
+		n.NetworkCIDR = v.CIDRs[0]
+		return
+	}
+	p.Fail("spec.networkID", n.NetworkID, "network-cidr", "the shared VPC was not found", "check the id and the region, or write the VPC's range in spec.networkCIDR")
+}
+
+// setSharedSubnets gives shared subnets the range and the zone that they have.
+func setSharedSubnets(p *complete.Pass) {
+	for i := range p.Spec.Networking.Subnets {
+		s := &p.Spec.Networking.Subnets[i]
+		if s.ID == "" {
+			continue
+		}
+		f, ok := p.Facts.Subnets[s.ID]
+		if !ok && s.CIDR == "" {
+			p.Fail(fmt.Sprintf("spec.subnets[%d].id", i), s.ID, "shared-subnet", "the shared subnet was not found", "check the id and the region, or write the subnet's cidr and zone")
+		}
+		fill.Value(&s.CIDR, f.CIDR)
+		fill.Value(&s.Zone, f.Zone)
+	}
+}
+
+func setUpstreamDNS(p *complete.Pass) {
+	if p.IPv6() {
+		fill.List(&fill.Ensure(&p.Spec.KubeDNS).UpstreamNameservers, "fd00:ec2::253")
+	}
+}
+
+func setLoadBalancerClass(p *complete.Pass) {
+	if lb := p.Spec.API.LoadBalancer; lb != nil {
+		fill.Value(&lb.Class, api.LoadBalancerClassic)
+	}
+}
+
+func setController(p *complete.Pass) {
+	c := p.CloudController("registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1")
+	fill.Value(&c.ClusterName, p.Cluster.Name)
+	fill.Ptr(&c.AllocateNodeCIDRs, !p.IPv6())
+	fill.Ptr(&c.ConfigureCloudRoutes, p.Spec.Networking.Kubenet != nil)
+	if !p.IPv6() {
+		fill.Value(&c.ClusterCIDR, p.Spec.Networking.PodCIDR)
+	}
+}
+
+func setEBSDriver(p *complete.Pass) {
+	fill.Ptr(&fill.Ensure(&p.Spec.CloudProvider.AWS.EBSCSIDriver).Version, "v1.58.0")
+}
+
+func setNodeIPFamilies(p *complete.Pass) {
+	if p.IPv6() {
+		fill.List(&p.Spec.CloudProvider.AWS.NodeIPFamilies, "ipv6", "ipv4")
+	}
+}
+
+// terminationTag marks the scaling groups whose machines the handler watches.
+const terminationTag = "aws-node-termination-handler/managed"
+
+func setTerminationHandler(p *complete.Pass) {
+	if k := p.Spec.Karpenter; k != nil && k.Enabled { // Karpenter drains its nodes itself
+		return
+	}
+	h := fill.Ensure(&p.Spec.CloudProvider.AWS.NodeTerminationHandler)
+	fill.Ptr(&h.Enabled, true)
+	fill.Ptr(&h.DeleteSQSMsgIfNodeNotFound, false)
+	fill.Ptr(&h.EnableSpotInterruptionDraining, true)
+	fill.Ptr(&h.EnableScheduledEventDraining, true)
+	fill.Ptr(&h.EnableRebalanceMonitoring, false)
+	fill.Ptr(&h.EnableRebalanceDraining, false)
+	fill.Ptr(&h.EnableOutOfServiceTaint, false)
+	fill.Ptr(&h.PrometheusEnable, false)
+	fill.Ptr(&h.ExcludeFromLoadBalancers, true)
+	fill.Ptr(&h.ManagedASGTag, terminationTag)
+	fill.Ptr(&h.PodTerminationGracePeriod, -1)
+	fill.Ptr(&h.TaintNode, false)
+	fill.Quantity(&h.MemoryRequest, "64Mi")
+	fill.Quantity(&h.CPURequest, "50m")
+	fill.Ptr(&h.Version, "v1.25.5")
+}
+
+// setRootVolume gives the sizes in GB that kops has always used.
+func setRootVolume(_ *complete.Pass, g *api.InstanceGroup) {
+	v := fill.Ensure(&g.Spec.RootVolume)
+	size := int32(128)
+	switch g.Spec.Role {
+	case api.RoleControlPlane:
+		size = 64
+	case api.RoleBastion:
+		size = 32
+	}
+	fill.Ptr(&v.Size, size)
+	fill.Ptr(&v.Type, "gp3")
+	fill.Ptr(&v.Encryption, true)
+	if *v.Type == "gp3" {
+		fill.Ptr(&v.IOPS, 3000)
+		fill.Ptr(&v.Throughput, 125)
+	}
+}
+
+func setInstanceMetadata(_ *complete.Pass, g *api.InstanceGroup) {
+	m := fill.Ensure(&g.Spec.InstanceMetadata)
+	fill.Ptr(&m.HTTPTokens, "required")
+	fill.Ptr(&m.HTTPPutResponseHopLimit, 1)
+}
+
+// setWarmPool gives workers the cluster's warm pool, under the group's own settings. A
+// group that wants no machines in it wants none of the cluster's settings either.
+func setWarmPool(p *complete.Pass, g *api.InstanceGroup) {
+	pool := p.Spec.CloudProvider.AWS.WarmPool
+	if own := g.Spec.WarmPool; own != nil && own.MaxSize != nil && *own.MaxSize == 0 {
+		return
+	}
+	worker := g.Spec.Role == api.RoleNode || g.Spec.Role == api.RoleAPIServer
+	if pool != nil && worker && g.Spec.MaxPrice == nil && g.Spec.Manager != api.ManagerKarpenter {
+		g.Spec.WarmPool = fill.Overlay(pool, g.Spec.WarmPool)
+	}
+}
+
+func setKarpenter(p *complete.Pass) {
+	c := p.Spec.Karpenter
+	if c == nil || !c.Enabled {
+		return
+	}
+	fill.Value(&c.Image, "public.ecr.aws/karpenter/controller:1.13.0")
+	fill.Value(&c.LogEncoding, "console")
+	fill.Value(&c.LogLevel, "debug")
+}

@@ -1,0 +1,86 @@
+// Package spec says what Amazon Web Services is to the stages that infer, check and describe a cluster.
+//
+// It must not know how the cloud is reached.
+package spec
+
+import (
+	"regexp"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/validate"
+)
+
+// Platform returns what AWS is.
+func Platform() platform.Platform {
+	return platform.Platform{Traits: amazon(), Complete: completion(), Validate: validation(), New: description(), CheckFacts: facts.CheckOwn[Facts], Stub: func(c *api.Cluster, region string) {
+		c.Spec.CloudProvider.AWS = &api.AWSSpec{}
+		c.Spec.Networking.Subnets = []api.ClusterSubnetSpec{{Name: region, Region: region}}
+	}}
+}
+
+func amazon() traits.Traits {
+	usual := []traits.Type{{Name: "t3.medium"}, {Name: "c5.large"}, {Name: "c4.large"}, {Name: "t4g.medium", ARM: true}}
+	return traits.Traits{
+		Name: api.CloudAWS, Title: "AWS",
+		Has: traits.Abilities{
+			FurtherRanges: true, IPv6: true, PrefixLists: true, SecurityGroups: true, BalancerClass: true, BalancerSubnets: true,
+			FurtherVolumes: true, MixedInstances: true, WarmPools: true, Karpenter: true, GPUDrivers: true, APIServerNodes: true,
+			NetworkAddresses: true, PodRanges: true, OwnNAT64: true,
+		},
+		Unused:  unused(),
+		SSHKeys: traits.SSHKeys{Most: 1, NamedOnly: true},
+		Network: traits.Network{
+			NeedsSubnets: true, NeedsCIDR: true, NeedsNonMasquerade: true, NeedsSubnetCIDR: true,
+			CIDR: "172.20.0.0/16", Split: true, Zoned: true, RegionOf: RegionOf, SharedAreKnown: true,
+			DNS: []api.DNSType{api.DNSPublic, api.DNSPrivate},
+			Own: []string{"amazonvpc"}, Metadata: "169.254.169.254",
+		},
+		Machines: traits.Machines{
+			Types: map[api.InstanceGroupRole][]traits.Type{
+				api.RoleControlPlane: usual, api.RoleAPIServer: usual, api.RoleNode: usual,
+				api.RoleBastion: {{Name: "t3.micro"}, {Name: "t2.micro"}, {Name: "t4g.micro", ARM: true}},
+			},
+			GPU: traits.GPUByType, EtcdEncrypted: true, OneGroupFeature: "AWSSingleNodesInstanceGroup",
+			// Amazon EC2 User Guide, Tag restrictions.
+			Tags: &traits.Tags{Place: "a tag of AWS", Key: 128, Value: 256, LabelPrefix: "k8s.io/cluster-autoscaler/node-template/label/"},
+		},
+		Store: traits.Store{Schemes: []string{"s3"}, Files: []string{"s3"}, RegionVariable: "AWS_REGION"},
+		Model: modelTraits(),
+	}
+}
+
+func unused() []traits.Unused {
+	const remove = "remove it"
+	return []traits.Unused{
+		{Kind: api.KindCluster, Blocks: []string{"cloudControllerManager"}, Names: []string{"azureNodeManagerImage"}, Remedy: remove},
+		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws"}, Names: []string{"binariesLocation"}, Remedy: "remove it; see spec.assets.fileRepository"},
+		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws"}, Names: []string{"spotinstProduct", "spotinstOrientation"}, Remedy: "remove it; Spot Ocean is not supported"},
+		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws.loadBalancerController"}, Names: []string{"version", "cpuRequest", "cpuLimit", "memoryRequest", "memoryLimit"}, Remedy: validate.NoManifest},
+		{Kind: api.KindInstanceGroup, Names: []string{"guestAccelerators", "gcpProvisioningModel"}, Remedy: "remove it; it is for machines of GCE"},
+		{Kind: api.KindInstanceGroup, Names: []string{"zones"}, Remedy: "remove it; the subnets of the group say the zones"},
+	}
+}
+
+// zoneName is the name of an availability zone, such as us-east-1a or us-gov-west-1b, or
+// of a local zone, such as us-west-2-lax-1a; it begins with the name of its region.
+var zoneName = regexp.MustCompile(`^([a-z]+(?:-[a-z]+)+-\d+)(?:[a-z]|-[a-z]+-\d+[a-z])$`)
+
+// RegionOf is the region of a zone, or "" when its name does not tell.
+func RegionOf(zone string) string {
+	if m := zoneName.FindStringSubmatch(zone); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// MachineTypes are the names of the types of which a new group of a role gets one.
+func MachineTypes(role api.InstanceGroupRole) []string {
+	var out []string
+	for _, t := range amazon().Machines.Types[role] {
+		out = append(out, t.Name)
+	}
+	return out
+}

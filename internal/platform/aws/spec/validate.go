@@ -1,0 +1,148 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/validate"
+)
+
+// validation are the rules by which a cluster on AWS is checked.
+func validation() validate.Rules {
+	return validate.Rules{
+		Cluster: []validate.Rule{
+			{Name: "aws-load-balancers", Do: nlbGroups},
+			{Name: "aws-node-names", Do: nodeNames},
+			{Name: "aws-termination-handler", Do: terminationHandler},
+			{Name: "warm-pool", Do: clusterWarmPool},
+			{Name: "aws-etcd-volume", Do: etcdVolumes},
+			{Name: "api-names", Do: apiNames},
+			{Name: "rbac-modes", Do: rbacModes},
+		},
+		Group: []validate.GroupRule{
+			{Name: "aws-root-volume", Do: rootVolume},
+			{Name: "apiserver-names", Do: apiServerNames},
+		},
+	}
+}
+
+// isTrue and isFalse report whether the user or a rule said so; nil is neither.
+func isTrue(p *bool) bool  { return p != nil && *p }
+func isFalse(p *bool) bool { return p != nil && !*p }
+
+// text is what p points to, or "".
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+// rbacModes checks that role-based access is among the modes that the user lists.
+func rbacModes(c *validate.Check) {
+	a, rbac := c.Spec.KubeAPIServer, c.Spec.Authorization
+	if a == nil || a.AuthorizationMode == nil || rbac == nil || rbac.RBAC == nil || rbac.AlwaysAllow != nil {
+		return
+	}
+	modes := strings.Split(*a.AuthorizationMode, ",")
+	for _, need := range []string{"Node", "RBAC"} {
+		if !slices.Contains(modes, need) {
+			c.Bad("spec.kubeAPIServer.authorizationMode", *a.AuthorizationMode, "lacks "+need+", which spec.authorization.rbac needs", "write Node,RBAC")
+		}
+	}
+}
+
+// apiServerNames checks that machines with an API server alone are found.
+func apiServerNames(c *validate.Check, g *api.InstanceGroup) {
+	if g.Spec.Role == api.RoleAPIServer && c.Feature("APIServerNodes") && complete.DNS(c.Spec) == api.DNSNone {
+		c.Bad("spec.role", "APIServer", "needs names in DNS on AWS, and spec.topology.dns.type is None", "publish names, or use Master")
+	}
+}
+
+func nlbGroups(c *validate.Check) {
+	if a := c.Spec.CloudProvider.AWS; a != nil {
+		c.OneOf("spec.cloudConfig.nlbSecurityGroupMode", text(a.NLBSecurityGroupMode), "Managed")
+	}
+}
+
+func nodeNames(c *validate.Check) {
+	if a := c.Spec.CloudProvider.AWS; a != nil && isTrue(a.UseIPBasedNodeNames) && c.IPv6() {
+		c.Bad("spec.cloudConfig.useIPBasedNodeNames", "true", "names are made of IPv4 addresses, and the cluster is IPv6", "remove it")
+	}
+}
+
+func terminationHandler(c *validate.Check) {
+	a := c.Spec.CloudProvider.AWS
+	if a == nil || a.NodeTerminationHandler == nil {
+		return
+	}
+	const path = "spec.nodeTerminationHandler."
+	h := a.NodeTerminationHandler
+	if k := c.Spec.Karpenter; k != nil && k.Enabled && isTrue(h.Enabled) {
+		c.Bad(path+"enabled", "true", "Karpenter drains its nodes itself", "set it to false")
+	}
+	queue := !isFalse(h.EnableSQSTerminationDraining)
+	if queue && isFalse(h.EnableSpotInterruptionDraining) {
+		c.Bad(path+"enableSpotInterruptionDraining", "false", "the handler's queue always tells it of spot interruptions", "remove it")
+	}
+	if isTrue(h.EnableRebalanceMonitoring) != isTrue(h.EnableRebalanceDraining) && isTrue(h.EnableRebalanceMonitoring) && queue {
+		c.Bad(path+"enableRebalanceMonitoring", "true", "has no effect without enableRebalanceDraining", "set both")
+	}
+}
+
+// clusterWarmPool checks the pool that every group of nodes gets.
+func clusterWarmPool(c *validate.Check) {
+	a := c.Spec.CloudProvider.AWS
+	if a == nil || a.WarmPool == nil {
+		return
+	}
+	validate.WarmPool(c, a.WarmPool)
+	if len(a.WarmPool.AdditionalImages) > 0 && a.WarmPool.MaxSize != nil {
+		c.Bad("spec.warmPool.additionalImages", strings.Join(a.WarmPool.AdditionalImages, ","), "cannot stand together with maxSize", "leave one of them, or set it in the instance groups")
+	}
+}
+
+// etcdVolumes checks what Elastic Block Store offers.
+func etcdVolumes(c *validate.Check) {
+	for i, e := range c.Spec.EtcdClusters {
+		for j, m := range e.EtcdMembers {
+			etcdVolume(c, validate.At(validate.At("spec.etcdClusters", i)+".etcdMembers", j), m)
+		}
+	}
+}
+
+func etcdVolume(c *validate.Check, path string, m api.EtcdMemberSpec) {
+	kind, size, iops, throughput := "gp3", int64(20), int64(0), int64(0)
+	if text(m.VolumeType) != "" {
+		kind = *m.VolumeType
+	}
+	for to, from := range map[*int64]*int32{&size: m.VolumeSize, &iops: m.VolumeIOPS, &throughput: m.VolumeThroughput} {
+		if from != nil {
+			*to = int64(*from)
+		}
+	}
+	most := map[string]int64{"io1": 50, "io2": 500, "gp3": 500}[kind]
+	if most > 0 && (kind != "gp3" || iops > 3000) && iops > most*size {
+		c.Bad(path+".volumeIops", validate.Number(iops), fmt.Sprintf("is more than %d for each GB of %s, and the volume has %d GB", most, kind, size), "lower it, or raise volumeSize")
+	}
+	if kind == "gp3" && throughput*4 > max(iops, 3000) {
+		c.Bad(path+".volumeThroughput", validate.Number(throughput), "is more than a quarter of the volume's IOPS", "lower it, or raise volumeIops")
+	}
+}
+func rootVolume(c *validate.Check, g *api.InstanceGroup) {
+	if v := g.Spec.RootVolume; v != nil {
+		c.OneOf("spec.rootVolumeType", text(v.Type), "standard", "gp3", "gp2", "io1", "io2")
+	}
+}
+
+// apiNames checks that an API without a load balancer is found.
+func apiNames(c *validate.Check) {
+	a := &c.Spec.API
+	if a.DNS != nil && a.LoadBalancer == nil && complete.DNS(c.Spec) == api.DNSNone {
+		c.Bad("spec.api.dns", "", "the API has no load balancer, and its name is published nowhere, because spec.topology.dns.type is None",
+			"write spec.api.loadBalancer with class: Network and type: Public, or publish names")
+	}
+}

@@ -1,0 +1,60 @@
+// Package spec says what Microsoft Azure is to the stages that infer, check and describe a cluster.
+//
+// It must not know how the cloud is reached.
+package spec
+
+import (
+	"cmp"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/newcluster"
+)
+
+// Platform returns what Azure is.
+func Platform() platform.Platform {
+	const feature = "Azure"
+	return platform.Platform{Complete: completion(), New: newcluster.Rules{
+		Options: []newcluster.Option{
+			{Name: "azure-subscription-id", Usage: "Azure: subscription", Feature: feature},
+			{Name: "azure-tenant-id", Usage: "Azure: tenant", Feature: feature},
+			{Name: "azure-resource-group-name", Usage: "Azure: resource group", Feature: feature},
+			{Name: "azure-route-table-name", Usage: "Azure: route table", Feature: feature},
+			{Name: "azure-admin-user", Usage: "Azure: user of the machines", Default: "kops", Feature: feature},
+		},
+		Describe: func(b *newcluster.Builder) {
+			b.Spec.CloudProvider.Azure = &api.AzureSpec{
+				SubscriptionID: b.Own["azure-subscription-id"], TenantID: b.Own["azure-tenant-id"], ResourceGroupName: b.Own["azure-resource-group-name"],
+				RouteTableName: b.Own["azure-route-table-name"], AdminUser: cmp.Or(b.Own["azure-admin-user"], "kops"),
+			}
+		},
+	}, Traits: traits.Traits{
+		Name: api.CloudAzure, Title: "Azure", Feature: feature, Terraform: traits.Terraform{Feature: "AzureTerraform"},
+		SSHKeys: traits.SSHKeys{Most: 1, Needed: true},
+		Network: traits.Network{
+			NeedsSubnets: true, NeedsCIDR: true, NeedsNonMasquerade: true, NeedsSubnetCIDR: true, NeedsSubnetRegion: true,
+			CIDR: "10.0.0.0/16", Split: true, SpansRegion: true, NoIPIP: true, RegionOf: regionOf, OneRegion: true,
+			RegionSubnet: func(cluster, region string) api.ClusterSubnetSpec {
+				return api.ClusterSubnetSpec{Name: cluster, Region: region}
+			},
+		},
+		Machines: traits.Machines{Types: map[api.InstanceGroupRole][]traits.Type{
+			api.RoleControlPlane: {{Name: "Standard_B2s"}}, api.RoleAPIServer: {{Name: "Standard_B2s"}}, api.RoleNode: {{Name: "Standard_B2s"}}, api.RoleBastion: {{Name: "Standard_B2s"}},
+		}},
+		Store: traits.Store{Schemes: []string{"azureblob"}, Files: []string{"azureblob"}},
+		Model: traits.Model{Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
+			return traits.Volumes{Provider: "azure", NameTag: "k8s.io_etcd_" + etcd,
+				Tags: []string{"kubernetes.io_cluster_" + c.Name + "=owned", "k8s.io_etcd_" + etcd, "k8s.io_role_control-plane=1"}}
+		}},
+	}}
+}
+
+// regionOf is the region of a zone: eastus of eastus-1.
+func regionOf(zone string) string {
+	if i := strings.LastIndex(zone, "-"); i > 0 {
+		return zone[:i]
+	}
+	return ""
+}

@@ -1,0 +1,141 @@
+package spec
+
+import (
+	"net/netip"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/fill"
+)
+
+// privateRange is the one of which clusters take their ranges.
+const privateRange = "10.0.0.0/8"
+
+// completion are the rules by which a cluster on GCE is completed.
+func completion() complete.Rules {
+	const tested = "the version that this kops was tested with"
+	return complete.Rules{
+		Early: []complete.Rule{
+			{Name: "gce-non-masquerade-cidr", Why: "pods have addresses of the network", Do: setNonMasquerade},
+		},
+		Ranges: []complete.Rule{
+			{Name: "gce-alias-ranges", Why: "free ranges of 10.0.0.0/8 for pods, services and nodes", Do: setAliasRanges},
+			{Name: "gce-subnet-cidr", Why: "a free /20 of 10.0.0.0/8", Do: setSubnets},
+		},
+		Before: []complete.Rule{
+			{Name: "gce-node-cidrs", Why: "alias ranges are the cloud's to give", Do: setNodeCIDRs},
+		},
+		After: []complete.Rule{
+			{Name: "gce-hairpin", Why: "pods reach themselves through a bridge that sees all", Do: setHairpin},
+			{Name: "gce-cloud-config", Why: "how kops marks machines of the cluster", Do: setConfig},
+			{Name: "gce-cloud-controller", Why: tested, Do: setController},
+			{Name: "gce-csi-driver", Why: tested, Do: setPDDriver},
+		},
+	}
+}
+
+func setNonMasquerade(p *complete.Pass) {
+	if usesAliasRanges(p.Spec) {
+		fill.Value(&p.Spec.Networking.NonMasqueradeCIDR, privateRange)
+	}
+}
+
+func setNodeCIDRs(p *complete.Pass) {
+	if usesAliasRanges(p.Spec) {
+		fill.Ptr(&fill.Ensure(&p.Spec.KubeControllerManager).AllocateNodeCIDRs, false)
+	}
+}
+
+func setHairpin(p *complete.Pass) {
+	for _, k := range []**api.KubeletConfigSpec{&p.Spec.Kubelet, &p.Spec.ControlPlaneKubelet} {
+		fill.Value(&fill.Ensure(k).HairpinMode, "promiscuous-bridge")
+	}
+}
+
+// used are the ranges that the cluster's network uses already.
+func used(p *complete.Pass) []netip.Prefix {
+	out := complete.Ranges(nil, p.Facts.Networks[network(p)].CIDRs...)
+	for _, s := range p.Spec.Networking.Subnets {
+		out = complete.Ranges(out, s.CIDR)
+	}
+	return out
+}
+
+// usesAliasRanges reports whether pods have addresses of a secondary range of the node's subnet.
+func usesAliasRanges(s *api.ClusterSpec) bool {
+	return s.Networking.GCP != nil || s.Networking.Kindnet != nil
+}
+
+// network is the name of the cluster's network.
+func network(p *complete.Pass) string {
+	if id := p.Spec.Networking.NetworkID; id != "" {
+		return id[strings.LastIndex(id, "/")+1:]
+	}
+	return names.Dashed(p.Cluster.Name)
+}
+
+// setAliasRanges finds free ranges for pods (/14), services (/16) and nodes (/19).
+func setAliasRanges(p *complete.Pass) {
+	n := &p.Spec.Networking
+	if !usesAliasRanges(p.Spec) || p.IPv6() {
+		return
+	}
+	if len(n.Subnets) != 1 {
+		p.Fail("spec.subnets", "", "gce-alias-ranges", "this pod network needs exactly one subnet", "leave one subnet of the cluster's region, or choose another networking")
+		return
+	}
+	taken := complete.Ranges(used(p), n.PodCIDR, n.ServiceClusterIPRange)
+	take(p, &n.PodCIDR, 14, &taken)
+	take(p, &n.ServiceClusterIPRange, 16, &taken)
+	if n.Subnets[0].ID == "" {
+		take(p, &n.Subnets[0].CIDR, 19, &taken)
+	}
+}
+
+func setSubnets(p *complete.Pass) {
+	n := &p.Spec.Networking
+	taken := used(p)
+	for i := range n.Subnets {
+		if s := &n.Subnets[i]; s.ID == "" {
+			take(p, &s.CIDR, 20, &taken)
+		}
+	}
+}
+
+// take fills an empty range with a free one of 10.0.0.0/8 and marks it as used.
+func take(p *complete.Pass, to *string, length int, used *[]netip.Prefix) {
+	if *to != "" {
+		return
+	}
+	r, err := complete.Allocate(netip.MustParsePrefix(privateRange), length, *used)
+	if err != nil {
+		p.Fail("spec.subnets", "", "gce-subnet-cidr", err.Error(), "write the subnet's cidr")
+		return
+	}
+	*to, *used = r.String(), append(*used, r)
+}
+
+func setConfig(p *complete.Pass) {
+	const roleTag = "-k8s-io-role-node" // a network tag has at most 63 characters
+	g := p.Spec.CloudProvider.GCE
+	fill.Ptr(&g.Multizone, true)
+	fill.Ptr(&g.NodeTags, names.Short(names.Dashed(p.Cluster.Name), 63-len(roleTag))+roleTag)
+}
+
+func setController(p *complete.Pass) {
+	c := p.CloudController("registry.k8s.io/cloud-provider-gcp/cloud-controller-manager:v35.0.0")
+	fill.Value(&c.ClusterName, names.Dashed(p.Cluster.Name))
+	fill.Value(&c.ClusterCIDR, p.Spec.Networking.PodCIDR)
+	fill.Ptr(&c.AllocateNodeCIDRs, true)
+	fill.Ptr(&c.CIDRAllocatorType, "CloudAllocator")
+	fill.List(&c.Controllers, "*")
+}
+
+func setPDDriver(p *complete.Pass) {
+	d := fill.Ensure(&p.Spec.CloudProvider.GCE.PDCSIDriver)
+	fill.Ptr(&d.Enabled, true)
+	fill.Ptr(&d.Version, "v1.22.1")
+	fill.Ptr(&d.DefaultStorageClassName, "balanced-csi")
+}

@@ -1,0 +1,21 @@
+package spec
+
+import (
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/fill"
+)
+
+// completion are the rules by which a cluster on Hetzner is completed.
+func completion() complete.Rules {
+	return complete.Rules{After: []complete.Rule{{Name: "hetzner-cloud-controller", Why: "the version that this kops was tested with", Do: setController}}}
+}
+
+func setController(p *complete.Pass) {
+	fill.Ptr(&fill.Ensure(&fill.Ensure(&p.Spec.CloudControllerManager).LeaderElection).LeaderElect, false)
+	c := p.CloudController("hetznercloud/hcloud-cloud-controller-manager:v1.31.0")
+	fill.Value(&c.CloudProvider, "hcloud")
+	fill.Ptr(&c.AllowUntaggedCloud, true)
+	fill.Value(&c.ClusterCIDR, p.Spec.Networking.PodCIDR)
+	fill.Ptr(&c.AllocateNodeCIDRs, true)
+	fill.Ptr(&c.ConfigureCloudRoutes, false)
+}

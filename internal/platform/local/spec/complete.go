@@ -1,0 +1,104 @@
+package spec
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/fill"
+)
+
+// completion are the rules by which a cluster on this host is completed. They come
+// before the components' own, whose defaults are for machines with a kernel of their own.
+func completion() complete.Rules {
+	return complete.Rules{
+		Before: []complete.Rule{
+			{Name: "local-api-address", Why: "clients reach the API under the host's address in the cluster's network", Do: setAPI},
+			{Name: "local-mirror", Why: "the host serves files and images from its bundle", Do: setMirror},
+			{Name: "local-kubelet", Why: "machines share the kernel of the host", Do: setKubelet},
+			{Name: "local-hardened", Why: "the host is others' too: the control plane follows the CIS benchmark", Do: setHardening},
+			{Name: "local-memory", Why: "all machines take from the memory of one host", Do: setMemory},
+			{Name: "local-etcd", Why: "members of etcd on one host hear each other at once, and elect another leader sooner", Do: setEtcd},
+			{Name: "local-routes", Why: "kops-controller keeps the routes between machines", Do: setRoutes},
+		},
+	}
+}
+
+// HostAddress is the host's address in the network of one of its clusters: the first.
+// There is none where the cluster's spec has no network.
+func HostAddress(c *api.Cluster) (netip.Addr, bool) {
+	network, err := netip.ParsePrefix(c.Spec.Networking.NetworkCIDR)
+	if err != nil {
+		return netip.Addr{}, false // validation says so
+	}
+	return network.Masked().Addr().Next(), true
+}
+
+func setAPI(p *complete.Pass) {
+	fill.Ensure(&p.Spec.API.LoadBalancer)
+	if a, ok := HostAddress(p.Cluster); ok && !slices.Contains(p.Spec.API.AdditionalSANs, a.String()) {
+		p.Spec.API.AdditionalSANs = append(p.Spec.API.AdditionalSANs, a.String())
+	}
+}
+
+func setMirror(p *complete.Pass) {
+	a, ok := HostAddress(p.Cluster)
+	if !ok {
+		return
+	}
+	mirror := fmt.Sprintf("http://%s:%d", a, localcloud.MirrorPort)
+	fill.Ptr(&fill.Ensure(&p.Spec.Assets).FileRepository, mirror)
+	if c := fill.Ensure(&p.Spec.Containerd); len(c.RegistryMirrors) == 0 {
+		c.RegistryMirrors = map[string][]string{"*": {mirror}}
+	}
+}
+
+func setKubelet(p *complete.Pass) {
+	for _, k := range []**api.KubeletConfigSpec{&p.Spec.Kubelet, &p.Spec.ControlPlaneKubelet} {
+		k := fill.Ensure(k)
+		fill.Value(&k.CgroupDriver, "cgroupfs") // hosts may have control groups of version 1, which systemd does not share
+		fill.Ptr(&k.FailSwapOn, false)
+		fill.Ptr(&k.ProtectKernelDefaults, false)
+		// Images come from the host itself.
+		fill.Ptr(&k.SerializeImagePulls, false)
+		fill.Ptr(&k.RegistryPullQPS, 0)
+		// A machine has no power key that somebody could press.
+		fill.Ptr(&k.ShutdownGracePeriod, metav1.Duration{})
+		fill.Ptr(&k.ShutdownGracePeriodCriticalPods, metav1.Duration{})
+	}
+}
+
+// setMemory has the largest process of a cluster collect its garbage sooner.
+func setMemory(p *complete.Pass) {
+	c := fill.Ensure(&p.Spec.KubeAPIServer)
+	if !slices.ContainsFunc(c.Env, func(e api.ContainerEnvVar) bool { return e.Name == "GOGC" }) {
+		c.Env = append(c.Env, api.ContainerEnvVar{Name: "GOGC", Value: "50"})
+	}
+}
+
+// setEtcd has a leader that is gone replaced after 0.4 to 0.8 s instead of 1 to 2:
+// etcd's own intervals, 100 ms and 1 s, are for members in several places. The
+// leader's period of office must be five heartbeats at least.
+func setEtcd(p *complete.Pass) {
+	for i := range p.Spec.EtcdClusters {
+		m := fill.Ensure(&p.Spec.EtcdClusters[i].Manager)
+		for _, e := range []api.EnvVar{{Name: "ETCD_ELECTION_TIMEOUT", Value: "400"}, {Name: "ETCD_HEARTBEAT_INTERVAL", Value: "50"}} {
+			if !slices.ContainsFunc(m.Env, func(have api.EnvVar) bool { return have.Name == e.Name }) {
+				m.Env = append(m.Env, e)
+			}
+		}
+	}
+}
+
+func setRoutes(p *complete.Pass) {
+	fill.Ptr(&fill.Ensure(&p.Spec.KubeControllerManager).ConfigureCloudRoutes, false)
+}
+
+// setHardening hardens every cluster of this host. Its pods are its owner's: what
+// reaches the machine is told, and not refused.
+func setHardening(p *complete.Pass) { complete.Harden(p.Spec, complete.Nothing) }

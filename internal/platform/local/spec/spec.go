@@ -1,0 +1,105 @@
+// Package spec says what the local cloud is to the stages that infer, check and describe a cluster.
+//
+// It must not know how the cloud is reached.
+package spec
+
+import (
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/spec/validate"
+)
+
+// Platform returns what the local cloud is.
+func Platform() platform.Platform {
+	return platform.Platform{Stub: func(c *api.Cluster, _ string) { c.Spec.CloudProvider.Local = &api.LocalSpec{} }, Complete: completion(), Validate: validate.Rules{
+		Cluster: []validate.Rule{{Name: "local-network", Do: network}, {Name: "local-pod-network", Do: podNetwork}, {Name: "local-store", Do: store}},
+		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: machineType}},
+	}, New: newcluster.Rules{
+		Defaults: setDefaults,
+		Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Local = &api.LocalSpec{} },
+	}, Traits: traits.Traits{
+		Name: api.CloudLocal, Title: "this host", Terraform: traits.Terraform{Never: true}, OwnStore: true, OwnNetworking: true, OwnersAdmin: true,
+		Unused: unused(),
+		Network: traits.Network{NeedsSubnets: true, NeedsCIDR: true, NeedsNonMasquerade: true,
+			CIDR: "10.77.0.0/24"}, // new clusters get one that the host does not use
+		Machines: traits.Machines{
+			Types: map[api.InstanceGroupRole][]traits.Type{
+				api.RoleControlPlane: {{Name: HostSize}}, api.RoleAPIServer: {{Name: HostSize}}, api.RoleNode: {{Name: HostSize}},
+			},
+			Image: "debian-12", NoCloud: true, Shared: true,
+		},
+		Model: traits.Model{
+			Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
+				return traits.Volumes{Provider: "local", Tags: []string{localcloud.Disk(c.Name, etcd, "")}}
+			},
+			NewestPlugins: true, // they are built from modules, of which old versions are not always to be had
+			HealthClients: func(c *api.Cluster) (string, bool) { // the host's balancer
+				if a, ok := HostAddress(c); ok {
+					return a.String(), false
+				}
+				return "", false
+			},
+			Controller: func(*api.Cluster, []*api.InstanceGroup, *facts.Cloud, string) (any, error) {
+				return localcloud.Controller{Machines: localcloud.Registry}, nil
+			},
+			Awaited: true, RemovesNodes: true, NodeRoutes: true,
+		},
+	}}
+}
+
+func unused() []traits.Unused {
+	return []traits.Unused{
+		{Kind: api.KindCluster, Blocks: []string{"cloudControllerManager"}, Names: []string{"azureNodeManagerImage"}, Remedy: "remove it"},
+		{Kind: api.KindInstanceGroup, Names: []string{"guestAccelerators", "gcpProvisioningModel"}, Remedy: "remove it; it is for machines of GCE"},
+		{Kind: api.KindInstanceGroup, Blocks: []string{"rootVolume"}, Names: []string{"type", "iops", "throughput", "optimization", "encryption", "encryptionKey"},
+			Remedy: "remove it; disks of machines on this host are files, of which spec.rootVolumeSize is heeded"},
+	}
+}
+
+// setDefaults are those of clusters on this host: one zone, two nodes, and the pod
+// network that needs nothing but the machines.
+func setDefaults(b *newcluster.Builder) {
+	if len(b.Zones) == 0 && len(b.ControlPlaneZones) == 0 {
+		b.Zones = []string{"local"}
+	}
+	if b.NodeCount == 0 {
+		b.NodeCount = 2
+	}
+	if b.Networking == "" {
+		b.Networking = "kubenet"
+	}
+}
+
+func network(c *validate.Check) {
+	n := &c.Spec.Networking
+	if r, ok := validate.Parsed(n.NetworkCIDR); ok && (!r.Addr().Is4() || r.Bits() < 16 || r.Bits() > 28 || r != r.Masked()) {
+		c.Bad("spec.networkCIDR", n.NetworkCIDR, "cannot be the network of machines on one host", "write an IPv4 range of 16 to 28 bits, such as 10.77.0.0/24")
+	}
+}
+
+// podNetwork refuses what needs a kernel of its own or a cloud.
+func podNetwork(c *validate.Check) {
+	c.EachNetwork(func(path string, p validate.PodNetwork) {
+		if p.Name != "kubenet" && p.Name != "cni" {
+			c.Bad(path, "", "is not supported on the local cloud, whose machines share a kernel", "choose kubenet, or cni and install a network yourself")
+		}
+	})
+}
+
+func store(c *validate.Check) {
+	if base := c.Spec.ConfigStore.Base; base != "" && !strings.HasPrefix(base, "file://") {
+		c.Bad("spec.configBase", base, "cannot be read by machines on this host", "keep the state of local clusters in a folder: --state file://…")
+	}
+}
+
+func machineType(c *validate.Check, g *api.InstanceGroup) {
+	if _, _, ok := Size(g.Spec.MachineType); !ok && g.Spec.MachineType != "" {
+		c.Bad("spec.machineType", g.Spec.MachineType, "is not a size of a machine on this host", "write host for all that it has, or such as 2cpu-4gib")
+	}
+}

@@ -1,0 +1,57 @@
+// Package spec says what OpenStack is to the stages that infer, check and describe a cluster.
+//
+// It must not know how the cloud is reached.
+package spec
+
+import (
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/validate"
+)
+
+// Platform returns what OpenStack is.
+func Platform() platform.Platform {
+	return platform.Platform{Complete: completion(), New: description(), Validate: validate.Rules{
+		Cluster: []validate.Rule{{Name: "external-network", Do: externalNetwork}, {Name: "cluster-autoscaler", Do: autoscaler}, {Name: "storage-classes", Do: storageClasses}},
+	}, Traits: traits.Traits{
+		Name: api.CloudOpenstack, Title: "OpenStack", Terraform: traits.Terraform{Never: true},
+		SSHKeys:  traits.SSHKeys{Most: 1, Needed: true},
+		Network:  traits.Network{NeedsSubnets: true, NeedsNonMasquerade: true, Split: true, BalancedAlways: true, DNS: []api.DNSType{api.DNSPublic, api.DNSPrivate}},
+		Machines: traits.Machines{GPU: traits.GPUByGroup},
+		Store:    traits.Store{Schemes: []string{"swift"}},
+		Model: traits.Model{Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
+			return traits.Volumes{Provider: "openstack", NameTag: "k8s.io/etcd/" + etcd,
+				Tags:  []string{"k8s.io/etcd/" + etcd, "k8s.io/role/control-plane=1", "KubernetesCluster=" + c.Name},
+				Flags: map[string]string{"network-cidr": c.Spec.Networking.NetworkCIDR}}
+		}},
+	}}
+}
+
+func externalNetwork(c *validate.Check) {
+	o := c.Spec.CloudProvider.Openstack
+	if o.Router != nil && o.Router.ExternalNetwork != nil {
+		return
+	}
+	c.EachSubnet(func(path string, s *api.ClusterSubnetSpec) {
+		if s.Type == api.SubnetPublic {
+			c.Bad(path+".type", string(s.Type), "needs an external network", "name one in spec.cloudConfig.openstack.router.externalNetwork")
+		}
+	})
+}
+
+func autoscaler(c *validate.Check) {
+	if a := c.Spec.ClusterAutoscaler; a != nil && a.Enabled != nil && *a.Enabled {
+		c.Bad("spec.clusterAutoscaler.enabled", "true", "does not run on OpenStack", "set it to false")
+	}
+}
+
+func storageClasses(c *validate.Check) {
+	o := c.Spec.CloudProvider.Openstack
+	if o.BlockStorage == nil || o.BlockStorage.CreateStorageClass == nil || c.Spec.CloudConfig == nil {
+		return
+	}
+	if m := c.Spec.CloudConfig.ManageStorageClasses; m != nil && *m != *o.BlockStorage.CreateStorageClass {
+		c.Bad("spec.cloudConfig.manageStorageClasses", "", "disagrees with openstack.blockStorage.createStorageClass", "remove one of them")
+	}
+}

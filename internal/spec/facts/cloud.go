@@ -1,0 +1,142 @@
+package facts
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Cloud is what one cloud says, in words that all clouds share.
+type Cloud struct {
+	Region string `json:"region,omitempty"`
+	// Zones are those of the region in which machines can be made, sorted.
+	Zones []string `json:"zones,omitempty"`
+
+	// Images are machine images by the name that a spec writes.
+	Images map[string]Image `json:"images,omitempty"`
+	// MachineTypes are by name.
+	MachineTypes map[string]MachineType `json:"machineTypes,omitempty"`
+	// Architecture is that of all machines, amd64 or arm64, where the cloud has no other.
+	Architecture string `json:"architecture,omitempty"`
+	// DNSZones are the zones whose names end the cluster's.
+	DNSZones []DNSZone `json:"dnsZones,omitempty"`
+	// FreeNetwork is a range, such as "10.77.0.0/24", that the network of a new cluster
+	// can have; empty where any will do.
+	FreeNetwork string `json:"freeNetwork,omitempty"`
+	// Networks are shared networks, by the name or id that a spec writes.
+	Networks map[string]Network `json:"networks,omitempty"`
+	// Subnets are shared subnets by id.
+	Subnets map[string]Subnet `json:"subnets,omitempty"`
+	// Buckets are the regions of buckets that files are written to, by name.
+	Buckets map[string]string `json:"buckets,omitempty"`
+	// Bundle is the folder that all files and images of machines are served from; empty
+	// where machines fetch from their publishers.
+	Bundle string `json:"bundle,omitempty"`
+
+	// Own is what only this cloud has. Its shape is known in the cloud's folder.
+	Own json.RawMessage `json:"own,omitempty"`
+}
+
+// Processor architectures, as images and machine types have them.
+const (
+	ArchX86  = "x86_64"
+	ArchARM  = "arm64"
+	ArchI386 = "i386"
+)
+
+// Image is a machine image.
+type Image struct {
+	ID           string `json:"id"`         // the cloud's, such as "ami-…"
+	RootDevice   string `json:"rootDevice"` // "/dev/xvda"
+	Architecture string `json:"architecture"`
+}
+
+// MachineType is a machine type.
+type MachineType struct {
+	VCPU          int      `json:"vCPU"`
+	MemoryMiB     int      `json:"memoryMiB"`
+	Architectures []string `json:"architectures"`
+	// EphemeralDisks are the disks of the host, one entry each, in GB.
+	EphemeralDisks []EphemeralDisk `json:"ephemeralDisks,omitempty"`
+	GPU            bool            `json:"gpu,omitempty"`
+	Interfaces     int             `json:"interfaces,omitempty"`      // the most network interfaces
+	IPsPerIface    int             `json:"ipsPerInterface,omitempty"` // the most IPv4 addresses of each
+	// Zones are those that offer the type; empty means all of the region.
+	Zones []string `json:"zones,omitempty"`
+}
+
+// EphemeralDisk is a disk of the host that loses its content with the machine.
+type EphemeralDisk struct {
+	SizeGB int `json:"sizeGB"`
+}
+
+// Network is a shared network.
+type Network struct {
+	CIDRs             []string `json:"cidrs"` // the primary range first
+	IPv6CIDRs         []string `json:"ipv6CIDRs,omitempty"`
+	InternetGateway   string   `json:"internetGateway,omitempty"`   // its id, where it is an object
+	EgressOnlyGateway string   `json:"egressOnlyGateway,omitempty"` // for IPv6
+}
+
+// Subnet is a shared subnet.
+type Subnet struct {
+	Network  string `json:"network"`
+	CIDR     string `json:"cidr,omitempty"`
+	IPv6CIDR string `json:"ipv6CIDR,omitempty"`
+	Zone     string `json:"zone"`
+}
+
+// Of returns what a cloud says. It is never nil; nothing is known of a cloud that was
+// not asked.
+func (f *Facts) Of(cloud string) *Cloud {
+	if f == nil || f.Clouds[cloud] == nil {
+		return &Cloud{}
+	}
+	return f.Clouds[cloud]
+}
+
+// Image returns the image that a spec names.
+func (c *Cloud) Image(name string) (Image, bool) { return Lookup(c.Images, name) }
+
+// MachineType returns a machine type.
+func (c *Cloud) MachineType(name string) (MachineType, bool) { return Lookup(c.MachineTypes, name) }
+
+// OwnAs returns what only this cloud has; unknown fields are refused. It is empty where
+// nothing was looked up.
+func OwnAs[T any](c *Cloud) (T, error) {
+	var own T
+	if len(c.Own) == 0 {
+		return own, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(c.Own))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&own); err != nil {
+		return own, fmt.Errorf("read facts: own: %w", err)
+	}
+	return own, nil
+}
+
+// CheckOwn checks that OwnAs can read what only this cloud has.
+func CheckOwn[T any](c *Cloud) error {
+	_, err := OwnAs[T](c)
+	return err
+}
+
+// SetOwn keeps what only this cloud has.
+func (c *Cloud) SetOwn(own any) error {
+	data, err := json.Marshal(own)
+	if err != nil {
+		return fmt.Errorf("write the cloud's own facts: %w", err)
+	}
+	c.Own = data
+	return nil
+}
+
+// OfferedIn reports whether every one of the zones offers the type.
+func (t MachineType) OfferedIn(zones []string) bool {
+	return len(t.Zones) == 0 || !slices.ContainsFunc(zones, func(z string) bool { return !slices.Contains(t.Zones, z) })
+}
+
+// Supports reports whether the type runs images of the architecture.
+func (t MachineType) Supports(arch string) bool { return slices.Contains(t.Architectures, arch) }
