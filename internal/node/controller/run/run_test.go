@@ -33,7 +33,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"kops.local/kops/internal/contract/controllerconfig"
-	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
@@ -183,12 +182,6 @@ func TestMachinesThatProveThemselvesByTheirKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("metal", func(t *testing.T) {
-		dir, write := files(t)
-		public, prover := machine(t, "metal-1")
-		writeJSON(t, write, "store/"+layout.MachineKey("metal-1"), bootstrap.Machine{Node: "metal-1", InstanceGroup: "nodes", PublicKey: public})
-		joins(t, config, core.Nodes(), dir, write, "metal", "metal-1", prover)
-	})
 	t.Run("local", func(t *testing.T) {
 		dir, write := files(t)
 		public, prover := machine(t, "local-1")
@@ -349,7 +342,7 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
 
 func TestACloudWithoutProofsIsNamed(t *testing.T) {
 	_, err := connect(t.Context(), Options{Platforms: controls.All()}, &controllerconfig.Config{Cloud: "gce"}, controller.Stored{})
-	if err == nil || !strings.Contains(err.Error(), `"gce"`) || !strings.Contains(err.Error(), "aws, local, metal") {
+	if err == nil || !strings.Contains(err.Error(), `"gce"`) || !strings.Contains(err.Error(), "aws, local") {
 		t.Errorf("got %v", err)
 	}
 }
