@@ -91,6 +91,15 @@ type Provider struct {
 	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
 }
 
+// As sets target to the platform, where it points to one.
+func (p Provider) As(target any) bool {
+	t, ok := target.(*Provider)
+	if ok {
+		*t = p
+	}
+	return ok
+}
+
 // MachineGroup is an instance group as its platform has it.
 type MachineGroup struct {
 	// Name is the instance group's; empty for machines that belong to none.
