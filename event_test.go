@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"kops.local/kops"
-	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/spec/newcluster"
 )
 
@@ -46,8 +45,8 @@ func TestEachCallGetsItsOwnEvents(t *testing.T) {
 				t.Errorf("a call on %s is told of %s: %+v", clusters[i], e.Cluster, e)
 			}
 			if e.Kind == kops.EventStep {
-				if !strings.Contains(e.Step.Step.Name+fmt.Sprint(inside[exec.Event](e.Step).Step.Have), clusters[i]) {
-					t.Errorf("a call on %s is told of the step %s", clusters[i], e.Step.Step.Name)
+				if !strings.Contains(e.Step.Step.Address.String()+fmt.Sprint(e.Step.Step.Have), clusters[i]) {
+					t.Errorf("a call on %s is told of the step %s", clusters[i], e.Step.Step.Address)
 				}
 				continue
 			}

@@ -20,7 +20,7 @@ func Example() {
 	world := fakecloud.New()
 	client, err := kops.New(ctx, kops.Config{
 		State:    "memory://state",
-		Backends: []kops.Backend{kops.Memories()},
+		Backends: kops.Backends{kops.Memories()},
 		Clouds:   []kops.Provider{world.Provider()},
 		Version:  "1.37.0",
 		Now:      time.Now,
@@ -97,12 +97,14 @@ func Example() {
 // show prints the steps of a plan that change something of the platform.
 func show(p *kops.Plan) {
 	for _, s := range p.Steps {
-		if s.Op == kops.OpKeep || !strings.HasPrefix(s.Kind, "fake_") {
+		if s.Op == "keep" || s.Kind.KindAPI() != "fake" {
 			continue
 		}
-		fmt.Printf("%s %s/%s", s.Op, s.Kind, s.Name)
+		fmt.Printf("%s %s", s.Op, s.Address)
 		for _, c := range s.Changes {
-			fmt.Printf(": %s %s -> %s", c.Path, c.Have, c.Want)
+			for _, l := range c.Leaves {
+				fmt.Printf(": %s %s -> %s", l.Path, l.Have, l.Want)
+			}
 		}
 		fmt.Println()
 	}
@@ -114,7 +116,7 @@ func ExampleOn() {
 	ctx := context.Background()
 	client, err := kops.New(ctx, kops.Config{
 		State:    "memory://state",
-		Backends: []kops.Backend{kops.Memories()},
+		Backends: kops.Backends{kops.Memories()},
 		Clouds:   []kops.Provider{fakecloud.New().Provider()},
 		Version:  "1.37.0",
 		Now:      time.Now,

@@ -8,10 +8,10 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
-	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/spec/versions"
@@ -27,7 +27,7 @@ func (c *Client) Cluster(ctx context.Context, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newCluster(contents), nil
+	return &Cluster{contents}, nil
 }
 
 // OwnerOf returns the only cluster that has an instance group of a name, or "".
@@ -40,7 +40,7 @@ func (c *Client) OwnerOf(ctx context.Context, group string) (string, error) {
 }
 
 // Clusters reads the clusters of the names, or all.
-func (c *Client) Clusters(ctx context.Context, names ...string) ([]*api.Cluster, finding.List, error) {
+func (c *Client) Clusters(ctx context.Context, names ...string) ([]*api.Cluster, diag.List, error) {
 	if len(names) > 0 {
 		return c.store.ClustersNamed(ctx, names...)
 	}
@@ -69,7 +69,7 @@ type Written struct {
 	Created, Changed bool
 	// Warnings are what most likely is wrong with the cluster that comes of it; they
 	// stand at the first object of each cluster.
-	Warnings []finding.Finding
+	Warnings []diag.Finding
 }
 
 // Create stores new objects. Nothing is stored when one is wrong or exists already.
@@ -152,7 +152,7 @@ func (c *Client) affected(ctx context.Context, objs []api.Object) (map[string]*c
 		case err != nil:
 			return nil, nil, fmt.Errorf("%s: %w", displayName(o), err)
 		default:
-			out[n] = &change{was: was, now: was.stored().Clone()}
+			out[n] = &change{was: was, now: was.Clone()}
 		}
 		order = append(order, n)
 	}
@@ -172,7 +172,7 @@ func writable(objs []api.Object) error {
 	seen := map[string]bool{}
 	for _, o := range objs {
 		switch o.(type) {
-		case *api.Keyset, *api.Host:
+		case *api.Keyset:
 			return fmt.Errorf("%s: objects of this kind are not written to a store by hand", displayName(o))
 		case *api.SSHCredential:
 			continue // all keys of a cluster may have one name
@@ -194,7 +194,7 @@ func owner(byCluster map[string]*change, order []string, o api.Object) (*change,
 		name = order[0]
 	}
 	if _, ok := o.(*api.Cluster); ok && name == "" {
-		return nil, finding.List{{Object: api.KindCluster, Path: "metadata.name", Rule: "name", Message: "is missing", Remedy: "name the cluster, such as cluster.example.com"}}
+		return nil, diag.List{{Object: api.KindCluster, Path: "metadata.name", Rule: "name", Message: "is missing", Remedy: "name the cluster, such as cluster.example.com"}}
 	}
 	if byCluster[name] == nil {
 		return nil, fmt.Errorf("%s: metadata.labels[%s] is needed: it names the cluster", displayName(o), api.LabelCluster)
@@ -214,6 +214,13 @@ func (ch *change) put(o api.Object, replace bool) (exists bool, err error) {
 			ch.now.Groups[i] = x
 		} else {
 			ch.now.Groups = append(ch.now.Groups, x)
+		}
+	case *api.Host:
+		i := slices.IndexFunc(ch.now.Hosts, func(h *api.Host) bool { return h.Name == x.Name })
+		if exists = i >= 0; exists {
+			ch.now.Hosts[i] = x
+		} else {
+			ch.now.Hosts = append(ch.now.Hosts, x)
 		}
 	case *api.SSHCredential:
 		ch.keys = append(ch.keys, x.Spec.PublicKey)
@@ -239,7 +246,7 @@ func sameAs(o api.Object) func(api.Object) bool {
 
 // check pins and validates what a cluster is to be, and that it may become it. It
 // returns warnings.
-func (c *Client) check(ctx context.Context, ch *change) (finding.List, error) {
+func (c *Client) check(ctx context.Context, ch *change) (diag.List, error) {
 	if ch.now.Spec == nil {
 		return nil, nil
 	}
@@ -254,7 +261,7 @@ func (c *Client) check(ctx context.Context, ch *change) (finding.List, error) {
 	}
 	on := c.world.PlatformOf(ch.now.Spec)
 	findings := append(c.reachable(ch), c.world.OnlyHere(ch.now.Spec)...)
-	findings = append(findings, validate.All(validate.Input{Platform: on.ForValidate(), Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.world.Features})...)
+	findings = append(findings, validate.All(validate.Input{Platform: on.ForValidate(), Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.cfg.Features})...)
 	findings = append(findings, validate.NoEffect(&on.Traits, ch.now.Spec, ch.now.Groups)...)
 	if ch.was != nil {
 		applied, err := c.applied(ctx, ch.was)
@@ -272,12 +279,12 @@ func (c *Client) check(ctx context.Context, ch *change) (finding.List, error) {
 
 // reachable says whether there is a platform for the cluster. One that is stored
 // already may be changed nevertheless: another program may use it.
-func (c *Client) reachable(ch *change) finding.List {
+func (c *Client) reachable(ch *change) diag.List {
 	id := ch.now.Spec.CloudProviderID()
 	if _, err := c.world.Provider(string(id)); err == nil || id == "" {
 		return nil
 	}
-	return finding.List{{
+	return diag.List{{
 		Object: api.Name(ch.now.Spec), Path: "spec.cloudProvider", Value: string(id), Rule: "platform", Warning: ch.was != nil,
 		Message: "this version of kops makes no clusters there", Remedy: "use " + strings.Join(c.world.Platforms(), " or "),
 	}}
@@ -286,7 +293,7 @@ func (c *Client) reachable(ch *change) finding.List {
 // pin fills the values that are stored, so that they do not move with later
 // releases, and returns why some could not be. The cloud is asked only where a
 // shared network has to tell its ranges.
-func (c *Client) pin(ctx context.Context, now *clusterstore.Contents) (finding.List, error) {
+func (c *Client) pin(ctx context.Context, now *clusterstore.Contents) (diag.List, error) {
 	spec := now.Spec
 	var ch *versions.Channel
 	if spec.Spec.KubernetesVersion == "" {
@@ -319,7 +326,7 @@ func sharesNetwork(n *api.NetworkingSpec) bool {
 // Acceptable returns what Create would refuse a new cluster for, as far as its
 // objects alone tell.
 func (c *Client) Acceptable(ctx context.Context, cl *Cluster) error {
-	_, err := c.check(ctx, &change{now: cl.stored().Clone()})
+	_, err := c.check(ctx, &change{now: cl.Clone()})
 	return err
 }
 
@@ -327,7 +334,7 @@ func (c *Client) Acceptable(ctx context.Context, cl *Cluster) error {
 func (c *Client) save(ctx context.Context, ch *change) error {
 	var was *clusterstore.Contents
 	if ch.was != nil {
-		was = ch.was.stored()
+		was = ch.was.Contents
 	}
 	saved, err := c.store.Save(ctx, was, ch.now)
 	if err != nil {
@@ -382,6 +389,8 @@ func displayName(o api.Object) string {
 		return "cluster/" + o.GetName()
 	case *api.InstanceGroup:
 		return "instancegroup/" + o.GetName()
+	case *api.Host:
+		return "host/" + o.GetName()
 	case *api.SSHCredential:
 		return "sshpublickey/" + o.GetName()
 	}
@@ -395,7 +404,7 @@ func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text
 	if err != nil {
 		return Written{}, err
 	}
-	ch := &change{was: cl, now: cl.stored().Clone()}
+	ch := &change{was: cl, now: cl.Clone()}
 	if unread, _ := cl.Unread(shown); len(unread) > 0 {
 		ch.now.Rewrite(shown)
 	}
@@ -449,13 +458,13 @@ func (c *Client) Mended(ctx context.Context, cluster string, o api.Object, text 
 	if err != nil {
 		return Written{}, err
 	}
-	return c.Edited(ctx, newCluster(contents), o, text)
+	return c.Edited(ctx, &Cluster{contents}, o, text)
 }
 
 // SetFields sets and clears fields of one object of a cluster: spec.path=value,
 // spec.path.
 func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, sets, unsets []string) (Written, error) {
-	ch := &change{was: cl, now: cl.stored().Clone()}
+	ch := &change{was: cl, now: cl.Clone()}
 	var target api.Object = ch.now.Spec
 	if g, ok := obj.(*api.InstanceGroup); ok {
 		target = ch.now.Group(g.Name)

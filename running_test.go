@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ import (
 // returns its host.
 func (b *bench) running(controlPlane, worker *string) string {
 	b.Helper()
-	s, err := b.stores().Open(b.Context(), b.cfg.State+"/"+name+"/pki")
+	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name+"/pki")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func (b *bench) running(controlPlane, worker *string) string {
 // workers is the version for which workers are configured.
 func (b *bench) workers() string {
 	b.Helper()
-	s, err := b.stores().Open(b.Context(), b.cfg.State+"/"+name)
+	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -107,9 +108,8 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 	b := newBench(t)
 	b.now = time.Now() // TLS reads certificates by the real clock
 	asked, host := 0, ""
-	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
-		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return host, nil }
-	})
+	p := &b.cfg.Clouds[0]
+	p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return host, nil }
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
 	b.apply(kops.UpdateOptions{})
@@ -140,9 +140,8 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 
 func TestAControlPlaneThatSaysNoVersionIsWarnedOf(t *testing.T) {
 	b := newBench(t)
-	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
-		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
-	})
+	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
+	b.cfg.Clouds[0].Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
 	b.apply(kops.UpdateOptions{})
@@ -156,9 +155,8 @@ func TestAControlPlaneThatSaysNoVersionIsWarnedOf(t *testing.T) {
 func TestWorkersNeedNotWaitForTheControlPlane(t *testing.T) {
 	b := newBench(t)
 	asked := 0
-	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
-		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return "", nil }
-	})
+	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
+	b.cfg.Clouds[0].Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return "", nil }
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
 	b.apply(kops.UpdateOptions{})

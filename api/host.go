@@ -12,6 +12,14 @@ type Host struct {
 	Spec HostSpec `json:"spec,omitzero"`
 }
 
+// Annotations of a Host, of kops' own: how it is reached, as USER@ADDRESS:PORT; its SSH
+// host key, as in authorized_keys(5); and the address at which other machines reach it.
+const (
+	AnnotationSSH     = "ssh.kops.k8s.io/login"
+	AnnotationSSHKey  = "ssh.kops.k8s.io/host-key"
+	AnnotationAddress = "ssh.kops.k8s.io/address"
+)
+
 // HostSpec says who the machine is.
 type HostSpec struct {
 	// PublicKey is the key by which it proves itself, in PEM.

@@ -18,6 +18,7 @@ import (
 	"kops.local/kops/internal/platform/aws"
 	"kops.local/kops/internal/platform/local"
 	"kops.local/kops/internal/platform/providers"
+	"kops.local/kops/internal/platform/ssh"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/store/clusterstore/process"
 	"kops.local/kops/internal/store/open"
@@ -60,18 +61,19 @@ func Config(state string, o Options) kops.Config {
 	}
 	return kops.Config{
 		State:    state,
-		Backends: each[kops.Backend](open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}})),
-		Clouds: each[kops.Provider](providers.All(providers.Options{
+		Backends: open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}}),
+		Clouds: providers.All(providers.Options{
+			SSH: login(o.Env),
 			AWS: aws.Options{Endpoint: o.Env("AWS_ENDPOINT_URL"), RoleARN: o.Env("KOPS_AWS_ROLE_ARN"), Region: open.Region(o.Env),
 				Credentials: open.Credentials(o.Env), HTTP: o.HTTP, Version: o.Version},
 			Local: local.Options{Root: absolute(o.Env("KOPS_LOCAL_ROOT")), Cache: absolute(o.Cache), Bundle: Bundle(o.Env, o.Cache),
 				Keeper: local.KeepCommand(o.Kops), Log: o.Log},
-		})),
+		}),
 		Cache:       o.Cache,
 		Version:     o.Version,
 		RunObsolete: o.Env("KOPS_RUN_OBSOLETE_VERSION") != "",
 		RunTooNew:   o.Env("KOPS_RUN_TOO_NEW_VERSION") != "",
-		Features:    kops.Features(complete.ParseFeatures(o.Env("KOPS_FEATURE_FLAGS"))),
+		Features:    complete.ParseFeatures(o.Env("KOPS_FEATURE_FLAGS")),
 		KeySize:     keySize,
 		Environment: env,
 		IsSet:       func(name string) bool { return o.Env(name) != "" },
@@ -84,13 +86,17 @@ func Config(state string, o Options) kops.Config {
 	}
 }
 
-// each lists values as the interface that they implement.
-func each[I, T any](list []T) []I {
-	out := make([]I, len(list))
-	for i := range list {
-		out[i] = any(list[i]).(I)
+// login is how the user's machines are logged in to: by the user's agent and keys, as ssh(1) does.
+func login(env func(string) string) ssh.Options {
+	o := ssh.Options{Agent: env("SSH_AUTH_SOCK"), Keys: filepath.SplitList(env("KOPS_SSH_KEY")), Known: []string{"/etc/ssh/ssh_known_hosts"}}
+	if home := env("HOME"); home != "" {
+		folder := filepath.Join(home, ".ssh")
+		o.Known = append(o.Known, filepath.Join(folder, "known_hosts"))
+		if len(o.Keys) == 0 {
+			o.Keys = []string{filepath.Join(folder, "id_ed25519"), filepath.Join(folder, "id_ecdsa"), filepath.Join(folder, "id_rsa")}
+		}
 	}
-	return out
+	return o
 }
 
 // Client sends requests by a transport, and follows no redirect from TLS to a place without.

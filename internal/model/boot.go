@@ -35,9 +35,9 @@ func controllerAt(host string) string {
 const apiHostMark = "@api-host@"
 
 // UserData returns what the machines of a group run at their first start; it is
-// zero when they run nothing. apiHost is where they reach the API when the
-// cluster's names are not published; else it is not used.
-func UserData(in Input, g *api.InstanceGroup, apiHost resource.Value) (resource.Content, error) {
+// zero when they run nothing. apiHosts are where they reach the API when the
+// cluster's names are not published: one, or the addresses of several; else they are not used.
+func UserData(in Input, g *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
 	if g.IsBastion() {
 		if len(g.Spec.AdditionalUserData) == 0 {
 			return resource.Content{}, nil
@@ -48,7 +48,7 @@ func UserData(in Input, g *api.InstanceGroup, apiHost resource.Value) (resource.
 	if err != nil {
 		return resource.Content{}, err
 	}
-	return in.userData(g, in.shared.configs[g.Name], apiHost)
+	return in.userData(g, in.shared.configs[g.Name], apiHosts)
 }
 
 // Script declares the file with a group's user data, for machines that others than
@@ -65,8 +65,8 @@ func Script(in Input, g *api.InstanceGroup, apiHost resource.Value, keysets []re
 }
 
 // userData writes the user data of machines with a node configuration.
-func (in Input) userData(g *api.InstanceGroup, config []byte, apiHost resource.Value) (resource.Content, error) {
-	boot, err := in.bootConfig(g, config, apiHost)
+func (in Input) userData(g *api.InstanceGroup, config []byte, apiHosts []resource.Value) (resource.Content, error) {
+	boot, err := in.bootConfig(g, config, apiHosts)
 	if err != nil {
 		return resource.Content{}, err
 	}
@@ -76,7 +76,7 @@ func (in Input) userData(g *api.InstanceGroup, config []byte, apiHost resource.V
 	}
 	written := resource.Lit(string(text))
 	if s := boot.ConfigServer; s != nil && slices.Contains(s.Servers, controllerAt(apiHostMark)) {
-		written = substitute(string(text), apiHost)
+		written = substitute(string(text), apiHosts[0])
 	}
 	compressed := false
 	if known, ok := written.Known(); ok && isTrue(g.Spec.CompressUserData) {
@@ -96,7 +96,7 @@ func (in Input) userData(g *api.InstanceGroup, config []byte, apiHost resource.V
 	return resource.Text(script), nil
 }
 
-func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHost resource.Value) (*nodeconfig.Boot, error) {
+func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHosts []resource.Value) (*nodeconfig.Boot, error) {
 	b := &nodeconfig.Boot{
 		CloudProvider: string(in.Cluster.CloudProviderID()), ClusterName: in.Cluster.Name,
 		InstanceGroupName: g.Name, InstanceGroupRole: string(g.Spec.Role), NodeupConfigHash: nodeconfig.Hash(config),
@@ -112,15 +112,23 @@ func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHost resource
 		return b, nil
 	}
 	b.ConfigServer.TLSServerName = name
-	host, known := apiHost.Known()
-	switch address, err := netip.ParseAddr(host); {
-	case known && host == "":
-		return nil, fmt.Errorf("group %s: no address of the API is given, and the cluster's names are not published", g.Name)
-	case known && err == nil:
-		b.APIServerIPs = []string{host}
-		b.ConfigServer.Servers = []string{controllerAt(address.String())}
-	default:
-		b.ConfigServer.Servers = []string{controllerAt(apiHostMark)}
+	if len(apiHosts) == 0 {
+		apiHosts = []resource.Value{{}}
+	}
+	for _, h := range apiHosts {
+		host, known := h.Known()
+		address, err := netip.ParseAddr(host)
+		switch {
+		case known && host == "":
+			return nil, fmt.Errorf("group %s: no address of the API is given, and the cluster's names are not published", g.Name)
+		case known && err == nil:
+			b.APIServerIPs = append(b.APIServerIPs, host)
+			b.ConfigServer.Servers = append(b.ConfigServer.Servers, controllerAt(address.String()))
+		case len(apiHosts) > 1:
+			return nil, fmt.Errorf("group %s: %s is not the address of an API server, of which there are several", g.Name, h)
+		default:
+			b.ConfigServer.Servers = []string{controllerAt(apiHostMark)}
+		}
 	}
 	return b, nil
 }

@@ -77,10 +77,10 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 		return nil, err
 	}
 	at := managedfile.LocationOf(c.Done.Spec.Spec.ConfigStore.Base)
-	m := platform.Model{Cluster: c.Done.Spec, Groups: c.Done.Groups, Facts: found, SSHKeys: g.sshKeys,
+	m := platform.Model{Cluster: c.Done.Spec, Groups: c.Done.Groups, Hosts: g.Cluster.Hosts, Facts: found, SSHKeys: g.sshKeys,
 		FilesBucket: at.Store, FilesRegion: g.World.FilesRegion, Keysets: keysets,
-		UserData: func(group *api.InstanceGroup, apiHost resource.Value) (resource.Content, error) {
-			return model.UserData(in, group, apiHost)
+		UserData: func(group *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
+			return model.UserData(in, group, apiHosts...)
 		},
 		Script: func(group *api.InstanceGroup, apiHost resource.Value) (resource.Node, error) {
 			return model.Script(in, group, apiHost, keysets)

@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/ssh"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
@@ -87,17 +88,22 @@ type Provider struct {
 	// Machines finds the machines of the instance groups, all in as few calls as the platform
 	// allows; nil: the platform cannot tell. A group that it does not know is left out.
 	Machines func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]MachineGroup, error)
+	// Enroll finds out who a machine of the user is, and makes it able to prove that; nil: the
+	// platform makes its machines itself. It changes nothing else on the machine.
+	Enroll func(context.Context, *Session, Enrollment) (*api.Host, error)
+	// Release ends all that a cluster runs on an enrolled machine.
+	Release func(context.Context, *Session, *api.Cluster, *api.Host) error
 	// BootRecord reads what a machine tells of its start; nil: the platform cannot tell.
 	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
 }
 
-// As sets target to the platform, where it points to one.
-func (p Provider) As(target any) bool {
-	t, ok := target.(*Provider)
-	if ok {
-		*t = p
-	}
-	return ok
+// Enrollment says which machine of the user is to belong to a cluster.
+type Enrollment struct {
+	Cluster *api.Cluster
+	Group   *api.InstanceGroup
+	ssh.Target
+	// PodCIDRs are the ranges of its pods, where they are chosen by hand.
+	PodCIDRs []string
 }
 
 // MachineGroup is an instance group as its platform has it.
@@ -141,6 +147,8 @@ type BootRecord struct {
 type Config struct {
 	// Region is the cluster's; empty means the platform's own choice.
 	Region string
+	// Hosts are the machines that were enrolled.
+	Hosts []*api.Host
 	// Memo keeps observations between runs; it may be nil.
 	Memo past.Memo
 }
@@ -161,12 +169,14 @@ type Session struct {
 type Model struct {
 	Cluster *api.Cluster
 	Groups  []*api.InstanceGroup
-	Facts   *facts.Facts
+	// Hosts are the machines that were enrolled.
+	Hosts []*api.Host
+	Facts *facts.Facts
 	// SSHKeys are public keys, each an OpenSSH line.
 	SSHKeys []string
-	// UserData returns a group's boot data; apiHost is where machines reach the
-	// API when no name is published.
-	UserData func(g *api.InstanceGroup, apiHost resource.Value) (resource.Content, error)
+	// UserData returns a group's boot data; apiHosts are where machines reach the
+	// API when no name is published: one, or the addresses of several.
+	UserData func(g *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error)
 	// Script declares the file with a group's boot data, for machines that others
 	// than kops make; apiHost is as for UserData.
 	Script func(g *api.InstanceGroup, apiHost resource.Value) (resource.Node, error)

@@ -41,7 +41,7 @@ all that belongs to it. Without --yes, show what would be deleted.`, `
 	c.Args = cobra.ArbitraryArgs
 	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, - for the standard input; repeatable")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them")
-	c.AddCommand(cluster(app), instanceGroup(app), sshPublicKey(app))
+	c.AddCommand(cluster(app), instanceGroup(app), host(app), sshPublicKey(app))
 	return c
 }
 
@@ -189,7 +189,7 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 		}
 		if o.Unregister {
 			app.Printf("The cluster's resources in the cloud are kept\n")
-		} else if err := text.Deletion(app.Out, shell.Inside[*plan.Plan](u.Plan)); err != nil {
+		} else if err := text.Deletion(app.Out, u.Plan); err != nil {
 			return err
 		}
 		if yes {
@@ -218,7 +218,7 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 // preview says how much a deletion removes, and how to go on.
 func preview(app *shell.App, u *kops.Update) {
 	var what []string
-	if n := u.Plan.Count().Delete; n > 0 {
+	if n := u.Plan.Count(plan.Delete); n > 0 {
 		what = append(what, fmt.Sprintf("%d resources", n))
 	}
 	if n := len(u.Objects); n > 0 {
@@ -255,6 +255,41 @@ question, delete them and the group.`, `
 	return c
 }
 
+func host(app *shell.App) *cobra.Command {
+	var o kops.ReleaseOptions
+	c := shell.Cobra("host NAME", "Release an enrolled machine", `
+End all that a cluster runs on a machine of yours, and take the machine out of the
+inventory. Where it runs workloads, drain its node before. The next update of the
+cluster tells the other machines.`, `
+  kops delete host node1 --name cluster.example.com --yes
+
+  # a machine that is broken, or switched off for good
+  kops delete host node1 --name cluster.example.com --lost --yes`,
+		func(ctx context.Context, args []string) error {
+			if len(args) != 1 {
+				return shell.Usagef("name one host")
+			}
+			name, client, err := app.Open(ctx, nil)
+			if err != nil {
+				return err
+			}
+			o.On = app.On(nil)
+			if err := client.Release(ctx, name, args[0], o); err != nil {
+				return err
+			}
+			if !o.Apply {
+				app.Printf("Host %s will be released\nMust specify --yes to do it\n", args[0])
+				return nil
+			}
+			app.Printf("Released host: %q\nTell the other machines with: kops update cluster %s --yes --prune\n", args[0], name)
+			return nil
+		})
+	c.Aliases = []string{"hosts"}
+	c.Flags().BoolVarP(&o.Apply, "yes", "y", false, "release it")
+	c.Flags().BoolVar(&o.Lost, "lost", false, "the machine is gone for good: do nothing on it")
+	return c
+}
+
 // ask asks whether an instance group is to go.
 func ask(ctx context.Context, app *shell.App, group string) error {
 	ok, err := app.Confirm(ctx, "Do you really want to delete instance group "+group+"? This action cannot be undone.")
@@ -271,7 +306,7 @@ func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, clust
 	progress := app.Progress()
 	o := kops.DeleteOptions{Apply: apply, On: app.On(progress.On(func(u *kops.Update) error {
 		app.Warn(u.Warnings)
-		if err := text.Deletion(app.Out, shell.Inside[*plan.Plan](u.Plan)); err != nil || !apply {
+		if err := text.Deletion(app.Out, u.Plan); err != nil || !apply {
 			return err
 		}
 		if sure != nil {

@@ -14,13 +14,14 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/complete"
 )
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
 	g := &verb{App: app}
 	c := g.all("get [CLUSTER]", "Show objects of the state store")
-	c.AddCommand(g.all("all", "Show a cluster and everything that belongs to it"), g.clusters(), g.groups(), g.keys(), g.revisions())
+	c.AddCommand(g.all("all", "Show a cluster and everything that belongs to it"), g.clusters(), g.groups(), g.hosts(), g.keys(), g.revisions())
 	c.PersistentFlags().StringVarP(&g.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
 	return c
@@ -81,6 +82,12 @@ func (g *verb) sections(cl *kops.Cluster) error {
 	if len(cl.Groups) > 0 {
 		g.Printf("\nInstance Groups\n")
 		if err := g.groupTable(cl.Spec, cl.Groups); err != nil {
+			return err
+		}
+	}
+	if len(cl.Hosts) > 0 {
+		g.Printf("\nHosts\n")
+		if err := g.hostTable(cl.Hosts); err != nil {
 			return err
 		}
 	}
@@ -158,7 +165,7 @@ func (g *verb) full(ctx context.Context, client *kops.Client, names []string, fa
 	}
 	if explain {
 		return printList(g, done.Explain(), []string{"OBJECT", "FIELD", "VALUE", "SET BY", "WHY"},
-			func(p kops.Explanation) []string { return []string{p.Object, p.Path, p.Value, p.Rule, p.Why} })
+			func(p complete.Explanation) []string { return []string{p.Object, p.Path, p.Value, p.Rule, p.Why} })
 	}
 	format := g.format
 	if format == shell.Table {
@@ -226,6 +233,36 @@ func (g *verb) groupTable(c *api.Cluster, list []*api.InstanceGroup) error {
 		rows = append(rows, []string{ig.Name, string(ig.Spec.Role), ig.Spec.MachineType, number(ig.Spec.MinSize), number(ig.Spec.MaxSize), strings.Join(zones, ",")})
 	}
 	return g.PrintTable([]string{"NAME", "ROLE", "MACHINETYPE", "MIN", "MAX", "ZONES"}, rows)
+}
+
+func (g *verb) hosts() *cobra.Command {
+	c := shell.Cobra("hosts [CLUSTER]", "Show enrolled machines", "Show the machines of yours that were enrolled in a cluster.", `
+  kops get hosts --name cluster.example.com
+  kops get hosts --name cluster.example.com -o yaml`,
+		func(ctx context.Context, args []string) error {
+			if err := g.check(); err != nil {
+				return err
+			}
+			cl, err := g.cluster(ctx, args)
+			if err != nil {
+				return err
+			}
+			if g.format == shell.Table {
+				return g.hostTable(cl.Hosts)
+			}
+			return g.PrintObjects(g.format, objects(cl.Hosts)...)
+		})
+	c.Aliases = []string{"host"}
+	c.ValidArgsFunction = shell.CompleteCluster(g.App)
+	return c
+}
+
+func (g *verb) hostTable(list []*api.Host) error {
+	var rows [][]string
+	for _, h := range list {
+		rows = append(rows, []string{h.Name, h.Spec.InstanceGroup, h.Annotations[api.AnnotationAddress], h.Annotations[api.AnnotationSSH]})
+	}
+	return g.PrintTable([]string{"NAME", "INSTANCEGROUP", "ADDRESS", "SSH"}, rows)
 }
 
 func (g *verb) keys() *cobra.Command {

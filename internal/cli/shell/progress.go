@@ -31,11 +31,10 @@ type Progress struct {
 func (a *App) Progress() *Progress { return &Progress{app: a, stop: func() {}} }
 
 // Start begins to show a plan; a plan without changes is not shown.
-func (p *Progress) Start(made *kops.Plan) {
-	if made.Empty() {
+func (p *Progress) Start(what *plan.Plan) {
+	if what.Empty() {
 		return
 	}
-	what := Inside[*plan.Plan](made)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.app.live() {
@@ -141,7 +140,7 @@ func (p *Progress) Step(e *kops.StepEvent) {
 	show := p.show
 	p.mu.Unlock()
 	if show != nil {
-		show.Report(Inside[exec.Event](e))
+		show.Report(*e)
 	}
 }
 
@@ -206,8 +205,8 @@ func (a *App) PrintResult(format, cluster string, r *text.Result, err error) err
 }
 
 // PrintPlan writes a plan as JSON or YAML.
-func (a *App) PrintPlan(format string, p *kops.Plan) error {
-	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, Inside[*plan.Plan](p)) })
+func (a *App) PrintPlan(format string, p *plan.Plan) error {
+	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, p) })
 }
 
 // printJSONAs prints what write writes as JSON in a format.

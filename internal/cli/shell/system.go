@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/term"
 
-	"kops.local/kops"
+	"kops.local/kops/internal/platform"
 )
 
 // System is the world a command runs in; tests make their own.
@@ -44,7 +44,7 @@ type System struct {
 	Signals <-chan os.Signal
 	Version string
 	// Clouds are platforms that go before the built-in ones of the same name.
-	Clouds []kops.Provider
+	Clouds []platform.Provider
 }
 
 // OS returns the world of this process.

@@ -12,12 +12,12 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "toolbox", Short: "Tools for special cases", Example: "  kops toolbox lock show --name cluster.example.com"}
+	c := &cobra.Command{Use: "toolbox", Short: "Tools for special cases", Example: "  kops toolbox lock show --name cluster.example.com\n  kops toolbox enroll --cluster cluster.example.com --instance-group nodes-main --host 10.0.0.21"}
 	lock := &cobra.Command{Use: "lock", Short: "Look at the lease of a cluster, or break it", Long: `A command that changes a cluster holds its lease, so that two of them do not work
 on one cluster at once. A lease that is not renewed expires by itself.`,
 		Example: "  kops toolbox lock show --name cluster.example.com\n  kops toolbox lock break --name cluster.example.com --yes"}
 	lock.AddCommand(show(app), breakLock(app))
-	c.AddCommand(lock)
+	c.AddCommand(lock, enroll(app))
 	return c
 }
 

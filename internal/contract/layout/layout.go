@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// Files of what users write. Names of instance groups follow Groups.
+// Files of what users write. Names of instance groups follow Groups, and those of
+// machines that were enrolled Hosts.
 const (
 	Config     = "config"
 	Groups     = "instancegroup/"
+	Hosts      = "hosts/"
 	Additional = "clusteraddons/default"
 )
 
@@ -47,6 +49,7 @@ const (
 	manifests    = "manifests/"
 	groupConfigs = "igconfig/"
 	backups      = "backups/"
+	machines     = PKI + "/machines/" // of MachineKey
 )
 
 // EtcdManifest is the static manifest of the member of an etcd cluster on the machines of a group.
@@ -89,13 +92,13 @@ func KeysetName(key string) (name string, ok bool) {
 }
 
 // MachineKey is where a machine that proves itself by a key of its own is registered.
-func MachineKey(node string) string { return PKI + "/machines/" + node + ".json" }
+func MachineKey(node string) string { return machines + node + ".json" }
 
 // IsOwned reports whether an update owns the file at a key: when it is not desired, it
-// may go. What a user wrote, key material and back-ups are never owned; nor is the
+// may go. What a user wrote, keysets, secrets and back-ups are never owned; nor is the
 // wish for an etcd cluster, whose absence would stop its manager.
 func IsOwned(key string) bool {
-	return slices.Contains([]string{Completed, Version, OpenIDConfiguration, WebKeys}, key) || below(key, Addons, groupConfigs, manifests)
+	return slices.Contains([]string{Completed, Version, OpenIDConfiguration, WebKeys}, key) || below(key, Addons, groupConfigs, manifests, machines)
 }
 
 // IsKnown reports whether the file at a key is one that kops or kOps writes, and a
@@ -103,7 +106,7 @@ func IsOwned(key string) bool {
 // they may be of another cluster.
 func IsKnown(key string) bool {
 	return slices.Contains([]string{Config, "cluster.spec", Completed, Version}, key) ||
-		below(key, Addons, "clusteraddons/", PKI+"/", Secrets+"/", Groups, groupConfigs, manifests, backups)
+		below(key, Addons, "clusteraddons/", PKI+"/", Secrets+"/", Groups, Hosts, groupConfigs, manifests, backups)
 }
 
 // IsKnownPKI reports the same of a key below a folder of key pairs outside the cluster's.

@@ -11,7 +11,7 @@ import (
 
 // TestSizesOfMachines: the machine type says processors and memory, the root volume the disk.
 func TestSizesOfMachines(t *testing.T) {
-	b := builder{name: "a.k8s.local", Model: platform.Model{Cluster: &api.Cluster{}, UserData: func(*api.InstanceGroup, resource.Value) (resource.Content, error) {
+	b := builder{name: "a.k8s.local", Model: platform.Model{Cluster: &api.Cluster{}, UserData: func(*api.InstanceGroup, ...resource.Value) (resource.Content, error) {
 		return resource.Content{}, nil
 	}}}
 	for _, c := range []struct {

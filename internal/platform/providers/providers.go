@@ -14,10 +14,13 @@ import (
 	"kops.local/kops/internal/platform/local"
 	openstack "kops.local/kops/internal/platform/openstack/spec"
 	scaleway "kops.local/kops/internal/platform/scaleway/spec"
+	"kops.local/kops/internal/platform/ssh"
 )
 
 // Options say how each platform is reached.
 type Options struct {
+	// SSH is how machines of the user are logged in to.
+	SSH   ssh.Options
 	AWS   aws.Options
 	Local local.Options
 }

@@ -26,6 +26,8 @@ import (
 type Contents struct {
 	Spec   *api.Cluster
 	Groups []*api.InstanceGroup // in the order of their names
+	// Hosts are machines of the user that were enrolled, in the order of their names.
+	Hosts []*api.Host
 	// Additional are further Kubernetes objects that the cluster gets.
 	Additional []api.Object
 	// Warnings are about what in the documents was not understood, and dropped.
@@ -44,6 +46,10 @@ func (c *Contents) Clone() *Contents {
 	out.Groups = make([]*api.InstanceGroup, len(c.Groups))
 	for i, g := range c.Groups {
 		out.Groups[i] = g.DeepCopy()
+	}
+	out.Hosts = make([]*api.Host, len(c.Hosts))
+	for i, h := range c.Hosts {
+		out.Hosts[i] = h.DeepCopy()
 	}
 	out.Additional = slices.Clone(c.Additional)
 	out.rewrite = slices.Clone(c.rewrite)
@@ -95,6 +101,8 @@ func documentKey(o api.Object) string {
 		return layout.Config
 	case *api.InstanceGroup:
 		return layout.Groups + o.GetName()
+	case *api.Host:
+		return layout.Hosts + o.GetName()
 	}
 	return layout.Additional
 }
@@ -111,6 +119,16 @@ func (c *Contents) Group(name string) *api.InstanceGroup {
 	for _, g := range c.Groups {
 		if g.Name == name {
 			return g
+		}
+	}
+	return nil
+}
+
+// Host returns the host of a name, or nil.
+func (c *Contents) Host(name string) *api.Host {
+	for _, h := range c.Hosts {
+		if h.Name == name {
+			return h
 		}
 	}
 	return nil
@@ -204,8 +222,8 @@ func (s *Store) documents(ctx context.Context, cluster string) (docs pack, files
 
 // isDocument says whether a file of a cluster's folder is one of its documents.
 func isDocument(key string) bool {
-	name, group := strings.CutPrefix(key, layout.Groups)
-	return key == layout.Config || key == layout.Additional || (group && !strings.Contains(name, "/"))
+	folder, name := path.Split(key)
+	return key == layout.Config || key == layout.Additional || name != "" && (folder == layout.Groups || folder == layout.Hosts)
 }
 
 func (s *Store) notFound(ctx context.Context, cluster string) error {
@@ -232,23 +250,12 @@ func (s *Store) decode(ctx context.Context, cluster string, docs pack) (*Content
 		return nil, err
 	}
 	c.unread[layout.Config], c.Warnings = unread, append(c.Warnings, unread...)
-	for _, key := range slices.Sorted(maps.Keys(docs.Documents)) {
-		if !strings.HasPrefix(key, layout.Groups) {
-			continue
-		}
-		var unread diag.List
-		g, err := decodeNamed[*api.InstanceGroup](docs.Documents[key].Text, path.Base(key), store.URL(folder, key), &unread)
-		if err != nil {
-			return nil, err
-		}
-		c.unread[key], c.Warnings = unread, append(c.Warnings, unread...)
-		if g.Labels == nil {
-			g.Labels = map[string]string{}
-		}
-		g.Labels[api.LabelCluster] = cluster
-		c.Groups = append(c.Groups, g)
+	if c.Groups, err = decodeFolder[*api.InstanceGroup](c, cluster, folder, layout.Groups); err != nil {
+		return nil, err
 	}
-	slices.SortFunc(c.Groups, func(a, b *api.InstanceGroup) int { return cmp.Compare(a.Name, b.Name) })
+	if c.Hosts, err = decodeFolder[*api.Host](c, cluster, folder, layout.Hosts); err != nil {
+		return nil, err
+	}
 	additional, warnings, err := compat.Decode([]byte(docs.Documents[layout.Additional].Text),
 		compat.Options{File: store.URL(folder, layout.Additional), Lenient: true})
 	if err != nil {
@@ -256,6 +263,32 @@ func (s *Store) decode(ctx context.Context, cluster string, docs pack) (*Content
 	}
 	c.Additional, c.Warnings = additional, append(c.Warnings, warnings...)
 	return c, nil
+}
+
+// decodeFolder reads the objects that each have a document in a folder, in the order of
+// their names, and labels them with the name of their cluster.
+func decodeFolder[T api.Object](c *Contents, cluster string, in store.Store, prefix string) ([]T, error) {
+	var out []T
+	for _, key := range slices.Sorted(maps.Keys(c.docs.Documents)) {
+		if !strings.HasPrefix(key, prefix) {
+			continue
+		}
+		var unread diag.List
+		o, err := decodeNamed[T](c.docs.Documents[key].Text, path.Base(key), store.URL(in, key), &unread)
+		if err != nil {
+			return nil, err
+		}
+		c.unread[key], c.Warnings = unread, append(c.Warnings, unread...)
+		labels := o.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[api.LabelCluster] = cluster
+		o.SetLabels(labels)
+		out = append(out, o)
+	}
+	slices.SortFunc(out, func(a, b T) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return out, nil
 }
 
 // decodeConfig reads the config of a cluster, and fills in where its files are.

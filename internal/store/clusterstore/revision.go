@@ -59,6 +59,9 @@ func (s *Store) Append(ctx context.Context, lease *Lease, c *Contents, r Revisio
 	for _, g := range c.Groups {
 		objects = append(objects, g)
 	}
+	for _, h := range c.Hosts {
+		objects = append(objects, h)
+	}
 	spec, err := compat.Encode(api.V1Alpha2, append(objects, c.Additional...)...)
 	if err != nil {
 		return 0, err

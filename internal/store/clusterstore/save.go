@@ -82,23 +82,15 @@ func (s *Store) changes(was, now *Contents) ([]write, error) {
 		return nil, err
 	}
 	add(layout.Config, api.Name(now.Spec), text, same)
-	seen := map[string]bool{}
-	for _, g := range now.Groups {
-		if err := store.CheckKey(g.Name); err != nil || seen[g.Name] || strings.Contains(g.Name, "/") {
-			return nil, fault.New(fault.Permanent, "%q cannot be the name of an instance group: it is taken or malformed", g.Name)
-		}
-		seen[g.Name] = true
-		text, same, err := s.groupText(was.Group(g.Name), g)
-		if err != nil {
-			return nil, err
-		}
-		add(layout.Groups+g.Name, api.Name(g), text, same)
+	gone, err := labelled(s, "an instance group", was.Groups, now.Groups, add)
+	if err != nil {
+		return nil, err
 	}
-	for _, g := range was.Groups {
-		if !seen[g.Name] {
-			out = append(out, write{key: layout.Groups + g.Name, object: api.Name(g), gone: true})
-		}
+	out = append(out, gone...)
+	if gone, err = labelled(s, "a host", was.Hosts, now.Hosts, add); err != nil {
+		return nil, err
 	}
+	out = append(out, gone...)
 	before, err := compat.Encode(api.V1Alpha2, was.Additional...)
 	if err != nil {
 		return nil, err
@@ -109,6 +101,38 @@ func (s *Store) changes(was, now *Contents) ([]write, error) {
 	}
 	add(layout.Additional, "the additional objects", string(after), was.Spec != nil && string(before) == string(after))
 	return out, nil
+}
+
+// labelled tells add of objects with a document each, and returns those that go. title
+// is how messages call one. The label that names the cluster is not stored.
+func labelled[T api.Object](s *Store, title string, was, now []T, add func(key, object, text string, same bool)) (gone []write, err error) {
+	before := map[string]T{}
+	for _, o := range was {
+		before[o.GetName()] = o
+	}
+	seen := map[string]bool{}
+	for _, o := range now {
+		name := o.GetName()
+		if err := store.CheckKey(name); err != nil || seen[name] || strings.Contains(name, "/") {
+			return nil, fault.New(fault.Permanent, "%q cannot be the name of %s: it is taken or malformed", name, title)
+		}
+		seen[name] = true
+		var old api.Object
+		if b, ok := before[name]; ok {
+			old = b
+		}
+		text, same, err := s.labelledText(old, o)
+		if err != nil {
+			return nil, err
+		}
+		add(documentKey(o), api.Name(o), text, same)
+	}
+	for _, o := range was {
+		if !seen[o.GetName()] {
+			gone = append(gone, write{key: documentKey(o), object: api.Name(o), gone: true})
+		}
+	}
+	return gone, nil
 }
 
 // clusterText is the stored form of now, and whether it says the same as was.
@@ -122,18 +146,30 @@ func (s *Store) clusterText(was, now *api.Cluster) (text string, same bool, err 
 	return s.text(old, &now.ObjectMeta, was, now, was == nil)
 }
 
-// groupText is the stored form of now, and whether it says the same as was. The
-// label that names the cluster is not stored.
-func (s *Store) groupText(was, now *api.InstanceGroup) (text string, same bool, err error) {
-	now = now.DeepCopy()
-	delete(now.Labels, api.LabelCluster)
-	var old *metav1.ObjectMeta
-	if was != nil {
-		was = was.DeepCopy()
-		delete(was.Labels, api.LabelCluster)
-		old = &was.ObjectMeta
+// labelledText is the stored form of now, and whether it says the same as was, which is
+// nil for a new object.
+func (s *Store) labelledText(was, now api.Object) (text string, same bool, err error) {
+	now, meta := unlabelled(now)
+	if was == nil {
+		return s.text(nil, meta, nil, now, true)
 	}
-	return s.text(old, &now.ObjectMeta, was, now, was == nil)
+	was, old := unlabelled(was)
+	return s.text(old, meta, was, now, false)
+}
+
+// unlabelled is a copy of an object without the label that names its cluster.
+func unlabelled(o api.Object) (api.Object, *metav1.ObjectMeta) {
+	var meta *metav1.ObjectMeta
+	switch x := o.(type) {
+	case *api.InstanceGroup:
+		x = x.DeepCopy()
+		o, meta = x, &x.ObjectMeta
+	case *api.Host:
+		x = x.DeepCopy()
+		o, meta = x, &x.ObjectMeta
+	}
+	delete(meta.Labels, api.LabelCluster)
+	return o, meta
 }
 
 // text encodes now, whose metadata is meta, after giving it what is kept of the

@@ -77,11 +77,11 @@ func read(t *testing.T, data []byte) platform.Model {
 }
 
 // testUserData stands for the boot script, which is another package's.
-func testUserData(g *api.InstanceGroup, apiHost resource.Value) (resource.Content, error) {
+func testUserData(g *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
 	if g.IsBastion() && len(g.Spec.AdditionalUserData) == 0 {
 		return resource.Content{}, nil
 	}
-	return resource.Text(resource.Concat(resource.Lit("#!/bin/sh\necho "+g.Name+" "), apiHost)), nil
+	return resource.Text(resource.Concat(append([]resource.Value{resource.Lit("#!/bin/sh\necho " + g.Name + " ")}, apiHosts...)...)), nil
 }
 
 // rendered returns the Terraform files of a cluster.

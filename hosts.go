@@ -1,0 +1,143 @@
+package kops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/ssh"
+	"kops.local/kops/internal/store/clusterstore"
+)
+
+// EnrollOptions say which machine of the user is to belong to a cluster.
+type EnrollOptions struct {
+	// Group is the instance group that it is to belong to.
+	Group string
+	// Address is its name or IP address with the port of SSH, and User who logs in.
+	Address, User string
+	// HostKey is the fingerprint of its host key, such as SHA256:…; empty: known_hosts has it.
+	HostKey string
+	// PodCIDRs are the ranges of its pods, where they are chosen by hand.
+	PodCIDRs []string
+}
+
+// Host finds out who a machine of the user is, and lets it prove that, but does not yet
+// enroll it.
+func (c *Client) Host(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
+	cl, err := c.Cluster(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return c.host(ctx, cl, o)
+}
+
+func (c *Client) host(ctx context.Context, cl *Cluster, o EnrollOptions) (*api.Host, error) {
+	groups, err := cl.SelectGroups(o.Group)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := c.enrolls(ctx, cl)
+	if err != nil {
+		return nil, err
+	}
+	h, err := opened.Provider.Enroll(ctx, opened.Session, platform.Enrollment{Cluster: cl.Spec, Group: groups[0], PodCIDRs: o.PodCIDRs,
+		Target: ssh.Target{Address: o.Address, User: o.User, Fingerprint: o.HostKey}})
+	if err != nil {
+		return nil, fmt.Errorf("enroll %s: %w", o.Address, err)
+	}
+	return h, nil
+}
+
+// enrolls opens the platform of a cluster, which must take machines of the user.
+func (c *Client) enrolls(ctx context.Context, cl *Cluster) (*pipeline.Opened, error) {
+	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{})
+	if err == nil && opened.Provider.Enroll == nil {
+		err = fault.Wrap(fault.Permanent, fmt.Errorf("clusters on %s take no machines of yours: the platform makes them itself", opened.Provider.Title),
+			"set the size of an instance group instead")
+	}
+	return opened, err
+}
+
+// Enroll takes a machine of the user into the inventory of a cluster; the next update
+// makes it a member. One that is in the inventory already may change its group and how
+// it is reached. It writes to the store alone.
+func (c *Client) Enroll(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
+	cl, err := c.Cluster(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	h, err := c.host(ctx, cl, o)
+	if err != nil {
+		return nil, err
+	}
+	now := cl.Clone()
+	now.Hosts = append(slices.DeleteFunc(now.Hosts, func(old *api.Host) bool { return old.Name == h.Name }), h)
+	saved, err := c.store.Save(ctx, cl.Contents, now)
+	if err != nil {
+		return nil, err
+	}
+	return saved.Host(h.Name), nil
+}
+
+// ReleaseOptions say how a host leaves a cluster.
+type ReleaseOptions struct {
+	// Lost says that the machine is gone for good, and nothing can be done on it.
+	Lost bool
+	// Apply does it; otherwise it is only checked.
+	Apply bool
+	// On is told of it.
+	On On
+}
+
+// Release ends all that a cluster runs on a host, and takes the host out of the
+// inventory; the next update tells the other hosts.
+func (c *Client) Release(ctx context.Context, cluster, name string, o ReleaseOptions) error {
+	told := &call{cluster: cluster, on: o.On}
+	if !o.Apply {
+		_, _, err := c.enrolled(ctx, told, name)
+		return err
+	}
+	return c.leased(ctx, told, func(ctx context.Context, _ *clusterstore.Lease) error {
+		cl, h, err := c.enrolled(ctx, told, name)
+		if err != nil {
+			return err
+		}
+		opened, err := c.enrolls(ctx, cl)
+		if err != nil {
+			return err
+		}
+		if !o.Lost {
+			if err := opened.Provider.Release(ctx, opened.Session, cl.Spec, h); err != nil {
+				return fmt.Errorf("release the host %s: %w", name, err)
+			}
+		}
+		now := cl.Clone()
+		now.Hosts = slices.DeleteFunc(now.Hosts, func(old *api.Host) bool { return old.Name == name })
+		_, err = c.store.Save(ctx, cl.Contents, now)
+		return err
+	})
+}
+
+// enrolled reads a cluster, and one of its hosts.
+func (c *Client) enrolled(ctx context.Context, told *call, name string) (*Cluster, *api.Host, error) {
+	cl, err := c.loaded(ctx, told)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h := cl.Host(name); h != nil {
+		return cl, h, nil
+	}
+	var known []string
+	for _, h := range cl.Hosts {
+		known = append(known, h.Name)
+	}
+	if len(known) == 0 {
+		known = []string{"none"}
+	}
+	return nil, nil, fault.New(fault.Gone, "host %q not found in cluster %s; it has %s", name, told.cluster, strings.Join(known, ", "))
+}
