@@ -32,13 +32,45 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	b := &bench{T: t, world: fakecloud.New(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	b.cfg = kops.Config{
-		State: "memory://state", Backends: store.Backends{store.Memories(), store.Folders()}, Clouds: []platform.Provider{b.world.Provider()},
+		State: "memory://state", Backends: []kops.Backend{store.Memories(), store.Folders()}, Clouds: []kops.Provider{b.world.Provider()},
 		Version: "1.37.0", Now: func() time.Time { return b.now }, Random: rand.Reader,
 		Sleep:  func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() },
 		Holder: kops.Holder{User: "jane", Host: "laptop", PID: 1, Command: "kops test"},
 	}
 	b.Client = b.client(func(*kops.Config) {})
 	return b
+}
+
+// inside is what stands behind a value of the library.
+func inside[T any](shown interface{ As(target any) bool }) (out T) {
+	shown.As(&out)
+	return out
+}
+
+// factsOf reads facts.
+func factsOf(t *testing.T, text string) *kops.Facts {
+	t.Helper()
+	f, err := kops.ReadFacts([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// stores are what the bench can open.
+func (b *bench) stores() store.Backends {
+	var out store.Backends
+	for _, s := range b.cfg.Backends {
+		out = append(out, inside[store.Backend](s))
+	}
+	return out
+}
+
+// clouds are those of the bench with a changed platform.
+func (b *bench) clouds(change func(*platform.Provider)) []kops.Provider {
+	p := inside[platform.Provider](b.world.Provider())
+	change(&p)
+	return []kops.Provider{p}
 }
 
 // client is another client of the same store and platform.
@@ -123,7 +155,7 @@ func (b *bench) addGroup(group string) {
 
 // forget takes a group out of the store, and leaves its machines.
 func (b *bench) forget(group string) error {
-	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State)
+	s, err := b.stores().Open(b.Context(), b.cfg.State)
 	if err != nil {
 		return err
 	}
@@ -146,7 +178,8 @@ func (b *bench) exist(want ...string) {
 }
 
 // changes are the steps of a plan on the platform: "modify fake_machines/nodes-here".
-func changes(p *plan.Plan) []string {
+func changes(shown *kops.Plan) []string {
+	p := inside[*plan.Plan](shown)
 	var out []string
 	for _, s := range p.Steps {
 		if s.Op != plan.Keep && s.Kind.KindAPI() == "fake" {

@@ -44,7 +44,7 @@ func TestAChannelIsReadFromWhereItIs(t *testing.T) {
 	}
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
-	s, err := b.cfg.Backends.Open(t.Context(), "memory://channels")
+	s, err := b.stores().Open(t.Context(), "memory://channels")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
@@ -18,7 +19,7 @@ type Config struct {
 	// State is the URL of the state store.
 	State string
 	// Backends open stores by the scheme of their URL.
-	Backends Backends
+	Backends []Backend
 	// Clouds are the platforms.
 	Clouds []Provider
 	// Cache is a folder for what can be fetched again; empty: no cache.
@@ -54,7 +55,14 @@ type Config struct {
 }
 
 // Holder is who changes a cluster.
-type Holder clusterstore.Holder
+type Holder struct {
+	User    string
+	Host    string
+	PID     int
+	Command string // the command line
+	// Process identifies the process to others on its machine; see Config.Gone. May be empty.
+	Process string
+}
 
 // Client works on the clusters of one state store. It is safe for concurrent use.
 type Client struct {
@@ -74,24 +82,32 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s, err := cfg.Backends.Open(ctx, cfg.State)
+	stores, err := backends(cfg.Backends)
+	if err != nil {
+		return nil, err
+	}
+	clouds, err := providers(cfg.Clouds)
+	if err != nil {
+		return nil, err
+	}
+	s, err := stores.Open(ctx, cfg.State)
 	if err != nil {
 		return nil, err
 	}
 	most := map[string]int{}
-	for _, p := range cfg.Clouds {
+	for _, p := range clouds {
 		for api, n := range p.Limits {
 			most[api] = n
 		}
 	}
 	w := &pipeline.World{
-		Backends: cfg.Backends, Clouds: cfg.Clouds, Limits: exec.NewLimits(most, 16), Cache: cfg.Cache, Offline: cfg.Offline,
-		Version: cfg.Version, RunObsolete: cfg.RunObsolete, RunTooNew: cfg.RunTooNew, Features: cfg.Features, KeySize: cfg.KeySize,
+		Backends: stores, Clouds: clouds, Limits: exec.NewLimits(most, 16), Cache: cfg.Cache, Offline: cfg.Offline,
+		Version: cfg.Version, RunObsolete: cfg.RunObsolete, RunTooNew: cfg.RunTooNew, Features: complete.Features(cfg.Features), KeySize: cfg.KeySize,
 		User: cfg.Holder.User, Environment: cfg.Environment, FilesRegion: cfg.FilesRegion,
 		Now: cfg.Now, Sleep: cfg.Sleep, Random: cfg.Random, HTTP: cfg.HTTP, Log: cfg.Log,
 	}
 	w.Store, err = clusterstore.Open(clusterstore.Config{
-		State: s, Backends: cfg.Backends, Offline: cfg.Offline, Cache: w.CacheFolder("state"), Version: cfg.Version,
+		State: s, Backends: stores, Offline: cfg.Offline, Cache: w.CacheFolder("state"), Version: cfg.Version,
 		Now: cfg.Now, Sleep: cfg.Sleep, Random: cfg.Random, Gone: cfg.Gone,
 	})
 	if err != nil {

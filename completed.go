@@ -4,14 +4,42 @@ import (
 	"context"
 	"fmt"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/complete"
-	"kops.local/kops/internal/spec/facts"
 )
 
+// Completed is a cluster with all that was inferred for it.
+type Completed struct {
+	Spec   *api.Cluster
+	Groups []*api.InstanceGroup
+
+	of *complete.Cluster
+}
+
+// Explanation says of one value of a completed object who set it.
+type Explanation struct {
+	Object string `json:"object"` // Cluster/name or InstanceGroup/name
+	// Path and Value are as users write them, in v1alpha2.
+	Path  string `json:"path"`
+	Value string `json:"value"`
+	// Rule is "user" for what the user said.
+	Rule string `json:"rule"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Explain lists every value of the cluster and its groups, by object and path.
+func (c *Completed) Explain() []Explanation {
+	var out []Explanation
+	for _, e := range c.of.Explain() {
+		out = append(out, Explanation(e))
+	}
+	return out
+}
+
 // Completed returns the completed cluster. Nothing is changed.
-func (c *Client) Completed(ctx context.Context, name string, o UpdateOptions) (*complete.Cluster, error) {
+func (c *Client) Completed(ctx context.Context, name string, o UpdateOptions) (*Completed, error) {
 	cl, err := c.Cluster(ctx, name)
 	if err != nil {
 		return nil, err
@@ -23,13 +51,13 @@ func (c *Client) Completed(ctx context.Context, name string, o UpdateOptions) (*
 		}
 		return nil, err
 	}
-	return done.Done, nil
+	return &Completed{done.Done.Spec, done.Done.Groups, done.Done}, nil
 }
 
 // Check completes and validates a cluster that need not be stored, and returns
 // the facts that this took. Its machines must be able to fetch what they need, and the
 // stores that it names beside the state store must exist.
-func (c *Client) Check(ctx context.Context, cl *Cluster, known *facts.Facts) (*facts.Facts, error) {
+func (c *Client) Check(ctx context.Context, cl *Cluster, known *Facts) (*Facts, error) {
 	done, err := c.completed(ctx, cl, UpdateOptions{Facts: known})
 	if err != nil {
 		return nil, err
@@ -37,16 +65,16 @@ func (c *Client) Check(ctx context.Context, cl *Cluster, known *facts.Facts) (*f
 	if err := done.Fetchable(ctx); err != nil {
 		return nil, err
 	}
-	return done.Facts, nil
+	return &Facts{done.Facts}, nil
 }
 
 // completed completes and validates a cluster, and reads no more than that needs.
 func (c *Client) completed(ctx context.Context, cl *Cluster, o UpdateOptions) (*pipeline.Completed, error) {
-	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{Refresh: o.Refresh})
+	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{Refresh: o.Refresh})
 	if err != nil {
 		return nil, err
 	}
-	known, err := opened.LookUp(ctx, o.Facts)
+	known, err := opened.LookUp(ctx, o.Facts.known())
 	if err != nil {
 		return nil, err
 	}

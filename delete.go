@@ -57,7 +57,7 @@ func (c *Client) DeleteCluster(ctx context.Context, name string, o DeleteOptions
 				return err
 			}
 			// Until its machines were gone, the control plane may have written more.
-			if d.files, err = c.store.Deletion(ctx, d.cluster.Contents); err != nil {
+			if d.files, err = c.store.Deletion(ctx, d.cluster.stored()); err != nil {
 				return err
 			}
 		}
@@ -88,15 +88,15 @@ func (c *Client) planDeletion(ctx context.Context, told *call, o DeleteOptions) 
 		return nil, err
 	}
 	d := &deletion{cluster: cl}
-	if d.files, err = c.store.Deletion(ctx, cl.Contents); err != nil {
+	if d.files, err = c.store.Deletion(ctx, cl.stored()); err != nil {
 		return nil, err
 	}
-	u := &Update{Plan: &plan.Plan{}, Warnings: cl.Warnings, Objects: d.files.URLs}
+	u := &Update{Plan: newPlan(&plan.Plan{}), Warnings: cl.Warnings, Objects: d.files.URLs}
 	if !o.Unregister {
 		if d.Planned, err = c.planRemoval(ctx, told, cl); err != nil {
 			return nil, err
 		}
-		u.Plan = d.Plan
+		u.Plan = newPlan(d.Plan)
 	}
 	return d, told.plan(u)
 }
@@ -104,7 +104,7 @@ func (c *Client) planDeletion(ctx context.Context, told *call, o DeleteOptions) 
 // planRemoval observes everything that belongs to the cluster and plans to
 // remove it. What the spec shares is kept.
 func (c *Client) planRemoval(ctx context.Context, told *call, cl *Cluster) (*pipeline.Planned, error) {
-	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{})
+	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (c *Client) deleteExternal(ctx context.Context, told *call, o DeleteOptions
 	name := told.cluster
 	stub := &api.Cluster{}
 	stub.Name = name
-	on, err := c.world.Provider(string(cmp.Or(o.Cloud, c.cfg.Clouds[0].Name)))
+	on, err := c.world.Provider(string(cmp.Or(o.Cloud, c.world.Clouds[0].Name)))
 	if err != nil {
 		return err
 	}
@@ -146,11 +146,11 @@ func (c *Client) deleteExternal(ctx context.Context, told *call, o DeleteOptions
 		return &Refused{fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s is in the state store %s, so it is not external", name, c.store.URL()),
 			fmt.Sprintf("delete it with kops delete cluster %s, or forget its objects first: kops delete cluster %[1]s --unregister --yes", name))}
 	}
-	p, err := c.planRemoval(ctx, told, &Cluster{&clusterstore.Contents{Spec: stub}})
+	p, err := c.planRemoval(ctx, told, &Cluster{Spec: stub})
 	if err != nil {
 		return err
 	}
-	if err := told.plan(&Update{Plan: p.Plan}); err != nil || !o.Apply {
+	if err := told.plan(&Update{Plan: newPlan(p.Plan)}); err != nil || !o.Apply {
 		return err
 	}
 	return execute(ctx, told, p, pipeline.ExecuteOptions{Patience: o.Wait})
@@ -191,7 +191,7 @@ func (c *Client) planGroupRemoval(ctx context.Context, told *call, group string)
 	if err := removable(cl, group); err != nil {
 		return nil, err
 	}
-	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{})
+	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (c *Client) planGroupRemoval(ctx context.Context, told *call, group string)
 	}
 	p, err := have.GroupRemoval(cl.Group(group))
 	if err == nil {
-		err = told.plan(&Update{Plan: p.Plan, Warnings: cl.Warnings})
+		err = told.plan(&Update{Plan: newPlan(p.Plan), Warnings: cl.Warnings})
 	}
 	return p, err
 }

@@ -59,11 +59,11 @@ func TestAGroupIsDeletedThatCouldNotBeMade(t *testing.T) {
 	b.addGroup("spare")
 	b.apply(kops.UpdateOptions{})
 	missing := errors.New("there is no bundle")
-	p := b.world.Provider()
+	p := inside[platform.Provider](b.world.Provider())
 	p.LookUp = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
 		return nil, missing
 	}
-	c := b.client(func(c *kops.Config) { c.Clouds = []platform.Provider{p} })
+	c := b.client(func(c *kops.Config) { c.Clouds = []kops.Provider{p} })
 	if _, err := c.Update(t.Context(), name, kops.UpdateOptions{}); !errors.Is(err, missing) {
 		t.Fatalf("an update: %v", err)
 	}
@@ -115,7 +115,7 @@ func TestDeleteCluster(t *testing.T) {
 	}
 	b.exist()
 	says(t, b.DeleteCluster(t.Context(), name, o), "not found")
-	s, err := b.cfg.Backends.Open(t.Context(), "memory://state")
+	s, err := b.stores().Open(t.Context(), "memory://state")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestDeleteCluster(t *testing.T) {
 
 func TestWhatAControlPlaneWritesUntilItsEndIsDeletedToo(t *testing.T) {
 	b := applied(t)
-	s, err := b.cfg.Backends.Open(t.Context(), "memory://state")
+	s, err := b.stores().Open(t.Context(), "memory://state")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestAClusterWhoseBucketIsMissingIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	cl.Spec.Spec.EtcdClusters[0].Backups = &api.EtcdBackupSpec{BackupStore: "absent://bucket/backups"}
-	if _, err := b.Check(t.Context(), cl, &facts.Facts{}); err == nil || !strings.HasPrefix(err.Error(), "spec.etcdClusters[0].backups.backupStore: list absent://bucket/") {
+	if _, err := b.Check(t.Context(), cl, factsOf(t, "{}")); err == nil || !strings.HasPrefix(err.Error(), "spec.etcdClusters[0].backups.backupStore: list absent://bucket/") {
 		t.Errorf("a new cluster: %v", err)
 	}
 	b.set("", "spec.etcdClusters[0].backups.backupStore=absent://bucket/backups")
@@ -267,9 +267,9 @@ func TestAClusterWhoseBucketIsMissingIsDeleted(t *testing.T) {
 // Where machines take one key, a second one would make every update fail.
 func TestASecondSSHKeyIsRefusedWhereMachinesTakeOne(t *testing.T) {
 	b := newBench(t)
-	p := b.world.Provider()
+	p := inside[platform.Provider](b.world.Provider())
 	p.Platform = *platformtest.Named("aws")
-	b.Client = b.client(func(c *kops.Config) { c.Clouds = []platform.Provider{p} })
+	b.Client = b.client(func(c *kops.Config) { c.Clouds = []kops.Provider{p} })
 	b.describe(func(o *newcluster.Options) {
 		o.CloudProvider, o.Zones, o.Image = string(api.CloudAWS), []string{"us-test-1a"}, "ami-1"
 		o.NodeSizes, o.ControlPlaneSizes = []string{"t3.medium"}, []string{"t3.medium"}

@@ -14,9 +14,6 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// Diagnosis is what is wrong with a cluster, with what its machines and pods tell.
-type Diagnosis = health.Diagnosis
-
 // DiagnoseOptions say what a diagnosis looks at.
 type DiagnoseOptions struct {
 	ReachOptions
@@ -65,9 +62,9 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 	}
 	w.Starts = k.Starts(ctx, wanting, mostDiagnosed)
 	d := health.Diagnose(w, o.Lines)
-	d.Failures = append(d.Failures, c.refusals(ctx, &Cluster{k.Cluster})...)
+	d.Failures = append(d.Failures, c.refusals(ctx, newCluster(k.Cluster))...)
 	if o.Machine != "" {
-		d.Limit(wanting[0])
+		health.Limit(d, wanting[0])
 	}
 	for i := range d.Pods[:min(len(d.Pods), mostLogs)] {
 		p := &d.Pods[i]

@@ -162,7 +162,7 @@ func (c *Client) etcdArchive(ctx context.Context, cluster, name string) (*etcdAr
 
 // etcdArchives opens the store of the back-ups of an etcd cluster, or of each when none is named.
 func (c *Client) etcdArchives(ctx context.Context, cl *Cluster, name string) ([]etcdArchive, error) {
-	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
+	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (c *Client) etcdArchives(ctx context.Context, cl *Cluster, name string) ([]
 		a := etcdArchive{cluster: cl.Spec.Name, name: e.Name, groups: cl.Groups}
 		if rest, ok := strings.CutPrefix(url, f.Base.URL+"/"); ok && f.Base.Store != nil {
 			a.store = store.Sub(f.Base.Store, rest)
-		} else if a.store, err = c.cfg.Backends.Open(ctx, url); err != nil {
+		} else if a.store, err = c.world.Backends.Open(ctx, url); err != nil {
 			return nil, fmt.Errorf("open the back-ups of etcd %s: %w", e.Name, err)
 		}
 		out = append(out, a)

@@ -42,7 +42,7 @@ func (b *bench) storesBackup(etcdName string, packed []byte) string {
 // etcdStore is where the managers of an etcd cluster read and write.
 func (b *bench) etcdStore(etcdName string) store.Store {
 	b.Helper()
-	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name+"/backups/etcd/"+etcdName)
+	s, err := b.stores().Open(b.Context(), b.cfg.State+"/"+name+"/backups/etcd/"+etcdName)
 	if err != nil {
 		b.Fatal(err)
 	}

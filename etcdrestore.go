@@ -51,7 +51,7 @@ func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, from string, o 
 			return err
 		}
 		r.Requested, at = true, a
-		_, err = c.store.Append(ctx, lease, cl.Contents, clusterstore.Revision{Result: "done",
+		_, err = c.store.Append(ctx, lease, cl.stored(), clusterstore.Revision{Result: "done",
 			Message: fmt.Sprintf("asked for the restore of etcd %s from its back-up %s", name, r.Backup.Name)})
 		return err
 	})

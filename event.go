@@ -108,7 +108,7 @@ func (c *call) steps(ctx context.Context, f func(context.Context, func(exec.Even
 	var mu sync.Mutex
 	var stopped error
 	err := f(ctx, func(e exec.Event) {
-		if err := c.tell(Event{Kind: EventStep, Step: &e}); err != nil {
+		if err := c.tell(Event{Kind: EventStep, Step: newStepEvent(e)}); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			stopped = err

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"kops.local/kops"
+	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/spec/newcluster"
 )
 
@@ -45,8 +46,8 @@ func TestEachCallGetsItsOwnEvents(t *testing.T) {
 				t.Errorf("a call on %s is told of %s: %+v", clusters[i], e.Cluster, e)
 			}
 			if e.Kind == kops.EventStep {
-				if !strings.Contains(e.Step.Step.Address.String()+fmt.Sprint(e.Step.Step.Have), clusters[i]) {
-					t.Errorf("a call on %s is told of the step %s", clusters[i], e.Step.Step.Address)
+				if !strings.Contains(e.Step.Step.Name+fmt.Sprint(inside[exec.Event](e.Step).Step.Have), clusters[i]) {
+					t.Errorf("a call on %s is told of the step %s", clusters[i], e.Step.Step.Name)
 				}
 				continue
 			}

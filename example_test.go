@@ -20,7 +20,7 @@ func Example() {
 	world := fakecloud.New()
 	client, err := kops.New(ctx, kops.Config{
 		State:    "memory://state",
-		Backends: kops.Backends{kops.Memories()},
+		Backends: []kops.Backend{kops.Memories()},
 		Clouds:   []kops.Provider{world.Provider()},
 		Version:  "1.37.0",
 		Now:      time.Now,
@@ -97,14 +97,12 @@ func Example() {
 // show prints the steps of a plan that change something of the platform.
 func show(p *kops.Plan) {
 	for _, s := range p.Steps {
-		if s.Op == "keep" || s.Kind.KindAPI() != "fake" {
+		if s.Op == kops.OpKeep || !strings.HasPrefix(s.Kind, "fake_") {
 			continue
 		}
-		fmt.Printf("%s %s", s.Op, s.Address)
+		fmt.Printf("%s %s/%s", s.Op, s.Kind, s.Name)
 		for _, c := range s.Changes {
-			for _, l := range c.Leaves {
-				fmt.Printf(": %s %s -> %s", l.Path, l.Have, l.Want)
-			}
+			fmt.Printf(": %s %s -> %s", c.Path, c.Have, c.Want)
 		}
 		fmt.Println()
 	}
@@ -116,7 +114,7 @@ func ExampleOn() {
 	ctx := context.Background()
 	client, err := kops.New(ctx, kops.Config{
 		State:    "memory://state",
-		Backends: kops.Backends{kops.Memories()},
+		Backends: []kops.Backend{kops.Memories()},
 		Clouds:   []kops.Provider{fakecloud.New().Provider()},
 		Version:  "1.37.0",
 		Now:      time.Now,

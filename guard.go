@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/pipeline"
-	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/store"
@@ -72,7 +72,7 @@ func (c *Client) guardChange(ctx context.Context, ch *change) error {
 	}
 	l := validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: spec.KubernetesVersion, Channel: known,
 		RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew})
-	l = slices.DeleteFunc(l, func(f diag.Finding) bool { return f.Path != "spec.kubernetesVersion" })
+	l = slices.DeleteFunc(l, func(f finding.Finding) bool { return f.Path != "spec.kubernetesVersion" })
 	if err := l.Err(); err != nil {
 		return &Refused{err}
 	}
@@ -87,7 +87,7 @@ func hasVersion(ctx context.Context, f clusterstore.Folder) (bool, error) {
 
 // applied reports whether a cluster was ever applied, as far as its store tells.
 func (c *Client) applied(ctx context.Context, cl *Cluster) (bool, error) {
-	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
+	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil || f.Base.Store == nil || !pipeline.Below(f.Base.URL, c.store.URL()) {
 		return false, err
 	}

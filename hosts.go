@@ -55,7 +55,7 @@ func (c *Client) host(ctx context.Context, cl *Cluster, o EnrollOptions) (*api.H
 
 // enrolls opens the platform of a cluster, which must take machines of the user.
 func (c *Client) enrolls(ctx context.Context, cl *Cluster) (*pipeline.Opened, error) {
-	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{})
+	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	if err == nil && opened.Provider.Enroll == nil {
 		err = fault.Wrap(fault.Permanent, fmt.Errorf("clusters on %s take no machines of yours: the platform makes them itself", opened.Provider.Title),
 			"set the size of an instance group instead")
@@ -75,9 +75,9 @@ func (c *Client) Enroll(ctx context.Context, cluster string, o EnrollOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	now := cl.Clone()
+	now := cl.stored().Clone()
 	now.Hosts = append(slices.DeleteFunc(now.Hosts, func(old *api.Host) bool { return old.Name == h.Name }), h)
-	saved, err := c.store.Save(ctx, cl.Contents, now)
+	saved, err := c.store.Save(ctx, cl.stored(), now)
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +116,9 @@ func (c *Client) Release(ctx context.Context, cluster, name string, o ReleaseOpt
 				return fmt.Errorf("release the host %s: %w", name, err)
 			}
 		}
-		now := cl.Clone()
+		now := cl.stored().Clone()
 		now.Hosts = slices.DeleteFunc(now.Hosts, func(old *api.Host) bool { return old.Name == name })
-		_, err = c.store.Save(ctx, cl.Contents, now)
+		_, err = c.store.Save(ctx, cl.stored(), now)
 		return err
 	})
 }
@@ -129,7 +129,7 @@ func (c *Client) enrolled(ctx context.Context, told *call, name string) (*Cluste
 	if err != nil {
 		return nil, nil, err
 	}
-	if h := cl.Host(name); h != nil {
+	if h := cl.stored().Host(name); h != nil {
 		return cl, h, nil
 	}
 	var known []string

@@ -17,8 +17,7 @@ import (
 // enrolling is a client whose platform takes machines of the user; released are those
 // that were given back.
 func (b *bench) enrolling(released *[]string) *kops.Client {
-	return b.client(func(c *kops.Config) {
-		p := c.Clouds[0]
+	clouds := b.clouds(func(p *platform.Provider) {
 		p.Enroll = func(_ context.Context, _ *platform.Session, e platform.Enrollment) (*api.Host, error) {
 			o, _, err := compat.DecodeOne[*api.Host]([]byte("apiVersion: kops.k8s.io/v1alpha2\nkind: Host\nmetadata: {name: m1, namespace: kops-system}\nspec: {publicKey: PEM}\n"), compat.Options{})
 			if err == nil {
@@ -31,8 +30,8 @@ func (b *bench) enrolling(released *[]string) *kops.Client {
 			*released = append(*released, h.Name)
 			return nil
 		}
-		c.Clouds = []kops.Provider{p}
 	})
+	return b.client(func(c *kops.Config) { c.Clouds = clouds })
 }
 
 func TestMachinesOfTheUserAreEnrolledAndReleased(t *testing.T) {
@@ -56,8 +55,11 @@ func TestMachinesOfTheUserAreEnrolledAndReleased(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := cl.Host("m1")
-		if len(cl.Hosts) != 1 || h == nil || h.Spec.InstanceGroup != "nodes-here" || h.Annotations[api.AnnotationSSH] != "root@10.0.0.7:22" || !slices.Equal(h.Spec.PodCIDRs, o.PodCIDRs) {
+		if len(cl.Hosts) != 1 {
+			t.Fatalf("the inventory is %+v", cl.Hosts)
+		}
+		h := cl.Hosts[0]
+		if h.Name != "m1" || h.Spec.InstanceGroup != "nodes-here" || h.Annotations[api.AnnotationSSH] != "root@10.0.0.7:22" || !slices.Equal(h.Spec.PodCIDRs, o.PodCIDRs) {
 			t.Errorf("the inventory is %+v", cl.Hosts)
 		}
 	}

@@ -12,14 +12,19 @@ import (
 )
 
 // SSHKey is a public key that may log in to the machines of a cluster.
-type SSHKey = clusterstore.SSHKey
+type SSHKey struct {
+	// Fingerprint is the MD5 of the key's wire form, in hex with colons.
+	Fingerprint string
+	// Text is the key as it was given: a line as in authorized_keys.
+	Text string
+}
 
 func (c *Client) folders(ctx context.Context, cluster string) (*clusterstore.Folders, error) {
 	cl, err := c.Cluster(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	return c.store.Folders(ctx, cl.Spec, cl.Contents)
+	return c.store.Folders(ctx, cl.Spec, cl.stored())
 }
 
 // SSHPublicKeys lists the keys that may log in to the machines of a cluster.
@@ -28,7 +33,12 @@ func (c *Client) SSHPublicKeys(ctx context.Context, cluster string) ([]SSHKey, e
 	if err != nil {
 		return nil, err
 	}
-	return f.SSHKeys(ctx)
+	keys, err := f.SSHKeys(ctx)
+	var out []SSHKey
+	for _, k := range keys {
+		out = append(out, SSHKey(k))
+	}
+	return out, err
 }
 
 // AddSSHPublicKey stores a key in OpenSSH's format.
@@ -41,7 +51,7 @@ func (c *Client) AddSSHPublicKey(ctx context.Context, cluster string, text []byt
 	if err != nil {
 		return err
 	}
-	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
+	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil {
 		return err
 	}
@@ -49,7 +59,7 @@ func (c *Client) AddSSHPublicKey(ctx context.Context, cluster string, text []byt
 }
 
 // addSSHKey adds a key, unless no update would be possible then.
-func addSSHKey(ctx context.Context, cl *api.Cluster, on *traits.Traits, f *clusterstore.Folders, k SSHKey) error {
+func addSSHKey(ctx context.Context, cl *api.Cluster, on *traits.Traits, f *clusterstore.Folders, k clusterstore.SSHKey) error {
 	others, err := f.OtherSSHKeys(ctx, k)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (c *Client) Kubeconfig(ctx context.Context, cluster string, o KubeconfigOpt
 	if err != nil {
 		return nil, err
 	}
-	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
+	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (c *Client) Kubeconfig(ctx context.Context, cluster string, o KubeconfigOpt
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.world.Access(ctx, cl.Contents, ca, o.access(), func(ctx context.Context) (*pipeline.Opened, error) {
-		return c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{})
+	a, err := c.world.Access(ctx, cl.stored(), ca, o.access(), func(ctx context.Context) (*pipeline.Opened, error) {
+		return c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	})
 	return (*Access)(a), err
 }
@@ -72,7 +72,7 @@ func (c *Client) AdminCertificate(ctx context.Context, cluster string, life time
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := c.store.Folders(ctx, cl.Spec, cl.Contents)
+	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil {
 		return nil, nil, err
 	}

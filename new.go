@@ -9,18 +9,18 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/api/create"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/versions"
-	"kops.local/kops/internal/store/clusterstore"
 )
 
 // NewClusterRequest is what a user says of a new cluster.
 type NewClusterRequest struct {
-	newcluster.Options
+	create.Options
 	// Facts, when set, are taken instead of asking the cloud.
 	Facts *Facts
 	// Target is "terraform" where that is what will make the cluster.
@@ -53,7 +53,7 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 	if err != nil {
 		return nil, err
 	}
-	w := c.describing(&p.Platform, ch, r.Facts)
+	w := c.describing(&p.Platform, ch, r.Facts.known())
 	if w.Facts == nil && p.Offers != nil {
 		if err := (&call{cluster: r.ClusterName, on: r.On}).phase("look up"); err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 	if err := findings.Err(); err != nil {
 		return nil, err
 	}
-	return &Cluster{&clusterstore.Contents{Spec: spec, Groups: groups, Warnings: findings}}, nil
+	return &Cluster{Spec: spec, Groups: groups, Warnings: findings}, nil
 }
 
 // offers asks the platform what a new cluster may be made of.
@@ -88,15 +88,15 @@ func (c *Client) offers(ctx context.Context, p platform.Provider, r NewClusterRe
 // guessed is the platform that goes with the state store, or "".
 func (c *Client) guessed() string {
 	var all []*traits.Traits
-	for i := range c.cfg.Clouds {
-		all = append(all, &c.cfg.Clouds[i].Traits)
+	for i := range c.world.Clouds {
+		all = append(all, &c.world.Clouds[i].Traits)
 	}
 	return string(newcluster.PlatformOf(all, c.cfg.State, c.cfg.IsSet))
 }
 
 // describing is what a description is made with.
 func (c *Client) describing(p *platform.Platform, ch *versions.Channel, f *facts.Facts) newcluster.World {
-	return newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Platforms: c.world.Platforms(), Facts: f, Channel: ch, KopsVersion: c.cfg.Version, Features: c.cfg.Features}
+	return newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Platforms: c.world.Platforms(), Facts: f, Channel: ch, KopsVersion: c.cfg.Version, Features: c.world.Features}
 }
 
 // NewGroupRequest is what a user says of a new instance group.
@@ -124,7 +124,7 @@ func (c *Client) NewGroup(ctx context.Context, r NewGroupRequest) (*Cluster, *ap
 
 // AddGroup stores a new instance group.
 func (c *Client) AddGroup(ctx context.Context, cl *Cluster, g *api.InstanceGroup) (Written, error) {
-	ch := &change{was: cl, now: cl.Clone()}
+	ch := &change{was: cl, now: cl.stored().Clone()}
 	if exists, err := ch.put(g, false); err != nil || exists {
 		return Written{}, fmt.Errorf("instancegroup %q already exists", g.Name)
 	}

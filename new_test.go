@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -42,10 +41,11 @@ func TestATargetThatTheCloudHasNotIsRefusedOfANewCluster(t *testing.T) {
 
 func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {
 	b := newBench(t)
-	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
-	b.cfg.Clouds[0].LookUp = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
-		return &facts.Facts{Clouds: map[string]*facts.Cloud{fakecloud.Name: {Architecture: "amd64", Bundle: "/bundle"}}}, nil
-	}
+	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
+		p.LookUp = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+			return &facts.Facts{Clouds: map[string]*facts.Cloud{fakecloud.Name: {Architecture: "amd64", Bundle: "/bundle"}}}, nil
+		}
+	})
 	b.Client = b.client(func(*kops.Config) {})
 	c, err := b.NewCluster(t.Context(), kops.NewClusterRequest{Options: newcluster.Options{
 		ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}, KubernetesVersion: "1.36.99"}})
@@ -62,7 +62,7 @@ func TestFilesInAFolderElsewhereAreWrittenOffline(t *testing.T) {
 	folder := t.TempDir()
 	b.describe(func(o *newcluster.Options) { o.ConfigBase = "file://" + folder })
 	c := b.client(func(c *kops.Config) { c.Offline = true })
-	o := kops.UpdateOptions{Apply: true, Facts: &facts.Facts{FileHashes: map[string]string{"*": strings.Repeat("0", 64)}}}
+	o := kops.UpdateOptions{Apply: true, Facts: factsOf(t, "fileHashes: {'*': '"+strings.Repeat("0", 64)+"'}")}
 	if _, err := c.Update(t.Context(), name, o); err != nil {
 		t.Fatal(err)
 	}
@@ -81,14 +81,14 @@ func TestAPreviewFromFactsIsWhatIsApplied(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
 	b.set("", "spec.etcdClusters[0].backups.backupStore=memory://elsewhere")
-	o := kops.UpdateOptions{Facts: &facts.Facts{FileHashes: map[string]string{"*": strings.Repeat("0", 64)}}}
+	o := kops.UpdateOptions{Facts: factsOf(t, "fileHashes: {'*': '"+strings.Repeat("0", 64)+"'}")}
 	b.apply(o)
 	c := b.client(func(c *kops.Config) { c.Offline = true })
 	u, err := c.Update(t.Context(), name, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range u.Plan.Steps {
+	for _, s := range inside[*plan.Plan](u.Plan).Steps {
 		if s.Op != plan.Keep {
 			t.Errorf("there is still to %s %s", s.Op, s.Address)
 		}

@@ -8,10 +8,10 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/complete"
-	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/spec/versions"
@@ -27,7 +27,7 @@ func (c *Client) Cluster(ctx context.Context, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{contents}, nil
+	return newCluster(contents), nil
 }
 
 // OwnerOf returns the only cluster that has an instance group of a name, or "".
@@ -40,7 +40,7 @@ func (c *Client) OwnerOf(ctx context.Context, group string) (string, error) {
 }
 
 // Clusters reads the clusters of the names, or all.
-func (c *Client) Clusters(ctx context.Context, names ...string) ([]*api.Cluster, diag.List, error) {
+func (c *Client) Clusters(ctx context.Context, names ...string) ([]*api.Cluster, finding.List, error) {
 	if len(names) > 0 {
 		return c.store.ClustersNamed(ctx, names...)
 	}
@@ -69,7 +69,7 @@ type Written struct {
 	Created, Changed bool
 	// Warnings are what most likely is wrong with the cluster that comes of it; they
 	// stand at the first object of each cluster.
-	Warnings []diag.Finding
+	Warnings []finding.Finding
 }
 
 // Create stores new objects. Nothing is stored when one is wrong or exists already.
@@ -152,7 +152,7 @@ func (c *Client) affected(ctx context.Context, objs []api.Object) (map[string]*c
 		case err != nil:
 			return nil, nil, fmt.Errorf("%s: %w", displayName(o), err)
 		default:
-			out[n] = &change{was: was, now: was.Clone()}
+			out[n] = &change{was: was, now: was.stored().Clone()}
 		}
 		order = append(order, n)
 	}
@@ -194,7 +194,7 @@ func owner(byCluster map[string]*change, order []string, o api.Object) (*change,
 		name = order[0]
 	}
 	if _, ok := o.(*api.Cluster); ok && name == "" {
-		return nil, diag.List{{Object: api.KindCluster, Path: "metadata.name", Rule: "name", Message: "is missing", Remedy: "name the cluster, such as cluster.example.com"}}
+		return nil, finding.List{{Object: api.KindCluster, Path: "metadata.name", Rule: "name", Message: "is missing", Remedy: "name the cluster, such as cluster.example.com"}}
 	}
 	if byCluster[name] == nil {
 		return nil, fmt.Errorf("%s: metadata.labels[%s] is needed: it names the cluster", displayName(o), api.LabelCluster)
@@ -246,7 +246,7 @@ func sameAs(o api.Object) func(api.Object) bool {
 
 // check pins and validates what a cluster is to be, and that it may become it. It
 // returns warnings.
-func (c *Client) check(ctx context.Context, ch *change) (diag.List, error) {
+func (c *Client) check(ctx context.Context, ch *change) (finding.List, error) {
 	if ch.now.Spec == nil {
 		return nil, nil
 	}
@@ -261,7 +261,7 @@ func (c *Client) check(ctx context.Context, ch *change) (diag.List, error) {
 	}
 	on := c.world.PlatformOf(ch.now.Spec)
 	findings := append(c.reachable(ch), c.world.OnlyHere(ch.now.Spec)...)
-	findings = append(findings, validate.All(validate.Input{Platform: on.ForValidate(), Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.cfg.Features})...)
+	findings = append(findings, validate.All(validate.Input{Platform: on.ForValidate(), Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.world.Features})...)
 	findings = append(findings, validate.NoEffect(&on.Traits, ch.now.Spec, ch.now.Groups)...)
 	if ch.was != nil {
 		applied, err := c.applied(ctx, ch.was)
@@ -279,12 +279,12 @@ func (c *Client) check(ctx context.Context, ch *change) (diag.List, error) {
 
 // reachable says whether there is a platform for the cluster. One that is stored
 // already may be changed nevertheless: another program may use it.
-func (c *Client) reachable(ch *change) diag.List {
+func (c *Client) reachable(ch *change) finding.List {
 	id := ch.now.Spec.CloudProviderID()
 	if _, err := c.world.Provider(string(id)); err == nil || id == "" {
 		return nil
 	}
-	return diag.List{{
+	return finding.List{{
 		Object: api.Name(ch.now.Spec), Path: "spec.cloudProvider", Value: string(id), Rule: "platform", Warning: ch.was != nil,
 		Message: "this version of kops makes no clusters there", Remedy: "use " + strings.Join(c.world.Platforms(), " or "),
 	}}
@@ -293,7 +293,7 @@ func (c *Client) reachable(ch *change) diag.List {
 // pin fills the values that are stored, so that they do not move with later
 // releases, and returns why some could not be. The cloud is asked only where a
 // shared network has to tell its ranges.
-func (c *Client) pin(ctx context.Context, now *clusterstore.Contents) (diag.List, error) {
+func (c *Client) pin(ctx context.Context, now *clusterstore.Contents) (finding.List, error) {
 	spec := now.Spec
 	var ch *versions.Channel
 	if spec.Spec.KubernetesVersion == "" {
@@ -326,7 +326,7 @@ func sharesNetwork(n *api.NetworkingSpec) bool {
 // Acceptable returns what Create would refuse a new cluster for, as far as its
 // objects alone tell.
 func (c *Client) Acceptable(ctx context.Context, cl *Cluster) error {
-	_, err := c.check(ctx, &change{now: cl.Clone()})
+	_, err := c.check(ctx, &change{now: cl.stored().Clone()})
 	return err
 }
 
@@ -334,7 +334,7 @@ func (c *Client) Acceptable(ctx context.Context, cl *Cluster) error {
 func (c *Client) save(ctx context.Context, ch *change) error {
 	var was *clusterstore.Contents
 	if ch.was != nil {
-		was = ch.was.Contents
+		was = ch.was.stored()
 	}
 	saved, err := c.store.Save(ctx, was, ch.now)
 	if err != nil {
@@ -404,7 +404,7 @@ func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text
 	if err != nil {
 		return Written{}, err
 	}
-	ch := &change{was: cl, now: cl.Clone()}
+	ch := &change{was: cl, now: cl.stored().Clone()}
 	if unread, _ := cl.Unread(shown); len(unread) > 0 {
 		ch.now.Rewrite(shown)
 	}
@@ -458,13 +458,13 @@ func (c *Client) Mended(ctx context.Context, cluster string, o api.Object, text 
 	if err != nil {
 		return Written{}, err
 	}
-	return c.Edited(ctx, &Cluster{contents}, o, text)
+	return c.Edited(ctx, newCluster(contents), o, text)
 }
 
 // SetFields sets and clears fields of one object of a cluster: spec.path=value,
 // spec.path.
 func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, sets, unsets []string) (Written, error) {
-	ch := &change{was: cl, now: cl.Clone()}
+	ch := &change{was: cl, now: cl.stored().Clone()}
 	var target api.Object = ch.now.Spec
 	if g, ok := obj.(*api.InstanceGroup); ok {
 		target = ch.now.Group(g.Name)

@@ -18,7 +18,7 @@ import (
 // What later releases may infer otherwise is stored, whoever wrote the objects.
 func TestObjectsWrittenByHandArePinned(t *testing.T) {
 	b := newBench(t)
-	s, err := b.cfg.Backends.Open(t.Context(), "memory://channels")
+	s, err := b.stores().Open(t.Context(), "memory://channels")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +136,8 @@ func TestWhatWasRemovedBeforeAnErrorIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := b.client(func(cfg *kops.Config) {
-		memory := cfg.Backends[0]
-		cfg.Backends = store.Backends{{Schemes: memory.Schemes, Open: func(ctx context.Context, scheme, rest string) (store.Store, error) {
+		memory := inside[store.Backend](cfg.Backends[0])
+		cfg.Backends = []kops.Backend{store.Backend{Schemes: memory.Schemes, Open: func(ctx context.Context, scheme, rest string) (store.Store, error) {
 			s, err := memory.Open(ctx, scheme, rest)
 			return readOnly{s, other + "/"}, err
 		}}}

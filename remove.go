@@ -14,7 +14,7 @@ import (
 type removal struct {
 	*change
 	folders *clusterstore.Folders
-	have    []SSHKey
+	have    []clusterstore.SSHKey
 	prints  []string // fingerprints of SSH keys that go
 	gone    []string // how messages call all that goes
 }
@@ -66,7 +66,7 @@ func (c *Client) Remove(ctx context.Context, objs []api.Object, apply bool) ([]s
 
 // remove carries out the removal of one cluster.
 func (c *Client) remove(ctx context.Context, r *removal) error {
-	if _, err := c.store.Save(ctx, r.was.Contents, r.now); err != nil {
+	if _, err := c.store.Save(ctx, r.was.stored(), r.now); err != nil {
 		return err
 	}
 	if len(r.prints) == 0 { // which would mean all keys
@@ -95,14 +95,14 @@ func (c *Client) takeKey(ctx context.Context, r *removal, o *api.SSHCredential) 
 		return "", err
 	}
 	if r.folders == nil {
-		if r.folders, err = c.store.Folders(ctx, r.was.Spec, r.was.Contents); err != nil {
+		if r.folders, err = c.store.Folders(ctx, r.was.Spec, r.was.stored()); err != nil {
 			return "", err
 		}
 		if r.have, err = r.folders.SSHKeys(ctx); err != nil {
 			return "", err
 		}
 	}
-	if !slices.ContainsFunc(r.have, func(h SSHKey) bool { return h.Fingerprint == k.Fingerprint }) {
+	if !slices.ContainsFunc(r.have, func(h clusterstore.SSHKey) bool { return h.Fingerprint == k.Fingerprint }) {
 		return "", fault.New(fault.Gone, "cluster %s has no SSH public key %s", r.now.Spec.Name, k.Fingerprint)
 	}
 	r.prints = append(r.prints, k.Fingerprint)

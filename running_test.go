@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +24,7 @@ import (
 // returns its host.
 func (b *bench) running(controlPlane, worker *string) string {
 	b.Helper()
-	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name+"/pki")
+	s, err := b.stores().Open(b.Context(), b.cfg.State+"/"+name+"/pki")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -76,7 +75,7 @@ func (b *bench) running(controlPlane, worker *string) string {
 // workers is the version for which workers are configured.
 func (b *bench) workers() string {
 	b.Helper()
-	s, err := b.cfg.Backends.Open(b.Context(), b.cfg.State+"/"+name)
+	s, err := b.stores().Open(b.Context(), b.cfg.State+"/"+name)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -108,8 +107,9 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 	b := newBench(t)
 	b.now = time.Now() // TLS reads certificates by the real clock
 	asked, host := 0, ""
-	p := &b.cfg.Clouds[0]
-	p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return host, nil }
+	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
+		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return host, nil }
+	})
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
 	b.apply(kops.UpdateOptions{})
@@ -140,8 +140,9 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 
 func TestAControlPlaneThatSaysNoVersionIsWarnedOf(t *testing.T) {
 	b := newBench(t)
-	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
-	b.cfg.Clouds[0].Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
+	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
+		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
+	})
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
 	b.apply(kops.UpdateOptions{})
@@ -155,8 +156,9 @@ func TestAControlPlaneThatSaysNoVersionIsWarnedOf(t *testing.T) {
 func TestWorkersNeedNotWaitForTheControlPlane(t *testing.T) {
 	b := newBench(t)
 	asked := 0
-	b.cfg.Clouds = slices.Clone(b.cfg.Clouds)
-	b.cfg.Clouds[0].Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return "", nil }
+	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
+		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return "", nil }
+	})
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
 	b.apply(kops.UpdateOptions{})

@@ -44,9 +44,6 @@ type SavedPlan struct {
 	Digest string `json:"digest"`
 }
 
-// PlanCount counts the resources of a plan by what becomes of them.
-type PlanCount = plan.Summary
-
 // PlanPart is which part of a cluster a plan is about, and whether it prunes.
 type PlanPart struct {
 	Prune      bool              `json:"prune,omitempty"`
@@ -67,13 +64,13 @@ func (u *Update) Saved() (*SavedPlan, error) {
 	w, o := u.modelled.World, u.options
 	s := &SavedPlan{Format: planFormat, Cluster: u.modelled.Cluster.Spec.Name, Time: w.Now().UTC().Truncate(time.Second), Version: w.Version,
 		Part:    PlanPart{Prune: o.Prune, Phase: o.Phase, Groups: o.Groups, Roles: o.Roles, Lifecycles: o.Lifecycles},
-		Summary: u.Plan.Summary()}
+		Summary: u.Plan.Count()}
 	var err error
-	doing := slices.DeleteFunc(slices.Clone(u.Plan.Steps), func(st plan.Step) bool { return st.Op == plan.Keep })
+	doing := slices.DeleteFunc(slices.Clone(u.Plan.made.Steps), func(st plan.Step) bool { return st.Op == plan.Keep })
 	if s.Steps, err = savedSteps(doing); err != nil {
 		return nil, err
 	}
-	if s.Deferred, err = savedSteps(u.Plan.Deferred); err != nil {
+	if s.Deferred, err = savedSteps(u.Plan.made.Deferred); err != nil {
 		return nil, err
 	}
 	if s.Digest, err = s.digest(); err != nil {

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"sync"
 
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/pipeline"
-	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
@@ -61,7 +61,7 @@ type UpdateOptions struct {
 type Update struct {
 	Facts    *Facts
 	Plan     *Plan
-	Warnings diag.List
+	Warnings finding.List
 	// Files are those of a target that writes files, by path.
 	Files map[string][]byte
 	// Objects are the URLs of files of a store that a deletion removes.
@@ -84,7 +84,7 @@ func (u *Update) Summary() string {
 	if u.Plan.Empty() {
 		return "No changes need to be applied"
 	}
-	return "Applied: " + u.Plan.Summary().Applied()
+	return "Applied: " + u.Plan.made.Summary().Applied()
 }
 
 // Starts reports whether the plan makes the machines of the control plane: none
@@ -94,7 +94,7 @@ func (u *Update) Starts() bool {
 	if m == nil || u.Plan == nil || m.Provider.GroupOf == nil {
 		return false
 	}
-	for _, s := range u.Plan.Steps {
+	for _, s := range u.Plan.made.Steps {
 		n, wanted := m.Graph.Get(s.Address)
 		if !wanted {
 			continue
@@ -112,7 +112,7 @@ func (u *Update) Starts() bool {
 // makesKeys reports whether the plan makes keys or other random secrets. They are
 // made anew in every plan, so that no second plan equals this one.
 func (u *Update) makesKeys() bool {
-	return slices.ContainsFunc(u.Plan.Steps, func(s plan.Step) bool {
+	return slices.ContainsFunc(u.Plan.made.Steps, func(s plan.Step) bool {
 		return s.Op == plan.Create && (s.Address.Kind == managedfile.Keyset.Name || s.Address.Kind == managedfile.Secret.Name)
 	})
 }
@@ -178,14 +178,14 @@ func (c *Client) modelled(ctx context.Context, told *call, o UpdateOptions) (*pi
 	if err != nil {
 		return nil, err
 	}
-	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{Target: o.target, Refresh: o.Refresh})
+	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{Target: o.target, Refresh: o.Refresh})
 	if err != nil {
 		return nil, err
 	}
 	if err := told.phase("look up"); err != nil {
 		return nil, err
 	}
-	g, err := opened.Gather(ctx, pipeline.GatherOptions{Facts: o.Facts, IgnoreSkew: o.IgnoreSkew, Ahead: o.ahead})
+	g, err := opened.Gather(ctx, pipeline.GatherOptions{Facts: o.Facts.known(), IgnoreSkew: o.IgnoreSkew, Ahead: o.ahead})
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func planned(ctx context.Context, told *call, m *pipeline.Modelled, o UpdateOpti
 	if err != nil {
 		return nil, nil, err
 	}
-	u := &Update{Facts: m.Model.Facts, Plan: p.Plan, Warnings: m.Warnings, modelled: m, options: o}
+	u := &Update{Facts: &Facts{m.Model.Facts}, Plan: newPlan(p.Plan), Warnings: m.Warnings, modelled: m, options: o}
 	if o.Plan == nil {
 		return u, p, nil
 	}
@@ -256,7 +256,7 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 		if err != nil {
 			return err
 		}
-		u = &Update{Facts: m.Model.Facts, Warnings: m.Warnings, modelled: m, options: o}
+		u = &Update{Facts: &Facts{m.Model.Facts}, Warnings: m.Warnings, modelled: m, options: o}
 		if u.Files, err = terraform.Render(doc); err != nil {
 			return err
 		}

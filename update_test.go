@@ -241,7 +241,7 @@ func TestThePlatformIsAskedAhead(t *testing.T) {
 	b := applied(t)
 	var known, ended atomic.Bool
 	var asked []string
-	provider := b.world.Provider()
+	provider := inside[platform.Provider](b.world.Provider())
 	provider.Know = func(*platform.Session, *facts.Facts) error { known.Store(true); return nil }
 	provider.Connect = func(context.Context, platform.Config) (*platform.Session, error) {
 		var snapshots atomic.Int32
@@ -253,7 +253,7 @@ func TestThePlatformIsAskedAhead(t *testing.T) {
 	}
 	stop := errors.New("stop")
 	provider.Terraform = func(platform.Model, *graph.Graph) (terraform.Document, error) { return terraform.Document{}, stop }
-	client := b.client(func(c *kops.Config) { c.Clouds = []platform.Provider{provider} })
+	client := b.client(func(c *kops.Config) { c.Clouds = []kops.Provider{provider} })
 	for what, update := range map[string]func() error{
 		"preview": func() error { _, err := client.Update(t.Context(), name, kops.UpdateOptions{}); return err },
 		"apply":   func() error { _, err := client.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); return err },

@@ -9,9 +9,6 @@ import (
 	"kops.local/kops/internal/pipeline"
 )
 
-// Validation is whether a cluster is what its objects say, and what is wrong.
-type Validation = health.Validation
-
 // ReachOptions say how the API server of a cluster is asked.
 type ReachOptions struct {
 	// Server is the URL of the API, instead of the inferred one.
@@ -105,7 +102,7 @@ func (c *Client) checkup(ctx context.Context, told *call, o ReachOptions, life t
 	if err != nil {
 		return nil, err
 	}
-	opened, err := c.world.Open(ctx, cl.Contents, pipeline.OpenOptions{})
+	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -117,11 +117,11 @@ func TestValidationEndsWithTheTime(t *testing.T) {
 // An error of the first look is told, though the time was over before it came.
 func TestValidationTellsWhyTheFirstLookFailed(t *testing.T) {
 	b := applied(t)
-	p := b.world.Provider()
+	p := inside[platform.Provider](b.world.Provider())
 	p.Machines = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 		return nil, fault.New(fault.Denied, "you may not list machines")
 	}
-	c := b.client(func(c *kops.Config) { c.Clouds = []platform.Provider{p} })
+	c := b.client(func(c *kops.Config) { c.Clouds = []kops.Provider{p} })
 	o := kops.ValidateOptions{Wait: time.Nanosecond}
 	o.Server = "https://127.0.0.1:1"
 	_, err := c.ValidateCluster(t.Context(), name, o)

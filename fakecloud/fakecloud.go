@@ -116,7 +116,7 @@ func about() platform.Platform {
 			},
 		},
 		Stub: func(c *api.Cluster, _ string) { c.Spec.CloudProvider.Hetzner = &api.HetznerSpec{} },
-		New: newcluster.Rules{Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Hetzner = &api.HetznerSpec{} }},
+		New:  newcluster.Rules{Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Hetzner = &api.HetznerSpec{} }},
 	}
 }
 

@@ -61,19 +61,19 @@ func Config(state string, o Options) kops.Config {
 	}
 	return kops.Config{
 		State:    state,
-		Backends: open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}}),
-		Clouds: providers.All(providers.Options{
+		Backends: each[kops.Backend](open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}})),
+		Clouds: each[kops.Provider](providers.All(providers.Options{
 			SSH: login(o.Env),
 			AWS: aws.Options{Endpoint: o.Env("AWS_ENDPOINT_URL"), RoleARN: o.Env("KOPS_AWS_ROLE_ARN"), Region: open.Region(o.Env),
 				Credentials: open.Credentials(o.Env), HTTP: o.HTTP, Version: o.Version},
 			Local: local.Options{Root: absolute(o.Env("KOPS_LOCAL_ROOT")), Cache: absolute(o.Cache), Bundle: Bundle(o.Env, o.Cache),
 				Keeper: local.KeepCommand(o.Kops), Log: o.Log},
-		}),
+		})),
 		Cache:       o.Cache,
 		Version:     o.Version,
 		RunObsolete: o.Env("KOPS_RUN_OBSOLETE_VERSION") != "",
 		RunTooNew:   o.Env("KOPS_RUN_TOO_NEW_VERSION") != "",
-		Features:    complete.ParseFeatures(o.Env("KOPS_FEATURE_FLAGS")),
+		Features:    kops.Features(complete.ParseFeatures(o.Env("KOPS_FEATURE_FLAGS"))),
 		KeySize:     keySize,
 		Environment: env,
 		IsSet:       func(name string) bool { return o.Env(name) != "" },
@@ -84,6 +84,15 @@ func Config(state string, o Options) kops.Config {
 		Holder:      kops.Holder{Process: process.Self()},
 		Gone:        process.Gone,
 	}
+}
+
+// each lists values as the interface that they implement.
+func each[I, T any](list []T) []I {
+	out := make([]I, len(list))
+	for i := range list {
+		out[i] = any(list[i]).(I)
+	}
+	return out
 }
 
 // login is how the user's machines are logged in to: by the user's agent and keys, as ssh(1) does.

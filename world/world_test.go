@@ -7,6 +7,7 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/test/opentest"
 )
 
@@ -48,7 +49,7 @@ func TestMissingCredentialsOfABucketSayWhatToDo(t *testing.T) {
 		"AWS_ACCESS_KEY_ID":    nil,
 		"S3_SECRET_ACCESS_KEY": {"S3_ENDPOINT": "http://127.0.0.1:1", "S3_ACCESS_KEY_ID": "me"},
 	} {
-		s, err := Config("", Options{Env: from(env)}).Backends.Open(t.Context(), "s3://state")
+		s, err := stores(Config("", Options{Env: from(env)})).Open(t.Context(), "s3://state")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,6 +60,15 @@ func TestMissingCredentialsOfABucketSayWhatToDo(t *testing.T) {
 	}
 }
 
+// stores are what a program can open.
+func stores(c kops.Config) store.Backends {
+	out := make(store.Backends, len(c.Backends))
+	for i, b := range c.Backends {
+		b.As(&out[i])
+	}
+	return out
+}
+
 func TestTheStoresOfUsers(t *testing.T) {
-	opentest.Run(t, func(env func(string) string) kops.Backends { return Config("", Options{Env: env}).Backends })
+	opentest.Run(t, func(env func(string) string) store.Backends { return stores(Config("", Options{Env: env})) })
 }

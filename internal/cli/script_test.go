@@ -18,10 +18,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"kops.local/kops"
 	"kops.local/kops/fakecloud"
 	"kops.local/kops/internal/cli"
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/store/clusterstore/leasetest"
 )
 
@@ -126,7 +126,7 @@ func (s *session) run(t *testing.T, in []byte, out, errs *bytes.Buffer, env func
 	return cli.Run(t.Context(), shell.System{
 		In: bytes.NewReader(in), Asked: in != nil, Out: out, Err: errs, Env: env, Home: s.home, Cache: filepath.Join(s.home, ".cache", "kops"),
 		User: "jane", Host: "laptop", PID: 42, Now: s.clock.Now, Sleep: s.clock.Sleep, Version: "1.37.0",
-		Clouds: []platform.Provider{s.world.Provider()},
+		Clouds: []kops.Provider{s.world.Provider()},
 	}, args)
 }
 

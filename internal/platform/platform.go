@@ -97,6 +97,15 @@ type Provider struct {
 	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
 }
 
+// As sets target to the platform, where it points to one.
+func (p Provider) As(target any) bool {
+	t, ok := target.(*Provider)
+	if ok {
+		*t = p
+	}
+	return ok
+}
+
 // Enrollment says which machine of the user is to belong to a cluster.
 type Enrollment struct {
 	Cluster *api.Cluster

@@ -27,6 +27,15 @@ type Backend struct {
 	Read func(ctx context.Context, scheme, rest string) (io.ReadCloser, error)
 }
 
+// As sets target to the backend, where it points to one.
+func (b Backend) As(target any) bool {
+	t, ok := target.(*Backend)
+	if ok {
+		*t = b
+	}
+	return ok
+}
+
 // Backends is the explicit list of what a program can open.
 type Backends []Backend
 

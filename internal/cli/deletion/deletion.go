@@ -189,7 +189,7 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 		}
 		if o.Unregister {
 			app.Printf("The cluster's resources in the cloud are kept\n")
-		} else if err := text.Deletion(app.Out, u.Plan); err != nil {
+		} else if err := text.Deletion(app.Out, shell.Inside[*plan.Plan](u.Plan)); err != nil {
 			return err
 		}
 		if yes {
@@ -218,7 +218,7 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 // preview says how much a deletion removes, and how to go on.
 func preview(app *shell.App, u *kops.Update) {
 	var what []string
-	if n := u.Plan.Count(plan.Delete); n > 0 {
+	if n := u.Plan.Count().Delete; n > 0 {
 		what = append(what, fmt.Sprintf("%d resources", n))
 	}
 	if n := len(u.Objects); n > 0 {
@@ -306,7 +306,7 @@ func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, clust
 	progress := app.Progress()
 	o := kops.DeleteOptions{Apply: apply, On: app.On(progress.On(func(u *kops.Update) error {
 		app.Warn(u.Warnings)
-		if err := text.Deletion(app.Out, u.Plan); err != nil || !apply {
+		if err := text.Deletion(app.Out, shell.Inside[*plan.Plan](u.Plan)); err != nil || !apply {
 			return err
 		}
 		if sure != nil {

@@ -14,7 +14,6 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/spec/complete"
 )
 
 // Command returns the verb.
@@ -165,7 +164,7 @@ func (g *verb) full(ctx context.Context, client *kops.Client, names []string, fa
 	}
 	if explain {
 		return printList(g, done.Explain(), []string{"OBJECT", "FIELD", "VALUE", "SET BY", "WHY"},
-			func(p complete.Explanation) []string { return []string{p.Object, p.Path, p.Value, p.Rule, p.Why} })
+			func(p kops.Explanation) []string { return []string{p.Object, p.Path, p.Value, p.Rule, p.Why} })
 	}
 	format := g.format
 	if format == shell.Table {

@@ -13,7 +13,6 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/spec/diag"
-	"kops.local/kops/internal/spec/facts"
 )
 
 // Decode reads the objects of files, with everything that is wrong in any of
@@ -111,17 +110,12 @@ func (a *App) SuggestPreview(done ...kops.Written) {
 }
 
 // ReadFacts reads a facts file.
-func (a *App) ReadFacts(file string) (*facts.Facts, error) {
+func (a *App) ReadFacts(file string) (*kops.Facts, error) {
 	data, err := readFile(file)
 	if err != nil {
 		return nil, err
 	}
-	f, err := facts.Parse(data)
-	for _, p := range a.Platforms() {
-		if err == nil && p.CheckFacts != nil {
-			err = p.CheckFacts(f.Of(string(p.Name)))
-		}
-	}
+	f, err := kops.ReadFacts(data, a.clientConfig("").Clouds...)
 	if err != nil {
 		return nil, fmt.Errorf("facts file %s: %w; a right one is written with kops update cluster --record-facts", file, err)
 	}
@@ -129,7 +123,7 @@ func (a *App) ReadFacts(file string) (*facts.Facts, error) {
 }
 
 // WriteFacts writes a facts file.
-func WriteFacts(file string, f *facts.Facts) error {
+func WriteFacts(file string, f *kops.Facts) error {
 	data, err := f.Marshal()
 	if err != nil {
 		return err

@@ -9,7 +9,20 @@ import (
 )
 
 // Platforms are those that the program knows, the usual one first.
-func (a *App) Platforms() []platform.Provider { return a.clientConfig("").Clouds }
+func (a *App) Platforms() []platform.Provider {
+	var out []platform.Provider
+	for _, p := range a.clientConfig("").Clouds {
+		out = append(out, Inside[platform.Provider](p))
+	}
+	return out
+}
+
+// Inside is what stands behind a value of the library, for what of this program shows it.
+func Inside[T any](shown interface{ As(target any) bool }) T {
+	var out T
+	shown.As(&out)
+	return out
+}
 
 // Traits are those of a platform; of one that is not known there are none.
 func (a *App) Traits(name string) *traits.Traits {

@@ -31,10 +31,11 @@ type Progress struct {
 func (a *App) Progress() *Progress { return &Progress{app: a, stop: func() {}} }
 
 // Start begins to show a plan; a plan without changes is not shown.
-func (p *Progress) Start(what *plan.Plan) {
-	if what.Empty() {
+func (p *Progress) Start(made *kops.Plan) {
+	if made.Empty() {
 		return
 	}
+	what := Inside[*plan.Plan](made)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.app.live() {
@@ -140,7 +141,7 @@ func (p *Progress) Step(e *kops.StepEvent) {
 	show := p.show
 	p.mu.Unlock()
 	if show != nil {
-		show.Report(*e)
+		show.Report(Inside[exec.Event](e))
 	}
 }
 
@@ -205,8 +206,8 @@ func (a *App) PrintResult(format, cluster string, r *text.Result, err error) err
 }
 
 // PrintPlan writes a plan as JSON or YAML.
-func (a *App) PrintPlan(format string, p *plan.Plan) error {
-	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, p) })
+func (a *App) PrintPlan(format string, p *kops.Plan) error {
+	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, Inside[*plan.Plan](p)) })
 }
 
 // printJSONAs prints what write writes as JSON in a format.

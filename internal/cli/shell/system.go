@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/term"
 
-	"kops.local/kops/internal/platform"
+	"kops.local/kops"
 )
 
 // System is the world a command runs in; tests make their own.
@@ -44,7 +44,7 @@ type System struct {
 	Signals <-chan os.Signal
 	Version string
 	// Clouds are platforms that go before the built-in ones of the same name.
-	Clouds []platform.Provider
+	Clouds []kops.Provider
 }
 
 // OS returns the world of this process.

@@ -14,8 +14,9 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/internal/cli/export"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/render/text"
-	"kops.local/kops/internal/spec/facts"
 )
 
 // Command returns the verb.
@@ -127,7 +128,7 @@ func (o *options) check() error {
 type Request struct {
 	Yes         bool
 	Target, Out string
-	Facts       *facts.Facts // when they were looked up already
+	Facts       *kops.Facts // when they were looked up already
 	// AllowUnverified is --allow-unverified.
 	AllowUnverified bool
 	// Admin is the life of an admin certificate to write; 0: none is.
@@ -247,9 +248,9 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 			return app.PrintPlan(o.format, u.Plan)
 		}
 		if !o.yes {
-			return text.Plan(app.Out, u.Plan, app.PlanOptions(true))
+			return text.Plan(app.Out, shell.Inside[*plan.Plan](u.Plan), app.PlanOptions(true))
 		}
-		outcome.Start(u.Plan)
+		outcome.Start(shell.Inside[*plan.Plan](u.Plan))
 		progress.Start(u.Plan)
 		return nil
 	}
@@ -258,7 +259,7 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 		case kops.EventPlan:
 			return show(e.Plan)
 		case kops.EventStep:
-			outcome.Report(*e.Step)
+			outcome.Report(shell.Inside[exec.Event](e.Step))
 			progress.Step(e.Step)
 		}
 		return nil

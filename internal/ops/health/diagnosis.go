@@ -4,59 +4,20 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kops.local/kops/internal/node/agent/report"
+	"kops.local/kops/api/status"
 	"kops.local/kops/internal/platform"
 )
 
-// Diagnosis is a validation with what machines and pods tell of themselves.
-type Diagnosis struct {
-	Cluster  string             `json:"cluster"`
-	Failures []Failure          `json:"failures"`
-	Machines []MachineDiagnosis `json:"machines"`
-	Pods     []PodDiagnosis     `json:"pods"`
-}
-
-// MachineDiagnosis is what is known of one machine.
-type MachineDiagnosis struct {
-	Name      string    `json:"name"`
-	Group     string    `json:"instanceGroup,omitempty"`
-	Node      string    `json:"node,omitempty"` // empty while it has not joined
-	Addresses []string  `json:"addresses,omitempty"`
-	State     string    `json:"state,omitempty"` // the platform's word
-	Created   time.Time `json:"created,omitzero"`
-	// Status is ready, not ready, not joined, not running, spare or detached;
-	// running for a machine that is to be no node, and unknown while the API cannot be asked.
-	Status string `json:"status"`
-	// Message says what is wrong, Remedy what helps.
-	Message string `json:"message,omitempty"`
-	Remedy  string `json:"remedy,omitempty"`
-	// Boot is the machine's report of its start, and Console the end of what it wrote on its console.
-	Boot    *report.Report `json:"boot,omitempty"`
-	Console []string       `json:"console,omitempty"`
-}
-
-// PodDiagnosis is a critical pod that does not do its work.
-type PodDiagnosis struct {
-	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"`
-	Node      string   `json:"node,omitempty"`
-	Message   string   `json:"message"`
-	Logs      []PodLog `json:"logs,omitempty"`
-}
-
-// PodLog is the end of what a container wrote.
-type PodLog struct {
-	Container string `json:"container"`
-	// Previous says that it is from the life before the present one.
-	Previous bool     `json:"previous,omitempty"`
-	Lines    []string `json:"lines,omitempty"`
-	// Error says why it could not be read.
-	Error string `json:"error,omitempty"`
-}
+// What machines and pods tell, as programs get it.
+type (
+	Diagnosis        = status.Diagnosis
+	MachineDiagnosis = status.Machine
+	PodDiagnosis     = status.Pod
+	PodLog           = status.PodLog
+)
 
 // Wanting lists the machines that do not run, are no nodes, or whose nodes are not
 // ready, those of the control plane first: their starts are worth reading.
@@ -65,7 +26,7 @@ func Wanting(w World) []platform.Machine {
 	var out []platform.Machine
 	for _, g := range w.Machines {
 		for _, m := range g.Machines {
-			if role[m.Group] != "" && slices.Contains([]string{"not running", "unknown", "not joined", "not ready"}, status(m, role[m.Group], w.API)) {
+			if role[m.Group] != "" && slices.Contains([]string{"not running", "unknown", "not joined", "not ready"}, statusOf(m, role[m.Group], w.API)) {
 				out = append(out, m)
 			}
 		}
@@ -91,8 +52,8 @@ func (w World) roles() map[string]string {
 	return out
 }
 
-// status is what a machine has come to, which is to be a node of the role, or none.
-func status(m platform.Machine, role string, s Seen) string {
+// statusOf is what a machine has come to, which is to be a node of the role, or none.
+func statusOf(m platform.Machine, role string, s Seen) string {
 	n := nodeOf(m, s.Nodes)
 	switch {
 	case m.Spare:
@@ -136,7 +97,7 @@ func Diagnose(w World, lines int) *Diagnosis {
 }
 
 func diagnoseMachine(w World, m platform.Machine, lines int) MachineDiagnosis {
-	out := MachineDiagnosis{Name: m.Name, Group: m.Group, Addresses: m.Addresses, State: m.State, Created: m.Created, Status: status(m, w.roles()[m.Group], w.API)}
+	out := MachineDiagnosis{Name: m.Name, Group: m.Group, Addresses: m.Addresses, State: m.State, Created: m.Created, Status: statusOf(m, w.roles()[m.Group], w.API)}
 	start := w.Starts[m.Name]
 	out.Boot, out.Console = start.Report, start.Console[max(0, len(start.Console)-lines):]
 	n := nodeOf(m, w.API.Nodes)
@@ -153,7 +114,7 @@ func diagnoseMachine(w World, m platform.Machine, lines int) MachineDiagnosis {
 }
 
 // Limit takes away what is not about one machine.
-func (d *Diagnosis) Limit(m platform.Machine) {
+func Limit(d *Diagnosis, m platform.Machine) {
 	d.Machines = slices.DeleteFunc(d.Machines, func(x MachineDiagnosis) bool { return x.Name != m.Name })
 	node := m.Node
 	if len(d.Machines) > 0 {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kops.local/kops/api"
+	"kops.local/kops/api/status"
 	"kops.local/kops/internal/platform"
 )
 
@@ -34,59 +35,22 @@ type World struct {
 	MaxUnready int
 }
 
-// Failure is one thing that is not as it is to be.
-type Failure struct {
-	// Kind is dns, APIServer, InstanceGroup, Machine, Node or Pod.
-	Kind    string `json:"type"`
-	Name    string `json:"name"`
-	Message string `json:"message"`
-	// Remedy is what the user can do; empty when nothing is known or waiting may help.
-	Remedy string `json:"remedy,omitempty"`
-	// Group is the instance group that the failure is of, or empty.
-	Group string `json:"instanceGroup,omitempty"`
-}
-
-// String is the failure in a line.
-func (f Failure) String() string { return f.Kind + " " + f.Name + ": " + f.Text() }
-
-// Text is the message and what helps.
-func (f Failure) Text() string {
-	if f.Remedy == "" {
-		return f.Message
-	}
-	return f.Message + "; " + f.Remedy
-}
+// What was found, as programs get it.
+type (
+	Failure    = status.Failure
+	Node       = status.Node
+	Validation = status.Validation
+)
 
 // Kinds of failures.
 const (
-	KindDNS     = "dns"
-	KindAPI     = "APIServer"
-	KindGroup   = "InstanceGroup"
-	KindMachine = "Machine"
-	KindNode    = "Node"
-	KindPod     = "Pod"
+	KindDNS     = status.KindDNS
+	KindAPI     = status.KindAPI
+	KindGroup   = status.KindGroup
+	KindMachine = status.KindMachine
+	KindNode    = status.KindNode
+	KindPod     = status.KindPod
 )
-
-// Node is a node as the cluster shows it.
-type Node struct {
-	Name string `json:"name"`
-	Zone string `json:"zone,omitempty"`
-	// Role is control-plane, apiserver or node; empty when no label tells.
-	Role     string `json:"role,omitempty"`
-	Hostname string `json:"hostname,omitempty"`
-	// Status is that of the condition Ready: True, False or Unknown.
-	Status string `json:"status"`
-}
-
-// Validation is what was found.
-type Validation struct {
-	// Failures are what is wrong, causes before what may follow from them; empty when all is well.
-	Failures []Failure `json:"failures"`
-	Nodes    []Node    `json:"nodes"`
-}
-
-// Ready reports whether nothing is wrong.
-func (v *Validation) Ready() bool { return len(v.Failures) == 0 }
 
 // Check judges what was seen. What follows from an API server that does not
 // answer, such as machines that are no nodes, is not counted as failures of their own.

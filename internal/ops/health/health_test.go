@@ -213,7 +213,7 @@ func TestPodTrouble(t *testing.T) {
 
 func boot(r report.Report) []byte {
 	var b strings.Builder
-	if err := r.WriteJSON(&b); err != nil {
+	if err := report.WriteJSON(&b, &r); err != nil {
 		panic(err)
 	}
 	return []byte(b.String())
@@ -289,7 +289,7 @@ func TestDiagnose(t *testing.T) {
 	if len(d.Pods) != 1 || d.Pods[0].Name != "kube-proxy-n-0" || len(d.Failures) != 3 {
 		t.Errorf("pods %+v, failures %v", d.Pods, d.Failures)
 	}
-	d.Limit(machine("nodes", "n-1"))
+	Limit(d, machine("nodes", "n-1"))
 	if len(d.Machines) != 1 || len(d.Failures) != 1 || len(d.Pods) != 0 {
 		t.Errorf("of n-1 alone: %+v", d)
 	}

@@ -58,7 +58,7 @@ func (r *reporter) write(rep report.Report) {
 	if err == nil {
 		var f *os.File
 		if f, err = os.Create(fresh); err == nil {
-			if err = errors.Join(rep.WriteJSON(f), f.Close()); err == nil {
+			if err = errors.Join(report.WriteJSON(f, &rep), f.Close()); err == nil {
 				err = os.Rename(fresh, r.path)
 			}
 			_ = os.Remove(fresh) // of a failure; else it is not there

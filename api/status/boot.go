@@ -1,0 +1,88 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// BootReport is the account of a machine's start. It is written again whenever it changes.
+type BootReport struct {
+	Cluster string    `json:"cluster,omitempty"`
+	Group   string    `json:"group,omitempty"`
+	Node    string    `json:"node,omitempty"`
+	Version string    `json:"version,omitempty"` // nodeup's
+	Started time.Time `json:"started"`
+	// Run counts how often nodeup began anew since it was started.
+	Run    int         `json:"run"`
+	Phases []BootPhase `json:"phases"`
+	// Done says that the machine holds what it is to hold.
+	Done     bool     `json:"done"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// BootPhase is one phase of a start.
+type BootPhase struct {
+	Name  string    `json:"name"`
+	State BootState `json:"state"`
+	// Attempts counts tries, over all runs.
+	Attempts int       `json:"attempts"`
+	Started  time.Time `json:"started"`
+	// Seconds is how long the phase took, or has taken so far.
+	Seconds float64 `json:"seconds"`
+	// Steps counts what was changed.
+	Steps int `json:"steps,omitempty"`
+	// Error is the last error; it stays when a later try succeeds. Remedy is what helps.
+	Error  string `json:"error,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
+	// Waiting says of a phase that runs that the error is only that the control plane,
+	// which may itself be starting, gives no answer yet.
+	Waiting bool `json:"waiting,omitempty"`
+}
+
+// BootState is what a phase has come to.
+type BootState string
+
+// States of a phase.
+const (
+	Running BootState = "running"
+	Passed  BootState = "done"
+	Failed  BootState = "failed"
+	// Stopped says that a part was not tried, because of a failure in another phase.
+	Stopped BootState = "stopped"
+)
+
+// Broken returns the first phase that has failed, or, when none has, the first that has not
+// ended and met an error, other than that it has to wait; nil when there is neither.
+func (r *BootReport) Broken() *BootPhase {
+	for _, state := range []BootState{Failed, Running} {
+		for i, p := range r.Phases {
+			if p.State == state && (state == Failed || p.Error != "" && !p.Waiting) {
+				return &r.Phases[i]
+			}
+		}
+	}
+	return nil
+}
+
+// String is the report in words, a line for each phase.
+func (r *BootReport) String() string {
+	var b strings.Builder
+	for _, p := range r.Phases {
+		fmt.Fprintf(&b, "%-12s %-7s %6.1fs", p.Name, p.State, p.Seconds)
+		if p.Steps > 0 {
+			fmt.Fprintf(&b, "  %d changed", p.Steps)
+		}
+		if p.Attempts > 1 {
+			fmt.Fprintf(&b, "  %d attempts", p.Attempts)
+		}
+		if p.Error != "" {
+			fmt.Fprintf(&b, "  %s", p.Error)
+			if p.Remedy != "" {
+				fmt.Fprintf(&b, "; %s", p.Remedy)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
