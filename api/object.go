@@ -1,11 +1,8 @@
 package api
 
 import (
-	"encoding/json"
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Group is the API group of every kind here, and V1Alpha2 and V1Alpha3 are its versions.
@@ -33,6 +30,7 @@ const (
 	// LabelInstanceGroup is the node label that names the machine's group.
 	LabelInstanceGroup = "kops.k8s.io/instancegroup"
 	// LabelMetalCloud is the label of a Cluster that, with the value "metal", makes it a bare-metal one.
+	// Where spec.cloudProvider has no member for a platform, it says the platform's name.
 	LabelMetalCloud = "alpha.kops.k8s.io/cloud"
 	// AnnotationManagement is "imported" on a cluster that kops did not create.
 	AnnotationManagement = "kops.kubernetes.io/management"
@@ -46,7 +44,7 @@ const (
 // unstructured objects of other groups.
 type Object interface {
 	metav1.Object
-	GetObjectKind() schema.ObjectKind
+	runtime.Object
 }
 
 // Kind returns the kind of an object, for the types of this package also when it does not say so itself.
@@ -73,42 +71,10 @@ func Kind(o Object) string {
 // Name returns how an object is called in messages: Kind/name.
 func Name(o Object) string { return Kind(o) + "/" + o.GetName() }
 
-// DeepCopy returns a copy that shares nothing with c.
-func (c *Cluster) DeepCopy() *Cluster { return deepCopy(c) }
-
 // IsHardened reports whether what no field can say follows the CIS benchmark: the
 // controller manager and the scheduler tell their figures on their machine alone,
 // tokens of service accounts end when they say so, and a new cluster that encrypts
 // what its etcd holds gets a key. A cluster on this host always is.
 func (c *Cluster) IsHardened() bool {
 	return c.Annotations[AnnotationHardened] == "true" || c.CloudProviderID() == CloudLocal
-}
-
-// DeepCopy returns a copy that shares nothing with g.
-func (g *InstanceGroup) DeepCopy() *InstanceGroup { return deepCopy(g) }
-
-// DeepCopy returns a copy that shares nothing with k.
-func (k *Keyset) DeepCopy() *Keyset { return deepCopy(k) }
-
-// DeepCopy returns a copy that shares nothing with s.
-func (s *SSHCredential) DeepCopy() *SSHCredential { return deepCopy(s) }
-
-// DeepCopy returns a copy that shares nothing with h.
-func (h *Host) DeepCopy() *Host { return deepCopy(h) }
-
-// deepCopy copies through JSON, which keeps all that a document can hold. An
-// object that JSON cannot hold is a mistake of the programmer.
-func deepCopy[T any](in *T) *T {
-	if in == nil {
-		return nil
-	}
-	data, err := json.Marshal(in)
-	if err != nil {
-		panic(fmt.Sprintf("copy %T: %v", in, err))
-	}
-	out := new(T)
-	if err := json.Unmarshal(data, out); err != nil {
-		panic(fmt.Sprintf("copy %T: %v", in, err))
-	}
-	return out
 }

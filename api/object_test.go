@@ -19,6 +19,11 @@ func TestDeepCopySharesNothing(t *testing.T) {
 	if d.Name != "a" || d.Spec.Networking.Kubenet == nil {
 		t.Errorf("the copy lacks something: %v", d)
 	}
+	l := &List[Cluster]{Items: []Cluster{*c}}
+	l.DeepCopyObject().(*List[Cluster]).Items[0].Labels["k"] = "w"
+	if c.Labels["k"] != "v" {
+		t.Errorf("changed through the copy of a list: %v", c)
+	}
 	if (*Keyset)(nil).DeepCopy() != nil {
 		t.Error("the copy of nothing is something")
 	}
@@ -40,6 +45,7 @@ func TestCloudProviderID(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{LabelMetalCloud: "aws"}},
 			Spec:       ClusterSpec{CloudProvider: CloudProviderSpec{GCE: &GCESpec{}}},
 		}, CloudGCE},
+		{"a platform without a member", Cluster{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{LabelMetalCloud: "acme"}}}, "acme"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.cluster.CloudProviderID(); got != c.want {
