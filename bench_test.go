@@ -182,7 +182,7 @@ func changes(shown *kops.Plan) []string {
 	p := inside[*plan.Plan](shown)
 	var out []string
 	for _, s := range p.Steps {
-		if s.Op != plan.Keep && s.Kind.KindAPI() == "fake" {
+		if s.Op != plan.Keep && strings.HasPrefix(s.Address.Kind, "fake_") {
 			out = append(out, string(s.Op)+" "+strings.TrimSuffix(strings.TrimPrefix(s.Address.String(), "fake_"), "."+name))
 		}
 	}

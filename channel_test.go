@@ -19,7 +19,7 @@ spec:
   cluster:
     kubernetesVersion: 1.35.4
   images:
-  - providerID: hetzner
+  - providerID: fake
     architectureID: amd64
     name: ours
     kubernetesVersion: ">=1.30.0"

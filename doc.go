@@ -3,7 +3,8 @@
 // platform needs for them, and carries the plan out or renders it.
 //
 // Package world makes the Config of a program that a user runs, with real state
-// stores and platforms; package fakecloud is a platform in memory.
+// stores and platforms; package fakecloud is a platform in memory, and package
+// provider is for programs that bring a platform of their own.
 //
 // It must not read flags, the environment or the terminal; everything a Client
 // needs of the world is in its Config.

@@ -89,6 +89,11 @@ const (
 // ClassOf returns the class of an error.
 func ClassOf(err error) Class { return Class(fault.Of(err)) }
 
+// WithClass gives an error a class and, where remedy is not empty, what a user can do about it.
+func WithClass(c Class, err error, remedy string) error {
+	return fault.Wrap(fault.Class(c), err, remedy)
+}
+
 // Remedy returns what a user can do about an error; "" when that is not known.
 func Remedy(err error) string { return fault.Remedy(err) }
 

@@ -18,6 +18,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/provider"
 )
 
 // readyAPI is an API server with the nodes of the bench's cluster and its control
@@ -175,7 +176,7 @@ func TestValidationWithoutTheKeyOfTheAuthority(t *testing.T) {
 
 func TestADiagnosisShowsWhatMachinesTell(t *testing.T) {
 	b := applied(t)
-	b.world.Tell("nodes-here-0", platform.BootRecord{Report: []byte(`{"phases":[{"name":"configure","state":"failed","error":"no answer","remedy":"ask again"}]}`)})
+	b.world.Tell("nodes-here-0", provider.BootRecord{Report: []byte(`{"phases":[{"name":"configure","state":"failed","error":"no answer","remedy":"ask again"}]}`)})
 	o := kops.DiagnoseOptions{}
 	o.Server = "https://127.0.0.1:1"
 	d, err := b.Diagnose(t.Context(), name, o)

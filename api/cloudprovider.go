@@ -18,16 +18,15 @@ const (
 	CloudScaleway  CloudProviderID = "scaleway"
 )
 
-// CloudProviderID returns the cloud of the cluster: metal when its label says so,
-// else the first member set in spec.cloudProvider, else "".
+// CloudProviderID returns the cloud of the cluster: metal when its label says so, else the
+// first member set in spec.cloudProvider, else what the label says, which is a platform
+// that another program brings, or "".
 func (c *Cluster) CloudProviderID() CloudProviderID {
-	if c.Labels[LabelMetalCloud] == string(CloudMetal) {
-		return CloudMetal
-	}
-	if ids := c.Spec.CloudProvider.IDs(); len(ids) > 0 {
+	labelled := CloudProviderID(c.Labels[LabelMetalCloud])
+	if ids := c.Spec.CloudProvider.IDs(); len(ids) > 0 && labelled != CloudMetal {
 		return ids[0]
 	}
-	return ""
+	return labelled
 }
 
 // IDs returns the clouds whose member is set; a valid spec has exactly one.

@@ -8,21 +8,29 @@ import (
 
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/test/kindtest"
+	"kops.local/kops/provider"
+	"kops.local/kops/provider/value"
 )
+
+// inside is a kind as it serves inside.
+func inside(k interface{ As(target any) bool }) (out resource.Any) {
+	k.As(&out)
+	return out
+}
 
 func TestKinds(t *testing.T) {
 	const cluster = "a.example.com"
 	t.Run("network", func(t *testing.T) {
-		kindtest.Run(t, &networks, New(), kindtest.Life[Network]{Cluster: cluster, Want: Network{Cluster: cluster, Name: cluster, CIDR: "10.0.0.0/8"}})
+		kindtest.RunAny(t, inside(New().networks()), struct{}{}, kindtest.Life[Network]{Cluster: cluster, Want: Network{Cluster: cluster, Name: cluster, CIDR: "10.0.0.0/8"}})
 	})
 	t.Run("balancer", func(t *testing.T) {
-		kindtest.Run(t, &balancers, New(), kindtest.Life[Balancer]{Cluster: cluster,
-			Want: Balancer{Cluster: cluster, Name: "api." + cluster, Network: resource.Lit("network-x")}})
+		kindtest.RunAny(t, inside(New().balancers()), struct{}{}, kindtest.Life[Balancer]{Cluster: cluster,
+			Want: Balancer{Cluster: cluster, Name: "api." + cluster, Network: value.Lit("network-x")}})
 	})
 	t.Run("machines", func(t *testing.T) {
-		text := func(s string) resource.Content { return resource.Text(resource.Lit(s)) }
-		kindtest.Run(t, &machines, New(), kindtest.Life[Machines]{Cluster: cluster,
-			Want: Machines{Cluster: cluster, Group: "nodes", Name: "nodes." + cluster, Network: resource.Lit("network-x"), Type: "small", Count: 1, Start: text("one")},
+		text := func(s string) value.Content { return value.Text(value.Lit(s)) }
+		kindtest.RunAny(t, inside(New().machines()), struct{}{}, kindtest.Life[Machines]{Cluster: cluster,
+			Want: Machines{Cluster: cluster, Group: "nodes", Name: "nodes." + cluster, Network: value.Lit("network-x"), Type: "small", Count: 1, Start: text("one")},
 			Changes: []kindtest.Change[Machines]{
 				{Name: "type", Do: func(m *Machines) { m.Type = "big" }},
 				{Name: "count", Do: func(m *Machines) { m.Count = 3 }},
@@ -34,10 +42,10 @@ func TestKinds(t *testing.T) {
 func TestTheWorldObeysTests(t *testing.T) {
 	w, ctx := New(), context.Background()
 	a := &Network{Cluster: "a", Name: "a"}
-	if err := networks.Create(ctx, w, a); err != nil {
+	if err := w.networks().Create(ctx, a); err != nil {
 		t.Fatal(err)
 	}
-	if err := networks.Create(ctx, w, &Network{Cluster: "b", Name: "a"}); err == nil {
+	if err := w.networks().Create(ctx, &Network{Cluster: "b", Name: "a"}); err == nil {
 		t.Error("two networks of one name")
 	}
 	id := w.AddNetwork("ours", "10.0.0.0/8")
@@ -45,10 +53,10 @@ func TestTheWorldObeysTests(t *testing.T) {
 		t.Errorf("objects %q, want %q", got, want)
 	}
 	for _, c := range []struct {
-		scope resource.Scope
+		scope provider.Scope
 		want  int
-	}{{resource.Scope{Cluster: "a"}, 1}, {resource.Scope{Cluster: "b"}, 0}, {resource.Scope{Cluster: "b", Adopted: []string{id}}, 1}} {
-		if got, err := networks.List(ctx, w, c.scope); err != nil || len(got) != c.want {
+	}{{provider.Scope{Cluster: "a"}, 1}, {provider.Scope{Cluster: "b"}, 0}, {provider.Scope{Cluster: "b", Adopted: []string{id}}, 1}} {
+		if got, err := w.networks().List(ctx, c.scope); err != nil || len(got) != c.want {
 			t.Errorf("%+v: %d networks, %v", c.scope, len(got), err)
 		}
 	}
@@ -59,7 +67,7 @@ func TestTheWorldObeysTests(t *testing.T) {
 		}
 		return nil
 	})
-	if err := networks.Delete(ctx, w, a); !errors.Is(err, no) {
+	if err := w.networks().Delete(ctx, a); !errors.Is(err, no) {
 		t.Errorf("error %v", err)
 	}
 	if !w.Lose("fake_network/a") || w.Lose("fake_network/a") {

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/platform"
+	"kops.local/kops/provider"
 )
 
 // Power starts or stops a machine, which is named by its group, a dash and its
@@ -19,27 +19,27 @@ func (w *World) Power(machine string, on bool) {
 }
 
 // Tell sets what a machine tells of its start.
-func (w *World) Tell(machine string, r platform.BootRecord) {
+func (w *World) Tell(machine string, r provider.BootRecord) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told[machine] = r
 }
 
 // fleet lists as many machines of each group as are wished.
-func (w *World) fleet(_ context.Context, _ *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+func (w *World) fleet(_ context.Context, c *api.Cluster) ([]provider.MachineGroup, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []platform.MachineGroup
+	var out []provider.MachineGroup
 	for _, address := range slices.Sorted(maps.Keys(w.objects)) {
 		o := w.objects[address]
 		m, ok := o.got.(*Machines)
 		if !ok || o.cluster != c.Name {
 			continue
 		}
-		g := platform.MachineGroup{Name: m.Group, Target: m.Count}
+		g := provider.MachineGroup{Name: m.Group, Target: m.Count}
 		for i := range m.Count {
 			name := fmt.Sprintf("%s-%d", m.Group, i)
-			one := platform.Machine{Name: name, Group: m.Group, Node: name, State: "running", Running: true}
+			one := provider.Machine{Name: name, Group: m.Group, Node: name, State: "running", Running: true}
 			if w.stopped[name] {
 				one.State, one.Running = "stopped", false
 			}
@@ -50,7 +50,7 @@ func (w *World) fleet(_ context.Context, _ *platform.Session, c *api.Cluster, _ 
 	return out, nil
 }
 
-func (w *World) bootRecord(_ context.Context, _ *platform.Session, _ *api.Cluster, m platform.Machine) (platform.BootRecord, error) {
+func (w *World) bootRecord(_ context.Context, _ *api.Cluster, m provider.Machine) (provider.BootRecord, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.told[m.Name], nil

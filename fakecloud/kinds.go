@@ -2,12 +2,13 @@ package fakecloud
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/provider"
+	"kops.local/kops/provider/value"
 )
 
 // Network is what all machines of a cluster share.
@@ -21,9 +22,9 @@ type Network struct {
 
 // Balancer is the address of the API.
 type Balancer struct {
-	Cluster string         `res:"replace"`
-	Name    string         `res:"replace"`
-	Network resource.Value `res:"replace"`
+	Cluster string      `res:"replace"`
+	Name    string      `res:"replace"`
+	Network value.Value `res:"replace"`
 
 	ID   string `res:"out,id" tf:"id"`
 	Host string `res:"out" tf:"host"`
@@ -31,50 +32,65 @@ type Balancer struct {
 
 // Machines are those of an instance group.
 type Machines struct {
-	Cluster string         `res:"replace"`
-	Group   string         `res:"replace"`
-	Name    string         `res:"replace"`
-	Network resource.Value `res:"replace"`
+	Cluster string      `res:"replace"`
+	Group   string      `res:"replace"`
+	Name    string      `res:"replace"`
+	Network value.Value `res:"replace"`
 	Type    string
 	Count   int
 	// Start is what they run when they are started.
-	Start resource.Content
+	Start value.Content
 
 	ID string `res:"out,id" tf:"id"`
 }
 
-var (
-	networks = kind("fake_network",
-		func(n *Network) (string, string, *string) { return n.Cluster, n.Name, &n.ID },
-		func(*Network) {})
-	balancers = kind("fake_balancer",
-		func(b *Balancer) (string, string, *string) { return b.Cluster, b.Name, &b.ID },
-		func(b *Balancer) { b.Host = b.Name + ".fake" })
-	machines = kind("fake_machines",
-		func(m *Machines) (string, string, *string) { return m.Cluster, m.Name, &m.ID },
-		func(*Machines) {}, "Type", "Count", "Start")
+// Kinds of resources.
+const (
+	networkKind  = "fake_network"
+	balancerKind = "fake_balancer"
+	machinesKind = "fake_machines"
 )
+
+func (w *World) networks() *provider.Kind[Network] {
+	k := kind(w, networkKind, func(n *Network) (string, string, *string) { return n.Cluster, n.Name, &n.ID }, func(*Network) {})
+	k.Title, k.Phase = "Network", "network"
+	return k
+}
+
+func (w *World) balancers() *provider.Kind[Balancer] {
+	k := kind(w, balancerKind, func(b *Balancer) (string, string, *string) { return b.Cluster, b.Name, &b.ID },
+		func(b *Balancer) { b.Host = b.Name + ".fake" })
+	k.Title = "LoadBalancer"
+	return k
+}
+
+func (w *World) machines() *provider.Kind[Machines] {
+	k := kind(w, machinesKind, func(m *Machines) (string, string, *string) { return m.Cluster, m.Name, &m.ID },
+		func(*Machines) {}, "Type", "Count", "Start")
+	k.Title, k.Group = "Machines", func(m *Machines) string { return m.Group }
+	return k
+}
 
 // kind makes a kind whose objects live in a World. label tells the cluster and
 // the name of an object, and where its identifier is; fill sets its other
 // outputs; changeable are the fields that an update sets.
-func kind[T any](name string, label func(*T) (cluster, name string, id *string), fill func(*T), changeable ...string) resource.Kind[T, *World] {
+func kind[T any](w *World, name string, label func(*T) (cluster, name string, id *string), fill func(*T), changeable ...string) *provider.Kind[T] {
 	address := func(o *T) string {
 		_, n, _ := label(o)
 		return name + "/" + n
 	}
-	k := resource.Kind[T, *World]{
-		Name: name, API: "fake",
+	return &provider.Kind[T]{
+		Name: name, Updates: changeable,
 		Key: func(o *T) string { _, n, _ := label(o); return n },
-		List: func(_ context.Context, w *World, s resource.Scope) (out []*T, err error) {
+		List: func(_ context.Context, s provider.Scope) (out []*T, err error) {
 			err = w.call("list", name, func() { out = list(w, name, s, label) })
 			return out, err
 		},
-		Create: func(_ context.Context, w *World, o *T) error {
+		Create: func(_ context.Context, o *T) error {
 			cluster, n, id := label(o)
 			_, taken := w.get(address(o))
 			if taken {
-				return fault.New(fault.Permanent, "%s exists already", address(o))
+				return fmt.Errorf("%s exists already", address(o))
 			}
 			return w.call("create", address(o), func() {
 				*id = strings.TrimPrefix(name, "fake_") + "-" + n
@@ -83,12 +99,7 @@ func kind[T any](name string, label func(*T) (cluster, name string, id *string),
 				w.objects[address(o)] = object{cluster, &made}
 			})
 		},
-		Delete: func(_ context.Context, w *World, o *T) error {
-			return w.call("delete", address(o), func() { delete(w.objects, address(o)) })
-		},
-	}
-	if len(changeable) > 0 {
-		k.Update = []resource.Setter[T, *World]{{Fields: changeable, Set: func(_ context.Context, w *World, have, want *T) error {
+		Update: func(_ context.Context, have, want *T) error {
 			return w.call("update", address(have), func() {
 				next := *want
 				_, _, had := label(have)
@@ -97,13 +108,15 @@ func kind[T any](name string, label func(*T) (cluster, name string, id *string),
 				fill(&next)
 				w.objects[address(have)] = object{w.objects[address(have)].cluster, &next}
 			})
-		}}}
+		},
+		Delete: func(_ context.Context, o *T) error {
+			return w.call("delete", address(o), func() { delete(w.objects, address(o)) })
+		},
 	}
-	return k
 }
 
 // list returns copies of the objects of a kind in a scope, in order. The lock is held.
-func list[T any](w *World, kind string, s resource.Scope, label func(*T) (cluster, name string, id *string)) []*T {
+func list[T any](w *World, kind string, s provider.Scope, label func(*T) (cluster, name string, id *string)) []*T {
 	var out []*T
 	for _, address := range slices.Sorted(maps.Keys(w.objects)) {
 		o, ok := w.objects[address].got.(*T)

@@ -20,7 +20,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/contract/pki"
-	"kops.local/kops/internal/platform"
+	"kops.local/kops/provider"
 )
 
 // serveAPI starts what stands in for the API server of a cluster of the state
@@ -119,9 +119,9 @@ func (s *session) machine(ts *testscript.TestScript, args []string) {
 	case len(args) == 2 && (args[0] == "start" || args[0] == "stop"):
 		s.world.Power(args[1], args[0] == "start")
 	case len(args) == 3 && args[0] == "report":
-		s.world.Tell(args[1], platform.BootRecord{Report: []byte(ts.ReadFile(args[2]))})
+		s.world.Tell(args[1], provider.BootRecord{Report: []byte(ts.ReadFile(args[2]))})
 	case len(args) == 3 && args[0] == "console":
-		s.world.Tell(args[1], platform.BootRecord{Console: []byte(ts.ReadFile(args[2]))})
+		s.world.Tell(args[1], provider.BootRecord{Console: []byte(ts.ReadFile(args[2]))})
 	default:
 		ts.Fatalf("usage: machine start|stop NAME, machine report|console NAME FILE, not %s", strings.Join(args, " "))
 	}

@@ -47,7 +47,7 @@ func TestAShortInterruptionOfTheStateStoreIsSurvived(t *testing.T) {
 		"b.example.com": {At: 1, After: true},  // the same, and its answer
 		"c.example.com": {At: 20, After: true}, // in the middle of all others
 	} {
-		kops("create", "cluster", "--cloud", "hetzner", "--zones", "here", name)
+		kops("create", "cluster", "--cloud", "fake", "--zones", "here", name)
 		lost.Store(0)
 		p.Reset()
 		p.SetCut(cut)

@@ -91,7 +91,7 @@ func TestWhatOthersAddToAnOpenMapIsNoDifference(t *testing.T) {
 
 func TestDiffOfEveryType(t *testing.T) {
 	yes, no, one, two := true, false, 1, 2
-	out := Out(Address{"k", "n"}, "id")
+	out := Out(Address{Kind: "k", Name: "n"}, "id")
 	for _, c := range []struct {
 		name       string
 		want, have everything

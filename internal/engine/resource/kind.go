@@ -249,7 +249,7 @@ func words(kind string) string {
 
 // New declares a desired object.
 func New[T, C any](k *Kind[T, C], name string, want T) Node {
-	return Node{Address: Address{k.Name, name}, Kind: k.Erase(), Want: &want}
+	return Node{Address: Address{Kind: k.Name, Name: name}, Kind: k.Erase(), Want: &want}
 }
 
 // Adopted declares a shared object, whose identifier is id.

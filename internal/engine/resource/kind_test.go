@@ -124,9 +124,9 @@ func TestReadyIsOptional(t *testing.T) {
 func TestNodesReferToWhatTheyUse(t *testing.T) {
 	k := &Kind[everything, any]{Name: "k"}
 	id := Out(vpc, "id")
-	n := New(k, "n", everything{Value: id, Values: []Value{id, Out(Address{"subnet", "a"}, "id")}})
-	n.After = []Address{{"role", "r"}, vpc}
-	if d := cmp.Diff([]Address{vpc, {"subnet", "a"}, {"role", "r"}}, n.Refs()); d != "" {
+	n := New(k, "n", everything{Value: id, Values: []Value{id, Out(Address{Kind: "subnet", Name: "a"}, "id")}})
+	n.After = []Address{{Kind: "role", Name: "r"}, vpc}
+	if d := cmp.Diff([]Address{vpc, {Kind: "subnet", Name: "a"}, {Kind: "role", Name: "r"}}, n.Refs()); d != "" {
 		t.Error(d)
 	}
 	if got := n.Out("arn").String(); got != "${k/n.arn}" {

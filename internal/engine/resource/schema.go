@@ -119,7 +119,7 @@ func eachValue(v reflect.Value, f func(*Value) bool) (changed bool) {
 	case *Value:
 		return f(x)
 	case *Content:
-		return f(&x.text)
+		return x.Change(f)
 	}
 	switch v.Kind() {
 	case reflect.Struct:

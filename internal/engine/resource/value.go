@@ -2,123 +2,35 @@
 // is observed, how a difference is found, and how a difference is applied.
 //
 // It must not know Kubernetes, any cloud, or how plans are made or carried out.
-// It imports the standard library only.
+// It imports the standard library and package value only.
 package resource
 
-import "strings"
+import "kops.local/kops/provider/value"
 
-// Address names one node of a graph. Kind and Name together are unique.
-type Address struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
-}
-
-// String writes the address as kind/name.
-func (a Address) String() string { return a.Kind + "/" + a.Name }
-
-// Value is a string that may depend on outputs of other resources, and so may
-// not be known before they are applied. The zero Value is the known "".
-type Value struct{ parts []part }
-
-type part struct {
-	lit  string
-	from Address
-	attr string // empty for a literal part
-}
+// What the fields of a kind's struct hold; see package value.
+type (
+	Address = value.Address
+	Value   = value.Value
+	Content = value.Content
+)
 
 // Lit returns a known Value.
-func Lit(s string) Value {
-	if s == "" {
-		return Value{}
-	}
-	return Value{[]part{{lit: s}}}
-}
+func Lit(s string) Value { return value.Lit(s) }
 
 // Lits returns known Values.
-func Lits(ss ...string) []Value {
-	out := make([]Value, len(ss))
-	for i, s := range ss {
-		out[i] = Lit(s)
-	}
-	return out
-}
+func Lits(ss ...string) []Value { return value.Lits(ss...) }
 
 // Out returns the Value that the output attr of the resource at a will have.
-func Out(a Address, attr string) Value { return Value{[]part{{from: a, attr: attr}}} }
+func Out(a Address, attr string) Value { return value.Out(a, attr) }
 
 // Concat joins values into one.
-func Concat(vs ...Value) Value {
-	var out Value
-	for _, v := range vs {
-		out.parts = append(out.parts, v.parts...)
-	}
-	return out
-}
+func Concat(vs ...Value) Value { return value.Concat(vs...) }
 
-// Known reports the string, and whether every part of it is known.
-func (v Value) Known() (string, bool) {
-	var b strings.Builder
-	for _, p := range v.parts {
-		if p.attr != "" {
-			return "", false
-		}
-		b.WriteString(p.lit)
-	}
-	return b.String(), true
-}
+// Text returns a content whose text is given.
+func Text(v Value) Content { return value.Text(v) }
 
-// IsZero reports whether the value is the known "".
-func (v Value) IsZero() bool {
-	s, known := v.Known()
-	return known && s == ""
-}
+// SecretText returns a content that is never shown.
+func SecretText(s string) Content { return value.SecretText(s) }
 
-// String returns the known string, with unknown parts shown as ${kind/name.attr}.
-func (v Value) String() string {
-	return v.Render(
-		func(s string) string { return s },
-		func(a Address, attr string) string { return "${" + a.String() + "." + attr + "}" })
-}
-
-// MarshalText writes the value as String does, so that plans can be saved.
-func (v Value) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
-
-// Render writes the value, its literal parts through lit and each reference
-// through ref; a renderer for another tool supplies that tool's spellings.
-func (v Value) Render(lit func(string) string, ref func(a Address, attr string) string) string {
-	var b strings.Builder
-	for _, p := range v.parts {
-		if p.attr != "" {
-			b.WriteString(ref(p.from, p.attr))
-			continue
-		}
-		b.WriteString(lit(p.lit))
-	}
-	return b.String()
-}
-
-// Refs calls yield for each resource the value depends on.
-func (v Value) Refs(yield func(Address, string)) {
-	for _, p := range v.parts {
-		if p.attr != "" {
-			yield(p.from, p.attr)
-		}
-	}
-}
-
-// Resolve replaces the references that lookup knows.
-func (v Value) Resolve(lookup func(Address, string) (string, bool)) Value {
-	if _, known := v.Known(); known {
-		return v
-	}
-	out := Value{make([]part, 0, len(v.parts))}
-	for _, p := range v.parts {
-		if p.attr != "" {
-			if s, ok := lookup(p.from, p.attr); ok {
-				p = part{lit: s}
-			}
-		}
-		out.parts = append(out.parts, p)
-	}
-	return out
-}
+// Digested returns an observed content of which only a digest is known.
+func Digested(hexadecimal string) Content { return value.Digested(hexadecimal) }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var vpc = Address{"vpc", "main"}
+var vpc = Address{Kind: "vpc", Name: "main"}
 
 func TestValues(t *testing.T) {
 	id := Out(vpc, "id")

@@ -43,14 +43,20 @@ type Change[T any] struct {
 // Run takes the object through create, list, every change, and delete twice.
 func Run[T, C any](t *testing.T, k *resource.Kind[T, C], client C, life Life[T]) {
 	t.Helper()
-	r := &run[T]{T: t, kind: k.Erase(), client: client, life: life, seen: map[string]bool{}}
+	RunAny(t, k.Erase(), client, life)
+}
+
+// RunAny is Run for a kind whose client is not known.
+func RunAny[T any](t *testing.T, k resource.Any, client any, life Life[T]) {
+	t.Helper()
+	r := &run[T]{T: t, kind: k, client: client, life: life, seen: map[string]bool{}}
 	if err := r.kind.Check(); err != nil {
 		t.Fatal(err)
 	}
 	want := life.Want
 	r.key = r.kind.KeyOf(&want)
 	if got := r.observe(false); got != nil {
-		t.Fatalf("%s %s exists before it is made", k.Name, r.key)
+		t.Fatalf("%s %s exists before it is made", k.KindName(), r.key)
 	}
 	have := r.create(&want)
 	for _, c := range life.Changes {
@@ -59,7 +65,7 @@ func Run[T, C any](t *testing.T, k *resource.Kind[T, C], client C, life Life[T])
 	}
 	r.coverage()
 	if r.observe(true) == nil && !life.OnlyNamed {
-		t.Errorf("%s %s is not among everything that belongs to the cluster", k.Name, r.key)
+		t.Errorf("%s %s is not among everything that belongs to the cluster", k.KindName(), r.key)
 	}
 	r.remove(have)
 }

@@ -20,6 +20,7 @@ import (
 	"kops.local/kops/fakecloud"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/providers"
 )
 
@@ -144,7 +145,7 @@ func TestImports(t *testing.T) {
 		{"the engine knows neither Kubernetes nor a cloud", engine, func(d string) bool {
 			return cloudSDK(d) || under("k8s.io", "sigs.k8s.io")(d) || local("api", "internal/platform", "internal/store", "internal/cli")(d)
 		}},
-		{"resource imports the standard library only", under("internal/engine/resource"), func(d string) bool { return !isStd(d) }},
+		{"resource imports the standard library and values only", under("internal/engine/resource", "provider/value"), func(d string) bool { return !isStd(d) && !local("provider/value")(d) }},
 		{"the client of AWS' query protocol imports the standard library and classes of errors only", under("internal/platform/aws/awsquery"), func(d string) bool {
 			return !isStd(d) && !local("internal/engine/fault")(d)
 		}},
@@ -429,7 +430,9 @@ func (s *source) impure(x *ast.SelectorExpr) {
 // TestKinds has every kind of every platform declare how its fields change, and
 // bear a name of its own.
 func TestKinds(t *testing.T) {
-	kinds := slices.Concat(managedfile.Kinds(), host.Kinds(), fakecloud.New().Provider().Kinds)
+	var fake platform.Provider
+	fakecloud.New().Provider().As(&fake)
+	kinds := slices.Concat(managedfile.Kinds(), host.Kinds(), fake.Kinds)
 	for _, p := range providers.All(providers.Options{}) {
 		kinds = slices.Concat(kinds, p.Kinds)
 	}

@@ -1,4 +1,4 @@
-package resource
+package value
 
 import (
 	"crypto/md5" //nolint:gosec // what object stores report for a listed object
@@ -40,6 +40,9 @@ func (c Content) Same(observed Content) bool {
 
 // Value returns the text; it is zero for a content known by its digest only.
 func (c Content) Value() Value { return c.text }
+
+// Change lets f change the text, and reports what f does: whether it has.
+func (c *Content) Change(f func(*Value) bool) bool { return f(&c.text) }
 
 // Secret reports whether the text must never be shown.
 func (c Content) Secret() bool { return c.secret }

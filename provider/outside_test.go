@@ -1,0 +1,29 @@
+package provider_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestAModuleOutsideBringsAPlatform runs the tests of examples/provider, a module of its
+// own, which can reach what this one shows and nothing else.
+func TestAModuleOutsideBringsAPlatform(t *testing.T) {
+	dir, mods := filepath.Join("..", "examples", "provider"), t.TempDir()
+	for _, name := range []string{"go.mod", "go.sum"} { // copies, as the dependencies of this module may have moved on
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(mods, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.CommandContext(t.Context(), "go", "test", "-mod=mod", "-modfile="+filepath.Join(mods, "go.mod"), "./...")
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,154 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
+)
+
+// apiName is what the limits of calls are counted by.
+const apiName = "provider"
+
+// As sets what target points to, where that is of the type that serves inside.
+func (p *Platform) As(target any) bool {
+	t, ok := target.(*platform.Provider)
+	if ok {
+		*t = p.inside()
+	}
+	return ok
+}
+
+// inside is the platform as it serves inside.
+func (p *Platform) inside() platform.Provider {
+	out := platform.Provider{
+		Platform: p.about(),
+		Limits:   map[string]int{apiName: cmp.Or(p.Calls, 16)},
+		Phases:   map[string]string{}, Tasks: map[string]string{},
+		GroupOf: p.groupOf,
+		Connect: func(context.Context, platform.Config) (*platform.Session, error) {
+			return &platform.Session{Client: client{}}, nil
+		},
+		LookUp: func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+			return p.facts(), nil
+		},
+		Offers: func(context.Context, *platform.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
+			return p.facts(), nil
+		},
+		Shared: func(c *api.Cluster) ([]resource.Node, error) {
+			if p.Shared == nil {
+				return nil, nil
+			}
+			list, err := p.Shared(c)
+			return nodes(list), err
+		},
+		Model: p.model,
+	}
+	for _, k := range p.Kinds {
+		kind := k.erase()
+		out.Kinds = append(out.Kinds, kind)
+		if k.phase() != "" {
+			out.Phases[kind.KindName()] = k.phase()
+		}
+		if k.title() != "" {
+			out.Tasks[k.title()] = kind.KindName()
+		}
+	}
+	if p.Endpoint != nil {
+		out.Endpoint = func(ctx context.Context, _ *platform.Session, c *api.Cluster) (string, error) {
+			return p.Endpoint(ctx, c)
+		}
+	}
+	if p.Machines != nil {
+		out.Machines = p.machines
+	}
+	if p.BootRecord != nil {
+		out.BootRecord = func(ctx context.Context, _ *platform.Session, c *api.Cluster, m platform.Machine) (platform.BootRecord, error) {
+			r, err := p.BootRecord(ctx, c, Machine(m))
+			return platform.BootRecord(r), err
+		}
+	}
+	return out
+}
+
+// about is what the platform is to specs.
+func (p *Platform) about() platform.Platform {
+	name := api.CloudProviderID(p.Name)
+	label := func(c *api.Cluster) {
+		if c.Labels == nil {
+			c.Labels = map[string]string{}
+		}
+		c.Labels[api.LabelMetalCloud] = p.Name
+	}
+	types := map[api.InstanceGroupRole][]traits.Type{}
+	for _, role := range []api.InstanceGroupRole{api.RoleControlPlane, api.RoleAPIServer, api.RoleNode, api.RoleBastion} {
+		if p.MachineType != "" {
+			types[role] = []traits.Type{{Name: p.MachineType}}
+		}
+	}
+	return platform.Platform{
+		Traits: traits.Traits{
+			Name: name, Title: cmp.Or(p.Title, p.Name),
+			Network:  traits.Network{NeedsNonMasquerade: true, OneRegion: true},
+			Machines: traits.Machines{Types: types, Unsized: p.MachineType == "", Image: p.Image},
+		},
+		Stub: func(c *api.Cluster, _ string) { label(c) },
+		New:  newcluster.Rules{Describe: func(b *newcluster.Builder) { label(b.Cluster) }},
+	}
+}
+
+func (p *Platform) facts() *facts.Facts { return &facts.Facts{FileHashes: p.FileHashes} }
+
+func (p *Platform) groupOf(n resource.Node) string {
+	for _, k := range p.Kinds {
+		if group := k.group(n.Want); group != "" {
+			return group
+		}
+	}
+	return ""
+}
+
+// model adds what a cluster needs to a graph. What makes machines waits for the keys that
+// these start with.
+func (p *Platform) model(m platform.Model, g *graph.Graph) error {
+	list, err := p.Model(&Cluster{Spec: m.Cluster, Groups: m.Groups, SSHKeys: m.SSHKeys, Start: m.UserData})
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes(list) {
+		if p.groupOf(n) != "" {
+			n.After = m.Keysets
+		}
+		if err := g.Add(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Platform) machines(ctx context.Context, _ *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+	groups, err := p.Machines(ctx, c)
+	var out []platform.MachineGroup
+	for _, g := range groups {
+		one := platform.MachineGroup{Name: g.Name, Target: g.Target, Trouble: g.Trouble}
+		for _, m := range g.Machines {
+			one.Machines = append(one.Machines, platform.Machine(m))
+		}
+		out = append(out, one)
+	}
+	return out, err
+}
+
+func nodes(list []Resource) []resource.Node {
+	out := make([]resource.Node, len(list))
+	for i, r := range list {
+		out[i] = r.node
+	}
+	return out
+}
