@@ -32,10 +32,11 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	b := &bench{T: t, world: fakecloud.New(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	b.cfg = kops.Config{
-		State: "memory://state", Backends: []kops.Backend{store.Memories(), store.Folders()}, Clouds: []kops.Provider{b.world.Provider()},
-		Version: "1.37.0", Now: func() time.Time { return b.now }, Random: rand.Reader,
-		Sleep:  func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() },
-		Holder: kops.Holder{User: "jane", Host: "laptop", PID: 1, Command: "kops test"},
+		Store:  kops.Store{URL: "memory://state", Backends: []kops.Backend{store.Memories(), store.Folders()}},
+		Clouds: []kops.Provider{b.world.Provider()}, Version: "1.37.0",
+		World: kops.World{Now: func() time.Time { return b.now }, Random: rand.Reader,
+			Sleep: func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() }},
+		Identity: kops.Identity{Holder: kops.Holder{User: "jane", Host: "laptop", PID: 1, Command: "kops test"}},
 	}
 	b.Client = b.client(func(*kops.Config) {})
 	return b
@@ -60,7 +61,7 @@ func factsOf(t *testing.T, text string) *kops.Facts {
 // stores are what the bench can open.
 func (b *bench) stores() store.Backends {
 	var out store.Backends
-	for _, s := range b.cfg.Backends {
+	for _, s := range b.cfg.Store.Backends {
 		out = append(out, inside[store.Backend](s))
 	}
 	return out
@@ -155,7 +156,7 @@ func (b *bench) addGroup(group string) {
 
 // forget takes a group out of the store, and leaves its machines.
 func (b *bench) forget(group string) error {
-	s, err := b.stores().Open(b.Context(), b.cfg.State)
+	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL)
 	if err != nil {
 		return err
 	}

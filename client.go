@@ -14,14 +14,16 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Config is the world of a Client. State, Backends, Clouds, Now and Random are needed.
+// Config is what a Client works on, and how. Store, Clouds and World are needed.
 type Config struct {
-	// State is the URL of the state store.
-	State string
-	// Backends open stores by the scheme of their URL.
-	Backends []Backend
+	// Store is where clusters are kept.
+	Store Store
 	// Clouds are the platforms.
 	Clouds []Provider
+	// World is what else there is.
+	World World
+	// Identity is who works on the clusters.
+	Identity Identity
 	// Cache is a folder for what can be fetched again; empty: no cache.
 	Cache string
 	// Offline says that only the state store and folders can be reached.
@@ -34,24 +36,39 @@ type Config struct {
 	Features Features
 	// KeySize is that of new RSA keys, in bits; 0 means 2048, and less is refused.
 	KeySize int
+	// IsSet reports whether a variable is set, for guessing the cloud; nil: none is.
+	IsSet func(variable string) bool
+	// Log gets what is worth keeping of a run; nil: nothing is kept.
+	Log *slog.Logger
+}
+
+// Store is a state store. URL and Backends are needed.
+type Store struct {
+	URL string
+	// Backends open stores by the scheme of their URL.
+	Backends []Backend
 	// Environment are variables that machines of the control plane need to reach the store.
 	Environment map[string]string
-	// IsSet reports whether a variable is set, for guessing the cloud.
-	IsSet func(variable string) bool
-	// FilesRegion is the region of the bucket of the state store, where it has one.
-	FilesRegion string
-	// Now, Sleep and Random are the world's. A nil Sleep waits for real.
-	Now    func() time.Time
+	// Region is that of its bucket, where it has one.
+	Region string
+}
+
+// World is time, chance and the network. Now and Random are needed.
+type World struct {
+	Now func() time.Time
+	// Sleep waits, as long as the context lives; nil: for real.
 	Sleep  func(context.Context, time.Duration) error
 	Random io.Reader
 	// HTTP fetches digests of files from their publishers; nil: http.DefaultClient.
 	HTTP *http.Client
+}
+
+// Identity is who works on clusters.
+type Identity struct {
 	// Holder says who this is in leases and revisions.
 	Holder Holder
 	// Gone reports that a process of this machine, as a Holder names it, has ended; may be nil.
 	Gone func(process string) bool
-	// Log gets what is worth keeping of a run; nil: nothing is kept.
-	Log *slog.Logger
 }
 
 // Holder is who changes a cluster.
@@ -73,16 +90,16 @@ type Client struct {
 
 // New opens the state store. It makes no request beyond what opening needs.
 func New(ctx context.Context, cfg Config) (*Client, error) {
-	if cfg.Sleep == nil {
-		cfg.Sleep = clock.Sleep
+	if cfg.World.Sleep == nil {
+		cfg.World.Sleep = clock.Sleep
 	}
-	if cfg.HTTP == nil {
-		cfg.HTTP = http.DefaultClient
+	if cfg.World.HTTP == nil {
+		cfg.World.HTTP = http.DefaultClient
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	stores, err := backends(cfg.Backends)
+	stores, err := backends(cfg.Store.Backends)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +107,7 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := stores.Open(ctx, cfg.State)
+	s, err := stores.Open(ctx, cfg.Store.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -103,12 +120,12 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 	w := &pipeline.World{
 		Backends: stores, Clouds: clouds, Limits: exec.NewLimits(most, 16), Cache: cfg.Cache, Offline: cfg.Offline,
 		Version: cfg.Version, RunObsolete: cfg.RunObsolete, RunTooNew: cfg.RunTooNew, Features: complete.Features(cfg.Features), KeySize: cfg.KeySize,
-		User: cfg.Holder.User, Environment: cfg.Environment, FilesRegion: cfg.FilesRegion,
-		Now: cfg.Now, Sleep: cfg.Sleep, Random: cfg.Random, HTTP: cfg.HTTP, Log: cfg.Log,
+		User: cfg.Identity.Holder.User, Environment: cfg.Store.Environment, FilesRegion: cfg.Store.Region,
+		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, HTTP: cfg.World.HTTP, Log: cfg.Log,
 	}
 	w.Store, err = clusterstore.Open(clusterstore.Config{
 		State: s, Backends: stores, Offline: cfg.Offline, Cache: w.CacheFolder("state"), Version: cfg.Version,
-		Now: cfg.Now, Sleep: cfg.Sleep, Random: cfg.Random, Gone: cfg.Gone,
+		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, Gone: cfg.Identity.Gone,
 	})
 	if err != nil {
 		return nil, err

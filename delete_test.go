@@ -238,7 +238,7 @@ func (absent) List(_ context.Context, prefix string) iter.Seq2[store.Info, error
 // named a wrong one; whatever else looks there says which field of the spec names it.
 func TestAClusterWhoseBucketIsMissingIsDeleted(t *testing.T) {
 	b := newBench(t)
-	b.cfg.Backends = append(slices.Clone(b.cfg.Backends), store.Backend{Schemes: []string{"absent"}, Open: func(context.Context, string, string) (store.Store, error) {
+	b.cfg.Store.Backends = append(slices.Clone(b.cfg.Store.Backends), store.Backend{Schemes: []string{"absent"}, Open: func(context.Context, string, string) (store.Store, error) {
 		return absent{store.NewMemory("absent")}, nil
 	}})
 	b.Client = b.client(func(*kops.Config) {})
@@ -277,14 +277,14 @@ func TestASecondSSHKeyIsRefusedWhereMachinesTakeOne(t *testing.T) {
 	one := []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q jane")
 	two := []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl joe")
 	for i := range 2 { // the same again is no second one
-		if err := b.AddSSHPublicKey(t.Context(), name, one); err != nil {
+		if err := b.Keys().Add(t.Context(), name, one); err != nil {
 			t.Fatal(i, err)
 		}
 	}
-	if err := b.AddSSHPublicKey(t.Context(), name, two); !fault.Is(err, fault.Conflict) || fault.Remedy(err) != "delete it first: kops delete sshpublickey "+name {
+	if err := b.Keys().Add(t.Context(), name, two); !fault.Is(err, fault.Conflict) || fault.Remedy(err) != "delete it first: kops delete sshpublickey "+name {
 		t.Errorf("%v; %s", err, fault.Remedy(err))
 	}
-	if keys, err := b.SSHPublicKeys(t.Context(), name); err != nil || len(keys) != 1 {
+	if keys, err := b.Keys().List(t.Context(), name); err != nil || len(keys) != 1 {
 		t.Errorf("there are %d keys, %v", len(keys), err)
 	}
 }

@@ -71,7 +71,7 @@ type SkippedBackup struct {
 	Why  string `json:"why"`
 }
 
-// RestoreEtcdOptions say what RestoreEtcd does.
+// RestoreEtcdOptions say what a restore does.
 type RestoreEtcdOptions struct {
 	// Apply asks for the restore; otherwise it is only said what it means.
 	Apply bool
@@ -81,15 +81,21 @@ type RestoreEtcdOptions struct {
 	On On
 }
 
-// EtcdBackups lists the back-ups of an etcd cluster, or of all when none is
+// Etcd are the etcd clusters of clusters.
+type Etcd struct{ c *Client }
+
+// Etcd returns what is done about etcd clusters.
+func (c *Client) Etcd() Etcd { return Etcd{c} }
+
+// Backups lists the back-ups of an etcd cluster, or of all when none is
 // named, in the order of the spec and oldest first. One that is still being
 // written is left out.
-func (c *Client) EtcdBackups(ctx context.Context, cluster, name string) ([]EtcdBackup, error) {
-	cl, err := c.Cluster(ctx, cluster)
+func (e Etcd) Backups(ctx context.Context, cluster, name string) ([]EtcdBackup, error) {
+	cl, err := e.c.Cluster(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	archives, err := c.etcdArchives(ctx, cl, name)
+	archives, err := e.c.etcdArchives(ctx, cl, name)
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +110,10 @@ func (c *Client) EtcdBackups(ctx context.Context, cluster, name string) ([]EtcdB
 	return out, nil
 }
 
-// BackUpEtcd asks the managers of an etcd cluster for a back-up and returns it
+// BackUp asks the managers of an etcd cluster for a back-up and returns it
 // when it is there, or an error of class fault.NotYet when that takes longer than wait.
-func (c *Client) BackUpEtcd(ctx context.Context, cluster, name string, wait time.Duration) (*EtcdBackup, error) {
-	a, _, err := c.etcdArchive(ctx, cluster, name)
+func (e Etcd) BackUp(ctx context.Context, cluster, name string, wait time.Duration) (*EtcdBackup, error) {
+	a, _, err := e.c.etcdArchive(ctx, cluster, name)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +124,7 @@ func (c *Client) BackUpEtcd(ctx context.Context, cluster, name string, wait time
 	if err := etcd.RequestBackup(ctx, a.store); err != nil {
 		return nil, err
 	}
-	for start := c.cfg.Now(); ; {
+	for start := e.c.cfg.World.Now(); ; {
 		now, err := a.complete(ctx)
 		if err != nil {
 			return nil, err
@@ -127,11 +133,11 @@ func (c *Client) BackUpEtcd(ctx context.Context, cluster, name string, wait time
 			made, err := a.describe(ctx, now[n-1])
 			return &made, err
 		}
-		if c.cfg.Now().Sub(start) >= wait {
+		if e.c.cfg.World.Now().Sub(start) >= wait {
 			return nil, fault.Wrap(fault.NotYet, fmt.Errorf("etcd %s of cluster %s took no back-up within %s", name, cluster, wait),
 				"it is taken when its managers run and a majority of its members is well; see `kops validate cluster "+cluster+"`")
 		}
-		if err := c.cfg.Sleep(ctx, etcdPause); err != nil {
+		if err := e.c.cfg.World.Sleep(ctx, etcdPause); err != nil {
 			return nil, err
 		}
 	}

@@ -42,7 +42,7 @@ func (b *bench) storesBackup(etcdName string, packed []byte) string {
 // etcdStore is where the managers of an etcd cluster read and write.
 func (b *bench) etcdStore(etcdName string) store.Store {
 	b.Helper()
-	s, err := b.stores().Open(b.Context(), b.cfg.State+"/"+name+"/backups/etcd/"+etcdName)
+	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL+"/"+name+"/backups/etcd/"+etcdName)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestBackupsOfEtcd(t *testing.T) {
 	}
 	names := func(of string) []string {
 		t.Helper()
-		list, err := b.EtcdBackups(t.Context(), name, of)
+		list, err := b.Etcd().Backups(t.Context(), name, of)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,15 +90,15 @@ func TestADamagedBackupDoesNotHideTheOthers(t *testing.T) {
 	if _, err := b.etcdStore("main").Put(t.Context(), damaged+etcd.MetaName, []byte("{"), store.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	list, err := b.EtcdBackups(t.Context(), name, "main")
+	list, err := b.Etcd().Backups(t.Context(), name, "main")
 	if err != nil || len(list) != 2 || list[0].Name != first || list[0].Damaged || list[1].Name != damaged || !list[1].Damaged {
 		t.Errorf("the back-ups are %+v, %v", list, err)
 	}
-	latest, err := b.RestoreEtcd(t.Context(), name, "main", kops.LatestBackup, kops.RestoreEtcdOptions{Apply: true})
+	latest, err := b.Etcd().Restore(t.Context(), name, "main", kops.LatestBackup, kops.RestoreEtcdOptions{Apply: true})
 	if err != nil || latest.Backup.Name != first || !latest.Requested {
 		t.Errorf("the restore of the latest: %+v, %v", latest, err)
 	}
-	_, err = b.RestoreEtcd(t.Context(), name, "main", damaged, kops.RestoreEtcdOptions{})
+	_, err = b.Etcd().Restore(t.Context(), name, "main", damaged, kops.RestoreEtcdOptions{})
 	says(t, err, damaged, "damaged")
 }
 
@@ -108,7 +108,7 @@ func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
 	b.now = b.now.Add(time.Hour)
 	b.takesBackup("main")
 	b.now = b.now.Add(time.Minute)
-	preview, err := b.RestoreEtcd(t.Context(), name, "main", first, kops.RestoreEtcdOptions{})
+	preview, err := b.Etcd().Restore(t.Context(), name, "main", first, kops.RestoreEtcdOptions{})
 	if err != nil || preview.Age != 61*time.Minute || preview.Younger != 1 || preview.Requested {
 		t.Errorf("%+v, %v", preview, err)
 	}
@@ -131,7 +131,7 @@ func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
 		refused(t, err, "jane", "laptop")
 		return nil
 	}
-	done, err := b.RestoreEtcd(t.Context(), name, "main", first, kops.RestoreEtcdOptions{Apply: true, On: planned})
+	done, err := b.Etcd().Restore(t.Context(), name, "main", first, kops.RestoreEtcdOptions{Apply: true, On: planned})
 	if err != nil || !done.Requested {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -142,15 +142,15 @@ func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
 	if err != nil || !strings.Contains(history[0].Message, first) {
 		t.Errorf("the history is %v, %v", history, err)
 	}
-	again, err := b.RestoreEtcd(t.Context(), name, "main", kops.LatestBackup, kops.RestoreEtcdOptions{})
+	again, err := b.Etcd().Restore(t.Context(), name, "main", kops.LatestBackup, kops.RestoreEtcdOptions{})
 	if err != nil || !slices.Equal(again.Pending, []string{first}) || again.Younger != 0 {
 		t.Errorf("%+v, %v", again, err)
 	}
-	_, err = b.RestoreEtcd(t.Context(), name, "main", strings.Replace(first, "-000001", "-000002", 1), kops.RestoreEtcdOptions{Apply: true})
+	_, err = b.Etcd().Restore(t.Context(), name, "main", strings.Replace(first, "-000001", "-000002", 1), kops.RestoreEtcdOptions{Apply: true})
 	if !fault.Is(err, fault.Gone) || len(commands()) != 1 {
 		t.Errorf("a back-up that is not there: %v", err)
 	}
-	_, err = b.RestoreEtcd(t.Context(), name, "", first, kops.RestoreEtcdOptions{})
+	_, err = b.Etcd().Restore(t.Context(), name, "", first, kops.RestoreEtcdOptions{})
 	says(t, err, "main or events")
 }
 
@@ -159,7 +159,7 @@ func TestABackupIsWaitedFor(t *testing.T) {
 	b.takesBackup("main")
 	looks := 0
 	c := b.client(func(cfg *kops.Config) {
-		cfg.Sleep = func(_ context.Context, d time.Duration) error {
+		cfg.World.Sleep = func(_ context.Context, d time.Duration) error {
 			b.now = b.now.Add(d)
 			if looks++; looks == 5 {
 				control, err := etcd.ReadControl(t.Context(), b.etcdStore("main"))
@@ -171,11 +171,11 @@ func TestABackupIsWaitedFor(t *testing.T) {
 			return nil
 		}
 	})
-	made, err := c.BackUpEtcd(t.Context(), name, "main", time.Minute)
+	made, err := c.Etcd().BackUp(t.Context(), name, "main", time.Minute)
 	if err != nil || looks != 5 || !made.Time.Equal(b.now.Truncate(time.Second)) {
 		t.Errorf("%+v after %d looks, %v", made, looks, err)
 	}
-	if _, err := c.BackUpEtcd(t.Context(), name, "main", time.Minute); !fault.Is(err, fault.NotYet) {
+	if _, err := c.Etcd().BackUp(t.Context(), name, "main", time.Minute); !fault.Is(err, fault.NotYet) {
 		t.Errorf("nobody takes it: %v", err)
 	}
 }
@@ -188,7 +188,7 @@ func TestARestoreIsWaitedFor(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	c := b.client(func(cfg *kops.Config) {
-		cfg.Sleep = func(ctx context.Context, d time.Duration) error {
+		cfg.World.Sleep = func(ctx context.Context, d time.Duration) error {
 			if d > time.Second { // until the lease is renewed
 				<-ctx.Done()
 				return ctx.Err()
@@ -207,7 +207,7 @@ func TestARestoreIsWaitedFor(t *testing.T) {
 		t.Helper()
 		looks, b.now = 0, b.now.Add(time.Minute)
 		awaited := false
-		r, err := c.RestoreEtcd(ctx, name, "main", first, kops.RestoreEtcdOptions{Apply: true, Wait: wait, On: func(e kops.Event) error {
+		r, err := c.Etcd().Restore(ctx, name, "main", first, kops.RestoreEtcdOptions{Apply: true, Wait: wait, On: func(e kops.Event) error {
 			awaited = awaited || e.Kind == kops.EventAwaiting
 			return nil
 		}})
@@ -256,7 +256,7 @@ func TestTheLatestBackupIsWholeAndHoldsKeys(t *testing.T) {
 	restore := func(from string) (*kops.EtcdRestore, error) {
 		t.Helper()
 		b.now = b.now.Add(time.Minute)
-		return b.RestoreEtcd(t.Context(), name, "main", from, kops.RestoreEtcdOptions{})
+		return b.Etcd().Restore(t.Context(), name, "main", from, kops.RestoreEtcdOptions{})
 	}
 	later := func() { b.now = b.now.Add(time.Hour) }
 	nothing := b.storesBackup("main", etcdtest.Packed(t, etcdtest.Snapshot(t)))
@@ -284,7 +284,7 @@ func TestTheLatestBackupIsWholeAndHoldsKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := b.EtcdBackups(t.Context(), name, "main")
+	list, err := b.Etcd().Backups(t.Context(), name, "main")
 	if err != nil || len(list) != 5 || list[1].Damaged || !list[2].Damaged || !list[3].Damaged || !strings.Contains(list[3].Problem, "had 1 when it was taken") || !list[4].Empty {
 		t.Errorf("the list is %+v, %v", list, err)
 	}

@@ -21,7 +21,7 @@ import (
 // refusalTime is how long Diagnose tells of a restore that was refused.
 const refusalTime = 24 * time.Hour
 
-// RestoreEtcd says what the restore of a back-up means and, with Apply, asks the
+// Restore says what the restore of a back-up means and, with Apply, asks the
 // managers of the etcd cluster for it, who do it when they look into their store next.
 // The back-up is fetched and verified first; the error of a damaged one is of class
 // fault.Permanent, and nothing is asked for. With Wait it returns when the restore is done, or
@@ -29,29 +29,29 @@ const refusalTime = 24 * time.Hour
 // is of class fault.NotYet, and the request stands. A name that is not that of a back-up
 // is an error of class fault.Gone; LatestBackup stands for the youngest that is not
 // damaged and holds keys.
-func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, from string, o RestoreEtcdOptions) (*EtcdRestore, error) {
+func (e Etcd) Restore(ctx context.Context, cluster, name, from string, o RestoreEtcdOptions) (*EtcdRestore, error) {
 	told := &call{cluster: cluster, on: o.On}
 	if !o.Apply {
-		r, _, _, err := c.planRestore(ctx, told, name, from)
+		r, _, _, err := e.c.planRestore(ctx, told, name, from)
 		return r, err
 	}
 	var r *EtcdRestore
 	var key string
 	var at *etcdArchive
-	err := c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) (err error) {
+	err := e.c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) (err error) {
 		var a *etcdArchive
 		var cl *Cluster
-		if r, a, cl, err = c.planRestore(ctx, told, name, from); err != nil {
+		if r, a, cl, err = e.c.planRestore(ctx, told, name, from); err != nil {
 			return err
 		}
 		if err := lease.Check(ctx); err != nil {
 			return err
 		}
-		if key, err = etcd.RequestRestore(ctx, a.store, r.Backup.Name, c.cfg.Now()); err != nil {
+		if key, err = etcd.RequestRestore(ctx, a.store, r.Backup.Name, e.c.cfg.World.Now()); err != nil {
 			return err
 		}
 		r.Requested, at = true, a
-		_, err = c.store.Append(ctx, lease, cl.stored(), clusterstore.Revision{Result: "done",
+		_, err = e.c.store.Append(ctx, lease, cl.stored(), clusterstore.Revision{Result: "done",
 			Message: fmt.Sprintf("asked for the restore of etcd %s from its back-up %s", name, r.Backup.Name)})
 		return err
 	})
@@ -61,7 +61,7 @@ func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, from string, o 
 	if err := told.tell(Event{Kind: EventAwaiting}); err != nil {
 		return r, err
 	}
-	if err = c.awaitRestore(ctx, at, r, key, o.Wait); err == nil {
+	if err = e.c.awaitRestore(ctx, at, r, key, o.Wait); err == nil {
 		r.Restored = true
 	}
 	return r, err
@@ -71,7 +71,7 @@ func (c *Client) RestoreEtcd(ctx context.Context, cluster, name, from string, o 
 // remove, or have withdrawn it.
 func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, r *EtcdRestore, key string, wait time.Duration) error {
 	stands := "the request stands until the restore is done; to take it back remove " + store.URL(a.store, key)
-	for start := c.cfg.Now(); ; {
+	for start := c.cfg.World.Now(); ; {
 		control, err := etcd.ReadControl(ctx, a.store)
 		if err != nil {
 			return fault.Wrap(fault.Of(err), fmt.Errorf("see whether etcd %s is restored: %w", a.name, err), stands)
@@ -86,11 +86,11 @@ func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, r *EtcdRestor
 				r.Restart = a.apiServers(true)
 			}
 			return nil
-		case c.cfg.Now().Sub(start) >= wait:
+		case c.cfg.World.Now().Sub(start) >= wait:
 			return fault.Wrap(fault.NotYet, fmt.Errorf("etcd %s of cluster %s was not restored within %s", a.name, a.cluster, wait),
 				stands+"; see whether the control plane runs: kops doctor "+a.cluster)
 		}
-		if err := c.cfg.Sleep(ctx, etcdPause); err != nil {
+		if err := c.cfg.World.Sleep(ctx, etcdPause); err != nil {
 			return fault.Wrap(fault.NotYet, err, stands)
 		}
 	}
@@ -116,7 +116,7 @@ func (c *Client) planRestore(ctx context.Context, told *call, name, from string)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r.Backup, r.Age, r.Younger = all[i], c.cfg.Now().Sub(all[i].Time), len(all)-i-1
+	r.Backup, r.Age, r.Younger = all[i], c.cfg.World.Now().Sub(all[i].Time), len(all)-i-1
 	control, err := etcd.ReadControl(ctx, a.store)
 	if err != nil {
 		return nil, nil, nil, err
@@ -211,7 +211,7 @@ func (c *Client) refusals(ctx context.Context, cl *Cluster) []health.Failure {
 	var out []health.Failure
 	for _, a := range archives {
 		r, err := etcd.ReadRefusal(ctx, a.store)
-		if err == nil && r != nil && c.cfg.Now().Sub(r.At) < refusalTime {
+		if err == nil && r != nil && c.cfg.World.Now().Sub(r.At) < refusalTime {
 			out = append(out, health.Failure{Kind: "Etcd", Name: a.name,
 				Message: fmt.Sprintf("the restore of %s was asked for, and withdrawn at %s: %s", r.Backup, r.At.UTC().Format(time.RFC3339), r.Why),
 				Remedy:  "nothing was changed; restore another back-up: " + a.list()})

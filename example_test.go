@@ -14,17 +14,15 @@ import (
 )
 
 // A cluster is described, its plan looked at, and carried out: on a platform in
-// memory, with a state store in memory. A real one differs in Backends and Clouds.
+// memory, with a state store in memory. A real one differs in Store and Clouds.
 func Example() {
 	ctx := context.Background()
 	world := fakecloud.New()
 	client, err := kops.New(ctx, kops.Config{
-		State:    "memory://state",
-		Backends: []kops.Backend{kops.Memories()},
+		Store:   kops.Store{URL: "memory://state", Backends: []kops.Backend{kops.Memories()}},
 		Clouds:   []kops.Provider{world.Provider()},
-		Version:  "1.37.0",
-		Now:      time.Now,
-		Random:   rand.Reader,
+		World:   kops.World{Now: time.Now, Random: rand.Reader},
+		Version: "1.37.0",
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -113,12 +111,10 @@ func show(p *kops.Plan) {
 func ExampleOn() {
 	ctx := context.Background()
 	client, err := kops.New(ctx, kops.Config{
-		State:    "memory://state",
-		Backends: []kops.Backend{kops.Memories()},
+		Store:   kops.Store{URL: "memory://state", Backends: []kops.Backend{kops.Memories()}},
 		Clouds:   []kops.Provider{fakecloud.New().Provider()},
-		Version:  "1.37.0",
-		Now:      time.Now,
-		Random:   rand.Reader,
+		World:   kops.World{Now: time.Now, Random: rand.Reader},
+		Version: "1.37.0",
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // folder is a folder below the cluster's.
 func (b *bench) folder(of string) store.Store {
 	b.Helper()
-	s, err := b.stores().Open(b.Context(), b.cfg.State+"/"+name+"/"+of)
+	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL+"/"+name+"/"+of)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestAnOlderKopsSaysSoBeforeItFindsFault(t *testing.T) {
 	if _, err := newer.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := b.stores().Open(t.Context(), b.cfg.State+"/"+name)
+	s, err := b.stores().Open(t.Context(), b.cfg.Store.URL+"/"+name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,15 @@ func (c *Client) folders(ctx context.Context, cluster string) (*clusterstore.Fol
 	return c.store.Folders(ctx, cl.Spec, cl.stored())
 }
 
-// SSHPublicKeys lists the keys that may log in to the machines of a cluster.
-func (c *Client) SSHPublicKeys(ctx context.Context, cluster string) ([]SSHKey, error) {
-	f, err := c.folders(ctx, cluster)
+// Keys are the SSH public keys of clusters.
+type Keys struct{ c *Client }
+
+// Keys returns what is done about SSH public keys.
+func (c *Client) Keys() Keys { return Keys{c} }
+
+// List lists the keys that may log in to the machines of a cluster.
+func (k Keys) List(ctx context.Context, cluster string) ([]SSHKey, error) {
+	f, err := k.c.folders(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -41,21 +47,21 @@ func (c *Client) SSHPublicKeys(ctx context.Context, cluster string) ([]SSHKey, e
 	return out, err
 }
 
-// AddSSHPublicKey stores a key in OpenSSH's format.
-func (c *Client) AddSSHPublicKey(ctx context.Context, cluster string, text []byte) error {
-	k, err := clusterstore.NewSSHKey(string(text))
+// Add stores a key in OpenSSH's format.
+func (k Keys) Add(ctx context.Context, cluster string, text []byte) error {
+	key, err := clusterstore.NewSSHKey(string(text))
 	if err != nil {
 		return err
 	}
-	cl, err := c.Cluster(ctx, cluster)
+	cl, err := k.c.Cluster(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
+	f, err := k.c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil {
 		return err
 	}
-	return addSSHKey(ctx, cl.Spec, &c.world.PlatformOf(cl.Spec).Traits, f, k)
+	return addSSHKey(ctx, cl.Spec, &k.c.world.PlatformOf(cl.Spec).Traits, f, key)
 }
 
 // addSSHKey adds a key, unless no update would be possible then.
@@ -71,9 +77,9 @@ func addSSHKey(ctx context.Context, cl *api.Cluster, on *traits.Traits, f *clust
 	return f.AddSSHKey(ctx, k)
 }
 
-// DeleteSSHPublicKeys removes all keys of a cluster. It is an error when there is none.
-func (c *Client) DeleteSSHPublicKeys(ctx context.Context, cluster string) error {
-	f, err := c.folders(ctx, cluster)
+// Delete removes all keys of a cluster. It is an error when there is none.
+func (k Keys) Delete(ctx context.Context, cluster string) error {
+	f, err := k.c.folders(ctx, cluster)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func TestObjectsAreRemovedTogetherOrNotAtAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := b.SSHPublicKeys(t.Context(), other)
+		all, err := b.Keys().List(t.Context(), other)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,8 +136,8 @@ func TestWhatWasRemovedBeforeAnErrorIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := b.client(func(cfg *kops.Config) {
-		memory := inside[store.Backend](cfg.Backends[0])
-		cfg.Backends = []kops.Backend{store.Backend{Schemes: memory.Schemes, Open: func(ctx context.Context, scheme, rest string) (store.Store, error) {
+		memory := inside[store.Backend](cfg.Store.Backends[0])
+		cfg.Store.Backends = []kops.Backend{store.Backend{Schemes: memory.Schemes, Open: func(ctx context.Context, scheme, rest string) (store.Store, error) {
 			s, err := memory.Open(ctx, scheme, rest)
 			return readOnly{s, other + "/"}, err
 		}}}

@@ -24,7 +24,7 @@ import (
 // returns its host.
 func (b *bench) running(controlPlane, worker *string) string {
 	b.Helper()
-	s, err := b.stores().Open(b.Context(), b.cfg.State+"/"+name+"/pki")
+	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL+"/"+name+"/pki")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func (b *bench) running(controlPlane, worker *string) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	pair, err := pki.Issuer{Rand: rand.Reader, Now: b.cfg.Now}.Issue(pki.Request{Usage: pki.Server, CommonName: "kubernetes", Names: []string{"api.internal." + name}}, ca)
+	pair, err := pki.Issuer{Rand: rand.Reader, Now: b.cfg.World.Now}.Issue(pki.Request{Usage: pki.Server, CommonName: "kubernetes", Names: []string{"api.internal." + name}}, ca)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (b *bench) running(controlPlane, worker *string) string {
 // workers is the version for which workers are configured.
 func (b *bench) workers() string {
 	b.Helper()
-	s, err := b.stores().Open(b.Context(), b.cfg.State+"/"+name)
+	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL+"/"+name)
 	if err != nil {
 		b.Fatal(err)
 	}

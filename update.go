@@ -277,7 +277,7 @@ func (c *Client) loaded(ctx context.Context, told *call) (*Cluster, error) {
 // leased runs f while this process holds the cluster's lease. When the lease is
 // lost, the context that f gets ends.
 func (c *Client) leased(ctx context.Context, told *call, f func(context.Context, *clusterstore.Lease) error) (err error) {
-	held, lease, err := c.store.Acquire(ctx, told.cluster, clusterstore.Holder(c.cfg.Holder), told.watch)
+	held, lease, err := c.store.Acquire(ctx, told.cluster, clusterstore.Holder(c.cfg.Identity.Holder), told.watch)
 	if other := (*clusterstore.Held)(nil); errors.As(err, &other) {
 		return &Refused{err}
 	}

@@ -25,7 +25,7 @@ import (
 func TestAnUpdateIsRefusedWhileAnotherHoldsTheLease(t *testing.T) {
 	b := applied(t)
 	b.set("nodes-here", "spec.minSize=5", "spec.maxSize=5")
-	other := b.client(func(c *kops.Config) { c.Holder.User = "joe" })
+	other := b.client(func(c *kops.Config) { c.Identity.Holder.User = "joe" })
 	_, err := other.Update(t.Context(), name, kops.UpdateOptions{Apply: true, On: kops.OnPlan(func(*kops.Update) error {
 		// While joe's update stands between plan and apply, jane tries each way of changing the cluster.
 		for what, change := range map[string]func() error{

@@ -77,7 +77,7 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 			if o.Wait <= 0 || passed >= max(1, o.Count) {
 				return last, nil
 			}
-			err = c.cfg.Sleep(limited, o.Interval)
+			err = c.cfg.World.Sleep(limited, o.Interval)
 		}
 		// The first look had all the time it wanted: its error is another.
 		if err != nil && last != nil && ctx.Err() == nil && limited.Err() != nil {

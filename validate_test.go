@@ -58,7 +58,7 @@ func TestValidationWaitsUntilTheClusterIsReadyOftenEnough(t *testing.T) {
 	b := applied(t)
 	slept := 0
 	c := b.client(func(c *kops.Config) {
-		c.Sleep = func(ctx context.Context, d time.Duration) error {
+		c.World.Sleep = func(ctx context.Context, d time.Duration) error {
 			if d != 7*time.Second {
 				t.Errorf("slept %v", d)
 			}
@@ -94,7 +94,7 @@ func onValidation(f func(*kops.Validation)) kops.On {
 func TestValidationEndsWithTheTime(t *testing.T) {
 	b := applied(t)
 	synctest.Test(t, func(t *testing.T) {
-		c := b.client(func(c *kops.Config) { c.Sleep = nil })
+		c := b.client(func(c *kops.Config) { c.World.Sleep = nil })
 		o := kops.ValidateOptions{Wait: time.Minute, Interval: 25 * time.Second}
 		o.Server = "https://127.0.0.1:1"
 		looks, began := 0, time.Now()
@@ -142,7 +142,7 @@ func TestValidationWithoutALoadBalancer(t *testing.T) {
 func TestValidationWithoutTheKeyOfTheAuthority(t *testing.T) {
 	b := newBench(t)
 	state := t.TempDir()
-	b.cfg.State = "file://" + state
+	b.cfg.Store.URL = "file://" + state
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(*newcluster.Options) {})
 	b.apply(kops.UpdateOptions{})

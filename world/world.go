@@ -60,8 +60,10 @@ func Config(state string, o Options) kops.Config {
 		keySize = 0 // the usual one
 	}
 	return kops.Config{
-		State:    state,
-		Backends: each[kops.Backend](open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}})),
+		Store: kops.Store{
+			URL: state, Environment: env, Region: o.Env("S3_REGION"),
+			Backends: each[kops.Backend](open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}})),
+		},
 		Clouds: each[kops.Provider](providers.All(providers.Options{
 			SSH: login(o.Env),
 			AWS: aws.Options{Endpoint: o.Env("AWS_ENDPOINT_URL"), RoleARN: o.Env("KOPS_AWS_ROLE_ARN"), Region: open.Region(o.Env),
@@ -75,14 +77,9 @@ func Config(state string, o Options) kops.Config {
 		RunTooNew:   o.Env("KOPS_RUN_TOO_NEW_VERSION") != "",
 		Features:    kops.Features(complete.ParseFeatures(o.Env("KOPS_FEATURE_FLAGS"))),
 		KeySize:     keySize,
-		Environment: env,
 		IsSet:       func(name string) bool { return o.Env(name) != "" },
-		FilesRegion: o.Env("S3_REGION"),
-		Now:         time.Now,
-		Random:      rand.Reader,
-		HTTP:        o.HTTP,
-		Holder:      kops.Holder{Process: process.Self()},
-		Gone:        process.Gone,
+		World:       kops.World{Now: time.Now, Random: rand.Reader, HTTP: o.HTTP},
+		Identity:    kops.Identity{Holder: kops.Holder{Process: process.Self()}, Gone: process.Gone},
 	}
 }
 

@@ -62,8 +62,8 @@ func TestMissingCredentialsOfABucketSayWhatToDo(t *testing.T) {
 
 // stores are what a program can open.
 func stores(c kops.Config) store.Backends {
-	out := make(store.Backends, len(c.Backends))
-	for i, b := range c.Backends {
+	out := make(store.Backends, len(c.Store.Backends))
+	for i, b := range c.Store.Backends {
 		b.As(&out[i])
 	}
 	return out

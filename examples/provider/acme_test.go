@@ -16,8 +16,8 @@ import (
 func Example() {
 	ctx, cloud := context.Background(), &Cloud{}
 	client, err := kops.New(ctx, kops.Config{
-		State: "memory://state", Backends: []kops.Backend{kops.Memories()}, Clouds: []kops.Provider{cloud.Platform()},
-		Version: "1.37.0", Now: time.Now, Random: rand.Reader,
+		Store:  kops.Store{URL: "memory://state", Backends: []kops.Backend{kops.Memories()}},
+		Clouds: []kops.Provider{cloud.Platform()}, Version: "1.37.0", World: kops.World{Now: time.Now, Random: rand.Reader},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -32,7 +32,7 @@ func sshPublicKey(app *shell.App) *cobra.Command {
 				return err
 			}
 			return app.OfCluster(ctx, client, name, func(cluster string) error {
-				return client.AddSSHPublicKey(ctx, cluster, data[file])
+				return client.Keys().Add(ctx, cluster, data[file])
 			})
 		})
 	c.Aliases = []string{"sshpublickeys", "ssh"}

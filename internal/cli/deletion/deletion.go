@@ -341,7 +341,7 @@ run keep them.`, `
 			if err != nil {
 				return err
 			}
-			keys, err := client.SSHPublicKeys(ctx, name)
+			keys, err := client.Keys().List(ctx, name)
 			if err != nil {
 				return err
 			}
@@ -359,7 +359,7 @@ run keep them.`, `
 					return shell.Failed
 				}
 			}
-			if err := client.DeleteSSHPublicKeys(ctx, name); err != nil {
+			if err := client.Keys().Delete(ctx, name); err != nil {
 				return err
 			}
 			for _, k := range keys {

@@ -61,7 +61,7 @@ when it was taken; a restore looks closer.`, `
 			if err != nil {
 				return err
 			}
-			list, err := client.EtcdBackups(ctx, cluster, name)
+			list, err := client.Etcd().Backups(ctx, cluster, name)
 			if err != nil {
 				return err
 			}
@@ -121,13 +121,13 @@ Managers of kOps do not understand the question, and take their regular ones onl
 				return err
 			}
 			if !yes {
-				if _, err := client.EtcdBackups(ctx, cluster, name); err != nil {
+				if _, err := client.Etcd().Backups(ctx, cluster, name); err != nil {
 					return err
 				}
 				v.Printf("A back-up of etcd %s of %s would be taken\n\nMust specify --yes to take it\n", name, cluster)
 				return nil
 			}
-			made, err := client.BackUpEtcd(ctx, cluster, name, wait)
+			made, err := client.Etcd().BackUp(ctx, cluster, name, wait)
 			if err != nil {
 				return err
 			}

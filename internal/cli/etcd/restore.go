@@ -70,7 +70,7 @@ func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, na
 		}
 		return nil
 	})
-	r, err := client.RestoreEtcd(ctx, cluster, name, backup, o)
+	r, err := client.Etcd().Restore(ctx, cluster, name, backup, o)
 	stop()
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (v *verb) completeBackups(name *string) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		list, err := client.EtcdBackups(ctx, cluster, *name)
+		list, err := client.Etcd().Backups(ctx, cluster, *name)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

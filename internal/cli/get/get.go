@@ -282,7 +282,7 @@ type sshKey struct {
 }
 
 func sshKeys(client *kops.Client, ctx context.Context, cluster string) ([]sshKey, error) {
-	all, err := client.SSHPublicKeys(ctx, cluster)
+	all, err := client.Keys().List(ctx, cluster)
 	var out []sshKey
 	for _, k := range all {
 		out = append(out, sshKey{k.Fingerprint, strings.TrimSpace(k.Text)})

@@ -25,8 +25,9 @@ func (a *App) clientConfig(state string) kops.Config {
 	c := world.Config(state, o)
 	c.Clouds = append(slices.Clone(a.Clouds), c.Clouds...)
 	c.Offline = a.Offline
-	c.Now, c.Sleep = a.Now, a.Sleep
-	c.Holder.User, c.Holder.Host, c.Holder.PID, c.Holder.Command = a.User, a.Host, a.PID, a.Command
+	c.World.Now, c.World.Sleep = a.Now, a.Sleep
+	h := &c.Identity.Holder
+	h.User, h.Host, h.PID, h.Command = a.User, a.Host, a.PID, a.Command
 	c.Log = a.log()
 	return c
 }

@@ -38,7 +38,7 @@ func show(app *shell.App) *cobra.Command {
 
 // holder tells who holds the lease of a cluster, and whether anybody does.
 func holder(ctx context.Context, app *shell.App, client *kops.Client, cluster string) (held bool, err error) {
-	text, err := client.LeaseHolder(ctx, cluster)
+	text, err := client.Leases().Holder(ctx, cluster)
 	if err != nil {
 		return false, err
 	}
@@ -70,7 +70,7 @@ dead. A command that is alive after all stops at its next write.`, `
 				app.Printf("\nMust specify --yes to break it\n")
 				return nil
 			}
-			if err := client.BreakLease(ctx, name); err != nil {
+			if err := client.Leases().Break(ctx, name); err != nil {
 				return err
 			}
 			app.Printf("The lease of %s is free\n", name)

@@ -178,7 +178,7 @@ func target(ctx context.Context, app *shell.App, client *kops.Client, name strin
 		if err != nil {
 			return err
 		}
-		if err := client.AddSSHPublicKey(ctx, name, data[o.sshKey]); err != nil {
+		if err := client.Keys().Add(ctx, name, data[o.sshKey]); err != nil {
 			return err
 		}
 	}
