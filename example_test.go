@@ -20,7 +20,7 @@ func Example() {
 	world := fakecloud.New()
 	client, err := kops.New(ctx, kops.Config{
 		Store:   kops.Store{URL: "memory://state", Backends: []kops.Backend{kops.Memories()}},
-		Clouds:   []kops.Provider{world.Provider()},
+		Clouds:  []kops.Provider{world.Provider()},
 		World:   kops.World{Now: time.Now, Random: rand.Reader},
 		Version: "1.37.0",
 	})
@@ -112,7 +112,7 @@ func ExampleOn() {
 	ctx := context.Background()
 	client, err := kops.New(ctx, kops.Config{
 		Store:   kops.Store{URL: "memory://state", Backends: []kops.Backend{kops.Memories()}},
-		Clouds:   []kops.Provider{fakecloud.New().Provider()},
+		Clouds:  []kops.Provider{fakecloud.New().Provider()},
 		World:   kops.World{Now: time.Now, Random: rand.Reader},
 		Version: "1.37.0",
 	})
