@@ -47,7 +47,7 @@ func (c *Client) Completed(ctx context.Context, name string, o UpdateOptions) (*
 	done, err := c.completed(ctx, cl, o)
 	if err != nil {
 		if fault.Of(err) != fault.Permanent {
-			err = fmt.Errorf("%w; the completed spec needs what the cloud knows, or a file with it: --facts", err)
+			err = fmt.Errorf("%w; the completed spec needs what the cloud knows, or a file with it: option:Facts", err)
 		}
 		return nil, err
 	}

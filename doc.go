@@ -6,6 +6,8 @@
 // stores and platforms; package fakecloud is a platform in memory, and package
 // provider is for programs that bring a platform of their own.
 //
+// Errors and findings name a field by its path, and an option of a call as option:Prune.
+//
 // It must not read flags, the environment or the terminal; everything a Client
 // needs of the world is in its Config.
 package kops

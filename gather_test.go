@@ -109,7 +109,7 @@ func TestAnOlderKopsSaysSoBeforeItFindsFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{})
-	refused(t, err, "1.38.2", "--allow-kops-downgrade")
+	refused(t, err, "1.38.2", "option:AllowDowngrade")
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{AllowDowngrade: true})
 	says(t, err, "v1.99.0")
 }

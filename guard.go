@@ -41,7 +41,7 @@ func (r *Refused) Unwrap() error { return r.Err }
 // guard refuses an update that another version of this program should do.
 func guard(g *pipeline.Gathered, done *pipeline.Completed, o UpdateOptions) (*pipeline.Completed, error) {
 	if o.Prune && (o.Phase != "" || len(o.Groups)+len(o.Roles)+len(o.Lifecycles) > 0) {
-		return nil, errors.New("--prune needs the whole cluster; it cannot be combined with --phase, --instance-group, --instance-group-roles or --lifecycle-overrides")
+		return nil, errors.New("option:Prune needs the whole cluster; it cannot be combined with option:Phase, option:Groups, option:Roles or option:Lifecycles")
 	}
 	guarded, err := g.Guard(done, o.AllowDowngrade)
 	if err != nil {

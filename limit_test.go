@@ -43,8 +43,8 @@ func TestUpdatesOfAPart(t *testing.T) {
 		{name: "unknown name", o: kops.UpdateOptions{Lifecycles: map[string]string{"Machines/node-here." + name: "Ignore"}}, error: `the cluster has no Machines "node-here.a.example.com"; did you mean nodes-here.a.example.com?`},
 		{name: "no name at all", o: kops.UpdateOptions{Lifecycles: map[string]string{"Network/": "Ignore"}}, error: `the cluster has no Network ""; it has a.example.com`},
 		{name: "unknown lifecycle", o: kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "Never"}}, error: `unknown lifecycle "Never" of Machines; use Sync`},
-		{name: "prune of a phase", o: kops.UpdateOptions{Prune: true, Phase: "network"}, error: "--prune needs the whole cluster"},
-		{name: "prune of a group", o: kops.UpdateOptions{Prune: true, Groups: []string{"nodes-here"}}, error: "--prune needs the whole cluster"},
+		{name: "prune of a phase", o: kops.UpdateOptions{Prune: true, Phase: "network"}, error: "option:Prune needs the whole cluster"},
+		{name: "prune of a group", o: kops.UpdateOptions{Prune: true, Groups: []string{"nodes-here"}}, error: "option:Prune needs the whole cluster"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := applied(t)

@@ -40,7 +40,7 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 		r.CloudProvider = c.guessed()
 	}
 	if r.CloudProvider == "" {
-		return nil, fmt.Errorf("the cloud does not follow from the state store %s; name it with --cloud: %s", c.cfg.Store.URL, strings.Join(c.world.Platforms(), " or "))
+		return nil, fmt.Errorf("the cloud does not follow from the state store %s; name it with option:CloudProvider: %s", c.cfg.Store.URL, strings.Join(c.world.Platforms(), " or "))
 	}
 	p, err := c.world.Targeted(api.CloudProviderID(r.CloudProvider), r.Target)
 	if err != nil {

@@ -24,9 +24,9 @@ func TestAVersionThatNoUpdateWouldTakeIsRefusedOfANewCluster(t *testing.T) {
 		_, err := c.NewCluster(t.Context(), r)
 		return err
 	}
-	refused(t, ask(b.Client, "1.31.0"), "--kubernetes-version: is no longer supported", "1.31.0")
-	refused(t, ask(b.Client, "", "spec.kubernetesVersion=1.25.0"), "--kubernetes-version: is no longer supported", "1.25.0")
-	refused(t, ask(b.Client, "1.99.0"), "--kubernetes-version: is not yet supported", "KOPS_RUN_TOO_NEW_VERSION")
+	refused(t, ask(b.Client, "1.31.0"), "option:KubernetesVersion: is no longer supported", "1.31.0")
+	refused(t, ask(b.Client, "", "spec.kubernetesVersion=1.25.0"), "option:KubernetesVersion: is no longer supported", "1.25.0")
+	refused(t, ask(b.Client, "1.99.0"), "option:KubernetesVersion: is not yet supported", "KOPS_RUN_TOO_NEW_VERSION")
 	if err := ask(b.client(func(c *kops.Config) { c.RunTooNew = true }), "1.99.0"); err != nil {
 		t.Errorf("with RunTooNew: %v", err)
 	}
@@ -36,7 +36,7 @@ func TestATargetThatTheCloudHasNotIsRefusedOfANewCluster(t *testing.T) {
 	b := newBench(t)
 	_, err := b.NewCluster(t.Context(), kops.NewClusterRequest{Target: "terraform", Options: newcluster.Options{
 		ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}}})
-	says(t, err, "cannot be written as Terraform; leave out --target terraform")
+	says(t, err, "cannot be written as Terraform; leave out option:Target terraform")
 }
 
 func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {

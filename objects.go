@@ -87,7 +87,7 @@ func (c *Client) Create(ctx context.Context, objs []api.Object) ([]Written, erro
 func (c *Client) Replace(ctx context.Context, objs []api.Object, force bool) ([]Written, error) {
 	return c.write(ctx, objs, func(ch *change, exists bool, name string) error {
 		if !exists && !force {
-			return fault.New(fault.Gone, "%s does not exist; create it with kops create -f, or with --force", name)
+			return fault.New(fault.Gone, "%s does not exist; create it with kops create -f, or with option:Force", name)
 		}
 		return nil
 	}, true)

@@ -144,7 +144,7 @@ func (s *SavedPlan) Marshal() ([]byte, error) {
 func ReadPlan(data []byte) (*SavedPlan, error) {
 	var head struct{ Format int }
 	if err := json.Unmarshal(data, &head); err != nil || head.Format == 0 {
-		return nil, errors.New("it is not a saved plan; make one with --save-plan")
+		return nil, errors.New("it is not a saved plan; make one with option:KeepKeys")
 	}
 	if head.Format != planFormat {
 		return nil, fmt.Errorf("it is of format %d, and this program knows format %d; make a new plan with this program", head.Format, planFormat)
@@ -176,7 +176,7 @@ func (s *SavedPlan) check(now *SavedPlan) error {
 	if d := differing(was, is); len(d) > 0 {
 		return &Refused{fault.New(fault.Conflict, "the plan was saved with other options: %s; say the same ones, or make a new plan", strings.Join(d, "; "))}
 	}
-	moved := slices.Concat(movedSteps("", s.Steps, now.Steps), movedSteps("with --prune: ", s.Deferred, now.Deferred))
+	moved := slices.Concat(movedSteps("", s.Steps, now.Steps), movedSteps("with option:Prune: ", s.Deferred, now.Deferred))
 	if len(moved) == 0 {
 		return nil
 	}

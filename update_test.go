@@ -224,7 +224,7 @@ func TestVersionsThatAreRefused(t *testing.T) {
 		t.Errorf("applied by %q, %v", got, err)
 	}
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true})
-	refused(t, err, "1.38.2", "--allow-kops-downgrade")
+	refused(t, err, "1.38.2", "option:AllowDowngrade")
 	b.apply(kops.UpdateOptions{AllowDowngrade: true})
 	b.set("", "spec.kubernetesVersion=1.99.0")
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{})

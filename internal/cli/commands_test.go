@@ -38,6 +38,21 @@ func tree(features string) map[string]*cobra.Command {
 // everyFeature turns on each flag that adds to the command line.
 const everyFeature = "APIServerNodes,Azure,ClusterAddons,DiscoveryService,EnableSeparateConfigBase,ExperimentalRoles,Spotinst"
 
+// TestEveryOptionIsAFlag looks for the flags by which the options of the library are spelled.
+func TestEveryOptionIsAFlag(t *testing.T) {
+	known := map[string]bool{}
+	for _, c := range tree(everyFeature) {
+		for _, set := range []*pflag.FlagSet{c.Flags(), c.PersistentFlags()} {
+			set.VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+		}
+	}
+	for option, flag := range shell.Flags() {
+		if !known[flag] {
+			t.Errorf("the option %s is spelled --%s, which no command has", option, flag)
+		}
+	}
+}
+
 func TestEveryCommandExplainsItself(t *testing.T) {
 	for path, c := range tree(everyFeature) {
 		if strings.HasPrefix(path, "kops completion") {

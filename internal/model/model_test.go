@@ -174,8 +174,8 @@ func TestFilesOfUnknownDigestAreRefused(t *testing.T) {
 	if !errors.As(err, &found) || len(found) != 3 {
 		t.Fatalf("%v", err)
 	}
-	want := "what machines run as root would be unchecked, as the SHA-256 of 2 files is not known; state it under fileHashes in a facts file (--facts), " +
-		"put FILE.sha256 beside each in an https:// repository (spec.assets.fileRepository), or take the files unchecked with --allow-unverified\n" +
+	want := "what machines run as root would be unchecked, as the SHA-256 of 2 files is not known; state it under fileHashes in a facts file (option:Facts), " +
+		"put FILE.sha256 beside each in an https:// repository (spec.assets.fileRepository), or take the files unchecked with option:AllowUnverified\n" +
 		"  " + nodeup + "amd64/nodeup\n  " + nodeup + "arm64/nodeup: 404 Not Found"
 	if err.Error() != want {
 		t.Errorf("%s\nwant\n%s", err, want)
@@ -214,7 +214,7 @@ func TestNothingUncheckedComesWithoutTLS(t *testing.T) {
 	in.Cluster.Spec.Assets = &api.AssetsSpec{FileRepository: ptr("http://files.e.com/kops")}
 	_, _, err := model.Build(in)
 	if err == nil || !strings.HasPrefix(err.Error(), "spec.assets.fileRepository: has no TLS, and the SHA-256 of files that machines run as root is not known: https://artifacts.k8s.io/binaries/kops/") ||
-		!strings.HasSuffix(err.Error(), `/arm64/nodeup, got "http://files.e.com/kops"; use https://, or state the SHA-256 under fileHashes in a facts file (--facts)`) {
+		!strings.HasSuffix(err.Error(), `/arm64/nodeup, got "http://files.e.com/kops"; use https://, or state the SHA-256 under fileHashes in a facts file (option:Facts)`) {
 		t.Errorf("%v", err)
 	}
 	in.Facts.FileHashes = map[string]string{"*/nodeup": strings.Repeat("0", 64)}

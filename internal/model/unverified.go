@@ -24,8 +24,8 @@ func (in Input) unchecked(files []download.File) diag.List {
 	}
 	const what = "what machines run as root would be unchecked, as the SHA-256 of "
 	out := diag.List{{Rule: "unknown-digest", Message: what + fmt.Sprintf("%d files is not known", len(files)),
-		Remedy: "state it under fileHashes in a facts file (--facts), put FILE.sha256 beside each in an https:// repository " +
-			"(spec.assets.fileRepository), or take the files unchecked with --allow-unverified"}}
+		Remedy: "state it under fileHashes in a facts file (option:Facts), put FILE.sha256 beside each in an https:// repository " +
+			"(spec.assets.fileRepository), or take the files unchecked with option:AllowUnverified"}}
 	if len(files) == 1 {
 		out[0].Message = what + "a file is not known"
 	}
@@ -52,7 +52,7 @@ func (in Input) withoutTLS(files []download.File) diag.List {
 	}
 	found := diag.Finding{Rule: "unverified-without-tls", Path: "spec.assets.fileRepository",
 		Message: "has no TLS, and the SHA-256 of files that machines run as root is not known: " + places(plain),
-		Remedy:  "use https://, or state the SHA-256 under fileHashes in a facts file (--facts)"}
+		Remedy:  "use https://, or state the SHA-256 under fileHashes in a facts file (option:Facts)"}
 	if in.mirrors().Files() {
 		found.Value = *in.spec().Assets.FileRepository
 	} else {

@@ -65,7 +65,7 @@ func (w *World) Targeted(id api.CloudProviderID, target string) (platform.Provid
 		err = validate.Target(&p.Traits, target, w.Features).Err()
 	}
 	if err == nil && target == Terraform && p.Terraform == nil {
-		err = fmt.Errorf("clusters on %s cannot be written as Terraform; leave out --target terraform", p.Title)
+		err = fmt.Errorf("clusters on %s cannot be written as Terraform; leave out option:Target terraform", p.Title)
 	}
 	return p, err
 }

@@ -58,6 +58,11 @@ func run(ctx context.Context, app *shell.App, client *kops.Client, name, format 
 	if err != nil {
 		return err
 	}
+	shell.SpellFailures(d.Failures)
+	for i := range d.Machines {
+		m := &d.Machines[i]
+		m.Message, m.Remedy = shell.Spell(m.Message), shell.Spell(m.Remedy)
+	}
 	err = app.PrintAs(format, d, func() error { show(app, d); return nil })
 	if err == nil && len(d.Failures) > 0 {
 		return shell.Pending

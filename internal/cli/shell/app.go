@@ -76,7 +76,7 @@ func (a *App) Printf(format string, args ...any) {
 
 // Notef writes talk to the user, apart from the product.
 func (a *App) Notef(format string, args ...any) {
-	fmt.Fprintf(a.Err, format, args...) //nolint:errcheck // nothing could be told
+	fmt.Fprint(a.Err, Spell(fmt.Sprintf(format, args...))) //nolint:errcheck // nothing could be told
 }
 
 // StateStore returns the URL of the state store: the flag, the environment or the config file.

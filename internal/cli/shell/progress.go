@@ -200,7 +200,7 @@ func (t *told) Unwrap() error { return t.error }
 // PrintResult writes what came of a plan as JSON or YAML; err is that of the run.
 func (a *App) PrintResult(format, cluster string, r *text.Result, err error) error {
 	write := func(w io.Writer) error {
-		return r.JSON(w, text.Run{Cluster: cluster, Version: a.Version}, err, errors.As(err, new(*kops.Refused)))
+		return r.JSON(w, text.Run{Cluster: cluster, Version: a.Version}, spellError(err), errors.As(err, new(*kops.Refused)))
 	}
 	return a.printJSONAs(format, write)
 }

@@ -102,6 +102,7 @@ func run(ctx context.Context, app *shell.App, args []string, format string, o ko
 		if v == nil {
 			return err
 		}
+		shell.SpellFailures(v.Failures)
 		late := fault.Is(err, fault.NotYet)
 		if err != nil && !late {
 			return err
@@ -131,7 +132,7 @@ func look(ctx context.Context, app *shell.App, client *kops.Client, name string,
 			}
 			var reasons []text.Reason
 			for _, f := range e.Validation.Failures {
-				reasons = append(reasons, text.Reason{Of: f.Kind + " " + f.Name, Text: f.Text()})
+				reasons = append(reasons, text.Reason{Of: f.Kind + " " + f.Name, Text: shell.Spell(f.Text())})
 			}
 			show.Saw(reasons)
 			return nil

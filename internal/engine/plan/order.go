@@ -102,7 +102,7 @@ func (b *builder) removeAfter(used any, k resource.Any, user resource.Object) er
 	}
 	i, ok := b.holder[user.Got]
 	if !ok { // a deletion that is deferred: the user stays
-		return fmt.Errorf("%s must be deleted, and %s/%s, which stays, uses it; allow deletions with --prune", d.Address, k.KindName(), user.Key)
+		return fmt.Errorf("%s must be deleted, and %s/%s, which stays, uses it; allow deletions with option:Prune", d.Address, k.KindName(), user.Key)
 	}
 	if b.match[d.Address] == d.Have && !d.Kind.CreatesFirst() {
 		return fmt.Errorf("%s must be replaced, and %s, which stays, uses it", d.Address, b.steps[i].Address)

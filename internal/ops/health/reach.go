@@ -105,7 +105,7 @@ func problem(server string, err error) *Failure {
 		f.Remedy = "use the name of the API, or write the kubeconfig anew: kops export kubeconfig --admin"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		f.Message = "what answers there is no API server: it speaks no TLS"
-		f.Remedy = "check --api-server and the load balancer"
+		f.Remedy = "check option:Server and the load balancer"
 	case apierrors.IsUnauthorized(err):
 		f.Message = "it does not accept the credentials"
 		f.Remedy = "write new ones: kops export kubeconfig --admin; if the cluster's authority was replaced, its machines must be replaced too"
@@ -114,19 +114,19 @@ func problem(server string, err error) *Failure {
 		f.Remedy = "use those of an administrator: kops export kubeconfig --admin"
 	case errors.As(err, &lookup):
 		f.Message = "its name cannot be resolved: " + lookup.Error()
-		f.Remedy = "if the cluster has just been made, wait (--wait 10m); otherwise check its DNS zone"
+		f.Remedy = "if the cluster has just been made, wait (option:Wait 10m); otherwise check its DNS zone"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		f.Message = "nothing listens there: connection refused"
-		f.Remedy = "if the cluster is starting, wait (--wait 10m); to see why its control plane is not up: kops doctor"
+		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); to see why its control plane is not up: kops doctor"
 	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
 		f.Message = "it does not answer in time"
-		f.Remedy = "if the cluster is starting, wait (--wait 10m); check that this computer may reach it (spec.api.access)"
+		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); check that this computer may reach it (spec.api.access)"
 	case errors.As(err, &status):
 		s := status.Status()
 		f.Message = "it is not ready: " + cmp.Or(line(s.Message), string(s.Reason))
 	default:
 		f.Message = "it cannot be reached: " + line(cause(err).Error())
-		f.Remedy = "if the cluster is starting, wait (--wait 10m); to see why its control plane is not up: kops doctor"
+		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); to see why its control plane is not up: kops doctor"
 	}
 	return f
 }

@@ -110,7 +110,7 @@ func (a *API) placeholder(ctx context.Context) *Failure {
 	}
 	return &Failure{Kind: KindDNS, Name: "apiserver",
 		Message: fmt.Sprintf("the name %s still has the placeholder address %s, which the control plane replaces when it is up", u.Hostname(), strings.Join(addresses, ", ")),
-		Remedy:  "wait some minutes (--wait 10m); if it stays, look at the control plane's machines: kops doctor"}
+		Remedy:  "wait some minutes (option:Wait 10m); if it stays, look at the control plane's machines: kops doctor"}
 }
 
 // unready lists the server's own checks that fail. The server says so with the

@@ -50,7 +50,7 @@ func Write(path string, e Entry) error {
 	switch {
 	case e.User != "":
 		if c.AuthInfos[e.User] == nil {
-			return fmt.Errorf("%s has no user %q; name an existing one with --user, or use --admin", path, e.User)
+			return fmt.Errorf("%s has no user %q; name an existing one with option:User, or use option:Admin", path, e.User)
 		}
 		context.AuthInfo = e.User
 	case e.Exec != nil:

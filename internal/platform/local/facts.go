@@ -91,7 +91,7 @@ func freeNetwork(root, cluster string) (netip.Prefix, error) {
 		return second, nil
 	}
 	return second, fault.Wrap(fault.Quota, fmt.Errorf("the host uses all networks from 10.%d.0.0/24 to 10.%d.0.0/24", firstNetwork, lastNetwork),
-		"name one with --network-cidr")
+		"name one with option:NetworkCIDRs")
 }
 
 // checkNetwork refuses a network other than the one that the cluster has on this

@@ -16,12 +16,12 @@ func (b *Builder) setDNS() {
 	case "none":
 		t.DNS = api.DNSNone
 	default:
-		b.Fail("--dns", b.DNSType, "unknown kind of DNS", "use public, private or none")
+		b.Fail("option:DNSType", b.DNSType, "unknown kind of DNS", "use public, private or none")
 	}
 	b.Spec.DNSZone = b.DNSZone
 	if b.Bastion {
 		if !b.private() {
-			b.Fail("--bastion", "true", "a bastion is the entry to private subnets, and this cluster has none", "add --topology private")
+			b.Fail("option:Bastion", "true", "a bastion is the entry to private subnets, and this cluster has none", "add option:Topology private")
 		}
 		if t.DNS != api.DNSNone {
 			t.Bastion = &api.BastionSpec{PublicName: "bastion." + b.ClusterName}
@@ -47,7 +47,7 @@ func (b *Builder) setAPI() {
 	case "internal":
 		lb.Type = api.LoadBalancerInternal
 	default:
-		b.Fail("--api-loadbalancer-type", b.APILoadBalancerType, "unknown type of load balancer", "use public or internal")
+		b.Fail("option:APILoadBalancerType", b.APILoadBalancerType, "unknown type of load balancer", "use public or internal")
 	}
 	if b.on.Has.BalancerClass {
 		lb.Class = api.LoadBalancerNetwork

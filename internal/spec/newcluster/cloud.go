@@ -62,9 +62,9 @@ func (b *Builder) setPlatform() {
 	case b.on.Describe != nil:
 		b.on.Describe(b)
 	case b.CloudProvider == "":
-		b.Fail("--cloud", "", "the cloud is not known", "name it with --cloud")
+		b.Fail("option:CloudProvider", "", "the cloud is not known", "name it with option:CloudProvider")
 	default:
-		b.Fail("--cloud", b.CloudProvider, "unknown cloud", "use "+b.World.platforms())
+		b.Fail("option:CloudProvider", b.CloudProvider, "unknown cloud", "use "+b.World.platforms())
 	}
 }
 

@@ -22,12 +22,12 @@ type GroupOptions struct {
 func NewGroup(o GroupOptions, cluster *api.Cluster, w World) (*api.InstanceGroup, diag.List) {
 	role, ok := parseRole(o.Role)
 	if !ok {
-		return nil, diag.List{{Path: "--role", Value: o.Role, Rule: "option", Message: "unknown role", Remedy: "use control-plane, node, bastion or apiserver"}}
+		return nil, diag.List{{Path: "option:Role", Value: o.Role, Rule: "option", Message: "unknown role", Remedy: "use control-plane, node, bastion or apiserver"}}
 	}
 	g := newGroup(cluster.Name, o.Name, role)
 	g.Spec.Subnets, g.Spec.Zones = o.Subnets, o.Zones
 	if len(g.Spec.Subnets) == 0 && role == api.RoleControlPlane {
-		return nil, diag.List{{Path: "--subnet", Rule: "option", Message: "a control plane stands in a subnet that must be named", Remedy: "name one with --subnet"}}
+		return nil, diag.List{{Path: "option:Subnets", Rule: "option", Message: "a control plane stands in a subnet that must be named", Remedy: "name one with option:Subnets"}}
 	}
 	return complete.AssignGroup(complete.Input{
 		Platform: w.Complete, Cluster: cluster, Facts: w.Facts, Channel: w.Channel, KopsVersion: w.KopsVersion, Features: w.Features,

@@ -46,7 +46,7 @@ func (b *Builder) addControlPlanes() {
 		count = max(1, len(zones))
 	}
 	if count < len(zones) {
-		b.Fail("--control-plane-count", fmt.Sprint(count), fmt.Sprintf("is less than the %d zones of --control-plane-zones", len(zones)), "name fewer zones, or ask for more machines")
+		b.Fail("option:ControlPlaneCount", fmt.Sprint(count), fmt.Sprintf("is less than the %d zones of option:ControlPlaneZones", len(zones)), "name fewer zones, or ask for more machines")
 		return
 	}
 	if len(zones) == 0 {
@@ -108,7 +108,7 @@ func (b *Builder) add(role api.InstanceGroupRole, name string, sizes []string) *
 	}
 	if len(sizes) > 1 {
 		if !b.on.Has.MixedInstances {
-			b.Fail(sizeFlag(role), strings.Join(sizes, ","), "groups on "+b.on.Title+" have one machine type", "name one machine type")
+			b.Fail(sizeOption(role), strings.Join(sizes, ","), "groups on "+b.on.Title+" have one machine type", "name one machine type")
 		}
 		s.MixedInstancesPolicy = &api.MixedInstancesPolicySpec{Instances: slices.Clone(sizes)}
 	}
@@ -129,15 +129,15 @@ func (b *Builder) add(role api.InstanceGroupRole, name string, sizes []string) *
 	return g
 }
 
-// sizeFlag is the flag that says the machine types of a role.
-func sizeFlag(role api.InstanceGroupRole) string {
+// sizeOption is the option that says the machine types of a role.
+func sizeOption(role api.InstanceGroupRole) string {
 	switch role {
 	case api.RoleControlPlane:
-		return "--control-plane-size"
+		return "option:ControlPlaneSizes"
 	case api.RoleAPIServer:
-		return "--api-server-size"
+		return "option:APIServerSizes"
 	default:
-		return "--node-size"
+		return "option:NodeSizes"
 	}
 }
 

@@ -61,7 +61,7 @@ func (b *Builder) setNetworking() {
 		if near := diag.Nearest(b.Options.Networking, names); near != "" {
 			remedy = "did you mean " + near + "?"
 		}
-		b.Fail("--networking", b.Options.Networking, "unknown networking", remedy)
+		b.Fail("option:Networking", b.Options.Networking, "unknown networking", remedy)
 		return
 	}
 	set(b, &b.Spec.Networking)

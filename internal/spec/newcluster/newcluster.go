@@ -124,7 +124,7 @@ func (b *Builder) setBasics() {
 	b.Spec.ConfigStore.Base = b.ConfigBase
 	b.Spec.KubernetesVersion = b.KubernetesVersion
 	if _, err := versions.ParseVersion(b.KubernetesVersion); b.KubernetesVersion != "" && err != nil {
-		b.Fail("--kubernetes-version", b.KubernetesVersion, "is not a version", "write one such as 1.36.3, or the URL of a release")
+		b.Fail("option:KubernetesVersion", b.KubernetesVersion, "is not a version", "write one such as 1.36.3, or the URL of a release")
 	}
 	b.Spec.IAM = &api.IAMSpec{AllowContainerRegistry: true}
 	b.Spec.Kubelet = &api.KubeletConfigSpec{AnonymousAuth: new(bool)}
@@ -134,11 +134,11 @@ func (b *Builder) setBasics() {
 	case "alwaysallow":
 		b.Spec.Authorization = &api.AuthorizationSpec{AlwaysAllow: &api.AlwaysAllowAuthorizationSpec{}}
 	default:
-		b.Fail("--authorization", b.Authorization, "unknown authorization", "use RBAC or AlwaysAllow")
+		b.Fail("option:Authorization", b.Authorization, "unknown authorization", "use RBAC or AlwaysAllow")
 	}
 	labels, err := parseLabels(b.CloudLabels)
 	if err != "" {
-		b.Fail("--cloud-labels", b.CloudLabels, err, "write k=v, divided by commas; quote values that have commas")
+		b.Fail("option:CloudLabels", b.CloudLabels, err, "write k=v, divided by commas; quote values that have commas")
 	}
 	b.Spec.CloudLabels = labels
 	switch b.InstanceManager {
@@ -146,10 +146,10 @@ func (b *Builder) setBasics() {
 	case "karpenter":
 		b.Spec.Karpenter = &api.KarpenterConfig{Enabled: true}
 		if b.DiscoveryStore == "" {
-			b.Fail("--instance-manager", "karpenter", "Karpenter needs permissions of its own", "publish the service account issuer with --discovery-store")
+			b.Fail("option:InstanceManager", "karpenter", "Karpenter needs permissions of its own", "publish the service account issuer with option:DiscoveryStore")
 		}
 	default:
-		b.Fail("--instance-manager", b.InstanceManager, "unknown instance manager", "use cloudgroups or karpenter")
+		b.Fail("option:InstanceManager", b.InstanceManager, "unknown instance manager", "use cloudgroups or karpenter")
 	}
 }
 
@@ -182,7 +182,7 @@ func (b *Builder) setFeatureGates() {
 // setDiscovery publishes the documents of the service account issuer.
 func (b *Builder) setDiscovery() {
 	if b.DiscoveryService != "" {
-		b.Fail("--discovery-service", b.DiscoveryService, "clusters are not registered with discovery services yet", "publish the documents in a bucket with --discovery-store")
+		b.Fail("option:DiscoveryService", b.DiscoveryService, "clusters are not registered with discovery services yet", "publish the documents in a bucket with option:DiscoveryStore")
 	}
 	if b.DiscoveryStore == "" {
 		return
@@ -217,7 +217,7 @@ func (b *Builder) setFields() {
 	cluster, findings := Assign(b.Cluster, b.Sets, b.Unsets)
 	b.findings = append(b.findings, findings...)
 	if cluster.Name != b.ClusterName { // its groups and its folder have the name already
-		b.Fail("metadata.name", cluster.Name, "is not the name "+b.ClusterName+" that was asked for", "name the cluster with --name")
+		b.Fail("metadata.name", cluster.Name, "is not the name "+b.ClusterName+" that was asked for", "name the cluster with option:ClusterName")
 	}
 	b.Cluster, b.Spec = cluster, &cluster.Spec
 	if c := b.Spec.Networking.Calico; c != nil && c.BPFEnabled {
@@ -235,7 +235,7 @@ func (b *Builder) assign() {
 	b.findings = append(b.findings, findings...)
 	b.Cluster, b.Spec, in.Cluster = cluster, &cluster.Spec, cluster
 	if b.Spec.KubernetesVersion == "" {
-		b.Fail("--kubernetes-version", "", "the channel "+b.Spec.Channel+" names no version for new clusters", "write one such as 1.36.3")
+		b.Fail("option:KubernetesVersion", "", "the channel "+b.Spec.Channel+" names no version for new clusters", "write one such as 1.36.3")
 	}
 	for i, g := range b.groups {
 		done, findings := complete.AssignGroup(in, g)
@@ -245,8 +245,8 @@ func (b *Builder) assign() {
 }
 
 // Fail notes an error about an option.
-func (b *Builder) Fail(flag, value, message, remedy string) {
-	b.findings = append(b.findings, diag.Finding{Path: flag, Value: value, Rule: "option", Message: message, Remedy: remedy})
+func (b *Builder) Fail(option, value, message, remedy string) {
+	b.findings = append(b.findings, diag.Finding{Path: option, Value: value, Rule: "option", Message: message, Remedy: remedy})
 }
 
 // mostControlPlanes is far above the members of any etcd, and far below what would take long to describe.
@@ -255,14 +255,14 @@ const mostControlPlanes = 99
 // checkCounts refuses numbers of machines that nobody means.
 func (b *Builder) checkCounts() {
 	if n := b.ControlPlaneCount; n > mostControlPlanes {
-		b.Fail("--control-plane-count", fmt.Sprint(n), "is more control planes than an etcd can have members", "use 1, 3 or 5")
+		b.Fail("option:ControlPlaneCount", fmt.Sprint(n), "is more control planes than an etcd can have members", "use 1, 3 or 5")
 	}
 	for _, o := range []struct {
-		flag  string
-		count int32
-	}{{"--control-plane-count", b.ControlPlaneCount}, {"--node-count", b.NodeCount}, {"--api-server-count", b.APIServerCount}} {
+		option string
+		count  int32
+	}{{"option:ControlPlaneCount", b.ControlPlaneCount}, {"option:NodeCount", b.NodeCount}, {"option:APIServerCount", b.APIServerCount}} {
 		if o.count < 0 {
-			b.Fail(o.flag, fmt.Sprint(o.count), "is less than 0", "ask for one machine or more, or leave it out")
+			b.Fail(o.option, fmt.Sprint(o.count), "is less than 0", "ask for one machine or more, or leave it out")
 		}
 	}
 }
@@ -270,12 +270,12 @@ func (b *Builder) checkCounts() {
 // warnUnbuilt tells that some options have no effect yet.
 func (b *Builder) warnUnbuilt() {
 	for _, o := range []struct {
-		flag  string
-		count int32
-	}{{"--etcd-count", b.EtcdCount}, {"--kcm-count", b.KubeControllerManagerCount}, {"--scheduler-count", b.SchedulerCount}} {
+		option string
+		count  int32
+	}{{"option:EtcdCount", b.EtcdCount}, {"option:KubeControllerManagerCount", b.KubeControllerManagerCount}, {"option:SchedulerCount", b.SchedulerCount}} {
 		if o.count > 0 {
 			b.findings = append(b.findings, diag.Finding{
-				Path: o.flag, Value: fmt.Sprint(o.count), Rule: "option", Message: "groups of this role are not made yet",
+				Path: o.option, Value: fmt.Sprint(o.count), Rule: "option", Message: "groups of this role are not made yet",
 				Remedy: "the control plane runs the program", Warning: true,
 			})
 		}

@@ -140,8 +140,8 @@ func TestNewGroups(t *testing.T) {
 			"spec.role": "Master", "spec.subnets": []string{"us-test-1b"}, "spec.maxSize": 1,
 		}},
 		{in: newcluster.GroupOptions{Name: "b", Role: "Bastion"}, want: map[string]any{"spec.role": "Bastion", "spec.machineType": "t3.micro"}},
-		{in: newcluster.GroupOptions{Name: "cp", Role: "master"}, fail: "--subnet: a control plane stands in a subnet that must be named; name one with --subnet"},
-		{in: newcluster.GroupOptions{Name: "x", Role: "worker"}, fail: `--role: unknown role, got "worker"; use control-plane, node, bastion or apiserver`},
+		{in: newcluster.GroupOptions{Name: "cp", Role: "master"}, fail: "option:Subnets: a control plane stands in a subnet that must be named; name one with option:Subnets"},
+		{in: newcluster.GroupOptions{Name: "x", Role: "worker"}, fail: `option:Role: unknown role, got "worker"; use control-plane, node, bastion or apiserver`},
 	} {
 		g, findings := newcluster.NewGroup(c.in, cluster, on(newcluster.World{Channel: w.Channel}, newcluster.Options{CloudProvider: "aws"}))
 		if got := findings.Error(); got != c.fail {
@@ -155,7 +155,7 @@ func TestNewGroups(t *testing.T) {
 
 func TestAChannelWithoutVersionsNeedsOne(t *testing.T) {
 	o := newcluster.Options{ClusterName: "a.k8s.local", CloudProvider: "hetzner", Zones: []string{"fsn1"}, Channel: "none"}
-	const want = "--kubernetes-version: the channel none names no version for new clusters; write one such as 1.36.3"
+	const want = "option:KubernetesVersion: the channel none names no version for new clusters; write one such as 1.36.3"
 	if _, _, findings := newcluster.New(o, on(newcluster.World{}, o)); findings.Error() != want {
 		t.Errorf("without a version: %q, want %q", findings.Error(), want)
 	}

@@ -18,7 +18,7 @@ func (b *Builder) setNetwork() {
 	}
 	for _, r := range b.NetworkCIDRs {
 		if _, err := netip.ParsePrefix(r); err != nil {
-			b.Fail("--network-cidr", r, "is not a range of addresses", "write one such as 172.20.0.0/16")
+			b.Fail("option:NetworkCIDRs", r, "is not a range of addresses", "write one such as 172.20.0.0/16")
 		}
 	}
 	n.NetworkID = b.NetworkID
@@ -26,13 +26,13 @@ func (b *Builder) setNetwork() {
 		n.TagSubnets = new(bool)
 	}
 	if b.Topology != "public" && b.Topology != "private" {
-		b.Fail("--topology", b.Topology, "unknown topology", "use public or private")
+		b.Fail("option:Topology", b.Topology, "unknown topology", "use public or private")
 	}
 	if !b.IPv6 {
 		return
 	}
 	if !b.on.Has.IPv6 {
-		b.Fail("--ipv6", "true", "no IPv6 clusters are made on "+b.on.Title, "leave --ipv6 out")
+		b.Fail("option:IPv6", "true", "no IPv6 clusters are made on "+b.on.Title, "leave option:IPv6 out")
 	}
 	n.NonMasqueradeCIDR = "::/0"
 	b.Spec.CloudControllerManager = &api.CloudControllerManagerConfig{}
@@ -41,7 +41,7 @@ func (b *Builder) setNetwork() {
 // setSubnets makes the subnets that the zones need.
 func (b *Builder) setSubnets() {
 	if len(b.zones) == 0 {
-		b.Fail("--zones", "", "a cluster needs at least one zone", "name zones with --zones")
+		b.Fail("option:Zones", "", "a cluster needs at least one zone", "name zones with option:Zones")
 		return
 	}
 	main := b.mainSubnets()
@@ -59,14 +59,14 @@ func (b *Builder) setSubnets() {
 	for i := range main {
 		main[i].Type = kind
 	}
-	b.share("--subnets", b.SubnetIDs, main)
+	b.share("option:SubnetIDs", b.SubnetIDs, main)
 	all := main
 	if b.private() && !b.on.Network.NoUtility {
 		if b.IPv6 {
 			all = slices.Concat(all, companions(main, "dualstack-", api.SubnetDualStack))
 		}
 		utility := companions(main, "utility-", api.SubnetUtility)
-		b.share("--utility-subnets", b.UtilitySubnetIDs, utility)
+		b.share("option:UtilitySubnetIDs", b.UtilitySubnetIDs, utility)
 		all = slices.Concat(all, utility)
 	}
 	if b.IPv6 {
@@ -107,7 +107,7 @@ func (b *Builder) oneRegion(of func(zone string) string) string {
 	region := of(b.zones[0])
 	for _, z := range b.zones {
 		if of(z) != region {
-			b.Fail("--zones", strings.Join(b.zones, ","), "a cluster on "+string(b.on.Name)+" stands in one region", "name zones of one region only")
+			b.Fail("option:Zones", strings.Join(b.zones, ","), "a cluster on "+string(b.on.Name)+" stands in one region", "name zones of one region only")
 			break
 		}
 	}
@@ -115,12 +115,12 @@ func (b *Builder) oneRegion(of func(zone string) string) string {
 }
 
 // share gives existing subnets to those of the same zone.
-func (b *Builder) share(flag string, ids []string, subnets []api.ClusterSubnetSpec) {
+func (b *Builder) share(option string, ids []string, subnets []api.ClusterSubnetSpec) {
 	for i, id := range ids {
 		zone := ""
 		switch {
 		case b.on.Network.SharedAreKnown:
-			zone = b.sharedZone(flag, id)
+			zone = b.sharedZone(option, id)
 		case i < len(subnets):
 			zone = subnets[i].Zone // other clouds are not asked: the order counts
 		}
@@ -129,9 +129,9 @@ func (b *Builder) share(flag string, ids []string, subnets []api.ClusterSubnetSp
 		case b.findings.Err() != nil:
 			return
 		case at < 0:
-			b.Fail(flag, id, "the subnet is in zone "+zone+", which is none of the cluster's", "add the zone to --zones, or leave the subnet out")
+			b.Fail(option, id, "the subnet is in zone "+zone+", which is none of the cluster's", "add the zone to option:Zones, or leave the subnet out")
 		case subnets[at].ID != "":
-			b.Fail(flag, strings.Join(ids, ","), "two subnets are in zone "+zone, "name one subnet a zone")
+			b.Fail(option, strings.Join(ids, ","), "two subnets are in zone "+zone, "name one subnet a zone")
 		default:
 			subnets[at].ID = id
 		}
@@ -139,13 +139,13 @@ func (b *Builder) share(flag string, ids []string, subnets []api.ClusterSubnetSp
 }
 
 // sharedZone is the zone of a shared subnet; its network becomes the cluster's.
-func (b *Builder) sharedZone(flag, id string) string {
+func (b *Builder) sharedZone(option, id string) string {
 	if s, ok := b.Facts.Subnets[id]; ok {
 		if b.Spec.Networking.NetworkID == "" {
 			b.Spec.Networking.NetworkID = s.Network
 		}
 		return s.Zone
 	}
-	b.Fail(flag, id, "the subnet was not found", "check the id and the region")
+	b.Fail(option, id, "the subnet was not found", "check the id and the region")
 	return ""
 }

@@ -66,14 +66,14 @@ func (g *guard) kops() {
 		g.add("kops", g.Kops, "kops-recommended", "a newer kops is recommended, "+recommended, "install kops "+recommended, true)
 	}
 	if below(own, g.Stored) && !g.AllowDowngrade {
-		g.add("kops", g.Kops, "kops-downgrade", "the cluster was last changed by the newer kops "+g.Stored, "install kops "+g.Stored+", or pass --allow-kops-downgrade", false)
+		g.add("kops", g.Kops, "kops-downgrade", "the cluster was last changed by the newer kops "+g.Stored, "install kops "+g.Stored+", or pass option:AllowDowngrade", false)
 	}
 }
 
 func (g *guard) kubernetes() {
 	path, upgrade, steps, raise := "spec.kubernetesVersion", ", kubernetes upgrade is required", "; an older kops upgrades step by step", "set spec.kubernetesVersion to that (kops edit cluster)"
 	if g.New {
-		path, upgrade, steps, raise = "--kubernetes-version", "", "", "ask for that version"
+		path, upgrade, steps, raise = "option:KubernetesVersion", "", "", "ask for that version"
 	}
 	k, err := versions.ParseVersion(g.Kubernetes)
 	if err != nil {
@@ -116,7 +116,7 @@ func Target(t *traits.Traits, target string, features complete.Features) diag.Li
 	}
 	needs(t.Terraform.Feature)
 	if t.Terraform.Never {
-		l = append(l, diag.Finding{Path: "--target", Value: target, Rule: "target", Message: "is not supported on " + string(t.Name), Remedy: "use direct"})
+		l = append(l, diag.Finding{Path: "option:Target", Value: target, Rule: "target", Message: "is not supported on " + string(t.Name), Remedy: "use direct"})
 	}
 	return l
 }

@@ -103,9 +103,9 @@ spec:
 		{"Kubernetes too old", validate.Versions{Kops: "1.37.0", Kubernetes: "1.31.9", RunObsolete: true},
 			[]string{`spec.kubernetesVersion: is no longer supported, kubernetes upgrade is required, got "1.31.9"; use 1.32.0 or later; an older kops upgrades step by step`}},
 		{"Kubernetes too old for a new cluster", validate.Versions{Kops: "1.37.0", Kubernetes: "1.31.9", New: true},
-			[]string{`--kubernetes-version: is no longer supported, got "1.31.9"; use 1.32.0 or later`}},
+			[]string{`option:KubernetesVersion: is no longer supported, got "1.31.9"; use 1.32.0 or later`}},
 		{"Kubernetes that the channel refuses for a new cluster", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.0", Channel: demanding, New: true},
-			[]string{`--kubernetes-version: kubernetes upgrade is required, the channel asks for 1.36.1, got "1.36.0"; ask for that version, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
+			[]string{`option:KubernetesVersion: kubernetes upgrade is required, the channel asks for 1.36.1, got "1.36.0"; ask for that version, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
 		{"Kubernetes soon too old", validate.Versions{Kops: "1.37.0", Kubernetes: "1.33.9"},
 			[]string{`warning: spec.kubernetesVersion: is deprecated and will lose support, got "1.33.9"; set spec.kubernetesVersion with kops edit cluster`}},
 		{"Kubernetes that the channel refuses", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.0", Channel: demanding},
@@ -117,7 +117,7 @@ spec:
 		{"a kops that the channel refuses, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Channel: demanding, RunObsolete: true},
 			[]string{`warning: kops: a newer kops is recommended, 1.37.2, got "1.36.4"; install kops 1.37.2`}},
 		{"a cluster of a newer kops", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Stored: "1.37.0"},
-			[]string{`kops: the cluster was last changed by the newer kops 1.37.0, got "1.36.4"; install kops 1.37.0, or pass --allow-kops-downgrade`}},
+			[]string{`kops: the cluster was last changed by the newer kops 1.37.0, got "1.36.4"; install kops 1.37.0, or pass option:AllowDowngrade`}},
 		{"a cluster of a newer kops, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Stored: "1.37.0", AllowDowngrade: true}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestWhatClusterAndTargetNeed(t *testing.T) {
 		}},
 		{"scaleway", "direct", "", []string{`spec.cloudProvider: is experimental, got "scaleway"; set KOPS_FEATURE_FLAGS=Scaleway`}},
 		{"digitalocean", "terraform", "", []string{`spec.cloudProvider: is experimental, got "digitalocean"; set KOPS_FEATURE_FLAGS=DOTerraform`}},
-		{"linode", "terraform", "Linode", []string{`--target: is not supported on linode, got "terraform"; use direct`}},
+		{"linode", "terraform", "Linode", []string{`option:Target: is not supported on linode, got "terraform"; use direct`}},
 	} {
 		if d := cmp.Diff(c.want, lines(validate.Target(&platformtest.Named(string(c.cloud)).Traits, c.target, complete.ParseFeatures(c.features)))); d != "" {
 			t.Errorf("%s, %s, %q (-want +got):\n%s", c.cloud, c.target, c.features, d)

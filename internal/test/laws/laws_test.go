@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -324,6 +325,10 @@ func (s *source) check(f *ast.File) {
 			}
 		case *ast.ValueSpec:
 			s.locked(x)
+		case *ast.BasicLit:
+			if speaksToUsers(short) && x.Kind == token.STRING && flagged(x.Value) {
+				s.Errorf("%s: %s names a flag; below the command line it is option:Name, which internal/cli/shell spells", s.at(x), x.Value)
+			}
 		case *ast.SelectorExpr:
 			if !command {
 				s.uncommanded(x)
@@ -338,6 +343,21 @@ func (s *source) check(f *ast.File) {
 		return true
 	})
 }
+
+// speaksToUsers are the packages whose errors and findings reach users of the library.
+func speaksToUsers(short string) bool {
+	return short == "" || under("internal/pipeline", "internal/spec", "internal/engine/plan", "internal/ops/health", "internal/ops/kubeconfig", "internal/platform/aws/lookup", "provider")(short) &&
+		!under("internal/spec/componentflags")(short) && !forTests(short)
+}
+
+// aFlag is a flag in a text, commandLine a command of kops up to where its words end.
+var (
+	aFlag       = regexp.MustCompile("(^[\"`]|[^\"`] |\\()--[a-z]")
+	commandLine = regexp.MustCompile("kops [^;,(]*")
+)
+
+// flagged reports whether a text names a flag, other than in a command line of kops.
+func flagged(text string) bool { return aFlag.MatchString(commandLine.ReplaceAllString(text, "")) }
 
 func (s *source) function(f *ast.FuncDecl) {
 	if f.Name.Name == "init" && f.Recv == nil {

@@ -250,8 +250,8 @@ func TestWishes(t *testing.T) {
 	q := Wishes(newcluster.Options{ClusterName: "k.example.com", Zones: []string{"z1"}, ControlPlaneZones: []string{"z2"}, NodeSizes: []string{"a,b"},
 		Image: "ami-1", SubnetIDs: []string{"subnet-1"}, NetworkID: "vpc-1", DNSZone: "example.com"}, newcluster.World{})
 	got := fmt.Sprint(q.Zones, q.MachineTypes, q.Images, q.Subnets, q.VPC, q.Hosts, q.DNSZone)
-	const want = "[{z1  --zones []} {z2  --control-plane-zones []}] [{a  --node-size []} {b  --node-size []}] [{ami-1  --image []}] " +
-		"[{subnet-1  --subnets []}] {vpc-1  --network-id []} [k.example.com]example.com"
+	const want = "[{z1  option:Zones []} {z2  option:ControlPlaneZones []}] [{a  option:NodeSizes []} {b  option:NodeSizes []}] [{ami-1  option:Image []}] " +
+		"[{subnet-1  option:SubnetIDs []}] {vpc-1  option:NetworkID []} [k.example.com]example.com"
 	if got != want {
 		t.Errorf("got %s", got)
 	}

@@ -94,23 +94,23 @@ func (q *Query) group(c *api.Cluster, g *api.InstanceGroup) {
 
 // Wishes returns what to ask for choosing the spec of a new cluster. It is pure.
 func Wishes(o newcluster.Options, _ newcluster.World) Query {
-	asks := func(flag string, names ...string) (out []Ask) {
+	asks := func(option string, names ...string) (out []Ask) {
 		for _, n := range names {
 			for _, item := range split(n) {
-				out = append(out, Ask{Name: item, Path: "--" + flag})
+				out = append(out, Ask{Name: item, Path: "option:" + option})
 			}
 		}
 		return out
 	}
 	q := Query{
-		Zones: slices.Concat(asks("zones", o.Zones...), asks("control-plane-zones", o.ControlPlaneZones...)),
-		Images: slices.Concat(asks("image", o.Image), asks("control-plane-image", o.ControlPlaneImage),
-			asks("node-image", o.NodeImage), asks("bastion-image", o.BastionImage)),
-		MachineTypes: slices.Concat(asks("control-plane-size", o.ControlPlaneSizes...),
-			asks("node-size", o.NodeSizes...), asks("apiserver-size", o.APIServerSizes...)),
+		Zones: slices.Concat(asks("Zones", o.Zones...), asks("ControlPlaneZones", o.ControlPlaneZones...)),
+		Images: slices.Concat(asks("Image", o.Image), asks("ControlPlaneImage", o.ControlPlaneImage),
+			asks("NodeImage", o.NodeImage), asks("BastionImage", o.BastionImage)),
+		MachineTypes: slices.Concat(asks("ControlPlaneSizes", o.ControlPlaneSizes...),
+			asks("NodeSizes", o.NodeSizes...), asks("APIServerSizes", o.APIServerSizes...)),
 		Candidates: distinct(append(spec.MachineTypes(api.RoleNode), spec.MachineTypes(api.RoleBastion)...)...),
-		Subnets:    slices.Concat(asks("subnets", o.SubnetIDs...), asks("utility-subnets", o.UtilitySubnetIDs...)),
-		VPC:        Ask{Name: o.NetworkID, Path: "--network-id"},
+		Subnets:    slices.Concat(asks("SubnetIDs", o.SubnetIDs...), asks("UtilitySubnetIDs", o.UtilitySubnetIDs...)),
+		VPC:        Ask{Name: o.NetworkID, Path: "option:NetworkID"},
 	}
 	if strings.EqualFold(o.DNSType, string(api.DNSPublic)) || strings.EqualFold(o.DNSType, string(api.DNSPrivate)) || o.DNSZone != "" {
 		q.Hosts, q.DNSZone = distinct(o.ClusterName, o.APIPublicName), o.DNSZone

@@ -94,7 +94,7 @@ func podNetwork(c *validate.Check) {
 
 func store(c *validate.Check) {
 	if base := c.Spec.ConfigStore.Base; base != "" && !strings.HasPrefix(base, "file://") {
-		c.Bad("spec.configBase", base, "cannot be read by machines on this host", "keep the state of local clusters in a folder: --state file://…")
+		c.Bad("spec.configBase", base, "cannot be read by machines on this host", "keep the state of local clusters in a folder: option:Store file://…")
 	}
 }
 

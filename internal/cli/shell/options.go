@@ -1,0 +1,67 @@
+package shell
+
+import (
+	"regexp"
+
+	"kops.local/kops/api/status"
+	"kops.local/kops/internal/engine/fault"
+)
+
+// Flags are the flags by which the options of the library are given: what the library says
+// of option:Prune is said of --prune here.
+func Flags() map[string]string {
+	return map[string]string{
+		"APILoadBalancerType": "api-loadbalancer-type", "APIServerCount": "api-server-count", "APIServerSizes": "api-server-size",
+		"Admin": "admin", "AllowDowngrade": "allow-kops-downgrade", "AllowUnverified": "allow-unverified", "Authorization": "authorization",
+		"Bastion": "bastion", "BastionImage": "bastion-image", "CloudLabels": "cloud-labels", "CloudProvider": "cloud", "ClusterName": "name",
+		"ControlPlaneCount": "control-plane-count", "ControlPlaneImage": "control-plane-image", "ControlPlaneSizes": "control-plane-size",
+		"ControlPlaneZones": "control-plane-zones", "DNSType": "dns", "DiscoveryService": "discovery-service", "DiscoveryStore": "discovery-store",
+		"EtcdCount": "etcd-count", "Facts": "facts", "Force": "force", "Groups": "instance-group", "IPv6": "ipv6", "Image": "image",
+		"InstanceManager": "instance-manager", "Internal": "internal", "KeepKeys": "save-plan", "KubeControllerManagerCount": "kcm-count",
+		"KubernetesVersion": "kubernetes-version", "Lifecycles": "lifecycle-overrides", "NetworkCIDRs": "network-cidr", "NetworkID": "network-id",
+		"Networking": "networking", "NodeCount": "node-count", "NodeImage": "node-image", "NodeSizes": "node-size", "Phase": "phase", "Prune": "prune",
+		"Role": "role", "Roles": "instance-group-roles", "SchedulerCount": "scheduler-count", "Server": "api-server", "Sets": "set", "Store": "state",
+		"SubnetIDs": "subnets", "Subnets": "subnet", "Target": "target", "Topology": "topology", "User": "user", "UtilitySubnetIDs": "utility-subnets",
+		"Wait": "wait", "Zones": "zones",
+	}
+}
+
+// SpellFailures spells the options in what was found wrong with a cluster.
+func SpellFailures(list []status.Failure) {
+	for i := range list {
+		list[i].Message, list[i].Remedy = Spell(list[i].Message), Spell(list[i].Remedy)
+	}
+}
+
+// option is an option of the library in a text.
+var option = regexp.MustCompile(`\boption:[A-Z][A-Za-z0-9]*`)
+
+// Spell spells the options of the library in a text as flags.
+func Spell(text string) string {
+	flags := Flags()
+	return option.ReplaceAllStringFunc(text, func(found string) string {
+		if flag, ok := flags[found[len("option:"):]]; ok {
+			return "--" + flag
+		}
+		return found
+	})
+}
+
+// spelled is an error whose options are spelled as flags.
+type spelled struct{ error }
+
+func (s spelled) Error() string { return Spell(s.error.Error()) }
+
+// Unwrap returns the error as the library tells it.
+func (s spelled) Unwrap() error { return s.error }
+
+// spellError spells the options of an error and of its remedy.
+func spellError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if remedy := fault.Remedy(err); remedy != Spell(remedy) {
+		return fault.Wrap(fault.Of(err), spelled{err}, Spell(remedy))
+	}
+	return spelled{err}
+}
