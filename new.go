@@ -54,11 +54,11 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 		return nil, err
 	}
 	w := c.describing(&p.Platform, ch, r.Facts.known())
-	if w.Facts == nil && p.Offers != nil {
+	if w.Facts == nil && p.NewClusterFacts != nil {
 		if err := (&call{cluster: r.ClusterName, on: r.On}).phase("look up"); err != nil {
 			return nil, err
 		}
-		if w.Facts, err = c.offers(ctx, p, r, w); err != nil {
+		if w.Facts, err = c.newClusterFacts(ctx, p, r, w); err != nil {
 			return nil, err
 		}
 	}
@@ -72,8 +72,8 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 	return &Cluster{Spec: spec, Groups: groups, Warnings: findings}, nil
 }
 
-// offers asks the platform what a new cluster may be made of.
-func (c *Client) offers(ctx context.Context, p platform.Provider, r NewClusterRequest, w newcluster.World) (*facts.Facts, error) {
+// newClusterFacts asks the platform what a new cluster may be made of.
+func (c *Client) newClusterFacts(ctx context.Context, p platform.Provider, r NewClusterRequest, w newcluster.World) (*facts.Facts, error) {
 	var cfg platform.Config
 	for _, zone := range slices.Concat(r.Zones, r.ControlPlaneZones) {
 		cfg.Region = cmp.Or(cfg.Region, p.Network.Region(zone))
@@ -82,7 +82,7 @@ func (c *Client) offers(ctx context.Context, p platform.Provider, r NewClusterRe
 	if err != nil {
 		return nil, err
 	}
-	return p.Offers(ctx, session, r.Options, w)
+	return p.NewClusterFacts(ctx, session, r.Options, w)
 }
 
 // guessed is the platform that goes with the state store, or "".

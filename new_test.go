@@ -42,7 +42,7 @@ func TestATargetThatTheCloudHasNotIsRefusedOfANewCluster(t *testing.T) {
 func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
-		p.LookUp = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+		p.Facts = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
 			return &facts.Facts{Clouds: map[string]*facts.Cloud{fakecloud.Name: {Architecture: "amd64", Bundle: "/bundle"}}}, nil
 		}
 	})

@@ -74,7 +74,7 @@ type Written struct {
 
 // Create stores new objects. Nothing is stored when one is wrong or exists already.
 func (c *Client) Create(ctx context.Context, objs []api.Object) ([]Written, error) {
-	return c.write(ctx, objs, func(ch *change, exists bool, name string) error {
+	return c.storeAll(ctx, objs, func(ch *change, exists bool, name string) error {
 		if exists {
 			return fault.New(fault.Conflict, "%s already exists; change it with kops replace or kops edit, and finish a kops create that was cut off with kops replace --force", name)
 		}
@@ -85,7 +85,7 @@ func (c *Client) Create(ctx context.Context, objs []api.Object) ([]Written, erro
 // Replace stores objects in the place of existing ones. With force, those that do
 // not exist are created. Nothing is stored when one is wrong.
 func (c *Client) Replace(ctx context.Context, objs []api.Object, force bool) ([]Written, error) {
-	return c.write(ctx, objs, func(ch *change, exists bool, name string) error {
+	return c.storeAll(ctx, objs, func(ch *change, exists bool, name string) error {
 		if !exists && !force {
 			return fault.New(fault.Gone, "%s does not exist; create it with kops create -f, or with option:Force", name)
 		}
@@ -93,8 +93,8 @@ func (c *Client) Replace(ctx context.Context, objs []api.Object, force bool) ([]
 	}, true)
 }
 
-// write groups objects by cluster, checks the clusters that come of them, and stores them.
-func (c *Client) write(ctx context.Context, objs []api.Object, allow func(ch *change, exists bool, name string) error, replace bool) ([]Written, error) {
+// storeAll groups objects by cluster, checks the clusters that come of them, and stores them.
+func (c *Client) storeAll(ctx context.Context, objs []api.Object, allow func(ch *change, exists bool, name string) error, replace bool) ([]Written, error) {
 	byCluster, order, err := c.affected(ctx, objs)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (c *Client) Remove(ctx context.Context, objs []api.Object, apply bool) ([]s
 			return nil, err
 		}
 		r := removals[ch.now.Spec.Name]
-		name, err := c.take(ctx, r, o)
+		name, err := c.addRemoval(ctx, r, o)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (c *Client) Remove(ctx context.Context, objs []api.Object, apply bool) ([]s
 	var gone []string
 	for _, n := range order {
 		if apply {
-			if err := c.remove(ctx, removals[n]); err != nil {
+			if err := c.carryOut(ctx, removals[n]); err != nil {
 				return gone, err
 			}
 		}
@@ -64,8 +64,8 @@ func (c *Client) Remove(ctx context.Context, objs []api.Object, apply bool) ([]s
 	return gone, nil
 }
 
-// remove carries out the removal of one cluster.
-func (c *Client) remove(ctx context.Context, r *removal) error {
+// carryOut carries out the removal of one cluster.
+func (c *Client) carryOut(ctx context.Context, r *removal) error {
 	if _, err := c.store.Save(ctx, r.was.stored(), r.now); err != nil {
 		return err
 	}
@@ -75,10 +75,10 @@ func (c *Client) remove(ctx context.Context, r *removal) error {
 	return r.folders.DeleteSSHKeys(ctx, r.prints...)
 }
 
-// take takes one object away from what a cluster has, and returns how messages call it.
-func (c *Client) take(ctx context.Context, r *removal, o api.Object) (string, error) {
+// addRemoval adds an object to what is taken out of a cluster, and returns how messages call it.
+func (c *Client) addRemoval(ctx context.Context, r *removal, o api.Object) (string, error) {
 	if k, ok := o.(*api.SSHCredential); ok {
-		return c.takeKey(ctx, r, k)
+		return c.addKeyRemoval(ctx, r, k)
 	}
 	i := slices.IndexFunc(r.now.Additional, sameAs(o))
 	if i < 0 {
@@ -88,8 +88,8 @@ func (c *Client) take(ctx context.Context, r *removal, o api.Object) (string, er
 	return displayName(o), nil
 }
 
-// takeKey takes an SSH key, which is known by its fingerprint, as all have one name.
-func (c *Client) takeKey(ctx context.Context, r *removal, o *api.SSHCredential) (_ string, err error) {
+// addKeyRemoval is addRemoval of an SSH key, which is known by its fingerprint, as all have one name.
+func (c *Client) addKeyRemoval(ctx context.Context, r *removal, o *api.SSHCredential) (_ string, err error) {
 	k, err := clusterstore.NewSSHKey(o.Spec.PublicKey)
 	if err != nil {
 		return "", err

@@ -52,9 +52,9 @@ type UpdateOptions struct {
 
 	// target is what the graph is made into: "terraform", or the platform itself.
 	target string
-	// ahead, when not nil, says that the platform is observed once the graph is made,
+	// prefetch, when not nil, says that the platform is observed once the graph is made,
 	// and counts what asks it before then.
-	ahead *sync.WaitGroup
+	prefetch *sync.WaitGroup
 }
 
 // Update is what an update came to.
@@ -120,8 +120,8 @@ func (u *Update) makesKeys() bool {
 // Update plans what the cluster needs in its cloud, and with Apply carries the
 // plan out, while it holds the cluster's lease.
 func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
-	o.ahead = &sync.WaitGroup{}
-	defer o.ahead.Wait()
+	o.prefetch = &sync.WaitGroup{}
+	defer o.prefetch.Wait()
 	ctx, cancel := context.WithCancel(ctx) // what is asked ahead is of no use afterwards
 	defer cancel()
 	told := &call{cluster: name, on: o.On}
@@ -185,7 +185,7 @@ func (c *Client) modelled(ctx context.Context, told *call, o UpdateOptions) (*pi
 	if err := told.phase("look up"); err != nil {
 		return nil, err
 	}
-	g, err := opened.Gather(ctx, pipeline.GatherOptions{Facts: o.Facts.known(), IgnoreSkew: o.IgnoreSkew, Ahead: o.ahead})
+	g, err := opened.Gather(ctx, pipeline.GatherOptions{Facts: o.Facts.known(), IgnoreSkew: o.IgnoreSkew, Prefetch: o.prefetch})
 	if err != nil {
 		return nil, err
 	}

@@ -242,10 +242,10 @@ func TestThePlatformIsAskedAhead(t *testing.T) {
 	var known, ended atomic.Bool
 	var asked []string
 	provider := inside[platform.Provider](b.world.Provider())
-	provider.Know = func(*platform.Session, *facts.Facts) error { known.Store(true); return nil }
+	provider.SetFacts = func(*platform.Session, *facts.Facts) error { known.Store(true); return nil }
 	provider.Connect = func(context.Context, platform.Config) (*platform.Session, error) {
 		var snapshots atomic.Int32
-		return &platform.Session{Client: struct{}{}, Snapshot: func() any { snapshots.Add(1); return struct{}{} }, Ahead: func(ctx context.Context, snapshot any, cluster string) {
+		return &platform.Session{Client: struct{}{}, Snapshot: func() any { snapshots.Add(1); return struct{}{} }, Prefetch: func(ctx context.Context, snapshot any, cluster string) {
 			asked = append(asked, fmt.Sprintln(known.Load(), snapshot == any(struct{}{}), snapshots.Load(), cluster))
 			<-ctx.Done()
 			ended.Store(true)

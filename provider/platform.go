@@ -35,10 +35,10 @@ func (p *Platform) inside() platform.Provider {
 		Connect: func(context.Context, platform.Config) (*platform.Session, error) {
 			return &platform.Session{Client: client{}}, nil
 		},
-		LookUp: func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+		Facts: func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
 			return p.facts(), nil
 		},
-		Offers: func(context.Context, *platform.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
+		NewClusterFacts: func(context.Context, *platform.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
 			return p.facts(), nil
 		},
 		Shared: func(c *api.Cluster) ([]resource.Node, error) {

@@ -45,10 +45,10 @@ func (o *Opened) LookUp(ctx context.Context, known *facts.Facts) (*Known, error)
 // FactsOf takes the facts that are known, or asks the platform, and lets the session know.
 func (o *Opened) FactsOf(ctx context.Context, known *facts.Facts) (_ *facts.Facts, err error) {
 	if known == nil {
-		known, err = o.Provider.LookUp(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
+		known, err = o.Provider.Facts(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
 	}
-	if err == nil && o.Provider.Know != nil {
-		err = o.Provider.Know(o.Session, known)
+	if err == nil && o.Provider.SetFacts != nil {
+		err = o.Provider.SetFacts(o.Session, known)
 	}
 	return known, err
 }
@@ -73,8 +73,8 @@ type Gathered struct {
 	sshKeys []string
 	// applied is the version of this program that applied the cluster last, or "".
 	applied string
-	// early, when not nil, is the platform's client for one observation, which is asking already.
-	early any
+	// prefetched, when not nil, is the platform's client for one observation, which is asking already.
+	prefetched any
 }
 
 // GatherOptions say what is gathered.
@@ -83,9 +83,9 @@ type GatherOptions struct {
 	Facts *facts.Facts
 	// IgnoreSkew does not ask the control plane which version it runs.
 	IgnoreSkew bool
-	// Ahead, when not nil, has the platform observed before it is known what is wanted,
+	// Prefetch, when not nil, has the platform observed before it is known what is wanted,
 	// and counts what asks it; its end is to be waited for.
-	Ahead *sync.WaitGroup
+	Prefetch *sync.WaitGroup
 }
 
 // Gather reads all that is needed at once.
@@ -98,8 +98,8 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 		group, c = errgroup.WithContext(ctx)
 	)
 	group.Go(func() (err error) {
-		if g.Facts, err = o.FactsOf(c, opts.Facts); err == nil && opts.Ahead != nil {
-			g.early = o.askAhead(ctx, opts.Ahead) // for longer than the parts take
+		if g.Facts, err = o.FactsOf(c, opts.Facts); err == nil && opts.Prefetch != nil {
+			g.prefetched = o.prefetch(ctx, opts.Prefetch) // for longer than the parts take
 		}
 		return err
 	})
@@ -156,15 +156,15 @@ func join(warnings, findings diag.List) (diag.List, error) {
 	return slices.Concat(warnings, findings), nil
 }
 
-// askAhead begins to observe the platform while the graph is still being made, and
+// prefetch begins to observe the platform while the graph is still being made, and
 // returns the client that does.
-func (o *Opened) askAhead(ctx context.Context, asking *sync.WaitGroup) any {
-	if o.Session.Ahead == nil {
+func (o *Opened) prefetch(ctx context.Context, asking *sync.WaitGroup) any {
+	if o.Session.Prefetch == nil {
 		return nil
 	}
-	early := o.Session.Snapshot()
-	asking.Go(func() { o.Session.Ahead(ctx, early, o.Cluster.Spec.Name) })
-	return early
+	prefetched := o.Session.Snapshot()
+	asking.Go(func() { o.Session.Prefetch(ctx, prefetched, o.Cluster.Spec.Name) })
+	return prefetched
 }
 
 // readKeysets reads the keysets; those that do not exist are made, in memory. A cluster

@@ -23,8 +23,8 @@ type Wanted struct {
 	Kinds []resource.Any
 	// scope reports which unwanted objects a plan for a part may delete; nil: all.
 	scope func(kind string, obj any) bool
-	// early is that of Gathered; it serves the first observation.
-	early any
+	// prefetched is that of Gathered; it serves the first observation.
+	prefetched any
 }
 
 // Modelled is a completed cluster as a graph of all that it needs.
@@ -88,7 +88,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	if err := g.Provider.Model(m, all); err != nil {
 		return nil, err
 	}
-	w := Wanted{Opened: g.Opened, Graph: all, Kinds: append(managedfile.Kinds(), g.Provider.Kinds...), early: g.early}
+	w := Wanted{Opened: g.Opened, Graph: all, Kinds: append(managedfile.Kinds(), g.Provider.Kinds...), prefetched: g.prefetched}
 	return &Modelled{Wanted: w, Model: m, Keysets: g.Keysets, Warnings: slices.Concat(c.Warnings, findings)}, nil
 }
 

@@ -20,7 +20,7 @@ type Observed struct {
 // Observe lists what there is of the wanted kinds: what can belong to the graph, or all
 // that belongs to the cluster.
 func (w Wanted) Observe(ctx context.Context, all bool) (*Observed, error) {
-	client := w.early
+	client := w.prefetched
 	if client == nil {
 		client = w.fresh()
 	}
@@ -28,7 +28,7 @@ func (w Wanted) Observe(ctx context.Context, all bool) (*Observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.early = nil
+	w.prefetched = nil
 	return &Observed{w, have}, nil
 }
 

@@ -46,7 +46,7 @@ func (w *World) Open(ctx context.Context, cl *clusterstore.Contents, o OpenOptio
 			return nil, err
 		}
 	}
-	cfg.Hosts, cfg.Memo = cl.Hosts, w.memo(cl.Spec.Name, o.Refresh)
+	cfg.Hosts, cfg.Memo = cl.Hosts, w.observations(cl.Spec.Name, o.Refresh)
 	session, err := p.Connect(ctx, cfg)
 	if err != nil {
 		return nil, err

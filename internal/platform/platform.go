@@ -71,12 +71,12 @@ type Provider struct {
 	Connect func(context.Context, Config) (*Session, error)
 	// Region returns where a cluster is; empty where the platform has no regions.
 	Region func(*api.Cluster) (string, error)
-	// LookUp asks the platform for all that completing and modelling a cluster needs.
-	LookUp func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error)
-	// Know tells a session what was looked up, or read from a file; nil: it needs nothing.
-	Know func(*Session, *facts.Facts) error
-	// Offers asks the platform for what choosing the spec of a new cluster needs.
-	Offers func(context.Context, *Session, newcluster.Options, newcluster.World) (*facts.Facts, error)
+	// Facts asks the platform for all that completing and modelling a cluster needs.
+	Facts func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error)
+	// SetFacts tells a session what was looked up, or read from a file; nil: it needs nothing.
+	SetFacts func(*Session, *facts.Facts) error
+	// NewClusterFacts asks the platform for what choosing the spec of a new cluster needs.
+	NewClusterFacts func(context.Context, *Session, newcluster.Options, newcluster.World) (*facts.Facts, error)
 	// Shared lists what a cluster uses and does not own, so that a deletion names and keeps it.
 	Shared func(*api.Cluster) ([]resource.Node, error)
 	// Model adds the platform's resources to a graph, which holds the managed files already.
@@ -168,10 +168,10 @@ type Session struct {
 	Client any
 	// Snapshot returns a client that asks each question once, for one observation; nil: Client serves.
 	Snapshot func() any
-	// Ahead has such a client ask what it can before it is known what is wanted, once a
+	// Prefetch has such a client ask what it can before it is known what is wanted, once a
 	// platform is looked up; the observation finds the answers there. It returns when all is
 	// asked, or the context ends. Nil: nothing is asked.
-	Ahead func(ctx context.Context, snapshot any, cluster string)
+	Prefetch func(ctx context.Context, snapshot any, cluster string)
 }
 
 // Model is the input of a platform's model: a completed cluster and its surroundings.

@@ -39,8 +39,8 @@ func (a *App) hold(cluster string) {
 	a.lease = cluster
 }
 
-// held is the cluster whose lease the command has; "" when it has none.
-func (a *App) held() string {
+// leased is the cluster whose lease the command has; "" when it has none.
+func (a *App) leased() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lease
@@ -56,7 +56,7 @@ func (a *App) watched(cluster, holder string, d time.Duration) (over func()) {
 // Stopping says what a command does that was asked to stop. One that changes
 // nothing has nothing left to do.
 func (a *App) Stopping() {
-	if a.held() != "" {
+	if a.leased() != "" {
 		a.say("stopping: no further change is begun, and what was done is recorded; press ^C again to quit at once")
 	}
 }
@@ -64,7 +64,7 @@ func (a *App) Stopping() {
 // Quit says what a command may leave that ends without stopping in order, and
 // which one goes on from there.
 func (a *App) Quit() {
-	cluster := a.held()
+	cluster := a.leased()
 	if cluster == "" {
 		a.say("Error: quit at once")
 		return

@@ -61,14 +61,14 @@ func encode(objects []map[string]any) ([]byte, error) {
 	for i, o := range objects {
 		text, err := yaml.Marshal(o)
 		if err != nil {
-			return nil, fmt.Errorf("write %s: %w", called(o), err)
+			return nil, fmt.Errorf("write %s: %w", nameOf(o), err)
 		}
 		docs[i] = text
 	}
 	return bytes.Join(docs, []byte("\n---\n\n")), nil
 }
 
-func called(o map[string]any) string {
+func nameOf(o map[string]any) string {
 	return fmt.Sprintf("%v/%v", o["kind"], field(o, "metadata")["name"])
 }
 

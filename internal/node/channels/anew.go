@@ -24,7 +24,7 @@ func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look at %s: %w", called(o), err)
+		return false, fmt.Errorf("look at %s: %w", nameOf(o), err)
 	}
 	addon := o.GetLabels()[labelAddon]
 	if old.GetLabels()[labelAddon] != addon || old.GetDeletionTimestamp() != nil {
@@ -38,7 +38,7 @@ func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *
 	if err := a.remove(ctx, old.GroupVersionKind().GroupKind(), old); err != nil {
 		return false, err
 	}
-	a.Log.Warn("removed, to make it anew: what changed of it cannot be changed", "addon", addon, "object", called(o))
+	a.Log.Warn("removed, to make it anew: what changed of it cannot be changed", "addon", addon, "object", nameOf(o))
 	return true, nil
 }
 

@@ -133,7 +133,7 @@ func TestManifestsAreDecodedInOrder(t *testing.T) {
 	}
 	var got []string
 	for _, o := range objects {
-		got = append(got, called(o))
+		got = append(got, nameOf(o))
 	}
 	want := "Namespace widgets,CustomResourceDefinition widgets.example.com,ConfigMap a,Widget widgets/w,Pod b"
 	if s := strings.Join(got, ","); s != want {

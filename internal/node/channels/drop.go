@@ -167,8 +167,8 @@ func (a *Applier) owned(ctx context.Context, addon string, i identity) (*unstruc
 	return o, nil
 }
 
-// kept reports whether an object is never removed, as what others made would go with it.
-func kept(o *unstructured.Unstructured) bool {
+// isKept reports whether an object is never removed, as what others made would go with it.
+func isKept(o *unstructured.Unstructured) bool {
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "Namespace", "CustomResourceDefinition.apiextensions.k8s.io", "PersistentVolume", "PersistentVolumeClaim":
 		return true
@@ -186,7 +186,7 @@ func (a *Applier) leaving(ctx context.Context, s State) (removed, stay []*unstru
 		}
 		switch {
 		case o == nil:
-		case kept(o):
+		case isKept(o):
 			stay = append(stay, o)
 		default:
 			removed = append(removed, o)
@@ -200,10 +200,10 @@ func (a *Applier) leaving(ctx context.Context, s State) (removed, stay []*unstru
 func (a *Applier) Leaving(ctx context.Context, s State) (removed, stay []string, err error) {
 	gone, left, err := a.leaving(ctx, s)
 	for _, o := range gone {
-		removed = append(removed, called(o))
+		removed = append(removed, nameOf(o))
 	}
 	for _, o := range left {
-		stay = append(stay, called(o))
+		stay = append(stay, nameOf(o))
 	}
 	return removed, stay, err
 }
@@ -228,16 +228,16 @@ func (a *Applier) drop(ctx context.Context, s State) error {
 			errs = append(errs, err)
 			continue
 		}
-		a.Log.Info("removed", "addon", s.Addon.Name, "object", called(o))
+		a.Log.Info("removed", "addon", s.Addon.Name, "object", nameOf(o))
 	}
 	if len(held) > 0 {
-		errs = append(errs, fault.New(fault.NotYet, "the channel no longer lists it; the rest is removed once %s is gone, which has the finalizers %s", called(held[0]), strings.Join(held[0].GetFinalizers(), ", ")))
+		errs = append(errs, fault.New(fault.NotYet, "the channel no longer lists it; the rest is removed once %s is gone, which has the finalizers %s", nameOf(held[0]), strings.Join(held[0].GetFinalizers(), ", ")))
 	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
 	for _, o := range stay {
-		a.Log.Warn("kept, as more than the add-on may depend on it; delete it once nothing does", "addon", s.Addon.Name, "object", called(o))
+		a.Log.Warn("kept, as more than the add-on may depend on it; delete it once nothing does", "addon", s.Addon.Name, "object", nameOf(o))
 	}
 	if err := a.forget(ctx, s.Recorded); err != nil {
 		return err

@@ -41,7 +41,7 @@ func unhealthy(o *unstructured.Unstructured) (string, error) {
 
 func convert(o *unstructured.Unstructured, into any) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
-		return fmt.Errorf("read %s: %w", called(o), err)
+		return fmt.Errorf("read %s: %w", nameOf(o), err)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (a *Applier) exists(ctx context.Context, o *unstructured.Unstructured) (boo
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for %s: %w", called(o), err)
+		return false, fmt.Errorf("look for %s: %w", nameOf(o), err)
 	}
 	return true, nil
 }
@@ -95,7 +95,7 @@ func (a *Applier) create(ctx context.Context, o *unstructured.Unstructured) erro
 		_, err = r.Create(ctx, o, metav1.CreateOptions{FieldManager: fieldManager})
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create %s: %w", called(o), err)
+		return fmt.Errorf("create %s: %w", nameOf(o), err)
 	}
 	return nil
 }

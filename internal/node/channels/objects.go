@@ -78,8 +78,8 @@ func rank(o *unstructured.Unstructured) int {
 	return 3
 }
 
-// called names an object for people.
-func called(o *unstructured.Unstructured) string {
+// nameOf names an object for people.
+func nameOf(o *unstructured.Unstructured) string {
 	if ns := o.GetNamespace(); ns != "" {
 		return o.GetKind() + " " + ns + "/" + o.GetName()
 	}

@@ -67,7 +67,7 @@ func (a *Applier) applySet(ctx context.Context, objects []*unstructured.Unstruct
 		var errs []error
 		for _, o := range objects {
 			if err := a.applyObject(ctx, o); err != nil {
-				failed, errs = append(failed, o), append(errs, fmt.Errorf("apply %s: %w", called(o), err))
+				failed, errs = append(failed, o), append(errs, fmt.Errorf("apply %s: %w", nameOf(o), err))
 			}
 		}
 		if len(failed) == 0 || len(failed) == len(objects) || ctx.Err() != nil {
@@ -100,7 +100,7 @@ func (a *Applier) applyObject(ctx context.Context, o *unstructured.Unstructured)
 func (a *Applier) checkSet(ctx context.Context, objects []*unstructured.Unstructured) error {
 	var errs []error
 	for _, o := range objects {
-		if !judged(o) {
+		if !hasHealth(o) {
 			continue
 		}
 		r, err := a.find(o)
@@ -109,21 +109,21 @@ func (a *Applier) checkSet(ctx context.Context, objects []*unstructured.Unstruct
 		}
 		now, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
 		if err != nil {
-			return fmt.Errorf("look at %s: %w", called(o), err)
+			return fmt.Errorf("look at %s: %w", nameOf(o), err)
 		}
 		reason, err := unhealthy(now)
 		if err != nil {
 			return err
 		}
 		if reason != "" {
-			errs = append(errs, fmt.Errorf("%s: %s", called(o), reason))
+			errs = append(errs, fmt.Errorf("%s: %s", nameOf(o), reason))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// judged reports whether an object may be unhealthy at all.
-func judged(o *unstructured.Unstructured) bool {
+// hasHealth reports whether an object may be unhealthy at all.
+func hasHealth(o *unstructured.Unstructured) bool {
 	reason, err := unhealthy(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(),
 		"metadata": map[string]any{"name": o.GetName(), "generation": int64(1)},
@@ -204,14 +204,14 @@ func (a *Applier) pruneKind(ctx context.Context, addon string, k api.PruneKind, 
 			if keep[identity{kind, o.GetNamespace(), o.GetName()}] || o.GetDeletionTimestamp() != nil || of != "" && of != addon {
 				continue
 			}
-			if kept(o) {
-				a.Log.Warn("kept, as more than the add-on may depend on it; delete it once nothing does", "addon", addon, "object", called(o))
+			if isKept(o) {
+				a.Log.Warn("kept, as more than the add-on may depend on it; delete it once nothing does", "addon", addon, "object", nameOf(o))
 				continue
 			}
 			if err := a.remove(ctx, kind, o); err != nil {
 				return err
 			}
-			a.Log.Info("removed", "addon", addon, "object", called(o))
+			a.Log.Info("removed", "addon", addon, "object", nameOf(o))
 		}
 	}
 	return nil
@@ -226,7 +226,7 @@ func (a *Applier) remove(ctx context.Context, kind schema.GroupKind, o *unstruct
 	background, uid := metav1.DeletePropagationBackground, types.UID(o.GetUID())
 	err = r.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete %s: %w", called(o), err)
+		return fmt.Errorf("delete %s: %w", nameOf(o), err)
 	}
 	return nil
 }

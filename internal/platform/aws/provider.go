@@ -41,16 +41,16 @@ func Provider(o Options) platform.Provider {
 	return platform.Provider{
 		Platform: spec.Platform(), Remote: true,
 		Kinds: kinds.All(), Limits: limits(), Phases: phases(), Tasks: tasks(), GroupOf: groupOf,
-		Connect:   o.connect,
-		Region:    func(c *api.Cluster) (string, error) { return o.region(c) },
-		LookUp:    lookUp,
-		Know:      know,
-		Offers:    offers,
-		Shared:    shared,
-		Model:     model.Build,
-		Terraform: model.Terraform,
-		Endpoint:  endpoint,
-		Machines:  machines, BootRecord: bootRecord,
+		Connect:         o.connect,
+		Region:          func(c *api.Cluster) (string, error) { return o.region(c) },
+		Facts:           lookUp,
+		SetFacts:        know,
+		NewClusterFacts: offers,
+		Shared:          shared,
+		Model:           model.Build,
+		Terraform:       model.Terraform,
+		Endpoint:        endpoint,
+		Machines:        machines, BootRecord: bootRecord,
 	}
 }
 
@@ -79,7 +79,9 @@ func (o Options) connect(ctx context.Context, c platform.Config) (*platform.Sess
 		client.Past = c.Memo
 	}
 	return &platform.Session{Client: client, Snapshot: func() any { return client.Snapshot() },
-		Ahead: func(ctx context.Context, snapshot any, cluster string) { snapshot.(*kinds.Client).Ahead(ctx, cluster) }}, nil
+		Prefetch: func(ctx context.Context, snapshot any, cluster string) {
+			snapshot.(*kinds.Client).Prefetch(ctx, cluster)
+		}}, nil
 }
 
 // region is that of the cluster's zones, which must be one.

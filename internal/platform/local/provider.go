@@ -56,14 +56,14 @@ func Provider(o Options) platform.Provider {
 		Phases:   map[string]string{"local_network": "network", "local_image": "network", "local_mirror": "network"},
 		Tasks: map[string]string{"Network": "local_network", "Image": "local_image", "Mirror": "local_mirror", "Volume": "local_volume",
 			"MachineGroup": "local_machine_group", "Machine": "local_machine", "LoadBalancer": "local_load_balancer"},
-		GroupOf:  groupOf,
-		Connect:  o.connect,
-		LookUp:   o.lookUp,
-		Offers:   o.offers,
-		Shared:   func(*api.Cluster) ([]resource.Node, error) { return nil, nil },
-		Model:    model,
-		Endpoint: endpoint,
-		Machines: machines, BootRecord: bootRecord,
+		GroupOf:         groupOf,
+		Connect:         o.connect,
+		Facts:           o.lookUp,
+		NewClusterFacts: o.offers,
+		Shared:          func(*api.Cluster) ([]resource.Node, error) { return nil, nil },
+		Model:           model,
+		Endpoint:        endpoint,
+		Machines:        machines, BootRecord: bootRecord,
 	}
 }
 

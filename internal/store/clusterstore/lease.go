@@ -153,14 +153,14 @@ func (s *Store) take(ctx context.Context, cluster string, who Holder, id string,
 		case version != "" && old.ID == id: // an earlier write of ours arrived after all
 			return old, version, nil
 		case version != "" && old.renewedSince(watched): // just now, whatever the clocks say
-			return LeaseState{}, "", held(cluster, old, old.Renewed)
+			return LeaseState{}, "", newHeld(cluster, old, old.Renewed)
 		case version != "" && s.stands(old, now):
-			return LeaseState{}, "", held(cluster, old, now)
+			return LeaseState{}, "", newHeld(cluster, old, now)
 		case version != "" && s.mayLive(old, now) && old.ID != watched.ID:
 			watched = old
 			over := func() {}
 			if watch != nil {
-				over = watch(held(cluster, old, now), leaseWatch)
+				over = watch(newHeld(cluster, old, now), leaseWatch)
 			}
 			err := s.cfg.Sleep(ctx, leaseWatch)
 			over()
@@ -211,8 +211,8 @@ func (s *Store) mayLive(l LeaseState, now time.Time) bool {
 	return !l.Free && !(l.Process != "" && s.cfg.Gone(l.Process)) && now.Sub(l.Expires) < leaseWrong
 }
 
-// held describes a lease at a time, which is that of its renewal or later: another's clock may be ahead.
-func held(cluster string, l LeaseState, now time.Time) *Held {
+// newHeld describes a lease at a time, which is that of its renewal or later: another's clock may be ahead.
+func newHeld(cluster string, l LeaseState, now time.Time) *Held {
 	if now.Before(l.Renewed) {
 		now = l.Renewed
 	}
@@ -247,7 +247,7 @@ func (s *Store) Holding(ctx context.Context, cluster string) (*Held, error) {
 	if err != nil || v == "" || !s.mayLive(l, now) {
 		return nil, err
 	}
-	return held(cluster, l, now), nil
+	return newHeld(cluster, l, now), nil
 }
 
 // Break frees the lease of a cluster, whoever holds it. A holder that is alive
@@ -448,8 +448,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// kept says that something was recorded under the lease, which stays with it.
-func (l *Lease) kept() {
+// recorded says that something was recorded under the lease, which stays with it.
+func (l *Lease) recorded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.first = false

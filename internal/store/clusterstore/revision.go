@@ -91,7 +91,7 @@ func (s *Store) Append(ctx context.Context, lease *Lease, c *Contents, r Revisio
 		}
 		_, err = s.own(c.Spec.Name).Put(ctx, revisionKey(n), append(data, '\n'), store.PutOptions{IfAbsent: true, Private: true})
 		if err == nil {
-			lease.kept()
+			lease.recorded()
 			return n, nil
 		}
 		if !fault.Is(err, fault.Conflict) {

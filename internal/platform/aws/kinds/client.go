@@ -12,8 +12,8 @@ import (
 type Client struct {
 	awsapi.Clients
 	// Past, when not nil, remembers between commands what must be asked of one object at a time.
-	Past past.Memo
-	memo *memo // nil: every question is asked
+	Past     past.Memo
+	snapshot *snapshot // nil: every question is asked
 	// turns are taken by writes that must not overlap, by what they change: *sync.Mutex.
 	turns *sync.Map
 }

@@ -90,10 +90,10 @@ func TestWhatIsAskedAheadIsNotAskedAgain(t *testing.T) {
 		t.Errorf("the cluster has too little to tell: %v", want)
 	}
 	for what, ask := range map[string]func(*Client, func()){
-		"before": func(snapshot *Client, observe func()) { snapshot.Ahead(t.Context(), testCluster); observe() },
+		"before": func(snapshot *Client, observe func()) { snapshot.Prefetch(t.Context(), testCluster); observe() },
 		"while": func(snapshot *Client, observe func()) {
 			var asking sync.WaitGroup
-			asking.Go(func() { snapshot.Ahead(t.Context(), testCluster) })
+			asking.Go(func() { snapshot.Prefetch(t.Context(), testCluster) })
 			observe()
 			asking.Wait()
 		},

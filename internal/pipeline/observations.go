@@ -12,20 +12,20 @@ import (
 // memoTime is how long an observation may be remembered.
 const memoTime = 24 * time.Hour
 
-// memo keeps small observations of one cluster in the cache folder. What goes
+// observations keeps small observations of one cluster in the cache folder. What goes
 // wrong with a cache only costs requests, and is not told.
-type memo struct {
+type observations struct {
 	store store.Store
 	now   func() time.Time
 }
 
-// memo returns the memo of a cluster; with refresh it begins empty.
-func (w *World) memo(cluster string, refresh bool) past.Memo {
+// observations returns those of a cluster; with refresh it begins empty.
+func (w *World) observations(cluster string, refresh bool) past.Memo {
 	s := w.cache("memo")
 	if s == nil {
 		return nil
 	}
-	m := &memo{store.Sub(s, store.Digest([]byte(w.Store.URL()+"/"+cluster))), w.Now}
+	m := &observations{store.Sub(s, store.Digest([]byte(w.Store.URL()+"/"+cluster))), w.Now}
 	if refresh {
 		m.clear()
 	}
@@ -37,7 +37,7 @@ type remembered struct {
 	Data []byte    `json:"data"`
 }
 
-func (m *memo) Get(key string) ([]byte, bool) {
+func (m *observations) Get(key string) ([]byte, bool) {
 	data, _, err := m.store.Get(context.Background(), store.Digest([]byte(key)))
 	if err != nil {
 		return nil, false
@@ -49,19 +49,19 @@ func (m *memo) Get(key string) ([]byte, bool) {
 	return r.Data, true
 }
 
-func (m *memo) Put(key string, data []byte) {
+func (m *observations) Put(key string, data []byte) {
 	if data == nil {
-		_ = m.store.Delete(context.Background(), store.Digest([]byte(key)), store.DeleteOptions{}) // see memo
+		_ = m.store.Delete(context.Background(), store.Digest([]byte(key)), store.DeleteOptions{}) // see observations
 		return
 	}
 	text, err := json.Marshal(remembered{m.now(), data})
 	if err != nil {
 		return
 	}
-	_, _ = m.store.Put(context.Background(), store.Digest([]byte(key)), text, store.PutOptions{}) // see memo
+	_, _ = m.store.Put(context.Background(), store.Digest([]byte(key)), text, store.PutOptions{}) // see observations
 }
 
-func (m *memo) clear() {
+func (m *observations) clear() {
 	var keys []string
 	for i, err := range m.store.List(context.Background(), "") {
 		if err != nil {
@@ -69,5 +69,5 @@ func (m *memo) clear() {
 		}
 		keys = append(keys, i.Key)
 	}
-	_ = store.DeleteAll(context.Background(), m.store, keys) // see memo
+	_ = store.DeleteAll(context.Background(), m.store, keys) // see observations
 }

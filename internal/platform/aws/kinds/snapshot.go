@@ -10,9 +10,9 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// memo remembers the answers of one snapshot. A question that is being asked
+// snapshot remembers the answers of one snapshot. A question that is being asked
 // is waited for; an error is not remembered, so that a retry asks again.
-type memo struct {
+type snapshot struct {
 	mu      sync.Mutex
 	answers map[string]*answer
 }
@@ -27,23 +27,23 @@ type answer struct {
 // that several kinds share are made once in its life. It must not be used to
 // observe what happened after it was made.
 func (c *Client) Snapshot() *Client {
-	return &Client{Clients: c.Clients, Past: c.Past, turns: c.turns, memo: &memo{answers: map[string]*answer{}}}
+	return &Client{Clients: c.Clients, Past: c.Past, turns: c.turns, snapshot: &snapshot{answers: map[string]*answer{}}}
 }
 
 // ask answers the question that key names, at most once per snapshot. Every
 // asker gets the same value and must not change it.
 func ask[T any](ctx context.Context, c *Client, key string, question func(context.Context) (T, error)) (T, error) {
-	if c.memo == nil {
+	if c.snapshot == nil {
 		return question(ctx)
 	}
 	for {
-		c.memo.mu.Lock()
-		a, asked := c.memo.answers[key]
+		c.snapshot.mu.Lock()
+		a, asked := c.snapshot.answers[key]
 		if !asked {
 			a = &answer{done: make(chan struct{})}
-			c.memo.answers[key] = a
+			c.snapshot.answers[key] = a
 		}
-		c.memo.mu.Unlock()
+		c.snapshot.mu.Unlock()
 		if asked {
 			select {
 			case <-a.done:
@@ -57,9 +57,9 @@ func ask[T any](ctx context.Context, c *Client, key string, question func(contex
 		} else {
 			a.value, a.err = question(ctx)
 			if a.err != nil {
-				c.memo.mu.Lock()
-				delete(c.memo.answers, key)
-				c.memo.mu.Unlock()
+				c.snapshot.mu.Lock()
+				delete(c.snapshot.answers, key)
+				c.snapshot.mu.Unlock()
 			}
 			close(a.done)
 		}
@@ -68,10 +68,10 @@ func ask[T any](ctx context.Context, c *Client, key string, question func(contex
 	}
 }
 
-// Ahead asks what a snapshot of a cluster's world asks for by the cluster's name
+// Prefetch asks what a snapshot of a cluster's world asks for by the cluster's name
 // alone, before it is known what is wanted. The snapshot's lists find the answers,
 // or wait for them; what failed they ask again, and tell.
-func (c *Client) Ahead(ctx context.Context, cluster string) {
+func (c *Client) Prefetch(ctx context.Context, cluster string) {
 	var g errgroup.Group
 	for _, k := range ahead() {
 		g.Go(func() error {

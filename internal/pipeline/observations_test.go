@@ -16,7 +16,7 @@ func TestAMemoIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &World{Store: s, Cache: t.TempDir(), Now: func() time.Time { return now }}
-	m := w.memo("a.example.com", false)
+	m := w.observations("a.example.com", false)
 	want := func(what, key, value string, there bool) {
 		t.Helper()
 		if got, ok := m.Get(key); ok != there || string(got) != value {
@@ -36,14 +36,14 @@ func TestAMemoIsForgotten(t *testing.T) {
 	m.Put("k", nil)
 	want("when forgotten", "k", "", false)
 	m.Put("k", []byte("v3"))
-	if _, ok := w.memo("b.example.com", false).Get("k"); ok {
+	if _, ok := w.observations("b.example.com", false).Get("k"); ok {
 		t.Error("another cluster has it, too")
 	}
-	m = w.memo("a.example.com", false)
+	m = w.observations("a.example.com", false)
 	want("in another run", "k", "v3", true)
-	m = w.memo("a.example.com", true)
+	m = w.observations("a.example.com", true)
 	want("when refreshed", "k", "", false)
-	if (&World{Store: s, Now: time.Now}).memo("a", false) != nil {
+	if (&World{Store: s, Now: time.Now}).observations("a", false) != nil {
 		t.Error("without a cache folder there is a memo")
 	}
 }
