@@ -95,7 +95,7 @@ func (b *bench) describe(change func(*newcluster.Options)) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := b.Create(b.Context(), c.Objects()); err != nil {
+	if _, err := b.Clusters().Create(b.Context(), c.Objects()); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -126,7 +126,7 @@ func (b *bench) preview(o kops.UpdateOptions) *kops.Update {
 // set sets fields of a group, or of the cluster when there is no such group.
 func (b *bench) set(object string, sets ...string) {
 	b.Helper()
-	c, err := b.Cluster(b.Context(), name)
+	c, err := b.Clusters().Get(b.Context(), name)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func (b *bench) set(object string, sets ...string) {
 		o = g
 	}
 	daring := b.client(func(c *kops.Config) { c.RunObsolete, c.RunTooNew = true, true }) // also versions that only an update is to refuse
-	if _, err := daring.SetFields(b.Context(), c, o, sets, nil); err != nil {
+	if _, err := daring.Clusters().SetFields(b.Context(), c, o, sets, nil); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -143,13 +143,13 @@ func (b *bench) set(object string, sets ...string) {
 // addGroup stores a copy of the nodes under another name.
 func (b *bench) addGroup(group string) {
 	b.Helper()
-	c, err := b.Cluster(b.Context(), name)
+	c, err := b.Clusters().Get(b.Context(), name)
 	if err != nil {
 		b.Fatal(err)
 	}
 	g := c.Group("nodes-here").DeepCopy()
 	g.Name = group
-	if _, err := b.AddGroup(b.Context(), c, g); err != nil {
+	if _, err := b.Clusters().AddGroup(b.Context(), c, g); err != nil {
 		b.Fatal(err)
 	}
 }

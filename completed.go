@@ -40,7 +40,7 @@ func (c *Completed) Explain() []Explanation {
 
 // Completed returns the completed cluster. Nothing is changed.
 func (c *Client) Completed(ctx context.Context, name string, o UpdateOptions) (*Completed, error) {
-	cl, err := c.Cluster(ctx, name)
+	cl, err := c.Clusters().Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}

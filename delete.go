@@ -138,7 +138,7 @@ func (c *Client) deleteExternal(ctx context.Context, told *call, o DeleteOptions
 			"find them in the state store that it was made with")
 	}
 	on.Stub(stub, o.Region)
-	known, err := c.ClusterNames(ctx)
+	known, err := c.Clusters().Names(ctx)
 	if err != nil && !store.IsMissing(err) {
 		return err
 	}

@@ -42,13 +42,13 @@ func TestDeleteGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.exist("", "api", "control-plane-here", "nodes-here")
-	if c, err := b.Cluster(t.Context(), name); err != nil || c.Group("spare") != nil || len(c.Groups) != 2 {
+	if c, err := b.Clusters().Get(t.Context(), name); err != nil || c.Group("spare") != nil || len(c.Groups) != 2 {
 		t.Errorf("the group is still stored: %v, %v", c.Groups, err)
 	}
 	if p := b.preview(kops.UpdateOptions{}).Plan; !p.Empty() || len(p.Deferred) > 0 {
 		t.Errorf("something is left to do after a group was deleted: %v, and later %v", changes(p), p.Deferred)
 	}
-	if all, err := b.Revisions(t.Context(), name); err != nil || len(all) != 3 || all[0].Result != "done" || all[0].Message != "2 deleted" {
+	if all, err := b.Clusters().Revisions(t.Context(), name); err != nil || len(all) != 3 || all[0].Result != "done" || all[0].Message != "2 deleted" {
 		t.Errorf("revisions are %+v, %v", all, err)
 	}
 }
@@ -92,7 +92,7 @@ func TestDeleteGroupRefusesWhatWouldBreakTheCluster(t *testing.T) {
 		return nil
 	})
 	says(t, b.DeleteGroup(t.Context(), name, "nodes-here", kops.DeleteOptions{Apply: true}), "delete fake_machines/nodes-here."+name, "you may not")
-	if c, err := b.Cluster(t.Context(), name); err != nil || c.Group("nodes-here") == nil {
+	if c, err := b.Clusters().Get(t.Context(), name); err != nil || c.Group("nodes-here") == nil {
 		t.Errorf("the group is gone from the store though its machines are not: %v", err)
 	}
 	b.exist("", "api", "control-plane-here", "nodes-here")
@@ -155,7 +155,7 @@ func TestADeletionThatBreaksKeepsTheClusterAndIsFinishedByTheNext(t *testing.T) 
 	})
 	says(t, b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}), "fake_network/"+name, "machine m-1 is still in it")
 	b.exist("")
-	if _, err := b.Cluster(t.Context(), name); err != nil {
+	if _, err := b.Clusters().Get(t.Context(), name); err != nil {
 		t.Errorf("the cluster left the store before its resources were gone: %v", err)
 	}
 	b.world.Refuse(nil)
@@ -183,7 +183,7 @@ func TestDeletionOfTheObjectsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.exist("", "api", "control-plane-here", "nodes-here")
-	if _, err := b.Cluster(t.Context(), name); !fault.Is(err, fault.Gone) {
+	if _, err := b.Clusters().Get(t.Context(), name); !fault.Is(err, fault.Gone) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -243,7 +243,7 @@ func TestAClusterWhoseBucketIsMissingIsDeleted(t *testing.T) {
 	}})
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(*newcluster.Options) {})
-	cl, err := b.Cluster(t.Context(), name)
+	cl, err := b.Clusters().Get(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestAClusterWhoseBucketIsMissingIsDeleted(t *testing.T) {
 	if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}); err != nil {
 		t.Error(err)
 	}
-	if names, err := b.ClusterNames(t.Context()); err != nil || len(names) > 0 {
+	if names, err := b.Clusters().Names(t.Context()); err != nil || len(names) > 0 {
 		t.Errorf("left are %q, %v", names, err)
 	}
 }

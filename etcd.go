@@ -91,7 +91,7 @@ func (c *Client) Etcd() Etcd { return Etcd{c} }
 // named, in the order of the spec and oldest first. One that is still being
 // written is left out.
 func (e Etcd) Backups(ctx context.Context, cluster, name string) ([]EtcdBackup, error) {
-	cl, err := e.c.Cluster(ctx, cluster)
+	cl, err := e.c.Clusters().Get(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ type etcdArchive struct {
 
 // etcdArchive opens the store of one etcd cluster's back-ups.
 func (c *Client) etcdArchive(ctx context.Context, cluster, name string) (*etcdArchive, *Cluster, error) {
-	cl, err := c.Cluster(ctx, cluster)
+	cl, err := c.Clusters().Get(ctx, cluster)
 	if err != nil {
 		return nil, nil, err
 	}

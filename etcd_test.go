@@ -138,7 +138,7 @@ func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
 	if got := commands(); len(got) != 1 || got[0].Backup != first || got[0].BackupVersion != "3.6.12" {
 		t.Errorf("the commands are %v", got)
 	}
-	history, err := b.Revisions(t.Context(), name)
+	history, err := b.Clusters().Revisions(t.Context(), name)
 	if err != nil || !strings.Contains(history[0].Message, first) {
 		t.Errorf("the history is %v, %v", history, err)
 	}

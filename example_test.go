@@ -35,7 +35,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	stored, err := client.Create(ctx, described.Objects())
+	stored, err := client.Clusters().Create(ctx, described.Objects())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func Example() {
 	fmt.Println(again.Summary())
 
 	// A change of a field makes a small plan.
-	c, err := client.Cluster(ctx, "demo.example.com")
+	c, err := client.Clusters().Get(ctx, "demo.example.com")
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = client.SetFields(ctx, c, c.Group("nodes-here"), []string{"spec.minSize=4", "spec.maxSize=4"}, nil)
+	_, err = client.Clusters().SetFields(ctx, c, c.Group("nodes-here"), []string{"spec.minSize=4", "spec.maxSize=4"}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func ExampleOn() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if _, err := client.Create(ctx, described.Objects()); err != nil {
+		if _, err := client.Clusters().Create(ctx, described.Objects()); err != nil {
 			log.Fatal(err)
 		}
 		calls.Go(func() {

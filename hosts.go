@@ -29,7 +29,7 @@ type EnrollOptions struct {
 // Host finds out who a machine of the user is, and lets it prove that, but does not yet
 // enroll it.
 func (c *Client) Host(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
-	cl, err := c.Cluster(ctx, cluster)
+	cl, err := c.Clusters().Get(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *Client) enrolls(ctx context.Context, cl *Cluster) (*pipeline.Opened, er
 // makes it a member. One that is in the inventory already may change its group and how
 // it is reached. It writes to the store alone.
 func (c *Client) Enroll(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
-	cl, err := c.Cluster(ctx, cluster)
+	cl, err := c.Clusters().Get(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func TestMachinesOfTheUserAreEnrolledAndReleased(t *testing.T) {
 	if _, err := c.Host(t.Context(), name, o); err != nil {
 		t.Fatal(err)
 	}
-	if cl, err := c.Cluster(t.Context(), name); err != nil || len(cl.Hosts) > 0 {
+	if cl, err := c.Clusters().Get(t.Context(), name); err != nil || len(cl.Hosts) > 0 {
 		t.Errorf("a host that was only looked at is kept: %v", err)
 	}
 	for _, cidr := range []string{"fd00::/64", "fd01::/64"} { // the second run changes it
@@ -51,7 +51,7 @@ func TestMachinesOfTheUserAreEnrolledAndReleased(t *testing.T) {
 		if _, err := c.Enroll(t.Context(), name, o); err != nil {
 			t.Fatal(err)
 		}
-		cl, err := c.Cluster(t.Context(), name)
+		cl, err := c.Clusters().Get(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestMachinesOfTheUserAreEnrolledAndReleased(t *testing.T) {
 		if err := c.Release(t.Context(), name, "m1", step.ReleaseOptions); err != nil {
 			t.Fatal(err)
 		}
-		if cl, err := c.Cluster(t.Context(), name); err != nil || len(cl.Hosts) != step.hosts || len(released) != step.released {
+		if cl, err := c.Clusters().Get(t.Context(), name); err != nil || len(cl.Hosts) != step.hosts || len(released) != step.released {
 			t.Errorf("%+v: %d hosts, released %v: %v", step, len(cl.Hosts), released, err)
 		}
 	}

@@ -20,7 +20,7 @@ type SSHKey struct {
 }
 
 func (c *Client) folders(ctx context.Context, cluster string) (*clusterstore.Folders, error) {
-	cl, err := c.Cluster(ctx, cluster)
+	cl, err := c.Clusters().Get(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (k Keys) Add(ctx context.Context, cluster string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	cl, err := k.c.Cluster(ctx, cluster)
+	cl, err := k.c.Clusters().Get(ctx, cluster)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type Access struct {
 
 // Kubeconfig returns how a cluster is reached, with an admin certificate when one is asked for.
 func (c *Client) Kubeconfig(ctx context.Context, cluster string, o KubeconfigOptions) (*Access, error) {
-	cl, err := c.Cluster(ctx, cluster)
+	cl, err := c.Clusters().Get(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (c *Client) KubeconfigOf(ctx context.Context, u *Update, o KubeconfigOption
 // AdminCertificate issues a certificate with full rights on a cluster, which
 // lives as long as is said, and its key; both are PEM. No platform is asked.
 func (c *Client) AdminCertificate(ctx context.Context, cluster string, life time.Duration) (certificate, key []byte, err error) {
-	cl, err := c.Cluster(ctx, cluster)
+	cl, err := c.Clusters().Get(ctx, cluster)
 	if err != nil {
 		return nil, nil, err
 	}

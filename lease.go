@@ -21,7 +21,7 @@ func (l Leases) Holder(ctx context.Context, cluster string) (string, error) {
 		return "", err
 	}
 	if held == nil {
-		_, err := l.c.Cluster(ctx, cluster)
+		_, err := l.c.Clusters().Get(ctx, cluster)
 		return "", err
 	}
 	return held.Describe(), nil
@@ -44,11 +44,11 @@ type Revision struct {
 }
 
 // Revisions lists the changes that were applied to a cluster, the newest first.
-func (c *Client) Revisions(ctx context.Context, cluster string) ([]Revision, error) {
-	if _, err := c.Cluster(ctx, cluster); err != nil {
+func (s Clusters) Revisions(ctx context.Context, cluster string) ([]Revision, error) {
+	if _, err := s.c.Clusters().Get(ctx, cluster); err != nil {
 		return nil, err
 	}
-	history, err := c.store.History(ctx, cluster)
+	history, err := s.c.store.History(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type NewClusterRequest struct {
 
 // NewCluster infers the objects of a new cluster. Nothing is stored.
 func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster, error) {
-	if _, err := c.Cluster(ctx, r.ClusterName); err == nil {
+	if _, err := c.Clusters().Get(ctx, r.ClusterName); err == nil {
 		return nil, fault.New(fault.Conflict, "cluster %q already exists; use 'kops update cluster' to apply changes to it", r.ClusterName)
 	} else if !fault.Is(err, fault.Gone) {
 		return nil, err
@@ -107,7 +107,7 @@ type NewGroupRequest struct {
 
 // NewGroup infers a new instance group. Nothing is stored.
 func (c *Client) NewGroup(ctx context.Context, r NewGroupRequest) (*Cluster, *api.InstanceGroup, error) {
-	cl, err := c.Cluster(ctx, r.Cluster)
+	cl, err := c.Clusters().Get(ctx, r.Cluster)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -123,21 +123,21 @@ func (c *Client) NewGroup(ctx context.Context, r NewGroupRequest) (*Cluster, *ap
 }
 
 // AddGroup stores a new instance group.
-func (c *Client) AddGroup(ctx context.Context, cl *Cluster, g *api.InstanceGroup) (Written, error) {
+func (s Clusters) AddGroup(ctx context.Context, cl *Cluster, g *api.InstanceGroup) (Written, error) {
 	ch := &change{was: cl, now: cl.stored().Clone()}
 	if exists, err := ch.put(g, false); err != nil || exists {
 		return Written{}, fmt.Errorf("instancegroup %q already exists", g.Name)
 	}
-	w, err := c.keep(ctx, ch, g)
+	w, err := s.c.keep(ctx, ch, g)
 	w.Created = true
 	return w, err
 }
 
 // AddGroupText stores a new instance group that was written as text.
-func (c *Client) AddGroupText(ctx context.Context, cl *Cluster, text []byte) (Written, error) {
+func (s Clusters) AddGroupText(ctx context.Context, cl *Cluster, text []byte) (Written, error) {
 	g, _, err := compat.DecodeOne[*api.InstanceGroup](text, compat.Options{Exact: true})
 	if err != nil {
 		return Written{}, err
 	}
-	return c.AddGroup(ctx, cl, g)
+	return s.c.Clusters().AddGroup(ctx, cl, g)
 }

@@ -97,6 +97,6 @@ func TestAPreviewFromFactsIsWhatIsApplied(t *testing.T) {
 
 func TestAClusterWithoutANameIsToldSo(t *testing.T) {
 	b := newBench(t)
-	_, err := b.Create(t.Context(), []api.Object{&api.Cluster{}})
+	_, err := b.Clusters().Create(t.Context(), []api.Object{&api.Cluster{}})
 	says(t, err, "Cluster: metadata.name: is missing; name the cluster")
 }

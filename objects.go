@@ -18,12 +18,18 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// ClusterNames lists the names of the clusters in the store.
-func (c *Client) ClusterNames(ctx context.Context) ([]string, error) { return c.store.Names(ctx) }
+// Clusters are the clusters of the state store, with all that is written about them.
+type Clusters struct{ c *Client }
 
-// Cluster reads one cluster with its groups.
-func (c *Client) Cluster(ctx context.Context, name string) (*Cluster, error) {
-	contents, err := c.store.Load(ctx, name)
+// Clusters returns what is done about the objects of clusters.
+func (c *Client) Clusters() Clusters { return Clusters{c} }
+
+// Names lists the names of the clusters in the store.
+func (s Clusters) Names(ctx context.Context) ([]string, error) { return s.c.store.Names(ctx) }
+
+// Get reads one cluster with its groups.
+func (s Clusters) Get(ctx context.Context, name string) (*Cluster, error) {
+	contents, err := s.c.store.Load(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -31,22 +37,22 @@ func (c *Client) Cluster(ctx context.Context, name string) (*Cluster, error) {
 }
 
 // OwnerOf returns the only cluster that has an instance group of a name, or "".
-func (c *Client) OwnerOf(ctx context.Context, group string) (string, error) {
-	owners, err := c.store.Owners(ctx, group)
+func (s Clusters) OwnerOf(ctx context.Context, group string) (string, error) {
+	owners, err := s.c.store.Owners(ctx, group)
 	if err != nil || len(owners) != 1 {
 		return "", err
 	}
 	return owners[0], nil
 }
 
-// Clusters reads the clusters of the names, or all.
-func (c *Client) Clusters(ctx context.Context, names ...string) ([]*api.Cluster, finding.List, error) {
+// List reads the clusters of the names, or all.
+func (s Clusters) List(ctx context.Context, names ...string) ([]*api.Cluster, finding.List, error) {
 	if len(names) > 0 {
-		return c.store.ClustersNamed(ctx, names...)
+		return s.c.store.ClustersNamed(ctx, names...)
 	}
-	all, warnings, err := c.store.Clusters(ctx)
+	all, warnings, err := s.c.store.Clusters(ctx)
 	if err == nil && len(all) == 0 {
-		err = fault.New(fault.Gone, "no clusters found in the state store %s", c.store.URL())
+		err = fault.New(fault.Gone, "no clusters found in the state store %s", s.c.store.URL())
 	}
 	return all, warnings, err
 }
@@ -73,8 +79,8 @@ type Written struct {
 }
 
 // Create stores new objects. Nothing is stored when one is wrong or exists already.
-func (c *Client) Create(ctx context.Context, objs []api.Object) ([]Written, error) {
-	return c.storeAll(ctx, objs, func(ch *change, exists bool, name string) error {
+func (s Clusters) Create(ctx context.Context, objs []api.Object) ([]Written, error) {
+	return s.c.storeAll(ctx, objs, func(ch *change, exists bool, name string) error {
 		if exists {
 			return fault.New(fault.Conflict, "%s already exists; change it with kops replace or kops edit, and finish a kops create that was cut off with kops replace --force", name)
 		}
@@ -84,8 +90,8 @@ func (c *Client) Create(ctx context.Context, objs []api.Object) ([]Written, erro
 
 // Replace stores objects in the place of existing ones. With force, those that do
 // not exist are created. Nothing is stored when one is wrong.
-func (c *Client) Replace(ctx context.Context, objs []api.Object, force bool) ([]Written, error) {
-	return c.storeAll(ctx, objs, func(ch *change, exists bool, name string) error {
+func (s Clusters) Replace(ctx context.Context, objs []api.Object, force bool) ([]Written, error) {
+	return s.c.storeAll(ctx, objs, func(ch *change, exists bool, name string) error {
 		if !exists && !force {
 			return fault.New(fault.Gone, "%s does not exist; create it with kops create -f, or with option:Force", name)
 		}
@@ -145,7 +151,7 @@ func (c *Client) affected(ctx context.Context, objs []api.Object) (map[string]*c
 		if n == "" || out[n] != nil {
 			continue
 		}
-		was, err := c.Cluster(ctx, n)
+		was, err := c.Clusters().Get(ctx, n)
 		switch {
 		case fault.Is(err, fault.Gone) && slices.Contains(clusters, n):
 			out[n] = &change{now: &clusterstore.Contents{}}
@@ -325,8 +331,8 @@ func sharesNetwork(n *api.NetworkingSpec) bool {
 
 // Acceptable returns what Create would refuse a new cluster for, as far as its
 // objects alone tell.
-func (c *Client) Acceptable(ctx context.Context, cl *Cluster) error {
-	_, err := c.check(ctx, &change{now: cl.stored().Clone()})
+func (s Clusters) Acceptable(ctx context.Context, cl *Cluster) error {
+	_, err := s.c.check(ctx, &change{now: cl.stored().Clone()})
 	return err
 }
 
@@ -399,7 +405,7 @@ func displayName(o api.Object) string {
 
 // Edited stores the text of an edited object in place of the one that was shown. The
 // object was changed by somebody else meanwhile: nothing is stored.
-func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text []byte) (Written, error) {
+func (s Clusters) Edited(ctx context.Context, cl *Cluster, shown api.Object, text []byte) (Written, error) {
 	objs, _, err := compat.Decode(text, compat.Options{Exact: true})
 	if err != nil {
 		return Written{}, err
@@ -424,14 +430,14 @@ func (c *Client) Edited(ctx context.Context, cl *Cluster, shown api.Object, text
 	if !found {
 		return Written{}, fmt.Errorf("the edited text does not hold %s", displayName(shown))
 	}
-	return c.keep(ctx, ch, shown, objs...)
+	return s.c.keep(ctx, ch, shown, objs...)
 }
 
 // Stored returns the stored text of a cluster, or with a group that of the group,
 // whether or not it can be read.
-func (c *Client) Stored(ctx context.Context, cluster, group string) (api.Object, string, error) {
+func (s Clusters) Stored(ctx context.Context, cluster, group string) (api.Object, string, error) {
 	o := stub(cluster, group)
-	text, err := c.store.Text(ctx, cluster, o)
+	text, err := s.c.store.Text(ctx, cluster, o)
 	return o, text, err
 }
 
@@ -450,20 +456,20 @@ func stub(cluster, group string) api.Object {
 }
 
 // Mended stores a text in the place of that of a stored object which cannot be read.
-func (c *Client) Mended(ctx context.Context, cluster string, o api.Object, text []byte) (Written, error) {
+func (s Clusters) Mended(ctx context.Context, cluster string, o api.Object, text []byte) (Written, error) {
 	if _, _, err := compat.Decode(text, compat.Options{Exact: true}); err != nil {
 		return Written{}, err
 	}
-	contents, err := c.store.LoadWith(ctx, cluster, o, string(text))
+	contents, err := s.c.store.LoadWith(ctx, cluster, o, string(text))
 	if err != nil {
 		return Written{}, err
 	}
-	return c.Edited(ctx, newCluster(contents), o, text)
+	return s.c.Clusters().Edited(ctx, newCluster(contents), o, text)
 }
 
 // SetFields sets and clears fields of one object of a cluster: spec.path=value,
 // spec.path.
-func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, sets, unsets []string) (Written, error) {
+func (s Clusters) SetFields(ctx context.Context, cl *Cluster, obj api.Object, sets, unsets []string) (Written, error) {
 	ch := &change{was: cl, now: cl.stored().Clone()}
 	var target api.Object = ch.now.Spec
 	if g, ok := obj.(*api.InstanceGroup); ok {
@@ -476,5 +482,5 @@ func (c *Client) SetFields(ctx context.Context, cl *Cluster, obj api.Object, set
 	if _, err := ch.put(changed, true); err != nil {
 		return Written{}, err
 	}
-	return c.keep(ctx, ch, changed)
+	return s.c.keep(ctx, ch, changed)
 }

@@ -35,13 +35,13 @@ func TestObjectsWrittenByHandArePinned(t *testing.T) {
 		spec.EtcdClusters[i].Manager = nil
 	}
 	spec.Channel = "memory://channels/none.yaml"
-	_, err = b.Create(t.Context(), c.Objects())
+	_, err = b.Clusters().Create(t.Context(), c.Objects())
 	says(t, err, "memory://channels/none.yaml", "; or write spec.kubernetesVersion")
 	spec.Channel = "memory://channels/ours.yaml"
-	if _, err := b.Create(t.Context(), c.Objects()); err != nil {
+	if _, err := b.Clusters().Create(t.Context(), c.Objects()); err != nil {
 		t.Fatal(err)
 	}
-	if c, err = b.Cluster(t.Context(), name); err != nil {
+	if c, err = b.Clusters().Get(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	spec = &c.Spec.Spec
@@ -71,12 +71,12 @@ func TestObjectsAreRemovedTogetherOrNotAtAll(t *testing.T) {
 	key := &api.SSHCredential{Spec: api.SSHCredentialSpec{
 		PublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICL7aKqY83UOAV7YVsPM8gCxSK1d4qPtyLU1AIaszE0e me@host"}}
 	key.Name, key.Labels = "admin", map[string]string{api.LabelCluster: other}
-	if _, err := b.Create(t.Context(), []api.Object{further(name, "one"), further(name, "two"), key}); err != nil {
+	if _, err := b.Clusters().Create(t.Context(), []api.Object{further(name, "one"), further(name, "two"), key}); err != nil {
 		t.Fatal(err)
 	}
 	left := func() (objects, keys int) {
 		t.Helper()
-		c, err := b.Cluster(t.Context(), name)
+		c, err := b.Clusters().Get(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,16 +86,16 @@ func TestObjectsAreRemovedTogetherOrNotAtAll(t *testing.T) {
 		}
 		return len(c.Additional), len(all)
 	}
-	c, err := b.Cluster(t.Context(), name)
+	c, err := b.Clusters().Get(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for what, o := range map[string]api.Object{"a cluster": c.Spec, "a group": c.Groups[0]} {
-		if _, err := b.Remove(t.Context(), []api.Object{further(name, "one"), o}, true); err == nil {
+		if _, err := b.Clusters().Remove(t.Context(), []api.Object{further(name, "one"), o}, true); err == nil {
 			t.Errorf("%s was removed without its resources", what)
 		}
 	}
-	if _, err := b.Remove(t.Context(), []api.Object{further(name, "one"), key, further(other, "one")}, true); !fault.Is(err, fault.Gone) {
+	if _, err := b.Clusters().Remove(t.Context(), []api.Object{further(name, "one"), key, further(other, "one")}, true); !fault.Is(err, fault.Gone) {
 		t.Errorf("what is not there: %v", err)
 	}
 	wanted := []api.Object{further(name, "one"), key}
@@ -103,7 +103,7 @@ func TestObjectsAreRemovedTogetherOrNotAtAll(t *testing.T) {
 		if objects, keys := left(); objects != 2 || keys != 1 {
 			t.Errorf("%d objects and %d keys are left too early", objects, keys)
 		}
-		gone, err := b.Remove(t.Context(), wanted, apply)
+		gone, err := b.Clusters().Remove(t.Context(), wanted, apply)
 		if want := []string{"ConfigMap/one", "sshpublickey/93:fb:ff:e9:9e:cf:32:e1:ce:76:b6:cf:13:f2:1e:a2"}; err != nil || !slices.Equal(gone, want) {
 			t.Errorf("removed are %q, %v", gone, err)
 		}
@@ -132,7 +132,7 @@ func TestWhatWasRemovedBeforeAnErrorIsTold(t *testing.T) {
 	b.describe(func(*newcluster.Options) {})
 	b.describe(func(o *newcluster.Options) { o.ClusterName = other })
 	objects := []api.Object{further(name, "one"), further(other, "one"), further(name, "two"), further(other, "two")}
-	if _, err := b.Create(t.Context(), objects); err != nil {
+	if _, err := b.Clusters().Create(t.Context(), objects); err != nil {
 		t.Fatal(err)
 	}
 	c := b.client(func(cfg *kops.Config) {
@@ -142,12 +142,12 @@ func TestWhatWasRemovedBeforeAnErrorIsTold(t *testing.T) {
 			return readOnly{s, other + "/"}, err
 		}}}
 	})
-	gone, err := c.Remove(t.Context(), objects, true)
+	gone, err := c.Clusters().Remove(t.Context(), objects, true)
 	if want := []string{"ConfigMap/one", "ConfigMap/two"}; !fault.Is(err, fault.Denied) || !slices.Equal(gone, want) {
 		t.Errorf("removed are %q, %v", gone, err)
 	}
 	for cluster, want := range map[string]int{name: 0, other: 2} {
-		if c, err := b.Cluster(t.Context(), cluster); err != nil || len(c.Additional) != want {
+		if c, err := b.Clusters().Get(t.Context(), cluster); err != nil || len(c.Additional) != want {
 			t.Errorf("%s has %d objects, %v; want %d", cluster, len(c.Additional), err, want)
 		}
 	}
@@ -157,11 +157,11 @@ func TestSettingWhatIsThereChangesNothing(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
 	for i, want := range []bool{true, false} {
-		c, err := b.Cluster(t.Context(), name)
+		c, err := b.Clusters().Get(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if done, err := b.SetFields(t.Context(), c, c.Group("nodes-here"), []string{"spec.minSize=4", "spec.maxSize=4"}, nil); done.Changed != want || err != nil {
+		if done, err := b.Clusters().SetFields(t.Context(), c, c.Group("nodes-here"), []string{"spec.minSize=4", "spec.maxSize=4"}, nil); done.Changed != want || err != nil {
 			t.Errorf("time %d: changed %v, %v", i+1, done.Changed, err)
 		}
 	}

@@ -25,14 +25,14 @@ type removal struct {
 // Nothing is removed when one of them is not there.
 //
 // Clusters and groups have resources besides: DeleteCluster and DeleteGroup are for them.
-func (c *Client) Remove(ctx context.Context, objs []api.Object, apply bool) ([]string, error) {
+func (s Clusters) Remove(ctx context.Context, objs []api.Object, apply bool) ([]string, error) {
 	for _, o := range objs {
 		switch o.(type) {
 		case *api.Cluster, *api.InstanceGroup:
 			return nil, fmt.Errorf("%s has resources in the cloud, and is not removed from the store alone", displayName(o))
 		}
 	}
-	byCluster, order, err := c.affected(ctx, objs)
+	byCluster, order, err := s.c.affected(ctx, objs)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (c *Client) Remove(ctx context.Context, objs []api.Object, apply bool) ([]s
 			return nil, err
 		}
 		r := removals[ch.now.Spec.Name]
-		name, err := c.addRemoval(ctx, r, o)
+		name, err := s.c.addRemoval(ctx, r, o)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (c *Client) Remove(ctx context.Context, objs []api.Object, apply bool) ([]s
 	var gone []string
 	for _, n := range order {
 		if apply {
-			if err := c.carryOut(ctx, removals[n]); err != nil {
+			if err := s.c.carryOut(ctx, removals[n]); err != nil {
 				return gone, err
 			}
 		}

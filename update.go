@@ -271,7 +271,7 @@ func (c *Client) loaded(ctx context.Context, told *call) (*Cluster, error) {
 	if err := told.phase("read"); err != nil {
 		return nil, err
 	}
-	return c.Cluster(ctx, told.cluster)
+	return c.Clusters().Get(ctx, told.cluster)
 }
 
 // leased runs f while this process holds the cluster's lease. When the lease is

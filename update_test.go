@@ -184,7 +184,7 @@ func TestAnUpdateThatBreaksIsFinishedByTheNext(t *testing.T) {
 	b.world.Refuse(nil)
 	b.apply(kops.UpdateOptions{})
 	b.exist("", "api", "control-plane-here", "nodes-here")
-	list, err := b.Revisions(t.Context(), name)
+	list, err := b.Clusters().Revisions(t.Context(), name)
 	if err != nil || len(list) != 2 {
 		t.Fatalf("revisions %+v, %v", list, err)
 	}
@@ -199,7 +199,7 @@ func TestAnUpdateThatBreaksIsFinishedByTheNext(t *testing.T) {
 func TestNothingToDoIsNoRevision(t *testing.T) {
 	b := applied(t)
 	b.apply(kops.UpdateOptions{})
-	if list, err := b.Revisions(t.Context(), name); err != nil || len(list) != 1 {
+	if list, err := b.Clusters().Revisions(t.Context(), name); err != nil || len(list) != 1 {
 		t.Errorf("revisions %+v, %v", list, err)
 	}
 }
@@ -290,7 +290,7 @@ func TestAStoppedRunIsInterruptedInTheHistory(t *testing.T) {
 	if _, err := b.Update(ctx, name, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("the run ends with %v", err)
 	}
-	if all, err := b.Revisions(t.Context(), name); err != nil || len(all) != 1 || all[0].Result != "interrupted" {
+	if all, err := b.Clusters().Revisions(t.Context(), name); err != nil || len(all) != 1 || all[0].Result != "interrupted" {
 		t.Errorf("revisions are %+v, %v", all, err)
 	}
 }

@@ -98,7 +98,7 @@ func (c *Client) checkup(ctx context.Context, told *call, o ReachOptions, life t
 	if err := told.phase("examine"); err != nil {
 		return nil, err
 	}
-	cl, err := c.Cluster(ctx, told.cluster)
+	cl, err := c.Clusters().Get(ctx, told.cluster)
 	if err != nil {
 		return nil, err
 	}

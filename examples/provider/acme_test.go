@@ -26,7 +26,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := client.Create(ctx, described.Objects()); err != nil {
+	if _, err := client.Clusters().Create(ctx, described.Objects()); err != nil {
 		log.Fatal(err)
 	}
 	made, err := client.Update(ctx, "demo.example.com", kops.UpdateOptions{Apply: true})
@@ -36,11 +36,11 @@ func Example() {
 	show("made", made.Plan)
 	fmt.Println("rented:", len(cloud.rented))
 
-	c, err := client.Cluster(ctx, "demo.example.com")
+	c, err := client.Clusters().Get(ctx, "demo.example.com")
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := client.SetFields(ctx, c, c.Group("nodes-here"), []string{"spec.minSize=3", "spec.maxSize=3"}, nil); err != nil {
+	if _, err := client.Clusters().SetFields(ctx, c, c.Group("nodes-here"), []string{"spec.minSize=3", "spec.maxSize=3"}, nil); err != nil {
 		log.Fatal(err)
 	}
 	changed, err := client.Update(ctx, "demo.example.com", kops.UpdateOptions{Apply: true})

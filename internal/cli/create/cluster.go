@@ -269,7 +269,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 		return err
 	}
 	if o.dryRun {
-		if err := client.Acceptable(ctx, made); err != nil {
+		if err := client.Clusters().Acceptable(ctx, made); err != nil {
 			return err
 		}
 		return app.PrintObjects(o.format, made.Objects()...)
@@ -282,7 +282,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := client.Create(ctx, append(made.Objects(), key...)); err != nil {
+	if _, err := client.Clusters().Create(ctx, append(made.Objects(), key...)); err != nil {
 		return err
 	}
 	r := update.Request{Yes: o.yes, Target: o.target, Out: o.out, Facts: known, AllowUnverified: o.allowUnverified}

@@ -43,7 +43,7 @@ func fromFiles(ctx context.Context, app *shell.App, files []string) error {
 	if err != nil {
 		return err
 	}
-	created, err := client.Create(ctx, objs)
+	created, err := client.Clusters().Create(ctx, objs)
 	for _, o := range created {
 		app.Warn(o.Warnings)
 		app.Printf("Created %s\n", o.Name)

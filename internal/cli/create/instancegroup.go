@@ -43,11 +43,11 @@ is changed by 'kops update cluster'.`, `
 			stored := true
 			if openEditor {
 				stored, err = edit.New(ctx, app, group, func(ctx context.Context, text []byte) (err error) {
-					done, err = client.AddGroupText(ctx, cl, text) // its name may be another one
+					done, err = client.Clusters().AddGroupText(ctx, cl, text) // its name may be another one
 					return err
 				})
 			} else {
-				done, err = client.AddGroup(ctx, cl, group)
+				done, err = client.Clusters().AddGroup(ctx, cl, group)
 			}
 			if err == nil && stored {
 				app.Warn(done.Warnings)

@@ -89,7 +89,7 @@ func deleteOthers(ctx context.Context, app *shell.App, client *kops.Client, objs
 	if len(objs) == 0 {
 		return nil
 	}
-	gone, err := client.Remove(ctx, objs, yes)
+	gone, err := client.Clusters().Remove(ctx, objs, yes)
 	if yes {
 		for _, name := range gone {
 			app.Printf("Deleted %s\n", name)

@@ -104,14 +104,14 @@ func run(ctx context.Context, app *shell.App, name, group string, e change) erro
 		return fmt.Errorf("%w\nopen it without --set and --unset to mend it", d.problem)
 	case fields:
 		app.Warn(d.cluster.Warnings) // what was not understood is lost when the object is stored
-		done, err = client.SetFields(ctx, d.cluster, d.object, e.set, e.unset)
+		done, err = client.Clusters().SetFields(ctx, d.cluster, d.object, e.set, e.unset)
 		stored = err == nil
 	default:
 		stored, err = inEditor(ctx, app, d, true, func(ctx context.Context, text []byte) (err error) {
 			if d.cluster == nil {
-				done, err = client.Mended(ctx, name, d.object, text)
+				done, err = client.Clusters().Mended(ctx, name, d.object, text)
 			} else {
-				done, err = client.Edited(ctx, d.cluster, d.object, text)
+				done, err = client.Clusters().Edited(ctx, d.cluster, d.object, text)
 			}
 			return err
 		})
@@ -140,10 +140,10 @@ type draft struct {
 // open reads a cluster, or one of its groups: what is understood in the order of its
 // fields, and anything else as it is stored.
 func open(ctx context.Context, client *kops.Client, name, group string) (draft, error) {
-	cl, err := client.Cluster(ctx, name)
+	cl, err := client.Clusters().Get(ctx, name)
 	unreadable := diag.List(nil)
 	if errors.As(err, &unreadable) {
-		o, text, terr := client.Stored(ctx, name, group)
+		o, text, terr := client.Clusters().Stored(ctx, name, group)
 		return draft{object: o, text: []byte(text), problem: unreadable}, terr
 	}
 	if err != nil {

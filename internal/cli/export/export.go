@@ -43,7 +43,7 @@ full rights as well, which expires after the given time.`, `
 			}
 			names := []string{}
 			if all {
-				if names, err = client.ClusterNames(ctx); err != nil {
+				if names, err = client.Clusters().Names(ctx); err != nil {
 					return err
 				}
 			} else {

@@ -66,7 +66,7 @@ func (g *verb) cluster(ctx context.Context, args []string) (*kops.Cluster, error
 	if err != nil {
 		return nil, err
 	}
-	cl, err := client.Cluster(ctx, name)
+	cl, err := client.Clusters().Get(ctx, name)
 	if err == nil {
 		g.Warn(cl.Warnings)
 	}
@@ -126,7 +126,7 @@ every value of the completed spec who set it: the user, or which rule and why.`,
 			if full || explain {
 				return g.full(ctx, client, args, facts, explain)
 			}
-			list, warnings, err := client.Clusters(ctx, args...)
+			list, warnings, err := client.Clusters().List(ctx, args...)
 			g.Warn(warnings)
 			if fault.Is(err, fault.Gone) && len(args) == 0 && g.format != shell.Table {
 				return printList[string](g, nil, nil, nil) // for programs, none is no error
@@ -294,7 +294,7 @@ func (g *verb) revisions() *cobra.Command {
 	c := shell.Cobra("revisions [CLUSTER]", "Show what was applied to a cluster, by whom and when", "Show the history of a cluster: a line for each applied change.", `
   kops get revisions --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
-			return list(ctx, g, args, (*kops.Client).Revisions, []string{"REVISION", "TIME", "WHO", "VERSION", "RESULT", "COMMAND"},
+			return list(ctx, g, args, revisions, []string{"REVISION", "TIME", "WHO", "VERSION", "RESULT", "COMMAND"},
 				func(r kops.Revision) []string {
 					return []string{strconv.Itoa(r.Number), r.Time.UTC().Format("2006-01-02 15:04:05Z"), r.Who, r.Version, r.Result, r.Command}
 				})
@@ -302,6 +302,10 @@ func (g *verb) revisions() *cobra.Command {
 	c.Aliases = []string{"revision"}
 	c.ValidArgsFunction = shell.CompleteCluster(g.App)
 	return c
+}
+
+func revisions(client *kops.Client, ctx context.Context, cluster string) ([]kops.Revision, error) {
+	return client.Clusters().Revisions(ctx, cluster)
 }
 
 // list prints what the client lists of a cluster.

@@ -30,7 +30,7 @@ do not exist. Nothing is written when any object is wrong.`, `
 			if err != nil {
 				return err
 			}
-			done, err := client.Replace(ctx, objs, force)
+			done, err := client.Clusters().Replace(ctx, objs, force)
 			for _, o := range done {
 				verb := "Unchanged"
 				switch {

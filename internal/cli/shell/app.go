@@ -221,7 +221,7 @@ func (a *App) OfCluster(ctx context.Context, client *kops.Client, name string, f
 	if !fault.Is(err, fault.Gone) {
 		return err
 	}
-	owner, oerr := client.OwnerOf(ctx, name)
+	owner, oerr := client.Clusters().OwnerOf(ctx, name)
 	if oerr != nil || owner == "" {
 		return err
 	}

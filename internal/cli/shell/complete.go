@@ -29,7 +29,7 @@ func CompleteCluster(a *App) cobra.CompletionFunc { return once(CompleteClusters
 // those that were given already.
 func CompleteClusters(a *App) cobra.CompletionFunc {
 	return offer(a, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
-		return client.ClusterNames(ctx)
+		return client.Clusters().Names(ctx)
 	})
 }
 
@@ -63,7 +63,7 @@ func groups(ctx context.Context, a *App, client *kops.Client, args []string) ([]
 	if name == "" {
 		name = a.contextCluster()
 	}
-	cl, err := client.Cluster(ctx, name)
+	cl, err := client.Clusters().Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func show(ctx context.Context, app *shell.App, client *kops.Client, name, format
 }
 
 func showText(ctx context.Context, app *shell.App, client *kops.Client, name string, v *kops.Validation, late bool) error {
-	cl, err := client.Cluster(ctx, name)
+	cl, err := client.Clusters().Get(ctx, name)
 	if err != nil {
 		return err
 	}
