@@ -94,6 +94,10 @@ func (v *View) KubeProxy() bool {
 // Local reports whether the machines are containers of one host.
 func (v *View) Local() bool { return v.in.Traits.Machines.Shared }
 
+// FixedDNS reports whether the number of DNS servers follows the spec's nodes, so that
+// no autoscaler is needed.
+func (v *View) FixedDNS() bool { return v.in.Traits.Model.FixedDNS }
+
 // NodeRoutes reports whether the nodes keep the routes to each other's pods
 // themselves, as nothing of their cloud does.
 func (v *View) NodeRoutes() bool {

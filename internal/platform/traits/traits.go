@@ -223,6 +223,8 @@ type Model struct {
 	Awaited bool
 	// RemovesNodes: kops-controller removes the nodes of machines that are gone.
 	RemovesNodes bool
+	// FixedDNS: the number of DNS servers follows the spec's nodes, and no autoscaler's count.
+	FixedDNS bool
 	// NodeRoutes: the nodes of a cluster with kubenet keep the routes to each other's pods.
 	NodeRoutes bool
 	// ScalingGroup is the platform's name of an instance group.

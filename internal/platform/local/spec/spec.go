@@ -48,7 +48,7 @@ func Platform() platform.Platform {
 			Controller: func(*api.Cluster, []*api.InstanceGroup, *facts.Cloud, string) (any, error) {
 				return localcloud.Controller{Machines: localcloud.Registry}, nil
 			},
-			Awaited: true, RemovesNodes: true, NodeRoutes: true,
+			Awaited: true, FixedDNS: true, RemovesNodes: true, NodeRoutes: true,
 		},
 	}}
 }
