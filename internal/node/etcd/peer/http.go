@@ -66,8 +66,9 @@ func verifyServer(s tls.ConnectionState, pool *x509.CertPool) error {
 	return err
 }
 
-// Serve answers other managers until ctx ends, then lets what is under way finish.
-func Serve(ctx context.Context, l net.Listener, t TLS, s Service, log *slog.Logger) error {
+// Serve answers other managers until ctx ends, then lets what is under way finish. shared,
+// which may be nil, is the store that they reach through this one.
+func Serve(ctx context.Context, l net.Listener, t TLS, s Service, shared *Shared, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	handle(mux, "/v1/hello", func(ctx context.Context, from string, h Hello) (Hello, error) {
 		if h.Peer.ID != from {
@@ -84,6 +85,9 @@ func Serve(ctx context.Context, l net.Listener, t TLS, s Service, log *slog.Logg
 	handle(mux, "/v1/order", func(ctx context.Context, _ string, o Order) (struct{}, error) {
 		return struct{}{}, s.Order(ctx, o)
 	})
+	if shared != nil {
+		shared.serve(mux)
+	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: dialTimeout, IdleTimeout: time.Minute,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	ended := make(chan error, 1)
@@ -119,12 +123,18 @@ func handle[Q, A any](mux *http.ServeMux, path string, do func(ctx context.Conte
 		}()
 		w.Header().Set("Content-Type", "application/json")
 		if err != nil {
-			w.WriteHeader(http.StatusConflict)
-			_ = json.NewEncoder(w).Encode(failure{fault.Of(err), err.Error()}) // the caller is gone if this fails
+			refuse(w, err)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(a) // the caller is gone if this fails
 	})
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusConflict)
+	_ = json.NewEncoder(w).Encode(failure{fault.Of(err), err.Error()}) // the caller is gone if this fails
 }
 
 // client is a Link over HTTPS.
@@ -132,10 +142,14 @@ type client struct{ http *http.Client }
 
 // Dial returns the way to other managers.
 func Dial(t TLS) Link {
-	return client{&http.Client{Transport: &http.Transport{
+	return client{httpClient(t)}
+}
+
+func httpClient(t TLS) *http.Client {
+	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: t.client, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2,
-	}}}
+	}}
 }
 
 // At implements Link.
@@ -194,11 +208,7 @@ func call[A any](ctx context.Context, r remote, path string, q any, check func(n
 		return a, fault.Wrap(fault.Lost, err, "")
 	}
 	if answer.StatusCode != http.StatusOK {
-		var f failure
-		if err := json.Unmarshal(text, &f); err != nil || f.Message == "" {
-			return a, fmt.Errorf("status %s", answer.Status)
-		}
-		return a, fault.New(f.Class, "%s", f.Message)
+		return a, failed(answer.Status, text)
 	}
 	if err := json.Unmarshal(text, &a); err != nil {
 		return a, fmt.Errorf("read the answer: %w", err)

@@ -57,7 +57,7 @@ func authorities(t *testing.T) *certs.Authorities {
 }
 
 // serve answers at an endpoint, with the certificates of a peer.
-func serve(t *testing.T, a *certs.Authorities, id string, s peer.Service) (endpoint string) {
+func serve(t *testing.T, a *certs.Authorities, id string, s peer.Service, shared ...*peer.Shared) (endpoint string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -65,7 +65,7 @@ func serve(t *testing.T, a *certs.Authorities, id string, s peer.Service) (endpo
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- peer.Serve(ctx, l, peer.NewTLS(a, id), s, slog.New(slog.DiscardHandler)) }()
+	go func() { ended <- peer.Serve(ctx, l, peer.NewTLS(a, id), s, one(shared), slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -73,6 +73,14 @@ func serve(t *testing.T, a *certs.Authorities, id string, s peer.Service) (endpo
 		}
 	})
 	return l.Addr().String()
+}
+
+// one is the only item of a list, or nil.
+func one(list []*peer.Shared) *peer.Shared {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
 }
 
 func TestWhatIsSaidArrives(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd/backup"
+	"kops.local/kops/internal/node/etcd/peer"
 	"kops.local/kops/internal/node/etcd/volume"
 	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store"
@@ -176,17 +177,25 @@ func reachable(all []net.Addr, network string) (string, error) {
 	return "", errors.New("this machine has no address that others could reach; give it with --address")
 }
 
-// archive opens the back-up store.
-func (o Options) archive(ctx context.Context) (*backup.Archive, error) {
+// archive opens the back-up store; shared is nil unless it is that of one of the machines.
+func (o Options) archive(ctx context.Context, p place, from volume.Source, trust peer.TLS) (a *backup.Archive, shared *peer.Shared, err error) {
 	url := o.BackupStore
-	if path, ok := strings.CutPrefix(url, "file://"); ok {
+	path, folder := strings.CutPrefix(url, "file://")
+	if folder {
 		url = "file://" + o.host(path)
 	}
 	s, err := o.stores().Open(ctx, url)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &backup.Archive{Store: s, Retention: o.Retention, Now: time.Now}, nil
+	if folder && from.Home != nil {
+		shared = peer.Share(s, trust, func() (string, bool, error) {
+			home, err := from.Home()
+			return net.JoinHostPort(home, strconv.Itoa(o.Port)), home == p.address, err
+		})
+		s = shared
+	}
+	return &backup.Archive{Store: s, Retention: o.Retention, Now: time.Now}, shared, nil
 }
 
 // stores are what the back-ups can be in. The credentials of last resort are those of

@@ -107,7 +107,8 @@ func Manager(ctx context.Context, o Options) error {
 		return err
 	}
 	authorities.Validity = o.Certificates
-	archive, err := o.archive(ctx)
+	trust := peer.NewTLS(authorities, p.id)
+	archive, shared, err := o.archive(ctx, p, disks, trust)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func Manager(ctx context.Context, o Options) error {
 	if err := patiently(ctx, log, retryPause, func() (err error) { m, err = member.Open(cfg); return err }); err != nil {
 		return err
 	}
-	err = o.manage(ctx, log, p, disks, authorities, archive, m)
+	err = o.manage(ctx, log, p, disks, network{authorities, trust, shared}, archive, m)
 	return errors.Join(err, m.Close())
 }
 
@@ -177,8 +178,15 @@ func patiently(ctx context.Context, log *slog.Logger, pause time.Duration, try f
 	}
 }
 
+// network is how managers trust one another, and what they share.
+type network struct {
+	authorities *certs.Authorities
+	trust       peer.TLS
+	shared      *peer.Shared
+}
+
 // manage serves the other managers and is one itself until ctx ends.
-func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks volume.Source, a *certs.Authorities, archive *backup.Archive, m *member.Member) error {
+func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks volume.Source, n network, archive *backup.Archive, m *member.Member) error {
 	discovery, err := o.discovery(disks)
 	if err != nil {
 		return err
@@ -188,10 +196,9 @@ func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks vo
 	if err != nil {
 		return fmt.Errorf("listen for other managers: %w", err)
 	}
-	client := a.Present(a.Clients, pki.Client, "etcd-manager-"+p.id)
-	cluster := &live.Cluster{Self: p.id, TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: certs.Pool(a.Clients), GetClientCertificate: client.ToServers}}
+	client := n.authorities.Present(n.authorities.Clients, pki.Client, "etcd-manager-"+p.id)
+	cluster := &live.Cluster{Self: p.id, TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: certs.Pool(n.authorities.Clients), GetClientCertificate: client.ToServers}}
 	defer cluster.Close()
-	trust := peer.NewTLS(a, p.id)
 	policy := etcd.DefaultPolicy()
 	policy.Backup, policy.Replace = o.BackupInterval, o.Replace
 	times := manager.DefaultTimes()
@@ -201,7 +208,7 @@ func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks vo
 		Self: etcd.Peer{ID: p.id, Endpoint: net.JoinHostPort(p.address, port),
 			PeerURLs: p.name(o.PeerURLs), ClientURLs: p.name(o.ClientURLs), QuarantineURLs: p.name(o.QuarantineURLs)},
 		Versions: member.Programs(o.Programs).Versions,
-		Local:    m, Etcd: cluster, Link: peer.Dial(trust), Discovery: discovery, Store: archive.Store, Archive: archive,
+		Local:    m, Etcd: cluster, Link: peer.Dial(n.trust), Discovery: discovery, Store: archive.Store, Archive: archive,
 		Policy: policy, Times: times, Now: time.Now, Token: token, Log: log, Each: manager.Together,
 	}
 	if o.HostsFile != "" && o.DNSSuffix != "" {
@@ -213,7 +220,7 @@ func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks vo
 	var wg sync.WaitGroup
 	var served error
 	wg.Go(func() {
-		served = peer.Serve(ctx, listener, trust, guide, log)
+		served = peer.Serve(ctx, listener, n.trust, guide, n.shared, log)
 		cancel()
 	})
 	if disks.Watch != nil {
@@ -222,6 +229,9 @@ func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks vo
 	log.Info("etcd-manager is there", "address", cfg.Self.Endpoint, "folder", p.dir, "versions", strings.Join(cfg.Versions(), " "))
 	guide.Run(ctx)
 	wg.Wait()
+	if n.shared != nil {
+		n.shared.Close()
+	}
 	return served
 }
 

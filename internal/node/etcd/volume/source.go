@@ -36,6 +36,9 @@ type Source struct {
 	Address func() (string, error)
 	// Discover finds other managers; nil: the platform does not know them.
 	Discover func(context.Context) ([]etcd.Sighting, error)
+	// Home is the address of the machine whose folder of back-ups all managers share, where
+	// each machine has one of its own; nil: they share what is named.
+	Home func() (string, error)
 	// Watch tells of other machines than before, until ctx ends; nil: nobody does.
 	Watch func(ctx context.Context, changed func())
 }
