@@ -26,14 +26,20 @@ type EnrollOptions struct {
 	PodCIDRs []string
 }
 
-// Host finds out who a machine of the user is, and lets it prove that, but does not yet
+// Hosts are the machines of the user in the inventories of clusters.
+type Hosts struct{ c *Client }
+
+// Hosts returns what is done about machines of the user.
+func (c *Client) Hosts() Hosts { return Hosts{c} }
+
+// Find finds out who a machine of the user is, and lets it prove that, but does not yet
 // enroll it.
-func (c *Client) Host(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
-	cl, err := c.Clusters().Get(ctx, cluster)
+func (s Hosts) Find(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
+	cl, err := s.c.Clusters().Get(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	return c.host(ctx, cl, o)
+	return s.c.host(ctx, cl, o)
 }
 
 func (c *Client) host(ctx context.Context, cl *Cluster, o EnrollOptions) (*api.Host, error) {
@@ -66,18 +72,18 @@ func (c *Client) enrolls(ctx context.Context, cl *Cluster) (*pipeline.Opened, er
 // Enroll takes a machine of the user into the inventory of a cluster; the next update
 // makes it a member. One that is in the inventory already may change its group and how
 // it is reached. It writes to the store alone.
-func (c *Client) Enroll(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
-	cl, err := c.Clusters().Get(ctx, cluster)
+func (s Hosts) Enroll(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
+	cl, err := s.c.Clusters().Get(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	h, err := c.host(ctx, cl, o)
+	h, err := s.c.host(ctx, cl, o)
 	if err != nil {
 		return nil, err
 	}
 	now := cl.stored().Clone()
 	now.Hosts = append(slices.DeleteFunc(now.Hosts, func(old *api.Host) bool { return old.Name == h.Name }), h)
-	saved, err := c.store.Save(ctx, cl.stored(), now)
+	saved, err := s.c.store.Save(ctx, cl.stored(), now)
 	if err != nil {
 		return nil, err
 	}
@@ -96,18 +102,18 @@ type ReleaseOptions struct {
 
 // Release ends all that a cluster runs on a host, and takes the host out of the
 // inventory; the next update tells the other hosts.
-func (c *Client) Release(ctx context.Context, cluster, name string, o ReleaseOptions) error {
+func (s Hosts) Release(ctx context.Context, cluster, name string, o ReleaseOptions) error {
 	told := &call{cluster: cluster, on: o.On}
 	if !o.Apply {
-		_, _, err := c.enrolled(ctx, told, name)
+		_, _, err := s.c.enrolled(ctx, told, name)
 		return err
 	}
-	return c.leased(ctx, told, func(ctx context.Context, _ *clusterstore.Lease) error {
-		cl, h, err := c.enrolled(ctx, told, name)
+	return s.c.leased(ctx, told, func(ctx context.Context, _ *clusterstore.Lease) error {
+		cl, h, err := s.c.enrolled(ctx, told, name)
 		if err != nil {
 			return err
 		}
-		opened, err := c.enrolls(ctx, cl)
+		opened, err := s.c.enrolls(ctx, cl)
 		if err != nil {
 			return err
 		}
@@ -118,7 +124,7 @@ func (c *Client) Release(ctx context.Context, cluster, name string, o ReleaseOpt
 		}
 		now := cl.stored().Clone()
 		now.Hosts = slices.DeleteFunc(now.Hosts, func(old *api.Host) bool { return old.Name == name })
-		_, err = c.store.Save(ctx, cl.stored(), now)
+		_, err = s.c.store.Save(ctx, cl.stored(), now)
 		return err
 	})
 }

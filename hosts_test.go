@@ -40,7 +40,7 @@ func TestMachinesOfTheUserAreEnrolledAndReleased(t *testing.T) {
 	var released []string
 	c := b.enrolling(&released)
 	o := kops.EnrollOptions{Group: "nodes-here", Address: "10.0.0.7:22", User: "root"}
-	if _, err := c.Host(t.Context(), name, o); err != nil {
+	if _, err := c.Hosts().Find(t.Context(), name, o); err != nil {
 		t.Fatal(err)
 	}
 	if cl, err := c.Clusters().Get(t.Context(), name); err != nil || len(cl.Hosts) > 0 {
@@ -48,7 +48,7 @@ func TestMachinesOfTheUserAreEnrolledAndReleased(t *testing.T) {
 	}
 	for _, cidr := range []string{"fd00::/64", "fd01::/64"} { // the second run changes it
 		o.PodCIDRs = []string{cidr}
-		if _, err := c.Enroll(t.Context(), name, o); err != nil {
+		if _, err := c.Hosts().Enroll(t.Context(), name, o); err != nil {
 			t.Fatal(err)
 		}
 		cl, err := c.Clusters().Get(t.Context(), name)
@@ -63,27 +63,27 @@ func TestMachinesOfTheUserAreEnrolledAndReleased(t *testing.T) {
 			t.Errorf("the inventory is %+v", cl.Hosts)
 		}
 	}
-	if _, err := c.Enroll(t.Context(), name, kops.EnrollOptions{Group: "node-here"}); err == nil || !strings.Contains(err.Error(), `did you mean "nodes-here"?`) {
+	if _, err := c.Hosts().Enroll(t.Context(), name, kops.EnrollOptions{Group: "node-here"}); err == nil || !strings.Contains(err.Error(), `did you mean "nodes-here"?`) {
 		t.Errorf("a group that is not there: %v", err)
 	}
-	if err := c.Release(t.Context(), name, "m2", kops.ReleaseOptions{}); !fault.Is(err, fault.Gone) || !strings.Contains(err.Error(), "it has m1") {
+	if err := c.Hosts().Release(t.Context(), name, "m2", kops.ReleaseOptions{}); !fault.Is(err, fault.Gone) || !strings.Contains(err.Error(), "it has m1") {
 		t.Errorf("a host that is not there: %v", err)
 	}
 	for _, step := range []struct {
 		kops.ReleaseOptions
 		hosts, released int
 	}{{kops.ReleaseOptions{}, 1, 0}, {kops.ReleaseOptions{Apply: true}, 0, 1}} {
-		if err := c.Release(t.Context(), name, "m1", step.ReleaseOptions); err != nil {
+		if err := c.Hosts().Release(t.Context(), name, "m1", step.ReleaseOptions); err != nil {
 			t.Fatal(err)
 		}
 		if cl, err := c.Clusters().Get(t.Context(), name); err != nil || len(cl.Hosts) != step.hosts || len(released) != step.released {
 			t.Errorf("%+v: %d hosts, released %v: %v", step, len(cl.Hosts), released, err)
 		}
 	}
-	if _, err := c.Enroll(t.Context(), name, o); err != nil {
+	if _, err := c.Hosts().Enroll(t.Context(), name, o); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Release(t.Context(), name, "m1", kops.ReleaseOptions{Apply: true, Lost: true}); err != nil || len(released) != 1 {
+	if err := c.Hosts().Release(t.Context(), name, "m1", kops.ReleaseOptions{Apply: true, Lost: true}); err != nil || len(released) != 1 {
 		t.Errorf("a lost machine is asked: %v, %v", released, err)
 	}
 }
@@ -91,7 +91,7 @@ func TestMachinesOfTheUserAreEnrolledAndReleased(t *testing.T) {
 func TestAPlatformThatMakesItsMachinesTakesNone(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
-	_, err := b.Enroll(t.Context(), name, kops.EnrollOptions{Group: "nodes-here"})
+	_, err := b.Hosts().Enroll(t.Context(), name, kops.EnrollOptions{Group: "nodes-here"})
 	if !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "the platform makes them itself") {
 		t.Errorf("got %v", err)
 	}

@@ -23,10 +23,10 @@ type Op string
 
 // What a step does. Replacing a resource takes two steps, a deletion and a creation.
 const (
-	OpKeep   = Op(plan.Keep)
-	OpCreate = Op(plan.Create)
-	OpModify = Op(plan.Update)
-	OpDelete = Op(plan.Delete)
+	OpKeep   Op = "keep"
+	OpCreate Op = "create"
+	OpModify Op = "modify"
+	OpDelete Op = "delete"
 )
 
 // Step is one operation on one resource.
@@ -116,14 +116,14 @@ type StepState string
 
 // What a step has come to.
 const (
-	StepStarted  = StepState(exec.Started)
-	StepRetrying = StepState(exec.Retrying)
-	StepDone     = StepState(exec.Done)
-	StepFailed   = StepState(exec.Failed)
+	StepStarted  StepState = "started"
+	StepRetrying StepState = "retrying"
+	StepDone     StepState = "done"
+	StepFailed   StepState = "failed"
 	// StepSkipped: a step that had to succeed first has failed.
-	StepSkipped = StepState(exec.Skipped)
+	StepSkipped StepState = "skipped"
 	// StepDenied: the credentials do not suffice, and the update goes on without the step.
-	StepDenied = StepState(exec.Denied)
+	StepDenied StepState = "denied"
 )
 
 func newStepEvent(e exec.Event) *StepEvent {

@@ -69,21 +69,21 @@ type Class string
 // Classes of errors.
 const (
 	// Permanent errors come back at every try: a bad request, an unknown field.
-	Permanent = Class(fault.Permanent)
+	Permanent Class = "permanent"
 	// Denied means that the caller has no permission.
-	Denied = Class(fault.Denied)
+	Denied Class = "denied"
 	// Quota means that a limit of the account is reached.
-	Quota = Class(fault.Quota)
+	Quota Class = "quota"
 	// Throttled means that the caller asked too often; a later try may succeed.
-	Throttled = Class(fault.Throttled)
+	Throttled Class = "throttled"
 	// NotYet means that something the operation needs is not ready.
-	NotYet = Class(fault.NotYet)
+	NotYet Class = "not yet"
 	// Conflict means that another writer, or something still in use, was in the way.
-	Conflict = Class(fault.Conflict)
+	Conflict Class = "conflict"
 	// Gone means that the object does not exist.
-	Gone = Class(fault.Gone)
+	Gone Class = "gone"
 	// Lost means that the answer did not arrive, and nobody knows whether the operation took effect.
-	Lost = Class(fault.Lost)
+	Lost Class = "lost"
 )
 
 // ClassOf returns the class of an error.

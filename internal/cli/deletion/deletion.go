@@ -274,7 +274,7 @@ cluster tells the other machines.`, `
 				return err
 			}
 			o.On = app.On(nil)
-			if err := client.Release(ctx, name, args[0], o); err != nil {
+			if err := client.Hosts().Release(ctx, name, args[0], o); err != nil {
 				return err
 			}
 			if !o.Apply {

@@ -70,13 +70,13 @@ func (o enrollment) run(ctx context.Context, app *shell.App) error {
 	}
 	o.Address = net.JoinHostPort(o.host, strconv.Itoa(o.port))
 	if o.buildHost {
-		h, err := client.Host(ctx, name, o.EnrollOptions)
+		h, err := client.Hosts().Find(ctx, name, o.EnrollOptions)
 		if err != nil {
 			return err
 		}
 		return app.PrintObjects(shell.YAML, h)
 	}
-	h, err := client.Enroll(ctx, name, o.EnrollOptions)
+	h, err := client.Hosts().Enroll(ctx, name, o.EnrollOptions)
 	if err != nil {
 		return err
 	}
