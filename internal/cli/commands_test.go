@@ -5,6 +5,8 @@ import (
 	"context"
 	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -90,38 +92,68 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 func TestExamplesAreCommandLines(t *testing.T) {
 	read := 0
 	for path, c := range tree("") {
-		text := strings.ReplaceAll(c.Example, "\\\n", " ")
-		for line := range strings.SplitSeq(text, "\n") {
-			for part := range strings.SplitSeq(line, "|") {
-				words := strings.Fields(part)
-				for len(words) > 0 && strings.Contains(words[0], "=") {
-					words = words[1:] // a variable, whose value may have a space
-					if len(words) > 0 && strings.HasSuffix(words[0], `"`) {
-						words = words[1:]
-					}
-				}
-				if len(words) == 0 || words[0] != "kops" {
-					continue
-				}
-				if i := slices.Index(words, ">"); i > 0 {
-					words = words[:i]
-				}
-				read++
-				root := tree("")["kops"]
-				found, rest, err := root.Find(words[1:])
-				if err != nil {
-					t.Errorf("%s: %q: %v", path, part, err)
-					continue
-				}
-				if err := found.ParseFlags(rest); err != nil {
-					t.Errorf("%s: %q: %v", path, part, err)
-				}
-			}
-		}
+		read += checkLines(t, path, c.Example)
 	}
 	if read < 40 {
 		t.Errorf("only %d examples were read", read)
 	}
+}
+
+// TestPagesAreCommandLines reads what the pages of documentation run, alike.
+func TestPagesAreCommandLines(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, block := range strings.Split(string(text), "```") {
+			if i%2 == 1 { // between fences
+				read += checkLines(t, page, comment.ReplaceAllString(block, ""))
+			}
+		}
+	}
+	if read < 20 {
+		t.Errorf("only %d lines were read", read)
+	}
+}
+
+// comment is one of a shell, at the end of a line.
+var comment = regexp.MustCompile(`(?m)\s#.*$`)
+
+// checkLines checks the lines of a text that run kops, and returns how many there are.
+func checkLines(t *testing.T, where, text string) (read int) {
+	t.Helper()
+	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\\\n", " "), "\n") {
+		for part := range strings.SplitSeq(line, "|") {
+			words := strings.Fields(part)
+			for len(words) > 0 && strings.Contains(words[0], "=") {
+				words = words[1:] // a variable, whose value may have a space
+				if len(words) > 0 && strings.HasSuffix(words[0], `"`) {
+					words = words[1:]
+				}
+			}
+			if len(words) == 0 || words[0] != "kops" {
+				continue
+			}
+			if i := slices.Index(words, ">"); i > 0 {
+				words = words[:i]
+			}
+			read++
+			found, rest, err := tree("")["kops"].Find(words[1:])
+			if err == nil {
+				err = found.ParseFlags(rest)
+			}
+			if err != nil {
+				t.Errorf("%s: %q: %v", where, part, err)
+			}
+		}
+	}
+	return read
 }
 
 // line is one line of cli.tsv: a command, or a flag of one, as kOps has it.
