@@ -2,6 +2,7 @@ package newcluster_test
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -32,6 +33,9 @@ type optionCase struct {
 	Fail []string `json:"fail,omitempty"`
 }
 
+// between are the platforms between the first and the last of all, whichever there are.
+var between = regexp.MustCompile(`azure, .* or`)
+
 func TestOptions(t *testing.T) {
 	data, err := os.ReadFile("testdata/options.yaml")
 	if err != nil {
@@ -48,7 +52,7 @@ func TestOptions(t *testing.T) {
 			cluster, groups, findings := newcluster.New(c.Options, on(w, c.Options))
 			var fail, names []string
 			for _, f := range findings {
-				fail = append(fail, f.String())
+				fail = append(fail, between.ReplaceAllString(f.String(), "azure, … or"))
 			}
 			if d := gocmp.Diff(c.Fail, fail); d != "" {
 				t.Errorf("findings (-want +got):\n%s", d)
