@@ -73,6 +73,23 @@ func TestWhileANodeIsThereItsMachineRenews(t *testing.T) {
 	}
 }
 
+// A machine that is changed in place has its configuration again, and nobody else has.
+func TestAMachineThatIsChangedInPlace(t *testing.T) {
+	w := newWorld(t)
+	w.server.InPlace = true
+	client := w.join(t, "node-1")
+	own := held(t, w.server.Signers[pki.KubernetesCA], time.Now(), "system:node:node-1", pki.Request{Organization: []string{"system:nodes"}})
+	for state, others := range map[NodeState]error{NodeReady: bootstrap.ErrReady, NodeNotReady: errDenied} {
+		w.nodes["node-1"] = state
+		client.Transport = w.transport(t, nil)
+		_, err := client.NodeConfig(t.Context())
+		judge(t, "without the kubelet's certificate", err, others)
+		client.Transport = w.transport(t, own)
+		_, err = client.NodeConfig(t.Context())
+		judge(t, "with it", err, nil)
+	}
+}
+
 var errDenied = errors.New("denied")
 
 func judge(t *testing.T, what string, got, want error) {

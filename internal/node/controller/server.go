@@ -54,6 +54,9 @@ type Server struct {
 	Signers map[string]*pki.Keyset
 	// Trusted are the authorities of which one signed the certificates that kubelets hold now.
 	Trusted *x509.CertPool
+	// InPlace says that machines are changed in place: who holds the certificate of its
+	// kubelet may have the configuration of a machine whose node is ready.
+	InPlace bool
 	// Gate bounds what is done for those who have proven nothing; nil: nothing does.
 	Gate *Gate
 	// Allowed are the names of the certificates that are given.
@@ -196,7 +199,7 @@ func (s *Server) mayAsk(ctx context.Context, id bootstrap.Identity, r bootstrap.
 	}
 	held := s.holds(conn, id.NodeName)
 	switch {
-	case state == NodeAbsent, held && !r.IncludeNodeConfig:
+	case state == NodeAbsent, held && (s.InPlace || !r.IncludeNodeConfig):
 		return nil
 	case state == NodeReady:
 		return bootstrap.ErrReady

@@ -35,6 +35,8 @@ type World struct {
 type Control struct {
 	Verifier bootstrap.Verifier
 	Groups   controller.Groups
+	// InPlace says that machines are changed, and not replaced: see controller.Server.
+	InPlace bool
 	// Prefixes are the addresses that the platform leads to machines for their pods; nil where it does not.
 	Prefixes controller.Prefixes
 	// Machines tells which of them are gone; nil: that is not known. Period is how often to ask.

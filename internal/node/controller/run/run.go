@@ -81,7 +81,7 @@ func Controller(ctx context.Context, o Options) error {
 		ErrorLog: slog.NewLogLogger(quiet{o.Log.Handler()}, slog.LevelWarn),
 		Handler: &controller.Server{
 			Verifier: who.Verifier, Nodes: controller.LiveNodes{Client: core.Nodes()}, Configs: stored, Signers: signers, Trusted: trusted,
-			Gate: controller.NewGate(time.Now), Allowed: conf.Server.CertNames, Issuer: pki.Issuer{Rand: rand.Reader, Now: time.Now}, Log: o.Log,
+			Gate: controller.NewGate(time.Now), InPlace: who.InPlace, Allowed: conf.Server.CertNames, Issuer: pki.Issuer{Rand: rand.Reader, Now: time.Now}, Log: o.Log,
 		}}
 	host, err := os.Hostname()
 	if err != nil {
