@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/store/clusterstore"
+	"kops.local/kops/internal/store/onstore"
 )
 
 // Config is what a Client works on, and how. Store, Clouds and World are needed.
@@ -118,7 +119,7 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 		}
 	}
 	w := &pipeline.World{
-		Backends: stores, Clouds: clouds, Limits: exec.NewLimits(most, 16), Cache: cfg.Cache, Offline: cfg.Offline,
+		Backends: stores, Buckets: onstore.Buckets(stores), Clouds: clouds, Limits: exec.NewLimits(most, 16), Cache: cfg.Cache, Offline: cfg.Offline,
 		Version: cfg.Version, RunObsolete: cfg.RunObsolete, RunTooNew: cfg.RunTooNew, Features: complete.Features(cfg.Features), KeySize: cfg.KeySize,
 		User: cfg.Identity.Holder.User, Environment: cfg.Store.Environment, FilesRegion: cfg.Store.Region,
 		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, HTTP: cfg.World.HTTP, Log: cfg.Log,

@@ -260,8 +260,7 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 		if u.Files, err = terraform.Render(doc); err != nil {
 			return err
 		}
-		direct := slices.DeleteFunc(managedfile.Kinds(), func(k resource.Any) bool { return !k.KindDirect() })
-		return applyOnly(ctx, told, lease, m, direct) // which are never part of Terraform's configuration
+		return applyOnly(ctx, told, lease, m, managedfile.Direct()) // which are never part of Terraform's configuration
 	})
 	return u, err
 }

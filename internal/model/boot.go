@@ -22,7 +22,6 @@ import (
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/managedfile"
 )
 
 // controllerAt is the URL of a kops-controller.
@@ -58,7 +57,7 @@ func Script(in Input, g *api.InstanceGroup, apiHost resource.Value, keysets []re
 	if err != nil {
 		return resource.Node{}, err
 	}
-	base := managedfile.LocationOf(in.spec().ConfigStore.Base)
+	base := in.Buckets.Location(in.spec().ConfigStore.Base)
 	n := base.Node("nodeupscript-"+g.Name, layout.UserData(string(g.Spec.Role), g.Name), content, false)
 	n.After = keysets
 	return n, nil

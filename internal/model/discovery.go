@@ -14,7 +14,6 @@ import (
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/managedfile"
 )
 
 // openIDConfiguration is the document of OpenID Connect Discovery 1.0, section 3,
@@ -53,7 +52,7 @@ func (b *builder) discovery() error {
 	if err != nil {
 		return err
 	}
-	at := managedfile.LocationOf(d.DiscoveryStore)
+	at := b.Buckets.Location(d.DiscoveryStore)
 	for _, doc := range []struct {
 		name, key string
 		content   any

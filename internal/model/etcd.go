@@ -73,7 +73,7 @@ func (b *builder) backupPlace(e api.EtcdClusterSpec) (at managedfile.Location, f
 	if below, ok := strings.CutPrefix(url, strings.TrimSuffix(b.spec().ConfigStore.Base, "/")+"/"); ok {
 		return b.base, below
 	}
-	return managedfile.LocationOf(url), ""
+	return b.Buckets.Location(url), ""
 }
 
 // memberGroups lists the groups that hold members, in the members' order.

@@ -55,6 +55,8 @@ type Input struct {
 	EncryptionConfig pki.Secret
 	// Objects are Kubernetes objects of the user's, one document each.
 	Objects []map[string]any
+	// Buckets are those of the stores in which files can be.
+	Buckets managedfile.Buckets
 	// Environment are variables of the caller's that machines of the control
 	// plane need to reach the store. Only names of KnownVariables are used.
 	Environment map[string]string
@@ -105,7 +107,7 @@ func Build(in Input) ([]resource.Node, diag.List, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b := &builder{Input: in, base: managedfile.LocationOf(in.Cluster.Spec.ConfigStore.Base)}
+	b := &builder{Input: in, base: in.Buckets.Location(in.Cluster.Spec.ConfigStore.Base)}
 	if err := b.checked(); err != nil {
 		return nil, nil, err
 	}

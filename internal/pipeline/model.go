@@ -76,7 +76,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	if err := all.Add(nodes...); err != nil {
 		return nil, err
 	}
-	at := managedfile.LocationOf(c.Done.Spec.Spec.ConfigStore.Base)
+	at := g.World.Buckets.Location(c.Done.Spec.Spec.ConfigStore.Base)
 	m := platform.Model{Cluster: c.Done.Spec, Groups: c.Done.Groups, Hosts: g.Cluster.Hosts, Facts: found, SSHKeys: g.sshKeys,
 		FilesBucket: at.Store, FilesRegion: g.World.FilesRegion, Keysets: keysets,
 		UserData: func(group *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
@@ -88,7 +88,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	if err := g.Provider.Model(m, all); err != nil {
 		return nil, err
 	}
-	w := Wanted{Opened: g.Opened, Graph: all, Kinds: append(managedfile.Kinds(), g.Provider.Kinds...), prefetched: g.prefetched}
+	w := Wanted{Opened: g.Opened, Graph: all, Kinds: append(g.World.Buckets.Kinds(), g.Provider.Kinds...), prefetched: g.prefetched}
 	return &Modelled{Wanted: w, Model: m, Keysets: g.Keysets, Warnings: slices.Concat(c.Warnings, findings)}, nil
 }
 
@@ -118,7 +118,7 @@ func (g *Gathered) modelInput(c *Completed) (model.Input, error) {
 
 // files is what managed files follow from, as far as the completed cluster tells.
 func (c *Completed) files() model.Input {
-	return model.Input{Traits: &c.Provider.Traits, Cluster: c.Done.Spec, Groups: c.Done.Groups, NodeVersion: c.Done.NodeVersion, Version: c.World.Version, Facts: c.Facts}
+	return model.Input{Traits: &c.Provider.Traits, Cluster: c.Done.Spec, Groups: c.Done.Groups, NodeVersion: c.Done.NodeVersion, Version: c.World.Version, Facts: c.Facts, Buckets: c.World.Buckets}
 }
 
 // Fetchable checks that the machines of a cluster can fetch what they need, and, where

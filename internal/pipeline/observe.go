@@ -56,7 +56,7 @@ func (o *Opened) Shared() (Wanted, error) {
 
 // Nothing wants nothing of a cluster, neither files nor resources.
 func (o *Opened) Nothing() Wanted {
-	return Wanted{Opened: o, Kinds: slices.Concat(managedfile.Kinds(), o.Provider.Kinds), Graph: &graph.Graph{}}
+	return Wanted{Opened: o, Kinds: slices.Concat(o.World.Buckets.Kinds(), o.Provider.Kinds), Graph: &graph.Graph{}}
 }
 
 // fresh returns the platform's client for one observation: what several kinds share
@@ -82,10 +82,9 @@ func (w Wanted) clients(platform any) func(kind string) any {
 			return w.Places.keys
 		case managedfile.Secret.Name:
 			return w.Places.secrets
-		case managedfile.S3Object.Name:
-			return managedfile.Files{Areas: w.Places.buckets, Wanted: wanted}
-		case managedfile.StoreFile.Name:
-			return managedfile.Files{Areas: w.Places.others, Wanted: wanted}
+		}
+		if slices.ContainsFunc(w.World.Buckets.Kinds(), func(k resource.Any) bool { return k.KindName() == kind }) {
+			return managedfile.Files{Areas: w.Places.files[kind], Wanted: wanted}
 		}
 		return platform
 	}

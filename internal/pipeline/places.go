@@ -20,8 +20,8 @@ import (
 type Places struct {
 	*clusterstore.Folders
 	keys, secrets managedfile.Area
-	// buckets and others are where managed files live: buckets, which Terraform can write to, and other stores.
-	buckets, others []managedfile.Area
+	// files are where managed files live, by their kind: buckets, which Terraform can write to, and other stores.
+	files map[string][]managedfile.Area
 	// outside are those of them that are in stores which the spec names beside the cluster's own.
 	outside []managedfile.Area
 	// issuer is where the documents of the service account issuer live; may be nil.
@@ -58,14 +58,6 @@ func (p *Places) exist(ctx context.Context) error {
 	return nil
 }
 
-func (p *Places) add(url string, a managedfile.Area) {
-	if managedfile.LocationOf(url).Scheme == "s3" {
-		p.buckets = append(p.buckets, a)
-	} else {
-		p.others = append(p.others, a)
-	}
-}
-
 // places finds the folders of a cluster. It makes no request. Offline, others than
 // those of the state store are out of reach, unless they are observed like the
 // platform, as for a preview: it would take the files there for missing.
@@ -74,9 +66,9 @@ func (w *World) places(ctx context.Context, cl *clusterstore.Contents, observed 
 	if err != nil {
 		return nil, err
 	}
-	p := &Places{Folders: f, keys: area(f.Keys), secrets: area(f.Secrets)}
+	p := &Places{Folders: f, keys: w.area(f.Keys), secrets: w.area(f.Secrets), files: map[string][]managedfile.Area{}}
 	if f.Base.Store != nil {
-		p.add(f.Base.URL, area(f.Base))
+		p.files[w.Buckets.Location(f.Base.URL).Kind()] = []managedfile.Area{w.area(f.Base)}
 	}
 	for _, e := range elsewhere(&cl.Spec.Spec, f.Base.URL) {
 		if w.Offline && !observed && !store.IsFolder(e.url) {
@@ -89,10 +81,10 @@ func (w *World) places(ctx context.Context, cl *clusterstore.Contents, observed 
 		if e.field == discoveryField {
 			p.issuer = s
 		}
-		at := managedfile.LocationOf(e.url)
+		at := w.Buckets.Location(e.url)
 		a := listed(e.field, onstore.Area(at.Store, at.Prefix, s, nil))
 		p.outside = append(p.outside, a)
-		p.add(e.url, a)
+		p.files[at.Kind()] = append(p.files[at.Kind()], a)
 	}
 	return p, nil
 }
@@ -160,8 +152,8 @@ func listed(field string, a managedfile.Area) managedfile.Area {
 	return a
 }
 
-func area(f clusterstore.Folder) managedfile.Area {
-	at := managedfile.LocationOf(f.URL)
+func (w *World) area(f clusterstore.Folder) managedfile.Area {
+	at := w.Buckets.Location(f.URL)
 	return onstore.Area(at.Store, at.Prefix, f.Store, f.Listing)
 }
 

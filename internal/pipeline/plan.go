@@ -80,7 +80,7 @@ func (o *Observed) GroupRemoval(group *api.InstanceGroup) (*Planned, error) {
 
 // folderOf is where the files of a group's machines are.
 func (o *Opened) folderOf(g *api.InstanceGroup) managedfile.Location {
-	l := managedfile.LocationOf(o.Places.Base.URL)
+	l := o.World.Buckets.Location(o.Places.Base.URL)
 	l.Prefix += layout.GroupFolder(string(g.Spec.Role), g.Name)
 	return l
 }

@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
@@ -28,8 +29,10 @@ import (
 type World struct {
 	Store    *clusterstore.Store
 	Backends store.Backends
-	Clouds   []platform.Provider
-	Limits   *exec.Limits
+	// Buckets are those among Backends.
+	Buckets managedfile.Buckets
+	Clouds  []platform.Provider
+	Limits  *exec.Limits
 	// Cache is a folder for what can be fetched again; empty: no cache.
 	Cache   string
 	Offline bool

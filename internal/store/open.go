@@ -25,6 +25,19 @@ type Backend struct {
 	// Read returns the content of one object, which the caller closes; nil: it is that
 	// of the store which holds it.
 	Read func(ctx context.Context, scheme, rest string) (io.ReadCloser, error)
+	// Bucket says what its objects are to other tools; nil: they are nothing to them.
+	Bucket *Bucket
+}
+
+// Bucket says what the objects of a bucket are to tools that declare resources, such
+// as Terraform. The first part of a URL then names the bucket.
+type Bucket struct {
+	// Kind is their kind of resource, such as aws_s3_object; API is whose limits count.
+	Kind, API string
+	// Provider is the alias under which Terraform knows the account of the bucket.
+	Provider string
+	// Encryption is asked for each object.
+	Encryption string
 }
 
 // As sets target to the backend, where it points to one.

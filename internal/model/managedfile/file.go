@@ -3,6 +3,7 @@ package managedfile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -50,13 +51,6 @@ type Files struct {
 	Wanted map[string]string
 }
 
-// S3Object is a file in an S3 bucket.
-var S3Object = resource.Kind[File, Files]{
-	Name: "aws_s3_object", API: "s3",
-	Key: fileKey, List: listFiles, Create: writeFile, Delete: removeFile,
-	Update: []resource.Setter[File, Files]{{Fields: []string{"Content"}, Set: rewrite}},
-}
-
 // StoreFile is a file in a store that no other tool can write.
 var StoreFile = resource.Kind[File, Files]{
 	Name: "store_file", API: "store", Direct: true,
@@ -64,36 +58,73 @@ var StoreFile = resource.Kind[File, Files]{
 	Update: []resource.Setter[File, Files]{{Fields: []string{"Content"}, Set: rewrite}},
 }
 
-// Kinds lists the kinds of this package.
-func Kinds() []resource.Any {
-	return []resource.Any{Keyset.Erase(), Secret.Erase(), S3Object.Erase(), StoreFile.Erase()}
+// Bucket is how files are declared in a bucket that other tools can write, too.
+type Bucket struct {
+	Kind resource.Kind[File, Files]
+	// Provider and Encryption are those of each File.
+	Provider, Encryption string
+}
+
+// NewBucket returns the bucket whose files have a kind of a name, within the limits of an API.
+func NewBucket(kind, api string) *Bucket {
+	b := &Bucket{Kind: StoreFile}
+	b.Kind.Name, b.Kind.API, b.Kind.Direct = kind, api, false
+	return b
+}
+
+// Buckets are the buckets by the scheme of their URLs. In stores of other schemes, files are StoreFiles.
+type Buckets map[string]*Bucket
+
+// Kinds lists the kinds of managed files: those that no other tool can write, and those of the buckets.
+func (b Buckets) Kinds() []resource.Any {
+	out := Direct()
+	for _, scheme := range slices.Sorted(maps.Keys(b)) {
+		if k := b[scheme].Kind; !slices.ContainsFunc(out, func(o resource.Any) bool { return o.KindName() == k.Name }) {
+			out = append(out, k.Erase())
+		}
+	}
+	return out
+}
+
+// Direct lists the kinds that no other tool can write.
+func Direct() []resource.Any {
+	return []resource.Any{Keyset.Erase(), Secret.Erase(), StoreFile.Erase()}
 }
 
 // Location is a folder in a store, as files in it are addressed.
 type Location struct {
-	// Scheme is that of the store's URL: s3, file …
-	Scheme string
+	// Bucket is how its files are declared; nil: as StoreFiles.
+	Bucket *Bucket
 	// Store is the bucket, or the URL of a store that has none.
 	Store string
 	// Prefix is the folder's key in the store: empty, or ending in a slash.
 	Prefix string
 }
 
-// LocationOf splits a store's URL. A store that is not a bucket is one store
+// Location splits a store's URL. A store that is not a bucket is one store
 // with its URL as name, and has no prefix.
-func LocationOf(url string) Location {
+func (b Buckets) Location(url string) Location {
 	scheme, rest, ok := strings.Cut(strings.TrimSuffix(url, "/"), "://")
 	if !ok {
 		scheme, rest = "file", scheme
 	}
-	if scheme != "s3" {
-		return Location{Scheme: scheme, Store: scheme + "://" + rest}
+	in := b[scheme]
+	if in == nil {
+		return Location{Store: scheme + "://" + rest}
 	}
-	bucket, folder, _ := strings.Cut(rest, "/")
+	name, folder, _ := strings.Cut(rest, "/")
 	if folder != "" {
 		folder += "/"
 	}
-	return Location{Scheme: scheme, Store: bucket, Prefix: folder}
+	return Location{Bucket: in, Store: name, Prefix: folder}
+}
+
+// Kind is the name of the kind of files at the location.
+func (l Location) Kind() string {
+	if l.Bucket == nil {
+		return StoreFile.Name
+	}
+	return l.Bucket.Kind.Name
 }
 
 // Node declares a file below the location.
@@ -102,11 +133,11 @@ func (l Location) Node(name, key string, content resource.Content, public bool) 
 	if public {
 		f.ACL = publicRead
 	}
-	if l.Scheme != "s3" {
+	if l.Bucket == nil {
 		return resource.New(&StoreFile, name, f)
 	}
-	f.Provider, f.Encryption = "aws.files", "AES256"
-	return resource.New(&S3Object, name, f)
+	f.Provider, f.Encryption = l.Bucket.Provider, l.Bucket.Encryption
+	return resource.New(&l.Bucket.Kind, name, f)
 }
 
 // Wanted returns the digests of the desired files of a graph, by their kinds' keys.

@@ -13,7 +13,10 @@ import (
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/onstore"
+	"kops.local/kops/internal/store/open"
 )
+
+var buckets = onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))
 
 func text(s string) resource.Content { return resource.Text(resource.Lit(s)) }
 
@@ -48,7 +51,7 @@ func list(t *testing.T, k resource.Any, client any, names ...string) []string {
 }
 
 func TestKindsAreDeclaredWell(t *testing.T) {
-	for _, k := range managedfile.Kinds() {
+	for _, k := range buckets.Kinds() {
 		if err := k.Check(); err != nil {
 			t.Error(err)
 		}
@@ -63,7 +66,7 @@ func TestOnlyWhatUpdatesWriteIsOwned(t *testing.T) {
 	_, area := filled(t, append(slices.Clone(owned), foreign...)...)
 	client := managedfile.Files{Areas: []managedfile.Area{area}}
 	keys := func(names ...string) (out []string) {
-		for _, line := range list(t, managedfile.S3Object.Erase(), client, names...) {
+		for _, line := range list(t, buckets["s3"].Kind.Erase(), client, names...) {
 			out = append(out, strings.TrimPrefix(strings.Fields(line)[0], "bucket/c.example.com/"))
 		}
 		return out
@@ -86,7 +89,7 @@ func equalSets(a, b []string) bool {
 func TestAFileIsTheSameAfterItWasWritten(t *testing.T) {
 	for _, url := range []string{"s3://bucket/c.example.com", "file:///srv/c.example.com"} {
 		t.Run(url, func(t *testing.T) {
-			at := managedfile.LocationOf(url)
+			at := buckets.Location(url)
 			s := store.NewMemory("test")
 			client := managedfile.Files{Areas: []managedfile.Area{onstore.Area(at.Store, at.Prefix, s, nil)}}
 			n := at.Node("addons-x", "addons/x.yaml", text("first"), false)
@@ -144,12 +147,12 @@ func TestAFileWhoseListedDigestIsNoMD5IsRead(t *testing.T) {
 		return all, err
 	}
 	var g graph.Graph
-	at := managedfile.Location{Scheme: "s3", Store: "bucket", Prefix: "c.example.com/"}
+	at := buckets.Location("s3://bucket/c.example.com")
 	if err := g.Add(at.Node("b", "addons/b", text("addons/b"), false), at.Node("c", "addons/c", text("addons/c"), false)); err != nil {
 		t.Fatal(err)
 	}
 	client := managedfile.Files{Areas: []managedfile.Area{area}, Wanted: managedfile.Wanted(&g)}
-	for n, line := range list(t, managedfile.S3Object.Erase(), client) {
+	for n, line := range list(t, buckets["s3"].Kind.Erase(), client) {
 		key := "addons/" + string("abc"[n])
 		if want := "bucket/c.example.com/" + key + " md5:" + store.Digest([]byte(key)); !strings.HasPrefix(line, want) {
 			t.Errorf("%s, want %s", line, want)
@@ -175,7 +178,7 @@ func TestFilesOfTwoBuckets(t *testing.T) {
 	cluster, discovery := store.NewMemory("c"), &noting{Store: store.NewMemory("d")}
 	client := managedfile.Files{Areas: []managedfile.Area{
 		onstore.Area("bucket", "c.example.com/", cluster, nil), onstore.Area("open", "", discovery, nil)}}
-	jwks := managedfile.LocationOf("s3://open").Node("keys.json", "openid/v1/jwks", text("{}"), true)
+	jwks := buckets.Location("s3://open").Node("keys.json", "openid/v1/jwks", text("{}"), true)
 	if _, err := jwks.Kind.Create(t.Context(), client, jwks.Want); err != nil {
 		t.Fatal(err)
 	}
@@ -188,11 +191,11 @@ func TestFilesOfTwoBuckets(t *testing.T) {
 	if want := (store.PutOptions{PublicRead: true}); discovery.last != want {
 		t.Errorf("written with %+v, want %+v", discovery.last, want)
 	}
-	hidden := managedfile.LocationOf("s3://open").Node("x", "x", text(""), false)
+	hidden := buckets.Location("s3://open").Node("x", "x", text(""), false)
 	if _, err := hidden.Kind.Create(t.Context(), client, hidden.Want); err != nil || discovery.last != (store.PutOptions{}) {
 		t.Errorf("written with %+v, %v", discovery.last, err)
 	}
-	other := managedfile.LocationOf("s3://closed").Node("x", "x", text(""), false)
+	other := buckets.Location("s3://closed").Node("x", "x", text(""), false)
 	if _, err := other.Kind.Create(t.Context(), client, other.Want); fault.Of(err) != fault.Permanent {
 		t.Errorf("a file of a store that is not open: %v", err)
 	}
@@ -211,13 +214,13 @@ func TestAFileOfTwoAreasIsOne(t *testing.T) {
 		names[i] = "bucket/c.example.com/" + n
 	}
 	var got []string
-	for _, line := range list(t, managedfile.S3Object.Erase(), client, names...) {
+	for _, line := range list(t, buckets["s3"].Kind.Erase(), client, names...) {
 		got = append(got, strings.Fields(line)[0])
 	}
 	if !equalSets(got, names) {
 		t.Errorf("listed %q, want %q", got, names)
 	}
-	n := managedfile.LocationOf("s3://bucket/c.example.com/backups/main").Node("x", "x", text("x"), false)
+	n := buckets.Location("s3://bucket/c.example.com/backups/main").Node("x", "x", text("x"), false)
 	if _, err := n.Kind.Create(t.Context(), client, n.Want); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +240,7 @@ func TestAFileThatGoesMeanwhileIsGone(t *testing.T) {
 	}
 	why := fault.New(fault.Gone, "gone")
 	area.Read = func(context.Context, string) ([]byte, error) { return nil, why }
-	k, client := managedfile.S3Object.Erase(), managedfile.Files{Areas: []managedfile.Area{area}}
+	k, client := buckets["s3"].Kind.Erase(), managedfile.Files{Areas: []managedfile.Area{area}}
 	if got := list(t, k, client); len(got) != 1 || !strings.HasPrefix(got[0], "bucket/c.example.com/addons/b ") {
 		t.Errorf("listed %q", got)
 	}
@@ -296,13 +299,13 @@ func TestAListingIsAskedUntilSomethingWasWritten(t *testing.T) {
 	asked := 0
 	area := onstore.Area("bucket", "", s, func(context.Context) ([]store.Info, error) { asked++; return nil, nil })
 	client := managedfile.Files{Areas: []managedfile.Area{area}}
-	k := managedfile.S3Object.Erase()
+	k := buckets["s3"].Kind.Erase()
 	_ = list(t, k, client)
 	_ = list(t, k, client)
 	if asked != 2 {
 		t.Errorf("the listing was asked %d times, want 2", asked)
 	}
-	n := managedfile.LocationOf("s3://bucket").Node("x", "addons/x", text("x"), false)
+	n := buckets.Location("s3://bucket").Node("x", "addons/x", text("x"), false)
 	if _, err := n.Kind.Create(t.Context(), client, n.Want); err != nil {
 		t.Fatal(err)
 	}
@@ -320,13 +323,13 @@ func TestAListingIsAskedUntilSomethingWasWritten(t *testing.T) {
 
 func TestLocations(t *testing.T) {
 	for url, want := range map[string]managedfile.Location{
-		"s3://b/f/c.example.com":  {Scheme: "s3", Store: "b", Prefix: "f/c.example.com/"},
-		"s3://b/":                 {Scheme: "s3", Store: "b"},
-		"file:///srv/kops/c":      {Scheme: "file", Store: "file:///srv/kops/c"},
-		"/srv/kops/c":             {Scheme: "file", Store: "file:///srv/kops/c"},
-		"memfs://x/c.example.com": {Scheme: "memfs", Store: "memfs://x/c.example.com"},
+		"s3://b/f/c.example.com":  {Bucket: buckets["s3"], Store: "b", Prefix: "f/c.example.com/"},
+		"s3://b/":                 {Bucket: buckets["s3"], Store: "b"},
+		"file:///srv/kops/c":      {Store: "file:///srv/kops/c"},
+		"/srv/kops/c":             {Store: "file:///srv/kops/c"},
+		"memfs://x/c.example.com": {Store: "memfs://x/c.example.com"},
 	} {
-		if got := managedfile.LocationOf(url); got != want {
+		if got := buckets.Location(url); got != want {
 			t.Errorf("%s: %+v, want %+v", url, got, want)
 		}
 	}
@@ -338,11 +341,11 @@ func TestTextsAreKnownAndSecretsHidden(t *testing.T) {
 	_, area := filled(t, "addons/a")
 	area.Read = func(context.Context, string) ([]byte, error) { return []byte("old: text\n"), nil }
 	var g graph.Graph
-	at := managedfile.Location{Scheme: "s3", Store: "bucket", Prefix: "c.example.com/"}
+	at := buckets.Location("s3://bucket/c.example.com")
 	if err := g.Add(at.Node("a", "addons/a", text("new: text\n"), false)); err != nil {
 		t.Fatal(err)
 	}
-	all, err := managedfile.S3Object.Erase().Observe(t.Context(), managedfile.Files{Areas: []managedfile.Area{area}, Wanted: managedfile.Wanted(&g)}, resource.Scope{})
+	all, err := buckets["s3"].Kind.Erase().Observe(t.Context(), managedfile.Files{Areas: []managedfile.Area{area}, Wanted: managedfile.Wanted(&g)}, resource.Scope{})
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}

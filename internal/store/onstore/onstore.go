@@ -11,6 +11,21 @@ import (
 	"kops.local/kops/internal/store"
 )
 
+// Buckets are the buckets among what a program can open.
+func Buckets(backends store.Backends) managedfile.Buckets {
+	out := managedfile.Buckets{}
+	for _, b := range backends {
+		if b.Bucket == nil {
+			continue
+		}
+		for _, scheme := range b.Schemes {
+			out[scheme] = managedfile.NewBucket(b.Bucket.Kind, b.Bucket.API)
+			out[scheme].Provider, out[scheme].Encryption = b.Bucket.Provider, b.Bucket.Encryption
+		}
+	}
+	return out
+}
+
 // Area returns the area of s, whose root is the folder prefix of the store that
 // files call name. listing returns the whole of s, with the keys of s, and may
 // remember it: from the first write on it is asked no more, and s is listed.

@@ -36,7 +36,8 @@ type Options struct {
 
 // Backends lists what can be opened, and how.
 func Backends(o Options) store.Backends {
-	return store.Backends{store.Folders(), s3.Backend(o.s3()), gs.Backend(gs.Config{HTTP: o.HTTP, Metadata: o.Direct})}
+	buckets := o.s3()
+	return store.Backends{store.Folders(), s3.Backend(buckets), s3.Compatible(buckets), gs.Backend(gs.Config{HTTP: o.HTTP, Metadata: o.Direct})}
 }
 
 // s3 says how buckets are reached: as S3_ENDPOINT says, or as AWS itself. The account

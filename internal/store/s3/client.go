@@ -46,11 +46,20 @@ type Config struct {
 	HTTPClient sdk.HTTPClient
 }
 
-// Backend opens s3://bucket/folder, and the same on other clouds' servers, for
-// which cfg needs an Endpoint: do:// DigitalOcean, linode://, hos:// Hetzner, scw:// Scaleway.
+// Backend opens s3://bucket/folder.
 func Backend(cfg Config) store.Backend {
+	b := backend(cfg, "s3")
+	b.Bucket = &store.Bucket{Kind: "aws_s3_object", API: "s3", Provider: "aws.files", Encryption: "AES256"}
+	return b
+}
+
+// Compatible opens the same on other clouds' servers, for which cfg needs an Endpoint:
+// do:// DigitalOcean, linode://, hos:// Hetzner, scw:// Scaleway.
+func Compatible(cfg Config) store.Backend { return backend(cfg, "do", "linode", "hos", "scw") }
+
+func backend(cfg Config, schemes ...string) store.Backend {
 	return store.Backend{
-		Schemes: []string{"s3", "do", "linode", "hos", "scw"},
+		Schemes: schemes,
 		Open: func(_ context.Context, scheme, rest string) (store.Store, error) {
 			name, prefix, _ := strings.Cut(rest, "/")
 			if name == "" {

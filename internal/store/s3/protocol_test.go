@@ -480,7 +480,7 @@ func TestBucketElsewhere(t *testing.T) {
 }
 
 func TestOpenNeedsABucketAndAnEndpoint(t *testing.T) {
-	backends := store.Backends{s3.Backend(s3.Config{})}
+	backends := store.Backends{s3.Backend(s3.Config{}), s3.Compatible(s3.Config{})}
 	for url, remedy := range map[string]string{"s3://": "", "do://bucket/x": "set S3_ENDPOINT to the URL of the object storage"} {
 		if s, err := backends.Open(t.Context(), url); err == nil || fault.Remedy(err) != remedy {
 			t.Errorf("%s: %v, %v, remedy %q", url, s, err, fault.Remedy(err))

@@ -38,7 +38,7 @@ func conformance(t *testing.T, server *awstest.Server, traits storetest.Traits) 
 
 func open(t *testing.T, cfg s3.Config, url string) store.Store {
 	t.Helper()
-	s, err := store.Backends{s3.Backend(cfg)}.Open(t.Context(), url)
+	s, err := store.Backends{s3.Backend(cfg), s3.Compatible(cfg)}.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

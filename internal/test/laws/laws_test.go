@@ -19,10 +19,11 @@ import (
 	"testing"
 
 	"kops.local/kops/fakecloud"
-	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/node/host"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/providers"
+	"kops.local/kops/internal/store/onstore"
+	"kops.local/kops/internal/store/open"
 )
 
 const module = "kops.local/kops"
@@ -452,7 +453,7 @@ func (s *source) impure(x *ast.SelectorExpr) {
 func TestKinds(t *testing.T) {
 	var fake platform.Provider
 	fakecloud.New().Provider().As(&fake)
-	kinds := slices.Concat(managedfile.Kinds(), host.Kinds(), fake.Kinds)
+	kinds := slices.Concat(onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }})).Kinds(), host.Kinds(), fake.Kinds)
 	for _, p := range providers.All(providers.Options{}) {
 		kinds = slices.Concat(kinds, p.Kinds)
 	}
