@@ -7,9 +7,10 @@ import (
 	aws "kops.local/kops/internal/platform/aws/control"
 	"kops.local/kops/internal/platform/incluster"
 	local "kops.local/kops/internal/platform/local/control"
+	metal "kops.local/kops/internal/platform/metal/control"
 )
 
 // All lists the platforms.
 func All() []incluster.Platform {
-	return []incluster.Platform{aws.Platform(), local.Platform()}
+	return []incluster.Platform{aws.Platform(), local.Platform(), metal.Platform()}
 }

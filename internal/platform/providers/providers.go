@@ -12,6 +12,7 @@ import (
 	hetzner "kops.local/kops/internal/platform/hetzner/spec"
 	linode "kops.local/kops/internal/platform/linode/spec"
 	"kops.local/kops/internal/platform/local"
+	"kops.local/kops/internal/platform/metal"
 	openstack "kops.local/kops/internal/platform/openstack/spec"
 	scaleway "kops.local/kops/internal/platform/scaleway/spec"
 	"kops.local/kops/internal/platform/ssh"
@@ -35,6 +36,7 @@ func All(o Options) []platform.Provider {
 		{Platform: hetzner.Platform()},
 		{Platform: linode.Platform()},
 		local.Provider(o.Local),
+		metal.Provider(o.SSH),
 		{Platform: openstack.Platform()},
 		{Platform: scaleway.Platform()},
 	}

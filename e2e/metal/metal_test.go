@@ -1,0 +1,187 @@
+package metal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// member is a machine of the test, and the instance group that it is enrolled in.
+type member struct{ name, group string }
+
+func members() []member {
+	return []member{{"cp1", "control-plane-main-1"}, {"cp2", "control-plane-main-2"}, {"cp3", "control-plane-main-3"}, {"node1", "nodes-main"}, {"node2", "nodes-main"}}
+}
+
+// shared are settings of machines that share the kernel of this host, and fetch from its bundle.
+func shared() []string {
+	var out []string
+	for _, k := range []string{"kubelet", "masterKubelet"} {
+		for _, s := range []string{"cgroupDriver=cgroupfs", "failSwapOn=false", "protectKernelDefaults=false", "shutdownGracePeriod=0s", "shutdownGracePeriodCriticalPods=0s"} {
+			out = append(out, "--set", "spec."+k+"."+s)
+		}
+	}
+	return append(out, "--set", "spec.assets.fileRepository="+mirror, "--set", "spec.kubeDNS.coreDNSImage=registry.k8s.io/coredns/coredns:v1.14.3")
+}
+
+func TestMachinesOverSSH(t *testing.T) {
+	w := newWorld(t)
+	w.furnish()
+	begun := time.Now()
+	text := w.must(w.kops, slices.Concat([]string{"create", "cluster", cluster, "--cloud", "metal", "--zones", "main", "--control-plane-count", "3", "--node-count", "2",
+		"--networking", "kubenet", "--dry-run", "-o", "yaml"}, shared())...)
+	text = strings.Replace(text, "\nspec:\n", "\nspec:\n  containerd: {registryMirrors: {'*': ["+mirror+"]}}\n", 1)
+	w.ok(os.WriteFile(w.at("cluster.yaml"), []byte(text), 0o600))
+	w.must(w.kops, "create", "-f", w.at("cluster.yaml"))
+	for _, m := range members() {
+		w.enroll(m)
+	}
+	enrolled := time.Now()
+	w.update("--admin")
+	w.valid()
+	t.Logf("FIGURE machines made and enrolled: %s; from the update to ready: %s", enrolled.Sub(begun).Round(time.Second), time.Since(enrolled).Round(time.Second))
+	w.serves("before")
+	if out := w.must(w.kops, "update", "cluster", cluster, "--facts", w.at("facts.yaml")); !strings.Contains(out, "No changes") {
+		t.Errorf("an update right after is not empty:\n%s", out)
+	}
+
+	w.changed()
+
+	// A worker is lost, and another machine takes its place under another name.
+	w.replace(member{"node2", "nodes-main"}, member{"node3", "nodes-main"})
+	// A host of the control plane is lost, and another takes its place; then the one that
+	// was enrolled first, at which the managers of etcd share their folder.
+	w.replace(member{"cp2", "control-plane-main-2"}, member{"cp4", "control-plane-main-2"})
+	w.replace(member{"cp1", "control-plane-main-1"}, member{"cp5", "control-plane-main-1"})
+	w.serves("after")
+
+	w.must(w.kops, "delete", "cluster", cluster, "--yes")
+	w.released()
+}
+
+// changed changes a setting of all kubelets, which each host gets in place.
+func (w *world) changed() {
+	w.Helper()
+	begun := time.Now()
+	w.must(w.kops, "edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=99", "--set", "spec.masterKubelet.maxPods=99")
+	w.update()
+	w.wait("all kubelets have the new setting", func() error {
+		list, err := w.api().CoreV1().Nodes().List(w.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, n := range list.Items {
+			if p := n.Status.Capacity.Pods().Value(); p != 99 {
+				return fmt.Errorf("%s takes %d pods", n.Name, p)
+			}
+		}
+		return nil
+	})
+	w.valid()
+	w.Logf("FIGURE a setting of five hosts changed in place: %s", time.Since(begun).Round(time.Second))
+}
+
+// released finds nothing of the cluster on the machines.
+func (w *world) released() {
+	w.Helper()
+	all, err := w.host.List()
+	w.ok(err)
+	for _, m := range all {
+		out, err := w.try("ssh", "-i", w.at("home/.ssh/id_ed25519"), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "root@"+m.Address,
+			"ps -eo comm; ls -d /etc/kubernetes/* /mnt/disks/* /var/lib/kubelet "+w.at("state")+"/* 2>/dev/null || true")
+		w.ok(err)
+		for line := range strings.Lines(out) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "kube") || strings.HasPrefix(line, "etcd") || strings.HasPrefix(line, "containerd") || strings.HasPrefix(line, "/") && line != "/etc/kubernetes/kops" {
+				w.Errorf("%s still has %s", m.Name, line)
+			}
+		}
+	}
+}
+
+// enroll makes a machine and enrolls it, by the fingerprint that its console shows.
+func (w *world) enroll(m member) {
+	w.Helper()
+	address, fingerprint := w.machine(m.name)
+	flags := []string{"toolbox", "enroll", "--cluster", cluster, "--instance-group", m.group, "--host", address, "--register-only"}
+	if out, err := w.try(w.kops, flags...); err == nil || !strings.Contains(err.Error(), "its host key is not known") {
+		w.Errorf("a machine that is not known was enrolled: %s%v", out, err)
+	}
+	w.must(w.kops, append(flags, "--host-key", fingerprint)...)
+}
+
+func (w *world) update(flags ...string) {
+	w.Helper()
+	w.must(w.kops, append([]string{"update", "cluster", cluster, "--yes", "--prune", "--facts", w.at("facts.yaml")}, flags...)...)
+}
+
+// valid waits until kops finds the cluster ready.
+func (w *world) valid() {
+	w.Helper()
+	w.must(w.kops, "validate", "cluster", cluster, "--wait", clusterTime.String(), "--interval", "1s")
+}
+
+// replace loses a machine and puts another in its place.
+func (w *world) replace(lost, found member) {
+	w.Helper()
+	w.destroy(lost.name)
+	begun := time.Now()
+	if out, err := w.try(w.kops, "update", "cluster", cluster, "--facts", w.at("facts.yaml")); err == nil || !strings.Contains(err.Error(), "kops delete host "+lost.name+" --lost") {
+		w.Errorf("a lost host is not told: %s%v", out, err)
+	}
+	w.must(w.kops, "delete", "host", lost.name, "--name", cluster, "--lost", "--yes")
+	w.enroll(found)
+	w.update()
+	w.wait("the node of "+lost.name+" is gone", func() error {
+		list, err := w.api().CoreV1().Nodes().List(w.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, n := range list.Items {
+			names = append(names, n.Name)
+		}
+		if slices.Contains(names, lost.name) || !slices.Contains(names, found.name) {
+			return fmt.Errorf("the nodes are %v", names)
+		}
+		return nil
+	})
+	w.valid()
+	w.Logf("FIGURE %s lost, %s ready in its place: %s", lost.name, found.name, time.Since(begun).Round(time.Second))
+}
+
+// serves waits until a pod on each worker has run to its end.
+func (w *world) serves(name string) {
+	w.Helper()
+	client := w.api()
+	list, err := client.CoreV1().Nodes().List(w.Context(), metav1.ListOptions{LabelSelector: "node-role.kubernetes.io/node"})
+	w.ok(err)
+	if len(list.Items) != 2 {
+		w.Errorf("there are %d workers", len(list.Items))
+	}
+	pods := client.CoreV1().Pods("default")
+	for _, n := range list.Items {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + n.Name}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure,
+			NodeSelector: map[string]string{"kubernetes.io/hostname": n.Name},
+			Containers:   []corev1.Container{{Name: "c", Image: agnhost, Args: []string{"connect", "--timeout=5s", "10.199.7.1:3989"}}}}}
+		w.wait("the service account of pods", func() error {
+			_, err := pods.Create(w.Context(), pod, metav1.CreateOptions{})
+			return err
+		})
+	}
+	for _, n := range list.Items {
+		w.wait("a pod on "+n.Name, func() error {
+			p, err := pods.Get(w.Context(), name+"-"+n.Name, metav1.GetOptions{})
+			if err == nil && p.Status.Phase != corev1.PodSucceeded {
+				err = errors.New(string(p.Status.Phase))
+			}
+			return err
+		})
+	}
+}

@@ -1,0 +1,275 @@
+package metal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/platform/local/ground"
+	"kops.local/kops/internal/platform/local/kinds"
+	"kops.local/kops/internal/platform/local/localtest"
+	"kops.local/kops/internal/platform/local/machine"
+	"kops.local/kops/internal/platform/local/site"
+	"kops.local/kops/internal/spec/facts"
+)
+
+const (
+	// workplace is the folder of all that this test makes. It is fixed, so that a run
+	// finds and removes what one that was cut off has left.
+	workplace = "/var/lib/kops-e2e-metal"
+	cluster   = "metal.k8s.local"
+	// rack is the site of this host whose machines stand for the user's.
+	rack    = "rack.k8s.local"
+	network = "10.199.7.0/24"
+	gateway = "10.199.7.1"
+	mirror  = "http://" + gateway + ":3989"
+	agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
+	// clusterTime is how long any change of the cluster may take, on a slow host.
+	clusterTime = 8 * time.Minute
+)
+
+// world is a user with machines, a state store and an SSH key.
+type world struct {
+	*testing.T
+	kops, kubectl, bundle string
+	env                   []string
+	client                *kinds.Client
+	image, bridge         string
+	host                  machine.Host
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("KOPS_E2E") == "" {
+		t.Skip("SKIPPED, NOTHING WAS TESTED: whole clusters are made only where KOPS_E2E=1 is set")
+	}
+	if err := ground.Check(ground.This()); err != nil {
+		t.Fatalf("CANNOT RUN: %v", err)
+	}
+	lock, err := localtest.Claim(workplace)
+	w := &world{T: t}
+	w.ok(err)
+	w.Cleanup(func() { _ = lock.Close() })
+	cache, err := os.UserCacheDir()
+	w.ok(err)
+	w.prepare(cache)
+	w.client = &kinds.Client{Root: w.at("rack"), Cache: filepath.Join(cache, "kops", "local"), Run: "/run/kops-local", Keeper: []string{w.kops, "local", "keep"}, Log: os.Stderr, Now: time.Now}
+	w.host, err = machine.On(site.Site{Root: w.client.Root, Cluster: rack})
+	w.ok(err)
+	w.clear()
+	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.at("home"), "XDG_CACHE_HOME=" + w.at("home"), "KOPS_FEATURE_FLAGS=Metal",
+		"KOPS_STATE_STORE=file://" + w.at("state"), "KUBECONFIG=" + w.at("home/kubeconfig")}
+	w.ok(os.MkdirAll(w.at("home/.ssh"), 0o700))
+	w.must("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", w.at("home/.ssh/id_ed25519"))
+	w.Cleanup(func() {
+		if t.Failed() {
+			w.diagnose()
+		}
+		w.clear()
+		if !t.Failed() {
+			w.ok(errors.Join(os.RemoveAll(workplace), os.Remove(workplace+".lock")))
+		}
+	})
+	return w
+}
+
+func (w *world) at(path string) string { return filepath.Join(workplace, path) }
+
+func (w *world) ok(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// prepare builds kops, and a bundle of it from that of this host's user.
+func (w *world) prepare(cache string) {
+	w.Helper()
+	bin := w.at("bin")
+	w.kops, w.kubectl, w.bundle = filepath.Join(bin, "kops"), filepath.Join(bin, "kubectl"), w.at("bundle")
+	w.must("env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", bin+"/", "kops.local/kops/cmd/...")
+	own := os.Getenv("KOPS_BUNDLE")
+	if own == "" {
+		own = filepath.Join(cache, "kops", "bundle")
+	}
+	if _, err := os.Stat(own); err == nil {
+		w.must("cp", "--archive", "--reflink=auto", "--no-target-directory", own, w.bundle)
+	}
+	w.must(w.kops, "bundle", "create", "--own", bin, "--dir", w.bundle, "--add", agnhost)
+	w.must(w.kops, "bundle", "extract", "kubectl", "--dir", w.bundle, "--to", w.kubectl)
+	b, err := bundle.Open(w.bundle)
+	w.ok(err)
+	f := b.Facts()
+	f.Clouds = map[string]*facts.Cloud{"metal": {Architecture: "amd64"}}
+	text, err := f.Marshal()
+	w.ok(err)
+	w.ok(os.WriteFile(w.at("facts.yaml"), text, 0o600))
+}
+
+// kind is a kind of the local cloud.
+func kind(name string) resource.Any {
+	for _, k := range kinds.All() {
+		if k.KindName() == name {
+			return k
+		}
+	}
+	panic("there is no kind " + name)
+}
+
+// make makes an object of the local cloud.
+func made[T any](w *world, name string, want *T) *T {
+	w.Helper()
+	k := kind(name)
+	got, err := k.Create(w.Context(), w.client, want)
+	w.ok(err)
+	w.wait("the "+name, func() error { return k.Ready(w.Context(), w.client, got) })
+	return got.(*T)
+}
+
+// furnish makes the network of the machines, and what serves files and images there.
+func (w *world) furnish() {
+	w.Helper()
+	img := made(w, "local_image", &kinds.Image{Cluster: rack, Packages: []string{"openssh-server"}})
+	net := made(w, "local_network", &kinds.Network{Cluster: rack, CIDR: network, NAT: true, Up: true})
+	w.image, w.bridge = img.Path, net.ID
+	made(w, "local_mirror", &kinds.Mirror{Cluster: rack, Name: "bundle", Network: resource.Lit(net.ID), Bundle: w.bundle, Port: 3989})
+}
+
+// prints lets the console of a machine say the fingerprint of its host key, once SSH is there.
+const prints = `#!/bin/sh
+set -e
+mkdir -p -m 700 /root/.ssh
+cat > /root/.ssh/authorized_keys << 'END'
+%s
+END
+systemctl stop ssh.service
+rm -f /etc/ssh/ssh_host_*
+ssh-keygen -q -A
+systemctl reset-failed ssh.service
+systemctl start ssh.service
+echo "host key $(ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub)"
+`
+
+// machine makes a machine, and returns its address and the fingerprint that its console shows.
+func (w *world) machine(name string) (address, fingerprint string) {
+	w.Helper()
+	key, err := os.ReadFile(w.at("home/.ssh/id_ed25519.pub"))
+	w.ok(err)
+	m := made(w, "local_machine", &kinds.Machine{Cluster: rack, Name: name, Network: resource.Lit(w.bridge), Image: resource.Lit(w.image),
+		UserData: resource.Text(resource.Lit(fmt.Sprintf(prints, strings.TrimSpace(string(key)))))})
+	w.wait("the console of "+name, func() error {
+		log, err := w.host.Log(name)
+		if err != nil {
+			return err
+		}
+		_, after, ok := strings.Cut(string(log), "host key ")
+		if f := strings.Fields(after); ok && len(f) > 1 {
+			fingerprint = f[1]
+			return nil
+		}
+		return errors.New("it shows no host key")
+	})
+	return m.Address, fingerprint
+}
+
+// destroy ends a machine at once.
+func (w *world) destroy(name string) {
+	w.Helper()
+	w.ok(kinds.TerminateMachine(w.Context(), w.client, rack, name))
+}
+
+// clear removes all that this test, or one that was cut off, has made.
+func (w *world) clear() {
+	w.Helper()
+	for _, name := range []string{"local_machine", "local_mirror", "local_image", "local_network"} {
+		k, ctx := kind(name), context.Background() // the test's own has ended
+		all, err := k.Observe(ctx, w.client, resource.Scope{Cluster: rack, All: true})
+		w.ok(err)
+		for _, o := range all {
+			w.ok(k.Delete(ctx, w.client, o.Got))
+		}
+	}
+	for _, dir := range []string{"rack", "state", "home"} {
+		w.ok(os.RemoveAll(w.at(dir)))
+	}
+}
+
+// must runs a program, which has to succeed, and returns what it wrote.
+func (w *world) must(program string, args ...string) string {
+	w.Helper()
+	out, err := w.try(program, args...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) try(program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), clusterTime+time.Minute)
+	defer cancel()
+	var out, errs bytes.Buffer
+	c := exec.CommandContext(ctx, program, args...)
+	c.Env, c.Stdout, c.Stderr, c.WaitDelay = w.env, &out, &errs, 5*time.Second
+	start := time.Now()
+	if err := c.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(program), strings.Join(args, " "), err, out.String(), errs.String())
+	}
+	w.Logf("%s %s: %s", filepath.Base(program), strings.Join(args[:min(len(args), 3)], " "), time.Since(start).Round(time.Millisecond))
+	return out.String(), nil
+}
+
+func (w *world) api() *kubernetes.Clientset {
+	w.Helper()
+	c, err := clientcmd.BuildConfigFromFlags("", w.at("home/kubeconfig"))
+	w.ok(err)
+	c.Timeout = 10 * time.Second
+	client, err := kubernetes.NewForConfig(c)
+	w.ok(err)
+	return client
+}
+
+// wait tries f until it is nil.
+func (w *world) wait(what string, f func() error) {
+	w.Helper()
+	start := time.Now()
+	for {
+		err := f()
+		took := time.Since(start).Round(time.Millisecond)
+		if err == nil {
+			w.Logf("%s: after %s", what, took)
+			return
+		}
+		if took > clusterTime {
+			w.Fatalf("%s: not after %s: %v", what, took, err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// diagnose tells of a failure what the machines show.
+func (w *world) diagnose() {
+	all, _ := w.host.List() // what cannot be listed is not told
+	for _, m := range all {
+		log, _ := w.host.Log(m.Name)
+		w.Logf("console of %s:\n%s", m.Name, tail(string(log), 1500))
+		out, err := exec.Command("ssh", "-i", w.at("home/.ssh/id_ed25519"), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=5", "root@"+m.Address,
+			"journalctl -u kops-configuration --no-pager | tail -15; tail -3 /var/log/kops-boot.log; crictl ps -a 2>/dev/null | head -30; for f in /var/log/containers/*; do echo == $f; tail -4 $f; done").CombinedOutput() //nolint:gosec // a test
+		w.Logf("%s: %v\n%s", m.Name, err, tail(string(out), 6000))
+	}
+	out, err := w.try(w.kubectl, "get", "pods,nodes", "-A", "-o", "wide")
+	w.Logf("%s%v", out, err)
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }

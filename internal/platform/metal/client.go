@@ -1,0 +1,183 @@
+package metal
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/metal/onhost"
+	"kops.local/kops/internal/platform/ssh"
+)
+
+// client reaches the hosts of one cluster. Connections stay open until the program ends.
+type client struct {
+	ssh       ssh.Options
+	inventory []*api.Host
+	// root is where the file systems of hosts begin; tests have another than "".
+	root string
+
+	mu   sync.Mutex
+	open map[string]*ssh.Machine // by the name of the host
+}
+
+func newClient(o ssh.Options, inventory []*api.Host) *client {
+	return &client{ssh: o, inventory: inventory, open: map[string]*ssh.Machine{}}
+}
+
+// host is a host of the inventory.
+func (c *client) host(name string) (*api.Host, error) {
+	for _, h := range c.inventory {
+		if h.Name == name {
+			return h, nil
+		}
+	}
+	return nil, fault.New(fault.Gone, "the host %s is not in the inventory", name)
+}
+
+// login is how a host is reached.
+func login(h *api.Host) (ssh.Target, error) {
+	user, address, ok := strings.Cut(h.Annotations[api.AnnotationSSH], "@")
+	key := h.Annotations[api.AnnotationSSHKey]
+	if !ok || key == "" {
+		return ssh.Target{}, fault.Wrap(fault.Permanent, fmt.Errorf("the host %s does not say how it is reached", h.Name), "enroll it again")
+	}
+	return ssh.Target{Address: address, User: user, HostKey: key}, nil
+}
+
+// machine is a connection to a host, which one before may have opened.
+func (c *client) machine(ctx context.Context, name string) (*ssh.Machine, error) {
+	c.mu.Lock()
+	m := c.open[name]
+	c.mu.Unlock()
+	if m != nil {
+		return m, nil
+	}
+	h, err := c.host(name)
+	if err != nil {
+		return nil, err
+	}
+	at, err := login(h)
+	if err != nil {
+		return nil, err
+	}
+	if m, err = c.ssh.Dial(ctx, at); err != nil {
+		return nil, fault.Wrap(fault.Of(err), err, remedyOf(err, name))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open[name] = m
+	return m, nil
+}
+
+// remedyOf is what to do about a host that cannot be logged in to.
+func remedyOf(err error, name string) string {
+	lost := "if the host is lost for good: kops delete host " + name + " --lost --yes"
+	if r := fault.Remedy(err); r != "" {
+		return r + "; " + lost
+	}
+	return lost
+}
+
+// run runs a script on a host, in which $root is where the file system begins. A
+// connection that has ended is opened anew, where nothing was sent.
+func (c *client) run(ctx context.Context, name, script string, in io.Reader) ([]byte, error) {
+	m, err := c.machine(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	out, err := m.Run(ctx, "set -eu; umask 077; root="+ssh.Quote(c.root)+"\n"+script, in)
+	if fault.Is(err, fault.NotYet) {
+		c.mu.Lock()
+		delete(c.open, name)
+		c.mu.Unlock()
+	}
+	return out, err
+}
+
+// record is what was made of a host.
+type record struct {
+	Cluster string `json:"cluster"`
+	Group   string `json:"group"`
+	// Boot and State are digests of the boot script and of the files of the control plane.
+	Boot  string `json:"boot"`
+	State string `json:"state,omitempty"`
+	// Folder is where those files are.
+	Folder string   `json:"folder,omitempty"`
+	Peers  []string `json:"peers,omitempty"`
+	Home   string   `json:"home,omitempty"`
+}
+
+// read reads the record of a host; ok is false where there is none.
+func (c *client) read(ctx context.Context, name string) (r record, ok bool, err error) {
+	out, err := c.run(ctx, name, `[ ! -e "$root`+onhost.Record+`" ] || cat "$root`+onhost.Record+`"`, nil)
+	if err != nil || len(bytes.TrimSpace(out)) == 0 {
+		return r, false, err
+	}
+	if err := json.Unmarshal(out, &r); err != nil {
+		return r, false, fmt.Errorf("read the record of the host %s: %w", name, err)
+	}
+	return r, true, nil
+}
+
+// write writes a file of a host, which takes the place of another at once.
+func (c *client) write(ctx context.Context, name, file string, data []byte) error {
+	_, err := c.run(ctx, name, `f="$root`+file+`"; mkdir -p "$(dirname "$f")"; cat > "$f.new"; mv "$f.new" "$f"`, bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("write %s on the host %s: %w", file, name, err)
+	}
+	return nil
+}
+
+func (c *client) writeJSON(ctx context.Context, name, file string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, name, file, append(data, '\n'))
+}
+
+//go:embed boot.sh
+var bootScript string
+
+// boot lets the boot script of a host run, with the host's console in the error of one
+// that fails. A member of the control plane that was ready is waited for.
+func (c *client) boot(ctx context.Context, name string, script string) error {
+	if err := c.write(ctx, name, onhost.Boot, []byte(script)); err != nil {
+		return err
+	}
+	if _, err := c.run(ctx, name, bootScript, nil); err != nil {
+		return fmt.Errorf("boot the host %s: %w", name, err)
+	}
+	return nil
+}
+
+//go:embed reset.sh
+var resetScript string
+
+// reset ends all that a cluster runs on a host. The host's own key stays.
+func (c *client) reset(ctx context.Context, cluster, name string) error {
+	r, ok, err := c.read(ctx, name)
+	if err != nil || !ok {
+		return err
+	}
+	if r.Cluster != cluster {
+		return foreign(name, r.Cluster)
+	}
+	if _, err := c.run(ctx, name, "cluster="+ssh.Quote(cluster)+" folder="+ssh.Quote(r.Folder)+"\n"+resetScript, nil); err != nil {
+		return fmt.Errorf("reset the host %s: %w", name, err)
+	}
+	return nil
+}
+
+// foreign refuses a host of another cluster.
+func foreign(name, cluster string) error {
+	return fault.Wrap(fault.Permanent, errors.New("the host "+name+" belongs to the cluster "+cluster), "release it there: kops delete host "+name+" --name "+cluster)
+}

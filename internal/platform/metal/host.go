@@ -1,0 +1,208 @@
+package metal
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/metal/onhost"
+	"kops.local/kops/internal/platform/ssh"
+)
+
+// Host is a host of the inventory as a member of a cluster.
+type Host struct {
+	Cluster string `res:"forbid"`
+	Name    string `res:"forbid"`
+	Group   string `res:"replace"`
+	// Boot is the script that makes the host a member; another is run in place.
+	Boot resource.Content
+	// State is the manifest of the files of the control plane, and Folder is where they
+	// are, here and there; empty for workers.
+	State  resource.Content
+	Folder string `res:"replace"`
+	// Peers are the addresses of the control plane, and Home is the one whose folder of
+	// back-ups the managers of etcd share; none for workers.
+	Peers []string
+	Home  string
+	// Disks are folders for members of etcd.
+	Disks []string `res:"writeonly"`
+
+	ID string `res:"out,id" tf:"id"`
+}
+
+var hosts = resource.Kind[Host, *client]{
+	Name: "metal_host", Direct: true, API: apiName,
+	Key:    func(h *Host) string { return h.Name },
+	List:   listHosts,
+	Create: createHost,
+	Update: []resource.Setter[Host, *client]{
+		{Fields: []string{"State"}, Set: setState}, {Fields: []string{"Peers", "Home"}, Set: setPeers}, {Fields: []string{"Boot"}, Set: setBoot},
+	},
+	Holds:  func(h *Host) string { return holds(h) },
+	Delete: func(ctx context.Context, c *client, h *Host) error { return c.reset(ctx, h.Cluster, h.Name) },
+}
+
+// holds says what goes with a host.
+func holds(h *Host) string {
+	if len(h.Peers) > 0 {
+		return "a member of etcd, and its data"
+	}
+	return ""
+}
+
+// listHosts reads the record of each host of the inventory, at once.
+func listHosts(ctx context.Context, c *client, s resource.Scope) ([]*Host, error) {
+	found := make([]*Host, len(c.inventory))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for i, h := range c.inventory {
+		group.Go(func() error {
+			r, ok, err := c.read(ctx, h.Name)
+			if fault.Is(err, fault.NotYet) { // another try is the user's, who may know better
+				err = fault.Wrap(fault.Permanent, err, fault.Remedy(err))
+			}
+			if err != nil || !ok {
+				return err
+			}
+			if r.Cluster != s.Cluster {
+				return foreign(h.Name, r.Cluster)
+			}
+			found[i] = &Host{Cluster: r.Cluster, Name: h.Name, Group: r.Group, Boot: resource.Digested(r.Boot), State: observed(r.State), Folder: r.Folder, Peers: r.Peers, Home: r.Home, ID: h.Name}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(h *Host) bool { return h == nil }), nil
+}
+
+// createHost makes a host a member. Its record comes last, so that a host whose making
+// was cut off is made again; what was made already is left as it is.
+func createHost(ctx context.Context, c *client, h *Host) error {
+	if err := c.belongs(ctx, h); err != nil {
+		return err
+	}
+	for _, d := range h.Disks {
+		if _, err := c.run(ctx, h.Name, `mkdir -p "$root"`+ssh.Quote(d), nil); err != nil {
+			return fmt.Errorf("make the disk %s of the host %s: %w", d, h.Name, err)
+		}
+	}
+	if h.Folder != "" {
+		if err := c.copy(ctx, h.Name, h.Folder, h.State); err != nil {
+			return err
+		}
+	}
+	if err := c.tellPeers(ctx, h); err != nil {
+		return err
+	}
+	if err := c.start(ctx, h); err != nil {
+		return err
+	}
+	h.ID = h.Name
+	return c.note(ctx, h, func(r *record) { *r = recordOf(h) })
+}
+
+// belongs refuses a host that another cluster has.
+func (c *client) belongs(ctx context.Context, h *Host) error {
+	r, ok, err := c.read(ctx, h.Name)
+	if err == nil && ok && r.Cluster != h.Cluster {
+		err = foreign(h.Name, r.Cluster)
+	}
+	return err
+}
+
+// start runs the boot script of a host.
+func (c *client) start(ctx context.Context, h *Host) error {
+	script, known := h.Boot.Value().Known()
+	if !known {
+		return fault.New(fault.Permanent, "the boot script of the host %s is not known", h.Name)
+	}
+	return c.boot(ctx, h.Name, script)
+}
+
+// tellPeers tells a host of the control plane where the others are.
+func (c *client) tellPeers(ctx context.Context, h *Host) error {
+	if len(h.Peers) == 0 {
+		return nil
+	}
+	return c.writeJSON(ctx, h.Name, onhost.Peers, onhost.ControlPlane{Addresses: h.Peers, Home: h.Home})
+}
+
+//go:embed created.sh
+var createdScript string
+
+// markCreated notes on a host that etcd clusters were made once, before it may become the
+// home of the back-ups: they are then never begun anew without their data.
+func (c *client) markCreated(ctx context.Context, h *Host) error {
+	if _, err := c.run(ctx, h.Name, "cluster="+ssh.Quote(h.Cluster)+" folder="+ssh.Quote(h.Folder)+"\n"+createdScript, nil); err != nil {
+		return fmt.Errorf("mark the etcd clusters of the host %s as created: %w", h.Name, err)
+	}
+	return nil
+}
+
+// sum is the digest of a content, "" of none.
+func sum(c resource.Content) string {
+	if text, _ := c.Value().Known(); text == "" {
+		return ""
+	}
+	digest, _ := c.Digest()
+	return digest
+}
+
+// observed is the content of a digest.
+func observed(digest string) resource.Content {
+	if digest == "" {
+		return resource.Content{}
+	}
+	return resource.Digested(digest)
+}
+
+func recordOf(h *Host) record {
+	return record{Cluster: h.Cluster, Group: h.Group, Boot: sum(h.Boot), State: sum(h.State), Folder: h.Folder, Peers: h.Peers, Home: h.Home}
+}
+
+// note changes the record of a host.
+func (c *client) note(ctx context.Context, h *Host, change func(*record)) error {
+	r, _, err := c.read(ctx, h.Name)
+	if err != nil {
+		return err
+	}
+	change(&r)
+	return c.writeJSON(ctx, h.Name, onhost.Record, r)
+}
+
+func setState(ctx context.Context, c *client, _, want *Host) error {
+	if want.Folder != "" {
+		if err := c.copy(ctx, want.Name, want.Folder, want.State); err != nil {
+			return err
+		}
+	}
+	return c.note(ctx, want, func(r *record) { r.State = sum(want.State) })
+}
+
+func setPeers(ctx context.Context, c *client, _, want *Host) error {
+	if err := c.markCreated(ctx, want); err != nil {
+		return err
+	}
+	if err := c.tellPeers(ctx, want); err != nil {
+		return err
+	}
+	return c.note(ctx, want, func(r *record) { r.Peers, r.Home = want.Peers, want.Home })
+}
+
+func setBoot(ctx context.Context, c *client, _, want *Host) error {
+	if err := c.start(ctx, want); err != nil {
+		return err
+	}
+	return c.note(ctx, want, func(r *record) { r.Boot = sum(want.Boot) })
+}
+
+// address is where others reach a host.
+func address(h *api.Host) string { return h.Annotations[api.AnnotationAddress] }

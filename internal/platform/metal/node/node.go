@@ -1,0 +1,129 @@
+// Package node is bare metal on its machines: nobody tells a machine of itself, it has a
+// key of its own, which its enrollment registered, and a file tells of the control plane.
+//
+// It must not know how a machine is enrolled.
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/volume"
+	"kops.local/kops/internal/platform/metal/onhost"
+	"kops.local/kops/internal/platform/onmachine"
+)
+
+// watchPause is how often the file of the control plane is looked at.
+const watchPause = 2 * time.Second
+
+// Platform is bare metal.
+func Platform() onmachine.Platform {
+	return onmachine.Platform{Name: "metal", Traits: onmachine.Traits{VerifiedKubelets: true, RoutedPods: true, Prompt: true}, Prove: func(w onmachine.World) (bootstrap.Prover, error) {
+		return bootstrap.OwnKey(w.Root, []string{onhost.Key}, w.Hostname, w.Now, w.Rand)
+	}, Volumes: volumes}
+}
+
+// volumes are folders of the host. A member that is replaced has the name of its
+// predecessor, and an empty folder.
+func volumes(_ onmachine.World, r volume.Request) volume.Source {
+	p := peers{file: filepath.Join(r.Machines, filepath.Base(onhost.Peers)), port: r.Port, own: net.InterfaceAddrs}
+	return volume.Source{
+		Disk: func(context.Context) (volume.Disk, error) {
+			dir, err := r.Folder()
+			if err != nil {
+				return volume.Disk{}, err
+			}
+			return volume.Disk{Dir: dir, Peer: r.Cluster + "-" + strings.TrimPrefix(filepath.Base(dir), r.Tags[0])}, nil
+		},
+		Address: p.address, Discover: p.discover, Home: p.home, Watch: p.watch,
+	}
+}
+
+// peers is the control plane, as a file tells that is read anew each time.
+type peers struct {
+	file, port string
+	own        func() ([]net.Addr, error)
+}
+
+// read reads the file; without it nothing is known.
+func (p peers) read() (known onhost.ControlPlane, err error) {
+	text, err := os.ReadFile(p.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &known)
+	}
+	if err != nil {
+		return known, fmt.Errorf("read what is known of the control plane: %w", err)
+	}
+	return known, nil
+}
+
+func (p peers) addresses() ([]string, error) {
+	known, err := p.read()
+	return known.Addresses, err
+}
+
+// home is the host whose folder of back-ups all share.
+func (p peers) home() (string, error) {
+	known, err := p.read()
+	if err == nil && known.Home == "" {
+		err = fault.New(fault.NotYet, "%s does not say which host keeps the back-ups", p.file)
+	}
+	return known.Home, err
+}
+
+// address is that of this host: the one of its addresses that the others know.
+func (p peers) address() (string, error) {
+	all, err := p.own()
+	if err != nil {
+		return "", fmt.Errorf("find the address of this machine: %w", err)
+	}
+	known, err := p.addresses()
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && slices.Contains(known, n.IP.String()) {
+			return n.IP.String(), nil
+		}
+	}
+	return "", fault.Wrap(fault.NotYet, errors.Join(fmt.Errorf("no address of this machine is among those of the control plane in %s: %s", p.file, strings.Join(known, ", ")), err),
+		"enroll the machine again, and update the cluster")
+}
+
+func (p peers) discover(context.Context) ([]etcd.Sighting, error) {
+	addresses, err := p.addresses()
+	var out []etcd.Sighting
+	for _, a := range addresses {
+		out = append(out, etcd.Sighting{Endpoint: net.JoinHostPort(a, p.port)})
+	}
+	return out, err
+}
+
+func (p peers) watch(ctx context.Context, changed func()) {
+	before, _ := p.addresses() // what is wrong with the file is said by discover
+	tick := time.NewTicker(watchPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now, err := p.addresses(); err == nil && !slices.Equal(now, before) {
+			before = now
+			changed()
+		}
+	}
+}

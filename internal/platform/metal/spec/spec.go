@@ -1,0 +1,90 @@
+// Package spec says what bare metal is to the stages that infer, check and describe a cluster.
+//
+// It must not know how a machine is reached.
+package spec
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/metal/onhost"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/fill"
+	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/spec/validate"
+)
+
+// Platform returns what bare metal is.
+func Platform() platform.Platform {
+	return platform.Platform{Complete: complete.Rules{
+		Before: []complete.Rule{{Name: "metal-routes", Why: "kops-controller keeps the routes between machines", Do: setRoutes}},
+	}, Validate: validate.Rules{
+		Cluster: []validate.Rule{{Name: "metal-store", Do: store}, {Name: "metal-backups", Do: backups}},
+		Group:   []validate.GroupRule{{Name: "metal-user-data", Do: userData}},
+	}, New: newcluster.Rules{
+		Describe: func(b *newcluster.Builder) {
+			if b.Cluster.Labels == nil {
+				b.Cluster.Labels = map[string]string{}
+			}
+			b.Cluster.Labels[api.LabelMetalCloud] = string(api.CloudMetal)
+		},
+		Finish: func(b *newcluster.Builder) { b.Spec.API.LoadBalancer = nil }, // nobody makes one
+	}, Traits: traits.Traits{
+		Name: api.CloudMetal, Title: "bare metal", Terraform: traits.Terraform{Never: true},
+		Network:  traits.Network{NeedsSubnets: true, NeedsNonMasquerade: true, NoCIDR: true},
+		Machines: traits.Machines{Unsized: true, Image: "dummy-metal-image", NoCloud: true},
+		Model: traits.Model{
+			Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
+				return traits.Volumes{Provider: "metal", Tags: []string{onhost.DiskTag(c.Name, etcd)},
+					Flags: map[string]string{"disks-path": onhost.Disks, "machines-path": onhost.Registry}}
+			},
+			Awaited: true, FixedDNS: true, RemovesNodes: true, NodeRoutes: true,
+		},
+	}}
+}
+
+func setRoutes(p *complete.Pass) {
+	fill.Ptr(&fill.Ensure(&p.Spec.KubeControllerManager).ConfigureCloudRoutes, false)
+}
+
+// store refuses what is not copied to the control plane with the cluster's folder.
+func store(c *validate.Check) {
+	const remedy = "keep the state in a folder (--state file://…), which is copied to the hosts of the control plane"
+	s := c.Spec.ConfigStore
+	if s.Base != "" && !strings.HasPrefix(s.Base, "file://") {
+		c.Bad("spec.configBase", s.Base, "cannot be read by machines without an account for it", remedy)
+	}
+	for _, f := range []struct{ path, url, usual string }{{"spec.keyStore", s.Keypairs, "/pki"}, {"spec.secretStore", s.Secrets, "/secrets"}} {
+		if f.url != "" && f.url != strings.TrimSuffix(s.Base, "/")+f.usual {
+			c.Bad(f.path, f.url, "is not copied to the hosts", "leave it out, so that it is in the cluster's own folder")
+		}
+	}
+}
+
+// userData refuses what a boot program of a cloud would take apart.
+func userData(c *validate.Check, g *api.InstanceGroup) {
+	if len(g.Spec.AdditionalUserData) > 0 {
+		c.Bad("spec.additionalUserData", "", "is run by no machine that is enrolled", "use spec.hooks, or prepare the machine before it is enrolled")
+	}
+}
+
+// backups refuses stores of back-ups that hosts have no account for.
+func backups(c *validate.Check) {
+	for i, e := range c.Spec.EtcdClusters {
+		if e.Backups != nil && e.Backups.BackupStore != "" && !strings.HasPrefix(e.Backups.BackupStore, "file://") {
+			c.Bad(fmt.Sprintf("spec.etcdClusters[%d].backups.backupStore", i), e.Backups.BackupStore,
+				"cannot be reached by machines without an account for it", "leave it out: back-ups are in the cluster's folder on the host of the control plane that was enrolled first")
+		}
+	}
+}
+
+// FixedAddress is the address of the API that the user has chosen, such as one that moves
+// between the hosts of the control plane; ok is false where there is none.
+func FixedAddress(c *api.Cluster) (address string, ok bool) {
+	a, err := netip.ParseAddr(c.Spec.API.PublicName)
+	return c.Spec.API.PublicName, err == nil && a.IsValid()
+}

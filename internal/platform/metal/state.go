@@ -1,0 +1,94 @@
+package metal
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/platform/ssh"
+)
+
+// manifest lists the files of a graph, a line each: the key and a digest. What keys and
+// secrets hold does not change as long as they have their names.
+func manifest(g *graph.Graph) (string, error) {
+	var lines []string
+	for n := range g.All() {
+		switch f := n.Want.(type) {
+		case *managedfile.File:
+			sum, known := f.Content.Digest()
+			if !known {
+				return "", fmt.Errorf("the content of %s is not known before it is written", f.Key)
+			}
+			lines = append(lines, f.Key+" "+sum+"\n")
+		case *managedfile.Private:
+			lines = append(lines, n.Address.Kind+" "+f.Name+"\n")
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ""), nil
+}
+
+// isCopied reports whether the control plane needs the file at a key of the cluster's
+// folder: it is in the manifest, or key material. Others may be about to go.
+func isCopied(manifest, key string) bool {
+	return strings.Contains("\n"+manifest, "\n"+key+" ") || !layout.IsOwned(key) && (strings.HasPrefix(key, layout.PKI+"/") || strings.HasPrefix(key, layout.Secrets+"/"))
+}
+
+//go:embed copy.sh
+var copyScript string
+
+// copy brings what the control plane needs of a folder to the same folder of a host.
+func (c *client) copy(ctx context.Context, name, folder string, state resource.Content) error {
+	listed, _ := state.Value().Known() // the model made it
+	packed, err := pack(folder, listed)
+	if err == nil {
+		_, err = c.run(ctx, name, "folder="+ssh.Quote(folder)+"\n"+copyScript, bytes.NewReader(packed))
+	}
+	if err != nil {
+		return fmt.Errorf("copy the files of the control plane to the host %s: %w", name, err)
+	}
+	return nil
+}
+
+// pack is a tar of what the control plane needs of a folder.
+func pack(folder, manifest string) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		key := strings.TrimPrefix(filepath.ToSlash(path), strings.TrimSuffix(folder, "/")+"/")
+		if !isCopied(manifest, key) {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return fault.Wrap(fault.NotYet, err, "")
+		}
+		if err == nil {
+			err = w.WriteHeader(&tar.Header{Name: key, Mode: 0o600, Size: int64(len(data)), Format: tar.FormatPAX})
+		}
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		return err
+	})
+	if err == nil {
+		err = w.Close()
+	}
+	return out.Bytes(), err
+}
