@@ -101,7 +101,7 @@ func hardened(t *testing.T, cloud string) *world {
 	for _, n := range nodes {
 		if f, ok := n.Want.(*managedfile.File); ok {
 			text, _ := f.Content.Value().Known()
-			w.store["s3://clusters.example.com/"+f.Key] = []byte(text)
+			w.store[f.Store+"/"+f.Key] = []byte(text)
 		}
 	}
 	config := string(w.store[boot.ConfigBase+"/igconfig/control-plane/"+boot.InstanceGroupName+"/nodeupconfig.yaml"])
