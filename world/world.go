@@ -15,10 +15,8 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/contract/nodeconfig"
-	"kops.local/kops/internal/platform/aws"
-	"kops.local/kops/internal/platform/local"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/providers"
-	"kops.local/kops/internal/platform/ssh"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/store/clusterstore/process"
 	"kops.local/kops/internal/store/open"
@@ -64,13 +62,8 @@ func Config(state string, o Options) kops.Config {
 			URL: state, Environment: env, Region: o.Env("S3_REGION"),
 			Backends: each[kops.Backend](open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}})),
 		},
-		Clouds: each[kops.Provider](providers.All(providers.Options{
-			SSH: login(o.Env),
-			AWS: aws.Options{Endpoint: o.Env("AWS_ENDPOINT_URL"), RoleARN: o.Env("KOPS_AWS_ROLE_ARN"), Region: open.Region(o.Env),
-				Credentials: open.Credentials(o.Env), HTTP: o.HTTP, Version: o.Version},
-			Local: local.Options{Root: absolute(o.Env("KOPS_LOCAL_ROOT")), Cache: absolute(o.Cache), Bundle: Bundle(o.Env, o.Cache),
-				Keeper: local.KeepCommand(o.Kops), Log: o.Log},
-		})),
+		Clouds: each[kops.Provider](providers.All(platform.World{Env: o.Env, Cache: platform.Absolute(o.Cache), Bundle: Bundle(o.Env, o.Cache), Program: o.Kops,
+			Version: o.Version, HTTP: o.HTTP, Log: o.Log})),
 		Cache:       o.Cache,
 		Version:     o.Version,
 		RunObsolete: o.Env("KOPS_RUN_OBSOLETE_VERSION") != "",
@@ -90,19 +83,6 @@ func each[I, T any](list []T) []I {
 		out[i] = any(list[i]).(I)
 	}
 	return out
-}
-
-// login is how the user's machines are logged in to: by the user's agent and keys, as ssh(1) does.
-func login(env func(string) string) ssh.Options {
-	o := ssh.Options{Agent: env("SSH_AUTH_SOCK"), Keys: filepath.SplitList(env("KOPS_SSH_KEY")), Known: []string{"/etc/ssh/ssh_known_hosts"}}
-	if home := env("HOME"); home != "" {
-		folder := filepath.Join(home, ".ssh")
-		o.Known = append(o.Known, filepath.Join(folder, "known_hosts"))
-		if len(o.Keys) == 0 {
-			o.Keys = []string{filepath.Join(folder, "id_ed25519"), filepath.Join(folder, "id_ecdsa"), filepath.Join(folder, "id_rsa")}
-		}
-	}
-	return o
 }
 
 // Client sends requests by a transport, and follows no redirect from TLS to a place without.
@@ -127,17 +107,5 @@ func Bundle(env func(string) string, cache string) string {
 	if dir == "" && cache != "" {
 		dir = filepath.Join(cache, "bundle")
 	}
-	return absolute(dir)
-}
-
-// absolute is a folder as processes that run in another one must name it; ""
-// stays so.
-func absolute(dir string) string {
-	if dir == "" {
-		return ""
-	}
-	if abs, err := filepath.Abs(dir); err == nil {
-		return abs
-	}
-	return dir // the current folder is gone: the folder is told as it was named
+	return platform.Absolute(dir)
 }

@@ -7,6 +7,7 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/test/opentest"
 )
@@ -31,8 +32,8 @@ func TestFoldersOfTheLocalCloudAreAbsolute(t *testing.T) {
 		}
 	}
 	for dir, want := range map[string]string{"": "", "/r": "/r", "../r": filepath.Join(filepath.Dir(here), "r")} {
-		if got := absolute(dir); got != want {
-			t.Errorf("absolute(%q) = %q, not %q", dir, got, want)
+		if got := platform.Absolute(dir); got != want {
+			t.Errorf("Absolute(%q) = %q, not %q", dir, got, want)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/store/open"
 )
 
 // Options say how AWS is reached. What is empty is found by the AWS SDK's own
@@ -34,6 +35,12 @@ type Options struct {
 	Credentials sdk.CredentialsProvider
 	HTTP        *http.Client
 	Version     string // of this program, for the user agent
+}
+
+// In returns the platform as the environment of a program says.
+func In(w platform.World) platform.Provider {
+	return Provider(Options{Endpoint: w.Getenv("AWS_ENDPOINT_URL"), RoleARN: w.Getenv("KOPS_AWS_ROLE_ARN"), Region: open.Region(w.Getenv),
+		Credentials: open.Credentials(w.Getenv), HTTP: w.HTTP, Version: w.Version})
 }
 
 // Provider returns the platform.

@@ -44,6 +44,11 @@ type Options struct {
 	Log io.Writer
 }
 
+// In returns the platform as the environment of a program says.
+func In(w platform.World) platform.Provider {
+	return Provider(Options{Root: platform.Absolute(w.Getenv("KOPS_LOCAL_ROOT")), Cache: w.Cache, Bundle: w.Bundle, Keeper: KeepCommand(w.Program), Log: w.Log})
+}
+
 // Provider returns the platform.
 func Provider(o Options) platform.Provider {
 	if o.Root == "" {

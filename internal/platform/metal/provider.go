@@ -26,6 +26,9 @@ import (
 // api is the name under which calls to hosts are limited.
 const apiName = "ssh"
 
+// In returns the platform, whose machines are logged in to as ssh(1) of the program's user does.
+func In(w platform.World) platform.Provider { return Provider(ssh.Environment(w.Getenv)) }
+
 // Provider returns the platform, whose machines are logged in to as o says.
 func Provider(o ssh.Options) platform.Provider {
 	return platform.Provider{

@@ -15,28 +15,19 @@ import (
 	"kops.local/kops/internal/platform/metal"
 	openstack "kops.local/kops/internal/platform/openstack/spec"
 	scaleway "kops.local/kops/internal/platform/scaleway/spec"
-	"kops.local/kops/internal/platform/ssh"
 )
 
-// Options say how each platform is reached.
-type Options struct {
-	// SSH is how machines of the user are logged in to.
-	SSH   ssh.Options
-	AWS   aws.Options
-	Local local.Options
-}
-
 // All lists the platforms. Some are known to specs alone.
-func All(o Options) []platform.Provider {
+func All(w platform.World) []platform.Provider {
 	return []platform.Provider{
-		aws.Provider(o.AWS),
+		aws.In(w),
 		{Platform: azure.Platform()},
 		{Platform: digitalocean.Platform()},
 		{Platform: gce.Platform()},
 		{Platform: hetzner.Platform()},
 		{Platform: linode.Platform()},
-		local.Provider(o.Local),
-		metal.Provider(o.SSH),
+		local.In(w),
+		metal.In(w),
 		{Platform: openstack.Platform()},
 		{Platform: scaleway.Platform()},
 	}
@@ -44,7 +35,7 @@ func All(o Options) []platform.Provider {
 
 // Of returns the platform of the name, as far as its spec goes; nil when there is none.
 func Of(name string) *platform.Platform {
-	for _, p := range All(Options{}) {
+	for _, p := range All(platform.World{}) {
 		if string(p.Name) == name {
 			return &p.Platform
 		}

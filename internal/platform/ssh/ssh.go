@@ -13,6 +13,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -33,6 +34,20 @@ type Options struct {
 	Keys []string
 	// Known are files of known_hosts(5), of which some may not exist.
 	Known []string
+}
+
+// Environment says who the user is as ssh(1) finds it out: by the agent, and the usual files
+// of the home folder; KOPS_SSH_KEY names other keys.
+func Environment(env func(string) string) Options {
+	o := Options{Agent: env("SSH_AUTH_SOCK"), Keys: filepath.SplitList(env("KOPS_SSH_KEY")), Known: []string{"/etc/ssh/ssh_known_hosts"}}
+	if home := env("HOME"); home != "" {
+		folder := filepath.Join(home, ".ssh")
+		o.Known = append(o.Known, filepath.Join(folder, "known_hosts"))
+		if len(o.Keys) == 0 {
+			o.Keys = []string{filepath.Join(folder, "id_ed25519"), filepath.Join(folder, "id_ecdsa"), filepath.Join(folder, "id_rsa")}
+		}
+	}
+	return o
 }
 
 // Target is a machine, and how it is known.

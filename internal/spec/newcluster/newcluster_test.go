@@ -10,6 +10,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/test/goldentest"
@@ -84,7 +85,7 @@ func TestNewClustersEqualTheGoldens(t *testing.T) {
 func on(w newcluster.World, o newcluster.Options) newcluster.World {
 	p := platformtest.Named(o.CloudProvider)
 	w.Platform, w.Complete = p.ForNew(), p.ForComplete()
-	for _, p := range providers.All(providers.Options{}) {
+	for _, p := range providers.All(platform.World{}) {
 		w.Platforms = append(w.Platforms, string(p.Name))
 	}
 	return w

@@ -12,6 +12,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
@@ -107,7 +108,7 @@ func generic(t *testing.T, data []byte) any {
 
 func TestCloudsByTheirStores(t *testing.T) {
 	var all []*traits.Traits
-	for _, p := range providers.All(providers.Options{}) {
+	for _, p := range providers.All(platform.World{}) {
 		all = append(all, &p.Traits)
 	}
 	for _, c := range []struct {

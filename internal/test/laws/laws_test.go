@@ -454,7 +454,7 @@ func TestKinds(t *testing.T) {
 	var fake platform.Provider
 	fakecloud.New().Provider().As(&fake)
 	kinds := slices.Concat(onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }})).Kinds(), host.Kinds(), fake.Kinds)
-	for _, p := range providers.All(providers.Options{}) {
+	for _, p := range providers.All(platform.World{}) {
 		kinds = slices.Concat(kinds, p.Kinds)
 	}
 	seen := map[string]bool{}
