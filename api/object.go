@@ -1,6 +1,8 @@
 package api
 
 import (
+	"net/netip"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -77,4 +79,18 @@ func Name(o Object) string { return Kind(o) + "/" + o.GetName() }
 // what its etcd holds gets a key. A cluster on this host always is.
 func (c *Cluster) IsHardened() bool {
 	return c.Annotations[AnnotationHardened] == "true" || c.CloudProviderID() == CloudLocal
+}
+
+// DNSType is where the cluster's names are published; Public when the spec does not say.
+func (s *ClusterSpec) DNSType() DNSType {
+	if t := s.Networking.Topology; t != nil && t.DNS != "" {
+		return t.DNS
+	}
+	return DNSPublic
+}
+
+// IPv6Only reports whether pods and services have IPv6 addresses only.
+func (s *ClusterSpec) IPv6Only() bool {
+	r, err := netip.ParsePrefix(s.Networking.NonMasqueradeCIDR)
+	return err == nil && r.Addr().Is6()
 }

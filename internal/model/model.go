@@ -22,7 +22,6 @@ import (
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/platform/traits"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -373,4 +372,4 @@ func (in Input) needsCNIPlugins() bool {
 func (in Input) image(public string) string { return addons.Pull(public, in.spec().Assets, in.Facts) }
 
 // noDNS reports whether the cluster's names are published nowhere.
-func (in Input) noDNS() bool { return complete.DNS(in.spec()) == api.DNSNone }
+func (in Input) noDNS() bool { return in.spec().DNSType() == api.DNSNone }

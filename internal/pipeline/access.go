@@ -9,7 +9,6 @@ import (
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
@@ -85,7 +84,7 @@ func server(ctx context.Context, cl *clusterstore.Contents, o AccessOptions, ope
 		return o.Server, nil
 	case o.Internal:
 		return "https://" + hostnames.API(cl.Spec.Name), nil
-	case spec.API.LoadBalancer != nil && (spec.API.LoadBalancer.SSLCertificate == "" || o.Admin > 0) || complete.DNS(spec) == api.DNSNone:
+	case spec.API.LoadBalancer != nil && (spec.API.LoadBalancer.SSLCertificate == "" || o.Admin > 0) || spec.DNSType() == api.DNSNone:
 		opened, err := open(ctx)
 		if err != nil {
 			return "", err

@@ -8,7 +8,6 @@ import (
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/versions"
 )
 
@@ -66,13 +65,13 @@ func (v *View) Minor() int {
 }
 
 // IPv6 reports whether pods and services have IPv6 addresses only.
-func (v *View) IPv6() bool { return complete.IsIPv6(v.Spec) }
+func (v *View) IPv6() bool { return v.Spec.IPv6Only() }
 
 // NoDNS reports whether the cluster's names are published nowhere.
-func (v *View) NoDNS() bool { return complete.DNS(v.Spec) == api.DNSNone }
+func (v *View) NoDNS() bool { return v.Spec.DNSType() == api.DNSNone }
 
 // PrivateDNS reports whether the cluster's names are published in a private zone.
-func (v *View) PrivateDNS() bool { return complete.DNS(v.Spec) == api.DNSPrivate }
+func (v *View) PrivateDNS() bool { return v.Spec.DNSType() == api.DNSPrivate }
 
 // RemovesNodes reports whether kops-controller removes the nodes of machines that are gone.
 func (v *View) RemovesNodes() bool { return v.in.Traits.Model.RemovesNodes }

@@ -1,7 +1,6 @@
 package complete
 
 import (
-	"net/netip"
 	"slices"
 
 	"github.com/blang/semver/v4"
@@ -203,24 +202,10 @@ func (p *Pass) FailGroup(g *api.InstanceGroup, path, value, rule, message, remed
 }
 
 // IPv6 reports whether pods and services have IPv6 addresses only.
-func (p *Pass) IPv6() bool { return IsIPv6(p.Spec) }
-
-// IsIPv6 reports whether a cluster's pods and services have IPv6 addresses only.
-func IsIPv6(s *api.ClusterSpec) bool {
-	r, err := netip.ParsePrefix(s.Networking.NonMasqueradeCIDR)
-	return err == nil && r.Addr().Is6()
-}
+func (p *Pass) IPv6() bool { return p.Spec.IPv6Only() }
 
 // dns is where the cluster's names are published.
-func (p *Pass) dns() api.DNSType { return DNS(p.Spec) }
-
-// DNS returns where a cluster's names are published; Public when the spec does not say.
-func DNS(s *api.ClusterSpec) api.DNSType {
-	if t := s.Networking.Topology; t != nil && t.DNS != "" {
-		return t.DNS
-	}
-	return api.DNSPublic
-}
+func (p *Pass) dns() api.DNSType { return p.Spec.DNSType() }
 
 // publicName is the DNS name of the API server for users, or "" when it has none.
 func (p *Pass) publicName() string {

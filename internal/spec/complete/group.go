@@ -40,7 +40,7 @@ func setGroupSubnets(p *Pass, g *api.InstanceGroup) {
 // and those with IPv4 beside IPv6 for the machines of an IPv6 cluster that are no
 // nodes; where that leaves nothing, machines stand in all but the utility subnets.
 func SubnetsFor(s *api.ClusterSpec, role api.InstanceGroupRole, zones ...string) []string {
-	dual := IsIPv6(s) && role != api.RoleNode
+	dual := s.IPv6Only() && role != api.RoleNode
 	var suitable, others []string
 	for _, n := range s.Networking.Subnets {
 		if n.Type == api.SubnetUtility || len(zones) > 0 && n.Zone != "" && !slices.Contains(zones, n.Zone) {

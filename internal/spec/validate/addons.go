@@ -2,7 +2,6 @@ package validate
 
 import (
 	"kops.local/kops/api"
-	"kops.local/kops/internal/spec/complete"
 )
 
 func externalDNS(c *Check) {
@@ -12,7 +11,7 @@ func externalDNS(c *Check) {
 	}
 	const path = "spec.externalDns."
 	c.OneOf(path+"provider", string(e.Provider), "dns-controller", "external-dns", "none")
-	if e.Provider == api.ExternalDNSProviderExternalDNS && complete.DNS(c.Spec) == api.DNSNone {
+	if e.Provider == api.ExternalDNSProviderExternalDNS && c.Spec.DNSType() == api.DNSNone {
 		c.Bad(path+"provider", string(e.Provider), "publishes names, and spec.topology.dns.type is None", "use none")
 	}
 	c.OneOf(path+"watchNamespace", e.WatchNamespace, "kube-system")

@@ -10,7 +10,6 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/download"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/versions"
 )
 
@@ -27,7 +26,7 @@ func clusterName(c *Check) {
 		c.Bad(path, name, "is not a DNS name", "use lower-case letters, digits, dots and dashes; begin and end with a letter or a digit")
 	case slices.ContainsFunc(strings.Split(name, "."), func(label string) bool { return len(label) > validation.DNS1123LabelMaxLength }):
 		c.Bad(path, name, fmt.Sprintf("has a label of more than %d characters", validation.DNS1123LabelMaxLength), "choose shorter parts between the dots")
-	case !strings.Contains(name, ".") && complete.DNS(c.Spec) != api.DNSNone && c.Cluster.Annotations[api.AnnotationManagement] != "imported":
+	case !strings.Contains(name, ".") && c.Spec.DNSType() != api.DNSNone && c.Cluster.Annotations[api.AnnotationManagement] != "imported":
 		c.Bad(path, name, "has no dot, but the cluster's names are published in DNS", "add a domain, such as "+name+".example.com, or set spec.topology.dns.type to None")
 	}
 	if most := c.on.NameMax; most > 0 && len(name) > most {
@@ -65,7 +64,7 @@ func gossip(c *Check) {
 	if c.Spec.DNSControllerGossipConfig != nil {
 		c.Bad("spec.dnsControllerGossipConfig", "", "gossip DNS is no longer supported", remedy)
 	}
-	if dns := complete.DNS(c.Spec); strings.HasSuffix(c.Cluster.Name, ".k8s.local") && dns != api.DNSNone {
+	if dns := c.Spec.DNSType(); strings.HasSuffix(c.Cluster.Name, ".k8s.local") && dns != api.DNSNone {
 		c.Bad("spec.topology.dns.type", string(dns), "names ending in .k8s.local meant gossip DNS, which is no longer supported", remedy)
 	}
 }

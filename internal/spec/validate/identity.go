@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/spec/complete"
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -51,7 +50,7 @@ func (c *Check) componentAccounts() map[string]bool {
 		return nil
 	}
 	s := c.Spec
-	published := complete.DNS(s) != api.DNSNone
+	published := s.DNSType() != api.DNSNone
 	provider := api.ExternalDNSProviderDNSController
 	if s.ExternalDNS != nil && s.ExternalDNS.Provider != "" {
 		provider = s.ExternalDNS.Provider

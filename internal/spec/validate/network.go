@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/spec/complete"
 )
 
 func networkNeeds(c *Check) {
@@ -27,7 +26,7 @@ func networkNeeds(c *Check) {
 	}
 }
 
-func (c *Check) IPv6() bool { return complete.IsIPv6(c.Spec) }
+func (c *Check) IPv6() bool { return c.Spec.IPv6Only() }
 
 // ranges are those of the network that can be read.
 func (c *Check) ranges() []netip.Prefix {
@@ -135,7 +134,7 @@ func serviceRange(c *Check) {
 
 func dnsType(c *Check) {
 	const path = "spec.topology.dns.type"
-	dns := complete.DNS(c.Spec)
+	dns := c.Spec.DNSType()
 	have := c.on.Network.DNS
 	if c.on.Name == "" || dns == api.DNSNone || dns != api.DNSPublic && dns != api.DNSPrivate || slices.Contains(have, dns) {
 		return

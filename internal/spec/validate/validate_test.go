@@ -230,7 +230,7 @@ func TestNewClustersHaveNoFindings(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features}
-			if complete.DNS(&cluster.Spec) != api.DNSNone {
+			if cluster.Spec.DNSType() != api.DNSNone {
 				in.Cluster.Spec.DNSZone = "zone"
 			}
 			done, wrong := complete.Complete(in)

@@ -12,7 +12,6 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/aws/spec"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/newcluster"
 )
 
@@ -56,7 +55,7 @@ func Needs(c *api.Cluster, groups []*api.InstanceGroup) Query {
 		q.Addresses = add(q.Addresses, at(s.PublicIP, "publicIP"))
 	}
 	q.VPC = Ask{Name: spec.Networking.NetworkID, Object: object, Path: "spec.networkID"}
-	if complete.DNS(spec) != api.DNSNone {
+	if spec.DNSType() != api.DNSNone {
 		q.Hosts, q.DNSZone = distinct(c.Name, spec.API.PublicName), spec.DNSZone
 	}
 	if d := spec.ServiceAccountIssuerDiscovery; d != nil {

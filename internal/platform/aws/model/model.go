@@ -15,7 +15,6 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/spec"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -125,10 +124,10 @@ func (m *model) scaled() []*api.InstanceGroup {
 func (m *model) hasBastion() bool { return len(m.groupsOf(api.RoleBastion)) > 0 }
 
 // ipv6Only reports whether pods and services have IPv6 addresses only.
-func (m *model) ipv6Only() bool { return complete.IsIPv6(m.spec) }
+func (m *model) ipv6Only() bool { return m.spec.IPv6Only() }
 
 // dnsType returns where the names of the API are published.
-func (m *model) dnsType() api.DNSType { return complete.DNS(m.spec) }
+func (m *model) dnsType() api.DNSType { return m.spec.DNSType() }
 
 // subnetsOf returns the subnets of a group, in its order.
 func (m *model) subnetsOf(g *api.InstanceGroup) ([]*api.ClusterSubnetSpec, error) {

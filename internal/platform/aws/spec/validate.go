@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/validate"
 )
 
@@ -57,7 +56,7 @@ func rbacModes(c *validate.Check) {
 
 // apiServerNames checks that machines with an API server alone are found.
 func apiServerNames(c *validate.Check, g *api.InstanceGroup) {
-	if g.Spec.Role == api.RoleAPIServer && c.Feature("APIServerNodes") && complete.DNS(c.Spec) == api.DNSNone {
+	if g.Spec.Role == api.RoleAPIServer && c.Feature("APIServerNodes") && c.Spec.DNSType() == api.DNSNone {
 		c.Bad("spec.role", "APIServer", "needs names in DNS on AWS, and spec.topology.dns.type is None", "publish names, or use Master")
 	}
 }
@@ -141,7 +140,7 @@ func rootVolume(c *validate.Check, g *api.InstanceGroup) {
 // apiNames checks that an API without a load balancer is found.
 func apiNames(c *validate.Check) {
 	a := &c.Spec.API
-	if a.DNS != nil && a.LoadBalancer == nil && complete.DNS(c.Spec) == api.DNSNone {
+	if a.DNS != nil && a.LoadBalancer == nil && c.Spec.DNSType() == api.DNSNone {
 		c.Bad("spec.api.dns", "", "the API has no load balancer, and its name is published nowhere, because spec.topology.dns.type is None",
 			"write spec.api.loadBalancer with class: Network and type: Public, or publish names")
 	}
