@@ -1,12 +1,11 @@
 // Package addons chooses the add-ons of a cluster, fills in their manifests and
 // lists them in the channel that a control plane applies.
 //
-// Each add-on is a folder of catalog: addon.yaml says when it belongs to a
-// cluster and how it is applied, manifest.yaml holds its objects. Both are
-// templates over View. The code here must not know any single add-on.
+// Its manifest is a template over View. The code here must not know any single add-on.
 package addons
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -37,6 +37,8 @@ type Input struct {
 	Facts *facts.Facts
 	// Objects are Kubernetes objects of the user's, one document each.
 	Objects []map[string]any
+	// Addons are those that there are; nil are those of this program.
+	Addons *catalogue.Catalogue
 }
 
 // userAddon is the name under which the user's own objects are applied.
@@ -72,18 +74,15 @@ type Result struct {
 
 // Build returns the add-ons of a cluster.
 func Build(in Input) (*Result, error) {
-	all, err := catalogue()
-	if err != nil {
-		return nil, err
-	}
+	in.Addons = in.Addons.Or()
 	out := &Result{}
 	channel := &api.Addons{}
 	channel.Kind, channel.Name = api.KindAddons, "bootstrap"
 	user := slices.Clone(in.Objects)
-	for _, e := range all {
-		a, err := e.build(in, &user)
+	for _, of := range in.Addons.Addons() {
+		a, err := build(in, of, &user)
 		if err != nil {
-			return nil, fmt.Errorf("add-on %s: %w", e.folder, err)
+			return nil, fmt.Errorf("add-on %s: %w", of.Folder, err)
 		}
 		if a == nil {
 			continue
@@ -100,6 +99,7 @@ func Build(in Input) (*Result, error) {
 		out.Files = append(out.Files, f)
 		channel.Spec.Addons = append(channel.Spec.Addons, *entry)
 	}
+	var err error
 	if out.Channel, err = yaml.Marshal(channel); err != nil {
 		return nil, fmt.Errorf("write the channel of add-ons: %w", err)
 	}
@@ -121,50 +121,79 @@ type built struct {
 	missing bool
 }
 
-// build returns the add-on, or nil when it does not belong to the cluster. The
+// build returns an add-on, or nil when it does not belong to the cluster. The
 // user's objects that stand for its own are taken from user.
-func (e edition) build(in Input, user *[]map[string]any) (*built, error) {
+func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error) {
 	v, err := newView(in)
 	if err != nil {
 		return nil, err
 	}
-	meta, err := e.meta(v)
-	if err != nil || !meta.When {
+	if on, err := of.When.Holds(v.View); err != nil || !on {
 		return nil, err
 	}
-	objects, found, err := e.objects(v)
+	objects, found, err := v.objects(of)
 	if err != nil {
 		return nil, err
 	}
-	if meta.Replaceable {
-		if own := takeLabelled(user, meta.Name); len(own) > 0 {
+	if of.Replaceable {
+		if own := takeLabelled(user, of.Name); len(own) > 0 {
 			objects, found = own, true
 		}
 	}
 	a := &built{missing: !found}
-	a.entry = api.Addon{
-		Name: meta.Name, ID: meta.ID, Manifest: path.Join(meta.Name, meta.file()), Selector: meta.selector(),
-		NeedsRollingUpdate: meta.NeedsRollingUpdate, NeedsPKI: meta.NeedsPKI,
+	prune, err := a.describe(of, v.View)
+	if err != nil {
+		return nil, err
 	}
 	for _, o := range objects {
 		if err := in.mountRole(o); err != nil {
 			return nil, err
 		}
-		label(o, meta.Name, a.entry.Selector)
+		label(o, of.Name, a.entry.Selector)
 	}
-	if meta.Prune && found { // without a manifest, all of one that runs would be pruned
-		a.entry.Prune = pruneSpec(meta.Name, objects)
+	if prune && found { // without a manifest, all of one that runs would be pruned
+		a.entry.Prune = pruneSpec(of.Name, objects)
 	}
 	text, err := encode(objects)
 	if err != nil {
 		return nil, err
 	}
 	if a.missing {
-		text = []byte("# kops has no manifest of " + meta.Name + ".\n")
+		text = []byte("# kops has no manifest of " + of.Name + ".\n")
 	}
 	a.entry.ManifestHash = digest(text)
-	a.file = File{Name: meta.Name, ID: meta.ID, Path: a.entry.Manifest, Content: text, Images: v.used()}
+	a.file = File{Name: of.Name, ID: a.entry.ID, Path: a.entry.Manifest, Content: text, Images: v.used()}
 	return a, nil
+}
+
+// describe writes the add-on's entry in the channel, and tells whether old objects are pruned.
+func (a *built) describe(of *catalogue.Addon, v *catalogue.View) (prune bool, err error) {
+	a.entry = api.Addon{Name: of.Name, NeedsRollingUpdate: of.NeedsRollingUpdate, Selector: of.Labels()}
+	if a.entry.ID, err = of.ID.Fill(v); err != nil {
+		return false, err
+	}
+	a.entry.Manifest = path.Join(of.Name, cmp.Or(of.File, a.entry.ID+".yaml"))
+	if a.entry.NeedsPKI, err = of.NeedsPKI.Holds(v); err != nil {
+		return false, err
+	}
+	return of.Prune.Holds(v)
+}
+
+// objects returns the objects of an add-on's manifest, and whether there is one.
+func (v *View) objects(of *catalogue.Addon) ([]map[string]any, bool, error) {
+	t, err := of.Template("manifest.yaml")
+	if err != nil || t == nil {
+		return nil, false, err
+	}
+	text, err := v.fill(t)
+	if err != nil {
+		return nil, false, err
+	}
+	objects, err := Decode(text)
+	if err != nil {
+		return nil, false, fmt.Errorf("read %s: %w", t.Name(), err)
+	}
+	return objects, true, nil
 }
 
 // userFile returns the file of the user's own objects; the entry is nil when there are none.

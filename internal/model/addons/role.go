@@ -1,16 +1,5 @@
 package addons
 
-import (
-	"slices"
-)
-
-// withRole lists the service accounts, all in the namespace kube-system, that
-// may have a role of the cloud's of their own.
-func withRole() []string {
-	return []string{"aws-cloud-controller-manager", "aws-load-balancer-controller", "aws-node-termination-handler", "cert-manager",
-		"cluster-autoscaler", "dns-controller", "ebs-csi-controller-sa", "external-dns", "karpenter", "kube-router"}
-}
-
 // mountRole lets the pods of an object act in the role of their service account,
 // where the cluster gives such roles.
 func (in Input) mountRole(o map[string]any) error {
@@ -23,7 +12,7 @@ func (in Input) mountRole(o map[string]any) error {
 	}
 	pod := field(o, "spec", "template", "spec")
 	account, _ := pod["serviceAccountName"].(string)
-	if !slices.Contains(withRole(), account) {
+	if !in.Addons.IsAccount(account) {
 		return nil
 	}
 	return mount(in.Cluster, in.Facts.Of(string(in.Traits.Name)), account, pod)

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"kops.local/kops/api"
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -22,14 +20,13 @@ func serviceAccountPermissions(c *Check) {
 		return
 	}
 	var pairs []string
-	own := c.componentAccounts()
 	const list = "spec.iam.serviceAccountExternalPermissions"
 	for i, p := range c.Spec.IAM.ServiceAccountExternalPermissions {
 		path := At(list, i)
 		pairs = append(pairs, p.Namespace+"/"+p.Name)
 		c.Need(p.Namespace != "", path+".namespace", "name the namespace of the service account")
 		c.Need(p.Name != "", path+".name", "name the service account")
-		if p.Namespace == "kube-system" && own[p.Name] {
+		if p.Namespace == "kube-system" && c.hasOwnRole(p.Name, path+".name") {
 			c.Bad(path+".name", p.Name, "is the service account of a component in kube-system, which has a role of the cluster's own", "remove it, and run what else needs permissions under another service account")
 		}
 		switch {
@@ -42,32 +39,15 @@ func serviceAccountPermissions(c *Check) {
 	c.Unique(list, pairs)
 }
 
-// componentAccounts are the service accounts in kube-system to which the model of AWS
-// gives roles, because the components that run as them are there.
-func (c *Check) componentAccounts() map[string]bool {
-	aws := c.Spec.CloudProvider.AWS
-	if aws == nil || !c.OwnRoles() {
-		return nil
+// hasOwnRole reports whether a service account is that of an add-on of the cluster,
+// to which the platform gives a role.
+func (c *Check) hasOwnRole(account, path string) bool {
+	if c.on.Model.MountRole == nil || !c.OwnRoles() {
+		return false
 	}
-	s := c.Spec
-	published := s.DNSType() != api.DNSNone
-	provider := api.ExternalDNSProviderDNSController
-	if s.ExternalDNS != nil && s.ExternalDNS.Provider != "" {
-		provider = s.ExternalDNS.Provider
-	}
-	handler, balancer := aws.NodeTerminationHandler, aws.LoadBalancerController
-	return map[string]bool{
-		"aws-cloud-controller-manager": true,
-		"aws-load-balancer-controller": balancer != nil && isTrue(balancer.Enabled),
-		"aws-node-termination-handler": handler != nil && !isFalse(handler.Enabled) && !isFalse(handler.EnableSQSTerminationDraining),
-		"cert-manager":                 s.CertManager != nil && isTrue(s.CertManager.Enabled) && len(s.CertManager.HostedZoneIDs) > 0,
-		"cluster-autoscaler":           s.ClusterAutoscaler != nil && isTrue(s.ClusterAutoscaler.Enabled),
-		"dns-controller":               published && provider == api.ExternalDNSProviderDNSController,
-		"ebs-csi-controller-sa":        true,
-		"external-dns":                 published && provider == api.ExternalDNSProviderExternalDNS,
-		"karpenter":                    s.Karpenter != nil && s.Karpenter.Enabled,
-		"kube-router":                  s.Networking.KubeRouter != nil,
-	}
+	on, err := c.in.Addons.ActsAs(c.view(), account)
+	c.broken(path, err)
+	return on
 }
 
 // policyRoles are the roles that policies can be added to, as v1alpha2 calls them.

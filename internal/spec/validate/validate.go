@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
@@ -27,6 +28,8 @@ type Input struct {
 	Facts *facts.Facts
 	// Features are the switches that are on.
 	Features complete.Features
+	// Addons are those that there are; nil are those of this program.
+	Addons *catalogue.Catalogue
 }
 
 // All checks the cluster, every group, and that together they make a cluster.
@@ -101,6 +104,7 @@ func (c *Check) Feature(name string) bool { return c.in.Features[name] }
 
 func newCheck(in Input) *Check {
 	c := &Check{in: in, on: in.Platform, Cluster: in.Cluster}
+	c.in.Addons = in.Addons.Or()
 	if c.Cluster == nil {
 		c.Cluster = &api.Cluster{}
 	}
@@ -236,6 +240,16 @@ func (c *Check) title() string { return cmp.Or(c.on.Title, "this cloud") }
 
 // alone reports that a group is checked without its cluster, and so without a platform.
 func (c *Check) alone() bool { return c.in.Cluster == nil }
+
+// view is what the catalogue of add-ons sees of the cluster.
+func (c *Check) view() *catalogue.View { return catalogue.ViewOf(c.Cluster, c.in.Groups, c.on.Traits) }
+
+// broken notes that the catalogue of add-ons cannot say something of a value.
+func (c *Check) broken(path string, err error) {
+	if err != nil {
+		c.Bad(path, "", "cannot be checked: "+err.Error(), "report this as a mistake in kops")
+	}
+}
 
 // Strict reports that the spec is completed.
 func (c *Check) Strict() bool { return c.in.Strict }

@@ -83,7 +83,7 @@ func isStd(dep string) bool { return !strings.Contains(strings.Split(dep, "/")[0
 
 // pure are the stages that reach nothing outside their arguments.
 var pure = under("internal/spec/complete", "internal/spec/validate", "internal/model", "internal/engine/resource", "internal/engine/plan", "internal/engine/graph", "internal/engine/render",
-	"internal/spec/newcluster", "internal/spec/versions", "internal/model/addons", "internal/model/assets", "internal/spec/componentflags", "internal/model/names", "internal/spec/diag", "internal/contract/nodeconfig", "internal/contract/layout")
+	"internal/spec/newcluster", "internal/spec/versions", "internal/spec/catalogue", "internal/model/addons", "internal/model/assets", "internal/spec/componentflags", "internal/model/names", "internal/spec/diag", "internal/contract/nodeconfig", "internal/contract/layout")
 
 // cloudOf is the cloud in whose folder a package is, or "".
 func cloudOf(short string) string {
@@ -165,7 +165,7 @@ func TestImports(t *testing.T) {
 		{"the programs of a cluster do not know what an update writes for them", func(s string) bool {
 			return under("internal/node", "cmd/nodeup", "cmd/etcd-manager", "cmd/kops-controller", "cmd/channels", "cmd/kube-apiserver-healthcheck")(s)
 		},
-			local("internal/model", "internal/spec/complete", "internal/spec/validate", "internal/spec/newcluster", "internal/spec/facts", "internal/spec/versions")},
+			local("internal/model", "internal/spec/complete", "internal/spec/validate", "internal/spec/newcluster", "internal/spec/facts", "internal/spec/versions", "internal/spec/catalogue")},
 		{"the store knows no clusters", func(s string) bool { return under("internal/store")(s) && !under("internal/store/clusterstore")(s) }, local("api", "internal/store/clusterstore", "internal/platform")},
 		{"the typed store knows neither the engine nor a cloud", under("internal/store/clusterstore"), local("internal/engine/resource", "internal/engine/graph", "internal/engine/plan", "internal/engine/exec", "internal/platform")},
 		{"the pure stages see no network", pure, func(d string) bool {

@@ -48,6 +48,9 @@ func Platform() platform.Platform {
 			Controller: func(*api.Cluster, []*api.InstanceGroup, *facts.Cloud, string) (any, error) {
 				return localcloud.Controller{Machines: localcloud.Registry}, nil
 			},
+			Values: func(*api.Cluster, *facts.Cloud, string) (map[string]string, error) {
+				return map[string]string{"machines": localcloud.Registry}, nil
+			},
 			Awaited: true, FixedDNS: true, RemovesNodes: true, NodeRoutes: true,
 		},
 	}}

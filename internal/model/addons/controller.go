@@ -1,0 +1,43 @@
+package addons
+
+import (
+	"strconv"
+
+	"kops.local/kops/internal/contract/controllerconfig"
+	"kops.local/kops/internal/contract/paths"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/ports"
+)
+
+// ControllerConfig is the configuration of kops-controller.
+func (v *View) ControllerConfig() (any, error) {
+	const folder = paths.Controller + "/pki"
+	c := controllerconfig.Config{
+		ClusterName: v.Name, Cloud: v.Cloud, ConfigBase: v.Spec.ConfigStore.Base, SecretStore: v.Spec.ConfigStore.Secrets,
+		CloudIPAM: v.IPv6() && v.Platform.Has.PodRanges,
+		Server: controllerconfig.Server{
+			Listen: ":" + strconv.Itoa(ports.Controller), KeyPath: folder + "/kops-controller.key", CertificatePath: folder + "/kops-controller.crt", CABasePath: folder,
+			SigningCAs: []string{pki.KubernetesCA}, CertNames: []string{controllerconfig.CertKubelet, controllerconfig.CertKubeletServer},
+			Provider: map[string]any{v.Cloud: struct{}{}},
+		},
+	}
+	if v.KubeProxy() {
+		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertKubeProxy)
+	}
+	n := v.Spec.Networking
+	if n.KubeRouter != nil {
+		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertKubeRouter)
+	}
+	if n.Cilium != nil && n.Cilium.EtcdManaged {
+		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertEtcdClientCilium)
+		c.Server.SigningCAs = append(c.Server.SigningCAs, pki.EtcdClientsCiliumCA)
+	}
+	if own := v.Platform.Model.Controller; own != nil {
+		part, err := own(v.in.Cluster, v.Groups, v.facts(), v.Region)
+		if err != nil {
+			return nil, err
+		}
+		c.Server.Provider[v.Cloud] = part
+	}
+	return c, nil
+}

@@ -1,0 +1,168 @@
+package catalogue
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/componentflags"
+)
+
+// functions are what templates may call. Whoever fills in a manifest brings image and include.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		// image names an image as the cluster pulls it, and notes that it is used.
+		"image": func(string) (string, error) { return "", errors.New("images are named in manifests only") },
+		// flags are the flags of a component's configuration.
+		"flags": componentflags.Flags,
+		// include is the text of a defined template.
+		"include": func(string, any) (string, error) {
+			return "", errors.New("a template is included only while another is filled in")
+		},
+		// override sets keys of a map that is written as YAML, and writes it anew.
+		"override": override,
+		// variables writes a map that is written as YAML as the environment of a container.
+		"variables": variables,
+		// environment is the environment of a container as a map.
+		"environment": func(list []api.EnvVar) map[string]string {
+			out := map[string]string{}
+			for _, e := range list {
+				out[e.Name] = e.Value
+			}
+			return out
+		},
+		// collect reads lines of two words: it gathers the second ones under the first.
+		"collect": func(lines string) map[string][]string {
+			out := map[string][]string{}
+			for line := range strings.Lines(lines) {
+				if words := strings.Fields(line); len(words) == 2 {
+					out[words[0]] = append(out[words[0]], words[1])
+				}
+			}
+			return out
+		},
+		"isTrue": func(b *bool) bool { return b != nil && *b },
+		// orTrue is true unless a user said false.
+		"orTrue": func(b *bool) bool { return b == nil || *b },
+		// first is the first that is neither absent nor empty.
+		"first": func(values ...any) string {
+			for _, t := range values {
+				if s := plain(t); s != "" {
+					return s
+				}
+			}
+			return ""
+		},
+		// print joins texts; a pointer is what it leads to, and never an address.
+		"print": func(values ...any) string {
+			var b strings.Builder
+			for _, v := range values {
+				b.WriteString(plain(v))
+			}
+			return b.String()
+		},
+		// plain is the text of a value, or of what a pointer leads to.
+		"plain":  plain,
+		"yaml":   toYAML,
+		"indent": func(n int, s string) string { return strings.ReplaceAll(s, "\n", "\n"+strings.Repeat(" ", n)) },
+		"quote":  strconv.Quote,
+		// list writes texts as a list on one line.
+		"list": func(texts []string) (string, error) {
+			text, err := json.Marshal(append([]string{}, texts...))
+			return string(text), err
+		},
+		"join":  strings.Join,
+		"words": strings.Fields,
+		// tag is the tag in an image's name, or otherwise where it has none.
+		"tag":   tag,
+		"split": func(by, s string) []string { return strings.Split(s, by) },
+	}
+}
+
+// tag is the tag in the name of an image: not the port of its registry, nor its digest.
+func tag(image, otherwise string) string {
+	name, _, _ := strings.Cut(image, "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		return name[i+1:]
+	}
+	return otherwise
+}
+
+func override(text string, with map[string]string) (string, error) {
+	var m map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &m); err != nil {
+		return "", fmt.Errorf("read a map: %w", err)
+	}
+	if m == nil {
+		m = map[string]any{}
+	}
+	for k, v := range with {
+		m[k] = v
+	}
+	return toYAML(m)
+}
+
+func variables(text string) (string, error) {
+	var m map[string]string
+	if err := yaml.UnmarshalStrict([]byte(text), &m); err != nil {
+		return "", fmt.Errorf("read a map: %w", err)
+	}
+	var out []map[string]string
+	for _, n := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, map[string]string{"name": n, "value": m[n]})
+	}
+	return toYAML(out)
+}
+
+// plain returns the text of a value, or of what a pointer leads to; "" for nil.
+func plain(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return ""
+	case *string:
+		if x == nil {
+			return ""
+		}
+		return *x
+	case *bool:
+		if x == nil {
+			return ""
+		}
+		return strconv.FormatBool(*x)
+	case *int32:
+		if x == nil {
+			return ""
+		}
+		return strconv.Itoa(int(*x))
+	case *int64:
+		if x == nil {
+			return ""
+		}
+		return strconv.FormatInt(*x, 10)
+	case *int:
+		if x == nil {
+			return ""
+		}
+		return strconv.Itoa(*x)
+	case interface{ String() string }:
+		if s := x.String(); s != "<nil>" { // what a nil quantity says
+			return s
+		}
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// toYAML writes a value as YAML without the final line end.
+func toYAML(v any) (string, error) {
+	text, err := yaml.Marshal(v)
+	return strings.TrimSuffix(string(text), "\n"), err
+}
