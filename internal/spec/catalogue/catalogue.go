@@ -6,11 +6,11 @@
 package catalogue
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 	"sync"
 	"text/template"
 
@@ -59,7 +59,20 @@ func Read(folders fs.FS) (*Catalogue, error) {
 		}
 		c.addons = append(c.addons, a)
 	}
+	for _, a := range c.addons {
+		if err := a.settle(c); err != nil {
+			return nil, fmt.Errorf("read the add-on %s: %w", a.Folder, err)
+		}
+	}
 	return c, nil
+}
+
+// find returns the add-on of a folder, or nil.
+func (c *Catalogue) find(folder string) *Addon {
+	if i := slices.IndexFunc(c.addons, func(a *Addon) bool { return a.Folder == folder }); i >= 0 {
+		return c.addons[i]
+	}
+	return nil
 }
 
 // Addons lists the add-ons.
@@ -97,6 +110,14 @@ type Header struct {
 	// Replaceable lets objects of the user's that bear the add-on's name stand for the manifest.
 	Replaceable bool `json:"replaceable"`
 
+	// Rule is how findings and explanations call the add-on; the folder when empty.
+	Rule string `json:"rule"`
+	// Enable says to a user how a cluster gets the add-on.
+	Enable string `json:"enable"`
+	// Spec is the path of its settings below the spec of a Cluster, in v1alpha3.
+	Spec     string   `json:"spec"`
+	Defaults Defaults `json:"defaults"`
+	Requires []Need   `json:"requires"`
 	// Account is the service account of the add-on that may have a role of the cloud's.
 	Account Account `json:"account"`
 }
@@ -121,8 +142,13 @@ func read(folders fs.FS, folder string) (*Addon, error) {
 	if err := yaml.UnmarshalStrict(head, &a.Header); err != nil {
 		return nil, fmt.Errorf("addon.yaml: %w", err)
 	}
+	a.Rule = cmp.Or(a.Rule, folder)
 	a.When, a.Present = a.When.or(a.Present), a.Present.or(a.When)
 	a.Account.When = a.Account.When.or(a.Present)
+	a.Defaults.When = a.Defaults.When.or(a.Present)
+	if err := a.checkDefaults(); err != nil {
+		return nil, err
+	}
 	rest, err := fs.Glob(files, "*.yaml")
 	if err != nil {
 		return nil, err
@@ -175,70 +201,4 @@ func (c *Catalogue) ActsAs(v *View, account string) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// parse reads a template, which may call the functions of this package.
-func parse(name, text string) (*template.Template, error) {
-	t, err := template.New(name).Option("missingkey=error").Funcs(functions()).Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", name, err)
-	}
-	return t, nil
-}
-
-// Text is a text that can be a template over a view.
-type Text struct {
-	plain string
-	of    *template.Template // nil for a text that is none
-}
-
-// UnmarshalJSON reads the text, or true or false.
-func (t *Text) UnmarshalJSON(data []byte) error {
-	if err := yaml.Unmarshal(data, &t.plain); err != nil {
-		return err
-	}
-	if !strings.Contains(t.plain, "{{") {
-		return nil
-	}
-	var err error
-	t.of, err = parse("a text", t.plain)
-	return err
-}
-
-// Fill returns the text for a view.
-func (t Text) Fill(view any) (string, error) {
-	if t.of == nil {
-		return t.plain, nil
-	}
-	var b strings.Builder
-	if err := t.of.Execute(&b, view); err != nil {
-		return "", fmt.Errorf("fill in %s: %w", t.plain, err)
-	}
-	return b.String(), nil
-}
-
-// Condition is true or false, or a template over a view that says one of them, or nothing for false.
-type Condition struct{ text Text }
-
-// UnmarshalJSON reads the condition.
-func (c *Condition) UnmarshalJSON(data []byte) error { return c.text.UnmarshalJSON(data) }
-
-// Holds reports whether the condition holds; an absent one does not.
-func (c Condition) Holds(view any) (bool, error) {
-	text, err := c.text.Fill(view)
-	switch {
-	case err != nil:
-		return false, err
-	case text != "" && text != "true" && text != "false":
-		return false, fmt.Errorf("%s is %q, and neither true nor false", c.text.plain, text)
-	}
-	return text == "true", nil
-}
-
-// or returns the condition, or another when it is absent.
-func (c Condition) or(other Condition) Condition {
-	if c.text.plain == "" {
-		return other
-	}
-	return c
 }

@@ -7,6 +7,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/versions"
@@ -31,6 +32,8 @@ type Input struct {
 	RunningVersion string
 	// Features are the switches that are on.
 	Features Features
+	// Addons are those that there are; nil are those of this program.
+	Addons *catalogue.Catalogue
 }
 
 // Cluster is a completed cluster.
@@ -62,7 +65,7 @@ func Complete(in Input) (*Cluster, diag.List) {
 		return p.result(), p.findings
 	}
 	p.Version = version
-	p.run(clusterRules(p.on))
+	p.run(clusterRules(p.on, in.Addons))
 	p.runGroups(groupRules(p.on))
 	return p.result(), p.findings
 }

@@ -3,6 +3,7 @@ package complete
 import (
 	"slices"
 
+	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/fill"
 )
 
@@ -23,7 +24,7 @@ func storedRules(on Platform) []Rule {
 }
 
 // clusterRules fill the rest of the cluster's spec.
-func clusterRules(on Platform) []Rule {
+func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 	return slices.Concat(
 		[]Rule{
 			{"version-form", "versions are held without a leading v", dropVersionPrefix},
@@ -45,7 +46,7 @@ func clusterRules(on Platform) []Rule {
 		componentRules(),
 		[]Rule{{"storage-classes", "kops makes the cloud's storage classes", func(p *Pass) { fill.Ptr(&fill.Ensure(&p.Spec.CloudConfig).ManageStorageClasses, true) }}},
 		on.After,
-		addonRules(),
+		addonRules(addons),
 		networkingRules(),
 	)
 }
@@ -80,12 +81,9 @@ func componentRules() []Rule {
 // networkingRules fill the configuration of the pod network.
 func networkingRules() []Rule {
 	return []Rule{
-		{"cilium", "how kops runs Cilium", setCilium},
+		{"cilium", "the parts that the user configures, and no other", setCiliumParts},
 		{"cilium-datapath", "by the addresses that pods have", setCiliumDatapath},
-		{"cilium-maps", "sizes of Cilium's tables", setCiliumMaps},
-		{"calico", "by the cloud and the addresses that pods have", setCalico},
-		{"flannel", "the backend of old specs", setFlannel},
-		{"kindnet", "how kops runs kindnet", setKindnet},
+		{"kindnet", "by the addresses that pods have", setKindnet},
 	}
 }
 

@@ -6,8 +6,11 @@ package fill
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 )
 
 // Value sets a value that is empty.
@@ -34,6 +37,45 @@ func List[T any](p *[]T, value ...T) {
 
 // Quantity sets an absent amount; text is a constant.
 func Quantity(p **resource.Quantity, text string) { Ptr(p, resource.MustParse(text)) }
+
+// Path sets the value at a path of JSON names below a struct when it is empty, and
+// makes the structs on the way. The value is JSON; without one only the path is looked up.
+func Path(below any, path string, value []byte) error {
+	v := reflect.ValueOf(below).Elem()
+	for name := range strings.SplitSeq(path, ".") {
+		for v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		i := field(v.Type(), name)
+		if i < 0 {
+			return fmt.Errorf("%s has no field %s", v.Type(), name)
+		}
+		v = v.Field(i)
+	}
+	if len(value) == 0 || !v.IsZero() {
+		return nil
+	}
+	if err := yaml.UnmarshalStrict(value, v.Addr().Interface()); err != nil {
+		return fmt.Errorf("read %s: %w", value, err)
+	}
+	return nil
+}
+
+// field is the number of the field of a JSON name, or -1.
+func field(t reflect.Type, name string) int {
+	if t.Kind() != reflect.Struct {
+		return -1
+	}
+	for i := range t.NumField() {
+		if tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); tag == name {
+			return i
+		}
+	}
+	return -1
+}
 
 // Ensure returns what p points to, made when absent.
 func Ensure[T any](p **T) *T {

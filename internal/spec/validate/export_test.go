@@ -6,7 +6,7 @@ import "slices"
 func RuleNames(platforms ...Platform) []string {
 	var names []string
 	for _, p := range append(platforms, Platform{}) {
-		for _, r := range clusterRules(p) {
+		for _, r := range clusterRules(p, nil) {
 			names = append(names, r.Name)
 		}
 		for _, r := range groupRules(p) {

@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/catalogue"
 )
 
 // clusterRules are the rules for a cluster, in the order in which findings are told.
-func clusterRules(on Platform) []Rule {
+func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 	return slices.Concat(
 		[]Rule{
 			{"enum", func(c *Check) { enums(c, "spec", reflect.ValueOf(c.Spec)) }},
@@ -29,7 +30,7 @@ func clusterRules(on Platform) []Rule {
 			{"rolling-update", func(c *Check) { rollingUpdate(c, c.Spec.RollingUpdate, false) }},
 			{"config-store", configStore},
 		},
-		identityRules(), networkRules(), podNetworkRules(), balancerRules(), componentRules(), addonRules(), on.Cluster,
+		identityRules(), networkRules(), podNetworkRules(), balancerRules(), componentRules(), addonRules(), needRules(addons), on.Cluster,
 		[]Rule{{"components", components}},
 	)
 }
@@ -120,10 +121,7 @@ func componentRules() []Rule {
 func addonRules() []Rule {
 	return []Rule{
 		{"external-dns", externalDNS},
-		{"cert-manager", certManager},
-		{"needs-cert-manager", needsCertManager},
 		{"cluster-autoscaler", clusterAutoscaler},
-		{"karpenter", karpenter},
 	}
 }
 

@@ -117,7 +117,7 @@ func newCheck(in Input) *Check {
 
 func (c *Check) runCluster() {
 	c.object = api.KindCluster + "/" + c.Cluster.Name
-	for _, r := range clusterRules(c.on) {
+	for _, r := range clusterRules(c.on, c.in.Addons) {
 		c.rule = r.Name
 		r.Do(c)
 	}

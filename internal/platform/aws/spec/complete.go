@@ -10,7 +10,6 @@ import (
 
 // completion are the rules by which a cluster on AWS is completed.
 func completion() complete.Rules {
-	const tested = "the version that this kops was tested with"
 	return complete.Rules{
 		Early: []complete.Rule{
 			{Name: "network-cidr", Why: "the range of the shared VPC", Do: setSharedNetwork},
@@ -21,11 +20,8 @@ func completion() complete.Rules {
 			{Name: "dns-upstream", Why: "the resolver of the VPC answers IPv6", Do: setUpstreamDNS},
 		},
 		After: []complete.Rule{
-			{Name: "aws-cloud-controller", Why: tested, Do: setController},
-			{Name: "aws-csi-driver", Why: tested, Do: setEBSDriver},
+			{Name: "aws-cloud-controller", Why: "the version that this kops was tested with", Do: setController},
 			{Name: "aws-node-addresses", Why: "nodes of an IPv6 cluster have IPv4 addresses as well", Do: setNodeIPFamilies},
-			{Name: "aws-termination-handler", Why: "nodes are drained before their machine goes", Do: setTerminationHandler},
-			{Name: "karpenter", Why: "how kops runs Karpenter", Do: setKarpenter},
 		},
 		Group: []complete.GroupRule{
 			{Name: "aws-root-volume", Why: "kops' size for the role; gp3, encrypted", Do: setRootVolume},
@@ -86,39 +82,10 @@ func setController(p *complete.Pass) {
 	}
 }
 
-func setEBSDriver(p *complete.Pass) {
-	fill.Ptr(&fill.Ensure(&p.Spec.CloudProvider.AWS.EBSCSIDriver).Version, "v1.58.0")
-}
-
 func setNodeIPFamilies(p *complete.Pass) {
 	if p.IPv6() {
 		fill.List(&p.Spec.CloudProvider.AWS.NodeIPFamilies, "ipv6", "ipv4")
 	}
-}
-
-// terminationTag marks the scaling groups whose machines the handler watches.
-const terminationTag = "aws-node-termination-handler/managed"
-
-func setTerminationHandler(p *complete.Pass) {
-	if k := p.Spec.Karpenter; k != nil && k.Enabled { // Karpenter drains its nodes itself
-		return
-	}
-	h := fill.Ensure(&p.Spec.CloudProvider.AWS.NodeTerminationHandler)
-	fill.Ptr(&h.Enabled, true)
-	fill.Ptr(&h.DeleteSQSMsgIfNodeNotFound, false)
-	fill.Ptr(&h.EnableSpotInterruptionDraining, true)
-	fill.Ptr(&h.EnableScheduledEventDraining, true)
-	fill.Ptr(&h.EnableRebalanceMonitoring, false)
-	fill.Ptr(&h.EnableRebalanceDraining, false)
-	fill.Ptr(&h.EnableOutOfServiceTaint, false)
-	fill.Ptr(&h.PrometheusEnable, false)
-	fill.Ptr(&h.ExcludeFromLoadBalancers, true)
-	fill.Ptr(&h.ManagedASGTag, terminationTag)
-	fill.Ptr(&h.PodTerminationGracePeriod, -1)
-	fill.Ptr(&h.TaintNode, false)
-	fill.Quantity(&h.MemoryRequest, "64Mi")
-	fill.Quantity(&h.CPURequest, "50m")
-	fill.Ptr(&h.Version, "v1.25.5")
 }
 
 // setRootVolume gives the sizes in GB that kops has always used.
@@ -157,14 +124,4 @@ func setWarmPool(p *complete.Pass, g *api.InstanceGroup) {
 	if pool != nil && worker && g.Spec.MaxPrice == nil && g.Spec.Manager != api.ManagerKarpenter {
 		g.Spec.WarmPool = fill.Overlay(pool, g.Spec.WarmPool)
 	}
-}
-
-func setKarpenter(p *complete.Pass) {
-	c := p.Spec.Karpenter
-	if c == nil || !c.Enabled {
-		return
-	}
-	fill.Value(&c.Image, "public.ecr.aws/karpenter/controller:1.13.0")
-	fill.Value(&c.LogEncoding, "console")
-	fill.Value(&c.LogLevel, "debug")
 }

@@ -1,0 +1,96 @@
+package catalogue_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/catalogue"
+)
+
+// view is what conditions see of a cluster.
+func view(kubernetes string) *catalogue.View {
+	c := &api.Cluster{}
+	c.Name, c.Spec.KubernetesVersion = "a.example.com", kubernetes
+	c.Spec.CloudProvider.AWS = &api.AWSSpec{}
+	return catalogue.ViewOf(c, nil, nil)
+}
+
+// folder is a catalogue of one add-on.
+func folder(t *testing.T, head string) (*catalogue.Catalogue, error) {
+	t.Helper()
+	return catalogue.Read(fstest.MapFS{"mine/addon.yaml": {Data: []byte(head)}})
+}
+
+// TestConditionsOfABareClusterCanBeAsked asks what the stages ask of a spec in which
+// nothing is set, as validation does before a cluster is completed.
+func TestConditionsOfABareClusterCanBeAsked(t *testing.T) {
+	v, c := view("1.36.3"), (*catalogue.Catalogue)(nil).Or()
+	for _, a := range c.Addons() {
+		for what, ask := range map[string]catalogue.Condition{"when": a.When, "present": a.Present, "account": a.Account.When, "defaults": a.Defaults.When, "prune": a.Prune, "needsPKI": a.NeedsPKI} {
+			if _, err := ask.Holds(v); err != nil {
+				t.Errorf("%s: %s: %v", a.Folder, what, err)
+			}
+		}
+		if err := a.Fill(v); err != nil {
+			t.Errorf("%s: %v", a.Folder, err)
+		}
+		for _, n := range a.Requires {
+			if _, err := n.Lacks(v); err != nil || n.Remedy == "" || n.Path == "" {
+				t.Errorf("%s: %+v: %v", a.Folder, n, err)
+			}
+		}
+	}
+}
+
+func TestDefaultsFollowTheVersion(t *testing.T) {
+	c, err := folder(t, `
+name: mine
+when: true
+spec: clusterAutoscaler
+defaults:
+  values:
+    enabled: true
+    image: [{from: "1.36", value: "a:36"}, {from: "1.34", value: "a:34"}, {value: "a:old"}]
+    expander: '{{ if .IPv6 }}no{{ end }}'
+    newPodScaleUpDelay: '{{ .Name }}'
+    cpuRequest: 100m`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]string{"1.37.0": "a:36", "1.36.1": "a:36", "v1.35.9": "a:34", "1.33.0": "a:old"} {
+		v := view(version)
+		if err := c.Addons()[0].Fill(v); err != nil {
+			t.Fatal(err)
+		}
+		s := v.Spec.ClusterAutoscaler
+		if *s.Image != want || !*s.Enabled || s.Expander != "" || *s.NewPodScaleUpDelay != "a.example.com" || s.CPURequest.String() != "100m" {
+			t.Errorf("%s: %+v, image %s", version, s, *s.Image)
+		}
+	}
+}
+
+// TestWrongFoldersAreRefused reads what no cluster could ever use.
+func TestWrongFoldersAreRefused(t *testing.T) {
+	for head, want := range map[string]string{
+		"name: mine\nwhan: true": "whan",
+		"name: mine\nspec: clusterAutoscaler\ndefaults: {values: {imag: x}}":                                "has no field imag",
+		"name: mine\nspec: clusterAutoscaler\ndefaults: {values: {enabled: often}}":                         "often",
+		"name: mine\nspec: clusterAutoscaler\ndefaults: {values: {image: [{from: new, value: x}]}}":         "new",
+		"name: mine\nspec: clusterAutoscaler\ndefaults: {values: {enabled: [{from: '1.3', value: often}]}}": "often",
+		"name: mine\nrequires: [{addon: other}]":                                                            `the add-on "other"`,
+		"name: mine\nwhen: '{{ if }}'":                                                                      "missing value",
+	} {
+		if _, err := folder(t, head); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "mine") {
+			t.Errorf("%s: %v, want %s", head, err, want)
+		}
+	}
+	c, err := folder(t, "name: mine\nwhen: '{{ .Name }}'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Addons()[0].When.Holds(view("")); err == nil || !strings.Contains(err.Error(), "neither true nor false") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,75 @@
+package catalogue
+
+import (
+	"fmt"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+)
+
+// parse reads a template, which may call the functions of this package.
+func parse(name, text string) (*template.Template, error) {
+	t, err := template.New(name).Option("missingkey=error").Funcs(functions()).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", name, err)
+	}
+	return t, nil
+}
+
+// Text is a text that can be a template over a view.
+type Text struct {
+	plain string
+	of    *template.Template // nil for a text that is none
+}
+
+// UnmarshalJSON reads the text, or true or false.
+func (t *Text) UnmarshalJSON(data []byte) error {
+	if err := yaml.Unmarshal(data, &t.plain); err != nil {
+		return err
+	}
+	if !strings.Contains(t.plain, "{{") {
+		return nil
+	}
+	var err error
+	t.of, err = parse("a text", t.plain)
+	return err
+}
+
+// Fill returns the text for a view.
+func (t Text) Fill(view any) (string, error) {
+	if t.of == nil {
+		return t.plain, nil
+	}
+	var b strings.Builder
+	if err := t.of.Execute(&b, view); err != nil {
+		return "", fmt.Errorf("fill in %s: %w", t.plain, err)
+	}
+	return b.String(), nil
+}
+
+// Condition is true or false, or a template over a view that says one of them, or nothing for false.
+type Condition struct{ text Text }
+
+// UnmarshalJSON reads the condition.
+func (c *Condition) UnmarshalJSON(data []byte) error { return c.text.UnmarshalJSON(data) }
+
+// Holds reports whether the condition holds; an absent one does not.
+func (c Condition) Holds(view any) (bool, error) {
+	text, err := c.text.Fill(view)
+	switch {
+	case err != nil:
+		return false, err
+	case text != "" && text != "true" && text != "false":
+		return false, fmt.Errorf("%s is %q, and neither true nor false", c.text.plain, text)
+	}
+	return text == "true", nil
+}
+
+// or returns the condition, or another when it is absent.
+func (c Condition) or(other Condition) Condition {
+	if c.text.plain == "" {
+		return other
+	}
+	return c
+}
