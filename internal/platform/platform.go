@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/ssh"
 	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
@@ -181,6 +182,8 @@ type Model struct {
 	// Hosts are the machines that were enrolled.
 	Hosts []*api.Host
 	Facts *facts.Facts
+	// Addons are those that there are; nil are those of this program.
+	Addons *catalogue.Catalogue
 	// SSHKeys are public keys, each an OpenSSH line.
 	SSHKeys []string
 	// UserData returns a group's boot data; apiHosts are where machines reach the

@@ -12,7 +12,7 @@ func (in Input) mountRole(o map[string]any) error {
 	}
 	pod := field(o, "spec", "template", "spec")
 	account, _ := pod["serviceAccountName"].(string)
-	if !in.Addons.IsAccount(account) {
+	if !in.Addons.HasRole(string(in.Traits.Name), account) {
 		return nil
 	}
 	return mount(in.Cluster, in.Facts.Of(string(in.Traits.Name)), account, pod)

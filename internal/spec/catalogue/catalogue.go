@@ -185,15 +185,27 @@ func (a *Addon) Template(name string) (*template.Template, error) {
 	return nil, nil
 }
 
-// IsAccount reports whether a service account in kube-system is that of an add-on.
-func (c *Catalogue) IsAccount(name string) bool {
-	return slices.ContainsFunc(c.addons, func(a *Addon) bool { return name != "" && a.Account.Name == name })
+// Policy returns what the add-on's account may do on a cloud, for the cloud's model to
+// fill in; nil where nothing is said.
+func (a *Addon) Policy(cloud string) (*template.Template, error) {
+	return a.Template("policy-" + cloud + ".yaml")
+}
+
+// HasRole reports whether a service account in kube-system is that of an add-on, to which
+// a cloud gives a role.
+func (c *Catalogue) HasRole(cloud, account string) bool {
+	return slices.ContainsFunc(c.addons, func(a *Addon) bool { return a.has(cloud, account) })
+}
+
+// has reports whether the add-on has the account and, on the cloud, a policy of it.
+func (a *Addon) has(cloud, account string) bool {
+	return account != "" && a.Account.Name == account && a.templates["policy-"+cloud+".yaml"] != nil
 }
 
 // ActsAs reports whether an add-on of the cluster acts as the service account.
 func (c *Catalogue) ActsAs(v *View, account string) (bool, error) {
 	for _, a := range c.addons {
-		if account == "" || a.Account.Name != account {
+		if !a.has(v.Cloud, account) {
 			continue
 		}
 		if on, err := a.Account.When.Holds(v); err != nil || on {

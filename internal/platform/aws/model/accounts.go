@@ -15,7 +15,7 @@ import (
 // account is a service account with a role of its own.
 type account struct {
 	name, namespace string
-	grants          []grant  // of a component's account
+	grants          []grant  // of an add-on's account
 	policies        []string // ARNs
 	inline          string   // a JSON list of statements
 }
@@ -25,15 +25,18 @@ func (a account) role(m *model) string { return awsname.AccountRole(a.name, a.na
 // export is how Terraform's outputs call the account.
 func (a account) export() string { return names.Plain(a.namespace) + "-" + names.Plain(a.name) }
 
-// serviceAccounts are those of components, and those that the spec names.
-func (m *model) serviceAccounts() []account {
+// serviceAccounts are those of add-ons, and those that the spec names.
+func (m *model) serviceAccounts() ([]account, error) {
 	var list []account
-	grants := m.accountGrants()
+	grants, err := m.accountGrants()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(grants)) {
 		list = append(list, account{name: name, namespace: "kube-system", grants: grants[name]})
 	}
 	if m.spec.IAM == nil {
-		return list
+		return list, nil
 	}
 	for _, p := range m.spec.IAM.ServiceAccountExternalPermissions {
 		a := account{name: p.Name, namespace: p.Namespace}
@@ -42,7 +45,7 @@ func (m *model) serviceAccounts() []account {
 		}
 		list = append(list, a)
 	}
-	return list
+	return list, nil
 }
 
 // hasOIDC reports whether the account trusts the tokens of the cluster.

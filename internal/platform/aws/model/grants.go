@@ -114,47 +114,13 @@ func (m *model) grantPlaces(written []place) grant {
 	return g
 }
 
-// grantDNS lets a controller keep the cluster's names.
-func (m *model) grantDNS() grant {
-	z, err := m.zone()
-	if err != nil { // a zone that is not there yet gives no permission
-		return grant{}
-	}
-	return grant{more: m.dnsStatements(z.ID)}
-}
-
-func (m *model) grantDNSChallenges() grant {
-	return grant{more: m.dnsStatements(m.spec.CertManager.HostedZoneIDs...)}
-}
-
+// dnsStatements let names of zones be kept.
 func (m *model) dnsStatements(zones ...string) []statement {
 	return []statement{
 		allow(list(prefixed("route53:", "ChangeResourceRecordSets", "GetHostedZone", "ListResourceRecordSets")...),
 			list(prefixed(m.arn("route53", "::hostedzone/"), zones...)...)),
 		allow(list("route53:GetChange"), list(m.arn("route53", "::change/*"))),
 		allow(list("route53:ListHostedZones", "route53:ListTagsForResource"), list("*")),
-	}
-}
-
-func (m *model) grantVolumes() grant {
-	return grant{
-		free:  prefixed("ec2:Describe", "AvailabilityZones", "InstanceTypes", "Instances", "Tags", "VolumeStatus", "Volumes", "VolumesModifications"),
-		owned: prefixed("ec2:", "AttachVolume", "DeleteVolume", "DetachVolume", "ModifyVolume"),
-		made:  []string{"ec2:CopyVolumes", "ec2:CreateVolume"},
-		more:  m.tagging(list(m.ec2ARN("snapshot"), m.ec2ARN("volume")), "CopyVolumes", "CreateVolume"),
-	}
-}
-
-// grantSnapshots lets the driver take snapshots of the cluster's own volumes.
-func (m *model) grantSnapshots() grant {
-	snapshots := list(m.ec2ARN("snapshot"))
-	return grant{
-		free:  prefixed("ec2:", "DescribeAvailabilityZones", "DescribeSnapshots"),
-		owned: []string{"ec2:DeleteSnapshot", "ec2:EnableFastSnapshotRestores"},
-		more: append(m.tagging(snapshots, "CreateSnapshot"),
-			m.whereOwned(allow(one("ec2:CreateSnapshot"), list(m.ec2ARN("volume")))),
-			m.whereMade(allow(one("ec2:CreateSnapshot"), snapshots)),
-			m.whereOwned(allow(one("ec2:CreateVolume"), snapshots))),
 	}
 }
 
@@ -168,55 +134,6 @@ func (m *model) grantKeys() grant {
 		allow(one("kms:CreateGrant"), one("*")).under("Bool", "kms:GrantIsForAWSResource", one("true")),
 		data,
 	}}
-}
-
-func (m *model) grantCloudController() grant {
-	g := grant{
-		free: slices.Concat(
-			prefixed("autoscaling:Describe", "AutoScalingGroups", "Tags"),
-			prefixed("ec2:Describe", "AvailabilityZones", "InstanceTopology", "Instances", "Regions", "RouteTables", "SecurityGroups", "Subnets", "Vpcs"),
-			prefixed("elasticloadbalancing:Describe", "Listeners", "LoadBalancerAttributes", "LoadBalancerPolicies", "LoadBalancers",
-				"TargetGroupAttributes", "TargetGroups", "TargetHealth"),
-			[]string{"iam:CreateServiceLinkedRole", "kms:DescribeKey"}),
-		owned: slices.Concat(
-			prefixed("ec2:", "AuthorizeSecurityGroupIngress", "DeleteSecurityGroup", "ModifyInstanceAttribute", "RevokeSecurityGroupIngress"),
-			prefixed("elasticloadbalancing:", "AddTags", "ApplySecurityGroupsToLoadBalancer", "AttachLoadBalancerToSubnets", "ConfigureHealthCheck",
-				"CreateLoadBalancerListeners", "CreateLoadBalancerPolicy", "DeleteListener", "DeleteLoadBalancer", "DeleteLoadBalancerListeners",
-				"DeleteTargetGroup", "DeregisterInstancesFromLoadBalancer", "DeregisterTargets", "DetachLoadBalancerFromSubnets", "ModifyListener",
-				"ModifyLoadBalancerAttributes", "ModifyTargetGroup", "ModifyTargetGroupAttributes", "RegisterInstancesWithLoadBalancer",
-				"RegisterTargets", "SetLoadBalancerPoliciesForBackendServer", "SetLoadBalancerPoliciesOfListener")),
-		made: append(prefixed("elasticloadbalancing:Create", "Listener", "LoadBalancer", "TargetGroup"), "ec2:CreateSecurityGroup"),
-		more: m.tagging(list(m.ec2ARN("security-group")), "CreateSecurityGroup"),
-	}
-	if m.spec.Networking.Kubenet != nil { // pods are reached by routes
-		g.owned = append(g.owned, "ec2:CreateRoute", "ec2:DeleteRoute")
-	}
-	if or(m.aws.NLBSecurityGroupMode, "") == "Managed" {
-		g.owned = append(g.owned, "elasticloadbalancing:SetSecurityGroups")
-	}
-	return g
-}
-
-func (m *model) grantAutoscaler() grant {
-	return grant{
-		free: slices.Concat(
-			prefixed("autoscaling:Describe", "AutoScalingGroups", "AutoScalingInstances", "LaunchConfigurations", "ScalingActivities", "Tags"),
-			prefixed("ec2:", "DescribeImages", "DescribeInstanceTypes", "DescribeLaunchTemplateVersions", "GetInstanceTypesFromInstanceRequirements")),
-		owned: prefixed("autoscaling:", "SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup"),
-	}
-}
-
-// grantTerminationHandler lets the handler read its queue and let machines go.
-func (m *model) grantTerminationHandler() grant {
-	g := m.grantTerminationReads()
-	g.owned = []string{"autoscaling:CompleteLifecycleAction"}
-	g.more = []statement{allow(list("sqs:DeleteMessage", "sqs:ReceiveMessage"), list(m.queueARN()))}
-	return g
-}
-
-// grantTerminationReads is what the handler only reads, with or without a queue.
-func (m *model) grantTerminationReads() grant {
-	return grant{free: []string{"autoscaling:DescribeAutoScalingInstances", "autoscaling:DescribeTags", "ec2:DescribeInstances"}}
 }
 
 // grantWarmPools lets machines say that they are ready to be stopped.
@@ -256,46 +173,6 @@ func (m *model) grantRegistryMirrors() grant {
 }
 
 func (m *model) grantAddresses() grant { return grant{free: []string{"ec2:AssignIpv6Addresses"}} }
-
-func (m *model) grantSourceCheck() grant {
-	return grant{owned: []string{"ec2:ModifyInstanceAttribute"}}
-}
-
-// grantCalico lets a machine switch the source/destination check of the cluster's
-// network interfaces off. As it names no security groups, it cannot set any.
-func (m *model) grantCalico() grant {
-	return grant{
-		free: []string{"ec2:DescribeInstances"},
-		more: []statement{m.whereOwned(allow(one("ec2:ModifyNetworkInterfaceAttribute"), list(m.ec2ARN("network-interface"))))},
-	}
-}
-
-// grantAmazonVPC is what the page "AmazonEKS_CNI_Policy" of the managed policies
-// lists, bounded to interfaces, instances and security groups of the cluster.
-func (m *model) grantAmazonVPC() grant { return m.amazonVPC(m.networkGroups()) }
-
-// grantAmazonVPCWorker is the same without the security groups of control planes.
-func (m *model) grantAmazonVPCWorker() grant { return m.amazonVPC(m.networkGroupsOfWorkers()) }
-
-func (m *model) amazonVPC(groups []securityGroups) grant {
-	return grant{
-		free: prefixed("ec2:Describe", "InstanceTypes", "Instances", "NetworkInterfaces", "Subnets", "Tags"),
-		more: append(m.interfaces(groups, "DetachNetworkInterface"), m.whereOwned(allow(one("ec2:CreateTags"), list(m.ec2ARN("network-interface"))))),
-	}
-}
-
-// grantCiliumENI is what Cilium's page on AWS ENI asks for, bounded likewise.
-// Its operator, which runs on control planes, makes the interfaces.
-func (m *model) grantCiliumENI() grant {
-	g := m.grantCiliumAgent()
-	g.more = m.interfaces(m.networkGroups())
-	return g
-}
-
-// grantCiliumAgent is what Cilium only reads.
-func (m *model) grantCiliumAgent() grant {
-	return grant{free: prefixed("ec2:Describe", "InstanceTypes", "Instances", "NetworkInterfaces", "SecurityGroups", "Subnets", "Tags", "Vpcs")}
-}
 
 // securityGroups are some that interfaces may get: ARNs, and what bounds them further.
 type securityGroups struct {

@@ -24,7 +24,7 @@ func (m *model) identities() ([]resource.Node, error) {
 	if m.hasOIDC() {
 		nodes = append(nodes, m.oidcProvider())
 	}
-	for _, a := range m.serviceAccounts() {
+	for _, a := range m.accounts {
 		more, err := m.accountIdentity(a)
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", a.role(m), err)
@@ -103,7 +103,11 @@ func (m *model) machineIdentity(r api.InstanceGroupRole) ([]resource.Node, error
 	role := m.newRole(name, who)
 	nodes := []resource.Node{role, kinds.NewIAMInstanceProfile(name, kinds.IAMInstanceProfile{
 		Name: name, Role: role.Out("name"), Tags: m.tags(name)})}
-	text, err := m.policy(m.machineGrants(r))
+	grants, err := m.machineGrants(r)
+	if err != nil {
+		return nil, err
+	}
+	text, err := m.policy(grants)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,8 @@ type model struct {
 	subnets map[string]*api.ClusterSubnetSpec
 	// apiLB and bastionLB are nil where the cluster has none.
 	apiLB, bastionLB *loadBalancer
+	// accounts are the service accounts with roles of their own.
+	accounts []account
 }
 
 // Build adds the cluster's AWS resources to a graph, each after those it refers
@@ -93,7 +95,10 @@ func newModel(in platform.Model) (*model, error) {
 	if m.apiLB, err = m.apiLoadBalancer(); err != nil {
 		return nil, err
 	}
-	m.bastionLB, err = m.bastionLoadBalancer()
+	if m.bastionLB, err = m.bastionLoadBalancer(); err != nil {
+		return nil, err
+	}
+	m.accounts, err = m.serviceAccounts()
 	return m, err
 }
 

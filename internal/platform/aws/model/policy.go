@@ -43,6 +43,15 @@ func set(items []string) texts {
 	return texts{items: items, list: len(items) != 1}
 }
 
+// UnmarshalJSON reads a text or a list.
+func (t *texts) UnmarshalJSON(data []byte) error {
+	if t.list = data[0] == '['; t.list {
+		return json.Unmarshal(data, &t.items)
+	}
+	t.items = make([]string, 1)
+	return json.Unmarshal(data, &t.items[0])
+}
+
 // MarshalJSON writes a text or a list.
 func (t texts) MarshalJSON() ([]byte, error) {
 	if t.list {
@@ -107,6 +116,7 @@ func trust(s statement) (string, error) {
 
 // grant is what one component asks for.
 type grant struct {
+	order int      // where its statements stand
 	free  []string // what it does to anything
 	owned []string // what it does to things that carry the cluster's tag
 	made  []string // what it makes, with the cluster's tag

@@ -18,9 +18,6 @@ func (m *model) hasTerminationHandler() bool {
 	return h != nil && or(h.Enabled, true)
 }
 
-// hasOnlyMetadata reports whether the handler watches the metadata of the machine it runs on.
-func (m *model) hasOnlyMetadata() bool { return m.hasTerminationHandler() && !m.hasQueue() }
-
 // queueName is the name of the queue.
 func (m *model) queueName() string {
 	return awsname.TerminationQueue(m.name)

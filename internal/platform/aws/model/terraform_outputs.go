@@ -111,7 +111,7 @@ func (m *model) identityOutputs(o outputs) {
 	for _, r := range m.identityRoles() {
 		roles[rolePlural(r)] = m.roleName(r)
 	}
-	for _, a := range m.serviceAccounts() {
+	for _, a := range m.accounts {
 		roles[a.export()] = a.role(m)
 	}
 	for export, name := range roles {
