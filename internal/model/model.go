@@ -22,6 +22,7 @@ import (
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -54,6 +55,8 @@ type Input struct {
 	EncryptionConfig pki.Secret
 	// Objects are Kubernetes objects of the user's, one document each.
 	Objects []map[string]any
+	// Addons are those that there are; nil are those of this program.
+	Addons *catalogue.Catalogue
 	// Buckets are those of the stores in which files can be.
 	Buckets managedfile.Buckets
 	// Environment are variables of the caller's that machines of the control
@@ -84,7 +87,7 @@ func (in Input) Shared() (Input, error) {
 			return in, fmt.Errorf("the keyset %s is missing", n)
 		}
 	}
-	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects})
+	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons})
 	if err != nil {
 		return in, fmt.Errorf("model the add-ons: %w", err)
 	}
@@ -98,6 +101,15 @@ func (in Input) Shared() (Input, error) {
 		}
 	}
 	return in, nil
+}
+
+// AddonImages are what the pods of the add-ons run, of an input that is Shared.
+func (in Input) AddonImages() []addons.Image {
+	var out []addons.Image
+	for _, f := range in.shared.addons.Files {
+		out = append(out, f.Images...)
+	}
+	return out
 }
 
 // Build returns the cluster's files, and warnings about what it will lack.

@@ -193,6 +193,15 @@ func (v *View) objects(of *catalogue.Addon) ([]map[string]any, bool, error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("read %s: %w", t.Name(), err)
 	}
+	for _, i := range of.Images {
+		name, err := i.Fill(v)
+		if err != nil {
+			return nil, false, err
+		}
+		if name != "" {
+			v.image(name)
+		}
+	}
 	return objects, true, nil
 }
 

@@ -67,11 +67,18 @@ func Of(in model.Input, arches []download.Arch) (Want, error) {
 	for _, n := range pki.KeysetNames(in.Cluster) {
 		in.Keysets[n] = &pki.Keyset{Name: n}
 	}
+	in, err := in.Shared()
+	if err != nil {
+		return Want{}, err
+	}
 	nodes, _, err := model.Build(in)
 	if err != nil {
 		return Want{}, err
 	}
 	w := wants{files: map[string]string{}, images: map[string]bool{}, arches: arches}
+	for _, i := range in.AddonImages() {
+		w.images[i.Public] = true
+	}
 	for _, n := range nodes {
 		f, ok := n.Want.(*managedfile.File)
 		if !ok || strings.HasSuffix(f.Key, layout.Completed) {

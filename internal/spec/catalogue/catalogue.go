@@ -120,6 +120,8 @@ type Header struct {
 	Requires []Need   `json:"requires"`
 	// Account is the service account of the add-on that may have a role of the cloud's.
 	Account Account `json:"account"`
+	// Images are those that its pods run and no function image of the manifest names.
+	Images []Text `json:"images"`
 }
 
 // Account is a service account in the namespace kube-system.
