@@ -15,7 +15,6 @@ const privateRange = "10.0.0.0/8"
 
 // completion are the rules by which a cluster on GCE is completed.
 func completion() complete.Rules {
-	const tested = "the version that this kops was tested with"
 	return complete.Rules{
 		Early: []complete.Rule{
 			{Name: "gce-non-masquerade-cidr", Why: "pods have addresses of the network", Do: setNonMasquerade},
@@ -30,8 +29,7 @@ func completion() complete.Rules {
 		After: []complete.Rule{
 			{Name: "gce-hairpin", Why: "pods reach themselves through a bridge that sees all", Do: setHairpin},
 			{Name: "gce-cloud-config", Why: "how kops marks machines of the cluster", Do: setConfig},
-			{Name: "gce-cloud-controller", Why: tested, Do: setController},
-			{Name: "gce-csi-driver", Why: tested, Do: setPDDriver},
+			{Name: "gce-cloud-controller", Why: "the version that this kops was tested with", Do: setController},
 		},
 	}
 }
@@ -131,11 +129,4 @@ func setController(p *complete.Pass) {
 	fill.Ptr(&c.AllocateNodeCIDRs, true)
 	fill.Ptr(&c.CIDRAllocatorType, "CloudAllocator")
 	fill.List(&c.Controllers, "*")
-}
-
-func setPDDriver(p *complete.Pass) {
-	d := fill.Ensure(&p.Spec.CloudProvider.GCE.PDCSIDriver)
-	fill.Ptr(&d.Enabled, true)
-	fill.Ptr(&d.Version, "v1.22.1")
-	fill.Ptr(&d.DefaultStorageClassName, "balanced-csi")
 }
