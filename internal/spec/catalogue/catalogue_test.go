@@ -36,6 +36,11 @@ func TestConditionsOfABareClusterCanBeAsked(t *testing.T) {
 		if err := a.Fill(v); err != nil {
 			t.Errorf("%s: %v", a.Folder, err)
 		}
+		for _, file := range []string{"manifest.yaml", "policy-aws.yaml"} { // which are parsed when they are needed
+			if _, err := a.Template(file); err != nil {
+				t.Error(err)
+			}
+		}
 		for _, n := range a.Requires {
 			if _, err := n.Lacks(v); err != nil || n.Remedy == "" || n.Path == "" {
 				t.Errorf("%s: %+v: %v", a.Folder, n, err)
