@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/clusterstore"
@@ -195,7 +196,7 @@ func (c *Client) planGroupRemoval(ctx context.Context, told *call, group string)
 	if err != nil {
 		return nil, err
 	}
-	if opened.Provider.GroupOf == nil {
+	if !slices.ContainsFunc(opened.Provider.Kinds, resource.Any.Grouped) {
 		return nil, fmt.Errorf("the machines of one group cannot be told from others on %s; give it the size 0 and update the cluster", opened.Provider.Title)
 	}
 	if err := told.phase("observe"); err != nil {

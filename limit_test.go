@@ -39,7 +39,7 @@ func TestUpdatesOfAPart(t *testing.T) {
 		{name: "unknown group", o: kops.UpdateOptions{Groups: []string{"node-here"}}, error: `did you mean "nodes-here"?`},
 		{name: "unknown role", o: kops.UpdateOptions{Roles: []string{"worker"}}, error: `unknown role "worker"; use control-plane, apiserver, node or bastion`},
 		{name: "unknown type", o: kops.UpdateOptions{Lifecycles: map[string]string{"Machine": "Ignore"}}, error: `unknown type of resource "Machine"; did you mean Machines?`},
-		{name: "no type at all", o: kops.UpdateOptions{Lifecycles: map[string]string{"x": "Ignore"}}, error: `unknown type of resource "x"; use LoadBalancer, Machines, Network`},
+		{name: "no type at all", o: kops.UpdateOptions{Lifecycles: map[string]string{"x": "Ignore"}}, error: `unknown type of resource "x"; use LoadBalancer, Machines, ManagedFile, Network`},
 		{name: "unknown name", o: kops.UpdateOptions{Lifecycles: map[string]string{"Machines/node-here." + name: "Ignore"}}, error: `the cluster has no Machines "node-here.a.example.com"; did you mean nodes-here.a.example.com?`},
 		{name: "no name at all", o: kops.UpdateOptions{Lifecycles: map[string]string{"Network/": "Ignore"}}, error: `the cluster has no Network ""; it has a.example.com`},
 		{name: "unknown lifecycle", o: kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "Never"}}, error: `unknown lifecycle "Never" of Machines; use Sync`},

@@ -91,7 +91,7 @@ func (u *Update) Summary() string {
 // were there, and some are made.
 func (u *Update) Starts() bool {
 	made, m := false, u.modelled
-	if m == nil || u.Plan == nil || m.Provider.GroupOf == nil {
+	if m == nil || u.Plan == nil {
 		return false
 	}
 	for _, s := range u.Plan.made.Steps {
@@ -99,7 +99,7 @@ func (u *Update) Starts() bool {
 		if !wanted {
 			continue
 		}
-		if g := m.Cluster.Group(m.Provider.GroupOf(n)); g != nil && g.IsControlPlane() {
+		if g := m.Cluster.Group(n.Kind.Group(n.Want)); g != nil && g.IsControlPlane() {
 			if s.Have != nil {
 				return false
 			}

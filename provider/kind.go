@@ -58,12 +58,7 @@ type Scope struct {
 }
 
 // AnyKind is a *Kind of any struct.
-type AnyKind interface {
-	title() string
-	phase() string
-	group(any) string
-	erase() resource.Any
-}
+type AnyKind interface{ erase() resource.Any }
 
 // Resource is a resource that a cluster needs.
 type Resource struct{ node resource.Node }
@@ -96,10 +91,13 @@ type client = struct{}
 // inside is the kind as it serves inside.
 func (k *Kind[T]) inside() *resource.Kind[T, client] {
 	out := &resource.Kind[T, client]{
-		Name: k.Name, API: apiName, Key: k.Key,
+		Name: k.Name, API: apiName, Phase: k.Phase, Key: k.Key, Group: k.Group,
 		List:   func(ctx context.Context, _ client, s resource.Scope) ([]*T, error) { return k.List(ctx, Scope(s)) },
 		Create: func(ctx context.Context, _ client, want *T) error { return k.Create(ctx, want) },
 		Delete: func(ctx context.Context, _ client, have *T) error { return k.Delete(ctx, have) },
+	}
+	if k.Title != "" {
+		out.Tasks = []string{k.Title}
 	}
 	if k.Ready != nil {
 		out.Ready = func(ctx context.Context, _ client, made *T) error { return k.Ready(ctx, made) }
@@ -112,14 +110,4 @@ func (k *Kind[T]) inside() *resource.Kind[T, client] {
 	return out
 }
 
-func (k *Kind[T]) title() string       { return k.Title }
-func (k *Kind[T]) phase() string       { return k.Phase }
 func (k *Kind[T]) erase() resource.Any { return k.inside().Erase() }
-
-// group is the instance group of a resource, if it is of this kind.
-func (k *Kind[T]) group(obj any) string {
-	if got, ok := obj.(*T); ok && k.Group != nil {
-		return k.Group(got)
-	}
-	return ""
-}

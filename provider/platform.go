@@ -30,8 +30,6 @@ func (p *Platform) inside() platform.Provider {
 	out := platform.Provider{
 		Platform: p.about(),
 		Limits:   map[string]int{apiName: cmp.Or(p.Calls, 16)},
-		Phases:   map[string]string{}, Tasks: map[string]string{},
-		GroupOf: p.groupOf,
 		Connect: func(context.Context, platform.Config) (*platform.Session, error) {
 			return &platform.Session{Client: client{}}, nil
 		},
@@ -51,14 +49,7 @@ func (p *Platform) inside() platform.Provider {
 		Model: p.model,
 	}
 	for _, k := range p.Kinds {
-		kind := k.erase()
-		out.Kinds = append(out.Kinds, kind)
-		if k.phase() != "" {
-			out.Phases[kind.KindName()] = k.phase()
-		}
-		if k.title() != "" {
-			out.Tasks[k.title()] = kind.KindName()
-		}
+		out.Kinds = append(out.Kinds, k.erase())
 	}
 	if p.Endpoint != nil {
 		out.Endpoint = func(ctx context.Context, _ *platform.Session, c *api.Cluster) (string, error) {
@@ -105,15 +96,6 @@ func (p *Platform) about() platform.Platform {
 
 func (p *Platform) facts() *facts.Facts { return &facts.Facts{FileHashes: p.FileHashes} }
 
-func (p *Platform) groupOf(n resource.Node) string {
-	for _, k := range p.Kinds {
-		if group := k.group(n.Want); group != "" {
-			return group
-		}
-	}
-	return ""
-}
-
 // model adds what a cluster needs to a graph. What makes machines waits for the keys that
 // these start with.
 func (p *Platform) model(m platform.Model, g *graph.Graph) error {
@@ -122,7 +104,7 @@ func (p *Platform) model(m platform.Model, g *graph.Graph) error {
 		return err
 	}
 	for _, n := range nodes(list) {
-		if p.groupOf(n) != "" {
+		if n.Kind.Group(n.Want) != "" {
 			n.After = m.Keysets
 		}
 		if err := g.Add(n); err != nil {

@@ -11,7 +11,6 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
-	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/diag"
 )
 
@@ -25,18 +24,17 @@ const (
 )
 
 // phases are the parts of an update, and how resources of each part are treated in
-// each; iam is kOps' other name of security. Resources that have no phase belong to
-// the part cluster. What an apply insists on, a preview only warns of.
+// each; iam is kOps' other name of security. What an apply insists on, a preview only warns of.
 func phases(apply bool) map[string]map[string]string {
 	exists := existsWarn
 	if apply {
 		exists = existsValidate
 	}
 	return map[string]map[string]string{
-		"network":  {"network": full, "security": ignore, "cluster": ignore},
-		"security": {"network": existsWarn, "security": full, "cluster": ignore},
-		"iam":      {"network": existsWarn, "security": full, "cluster": ignore},
-		"cluster":  {"network": exists, "security": exists, "cluster": full},
+		resource.Network:  {resource.Network: full, resource.Security: ignore, resource.Cluster: ignore},
+		resource.Security: {resource.Network: existsWarn, resource.Security: full, resource.Cluster: ignore},
+		"iam":             {resource.Network: existsWarn, resource.Security: full, resource.Cluster: ignore},
+		resource.Cluster:  {resource.Network: exists, resource.Security: exists, resource.Cluster: full},
 	}
 }
 
@@ -46,7 +44,6 @@ type limits struct {
 	overrides map[resource.Address]string
 	groups    []string               // the chosen instance groups; nil: all
 	folders   []managedfile.Location // where the files of the chosen groups are
-	provider  platform.Provider
 }
 
 // lifecycle is how a resource, wanted or observed, is treated.
@@ -56,25 +53,25 @@ func (l limits) lifecycle(n resource.Node) string {
 			return l
 		}
 	}
-	if l.provider.GroupOf != nil && l.groups != nil {
-		if g := l.provider.GroupOf(n); g != "" && !slices.Contains(l.groups, g) {
+	if l.groups != nil {
+		if g := n.Kind.Group(n.Want); g != "" && !slices.Contains(l.groups, g) {
 			return ignore
 		}
 	}
 	if l.phase == nil {
 		return full
 	}
-	return l.phase[cmp.Or(l.provider.Phases[n.Address.Kind], "cluster")]
+	return l.phase[n.Kind.Phase()]
 }
 
 // covers reports whether an observed object that nothing wants is part of the update.
-func (l limits) covers(kind string, obj any) bool {
+func (l limits) covers(k resource.Any, obj any) bool {
 	if f, ok := obj.(*managedfile.File); ok && l.groups != nil && !slices.ContainsFunc(l.folders, func(mine managedfile.Location) bool {
 		return f.Store == mine.Store && strings.HasPrefix(f.Key, mine.Prefix)
 	}) {
 		return false // of another group, or of none
 	}
-	how := l.lifecycle(resource.Node{Address: resource.Address{Kind: kind}, Want: obj})
+	how := l.lifecycle(resource.Node{Address: resource.Address{Kind: k.KindName()}, Kind: k, Want: obj})
 	return how == full || how == warnNoAccess
 }
 
@@ -93,7 +90,7 @@ type LimitOptions struct {
 // Limit applies phases, lifecycle overrides and the choice of instance groups to
 // the graph, and to what is compared with it.
 func (m *Modelled) Limit(o LimitOptions) (*Modelled, error) {
-	l := limits{provider: m.Provider}
+	l := limits{}
 	var known bool
 	if l.phase, known = phases(o.Apply)[o.Phase]; o.Phase != "" && !known {
 		return nil, fmt.Errorf("unknown phase %q; use network, security (or iam) or cluster", o.Phase)
@@ -155,45 +152,52 @@ func selfContained(part []resource.Node) error {
 // addresses; that of a type has no name.
 func (m *Modelled) overrides(byTask map[string]string) (map[resource.Address]string, error) {
 	lifecycles := []string{full, ignore, existsWarn, existsValidate, warnNoAccess}
-	out := map[resource.Address]string{}
+	out, tasks := map[resource.Address]string{}, map[string][]string{}
+	for _, k := range m.Kinds {
+		for _, task := range k.Tasks() {
+			tasks[task] = append(tasks[task], k.KindName())
+		}
+	}
 	for task, lifecycle := range byTask {
 		if !slices.Contains(lifecycles, lifecycle) {
 			return nil, fmt.Errorf("unknown lifecycle %q of %s; use %s", lifecycle, task, strings.Join(lifecycles, ", "))
 		}
 		task, name, named := strings.Cut(task, "/")
-		kind, ok := m.Provider.Tasks[task]
-		if !ok {
-			known := slices.Sorted(maps.Keys(m.Provider.Tasks))
+		kinds := tasks[task]
+		if len(kinds) == 0 {
+			known := slices.Sorted(maps.Keys(tasks))
 			if near := diag.Nearest(task, known); near != "" {
 				return nil, fmt.Errorf("unknown type of resource %q; did you mean %s?", task, near)
 			}
 			return nil, fmt.Errorf("unknown type of resource %q; use %s", task, strings.Join(known, ", "))
 		}
 		if named {
-			if err := m.has(task, resource.Address{Kind: kind, Name: name}); err != nil {
+			if err := m.has(task, kinds, name); err != nil {
 				return nil, err
 			}
 		}
-		out[resource.Address{Kind: kind, Name: name}] = lifecycle
+		for _, kind := range kinds {
+			out[resource.Address{Kind: kind, Name: name}] = lifecycle
+		}
 	}
 	return out, nil
 }
 
 // has says which resources of a type there are, when one is not among them.
-func (m *Modelled) has(task string, a resource.Address) error {
-	if _, ok := m.Graph.Get(a); ok && a.Name != "" {
-		return nil
-	}
+func (m *Modelled) has(task string, kinds []string, name string) error {
 	var known []string
 	for n := range m.Graph.All() {
-		if n.Address.Kind == a.Kind {
+		if slices.Contains(kinds, n.Address.Kind) {
 			known = append(known, n.Address.Name)
 		}
 	}
-	if near := diag.Nearest(a.Name, known); near != "" {
-		return fmt.Errorf("the cluster has no %s %q; did you mean %s?", task, a.Name, near)
+	if name != "" && slices.Contains(known, name) {
+		return nil
 	}
-	return fmt.Errorf("the cluster has no %s %q; it has %s", task, a.Name, cmp.Or(strings.Join(known, ", "), "none"))
+	if near := diag.Nearest(name, known); near != "" {
+		return fmt.Errorf("the cluster has no %s %q; did you mean %s?", task, name, near)
+	}
+	return fmt.Errorf("the cluster has no %s %q; it has %s", task, name, cmp.Or(strings.Join(known, ", "), "none"))
 }
 
 // chosen lists the instance groups that the options name, or nil for all.

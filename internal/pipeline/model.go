@@ -22,7 +22,7 @@ type Wanted struct {
 	Graph *graph.Graph
 	Kinds []resource.Any
 	// scope reports which unwanted objects a plan for a part may delete; nil: all.
-	scope func(kind string, obj any) bool
+	scope func(k resource.Any, obj any) bool
 	// prefetched is that of Gathered; it serves the first observation.
 	prefetched any
 }

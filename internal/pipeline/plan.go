@@ -63,10 +63,10 @@ func exists(n resource.Node, have plan.Snapshot) bool {
 // is there, so that a group can be deleted whose machines could not be made.
 func (o *Observed) GroupRemoval(group *api.InstanceGroup) (*Planned, error) {
 	files, mine := o.folderOf(group), plan.Snapshot{}
-	for kind, objects := range o.Have {
-		for _, obj := range objects {
-			n := resource.Node{Address: resource.Address{Kind: kind, Name: obj.Key}, Want: obj.Got}
-			if f, ok := obj.Got.(*managedfile.File); o.Provider.GroupOf(n) == group.Name || ok && f.Store == files.Store && strings.HasPrefix(f.Key, files.Prefix) {
+	for _, k := range o.Kinds {
+		kind := k.KindName()
+		for _, obj := range o.Have[kind] {
+			if f, ok := obj.Got.(*managedfile.File); k.Group(obj.Got) == group.Name || ok && f.Store == files.Store && strings.HasPrefix(f.Key, files.Prefix) {
 				mine[kind] = append(mine[kind], obj)
 			}
 		}

@@ -61,13 +61,6 @@ type Provider struct {
 	Kinds []resource.Any
 	// Limits bounds the calls under way at once, by API name.
 	Limits map[string]int
-	// Phases say which phase of an update a kind belongs to: network, security or cluster.
-	Phases map[string]string
-	// Tasks are kOps' names of kinds, for lifecycle overrides: VPC, IAMRole …
-	Tasks map[string]string
-	// GroupOf returns the instance group that a node of the graph, or an object that
-	// was observed, makes machines of, or "" when it serves the whole cluster.
-	GroupOf func(resource.Node) string
 	// Connect opens a session. It should make no request.
 	Connect func(context.Context, Config) (*Session, error)
 	// Region returns where a cluster is; empty where the platform has no regions.

@@ -160,7 +160,7 @@ func (b *builder) decideUnwanted(k resource.Any, o resource.Object) {
 		b.remove[o.Got] = b.add(s)
 		return
 	}
-	if b.opts.Scope != nil && !b.opts.Scope(k.KindName(), o.Got) {
+	if b.opts.Scope != nil && !b.opts.Scope(k, o.Got) {
 		return
 	}
 	if k.Grants(o.Got) {

@@ -65,7 +65,7 @@ type Options struct {
 	Prune bool
 	// Scope reports whether an observed object that nothing wants is the plan's
 	// business; nil: all are. Others are neither deleted nor deferred.
-	Scope func(kind string, obj any) bool
+	Scope func(k resource.Any, obj any) bool
 }
 
 // Make compares want with have. It fails, before anything is done, on a change

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,13 @@ type Scope struct {
 	Names []string
 }
 
+// The phases of an update: the parts that can be made one by one, in this order.
+const (
+	Network  = "network"
+	Security = "security"
+	Cluster  = "cluster"
+)
+
 // Kind declares a sort of resource: T is its struct, C the client it needs.
 // A Kind is a value; it holds no state and is safe for concurrent use.
 type Kind[T, C any] struct {
@@ -32,6 +40,16 @@ type Kind[T, C any] struct {
 	Direct bool
 	// API names the service whose limits the kind's calls count against.
 	API string
+	// Phase is the phase of an update that makes the kind; empty: Cluster.
+	Phase string
+	// Tasks are the kind's names where a user says how resources are treated; kOps' own, where it has any.
+	Tasks []string
+	// Early says that the name of the cluster finds most objects, so that List may be
+	// asked before it is known what is wanted.
+	Early bool
+	// Group returns the instance group whose machines an object serves, desired or
+	// observed; nil, or "": the whole cluster.
+	Group func(*T) string
 	// Key identifies an object among those of its kind in a cluster. It is
 	// asked of observed objects and of desired ones, whose references are
 	// resolved as far as they are known; equal keys mean the same thing.
@@ -77,6 +95,16 @@ type Any interface {
 	KindDirect() bool
 	Schema() *Schema
 	CreatesFirst() bool
+	// Phase is the phase of an update that makes the kind.
+	Phase() string
+	// Tasks are the kind's names where a user says how resources are treated.
+	Tasks() []string
+	// Early says that most objects can be listed before it is known what is wanted.
+	Early() bool
+	// Grouped reports whether objects may serve the machines of one instance group.
+	Grouped() bool
+	// Group returns the instance group whose machines an object serves, or "".
+	Group(obj any) string
 	// Grants reports whether an observed object only lets somebody in.
 	Grants(obj any) bool
 	// Holds says what goes with an observed object, or "".
@@ -125,7 +153,19 @@ func (e *erased[T, C]) KindDirect() bool     { return e.k.Direct }
 func (e *erased[T, C]) Schema() *Schema      { return e.s }
 func (e *erased[T, C]) CreatesFirst() bool   { return e.k.CreateFirst }
 func (e *erased[T, C]) Grants(obj any) bool  { return e.k.Grants != nil && e.k.Grants(obj.(*T)) }
+func (e *erased[T, C]) Phase() string        { return cmp.Or(e.k.Phase, Cluster) }
+func (e *erased[T, C]) Tasks() []string      { return e.k.Tasks }
+func (e *erased[T, C]) Early() bool          { return e.k.Early }
+func (e *erased[T, C]) Grouped() bool        { return e.k.Group != nil }
 func (e *erased[T, C]) KeyOf(obj any) string { return e.k.Key(obj.(*T)) }
+
+// Group asks the kind.
+func (e *erased[T, C]) Group(obj any) string {
+	if e.k.Group == nil {
+		return ""
+	}
+	return e.k.Group(obj.(*T))
+}
 
 // Holds asks the kind.
 func (e *erased[T, C]) Holds(obj any) string {
@@ -164,6 +204,9 @@ func (e *erased[T, C]) Check() error {
 	}
 	if e.k.Name == "" || e.k.API == "" || e.k.Key == nil || e.k.List == nil || e.k.Create == nil || e.k.Delete == nil {
 		errs = append(errs, fmt.Errorf("%s: Name, API, Key, List, Create and Delete are needed", e.k.Name))
+	}
+	if !slices.Contains([]string{Network, Security, Cluster}, e.Phase()) {
+		errs = append(errs, fmt.Errorf("%s: unknown phase %q", e.k.Name, e.k.Phase))
 	}
 	return errors.Join(errs...)
 }

@@ -53,7 +53,7 @@ type Files struct {
 
 // StoreFile is a file in a store that no other tool can write.
 var StoreFile = resource.Kind[File, Files]{
-	Name: "store_file", API: "store", Direct: true,
+	Name: "store_file", API: "store", Direct: true, Tasks: []string{"ManagedFile"},
 	Key: fileKey, List: listFiles, Create: writeFile, Delete: removeFile,
 	Update: []resource.Setter[File, Files]{{Fields: []string{"Content"}, Set: rewrite}},
 }

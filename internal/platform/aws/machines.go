@@ -51,7 +51,7 @@ func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api
 	}
 	life, spare := map[string]astypes.LifecycleState{}, map[string]bool{}
 	for _, g := range groups {
-		mine := group(groupTagOf(g.Tags))
+		mine := group(instanceGroupOf(g.Tags))
 		mine.Target += int(sdk.ToInt32(g.DesiredCapacity))
 		for _, i := range g.Instances {
 			life[sdk.ToString(i.InstanceId)] = i.LifecycleState
@@ -142,7 +142,7 @@ func machine(i ec2types.Instance) platform.Machine {
 	m := platform.Machine{Name: sdk.ToString(i.InstanceId), Node: sdk.ToString(i.InstanceId), Created: sdk.ToTime(i.LaunchTime)}
 	for _, t := range i.Tags {
 		switch sdk.ToString(t.Key) {
-		case groupTag:
+		case api.LabelInstanceGroup:
 			m.Group = sdk.ToString(t.Value)
 		case detachedTag:
 			m.Detached = true
@@ -165,10 +165,10 @@ func machine(i ec2types.Instance) platform.Machine {
 	return m
 }
 
-// groupTagOf is the instance group that a scaling group is for.
-func groupTagOf(tags []astypes.TagDescription) string {
+// instanceGroupOf is the instance group that a scaling group is for.
+func instanceGroupOf(tags []astypes.TagDescription) string {
 	for _, t := range tags {
-		if sdk.ToString(t.Key) == groupTag {
+		if sdk.ToString(t.Key) == api.LabelInstanceGroup {
 			return sdk.ToString(t.Value)
 		}
 	}

@@ -47,7 +47,7 @@ func In(w platform.World) platform.Provider {
 func Provider(o Options) platform.Provider {
 	return platform.Provider{
 		Platform: spec.Platform(), Remote: true,
-		Kinds: kinds.All(), Limits: limits(), Phases: phases(), Tasks: tasks(), GroupOf: groupOf,
+		Kinds: kinds.All(), Limits: limits(),
 		Connect:         o.connect,
 		Region:          func(c *api.Cluster) (string, error) { return o.region(c) },
 		Facts:           lookUp,

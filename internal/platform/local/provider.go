@@ -55,13 +55,9 @@ func Provider(o Options) platform.Provider {
 		o.Root = DefaultRoot
 	}
 	return platform.Provider{
-		Platform: spec.Platform(),
-		Kinds:    kinds.All(),
-		Limits:   map[string]int{"local": 8},
-		Phases:   map[string]string{"local_network": "network", "local_image": "network", "local_mirror": "network"},
-		Tasks: map[string]string{"Network": "local_network", "Image": "local_image", "Mirror": "local_mirror", "Volume": "local_volume",
-			"MachineGroup": "local_machine_group", "Machine": "local_machine", "LoadBalancer": "local_load_balancer"},
-		GroupOf:         groupOf,
+		Platform:        spec.Platform(),
+		Kinds:           kinds.All(),
+		Limits:          map[string]int{"local": 8},
 		Connect:         o.connect,
 		Facts:           o.lookUp,
 		NewClusterFacts: o.offers,
@@ -70,14 +66,6 @@ func Provider(o Options) platform.Provider {
 		Endpoint:        endpoint,
 		Machines:        machines, BootRecord: bootRecord,
 	}
-}
-
-// groupOf returns the instance group that a node makes machines of, or "".
-func groupOf(n resource.Node) string {
-	if g, ok := n.Want.(*kinds.MachineGroup); ok {
-		return g.Name
-	}
-	return ""
 }
 
 func (o Options) connect(context.Context, platform.Config) (*platform.Session, error) {

@@ -25,21 +25,11 @@ func TestProviderIsComplete(t *testing.T) {
 			t.Errorf("%s: the API %q has no limit", k.KindName(), k.KindAPI())
 		}
 	}
-	for task, kind := range p.Tasks {
-		if !known[kind] {
-			t.Errorf("the task %s is of an unknown kind, %s", task, kind)
-		}
+	if n := kinds.NewMachineGroup("x", kinds.MachineGroup{Name: "nodes"}); n.Kind.Group(n.Want) != "nodes" {
+		t.Errorf("the group of a machine group is %q", n.Kind.Group(n.Want))
 	}
-	for kind := range p.Phases {
-		if !known[kind] {
-			t.Errorf("a phase is given to an unknown kind, %s", kind)
-		}
-	}
-	if g := p.GroupOf(kinds.NewMachineGroup("x", kinds.MachineGroup{Name: "nodes"})); g != "nodes" {
-		t.Errorf("the group of a machine group is %q", g)
-	}
-	if g := p.GroupOf(kinds.NewVolume("x", kinds.Volume{Name: "nodes"})); g != "" {
-		t.Errorf("the group of a volume is %q", g)
+	if n := kinds.NewVolume("x", kinds.Volume{Name: "nodes"}); n.Kind.Group(n.Want) != "" {
+		t.Errorf("the group of a volume is %q", n.Kind.Group(n.Want))
 	}
 }
 

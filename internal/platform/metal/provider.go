@@ -35,8 +35,6 @@ func Provider(o ssh.Options) platform.Provider {
 		Platform: spec.Platform(),
 		Kinds:    []resource.Any{hosts.Erase()},
 		Limits:   map[string]int{apiName: 16},
-		Phases:   map[string]string{hosts.Name: "cluster"},
-		GroupOf:  groupOf,
 		Connect: func(_ context.Context, c platform.Config) (*platform.Session, error) {
 			return &platform.Session{Client: newClient(o, c.Hosts)}, nil
 		},
@@ -59,13 +57,6 @@ func Provider(o ssh.Options) platform.Provider {
 // known is what is known of machines that nobody describes.
 func known() *facts.Facts {
 	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudMetal): {Architecture: string(download.AMD64)}}}
-}
-
-func groupOf(n resource.Node) string {
-	if h, ok := n.Want.(*Host); ok {
-		return h.Group
-	}
-	return ""
 }
 
 // answerTime is how long an API server may take to take a connection.

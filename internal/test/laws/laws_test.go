@@ -448,14 +448,23 @@ func (s *source) impure(x *ast.SelectorExpr) {
 	}
 }
 
-// TestKinds has every kind of every platform declare how its fields change, and
-// bear a name of its own.
+// TestKinds has every kind of every platform declare how its fields change and which
+// phase it belongs to, and bear names of its own.
 func TestKinds(t *testing.T) {
 	var fake platform.Provider
 	fakecloud.New().Provider().As(&fake)
 	kinds := slices.Concat(onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }})).Kinds(), host.Kinds(), fake.Kinds)
 	for _, p := range providers.All(platform.World{}) {
 		kinds = slices.Concat(kinds, p.Kinds)
+		tasks := map[string]string{}
+		for _, k := range p.Kinds {
+			for _, task := range k.Tasks() {
+				if tasks[task] != "" {
+					t.Errorf("%s and %s are both the task %s", tasks[task], k.KindName(), task)
+				}
+				tasks[task] = k.KindName()
+			}
+		}
 	}
 	seen := map[string]bool{}
 	for _, k := range kinds {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
@@ -82,6 +83,9 @@ func machinesOf(g *AutoScalingGroup) string {
 var autoScalingGroups = resource.Kind[AutoScalingGroup, *Client]{
 	Name:   "aws_autoscaling_group",
 	API:    apiAutoScaling,
+	Tasks:  []string{"AutoscalingGroup"},
+	Early:  true,
+	Group:  instanceGroup,
 	Key:    func(g *AutoScalingGroup) string { return g.Name },
 	List:   listGroups,
 	Holds:  machinesOf,
@@ -97,6 +101,14 @@ var autoScalingGroups = resource.Kind[AutoScalingGroup, *Client]{
 		{Fields: []string{"WarmPool"}, Set: setWarmPool},
 	},
 	Delete: deleteGroup,
+}
+
+// instanceGroup is the one whose machines a group keeps, by its tag.
+func instanceGroup(g *AutoScalingGroup) string {
+	if i := slices.IndexFunc(g.Tags, func(t GroupTag) bool { return t.Key == api.LabelInstanceGroup }); i >= 0 {
+		return g.Tags[i].Value
+	}
+	return ""
 }
 
 // NewAutoScalingGroup declares a group.

@@ -25,11 +25,16 @@ type LifecycleHook struct {
 	HeartbeatTimeout int `tf:"heartbeat_timeout"`
 	// Transition is for example "autoscaling:EC2_INSTANCE_TERMINATING".
 	Transition string `tf:"lifecycle_transition"`
+	// InstanceGroup is the one whose machines it holds; AWS does not know it.
+	InstanceGroup string `res:"writeonly"`
 }
 
 var lifecycleHooks = resource.Kind[LifecycleHook, *Client]{
 	Name:   "aws_autoscaling_lifecycle_hook",
 	API:    apiAutoScaling,
+	Tasks:  []string{"AutoscalingLifecycleHook"},
+	Early:  true,
+	Group:  func(h *LifecycleHook) string { return h.InstanceGroup },
 	Key:    func(h *LifecycleHook) string { return nameOf(h.Group) + "/" + h.Name },
 	List:   listHooks,
 	Create: putHook,

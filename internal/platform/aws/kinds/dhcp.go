@@ -23,6 +23,8 @@ type DHCPOptions struct {
 var dhcpOptions = resource.Kind[DHCPOptions, *Client]{
 	Name:        "aws_vpc_dhcp_options",
 	API:         apiEC2,
+	Phase:       resource.Network,
+	Tasks:       []string{"DHCPOptions"},
 	CreateFirst: true,
 	Key:         func(d *DHCPOptions) string { return d.Tags[TagName] },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*DHCPOptions, error) {
@@ -98,10 +100,12 @@ type DHCPAssociation struct {
 }
 
 var dhcpAssociations = resource.Kind[DHCPAssociation, *Client]{
-	Name: "aws_vpc_dhcp_options_association",
-	API:  apiEC2,
-	Key:  func(d *DHCPAssociation) string { return d.VPC.String() },
-	List: listDHCPAssociations,
+	Name:  "aws_vpc_dhcp_options_association",
+	API:   apiEC2,
+	Phase: resource.Network,
+	Tasks: []string{"VPCDHCPOptionsAssociation"},
+	Key:   func(d *DHCPAssociation) string { return d.VPC.String() },
+	List:  listDHCPAssociations,
 	Create: func(ctx context.Context, c *Client, d *DHCPAssociation) error {
 		return associateDHCP(ctx, c, d, known(d.Options))
 	},

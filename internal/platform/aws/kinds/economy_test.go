@@ -71,7 +71,7 @@ func TestWhatIsAskedAheadIsNotAskedAgain(t *testing.T) {
 	look := func(ask func(snapshot *Client, observe func())) map[string]int {
 		before, snapshot := sent.byAction(), c.Snapshot()
 		ask(snapshot, func() {
-			for _, k := range ahead() {
+			for _, k := range early() {
 				if _, err := k.Observe(t.Context(), snapshot, resource.Scope{Cluster: testCluster, Names: names[k.KindName()]}); err != nil {
 					t.Error(err)
 				}

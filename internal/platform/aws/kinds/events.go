@@ -29,6 +29,7 @@ type EventRule struct {
 var eventRules = resource.Kind[EventRule, *Client]{
 	Name:   "aws_cloudwatch_event_rule",
 	API:    apiEvents,
+	Tasks:  []string{"EventBridgeRule"},
 	Key:    func(r *EventRule) string { return r.Name },
 	List:   listEventRules,
 	Create: createEventRule,

@@ -24,6 +24,7 @@ type EventTarget struct {
 var eventTargets = resource.Kind[EventTarget, *Client]{
 	Name:   "aws_cloudwatch_event_target",
 	API:    apiEvents,
+	Tasks:  []string{"EventBridgeTarget"},
 	Key:    func(t *EventTarget) string { return queueOf(t.ARN) + "/" + nameOf(t.Rule) },
 	List:   listTargets,
 	Create: putTarget,

@@ -19,9 +19,12 @@ type InternetGateway struct {
 }
 
 var internetGateways = resource.Kind[InternetGateway, *Client]{
-	Name: "aws_internet_gateway",
-	API:  apiEC2,
-	Key:  func(g *InternetGateway) string { return g.Tags[TagName] },
+	Name:  "aws_internet_gateway",
+	API:   apiEC2,
+	Phase: resource.Network,
+	Tasks: []string{"InternetGateway"},
+	Early: true,
+	Key:   func(g *InternetGateway) string { return g.Tags[TagName] },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*InternetGateway, error) {
 		list, err := internetGatewayDescriber.all(ctx, c, s)
 		return convert(list, err, internetGatewayOf)
@@ -112,9 +115,11 @@ type EgressOnlyGateway struct {
 }
 
 var egressOnlyGateways = resource.Kind[EgressOnlyGateway, *Client]{
-	Name: "aws_egress_only_internet_gateway",
-	API:  apiEC2,
-	Key:  func(g *EgressOnlyGateway) string { return g.Tags[TagName] },
+	Name:  "aws_egress_only_internet_gateway",
+	API:   apiEC2,
+	Phase: resource.Network,
+	Tasks: []string{"EgressOnlyInternetGateway"},
+	Key:   func(g *EgressOnlyGateway) string { return g.Tags[TagName] },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*EgressOnlyGateway, error) {
 		list, err := egressOnlyDescriber.all(ctx, c, s)
 		return convert(list, err, egressOnlyGatewayOf)

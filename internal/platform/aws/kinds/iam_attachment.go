@@ -21,6 +21,7 @@ type IAMAttachment struct {
 var iamAttachments = resource.Kind[IAMAttachment, *Client]{
 	Name:   "aws_iam_role_policy_attachment",
 	API:    apiIAM,
+	Phase:  resource.Security,
 	Key:    func(a *IAMAttachment) string { return nameOf(a.Role) + "/" + a.PolicyARN },
 	List:   listAttachments,
 	Create: attachPolicy,

@@ -24,6 +24,8 @@ type OIDCProvider struct {
 var oidcProviders = resource.Kind[OIDCProvider, *Client]{
 	Name:   "aws_iam_openid_connect_provider",
 	API:    apiIAM,
+	Phase:  resource.Security,
+	Tasks:  []string{"IAMOIDCProvider"},
 	Key:    func(p *OIDCProvider) string { return p.URL },
 	List:   listOIDCProviders,
 	Create: createOIDCProvider,

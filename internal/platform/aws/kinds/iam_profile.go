@@ -27,6 +27,8 @@ type IAMInstanceProfile struct {
 var iamProfiles = resource.Kind[IAMInstanceProfile, *Client]{
 	Name:   "aws_iam_instance_profile",
 	API:    apiIAM,
+	Phase:  resource.Security,
+	Tasks:  []string{"IAMInstanceProfile", "IAMInstanceProfileRole"},
 	Key:    func(p *IAMInstanceProfile) string { return p.Name },
 	List:   listProfiles,
 	Create: createProfile,

@@ -36,6 +36,8 @@ type IAMRole struct {
 var iamRoles = resource.Kind[IAMRole, *Client]{
 	Name:   "aws_iam_role",
 	API:    apiIAM,
+	Phase:  resource.Security,
+	Tasks:  []string{"IAMRole"},
 	Key:    func(r *IAMRole) string { return r.Name },
 	List:   listRoles,
 	Create: createRole,

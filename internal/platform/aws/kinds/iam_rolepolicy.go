@@ -26,6 +26,8 @@ type IAMRolePolicy struct {
 var iamRolePolicies = resource.Kind[IAMRolePolicy, *Client]{
 	Name:   "aws_iam_role_policy",
 	API:    apiIAM,
+	Phase:  resource.Security,
+	Tasks:  []string{"IAMRolePolicy"},
 	Key:    func(p *IAMRolePolicy) string { return nameOf(p.Role) + "/" + p.Name },
 	List:   listRolePolicies,
 	Create: putRolePolicy,

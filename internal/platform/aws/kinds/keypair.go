@@ -23,9 +23,11 @@ type KeyPair struct {
 }
 
 var keyPairs = resource.Kind[KeyPair, *Client]{
-	Name: "aws_key_pair",
-	API:  apiEC2,
-	Key:  func(k *KeyPair) string { return k.Name },
+	Name:  "aws_key_pair",
+	API:   apiEC2,
+	Phase: resource.Security,
+	Tasks: []string{"SSHKey"},
+	Key:   func(k *KeyPair) string { return k.Name },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*KeyPair, error) {
 		list, err := keyPairDescriber.owned(ctx, c, s)
 		return convert(list, err, func(d ec2types.KeyPairInfo) *KeyPair {

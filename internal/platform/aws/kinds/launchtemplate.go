@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
@@ -123,6 +124,9 @@ type TagSpecification struct {
 var launchTemplates = resource.Kind[LaunchTemplate, *Client]{
 	Name:   "aws_launch_template",
 	API:    apiEC2,
+	Tasks:  []string{"LaunchTemplate"},
+	Early:  true,
+	Group:  func(t *LaunchTemplate) string { return t.Tags[api.LabelInstanceGroup] },
 	Key:    func(t *LaunchTemplate) string { return t.Name },
 	List:   listLaunchTemplates,
 	Create: createLaunchTemplate,

@@ -51,6 +51,7 @@ type AccessLogs struct {
 var loadBalancers = resource.Kind[LoadBalancer, *Client]{
 	Name:   "aws_lb",
 	API:    apiELB,
+	Tasks:  []string{"NetworkLoadBalancer"},
 	Key:    func(l *LoadBalancer) string { return l.Name },
 	List:   listLoadBalancers,
 	Create: createLoadBalancer,

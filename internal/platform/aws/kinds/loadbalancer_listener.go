@@ -39,6 +39,7 @@ type ListenerAction struct {
 var listeners = resource.Kind[Listener, *Client]{
 	Name:   "aws_lb_listener",
 	API:    apiELB,
+	Tasks:  []string{"NetworkLoadBalancerListener"},
 	Key:    func(l *Listener) string { return l.LoadBalancerName + portMark + strconv.Itoa(l.Port) },
 	List:   listListeners,
 	Create: createListener,

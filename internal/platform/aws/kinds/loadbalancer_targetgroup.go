@@ -40,6 +40,7 @@ type HealthCheck struct {
 var targetGroups = resource.Kind[TargetGroup, *Client]{
 	Name:   "aws_lb_target_group",
 	API:    apiELB,
+	Tasks:  []string{"TargetGroup"},
 	Key:    func(g *TargetGroup) string { return g.Name },
 	List:   listTargetGroups,
 	Create: createTargetGroup,

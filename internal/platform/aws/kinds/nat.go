@@ -23,10 +23,13 @@ type ElasticIP struct {
 }
 
 var elasticIPs = resource.Kind[ElasticIP, *Client]{
-	Name: "aws_eip",
-	API:  apiEC2,
-	Key:  func(e *ElasticIP) string { return e.Tags[TagName] },
-	List: listElasticIPs,
+	Name:  "aws_eip",
+	API:   apiEC2,
+	Phase: resource.Network,
+	Tasks: []string{"ElasticIP"},
+	Early: true,
+	Key:   func(e *ElasticIP) string { return e.Tags[TagName] },
+	List:  listElasticIPs,
 	Create: func(ctx context.Context, c *Client, e *ElasticIP) error {
 		o, err := c.EC2.AllocateAddress(ctx, &ec2.AllocateAddressInput{
 			Domain: ec2types.DomainType(e.Domain), TagSpecifications: tagSpec(ec2types.ResourceTypeElasticIp, e.Tags)})
@@ -95,8 +98,11 @@ type NATGateway struct {
 }
 
 var natGateways = resource.Kind[NATGateway, *Client]{
-	Name: "aws_nat_gateway",
-	API:  apiEC2,
+	Name:  "aws_nat_gateway",
+	API:   apiEC2,
+	Phase: resource.Network,
+	Tasks: []string{"NatGateway"},
+	Early: true,
 	// Routes stay, and lead to the new gateway before the old one goes; but for a
 	// gateway that keeps its address, which createNATGateway frees first.
 	CreateFirst: true,

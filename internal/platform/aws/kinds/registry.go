@@ -1,6 +1,10 @@
 package kinds
 
-import "kops.local/kops/internal/engine/resource"
+import (
+	"slices"
+
+	"kops.local/kops/internal/engine/resource"
+)
 
 // The services whose limits calls count against.
 const (
@@ -33,10 +37,7 @@ func All() []resource.Any {
 	}
 }
 
-// ahead lists the kinds of which most is asked for by the cluster's tag.
-func ahead() []resource.Any {
-	return []resource.Any{
-		autoScalingGroups.Erase(), lifecycleHooks.Erase(), launchTemplates.Erase(), securityGroups.Erase(), securityGroupRules.Erase(),
-		vpcs.Erase(), subnets.Erase(), routeTables.Erase(), internetGateways.Erase(), elasticIPs.Erase(), natGateways.Erase(), volumes.Erase(),
-	}
+// early lists the kinds of which most is asked for by the cluster's tag.
+func early() []resource.Any {
+	return slices.DeleteFunc(All(), func(k resource.Any) bool { return !k.Early() })
 }

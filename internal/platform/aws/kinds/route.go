@@ -41,6 +41,8 @@ var ownDestinations = [...]string{"0.0.0.0/0", "::/0", "64:ff9b::/96"}
 var routes = resource.Kind[Route, *Client]{
 	Name:   "aws_route",
 	API:    apiEC2,
+	Phase:  resource.Network,
+	Tasks:  []string{"Route"},
 	Key:    routeKey,
 	List:   listRoutes,
 	Create: createRoute,

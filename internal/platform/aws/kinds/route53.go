@@ -33,6 +33,7 @@ type DNSAlias struct {
 var dnsRecords = resource.Kind[DNSRecord, *Client]{
 	Name:   "aws_route53_record",
 	API:    apiRoute53,
+	Tasks:  []string{"DNSName"},
 	Key:    func(r *DNSRecord) string { return recordKey{r.ZoneID, r.Name, r.Type}.String() },
 	List:   listRecords,
 	Create: upsertRecord,

@@ -23,6 +23,8 @@ type ZoneAssociation struct {
 var zoneAssociations = resource.Kind[ZoneAssociation, *Client]{
 	Name:   "aws_route53_zone_association",
 	API:    apiRoute53,
+	Phase:  resource.Network,
+	Tasks:  []string{"DNSZone"},
 	Key:    func(a *ZoneAssociation) string { return a.ZoneID + vpcMark + nameOf(a.VPC) },
 	List:   listAssociations,
 	Create: createAssociation,

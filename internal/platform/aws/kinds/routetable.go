@@ -44,9 +44,12 @@ func (r *RouteTable) allTags() map[string]string {
 }
 
 var routeTables = resource.Kind[RouteTable, *Client]{
-	Name: "aws_route_table",
-	API:  apiEC2,
-	Key:  func(r *RouteTable) string { return r.Tags[TagName] },
+	Name:  "aws_route_table",
+	API:   apiEC2,
+	Phase: resource.Network,
+	Tasks: []string{"RouteTable"},
+	Early: true,
+	Key:   func(r *RouteTable) string { return r.Tags[TagName] },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*RouteTable, error) {
 		list, err := routeTableDescriber.all(ctx, c, s)
 		return convert(list, err, func(d ec2types.RouteTable) *RouteTable {
@@ -115,10 +118,12 @@ type RouteTableAssociation struct {
 }
 
 var routeTableAssociations = resource.Kind[RouteTableAssociation, *Client]{
-	Name: "aws_route_table_association",
-	API:  apiEC2,
-	Key:  func(r *RouteTableAssociation) string { return r.Subnet.String() },
-	List: listRouteTableAssociations,
+	Name:  "aws_route_table_association",
+	API:   apiEC2,
+	Phase: resource.Network,
+	Tasks: []string{"RouteTableAssociation"},
+	Key:   func(r *RouteTableAssociation) string { return r.Subnet.String() },
+	List:  listRouteTableAssociations,
 	Create: func(ctx context.Context, c *Client, r *RouteTableAssociation) error {
 		o, err := c.EC2.AssociateRouteTable(ctx, &ec2.AssociateRouteTableInput{
 			RouteTableId: aws.String(known(r.RouteTable)), SubnetId: aws.String(known(r.Subnet))})

@@ -24,10 +24,13 @@ type SecurityGroup struct {
 }
 
 var securityGroups = resource.Kind[SecurityGroup, *Client]{
-	Name: "aws_security_group",
-	API:  apiEC2,
-	Key:  func(g *SecurityGroup) string { return g.Name },
-	List: listSecurityGroups,
+	Name:  "aws_security_group",
+	API:   apiEC2,
+	Phase: resource.Security,
+	Tasks: []string{"SecurityGroup"},
+	Early: true,
+	Key:   func(g *SecurityGroup) string { return g.Name },
+	List:  listSecurityGroups,
 	Create: func(ctx context.Context, c *Client, g *SecurityGroup) error {
 		o, err := c.EC2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{
 			GroupName: &g.Name, Description: &g.Description, VpcId: aws.String(known(g.VPC)),

@@ -46,6 +46,9 @@ const (
 var securityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
 	Name:   "aws_security_group_rule",
 	API:    apiEC2,
+	Phase:  resource.Security,
+	Tasks:  []string{"SecurityGroupRule"},
+	Early:  true,
 	Key:    ruleKey,
 	List:   listRules,
 	Create: createRule,

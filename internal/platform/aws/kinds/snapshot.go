@@ -73,7 +73,7 @@ func ask[T any](ctx context.Context, c *Client, key string, question func(contex
 // or wait for them; what failed they ask again, and tell.
 func (c *Client) Prefetch(ctx context.Context, cluster string) {
 	var g errgroup.Group
-	for _, k := range ahead() {
+	for _, k := range early() {
 		g.Go(func() error {
 			_, _ = k.Observe(ctx, c, resource.Scope{Cluster: cluster}) // see above
 			return nil

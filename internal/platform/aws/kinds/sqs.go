@@ -31,6 +31,7 @@ type Queue struct {
 var queues = resource.Kind[Queue, *Client]{
 	Name:   "aws_sqs_queue",
 	API:    apiSQS,
+	Tasks:  []string{"SQS"},
 	Key:    func(q *Queue) string { return q.Name },
 	List:   listQueues,
 	Create: createQueue,

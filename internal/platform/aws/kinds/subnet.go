@@ -38,9 +38,12 @@ type Subnet struct {
 }
 
 var subnets = resource.Kind[Subnet, *Client]{
-	Name: "aws_subnet",
-	API:  apiEC2,
-	Key:  func(s *Subnet) string { return s.Tags[TagName] },
+	Name:  "aws_subnet",
+	API:   apiEC2,
+	Phase: resource.Network,
+	Tasks: []string{"Subnet"},
+	Early: true,
+	Key:   func(s *Subnet) string { return s.Tags[TagName] },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*Subnet, error) {
 		list, err := subnetDescriber.all(ctx, c, s)
 		return convert(list, err, subnetOf)

@@ -30,6 +30,7 @@ var subnetTags = resource.Kind[SubnetTags, *Client]{
 	Name:   "aws_subnet_tags",
 	Direct: true,
 	API:    apiEC2,
+	Phase:  resource.Network,
 	Key:    func(s *SubnetTags) string { return s.Subnet.String() },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*SubnetTags, error) {
 		if !s.All && len(s.Names) == 0 {

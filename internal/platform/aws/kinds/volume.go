@@ -55,6 +55,8 @@ func dataOf(v *Volume) string {
 var volumes = resource.Kind[Volume, *Client]{
 	Name:   "aws_ebs_volume",
 	API:    apiEC2,
+	Tasks:  []string{"EBSVolume"},
+	Early:  true,
 	Key:    func(v *Volume) string { return cmp.Or(v.Tags[TagName], v.ID) }, // not every storage driver names its disks
 	Holds:  dataOf,
 	List:   listVolumes,

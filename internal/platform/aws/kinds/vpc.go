@@ -29,6 +29,9 @@ type VPC struct {
 var vpcs = resource.Kind[VPC, *Client]{
 	Name:    "aws_vpc",
 	API:     apiEC2,
+	Phase:   resource.Network,
+	Tasks:   []string{"VPC"},
+	Early:   true,
 	Key:     func(v *VPC) string { return v.Tags[TagName] },
 	List:    listVPCs,
 	Create:  createVPC,

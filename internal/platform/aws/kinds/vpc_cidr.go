@@ -23,6 +23,8 @@ type VPCCIDR struct {
 var vpcCIDRs = resource.Kind[VPCCIDR, *Client]{
 	Name:   "aws_vpc_ipv4_cidr_block_association",
 	API:    apiEC2,
+	Phase:  resource.Network,
+	Tasks:  []string{"VPCCIDRBlock"},
 	Key:    func(v *VPCCIDR) string { return v.CIDR },
 	List:   listVPCCIDRs,
 	Create: createVPCCIDR,

@@ -23,7 +23,7 @@ func (m *model) scalingGroups() ([]resource.Node, error) {
 		nodes = append(nodes, group)
 		if p := warmPool(g); p != nil && p.EnableLifecycleHook {
 			nodes = append(nodes, kinds.NewLifecycleHook("kops-warmpool-"+g.Name, kinds.LifecycleHook{
-				Name: awscloud.LifecycleHook, Group: group.Out("id"), DefaultResult: "ABANDON",
+				Name: awscloud.LifecycleHook, InstanceGroup: g.Name, Group: group.Out("id"), DefaultResult: "ABANDON",
 				HeartbeatTimeout: int(or(p.LifecycleHookTimeout, 600)), Transition: "autoscaling:EC2_INSTANCE_LAUNCHING"}))
 		}
 	}

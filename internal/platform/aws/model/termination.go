@@ -81,7 +81,7 @@ func (m *model) terminationQueue() ([]resource.Node, error) {
 	for _, g := range m.scaled() {
 		hook := g.Name + "-NTHLifecycleHook"
 		nodes = append(nodes, kinds.NewLifecycleHook(hook, kinds.LifecycleHook{
-			Name: hook, Group: out("aws_autoscaling_group", m.groupName(g), "id"), DefaultResult: "CONTINUE",
+			Name: hook, InstanceGroup: g.Name, Group: out("aws_autoscaling_group", m.groupName(g), "id"), DefaultResult: "CONTINUE",
 			HeartbeatTimeout: 300, Transition: "autoscaling:EC2_INSTANCE_TERMINATING"}))
 	}
 	return nodes, nil

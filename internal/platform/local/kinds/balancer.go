@@ -41,7 +41,7 @@ type Listener struct {
 }
 
 var balancers = resource.Kind[LoadBalancer, *Client]{
-	Name: "local_load_balancer", Direct: true, API: api,
+	Name: "local_load_balancer", Direct: true, API: api, Tasks: []string{"LoadBalancer"},
 	Key:    func(b *LoadBalancer) string { return b.Name },
 	List:   listBalancers,
 	Create: wishBalancer,

@@ -35,7 +35,8 @@ type MachineGroup struct {
 }
 
 var groups = resource.Kind[MachineGroup, *Client]{
-	Name: "local_machine_group", Direct: true, API: api,
+	Name: "local_machine_group", Direct: true, API: api, Tasks: []string{"MachineGroup"},
+	Group:  func(g *MachineGroup) string { return g.Name },
 	Key:    func(g *MachineGroup) string { return g.Name },
 	List:   listGroups,
 	Create: wishGroup,

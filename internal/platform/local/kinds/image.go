@@ -25,7 +25,7 @@ type Image struct {
 }
 
 var images = resource.Kind[Image, *Client]{
-	Name: "local_image", Direct: true, API: api,
+	Name: "local_image", Direct: true, API: api, Phase: resource.Network, Tasks: []string{"Image"},
 	Key:    func(i *Image) string { return i.recipe().Digest() },
 	List:   listImages,
 	Create: createImage,

@@ -34,7 +34,7 @@ type Machine struct {
 }
 
 var machines = resource.Kind[Machine, *Client]{
-	Name: "local_machine", Direct: true, API: api,
+	Name: "local_machine", Direct: true, API: api, Tasks: []string{"Machine"},
 	Key:    func(m *Machine) string { return m.Name },
 	List:   listMachines,
 	Create: createMachine,

@@ -27,7 +27,7 @@ type Mirror struct {
 }
 
 var mirrors = resource.Kind[Mirror, *Client]{
-	Name: "local_mirror", Direct: true, API: api,
+	Name: "local_mirror", Direct: true, API: api, Phase: resource.Network, Tasks: []string{"Mirror"},
 	Key:    func(m *Mirror) string { return m.Name },
 	List:   listMirrors,
 	Create: wishMirror,

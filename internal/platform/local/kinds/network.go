@@ -40,7 +40,7 @@ type Network struct {
 }
 
 var networks = resource.Kind[Network, *Client]{
-	Name: "local_network", Direct: true, API: api,
+	Name: "local_network", Direct: true, API: api, Phase: resource.Network, Tasks: []string{"Network"},
 	Key:    func(n *Network) string { return n.Cluster },
 	List:   listNetworks,
 	Create: createNetwork,

@@ -21,7 +21,7 @@ type Volume struct {
 }
 
 var volumes = resource.Kind[Volume, *Client]{
-	Name: "local_volume", Direct: true, API: api,
+	Name: "local_volume", Direct: true, API: api, Tasks: []string{"Volume"},
 	Key:    func(v *Volume) string { return v.Name },
 	List:   listVolumes,
 	Create: createVolume,
