@@ -222,7 +222,8 @@ func printed(g *graph.Graph, show []string) string {
 		}
 		v := reflect.ValueOf(n.Want).Elem()
 		for _, f := range n.Kind.Schema().Fields {
-			if f.Mode == resource.Output || f.Name == "Tags" && !strings.HasSuffix(show[i], "+tags") || f.Name == "TagSpecifications" {
+			if f.Mode == resource.Output || f.Name == "Tags" && !strings.HasSuffix(show[i], "+tags") ||
+				f.Name == "TagSpecifications" || f.Name == "InstanceGroup" {
 				continue
 			}
 			if text := shown(v.Field(f.Index)); text != "" {
