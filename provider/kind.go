@@ -65,12 +65,12 @@ type Resource struct{ node resource.Node }
 
 // Want declares a resource. Its name is for people, and unique in its kind and cluster.
 func (k *Kind[T]) Want(name string, want T) Resource {
-	return Resource{resource.New(k.inside(), name, want)}
+	return Resource{k.inside().New(name, want)}
 }
 
 // Shared declares a resource with an identifier that the cluster uses and does not own.
 func (k *Kind[T]) Shared(name, id string, want T) Resource {
-	return Resource{resource.Adopted(k.inside(), name, id, want)}
+	return Resource{k.inside().Adopt(name, id, want)}
 }
 
 // As sets what target points to, where that is of the type that serves inside.

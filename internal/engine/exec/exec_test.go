@@ -30,7 +30,7 @@ func equal(t *testing.T, what string, want, got any) {
 }
 
 func node(k *resource.Kind[item, *lab], name string, uses ...resource.Node) resource.Node {
-	n := resource.New(k, name, item{Name: name})
+	n := k.New(name, item{Name: name})
 	for _, u := range uses {
 		n.Want.(*item).Uses = resource.Concat(n.Want.(*item).Uses, u.Out("id"))
 	}
@@ -72,7 +72,7 @@ func TestFailures(t *testing.T) {
 		}
 		l.add(item{Name: "kept"})
 		a, b := node(k, "a"), node(k, "b")
-		kept := resource.New(k, "kept", item{Name: "kept"})
+		kept := k.New("kept", item{Name: "kept"})
 		kept.After = []resource.Address{a.Address}
 		x := l.try(t, kinds(k), false, a, b, kept, node(k, "c", b))
 		equal(t, "message", "create k/a, create k/b: no more; ask for more\n1 change that depends on what failed was not tried; run the command again to go on",
@@ -83,7 +83,7 @@ func TestFailures(t *testing.T) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})
 		l.does["update a uses= size=1"] = func(int) error { return fault.New(fault.Denied, "no permission") }
-		a := resource.New(k, "a", item{Name: "a", Size: 1})
+		a := k.New("a", item{Name: "a", Size: 1})
 		a.Lenient = true
 		x := l.try(t, kinds(k), false, a, node(k, "b", a))
 		if err := x.Run(t.Context(), x.plan); err != nil {
@@ -104,7 +104,7 @@ func TestFailures(t *testing.T) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})
 		l.does["update a uses= size=1"] = func(int) error { return fault.New(fault.Gone, "not found") }
-		x := l.try(t, kinds(k), false, resource.New(k, "a", item{Name: "a", Size: 1}))
+		x := l.try(t, kinds(k), false, k.New("a", item{Name: "a", Size: 1}))
 		if err := x.Run(t.Context(), x.plan); !fault.Is(err, fault.Gone) {
 			t.Errorf("error: %v", err)
 		}

@@ -39,7 +39,7 @@ func TestLostAnswers(t *testing.T) {
 	bubble(t, "its post fields are still set", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["create a"] = func(int) error { l.add(item{Name: "a"}); return lost }
-		x := l.try(t, kinds(k), false, resource.New(k, "a", item{Name: "a", Size: 2}))
+		x := l.try(t, kinds(k), false, k.New("a", item{Name: "a", Size: 2}))
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestLostAnswers(t *testing.T) {
 		k := l.kind("k")
 		k.Key = func(i *item) string { return i.Uses.String() } // which can be changed in place
 		l.does["create a"] = first(lost)
-		x := l.try(t, kinds(k), false, resource.New(k, "a", item{Name: "a", Uses: resource.Lit("mine")}))
+		x := l.try(t, kinds(k), false, k.New("a", item{Name: "a", Uses: resource.Lit("mine")}))
 		l.add(item{Name: "a", Uses: resource.Lit("another's")})
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestLostAnswers(t *testing.T) {
 		l.add(item{Name: "a"})
 		l.add(item{Name: "b"})
 		l.does["delete a"], l.does["update b uses= size=1"] = first(lost), first(lost)
-		x := l.try(t, kinds(k), true, resource.New(k, "b", item{Name: "b", Size: 1}))
+		x := l.try(t, kinds(k), true, k.New("b", item{Name: "b", Size: 1}))
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func TestOrder(t *testing.T) {
 	bubble(t, "outputs of one step reach the next", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		a := node(k, "a")
-		b := resource.New(k, "b", item{Name: "b", Uses: resource.Concat(resource.Lit("<"), a.Out("id"), resource.Lit(">"))})
+		b := k.New("b", item{Name: "b", Uses: resource.Concat(resource.Lit("<"), a.Out("id"), resource.Lit(">"))})
 		x := l.try(t, kinds(k), false, a, b)
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TestOrder(t *testing.T) {
 	bubble(t, "post fields are set after the creation and before the resource is waited for", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["ready a"] = first(fault.New(fault.NotYet, "pending"))
-		x := l.try(t, kinds(k), false, resource.New(k, "a", item{Name: "a", Size: 3}))
+		x := l.try(t, kinds(k), false, k.New("a", item{Name: "a", Size: 3}))
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +46,8 @@ func TestOrder(t *testing.T) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})
 		l.add(item{Name: "b", Uses: resource.Lit("0")})
-		a := resource.New(k, "a", item{Name: "a", Size: 1})
-		b := resource.New(k, "b", item{Name: "b", Uses: a.Out("version")})
+		a := k.New("a", item{Name: "a", Size: 1})
+		b := k.New("b", item{Name: "b", Uses: a.Out("version")})
 		x := l.try(t, kinds(k), false, a, b)
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
@@ -58,8 +58,8 @@ func TestOrder(t *testing.T) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})
 		l.add(item{Name: "b", Uses: resource.Lit("1")})
-		a := resource.New(k, "a", item{Name: "a", Size: 1})
-		x := l.try(t, kinds(k), false, a, resource.New(k, "b", item{Name: "b", Uses: a.Out("version")}))
+		a := k.New("a", item{Name: "a", Size: 1})
+		x := l.try(t, kinds(k), false, a, k.New("b", item{Name: "b", Uses: a.Out("version")}))
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestOrder(t *testing.T) {
 	})
 	bubble(t, "a shared resource is not asked whether it can be used", func(t *testing.T, l *lab) {
 		k := l.kind("k")
-		shared := resource.Adopted(k, "theirs", l.add(item{Name: "theirs"}).ID, item{Name: "theirs"})
+		shared := k.Adopt("theirs", l.add(item{Name: "theirs"}).ID, item{Name: "theirs"})
 		l.does["ready theirs"] = func(int) error { return fault.New(fault.Denied, "it is not yours") }
 		x := l.try(t, kinds(k), false, shared, node(k, "new", shared))
 		if err := x.Run(t.Context(), x.plan); err != nil {

@@ -12,7 +12,6 @@ import (
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/journal"
-	"kops.local/kops/internal/engine/resource"
 )
 
 func TestPatience(t *testing.T) {
@@ -170,7 +169,7 @@ func TestLostAnswersInARow(t *testing.T) {
 				}
 				return fault.New(fault.Lost, "no answer")
 			}
-			x := l.try(t, kinds(k), false, resource.New(k, "a", item{Name: "a", Size: 1}))
+			x := l.try(t, kinds(k), false, k.New("a", item{Name: "a", Size: 1}))
 			if err := x.Run(t.Context(), x.plan); err == nil {
 				t.Error("it succeeded")
 			}
@@ -203,7 +202,7 @@ func TestStoppedRunTellsItsFailures(t *testing.T) {
 		// The client of a cloud may not look at its context before it sends.
 		l.does["update a uses= size=1"] = func(int) error { t.Error("updated after the stop"); return nil }
 		l.does["create a"] = func(int) error { cancel(); return nil }
-		x := l.try(t, kinds(k), false, resource.New(k, "a", item{Name: "a", Size: 1}))
+		x := l.try(t, kinds(k), false, k.New("a", item{Name: "a", Size: 1}))
 		if err := x.Run(ctx, x.plan); !errors.Is(err, context.Canceled) {
 			t.Errorf("error: %v", err)
 		}

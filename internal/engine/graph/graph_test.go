@@ -22,7 +22,7 @@ func node(name string, uses ...resource.Node) resource.Node {
 	for _, u := range uses {
 		t.Uses = append(t.Uses, u.Out("id"))
 	}
-	return resource.New(kind(), name, t)
+	return kind().New(name, t)
 }
 
 func names(g *graph.Graph) (out []string) {

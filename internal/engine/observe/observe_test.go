@@ -139,8 +139,8 @@ func TestScopesNameWhatIsDesiredAndWhatIsShared(t *testing.T) {
 	c := &cloud{}
 	a, b := c.kind("a"), c.kind("b")
 	g := &graph.Graph{}
-	shared := resource.Adopted(a, "shared", "a-1", thing{Name: "shared"})
-	if err := g.Add(shared, resource.New(a, "x", thing{Name: "x"}), resource.New(a, "y", thing{Name: "y", Ref: shared.Out("id")})); err != nil {
+	shared := a.Adopt("shared", "a-1", thing{Name: "shared"})
+	if err := g.Add(shared, a.New("x", thing{Name: "x"}), a.New("y", thing{Name: "y", Ref: shared.Out("id")})); err != nil {
 		t.Fatal(err)
 	}
 	scopes := observe.Scopes("cluster", g, true)

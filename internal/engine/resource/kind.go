@@ -54,6 +54,8 @@ type Kind[T, C any] struct {
 	// asked of observed objects and of desired ones, whose references are
 	// resolved as far as they are known; equal keys mean the same thing.
 	Key func(*T) string
+	// Tidy gives a desired object the spelling in which it is observed; nil: it has only one.
+	Tidy func(*T)
 	// List observes every object in scope, in as few calls as the API allows.
 	List func(context.Context, C, Scope) ([]*T, error)
 	// Create makes the object with one call and fills its outputs. What needs
@@ -291,16 +293,25 @@ func words(kind string) string {
 }
 
 // New declares a desired object.
-func New[T, C any](k *Kind[T, C], name string, want T) Node {
-	return Node{Address: Address{Kind: k.Name, Name: name}, Kind: k.Erase(), Want: &want}
+func (k *Kind[T, C]) New(name string, want T) Node {
+	if k.Tidy != nil {
+		k.Tidy(&want)
+	}
+	return Node{Address: k.At(name), Kind: k.Erase(), Want: &want}
 }
 
-// Adopted declares a shared object, whose identifier is id.
-func Adopted[T, C any](k *Kind[T, C], name, id string, want T) Node {
-	n := New(k, name, want)
+// Adopt declares a shared object, whose identifier is id.
+func (k *Kind[T, C]) Adopt(name, id string, want T) Node {
+	n := k.New(name, want)
 	n.Adopt = id
 	return n
 }
+
+// At is the address of the object that bears a name.
+func (k *Kind[T, C]) At(name string) Address { return Address{Kind: k.Name, Name: name} }
+
+// Out is an output of the object that bears a name.
+func (k *Kind[T, C]) Out(name, output string) Value { return Out(k.At(name), output) }
 
 // Out is shorthand for an output of the node.
 func (n Node) Out(attr string) Value { return Out(n.Address, attr) }

@@ -124,7 +124,7 @@ func TestReadyIsOptional(t *testing.T) {
 func TestNodesReferToWhatTheyUse(t *testing.T) {
 	k := &Kind[everything, any]{Name: "k"}
 	id := Out(vpc, "id")
-	n := New(k, "n", everything{Value: id, Values: []Value{id, Out(Address{Kind: "subnet", Name: "a"}, "id")}})
+	n := k.New("n", everything{Value: id, Values: []Value{id, Out(Address{Kind: "subnet", Name: "a"}, "id")}})
 	n.After = []Address{{Kind: "role", Name: "r"}, vpc}
 	if d := cmp.Diff([]Address{vpc, {Kind: "subnet", Name: "a"}, {Kind: "role", Name: "r"}}, n.Refs()); d != "" {
 		t.Error(d)
@@ -132,7 +132,7 @@ func TestNodesReferToWhatTheyUse(t *testing.T) {
 	if got := n.Out("arn").String(); got != "${k/n.arn}" {
 		t.Errorf("got %s", got)
 	}
-	if a := Adopted(k, "n", "vpc-1", everything{}); a.Adopt != "vpc-1" || n.Adopt != "" {
+	if a := k.Adopt("n", "vpc-1", everything{}); a.Adopt != "vpc-1" || n.Adopt != "" {
 		t.Errorf("adopted as %q", a.Adopt)
 	}
 }

@@ -134,10 +134,10 @@ func (l Location) Node(name, key string, content resource.Content, public bool) 
 		f.ACL = publicRead
 	}
 	if l.Bucket == nil {
-		return resource.New(&StoreFile, name, f)
+		return StoreFile.New(name, f)
 	}
 	f.Provider, f.Encryption = l.Bucket.Provider, l.Bucket.Encryption
-	return resource.New(&l.Bucket.Kind, name, f)
+	return l.Bucket.Kind.New(name, f)
 }
 
 // Wanted returns the digests of the desired files of a graph, by their kinds' keys.

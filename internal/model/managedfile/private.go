@@ -65,10 +65,10 @@ func private(kind string, at func(name string) string, nameAt func(key string) (
 
 // KeysetNode declares the file of a keyset, in its stored form.
 func KeysetNode(name string, content resource.Content) resource.Node {
-	return resource.New(&Keyset, name, Private{Name: name, Content: content})
+	return Keyset.New(name, Private{Name: name, Content: content})
 }
 
 // SecretNode declares the file of a secret, in its stored form.
 func SecretNode(name string, content resource.Content) resource.Node {
-	return resource.New(&Secret, name, Private{Name: name, Content: content})
+	return Secret.New(name, Private{Name: name, Content: content})
 }

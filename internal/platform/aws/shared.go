@@ -12,17 +12,17 @@ import (
 func shared(c *api.Cluster) ([]resource.Node, error) {
 	var out []resource.Node
 	if id := c.Spec.Networking.NetworkID; id != "" {
-		out = append(out, kinds.AdoptVPC(id, id, kinds.VPC{}))
+		out = append(out, kinds.VPCs.Adopt(id, id, kinds.VPC{}))
 	}
 	for _, s := range c.Spec.Networking.Subnets {
 		if s.ID != "" {
-			out = append(out, kinds.AdoptSubnet(s.ID, s.ID, kinds.Subnet{}))
+			out = append(out, kinds.Subnets.Adopt(s.ID, s.ID, kinds.Subnet{}))
 		}
 		switch {
 		case strings.HasPrefix(s.Egress, "nat-"):
-			out = append(out, kinds.AdoptNATGateway(s.Egress, s.Egress, kinds.NATGateway{}))
+			out = append(out, kinds.NATGateways.Adopt(s.Egress, s.Egress, kinds.NATGateway{}))
 		case strings.HasPrefix(s.Egress, "eipalloc-"):
-			out = append(out, kinds.AdoptElasticIP(s.Egress, s.Egress, kinds.ElasticIP{}))
+			out = append(out, kinds.ElasticIPs.Adopt(s.Egress, s.Egress, kinds.ElasticIP{}))
 		}
 	}
 	seen := map[string]bool{}

@@ -69,10 +69,10 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 	for n := range g.All() {
 		m.files = append(m.files, n.Address)
 	}
-	m.network = kinds.NewNetwork(m.name, kinds.Network{Cluster: m.name, CIDR: cidr.String(), NAT: true, Up: true})
-	m.image = kinds.NewImage(m.name, kinds.Image{Cluster: m.name})
+	m.network = kinds.Networks.New(m.name, kinds.Network{Cluster: m.name, CIDR: cidr.String(), NAT: true, Up: true})
+	m.image = kinds.Images.New(m.name, kinds.Image{Cluster: m.name})
 	network := resource.Out(m.network.Address, "id")
-	m.mirror = kinds.NewMirror("bundle", kinds.Mirror{Cluster: m.name, Name: "bundle", Network: network,
+	m.mirror = kinds.Mirrors.New("bundle", kinds.Mirror{Cluster: m.name, Name: "bundle", Network: network,
 		Bundle: known.Bundle, Port: localcloud.MirrorPort})
 	var servers []string
 	for _, group := range in.Groups {
@@ -81,7 +81,7 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 		}
 	}
 	ready := fmt.Sprintf("http://:%d/readyz", ports.APIHealth)
-	m.balancer = kinds.NewLoadBalancer("api", kinds.LoadBalancer{Cluster: m.name, Name: "api", Network: network, Groups: servers,
+	m.balancer = kinds.LoadBalancers.New("api", kinds.LoadBalancer{Cluster: m.name, Name: "api", Network: network, Groups: servers,
 		Listeners: []kinds.Listener{{Port: apiPort, Target: apiPort, Check: ready}, {Port: ports.Controller, Target: ports.Controller}}})
 	return m, nil
 }
@@ -102,7 +102,7 @@ func (m *builder) volumes() ([]resource.Node, error) {
 
 func (m *builder) volume(etcd, member string) resource.Node {
 	name := member + ".etcd-" + etcd + "." + m.name
-	return kinds.NewVolume(name, kinds.Volume{Cluster: m.name, Name: name})
+	return kinds.Volumes.New(name, kinds.Volume{Cluster: m.name, Name: name})
 }
 
 func (m *builder) group(g *api.InstanceGroup) (resource.Node, error) {
@@ -127,7 +127,7 @@ func (m *builder) group(g *api.InstanceGroup) (resource.Node, error) {
 		want.Labels[localcloud.Role] = localcloud.ControlPlane
 		want.Folders = m.folders(g)
 	}
-	n := kinds.NewMachineGroup(g.Name, want)
+	n := kinds.MachineGroups.New(g.Name, want)
 	n.After = append(append(n.After, m.files...), m.mirror.Address, m.balancer.Address)
 	return n, nil
 }

@@ -25,10 +25,10 @@ func TestProviderIsComplete(t *testing.T) {
 			t.Errorf("%s: the API %q has no limit", k.KindName(), k.KindAPI())
 		}
 	}
-	if n := kinds.NewMachineGroup("x", kinds.MachineGroup{Name: "nodes"}); n.Kind.Group(n.Want) != "nodes" {
+	if n := kinds.MachineGroups.New("x", kinds.MachineGroup{Name: "nodes"}); n.Kind.Group(n.Want) != "nodes" {
 		t.Errorf("the group of a machine group is %q", n.Kind.Group(n.Want))
 	}
-	if n := kinds.NewVolume("x", kinds.Volume{Name: "nodes"}); n.Kind.Group(n.Want) != "" {
+	if n := kinds.Volumes.New("x", kinds.Volume{Name: "nodes"}); n.Kind.Group(n.Want) != "" {
 		t.Errorf("the group of a volume is %q", n.Kind.Group(n.Want))
 	}
 }

@@ -138,7 +138,7 @@ func (b *builder) server(h *api.Host) (resource.Node, error) {
 			}
 		}
 	}
-	return resource.New(&hosts, h.Name, want), nil
+	return hosts.New(h.Name, want), nil
 }
 
 func (b *builder) worker(h *api.Host) (resource.Node, error) {
@@ -152,5 +152,5 @@ func (b *builder) worker(h *api.Host) (resource.Node, error) {
 	if err != nil {
 		return resource.Node{}, err
 	}
-	return resource.New(&hosts, h.Name, Host{Cluster: b.Cluster.Name, Name: h.Name, Group: h.Spec.InstanceGroup, Boot: boot}), nil
+	return hosts.New(h.Name, Host{Cluster: b.Cluster.Name, Name: h.Name, Group: h.Spec.InstanceGroup, Boot: boot}), nil
 }

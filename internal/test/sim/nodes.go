@@ -55,33 +55,33 @@ func Kinds() []resource.Any {
 }
 
 // NewNetwork declares a network.
-func NewNetwork(n Network) resource.Node { return resource.New(networks, n.Name, n) }
+func NewNetwork(n Network) resource.Node { return networks.New(n.Name, n) }
 
 // SharedNetwork declares a network that exists, by its identifier.
 func SharedNetwork(name, id string) resource.Node {
-	return resource.Adopted(networks, name, id, Network{Name: name})
+	return networks.Adopt(name, id, Network{Name: name})
 }
 
 // NewSubnet declares a subnet.
-func NewSubnet(s Subnet) resource.Node { return resource.New(subnets, s.Name, s) }
+func NewSubnet(s Subnet) resource.Node { return subnets.New(s.Name, s) }
 
 // NewGateway declares a gateway.
-func NewGateway(g Gateway) resource.Node { return resource.New(gateways, g.Name, g) }
+func NewGateway(g Gateway) resource.Node { return gateways.New(g.Name, g) }
 
 // NewRoute declares a route.
-func NewRoute(r Route) resource.Node { return resource.New(routes, r.Name, r) }
+func NewRoute(r Route) resource.Node { return routes.New(r.Name, r) }
 
 // NewRule declares a rule, which needs a name here only.
-func NewRule(name string, r Rule) resource.Node { return resource.New(rules, name, r) }
+func NewRule(name string, r Rule) resource.Node { return rules.New(name, r) }
 
 // NewTemplate declares a template.
-func NewTemplate(t Template) resource.Node { return resource.New(templates, t.Name, t) }
+func NewTemplate(t Template) resource.Node { return templates.New(t.Name, t) }
 
 // NewGroup declares a group.
-func NewGroup(g Group) resource.Node { return resource.New(groups, g.Name, g) }
+func NewGroup(g Group) resource.Node { return groups.New(g.Name, g) }
 
 // NewVolume declares a volume.
-func NewVolume(v Volume) resource.Node { return resource.New(volumes, v.Name, v) }
+func NewVolume(v Volume) resource.Node { return volumes.New(v.Name, v) }
 
 // Put puts an object of another owner, or of none, into the world, as it is. It
 // returns the object's identifier.

@@ -36,7 +36,7 @@ func evaluate(t *testing.T, e hcl.Expression, vars map[string]cty.Value) string 
 }
 
 func TestEveryTextMeansItselfInAnExpression(t *testing.T) {
-	vpc := resource.New(networks, "n", network{})
+	vpc := networks.New("n", network{})
 	w, err := newWriter(Document{Graph: graphOf(t, vpc)})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestEveryTextMeansItselfInAnExpression(t *testing.T) {
 }
 
 func TestEveryTextMeansItselfInATemplateFile(t *testing.T) {
-	vpc := resource.New(networks, "n", network{})
+	vpc := networks.New("n", network{})
 	for _, s := range texts() {
 		w, err := newWriter(Document{Graph: graphOf(t, vpc)})
 		if err != nil {

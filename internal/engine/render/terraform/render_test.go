@@ -28,14 +28,14 @@ func required() map[string]RequiredProvider {
 // cluster is a document with what most clusters have.
 func cluster(t *testing.T) Document {
 	yes, no, two := true, false, 2
-	vpc := resource.New(networks, "a.example.com", network{CIDR: "172.20.0.0/16", DNS: &yes, Tags: map[string]string{
+	vpc := networks.New("a.example.com", network{CIDR: "172.20.0.0/16", DNS: &yes, Tags: map[string]string{
 		"Name": "a.example.com", "kubernetes.io/cluster/a.example.com": "owned", "empty": ""}})
-	zone := resource.New(subnets, "eu-1a.a.example.com", subnet{Network: vpc.Out("id"), CIDR: resource.Lit("172.20.32.0/19"), Hidden: "not written"})
-	router := resource.New(tables, "a.example.com", table{Network: vpc.Out("id"), Tags: map[string]resource.Value{
+	zone := subnets.New("eu-1a.a.example.com", subnet{Network: vpc.Out("id"), CIDR: resource.Lit("172.20.32.0/19"), Hidden: "not written"})
+	router := tables.New("a.example.com", table{Network: vpc.Out("id"), Tags: map[string]resource.Value{
 		"arn": vpc.Out("arn"), "both": resource.Concat(resource.Lit("in/"), vpc.Out("id"), resource.Lit("/end")), "Name": resource.Lit("x")}})
-	way := resource.New(routes, "route-0.0.0.0/0", route{Table: router.Out("id"), Destination: "0.0.0.0/0"})
-	way6 := resource.New(routes, "route-::/0", route{Table: router.Out("id")})
-	lt := resource.New(templates, "nodes.a.example.com", template{
+	way := routes.New("route-0.0.0.0/0", route{Table: router.Out("id"), Destination: "0.0.0.0/0"})
+	way6 := routes.New("route-::/0", route{Table: router.Out("id")})
+	lt := templates.New("nodes.a.example.com", template{
 		Name: "nodes.a.example.com",
 		Devices: []device{
 			{Name: "/dev/xvda", Disk: &disk{Size: 64, Encrypted: &no}},
@@ -44,17 +44,17 @@ func cluster(t *testing.T) Document {
 		NIC:      nic{Groups: []resource.Value{resource.Lit("sg-2"), resource.Lit("sg-1")}},
 		UserData: resource.Text(resource.Lit("#!/bin/bash\necho ${HOME} %{x}\n")),
 	})
-	asg := resource.New(groups, "nodes.a.example.com", group{
+	asg := groups.New("nodes.a.example.com", group{
 		Name: "nodes.a.example.com", Max: &two, Subnets: []resource.Value{zone.Out("id")},
 		Template: launch{ID: lt.Out("id"), Version: lt.Out("latest_version")},
 	})
 	asg.After = []resource.Address{way.Address, lt.Address}
-	profile := resource.New(roles, "nodes.a.example.com", role{Name: "nodes.a.example.com", Policy: resource.Text(resource.Lit("{}\n"))})
-	events := resource.New(queues, "a-example-com-nth", queue{Name: "a-example-com-nth", Policy: resource.Text(resource.Concat(
+	profile := roles.New("nodes.a.example.com", role{Name: "nodes.a.example.com", Policy: resource.Text(resource.Lit("{}\n"))})
+	events := queues.New("a-example-com-nth", queue{Name: "a-example-com-nth", Policy: resource.Text(resource.Concat(
 		resource.Lit("{\"Resource\": \""), profile.Out("arn"), resource.Lit("\", \"Again\": \""), profile.Out("arn"), resource.Lit("\", \"Cost\": \"$"), vpc.Out("id"), resource.Lit("${aws:x}\"}")))})
-	spec := resource.New(objects, "cluster-completed.spec", object3{
+	spec := objects.New("cluster-completed.spec", object3{
 		Bucket: "state", Key: "a.example.com/cluster-completed.spec", Content: resource.Text(resource.Lit("kind: Cluster\n")), Provider: "aws.files"})
-	secret := resource.New(keysets, "ca", keyset{Key: resource.SecretText("private")})
+	secret := keysets.New("ca", keyset{Key: resource.SecretText("private")})
 	return Document{
 		Graph: graphOf(t, secret, spec, vpc, zone, router, way6, way, lt, asg, profile, events),
 		Outputs: map[string]Expression{
@@ -75,12 +75,12 @@ func cluster(t *testing.T) Document {
 
 // shared is a document whose network exists already.
 func shared(t *testing.T) Document {
-	vpc := resource.Adopted(networks, "shared.example.com", "vpc-12345678", network{ARN: "arn:vpc"})
-	owned := resource.New(networks, "owned.example.com", network{CIDR: "10.0.0.0/8"})
-	unused := resource.Adopted(networks, "unused.example.com", "vpc-9", network{})
-	router := expected(resource.New(tables, "main", table{Network: vpc.Out("id")}))
-	existing := resource.Adopted(roles, "nodes.shared.example.com", "custom-role", role{Unit: "custom-role"})
-	zone := resource.New(subnets, "eu-1a.shared.example.com", subnet{Network: vpc.Out("id"), CIDR: resource.Concat(resource.Lit("arn="), vpc.Out("arn"))})
+	vpc := networks.Adopt("shared.example.com", "vpc-12345678", network{ARN: "arn:vpc"})
+	owned := networks.New("owned.example.com", network{CIDR: "10.0.0.0/8"})
+	unused := networks.Adopt("unused.example.com", "vpc-9", network{})
+	router := expected(tables.New("main", table{Network: vpc.Out("id")}))
+	existing := roles.Adopt("nodes.shared.example.com", "custom-role", role{Unit: "custom-role"})
+	zone := subnets.New("eu-1a.shared.example.com", subnet{Network: vpc.Out("id"), CIDR: resource.Concat(resource.Lit("arn="), vpc.Out("arn"))})
 	zone.After = []resource.Address{vpc.Address, owned.Address}
 	return Document{
 		Graph: graphOf(t, vpc, unused, owned, existing, zone, router),
@@ -109,7 +109,7 @@ func expected(n resource.Node) resource.Node {
 
 // odd is a document of spellings that few kinds need.
 func odd(t *testing.T) Document {
-	server := resource.New(machines, "etcd-1:a/b c", machine{
+	server := machines.New("etcd-1:a/b c", machine{
 		Count: 1, Name: `"server-${count.index}"`,
 		Metadata: metadata{Cluster: "a\tb", UserData: resource.Text(resource.Lit("hello"))},
 		Key:      resource.Text(resource.Lit("ssh-rsa AAAA")),
@@ -202,8 +202,8 @@ func TestCompatibleFilesHoldNothingThatKopsNeverWrote(t *testing.T) {
 }
 
 func TestOrderOfAdditionDoesNotShow(t *testing.T) {
-	a := resource.New(networks, "a", network{CIDR: "1"})
-	b := resource.New(networks, "b", network{CIDR: "2"})
+	a := networks.New("a", network{CIDR: "1"})
+	b := networks.New("b", network{CIDR: "2"})
 	one, err := Render(Document{Graph: graphOf(t, a, b)})
 	if err != nil {
 		t.Fatal(err)
@@ -218,10 +218,10 @@ func TestOrderOfAdditionDoesNotShow(t *testing.T) {
 }
 
 func TestWhatCannotBeRendered(t *testing.T) {
-	vpc := resource.New(networks, "a.b", network{CIDR: "1"})
-	ca := resource.New(keysets, "ca", keyset{})
+	vpc := networks.New("a.b", network{CIDR: "1"})
+	ca := keysets.New("ca", keyset{})
 	with := func(c resource.Content) resource.Node {
-		return resource.New(queues, "q", queue{Name: "q", Policy: c})
+		return queues.New("q", queue{Name: "q", Policy: c})
 	}
 	for name, c := range map[string]struct {
 		doc  Document
@@ -231,7 +231,7 @@ func TestWhatCannotBeRendered(t *testing.T) {
 			Document{Graph: graphOf(t, with(resource.SecretText("hunter2")))},
 			"render aws_sqs_queue/q: policy: it is secret, and must not be written to a file"},
 		"a secret inline": {
-			Document{Graph: graphOf(t, resource.New(machines, "m", machine{Key: resource.SecretText("hunter2")}))},
+			Document{Graph: graphOf(t, machines.New("m", machine{Key: resource.SecretText("hunter2")}))},
 			"render toy_machine/m: public_key: it is secret, and must not be written to a file"},
 		"a content known by digest": {
 			Document{Graph: graphOf(t, with(resource.Digested("00")))},
@@ -240,19 +240,19 @@ func TestWhatCannotBeRendered(t *testing.T) {
 			Document{Graph: graphOf(t, with(resource.Text(resource.Lit("\xff"))))},
 			"render aws_sqs_queue/q: policy: its text is not UTF-8"},
 		"two nodes with one label": {
-			Document{Graph: graphOf(t, vpc, resource.New(networks, "a-b", network{}))},
+			Document{Graph: graphOf(t, vpc, networks.New("a-b", network{}))},
 			"aws_vpc/a.b and aws_vpc/a-b are both aws_vpc.a-b in Terraform"},
 		"a reference to an unknown node": {
 			Document{Graph: graphOf(t), Outputs: map[string]Expression{"x": Of(vpc.Out("id"))}},
 			"render output x: it refers to aws_vpc/a.b, which is not rendered"},
 		"a reference to an output of a direct kind": {
-			Document{Graph: graphOf(t, ca, resource.New(subnets, "s", subnet{Network: ca.Out("id")}))},
+			Document{Graph: graphOf(t, ca, subnets.New("s", subnet{Network: ca.Out("id")}))},
 			"render aws_subnet/s: vpc_id: it refers to keyset/ca.id, which is known only when keyset/ca is applied, and that has no Terraform type"},
 		"a reference to what exists elsewhere": {
-			Document{Graph: graphOf(t, expected(vpc), resource.New(subnets, "s", subnet{Network: vpc.Out("id")}))},
+			Document{Graph: graphOf(t, expected(vpc), subnets.New("s", subnet{Network: vpc.Out("id")}))},
 			"render aws_subnet/s: vpc_id: it refers to aws_vpc/a.b.id, which is not part of this configuration"},
 		"two texts in one file": {
-			Document{Graph: graphOf(t, resource.New(queues, "a:b", queue{Policy: resource.Text(resource.Lit("1"))}), resource.New(queues, "ab", queue{Policy: resource.Text(resource.Lit("2"))}))},
+			Document{Graph: graphOf(t, queues.New("a:b", queue{Policy: resource.Text(resource.Lit("1"))}), queues.New("ab", queue{Policy: resource.Text(resource.Lit("2"))}))},
 			"render aws_sqs_queue/ab: policy: two different texts would be written to data/aws_sqs_queue_ab_policy"},
 		"every problem": {
 			Document{Graph: graphOf(t), Outputs: map[string]Expression{"y": Of(vpc.Out("id")), "x": List(ca.Out("id"))}},
@@ -274,7 +274,7 @@ func TestWhatCannotBeRendered(t *testing.T) {
 }
 
 func TestAKnownOutputOfADirectKindIsALiteral(t *testing.T) {
-	ca := resource.New(keysets, "ca", keyset{ID: "ca-1"})
+	ca := keysets.New("ca", keyset{ID: "ca-1"})
 	files, err := Render(Document{Graph: graphOf(t, ca), Outputs: map[string]Expression{"ca": Of(ca.Out("id"))}})
 	if err != nil {
 		t.Fatal(err)

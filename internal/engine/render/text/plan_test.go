@@ -183,7 +183,7 @@ func papers() *resource.Kind[paper, any] {
 func paperPlan(t *testing.T, want, have paper) *plan.Plan {
 	t.Helper()
 	g, k := &graph.Graph{}, papers()
-	if err := g.Add(resource.New(k, want.Name, want)); err != nil {
+	if err := g.Add(k.New(want.Name, want)); err != nil {
 		t.Fatal(err)
 	}
 	p, err := plan.Make(g, plan.Snapshot{"paper": {{Key: have.Name, Got: &have}}}, []resource.Any{k.Erase()}, plan.Options{})
@@ -324,7 +324,7 @@ func TestOfANewPartEachFieldIsShown(t *testing.T) {
 	kind := &resource.Kind[parted, any]{Name: "parted", API: "toy", Key: func(p *parted) string { return p.Name }}
 	network := sim.NewNetwork(sim.Network{Name: "main"})
 	g := &graph.Graph{}
-	if err := g.Add(network, resource.New(kind, "p", parted{Name: "p", Part: &part{Network: network.Out("id"), Size: 2}})); err != nil {
+	if err := g.Add(network, kind.New("p", parted{Name: "p", Part: &part{Network: network.Out("id"), Size: 2}})); err != nil {
 		t.Fatal(err)
 	}
 	p, err := plan.Make(g, plan.Snapshot{}, nil, plan.Options{})

@@ -176,7 +176,7 @@ func (b *builder) isControlPlane() bool { return b.Config.ControlPlaneConfig != 
 
 // add adds a node and returns its address.
 func add[T any](b *builder, k *resource.Kind[T, *host.Machine], name string, want T, after ...resource.Address) (resource.Address, error) {
-	n := resource.New(k, name, want)
+	n := k.New(name, want)
 	n.After = after
 	if k.Name != host.Mounts.Name {
 		n.After = slices.Concat(after, b.mounts)

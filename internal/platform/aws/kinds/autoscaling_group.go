@@ -80,7 +80,8 @@ func machinesOf(g *AutoScalingGroup) string {
 	return fmt.Sprintf("%d to %d machines", g.MinSize, g.MaxSize)
 }
 
-var autoScalingGroups = resource.Kind[AutoScalingGroup, *Client]{
+// AutoScalingGroups is the kind of AutoScalingGroup.
+var AutoScalingGroups = resource.Kind[AutoScalingGroup, *Client]{
 	Name:   "aws_autoscaling_group",
 	API:    apiAutoScaling,
 	Tasks:  []string{"AutoscalingGroup"},
@@ -109,11 +110,6 @@ func instanceGroup(g *AutoScalingGroup) string {
 		return g.Tags[i].Value
 	}
 	return ""
-}
-
-// NewAutoScalingGroup declares a group.
-func NewAutoScalingGroup(name string, g AutoScalingGroup) resource.Node {
-	return resource.New(&autoScalingGroups, name, g)
 }
 
 func createGroup(ctx context.Context, c *Client, g *AutoScalingGroup) error {

@@ -29,7 +29,8 @@ type LifecycleHook struct {
 	InstanceGroup string `res:"writeonly"`
 }
 
-var lifecycleHooks = resource.Kind[LifecycleHook, *Client]{
+// LifecycleHooks is the kind of LifecycleHook.
+var LifecycleHooks = resource.Kind[LifecycleHook, *Client]{
 	Name:   "aws_autoscaling_lifecycle_hook",
 	API:    apiAutoScaling,
 	Tasks:  []string{"AutoscalingLifecycleHook"},
@@ -43,11 +44,6 @@ var lifecycleHooks = resource.Kind[LifecycleHook, *Client]{
 			Set: func(ctx context.Context, c *Client, _, want *LifecycleHook) error { return putHook(ctx, c, want) }},
 	},
 	Delete: deleteHook,
-}
-
-// NewLifecycleHook declares a hook.
-func NewLifecycleHook(name string, h LifecycleHook) resource.Node {
-	return resource.New(&lifecycleHooks, name, h)
 }
 
 // groupHooks is what is remembered of a group: the hooks of the group with the

@@ -50,7 +50,7 @@ func testGroup(t *testing.T, c *Client, name string) AutoScalingGroup {
 
 func testTargetGroup(t *testing.T, c *Client, name string) *TargetGroup {
 	t.Helper()
-	return build(t, c, &targetGroups, TargetGroup{Name: name, Port: 443, Protocol: "TCP", VPC: lit(defaultNetwork(t, c).vpc),
+	return build(t, c, &TargetGroups, TargetGroup{Name: name, Port: 443, Protocol: "TCP", VPC: lit(defaultNetwork(t, c).vpc),
 		HealthCheck: HealthCheck{Protocol: "TCP", Interval: 10, HealthyThreshold: 2, UnhealthyThreshold: 2}, Tags: OwnedTags(testCluster, name)})
 }
 
@@ -61,7 +61,7 @@ func liveGroup(t *testing.T, c *Client) {
 	want.TargetGroups = []resource.Value{lit(testTargetGroup(t, c, "group-1").ARN)}
 	second := lit(testTargetGroup(t, c, "group-2").ARN)
 	subnets := defaultNetwork(t, c).subnets
-	kindtest.Run(t, &autoScalingGroups, c, kindtest.Life[AutoScalingGroup]{
+	kindtest.Run(t, &AutoScalingGroups, c, kindtest.Life[AutoScalingGroup]{
 		Cluster: testCluster,
 		Want:    want,
 		Changes: []kindtest.Change[AutoScalingGroup]{
@@ -108,10 +108,10 @@ func liveMixedGroup(t *testing.T, c *Client) {
 	want := testGroup(t, c, "mixed."+testCluster)
 	want.MixedInstances, want.LaunchTemplate = mixed(want.LaunchTemplate.ID, "1"), nil
 	want.CapacityRebalance = true
-	k := autoScalingGroups.Erase()
-	build(t, c, &autoScalingGroups, want)
+	k := AutoScalingGroups.Erase()
+	build(t, c, &AutoScalingGroups, want)
 	observe := func() *AutoScalingGroup {
-		list := observed(t, c, &autoScalingGroups, resource.Scope{Cluster: testCluster})
+		list := observed(t, c, &AutoScalingGroups, resource.Scope{Cluster: testCluster})
 		i := slices.IndexFunc(list, func(g *AutoScalingGroup) bool { return g.Name == want.Name })
 		if i < 0 {
 			t.Fatal("the group is not found")
@@ -143,8 +143,8 @@ func liveMixedGroup(t *testing.T, c *Client) {
 }
 
 func liveHook(t *testing.T, c *Client) {
-	g := build(t, c, &autoScalingGroups, testGroup(t, c, "hooked."+testCluster))
-	kindtest.Run(t, &lifecycleHooks, c, kindtest.Life[LifecycleHook]{
+	g := build(t, c, &AutoScalingGroups, testGroup(t, c, "hooked."+testCluster))
+	kindtest.Run(t, &LifecycleHooks, c, kindtest.Life[LifecycleHook]{
 		Cluster: testCluster,
 		Want: LifecycleHook{Name: "hooked-NTHLifecycleHook", Group: lit(g.ID), DefaultResult: "CONTINUE", HeartbeatTimeout: 300,
 			Transition: "autoscaling:EC2_INSTANCE_TERMINATING"},
@@ -190,9 +190,9 @@ func rememberedHooksLive(t *testing.T, plain *Client, group string) {
 	c.Past = &hookMap{data: map[string][]byte{}}
 	hook := LifecycleHook{Name: "kops-warmpool", Group: lit(group), DefaultResult: "ABANDON", HeartbeatTimeout: 600,
 		Transition: "autoscaling:EC2_INSTANCE_LAUNCHING"}
-	build(t, c, &lifecycleHooks, hook)
+	build(t, c, &LifecycleHooks, hook)
 	scope := resource.Scope{Cluster: testCluster}
-	listed := func() int { return len(observed(t, c, &lifecycleHooks, scope)) }
+	listed := func() int { return len(observed(t, c, &LifecycleHooks, scope)) }
 	if n := listed(); n != 1 {
 		t.Fatalf("%d hooks, want 1", n)
 	}
@@ -212,7 +212,7 @@ func rememberedHooksLive(t *testing.T, plain *Client, group string) {
 		t.Errorf("%d hooks after kops deleted one, want 0", n)
 	}
 	// A group that was made again is another one.
-	build(t, c, &lifecycleHooks, hook)
+	build(t, c, &LifecycleHooks, hook)
 	if n := listed(); n != 1 {
 		t.Fatalf("%d hooks, want 1", n)
 	}
@@ -234,7 +234,7 @@ func hooksOfNewGroupLive(t *testing.T, plain *Client) {
 			return nil
 		})
 	})
-	g := build(t, c, &autoScalingGroups, testGroup(t, c, "new."+testCluster))
+	g := build(t, c, &AutoScalingGroups, testGroup(t, c, "new."+testCluster))
 	var puts errgroup.Group
 	for i := range 5 {
 		puts.Go(func() error {

@@ -17,16 +17,16 @@ func TestADeletionFindsEveryServiceObjectAndLeavesNothing(t *testing.T) {
 	server := awstest.Moto(t)
 	c := connect(t, server)
 	keys := buildServices(t, c)
-	add(t, c, keys, &oidcProviders, OIDCProvider{URL: "https://k.example.com", ClientIDs: []string{"a"}, Thumbprints: []string{"9e99a48a9960b14926bb7f3b02e22da2b0ab7280"},
+	add(t, c, keys, &OIDCProviders, OIDCProvider{URL: "https://k.example.com", ClientIDs: []string{"a"}, Thumbprints: []string{"9e99a48a9960b14926bb7f3b02e22da2b0ab7280"},
 		Tags: OwnedTags(testCluster, "")})
 	zone := testZone(t, c, "example.com.", "")
-	add(t, c, keys, &dnsRecords, DNSRecord{ZoneID: zone, Name: "api." + testCluster, Type: "A",
+	add(t, c, keys, &DNSRecords, DNSRecord{ZoneID: zone, Name: "api." + testCluster, Type: "A",
 		Alias: &DNSAlias{Name: lit("api-1.elb.amazonaws.com"), ZoneID: lit("Z2P70J7EXAMPLE")}})
-	build(t, c, &iamRoles, IAMRole{Name: "masters.x." + testCluster, AssumeRolePolicy: testTrust, Tags: OwnedTags("x."+testCluster, "other cluster")})
+	build(t, c, &IAMRoles, IAMRole{Name: "masters.x." + testCluster, AssumeRolePolicy: testTrust, Tags: OwnedTags("x."+testCluster, "other cluster")})
 
-	kinds := []resource.Any{iamRoles.Erase(), iamRolePolicies.Erase(), iamAttachments.Erase(), iamProfiles.Erase(), oidcProviders.Erase(),
-		loadBalancers.Erase(), targetGroups.Erase(), listeners.Erase(), autoScalingGroups.Erase(), lifecycleHooks.Erase(),
-		queues.Erase(), eventRules.Erase(), eventTargets.Erase(), dnsRecords.Erase(), dnsPlaceholders.Erase(), zoneAssociations.Erase()}
+	kinds := []resource.Any{IAMRoles.Erase(), IAMRolePolicies.Erase(), IAMAttachments.Erase(), IAMProfiles.Erase(), OIDCProviders.Erase(),
+		LoadBalancers.Erase(), TargetGroups.Erase(), Listeners.Erase(), AutoScalingGroups.Erase(), LifecycleHooks.Erase(),
+		Queues.Erase(), EventRules.Erase(), EventTargets.Erase(), DNSRecords.Erase(), DNSPlaceholders.Erase(), ZoneAssociations.Erase()}
 	everything := func() plan.Snapshot {
 		have, snapshot := plan.Snapshot{}, c.Snapshot()
 		for _, k := range kinds {
@@ -39,8 +39,8 @@ func TestADeletionFindsEveryServiceObjectAndLeavesNothing(t *testing.T) {
 		return have
 	}
 	have := everything()
-	for _, k := range []string{iamRoles.Name, iamProfiles.Name, oidcProviders.Name, loadBalancers.Name, targetGroups.Name, listeners.Name,
-		autoScalingGroups.Name, queues.Name, eventRules.Name, dnsRecords.Name} {
+	for _, k := range []string{IAMRoles.Name, IAMProfiles.Name, OIDCProviders.Name, LoadBalancers.Name, TargetGroups.Name, Listeners.Name,
+		AutoScalingGroups.Name, Queues.Name, EventRules.Name, DNSRecords.Name} {
 		if len(have[k]) != len(keys[k]) {
 			t.Errorf("%s: %d found, want %d", k, len(have[k]), len(keys[k]))
 		}

@@ -20,7 +20,8 @@ type DHCPOptions struct {
 	ID string `res:"out,id" tf:"id"`
 }
 
-var dhcpOptions = resource.Kind[DHCPOptions, *Client]{
+// DHCPOptionSets is the kind of DHCPOptions.
+var DHCPOptionSets = resource.Kind[DHCPOptions, *Client]{
 	Name:        "aws_vpc_dhcp_options",
 	API:         apiEC2,
 	Phase:       resource.Network,
@@ -39,11 +40,6 @@ var dhcpOptions = resource.Kind[DHCPOptions, *Client]{
 		_, err := c.EC2.DeleteDhcpOptions(ctx, &ec2.DeleteDhcpOptionsInput{DhcpOptionsId: &d.ID})
 		return gone(err)
 	},
-}
-
-// NewDHCPOptions declares a set of DHCP options.
-func NewDHCPOptions(name string, d DHCPOptions) resource.Node {
-	return resource.New(&dhcpOptions, name, d)
 }
 
 var dhcpDescriber = describer[ec2types.DhcpOptions]{
@@ -99,7 +95,8 @@ type DHCPAssociation struct {
 	Options resource.Value `tf:"dhcp_options_id"`
 }
 
-var dhcpAssociations = resource.Kind[DHCPAssociation, *Client]{
+// DHCPAssociations is the kind of DHCPAssociation.
+var DHCPAssociations = resource.Kind[DHCPAssociation, *Client]{
 	Name:  "aws_vpc_dhcp_options_association",
 	API:   apiEC2,
 	Phase: resource.Network,
@@ -118,11 +115,6 @@ var dhcpAssociations = resource.Kind[DHCPAssociation, *Client]{
 	Delete: func(ctx context.Context, c *Client, d *DHCPAssociation) error {
 		return gone(associateDHCP(ctx, c, d, "default")) // what a VPC has at first
 	},
-}
-
-// NewDHCPAssociation declares which DHCP options a VPC uses.
-func NewDHCPAssociation(name string, d DHCPAssociation) resource.Node {
-	return resource.New(&dhcpAssociations, name, d)
 }
 
 // listDHCPAssociations lists the cluster's VPCs that use options of the cluster's.

@@ -29,16 +29,16 @@ func tagged(name string) map[string]string {
 func TestEC2KindsLive(t *testing.T) {
 	server := awstest.Moto(t)
 	c := connect(t, server)
-	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", AmazonIPv6: true, Tags: OwnedTags(testCluster, "base")})
-	subnet := build(t, c, &subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "base")})
-	table := build(t, c, &routeTables, RouteTable{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "base")})
-	group := build(t, c, &securityGroups, SecurityGroup{Name: "masters." + testCluster, Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "masters."+testCluster)})
-	gateway := build(t, c, &internetGateways, InternetGateway{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "base")})
-	options := build(t, c, &dhcpOptions, DHCPOptions{DomainName: "ec2.internal", Servers: []string{"AmazonProvidedDNS"}, Tags: OwnedTags(testCluster, "base")})
-	address := build(t, c, &elasticIPs, ElasticIP{Domain: "vpc", Tags: OwnedTags(testCluster, "base")})
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", AmazonIPv6: true, Tags: OwnedTags(testCluster, "base")})
+	subnet := build(t, c, &Subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "base")})
+	table := build(t, c, &RouteTables, RouteTable{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "base")})
+	group := build(t, c, &SecurityGroups, SecurityGroup{Name: "masters." + testCluster, Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "masters."+testCluster)})
+	gateway := build(t, c, &InternetGateways, InternetGateway{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "base")})
+	options := build(t, c, &DHCPOptionSets, DHCPOptions{DomainName: "ec2.internal", Servers: []string{"AmazonProvidedDNS"}, Tags: OwnedTags(testCluster, "base")})
+	address := build(t, c, &ElasticIPs, ElasticIP{Domain: "vpc", Tags: OwnedTags(testCluster, "base")})
 
 	t.Run("vpc", func(t *testing.T) {
-		kindtest.Run(t, &vpcs, c, kindtest.Life[VPC]{
+		kindtest.Run(t, &VPCs, c, kindtest.Life[VPC]{
 			Cluster: testCluster,
 			Want:    VPC{CIDR: "10.1.0.0/16", DNSHostnames: true, DNSSupport: true, Tags: tagged("v")},
 			Changes: []kindtest.Change[VPC]{
@@ -50,30 +50,30 @@ func TestEC2KindsLive(t *testing.T) {
 		})
 	})
 	t.Run("vpc cidr", func(t *testing.T) {
-		kindtest.Run(t, &vpcCIDRs, c, kindtest.Life[VPCCIDR]{
+		kindtest.Run(t, &VPCCIDRs, c, kindtest.Life[VPCCIDR]{
 			Cluster:   testCluster,
 			Want:      VPCCIDR{VPC: lit(vpc.ID), CIDR: "10.9.0.0/16"},
 			OnlyNamed: true,
 		})
 	})
 	t.Run("dhcp options", func(t *testing.T) {
-		kindtest.Run(t, &dhcpOptions, c, kindtest.Life[DHCPOptions]{
+		kindtest.Run(t, &DHCPOptionSets, c, kindtest.Life[DHCPOptions]{
 			Cluster: testCluster,
 			Want:    DHCPOptions{DomainName: "eu-west-1.compute.internal", Servers: []string{"AmazonProvidedDNS", "10.0.0.2"}, Tags: tagged("d")},
 			Changes: []kindtest.Change[DHCPOptions]{{Name: "tags", Do: func(d *DHCPOptions) { retagged(d.Tags) }}},
 		})
 	})
 	t.Run("dhcp association", func(t *testing.T) {
-		other := build(t, c, &dhcpOptions, DHCPOptions{DomainName: "x", Servers: []string{"AmazonProvidedDNS"}, Tags: OwnedTags(testCluster, "other")})
-		kindtest.Run(t, &dhcpAssociations, c, kindtest.Life[DHCPAssociation]{
+		other := build(t, c, &DHCPOptionSets, DHCPOptions{DomainName: "x", Servers: []string{"AmazonProvidedDNS"}, Tags: OwnedTags(testCluster, "other")})
+		kindtest.Run(t, &DHCPAssociations, c, kindtest.Life[DHCPAssociation]{
 			Cluster: testCluster,
 			Want:    DHCPAssociation{VPC: lit(vpc.ID), Options: lit(options.ID)},
 			Changes: []kindtest.Change[DHCPAssociation]{{Name: "other options", Do: func(d *DHCPAssociation) { d.Options = lit(other.ID) }}},
 		})
 	})
 	t.Run("internet gateway", func(t *testing.T) {
-		other := build(t, c, &vpcs, VPC{CIDR: "10.2.0.0/16", Tags: OwnedTags(testCluster, "gateway")})
-		kindtest.Run(t, &internetGateways, c, kindtest.Life[InternetGateway]{
+		other := build(t, c, &VPCs, VPC{CIDR: "10.2.0.0/16", Tags: OwnedTags(testCluster, "gateway")})
+		kindtest.Run(t, &InternetGateways, c, kindtest.Life[InternetGateway]{
 			Cluster: testCluster,
 			Want:    InternetGateway{VPC: lit(vpc.ID), Tags: tagged("g")},
 			Changes: []kindtest.Change[InternetGateway]{
@@ -83,14 +83,14 @@ func TestEC2KindsLive(t *testing.T) {
 		})
 	})
 	t.Run("egress-only gateway", func(t *testing.T) {
-		kindtest.Run(t, &egressOnlyGateways, c, kindtest.Life[EgressOnlyGateway]{
+		kindtest.Run(t, &EgressOnlyGateways, c, kindtest.Life[EgressOnlyGateway]{
 			Cluster: testCluster,
 			Want:    EgressOnlyGateway{VPC: lit(vpc.ID), Tags: tagged("e")},
 			Changes: []kindtest.Change[EgressOnlyGateway]{{Name: "tags", Do: func(g *EgressOnlyGateway) { retagged(g.Tags) }}},
 		})
 	})
 	t.Run("subnet", func(t *testing.T) {
-		kindtest.Run(t, &subnets, c, kindtest.Life[Subnet]{
+		kindtest.Run(t, &Subnets, c, kindtest.Life[Subnet]{
 			Cluster: testCluster,
 			Want: Subnet{VPC: lit(vpc.ID), Zone: "us-east-1b", CIDR: "10.0.1.0/24", AssignIPv6: true, DNS64: true,
 				ResourceNameA: true, ResourceNameAAAA: true, HostnameType: "resource-name", Tags: tagged("s")},
@@ -107,10 +107,10 @@ func TestEC2KindsLive(t *testing.T) {
 		})
 	})
 	t.Run("subnet from a part of the vpc's ipv6 range", func(t *testing.T) {
-		s := build(t, c, &subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1b", CIDR: "10.0.2.0/24", IPv6Part: IPv6Part(lit(vpc.IPv6CIDR), 8, 0x1f),
+		s := build(t, c, &Subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1b", CIDR: "10.0.2.0/24", IPv6Part: IPv6Part(lit(vpc.IPv6CIDR), 8, 0x1f),
 			Tags: OwnedTags(testCluster, "part")})
 		got := ""
-		for _, o := range observed(t, c, &subnets, resource.Scope{Cluster: testCluster}) {
+		for _, o := range observed(t, c, &Subnets, resource.Scope{Cluster: testCluster}) {
 			if o.ID == s.ID {
 				got = o.IPv6CIDR
 			}
@@ -121,8 +121,8 @@ func TestEC2KindsLive(t *testing.T) {
 		}
 	})
 	t.Run("subnet tags", func(t *testing.T) {
-		shared := build(t, c, &subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1b", CIDR: "10.0.3.0/24", Tags: map[string]string{"Name": "theirs"}})
-		kindtest.Run(t, &subnetTags, c, kindtest.Life[SubnetTags]{
+		shared := build(t, c, &Subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1b", CIDR: "10.0.3.0/24", Tags: map[string]string{"Name": "theirs"}})
+		kindtest.Run(t, &SubnetTagSets, c, kindtest.Life[SubnetTags]{
 			Cluster: testCluster,
 			Want: SubnetTags{Subnet: lit(shared.ID), Tags: map[string]string{TagOwnerPrefix + testCluster: Shared,
 				"SubnetType": "Public", "kubernetes.io/role/elb": "1"}},
@@ -142,21 +142,21 @@ func TestEC2KindsLive(t *testing.T) {
 		}
 	})
 	t.Run("elastic ip", func(t *testing.T) {
-		kindtest.Run(t, &elasticIPs, c, kindtest.Life[ElasticIP]{
+		kindtest.Run(t, &ElasticIPs, c, kindtest.Life[ElasticIP]{
 			Cluster: testCluster,
 			Want:    ElasticIP{Domain: "vpc", Tags: tagged("a")},
 			Changes: []kindtest.Change[ElasticIP]{{Name: "tags", Do: func(e *ElasticIP) { retagged(e.Tags) }}},
 		})
 	})
 	t.Run("nat gateway", func(t *testing.T) {
-		kindtest.Run(t, &natGateways, c, kindtest.Life[NATGateway]{
+		kindtest.Run(t, &NATGateways, c, kindtest.Life[NATGateway]{
 			Cluster: testCluster,
 			Want:    NATGateway{Subnet: lit(subnet.ID), Allocation: lit(address.ID), Tags: tagged("n")},
 			Changes: []kindtest.Change[NATGateway]{{Name: "tags", Do: func(n *NATGateway) { retagged(n.Tags) }}},
 		})
 	})
 	t.Run("route table", func(t *testing.T) {
-		kindtest.Run(t, &routeTables, c, kindtest.Life[RouteTable]{
+		kindtest.Run(t, &RouteTables, c, kindtest.Life[RouteTable]{
 			Cluster: testCluster,
 			Want:    RouteTable{VPC: lit(vpc.ID), Tags: tagged("r"), SharedNATGateway: "nat-0"},
 			Changes: []kindtest.Change[RouteTable]{
@@ -167,17 +167,17 @@ func TestEC2KindsLive(t *testing.T) {
 		})
 	})
 	t.Run("route table association", func(t *testing.T) {
-		other := build(t, c, &routeTables, RouteTable{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "other")})
-		kindtest.Run(t, &routeTableAssociations, c, kindtest.Life[RouteTableAssociation]{
+		other := build(t, c, &RouteTables, RouteTable{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "other")})
+		kindtest.Run(t, &RouteTableAssociations, c, kindtest.Life[RouteTableAssociation]{
 			Cluster: testCluster,
 			Want:    RouteTableAssociation{Subnet: lit(subnet.ID), RouteTable: lit(table.ID)},
 			Changes: []kindtest.Change[RouteTableAssociation]{{Name: "other table", Do: func(r *RouteTableAssociation) { r.RouteTable = lit(other.ID) }}},
 		})
 	})
 	t.Run("route", func(t *testing.T) {
-		nat := build(t, c, &natGateways, NATGateway{Subnet: lit(subnet.ID), Allocation: lit(build(t, c, &elasticIPs, ElasticIP{Domain: "vpc",
+		nat := build(t, c, &NATGateways, NATGateway{Subnet: lit(subnet.ID), Allocation: lit(build(t, c, &ElasticIPs, ElasticIP{Domain: "vpc",
 			Tags: OwnedTags(testCluster, "route")}).ID), Tags: OwnedTags(testCluster, "route")})
-		eigw := build(t, c, &egressOnlyGateways, EgressOnlyGateway{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "route")})
+		eigw := build(t, c, &EgressOnlyGateways, EgressOnlyGateway{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "route")})
 		untested := func(more string) map[string]string {
 			out := map[string]string{more: "the other route has it"}
 			for _, f := range []string{"TransitGateway", "Peering", "NetworkInterface", "Instance"} {
@@ -185,7 +185,7 @@ func TestEC2KindsLive(t *testing.T) {
 			}
 			return out
 		}
-		kindtest.Run(t, &routes, c, kindtest.Life[Route]{
+		kindtest.Run(t, &Routes, c, kindtest.Life[Route]{
 			Cluster: testCluster,
 			Want:    Route{RouteTable: lit(table.ID), CIDR: "0.0.0.0/0", Gateway: lit(gateway.ID)},
 			Changes: []kindtest.Change[Route]{
@@ -195,7 +195,7 @@ func TestEC2KindsLive(t *testing.T) {
 			},
 			Untested: untested("EgressOnlyGateway"),
 		})
-		kindtest.Run(t, &routes, c, kindtest.Life[Route]{
+		kindtest.Run(t, &Routes, c, kindtest.Life[Route]{
 			Cluster:  testCluster,
 			Want:     Route{RouteTable: lit(table.ID), IPv6CIDR: "::/0", Gateway: lit(gateway.ID), Recorded: gateway.ID},
 			Changes:  []kindtest.Change[Route]{{Name: "egress only", Do: func(r *Route) { r.Gateway, r.EgressOnlyGateway = resource.Value{}, lit(eigw.ID) }}},
@@ -203,7 +203,7 @@ func TestEC2KindsLive(t *testing.T) {
 		})
 	})
 	t.Run("security group", func(t *testing.T) {
-		kindtest.Run(t, &securityGroups, c, kindtest.Life[SecurityGroup]{
+		kindtest.Run(t, &SecurityGroups, c, kindtest.Life[SecurityGroup]{
 			Cluster: testCluster,
 			Want:    SecurityGroup{Name: "nodes." + testCluster, Description: "Security group for nodes", VPC: lit(vpc.ID), Tags: tagged("nodes." + testCluster)},
 			Changes: []kindtest.Change[SecurityGroup]{{Name: "tags", Do: func(g *SecurityGroup) { retagged(g.Tags) }}},
@@ -223,7 +223,7 @@ func TestEC2KindsLive(t *testing.T) {
 	} {
 		t.Run("rule "+name, func(t *testing.T) {
 			rule.Group, rule.Tags = lit(group.ID), tagged(name)
-			kindtest.Run(t, &securityGroupRules, c, kindtest.Life[SecurityGroupRule]{
+			kindtest.Run(t, &SecurityGroupRules, c, kindtest.Life[SecurityGroupRule]{
 				Cluster: testCluster, Want: rule,
 				Changes: []kindtest.Change[SecurityGroupRule]{{Name: "tags", Do: func(r *SecurityGroupRule) { retagged(r.Tags) }}},
 			})
@@ -232,7 +232,7 @@ func TestEC2KindsLive(t *testing.T) {
 	t.Run("volume", func(t *testing.T) {
 		tags := tagged("a.etcd-main." + testCluster)
 		tags["k8s.io/etcd/main"] = "a/a"
-		kindtest.Run(t, &volumes, c, kindtest.Life[Volume]{
+		kindtest.Run(t, &Volumes, c, kindtest.Life[Volume]{
 			Cluster: testCluster,
 			Want:    Volume{Zone: "us-east-1a", Encrypted: true, SizeGiB: 20, Type: "gp3", IOPS: 3000, Throughput: 125, Tags: tags},
 			Changes: []kindtest.Change[Volume]{
@@ -244,7 +244,7 @@ func TestEC2KindsLive(t *testing.T) {
 		})
 	})
 	t.Run("key pair", func(t *testing.T) {
-		kindtest.Run(t, &keyPairs, c, kindtest.Life[KeyPair]{
+		kindtest.Run(t, &KeyPairs, c, kindtest.Life[KeyPair]{
 			Cluster: testCluster,
 			Want: KeyPair{Name: "kubernetes." + testCluster + "-c4:a6", Tags: tagged(testCluster),
 				PublicKey: resource.Text(lit("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"))},
@@ -252,7 +252,7 @@ func TestEC2KindsLive(t *testing.T) {
 		})
 	})
 	t.Run("launch template", func(t *testing.T) {
-		kindtest.Run(t, &launchTemplates, c, launchTemplateLife(group.ID))
+		kindtest.Run(t, &LaunchTemplates, c, launchTemplateLife(group.ID))
 	})
 }
 

@@ -19,9 +19,9 @@ func TestObservingServicesTakesFewRequests(t *testing.T) {
 	c.AccountID, c.Partition = "123456789012", "aws"
 	c.Past = &hookMap{data: map[string][]byte{}}
 	scopes := buildServices(t, c)
-	kinds := []resource.Any{iamRoles.Erase(), iamRolePolicies.Erase(), iamAttachments.Erase(), iamProfiles.Erase(), oidcProviders.Erase(),
-		loadBalancers.Erase(), targetGroups.Erase(), listeners.Erase(), autoScalingGroups.Erase(), lifecycleHooks.Erase(),
-		queues.Erase(), eventRules.Erase(), eventTargets.Erase(), dnsRecords.Erase(), dnsPlaceholders.Erase(), zoneAssociations.Erase()}
+	kinds := []resource.Any{IAMRoles.Erase(), IAMRolePolicies.Erase(), IAMAttachments.Erase(), IAMProfiles.Erase(), OIDCProviders.Erase(),
+		LoadBalancers.Erase(), TargetGroups.Erase(), Listeners.Erase(), AutoScalingGroups.Erase(), LifecycleHooks.Erase(),
+		Queues.Erase(), EventRules.Erase(), EventTargets.Erase(), DNSRecords.Erase(), DNSPlaceholders.Erase(), ZoneAssociations.Erase()}
 	look := func(what string, want int) {
 		before := sent.byAction()
 		snapshot := c.Snapshot()
@@ -54,7 +54,7 @@ func TestObservingServicesTakesFewRequests(t *testing.T) {
 	for i := range 65 {
 		g := AutoScalingGroup{Name: fmt.Sprintf("g%02d.%s", i, testCluster), LaunchTemplate: &GroupTemplate{ID: lit(template), Version: lit("1")},
 			Subnets: []resource.Value{lit(defaultNetwork(t, c).subnets[0])}, Tags: ownedGroupTags()}
-		add(t, c, scopes, &autoScalingGroups, g)
+		add(t, c, scopes, &AutoScalingGroups, g)
 	}
 	look("67 groups", 94)
 	look("67 groups, hooks remembered", 29)
@@ -65,9 +65,9 @@ func TestWhatIsAskedAheadIsNotAskedAgain(t *testing.T) {
 	c, sent := counted(t, awstest.Moto(t))
 	c.AccountID, c.Partition = "123456789012", "aws"
 	names := buildServices(t, c)
-	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
-	names[vpcs.Name] = []string{"v"}
-	build(t, c, &securityGroups, SecurityGroup{Name: "x", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "x")})
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	names[VPCs.Name] = []string{"v"}
+	build(t, c, &SecurityGroups, SecurityGroup{Name: "x", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "x")})
 	look := func(ask func(snapshot *Client, observe func())) map[string]int {
 		before, snapshot := sent.byAction(), c.Snapshot()
 		ask(snapshot, func() {
@@ -116,27 +116,27 @@ func buildServices(t *testing.T, c *Client) map[string][]string {
 	t.Helper()
 	keys := map[string][]string{}
 	for _, role := range []string{"masters." + testCluster, "nodes." + testCluster} {
-		add(t, c, keys, &iamRoles, IAMRole{Name: role, AssumeRolePolicy: testTrust, Tags: OwnedTags(testCluster, role)})
-		add(t, c, keys, &iamProfiles, IAMInstanceProfile{Name: role, Role: lit(role), Tags: OwnedTags(testCluster, role)})
+		add(t, c, keys, &IAMRoles, IAMRole{Name: role, AssumeRolePolicy: testTrust, Tags: OwnedTags(testCluster, role)})
+		add(t, c, keys, &IAMProfiles, IAMInstanceProfile{Name: role, Role: lit(role), Tags: OwnedTags(testCluster, role)})
 	}
-	add(t, c, keys, &iamRolePolicies, IAMRolePolicy{Name: "masters." + testCluster, Role: lit("masters." + testCluster), Policy: testPolicy})
-	lb := add(t, c, keys, &loadBalancers, testLoadBalancer(t, c, "api-k-example-com-abc123"))
+	add(t, c, keys, &IAMRolePolicies, IAMRolePolicy{Name: "masters." + testCluster, Role: lit("masters." + testCluster), Policy: testPolicy})
+	lb := add(t, c, keys, &LoadBalancers, testLoadBalancer(t, c, "api-k-example-com-abc123"))
 	for i, port := range []int{443, 3988} {
 		name := fmt.Sprintf("tcp-%d", i)
 		tg := testTargetGroup(t, c, name)
-		keys[targetGroups.Name] = append(keys[targetGroups.Name], name)
-		add(t, c, keys, &listeners, Listener{LoadBalancer: lit(lb.ID), LoadBalancerName: lb.Name, Port: port, Protocol: "TCP",
+		keys[TargetGroups.Name] = append(keys[TargetGroups.Name], name)
+		add(t, c, keys, &Listeners, Listener{LoadBalancer: lit(lb.ID), LoadBalancerName: lb.Name, Port: port, Protocol: "TCP",
 			DefaultAction: ListenerAction{TargetGroup: lit(tg.ID), Type: "forward"}})
 	}
 	for _, ig := range []string{"control-plane-a.masters", "nodes-a"} {
-		g := add(t, c, keys, &autoScalingGroups, testGroup(t, c, ig+"."+testCluster))
-		add(t, c, keys, &lifecycleHooks, LifecycleHook{Name: ig + "-NTHLifecycleHook", Group: lit(g.ID), DefaultResult: "CONTINUE",
+		g := add(t, c, keys, &AutoScalingGroups, testGroup(t, c, ig+"."+testCluster))
+		add(t, c, keys, &LifecycleHooks, LifecycleHook{Name: ig + "-NTHLifecycleHook", Group: lit(g.ID), DefaultResult: "CONTINUE",
 			HeartbeatTimeout: 300, Transition: "autoscaling:EC2_INSTANCE_TERMINATING"})
 	}
-	q := add(t, c, keys, &queues, testQueue("k-example-com-nth"))
+	q := add(t, c, keys, &Queues, testQueue("k-example-com-nth"))
 	for _, rule := range []string{"ASGLifecycle", "SpotInterruption", "InstanceStateChange", "InstanceScheduledChange"} {
-		r := add(t, c, keys, &eventRules, testRule(testCluster+"-"+rule))
-		add(t, c, keys, &eventTargets, EventTarget{Rule: lit(r.ID), ARN: lit(q.ARN)})
+		r := add(t, c, keys, &EventRules, testRule(testCluster+"-"+rule))
+		add(t, c, keys, &EventTargets, EventTarget{Rule: lit(r.ID), ARN: lit(q.ARN)})
 	}
 	return keys
 }

@@ -26,7 +26,8 @@ type EventRule struct {
 	ID  string `res:"out,id" tf:"id"` // the name
 }
 
-var eventRules = resource.Kind[EventRule, *Client]{
+// EventRules is the kind of EventRule.
+var EventRules = resource.Kind[EventRule, *Client]{
 	Name:   "aws_cloudwatch_event_rule",
 	API:    apiEvents,
 	Tasks:  []string{"EventBridgeRule"},
@@ -39,9 +40,6 @@ var eventRules = resource.Kind[EventRule, *Client]{
 	},
 	Delete: deleteEventRule,
 }
-
-// NewEventRule declares a rule.
-func NewEventRule(name string, r EventRule) resource.Node { return resource.New(&eventRules, name, r) }
 
 func listEventRules(ctx context.Context, c *Client, s resource.Scope) ([]*EventRule, error) {
 	var found []eventtypes.Rule

@@ -21,7 +21,8 @@ type EventTarget struct {
 	ARN resource.Value `res:"replace" tf:"arn"`
 }
 
-var eventTargets = resource.Kind[EventTarget, *Client]{
+// EventTargets is the kind of EventTarget.
+var EventTargets = resource.Kind[EventTarget, *Client]{
 	Name:   "aws_cloudwatch_event_target",
 	API:    apiEvents,
 	Tasks:  []string{"EventBridgeTarget"},
@@ -31,11 +32,6 @@ var eventTargets = resource.Kind[EventTarget, *Client]{
 	Delete: func(ctx context.Context, c *Client, t *EventTarget) error {
 		return removeTargets(ctx, c, known(t.Rule), func(got eventtypes.Target) bool { return deref(got.Arn) == known(t.ARN) })
 	},
-}
-
-// NewEventTarget declares a rule's target.
-func NewEventTarget(name string, t EventTarget) resource.Node {
-	return resource.New(&eventTargets, name, t)
 }
 
 // targetID is the identifier of the one target that kops gives a rule.

@@ -21,7 +21,7 @@ func testRule(name string) EventRule {
 func liveQueue(t *testing.T, c *Client) {
 	want := testQueue("k-example-com-nth")
 	want.Tags = tagged(want.Name)
-	kindtest.Run(t, &queues, c, kindtest.Life[Queue]{
+	kindtest.Run(t, &Queues, c, kindtest.Life[Queue]{
 		Cluster: testCluster,
 		Want:    want,
 		Changes: []kindtest.Change[Queue]{
@@ -37,7 +37,7 @@ func liveQueue(t *testing.T, c *Client) {
 func liveEventRule(t *testing.T, c *Client) {
 	want := testRule(testCluster + "-SpotInterruption")
 	want.Tags = tagged(want.Name)
-	kindtest.Run(t, &eventRules, c, kindtest.Life[EventRule]{
+	kindtest.Run(t, &EventRules, c, kindtest.Life[EventRule]{
 		Cluster: testCluster,
 		Want:    want,
 		Changes: []kindtest.Change[EventRule]{
@@ -50,18 +50,18 @@ func liveEventRule(t *testing.T, c *Client) {
 }
 
 func liveEventTarget(t *testing.T, c *Client) {
-	rule := build(t, c, &eventRules, testRule(testCluster+"-ASGLifecycle"))
-	other := build(t, c, &eventRules, testRule(testCluster+"-InstanceStateChange"))
-	queue := build(t, c, &queues, testQueue("k-example-com-target"))
-	kindtest.Run(t, &eventTargets, c, kindtest.Life[EventTarget]{
+	rule := build(t, c, &EventRules, testRule(testCluster+"-ASGLifecycle"))
+	other := build(t, c, &EventRules, testRule(testCluster+"-InstanceStateChange"))
+	queue := build(t, c, &Queues, testQueue("k-example-com-target"))
+	kindtest.Run(t, &EventTargets, c, kindtest.Life[EventTarget]{
 		Cluster: testCluster, Want: EventTarget{Rule: lit(rule.ID), ARN: lit(queue.ARN)}, OnlyNamed: true,
 	})
 	t.Run("a rule goes with its targets", func(t *testing.T) {
-		build(t, c, &eventTargets, EventTarget{Rule: lit(other.ID), ARN: lit(queue.ARN)})
+		build(t, c, &EventTargets, EventTarget{Rule: lit(other.ID), ARN: lit(queue.ARN)})
 		if err := deleteEventRule(t.Context(), c, other); err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range observed(t, c, &eventRules, resource.Scope{Cluster: testCluster}) {
+		for _, r := range observed(t, c, &EventRules, resource.Scope{Cluster: testCluster}) {
 			if r.Name == other.Name {
 				t.Error("it is still there")
 			}
@@ -70,11 +70,11 @@ func liveEventTarget(t *testing.T, c *Client) {
 }
 
 func TestTargetsAreKeyedByTheNamesOfQueueAndRule(t *testing.T) {
-	queue := NewQueue("k-example-com-nth", Queue{Name: "k-example-com-nth"})
-	rule := NewEventRule(testCluster+"-ASGLifecycle", EventRule{Name: testCluster + "-ASGLifecycle"})
+	queue := Queues.New("k-example-com-nth", Queue{Name: "k-example-com-nth"})
+	rule := EventRules.New(testCluster+"-ASGLifecycle", EventRule{Name: testCluster + "-ASGLifecycle"})
 	early := EventTarget{Rule: rule.Out("id"), ARN: queue.Out("arn")}
 	late := EventTarget{Rule: lit(testCluster + "-ASGLifecycle"), ARN: lit("arn:aws:sqs:us-east-1:123456789012:k-example-com-nth")}
-	if a, b := eventTargets.Key(&early), eventTargets.Key(&late); a != b {
+	if a, b := EventTargets.Key(&early), EventTargets.Key(&late); a != b {
 		t.Errorf("%q before and %q after they are known", a, b)
 	}
 }

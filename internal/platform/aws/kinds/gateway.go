@@ -18,7 +18,8 @@ type InternetGateway struct {
 	ID string `res:"out,id" tf:"id"`
 }
 
-var internetGateways = resource.Kind[InternetGateway, *Client]{
+// InternetGateways is the kind of InternetGateway.
+var InternetGateways = resource.Kind[InternetGateway, *Client]{
 	Name:  "aws_internet_gateway",
 	API:   apiEC2,
 	Phase: resource.Network,
@@ -58,16 +59,6 @@ var internetGateways = resource.Kind[InternetGateway, *Client]{
 		_, err := c.EC2.DeleteInternetGateway(ctx, &ec2.DeleteInternetGatewayInput{InternetGatewayId: &g.ID})
 		return gone(err)
 	},
-}
-
-// NewInternetGateway declares the cluster's own internet gateway.
-func NewInternetGateway(name string, g InternetGateway) resource.Node {
-	return resource.New(&internetGateways, name, g)
-}
-
-// AdoptInternetGateway declares the internet gateway of a shared VPC by its id, "igw-…".
-func AdoptInternetGateway(name, id string, g InternetGateway) resource.Node {
-	return resource.Adopted(&internetGateways, name, id, g)
 }
 
 var internetGatewayDescriber = describer[ec2types.InternetGateway]{
@@ -114,7 +105,8 @@ type EgressOnlyGateway struct {
 	ID string `res:"out,id" tf:"id"`
 }
 
-var egressOnlyGateways = resource.Kind[EgressOnlyGateway, *Client]{
+// EgressOnlyGateways is the kind of EgressOnlyGateway.
+var EgressOnlyGateways = resource.Kind[EgressOnlyGateway, *Client]{
 	Name:  "aws_egress_only_internet_gateway",
 	API:   apiEC2,
 	Phase: resource.Network,
@@ -140,16 +132,6 @@ var egressOnlyGateways = resource.Kind[EgressOnlyGateway, *Client]{
 		_, err := c.EC2.DeleteEgressOnlyInternetGateway(ctx, &ec2.DeleteEgressOnlyInternetGatewayInput{EgressOnlyInternetGatewayId: &g.ID})
 		return gone(err)
 	},
-}
-
-// NewEgressOnlyGateway declares the cluster's own egress-only gateway.
-func NewEgressOnlyGateway(name string, g EgressOnlyGateway) resource.Node {
-	return resource.New(&egressOnlyGateways, name, g)
-}
-
-// AdoptEgressOnlyGateway declares the egress-only gateway of a shared VPC by its id, "eigw-…".
-func AdoptEgressOnlyGateway(name, id string, g EgressOnlyGateway) resource.Node {
-	return resource.Adopted(&egressOnlyGateways, name, id, g)
 }
 
 var egressOnlyDescriber = describer[ec2types.EgressOnlyInternetGateway]{

@@ -18,7 +18,8 @@ type IAMAttachment struct {
 	Role resource.Value `res:"replace" tf:"role"`
 }
 
-var iamAttachments = resource.Kind[IAMAttachment, *Client]{
+// IAMAttachments is the kind of IAMAttachment.
+var IAMAttachments = resource.Kind[IAMAttachment, *Client]{
 	Name:   "aws_iam_role_policy_attachment",
 	API:    apiIAM,
 	Phase:  resource.Security,
@@ -26,11 +27,6 @@ var iamAttachments = resource.Kind[IAMAttachment, *Client]{
 	List:   listAttachments,
 	Create: attachPolicy,
 	Delete: detachPolicy,
-}
-
-// NewIAMAttachment declares that a role has a policy.
-func NewIAMAttachment(name string, a IAMAttachment) resource.Node {
-	return resource.New(&iamAttachments, name, a)
 }
 
 // listAttachments finds the attachments of the same roles as listRolePolicies.

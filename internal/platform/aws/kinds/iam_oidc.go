@@ -21,7 +21,8 @@ type OIDCProvider struct {
 	ID  string `res:"out,id" tf:"id"` // the ARN
 }
 
-var oidcProviders = resource.Kind[OIDCProvider, *Client]{
+// OIDCProviders is the kind of OIDCProvider.
+var OIDCProviders = resource.Kind[OIDCProvider, *Client]{
 	Name:   "aws_iam_openid_connect_provider",
 	API:    apiIAM,
 	Phase:  resource.Security,
@@ -38,11 +39,6 @@ var oidcProviders = resource.Kind[OIDCProvider, *Client]{
 		_, err := c.IAM.DeleteOpenIDConnectProvider(ctx, &iam.DeleteOpenIDConnectProviderInput{OpenIDConnectProviderArn: &p.ARN})
 		return gone(err)
 	},
-}
-
-// NewOIDCProvider declares a provider.
-func NewOIDCProvider(name string, p OIDCProvider) resource.Node {
-	return resource.New(&oidcProviders, name, p)
 }
 
 // issuerScheme is that of every issuer; IAM leaves it out.

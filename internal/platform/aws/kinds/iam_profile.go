@@ -24,7 +24,8 @@ type IAMInstanceProfile struct {
 	ProfileName string `res:"out" tf:"name"`
 }
 
-var iamProfiles = resource.Kind[IAMInstanceProfile, *Client]{
+// IAMProfiles is the kind of IAMInstanceProfile.
+var IAMProfiles = resource.Kind[IAMInstanceProfile, *Client]{
 	Name:   "aws_iam_instance_profile",
 	API:    apiIAM,
 	Phase:  resource.Security,
@@ -39,15 +40,10 @@ var iamProfiles = resource.Kind[IAMInstanceProfile, *Client]{
 	Delete: deleteProfile,
 }
 
-// NewIAMInstanceProfile declares an instance profile.
-func NewIAMInstanceProfile(name string, p IAMInstanceProfile) resource.Node {
-	return resource.New(&iamProfiles, name, p)
-}
-
 // AdoptIAMInstanceProfile declares a shared profile by its ARN.
 func AdoptIAMInstanceProfile(name, arn string) resource.Node {
 	n := lastSegment(arn)
-	return resource.Adopted(&iamProfiles, name, arn, IAMInstanceProfile{Name: n, ARN: arn, ID: n, ProfileName: n})
+	return IAMProfiles.Adopt(name, arn, IAMInstanceProfile{Name: n, ARN: arn, ID: n, ProfileName: n})
 }
 
 func listProfiles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMInstanceProfile, error) {

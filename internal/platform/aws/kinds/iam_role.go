@@ -33,7 +33,8 @@ type IAMRole struct {
 	RoleName string `res:"out" tf:"name"`
 }
 
-var iamRoles = resource.Kind[IAMRole, *Client]{
+// IAMRoles is the kind of IAMRole.
+var IAMRoles = resource.Kind[IAMRole, *Client]{
 	Name:   "aws_iam_role",
 	API:    apiIAM,
 	Phase:  resource.Security,
@@ -48,9 +49,6 @@ var iamRoles = resource.Kind[IAMRole, *Client]{
 	},
 	Delete: deleteRole,
 }
-
-// NewIAMRole declares a role.
-func NewIAMRole(name string, r IAMRole) resource.Node { return resource.New(&iamRoles, name, r) }
 
 func listRoles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMRole, error) {
 	names := namesAsked(s)

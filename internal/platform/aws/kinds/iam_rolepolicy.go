@@ -23,7 +23,8 @@ type IAMRolePolicy struct {
 	Role resource.Value `res:"replace" tf:"role"`
 }
 
-var iamRolePolicies = resource.Kind[IAMRolePolicy, *Client]{
+// IAMRolePolicies is the kind of IAMRolePolicy.
+var IAMRolePolicies = resource.Kind[IAMRolePolicy, *Client]{
 	Name:   "aws_iam_role_policy",
 	API:    apiIAM,
 	Phase:  resource.Security,
@@ -37,11 +38,6 @@ var iamRolePolicies = resource.Kind[IAMRolePolicy, *Client]{
 		}},
 	},
 	Delete: deleteRolePolicy,
-}
-
-// NewIAMRolePolicy declares a role's own policy.
-func NewIAMRolePolicy(name string, p IAMRolePolicy) resource.Node {
-	return resource.New(&iamRolePolicies, name, p)
 }
 
 // listRolePolicies finds the policies of the instances' roles, from which some

@@ -19,7 +19,7 @@ const (
 
 func testRole(t *testing.T, c *Client, name string) {
 	t.Helper()
-	build(t, c, &iamRoles, IAMRole{Name: name, AssumeRolePolicy: testTrust, Tags: OwnedTags(testCluster, name)})
+	build(t, c, &IAMRoles, IAMRole{Name: name, AssumeRolePolicy: testTrust, Tags: OwnedTags(testCluster, name)})
 }
 
 // testManagedPolicy makes a policy that stands by itself.
@@ -34,7 +34,7 @@ func testManagedPolicy(t *testing.T, c *Client, name string) (arn string) {
 
 func liveRole(t *testing.T, c *Client) {
 	name := "life." + testCluster
-	kindtest.Run(t, &iamRoles, c, kindtest.Life[IAMRole]{
+	kindtest.Run(t, &IAMRoles, c, kindtest.Life[IAMRole]{
 		Cluster: testCluster,
 		Want:    IAMRole{Name: name, AssumeRolePolicy: testTrust, Tags: tagged(name)},
 		Changes: []kindtest.Change[IAMRole]{
@@ -48,25 +48,25 @@ func liveRole(t *testing.T, c *Client) {
 	})
 	t.Run("deletion takes what hangs on it", func(t *testing.T) {
 		role := IAMRole{Name: "full." + testCluster, AssumeRolePolicy: testTrust, Tags: OwnedTags(testCluster, "full")}
-		build(t, c, &iamRoles, role)
-		build(t, c, &iamRolePolicies, IAMRolePolicy{Name: "p", Policy: testPolicy, Role: lit(role.Name)})
-		build(t, c, &iamAttachments, IAMAttachment{PolicyARN: testManagedPolicy(t, c, "hangs"), Role: lit(role.Name)})
-		build(t, c, &iamProfiles, IAMInstanceProfile{Name: role.Name, Role: lit(role.Name), Tags: OwnedTags(testCluster, "full")})
-		if err := iamRoles.Delete(t.Context(), c, &role); err != nil {
+		build(t, c, &IAMRoles, role)
+		build(t, c, &IAMRolePolicies, IAMRolePolicy{Name: "p", Policy: testPolicy, Role: lit(role.Name)})
+		build(t, c, &IAMAttachments, IAMAttachment{PolicyARN: testManagedPolicy(t, c, "hangs"), Role: lit(role.Name)})
+		build(t, c, &IAMProfiles, IAMInstanceProfile{Name: role.Name, Role: lit(role.Name), Tags: OwnedTags(testCluster, "full")})
+		if err := IAMRoles.Delete(t.Context(), c, &role); err != nil {
 			t.Fatal(err)
 		}
-		if list := observed(t, c, &iamRoles, resource.Scope{Cluster: testCluster, Names: []string{role.Name}}); len(list) != 0 {
+		if list := observed(t, c, &IAMRoles, resource.Scope{Cluster: testCluster, Names: []string{role.Name}}); len(list) != 0 {
 			t.Errorf("the role is still there: %+v", list[0])
 		}
 	})
 	t.Run("a role of that name that is not the cluster's is an error", func(t *testing.T) {
 		other := "masters." + testCluster
-		build(t, c, &iamRoles, IAMRole{Name: other, AssumeRolePolicy: testTrust})
+		build(t, c, &IAMRoles, IAMRole{Name: other, AssumeRolePolicy: testTrust})
 		_, err := listRoles(t.Context(), c, resource.Scope{Cluster: testCluster, Names: []string{other}})
 		if !fault.Is(err, fault.Permanent) || fault.Remedy(err) == "" || !strings.Contains(err.Error(), other) {
 			t.Errorf("got %v (%s), want an error that names the role and has a remedy", err, fault.Of(err))
 		}
-		for _, r := range observed(t, c, &iamRoles, resource.Scope{Cluster: testCluster, All: true}) {
+		for _, r := range observed(t, c, &IAMRoles, resource.Scope{Cluster: testCluster, All: true}) {
 			if r.Name == other {
 				t.Error("a deletion of the cluster would delete it")
 			}
@@ -78,9 +78,9 @@ func liveRole(t *testing.T, c *Client) {
 	t.Run("a name that was cut is found for a deletion", func(t *testing.T) {
 		cut := "aws-cloud-controller-manager.kube-system.sa.k.example.com-" + "abc123"
 		cut = strings.Repeat("x", 64-len(cut)) + cut
-		build(t, c, &iamRoles, IAMRole{Name: cut, AssumeRolePolicy: testTrust, Tags: OwnedTags(testCluster, cut)})
+		build(t, c, &IAMRoles, IAMRole{Name: cut, AssumeRolePolicy: testTrust, Tags: OwnedTags(testCluster, cut)})
 		found := false
-		for _, r := range observed(t, c, &iamRoles, resource.Scope{Cluster: testCluster, All: true}) {
+		for _, r := range observed(t, c, &IAMRoles, resource.Scope{Cluster: testCluster, All: true}) {
 			found = found || r.Name == cut
 		}
 		if !found {
@@ -92,7 +92,7 @@ func liveRole(t *testing.T, c *Client) {
 func liveRolePolicy(t *testing.T, c *Client) {
 	role := "policy." + testCluster
 	testRole(t, c, role)
-	kindtest.Run(t, &iamRolePolicies, c, kindtest.Life[IAMRolePolicy]{
+	kindtest.Run(t, &IAMRolePolicies, c, kindtest.Life[IAMRolePolicy]{
 		Cluster: testCluster,
 		Want:    IAMRolePolicy{Name: role, Policy: testPolicy, Role: lit(role)},
 		Changes: []kindtest.Change[IAMRolePolicy]{
@@ -102,8 +102,8 @@ func liveRolePolicy(t *testing.T, c *Client) {
 	})
 	t.Run("a policy that is no longer wanted is found on the nodes' role", func(t *testing.T) {
 		testRole(t, c, "nodes."+testCluster)
-		build(t, c, &iamRolePolicies, IAMRolePolicy{Name: "additional.nodes." + testCluster, Policy: testPolicy, Role: lit("nodes." + testCluster)})
-		list := observed(t, c, &iamRolePolicies, resource.Scope{Cluster: testCluster})
+		build(t, c, &IAMRolePolicies, IAMRolePolicy{Name: "additional.nodes." + testCluster, Policy: testPolicy, Role: lit("nodes." + testCluster)})
+		list := observed(t, c, &IAMRolePolicies, resource.Scope{Cluster: testCluster})
 		if len(list) != 1 || list[0].Name != "additional.nodes."+testCluster {
 			t.Errorf("got %+v", list)
 		}
@@ -116,7 +116,7 @@ func liveRolePolicy(t *testing.T, c *Client) {
 func liveAttachment(t *testing.T, c *Client) {
 	role := "attached." + testCluster
 	testRole(t, c, role)
-	kindtest.Run(t, &iamAttachments, c, kindtest.Life[IAMAttachment]{
+	kindtest.Run(t, &IAMAttachments, c, kindtest.Life[IAMAttachment]{
 		Cluster:   testCluster,
 		Want:      IAMAttachment{PolicyARN: testManagedPolicy(t, c, "attached"), Role: lit(role)},
 		OnlyNamed: true,
@@ -139,7 +139,7 @@ func liveProfile(t *testing.T, c *Client) {
 	name, other := "profile."+testCluster, "other."+testCluster
 	testRole(t, c, name)
 	testRole(t, c, other)
-	kindtest.Run(t, &iamProfiles, c, kindtest.Life[IAMInstanceProfile]{
+	kindtest.Run(t, &IAMProfiles, c, kindtest.Life[IAMInstanceProfile]{
 		Cluster: testCluster,
 		Want:    IAMInstanceProfile{Name: name, Role: lit(name), Tags: tagged(name)},
 		Changes: []kindtest.Change[IAMInstanceProfile]{
@@ -149,15 +149,15 @@ func liveProfile(t *testing.T, c *Client) {
 		},
 	})
 	t.Run("adding a role twice is done", func(t *testing.T) {
-		p := build(t, c, &iamProfiles, IAMInstanceProfile{Name: name, Role: lit(name), Tags: tagged(name)})
+		p := build(t, c, &IAMProfiles, IAMInstanceProfile{Name: name, Role: lit(name), Tags: tagged(name)})
 		again := func() error { return setProfileRole(t.Context(), c, &IAMInstanceProfile{Name: name}, p) }
 		if err := fault.Retry(t.Context(), clock.Sleep, again); err != nil { // an answer may be lost
 			t.Error(err)
 		}
 	})
 	t.Run("a shared one is found by its ARN, whoever made it", func(t *testing.T) {
-		p := build(t, c, &iamProfiles, IAMInstanceProfile{Name: "custom"})
-		list := observed(t, c, &iamProfiles, resource.Scope{Cluster: testCluster, Adopted: []string{p.ARN}})
+		p := build(t, c, &IAMProfiles, IAMInstanceProfile{Name: "custom"})
+		list := observed(t, c, &IAMProfiles, resource.Scope{Cluster: testCluster, Adopted: []string{p.ARN}})
 		if len(list) != 1 || list[0].ARN != p.ARN {
 			t.Errorf("got %+v", list)
 		}
@@ -165,7 +165,7 @@ func liveProfile(t *testing.T, c *Client) {
 }
 
 func liveOIDC(t *testing.T, c *Client) {
-	kindtest.Run(t, &oidcProviders, c, kindtest.Life[OIDCProvider]{
+	kindtest.Run(t, &OIDCProviders, c, kindtest.Life[OIDCProvider]{
 		Cluster: testCluster,
 		Want: OIDCProvider{URL: "https://discovery.example.com/" + testCluster, ClientIDs: []string{"amazonaws.com"},
 			Thumbprints: []string{strings.Repeat("9e", 20)}, Tags: tagged(testCluster)},
@@ -180,7 +180,7 @@ func liveOIDC(t *testing.T, c *Client) {
 }
 
 func TestPolicyDocumentsAreComparedAsDocuments(t *testing.T) {
-	schema := iamRolePolicies.Erase().Schema()
+	schema := IAMRolePolicies.Erase().Schema()
 	want := &IAMRolePolicy{Name: "p", Policy: "{\n  \"b\": [1, 2],\n  \"a\": \"x y\"\n}"}
 	for have, same := range map[string]bool{
 		`{"a":"x y","b":[1,2]}`: true,
@@ -196,10 +196,10 @@ func TestPolicyDocumentsAreComparedAsDocuments(t *testing.T) {
 }
 
 func TestKeysOfWhatIsOnARoleDoNotWaitForTheRole(t *testing.T) {
-	role := NewIAMRole("masters."+testCluster, IAMRole{Name: "masters." + testCluster})
+	role := IAMRoles.New("masters."+testCluster, IAMRole{Name: "masters." + testCluster})
 	early := IAMRolePolicy{Name: "p", Role: role.Out("name")}
 	late := IAMRolePolicy{Name: "p", Role: lit("masters." + testCluster)}
-	if a, b := iamRolePolicies.Key(&early), iamRolePolicies.Key(&late); a != b {
+	if a, b := IAMRolePolicies.Key(&early), IAMRolePolicies.Key(&late); a != b {
 		t.Errorf("%q before and %q after the role is known", a, b)
 	}
 }

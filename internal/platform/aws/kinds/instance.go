@@ -30,7 +30,8 @@ type Instance struct {
 	ID string `res:"out,id" tf:"id"`
 }
 
-var instances = resource.Kind[Instance, *Client]{
+// Instances is the kind of Instance.
+var Instances = resource.Kind[Instance, *Client]{
 	Name:   "aws_instance",
 	Direct: true,
 	API:    apiEC2,

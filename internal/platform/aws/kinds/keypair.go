@@ -22,7 +22,8 @@ type KeyPair struct {
 	PairID string `res:"out,id" tf:"key_pair_id"` // "key-…"
 }
 
-var keyPairs = resource.Kind[KeyPair, *Client]{
+// KeyPairs is the kind of KeyPair.
+var KeyPairs = resource.Kind[KeyPair, *Client]{
 	Name:  "aws_key_pair",
 	API:   apiEC2,
 	Phase: resource.Security,
@@ -52,9 +53,6 @@ var keyPairs = resource.Kind[KeyPair, *Client]{
 		return gone(err)
 	},
 }
-
-// NewKeyPair declares a public key.
-func NewKeyPair(name string, k KeyPair) resource.Node { return resource.New(&keyPairs, name, k) }
 
 var keyPairDescriber = describer[ec2types.KeyPairInfo]{
 	what: "key pairs", id: "key-pair-id",

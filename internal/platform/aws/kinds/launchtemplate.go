@@ -121,13 +121,15 @@ type TagSpecification struct {
 	Tags     map[string]string `tf:"tags"`
 }
 
-var launchTemplates = resource.Kind[LaunchTemplate, *Client]{
+// LaunchTemplates is the kind of LaunchTemplate.
+var LaunchTemplates = resource.Kind[LaunchTemplate, *Client]{
 	Name:   "aws_launch_template",
 	API:    apiEC2,
 	Tasks:  []string{"LaunchTemplate"},
 	Early:  true,
 	Group:  func(t *LaunchTemplate) string { return t.Tags[api.LabelInstanceGroup] },
 	Key:    func(t *LaunchTemplate) string { return t.Name },
+	Tidy:   func(t *LaunchTemplate) { t.Lifecycle.CreateBeforeDestroy = true },
 	List:   listLaunchTemplates,
 	Create: createLaunchTemplate,
 	Update: []resource.Setter[LaunchTemplate, *Client]{
@@ -139,12 +141,6 @@ var launchTemplates = resource.Kind[LaunchTemplate, *Client]{
 		_, err := c.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: &t.ID})
 		return gone(err)
 	},
-}
-
-// NewLaunchTemplate declares a launch template.
-func NewLaunchTemplate(name string, t LaunchTemplate) resource.Node {
-	t.Lifecycle.CreateBeforeDestroy = true
-	return resource.New(&launchTemplates, name, t)
 }
 
 var launchTemplateDescriber = describer[ec2types.LaunchTemplate]{

@@ -48,7 +48,8 @@ type AccessLogs struct {
 	Prefix  string `tf:"prefix"`
 }
 
-var loadBalancers = resource.Kind[LoadBalancer, *Client]{
+// LoadBalancers is the kind of LoadBalancer.
+var LoadBalancers = resource.Kind[LoadBalancer, *Client]{
 	Name:   "aws_lb",
 	API:    apiELB,
 	Tasks:  []string{"NetworkLoadBalancer"},
@@ -67,11 +68,6 @@ var loadBalancers = resource.Kind[LoadBalancer, *Client]{
 	// What refers to a load balancer may do so before it takes connections, so
 	// it needs no Ready.
 	Delete: deleteLoadBalancer,
-}
-
-// NewLoadBalancer declares a load balancer.
-func NewLoadBalancer(name string, l LoadBalancer) resource.Node {
-	return resource.New(&loadBalancers, name, l)
 }
 
 func deleteLoadBalancer(ctx context.Context, c *Client, l *LoadBalancer) error {

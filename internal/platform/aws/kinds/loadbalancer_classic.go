@@ -20,7 +20,8 @@ type ClassicLoadBalancer struct {
 	Tags    map[string]string
 }
 
-var classicBalancers = resource.Kind[ClassicLoadBalancer, *Client]{
+// ClassicBalancers is the kind of ClassicLoadBalancer.
+var ClassicBalancers = resource.Kind[ClassicLoadBalancer, *Client]{
 	Name:   "aws_elb",
 	Direct: true,
 	API:    apiELB,

@@ -36,7 +36,8 @@ type ListenerAction struct {
 	Type        string         `tf:"type"` // "forward"
 }
 
-var listeners = resource.Kind[Listener, *Client]{
+// Listeners is the kind of Listener.
+var Listeners = resource.Kind[Listener, *Client]{
 	Name:   "aws_lb_listener",
 	API:    apiELB,
 	Tasks:  []string{"NetworkLoadBalancerListener"},
@@ -54,9 +55,6 @@ var listeners = resource.Kind[Listener, *Client]{
 
 // portMark stands between load balancer and port in a key.
 const portMark = ":"
-
-// NewListener declares a listener.
-func NewListener(name string, l Listener) resource.Node { return resource.New(&listeners, name, l) }
 
 func listListeners(ctx context.Context, c *Client, s resource.Scope) ([]*Listener, error) {
 	balancers, err := describeBalancers(ctx, c, s, keyParts(s.Names, portMark))

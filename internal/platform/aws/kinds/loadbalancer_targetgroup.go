@@ -37,7 +37,8 @@ type HealthCheck struct {
 	UnhealthyThreshold int    `tf:"unhealthy_threshold"`
 }
 
-var targetGroups = resource.Kind[TargetGroup, *Client]{
+// TargetGroups is the kind of TargetGroup.
+var TargetGroups = resource.Kind[TargetGroup, *Client]{
 	Name:   "aws_lb_target_group",
 	API:    apiELB,
 	Tasks:  []string{"TargetGroup"},
@@ -57,11 +58,6 @@ var targetGroups = resource.Kind[TargetGroup, *Client]{
 		_, err := c.ELB.DeleteTargetGroup(ctx, &elb.DeleteTargetGroupInput{TargetGroupArn: &g.ARN})
 		return gone(err)
 	},
-}
-
-// NewTargetGroup declares a target group.
-func NewTargetGroup(name string, g TargetGroup) resource.Node {
-	return resource.New(&targetGroups, name, g)
 }
 
 // Keys of target groups' attributes (API reference, TargetGroupAttribute).

@@ -26,7 +26,7 @@ func liveLoadBalancer(t *testing.T, c *Client) {
 	want := testLoadBalancer(t, c, "api-k-example-com-abc123")
 	want.Tags, want.CrossZone = tagged("api."+testCluster), true
 	subnets := defaultNetwork(t, c).subnets
-	kindtest.Run(t, &loadBalancers, c, kindtest.Life[LoadBalancer]{
+	kindtest.Run(t, &LoadBalancers, c, kindtest.Life[LoadBalancer]{
 		Cluster: testCluster,
 		Want:    want,
 		Changes: []kindtest.Change[LoadBalancer]{
@@ -45,12 +45,12 @@ func liveLoadBalancer(t *testing.T, c *Client) {
 		},
 	})
 	t.Run("the missing one of two names does not hide the other", func(t *testing.T) {
-		l := build(t, c, &loadBalancers, testLoadBalancer(t, c, "bastion-k-example-com-abc123"))
-		list := observed(t, c, &loadBalancers, resource.Scope{Cluster: testCluster, Names: []string{"api-none-abc123", l.Name}})
+		l := build(t, c, &LoadBalancers, testLoadBalancer(t, c, "bastion-k-example-com-abc123"))
+		list := observed(t, c, &LoadBalancers, resource.Scope{Cluster: testCluster, Names: []string{"api-none-abc123", l.Name}})
 		if len(list) != 1 || list[0].Name != l.Name {
 			t.Errorf("got %+v", list)
 		}
-		if err := loadBalancers.Delete(t.Context(), c, l); err != nil {
+		if err := LoadBalancers.Delete(t.Context(), c, l); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -64,7 +64,7 @@ func liveLoadBalancer(t *testing.T, c *Client) {
 			}
 		}
 		var names []string
-		for _, l := range observed(t, c, &loadBalancers, resource.Scope{Cluster: testCluster, All: true}) {
+		for _, l := range observed(t, c, &LoadBalancers, resource.Scope{Cluster: testCluster, All: true}) {
 			names = append(names, l.Name)
 		}
 		if !slices.Equal(names, []string{"a-service"}) {
@@ -78,9 +78,9 @@ func liveLoadBalancer(t *testing.T, c *Client) {
 }
 
 func liveListener(t *testing.T, c *Client) {
-	l := build(t, c, &loadBalancers, testLoadBalancer(t, c, "listened-abc123"))
+	l := build(t, c, &LoadBalancers, testLoadBalancer(t, c, "listened-abc123"))
 	first, second := testTargetGroup(t, c, "listened-1"), testTargetGroup(t, c, "listened-2")
-	kindtest.Run(t, &listeners, c, kindtest.Life[Listener]{
+	kindtest.Run(t, &Listeners, c, kindtest.Life[Listener]{
 		Cluster: testCluster,
 		Want: Listener{LoadBalancer: lit(l.ID), LoadBalancerName: l.Name, Port: 443, Protocol: "TCP",
 			DefaultAction: ListenerAction{TargetGroup: lit(first.ID), Type: "forward"}},
@@ -93,13 +93,13 @@ func liveListener(t *testing.T, c *Client) {
 			"SSLPolicy":      "moto keeps the policy of HTTPS listeners only",
 		},
 	})
-	if err := loadBalancers.Delete(t.Context(), c, l); err != nil {
+	if err := LoadBalancers.Delete(t.Context(), c, l); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func liveTargetGroup(t *testing.T, c *Client) {
-	kindtest.Run(t, &targetGroups, c, kindtest.Life[TargetGroup]{
+	kindtest.Run(t, &TargetGroups, c, kindtest.Life[TargetGroup]{
 		Cluster: testCluster,
 		Want: TargetGroup{Name: "kops-controller-k-example-abc123", Port: 3988, Protocol: "TCP", VPC: lit(defaultNetwork(t, c).vpc),
 			ConnectionTermination: "true", DeregistrationDelay: "30", Tags: tagged("tg"),
@@ -122,7 +122,7 @@ func TestListenersKnowTheirLoadBalancersName(t *testing.T) {
 		Certificates: []elbtypes.Certificate{{CertificateArn: new("arn:cert")}}, SslPolicy: new("ELBSecurityPolicy-2016-08"),
 	})
 	early := Listener{LoadBalancer: resource.Out(resource.Address{Kind: "aws_lb", Name: "api.k"}, "id"), LoadBalancerName: "api-k-abc123", Port: 443}
-	if a, b := listeners.Key(&early), listeners.Key(got); a != b {
+	if a, b := Listeners.Key(&early), Listeners.Key(got); a != b {
 		t.Errorf("key %q before and %q after the balancer is known", a, b)
 	}
 	if got.CertificateARN != "arn:cert" || got.SSLPolicy != "ELBSecurityPolicy-2016-08" || got.Protocol != "TLS" {

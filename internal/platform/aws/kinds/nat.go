@@ -22,7 +22,9 @@ type ElasticIP struct {
 	PublicIP string `res:"out,id" tf:"public_ip"`
 }
 
-var elasticIPs = resource.Kind[ElasticIP, *Client]{
+// ElasticIPs is the kind of ElasticIP. A shared one is adopted by its id, "eipalloc-…", or
+// by the address itself.
+var ElasticIPs = resource.Kind[ElasticIP, *Client]{
 	Name:  "aws_eip",
 	API:   apiEC2,
 	Phase: resource.Network,
@@ -45,16 +47,6 @@ var elasticIPs = resource.Kind[ElasticIP, *Client]{
 		_, err := c.EC2.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: &e.ID})
 		return gone(err)
 	},
-}
-
-// NewElasticIP declares an address of the cluster's own.
-func NewElasticIP(name string, e ElasticIP) resource.Node {
-	return resource.New(&elasticIPs, name, e)
-}
-
-// AdoptElasticIP declares a shared address by its id, "eipalloc-…", or by the address itself.
-func AdoptElasticIP(name, id string, e ElasticIP) resource.Node {
-	return resource.Adopted(&elasticIPs, name, id, e)
 }
 
 var addressDescriber = describer[ec2types.Address]{
@@ -97,7 +89,8 @@ type NATGateway struct {
 	ID string `res:"out,id" tf:"id"`
 }
 
-var natGateways = resource.Kind[NATGateway, *Client]{
+// NATGateways is the kind of NATGateway.
+var NATGateways = resource.Kind[NATGateway, *Client]{
 	Name:  "aws_nat_gateway",
 	API:   apiEC2,
 	Phase: resource.Network,
@@ -126,16 +119,6 @@ var natGateways = resource.Kind[NATGateway, *Client]{
 		tagSetter(func(n *NATGateway) (string, map[string]string) { return n.ID, n.Tags }),
 	},
 	Delete: deleteNATGateway,
-}
-
-// NewNATGateway declares a NAT gateway of the cluster's own.
-func NewNATGateway(name string, n NATGateway) resource.Node {
-	return resource.New(&natGateways, name, n)
-}
-
-// AdoptNATGateway declares a shared NAT gateway by its id, "nat-…".
-func AdoptNATGateway(name, id string, n NATGateway) resource.Node {
-	return resource.Adopted(&natGateways, name, id, n)
 }
 
 var natDescriber = describer[ec2types.NatGateway]{

@@ -91,42 +91,42 @@ func testNetwork(t *testing.T, image string) *graph.Graph {
 	t.Helper()
 	tags := func(name string) map[string]string { return OwnedTags(testCluster, name) }
 	masters, nodes := "masters."+testCluster, "nodes."+testCluster
-	vpc := NewVPC(testCluster, VPC{CIDR: "10.0.0.0/16", AmazonIPv6: true, DNSHostnames: true, DNSSupport: true, Tags: tags(testCluster)})
-	extra := NewVPCCIDR("10.1.0.0/16", VPCCIDR{VPC: vpc.Out("id"), CIDR: "10.1.0.0/16"})
-	options := NewDHCPOptions(testCluster, DHCPOptions{DomainName: "ec2.internal", Servers: []string{"AmazonProvidedDNS"}, Tags: tags(testCluster)})
-	association := NewDHCPAssociation(testCluster, DHCPAssociation{VPC: vpc.Out("id"), Options: options.Out("id")})
-	igw := NewInternetGateway(testCluster, InternetGateway{VPC: vpc.Out("id"), Tags: tags(testCluster)})
-	utility := NewSubnet("utility", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.0.0/24", ResourceNameA: true, HostnameType: "resource-name", Tags: tags("utility")})
-	private := NewSubnet("private", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.1.0/24", IPv6Part: IPv6Part(vpc.Out("ipv6_cidr_block"), 8, 1), AssignIPv6: true, Tags: tags("private")})
-	eip := NewElasticIP("nat", ElasticIP{Domain: "vpc", Tags: tags("nat")})
-	nat := NewNATGateway("nat", NATGateway{Allocation: eip.Out("id"), Subnet: utility.Out("id"), Tags: tags("nat")})
-	public, inside := NewRouteTable("public", RouteTable{VPC: vpc.Out("id"), Tags: tags("public")}), NewRouteTable("inside", RouteTable{VPC: vpc.Out("id"), Tags: tags("inside")})
+	vpc := VPCs.New(testCluster, VPC{CIDR: "10.0.0.0/16", AmazonIPv6: true, DNSHostnames: true, DNSSupport: true, Tags: tags(testCluster)})
+	extra := VPCCIDRs.New("10.1.0.0/16", VPCCIDR{VPC: vpc.Out("id"), CIDR: "10.1.0.0/16"})
+	options := DHCPOptionSets.New(testCluster, DHCPOptions{DomainName: "ec2.internal", Servers: []string{"AmazonProvidedDNS"}, Tags: tags(testCluster)})
+	association := DHCPAssociations.New(testCluster, DHCPAssociation{VPC: vpc.Out("id"), Options: options.Out("id")})
+	igw := InternetGateways.New(testCluster, InternetGateway{VPC: vpc.Out("id"), Tags: tags(testCluster)})
+	utility := Subnets.New("utility", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.0.0/24", ResourceNameA: true, HostnameType: "resource-name", Tags: tags("utility")})
+	private := Subnets.New("private", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.1.0/24", IPv6Part: IPv6Part(vpc.Out("ipv6_cidr_block"), 8, 1), AssignIPv6: true, Tags: tags("private")})
+	eip := ElasticIPs.New("nat", ElasticIP{Domain: "vpc", Tags: tags("nat")})
+	nat := NATGateways.New("nat", NATGateway{Allocation: eip.Out("id"), Subnet: utility.Out("id"), Tags: tags("nat")})
+	public, inside := RouteTables.New("public", RouteTable{VPC: vpc.Out("id"), Tags: tags("public")}), RouteTables.New("inside", RouteTable{VPC: vpc.Out("id"), Tags: tags("inside")})
 	groups := []resource.Node{}
 	for _, n := range []string{masters, nodes} {
-		groups = append(groups, NewSecurityGroup(n, SecurityGroup{Name: n, Description: "d", VPC: vpc.Out("id"), Tags: tags(n)}))
+		groups = append(groups, SecurityGroups.New(n, SecurityGroup{Name: n, Description: "d", VPC: vpc.Out("id"), Tags: tags(n)}))
 	}
 	rule := func(name string, r SecurityGroupRule) resource.Node {
 		r.Tags = tags(name)
-		return NewSecurityGroupRule(name, r)
+		return SecurityGroupRules.New(name, r)
 	}
-	key := NewKeyPair("key", KeyPair{Name: "kubernetes." + testCluster + "-c4:a6", Tags: tags("key"),
+	key := KeyPairs.New("key", KeyPair{Name: "kubernetes." + testCluster + "-c4:a6", Tags: tags("key"),
 		PublicKey: resource.Text(lit("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"))})
 	var g graph.Graph
 	err := g.Add(append([]resource.Node{vpc, extra, options, association, igw, utility, private, eip, nat, public, inside}, append(groups,
-		NewRouteTableAssociation("utility", RouteTableAssociation{Subnet: utility.Out("id"), RouteTable: public.Out("id")}),
-		NewRouteTableAssociation("private", RouteTableAssociation{Subnet: private.Out("id"), RouteTable: inside.Out("id")}),
-		NewRoute("public", Route{RouteTable: public.Out("id"), CIDR: "0.0.0.0/0", Gateway: igw.Out("id")}),
-		NewRoute("public6", Route{RouteTable: public.Out("id"), IPv6CIDR: "::/0", Gateway: igw.Out("id")}),
-		NewRoute("inside", Route{RouteTable: inside.Out("id"), CIDR: "0.0.0.0/0", NATGateway: nat.Out("id")}),
+		RouteTableAssociations.New("utility", RouteTableAssociation{Subnet: utility.Out("id"), RouteTable: public.Out("id")}),
+		RouteTableAssociations.New("private", RouteTableAssociation{Subnet: private.Out("id"), RouteTable: inside.Out("id")}),
+		Routes.New("public", Route{RouteTable: public.Out("id"), CIDR: "0.0.0.0/0", Gateway: igw.Out("id")}),
+		Routes.New("public6", Route{RouteTable: public.Out("id"), IPv6CIDR: "::/0", Gateway: igw.Out("id")}),
+		Routes.New("inside", Route{RouteTable: inside.Out("id"), CIDR: "0.0.0.0/0", NATGateway: nat.Out("id")}),
 		rule("out", SecurityGroupRule{Group: groups[0].Out("id"), Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}}),
 		rule("out6", SecurityGroupRule{Group: groups[0].Out("id"), Type: egress, Protocol: "-1", IPv6CIDRs: []string{"::/0"}}),
 		rule("m2n", SecurityGroupRule{Group: groups[1].Out("id"), Type: ingress, Protocol: "-1", Source: groups[0].Out("id")}),
 		rule("n2m", SecurityGroupRule{Group: groups[0].Out("id"), Type: ingress, Protocol: "4", ToPort: 65535, Source: groups[1].Out("id")}),
 		rule("pmtu", SecurityGroupRule{Group: groups[0].Out("id"), Type: ingress, Protocol: "icmpv6", FromPort: -1, ToPort: -1, PrefixLists: []string{"pl-44444444"}}),
-		NewVolume("a", Volume{Zone: "us-east-1a", SizeGiB: 20, Type: "gp3", Tags: map[string]string{TagName: "a", TagCluster: testCluster,
+		Volumes.New("a", Volume{Zone: "us-east-1a", SizeGiB: 20, Type: "gp3", Tags: map[string]string{TagName: "a", TagCluster: testCluster,
 			TagOwnerPrefix + testCluster: Owned, "k8s.io/etcd/main": "a/a"}}),
 		key,
-		NewLaunchTemplate(nodes, LaunchTemplate{Name: nodes, ImageID: image, InstanceType: "t3.medium", KeyName: key.Out("id"), Tags: tags(nodes),
+		LaunchTemplates.New(nodes, LaunchTemplate{Name: nodes, ImageID: image, InstanceType: "t3.medium", KeyName: key.Out("id"), Tags: tags(nodes),
 			NetworkInterfaces: []NetworkInterface{{SecurityGroups: []resource.Value{groups[1].Out("id")}}}}),
 	)...)...)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestANetworkIsMadeOnceChangedInPlaceAndDeletedWhole(t *testing.T) {
 	letIn := func(cidr string) *graph.Graph {
 		g := testNetwork(t, "ami-2")
 		group := resource.Out(resource.Address{Kind: "aws_security_group", Name: "masters." + testCluster}, "id")
-		if err := g.Add(NewSecurityGroupRule("https-"+cidr, SecurityGroupRule{Group: group, Type: ingress, Protocol: "tcp", FromPort: 443, ToPort: 443,
+		if err := g.Add(SecurityGroupRules.New("https-"+cidr, SecurityGroupRule{Group: group, Type: ingress, Protocol: "tcp", FromPort: 443, ToPort: 443,
 			CIDRs: []string{cidr}, Tags: OwnedTags(testCluster, "https-"+cidr)})); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,8 @@ type NetworkInterfaceLeft struct {
 	ID string `res:"out,id" tf:"id"`
 }
 
-var networkInterfaces = resource.Kind[NetworkInterfaceLeft, *Client]{
+// NetworkInterfaces is the kind of NetworkInterfaceLeft.
+var NetworkInterfaces = resource.Kind[NetworkInterfaceLeft, *Client]{
 	Name:   "aws_network_interface",
 	Direct: true,
 	API:    apiEC2,

@@ -51,9 +51,9 @@ func TestCIDRSubnet(t *testing.T) {
 // AWS tells a range in one spelling: one that is declared in another would be added
 // again and again, and refused as a duplicate.
 func TestDeclaredRangesAreSpelledAsAWSTellsThem(t *testing.T) {
-	rule := NewSecurityGroupRule("r", SecurityGroupRule{CIDRs: []string{"10.0.0.1/8"}, IPv6CIDRs: []string{"2001:DB8:0:0::/32"}}).Want.(*SecurityGroupRule)
-	route := NewRoute("r", Route{IPv6CIDR: "2001:0db8::/32"}).Want.(*Route)
-	subnet := NewSubnet("s", Subnet{IPv6CIDR: "2001:DB8:0:1::/64"}).Want.(*Subnet)
+	rule := SecurityGroupRules.New("r", SecurityGroupRule{CIDRs: []string{"10.0.0.1/8"}, IPv6CIDRs: []string{"2001:DB8:0:0::/32"}}).Want.(*SecurityGroupRule)
+	route := Routes.New("r", Route{IPv6CIDR: "2001:0db8::/32"}).Want.(*Route)
+	subnet := Subnets.New("s", Subnet{IPv6CIDR: "2001:DB8:0:1::/64"}).Want.(*Subnet)
 	for got, want := range map[string]string{
 		rule.CIDRs[0]: "10.0.0.0/8", rule.IPv6CIDRs[0]: "2001:db8::/32", route.destination(): "2001:db8::/32", subnet.IPv6CIDR: "2001:db8:0:1::/64",
 		canonicalRange("pl-1"): "pl-1",
@@ -167,7 +167,7 @@ func TestAQuestionThatIsCalledOffIsAskedByWhoWaitsForIt(t *testing.T) {
 // Another egress of a zone is another NAT gateway, while the zone's routes stay:
 // they can change over only if the new one is there before the old one goes.
 func TestNATGatewayIsReplacedUnderItsRoutes(t *testing.T) {
-	if !NewNATGateway("z", NATGateway{}).Kind.CreatesFirst() {
+	if !NATGateways.New("z", NATGateway{}).Kind.CreatesFirst() {
 		t.Error("a NAT gateway would go before the one that routes are to lead to is there")
 	}
 }
@@ -188,7 +188,7 @@ func TestWhatOnlyLetsAddressesIn(t *testing.T) {
 		"nobody's":        {SecurityGroupRule{Type: ingress, Protocol: "tcp", FromPort: 22, ToPort: 22, CIDRs: any}, false},
 		"tagged by hand":  {SecurityGroupRule{Type: ingress, Protocol: "tcp", FromPort: 22, ToPort: 22, CIDRs: any, Tags: Tags{TagCluster: testCluster}}, false},
 	} {
-		if got := securityGroupRules.Erase().Grants(&c.rule); got != c.want {
+		if got := SecurityGroupRules.Erase().Grants(&c.rule); got != c.want {
 			t.Errorf("%s: %v", what, got)
 		}
 	}

@@ -20,20 +20,20 @@ const (
 // All lists the kinds, each after those it may refer to.
 func All() []resource.Any {
 	return []resource.Any{
-		vpcs.Erase(), vpcCIDRs.Erase(), dhcpOptions.Erase(), dhcpAssociations.Erase(),
-		internetGateways.Erase(), egressOnlyGateways.Erase(),
-		subnets.Erase(), subnetTags.Erase(),
-		elasticIPs.Erase(), natGateways.Erase(),
-		routeTables.Erase(), routeTableAssociations.Erase(), routes.Erase(),
-		securityGroups.Erase(), securityGroupRules.Erase(),
-		volumes.Erase(), keyPairs.Erase(),
-		iamRoles.Erase(), iamRolePolicies.Erase(), iamAttachments.Erase(), iamProfiles.Erase(), oidcProviders.Erase(),
-		launchTemplates.Erase(),
-		loadBalancers.Erase(), targetGroups.Erase(), listeners.Erase(), classicBalancers.Erase(),
-		autoScalingGroups.Erase(), lifecycleHooks.Erase(),
-		queues.Erase(), eventRules.Erase(), eventTargets.Erase(),
-		dnsRecords.Erase(), dnsPlaceholders.Erase(), zoneAssociations.Erase(),
-		networkInterfaces.Erase(), instances.Erase(),
+		VPCs.Erase(), VPCCIDRs.Erase(), DHCPOptionSets.Erase(), DHCPAssociations.Erase(),
+		InternetGateways.Erase(), EgressOnlyGateways.Erase(),
+		Subnets.Erase(), SubnetTagSets.Erase(),
+		ElasticIPs.Erase(), NATGateways.Erase(),
+		RouteTables.Erase(), RouteTableAssociations.Erase(), Routes.Erase(),
+		SecurityGroups.Erase(), SecurityGroupRules.Erase(),
+		Volumes.Erase(), KeyPairs.Erase(),
+		IAMRoles.Erase(), IAMRolePolicies.Erase(), IAMAttachments.Erase(), IAMProfiles.Erase(), OIDCProviders.Erase(),
+		LaunchTemplates.Erase(),
+		LoadBalancers.Erase(), TargetGroups.Erase(), Listeners.Erase(), ClassicBalancers.Erase(),
+		AutoScalingGroups.Erase(), LifecycleHooks.Erase(),
+		Queues.Erase(), EventRules.Erase(), EventTargets.Erase(),
+		DNSRecords.Erase(), DNSPlaceholders.Erase(), ZoneAssociations.Erase(),
+		NetworkInterfaces.Erase(), Instances.Erase(),
 	}
 }
 

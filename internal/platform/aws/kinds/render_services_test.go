@@ -14,13 +14,13 @@ import (
 // type that it takes.
 func TestRenderedServicesFitTheProvidersSchema(t *testing.T) {
 	tags := OwnedTags(testCluster, "x")
-	role := NewIAMRole("masters."+testCluster, IAMRole{Name: "masters." + testCluster, AssumeRolePolicy: testTrust, PermissionsBoundary: "arn:b", Tags: tags})
-	lb := NewLoadBalancer("api."+testCluster, LoadBalancer{Name: "api-abc123", Type: "network", IPAddressType: "dualstack",
+	role := IAMRoles.New("masters."+testCluster, IAMRole{Name: "masters." + testCluster, AssumeRolePolicy: testTrust, PermissionsBoundary: "arn:b", Tags: tags})
+	lb := LoadBalancers.New("api."+testCluster, LoadBalancer{Name: "api-abc123", Type: "network", IPAddressType: "dualstack",
 		SecurityGroups: resource.Lits("sg-1"), AccessLogs: &AccessLogs{Enabled: true, Bucket: "logs", Prefix: "p"}, Tags: tags,
 		Subnets: []SubnetMapping{{Subnet: lit("subnet-1"), AllocationID: lit("eipalloc-1")}, {Subnet: lit("subnet-2"), PrivateIPv4: "10.0.0.5"}}})
-	tg := NewTargetGroup("tcp-abc123", TargetGroup{Name: "tcp-abc123", Port: 443, Protocol: "TCP", VPC: lit("vpc-1"), ConnectionTermination: "true",
+	tg := TargetGroups.New("tcp-abc123", TargetGroup{Name: "tcp-abc123", Port: 443, Protocol: "TCP", VPC: lit("vpc-1"), ConnectionTermination: "true",
 		DeregistrationDelay: "30", Tags: tags, HealthCheck: HealthCheck{Protocol: "HTTPS", Path: "/healthz", Interval: 10, HealthyThreshold: 2, UnhealthyThreshold: 2}})
-	group := NewAutoScalingGroup("nodes."+testCluster, AutoScalingGroup{Name: "nodes." + testCluster, MaxSize: 2, CapacityRebalance: true,
+	group := AutoScalingGroups.New("nodes."+testCluster, AutoScalingGroup{Name: "nodes." + testCluster, MaxSize: 2, CapacityRebalance: true,
 		LaunchTemplate: &GroupTemplate{ID: lit("lt-1"), Version: lit("1")}, Subnets: resource.Lits("subnet-1"), LoadBalancers: []string{"classic"},
 		TargetGroups: []resource.Value{tg.Out("id")}, Tags: ownedGroupTags(GroupTag{Key: "empty"}), Metrics: []string{"GroupMinSize"},
 		Granularity: "1Minute", SuspendedProcesses: []string{"AZRebalance"}, WarmPool: &WarmPool{MaxPrepared: new(1)}})
@@ -29,28 +29,28 @@ func TestRenderedServicesFitTheProvidersSchema(t *testing.T) {
 		SpotAllocationStrategy: "lowest-price", SpotInstancePools: new(2)}
 	policy.Template.Overrides = append(policy.Template.Overrides, InstanceOverride{Requirements: &InstanceRequirements{
 		BurstablePerformance: "included", InstanceGenerations: []string{"current"}, MemoryMiB: Range{Min: 2048}, VCPUs: Range{Min: 2, Max: new(8)}}})
-	queue := NewQueue("k-nth", Queue{Name: "k-nth", MessageRetentionSeconds: 300, Policy: testQueuePolicy, Tags: tags})
-	rule := NewEventRule("k-ASGLifecycle", EventRule{Name: "k-ASGLifecycle", EventPattern: `{"source":["aws.ec2"]}`, Tags: tags})
+	queue := Queues.New("k-nth", Queue{Name: "k-nth", MessageRetentionSeconds: 300, Policy: testQueuePolicy, Tags: tags})
+	rule := EventRules.New("k-ASGLifecycle", EventRule{Name: "k-ASGLifecycle", EventPattern: `{"source":["aws.ec2"]}`, Tags: tags})
 	var g graph.Graph
 	err := g.Add(role,
-		NewIAMRolePolicy("masters."+testCluster, IAMRolePolicy{Name: "masters." + testCluster, Policy: testPolicy, Role: role.Out("name")}),
-		NewIAMAttachment("master-policyoverride-1", IAMAttachment{PolicyARN: "arn:p", Role: role.Out("name")}),
-		NewIAMInstanceProfile("masters."+testCluster, IAMInstanceProfile{Name: "masters." + testCluster, Role: role.Out("name"), Tags: tags}),
-		NewOIDCProvider(testCluster, OIDCProvider{URL: "https://issuer", ClientIDs: []string{"a"}, Thumbprints: []string{"9e"}, Tags: tags}),
+		IAMRolePolicies.New("masters."+testCluster, IAMRolePolicy{Name: "masters." + testCluster, Policy: testPolicy, Role: role.Out("name")}),
+		IAMAttachments.New("master-policyoverride-1", IAMAttachment{PolicyARN: "arn:p", Role: role.Out("name")}),
+		IAMProfiles.New("masters."+testCluster, IAMInstanceProfile{Name: "masters." + testCluster, Role: role.Out("name"), Tags: tags}),
+		OIDCProviders.New(testCluster, OIDCProvider{URL: "https://issuer", ClientIDs: []string{"a"}, Thumbprints: []string{"9e"}, Tags: tags}),
 		lb, tg,
-		NewListener("api."+testCluster+"-443", Listener{LoadBalancer: lb.Out("id"), LoadBalancerName: "api-abc123", Port: 443, Protocol: "TLS",
+		Listeners.New("api."+testCluster+"-443", Listener{LoadBalancer: lb.Out("id"), LoadBalancerName: "api-abc123", Port: 443, Protocol: "TLS",
 			CertificateARN: "arn:c", SSLPolicy: "ELBSecurityPolicy-2016-08", DefaultAction: ListenerAction{TargetGroup: tg.Out("id"), Type: "forward"}}),
 		group,
-		NewAutoScalingGroup("mixed."+testCluster, AutoScalingGroup{Name: "mixed." + testCluster, MixedInstances: policy, Subnets: resource.Lits("subnet-1")}),
-		NewLifecycleHook("nodes-NTHLifecycleHook", LifecycleHook{Name: "nodes-NTHLifecycleHook", Group: group.Out("id"), DefaultResult: "CONTINUE",
+		AutoScalingGroups.New("mixed."+testCluster, AutoScalingGroup{Name: "mixed." + testCluster, MixedInstances: policy, Subnets: resource.Lits("subnet-1")}),
+		LifecycleHooks.New("nodes-NTHLifecycleHook", LifecycleHook{Name: "nodes-NTHLifecycleHook", Group: group.Out("id"), DefaultResult: "CONTINUE",
 			HeartbeatTimeout: 300, Transition: "autoscaling:EC2_INSTANCE_TERMINATING"}),
 		queue, rule,
-		NewEventTarget("k-ASGLifecycle-Target", EventTarget{Rule: rule.Out("id"), ARN: queue.Out("arn")}),
-		NewDNSRecord("api."+testCluster, DNSRecord{ZoneID: "/hostedzone/Z1", Name: "api." + testCluster, Type: "A",
+		EventTargets.New("k-ASGLifecycle-Target", EventTarget{Rule: rule.Out("id"), ARN: queue.Out("arn")}),
+		DNSRecords.New("api."+testCluster, DNSRecord{ZoneID: "/hostedzone/Z1", Name: "api." + testCluster, Type: "A",
 			Alias: &DNSAlias{Name: lb.Out("dns_name"), ZoneID: lb.Out("zone_id")}}),
-		NewDNSRecord("plain", DNSRecord{ZoneID: "/hostedzone/Z1", Name: "plain." + testCluster, Type: "A", TTL: 60, Records: resource.Lits("10.0.0.1")}),
-		NewDNSPlaceholder("held", DNSPlaceholder{ZoneID: "/hostedzone/Z1", Name: "held." + testCluster, Type: "A"}),
-		NewZoneAssociation("zone", ZoneAssociation{ZoneID: "/hostedzone/Z1", VPC: lit("vpc-1")}),
+		DNSRecords.New("plain", DNSRecord{ZoneID: "/hostedzone/Z1", Name: "plain." + testCluster, Type: "A", TTL: 60, Records: resource.Lits("10.0.0.1")}),
+		DNSPlaceholders.New("held", DNSPlaceholder{ZoneID: "/hostedzone/Z1", Name: "held." + testCluster, Type: "A"}),
+		ZoneAssociations.New("zone", ZoneAssociation{ZoneID: "/hostedzone/Z1", VPC: lit("vpc-1")}),
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -119,23 +119,23 @@ func TestANATGatewayThatMovesKeepsItsAddress(t *testing.T) {
 	}
 	e := ec2Engine(t, NewClient(*api))
 	network := func(host string) *graph.Graph {
-		vpc := NewVPC("v", VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
-		a := NewSubnet("a", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "a")})
-		b := NewSubnet("b", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.1.0/24", Tags: OwnedTags(testCluster, "b")})
-		eip := NewElasticIP("e", ElasticIP{Domain: "vpc", Tags: OwnedTags(testCluster, "e")})
-		nat := NewNATGateway("n", NATGateway{Allocation: eip.Out("id"), Subnet: resource.Out(resource.Address{Kind: subnets.Name, Name: host}, "id"),
+		vpc := VPCs.New("v", VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+		a := Subnets.New("a", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "a")})
+		b := Subnets.New("b", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.1.0/24", Tags: OwnedTags(testCluster, "b")})
+		eip := ElasticIPs.New("e", ElasticIP{Domain: "vpc", Tags: OwnedTags(testCluster, "e")})
+		nat := NATGateways.New("n", NATGateway{Allocation: eip.Out("id"), Subnet: resource.Out(resource.Address{Kind: Subnets.Name, Name: host}, "id"),
 			Tags: OwnedTags(testCluster, "n")})
-		table := NewRouteTable("t", RouteTable{VPC: vpc.Out("id"), Tags: OwnedTags(testCluster, "t")})
+		table := RouteTables.New("t", RouteTable{VPC: vpc.Out("id"), Tags: OwnedTags(testCluster, "t")})
 		var g graph.Graph
-		if err := g.Add(vpc, a, b, eip, nat, table, NewRoute("r", Route{RouteTable: table.Out("id"), CIDR: "0.0.0.0/0", NATGateway: nat.Out("id")})); err != nil {
+		if err := g.Add(vpc, a, b, eip, nat, table, Routes.New("r", Route{RouteTable: table.Out("id"), CIDR: "0.0.0.0/0", NATGateway: nat.Out("id")})); err != nil {
 			t.Fatal(err)
 		}
 		return &g
 	}
 	e.apply(network("a"), false)
-	was := observed(t, e.c, &natGateways, resource.Scope{Cluster: testCluster})
+	was := observed(t, e.c, &NATGateways, resource.Scope{Cluster: testCluster})
 	e.apply(network("b"), false)
-	is := observed(t, e.c, &natGateways, resource.Scope{Cluster: testCluster})
+	is := observed(t, e.c, &NATGateways, resource.Scope{Cluster: testCluster})
 	if len(was) != 1 || len(is) != 1 || was[0].ID == is[0].ID || was[0].Allocation.String() != is[0].Allocation.String() {
 		t.Errorf("the gateways were %+v and are %+v", was, is)
 	}
@@ -162,11 +162,11 @@ func TestAnAddressThatAnotherGatewayHasIsWaitedFor(t *testing.T) {
 	})
 	n := &NATGateway{Allocation: lit("eipalloc-1"), Subnet: lit("subnet-1"), Tags: OwnedTags(testCluster, "n")}
 	for _, holder := range []string{"nat-2", "nat-3", "nat-4", "nat-5", "nat-6"} {
-		if err := natGateways.Create(t.Context(), c, n); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), holder) {
+		if err := NATGateways.Create(t.Context(), c, n); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), holder) {
 			t.Errorf("got %v", err)
 		}
 	}
-	steps(t, func() error { return natGateways.Create(t.Context(), c, n) }, "")
+	steps(t, func() error { return NATGateways.Create(t.Context(), c, n) }, "")
 }
 
 // A route that a spec no longer asks for goes when deletions are allowed; those
@@ -174,14 +174,14 @@ func TestAnAddressThatAnotherGatewayHasIsWaitedFor(t *testing.T) {
 func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	e := ec2Engine(t, c)
-	other := build(t, c, &vpcs, VPC{CIDR: "10.8.0.0/16"})
-	vpc := NewVPC("v", VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
-	table := NewRouteTable("t", RouteTable{VPC: vpc.Out("id"), Tags: OwnedTags(testCluster, "t")})
+	other := build(t, c, &VPCs, VPC{CIDR: "10.8.0.0/16"})
+	vpc := VPCs.New("v", VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	table := RouteTables.New("t", RouteTable{VPC: vpc.Out("id"), Tags: OwnedTags(testCluster, "t")})
 	network := func(target string, cidrs ...string) *graph.Graph {
 		var g graph.Graph
 		err := g.Add(vpc, table)
 		for _, cidr := range cidrs {
-			err = g.Add(NewRoute(cidr, Route{RouteTable: table.Out("id"), CIDR: cidr, Peering: lit(target), Recorded: target}))
+			err = g.Add(Routes.New(cidr, Route{RouteTable: table.Out("id"), CIDR: cidr, Peering: lit(target), Recorded: target}))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -189,7 +189,7 @@ func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 		return &g
 	}
 	e.apply(network(""), false)
-	made := observed(t, c, &routeTables, resource.Scope{Cluster: testCluster})[0]
+	made := observed(t, c, &RouteTables, resource.Scope{Cluster: testCluster})[0]
 	peer := func() string {
 		o, err := c.EC2.CreateVpcPeeringConnection(t.Context(), &ec2.CreateVpcPeeringConnectionInput{VpcId: aws.String(known(made.VPC)), PeerVpcId: &other.ID})
 		if err != nil {
@@ -203,7 +203,7 @@ func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 	if got := changes(e.plan(all, false)); len(got) != 0 {
 		t.Errorf("after an apply there is still to do: %v", got)
 	}
-	build(t, c, &routes, Route{RouteTable: lit(made.ID), CIDR: "10.8.48.0/20", Peering: lit(ours)}) // a user's
+	build(t, c, &Routes, Route{RouteTable: lit(made.ID), CIDR: "10.8.48.0/20", Peering: lit(ours)}) // a user's
 	taken := &Route{RouteTable: lit(made.ID), CIDR: "10.8.32.0/20", Peering: lit(theirs)}           // by a user
 	if err := replaceRoute(t.Context(), c, taken, taken); err != nil {
 		t.Fatal(err)

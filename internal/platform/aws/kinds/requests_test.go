@@ -79,7 +79,7 @@ func change[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], have, 
 
 func TestAudiencesAreAddedBeforeOthersGo(t *testing.T) {
 	c, y := agreeing(t)
-	change(t, c, &oidcProviders, &OIDCProvider{ARN: "arn", ClientIDs: []string{"amazonaws.com", "old"}},
+	change(t, c, &OIDCProviders, &OIDCProvider{ARN: "arn", ClientIDs: []string{"amazonaws.com", "old"}},
 		&OIDCProvider{ARN: "arn", ClientIDs: []string{"sts.amazonaws.com", "amazonaws.com", "z"}})
 	expect(t, y.brief("ClientID"), "AddClientIDToOpenIDConnectProvider sts.amazonaws.com", "AddClientIDToOpenIDConnectProvider z",
 		"RemoveClientIDFromOpenIDConnectProvider old")
@@ -87,9 +87,9 @@ func TestAudiencesAreAddedBeforeOthersGo(t *testing.T) {
 
 func TestGroupMetricsThatAreNotWantedAreDisabled(t *testing.T) {
 	c, y := agreeing(t)
-	change(t, c, &autoScalingGroups, &AutoScalingGroup{Name: "g", Metrics: []string{"A", "B"}, Granularity: "1Minute"},
+	change(t, c, &AutoScalingGroups, &AutoScalingGroup{Name: "g", Metrics: []string{"A", "B"}, Granularity: "1Minute"},
 		&AutoScalingGroup{Name: "g", Metrics: []string{"B", "C"}, Granularity: "1Minute"})
-	change(t, c, &autoScalingGroups, &AutoScalingGroup{Name: "g", Metrics: []string{"A"}, Granularity: "1Minute"}, &AutoScalingGroup{Name: "g"})
+	change(t, c, &AutoScalingGroups, &AutoScalingGroup{Name: "g", Metrics: []string{"A"}, Granularity: "1Minute"}, &AutoScalingGroup{Name: "g"})
 	expect(t, y.brief("Metrics", "Granularity"), "EnableMetricsCollection 1Minute B C", "DisableMetricsCollection A", "DisableMetricsCollection A")
 }
 
@@ -99,14 +99,14 @@ func TestClassicLoadBalancersAreAttachedTenAtATime(t *testing.T) {
 	for i := range 11 {
 		want.LoadBalancers = append(want.LoadBalancers, fmt.Sprintf("lb%02d", i))
 	}
-	change(t, c, &autoScalingGroups, &AutoScalingGroup{Name: "g", LoadBalancers: []string{"old"}}, want)
+	change(t, c, &AutoScalingGroups, &AutoScalingGroup{Name: "g", LoadBalancers: []string{"old"}}, want)
 	expect(t, y.brief("LoadBalancerNames"), "AttachLoadBalancers lb00 lb01 lb02 lb03 lb04 lb05 lb06 lb07 lb08 lb09",
 		"AttachLoadBalancers lb10", "DetachLoadBalancers old")
 }
 
 func TestALimitOfLifeIsLiftedWithZero(t *testing.T) {
 	c, y := agreeing(t)
-	change(t, c, &autoScalingGroups, &AutoScalingGroup{Name: "g", MaxInstanceLifetime: 86400}, &AutoScalingGroup{Name: "g", CapacityRebalance: true})
+	change(t, c, &AutoScalingGroups, &AutoScalingGroup{Name: "g", MaxInstanceLifetime: 86400}, &AutoScalingGroup{Name: "g", CapacityRebalance: true})
 	expect(t, y.brief("MaxInstanceLifetime", "CapacityRebalance"), "UpdateAutoScalingGroup 0 true")
 	y.asked = nil
 	for _, life := range []int{0, 86400} {
@@ -122,12 +122,12 @@ func TestAListenerBecomesOneOfTLS(t *testing.T) {
 	have := Listener{ARN: "arn", Port: 443, Protocol: "TCP", DefaultAction: ListenerAction{TargetGroup: lit("tcp"), Type: "forward"}}
 	want := have
 	want.Protocol, want.CertificateARN, want.SSLPolicy = "TLS", "cert", "ELBSecurityPolicy-2016-08"
-	change(t, c, &listeners, &have, &want)
+	change(t, c, &Listeners, &have, &want)
 	expect(t, y.brief("Protocol", "Certificates", "SslPolicy", "DefaultActions"), "ModifyListener ELBSecurityPolicy-2016-08 TLS cert forward tcp")
 }
 
 func TestAttributesOfALoadBalancerAreAllSaid(t *testing.T) {
 	c, asked := agreeing(t)
-	change(t, c, &loadBalancers, &LoadBalancer{ARN: "arn"}, &LoadBalancer{ARN: "arn", CrossZone: true})
+	change(t, c, &LoadBalancers, &LoadBalancer{ARN: "arn"}, &LoadBalancer{ARN: "arn", CrossZone: true})
 	expect(t, asked.brief("Attributes."), "ModifyLoadBalancerAttributes access_logs.s3.enabled false load_balancing.cross_zone.enabled true")
 }

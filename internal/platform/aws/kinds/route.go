@@ -38,12 +38,14 @@ const routeTagPrefix = "kops.k8s.io/route/"
 // ownDestinations are those of the routes that every cluster's tables have.
 var ownDestinations = [...]string{"0.0.0.0/0", "::/0", "64:ff9b::/96"}
 
-var routes = resource.Kind[Route, *Client]{
+// Routes is the kind of Route.
+var Routes = resource.Kind[Route, *Client]{
 	Name:   "aws_route",
 	API:    apiEC2,
 	Phase:  resource.Network,
 	Tasks:  []string{"Route"},
 	Key:    routeKey,
+	Tidy:   func(r *Route) { r.CIDR, r.IPv6CIDR = canonicalRange(r.CIDR), canonicalRange(r.IPv6CIDR) },
 	List:   listRoutes,
 	Create: createRoute,
 	Update: []resource.Setter[Route, *Client]{{
@@ -80,12 +82,6 @@ func (r *Route) record() map[string]string {
 func (r *Route) target() string {
 	return known(r.Gateway) + known(r.EgressOnlyGateway) + known(r.NATGateway) + known(r.TransitGateway) +
 		known(r.Peering) + known(r.NetworkInterface) + known(r.Instance)
-}
-
-// NewRoute declares a route.
-func NewRoute(name string, r Route) resource.Node {
-	r.CIDR, r.IPv6CIDR = canonicalRange(r.CIDR), canonicalRange(r.IPv6CIDR)
-	return resource.New(&routes, name, r)
 }
 
 func routeKey(r *Route) string { return nameOf(r.RouteTable) + " " + r.destination() }

@@ -30,7 +30,8 @@ type DNSAlias struct {
 	EvaluateTargetHealth bool           `tf:"evaluate_target_health,zero"`
 }
 
-var dnsRecords = resource.Kind[DNSRecord, *Client]{
+// DNSRecords is the kind of DNSRecord.
+var DNSRecords = resource.Kind[DNSRecord, *Client]{
 	Name:   "aws_route53_record",
 	API:    apiRoute53,
 	Tasks:  []string{"DNSName"},
@@ -44,9 +45,6 @@ var dnsRecords = resource.Kind[DNSRecord, *Client]{
 	},
 	Delete: deleteRecord,
 }
-
-// NewDNSRecord declares a record.
-func NewDNSRecord(name string, r DNSRecord) resource.Node { return resource.New(&dnsRecords, name, r) }
 
 // listRecords finds the wanted records or, for a deletion, those that clusters
 // have in any zone that their names can be in.

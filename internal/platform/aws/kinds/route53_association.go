@@ -20,7 +20,8 @@ type ZoneAssociation struct {
 	VPC    resource.Value `res:"replace" tf:"vpc_id"`
 }
 
-var zoneAssociations = resource.Kind[ZoneAssociation, *Client]{
+// ZoneAssociations is the kind of ZoneAssociation.
+var ZoneAssociations = resource.Kind[ZoneAssociation, *Client]{
 	Name:   "aws_route53_zone_association",
 	API:    apiRoute53,
 	Phase:  resource.Network,
@@ -36,11 +37,6 @@ const vpcMark = "="
 
 // zonePrefix begins the identifiers of zones; some answers leave it out.
 const zonePrefix = "/hostedzone/"
-
-// NewZoneAssociation declares an association.
-func NewZoneAssociation(name string, a ZoneAssociation) resource.Node {
-	return resource.New(&zoneAssociations, name, a)
-}
 
 // listAssociations finds the associations of the wanted zones with the
 // cluster's VPC or, for a deletion, those of all zones with a VPC that goes.

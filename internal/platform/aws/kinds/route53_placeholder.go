@@ -16,7 +16,8 @@ type DNSPlaceholder struct {
 	Records []string `res:"writeonly"`
 }
 
-var dnsPlaceholders = resource.Kind[DNSPlaceholder, *Client]{
+// DNSPlaceholders is the kind of DNSPlaceholder.
+var DNSPlaceholders = resource.Kind[DNSPlaceholder, *Client]{
 	Name:   "aws_route53_placeholder",
 	Direct: true,
 	API:    apiRoute53,
@@ -24,11 +25,6 @@ var dnsPlaceholders = resource.Kind[DNSPlaceholder, *Client]{
 	List:   listPlaceholders,
 	Create: func(ctx context.Context, c *Client, p *DNSPlaceholder) error { return upsertRecord(ctx, c, p.record()) },
 	Delete: func(ctx context.Context, c *Client, p *DNSPlaceholder) error { return deleteRecord(ctx, c, p.record()) },
-}
-
-// NewDNSPlaceholder declares a record that must exist, whatever it says.
-func NewDNSPlaceholder(name string, p DNSPlaceholder) resource.Node {
-	return resource.New(&dnsPlaceholders, name, p)
 }
 
 // listPlaceholders finds the wanted names. For a deletion it finds none: they

@@ -30,7 +30,7 @@ func testZone(t *testing.T, c *Client, name, vpc string) (id string) {
 
 func liveRecord(t *testing.T, c *Client) {
 	zone := testZone(t, c, "example.com.", "")
-	kindtest.Run(t, &dnsRecords, c, kindtest.Life[DNSRecord]{
+	kindtest.Run(t, &DNSRecords, c, kindtest.Life[DNSRecord]{
 		Cluster: testCluster,
 		Want:    DNSRecord{ZoneID: zone, Name: "api.internal." + testCluster, Type: "A", TTL: 60, Records: resource.Lits("10.0.0.1")},
 		Changes: []kindtest.Change[DNSRecord]{
@@ -44,7 +44,7 @@ func liveRecord(t *testing.T, c *Client) {
 	})
 	t.Run("a record that has changed since is deleted all the same", func(t *testing.T) {
 		old := DNSRecord{ZoneID: zone, Name: "bastion." + testCluster, Type: "A", TTL: 60, Records: resource.Lits("10.0.0.1")}
-		build(t, c, &dnsRecords, old)
+		build(t, c, &DNSRecords, old)
 		changed := old
 		changed.TTL = 10
 		if err := upsertRecord(t.Context(), c, &changed); err != nil {
@@ -54,7 +54,7 @@ func liveRecord(t *testing.T, c *Client) {
 		if err := deleteRecord(t.Context(), c, &old); err != nil {
 			t.Fatal(err)
 		}
-		if list := observed(t, c, &dnsRecords, resource.Scope{Cluster: testCluster, Names: []string{dnsRecords.Key(&old)}}); len(list) > 0 {
+		if list := observed(t, c, &DNSRecords, resource.Scope{Cluster: testCluster, Names: []string{DNSRecords.Key(&old)}}); len(list) > 0 {
 			t.Errorf("it is still there: %+v", list[0])
 		}
 	})
@@ -83,7 +83,7 @@ func recordsFarApart(t *testing.T, c *Client) {
 		t.Fatal(err)
 	}
 	keys = append(keys, recordKey{zone, "none.k.far.example.com", "A"}.String())
-	if list := observed(t, c, &dnsRecords, resource.Scope{Cluster: "k.far.example.com", Names: keys}); len(list) != 5 {
+	if list := observed(t, c, &DNSRecords, resource.Scope{Cluster: "k.far.example.com", Names: keys}); len(list) != 5 {
 		t.Errorf("%d records found, want 5", len(list))
 	}
 }
@@ -91,7 +91,7 @@ func recordsFarApart(t *testing.T, c *Client) {
 func liveAlias(t *testing.T, c *Client) {
 	zone := testZone(t, c, "alias.example.com.", "")
 	cluster := "k.alias.example.com"
-	kindtest.Run(t, &dnsRecords, c, kindtest.Life[DNSRecord]{
+	kindtest.Run(t, &DNSRecords, c, kindtest.Life[DNSRecord]{
 		Cluster: cluster,
 		Want: DNSRecord{ZoneID: zone, Name: "api." + cluster, Type: "AAAA",
 			Alias: &DNSAlias{Name: lit("api-1.elb.amazonaws.com"), ZoneID: lit("Z2P70J7EXAMPLE")}},
@@ -108,36 +108,36 @@ func livePlaceholder(t *testing.T, c *Client) {
 	zone := testZone(t, c, "holder.example.com.", "")
 	cluster := "k.holder.example.com"
 	want := DNSPlaceholder{ZoneID: zone, Name: "kops-controller.internal." + cluster, Type: "A", TTL: 60, Records: []string{"203.0.113.123"}}
-	kindtest.Run(t, &dnsPlaceholders, c, kindtest.Life[DNSPlaceholder]{Cluster: cluster, Want: want, OnlyNamed: true})
+	kindtest.Run(t, &DNSPlaceholders, c, kindtest.Life[DNSPlaceholder]{Cluster: cluster, Want: want, OnlyNamed: true})
 	t.Run("what a controller writes stays, and goes with the cluster", func(t *testing.T) {
-		build(t, c, &dnsPlaceholders, want)
+		build(t, c, &DNSPlaceholders, want)
 		real := want.record()
 		real.Records = resource.Lits("10.0.0.1")
 		if err := upsertRecord(t.Context(), c, real); err != nil {
 			t.Fatal(err)
 		}
-		list := observed(t, c, &dnsPlaceholders, resource.Scope{Cluster: cluster, Names: []string{dnsPlaceholders.Key(&want)}})
+		list := observed(t, c, &DNSPlaceholders, resource.Scope{Cluster: cluster, Names: []string{DNSPlaceholders.Key(&want)}})
 		if len(list) != 1 {
 			t.Fatalf("got %+v", list)
 		}
-		if d := dnsPlaceholders.Erase().Schema().Diff(&want, list[0]); len(d) > 0 {
+		if d := DNSPlaceholders.Erase().Schema().Diff(&want, list[0]); len(d) > 0 {
 			t.Errorf("it would be changed: %+v", d)
 		}
-		if all := observed(t, c, &dnsRecords, resource.Scope{Cluster: cluster, All: true}); len(all) != 1 {
+		if all := observed(t, c, &DNSRecords, resource.Scope{Cluster: cluster, All: true}); len(all) != 1 {
 			t.Errorf("a deletion finds %d records, want 1", len(all))
 		}
 	})
 }
 
 func liveAssociation(t *testing.T, c *Client) {
-	first := build(t, c, &vpcs, VPC{CIDR: "10.70.0.0/16", Tags: OwnedTags("x."+testCluster, "other")})
-	own := build(t, c, &vpcs, VPC{CIDR: "10.71.0.0/16", Tags: OwnedTags(testCluster, "dns")})
+	first := build(t, c, &VPCs, VPC{CIDR: "10.70.0.0/16", Tags: OwnedTags("x."+testCluster, "other")})
+	own := build(t, c, &VPCs, VPC{CIDR: "10.71.0.0/16", Tags: OwnedTags(testCluster, "dns")})
 	zone := testZone(t, c, "internal.example.com.", first.ID)
 	want := ZoneAssociation{ZoneID: zone, VPC: lit(own.ID)}
-	kindtest.Run(t, &zoneAssociations, c, kindtest.Life[ZoneAssociation]{Cluster: testCluster, Want: want})
+	kindtest.Run(t, &ZoneAssociations, c, kindtest.Life[ZoneAssociation]{Cluster: testCluster, Want: want})
 	t.Run("others' VPCs are not the cluster's, and the last association stays", func(t *testing.T) {
-		build(t, c, &zoneAssociations, want)
-		list := observed(t, c, &zoneAssociations, resource.Scope{Cluster: testCluster, Names: []string{zoneAssociations.Key(&want)}})
+		build(t, c, &ZoneAssociations, want)
+		list := observed(t, c, &ZoneAssociations, resource.Scope{Cluster: testCluster, Names: []string{ZoneAssociations.Key(&want)}})
 		if len(list) != 1 || list[0].VPC.String() != own.ID {
 			t.Fatalf("got %+v", list)
 		}
@@ -149,7 +149,7 @@ func liveAssociation(t *testing.T, c *Client) {
 	})
 	t.Run("a shared VPC is known by its identifier", func(t *testing.T) {
 		shared := ZoneAssociation{ZoneID: zone, VPC: lit(first.ID)}
-		list := observed(t, c, &zoneAssociations, resource.Scope{Cluster: testCluster, Names: []string{zoneAssociations.Key(&shared)}})
+		list := observed(t, c, &ZoneAssociations, resource.Scope{Cluster: testCluster, Names: []string{ZoneAssociations.Key(&shared)}})
 		if len(list) != 1 {
 			t.Errorf("got %+v", list)
 		}

@@ -43,7 +43,9 @@ func (r *RouteTable) allTags() map[string]string {
 	return tags
 }
 
-var routeTables = resource.Kind[RouteTable, *Client]{
+// RouteTables is the kind of RouteTable. Its tag Name must be the node's name, by which its
+// routes are found.
+var RouteTables = resource.Kind[RouteTable, *Client]{
 	Name:  "aws_route_table",
 	API:   apiEC2,
 	Phase: resource.Network,
@@ -88,12 +90,6 @@ func setSharedNAT(ctx context.Context, c *Client, have, want *RouteTable) error 
 	return err
 }
 
-// NewRouteTable declares a route table. Its tag Name must be the node's name,
-// by which its routes are found.
-func NewRouteTable(name string, r RouteTable) resource.Node {
-	return resource.New(&routeTables, name, r)
-}
-
 // routeTableDescriber serves route tables, their associations and their routes.
 var routeTableDescriber = describer[ec2types.RouteTable]{
 	what: "route tables", id: "route-table-id",
@@ -117,7 +113,8 @@ type RouteTableAssociation struct {
 	ID string `res:"out,volatile" tf:"id"` // a change of the table gives another
 }
 
-var routeTableAssociations = resource.Kind[RouteTableAssociation, *Client]{
+// RouteTableAssociations is the kind of RouteTableAssociation.
+var RouteTableAssociations = resource.Kind[RouteTableAssociation, *Client]{
 	Name:  "aws_route_table_association",
 	API:   apiEC2,
 	Phase: resource.Network,
@@ -147,11 +144,6 @@ var routeTableAssociations = resource.Kind[RouteTableAssociation, *Client]{
 		_, err := c.EC2.DisassociateRouteTable(ctx, &ec2.DisassociateRouteTableInput{AssociationId: &r.ID})
 		return gone(err)
 	},
-}
-
-// NewRouteTableAssociation declares which route table a subnet uses.
-func NewRouteTableAssociation(name string, r RouteTableAssociation) resource.Node {
-	return resource.New(&routeTableAssociations, name, r)
 }
 
 // listRouteTableAssociations lists the cluster's subnets that use a table of the

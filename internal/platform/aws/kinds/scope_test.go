@@ -35,15 +35,15 @@ func TestScopeTellsWhoseThingsAre(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	other := "other." + testCluster
 	ours, all := resource.Scope{Cluster: testCluster}, resource.Scope{Cluster: testCluster, All: true}
-	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "ours")})
-	theirs := build(t, c, &vpcs, VPC{CIDR: "10.1.0.0/16", Tags: OwnedTags(other, "theirs")})
-	bare := build(t, c, &vpcs, VPC{CIDR: "10.2.0.0/16"})
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "ours")})
+	theirs := build(t, c, &VPCs, VPC{CIDR: "10.1.0.0/16", Tags: OwnedTags(other, "theirs")})
+	bare := build(t, c, &VPCs, VPC{CIDR: "10.2.0.0/16"})
 
 	t.Run("vpc", func(t *testing.T) {
 		s := ours
 		s.Adopted = []string{bare.ID, "vpc-00000000000000000"}
 		var ids []string
-		for _, v := range observed(t, c, &vpcs, s) {
+		for _, v := range observed(t, c, &VPCs, s) {
 			ids = append(ids, v.ID)
 		}
 		if want := []string{vpc.ID, bare.ID}; !slices.Equal(ids, want) {
@@ -57,49 +57,49 @@ func TestScopeTellsWhoseThingsAre(t *testing.T) {
 			"k8s-traffic":            {TagOwnerPrefix + testCluster: Owned},
 			"nodes." + other:         OwnedTags(other, "nodes."+other),
 		} {
-			build(t, c, &securityGroups, SecurityGroup{Name: name, Description: "d", VPC: lit(vpc.ID), Tags: tags})
+			build(t, c, &SecurityGroups, SecurityGroup{Name: name, Description: "d", VPC: lit(vpc.ID), Tags: tags})
 		}
-		if got := keys(t, c, &securityGroups, ours); !slices.Equal(got, []string{"masters." + testCluster}) {
+		if got := keys(t, c, &SecurityGroups, ours); !slices.Equal(got, []string{"masters." + testCluster}) {
 			t.Errorf("kops' own are %v", got)
 		}
-		if got := keys(t, c, &securityGroups, all); !slices.Equal(got, []string{"k8s-elb-a1", "k8s-traffic", "masters." + testCluster}) {
+		if got := keys(t, c, &SecurityGroups, all); !slices.Equal(got, []string{"k8s-elb-a1", "k8s-traffic", "masters." + testCluster}) {
 			t.Errorf("all are %v", got)
 		}
 	})
 	t.Run("volume", func(t *testing.T) {
 		etcd := OwnedTags(testCluster, "a.etcd-main")
 		etcd[etcdTagPrefix+"main"] = "a/a"
-		build(t, c, &volumes, Volume{Zone: "us-east-1a", SizeGiB: 1, Type: "gp3", Tags: etcd})
-		build(t, c, &volumes, Volume{Zone: "us-east-1a", SizeGiB: 1, Type: "gp3", Tags: OwnedTags(testCluster, "pvc")})
+		build(t, c, &Volumes, Volume{Zone: "us-east-1a", SizeGiB: 1, Type: "gp3", Tags: etcd})
+		build(t, c, &Volumes, Volume{Zone: "us-east-1a", SizeGiB: 1, Type: "gp3", Tags: OwnedTags(testCluster, "pvc")})
 		bare := OwnedTags(testCluster, "")
 		delete(bare, TagName)
 		bare[claimNamespaceTag], bare[claimNameTag] = "shop", "orders"
-		nameless := build(t, c, &volumes, Volume{Zone: "us-east-1a", SizeGiB: 1, Type: "gp3", Tags: bare})
-		if got := keys(t, c, &volumes, ours); !slices.Equal(got, []string{"a.etcd-main"}) {
+		nameless := build(t, c, &Volumes, Volume{Zone: "us-east-1a", SizeGiB: 1, Type: "gp3", Tags: bare})
+		if got := keys(t, c, &Volumes, ours); !slices.Equal(got, []string{"a.etcd-main"}) {
 			t.Errorf("kops' own are %v", got)
 		}
-		if got := keys(t, c, &volumes, all); !slices.Equal(got, []string{"a.etcd-main", "pvc", nameless.ID}) {
+		if got := keys(t, c, &Volumes, all); !slices.Equal(got, []string{"a.etcd-main", "pvc", nameless.ID}) {
 			t.Errorf("all are %v", got)
 		}
 		holds := map[string]string{}
-		for _, v := range observed(t, c, &volumes, all) {
-			holds[volumes.Key(v)] = dataOf(v)
+		for _, v := range observed(t, c, &Volumes, all) {
+			holds[Volumes.Key(v)] = dataOf(v)
 		}
 		if want := map[string]string{"a.etcd-main": "data of etcd main", "pvc": "", nameless.ID: "data of the claim shop/orders"}; !maps.Equal(holds, want) {
 			t.Errorf("they hold %q", holds)
 		}
 	})
 	t.Run("elastic ip adopted by its address", func(t *testing.T) {
-		e := build(t, c, &elasticIPs, ElasticIP{Domain: "vpc"})
+		e := build(t, c, &ElasticIPs, ElasticIP{Domain: "vpc"})
 		s := ours
 		s.Adopted = []string{e.PublicIP}
-		if got := observed(t, c, &elasticIPs, s); len(got) != 1 || got[0].ID != e.ID {
+		if got := observed(t, c, &ElasticIPs, s); len(got) != 1 || got[0].ID != e.ID {
 			t.Errorf("got %v", got)
 		}
 	})
 	t.Run("vpc deletion names a foreign blocker", func(t *testing.T) {
-		s := build(t, c, &subnets, Subnet{VPC: lit(theirs.ID), Zone: "us-east-1a", CIDR: "10.1.1.0/24"})
-		err := vpcs.Delete(t.Context(), c, theirs)
+		s := build(t, c, &Subnets, Subnet{VPC: lit(theirs.ID), Zone: "us-east-1a", CIDR: "10.1.1.0/24"})
+		err := VPCs.Delete(t.Context(), c, theirs)
 		if !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "subnet "+s.ID) || fault.Remedy(err) == "" {
 			t.Errorf("got %v (%s)", err, fault.Of(err))
 		}
@@ -109,24 +109,24 @@ func TestScopeTellsWhoseThingsAre(t *testing.T) {
 // Routes that users and controllers add to the cluster's tables are left alone.
 func TestRoutesOfOthersAreNotListed(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
-	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
-	table := build(t, c, &routeTables, RouteTable{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "private.z")})
-	own := build(t, c, &internetGateways, InternetGateway{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "g")})
-	foreign := build(t, c, &egressOnlyGateways, EgressOnlyGateway{VPC: lit(vpc.ID), Tags: map[string]string{"Name": "x"}})
-	build(t, c, &routes, Route{RouteTable: lit(table.ID), CIDR: "0.0.0.0/0", Gateway: lit(own.ID)})
-	build(t, c, &routes, Route{RouteTable: lit(table.ID), CIDR: "1.0.0.0/8", Gateway: lit(own.ID)}) // a user's
-	build(t, c, &routes, Route{RouteTable: lit(table.ID), IPv6CIDR: "::/0", EgressOnlyGateway: lit(foreign.ID)})
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	table := build(t, c, &RouteTables, RouteTable{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "private.z")})
+	own := build(t, c, &InternetGateways, InternetGateway{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "g")})
+	foreign := build(t, c, &EgressOnlyGateways, EgressOnlyGateway{VPC: lit(vpc.ID), Tags: map[string]string{"Name": "x"}})
+	build(t, c, &Routes, Route{RouteTable: lit(table.ID), CIDR: "0.0.0.0/0", Gateway: lit(own.ID)})
+	build(t, c, &Routes, Route{RouteTable: lit(table.ID), CIDR: "1.0.0.0/8", Gateway: lit(own.ID)}) // a user's
+	build(t, c, &Routes, Route{RouteTable: lit(table.ID), IPv6CIDR: "::/0", EgressOnlyGateway: lit(foreign.ID)})
 
-	if got, want := keys(t, c, &routes, resource.Scope{Cluster: testCluster}), []string{table.ID + " 0.0.0.0/0"}; !slices.Equal(got, want) {
+	if got, want := keys(t, c, &Routes, resource.Scope{Cluster: testCluster}), []string{table.ID + " 0.0.0.0/0"}; !slices.Equal(got, want) {
 		t.Errorf("without names: got %v, want %v", got, want)
 	}
 	// As the observer has them: the table's reference is not resolved.
 	wanted := Route{RouteTable: resource.Out(resource.Address{Kind: "aws_route_table", Name: "private.z"}, "id"), IPv6CIDR: "::/0"}
-	got := keys(t, c, &routes, resource.Scope{Cluster: testCluster, Names: []string{routeKey(&wanted)}})
+	got := keys(t, c, &Routes, resource.Scope{Cluster: testCluster, Names: []string{routeKey(&wanted)}})
 	if want := []string{table.ID + " 0.0.0.0/0", table.ID + " ::/0"}; !slices.Equal(got, want) {
 		t.Errorf("with names: got %v, want %v", got, want)
 	}
-	got = keys(t, c, &routes, resource.Scope{Cluster: testCluster, All: true})
+	got = keys(t, c, &Routes, resource.Scope{Cluster: testCluster, All: true})
 	if want := []string{table.ID + " 0.0.0.0/0", table.ID + " 1.0.0.0/8"}; !slices.Equal(got, want) {
 		t.Errorf("all: got %v, want %v", got, want)
 	}
@@ -136,11 +136,11 @@ func TestRoutesOfOthersAreNotListed(t *testing.T) {
 // controllers add are left alone.
 func TestRulesOfOthersAreNotListed(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
-	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
 	name := "nodes." + testCluster
-	group := build(t, c, &securityGroups, SecurityGroup{Name: name, Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, name)})
-	shared := build(t, c, &securityGroups, SecurityGroup{Name: "theirs", Description: "d", VPC: lit(vpc.ID)})
-	out := build(t, c, &securityGroupRules, SecurityGroupRule{Group: lit(group.ID), Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"},
+	group := build(t, c, &SecurityGroups, SecurityGroup{Name: name, Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, name)})
+	shared := build(t, c, &SecurityGroups, SecurityGroup{Name: "theirs", Description: "d", VPC: lit(vpc.ID)})
+	out := build(t, c, &SecurityGroupRules, SecurityGroupRule{Group: lit(group.ID), Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"},
 		Tags: OwnedTags(testCluster, "out")})
 	if out.ID == "" {
 		t.Error("the rule of the new group has no id")
@@ -150,7 +150,7 @@ func TestRulesOfOthersAreNotListed(t *testing.T) {
 	for _, g := range []*SecurityGroup{group, shared} {
 		for _, r := range []SecurityGroupRule{ssh, web} {
 			r.Group = lit(g.ID)
-			build(t, c, &securityGroupRules, r)
+			build(t, c, &SecurityGroupRules, r)
 		}
 	}
 
@@ -167,7 +167,7 @@ func TestRulesOfOthersAreNotListed(t *testing.T) {
 		{"all", resource.Scope{Cluster: testCluster, All: true}, []string{key(group.ID, outKey), key(group.ID, sshKey), key(group.ID, webKey)}},
 	} {
 		slices.Sort(tc.want)
-		if got := keys(t, c, &securityGroupRules, tc.scope); !slices.Equal(got, tc.want) {
+		if got := keys(t, c, &SecurityGroupRules, tc.scope); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %v, want %v", tc.what, got, tc.want)
 		}
 	}
@@ -178,28 +178,28 @@ func TestRulesOfOthersAreNotListed(t *testing.T) {
 func TestTagsOfOthersStay(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	guest := "guest." + testCluster
-	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
 	want := &Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "s")}
-	subnet := build(t, c, &subnets, *want)
+	subnet := build(t, c, &Subnets, *want)
 	asGuest := &SubnetTags{Subnet: lit(subnet.ID), Tags: map[string]string{TagOwnerPrefix + guest: Shared, "kubernetes.io/role/elb": "1"}}
-	build(t, c, &subnetTags, *asGuest)
+	build(t, c, &SubnetTagSets, *asGuest)
 	theirs := Tags{"Backup": "daily", "kops.k8s.io/instance-group/theirs": "true"}
 	if err := setEC2Tags(t.Context(), c, subnet.ID, nil, theirs); err != nil {
 		t.Fatal(err)
 	}
-	owner := func() *Subnet { return observed(t, c, &subnets, resource.Scope{Cluster: testCluster})[0] }
+	owner := func() *Subnet { return observed(t, c, &Subnets, resource.Scope{Cluster: testCluster})[0] }
 	visitor := func() *SubnetTags {
-		return observed(t, c, &subnetTags, resource.Scope{Cluster: guest, Names: []string{subnet.ID}})[0]
+		return observed(t, c, &SubnetTagSets, resource.Scope{Cluster: guest, Names: []string{subnet.ID}})[0]
 	}
-	if d := subnetTags.Erase().Schema().Diff(asGuest, visitor()); len(d) > 0 {
+	if d := SubnetTagSets.Erase().Schema().Diff(asGuest, visitor()); len(d) > 0 {
 		t.Errorf("the guest sees the differences %v", d)
 	}
 	asGuest.Tags["SubnetType"] = "Public"
-	if err := subnetTags.Update[0].Set(t.Context(), c, visitor(), asGuest); err != nil {
+	if err := SubnetTagSets.Update[0].Set(t.Context(), c, visitor(), asGuest); err != nil {
 		t.Fatal(err)
 	}
 	want.ID, want.Tags["Team"] = subnet.ID, "blue"
-	for _, s := range subnets.Update {
+	for _, s := range Subnets.Update {
 		if slices.Contains(s.Fields, "Tags") {
 			if err := s.Set(t.Context(), c, owner(), want); err != nil {
 				t.Fatal(err)
@@ -215,7 +215,7 @@ func TestTagsOfOthersStay(t *testing.T) {
 	if v, left := got["kops.k8s.io/instance-group/theirs"]; left {
 		t.Errorf("a tag as only kops makes them on its own stayed: %q", v)
 	}
-	if d := subnets.Erase().Schema().Diff(want, owner()); len(d) > 0 {
+	if d := Subnets.Erase().Schema().Diff(want, owner()); len(d) > 0 {
 		t.Errorf("the owner sees the differences %v", d)
 	}
 }
@@ -224,22 +224,22 @@ func TestTagsOfOthersStay(t *testing.T) {
 // deleted, and its tags alone tell of it. What else is in the shared one stays.
 func TestADeletionTakesItsGroupsOutOfSharedOnes(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
-	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
 	group := func(name string, tags map[string]string) resource.Value {
-		return lit(build(t, c, &securityGroups, SecurityGroup{Name: name, Description: "d", VPC: lit(vpc.ID), Tags: tags}).ID)
+		return lit(build(t, c, &SecurityGroups, SecurityGroup{Name: name, Description: "d", VPC: lit(vpc.ID), Tags: tags}).ID)
 	}
 	other := "other." + testCluster
 	ours, theirs, shared := group("nodes", OwnedTags(testCluster, "nodes")), group("nodes."+other, OwnedTags(other, "nodes."+other)), group("shared", nil)
 	rule := func(port int, cluster string, peer resource.Value) SecurityGroupRule {
-		return *build(t, c, &securityGroupRules, SecurityGroupRule{Group: shared, Type: ingress, Protocol: "tcp", FromPort: port, ToPort: port, Source: peer,
+		return *build(t, c, &SecurityGroupRules, SecurityGroupRule{Group: shared, Type: ingress, Protocol: "tcp", FromPort: port, ToPort: port, Source: peer,
 			Tags: OwnedTags(cluster, "r")})
 	}
 	want := rule(1, testCluster, ours)
 	rule(2, other, theirs)
 	rule(3, testCluster, shared)
-	build(t, c, &securityGroupRules, SecurityGroupRule{Group: shared, Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}, Tags: OwnedTags(testCluster, "out")})
+	build(t, c, &SecurityGroupRules, SecurityGroupRule{Group: shared, Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}, Tags: OwnedTags(testCluster, "out")})
 	var got []string
-	for _, r := range observed(t, c, &securityGroupRules, resource.Scope{Cluster: testCluster, All: true}) {
+	for _, r := range observed(t, c, &SecurityGroupRules, resource.Scope{Cluster: testCluster, All: true}) {
 		if r.Group.String() == shared.String() {
 			got = append(got, r.ID)
 		}
@@ -251,9 +251,9 @@ func TestADeletionTakesItsGroupsOutOfSharedOnes(t *testing.T) {
 
 func TestClassicLoadBalancersOfServicesGoWithTheCluster(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
-	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
-	subnet := build(t, c, &subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "s")})
-	group := build(t, c, &securityGroups, SecurityGroup{Name: "k8s-elb", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "")})
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	subnet := build(t, c, &Subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "s")})
+	group := build(t, c, &SecurityGroups, SecurityGroup{Name: "k8s-elb", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "")})
 	const others = 2*tagBatch + 1 // so many take more than one call for their tags
 	for i := range others + 1 {
 		name, cluster := fmt.Sprintf("a%d", i), "other."+testCluster
@@ -268,19 +268,19 @@ func TestClassicLoadBalancersOfServicesGoWithTheCluster(t *testing.T) {
 		}
 	}
 	all := resource.Scope{Cluster: testCluster, All: true}
-	if got := observed(t, c, &classicBalancers, resource.Scope{Cluster: testCluster}); len(got) > 0 {
+	if got := observed(t, c, &ClassicBalancers, resource.Scope{Cluster: testCluster}); len(got) > 0 {
 		t.Errorf("%d are listed although not everything is asked for", len(got))
 	}
-	got := observed(t, c, &classicBalancers, all)
+	got := observed(t, c, &ClassicBalancers, all)
 	if len(got) != 1 || !slices.Equal(knownAll(got[0].Subnets), []string{subnet.ID}) || !slices.Equal(knownAll(got[0].Groups), []string{group.ID}) {
 		t.Fatalf("got %+v", got)
 	}
 	for range 2 {
-		if err := classicBalancers.Delete(t.Context(), c, got[0]); err != nil {
+		if err := ClassicBalancers.Delete(t.Context(), c, got[0]); err != nil {
 			t.Error(err)
 		}
 	}
-	if got := observed(t, c, &classicBalancers, all); len(got) > 0 {
+	if got := observed(t, c, &ClassicBalancers, all); len(got) > 0 {
 		t.Errorf("%v is left", got[0].Name)
 	}
 	_, err := c.ClassicELB.DescribeLoadBalancers(t.Context(), &classic.DescribeLoadBalancersInput{LoadBalancerNames: []string{"gone"}})
@@ -296,7 +296,7 @@ func TestManyLaunchTemplatesAreListedInTwoRequests(t *testing.T) {
 	want := map[string]string{}
 	for _, cluster := range []string{testCluster, "other." + testCluster} {
 		for _, n := range []string{"a", "b", "c", "d"} {
-			lt := build(t, c, &launchTemplates, LaunchTemplate{Name: n + "." + cluster, ImageID: "ami-" + n, Tags: OwnedTags(cluster, n+"."+cluster)})
+			lt := build(t, c, &LaunchTemplates, LaunchTemplate{Name: n + "." + cluster, ImageID: "ami-" + n, Tags: OwnedTags(cluster, n+"."+cluster)})
 			if cluster == testCluster {
 				want[lt.ID] = "ami-" + n
 			}
@@ -304,7 +304,7 @@ func TestManyLaunchTemplatesAreListedInTwoRequests(t *testing.T) {
 	}
 	before := count.total()
 	got := map[string]string{}
-	for _, o := range observed(t, c, &launchTemplates, resource.Scope{Cluster: testCluster}) {
+	for _, o := range observed(t, c, &LaunchTemplates, resource.Scope{Cluster: testCluster}) {
 		got[o.ID] = o.ImageID
 	}
 	if !maps.Equal(got, want) {
@@ -319,8 +319,8 @@ func TestManyLaunchTemplatesAreListedInTwoRequests(t *testing.T) {
 func TestSnapshotOfEC2CostsFewRequests(t *testing.T) {
 	server := awstest.Moto(t)
 	c, count := counted(t, server)
-	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
-	build(t, c, &securityGroups, SecurityGroup{Name: "x", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "x")})
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	build(t, c, &SecurityGroups, SecurityGroup{Name: "x", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "x")})
 	before := count.total()
 	snapshot := c.Snapshot()
 	for _, k := range All() {
@@ -341,8 +341,8 @@ func TestSnapshotOfEC2CostsFewRequests(t *testing.T) {
 
 func TestMachinesAndInterfacesLeftBehindGoWithTheCluster(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
-	vpc := build(t, c, &vpcs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
-	subnet := build(t, c, &subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "s")})
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	subnet := build(t, c, &Subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "s")})
 	images, err := c.EC2.DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
 	if err != nil || len(images.Images) == 0 {
 		t.Fatal("moto has no image", err)
@@ -358,22 +358,22 @@ func TestMachinesAndInterfacesLeftBehindGoWithTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours, all := resource.Scope{Cluster: testCluster}, resource.Scope{Cluster: testCluster, All: true}
-	if n := len(observed(t, c, &instances, ours)) + len(observed(t, c, &networkInterfaces, ours)); n != 0 {
+	if n := len(observed(t, c, &Instances, ours)) + len(observed(t, c, &NetworkInterfaces, ours)); n != 0 {
 		t.Errorf("%d objects are listed although not everything is asked for", n)
 	}
-	machines, interfaces := observed(t, c, &instances, all), observed(t, c, &networkInterfaces, all)
+	machines, interfaces := observed(t, c, &Instances, all), observed(t, c, &NetworkInterfaces, all)
 	if len(machines) != 1 || len(machines[0].Holds) == 0 || len(interfaces) != 1 {
 		t.Fatalf("got %d machines and %d interfaces", len(machines), len(interfaces))
 	}
 	for range 3 { // the second and third find it shutting down and gone
-		if err := instances.Delete(t.Context(), c, machines[0]); err != nil && !fault.Is(err, fault.NotYet) {
+		if err := Instances.Delete(t.Context(), c, machines[0]); err != nil && !fault.Is(err, fault.NotYet) {
 			t.Error(err)
 		}
 	}
-	if err := networkInterfaces.Delete(t.Context(), c, interfaces[0]); err != nil {
+	if err := NetworkInterfaces.Delete(t.Context(), c, interfaces[0]); err != nil {
 		t.Error(err)
 	}
-	if n := len(observed(t, c, &instances, all)) + len(observed(t, c, &networkInterfaces, all)); n != 0 {
+	if n := len(observed(t, c, &Instances, all)) + len(observed(t, c, &NetworkInterfaces, all)); n != 0 {
 		t.Errorf("%d objects are left", n)
 	}
 }

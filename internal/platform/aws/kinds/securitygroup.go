@@ -23,7 +23,11 @@ type SecurityGroup struct {
 	ID string `res:"out,id" tf:"id"`
 }
 
-var securityGroups = resource.Kind[SecurityGroup, *Client]{
+// SecurityGroups is the kind of SecurityGroup. The tag Name and the node's name of one of
+// the cluster's own must be its name: the one tells it from the groups that controllers in
+// the cluster make, by the other its rules are found. The node's name of a shared one must
+// be the id, a hyphen and any text.
+var SecurityGroups = resource.Kind[SecurityGroup, *Client]{
 	Name:  "aws_security_group",
 	API:   apiEC2,
 	Phase: resource.Security,
@@ -50,19 +54,6 @@ var securityGroups = resource.Kind[SecurityGroup, *Client]{
 		}
 		return gone(err)
 	},
-}
-
-// NewSecurityGroup declares a group of the cluster's own. Its tag Name and the
-// node's name must be its name: the one tells it from the groups that
-// controllers in the cluster make, by the other its rules are found.
-func NewSecurityGroup(name string, g SecurityGroup) resource.Node {
-	return resource.New(&securityGroups, name, g)
-}
-
-// AdoptSecurityGroup declares a shared group by its id, "sg-…". The node's name
-// must be the id, a hyphen and any text, by which the group's rules are found.
-func AdoptSecurityGroup(name, id string, g SecurityGroup) resource.Node {
-	return resource.Adopted(&securityGroups, name, id, g)
 }
 
 // securityGroupDescriber serves groups and their rules.

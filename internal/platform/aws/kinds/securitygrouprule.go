@@ -43,13 +43,17 @@ const (
 	egress  = "egress"
 )
 
-var securityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
-	Name:   "aws_security_group_rule",
-	API:    apiEC2,
-	Phase:  resource.Security,
-	Tasks:  []string{"SecurityGroupRule"},
-	Early:  true,
-	Key:    ruleKey,
+// SecurityGroupRules is the kind of SecurityGroupRule.
+var SecurityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
+	Name:  "aws_security_group_rule",
+	API:   apiEC2,
+	Phase: resource.Security,
+	Tasks: []string{"SecurityGroupRule"},
+	Early: true,
+	Key:   ruleKey,
+	Tidy: func(r *SecurityGroupRule) {
+		r.CIDRs, r.IPv6CIDRs = canonicalRanges(r.CIDRs), canonicalRanges(r.IPv6CIDRs)
+	},
 	List:   listRules,
 	Create: createRule,
 	Grants: letsAddressesIn,
@@ -57,13 +61,6 @@ var securityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
 		tagSetter(func(r *SecurityGroupRule) (string, map[string]string) { return r.ID, r.Tags }),
 	},
 	Delete: deleteRule,
-}
-
-// NewSecurityGroupRule declares a rule. Its ranges may be spelled in any way; AWS
-// tells them in one.
-func NewSecurityGroupRule(name string, r SecurityGroupRule) resource.Node {
-	r.CIDRs, r.IPv6CIDRs = canonicalRanges(r.CIDRs), canonicalRanges(r.IPv6CIDRs)
-	return resource.New(&securityGroupRules, name, r)
 }
 
 // letsAddressesIn reports whether kops itself made a rule for a list of addresses,

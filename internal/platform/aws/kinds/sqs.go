@@ -28,7 +28,8 @@ type Queue struct {
 	ID  string `res:"out,id" tf:"id"` // the URL
 }
 
-var queues = resource.Kind[Queue, *Client]{
+// Queues is the kind of Queue.
+var Queues = resource.Kind[Queue, *Client]{
 	Name:   "aws_sqs_queue",
 	API:    apiSQS,
 	Tasks:  []string{"SQS"},
@@ -44,9 +45,6 @@ var queues = resource.Kind[Queue, *Client]{
 		return gone(err)
 	},
 }
-
-// NewQueue declares a queue.
-func NewQueue(name string, q Queue) resource.Node { return resource.New(&queues, name, q) }
 
 func listQueues(ctx context.Context, c *Client, s resource.Scope) ([]*Queue, error) {
 	var urls []string

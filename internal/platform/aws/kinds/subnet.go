@@ -37,13 +37,15 @@ type Subnet struct {
 	ID string `res:"out,id" tf:"id"`
 }
 
-var subnets = resource.Kind[Subnet, *Client]{
+// Subnets is the kind of Subnet.
+var Subnets = resource.Kind[Subnet, *Client]{
 	Name:  "aws_subnet",
 	API:   apiEC2,
 	Phase: resource.Network,
 	Tasks: []string{"Subnet"},
 	Early: true,
 	Key:   func(s *Subnet) string { return s.Tags[TagName] },
+	Tidy:  func(s *Subnet) { s.IPv6CIDR = canonicalRange(s.IPv6CIDR) },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*Subnet, error) {
 		list, err := subnetDescriber.all(ctx, c, s)
 		return convert(list, err, subnetOf)
@@ -58,18 +60,6 @@ var subnets = resource.Kind[Subnet, *Client]{
 		tagSetter(func(s *Subnet) (string, map[string]string) { return s.ID, s.Tags }),
 	},
 	Delete: deleteSubnet,
-}
-
-// NewSubnet declares the cluster's own subnet.
-func NewSubnet(name string, s Subnet) resource.Node {
-	s.IPv6CIDR = canonicalRange(s.IPv6CIDR)
-	return resource.New(&subnets, name, s)
-}
-
-// AdoptSubnet declares a shared subnet by its id, "subnet-…". Its tags are a
-// resource of their own, SubnetTags.
-func AdoptSubnet(name, id string, s Subnet) resource.Node {
-	return resource.Adopted(&subnets, name, id, s)
 }
 
 var subnetDescriber = describer[ec2types.Subnet]{

@@ -26,7 +26,9 @@ type GuestTags map[string]string
 // Foreign reports that any tag that is not wanted is to stay.
 func (GuestTags) Foreign(string) bool { return true }
 
-var subnetTags = resource.Kind[SubnetTags, *Client]{
+// SubnetTagSets is the kind of SubnetTags, the tags of a shared subnet. They must include the
+// owner tag of the cluster, by which they are found.
+var SubnetTagSets = resource.Kind[SubnetTags, *Client]{
 	Name:   "aws_subnet_tags",
 	Direct: true,
 	API:    apiEC2,
@@ -53,12 +55,6 @@ var subnetTags = resource.Kind[SubnetTags, *Client]{
 // addSubnetTags sets the tags that are wanted, and takes none away.
 func addSubnetTags(ctx context.Context, c *Client, s *SubnetTags) error {
 	return setEC2Tags(ctx, c, known(s.Subnet), nil, s.Tags)
-}
-
-// NewSubnetTags declares the tags of a shared subnet. They must include the
-// owner tag of the cluster, by which they are found.
-func NewSubnetTags(name string, s SubnetTags) resource.Node {
-	return resource.New(&subnetTags, name, s)
 }
 
 // TagKarpenterGroup, followed by a group's name, marks the subnets of a group

@@ -52,7 +52,9 @@ func dataOf(v *Volume) string {
 	return ""
 }
 
-var volumes = resource.Kind[Volume, *Client]{
+// Volumes is the kind of Volume. A tag whose key starts with etcdTagPrefix tells it from the
+// volumes that controllers in the cluster make.
+var Volumes = resource.Kind[Volume, *Client]{
 	Name:   "aws_ebs_volume",
 	API:    apiEC2,
 	Tasks:  []string{"EBSVolume"},
@@ -70,10 +72,6 @@ var volumes = resource.Kind[Volume, *Client]{
 		return gone(err)
 	},
 }
-
-// NewVolume declares a volume. A tag whose key starts with etcdTagPrefix tells
-// it from the volumes that controllers in the cluster make.
-func NewVolume(name string, v Volume) resource.Node { return resource.New(&volumes, name, v) }
 
 var volumeDescriber = describer[ec2types.Volume]{
 	what: "volumes", id: "volume-id",

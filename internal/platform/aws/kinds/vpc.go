@@ -26,7 +26,8 @@ type VPC struct {
 	IPv6CIDR string `res:"out,volatile" tf:"ipv6_cidr_block"`
 }
 
-var vpcs = resource.Kind[VPC, *Client]{
+// VPCs is the kind of VPC.
+var VPCs = resource.Kind[VPC, *Client]{
 	Name:    "aws_vpc",
 	API:     apiEC2,
 	Phase:   resource.Network,
@@ -45,12 +46,6 @@ var vpcs = resource.Kind[VPC, *Client]{
 	},
 	Delete: deleteVPC,
 }
-
-// NewVPC declares the cluster's own VPC.
-func NewVPC(name string, v VPC) resource.Node { return resource.New(&vpcs, name, v) }
-
-// AdoptVPC declares a shared VPC by its id, "vpc-…".
-func AdoptVPC(name, id string, v VPC) resource.Node { return resource.Adopted(&vpcs, name, id, v) }
 
 var vpcDescriber = describer[ec2types.Vpc]{
 	what: "vpcs", id: "vpc-id",

@@ -20,7 +20,8 @@ type VPCCIDR struct {
 	ID string `res:"out,id" tf:"id"`
 }
 
-var vpcCIDRs = resource.Kind[VPCCIDR, *Client]{
+// VPCCIDRs is the kind of VPCCIDR.
+var VPCCIDRs = resource.Kind[VPCCIDR, *Client]{
 	Name:   "aws_vpc_ipv4_cidr_block_association",
 	API:    apiEC2,
 	Phase:  resource.Network,
@@ -34,9 +35,6 @@ var vpcCIDRs = resource.Kind[VPCCIDR, *Client]{
 		return gone(err)
 	},
 }
-
-// NewVPCCIDR declares a further IPv4 range of the cluster's own VPC.
-func NewVPCCIDR(name string, v VPCCIDR) resource.Node { return resource.New(&vpcCIDRs, name, v) }
 
 // listVPCCIDRs lists the ranges that are wanted. Nothing tells who added
 // another one, and it goes when its VPC does.

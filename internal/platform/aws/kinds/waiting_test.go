@@ -66,10 +66,10 @@ func TestNATGatewayIsWaitedFor(t *testing.T) {
 	}
 	n := &NATGateway{ID: "nat-1"}
 	c := scripted(t, script{"DescribeNatGateways": {"", state("pending"), state("available"), state("failed")}})
-	steps(t, func() error { return natGateways.Ready(t.Context(), c, n) }, fault.NotYet, fault.NotYet, "", fault.Permanent)
+	steps(t, func() error { return NATGateways.Ready(t.Context(), c, n) }, fault.NotYet, fault.NotYet, "", fault.Permanent)
 
 	c = scripted(t, script{"DescribeNatGateways": {state("available"), state("deleting"), state("deleted"), ""}, "DeleteNatGateway": {""}})
-	steps(t, func() error { return natGateways.Delete(t.Context(), c, n) }, fault.NotYet, fault.NotYet, "", "")
+	steps(t, func() error { return NATGateways.Delete(t.Context(), c, n) }, fault.NotYet, fault.NotYet, "", "")
 }
 
 func TestRangesOfAVPCAreWaitedFor(t *testing.T) {
@@ -80,7 +80,7 @@ func TestRangesOfAVPCAreWaitedFor(t *testing.T) {
 	}
 	v := &VPC{ID: "vpc-1", AmazonIPv6: true}
 	c := scripted(t, script{"DescribeVpcs": {"!InvalidVpcID.NotFound", vpc("associating", ""), vpc("associated", "")}})
-	steps(t, func() error { return vpcs.Ready(t.Context(), c, v) }, fault.NotYet, fault.NotYet, "", "")
+	steps(t, func() error { return VPCs.Ready(t.Context(), c, v) }, fault.NotYet, fault.NotYet, "", "")
 	if v.IPv6CIDR != "2600::/56" {
 		t.Errorf("the range is %q", v.IPv6CIDR)
 	}
@@ -94,7 +94,7 @@ func TestRangesOfAVPCAreWaitedFor(t *testing.T) {
 
 	r := &VPCCIDR{VPC: lit("vpc-1"), CIDR: "10.1.0.0/16", ID: "a4"}
 	c = scripted(t, script{"DescribeVpcs": {vpc("", "associating"), vpc("", "associated"), vpc("", "failed")}})
-	steps(t, func() error { return vpcCIDRs.Ready(t.Context(), c, r) }, fault.NotYet, "", fault.Permanent)
+	steps(t, func() error { return VPCCIDRs.Ready(t.Context(), c, r) }, fault.NotYet, "", fault.Permanent)
 }
 
 func TestABlockedDeletionNamesTheBlocker(t *testing.T) {
@@ -111,17 +111,17 @@ func TestABlockedDeletionNamesTheBlocker(t *testing.T) {
 		delete func() error
 		want   string
 	}{
-		{func() error { return subnets.Delete(t.Context(), c, &Subnet{ID: "subnet-1"}) }, "subnet subnet-1 is in use by " + users + ":"},
-		{func() error { return securityGroups.Delete(t.Context(), c, &SecurityGroup{ID: "sg-1"}) },
+		{func() error { return Subnets.Delete(t.Context(), c, &Subnet{ID: "subnet-1"}) }, "subnet subnet-1 is in use by " + users + ":"},
+		{func() error { return SecurityGroups.Delete(t.Context(), c, &SecurityGroup{ID: "sg-1"}) },
 			"security group sg-1 is in use by " + users + ", a rule of security group sg-2:"},
-		{func() error { return vpcs.Delete(t.Context(), c, &VPC{ID: "vpc-1"}) }, "VPC vpc-1 is in use by " + users + ":"},
+		{func() error { return VPCs.Delete(t.Context(), c, &VPC{ID: "vpc-1"}) }, "VPC vpc-1 is in use by " + users + ":"},
 	} {
 		err := tc.delete()
 		if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("got %v (%s), want %s", err, fault.Of(err), tc.want)
 		}
 	}
-	steps(t, func() error { return subnets.Delete(t.Context(), c, &Subnet{ID: "subnet-1"}) }, "")
+	steps(t, func() error { return Subnets.Delete(t.Context(), c, &Subnet{ID: "subnet-1"}) }, "")
 }
 
 func TestAnAttachmentWhoseAnswerWasLostIsTaken(t *testing.T) {
@@ -130,7 +130,7 @@ func TestAnAttachmentWhoseAnswerWasLostIsTaken(t *testing.T) {
 	}
 	c := scripted(t, script{"AttachInternetGateway": {"!Resource.AlreadyAssociated", "!Resource.AlreadyAssociated"},
 		"DescribeInternetGateways": {gateway("vpc-1"), gateway("vpc-2")}})
-	attach := internetGateways.Update[0].Set
+	attach := InternetGateways.Update[0].Set
 	steps(t, func() error {
 		return attach(t.Context(), c, &InternetGateway{ID: "igw-1"}, &InternetGateway{VPC: lit("vpc-1")})
 	}, "", fault.Permanent)

@@ -65,7 +65,7 @@ func (m *model) issuer() string {
 // oidcProvider makes IAM trust the issuer. The thumbprints are those of the
 // authorities of S3's certificates, which AWS no longer compares.
 func (m *model) oidcProvider() resource.Node {
-	return kinds.NewOIDCProvider(m.name, kinds.OIDCProvider{
+	return kinds.OIDCProviders.New(m.name, kinds.OIDCProvider{
 		URL:         "https://" + m.issuer(),
 		ClientIDs:   append([]string{"amazonaws.com"}, m.spec.ServiceAccountIssuerDiscovery.AdditionalAudiences...),
 		Thumbprints: []string{"9e99a48a9960b14926bb7f3b02e22da2b0ab7280", "a9d53002e97e00e043244f3d170d6f4c414104fd"},

@@ -19,10 +19,10 @@ func (m *model) scalingGroups() ([]resource.Node, error) {
 		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", g.Name, err)
 		}
-		group := kinds.NewAutoScalingGroup(w.Name, w)
+		group := kinds.AutoScalingGroups.New(w.Name, w)
 		nodes = append(nodes, group)
 		if p := warmPool(g); p != nil && p.EnableLifecycleHook {
-			nodes = append(nodes, kinds.NewLifecycleHook("kops-warmpool-"+g.Name, kinds.LifecycleHook{
+			nodes = append(nodes, kinds.LifecycleHooks.New("kops-warmpool-"+g.Name, kinds.LifecycleHook{
 				Name: awscloud.LifecycleHook, InstanceGroup: g.Name, Group: group.Out("id"), DefaultResult: "ABANDON",
 				HeartbeatTimeout: int(or(p.LifecycleHookTimeout, 600)), Transition: "autoscaling:EC2_INSTANCE_LAUNCHING"}))
 		}
@@ -52,7 +52,7 @@ func (m *model) scalingGroup(g *api.InstanceGroup) (kinds.AutoScalingGroup, erro
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		w.Tags = append(w.Tags, kinds.GroupTag{Key: k, Value: tags[k], Propagate: true})
 	}
-	id, version := out("aws_launch_template", name, "id"), out("aws_launch_template", name, "latest_version")
+	id, version := kinds.LaunchTemplates.Out(name, "id"), kinds.LaunchTemplates.Out(name, "latest_version")
 	if g.Spec.MixedInstancesPolicy != nil {
 		w.MixedInstances = mixed(g, kinds.MixedSpecification{ID: id, Version: version})
 	} else {

@@ -55,7 +55,7 @@ func (m *model) dns() ([]resource.Node, error) {
 	}
 	var nodes []resource.Node
 	if m.dnsType() == api.DNSPrivate && (!m.sharedVPC() || !slices.Contains(z.Networks, m.spec.Networking.NetworkID)) {
-		nodes = append(nodes, kinds.NewZoneAssociation(m.spec.DNSZone, kinds.ZoneAssociation{ZoneID: hostedZone(z), VPC: m.vpcID()}))
+		nodes = append(nodes, kinds.ZoneAssociations.New(m.spec.DNSZone, kinds.ZoneAssociation{ZoneID: hostedZone(z), VPC: m.vpcID()}))
 	}
 	if m.apiLB != nil {
 		for _, name := range m.balancedNames() {
@@ -84,7 +84,7 @@ func (m *model) balancedNames() []string {
 func (m *model) internalName() string { return hostnames.API(m.name) }
 
 func alias(node, name, kind string, z facts.DNSZone, to *loadBalancer) resource.Node {
-	return kinds.NewDNSRecord(node, kinds.DNSRecord{
+	return kinds.DNSRecords.New(node, kinds.DNSRecord{
 		ZoneID: hostedZone(z), Name: name, Type: kind,
 		Alias: &kinds.DNSAlias{Name: to.out("dns_name"), ZoneID: to.out("zone_id")},
 	})
@@ -120,7 +120,7 @@ func (m *model) placeholder(z facts.DNSZone, name, kind string) []resource.Node 
 		address, owner = placeholderIPv6, "aaaa-"+name
 	}
 	record := func(name, kind, value string) resource.Node {
-		return kinds.NewDNSPlaceholder(name+"-"+kind, kinds.DNSPlaceholder{
+		return kinds.DNSPlaceholders.New(name+"-"+kind, kinds.DNSPlaceholder{
 			ZoneID: hostedZone(z), Name: name, Type: kind, TTL: placeholderTTL, Records: []string{value}})
 	}
 	nodes := []resource.Node{record(name, kind, address)}

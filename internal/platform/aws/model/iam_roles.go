@@ -61,9 +61,9 @@ func (m *model) sharedProfiles() []resource.Node {
 // profileRef refers to the instance profile of a group's machines, by name.
 func (m *model) profileRef(g *api.InstanceGroup) resource.Value {
 	if arn := profileOf(g); arn != "" {
-		return out("aws_iam_instance_profile", profileName(arn), "name")
+		return kinds.IAMProfiles.Out(profileName(arn), "name")
 	}
-	return out("aws_iam_instance_profile", m.roleName(g.Spec.Role), "id")
+	return kinds.IAMProfiles.Out(m.roleName(g.Spec.Role), "id")
 }
 
 // machineRoles are the roles that machines have.
@@ -101,7 +101,7 @@ func (m *model) machineIdentity(r api.InstanceGroupRole) ([]resource.Node, error
 		return nil, err
 	}
 	role := m.newRole(name, who)
-	nodes := []resource.Node{role, kinds.NewIAMInstanceProfile(name, kinds.IAMInstanceProfile{
+	nodes := []resource.Node{role, kinds.IAMProfiles.New(name, kinds.IAMInstanceProfile{
 		Name: name, Role: role.Out("name"), Tags: m.tags(name)})}
 	grants, err := m.machineGrants(r)
 	if err != nil {
@@ -141,7 +141,7 @@ func (m *model) newRole(name, who string, tags ...string) resource.Node {
 	if m.spec.IAM != nil {
 		boundary = or(m.spec.IAM.PermissionsBoundary, "")
 	}
-	return kinds.NewIAMRole(name, kinds.IAMRole{
+	return kinds.IAMRoles.New(name, kinds.IAMRole{
 		Name: name, AssumeRolePolicy: who, PermissionsBoundary: boundary, Tags: m.tagsWith(name, tags...)})
 }
 
@@ -150,7 +150,7 @@ func rolePolicy(name, text string, role resource.Node) []resource.Node {
 	if text == "" {
 		return nil
 	}
-	return []resource.Node{kinds.NewIAMRolePolicy(name, kinds.IAMRolePolicy{Name: name, Policy: text, Role: role.Out("name")})}
+	return []resource.Node{kinds.IAMRolePolicies.New(name, kinds.IAMRolePolicy{Name: name, Policy: text, Role: role.Out("name")})}
 }
 
 // attachments give a role existing policies, each once.
@@ -159,7 +159,7 @@ func attachments(prefix string, arns []string, role resource.Node) []resource.No
 	for _, arn := range slices.Compact(slices.Sorted(slices.Values(arns))) {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(arn)) // a hash never fails
-		nodes = append(nodes, kinds.NewIAMAttachment(fmt.Sprintf("%s-%d", prefix, h.Sum32()),
+		nodes = append(nodes, kinds.IAMAttachments.New(fmt.Sprintf("%s-%d", prefix, h.Sum32()),
 			kinds.IAMAttachment{PolicyARN: arn, Role: role.Out("name")}))
 	}
 	return nodes

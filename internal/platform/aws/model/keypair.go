@@ -53,7 +53,7 @@ func (m *model) keyPair() ([]resource.Node, error) {
 	if err != nil || line == "" {
 		return nil, err
 	}
-	return []resource.Node{kinds.NewKeyPair(m.sshKeyNode(fingerprint), kinds.KeyPair{
+	return []resource.Node{kinds.KeyPairs.New(m.sshKeyNode(fingerprint), kinds.KeyPair{
 		Name:      "kubernetes." + m.name + "-" + fingerprint,
 		PublicKey: resource.Text(resource.Lit(line + "\n")),
 		Tags:      m.tags(m.name),
@@ -69,5 +69,5 @@ func (m *model) keyName() (resource.Value, error) {
 	if err != nil || line == "" {
 		return resource.Value{}, err
 	}
-	return out("aws_key_pair", m.sshKeyNode(fingerprint), "id"), nil
+	return kinds.KeyPairs.Out(m.sshKeyNode(fingerprint), "id"), nil
 }

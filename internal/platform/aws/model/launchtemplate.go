@@ -25,7 +25,7 @@ func (m *model) launchTemplates() ([]resource.Node, error) {
 		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", g.Name, err)
 		}
-		node := kinds.NewLaunchTemplate(m.groupName(g), t)
+		node := kinds.LaunchTemplates.New(m.groupName(g), t)
 		node.After = m.Keysets
 		nodes = append(nodes, node)
 	}

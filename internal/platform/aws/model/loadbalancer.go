@@ -52,9 +52,9 @@ type targetGroup struct {
 	controlPlaneOnly bool
 }
 
-func (t targetGroup) id() resource.Value { return out("aws_lb_target_group", t.realName, "id") }
+func (t targetGroup) id() resource.Value { return kinds.TargetGroups.Out(t.realName, "id") }
 
-func (l *loadBalancer) out(attr string) resource.Value { return out("aws_lb", l.node, attr) }
+func (l *loadBalancer) out(attr string) resource.Value { return kinds.LoadBalancers.Out(l.node, attr) }
 
 // apiLoadBalancer is the one before the API servers, nil without one.
 func (m *model) apiLoadBalancer() (*loadBalancer, error) {
@@ -197,7 +197,7 @@ func (m *model) loadBalancerNode(l *loadBalancer) resource.Node {
 			n.AccessLogs = &kinds.AccessLogs{Enabled: true, Bucket: *a.Bucket, Prefix: or(a.BucketPrefix, "")}
 		}
 	}
-	node := kinds.NewLoadBalancer(l.node, n)
+	node := kinds.LoadBalancers.New(l.node, n)
 	if !l.internal {
 		node.After = m.internetFirst() // a VPC without a way out refuses it
 	}
@@ -209,7 +209,7 @@ func (m *model) targetGroupNode(t targetGroup) resource.Node {
 	if t.health != "" {
 		check.Protocol, check.Path = "HTTPS", t.health
 	}
-	return kinds.NewTargetGroup(t.realName, kinds.TargetGroup{
+	return kinds.TargetGroups.New(t.realName, kinds.TargetGroup{
 		Name: t.realName, Port: t.port, Protocol: t.protocol, VPC: m.vpcID(),
 		ConnectionTermination: "true", DeregistrationDelay: "30",
 		HealthCheck: check, Tags: m.tags(t.realName),
@@ -225,7 +225,7 @@ func (m *model) listenerNode(l *loadBalancer, n listener) resource.Node {
 		w.CertificateARN = l.spec.SSLCertificate
 		w.SSLPolicy = or(l.spec.SSLPolicy, "ELBSecurityPolicy-2016-08")
 	}
-	return kinds.NewListener(n.node, w)
+	return kinds.Listeners.New(n.node, w)
 }
 
 // targetGroups are those that a group's machines are in, existing ones too,

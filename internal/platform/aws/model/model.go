@@ -165,8 +165,3 @@ func or[T any](p *T, otherwise T) T {
 	}
 	return *p
 }
-
-// out refers to an output of a node of this model.
-func out(kind, name, attr string) resource.Value {
-	return resource.Out(resource.Address{Kind: kind, Name: name}, attr)
-}

@@ -12,7 +12,7 @@ import (
 )
 
 // vpcID is the VPC's identifier, known or not.
-func (m *model) vpcID() resource.Value { return out("aws_vpc", m.name, "id") }
+func (m *model) vpcID() resource.Value { return kinds.VPCs.Out(m.name, "id") }
 
 // sharedVPC reports whether the cluster lives in a VPC that is not its own.
 func (m *model) sharedVPC() bool { return m.spec.Networking.NetworkID != "" }
@@ -20,7 +20,7 @@ func (m *model) sharedVPC() bool { return m.spec.Networking.NetworkID != "" }
 func (m *model) subnetName(s *api.ClusterSubnetSpec) string { return s.Name + "." + m.name }
 
 func (m *model) subnetID(s *api.ClusterSubnetSpec) resource.Value {
-	return out("aws_subnet", m.subnetName(s), "id")
+	return kinds.Subnets.Out(m.subnetName(s), "id")
 }
 
 // network is the VPC, its DHCP options, its subnets and its gateways.
@@ -37,22 +37,22 @@ func (m *model) network() ([]resource.Node, error) {
 func (m *model) vpc() []resource.Node {
 	net := m.spec.Networking
 	if m.sharedVPC() {
-		return []resource.Node{kinds.AdoptVPC(m.name, net.NetworkID, kinds.VPC{CIDR: net.NetworkCIDR})}
+		return []resource.Node{kinds.VPCs.Adopt(m.name, net.NetworkID, kinds.VPC{CIDR: net.NetworkCIDR})}
 	}
 	domain := m.facts.Region + ".compute.internal"
 	if m.facts.Region == "us-east-1" { // the first region's names are older than the rule
 		domain = "ec2.internal"
 	}
 	nodes := []resource.Node{
-		kinds.NewVPC(m.name, kinds.VPC{
+		kinds.VPCs.New(m.name, kinds.VPC{
 			CIDR: net.NetworkCIDR, AmazonIPv6: true, DNSHostnames: true, DNSSupport: true, Tags: m.tags(m.name)}),
-		kinds.NewDHCPOptions(m.name, kinds.DHCPOptions{
+		kinds.DHCPOptionSets.New(m.name, kinds.DHCPOptions{
 			DomainName: domain, Servers: []string{"AmazonProvidedDNS"}, Tags: m.tags(m.name)}),
-		kinds.NewDHCPAssociation(m.name, kinds.DHCPAssociation{
-			VPC: m.vpcID(), Options: out("aws_vpc_dhcp_options", m.name, "id")}),
+		kinds.DHCPAssociations.New(m.name, kinds.DHCPAssociation{
+			VPC: m.vpcID(), Options: kinds.DHCPOptionSets.Out(m.name, "id")}),
 	}
 	for _, cidr := range net.AdditionalNetworkCIDRs {
-		nodes = append(nodes, kinds.NewVPCCIDR(rangeName(cidr), kinds.VPCCIDR{VPC: m.vpcID(), CIDR: cidr}))
+		nodes = append(nodes, kinds.VPCCIDRs.New(rangeName(cidr), kinds.VPCCIDR{VPC: m.vpcID(), CIDR: cidr}))
 	}
 	return nodes
 }
@@ -72,7 +72,7 @@ func (m *model) rangeFirst(s *api.ClusterSubnetSpec) []resource.Address {
 	}
 	for _, cidr := range m.spec.Networking.AdditionalNetworkCIDRs {
 		if r, err := netip.ParsePrefix(cidr); err == nil && r.Overlaps(subnet) {
-			return []resource.Address{{Kind: "aws_vpc_ipv4_cidr_block_association", Name: rangeName(cidr)}}
+			return []resource.Address{kinds.VPCCIDRs.At(rangeName(cidr))}
 		}
 	}
 	return nil
@@ -97,13 +97,13 @@ func (m *model) subnetNodes() ([]resource.Node, error) {
 
 // sharedSubnet uses an existing subnet, which only gets tags.
 func (m *model) sharedSubnet(s *api.ClusterSubnetSpec) []resource.Node {
-	nodes := []resource.Node{kinds.AdoptSubnet(m.subnetName(s), s.ID, kinds.Subnet{VPC: m.vpcID(), Zone: m.zoneOf(s), CIDR: s.CIDR})}
+	nodes := []resource.Node{kinds.Subnets.Adopt(m.subnetName(s), s.ID, kinds.Subnet{VPC: m.vpcID(), Zone: m.zoneOf(s), CIDR: s.CIDR})}
 	if !or(m.spec.Networking.TagSubnets, true) {
 		return nodes
 	}
 	tags := m.subnetTags(s)
 	tags[kinds.TagOwnerPrefix+m.name] = kinds.Shared
-	return append(nodes, kinds.NewSubnetTags(m.subnetName(s), kinds.SubnetTags{Subnet: m.subnetID(s), Tags: tags}))
+	return append(nodes, kinds.SubnetTagSets.New(m.subnetName(s), kinds.SubnetTags{Subnet: m.subnetID(s), Tags: tags}))
 }
 
 // ownSubnet makes a subnet. One without IPv4 reaches it by NAT64, which needs DNS64.
@@ -122,7 +122,7 @@ func (m *model) ownSubnet(s *api.ClusterSubnetSpec) (resource.Node, error) {
 		case err != nil:
 			return resource.Node{}, err
 		case relative:
-			n.IPv6Part = kinds.IPv6Part(out("aws_vpc", m.name, "ipv6_cidr_block"), size-vpcIPv6Bits, index)
+			n.IPv6Part = kinds.IPv6Part(kinds.VPCs.Out(m.name, "ipv6_cidr_block"), size-vpcIPv6Bits, index)
 		default:
 			n.IPv6CIDR = s.IPv6CIDR
 		}
@@ -131,7 +131,7 @@ func (m *model) ownSubnet(s *api.ClusterSubnetSpec) (resource.Node, error) {
 		n.HostnameType = "resource-name"
 		n.ResourceNameA, n.ResourceNameAAAA = s.CIDR != "", s.IPv6CIDR != ""
 	}
-	node := kinds.NewSubnet(m.subnetName(s), n)
+	node := kinds.Subnets.New(m.subnetName(s), n)
 	node.After = m.rangeFirst(s)
 	return node, nil
 }
@@ -169,11 +169,11 @@ func (m *model) gateways() ([]resource.Node, error) {
 		id := m.facts.Networks[m.spec.Networking.NetworkID].InternetGateway
 		switch {
 		case !m.sharedVPC():
-			nodes = append(nodes, kinds.NewInternetGateway(m.name, g))
+			nodes = append(nodes, kinds.InternetGateways.New(m.name, g))
 		case id == "":
 			return nil, fmt.Errorf("the VPC %s has no internet gateway", m.spec.Networking.NetworkID)
 		default:
-			nodes = append(nodes, kinds.AdoptInternetGateway(m.name, id, kinds.InternetGateway{VPC: m.vpcID()}))
+			nodes = append(nodes, kinds.InternetGateways.Adopt(m.name, id, kinds.InternetGateway{VPC: m.vpcID()}))
 		}
 	}
 	if m.routesEgressOnly() {
@@ -181,11 +181,11 @@ func (m *model) gateways() ([]resource.Node, error) {
 		id := m.facts.Networks[m.spec.Networking.NetworkID].EgressOnlyGateway
 		switch {
 		case !m.sharedVPC():
-			nodes = append(nodes, kinds.NewEgressOnlyGateway(m.name, g))
+			nodes = append(nodes, kinds.EgressOnlyGateways.New(m.name, g))
 		case id == "":
 			return nil, fmt.Errorf("the VPC %s has no egress-only internet gateway", m.spec.Networking.NetworkID)
 		default:
-			nodes = append(nodes, kinds.AdoptEgressOnlyGateway(m.name, id, kinds.EgressOnlyGateway{VPC: m.vpcID()}))
+			nodes = append(nodes, kinds.EgressOnlyGateways.Adopt(m.name, id, kinds.EgressOnlyGateway{VPC: m.vpcID()}))
 		}
 	}
 	return nodes, nil
@@ -196,7 +196,7 @@ func (m *model) internetFirst() []resource.Address {
 	if !m.routesPublic() {
 		return nil
 	}
-	return []resource.Address{{Kind: "aws_internet_gateway", Name: m.name}}
+	return []resource.Address{kinds.InternetGateways.At(m.name)}
 }
 
 // routesPublic reports whether the cluster has a public route table: unless

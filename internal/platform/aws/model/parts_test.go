@@ -9,6 +9,7 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/aws/kinds"
 	"kops.local/kops/internal/platform/aws/spec"
 )
 
@@ -193,9 +194,9 @@ subnets:
 	}
 	for name, want := range map[string][]resource.Address{
 		"us-test-1a.a.example.com": nil,
-		"more.a.example.com":       {{Kind: "aws_vpc_ipv4_cidr_block_association", Name: "cidr-10.2.0.0/16"}},
+		"more.a.example.com":       {kinds.VPCCIDRs.At("cidr-10.2.0.0/16")},
 	} {
-		n, ok := g.Get(resource.Address{Kind: "aws_subnet", Name: name})
+		n, ok := g.Get(kinds.Subnets.At(name))
 		if !ok || !slices.Equal(n.After, want) {
 			t.Errorf("subnet %s follows %v, want %v", name, n.After, want)
 		}

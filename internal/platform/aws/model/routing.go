@@ -33,8 +33,8 @@ func (z *zoneRoutes) name(m *model) string       { return z.zone + "." + m.name 
 func (z *zoneRoutes) privateTable() string       { return "private-" + z.zone }
 func (z *zoneRoutes) publicTable() string        { return "public-" + z.zone }
 func (m *model) routeTable(role string) string   { return role + "." + m.name }
-func (m *model) tableID(n string) resource.Value { return out("aws_route_table", n, "id") }
-func (m *model) gatewayID() resource.Value       { return out("aws_internet_gateway", m.name, "id") }
+func (m *model) tableID(n string) resource.Value { return kinds.RouteTables.Out(n, "id") }
+func (m *model) gatewayID() resource.Value       { return kinds.InternetGateways.Out(m.name, "id") }
 func (m *model) needsNAT64(s *api.ClusterSubnetSpec) bool {
 	return m.ipv6Only() && s.Type == api.SubnetPublic && s.IPv6CIDR != ""
 }
@@ -102,8 +102,8 @@ func (m *model) publicRouting() []resource.Node {
 	}
 	nodes := []resource.Node{
 		m.newTable(m.name, "public", ""),
-		kinds.NewRoute("route-"+anyIPv4, kinds.Route{RouteTable: m.tableID(m.name), CIDR: anyIPv4, Gateway: m.gatewayID()}),
-		kinds.NewRoute("route-"+anyIPv6, kinds.Route{RouteTable: m.tableID(m.name), IPv6CIDR: anyIPv6, Gateway: m.gatewayID()}),
+		kinds.Routes.New("route-"+anyIPv4, kinds.Route{RouteTable: m.tableID(m.name), CIDR: anyIPv4, Gateway: m.gatewayID()}),
+		kinds.Routes.New("route-"+anyIPv6, kinds.Route{RouteTable: m.tableID(m.name), IPv6CIDR: anyIPv6, Gateway: m.gatewayID()}),
 	}
 	for i := range m.spec.Networking.Subnets {
 		s := &m.spec.Networking.Subnets[i]
@@ -117,12 +117,12 @@ func (m *model) publicRouting() []resource.Node {
 // newTable is a route table; sharedNAT is the NAT gateway of somebody else's
 // that it leads to, if it does.
 func (m *model) newTable(name, role, sharedNAT string) resource.Node {
-	return kinds.NewRouteTable(name, kinds.RouteTable{
+	return kinds.RouteTables.New(name, kinds.RouteTable{
 		VPC: m.vpcID(), Tags: m.tagsWith(name, tagRouteTableRole, role), SharedNATGateway: sharedNAT})
 }
 
 func (m *model) associate(name string, s *api.ClusterSubnetSpec, table string) resource.Node {
-	return kinds.NewRouteTableAssociation(name, kinds.RouteTableAssociation{Subnet: m.subnetID(s), RouteTable: m.tableID(table)})
+	return kinds.RouteTableAssociations.New(name, kinds.RouteTableAssociation{Subnet: m.subnetID(s), RouteTable: m.tableID(table)})
 }
 
 // zoneRouting is the way out of the private subnets of a zone, and of its public
@@ -154,7 +154,7 @@ func (m *model) privateTable(z *zoneRoutes, way kinds.Route) []resource.Node {
 			nodes = append(nodes, newRoute(z.privateTable(), nat64, way))
 		}
 		nodes = append(nodes, newRoute(z.privateTable(), anyIPv6, kinds.Route{
-			RouteTable: way.RouteTable, EgressOnlyGateway: out("aws_egress_only_internet_gateway", m.name, "id")}))
+			RouteTable: way.RouteTable, EgressOnlyGateway: kinds.EgressOnlyGateways.Out(m.name, "id")}))
 	}
 	return nodes
 }
@@ -178,7 +178,7 @@ func newRoute(table, cidr string, r kinds.Route) resource.Node {
 	} else {
 		r.CIDR, r.IPv6CIDR = cidr, ""
 	}
-	return kinds.NewRoute("route-"+table+"-"+cidr, r)
+	return kinds.Routes.New("route-"+table+"-"+cidr, r)
 }
 
 // egress returns the target of a zone's default route, and the resources that make it.
@@ -193,10 +193,10 @@ func (m *model) egress(z *zoneRoutes) ([]resource.Node, kinds.Route, error) {
 	switch {
 	case egress == "" || strings.HasPrefix(egress, "eipalloc-"):
 		nodes, err := m.natGateway(z, egress, publicIP)
-		return nodes, kinds.Route{NATGateway: out("aws_nat_gateway", z.name(m), "id")}, err
+		return nodes, kinds.Route{NATGateway: kinds.NATGateways.Out(z.name(m), "id")}, err
 	case z.sharedNAT() != "":
-		return []resource.Node{kinds.AdoptNATGateway(z.name(m), egress, kinds.NATGateway{})},
-			kinds.Route{NATGateway: out("aws_nat_gateway", z.name(m), "id")}, nil
+		return []resource.Node{kinds.NATGateways.Adopt(z.name(m), egress, kinds.NATGateway{})},
+			kinds.Route{NATGateway: kinds.NATGateways.Out(z.name(m), "id")}, nil
 	}
 	way, err := routeTo(egress)
 	return nil, way, err
@@ -208,18 +208,18 @@ func (m *model) natGateway(z *zoneRoutes, allocation, publicIP string) ([]resour
 		return nil, fmt.Errorf("there is no Utility subnet where a NAT gateway could stand")
 	}
 	name := z.name(m)
-	address := kinds.NewElasticIP(name, kinds.ElasticIP{Domain: "vpc", Tags: m.tags(name)})
+	address := kinds.ElasticIPs.New(name, kinds.ElasticIP{Domain: "vpc", Tags: m.tags(name)})
 	switch {
 	case allocation != "":
-		address = kinds.AdoptElasticIP(name, allocation, kinds.ElasticIP{})
+		address = kinds.ElasticIPs.Adopt(name, allocation, kinds.ElasticIP{})
 	case publicIP != "":
 		id, ok := m.account.ElasticIPs[publicIP]
 		if !ok {
 			return nil, fmt.Errorf("the address %s is no elastic IP of the account", publicIP)
 		}
-		address = kinds.AdoptElasticIP(name, id, kinds.ElasticIP{})
+		address = kinds.ElasticIPs.Adopt(name, id, kinds.ElasticIP{})
 	}
-	nat := kinds.NewNATGateway(name, kinds.NATGateway{
+	nat := kinds.NATGateways.New(name, kinds.NATGateway{
 		Allocation: address.Out("id"), Subnet: m.subnetID(z.hosts[0]), Tags: m.tags(name)})
 	nat.After = m.internetFirst() // without it the gateway fails for good
 	return []resource.Node{address, nat}, nil

@@ -133,7 +133,7 @@ func (m *model) ruleNodes(all []rule) []resource.Node {
 		}
 		want := r.want()
 		want.Tags = m.tags(name)
-		nodes = append(nodes, kinds.NewSecurityGroupRule(name, want))
+		nodes = append(nodes, kinds.SecurityGroupRules.New(name, want))
 	}
 	return nodes
 }

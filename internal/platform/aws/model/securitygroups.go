@@ -20,7 +20,7 @@ type securityGroup struct {
 	description string
 }
 
-func (g securityGroup) id() resource.Value { return out("aws_security_group", g.node, "id") }
+func (g securityGroup) id() resource.Value { return kinds.SecurityGroups.Out(g.node, "id") }
 
 // identity tells one group from another, whatever each is called.
 func (g securityGroup) identity() string { return cmp.Or(g.override, g.node) }
@@ -123,8 +123,8 @@ func (m *model) securityGroups() ([]resource.Node, error) {
 
 func (m *model) groupNode(g securityGroup) resource.Node {
 	if g.override != "" {
-		return kinds.AdoptSecurityGroup(g.node, g.override, kinds.SecurityGroup{VPC: m.vpcID()})
+		return kinds.SecurityGroups.Adopt(g.node, g.override, kinds.SecurityGroup{VPC: m.vpcID()})
 	}
-	return kinds.NewSecurityGroup(g.node, kinds.SecurityGroup{
+	return kinds.SecurityGroups.New(g.node, kinds.SecurityGroup{
 		Name: g.node, Description: g.description, VPC: m.vpcID(), Tags: m.tags(g.node)})
 }

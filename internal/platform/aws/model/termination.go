@@ -71,17 +71,17 @@ func (m *model) terminationQueue() ([]resource.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	queue := kinds.NewQueue(name, kinds.Queue{Name: name, MessageRetentionSeconds: 300, Policy: policy, Tags: m.tags(name)})
+	queue := kinds.Queues.New(name, kinds.Queue{Name: name, MessageRetentionSeconds: 300, Policy: policy, Tags: m.tags(name)})
 	nodes := []resource.Node{queue}
 	for _, e := range m.events() {
 		rule := awsname.EventRulePrefix(m.name) + e.name
-		n := kinds.NewEventRule(rule, kinds.EventRule{Name: rule, EventPattern: e.pattern, Tags: m.tags(rule)})
-		nodes = append(nodes, n, kinds.NewEventTarget(rule+"-Target", kinds.EventTarget{Rule: n.Out("id"), ARN: queue.Out("arn")}))
+		n := kinds.EventRules.New(rule, kinds.EventRule{Name: rule, EventPattern: e.pattern, Tags: m.tags(rule)})
+		nodes = append(nodes, n, kinds.EventTargets.New(rule+"-Target", kinds.EventTarget{Rule: n.Out("id"), ARN: queue.Out("arn")}))
 	}
 	for _, g := range m.scaled() {
 		hook := g.Name + "-NTHLifecycleHook"
-		nodes = append(nodes, kinds.NewLifecycleHook(hook, kinds.LifecycleHook{
-			Name: hook, InstanceGroup: g.Name, Group: out("aws_autoscaling_group", m.groupName(g), "id"), DefaultResult: "CONTINUE",
+		nodes = append(nodes, kinds.LifecycleHooks.New(hook, kinds.LifecycleHook{
+			Name: hook, InstanceGroup: g.Name, Group: kinds.AutoScalingGroups.Out(m.groupName(g), "id"), DefaultResult: "CONTINUE",
 			HeartbeatTimeout: 300, Transition: "autoscaling:EC2_INSTANCE_TERMINATING"}))
 	}
 	return nodes, nil

@@ -53,7 +53,7 @@ func (m *model) outputs(g *graph.Graph) map[string]terraform.Expression {
 
 func (m *model) networkOutputs(o outputs) {
 	for name, attr := range map[string]string{"vpc_id": "id", "vpc_cidr_block": "cidr_block", "vpc_ipv6_cidr_block": "ipv6_cidr_block"} {
-		o.set(name, out("aws_vpc", m.name, attr))
+		o.set(name, kinds.VPCs.Out(m.name, attr))
 	}
 	if _, ok := o.all["vpc_ipv6_cidr_block"]; ok {
 		o.all["vpc_ipv6_cidr_length"] = terraform.Raw(
@@ -88,7 +88,7 @@ func (m *model) groupOutputs(o outputs) {
 	for _, r := range machineRoles() {
 		var groups, security, subnets []resource.Value
 		for _, g := range m.scaled() {
-			group := out("aws_autoscaling_group", m.groupName(g), "id")
+			group := kinds.AutoScalingGroups.Out(m.groupName(g), "id")
 			if g.Spec.Role != r || !o.has(group) {
 				continue
 			}
@@ -116,10 +116,10 @@ func (m *model) identityOutputs(o outputs) {
 	}
 	for export, name := range roles {
 		for _, attr := range []string{"arn", "name"} {
-			o.set(export+"_role_"+attr, out("aws_iam_role", name, attr))
+			o.set(export+"_role_"+attr, kinds.IAMRoles.Out(name, attr))
 		}
 	}
-	if provider := out("aws_iam_openid_connect_provider", m.name, "arn"); m.hasOIDC() && o.has(provider) {
+	if provider := kinds.OIDCProviders.Out(m.name, "arn"); m.hasOIDC() && o.has(provider) {
 		o.set("iam_openid_connect_provider_arn", provider)
 		o.set("iam_openid_connect_provider_issuer", resource.Lit(m.issuer()))
 	}

@@ -40,7 +40,8 @@ type Listener struct {
 	Check string
 }
 
-var balancers = resource.Kind[LoadBalancer, *Client]{
+// LoadBalancers is the kind of LoadBalancer.
+var LoadBalancers = resource.Kind[LoadBalancer, *Client]{
 	Name: "local_load_balancer", Direct: true, API: api, Tasks: []string{"LoadBalancer"},
 	Key:    func(b *LoadBalancer) string { return b.Name },
 	List:   listBalancers,
@@ -53,11 +54,6 @@ var balancers = resource.Kind[LoadBalancer, *Client]{
 	Delete: func(ctx context.Context, c *Client, b *LoadBalancer) error {
 		return c.wish(ctx, b.Cluster, func(s site.Site) error { return unwish(s, site.Balancers, b.Name) })
 	},
-}
-
-// NewLoadBalancer declares a load balancer.
-func NewLoadBalancer(name string, b LoadBalancer) resource.Node {
-	return resource.New(&balancers, name, b)
 }
 
 func listBalancers(_ context.Context, c *Client, s resource.Scope) ([]*LoadBalancer, error) {

@@ -39,7 +39,7 @@ const api = "local"
 
 // All lists the kinds, each after those it may refer to.
 func All() []resource.Any {
-	return []resource.Any{images.Erase(), networks.Erase(), mirrors.Erase(), volumes.Erase(), groups.Erase(), machines.Erase(), balancers.Erase()}
+	return []resource.Any{Images.Erase(), Networks.Erase(), Mirrors.Erase(), Volumes.Erase(), MachineGroups.Erase(), Machines.Erase(), LoadBalancers.Erase()}
 }
 
 func (c *Client) site(cluster string) (site.Site, error) {
@@ -119,8 +119,8 @@ func (c *Client) trouble(cluster, part, name string) error {
 	return keeper.Trouble(s, part, name)
 }
 
-// Machines lists the machines of a cluster, running or not.
-func Machines(c *Client, cluster string) ([]machine.Machine, error) {
+// machinesIn lists the machines of a cluster, running or not.
+func machinesIn(c *Client, cluster string) ([]machine.Machine, error) {
 	s, err := c.site(cluster)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,8 @@ type MachineGroup struct {
 	ID string `res:"out,id" tf:"id"` // the cluster's name, a slash and the group's
 }
 
-var groups = resource.Kind[MachineGroup, *Client]{
+// MachineGroups is the kind of MachineGroup.
+var MachineGroups = resource.Kind[MachineGroup, *Client]{
 	Name: "local_machine_group", Direct: true, API: api, Tasks: []string{"MachineGroup"},
 	Group:  func(g *MachineGroup) string { return g.Name },
 	Key:    func(g *MachineGroup) string { return g.Name },
@@ -46,11 +47,6 @@ var groups = resource.Kind[MachineGroup, *Client]{
 	}},
 	Ready:  groupReady,
 	Delete: deleteGroup,
-}
-
-// NewMachineGroup declares a group.
-func NewMachineGroup(name string, g MachineGroup) resource.Node {
-	return resource.New(&groups, name, g)
 }
 
 func listGroups(_ context.Context, c *Client, s resource.Scope) ([]*MachineGroup, error) {
@@ -87,7 +83,7 @@ func wishGroup(ctx context.Context, c *Client, g *MachineGroup) error {
 
 // groupReady waits until as many machines run as are wished, and tells what is in the way.
 func groupReady(_ context.Context, c *Client, g *MachineGroup) error {
-	all, err := Machines(c, g.Cluster)
+	all, err := machinesIn(c, g.Cluster)
 	if err != nil {
 		return err
 	}

@@ -216,13 +216,13 @@ func remove[T any](l *lab, k *resource.Kind[T, *Client], have *T) {
 // base makes what machines stand on.
 func (l *lab) base(cluster, cidr string) (*Image, *Network) {
 	l.Helper()
-	return build(l, &images, Image{Cluster: cluster}), build(l, &networks, Network{Cluster: cluster, CIDR: cidr, Up: true})
+	return build(l, &Images, Image{Cluster: cluster}), build(l, &Networks, Network{Cluster: cluster, CIDR: cidr, Up: true})
 }
 
 // running are the machines of a group that run.
 func (l *lab) running(cluster, group string) []machine.Machine {
 	l.Helper()
-	all, err := Machines(l.Client, cluster)
+	all, err := machinesIn(l.Client, cluster)
 	l.ok(err)
 	return slices.DeleteFunc(all, func(m machine.Machine) bool { return !m.Running || m.Group != group })
 }

@@ -24,7 +24,8 @@ type Image struct {
 	Path string `res:"out" tf:"path"`  // its root folder
 }
 
-var images = resource.Kind[Image, *Client]{
+// Images is the kind of Image.
+var Images = resource.Kind[Image, *Client]{
 	Name: "local_image", Direct: true, API: api, Phase: resource.Network, Tasks: []string{"Image"},
 	Key:    func(i *Image) string { return i.recipe().Digest() },
 	List:   listImages,
@@ -33,9 +34,6 @@ var images = resource.Kind[Image, *Client]{
 		return c.locked(ctx, i.Cluster, func(s site.Site) error { return keeper.Remove(keeper.File(s, site.Images, i.recipe().Digest())) })
 	},
 }
-
-// NewImage declares an image.
-func NewImage(name string, i Image) resource.Node { return resource.New(&images, name, i) }
 
 func (i *Image) recipe() image.Recipe {
 	return image.Recipe{Release: i.Release, Mirror: i.Mirror, Packages: i.Packages}

@@ -22,7 +22,7 @@ func TestEveryKindIsWellDeclared(t *testing.T) {
 func TestKinds(t *testing.T) {
 	const cluster = "kinds.k8s.local"
 	l := newLab(t, cluster)
-	kindtest.Run(t, &networks, l.Client, kindtest.Life[Network]{Cluster: cluster,
+	kindtest.Run(t, &Networks, l.Client, kindtest.Life[Network]{Cluster: cluster,
 		Want: Network{Cluster: cluster, CIDR: "10.199.1.0/24", Up: true},
 		Changes: []kindtest.Change[Network]{
 			{Name: "add a route", Do: func(n *Network) { n.Routes = map[string]string{"100.96.1.0/24": "10.199.1.10"} }},
@@ -32,15 +32,15 @@ func TestKinds(t *testing.T) {
 	})
 	l.nothingLeft()
 
-	kindtest.Run(t, &images, l.Client, kindtest.Life[Image]{Cluster: cluster, Want: Image{Cluster: cluster}})
-	kindtest.Run(t, &volumes, l.Client, kindtest.Life[Volume]{Cluster: cluster, Want: Volume{Cluster: cluster, Name: "a.etcd-main"}})
+	kindtest.Run(t, &Images, l.Client, kindtest.Life[Image]{Cluster: cluster, Want: Image{Cluster: cluster}})
+	kindtest.Run(t, &Volumes, l.Client, kindtest.Life[Volume]{Cluster: cluster, Want: Volume{Cluster: cluster, Name: "a.etcd-main"}})
 
 	img, net := l.base(cluster, "10.199.1.0/24")
 	lit := resource.Lit
-	kindtest.Run(t, &machines, l.Client, kindtest.Life[Machine]{Cluster: cluster, Want: Machine{Cluster: cluster, Name: "alone",
+	kindtest.Run(t, &Machines, l.Client, kindtest.Life[Machine]{Cluster: cluster, Want: Machine{Cluster: cluster, Name: "alone",
 		Network: lit(net.ID), Image: lit(img.Path), MemoryMiB: 256, CPUs: 1, DiskGiB: 2, UserData: resource.Text(lit("#!/bin/sh\ntrue\n")),
 		Folders: []Folder{{lit("/etc"), "/mnt/etc", true}}, Labels: map[string]string{"role": "node"}}})
-	kindtest.Run(t, &groups, l.Client, kindtest.Life[MachineGroup]{Cluster: cluster, Want: MachineGroup{Cluster: cluster, Name: "nodes",
+	kindtest.Run(t, &MachineGroups, l.Client, kindtest.Life[MachineGroup]{Cluster: cluster, Want: MachineGroup{Cluster: cluster, Name: "nodes",
 		Network: lit(net.ID), Image: lit(img.Path), Size: 1},
 		Changes: []kindtest.Change[MachineGroup]{
 			{Name: "size", Do: func(g *MachineGroup) { g.Size = 2 }},
@@ -51,13 +51,13 @@ func TestKinds(t *testing.T) {
 			{Name: "labels", Do: func(g *MachineGroup) { g.Labels = map[string]string{"role": "node"} }},
 			{Name: "image", Do: func(g *MachineGroup) { g.Image = lit(img.Path + "/.") }},
 		}})
-	kindtest.Run(t, &balancers, l.Client, kindtest.Life[LoadBalancer]{Cluster: cluster, Want: LoadBalancer{Cluster: cluster, Name: "api",
+	kindtest.Run(t, &LoadBalancers, l.Client, kindtest.Life[LoadBalancer]{Cluster: cluster, Want: LoadBalancer{Cluster: cluster, Name: "api",
 		Network: lit(net.ID), Listeners: []Listener{{443, 443, "https://:443/readyz"}}, Groups: []string{"a"}},
 		Changes: []kindtest.Change[LoadBalancer]{
 			{Name: "listeners", Do: func(b *LoadBalancer) { b.Listeners = append(b.Listeners, Listener{3988, 3988, ""}) }},
 			{Name: "groups", Do: func(b *LoadBalancer) { b.Groups = []string{"a", "b"} }},
 		}})
-	remove(l, &images, img)
-	remove(l, &networks, net)
+	remove(l, &Images, img)
+	remove(l, &Networks, net)
 	l.nothingLeft()
 }

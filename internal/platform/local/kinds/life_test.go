@@ -40,7 +40,7 @@ func TestGroup(t *testing.T) {
 	lit := resource.Lit
 	img, net := l.base(one, "10.199.2.0/24")
 	img2, net2 := l.base(two, "10.199.3.0/24")
-	vol := build(l, &volumes, Volume{Cluster: one, Name: "a.etcd-main"})
+	vol := build(l, &Volumes, Volume{Cluster: one, Name: "a.etcd-main"})
 	starts := filepath.Join(vol.Path, "starts")
 	lines := func(n int) func() error {
 		return func() error {
@@ -51,10 +51,10 @@ func TestGroup(t *testing.T) {
 			return err
 		}
 	}
-	group := build(l, &groups, MachineGroup{Cluster: one, Name: "control-plane-a", Network: lit(net.ID), Image: lit(img.Path), Size: 1,
+	group := build(l, &MachineGroups, MachineGroup{Cluster: one, Name: "control-plane-a", Network: lit(net.ID), Image: lit(img.Path), Size: 1,
 		MemoryMiB: 512, UserData: resource.Text(lit(hello)), Folders: []Folder{{lit(vol.Path), "/mnt/volume", false}, {lit(net.Registry), "/mnt/machines", true}},
 		Labels: map[string]string{"role": "control-plane"}})
-	other := build(l, &groups, MachineGroup{Cluster: two, Name: "control-plane-a", Network: lit(net2.ID), Image: lit(img2.Path), Size: 1})
+	other := build(l, &MachineGroups, MachineGroup{Cluster: two, Name: "control-plane-a", Network: lit(net2.ID), Image: lit(img2.Path), Size: 1})
 	l.wait("user data has run", lines(1))
 	first := l.running(one, group.Name)[0]
 	l.wait("the machine is up", func() error {
@@ -106,16 +106,16 @@ func TestGroup(t *testing.T) {
 	}
 
 	l.ok(ground.SetSysctl(sysctls, "kernel/panic", "10")) // as a kubelet does
-	remove(l, &groups, group)
-	remove(l, &volumes, vol)
-	remove(l, &images, img)
-	remove(l, &networks, net)
+	remove(l, &MachineGroups, group)
+	remove(l, &Volumes, vol)
+	remove(l, &Images, img)
+	remove(l, &Networks, net)
 	if len(l.running(two, other.Name)) != 1 {
 		t.Error("the deletion of one cluster took a machine of another")
 	}
-	remove(l, &groups, other)
-	remove(l, &images, img2)
-	remove(l, &networks, net2)
+	remove(l, &MachineGroups, other)
+	remove(l, &Images, img2)
+	remove(l, &Networks, net2)
 	l.nothingLeft()
 }
 
@@ -167,15 +167,15 @@ func TestScaling(t *testing.T) {
 	lit := resource.Lit
 	img, net := l.base(cluster, "10.199.4.0/24")
 	want := MachineGroup{Cluster: cluster, Name: "nodes", Network: lit(net.ID), Image: lit(img.Path), Size: 1}
-	group := build(l, &groups, want)
+	group := build(l, &MachineGroups, want)
 	old := l.running(cluster, "nodes")[0]
 	change := func(do func(*MachineGroup)) {
 		do(&want)
-		l.ok(groups.Update[0].Set(l.Context(), l.Client, group, &want))
+		l.ok(MachineGroups.Update[0].Set(l.Context(), l.Client, group, &want))
 	}
 	number := func(n int) func() error {
 		return func() error {
-			all, err := Machines(l.Client, cluster)
+			all, err := machinesIn(l.Client, cluster)
 			if err == nil && len(all) != n {
 				err = fmt.Errorf("%d machines", len(all))
 			}
@@ -225,13 +225,13 @@ func TestScaling(t *testing.T) {
 		t.Fatalf("with the keeper went the machines: %v", survivor)
 	}
 	l.killAll(cluster, survivor[0].Name)
-	seen, err := networks.List(l.Context(), l.Client, resource.Scope{Cluster: cluster})
+	seen, err := Networks.List(l.Context(), l.Client, resource.Scope{Cluster: cluster})
 	l.ok(err)
 	if seen[0].Up {
 		t.Error("the network is said to be up, without a keeper")
 	}
 	seen[0].Up = true
-	l.ok(networks.Update[0].Set(l.Context(), l.Client, seen[0], seen[0]))
+	l.ok(Networks.Update[0].Set(l.Context(), l.Client, seen[0], seen[0]))
 	l.wait("the keeper replaces what died", func() error {
 		now := l.running(cluster, "nodes")
 		if len(now) != 1 || now[0].Name == survivor[0].Name {
@@ -239,9 +239,9 @@ func TestScaling(t *testing.T) {
 		}
 		return nil
 	})
-	remove(l, &groups, group)
-	remove(l, &images, img)
-	remove(l, &networks, net)
+	remove(l, &MachineGroups, group)
+	remove(l, &Images, img)
+	remove(l, &Networks, net)
 	l.nothingLeft()
 }
 
@@ -276,11 +276,11 @@ func TestLoadBalancing(t *testing.T) {
 	l := newLab(t, cluster)
 	lit := resource.Lit
 	img, net := l.base(cluster, "10.199.5.0/24")
-	lb := build(l, &balancers, LoadBalancer{Cluster: cluster, Name: "api", Network: lit(net.ID), Groups: []string{"api"},
+	lb := build(l, &LoadBalancers, LoadBalancer{Cluster: cluster, Name: "api", Network: lit(net.ID), Groups: []string{"api"},
 		Listeners: []Listener{{Port: 443, Target: 443, Check: "https://:443/readyz"}}})
 	page := "HTTP/1.0 200 ok\\r\\nContent-Type: text/plain\\r\\n\\r\\n"
 	script := strings.NewReplacer("hostname > name", `printf '`+page+`%s' "$(hostname)" > name`, "echo ready > readyz", `printf '`+page+`ready' > readyz`).Replace(serve)
-	group := build(l, &groups, MachineGroup{Cluster: cluster, Name: "api", Network: lit(net.ID), Image: lit(img.Path), Size: 2,
+	group := build(l, &MachineGroups, MachineGroup{Cluster: cluster, Name: "api", Network: lit(net.ID), Image: lit(img.Path), Size: 2,
 		UserData: resource.Text(lit(script))})
 	client := &http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
 	ask := func() (string, error) {
@@ -326,9 +326,9 @@ func TestLoadBalancing(t *testing.T) {
 		return nil
 	})
 	l.wait("the replacement answers too", answers(2))
-	remove(l, &balancers, lb)
-	remove(l, &groups, group)
-	remove(l, &images, img)
-	remove(l, &networks, net)
+	remove(l, &LoadBalancers, lb)
+	remove(l, &MachineGroups, group)
+	remove(l, &Images, img)
+	remove(l, &Networks, net)
 	l.nothingLeft()
 }

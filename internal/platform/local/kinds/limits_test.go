@@ -28,8 +28,8 @@ func TestLimits(t *testing.T) {
 	l := newLab(t, cluster)
 	lit := resource.Lit
 	img, net := l.base(cluster, "10.199.6.0/24")
-	group := build(l, &groups, MachineGroup{Cluster: cluster, Name: "small", Network: lit(net.ID), Image: lit(img.Path), Size: 1, MemoryMiB: 256, DiskGiB: 2})
-	other := build(l, &groups, MachineGroup{Cluster: cluster, Name: "plain", Network: lit(net.ID), Image: lit(img.Path), Size: 1})
+	group := build(l, &MachineGroups, MachineGroup{Cluster: cluster, Name: "small", Network: lit(net.ID), Image: lit(img.Path), Size: 1, MemoryMiB: 256, DiskGiB: 2})
+	other := build(l, &MachineGroups, MachineGroup{Cluster: cluster, Name: "plain", Network: lit(net.ID), Image: lit(img.Path), Size: 1})
 	small, plain := l.running(cluster, "small")[0].Name, l.running(cluster, "plain")[0].Name
 	must := func(machine string, command ...string) string {
 		t.Helper()
@@ -110,10 +110,10 @@ func TestLimits(t *testing.T) {
 		_, err := l.inside(cluster, small, "sh", "-c", "test -e /root/mark && systemctl is-active multi-user.target")
 		return err
 	})
-	remove(l, &groups, group)
-	remove(l, &groups, other)
-	remove(l, &images, img)
-	remove(l, &networks, net)
+	remove(l, &MachineGroups, group)
+	remove(l, &MachineGroups, other)
+	remove(l, &Images, img)
+	remove(l, &Networks, net)
 	l.nothingLeft()
 }
 
@@ -211,7 +211,7 @@ func (l *lab) refused(cluster string, g *MachineGroup) {
 	had := l.running(cluster, g.Name)
 	want := *g
 	want.DiskGiB, want.Size = 1<<20, 2
-	l.ok(groups.Update[0].Set(l.Context(), l.Client, g, &want))
+	l.ok(MachineGroups.Update[0].Set(l.Context(), l.Client, g, &want))
 	l.wait("the refusal", func() error {
 		err := keeper.Trouble(site.Site{Root: l.Root, Cluster: cluster}, site.Groups, g.Name)
 		if !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "1048576 GiB") || !strings.Contains(fault.Remedy(err), "spec.rootVolumeSize") {
@@ -222,5 +222,5 @@ func (l *lab) refused(cluster string, g *MachineGroup) {
 	if now := l.running(cluster, g.Name); !slices.EqualFunc(had, now, func(a, b machine.Machine) bool { return a.Name == b.Name }) {
 		l.Errorf("the machines were %v and are %v", had, now)
 	}
-	l.ok(groups.Update[0].Set(l.Context(), l.Client, &want, g))
+	l.ok(MachineGroups.Update[0].Set(l.Context(), l.Client, &want, g))
 }

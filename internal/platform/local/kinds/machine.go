@@ -33,7 +33,8 @@ type Machine struct {
 	Address string `res:"out" tf:"address"`
 }
 
-var machines = resource.Kind[Machine, *Client]{
+// Machines is the kind of Machine.
+var Machines = resource.Kind[Machine, *Client]{
 	Name: "local_machine", Direct: true, API: api, Tasks: []string{"Machine"},
 	Key:    func(m *Machine) string { return m.Name },
 	List:   listMachines,

@@ -26,7 +26,8 @@ type Mirror struct {
 	Address string `res:"out" tf:"address"`
 }
 
-var mirrors = resource.Kind[Mirror, *Client]{
+// Mirrors is the kind of Mirror.
+var Mirrors = resource.Kind[Mirror, *Client]{
 	Name: "local_mirror", Direct: true, API: api, Phase: resource.Network, Tasks: []string{"Mirror"},
 	Key:    func(m *Mirror) string { return m.Name },
 	List:   listMirrors,
@@ -45,9 +46,6 @@ var mirrors = resource.Kind[Mirror, *Client]{
 		return c.wish(ctx, m.Cluster, func(s site.Site) error { return unwish(s, site.Mirrors, m.Name) })
 	},
 }
-
-// NewMirror declares a mirror.
-func NewMirror(name string, m Mirror) resource.Node { return resource.New(&mirrors, name, m) }
 
 func listMirrors(_ context.Context, c *Client, s resource.Scope) ([]*Mirror, error) {
 	return listWishes(c, s, keeper.Mirrors, func(here site.Site, w keeper.Mirror) (*Mirror, error) {

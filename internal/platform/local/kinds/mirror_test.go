@@ -28,8 +28,8 @@ func TestMirror(t *testing.T) {
 	_, err := bundle.Create(t.Context(), bundle.Options{Dir: dir, HTTP: publisher.Client(), Arches: []download.Arch{download.AMD64},
 		Want: bundle.Want{Files: map[string]string{publisher.URL + "/release/tool": ""}}})
 	l.ok(err)
-	net := build(l, &networks, Network{Cluster: cluster, CIDR: "10.199.7.0/24", Up: true})
-	m := build(l, &mirrors, Mirror{Cluster: cluster, Name: "bundle", Network: resource.Lit(net.ID), Bundle: dir, Port: 3989})
+	net := build(l, &Networks, Network{Cluster: cluster, CIDR: "10.199.7.0/24", Up: true})
+	m := build(l, &Mirrors, Mirror{Cluster: cluster, Name: "bundle", Network: resource.Lit(net.ID), Bundle: dir, Port: 3989})
 	if m.Address != "10.199.7.1:3989" {
 		t.Errorf("the address is %s", m.Address)
 	}
@@ -48,18 +48,18 @@ func TestMirror(t *testing.T) {
 	if code, text := get("/release/other"); code != http.StatusNotFound || !strings.Contains(text, bundle.Remedy) {
 		t.Errorf("a file that the bundle lacks: %d %s", code, text)
 	}
-	seen, err := mirrors.List(t.Context(), l.Client, resource.Scope{Cluster: cluster})
+	seen, err := Mirrors.List(t.Context(), l.Client, resource.Scope{Cluster: cluster})
 	l.ok(err)
-	if len(seen) != 1 || len(mirrors.Erase().Schema().Diff(m, seen[0])) != 0 || seen[0].Address != m.Address {
+	if len(seen) != 1 || len(Mirrors.Erase().Schema().Diff(m, seen[0])) != 0 || seen[0].Address != m.Address {
 		t.Errorf("observed %+v, made %+v", seen, m)
 	}
-	remove(l, &mirrors, m)
+	remove(l, &Mirrors, m)
 	l.wait("the mirror is gone", func() error {
 		if err := open(t.Context(), m.Address); err == nil {
 			return io.ErrUnexpectedEOF // somebody still listens
 		}
 		return nil
 	})
-	remove(l, &networks, net)
+	remove(l, &Networks, net)
 	l.nothingLeft()
 }

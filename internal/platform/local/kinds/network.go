@@ -39,7 +39,8 @@ type Network struct {
 	Registry string `res:"out" tf:"registry"`
 }
 
-var networks = resource.Kind[Network, *Client]{
+// Networks is the kind of Network.
+var Networks = resource.Kind[Network, *Client]{
 	Name: "local_network", Direct: true, API: api, Phase: resource.Network, Tasks: []string{"Network"},
 	Key:    func(n *Network) string { return n.Cluster },
 	List:   listNetworks,
@@ -51,9 +52,6 @@ var networks = resource.Kind[Network, *Client]{
 	},
 	Delete: deleteNetwork,
 }
-
-// NewNetwork declares a network.
-func NewNetwork(name string, n Network) resource.Node { return resource.New(&networks, name, n) }
 
 func listNetworks(_ context.Context, c *Client, s resource.Scope) ([]*Network, error) {
 	here, err := c.site(s.Cluster)

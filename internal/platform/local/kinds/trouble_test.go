@@ -31,8 +31,8 @@ func TestAForeignServerIsNotTakenForOurs(t *testing.T) {
 		kind resource.Any
 		want any
 	}{
-		{site.Balancers, balancers.Erase(), &LoadBalancer{Cluster: cluster, Name: "x", Listeners: []Listener{{Port: port, Target: port}}}},
-		{site.Mirrors, mirrors.Erase(), &Mirror{Cluster: cluster, Name: "x", Bundle: t.TempDir(), Port: port}},
+		{site.Balancers, LoadBalancers.Erase(), &LoadBalancer{Cluster: cluster, Name: "x", Listeners: []Listener{{Port: port, Target: port}}}},
+		{site.Mirrors, Mirrors.Erase(), &Mirror{Cluster: cluster, Name: "x", Bundle: t.TempDir(), Port: port}},
 	} {
 		made, err := x.kind.Create(t.Context(), c, x.want)
 		if err != nil {

@@ -20,16 +20,14 @@ type Volume struct {
 	Path string `res:"out,id" tf:"path"`
 }
 
-var volumes = resource.Kind[Volume, *Client]{
+// Volumes is the kind of Volume.
+var Volumes = resource.Kind[Volume, *Client]{
 	Name: "local_volume", Direct: true, API: api, Tasks: []string{"Volume"},
 	Key:    func(v *Volume) string { return v.Name },
 	List:   listVolumes,
 	Create: createVolume,
 	Delete: deleteVolume,
 }
-
-// NewVolume declares a volume.
-func NewVolume(name string, v Volume) resource.Node { return resource.New(&volumes, name, v) }
 
 func listVolumes(_ context.Context, c *Client, s resource.Scope) ([]*Volume, error) {
 	here, err := c.site(s.Cluster)
