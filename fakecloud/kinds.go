@@ -17,7 +17,7 @@ type Network struct {
 	Name    string `res:"replace"`
 	CIDR    string `res:"replace"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // Balancer is the address of the API.
@@ -26,8 +26,8 @@ type Balancer struct {
 	Name    string      `res:"replace"`
 	Network value.Value `res:"replace"`
 
-	ID   string `res:"out,id" tf:"id"`
-	Host string `res:"out" tf:"host"`
+	ID   string `res:"out,id" out:"id"`
+	Host string `res:"out" out:"host"`
 }
 
 // Machines are those of an instance group.
@@ -41,7 +41,7 @@ type Machines struct {
 	// Start is what they run when they are started.
 	Start value.Content
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // Kinds of resources.

@@ -14,7 +14,7 @@ import (
 //	Size int                           // the resource is changed by Update; it is among Updates
 //	Zone string `res:"default"`        // as Size, and the platform may choose where it is empty
 //	Key  string `res:"writeonly"`      // nobody can see it: it goes with every Create and Update
-//	ID   string `res:"out,id" tf:"id"` // the platform sets it: an output, here with the name id
+//	ID   string `res:"out,id" out:"id"` // the platform sets it: an output, here with the name id
 //
 // A field that needs an output of another resource is a value.Value, and a long or secret
 // text a value.Content.

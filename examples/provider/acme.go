@@ -29,7 +29,7 @@ type Fleet struct {
 	// Start is what a machine runs when it starts.
 	Start value.Content
 
-	Host string `res:"out" tf:"host"`
+	Host string `res:"out" out:"host"`
 }
 
 // Platform is the cloud as kops takes it.
@@ -47,7 +47,7 @@ func (c *Cloud) Platform() *provider.Platform {
 type Name struct {
 	Cluster string `res:"replace"`
 
-	Host string `res:"out" tf:"host"`
+	Host string `res:"out" out:"host"`
 }
 
 // names is a kind that keeps nothing: a name is always there.

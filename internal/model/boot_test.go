@@ -133,7 +133,7 @@ func TestWithoutDNSMachinesAskTheLoadBalancer(t *testing.T) {
 	}
 
 	lb := resource.Address{Kind: "aws_lb", Name: "api.minimal.example.com"}
-	c, err := model.UserData(in, g, resource.Out(lb, "dns_name"))
+	c, err := model.UserData(in, g, resource.Out(lb, "address"))
 	if err != nil {
 		t.Fatal(err)
 	}

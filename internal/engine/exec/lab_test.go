@@ -23,8 +23,8 @@ type item struct {
 	Uses resource.Value
 	Size int `res:",post"`
 
-	ID      string `res:"out,id" tf:"id"`
-	Version int    `res:"out,volatile" tf:"version"`
+	ID      string `res:"out,id" out:"id"`
+	Version int    `res:"out,volatile" out:"version"`
 }
 
 // lab records the calls of an executor, and makes them slow or fail.

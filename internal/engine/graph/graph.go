@@ -48,7 +48,11 @@ func (g *Graph) check(n resource.Node) error {
 		}
 	}
 	n.Kind.Schema().EachRef(n.Want, func(a resource.Address, attr string) {
-		if used, ok := g.nodes[a]; ok && !used.Kind.Schema().HasOutput(attr) {
+		used, ok := g.nodes[a]
+		if !ok {
+			return
+		}
+		if _, ok := used.Kind.Schema().Output(attr); !ok {
 			errs = append(errs, fmt.Errorf("%s refers to %s.%s, and resources of that kind have no such output", n.Address, a, attr))
 		}
 	})

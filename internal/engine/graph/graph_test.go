@@ -12,7 +12,7 @@ import (
 
 type thing struct {
 	Uses []resource.Value
-	ID   string `res:"out,id" tf:"id"`
+	ID   string `res:"out,id" out:"id"`
 }
 
 func kind() *resource.Kind[thing, any] { return &resource.Kind[thing, any]{Name: "thing"} }

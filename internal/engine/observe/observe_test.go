@@ -22,7 +22,7 @@ import (
 type thing struct {
 	Name string         `res:"replace"`
 	Ref  resource.Value `res:"replace"`
-	ID   string         `res:"out,id" tf:"id"`
+	ID   string         `res:"out,id" out:"id"`
 }
 
 // cloud answers the nth list of a kind with a function.

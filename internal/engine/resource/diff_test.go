@@ -39,8 +39,8 @@ type everything struct {
 	Any     string `res:"default"`
 	AnyBool bool   `res:"default"`
 	Secret  string `res:"writeonly"`
-	Out     string `res:"out,id" tf:"out"`
-	Seq     int    `res:"out,volatile" tf:"seq"`
+	Out     string `res:"out,id" out:"out"`
+	Seq     int    `res:"out,volatile" out:"seq"`
 }
 
 type inner struct {
@@ -169,13 +169,13 @@ func TestDiffOfEveryType(t *testing.T) {
 func TestTags(t *testing.T) {
 	type tagged struct {
 		Plain string
-		All   string `res:"out,post,id,volatile,ordered,json" tf:"name,zero,file=other,file64,block,raw"`
+		All   string `res:"out,post,id,volatile,ordered,json" out:"all" tf:"name,zero,file=other,file64,block,raw"`
 		Short string `res:",post" tf:"x,file64"`
 	}
 	got := schemaOf(t, tagged{}).Fields
 	want := []Field{
 		{Name: "Plain"},
-		{Name: "All", Index: 1, Mode: Output, Post: true, Identity: true, Volatile: true, Ordered: true, JSON: true,
+		{Name: "All", Index: 1, Mode: Output, Post: true, Identity: true, Volatile: true, Ordered: true, JSON: true, Output: "all",
 			Terraform: Attribute{Name: "name", Zero: true, File: true, File64: true, Block: true, Raw: true, FileName: "other"}},
 		{Name: "Short", Index: 2, Post: true, Terraform: Attribute{Name: "x", File64: true}},
 	}
@@ -192,6 +192,9 @@ func TestTags(t *testing.T) {
 		{struct {
 			A string `res:"out,ident"`
 		}{}, `A: unknown option "ident"`},
+		{struct {
+			A string `out:"a"`
+		}{}, `A: it is no output, and named "a" as one`},
 		{struct {
 			A string `tf:"a,fle"`
 		}{}, `A: unknown option "fle"`},

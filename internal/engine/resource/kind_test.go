@@ -17,8 +17,8 @@ type server struct {
 	Color string
 	Token string `res:"writeonly"`
 
-	ID  string `res:"out,id" tf:"id"`
-	Rev int    `res:"out,volatile" tf:"rev"`
+	ID  string `res:"out,id" out:"id"`
+	Rev int    `res:"out,volatile" out:"rev"`
 }
 
 // servers logs what is called, with what.

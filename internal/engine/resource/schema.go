@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -22,7 +23,10 @@ const (
 // Field describes one field of a kind's struct. It comes from the tags
 //
 //	res:"MODE[,post][,id][,volatile][,ordered][,json]"
+//	out:"OUTPUT"
 //	tf:"ATTRIBUTE[,zero][,file[=NAME]][,file64[=NAME]][,block][,raw]"
+//
+// Terraform calls an output as everybody does, unless tf says how.
 type Field struct {
 	Name  string
 	Index int
@@ -34,6 +38,8 @@ type Field struct {
 	Ordered  bool // a list whose order matters
 	JSON     bool // a JSON text: equal when the documents are
 
+	// Output is the name by which others refer to an output; empty: nobody does.
+	Output    string
 	Terraform Attribute
 }
 
@@ -85,9 +91,13 @@ func fieldOf(sf reflect.StructField) (Field, error) {
 	if err != nil {
 		return f, err
 	}
+	f.Output = sf.Tag.Get("out")
+	if f.Output != "" && f.Mode != Output {
+		return f, fmt.Errorf("it is no output, and named %q as one", f.Output)
+	}
 	name, options, _ := strings.Cut(sf.Tag.Get("tf"), ",")
 	a := &f.Terraform
-	a.Name = name
+	a.Name = cmp.Or(name, f.Output)
 	return f, setOptions(options, map[string]*bool{
 		"zero": &a.Zero, "file": &a.File, "file64": &a.File64, "block": &a.Block, "raw": &a.Raw}, &a.FileName)
 }
@@ -217,10 +227,9 @@ func (s *Schema) Unresolved(obj any) []string {
 	return out
 }
 
-// Attr returns an output of an observed object by its Terraform name, so that
-// one name serves the engine and the renderers.
+// Attr returns an output of an observed object.
 func (s *Schema) Attr(obj any, attr string) (string, bool) {
-	f, ok := s.output(attr)
+	f, ok := s.Output(attr)
 	if !ok || obj == nil {
 		return "", false
 	}
@@ -229,20 +238,18 @@ func (s *Schema) Attr(obj any, attr string) (string, bool) {
 
 // Volatile reports whether an update of the object may change the output.
 func (s *Schema) Volatile(attr string) bool {
-	f, ok := s.output(attr)
+	f, ok := s.Output(attr)
 	return ok && f.Volatile
 }
 
-func (s *Schema) output(attr string) (Field, bool) {
-	i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Mode == Output && f.Terraform.Name == attr })
+// Output returns the field of an output.
+func (s *Schema) Output(name string) (Field, bool) {
+	i := slices.IndexFunc(s.Fields, func(f Field) bool { return name != "" && f.Output == name })
 	if i < 0 {
 		return Field{}, false
 	}
 	return s.Fields[i], true
 }
-
-// HasOutput reports whether objects of the schema have the output.
-func (s *Schema) HasOutput(attr string) bool { _, ok := s.output(attr); return ok }
 
 // Identities calls f with each non-empty identity output of an observed object.
 func (s *Schema) Identities(obj any, f func(string)) {

@@ -108,14 +108,14 @@ func TestResolvedCopiesDeeply(t *testing.T) {
 	}
 }
 
-func TestOutputsAreFoundByTheirTerraformName(t *testing.T) {
+func TestOutputsAreFoundByTheirName(t *testing.T) {
 	s := schemaOf(t, everything{})
 	o := &everything{Out: "x", Seq: 7, Text: "t"}
 	for _, c := range []struct {
 		attr, want string
 		ok         bool
 	}{{"out", "x", true}, {"seq", "7", true}, {"Out", "", false}, {"text", "", false}} {
-		if got, ok := s.Attr(o, c.attr); got != c.want || ok != c.ok || s.HasOutput(c.attr) != c.ok {
+		if got, ok := s.Attr(o, c.attr); got != c.want || ok != c.ok {
 			t.Errorf("%s: %q %v", c.attr, got, ok)
 		}
 	}

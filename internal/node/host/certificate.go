@@ -46,7 +46,7 @@ type Certificate struct {
 	Group   int
 	// Serial is the certificate's number. What reads the certificate only at its
 	// start follows it: another says that it was issued anew.
-	Serial string `res:"out,volatile" tf:"serial"`
+	Serial string `res:"out,volatile" out:"serial"`
 }
 
 // renewal is how long before its end a certificate is issued anew at the most. One that

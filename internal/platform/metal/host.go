@@ -33,7 +33,7 @@ type Host struct {
 	// Disks are folders for members of etcd.
 	Disks []string `res:"writeonly"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 var hosts = resource.Kind[Host, *client]{

@@ -130,11 +130,11 @@ func (r *run[T]) same(when string, obj any) {
 		r.Errorf("%s: %s differs: %+v", when, c.Field, c.Leaves)
 	}
 	for _, f := range r.kind.Schema().Fields {
-		if f.Mode != resource.Output || f.Terraform.Name == "" {
+		if f.Output == "" {
 			continue
 		}
-		w, _ := r.kind.Schema().Attr(obj, f.Terraform.Name)
-		if g, _ := r.kind.Schema().Attr(got, f.Terraform.Name); w != g {
+		w, _ := r.kind.Schema().Attr(obj, f.Output)
+		if g, _ := r.kind.Schema().Attr(got, f.Output); w != g {
 			r.Errorf("%s: the output %s is %q, observed as %q", when, f.Name, w, g)
 		}
 	}

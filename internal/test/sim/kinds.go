@@ -17,7 +17,7 @@ type Network struct {
 	DNS  bool              `res:",post"`
 	Tags map[string]string `tf:"tags"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // Subnet must not overlap another of its network, so it cannot be created before
@@ -30,7 +30,7 @@ type Subnet struct {
 	Public  bool           `res:",post"`
 	Tags    map[string]string
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // Gateway takes a while until it can be used.
@@ -38,7 +38,7 @@ type Gateway struct {
 	Name    string         `res:"replace"`
 	Network resource.Value `res:"replace"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // Route refers to a gateway that must be ready.
@@ -47,7 +47,7 @@ type Route struct {
 	Network resource.Value `res:"replace"`
 	Target  resource.Value
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // Rule has no name: its key is its subnet's identifier and its port. One of an odd
@@ -57,7 +57,7 @@ type Rule struct {
 	Port   int            `res:"replace"`
 	Note   string
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // Template is created before the one it replaces goes. An update of its script
@@ -67,8 +67,8 @@ type Template struct {
 	Image  string `res:"replace"`
 	Script resource.Content
 
-	ID      string `res:"out,id" tf:"id"`
-	Version int    `res:"out,volatile" tf:"version"`
+	ID      string `res:"out,id" out:"id"`
+	Version int    `res:"out,volatile" out:"version"`
 }
 
 // Group follows the version of its template.
@@ -79,7 +79,7 @@ type Group struct {
 	Subnets  []resource.Value
 	Size     int
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // Volume has a type that the cloud chooses when none is wanted.
@@ -91,7 +91,7 @@ type Volume struct {
 	Encrypted bool   `res:",post"`
 	Tags      map[string]string
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // clash reports whether two objects of one kind cannot exist at once.

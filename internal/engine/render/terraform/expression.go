@@ -80,13 +80,18 @@ func (w *writer) pieces(v resource.Value) ([]piece, error) {
 	return out, errors.Join(errs...)
 }
 
-// reference spells an output of another node.
+// reference spells an output of another node. What a configuration itself gives out may
+// also be an attribute that is none, in Terraform's spelling.
 func (w *writer) reference(a resource.Address, attr string) (piece, error) {
 	n, ok := w.doc.Graph.Get(a)
 	if !ok {
 		return piece{}, fmt.Errorf("it refers to %s, which is not rendered", a)
 	}
-	target := a.Kind + "." + w.labels[a] + "." + attr
+	spelled := attr
+	if output, ok := n.Kind.Schema().Output(attr); ok {
+		spelled = output.Terraform.Name
+	}
+	target := a.Kind + "." + w.labels[a] + "." + spelled
 	if written(n) {
 		return piece{ref: target}, nil
 	}

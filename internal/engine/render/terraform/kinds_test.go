@@ -16,8 +16,8 @@ type network struct {
 	IPv6 bool              `tf:"assign_generated_ipv6_cidr_block,zero"`
 	Tags map[string]string `tf:"tags"`
 
-	ID  string `res:"out,id" tf:"id"`
-	ARN string `res:"out,id" tf:"arn"`
+	ID  string `res:"out,id" out:"id"`
+	ARN string `res:"out,id" out:"arn"`
 }
 
 type subnet struct {
@@ -25,7 +25,7 @@ type subnet struct {
 	CIDR    resource.Value `res:"replace" tf:"cidr_block"`
 	Hidden  string
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 type route struct {
@@ -36,7 +36,7 @@ type route struct {
 type table struct {
 	Network resource.Value            `tf:"vpc_id"`
 	Tags    map[string]resource.Value `tf:"tags"`
-	ID      string                    `res:"out,id" tf:"id"`
+	ID      string                    `res:"out,id" out:"id"`
 }
 
 type disk struct {
@@ -62,8 +62,8 @@ type template struct {
 	Credit   struct{ X int }  `tf:"credit_specification,block"`
 	UserData resource.Content `tf:"user_data,file64"`
 
-	ID     string `res:"out,id" tf:"id"`
-	Latest int    `res:"out,volatile" tf:"latest_version"`
+	ID     string `res:"out,id" out:"id"`
+	Latest int    `res:"out,volatile" out:"version" tf:"latest_version"`
 }
 
 type group struct {
@@ -74,7 +74,7 @@ type group struct {
 	Metrics  []string         `tf:"enabled_metrics,zero"`
 	Template launch           `tf:"launch_template,block"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 type launch struct {
@@ -87,14 +87,14 @@ type role struct {
 	Policy resource.Content `tf:"assume_role_policy,file=policy"`
 	Tags   map[string]string
 
-	ARN  string `res:"out,id" tf:"arn"`
-	Unit string `res:"out,id" tf:"name"`
+	ARN  string `res:"out,id" out:"arn"`
+	Unit string `res:"out,id" out:"name"`
 }
 
 type queue struct {
 	Name   string           `tf:"name"`
 	Policy resource.Content `res:",json" tf:"policy,file"`
-	ARN    string           `res:"out,id" tf:"arn"`
+	ARN    string           `res:"out,id" out:"arn"`
 }
 
 type object3 struct {
@@ -131,7 +131,7 @@ type metadata struct {
 
 type keyset struct {
 	Key resource.Content `tf:"key"`
-	ID  string           `res:"out,id" tf:"id"`
+	ID  string           `res:"out,id" out:"id"`
 }
 
 func kind[T any](name string) *resource.Kind[T, any] {

@@ -46,7 +46,7 @@ func cluster(t *testing.T) Document {
 	})
 	asg := groups.New("nodes.a.example.com", group{
 		Name: "nodes.a.example.com", Max: &two, Subnets: []resource.Value{zone.Out("id")},
-		Template: launch{ID: lt.Out("id"), Version: lt.Out("latest_version")},
+		Template: launch{ID: lt.Out("id"), Version: lt.Out("version")},
 	})
 	asg.After = []resource.Address{way.Address, lt.Address}
 	profile := roles.New("nodes.a.example.com", role{Name: "nodes.a.example.com", Policy: resource.Text(resource.Lit("{}\n"))})

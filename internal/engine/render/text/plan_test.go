@@ -171,7 +171,7 @@ type paper struct {
 	Pointer *inner
 	Files   map[string]resource.Content
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 type inner struct{ Text resource.Content }

@@ -43,7 +43,7 @@ type AutoScalingGroup struct {
 	// so nothing can refer to it.
 	ARN string `res:"out,id"`
 	// ID is the name, as in Terraform. Roles and templates may have the same.
-	ID string `res:"out" tf:"id"`
+	ID string `res:"out" out:"id"`
 }
 
 // GroupTemplate says which launch template, and which version of it, makes instances.

@@ -17,7 +17,7 @@ type DHCPOptions struct {
 	Servers    []string `res:"replace,ordered" tf:"domain_name_servers"`
 	Tags       Tags     `tf:"tags"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // DHCPOptionSets is the kind of DHCPOptions.

@@ -22,8 +22,8 @@ type EventRule struct {
 	// Disabled is what somebody else can make of a rule, which then picks nothing.
 	Disabled bool
 
-	ARN string `res:"out,id" tf:"arn"`
-	ID  string `res:"out,id" tf:"id"` // the name
+	ARN string `res:"out,id" out:"arn"`
+	ID  string `res:"out,id" out:"id"` // the name
 }
 
 // EventRules is the kind of EventRule.

@@ -15,7 +15,7 @@ type InternetGateway struct {
 	VPC  resource.Value `res:",post" tf:"vpc_id"`
 	Tags Tags           `tf:"tags"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // InternetGateways is the kind of InternetGateway.
@@ -102,7 +102,7 @@ type EgressOnlyGateway struct {
 	VPC  resource.Value `res:"replace" tf:"vpc_id"`
 	Tags Tags           `tf:"tags"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // EgressOnlyGateways is the kind of EgressOnlyGateway.

@@ -17,8 +17,8 @@ type OIDCProvider struct {
 	Thumbprints []string `tf:"thumbprint_list"` // SHA-1 of certificates, 40 hexadecimal digits
 	Tags        Tags     `tf:"tags"`
 
-	ARN string `res:"out,id" tf:"arn"`
-	ID  string `res:"out,id" tf:"id"` // the ARN
+	ARN string `res:"out,id" out:"arn"`
+	ID  string `res:"out,id" out:"id"` // the ARN
 }
 
 // OIDCProviders is the kind of OIDCProvider.

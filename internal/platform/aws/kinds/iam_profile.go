@@ -17,11 +17,11 @@ type IAMInstanceProfile struct {
 	Role resource.Value `res:",post" tf:"role"`
 	Tags Tags           `tf:"tags"`
 
-	ARN string `res:"out,id" tf:"arn"`
+	ARN string `res:"out,id" out:"arn"`
 	// ID is the profile's name, as in Terraform, for references as "id" …
-	ID string `res:"out" tf:"id"`
+	ID string `res:"out" out:"id"`
 	// ProfileName … and as "name".
-	ProfileName string `res:"out" tf:"name"`
+	ProfileName string `res:"out" out:"name"`
 }
 
 // IAMProfiles is the kind of IAMInstanceProfile.

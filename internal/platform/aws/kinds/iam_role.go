@@ -26,11 +26,11 @@ type IAMRole struct {
 	PermissionsBoundary string `tf:"permissions_boundary"`
 	Tags                Tags   `tf:"tags"`
 
-	ARN string `res:"out,id" tf:"arn"`
+	ARN string `res:"out,id" out:"arn"`
 	// ID is the role's name, as in Terraform, for references as "id" …
-	ID string `res:"out" tf:"id"`
+	ID string `res:"out" out:"id"`
 	// RoleName … and as "name".
-	RoleName string `res:"out" tf:"name"`
+	RoleName string `res:"out" out:"name"`
 }
 
 // IAMRoles is the kind of IAMRole.

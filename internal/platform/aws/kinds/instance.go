@@ -27,7 +27,7 @@ type Instance struct {
 	Holds []resource.Value
 	Tags  map[string]string
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // Instances is the kind of Instance.

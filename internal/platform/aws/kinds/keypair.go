@@ -18,8 +18,8 @@ type KeyPair struct {
 	PublicKey resource.Content `res:"writeonly" tf:"public_key,file"`
 	Tags      Tags             `tf:"tags"`
 
-	ID     string `res:"out,id" tf:"id"`          // the name, as Terraform has it
-	PairID string `res:"out,id" tf:"key_pair_id"` // "key-…"
+	ID     string `res:"out,id" out:"id"`                    // the name, as Terraform has it
+	PairID string `res:"out,id" out:"pair" tf:"key_pair_id"` // "key-…"
 }
 
 // KeyPairs is the kind of KeyPair.

@@ -37,8 +37,8 @@ type LaunchTemplate struct {
 	UserData resource.Content `tf:"user_data,file64"`
 	Tags     Tags             `tf:"tags"` // of the template, not of the machines
 
-	ID            string `res:"out,id" tf:"id"`
-	LatestVersion string `res:"out,volatile" tf:"latest_version"`
+	ID            string `res:"out,id" out:"id"`
+	LatestVersion string `res:"out,volatile" out:"version" tf:"latest_version"`
 }
 
 // BlockDevice is a disk of a new machine: a volume, or an ephemeral one.

@@ -24,12 +24,12 @@ type LoadBalancer struct {
 	AccessLogs     *AccessLogs      `res:",post" tf:"access_logs,block"`
 	Tags           Tags             `tf:"tags"`
 
-	ARN string `res:"out,id" tf:"arn"`
-	ID  string `res:"out,id" tf:"id"` // the ARN
+	ARN string `res:"out,id" out:"arn"`
+	ID  string `res:"out,id" out:"id"` // the ARN
 	// DNSName is the name that clients resolve, in lower case.
-	DNSName string `res:"out" tf:"dns_name"`
+	DNSName string `res:"out" out:"address" tf:"dns_name"`
 	// ZoneID is the hosted zone of DNSName, the same for all in a region.
-	ZoneID string `res:"out" tf:"zone_id"`
+	ZoneID string `res:"out" out:"zone" tf:"zone_id"`
 }
 
 // SubnetMapping is a load balancer's place in one zone.

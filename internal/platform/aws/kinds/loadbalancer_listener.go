@@ -26,8 +26,8 @@ type Listener struct {
 	SSLPolicy     string         `res:"default" tf:"ssl_policy"`
 	DefaultAction ListenerAction `tf:"default_action,block"`
 
-	ARN string `res:"out,id" tf:"arn"`
-	ID  string `res:"out,id" tf:"id"` // the ARN
+	ARN string `res:"out,id" out:"arn"`
+	ID  string `res:"out,id" out:"id"` // the ARN
 }
 
 // ListenerAction is where a listener sends connections.

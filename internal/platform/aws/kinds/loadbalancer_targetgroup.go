@@ -24,8 +24,8 @@ type TargetGroup struct {
 	HealthCheck         HealthCheck `tf:"health_check,block"`
 	Tags                Tags        `tf:"tags"`
 
-	ARN string `res:"out,id" tf:"arn"`
-	ID  string `res:"out,id" tf:"id"` // the ARN
+	ARN string `res:"out,id" out:"arn"`
+	ID  string `res:"out,id" out:"id"` // the ARN
 }
 
 // HealthCheck says how a target group finds out which targets work.

@@ -18,8 +18,8 @@ type ElasticIP struct {
 	Domain string `res:"replace" tf:"domain"` // "vpc"
 	Tags   Tags   `tf:"tags"`
 
-	ID       string `res:"out,id" tf:"id"` // "eipalloc-…"
-	PublicIP string `res:"out,id" tf:"public_ip"`
+	ID       string `res:"out,id" out:"id"` // "eipalloc-…"
+	PublicIP string `res:"out,id" out:"address" tf:"public_ip"`
 }
 
 // ElasticIPs is the kind of ElasticIP. A shared one is adopted by its id, "eipalloc-…", or
@@ -86,7 +86,7 @@ type NATGateway struct {
 	Subnet     resource.Value `res:"replace" tf:"subnet_id"`
 	Tags       Tags           `tf:"tags"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // NATGateways is the kind of NATGateway.

@@ -97,7 +97,7 @@ func testNetwork(t *testing.T, image string) *graph.Graph {
 	association := DHCPAssociations.New(testCluster, DHCPAssociation{VPC: vpc.Out("id"), Options: options.Out("id")})
 	igw := InternetGateways.New(testCluster, InternetGateway{VPC: vpc.Out("id"), Tags: tags(testCluster)})
 	utility := Subnets.New("utility", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.0.0/24", ResourceNameA: true, HostnameType: "resource-name", Tags: tags("utility")})
-	private := Subnets.New("private", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.1.0/24", IPv6Part: IPv6Part(vpc.Out("ipv6_cidr_block"), 8, 1), AssignIPv6: true, Tags: tags("private")})
+	private := Subnets.New("private", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.1.0/24", IPv6Part: IPv6Part(vpc.Out("cidr6"), 8, 1), AssignIPv6: true, Tags: tags("private")})
 	eip := ElasticIPs.New("nat", ElasticIP{Domain: "vpc", Tags: tags("nat")})
 	nat := NATGateways.New("nat", NATGateway{Allocation: eip.Out("id"), Subnet: utility.Out("id"), Tags: tags("nat")})
 	public, inside := RouteTables.New("public", RouteTable{VPC: vpc.Out("id"), Tags: tags("public")}), RouteTables.New("inside", RouteTable{VPC: vpc.Out("id"), Tags: tags("inside")})

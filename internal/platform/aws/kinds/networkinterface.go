@@ -19,7 +19,7 @@ type NetworkInterfaceLeft struct {
 	Groups []resource.Value
 	Tags   map[string]string
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // NetworkInterfaces is the kind of NetworkInterfaceLeft.

@@ -47,7 +47,7 @@ func TestRenderedServicesFitTheProvidersSchema(t *testing.T) {
 		queue, rule,
 		EventTargets.New("k-ASGLifecycle-Target", EventTarget{Rule: rule.Out("id"), ARN: queue.Out("arn")}),
 		DNSRecords.New("api."+testCluster, DNSRecord{ZoneID: "/hostedzone/Z1", Name: "api." + testCluster, Type: "A",
-			Alias: &DNSAlias{Name: lb.Out("dns_name"), ZoneID: lb.Out("zone_id")}}),
+			Alias: &DNSAlias{Name: lb.Out("address"), ZoneID: lb.Out("zone")}}),
 		DNSRecords.New("plain", DNSRecord{ZoneID: "/hostedzone/Z1", Name: "plain." + testCluster, Type: "A", TTL: 60, Records: resource.Lits("10.0.0.1")}),
 		DNSPlaceholders.New("held", DNSPlaceholder{ZoneID: "/hostedzone/Z1", Name: "held." + testCluster, Type: "A"}),
 		ZoneAssociations.New("zone", ZoneAssociation{ZoneID: "/hostedzone/Z1", VPC: lit("vpc-1")}),

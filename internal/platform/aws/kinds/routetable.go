@@ -22,7 +22,7 @@ type RouteTable struct {
 	// delete the gateway with the cluster; kOps never writes it for Terraform.
 	SharedNATGateway string
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // sharedNATTag is the key of the tag that keeps SharedNATGateway.
@@ -110,7 +110,7 @@ type RouteTableAssociation struct {
 	Subnet     resource.Value `res:"replace" tf:"subnet_id"`
 	RouteTable resource.Value `tf:"route_table_id"`
 
-	ID string `res:"out,volatile" tf:"id"` // a change of the table gives another
+	ID string `res:"out,volatile" out:"id"` // a change of the table gives another
 }
 
 // RouteTableAssociations is the kind of RouteTableAssociation.

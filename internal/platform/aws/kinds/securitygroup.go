@@ -20,7 +20,7 @@ type SecurityGroup struct {
 	VPC         resource.Value `res:"forbid" tf:"vpc_id"`
 	Tags        Tags           `tf:"tags"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // SecurityGroups is the kind of SecurityGroup. The tag Name and the node's name of one of

@@ -35,7 +35,7 @@ type SecurityGroupRule struct {
 	// Tags are the group's, with the rule's name. Terraform's resource has none.
 	Tags Tags
 
-	ID string `res:"out,id" tf:"security_group_rule_id"`
+	ID string `res:"out,id" out:"id" tf:"security_group_rule_id"`
 }
 
 const (

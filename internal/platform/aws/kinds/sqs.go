@@ -23,9 +23,9 @@ type Queue struct {
 	Policy string `res:",json" tf:"policy,file"`
 	Tags   Tags   `tf:"tags"`
 
-	ARN string `res:"out,id" tf:"arn"`
-	URL string `res:"out,id" tf:"url"`
-	ID  string `res:"out,id" tf:"id"` // the URL
+	ARN string `res:"out,id" out:"arn"`
+	URL string `res:"out,id" out:"url"`
+	ID  string `res:"out,id" out:"id"` // the URL
 }
 
 // Queues is the kind of Queue.

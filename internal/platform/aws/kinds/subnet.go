@@ -34,7 +34,7 @@ type Subnet struct {
 	HostnameType string `res:"writeonly" tf:"private_dns_hostname_type_on_launch"`
 	Tags         Tags   `tf:"tags"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // Subnets is the kind of Subnet.

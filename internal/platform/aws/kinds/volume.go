@@ -26,7 +26,7 @@ type Volume struct {
 	Throughput int    `res:"default" tf:"throughput"` // MiB/s; 0 accepts what the type brings
 	Tags       Tags   `tf:"tags"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // etcdTagPrefix, followed by the name of an etcd cluster, is the key of the tag

@@ -21,9 +21,9 @@ type VPC struct {
 	DNSSupport   bool `res:",post" tf:"enable_dns_support,zero"`
 	Tags         Tags `tf:"tags"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 	// IPv6CIDR is the IPv6 range, empty without one.
-	IPv6CIDR string `res:"out,volatile" tf:"ipv6_cidr_block"`
+	IPv6CIDR string `res:"out,volatile" out:"cidr6" tf:"ipv6_cidr_block"`
 }
 
 // VPCs is the kind of VPC.

@@ -17,7 +17,7 @@ type VPCCIDR struct {
 	VPC  resource.Value `res:"replace" tf:"vpc_id"`
 	CIDR string         `res:"replace" tf:"cidr_block"`
 
-	ID string `res:"out,id" tf:"id"`
+	ID string `res:"out,id" out:"id"`
 }
 
 // VPCCIDRs is the kind of VPCCIDR.

@@ -52,7 +52,7 @@ func (m *model) scalingGroup(g *api.InstanceGroup) (kinds.AutoScalingGroup, erro
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		w.Tags = append(w.Tags, kinds.GroupTag{Key: k, Value: tags[k], Propagate: true})
 	}
-	id, version := kinds.LaunchTemplates.Out(name, "id"), kinds.LaunchTemplates.Out(name, "latest_version")
+	id, version := kinds.LaunchTemplates.Out(name, "id"), kinds.LaunchTemplates.Out(name, "version")
 	if g.Spec.MixedInstancesPolicy != nil {
 		w.MixedInstances = mixed(g, kinds.MixedSpecification{ID: id, Version: version})
 	} else {

@@ -86,7 +86,7 @@ func (m *model) internalName() string { return hostnames.API(m.name) }
 func alias(node, name, kind string, z facts.DNSZone, to *loadBalancer) resource.Node {
 	return kinds.DNSRecords.New(node, kinds.DNSRecord{
 		ZoneID: hostedZone(z), Name: name, Type: kind,
-		Alias: &kinds.DNSAlias{Name: to.out("dns_name"), ZoneID: to.out("zone_id")},
+		Alias: &kinds.DNSAlias{Name: to.out("address"), ZoneID: to.out("zone")},
 	})
 }
 

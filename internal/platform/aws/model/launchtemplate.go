@@ -92,7 +92,7 @@ func (m *model) apiHost() resource.Value {
 	if m.apiLB == nil || !m.apiLB.joins {
 		return resource.Value{}
 	}
-	return m.apiLB.out("dns_name")
+	return m.apiLB.out("address")
 }
 
 // machineType is the type of a group's machines: the first, when the spec lists several.

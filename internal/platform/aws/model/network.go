@@ -122,7 +122,7 @@ func (m *model) ownSubnet(s *api.ClusterSubnetSpec) (resource.Node, error) {
 		case err != nil:
 			return resource.Node{}, err
 		case relative:
-			n.IPv6Part = kinds.IPv6Part(kinds.VPCs.Out(m.name, "ipv6_cidr_block"), size-vpcIPv6Bits, index)
+			n.IPv6Part = kinds.IPv6Part(kinds.VPCs.Out(m.name, "cidr6"), size-vpcIPv6Bits, index)
 		default:
 			n.IPv6CIDR = s.IPv6CIDR
 		}

@@ -25,9 +25,9 @@ type LoadBalancer struct {
 	// Groups are the names of the groups whose machines serve.
 	Groups []string
 
-	ID string `res:"out,id" tf:"id"` // the cluster's name, a slash and the load balancer's
+	ID string `res:"out,id" out:"id"` // the cluster's name, a slash and the load balancer's
 	// Address is where clients connect.
-	Address string `res:"out" tf:"address"`
+	Address string `res:"out" out:"address"`
 }
 
 // Listener is one port of a load balancer.

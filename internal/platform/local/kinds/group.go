@@ -31,7 +31,7 @@ type MachineGroup struct {
 	// Labels are told to the machines, in their meta-data.
 	Labels map[string]string
 
-	ID string `res:"out,id" tf:"id"` // the cluster's name, a slash and the group's
+	ID string `res:"out,id" out:"id"` // the cluster's name, a slash and the group's
 }
 
 // MachineGroups is the kind of MachineGroup.

@@ -20,8 +20,8 @@ type Image struct {
 	// Mirror of Debian; empty means image.DefaultMirror. It is not compared.
 	Mirror string `res:"writeonly"`
 
-	ID   string `res:"out,id" tf:"id"` // the digest of what it is made of
-	Path string `res:"out" tf:"path"`  // its root folder
+	ID   string `res:"out,id" out:"id"` // the digest of what it is made of
+	Path string `res:"out" out:"path"`  // its root folder
 }
 
 // Images is the kind of Image.

@@ -29,8 +29,8 @@ type Machine struct {
 	Folders  []Folder          `res:"replace"`
 	Labels   map[string]string `res:"replace"`
 
-	ID      string `res:"out,id" tf:"id"` // the cluster's name, a slash and the machine's
-	Address string `res:"out" tf:"address"`
+	ID      string `res:"out,id" out:"id"` // the cluster's name, a slash and the machine's
+	Address string `res:"out" out:"address"`
 }
 
 // Machines is the kind of Machine.

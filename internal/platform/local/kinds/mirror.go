@@ -21,9 +21,9 @@ type Mirror struct {
 	Bundle string
 	Port   int
 
-	ID string `res:"out,id" tf:"id"` // the cluster's name, a slash and the mirror's
+	ID string `res:"out,id" out:"id"` // the cluster's name, a slash and the mirror's
 	// Address is where machines connect: an address and a port.
-	Address string `res:"out" tf:"address"`
+	Address string `res:"out" out:"address"`
 }
 
 // Mirrors is the kind of Mirror.

@@ -31,12 +31,12 @@ type Network struct {
 	// the host was restarted. Always true in what is desired.
 	Up bool
 
-	ID string `res:"out,id" tf:"id"` // the bridge's name
+	ID string `res:"out,id" out:"id"` // the bridge's name
 	// Gateway is the host's address.
-	Gateway string `res:"out" tf:"gateway"`
+	Gateway string `res:"out" out:"gateway"`
 	// Registry is a folder of the host with one JSON file for each machine: its
 	// name, group, address and public key.
-	Registry string `res:"out" tf:"registry"`
+	Registry string `res:"out" out:"registry"`
 }
 
 // Networks is the kind of Network.

@@ -17,7 +17,7 @@ type Volume struct {
 	Cluster string `res:"forbid"`
 	Name    string `res:"forbid"`
 
-	Path string `res:"out,id" tf:"path"`
+	Path string `res:"out,id" out:"path"`
 }
 
 // Volumes is the kind of Volume.

@@ -22,14 +22,14 @@ func Validate(tb testing.TB, files map[string][]byte) {
 }
 
 // Check returns what is wrong with a configuration, given as its files by their
-// slash-separated names, sorted. Resources of providers other than AWS are
-// checked for their references only.
+// slash-separated names, sorted. Resources of providers whose schema is not
+// among those here are checked for their references only.
 func Check(files map[string][]byte) []string {
-	p, err := loadAWS()
+	known, err := load()
 	if err != nil {
 		return []string{err.Error()}
 	}
-	c := &checker{aws: p, files: files, read: map[string]bool{}, objects: map[string]*hclsyntax.Block{}, locals: map[string]bool{}}
+	c := &checker{known: known, files: files, read: map[string]bool{}, objects: map[string]*hclsyntax.Block{}, locals: map[string]bool{}}
 	var bodies []*hclsyntax.Body
 	for name, text := range files {
 		if !strings.HasSuffix(name, ".tf") {
@@ -57,7 +57,7 @@ func Check(files map[string][]byte) []string {
 }
 
 type checker struct {
-	aws      *provider
+	known    map[string]*provider // by name
 	files    map[string][]byte
 	read     map[string]bool             // files that an expression reads
 	objects  map[string]*hclsyntax.Block // resources and data sources by address
@@ -104,12 +104,14 @@ func objectAddress(b *hclsyntax.Block) string {
 // schema returns the schema of a resource or data source, and whether the
 // provider is one whose schema is known here.
 func (c *checker) schema(kind, name string) (o object, found, known bool) {
-	if !strings.HasPrefix(name, "aws_") {
+	of, _, _ := strings.Cut(name, "_")
+	p, known := c.known[of]
+	if !known {
 		return o, false, false
 	}
-	from := c.aws.Resources
+	from := p.Resources
 	if kind == "data" {
-		from = c.aws.Data
+		from = p.Data
 	}
 	o, found = from[name]
 	return o, found, true
@@ -135,8 +137,8 @@ func (c *checker) top(b *hclsyntax.Block) {
 		}
 	case "provider":
 		place += "." + b.Labels[0]
-		if b.Labels[0] == "aws" {
-			c.body(place, b.Body, c.aws.Config.Block, true)
+		if p, known := c.known[b.Labels[0]]; known {
+			c.body(place, b.Body, p.Config.Block, true)
 			return
 		}
 	case "terraform":

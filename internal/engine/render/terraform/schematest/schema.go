@@ -1,5 +1,5 @@
-// Package schematest checks rendered Terraform files against the schema of the
-// AWS provider, the way that `terraform validate` does, without Terraform, the
+// Package schematest checks rendered Terraform files against the schemas of
+// providers, the way that `terraform validate` does, without Terraform, a
 // provider or a network: types and arguments exist and may be set, values can
 // be converted, what is required is there, and references lead somewhere.
 //
@@ -9,19 +9,18 @@ package schematest
 import (
 	"bytes"
 	"compress/gzip"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
-	"io"
+	"io/fs"
+	"path"
 )
 
-// awsSchema is what `terraform providers schema -json` prints for
-// registry.terraform.io/hashicorp/aws, with the services that clusters use.
+// schemas are what `terraform providers schema -json` prints for providers, with the
+// services that clusters use.
 //
-//go:embed testdata/terraform-schema/aws.json.gz
-var awsSchema []byte
-
-const awsAddress = "registry.terraform.io/hashicorp/aws"
+//go:embed testdata/terraform-schema/*.json.gz
+var schemas embed.FS
 
 // provider is the part of a provider's schema that is needed here.
 type provider struct {
@@ -63,24 +62,31 @@ func (n nested) most() int {
 	return n.Max
 }
 
-func loadAWS() (*provider, error) {
-	r, err := gzip.NewReader(bytes.NewReader(awsSchema))
+// load returns the providers by their names in configurations, such as aws.
+func load() (map[string]*provider, error) {
+	files, err := fs.Glob(schemas, "testdata/*/*.json.gz")
 	if err != nil {
-		return nil, fmt.Errorf("read the provider's schema: %w", err)
+		return nil, fmt.Errorf("list the providers' schemas: %w", err)
 	}
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("read the provider's schema: %w", err)
+	out := map[string]*provider{}
+	for _, name := range files {
+		text, err := fs.ReadFile(schemas, name)
+		if err != nil {
+			return nil, fmt.Errorf("read a provider's schema: %w", err)
+		}
+		r, err := gzip.NewReader(bytes.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		var doc struct {
+			Providers map[string]*provider `json:"provider_schemas"`
+		}
+		if err := json.NewDecoder(r).Decode(&doc); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for address, p := range doc.Providers {
+			out[path.Base(address)] = p
+		}
 	}
-	var doc struct {
-		Providers map[string]*provider `json:"provider_schemas"`
-	}
-	if err := json.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("read the provider's schema: %w", err)
-	}
-	p := doc.Providers[awsAddress]
-	if p == nil {
-		return nil, fmt.Errorf("the schema file does not hold %s", awsAddress)
-	}
-	return p, nil
+	return out, nil
 }
