@@ -139,7 +139,7 @@ func TestWithoutDNSMachinesAskTheLoadBalancer(t *testing.T) {
 	}
 	var refs []string
 	c.Value().Refs(func(a resource.Address, attr string) { refs = append(refs, a.String()+"."+attr) })
-	if len(refs) != 1 || refs[0] != "aws_lb/api.minimal.example.com.dns_name" {
+	if len(refs) != 1 || refs[0] != "aws_lb/api.minimal.example.com.address" {
 		t.Fatalf("refers to %v", refs)
 	}
 	text, known := c.Value().Resolve(func(resource.Address, string) (string, bool) { return "lb.example.com", true }).Known()

@@ -60,6 +60,9 @@ func walk(out leaves, path string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
+			if v.Field(i).IsZero() {
+				continue // as most are
+			}
 			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 			if name != "-" && name != "" {
 				walk(out, path+"."+name, v.Field(i))

@@ -41,6 +41,9 @@ func clusterAutoscaler(c *Check) {
 		return
 	}
 	const path = "spec.clusterAutoscaler."
+	if c.on.Machines.NoCloud {
+		c.Bad(path+"enabled", "true", "can add no machine on "+c.title(), "remove spec.clusterAutoscaler")
+	}
 	c.OneOf(path+"expander", a.Expander, "least-waste", "random", "most-pods", "price", "priority")
 	if a.Expander == "price" && !c.on.Has.Prices {
 		c.Bad(path+"expander", a.Expander, "knows no prices on "+c.title(), "use least-waste")

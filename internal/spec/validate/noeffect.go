@@ -50,6 +50,26 @@ func unusedGroup() []traits.Unused {
 	}
 }
 
+// ofClouds are the fields of a kind that machines which no cloud makes have no use for.
+func ofClouds(kind string) []string {
+	if kind == api.KindInstanceGroup {
+		return []string{"associatePublicIP", "autoscale", "autoscalePriority", "capacityRebalance", "cloudLabels", "cpuCredits", "detailedInstanceMonitoring",
+			"additionalSecurityGroups", "securityGroupOverride", "instanceInterruptionBehavior", "instanceMetadata", "instanceProtection", "maxInstanceLifetime", "maxPrice",
+			"spotDurationInMinutes", "suspendProcesses", "tenancy", "volumes", "zones"}
+	}
+	out := []string{"cloudConfig.manageStorageClasses", "cloudControllerManager", "cloudLabels", "iam.permissionsBoundary", "iam.serviceAccountExternalPermissions",
+		"iam.useServiceAccountExternalPermissions", "additionalPolicies", "externalPolicies", "nodePortAccess", "sshKeyName", "snapshotController.installDefaultClass",
+		"networking.networkID", "networking.tagSubnets", "networking.topology.bastion", "serviceAccountIssuerDiscovery.additionalAudiences",
+		"serviceAccountIssuerDiscovery.enableAWSOIDCProvider"}
+	for _, f := range []string{"id", "publicIP", "region", "egress", "additionalRoutes"} {
+		out = append(out, "networking.subnets[]."+f)
+	}
+	for _, f := range []string{"encryptedVolume", "kmsKeyID", "volumeIOPS", "volumeSize", "volumeThroughput", "volumeType"} {
+		out = append(out, "etcdClusters[].etcdMembers[]."+f)
+	}
+	return out
+}
+
 // oldKubelet are settings of kubelets of long ago.
 func oldKubelet() []string {
 	return []string{"kubeconfigPath", "registerSchedulable", "allowPrivileged", "seccompProfileRoot", "babysitDaemons", "nvidiaGPUs", "reconcileCIDR",
@@ -62,15 +82,37 @@ func unused(t *traits.Traits, kind string) []traits.Unused {
 	lacks := func(names ...string) traits.Unused {
 		return traits.Unused{Kind: kind, Names: names, Remedy: "remove it; it does not exist on " + t.Title}
 	}
-	table := unusedGroup()
+	var table []traits.Unused
+	if t.Machines.NoCloud {
+		table = append(table, lacks(ofClouds(kind)...))
+	}
 	if kind == api.KindCluster {
-		table = unusedCluster()
+		table = append(table, unusedCluster()...)
+		if !t.Has.NodeManager {
+			table = append(table, lacks("cloudControllerManager.azureNodeManagerImage"))
+		}
+		if !t.Publishes() {
+			table = append(table, lacks("dnsZone", "externalDNS.watchIngress", "externalDNS.watchNamespace", "externalDNS.priorityClassName"))
+		}
+		if t.Terraform.Never {
+			table = append(table, lacks("target.terraform"))
+		}
+		if t.Model.FixedDNS {
+			table = append(table, traits.Unused{Blocks: []string{"kubeDNS"}, Names: []string{"cpaImage"}, Remedy: "remove it; the number of DNS servers follows the spec"})
+		}
+		if t.Network.RegionOf != nil {
+			table = append(table, traits.Unused{Blocks: []string{"networking.subnets[]"}, Names: []string{"region"}, Remedy: "remove it; the zone says the region"})
+		}
 		if !t.Has.BalancerSubnets {
 			table = append(table, traits.Unused{Blocks: []string{"api.loadBalancer"}, Names: []string{"subnets"}, Remedy: "remove it; the cloud chooses the subnets of its load balancers"})
 		}
 	} else {
+		table = append(table, unusedGroup()...)
 		if !t.Has.MixedInstances {
 			table = append(table, lacks("mixedInstancesPolicy", "externalLoadBalancers", "iam.profile"))
+		}
+		if !t.Has.Accelerators {
+			table = append(table, lacks("guestAccelerators", "gcpProvisioningModel"))
 		}
 		if !t.Has.WarmPools {
 			table = append(table, lacks("warmPool"))

@@ -53,13 +53,10 @@ func amazon() traits.Traits {
 }
 
 func unused() []traits.Unused {
-	const remove = "remove it"
 	return []traits.Unused{
-		{Kind: api.KindCluster, Blocks: []string{"cloudControllerManager"}, Names: []string{"azureNodeManagerImage"}, Remedy: remove},
 		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws"}, Names: []string{"binariesLocation"}, Remedy: "remove it; see spec.assets.fileRepository"},
 		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws"}, Names: []string{"spotinstProduct", "spotinstOrientation"}, Remedy: "remove it; Spot Ocean is not supported"},
 		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws.loadBalancerController"}, Names: []string{"version", "cpuRequest", "cpuLimit", "memoryRequest", "memoryLimit"}, Remedy: validate.NoManifest},
-		{Kind: api.KindInstanceGroup, Names: []string{"guestAccelerators", "gcpProvisioningModel"}, Remedy: "remove it; it is for machines of GCE"},
 		{Kind: api.KindInstanceGroup, Names: []string{"zones"}, Remedy: "remove it; the subnets of the group say the zones"},
 	}
 }

@@ -31,6 +31,7 @@ func Platform() platform.Platform {
 			}
 		},
 	}, Traits: traits.Traits{
+		Has:  traits.Abilities{NodeManager: true},
 		Name: api.CloudAzure, Title: "Azure", Feature: feature, Terraform: traits.Terraform{Feature: "AzureTerraform"},
 		SSHKeys: traits.SSHKeys{Most: 1, Needed: true},
 		Network: traits.Network{

@@ -19,7 +19,7 @@ import (
 func Platform() platform.Platform {
 	return platform.Platform{Stub: func(c *api.Cluster, _ string) { c.Spec.CloudProvider.Local = &api.LocalSpec{} }, Complete: completion(), Validate: validate.Rules{
 		Cluster: []validate.Rule{{Name: "local-network", Do: network}, {Name: "local-pod-network", Do: podNetwork}, {Name: "local-store", Do: store}},
-		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: machineType}},
+		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: machineType}, {Name: "local-image", Do: image}},
 	}, New: newcluster.Rules{
 		Defaults: setDefaults,
 		Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Local = &api.LocalSpec{} },
@@ -32,7 +32,7 @@ func Platform() platform.Platform {
 			Types: map[api.InstanceGroupRole][]traits.Type{
 				api.RoleControlPlane: {{Name: HostSize}}, api.RoleAPIServer: {{Name: HostSize}}, api.RoleNode: {{Name: HostSize}},
 			},
-			Image: "debian-12", NoCloud: true, Shared: true,
+			Image: theImage, NoCloud: true, Shared: true,
 		},
 		Model: traits.Model{
 			Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
@@ -57,9 +57,10 @@ func Platform() platform.Platform {
 }
 
 func unused() []traits.Unused {
+	const inImage = "remove it; the image of machines on this host has it"
 	return []traits.Unused{
-		{Kind: api.KindCluster, Blocks: []string{"cloudControllerManager"}, Names: []string{"azureNodeManagerImage"}, Remedy: "remove it"},
-		{Kind: api.KindInstanceGroup, Names: []string{"guestAccelerators", "gcpProvisioningModel"}, Remedy: "remove it; it is for machines of GCE"},
+		{Kind: api.KindCluster, Blocks: []string{"containerd"}, Names: []string{"installNerdCtl"}, Remedy: inImage},
+		{Kind: api.KindInstanceGroup, Blocks: []string{"containerd"}, Names: []string{"installNerdCtl"}, Remedy: inImage},
 		{Kind: api.KindInstanceGroup, Blocks: []string{"rootVolume"}, Names: []string{"type", "iops", "throughput", "optimization", "encryption", "encryptionKey"},
 			Remedy: "remove it; disks of machines on this host are files, of which spec.rootVolumeSize is heeded"},
 	}
@@ -98,6 +99,15 @@ func podNetwork(c *validate.Check) {
 func store(c *validate.Check) {
 	if base := c.Spec.ConfigStore.Base; base != "" && !strings.HasPrefix(base, "file://") {
 		c.Bad("spec.configBase", base, "cannot be read by machines on this host", "keep the state of local clusters in a folder: option:Store file://…")
+	}
+}
+
+// theImage is that of all machines: kops makes it.
+const theImage = "debian-12"
+
+func image(c *validate.Check, g *api.InstanceGroup) {
+	if g.Spec.Image != "" && g.Spec.Image != theImage {
+		c.Warn("spec.image", g.Spec.Image, "has no effect", "remove it; kops makes the image of machines on this host, "+theImage)
 	}
 }
 

@@ -24,7 +24,7 @@ func Platform() platform.Platform {
 		Before: []complete.Rule{{Name: "metal-routes", Why: "kops-controller keeps the routes between machines", Do: setRoutes}},
 	}, Validate: validate.Rules{
 		Cluster: []validate.Rule{{Name: "metal-store", Do: store}, {Name: "metal-backups", Do: backups}},
-		Group:   []validate.GroupRule{{Name: "metal-user-data", Do: userData}},
+		Group:   []validate.GroupRule{{Name: "metal-user-data", Do: userData}, {Name: "metal-image", Do: image}},
 	}, New: newcluster.Rules{
 		Describe: func(b *newcluster.Builder) {
 			if b.Cluster.Labels == nil {
@@ -35,8 +35,13 @@ func Platform() platform.Platform {
 		Finish: func(b *newcluster.Builder) { b.Spec.API.LoadBalancer = nil }, // nobody makes one
 	}, Traits: traits.Traits{
 		Name: api.CloudMetal, Title: "bare metal", Terraform: traits.Terraform{Never: true},
+		Unused: []traits.Unused{
+			{Kind: api.KindInstanceGroup, Names: []string{"machineType", "compressUserData"}, Remedy: asMade},
+			{Kind: api.KindInstanceGroup, Blocks: []string{"rootVolume"}, Names: []string{"size", "type", "iops", "throughput", "optimization", "encryption", "encryptionKey"}, Remedy: asMade},
+			{Kind: api.KindCluster, Blocks: []string{"etcdClusters[].etcdMembers[]"}, Names: []string{"name"}, Remedy: "remove it; members are called as their groups"},
+		},
 		Network:  traits.Network{NeedsSubnets: true, NeedsNonMasquerade: true, NoCIDR: true},
-		Machines: traits.Machines{Unsized: true, Image: "dummy-metal-image", NoCloud: true},
+		Machines: traits.Machines{Unsized: true, Image: noImage, NoCloud: true},
 		Model: traits.Model{
 			Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
 				return traits.Volumes{Provider: "metal", Tags: []string{onhost.DiskTag(c.Name, etcd)},
@@ -45,6 +50,17 @@ func Platform() platform.Platform {
 			Awaited: true, FixedDNS: true, RemovesNodes: true, NodeRoutes: true,
 		},
 	}}
+}
+
+const asMade = "remove it; the machine is as you made it"
+
+// noImage stands where other platforms name an image.
+const noImage = "dummy-metal-image"
+
+func image(c *validate.Check, g *api.InstanceGroup) {
+	if g.Spec.Image != "" && g.Spec.Image != noImage {
+		c.Warn("spec.image", g.Spec.Image, "has no effect", "remove it; the machine has the system that you gave it")
+	}
 }
 
 func setRoutes(p *complete.Pass) {
