@@ -56,7 +56,7 @@ type ClusterAutoscalerConfig struct {
 	Expander                    string `json:"expander,omitempty"`
 	BalanceSimilarNodeGroups    *bool  `json:"balanceSimilarNodeGroups,omitempty"`
 	EmitPerNodegroupMetrics     *bool  `json:"emitPerNodegroupMetrics,omitempty"`
-	AWSUseStaticInstanceList    *bool  `json:"awsUseStaticInstanceList,omitempty"`
+	AWSUseStaticInstanceList    *bool  `json:"awsUseStaticInstanceList,omitempty" cloud:"aws"`
 	IgnoreDaemonSetsUtilization *bool  `json:"ignoreDaemonSetsUtilization,omitempty"`
 	// ScaleDownUtilizationThreshold is a fraction as text, such as "0.5".
 	ScaleDownUtilizationThreshold     *string `json:"scaleDownUtilizationThreshold,omitempty"`

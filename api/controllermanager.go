@@ -111,7 +111,7 @@ type CloudControllerManagerConfig struct {
 	NodeStatusUpdateFrequency *metav1.Duration   `json:"nodeStatusUpdateFrequency,omitempty" flag:"node-status-update-frequency"`
 	ConcurrentNodeSyncs       *int32             `json:"concurrentNodeSyncs,omitempty" flag:"concurrent-node-syncs"`
 	// AzureNodeManagerImage is the image of the node manager on Azure.
-	AzureNodeManagerImage string `json:"azureNodeManagerImage,omitempty"`
+	AzureNodeManagerImage string `json:"azureNodeManagerImage,omitempty" cloud:"azure"`
 }
 
 // LeaderElectionConfiguration is how replicas of a component elect the one that works.

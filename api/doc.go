@@ -4,8 +4,8 @@
 // kops.k8s.io; package compat reads and writes the other versions.
 //
 // Struct tags carry what other packages need to know of a field: json is its
-// name, flag the command line flag of the component that it sets, and enum the
-// values that it takes.
+// name, flag the command line flag of the component that it sets, enum the
+// values that it takes, and cloud the only one that heeds it.
 //
-// It must not know how a spec is completed, checked or stored, nor any cloud.
+// It must not know how a spec is completed, checked or stored, nor what a cloud makes of it.
 package api

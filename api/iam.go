@@ -33,7 +33,7 @@ type ServiceAccountIssuerDiscoveryConfig struct {
 	// DiscoveryService serves them instead of a bucket.
 	DiscoveryService *DiscoveryServiceOptions `json:"discoveryService,omitempty"`
 	// EnableAWSOIDCProvider makes the issuer known to AWS IAM.
-	EnableAWSOIDCProvider bool `json:"enableAWSOIDCProvider,omitempty"`
+	EnableAWSOIDCProvider bool `json:"enableAWSOIDCProvider,omitempty" cloud:"aws"`
 	// AdditionalAudiences are accepted by that provider too.
 	AdditionalAudiences []string `json:"additionalAudiences,omitempty"`
 }

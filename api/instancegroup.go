@@ -128,11 +128,11 @@ type InstanceGroupSpec struct {
 	// Packages are operating system packages to install besides the cluster's.
 	Packages []string `json:"packages,omitempty"`
 	// GuestAccelerators are GPUs, on GCE.
-	GuestAccelerators []AcceleratorConfig `json:"guestAccelerators,omitempty"`
+	GuestAccelerators []AcceleratorConfig `json:"guestAccelerators,omitempty" cloud:"gce"`
 	// MaxInstanceLifetime is 0 or at least a day.
 	MaxInstanceLifetime *metav1.Duration `json:"maxInstanceLifetime,omitempty"`
 	// GCPProvisioningModel is STANDARD or SPOT.
-	GCPProvisioningModel *string `json:"gcpProvisioningModel,omitempty"`
+	GCPProvisioningModel *string `json:"gcpProvisioningModel,omitempty" cloud:"gce"`
 }
 
 // InstanceRootVolumeSpec is the disk with the operating system.

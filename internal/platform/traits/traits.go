@@ -84,10 +84,6 @@ type Abilities struct {
 	Prices bool
 	// PodRanges: the cloud gives machines ranges of IPv6 addresses for their pods.
 	PodRanges bool
-	// Accelerators: machines get them one by one, and are sold by provisioning models.
-	Accelerators bool
-	// NodeManager: the cloud's controllers have a part on every node.
-	NodeManager bool
 	// OwnNAT64: the network translates IPv6 to IPv4 itself.
 	OwnNAT64 bool
 }

@@ -59,8 +59,7 @@ func ofClouds(kind string) []string {
 	}
 	out := []string{"cloudConfig.manageStorageClasses", "cloudControllerManager", "cloudLabels", "iam.permissionsBoundary", "iam.serviceAccountExternalPermissions",
 		"iam.useServiceAccountExternalPermissions", "additionalPolicies", "externalPolicies", "nodePortAccess", "sshKeyName", "snapshotController.installDefaultClass",
-		"networking.networkID", "networking.tagSubnets", "networking.topology.bastion", "serviceAccountIssuerDiscovery.additionalAudiences",
-		"serviceAccountIssuerDiscovery.enableAWSOIDCProvider"}
+		"networking.networkID", "networking.tagSubnets", "networking.topology.bastion", "serviceAccountIssuerDiscovery.additionalAudiences"}
 	for _, f := range []string{"id", "publicIP", "region", "egress", "additionalRoutes"} {
 		out = append(out, "networking.subnets[]."+f)
 	}
@@ -88,9 +87,6 @@ func unused(t *traits.Traits, kind string) []traits.Unused {
 	}
 	if kind == api.KindCluster {
 		table = append(table, unusedCluster()...)
-		if !t.Has.NodeManager {
-			table = append(table, lacks("cloudControllerManager.azureNodeManagerImage"))
-		}
 		if !t.Publishes() {
 			table = append(table, lacks("dnsZone", "externalDNS.watchIngress", "externalDNS.watchNamespace", "externalDNS.priorityClassName"))
 		}
@@ -110,9 +106,6 @@ func unused(t *traits.Traits, kind string) []traits.Unused {
 		table = append(table, unusedGroup()...)
 		if !t.Has.MixedInstances {
 			table = append(table, lacks("mixedInstancesPolicy", "externalLoadBalancers", "iam.profile"))
-		}
-		if !t.Has.Accelerators {
-			table = append(table, lacks("guestAccelerators", "gcpProvisioningModel"))
 		}
 		if !t.Has.WarmPools {
 			table = append(table, lacks("warmPool"))
@@ -153,6 +146,9 @@ func (c *Check) unused(kind string, spec reflect.Value) {
 	}
 	eachField("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
 		remedy, ok := remedies[index.ReplaceAllString(path, "[]")]
+		if of := f.Tag.Get("cloud"); of != "" && of != string(c.on.Name) {
+			remedy, ok = "remove it; it is of "+of+" alone", true
+		}
 		if ok && !v.IsZero() {
 			c.Warn(compat.OlderPath(kind, path), "", "has no effect", remedy)
 		}

@@ -31,7 +31,6 @@ func Platform() platform.Platform {
 			}
 		},
 	}, Traits: traits.Traits{
-		Has:  traits.Abilities{NodeManager: true},
 		Name: api.CloudAzure, Title: "Azure", Feature: feature, Terraform: traits.Terraform{Feature: "AzureTerraform"},
 		SSHKeys: traits.SSHKeys{Most: 1, Needed: true},
 		Network: traits.Network{

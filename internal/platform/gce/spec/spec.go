@@ -28,7 +28,7 @@ func Platform() platform.Platform {
 		},
 	}, Validate: validate.Rules{Group: []validate.GroupRule{{Name: "gce-zones", Do: groupZones}}}, Traits: traits.Traits{
 		Name: api.CloudGCE, Title: "GCE", SSHKeys: traits.SSHKeys{NamedOnly: true},
-		Has: traits.Abilities{Accelerators: true, APIServerNodes: true, Prices: true, PodRanges: true},
+		Has: traits.Abilities{APIServerNodes: true, Prices: true, PodRanges: true},
 		Network: traits.Network{
 			NeedsSubnets: true, NeedsSubnetRegion: true, NoCIDR: true, SpansRegion: true, NoUtility: true,
 			DNS: []api.DNSType{api.DNSPublic, api.DNSPrivate},
