@@ -44,9 +44,9 @@ type ClusterSpec struct {
 	UpdatePolicy *string `json:"updatePolicy,omitempty"`
 	// ExternalPolicies are policies of the cloud account attached to the role of a machine, by group role in lower case
 	// (control-plane, node, bastion …).
-	ExternalPolicies map[string][]string `json:"externalPolicies,omitempty"`
+	ExternalPolicies map[string][]string `json:"externalPolicies,omitempty" cloud:"aws"`
 	// AdditionalPolicies are JSON lists of policy statements added to the role of a machine, by group role in lower case.
-	AdditionalPolicies map[string]string `json:"additionalPolicies,omitempty"`
+	AdditionalPolicies map[string]string `json:"additionalPolicies,omitempty" cloud:"aws"`
 	// FileAssets are files written to machines.
 	FileAssets []FileAssetSpec `json:"fileAssets,omitempty"`
 	// EtcdClusters are the etcd clusters: main, events, and others that add-ons need.

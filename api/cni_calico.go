@@ -11,7 +11,7 @@ type CalicoNetworkingSpec struct {
 	Version           string `json:"version,omitempty"`
 	AllowIPForwarding bool   `json:"allowIPForwarding,omitempty"`
 	// AWSSrcDstCheck is Enable, Disable or DoNothing with the check of network interfaces.
-	AWSSrcDstCheck string `json:"awsSrcDstCheck,omitempty" cloud:"aws"`
+	AWSSrcDstCheck string `json:"awsSrcDstCheck,omitempty" enum:"Enable|Disable|DoNothing" cloud:"aws"`
 	// BPFEnabled chooses the eBPF data plane; kube-proxy must then be off.
 	BPFEnabled bool `json:"bpfEnabled,omitempty"`
 	// BPFExternalServiceMode is Tunnel or DSR.

@@ -5,11 +5,11 @@ type IAMSpec struct {
 	// AllowContainerRegistry lets machines pull from the account's registry.
 	AllowContainerRegistry bool `json:"allowContainerRegistry,omitempty"`
 	// PermissionsBoundary is the ARN of a policy that bounds every role.
-	PermissionsBoundary *string `json:"permissionsBoundary,omitempty"`
+	PermissionsBoundary *string `json:"permissionsBoundary,omitempty" cloud:"aws"`
 	// UseServiceAccountExternalPermissions gives add-ons roles of their own, by service account.
 	UseServiceAccountExternalPermissions *bool `json:"useServiceAccountExternalPermissions,omitempty"`
 	// ServiceAccountExternalPermissions gives roles to further service accounts.
-	ServiceAccountExternalPermissions []ServiceAccountExternalPermission `json:"serviceAccountExternalPermissions,omitempty"`
+	ServiceAccountExternalPermissions []ServiceAccountExternalPermission `json:"serviceAccountExternalPermissions,omitempty" cloud:"aws"`
 }
 
 // ServiceAccountExternalPermission gives a service account permissions of the cloud.

@@ -132,7 +132,7 @@ type InstanceGroupSpec struct {
 	// MaxInstanceLifetime is 0 or at least a day.
 	MaxInstanceLifetime *metav1.Duration `json:"maxInstanceLifetime,omitempty"`
 	// GCPProvisioningModel is STANDARD or SPOT.
-	GCPProvisioningModel *string `json:"gcpProvisioningModel,omitempty" cloud:"gce"`
+	GCPProvisioningModel *string `json:"gcpProvisioningModel,omitempty" enum:"STANDARD|SPOT" cloud:"gce"`
 }
 
 // InstanceRootVolumeSpec is the disk with the operating system.

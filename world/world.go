@@ -47,8 +47,13 @@ func Config(state string, o Options) kops.Config {
 	if o.HTTP == nil {
 		o.HTTP = Client(Transport())
 	}
-	env := map[string]string{}
-	for _, name := range nodeconfig.KnownVariables() {
+	clouds := providers.All(platform.World{Env: o.Env, Cache: platform.Absolute(o.Cache), Bundle: Bundle(o.Env, o.Cache), Program: o.Kops,
+		Version: o.Version, HTTP: o.HTTP, Log: o.Log})
+	names, env := nodeconfig.StoreVariables(), map[string]string{}
+	for _, p := range clouds {
+		names = append(names, p.Store.Variables...)
+	}
+	for _, name := range names {
 		if v := o.Env(name); v != "" {
 			env[name] = v
 		}
@@ -62,8 +67,7 @@ func Config(state string, o Options) kops.Config {
 			URL: state, Environment: env, Region: o.Env("S3_REGION"),
 			Backends: each[kops.Backend](open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}})),
 		},
-		Clouds: each[kops.Provider](providers.All(platform.World{Env: o.Env, Cache: platform.Absolute(o.Cache), Bundle: Bundle(o.Env, o.Cache), Program: o.Kops,
-			Version: o.Version, HTTP: o.HTTP, Log: o.Log})),
+		Clouds:      each[kops.Provider](clouds),
 		Cache:       o.Cache,
 		Version:     o.Version,
 		RunObsolete: o.Env("KOPS_RUN_OBSOLETE_VERSION") != "",

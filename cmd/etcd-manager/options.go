@@ -39,7 +39,7 @@ func parse(args, environment []string) (*run.Options, error) {
 	f.StringVar(&o.PKIDir, "pki-dir", paths.EtcdManagerPod, "folder of etcd-manager-ca, etcd-peers-ca and etcd-clients-ca, .crt and .key")
 	f.StringVar(&o.DataDir, "data-dir", "", "folder for the member's data when no volume provider is given; by default /var/lib/CLUSTER-NAME")
 	f.StringVar(&o.Programs, "programs", "/opt", "folder of the folders etcd-vVERSION that hold the programs of etcd")
-	f.StringVar(&o.VolumeProvider, "volume-provider", "", "how the member's disk is found: aws, a volume with all of the volume tags, which is attached and mounted; external or local, a folder of DISKS-PATH whose name starts with the volume tag; with local, other managers are found by the machines of MACHINES-PATH")
+	f.StringVar(&o.VolumeProvider, "volume-provider", "", "how the member's disk is found: the name of a cloud, a volume with all of the volume tags, which is attached and mounted; external or local, a folder of DISKS-PATH whose name starts with the volume tag; with local, other managers are found by the machines of MACHINES-PATH")
 	f.StringArrayVar(&o.VolumeTags, "volume-tag", nil, "what the volumes of the cluster have in common; in a cloud a tag, KEY=VALUE or KEY; may be repeated")
 	f.StringVar(&o.Disks, "disks-path", "/mnt/disks", "folder of the volumes of a machine without a cloud")
 	f.StringVar(&o.Machines, "machines-path", "/etc/kops/machines", "folder with a file NAME.json for each machine of a local cluster: its address, and the label role")

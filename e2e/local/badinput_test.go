@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/platform/local/site"
 )
 

@@ -203,7 +203,7 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 func (in Input) exports(g *api.InstanceGroup) [][2]string {
 	env := map[string]string{}
 	if g.HasAPIServer() {
-		for _, n := range nodeconfig.KnownVariables() {
+		for _, n := range in.storeVariables() {
 			if v := in.Environment[n]; v != "" {
 				env[n] = v
 			}

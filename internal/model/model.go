@@ -60,7 +60,7 @@ type Input struct {
 	// Buckets are those of the stores in which files can be.
 	Buckets managedfile.Buckets
 	// Environment are variables of the caller's that machines of the control
-	// plane need to reach the store. Only names of KnownVariables are used.
+	// plane need to reach the store. Those that neither all platforms nor its own name are not used.
 	Environment map[string]string
 	// PublicDiscovery makes the documents of the service account issuer readable
 	// to everybody by themselves, where the bucket does not.

@@ -21,7 +21,9 @@ func (in Input) nodeConfig(g *api.InstanceGroup) ([]byte, error) {
 	if err := in.addAssets(c, g); err != nil {
 		return nil, err
 	}
-	in.addCloud(c, g)
+	if configure := in.Traits.Model.NodeConfig; configure != nil {
+		configure(in.Cluster, g, c)
+	}
 	in.addWarmPool(c, g)
 	if err := in.addTrust(c, g); err != nil {
 		return nil, err
@@ -125,29 +127,6 @@ func (in Input) addAssets(c *nodeconfig.Config, g *api.InstanceGroup) error {
 		}
 	}
 	return nil
-}
-
-// addCloud adds what a platform's own options say to machines.
-func (in Input) addCloud(c *nodeconfig.Config, g *api.InstanceGroup) {
-	p := in.spec().CloudProvider
-	switch {
-	case p.AWS != nil:
-		c.UseIPBasedNodeNames = p.AWS.UseIPBasedNodeNames
-		if g.HasAPIServer() {
-			c.DisableSecurityGroupIngress, c.ELBSecurityGroup = p.AWS.DisableSecurityGroupIngress, p.AWS.ELBSecurityGroup
-			c.NLBSecurityGroupMode, c.NodeIPFamilies = p.AWS.NLBSecurityGroupMode, p.AWS.NodeIPFamilies
-		}
-		n := in.spec().Networking
-		if n.AmazonVPC != nil || n.Cilium != nil && n.Cilium.IPAM == "eni" {
-			c.DefaultMachineType, _, _ = strings.Cut(g.Spec.MachineType, ",")
-		}
-	case p.GCE != nil:
-		c.Multizone, c.NodeTags, c.NodeInstancePrefix = p.GCE.Multizone, p.GCE.NodeTags, p.GCE.NodeInstancePrefix
-	case p.Azure != nil:
-		c.AzureAdminUser = p.Azure.AdminUser
-	case p.Openstack != nil && g.HasAPIServer():
-		c.Openstack = p.Openstack
-	}
 }
 
 // addTrust adds the authorities that the machines believe, and the identifiers

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/labels"
@@ -113,6 +114,11 @@ func (b *builder) channels() staticpod.Pod {
 	}
 }
 
+// storeVariables names the caller's variables that machines of the control plane are given, sorted.
+func (in Input) storeVariables() []string {
+	return slices.Sorted(slices.Values(append(nodeconfig.StoreVariables(), in.Traits.Store.Variables...)))
+}
+
 // storeEnvironment is what a pod needs to reach the cluster's store.
 func (in Input) storeEnvironment() []api.ContainerEnvVar {
 	var out []api.ContainerEnvVar
@@ -124,7 +130,7 @@ func (in Input) storeEnvironment() []api.ContainerEnvVar {
 	if name := in.Traits.Store.RegionVariable; name != "" && in.Region != "" {
 		out = append(out, api.ContainerEnvVar{Name: name, Value: in.Region})
 	}
-	for _, n := range nodeconfig.KnownVariables() {
+	for _, n := range in.storeVariables() {
 		if v := in.Environment[n]; v != "" {
 			out = append(out, api.ContainerEnvVar{Name: n, Value: v})
 		}

@@ -22,7 +22,7 @@ func (in Input) addWarmPool(c *nodeconfig.Config, g *api.InstanceGroup) {
 	images := map[string]bool{}
 	for _, f := range in.shared.addons.Files {
 		for _, i := range f.Images {
-			if strings.HasPrefix(f.Name, "networking.") || startsNode(i.Public) {
+			if strings.HasPrefix(f.Name, "networking.") || in.startsNode(i.Public) {
 				images[i.Used] = true
 			}
 		}
@@ -37,7 +37,6 @@ func (in Input) addWarmPool(c *nodeconfig.Config, g *api.InstanceGroup) {
 }
 
 // startsNode reports whether a node is not ready before its pods of this image run.
-func startsNode(image string) bool {
-	return slices.ContainsFunc([]string{"registry.k8s.io/provider-aws/", "registry.k8s.io/sig-storage/csi-node-driver-registrar:", "registry.k8s.io/sig-storage/livenessprobe:"},
-		func(p string) bool { return strings.HasPrefix(image, p) })
+func (in Input) startsNode(image string) bool {
+	return slices.ContainsFunc(in.Traits.Model.NodeImages, func(p string) bool { return strings.HasPrefix(image, p) })
 }

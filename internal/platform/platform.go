@@ -1,7 +1,7 @@
 // Package platform says what a platform is to the rest of kops: a struct of
 // capabilities, of which a nil one means "not supported".
 //
-// It must not know any platform; each is a folder below internal/platform/providers.
+// It must not know any platform; each is a folder beside this file, and is in the list of package providers.
 package platform
 
 import (

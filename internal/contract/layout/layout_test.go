@@ -57,3 +57,20 @@ func TestKeysetName(t *testing.T) {
 		}
 	}
 }
+
+func TestPublicURL(t *testing.T) {
+	for _, c := range []struct {
+		store string
+		ipv6  bool
+		want  string
+	}{
+		{"s3://bucket/a/b/", false, "https://bucket.s3.us-east-1.amazonaws.com/a/b"},
+		{"s3://bucket/a", true, "https://bucket.s3.dualstack.us-east-1.amazonaws.com/a"},
+		{"gs://bucket/a", false, "https://storage.googleapis.com/bucket/a"},
+		{"file:///a", false, ""}, {"", false, ""},
+	} {
+		if got, ok := layout.PublicURL(c.store, "us-east-1", c.ipv6); got != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %q %v", c.store, got, ok)
+		}
+	}
+}

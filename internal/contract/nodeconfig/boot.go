@@ -52,10 +52,7 @@ func (b *Boot) Encode() ([]byte, error) {
 	return text, nil
 }
 
-// KnownVariables lists the environment variables that are handed to machines of
-// the control plane. None of them is a secret: what a script holds, every
-// process on a machine can read.
-func KnownVariables() []string {
-	return []string{"AZURE_ENVIRONMENT", "OS_AUTH_URL", "OS_DOMAIN_ID", "OS_DOMAIN_NAME", "OS_PROJECT_DOMAIN_ID", "OS_PROJECT_DOMAIN_NAME",
-		"OS_PROJECT_ID", "OS_PROJECT_NAME", "OS_REGION_NAME", "OS_TENANT_ID", "OS_TENANT_NAME", "S3_ENDPOINT", "S3_REGION"}
-}
+// StoreVariables are the environment variables that are handed to machines of the control
+// plane of every platform, which may have more. None of them is a secret: what a script
+// holds, every process on a machine can read.
+func StoreVariables() []string { return []string{"S3_ENDPOINT", "S3_REGION"} }

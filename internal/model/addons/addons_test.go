@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/model/addons"
+	"kops.local/kops/internal/platform/aws/awscloud"
 	awsspec "kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"

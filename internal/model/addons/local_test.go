@@ -15,11 +15,11 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/controllerconfig"
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model/addons"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/channels"
+	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/test/goldentest"
 	"kops.local/kops/internal/test/kubetest"

@@ -5,13 +5,13 @@ import (
 	"net/netip"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/local/kinds"
+	"kops.local/kops/internal/platform/local/localcloud"
 	bridges "kops.local/kops/internal/platform/local/network"
 	"kops.local/kops/internal/platform/local/spec"
 )

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -204,6 +205,10 @@ type Store struct {
 	Files []string
 	// RegionVariable is the environment variable that names the region to programs.
 	RegionVariable string
+	// Variables are those of the environment that machines of the control plane need to
+	// reach a store of the platform. None is a secret: what a script holds, every process
+	// on a machine can read.
+	Variables []string
 }
 
 // Model is what the platform changes in the files of its machines.
@@ -211,9 +216,15 @@ type Model struct {
 	// Volumes tells how etcd-manager finds the disk of a member, by the names of the
 	// cluster, the etcd and the instance group.
 	Volumes func(c *api.Cluster, etcd, group string) Volumes
+	// NodeConfig adds to the configuration of a group's machines what the platform's own
+	// options say; nil: nothing.
+	NodeConfig func(c *api.Cluster, g *api.InstanceGroup, to *nodeconfig.Config)
 	// CredentialProvider is the URL of the program that logs the kubelet in to the
 	// cloud's registry of images, with %s for the architecture; "" is none.
 	CredentialProvider string
+	// NodeImages begin the images of pods without which a node is not ready, in add-ons
+	// that are no pod network.
+	NodeImages []string
 	// NewestPlugins: machines get the newest CNI plugins, whatever their Kubernetes.
 	NewestPlugins bool
 	// HealthClients tells who else than the machine asks whether its API server is

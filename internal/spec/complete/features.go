@@ -10,7 +10,7 @@ type Features map[string]bool
 
 // defaultFeatures returns the switches that are on when nothing is said; all others are off.
 func defaultFeatures() Features {
-	return Features{"SpotinstController": true, "TerraformManagedFiles": true, "ImageDigest": true}
+	return Features{"TerraformManagedFiles": true, "ImageDigest": true}
 }
 
 // ParseFeatures reads a comma-separated list over the defaults: "X" and "+X" turn a switch on, "-X" off.

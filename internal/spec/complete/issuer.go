@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/contract/hostnames"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/spec/fill"
 )
 
@@ -39,26 +40,14 @@ func (p *Pass) issuer() string {
 	return "https://" + hostnames.API(p.Cluster.Name)
 }
 
-// storeURL is where the objects of a store are read without credentials, or ""
-// with a finding when the store has no such place.
+// storeURL is where everybody reads the objects of a store, or "" with a finding when
+// nobody does.
 func (p *Pass) storeURL(store string) string {
-	scheme, rest, _ := strings.Cut(strings.TrimSuffix(store, "/"), "://")
-	bucket, key, _ := strings.Cut(rest, "/")
-	switch scheme {
-	case "s3":
-		region := p.bucketRegion(bucket)
-		host := ".s3." + region + ".amazonaws.com/"
-		if p.IPv6() {
-			host = ".s3.dualstack." + region + ".amazonaws.com/"
-		}
-		return "https://" + bucket + host + key
-	case "gs":
-		return "https://storage.googleapis.com/" + rest
-	case "memfs":
-		return "https://" + rest
-	default:
-		p.Fail("spec.serviceAccountIssuerDiscovery.discoveryStore", store, "service-account-issuer",
-			"is not a store that can be read without credentials", "use a bucket of S3 (s3://…) or of Google Cloud Storage (gs://…)")
-		return ""
+	_, place, _ := strings.Cut(store, "://")
+	bucket, _, _ := strings.Cut(place, "/")
+	url, ok := layout.PublicURL(store, p.bucketRegion(bucket), p.IPv6())
+	if !ok {
+		p.Fail("spec.serviceAccountIssuerDiscovery.discoveryStore", store, "service-account-issuer", "is not a store that can be read without credentials", layout.Public)
 	}
+	return url
 }

@@ -50,7 +50,7 @@ func cloudProvider(c *Check) {
 	ids := c.Spec.CloudProvider.IDs()
 	switch {
 	case c.Cluster.CloudProviderID() == "":
-		c.Required("spec.cloudProvider", "name the cloud, such as aws")
+		c.Required("spec.cloudProvider", "name the cloud; the help of option:CloudProvider lists them")
 	case len(ids) > 1:
 		c.Bad("spec.cloudProvider", fmt.Sprint(ids[0], ",", ids[1]), "is more than one cloud", "leave one")
 	}

@@ -55,15 +55,12 @@ func fileRepository(c *Check) {
 		return
 	}
 	own := c.on.Store.Files
-	switch {
-	case !slices.Contains(append([]string{"http", "https"}, own...), u.Scheme):
+	if !slices.Contains(append([]string{"http", "https"}, own...), u.Scheme) {
 		remedy := "use https"
 		for _, s := range own {
 			remedy += " or " + s
 		}
 		c.Bad(path, value, "has a scheme that machines on "+c.title()+" cannot read", remedy)
-	case u.Scheme == "azureblob" && strings.Trim(u.Path, "/") == "":
-		c.Bad(path, value, "names no container", "write azureblob://account/container")
 	}
 }
 
@@ -82,24 +79,6 @@ func (c *Check) plain(path, value string) {
 	i := strings.IndexFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'`$\\", r) })
 	if i >= 0 {
 		c.Bad(path, value, "holds a space, a quote, a dollar sign, a backslash, or what is no printable ASCII", "remove it")
-	}
-}
-
-// configStore checks that all places on Azure are in one account.
-func configStore(c *Check) {
-	account := ""
-	for _, u := range []struct{ path, value string }{
-		{"spec.configBase", c.Spec.ConfigStore.Base}, {"spec.keyStore", c.Spec.ConfigStore.Keypairs}, {"spec.secretStore", c.Spec.ConfigStore.Secrets},
-	} {
-		rest, ok := strings.CutPrefix(u.value, "azureblob://")
-		if !ok {
-			continue
-		}
-		host, _, _ := strings.Cut(rest, "/")
-		if account != "" && host != account {
-			c.Bad(u.path, u.value, "is not in the account "+account+" of the other stores", "use one account")
-		}
-		account = host
 	}
 }
 

@@ -165,10 +165,6 @@ func securityGroups(c *Check, g *api.InstanceGroup) {
 	}
 }
 
-func provisioningModel(c *Check, g *api.InstanceGroup) {
-	c.OneOf("spec.gcpProvisioningModel", text(g.Spec.GCPProvisioningModel), "STANDARD", "SPOT")
-}
-
 func groupImage(c *Check, g *api.InstanceGroup) {
 	image := g.Spec.Image
 	if image == "" {

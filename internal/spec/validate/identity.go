@@ -1,11 +1,11 @@
 package validate
 
 import (
-	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
+
+	"kops.local/kops/internal/contract/layout"
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -29,12 +29,6 @@ func serviceAccountPermissions(c *Check) {
 		if p.Namespace == "kube-system" && c.hasOwnRole(p.Name, path+".name") {
 			c.Bad(path+".name", p.Name, "is the service account of a component in kube-system, which has a role of the cluster's own", "remove it, and run what else needs permissions under another service account")
 		}
-		switch {
-		case p.AWS == nil:
-			c.Required(path+".aws", "say which permissions it gets")
-		case (len(p.AWS.PolicyARNs) > 0) == (p.AWS.InlinePolicy != ""):
-			c.Bad(path+".aws", "", "must have policyARNs or inlinePolicy, and not both", "leave one of them")
-		}
 	}
 	c.Unique(list, pairs)
 }
@@ -50,63 +44,6 @@ func (c *Check) hasOwnRole(account, path string) bool {
 	return on
 }
 
-// policyRoles are the roles that policies can be added to, as v1alpha2 calls them.
-func policyRoles() []string {
-	return []string{"master", "apiserver", "node", "bastion", "etcd", "scheduler", "kubecontrollermanager"}
-}
-
-// userRole is a role as v1alpha2 calls it.
-func userRole(role string) string {
-	if role == "control-plane" {
-		return "master"
-	}
-	return role
-}
-
-// policyRole checks the role that has policies, and returns the path of these.
-func (c *Check) policyRole(list, role string) string {
-	path := list + "[" + userRole(role) + "]"
-	if role == "master" { // v1alpha2's name, read as control-plane unless that is there too
-		c.Bad(path, "", "is another name for control-plane, and one of them is read", "write all policies of the role under one of them")
-		return path
-	}
-	c.OneOf(path, userRole(role), policyRoles()...)
-	return path
-}
-
-func policies(c *Check) {
-	for _, role := range sortedKeys(c.Spec.AdditionalPolicies) {
-		path := c.policyRole("spec.additionalPolicies", role)
-		policy(c, path, c.Spec.AdditionalPolicies[role])
-	}
-	for _, role := range sortedKeys(c.Spec.ExternalPolicies) {
-		path := c.policyRole("spec.externalPolicies", role)
-		for i, arn := range c.Spec.ExternalPolicies[role] {
-			if fields := strings.SplitN(arn, ":", 6); len(fields) != 6 || fields[0] != "arn" || !strings.HasPrefix(fields[5], "policy/") {
-				c.Bad(At(path, i), arn, "is not the ARN of a policy", "write one such as arn:aws:iam::123456789012:policy/name")
-			}
-		}
-	}
-}
-
-// policy checks a list of IAM statements.
-func policy(c *Check, path, document string) {
-	var statements []struct{ Effect string }
-	if err := json.Unmarshal([]byte(document), &statements); err != nil {
-		why := ""
-		if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
-			why = ": " + err.Error()
-		}
-		c.Bad(path, "", "is not a JSON list of IAM statements"+why, `write [{"Effect": "Allow", "Action": […], "Resource": […]}]`)
-		return
-	}
-	for i, s := range statements {
-		if s.Effect != "Allow" && s.Effect != "Deny" {
-			c.Bad(At(path, i)+".Effect", s.Effect, "is neither Allow nor Deny", "write one of them")
-		}
-	}
-}
-
 func issuerDiscovery(c *Check) {
 	const path = "spec.serviceAccountIssuerDiscovery"
 	d := c.Spec.ServiceAccountIssuerDiscovery
@@ -119,17 +56,14 @@ func issuerDiscovery(c *Check) {
 	if d.DiscoveryService != nil {
 		c.Bad(path+".discoveryService", d.DiscoveryService.URL, "is not supported: machines would not register the keys of tokens there, so that nobody trusts them", "use discoveryStore")
 	}
-	if d.EnableAWSOIDCProvider && d.DiscoveryStore == "" && d.DiscoveryService == nil {
-		c.Bad(path+".enableAWSOIDCProvider", "true", "AWS must be able to read the issuer's documents, which are published nowhere", "add a discoveryStore")
-	}
 	if d.DiscoveryStore == "" {
 		return
 	}
 	scheme, rest, _ := strings.Cut(d.DiscoveryStore, "://")
 	bucket, _, _ := strings.Cut(rest, "/")
-	switch {
-	case scheme != "s3" && scheme != "gs" && scheme != "memfs":
-		c.Bad(path+".discoveryStore", d.DiscoveryStore, "is not a store that can be read without credentials", "use a bucket of S3 (s3://…) or of Google Cloud Storage (gs://…)")
+	switch _, public := layout.PublicURL(d.DiscoveryStore, "", false); {
+	case !public:
+		c.Bad(path+".discoveryStore", d.DiscoveryStore, "is not a store that can be read without credentials", layout.Public)
 	case scheme == "s3" && strings.Contains(bucket, "."):
 		c.Bad(path+".discoveryStore", d.DiscoveryStore, "is in a bucket with a dot in its name, for which S3 has no certificate", "use a bucket without dots")
 	}

@@ -115,41 +115,6 @@ func mixedInstances(c *Check, g *api.InstanceGroup) {
 		"lowest-price", "diversified", "capacity-optimized", "capacity-optimized-prioritized", "price-capacity-optimized")
 }
 
-func externalBalancers(c *Check, g *api.InstanceGroup) {
-	for i, lb := range g.Spec.ExternalLoadBalancers {
-		path := At("spec.externalLoadBalancers", i)
-		name, arn := text(lb.LoadBalancerName), text(lb.TargetGroupARN)
-		if (name == "") == (arn == "") {
-			c.Bad(path, "", "must have loadBalancerName or targetGroupArn, and not both", "leave one of them")
-		}
-		if len(name) > 32 {
-			c.Bad(path+".loadBalancerName", name, "has more than 32 characters", "write the name as AWS has it")
-		}
-		if arn != "" && !isTargetGroup(arn) {
-			c.Bad(path+".targetGroupArn", arn, "is not the ARN of a target group", "write one such as arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/name/0123456789abcdef")
-		}
-	}
-}
-
-func isTargetGroup(arn string) bool {
-	fields := strings.SplitN(arn, ":", 6)
-	if len(fields) != 6 || fields[0] != "arn" {
-		return false
-	}
-	parts := strings.Split(fields[5], "/")
-	return len(parts) == 3 && parts[0] == "targetgroup" && parts[1] != "" && len(parts[1]) <= 32 && parts[2] != ""
-}
-
-func instanceProfile(c *Check, g *api.InstanceGroup) {
-	if g.Spec.IAM == nil || g.Spec.IAM.Profile == nil {
-		return
-	}
-	arn := *g.Spec.IAM.Profile
-	if fields := strings.SplitN(arn, ":", 6); len(fields) != 6 || fields[0] != "arn" || !strings.HasPrefix(fields[5], "instance-profile/") {
-		c.Bad("spec.iam.profile", arn, "is not the ARN of an instance profile", "write one such as arn:aws:iam::123456789012:instance-profile/name")
-	}
-}
-
 func lifetime(c *Check, g *api.InstanceGroup) {
 	if d := g.Spec.MaxInstanceLifetime; d != nil && d.Duration != 0 && d.Duration < 24*time.Hour {
 		c.Bad("spec.maxInstanceLifetime", d.Duration.String(), "is less than a day", "write 24h or more, or 0")

@@ -57,8 +57,7 @@ func ofClouds(kind string) []string {
 			"additionalSecurityGroups", "securityGroupOverride", "instanceInterruptionBehavior", "instanceMetadata", "instanceProtection", "maxInstanceLifetime", "maxPrice",
 			"spotDurationInMinutes", "suspendProcesses", "tenancy", "volumes", "zones"}
 	}
-	out := []string{"cloudConfig.manageStorageClasses", "cloudControllerManager", "cloudLabels", "iam.permissionsBoundary", "iam.serviceAccountExternalPermissions",
-		"iam.useServiceAccountExternalPermissions", "additionalPolicies", "externalPolicies", "nodePortAccess", "sshKeyName", "snapshotController.installDefaultClass",
+	out := []string{"cloudConfig.manageStorageClasses", "cloudControllerManager", "cloudLabels", "iam.useServiceAccountExternalPermissions", "nodePortAccess", "sshKeyName", "snapshotController.installDefaultClass",
 		"networking.networkID", "networking.tagSubnets", "networking.topology.bastion", "serviceAccountIssuerDiscovery.additionalAudiences"}
 	for _, f := range []string{"id", "publicIP", "region", "egress", "additionalRoutes"} {
 		out = append(out, "networking.subnets[]."+f)

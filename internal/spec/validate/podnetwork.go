@@ -114,10 +114,6 @@ func calico(c *Check) {
 		return
 	}
 	const path = "spec.networking.calico."
-	c.OneOf(path+"awsSrcDstCheck", k.AWSSrcDstCheck, "Enable", "Disable", "DoNothing")
-	if c.IPv6() && (k.AWSSrcDstCheck == "Enable" || k.AWSSrcDstCheck == "Disable") {
-		c.Bad(path+"awsSrcDstCheck", k.AWSSrcDstCheck, "has no meaning for IPv6 addresses", "set it to DoNothing")
-	}
 	c.OneOf(path+"bpfExternalServiceMode", k.BPFExternalServiceMode, "Tunnel", "DSR")
 	c.OneOf(path+"bpfLogLevel", k.BPFLogLevel, "Off", "Info", "Debug")
 	c.OneOf(path+"chainInsertMode", k.ChainInsertMode, "insert", "append")

@@ -28,7 +28,6 @@ func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 			{"file-assets", func(c *Check) { fileAssets(c, c.Spec.FileAssets) }},
 			{"hooks", func(c *Check) { hooks(c, c.Spec.Hooks) }},
 			{"rolling-update", func(c *Check) { rollingUpdate(c, c.Spec.RollingUpdate, false) }},
-			{"config-store", configStore},
 		},
 		identityRules(), networkRules(), podNetworkRules(), balancerRules(), componentRules(), addonRules(), needRules(addons), on.Cluster,
 		[]Rule{{"components", components}},
@@ -38,7 +37,6 @@ func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 func identityRules() []Rule {
 	return []Rule{
 		{"service-account-permissions", serviceAccountPermissions},
-		{"policies", policies},
 		{"issuer-discovery", issuerDiscovery},
 		{"kopeio-authentication", kopeioAuthentication},
 		{"aws-authentication", awsAuthentication},
@@ -156,10 +154,7 @@ func groupRules(on Platform) []GroupRule {
 		{"spot", spot},
 		{"instance-metadata", instanceMetadata},
 		{"mixed-instances", mixedInstances},
-		{"external-load-balancers", externalBalancers},
-		{"instance-profile", instanceProfile},
 		{"lifetime", lifetime},
-		{"provisioning-model", provisioningModel},
 		{"warm-pool", groupWarmPool},
 		{"distribution", distribution},
 		{"karpenter", karpenterGroup},

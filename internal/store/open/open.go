@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -31,7 +32,18 @@ type Options struct {
 	Direct *http.Client
 	// Account has the credentials for AWS where the environment has none; it is asked
 	// when they are first needed. nil: there are no others.
-	Account aws.CredentialsProvider
+	Account Account
+}
+
+// Account has credentials.
+type Account = aws.CredentialsProvider
+
+// AccountOf asks for credentials again as often as period says.
+func AccountOf(period time.Duration, ask func(context.Context) (id, secret, token string, err error)) Account {
+	return aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		id, secret, token, err := ask(ctx)
+		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret, SessionToken: token, CanExpire: true, Expires: time.Now().Add(period)}, err
+	})
 }
 
 // Backends lists what can be opened, and how.

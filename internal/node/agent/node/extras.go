@@ -187,6 +187,7 @@ const cniArchive = "cni-plugins"
 func (b *builder) install(a host.Asset) error {
 	base := a.Base()
 	begins := func(s string) bool { return strings.HasPrefix(base, s) }
+	login := b.Host.Traits.Registry.Name
 	var program, folder, below string
 	switch {
 	case a.IsArchive() && begins(cniArchive):
@@ -201,10 +202,8 @@ func (b *builder) install(a host.Asset) error {
 		program = binaries + "/kubectl"
 	case begins("runc"):
 		program = "/usr/sbin/runc"
-	case begins("ecr-credential-provider"):
-		program = ownBinaries + "/ecr-credential-provider"
-	case begins("auth-provider-gcp"):
-		program = ownBinaries + "/auth-provider-gcp"
+	case login != "" && begins(login):
+		program = ownBinaries + "/" + login
 	default:
 		return nil
 	}

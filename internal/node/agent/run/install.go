@@ -99,12 +99,11 @@ func timers() []string { return []string{renewalTimerName, presenceTimerName} }
 
 // passed lists the environment that nodeup needs at every start.
 func (o Options) passed() []string {
-	out := nodeconfig.KnownVariables()
+	out := nodeconfig.StoreVariables()
 	for _, p := range o.Platforms {
 		out = append(out, p.Environment...)
 	}
-	return append(out, "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_SECRET",
-		"OS_USERNAME", "OS_PASSWORD", "http_proxy", "https_proxy", "no_proxy", "NO_PROXY")
+	return append(out, "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "http_proxy", "https_proxy", "no_proxy", "NO_PROXY")
 }
 
 // install writes the unit that runs nodeup now and at every start, and starts it without waiting for its end.

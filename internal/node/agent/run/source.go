@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"kops.local/kops/internal/node/host"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/open"
@@ -55,12 +53,12 @@ func (o Options) source(client *http.Client) source {
 
 // account has the credentials of the machine's own account, fresh ones five minutes
 // before the old ones end; nil where no platform has any.
-func (o Options) account() aws.CredentialsProvider {
+func (o Options) account() open.Account {
 	for _, p := range o.Platforms {
 		if p.Credentials != nil {
-			return aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+			return open.AccountOf(4*time.Minute, func(ctx context.Context) (id, secret, token string, err error) {
 				c, err := p.Credentials(ctx, o.world())
-				return aws.Credentials{AccessKeyID: c.ID, SecretAccessKey: c.Secret, SessionToken: c.Token, CanExpire: true, Expires: time.Now().Add(4 * time.Minute)}, err
+				return c.ID, c.Secret, c.Token, err
 			})
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/aws/awsquery"
 	"kops.local/kops/internal/platform/aws/awssts"
 	"kops.local/kops/internal/platform/incluster"

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/aws/awssts"
 )
 

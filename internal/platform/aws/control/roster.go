@@ -13,8 +13,8 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
-	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/aws/awscloud"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"kops.local/kops/internal/contract/awscloud"
+	"kops.local/kops/internal/platform/aws/awscloud"
 )
 
 // Tag keys that say whose an object is.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/aws/awsname"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"kops.local/kops/internal/contract/awscloud"
+	"kops.local/kops/internal/platform/aws/awscloud"
 )
 
 // document is a policy document of IAM. Its statements are of type statement,

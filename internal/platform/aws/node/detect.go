@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/onmachine"
 )
 

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/awscloud"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
@@ -23,6 +24,8 @@ func modelTraits() traits.Model {
 				Tags: []string{"kubernetes.io/cluster/" + c.Name + "=owned", "k8s.io/etcd/" + etcd, "k8s.io/role/control-plane=1"}}
 		},
 		CredentialProvider: "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/%s/ecr-credential-provider-linux-%[1]s",
+		NodeConfig:         nodeConfig,
+		NodeImages:         []string{"registry.k8s.io/provider-aws/", "registry.k8s.io/sig-storage/csi-node-driver-registrar:", "registry.k8s.io/sig-storage/livenessprobe:"},
 		RemovesNodes:       true,
 		ScalingGroup: func(cluster string, g *api.InstanceGroup) string {
 			return awscloud.ScalingGroup(g.Name, string(g.Spec.Role), cluster)
@@ -30,6 +33,19 @@ func modelTraits() traits.Model {
 		Controller: controller,
 		Values:     values,
 		MountRole:  mountRole,
+	}
+}
+
+func nodeConfig(c *api.Cluster, g *api.InstanceGroup, to *nodeconfig.Config) {
+	p := c.Spec.CloudProvider.AWS
+	to.UseIPBasedNodeNames = p.UseIPBasedNodeNames
+	if g.HasAPIServer() {
+		to.DisableSecurityGroupIngress, to.ELBSecurityGroup = p.DisableSecurityGroupIngress, p.ELBSecurityGroup
+		to.NLBSecurityGroupMode, to.NodeIPFamilies = p.NLBSecurityGroupMode, p.NodeIPFamilies
+	}
+	n := c.Spec.Networking
+	if n.AmazonVPC != nil || n.Cilium != nil && n.Cilium.IPAM == "eni" {
+		to.DefaultMachineType, _, _ = strings.Cut(g.Spec.MachineType, ",")
 	}
 }
 

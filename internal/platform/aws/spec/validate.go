@@ -13,6 +13,10 @@ import (
 func validation() validate.Rules {
 	return validate.Rules{
 		Cluster: []validate.Rule{
+			{Name: "service-account-permissions", Do: accountPermissions},
+			{Name: "policies", Do: policies},
+			{Name: "issuer-discovery", Do: issuer},
+			{Name: "calico", Do: sourceCheck},
 			{Name: "aws-load-balancers", Do: nlbGroups},
 			{Name: "aws-node-names", Do: nodeNames},
 			{Name: "aws-termination-handler", Do: terminationHandler},
@@ -24,6 +28,8 @@ func validation() validate.Rules {
 		Group: []validate.GroupRule{
 			{Name: "aws-root-volume", Do: rootVolume},
 			{Name: "apiserver-names", Do: apiServerNames},
+			{Name: "external-load-balancers", Do: externalBalancers},
+			{Name: "instance-profile", Do: instanceProfile},
 		},
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/spec/validate"
 )
 
 // Platform returns what Azure is.
@@ -30,6 +32,8 @@ func Platform() platform.Platform {
 				RouteTableName: b.Own["azure-route-table-name"], AdminUser: cmp.Or(b.Own["azure-admin-user"], "kops"),
 			}
 		},
+	}, Validate: validate.Rules{
+		Cluster: []validate.Rule{{Name: "file-repository", Do: fileRepository}, {Name: "config-store", Do: configStore}},
 	}, Traits: traits.Traits{
 		Name: api.CloudAzure, Title: "Azure", Feature: feature, Terraform: traits.Terraform{Feature: "AzureTerraform"},
 		SSHKeys: traits.SSHKeys{Most: 1, Needed: true},
@@ -43,12 +47,45 @@ func Platform() platform.Platform {
 		Machines: traits.Machines{Types: map[api.InstanceGroupRole][]traits.Type{
 			api.RoleControlPlane: {{Name: "Standard_B2s"}}, api.RoleAPIServer: {{Name: "Standard_B2s"}}, api.RoleNode: {{Name: "Standard_B2s"}}, api.RoleBastion: {{Name: "Standard_B2s"}},
 		}},
-		Store: traits.Store{Schemes: []string{"azureblob"}, Files: []string{"azureblob"}},
-		Model: traits.Model{Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
+		Store: traits.Store{Schemes: []string{"azureblob"}, Files: []string{"azureblob"}, Variables: []string{"AZURE_ENVIRONMENT"}},
+		Model: traits.Model{NodeConfig: nodeConfig, Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
 			return traits.Volumes{Provider: "azure", NameTag: "k8s.io_etcd_" + etcd,
 				Tags: []string{"kubernetes.io_cluster_" + c.Name + "=owned", "k8s.io_etcd_" + etcd, "k8s.io_role_control-plane=1"}}
 		}},
 	}}
+}
+
+func nodeConfig(c *api.Cluster, _ *api.InstanceGroup, to *nodeconfig.Config) {
+	to.AzureAdminUser = c.Spec.CloudProvider.Azure.AdminUser
+}
+
+// fileRepository checks that a place for files names its container.
+func fileRepository(c *validate.Check) {
+	if c.Spec.Assets == nil || c.Spec.Assets.FileRepository == nil {
+		return
+	}
+	rest, ok := strings.CutPrefix(*c.Spec.Assets.FileRepository, "azureblob://")
+	if _, container, _ := strings.Cut(rest, "/"); ok && strings.Trim(container, "/") == "" {
+		c.Bad("spec.assets.fileRepository", *c.Spec.Assets.FileRepository, "names no container", "write azureblob://account/container")
+	}
+}
+
+// configStore checks that all places are in one account.
+func configStore(c *validate.Check) {
+	account := ""
+	for _, u := range []struct{ path, value string }{
+		{"spec.configBase", c.Spec.ConfigStore.Base}, {"spec.keyStore", c.Spec.ConfigStore.Keypairs}, {"spec.secretStore", c.Spec.ConfigStore.Secrets},
+	} {
+		rest, ok := strings.CutPrefix(u.value, "azureblob://")
+		if !ok {
+			continue
+		}
+		host, _, _ := strings.Cut(rest, "/")
+		if account != "" && host != account {
+			c.Bad(u.path, u.value, "is not in the account "+account+" of the other stores", "use one account")
+		}
+		account = host
+	}
 }
 
 // regionOf is the region of a zone: eastus of eastus-1.

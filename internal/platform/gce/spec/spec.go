@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/model/names"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
@@ -50,6 +51,10 @@ func modelTraits() traits.Model {
 		Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
 			return traits.Volumes{Provider: "gce", NameTag: "k8s-io-etcd-" + etcd,
 				Tags: []string{"k8s-io-cluster-name=" + names.Dashed(c.Name), "k8s-io-etcd-" + etcd, "k8s-io-role-master=master"}}
+		},
+		NodeConfig: func(c *api.Cluster, _ *api.InstanceGroup, to *nodeconfig.Config) {
+			p := c.Spec.CloudProvider.GCE
+			to.Multizone, to.NodeTags, to.NodeInstancePrefix = p.Multizone, p.NodeTags, p.NodeInstancePrefix
 		},
 		CredentialProvider: "https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/%s/auth-provider-gcp",
 		Controller: func(c *api.Cluster, _ []*api.InstanceGroup, _ *facts.Cloud, region string) (any, error) {

@@ -10,9 +10,9 @@ import (
 	"os"
 	"time"
 
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/platform/incluster"
+	"kops.local/kops/internal/platform/local/localcloud"
 )
 
 // period is how often the folder of machines is read.

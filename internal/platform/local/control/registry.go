@@ -11,10 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/local/localcloud"
 )
 
 // Registry knows the machines of the local cloud from the folder in which that

@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/platform/local/site"
 )
 

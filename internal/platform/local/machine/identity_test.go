@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/platform/local/site"
 )
 

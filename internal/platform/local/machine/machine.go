@@ -21,8 +21,8 @@ import (
 	"strings"
 	"time"
 
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/platform/local/cgroup"
+	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/platform/local/network"
 	"kops.local/kops/internal/platform/local/site"
 )

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/platform/local/site"
 )
 

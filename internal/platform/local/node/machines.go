@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/node/etcd/volume"
+	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/platform/onmachine"
 )
 

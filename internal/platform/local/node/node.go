@@ -5,8 +5,8 @@
 package node
 
 import (
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/platform/onmachine"
 )
 

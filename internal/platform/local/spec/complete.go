@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/fill"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/localcloud"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"

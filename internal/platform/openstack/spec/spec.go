@@ -5,6 +5,7 @@ package spec
 
 import (
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/validate"
@@ -19,13 +20,20 @@ func Platform() platform.Platform {
 		SSHKeys:  traits.SSHKeys{Most: 1, Needed: true},
 		Network:  traits.Network{NeedsSubnets: true, NeedsNonMasquerade: true, Split: true, BalancedAlways: true, DNS: []api.DNSType{api.DNSPublic, api.DNSPrivate}},
 		Machines: traits.Machines{GPU: traits.GPUByGroup},
-		Store:    traits.Store{Schemes: []string{"swift"}},
-		Model: traits.Model{Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
+		Store: traits.Store{Schemes: []string{"swift"}, Variables: []string{"OS_AUTH_URL", "OS_DOMAIN_ID", "OS_DOMAIN_NAME", "OS_PROJECT_DOMAIN_ID", "OS_PROJECT_DOMAIN_NAME",
+			"OS_PROJECT_ID", "OS_PROJECT_NAME", "OS_REGION_NAME", "OS_TENANT_ID", "OS_TENANT_NAME"}},
+		Model: traits.Model{NodeConfig: nodeConfig, Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
 			return traits.Volumes{Provider: "openstack", NameTag: "k8s.io/etcd/" + etcd,
 				Tags:  []string{"k8s.io/etcd/" + etcd, "k8s.io/role/control-plane=1", "KubernetesCluster=" + c.Name},
 				Flags: map[string]string{"network-cidr": c.Spec.Networking.NetworkCIDR}}
 		}},
 	}}
+}
+
+func nodeConfig(c *api.Cluster, g *api.InstanceGroup, to *nodeconfig.Config) {
+	if g.HasAPIServer() {
+		to.Openstack = c.Spec.CloudProvider.Openstack
+	}
 }
 
 func externalNetwork(c *validate.Check) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"kops.local/kops/internal/contract/awscloud"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/aws/awsquery"
 )
 

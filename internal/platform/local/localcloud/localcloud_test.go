@@ -3,7 +3,7 @@ package localcloud_test
 import (
 	"testing"
 
-	"kops.local/kops/internal/contract/localcloud"
+	"kops.local/kops/internal/platform/local/localcloud"
 )
 
 // Disks bear these names on hosts, also those that an older kops made.

@@ -3,7 +3,7 @@ package awscloud_test
 import (
 	"testing"
 
-	"kops.local/kops/internal/contract/awscloud"
+	"kops.local/kops/internal/platform/aws/awscloud"
 )
 
 func TestScalingGroup(t *testing.T) {
