@@ -46,8 +46,8 @@ test: ## every test; says loudly what it skips
 	go vet ./...
 	go test -timeout 30m ./...
 
-e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 15 minutes
-	KOPS_E2E=1 go test -count=1 -p 1 -timeout 60m ./cmd/etcd-manager ./internal/platform/local/... ./e2e/node ./e2e/local
+e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 20 minutes
+	KOPS_E2E=1 go test -count=1 -p 1 -timeout 60m ./cmd/etcd-manager ./internal/platform/local/... ./e2e/node ./e2e/local ./e2e/metal
 
 lint: ## gofmt, vet and the linters of .golangci.yml
 	test -z "$$(gofmt -l .)"
