@@ -226,9 +226,9 @@ func chains(p *plan.Plan) []int {
 	return out
 }
 
-// urgentFirst is the order in which the steps begin, so that of those that are
-// free at once the ones on which most depends come to the limits first. Nothing
-// relies on it: whoever is too late there is served by the same measure.
+// urgentFirst is the order in which the steps begin: of the steps that are free at once,
+// those on which most depends come to the limits first. Nothing relies on the order, as the
+// limits serve waiting steps by the same measure.
 func (r *run) urgentFirst() []int {
 	out := make([]int, len(r.chain))
 	for i := range out {

@@ -151,7 +151,7 @@ func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error
 		}
 		label(o, of.Name, a.entry.Selector)
 	}
-	if prune && found { // without a manifest, all of one that runs would be pruned
+	if prune && found { // without a manifest, all objects of a running add-on would be pruned
 		a.entry.Prune = pruneSpec(of.Name, objects)
 	}
 	text, err := encode(objects)

@@ -46,8 +46,8 @@ type Agent struct {
 	Patience time.Duration
 	// Retries is how often a run that failed begins anew, and Launched is called again; negative: without end.
 	Retries int
-	// Told gets the boot report whenever it changes; may be nil.
-	Told func(report.Report)
+	// OnReport gets the boot report whenever it changes; may be nil.
+	OnReport func(report.Report)
 	// Journal gets a line for each intent and result; nil: nobody does.
 	Journal io.Writer
 }
@@ -117,7 +117,7 @@ func (a *Agent) again(ctx context.Context, do func(n int) error) error {
 var errBoot = errors.New("the boot configuration")
 
 func (a *Agent) recorder() *recorder {
-	return &recorder{now: a.Clock.Now, told: a.Told, report: report.Report{Version: a.Version, Started: a.Clock.Now().UTC()}}
+	return &recorder{now: a.Clock.Now, told: a.OnReport, report: report.Report{Version: a.Version, Started: a.Clock.Now().UTC()}}
 }
 
 // converge is one run. It returns what was found out about the machine, which is

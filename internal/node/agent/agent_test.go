@@ -284,9 +284,9 @@ func (w *world) fillStore(boot nodeconfig.Boot) {
 func (w *world) agent() *agent.Agent {
 	a := &agent.Agent{
 		Machine: w.machine, Store: w.store, Issuer: issuer(), Clock: w.clock, Version: "1.37.0", Patience: time.Nanosecond,
-		Detect: func(context.Context, *nodeconfig.Boot, *nodeconfig.Config) (node.Host, error) { return w.host, nil },
-		Join:   func(*nodeconfig.Boot, func(error)) (agent.Joiner, error) { return w.joiner, nil },
-		Told:   func(r report.Report) { w.reports = append(w.reports, r) },
+		Detect:   func(context.Context, *nodeconfig.Boot, *nodeconfig.Config) (node.Host, error) { return w.host, nil },
+		Join:     func(*nodeconfig.Boot, func(error)) (agent.Joiner, error) { return w.joiner, nil },
+		OnReport: func(r report.Report) { w.reports = append(w.reports, r) },
 	}
 	return a
 }

@@ -103,7 +103,7 @@ func (i inventory) stale(want *graph.Graph) map[string][]string {
 	return out
 }
 
-// observeStale adds to what was observed that which earlier runs made and nothing wants.
+// observeStale adds what earlier runs made, and nothing wants any more, to what was observed.
 func (r *run) observeStale(ctx context.Context, g *graph.Graph, have plan.Snapshot) error {
 	var err error
 	if r.inventory, err = r.readInventory(); err != nil {

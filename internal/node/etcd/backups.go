@@ -192,9 +192,9 @@ func DefaultRetention() Retention {
 	return Retention{Hourly: 7 * 24 * time.Hour, Daily: 2 * 365 * 24 * time.Hour}
 }
 
-// Expired returns those of the back-ups, oldest first, that are no longer kept.
-// One that was not completed within the hour will never be: it is not kept for
-// later, and least of all in the place of one that is whole.
+// Expired returns the back-ups, oldest first, that are no longer kept. A back-up that was
+// not completed within the hour will never be: it is not kept for later, and least of all
+// in the place of a whole one.
 func (r Retention) Expired(backups []Backup, now time.Time) []Backup {
 	var out []Backup
 	kept := map[string]bool{}

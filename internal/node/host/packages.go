@@ -51,7 +51,7 @@ func listPackages(ctx context.Context, m *Machine, s resource.Scope) ([]*Package
 
 // packagesInstalled asks for all packages with one command. Both commands fail when
 // one package is unknown. A name may stand for several packages, and apt knows
-// some that are not installed: each line must be of one that is.
+// some that are not installed: each line must show an installed package.
 func (m *Machine) packagesInstalled(ctx context.Context, p *PackageSet) (bool, error) {
 	names := strings.Fields(p.Names)
 	command, args := "dpkg-query", []string{"--show", "--showformat=${db:Status-Abbrev}\n", "--"}

@@ -84,7 +84,7 @@ func WithDigest(content string, texts ...string) string {
 // dropIn ends the key of a unit that adds to another's.
 const dropIn = ".d/10-kops.conf"
 
-// switchedOff ends the key of a unit that is only to be off, and maskedOff that of one that is masked besides.
+// switchedOff ends the key of a unit that is only to be off, and maskedOff the key of a unit that is masked besides.
 const (
 	switchedOff = " (off)"
 	maskedOff   = " (masked)"
@@ -163,7 +163,7 @@ func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
 	return startedUnit(ctx, m, u, true)
 }
 
-// startedUnit brings a unit about. Anew is of one that runs, if at all, by what was before.
+// startedUnit writes a unit and starts it, or restarts it where anew says that a running one has an old configuration.
 func startedUnit(ctx context.Context, m *Machine, u *Unit, anew bool) error {
 	if text, _ := u.Content.Value().Known(); text != "" {
 		mode := fs.FileMode(0o644)

@@ -108,7 +108,7 @@ func (m *builder) volume(etcd, member string) resource.Node {
 func (m *builder) group(g *api.InstanceGroup) (resource.Node, error) {
 	cpus, memory, ok := spec.Size(g.Spec.MachineType)
 	if !ok {
-		return resource.Node{}, fmt.Errorf("%q is no machine type of this host", g.Spec.MachineType)
+		return resource.Node{}, fmt.Errorf("%q is not a machine type of this host", g.Spec.MachineType)
 	}
 	data, err := m.UserData(g, resource.Lit(m.gateway.String()))
 	if err != nil {

@@ -73,8 +73,8 @@ func parse(text string) (*api.Host, error) {
 	return h, nil
 }
 
-// unique refuses a machine that has the address of another host. One of the same name is
-// itself, or takes the place of one that is gone.
+// unique refuses a machine that has the address of another host. A host of the same
+// name is the machine itself, or the one whose place it takes.
 func unique(inventory []*api.Host, h *api.Host) error {
 	for _, other := range inventory {
 		if other.Name != h.Name && address(other) == address(h) {

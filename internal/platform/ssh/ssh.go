@@ -177,7 +177,7 @@ func (m *Machine) HostKey() string {
 func (m *Machine) Close() error { return m.client.Close() }
 
 // Run runs a script of sh(1) as root and returns what it wrote. in is its standard
-// input, and may be nil; SSH_CONNECTION is set as sshd does. The error of one that fails holds the end of its messages.
+// input, and may be nil; SSH_CONNECTION is set as sshd does. The error of a failed script holds the end of its messages.
 func (m *Machine) Run(ctx context.Context, script string, in io.Reader) ([]byte, error) {
 	s, err := m.client.NewSession()
 	if err != nil {

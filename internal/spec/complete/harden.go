@@ -54,7 +54,7 @@ func Harden(s *api.ClusterSpec, pods Enforced) {
 	if c.AdmissionControlConfigFile == "" {
 		c.AdmissionControlConfigFile = admissionPath
 		controlPlaneFile(s, admissionPath, podSecurity(pods))
-		for _, plugin := range []string{"DenyServiceExternalIPs", "EventRateLimit"} { // the latter has its limits in the file
+		for _, plugin := range []string{"DenyServiceExternalIPs", "EventRateLimit"} { // EventRateLimit has its limits in the file
 			if !slices.Contains(c.AppendAdmissionPlugins, plugin) {
 				c.AppendAdmissionPlugins = append(c.AppendAdmissionPlugins, plugin)
 			}

@@ -21,7 +21,7 @@ func mergeControlPlaneKubelet(p *Pass) {
 }
 
 // overlayKubelet is overlay, but a shorter time to shut down shortens the part of it
-// that critical pods have, where only the former is set anew.
+// that critical pods have, where only the whole is set anew.
 func overlayKubelet(base, over *api.KubeletConfigSpec) *api.KubeletConfigSpec {
 	k := fill.Overlay(base, over)
 	if over == nil || over.ShutdownGracePeriod == nil || over.ShutdownGracePeriodCriticalPods != nil || k.ShutdownGracePeriodCriticalPods == nil {

@@ -74,7 +74,7 @@ type Host struct {
 	LacksModules bool
 	// NVIDIA says that the machine has a graphics processor of NVIDIA's.
 	NVIDIA bool
-	// Containerd is the version of the containerd that the image holds, where it is that which is used.
+	// Containerd is the version of the image's own containerd, where the machine uses it; "" elsewhere.
 	Containerd string
 	// Resolved says that the resolver's own file is where systemd-resolved keeps it.
 	Resolved bool

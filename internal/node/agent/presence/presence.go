@@ -4,8 +4,8 @@
 // while the kubelet runs (somebody deleted it, or etcd was restored from a back-up that
 // is older than the node), the machine is lost to its cluster until the kubelet is
 // started anew: this package notices, and does it. A node that comes back may have
-// another range of pod addresses: the network's configuration of the former range is
-// removed first, so that no pod starts before there is that of the new one, and pods
+// another range of pod addresses: the network's configuration of the old range is
+// removed first, so that no pod starts before the new configuration is there, and pods
 // with an address that nothing leads to any more are deleted, so that their controllers
 // make others.
 //

@@ -141,7 +141,7 @@ func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err er
 		Machine: m, Store: store, Join: o.join, Detect: p.Detect, Launched: o.launched,
 		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: time.Now, Generate: newKey},
 		Clock:   exec.Clock{Now: time.Now, Sleep: clock.Sleep, Jitter: rand.Float64},
-		Version: o.Version, Retries: o.Retries, Told: r.told,
+		Version: o.Version, Retries: o.Retries, OnReport: r.told,
 	}
 	return a, done, nil
 }

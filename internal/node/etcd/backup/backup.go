@@ -1,7 +1,7 @@
 // Package backup puts snapshots of etcd into a store and takes them out again,
 // checked both times, and removes those that are no longer kept.
 //
-// It must not know when a back-up is due, nor what becomes of one that is taken out.
+// It must not know when a back-up is due, nor what becomes of a snapshot that is taken out.
 package backup
 
 import (

@@ -19,12 +19,12 @@ import (
 // managers tell each other of those they know.
 type Discovery interface {
 	// Discover returns who may be where, with an empty name where that is not known.
-	// Of one with several addresses the best comes first. That nobody is there yet is
+	// Of a manager with several addresses the best comes first. That nobody is there yet is
 	// no error; those of an error are still worth a try.
 	Discover(ctx context.Context) ([]etcd.Sighting, error)
 }
 
-// nameless are endpoints of whom is not known.
+// nameless are managers of which only the endpoints are known.
 func nameless(endpoints []string) []etcd.Sighting {
 	out := make([]etcd.Sighting, len(endpoints))
 	for i, e := range endpoints {

@@ -108,8 +108,8 @@ func (r rule) identity() string {
 	return fmt.Sprintf("%s %t %s %s %d %d", r.group.identity(), r.egress, from, r.protocol, r.from, r.to)
 }
 
-// ruleNodes names the rules. One that is there twice, as where one existing
-// group stands for two, is one.
+// ruleNodes names the rules. A rule that is listed twice, as where one existing
+// group stands for two, is made once.
 func (m *model) ruleNodes(all []rule) []resource.Node {
 	var rules []rule
 	seen, named := map[string]bool{}, map[string]int{}

@@ -49,7 +49,7 @@ func (c *Client) restore(ctx context.Context, s site.Site) error {
 	return c.recorded(ctx, func(r *record) error {
 		var left []site.Site
 		for _, other := range r.Sites {
-			// The folder of one that is gone may have been removed by hand.
+			// The folder of a cluster that is gone may have been removed by hand.
 			if _, err := os.Stat(keeper.NetworkFile(other)); err == nil && other != s {
 				left = append(left, other)
 			}

@@ -90,8 +90,8 @@ func (m Machines) own() (string, error) {
 	return "", fault.Wrap(fault.NotYet, err, "register the machine, or give its address with --address")
 }
 
-// readMachine returns the address of a machine of the control plane; of another, or
-// of one that is gone by now, it is empty.
+// readMachine returns the address of a machine of the control plane, and "" of another
+// machine, or when the machine is gone by now.
 func readMachine(path string) (address string, err error) {
 	var machine localcloud.Machine
 	text, err := os.ReadFile(path)
