@@ -95,7 +95,7 @@ func unused(t *traits.Traits, kind string) []traits.Unused {
 		if t.Model.FixedDNS {
 			table = append(table, traits.Unused{Blocks: []string{"kubeDNS"}, Names: []string{"cpaImage"}, Remedy: "remove it; the number of DNS servers follows the spec"})
 		}
-		if t.Network.RegionOf != nil {
+		if t.Network.Zoned && t.Network.RegionOf != nil {
 			table = append(table, traits.Unused{Blocks: []string{"networking.subnets[]"}, Names: []string{"region"}, Remedy: "remove it; the zone says the region"})
 		}
 		if !t.Has.BalancerSubnets {
