@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
@@ -104,7 +105,11 @@ func (r *run[T]) observe(all bool) any {
 	if !all {
 		s.Names = []string{r.key}
 	}
-	list, err := r.kind.Observe(context.Background(), r.client, s)
+	var list []resource.Object
+	err := fault.Retry(context.Background(), clock.Sleep, func() (err error) { // an answer may be lost
+		list, err = r.kind.Observe(context.Background(), r.client, s)
+		return err
+	})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
+	"kops.local/kops/internal/engine/clock"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/awstest"
@@ -52,7 +54,11 @@ func lit(s string) resource.Value { return resource.Lit(s) }
 // observed lists a kind.
 func observed[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], s resource.Scope) []*T {
 	t.Helper()
-	list, err := k.List(t.Context(), c, s)
+	var list []*T
+	err := fault.Retry(t.Context(), clock.Sleep, func() (err error) { // an answer may be lost
+		list, err = k.List(t.Context(), c, s)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
