@@ -17,5 +17,3 @@ func (in Input) mountRole(o map[string]any) error {
 	}
 	return mount(in.Cluster, in.Facts.Of(string(in.Traits.Name)), account, pod)
 }
-
-func list(v any) []any { l, _ := v.([]any); return l }
