@@ -125,11 +125,25 @@ func NoEffect(t *traits.Traits, cluster *api.Cluster, groups []*api.InstanceGrou
 	c.rule = "no-effect"
 	c.object = api.KindCluster + "/" + c.Cluster.Name
 	c.unused(api.KindCluster, reflect.ValueOf(c.Spec))
+	if t.Machines.NoCloud {
+		c.openToAll("spec.api.access", c.Spec.API.Access)
+		c.openToAll("spec.sshAccess", c.Spec.SSHAccess)
+	}
 	for _, g := range groups {
 		c.object = api.KindInstanceGroup + "/" + g.Name
 		c.unused(api.KindInstanceGroup, reflect.ValueOf(&g.Spec))
 	}
 	return c.findings
+}
+
+// openToAll warns of ranges that nobody keeps others out for. The whole of the addresses,
+// which new clusters name, is no bound.
+func (c *Check) openToAll(list string, ranges []string) {
+	for i, r := range ranges {
+		if r != "0.0.0.0/0" && r != "::/0" {
+			c.Warn(compat.OlderPath(api.KindCluster, At(list, i)), r, "has no effect: no firewall on "+c.title()+" is kops'", "bound access by one of yours")
+		}
+	}
 }
 
 // index is the number of an item in a path.
