@@ -185,7 +185,7 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 		Cloud      string
 	}{Config: configMark, Compressed: compressed, Env: in.exports(g), Cloud: string(in.Cluster.CloudProviderID())}
 	for _, a := range in.arches() {
-		view.Downloads = append(view.Downloads, program{strings.ToUpper(string(a)), in.nodeup(a)})
+		view.Downloads = append(view.Downloads, program{strings.ToUpper(string(a)), in.nodeup(g, a)})
 	}
 	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
 		view.Proxy, view.NoProxy = proxyURL(p), p.Excludes

@@ -15,14 +15,12 @@ import (
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/platform/traits"
 )
-
-// etcdManagerImage is the manager that goes with this version of kops.
-const etcdManagerImage = "registry.k8s.io/etcd-manager/etcd-manager-slim:v3.0.20260707"
 
 func (b *builder) etcd() error {
 	for _, e := range b.spec().EtcdClusters {
@@ -97,7 +95,7 @@ func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (staticpod.Pod,
 	yes := true
 	c := staticpod.Container{
 		Name:            "etcd-manager",
-		Image:           in.image(etcdManagerImage),
+		Image:           in.ownImage(programs.EtcdManager),
 		Command:         append([]string{"/go-runner", "--log-file=/var/log/etcd.log", "--also-stdout", "/ko-app/etcd-manager"}, flags...),
 		Env:             in.etcdEnvironment(e),
 		Resources:       staticpod.Resources{Requests: map[string]string{"cpu": quantity(e.CPURequest, "200m"), "memory": quantity(e.MemoryRequest, "100Mi")}},

@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
@@ -57,6 +59,9 @@ type Input struct {
 	Objects []map[string]any
 	// Addons are those that there are; nil are those of this program.
 	Addons *catalogue.Catalogue
+	// Own says what images of kops' own programs are called, and which files of them
+	// machines fetch from the cluster's store.
+	Own assets.Own
 	// Buckets are those of the stores in which files can be.
 	Buckets managedfile.Buckets
 	// Environment are variables of the caller's that machines of the control
@@ -87,7 +92,7 @@ func (in Input) Shared() (Input, error) {
 			return in, fmt.Errorf("the keyset %s is missing", n)
 		}
 	}
-	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons})
+	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons, Own: in.Own})
 	if err != nil {
 		return in, fmt.Errorf("model the add-ons: %w", err)
 	}
@@ -297,7 +302,7 @@ func (in Input) unhashed() ([]download.File, error) {
 			if err != nil {
 				return nil, err
 			}
-			for _, f := range append(files, in.nodeup(arch)) {
+			for _, f := range append(files, in.nodeup(g, arch)) {
 				if !download.IsSHA256(f.SHA256) {
 					found[f.Public] = f
 				}
@@ -320,9 +325,18 @@ func (in Input) files(g *api.InstanceGroup, arch download.Arch) ([]download.File
 	return files, err
 }
 
-// nodeup is what boot scripts fetch.
-func (in Input) nodeup(arch download.Arch) download.File {
-	return in.allowed(assets.Nodeup(in.Version, arch, in.mirrors(), in.hashes()))
+// nodeup is what the boot scripts of a group's machines fetch.
+func (in Input) nodeup(g *api.InstanceGroup, arch download.Arch) download.File {
+	return in.allowed(in.Own.Nodeup(in.Version, arch, in.programs(g), in.mirrors(), in.hashes()))
+}
+
+// programs is where the machines of a group read kops' own programs: in the store, or
+// from a control plane, where they have no right on the store.
+func (in Input) programs(g *api.InstanceGroup) string {
+	if g.HasAPIServer() {
+		return in.spec().ConfigStore.Base
+	}
+	return strings.TrimSuffix(controllerAt(hostnames.Controller(in.Cluster.Name)), "/")
 }
 
 // allowed marks a file of unknown digest as one that the user takes so.
@@ -382,6 +396,11 @@ func (in Input) needsCNIPlugins() bool {
 
 // image returns what an image of a public registry is called for the cluster.
 func (in Input) image(public string) string { return addons.Pull(public, in.spec().Assets, in.Facts) }
+
+// ownImage is what the image of a program of kops' own is called for the cluster.
+func (in Input) ownImage(program string) string {
+	return in.image(in.Own.ImageName(program, in.Version))
+}
 
 // noDNS reports whether the cluster's names are published nowhere.
 func (in Input) noDNS() bool { return in.spec().DNSType() == api.DNSNone }

@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/model/managedfile"
@@ -41,7 +42,7 @@ func (b *builder) healthcheck() staticpod.Pod {
 	return staticpod.Pod{Spec: staticpod.Spec{
 		Containers: []any{staticpod.Container{
 			Name:            "healthcheck",
-			Image:           b.image("registry.k8s.io/kops/kube-apiserver-healthcheck:" + b.Version),
+			Image:           b.ownImage(programs.Healthcheck),
 			Args:            args,
 			SecurityContext: asUser(users.Healthcheck),
 			VolumeMounts:    []staticpod.VolumeMount{{Name: secrets, MountPath: "/secrets", ReadOnly: true}},
@@ -98,7 +99,7 @@ func (b *builder) channels() staticpod.Pod {
 		Spec: staticpod.Spec{
 			Containers: []any{staticpod.Container{
 				Name:            "channels",
-				Image:           b.image("registry.k8s.io/kops/channels:" + b.Version),
+				Image:           b.ownImage(programs.Channels),
 				Args:            args,
 				Env:             append(environment, b.storeEnvironment()...),
 				Resources:       staticpod.Resources{Requests: map[string]string{"cpu": "50m", "memory": "50Mi"}},

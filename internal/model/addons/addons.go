@@ -39,6 +39,8 @@ type Input struct {
 	Objects []map[string]any
 	// Addons are those that there are; nil are those of this program.
 	Addons *catalogue.Catalogue
+	// Own says what images of kops' own programs are called.
+	Own assets.Own
 }
 
 // userAddon is the name under which the user's own objects are applied.
@@ -237,4 +239,10 @@ func Pull(public string, spec *api.AssetsSpec, f *facts.Facts) string {
 		}
 	}
 	return name
+}
+
+// ownImage is the image of a program of kops' own.
+func (in Input) ownImage(program string) Image {
+	name := in.Own.ImageName(program, in.Version)
+	return Image{name, Pull(name, in.Cluster.Spec.Assets, in.Facts)}
 }

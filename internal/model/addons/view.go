@@ -53,7 +53,7 @@ func (v *View) fill(t *template.Template) ([]byte, error) {
 		return b.String(), err
 	}
 	var b bytes.Buffer
-	if err := own.Funcs(template.FuncMap{"include": include, "image": v.image}).Execute(&b, v); err != nil {
+	if err := own.Funcs(template.FuncMap{"include": include, "image": v.image, "own": v.own}).Execute(&b, v); err != nil {
 		return nil, fmt.Errorf("fill in the template: %w", err)
 	}
 	return b.Bytes(), nil
@@ -68,6 +68,13 @@ func (v *View) used() []Image {
 // image notes that a pod runs an image and returns what it is called for the cluster.
 func (v *View) image(public string) string {
 	i := Image{public, Pull(public, v.Spec.Assets, v.in.Facts)}
+	*v.images = append(*v.images, i)
+	return i.Used
+}
+
+// own is image, of a program of kops' own.
+func (v *View) own(program string) string {
+	i := v.in.ownImage(program)
 	*v.images = append(*v.images, i)
 	return i.Used
 }

@@ -16,6 +16,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/programs"
 )
 
 // Mirrors are a cluster's own places of files and images. The zero value is the public ones.
@@ -31,6 +32,11 @@ func MirrorsOf(spec *api.AssetsSpec) Mirrors {
 
 // Files reports whether files come from a repository of the user's.
 func (m Mirrors) Files() bool { return text(m.spec.FileRepository) != "" }
+
+// Images reports whether images come from a registry of the user's.
+func (m Mirrors) Images() bool {
+	return text(m.spec.ContainerProxy) != "" || text(m.spec.ContainerRegistry) != ""
+}
 
 // URL returns where the file at a public URL is fetched from: the repository
 // of the user's with the URL's own path.
@@ -106,19 +112,6 @@ func (h Hashes) orPublished() Hashes {
 	}
 }
 
-// Nodeup returns the program that a machine's boot script fetches, as kops
-// publishes it for one of its versions, compressed with the suffix .xz; the
-// digest is that of the uncompressed file.
-func Nodeup(version string, arch download.Arch, m Mirrors, h Hashes) download.File {
-	public := "https://artifacts.k8s.io/binaries/kops/" + version + "/linux/" + string(arch) + "/nodeup"
-	f := download.File{Public: public, URLs: []string{m.URL(public)}}
-	if !m.Files() {
-		f.URLs = append(f.URLs, "https://github.com/kubernetes/kops/releases/download/v"+version+"/nodeup-linux-"+string(arch))
-	}
-	f.SHA256, _ = h.orPublished()(public)
-	return f
-}
-
 // Digests returns where the digest of the file at a public URL is stated: by its
 // publisher, and in a mirror either as there or beside the file. Most publishers
 // have FILE.sha256; those of the container runtime have names of their own
@@ -135,6 +128,9 @@ func (m Mirrors) Digests(public string) []string {
 		own = folder + "runc.sha256sum"
 	}
 	out := []string{own}
+	if strings.HasPrefix(public, "https://"+programs.Registry+"/") { // which is no place
+		out = nil
+	}
 	if m.Files() {
 		out = append(out, m.URL(public+".sha256"))
 		if own != public+".sha256" {

@@ -65,7 +65,7 @@ func Create(ctx context.Context, o Options) (*Bundle, error) {
 		return nil, err
 	}
 	defer a.close()
-	m := &maker{Options: o, area: a, programs: programs{o.Programs, o.Own}, refused: map[string]error{}}
+	m := &maker{Options: o, area: a, programs: folders{o.Programs, o.Own}, refused: map[string]error{}}
 	if err := m.plan(); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func with(list []string, value string) []string {
 type maker struct {
 	Options
 	area     *area
-	programs programs
+	programs folders
 	// fetches and packs are what is to be done, in order.
 	fetches, packs []step
 

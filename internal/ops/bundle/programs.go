@@ -47,15 +47,15 @@ type absent string
 
 func (a absent) Error() string { return string(a) }
 
-// programs finds built programs.
-type programs struct {
+// folders finds built programs.
+type folders struct {
 	folders []string // of folders NAME-VERSION-ARCH
 	own     string   // of kops' own programs
 }
 
 // find returns a program. A set is the name and version of what it was built
 // from; kops' own programs are of the set "".
-func (p programs) find(set, program string, arch download.Arch) (*input, error) {
+func (p folders) find(set, program string, arch download.Arch) (*input, error) {
 	var places []string
 	if set == "" {
 		places = []string{filepath.Join(p.own, "linux-"+string(arch), program), filepath.Join(p.own, program)}
@@ -89,7 +89,7 @@ func (p programs) find(set, program string, arch download.Arch) (*input, error) 
 }
 
 // all returns every program of a set.
-func (p programs) all(set string, arch download.Arch) ([]*input, error) {
+func (p folders) all(set string, arch download.Arch) ([]*input, error) {
 	for _, dir := range p.folders {
 		sums, err := filepath.Glob(filepath.Join(dir, set+"-"+string(arch), "bin", "*.sha256"))
 		if err != nil {
@@ -112,7 +112,7 @@ func (p programs) all(set string, arch download.Arch) ([]*input, error) {
 
 // root returns a folder that is packed as it is, of the newest version that was
 // made to the end.
-func (p programs) root(name string, arch download.Arch) (string, error) {
+func (p folders) root(name string, arch download.Arch) (string, error) {
 	for _, dir := range p.folders {
 		done, err := filepath.Glob(filepath.Join(dir, name+"-*-"+string(arch), "done"))
 		if err != nil {
@@ -125,7 +125,7 @@ func (p programs) root(name string, arch download.Arch) (string, error) {
 	return "", absent(fmt.Sprintf("%s-…-%s/rootfs is not in %s", name, arch, p.where()))
 }
 
-func (p programs) where() string {
+func (p folders) where() string {
 	if len(p.folders) == 0 {
 		return "any folder: none was given"
 	}

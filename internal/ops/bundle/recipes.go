@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/programs"
 )
 
 // part is a program in a file or an image that is packed.
@@ -46,7 +47,7 @@ const (
 // not compressed, for the same reason as the layers of images.
 func fileRecipes() []fileRecipe {
 	const kubernetes = "https://dl.k8s.io/release/v{version}/bin/linux/{arch}/"
-	const own = "https://artifacts.k8s.io/binaries/kops/{version}/linux/{arch}/"
+	const own = "https://" + programs.Registry + "/binaries/kops/{version}/linux/{arch}/"
 	return []fileRecipe{
 		{kubernetes + "kubelet", []part{{"kubernetes", "kubelet", ""}}, plain},
 		{kubernetes + "kubectl", []part{{"kubernetes", "kubectl", ""}}, plain},
@@ -81,16 +82,16 @@ func imageRecipes() []imageRecipe {
 	}
 	own := func(name string) imageRecipe {
 		at := "/ko-app/" + name
-		return imageRecipe{repository: "registry.k8s.io/kops/" + name, parts: []part{{"", name, at}}, entrypoint: []string{at}, ours: true}
+		return imageRecipe{repository: programs.Registry + "/" + name, parts: []part{{"", name, at}}, entrypoint: []string{at}, ours: true}
 	}
 	bin := func(name string) part { return part{"etcd", name, "/usr/local/bin/" + name} }
 	return []imageRecipe{
 		component("kube-apiserver", ""), component("kube-controller-manager", ""), component("kube-scheduler", ""),
 		component("kube-proxy", "iptables"),
 		{repository: "registry.k8s.io/etcd", parts: []part{bin("etcd"), bin("etcdutl"), bin("etcdctl")}, entrypoint: []string{"/usr/local/bin/etcd"}},
-		{repository: "registry.k8s.io/etcd-manager/etcd-manager-slim", parts: []part{{"", "etcd-manager", "/ko-app/etcd-manager"}, runner},
+		{repository: programs.Registry + "/" + programs.EtcdManager, parts: []part{{"", "etcd-manager", "/ko-app/etcd-manager"}, runner},
 			entrypoint: []string{"/ko-app/etcd-manager"}, ours: true},
-		own("kops-controller"), own("channels"), own("kube-apiserver-healthcheck"),
+		own(programs.Controller), own(programs.Channels), own(programs.Healthcheck),
 		{repository: "registry.k8s.io/coredns/coredns", parts: []part{{"coredns", "coredns", "/coredns"}}, entrypoint: []string{"/coredns"}},
 		{repository: "registry.k8s.io/pause", parts: []part{{"", "pause", "/pause"}}, entrypoint: []string{"/pause"}, user: "65535:65535"},
 		{repository: "registry.k8s.io/e2e-test-images/agnhost", parts: []part{{"agnhost", "agnhost", "/agnhost"}},
@@ -144,7 +145,7 @@ func match(pattern, text string) (map[string]string, bool) {
 
 // collect finds the programs of parts; suffix is the version of what they were
 // built from, as folders end in it.
-func (p programs) collect(t tree, parts []part, suffix string, arch download.Arch) error {
+func (p folders) collect(t tree, parts []part, suffix string, arch download.Arch) error {
 	var missing []string
 	for _, part := range parts {
 		set := part.set
@@ -200,7 +201,7 @@ func (r fileRecipe) write(w io.Writer, t tree) error {
 }
 
 // trees finds what an image is made of for each architecture.
-func (r imageRecipe) trees(p programs, tag string, arches []download.Arch) (map[download.Arch]tree, error) {
+func (r imageRecipe) trees(p folders, tag string, arches []download.Arch) (map[download.Arch]tree, error) {
 	out := map[download.Arch]tree{}
 	for _, arch := range arches {
 		t := rootless()

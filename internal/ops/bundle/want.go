@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/model"
-	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/complete"
@@ -91,8 +91,8 @@ func Of(in model.Input, arches []download.Arch) (Want, error) {
 		}
 	}
 	for _, a := range arches {
-		w.files[assets.Nodeup(in.Version, a, assets.Mirrors{}, nil).URLs[0]] = ""
-		w.files[assets.Nodeup(in.Version, a, assets.Mirrors{}, nil).URLs[0]+".xz"] = ""
+		nodeup := programs.Public(in.Version, a)
+		w.files[nodeup], w.files[nodeup+".xz"] = "", ""
 	}
 	return Want{Kops: in.Version, Kubernetes: in.Cluster.Spec.KubernetesVersion, Files: w.files, Images: slices.Sorted(maps.Keys(w.images))}, nil
 }
