@@ -171,21 +171,12 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 	if err != nil {
 		return resource.Value{}, fmt.Errorf("read the boot script: %w", err)
 	}
-	type program struct {
-		Arch string
-		download.File
-	}
-	view := struct {
-		Config     string
-		Compressed bool
-		Env        [][2]string
-		Downloads  []program
-		Proxy      string
-		NoProxy    string
-		Cloud      string
-	}{Config: configMark, Compressed: compressed, Env: in.exports(g), Cloud: string(in.Cluster.CloudProviderID())}
+	view := bootView{Config: configMark, Compressed: compressed, Env: in.exports(g), Cloud: string(in.Cluster.CloudProviderID())}
 	for _, a := range in.arches() {
-		view.Downloads = append(view.Downloads, program{strings.ToUpper(string(a)), in.nodeup(g, a)})
+		view.Downloads = append(view.Downloads, nodeupOf{strings.ToUpper(string(a)), in.nodeup(g, a)})
+	}
+	if at := in.programs(g) + "/"; !g.HasAPIServer() && view.from(at) {
+		view.Controller = strings.TrimSuffix(strings.TrimPrefix(at, "https://"), "/")
 	}
 	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
 		view.Proxy, view.NoProxy = proxyURL(p), p.Excludes
@@ -197,6 +188,34 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 	text := b.String()
 	at := strings.LastIndex(text, configMark) // nothing of the user's stands behind it
 	return resource.Concat(resource.Lit(text[:at]), config, resource.Lit(text[at+len(configMark):])), nil
+}
+
+// bootView is what the template of the boot script sees.
+type bootView struct {
+	Config     string
+	Compressed bool
+	Env        [][2]string
+	Downloads  []nodeupOf
+	// Controller is host:port of kops-controller, where the machine fetches from it.
+	Controller string
+	Proxy      string
+	NoProxy    string
+	Cloud      string
+}
+
+// nodeupOf is nodeup of an architecture, as the script spells it.
+type nodeupOf struct {
+	Arch string
+	download.File
+}
+
+// Has reports whether nodeup may stand at a URL of a scheme.
+func (v bootView) Has(scheme string) bool { return v.from(scheme + "://") }
+
+func (v bootView) from(prefix string) bool {
+	return slices.ContainsFunc(v.Downloads, func(d nodeupOf) bool {
+		return slices.ContainsFunc(d.URLs, func(u string) bool { return strings.HasPrefix(u, prefix) })
+	})
 }
 
 // exports lists the environment that the script sets up, sorted by name.

@@ -3,23 +3,39 @@ package model_test
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/pem"
+	"errors"
 	"io"
+	"log"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/spec/facts"
@@ -157,7 +173,7 @@ func TestUserDataCanBeCompressed(t *testing.T) {
 	plain := bootConfig(t, script(t, in, g, resource.Value{}))
 	g.Spec.CompressUserData = ptr(true)
 	text := script(t, in, g, resource.Value{})
-	if strings.Contains(text, "BEGIN CERTIFICATE") {
+	if strings.Contains(text, "-----BEGIN CERTIFICATE-----") {
 		t.Error("the configuration is not compressed")
 	}
 	if got := bootConfig(t, text); got.ConfigServer.CACertificates != plain.ConfigServer.CACertificates {
@@ -209,15 +225,10 @@ func TestTheScriptExportsWhatTheStoreNeedsAndNoSecret(t *testing.T) {
 }
 
 // TestTheScriptRunsNodeup runs the boot script with a bash of this machine, in a
-// folder of its own, against a server that gives a wrong nodeup first, and then
-// the right one, packed or as it is.
+// folder of its own: a repository of the user's gives a wrong nodeup first, and then
+// one packed or as it is, or a control plane gives one that is known by its authority alone.
 func TestTheScriptRunsNodeup(t *testing.T) {
-	t.Run("packed", func(t *testing.T) { runScript(t, true) })
-	t.Run("as it is", func(t *testing.T) { runScript(t, false) })
-}
-
-func runScript(t *testing.T, packed bool) {
-	for _, tool := range []string{"bash", "curl", "xz", "sha256sum"} {
+	for _, tool := range []string{"bash", "curl", "xz", "gzip", "sha256sum"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			if os.Getenv("CI") == "true" {
 				t.Fatalf("%s is not installed", tool)
@@ -225,54 +236,154 @@ func runScript(t *testing.T, packed bool) {
 			t.Skipf("THE BOOT SCRIPT IS NOT RUN: %s is not installed", tool)
 		}
 	}
-	dir := t.TempDir()
 	nodeup := "#!/bin/bash\nprintf '%s\\n' \"$@\" > \"$(dirname \"$0\")/ran\"\n"
-	pack := func(text string) []byte {
-		cmd := exec.CommandContext(t.Context(), "xz", "-c")
-		cmd.Stdin = strings.NewReader(text)
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
+	t.Run("a repository, packed", func(t *testing.T) {
+		s := newSource(t, map[string]string{".xz": packed(t, "xz", nodeup)})
+		s.wrong = 1
+		s.run(t, nodeup, &api.AssetsSpec{FileRepository: &s.plain.URL})
+		s.wants(t, "GET .xz", "GET ", "GET .xz")
+	})
+	t.Run("a repository, as it is", func(t *testing.T) {
+		s := newSource(t, map[string]string{"nodeup": nodeup})
+		s.run(t, nodeup, &api.AssetsSpec{FileRepository: &s.plain.URL})
+		s.wants(t, "GET .xz", "GET nodeup")
+	})
+	t.Run("a control plane", func(t *testing.T) {
+		s := newSource(t, map[string]string{".gz": packed(t, "gzip", nodeup)})
+		s.wrong = 1
+		s.run(t, nodeup, nil)
+		s.wants(t, "GET .gz", "GET .gz")
+	})
+	t.Run("another's control plane", func(t *testing.T) {
+		s := newSource(t, map[string]string{".gz": packed(t, "gzip", nodeup)})
+		s.authority, _ = selfSigned(t)
+		out := s.fails(t, nodeup)
+		for _, part := range []string{"curl: (60)", "did not give nodeup.gz", "No place gave a valid nodeup"} {
+			if !strings.Contains(out, part) {
+				t.Errorf("it does not say %q:\n%s", part, out)
+			}
 		}
-		return out
+		s.wants(t)
+	})
+}
+
+// source is where a boot script fetches from: a repository without TLS, and a control plane.
+type source struct {
+	plain     *httptest.Server
+	tls       *httptest.Server
+	authority []byte // PEM, which the boot configuration names
+	files     map[string]string
+	wrong     int // how many answers hold something else
+	asked     []string
+}
+
+func newSource(t *testing.T, files map[string]string) *source {
+	t.Helper()
+	s := &source{files: files}
+	s.plain = httptest.NewServer(s)
+	s.tls = httptest.NewUnstartedServer(s)
+	var own tls.Certificate
+	s.authority, own = selfSigned(t)
+	s.tls.TLS = &tls.Config{Certificates: []tls.Certificate{own}}
+	s.tls.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.tls.StartTLS()
+	t.Cleanup(s.plain.Close)
+	t.Cleanup(s.tls.Close)
+	return s
+}
+
+// selfSigned makes a certificate of kops-controller that is its own authority.
+func selfSigned(t *testing.T) (pem []byte, own tls.Certificate) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
 	}
-	var asked []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.URL.Path)
-		if strings.HasPrefix(r.URL.Path, "/bad") {
-			_, _ = w.Write(pack("not nodeup")) // the client sees what is missing
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kops-controller"}, DNSNames: []string{"kops-controller.internal.minimal.example.com"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encodePEM("CERTIFICATE", der), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func encodePEM(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+func packed(t *testing.T, tool, text string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), tool, "-c")
+	cmd.Stdin = strings.NewReader(text)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func (s *source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for suffix, text := range s.files {
+		if strings.HasSuffix(r.URL.Path, suffix) {
+			s.asked = append(s.asked, r.Method+" "+suffix)
+			if s.wrong--; s.wrong >= 0 {
+				text = "something else"
+			}
+			_, _ = io.WriteString(w, text) // the client sees what is missing
 			return
 		}
-		switch {
-		case packed:
-			_, _ = w.Write(pack(nodeup))
-		case strings.HasSuffix(r.URL.Path, ".xz"):
-			http.NotFound(w, r)
-		default:
-			_, _ = io.WriteString(w, nodeup)
-		}
-	}))
-	defer server.Close()
-	sum := sha256.Sum256([]byte(nodeup))
+	}
+	s.asked = append(s.asked, r.Method+" "+path.Ext(r.URL.Path))
+	http.NotFound(w, r)
+}
 
-	in := input(t, golden+"irsa")
-	in.Facts = &facts.Facts{Clouds: in.Facts.Clouds, FileHashes: map[string]string{
-		"https://artifacts.k8s.io/binaries/kops/" + in.Version + "/linux/amd64/nodeup": hex.EncodeToString(sum[:]),
-		"https://artifacts.k8s.io/binaries/kops/" + in.Version + "/linux/arm64/nodeup": hex.EncodeToString(sum[:]),
-	}}
-	in.Cluster.Spec.Networking.EgressProxy = nil
-	text := script(t, in, group(t, in, api.RoleNode), resource.Value{})
+func (s *source) wants(t *testing.T, asked ...string) {
+	t.Helper()
+	if d := cmp.Diff(asked, s.asked); d != "" {
+		t.Errorf("asked for (-want +got):\n%s", d)
+	}
+}
+
+// script is the boot script of a worker, changed so that it runs here.
+func (s *source) script(t *testing.T, dir, nodeup string, from *api.AssetsSpec) string {
+	t.Helper()
+	in := input(t, golden+"minimal-dns-none")
+	sum := sha256.Sum256([]byte(nodeup))
+	in.Facts = &facts.Facts{Clouds: in.Facts.Clouds, FileHashes: map[string]string{"*": hex.EncodeToString(sum[:])}}
+	in.Cluster.Spec.Assets = from
+	if from == nil {
+		nodeups := map[download.Arch]programs.File{}
+		for _, a := range download.Arches() {
+			nodeups[a] = programs.File{Path: "linux/" + string(a) + "/nodeup.gz", SHA256: strings.Repeat("1", 64), Program: hex.EncodeToString(sum[:])}
+		}
+		in.Own.Programs = &programs.Index{Nodeup: nodeups}
+	}
+	text := script(t, in, group(t, in, api.RoleNode), resource.Lit("127.0.0.1"))
+	_, port, err := net.SplitHostPort(s.tls.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := regexp.MustCompile(`(?s)    -----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----\n`)
+	text = conf.ReplaceAllString(text, "    "+strings.ReplaceAll(strings.TrimSpace(string(s.authority)), "\n", "\n    ")+"\n")
 	for old, with := range map[string]string{
-		"https://artifacts.k8s.io/": server.URL + "/bad/", "https://github.com/": server.URL + "/good/",
-		"INSTALL_DIR=/opt/kops": "INSTALL_DIR=" + dir, "/var/lib/toolbox": "/nowhere", "/bin/systemd-machine-id-setup": "true", "sysctl -w": "true",
+		"127.0.0.1:3988/": "127.0.0.1:" + port + "/", "INSTALL_DIR=/opt/kops": "INSTALL_DIR=" + dir, "/var/lib/toolbox": "/nowhere",
+		"/bin/systemd-machine-id-setup": "true", "sysctl -w": "true", "sleep ": ": ", "--retry 2": "--retry 0",
 	} {
 		if !strings.Contains(text, old) {
 			t.Fatalf("the script has no %q", old)
 		}
 		text = strings.ReplaceAll(text, old, with)
 	}
+	return text
+}
+
+// run runs the script to its end, and checks what nodeup was told.
+func (s *source) run(t *testing.T, nodeup string, from *api.AssetsSpec) {
+	t.Helper()
+	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "bash")
-	cmd.Stdin = strings.NewReader(text)
+	cmd.Stdin = strings.NewReader(s.script(t, dir, nodeup, from))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -283,17 +394,26 @@ func runScript(t *testing.T, packed bool) {
 	if want := "--install-systemd-unit\n--conf=" + dir + "/conf/kube_env.yaml\n--v=8\n"; string(ran) != want {
 		t.Errorf("nodeup ran with\n%s", ran)
 	}
-	if want := map[bool]int{true: 2, false: 3}[packed]; len(asked) != want || !strings.HasPrefix(asked[0], "/bad") || !strings.HasPrefix(asked[1], "/good") {
-		t.Errorf("asked for %v", asked)
-	}
 	conf, err := os.ReadFile(filepath.Join(dir, "conf", "kube_env.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var c nodeconfig.Boot
-	if err := yaml.UnmarshalStrict(conf, &c); err != nil || c.InstanceGroupName != "nodes" {
+	if err := yaml.UnmarshalStrict(conf, &c); err != nil || !strings.HasPrefix(c.InstanceGroupName, "nodes") {
 		t.Errorf("configuration %s: %v", conf, err)
 	}
+}
+
+// fails runs the script until it waits before it tries again, and returns what it says.
+func (s *source) fails(t *testing.T, nodeup string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash")
+	cmd.Stdin = strings.NewReader(strings.Replace(s.script(t, t.TempDir(), nodeup, nil), ": \"${wait}\"", "exit 7", 1))
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 7 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return string(out)
 }
 
 func TestScriptsAreBash(t *testing.T) {

@@ -64,7 +64,7 @@ func FuzzNoTextOfASpecIsRun(f *testing.F) {
 			t.Errorf("the boot configuration is of %q, %q", c.ClusterName, c.InstanceGroupName)
 		}
 		readHead(t, script, map[string]string{
-			"NODEUP_URL_AMD64": strings.Join(assets.Nodeup(in.Version, download.AMD64, assets.MirrorsOf(in.Cluster.Spec.Assets), nil).URLs, ","), "AWS_REGION": in.Region, "S3_ENDPOINT": in.Environment["S3_ENDPOINT"],
+			"NODEUP_URL_AMD64": strings.Join(in.Own.Nodeup(in.Version, download.AMD64, in.Cluster.Spec.ConfigStore.Base, assets.MirrorsOf(in.Cluster.Spec.Assets), nil).URLs, ","), "AWS_REGION": in.Region, "S3_ENDPOINT": in.Environment["S3_ENDPOINT"],
 			"http_proxy": "http://" + in.Cluster.Spec.Networking.EgressProxy.HTTPProxy.Host + ":3128", "no_proxy": in.Cluster.Spec.Networking.EgressProxy.Excludes,
 		})
 		g.Spec.AdditionalUserData = []api.UserData{{Name: "n" + text, Type: "text/x-shellscript", Content: text}}

@@ -49,7 +49,7 @@ func input(t *testing.T, dir string) model.Input {
 	}
 	world := spectest.Facts(t, "../spec/complete/testdata")
 	// nodeup's digest, which is nowhere compared
-	world.FileHashes = map[string]string{"https://artifacts.k8s.io/binaries/kops/*/nodeup": strings.Repeat("0", 64)}
+	world.FileHashes = map[string]string{"https://kops.internal/binaries/kops/*/nodeup": strings.Repeat("0", 64)}
 	cluster, groups := decode("in-v1alpha2.yaml")
 	done, findings := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
 	if err := findings.Err(); err != nil {

@@ -161,7 +161,7 @@ func TestAChangedEncryptionConfigurationChangesTheMachines(t *testing.T) {
 }
 
 func TestFilesOfUnknownDigestAreRefused(t *testing.T) {
-	const nodeup = "https://artifacts.k8s.io/binaries/kops/1.34.0-beta.1/linux/"
+	const nodeup = "https://kops.internal/binaries/kops/1.34.0-beta.1/linux/"
 	in := input(t, golden+"irsa")
 	in.Facts.FileHashes = nil
 	got, err := model.Unhashed(in)
@@ -189,14 +189,14 @@ func TestFilesOfUnknownDigestAreRefused(t *testing.T) {
 }
 
 func TestFilesThatTheUserAllowsAreNamed(t *testing.T) {
-	const nodeup = "https://artifacts.k8s.io/binaries/kops/1.34.0-beta.1/linux/"
+	const nodeup = "https://kops.internal/binaries/kops/1.34.0-beta.1/linux/"
 	const containerd = "https://github.com/containerd/containerd/releases/download/v2.2.0/containerd-2.2.0-linux-"
 	in := input(t, golden+"irsa")
 	in.Facts.FileHashes, in.AllowUnverified = nil, true
 	node := group(t, in, api.RoleNode)
 	node.Spec.Containerd.Version = ptr("2.2.0")
 	_, warnings := build(t, in)
-	want := "machines run as root, unchecked, as you allowed it: " + nodeup + "amd64/nodeup, " + nodeup + "arm64/nodeup, " + containerd + "amd64.tar.gz, " + containerd + "arm64.tar.gz"
+	want := "machines run as root, unchecked, as you allowed it: " + containerd + "amd64.tar.gz, " + containerd + "arm64.tar.gz, " + nodeup + "amd64/nodeup, " + nodeup + "arm64/nodeup"
 	if len(warnings) != 1 || warnings[0] != want {
 		t.Errorf("warnings %v", warnings)
 	}
@@ -213,7 +213,7 @@ func TestNothingUncheckedComesWithoutTLS(t *testing.T) {
 	in.Facts.FileHashes, in.AllowUnverified = nil, true
 	in.Cluster.Spec.Assets = &api.AssetsSpec{FileRepository: ptr("http://files.e.com/kops")}
 	_, _, err := model.Build(in)
-	if err == nil || !strings.HasPrefix(err.Error(), "spec.assets.fileRepository: has no TLS, and the SHA-256 of files that machines run as root is not known: https://artifacts.k8s.io/binaries/kops/") ||
+	if err == nil || !strings.HasPrefix(err.Error(), "spec.assets.fileRepository: has no TLS, and the SHA-256 of files that machines run as root is not known: https://kops.internal/binaries/kops/") ||
 		!strings.HasSuffix(err.Error(), `/arm64/nodeup, got "http://files.e.com/kops"; use https://, or state the SHA-256 under fileHashes in a facts file (option:Facts)`) {
 		t.Errorf("%v", err)
 	}

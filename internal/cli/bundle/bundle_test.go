@@ -19,7 +19,7 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-const nodeup = "https://artifacts.k8s.io/binaries/kops/1.37.0/linux/amd64/nodeup"
+const nodeup = "https://kops.internal/binaries/kops/1.37.0/linux/amd64/nodeup"
 
 // world is a user with a bundle of one file, and one of their own programs.
 type world struct {

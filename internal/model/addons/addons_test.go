@@ -535,12 +535,12 @@ func TestAddressesInChinaAreThoseOfChina(t *testing.T) {
 
 func TestImagesComeFromTheMirrorByDigest(t *testing.T) {
 	in := cluster(t, func(s *api.ClusterSpec) { s.Assets = &api.AssetsSpec{ContainerProxy: ptr("proxy.e.com")} })
-	in.Facts = &facts.Facts{Clouds: in.Facts.Clouds, ImageDigests: map[string]string{"registry.k8s.io/kops/kops-controller:1.37.0": "sha256:ab"}}
+	in.Facts = &facts.Facts{Clouds: in.Facts.Clouds, ImageDigests: map[string]string{"kops.internal/kops-controller:1.37.0": "sha256:ab"}}
 	for _, f := range build(t, in).Files {
 		if f.Name != "kops-controller.addons.k8s.io" {
 			continue
 		}
-		want := addons.Image{Public: "registry.k8s.io/kops/kops-controller:1.37.0", Used: "proxy.e.com/kops/kops-controller:1.37.0@sha256:ab"}
+		want := addons.Image{Public: "kops.internal/kops-controller:1.37.0", Used: "proxy.e.com/kops-controller:1.37.0@sha256:ab"}
 		if !slices.Equal(f.Images, []addons.Image{want}) || !strings.Contains(string(f.Content), "image: "+want.Used) {
 			t.Errorf("images %v of\n%s", f.Images, f.Content)
 		}

@@ -92,7 +92,7 @@ func TestALocalClusterNeedsNothingOfElsewhere(t *testing.T) {
 		t.Errorf("add-ons %v", names)
 	}
 	slices.Sort(images)
-	if want := []string{"registry.k8s.io/coredns/coredns:v1.14.3", "registry.k8s.io/kops/kops-controller:1.37.0"}; !slices.Equal(slices.Compact(images), want) {
+	if want := []string{"kops.internal/kops-controller:1.37.0", "registry.k8s.io/coredns/coredns:v1.14.3"}; !slices.Equal(slices.Compact(images), want) {
 		t.Errorf("images %v", images)
 	}
 	if dns := object[appsv1.Deployment](t, r, "coredns.addons.k8s.io", "Deployment", "coredns"); dns.Spec.Replicas == nil || *dns.Spec.Replicas != 2 {

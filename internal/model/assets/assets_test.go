@@ -125,20 +125,6 @@ func TestImagesOfMirrors(t *testing.T) {
 	}
 }
 
-func TestNodeup(t *testing.T) {
-	h := Hashes(func(u string) (string, bool) {
-		return sum, u == "https://artifacts.k8s.io/binaries/kops/1.37.0/linux/arm64/nodeup"
-	})
-	got := Nodeup("1.37.0", download.ARM64, Mirrors{}, h).String()
-	if want := sum + "@https://artifacts.k8s.io/binaries/kops/1.37.0/linux/arm64/nodeup,https://github.com/kubernetes/kops/releases/download/v1.37.0/nodeup-linux-arm64"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	got = Nodeup("1.37.0", download.ARM64, MirrorsOf(&api.AssetsSpec{FileRepository: ptr("https://f.e.com")}), h).String()
-	if want := sum + "@https://f.e.com/binaries/kops/1.37.0/linux/arm64/nodeup"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-}
-
 func TestTheTableOfReleasedFiles(t *testing.T) {
 	if len(published()) < 40 {
 		t.Errorf("%d digests", len(published()))
@@ -190,7 +176,7 @@ func TestWhereDigestsAreStated(t *testing.T) {
 
 func TestWhatIsNoDigestIsNotKnown(t *testing.T) {
 	h := Hashes(func(string) (string, bool) { return "$(touch /tmp/x)", true })
-	if got := Nodeup("1.37.0", download.ARM64, Mirrors{}, h).SHA256; got != "" {
+	if got := (Own{}).Nodeup("1.37.0", download.ARM64, "", Mirrors{}, h).SHA256; got != "" {
 		t.Errorf("the digest is %q", got)
 	}
 }

@@ -75,7 +75,7 @@ func hardened(t *testing.T, cloud string) *world {
 	if cloud == "local" { // whose bundle has all files
 		release := "https://dl.k8s.io/release/v" + done.NodeVersion + "/bin/linux/amd64/"
 		known.FileHashes = map[string]string{}
-		for _, url := range []string{"https://artifacts.k8s.io/binaries/kops/1.37.0/linux/amd64/nodeup", release + "kubelet", release + "kubectl"} {
+		for _, url := range []string{"https://kops.internal/binaries/kops/1.37.0/linux/amd64/nodeup", release + "kubelet", release + "kubectl"} {
 			known.FileHashes[url] = strings.Repeat("0", 64)
 		}
 	}

@@ -34,7 +34,7 @@ import (
 
 const (
 	kubelet = "https://dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet"
-	nodeup  = "https://artifacts.k8s.io/binaries/kops/1.37.0/linux/amd64/nodeup"
+	nodeup  = "https://kops.internal/binaries/kops/1.37.0/linux/amd64/nodeup"
 	plugins = "https://github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-amd64-v1.9.1.tgz"
 	runtime = "https://github.com/containerd/containerd/releases/download/v2.3.4/containerd-2.3.4-linux-amd64.tar.gz"
 	proxy   = "registry.k8s.io/kube-proxy:v1.36.3"
@@ -433,7 +433,7 @@ func TestAChangedProgramIsRefusedByName(t *testing.T) {
 func TestAllThatIsMissingIsToldAtOnce(t *testing.T) {
 	b := newBench(t)
 	w := want()
-	w.Images = append(w.Images, "registry.k8s.io/kube-scheduler:v1.36.3", "quay.io/a/b:1", "registry.k8s.io/kops/channels:1.37.0")
+	w.Images = append(w.Images, "registry.k8s.io/kube-scheduler:v1.36.3", "quay.io/a/b:1", "kops.internal/channels:1.37.0")
 	w.Files["https://example.com/tool"] = ""
 	_, err := bundle.Create(t.Context(), b.options(w))
 	says(t, err, "4 of 12", "kubernetes-v1.36.3-amd64/bin/kube-scheduler", "quay.io/a/b:1", "https://example.com/tool", "channels is not in "+b.own, "make bundle", "--programs")

@@ -153,7 +153,7 @@ func (h *hearing) cluster(v variant) *tried {
 		h.Fatal(err)
 	}
 	release := "https://dl.k8s.io/release/v" + cluster.Spec.KubernetesVersion + "/bin/linux/amd64/"
-	for _, url := range []string{"https://artifacts.k8s.io/binaries/kops/" + version + "/linux/amd64/nodeup", release + "kubelet", release + "kubectl"} {
+	for _, url := range []string{"https://kops.internal/binaries/kops/" + version + "/linux/amd64/nodeup", release + "kubelet", release + "kubectl"} {
 		h.known.FileHashes[url] = strings.Repeat("0", 64)
 	}
 	h.merge(v.Cluster, &cluster.Spec)

@@ -16,11 +16,13 @@ import (
 	"kops.local/kops/internal/spec/componentflags"
 )
 
-// functions are what templates may call. Whoever fills in a manifest brings image and include.
+// functions are what templates may call. Whoever fills in a manifest brings image, own and include.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		// image names an image as the cluster pulls it, and notes that it is used.
-		"image": func(string) (string, error) { return "", errors.New("images are named in manifests only") },
+		// image names an image as the cluster pulls it, and notes that it is used; own does
+		// so for the image of a program of kops' own.
+		"image": unnamed,
+		"own":   unnamed,
 		// flags are the flags of a component's configuration.
 		"flags": componentflags.Flags,
 		// include is the text of a defined template.
@@ -166,3 +168,6 @@ func toYAML(v any) (string, error) {
 	text, err := yaml.Marshal(v)
 	return strings.TrimSuffix(string(text), "\n"), err
 }
+
+// unnamed stands for functions that name images, where nobody fills in a manifest.
+func unnamed(string) (string, error) { return "", errors.New("images are named in manifests only") }
