@@ -101,7 +101,7 @@ func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (staticpod.Pod,
 		Resources:       staticpod.Resources{Requests: map[string]string{"cpu": quantity(e.CPURequest, "200m"), "memory": quantity(e.MemoryRequest, "100Mi")}},
 		SecurityContext: &staticpod.SecurityContext{Privileged: &yes},
 		VolumeMounts: []staticpod.VolumeMount{{Name: "rootfs", MountPath: "/rootfs"}, {Name: "run", MountPath: "/run"},
-			{Name: "pki", MountPath: paths.EtcdManagerPod}, {Name: "varlogetcd", MountPath: "/var/log/etcd.log"}},
+			{Name: "pki", MountPath: paths.EtcdManagerPod}, {Name: "varlogetcd", MountPath: "/var/log/etcd.log"}, trustMount()},
 	}
 	if e.Manager != nil && e.Manager.Image != "" {
 		c.Image = e.Manager.Image
@@ -111,6 +111,7 @@ func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (staticpod.Pod,
 		staticpod.Volume{Name: "run", HostPath: &staticpod.HostPath{Path: "/run", Type: "DirectoryOrCreate"}},
 		staticpod.Volume{Name: "pki", HostPath: &staticpod.HostPath{Path: paths.EtcdManager(e.Name), Type: "DirectoryOrCreate"}},
 		staticpod.Volume{Name: "varlogetcd", HostPath: &staticpod.HostPath{Path: "/var/log/" + etcdClusterName(e.Name) + ".log", Type: "FileOrCreate"}},
+		trust(),
 	}
 	binaries := in.etcdBinaries(e)
 	for _, version := range slices.Sorted(maps.Keys(binaries)) {

@@ -13,6 +13,8 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/programs"
+	"kops.local/kops/internal/model/addons"
 )
 
 // nodeConfig writes the configuration of a group's machines.
@@ -21,6 +23,7 @@ func (in Input) nodeConfig(g *api.InstanceGroup) ([]byte, error) {
 	if err := in.addAssets(c, g); err != nil {
 		return nil, err
 	}
+	in.addImages(c, g)
 	if configure := in.Traits.Model.NodeConfig; configure != nil {
 		configure(in.Cluster, g, c)
 	}
@@ -127,6 +130,38 @@ func (in Input) addAssets(c *nodeconfig.Config, g *api.InstanceGroup) error {
 		}
 	}
 	return nil
+}
+
+// addImages adds the images that no registry has, of the programs that machines with an API server run.
+func (in Input) addImages(c *nodeconfig.Config, g *api.InstanceGroup) {
+	if !g.HasAPIServer() || in.known().Bundle != "" { // a bundle is served as a registry
+		return
+	}
+	for _, arch := range in.arches() {
+		names, files := in.Own.Archives(in.ownPrograms(g), arch, in.programs(g), in.mirrors())
+		for i, f := range files {
+			if c.Images == nil {
+				c.Images = map[download.Arch][]nodeconfig.Image{}
+			}
+			c.Images[arch] = append(c.Images[arch], nodeconfig.Image{Name: names[i], Sources: f.URLs, Hash: f.SHA256})
+		}
+	}
+}
+
+// ownPrograms are those of kops' own that run in containers on the machines of a group with an API server.
+func (in Input) ownPrograms(g *api.InstanceGroup) []string {
+	out := []string{programs.Healthcheck}
+	if !g.IsControlPlane() {
+		return out
+	}
+	out = append(out, programs.Channels, programs.EtcdManager)
+	for _, n := range []string{programs.Controller, programs.DNSController} {
+		name := in.Own.ImageName(n, in.Version)
+		if slices.ContainsFunc(in.AddonImages(), func(i addons.Image) bool { return i.Public == name }) {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // addTrust adds the authorities that the machines believe, and the identifiers

@@ -80,8 +80,8 @@ func (b *builder) channels() staticpod.Pod {
 	for _, a := range b.spec().Addons {
 		args = append(args, a.Manifest)
 	}
-	mounts := []staticpod.VolumeMount{{Name: "kubeconfig", MountPath: paths.Channels, ReadOnly: true}}
-	volumes := []any{staticpod.Volume{Name: "kubeconfig", HostPath: &staticpod.HostPath{Path: paths.Channels, Type: "Directory"}}}
+	mounts := []staticpod.VolumeMount{{Name: "kubeconfig", MountPath: paths.Channels, ReadOnly: true}, trustMount()}
+	volumes := []any{staticpod.Volume{Name: "kubeconfig", HostPath: &staticpod.HostPath{Path: paths.Channels, Type: "Directory"}}, trust()}
 	user := asUser(users.Channels)
 	if folder, ok := managedfile.FolderOf(b.spec().ConfigStore.Base); ok {
 		mounts = append(mounts, staticpod.VolumeMount{Name: "store", MountPath: folder, ReadOnly: true})
@@ -113,6 +113,16 @@ func (b *builder) channels() staticpod.Pod {
 			Tolerations:       staticpod.Critical(),
 		},
 	}
+}
+
+// trust is the machine's own authorities, for a pod that calls services outside of the
+// cluster; trustMount puts them where programs look for them.
+func trust() staticpod.Volume {
+	return staticpod.Volume{Name: "trust", HostPath: &staticpod.HostPath{Path: paths.Trust, Type: "DirectoryOrCreate"}}
+}
+
+func trustMount() staticpod.VolumeMount {
+	return staticpod.VolumeMount{Name: "trust", MountPath: paths.TrustPod, ReadOnly: true}
 }
 
 // storeVariables names the caller's variables that machines of the control plane are given, sorted.

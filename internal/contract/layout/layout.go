@@ -7,6 +7,8 @@ package layout
 import (
 	"slices"
 	"strings"
+
+	"kops.local/kops/internal/contract/programs"
 )
 
 // Files of what users write. Names of instance groups follow Groups, and those of
@@ -106,7 +108,7 @@ func IsOwned(key string) bool {
 // they may be of another cluster.
 func IsKnown(key string) bool {
 	return slices.Contains([]string{Config, "cluster.spec", Completed, Version}, key) ||
-		below(key, Addons, "clusteraddons/", PKI+"/", Secrets+"/", Groups, Hosts, groupConfigs, manifests, backups)
+		below(key, Addons, "clusteraddons/", PKI+"/", Secrets+"/", Groups, Hosts, groupConfigs, manifests, backups, programs.Folder)
 }
 
 // IsKnownPKI reports the same of a key below a folder of key pairs outside the cluster's.

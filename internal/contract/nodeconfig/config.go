@@ -20,6 +20,7 @@ import (
 // that of the file format.
 type Config struct {
 	Assets                      map[download.Arch][]string `json:"Assets,omitempty"`
+	Images                      map[download.Arch][]Image  `json:"images,omitempty"`
 	ClusterName                 string                     `json:"ClusterName,omitempty"`
 	KubernetesVersion           string                     `json:"KubernetesVersion,omitempty"`
 	Packages                    []string                   `json:"packages,omitempty"`
@@ -65,6 +66,13 @@ type Config struct {
 	UsesNoneDNS                 bool                       `json:"usesNoneDNS"`
 	// Hardened says that components keep to themselves what the specification cannot tell them to.
 	Hardened bool `json:"hardened,omitempty"`
+}
+
+// Image is a container image that a machine imports, as no registry has it.
+type Image struct {
+	Name    string   `json:"name"`    // whole, with its tag
+	Sources []string `json:"sources"` // URLs of an archive, the first to be tried first
+	Hash    string   `json:"hash"`    // the hexadecimal SHA-256 of the archive
 }
 
 // ConfigStore says where a machine of the control plane finds key material.

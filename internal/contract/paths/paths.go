@@ -19,6 +19,13 @@ const (
 	SchedulerKubeconfig = Scheduler + "/kubeconfig"
 )
 
+// Trust holds, as ca-certificates.crt, the authorities that the machine trusts, for
+// pods that call services outside of the cluster; they have it at TrustPod.
+const (
+	Trust    = "/etc/kubernetes/trust"
+	TrustPod = "/etc/ssl/certs"
+)
+
 // EtcdManager is the folder of key material for the manager of an etcd cluster, whose
 // pod has it at EtcdManagerPod.
 func EtcdManager(etcd string) string { return EtcdManagerPod + "-" + etcd }

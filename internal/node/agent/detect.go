@@ -58,6 +58,7 @@ func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.
 	resolv, _ := os.ReadFile(filepath.Join(p.Root, "/etc/resolv.conf")) // without one there is no resolver of its own
 	h.Resolved = bytes.Contains(resolv, []byte("nameserver 127.0.0.53")) && p.exists("/run/systemd/resolve/resolv.conf")
 	h.Admin, h.Interface = p.admin(), p.defaultInterface()
+	h.Authorities = p.authorities()
 	h.LacksModules, h.NVIDIA = p.lacksModules(ctx, h, c), p.nvidia()
 	if r := c.ContainerdConfig; r != nil && r.SkipInstall {
 		if h.Containerd, err = p.containerd(ctx); err != nil {
@@ -215,4 +216,15 @@ func (p Probe) containerd(ctx context.Context) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("ask containerd for its version: it says %q", strings.TrimSpace(string(text)))
+}
+
+// authorities are the certificates that the machine trusts, from the first of the places
+// in which distributions keep them.
+func (p Probe) authorities() string {
+	for _, place := range []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem"} {
+		if text, err := os.ReadFile(filepath.Join(p.Root, place)); err == nil && len(text) > 0 {
+			return string(text)
+		}
+	}
+	return ""
 }

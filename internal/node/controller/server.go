@@ -14,9 +14,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
 )
@@ -63,13 +65,17 @@ type Server struct {
 	Allowed []string
 	Issuer  pki.Issuer
 	Log     *slog.Logger
+	// Programs serves what machines fetch before they can prove who they are.
+	Programs http.Handler
 }
 
-// ServeHTTP answers POST /bootstrap and GET /healthz, and nothing else.
+// ServeHTTP answers POST /bootstrap, GET /healthz, and what Programs does.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == bootstrap.HealthPath:
 		w.WriteHeader(http.StatusOK)
+	case s.Programs != nil && strings.HasPrefix(r.URL.Path, "/"+programs.Folder):
+		s.Programs.ServeHTTP(w, r)
 	case r.URL.Path != bootstrap.Path:
 		http.NotFound(w, r)
 	case r.Method != http.MethodPost:

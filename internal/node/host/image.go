@@ -2,21 +2,25 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Image is a container image that is pulled before a pod needs it.
+// Image is a container image that is there before a pod needs it.
 type Image struct {
 	// Name is whole, with its registry.
 	Name string `res:"forbid"`
+	// Archive is the file in the cache that holds the image; empty: it is pulled.
+	Archive string `res:"writeonly"`
 }
 
 // Images is the kind of Image. An image that cannot be pulled is only a warning: the
-// kubelet pulls it when a pod needs it, and it alone can log in to registries. In a
-// folder, where no program is run, every image counts as present.
+// kubelet pulls it when a pod needs it, and it alone can log in to registries. One that
+// cannot be imported is an error, as nobody has another. In a folder, where no program is run, every image counts as present.
 var Images = resource.Kind[Image, *Machine]{
 	Name: "host_image", API: "images", Direct: true,
 	Key: func(i *Image) string { return i.Name }, List: listImages, Create: pullImage,
@@ -55,10 +59,28 @@ func listImages(ctx context.Context, m *Machine, s resource.Scope) ([]*Image, er
 }
 
 func pullImage(ctx context.Context, m *Machine, i *Image) error {
+	if i.Archive != "" {
+		return importImage(ctx, m, i)
+	}
 	_, err := m.ctr(ctx, "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", i.Name)
 	if err != nil && ctx.Err() == nil {
 		m.warn("the image " + i.Name + " was not pulled ahead: " + err.Error())
 		return nil
 	}
 	return err
+}
+
+// importImage takes an image from its archive. The kubelet, which removes images that no
+// pod uses, keeps this one: it could not be pulled again.
+func importImage(ctx context.Context, m *Machine, i *Image) error {
+	if m.Command == nil {
+		return nil
+	}
+	if _, err := m.ctr(ctx, "images", "import", m.cached(i.Archive)); err != nil {
+		return fault.Wrap(fault.NotYet, fmt.Errorf("import the image %s: %w", i.Name, err), "see whether containerd runs: journalctl --unit=containerd.service")
+	}
+	if _, err := m.ctr(ctx, "images", "label", i.Name, "io.cri-containerd.pinned=pinned"); err != nil {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("keep the image %s: %w", i.Name, err), "the archive holds another image than its name says; run kops update cluster --yes and replace the machine")
+	}
+	return nil
 }

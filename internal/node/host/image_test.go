@@ -52,3 +52,28 @@ func TestImagesArePulledAhead(t *testing.T) {
 		t.Error("a run that was ended has pulled an image")
 	}
 }
+
+// What no registry has comes from an archive, and stays.
+func TestImagesAreImported(t *testing.T) {
+	m := machine(t)
+	var ran []string
+	m.Command = func(_ context.Context, name string, args ...string) ([]byte, error) {
+		ran = append(ran, name+" "+strings.Join(args, " "))
+		if slices.Contains(args, "kops.internal/other:1") {
+			return nil, errors.New("not found")
+		}
+		return nil, nil
+	}
+	i := &host.Image{Name: "kops.internal/channels:1", Archive: "ab_channels-amd64.tar"}
+	if err := host.Images.Create(t.Context(), m, i); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"ctr --namespace k8s.io images import " + m.Cache + "/ab_channels-amd64.tar",
+		"ctr --namespace k8s.io images label kops.internal/channels:1 io.cri-containerd.pinned=pinned"}; !slices.Equal(ran, want) {
+		t.Errorf("ran %q", ran)
+	}
+	i.Name = "kops.internal/other:1"
+	if err := host.Images.Create(t.Context(), m, i); err == nil || !strings.Contains(err.Error(), "keep the image kops.internal/other:1: not found") {
+		t.Errorf("%v", err)
+	}
+}

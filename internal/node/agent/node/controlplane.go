@@ -26,12 +26,20 @@ func (b *builder) controlPlane() error {
 			return err
 		}
 	}
-	for _, step := range []func() error{b.controllerTrust, b.etcdTrust, b.etcdManagers, b.controllerManager, b.scheduler, b.channels, b.otherManifests} {
+	for _, step := range []func() error{b.authorities, b.controllerTrust, b.etcdTrust, b.etcdManagers, b.controllerManager, b.scheduler, b.channels, b.otherManifests} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// authorities are those that pods believe as the machine does.
+func (b *builder) authorities() error {
+	if b.Host.Authorities == "" {
+		return nil
+	}
+	return b.file(paths.Trust+"/ca-certificates.crt", b.Host.Authorities)
 }
 
 func (b *builder) etcdManagers() error {

@@ -86,6 +86,8 @@ type Host struct {
 	APIAddresses []string
 	// ScalingGroup is the group of the cloud's that waits until it is told that the machine has started; empty: none does.
 	ScalingGroup string
+	// Authorities are certificates in PEM that the machine trusts; empty: it has none.
+	Authorities string `json:"-"`
 	// Warnings are what was not found out, and what follows.
 	Warnings []string
 }
@@ -137,6 +139,7 @@ func Build(in Input) (*graph.Graph, error) {
 		{"control plane", b.controlPlane, b.isControlPlane()},
 		{"kube-proxy", b.proxy, in.Config.KubeProxy != nil},
 		{"hooks", func() error { return b.hooks(false) }, true},
+		{"imported images", b.imported, true},
 		{"kubelet", b.kubelet, true},
 		{"images", b.images, true},
 	} {

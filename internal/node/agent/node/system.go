@@ -279,6 +279,27 @@ func (b *builder) images() error {
 	return nil
 }
 
+// imported are images that no registry has. The kubelet follows them, or else it would
+// try to pull them, in vain and with growing pauses.
+func (b *builder) imported() error {
+	for _, i := range b.Config.Images[b.Host.Arch] {
+		a, err := host.NewAsset(i.Hash + "@" + strings.Join(i.Sources, ","))
+		if err != nil {
+			return fmt.Errorf("image %s: %w", i.Name, err)
+		}
+		fetched, err := add(b, &host.Assets, a.Base(), a)
+		if err != nil {
+			return fmt.Errorf("image %s: %w", i.Name, err)
+		}
+		image, err := add(b, &host.Images, i.Name, host.Image{Name: i.Name, Archive: a.File}, append(slices.Clone(b.runtime), fetched)...)
+		if err != nil {
+			return fmt.Errorf("image %s: %w", i.Name, err)
+		}
+		b.node = append(b.node, image)
+	}
+	return nil
+}
+
 // warmImages are what the machine pulls ahead; only a machine that is being warmed does.
 func (b *builder) warmImages() []string {
 	if !b.Host.Warming {

@@ -82,6 +82,7 @@ func Controller(ctx context.Context, o Options) error {
 		Handler: &controller.Server{
 			Verifier: who.Verifier, Nodes: controller.LiveNodes{Client: core.Nodes()}, Configs: stored, Signers: signers, Trusted: trusted,
 			Gate: controller.NewGate(time.Now), InPlace: who.InPlace, Allowed: conf.Server.CertNames, Issuer: pki.Issuer{Rand: rand.Reader, Now: time.Now}, Log: o.Log,
+			Programs: &controller.Programs{Base: stored.Base},
 		}}
 	host, err := os.Hostname()
 	if err != nil {
