@@ -9,7 +9,12 @@ GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 KUBERNETES_VERSION ?=
 PROGRAMS = cd tools/kubernetes && go run . $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
 
-.PHONY: quickstart root bundle programs demo build test e2e lint vulncheck bench clean
+# Architectures of machines in a cloud, and kops' own programs for them.
+ARCHES ?= amd64,arm64
+comma  := ,
+OWN    := nodeup kops-controller etcd-manager channels kube-apiserver-healthcheck go-runner
+
+.PHONY: quickstart root bundle programs demo archive build test e2e lint vulncheck bench clean
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
 	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes --admin; \
 	else $(BUILD)/kops create cluster --cloud local $(KUBERNETES_VERSION:%=--kubernetes-version %) $(CLUSTER) --yes; fi
@@ -41,6 +46,10 @@ demo: build ## describe a cluster, and write it as Terraform: needs neither a cl
 
 build: ## kops, stripped, in .build; the same source makes the same programs, whatever its last commit is and whose folder it is in
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+
+archive: build ## kops' own programs for machines in a cloud: `kops update cluster` brings them into the cluster's store
+	for arch in $(subst $(comma), ,$(ARCHES)); do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BUILD)/linux-$$arch/ $(OWN:%=./cmd/%) || exit 1; done
+	$(BUILD)/kops bundle programs --arch $(ARCHES)
 
 test: ## every test; says loudly what it skips
 	go vet ./...

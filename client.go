@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/exec"
+	"kops.local/kops/internal/ops/delivery"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/store/clusterstore"
@@ -37,6 +39,10 @@ type Config struct {
 	Features Features
 	// KeySize is that of new RSA keys, in bits; 0 means 2048, and less is refused.
 	KeySize int
+	// Programs are kops' own for machines.
+	Programs Programs
+	// Arch is the only architecture of machines, amd64 or arm64; empty: both.
+	Arch string
 	// IsSet reports whether a variable is set, for guessing the cloud; nil: none is.
 	IsSet func(variable string) bool
 	// Log gets what is worth keeping of a run; nil: nothing is kept.
@@ -52,6 +58,23 @@ type Store struct {
 	Environment map[string]string
 	// Region is that of its bucket, where it has one.
 	Region string
+}
+
+// Programs says where kops' own programs for machines are: one archive of all, which
+// an update brings into the store of each cluster.
+type Programs struct {
+	// Archives are files that may be the archive of this version; the first that exists is taken.
+	Archives []string
+	// Releases is the URL of a folder with the archive of each version, which is fetched into
+	// the last of Archives when none exists; "" is none.
+	Releases string
+	// Digest is the hexadecimal SHA-256 of the archive's index; "" takes any of this version.
+	Digest string
+	// Base is the URL of a copy of an archive's contents, which machines read instead of
+	// the cluster's store; "" is none.
+	Base string
+	// Images stand for those of the programs, by the program's name.
+	Images map[string]string
 }
 
 // World is time, chance and the network. Now and Random are needed.
@@ -122,6 +145,8 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 		Backends: stores, Buckets: onstore.Buckets(stores), Clouds: clouds, Limits: exec.NewLimits(most, 16), Cache: cfg.Cache, Offline: cfg.Offline,
 		Version: cfg.Version, RunObsolete: cfg.RunObsolete, RunTooNew: cfg.RunTooNew, Features: complete.Features(cfg.Features), KeySize: cfg.KeySize,
 		User: cfg.Identity.Holder.User, Environment: cfg.Store.Environment, FilesRegion: cfg.Store.Region,
+		Programs: delivery.Places{Version: cfg.Version, Files: cfg.Programs.Archives, Releases: cfg.Programs.Releases, Digest: cfg.Programs.Digest,
+			Base: cfg.Programs.Base, HTTP: cfg.World.HTTP}, OwnImages: cfg.Programs.Images, Arch: download.Arch(cfg.Arch),
 		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, HTTP: cfg.World.HTTP, Log: cfg.Log,
 	}
 	w.Store, err = clusterstore.Open(clusterstore.Config{

@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"kops.local/kops"
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/programs"
+	"kops.local/kops/internal/ops/delivery"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/internal/spec/complete"
@@ -35,6 +38,9 @@ type Options struct {
 	Kops string
 	// Version is that of kops, without a leading v.
 	Version string
+	// Releases is where releases of kops are, and Programs the digest of the programs for
+	// machines that this one was released with; both may be empty. See kops.Programs.
+	Releases, Programs string
 	// HTTP sends all requests; nil: Client(Transport()).
 	HTTP *http.Client
 	// Log receives what long work on this host tells; may be nil.
@@ -68,6 +74,8 @@ func Config(state string, o Options) kops.Config {
 			Backends: each[kops.Backend](open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}})),
 		},
 		Clouds:      each[kops.Provider](clouds),
+		Programs:    programsOf(o),
+		Arch:        architecture(o),
 		Cache:       o.Cache,
 		Version:     o.Version,
 		RunObsolete: o.Env("KOPS_RUN_OBSOLETE_VERSION") != "",
@@ -78,6 +86,39 @@ func Config(state string, o Options) kops.Config {
 		World:       kops.World{Now: time.Now, Random: rand.Reader, HTTP: o.HTTP},
 		Identity:    kops.Identity{Holder: kops.Holder{Process: process.Self()}, Gone: process.Gone},
 	}
+}
+
+// programsOf says where kops' own programs for machines are: beside kops, or in the cache.
+func programsOf(o Options) kops.Programs {
+	p := kops.Programs{Releases: o.Releases, Digest: o.Programs, Base: o.Env("KOPS_BASE_URL"), Images: map[string]string{}}
+	for program, variable := range map[string]string{
+		programs.DNSController: "DNSCONTROLLER_IMAGE", programs.Controller: "KOPSCONTROLLER_IMAGE", programs.Healthcheck: "KUBE_APISERVER_HEALTHCHECK_IMAGE",
+	} {
+		if image := o.Env(variable); image != "" {
+			p.Images[program] = image
+		}
+	}
+	if named := o.Env("KOPS_PROGRAMS"); named != "" {
+		p.Archives = []string{named}
+		return p
+	}
+	if o.Kops != "" {
+		p.Archives = append(p.Archives, filepath.Join(filepath.Dir(o.Kops), delivery.FileName(o.Version)))
+	}
+	if o.Cache != "" {
+		p.Archives = append(p.Archives, filepath.Join(o.Cache, "programs", delivery.FileName(o.Version)))
+	}
+	return p
+}
+
+// architecture is that of all machines, where a variable says so. Another word is both.
+func architecture(o Options) string {
+	for _, a := range download.Arches() {
+		if o.Env("KOPS_ARCH") == string(a) {
+			return string(a)
+		}
+	}
+	return ""
 }
 
 // each lists values as the interface that they implement.

@@ -7,6 +7,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,6 +63,10 @@ type Input struct {
 	// Own says what images of kops' own programs are called, and which files of them
 	// machines fetch from the cluster's store.
 	Own assets.Own
+	// Deliver says that files of kops' own programs are brought into the cluster's store.
+	Deliver bool
+	// Arch is the only architecture of machines; empty: they have any that kops knows.
+	Arch download.Arch
 	// Buckets are those of the stores in which files can be.
 	Buckets managedfile.Buckets
 	// Environment are variables of the caller's that machines of the control
@@ -137,6 +142,7 @@ func Build(in Input) ([]resource.Node, diag.List, error) {
 		{"etcd", b.etcd},
 		{"manifests of the control plane", b.staticManifests},
 		{"node configuration", b.nodeConfigs},
+		{"kops' own programs", b.programs},
 		{"discovery documents", b.discovery},
 	} {
 		if err := step.do(); err != nil {
@@ -354,8 +360,8 @@ func (in Input) known() *facts.Cloud { return in.Facts.Of(string(in.Traits.Name)
 
 // arches are the architectures that machines may have.
 func (in Input) arches() []download.Arch {
-	if a := in.known().Architecture; a != "" {
-		return []download.Arch{download.Arch(a)}
+	if a := cmp.Or(download.Arch(in.known().Architecture), in.Arch); a != "" {
+		return []download.Arch{a}
 	}
 	return download.Arches()
 }

@@ -13,8 +13,6 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
-	"kops.local/kops/internal/contract/programs"
-	"kops.local/kops/internal/model/addons"
 )
 
 // nodeConfig writes the configuration of a group's machines.
@@ -134,7 +132,7 @@ func (in Input) addAssets(c *nodeconfig.Config, g *api.InstanceGroup) error {
 
 // addImages adds the images that no registry has, of the programs that machines with an API server run.
 func (in Input) addImages(c *nodeconfig.Config, g *api.InstanceGroup) {
-	if !g.HasAPIServer() || in.known().Bundle != "" { // a bundle is served as a registry
+	if !g.HasAPIServer() || in.Own.Programs == nil || in.known().Bundle != "" { // a bundle is served as a registry
 		return
 	}
 	for _, arch := range in.arches() {
@@ -146,22 +144,6 @@ func (in Input) addImages(c *nodeconfig.Config, g *api.InstanceGroup) {
 			c.Images[arch] = append(c.Images[arch], nodeconfig.Image{Name: names[i], Sources: f.URLs, Hash: f.SHA256})
 		}
 	}
-}
-
-// ownPrograms are those of kops' own that run in containers on the machines of a group with an API server.
-func (in Input) ownPrograms(g *api.InstanceGroup) []string {
-	out := []string{programs.Healthcheck}
-	if !g.IsControlPlane() {
-		return out
-	}
-	out = append(out, programs.Channels, programs.EtcdManager)
-	for _, n := range []string{programs.Controller, programs.DNSController} {
-		name := in.Own.ImageName(n, in.Version)
-		if slices.ContainsFunc(in.AddonImages(), func(i addons.Image) bool { return i.Public == name }) {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // addTrust adds the authorities that the machines believe, and the identifiers

@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/ops/delivery"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/diag"
 )
@@ -25,6 +26,8 @@ type Wanted struct {
 	scope func(k resource.Any, obj any) bool
 	// prefetched is that of Gathered; it serves the first observation.
 	prefetched any
+	// archive has the contents of kops' own programs; nil: there are none to write.
+	archive *delivery.Archive
 }
 
 // Modelled is a completed cluster as a graph of all that it needs.
@@ -55,6 +58,10 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 		return nil, err
 	}
 	in.AllowUnverified = o.AllowUnverified
+	in, archive, err := g.programs(ctx, in)
+	if err != nil {
+		return nil, err
+	}
 	if in, err = g.World.withHashes(ctx, in); err != nil {
 		return nil, err
 	}
@@ -66,7 +73,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	if err != nil {
 		return nil, err
 	}
-	var keysets []resource.Address
+	keysets := model.Delivered(nodes)
 	for _, n := range nodes {
 		if n.Address.Kind == managedfile.Keyset.Name {
 			keysets = append(keysets, n.Address)
@@ -88,7 +95,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	if err := g.Provider.Model(m, all); err != nil {
 		return nil, err
 	}
-	w := Wanted{Opened: g.Opened, Graph: all, Kinds: append(g.World.Buckets.Kinds(), g.Provider.Kinds...), prefetched: g.prefetched}
+	w := Wanted{Opened: g.Opened, Graph: all, archive: archive, Kinds: append(g.World.Buckets.Kinds(), g.Provider.Kinds...), prefetched: g.prefetched}
 	return &Modelled{Wanted: w, Model: m, Keysets: g.Keysets, Warnings: slices.Concat(c.Warnings, findings)}, nil
 }
 

@@ -82,6 +82,12 @@ func (w Wanted) clients(platform any) func(kind string) any {
 			return w.Places.keys
 		case managedfile.Secret.Name:
 			return w.Places.secrets
+		case managedfile.OwnProgram.Name:
+			p := managedfile.Programs{Base: w.Places.own}
+			if w.archive != nil {
+				p.Read = w.archive.Read
+			}
+			return p
 		}
 		if slices.ContainsFunc(w.World.Buckets.Kinds(), func(k resource.Any) bool { return k.KindName() == kind }) {
 			return managedfile.Files{Areas: w.Places.files[kind], Wanted: wanted}

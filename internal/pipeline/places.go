@@ -20,6 +20,8 @@ import (
 type Places struct {
 	*clusterstore.Folders
 	keys, secrets managedfile.Area
+	// own is the cluster's folder; zero where it is out of reach.
+	own managedfile.Area
 	// files are where managed files live, by their kind: buckets, which Terraform can write to, and other stores.
 	files map[string][]managedfile.Area
 	// outside are those of them that are in stores which the spec names beside the cluster's own.
@@ -68,7 +70,8 @@ func (w *World) places(ctx context.Context, cl *clusterstore.Contents, observed 
 	}
 	p := &Places{Folders: f, keys: w.area(f.Keys), secrets: w.area(f.Secrets), files: map[string][]managedfile.Area{}}
 	if f.Base.Store != nil {
-		p.files[w.Buckets.Location(f.Base.URL).Kind()] = []managedfile.Area{w.area(f.Base)}
+		p.own = w.area(f.Base)
+		p.files[w.Buckets.Location(f.Base.URL).Kind()] = []managedfile.Area{p.own}
 	}
 	for _, e := range elsewhere(&cl.Spec.Spec, f.Base.URL) {
 		if w.Offline && !observed && !store.IsFolder(e.url) {

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/ops/delivery"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
@@ -46,6 +48,12 @@ type World struct {
 	User string
 	// Environment are variables that machines of the control plane need to reach the store.
 	Environment map[string]string
+	// Programs are the places of kops' own programs for machines, and OwnImages what
+	// stands for their images.
+	Programs  delivery.Places
+	OwnImages map[string]string
+	// Arch is the only architecture of machines; empty: any.
+	Arch download.Arch
 	// FilesRegion is the region of the bucket of the state store, where it has one.
 	FilesRegion string
 	Now         func() time.Time

@@ -34,7 +34,7 @@ its file repository and as the mirror of its registries.`,
   kops bundle list
   kops bundle verify
   kops bundle serve --listen 10.0.0.1:3989`}
-	c.AddCommand(create(app), verify(app), serve(app), list(app), extract(app), version(app))
+	c.AddCommand(create(app), verify(app), serve(app), list(app), extract(app), programs(app), version(app))
 	return c
 }
 
@@ -104,8 +104,21 @@ something cannot be had, all of that is told, and the bundle stays as it was.`, 
 	f.StringArrayVar(&o.add, "add", nil, "name of an image, or URL of a file, that the bundle is to hold besides")
 	f.BoolVar(&o.offline, "offline", false, "fetch nothing; tell what is missing")
 	f.BoolVar(&o.prune, "prune", false, "remove contents that the bundle no longer names; machines of clusters made earlier may still want them")
-	shell.Complete(c, "arch", string(download.AMD64), string(download.ARM64))
+	shell.Complete(c, "arch", archNames()...)
 	return c
+}
+
+func archNames() []string { return []string{string(download.AMD64), string(download.ARM64)} }
+
+func parseArches(names []string) ([]download.Arch, error) {
+	var out []download.Arch
+	for _, a := range names {
+		if !slices.Contains(download.Arches(), download.Arch(a)) {
+			return nil, shell.Usagef("unknown architecture: %q; use amd64 or arm64", a)
+		}
+		out = append(out, download.Arch(a))
+	}
+	return out, nil
 }
 
 func (o creation) run(ctx context.Context, app *shell.App) error {
@@ -119,12 +132,9 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 	if len(o.programs) == 0 && app.Cache != "" {
 		o.programs = []string{filepath.Join(app.Cache, "build")}
 	}
-	var arches []download.Arch
-	for _, a := range o.arches {
-		if !slices.Contains(download.Arches(), download.Arch(a)) {
-			return shell.Usagef("unknown architecture: %q; use amd64 or arm64", a)
-		}
-		arches = append(arches, download.Arch(a))
+	arches, err := parseArches(o.arches)
+	if err != nil {
+		return err
 	}
 	want, err := bundle.ForDefault(providers.Of("local"), app.Version, o.kubernetes, arches)
 	if err != nil {

@@ -17,6 +17,8 @@ type Own struct {
 	// Base is the URL of the user's copy of all programs, which machines read instead of
 	// the cluster's store; "" is none.
 	Base string
+	// Unfound is why there are no Programs, and Remedy what helps.
+	Unfound, Remedy string
 }
 
 // ImageName is the name of a program's image, before mirrors.

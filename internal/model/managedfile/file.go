@@ -88,7 +88,7 @@ func (b Buckets) Kinds() []resource.Any {
 
 // Direct lists the kinds that no other tool can write.
 func Direct() []resource.Any {
-	return []resource.Any{Keyset.Erase(), Secret.Erase(), StoreFile.Erase()}
+	return []resource.Any{Keyset.Erase(), Secret.Erase(), StoreFile.Erase(), OwnProgram.Erase()}
 }
 
 // Location is a folder in a store, as files in it are addressed.

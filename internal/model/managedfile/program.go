@@ -1,0 +1,69 @@
+package managedfile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"kops.local/kops/internal/contract/programs"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+)
+
+// Program is a file of kops' own programs in the cluster's folder. It stands under its
+// digest, so it is there or not, and never another.
+type Program struct {
+	Key string `res:"forbid"`
+	// File is where an archive has it.
+	File programs.File `res:"writeonly"`
+}
+
+// Programs is the client of the kind of Program.
+type Programs struct {
+	// Base is the cluster's folder.
+	Base Area
+	// Read returns a file of the archive; nil: there is none.
+	Read func(programs.File) ([]byte, error)
+}
+
+// OwnProgram is the kind of Program. What machines that still run were started with stays
+// until an update may delete what is no longer wanted.
+var OwnProgram = resource.Kind[Program, Programs]{
+	Name: "program", API: "store", Direct: true, Tasks: []string{"ManagedFile"},
+	Key: func(p *Program) string { return p.Key },
+	List: func(ctx context.Context, c Programs, _ resource.Scope) ([]*Program, error) {
+		if c.Base.List == nil {
+			return nil, nil
+		}
+		all, err := c.Base.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var out []*Program
+		for _, i := range all {
+			if strings.HasPrefix(i.Key, programs.Folder) {
+				out = append(out, &Program{Key: i.Key})
+			}
+		}
+		return out, nil
+	},
+	Create: func(ctx context.Context, c Programs, p *Program) error {
+		if c.Read == nil {
+			return fault.New(fault.Permanent, "the archive with %s is not there any more", p.File.Path)
+		}
+		data, err := c.Read(p.File)
+		if err != nil {
+			return err
+		}
+		if err := c.Base.Write(ctx, p.Key, data, Options{}); err != nil {
+			return fmt.Errorf("write %s: %w", p.Key, err)
+		}
+		return nil
+	},
+	Delete: func(ctx context.Context, c Programs, p *Program) error { return c.Base.Remove(ctx, p.Key) },
+}
+
+// ProgramNode declares a file of the archive.
+func ProgramNode(f programs.File) resource.Node {
+	return OwnProgram.New(f.Path, Program{Key: f.Key(), File: f})
+}

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/programs"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/addons"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/facts"
+)
+
+// programs declares the files of kops' own programs that machines fetch from the
+// cluster's store, or that control planes hand on from there.
+func (b *builder) programs() error {
+	if b.findings = append(b.findings, b.withoutPrograms()...); b.findings.Err() != nil {
+		return b.findings.Err()
+	}
+	if !b.travels() || !b.Deliver {
+		return nil
+	}
+	seen := map[string]bool{}
+	add := func(f programs.File) {
+		if f.SHA256 != "" && !seen[f.Key()] {
+			seen[f.Key()] = true
+			b.nodes = append(b.nodes, managedfile.ProgramNode(f))
+		}
+	}
+	for _, g := range b.Groups {
+		if g.IsBastion() {
+			continue
+		}
+		for _, a := range b.archesOf(g) {
+			add(b.Own.Programs.Nodeup[a])
+			if !g.HasAPIServer() {
+				continue
+			}
+			for _, n := range b.ownPrograms(g) {
+				if b.Own.Imported(n, b.mirrors()) {
+					add(b.Own.Programs.Images[n].Archives[a])
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// travels reports whether kops' own programs come with the cluster: there is an archive
+// of them, and the machines have neither a bundle nor a copy of the user's to read.
+func (in Input) travels() bool {
+	return in.Own.Programs != nil && in.Own.Base == "" && in.known().Bundle == ""
+}
+
+// withoutPrograms tells which machines get none of kops' own programs, and so do not start.
+func (in Input) withoutPrograms() diag.List {
+	if in.known().Bundle != "" || in.mirrors().Files() && in.mirrors().Images() {
+		return nil
+	}
+	if in.Own.Programs == nil {
+		return diag.List{{Rule: "programs-not-found", Warning: true,
+			Message: "machines that start now would not join, as " + in.Own.Unfound, Remedy: in.Own.Remedy}}
+	}
+	var out diag.List
+	for _, g := range in.Groups {
+		for _, a := range in.archesOf(g) {
+			if _, ok := in.Own.Programs.Nodeup[a]; !ok && !g.IsBastion() {
+				out = append(out, diag.Finding{Rule: "programs-not-found", Warning: true, Object: "instance group " + g.Name,
+					Message: fmt.Sprintf("its machines would not join, as the archive of kops' own programs has none for %s", a), Remedy: "take an archive that has them"})
+			}
+		}
+	}
+	return out
+}
+
+// archesOf are the architectures that the machines of a group may have: that of their image, if it is known.
+func (in Input) archesOf(g *api.InstanceGroup) []download.Arch {
+	image, ok := in.known().Image(g.Spec.Image)
+	if arch := map[string]download.Arch{facts.ArchX86: download.AMD64, facts.ArchARM: download.ARM64}[image.Architecture]; ok && arch != "" {
+		return []download.Arch{arch}
+	}
+	return in.arches()
+}
+
+// ownPrograms are those of kops' own that run in containers on the machines of a group with an API server.
+func (in Input) ownPrograms(g *api.InstanceGroup) []string {
+	out := []string{programs.Healthcheck}
+	if !g.IsControlPlane() {
+		return out
+	}
+	out = append(out, programs.Channels, programs.EtcdManager)
+	for _, n := range []string{programs.Controller, programs.DNSController} {
+		name := in.Own.ImageName(n, in.Version)
+		if slices.ContainsFunc(in.AddonImages(), func(i addons.Image) bool { return i.Public == name }) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Delivered are the addresses of kops' own programs among the files of a cluster.
+func Delivered(nodes []resource.Node) []resource.Address {
+	var out []resource.Address
+	for _, n := range nodes {
+		if n.Address.Kind == managedfile.OwnProgram.Name {
+			out = append(out, n.Address)
+		}
+	}
+	return out
+}
