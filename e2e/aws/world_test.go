@@ -21,6 +21,7 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest/proxy"
 	awsspec "kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/versions"
+	"kops.local/kops/internal/test/programstest"
 )
 
 // world is an account at an emulator, a proxy before it, and a user's home.
@@ -54,6 +55,7 @@ func newWorld(t testing.TB, server *awstest.Server) *world {
 		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey,
 	}
 	w.publish()
+	programstest.Archive(t, filepath.Join(w.home, ".cache", "kops", "programs"), version, "of a test")
 	return w
 }
 
@@ -67,7 +69,6 @@ func (w *world) publish() {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		files = append(files, assets.Nodeup(version, arch, assets.Mirrors{}, nil))
 		for _, f := range files {
 			url := sha256.Sum256([]byte(f.Public))
 			file := filepath.Join(w.home, ".cache", "kops", "hashes", hex.EncodeToString(url[:]))

@@ -308,7 +308,10 @@ func (in Input) unhashed() ([]download.File, error) {
 			if err != nil {
 				return nil, err
 			}
-			for _, f := range append(files, in.nodeup(g, arch)) {
+			if !in.blind() { // which is told by itself
+				files = append(files, in.nodeup(g, arch))
+			}
+			for _, f := range files {
 				if !download.IsSHA256(f.SHA256) {
 					found[f.Public] = f
 				}

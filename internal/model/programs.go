@@ -60,8 +60,11 @@ func (in Input) withoutPrograms() diag.List {
 	if in.known().Bundle != "" || in.mirrors().Files() && in.mirrors().Images() {
 		return nil
 	}
-	if in.Own.Programs == nil {
-		return diag.List{{Rule: "programs-not-found", Warning: true,
+	switch {
+	case in.Own.Programs == nil && in.Own.Unfound == "": // nobody has looked for them
+		return nil
+	case in.Own.Programs == nil:
+		return diag.List{{Rule: "programs-not-found", Warning: !in.blind(),
 			Message: "machines that start now would not join, as " + in.Own.Unfound, Remedy: in.Own.Remedy}}
 	}
 	var out diag.List
@@ -74,6 +77,17 @@ func (in Input) withoutPrograms() diag.List {
 		}
 	}
 	return out
+}
+
+// blind reports whether not even the digest of nodeup is known, as there are no programs
+// that travel with the cluster, and no copies of the user's.
+func (in Input) blind() bool {
+	if in.Own.Unfound == "" || in.mirrors().Files() || in.AllowUnverified {
+		return false
+	}
+	return slices.ContainsFunc(in.arches(), func(a download.Arch) bool {
+		return in.Own.Nodeup(in.Version, a, "", in.mirrors(), in.hashes()).SHA256 == ""
+	})
 }
 
 // archesOf are the architectures that the machines of a group may have: that of their image, if it is known.
