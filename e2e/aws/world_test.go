@@ -55,14 +55,14 @@ func newWorld(t testing.TB, server *awstest.Server) *world {
 		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey,
 	}
 	w.publish()
-	programstest.Archive(t, filepath.Join(w.home, ".cache", "kops", "programs"), version, "of a test")
 	return w
 }
 
 // publish fills the cache with digests, as if the publishers of a cluster's files,
-// which no test asks, had been asked before.
+// which no test asks, had been asked before, and with kops' own programs.
 func (w *world) publish() {
 	w.t.Helper()
+	w.release("of a test")
 	stable, _ := versions.Embedded(versions.Stable)
 	for _, arch := range download.Arches() {
 		files, err := assets.Machine{Kubernetes: stable.NewClusterVersion(version), CredentialProvider: awsspec.Platform().Model.CredentialProvider}.Files(arch, assets.Mirrors{}, nil)
@@ -77,6 +77,12 @@ func (w *world) publish() {
 			}
 		}
 	}
+}
+
+// release puts an archive of programs that say a text into the cache.
+func (w *world) release(text string) {
+	w.t.Helper()
+	programstest.Archive(w.t, filepath.Join(w.home, ".cache", "kops", "programs"), version, text)
 }
 
 // result is what one run of the program left.

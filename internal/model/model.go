@@ -142,7 +142,7 @@ func Build(in Input) ([]resource.Node, diag.List, error) {
 		{"etcd", b.etcd},
 		{"manifests of the control plane", b.staticManifests},
 		{"node configuration", b.nodeConfigs},
-		{"kops' own programs", b.programs},
+		{"programs of machines", b.programs},
 		{"discovery documents", b.discovery},
 	} {
 		if err := step.do(); err != nil {
