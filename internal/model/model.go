@@ -261,7 +261,7 @@ func (b *builder) checked() error {
 	if err != nil {
 		return err
 	}
-	b.findings = b.unchecked(unhashed)
+	b.findings = append(b.unchecked(unhashed), b.withoutPrograms()...)
 	return b.findings.Err()
 }
 

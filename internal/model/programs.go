@@ -17,9 +17,6 @@ import (
 // programs declares the files of kops' own programs that machines fetch from the
 // cluster's store, or that control planes hand on from there.
 func (b *builder) programs() error {
-	if b.findings = append(b.findings, b.withoutPrograms()...); b.findings.Err() != nil {
-		return b.findings.Err()
-	}
 	if !b.travels() || !b.Deliver {
 		return nil
 	}
