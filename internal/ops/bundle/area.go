@@ -129,6 +129,27 @@ func (a *area) file(url string, source Source, fill func(io.Writer) error) error
 	return nil
 }
 
+// supersede drops files that would stand in the places of wanted ones, under names that
+// an earlier version gave them.
+func (a *area) supersede(wanted map[string]string) error {
+	places := map[string]bool{}
+	for u := range wanted {
+		p, err := filePath(u)
+		if err != nil {
+			return err
+		}
+		places[p] = true
+	}
+	for u := range a.next.Files {
+		if p, err := filePath(u); err != nil {
+			return err
+		} else if _, stays := wanted[u]; !stays && places[p] {
+			delete(a.next.Files, u)
+		}
+	}
+	return nil
+}
+
 // blob adds content to the image layout, and describes it.
 func (a *area) blob(kind types.MediaType, fill func(io.Writer) error) (v1.Descriptor, error) {
 	temp, sum, size, err := a.write(fill)

@@ -540,3 +540,22 @@ func TestWrongBundlesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// What an earlier version named otherwise does not stand in the way of its successor.
+func TestAFileOfAnotherNameIsSuperseded(t *testing.T) {
+	b := newBench(t)
+	b.create(want())
+	text, err := os.ReadFile(filepath.Join(b.dir, "bundle.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := strings.ReplaceAll(nodeup, "kops.internal", "files.example.com")
+	b.file(filepath.Join(b.dir, "bundle.json"), strings.ReplaceAll(string(text), nodeup, old))
+	made := b.create(want())
+	if _, ok := made.FileHash(nodeup); !ok {
+		t.Error("the new name is missing")
+	}
+	if _, ok := made.FileHash(old); ok {
+		t.Error("the old name is still there")
+	}
+}

@@ -113,10 +113,10 @@ type step struct {
 // plan finds where each file and image comes from. Nothing is packed yet, so that
 // a missing program is told before anything takes long.
 func (m *maker) plan() error {
+	if err := m.area.supersede(m.Want.Files); err != nil {
+		return err
+	}
 	for _, u := range slices.Sorted(maps.Keys(m.Want.Files)) {
-		if _, err := filePath(u); err != nil {
-			return err
-		}
 		m.file(u, m.Want.Files[u])
 	}
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(m.Want.Images))) {
