@@ -14,7 +14,7 @@ ARCHES ?= amd64,arm64
 comma  := ,
 OWN    := nodeup kops-controller etcd-manager channels kube-apiserver-healthcheck go-runner
 
-.PHONY: quickstart root bundle programs demo archive build test e2e lint vulncheck bench clean
+.PHONY: quickstart root bundle programs demo archive release build test e2e lint vulncheck bench clean
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
 	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes --admin; \
 	else $(BUILD)/kops create cluster --cloud local $(KUBERNETES_VERSION:%=--kubernetes-version %) $(CLUSTER) --yes; fi
@@ -50,6 +50,9 @@ build: ## kops, stripped, in .build; the same source makes the same programs, wh
 archive: build ## kops' own programs for machines in a cloud: `kops update cluster` brings them into the cluster's store
 	for arch in $(subst $(comma), ,$(ARCHES)); do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BUILD)/linux-$$arch/ $(OWN:%=./cmd/%) || exit 1; done
 	$(BUILD)/kops bundle programs --arch $(ARCHES)
+
+release: ## archives for users' systems and machines, what is linked, and digests, in .build/release; the same source makes the same files
+	VERSION='$(VERSION)' ARCHES='$(ARCHES)' TARGETS='$(TARGETS)' RELEASES='$(RELEASES)' tools/release
 
 test: ## every test; says loudly what it skips
 	go vet ./...

@@ -34,6 +34,9 @@ type System struct {
 	// Home and Cache are folders of the user; empty when there are none.
 	Home, Cache string
 	User, Host  string
+	// Releases is where releases of kops are, and Programs the digest of the programs for
+	// machines that this one was released with; both may be empty. See kops.Programs.
+	Releases, Programs string
 	// Program is the path of this program, for processes that outlive a command.
 	Program string
 	PID     int
