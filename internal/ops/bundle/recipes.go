@@ -91,7 +91,7 @@ func imageRecipes() []imageRecipe {
 		{repository: "registry.k8s.io/etcd", parts: []part{bin("etcd"), bin("etcdutl"), bin("etcdctl")}, entrypoint: []string{"/usr/local/bin/etcd"}},
 		{repository: programs.Registry + "/" + programs.EtcdManager, parts: []part{{"", "etcd-manager", "/ko-app/etcd-manager"}, runner},
 			entrypoint: []string{"/ko-app/etcd-manager"}, ours: true},
-		own(programs.Controller), own(programs.Channels), own(programs.Healthcheck),
+		own(programs.Controller), own(programs.DNSController), own(programs.Channels), own(programs.Healthcheck),
 		{repository: "registry.k8s.io/coredns/coredns", parts: []part{{"coredns", "coredns", "/coredns"}}, entrypoint: []string{"/coredns"}},
 		{repository: "registry.k8s.io/pause", parts: []part{{"", "pause", "/pause"}}, entrypoint: []string{"/pause"}, user: "65535:65535"},
 		{repository: "registry.k8s.io/e2e-test-images/agnhost", parts: []part{{"agnhost", "agnhost", "/agnhost"}},

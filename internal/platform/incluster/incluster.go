@@ -1,5 +1,5 @@
-// Package incluster says what a platform is to kops-controller, in the clusters that
-// the platform's machines make up.
+// Package incluster says what a platform is to kops-controller and dns-controller, in the
+// clusters that the platform's machines make up.
 //
 // It must not know any platform; package controls lists them.
 package incluster
@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/node/dns"
 )
 
 // Platform is one platform.
@@ -19,6 +20,19 @@ type Platform struct {
 	Name string
 	// Connect opens what is asked of the platform.
 	Connect func(context.Context, World) (Control, error)
+	// DNS is its service of names; nil: dns-controller cannot use one of the platform's.
+	DNS *DNS
+}
+
+// DNS is a service in whose zones names are published.
+type DNS struct {
+	// Name is what dns-controller calls it.
+	Name string
+	// BatchFlag is the flag that bounds a batch of changes, and Batch its default; empty: there is none.
+	BatchFlag string
+	Batch     int
+	// Open connects to the service. batch is the value of the flag.
+	Open func(ctx context.Context, batch int) (dns.Provider, error)
 }
 
 // World is what a platform needs of the process that asks it.

@@ -1,5 +1,5 @@
 // Package control is AWS in its clusters: a machine is who has a role of the cluster's
-// groups, and EC2 says of which group it is, and whether it is gone.
+// groups, and EC2 says of which group it is, and whether it is gone. Names are published in Route 53.
 //
 // It must not know what a machine or a node gets once it is known.
 package control
@@ -24,7 +24,10 @@ import (
 )
 
 // Platform is AWS.
-func Platform() incluster.Platform { return incluster.Platform{Name: "aws", Connect: connect} }
+func Platform() incluster.Platform {
+	return incluster.Platform{Name: "aws", Connect: connect, DNS: &incluster.DNS{
+		Name: "aws-route53", BatchFlag: "route53-batch-size", Batch: 900, Open: openRoute53}}
+}
 
 func connect(ctx context.Context, w incluster.World) (incluster.Control, error) {
 	var own awscloud.Controller

@@ -1,0 +1,68 @@
+// Command dns-controller publishes the names of a cluster, and those that annotations
+// of its Services, pods and Ingresses ask for, in zones of a DNS service.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops/internal/node/daemon"
+	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/run"
+	"kops.local/kops/internal/platform/controls"
+)
+
+// version is set when a release is built.
+var version = "1.37.0-dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	var o run.Options
+	var verbosity int
+	c := &cobra.Command{
+		Use: "dns-controller", Short: "Publish the names of a cluster", Version: version, SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.Version, o.Log = version, daemon.Logger(c.ErrOrStderr(), verbosity)
+			return run.DNSController(c.Context(), o)
+		},
+	}
+	f := c.Flags()
+	for _, p := range controls.All() {
+		if p.DNS == nil {
+			continue
+		}
+		batch := p.DNS.Batch
+		if p.DNS.BatchFlag != "" {
+			f.IntVar(&batch, p.DNS.BatchFlag, batch, "values in a batch of changes of "+p.DNS.Name)
+		}
+		o.Services = append(o.Services, run.Service{Name: p.DNS.Name, Open: func(ctx context.Context) (dns.Provider, error) { return p.DNS.Open(ctx, batch) }})
+	}
+	f.StringVar(&o.Cluster, "cluster-name", "", "name of the cluster, whose names and records these are")
+	f.StringVar(&o.API, "api-name", "", "public name of the cluster's API, if it is published")
+	f.StringVar(&o.DNS, "dns", o.Services[0].Name, "DNS service")
+	f.StringSliceVar(&o.Zones, "zone", nil, "zones that may be changed: NAME, NAME/ID, */ID, or */* for any; may be repeated")
+	f.BoolVar(&o.Ingress, "watch-ingress", true, "publish the hosts of Ingresses")
+	f.StringVar(&o.Namespace, "watch-namespace", "", "namespace whose pods, Services and Ingresses are published; empty: all")
+	f.BoolVar(&o.Families.IPv4, "internal-ipv4", false, "machines of the cluster reach each other by IPv4")
+	f.BoolVar(&o.Families.IPv6, "internal-ipv6", false, "machines of the cluster reach each other by IPv6")
+	f.DurationVar(&o.Interval, "update-interval", 5*time.Second, "time between rounds")
+	f.StringVar(&o.Listen, "metrics-listen", "", "address of /metrics and /readyz, such as 127.0.0.1:3985; empty: none")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the cluster; empty means with the pod's service account")
+	f.IntVarP(&verbosity, "v", "v", 0, "how much to log; 4 shows details")
+	return c
+}

@@ -1,0 +1,125 @@
+// Package run is dns-controller: it puts the cluster, a DNS service and package dns together.
+//
+// It must not know any platform, nor read flags and the environment itself.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	networkingv1client "k8s.io/client-go/kubernetes/typed/networking/v1"
+
+	"kops.local/kops/internal/engine/clock"
+	"kops.local/kops/internal/node/daemon"
+	"kops.local/kops/internal/node/dns"
+)
+
+// Service is a DNS service that can be chosen.
+type Service struct {
+	Name string
+	Open func(context.Context) (dns.Provider, error)
+}
+
+// Options are what the command line says.
+type Options struct {
+	// Cluster is the name of the cluster, API the public name of its API.
+	Cluster, API string
+	// DNS is the name of the service.
+	DNS string
+	// Zones are NAME, NAME/ID, */ID or */*.
+	Zones    []string
+	Families dns.Families
+	// Ingress says to publish Ingresses, Namespace what to watch; empty: all.
+	Ingress   bool
+	Namespace string
+	Interval  time.Duration
+	// Listen is the address of metrics and readiness; empty: there is none.
+	Listen string
+	// Kubeconfig says how to reach the cluster; empty means with the pod's service account.
+	Kubeconfig string
+	// Version is this program's.
+	Version  string
+	Services []Service
+	Log      *slog.Logger
+}
+
+// DNSController publishes names until the context ends.
+func DNSController(ctx context.Context, o Options) error {
+	specs, err := o.check()
+	if err != nil {
+		return err
+	}
+	provider, err := open(ctx, o)
+	if err != nil {
+		return err
+	}
+	config, err := daemon.Cluster(o.Kubeconfig, "dns-controller", o.Version)
+	if err != nil {
+		return err
+	}
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	networking, err := networkingv1client.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	watch, err := dns.NewWatch(core, networking, o.Namespace, o.Ingress)
+	if err != nil {
+		return err
+	}
+	c := &dns.Controller{
+		Provider: provider, Source: watch, Owner: dns.Owner{Cluster: o.Cluster, API: o.API}, Families: o.Families, Specs: specs,
+		Interval: o.Interval, Now: time.Now, Sleep: clock.Sleep, Log: o.Log,
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return watch.Run(ctx) })
+	g.Go(func() error { return c.Run(ctx) })
+	if o.Listen != "" {
+		g.Go(func() error { return daemon.Serve(ctx, &http.Server{Addr: o.Listen, Handler: c.Handler()}) })
+	}
+	return g.Wait()
+}
+
+// check reads the options, and tells all that is wrong with them.
+func (o Options) check() ([]dns.ZoneSpec, error) {
+	var errs []error
+	if o.Cluster == "" {
+		errs = append(errs, errors.New("--cluster-name is needed: only the names of the cluster are changed"))
+	}
+	if !o.Families.IPv4 && !o.Families.IPv6 {
+		errs = append(errs, errors.New("--internal-ipv4 or --internal-ipv6 is needed: the addresses by which machines reach each other"))
+	}
+	if o.Interval <= 0 {
+		errs = append(errs, fmt.Errorf("--update-interval: got %s, want more than 0", o.Interval))
+	}
+	var specs []dns.ZoneSpec
+	for _, text := range o.Zones {
+		s, err := dns.ParseZone(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--zone: %w", err))
+		}
+		specs = append(specs, s)
+	}
+	return specs, errors.Join(errs...)
+}
+
+// open connects to the chosen service.
+func open(ctx context.Context, o Options) (dns.Provider, error) {
+	var known []string
+	for _, s := range o.Services {
+		if s.Name == o.DNS {
+			return s.Open(ctx)
+		}
+		known = append(known, s.Name)
+	}
+	return nil, fmt.Errorf("--dns: got %q, known are %s", o.DNS, strings.Join(known, ", "))
+}

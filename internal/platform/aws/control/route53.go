@@ -1,0 +1,151 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/route53"
+	"github.com/aws/aws-sdk-go-v2/service/route53/types"
+
+	"kops.local/kops/internal/node/dns"
+)
+
+const (
+	// mostCharacters bounds the values of a batch, of which those of an UPSERT count
+	// twice (Developer Guide, Quotas).
+	mostCharacters = 32000
+	// recordsAtOnce is the most that a page of a zone holds (API reference, ListResourceRecordSets).
+	recordsAtOnce int32 = 300
+	zonePrefix          = "/hostedzone/"
+)
+
+// zones is Route 53 to dns-controller.
+type zones struct {
+	api   *route53.Client
+	batch int
+}
+
+// openRoute53 connects to Route 53, which is the same in every region of a partition.
+func openRoute53(ctx context.Context, batch int) (dns.Provider, error) {
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryMaxAttempts(5))
+	if err != nil {
+		return nil, fmt.Errorf("reach AWS: %w", err)
+	}
+	if cfg.Region == "" {
+		cfg.Region = "us-east-1"
+		asking, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		if out, err := imds.NewFromConfig(cfg).GetRegion(asking, &imds.GetRegionInput{}); err == nil { // else this is no machine of EC2's
+			cfg.Region = out.Region
+		}
+	}
+	return &zones{api: route53.NewFromConfig(cfg), batch: batch}, nil
+}
+
+// Zones lists the hosted zones of the account.
+func (z *zones) Zones(ctx context.Context) ([]dns.Zone, error) {
+	var out []dns.Zone
+	for p := route53.NewListHostedZonesPaginator(z.api, &route53.ListHostedZonesInput{}); p.HasMorePages(); {
+		page, err := p.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range page.HostedZones {
+			out = append(out, dns.Zone{ID: strings.TrimPrefix(aws.ToString(h.Id), zonePrefix), Name: dns.Canonical(aws.ToString(h.Name))})
+		}
+	}
+	return out, nil
+}
+
+// Records lists the record sets of a hosted zone.
+func (z *zones) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
+	var out []dns.Set
+	in := &route53.ListResourceRecordSetsInput{HostedZoneId: &zone.ID, MaxItems: aws.Int32(recordsAtOnce)}
+	for {
+		page, err := z.api.ListResourceRecordSets(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.ResourceRecordSets {
+			out = append(out, observedSet(r))
+		}
+		if !page.IsTruncated {
+			return out, nil
+		}
+		in.StartRecordName, in.StartRecordType, in.StartRecordIdentifier = page.NextRecordName, page.NextRecordType, page.NextRecordIdentifier
+	}
+}
+
+// observedSet reads a set. One of several of its name and type, or without values, is more
+// than this program can write.
+func observedSet(r types.ResourceRecordSet) dns.Set {
+	var values []string
+	for _, v := range r.ResourceRecords {
+		text := aws.ToString(v.Value)
+		if raw, err := strconv.Unquote(text); err == nil && r.Type == types.RRTypeTxt {
+			text = raw
+		}
+		values = append(values, text)
+	}
+	s := dns.NewSet(aws.ToString(r.Name), string(r.Type), int(aws.ToInt64(r.TTL)), values...)
+	s.Opaque = r.AliasTarget != nil || r.SetIdentifier != nil || r.HealthCheckId != nil
+	return s
+}
+
+// Apply makes changes, as many in a batch as Route 53 takes; it makes a batch wholly or not at all.
+func (z *zones) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) error {
+	for _, batch := range z.batches(changes) {
+		_, err := z.api.ChangeResourceRecordSets(ctx, &route53.ChangeResourceRecordSetsInput{HostedZoneId: &zone.ID,
+			ChangeBatch: &types.ChangeBatch{Changes: batch, Comment: aws.String("dns-controller")}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batches never parts the sets of one name. A value counts once, and twice in an UPSERT.
+func (z *zones) batches(changes []dns.Change) [][]types.Change {
+	var out [][]types.Change
+	values, characters := 0, 0
+	for _, c := range changes {
+		var all []types.Change
+		v, n := 0, 0
+		add := func(action types.ChangeAction, s dns.Set, times int) {
+			all = append(all, types.Change{Action: action, ResourceRecordSet: wireSet(s)})
+			v += times * len(s.Values)
+			for _, text := range s.Values {
+				n += times * len(text)
+			}
+		}
+		for _, s := range c.Delete {
+			add(types.ChangeActionDelete, s, 1)
+		}
+		for _, s := range c.Upsert {
+			add(types.ChangeActionUpsert, s, 2)
+		}
+		if len(out) == 0 || values+v > z.batch || characters+n > mostCharacters {
+			out, values, characters = append(out, nil), 0, 0
+		}
+		last := len(out) - 1
+		out[last], values, characters = append(out[last], all...), values+v, characters+n
+	}
+	return out
+}
+
+func wireSet(s dns.Set) *types.ResourceRecordSet {
+	out := &types.ResourceRecordSet{Name: aws.String(s.Name), Type: types.RRType(s.Type), TTL: aws.Int64(int64(s.TTL))}
+	for _, v := range s.Values {
+		if s.Type == dns.TXT {
+			v = strconv.Quote(v)
+		}
+		out.ResourceRecords = append(out.ResourceRecords, types.ResourceRecord{Value: aws.String(v)})
+	}
+	return out
+}
