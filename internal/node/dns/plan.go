@@ -8,12 +8,6 @@ import (
 	"kops.local/kops/internal/contract/hostnames"
 )
 
-const (
-	markPrefix = "_kops-"
-	// markedAny stands for the star in the name of a mark, as a star has no meaning there.
-	markedAny = "_any"
-)
-
 // published are the types that a name of a cluster can have.
 func published() []string { return []string{A, AAAA, CNAME} }
 
@@ -27,25 +21,13 @@ type Owner struct {
 
 // mark is the set that says that another one is the cluster's.
 func (o Owner) mark(k Key) Set {
-	name := k.Name
-	if rest, any := strings.CutPrefix(name, "*"); any {
-		name = markedAny + rest
-	}
-	return NewSet(markPrefix+strings.ToLower(k.Type)+"."+name, TXT, TTL, "heritage=kops,kops/cluster="+o.Cluster)
+	return NewSet(hostnames.Mark(k.Name, k.Type), TXT, TTL, hostnames.MarkText(o.Cluster))
 }
 
 // marked returns the set of which a set is the mark.
 func marked(s Set) (Key, bool) {
-	rest, ok := strings.CutPrefix(s.Name, markPrefix)
-	kind, name, named := strings.Cut(rest, ".")
-	if !ok || !named || s.Type != TXT {
-		return Key{}, false
-	}
-	if rest, any := strings.CutPrefix(name, markedAny); any {
-		name = "*" + rest
-	}
-	k := Key{name, strings.ToUpper(kind)}
-	return k, slices.Contains(published(), k.Type)
+	name, kind, ok := hostnames.Marked(s.Name)
+	return Key{name, kind}, ok && s.Type == TXT && slices.Contains(published(), kind)
 }
 
 // own reports that a name is the cluster's whether it has a mark or not.

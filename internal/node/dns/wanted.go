@@ -26,7 +26,7 @@ const mostValues = 400
 
 // mostName is the length of a name that leaves room for a mark's label within the 253
 // of a name (RFC 1035).
-const mostName = 253 - len(markPrefix) - len("cname.")
+const mostName = 253 - len("_kops-cname.")
 
 // Seen is what the cluster has.
 type Seen struct {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	dnstypes "github.com/aws/aws-sdk-go-v2/service/route53/types"
+
+	"kops.local/kops/internal/contract/hostnames"
 )
 
 // recordKey names a set of records.
@@ -136,17 +139,29 @@ func clusterRecords(ctx context.Context, c *Client, cluster string) ([]*DNSRecor
 			if err != nil {
 				return nil, err
 			}
-			for _, r := range page {
-				if isClusterRecord(r, cluster) {
-					out = append(out, r)
-				}
-			}
+			out = append(out, page...)
 			if cursor = next; next != nil && !within(dnsName(next.name), cluster) {
 				cursor = nil
 			}
 		}
-		return out, nil
+		marks := markedRecords(out, cluster)
+		return slices.DeleteFunc(out, func(r *DNSRecord) bool {
+			return !isClusterRecord(r, cluster) && !marks[recordKey{r.ZoneID, r.Name, r.Type}]
+		}), nil
 	})
+}
+
+// markedRecords are the records that dns-controller has made for a cluster, and their marks.
+func markedRecords(records []*DNSRecord, cluster string) map[recordKey]bool {
+	out := map[recordKey]bool{}
+	for _, r := range records {
+		name, kind, ok := hostnames.Marked(r.Name)
+		if ok && r.Type == "TXT" && slices.Equal(knownAll(r.Records), []string{strconv.Quote(hostnames.MarkText(cluster))}) {
+			out[recordKey{r.ZoneID, r.Name, r.Type}] = true
+			out[recordKey{r.ZoneID, name, kind}] = true
+		}
+	}
+	return out
 }
 
 // within reports whether a name is the domain or below it.
