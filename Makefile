@@ -12,7 +12,7 @@ PROGRAMS = cd tools/kubernetes && go run . $(or $(KUBERNETES_VERSION),$$($(CURDI
 # Architectures of machines in a cloud, and kops' own programs for them.
 ARCHES ?= amd64,arm64
 comma  := ,
-OWN    := nodeup kops-controller etcd-manager channels kube-apiserver-healthcheck go-runner
+OWN    := nodeup kops-controller dns-controller etcd-manager channels kube-apiserver-healthcheck go-runner
 
 .PHONY: quickstart root bundle programs demo archive release build test e2e lint vulncheck bench clean
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
