@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"slices"
+	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/traits"
@@ -32,6 +33,15 @@ func (v *View) IPv6() bool { return v.Spec.IPv6Only() }
 
 // NoDNS reports whether the cluster's names are published nowhere.
 func (v *View) NoDNS() bool { return v.Spec.DNSType() == api.DNSNone }
+
+// ZoneSpec picks the zone of the cluster's names, as dns-controller reads it: by a name, which has a
+// dot, or by an identifier. Empty: the spec names none.
+func (v *View) ZoneSpec() string {
+	if zone := v.Spec.DNSZone; zone == "" || strings.Contains(zone, ".") {
+		return zone
+	}
+	return "*/" + v.Spec.DNSZone
+}
 
 // DNSProvider is what publishes names; "none" when nothing does.
 func (v *View) DNSProvider() string {

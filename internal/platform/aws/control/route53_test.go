@@ -1,0 +1,152 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/route53"
+	"github.com/aws/aws-sdk-go-v2/service/route53/types"
+
+	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/platform/aws/awstest"
+)
+
+// hostedZone makes a zone, and returns it as dns-controller lists it.
+func hostedZone(t *testing.T, api *route53.Client, p dns.Provider, name string) dns.Zone {
+	t.Helper()
+	made, err := api.CreateHostedZone(t.Context(), &route53.CreateHostedZoneInput{Name: aws.String(name + "."), CallerReference: aws.String(t.Name() + name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := p.Zones(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := dns.Zone{ID: strings.TrimPrefix(*made.HostedZone.Id, zonePrefix), Name: name}
+	if !slices.Contains(all, want) {
+		t.Fatalf("got %v, want %v among them", all, want)
+	}
+	return want
+}
+
+// held returns the sets that are neither the zone's own nor marks, as text.
+func held(t *testing.T, p dns.Provider, zone dns.Zone) string {
+	t.Helper()
+	all, err := p.Records(t.Context(), zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, s := range all {
+		if s.Type != "NS" && s.Type != "SOA" && s.Type != dns.TXT {
+			out = append(out, fmt.Sprintf("%s %s %d %s %v", s.Name, s.Type, s.TTL, strings.Join(s.Values, ","), s.Opaque))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+func TestRoute53(t *testing.T) {
+	server := awstest.Moto(t)
+	for _, v := range server.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		t.Setenv(name, value)
+	}
+	api := route53.NewFromConfig(server.AWS())
+	p, err := openRoute53(t.Context(), 900)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone := hostedZone(t, api, p, "example.com")
+	foreign := []types.Change{
+		{Action: types.ChangeActionUpsert, ResourceRecordSet: wireSet(dns.NewSet("mail.example.com", dns.A, 300, "7.7.7.7"))},
+		{Action: types.ChangeActionUpsert, ResourceRecordSet: &types.ResourceRecordSet{Name: aws.String("lb.example.com"), Type: types.RRTypeA,
+			AliasTarget: &types.AliasTarget{DNSName: aws.String("api-1.elb.amazonaws.com"), HostedZoneId: aws.String("Z2P70J7EXAMPLE")}}},
+	}
+	if _, err := api.ChangeResourceRecordSets(t.Context(), &route53.ChangeResourceRecordSetsInput{HostedZoneId: &zone.ID, ChangeBatch: &types.ChangeBatch{Changes: foreign}}); err != nil {
+		t.Fatal(err)
+	}
+	const kept = "lb.example.com A 0  true\nmail.example.com A 300 7.7.7.7 false"
+	owner := dns.Owner{Cluster: "k.example.com"}
+	// Each step reads the zone anew, as a program that was started again does.
+	for _, step := range []struct {
+		name string
+		want []dns.Set
+		held string
+	}{
+		{"published", []dns.Set{dns.NewSet("a.internal.k.example.com", dns.A, 60, "10.0.0.2", "10.0.0.1"), dns.NewSet("*.shop.example.com", dns.CNAME, 60, "lb.example.net")},
+			"*.shop.example.com CNAME 60 lb.example.net false\na.internal.k.example.com A 60 10.0.0.1,10.0.0.2 false\n" + kept},
+		{"the type changes", []dns.Set{dns.NewSet("a.internal.k.example.com", dns.A, 60, "10.0.0.3"), dns.NewSet("*.shop.example.com", dns.AAAA, 60, "fd00::1")},
+			"*.shop.example.com AAAA 60 fd00::1 false\na.internal.k.example.com A 60 10.0.0.3 false\n" + kept},
+		{"an alias stays", []dns.Set{dns.NewSet("lb.example.com", dns.A, 60, "10.0.0.3")}, kept},
+		{"withdrawn", nil, kept},
+	} {
+		for i := range 2 {
+			have, err := p.Records(t.Context(), zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := owner.Plan(zone, step.want, dns.NewContent(have))
+			if i == 1 && len(plan.Changes) > 0 {
+				t.Errorf("%s: it would be changed again: %+v", step.name, plan.Changes)
+			}
+			if err := p.Apply(t.Context(), zone, plan.Changes); err != nil {
+				t.Fatalf("%s: %v", step.name, err)
+			}
+		}
+		if got := held(t, p, zone); got != step.held {
+			t.Errorf("%s: got\n%s\nwant\n%s", step.name, got, step.held)
+		}
+	}
+	left, err := p.Records(t.Context(), zone)
+	if err != nil || slices.ContainsFunc(left, func(s dns.Set) bool { return s.Type == dns.TXT }) {
+		t.Errorf("marks are left: %v %v", left, err)
+	}
+	t.Run("more than a page and a batch", func(t *testing.T) {
+		zone := hostedZone(t, api, p, "many.example.com")
+		var want []dns.Set
+		for i := range 500 {
+			want = append(want, dns.NewSet(fmt.Sprintf("n%03d.many.example.com", i), dns.A, 60, "10.0.0.1"))
+		}
+		plan := owner.Plan(zone, want, dns.Content{})
+		if n := len((&zones{batch: 900}).batches(plan.Changes)); n != 3 { // 500 sets and marks, each counts twice
+			t.Errorf("%d batches", n)
+		}
+		if err := p.Apply(t.Context(), zone, plan.Changes); err != nil {
+			t.Fatal(err)
+		}
+		have, err := p.Records(t.Context(), zone)
+		if err != nil || len(have) < 1000 {
+			t.Fatalf("%d records: %v", len(have), err)
+		}
+		if plan := owner.Plan(zone, want, dns.NewContent(have)); len(plan.Changes) > 0 {
+			t.Errorf("%d names would be changed again", len(plan.Changes))
+		}
+	})
+}
+
+// Route 53 counts values and their characters, twice in an UPSERT, and refuses what is above.
+func TestBatchesOfRoute53(t *testing.T) {
+	set := func(values int) dns.Change {
+		s := dns.Set{Key: dns.Key{Name: "a.example.com", Type: dns.A}, TTL: 60}
+		for i := range values {
+			s.Values = append(s.Values, fmt.Sprintf("10.0.%d.%d", i/250, i%250))
+		}
+		return dns.Change{Upsert: []dns.Set{s}}
+	}
+	z := &zones{batch: 10}
+	var got []int
+	for _, b := range z.batches([]dns.Change{set(2), set(3), set(1), set(400), set(1)}) {
+		got = append(got, len(b))
+	}
+	if !slices.Equal(got, []int{2, 1, 1, 1}) {
+		t.Errorf("changes in batches: %v", got)
+	}
+	z.batch = 1_000_000
+	if got := z.batches([]dns.Change{set(400), set(400), set(400), set(400), set(400)}); len(got) != 2 {
+		t.Errorf("%d batches of %d characters", len(got), mostCharacters)
+	}
+}
