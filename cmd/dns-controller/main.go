@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"kops.local/kops/internal/node/daemon"
 	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/rfc2136"
 	"kops.local/kops/internal/node/dns/run"
 	"kops.local/kops/internal/platform/controls"
 )
@@ -52,6 +54,8 @@ func command() *cobra.Command {
 		}
 		o.Services = append(o.Services, run.Service{Name: p.DNS.Name, Open: func(ctx context.Context) (dns.Provider, error) { return p.DNS.Open(ctx, batch) }})
 	}
+	server := addRFC2136(c, &o)
+	o.Services = append(o.Services, run.Service{Name: "rfc2136", Open: server})
 	f.StringVar(&o.Cluster, "cluster-name", "", "name of the cluster, whose names and records these are")
 	f.StringVar(&o.API, "api-name", "", "public name of the cluster's API, if it is published")
 	f.StringVar(&o.DNS, "dns", o.Services[0].Name, "DNS service")
@@ -65,4 +69,35 @@ func command() *cobra.Command {
 	f.StringVar(&o.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the cluster; empty means with the pod's service account")
 	f.IntVarP(&verbosity, "v", "v", 0, "how much to log; 4 shows details")
 	return c
+}
+
+// addRFC2136 adds the flags of a server of one's own, and returns what connects to it.
+func addRFC2136(c *cobra.Command, o *run.Options) func(context.Context) (dns.Provider, error) {
+	var server, keyFile string
+	c.Flags().StringVar(&server, "dns-server", "", "with --dns=rfc2136: the primary server of the zones, HOST or HOST:PORT")
+	c.Flags().StringVar(&keyFile, "tsig-key-file", "", "with --dns=rfc2136: file with the key that signs, as tsig-keygen writes it; empty: the variable TSIG_KEY holds it")
+	return func(context.Context) (dns.Provider, error) {
+		to := rfc2136.Options{Server: server, Now: time.Now}
+		for _, text := range o.Zones {
+			if z, err := dns.ParseZone(text); err == nil && z.Name != "" { // the program says what is wrong with others
+				to.Zones = append(to.Zones, z.Name)
+			}
+		}
+		text := os.Getenv("TSIG_KEY")
+		if keyFile != "" {
+			data, err := os.ReadFile(keyFile)
+			if err != nil {
+				return nil, fmt.Errorf("--tsig-key-file: %w", err)
+			}
+			text = string(data)
+		}
+		if text == "" {
+			return nil, errors.New("--dns=rfc2136 needs a key: --tsig-key-file, or the variable TSIG_KEY")
+		}
+		var err error
+		if to.Key, err = rfc2136.ReadKey(strings.NewReader(text)); err != nil {
+			return nil, fmt.Errorf("the TSIG key: %w", err)
+		}
+		return rfc2136.New(to)
+	}
 }

@@ -1,0 +1,303 @@
+// Package rfc2136 is a DNS service that takes dynamic updates: BIND, Knot, PowerDNS, or
+// a server of Active Directory that takes TSIG.
+//
+// A server lists no zones: they are named to it. It reads a zone by a transfer (AXFR, RFC
+// 5936), and changes it by updates (RFC 2136), both over TCP and signed with a key (TSIG, RFC
+// 8945). It must not know whose records these are.
+package rfc2136
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	wire "github.com/miekg/dns"
+
+	"kops.local/kops/internal/node/dns"
+)
+
+const (
+	// limit is how long one exchange with the server may take.
+	limit = 30 * time.Second
+	// fudge is how far the clocks may be apart, in seconds (RFC 8945, 10).
+	fudge = 300
+	// mostBytes of an update leave room for its header and signature in a message.
+	mostBytes = 60000
+)
+
+// Key is a key that the server shares.
+type Key struct {
+	Name string
+	// Algorithm is a name such as hmac-sha256; empty means that.
+	Algorithm string
+	// Secret is in base64.
+	Secret string
+}
+
+// ReadKey reads a key as tsig-keygen writes it: key "NAME" { algorithm …; secret "…"; };
+func ReadKey(r io.Reader) (Key, error) {
+	var k Key
+	s := bufio.NewScanner(r)
+	s.Split(bufio.ScanWords)
+	last := ""
+	for s.Scan() {
+		word := strings.Trim(s.Text(), `"{};`)
+		switch last {
+		case "key":
+			k.Name = word
+		case "algorithm":
+			k.Algorithm = word
+		case "secret":
+			k.Secret = word
+		}
+		last = word
+	}
+	if err := s.Err(); err != nil {
+		return Key{}, err
+	}
+	if k.Name == "" || k.Secret == "" {
+		return Key{}, errors.New(`it holds no key; tsig-keygen writes one: key "NAME" { algorithm hmac-sha256; secret "…"; };`)
+	}
+	return k, nil
+}
+
+// Provider is one server.
+type Provider struct {
+	server string
+	zones  []dns.Zone
+	key    Key
+	now    func() time.Time
+}
+
+// Options say which server, and what of it.
+type Options struct {
+	// Server is an address, with a port unless that is 53.
+	Server string
+	// Zones are their names.
+	Zones []string
+	// Key signs; without a name nothing is signed, which a server takes on trust in addresses.
+	Key Key
+	Now func() time.Time
+}
+
+// New makes a provider. It sends nothing.
+func New(o Options) (*Provider, error) {
+	if o.Server == "" {
+		return nil, errors.New("no DNS server is named; it is the primary of the zones, as HOST or HOST:PORT")
+	}
+	if len(o.Zones) == 0 {
+		return nil, errors.New("no zone is named, and a server of RFC 2136 cannot list them")
+	}
+	p := &Provider{server: o.Server, key: o.Key, now: o.Now}
+	if _, _, err := net.SplitHostPort(o.Server); err != nil {
+		p.server = net.JoinHostPort(strings.Trim(o.Server, "[]"), "53")
+	}
+	for _, name := range o.Zones {
+		name = dns.Canonical(name)
+		p.zones = append(p.zones, dns.Zone{ID: name, Name: name})
+	}
+	if p.key.Name == "" {
+		return p, nil
+	}
+	p.key.Name = wire.Fqdn(strings.ToLower(p.key.Name))
+	if p.key.Algorithm == "" {
+		p.key.Algorithm = wire.HmacSHA256
+	}
+	p.key.Algorithm = wire.Fqdn(strings.ToLower(p.key.Algorithm))
+	known := []string{wire.HmacSHA1, wire.HmacSHA224, wire.HmacSHA256, wire.HmacSHA384, wire.HmacSHA512}
+	if !slices.Contains(known, p.key.Algorithm) {
+		return nil, fmt.Errorf("the TSIG key %s: got the algorithm %q, known are %s", p.key.Name, p.key.Algorithm, strings.Join(known, " "))
+	}
+	if _, err := base64.StdEncoding.DecodeString(p.key.Secret); err != nil {
+		return nil, fmt.Errorf("the TSIG key %s: its secret is no base64", p.key.Name)
+	}
+	return p, nil
+}
+
+// Zones are those that were named.
+func (p *Provider) Zones(context.Context) ([]dns.Zone, error) { return p.zones, nil }
+
+// secrets is the key as the library looks it up.
+func (p *Provider) secrets() map[string]string {
+	if p.key.Name == "" {
+		return nil
+	}
+	return map[string]string{p.key.Name: p.key.Secret}
+}
+
+// sign has a message signed when it is sent.
+func (p *Provider) sign(m *wire.Msg) {
+	if p.key.Name != "" {
+		m.SetTsig(p.key.Name, p.key.Algorithm, fudge, p.now().Unix())
+	}
+}
+
+// dial connects for one exchange, which ends with the context.
+func (p *Provider) dial(ctx context.Context) (*wire.Conn, func(), error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.server)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // whoever reads learns of it
+	return &wire.Conn{Conn: c, TsigSecret: p.secrets()}, func() {
+		stop()
+		cancel()
+		_ = c.Close() // all was read
+	}, nil
+}
+
+// Records transfers a zone.
+func (p *Provider) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
+	conn, done, err := p.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	m := new(wire.Msg)
+	m.SetAxfr(wire.Fqdn(zone.Name))
+	p.sign(m)
+	answers, err := (&wire.Transfer{Conn: conn, TsigSecret: p.secrets()}).In(m, p.server)
+	if err != nil {
+		return nil, fmt.Errorf("transfer the zone: %w", err)
+	}
+	held := map[dns.Key]*dns.Set{}
+	for answer := range answers {
+		if answer.Error != nil {
+			err = answer.Error // the channel is read to its end
+			continue
+		}
+		for _, rr := range answer.RR {
+			collect(held, rr)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("transfer the zone; the server must allow the key to (allow-transfer): %w", err)
+	}
+	var out []dns.Set
+	for k, s := range held {
+		out = append(out, dns.NewSet(k.Name, k.Type, s.TTL, s.Values...))
+	}
+	return out, nil
+}
+
+// collect adds a record to its set.
+func collect(held map[dns.Key]*dns.Set, rr wire.RR) {
+	h := rr.Header()
+	k := dns.Key{Name: dns.Canonical(h.Name), Type: wire.TypeToString[h.Rrtype]}
+	var value string
+	switch r := rr.(type) {
+	case *wire.A:
+		value = r.A.String()
+	case *wire.AAAA:
+		value = r.AAAA.String()
+	case *wire.CNAME:
+		value = r.Target
+	case *wire.TXT:
+		value = strings.Join(r.Txt, "")
+	default:
+		value = strings.TrimPrefix(rr.String(), h.String())
+	}
+	if held[k] == nil {
+		held[k] = &dns.Set{}
+	}
+	held[k].TTL = int(h.Ttl)
+	held[k].Values = append(held[k].Values, value)
+}
+
+// Apply makes changes in as few updates as they fit in. A server makes an update wholly or not at all.
+func (p *Provider) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) error {
+	for len(changes) > 0 {
+		m, n, err := message(zone, changes)
+		if err != nil {
+			return err
+		}
+		if err := p.update(ctx, m); err != nil {
+			return err
+		}
+		changes = changes[n:]
+	}
+	return nil
+}
+
+// message puts as many changes in an update as fit, at least one, and returns their number.
+func message(zone dns.Zone, changes []dns.Change) (*wire.Msg, int, error) {
+	m := new(wire.Msg)
+	m.SetUpdate(wire.Fqdn(zone.Name))
+	size := 0
+	for i, c := range changes {
+		var removed, added []wire.RR
+		for _, s := range slices.Concat(c.Delete, c.Upsert) {
+			removed = append(removed, &wire.ANY{Hdr: wire.RR_Header{Name: wire.Fqdn(s.Name), Rrtype: wire.StringToType[s.Type]}})
+		}
+		for _, s := range c.Upsert {
+			rrs, err := records(s)
+			if err != nil {
+				return nil, 0, err
+			}
+			added = append(added, rrs...)
+		}
+		n := 0
+		for _, rr := range slices.Concat(removed, added) {
+			n += wire.Len(rr)
+		}
+		if i > 0 && size+n > mostBytes {
+			return m, i, nil
+		}
+		size += n
+		m.RemoveRRset(removed)
+		m.Insert(added)
+	}
+	return m, len(changes), nil
+}
+
+// records are those of a set.
+func records(s dns.Set) ([]wire.RR, error) {
+	var out []wire.RR
+	for _, v := range s.Values {
+		h := wire.RR_Header{Name: wire.Fqdn(s.Name), Rrtype: wire.StringToType[s.Type], Class: wire.ClassINET, Ttl: uint32(s.TTL)} //nolint:gosec // it is seconds
+		switch s.Type {
+		case dns.A:
+			out = append(out, &wire.A{Hdr: h, A: net.ParseIP(v)})
+		case dns.AAAA:
+			out = append(out, &wire.AAAA{Hdr: h, AAAA: net.ParseIP(v)})
+		case dns.CNAME:
+			out = append(out, &wire.CNAME{Hdr: h, Target: wire.Fqdn(v)})
+		case dns.TXT:
+			var parts []string
+			for part := range slices.Chunk([]byte(v), 255) { // a string of a TXT is no longer (RFC 1035)
+				parts = append(parts, string(part))
+			}
+			out = append(out, &wire.TXT{Hdr: h, Txt: parts})
+		default:
+			return nil, fmt.Errorf("records of type %s are not written: %s", s.Type, s.Name)
+		}
+	}
+	return out, nil
+}
+
+func (p *Provider) update(ctx context.Context, m *wire.Msg) error {
+	conn, done, err := p.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	p.sign(m)
+	client := &wire.Client{Net: "tcp", TsigSecret: p.secrets(), Timeout: limit}
+	answer, _, err := client.ExchangeWithConnContext(ctx, m, conn)
+	if err != nil {
+		return fmt.Errorf("update the zone: %w", err)
+	}
+	if answer.Rcode != wire.RcodeSuccess {
+		return fmt.Errorf("update the zone: the server answered %s; it must be the primary, and allow the key to (update-policy or allow-update)", wire.RcodeToString[answer.Rcode])
+	}
+	return nil
+}
