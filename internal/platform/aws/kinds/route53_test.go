@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	dnstypes "github.com/aws/aws-sdk-go-v2/service/route53/types"
 
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/test/kindtest"
 )
@@ -56,6 +57,26 @@ func liveRecord(t *testing.T, c *Client) {
 		}
 		if list := observed(t, c, &DNSRecords, resource.Scope{Cluster: testCluster, Names: []string{DNSRecords.Key(&old)}}); len(list) > 0 {
 			t.Errorf("it is still there: %+v", list[0])
+		}
+	})
+	t.Run("a deletion finds what dns-controller has marked", func(t *testing.T) {
+		cluster := "marked.example.com"
+		for _, r := range []DNSRecord{
+			{Name: "shop." + cluster, Type: "A", Records: resource.Lits("10.0.0.1")},
+			{Name: hostnames.Mark("shop."+cluster, "A"), Type: "TXT", Records: resource.Lits(`"` + hostnames.MarkText(cluster) + `"`)},
+			{Name: "own." + cluster, Type: "A", Records: resource.Lits("10.0.0.1")},
+			{Name: hostnames.Mark("own."+cluster, "A"), Type: "TXT", Records: resource.Lits(`"` + hostnames.MarkText("x"+cluster) + `"`)},
+		} {
+			r.ZoneID, r.TTL = zone, 60
+			build(t, c, &DNSRecords, r)
+		}
+		var got []string
+		for _, r := range observed(t, c, &DNSRecords, resource.Scope{Cluster: cluster, All: true}) {
+			got = append(got, r.Name)
+		}
+		slices.Sort(got)
+		if want := []string{"_kops-a.shop." + cluster, "shop." + cluster}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
 		}
 	})
 	t.Run("names that stand far apart are all found", func(t *testing.T) { recordsFarApart(t, c) })
