@@ -2,7 +2,6 @@ package dns
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -56,6 +55,8 @@ type state struct {
 	retry
 	// have is what the zone holds; nil: that is not known.
 	have Content
+	// read says that its sets were read once.
+	read bool
 	// done is the version of the cluster that the zone agrees with; 0: none.
 	done    uint64
 	refused []Refusal
@@ -84,10 +85,13 @@ type Status struct {
 	Changed, Failed int
 	// Synced is when all zones agreed with the cluster last.
 	Synced time.Time
+	// Lacking says why the cluster's own names are not published; empty: they are. Other
+	// zones do not count here, as a user's annotation may name one that cannot be changed.
+	Lacking string
 }
 
-// Ready reports whether all zones agreed with the cluster when that was last tried.
-func (s Status) Ready() bool { return s.Complete && len(s.Failing) == 0 && !s.Synced.IsZero() }
+// Ready reports whether the cluster's own names were published when that was last tried.
+func (s Status) Ready() bool { return s.Complete && s.Lacking == "" }
 
 // Status returns how far it is.
 func (c *Controller) Status() Status {
@@ -180,7 +184,8 @@ func (c *Controller) divide(sets []Set, refused []Refusal) {
 		}
 	}
 	for z, s := range c.states {
-		if _, there := c.zones.named[z.Name]; !there {
+		_, wanted := c.want[z]
+		if c.zones.named[z.Name] != z || !wanted && !s.read { // gone, or never more than tried
 			c.forget(z)
 		} else if s.have != nil {
 			s.done = 0
@@ -188,7 +193,7 @@ func (c *Controller) divide(sets []Set, refused []Refusal) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.status.Complete, c.status.Wanted = true, len(sets)
+	c.status.Wanted = len(sets)
 }
 
 // forget drops a zone that is gone, or is not picked any more.
@@ -249,7 +254,7 @@ func (c *Controller) read(ctx context.Context, zone Zone, s *state) error {
 	if err != nil {
 		return fmt.Errorf("list the records of the zone %s: %w", zone.Name, err)
 	}
-	s.have = NewContent(sets)
+	s.have, s.read = NewContent(sets), true
 	return nil
 }
 
@@ -305,19 +310,35 @@ func (c *Controller) tell() {
 		}
 	}
 	c.told = now
+	lacking := c.lacking()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.status.Refused = len(now)
+	c.status.Lacking = lacking
+	c.status.Complete, c.status.Refused = true, len(now)
 	if agreed {
 		c.status.Synced = c.Now()
 	}
 }
 
-// Err returns what fails at the moment.
-func (s Status) Err() error {
-	var errs []error
-	for _, zone := range slices.Sorted(maps.Keys(s.Failing)) {
-		errs = append(errs, s.Failing[zone])
+// lacking says why the cluster's own names are not published.
+func (c *Controller) lacking() string {
+	if err := c.Status().Failing[""]; err != nil {
+		return err.Error()
 	}
-	return errors.Join(errs...)
+	for _, name := range []string{c.Owner.Cluster, Canonical(c.Owner.API)} {
+		if name == "" {
+			continue
+		}
+		zone, why := c.zones.Of(name)
+		if why != "" {
+			return name + ": " + why
+		}
+		if s := c.states[zone]; s == nil || s.done != c.version {
+			if err := c.Status().Failing[zone.Name]; err != nil {
+				return err.Error()
+			}
+			return "the zone " + zone.Name + " does not agree with the cluster yet"
+		}
+	}
+	return ""
 }

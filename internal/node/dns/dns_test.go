@@ -403,18 +403,23 @@ func TestAFailingZoneHoldsUpNoOther(t *testing.T) {
 	if tries < 8 || tries > 13 { // after 0, 5, 15, 35, 75, 155, 315, 475 … seconds
 		t.Errorf("%d tries in 1000 s", tries)
 	}
-	if c.Status().Ready() {
-		t.Error("it is ready")
+	if !c.Status().Ready() || len(c.Status().Failing) != 1 {
+		t.Errorf("a user's zone counts: %+v", c.Status())
 	}
+	m.broken["example.com"] = true
+	s.set(seen)
+	seen.Nodes, seen.Pods = plane("10.0.0.2").Nodes, plane("10.0.0.2").Pods
+	s.set(seen)
+	c.Round(t.Context())
 	answer := httptest.NewRecorder()
 	c.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-	if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "list the records of the zone broken.org: throttled") {
+	if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "change the zone example.com: throttled") {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
-	m.broken["broken.org"] = false
+	m.broken = map[string]bool{}
 	s.now = s.now.Add(time.Hour)
 	c.Round(t.Context())
-	expect(t, m, "mended", "a.broken.org A 1.1.1.1\napi.internal.k.example.com A 10.0.0.1")
+	expect(t, m, "mended", "a.broken.org A 1.1.1.1\napi.internal.k.example.com A 10.0.0.2")
 	answer = httptest.NewRecorder()
 	c.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if !c.Status().Ready() || !strings.Contains(answer.Body.String(), "\ndns_controller_records_wanted 2\n") {

@@ -11,10 +11,10 @@ func (c *Controller) Handler() http.Handler {
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	m.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		switch s := c.Status(); {
-		case s.Err() != nil:
-			http.Error(w, s.Err().Error(), http.StatusServiceUnavailable)
+		case s.Lacking != "":
+			http.Error(w, s.Lacking, http.StatusServiceUnavailable)
 		case !s.Ready():
-			http.Error(w, "the cluster was not seen wholly yet, or its names are not published yet", http.StatusServiceUnavailable)
+			http.Error(w, "the cluster or the zones were not listed yet", http.StatusServiceUnavailable)
 		default:
 			w.WriteHeader(http.StatusOK)
 		}
