@@ -62,6 +62,8 @@ type testPeer struct {
 	grpc, peer, client, quarantine string
 	cmd                            *exec.Cmd
 	machine                        string // name in the registry
+	plain                          bool   // its etcd uses no TLS
+	more                           []string
 }
 
 func newCluster(t *testing.T, spec etcd.Spec, ids ...string) *testCluster {
@@ -129,11 +131,14 @@ func (c *testCluster) start(p *testPeer) {
 	if p.hosts == "" {
 		name = p.host
 	}
-	url := func(port string) string { return "https://" + name + ":" + port }
+	url := func(port string) string { return p.scheme() + name + ":" + port }
 	args := []string{"--cluster-name=etcd", "--backup-store=file://" + c.path("store"), "--pki-dir=" + c.path("pki"), "--programs=" + c.programs,
 		"--address=" + p.host, "--listen-address=" + p.host, "--etcd-address=" + p.host, "--grpc-port=" + p.grpc,
 		"--client-urls=" + url(p.client), "--peer-urls=" + url(p.peer), "--quarantine-client-urls=" + url(p.quarantine)}
-	args = append(args, c.meeting(p)...)
+	if p.plain {
+		args = append(args, "--etcd-insecure=true")
+	}
+	args = append(append(args, c.meeting(p)...), p.more...)
 	p.cmd = exec.Command(os.Args[0], args...)
 	if p.hosts != "" {
 		script := `mount --bind "$0" /etc/hosts && exec "$@" --dns-suffix=.internal.example.com`
@@ -150,6 +155,14 @@ func (c *testCluster) start(p *testPeer) {
 	if err := p.cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// scheme is that of the URLs of a machine's etcd.
+func (p *testPeer) scheme() string {
+	if p.plain {
+		return "http://"
+	}
+	return "https://"
 }
 
 // meeting is how a machine finds its disk and the others, and in which times.
@@ -262,7 +275,7 @@ func (c *testCluster) client(peers ...*testPeer) *clientv3.Client {
 	c.t.Helper()
 	var endpoints []string
 	for _, p := range peers {
-		endpoints = append(endpoints, "https://"+p.host+":"+p.client)
+		endpoints = append(endpoints, p.scheme()+p.host+":"+p.client)
 	}
 	cli, err := clientv3.New(clientv3.Config{Endpoints: endpoints, TLS: c.tls, Logger: zap.NewNop(), DialTimeout: time.Second})
 	if err != nil {

@@ -55,12 +55,12 @@ func parse(args, environment []string) (*run.Options, error) {
 	f.DurationVar(&o.Commands, "command-interval", 0, "time between two looks for commands in the back-up store; by default 30s, or 3s where it is a folder")
 	f.DurationVar(&o.Replace, "replace-after", time.Minute, "time after which a member that is not well may be replaced")
 	f.IntVarP(&o.Verbosity, "v", "v", 2, "8 and more shows every attempt")
-	metrics := f.String("listen-metrics-urls", "", "where etcd serves its metrics; the same as ETCD_LISTEN_METRICS_URLS")
+	metrics := f.String("listen-metrics-urls", "", "where etcd itself serves its metrics and its health; the same as ETCD_LISTEN_METRICS_URLS")
 	envFile := f.String("env-file", "", "file with further environment, NAME=value on each line")
 	plainEtcd := f.Bool("etcd-insecure", false, "etcd uses no TLS; the URLs have to be http://")
 	plain := f.Bool("insecure", false, "not supported: managers always use TLS")
 	f.StringVar(&o.NameTag, "volume-name-tag", "", "tag of a cloud's volumes whose value, up to a slash, names the member")
-	f.Int("etcd-manager-metrics-port", 0, "accepted; the manager itself serves no metrics")
+	f.IntVar(&o.MetricsPort, "etcd-manager-metrics-port", 0, "port, on LISTEN-ADDRESS, of /metrics of the manager itself, without TLS; 0: none. The same as ETCD_MANAGER_METRICS_PORT")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -98,6 +98,9 @@ func check(o *run.Options, plain, plainEtcd bool) error {
 	case plain:
 		return errors.New("--insecure is not supported: managers always use TLS")
 	}
+	if p := o.MetricsPort; p < 0 || p > 65535 {
+		return fmt.Errorf("--etcd-manager-metrics-port: %d is no port", p)
+	}
 	for _, u := range append(append(append([]string{}, o.ClientURLs...), o.PeerURLs...), o.QuarantineURLs...) {
 		if plainEtcd && strings.HasPrefix(u, "https:") {
 			return fmt.Errorf("--etcd-insecure needs URLs that start with http://, not %s", u)
@@ -132,6 +135,13 @@ func takeEnvironment(o *run.Options, environment []string) error {
 			}
 			*x.to = d
 		}
+	}
+	if value := o.Environment["ETCD_MANAGER_METRICS_PORT"]; value != "" && o.MetricsPort == 0 {
+		port, err := strconv.Atoi(value)
+		if err != nil {
+			return fmt.Errorf("ETCD_MANAGER_METRICS_PORT: %q is no port", value)
+		}
+		o.MetricsPort = port
 	}
 	return nil
 }

@@ -50,6 +50,8 @@ func TestBadCommandLines(t *testing.T) {
 		{append(least, "--insecure"), nil, "--insecure is not supported: managers always use TLS"},
 		{append(least, "--etcd-insecure"), nil, "--etcd-insecure needs URLs that start with http://, not https://__name__:4001"},
 		{append(least, "--no-such-flag"), nil, "unknown flag: --no-such-flag"},
+		{append(least, "--etcd-manager-metrics-port=65536"), nil, "--etcd-manager-metrics-port: 65536 is no port"},
+		{least, []string{"ETCD_MANAGER_METRICS_PORT=http"}, `ETCD_MANAGER_METRICS_PORT: "http" is no port`},
 		{append(least, "word"), nil, `unexpected argument "word"`},
 		{least, []string{"ETCD_MANAGER_DAILY_BACKUPS_RETENTION=long"}, `ETCD_MANAGER_DAILY_BACKUPS_RETENTION: "long" is no duration; use 90d, 2y or 12h30m`},
 		{append(least, "--env-file=/no/such/file"), nil, "read the environment: open /no/such/file: no such file or directory"},
@@ -87,6 +89,9 @@ func TestTheEnvironmentOfAFile(t *testing.T) {
 	}
 	if !slices.Equal(o.EtcdEnvironment, []string{"ETCD_QUOTA_BACKEND_BYTES=5"}) {
 		t.Errorf("etcd gets %v", o.EtcdEnvironment)
+	}
+	if o, err = parse([]string{"--cluster-name=etcd", "--backup-store=file:///b"}, []string{"ETCD_MANAGER_METRICS_PORT=8081"}); err != nil || o.MetricsPort != 8081 || len(o.EtcdEnvironment) != 0 {
+		t.Errorf("read %+v, %v", o, err)
 	}
 	if o.Commands != 3*time.Second {
 		t.Errorf("a folder is looked at for commands each %s", o.Commands)

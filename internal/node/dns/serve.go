@@ -1,8 +1,9 @@
 package dns
 
 import (
-	"fmt"
 	"net/http"
+
+	"kops.local/kops/internal/node/metrics"
 )
 
 // Handler answers /healthz, /readyz and, in the text format of Prometheus, /metrics.
@@ -19,26 +20,16 @@ func (c *Controller) Handler() http.Handler {
 			w.WriteHeader(http.StatusOK)
 		}
 	})
-	m.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+	m.Handle("GET /metrics", metrics.Handler(func() []metrics.Metric {
 		s := c.Status()
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		var synced int64
-		if !s.Synced.IsZero() {
-			synced = s.Synced.Unix()
+		return []metrics.Metric{
+			metrics.One("dns_controller_records_wanted", metrics.Gauge, "Record sets that the cluster wants.", float64(s.Wanted)),
+			metrics.One("dns_controller_names_refused", metrics.Gauge, "Names that are not published, for want of a zone or because somebody else has them.", float64(s.Refused)),
+			metrics.One("dns_controller_zones_failing", metrics.Gauge, "Zones that could not be brought up to date when last tried.", float64(len(s.Failing))),
+			metrics.One("dns_controller_changes_total", metrics.Counter, "Names changed since the start.", float64(s.Changed)),
+			metrics.One("dns_controller_failures_total", metrics.Counter, "Failed tries to bring a zone up to date since the start.", float64(s.Failed)),
+			metrics.One("dns_controller_synced_timestamp_seconds", metrics.Gauge, "When all zones agreed with the cluster last; 0: not yet.", metrics.Time(s.Synced)),
 		}
-		for _, v := range []struct {
-			name, kind, help string
-			value            int64
-		}{
-			{"dns_controller_records_wanted", "gauge", "Record sets that the cluster wants.", int64(s.Wanted)},
-			{"dns_controller_names_refused", "gauge", "Names that are not published, for want of a zone or because somebody else has them.", int64(s.Refused)},
-			{"dns_controller_zones_failing", "gauge", "Zones that could not be brought up to date when last tried.", int64(len(s.Failing))},
-			{"dns_controller_changes_total", "counter", "Names changed since the start.", int64(s.Changed)},
-			{"dns_controller_failures_total", "counter", "Failed tries to bring a zone up to date since the start.", int64(s.Failed)},
-			{"dns_controller_synced_timestamp_seconds", "gauge", "When all zones agreed with the cluster last; 0: not yet.", synced},
-		} {
-			_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", v.name, v.help, v.name, v.kind, v.name, v.value) // who asked is gone
-		}
-	})
+	}))
 	return m
 }

@@ -17,6 +17,7 @@ import (
 func (m *Manager) guide(ctx context.Context, peers []etcd.Peer) time.Duration {
 	o, err := m.observe(ctx, peers)
 	if err != nil {
+		m.failed++
 		m.cfg.Log.Warn("the cluster cannot be observed", "error", err)
 		return m.soonish()
 	}
@@ -33,6 +34,7 @@ func (m *Manager) guide(ctx context.Context, peers []etcd.Peer) time.Duration {
 			m.cfg.Log.Debug("an action has to wait", "error", err)
 			return m.cfg.Times.Soon
 		}
+		m.failed++
 		m.lead.failures++
 		pause := m.patience()
 		m.cfg.Log.Warn("an action failed", "error", err, "pause", pause)
@@ -122,7 +124,10 @@ func (m *Manager) observe(ctx context.Context, peers []etcd.Peer) (etcd.Observed
 		if err != nil {
 			return etcd.Observed{}, err
 		}
-		m.lead.lastBackup, m.lead.backupSeen, m.lead.backupEmpty = latest, now, facts != nil && facts.Keys == 0
+		m.lead.lastBackup, m.lead.backupSeen = latest, now
+		if facts != nil {
+			m.lead.backupEmpty, m.lead.backupSize = facts.Keys == 0, facts.Size
+		}
 	}
 	c := m.lead.control
 	o := etcd.Observed{Now: now, Failing: m.lead.failing, Token: m.cfg.Token(), Spec: c.Spec, Created: c.Created, Record: c.Record, Commands: c.Commands, Refused: c.Refused,
@@ -130,6 +135,7 @@ func (m *Manager) observe(ctx context.Context, peers []etcd.Peer) (etcd.Observed
 	if token := tokenOf(c.Record, peers); token != "" {
 		o.Members = m.cfg.Etcd.Look(ctx, token, peers)
 	}
+	m.lead.members = o.Members
 	return o, nil
 }
 
@@ -229,12 +235,16 @@ func (m *Manager) order(ctx context.Context, peers []etcd.Peer, id string, o pee
 
 // backUp takes a back-up and removes those that are no longer kept.
 func (m *Manager) backUp(ctx context.Context, spec etcd.Spec) error {
+	start := m.cfg.Now()
 	// One before the founding would be of the cluster before.
 	b, facts, err := m.cfg.Archive.Take(ctx, m.cfg.Etcd, spec, time.Unix(m.lead.control.Record.Founded, 0))
 	if err != nil {
+		m.untaken++
 		return err
 	}
-	m.lead.lastBackup, m.lead.backupSeen, m.lead.backupEmpty = b.Time, m.cfg.Now(), facts.Keys == 0
+	m.taken++
+	m.lead.lastBackup, m.lead.backupSeen, m.lead.backupEmpty, m.lead.backupSize = b.Time, m.cfg.Now(), facts.Keys == 0, facts.Size
+	m.took = m.lead.backupSeen.Sub(start)
 	removed, err := m.cfg.Archive.Clean(ctx)
 	m.cfg.Log.Info("a back-up was taken", "name", b.Name, "keys", facts.Keys, "revision", facts.Revision, "removed", removed)
 	if err != nil {

@@ -122,9 +122,10 @@ type Manager struct {
 	renewed time.Time
 
 	orders sync.Mutex // held while an order is carried out, and while a claim is judged
-	mu     sync.Mutex // guards roster and agreed
+	mu     sync.Mutex // guards roster, agreed and status
 	roster etcd.Roster
 	agreed string // the leadership token that orders have to bear
+	status Status
 
 	woken chan struct{} // holds at most one call of Wake
 
@@ -136,6 +137,11 @@ type Manager struct {
 	barred     string    // the cluster in whose favour etcd is not started, once that was said
 	refused    bool      // the last claim was not agreed to
 	lead       leadership
+
+	// since the start: failures of actions and observations, back-ups taken and not, and
+	// how long the last one took
+	failed, taken, untaken int64
+	took                   time.Duration
 }
 
 // leadership is what only a leader remembers.
@@ -149,8 +155,10 @@ type leadership struct {
 	backupSeen time.Time
 	// backupEmpty says that the youngest back-up holds no keys.
 	backupEmpty bool
-	failures    int  // of actions, in a row
-	failing     bool // the last decision, other than for a back-up, failed
+	backupSize  int64         // in bytes; 0 where it is not known
+	members     []etcd.Member // as of the last observation
+	failures    int           // of actions, in a row
+	failing     bool          // the last decision, other than for a back-up, failed
 	// unusable says of commands, by their keys, why they cannot be carried out.
 	unusable   map[string]string
 	note, told string // what was logged last
@@ -184,6 +192,7 @@ func (m *Manager) Wake() {
 
 // Tick looks around once and does what follows, and returns when to do so again.
 func (m *Manager) Tick(ctx context.Context) time.Duration {
+	defer m.publish()
 	m.meet(ctx)
 	m.fence(ctx)
 	m.renew()

@@ -68,6 +68,8 @@ type Options struct {
 	// Other managers are found by their addresses, by names, and in files.
 	Seeds, DNS              []string
 	SeedsPath, StaticConfig string
+	// MetricsPort is where the manager tells of itself, on the address Listen; 0: nowhere.
+	MetricsPort int
 	// Verbosity of 8 and more shows every attempt.
 	Verbosity int
 
@@ -219,6 +221,13 @@ func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks vo
 	defer cancel()
 	var wg sync.WaitGroup
 	var served error
+	if o.MetricsPort != 0 {
+		told, err := net.Listen("tcp", net.JoinHostPort(o.Listen, strconv.Itoa(o.MetricsPort)))
+		if err != nil {
+			return errors.Join(fmt.Errorf("listen for those who ask for metrics: %w", err), listener.Close())
+		}
+		wg.Go(func() { tell(ctx, told, o.Cluster, guide.Status, log) })
+	}
 	wg.Go(func() {
 		served = peer.Serve(ctx, listener, n.trust, guide, n.shared, log)
 		cancel()

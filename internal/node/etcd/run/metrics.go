@@ -1,0 +1,68 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/manager"
+	"kops.local/kops/internal/node/metrics"
+)
+
+// tell serves /metrics until ctx ends. That it cannot be served costs etcd nothing.
+func tell(ctx context.Context, l net.Listener, cluster string, status func() manager.Status, log *slog.Logger) {
+	m := http.NewServeMux()
+	m.Handle("GET /metrics", metrics.Handler(func() []metrics.Metric { return metricsOf(cluster, status()) }))
+	s := &http.Server{Handler: m, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // nobody waits for its answers
+	defer stop()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		log.Error("the metrics of the manager are not served", "error", err)
+	}
+}
+
+// metricsOf are a manager's. What only a leader knows others do not tell, so that a sum
+// over all managers is right.
+func metricsOf(cluster string, s manager.Status) []metrics.Metric {
+	own := [][2]string{{"cluster", cluster}}
+	one := func(name string, kind metrics.Kind, help string, value float64) metrics.Metric {
+		return metrics.Metric{Name: "etcd_manager_" + name, Kind: kind, Help: help, Samples: []metrics.Sample{{Labels: own, Value: value}}}
+	}
+	out := []metrics.Metric{
+		one("leads", metrics.Gauge, "1 where this manager leads the others.", metrics.Bool(s.Leads)),
+		one("peers", metrics.Gauge, "Managers heard of lately, this one included.", float64(s.Peers)),
+		one("etcd_seated", metrics.Gauge, "1 where this machine holds the data of a member.", metrics.Bool(s.Local.Token != "")),
+		one("etcd_quarantined", metrics.Gauge, "1 where the etcd of this machine is closed to clients.", metrics.Bool(s.Local.Quarantined)),
+		one("failures_total", metrics.Counter, "Failed actions and observations since the start.", float64(s.Failures)),
+		one("backups_total", metrics.Counter, "Back-ups that this manager took since its start.", float64(s.Backups.Taken)),
+		one("backup_failures_total", metrics.Counter, "Back-ups that this manager failed to take since its start.", float64(s.Backups.Failed)),
+	}
+	if s.Took > 0 {
+		out = append(out, one("backup_duration_seconds", metrics.Gauge, "How long the last back-up of this manager took.", s.Took.Seconds()))
+	}
+	if !s.Leads {
+		return out
+	}
+	out = append(out,
+		one("waits", metrics.Gauge, "1 where something stands in the way of what the cluster shall be; the log says what.", metrics.Bool(s.Waits)),
+		one("members_wanted", metrics.Gauge, "Voting members that the spec asks for.", float64(s.Wanted)),
+		one("backup_timestamp_seconds", metrics.Gauge, "When the youngest back-up was taken; 0: there is none.", metrics.Time(s.LastBackup)))
+	if s.BackupSize > 0 {
+		out = append(out, one("backup_size_bytes", metrics.Gauge, "Size of the youngest back-up as it is stored.", float64(s.BackupSize)))
+	}
+	of := func(name, help string, value func(etcd.Member) bool) metrics.Metric {
+		m := metrics.Metric{Name: "etcd_manager_" + name, Kind: metrics.Gauge, Help: help}
+		for _, x := range s.Members {
+			m.Samples = append(m.Samples, metrics.Sample{Labels: append(own[:1:1], [2]string{"member", x.Name}, [2]string{"id", x.ID}), Value: metrics.Bool(value(x))})
+		}
+		return m
+	}
+	return append(out,
+		of("member_healthy", "1 where a member of etcd answers and knows a leader.", func(m etcd.Member) bool { return m.Healthy }),
+		of("member_votes", "1 where a member of etcd has a vote.", func(m etcd.Member) bool { return !m.Learner }),
+		of("member_leads", "1 where a member of etcd is its leader.", func(m etcd.Member) bool { return m.Leader }))
+}
