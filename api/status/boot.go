@@ -19,6 +19,9 @@ type BootReport struct {
 	// Done says that the machine holds what it is to hold.
 	Done     bool     `json:"done"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Adapted is what the machine has otherwise than its configuration says, because it is
+	// a container: "FIELD: VALUE, WHY".
+	Adapted []string `json:"adapted,omitempty"`
 }
 
 // BootPhase is one phase of a start.

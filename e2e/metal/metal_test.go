@@ -20,15 +20,10 @@ func members() []member {
 	return []member{{"cp1", "control-plane-main-1"}, {"cp2", "control-plane-main-2"}, {"cp3", "control-plane-main-3"}, {"node1", "nodes-main"}, {"node2", "nodes-main"}}
 }
 
-// shared are settings of machines that share the kernel of this host, and fetch from its bundle.
-func shared() []string {
-	var out []string
-	for _, k := range []string{"kubelet", "masterKubelet"} {
-		for _, s := range []string{"cgroupDriver=cgroupfs", "failSwapOn=false", "protectKernelDefaults=false", "shutdownGracePeriod=0s", "shutdownGracePeriodCriticalPods=0s"} {
-			out = append(out, "--set", "spec."+k+"."+s)
-		}
-	}
-	return append(out, "--set", "spec.assets.fileRepository="+mirror, "--set", "spec.kubeDNS.coreDNSImage=registry.k8s.io/coredns/coredns:v1.14.3")
+// fetching are settings of machines that fetch from the bundle of this host. That they are
+// containers of it nodeup finds out.
+func fetching() []string {
+	return []string{"--set", "spec.assets.fileRepository=" + mirror, "--set", "spec.kubeDNS.coreDNSImage=registry.k8s.io/coredns/coredns:v1.14.3"}
 }
 
 func TestMachinesOverSSH(t *testing.T) {
@@ -36,7 +31,7 @@ func TestMachinesOverSSH(t *testing.T) {
 	w.furnish()
 	begun := time.Now()
 	text := w.must(w.kops, slices.Concat([]string{"create", "cluster", cluster, "--cloud", "metal", "--zones", "main", "--control-plane-count", "3", "--node-count", "2",
-		"--networking", "kubenet", "--dry-run", "-o", "yaml"}, shared())...)
+		"--networking", "kubenet", "--dry-run", "-o", "yaml"}, fetching())...)
 	text = strings.Replace(text, "\nspec:\n", "\nspec:\n  containerd: {registryMirrors: {'*': ["+mirror+"]}}\n", 1)
 	w.ok(os.WriteFile(w.at("cluster.yaml"), []byte(text), 0o600))
 	w.must(w.kops, "create", "-f", w.at("cluster.yaml"))

@@ -98,11 +98,24 @@ func machine(app *shell.App, m health.MachineDiagnosis) {
 		for _, w := range r.Warnings {
 			app.Printf("    warning: %s\n", w)
 		}
+		if len(r.Adapted) > 0 {
+			app.Printf("    adapted, as it is a container: %s\n", strings.Join(fields(r.Adapted), ", "))
+		}
 	}
 	if len(m.Console) > 0 && (m.Status != "ready" || m.Message != "") {
 		app.Printf("  end of its console\n")
 		lines(app, m.Console)
 	}
+}
+
+// fields are the names with which lines of the form "FIELD: VALUE, WHY" begin.
+func fields(lines []string) []string {
+	var out []string
+	for _, l := range lines {
+		name, _, _ := strings.Cut(l, ":")
+		out = append(out, name)
+	}
+	return out
 }
 
 func pod(app *shell.App, p health.PodDiagnosis) {

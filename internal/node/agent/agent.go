@@ -187,7 +187,7 @@ func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte) (*run, 
 			if r.input.Host, err = r.Detect(ctx, r.boot, r.input.Config); err != nil {
 				return fmt.Errorf("find out what machine this is: %w", err)
 			}
-			rec.change(func(rep *report.Report) { rep.Node = r.input.Host.NodeName })
+			rec.change(func(rep *report.Report) { rep.Node, rep.Adapted = r.input.Host.NodeName, node.Adapted(r.input) })
 			r.Machine.Authority = r.authority()
 			r.Machine.Warn = rec.warn
 			for _, w := range r.input.Host.Warnings {

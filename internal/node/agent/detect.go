@@ -43,7 +43,7 @@ type Probe struct {
 
 // Detect is an Agent.Detect.
 func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.Config) (node.Host, error) {
-	h := node.Host{Arch: download.Arch(p.Arch), CgroupV1: !p.exists("/sys/fs/cgroup/cgroup.controllers"), Contained: p.exists("/run/systemd/container")}
+	h := node.Host{Arch: download.Arch(p.Arch), CgroupV1: !p.exists("/sys/fs/cgroup/cgroup.controllers"), Contained: p.contained()}
 	if err := p.distribution(&h); err != nil {
 		return h, err
 	}
@@ -59,6 +59,7 @@ func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.
 	h.Resolved = bytes.Contains(resolv, []byte("nameserver 127.0.0.53")) && p.exists("/run/systemd/resolve/resolv.conf")
 	h.Admin, h.Interface = p.admin(), p.defaultInterface()
 	h.Authorities = p.authorities()
+	h.LacksLogind = h.Contained && p.lacksLogind(ctx)
 	h.LacksModules, h.NVIDIA = p.lacksModules(ctx, h, c), p.nvidia()
 	if r := c.ContainerdConfig; r != nil && r.SkipInstall {
 		if h.Containerd, err = p.containerd(ctx); err != nil {
@@ -132,6 +133,31 @@ func (p Probe) distribution(h *node.Host) error {
 		h.Like = "rhel"
 	}
 	return nil
+}
+
+// contained reports whether the machine is a container: its systemd noted so, or what
+// started it did, as the variable "container" of process 1 (systemd-detect-virt(1)).
+func (p Probe) contained() bool {
+	if p.exists("/run/systemd/container") {
+		return true
+	}
+	environment, _ := os.ReadFile(filepath.Join(p.Root, "/proc/1/environ")) // unread, it tells nothing
+	for variable := range bytes.SplitSeq(environment, []byte{0}) {
+		if value, ok := bytes.CutPrefix(variable, []byte("container=")); ok && len(value) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// lacksLogind reports whether systemd says that logind does not run.
+func (p Probe) lacksLogind(ctx context.Context) bool {
+	if p.Command == nil {
+		return false
+	}
+	_, err := p.Command(ctx, "systemctl", "is-active", "systemd-logind.service")
+	var failed *exec.ExitError
+	return errors.As(err, &failed)
 }
 
 // lacksModules reports whether there is no file of a module of the kernel's where

@@ -53,7 +53,7 @@ func probe(t *testing.T, files map[string]string) agent.Probe {
 		},
 		Hostname: func() (string, error) { return "m1", nil },
 		Command: func(ctx context.Context, name string, args ...string) ([]byte, error) {
-			if name == "modinfo" && args[0] == "br_netfilter" {
+			if name == "modinfo" && args[0] == "br_netfilter" || name == "systemctl" && args[1] == "systemd-logind.service" {
 				return host.Run(ctx, "false")
 			}
 			return []byte("containerd github.com/containerd/containerd 1.6.20~ds1 abc\n"), nil
@@ -73,7 +73,10 @@ func TestWhatMachineThisIs(t *testing.T) {
 		want   func(*node.Host)
 	}{
 		{"a plain machine", nil, &nodeconfig.Boot{}, nodeconfig.Config{}, func(*node.Host) {}},
-		{"a container", map[string]string{"run/systemd/container": "systemd-nspawn"}, &nodeconfig.Boot{}, nodeconfig.Config{}, func(h *node.Host) { h.Contained = true }},
+		{"a container", map[string]string{"run/systemd/container": "systemd-nspawn"}, &nodeconfig.Boot{}, nodeconfig.Config{}, func(h *node.Host) { h.Contained, h.LacksLogind = true, true }},
+		{"a container, as what started it says", map[string]string{"proc/1/environ": "TERM=linux\x00container=lxc\x00"}, &nodeconfig.Boot{}, nodeconfig.Config{},
+			func(h *node.Host) { h.Contained, h.LacksLogind = true, true }},
+		{"no container", map[string]string{"proc/1/environ": "TERM=linux\x00my_container=lxc\x00container=\x00"}, &nodeconfig.Boot{}, nodeconfig.Config{}, func(*node.Host) {}},
 		{"new control groups", map[string]string{"sys/fs/cgroup/cgroup.controllers": ""}, &nodeconfig.Boot{}, nodeconfig.Config{}, func(h *node.Host) { h.CgroupV1 = false }},
 		{"a resolver of its own", map[string]string{"etc/resolv.conf": "nameserver 127.0.0.53\n", "run/systemd/resolve/resolv.conf": ""}, &nodeconfig.Boot{}, nodeconfig.Config{},
 			func(h *node.Host) { h.Resolved = true }},

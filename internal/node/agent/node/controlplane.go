@@ -177,11 +177,10 @@ func (b *builder) proxy() error {
 	most := int32(131072)
 	var more []string
 	if b.Host.Contained { // the host's table of connections is not the machine's to change
-		score, most = "--oom-score-adj=0", 0
-		c.ConntrackMin = new(int32)
+		score = "--oom-score-adj=0"
 		more = []string{"--conntrack-tcp-timeout-close-wait=0s", "--conntrack-tcp-timeout-established=0s"}
 	}
-	if c.ConntrackMaxPerCore == nil || b.Host.Contained {
+	if c.ConntrackMaxPerCore == nil {
 		c.ConntrackMaxPerCore = &most
 	}
 	if b.Host.enterprise() >= nftablesOnly {

@@ -221,11 +221,7 @@ func (b *builder) kubeletSecurity(d document, c *api.KubeletConfigSpec) {
 	setAny(d, "seccompDefault", c.SeccompDefault)
 	setAny(d, "enableDebuggingHandlers", c.EnableDebuggingHandlers)
 	d.set("allowedUnsafeSysctls", c.AllowedUnsafeSysctls)
-	if b.Host.Contained {
-		d["protectKernelDefaults"] = false
-	} else {
-		setAny(d, "protectKernelDefaults", c.ProtectKernelDefaults)
-	}
+	setAny(d, "protectKernelDefaults", c.ProtectKernelDefaults)
 }
 
 // kubeletResources is what pods may take of the machine.
@@ -266,9 +262,6 @@ func (b *builder) kubeletResources(d document, c *api.KubeletConfigSpec) error {
 		d["maxPods"] = min(110, b.Host.MaxPods)
 	}
 	setAny(d, "failSwapOn", c.FailSwapOn)
-	if b.Host.Contained && c.FailSwapOn == nil { // the host's swap is the host's
-		d["failSwapOn"] = false
-	}
 	if c.MemorySwapBehavior != "" {
 		d["memorySwap"] = document{"swapBehavior": c.MemorySwapBehavior}
 	}

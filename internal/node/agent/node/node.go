@@ -70,6 +70,8 @@ type Host struct {
 	CgroupV1 bool
 	// Contained says that the machine shares its kernel, and so may not change all of its settings.
 	Contained bool
+	// LacksLogind says that no systemd-logind runs; it is found out in containers only.
+	LacksLogind bool
 	// LacksModules says that a module of KernelModules is not installed.
 	LacksModules bool
 	// NVIDIA says that the machine has a graphics processor of NVIDIA's.
@@ -115,6 +117,7 @@ func Build(in Input) (*graph.Graph, error) {
 	if in.Host.Like != "debian" && in.Host.Like != "rhel" {
 		return nil, fmt.Errorf("the distribution %s %s is not supported; use an image of Debian, Ubuntu or a relative of Red Hat", in.Host.Distro, in.Host.Release)
 	}
+	in, _ = contained(in)
 	b := &builder{Input: in, graph: &graph.Graph{}}
 	for _, step := range []struct {
 		what string

@@ -142,8 +142,8 @@ func (b *builder) sysctls() []string {
 	if b.Config.Networking.Cilium != nil {
 		out = append(out, "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.lxc*.rp_filter=0", "net.ipv4.conf.cilium_*.rp_filter=0")
 	}
-	if b.Host.Contained { // the rest is the host's, and not the machine's to change
-		out = slices.DeleteFunc(out, func(s string) bool { return !strings.HasPrefix(s, "net.") && !strings.HasPrefix(s, "#") })
+	if b.Host.Contained {
+		out = ownParameters(out)
 	}
 	return append(out, b.Config.SysctlParameters...)
 }
@@ -158,7 +158,7 @@ func (b *builder) system() error {
 	return nil
 }
 
-func (b *builder) managesClock() bool { return !b.Config.NTPUnmanaged && !b.Host.Contained }
+func (b *builder) managesClock() bool { return !b.Config.NTPUnmanaged }
 
 func (b *builder) packageSet() error {
 	manager := "apt"
