@@ -7,7 +7,9 @@ GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 
 # A version of Kubernetes; empty is the one that kops recommends for new clusters.
 KUBERNETES_VERSION ?=
-PROGRAMS = cd tools/kubernetes && go run . $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
+# A cloud whose clusters the programs are for besides, such as aws.
+CLOUD ?=
+PROGRAMS = cd tools/kubernetes && go run . $(CLOUD:%=-cloud %) $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
 
 # Architectures of machines in a cloud, and kops' own programs for them.
 ARCHES ?= amd64,arm64
@@ -34,7 +36,7 @@ bundle: build ## all that machines of this host fetch: from its publishers, or e
 	  ($(PROGRAMS)) && $(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION); }
 	$(BUILD)/kops bundle extract $(KUBERNETES_VERSION:%=v%/bin/linux/$(shell go env GOARCH)/)kubectl --to $(BUILD)/kubectl
 
-programs: build ## those of a cluster, built from their modules, once
+programs: build ## those of a cluster, built from their modules, once; CLOUD=aws: those of clusters there, too
 	$(PROGRAMS)
 
 demo: build ## describe a cluster, and write it as Terraform: needs neither a cloud nor an account

@@ -3,7 +3,9 @@
 // Kubernetes, etcd, containerd, runc, the CNI plugins, CoreDNS and agnhost; and
 // from packages of the host's Debian what an image of kube-proxy needs besides.
 //
-//	kubernetes [-cache DIR] [-arch ARCH] [-only NAME,…] VERSION
+//	kubernetes [-cache DIR] [-arch ARCH] [-cloud NAME] [-only NAME,…] VERSION
+//
+// With the name of a cloud, what its clusters run besides is built, too.
 //
 // What is built once is kept as DIR/NAME-VERSION-ARCH/bin/PROGRAM with its
 // SHA-256 beside it, or .../rootfs; the file `done` tells that the folder is
@@ -30,13 +32,18 @@ func main() {
 	defer stop()
 	cache := flag.String("cache", defaultCache(), "folder that keeps what was built")
 	arch := flag.String("arch", runtime.GOARCH, "architecture to build for")
+	cloud := flag.String("cloud", "", "cloud whose clusters the programs are for besides, such as aws; empty means none")
 	only := flag.String("only", "", "what to build, such as etcd,coredns or etcd-v3.7.0; empty means everything")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: kubernetes [-cache DIR] [-arch ARCH] [-only NAME,…] VERSION, such as 1.36.3")
 		os.Exit(1)
 	}
-	chosen, err := choose(sources(flag.Arg(0)), *only)
+	all, err := sourcesFor(flag.Arg(0), *cloud)
+	var chosen []source
+	if err == nil {
+		chosen, err = choose(all, *only)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)

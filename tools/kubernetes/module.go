@@ -15,6 +15,21 @@ import (
 	"time"
 )
 
+// instead is the recipe of programs that a cluster names by a version that may not be
+// had as a module; then a version near it is built in its place, and that is told.
+type instead struct{ named, near module }
+
+func (i instead) files() []string { return modules{i.named}.files() }
+
+func (i instead) make(ctx context.Context, j job) error {
+	_, err := i.named.download(ctx)
+	if err == nil {
+		return i.named.make(ctx, j)
+	}
+	j.say("%s CANNOT BE HAD as a module, and %s is built in its place: %v", i.named.version, i.near.version, err)
+	return i.near.make(ctx, j)
+}
+
 // module is a version of a Go module and the programs that are built from it.
 type module struct {
 	path, version string
@@ -184,6 +199,10 @@ type downloaded struct{ Dir, GoMod string }
 func (m module) download(ctx context.Context) (downloaded, error) {
 	var d downloaded
 	out, err := golang(ctx, "", nil, "mod", "download", "-json", m.path+"@"+m.version)
+	var failed struct{ Error string }
+	if err != nil && json.Unmarshal(out, &failed) == nil && failed.Error != "" {
+		return d, fmt.Errorf("go mod download: %s", failed.Error)
+	}
 	if err != nil {
 		return d, err
 	}
@@ -201,7 +220,8 @@ func golang(ctx context.Context, dir string, env []string, args ...string) ([]by
 	return command(ctx, dir, append([]string{"CGO_ENABLED=0", "GOWORK=off"}, env...), "go", args...)
 }
 
-// command runs a program; its error holds what the program complained about.
+// command runs a program; its error holds what the program complained about,
+// and its output is there all the same.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = dir
@@ -211,13 +231,12 @@ func command(ctx context.Context, dir string, env []string, name string, args ..
 	out, err := c.Output()
 	if err != nil {
 		text := complaint(stderr.String()) + string(out[max(0, len(out)-maxOutput):])
-		return nil, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, strings.TrimSpace(text))
+		return out, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, strings.TrimSpace(text))
 	}
 	return out, nil
 }
 
-// maxOutput is how much of its output an error of a program shows; `go mod
-// download -json` tells there what went wrong.
+// maxOutput is how much of its output an error of a program shows.
 const maxOutput = 2000
 
 // complaint is what a program wrote to standard error, without the go tool's progress.

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"archive/zip"
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +31,82 @@ func TestChoose(t *testing.T) {
 			if text := strings.Trim(fmt.Sprint(got), "[]"); err != nil || text != c.want {
 				t.Errorf("%q: %v, %v, want %v", c.only, text, err, c.want)
 			}
+		}
+	}
+}
+
+func TestWhatACloudNeedsBesides(t *testing.T) {
+	for _, c := range []struct{ cloud, want, err string }{
+		{"", "cni-plugins-v1.9.1", ""},
+		{"aws", "ecr-credential-provider-v1.31.7 cloud-provider-aws-v1.36.1 cni-plugins-v1.9.1", ""},
+		{"moon", "", `the cloud "moon"; there is for [aws]`},
+	} {
+		got, err := sourcesFor("1.36.3", c.cloud)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v, want %q", c.cloud, err, c.err)
+			}
+			continue
+		}
+		if text := strings.Trim(fmt.Sprint(got), "[]"); err != nil || !strings.HasPrefix(text, c.want) {
+			t.Errorf("%q: %v, %v, want %v first", c.cloud, text, err, c.want)
+		}
+	}
+}
+
+// TestANearVersionIsBuiltInPlace: what cannot be had as a module is told, loudly.
+func TestANearVersionIsBuiltInPlace(t *testing.T) {
+	served := t.TempDir()
+	t.Setenv("GOPROXY", "file://"+served)
+	t.Setenv("GONOSUMDB", "*")
+	t.Setenv("GOFLAGS", "-modcacherw")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	publish(t, served, "v1.0.2")
+	one := func(version string) module {
+		return module{path: "example.com/m", version: version, programs: []program{{"p", "example.com/m/cmd/p"}}, stamps: []string{"main.version=" + version}}
+	}
+	for named, want := range map[string]string{"v1.0.2": "v1.0.2", "v1.0.7": "v1.0.2"} {
+		var told []string
+		dir := t.TempDir()
+		err := instead{one(named), one("v1.0.2")}.make(t.Context(), job{dir: dir, arch: runtime.GOARCH, say: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "bin/p")).Output()
+		if err != nil || string(out) != want {
+			t.Errorf("%s: the program is %q, %v", named, out, err)
+		}
+		if loud := strings.HasPrefix(told[0], named+" CANNOT BE HAD as a module, and v1.0.2 is built in its place: "); loud != (named != want) {
+			t.Errorf("%s: %q", named, told)
+		}
+	}
+}
+
+// publish puts a version of the module example.com/m, which prints it, into a folder as a proxy serves it.
+func publish(t *testing.T, folder, version string) {
+	t.Helper()
+	dir := filepath.Join(folder, "example.com/m/@v")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	z := zip.NewWriter(&archive)
+	const text = "module example.com/m\n\ngo 1.26.0\n"
+	for name, content := range map[string]string{"go.mod": text, "cmd/p/main.go": "package main\n\nimport \"os\"\n\nvar version string\n\nfunc main() { _, _ = os.Stdout.WriteString(version) }\n"} {
+		w, err := z.Create("example.com/m@" + version + "/" + name)
+		if err == nil {
+			_, err = w.Write([]byte(content))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{version + ".info": `{"Version":"` + version + `"}`, version + ".mod": text, version + ".zip": archive.String(), "list": version + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

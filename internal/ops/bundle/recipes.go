@@ -7,13 +7,15 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/programs"
 )
 
-// part is a program in a file or an image that is packed.
+// part is a program in a file or an image that is packed. {names} in it stand for what
+// stands at the same names of the recipe's URL or repository.
 type part struct {
 	// set is what the program was built from, without its version; kops' own have "".
 	set string
@@ -58,6 +60,7 @@ func fileRecipes() []fileRecipe {
 			[]part{{"containerd", "containerd", "bin/containerd"}, {"containerd", "containerd-shim-runc-v2", "bin/containerd-shim-runc-v2"}, {"containerd", "ctr", "bin/ctr"}}, archive},
 		{"https://github.com/containernetworking/plugins/releases/download/v{version}/cni-plugins-linux-{arch}-v{version}.tgz",
 			[]part{{"cni-plugins", "", "."}}, archive},
+		{"https://artifacts.k8s.io/binaries/cloud-provider-{cloud}/v{version}/linux/{arch}/{program}-linux-{arch}", []part{{"{program}", "{program}", ""}}, plain},
 	}
 }
 
@@ -96,6 +99,8 @@ func imageRecipes() []imageRecipe {
 		{repository: "registry.k8s.io/pause", parts: []part{{"", "pause", "/pause"}}, entrypoint: []string{"/pause"}, user: "65535:65535"},
 		{repository: "registry.k8s.io/e2e-test-images/agnhost", parts: []part{{"agnhost", "agnhost", "/agnhost"}},
 			entrypoint: []string{"/agnhost"}, cmd: []string{"pause"}},
+		{repository: "registry.k8s.io/provider-{cloud}/cloud-controller-manager", entrypoint: []string{"/bin/{cloud}-cloud-controller-manager"},
+			parts: []part{{"cloud-provider-{cloud}", "{cloud}-cloud-controller-manager", "/bin/{cloud}-cloud-controller-manager"}}},
 	}
 }
 
@@ -104,6 +109,7 @@ func imageRecipes() []imageRecipe {
 func fileRecipeFor(url string) (r fileRecipe, version string, arch download.Arch, ok bool) {
 	for _, r := range fileRecipes() {
 		if v, ok := match(r.url, url); ok {
+			r.parts = filled(r.parts, v)
 			return r, v["version"], download.Arch(v["arch"]), true
 		}
 	}
@@ -113,11 +119,32 @@ func fileRecipeFor(url string) (r fileRecipe, version string, arch download.Arch
 // imageRecipeFor returns the recipe of an image, and its tag.
 func imageRecipeFor(image string) (r imageRecipe, tag string, ok bool) {
 	for _, r := range imageRecipes() {
-		if tag, ok := strings.CutPrefix(image, r.repository+":"); ok {
-			return r, tag, true
+		if v, ok := match(r.repository+":{tag}", image); ok {
+			r.parts, r.entrypoint = filled(r.parts, v), slices.Clone(r.entrypoint)
+			for i, e := range r.entrypoint {
+				r.entrypoint[i] = fill(e, v)
+			}
+			return r, v["tag"], true
 		}
 	}
 	return imageRecipe{}, "", false
+}
+
+// filled are parts with what their {names} stand for.
+func filled(parts []part, v map[string]string) []part {
+	var out []part
+	for _, p := range parts {
+		out = append(out, part{fill(p.set, v), fill(p.program, v), fill(p.at, v)})
+	}
+	return out
+}
+
+// fill puts what {names} stand for into a text.
+func fill(text string, v map[string]string) string {
+	for name, is := range v {
+		text = strings.ReplaceAll(text, "{"+name+"}", is)
+	}
+	return text
 }
 
 // match returns what stands at the {names} of a pattern; one that occurs twice

@@ -1,0 +1,59 @@
+package bundle_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/platform/providers"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/test/goldentest"
+	"kops.local/kops/internal/test/spectest"
+)
+
+// TestWhatOfAClusterInACloudCanBePacked: of a cluster on AWS all can be but the add-ons
+// that are listed here.
+func TestWhatOfAClusterInACloudCanBePacked(t *testing.T) {
+	const dir = "../../spec/complete/testdata/update_cluster/minimal-aws"
+	p := providers.Of("aws")
+	for _, c := range []struct {
+		name    string
+		changes []string
+		not     []string
+	}{
+		{"as it is", nil, []string{"registry.k8s.io/cpa/", "registry.k8s.io/provider-aws/aws-ebs-csi-driver:", "registry.k8s.io/sig-storage/", "public.ecr.aws/aws-ec2/"}},
+		{"without the driver of disks and the handler of terminations", []string{"spec.cloudProvider.aws.ebsCSIDriver.managed=false", "spec.cloudProvider.aws.nodeTerminationHandler.enabled=false"}, []string{"registry.k8s.io/cpa/"}},
+	} {
+		cluster, groups := spectest.Read(t, goldentest.Read(t, dir, "in-*.yaml"))
+		cluster = spectest.Assign(t, cluster, append(c.changes, "spec.networking.topology.dns=None"))
+		done, findings := complete.Complete(complete.Input{Platform: p.ForComplete(), Cluster: cluster, Groups: groups, Channel: spectest.Stable(t), KopsVersion: "1.37.0", ConfigBase: "memfs://b/c"})
+		if err := findings.Err(); err != nil {
+			t.Fatal(err)
+		}
+		w, err := bundle.Of(model.Input{Traits: &p.Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.37.0"}, download.Arches())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for u := range w.Files {
+			if _, _, ok := bundle.FileRecipeFor(u); !ok {
+				t.Errorf("%s: there is no recipe for %s", c.name, u)
+			}
+		}
+		used := make([]bool, len(c.not))
+		for _, i := range w.Images {
+			known := slices.IndexFunc(c.not, func(s string) bool { return strings.HasPrefix(i, s) })
+			if known >= 0 {
+				used[known] = true
+			}
+			if _, ok := bundle.ImageRecipeFor(i); ok != (known < 0) {
+				t.Errorf("%s: there is a recipe for %s: %t", c.name, i, ok)
+			}
+		}
+		if slices.Contains(used, false) {
+			t.Errorf("%s: of %v not all is fetched: %v", c.name, c.not, w.Images)
+		}
+	}
+}
