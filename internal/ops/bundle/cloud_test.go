@@ -1,6 +1,8 @@
 package bundle_test
 
 import (
+	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -55,5 +57,37 @@ func TestWhatOfAClusterInACloudCanBePacked(t *testing.T) {
 		if slices.Contains(used, false) {
 			t.Errorf("%s: of %v not all is fetched: %v", c.name, c.not, w.Images)
 		}
+	}
+}
+
+// TestTheProgramsOfACloudAreNamedAsItsClustersDo: folder, program and place follow from the names.
+func TestTheProgramsOfACloudAreNamedAsItsClustersDo(t *testing.T) {
+	const image = "registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1"
+	const file = "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64"
+	b := newBench(t)
+	for _, at := range []string{"cloud-provider-aws-v1.36.1-amd64/bin/aws-cloud-controller-manager", "ecr-credential-provider-v1.31.7-amd64/bin/ecr-credential-provider"} {
+		text := "#!/bin/sh\necho " + at
+		b.file(filepath.Join(b.programs, at), text)
+		b.file(filepath.Join(b.programs, at+".sha256"), sum(text)+"\n")
+	}
+	address := b.serve(b.create(bundle.Want{Images: []string{image}, Files: map[string]string{file: ""}}))
+	if _, text := b.get(http.MethodGet, strings.Replace(file, "https://artifacts.k8s.io", address, 1)); text != "#!/bin/sh\necho ecr-credential-provider-v1.31.7-amd64/bin/ecr-credential-provider" {
+		t.Errorf("the file is %q", text)
+	}
+	img := b.pull(address, image)
+	config, err := img.ConfigFile()
+	if err != nil || !slices.Equal(config.Config.Entrypoint, []string{"/bin/aws-cloud-controller-manager"}) {
+		t.Errorf("the configuration is %+v, %v", config, err)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := unpacked(t, content)["bin/aws-cloud-controller-manager 755"]; got != "#!/bin/sh\necho cloud-provider-aws-v1.36.1-amd64/bin/aws-cloud-controller-manager" {
+		t.Errorf("the program is %q", got)
 	}
 }
