@@ -22,6 +22,18 @@ type BootReport struct {
 	// Adapted is what the machine has otherwise than its configuration says, because it is
 	// a container: "FIELD: VALUE, WHY".
 	Adapted []string `json:"adapted,omitempty"`
+	// Certificates are those that the machine holds, as they were when it last renewed
+	// them or looked whether it had to, which the phase renewal tells of.
+	Certificates []Certificate `json:"certificates,omitempty"`
+}
+
+// Certificate is a certificate that a machine holds.
+type Certificate struct {
+	// File is where it is: a file of its own, or a kubeconfig.
+	File string `json:"file"`
+	// Subject is its common name.
+	Subject string    `json:"subject"`
+	Ends    time.Time `json:"ends"`
 }
 
 // BootPhase is one phase of a start.

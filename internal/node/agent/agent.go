@@ -46,6 +46,8 @@ type Agent struct {
 	Patience time.Duration
 	// Retries is how often a run that failed begins anew, and Launched is called again; negative: without end.
 	Retries int
+	// Last is the report of the machine's last start, which a renewal adds to; nil: there is none.
+	Last *report.Report
 	// OnReport gets the boot report whenever it changes; may be nil.
 	OnReport func(report.Report)
 	// Journal gets a line for each intent and result; nil: nobody does.
@@ -66,7 +68,9 @@ type run struct {
 	// renewing says that the run only renews certificates.
 	renewing bool
 	input    node.Input
-	mu       sync.Mutex // guards input while the store is read
+	// wanted is what the machine is to hold.
+	wanted *graph.Graph
+	mu     sync.Mutex // guards input while the store is read
 	// inventory is what this run and earlier ones have made.
 	inventory inventory
 }
@@ -140,6 +144,7 @@ func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) (node.
 	if err := r.apply(ctx, p); err != nil {
 		return none, err
 	}
+	rec.certificates(a.Machine, r.wanted)
 	r.inventory.settle(p)
 	if err := rec.part(PhaseFiles, func() error { return r.inventory.write(ctx, a.Machine) }); err != nil {
 		return none, err
@@ -194,6 +199,7 @@ func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte) (*run, 
 				rec.warn(w)
 			}
 			g, err = node.Build(r.input)
+			r.wanted = g
 			return err
 		}},
 		{PhaseObserve, func() error {

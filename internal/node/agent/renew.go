@@ -8,13 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/plan"
-	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/host"
 )
@@ -31,14 +29,50 @@ func KubeletCertificate(root string) func() *tls.Certificate {
 }
 
 // Renew issues the machine's certificates anew that are near their end, and starts anew
-// what reads these at its start alone. Nothing else of the machine is changed, and it
-// needs no configuration that is of today.
+// what reads these at its start alone: one component each time, where none is urgent. Nothing
+// else of the machine is changed, and it needs no configuration that is of today. The
+// report of the machine's last start gets the phase of the renewal, and the
+// certificates as they are afterwards.
 func (a *Agent) Renew(ctx context.Context, boot []byte) error {
-	r := &run{Agent: a, record: &recorder{now: a.Clock.Now}, input: newInput(), renewing: true}
-	g, err := r.renewal(ctx, boot)
-	if err != nil {
-		return fmt.Errorf("renew the machine's certificates: %w", clockRemedy(err))
+	told := a.recorder()
+	if a.Last != nil {
+		told.report = *a.Last
 	}
+	r := &run{Agent: a, record: &recorder{now: a.Clock.Now}, input: newInput(), renewing: true}
+	var g *graph.Graph
+	err := told.anew(PhaseRenewal, func() (err error) {
+		if g, err = r.graph(ctx, boot); err == nil {
+			err = r.renew(ctx, g)
+		}
+		if err != nil {
+			return fmt.Errorf("renew the machine's certificates: %w", clockRemedy(err))
+		}
+		return nil
+	})
+	if g != nil {
+		told.certificates(r.Machine, g)
+	}
+	return err
+}
+
+// renew carries out what is to be renewed, and then has containers read it.
+func (r *run) renew(ctx context.Context, g *graph.Graph) error {
+	due, err := node.Renewal(g, func(c *host.Certificate) host.Need { _, need := r.Machine.Held(*c); return need })
+	if err == nil {
+		err = r.change(ctx, due)
+	}
+	if err != nil {
+		return err
+	}
+	readers, err := node.Readers(g)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, readers)
+}
+
+// change makes a part of the machine what it is to be.
+func (r *run) change(ctx context.Context, g *graph.Graph) error {
 	if g.Len() == 0 {
 		return nil
 	}
@@ -53,8 +87,8 @@ func (a *Agent) Renew(ctx context.Context, boot []byte) error {
 	return r.apply(ctx, p)
 }
 
-// renewal is the part of the machine's graph that is to be renewed.
-func (r *run) renewal(ctx context.Context, boot []byte) (*graph.Graph, error) {
+// graph is what the machine is to hold by the configuration of its last run.
+func (r *run) graph(ctx context.Context, boot []byte) (*graph.Graph, error) {
 	var err error
 	if r.boot, err = nodeconfig.ParseBoot(boot); err != nil {
 		return nil, err
@@ -81,35 +115,5 @@ func (r *run) renewal(ctx context.Context, boot []byte) (*graph.Graph, error) {
 		return nil, fmt.Errorf("find out what machine this is: %w", err)
 	}
 	r.Machine.Authority, r.Machine.Warn = r.authority(), r.record.warn
-	g, err := node.Build(r.input)
-	if err != nil {
-		return nil, err
-	}
-	due, err := r.due(ctx, g)
-	if err != nil {
-		return nil, err
-	}
-	return node.Renewal(g, due)
-}
-
-// due returns what says which certificates are to be issued anew: those that are near
-// their end, or not there.
-func (r *run) due(ctx context.Context, g *graph.Graph) (func(*host.Certificate) bool, error) {
-	kind := host.Certificates.Erase()
-	var s resource.Scope
-	for n := range g.All() {
-		if n.Address.Kind == kind.KindName() {
-			s.Names = append(s.Names, kind.KeyOf(n.Want))
-		}
-	}
-	found, err := r.observer().List(ctx, kind, s)
-	if err != nil {
-		return nil, err
-	}
-	return func(c *host.Certificate) bool {
-		return !slices.ContainsFunc(found, func(o resource.Object) bool {
-			have, ok := o.Got.(*host.Certificate)
-			return ok && o.Key == kind.KeyOf(c) && have.Valid
-		})
-	}, nil
+	return node.Build(r.input)
 }

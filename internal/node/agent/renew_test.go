@@ -71,8 +71,15 @@ func TestAWorkerRenewsItsCertificates(t *testing.T) {
 		t.Errorf("long before the end it wrote %v", got)
 	}
 	pass(22 * day)
-	if err := a.Renew(t.Context(), w.boot); err != nil {
-		t.Fatal(err)
+	for _, restarted := range [][]string{{"/etc/systemd/system/kubelet.service"}, {"/etc/kubernetes/manifests/kube-proxy.manifest"}} {
+		was := w.texts()
+		if err := a.Renew(t.Context(), w.boot); err != nil {
+			t.Fatal(err)
+		}
+		got := slices.DeleteFunc(changed(was, w.texts()), func(f string) bool { return !strings.HasPrefix(f, "/etc/") })
+		if !slices.Equal(got, restarted) {
+			t.Errorf("started anew at once are %v, want %v", got, restarted)
+		}
 	}
 	after := w.texts()
 	want := []string{"/etc/kubernetes/manifests/kube-proxy.manifest", "/etc/systemd/system/kubelet.service", "/srv/kubernetes/kubelet-server.crt", "/srv/kubernetes/kubelet-server.key",
@@ -132,8 +139,29 @@ func TestAControlPlaneRenewsItsCertificates(t *testing.T) {
 	a := w.agent()
 	at := func() time.Time { return now().Add(400 * day) }
 	a.Clock.Now, a.Issuer.Now, w.machine.Now = at, at, at
-	if err := a.Renew(t.Context(), w.boot); err != nil {
-		t.Fatal(err)
+	for range 5 { // each time one component is started anew
+		was := w.texts()
+		if err := a.Renew(t.Context(), w.boot); err != nil {
+			t.Fatal(err)
+		}
+		started := slices.DeleteFunc(changed(was, w.texts()), func(f string) bool {
+			return !strings.HasPrefix(f, "/etc/kubernetes/manifests/") && f != "/etc/systemd/system/kubelet.service"
+		})
+		if len(started) != 1 {
+			t.Errorf("started anew at once are %v", started)
+		}
+	}
+	done := w.texts()
+	if err := a.Renew(t.Context(), w.boot); err != nil || len(changed(done, w.texts())) > 0 {
+		t.Errorf("after all have had their turns it wrote %v: %v", changed(done, w.texts()), err)
+	}
+	for _, c := range w.last().Certificates {
+		if c.Ends.Before(at().Add(455 * day)) {
+			t.Errorf("the report says that %s ends at %s", c.File, c.Ends)
+		}
+	}
+	if n := len(w.last().Certificates); n < 12 {
+		t.Errorf("the report has %d certificates", n)
 	}
 	got := changed(before, w.texts())
 	for _, path := range []string{"/etc/systemd/system/kubelet.service", "/etc/kubernetes/manifests/kube-controller-manager.manifest", "/etc/kubernetes/manifests/kube-scheduler.manifest",

@@ -3,14 +3,17 @@ package agent
 import (
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/node/agent/report"
+	"kops.local/kops/internal/node/host"
 )
 
-// Phases of a machine's start, in order. Those after PhaseObserve run side by side, up to PhaseLaunch, which is the last.
+// Phases of a machine's start, in order. Those after PhaseObserve run side by side, up to PhaseLaunch, which is the last of a start.
 const (
 	PhaseIdentify     = "identify"     // the boot configuration, and what machine this is
 	PhaseConfigure    = "configure"    // the node configuration, from the store or the controller
@@ -24,6 +27,7 @@ const (
 	PhaseServices     = "services"     // units started
 	PhaseImages       = "images"       // container images
 	PhaseLaunch       = "launch"       // the cloud told that the machine has started
+	PhaseRenewal      = report.Renewal // certificates near their end issued anew, long after the start
 )
 
 // recorder keeps a report; it is safe for concurrent use.
@@ -42,7 +46,7 @@ func (r *recorder) change(f func(*report.Report)) {
 	if r.told != nil {
 		copied := r.report
 		copied.Phases = append([]report.Phase(nil), r.report.Phases...)
-		copied.Warnings = append([]string(nil), r.report.Warnings...)
+		copied.Warnings = append([]string(nil), r.report.Warnings...) // the list of certificates is replaced whole
 		r.told(copied)
 	}
 }
@@ -77,6 +81,28 @@ func (r *recorder) do(name string, f func() error) error {
 	err := f()
 	r.end(name, err, false)
 	return err
+}
+
+// anew runs a phase that forgets how it went the last time.
+func (r *recorder) anew(name string, f func() error) error {
+	r.change(func(rep *report.Report) { *entry(rep, name) = report.Phase{Name: name} })
+	return r.do(name, f)
+}
+
+// certificates notes those of a machine's graph, as they are on the machine.
+func (r *recorder) certificates(m *host.Machine, g *graph.Graph) {
+	var all []report.Certificate
+	for n := range g.All() {
+		c, is := n.Want.(*host.Certificate)
+		if !is {
+			continue
+		}
+		if x, _ := m.Held(*c); x != nil {
+			all = append(all, report.Certificate{File: c.Path, Subject: x.Subject.CommonName, Ends: x.NotAfter.UTC()})
+		}
+	}
+	slices.SortFunc(all, func(a, b report.Certificate) int { return strings.Compare(a.File, b.File) })
+	r.change(func(rep *report.Report) { rep.Certificates = all })
 }
 
 // part runs what belongs to a phase that is told of only if it fails.

@@ -54,9 +54,45 @@ type Certificate struct {
 // that leaves days in which a renewal that fails is tried again, twice a day.
 const renewal = 90 * 24 * time.Hour
 
-// nearEnd reports whether a certificate is to be issued anew.
-func nearEnd(c *x509.Certificate, now time.Time) bool {
-	return !now.Add(min(renewal, c.NotAfter.Sub(c.NotBefore)/3)).Before(c.NotAfter)
+// Need is whether a certificate is to be issued anew.
+type Need int
+
+// Needs of a certificate. What is due can wait for some days, and what is urgent cannot: two
+// thirds of the time for renewal are over, or the certificate is of no use as it is.
+const (
+	Lasting Need = iota
+	Due
+	Urgent
+)
+
+// needOf is the need of a certificate that is there, with its key in PEM.
+func needOf(x *x509.Certificate, key []byte, now time.Time) Need {
+	k, err := pki.ParsePrivateKey(key)
+	if err != nil || !samePublic(k.Public(), x.PublicKey) || now.Before(x.NotBefore) {
+		return Urgent
+	}
+	before := min(renewal, x.NotAfter.Sub(x.NotBefore)/3)
+	switch left := x.NotAfter.Sub(now); {
+	case left > before:
+		return Lasting
+	case left > before/3:
+		return Due
+	}
+	return Urgent
+}
+
+// Held reads a certificate as it is on the machine, and says whether it is to be issued
+// anew. It is nil where there is none, or none that can be read.
+func (m *Machine) Held(c Certificate) (*x509.Certificate, Need) {
+	s, err := m.readCertificate(&c)
+	if err != nil {
+		return nil, Urgent
+	}
+	x, err := pki.ParseCertificate(s.certificate)
+	if err != nil {
+		return nil, Urgent
+	}
+	return x, needOf(x, s.key, m.Now())
 }
 
 // Certificates is the kind of Certificate. One that is as it should be is never issued again.
@@ -161,9 +197,7 @@ func (m *Machine) describe(c *Certificate, s stored) {
 	if m.Authority != nil {
 		c.Signer = m.Authority.Signer(x)
 	}
-	now := m.Now()
-	key, err := pki.ParsePrivateKey(s.key)
-	c.Valid = err == nil && samePublic(key.Public(), x.PublicKey) && !now.Before(x.NotBefore) && !nearEnd(x, now)
+	c.Valid = needOf(x, s.key, m.Now()) == Lasting
 }
 
 func samePublic(a, b crypto.PublicKey) bool {

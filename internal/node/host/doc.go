@@ -64,7 +64,7 @@ type Authority interface {
 func Kinds() []resource.Any {
 	return []resource.Any{
 		Directories.Erase(), Files.Erase(), Logs.Erase(), Symlinks.Erase(), Blocks.Erase(), Users.Erase(), PackageSets.Erase(), Modules.Erase(),
-		SysctlFiles.Erase(), Mounts.Erase(), Assets.Erase(), Binaries.Erase(), Archives.Erase(), Certificates.Erase(), Units.Erase(), Images.Erase(),
+		SysctlFiles.Erase(), Mounts.Erase(), Assets.Erase(), Binaries.Erase(), Archives.Erase(), Certificates.Erase(), Units.Erase(), Images.Erase(), Readers.Erase(),
 	}
 }
 

@@ -231,6 +231,8 @@ func TestReadStart(t *testing.T) {
 		{"nothing", platform.BootRecord{}, "it has no boot report and has written nothing on its console", "", false},
 		{"broken", platform.BootRecord{Report: boot(report.Report{Phases: []report.Phase{{Name: "configure", State: report.Failed, Attempts: 1, Error: "ask: no", Remedy: "do"}}})},
 			"its start is broken in the phase configure: ask: no", "do", true},
+		{"not renewed", platform.BootRecord{Report: boot(report.Report{Done: true, Phases: []report.Phase{{Name: report.Renewal, State: report.Failed, Error: "ask: no", Remedy: "do"}}})},
+			"it cannot renew its certificates: ask: no", "do", true},
 		{"waiting", platform.BootRecord{Report: boot(report.Report{Phases: []report.Phase{{Name: "configure", State: report.Running, Attempts: 3, Error: "EOF", Waiting: true}}})},
 			"its start waits for the control plane, which gives no answer yet", "", false},
 		{"no longer waiting", platform.BootRecord{Report: boot(report.Report{Phases: []report.Phase{{Name: "configure", State: report.Running, Attempts: 99, Error: "EOF", Remedy: "do"}}})},

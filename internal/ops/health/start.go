@@ -47,6 +47,9 @@ func (s *Start) fromReport() {
 	if p := r.Broken(); p != nil {
 		s.Broken = true
 		s.Message = fmt.Sprintf("its start is broken in the phase %s: %s", p.Name, line(p.Error)) // not the number of attempts: who waits is told what is new
+		if p.Name == report.Renewal {
+			s.Message = "it cannot renew its certificates: " + line(p.Error)
+		}
 		s.Remedy = p.Remedy
 		return
 	}

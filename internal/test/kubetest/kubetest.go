@@ -79,13 +79,19 @@ func find(program, source string) string {
 // administrator reaches it. One start takes seconds: share it among subtests.
 func Start(t testing.TB) *rest.Config {
 	t.Helper()
+	return Serve(t, "--etcd-servers="+Etcd(t))
+}
+
+// Etcd runs an etcd for the time of a test, and returns its URL.
+func Etcd(t testing.TB) string {
+	t.Helper()
 	_, etcd := Programs(t)
 	dir := t.TempDir()
 	ports := freePorts(t, 2)
 	store := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 	run(t, dir, etcd, "--data-dir="+filepath.Join(dir, "etcd"), "--listen-client-urls="+store, "--advertise-client-urls="+store,
 		fmt.Sprintf("--listen-peer-urls=http://127.0.0.1:%d", ports[1]), "--unsafe-no-fsync")
-	return Serve(t, "--etcd-servers="+store)
+	return store
 }
 
 // Serve is Start with an etcd that is there already; flags say where.
@@ -101,18 +107,34 @@ func Keep(t testing.TB, flags ...string) *rest.Config {
 }
 
 // serve starts an API server by one of run and keep.
-func serve(t testing.TB, start func(t testing.TB, dir, program string, args ...string) *output, flags []string) *rest.Config {
+func serve(t testing.TB, start starter, flags []string) *rest.Config {
 	t.Helper()
-	apiserver, _ := Programs(t)
 	dir := t.TempDir()
 	config := writeMaterial(t, dir)
-	port := freePorts(t, 1)[0]
-	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port)
 	file := func(name string) string { return filepath.Join(dir, name) }
-	log := start(t, dir, apiserver, append(flags, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+	return with(t, start, config, append(flags,
 		"--tls-cert-file="+file("server.crt"), "--tls-private-key-file="+file("server.key"), "--client-ca-file="+file("ca.crt"),
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+file("server.key"),
-		"--service-account-signing-key-file="+file("server.key"), "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/16",
+		"--service-account-key-file="+file("server.key"), "--service-account-signing-key-file="+file("server.key")))
+}
+
+// With runs an API server with an etcd and the key material that flags name. config is that
+// of an administrator whom it believes; what is returned says besides where it serves.
+func With(t testing.TB, config *rest.Config, flags ...string) *rest.Config {
+	t.Helper()
+	return with(t, run, config, flags)
+}
+
+// starter is run or keep.
+type starter func(t testing.TB, dir, program string, args ...string) *output
+
+func with(t testing.TB, start starter, config *rest.Config, flags []string) *rest.Config {
+	t.Helper()
+	apiserver, _ := Programs(t)
+	port := freePorts(t, 1)[0]
+	config = rest.CopyConfig(config)
+	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port)
+	log := start(t, t.TempDir(), apiserver, append(flags, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+		"--service-account-issuer=https://kubernetes.default.svc", "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/16",
 		"--endpoint-reconciler-type=none", "--allow-privileged", "--disable-admission-plugins=ServiceAccount")...)
 	waitReady(t, config, log)
 	return config

@@ -57,7 +57,7 @@ func (b *builder) authenticator() error {
 	}
 	const dir = srv + "/aws-iam-authenticator"
 	if err := b.certificate(host.Certificate{CommonName: "aws-iam-authenticator", Usage: string(pki.Server), Names: []string{"localhost", "127.0.0.1"},
-		Path: dir + "/cert.pem", KeyPath: dir + "/key.pem", Mode: "0600", KeyMode: "0600", Owner: users.Authenticator}); err != nil {
+		Path: authenticatorCertificate, KeyPath: dir + "/key.pem", Mode: "0600", KeyMode: "0600", Owner: users.Authenticator}); err != nil {
 		return err
 	}
 	return b.file(authnConfig, `apiVersion: v1

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 
 	"kops.local/kops/internal/engine/graph"
@@ -8,18 +9,77 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// Renewal is the part of a machine's graph that holds certificates which are due, and
-// what follows them because it reads them at its start alone.
-func Renewal(g *graph.Graph, due func(*host.Certificate) bool) (*graph.Graph, error) {
-	out := &graph.Graph{}
+// Renewal is the part of a machine's graph that holds the certificates to be issued anew,
+// and what follows them because it reads them at its start alone. Certificates that have such
+// a follower take turns, one each time, so that a machine's components are not all started
+// anew at once; those that are urgent do not wait for their turn.
+func Renewal(g *graph.Graph, need func(*host.Certificate) host.Need) (*graph.Graph, error) {
+	out, issued := &graph.Graph{}, issued(g, need)
 	taken := func(a resource.Address) bool { _, ok := out.Get(a); return ok }
 	for n := range g.All() {
-		c, is := n.Want.(*host.Certificate)
-		if is && !due(c) || !is && !slices.ContainsFunc(n.Kind.Schema().Refs(n.Want), taken) {
+		if c, is := n.Want.(*host.Certificate); is && !issued(c) || !is && !slices.ContainsFunc(n.Kind.Schema().Refs(n.Want), taken) {
 			continue
 		}
 		n.After = slices.DeleteFunc(slices.Clone(n.After), func(a resource.Address) bool { return !taken(a) })
 		if err := out.Add(n); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// issued returns what says which certificates are to be issued anew this time.
+func issued(g *graph.Graph, need func(*host.Certificate) host.Need) func(*host.Certificate) bool {
+	followed := map[string]bool{}
+	for n := range g.All() {
+		for _, a := range n.Kind.Schema().Refs(n.Want) {
+			followed[a.Name] = followed[a.Name] || a.Kind == host.Certificates.Name
+		}
+	}
+	follows := func(c *host.Certificate) bool { return followed[c.Path] || readerOf(c.Path) != "" }
+	turn, urgent := "", false
+	for n := range g.All() {
+		c, is := n.Want.(*host.Certificate)
+		if !is || !follows(c) {
+			continue
+		}
+		switch need(c) {
+		case host.Urgent: // it starts its follower anew, and that is enough for once
+			urgent = true
+		case host.Due:
+			turn = cmp.Or(turn, c.Path)
+		}
+	}
+	return func(c *host.Certificate) bool {
+		n := need(c)
+		return n == host.Urgent || n == host.Due && (!follows(c) || !urgent && c.Path == turn)
+	}
+}
+
+// routerKubeconfig is the file with which kube-router calls the API, and authenticatorCertificate
+// the one that AWS' authenticator serves with.
+const (
+	routerKubeconfig         = "/var/lib/kube-router/kubeconfig"
+	authenticatorCertificate = srv + "/aws-iam-authenticator/cert.pem"
+)
+
+// readerOf is the container of an add-on that reads a certificate at its start alone, ""
+// for none. All other add-ons see themselves that a certificate has changed.
+func readerOf(path string) string {
+	return map[string]string{routerKubeconfig: "kube-router", authenticatorCertificate: "aws-iam-authenticator"}[path]
+}
+
+// Readers are the containers of add-ons that read a certificate of the machine's graph
+// at their start alone.
+func Readers(g *graph.Graph) (*graph.Graph, error) {
+	out := &graph.Graph{}
+	for n := range g.All() {
+		c, is := n.Want.(*host.Certificate)
+		if !is || readerOf(c.Path) == "" {
+			continue
+		}
+		r := host.Reader{Container: readerOf(c.Path), Path: c.Path, Current: true}
+		if err := out.Add(host.Readers.New(r.Container, r)); err != nil {
 			return nil, err
 		}
 	}

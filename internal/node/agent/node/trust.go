@@ -151,7 +151,7 @@ func (b *builder) trust() error {
 		}
 	}
 	if b.Config.Networking.KubeRouter != nil {
-		return b.kubeconfig("/var/lib/kube-router/kubeconfig", "kube-router", "kube-router", host.Certificate{})
+		return b.kubeconfig(routerKubeconfig, "kube-router", "kube-router", host.Certificate{})
 	}
 	return nil
 }

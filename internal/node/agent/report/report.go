@@ -8,6 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
+	"strings"
 
 	"kops.local/kops/api/status"
 )
@@ -15,11 +18,19 @@ import (
 // File is where a machine keeps its report.
 const File = "/var/log/kops-boot.json"
 
+// Metrics is where a machine keeps figures about itself, for the textfile collector of
+// Prometheus' node exporter.
+const Metrics = "/var/lib/kops/metrics/nodeup.prom"
+
+// Renewal is the phase in which certificates near their end are issued anew, long after the start.
+const Renewal = "renewal"
+
 // Report is the account of a machine's start, which is written again whenever it changes.
 type (
-	Report = status.BootReport
-	Phase  = status.BootPhase
-	State  = status.BootState
+	Report      = status.BootReport
+	Phase       = status.BootPhase
+	State       = status.BootState
+	Certificate = status.Certificate
 )
 
 // States of a phase.
@@ -47,4 +58,36 @@ func Parse(text []byte) (*Report, error) {
 		return nil, fmt.Errorf("read the boot report: %w", err)
 	}
 	return &r, nil
+}
+
+// WriteMetrics writes when the machine's certificates end, and how the last renewal went, in the
+// text format of Prometheus ("Exposition formats", version 0.0.4).
+func WriteMetrics(w io.Writer, r *Report) error {
+	var b strings.Builder
+	metric := func(name, help string, values ...string) {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
+		for _, v := range values {
+			b.WriteString(name + v + "\n")
+		}
+	}
+	var ends []string
+	for _, c := range r.Certificates {
+		ends = append(ends, fmt.Sprintf("{file=%s,subject=%s} %d", label(c.File), label(c.Subject), c.Ends.Unix()))
+	}
+	metric("kops_certificate_end_timestamp_seconds", "When a certificate of this machine ends.", ends...)
+	if i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.Name == Renewal }); i >= 0 {
+		p, failed := r.Phases[i], 0
+		if p.State == Failed {
+			failed = 1
+		}
+		metric("kops_renewal_timestamp_seconds", "When this machine last looked which certificates to renew.", " "+strconv.FormatInt(p.Started.Unix(), 10))
+		metric("kops_renewal_failed", "Whether that renewal failed; it is tried again every ten minutes.", " "+strconv.Itoa(failed))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// label writes the value of a label.
+func label(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }

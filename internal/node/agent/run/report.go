@@ -11,11 +11,11 @@ import (
 	"kops.local/kops/internal/node/agent/report"
 )
 
-// reporter writes the boot report to its file, and its news to the console.
+// reporter writes the boot report to its file, figures of it to another, and its news to the console.
 type reporter struct {
-	err  io.Writer
-	path string
-	dry  bool
+	err           io.Writer
+	path, metrics string
+	dry           bool
 
 	mu   sync.Mutex
 	seen map[string]string
@@ -27,15 +27,10 @@ func (r *reporter) told(rep report.Report) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.seen == nil {
-		r.seen = map[string]string{}
-	}
 	for _, p := range rep.Phases {
-		news := fmt.Sprint(p.State, p.Error)
-		if r.seen[p.Name] == news || p.State == report.Running && p.Error == "" {
+		if p.State == report.Running && p.Error == "" || !r.isNews(p) {
 			continue
 		}
-		r.seen[p.Name] = news
 		line := fmt.Sprintf("nodeup: %s: %s after %.1f s", p.Name, p.State, p.Seconds)
 		if p.Steps > 0 {
 			line += fmt.Sprintf(", %d changed", p.Steps)
@@ -48,24 +43,55 @@ func (r *reporter) told(rep report.Report) {
 		}
 		fmt.Fprintln(r.err, line) //nolint:errcheck // nothing could be told
 	}
-	r.write(rep)
+	r.write("the boot report", r.path, func(w io.Writer) error { return report.WriteJSON(w, &rep) })
+	if len(rep.Certificates) > 0 {
+		r.write("the file of figures", r.metrics, func(w io.Writer) error { return report.WriteMetrics(w, &rep) })
+	}
 }
 
-// write replaces the file in one step. A report that cannot be written must not stop the machine.
-func (r *reporter) write(rep report.Report) {
-	fresh := r.path + ".new"
-	err := os.MkdirAll(filepath.Dir(r.path), 0o755)
+// isNews reports whether a phase is another than when it was last told of.
+func (r *reporter) isNews(p report.Phase) bool {
+	if r.seen == nil {
+		r.seen = map[string]string{}
+	}
+	news := fmt.Sprint(p.State, p.Error)
+	if r.seen[p.Name] == news {
+		return false
+	}
+	r.seen[p.Name] = news
+	return true
+}
+
+// last is the report of the machine's last start, which is no news; nil where there is none.
+func (r *reporter) last() *report.Report {
+	text, err := os.ReadFile(r.path)
+	if err != nil {
+		return nil
+	}
+	rep, err := report.Parse(text)
+	if err != nil {
+		return nil // it is written anew
+	}
+	for _, p := range rep.Phases {
+		r.isNews(p)
+	}
+	return rep
+}
+
+// write replaces a file in one step. One that cannot be written must not stop the machine.
+func (r *reporter) write(what, path string, text func(io.Writer) error) {
+	fresh := path + ".new"
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
 		var f *os.File
 		if f, err = os.Create(fresh); err == nil {
-			if err = errors.Join(report.WriteJSON(f, &rep), f.Close()); err == nil {
-				err = os.Rename(fresh, r.path)
+			if err = errors.Join(text(f), f.Close()); err == nil {
+				err = os.Rename(fresh, path)
 			}
 			_ = os.Remove(fresh) // of a failure; else it is not there
 		}
 	}
-	if err != nil && r.seen["report"] == "" {
-		r.seen["report"] = "told"
-		fmt.Fprintf(r.err, "nodeup: the boot report is not written: %v\n", err) //nolint:errcheck // nothing could be told
+	if err != nil && r.isNews(report.Phase{Name: path, State: report.Failed}) {
+		fmt.Fprintf(r.err, "nodeup: %s is not written: %v\n", what, err) //nolint:errcheck // nothing could be told
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/agent/presence"
+	"kops.local/kops/internal/node/agent/report"
 	"kops.local/kops/internal/node/host"
 	"kops.local/kops/internal/platform/onmachine"
 )
@@ -136,12 +137,15 @@ func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err er
 	}
 	p := agent.Probe{Root: o.Root, Arch: runtime.GOARCH, Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command,
 		Resolve: net.DefaultResolver.LookupHost, Platforms: o.Platforms, World: o.world()}
-	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), dry: o.DryRun}
+	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun}
 	a = &agent.Agent{
 		Machine: m, Store: store, Join: o.join, Detect: p.Detect, Launched: o.launched,
 		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: time.Now, Generate: newKey},
 		Clock:   exec.Clock{Now: time.Now, Sleep: clock.Sleep, Jitter: rand.Float64},
 		Version: o.Version, Retries: o.Retries, OnReport: r.told,
+	}
+	if o.Renew {
+		a.Last = r.last()
 	}
 	return a, done, nil
 }

@@ -1,0 +1,121 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/engine/resource"
+)
+
+// Reader is a container of the cluster's that reads a file of the machine's, such as a
+// certificate, at its start alone.
+type Reader struct {
+	// Container is what its pod calls the container.
+	Container string `res:"forbid"`
+	// Path is the file.
+	Path string `res:"forbid"`
+	// Current is wanted always: whatever runs was started after the file was written.
+	Current bool
+}
+
+// Readers is the kind of Reader. One that is not current is stopped, and the kubelet
+// starts it again. In a folder, where no program is run, nothing reads.
+var Readers = resource.Kind[Reader, *Machine]{
+	Name: "host_reader", API: "units", Direct: true,
+	Key: readerKey, List: listReaders, Create: stopOutdated,
+	Update: []resource.Setter[Reader, *Machine]{{Fields: []string{"Current"},
+		Set: func(ctx context.Context, m *Machine, _, want *Reader) error { return stopOutdated(ctx, m, want) }}},
+	Delete: func(context.Context, *Machine, *Reader) error { return nil }, // it is the cluster's
+}
+
+func readerKey(r *Reader) string { return r.Container + "=" + r.Path }
+
+func listReaders(ctx context.Context, m *Machine, s resource.Scope) ([]*Reader, error) {
+	var out []*Reader
+	for _, key := range s.Names {
+		container, path, _ := strings.Cut(key, "=")
+		r := &Reader{Container: container, Path: path}
+		old, err := m.outdated(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		r.Current = len(old) == 0
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func stopOutdated(ctx context.Context, m *Machine, r *Reader) error {
+	old, err := m.outdated(ctx, r)
+	if err != nil {
+		return err
+	}
+	for _, id := range old {
+		if _, err := m.ctr(ctx, "tasks", "kill", "--signal", "SIGTERM", id); err != nil {
+			return fmt.Errorf("stop the container %s, for it to read %s anew: %w", r.Container, r.Path, err)
+		}
+	}
+	return nil
+}
+
+// kubernetesName is the label by which containerd's containers are known to the kubelet
+// (Kubernetes, pkg/kubelet/types, KubernetesContainerNameLabel).
+const kubernetesName = "io.kubernetes.container.name"
+
+// outdated lists the containers that run and are older than the file that they read.
+func (m *Machine) outdated(ctx context.Context, r *Reader) ([]string, error) {
+	info, err := os.Stat(m.path(r.Path))
+	if missing(err) || m.Command == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, classed(err)
+	}
+	named, err := m.ctr(ctx, "containers", "list", "--quiet", fmt.Sprintf("labels.%q==%s", kubernetesName, r.Container))
+	if err != nil {
+		return nil, fmt.Errorf("list the containers %s: %w", r.Container, err)
+	}
+	running, err := m.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, id := range strings.Fields(string(named)) {
+		if !slices.Contains(running, id) {
+			continue
+		}
+		text, err := m.ctr(ctx, "containers", "info", id)
+		if err != nil {
+			return nil, fmt.Errorf("look at the container %s: %w", r.Container, err)
+		}
+		var c struct{ CreatedAt time.Time }
+		if err := json.Unmarshal(text, &c); err != nil {
+			return nil, fmt.Errorf("look at the container %s: %w", r.Container, err)
+		}
+		if c.CreatedAt.Before(info.ModTime()) {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// running lists the containers whose program runs: the first word of a line is the
+// container, and the last is what its program does.
+func (m *Machine) running(ctx context.Context) ([]string, error) {
+	text, err := m.ctr(ctx, "tasks", "list")
+	if err != nil {
+		return nil, fmt.Errorf("list the containers that run: %w", err)
+	}
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 3 && f[2] == "RUNNING" {
+			out = append(out, f[0])
+		}
+	}
+	return out, nil
+}
