@@ -153,7 +153,7 @@ func absent() []string {
 	return []string{
 		"kops create keypair", "kops create secret", "kops delete instance", "kops delete secret",
 		"kops distrust", "kops promote", "kops trust", "kops reconcile", "kops rolling-update", "kops upgrade",
-		"kops get assets", "kops get instances", "kops get keypairs", "kops get secrets",
+		"kops get instances", "kops get keypairs", "kops get secrets",
 		"kops toolbox addons", "kops toolbox clusterapi", "kops toolbox dump",
 		"kops toolbox instance-selector", "kops toolbox template",
 		"kops gen-cli-docs",

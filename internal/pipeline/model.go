@@ -113,14 +113,21 @@ func (g *Gathered) modelInput(c *Completed) (model.Input, error) {
 	if in.Keysets, _, err = pki.Ensure(g.Keysets, pki.KeysetNames(c.Done.Spec), g.World.Issuer()); err != nil {
 		return in, err
 	}
-	for _, o := range g.Cluster.Additional {
-		doc, err := document(o)
+	in.Objects, err = g.documents()
+	return in, err
+}
+
+// documents are the user's own objects.
+func (o *Opened) documents() ([]map[string]any, error) {
+	var out []map[string]any
+	for _, of := range o.Cluster.Additional {
+		doc, err := document(of)
 		if err != nil {
-			return in, err
+			return nil, err
 		}
-		in.Objects = append(in.Objects, doc)
+		out = append(out, doc)
 	}
-	return in, nil
+	return out, nil
 }
 
 // files is what managed files follow from, as far as the completed cluster tells.

@@ -11,13 +11,13 @@ import (
 // programs returns the input with kops' own programs, as they travel with the cluster,
 // and the archive that holds them. That there is none is told by the model; one that
 // cannot be used is an error.
-func (g *Gathered) programs(ctx context.Context, in model.Input) (model.Input, *delivery.Archive, error) {
-	in.Own.Instead, in.Own.Base, in.Arch = g.World.OwnImages, g.World.Programs.Base, g.World.Arch
+func (k *Known) programs(ctx context.Context, in model.Input) (model.Input, *delivery.Archive, error) {
+	in.Own.Instead, in.Own.Base, in.Arch = k.World.OwnImages, k.World.Programs.Base, k.World.Arch
 	if in.Facts.Of(string(in.Traits.Name)).Bundle != "" {
 		return in, nil, nil // which has them, too
 	}
-	places := g.World.Programs
-	if g.World.Offline {
+	places := k.World.Programs
+	if k.World.Offline {
 		places.Releases = ""
 	}
 	a, err := places.Find(ctx)
@@ -28,6 +28,6 @@ func (g *Gathered) programs(ctx context.Context, in model.Input) (model.Input, *
 	if err != nil {
 		return in, nil, err
 	}
-	in.Own.Programs, in.Deliver = a.Index, g.Places.own.List != nil
+	in.Own.Programs, in.Deliver = a.Index, k.Places.own.List != nil
 	return in, a, nil
 }

@@ -82,6 +82,9 @@ type About struct {
 	// Purge is DeleteAll, and removes all versions of the keys that the store keeps.
 	// Nil where a store keeps one version only.
 	Purge func(ctx context.Context, keys []string) error
+	// Web is the URL at which web clients that may read the store find its root, without a
+	// final slash. A store may learn better as it is used. Nil where there is none.
+	Web func() string
 	// Public asks whether the store by its own policy lets everybody read every
 	// object. Nil where objects have no readers of their own (PutOptions.PublicRead).
 	Public func(ctx context.Context) (bool, error)

@@ -19,6 +19,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/ops/delivery"
 	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/world"
 )
@@ -32,9 +33,12 @@ internet; it can also be served to machines elsewhere, whose cluster names it as
 its file repository and as the mirror of its registries.`,
 		Example: `  kops bundle create --kubernetes-version 1.36.3
   kops bundle list
-  kops bundle verify
-  kops bundle serve --listen 10.0.0.1:3989`}
-	c.AddCommand(create(app), verify(app), serve(app), list(app), extract(app), programs(app), version(app))
+  kops bundle create --name cluster.example.com --dir ./bundle
+  kops bundle diff --name cluster.example.com --dir ./bundle
+  kops bundle verify --dir ./bundle
+  kops bundle push s3://my-files/kops --dir ./bundle
+  kops bundle serve --listen 10.0.0.1:3989 --dir ./bundle`}
+	c.AddCommand(create(app), add(app), verify(app), diff(app), push(app), serve(app), list(app), extract(app), programs(app), version(app))
 	return c
 }
 
@@ -70,12 +74,20 @@ type creation struct {
 	programs, arches     []string
 	add                  []string
 	offline, prune       bool
+	of                   described
 }
 
 func create(app *shell.App) *cobra.Command {
 	var o creation
 	c := shell.Cobra("create", "Make a bundle, or add to one", `
-Make a bundle of all that a cluster on this host fetches, or add to one.
+Make a bundle of all that a cluster fetches, or add to one. The cluster is that of
+--name, or the one that the file of -f describes: its own graph says which files
+and images, for the architectures of its machines, and with its add-ons. Without
+either it is a new cluster on this host.
+
+The programs of a cluster in a cloud are those of their publishers, unless --programs
+names a folder of built ones: these have other digests, which the cluster is to be
+told ('kops bundle sign').
 
 Each file and image is packed from built programs where a folder has them; else
 it stays as the bundle has it; else it is fetched from its publisher and compared
@@ -87,6 +99,10 @@ something cannot be had, all of that is told, and the bundle stays as it was.`, 
   # everything for the recommended version of Kubernetes
   kops bundle create
 
+  # a cluster of the state store, and one that only a file describes
+  kops bundle create --name cluster.example.com --dir ./bundle
+  kops bundle create -f cluster.yaml --facts facts.yaml --dir ./bundle
+
   # another version, from programs that were built elsewhere, without the internet
   kops bundle create --kubernetes-version 1.36.3 --programs ~/built --offline
 
@@ -94,13 +110,14 @@ something cannot be had, all of that is told, and the bundle stays as it was.`, 
   kops bundle create --add registry.k8s.io/metrics-server/metrics-server:v0.8.0 \
     --add https://example.com/tool.tgz`,
 		func(ctx context.Context, _ []string) error { return o.run(ctx, app) })
-	c.Args = shell.NoArguments("")
+	c.Args = shell.NoArguments("name the cluster with --name")
 	dirFlag(c, &o.dir)
+	o.of.flags(c)
 	f := c.Flags()
-	f.StringVar(&o.kubernetes, "kubernetes-version", "", "version of Kubernetes (default the recommended one)")
-	f.StringSliceVar(&o.programs, "programs", nil, "folders of built programs, NAME-VERSION-ARCH/bin/PROGRAM (default where make bundle puts them)")
+	f.StringVar(&o.kubernetes, "kubernetes-version", "", "version of Kubernetes of a new cluster on this host (default the recommended one)")
+	f.StringSliceVar(&o.programs, "programs", nil, "folders of built programs, NAME-VERSION-ARCH/bin/PROGRAM (default where make bundle puts them, for clusters on this host)")
 	f.StringVar(&o.own, "own", "", "folder of kops' own programs for machines, such as nodeup (default the one that kops is in)")
-	f.StringSliceVar(&o.arches, "arch", []string{runtime.GOARCH}, "architectures of the machines: amd64, arm64")
+	f.StringSliceVar(&o.arches, "arch", nil, "architectures of the machines: amd64, arm64 (default those of the cluster's machines)")
 	f.StringArrayVar(&o.add, "add", nil, "name of an image, or URL of a file, that the bundle is to hold besides")
 	f.BoolVar(&o.offline, "offline", false, "fetch nothing; tell what is missing")
 	f.BoolVar(&o.prune, "prune", false, "remove contents that the bundle no longer names; machines of clusters made earlier may still want them")
@@ -109,6 +126,9 @@ something cannot be had, all of that is told, and the bundle stays as it was.`, 
 }
 
 func archNames() []string { return []string{string(download.AMD64), string(download.ARM64)} }
+
+// hostArches is the architecture of this computer, which machines of a cluster on it have.
+func hostArches() []download.Arch { return []download.Arch{download.Arch(runtime.GOARCH)} }
 
 func parseArches(names []string) ([]download.Arch, error) {
 	var out []download.Arch
@@ -129,16 +149,16 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 	if o.own == "" {
 		o.own = filepath.Dir(app.Program)
 	}
-	if len(o.programs) == 0 && app.Cache != "" {
-		o.programs = []string{filepath.Join(app.Cache, "build")}
-	}
 	arches, err := parseArches(o.arches)
 	if err != nil {
 		return err
 	}
-	want, err := bundle.ForDefault(providers.Of("local"), app.Version, o.kubernetes, arches)
+	want, arches, archive, published, err := o.want(ctx, app, arches)
 	if err != nil {
 		return err
+	}
+	if len(o.programs) == 0 && app.Cache != "" && !published {
+		o.programs = []string{filepath.Join(app.Cache, "build")}
 	}
 	for _, a := range o.add {
 		if strings.Contains(a, "://") {
@@ -147,7 +167,7 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 			want.Images = append(want.Images, a)
 		}
 	}
-	options := bundle.Options{Dir: dir, Want: want, Arches: arches, Programs: o.programs, Own: o.own, Keychain: authn.DefaultKeychain,
+	options := bundle.Options{Dir: dir, Want: want, Arches: arches, Programs: o.programs, Own: o.own, Archive: archive, Keychain: authn.DefaultKeychain,
 		Prune: o.prune, Now: app.Now(), Progress: progress(app)}
 	if !o.offline {
 		options.HTTP = world.Client(publishers())
@@ -158,6 +178,27 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 	}
 	app.Printf("The bundle %s holds %d files and %d images, %s\n", dir, len(b.Files()), len(b.Images()), megabytes(total(b)))
 	return nil
+}
+
+// want is what the bundle is to hold, for which architectures, the archive of kops' own
+// programs where it has them from there, and whether the rest is taken as published:
+// machines that are not told digests by the bundle know those of the publishers.
+func (o creation) want(ctx context.Context, app *shell.App, arches []download.Arch) (_ bundle.Want, _ []download.Arch, _ *delivery.Archive, published bool, err error) {
+	if !o.of.given(app) {
+		if len(arches) == 0 {
+			arches = hostArches()
+		}
+		want, err := bundle.ForDefault(providers.Of("local"), app.Version, o.kubernetes, arches)
+		return want, arches, nil, false, err
+	}
+	if o.kubernetes != "" {
+		return bundle.Want{}, nil, nil, false, shell.Usagef("--kubernetes-version is for a new cluster on this host; that of --name or -f has one")
+	}
+	a, err := o.of.assets(ctx, app, arches)
+	if err != nil {
+		return bundle.Want{}, nil, nil, false, err
+	}
+	return wanted(a), a.Arches, a.Archive, a.Bundle == "", nil
 }
 
 func version(app *shell.App) *cobra.Command {

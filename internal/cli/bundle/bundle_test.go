@@ -5,12 +5,21 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"kops.local/kops/internal/cli/bundle"
 	"kops.local/kops/internal/cli/shell"
@@ -169,5 +178,121 @@ func TestExtract(t *testing.T) {
 	}
 	if left, err := filepath.Glob(to + ".new"); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestPush(t *testing.T) {
+	w := newWorld(t)
+	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(s.Close)
+	place := "oci://" + strings.TrimPrefix(s.URL, "http://") + "/kops"
+	out, err := w.run(t.Context(), io.Discard, "push", place)
+	if err != nil || !strings.Contains(out, "Sent 1 to "+place) || !strings.Contains(out, "--set spec.assets.containerRegistry="+strings.TrimPrefix(place, "oci://")) {
+		t.Errorf("%q, %v", out, err)
+	}
+	out, err = w.run(t.Context(), io.Discard, "push", place, "-o", "json")
+	var done struct {
+		Sent, Kept int
+		Bytes      int64
+		Spec       map[string]string
+	}
+	if err != nil || json.Unmarshal([]byte(out), &done) != nil || done.Sent != 0 || done.Kept != 1 || done.Bytes != 0 || done.Spec["spec.assets.containerRegistry"] == "" {
+		t.Errorf("the second time: %q, %v", out, err)
+	}
+	folder := t.TempDir()
+	out, err = w.run(t.Context(), io.Discard, "push", folder)
+	if err != nil || !strings.Contains(out, "No web server is known for it") {
+		t.Errorf("%q, %v", out, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(folder, "binaries/kops/1.37.0/linux/amd64/nodeup")); err != nil || string(text) != "#!/bin/sh\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	out, err = w.run(t.Context(), io.Discard, "push", folder)
+	if err != nil || !strings.Contains(out, "has all 1 already; nothing was sent") {
+		t.Errorf("%q, %v", out, err)
+	}
+	for says, args := range map[string][]string{
+		"name one place": {"push"}, "ftp://": {"push", "ftp://a/b"}, "output format": {"push", folder, "-o", "xml"},
+	} {
+		if _, err := w.run(t.Context(), io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v, want %q", args, err, says)
+		}
+	}
+}
+
+func TestDiffOfTwoBundles(t *testing.T) {
+	w := newWorld(t)
+	out, err := w.run(t.Context(), io.Discard, "diff", w.dir)
+	if err != nil || !strings.Contains(out, "differs in nothing") {
+		t.Errorf("%q, %v", out, err)
+	}
+	other := newWorld(t)
+	if err := os.WriteFile(filepath.Join(other.own, "nodeup"), []byte("#!/bin/other\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err = kept.Create(t.Context(), kept.Options{Dir: other.dir, Own: other.own, Arches: []download.Arch{download.AMD64}, Now: time.Unix(1e9, 0),
+		Want: kept.Want{Files: map[string]string{nodeup: ""}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err = w.run(t.Context(), io.Discard, "diff", other.dir)
+	if err != shell.Pending || !strings.Contains(out, "it is sha256:") {
+		t.Errorf("%q, %v", out, err)
+	}
+	out, err = w.run(t.Context(), io.Discard, "diff", other.dir, "-o", "json")
+	var all []kept.Difference
+	if err != shell.Pending || json.Unmarshal([]byte(out), &all) != nil || len(all) != 1 || all[0].Name != nodeup || all[0].State != kept.Other {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err = w.run(t.Context(), io.Discard, "diff"); err == nil || !strings.Contains(err.Error(), "name one folder") {
+		t.Errorf("without anything to compare with: %v", err)
+	}
+}
+
+func TestAdd(t *testing.T) {
+	w := newWorld(t)
+	host := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(host.Close)
+	image := strings.TrimPrefix(host.URL, "http://") + "/team/app:1"
+	img, err := random.Image(100, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", "arm64"
+	if img, err = mutate.ConfigFile(img, config); err != nil {
+		t.Fatal(err)
+	}
+	tag, err := name.NewTag(image)
+	if err == nil {
+		err = remote.Write(tag, img)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := w.run(t.Context(), io.Discard, "add", image, "--arch", "arm64")
+	if err != nil || !strings.Contains(out, "holds "+image+": sha256:") {
+		t.Errorf("%q, %v", out, err)
+	}
+	archive := filepath.Join(t.TempDir(), "app.tar")
+	if tag, err = name.NewTag("app:dev1"); err == nil {
+		err = tarball.WriteToFile(archive, tag, img)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = w.run(t.Context(), io.Discard, "add", "--from", archive); err != nil || !strings.Contains(out, "holds app:dev1: sha256:") {
+		t.Errorf("%q, %v", out, err)
+	}
+	for says, args := range map[string][]string{
+		"name an image": {"add"}, "has no image app:2; it has [app:dev1]": {"add", "app:2", "--from", archive}, "the bundle is not changed": {"add", strings.Replace(image, "app", "none", 1)},
+	} {
+		if _, err := w.run(t.Context(), io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v, want %q", args, err, says)
+		}
 	}
 }

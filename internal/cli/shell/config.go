@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/store"
 	"kops.local/kops/world"
 )
 
@@ -35,6 +37,15 @@ func (a *App) clientConfig(state string) kops.Config {
 // Bundle is the folder of files and images that machines of this host fetch; ""
 // when none is named and the user has no cache folder.
 func (a *App) Bundle() string { return world.Bundle(a.Env, a.Cache) }
+
+// OpenStore opens a store at a URL, as the state store is opened.
+func (a *App) OpenStore(ctx context.Context, url string) (store.Store, error) {
+	var all store.Backends
+	for _, b := range a.clientConfig("").Store.Backends {
+		all = append(all, Inside[store.Backend](b))
+	}
+	return all.Open(ctx, url)
+}
 
 // Features are the switches of KOPS_FEATURE_FLAGS.
 func (a *App) Features() complete.Features {

@@ -1,9 +1,49 @@
 package layout
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Public says in which stores everybody can read.
 const Public = "use a bucket of S3 (s3://…) or of Google Cloud Storage (gs://…)"
+
+// web are the forms of addresses of public stores, and what they are in a store's URL.
+func web() []struct {
+	form *regexp.Regexp
+	url  string
+} {
+	return []struct {
+		form *regexp.Regexp
+		url  string
+	}{
+		{regexp.MustCompile(`^https://([^/]+)\.s3(?:\.dualstack)?[.-][a-z0-9-]+\.amazonaws\.com(?:\.cn)?(/.*)?$`), "s3://$1$2"},
+		{regexp.MustCompile(`^https://([^/]+)\.s3\.amazonaws\.com(/.*)?$`), "s3://$1$2"},
+		{regexp.MustCompile(`^https://s3(?:\.dualstack)?(?:[.-][a-z0-9-]+)?\.amazonaws\.com(?:\.cn)?/([^/]+)(/.*)?$`), "s3://$1$2"},
+	}
+}
+
+// StoreURL is the URL of the store whose contents web clients find at an address; what
+// names a store already stays. It is not ok for other web servers. endpoint is that of a
+// server of S3 that is not Amazon's, or "".
+func StoreURL(address, endpoint string) (store string, ok bool) {
+	address = strings.TrimSuffix(address, "/")
+	if scheme, _, _ := strings.Cut(address, "://"); scheme != "https" && scheme != "http" {
+		return address, true
+	}
+	if endpoint != "" && !strings.Contains(endpoint, "://") {
+		endpoint = "https://" + endpoint
+	}
+	if rest, ours := strings.CutPrefix(address, strings.TrimSuffix(endpoint, "/")+"/"); ours && endpoint != "" {
+		return "s3://" + rest, true
+	}
+	for _, w := range web() {
+		if w.form.MatchString(address) {
+			return w.form.ReplaceAllString(address, w.url), true
+		}
+	}
+	return "", false
+}
 
 // PublicURL is where everybody reads a place in a store. The region is that of a bucket of
 // S3, of which the address has IPv6 only where that is asked for. It is not ok for a store

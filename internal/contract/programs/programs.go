@@ -75,6 +75,11 @@ func ParseKey(key string) (sha256, base string, ok bool) {
 // ImageName is what the image of a program is called where no archive says it.
 func ImageName(program, version string) string { return Registry + "/" + program + ":" + version }
 
+// IsOwn reports whether a URL or an image's name is that of one of kops' own programs.
+func IsOwn(name string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(name, "https://"), Registry+"/")
+}
+
 // Public is the name of nodeup, by which its digest is known and a mirror has it. It is
 // no place: machines get it from their cluster, or from the user's own copies.
 func Public(version string, arch download.Arch) string {

@@ -38,6 +38,15 @@ func (m Mirrors) Images() bool {
 	return text(m.spec.ContainerProxy) != "" || text(m.spec.ContainerRegistry) != ""
 }
 
+// Repository is the URL of the user's copies of files, or "", and Registry the place of the
+// user's copies of images, or "": one that fetches them by itself is none.
+func (m Mirrors) Repository() string { return strings.TrimSuffix(text(m.spec.FileRepository), "/") }
+
+// Registry is the user's registry with copies of images, or "".
+func (m Mirrors) Registry() string {
+	return strings.TrimSuffix(text(m.spec.ContainerRegistry), "/")
+}
+
 // URL returns where the file at a public URL is fetched from: the repository
 // of the user's with the URL's own path.
 func (m Mirrors) URL(public string) string {
@@ -128,7 +137,7 @@ func (m Mirrors) Digests(public string) []string {
 		own = folder + "runc.sha256sum"
 	}
 	out := []string{own}
-	if strings.HasPrefix(public, "https://"+programs.Registry+"/") { // which is no place
+	if programs.IsOwn(public) { // which is no place
 		out = nil
 	}
 	if m.Files() {

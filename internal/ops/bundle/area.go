@@ -187,7 +187,7 @@ func (a *area) commit() (*Bundle, error) {
 	if err := a.layout(); err != nil {
 		return nil, err
 	}
-	if err := a.replace("bundle.json", a.next); err != nil {
+	if err := a.replace(indexName, a.next); err != nil {
 		return nil, err
 	}
 	a.undecided = false

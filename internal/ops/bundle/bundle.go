@@ -19,6 +19,7 @@
 package bundle
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,12 +34,20 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/spec/facts"
 )
 
 // formatVersion is that of bundle.json.
 const formatVersion = 1
+
+// indexName says what a bundle holds, and signatureName is its signature, which a
+// bundle need not have.
+const (
+	indexName     = "bundle.json"
+	signatureName = indexName + ".sig"
+)
 
 // Remedy is how a bundle that lacks something is completed.
 const Remedy = "run `kops bundle create`"
@@ -51,6 +60,8 @@ const (
 	Built Source = "built"
 	// Published means fetched from the publisher's place.
 	Published Source = "published"
+	// Added means an image of the user's, out of a file.
+	Added Source = "added"
 )
 
 // File is a file of a bundle.
@@ -63,7 +74,10 @@ type File struct {
 // Image is a container image of a bundle.
 type Image struct {
 	Digest string `json:"digest"` // "sha256:…", of an index when the image has one
-	Size   int64  `json:"size"`   // bytes of all that belongs to it
+	// Subset is the digest of an index of the platforms that the bundle holds, where that
+	// of Digest names more: registries refuse an index of images that they do not have.
+	Subset string `json:"subset,omitempty"`
+	Size   int64  `json:"size"` // bytes of all that belongs to it
 	// Platforms are those that the bundle holds, such as linux/amd64, sorted. The
 	// index of a published image may name more.
 	Platforms []string `json:"platforms"`
@@ -97,7 +111,7 @@ type Bundle struct {
 // Open reads what a folder holds; contents are not compared, which Verify does.
 // It fails with fault.Gone where there is no bundle.
 func Open(dir string) (*Bundle, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "bundle.json"))
+	text, err := os.ReadFile(filepath.Join(dir, indexName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Wrap(fault.Gone, fmt.Errorf("there is no bundle in %s", dir), Remedy)
 	}
@@ -152,6 +166,43 @@ func (b *Bundle) Files() map[string]File { return maps.Clone(b.contents.Files) }
 // Images lists the images by name with tag.
 func (b *Bundle) Images() map[string]Image { return maps.Clone(b.contents.Images) }
 
+// Arches are the architectures of which the bundle has an image, in order.
+func (b *Bundle) Arches() []download.Arch {
+	var out []download.Arch
+	for _, a := range download.Arches() {
+		for _, i := range b.contents.Images {
+			if holds(i.Platforms, "linux/"+string(a)) {
+				out = append(out, a)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// Only is the bundle as if it held these files and images alone. Nothing is removed.
+func (b *Bundle) Only(files, images []string) *Bundle {
+	out := &Bundle{dir: b.dir, contents: b.contents, paths: map[string]string{}, names: map[string]string{}}
+	out.contents.Files, out.contents.Images = map[string]File{}, map[string]Image{}
+	for p, u := range b.paths {
+		if slices.Contains(files, u) {
+			out.paths[p], out.contents.Files[u] = u, b.contents.Files[u]
+		}
+	}
+	for _, n := range images {
+		tagged, _ := pinned(n)
+		if n = b.named(tagged); b.contents.Images[n].Digest != "" {
+			out.contents.Images[n] = b.contents.Images[n]
+		}
+	}
+	for full, n := range b.names {
+		if _, ok := out.contents.Images[n]; ok {
+			out.names[full] = n
+		}
+	}
+	return out
+}
+
 // FileHash returns the hexadecimal SHA-256 of the file at a public URL.
 func (b *Bundle) FileHash(url string) (sum string, ok bool) {
 	f, ok := b.contents.Files[url]
@@ -180,6 +231,9 @@ func (b *Bundle) Facts() *facts.Facts {
 	}
 	return f
 }
+
+// Copied is the digest that a registry with a copy of the image has it under.
+func (i Image) Copied() string { return cmp.Or(i.Subset, i.Digest) }
 
 // open opens a file of the bundle, which may still be on its way to its place.
 func (b *Bundle) open(url string) (*os.File, error) {

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/delivery"
 )
 
 // fetches is how many files and images are fetched at once.
@@ -36,6 +38,10 @@ type Options struct {
 	// Own is the folder of kops' own programs for machines: nodeup, go-runner and
 	// so on, or in it folders linux-ARCH of them.
 	Own string
+	// Archive has kops' own programs as they travel with clusters; nil: they come from Own.
+	Archive *delivery.Archive
+	// Saved are archives of images of the user's, as docker save writes them, by image.
+	Saved map[string]string
 	// HTTP reaches the publishers of what was not built; nil means that nothing is fetched.
 	HTTP *http.Client
 	// Keychain has the credentials of registries; nil means none.
@@ -119,11 +125,21 @@ func (m *maker) plan() error {
 	for _, u := range slices.Sorted(maps.Keys(m.Want.Files)) {
 		m.file(u, m.Want.Files[u])
 	}
-	for _, n := range slices.Compact(slices.Sorted(slices.Values(m.Want.Images))) {
-		if _, err := fullName(n); err != nil {
-			return err
+	digests := map[string]string{}
+	for _, n := range slices.Sorted(slices.Values(m.Want.Images)) {
+		tagged, digest := pinned(n)
+		if _, err := fullName(tagged); err != nil {
+			m.refuse(n, err)
+			continue
 		}
-		m.image(n)
+		if other := digests[tagged]; other != "" && digest != "" && other != digest {
+			m.refuse(tagged, fmt.Errorf("it is wanted as %s and as %s", other, digest))
+			continue
+		}
+		digests[tagged] = cmp.Or(digest, digests[tagged])
+	}
+	for _, n := range slices.Sorted(maps.Keys(digests)) {
+		m.image(n, digests[n])
 	}
 	return nil
 }
@@ -133,6 +149,10 @@ const notPacked = absent("kops does not make it from programs")
 
 // file plans a file.
 func (m *maker) file(url, known string) {
+	if do := m.archivedFile(url); do != nil {
+		m.packs = append(m.packs, step{url, do})
+		return
+	}
 	why := error(notPacked)
 	r, version, arch, ok := fileRecipeFor(url)
 	if ok {
@@ -158,20 +178,26 @@ func (m *maker) file(url, known string) {
 	})
 }
 
-// image plans an image.
-func (m *maker) image(image string) {
+// image plans an image; digest is the one that is wanted, or "".
+func (m *maker) image(image, digest string) {
+	if do := m.archivedImage(image); do != nil {
+		m.packs = append(m.packs, step{image, do})
+		return
+	}
 	why := error(notPacked)
 	r, tag, ok := imageRecipeFor(image)
-	if ok {
+	if ok && digest == "" {
 		var trees map[download.Arch]tree
 		if trees, why = r.trees(m.programs, tag, m.Arches); why == nil {
 			m.packs = append(m.packs, step{image, func(context.Context) error { return m.pack(image, r, trees) }})
 			return
 		}
 	}
-	held := func() bool { return m.area.holdsImage(image, m.Arches) }
+	held := func() bool {
+		return m.area.holdsImage(image, m.Arches) && (digest == "" || m.area.was.contents.Images[image].Digest == digest)
+	}
 	m.otherwise(image, why, r.ours, held, func(ctx context.Context) error {
-		return m.publishers().image(ctx, m.area, image, m.Arches)
+		return m.publishers().image(ctx, m.area, image, digest, m.Arches)
 	})
 }
 
@@ -185,7 +211,7 @@ func (m *maker) pack(image string, r imageRecipe, trees map[download.Arch]tree) 
 		}
 		manifests = append(manifests, d)
 	}
-	return m.area.image(image, manifests)
+	return m.area.image(image, manifests, Built)
 }
 
 // otherwise plans what no programs are there for; why says which are missing.

@@ -6,6 +6,12 @@ import (
 	"io"
 )
 
+// digestOf is the hexadecimal SHA-256 of a text.
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
 // copySum copies all there is to read, and returns its hexadecimal SHA-256.
 func copySum(to io.Writer, from io.Reader) (sum string, err error) {
 	h := sha256.New()

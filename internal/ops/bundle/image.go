@@ -45,14 +45,14 @@ func (a *area) pack(t tree, r imageRecipe, arch download.Arch) (v1.Descriptor, e
 
 // image records a packed image with its manifests. Those of other platforms
 // that were packed before stay.
-func (a *area) image(name string, manifests []v1.Descriptor) error {
+func (a *area) image(name string, manifests []v1.Descriptor, source Source) error {
 	var others []string
 	for _, p := range a.next.Images[name].Platforms {
 		if !slices.ContainsFunc(manifests, func(m v1.Descriptor) bool { return m.Platform.String() == p }) {
 			others = append(others, p)
 		}
 	}
-	if old := a.next.Images[name]; len(others) > 0 && old.Source == Built && a.holdsImage(name, nil) {
+	if old := a.next.Images[name]; len(others) > 0 && old.Source == source && a.holdsImage(name, nil) {
 		index, err := readIndex(a.dir, old.Digest)
 		if err != nil {
 			return err
@@ -72,12 +72,11 @@ func (a *area) image(name string, manifests []v1.Descriptor) error {
 	for _, m := range manifests {
 		platforms = append(platforms, m.Platform.String())
 	}
-	return a.record(name, d.Digest, platforms, Built)
+	return a.record(name, Image{Digest: d.Digest.String(), Platforms: platforms, Source: source})
 }
 
 // record notes an image whose contents are there.
-func (a *area) record(name string, digest v1.Hash, platforms []string, source Source) error {
-	i := Image{Digest: digest.String(), Platforms: platforms, Source: source}
+func (a *area) record(name string, i Image) error {
 	parts, err := parts(a.dir, i)
 	if err != nil {
 		return fmt.Errorf("add the image %s: %w", name, err)
@@ -89,6 +88,38 @@ func (a *area) record(name string, digest v1.Hash, platforms []string, source So
 	defer a.mu.Unlock()
 	a.next.Images[name] = i
 	return nil
+}
+
+// held are the manifests of an index that the bundle holds.
+func (i Image) held(index v1.IndexManifest) []v1.Descriptor {
+	var out []v1.Descriptor
+	for _, m := range index.Manifests {
+		if m.Platform != nil && slices.Contains(i.Platforms, m.Platform.String()) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// subset adds an index of what the bundle holds of an image, where that is not all.
+func (a *area) subset(i Image, index v1.IndexManifest, kind types.MediaType) (Image, error) {
+	held := i.held(index)
+	if len(held) == len(index.Manifests) {
+		return i, nil
+	}
+	d, err := a.document(kind, v1.IndexManifest{SchemaVersion: 2, MediaType: kind, Manifests: held})
+	i.Subset = d.Digest.String()
+	return i, err
+}
+
+// pinned takes a name apart into one with a tag and the digest that it ends with, or "".
+// A name without a tag gets one that tells the digest.
+func pinned(image string) (tagged, digest string) {
+	tagged, digest, _ = strings.Cut(image, "@")
+	if digest != "" && !strings.Contains(tagged[strings.LastIndex(tagged, "/")+1:], ":") {
+		tagged += ":" + strings.Replace(digest, ":", "-", 1)
+	}
+	return tagged, digest
 }
 
 // readDocument reads a manifest, an index or a configuration.
@@ -154,13 +185,15 @@ func parts(dir string, i Image) ([]v1.Descriptor, error) {
 		if err != nil {
 			return nil, err
 		}
-		manifests = nil
-		for _, m := range index.Manifests {
-			if m.Platform != nil && slices.Contains(i.Platforms, m.Platform.String()) {
-				manifests = append(manifests, m)
-			}
-		}
+		manifests = i.held(index)
 		out = append(out, manifests...)
+	}
+	if i.Subset != "" {
+		d, err := describe(dir, i.Subset)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
 	}
 	for _, d := range manifests {
 		text, err := readDocument(dir, d.Digest.String())

@@ -84,11 +84,16 @@ func (p publishers) get(ctx context.Context, url string) (io.ReadCloser, error) 
 
 // image fetches an image of its registry for some architectures. Its index stays
 // as it is published, although it names platforms that are not fetched: so the
-// digest is the publisher's.
-func (p publishers) image(ctx context.Context, a *area, image string, arches []download.Arch) error {
-	ref, err := name.NewTag(image)
+// digest is the publisher's. With a digest, that image is fetched, whatever the tag
+// stands for now.
+func (p publishers) image(ctx context.Context, a *area, image, digest string, arches []download.Arch) error {
+	tag, err := name.NewTag(image)
 	if err != nil {
 		return err
+	}
+	ref := name.Reference(tag)
+	if digest != "" {
+		ref = tag.Context().Digest(digest)
 	}
 	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(p.keychain)}
 	if p.http.Transport != nil {
@@ -110,7 +115,7 @@ func (p publishers) image(ctx context.Context, a *area, image string, arches []d
 		if !slices.Contains(arches, download.Arch(platform.Architecture)) || len(arches) > 1 {
 			return fmt.Errorf("%s is there for %s only", image, platform)
 		}
-		return a.record(image, got.Digest, []string{platform.String()}, Published)
+		return a.record(image, Image{Digest: got.Digest.String(), Platforms: []string{platform.String()}, Source: Published})
 	}
 	index, err := got.ImageIndex()
 	if err != nil {
@@ -141,7 +146,11 @@ func (p publishers) image(ctx context.Context, a *area, image string, arches []d
 		return err
 	}
 	slices.Sort(platforms)
-	return a.record(image, got.Digest, platforms, Published)
+	i, err := a.subset(Image{Digest: got.Digest.String(), Platforms: platforms, Source: Published}, *manifest, got.MediaType)
+	if err != nil {
+		return err
+	}
+	return a.record(image, i)
 }
 
 // fetched adds the contents of a published image of one platform.

@@ -22,7 +22,7 @@ import (
 // from disk, in parts where a client asks for them. When bundle.json changes,
 // the handler serves what it says from then on.
 func (b *Bundle) Handler() (http.Handler, error) {
-	info, err := os.Stat(filepath.Join(b.dir, "bundle.json"))
+	info, err := os.Stat(filepath.Join(b.dir, indexName))
 	if err != nil {
 		return nil, fmt.Errorf("serve the bundle: %w", err)
 	}
@@ -62,7 +62,7 @@ type server struct {
 func (s *server) current() *Bundle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info, err := os.Stat(filepath.Join(s.bundle.dir, "bundle.json"))
+	info, err := os.Stat(filepath.Join(s.bundle.dir, indexName))
 	if err != nil || os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
 		return s.bundle
 	}

@@ -120,7 +120,7 @@ func (a *area) holdsImage(image string, arches []download.Arch) bool {
 	}
 	i, named := a.was.contents.Images[image]
 	for _, arch := range arches {
-		named = named && slices.ContainsFunc(i.Platforms, func(p string) bool { return strings.HasPrefix(p+"/", "linux/"+string(arch)+"/") })
+		named = named && holds(i.Platforms, "linux/"+string(arch))
 	}
 	return named && checkImage(a.dir, i, map[string]error{}) == nil
 }

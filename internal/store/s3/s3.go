@@ -44,7 +44,23 @@ func (b *bucket) key(key string) string { return b.prefix + key }
 
 // About implements store.Store.
 func (b *bucket) About() store.About {
-	return store.About{URL: b.url, DeleteAll: b.deleteAll, Purge: b.purge, Public: b.public}
+	return store.About{URL: b.url, DeleteAll: b.deleteAll, Purge: b.purge, Public: b.public, Web: b.web}
+}
+
+// web is the address of the bucket on its server, with the bucket in the path where the
+// server is not Amazon's (Amazon S3 User Guide, "Virtual hosting of general purpose buckets").
+func (b *bucket) web() string {
+	b.mu.Lock()
+	region := b.region
+	b.mu.Unlock()
+	at := "https://" + b.name + ".s3." + region + ".amazonaws.com"
+	if strings.HasPrefix(region, "cn-") {
+		at += ".cn"
+	}
+	if b.cfg.Endpoint != "" {
+		at = strings.TrimSuffix(b.cfg.Endpoint, "/") + "/" + b.name
+	}
+	return strings.TrimSuffix(at+"/"+b.prefix, "/")
 }
 
 // Get implements store.Store.

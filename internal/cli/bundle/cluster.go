@@ -1,0 +1,147 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/pipeline"
+)
+
+// described is the cluster that a command is about, where it is about one.
+type described struct {
+	files []string
+	facts string
+}
+
+func (d *described) flags(c *cobra.Command) {
+	c.Flags().StringSliceVarP(&d.files, "filename", "f", nil, "files that describe the cluster, instead of the state store; - is the standard input")
+	c.Flags().StringVar(&d.facts, "facts", "", "file with everything that would be looked up of the cluster")
+	if err := c.MarkFlagFilename("filename", "yaml", "json"); err != nil {
+		panic(err) // the flag does not exist: a mistake in the lines above
+	}
+}
+
+// given reports whether a cluster is named or described. That of the environment is
+// not: a bundle without one is for clusters on this host.
+func (d *described) given(app *shell.App) bool { return app.Name != "" || len(d.files) > 0 }
+
+// assets finds what the cluster fetches: for some architectures, or those of its machines.
+func (d *described) assets(ctx context.Context, app *shell.App, arches []download.Arch) (*pipeline.Assets, error) {
+	o := kops.AssetsOptions{}
+	for _, a := range arches {
+		o.Arches = append(o.Arches, string(a))
+	}
+	found, err := app.Assets(ctx, d.files, d.facts, o)
+	if err != nil {
+		return nil, err
+	}
+	app.Warn(found.Warnings)
+	return shell.Inside[*pipeline.Assets](found), nil
+}
+
+// wanted is what a bundle of assets holds.
+func wanted(a *pipeline.Assets) bundle.Want {
+	return bundle.Want{Kops: a.Kops, Kubernetes: a.Kubernetes, Files: a.Files, Images: a.Images}
+}
+
+func diff(app *shell.App) *cobra.Command {
+	var dir, format string
+	var of described
+	var arches []string
+	c := shell.Cobra("diff [FOLDER]", "Compare a bundle with another, or with what a cluster fetches", `
+Tell what a bundle lacks, what it has more, and what has another digest: compared
+with the bundle in FOLDER, or with what a cluster fetches, that of --name or the one
+that the file of -f describes.
+
+The exit code is 2 when something differs. What a bundle has more than a cluster
+fetches is told, and counts for nothing, as one bundle can be for several clusters.`, `
+  kops bundle diff /mnt/usb/bundle
+  kops bundle diff --name cluster.example.com --dir ./bundle
+  kops bundle diff -f cluster.yaml --facts facts.yaml -o json`,
+		func(ctx context.Context, args []string) error {
+			if err := shell.CheckFormat(format, shell.Table, shell.JSON, shell.YAML); err != nil {
+				return err
+			}
+			b, err := opened(app, dir)
+			if err != nil {
+				return err
+			}
+			all, err := compared(ctx, app, b, args, of, arches)
+			if err != nil {
+				return err
+			}
+			if err := printDiff(app, format, b, all); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(all, func(d bundle.Difference) bool { return len(args) > 0 || d.State != bundle.More }) {
+				return shell.Pending
+			}
+			return nil
+		})
+	dirFlag(c, &dir)
+	of.flags(c)
+	c.Flags().StringSliceVar(&arches, "arch", nil, "architectures of the machines: amd64, arm64 (default those of the cluster's machines)")
+	c.Flags().StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
+	shell.Complete(c, "arch", archNames()...)
+	shell.Complete(c, "output", shell.Table, shell.JSON, shell.YAML)
+	return c
+}
+
+// compared compares a bundle with the one of a folder, or with what a cluster fetches.
+func compared(ctx context.Context, app *shell.App, b *bundle.Bundle, args []string, of described, arches []string) ([]bundle.Difference, error) {
+	if len(args) == 1 != !of.given(app) || len(args) > 1 {
+		return nil, shell.Usagef("name one folder of a bundle, or a cluster with --name or -f")
+	}
+	if len(args) == 1 {
+		with, err := bundle.Open(args[0])
+		if err != nil {
+			return nil, err
+		}
+		return b.Diff(with), nil
+	}
+	only, err := parseArches(arches)
+	if err != nil {
+		return nil, err
+	}
+	a, err := of.assets(ctx, app, only)
+	if err != nil {
+		return nil, err
+	}
+	return b.Lacks(wanted(a), a.Arches), nil
+}
+
+func printDiff(app *shell.App, format string, b *bundle.Bundle, all []bundle.Difference) error {
+	if all == nil {
+		all = []bundle.Difference{} // an empty list, not a missing one
+	}
+	return app.PrintAs(format, all, func() error {
+		if len(all) == 0 {
+			app.Printf("The bundle %s differs in nothing\n", b.Dir())
+			return nil
+		}
+		var rows [][]string
+		for _, d := range all {
+			rows = append(rows, []string{string(d.State), d.Name, explain(d)})
+		}
+		return app.PrintTable([]string{"STATE", "NAME", "WHY"}, rows)
+	})
+}
+
+// explain says in words how one thing differs.
+func explain(d bundle.Difference) string {
+	switch {
+	case d.State != bundle.Other:
+		return "-"
+	case len(d.Lacks) > 0:
+		return "it lacks " + strings.Join(d.Lacks, ", ")
+	}
+	return fmt.Sprintf("it is %s, not %s", d.Have, d.Want)
+}

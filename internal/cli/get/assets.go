@@ -1,0 +1,67 @@
+package get
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/bundle"
+	"kops.local/kops/internal/cli/shell"
+)
+
+func (g *verb) assets() *cobra.Command {
+	var files []string
+	var facts string
+	var transfer bool
+	c := shell.Cobra("assets", "Show the files and images that a cluster fetches", `
+Show the files and images that the machines and pods of a cluster fetch: under their
+publishers' names, and from where the cluster takes them, which differs where its
+spec has mirrors (spec.assets.fileRepository, containerRegistry or containerProxy).
+
+With --copy, they are copied to these mirrors: files to a bucket with their digests
+beside them, images to the registry. What is there already is not sent again. Copies
+stand in the user's cache meanwhile, and stay there for the next time.`, `
+  kops get assets --name cluster.example.com
+  kops get assets --name cluster.example.com -o yaml
+  kops get assets -f cluster.yaml --facts facts.yaml -o json
+  kops get assets --name cluster.example.com --copy`,
+		func(ctx context.Context, _ []string) error {
+			if err := g.check(); err != nil {
+				return err
+			}
+			a, err := g.Assets(ctx, files, facts, kops.AssetsOptions{Hashes: true})
+			if err != nil {
+				return err
+			}
+			g.Warn(a.Warnings)
+			if transfer {
+				if err := bundle.Copy(ctx, g.App, a); err != nil {
+					return err
+				}
+			}
+			return g.PrintAs(g.format, a, func() error { return g.assetTables(a) })
+		})
+	c.Args = shell.NoArguments("name the cluster with --name")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "files that describe the cluster, instead of the state store; - is the standard input")
+	c.Flags().BoolVar(&transfer, "copy", false, "copy them to the mirrors that the cluster's spec names")
+	c.Flags().StringVar(&facts, "facts", "", "file with everything that would be looked up of the cluster")
+	return c
+}
+
+func (g *verb) assetTables(a *kops.Assets) error {
+	var rows [][]string
+	for _, i := range a.Images {
+		rows = append(rows, []string{i.Canonical, i.Download})
+	}
+	g.Printf("Images\n")
+	if err := g.PrintTable([]string{"CANONICAL", "DOWNLOAD"}, rows); err != nil {
+		return err
+	}
+	rows = nil
+	for _, f := range a.Files {
+		rows = append(rows, []string{f.Canonical, f.Download, f.SHA})
+	}
+	g.Printf("\nFiles\n")
+	return g.PrintTable([]string{"CANONICAL", "DOWNLOAD", "SHA"}, rows)
+}

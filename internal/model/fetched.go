@@ -1,0 +1,166 @@
+package model
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/model/assets"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/spec/facts"
+)
+
+// Fetched is what the machines and pods of a cluster fetch, by the publishers' names.
+type Fetched struct {
+	// Arches are the architectures of the machines.
+	Arches []download.Arch
+	// Files are public URLs with the SHA-256 that is known of each, or "".
+	Files map[string]string
+	// Images are names with tag, or with the digest that the cluster names them by; sorted.
+	Images []string
+}
+
+// FetchedBy reads what a cluster fetches from its own files: what the node configuration
+// names, nodeup, and the images that manifests, add-ons and hooks run. Without arches,
+// it is for those of the cluster's machines. The input needs no keysets, and digests
+// among its facts are not used: they may be what comes of this. Its spec is to be
+// completed without mirrors, as names would be those of the mirrors.
+func FetchedBy(in Input, arches []download.Arch) (Fetched, error) {
+	in = in.bare()
+	if len(arches) == 0 {
+		arches = in.machineArches()
+	}
+	in, err := in.Shared()
+	if err != nil {
+		return Fetched{}, err
+	}
+	nodes, _, err := Build(in)
+	if err != nil {
+		return Fetched{}, err
+	}
+	n := named{arches: arches, files: map[string]string{}, images: map[string]bool{}}
+	for _, i := range in.AddonImages() {
+		n.images[i.Public] = true
+	}
+	for _, node := range nodes {
+		f, ok := node.Want.(*managedfile.File)
+		if !ok || strings.HasSuffix(f.Key, layout.Completed) {
+			continue
+		}
+		if text, known := f.Content.Value().Known(); known && strings.HasSuffix(f.Key, ".yaml") {
+			if err := n.document(text); err != nil {
+				return Fetched{}, fmt.Errorf("read %s: %w", f.Key, err)
+			}
+		}
+	}
+	for _, a := range arches {
+		f := in.Own.Nodeup(in.Version, a, "", assets.Mirrors{}, nil)
+		n.files[f.Public] = f.SHA256
+	}
+	return Fetched{arches, n.files, slices.Sorted(maps.Keys(n.images))}, nil
+}
+
+// bare is an input without mirrors, keys and digests, of which no machine is made.
+func (in Input) bare() Input {
+	in.Cluster = in.Cluster.DeepCopy()
+	in.Cluster.Spec.Assets = nil
+	in.Keysets, in.AllowUnverified = map[string]*pki.Keyset{}, true
+	for _, n := range pki.KeysetNames(in.Cluster) {
+		in.Keysets[n] = &pki.Keyset{Name: n}
+	}
+	if in.Facts == nil {
+		return in
+	}
+	known := &facts.Facts{Clouds: maps.Clone(in.Facts.Clouds)}
+	if own := known.Clouds[string(in.Traits.Name)]; own != nil {
+		without := *own
+		without.Bundle = "" // which would be asked for what it lacks
+		known.Clouds[string(in.Traits.Name)] = &without
+	}
+	in.Facts = known
+	return in
+}
+
+// machineArches are the architectures of the machines of all groups.
+func (in Input) machineArches() []download.Arch {
+	var out []download.Arch
+	for _, a := range download.Arches() {
+		if slices.ContainsFunc(in.Groups, func(g *api.InstanceGroup) bool { return configured(g) && slices.Contains(in.archesOf(g), a) }) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// named collects what the files of a cluster name.
+type named struct {
+	arches []download.Arch
+	files  map[string]string
+	images map[string]bool
+}
+
+// document reads the YAML documents of one file.
+func (n named) document(text string) error {
+	for d := yaml.NewDecoder(bytes.NewBufferString(text)); ; {
+		var doc any
+		if err := d.Decode(&doc); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		n.value(doc)
+	}
+}
+
+// value reads a part of a document: images stand under keys of their own in
+// manifests, Kubernetes objects and node configuration alike.
+func (n named) value(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			n.value(e)
+		}
+	case map[string]any:
+		for key, e := range v {
+			text, isText := e.(string)
+			switch {
+			case isText && text != "" && slices.Contains([]string{"image", "sandboxImage", "reference"}, key):
+				n.images[text] = true
+			case key == "Assets":
+				n.assets(e)
+			default:
+				n.value(e)
+			}
+		}
+	}
+}
+
+// assets reads the files of node configuration: lines digest@url by architecture.
+func (n named) assets(v any) {
+	byArch, _ := v.(map[string]any)
+	for _, a := range n.arches {
+		lines, _ := byArch[string(a)].([]any)
+		for _, l := range lines {
+			line, _ := l.(string)
+			sum, places, known := strings.Cut(line, "@")
+			if !known {
+				sum, places = "", line
+			}
+			if sum == download.Unverified {
+				sum = ""
+			}
+			public, _, _ := strings.Cut(places, ",")
+			n.files[public] = sum
+		}
+	}
+}

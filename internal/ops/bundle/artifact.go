@@ -1,0 +1,93 @@
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// ArtifactName is what the files of a bundle are called in a registry.
+const ArtifactName = "kops-bundle:latest"
+
+// Media types of the artifact: its configuration is the index of the bundle, and each
+// layer is a file, with its path as the title by which tools write it to a folder.
+const (
+	artifactConfig types.MediaType = "application/vnd.kops.bundle.v1+json"
+	artifactFile   types.MediaType = "application/octet-stream"
+	titleKey                       = "org.opencontainers.image.title"
+)
+
+// artifact is the files of a bundle with its index, as the OCI image specification
+// describes artifacts (Guidelines for Artifact Usage).
+func (b *Bundle) artifact() (v1.Image, error) {
+	config, err := os.ReadFile(filepath.Join(b.dir, indexName))
+	if err != nil {
+		return nil, fmt.Errorf("pack the files: %w", err)
+	}
+	a := artifact{config: config, files: map[string]string{}}
+	m := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: descriptor(artifactConfig, digestOf(config), int64(len(config)))}
+	add := func(file, title, sum string, size int64) {
+		d := descriptor(artifactFile, sum, size)
+		d.Annotations = map[string]string{titleKey: title}
+		m.Layers, a.files[sum] = append(m.Layers, d), file
+	}
+	for _, p := range slices.Sorted(maps.Keys(b.paths)) {
+		f := b.contents.Files[b.paths[p]]
+		add(filePlace(b.dir, p), p, f.SHA256, f.Size)
+	}
+	for _, n := range []string{indexName, signatureName} {
+		text, err := os.ReadFile(filepath.Join(b.dir, n))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it is not signed
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pack the files: %w", err)
+		}
+		add(filepath.Join(b.dir, n), n, digestOf(text), int64(len(text)))
+	}
+	if a.raw, err = json.Marshal(m); err != nil {
+		return nil, fmt.Errorf("pack the files: %w", err)
+	}
+	return partial.CompressedToImage(a)
+}
+
+func descriptor(kind types.MediaType, sum string, size int64) v1.Descriptor {
+	return v1.Descriptor{MediaType: kind, Digest: v1.Hash{Algorithm: "sha256", Hex: sum}, Size: size}
+}
+
+// artifact is a partial.CompressedImageCore.
+type artifact struct {
+	raw, config []byte
+	files       map[string]string // by digest
+}
+
+// MediaType, RawManifest, RawConfigFile and LayerByDigest implement partial.CompressedImageCore.
+func (a artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+
+// RawManifest is the manifest.
+func (a artifact) RawManifest() ([]byte, error) { return a.raw, nil }
+
+// RawConfigFile is the index of the bundle.
+func (a artifact) RawConfigFile() ([]byte, error) { return a.config, nil }
+
+// LayerByDigest is a file.
+func (a artifact) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
+	file, ok := a.files[digest.Hex]
+	if !ok {
+		return nil, fmt.Errorf("there is no file of the digest %s", digest)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	return heldLayer{file, descriptor(artifactFile, digest.Hex, info.Size())}, nil
+}
