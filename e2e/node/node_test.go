@@ -327,7 +327,7 @@ func TestInsideAMachineKnowsItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.NodeName != name || h.Like != "debian" || !h.Contained || h.CgroupV1 != strings.Contains(string(mounts), " /sys/fs/cgroup/memory cgroup ") ||
+	if h.NodeName != name || h.Like != "debian" || !h.Contained || !h.LacksLogind || h.CgroupV1 != strings.Contains(string(mounts), " /sys/fs/cgroup/memory cgroup ") ||
 		len(h.Addresses) != 1 || !strings.HasPrefix(h.Addresses[0], "10.199.77.") {
 		t.Errorf("%+v", h)
 	}

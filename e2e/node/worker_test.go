@@ -25,6 +25,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
@@ -187,7 +189,8 @@ func (g *guest) control(files map[string][]byte, kubernetes string) *registratio
 	return nodes
 }
 
-// configuration is that of the worker in the tests of package agent, with these files.
+// configuration is that of the worker in the tests of package agent, with these files,
+// and with settings of a kubelet as they are for virtual machines.
 func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes string, ca *pki.Keyset) (nodeconfig.Boot, []byte) {
 	g.Helper()
 	a, err := txtar.ParseFile("../../internal/node/agent/testdata/local-worker.txtar")
@@ -203,6 +206,9 @@ func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes
 		}
 	}
 	c.KubernetesVersion, c.Assets, c.KeypairIDs[pki.KubernetesCA] = kubernetes, map[download.Arch][]string{}, ca.Primary
+	yes := true
+	k := c.KubeletConfig
+	k.CgroupDriver, k.FailSwapOn, k.ProtectKernelDefaults, c.UpdatePolicy = "systemd", nil, &yes, api.UpdateAutomatic
 	for base, data := range files {
 		sum := sha256.Sum256(data)
 		c.Assets[download.Arch(runtime.GOARCH)] = append(c.Assets[download.Arch(runtime.GOARCH)], fmt.Sprintf("%s@%s/%s", hex.EncodeToString(sum[:]), mirror, base))
@@ -247,13 +253,18 @@ func TestAWorkerOfRealPrograms(t *testing.T) {
 			t.Errorf("the second run has changed something in the phase %s", p.Name)
 		}
 	}
+	warnings := slices.DeleteFunc(first.Warnings, func(w string) bool { return strings.HasPrefix(w, "the kernel module ") }) // the host may lack one
+	if len(warnings) > 0 || len(first.Adapted) != 9 {
+		t.Errorf("what is adapted to a container is %q, and warnings are %q", first.Adapted, warnings)
+	}
 	if first.Node != name {
 		t.Errorf("the node is %q", first.Node)
 	}
 	for command, want := range map[string]string{
-		"systemctl is-active containerd kubelet kubernetes-iptables-setup logrotate.timer":                                "active\nactive\nactive\nactive",
-		"systemctl is-active kops-configuration":                                                                          "inactive",
-		"systemctl is-enabled containerd kubelet":                                                                         "enabled\nenabled",
+		"systemctl is-active containerd kubelet kubernetes-iptables-setup logrotate.timer":                                                                "active\nactive\nactive\nactive",
+		"grep -c -e 'cgroupDriver: cgroupfs' -e 'failSwapOn: false' -e 'protectKernelDefaults: false' -e 'GracePeriod: 0s' /var/lib/kubelet/kubelet.conf": "4",
+		"systemctl is-active kops-configuration":  "inactive",
+		"systemctl is-enabled containerd kubelet": "enabled\nenabled",
 		"mkdir -p /mnt/r; mount --bind / /mnt/r; ctr run --rm --rootfs /mnt/r one /bin/echo from a container 2>/dev/null": "from a container",
 		"ctr plugins ls 2>/dev/null | awk '$2 == \"overlayfs\" && $1 ~ /snapshotter/ {print $NF}'":                        "ok",
 		"grep -c '10.199.77.1 api.internal' /etc/hosts":                                                                   "1",

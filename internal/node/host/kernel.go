@@ -39,14 +39,21 @@ func listModules(_ context.Context, m *Machine, s resource.Scope) ([]*Module, er
 	return out, nil
 }
 
-// loadModule writes the file last, as it is what is observed.
+// loadModule writes the file last, as it is what is observed. A container often has no
+// file of a module that its host has loaded.
 func loadModule(ctx context.Context, m *Machine, o *Module) error {
-	if m.Command != nil {
+	if m.Command != nil && !m.loaded(o.Name) {
 		if _, err := m.Command(ctx, "modprobe", o.Name); err != nil {
 			m.warn("the kernel module " + o.Name + " was not loaded: " + err.Error())
 		}
 	}
 	return m.write(o.file(), 0o644, owner{}, strings.NewReader(o.Name+"\n"))
+}
+
+// loaded reports whether the kernel shows a module as one that it has (sysfs(5)); it spells names with _.
+func (m *Machine) loaded(name string) bool {
+	_, err := os.Stat(m.path("/sys/module/" + strings.ReplaceAll(name, "-", "_")))
+	return err == nil
 }
 
 // SysctlFile is a file of kernel parameters that are in force.
