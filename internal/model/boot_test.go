@@ -258,7 +258,7 @@ func TestTheScriptRunsNodeup(t *testing.T) {
 		s := newSource(t, map[string]string{".gz": packed(t, "gzip", nodeup)})
 		s.authority, _ = selfSigned(t)
 		out := s.fails(t, nodeup)
-		for _, part := range []string{"curl: (60)", "did not give nodeup.gz", "No place gave a valid nodeup"} {
+		for _, part := range []string{" s: control-plane authority: https://127.0.0.1:", "/nodeup.gz: curl: (60)", "No place gave a valid nodeup"} {
 			if !strings.Contains(out, part) {
 				t.Errorf("it does not say %q:\n%s", part, out)
 			}
@@ -368,7 +368,7 @@ func (s *source) script(t *testing.T, dir, nodeup string, from *api.AssetsSpec) 
 	text = conf.ReplaceAllString(text, "    "+strings.ReplaceAll(strings.TrimSpace(string(s.authority)), "\n", "\n    ")+"\n")
 	for old, with := range map[string]string{
 		"127.0.0.1:3988/": "127.0.0.1:" + port + "/", "INSTALL_DIR=/opt/kops": "INSTALL_DIR=" + dir, "/var/lib/toolbox": "/nowhere",
-		"/bin/systemd-machine-id-setup": "true", "sysctl -w": "true", "sleep ": ": ", "--retry 2": "--retry 0",
+		"/bin/systemd-machine-id-setup": "true", "sysctl -w": "true", "sleep ": ": ",
 	} {
 		if !strings.Contains(text, old) {
 			t.Fatalf("the script has no %q", old)

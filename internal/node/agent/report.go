@@ -53,6 +53,7 @@ func (r *recorder) change(f func(*report.Report)) {
 
 // warn notes a warning, once over all runs.
 func (r *recorder) warn(text string) {
+	text = report.Public(text)
 	r.change(func(rep *report.Report) {
 		if !slices.Contains(rep.Warnings, text) {
 			rep.Warnings = append(rep.Warnings, text)
@@ -71,8 +72,10 @@ func entry(r *report.Report, name string) *report.Phase {
 	return &r.Phases[len(r.Phases)-1]
 }
 
+// fail notes an error. The report leaves the machine, so that no place that an error
+// names keeps what may be a secret.
 func fail(p *report.Phase, err error) {
-	p.Error, p.Remedy, p.Waiting = err.Error(), fault.Remedy(err), false
+	p.Error, p.Remedy, p.Waiting = report.Public(err.Error()), report.Public(fault.Remedy(err)), false
 }
 
 // do runs a phase.

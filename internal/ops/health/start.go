@@ -23,23 +23,55 @@ type Start struct {
 	Console []string
 }
 
-// ReadStart finds out how far a machine came: by its boot report, or, while
-// there is none, by its console.
+// ReadStart finds out how far a machine came: by its boot report, which is a file of its own or
+// stands on its console, or, while there is none, by what else the console says.
 func ReadStart(r platform.BootRecord) Start {
-	s := Start{Console: lines(r.Console)}
+	all := lastBoot(lines(r.Console))
+	s := Start{Console: slices.DeleteFunc(slices.Clone(all), report.IsLine)}
+	after := s.Console // what the console says since the report
 	if len(r.Report) > 0 {
 		rep, err := report.Parse(r.Report)
-		if err == nil {
-			s.Report = rep
-			s.fromReport()
+		if err != nil {
+			s.Message, s.Broken = err.Error(), true
 			return s
 		}
-		s.Message, s.Broken = err.Error(), true
+		s.Report = rep
+	} else if rep, at := report.Last(all); rep != nil {
+		s.Report, after = rep, all[at:]
+	}
+	if s.Report == nil {
+		s.fromConsole()
 		return s
 	}
-	s.fromConsole()
+	s.Report = report.Tame(s.Report, tame)
+	s.fromReport()
+	if crashed(after) {
+		s.fromConsole()
+	}
 	return s
 }
+
+// lastBoot are the lines since the kernel started for the last time.
+func lastBoot(all []string) []string {
+	for i, l := range slices.Backward(all) {
+		if strings.Contains(l, kernelStarts) {
+			return all[i:]
+		}
+	}
+	return all
+}
+
+// crashed reports whether the kernel did: whoever wrote a report before does no more.
+func crashed(all []string) bool {
+	return slices.ContainsFunc(all, func(l string) bool { return strings.Contains(l, kernelCrashes) })
+}
+
+const (
+	kernelStarts  = "Linux version"
+	kernelCrashes = "Kernel panic"
+	// waitsForControlPlane leaves out the error, which is another at each try.
+	waitsForControlPlane = "its start waits for the control plane, which gives no answer yet"
+)
 
 // fromReport names the first broken phase, or the one under way.
 func (s *Start) fromReport() {
@@ -63,8 +95,8 @@ func (s *Start) fromReport() {
 		s.Message = "its start has begun"
 		return
 	}
-	if p := r.Phases[i]; p.Waiting { // not its error, which is another at each try
-		s.Message = "its start waits for the control plane, which gives no answer yet"
+	if r.Phases[i].Waiting {
+		s.Message = waitsForControlPlane
 		return
 	}
 	s.Message = fmt.Sprintf("its start is in the phase %s since %s", r.Phases[i].Name, r.Phases[i].Started.UTC().Format(time.RFC3339))
@@ -77,27 +109,28 @@ type sign struct {
 	remedy  string
 	broken  bool
 	verbose bool // the line itself says more
+	fetch   bool // the lines of its kind say all
 }
 
 // signs are in the order in which a start comes to them; the furthest counts.
 func signs() []sign {
 	return []sign{
-		{text: "Linux version", says: "its kernel has started, and nothing else has shown on its console yet"},
+		{text: kernelStarts, says: "its kernel has started, and nothing else has shown on its console yet"},
 		{text: "Welcome to ", says: "its system is starting, and the user data has not run"},
 		{text: "Cloud-init v", says: "cloud-init is at work, and nodeup does not run yet"},
 		{text: "user data: running", says: "its user data runs, and nodeup does not run yet"},
 		{text: "host0 has no address", says: "the machine got no address", broken: true, remedy: "look at the host's bridge: kops doctor shows the console"},
 		{text: "Could not resolve host", says: "it cannot resolve the name that nodeup is fetched from", broken: true, verbose: true, remedy: "check the network's DNS"},
 		{text: "curl: (", says: "it cannot fetch nodeup", broken: true, verbose: true, remedy: "check that machines reach the address, and that the file is there"},
-		{text: "did not give a nodeup with the digest", says: "what it fetched is not the nodeup that was expected", broken: true, verbose: true,
-			remedy: "put the right file there, or update the cluster so that its digest is known: kops update cluster --yes"},
+		{text: unfetched, says: "it cannot fetch nodeup", broken: true, fetch: true},
 		{text: "There is no nodeup for the architecture", says: "there is no nodeup for its architecture", broken: true, verbose: true, remedy: "choose a machine type of amd64 or arm64"},
+		{text: fetched, says: "it has fetched nodeup, which has written no report yet"},
 		{text: "user data: finished", says: "its user data has run, and nodeup has written no report yet"},
 		{text: "nodeup: ", says: "nodeup runs", verbose: true},
-		{text: "failed with status", says: "its user data failed", broken: true, verbose: true, remedy: "the console tells more: kops doctor"},
-		{text: "Failed to start cloud-final", says: "its user data failed", broken: true, remedy: "the console tells more: kops doctor"},
+		{text: "failed with status", says: "its user data failed", broken: true, verbose: true, remedy: seeConsole},
+		{text: "Failed to start cloud-final", says: "its user data failed", broken: true, remedy: seeConsole},
 		{text: ": failed after ", says: "nodeup failed", broken: true, verbose: true},
-		{text: "Kernel panic", says: "its kernel has crashed", broken: true, verbose: true, remedy: "delete the machine, so that its group makes another"},
+		{text: kernelCrashes, says: "its kernel has crashed", broken: true, verbose: true, remedy: "delete the machine, so that its group makes another"},
 	}
 }
 
@@ -121,6 +154,10 @@ func (s *Start) fromConsole() {
 		return
 	}
 	found := all[best]
+	if found.fetch {
+		s.fromFetch(s.Console)
+		return
+	}
 	s.Message, s.Remedy, s.Broken = found.says, found.remedy, found.broken
 	if found.verbose {
 		s.Message += ": " + line(at)
@@ -136,6 +173,15 @@ func lines(text []byte) []string {
 		}
 	}
 	return out
+}
+
+// tame is a text of a machine, of any number of lines, as a terminal may show it.
+func tame(text string) string {
+	out := strings.Split(text, "\n")
+	for i := range out {
+		out[i] = plain(out[i])
+	}
+	return strings.Join(out, "\n")
 }
 
 // plain takes the commands for terminals out of a line, such as colours, and

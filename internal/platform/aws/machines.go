@@ -16,6 +16,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
@@ -175,16 +176,27 @@ func instanceGroupOf(tags []astypes.TagDescription) string {
 	return ""
 }
 
-// bootRecord reads what an instance wrote on its serial console; AWS keeps the
-// last 64 KiB of it. The boot report is a file of the machine, which AWS does not show.
+// bootRecord reads what an instance wrote on its serial console, where its report stands,
+// too; AWS keeps the last 64 KiB of it.
 func bootRecord(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) (platform.BootRecord, error) {
-	out, err := s.Client.(*kinds.Client).EC2.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: &m.Name})
+	client := s.Client.(*kinds.Client)
+	text, err := console(ctx, client, m.Name, true)
+	if awsapi.Code(err) == "UnsupportedOperation" || err == nil && text == "" {
+		text, err = console(ctx, client, m.Name, false)
+	}
 	if err != nil {
 		return platform.BootRecord{}, fmt.Errorf("read the console of %s: %w", m.Name, err)
+	}
+	return platform.BootRecord{Console: []byte(strings.ReplaceAll(text, "\r", ""))}, nil
+}
+
+// console is the text of an instance's console: as it is now, which instances on the Nitro
+// system give, or as it was soon after the instance started or stopped (API reference, GetConsoleOutput).
+func console(ctx context.Context, c *kinds.Client, id string, now bool) (string, error) {
+	out, err := c.EC2.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: &id, Latest: &now})
+	if err != nil {
+		return "", err
 	}
 	text, err := base64.StdEncoding.DecodeString(sdk.ToString(out.Output))
-	if err != nil {
-		return platform.BootRecord{}, fmt.Errorf("read the console of %s: %w", m.Name, err)
-	}
-	return platform.BootRecord{Console: []byte(strings.ReplaceAll(string(text), "\r", ""))}, nil
+	return string(text), err
 }

@@ -6,31 +6,43 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
+	"time"
 
 	"kops.local/kops/internal/node/agent/report"
 )
 
-// reporter writes the boot report to its file, figures of it to another, and its news to the console.
+// reporter writes the boot report to its file, figures of it to another, and its news to
+// the console: in words, and packed, as kops doctor reads it of a machine that nobody can reach.
 type reporter struct {
 	err           io.Writer
 	path, metrics string
 	dry           bool
+	now           func() time.Time
 
 	mu   sync.Mutex
 	seen map[string]string
+	told time.Time // when the packed report was last written
+	done bool      // what it said
 }
 
-func (r *reporter) told(rep report.Report) {
+// repeat is after what time a report without news is written again, when the machine
+// tries again: of a console only the end is kept, and the kernel may have written into a line.
+const repeat = 5 * time.Minute
+
+func (r *reporter) tell(rep report.Report) {
 	if r.dry {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	fresh := rep.Done && !r.done
 	for _, p := range rep.Phases {
 		if p.State == report.Running && p.Error == "" || !r.isNews(p) {
 			continue
 		}
+		fresh = true
 		line := fmt.Sprintf("nodeup: %s: %s after %.1f s", p.Name, p.State, p.Seconds)
 		if p.Steps > 0 {
 			line += fmt.Sprintf(", %d changed", p.Steps)
@@ -43,6 +55,10 @@ func (r *reporter) told(rep report.Report) {
 		}
 		fmt.Fprintln(r.err, line) //nolint:errcheck // nothing could be told
 	}
+	if fresh || !r.told.IsZero() && r.now().Sub(r.told) >= repeat {
+		r.told, r.done = r.now(), rep.Done
+		fmt.Fprintln(r.err, "nodeup:", report.Line(&rep)) //nolint:errcheck // nothing could be told
+	}
 	r.write("the boot report", r.path, func(w io.Writer) error { return report.WriteJSON(w, &rep) })
 	if len(rep.Certificates) > 0 {
 		r.write("the file of figures", r.metrics, func(w io.Writer) error { return report.WriteMetrics(w, &rep) })
@@ -54,13 +70,19 @@ func (r *reporter) isNews(p report.Phase) bool {
 	if r.seen == nil {
 		r.seen = map[string]string{}
 	}
-	news := fmt.Sprint(p.State, p.Error)
+	news := fmt.Sprint(p.State, steady(p.Error))
 	if r.seen[p.Name] == news {
 		return false
 	}
 	r.seen[p.Name] = news
 	return true
 }
+
+// connection is the own address of one, which is another at each try.
+var connection = regexp.MustCompile(`\S+->`)
+
+// steady is a text without what changes with each try and says nothing.
+func steady(text string) string { return connection.ReplaceAllString(text, "") }
 
 // last is the report of the machine's last start, which is no news; nil where there is none.
 func (r *reporter) last() *report.Report {

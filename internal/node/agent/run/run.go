@@ -137,12 +137,12 @@ func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err er
 	}
 	p := agent.Probe{Root: o.Root, Arch: runtime.GOARCH, Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command,
 		Resolve: net.DefaultResolver.LookupHost, Platforms: o.Platforms, World: o.world()}
-	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun}
+	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun, now: time.Now}
 	a = &agent.Agent{
 		Machine: m, Store: store, Join: o.join, Detect: p.Detect, Launched: o.launched,
 		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: time.Now, Generate: newKey},
 		Clock:   exec.Clock{Now: time.Now, Sleep: clock.Sleep, Jitter: rand.Float64},
-		Version: o.Version, Retries: o.Retries, OnReport: r.told,
+		Version: o.Version, Retries: o.Retries, OnReport: r.tell,
 	}
 	if o.Renew {
 		a.Last = r.last()

@@ -1,0 +1,139 @@
+package health
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What the boot script says of each place that gave no nodeup, and at the end of each
+// round of all places (internal/model/boot.sh.tmpl).
+const (
+	unfetched = "nodeup is not fetched after "
+	fetched   = "nodeup is fetched after "
+	roundEnd  = "No place gave a valid nodeup"
+)
+
+var unfetchedLine = regexp.MustCompile(unfetched + `(\d+) s: (\S+) (\S+): (\S+): ?(.*)$`)
+
+// startTime is how long a control plane may take to start, in seconds: until then a
+// machine that finds none waits for it, as far as can be known.
+const startTime = 300
+
+// unfetch is one such line.
+type unfetch struct {
+	after  int    // seconds since the script began
+	link   string // store, control-plane or mirror
+	cause  string
+	place  string
+	detail string
+}
+
+// remedies of more than one cause.
+const (
+	setClock    = "set the clock of the machine right, or let it reach a time server (NTP, port 123 of UDP); the machine tries again by itself"
+	writeAnew   = "run kops update cluster --yes, which writes nodeup anew; the machine tries again by itself"
+	putThere    = "put the published file there, or correct spec.assets.fileRepository and run kops update cluster --yes"
+	readable    = "let the role of the machine read the bucket: kops update cluster --yes writes its policy anew; look also at the policy of the bucket and at the key that encrypts it"
+	seeListed   = "see why the control plane is not up, whose machines kops doctor shows first, and let this machine reach its port 3988"
+	seeLog      = "see the log of kops-controller on the control plane"
+	seeConsole  = "the console tells more: kops doctor"
+	ownMirror   = "correct the mirror, or spec.assets.fileRepository"
+	newMachine  = "see that the address is this cluster's; if its authority was replaced, run kops update cluster --yes and replace the machine"
+	trustMirror = "let it show a certificate of an authority that the machine's image trusts"
+)
+
+// fetchCause is what one cause is called, and what helps, by the link that is broken.
+type fetchCause struct {
+	name string
+	// says, with %s where the place stands; the detail follows it.
+	says   string
+	remedy map[string]string // "" is any other link
+}
+
+// fetchCauses are in the order in which they tell most: of the places of one round the
+// first of them is what is wrong.
+func fetchCauses() []fetchCause {
+	return []fetchCause{
+		{"digest", "what %s gave is not the nodeup that it is to run", map[string]string{"": writeAnew, "mirror": putThere}},
+		{"clock", "its clock is wrong, and %s refuses it", map[string]string{"": setClock}},
+		{"expired", "the certificate of %s is not valid by its clock", map[string]string{"": "where the clock is wrong, " + setClock + "; where it is right, renew the certificate"}},
+		{"authority", "it does not trust what answers for %s", map[string]string{"": trustMirror, "control-plane": newMachine}},
+		{"credentials", "it has no credentials to fetch nodeup with from %s", map[string]string{"": "give the machine its role: kops update cluster --yes; and let it reach its metadata service"}},
+		{"refused", "it is refused by %s", map[string]string{"": readable, "mirror": ownMirror, "control-plane": seeLog}},
+		{"server", "%s cannot give it nodeup now", map[string]string{"": "look at the server; the machine tries again by itself", "control-plane": seeLog}},
+		{"absent", "nodeup is not at %s", map[string]string{"": writeAnew, "mirror": putThere}},
+		{"other", "it cannot fetch nodeup from %s", map[string]string{"": seeConsole}},
+		{"silent", "it gets no answer of %s", map[string]string{"": "check the routes, the firewall and the proxy between them", "control-plane": seeListed}},
+		{"name", "it cannot resolve the name of %s", map[string]string{"": "check the network's DNS"}},
+	}
+}
+
+// fromFetch says why the boot script has not fetched nodeup: of the last round of places
+// that ended, and the one under way, what tells most.
+func (s *Start) fromFetch(lines []string) {
+	causes := fetchCauses()
+	var worst *unfetch
+	rank := func(u *unfetch) int {
+		return slices.IndexFunc(causes, func(c fetchCause) bool { return c.name == u.cause })
+	}
+	ends := 0
+	for _, l := range slices.Backward(lines) {
+		if strings.Contains(l, roundEnd) {
+			if ends++; ends == 2 {
+				break
+			}
+		}
+		u := readUnfetched(l)
+		if u == nil || rank(u) < 0 || worst != nil && rank(u) >= rank(worst) {
+			continue
+		}
+		worst = u
+	}
+	if worst == nil { // a line that was cut
+		s.Message, s.Remedy, s.Broken = "it cannot fetch nodeup", seeConsole, true
+		return
+	}
+	absent := worst.cause == "silent" || worst.cause == "name"
+	if worst.link == "control-plane" && absent && worst.after < startTime {
+		s.Message = waitsForControlPlane
+		return
+	}
+	c := causes[rank(worst)]
+	s.Broken = true
+	s.Message = strings.Replace(c.says, "%s", worst.where(), 1)
+	if worst.detail != "" {
+		s.Message += ": " + line(worst.detail)
+	}
+	s.Remedy = c.remedy[worst.link]
+	if s.Remedy == "" {
+		s.Remedy = c.remedy[""]
+	}
+}
+
+func readUnfetched(l string) *unfetch {
+	m := unfetchedLine.FindStringSubmatch(l)
+	if m == nil {
+		return nil
+	}
+	after, err := strconv.Atoi(m[1])
+	if err != nil {
+		return nil
+	}
+	return &unfetch{after: after, link: m[2], cause: m[3], place: m[4], detail: m[5]}
+}
+
+// where is the link in words.
+func (u *unfetch) where() string {
+	switch u.link {
+	case "store":
+		return "the cluster's store, " + u.place
+	case "control-plane":
+		if at, err := url.Parse(u.place); err == nil && at.Host != "" {
+			return "kops-controller at " + at.Host
+		}
+	}
+	return u.place
+}
