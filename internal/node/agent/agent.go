@@ -307,7 +307,7 @@ func (r *run) retrying(err error) {
 // what is before it, is about to start.
 func unanswered(err error) bool {
 	var certificate *tls.CertificateVerificationError
-	return fault.Is(err, fault.NotYet) && !errors.As(err, &certificate)
+	return fault.Is(err, fault.NotYet) && !errors.As(err, &certificate) && !errors.As(err, new(*bootstrap.Trouble))
 }
 
 // phaseOf is the phase that a kind's steps belong to.

@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"path"
@@ -18,6 +19,7 @@ import (
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/agent/node"
+	"kops.local/kops/internal/node/bootstrap"
 )
 
 // configure gets the node configuration and checks that it is the one that the machine was started with.
@@ -59,7 +61,13 @@ func (r *run) parseConfig() error {
 // refused says what helps when kops-controller does not give a machine what it asks for.
 func refused(err error) error {
 	remedy := "see the log of kops-controller on the control plane, which tells why; replace a machine that it does not know"
-	if fault.Of(err).Retryable() {
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &certificate):
+		remedy = "see that the address is this cluster's; if its authority was replaced, run kops update cluster --yes and replace the machine"
+	case errors.As(err, new(*bootstrap.Trouble)):
+		remedy = "see the log of kops-controller on the control plane, which tells why; the machine tries again by itself"
+	case fault.Of(err).Retryable():
 		remedy = "see whether kops-controller runs on the control plane, and make its port reachable from this machine"
 	}
 	if err = clockRemedy(err); err == nil || errors.Is(err, ErrJoined) || fault.Remedy(err) != "" {
@@ -76,10 +84,10 @@ func (r *run) read(ctx context.Context, url string) ([]byte, error) {
 	if err = clockRemedy(err); fault.Is(err, fault.Gone) && fault.Remedy(err) == "" {
 		err = fault.Wrap(fault.Gone, err, "run kops update cluster --yes, which writes it, and see that the machine can reach the cluster's store")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", url, err)
+	if err != nil && !strings.Contains(err.Error(), url) { // a store says of itself what it read
+		err = fmt.Errorf("read %s: %w", url, err)
 	}
-	return text, nil
+	return text, err
 }
 
 // readStore reads what a machine with an API server needs of the store, all at once.

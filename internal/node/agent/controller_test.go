@@ -122,9 +122,8 @@ func (c *control) join(b *nodeconfig.Boot, failed func(error)) (agent.Joiner, er
 func TestAWorkerJoinsByARealController(t *testing.T) {
 	const log = "see the log of kops-controller on the control plane, which tells why; replace a machine that it does not know"
 	const unreachable = "see whether kops-controller runs on the control plane, and make its port reachable from this machine"
-	proof := func(why string) string {
-		return "ask kops-controller for the node configuration: ask for the configuration of the machine: SERVER answered 403: the identity is not proven: " + why
-	}
+	const asked = "ask kops-controller for the node configuration: "
+	proof := func(why string) string { return "SERVER answered 403: the identity is not proven: " + why }
 	for _, c := range []struct {
 		name            string
 		spoil           func(*control)
@@ -141,19 +140,19 @@ func TestAWorkerJoinsByARealController(t *testing.T) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 		}, "", "", 4},
-		{"another key", func(c *control) { c.key = newKey(c.T) }, proof("the signature is not by the key of the machine demo-nodes-1"), log, 2},
-		{"an unknown machine", func(c *control) { c.host.NodeName = "stranger" }, proof("no machine stranger is known"), log, 2},
+		{"another key", func(c *control) { c.key = newKey(c.T) }, asked + proof("the signature is not by the key of the machine demo-nodes-1"), log, 2},
+		{"an unknown machine", func(c *control) { c.host.NodeName = "stranger" }, asked + proof("no machine stranger is known"), log, 2},
 		{"a clock that is late", func(c *control) { c.clock = func() time.Time { return now().Add(-2 * time.Hour) } },
-			proof("the machine's clock is 2h0m0s behind the controller's, or the proof is that old; at most 5m0s are allowed: set the clock"),
-			"set this machine's clock: it differs by 2h0m0s from the control plane's", 2},
+			asked + "the clock of the machine is 2h0m0s behind: " + proof("the machine's clock is 2h0m0s behind the controller's, or the proof is that old; at most 5m0s are allowed: set the clock"),
+			bootstrap.SetClock, 2},
 		{"a clock that is early", func(c *control) { c.clock = func() time.Time { return now().Add(2 * time.Hour) } },
-			proof("the machine's clock is 2h0m0s ahead of the controller's; at most 5m0s are allowed: set the clock"),
-			"set this machine's clock: it differs by 2h0m0s from the control plane's", 2},
+			asked + "the clock of the machine is 2h0m0s ahead: " + proof("the machine's clock is 2h0m0s ahead of the controller's; at most 5m0s are allowed: set the clock"),
+			bootstrap.SetClock, 2},
 		{"a clock before the certificate begins", func(c *control) { c.clock = func() time.Time { return now().Add(-72 * time.Hour) } },
 			"x509: certificate has expired or is not yet valid: current time 2026-07-29T00:45:00Z is before 2026-07-30T00:00:00Z", "set the machine's clock right: chronyc makestep, or timedatectl set-time; where it is right, renew the certificate", 0},
 		{"someone between who wants a password", func(c *control) {
 			c.answer = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) }
-		}, "ask kops-controller for the node configuration: ask for the configuration of the machine: SERVER answered 401: who are you?", log, 2},
+		}, asked + "SERVER answered 401: who are you?", log, 2},
 		{"nobody there", func(c *control) { c.server.Close() }, "connect: connection refused", unreachable, 0},
 		{"never ready", func(c *control) {
 			c.answer = func(w http.ResponseWriter, _ *http.Request) {

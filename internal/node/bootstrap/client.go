@@ -55,7 +55,7 @@ const knock = 2 * time.Second
 func (c *Client) NodeConfig(ctx context.Context) (NodeConfig, error) {
 	r, err := c.ask(ctx, Request{IncludeNodeConfig: true}, schedule{longest: 15 * time.Second, turn: 8, restart: true, patience: 45 * time.Minute})
 	if err != nil {
-		return NodeConfig{}, fmt.Errorf("ask for the configuration of the machine: %w", err)
+		return NodeConfig{}, err
 	}
 	if r.NodeConfig == nil || r.NodeConfig.NodeupConfig == "" {
 		return NodeConfig{}, fault.New(fault.Permanent, "ask for the configuration of the machine: the answer holds none")
@@ -69,7 +69,7 @@ func (c *Client) NodeConfig(ctx context.Context) (NodeConfig, error) {
 func (c *Client) Certificates(ctx context.Context, keys, keypairIDs map[string]string) (map[string]string, error) {
 	r, err := c.ask(ctx, Request{Certs: keys, KeypairIDs: keypairIDs}, schedule{longest: 30 * time.Second, turn: 1, steps: 100})
 	if err != nil {
-		return nil, fmt.Errorf("ask for certificates: %w", err)
+		return nil, err
 	}
 	for name := range keys {
 		if r.Certs[name] == "" {
@@ -171,6 +171,12 @@ type unanswered struct{ error }
 
 func (e *unanswered) Unwrap() error { return e.error }
 
+// Trouble is the error of a kops-controller that is there and cannot do what it is asked.
+type Trouble struct{ error }
+
+// Unwrap returns what it said.
+func (e *Trouble) Unwrap() error { return e.error }
+
 // busyError is the refusal of a server that has too much to do.
 type busyError struct {
 	error
@@ -199,26 +205,35 @@ func (c *Client) refusal(server string, resp *http.Response, text string) error 
 	case resp.StatusCode == http.StatusConflict:
 		return fmt.Errorf("%s: %w", server, ErrReady)
 	case resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusUnauthorized:
-		return fault.Wrap(fault.Denied, err, c.clockRemedy(resp.Header.Get("Date")))
+		return c.denied(err, resp.Header.Get("Date"))
 	case resp.StatusCode == http.StatusTooManyRequests:
 		return fault.Wrap(fault.Throttled, &busyError{err, retryAfter(resp.Header.Get("Retry-After"))}, "")
+	case resp.StatusCode == http.StatusInternalServerError: // which nothing before kops-controller says in its place
+		return fault.Wrap(fault.NotYet, &Trouble{err}, "")
 	case resp.StatusCode >= 500:
 		return fault.Wrap(fault.NotYet, err, "")
 	}
 	return fault.Wrap(fault.Permanent, err, "")
 }
 
-// clockRemedy says when this machine's clock is the likely cause of a refusal.
-func (c *Client) clockRemedy(date string) string {
-	theirs, err := http.ParseTime(date)
-	if err != nil {
-		return ""
+// denied is a refusal, and says when this machine's clock is the likely cause of it, as
+// the server's, of the header Date, tells. A clock is told of by the minute: each try would
+// be news otherwise.
+func (c *Client) denied(err error, date string) error {
+	theirs, derr := http.ParseTime(date)
+	off := c.Clock.Now().Sub(theirs).Round(time.Minute)
+	if derr != nil || off.Abs() <= ClockSkew {
+		return fault.Wrap(fault.Denied, err, "")
 	}
-	if d := c.Clock.Now().Sub(theirs).Round(time.Second); d.Abs() > ClockSkew {
-		return fmt.Sprintf("set this machine's clock: it differs by %s from the control plane's", d.Abs())
+	which := "ahead"
+	if off < 0 {
+		which = "behind"
 	}
-	return ""
+	return fault.Wrap(fault.Denied, fmt.Errorf("the clock of the machine is %s %s: %w", off.Abs(), which, err), SetClock)
 }
+
+// SetClock is what helps where a clock is wrong.
+const SetClock = "set the clock of the machine right, or let it reach a time server (NTP, port 123 of UDP); the machine tries again by itself"
 
 // SystemClock is the clock of the machine.
 func SystemClock() Clock { return systemClock{} }

@@ -125,7 +125,7 @@ func (v *MachineKeyVerifier) Verify(ctx context.Context, p Proof) (Identity, err
 	case fault.Is(err, fault.Gone):
 		return Identity{}, denied("no machine %s is known", claim.Instance)
 	case err != nil:
-		return Identity{}, fmt.Errorf("look up the machine %s: %w", claim.Instance, err)
+		return Identity{}, fault.New(fault.NotYet, "look up the machine %s: %w", claim.Instance, err) // a store's refusal is not one of the proof
 	case m.Node != claim.Instance:
 		return Identity{}, fmt.Errorf("look up the machine %s: the entry is that of %q", claim.Instance, m.Node)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -35,6 +35,9 @@ const heldPrograms = 48 << 20
 // largestProgram is the longest that is served, in bytes. Workers fetch only nodeup, of a tenth of it.
 const largestProgram = 40 << 20
 
+// errChanged says that a program is as good as not there.
+var errChanged = errors.New("what the cluster's store has for this digest is something else; run kops update cluster --yes, which writes it anew")
+
 // ServeHTTP answers GET and HEAD for a key of package programs.
 func (p *Programs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := strings.TrimPrefix(r.URL.Path, "/")
@@ -51,6 +54,9 @@ func (p *Programs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case fault.Is(err, fault.Gone):
 		http.Error(w, "the cluster's store has no program of this digest; run kops update cluster --yes", http.StatusNotFound)
+		return
+	case errors.Is(err, errChanged):
+		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	case err != nil:
 		http.Error(w, "kops-controller cannot read the cluster's store: "+err.Error(), http.StatusBadGateway)
@@ -78,13 +84,13 @@ func (p *Programs) read(ctx context.Context, key, sum string) ([]byte, error) {
 			return nil, err
 		}
 		if is := sha256.Sum256(data); hex.EncodeToString(is[:]) != sum || len(data) > largestProgram {
-			return nil, fault.New(fault.Permanent, "%s holds something else than its name says; run kops update cluster --yes, which writes it anew", key)
+			return nil, errChanged
 		}
 		p.hold(key, data)
 		return data, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
+		return nil, err
 	}
 	return got.([]byte), nil
 }

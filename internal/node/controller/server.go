@@ -127,6 +127,12 @@ type badRequest struct{ error }
 
 func (b badRequest) Unwrap() error { return b.error }
 
+// storeTrouble is an error of the cluster's store. That the store refuses the controller
+// says nothing of the machine that asks.
+type storeTrouble struct{ error }
+
+func (s storeTrouble) Unwrap() error { return s.error }
+
 // answer is what a machine gets whose identity is proven.
 func (s *Server) answer(ctx context.Context, id bootstrap.Identity, body []byte, conn *tls.ConnectionState) (bootstrap.Response, error) {
 	var out bootstrap.Response
@@ -154,7 +160,7 @@ func (s *Server) answer(ctx context.Context, id bootstrap.Identity, body []byte,
 		case fault.Is(err, fault.Gone):
 			return out, badRequest{fmt.Errorf("the group %q has no configuration of nodes", id.InstanceGroup)}
 		case err != nil:
-			return out, err
+			return out, storeTrouble{err}
 		}
 		out.NodeConfig = &c
 	}
@@ -188,7 +194,7 @@ func (s *Server) checkGroup(ctx context.Context, id bootstrap.Identity) error {
 	case fault.Is(err, fault.Gone):
 		return badRequest{fmt.Errorf("the group %q has no configuration of nodes", id.InstanceGroup)}
 	case err != nil:
-		return err
+		return storeTrouble{err}
 	case role != api.RoleNode && role != api.RoleAPIServer:
 		return fault.New(fault.Denied, "machines of the group %s, whose role is %s, do not join by kops-controller", id.InstanceGroup, role)
 	}
@@ -239,6 +245,8 @@ func (s *Server) refuse(w http.ResponseWriter, log *slog.Logger, err error) {
 	status, text := http.StatusInternalServerError, "kops-controller cannot answer now; its log tells why"
 	var bad badRequest
 	switch {
+	case errors.As(err, new(storeTrouble)):
+		text = "kops-controller cannot read the cluster's store; its log tells why"
 	case errors.Is(err, bootstrap.ErrReady):
 		status, text = http.StatusConflict, err.Error()
 	case fault.Is(err, fault.Denied):

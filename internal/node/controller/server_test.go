@@ -9,7 +9,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -284,17 +283,25 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-// unreadable is a store that fails.
+// unreadable is a store that refuses the controller.
 type unreadable struct{}
 
 func (unreadable) Get(context.Context, string) ([]byte, store.Version, error) {
-	return nil, "", errors.New("dial s3.internal: the secret reason")
+	return nil, "", fault.New(fault.Denied, "read s3.internal: the secret reason")
 }
 
 func TestTheControllersOwnTroubleIsNotTold(t *testing.T) {
 	w := newWorld(t)
 	c := w.join(t, "node-1")
 	w.server.Configs = Stored{Base: unreadable{}, Secrets: unreadable{}}
+	refuses(t, w, c)
+	w.server.Verifier = bootstrap.NewMachineKeyVerifier(Stored{Base: unreadable{}}, time.Now)
+	refuses(t, w, c)
+}
+
+// refuses has a machine ask that is who it says.
+func refuses(t *testing.T, w *world, c *bootstrap.Client) {
+	t.Helper()
 	body := `{"apiVersion":"bootstrap.kops.k8s.io/v1alpha1","includeNodeConfig":true}`
 	token, err := c.Prover.Prove(t.Context(), []byte(body))
 	if err != nil {
@@ -304,7 +311,7 @@ func TestTheControllersOwnTroubleIsNotTold(t *testing.T) {
 	r.Header.Set("Authorization", token)
 	got := httptest.NewRecorder()
 	w.server.ServeHTTP(got, r)
-	if text, _ := io.ReadAll(got.Body); got.Code != 500 || strings.Contains(string(text), "secret reason") {
+	if text, _ := io.ReadAll(got.Body); got.Code/100 != 5 || strings.Contains(string(text), "secret reason") {
 		t.Errorf("%d %s", got.Code, text)
 	}
 }

@@ -38,7 +38,7 @@ const (
 	putThere    = "put the published file there, or correct spec.assets.fileRepository and run kops update cluster --yes"
 	readable    = "let the role of the machine read the bucket: kops update cluster --yes writes its policy anew; look also at the policy of the bucket and at the key that encrypts it"
 	seeListed   = "see why the control plane is not up, whose machines kops doctor shows first, and let this machine reach its port 3988"
-	seeLog      = "see the log of kops-controller on the control plane"
+	seeLog      = "see to it that the control plane can read its store; the log of kops-controller tells more"
 	seeConsole  = "the console tells more: kops doctor"
 	ownMirror   = "correct the mirror, or spec.assets.fileRepository"
 	newMachine  = "see that the address is this cluster's; if its authority was replaced, run kops update cluster --yes and replace the machine"
@@ -129,7 +129,7 @@ func readUnfetched(l string) *unfetch {
 func (u *unfetch) where() string {
 	switch u.link {
 	case "store":
-		return "the cluster's store, " + u.place
+		return "the cluster's store (" + u.place + ")"
 	case "control-plane":
 		if at, err := url.Parse(u.place); err == nil && at.Host != "" {
 			return "kops-controller at " + at.Host

@@ -143,10 +143,11 @@ func (s *Start) fromConsole() {
 	all, best, at := signs(), -1, ""
 	for _, l := range s.Console {
 		for i := len(all) - 1; i >= max(best, 0); i-- {
-			if strings.Contains(l, all[i].text) {
-				best, at = i, l
-				break
+			if !strings.Contains(l, all[i].text) || strings.Contains(l, unfetched) && !all[i].fetch { // a line of that kind tells of a URL, and what a server said
+				continue
 			}
+			best, at = i, l
+			break
 		}
 	}
 	if best < 0 {

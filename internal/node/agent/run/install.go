@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/resource"
@@ -108,7 +107,7 @@ func (o Options) passed() []string {
 
 // install writes the unit that runs nodeup now and at every start, and starts it without waiting for its end.
 func (o Options) install(ctx context.Context) error {
-	m := &host.Machine{Root: o.Root, Chown: o.Privileged, Now: time.Now}
+	m := &host.Machine{Root: o.Root, Chown: o.Privileged, Now: o.Clock.Now}
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)

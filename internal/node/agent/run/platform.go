@@ -4,7 +4,6 @@ import (
 	"context"
 	cryptorand "crypto/rand"
 	"os"
-	"time"
 
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
@@ -18,7 +17,7 @@ import (
 // world is what a platform needs of this program.
 func (o Options) world() onmachine.World {
 	return onmachine.World{Root: o.Root, Env: o.Env, HTTP: host.NewHTTPClient(o.proxy()), Direct: host.NewHTTPClient(nil),
-		Hostname: os.Hostname, Now: time.Now, Rand: cryptorand.Reader}
+		Hostname: os.Hostname, Now: o.Clock.Now, Rand: cryptorand.Reader}
 }
 
 // launched tells the group that waits for the machine that it has started.
@@ -44,6 +43,7 @@ func (o Options) join(b *nodeconfig.Boot, failed func(error)) (agent.Joiner, err
 	if err != nil {
 		return nil, err
 	}
-	return agent.Controller{Client: &bootstrap.Client{Servers: b.ConfigServer.Servers, Transport: transport, Prover: prover, Clock: bootstrap.SystemClock(),
+	transport.Now = o.Clock.Now
+	return agent.Controller{Client: &bootstrap.Client{Servers: b.ConfigServer.Servers, Transport: transport, Prover: prover, Clock: o.Clock,
 		Failed: func(_ string, _ int, err error) { failed(err) }}}, nil
 }

@@ -54,6 +54,30 @@ type Options struct {
 	Env       func(string) string
 	// Privileged says that the program may do everything.
 	Privileged bool
+	// Clock is the machine's.
+	Clock Clock
+}
+
+// Clock is time as the program sees it. The zero value is the clock of the machine.
+type Clock struct {
+	At   func() time.Time
+	Wait func(context.Context, time.Duration) error
+}
+
+// Now is the time.
+func (c Clock) Now() time.Time {
+	if c.At != nil {
+		return c.At()
+	}
+	return time.Now()
+}
+
+// Sleep waits, or returns the context's error when it ends first.
+func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
+	if c.Wait != nil {
+		return c.Wait(ctx, d)
+	}
+	return clock.Sleep(ctx, d)
 }
 
 // Nodeup does what the options say.
@@ -96,7 +120,7 @@ func (o Options) checkNode(ctx context.Context) error {
 	}
 	defer systemd.Close()
 	tell := func(line string) { fmt.Fprintf(o.Err, "<5>%s\n", line) } //nolint:errcheck // the journal's level "notice"; nothing could be told
-	c, err := presence.New(o.Root, node.KubeletKubeconfig, systemd, time.Now, tell)
+	c, err := presence.New(o.Root, node.KubeletKubeconfig, systemd, o.Clock.Now, tell)
 	if c == nil || err != nil {
 		return err
 	}
@@ -126,7 +150,7 @@ func lock(root string) (release func(), err error) {
 func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err error) {
 	client := host.NewHTTPClient(o.proxy())
 	store := o.source(client)
-	m := &host.Machine{Root: o.Root, Chown: o.Privileged, Fetch: store.open, Cache: o.Cache, Now: time.Now, Systemd: host.Offline{Root: o.Root}}
+	m := &host.Machine{Root: o.Root, Chown: o.Privileged, Fetch: store.open, Cache: o.Cache, Now: o.Clock.Now, Systemd: host.Offline{Root: o.Root}}
 	done = func() {}
 	if filepath.Clean(o.Root) == "/" {
 		systemd, err := host.Connect(ctx)
@@ -137,11 +161,11 @@ func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err er
 	}
 	p := agent.Probe{Root: o.Root, Arch: runtime.GOARCH, Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command,
 		Resolve: net.DefaultResolver.LookupHost, Platforms: o.Platforms, World: o.world()}
-	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun, now: time.Now}
+	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun, now: o.Clock.Now}
 	a = &agent.Agent{
 		Machine: m, Store: store, Join: o.join, Detect: p.Detect, Launched: o.launched,
-		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: time.Now, Generate: newKey},
-		Clock:   exec.Clock{Now: time.Now, Sleep: clock.Sleep, Jitter: rand.Float64},
+		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: o.Clock.Now, Generate: newKey},
+		Clock:   exec.Clock{Now: o.Clock.Now, Sleep: o.Clock.Sleep, Jitter: rand.Float64},
 		Version: o.Version, Retries: o.Retries, OnReport: r.tell,
 	}
 	if o.Renew {

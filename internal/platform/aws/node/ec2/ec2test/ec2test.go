@@ -16,7 +16,14 @@ import (
 // below latest/meta-data, and returns its address. It ends with the test.
 func Serve(t testing.TB, answers map[string]string) string {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(Handler(answers))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// Handler is what Serve serves.
+func Handler(answers map[string]string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && r.URL.Path == "/latest/api/token" && r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds") != "" {
 			_, _ = io.WriteString(w, "session") // the test would fail
 			return
@@ -30,9 +37,7 @@ func Serve(t testing.TB, answers map[string]string) string {
 		default:
 			_, _ = io.WriteString(w, text) // the test would fail
 		}
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
+	})
 }
 
 // Role are the answers about the role of a machine.

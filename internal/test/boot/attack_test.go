@@ -1,0 +1,273 @@
+package boot
+
+import (
+	"cmp"
+	"os"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/pki"
+)
+
+// attack is one thing that is wrong with the path by which a machine gets its programs and
+// its configuration.
+type attack struct {
+	name   string
+	role   api.InstanceGroupRole
+	spoil  func(*world)
+	says   string // what kops doctor says, with digests as words; a regular expression where it begins with "~"
+	remedy string
+	waits  bool // it is not broken yet
+	// ago is for how many seconds user data have run.
+	ago string
+	// ahead is how far the clock of nodeup's machine is; after a first try it is later.
+	ahead, later time.Duration
+}
+
+const (
+	controlPlane = api.RoleControlPlane
+	worker       = api.RoleNode
+)
+
+// heal makes all right again.
+func (w *world) heal() {
+	w.Helper()
+	w.is(wrong{})
+	w.replays(nil)
+	for _, key := range w.changed {
+		w.put(key, w.files[key])
+	}
+	w.changed = nil
+	w.restarts()
+}
+
+// restarts has kops-controller forget what it has read.
+func (w *world) restarts() {
+	w.controllerStops()
+	w.controllerStarts(w.in.Keysets[pki.KubernetesCA])
+}
+
+// words are digests as words.
+func (w *world) words(text string) string {
+	return strings.NewReplacer(w.nodeup.Key(), "programs/…", w.nodeup.Program, "PROGRAM", digest([]byte(oldNodeup)), "OLD").Replace(text)
+}
+
+const oldNodeup = "#!/bin/bash\n# of yesterday\n"
+
+// seen compares what kops doctor makes of the console.
+func (a attack) seen(w *world, m *machine) {
+	m.Helper()
+	got := m.doctor()
+	message := w.words(got.Message)
+	same := message == a.says
+	if pattern, ok := strings.CutPrefix(a.says, "~"); ok {
+		same = regexp.MustCompile("^" + pattern + "$").MatchString(message)
+	}
+	if !same || got.Remedy != a.remedy || got.Broken == a.waits {
+		m.Errorf("kops doctor says\n%s\n%s\nbroken: %v\nwant\n%s\n%s\nThe console:\n%s", message, got.Remedy, got.Broken, a.says, a.remedy, w.words(m.said()))
+	}
+}
+
+// heals lets the machine go on until it ends, which it does by itself soon.
+func heals(m *machine) {
+	m.Helper()
+	for n := 0; ; n++ {
+		m.goesOn()
+		if m.rests() {
+			return
+		}
+		if n == 20 {
+			m.Fatalf("it does not heal\n%s", m.said())
+		}
+	}
+}
+
+// TestTheFetchPathUnderAttack starts machines while something is wrong, and then right again.
+func TestTheFetchPathUnderAttack(t *testing.T) {
+	w := newWorld(t)
+	names(t, storeHost, dualHost, tokenHost, "github.com", "dl.k8s.io", "artifacts.k8s.io")
+	for _, role := range []api.InstanceGroupRole{controlPlane, worker} {
+		if n := len(w.userData(role)); n > 14<<10 { // EC2 takes 16 KiB; a second authority needs 1 KiB of it
+			t.Errorf("user data of a %s have %d bytes", role, n)
+		} else {
+			t.Logf("user data of a %s have %d bytes", role, n)
+		}
+	}
+	t.Run("the boot script", w.scripts)
+	t.Run("nodeup", w.nodeups)
+}
+
+// scripts runs unmodified user data.
+func (w *world) scripts(t *testing.T) {
+	for _, a := range scriptAttacks() {
+		t.Run(string(a.role)+"/"+a.name, func(t *testing.T) {
+			a.spoil(w)
+			m := newMachine(t)
+			m.boots(w.userData(a.role), cmp.Or(a.ago, "0"))
+			if m.rests() {
+				t.Fatalf("it ends\n%s", m.said())
+			}
+			a.seen(w, m)
+			if _, err := os.Stat("/opt/kops/ran"); err == nil {
+				t.Error("something was run")
+			}
+			w.heal()
+			heals(m)
+			if ran, err := os.ReadFile("/opt/kops/ran"); err != nil || string(ran) != "--install-systemd-unit\n--conf=/opt/kops/conf/kube_env.yaml\n--v=8\n" {
+				t.Errorf("nodeup was run with %q, %v\n%s", ran, err, m.said())
+			}
+			if got := m.doctor(); got.Broken || got.Message != "it has fetched nodeup, which has written no report yet" {
+				t.Errorf("after it kops doctor says %s", got.Message)
+			}
+		})
+	}
+}
+
+// What helps.
+const (
+	anew      = "run kops update cluster --yes, which writes nodeup anew; the machine tries again by itself"
+	clockward = "set the clock of the machine right, or let it reach a time server (NTP, port 123 of UDP); the machine tries again by itself"
+	stranger  = "see that the address is this cluster's; if its authority was replaced, run kops update cluster --yes and replace the machine"
+	mirror    = "make one of these places reachable from the machine, or name a mirror in spec.assets.fileRepository, with the file whose digest is stated"
+	replace   = "run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one of the new configuration"
+	reach     = "see whether kops-controller runs on the control plane, and make its port reachable from this machine"
+	waiting   = "its start waits for the control plane, which gives no answer yet"
+)
+
+// denied has the store refuse everybody.
+func denied(w *world) { w.restarts(); w.is(wrong{denied: true}) }
+
+// foreign has another cluster's control plane answer.
+func foreign(w *world) { w.controllerStops(); w.controllerStarts(w.foreign) }
+
+func scriptAttacks() []attack {
+	const store, server = "the cluster's store (s3://state/k.example.com/programs/…)", "kops-controller at 10.0.0.9:3988"
+	return []attack{
+		{name: "a changed byte", role: controlPlane, spoil: func(w *world) {
+			data := packed(w.T, nodeupScript)
+			data[len(data)-6] ^= 1 // of its checksum
+			w.spoil(w.nodeup.Key(), data)
+		}, says: "what " + store + " gave is not the nodeup that it is to run: it cannot be unpacked", remedy: anew},
+		{name: "an old nodeup", role: controlPlane, spoil: func(w *world) { w.spoil(w.nodeup.Key(), packed(w.T, oldNodeup)) },
+			says: "what " + store + " gave is not the nodeup that it is to run: its SHA-256 is OLD, and not PROGRAM; it is not run", remedy: anew},
+		{name: "another authority", role: controlPlane, spoil: func(w *world) { w.is(wrong{authority: true}) },
+			says:   "~it does not trust what answers for " + regexp.QuoteMeta(store) + ": curl: \\(60\\) .*certificate.*",
+			remedy: "let it show a certificate of an authority that the machine's image trusts"},
+		{name: "a store that refuses", role: controlPlane, spoil: denied, says: "it is refused by " + store + ": 403 AccessDenied: Access Denied",
+			remedy: "let the role of the machine read the bucket: kops update cluster --yes writes its policy anew; look also at the policy of the bucket and at the key that encrypts it"},
+		{name: "a store without nodeup", role: controlPlane, spoil: func(w *world) { w.spoil(w.nodeup.Key(), nil) },
+			says: "nodeup is not at " + store + ": 404 NoSuchKey: The specified key does not exist.", remedy: anew},
+		{name: "no role", role: controlPlane, spoil: func(w *world) { w.is(wrong{roleless: true}) },
+			says:   "it has no credentials to fetch nodeup with from " + store + ": the metadata service gave none",
+			remedy: "give the machine its role: kops update cluster --yes; and let it reach its metadata service"},
+		{name: "a clock ahead", role: controlPlane, spoil: func(w *world) { w.is(wrong{clock: -2 * time.Hour}) },
+			says: "its clock is wrong, and " + store + " refuses it: the clock of the machine is 2h0m0s ahead; 403 RequestTimeTooSkewed: The difference between the request time and the current time is too large.", remedy: clockward},
+		{name: "a clock behind", role: controlPlane, spoil: func(w *world) { w.is(wrong{clock: 2 * time.Hour}) },
+			says: "its clock is wrong, and " + store + " refuses it: the clock of the machine is 2h0m0s behind; 403 RequestTimeTooSkewed: The difference between the request time and the current time is too large.", remedy: clockward},
+		{name: "a changed byte in the store", role: worker, spoil: func(w *world) { w.restarts(); w.spoil(w.nodeup.Key(), packed(w.T, nodeupScript+"#")) },
+			says: "nodeup is not at " + server + ": 404 what the cluster's store has for this digest is something else; run kops update cluster --yes, which writes it anew", remedy: anew},
+		{name: "an old nodeup", role: worker, spoil: func(w *world) { w.replays(packed(w.T, oldNodeup)) },
+			says: "what " + server + " gave is not the nodeup that it is to run: its SHA-256 is OLD, and not PROGRAM; it is not run", remedy: anew},
+		{name: "another authority", role: worker, spoil: foreign,
+			says: "~it does not trust what answers for " + regexp.QuoteMeta(server) + ": curl: \\(60\\) .*certificate.*", remedy: stranger},
+		{name: "a store that refuses", role: worker, spoil: denied,
+			says:   server + " cannot give it nodeup now: 502 kops-controller cannot read the cluster's store: read s3://state/k.example.com/programs/…: AccessDenied: Access Denied (request r)",
+			remedy: "see to it that the control plane can read its store; the log of kops-controller tells more"},
+		{name: "no control plane yet", role: worker, spoil: (*world).controllerStops, says: waiting, waits: true},
+		{name: "no control plane for long", role: worker, spoil: (*world).controllerStops, ago: "400",
+			says:   "~it gets no answer of " + regexp.QuoteMeta(server) + ": curl: \\(7\\) .*",
+			remedy: "see why the control plane is not up, whose machines kops doctor shows first, and let this machine reach its port 3988"},
+	}
+}
+
+// nodeups has nodeup make a machine of the cluster, after user data have fetched it.
+func (w *world) nodeups(t *testing.T) {
+	for _, a := range nodeupAttacks() {
+		t.Run(string(a.role)+"/"+a.name, func(t *testing.T) {
+			m := newMachine(t)
+			m.boots(w.userData(a.role), "0")
+			if !m.rests() {
+				t.Fatalf("nodeup is not fetched\n%s", m.said())
+			}
+			a.spoil(w)
+			var off atomic.Int64
+			off.Store(int64(a.ahead))
+			m.runsNodeup("/opt/kops/conf/kube_env.yaml", environment(t), func() time.Time { return time.Now().Add(time.Duration(off.Load())) })
+			if m.rests() {
+				t.Fatalf("it ends\n%s", m.said())
+			}
+			if a.later > 0 {
+				off.Store(int64(a.later))
+				m.goesOn()
+				if m.rests() {
+					t.Fatalf("it ends\n%s", m.said())
+				}
+			}
+			a.seen(w, m)
+			off.Store(0)
+			w.heal()
+			heals(m)
+			if got := m.doctor(); got.Report == nil || !got.Report.Done || got.Broken {
+				t.Errorf("after it kops doctor says %s\n%s", got.Message, m.said())
+			}
+		})
+	}
+}
+
+// environment is what the boot script has set.
+func environment(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("/opt/kops/env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for v := range strings.SplitSeq(string(text), "\x00") {
+		name, value, _ := strings.Cut(v, "=")
+		out[name] = value
+	}
+	return out
+}
+
+func nodeupAttacks() []attack {
+	file := func(w *world) { w.is(wrong{file: true}) }
+	config := func(role api.InstanceGroupRole, group string) func(w *world) {
+		return func(w *world) { w.spoil(layout.NodeConfig(string(role), group), []byte("CAs: {}\n")) }
+	}
+	const (
+		broken  = "its start is broken in the phase "
+		stored  = "s3://state/k.example.com/igconfig/control-plane/control-plane/nodeupconfig.yaml"
+		reads   = broken + "configure: read the node configuration: read " + stored + ": "
+		asks    = broken + "configure: ask kops-controller for the node configuration: "
+		changed = "~" + broken + "download: host_asset/(\\S+): fetch \\S+: https://\\S+: the file is not the one that was asked for: its SHA-256 digest is [0-9a-f]{64}, and not [0-9a-f]{64}"
+		another = "~" + broken + "configure: the node configuration is not the one that this machine was started with: its hash is \\S+, and not \\S+"
+	)
+	return []attack{
+		{name: "a changed byte of a file", role: controlPlane, spoil: file, says: changed, remedy: mirror},
+		{name: "another configuration", role: controlPlane, spoil: config(controlPlane, "control-plane"), says: another, remedy: replace},
+		{name: "another authority", role: controlPlane, spoil: func(w *world) { w.is(wrong{authority: true}) },
+			says:   "~" + regexp.QuoteMeta(reads) + ".*tls: failed to verify certificate: x509: certificate signed by unknown authority.*",
+			remedy: "check the proxy, or give this machine the certificate of the authority that the state store uses"},
+		{name: "a store that refuses", role: controlPlane, spoil: denied, says: reads + "AccessDenied: Access Denied (request r)",
+			remedy: "allow s3:GetObject on arn:aws:s3:::state/k.example.com/igconfig/control-plane/control-plane/nodeupconfig.yaml to this identity"},
+		{name: "no role", role: controlPlane, spoil: func(w *world) { w.is(wrong{roleless: true}) }, says: reads + "the machine has no role",
+			remedy: "give the machine an instance profile, or wait until AWS knows of it"},
+		{name: "a changed byte of a file", role: worker, spoil: file, says: changed, remedy: mirror},
+		{name: "another configuration", role: worker, spoil: config(worker, "nodes"), says: another, remedy: replace},
+		{name: "another authority", role: worker, spoil: foreign,
+			says: "~" + broken + "configure: connect to https://10.0.0.9:3988/: tls: failed to verify certificate: x509: certificate signed by unknown authority.*", remedy: stranger},
+		{name: "a store that refuses", role: worker, spoil: denied,
+			says:   broken + "configure: https://10.0.0.9:3988/ answered 500: kops-controller cannot read the cluster's store; its log tells why",
+			remedy: "see the log of kops-controller on the control plane, which tells why; the machine tries again by itself"},
+		{name: "no control plane yet", role: worker, spoil: (*world).controllerStops, says: waiting, waits: true},
+		{name: "no control plane for long", role: worker, spoil: (*world).controllerStops, later: 6 * time.Minute,
+			says: "~" + broken + "configure: connect to https://10.0.0.9:3988/: .*connection refused", remedy: reach},
+		{name: "a clock ahead", role: worker, spoil: func(*world) {}, ahead: 2 * time.Hour, says: "~" + asks + regexp.QuoteMeta("the clock of the machine is 2h0m0s ahead: https://10.0.0.9:3988/ answered 403: the identity is not proven: AWS does not accept the signature: ") + ".*", remedy: clockward},
+		{name: "a clock behind", role: worker, spoil: func(*world) {}, ahead: -2 * time.Hour, says: "~" + asks + regexp.QuoteMeta("the clock of the machine is 2h0m0s behind: https://10.0.0.9:3988/ answered 403: the identity is not proven: AWS does not accept the signature: ") + ".*", remedy: clockward},
+	}
+}

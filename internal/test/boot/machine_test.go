@@ -1,0 +1,192 @@
+package boot
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/node/agent/run"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/nodes"
+)
+
+// machine is one that starts. It writes on a console, and waits only as long as the test does.
+type machine struct {
+	*testing.T
+	dir     string
+	console *os.File
+	asleep  chan time.Duration // it waits before it tries again
+	awake   chan bool          // it goes on
+	ended   chan error
+}
+
+// prefixed writes lines as the journal does on a console.
+type prefixed struct{ console *os.File }
+
+func (p prefixed) Write(text []byte) (int, error) {
+	for l := range strings.Lines(string(text)) {
+		if _, err := p.console.WriteString("[   12.345678] nodeup[812]: " + strings.TrimSuffix(l, "\n") + "\r\n"); err != nil {
+			return 0, err
+		}
+	}
+	return len(text), nil
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	dir := t.TempDir()
+	console, err := os.Create(filepath.Join(dir, "console"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = console.Close() })
+	return &machine{T: t, dir: dir, console: console}
+}
+
+// begins is for each program that the test waits for.
+func (m *machine) begins() (asleep chan<- time.Duration, awake <-chan bool, ended chan<- error) {
+	a, b, c := make(chan time.Duration), make(chan bool), make(chan error, 1)
+	m.asleep, m.awake, m.ended = a, b, c
+	return a, b, c
+}
+
+// boots runs user data as a system does at its first start, so many seconds ago.
+func (m *machine) boots(userData, ago string) {
+	m.Helper()
+	if err := os.RemoveAll("/opt/kops"); err != nil {
+		m.Fatal(err)
+	}
+	bin, sleeping, waking := filepath.Join(m.dir, "bin"), filepath.Join(m.dir, "asleep"), filepath.Join(m.dir, "awake")
+	err := errors.Join(os.Mkdir(bin, 0o755), syscall.Mkfifo(sleeping, 0o600), syscall.Mkfifo(waking, 0o600),
+		os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/bash\necho \"$1\" > "+sleeping+"\nread -r < "+waking+"\n"), 0o700),
+		os.WriteFile(filepath.Join(bin, "sysctl"), []byte("#!/bin/bash\n"), 0o700)) // of the host's kernel
+	if err != nil {
+		m.Fatal(err)
+	}
+	in, err := os.OpenFile(sleeping, os.O_RDWR, 0) // of both ends, so that it opens at once and never ends
+	if err != nil {
+		m.Fatal(err)
+	}
+	out, err := os.OpenFile(waking, os.O_RDWR, 0)
+	if err != nil {
+		m.Fatal(err)
+	}
+	script := filepath.Join(m.dir, "user-data")
+	if err := os.WriteFile(script, []byte(userData), 0o700); err != nil {
+		m.Fatal(err)
+	}
+	cmd := exec.CommandContext(m.Context(), script)
+	cmd.Env = []string{"PATH=" + bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "CURL_CA_BUNDLE=" + os.Getenv("SSL_CERT_FILE"), "SECONDS=" + ago}
+	cmd.Stdout, cmd.Stderr = m.console, m.console
+	if err := cmd.Start(); err != nil {
+		m.Fatal(err)
+	}
+	asleep, awake, ended := m.begins()
+	var running sync.WaitGroup
+	running.Go(func() { ended <- cmd.Wait() })
+	running.Go(func() {
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			d, err := time.ParseDuration(lines.Text() + "s")
+			if err != nil {
+				m.Error(err)
+			}
+			select {
+			case asleep <- d:
+			case <-m.Context().Done():
+				return
+			}
+		}
+	})
+	running.Go(func() {
+		for {
+			select {
+			case <-awake:
+				_, _ = out.WriteString("\n") // the script would wait, and the test with it
+			case <-m.Context().Done():
+				return
+			}
+		}
+	})
+	m.Cleanup(func() { // after the context's end
+		_ = in.Close()
+		_ = out.Close()
+		running.Wait()
+	})
+}
+
+// runsNodeup runs nodeup, as its unit does after the boot script, in a folder that stands for the machine.
+func (m *machine) runsNodeup(conf string, env map[string]string, now func() time.Time) {
+	m.Helper()
+	root := filepath.Join(m.dir, "root")
+	if err := errors.Join(os.MkdirAll(filepath.Join(root, "etc"), 0o755), os.WriteFile(filepath.Join(root, "etc/os-release"), []byte("ID=debian\nVERSION_ID=\"13\"\n"), 0o600)); err != nil {
+		m.Fatal(err)
+	}
+	asleep, awake, ended := m.begins()
+	o := run.Options{Conf: conf, Cache: "/var/cache/nodeup", Root: root, Report: "/var/log/kops-boot.json", Retries: -1, Version: "test",
+		Platforms: nodes.All(), Out: prefixed{m.console}, Err: prefixed{m.console}, Env: func(name string) string { return env[name] },
+		Clock: run.Clock{At: now, Wait: func(ctx context.Context, d time.Duration) error {
+			select {
+			case asleep <- d:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			select {
+			case <-awake:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ended <- run.Nodeup(m.Context(), o)
+	}()
+	m.Cleanup(func() { <-done })
+}
+
+// rests waits until the machine waits before it tries again, or ends, which it says.
+func (m *machine) rests() (ended bool) {
+	m.Helper()
+	select {
+	case d := <-m.asleep:
+		if d <= 0 || d > 100*time.Second {
+			m.Errorf("it tries again after %s", d)
+		}
+		return false
+	case err := <-m.ended:
+		if err != nil {
+			m.Errorf("%v\n%s", err, m.said())
+		}
+		return true
+	case <-time.After(2 * time.Minute): // only a failure takes so long
+		m.Fatalf("it neither ends nor waits\n%s", m.said())
+		return true
+	}
+}
+
+// goesOn ends the wait of rests.
+func (m *machine) goesOn() { m.awake <- true }
+
+func (m *machine) said() string {
+	m.Helper()
+	text, err := os.ReadFile(m.console.Name())
+	if err != nil {
+		m.Fatal(err)
+	}
+	return string(text)
+}
+
+// doctor is what kops doctor makes of the console.
+func (m *machine) doctor() health.Start {
+	return health.ReadStart(platform.BootRecord{Console: []byte(strings.ReplaceAll(m.said(), "\r", ""))})
+}

@@ -1,0 +1,429 @@
+package boot
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/programs"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/aws/awssts"
+	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/onstore"
+	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/test/platformtest"
+	"kops.local/kops/internal/test/spectest"
+)
+
+//go:embed testdata/cluster.yaml
+var spec []byte
+
+const (
+	region   = "us-east-1"
+	base     = "s3://state/k.example.com"
+	account  = "123456789012"
+	instance = "i-0123456789abcdef0"
+	// nodeupScript stands where nodeup is fetched to: it tells how it was run.
+	nodeupScript = "#!/bin/bash\nenv -0 > /opt/kops/env\nprintf '%s\\n' \"$@\" > /opt/kops/ran\n"
+	storeHost    = "state.s3.us-east-1.amazonaws.com"
+	dualHost     = "state.s3.dualstack.us-east-1.amazonaws.com" // the same
+	tokenHost    = "sts.us-east-1.amazonaws.com"
+)
+
+// world is a cluster's store, its control plane, and what else machines ask, each under its own name.
+type world struct {
+	*testing.T
+	in     model.Input
+	store  store.Store // as its owner sees it
+	nodeup programs.File
+	// trusted is what machines believe, foreign what nobody does.
+	trusted, foreign *pki.Keyset
+	issuer           pki.Issuer
+	moto             *url.URL
+	role             map[string]string
+
+	mu     sync.Mutex
+	wrong  wrong
+	server *http.Server // kops-controller's, which the test alone starts and stops
+	// files are those of the store, by key; changed are the keys of those that were spoiled.
+	files   map[string][]byte
+	changed []string
+	// replay is what kops-controller gives instead of each program; nil: the right one.
+	replay []byte
+}
+
+// wrong is what is not as it should be.
+type wrong struct {
+	denied    bool          // the store refuses everybody
+	authority bool          // the public servers show certificates of another authority
+	roleless  bool          // the machine has no role
+	file      bool          // mirrors give a file of which one byte is another
+	clock     time.Duration // of the store and the token service
+}
+
+func quick() pki.Issuer {
+	return pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	needed(t)
+	w := &world{T: t, issuer: quick(), files: map[string][]byte{}}
+	w.trusted, w.foreign = w.authority(), w.authority()
+	file := filepath.Join(t.TempDir(), "authorities.crt")
+	if err := os.WriteFile(file, []byte(w.trusted.Bundle()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_FILE", file)
+	moto := awstest.Moto(t)
+	var err error
+	if w.moto, err = url.Parse(moto.URL); err != nil {
+		t.Fatal(err)
+	}
+	moto.Bucket(t, "state")
+	env := map[string]string{"S3_ENDPOINT": moto.URL, "S3_REGION": region, "S3_ACCESS_KEY_ID": "id", "S3_SECRET_ACCESS_KEY": "secret"}
+	if w.store, err = open.Backends(open.Options{Env: func(n string) string { return env[n] }}).Open(t.Context(), base); err != nil {
+		t.Fatal(err)
+	}
+	assumed, err := sts.NewFromConfig(moto.AWS()).AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::" + account + ":role/nodes.k.example.com"), RoleSessionName: aws.String(instance)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := assumed.Credentials
+	w.role = ec2test.Role(t, "nodes.k.example.com", awsquery.Credentials{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey, Token: *c.SessionToken})
+	for key, text := range map[string]string{"instance-id": instance, "local-hostname": "ip-10-0-0-8.ec2.internal", "local-ipv4": "10.0.0.8", "placement/availability-zone": region + "a"} {
+		w.role[key] = text
+	}
+	w.model()
+	w.listens(net.JoinHostPort(metadataIP, "80"), http.HandlerFunc(w.metadata), nil)
+	w.listens("127.0.0.1:443", http.HandlerFunc(w.public), w.shown)
+	w.controllerStarts(w.in.Keysets[pki.KubernetesCA])
+	t.Cleanup(w.controllerStops)
+	return w
+}
+
+func (w *world) authority() *pki.Keyset {
+	w.Helper()
+	k, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, w.issuer)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return k[pki.KubernetesCA]
+}
+
+// certificate is one for names, of an authority.
+func (w *world) certificate(by *pki.Keyset, names ...string) *tls.Certificate {
+	pair, err := w.issuer.Issue(pki.Request{Usage: pki.Server, CommonName: names[0], Names: names}, by)
+	var key []byte
+	if err == nil {
+		key, err = pair.Key.PEM()
+	}
+	var c tls.Certificate
+	if err == nil {
+		c, err = tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key)
+	}
+	if err != nil {
+		w.Error(err)
+	}
+	return &c
+}
+
+// listens serves at an address, with TLS where certificates are given.
+func (w *world) listens(address string, h http.Handler, certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
+	w.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		w.Fatal(err)
+	}
+	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	s.SetKeepAlivesEnabled(false)
+	if certificates != nil {
+		l = tls.NewListener(l, &tls.Config{GetCertificate: certificates, ClientAuth: tls.RequestClientCert})
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Serve(l) // it is closed
+	}()
+	w.Cleanup(func() {
+		_ = s.Close()
+		<-ended
+	})
+	return s
+}
+
+// is says what is wrong from now on.
+func (w *world) is(now wrong) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrong = now
+}
+
+// replays has kops-controller give something else for every program; nil: the right one.
+func (w *world) replays(data []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replay = data
+}
+
+func (w *world) now() wrong {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wrong
+}
+
+func (w *world) shown(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if w.now().authority {
+		return w.certificate(w.foreign, hello.ServerName), nil
+	}
+	return w.certificate(w.trusted, hello.ServerName), nil
+}
+
+func (w *world) metadata(rw http.ResponseWriter, r *http.Request) {
+	if w.now().roleless && strings.Contains(r.URL.Path, "/iam/") {
+		http.NotFound(rw, r)
+		return
+	}
+	ec2test.Handler(w.role).ServeHTTP(rw, r)
+}
+
+// public is AWS, which moto plays, and all mirrors.
+func (w *world) public(rw http.ResponseWriter, r *http.Request) {
+	now := w.now()
+	if r.Host == dualHost {
+		r.Host = storeHost
+	}
+	if r.Host != storeHost && r.Host != tokenHost {
+		data := bytes.Clone(mirrored(w))
+		if now.file {
+			data[len(data)/2] ^= 1
+		}
+		_, _ = rw.Write(data) // who asks sees what is missing
+		return
+	}
+	here := time.Now().Add(now.clock)
+	rw.Header().Set("Date", here.UTC().Format(http.TimeFormat))
+	signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	skewed := err == nil && here.Sub(signed).Abs() > 15*time.Minute
+	rw.Header().Set("Content-Type", "application/xml")
+	switch {
+	case skewed && r.Host == tokenHost: // as the token service says it
+		rw.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(rw, "<ErrorResponse><Error><Type>Sender</Type><Code>SignatureDoesNotMatch</Code><Message>Signature expired: %s is now earlier than %s (%s - 15 min.)</Message></Error><RequestId>r</RequestId></ErrorResponse>",
+			r.Header.Get("X-Amz-Date"), here.Add(-15*time.Minute).Format("20060102T150405Z"), here.Format("20060102T150405Z"))
+	case skewed: // Amazon S3 API reference, "Error responses"
+		rw.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(rw, "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference between the request time and the current time is too large.</Message><RequestTime>%s</RequestTime><ServerTime>%s</ServerTime></Error>",
+			r.Header.Get("X-Amz-Date"), here.UTC().Format(time.RFC3339))
+	case now.denied && r.Host == storeHost:
+		rw.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(rw, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message><RequestId>r</RequestId></Error>")
+	default:
+		p := httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(w.moto); p.Out.Host = p.In.Host }, ErrorLog: log.New(io.Discard, "", 0),
+			ModifyResponse: func(answer *http.Response) error { answer.Header.Del("Date"); return nil }}
+		p.ServeHTTP(rw, r)
+	}
+}
+
+// onlyInstance is the one machine of the account.
+type onlyInstance struct{}
+
+func (onlyInstance) Instance(_ context.Context, id string) (awssts.Instance, error) {
+	return awssts.Instance{NodeName: id, Group: "nodes", Names: []string{id, "10.0.0.8"}}, nil
+}
+
+// nobody is a cluster whose nodes are not there yet.
+type nobody struct{}
+
+func (nobody) State(context.Context, string) (controller.NodeState, error) {
+	return controller.NodeAbsent, nil
+}
+
+// controllerStarts starts kops-controller, with a certificate of an authority.
+func (w *world) controllerStarts(by *pki.Keyset) {
+	w.Helper()
+	client := &http.Client{Timeout: 10 * time.Second}
+	env := map[string]string{"AWS_REGION": region, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
+	folder, err := open.Backends(open.Options{Env: func(n string) string { return env[n] }, HTTP: client}).Open(w.Context(), base)
+	if err != nil {
+		w.Fatal(err)
+	}
+	ca := w.in.Keysets[pki.KubernetesCA]
+	stored := controller.Stored{Base: folder, Secrets: store.Sub(folder, "secrets")}
+	s := &controller.Server{
+		Verifier: &awssts.Verifier{Endpoint: "https://" + tokenHost + "/", HTTP: client, Account: account, Partition: "aws", Roles: []string{"nodes.k.example.com"}, Instances: onlyInstance{}, Now: time.Now},
+		Nodes:    nobody{}, Configs: stored, Signers: map[string]*pki.Keyset{pki.KubernetesCA: ca}, Trusted: x509.NewCertPool(), Gate: controller.NewGate(time.Now),
+		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: w.issuer, Log: slog.New(slog.DiscardHandler), Programs: &controller.Programs{Base: folder},
+	}
+	own := w.certificate(by, "kops-controller.internal.k.example.com")
+	h := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		replay := w.replay
+		w.mu.Unlock()
+		if replay != nil && strings.HasPrefix(r.URL.Path, "/"+programs.Folder) {
+			_, _ = rw.Write(replay) // who asks sees what is missing
+			return
+		}
+		s.ServeHTTP(rw, r)
+	})
+	w.server = w.listens(net.JoinHostPort(controllerIP, "3988"), h, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil })
+}
+
+func (w *world) controllerStops() { _ = w.server.Close() }
+
+// mirrored is what every mirror gives for every file: an archive, which serves as a program, too.
+func mirrored(w *world) []byte {
+	w.Helper()
+	var b bytes.Buffer
+	out := tar.NewWriter(&b)
+	for _, name := range []string{"bin/a", "b"} {
+		if err := out.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: 1, Typeflag: tar.TypeReg}); err != nil {
+			w.Fatal(err)
+		}
+		if _, err := out.Write([]byte("x")); err != nil {
+			w.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		w.Fatal(err)
+	}
+	return packed(w.T, b.String())
+}
+
+func packed(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := io.WriteString(z, text)
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// model brings all files of the cluster into its store, as an update does.
+func (w *world) model() {
+	w.Helper()
+	cluster, groups := spectest.Read(w, spec)
+	known := spectest.Facts(w, "../../spec/complete/testdata")
+	known.FileHashes = map[string]string{"*": digest(mirrored(w))}
+	done, findings := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: known, Channel: spectest.Stable(w), KopsVersion: "1.37.0"})
+	if err := findings.Err(); err != nil {
+		w.Fatal(err)
+	}
+	w.nodeup = programs.File{Path: "linux/nodeup.gz", SHA256: digest(packed(w.T, nodeupScript)), Program: digest([]byte(nodeupScript))}
+	w.in = model.Input{Traits: &platformtest.Of(cluster).Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.37.0", Region: region, Facts: known,
+		Buckets: onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))}
+	w.in.Own.Programs = &programs.Index{Nodeup: map[download.Arch]programs.File{}}
+	for _, a := range download.Arches() {
+		w.in.Own.Programs.Nodeup[a] = w.nodeup
+	}
+	var err error
+	if w.in.Keysets, _, err = pki.Ensure(nil, pki.KeysetNames(w.in.Cluster), w.issuer); err != nil {
+		w.Fatal(err)
+	}
+	nodes, _, err := model.Build(w.in)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, n := range nodes {
+		if k, ok := n.Want.(*managedfile.Private); ok && w.in.Keysets[n.Name] != nil {
+			text, _ := k.Content.Value().Known()
+			w.files["pki/private/"+n.Name+"/keyset.yaml"] = []byte(text)
+		}
+		if f, ok := n.Want.(*managedfile.File); ok {
+			text, known := f.Content.Value().Known()
+			if key, own := strings.CutPrefix(f.Key, "k.example.com/"); known && own {
+				w.files[key] = []byte(text)
+			}
+		}
+	}
+	w.files[w.nodeup.Key()] = packed(w.T, nodeupScript)
+	for key, data := range w.files {
+		w.put(key, data)
+	}
+}
+
+// spoil writes something else than what is to stand at a key, or with nil nothing.
+func (w *world) spoil(key string, data []byte) {
+	w.Helper()
+	if w.files[key] == nil {
+		w.Fatalf("the store has no %s", key)
+	}
+	w.changed = append(w.changed, key)
+	if data != nil {
+		w.put(key, data)
+	} else if err := w.store.Delete(w.Context(), key, store.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) put(key string, data []byte) {
+	w.Helper()
+	if _, err := w.store.Put(w.Context(), key, data, store.PutOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// userData is what machines of a role run at their first start.
+func (w *world) userData(role api.InstanceGroupRole) string {
+	w.Helper()
+	for _, g := range w.in.Groups {
+		if g.Spec.Role == role {
+			c, err := model.UserData(w.in, g, resource.Lit(controllerIP))
+			if err != nil {
+				w.Fatal(err)
+			}
+			text, known := c.Value().Known()
+			if !known {
+				w.Fatalf("the user data depends on %s", c.Value())
+			}
+			return text
+		}
+	}
+	w.Fatalf("no group has the role %s", role)
+	return ""
+}
