@@ -24,7 +24,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -107,14 +106,13 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	needed(t)
 	w := &world{T: t, issuer: quick(), files: map[string][]byte{}}
-	w.trusted, w.foreign = w.authority(), w.authority()
-	file := filepath.Join(t.TempDir(), "authorities.crt")
-	if err := os.WriteFile(file, []byte(w.trusted.Bundle()), 0o600); err != nil {
+	var err error
+	if w.trusted, err = believed(); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("SSL_CERT_FILE", file)
+	w.foreign = w.authority()
+	t.Setenv("SSL_CERT_FILE", authorities)
 	moto := awstest.Moto(t)
-	var err error
 	if w.moto, err = url.Parse(moto.URL); err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +137,18 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(w.controllerStops)
 	return w
 }
+
+// authorities is the file of those that machines believe.
+const authorities = "/mnt/authorities.crt"
+
+// believed is the one authority of all worlds of this process, which reads the file once.
+var believed = sync.OnceValues(func() (*pki.Keyset, error) {
+	k, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, quick())
+	if err != nil {
+		return nil, err
+	}
+	return k[pki.KubernetesCA], os.WriteFile(authorities, []byte(k[pki.KubernetesCA].Bundle()), 0o600)
+})
 
 func (w *world) authority() *pki.Keyset {
 	w.Helper()

@@ -61,7 +61,7 @@ func packed(r *Report) (string, error) {
 	return fmt.Sprintf("%s%08x %s", mark, crc32.ChecksumIEEE(b.Bytes()), base64.RawStdEncoding.EncodeToString(b.Bytes())), nil
 }
 
-// mostParts bounds the phases and the warnings of a report that comes from a machine.
+// mostParts bounds the phases, warnings and certificates of a report that comes from a machine.
 const mostParts = 24
 
 // cut returns the report with texts of at most so many bytes, of which several together make a line.
@@ -78,6 +78,11 @@ func cut(r *Report, most int) *Report {
 	short.Warnings = nil
 	for _, w := range r.Warnings[:min(len(r.Warnings), mostParts, most/64)] {
 		short.Warnings = append(short.Warnings, clipped(w, most))
+	}
+	short.Certificates = slices.Clone(r.Certificates[:min(len(r.Certificates), mostParts, most/16)])
+	for i := range short.Certificates {
+		c := &short.Certificates[i]
+		c.File, c.Subject = clipped(c.File, 253), clipped(c.Subject, 253)
 	}
 	return &short
 }
@@ -144,6 +149,10 @@ func Tame(r *Report, clean func(string) string) *Report {
 	}
 	for i := range out.Warnings {
 		out.Warnings[i] = clean(out.Warnings[i])
+	}
+	for i := range out.Certificates {
+		c := &out.Certificates[i]
+		c.File, c.Subject = clean(c.File), clean(c.Subject)
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kops.local/kops/api/status"
 	"kops.local/kops/internal/node/agent/report"
 )
 
@@ -22,6 +23,9 @@ func start() *report.Report {
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Run: 3, Done: true, Warnings: []string{"a warning"}}
 	for i, name := range []string{"identify", "configure", "read", "model", "observe", "system", "download", "files", "certificates", "services", "images", "launch"} {
 		r.Phases = append(r.Phases, report.Phase{Name: name, State: report.Passed, Attempts: i, Started: r.Started.Add(time.Duration(i) * time.Second), Seconds: float64(i) / 3, Steps: 2 * i})
+	}
+	for _, name := range []string{"kubelet", "kubelet-server", "kube-apiserver", "etcd-client", "aggregator", "kops-controller", "kube-scheduler", "kube-controller-manager"} {
+		r.Certificates = append(r.Certificates, status.Certificate{File: "/srv/kubernetes/" + name + ".crt", Subject: name, Ends: r.Started.Add(9999 * time.Hour)})
 	}
 	r.Phases[1].Error, r.Phases[1].Remedy = "connect to https://10.0.0.9:3988/: connection refused", "see whether kops-controller runs on the control plane"
 	return r
@@ -70,6 +74,7 @@ func TestALineIsOfBoundedLength(t *testing.T) {
 		r.Phases[i].Error, r.Phases[i].Remedy = noise(9000), noise(9000)
 	}
 	for range 100 {
+		r.Certificates = append(r.Certificates, status.Certificate{File: noise(999), Subject: noise(999)})
 		r.Warnings = append(r.Warnings, noise(5000))
 	}
 	line := report.Line(r)

@@ -19,6 +19,7 @@ type reporter struct {
 	err           io.Writer
 	path, metrics string
 	dry           bool
+	plain         bool // in words alone, where no console takes what is written
 	now           func() time.Time
 
 	mu   sync.Mutex
@@ -55,7 +56,7 @@ func (r *reporter) tell(rep report.Report) {
 		}
 		fmt.Fprintln(r.err, line) //nolint:errcheck // nothing could be told
 	}
-	if fresh || !r.told.IsZero() && r.now().Sub(r.told) >= repeat {
+	if !r.plain && (fresh || !r.told.IsZero() && r.now().Sub(r.told) >= repeat) {
 		r.told, r.done = r.now(), rep.Done
 		fmt.Fprintln(r.err, "nodeup:", report.Line(&rep)) //nolint:errcheck // nothing could be told
 	}

@@ -161,7 +161,7 @@ func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err er
 	}
 	p := agent.Probe{Root: o.Root, Arch: runtime.GOARCH, Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command,
 		Resolve: net.DefaultResolver.LookupHost, Platforms: o.Platforms, World: o.world()}
-	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun, now: o.Clock.Now}
+	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun, plain: o.Renew, now: o.Clock.Now}
 	a = &agent.Agent{
 		Machine: m, Store: store, Join: o.join, Detect: p.Detect, Launched: o.launched,
 		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: o.Clock.Now, Generate: newKey},
