@@ -153,6 +153,9 @@ type AssetsSpec struct {
 	FileRepository *string `json:"fileRepository,omitempty"`
 	// ContainerProxy is a registry that fetches images on demand.
 	ContainerProxy *string `json:"containerProxy,omitempty"`
+	// TrustedKeys are public keys in PEM, one of which must have signed the index of FileRepository,
+	// bundle.json: digests of files and images are taken from it, and machines take no other file.
+	TrustedKeys []string `json:"trustedKeys,omitempty"`
 }
 
 // TargetSpec holds options by output format.

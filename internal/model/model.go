@@ -50,6 +50,9 @@ type Input struct {
 	Unfound map[string]string
 	// AllowUnverified lets machines install files whose digests are not known.
 	AllowUnverified bool
+	// Signed are the digests of the files that the signed index of the cluster's own names;
+	// nil: it need not be signed, or cannot be asked.
+	Signed map[string]bool
 	// Keysets are all that the cluster needs, by name.
 	Keysets map[string]*pki.Keyset
 	// Tokens are the random secrets that must be made, by name.
@@ -261,7 +264,11 @@ func (b *builder) checked() error {
 	if err != nil {
 		return err
 	}
-	b.findings = append(b.unchecked(unhashed), b.withoutPrograms()...)
+	unsigned, err := b.unsigned()
+	if err != nil {
+		return err
+	}
+	b.findings = append(append(b.unchecked(unhashed), unsigned...), b.withoutPrograms()...)
 	return b.findings.Err()
 }
 

@@ -39,6 +39,9 @@ func (in Input) nodeConfig(g *api.InstanceGroup) ([]byte, error) {
 			return nil, err
 		}
 	}
+	if c.FileTrust != nil {
+		in.pin(c)
+	}
 	return c.Encode()
 }
 
@@ -62,6 +65,9 @@ func (in Input) commonConfig(g *api.InstanceGroup) *nodeconfig.Config {
 		ContainerdConfig:  g.Spec.Containerd,
 		UsesNoneDNS:       in.noDNS(),
 		Hardened:          in.Cluster.IsHardened(),
+	}
+	if m := in.mirrors(); len(m.Keys()) > 0 {
+		c.FileTrust = &nodeconfig.FileTrust{Repository: m.Repository(), Keys: m.Keys()}
 	}
 	n := spec.Networking
 	c.UsesKubenet = n.Kubenet != nil || n.External != nil || n.Kopeio != nil || n.GCP != nil
@@ -89,6 +95,37 @@ func (in Input) commonConfig(g *api.InstanceGroup) *nodeconfig.Config {
 		}
 	}
 	return c
+}
+
+// pin names the images that nodeup itself writes into files by their digests: a tag would
+// let the registry say what runs.
+func (in Input) pin(c *nodeconfig.Config) {
+	if r := c.ContainerdConfig; r != nil && r.SandboxImage != nil {
+		own, image := *r, in.image(*r.SandboxImage)
+		own.SandboxImage = &image
+		c.ContainerdConfig = &own
+	}
+	if c.KubeProxy != nil {
+		own := *c.KubeProxy
+		own.Image = in.image(own.Image)
+		c.KubeProxy = &own
+	}
+	if a := c.APIServerConfig; a != nil && a.KubeAPIServer != nil {
+		own := *a.KubeAPIServer
+		own.Image = in.image(own.Image)
+		a.KubeAPIServer = &own
+	}
+	p := c.ControlPlaneConfig
+	if p != nil && p.KubeControllerManager != nil {
+		own := *p.KubeControllerManager
+		own.Image = in.image(own.Image)
+		p.KubeControllerManager = &own
+	}
+	if p != nil && p.KubeScheduler != nil {
+		own := *p.KubeScheduler
+		own.Image = in.image(own.Image)
+		p.KubeScheduler = &own
+	}
 }
 
 // nodeNetworking is the part of the network's description that machines need.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kops.local/kops/internal/contract/download"
@@ -68,4 +69,32 @@ func places(files []download.File) string {
 		out = append(out, f.Public)
 	}
 	return strings.Join(out, ", ")
+}
+
+// unsigned refuses files that the signed index of the cluster's own files lacks, as
+// machines take none of them.
+func (in Input) unsigned() (diag.List, error) {
+	if in.Signed == nil {
+		return nil, nil
+	}
+	var lacks []string
+	for _, g := range in.Groups {
+		for _, arch := range in.archesOf(g) {
+			files, err := in.files(g, arch)
+			if err != nil {
+				return nil, err
+			}
+			for _, f := range files {
+				if configured(g) && !in.Signed[f.SHA256] && !slices.Contains(lacks, f.Public) {
+					lacks = append(lacks, f.Public)
+				}
+			}
+		}
+	}
+	if len(lacks) == 0 {
+		return nil, nil
+	}
+	return diag.List{{Rule: "unsigned-file", Path: "spec.assets.trustedKeys", Message: "the signed index of " + in.mirrors().Repository() +
+		" lacks files that machines would not take: " + strings.Join(lacks, ", "),
+		Remedy: "add them with kops bundle create --name " + in.Cluster.Name + ", sign it with kops bundle sign, and push it again"}}, nil
 }

@@ -62,6 +62,9 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	if err != nil {
 		return nil, err
 	}
+	if in, err = g.withSigned(ctx, in); err != nil {
+		return nil, err
+	}
 	if in, err = g.World.withHashes(ctx, in); err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ its file repository and as the mirror of its registries.`,
   kops bundle verify --dir ./bundle
   kops bundle push s3://my-files/kops --dir ./bundle
   kops bundle serve --listen 10.0.0.1:3989 --dir ./bundle`}
-	c.AddCommand(create(app), add(app), verify(app), diff(app), push(app), serve(app), list(app), extract(app), programs(app), version(app))
+	c.AddCommand(create(app), add(app), verify(app), diff(app), sign(app), push(app), serve(app), list(app), extract(app), programs(app), version(app))
 	return c
 }
 
@@ -233,15 +233,23 @@ func progress(app *shell.App) func(string) {
 
 func verify(app *shell.App) *cobra.Command {
 	var dir string
+	var keys []string
 	c := shell.Cobra("verify", "Compare all of a bundle with its digests", `
 Read every file and all contents of images, and compare them with their digests.
-What has changed is told by name; 'kops bundle create' restores it.`, `
+What has changed is told by name; 'kops bundle create' restores it.
+
+With --key, one of the public keys must have signed the bundle, too.`, `
   kops bundle verify
-  kops bundle verify --dir /srv/bundle`,
+  kops bundle verify --dir /srv/bundle --key key.pub`,
 		func(ctx context.Context, _ []string) error {
 			b, err := opened(app, dir)
 			if err != nil {
 				return err
+			}
+			if len(keys) > 0 {
+				if err := verifySignature(app, b, keys); err != nil {
+					return err
+				}
 			}
 			if err := b.Verify(ctx, progress(app)); err != nil {
 				return err
@@ -251,6 +259,7 @@ What has changed is told by name; 'kops bundle create' restores it.`, `
 		})
 	c.Args = shell.NoArguments("")
 	dirFlag(c, &dir)
+	c.Flags().StringArrayVar(&keys, "key", nil, "file with a public key, one of which must have signed the bundle")
 	return c
 }
 

@@ -3,7 +3,11 @@ package bundle_test
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"log"
 	"net/http"
@@ -20,6 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/internal/cli/bundle"
 	"kops.local/kops/internal/cli/shell"
@@ -294,5 +299,54 @@ func TestAdd(t *testing.T) {
 		if _, err := w.run(t.Context(), io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v, want %q", args, err, says)
 		}
+	}
+}
+
+func TestSign(t *testing.T) {
+	w := newWorld(t)
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, public := filepath.Join(t.TempDir(), "key.pem"), filepath.Join(t.TempDir(), "key.pub")
+	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := w.run(t.Context(), io.Discard, "sign", "--key", key)
+	var spec struct {
+		Spec struct {
+			Assets struct{ TrustedKeys []string }
+		}
+	}
+	_, text, _ := strings.Cut(out, "\n\n")
+	if err != nil || yaml.Unmarshal([]byte(text), &spec) != nil || len(spec.Spec.Assets.TrustedKeys) != 1 {
+		t.Fatalf("%q, %v", out, err)
+	}
+	if err := os.WriteFile(public, []byte(spec.Spec.Assets.TrustedKeys[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := w.run(t.Context(), io.Discard, "verify", "--key", public); err != nil || !strings.Contains(out, "is as it was made") {
+		t.Errorf("%q, %v", out, err)
+	}
+	for says, args := range map[string][]string{
+		"no private key": {"sign", "--key", public}, "--key is required": {"sign"}, "not one public key": {"verify", "--key", key},
+	} {
+		if _, err := w.run(t.Context(), io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v, want %q", args, err, says)
+		}
+	}
+	// what changes the bundle takes the signature away
+	if _, err := w.run(t.Context(), io.Discard, "verify", "--key", public); err != nil {
+		t.Error(err)
+	}
+	if _, err := kept.Create(t.Context(), kept.Options{Dir: w.dir, Own: w.own, Now: time.Unix(1e9, 0), Arches: []download.Arch{download.AMD64}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.run(t.Context(), io.Discard, "verify", "--key", public); err == nil || !strings.Contains(err.Error(), "is not signed, or has changed since it was") {
+		t.Errorf("after a change: %v", err)
 	}
 }

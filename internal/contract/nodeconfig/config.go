@@ -64,8 +64,16 @@ type Config struct {
 	NodeInstancePrefix          *string                    `json:"nodeInstancePrefix,omitempty"`
 	Openstack                   *api.OpenstackSpec         `json:"Openstack,omitempty"`
 	UsesNoneDNS                 bool                       `json:"usesNoneDNS"`
+	// FileTrust says whose word counts for files; nil: that of this configuration.
+	FileTrust *FileTrust `json:"fileTrust,omitempty"`
 	// Hardened says that components keep to themselves what the specification cannot tell them to.
 	Hardened bool `json:"hardened,omitempty"`
+}
+
+// FileTrust is a repository of files whose index must be signed, as package signed says.
+type FileTrust struct {
+	Repository string   `json:"repository"` // a URL without a final slash
+	Keys       []string `json:"keys"`       // public keys in PEM
 }
 
 // Image is a container image that a machine imports, as no registry has it.

@@ -47,6 +47,14 @@ func (m Mirrors) Registry() string {
 	return strings.TrimSuffix(text(m.spec.ContainerRegistry), "/")
 }
 
+// Keys are those that must have signed the index of the files; none: it need not be signed.
+func (m Mirrors) Keys() []string {
+	if !m.Files() {
+		return nil
+	}
+	return m.spec.TrustedKeys
+}
+
 // URL returns where the file at a public URL is fetched from: the repository
 // of the user's with the URL's own path.
 func (m Mirrors) URL(public string) string {

@@ -71,6 +71,8 @@ type run struct {
 	// wanted is what the machine is to hold.
 	wanted *graph.Graph
 	mu     sync.Mutex // guards input while the store is read
+	// index and signature are those of the files that the machine fetches; empty: none is asked for.
+	index, signature []byte
 	// inventory is what this run and earlier ones have made.
 	inventory inventory
 }
@@ -137,7 +139,7 @@ func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) (node.
 	}
 	r.inventory.intend(p)
 	if err := rec.part(PhaseFiles, func() error {
-		return errors.Join(r.inventory.write(ctx, a.Machine), keep(ctx, a.Machine, configFile, string(r.text)))
+		return errors.Join(r.inventory.write(ctx, a.Machine), keep(ctx, a.Machine, configFile, string(r.text)), r.keepIndex(ctx))
 	}); err != nil {
 		return none, err
 	}
@@ -197,6 +199,9 @@ func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte) (*run, 
 			r.Machine.Warn = rec.warn
 			for _, w := range r.input.Host.Warnings {
 				rec.warn(w)
+			}
+			if err := r.trusted(ctx); err != nil {
+				return err
 			}
 			g, err = node.Build(r.input)
 			r.wanted = g

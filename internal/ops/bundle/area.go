@@ -187,6 +187,9 @@ func (a *area) commit() (*Bundle, error) {
 	if err := a.layout(); err != nil {
 		return nil, err
 	}
+	if err := os.Remove(filepath.Join(a.dir, signatureName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove the signature of what the bundle was: %w", err)
+	}
 	if err := a.replace(indexName, a.next); err != nil {
 		return nil, err
 	}

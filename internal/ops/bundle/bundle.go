@@ -8,6 +8,7 @@
 //	bundle.json                what is there: files by public URL, images by name
 //	files/PATH                 each file, by the path of its public URL
 //	oci/                       an OCI image layout with all images
+//	bundle.json.sig            a signature of it, of the user's, if there is one
 //	.new/                      what is being added
 //
 // The whole is replaced at once: contents come first, under names of their own,
@@ -35,6 +36,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/signed"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -45,8 +47,8 @@ const formatVersion = 1
 // indexName says what a bundle holds, and signatureName is its signature, which a
 // bundle need not have.
 const (
-	indexName     = "bundle.json"
-	signatureName = indexName + ".sig"
+	indexName     = signed.IndexName
+	signatureName = signed.SignatureName
 )
 
 // Remedy is how a bundle that lacks something is completed.

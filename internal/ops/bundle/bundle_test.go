@@ -281,10 +281,17 @@ func TestFilesArePackedAndServed(t *testing.T) {
 	if resp, _ := b.get(http.MethodPut, address+path); resp.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("a change: %s", resp.Status)
 	}
-	for _, up := range []string{"/../bundle.json", "/%2e%2e/bundle.json", "/release/%2e%2e/%2e%2e/bundle.json"} {
+	for _, up := range []string{"/../oci/index.json", "/%2e%2e/oci/index.json", "/release/%2e%2e/%2e%2e/oci/index.json"} {
 		if resp, _ := b.get(http.MethodGet, address+up); resp.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s", up, resp.Status)
 		}
+	}
+	index, err := os.ReadFile(filepath.Join(b.dir, "bundle.json"))
+	if _, body := b.get(http.MethodGet, address+"/bundle.json"); err != nil || body != string(index) {
+		t.Errorf("the index is %q, %v", body, err)
+	}
+	if resp, body := b.get(http.MethodGet, address+"/bundle.json.sig"); resp.StatusCode != http.StatusNotFound || !strings.Contains(body, "not signed") {
+		t.Errorf("the signature of what is not signed: %s, %q", resp.Status, body)
 	}
 }
 

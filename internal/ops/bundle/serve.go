@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -76,6 +77,10 @@ func (s *server) current() *Bundle {
 func (s *server) file(w http.ResponseWriter, r *http.Request) {
 	b := s.current()
 	p := strings.TrimPrefix(r.URL.Path, "/")
+	if p == indexName || p == signatureName {
+		b.sendText(w, r, p)
+		return
+	}
 	url, ok := b.paths[p]
 	if !ok {
 		if url, ok = b.paths[strings.TrimSuffix(p, ".sha256")]; ok {
@@ -93,6 +98,17 @@ func (s *server) file(w http.ResponseWriter, r *http.Request) {
 	}
 	defer f.Close() //nolint:errcheck // only read
 	send(w, r, f, "application/octet-stream", b.contents.Files[url].SHA256)
+}
+
+// sendText sends the index, or its signature. They are read at once: the file may be replaced.
+func (b *Bundle) sendText(w http.ResponseWriter, r *http.Request, name string) {
+	text, err := os.ReadFile(filepath.Join(b.dir, name))
+	if err != nil {
+		http.Error(w, b.lacks("a signature: it was not signed since it has changed"), http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 }
 
 // lacks is what a machine is told about something that is not there.

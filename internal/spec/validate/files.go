@@ -2,6 +2,7 @@ package validate
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/url"
 	paths "path"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/signed"
 )
 
 // cloudLabels checks tags for cloud resources; group is the name of the group that has them, or "".
@@ -39,6 +41,22 @@ func assets(c *Check) {
 	a := c.Spec.Assets
 	if a != nil && text(a.ContainerProxy) != "" && text(a.ContainerRegistry) != "" {
 		c.Bad("spec.assets.containerProxy", text(a.ContainerProxy), "cannot stand together with containerRegistry", "leave one of them")
+	}
+}
+
+// trustedKeys checks the keys that sign the index of the user's files.
+func trustedKeys(c *Check) {
+	a := c.Spec.Assets
+	if a == nil {
+		return
+	}
+	for i, k := range a.TrustedKeys {
+		if _, err := signed.ParseKey(k); err != nil {
+			c.Bad(At("spec.assets.trustedKeys", i), k, "cannot be used: "+err.Error(), "write the public key that kops bundle sign prints")
+		}
+	}
+	if len(a.TrustedKeys) > 0 && text(a.FileRepository) == "" && c.in.Strict {
+		c.Bad("spec.assets.trustedKeys", fmt.Sprint(len(a.TrustedKeys)), "are keys for no files: there is no fileRepository", "set spec.assets.fileRepository, or remove the keys")
 	}
 }
 

@@ -24,6 +24,7 @@ func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 			{"cloud-labels", func(c *Check) { cloudLabels(c, c.Spec.CloudLabels, "") }},
 			{"assets", assets},
 			{"file-repository", fileRepository},
+			{"trusted-keys", trustedKeys},
 			{"egress-proxy", egressProxy},
 			{"file-assets", func(c *Check) { fileAssets(c, c.Spec.FileAssets) }},
 			{"hooks", func(c *Check) { hooks(c, c.Spec.Hooks) }},

@@ -1,0 +1,271 @@
+package kops_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	containers "github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"kops.local/kops"
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/programs"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/spec/newcluster"
+)
+
+// internet is all publishers and registries in one server: each file says its path.
+type internet struct{ at string }
+
+func (i internet) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Scheme, r.URL.Host = "http", i.at
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func newInternet(t *testing.T, images []string) internet {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/v2/", registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "sha256") || strings.Contains(r.URL.Path, "SHA256") {
+			http.NotFound(w, r)
+			return
+		}
+		io.WriteString(w, "file "+r.URL.Path) //nolint:errcheck // the client is the test
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	net := internet{strings.TrimPrefix(s.URL, "http://")}
+	for _, n := range images {
+		tag, err := containers.NewTag(n)
+		if err == nil {
+			err = remote.WriteIndex(tag, image(t), remote.WithTransport(net))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return net
+}
+
+// image is one for two architectures.
+func image(t *testing.T) v1.ImageIndex {
+	t.Helper()
+	var add []mutate.IndexAddendum
+	for _, arch := range []string{"amd64", "arm64"} {
+		img, err := random.Image(100, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add = append(add, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
+	}
+	return mutate.AppendManifests(empty.Index, add...)
+}
+
+// bundled is a bundle of all that the cluster of the bench fetches, signed, and served.
+type bundled struct {
+	*bundle.Bundle
+	url         string
+	key, public []byte
+}
+
+func (b *bench) bundled() *bundled {
+	b.Helper()
+	cl, err := b.Clusters().Get(b.Context(), name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	found, err := b.Assets(b.Context(), cl, kops.AssetsOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := inside[*pipeline.Assets](found)
+	own := b.TempDir()
+	for _, n := range []string{"nodeup", "go-runner", programs.Controller, programs.Channels, programs.EtcdManager, programs.DNSController, programs.Healthcheck} {
+		if err := os.WriteFile(filepath.Join(own, n), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var published []string
+	for _, n := range a.Images {
+		if !programs.IsOwn(n) {
+			published = append(published, n)
+		}
+	}
+	for u := range a.Files {
+		a.Files[u] = "" // what is published here is not what kops knows
+	}
+	made, err := bundle.Create(b.Context(), bundle.Options{Dir: filepath.Join(b.TempDir(), "bundle"), Own: own, Arches: a.Arches, Now: b.now,
+		Want: bundle.Want{Files: a.Files, Images: a.Images}, HTTP: &http.Client{Transport: newInternet(b.T, published)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, err := made.Handler()
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := httptest.NewServer(h)
+	b.Cleanup(s.Close)
+	out := &bundled{Bundle: made, url: s.URL}
+	out.sign(b.T)
+	return out
+}
+
+// sign signs the bundle with a new key.
+func (d *bundled) sign(t *testing.T) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	public, err := d.Sign(d.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.public = []byte(public)
+}
+
+// uses makes the cluster take all from a bundle.
+func (b *bench) uses(d *bundled) {
+	b.Helper()
+	cl, err := b.Clusters().Get(b.Context(), name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	spec := cl.Spec.DeepCopy()
+	spec.Spec.Assets = &api.AssetsSpec{FileRepository: &d.url, TrustedKeys: []string{string(d.public)}}
+	spec.Spec.Containerd = &api.ContainerdConfig{RegistryMirrors: map[string][]string{"*": {d.url}}}
+	if _, err := b.Clusters().Replace(b.Context(), []api.Object{spec}, false); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// recorded is a client of the bench that reaches one server only, and records what it asks for.
+func (b *bench) recorded(only string) (c *kops.Client, hosts func() []string) {
+	b.Helper()
+	var mu sync.Mutex
+	var asked []string
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(asked, address) {
+			asked = append(asked, address)
+		}
+		if "http://"+address != only {
+			return nil, errors.New("there is no other host than the bundle's")
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	c = b.client(func(c *kops.Config) { c.World.HTTP = &http.Client{Transport: &http.Transport{DialContext: dial}} })
+	return c, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(asked)
+	}
+}
+
+func TestWithASignedBundleNoOtherHostIsContacted(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	d := b.bundled()
+	b.uses(d)
+	c, hosts := b.recorded(d.url)
+	if _, err := c.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := hosts(); len(got) != 1 || "http://"+got[0] != d.url {
+		t.Errorf("kops has contacted %v, and not only %s", got, d.url)
+	}
+	// All that machines are told to fetch is there, by digests that the bundle states.
+	config, _, err := b.folder("igconfig").Get(t.Context(), "control-plane/control-plane-here/nodeupconfig.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(config)
+	for u, f := range d.Files() {
+		if strings.HasSuffix(u, "/kubelet") && !strings.Contains(text, f.SHA256+"@"+d.url+"/") {
+			t.Errorf("machines are not told the digest of %s", u)
+		}
+	}
+	for _, own := range []string{"fileTrust:", "repository: " + d.url, "BEGIN PUBLIC KEY", "sandboxImage: registry.k8s.io/pause:3.10.1@sha256:"} {
+		if !strings.Contains(text, own) {
+			t.Errorf("machines are not told %s:\n%s", own, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "@http") && !strings.Contains(line, "@"+d.url+"/") {
+			t.Errorf("machines fetch from elsewhere: %s", line)
+		}
+	}
+	digest, _ := d.ImageDigest("registry.k8s.io/kube-apiserver:v1.36.3")
+	if digest == "" || !strings.Contains(text, "registry.k8s.io/kube-apiserver:v1.36.3@"+digest) {
+		t.Errorf("the image of the API server is not named by its digest %s", digest)
+	}
+}
+
+func TestABundleThatIsNotSignedIsRefusedByAnUpdate(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	d := b.bundled()
+	b.uses(d)
+	refusedWith := func(texts ...string) {
+		t.Helper()
+		_, err := b.Update(t.Context(), name, kops.UpdateOptions{})
+		says(t, err, texts...)
+		if !strings.Contains(fault.Remedy(err)+err.Error(), "kops bundle sign") {
+			t.Errorf("%v: no remedy", err)
+		}
+	}
+	d.sign(t) // with another key
+	refusedWith("spec.assets.trustedKeys: " + d.url + "/bundle.json: none of the trusted keys has signed it")
+	if err := os.Remove(filepath.Join(d.Dir(), "bundle.json.sig")); err != nil {
+		t.Fatal(err)
+	}
+	refusedWith("spec.assets.trustedKeys: the signed index of "+d.url+" could not be read, without which machines would take no file of it", "404")
+	b.uses(d) // the other key
+	if _, err := d.Sign(d.key); err != nil {
+		t.Fatal(err)
+	}
+	b.preview(kops.UpdateOptions{})
+	// an index that lacks a file that machines fetch
+	index := filepath.Join(d.Dir(), "bundle.json")
+	text, err := os.ReadFile(index)
+	if err == nil {
+		err = os.WriteFile(index, []byte(strings.ReplaceAll(string(text), "amd64/kubelet\"", "amd64/other\"")), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Sign(d.key); err != nil {
+		t.Fatal(err)
+	}
+	refusedWith("the signed index of "+d.url+" lacks files that machines would not take: https://dl.k8s.io/", "amd64/kubelet")
+}

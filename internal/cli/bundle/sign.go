@@ -1,0 +1,77 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/ops/bundle"
+)
+
+func sign(app *shell.App) *cobra.Command {
+	var dir, key string
+	c := shell.Cobra("sign", "Sign a bundle with a key of yours", `
+Sign the index of a bundle, bundle.json, which states the digest of each file and image.
+The signature is beside it, bundle.json.sig; whatever changes the bundle takes it away.
+
+A cluster whose spec.assets.trustedKeys has the public key takes all digests from the
+signed index of its spec.assets.fileRepository: whoever can write to that place, or to
+the registry, cannot change what machines run.
+
+Keys are those of openssl: Ed25519, or ECDSA on P-256. One that is kept elsewhere signs
+bundle.json there; put the signature in base64 into bundle.json.sig.`, `
+  openssl genpkey -algorithm ed25519 -out key.pem      # once, to be kept secret
+  kops bundle sign --key key.pem --dir ./bundle
+  kops bundle push s3://my-files/kops --dir ./bundle`,
+		func(_ context.Context, _ []string) error {
+			if key == "" {
+				return shell.Usagef("--key is required: the file of a private key")
+			}
+			b, err := opened(app, dir)
+			if err != nil {
+				return err
+			}
+			text, err := app.ReadFiles([]string{key})
+			if err != nil {
+				return err
+			}
+			public, err := b.Sign(text[key])
+			if err != nil {
+				return err
+			}
+			app.Printf("The bundle %s is signed. Clusters trust the key with\n\nspec:\n  assets:\n    trustedKeys:\n    - |\n%s", b.Dir(), indented(public))
+			return nil
+		})
+	c.Args = shell.NoArguments("")
+	dirFlag(c, &dir)
+	c.Flags().StringVar(&key, "key", "", "file with the private key in PEM")
+	return c
+}
+
+func indented(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString("      " + line)
+	}
+	return out.String()
+}
+
+// verifySignature checks that one of the keys in files has signed a bundle.
+func verifySignature(app *shell.App, b *bundle.Bundle, files []string) error {
+	texts, err := app.ReadFiles(files)
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for _, f := range files {
+		keys = append(keys, string(texts[f]))
+	}
+	if err := b.VerifySignature(keys...); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(files, ", "), err)
+	}
+	app.Notef("The bundle is signed by %s\n", strings.Join(files, " or "))
+	return nil
+}
