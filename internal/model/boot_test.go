@@ -254,6 +254,13 @@ func TestTheScriptRunsNodeup(t *testing.T) {
 		s.run(t, nodeup, nil)
 		s.wants(t, "GET .gz", "GET .gz")
 	})
+	t.Run("a system of one image, without xz", func(t *testing.T) {
+		s := newSource(t, map[string]string{".gz": packed(t, "gzip", nodeup)})
+		s.toolbox = t.TempDir() // all that can be written to and run from
+		s.tools = []string{"base64", "cat", "chmod", "curl", "cut", "dirname", "gzip", "mkdir", "rm", "sed", "sha256sum", "uname"}
+		s.run(t, nodeup, nil)
+		s.wants(t, "GET .gz")
+	})
 	t.Run("another's control plane", func(t *testing.T) {
 		s := newSource(t, map[string]string{".gz": packed(t, "gzip", nodeup)})
 		s.authority, _ = selfSigned(t)
@@ -275,6 +282,8 @@ type source struct {
 	files     map[string]string
 	wrong     int // how many answers hold something else
 	asked     []string
+	toolbox   string   // the folder of image systems; empty: there is none
+	tools     []string // those that the machine has; none: all of this one
 }
 
 func newSource(t *testing.T, files map[string]string) *source {
@@ -367,7 +376,7 @@ func (s *source) script(t *testing.T, dir, nodeup string, from *api.AssetsSpec) 
 	conf := regexp.MustCompile(`(?s)    -----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----\n`)
 	text = conf.ReplaceAllString(text, "    "+strings.ReplaceAll(strings.TrimSpace(string(s.authority)), "\n", "\n    ")+"\n")
 	for old, with := range map[string]string{
-		"127.0.0.1:3988/": "127.0.0.1:" + port + "/", "INSTALL_DIR=/opt/kops": "INSTALL_DIR=" + dir, "/var/lib/toolbox": "/nowhere",
+		"127.0.0.1:3988/": "127.0.0.1:" + port + "/", "INSTALL_DIR=/opt/kops": "INSTALL_DIR=" + dir, "/var/lib/toolbox": or(s.toolbox, "/nowhere"),
 		"/bin/systemd-machine-id-setup": "true", "sysctl -w": "true", "sleep ": ": ",
 	} {
 		if !strings.Contains(text, old) {
@@ -384,6 +393,10 @@ func (s *source) run(t *testing.T, nodeup string, from *api.AssetsSpec) {
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "bash")
 	cmd.Stdin = strings.NewReader(s.script(t, dir, nodeup, from))
+	cmd.Env = s.environment(t)
+	if s.toolbox != "" {
+		dir = filepath.Join(s.toolbox, "kops")
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -404,6 +417,32 @@ func (s *source) run(t *testing.T, nodeup string, from *api.AssetsSpec) {
 	}
 }
 
+// environment leads to the tools of the machine alone.
+func (s *source) environment(t *testing.T) []string {
+	t.Helper()
+	if len(s.tools) == 0 {
+		return nil
+	}
+	dir := t.TempDir()
+	for _, tool := range append(s.tools, "bash") {
+		at, err := exec.LookPath(tool)
+		if err == nil {
+			err = os.Symlink(at, filepath.Join(dir, tool))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{"PATH=" + dir}
+}
+
+func or(given, usual string) string {
+	if given != "" {
+		return given
+	}
+	return usual
+}
+
 // fails runs the script until it waits before it tries again, and returns what it says.
 func (s *source) fails(t *testing.T, nodeup string) string {
 	t.Helper()
@@ -414,6 +453,40 @@ func (s *source) fails(t *testing.T, nodeup string) string {
 		t.Errorf("%v\n%s", err, out)
 	}
 	return string(out)
+}
+
+// Systemd reads the proxy, also where its own file is in /usr and there was none in /etc.
+func TestTheProxyIsWrittenWhereSystemdReadsIt(t *testing.T) {
+	in := input(t, golden+"irsa")
+	in.Cluster.Spec.Networking.EgressProxy = &api.EgressProxySpec{HTTPProxy: api.HTTPProxy{Host: "proxy.e.com", Port: 3128}, Excludes: "127.0.0.1"}
+	text := script(t, in, group(t, in, api.RoleControlPlane), resource.Value{})
+	_, text, found := strings.Cut(text, "# the way out")
+	text, _, end := strings.Cut(text, "# larger buffers")
+	if !found || !end {
+		t.Fatal("the script does not set a proxy")
+	}
+	for _, before := range []string{"", "[Manager]\nLogLevel=info\n"} {
+		etc := t.TempDir()
+		file := filepath.Join(etc, "systemd", "system.conf")
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if before != "" {
+			if err := os.WriteFile(file, []byte(before), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "bash")
+		cmd.Stdin = strings.NewReader("set -o errexit\n#" + strings.NewReplacer("/etc/", etc+"/", "systemctl", "true").Replace(text))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		got, err := os.ReadFile(file)
+		want := or(before, "[Manager]\n") + `DefaultEnvironment="http_proxy=http://proxy.e.com:3128" "https_proxy=http://proxy.e.com:3128" "no_proxy=127.0.0.1" "NO_PROXY=127.0.0.1"` + "\n"
+		if err != nil || string(got) != want {
+			t.Errorf("%v %s, want %s", err, got, want)
+		}
+	}
 }
 
 func TestScriptsAreBash(t *testing.T) {

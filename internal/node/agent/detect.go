@@ -61,7 +61,8 @@ func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.
 	h.Authorities = p.authorities()
 	h.LacksLogind = h.Contained && p.lacksLogind(ctx)
 	h.LacksModules, h.NVIDIA = p.lacksModules(ctx, h, c), p.nvidia()
-	if r := c.ContainerdConfig; r != nil && r.SkipInstall {
+	h.Warnings = unsupported(h, c)
+	if r := c.ContainerdConfig; r != nil && r.SkipInstall || h.Image() != "" {
 		if h.Containerd, err = p.containerd(ctx); err != nil {
 			return h, err
 		}
@@ -78,7 +79,7 @@ func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.
 		h.NodeName, h.OverrideName, h.Names = told.NodeName, true, told.Names
 	}
 	h.Address, h.ProviderID, h.MaxPods = told.Address, told.ProviderID, told.MaxPods
-	h.Warming, h.ScalingGroup, h.Warnings = told.Warming, told.Waiting, told.Warnings
+	h.Warming, h.ScalingGroup, h.Warnings = told.Warming, told.Waiting, append(h.Warnings, told.Warnings...)
 	return h, err
 }
 
@@ -160,6 +161,14 @@ func (p Probe) lacksLogind(ctx context.Context) bool {
 	return errors.As(err, &failed)
 }
 
+// unsupported says what of a configuration a system of one image cannot have.
+func unsupported(h node.Host, c *nodeconfig.Config) []string {
+	if h.Image() == "" || len(c.Packages) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the packages %s are not installed, as %s has none; leave out spec.packages, or use an image that holds what they bring", strings.Join(c.Packages, " "), h.Image())}
+}
+
 // lacksModules reports whether there is no file of a module of the kernel's where
 // the rarer ones are in a package that images need not hold.
 func (p Probe) lacksModules(ctx context.Context, h node.Host, c *nodeconfig.Config) bool {
@@ -218,7 +227,7 @@ func (p Probe) admin() node.Account {
 	text, _ := os.ReadFile(filepath.Join(p.Root, "/etc/passwd")) // without one there is root alone
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(strings.TrimSpace(line), ":")
-		if len(f) == 7 && slices.Contains([]string{"ubuntu", "admin", "ec2-user", "rocky", "almalinux", "cloud-user"}, f[0]) {
+		if len(f) == 7 && slices.Contains([]string{"ubuntu", "admin", "ec2-user", "rocky", "almalinux", "cloud-user", "core"}, f[0]) {
 			if id, err := strconv.Atoi(f[2]); err == nil {
 				return node.Account{Home: f[5], ID: id}
 			}

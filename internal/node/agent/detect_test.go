@@ -99,6 +99,13 @@ func TestWhatMachineThisIs(t *testing.T) {
 			func(h *node.Host) { h.Distro, h.Release, h.Like = "rhel", "10.1", "rhel" }},
 		{"an older one", map[string]string{"etc/os-release": "ID=\"almalinux\"\nID_LIKE=\"rhel centos fedora\"\nVERSION_ID=\"9.6\"\n"}, &nodeconfig.Boot{}, nodeconfig.Config{},
 			func(h *node.Host) { h.Distro, h.Release, h.Like = "almalinux", "9.6", "rhel" }},
+		{"Flatcar", map[string]string{"etc/os-release": "ID=flatcar\nID_LIKE=coreos\nVERSION_ID=4230.2.3\n", "etc/passwd": "core:x:500:500::/home/core:/bin/bash\n"}, &nodeconfig.Boot{},
+			nodeconfig.Config{Packages: []string{"nfs-utils", "htop"}}, func(h *node.Host) {
+				h.Distro, h.Release, h.Like, h.Containerd, h.Admin = "flatcar", "4230.2.3", "", "1.6.20~ds1", node.Account{Home: "/home/core", ID: 500}
+				h.Warnings = []string{"the packages nfs-utils htop are not installed, as Flatcar has none; leave out spec.packages, or use an image that holds what they bring"}
+			}},
+		{"Container-Optimized OS", map[string]string{"etc/os-release": "NAME=\"Container-Optimized OS\"\nID=cos\nVERSION_ID=121\n"}, &nodeconfig.Boot{}, nodeconfig.Config{},
+			func(h *node.Host) { h.Distro, h.Release, h.Like, h.Containerd = "cos", "121", "", "1.6.20~ds1" }},
 		{"NVIDIA's processor", map[string]string{"sys/bus/pci/devices/0/vendor": "0x8086\n", "sys/bus/pci/devices/1/vendor": "0x10de\n", "sys/bus/pci/devices/1/class": "0x030200\n"},
 			&nodeconfig.Boot{}, nodeconfig.Config{}, func(h *node.Host) { h.NVIDIA = true }},
 		{"NVIDIA's sound and another's graphics", map[string]string{"sys/bus/pci/devices/0/vendor": "0x10de\n", "sys/bus/pci/devices/0/class": "0x040300\n",

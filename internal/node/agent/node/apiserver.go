@@ -55,9 +55,8 @@ func (b *builder) authenticator() error {
 	if err := b.user("aws-iam-authenticator", users.Authenticator); err != nil {
 		return err
 	}
-	const dir = srv + "/aws-iam-authenticator"
 	if err := b.certificate(host.Certificate{CommonName: "aws-iam-authenticator", Usage: string(pki.Server), Names: []string{"localhost", "127.0.0.1"},
-		Path: authenticatorCertificate, KeyPath: dir + "/key.pem", Mode: "0600", KeyMode: "0600", Owner: users.Authenticator}); err != nil {
+		Path: b.at.keys + authenticatorCertificate, KeyPath: b.at.keys + "/aws-iam-authenticator/key.pem", Mode: "0600", KeyMode: "0600", Owner: users.Authenticator}); err != nil {
 		return err
 	}
 	return b.file(authnConfig, `apiVersion: v1
@@ -65,7 +64,7 @@ kind: Config
 clusters:
 - name: aws-iam-authenticator
   cluster:
-    certificate-authority: `+srv+`/ca.crt
+    certificate-authority: `+b.at.keys+`/ca.crt
     server: https://127.0.0.1:21362/authenticate
 users:
 - name: kube-apiserver
@@ -93,7 +92,7 @@ func (b *builder) cloudConfig() error {
 func (b *builder) admin() error {
 	home, id := b.Host.Admin.Home, b.Host.Admin.ID
 	if home == "" {
-		home = "/root"
+		home = b.at.home
 	}
 	// kubectl keeps what it has learned beside the file.
 	if err := b.directory(home+"/.kube", "0750", id); err != nil {
@@ -112,15 +111,18 @@ func (b *builder) admin() error {
 
 // apiServerConfig is the user's configuration with what the machine adds.
 func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
-	const dir = srv + "/kube-apiserver/"
+	dir := b.at.keys + "/kube-apiserver/"
 	given := b.Config.APIServerConfig
 	c := *given.KubeAPIServer
 	ptr := func(s string) *string { return &s }
-	c.ClientCAFile = srv + "/ca.crt"
+	for _, file := range []*string{&c.AuditPolicyFile, &c.AuditWebhookConfigFile, &c.AdmissionControlConfigFile, &c.AuthenticationConfigFile, &c.TokenAuthFile} {
+		*file = b.moved(*file)
+	}
+	c.ClientCAFile = b.at.keys + "/ca.crt"
 	c.EtcdCAFile, c.EtcdCertFile, c.EtcdKeyFile = dir+"etcd-ca.crt", dir+"etcd-client.crt", dir+"etcd-client.key"
 	c.TLSCertFile, c.TLSPrivateKeyFile = dir+"server.crt", dir+"server.key"
 	if b.Host.Traits.VerifiedKubelets && c.KubeletCertificateAuthority == "" {
-		c.KubeletCertificateAuthority = srv + "/ca.crt"
+		c.KubeletCertificateAuthority = b.at.keys + "/ca.crt"
 	}
 	c.KubeletClientCertificate, c.KubeletClientKey = dir+"kubelet-api.crt", dir+"kubelet-api.key"
 	c.ProxyClientCertFile, c.ProxyClientKeyFile = ptr(dir+"apiserver-aggregator.crt"), ptr(dir+"apiserver-aggregator.key")
@@ -189,8 +191,8 @@ func (b *builder) apiServerPod() error {
 	if b.Host.Traits.CloudConfig != nil {
 		k.mount("cloudconfig", cloudConfigFile, "", true)
 	}
-	k.mount("kubernetesca", srv+"/ca.crt", "", true)
-	k.mount("srvkapi", srv+"/kube-apiserver", "", true)
+	k.mount("kubernetesca", b.at.keys+"/ca.crt", "", true)
+	k.mount("srvkapi", b.at.keys+"/kube-apiserver", "", true)
 	k.mountFolder("auditlogpathdir", text(c.AuditLogPath), false)
 	k.mountFolder("auditpolicyfiledir", c.AuditPolicyFile, true)
 	k.mountFolder("auditwebhookconfigdir", c.AuditWebhookConfigFile, true)

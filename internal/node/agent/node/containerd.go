@@ -14,6 +14,11 @@ import (
 	"kops.local/kops/internal/spec/componentflags"
 )
 
+const (
+	containerdService    = "containerd.service"
+	containerdConfigFile = "/etc/containerd/config.toml"
+)
+
 // containerdUnit is the service; notify means that it is started when it serves.
 const containerdUnit = `[Unit]
 Description=containerd container runtime
@@ -49,7 +54,7 @@ func (b *builder) containerd() error {
 	if err != nil {
 		return err
 	}
-	const file = "/etc/containerd/config.toml"
+	const file = containerdConfigFile
 	if err := b.file(file, config); err != nil {
 		return err
 	}
@@ -89,7 +94,12 @@ func (b *builder) containerd() error {
 		}
 		after, reads = append(after, resource.Address{Kind: host.Files.Name, Name: cniTemplateFile}), append(reads, cniTemplate)
 	}
-	a, err := b.unit("containerd.service", fmt.Sprintf(containerdUnit, b.needsMounts(), score), after, reads...)
+	if b.at.image != "" {
+		a, err := b.ownContainerd(after, reads...)
+		b.runtime = []resource.Address{a}
+		return err
+	}
+	a, err := b.unit(containerdService, fmt.Sprintf(containerdUnit, b.needsMounts(), score), after, reads...)
 	b.runtime = []resource.Address{a}
 	return err
 }
@@ -217,6 +227,9 @@ func (b *builder) containerdConfig(c *api.ContainerdConfig) (string, error) {
 		version = b.Host.Containerd
 	}
 	t, at := layoutOf(version)
+	if b.at.image != "" && t["version"] == 4 { // an image may go back to a release that does not know it
+		t["version"] = 3
+	}
 	var err error
 	set := func(value any, path ...string) {
 		if err == nil {

@@ -75,7 +75,7 @@ func (b *builder) serving(name string) error {
 	if a := b.Config.APIServerConfig; a != nil && a.ClusterDNSDomain != "" {
 		domain = a.ClusterDNSDomain
 	}
-	return b.pair(srv+"/"+name+"/server", host.Certificate{CommonName: name, Usage: string(pki.Server), Names: []string{name + ".kube-system.svc." + domain}})
+	return b.pair(b.at.keys+"/"+name+"/server", host.Certificate{CommonName: name, Usage: string(pki.Server), Names: []string{name + ".kube-system.svc." + domain}})
 }
 
 // figures are the flags that keep a component's health and figures on the machine.
@@ -92,7 +92,8 @@ func healthProbe(port int) *staticpod.Probe {
 }
 
 func (b *builder) controllerManager() error {
-	const dir, kubeconfig = srv + "/kube-controller-manager", "/var/lib/kube-controller-manager/kubeconfig"
+	const kubeconfig = "/var/lib/kube-controller-manager/kubeconfig"
+	dir := b.at.keys + "/kube-controller-manager"
 	c := api.KubeControllerManagerConfig{}
 	if given := b.Config.ControlPlaneConfig.KubeControllerManager; given != nil {
 		c = *given
@@ -115,10 +116,10 @@ func (b *builder) controllerManager() error {
 	}
 	cert := dir + "/server.crt"
 	c.AuthenticationKubeconfig, c.AuthorizationKubeconfig = kubeconfig, kubeconfig
-	c.RootCAFile, c.ServiceAccountPrivateKeyFile = srv+"/ca.crt", dir+"/service-account.key"
+	c.RootCAFile, c.ServiceAccountPrivateKeyFile = b.at.keys+"/ca.crt", dir+"/service-account.key"
 	c.TLSCertFile, c.TLSPrivateKeyFile = &cert, dir+"/server.key"
 	flags := append(componentflags.Flags(&c), "--cluster-signing-cert-file="+dir+"/ca.crt", "--cluster-signing-key-file="+dir+"/ca.key",
-		"--flex-volume-plugin-dir="+volumePlugin, "--kubeconfig="+kubeconfig)
+		"--flex-volume-plugin-dir="+b.volumePlugins(), "--kubeconfig="+kubeconfig)
 	flags = append(flags, b.figures()...)
 	slices.Sort(flags)
 	k := newComponent("kube-controller-manager", c.Image, "/usr/local/bin/kube-controller-manager", flags)
@@ -126,15 +127,16 @@ func (b *builder) controllerManager() error {
 	k.container.LivenessProbe = healthProbe(10257)
 	b.waitForAPI(k)
 	k.mountCertificates(b.Host.Like)
-	k.mount("cabundle", srv+"/ca.crt", "", true)
+	k.mount("cabundle", b.at.keys+"/ca.crt", "", true)
 	k.mount("srvkcm", dir, "", true)
 	k.mount("varlibkcm", "/var/lib/kube-controller-manager", "", true)
-	k.mount("volplugins", volumePlugin, "", true)
+	k.mount("volplugins", b.volumePlugins(), "", true)
 	return b.manifest(k.pod("system-cluster-critical", nil), kubeconfig)
 }
 
 func (b *builder) scheduler() error {
-	const dir, kubeconfig = srv + "/kube-scheduler", paths.SchedulerKubeconfig
+	const kubeconfig = paths.SchedulerKubeconfig
+	dir := b.at.keys + "/kube-scheduler"
 	c := api.KubeSchedulerConfig{}
 	if given := b.Config.ControlPlaneConfig.KubeScheduler; given != nil {
 		c = *given

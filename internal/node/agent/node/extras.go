@@ -21,9 +21,9 @@ func (b *builder) extras() error {
 	for _, f := range b.Config.FileAssets {
 		path, mode := f.Path, f.Mode
 		if path == "" {
-			path = srv + "/assets/" + f.Name
+			path = usualKeys + "/assets/" + f.Name
 		}
-		path = filepath.Clean(path)
+		path = b.moved(filepath.Clean(path))
 		if mode == "" {
 			mode = "0440"
 		}
@@ -49,7 +49,7 @@ func (b *builder) extras() error {
 		b.own = append(b.own, resource.Address{Kind: host.Files.Name, Name: path})
 	}
 	if s, ok := b.Secrets[pki.DockerConfig]; ok {
-		return b.secret("/root/.docker/config.json", s.Reveal(), 0)
+		return b.secret(b.at.home+"/.docker/config.json", s.Reveal(), 0)
 	}
 	return nil
 }
@@ -193,13 +193,15 @@ func (b *builder) install(a host.Asset) error {
 	case a.IsArchive() && begins(cniArchive):
 		folder = cniBinaries
 	case a.IsArchive() && (begins("nerdctl") || begins("crictl")):
-		folder = "/usr/bin"
+		folder = b.at.tools
+	case b.at.image != "" && isRuntime(a): // it is there
+		return nil
 	case a.IsArchive():
 		folder, below = "/usr/bin", "bin"
 	case base == "kubelet":
-		program = binaries + "/kubelet"
+		program = b.at.kubelet + "/kubelet"
 	case base == "kubectl" && b.hasAPIServer():
-		program = binaries + "/kubectl"
+		program = b.at.kubectl + "/kubectl"
 	case begins("runc"):
 		program = "/usr/sbin/runc"
 	case login != "" && begins(login):

@@ -32,7 +32,7 @@ StartLimitIntervalSec=0
 %s
 [Service]
 EnvironmentFile=/etc/sysconfig/kubelet
-ExecStart=` + binaries + `/kubelet "$DAEMON_ARGS"
+ExecStart=%s/kubelet "$DAEMON_ARGS"
 Restart=always
 RestartSec=2s
 KillMode=process
@@ -57,7 +57,7 @@ func (b *builder) kubelet() error {
 		return err
 	}
 	const env = "/etc/sysconfig/kubelet"
-	arguments := "DAEMON_ARGS=\"" + strings.Join(b.kubeletFlags(c), " ") + "\"\nHOME=\"/root\"\n" + b.frugal()
+	arguments := "DAEMON_ARGS=\"" + strings.Join(b.kubeletFlags(c), " ") + "\"\nHOME=\"" + b.at.home + "\"\n" + b.frugal()
 	if err := b.guarded(env, arguments, 0); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (b *builder) kubelet() error {
 		}
 	}
 	after := slices.Concat(b.runtime, b.packages, b.programs, b.node, b.written)
-	unit := fmt.Sprintf(kubeletUnit, b.needsMounts())
+	unit := fmt.Sprintf(kubeletUnit, b.needsMounts(), b.at.kubelet)
 	if b.Host.Warming {
 		_, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(unit)), Private: true, Current: true}, after...)
 		return err
@@ -209,11 +209,11 @@ func (b *builder) kubeletSecurity(d document, c *api.KubeletConfigSpec) {
 	webhook.duration("cacheTTL", c.AuthenticationTokenWebhookCacheTTL)
 	d["authentication"] = document{
 		"anonymous": document{"enabled": isTrue(c.AnonymousAuth)}, "webhook": webhook,
-		"x509": document{"clientCAFile": or(c.ClientCAFile, srv+"/ca.crt")},
+		"x509": document{"clientCAFile": or(c.ClientCAFile, b.at.keys+"/ca.crt")},
 	}
 	d["authorization"] = document{"mode": or(c.AuthorizationMode, "Webhook")}
-	d.set("tlsCertFile", or(c.TLSCertFile, srv+"/kubelet-server.crt"))
-	d.set("tlsPrivateKeyFile", or(c.TLSPrivateKeyFile, srv+"/kubelet-server.key"))
+	d.set("tlsCertFile", or(c.TLSCertFile, b.at.keys+"/kubelet-server.crt"))
+	d.set("tlsPrivateKeyFile", or(c.TLSPrivateKeyFile, b.at.keys+"/kubelet-server.key"))
 	d.set("tlsCipherSuites", c.TLSCipherSuites)
 	d.set("tlsMinVersion", c.TLSMinVersion)
 	setAny(d, "readOnlyPort", c.ReadOnlyPort)
@@ -287,7 +287,7 @@ func (b *builder) kubeletRest(d document, c *api.KubeletConfigSpec) {
 	}
 	d["containerRuntimeEndpoint"] = socket
 	d.set("staticPodPath", or(c.PodManifestPath, manifests))
-	d.set("volumePluginDir", or(c.VolumePluginDirectory, volumePlugin))
+	d.set("volumePluginDir", b.volumePlugins())
 	if c.ClusterDNS != "" {
 		d["clusterDNS"] = strings.Split(c.ClusterDNS, ",")
 	}

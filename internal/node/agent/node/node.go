@@ -16,7 +16,6 @@ import (
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/nodeconfig"
-	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
@@ -100,31 +99,20 @@ type Account struct {
 	ID   int
 }
 
-// Where things are on machines of the supported distributions.
-const (
-	srv          = "/srv/kubernetes"
-	binaries     = "/usr/local/bin"
-	ownBinaries  = "/opt/kops/bin"
-	manifests    = "/etc/kubernetes/manifests"
-	controlDir   = paths.Controller
-	cniBinaries  = "/opt/cni/bin"
-	cniConfigs   = "/etc/cni/net.d"
-	volumePlugin = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/"
-)
-
 // Build returns the machine's resources.
 func Build(in Input) (*graph.Graph, error) {
-	if in.Host.Like != "debian" && in.Host.Like != "rhel" {
-		return nil, fmt.Errorf("the distribution %s %s is not supported; use an image of Debian, Ubuntu or a relative of Red Hat", in.Host.Distro, in.Host.Release)
+	if in.Host.Like != "debian" && in.Host.Like != "rhel" && in.Host.Image() == "" {
+		return nil, fmt.Errorf("the distribution %s %s is not supported; use an image of Debian, Ubuntu, a relative of Red Hat, Flatcar or Container-Optimized OS", in.Host.Distro, in.Host.Release)
 	}
 	in, _ = contained(in)
-	b := &builder{Input: in, graph: &graph.Graph{}}
+	b := &builder{Input: in, at: in.Host.places(), graph: &graph.Graph{}}
 	for _, step := range []struct {
 		what string
 		do   func() error
 		on   bool
 	}{
-		{"packages", b.packageSet, true},
+		{"packages", b.packageSet, in.Host.Image() == ""},
+		{"programs' folders", b.executable, true},
 		{"file systems", b.volumes, true},
 		{"folders", b.directories, true},
 		{"names", b.hosts, true},
@@ -158,7 +146,10 @@ func Build(in Input) (*graph.Graph, error) {
 
 type builder struct {
 	Input
+	at    places
 	graph *graph.Graph
+	// first is what all but packages follow.
+	first []resource.Address
 	// written are all files and certificates. The kubelet follows them: as soon as
 	// its node is ready, kops-controller gives the machine nothing any more.
 	written []resource.Address
@@ -185,7 +176,7 @@ func add[T any](b *builder, k *resource.Kind[T, *host.Machine], name string, wan
 	n := k.New(name, want)
 	n.After = after
 	if k.Name != host.Mounts.Name {
-		n.After = slices.Concat(after, b.mounts)
+		n.After = slices.Concat(after, b.first, b.mounts)
 	}
 	if k.Name == host.Files.Name || k.Name == host.Certificates.Name {
 		b.written = append(b.written, n.Address)

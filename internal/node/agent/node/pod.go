@@ -48,9 +48,14 @@ func (c *component) mount(name, at, kind string, readOnly bool) {
 	c.volumes = append(c.volumes, staticpod.Volume{Name: name, HostPath: &staticpod.HostPath{Path: at, Type: kind}})
 }
 
+// shows reports whether a file is in a folder that is shown already.
+func (c *component) shows(file string) bool {
+	return slices.ContainsFunc(c.container.VolumeMounts, func(m staticpod.VolumeMount) bool { return strings.HasPrefix(file, m.MountPath+"/") })
+}
+
 // mountFolder shows the folder of a file that the user names, which may be one that is shown already.
 func (c *component) mountFolder(name, file string, readOnly bool) {
-	if file == "" || file == "-" || strings.HasPrefix(file, srv+"/"+c.name+"/") {
+	if file == "" || file == "-" || c.shows(file) {
 		return
 	}
 	c.mount(name, path.Dir(file), "DirectoryOrCreate", readOnly)

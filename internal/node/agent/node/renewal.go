@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
@@ -57,16 +58,22 @@ func issued(g *graph.Graph, need func(*host.Certificate) host.Need) func(*host.C
 }
 
 // routerKubeconfig is the file with which kube-router calls the API, and authenticatorCertificate
-// the one that AWS' authenticator serves with.
+// the one that AWS' authenticator serves with, in the folder of keys.
 const (
 	routerKubeconfig         = "/var/lib/kube-router/kubeconfig"
-	authenticatorCertificate = srv + "/aws-iam-authenticator/cert.pem"
+	authenticatorCertificate = "/aws-iam-authenticator/cert.pem"
 )
 
 // readerOf is the container of an add-on that reads a certificate at its start alone, ""
 // for none. All other add-ons see themselves that a certificate has changed.
 func readerOf(path string) string {
-	return map[string]string{routerKubeconfig: "kube-router", authenticatorCertificate: "aws-iam-authenticator"}[path]
+	switch {
+	case path == routerKubeconfig:
+		return "kube-router"
+	case strings.HasSuffix(path, authenticatorCertificate):
+		return "aws-iam-authenticator"
+	}
+	return ""
 }
 
 // Readers are the containers of add-ons that read a certificate of the machine's graph

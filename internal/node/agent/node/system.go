@@ -54,7 +54,7 @@ func (b *builder) needsMounts() string {
 }
 
 func (b *builder) directories() error {
-	for _, d := range []string{srv, manifests, "/etc/sysconfig", "/var/lib/kubelet", volumePlugin, cniBinaries, cniConfigs, ownBinaries} {
+	for _, d := range []string{b.at.keys, manifests, "/etc/sysconfig", "/var/lib/kubelet", b.volumePlugins(), cniBinaries, cniConfigs, ownBinaries} {
 		if err := b.directory(strings.TrimSuffix(d, "/"), "0755", 0); err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (b *builder) system() error {
 	return nil
 }
 
-func (b *builder) managesClock() bool { return !b.Config.NTPUnmanaged }
+func (b *builder) managesClock() bool { return !b.Config.NTPUnmanaged && b.at.image == "" }
 
 func (b *builder) packageSet() error {
 	manager := "apt"
@@ -211,7 +211,10 @@ func (b *builder) clock() error {
 
 // updates switches the distribution's own updates on or off.
 func (b *builder) updates() error {
-	if b.Host.Like != "debian" {
+	switch {
+	case b.at.image != "" && b.Config.UpdatePolicy == api.UpdateExternal:
+		return b.imageUpdates()
+	case b.Host.Like != "debian":
 		return nil
 	}
 	text := "APT::Periodic::Update-Package-Lists \"1\";\nAPT::Periodic::Unattended-Upgrade \"1\";\nAPT::Periodic::AutocleanInterval \"7\";\n"
@@ -234,7 +237,11 @@ func (b *builder) logs() error {
 		}
 	}
 	const service = "/etc/systemd/system/logrotate.service"
-	if err := b.file(service, "[Unit]\nDescription=Rotate log files\n\n[Service]\nType=oneshot\nExecStart=/usr/sbin/logrotate /etc/logrotate.conf\n"); err != nil {
+	rotate := "/usr/sbin/logrotate /etc/logrotate.conf"
+	if b.at.image != "" { // an image has its own configuration elsewhere, for its own logs
+		rotate = "logrotate --state /var/lib/kops/logrotate.status /etc/logrotate.d"
+	}
+	if err := b.file(service, "[Unit]\nDescription=Rotate log files\n\n[Service]\nType=oneshot\nExecStart="+rotate+"\n"); err != nil {
 		return err
 	}
 	_, err := b.unit("logrotate.timer", "[Unit]\nDescription=Rotate log files every hour\n\n[Timer]\nOnCalendar=hourly\n\n[Install]\nWantedBy=timers.target\n",

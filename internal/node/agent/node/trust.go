@@ -128,14 +128,14 @@ func (b *builder) signingFiles(keyset, at string) error {
 
 // trust is what every machine shows, and believes.
 func (b *builder) trust() error {
-	if err := b.caFiles(pki.KubernetesCA, srv+"/ca", 0, false); err != nil {
+	if err := b.caFiles(pki.KubernetesCA, b.at.keys+"/ca", 0, false); err != nil {
 		return err
 	}
 	names := b.Host.Names
 	if !b.hasAPIServer() {
 		names = nil // those who verify the machine say what its names are
 	}
-	if err := b.pair(srv+"/kubelet-server", host.Certificate{Name: controllerconfig.CertKubeletServer, CommonName: b.Host.NodeName, Usage: string(pki.Server), Names: names, KeyMode: "0400"}); err != nil {
+	if err := b.pair(b.at.keys+"/kubelet-server", host.Certificate{Name: controllerconfig.CertKubeletServer, CommonName: b.Host.NodeName, Usage: string(pki.Server), Names: names, KeyMode: "0400"}); err != nil {
 		return err
 	}
 	if err := b.kubeconfig(KubeletKubeconfig, "kubelet", "kubelet",
@@ -175,7 +175,7 @@ func (b *builder) apiServerNames() []string {
 
 // apiServerTrust is what the API server shows, and believes.
 func (b *builder) apiServerTrust() error {
-	const dir = srv + "/kube-apiserver"
+	dir := b.at.keys + "/kube-apiserver"
 	if err := b.directory(dir, "0755", 0); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (b *builder) serviceAccounts(dir string) error {
 // knownTokens are passwords that never end, and one of them is an administrator's:
 // no machine holds them but where the specification has the API server read them.
 func (b *builder) knownTokens(file string) error {
-	if filepath.Clean(b.Config.APIServerConfig.KubeAPIServer.TokenAuthFile) != file {
+	if b.moved(filepath.Clean(b.Config.APIServerConfig.KubeAPIServer.TokenAuthFile)) != file {
 		return nil
 	}
 	var tokens []string
@@ -252,10 +252,10 @@ func (b *builder) knownTokens(file string) error {
 
 // controllerTrust is what kops-controller serves and signs with.
 func (b *builder) controllerTrust() error {
-	if err := b.directory(controlDir, "0755", 0); err != nil {
+	if err := b.directory(paths.Controller, "0755", 0); err != nil {
 		return err
 	}
-	if err := b.pair(controlDir+"/kops-controller", host.Certificate{CommonName: "kops-controller", Usage: string(pki.Server), Owner: users.Controller,
+	if err := b.pair(paths.Controller+"/kops-controller", host.Certificate{CommonName: "kops-controller", Usage: string(pki.Server), Owner: users.Controller,
 		Names: unique(append([]string{b.internal("kops-controller")}, b.Boot.APIServerIPs...))}); err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ func (b *builder) controllerTrust() error {
 		signers = append(signers, pki.EtcdClientsCiliumCA)
 	}
 	for _, k := range signers {
-		if err := b.caFiles(k, controlDir+"/"+k, users.Controller, true); err != nil {
+		if err := b.caFiles(k, paths.Controller+"/"+k, users.Controller, true); err != nil {
 			return err
 		}
 	}
@@ -272,7 +272,7 @@ func (b *builder) controllerTrust() error {
 	for _, k := range sortedKeys(b.Config.KeypairIDs) {
 		ids.WriteString(k + ": \"" + b.Config.KeypairIDs[k] + "\"\n")
 	}
-	return b.guarded(controlDir+"/keypair-ids.yaml", ids.String(), users.Controller)
+	return b.guarded(paths.Controller+"/keypair-ids.yaml", ids.String(), users.Controller)
 }
 
 // etcdTrust is what etcd's managers sign with.
