@@ -7,8 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,14 +17,6 @@ import (
 	"sync"
 	"testing"
 
-	containers "github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/random"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/programs"
@@ -34,56 +24,8 @@ import (
 	"kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/test/bundletest"
 )
-
-// internet is all publishers and registries in one server: each file says its path.
-type internet struct{ at string }
-
-func (i internet) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.URL.Scheme, r.URL.Host = "http", i.at
-	return http.DefaultTransport.RoundTrip(r)
-}
-
-func newInternet(t *testing.T, images []string) internet {
-	t.Helper()
-	mux := http.NewServeMux()
-	mux.Handle("/v2/", registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "sha256") || strings.Contains(r.URL.Path, "SHA256") {
-			http.NotFound(w, r)
-			return
-		}
-		io.WriteString(w, "file "+r.URL.Path) //nolint:errcheck // the client is the test
-	})
-	s := httptest.NewServer(mux)
-	t.Cleanup(s.Close)
-	net := internet{strings.TrimPrefix(s.URL, "http://")}
-	for _, n := range images {
-		tag, err := containers.NewTag(n)
-		if err == nil {
-			err = remote.WriteIndex(tag, image(t), remote.WithTransport(net))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return net
-}
-
-// image is one for two architectures.
-func image(t *testing.T) v1.ImageIndex {
-	t.Helper()
-	var add []mutate.IndexAddendum
-	for _, arch := range []string{"amd64", "arm64"} {
-		img, err := random.Image(100, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		add = append(add, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
-	}
-	return mutate.AppendManifests(empty.Index, add...)
-}
 
 // bundled is a bundle of all that the cluster of the bench fetches, signed, and served.
 type bundled struct {
@@ -119,7 +61,7 @@ func (b *bench) bundled() *bundled {
 		a.Files[u] = "" // what is published here is not what kops knows
 	}
 	made, err := bundle.Create(b.Context(), bundle.Options{Dir: filepath.Join(b.TempDir(), "bundle"), Own: own, Arches: a.Arches, Now: b.now,
-		Want: bundle.Want{Files: a.Files, Images: a.Images}, HTTP: &http.Client{Transport: newInternet(b.T, published)}})
+		Want: bundle.Want{Files: a.Files, Images: a.Images}, HTTP: &http.Client{Transport: bundletest.Publishers(b.T, published)}})
 	if err != nil {
 		b.Fatal(err)
 	}
