@@ -38,7 +38,7 @@ const (
 func (w *world) heal() {
 	w.Helper()
 	w.is(wrong{})
-	w.replays(nil)
+	w.replays(nil, false)
 	for _, key := range w.changed {
 		w.put(key, w.files[key])
 	}
@@ -171,8 +171,12 @@ func scriptAttacks() []attack {
 			says: "its clock is wrong, and " + store + " refuses it: the clock of the machine is 2h0m0s behind; 403 RequestTimeTooSkewed: The difference between the request time and the current time is too large.", remedy: clockward},
 		{name: "a changed byte in the store", role: worker, spoil: func(w *world) { w.restarts(); w.spoil(w.nodeup.Key(), packed(w.T, nodeupScript+"#")) },
 			says: "nodeup is not at " + server + ": 404 what the cluster's store has for this digest is something else; run kops update cluster --yes, which writes it anew", remedy: anew},
-		{name: "an old nodeup", role: worker, spoil: func(w *world) { w.replays(packed(w.T, oldNodeup)) },
+		{name: "an old nodeup", role: worker, spoil: func(w *world) { w.replays(packed(w.T, oldNodeup), false) },
 			says: "what " + server + " gave is not the nodeup that it is to run: its SHA-256 is OLD, and not PROGRAM; it is not run", remedy: anew},
+		{name: "a nodeup without end", role: worker, spoil: func(w *world) { w.replays(make([]byte, 1<<20), true) },
+			says: "~it cannot fetch nodeup from " + regexp.QuoteMeta(server) + ": curl.*", remedy: "the console tells more: kops doctor"},
+		{name: "a small file that unpacks to a large one", role: worker, spoil: func(w *world) { w.replays(packed(w.T, strings.Repeat("\x00", 300<<20)), false) },
+			says: "what " + server + " gave is not the nodeup that it is to run: it cannot be unpacked", remedy: anew},
 		{name: "another authority", role: worker, spoil: foreign,
 			says: "~it does not trust what answers for " + regexp.QuoteMeta(server) + ": curl: \\(60\\) .*certificate.*", remedy: stranger},
 		{name: "a store that refuses", role: worker, spoil: denied,

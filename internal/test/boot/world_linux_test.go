@@ -85,8 +85,10 @@ type world struct {
 	// files are those of the store, by key; changed are the keys of those that were spoiled.
 	files   map[string][]byte
 	changed []string
-	// replay is what kops-controller gives instead of each program; nil: the right one.
-	replay []byte
+	// replay is what kops-controller gives instead of each program, again and again if
+	// endless; nil: the right one.
+	replay  []byte
+	endless bool
 }
 
 // wrong is what is not as it should be.
@@ -208,10 +210,10 @@ func (w *world) is(now wrong) {
 }
 
 // replays has kops-controller give something else for every program; nil: the right one.
-func (w *world) replays(data []byte) {
+func (w *world) replays(data []byte, endless bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.replay = data
+	w.replay, w.endless = data, endless
 }
 
 func (w *world) now() wrong {
@@ -306,13 +308,17 @@ func (w *world) controllerStarts(by *pki.Keyset) {
 	own := w.certificate(by, "kops-controller.internal.k.example.com")
 	h := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
-		replay := w.replay
+		replay, endless := w.replay, w.endless
 		w.mu.Unlock()
-		if replay != nil && strings.HasPrefix(r.URL.Path, "/"+programs.Folder) {
-			_, _ = rw.Write(replay) // who asks sees what is missing
+		if replay == nil || !strings.HasPrefix(r.URL.Path, "/"+programs.Folder) {
+			s.ServeHTTP(rw, r)
 			return
 		}
-		s.ServeHTTP(rw, r)
+		for {
+			if _, err := rw.Write(replay); err != nil || !endless {
+				return // who asks sees what is missing
+			}
+		}
 	})
 	w.server = w.listens(net.JoinHostPort(controllerIP, "3988"), h, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil })
 }
