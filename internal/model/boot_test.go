@@ -257,7 +257,7 @@ func TestTheScriptRunsNodeup(t *testing.T) {
 	t.Run("a system of one image, without xz", func(t *testing.T) {
 		s := newSource(t, map[string]string{".gz": packed(t, "gzip", nodeup)})
 		s.toolbox = t.TempDir() // all that can be written to and run from
-		s.tools = []string{"base64", "cat", "chmod", "curl", "cut", "dirname", "gzip", "mkdir", "rm", "sed", "sha256sum", "uname"}
+		s.tools = []string{"base64", "cat", "chmod", "curl", "cut", "dirname", "gzip", "head", "mkdir", "rm", "sed", "sha256sum", "uname"}
 		s.run(t, nodeup, nil)
 		s.wants(t, "GET .gz")
 	})
