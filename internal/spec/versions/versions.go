@@ -4,6 +4,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -164,6 +165,20 @@ func (c *Channel) Image(cloud api.CloudProviderID, arch string, kubernetes semve
 		}
 	}
 	return ""
+}
+
+// Images lists the machine images for a cloud, of every architecture and version.
+func (c *Channel) Images(cloud api.CloudProviderID) []string {
+	if c == nil {
+		return nil
+	}
+	var out []string
+	for _, i := range c.spec.Images {
+		if i.ProviderID == string(cloud) && !slices.Contains(out, i.Name) {
+			out = append(out, i.Name)
+		}
+	}
+	return out
 }
 
 func (c *Channel) versions(kops bool) []api.ChannelVersion {

@@ -1,0 +1,105 @@
+package rehearsal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/platform/rehearsal"
+)
+
+// keepInstances makes a machine for each instance that has none, ends those of instances
+// that are gone, and terminates the instances whose machine has ended by itself, as a
+// group does with an instance that fails its checks.
+func (p *play) keepInstances(ctx context.Context, now snapshot) error {
+	machines, err := p.stage.Machines.List()
+	if err != nil {
+		return err
+	}
+	work := errgroup.Group{}
+	errs := make(chan error, len(machines)+len(now.instances)+1)
+	var dead []string
+	for name, runs := range machines {
+		switch {
+		case now.instances[name] == nil:
+			p.log.Info("an instance is gone", "instance", name)
+			work.Go(func() error {
+				errs <- p.stage.Machines.Destroy(ctx, name)
+				return nil
+			})
+		case !runs:
+			dead = append(dead, name)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(now.instances)) {
+		if _, there := machines[id]; there {
+			continue
+		}
+		work.Go(func() error {
+			errs <- p.launch(ctx, now.instances[id])
+			return nil
+		})
+	}
+	_ = work.Wait() // each has its own error
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	if len(dead) > 0 {
+		slices.Sort(dead)
+		p.log.Warn("instances have died", "instances", dead)
+		_, err := p.clients.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: dead})
+		all = append(all, err)
+		p.changed()
+	}
+	return errors.Join(all...)
+}
+
+func (p *play) launch(ctx context.Context, i *instance) error {
+	id := aws.ToString(i.InstanceId)
+	data, err := p.userData(ctx, id)
+	if err != nil {
+		return err
+	}
+	mib, err := p.sizes.memory(ctx, p.clients.EC2, i.InstanceType)
+	if err != nil {
+		return err
+	}
+	p.log.Info("an instance starts", "instance", id, "type", i.InstanceType, "address", i.Address, "group", i.Group)
+	return p.stage.Machines.Launch(ctx, rehearsal.Machine{Name: id, Address: netip.PrefixFrom(i.Address, i.VPC.Bits()), Gateway: gateway(i.VPC).Addr(), UserData: data, MemoryMiB: mib})
+}
+
+// sizes are the memories of instance types, in MiB.
+type sizes struct {
+	mu    sync.Mutex
+	known map[types.InstanceType]int
+}
+
+func (s *sizes) memory(ctx context.Context, api *ec2.Client, t types.InstanceType) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mib, ok := s.known[t]; ok {
+		return mib, nil
+	}
+	out, err := api.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{t}})
+	if err != nil || len(out.InstanceTypes) != 1 || out.InstanceTypes[0].MemoryInfo == nil {
+		return 0, fmt.Errorf("ask for the memory of a %s: %w", t, errors.Join(err, errUnknownType))
+	}
+	if s.known == nil {
+		s.known = map[types.InstanceType]int{}
+	}
+	s.known[t] = int(aws.ToInt64(out.InstanceTypes[0].MemoryInfo.SizeInMiB))
+	return s.known[t], nil
+}
+
+var errUnknownType = errors.New("the emulator does not tell it")

@@ -1,0 +1,154 @@
+// Package rehearsal plays AWS on this host: an emulator, moto, answers its APIs, and every
+// instance that the emulator runs is a machine of this host, with its address, metadata
+// service, role, user data and volumes; load balancers and names are real, too. A group
+// keeps its size, because what died here is terminated there.
+//
+// What is not played: rights are not enforced, security groups and network ACLs neither;
+// VPCs are not kept apart; an instance that is stopped loses its disk; the root disk has
+// the size that the host gives it; snapshots hold nothing.
+//
+// It must not know how machines are made, nor of clusters.
+package rehearsal
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"kops.local/kops/internal/platform/aws/awsapi"
+	"kops.local/kops/internal/platform/rehearsal"
+)
+
+// Region is the one that is played.
+const Region = "us-east-1"
+
+// metadataAddress is where every instance finds its metadata service.
+var metadataAddress = netip.AddrFrom4([4]byte{169, 254, 169, 254})
+
+const (
+	// account is the emulator's, whoever asks.
+	accessKey, secretKey = "rehearsal", "rehearsal"
+	// every is how often the emulator is looked at, when no request has changed anything;
+	// settle is how long a change may bring others with it, before it is looked at.
+	every, settle = 2 * time.Second, 50 * time.Millisecond
+)
+
+// play is AWS as it is played.
+type play struct {
+	stage    rehearsal.Stage
+	log      *slog.Logger
+	emulator *emulator
+	clients  *awsapi.Clients
+	wake     chan struct{}
+	roles    roles
+	sizes    sizes
+	disks    map[string]string // by volume, the instance that has it; "" for none
+
+	mu     sync.Mutex
+	now    snapshot
+	fronts addresses
+}
+
+// Start starts the emulator and returns the play.
+func Start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*rehearsal.Play, error) {
+	e, err := startEmulator(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	p := &play{stage: stage, log: stage.Log, emulator: e, wake: make(chan struct{}, 1), disks: map[string]string{}, fronts: addresses{}}
+	err = p.connect(ctx, o.Stores)
+	if err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return &rehearsal.Play{
+		Serves: serves, Handler: p.services(), Lookup: p.lookup,
+		Plain: map[netip.Addr]http.Handler{metadataAddress: p.metadata()},
+		Environment: []string{
+			"AWS_REGION=" + Region, "AWS_ACCESS_KEY_ID=" + accessKey, "AWS_SECRET_ACCESS_KEY=" + secretKey, "AWS_SESSION_TOKEN=",
+			"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_ENDPOINT_URL=", "AWS_PROFILE=", "S3_ENDPOINT=",
+		},
+		Keep: p.keep, Close: e.close,
+	}, nil
+}
+
+// connect reaches the emulator and makes the buckets.
+func (p *play) connect(ctx context.Context, buckets []string) (err error) {
+	p.clients, err = awsapi.Connect(ctx, awsapi.Config{Region: Region, Endpoint: p.emulator.url.String(), UserAgent: "kops-rehearsal",
+		Credentials: credentials.NewStaticCredentialsProvider(accessKey, secretKey, "")})
+	for _, b := range buckets {
+		if err == nil {
+			_, err = p.clients.S3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String(b)})
+		}
+	}
+	return err
+}
+
+// changed has the emulator looked at soon.
+func (p *play) changed() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it is about to be
+	}
+}
+
+// keep plays until the context ends: what went wrong is told once, and tried again.
+func (p *play) keep(ctx context.Context) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	last := ""
+	for {
+		err := p.pass(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			last = ""
+		} else if err.Error() != last {
+			last = err.Error()
+			p.log.Error("play the cloud", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.emulator.ended:
+			return p.emulator.failure()
+		case <-tick.C:
+		case <-p.wake:
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(settle):
+			}
+		}
+	}
+}
+
+// pass has this host be as the emulator says, once.
+func (p *play) pass(ctx context.Context) error {
+	now, err := p.observe(ctx)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.now = now
+	p.mu.Unlock()
+	if err := p.stage.Network.Addresses(now.gateways()); err != nil {
+		return err
+	}
+	return errors.Join(p.keepInstances(ctx, now), p.keepVolumes(ctx, now), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(p.balancers(now)))
+}
+
+// seen is what the emulator said last.
+func (p *play) seen() snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}

@@ -1,0 +1,99 @@
+package rehearsal
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// domain is that of all services of AWS.
+const domain = ".amazonaws.com"
+
+// serves reports whether a host is one of AWS' services. Load balancers have addresses of
+// their own, and registries of images are their publishers'.
+func serves(host string) bool {
+	return strings.HasSuffix(host, domain) && !strings.HasSuffix(host, ".elb"+domain) && !strings.Contains(host, ".dkr.ecr.")
+}
+
+// services passes requests on to the emulator, as they are, and has what they change be
+// looked at. What the emulator cannot know is answered here.
+func (p *play) services() http.Handler {
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = p.emulator.url.Scheme, p.emulator.url.Host, r.In.Host
+	}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		form := parameters(r)
+		if form.Get("Action") == "GetConsoleOutput" {
+			p.console(w, form.Get("InstanceId"))
+			return
+		}
+		proxy.ServeHTTP(w, r)
+		if changes(r, form.Get("Action")) {
+			p.changed()
+		}
+	})
+}
+
+// longest is the longest body that is looked into, in bytes.
+const longest = 1 << 20
+
+// parameters are those of the query protocol, whose body stays as it is.
+func parameters(r *http.Request) url.Values {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, longest))
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
+	form, perr := url.ParseQuery(string(body))
+	if err != nil || perr != nil {
+		return nil // the emulator says so
+	}
+	return form
+}
+
+// changes reports whether a request may have changed what is played. Objects of buckets are not.
+func changes(r *http.Request, action string) bool {
+	if action != "" {
+		for _, reads := range []string{"Describe", "Get", "List", "AssumeRole"} {
+			if strings.HasPrefix(action, reads) {
+				return false
+			}
+		}
+		return true
+	}
+	return strings.HasPrefix(r.Host, "route53.") && r.Method != http.MethodGet
+}
+
+// consoleSize is how much of a console AWS keeps: the last 64 KiB.
+const consoleSize = 64 << 10
+
+// console answers GetConsoleOutput.
+func (p *play) console(w http.ResponseWriter, id string) {
+	log, err := p.stage.Machines.Console(id)
+	if err != nil || p.seen().instances[id] == nil {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>InvalidInstanceID.NotFound</Code><Message>The instance ID '`+xmlText(id)+`' does not exist</Message></Error></Errors><RequestID>rehearsal</RequestID></Response>`) // the client has gone
+		return
+	}
+	out := struct {
+		XMLName   xml.Name  `xml:"http://ec2.amazonaws.com/doc/2016-11-15/ GetConsoleOutputResponse"`
+		RequestID string    `xml:"requestId"`
+		Instance  string    `xml:"instanceId"`
+		Time      time.Time `xml:"timestamp"`
+		Output    string    `xml:"output"`
+	}{RequestID: "rehearsal", Instance: id, Time: time.Now().UTC(), Output: base64.StdEncoding.EncodeToString(log[max(0, len(log)-consoleSize):])}
+	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
+	_ = xml.NewEncoder(w).Encode(out) // the client has gone
+}
+
+func xmlText(s string) string {
+	var out bytes.Buffer
+	_ = xml.EscapeText(&out, []byte(s)) // a buffer takes all
+	return out.String()
+}

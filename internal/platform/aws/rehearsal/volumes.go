@@ -1,0 +1,60 @@
+package rehearsal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"kops.local/kops/internal/platform/rehearsal"
+)
+
+// keepVolumes shows each instance its volumes, and frees those of instances that are gone,
+// as AWS does with a volume that does not go with its instance.
+func (p *play) keepVolumes(ctx context.Context, now snapshot) error {
+	machines, err := p.stage.Machines.List()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	wanted := map[string]volume{}
+	for _, v := range now.attached {
+		if now.ended[v.instance] {
+			_, err := p.clients.EC2.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: aws.String(v.id), InstanceId: aws.String(v.instance), Force: aws.Bool(true)})
+			errs = append(errs, err)
+			p.changed()
+		} else {
+			wanted[v.id] = v
+		}
+	}
+	for id, at := range p.disks {
+		if at != "" && at != wanted[id].instance {
+			errs = append(errs, p.stage.Disks.Unplug(ctx, id))
+			p.disks[id] = ""
+		}
+		if !now.volumes[id] {
+			errs = append(errs, p.stage.Disks.Discard(ctx, id))
+			delete(p.disks, id)
+		}
+	}
+	for id, v := range wanted {
+		if machines[v.instance] {
+			p.disks[id] = v.instance
+			errs = append(errs, p.stage.Disks.Plug(ctx, rehearsal.Disk{Name: id, GiB: v.gib, Machine: v.instance, Paths: devicePaths(v)}))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// devicePaths are those by which an instance of today finds a volume: as an NVMe device,
+// by the volume's identifier, and by the name that it was attached under (AWS EC2 User
+// Guide, "Map Amazon EBS volumes to NVMe device names").
+func devicePaths(v volume) []string {
+	letter := path.Base(v.device)
+	return []string{fmt.Sprintf("/dev/nvme%dn1", letter[len(letter)-1]-'a'),
+		"/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_" + strings.ReplaceAll(v.id, "-", ""), v.device}
+}
