@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/rehearsal"
 	"kops.local/kops/internal/platform/ssh"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/catalogue"
@@ -87,6 +88,10 @@ type Provider struct {
 	Enroll func(context.Context, *Session, Enrollment) (*api.Host, error)
 	// Release ends all that a cluster runs on an enrolled machine.
 	Release func(context.Context, *Session, *api.Cluster, *api.Host) error
+	// Rehearse plays the platform on a stage of this host; nil: it cannot be played.
+	Rehearse func(context.Context, rehearsal.Stage, rehearsal.Options) (*rehearsal.Play, error)
+	// Stage opens a stage on this host for platforms to be played on; nil: its machines are elsewhere.
+	Stage func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error)
 	// BootRecord reads what a machine tells of its start; nil: the platform cannot tell.
 	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
 }

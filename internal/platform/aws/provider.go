@@ -17,6 +17,7 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 	"kops.local/kops/internal/platform/aws/lookup"
 	"kops.local/kops/internal/platform/aws/model"
+	"kops.local/kops/internal/platform/aws/rehearsal"
 	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
@@ -57,7 +58,7 @@ func Provider(o Options) platform.Provider {
 		Model:           model.Build,
 		Terraform:       model.Terraform,
 		Endpoint:        endpoint,
-		Machines:        machines, BootRecord: bootRecord,
+		Machines:        machines, BootRecord: bootRecord, Rehearse: rehearsal.Start,
 	}
 }
 

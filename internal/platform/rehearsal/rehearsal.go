@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"os/exec"
 )
 
 // Machine is a machine of a play.
@@ -110,6 +111,29 @@ type Play struct {
 	Keep func(context.Context) error
 	// Close ends the emulator.
 	Close func() error
+}
+
+// House is a stage that is open. It is closed by whoever opened it.
+type House interface {
+	// Contract is what a play has of this host.
+	Contract() Stage
+	// Dir is a folder for files of the play, which go with the stage.
+	Dir() string
+	// Play sets what is played, once: from then on its names are known.
+	Play(*Play) error
+	// Command is a program of the user for which the rehearsal is the world: its names, and
+	// its authority among those that are trusted. env is its environment, NAME=VALUE, to
+	// which what leads there is added.
+	Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd
+	// Close ends whatever is on, and leaves the host as it was. It can be called again.
+	Close(context.Context) error
+}
+
+// HouseOptions say where a stage is opened.
+type HouseOptions struct {
+	// Root is its folder; empty: the platform's own choice.
+	Root string
+	Log  *slog.Logger
 }
 
 // Options say what a play is to be.

@@ -59,6 +59,14 @@ type play struct {
 
 // Start starts the emulator and returns the play.
 func Start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*rehearsal.Play, error) {
+	p, err := start(ctx, stage, o)
+	if err != nil {
+		return nil, err
+	}
+	return p.played(), nil
+}
+
+func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*play, error) {
 	e, err := startEmulator(ctx, o)
 	if err != nil {
 		return nil, err
@@ -68,6 +76,10 @@ func Start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*re
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
+	return p, nil
+}
+
+func (p *play) played() *rehearsal.Play {
 	return &rehearsal.Play{
 		Serves: serves, Handler: p.services(), Lookup: p.lookup,
 		Plain: map[netip.Addr]http.Handler{metadataAddress: p.metadata()},
@@ -75,8 +87,8 @@ func Start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*re
 			"AWS_REGION=" + Region, "AWS_ACCESS_KEY_ID=" + accessKey, "AWS_SECRET_ACCESS_KEY=" + secretKey, "AWS_SESSION_TOKEN=",
 			"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_ENDPOINT_URL=", "AWS_PROFILE=", "S3_ENDPOINT=",
 		},
-		Keep: p.keep, Close: e.close,
-	}, nil
+		Keep: p.keep, Close: p.emulator.close,
+	}
 }
 
 // connect reaches the emulator and makes the buckets.

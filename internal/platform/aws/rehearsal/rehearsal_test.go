@@ -1,0 +1,377 @@
+package rehearsal
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/route53"
+	route53types "github.com/aws/aws-sdk-go-v2/service/route53/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"kops.local/kops/internal/platform/rehearsal"
+)
+
+// host stands for this host: it notes what the play wants of it. Whole machines are made
+// in e2e/rehearsal.
+type host struct {
+	mu        sync.Mutex
+	machines  map[string]rehearsal.Machine
+	dead      map[string]bool
+	disks     map[string]rehearsal.Disk
+	addresses []netip.Prefix
+	routes    map[string]string
+	balancers []rehearsal.Balancer
+}
+
+func newHost() *host {
+	return &host{machines: map[string]rehearsal.Machine{}, dead: map[string]bool{}, disks: map[string]rehearsal.Disk{}}
+}
+
+func (h *host) Launch(_ context.Context, m rehearsal.Machine) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.machines[m.Name] = m
+	return nil
+}
+
+func (h *host) List() (map[string]bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[string]bool{}
+	for n := range h.machines {
+		out[n] = !h.dead[n]
+	}
+	return out, nil
+}
+
+func (h *host) Destroy(_ context.Context, name string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.machines, name)
+	return nil
+}
+
+func (h *host) Console(name string) ([]byte, error) {
+	if _, ok := h.machines[name]; !ok {
+		return nil, errors.New("there is no machine " + name)
+	}
+	return []byte("the console of " + name), nil
+}
+
+func (h *host) Plug(_ context.Context, d rehearsal.Disk) error {
+	h.disks[d.Name] = d
+	return nil
+}
+
+func (h *host) Unplug(_ context.Context, name string) error {
+	d := h.disks[name]
+	d.Machine = ""
+	h.disks[name] = d
+	return nil
+}
+
+func (h *host) Discard(_ context.Context, name string) error {
+	delete(h.disks, name)
+	return nil
+}
+
+func (h *host) Addresses(list []netip.Prefix) error     { h.addresses = list; return nil }
+func (h *host) Routes(to map[string]string) error       { h.routes = to; return nil }
+func (h *host) Balance(list []rehearsal.Balancer) error { h.balancers = list; return nil }
+
+// playing is a play on a host that stands for this one.
+type playing struct {
+	*testing.T
+	*play
+	host    *host
+	as      *rehearsal.Play
+	vpc     string
+	subnets []string
+}
+
+func newPlaying(t *testing.T) *playing {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("CANNOT RUN: %v", err)
+		}
+		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
+	}
+	h := newHost()
+	own, err := start(t.Context(), rehearsal.Stage{Machines: h, Disks: h, Network: h, Log: slog.New(slog.DiscardHandler)}, rehearsal.Options{Dir: t.TempDir(), Stores: []string{"state"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := own.played()
+	t.Cleanup(func() {
+		if err := as.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := &playing{T: t, play: own, host: h, as: as}
+	vpc, err := p.clients.EC2.CreateVpc(t.Context(), &ec2.CreateVpcInput{CidrBlock: aws.String("172.20.0.0/16")})
+	p.ok(err)
+	p.vpc = *vpc.Vpc.VpcId
+	for _, cidr := range []string{"172.20.0.0/18", "172.20.64.0/18"} {
+		s, err := p.clients.EC2.CreateSubnet(t.Context(), &ec2.CreateSubnetInput{VpcId: &p.vpc, CidrBlock: &cidr, AvailabilityZone: aws.String("us-east-1a")})
+		p.ok(err)
+		p.subnets = append(p.subnets, *s.Subnet.SubnetId)
+	}
+	return p
+}
+
+func (p *playing) ok(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// role makes an instance profile with a role, both of a name.
+func (p *playing) role(name string) {
+	p.Helper()
+	_, err := p.clients.IAM.CreateRole(p.Context(), &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[]}`)})
+	p.ok(err)
+	_, err = p.clients.IAM.CreateInstanceProfile(p.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: &name})
+	p.ok(err)
+	_, err = p.clients.IAM.AddRoleToInstanceProfile(p.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &name})
+	p.ok(err)
+}
+
+// instance runs one, and returns its identifier once it is played.
+func (p *playing) instance(data string) string {
+	p.Helper()
+	out, err := p.clients.EC2.RunInstances(p.Context(), &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), ImageId: aws.String("ami-0"), SubnetId: &p.subnets[0],
+		InstanceType: types.InstanceTypeT3Medium, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(data))), IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: aws.String("nodes.c")}})
+	p.ok(err)
+	p.ok(p.pass(p.Context()))
+	return *out.Instances[0].InstanceId
+}
+
+// asks asks the metadata service from an address.
+func (p *playing) asks(from netip.Addr, method, path string, header ...string) (int, string) {
+	p.Helper()
+	r := httptest.NewRequestWithContext(p.Context(), method, "http://169.254.169.254"+path, nil)
+	r.RemoteAddr = netip.AddrPortFrom(from, 40000).String()
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	p.as.Plain[metadataAddress].ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func TestAnInstanceIsPlayed(t *testing.T) {
+	p := newPlaying(t)
+	p.role("nodes.c")
+	id := p.instance("#!/bin/sh\necho hello\n")
+	m := p.host.machines[id]
+	if m.UserData != "#!/bin/sh\necho hello\n" || m.MemoryMiB != 4096 || m.Gateway.String() != "172.20.0.1" || m.Address.Bits() != 16 || !m.Address.Contains(m.Gateway) {
+		t.Errorf("the machine is %+v", m)
+	}
+	if len(p.host.addresses) != 1 || p.host.addresses[0].String() != "172.20.0.1/16" {
+		t.Errorf("this host has the addresses %v", p.host.addresses)
+	}
+	at := m.Address.Addr()
+	const ttl, header = "X-aws-ec2-metadata-token-ttl-seconds", "X-aws-ec2-metadata-token"
+	code, token := p.asks(at, http.MethodPut, "/latest/api/token", ttl, "60")
+	if code != http.StatusOK || token == "" {
+		t.Fatalf("a session: %d %s", code, token)
+	}
+	for path, want := range map[string]string{
+		"meta-data/instance-id": id, "meta-data/local-ipv4": at.String(), "meta-data/placement/availability-zone": "us-east-1a", "meta-data/placement/region": "us-east-1",
+		"meta-data/iam/security-credentials/": "nodes.c", "meta-data/instance-type": "t3.medium", "user-data": "#!/bin/sh\necho hello\n",
+		"meta-data/placement/": "availability-zone\nregion",
+	} {
+		if code, text := p.asks(at, http.MethodGet, "/latest/"+path, header, token); code != http.StatusOK || text != want {
+			t.Errorf("%s: %d %q, want %q", path, code, text, want)
+		}
+	}
+	if code, _ := p.asks(at, http.MethodGet, "/latest/meta-data/instance-id"); code != http.StatusUnauthorized {
+		t.Errorf("without a session: %d", code)
+	}
+	if code, _ := p.asks(at.Next(), http.MethodGet, "/latest/meta-data/instance-id", header, token); code != http.StatusNotFound {
+		t.Errorf("somebody who is no instance: %d", code)
+	}
+	_, text := p.asks(at, http.MethodGet, "/latest/dynamic/instance-identity/document", header, token)
+	var document struct{ InstanceID, AccountID, Region string }
+	if err := json.Unmarshal([]byte(text), &document); err != nil || document.InstanceID != id || document.AccountID != "123456789012" {
+		t.Errorf("the identity document is %s", text)
+	}
+	_, text = p.asks(at, http.MethodGet, "/latest/meta-data/iam/security-credentials/nodes.c", header, token)
+	var c struct{ AccessKeyID, SecretAccessKey, Token, Code string }
+	p.ok(json.Unmarshal([]byte(text), &c))
+	cfg := aws.Config{Region: Region, BaseEndpoint: aws.String(p.emulator.url.String()), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.Token}, nil
+	})}
+	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	if err != nil || !strings.HasSuffix(*who.Arn, ":assumed-role/nodes.c/"+id) {
+		t.Errorf("the credentials are of %v, %v", who, err)
+	}
+}
+
+func TestAnInstanceThatDiedIsTerminated(t *testing.T) {
+	p := newPlaying(t)
+	p.role("nodes.c")
+	id := p.instance("#!/bin/sh\n")
+	p.host.dead[id] = true
+	p.ok(p.pass(t.Context()))
+	p.ok(p.pass(t.Context()))
+	if len(p.host.machines) > 0 {
+		t.Errorf("left are %v", p.host.machines)
+	}
+	out, err := p.clients.EC2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
+	p.ok(err)
+	if s := out.Reservations[0].Instances[0].State.Name; s != types.InstanceStateNameTerminated {
+		t.Errorf("it is %s", s)
+	}
+}
+
+func TestAVolumeOutlivesItsInstance(t *testing.T) {
+	p := newPlaying(t)
+	p.role("nodes.c")
+	id := p.instance("#!/bin/sh\n")
+	v, err := p.clients.EC2.CreateVolume(t.Context(), &ec2.CreateVolumeInput{AvailabilityZone: aws.String("us-east-1a"), Size: aws.Int32(20)})
+	p.ok(err)
+	attach := func(id string) {
+		t.Helper()
+		_, err := p.clients.EC2.AttachVolume(t.Context(), &ec2.AttachVolumeInput{VolumeId: v.VolumeId, InstanceId: &id, Device: aws.String("/dev/xvdu")})
+		p.ok(err)
+		p.ok(p.pass(t.Context()))
+		d := p.host.disks[*v.VolumeId]
+		if d.Machine != id || d.GiB != 20 || len(d.Paths) != 3 || d.Paths[0] != "/dev/nvme20n1" || d.Paths[1] != "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_"+strings.ReplaceAll(*v.VolumeId, "-", "") {
+			t.Errorf("the disk is %+v", d)
+		}
+	}
+	attach(id)
+	_, err = p.clients.EC2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
+	p.ok(err)
+	p.ok(p.pass(t.Context()))
+	p.ok(p.pass(t.Context()))
+	if d, ok := p.host.disks[*v.VolumeId]; !ok || d.Machine != "" {
+		t.Errorf("after the end of its instance the disk is %+v", d)
+	}
+	other := p.instance("#!/bin/sh\n")
+	attach(other)
+	_, err = p.clients.EC2.DetachVolume(t.Context(), &ec2.DetachVolumeInput{VolumeId: v.VolumeId, InstanceId: &other})
+	p.ok(err)
+	_, err = p.clients.EC2.DeleteVolume(t.Context(), &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
+	p.ok(err)
+	p.ok(p.pass(t.Context()))
+	if len(p.host.disks) > 0 {
+		t.Errorf("left are %v", p.host.disks)
+	}
+}
+
+func TestNamesAndLoadBalancers(t *testing.T) {
+	p := newPlaying(t)
+	p.role("nodes.c")
+	id := p.instance("#!/bin/sh\n")
+	at := p.host.machines[id].Address.Addr().String()
+	l, err := p.clients.ELB.CreateLoadBalancer(t.Context(), &elb.CreateLoadBalancerInput{Name: aws.String("api"), Type: elbtypes.LoadBalancerTypeEnumNetwork, Subnets: []string{p.subnets[1]}})
+	p.ok(err)
+	g, err := p.clients.ELB.CreateTargetGroup(t.Context(), &elb.CreateTargetGroupInput{Name: aws.String("tcp"), Port: aws.Int32(443), Protocol: elbtypes.ProtocolEnumTcp, VpcId: &p.vpc})
+	p.ok(err)
+	arn := g.TargetGroups[0].TargetGroupArn
+	_, err = p.clients.ELB.RegisterTargets(t.Context(), &elb.RegisterTargetsInput{TargetGroupArn: arn, Targets: []elbtypes.TargetDescription{{Id: &id}}})
+	p.ok(err)
+	_, err = p.clients.ELB.CreateListener(t.Context(), &elb.CreateListenerInput{LoadBalancerArn: l.LoadBalancers[0].LoadBalancerArn, Port: aws.Int32(443), Protocol: elbtypes.ProtocolEnumTcp,
+		DefaultActions: []elbtypes.Action{{Type: elbtypes.ActionTypeEnumForward, TargetGroupArn: arn}}})
+	p.ok(err)
+	zone, err := p.clients.Route53.CreateHostedZone(t.Context(), &route53.CreateHostedZoneInput{Name: aws.String("example.com"), CallerReference: aws.String("1")})
+	p.ok(err)
+	record := func(name string, r route53types.ResourceRecordSet) route53types.Change {
+		r.Name = aws.String(name)
+		return route53types.Change{Action: route53types.ChangeActionUpsert, ResourceRecordSet: &r}
+	}
+	_, err = p.clients.Route53.ChangeResourceRecordSets(t.Context(), &route53.ChangeResourceRecordSetsInput{HostedZoneId: zone.HostedZone.Id, ChangeBatch: &route53types.ChangeBatch{Changes: []route53types.Change{
+		record("a.example.com.", route53types.ResourceRecordSet{Type: "A", TTL: aws.Int64(60), ResourceRecords: []route53types.ResourceRecord{{Value: aws.String("10.1.2.3")}}}),
+		record("t.example.com.", route53types.ResourceRecordSet{Type: "TXT", TTL: aws.Int64(60), ResourceRecords: []route53types.ResourceRecord{{Value: aws.String(`"owner=x"`)}}}),
+		record("api.example.com.", route53types.ResourceRecordSet{Type: "A", AliasTarget: &route53types.AliasTarget{DNSName: l.LoadBalancers[0].DNSName, HostedZoneId: l.LoadBalancers[0].CanonicalHostedZoneId}}),
+	}}})
+	p.ok(err)
+	p.ok(p.pass(t.Context()))
+	if len(p.host.balancers) != 1 {
+		t.Fatalf("load balancers are %+v", p.host.balancers)
+	}
+	b := p.host.balancers[0]
+	if b.Address.String() != "172.20.127.254" || len(b.Fronts) != 1 || b.Fronts[0].Port != 443 || b.Fronts[0].Target != 443 || len(b.Fronts[0].Hosts) != 1 || b.Fronts[0].Hosts[0] != at {
+		t.Errorf("the load balancer is %+v", b)
+	}
+	for _, c := range []struct {
+		name, kind, want string
+		known            bool
+	}{
+		{*l.LoadBalancers[0].DNSName, "A", b.Address.String(), true},
+		{*l.LoadBalancers[0].DNSName, "AAAA", "", true},
+		{"API.example.com", "A", b.Address.String(), true},
+		{"a.example.com", "A", "10.1.2.3", true},
+		{"a.example.com", "AAAA", "", true},
+		{"t.example.com", "TXT", `"owner=x"`, true},
+		{"b.example.com", "A", "", false},
+		{"example.org", "A", "", false},
+		{id + ".ec2.internal", "A", at, true},
+	} {
+		got, known := p.lookup(c.name, c.kind)
+		if known != c.known || (c.want == "") != (len(got) == 0) || len(got) > 0 && !strings.HasSuffix(got[0], " IN "+c.kind+" "+c.want) {
+			t.Errorf("%s %s: %q, %v", c.kind, c.name, got, known)
+		}
+	}
+	if got, _ := p.lookup("example.com", "NS"); len(got) < 2 {
+		t.Errorf("the servers of the zone are %q", got)
+	}
+}
+
+// Services are found by their hosts, and what changes something is looked at.
+func TestServices(t *testing.T) {
+	p := newPlaying(t)
+	p.role("nodes.c")
+	id := p.instance("#!/bin/sh\n")
+	for host, want := range map[string]bool{"ec2.us-east-1.amazonaws.com": true, "state.s3.us-east-1.amazonaws.com": true, "iam.amazonaws.com": true,
+		"api-1.us-east-1.elb.amazonaws.com": false, "602401143452.dkr.ecr.us-east-1.amazonaws.com": false, "amazonaws.com.example.com": false} {
+		if serves(host) != want {
+			t.Errorf("%s: %v", host, !want)
+		}
+	}
+	ask := func(body string) string {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://ec2.us-east-1.amazonaws.com/", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/ec2/aws4_request, SignedHeaders=host, Signature=0")
+		w := httptest.NewRecorder()
+		p.as.Handler.ServeHTTP(w, r)
+		text, err := io.ReadAll(w.Result().Body)
+		p.ok(err)
+		return string(text)
+	}
+	if text := ask("Action=GetConsoleOutput&Version=2016-11-15&InstanceId=" + id); !strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("the console of "+id))) {
+		t.Errorf("the console: %s", text)
+	}
+	if text := ask("Action=GetConsoleOutput&Version=2016-11-15&InstanceId=i-0"); !strings.Contains(text, "InvalidInstanceID.NotFound") {
+		t.Errorf("the console of nobody: %s", text)
+	}
+	if text := ask("Action=DescribeInstances&Version=2016-11-15"); !strings.Contains(text, id) || len(p.wake) > 0 {
+		t.Errorf("a question: %s", text)
+	}
+	if ask("Action=CreateVolume&Version=2016-11-15&Size=1&AvailabilityZone=us-east-1a"); len(p.wake) != 1 {
+		t.Error("a change is not looked at")
+	}
+}
