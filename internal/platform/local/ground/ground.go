@@ -2,7 +2,7 @@
 // on: a Linux, root, a few programs; and the kernel's settings that kubelet
 // changes for all, which are remembered and put back.
 //
-// It must not know of clusters or machines.
+// It must not know what its sites are, nor of their machines.
 package ground
 
 import (
@@ -105,7 +105,7 @@ func sysctls() []string {
 		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "kernel/pid_max",
 		"fs/file-max", "fs/nr_open", "fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "fs/aio-max-nr",
 		"net/core/rmem_max", "net/core/wmem_max", "net/core/netdev_max_backlog",
-		"net/ipv4/ip_forward",
+		Forwarding,
 	}
 }
 

@@ -73,6 +73,12 @@ const suffix = ".json"
 // NetworkFile holds the wished Network.
 func NetworkFile(s site.Site) string { return s.Path("network" + suffix) }
 
+// Wished reports whether a site's network is wished, as it is as long as the site is there.
+func Wished(s site.Site) bool {
+	_, err := os.Stat(NetworkFile(s))
+	return err == nil
+}
+
 // File holds one wish of a part of the site: site.Groups, site.Balancers or site.Mirrors.
 func File(s site.Site, part, name string) string { return s.Path(part, name+suffix) }
 

@@ -15,6 +15,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/local/ground"
 	"kops.local/kops/internal/platform/local/keeper"
 	"kops.local/kops/internal/platform/local/machine"
 	bridges "kops.local/kops/internal/platform/local/network"
@@ -47,6 +48,11 @@ func (c *Client) site(cluster string) (site.Site, error) {
 		return site.Site{}, err
 	}
 	return site.Site{Root: c.Root, Cluster: cluster}, nil
+}
+
+// memory is what the host was like before the first cluster, of whichever root.
+func (c *Client) memory() ground.Memory {
+	return ground.Memory{Run: c.Run, Now: c.Now, Lives: keeper.Wished}
 }
 
 // locked does f while nobody else changes the cluster.

@@ -29,7 +29,7 @@ func TestNAT(t *testing.T) {
 		return seen[0]
 	}
 	net := build(l, &Networks, Network{Cluster: cluster, CIDR: "10.199.6.0/24", Up: true, NAT: true})
-	if ground.ReadSysctls(sysctls)["net/ipv4/ip_forward"] != "1" {
+	if ground.ReadSysctls(ground.Sysctls)["net/ipv4/ip_forward"] != "1" {
 		t.Error("the host does not pass packets on")
 	}
 	remove(l, &Networks, set(set(net, false), true))

@@ -113,7 +113,7 @@ func (l *lab) look() host {
 	ours := func(text string) bool {
 		return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(text, m) })
 	}
-	h := host{Sysctls: ground.ReadSysctls(sysctls)}
+	h := host{Sysctls: ground.ReadSysctls(ground.Sysctls)}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	l.ok(err)
 	h.Mounts = slices.DeleteFunc(strings.Split(string(mounts), "\n"), func(s string) bool { return !ours(s) })

@@ -105,7 +105,7 @@ func TestGroup(t *testing.T) {
 		t.Errorf("the registry has %v (%v), not one machine", entries, err)
 	}
 
-	l.ok(ground.SetSysctl(sysctls, "kernel/panic", "10")) // as a kubelet does
+	l.ok(ground.SetSysctl(ground.Sysctls, "kernel/panic", "10")) // as a kubelet does
 	remove(l, &MachineGroups, group)
 	remove(l, &Volumes, vol)
 	remove(l, &Images, img)

@@ -128,10 +128,10 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 	if err := site.WriteJSON(keeper.NetworkFile(s), keeper.Network{CIDR: n.CIDR, NAT: n.NAT, Routes: n.Routes}); err != nil {
 		return err
 	}
-	if err := c.remember(ctx, s); err != nil { // after its file, by which others see that this cluster is there
+	if err := c.memory().Remember(ctx, s); err != nil { // after its file, by which others see that this cluster is there
 		return err
 	}
-	if err := ground.RaiseSysctls(sysctls); err != nil {
+	if err := ground.RaiseSysctls(ground.Sysctls); err != nil {
 		return err
 	}
 	if err := bridges.Ensure(s.Bridge(), bridges.Gateway(cidr)); err != nil {
@@ -143,7 +143,7 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 	if err := bridges.Masquerade(s.Bridge(), cidr, n.NAT); err != nil || !n.NAT {
 		return err
 	}
-	return ground.SetSysctl(sysctls, forwarding, "1")
+	return ground.SetSysctl(ground.Sysctls, ground.Forwarding, "1")
 }
 
 // deleteNetwork takes down the keeper and the bridge. With the last cluster of
@@ -175,7 +175,7 @@ func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 			err = retireSlice(ctx, s)
 		}
 		if err == nil {
-			err = c.restore(ctx, s)
+			err = c.memory().Restore(ctx, s)
 		}
 		if err == nil { // last, so that a deletion that was cut short is found and finished
 			err = keeper.Remove(keeper.NetworkFile(s))

@@ -130,8 +130,8 @@ func (h Host) releaseDisk(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseTime)
 	defer cancel()
 	for {
-		used, err := looped(h.Path(site.Machines, name, diskFile))
-		if err != nil || !used {
+		devices, err := Loops(h.Path(site.Machines, name, diskFile))
+		if err != nil || len(devices) == 0 {
 			return err
 		}
 		select {
@@ -142,18 +142,19 @@ func (h Host) releaseDisk(ctx context.Context, name string) error {
 	}
 }
 
-// looped reports whether a loop device has a file.
-func looped(file string) (bool, error) {
+// Loops returns the loop devices that have a file, such as /dev/loop3.
+func Loops(file string) ([]string, error) {
 	list, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	if err != nil {
-		return false, err
+		return nil, err
 	}
+	var out []string
 	for _, l := range list {
 		if backing, err := os.ReadFile(l); err == nil && strings.TrimSuffix(string(backing), "\n") == file { // else it is free by now
-			return true, nil
+			out = append(out, filepath.Join("/dev", filepath.Base(filepath.Dir(filepath.Dir(l)))))
 		}
 	}
-	return false, nil
+	return out, nil
 }
 
 // readDisk reads a file of a disk that is not mounted; one that is not there is nil.

@@ -103,9 +103,11 @@ func (s Spec) files() ([]seedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolv, err := resolvers(s.Gateway, "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
-	if err != nil {
-		return nil, err
+	resolv := []byte("nameserver " + s.Resolver.String() + "\n")
+	if !s.Resolver.IsValid() {
+		if resolv, err = resolvers(s.Gateway, "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"); err != nil {
+			return nil, err
+		}
 	}
 	out := []seedFile{
 		{"/etc/machine-id", []byte(hex.EncodeToString(id) + "\n"), 0o444},
@@ -116,6 +118,9 @@ func (s Spec) files() ([]seedFile, error) {
 			"[Match]\nName=host0\n\n[Network]\nAddress=%s\nGateway=%s\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n", s.Address, s.Gateway), 0o644},
 		{seedDir + "meta-data", append(meta, '\n'), 0o644}, // JSON is YAML
 		{seedDir + "user-data", []byte(s.UserData), 0o600},
+	}
+	for p, data := range s.Files {
+		out = append(out, seedFile{p, data, 0o644})
 	}
 	scripts, err := Scripts(s.UserData)
 	if err != nil {

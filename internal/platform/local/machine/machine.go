@@ -39,6 +39,8 @@ type Spec struct {
 	// is the host's address in that network.
 	Address netip.Prefix
 	Gateway netip.Addr
+	// Resolver answers its questions for names; zero: the servers that the host asks.
+	Resolver netip.Addr
 	// MemoryMiB, CPUs and DiskGiB are its size. 0 is all that the host has of CPUs, and
 	// what the host can do without of memory and disk. The number of CPUs bounds the
 	// time it may run; its inside still sees all of the host's.
@@ -48,6 +50,9 @@ type Spec struct {
 	UserData string
 	// Folders of the host that it sees.
 	Folders []Folder
+	// Files are contents by absolute path, which take the place of the image's.
+	// Anybody in the machine may read them.
+	Files map[string][]byte
 	// Template tells from which state of a group's wishes it was made.
 	Template string
 	// Labels are told to its inside.
@@ -180,6 +185,11 @@ func (s Spec) check(dir string) error {
 	}
 	if _, err := os.Stat(s.Image); err != nil {
 		return fmt.Errorf("make the machine %s: its image: %w", s.Name, err)
+	}
+	for p := range s.Files {
+		if !filepath.IsAbs(p) || filepath.Clean(p) != p {
+			return fmt.Errorf("make the machine %s: the path of a file, %q, must be absolute and without dots", s.Name, p)
+		}
 	}
 	for _, f := range s.Folders {
 		if !filepath.IsAbs(f.Host) || !filepath.IsAbs(f.Path) || strings.ContainsAny(f.Host+f.Path, ":\\\n") {

@@ -92,6 +92,23 @@ func TestResolversLeavesOutTheHostsOwn(t *testing.T) {
 	}
 }
 
+// TestFilesTakeTheImagesPlace: those that a machine is given, and its resolver.
+func TestFilesTakeTheImagesPlace(t *testing.T) {
+	s := Spec{Name: "m", Address: netip.MustParsePrefix("10.77.0.11/24"), Gateway: netip.MustParseAddr("10.77.0.1"),
+		Resolver: netip.MustParseAddr("198.18.0.1"), Files: map[string][]byte{"/etc/ssl/x.pem": []byte("pem")}}
+	files, err := s.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range files {
+		got[f.path] = string(f.data)
+	}
+	if got["/etc/resolv.conf"] != "nameserver 198.18.0.1\n" || got["/etc/ssl/x.pem"] != "pem" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestCheckRefusesWhatMountsWouldMisread(t *testing.T) {
 	good := Spec{Name: "m", Image: "/usr", Folders: []Folder{{Host: "/", Path: "/mnt/x"}}}
 	if err := good.check("/var/lib/kops/c"); err != nil {
@@ -104,6 +121,8 @@ func TestCheckRefusesWhatMountsWouldMisread(t *testing.T) {
 		"a relative image":        func(s *Spec) { s.Image = "usr" },
 		"an image that is absent": func(s *Spec) { s.Image = "/no/such/image" },
 		"a folder with a colon":   func(s *Spec) { s.Folders[0].Path = "/mnt:x" },
+		"a relative file":         func(s *Spec) { s.Files = map[string][]byte{"etc/x": nil} },
+		"a file that climbs":      func(s *Spec) { s.Files = map[string][]byte{"/etc/../../x": nil} },
 		"a folder that is absent": func(s *Spec) { s.Folders[0].Host = "/no/such/folder" },
 	} {
 		s := good

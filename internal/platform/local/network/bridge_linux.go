@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -80,6 +81,37 @@ func Ensure(name string, address netip.Prefix) error {
 	}
 	if err != nil {
 		return fmt.Errorf("give the bridge %s the address %s: %w", name, address, err)
+	}
+	return nil
+}
+
+// SetAddresses makes the addresses of an interface be those given, each with the length
+// of its network's prefix.
+func SetAddresses(name string, want []netip.Prefix) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("find the interface %s: %w", name, err)
+	}
+	have, err := netlink.AddrList(l, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("list the addresses of %s: %w", name, err)
+	}
+	for _, a := range have {
+		if p, err := netip.ParsePrefix(a.IPNet.String()); err == nil && slices.Contains(want, p) {
+			continue
+		}
+		if err := netlink.AddrDel(l, &a); err != nil && !errors.Is(err, syscall.EADDRNOTAVAIL) { // it went with the first of its network
+			return fmt.Errorf("take the address %s from %s: %w", a.IPNet, name, err)
+		}
+	}
+	for _, p := range want {
+		a, err := netlink.ParseAddr(p.String())
+		if err == nil {
+			err = netlink.AddrReplace(l, a)
+		}
+		if err != nil {
+			return fmt.Errorf("give %s the address %s: %w", name, p, err)
+		}
 	}
 	return nil
 }

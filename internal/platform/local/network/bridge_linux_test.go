@@ -63,3 +63,60 @@ func TestEnsureGivesTheBridgeAnAddressForGood(t *testing.T) {
 		t.Errorf("with a member: %v (%v), not %s", l.Attrs().HardwareAddr, err, want)
 	}
 }
+
+// TestAddressesAreThoseGiven: more of them, fewer, and those that stay.
+func TestAddressesAreThoseGiven(t *testing.T) {
+	if os.Geteuid() != 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("CANNOT RUN: only root can make a bridge")
+		}
+		t.Skip("SKIPPED, NOTHING WAS TESTED: only root can make a bridge")
+	}
+	const name = "kops-t-many"
+	t.Cleanup(func() {
+		if err := Remove(name); err != nil {
+			t.Error(err)
+		}
+	})
+	list := func(text ...string) (out []netip.Prefix) {
+		for _, p := range text {
+			out = append(out, netip.MustParsePrefix(p))
+		}
+		return out
+	}
+	if err := Ensure(name, netip.MustParsePrefix("10.199.9.1/32")); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]netip.Prefix{
+		list("10.199.9.1/32", "10.199.10.1/24", "10.199.10.2/24", "10.199.10.9/32"),
+		list("10.199.9.1/32", "10.199.10.2/24"), // whose network began with the address that goes
+		list("10.199.9.1/32"),
+	} {
+		for range 2 {
+			if err := SetAddresses(name, want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs, err := netlink.AddrList(l, netlink.FAMILY_V4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, a := range addrs {
+			got = append(got, a.IPNet.String())
+		}
+		slices.Sort(got)
+		text := make([]string, len(want))
+		for i, p := range want {
+			text[i] = p.String()
+		}
+		slices.Sort(text)
+		if !slices.Equal(got, text) {
+			t.Errorf("got %v, want %v", got, text)
+		}
+	}
+}

@@ -21,6 +21,9 @@ func Find(string) (Bridge, bool, error) { return Bridge{}, false, errors.ErrUnsu
 // Ensure is for Linux only.
 func Ensure(string, netip.Prefix) error { return errors.ErrUnsupported }
 
+// SetAddresses is for Linux only.
+func SetAddresses(string, []netip.Prefix) error { return errors.ErrUnsupported }
+
 // Route is for Linux only.
 func Route(string, map[string]string) error { return errors.ErrUnsupported }
 

@@ -56,6 +56,30 @@ func rules(bridge string, cidr netip.Prefix) []rule {
 	}
 }
 
+// enclosure lets machines reach each other, and this host's addresses on their bridge at
+// some ports, and nothing else; nobody reaches them through the host. The order counts.
+func enclosure(bridge string, tcp, udp []int) []rule {
+	r := func(chain, target string, args ...string) rule {
+		return rule{"filter", chain, append(append(args, "-m", "comment", "--comment", bridge, "-j"), target), true}
+	}
+	list := func(ports []int) string {
+		return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(ports)), ","), "[]")
+	}
+	own := func(args ...string) []string {
+		return append([]string{"-i", bridge, "-m", "addrtype", "--dst-type", "LOCAL", "--limit-iface-in"}, args...)
+	}
+	return []rule{
+		r("FORWARD", "ACCEPT", "-i", bridge, "-o", bridge),
+		r("FORWARD", "DROP", "-i", bridge),
+		r("FORWARD", "DROP", "-o", bridge),
+		r("INPUT", "ACCEPT", "-i", bridge, "-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED"),
+		r("INPUT", "ACCEPT", own("-p", "tcp", "-m", "multiport", "--dports", list(tcp))...),
+		r("INPUT", "ACCEPT", own("-p", "udp", "-m", "multiport", "--dports", list(udp))...),
+		r("INPUT", "ACCEPT", own("-p", "icmp")...),
+		r("INPUT", "DROP", "-i", bridge),
+	}
+}
+
 // former are the rules that earlier versions made, which let in more.
 func former(bridge string, cidr netip.Prefix) []rule {
 	mark := []string{"-m", "comment", "--comment", bridge, "-j", "ACCEPT"}
@@ -77,23 +101,34 @@ func Masquerades(bridge string, cidr netip.Prefix) bool {
 // Masquerade makes the host pass the packets of a network on under its own
 // address, or no longer. It needs the program iptables only to begin.
 func Masquerade(bridge string, cidr netip.Prefix, on bool) error {
+	return set(bridge, rules(bridge, cidr), former(bridge, cidr), on)
+}
+
+// Enclose keeps the machines of a bridge among themselves and, at the ports that are given,
+// the addresses that this host has on the bridge; or no longer.
+func Enclose(bridge string, tcp, udp []int, on bool) error {
+	return set(bridge, enclosure(bridge, tcp, udp), nil, on)
+}
+
+// set makes the rules of a bridge be there, or not, and those of before not.
+func set(bridge string, rules, former []rule, on bool) error {
 	if _, err := exec.LookPath("iptables"); err != nil {
 		if !on {
 			return nil
 		}
-		return fault.Wrap(fault.Permanent, errors.New("machines cannot reach the world without the program iptables"), "run: apt-get install -y iptables")
+		return fault.Wrap(fault.Permanent, errors.New("what machines may reach cannot be set without the program iptables"), "run: apt-get install -y iptables")
 	}
-	if on && !slices.ContainsFunc(rules(bridge, cidr), absent) && !slices.ContainsFunc(former(bridge, cidr), present) {
+	if on && !slices.ContainsFunc(rules, absent) && !slices.ContainsFunc(former, present) {
 		return trust(bridge, true)
 	}
-	for _, r := range append(former(bridge, cidr), rules(bridge, cidr)...) { // where one is missing, the order is not known
+	for _, r := range append(former, rules...) { // where one is missing, the order is not known
 		if present(r) {
 			if err := iptables(r, "-D"); err != nil {
 				return err
 			}
 		}
 	}
-	for _, r := range slices.Backward(rules(bridge, cidr)) { // each that comes first is put before the others
+	for _, r := range slices.Backward(rules) { // each that comes first is put before the others
 		action := "-A"
 		if r.first {
 			action = "-I"

@@ -200,3 +200,44 @@ func TestTheHostOpensWhatAClusterNeeds(t *testing.T) {
 		})
 	}
 }
+
+// TestAnEnclosureIsClosed: machines reach this host's addresses on their bridge, at the
+// ports that were given, and nothing else; on hosts of either policy.
+func TestAnEnclosureIsClosed(t *testing.T) {
+	for _, policy := range []string{"ACCEPT", "DROP"} {
+		t.Run(policy, func(t *testing.T) {
+			s := newScene(t)
+			s.at("host", "iptables -P FORWARD "+policy, "iptables -P INPUT "+policy, "ip addr add 169.254.169.254/32 dev "+bridgeA)
+			enclose := func(on bool) {
+				t.Helper()
+				if err := s.in("host", func() error { return Enclose(bridgeA, []int{53, 443}, []int{53}, on) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			enclose(true)
+			enclose(true)
+			for n, ports := range map[string][]string{"host": {"22", "443"}, "a": {"10250"}, "b": {"10250"}, "lan": {"80"}} {
+				for _, p := range ports {
+					s.listen(n, ":"+p)
+				}
+			}
+			for _, c := range []struct {
+				from, to string
+				want     bool
+			}{
+				{"a", "10.199.21.1:443", true}, {"a", "169.254.169.254:443", true}, {"host", machineA + ":10250", true},
+				{"a", "10.199.21.1:22", false}, {"a", "192.0.2.1:443", false}, {"a", "10.199.22.1:443", false},
+				{"a", neighbour + ":80", false}, {"a", machineB + ":10250", false}, {"b", machineA + ":10250", false}, {"lan", machineA + ":10250", false},
+			} {
+				if got := s.reaches(c.from, c.to); got != c.want {
+					t.Errorf("%s reaches %s: %t", c.from, c.to, got)
+				}
+			}
+			enclose(false)
+			out, err := exec.Command("ip", "netns", "exec", "kops-t-host", "iptables-save").Output()
+			if err != nil || strings.Contains(string(out), bridgeA) {
+				t.Errorf("left is %s %v", out, err)
+			}
+		})
+	}
+}

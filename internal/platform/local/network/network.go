@@ -1,6 +1,6 @@
 // Package network makes the bridge of a cluster on this host, its address, the
-// routes through it, and, where machines are to reach the world, what lets the
-// host pass their packets on.
+// routes through it, and what the host's firewall lets its machines reach: the world, or
+// nothing but themselves.
 //
 // It must not know of clusters or machines. It works on Linux only.
 package network
