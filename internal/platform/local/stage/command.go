@@ -1,0 +1,82 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+
+	"kops.local/kops/internal/platform/local/site"
+)
+
+// hostTrust are the files in which distributions of Linux list trusted authorities.
+func hostTrust() []string {
+	return []string{trustFile, "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
+}
+
+const resolvConf = "/etc/resolv.conf"
+
+// Files that a user's programs see in place of the host's.
+func (s *Stage) userTrust() string    { return s.site.Path("trusted.pem") }
+func (s *Stage) userResolver() string { return s.site.Path("resolv.conf") }
+
+// AuthorityFile holds the certificate of the rehearsal's authority alone, as PEM.
+func (s *Stage) AuthorityFile() string { return s.site.Path("authority.pem") }
+
+// furnishUser writes what a user's programs need.
+func (s *Stage) furnishUser() error {
+	trusted := s.machineTrust
+	for _, file := range hostTrust() {
+		data, err := os.ReadFile(file)
+		if err == nil {
+			trusted = s.trust.added(data)
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("read which authorities this host trusts: %w", err)
+		}
+	}
+	for file, data := range map[string][]byte{s.userTrust(): trusted, s.AuthorityFile(): s.trust.pem, s.userResolver(): []byte("nameserver " + s.address.String() + "\n")} {
+		if err := site.Write(file, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// userScript runs a program among mounts of its own, which are gone with it. Its arguments
+// are pairs of files, the second to be seen in place of the first, a word of two dashes,
+// and the program with its arguments.
+const userScript = `while [ "$1" != -- ]; do mount --bind "$2" "$1" || exit; shift 2; done
+shift
+exec "$@"`
+
+// Command is a program of the user that finds the rehearsal where the world is: its names,
+// and its authority among those that are trusted. env is the environment, NAME=VALUE, to
+// which what leads there is added. Its standard streams are those of this process.
+func (s *Stage) Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
+	words := []string{"--mount", "--propagation", "private", "sh", "-c", userScript, "sh", resolvConf, s.userResolver()}
+	for _, file := range hostTrust() {
+		if _, err := os.Stat(file); err == nil {
+			words = append(words, file, s.userTrust())
+		}
+	}
+	cmd := exec.CommandContext(ctx, "unshare", append(append(words, "--", name), args...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	for _, e := range env {
+		// A proxy of the world knows nothing of the rehearsal.
+		if n, _, _ := strings.Cut(e, "="); !strings.HasSuffix(strings.ToLower(n), "_proxy") {
+			cmd.Env = append(cmd.Env, e)
+		}
+	}
+	for _, n := range []string{"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"} {
+		cmd.Env = append(cmd.Env, n+"="+s.userTrust())
+	}
+	if p := s.play.Load(); p != nil {
+		cmd.Env = append(cmd.Env, p.Environment...)
+	}
+	return cmd
+}

@@ -1,0 +1,56 @@
+package stage
+
+import (
+	"context"
+	"net/netip"
+
+	"kops.local/kops/internal/platform/local/machine"
+	"kops.local/kops/internal/platform/rehearsal"
+)
+
+// ownTrust is where Debian keeps authorities that are not its own.
+const ownTrust = "/usr/local/share/ca-certificates/kops-rehearsal.crt"
+
+// machines are those of this host.
+type machines struct{ *Stage }
+
+func (m machines) Launch(ctx context.Context, x rehearsal.Machine) error {
+	err := m.host.Create(ctx, machine.Spec{Name: x.Name, Image: m.image, Address: x.Address, Gateway: x.Gateway, Resolver: m.address,
+		MemoryMiB: x.MemoryMiB, UserData: x.UserData, Files: map[string][]byte{trustFile: m.machineTrust, ownTrust: m.trust.pem}}, m.Now())
+	if err == nil {
+		m.Log.Info("a machine starts", "machine", x.Name, "address", x.Address.Addr())
+	}
+	return err
+}
+
+func (m machines) List() (map[string]bool, error) {
+	all, err := m.host.List()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for _, x := range all {
+		out[x.Name] = x.Running
+	}
+	return out, nil
+}
+
+func (m machines) Destroy(ctx context.Context, name string) error {
+	there, err := m.List()
+	if err != nil {
+		return err
+	}
+	if _, ok := there[name]; !ok {
+		return nil
+	}
+	if err := m.host.Delete(ctx, name); err != nil {
+		return err
+	}
+	m.Log.Info("a machine has ended", "machine", name)
+	return nil
+}
+
+func (m machines) Console(name string) ([]byte, error) { return m.host.Log(name) }
+
+// whole is an address as a range of its own.
+func whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
