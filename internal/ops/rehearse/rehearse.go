@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
@@ -38,7 +40,10 @@ func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal
 	if err != nil {
 		return nil, err
 	}
-	play, err := start(ctx, house.Contract(), rehearsal.Options{Stores: []string{Store}, Dir: house.Dir()})
+	var play *rehearsal.Play
+	if err = os.MkdirAll(house.Dir(), 0o700); err == nil {
+		play, err = start(ctx, house.Contract(), rehearsal.Options{Stores: []string{Store}, Dir: house.Dir()})
+	}
 	if err != nil {
 		return nil, errors.Join(err, house.Close(context.WithoutCancel(ctx)))
 	}
@@ -86,7 +91,7 @@ func Playable(all []platform.Provider) []string {
 // what programs keep of the world outside, they keep apart here.
 func (r *Rehearsal) Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	dir := r.house.Dir()
-	env = append(env[:len(env):len(env)], "KOPS_STATE_STORE=s3://"+Store, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
+	env = append(env[:len(env):len(env)], "KOPS_STATE_STORE=s3://"+Store, "KOPS_ARCH="+runtime.GOARCH, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
 	return r.house.Command(ctx, env, name, args...)
 }
 

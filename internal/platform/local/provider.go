@@ -5,6 +5,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -20,6 +21,8 @@ import (
 	"kops.local/kops/internal/platform/local/kinds"
 	"kops.local/kops/internal/platform/local/site"
 	"kops.local/kops/internal/platform/local/spec"
+	"kops.local/kops/internal/platform/local/stage"
+	"kops.local/kops/internal/platform/rehearsal"
 )
 
 // DefaultRoot is the folder of all clusters of a host. It goes with the last of
@@ -64,16 +67,32 @@ func Provider(o Options) platform.Provider {
 		Shared:          func(*api.Cluster) ([]resource.Node, error) { return nil, nil },
 		Model:           model,
 		Endpoint:        endpoint,
-		Machines:        machines, BootRecord: bootRecord,
+		Machines:        machines, BootRecord: bootRecord, Stage: o.stage,
 	}
 }
 
-func (o Options) connect(context.Context, platform.Config) (*platform.Session, error) {
+// DefaultStage is the folder of a rehearsal.
+const DefaultStage = "/var/lib/kops-rehearsal"
+
+// stage opens a stage for another platform to be played on.
+func (o Options) stage(ctx context.Context, h rehearsal.HouseOptions) (rehearsal.House, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	return stage.Open(ctx, stage.Options{Root: cmp.Or(h.Root, DefaultStage), Cache: filepath.Join(o.Cache, "local"), Run: runFolder, Bundle: o.Bundle, Log: h.Log, Output: o.Log, Now: time.Now})
+}
+
+// check reports why machines cannot be made here.
+func (o Options) check() error {
 	if o.Cache == "" {
-		return nil, fault.Wrap(fault.Permanent, errors.New("clusters of this host need a cache folder for images, and the user has none: neither HOME nor XDG_CACHE_HOME is set"),
+		return fault.Wrap(fault.Permanent, errors.New("clusters of this host need a cache folder for images, and the user has none: neither HOME nor XDG_CACHE_HOME is set"),
 			"set HOME to the folder of the user, as sudo --set-home does")
 	}
-	if err := ground.Check(ground.This()); err != nil {
+	return ground.Check(ground.This())
+}
+
+func (o Options) connect(context.Context, platform.Config) (*platform.Session, error) {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	return &platform.Session{Client: &kinds.Client{Root: o.Root, Cache: filepath.Join(o.Cache, "local"), Run: runFolder, Keeper: o.Keeper, Log: o.Log, Now: time.Now}}, nil

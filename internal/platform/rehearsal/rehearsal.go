@@ -105,7 +105,8 @@ type Play struct {
 	// Lookup returns the records of a name and a type, such as A, as lines of a zone file;
 	// known is false where there is no such name. Both are as in DNS, without a final dot.
 	Lookup func(name, kind string) (records []string, known bool)
-	// Environment is what programs of a user need to reach the platform, NAME=VALUE.
+	// Environment is what programs of a user need to reach the platform, NAME=VALUE; a NAME
+	// alone is taken out of their environment.
 	Environment []string
 	// Keep plays until the context ends. What it made is removed by the stage.
 	Keep func(context.Context) error

@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,36 @@ func (p *play) keepInstances(ctx context.Context, now snapshot) error {
 		p.changed()
 	}
 	return errors.Join(all...)
+}
+
+// giveProfiles gives instances the instance profile of their launch template, which the
+// emulator leaves out.
+func (p *play) giveProfiles(ctx context.Context, now snapshot) error {
+	var errs []error
+	for id, i := range now.instances {
+		if i.IamInstanceProfile != nil || i.Template == nil {
+			continue
+		}
+		out, err := p.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+			LaunchTemplateId: i.Template.LaunchTemplateId, Versions: []string{cmp.Or(aws.ToString(i.Template.Version), "$Default")}})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("ask for the launch template of %s: %w", id, err))
+			continue
+		}
+		for _, v := range out.LaunchTemplateVersions {
+			profile := v.LaunchTemplateData.IamInstanceProfile
+			if profile == nil {
+				continue
+			}
+			_, err := p.clients.EC2.AssociateIamInstanceProfile(ctx, &ec2.AssociateIamInstanceProfileInput{InstanceId: &id,
+				IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: profile.Name, Arn: profile.Arn}})
+			if err != nil {
+				errs = append(errs, fmt.Errorf("give %s its instance profile: %w", id, err))
+			}
+			p.changed()
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (p *play) launch(ctx context.Context, i *instance) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	scalingtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
@@ -24,6 +25,8 @@ type instance struct {
 	VPC     netip.Prefix
 	Subnet  netip.Prefix
 	Group   string // its Auto Scaling group, if it is of one
+	// Template is the launch template of its group.
+	Template *scalingtypes.LaunchTemplateSpecification
 }
 
 // volume is a volume that an instance has besides its root.
@@ -74,7 +77,7 @@ func (p *play) observe(ctx context.Context) (snapshot, error) {
 	var subnets []types.Subnet
 	var volumes []types.Volume
 	var tables []types.RouteTable
-	groups := map[string]string{}
+	groups := map[string]scalingtypes.AutoScalingGroup{}
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error {
 		out, err := p.clients.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
@@ -145,7 +148,7 @@ func (p *play) observe(ctx context.Context) (snapshot, error) {
 	return s, nil
 }
 
-func (s *snapshot) addInstances(reservations []types.Reservation, vpcs map[string]netip.Prefix, groups map[string]string) {
+func (s *snapshot) addInstances(reservations []types.Reservation, vpcs map[string]netip.Prefix, groups map[string]scalingtypes.AutoScalingGroup) {
 	for _, r := range reservations {
 		for _, i := range r.Instances {
 			id := aws.ToString(i.InstanceId)
@@ -159,7 +162,7 @@ func (s *snapshot) addInstances(reservations []types.Reservation, vpcs map[strin
 				continue // it is not yet in its network
 			}
 			subnet, _ := netip.ParsePrefix(aws.ToString(s.subnets[aws.ToString(i.SubnetId)].CidrBlock)) // a range of the emulator's
-			m := &instance{Instance: i, Address: a, VPC: vpc, Subnet: subnet, Group: groups[id]}
+			m := &instance{Instance: i, Address: a, VPC: vpc, Subnet: subnet, Group: aws.ToString(groups[id].AutoScalingGroupName), Template: templateOf(groups[id])}
 			s.instances[id], s.byAddress[a] = m, m
 		}
 	}
@@ -191,9 +194,17 @@ func (s *snapshot) addRoutes(tables []types.RouteTable) {
 	}
 }
 
+// templateOf is the launch template of a group; nil where it has none.
+func templateOf(g scalingtypes.AutoScalingGroup) *scalingtypes.LaunchTemplateSpecification {
+	if m := g.MixedInstancesPolicy; m != nil && m.LaunchTemplate != nil {
+		return m.LaunchTemplate.LaunchTemplateSpecification
+	}
+	return g.LaunchTemplate
+}
+
 // groupTargets returns the instances that Auto Scaling groups register in each target
 // group, and fills in the group of each instance.
-func (p *play) groupTargets(ctx context.Context, groups map[string]string) (map[string][]string, error) {
+func (p *play) groupTargets(ctx context.Context, groups map[string]scalingtypes.AutoScalingGroup) (map[string][]string, error) {
 	out, err := p.clients.AutoScaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
 	if err != nil {
 		return nil, err
@@ -201,7 +212,7 @@ func (p *play) groupTargets(ctx context.Context, groups map[string]string) (map[
 	targets := map[string][]string{}
 	for _, g := range out.AutoScalingGroups {
 		for _, i := range g.Instances {
-			groups[aws.ToString(i.InstanceId)] = aws.ToString(g.AutoScalingGroupName)
+			groups[aws.ToString(i.InstanceId)] = g
 			for _, t := range g.TargetGroupARNs {
 				targets[t] = append(targets[t], aws.ToString(i.InstanceId))
 			}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"kops.local/kops/internal/platform/local/site"
@@ -76,7 +77,13 @@ func (s *Stage) Command(ctx context.Context, env []string, name string, args ...
 		cmd.Env = append(cmd.Env, n+"="+s.userTrust())
 	}
 	if p := s.play.Load(); p != nil {
-		cmd.Env = append(cmd.Env, p.Environment...)
+		for _, e := range p.Environment {
+			name, _, set := strings.Cut(e, "=")
+			cmd.Env = slices.DeleteFunc(cmd.Env, func(have string) bool { return strings.HasPrefix(have, name+"=") })
+			if set {
+				cmd.Env = append(cmd.Env, e)
+			}
+		}
 	}
 	return cmd
 }
