@@ -85,12 +85,13 @@ func (p *play) giveProfiles(ctx context.Context, now snapshot) error {
 			if profile == nil {
 				continue
 			}
-			_, err := p.clients.EC2.AssociateIamInstanceProfile(ctx, &ec2.AssociateIamInstanceProfileInput{InstanceId: &id,
+			got, err := p.clients.EC2.AssociateIamInstanceProfile(ctx, &ec2.AssociateIamInstanceProfileInput{InstanceId: &id,
 				IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: profile.Name, Arn: profile.Arn}})
 			if err != nil {
 				errs = append(errs, fmt.Errorf("give %s its instance profile: %w", id, err))
+				continue
 			}
-			p.changed()
+			i.IamInstanceProfile = got.IamInstanceProfileAssociation.IamInstanceProfile
 		}
 	}
 	return errors.Join(errs...)

@@ -84,7 +84,7 @@ func (p *play) played() *rehearsal.Play {
 		Serves: serves, Handler: p.services(), Lookup: p.lookup,
 		Plain: map[netip.Addr]http.Handler{metadataAddress: p.metadata()},
 		Environment: []string{
-			"AWS_REGION=" + Region, "AWS_ACCESS_KEY_ID=" + accessKey, "AWS_SECRET_ACCESS_KEY=" + secretKey, "AWS_EC2_METADATA_DISABLED=true",
+			"AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region, "AWS_ACCESS_KEY_ID=" + accessKey, "AWS_SECRET_ACCESS_KEY=" + secretKey, "AWS_EC2_METADATA_DISABLED=true",
 			"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
 			"AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_CA_BUNDLE", "S3_ENDPOINT", // of the user's own account
 		},
@@ -150,13 +150,14 @@ func (p *play) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	given := p.giveProfiles(ctx, now)
 	p.mu.Lock()
 	p.now = now
 	p.mu.Unlock()
 	if err := p.stage.Network.Addresses(now.gateways()); err != nil {
 		return err
 	}
-	return errors.Join(p.giveProfiles(ctx, now), p.keepInstances(ctx, now), p.keepVolumes(ctx, now), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(p.balancers(now)))
+	return errors.Join(given, p.keepInstances(ctx, now), p.keepVolumes(ctx, now), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(p.balancers(now)))
 }
 
 // seen is what the emulator said last.
