@@ -43,6 +43,9 @@ type Config struct {
 	Programs Programs
 	// Arch is the only architecture of machines, amd64 or arm64; empty: both.
 	Arch string
+	// FileHashes are the hexadecimal SHA-256 of files that machines fetch, by public URL,
+	// where the files that machines will find are not their publishers'.
+	FileHashes map[string]string
 	// IsSet reports whether a variable is set, for guessing the cloud; nil: none is.
 	IsSet func(variable string) bool
 	// Log gets what is worth keeping of a run; nil: nothing is kept.
@@ -146,7 +149,7 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 		Version: cfg.Version, RunObsolete: cfg.RunObsolete, RunTooNew: cfg.RunTooNew, Features: complete.Features(cfg.Features), KeySize: cfg.KeySize,
 		User: cfg.Identity.Holder.User, Environment: cfg.Store.Environment, FilesRegion: cfg.Store.Region,
 		Programs: delivery.Places{Version: cfg.Version, Files: cfg.Programs.Archives, Releases: cfg.Programs.Releases, Digest: cfg.Programs.Digest,
-			Base: cfg.Programs.Base, HTTP: cfg.World.HTTP}, OwnImages: cfg.Programs.Images, Arch: download.Arch(cfg.Arch),
+			Base: cfg.Programs.Base, HTTP: cfg.World.HTTP}, OwnImages: cfg.Programs.Images, Arch: download.Arch(cfg.Arch), FileHashes: cfg.FileHashes,
 		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, HTTP: cfg.World.HTTP, Log: cfg.Log,
 	}
 	w.Store, err = clusterstore.Open(clusterstore.Config{

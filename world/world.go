@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"kops.local/kops"
@@ -76,6 +77,7 @@ func Config(state string, o Options) kops.Config {
 		Clouds:      each[kops.Provider](clouds),
 		Programs:    programsOf(o),
 		Arch:        architecture(o),
+		FileHashes:  fileHashes(o),
 		Cache:       o.Cache,
 		Version:     o.Version,
 		RunObsolete: o.Env("KOPS_RUN_OBSOLETE_VERSION") != "",
@@ -120,6 +122,21 @@ func architecture(o Options) string {
 	}
 	return ""
 }
+
+// fileHashes are digests of files that a variable states: SHA256@URL, separated by commas.
+func fileHashes(o Options) map[string]string {
+	out := map[string]string{}
+	for entry := range strings.SplitSeq(o.Env(FileHashes), ",") {
+		if sum, url, ok := strings.Cut(entry, "@"); ok && download.IsSHA256(sum) {
+			out[url] = sum
+		}
+	}
+	return out
+}
+
+// FileHashes is the variable with the digests of files that machines will find in place of
+// their publishers'.
+const FileHashes = "KOPS_FILE_HASHES"
 
 // each lists values as the interface that they implement.
 func each[I, T any](list []T) []I {

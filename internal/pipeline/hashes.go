@@ -37,6 +37,7 @@ const (
 // refuses it. Digests are kept in the cache folder, where they are all that is
 // looked up offline.
 func (w *World) withHashes(ctx context.Context, in model.Input) (model.Input, error) {
+	in.Facts = w.withOwnHashes(in.Facts)
 	files, err := model.Unhashed(in)
 	if err != nil || len(files) == 0 {
 		return in, err
@@ -72,6 +73,22 @@ func (w *World) withHashes(ctx context.Context, in model.Input) (model.Input, er
 	}
 	in.Facts = &found
 	return in, nil
+}
+
+// withOwnHashes returns facts with the digests that this program was given. Those that the
+// user states among the facts go before them.
+func (w *World) withOwnHashes(f *facts.Facts) *facts.Facts {
+	if len(w.FileHashes) == 0 {
+		return f
+	}
+	found := facts.Facts{}
+	if f != nil {
+		found = *f
+	}
+	all := maps.Clone(w.FileHashes)
+	maps.Copy(all, found.FileHashes)
+	found.FileHashes = all
+	return &found
 }
 
 // hash returns the SHA-256 of the file at a public URL: from the cache, or else as

@@ -54,6 +54,8 @@ type World struct {
 	OwnImages map[string]string
 	// Arch is the only architecture of machines; empty: any.
 	Arch download.Arch
+	// FileHashes are digests of files by public URL, which go before their publishers'.
+	FileHashes map[string]string
 	// FilesRegion is the region of the bucket of the state store, where it has one.
 	FilesRegion string
 	Now         func() time.Time

@@ -76,6 +76,9 @@ func (s *Stage) Command(ctx context.Context, env []string, name string, args ...
 	for _, n := range []string{"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"} {
 		cmd.Env = append(cmd.Env, n+"="+s.userTrust())
 	}
+	if len(s.hashes) > 0 { // which kops then takes for the publishers'
+		cmd.Env = append(cmd.Env, "KOPS_FILE_HASHES="+strings.Join(s.hashes, ","))
+	}
 	if p := s.play.Load(); p != nil {
 		for _, e := range p.Environment {
 			name, _, set := strings.Cut(e, "=")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -89,6 +90,18 @@ func newPublishers(dir string, a *authority, trusted []byte, log *slog.Logger) (
 		}
 	}
 	return p, nil
+}
+
+// hashes are the digests of files that were built and are not their publishers': SHA256@URL, sorted.
+func (p *publishers) hashes() []string {
+	var out []string
+	for url, f := range p.bundle.Files() {
+		if f.Source == bundle.Built {
+			out = append(out, f.SHA256+"@"+url)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // manifestPath is where a registry has an image of a name and a tag.

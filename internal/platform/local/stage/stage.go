@@ -77,6 +77,7 @@ type Stage struct {
 	disks   *disks
 	network *wires
 	closers []func() // each ends a server
+	hashes  []string // of the files of the bundle that are not their publishers', SHA256@URL
 	serving sync.WaitGroup
 }
 
@@ -191,7 +192,7 @@ func (s *Stage) serve() error {
 		if err != nil {
 			return err
 		}
-		g.publishers = p
+		g.publishers, s.hashes = p, p.hashes()
 		for host := range p.hosts {
 			published[host] = true
 		}
