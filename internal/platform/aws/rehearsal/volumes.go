@@ -33,7 +33,10 @@ func (p *play) keepVolumes(ctx context.Context, now snapshot) error {
 	}
 	for id, at := range p.disks {
 		if at != "" && at != wanted[id].instance {
-			errs = append(errs, p.stage.Disks.Unplug(ctx, id))
+			if err := p.stage.Disks.Unplug(ctx, id); err != nil {
+				errs = append(errs, err)
+				continue
+			}
 			p.disks[id] = ""
 		}
 		if !now.volumes[id] {
@@ -42,7 +45,7 @@ func (p *play) keepVolumes(ctx context.Context, now snapshot) error {
 		}
 	}
 	for id, v := range wanted {
-		if machines[v.instance] {
+		if at := p.disks[id]; machines[v.instance] && (at == "" || at == v.instance) {
 			p.disks[id] = v.instance
 			errs = append(errs, p.stage.Disks.Plug(ctx, rehearsal.Disk{Name: id, GiB: v.gib, Machine: v.instance, Paths: devicePaths(v)}))
 		}
