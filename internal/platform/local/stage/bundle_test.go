@@ -20,7 +20,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// entry is one of a layer; a text that is nil makes a whiteout of it.
+// entry is a file of a layer.
 type entry struct{ path, text string }
 
 // layerWith is a compressed layer with some files.

@@ -49,7 +49,7 @@ func (s *Stage) furnishUser() error {
 }
 
 // userScript runs a program among mounts of its own, which are gone with it. Its arguments
-// are pairs of files, the second to be seen in place of the first, a word of two dashes,
+// are pairs of files, of which the second is seen in place of the first, then two dashes,
 // and the program with its arguments.
 const userScript = `while [ "$1" != -- ]; do mount --bind "$2" "$1" || exit; shift 2; done
 shift
@@ -57,7 +57,7 @@ exec "$@"`
 
 // Command is a program of the user that finds the rehearsal where the world is: its names,
 // and its authority among those that are trusted. env is the environment, NAME=VALUE, to
-// which what leads there is added. Its standard streams are those of this process.
+// which what leads there is added. It has no standard streams but those that the caller sets.
 func (s *Stage) Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	words := []string{"--mount", "--propagation", "private", "sh", "-c", userScript, "sh", resolvConf, s.userResolver()}
 	for _, file := range hostTrust() {
@@ -66,7 +66,6 @@ func (s *Stage) Command(ctx context.Context, env []string, name string, args ...
 		}
 	}
 	cmd := exec.CommandContext(ctx, "unshare", append(append(words, "--", name), args...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	for _, e := range env {
 		// A proxy of the world knows nothing of the rehearsal.
 		if n, _, _ := strings.Cut(e, "="); !strings.HasSuffix(strings.ToLower(n), "_proxy") {

@@ -52,8 +52,10 @@ func (d *disks) plug(ctx context.Context, x rehearsal.Disk) error {
 	if len(x.Paths) == 0 || x.GiB <= 0 {
 		return fault.New(fault.Permanent, "a disk has a size, and a path at least: got %d GiB at %v", x.GiB, x.Paths)
 	}
-	if other, ok := d.plugged[x.Name]; ok && other.Machine != x.Machine {
-		return fault.New(fault.Conflict, "the machine %s has it", other.Machine)
+	if other := d.plugged[x.Name]; other.Machine != x.Machine {
+		if err := d.release(ctx, x.Name); err != nil {
+			return err
+		}
 	}
 	file := d.file(x.Name)
 	if err := makeSparse(file, int64(x.GiB)<<30); err != nil {
@@ -68,16 +70,21 @@ func (d *disks) plug(ctx context.Context, x rehearsal.Disk) error {
 		return err
 	}
 	d.plugged[x.Name] = x
-	major, minor, _ := strings.Cut(strings.TrimSpace(string(number)), ":")
-	return d.inside(ctx, x.Machine, append([]string{"sh", "-c", showScript, "sh", major, minor}, x.Paths...)...)
+	return d.inside(ctx, x.Machine, append([]string{"sh", "-c", showScript, "sh", strings.TrimSpace(string(number))}, x.Paths...)...)
 }
 
-// showScript makes the node of a device at the first path, and links to it at the others,
-// and looks whether the device can be opened.
+// showScript makes the node of a device, MAJOR:MINOR, at the first path, and links to it at
+// the others, where they are not there, and looks whether the device can be opened.
 const showScript = `set -eu
-major=$1 minor=$2 first=$3
-shift 2
+major=${1%:*} minor=${1#*:} first=$2
+shift
+is=$(printf %x:%x "$major" "$minor")
 for at; do
+  if [ "$at" = "$first" ]; then
+    [ ! -b "$at" ] || [ "$(stat -c %t:%T "$at")" != "$is" ] || continue
+  elif [ -L "$at" ] && [ "$(readlink "$at")" = "$first" ]; then
+    continue
+  fi
   mkdir -p "$(dirname "$at")"
   rm -f "$at.new"
   if [ "$at" = "$first" ]; then mknod -m 660 "$at.new" b "$major" "$minor"; else ln -s "$first" "$at.new"; fi
@@ -167,6 +174,31 @@ func detach(ctx context.Context, file string) error {
 	}
 }
 
+// release takes a disk from a machine that has ended, or that has stopped using it since it
+// was to be unplugged. It fails with fault.Conflict where a machine has it.
+func (d *disks) release(ctx context.Context, name string) error {
+	x, ok := d.plugged[name]
+	if !ok {
+		return nil
+	}
+	runs, err := d.host.Group(x.Machine).Populated()
+	if err != nil {
+		return err
+	}
+	devices, err := machine.Loops(d.file(name))
+	if err != nil {
+		return err
+	}
+	if runs && len(devices) > 0 {
+		return fault.New(fault.Conflict, "the machine %s has it", x.Machine)
+	}
+	if err := detach(ctx, d.file(name)); err != nil {
+		return err
+	}
+	delete(d.plugged, name)
+	return nil
+}
+
 func (d *disks) Unplug(ctx context.Context, name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -191,16 +223,17 @@ func (d *disks) Unplug(ctx context.Context, name string) error {
 	return nil
 }
 
-func (d *disks) Discard(_ context.Context, name string) error {
+func (d *disks) Discard(ctx context.Context, name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if x, ok := d.plugged[name]; ok {
-		return fault.New(fault.Conflict, "discard the disk %s: the machine %s has it", name, x.Machine)
+	err := site.CheckName(name)
+	if err == nil {
+		err = d.release(ctx, name)
 	}
-	if err := site.CheckName(name); err != nil {
-		return err
+	if err == nil {
+		err = os.Remove(d.file(name))
 	}
-	if err := os.Remove(d.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("discard the disk %s: %w", name, err)
 	}
 	return nil

@@ -77,7 +77,7 @@ func header(name string, kind uint16) dns.RR_Header {
 
 // chase returns the records of a name, and those of the name for which it is an alias.
 func (n *names) chase(name string, kind uint16) (out []dns.RR, known bool, err error) {
-	for i := range longestChain {
+	for range longestChain {
 		records, known, err := n.lookup(name, kind)
 		if err != nil {
 			return nil, false, err
@@ -90,7 +90,7 @@ func (n *names) chase(name string, kind uint16) (out []dns.RR, known bool, err e
 			}
 		}
 		if alias == "" {
-			return out, known || i > 0, nil // the first is known, if there are others
+			return out, known, nil // of the last name (RFC 6604, 2.1)
 		}
 		name = alias
 	}

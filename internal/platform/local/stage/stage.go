@@ -161,6 +161,9 @@ func (s *Stage) build(ctx context.Context) (err error) {
 	if err := s.furnishUser(); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(s.Dir(), 0o700); err != nil {
+		return err
+	}
 	if err := site.WriteJSON(keeper.NetworkFile(s.site), keeper.Network{CIDR: own.String()}); err != nil {
 		return err
 	}

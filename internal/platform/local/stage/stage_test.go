@@ -395,14 +395,15 @@ func (s *scene) diskMoves() {
 	}
 	for range 2 {
 		s.ok(s.contract.Machines.Destroy(ctx, "one"))
-		s.ok(s.contract.Disks.Unplug(ctx, d.Name))
 	}
-	s.ok(s.contract.Disks.Plug(ctx, other))
+	s.ok(s.contract.Disks.Plug(ctx, other)) // which it had when it ended
 	if got := s.inside("two", "mount /dev/xvdu /mnt && cat /mnt/data"); got != "kept" {
 		s.Errorf("on the disk is %q", got)
 	}
 	s.inside("two", "umount /mnt")
-	s.ok(s.contract.Disks.Unplug(ctx, d.Name))
+	for range 2 {
+		s.ok(s.contract.Disks.Unplug(ctx, d.Name))
+	}
 	s.inside("two", "! test -e /dev/xvdu && ! test -e /dev/nvme9n1")
 	for range 2 {
 		s.ok(s.contract.Disks.Discard(ctx, d.Name))
