@@ -400,7 +400,18 @@ func (s *scene) diskMoves() {
 	if got := s.inside("two", "mount /dev/xvdu /mnt && cat /mnt/data"); got != "kept" {
 		s.Errorf("on the disk is %q", got)
 	}
-	s.inside("two", "umount /mnt")
+	s.inside("two", "systemctl reboot")
+	s.wait("the inside starts again", func() error {
+		out, err := s.host.Inside(ctx, "two", "sh", "-c", "test ! -e /dev/xvdu && echo anew")
+		if err == nil && string(out) != "anew\n" {
+			err = errors.New("it has the device of before")
+		}
+		return err
+	})
+	s.ok(s.contract.Disks.Plug(ctx, other))
+	if got := s.inside("two", "mount /dev/xvdu /mnt && cat /mnt/data && umount /mnt"); got != "kept" {
+		s.Errorf("after the start, on the disk is %q", got)
+	}
 	for range 2 {
 		s.ok(s.contract.Disks.Unplug(ctx, d.Name))
 	}
