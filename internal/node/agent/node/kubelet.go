@@ -315,7 +315,7 @@ func (b *builder) kubeletRest(d document, c *api.KubeletConfigSpec) {
 	d.duration("shutdownGracePeriod", c.ShutdownGracePeriod)
 	d.duration("shutdownGracePeriodCriticalPods", c.ShutdownGracePeriodCriticalPods)
 	d.duration("nodeStatusUpdateFrequency", c.NodeStatusUpdateFrequency)
-	if b.Host.Traits.Prompt { // the API shows static pods soon after it is there itself
+	if b.Host.Traits.Prompt || b.isControlPlane() { // the API shows static pods soon after it is there itself
 		d["syncFrequency"] = "10s"
 	}
 	setAny(d, "nodeLeaseDurationSeconds", c.NodeLeaseDurationSeconds)
