@@ -92,7 +92,7 @@ func (p *play) answer(z *zone, name, kind string) (records []string, known bool)
 				continue
 			}
 			for _, v := range r.ResourceRecords {
-				records = append(records, line(name, aws.ToInt64(r.TTL), string(r.Type), aws.ToString(v.Value)))
+				records = append(records, line(name, aws.ToInt64(r.TTL), string(r.Type), p.reachable(aws.ToString(v.Value))))
 			}
 		}
 		if known {
@@ -108,6 +108,17 @@ func (p *play) answer(z *zone, name, kind string) (records []string, known bool)
 		}
 	}
 	return records, known
+}
+
+// reachable is what a record leads to: public addresses of instances lead nowhere here, and
+// stand for the private ones, as they do inside a VPC.
+func (p *play) reachable(value string) string {
+	for _, i := range p.seen().instances {
+		if aws.ToString(i.PublicIpAddress) == value {
+			return i.Address.String()
+		}
+	}
+	return value
 }
 
 func line(name string, ttl int64, kind, value string) string {

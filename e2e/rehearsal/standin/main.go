@@ -1,0 +1,20 @@
+// Command standin stands for programs of others that cannot be built from modules: the EBS
+// driver and its companions, the termination handler, the autoscaler of CoreDNS. It does
+// nothing, and is healthy wherever kubelet asks.
+package main
+
+import (
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	for _, address := range []string{":8080", ":9808", ":9809"} {
+		go http.ListenAndServe(address, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})) //nolint:errcheck,gosec // another of these may have it, and is as healthy
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	<-stop
+}

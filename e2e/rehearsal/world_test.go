@@ -1,0 +1,358 @@
+package rehearsal
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/ops/rehearse"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/local/ground"
+	"kops.local/kops/internal/platform/local/localtest"
+	"kops.local/kops/internal/platform/providers"
+	platformrehearsal "kops.local/kops/internal/platform/rehearsal"
+)
+
+const (
+	// workplace is the folder of all that this test makes. It is fixed, so that a run
+	// finds and removes what one that was cut off has left.
+	workplace = "/var/lib/kops-e2e-rehearsal"
+	// service is where the rehearsal answers.
+	service = "198.18.0.1"
+	// clusterTime is how long any change of a cluster may take, on a slow host.
+	clusterTime = 8 * time.Minute
+	pause       = 100 * time.Millisecond
+)
+
+// Images of an AWS cluster that are made from modules besides those of every cluster, and those
+// of which nothing can be built from modules: the release of CoreDNS is another one here,
+// and the rest a program that does nothing.
+const (
+	credentialProvider = "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64"
+	agnhost            = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
+	controllerManager  = "registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1"
+	coreDNS            = "registry.k8s.io/coredns/coredns:v1.13.1"
+	coreDNSBuilt       = "registry.k8s.io/coredns/coredns:v1.14.3"
+)
+
+func standsFor() []string {
+	return []string{
+		"registry.k8s.io/provider-aws/aws-ebs-csi-driver:v1.58.0", "registry.k8s.io/sig-storage/csi-provisioner:v6.2.0", "registry.k8s.io/sig-storage/csi-attacher:v4.11.0",
+		"registry.k8s.io/sig-storage/csi-snapshotter:v8.5.0", "registry.k8s.io/sig-storage/csi-resizer:v2.1.0", "registry.k8s.io/sig-storage/livenessprobe:v2.18.0",
+		"registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.16.0", "public.ecr.aws/aws-ec2/aws-node-termination-handler:v1.25.5",
+		"registry.k8s.io/cpa/cluster-proportional-autoscaler:v1.9.0",
+	}
+}
+
+func at(path string) string { return filepath.Join(workplace, path) }
+
+// prepare builds kops, its programs for machines, and a bundle, once for all tests.
+var prepare = sync.OnceValue(func() error {
+	bin, folder := at("bin"), at("bundle")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	kops := filepath.Join(bin, "kops")
+	steps := [][]string{
+		{"make", "-C", "../..", "archive", "BUILD=" + bin, "ARCHES=" + runtime.GOARCH},
+		{"env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-o", at("standin"), "./standin"},
+	}
+	own := os.Getenv("KOPS_BUNDLE")
+	if own == "" {
+		own = filepath.Join(cache, "kops", "bundle")
+	}
+	if _, err := os.Stat(own); err == nil { // then it need not be fetched again
+		steps = append(steps, []string{"cp", "--archive", "--reflink=auto", "--no-target-directory", own, folder})
+	}
+	steps = append(steps, []string{kops, "bundle", "create", "--dir", folder, "--own", bin, "--add", agnhost, "--add", controllerManager, "--add", credentialProvider},
+		[]string{kops, "bundle", "extract", "kubectl", "--dir", folder, "--to", filepath.Join(bin, "kubectl")})
+	for _, s := range steps {
+		if out, err := exec.Command(s[0], s[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("prepare: %s: %w\n%s", strings.Join(s, " "), err, out)
+		}
+	}
+	if err := standIns(at("standin"), at("standins.tar")); err != nil {
+		return err
+	}
+	out, err := exec.Command(kops, "bundle", "add", "--dir", folder, "--from", at("standins.tar")).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("prepare: add the images that stand for others: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// standIns writes an archive of images with a program, under the names for which it stands.
+func standIns(program, archive string) error {
+	text, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	for _, path := range []string{"standin", "cluster-proportional-autoscaler"} { // the second is a command of a manifest
+		err = errors.Join(err, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: 0o755, Size: int64(len(text))}))
+		_, werr := w.Write(text)
+		err = errors.Join(err, werr)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil })
+	if err != nil {
+		return err
+	}
+	image, err := mutate.AppendLayers(empty.Image, l)
+	if err != nil {
+		return err
+	}
+	image, err = mutate.ConfigFile(image, &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH, RootFS: configOf(image), Config: v1.Config{Entrypoint: []string{"/standin"}}})
+	if err != nil {
+		return err
+	}
+	all := map[name.Reference]v1.Image{}
+	for _, n := range standsFor() {
+		tag, err := name.NewTag(n)
+		if err != nil {
+			return err
+		}
+		all[tag] = image
+	}
+	if all[name.MustParseReference(coreDNS)], err = built(at("bundle"), coreDNSBuilt); err != nil {
+		return err
+	}
+	return tarball.MultiRefWriteToFile(archive, all)
+}
+
+// built is an image of a bundle.
+func built(dir, image string) (v1.Image, error) {
+	b, err := bundle.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	digest, _ := b.ImageDigest(image)
+	hash, err := v1.NewHash(digest)
+	if err != nil {
+		return nil, fmt.Errorf("the bundle has no %s: %w", image, err)
+	}
+	all, err := layout.ImageIndexFromPath(filepath.Join(dir, "oci"))
+	if err != nil {
+		return nil, err
+	}
+	index, err := all.ImageIndex(hash)
+	if err != nil {
+		return nil, err
+	}
+	of, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	return index.Image(of.Manifests[0].Digest) // it was built for this host alone
+}
+
+func configOf(i v1.Image) v1.RootFS {
+	c, err := i.ConfigFile()
+	if err != nil {
+		return v1.RootFS{}
+	}
+	return c.RootFS
+}
+
+// world is a user with an account of the cloud that is played.
+type world struct {
+	*testing.T
+	rehearsal *rehearse.Rehearsal
+	dir       string // where he works
+	env       []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("KOPS_E2E") == "" {
+		t.Skip("SKIPPED, NOTHING WAS TESTED: whole clusters are made only where KOPS_E2E=1 is set")
+	}
+	if err := ground.Check(ground.This()); err != nil {
+		t.Fatalf("CANNOT RUN: %v", err)
+	}
+	w := &world{T: t, dir: t.TempDir()}
+	w.ok(prepare())
+	cache, err := os.UserCacheDir()
+	w.ok(err)
+	w.env = []string{"PATH=" + at("bin") + ":" + os.Getenv("PATH"), "HOME=" + w.dir}
+	all := providers.All(platform.World{Env: func(string) string { return "" }, Cache: filepath.Join(cache, "kops"), Bundle: at("bundle"), Log: os.Stderr})
+	log, err := os.Create(filepath.Join(w.dir, "rehearsal.log"))
+	w.ok(err)
+	w.rehearsal, err = rehearse.Open(t.Context(), all, "aws", platformrehearsal.HouseOptions{Root: at("stage"), Log: slog.New(slog.NewTextHandler(log, nil))})
+	w.ok(err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.diagnose()
+		}
+		w.ok(w.rehearsal.Close(context.Background())) // the test's own context has ended
+		w.nothingLeft()
+	})
+	return w
+}
+
+// TestMain has the workplace to itself, and leaves none.
+func TestMain(m *testing.M) {
+	if os.Getenv("KOPS_E2E") == "" || os.Geteuid() != 0 {
+		os.Exit(m.Run()) // which skips all, loudly
+	}
+	lock, err := localtest.Claim(workplace)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := errors.Join(os.RemoveAll(workplace), lock.Close(), os.Remove(workplace+".lock")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func (w *world) ok(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// nothingLeft finds nothing of the rehearsal on this host.
+func (w *world) nothingLeft() {
+	w.Helper()
+	links, err := net.Interfaces()
+	w.ok(err)
+	for _, l := range links {
+		addresses, err := l.Addrs()
+		w.ok(err)
+		for _, a := range addresses {
+			if strings.HasPrefix(a.String(), service+"/") {
+				w.Errorf("the rehearsal has left the interface %s", l.Name)
+			}
+		}
+	}
+	if left, err := os.ReadDir(at("stage")); !errors.Is(err, os.ErrNotExist) {
+		w.Errorf("the rehearsal has left %v, %v", left, err)
+	}
+	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	w.ok(err)
+	for _, l := range loops {
+		if file, err := os.ReadFile(l); err == nil && strings.HasPrefix(string(file), workplace) {
+			w.Errorf("the rehearsal has left the disk %s", file)
+		}
+	}
+}
+
+// try runs a command line in the rehearsal, and returns what it wrote.
+func (w *world) try(line string) (string, error) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), clusterTime+time.Minute)
+	defer cancel()
+	var out, errs bytes.Buffer
+	c := w.rehearsal.Command(ctx, w.env, "bash", "-c", line)
+	c.Dir, c.Stdout, c.Stderr, c.WaitDelay = w.dir, &out, &errs, 5*time.Second
+	start := time.Now()
+	if err := c.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s: %w\n%s%s", line, err, tail(out.String(), 4000), tail(errs.String(), 4000))
+	}
+	w.Logf("%s: %s", line, time.Since(start).Round(time.Millisecond))
+	return out.String(), nil
+}
+
+// must runs a command line, which has to succeed.
+func (w *world) must(line string) string {
+	w.Helper()
+	out, err := w.try(line)
+	w.ok(err)
+	return out
+}
+
+// wait tries f until it is nil, and returns how long that took.
+func (w *world) wait(what string, f func() error) time.Duration {
+	w.Helper()
+	start := time.Now()
+	for {
+		err := f()
+		took := time.Since(start)
+		if err == nil {
+			w.Logf("%s: after %s", what, took.Round(time.Millisecond))
+			return took
+		}
+		if took > clusterTime {
+			w.Fatalf("%s: not after %s: %v", what, took.Round(time.Second), err)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// dialer reaches what has a name in the rehearsal.
+func dialer() *net.Dialer {
+	return &net.Dialer{Timeout: 5 * time.Second, Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, service+":53")
+	}}}
+}
+
+func (w *world) api() *kubernetes.Clientset {
+	w.Helper()
+	c, err := clientcmd.BuildConfigFromFlags("", at("stage/rehearsal/play/kubeconfig"))
+	w.ok(err)
+	c.Timeout, c.QPS, c.Dial = 10*time.Second, -1, dialer().DialContext
+	client, err := kubernetes.NewForConfig(c)
+	w.ok(err)
+	return client
+}
+
+// machines are the instances that run.
+func (w *world) machines() []string {
+	w.Helper()
+	all, err := w.rehearsal.Machines().List()
+	w.ok(err)
+	var out []string
+	for m, runs := range all {
+		if runs {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// diagnose tells of a failure what the rehearsal shows.
+func (w *world) diagnose() {
+	log, _ := os.ReadFile(filepath.Join(w.dir, "rehearsal.log")) // what cannot be had is not told
+	w.Logf("the rehearsal:\n%s", tail(string(log), 4000))
+	for _, m := range w.machines() {
+		log, _ := w.rehearsal.Machines().Console(m)
+		w.Logf("console of %s:\n%s", m, tail(string(log), 2500))
+	}
+	for _, line := range []string{"timeout 60 kubectl get nodes,pods -A -o wide", "timeout 60 kops doctor"} {
+		out, err := w.try(line)
+		w.Logf("%s\n%s%v", line, tail(out, 8000), err)
+	}
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
