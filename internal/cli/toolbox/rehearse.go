@@ -30,14 +30,13 @@ this host, and reach nothing else.
 
 The state store is a bucket of the rehearsal. When the command ends, all that was made goes.
 
-It needs root, and what clusters of this host need; AWS is played by moto_server.`, `
-  # a shell in which AWS is this host
+It needs root, and what clusters of this host need.`, `
+  # a shell in which the cloud is this host
   kops toolbox rehearse
 
   # a whole cluster
   kops toolbox rehearse -- sh -c '
-    kops create cluster --cloud aws --zones us-east-1a --networking kubenet \
-      cluster.example.com
+    kops create cluster --zones us-east-1a --networking kubenet cluster.example.com
     kops update cluster cluster.example.com --yes --admin
     kops validate cluster --wait 10m
     kubectl get nodes'`,
