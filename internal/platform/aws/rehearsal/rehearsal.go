@@ -50,7 +50,9 @@ type play struct {
 	wake     chan struct{}
 	roles    roles
 	sizes    sizes
-	disks    map[string]string // by volume, the instance that has it; "" for none
+	// attaching is held while a volume is attached.
+	attaching sync.Mutex
+	disks     map[string]string // by volume, the instance that has it; "" for none
 
 	mu     sync.Mutex
 	now    snapshot

@@ -371,6 +371,19 @@ func TestServices(t *testing.T) {
 	if text := ask("Action=DescribeInstances&Version=2016-11-15"); !strings.Contains(text, id) || len(p.wake) > 0 {
 		t.Errorf("a question: %s", text)
 	}
+	attach := func() string {
+		t.Helper()
+		v, err := p.clients.EC2.CreateVolume(t.Context(), &ec2.CreateVolumeInput{AvailabilityZone: aws.String("us-east-1a"), Size: aws.Int32(1)})
+		p.ok(err)
+		return ask("Action=AttachVolume&Version=2016-11-15&Device=/dev/xvdu&InstanceId=" + id + "&VolumeId=" + *v.VolumeId)
+	}
+	if text := attach(); !strings.Contains(text, "attaching") && !strings.Contains(text, "attached") {
+		t.Errorf("a volume is attached: %s", text)
+	}
+	if text := attach(); !strings.Contains(text, "InvalidParameterValue") {
+		t.Errorf("another at the same device: %s", text)
+	}
+	<-p.wake
 	if ask("Action=CreateVolume&Version=2016-11-15&Size=1&AvailabilityZone=us-east-1a"); len(p.wake) != 1 {
 		t.Error("a change is not looked at")
 	}

@@ -2,14 +2,20 @@ package rehearsal
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/xml"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
 // domain is that of all services of AWS.
@@ -29,9 +35,17 @@ func (p *play) services() http.Handler {
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		form := parameters(r)
-		if form.Get("Action") == "GetConsoleOutput" {
+		switch form.Get("Action") {
+		case "GetConsoleOutput":
 			p.console(w, form.Get("InstanceId"))
 			return
+		case "AttachVolume": // of two that want one device, the second is refused
+			p.attaching.Lock()
+			defer p.attaching.Unlock()
+			if device := form.Get("Device"); p.uses(r.Context(), form.Get("InstanceId"), device) {
+				refuse(w, "InvalidParameterValue", "Invalid value '"+device+"' for unixDevice. Attachment point "+device+" is already in use")
+				return
+			}
 		}
 		proxy.ServeHTTP(w, r)
 		if changes(r, form.Get("Action")) {
@@ -77,8 +91,7 @@ const consoleSize = 64 << 10
 func (p *play) console(w http.ResponseWriter, id string) {
 	log, err := p.stage.Machines.Console(id)
 	if err != nil || p.seen().instances[id] == nil {
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>InvalidInstanceID.NotFound</Code><Message>The instance ID '`+xmlText(id)+`' does not exist</Message></Error></Errors><RequestID>rehearsal</RequestID></Response>`) // the client has gone
+		refuse(w, "InvalidInstanceID.NotFound", "The instance ID '"+id+"' does not exist")
 		return
 	}
 	out := struct {
@@ -92,8 +105,20 @@ func (p *play) console(w http.ResponseWriter, id string) {
 	_ = xml.NewEncoder(w).Encode(out) // the client has gone
 }
 
-func xmlText(s string) string {
-	var out bytes.Buffer
-	_ = xml.EscapeText(&out, []byte(s)) // a buffer takes all
-	return out.String()
+// uses reports whether an instance has a volume at a device, which the emulator would not mind.
+func (p *play) uses(ctx context.Context, instance, device string) bool {
+	filter := func(name, value string) types.Filter {
+		return types.Filter{Name: aws.String(name), Values: []string{value}}
+	}
+	out, err := p.clients.EC2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: []types.Filter{filter("attachment.instance-id", instance), filter("attachment.device", device)}})
+	return err == nil && len(out.Volumes) > 0 // else the emulator says what is wrong
+}
+
+// refuse answers as EC2 does.
+func refuse(w http.ResponseWriter, code, message string) {
+	var text bytes.Buffer
+	_ = xml.EscapeText(&text, []byte(message)) // a buffer takes all
+	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>%s</Code><Message>%s</Message></Error></Errors><RequestID>rehearsal</RequestID></Response>`, code, text.String()) // the client has gone
 }
