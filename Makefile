@@ -63,8 +63,8 @@ test: ## every test; says loudly what it skips
 e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 20 minutes
 	KOPS_E2E=1 go test -count=1 -p 1 -timeout 60m ./cmd/etcd-manager ./internal/platform/local/... ./e2e/node ./e2e/local ./e2e/metal
 
-e2e-aws: root ## the README's chapter on clusters in a cloud, on AWS as it is played on this host; as root, on a quiet machine
-	$(MAKE) bundle CLOUD=aws
+e2e-aws: root bundle ## the README's chapter on clusters in a cloud, on AWS as it is played on this host; as root, on a quiet machine
+	$(MAKE) programs CLOUD=aws
 	KOPS_E2E=1 go test -count=1 -timeout 40m -v ./e2e/rehearsal
 
 lint: ## gofmt, vet and the linters of .golangci.yml

@@ -82,11 +82,22 @@ func TestTheChapter(t *testing.T) {
 			t.Errorf("the preview of the deletion:\n%s", out)
 		}
 	}
-	if left := w.machines(); len(left) > 0 {
-		t.Errorf("the deletion has left the instances %v", left)
-	}
-	if left := w.objects("my-state-store"); left != "" {
-		t.Errorf("the deletion has left in the bucket:\n%s", left)
+	w.gone("my-state-store")
+}
+
+// gone finds that no instance is left, and nothing in some buckets.
+func (w *world) gone(buckets ...string) {
+	w.Helper()
+	w.wait("no instance is left", func() error {
+		if left := w.machines(); len(left) > 0 {
+			return fmt.Errorf("there are %v", left)
+		}
+		return nil
+	})
+	for _, b := range buckets {
+		if left := w.objects(b); left != "" {
+			w.Errorf("the deletion has left in the bucket %s:\n%s", b, left)
+		}
 	}
 }
 

@@ -43,14 +43,7 @@ func TestNamesAndTokens(t *testing.T) {
 	w.published(3)
 
 	w.must(exports + "kops delete cluster " + cluster + " --yes")
-	if left := w.machines(); len(left) > 0 {
-		t.Errorf("the deletion has left the instances %v", left)
-	}
-	for _, bucket := range []string{"my-state-store", "my-keys"} {
-		if left := w.objects(bucket); left != "" {
-			t.Errorf("the deletion has left in the bucket %s:\n%s", bucket, left)
-		}
-	}
+	w.gone("my-state-store", "my-keys")
 	if text := w.route53(http.MethodGet, "hostedzone", ""); strings.Contains(text, cluster) {
 		t.Errorf("the deletion has left records:\n%s", text)
 	}

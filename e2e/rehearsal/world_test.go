@@ -349,7 +349,7 @@ func (w *world) diagnose() {
 		log, _ := w.rehearsal.Machines().Console(m)
 		w.Logf("console of %s:\n%s", m, tail(string(log), 2500))
 	}
-	for _, line := range []string{"timeout 60 kubectl get nodes,pods -A -o wide", "timeout 60 kops doctor"} {
+	for _, line := range []string{"timeout 60 kubectl get nodes,pods -A -o wide", "KOPS_STATE_STORE=s3://my-state-store timeout 60 kops doctor " + cluster} {
 		out, err := w.try(line)
 		w.Logf("%s\n%s%v", line, tail(out, 8000), err)
 	}
