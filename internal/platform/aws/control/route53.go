@@ -34,18 +34,23 @@ type zones struct {
 // openRoute53 connects to Route 53, which is the same in every region of a partition.
 func openRoute53(ctx context.Context, batch int) (dns.Provider, error) {
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryMaxAttempts(5))
+	if err == nil && cfg.Region == "" { // a role of the pod's own is assumed in a region, which the configuration has from the start
+		cfg, err = awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryMaxAttempts(5), awsconfig.WithRegion(ownRegion(ctx, cfg)))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reach AWS: %w", err)
 	}
-	if cfg.Region == "" {
-		cfg.Region = "us-east-1"
-		asking, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		if out, err := imds.NewFromConfig(cfg).GetRegion(asking, &imds.GetRegionInput{}); err == nil { // else this is no machine of EC2's
-			cfg.Region = out.Region
-		}
-	}
 	return &zones{api: route53.NewFromConfig(cfg), batch: batch}, nil
+}
+
+// ownRegion is the region of this machine, or one where it is none of EC2's.
+func ownRegion(ctx context.Context, cfg aws.Config) string {
+	asking, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if out, err := imds.NewFromConfig(cfg).GetRegion(asking, &imds.GetRegionInput{}); err == nil {
+		return out.Region
+	}
+	return "us-east-1"
 }
 
 // Zones lists the hosted zones of the account.

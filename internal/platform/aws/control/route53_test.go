@@ -2,6 +2,8 @@ package control
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"kops.local/kops/internal/node/dns"
 	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
 )
 
 // hostedZone makes a zone, and returns it as dns-controller lists it.
@@ -148,5 +151,27 @@ func TestBatchesOfRoute53(t *testing.T) {
 	z.batch = 1_000_000
 	if got := z.batches([]dns.Change{set(400), set(400), set(400), set(400), set(400)}); len(got) != 2 {
 		t.Errorf("%d batches of %d characters", len(got), mostCharacters)
+	}
+}
+
+// A pod with a role of its own assumes it in the region of its machine.
+func TestAPodWithARoleOfItsOwnKnowsItsRegion(t *testing.T) {
+	server := awstest.Moto(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+		"AWS_EC2_METADATA_SERVICE_ENDPOINT": ec2test.Serve(t, map[string]string{"/latest/dynamic/instance-identity/document": `{"region":"eu-west-1"}`}), "AWS_ENDPOINT_URL_ROUTE_53": server.URL,
+		"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/dns.c", "AWS_WEB_IDENTITY_TOKEN_FILE": token} {
+		t.Setenv(name, value)
+	}
+	p, err := openRoute53(t.Context(), 900)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The service of the region is not reached here, and the error says which it was.
+	if _, err := p.Zones(t.Context()); err == nil || !strings.Contains(err.Error(), "sts.eu-west-1.amazonaws.com") {
+		t.Errorf("the role is assumed elsewhere: %v", err)
 	}
 }

@@ -25,6 +25,7 @@ func Serve(t testing.TB, answers map[string]string) string {
 func Handler(answers map[string]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && r.URL.Path == "/latest/api/token" && r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds") != "" {
+			w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "300")
 			_, _ = io.WriteString(w, "session") // the test would fail
 			return
 		}
