@@ -66,35 +66,86 @@ func (p *play) keepInstances(ctx context.Context, now snapshot) error {
 	return errors.Join(all...)
 }
 
-// giveProfiles gives instances the instance profile of their launch template, which the
-// emulator leaves out.
-func (p *play) giveProfiles(ctx context.Context, now snapshot) error {
+// given is what an instance has of its launch template that the emulator leaves out.
+type given struct {
+	// address is the allocation of its public address; empty where it has none.
+	address string
+}
+
+// give gives instances what the emulator leaves out of their launch templates, the instance
+// profile and a public address; addresses of instances that are gone are released.
+func (p *play) give(ctx context.Context, now snapshot) error {
 	var errs []error
-	for id, i := range now.instances {
-		if i.IamInstanceProfile != nil || i.Template == nil {
+	for id, g := range p.given {
+		if now.instances[id] != nil {
 			continue
 		}
-		out, err := p.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
-			LaunchTemplateId: i.Template.LaunchTemplateId, Versions: []string{cmp.Or(aws.ToString(i.Template.Version), "$Default")}})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("ask for the launch template of %s: %w", id, err))
-			continue
-		}
-		for _, v := range out.LaunchTemplateVersions {
-			profile := v.LaunchTemplateData.IamInstanceProfile
-			if profile == nil {
-				continue
-			}
-			got, err := p.clients.EC2.AssociateIamInstanceProfile(ctx, &ec2.AssociateIamInstanceProfileInput{InstanceId: &id,
-				IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: profile.Name, Arn: profile.Arn}})
-			if err != nil {
-				errs = append(errs, fmt.Errorf("give %s its instance profile: %w", id, err))
-				continue
-			}
-			i.IamInstanceProfile = got.IamInstanceProfileAssociation.IamInstanceProfile
+		if delete(p.given, id); g.address != "" {
+			_, err := p.clients.EC2.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: aws.String(g.address)})
+			errs = append(errs, err)
 		}
 	}
+	for id, i := range now.instances {
+		if _, done := p.given[id]; done || i.Template == nil {
+			continue
+		}
+		g, err := p.complete(ctx, now, i)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("give %s what its launch template says: %w", id, err))
+			continue
+		}
+		p.given[id] = g
+	}
 	return errors.Join(errs...)
+}
+
+func (p *play) complete(ctx context.Context, now snapshot, i *instance) (given, error) {
+	out, err := p.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: i.Template.LaunchTemplateId, Versions: []string{cmp.Or(aws.ToString(i.Template.Version), "$Default")}})
+	if err != nil || len(out.LaunchTemplateVersions) == 0 {
+		return given{}, err
+	}
+	data := out.LaunchTemplateVersions[0].LaunchTemplateData
+	if profile := data.IamInstanceProfile; profile != nil && i.IamInstanceProfile == nil {
+		got, err := p.clients.EC2.AssociateIamInstanceProfile(ctx, &ec2.AssociateIamInstanceProfileInput{InstanceId: i.InstanceId,
+			IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: profile.Name, Arn: profile.Arn}})
+		if err != nil {
+			return given{}, err
+		}
+		i.IamInstanceProfile = got.IamInstanceProfileAssociation.IamInstanceProfile
+	}
+	if len(data.NetworkInterfaces) == 0 || !aws.ToBool(data.NetworkInterfaces[0].AssociatePublicIpAddress) || i.PublicIpAddress != nil {
+		return given{}, nil
+	}
+	free, err := now.publicAddress()
+	if err != nil {
+		return given{}, err
+	}
+	a, err := p.clients.EC2.AllocateAddress(ctx, &ec2.AllocateAddressInput{Domain: types.DomainTypeVpc, Address: aws.String(free.String())})
+	if err != nil {
+		return given{}, err
+	}
+	_, err = p.clients.EC2.AssociateAddress(ctx, &ec2.AssociateAddressInput{AllocationId: a.AllocationId, InstanceId: i.InstanceId})
+	i.PublicIpAddress = a.PublicIp
+	return given{aws.ToString(a.AllocationId)}, err
+}
+
+// publicAddresses are those that instances get: of a range for documentation (RFC 5737).
+// Those that the emulator would choose are of a loopback.
+var publicAddresses = netip.MustParsePrefix("198.51.100.0/24")
+
+// publicAddress is the first public address that no instance has.
+func (s snapshot) publicAddress() (netip.Addr, error) {
+	taken := map[string]bool{}
+	for _, i := range s.instances {
+		taken[aws.ToString(i.PublicIpAddress)] = true
+	}
+	for a := publicAddresses.Addr().Next(); publicAddresses.Contains(a); a = a.Next() {
+		if !taken[a.String()] {
+			return a, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("all public addresses of %s are taken", publicAddresses)
 }
 
 func (p *play) launch(ctx context.Context, i *instance) error {

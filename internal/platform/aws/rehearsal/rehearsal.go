@@ -52,6 +52,7 @@ type play struct {
 	sizes    sizes
 	// attaching is held while a volume is attached.
 	attaching sync.Mutex
+	given     map[string]given  // by instance
 	disks     map[string]string // by volume, the instance that has it; "" for none
 
 	mu     sync.Mutex
@@ -73,7 +74,7 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 	if err != nil {
 		return nil, err
 	}
-	p := &play{stage: stage, log: stage.Log, emulator: e, wake: make(chan struct{}, 1), disks: map[string]string{}, fronts: addresses{}}
+	p := &play{stage: stage, log: stage.Log, emulator: e, wake: make(chan struct{}, 1), given: map[string]given{}, disks: map[string]string{}, fronts: addresses{}}
 	err = p.connect(ctx, o.Stores)
 	if err != nil {
 		return nil, errors.Join(err, e.close())
@@ -152,7 +153,7 @@ func (p *play) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	given := p.giveProfiles(ctx, now)
+	given := p.give(ctx, now)
 	p.mu.Lock()
 	p.now = now
 	p.mu.Unlock()

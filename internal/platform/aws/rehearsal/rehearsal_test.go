@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	scalingtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
@@ -386,5 +388,37 @@ func TestServices(t *testing.T) {
 	<-p.wake
 	if ask("Action=CreateVolume&Version=2016-11-15&Size=1&AvailabilityZone=us-east-1a"); len(p.wake) != 1 {
 		t.Error("a change is not looked at")
+	}
+}
+
+// An instance of a group has what its launch template says, also where the emulator leaves it out.
+func TestAnInstanceHasWhatItsTemplateSays(t *testing.T) {
+	p := newPlaying(t)
+	p.role("nodes.c")
+	made, err := p.clients.EC2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("nodes.c"), LaunchTemplateData: &types.RequestLaunchTemplateData{
+		ImageId: aws.String("ami-0"), InstanceType: types.InstanceTypeT3Medium, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\n"))),
+		IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("nodes.c")},
+		NetworkInterfaces:  []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: aws.Int32(0), AssociatePublicIpAddress: aws.Bool(true)}}}})
+	p.ok(err)
+	_, err = p.clients.AutoScaling.CreateAutoScalingGroup(t.Context(), &autoscaling.CreateAutoScalingGroupInput{AutoScalingGroupName: aws.String("nodes.c"), MinSize: aws.Int32(1), MaxSize: aws.Int32(1),
+		VPCZoneIdentifier: &p.subnets[0], LaunchTemplate: &scalingtypes.LaunchTemplateSpecification{LaunchTemplateId: made.LaunchTemplate.LaunchTemplateId, Version: aws.String("1")}})
+	p.ok(err)
+	p.ok(p.pass(t.Context()))
+	for id := range p.host.machines {
+		i := p.seen().instances[id]
+		if i.IamInstanceProfile == nil || !strings.HasSuffix(*i.IamInstanceProfile.Arn, "/nodes.c") || aws.ToString(i.PublicIpAddress) != "198.51.100.1" || i.Group != "nodes.c" {
+			t.Errorf("the instance has the profile %v, the address %v and the group %s", i.IamInstanceProfile, i.PublicIpAddress, i.Group)
+		}
+		if p.reachable(aws.ToString(i.PublicIpAddress)) != i.Address.String() {
+			t.Error("its public address leads nowhere")
+		}
+		p.host.dead[id] = true // its group makes another
+	}
+	p.ok(p.pass(t.Context()))
+	p.ok(p.pass(t.Context()))
+	out, err := p.clients.EC2.DescribeAddresses(t.Context(), &ec2.DescribeAddressesInput{})
+	p.ok(err)
+	if len(p.host.machines) != 1 || len(out.Addresses) != 1 {
+		t.Errorf("there are %d machines and %d public addresses", len(p.host.machines), len(out.Addresses))
 	}
 }
