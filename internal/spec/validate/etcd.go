@@ -3,12 +3,14 @@ package validate
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/blang/semver/v4"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/etcdversion"
+	"kops.local/kops/internal/contract/ports"
 )
 
 func (c *Check) hasEtcd(name string) bool {
@@ -133,6 +135,33 @@ func etcdTiming(c *Check) {
 		}
 	}
 }
+
+// etcdPlain warns of an etcd that the API server calls without TLS, which its managers
+// then run so, and refuses that for main: its managers know no such wish.
+func etcdPlain(c *Check) {
+	a := c.Spec.KubeAPIServer
+	if a == nil || !c.in.Strict {
+		return
+	}
+	for i, s := range a.EtcdServers {
+		if p, _ := ports.OfEtcd("main"); s == plain(p) {
+			c.Bad(At("spec.kubeAPIServer.etcdServers", i), s, "is served with TLS only", "use https")
+		}
+	}
+	for i, o := range a.EtcdServersOverrides {
+		for _, e := range c.Spec.EtcdClusters {
+			p, ok := ports.OfEtcd(e.Name)
+			if ok && e.Name != "main" && strings.HasSuffix(o, "#"+plain(p)) {
+				c.Warn(At("spec.kubeAPIServer.etcdServersOverrides", i), o,
+					fmt.Sprintf("is without TLS: whoever reaches the ports %d and %d of a control plane reads and writes what the etcd %s holds, and can be a member of it", p.Client, p.Peer, e.Name),
+					"unset the feature flag EtcdEventsHTTP, or see that nobody else reaches the ports; set the field itself, and the flag is not needed each time")
+			}
+		}
+	}
+}
+
+// plain is the URL at which an API server calls the etcd of its machine without TLS.
+func plain(p ports.Etcd) string { return "http://127.0.0.1:" + strconv.Itoa(p.Client) }
 
 // etcdBackups refuses two etcd that would write their back-ups, and the requests to
 // their managers, into one folder.

@@ -114,6 +114,7 @@ func componentRules() []Rule {
 		{"etcd-version", etcdVersions},
 		{"etcd-timing", etcdTiming},
 		{"etcd-backups", etcdBackups},
+		{"etcd-plain", etcdPlain},
 	}
 }
 
