@@ -53,7 +53,7 @@ func (g *Gathered) Guard(c *Completed, downgrade bool) (*Completed, error) {
 func (c *Completed) Validate() (*Completed, error) {
 	w := c.World
 	return c.with(slices.Concat(
-		validate.All(validate.Input{Platform: c.Provider.ForValidate(), Cluster: c.Done.Spec, Groups: c.Done.Groups, Strict: true, Facts: c.Facts, Features: w.Features}),
+		validate.All(validate.Input{Platform: c.Provider.ForValidate(), Cluster: c.Done.Spec, Groups: c.Done.Groups, Strict: true, Facts: c.Facts, Features: w.Features, Endpoint: w.endpoint()}),
 		validate.NoEffect(&c.Provider.Traits, c.Cluster.Spec, c.Cluster.Groups),
 		w.OnlyHere(c.Cluster.Spec),
 		validate.Objects(c.Cluster.Additional)))

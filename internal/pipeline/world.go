@@ -101,10 +101,13 @@ func (w *World) PlatformOf(cl *api.Cluster) *platform.Platform {
 // ConfigBase is where the files of a cluster are unless its spec says otherwise.
 func (w *World) ConfigBase(cluster string) string { return w.Store.URL() + "/" + cluster }
 
+// endpoint is the server of buckets of S3, where they are not Amazon's.
+func (w *World) endpoint() string { return w.Environment["S3_ENDPOINT"] }
+
 // Completion is the input of completing a cluster.
 func (w *World) Completion(cl *clusterstore.Contents, f *facts.Facts, ch *versions.Channel) complete.Input {
 	return complete.Input{Platform: w.PlatformOf(cl.Spec).ForComplete(), Cluster: cl.Spec, Groups: cl.Groups, Facts: f, Channel: ch, KopsVersion: w.Version,
-		ConfigBase: w.ConfigBase(cl.Spec.Name), Features: w.Features}
+		ConfigBase: w.ConfigBase(cl.Spec.Name), Endpoint: w.endpoint(), Features: w.Features}
 }
 
 // Issuer makes certificates.

@@ -61,15 +61,19 @@ func TestKeysetName(t *testing.T) {
 func TestPublicURL(t *testing.T) {
 	for _, c := range []struct {
 		store string
-		ipv6  bool
+		at    layout.Servers
 		want  string
 	}{
-		{"s3://bucket/a/b/", false, "https://bucket.s3.us-east-1.amazonaws.com/a/b"},
-		{"s3://bucket/a", true, "https://bucket.s3.dualstack.us-east-1.amazonaws.com/a"},
-		{"gs://bucket/a", false, "https://storage.googleapis.com/bucket/a"},
-		{"file:///a", false, ""}, {"", false, ""},
+		{"s3://bucket/a/b/", layout.Servers{}, "https://bucket.s3.us-east-1.amazonaws.com/a/b"},
+		{"s3://bucket/a", layout.Servers{IPv6: true}, "https://bucket.s3.dualstack.us-east-1.amazonaws.com/a"},
+		{"s3://bucket/a/b", layout.Servers{Endpoint: "s3.example.com"}, "https://s3.example.com/bucket/a/b"},
+		{"s3://bucket.with.dots/a", layout.Servers{Endpoint: "https://s3.example.com:9000/", IPv6: true}, "https://s3.example.com:9000/bucket.with.dots/a"},
+		{"s3://bucket/a", layout.Servers{Endpoint: "http://s3.example.com"}, "https://s3.example.com/bucket/a"},
+		{"gs://bucket/a", layout.Servers{Endpoint: "https://s3.example.com"}, "https://storage.googleapis.com/bucket/a"},
+		{"file:///a", layout.Servers{Endpoint: "https://s3.example.com"}, ""}, {"", layout.Servers{}, ""},
 	} {
-		if got, ok := layout.PublicURL(c.store, "us-east-1", c.ipv6); got != c.want || ok != (c.want != "") {
+		c.at.Region = "us-east-1"
+		if got, ok := layout.PublicURL(c.store, c.at); got != c.want || ok != (c.want != "") {
 			t.Errorf("%s: %q %v", c.store, got, ok)
 		}
 	}

@@ -45,16 +45,34 @@ func StoreURL(address, endpoint string) (store string, ok bool) {
 	return "", false
 }
 
-// PublicURL is where everybody reads a place in a store. The region is that of a bucket of
-// S3, of which the address has IPv6 only where that is asked for. It is not ok for a store
-// that cannot be read without credentials.
-func PublicURL(store, region string, ipv6 bool) (url string, ok bool) {
+// Servers are what the URLs of public places depend on, besides the places.
+type Servers struct {
+	// Region is that of the bucket of S3.
+	Region string
+	// IPv6 asks for an address of S3 that has IPv6, too.
+	IPv6 bool
+	// Endpoint is the server of buckets of S3 that are not Amazon's, a host or a URL;
+	// empty: they are Amazon's.
+	Endpoint string
+}
+
+// PublicURL is where everybody reads a place in a store. Verifiers of tokens read with TLS
+// only, so the URL is always of HTTPS. It is not ok for a store that cannot be read
+// without credentials.
+func PublicURL(store string, at Servers) (url string, ok bool) {
 	scheme, place, _ := strings.Cut(strings.TrimSuffix(store, "/"), "://")
 	switch scheme {
 	case "s3":
-		host := ".s3." + region + ".amazonaws.com/"
-		if ipv6 {
-			host = ".s3.dualstack." + region + ".amazonaws.com/"
+		if at.Endpoint != "" {
+			_, host, found := strings.Cut(at.Endpoint, "://")
+			if !found {
+				host = at.Endpoint
+			}
+			return "https://" + strings.TrimSuffix(host, "/") + "/" + place, true
+		}
+		host := ".s3." + at.Region + ".amazonaws.com/"
+		if at.IPv6 {
+			host = ".s3.dualstack." + at.Region + ".amazonaws.com/"
 		}
 		bucket, key, _ := strings.Cut(place, "/")
 		return "https://" + bucket + host + key, true

@@ -27,6 +27,8 @@ type Input struct {
 	KopsVersion string
 	// ConfigBase is where the cluster's files stand when its spec does not say.
 	ConfigBase string
+	// Endpoint is the server of buckets of S3, where they are not Amazon's.
+	Endpoint string
 	// RunningVersion is the Kubernetes version of the oldest control plane
 	// machine that runs, or "".
 	RunningVersion string

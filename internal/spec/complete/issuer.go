@@ -45,7 +45,7 @@ func (p *Pass) issuer() string {
 func (p *Pass) storeURL(store string) string {
 	_, place, _ := strings.Cut(store, "://")
 	bucket, _, _ := strings.Cut(place, "/")
-	url, ok := layout.PublicURL(store, p.bucketRegion(bucket), p.IPv6())
+	url, ok := layout.PublicURL(store, layout.Servers{Region: p.bucketRegion(bucket), IPv6: p.IPv6(), Endpoint: p.in.Endpoint})
 	if !ok {
 		p.Fail("spec.serviceAccountIssuerDiscovery.discoveryStore", store, "service-account-issuer", "is not a store that can be read without credentials", layout.Public)
 	}

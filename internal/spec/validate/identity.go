@@ -61,9 +61,13 @@ func issuerDiscovery(c *Check) {
 	}
 	scheme, rest, _ := strings.Cut(d.DiscoveryStore, "://")
 	bucket, _, _ := strings.Cut(rest, "/")
-	switch _, public := layout.PublicURL(d.DiscoveryStore, "", false); {
+	switch _, public := layout.PublicURL(d.DiscoveryStore, layout.Servers{Endpoint: c.in.Endpoint}); {
 	case !public:
 		c.Bad(path+".discoveryStore", d.DiscoveryStore, "is not a store that can be read without credentials", layout.Public)
+	case scheme == "s3" && c.in.Endpoint != "":
+		if strings.HasPrefix(c.in.Endpoint, "http://") {
+			c.Warn(path+".discoveryStore", d.DiscoveryStore, "is at "+c.in.Endpoint+", and whoever checks tokens reads with TLS only", "serve the bucket at the same host by HTTPS, or use another")
+		}
 	case scheme == "s3" && strings.Contains(bucket, "."):
 		c.Bad(path+".discoveryStore", d.DiscoveryStore, "is in a bucket with a dot in its name, for which S3 has no certificate", "use a bucket without dots")
 	}

@@ -28,6 +28,8 @@ type Input struct {
 	Facts *facts.Facts
 	// Features are the switches that are on.
 	Features complete.Features
+	// Endpoint is the server of buckets of S3, where they are not Amazon's.
+	Endpoint string
 	// Addons are those that there are; nil are those of this program.
 	Addons *catalogue.Catalogue
 }

@@ -43,6 +43,8 @@ type badCase struct {
 	Drop []string `json:"drop,omitempty"`
 	// Features are switches that are on.
 	Features []string `json:"features,omitempty"`
+	// Endpoint is the server of buckets of S3.
+	Endpoint string `json:"endpoint,omitempty"`
 	// Incomplete says that the spec is checked as it is written.
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Want are the findings, all of them.
@@ -117,6 +119,9 @@ func writeCases(t *testing.T, cases []badCase) {
 		}
 		writeList(b, "  ", "drop", c.Drop)
 		writeList(b, "  ", "features", c.Features)
+		if c.Endpoint != "" {
+			fmt.Fprintf(b, "  endpoint: %s\n", c.Endpoint)
+		}
 		if c.Incomplete {
 			fmt.Fprintln(b, "  incomplete: true")
 		}
@@ -165,9 +170,9 @@ func findings(t *testing.T, c badCase) diag.List {
 		groups[i] = spectest.Assign(t, g, c.Groups[g.Name])
 	}
 	features := complete.ParseFeatures(strings.Join(c.Features, ","))
-	in := validate.Input{Platform: platformtest.Of(cluster).ForValidate(), Cluster: cluster, Groups: groups, Facts: world, Features: features}
+	in := validate.Input{Platform: platformtest.Of(cluster).ForValidate(), Cluster: cluster, Groups: groups, Facts: world, Features: features, Endpoint: c.Endpoint}
 	if !c.Incomplete {
-		done, wrong := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features})
+		done, wrong := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0", Features: features, Endpoint: c.Endpoint})
 		if err := wrong.Err(); err != nil {
 			return wrong
 		}

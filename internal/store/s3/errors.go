@@ -108,7 +108,7 @@ func (b *bucket) classed(doing, permission, key, code string, status int, err er
 		return fault.Wrap(fault.Permanent, err, "set S3_REGION to the region of the bucket")
 	case "AccessControlListNotSupported":
 		return fault.Wrap(fault.Permanent, err,
-			fmt.Sprintf("let the bucket %s accept ACLs, or make it readable by a bucket policy", b.name))
+			fmt.Sprintf("let the bucket %s accept ACLs, or let everybody do s3:GetObject on %s by a policy of the bucket", b.name, store.URL(b, key)))
 	case "NotImplemented":
 		return fault.Wrap(fault.Permanent, err,
 			"the server lacks conditional writes, without which two commands can damage each other; use another one")

@@ -252,7 +252,7 @@ func TestEachCallIsOneRequest(t *testing.T) {
 	if err := store.DeleteAll(t.Context(), b, make1500()); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"PUT /bucket/state/a%20b", "GET /bucket", "POST /bucket", "POST /bucket"}
+	want := []string{"PUT /bucket/state/a%20b", "HEAD /bucket/state/a%20b", "GET /bucket", "POST /bucket", "POST /bucket"}
 	for i, r := range s.seen {
 		if got := r.Method + " " + strings.TrimSuffix(r.URL.EscapedPath(), "/"); len(s.seen) != len(want) || got != want[i] {
 			t.Errorf("request %d of %d is %s", i+1, len(s.seen), got)
@@ -265,8 +265,11 @@ func TestEachCallIsOneRequest(t *testing.T) {
 	if put.Header.Get("If-Match") != `"v0"` || put.Header.Get("X-Amz-Acl") != "bucket-owner-full-control" || put.ContentLength != 1 {
 		t.Errorf("put has headers %v", put.Header)
 	}
-	if s.seen[2].Header.Get("Content-Md5") == "" {
-		t.Errorf("delete has headers %v", s.seen[2].Header)
+	if asked := s.seen[1].Header; asked.Get("Authorization") != "" {
+		t.Errorf("whether everybody reads is asked with %v", asked)
+	}
+	if s.seen[3].Header.Get("Content-Md5") == "" {
+		t.Errorf("delete has headers %v", s.seen[3].Header)
 	}
 	wantListed := []store.Info{
 		{Key: "a", Size: 1, Version: "0cc175b9c0f1b6a831c399e269772661", Digest: "0cc175b9c0f1b6a831c399e269772661"},

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -172,7 +173,11 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 		err = b.do(ctx, write)
 	}
 	if err == nil {
-		return b.versioned("write", key, out.ETag)
+		v, err := b.versioned("write", key, out.ETag)
+		if err == nil && o.PublicRead {
+			err = b.everybody(ctx, key)
+		}
+		return v, err
 	}
 	if !conditional || !refused(err) {
 		return "", b.failed(ctx, "write", "s3:PutObject", key, err)
@@ -241,6 +246,25 @@ func (b *bucket) public(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return false, b.failed(ctx, "ask whether everybody may read", "s3:GetBucketPolicyStatus", "", err)
+}
+
+// everybody refuses an object that everybody is to read, and may not: some servers take
+// an ACL and pass over it. Where nobody answers without credentials, nothing is known.
+func (b *bucket) everybody(ctx context.Context, key string) error {
+	err := b.do(ctx, func(c *sdk.Client) error {
+		anybody := sdk.New(c.Options(), func(o *sdk.Options) { o.Credentials = aws.AnonymousCredentials{} })
+		_, err := anybody.HeadObject(ctx, &sdk.HeadObjectInput{Bucket: &b.name, Key: aws.String(b.key(key))})
+		return err
+	})
+	if s := status(err); s != http.StatusForbidden && s != http.StatusUnauthorized {
+		return nil
+	}
+	what := "let the bucket " + b.name + " accept ACLs, and those that make objects public"
+	if b.cfg.ACL != "" {
+		what = "unset KOPS_STATE_S3_ACL, which is " + b.cfg.ACL
+	}
+	return fault.Wrap(fault.Permanent, fmt.Errorf("%s is written, and everybody is to read it, but the server does not let everybody", store.URL(b, key)),
+		what+"; or let everybody do s3:GetObject on "+store.URL(b, key)+" by a policy of the bucket")
 }
 
 // readable reports whether a canned ACL lets others than owners read (Amazon S3 User

@@ -1,0 +1,81 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/s3"
+)
+
+// Everybody reads the two documents of the issuer, in the same bucket as all else, where
+// the URL in them says that they are.
+func TestEverybodyReadsTheDocumentsOfTheIssuer(t *testing.T) {
+	server := awstest.Moto(t)
+	server.Bucket(t, "state")
+	env := map[string]string{"KOPS_STATE_STORE": "s3://state", "S3_ENDPOINT": server.URL, "S3_REGION": server.Region,
+		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey}
+	s := newSession(t.TempDir())
+	kops := func(args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := s.run(t, nil, &out, &errs, func(k string) string { return env[k] }, args); code != 0 {
+			t.Fatalf("kops %s: exit %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
+		}
+		return errs.String()
+	}
+	const name = "c.example.com"
+	kops("create", "cluster", "--cloud", "fake", "--zones", "here", "--set", "spec.serviceAccountIssuerDiscovery.discoveryStore=s3://state/issuer/"+name, name)
+	if told := kops("update", "cluster", name, "--yes"); !strings.Contains(told, "whoever checks tokens reads with TLS only") {
+		t.Errorf("nothing is told of a server without TLS:\n%s", told)
+	}
+	state, err := store.Backends{s3.Backend(server.S3())}.Open(t.Context(), "s3://state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, all := map[string][]byte{}, 0
+	for o, err := range state.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all++
+		if status, text := anonymously(t, server.URL+"/state/"+o.Key); status == http.StatusOK {
+			open[o.Key] = text
+		}
+	}
+	const at = "issuer/" + name + "/"
+	config, keys := open[at+".well-known/openid-configuration"], open[at+"openid/v1/jwks"]
+	if len(open) != 2 || config == nil || keys == nil || all < 10 {
+		t.Fatalf("everybody reads %d of %d objects: %q", len(open), all, open)
+	}
+	var told struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	if err := json.Unmarshal(config, &told); err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Replace(server.URL, "http://", "https://", 1) + "/state/issuer/" + name; told.Issuer != want || told.Keys != want+"/openid/v1/jwks" {
+		t.Errorf("the issuer is %s, its keys are at %s; want %s", told.Issuer, told.Keys, want)
+	}
+}
+
+// anonymously is what a server answers without credentials.
+func anonymously(t *testing.T, url string) (int, []byte) {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close() // only read
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, text
+}
