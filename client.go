@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/ops/delivery"
@@ -61,7 +62,13 @@ type Store struct {
 	Environment map[string]string
 	// Region is that of its bucket, where it has one.
 	Region string
+	// Keys are those of the server of its bucket, where that is not the platform's own. Control
+	// planes get them in a place of the platform's that only they read.
+	Keys StoreKeys
 }
+
+// StoreKeys are an access key of a server of S3.
+type StoreKeys struct{ ID, Secret string }
 
 // Programs says where kops' own programs for machines are: one archive of all, which
 // an update brings into the store of each cluster.
@@ -147,7 +154,7 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 	w := &pipeline.World{
 		Backends: stores, Buckets: onstore.Buckets(stores), Clouds: clouds, Limits: exec.NewLimits(most, 16), Cache: cfg.Cache, Offline: cfg.Offline,
 		Version: cfg.Version, RunObsolete: cfg.RunObsolete, RunTooNew: cfg.RunTooNew, Features: complete.Features(cfg.Features), KeySize: cfg.KeySize,
-		User: cfg.Identity.Holder.User, Environment: cfg.Store.Environment, FilesRegion: cfg.Store.Region,
+		User: cfg.Identity.Holder.User, Environment: cfg.Store.Environment, StoreKeys: storekeys.Pair(cfg.Store.Keys), FilesRegion: cfg.Store.Region,
 		Programs: delivery.Places{Version: cfg.Version, Files: cfg.Programs.Archives, Releases: cfg.Programs.Releases, Digest: cfg.Programs.Digest,
 			Base: cfg.Programs.Base, HTTP: cfg.World.HTTP}, OwnImages: cfg.Programs.Images, Arch: download.Arch(cfg.Arch), FileHashes: cfg.FileHashes,
 		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, HTTP: cfg.World.HTTP, Log: cfg.Log,

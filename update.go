@@ -260,9 +260,32 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 		if u.Files, err = terraform.Render(doc); err != nil {
 			return err
 		}
-		return applyOnly(ctx, told, lease, m, managedfile.Direct()) // which are never part of Terraform's configuration
+		kinds := direct(m.Kinds)
+		if c.cfg.Offline {
+			kinds = managedfile.Direct()
+			u.Warnings = append(slices.Clone(u.Warnings), unwritten(m, kinds)...)
+		}
+		return applyOnly(ctx, told, lease, m, kinds)
 	})
 	return u, err
+}
+
+// direct lists the kinds that are never part of Terraform's configuration.
+func direct(kinds []resource.Any) []resource.Any {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k resource.Any) bool { return !k.KindDirect() })
+}
+
+// unwritten warns of what neither Terraform makes nor this program, which asks no platform.
+func unwritten(m *pipeline.Modelled, kinds []resource.Any) finding.List {
+	var out finding.List
+	for n := range m.Graph.All() {
+		is := func(k resource.Any) bool { return k.KindName() == n.Address.Kind }
+		if n.Kind.KindDirect() && !slices.ContainsFunc(kinds, is) {
+			out = append(out, finding.Finding{Rule: "not-written", Warning: true, Message: n.Address.String() + " is never part of Terraform's configuration, and is not written, as no platform is asked",
+				Remedy: "update the cluster once without a facts file (option:Facts)"})
+		}
+	}
+	return out
 }
 
 // loaded reads the cluster of a call.

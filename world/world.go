@@ -18,6 +18,7 @@ import (
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/programs"
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/ops/delivery"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/providers"
@@ -71,7 +72,7 @@ func Config(state string, o Options) kops.Config {
 	}
 	return kops.Config{
 		Store: kops.Store{
-			URL: state, Environment: env, Region: o.Env("S3_REGION"),
+			URL: state, Environment: env, Region: o.Env("S3_REGION"), Keys: keysOf(o),
 			Backends: each[kops.Backend](open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}})),
 		},
 		Clouds:      each[kops.Provider](clouds),
@@ -88,6 +89,14 @@ func Config(state string, o Options) kops.Config {
 		World:       kops.World{Now: time.Now, Random: rand.Reader, HTTP: o.HTTP},
 		Identity:    kops.Identity{Holder: kops.Holder{Process: process.Self()}, Gone: process.Gone},
 	}
+}
+
+// keysOf are the keys of a server of S3 that is not Amazon's.
+func keysOf(o Options) kops.StoreKeys {
+	if o.Env(storekeys.Endpoint) == "" {
+		return kops.StoreKeys{}
+	}
+	return kops.StoreKeys{ID: o.Env(storekeys.ID), Secret: o.Env(storekeys.Secret)}
 }
 
 // programsOf says where kops' own programs for machines are: beside kops, or in the cache.

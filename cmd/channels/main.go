@@ -13,6 +13,7 @@ import (
 
 	"kops.local/kops/internal/node/channels/run"
 	"kops.local/kops/internal/node/daemon"
+	"kops.local/kops/internal/platform/nodes"
 )
 
 // version is set when a release is built.
@@ -50,7 +51,7 @@ any more is removed; its namespaces, kinds and volumes are kept.`,
   channels apply channel --yes --interval 1m file:///srv/state/c.example.com/addons/bootstrap-channel.yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, urls []string) error {
-			o.URLs, o.Version, o.Env, o.Out, o.Log = urls, version, os.Getenv, c.OutOrStdout(), daemon.Logger(c.ErrOrStderr(), verbosity)
+			o.URLs, o.Version, o.Platforms, o.Env, o.Out, o.Log = urls, version, nodes.All(), os.Getenv, c.OutOrStdout(), daemon.Logger(c.ErrOrStderr(), verbosity)
 			return run.Channels(c.Context(), o)
 		},
 	}

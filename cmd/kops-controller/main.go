@@ -18,6 +18,7 @@ import (
 	"kops.local/kops/internal/node/controller/run"
 	"kops.local/kops/internal/node/daemon"
 	"kops.local/kops/internal/platform/controls"
+	"kops.local/kops/internal/platform/nodes"
 )
 
 // version is set when a release is built.
@@ -39,7 +40,7 @@ func command() *cobra.Command {
 		Use: "kops-controller", Short: "Let machines join a cluster, and keep the labels of nodes",
 		Version: version, SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.Version, o.Platforms, o.Env, o.Log = version, controls.All(), os.Getenv, daemon.Logger(c.ErrOrStderr(), verbosity)
+			o.Version, o.Platforms, o.Machines, o.Env, o.Log = version, controls.All(), nodes.All(), os.Getenv, daemon.Logger(c.ErrOrStderr(), verbosity)
 			return run.Controller(c.Context(), o)
 		},
 	}

@@ -21,6 +21,7 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -172,6 +173,9 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 		return resource.Value{}, fmt.Errorf("read the boot script: %w", err)
 	}
 	view := bootView{Config: configMark, Compressed: compressed, Env: in.exports(g), Cloud: string(in.Cluster.CloudProviderID())}
+	if g.HasAPIServer() {
+		view.Keys = in.StoreKeys().Name
+	}
 	for _, a := range in.arches() {
 		view.Downloads = append(view.Downloads, nodeupOf{strings.ToUpper(string(a)), in.nodeup(g, a)})
 	}
@@ -196,6 +200,8 @@ type bootView struct {
 	Compressed bool
 	Env        [][2]string
 	Downloads  []nodeupOf
+	// Keys is the place of the platform's in which the keys of the store are, if it has one.
+	Keys string
 	// Controller is host:port of kops-controller, where the machine fetches from it.
 	Controller string
 	Proxy      string
@@ -226,6 +232,9 @@ func (in Input) exports(g *api.InstanceGroup) [][2]string {
 			if v := in.Environment[n]; v != "" {
 				env[n] = v
 			}
+		}
+		if at := in.StoreKeys(); !at.IsZero() {
+			env[storekeys.Variable] = at.String()
 		}
 	}
 	if name := in.Traits.Store.RegionVariable; name != "" {

@@ -224,6 +224,56 @@ func TestTheScriptExportsWhatTheStoreNeedsAndNoSecret(t *testing.T) {
 	}
 }
 
+// Control planes are told where the keys of another's server of S3 are, and nodes nothing;
+// where their platform has no place for them, the user is.
+func TestKeysOfAnotherServerAreNamedAndNotShown(t *testing.T) {
+	in := input(t, golden+"irsa")
+	in.Environment = map[string]string{"S3_ENDPOINT": "https://s3.e.com"}
+	cluster := *in.Cluster
+	in.Cluster = &cluster
+	for _, base := range []string{"gs://state/c", "file:///state/c"} {
+		if cluster.Spec.ConfigStore.Base = base; !in.StoreKeys().IsZero() {
+			t.Errorf("%s, which is on no server of S3, has keys at %s", base, in.StoreKeys())
+		}
+	}
+	cluster.Spec.ConfigStore.Base = "s3://state/" + cluster.Name
+	at := "aws:/kops/" + cluster.Name + "/s3-keys"
+	if got := in.StoreKeys().String(); got != at {
+		t.Errorf("the keys are at %q", got)
+	}
+	text := script(t, in, group(t, in, api.RoleControlPlane), resource.Value{})
+	if !strings.Contains(text, "export S3_KEYS='"+at+"'\n") || !strings.Contains(text, "AmazonSSM.GetParameter") {
+		t.Errorf("a control plane finds no keys:\n%s", text)
+	}
+	if node := script(t, in, group(t, in, api.RoleNode), resource.Value{}); strings.Contains(node, "S3_KEYS") || strings.Contains(node, "AmazonSSM") {
+		t.Error("a node is told where the keys are")
+	}
+	of := func() (out []string) {
+		_, findings, err := model.Build(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range findings {
+			if f.Rule == "store-keys" {
+				out = append(out, f.String())
+			}
+		}
+		return out
+	}
+	if found := of(); len(found) > 0 {
+		t.Errorf("it is told: %q", found)
+	}
+	traits := *in.Traits
+	traits.Store.Keys = nil
+	in.Traits = &traits
+	if found := of(); len(found) != 1 || !strings.Contains(found[0], "spec.configBase: is at https://s3.e.com, whose keys kops puts into no user data") {
+		t.Errorf("it is told: %q", found)
+	}
+	if text := script(t, in, group(t, in, api.RoleControlPlane), resource.Value{}); strings.Contains(text, "S3_KEYS=") || strings.Contains(text, "AmazonSSM") {
+		t.Errorf("a control plane looks for keys:\n%s", text)
+	}
+}
+
 // TestTheScriptRunsNodeup runs the boot script with a bash of this machine, in a
 // folder of its own: a repository of the user's gives a wrong nodeup first, and then
 // one packed or as it is, or a control plane gives one that is known by its authority alone.

@@ -100,7 +100,7 @@ func (in Input) Shared() (Input, error) {
 			return in, fmt.Errorf("the keyset %s is missing", n)
 		}
 	}
-	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons, Own: in.Own})
+	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons, Own: in.Own, Environment: in.storeAccess()})
 	if err != nil {
 		return in, fmt.Errorf("model the add-ons: %w", err)
 	}
@@ -135,6 +135,7 @@ func Build(in Input) ([]resource.Node, diag.List, error) {
 	if err := b.checked(); err != nil {
 		return nil, nil, err
 	}
+	b.findings = append(b.findings, b.withoutStoreKeys()...)
 	for _, step := range []struct {
 		what string
 		do   func() error

@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/contract/staticpod"
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/model/managedfile"
 )
@@ -141,10 +142,29 @@ func (in Input) storeEnvironment() []api.ContainerEnvVar {
 	if name := in.Traits.Store.RegionVariable; name != "" && in.Region != "" {
 		out = append(out, api.ContainerEnvVar{Name: name, Value: in.Region})
 	}
+	return append(out, in.storeVariablesSet()...)
+}
+
+// storeVariablesSet are the caller's variables, and where the keys are.
+func (in Input) storeVariablesSet() []api.ContainerEnvVar {
+	var out []api.ContainerEnvVar
 	for _, n := range in.storeVariables() {
 		if v := in.Environment[n]; v != "" {
 			out = append(out, api.ContainerEnvVar{Name: n, Value: v})
 		}
+	}
+	if at := in.StoreKeys(); !at.IsZero() {
+		out = append(out, api.ContainerEnvVar{Name: storekeys.Variable, Value: at.String()})
+	}
+	return out
+}
+
+// storeAccess is what a pod needs to reach the cluster's store that finds its region, and
+// the way out, by itself; the region is that of the keys, too.
+func (in Input) storeAccess() []api.ContainerEnvVar {
+	out := in.storeVariablesSet()
+	if name := in.Traits.Store.RegionVariable; name != "" && in.Region != "" && !in.StoreKeys().IsZero() {
+		out = append(out, api.ContainerEnvVar{Name: name, Value: in.Region})
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/ops/delivery"
@@ -48,6 +49,8 @@ type World struct {
 	User string
 	// Environment are variables that machines of the control plane need to reach the store.
 	Environment map[string]string
+	// StoreKeys are those of the server of S3 that the environment names; zero where it is Amazon's.
+	StoreKeys storekeys.Pair
 	// Programs are the places of kops' own programs for machines, and OwnImages what
 	// stands for their images.
 	Programs  delivery.Places
@@ -102,7 +105,7 @@ func (w *World) PlatformOf(cl *api.Cluster) *platform.Platform {
 func (w *World) ConfigBase(cluster string) string { return w.Store.URL() + "/" + cluster }
 
 // endpoint is the server of buckets of S3, where they are not Amazon's.
-func (w *World) endpoint() string { return w.Environment["S3_ENDPOINT"] }
+func (w *World) endpoint() string { return w.Environment[storekeys.Endpoint] }
 
 // Completion is the input of completing a cluster.
 func (w *World) Completion(cl *clusterstore.Contents, f *facts.Facts, ch *versions.Channel) complete.Input {

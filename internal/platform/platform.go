@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/render/terraform"
@@ -192,8 +193,17 @@ type Model struct {
 	Script func(g *api.InstanceGroup, apiHost resource.Value) (resource.Node, error)
 	// Keysets are what boot data relies on, so that machines are declared after them.
 	Keysets []resource.Address
+	// StoreKeys are for control planes; their Place is empty where they need none.
+	StoreKeys StoreKeys
 	// FilesBucket is the bucket or folder of the managed files.
 	FilesBucket string
 	// FilesRegion is the bucket's region, where it has one.
 	FilesRegion string
+}
+
+// StoreKeys are the keys of a server of S3 that is not the platform's.
+type StoreKeys struct {
+	// Place is the platform's, as traits.Store.Keys names it.
+	Place string
+	storekeys.Pair
 }

@@ -41,6 +41,8 @@ type Input struct {
 	Addons *catalogue.Catalogue
 	// Own says what images of kops' own programs are called.
 	Own assets.Own
+	// Environment is what pods of the control plane need to reach the cluster's store.
+	Environment []api.ContainerEnvVar
 }
 
 // userAddon is the name under which the user's own objects are applied.

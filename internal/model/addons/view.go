@@ -22,13 +22,15 @@ type View struct {
 	Region  string
 	// Own are values of the platform's own, by name.
 	Own map[string]string
+	// Environment is what pods of the control plane need to reach the cluster's store.
+	Environment []api.ContainerEnvVar
 
 	in     Input
 	images *[]Image
 }
 
 func newView(in Input) (*View, error) {
-	v := &View{View: catalogue.ViewOf(in.Cluster, in.Groups, in.Traits), Version: in.Version, Region: in.Region, in: in, images: &[]Image{}}
+	v := &View{View: catalogue.ViewOf(in.Cluster, in.Groups, in.Traits), Version: in.Version, Region: in.Region, Environment: in.Environment, in: in, images: &[]Image{}}
 	if of := in.Traits.Model.Values; of != nil {
 		var err error
 		if v.Own, err = of(in.Cluster, v.facts(), in.Region); err != nil {

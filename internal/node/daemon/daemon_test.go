@@ -50,7 +50,7 @@ func TestServingEndsWithTheContext(t *testing.T) {
 }
 
 func TestTheStoresOfAControlPlane(t *testing.T) {
-	opentest.Run(t, func(env func(string) string) store.Backends { return Stores(env, &http.Client{}) })
+	opentest.Run(t, func(env func(string) string) store.Backends { return Stores(env, &http.Client{}, nil) })
 }
 
 func TestTheClusterIsFoundByItsKubeconfig(t *testing.T) {

@@ -65,7 +65,7 @@ func Provider(o Options) platform.Provider {
 // limits bound the calls under way at once, well below the request rates that
 // the services document for an account.
 func limits() map[string]int {
-	return map[string]int{"ec2": 32, "autoscaling": 16, "elasticloadbalancing": 12, "iam": 10, "sqs": 8, "events": 8, "route53": 4, "s3": 32, "store": 32}
+	return map[string]int{"ec2": 32, "autoscaling": 16, "elasticloadbalancing": 12, "iam": 10, "sqs": 8, "events": 8, "route53": 4, "ssm": 4, "s3": 32, "store": 32}
 }
 
 func (o Options) connect(ctx context.Context, c platform.Config) (*platform.Session, error) {

@@ -32,6 +32,9 @@ type Platform struct {
 	Launched func(context.Context, World, Facts) error
 	// Credentials are those of the machine's own account, for buckets.
 	Credentials func(context.Context, World) (Credentials, error)
+	// Keys reads the keys of another's server of S3 in a place of the platform's, as
+	// traits.Store.Keys names it; nil: the platform has no such place.
+	Keys func(ctx context.Context, w World, place string) (Credentials, error)
 	// Volumes finds the disks of the members of an etcd cluster.
 	Volumes func(World, volume.Request) volume.Source
 }

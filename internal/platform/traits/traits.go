@@ -209,6 +209,9 @@ type Store struct {
 	// reach a store of the platform. None is a secret: what a script holds, every process
 	// on a machine can read.
 	Variables []string
+	// Keys names the place of the platform's in which the keys of another's server of S3
+	// stand for the control planes of a cluster, which alone may read it; nil: there is none.
+	Keys func(cluster string) string
 }
 
 // Model is what the platform changes in the files of its machines.

@@ -30,6 +30,9 @@ type Options struct {
 	// Direct asks the machine's own metadata service, which a proxy would ask for
 	// itself; nil: the program runs on no machine of a cloud.
 	Direct *http.Client
+	// Keys has those of the server at S3_ENDPOINT where the environment has none; it is asked
+	// when they are first needed. nil: there are no others.
+	Keys Account
 	// Account has the credentials for AWS where the environment has none; it is asked
 	// when they are first needed. nil: there are no others.
 	Account Account
@@ -61,8 +64,11 @@ func (o Options) s3() s3.Config {
 	}
 	if c.Endpoint != "" {
 		c.Credentials = missing("S3_ENDPOINT is set, and there are no credentials for it", "set S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY")
-		if id, secret := o.Env("S3_ACCESS_KEY_ID"), o.Env("S3_SECRET_ACCESS_KEY"); id != "" && secret != "" {
+		switch id, secret := o.Env("S3_ACCESS_KEY_ID"), o.Env("S3_SECRET_ACCESS_KEY"); {
+		case id != "" && secret != "":
 			c.Credentials = credentials.NewStaticCredentialsProvider(id, secret, "")
+		case o.Keys != nil:
+			c.Credentials = aws.NewCredentialsCache(o.Keys)
 		}
 		return c
 	}

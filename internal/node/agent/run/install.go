@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
 )
@@ -102,7 +103,7 @@ func (o Options) passed() []string {
 	for _, p := range o.Platforms {
 		out = append(out, p.Environment...)
 	}
-	return append(out, "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "http_proxy", "https_proxy", "no_proxy", "NO_PROXY")
+	return append(out, storekeys.Variable, "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "http_proxy", "https_proxy", "no_proxy", "NO_PROXY")
 }
 
 // install writes the unit that runs nodeup now and at every start, and starts it without waiting for its end.

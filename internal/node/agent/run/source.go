@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/open"
 	"kops.local/kops/internal/store/web"
@@ -48,7 +49,7 @@ const largest = 64 << 20
 // source is what machines with an API server read. The credentials of last resort are
 // those of the machine's own account.
 func (o Options) source(client *http.Client) source {
-	return source{open.Backends(open.Options{Env: o.Env, HTTP: client, Direct: host.NewHTTPClient(nil), Account: o.account()}), client}
+	return source{open.Backends(open.Options{Env: o.Env, HTTP: client, Direct: host.NewHTTPClient(nil), Keys: onmachine.Keys(o.Platforms, o.world()), Account: o.account()}), client}
 }
 
 // account has the credentials of the machine's own account, fresh ones five minutes

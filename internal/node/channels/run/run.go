@@ -25,6 +25,7 @@ import (
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/channels"
 	"kops.local/kops/internal/node/daemon"
+	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store/web"
 )
 
@@ -45,9 +46,11 @@ type Options struct {
 	Kubeconfig string
 	// Version is this program's.
 	Version string
-	Env     func(string) string
-	Out     io.Writer
-	Log     *slog.Logger
+	// Platforms are asked for the keys of the store, where they have them.
+	Platforms []onmachine.Platform
+	Env       func(string) string
+	Out       io.Writer
+	Log       *slog.Logger
 }
 
 // Channels applies the add-ons, or tells what differs.
@@ -68,7 +71,7 @@ func Channels(ctx context.Context, o Options) error {
 		return err
 	}
 	client := &http.Client{Timeout: time.Minute, CheckRedirect: web.KeepTLS}
-	a.Fetch, a.Clock, a.Settle = channels.NewFetch(daemon.Stores(o.Env, &http.Client{}), client), bootstrap.SystemClock(), settleTime
+	a.Fetch, a.Clock, a.Settle = channels.NewFetch(daemon.Stores(o.Env, &http.Client{}, onmachine.KeysOf(o.Platforms, o.Env, &http.Client{})), client), bootstrap.SystemClock(), settleTime
 	a.Issuer, a.Log = pki.Issuer{Rand: rand.Reader, Now: time.Now}, o.Log
 	loop := &channels.Loop{Applier: a, URLs: o.URLs, Interval: o.Interval, Labels: labels}
 	if len(labels) > 0 {

@@ -25,6 +25,7 @@ import (
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/node/daemon"
 	"kops.local/kops/internal/platform/incluster"
+	"kops.local/kops/internal/platform/onmachine"
 )
 
 // Options are what the command line says.
@@ -35,8 +36,11 @@ type Options struct {
 	// Version is this program's.
 	Version   string
 	Platforms []incluster.Platform
-	Env       func(string) string
-	Log       *slog.Logger
+	// Machines are the platforms as the programs of machines know them: they are asked for
+	// the keys of the store, where they have them.
+	Machines []onmachine.Platform
+	Env      func(string) string
+	Log      *slog.Logger
 }
 
 // Controller serves machines, and keeps their nodes, until the context ends.
@@ -53,7 +57,7 @@ func Controller(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	stored, err := openStores(ctx, o.Env, conf)
+	stored, err := openStores(ctx, o, conf)
 	if err != nil {
 		return err
 	}
@@ -135,8 +139,9 @@ func lead(ctx context.Context, config *rest.Config, host string, work []func(con
 }
 
 // openStores opens the folders of the cluster.
-func openStores(ctx context.Context, env func(string) string, conf *controllerconfig.Config) (controller.Stored, error) {
-	stores := daemon.Stores(env, &http.Client{Timeout: time.Minute})
+func openStores(ctx context.Context, o Options, conf *controllerconfig.Config) (controller.Stored, error) {
+	client := &http.Client{Timeout: time.Minute}
+	stores := daemon.Stores(o.Env, client, onmachine.KeysOf(o.Machines, o.Env, client))
 	base, err := stores.Open(ctx, conf.ConfigBase)
 	if err != nil {
 		return controller.Stored{}, err

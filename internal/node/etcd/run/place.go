@@ -202,5 +202,5 @@ func (o Options) archive(ctx context.Context, p place, from volume.Source, trust
 // the role of the machine.
 func (o Options) stores() store.Backends {
 	w := o.world()
-	return open.Backends(open.Options{Env: w.Env, Direct: w.Direct, Account: sdkchain.Credentials{}})
+	return open.Backends(open.Options{Env: w.Env, Direct: w.Direct, Keys: onmachine.Keys(o.Platforms, w), Account: sdkchain.Credentials{}})
 }

@@ -74,7 +74,7 @@ func given(code string) bool {
 // gone reports whether a code says that something does not exist.
 func gone(code string) bool {
 	switch code {
-	case "NoSuchEntity", "NoSuchHostedZone", "NoSuchBucket", "NoSuchKey", "NatGatewayNotFound", "Gateway.NotAttached",
+	case "NoSuchEntity", "ParameterNotFound", "NoSuchHostedZone", "NoSuchBucket", "NoSuchKey", "NatGatewayNotFound", "Gateway.NotAttached",
 		"QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "ResourceNotFoundException", "InvalidRoute.NotFound":
 		return true
 	}

@@ -26,6 +26,10 @@ func AccountRole(account, namespace, cluster string) string {
 	return names.Short(names.Plain(account)+"."+names.Plain(namespace)+".sa."+cluster, MaxRole)
 }
 
+// StoreKeys is the name of the parameter of Systems Manager that holds the keys of a
+// cluster's store, where that is not on S3 of AWS.
+func StoreKeys(cluster string) string { return "/kops/" + cluster + "/s3-keys" }
+
 // QueuePrefix begins the names of a cluster's queues.
 func QueuePrefix(cluster string) string { return names.Short(names.Dashed(cluster), maxQueue) }
 

@@ -19,6 +19,7 @@ func TestADeletionFindsEveryServiceObjectAndLeavesNothing(t *testing.T) {
 	keys := buildServices(t, c)
 	add(t, c, keys, &OIDCProviders, OIDCProvider{URL: "https://k.example.com", ClientIDs: []string{"a"}, Thumbprints: []string{"9e99a48a9960b14926bb7f3b02e22da2b0ab7280"},
 		Tags: OwnedTags(testCluster, "")})
+	add(t, c, keys, &StoreKeySets, testStoreKeys())
 	zone := testZone(t, c, "example.com.", "")
 	add(t, c, keys, &DNSRecords, DNSRecord{ZoneID: zone, Name: "api." + testCluster, Type: "A",
 		Alias: &DNSAlias{Name: lit("api-1.elb.amazonaws.com"), ZoneID: lit("Z2P70J7EXAMPLE")}})
@@ -26,7 +27,7 @@ func TestADeletionFindsEveryServiceObjectAndLeavesNothing(t *testing.T) {
 
 	kinds := []resource.Any{IAMRoles.Erase(), IAMRolePolicies.Erase(), IAMAttachments.Erase(), IAMProfiles.Erase(), OIDCProviders.Erase(),
 		LoadBalancers.Erase(), TargetGroups.Erase(), Listeners.Erase(), AutoScalingGroups.Erase(), LifecycleHooks.Erase(),
-		Queues.Erase(), EventRules.Erase(), EventTargets.Erase(), DNSRecords.Erase(), DNSPlaceholders.Erase(), ZoneAssociations.Erase()}
+		Queues.Erase(), EventRules.Erase(), EventTargets.Erase(), DNSRecords.Erase(), DNSPlaceholders.Erase(), ZoneAssociations.Erase(), StoreKeySets.Erase()}
 	everything := func() plan.Snapshot {
 		have, snapshot := plan.Snapshot{}, c.Snapshot()
 		for _, k := range kinds {
@@ -40,7 +41,7 @@ func TestADeletionFindsEveryServiceObjectAndLeavesNothing(t *testing.T) {
 	}
 	have := everything()
 	for _, k := range []string{IAMRoles.Name, IAMProfiles.Name, OIDCProviders.Name, LoadBalancers.Name, TargetGroups.Name, Listeners.Name,
-		AutoScalingGroups.Name, Queues.Name, EventRules.Name, DNSRecords.Name} {
+		AutoScalingGroups.Name, Queues.Name, EventRules.Name, DNSRecords.Name, StoreKeySets.Name} {
 		if len(have[k]) != len(keys[k]) {
 			t.Errorf("%s: %d found, want %d", k, len(have[k]), len(keys[k]))
 		}

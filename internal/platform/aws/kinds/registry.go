@@ -15,6 +15,7 @@ const (
 	apiSQS         = "sqs"
 	apiEvents      = "events"
 	apiRoute53     = "route53"
+	apiSSM         = "ssm"
 )
 
 // All lists the kinds, each after those it may refer to.
@@ -27,7 +28,7 @@ func All() []resource.Any {
 		RouteTables.Erase(), RouteTableAssociations.Erase(), Routes.Erase(),
 		SecurityGroups.Erase(), SecurityGroupRules.Erase(),
 		Volumes.Erase(), KeyPairs.Erase(),
-		IAMRoles.Erase(), IAMRolePolicies.Erase(), IAMAttachments.Erase(), IAMProfiles.Erase(), OIDCProviders.Erase(),
+		IAMRoles.Erase(), IAMRolePolicies.Erase(), IAMAttachments.Erase(), IAMProfiles.Erase(), OIDCProviders.Erase(), StoreKeySets.Erase(),
 		LaunchTemplates.Erase(),
 		LoadBalancers.Erase(), TargetGroups.Erase(), Listeners.Erase(), ClassicBalancers.Erase(),
 		AutoScalingGroups.Erase(), LifecycleHooks.Erase(),

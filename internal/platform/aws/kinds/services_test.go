@@ -32,6 +32,7 @@ func TestServiceKindsLive(t *testing.T) {
 		"dns alias":          liveAlias,
 		"dns placeholder":    livePlaceholder,
 		"zone association":   liveAssociation,
+		"keys of the store":  liveStoreKeys,
 	} {
 		t.Run(name, func(t *testing.T) { live(t, c) })
 	}

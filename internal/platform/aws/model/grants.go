@@ -97,7 +97,7 @@ func (m *model) grantStoreAndBackups() grant {
 // grantPlaces lets machines read the cluster's files, write in some places, and
 // ask for the buckets of both.
 func (m *model) grantPlaces(written []place) grant {
-	var g grant
+	g := grant{more: m.grantStoreKeys()}
 	buckets := map[string]bool{}
 	for _, p := range m.storeRoots() {
 		buckets[p.bucket] = true

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kops.local/kops/api"
@@ -27,6 +28,15 @@ func (m *model) launchTemplates() ([]resource.Node, error) {
 		}
 		node := kinds.LaunchTemplates.New(m.groupName(g), t)
 		node.After = m.Keysets
+		if g.HasAPIServer() {
+			keys, err := m.storeKeys()
+			if err != nil {
+				return nil, err
+			}
+			for _, k := range keys { // which its machines read first
+				node.After = append(slices.Clone(node.After), k.Address)
+			}
+		}
 		nodes = append(nodes, node)
 	}
 	return nodes, nil

@@ -55,6 +55,7 @@ func Build(in platform.Model, g *graph.Graph) error {
 		{"volumes", m.volumes},
 		{"load balancers", m.loadBalancers},
 		{"names", m.dns},
+		{"keys of the store", m.storeKeys},
 		{"launch templates", m.launchTemplates},
 		{"scripts of machines that Karpenter makes", m.scripts},
 		{"scaling groups", m.scalingGroups},

@@ -7,9 +7,11 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"strings"
 
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/platform/aws/awsquery"
@@ -29,7 +31,7 @@ const (
 func Platform() onmachine.Platform {
 	return onmachine.Platform{
 		Name: "aws", Traits: traits(), Environment: []string{region, endpoint, metadata},
-		Detect: detect, Prove: prove, Launched: launched, Credentials: credentials, Volumes: volumes,
+		Detect: detect, Prove: prove, Launched: launched, Credentials: credentials, Keys: keys, Volumes: volumes,
 	}
 }
 
@@ -50,6 +52,19 @@ func prove(w onmachine.World) (bootstrap.Prover, error) {
 		at = awsquery.Endpoint("sts", a.Region)
 	}
 	return awssts.Prover{Endpoint: at, Region: a.Region, Credentials: a.Metadata.Credentials, Now: a.Now}, nil
+}
+
+// keys reads those of the server of the cluster's store.
+func keys(ctx context.Context, w onmachine.World, place string) (onmachine.Credentials, error) {
+	text, err := api(w).Parameter(ctx, place)
+	if err != nil {
+		return onmachine.Credentials{}, err
+	}
+	p, err := storekeys.Parse(text)
+	if err != nil {
+		return onmachine.Credentials{}, fault.Wrap(fault.Permanent, fmt.Errorf("read the parameter %s: %w", place, err), "kops update cluster --yes writes it anew")
+	}
+	return onmachine.Credentials{ID: p.ID, Secret: p.Secret}, nil
 }
 
 // launched tells the Auto Scaling group of an instance that it need not be waited for.

@@ -8,6 +8,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/validate"
@@ -47,7 +48,7 @@ func amazon() traits.Traits {
 			// Amazon EC2 User Guide, Tag restrictions.
 			Tags: &traits.Tags{Place: "a tag of AWS", Key: 128, Value: 256, LabelPrefix: "k8s.io/cluster-autoscaler/node-template/label/"},
 		},
-		Store: traits.Store{Schemes: []string{"s3"}, Files: []string{"s3"}, RegionVariable: "AWS_REGION"},
+		Store: traits.Store{Schemes: []string{"s3"}, Files: []string{"s3"}, RegionVariable: "AWS_REGION", Keys: awsname.StoreKeys},
 		Model: modelTraits(),
 	}
 }

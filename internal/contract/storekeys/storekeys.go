@@ -1,0 +1,85 @@
+// Package storekeys is how control planes come by the keys of a server of S3 that is not
+// their platform's own: the keys stand in a place of the platform's that only their
+// machines may read, and what is said everywhere else is where that is.
+//
+// It must not know a platform, nor what is in a bucket.
+package storekeys
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Variable is the environment variable that says where the keys are. It holds no secret.
+const Variable = "S3_KEYS"
+
+// Endpoint, ID and Secret are the variables that name such a server, and hold its keys.
+const (
+	Endpoint = "S3_ENDPOINT"
+	ID       = "S3_ACCESS_KEY_ID"
+	Secret   = "S3_SECRET_ACCESS_KEY"
+)
+
+// Pair is an access key.
+type Pair struct{ ID, Secret string }
+
+// IsZero reports whether there are no keys.
+func (p Pair) IsZero() bool { return p.ID == "" || p.Secret == "" }
+
+// Encode is the text that stands in the place: base64 of ID:SECRET, which a shell can
+// take out of any answer that it is part of.
+func (p Pair) Encode() string {
+	return base64.StdEncoding.EncodeToString([]byte(p.ID + ":" + p.Secret))
+}
+
+// Parse reads what Encode has written.
+func Parse(text string) (Pair, error) {
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil {
+		return Pair{}, errors.New("the keys are not in base64")
+	}
+	id, secret, ok := strings.Cut(string(raw), ":")
+	if p := (Pair{id, secret}); ok && !p.IsZero() {
+		return p, nil
+	}
+	return Pair{}, errors.New("the keys are not ID:SECRET")
+}
+
+// Place is where keys are.
+type Place struct {
+	// Platform is the name of the platform whose place it is, and Name what it is called there.
+	Platform, Name string
+}
+
+// IsZero reports whether it is no place.
+func (p Place) IsZero() bool { return p == Place{} }
+
+// String is the value of Variable: PLATFORM:NAME.
+func (p Place) String() string {
+	if p.IsZero() {
+		return ""
+	}
+	return p.Platform + ":" + p.Name
+}
+
+// ParsePlace reads the value of Variable.
+func ParsePlace(s string) (Place, error) {
+	platform, name, ok := strings.Cut(s, ":")
+	if !ok || platform == "" || name == "" {
+		return Place{}, fmt.Errorf("%s is %q, and not PLATFORM:NAME", Variable, s)
+	}
+	return Place{platform, name}, nil
+}
+
+// Needed reports whether who reads the store at a URL needs keys of the server at an
+// endpoint, which is empty where buckets are the platform's own.
+func Needed(endpoint, url string) bool {
+	scheme, _, ok := strings.Cut(url, "://")
+	switch scheme {
+	case "file", "gs", "memfs": // which are no buckets of S3 under any name
+		return false
+	}
+	return ok && endpoint != ""
+}

@@ -1,0 +1,71 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/awsname"
+)
+
+// StoreKeys are the keys of the server of a cluster's store, which its control planes read:
+// a parameter of Systems Manager, encrypted with the account's key for these (alias/aws/ssm).
+// Its name says whose it is. Terraform never knows it, as its state would hold the keys.
+type StoreKeys struct {
+	Name string           `res:"forbid"`
+	Keys resource.Content // as storekeys.Pair encodes them
+}
+
+// StoreKeySets is the kind of StoreKeys.
+var StoreKeySets = resource.Kind[StoreKeys, *Client]{
+	Name:   "aws_store_keys",
+	Direct: true,
+	API:    apiSSM,
+	Phase:  resource.Security,
+	Key:    func(k *StoreKeys) string { return k.Name },
+	List:   listStoreKeys,
+	Create: func(ctx context.Context, c *Client, k *StoreKeys) error { return putStoreKeys(ctx, c, k, false) },
+	Update: []resource.Setter[StoreKeys, *Client]{{Fields: []string{"Keys"}, Set: func(ctx context.Context, c *Client, _, want *StoreKeys) error {
+		return putStoreKeys(ctx, c, want, true)
+	}}},
+	Delete: func(ctx context.Context, c *Client, k *StoreKeys) error {
+		_, err := c.SSM.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: &k.Name})
+		return gone(err)
+	},
+}
+
+// listStoreKeys reads the parameter of a cluster that wants one, or is deleted. Who may not
+// read it, and wants none, has none.
+func listStoreKeys(ctx context.Context, c *Client, s resource.Scope) ([]*StoreKeys, error) {
+	if !s.All && len(s.Names) == 0 {
+		return nil, nil
+	}
+	name := awsname.StoreKeys(s.Cluster)
+	found, err := pages(ctx, ssm.NewGetParametersByPathPaginator(c.SSM, &ssm.GetParametersByPathInput{Path: aws.String(path.Dir(name)), WithDecryption: aws.Bool(true)}),
+		func(p *ssm.GetParametersByPathOutput) []ssmtypes.Parameter { return p.Parameters })
+	if len(s.Names) == 0 && fault.Is(err, fault.Denied) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the keys of the store: %w", err)
+	}
+	var out []*StoreKeys
+	for _, p := range found {
+		if aws.ToString(p.Name) == name {
+			out = append(out, &StoreKeys{Name: name, Keys: resource.SecretText(aws.ToString(p.Value))})
+		}
+	}
+	return out, nil
+}
+
+func putStoreKeys(ctx context.Context, c *Client, k *StoreKeys, again bool) error {
+	_, err := c.SSM.PutParameter(ctx, &ssm.PutParameterInput{Name: &k.Name, Value: aws.String(known(k.Keys.Value())), Type: ssmtypes.ParameterTypeSecureString,
+		Overwrite: &again, Description: aws.String("Keys of the server of the cluster's store, for its control planes")})
+	return err
+}

@@ -1,0 +1,49 @@
+package onmachine
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"kops.local/kops/internal/contract/storekeys"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store/open"
+)
+
+// keysPeriod is how long keys are used before they are read again: so long after keys were
+// changed may those before them be used.
+const keysPeriod = 5 * time.Minute
+
+// KeysOf is Keys for a program whose file system is the machine's, or does not matter.
+func KeysOf(all []Platform, env func(string) string, client *http.Client) open.Account {
+	direct := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // net/http says that it is one
+	direct.Proxy = nil
+	return Keys(all, World{Root: "/", Env: env, HTTP: client, Direct: &http.Client{Transport: direct, Timeout: time.Minute}, Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader})
+}
+
+// Keys are those of the server of the cluster's store, which stand where the environment
+// says; nil where it says nothing.
+func Keys(all []Platform, w World) open.Account {
+	at := w.Env(storekeys.Variable)
+	if at == "" {
+		return nil
+	}
+	return open.AccountOf(keysPeriod, func(ctx context.Context) (id, secret, token string, err error) {
+		place, err := storekeys.ParsePlace(at)
+		if err != nil {
+			return "", "", "", fault.Wrap(fault.Permanent, err, "kops update cluster --yes writes the environment anew")
+		}
+		p, ok := Find(all, place.Platform)
+		if !ok || p.Keys == nil {
+			return "", "", "", fault.New(fault.Permanent, "%s is %s, and this program knows no keys of %s", storekeys.Variable, at, place.Platform)
+		}
+		c, err := p.Keys(ctx, w, place.Name)
+		if err != nil {
+			return "", "", "", fmt.Errorf("find the keys of %s: %w", w.Env(storekeys.Endpoint), err)
+		}
+		return c.ID, c.Secret, c.Token, nil
+	})
+}

@@ -1,0 +1,39 @@
+package onmachine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/platform/onmachine"
+)
+
+func TestKeysAreAskedOfThePlatformThatHasThem(t *testing.T) {
+	asked := ""
+	cloud := onmachine.Platform{Name: "cloud", Keys: func(_ context.Context, _ onmachine.World, place string) (onmachine.Credentials, error) {
+		if asked = place; place == "/gone" {
+			return onmachine.Credentials{}, errors.New("it is gone")
+		}
+		return onmachine.Credentials{ID: "id", Secret: "secret"}, nil
+	}}
+	all := []onmachine.Platform{{Name: "other"}, cloud}
+	at := func(value string) onmachine.World {
+		return onmachine.World{Env: func(name string) string {
+			return map[string]string{"S3_KEYS": value, "S3_ENDPOINT": "https://s3"}[name]
+		}}
+	}
+	if onmachine.Keys(all, at("")) != nil {
+		t.Error("there are keys where nobody says so")
+	}
+	c, err := onmachine.Keys(all, at("cloud:/kops/c:d")).Retrieve(t.Context())
+	if err != nil || asked != "/kops/c:d" || c.AccessKeyID != "id" || c.SecretAccessKey != "secret" || !c.CanExpire {
+		t.Errorf("%q was asked for, %+v, %v", asked, c.AccessKeyID, err)
+	}
+	for value, want := range map[string]string{"cloud:/gone": "find the keys of https://s3: it is gone", "other:/a": "this program knows no keys of other",
+		"strange:/a": "this program knows no keys of strange", "word": `S3_KEYS is "word", and not PLATFORM:NAME`} {
+		if _, err := onmachine.Keys(all, at(value)).Retrieve(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
