@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"kops.local/kops/api"
 	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/plan"
@@ -64,6 +65,9 @@ type Update struct {
 	Warnings finding.List
 	// Files are those of a target that writes files, by path.
 	Files map[string][]byte
+	// Unnamed says that no name of the API is published: where it is reached is known only
+	// when Files were applied, which themselves refer to it.
+	Unnamed bool
 	// Objects are the URLs of files of a store that a deletion removes.
 	Objects []string
 
@@ -256,7 +260,7 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 		if err != nil {
 			return err
 		}
-		u = &Update{Facts: &Facts{m.Model.Facts}, Warnings: m.Warnings, modelled: m, options: o}
+		u = &Update{Facts: &Facts{m.Model.Facts}, Warnings: m.Warnings, Unnamed: m.Model.Cluster.Spec.DNSType() == api.DNSNone, modelled: m, options: o}
 		if u.Files, err = terraform.Render(doc); err != nil {
 			return err
 		}

@@ -219,6 +219,9 @@ func toTerraform(ctx context.Context, app *shell.App, client *kops.Client, name 
 		return err
 	}
 	app.Notef("\nTerraform output has been placed into %s\n\nRun these commands to apply the configuration:\n  cd %s\n  terraform init\n  terraform plan\n  terraform apply\n", o.out, o.out)
+	if result.Unnamed {
+		app.Notef("\nMachines join at the address that Terraform gives the API, so that this needs no second run; kubectl finds it then:\n  kops export kubeconfig %s --admin\n", name)
+	}
 	if o.createKubeconfig && (o.access.HasCredentials() || o.access.Internal || o.access.Server != "") {
 		access, err := client.Kubeconfig(ctx, name, o.access)
 		writeKubeconfig(app, name, o, access, err)

@@ -1,0 +1,74 @@
+package aws
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/platform/aws/awstest"
+)
+
+// Where no name is published, machines join at the load balancer, whose address Terraform
+// alone knows. What is written before it is made is what is written after: no second run
+// is needed.
+func TestTerraformWithoutNamesNeedsNoSecondRun(t *testing.T) {
+	w := newWorld(t, awstest.Moto(t))
+	w.small("--dns", "none")
+	first, told := w.terraform()
+	const file = "data/aws_launch_template_nodes-us-east-1a." + name + "_user_data"
+	reference := regexp.MustCompile(`- https://\$\{([a-z0-9_]+)\}:3988/\n`).FindStringSubmatch(first[file])
+	if reference == nil {
+		t.Fatalf("nodes do not join at what Terraform makes:\n%s", first[file])
+	}
+	if call := `"` + reference[1] + `" = aws_lb.api-a-example-com.dns_name`; !strings.Contains(strings.Join(strings.Fields(first["kubernetes.tf"]), " "), call) {
+		_, text, _ := strings.Cut(first["kubernetes.tf"], "templatefile(")
+		t.Errorf("the document does not say %q, but %.400s", call, text)
+	}
+	for path, text := range first {
+		if path != file && path != "kubernetes.tf" && strings.Contains(text, reference[1]) {
+			t.Errorf("%s waits for the address, too", path)
+		}
+	}
+	if !strings.Contains(told, "kops export kubeconfig "+name+" --admin") || !strings.Contains(told, "needs no second run") {
+		t.Errorf("the user is not told how it goes on:\n%s", told)
+	}
+	w.must("update", "cluster", name, "--yes") // as Terraform does it
+	second, _ := w.terraform()
+	for _, path := range slices.Sorted(maps.Keys(first)) {
+		if first[path] != second[path] {
+			t.Errorf("a second run writes another %s", path)
+		}
+	}
+	if len(first) != len(second) {
+		t.Errorf("%d files were written at first, and %d then", len(first), len(second))
+	}
+	w.must("delete", "cluster", name, "--yes")
+}
+
+// terraform writes the cluster as Terraform, and returns the files, and what was told.
+func (w *world) terraform() (files map[string]string, told string) {
+	w.t.Helper()
+	dir, out := w.t.TempDir(), map[string]string{}
+	r := w.must("update", "cluster", name, "--target", "terraform", "--out", dir)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		below, rerr := filepath.Rel(dir, path)
+		out[below] = string(text)
+		if err == nil {
+			err = rerr
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out, r.err
+}
