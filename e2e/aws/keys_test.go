@@ -207,8 +207,10 @@ func (w *world) metadata() string {
 // booted runs the part of a boot script that fetches a file.
 func (w *world) booted(script string) {
 	w.t.Helper()
-	_, fetch, _ := strings.Cut(script, "\nfetch() {")
-	fetch, _, ok := strings.Cut(fetch, "\n}\n")
+	_, functions, ok := strings.Cut(script, "\nfailed() {")
+	functions, rest, _ := strings.Cut(functions, "\nfetch() {")
+	fetch, _, found := strings.Cut(rest, "\n}\n")
+	ok = ok && found
 	if _, err := exec.LookPath("curl"); err != nil || !ok {
 		w.t.Fatalf("the boot script has no function, or this machine no curl: %v", err)
 	}
@@ -218,7 +220,7 @@ func (w *world) booted(script string) {
 			text += line
 		}
 	}
-	text += "fetch() {" + fetch + "\n}\nfetch \"$1\" \"$2\"\n"
+	text += "failed() {" + functions + "\nfetch() {" + fetch + "\n}\nfetch \"$1\" \"$2\"\n"
 	text = strings.NewReplacer("http://169.254.169.254", w.metadata(), "https://ssm.${AWS_REGION}.amazonaws.com", w.server.URL).Replace(text)
 	file := filepath.Join(w.t.TempDir(), "config")
 	cmd := exec.Command("bash", "-c", text, "boot", file, "s3://"+bucket+"/"+name+"/config")
@@ -231,7 +233,7 @@ func (w *world) booted(script string) {
 	}
 	cmd = exec.Command("bash", "-c", strings.Replace(text, place, place+"-gone", 1), "boot", file, "s3://"+bucket+"/"+name+"/config")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "are not read from aws:"+place+"-gone: ParameterNotFound") {
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "store credentials: s3://"+bucket+"/"+name+"/config: aws:"+place+"-gone gave none: ParameterNotFound") {
 		w.t.Errorf("without keys the boot script says %v\n%s", err, out)
 	}
 }
