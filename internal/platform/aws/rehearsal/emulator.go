@@ -53,7 +53,12 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 	if err != nil {
 		return nil, fmt.Errorf("write the machine images of the emulator: %w", err)
 	}
-	e := &emulator{cmd: exec.Command("env", "MOTO_AMIS_PATH="+images, "PYTHONUNBUFFERED=1", path, "-H", "127.0.0.1", "-p", "0"), ended: make(chan struct{})} // it ends when it is closed
+	var words []string
+	for _, name := range ofAccount() {
+		words = append(words, "--unset="+name)
+	}
+	words = append(words, "MOTO_AMIS_PATH="+images, "PYTHONUNBUFFERED=1", path, "-H", "127.0.0.1", "-p", "0")
+	e := &emulator{cmd: exec.Command("env", words...), ended: make(chan struct{})} // it ends when it is closed
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, in, err := os.Pipe()
 	if err != nil {

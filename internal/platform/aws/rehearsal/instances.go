@@ -102,7 +102,7 @@ func (p *play) give(ctx context.Context, now snapshot) error {
 func (p *play) complete(ctx context.Context, now snapshot, i *instance) (given, error) {
 	out, err := p.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
 		LaunchTemplateId: i.Template.LaunchTemplateId, Versions: []string{cmp.Or(aws.ToString(i.Template.Version), "$Default")}})
-	if err != nil || len(out.LaunchTemplateVersions) == 0 {
+	if err != nil || len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil {
 		return given{}, err
 	}
 	data := out.LaunchTemplateVersions[0].LaunchTemplateData
@@ -170,14 +170,20 @@ type sizes struct {
 
 func (s *sizes) memory(ctx context.Context, api *ec2.Client, t types.InstanceType) (int, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if mib, ok := s.known[t]; ok {
+	mib, ok := s.known[t]
+	s.mu.Unlock()
+	if ok {
 		return mib, nil
 	}
 	out, err := api.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{t}})
-	if err != nil || len(out.InstanceTypes) != 1 || out.InstanceTypes[0].MemoryInfo == nil {
-		return 0, fmt.Errorf("ask for the memory of a %s: %w", t, errors.Join(err, errUnknownType))
+	if err != nil {
+		return 0, fmt.Errorf("ask for the memory of a %s: %w", t, err)
 	}
+	if len(out.InstanceTypes) != 1 || out.InstanceTypes[0].MemoryInfo == nil {
+		return 0, fmt.Errorf("ask for the memory of a %s: %w", t, errUnknownType)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.known == nil {
 		s.known = map[types.InstanceType]int{}
 	}

@@ -43,8 +43,13 @@ type token struct {
 	until    time.Time
 }
 
-// longestSession is that of the metadata service, in seconds.
-const longestSession = 21600
+const (
+	// longestSession is that of the metadata service, in seconds.
+	longestSession = 21600
+	// mostSessions bounds those that an instance has at the same time; many programs take
+	// a new one for each question.
+	mostSessions = 4096
+)
 
 // asker is the instance that asks. One that has just begun may not have been seen yet.
 func (s *metadataServer) asker(w http.ResponseWriter, r *http.Request) *instance {
@@ -70,16 +75,31 @@ func (s *metadataServer) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, now := rand.Text(), time.Now()
-	s.mu.Lock()
-	for t, x := range s.tokens {
-		if now.After(x.until) {
-			delete(s.tokens, t)
-		}
-	}
-	s.tokens[text] = token{aws.ToString(i.InstanceId), now.Add(time.Duration(seconds) * time.Second)}
-	s.mu.Unlock()
+	s.begin(text, token{aws.ToString(i.InstanceId), now.Add(time.Duration(seconds) * time.Second)}, now)
 	w.Header().Set("X-aws-ec2-metadata-token-ttl-seconds", strconv.Itoa(seconds))
 	_, _ = w.Write([]byte(text)) // the client has gone
+}
+
+// begin notes a session, and forgets those that are over. Of an instance that has too many
+// the one that would end first goes.
+func (s *metadataServer) begin(text string, t token, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, first := 0, ""
+	for other, x := range s.tokens {
+		switch {
+		case now.After(x.until):
+			delete(s.tokens, other)
+		case x.instance == t.instance:
+			if own++; first == "" || x.until.Before(s.tokens[first].until) {
+				first = other
+			}
+		}
+	}
+	if own >= mostSessions {
+		delete(s.tokens, first)
+	}
+	s.tokens[text] = t
 }
 
 func (s *metadataServer) get(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +161,10 @@ func (s *metadataServer) value(ctx context.Context, i *instance, key string) (te
 
 // describe returns what the metadata service tells of an instance, by path.
 func (p *play) describe(ctx context.Context, i *instance) (map[string]string, error) {
-	id, zone := aws.ToString(i.InstanceId), aws.ToString(i.Placement.AvailabilityZone)
+	id, zone := aws.ToString(i.InstanceId), ""
+	if i.Placement != nil {
+		zone = aws.ToString(i.Placement.AvailabilityZone)
+	}
 	out := map[string]string{}
 	put := func(key, value string) {
 		if value != "" {

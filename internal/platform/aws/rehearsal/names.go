@@ -19,12 +19,12 @@ type zone struct {
 }
 
 func (p *play) observeZones(ctx context.Context) ([]zone, error) {
-	all, err := p.clients.Route53.ListHostedZones(ctx, &route53.ListHostedZonesInput{})
+	all, err := list(ctx, route53.NewListHostedZonesPaginator(p.clients.Route53, &route53.ListHostedZonesInput{}), func(o *route53.ListHostedZonesOutput) []types.HostedZone { return o.HostedZones })
 	if err != nil {
 		return nil, err
 	}
 	var out []zone
-	for _, h := range all.HostedZones {
+	for _, h := range all {
 		z := zone{name: plain(aws.ToString(h.Name))}
 		got, err := p.clients.Route53.GetHostedZone(ctx, &route53.GetHostedZoneInput{Id: h.Id})
 		if err != nil {
@@ -33,12 +33,10 @@ func (p *play) observeZones(ctx context.Context) ([]zone, error) {
 		if got.DelegationSet != nil {
 			z.servers = got.DelegationSet.NameServers
 		}
-		for pages := route53.NewListResourceRecordSetsPaginator(p.clients.Route53, &route53.ListResourceRecordSetsInput{HostedZoneId: h.Id}); pages.HasMorePages(); {
-			page, err := pages.NextPage(ctx)
-			if err != nil {
-				return nil, err
-			}
-			z.records = append(z.records, page.ResourceRecordSets...)
+		z.records, err = list(ctx, route53.NewListResourceRecordSetsPaginator(p.clients.Route53, &route53.ListResourceRecordSetsInput{HostedZoneId: h.Id}),
+			func(o *route53.ListResourceRecordSetsOutput) []types.ResourceRecordSet { return o.ResourceRecordSets })
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, z)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -55,12 +57,7 @@ func (s snapshot) gateways() []netip.Prefix {
 	for _, i := range s.instances {
 		out[gateway(i.VPC)] = true
 	}
-	list := make([]netip.Prefix, 0, len(out))
-	for p := range out {
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
-	return list
+	return slices.SortedFunc(maps.Keys(out), func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
 }
 
 // gateway is the router of a VPC, with the length of its range.
@@ -68,84 +65,123 @@ func gateway(vpc netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(vpc.Masked().Addr().Next(), vpc.Bits())
 }
 
+// pager asks for an answer page by page.
+type pager[P, O any] interface {
+	HasMorePages() bool
+	NextPage(context.Context, ...func(*O)) (P, error)
+}
+
+// list returns what all pages of an answer hold.
+func list[P, O, T any](ctx context.Context, pages pager[P, O], held func(P) []T) (out []T, err error) {
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, held(page)...)
+	}
+	return out, nil
+}
+
+// answers are those of the emulator, before they are put together.
+type answers struct {
+	reservations []types.Reservation
+	vpcs         []types.Vpc
+	subnets      []types.Subnet
+	volumes      []types.Volume
+	tables       []types.RouteTable
+	groups       []scalingtypes.AutoScalingGroup
+	balancers    []balancer
+	zones        []zone
+}
+
 // observe asks the emulator for all that is played.
 func (p *play) observe(ctx context.Context) (snapshot, error) {
-	s := snapshot{instances: map[string]*instance{}, byAddress: map[netip.Addr]*instance{}, ended: map[string]bool{}, volumes: map[string]bool{},
-		subnets: map[string]types.Subnet{}, routes: map[string]string{}}
-	var reservations []types.Reservation
-	var vpcs []types.Vpc
-	var subnets []types.Subnet
-	var volumes []types.Volume
-	var tables []types.RouteTable
-	groups := map[string]scalingtypes.AutoScalingGroup{}
-	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error {
-		out, err := p.clients.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
-		if err == nil {
-			reservations = out.Reservations
-		}
-		return err
-	})
-	work.Go(func() error {
-		out, err := p.clients.EC2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{})
-		if err == nil {
-			vpcs = out.Vpcs
-		}
-		return err
-	})
-	work.Go(func() error {
-		out, err := p.clients.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
-		if err == nil {
-			subnets = out.Subnets
-		}
-		return err
-	})
-	work.Go(func() error {
-		out, err := p.clients.EC2.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{})
-		if err == nil {
-			volumes = out.Volumes
-		}
-		return err
-	})
-	work.Go(func() error {
-		out, err := p.clients.EC2.DescribeRouteTables(ctx, &ec2.DescribeRouteTablesInput{})
-		if err == nil {
-			tables = out.RouteTables
-		}
-		return err
-	})
-	var targets map[string][]string
-	work.Go(func() (err error) {
-		targets, err = p.groupTargets(ctx, groups)
-		return err
-	})
-	work.Go(func() (err error) {
-		s.balancers, err = p.observeBalancers(ctx)
-		return err
-	})
-	work.Go(func() (err error) {
-		s.zones, err = p.observeZones(ctx)
-		return err
-	})
-	if err := work.Wait(); err != nil {
-		return s, fmt.Errorf("ask the emulator what there is: %w", err)
+	a, err := p.ask(ctx)
+	if err != nil {
+		return snapshot{}, fmt.Errorf("ask the emulator what there is: %w", err)
 	}
-	for _, n := range subnets {
+	return a.together(), nil
+}
+
+// ask asks for everything at the same time.
+func (p *play) ask(ctx context.Context) (a answers, err error) {
+	work, ctx := errgroup.WithContext(ctx)
+	api := p.clients.EC2
+	work.Go(func() (err error) {
+		a.reservations, err = list(ctx, ec2.NewDescribeInstancesPaginator(api, &ec2.DescribeInstancesInput{}), func(o *ec2.DescribeInstancesOutput) []types.Reservation { return o.Reservations })
+		return err
+	})
+	work.Go(func() (err error) {
+		a.vpcs, err = list(ctx, ec2.NewDescribeVpcsPaginator(api, &ec2.DescribeVpcsInput{}), func(o *ec2.DescribeVpcsOutput) []types.Vpc { return o.Vpcs })
+		return err
+	})
+	work.Go(func() (err error) {
+		a.subnets, err = list(ctx, ec2.NewDescribeSubnetsPaginator(api, &ec2.DescribeSubnetsInput{}), func(o *ec2.DescribeSubnetsOutput) []types.Subnet { return o.Subnets })
+		return err
+	})
+	work.Go(func() (err error) {
+		a.volumes, err = list(ctx, ec2.NewDescribeVolumesPaginator(api, &ec2.DescribeVolumesInput{}), func(o *ec2.DescribeVolumesOutput) []types.Volume { return o.Volumes })
+		return err
+	})
+	work.Go(func() (err error) {
+		a.tables, err = list(ctx, ec2.NewDescribeRouteTablesPaginator(api, &ec2.DescribeRouteTablesInput{}), func(o *ec2.DescribeRouteTablesOutput) []types.RouteTable { return o.RouteTables })
+		return err
+	})
+	work.Go(func() (err error) {
+		a.groups, err = list(ctx, autoscaling.NewDescribeAutoScalingGroupsPaginator(p.clients.AutoScaling, &autoscaling.DescribeAutoScalingGroupsInput{}),
+			func(o *autoscaling.DescribeAutoScalingGroupsOutput) []scalingtypes.AutoScalingGroup {
+				return o.AutoScalingGroups
+			})
+		return err
+	})
+	work.Go(func() (err error) {
+		a.balancers, err = p.observeBalancers(ctx)
+		return err
+	})
+	work.Go(func() (err error) {
+		a.zones, err = p.observeZones(ctx)
+		return err
+	})
+	return a, work.Wait()
+}
+
+// together is what the answers say.
+func (a answers) together() snapshot {
+	s := snapshot{instances: map[string]*instance{}, byAddress: map[netip.Addr]*instance{}, ended: map[string]bool{}, volumes: map[string]bool{},
+		subnets: map[string]types.Subnet{}, routes: map[string]string{}, balancers: a.balancers, zones: a.zones}
+	for _, n := range a.subnets {
 		s.subnets[aws.ToString(n.SubnetId)] = n
 	}
 	ranges := map[string]netip.Prefix{}
-	for _, v := range vpcs {
+	for _, v := range a.vpcs {
 		ranges[aws.ToString(v.VpcId)], _ = netip.ParsePrefix(aws.ToString(v.CidrBlock)) // a range of the emulator's
 	}
-	s.addInstances(reservations, ranges, groups)
-	s.addVolumes(volumes)
-	s.addRoutes(tables)
+	groups, targets := a.members()
+	s.addInstances(a.reservations, ranges, groups)
+	s.addVolumes(a.volumes)
+	s.addRoutes(a.tables)
 	for i, b := range s.balancers {
 		for j, f := range b.fronts {
-			s.balancers[i].fronts[j].instances = slices.Compact(slices.Sorted(slices.Values(append(f.instances, targets[f.group]...))))
+			s.balancers[i].fronts[j].instances = slices.Compact(slices.Sorted(slices.Values(slices.Concat(f.instances, targets[f.group]))))
 		}
 	}
-	return s, nil
+	return s
+}
+
+// members returns the Auto Scaling group of each instance, and the instances that groups
+// register in each target group.
+func (a answers) members() (groups map[string]scalingtypes.AutoScalingGroup, targets map[string][]string) {
+	groups, targets = map[string]scalingtypes.AutoScalingGroup{}, map[string][]string{}
+	for _, g := range a.groups {
+		for _, i := range g.Instances {
+			groups[aws.ToString(i.InstanceId)] = g
+			for _, t := range g.TargetGroupARNs {
+				targets[t] = append(targets[t], aws.ToString(i.InstanceId))
+			}
+		}
+	}
+	return groups, targets
 }
 
 func (s *snapshot) addInstances(reservations []types.Reservation, vpcs map[string]netip.Prefix, groups map[string]scalingtypes.AutoScalingGroup) {
@@ -168,8 +204,8 @@ func (s *snapshot) addInstances(reservations []types.Reservation, vpcs map[strin
 	}
 }
 
-func (s *snapshot) addVolumes(list []types.Volume) {
-	for _, v := range list {
+func (s *snapshot) addVolumes(volumes []types.Volume) {
+	for _, v := range volumes {
 		id := aws.ToString(v.VolumeId)
 		s.volumes[id] = true
 		for _, a := range v.Attachments {
@@ -202,67 +238,60 @@ func templateOf(g scalingtypes.AutoScalingGroup) *scalingtypes.LaunchTemplateSpe
 	return g.LaunchTemplate
 }
 
-// groupTargets returns the instances that Auto Scaling groups register in each target
-// group, and fills in the group of each instance.
-func (p *play) groupTargets(ctx context.Context, groups map[string]scalingtypes.AutoScalingGroup) (map[string][]string, error) {
-	out, err := p.clients.AutoScaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{})
-	if err != nil {
-		return nil, err
-	}
-	targets := map[string][]string{}
-	for _, g := range out.AutoScalingGroups {
-		for _, i := range g.Instances {
-			groups[aws.ToString(i.InstanceId)] = g
-			for _, t := range g.TargetGroupARNs {
-				targets[t] = append(targets[t], aws.ToString(i.InstanceId))
-			}
-		}
-	}
-	return targets, nil
-}
-
 // observeBalancers asks for the load balancers, their listeners and what is registered.
 func (p *play) observeBalancers(ctx context.Context) ([]balancer, error) {
-	all, err := p.clients.ELB.DescribeLoadBalancers(ctx, &elb.DescribeLoadBalancersInput{})
-	if err != nil || len(all.LoadBalancers) == 0 {
+	api := p.clients.ELB
+	all, err := list(ctx, elb.NewDescribeLoadBalancersPaginator(api, &elb.DescribeLoadBalancersInput{}), func(o *elb.DescribeLoadBalancersOutput) []elbtypes.LoadBalancer { return o.LoadBalancers })
+	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	found, err := p.clients.ELB.DescribeTargetGroups(ctx, &elb.DescribeTargetGroupsInput{})
+	targets, err := p.observeTargets(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ports, registered := map[string]int{}, map[string][]string{}
-	for _, g := range found.TargetGroups {
-		arn := aws.ToString(g.TargetGroupArn)
-		ports[arn] = int(aws.ToInt32(g.Port))
-		health, err := p.clients.ELB.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: g.TargetGroupArn})
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range health.TargetHealthDescriptions {
-			registered[arn] = append(registered[arn], aws.ToString(t.Target.Id))
-		}
-	}
 	var out []balancer
-	for _, l := range all.LoadBalancers {
+	for _, l := range all {
 		b := balancer{name: aws.ToString(l.LoadBalancerName), host: aws.ToString(l.DNSName), created: aws.ToTime(l.CreatedTime)}
 		for _, z := range l.AvailabilityZones {
 			b.subnets = append(b.subnets, aws.ToString(z.SubnetId))
 		}
-		listeners, err := p.clients.ELB.DescribeListeners(ctx, &elb.DescribeListenersInput{LoadBalancerArn: l.LoadBalancerArn})
+		listeners, err := list(ctx, elb.NewDescribeListenersPaginator(api, &elb.DescribeListenersInput{LoadBalancerArn: l.LoadBalancerArn}), func(o *elb.DescribeListenersOutput) []elbtypes.Listener { return o.Listeners })
 		if err != nil {
 			return nil, err
 		}
-		for _, x := range listeners.Listeners {
+		for _, x := range listeners {
 			for _, a := range x.DefaultActions {
-				if arn := aws.ToString(a.TargetGroupArn); arn != "" {
-					b.fronts = append(b.fronts, front{port: int(aws.ToInt32(x.Port)), target: ports[arn], group: arn, instances: registered[arn]})
+				if f, ok := targets[aws.ToString(a.TargetGroupArn)]; ok {
+					f.port = int(aws.ToInt32(x.Port))
+					b.fronts = append(b.fronts, f)
 				}
 			}
 		}
 		out = append(out, b)
 	}
 	slices.SortFunc(out, func(a, b balancer) int { return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name)) })
+	return out, nil
+}
+
+// observeTargets asks for the target groups, by ARN, and for what is registered in each.
+func (p *play) observeTargets(ctx context.Context) (map[string]front, error) {
+	api := p.clients.ELB
+	groups, err := list(ctx, elb.NewDescribeTargetGroupsPaginator(api, &elb.DescribeTargetGroupsInput{}), func(o *elb.DescribeTargetGroupsOutput) []elbtypes.TargetGroup { return o.TargetGroups })
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]front{}
+	for _, g := range groups {
+		f := front{target: int(aws.ToInt32(g.Port)), group: aws.ToString(g.TargetGroupArn)}
+		health, err := api.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: g.TargetGroupArn})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range health.TargetHealthDescriptions {
+			f.instances = append(f.instances, aws.ToString(t.Target.Id))
+		}
+		out[f.group] = f
+	}
 	return out, nil
 }
 

@@ -86,13 +86,19 @@ func (p *play) played() *rehearsal.Play {
 	return &rehearsal.Play{
 		Serves: serves, Handler: p.services(), Lookup: p.lookup,
 		Plain: map[netip.Addr]http.Handler{metadataAddress: p.metadata()},
-		Environment: []string{
-			"AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region, "AWS_ACCESS_KEY_ID=" + accessKey, "AWS_SECRET_ACCESS_KEY=" + secretKey, "AWS_EC2_METADATA_DISABLED=true",
-			"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
-			"AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_CA_BUNDLE", "S3_ENDPOINT", // of the user's own account
-		},
+		Environment: append(ofAccount(),
+			"AWS_REGION="+Region, "AWS_DEFAULT_REGION="+Region, "AWS_ACCESS_KEY_ID="+accessKey, "AWS_SECRET_ACCESS_KEY="+secretKey, "AWS_EC2_METADATA_DISABLED=true",
+			"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"),
 		Keep: p.keep, Close: p.emulator.close,
 	}
+}
+
+// ofAccount are variables of the user's own account, which neither his programs in the
+// rehearsal nor the emulator get.
+func ofAccount() []string {
+	return []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN",
+		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+		"AWS_ENDPOINT_URL", "AWS_CA_BUNDLE", "S3_ENDPOINT", "S3_REGION", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY"}
 }
 
 // connect reaches the emulator and makes the buckets.

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,9 +13,11 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -420,5 +423,66 @@ func TestAnInstanceHasWhatItsTemplateSays(t *testing.T) {
 	p.ok(err)
 	if len(p.host.machines) != 1 || len(out.Addresses) != 1 {
 		t.Errorf("there are %d machines and %d public addresses", len(p.host.machines), len(out.Addresses))
+	}
+}
+
+// TestAllPagesAreRead: the emulator tells of 100 reservations at a time, and those of ended
+// instances are among them; an instance of a later page would be taken for one that is gone.
+func TestAllPagesAreRead(t *testing.T) {
+	p := newPlaying(t)
+	for range 101 {
+		_, err := p.clients.EC2.RunInstances(t.Context(), &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), ImageId: aws.String("ami-0"), SubnetId: &p.subnets[0]})
+		p.ok(err)
+	}
+	for i := range 51 {
+		_, err := p.clients.ELB.CreateLoadBalancer(t.Context(), &elb.CreateLoadBalancerInput{Name: aws.String(fmt.Sprint("l", i)), Type: elbtypes.LoadBalancerTypeEnumNetwork, Subnets: []string{p.subnets[1]}})
+		p.ok(err)
+	}
+	now, err := p.observe(t.Context())
+	p.ok(err)
+	if len(now.instances) != 101 || len(now.balancers) != 51 {
+		t.Errorf("seen are %d instances, %d load balancers", len(now.instances), len(now.balancers))
+	}
+}
+
+// TestSessionsAreBounded: an instance that asks for ever more loses its oldest, and no other's.
+func TestSessionsAreBounded(t *testing.T) {
+	now := time.Now()
+	s := &metadataServer{tokens: map[string]token{}}
+	s.begin("other", token{"i-2", now.Add(time.Second)}, now)
+	for i := range mostSessions + 1 {
+		s.begin(fmt.Sprint(i), token{"i-1", now.Add(time.Duration(i+2) * time.Second)}, now)
+	}
+	_, first := s.tokens["0"]
+	_, second := s.tokens["1"]
+	_, other := s.tokens["other"]
+	if len(s.tokens) != mostSessions+1 || first || !second || !other {
+		t.Errorf("there are %d sessions; the first %v, the second %v, another's %v", len(s.tokens), first, second, other)
+	}
+	s.begin("late", token{"i-2", now.Add(48 * time.Hour)}, now.Add(24*time.Hour))
+	if len(s.tokens) != 1 {
+		t.Errorf("after a day there are %d", len(s.tokens))
+	}
+}
+
+// TestDevicesWithoutALetter are found by the volume's identifier alone.
+func TestDevicesWithoutALetter(t *testing.T) {
+	const id = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol1"
+	for device, want := range map[string][]string{"/dev/sdf": {"/dev/nvme5n1", id, "/dev/sdf"}, "": {id}, "/dev/sdf1": {id}, "/dev/": {id}, "f": {id}, "/etc/passwd": {id}, "/dev/../x": {id}} {
+		if got := devicePaths(volume{id: "vol-1", device: device}); !slices.Equal(got, want) {
+			t.Errorf("%q: got %q, want %q", device, got, want)
+		}
+	}
+}
+
+// TestTheAccountOfTheUserStaysOut: the emulator has no variable of it.
+func TestTheAccountOfTheUserStaysOut(t *testing.T) {
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "of-the-user")
+	t.Setenv("AWS_SESSION_TOKEN", "of-the-user")
+	p := newPlaying(t)
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.emulator.cmd.Process.Pid))
+	p.ok(err)
+	if len(env) == 0 || strings.Contains(string(env), "of-the-user") {
+		t.Errorf("its environment is %q", env)
 	}
 }

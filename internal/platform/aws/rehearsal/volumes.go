@@ -55,9 +55,13 @@ func (p *play) keepVolumes(ctx context.Context, now snapshot) error {
 
 // devicePaths are those by which an instance of today finds a volume: as an NVMe device,
 // by the volume's identifier, and by the name that it was attached under (AWS EC2 User
-// Guide, "Map Amazon EBS volumes to NVMe device names").
+// Guide, "Map Amazon EBS volumes to NVMe device names"). Under a name that ends without a
+// letter, which numbers no device here, it is found by its identifier alone.
 func devicePaths(v volume) []string {
-	letter := path.Base(v.device)
-	return []string{fmt.Sprintf("/dev/nvme%dn1", letter[len(letter)-1]-'a'),
-		"/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_" + strings.ReplaceAll(v.id, "-", ""), v.device}
+	id := "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_" + strings.ReplaceAll(v.id, "-", "")
+	letter := v.device[max(0, len(v.device)-1):]
+	if letter < "a" || letter > "z" || path.Dir(v.device) != "/dev" {
+		return []string{id}
+	}
+	return []string{fmt.Sprintf("/dev/nvme%dn1", letter[0]-'a'), id, v.device}
 }
