@@ -9,6 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +31,10 @@ host with an address, a metadata service, a role, volumes and the user data that
 have, and all services answer under their real names. Machines fetch from the bundle of
 this host, and reach nothing else.
 
-The state store is a bucket of the rehearsal. When the command ends, all that was made goes.
+The state store is a bucket of the rehearsal. When the command ends, all that was made
+goes, and its exit code is that of kops. What a rehearsal leaves that was killed goes with
+the next one in its folder. Problems of the rehearsal are told on stderr, and with -v all
+that happens in it.
 
 It needs root, and what clusters of this host need.`, `
   # a shell in which the cloud is this host
@@ -39,7 +45,10 @@ It needs root, and what clusters of this host need.`, `
     kops create cluster --zones us-east-1a --networking kubenet cluster.example.com
     kops update cluster cluster.example.com --yes --admin
     kops validate cluster --wait 10m
-    kubectl get nodes'`,
+    kubectl get nodes'
+
+  # remove what a rehearsal has left that was killed
+  kops toolbox rehearse -- true`,
 		func(ctx context.Context, args []string) error { return runRehearsal(ctx, app, cloud, root, args) })
 	c.Args = cobra.ArbitraryArgs
 	c.Flags().StringVar(&cloud, "cloud", playable[0], "cloud that is played: "+shell.OneOf(playable))
@@ -56,22 +65,65 @@ func runRehearsal(ctx context.Context, app *shell.App, cloud, root string, args 
 		}
 		app.Notef("%s is played on this host in this shell; exit ends it, and removes what was made\n", strings.ToUpper(cloud))
 	}
-	log := slog.New(slog.NewTextHandler(app.Err, nil))
-	r, err := rehearse.Open(ctx, app.Platforms(), cloud, rehearsal.HouseOptions{Root: root, Log: log})
+	r, err := rehearse.Open(ctx, app.Platforms(), cloud, rehearsal.HouseOptions{Root: root, Log: rehearsalLog(app)})
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), "PATH="+filepath.Dir(app.Program)+string(os.PathListSeparator)+app.Env("PATH"))
-	cmd := r.Command(ctx, env, args[0], args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = app.In, app.Out, app.Err
-	err = cmd.Run()
+	err = runIn(ctx, app, r, args)
+	if ctx.Err() != nil {
+		app.Notef("the rehearsal ends: its machines are removed; what it leaves if it is quit at once goes with the next one\n")
+	}
 	cerr := r.Close(context.WithoutCancel(ctx))
 	var status *exec.ExitError
-	if errors.As(err, &status) && cerr == nil {
-		return shell.Code(status.ExitCode())
-	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		err = fmt.Errorf("run %s: %w", args[0], ctx.Err())
+	case errors.As(err, &status) && cerr == nil:
+		return statusOf(status)
+	case err != nil:
 		err = fmt.Errorf("run %s: %w", args[0], err)
 	}
 	return errors.Join(err, cerr)
+}
+
+// rehearsalLog tells what goes wrong among what the command writes, and with -v all that happens.
+func rehearsalLog(app *shell.App) *slog.Logger {
+	level := slog.LevelWarn
+	if app.Verbosity > 0 {
+		level = slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(app.Err, &slog.HandlerOptions{Level: level}))
+}
+
+// grace is how long a command that was asked to stop may take, before it is killed.
+const grace = 30 * time.Second
+
+// runIn runs a command of the user in a rehearsal until it ends. Where this program is to
+// stop, so is the command; where the play fails meanwhile, the user is told.
+func runIn(ctx context.Context, app *shell.App, r *rehearse.Rehearsal, args []string) error {
+	env := append(os.Environ(), "PATH="+filepath.Dir(app.Program)+string(os.PathListSeparator)+app.Env("PATH"))
+	cmd := r.Command(ctx, env, args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = app.In, shell.Terminals(app.Out), shell.Terminals(app.Err) // a shell needs the terminal itself
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-r.Ended():
+			app.Notef("the rehearsal has ended by itself, and nothing answers in it any more: %v\n", r.Failure())
+		case <-over:
+		}
+	})
+	defer watch.Wait()
+	defer close(over)
+	return cmd.Run()
+}
+
+// statusOf is the exit code of a command that failed, as shells have it.
+func statusOf(status *exec.ExitError) shell.Code {
+	if w, ok := status.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return shell.Code(128 + int(w.Signal()))
+	}
+	return shell.Code(status.ExitCode())
 }

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
@@ -33,8 +35,8 @@ type Rehearsal struct {
 // Open plays the platform of a name, one of all. Whoever opens it closes it.
 func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal.HouseOptions) (*Rehearsal, error) {
 	start, open := find(all, name)
-	if start == nil {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be played on this host", name), "name one of: "+fmt.Sprint(Playable(all)))
+	if start == nil || open == nil {
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be played on this host", name), "name one of: "+strings.Join(Playable(all), ", "))
 	}
 	house, err := open(ctx, o)
 	if err != nil {
@@ -60,16 +62,17 @@ func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal
 	return r, nil
 }
 
-// find returns how a platform is played, and how a stage is opened.
+// find returns how a platform is played, and how a stage is opened. The first counts, as it
+// goes before others of its name.
 func find(all []platform.Provider, name string) (
 	start func(context.Context, rehearsal.Stage, rehearsal.Options) (*rehearsal.Play, error),
 	open func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error),
 ) {
 	for _, p := range all {
-		if string(p.Name) == name {
+		if start == nil && string(p.Name) == name {
 			start = p.Rehearse
 		}
-		if p.Stage != nil {
+		if open == nil {
 			open = p.Stage
 		}
 	}
@@ -80,7 +83,7 @@ func find(all []platform.Provider, name string) (
 func Playable(all []platform.Provider) []string {
 	var out []string
 	for _, p := range all {
-		if p.Rehearse != nil {
+		if p.Rehearse != nil && !slices.Contains(out, string(p.Name)) {
 			out = append(out, string(p.Name))
 		}
 	}
@@ -98,10 +101,21 @@ func (r *Rehearsal) Command(ctx context.Context, env []string, name string, args
 // Ended is closed when the play has ended, which it does by itself only when it fails.
 func (r *Rehearsal) Ended() <-chan struct{} { return r.ended }
 
+// Failure is why the play has ended; it is nil as long as Ended is not closed.
+func (r *Rehearsal) Failure() error {
+	select {
+	case <-r.ended:
+		return r.err
+	default:
+		return nil
+	}
+}
+
 // Machines are those of the rehearsal.
 func (r *Rehearsal) Machines() rehearsal.Machines { return r.house.Contract().Machines }
 
-// Close ends the play, and removes all that it had of this host.
+// Close ends the play, and removes all that it had of this host. It returns why the play
+// had ended by itself, too.
 func (r *Rehearsal) Close(ctx context.Context) error {
 	r.stop()
 	<-r.ended

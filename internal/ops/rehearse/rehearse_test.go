@@ -1,0 +1,145 @@
+package rehearse_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/ops/rehearse"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/rehearsal"
+	"kops.local/kops/internal/platform/traits"
+)
+
+// house is a stage of no machines, which notes what becomes of it.
+type house struct {
+	dir          string
+	refuses      error // to play
+	play         *rehearsal.Play
+	closed       int
+	closedBefore bool // the emulator was closed before
+}
+
+func (h *house) Contract() rehearsal.Stage { return rehearsal.Stage{} }
+func (h *house) Dir() string               { return h.dir }
+
+func (h *house) Play(p *rehearsal.Play) error {
+	h.play = p
+	return h.refuses
+}
+
+func (h *house) Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = env
+	return cmd
+}
+
+func (h *house) Close(context.Context) error {
+	h.closed++
+	return nil
+}
+
+// world is a platform that can be played, and one that has a stage.
+type world struct {
+	house   *house
+	fails   error      // the start of the play
+	breaks  chan error // what ends the play
+	stores  []string
+	stopped bool // the emulator
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{house: &house{dir: filepath.Join(t.TempDir(), "play")}, breaks: make(chan error, 1)}
+}
+
+func (w *world) platforms() []platform.Provider {
+	return []platform.Provider{
+		{Platform: platform.Platform{Traits: traits.Traits{Name: "cloud"}}, Rehearse: func(_ context.Context, _ rehearsal.Stage, o rehearsal.Options) (*rehearsal.Play, error) {
+			w.stores = o.Stores
+			keep := func(ctx context.Context) error {
+				select {
+				case err := <-w.breaks:
+					return err
+				case <-ctx.Done():
+					return nil
+				}
+			}
+			return &rehearsal.Play{Keep: keep, Close: func() error {
+				w.stopped, w.house.closedBefore = true, w.house.closed > 0
+				return nil
+			}}, w.fails
+		}},
+		{Platform: platform.Platform{Traits: traits.Traits{Name: "host"}}, Stage: func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error) { return w.house, nil }},
+	}
+}
+
+func TestARehearsalIsOpenedAndClosed(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := rehearse.Open(ctx, w.platforms(), "cloud", rehearsal.HouseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.house.play == nil || !slices.Equal(w.stores, []string{rehearse.Store}) {
+		t.Errorf("played is %v, with the stores %q", w.house.play, w.stores)
+	}
+	if info, err := os.Stat(w.house.dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its folder: %v, %v", info, err)
+	}
+	out, err := r.Command(ctx, []string{"HOME=/", "KUBECONFIG=/of/the/user"}, "/bin/sh", "-c", "echo $KOPS_STATE_STORE $KUBECONFIG").Output()
+	if want := "s3://" + rehearse.Store + " " + w.house.dir + "/kubeconfig\n"; err != nil || string(out) != want {
+		t.Errorf("a command finds %q, %v; want %q", out, err, want)
+	}
+	cancel() // the play outlasts who opened it: the command may have to end in order
+	if err := r.Failure(); err != nil || w.stopped {
+		t.Errorf("it has ended: %v", err)
+	}
+	if err := r.Close(t.Context()); err != nil || !w.stopped || w.house.closedBefore || w.house.closed != 1 {
+		t.Errorf("closed: %v; emulator %v, stage %d", err, w.stopped, w.house.closed)
+	}
+}
+
+func TestWhatCannotBePlayedLeavesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		cloud string
+		set   func(*world)
+		opens bool
+	}{
+		"no such cloud":          {"other", func(*world) {}, false},
+		"a cloud without a play": {"host", func(*world) {}, false},
+		"no emulator":            {"cloud", func(w *world) { w.fails = io.ErrUnexpectedEOF }, true},
+		"a stage that refuses":   {"cloud", func(w *world) { w.house.refuses = io.ErrUnexpectedEOF }, true},
+	} {
+		w := newWorld(t)
+		c.set(w)
+		_, err := rehearse.Open(t.Context(), w.platforms(), c.cloud, rehearsal.HouseOptions{})
+		if err == nil || c.opens != errors.Is(err, io.ErrUnexpectedEOF) || c.opens != (w.house.closed == 1) || w.house.refuses != nil && !w.stopped {
+			t.Errorf("%s: %v; stage closed %d times, emulator %v", name, err, w.house.closed, w.stopped)
+		}
+	}
+	if _, err := rehearse.Open(t.Context(), newWorld(t).platforms()[:1], "cloud", rehearsal.HouseOptions{}); err == nil || !strings.Contains(err.Error(), "cannot be played") {
+		t.Errorf("without a stage: %v", err)
+	}
+}
+
+func TestAPlayThatFailsIsTold(t *testing.T) {
+	w := newWorld(t)
+	r, err := rehearse.Open(t.Context(), w.platforms(), "cloud", rehearsal.HouseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.breaks <- io.ErrUnexpectedEOF
+	<-r.Ended()
+	if err := r.Failure(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("it failed with %v", err)
+	}
+	if err := r.Close(t.Context()); !errors.Is(err, io.ErrUnexpectedEOF) || w.house.closed != 1 {
+		t.Errorf("closed: %v, stage %d", err, w.house.closed)
+	}
+}
