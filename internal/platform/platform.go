@@ -89,6 +89,8 @@ type Provider struct {
 	Enroll func(context.Context, *Session, Enrollment) (*api.Host, error)
 	// Release ends all that a cluster runs on an enrolled machine.
 	Release func(context.Context, *Session, *api.Cluster, *api.Host) error
+	// CanRehearse reports what this host lacks to play the platform, before anything is made; nil: nothing is needed.
+	CanRehearse func() error
 	// Rehearse plays the platform on a stage of this host; nil: it cannot be played.
 	Rehearse func(context.Context, rehearsal.Stage, rehearsal.Options) (*rehearsal.Play, error)
 	// Stage opens a stage on this host for platforms to be played on; nil: its machines are elsewhere.

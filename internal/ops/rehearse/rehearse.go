@@ -34,9 +34,14 @@ type Rehearsal struct {
 
 // Open plays the platform of a name, one of all. Whoever opens it closes it.
 func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal.HouseOptions) (*Rehearsal, error) {
-	start, open := find(all, name)
-	if start == nil || open == nil {
+	played, open := find(all, name)
+	if played.Rehearse == nil || open == nil {
 		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be played on this host", name), "name one of: "+strings.Join(Playable(all), ", "))
+	}
+	if played.CanRehearse != nil {
+		if err := played.CanRehearse(); err != nil {
+			return nil, err
+		}
 	}
 	house, err := open(ctx, o)
 	if err != nil {
@@ -44,7 +49,7 @@ func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal
 	}
 	var play *rehearsal.Play
 	if err = os.MkdirAll(house.Dir(), 0o700); err == nil {
-		play, err = start(ctx, house.Contract(), rehearsal.Options{Stores: []string{Store}, Dir: house.Dir()})
+		play, err = played.Rehearse(ctx, house.Contract(), rehearsal.Options{Stores: []string{Store}, Dir: house.Dir()})
 	}
 	if err != nil {
 		return nil, errors.Join(err, house.Close(context.WithoutCancel(ctx)))
@@ -62,21 +67,18 @@ func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal
 	return r, nil
 }
 
-// find returns how a platform is played, and how a stage is opened. The first counts, as it
+// find returns the platform of a name, and how a stage is opened. The first counts, as it
 // goes before others of its name.
-func find(all []platform.Provider, name string) (
-	start func(context.Context, rehearsal.Stage, rehearsal.Options) (*rehearsal.Play, error),
-	open func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error),
-) {
+func find(all []platform.Provider, name string) (played platform.Provider, open func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error)) {
 	for _, p := range all {
-		if start == nil && string(p.Name) == name {
-			start = p.Rehearse
+		if played.Name == "" && string(p.Name) == name {
+			played = p
 		}
 		if open == nil {
 			open = p.Stage
 		}
 	}
-	return start, open
+	return played, open
 }
 
 // Playable lists the platforms that can be played.

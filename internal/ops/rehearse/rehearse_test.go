@@ -48,6 +48,7 @@ func (h *house) Close(context.Context) error {
 // world is a platform that can be played, and one that has a stage.
 type world struct {
 	house   *house
+	lacks   error      // what the host has not
 	fails   error      // the start of the play
 	breaks  chan error // what ends the play
 	stores  []string
@@ -60,7 +61,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) platforms() []platform.Provider {
 	return []platform.Provider{
-		{Platform: platform.Platform{Traits: traits.Traits{Name: "cloud"}}, Rehearse: func(_ context.Context, _ rehearsal.Stage, o rehearsal.Options) (*rehearsal.Play, error) {
+		{Platform: platform.Platform{Traits: traits.Traits{Name: "cloud"}}, CanRehearse: func() error { return w.lacks }, Rehearse: func(_ context.Context, _ rehearsal.Stage, o rehearsal.Options) (*rehearsal.Play, error) {
 			w.stores = o.Stores
 			keep := func(ctx context.Context) error {
 				select {
@@ -122,6 +123,11 @@ func TestWhatCannotBePlayedLeavesNothing(t *testing.T) {
 		if err == nil || c.opens != errors.Is(err, io.ErrUnexpectedEOF) || c.opens != (w.house.closed == 1) || w.house.refuses != nil && !w.stopped {
 			t.Errorf("%s: %v; stage closed %d times, emulator %v", name, err, w.house.closed, w.stopped)
 		}
+	}
+	w := newWorld(t)
+	w.lacks = io.ErrNoProgress
+	if _, err := rehearse.Open(t.Context(), w.platforms(), "cloud", rehearsal.HouseOptions{}); !errors.Is(err, io.ErrNoProgress) || w.house.closed > 0 || w.stores != nil {
+		t.Errorf("on a host that lacks something: %v; stage closed %d times", err, w.house.closed)
 	}
 	if _, err := rehearse.Open(t.Context(), newWorld(t).platforms()[:1], "cloud", rehearsal.HouseOptions{}); err == nil || !strings.Contains(err.Error(), "cannot be played") {
 		t.Errorf("without a stage: %v", err)

@@ -40,10 +40,25 @@ type emulator struct {
 	last  string // line that it wrote
 }
 
-func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) {
+// Check reports what this host lacks to play AWS.
+func Check() error {
+	_, err := find()
+	return err
+}
+
+// find returns the path of the emulator's program.
+func find() (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("AWS is played by %s, and this host has none: %w", program, err), "run: pip install 'moto[server]'")
+		return "", fault.Wrap(fault.Permanent, fmt.Errorf("AWS is played by %s, and this host has none: %w", program, err), "run: pip install 'moto[server]'")
+	}
+	return path, nil
+}
+
+func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) {
+	path, err := find()
+	if err != nil {
+		return nil, err
 	}
 	images := filepath.Join(o.Dir, "images.json")
 	text, err := json.Marshal(imagesOf(versions.Stable, versions.Alpha))

@@ -31,6 +31,7 @@ import (
 	route53types "github.com/aws/aws-sdk-go-v2/service/route53/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
@@ -484,5 +485,13 @@ func TestTheAccountOfTheUserStaysOut(t *testing.T) {
 	p.ok(err)
 	if len(env) == 0 || strings.Contains(string(env), "of-the-user") {
 		t.Errorf("its environment is %q", env)
+	}
+}
+
+// TestTheEmulatorIsMissed: what to do is said.
+func TestTheEmulatorIsMissed(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if err := Check(); err == nil || !strings.Contains(fault.Remedy(err), "pip install") {
+		t.Errorf("got %v", err)
 	}
 }
