@@ -210,7 +210,9 @@ func TestAnEnclosureIsClosed(t *testing.T) {
 			s.at("host", "iptables -P FORWARD "+policy, "iptables -P INPUT "+policy, "ip addr add 169.254.169.254/32 dev "+bridgeA)
 			enclose := func(on bool) {
 				t.Helper()
-				if err := s.in("host", func() error { return Enclose(bridgeA, []int{53, 443}, []int{53}, on) }); err != nil {
+				if err := s.in("host", func() error {
+					return Enclose(bridgeA, netip.MustParseAddr("10.199.21.1"), []int{53, 443}, []int{53}, on)
+				}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -227,6 +229,7 @@ func TestAnEnclosureIsClosed(t *testing.T) {
 			}{
 				{"a", "10.199.21.1:443", true}, {"a", "169.254.169.254:443", true}, {"host", machineA + ":10250", true},
 				{"a", "10.199.21.1:22", false}, {"a", "192.0.2.1:443", false}, {"a", "10.199.22.1:443", false},
+				{"host", "10.199.21.1:443", policy == "ACCEPT"}, {"b", "10.199.21.1:443", false},
 				{"a", neighbour + ":80", false}, {"a", machineB + ":10250", false}, {"b", machineA + ":10250", false}, {"lan", machineA + ":10250", false},
 			} {
 				if got := s.reaches(c.from, c.to); got != c.want {

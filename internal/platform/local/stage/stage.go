@@ -27,6 +27,7 @@ import (
 	"github.com/miekg/dns"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/internal/platform/local/ground"
 	"kops.local/kops/internal/platform/local/image"
 	"kops.local/kops/internal/platform/local/keeper"
@@ -86,6 +87,11 @@ type Stage struct {
 func Open(ctx context.Context, o Options) (*Stage, error) {
 	if err := ground.Check(ground.This()); err != nil {
 		return nil, err
+	}
+	if o.Bundle != "" { // an image takes a while
+		if _, err := bundle.Open(o.Bundle); err != nil {
+			return nil, fmt.Errorf("open the rehearsal: %w", err)
+		}
 	}
 	here := site.Site{Root: o.Root, Cluster: "rehearsal"}
 	host, err := machine.On(here)
@@ -176,7 +182,7 @@ func (s *Stage) build(ctx context.Context) (err error) {
 	if err := bridges.Ensure(s.site.Bridge(), own); err != nil {
 		return err
 	}
-	if err := bridges.Enclose(s.site.Bridge(), tcpPorts(), udpPorts(), true); err != nil {
+	if err := bridges.Enclose(s.site.Bridge(), s.address, tcpPorts(), udpPorts(), true); err != nil {
 		return err
 	}
 	return ground.SetSysctl(ground.Sysctls, ground.Forwarding, "1")
@@ -323,7 +329,7 @@ func (s *Stage) strike(ctx context.Context) error {
 	if err := s.disks.strike(ctx); err != nil {
 		return err
 	}
-	if err := bridges.Enclose(s.site.Bridge(), tcpPorts(), udpPorts(), false); err != nil {
+	if err := bridges.Enclose(s.site.Bridge(), s.address, tcpPorts(), udpPorts(), false); err != nil {
 		return err
 	}
 	if err := bridges.Remove(s.site.Bridge()); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/internal/platform/local/ground"
 	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/site"
@@ -441,5 +442,22 @@ func (s *scene) user() {
 	}
 	if out, err := exec.Command(self, fetch, "https://api.service.test/").CombinedOutput(); err == nil {
 		s.Errorf("outside of the rehearsal: %s", out)
+	}
+}
+
+// TestABundleIsMissedAtOnce: before anything is made.
+func TestABundleIsMissedAtOnce(t *testing.T) {
+	localtest.Need(t)
+	o, err := options(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Bundle = t.TempDir()
+	_, err = Open(t.Context(), o)
+	if err == nil || fault.Remedy(err) != bundle.Remedy {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(o.Root); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its folder: %v", err)
 	}
 }
