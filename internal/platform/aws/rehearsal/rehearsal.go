@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/rehearsal"
 )
@@ -135,7 +136,7 @@ func (p *play) keep(ctx context.Context) error {
 			last = ""
 		} else if err.Error() != last {
 			last = err.Error()
-			p.log.Error("play the cloud", "error", err)
+			p.complain(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -151,6 +152,15 @@ func (p *play) keep(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// complain tells what went wrong, and what can be done.
+func (p *play) complain(err error) {
+	log := p.log
+	if remedy := fault.Remedy(err); remedy != "" {
+		log = log.With("remedy", remedy)
+	}
+	log.Error("play the cloud", "error", err)
 }
 
 // pass has this host be as the emulator says, once.

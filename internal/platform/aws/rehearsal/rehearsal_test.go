@@ -495,3 +495,13 @@ func TestTheEmulatorIsMissed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestARemedyIsTold, such as for a network that overlaps one of this host.
+func TestARemedyIsTold(t *testing.T) {
+	var out strings.Builder
+	p := &play{log: slog.New(slog.NewTextHandler(&out, nil))}
+	p.complain(fault.Wrap(fault.Permanent, errors.New("the networks overlap"), "choose another range"))
+	if !strings.Contains(out.String(), `remedy="choose another range"`) || !strings.Contains(out.String(), `error="the networks overlap"`) {
+		t.Errorf("told is %s", out.String())
+	}
+}
