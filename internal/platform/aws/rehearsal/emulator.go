@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"net/url"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,15 +30,19 @@ const program = "moto_server"
 // startLimit is how long the emulator may take to answer; it needs 2 s.
 const startLimit = time.Minute
 
-// runningOn is where the emulator says it listens.
-var runningOn = regexp.MustCompile(`http://127\.0\.0\.1:\d+\b`)
+// running is what the emulator says when it listens.
+const running = "Running on "
 
-// emulator is a running one, which only this program reaches.
+// endpoint stands for the emulator in requests, which go to its socket.
+const endpoint = "http://emulator"
+
+// emulator is a running one. It listens at a socket that only its user reaches: who may ask
+// it to run instances is root of this host.
 type emulator struct {
-	url   *url.URL
-	cmd   *exec.Cmd
-	ended chan struct{}
-	last  string // line that it wrote
+	cmd       *exec.Cmd
+	transport *http.Transport
+	ended     chan struct{}
+	last      atomic.Value // line that it wrote, a string
 }
 
 // Check reports what this host lacks to play AWS.
@@ -60,7 +65,7 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 	if err != nil {
 		return nil, err
 	}
-	images := filepath.Join(o.Dir, "images.json")
+	images, socket := filepath.Join(o.Dir, "images.json"), filepath.Join(o.Dir, "emulator.sock")
 	text, err := json.Marshal(imagesOf(versions.Stable, versions.Alpha))
 	if err == nil {
 		err = os.WriteFile(images, text, 0o600)
@@ -72,8 +77,11 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 	for _, name := range ofAccount() {
 		words = append(words, "--unset="+name)
 	}
-	words = append(words, "MOTO_AMIS_PATH="+images, "PYTHONUNBUFFERED=1", path, "-H", "127.0.0.1", "-p", "0")
-	e := &emulator{cmd: exec.Command("env", words...), ended: make(chan struct{})} // it ends when it is closed
+	words = append(words, "MOTO_AMIS_PATH="+images, "PYTHONUNBUFFERED=1", path, "-H", "unix://"+socket, "-p", "0")
+	e := &emulator{cmd: exec.Command("env", words...), ended: make(chan struct{}), transport: &http.Transport{MaxIdleConnsPerHost: 64, // it ends when it is closed
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}}
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -83,17 +91,16 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 	if err := errors.Join(e.cmd.Start(), in.Close()); err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
-	said := make(chan string, 1)
-	go e.read(out, o.Log, said)
+	up := make(chan struct{})
+	go e.read(out, o.Log, up)
 	select {
-	case at := <-said:
-		e.url, err = url.Parse(at)
+	case <-up:
 	case <-e.ended:
 		err = e.failure()
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-time.After(startLimit):
-		err = fmt.Errorf("%s does not come up in %s: %s", program, startLimit, e.last)
+		err = fmt.Errorf("%s does not come up in %s: %v", program, startLimit, e.last.Load())
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.close())
@@ -101,27 +108,25 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 	return e, nil
 }
 
-// read reads what the emulator writes until it ends; the first address in it is its own.
-func (e *emulator) read(out *os.File, log io.Writer, said chan<- string) {
+// read reads what the emulator writes until it ends, and closes up when it listens.
+func (e *emulator) read(out *os.File, log io.Writer, up chan<- struct{}) {
 	defer close(e.ended)
 	defer e.cmd.Wait() //nolint:errcheck // how it ended is what it wrote last
 	defer out.Close()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		e.last = lines.Text()
+		e.last.Store(lines.Text())
 		if log != nil {
-			_, _ = fmt.Fprintln(log, e.last) // a log that cannot be written changes nothing
+			_, _ = fmt.Fprintln(log, lines.Text()) // a log that cannot be written changes nothing
 		}
-		if at := runningOn.FindString(e.last); at != "" {
-			select {
-			case said <- at:
-			default:
-			}
+		if up != nil && strings.Contains(lines.Text(), running) {
+			close(up)
+			up = nil
 		}
 	}
 }
 
 // failure is why the emulator ended, which nobody asked for.
-func (e *emulator) failure() error { return fmt.Errorf("%s has ended: %s", program, e.last) }
+func (e *emulator) failure() error { return fmt.Errorf("%s has ended: %v", program, e.last.Load()) }
 
 // close ends the emulator and all that it made.
 func (e *emulator) close() error {

@@ -104,7 +104,7 @@ func ofAccount() []string {
 
 // connect reaches the emulator and makes the buckets.
 func (p *play) connect(ctx context.Context, buckets []string) (err error) {
-	p.clients, err = awsapi.Connect(ctx, awsapi.Config{Region: Region, Endpoint: p.emulator.url.String(), UserAgent: "kops-rehearsal",
+	p.clients, err = awsapi.Connect(ctx, awsapi.Config{Region: Region, Endpoint: endpoint, HTTPClient: &http.Client{Transport: p.emulator.transport}, UserAgent: "kops-rehearsal",
 		Credentials: credentials.NewStaticCredentialsProvider(accessKey, secretKey, "")})
 	for _, b := range buckets {
 		if err == nil {

@@ -225,7 +225,7 @@ func TestAnInstanceIsPlayed(t *testing.T) {
 	_, text = p.asks(at, http.MethodGet, "/latest/meta-data/iam/security-credentials/nodes.c", header, token)
 	var c struct{ AccessKeyID, SecretAccessKey, Token, Code string }
 	p.ok(json.Unmarshal([]byte(text), &c))
-	cfg := aws.Config{Region: Region, BaseEndpoint: aws.String(p.emulator.url.String()), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	cfg := aws.Config{Region: Region, BaseEndpoint: aws.String(endpoint), HTTPClient: &http.Client{Transport: p.emulator.transport}, Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.Token}, nil
 	})}
 	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})

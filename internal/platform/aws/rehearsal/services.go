@@ -30,8 +30,8 @@ func serves(host string) bool {
 // services passes requests on to the emulator, as they are, and has what they change be
 // looked at. What the emulator cannot know is answered here.
 func (p *play) services() http.Handler {
-	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = p.emulator.url.Scheme, p.emulator.url.Host, r.In.Host
+	proxy := &httputil.ReverseProxy{Transport: p.emulator.transport, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "emulator", r.In.Host
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		form := parameters(r)

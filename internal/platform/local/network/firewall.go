@@ -58,7 +58,7 @@ func rules(bridge string, cidr netip.Prefix) []rule {
 
 // enclosure lets machines reach each other, and this host's addresses on their bridge at
 // some ports, and nothing else; nobody reaches them through the host, nor its own address,
-// but they and this host. The order counts.
+// but they and root of this host. The order counts.
 func enclosure(bridge string, address netip.Addr, tcp, udp []int) []rule {
 	r := func(chain, target string, args ...string) rule {
 		return rule{"filter", chain, append(append(args, "-m", "comment", "--comment", bridge, "-j"), target), true}
@@ -79,6 +79,7 @@ func enclosure(bridge string, address netip.Addr, tcp, udp []int) []rule {
 		r("INPUT", "ACCEPT", own("-p", "icmp")...),
 		r("INPUT", "DROP", "-i", bridge),
 		r("INPUT", "DROP", "-d", address.String(), "!", "-i", "lo"),
+		r("OUTPUT", "DROP", "-d", address.String(), "-m", "owner", "!", "--uid-owner", "0"),
 	}
 }
 
@@ -108,7 +109,7 @@ func Masquerade(bridge string, cidr netip.Prefix, on bool) error {
 
 // Enclose keeps the machines of a bridge among themselves and, at the ports that are given,
 // the addresses that this host has on the bridge; or no longer. The first of these, address,
-// is not for the neighbours of this host, which could find a way to it.
+// is for root of this host, and not for its neighbours, which could find a way to it.
 func Enclose(bridge string, address netip.Addr, tcp, udp []int, on bool) error {
 	return set(bridge, enclosure(bridge, address, tcp, udp), nil, on)
 }

@@ -236,6 +236,11 @@ func TestAnEnclosureIsClosed(t *testing.T) {
 					t.Errorf("%s reaches %s: %t", c.from, c.to, got)
 				}
 			}
+			// Root of the host is asked above; nobody else is to have its machines.
+			other := exec.Command("ip", "netns", "exec", "kops-t-host", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "timeout", "1", "bash", "-c", "exec 3<> /dev/tcp/10.199.21.1/443")
+			if out, err := other.CombinedOutput(); err == nil {
+				t.Errorf("another user of the host reaches it: %s", out)
+			}
 			enclose(false)
 			out, err := exec.Command("ip", "netns", "exec", "kops-t-host", "iptables-save").Output()
 			if err != nil || strings.Contains(string(out), bridgeA) {
