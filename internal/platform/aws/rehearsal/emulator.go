@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"kops.local/kops/api"
@@ -82,7 +81,7 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}}}
-	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	tie(e.cmd)
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -130,7 +129,7 @@ func (e *emulator) failure() error { return fmt.Errorf("%s has ended: %v", progr
 
 // close ends the emulator and all that it made.
 func (e *emulator) close() error {
-	if err := syscall.Kill(-e.cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := end(e.cmd); err != nil {
 		return fmt.Errorf("end %s: %w", program, err)
 	}
 	<-e.ended
