@@ -56,37 +56,52 @@ func (c Client) Call(ctx context.Context, service, version, action string, value
 	defer cancel()
 	form := url.Values{"Action": {action}, "Version": {version}}
 	maps.Copy(form, values)
-	body := form.Encode()
+	res, err := c.post(ctx, service, form.Encode(), "Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+	if err != nil {
+		return err
+	}
+	return Read(res, answer)
+}
+
+// post sends a signed request with headers, of which each name is followed by its value.
+func (c Client) post(ctx context.Context, service, body string, headers ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(c.Endpoint, Endpoint(service, c.Region)), strings.NewReader(body))
 	if err != nil {
-		return fault.Wrap(fault.Permanent, err, "")
+		return nil, fault.Wrap(fault.Permanent, err, "")
 	}
 	key, err := c.Credentials(ctx)
 	if err != nil {
-		return fmt.Errorf("find credentials: %w", err)
+		return nil, fmt.Errorf("find credentials: %w", err)
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
 	Sign(req.Header, req.URL, body, Scope{c.Region, service}, key, c.Now())
 	res, err := c.HTTP.Do(req)
 	if err != nil {
-		return fault.Wrap(fault.NotYet, err, "")
+		return nil, fault.Wrap(fault.NotYet, err, "")
 	}
-	return Read(res, answer)
+	return res, nil
 }
 
 // Read reads the XML of an answer into what answer points to, and closes the
 // answer. Its errors are those of Client.Call.
 func Read(res *http.Response, answer any) error {
+	return read(res, answer, xml.Unmarshal, func(res *http.Response, text []byte) *Error { return refusal(res.StatusCode, text) })
+}
+
+// read reads an answer of either protocol, and closes it.
+func read(res *http.Response, answer any, decode func([]byte, any) error, refused func(*http.Response, []byte) *Error) error {
 	defer res.Body.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.LimitReader(res.Body, longest))
 	switch {
 	case err != nil:
 		return fault.Wrap(fault.NotYet, err, "")
 	case res.StatusCode != http.StatusOK:
-		e := refusal(res.StatusCode, text)
+		e := refused(res, text)
 		return fault.Wrap(e.class(), e, "")
 	}
-	if err := xml.Unmarshal(text, answer); err != nil {
+	if err := decode(text, answer); err != nil {
 		return fault.New(fault.NotYet, "the answer is not understood: %w", err)
 	}
 	return nil

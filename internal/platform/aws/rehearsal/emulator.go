@@ -32,8 +32,11 @@ const startLimit = time.Minute
 // running is what the emulator says when it listens.
 const running = "Running on "
 
-// endpoint stands for the emulator in requests, which go to its socket.
-const endpoint = "http://emulator"
+// emulatorHost and endpoint stand for the emulator in requests, which go to its socket.
+const (
+	emulatorHost = "emulator"
+	endpoint     = "http://" + emulatorHost
+)
 
 // emulator is a running one. It listens at a socket that only its user reaches: who may ask
 // it to run instances is root of this host.

@@ -125,9 +125,12 @@ func (p *play) complete(ctx context.Context, now snapshot, i *instance) (given, 
 	if err != nil {
 		return given{}, err
 	}
-	_, err = p.clients.EC2.AssociateAddress(ctx, &ec2.AssociateAddressInput{AllocationId: a.AllocationId, InstanceId: i.InstanceId})
+	if _, err := p.clients.EC2.AssociateAddress(ctx, &ec2.AssociateAddressInput{AllocationId: a.AllocationId, InstanceId: i.InstanceId}); err != nil {
+		_, rerr := p.clients.EC2.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: a.AllocationId}) // it is asked for again
+		return given{}, errors.Join(err, rerr)
+	}
 	i.PublicIpAddress = a.PublicIp
-	return given{aws.ToString(a.AllocationId)}, err
+	return given{aws.ToString(a.AllocationId)}, nil
 }
 
 // publicAddresses are those that instances get: of a range for documentation (RFC 5737).

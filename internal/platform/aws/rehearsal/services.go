@@ -31,7 +31,7 @@ func serves(host string) bool {
 // looked at. What the emulator cannot know is answered here.
 func (p *play) services() http.Handler {
 	proxy := &httputil.ReverseProxy{Transport: p.emulator.transport, Rewrite: func(r *httputil.ProxyRequest) {
-		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "emulator", r.In.Host
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", emulatorHost, r.In.Host
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		form := parameters(r)
