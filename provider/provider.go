@@ -74,7 +74,9 @@ type Machine struct {
 	Running bool
 	// Spare says that the machine waits in reserve, Detached that its group no longer counts it.
 	Spare, Detached bool
-	Created         time.Time
+	// Outdated says that the platform would make it otherwise now.
+	Outdated bool
+	Created  time.Time
 }
 
 // BootRecord is what a machine tells of its start. Either part may be empty.

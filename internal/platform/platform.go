@@ -95,6 +95,8 @@ type Provider struct {
 	Rehearse func(context.Context, rehearsal.Stage, rehearsal.Options) (*rehearsal.Play, error)
 	// Stage opens a stage on this host for platforms to be played on; nil: its machines are elsewhere.
 	Stage func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error)
+	// Roll is what replacing machines needs.
+	Roll Roll
 	// BootRecord reads what a machine tells of its start; nil: the platform cannot tell.
 	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
 }
@@ -142,7 +144,47 @@ type Machine struct {
 	Running bool
 	// Spare says that the machine waits in a warm pool, Detached that its group no longer counts it.
 	Spare, Detached bool
-	Created         time.Time
+	// Outdated says that the platform would make it otherwise now; Roll.Made says in what.
+	Outdated bool
+	Created  time.Time
+}
+
+// Roll is what replacing machines needs of a platform. Each function is idempotent: a
+// roll that was cut off calls it again. A nil one is not supported, and the roll does without.
+type Roll struct {
+	// Surge is how many machines more than its size a group has during a roll, where neither
+	// the group nor the cluster says.
+	Surge int
+	// InPlace says that machines are changed, and never replaced.
+	InPlace bool
+	// Refills says that a group by itself makes another machine in the place of one that is
+	// detached or ended; otherwise an update of the cluster makes it.
+	Refills bool
+	// Made tells what machines were made of, by their names; one of which nothing can be told is left out.
+	Made func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup, []Machine) (map[string]Made, error)
+	// Detach has the group count a machine no longer; it goes on to serve until it is terminated.
+	Detach func(context.Context, *Session, *api.Cluster, Machine) error
+	// Deregister takes a machine out of the load balancers, and returns when none sends it
+	// anything any more.
+	Deregister func(context.Context, *Session, *api.Cluster, Machine) error
+	// Terminate ends a machine for good.
+	Terminate func(context.Context, *Session, *api.Cluster, Machine) error
+}
+
+// Made is what a platform made a machine of.
+type Made struct {
+	// Config is the hash of the node configuration that the machine was started with
+	// (nodeconfig.Boot.NodeupConfigHash); empty when the platform cannot tell.
+	Config string
+	// Changes are what the platform would do otherwise now, but for the node configuration.
+	Changes []Change
+}
+
+// Change is one difference between a machine as it was made and as it would be made now.
+type Change struct {
+	// Field is the spec's, such as spec.machineType, or the platform's word where no field says it.
+	Field      string
+	Have, Want string
 }
 
 // BootRecord is what a machine tells of its start. Either part may be empty.
