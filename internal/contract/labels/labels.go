@@ -1,7 +1,8 @@
 // Package labels holds the labels of nodes by which what runs in a cluster knows what
-// the nodes are for. The one of their instance group is api.LabelInstanceGroup.
+// the nodes are for, and the annotations by which machines tell what they run and are
+// told what to run. The label of their instance group is api.LabelInstanceGroup.
 //
-// It must not know who sets or reads a label.
+// It must not know who sets or reads a label or an annotation.
 package labels
 
 // Labels without a value.
