@@ -155,6 +155,9 @@ type Machines struct {
 	Unsized bool
 	// Image is that of new groups where the channel has none; "" is none.
 	Image string
+	// Published begin the names of the images that a channel recommends, or did: an upgrade
+	// replaces those, and keeps the images that users made.
+	Published []string
 	// GPU says which groups with an enabled driver have the processors.
 	GPU GPU
 	// NoCloud: no controllers of a cloud run in the cluster.

@@ -3,17 +3,20 @@ package complete
 import (
 	"strings"
 
+	"github.com/blang/semver/v4"
+
 	"kops.local/kops/internal/contract/etcdversion"
 	"kops.local/kops/internal/spec/fill"
+	"kops.local/kops/internal/spec/versions"
 )
 
-// etcdVersion is the newest etcd that a minor version of Kubernetes is run with here.
-func (p *Pass) etcdVersion() string {
+// EtcdVersion is the newest etcd that a version of Kubernetes is run with here.
+func EtcdVersion(kubernetes semver.Version) string {
 	minor := uint64(7)
 	switch {
-	case p.OlderThan(34):
+	case !versions.AtLeast(kubernetes, 1, 34):
 		minor = 5
-	case p.OlderThan(37):
+	case !versions.AtLeast(kubernetes, 1, 37):
 		minor = 6
 	}
 	r, _ := etcdversion.Newest(minor) // there is one of each of these
@@ -23,7 +26,7 @@ func (p *Pass) etcdVersion() string {
 func setEtcdVersion(p *Pass) {
 	for i := range p.Spec.EtcdClusters {
 		if e := &p.Spec.EtcdClusters[i]; e.Image == "" {
-			fill.Value(&e.Version, p.etcdVersion())
+			fill.Value(&e.Version, EtcdVersion(p.Version))
 		}
 	}
 }

@@ -78,7 +78,7 @@ func setImage(p *Pass, g *api.InstanceGroup) {
 	if g.Spec.Image != "" {
 		return
 	}
-	image := p.in.Channel.Image(p.on.Name, machineArch(p.Facts, g.Spec.MachineType), p.Version)
+	image := p.in.Channel.Image(p.on.Name, MachineArch(p.Facts, g.Spec.MachineType), p.Version)
 	fill.Value(&image, p.on.Machines.Image)
 	if image == "" {
 		p.FailGroup(g, "spec.image", "", "image", "the channel has no image for this cloud and Kubernetes version", "name one in spec.image")

@@ -13,9 +13,9 @@ const (
 	arm64 = "arm64"
 )
 
-// machineArch returns the architecture of a machine type, amd64 or arm64: amd64 when
+// MachineArch returns the architecture of a machine type, amd64 or arm64: amd64 when
 // the type is not known.
-func machineArch(f *facts.Cloud, machineType string) string {
+func MachineArch(f *facts.Cloud, machineType string) string {
 	t, ok := f.MachineType(firstType(machineType))
 	if ok && !t.Supports(facts.ArchX86) && t.Supports(facts.ArchARM) {
 		return arm64

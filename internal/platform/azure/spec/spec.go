@@ -46,7 +46,7 @@ func Platform() platform.Platform {
 		},
 		Machines: traits.Machines{Types: map[api.InstanceGroupRole][]traits.Type{
 			api.RoleControlPlane: {{Name: "Standard_B2s"}}, api.RoleAPIServer: {{Name: "Standard_B2s"}}, api.RoleNode: {{Name: "Standard_B2s"}}, api.RoleBastion: {{Name: "Standard_B2s"}},
-		}},
+		}, Published: []string{"Canonical:0001-com-ubuntu-server-focal:", "Canonical:0001-com-ubuntu-server-jammy:", "Canonical:ubuntu-24_04-lts:"}},
 		Store: traits.Store{Schemes: []string{"azureblob"}, Files: []string{"azureblob"}, Variables: []string{"AZURE_ENVIRONMENT"}},
 		Model: traits.Model{NodeConfig: nodeConfig, Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
 			return traits.Volumes{Provider: "azure", NameTag: "k8s.io_etcd_" + etcd,

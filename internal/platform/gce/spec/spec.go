@@ -40,7 +40,7 @@ func Platform() platform.Platform {
 		},
 		Machines: traits.Machines{Types: map[api.InstanceGroupRole][]traits.Type{
 			api.RoleControlPlane: {{Name: "e2-medium"}}, api.RoleAPIServer: {{Name: "e2-medium"}}, api.RoleNode: {{Name: "e2-medium"}}, api.RoleBastion: {{Name: "e2-micro"}},
-		}},
+		}, Published: []string{"cos-cloud/cos-stable-", "ubuntu-os-cloud/ubuntu-2004-", "ubuntu-os-cloud/ubuntu-2204-", "ubuntu-os-cloud/ubuntu-2404-"}},
 		Store: traits.Store{Schemes: []string{"gs"}, Files: []string{"gs"}},
 		Model: modelTraits(),
 	}}

@@ -1,0 +1,239 @@
+// Package upgrade works out how a cluster comes to a later version of Kubernetes: hop by
+// hop, each of one minor version, and what each hop changes of the objects.
+//
+// It must not know how a hop is carried out, or whether the cluster is fit for it.
+package upgrade
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/versions"
+)
+
+// Input is what an upgrade starts from.
+type Input struct {
+	Cluster  *api.Cluster
+	Groups   []*api.InstanceGroup
+	Platform *traits.Traits
+	// Facts tell the architecture of machine types, for groups without an image; nil: it is amd64.
+	Facts *facts.Cloud
+	// Channel recommends versions and images, and ChannelName is what spec.channel is to say.
+	Channel     *versions.Channel
+	ChannelName string
+	// Kops is the version of this program.
+	Kops string
+	// To is where the upgrade ends: a version, a minor version such as 1.36, or "" for one step
+	// as the channel recommends it.
+	To string
+}
+
+// Hop is one step of an upgrade.
+type Hop struct {
+	// Version is that of Kubernetes after it.
+	Version string
+	Changes []Change
+	// Etcd is what becomes of etcd clusters whose version nobody chose.
+	Etcd []Etcd
+}
+
+// Change is a property of an object that a hop sets. Item is Cluster or InstanceGroup/NAME.
+type Change struct {
+	Item     string `json:"item"`
+	Property string `json:"property"`
+	Old      string `json:"old"`
+	New      string `json:"new"`
+}
+
+// Etcd is an etcd cluster whose version follows that of Kubernetes.
+type Etcd struct{ Name, Old, New string }
+
+// Items and properties of changes, in kOps' words.
+const (
+	itemCluster = "Cluster"
+	itemGroup   = "InstanceGroup/"
+
+	propertyChannel = "Channel"
+	propertyVersion = "KubernetesVersion"
+	propertyImage   = "Image"
+)
+
+// Hops are the steps of the upgrade. There are none when nothing is to change.
+func Hops(in Input) ([]Hop, error) {
+	way, err := in.way()
+	if err != nil {
+		return nil, err
+	}
+	var out []Hop
+	for _, v := range way {
+		h := in.hop(v)
+		if len(h.Changes) > 0 {
+			out = append(out, h)
+		}
+		in.Cluster, in.Groups = Applied(in.Cluster, in.Groups, h.Changes)
+	}
+	return out, nil
+}
+
+// way lists the versions of the hops, the last of which may be the version that there is.
+func (in *Input) way() ([]semver.Version, error) {
+	now, err := versions.ParseVersion(in.Cluster.Spec.KubernetesVersion)
+	if err != nil {
+		return nil, fmt.Errorf("spec.kubernetesVersion: %w", err)
+	}
+	to, err := in.target(now)
+	if err != nil {
+		return nil, err
+	}
+	if to.Major != now.Major {
+		return nil, fmt.Errorf("option:To %s: there is no way from %s", to, now)
+	}
+	var out []semver.Version
+	for minor := now.Minor + 1; minor < to.Minor; minor++ {
+		v, err := in.newest(now.Major, minor)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return append(out, to), nil
+}
+
+// target is the version in which the upgrade ends, never an older one than there is.
+func (in *Input) target(now semver.Version) (semver.Version, error) {
+	if in.To == "" {
+		v, err := versions.ParseVersion(in.Channel.UpgradeVersion(now.String(), in.Kops))
+		if err != nil {
+			return v, fmt.Errorf("channel %s: %w", in.ChannelName, err)
+		}
+		return v, nil
+	}
+	to, err := versions.ParseVersion(in.To)
+	if err != nil {
+		if to, err = versions.ParseVersion(in.To + ".0"); err != nil {
+			return to, fmt.Errorf("option:To %q is not a version such as 1.36 or 1.36.3", in.To)
+		}
+		mine := to.Major == now.Major && to.Minor == now.Minor
+		if to, err = in.newest(to.Major, to.Minor); mine && (err != nil || to.LT(now)) {
+			return now, nil
+		}
+		if err != nil {
+			return to, err
+		}
+	}
+	if to.LT(now) {
+		return to, fmt.Errorf("option:To %s is older than %s, which the cluster has: Kubernetes knows no way back", to, now)
+	}
+	return to, nil
+}
+
+func (in *Input) recommended(version string) string {
+	v, _ := in.Channel.Kubernetes(version)
+	return v
+}
+
+// newest is the version of a minor version that the channel recommends.
+func (in *Input) newest(major, minor uint64) (semver.Version, error) {
+	of := semver.Version{Major: major, Minor: minor}
+	v, err := versions.ParseVersion(in.recommended(of.String()))
+	if err != nil || v.Major != major || v.Minor != minor {
+		return of, fmt.Errorf("channel %s recommends no version of %d.%d; go there first by a version that you name: option:To %d.%d.N", in.ChannelName, major, minor, major, minor)
+	}
+	return v, nil
+}
+
+// hop is what one step changes.
+func (in *Input) hop(to semver.Version) Hop {
+	h := Hop{Version: to.String()}
+	change := func(item, property, old, now string) {
+		if old != now {
+			h.Changes = append(h.Changes, Change{item, property, old, now})
+		}
+	}
+	spec := &in.Cluster.Spec
+	change(itemCluster, propertyChannel, spec.Channel, in.ChannelName)
+	now, err := versions.ParseVersion(spec.KubernetesVersion)
+	if err != nil || !now.EQ(to) {
+		change(itemCluster, propertyVersion, spec.KubernetesVersion, to.String())
+	}
+	for _, g := range in.Groups {
+		if image := in.image(g, to); image != "" {
+			change(itemGroup+g.Name, propertyImage, g.Spec.Image, image)
+		}
+	}
+	for _, e := range spec.EtcdClusters {
+		old, next := complete.EtcdVersion(now), complete.EtcdVersion(to)
+		if e.Version == "" && e.Image == "" && old != next {
+			h.Etcd = append(h.Etcd, Etcd{e.Name, old, next})
+		}
+	}
+	return h
+}
+
+// image is the image that the channel has for a group, or "" where its own is to stay.
+func (in *Input) image(g *api.InstanceGroup, kubernetes semver.Version) string {
+	own := g.Spec.Image
+	if own != "" && !slices.ContainsFunc(in.Platform.Machines.Published, func(p string) bool { return strings.HasPrefix(own, p) }) {
+		return ""
+	}
+	arch := complete.MachineArch(cmp.Or(in.Facts, &facts.Cloud{}), g.Spec.MachineType)
+	if strings.Contains(own, "arm64") {
+		arch = "arm64"
+	}
+	return in.Channel.Image(in.Platform.Name, arch, kubernetes)
+}
+
+// NeedsFacts reports whether the architecture of a group cannot be told from its image.
+func NeedsFacts(in Input) bool {
+	return len(in.Channel.Images(in.Platform.Name)) > 0 && slices.ContainsFunc(in.Groups, func(g *api.InstanceGroup) bool { return g.Spec.Image == "" })
+}
+
+// Applied are copies of the objects with the changes. A group that does not exist any more is passed over.
+func Applied(c *api.Cluster, groups []*api.InstanceGroup, changes []Change) (*api.Cluster, []*api.InstanceGroup) {
+	c = c.DeepCopy()
+	out := make([]*api.InstanceGroup, len(groups))
+	for i, g := range groups {
+		out[i] = g.DeepCopy()
+	}
+	for _, ch := range changes {
+		switch ch.Property {
+		case propertyChannel:
+			c.Spec.Channel = ch.New
+		case propertyVersion:
+			c.Spec.KubernetesVersion = ch.New
+		case propertyImage:
+			name := strings.TrimPrefix(ch.Item, itemGroup)
+			if i := slices.IndexFunc(out, func(g *api.InstanceGroup) bool { return g.Name == name }); i >= 0 {
+				out[i].Spec.Image = ch.New
+			}
+		}
+	}
+	return c, out
+}
+
+// Remaining are those of some versions, in their order, that are newer than the one that a cluster has.
+func Remaining(all []string, has string) []string {
+	now, err := versions.ParseVersion(has)
+	if err != nil {
+		return nil
+	}
+	out := slices.DeleteFunc(slices.Clone(all), func(text string) bool {
+		v, err := versions.ParseVersion(text)
+		return err != nil || v.LTE(now)
+	})
+	slices.SortFunc(out, func(a, b string) int { return cmp.Compare(minorOf(a), minorOf(b)) })
+	return out
+}
+
+func minorOf(version string) uint64 {
+	v, _ := versions.ParseVersion(version) // it was read before
+	return v.Minor
+}
