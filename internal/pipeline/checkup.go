@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"kops.local/kops/internal/contract/pki"
@@ -25,8 +26,10 @@ type Checkup struct {
 	// of life; it is nil where the kubeconfig serves.
 	authority *pki.Keyset
 	life      time.Duration
-	config    *rest.Config
-	api       *health.API
+
+	opening sync.Mutex // held while the following two are made
+	config  *rest.Config
+	api     *health.API
 }
 
 // Reach says how the API server of a cluster is asked.
@@ -66,25 +69,57 @@ func (o *Opened) Checkup(ctx context.Context, r Reach, life time.Duration) (*Che
 	return nil, kerr
 }
 
+// Kubernetes is a client of the API server for all kinds of objects. Unlike Look it
+// does not bound its requests: ctx does. The error is of the class NotYet while the
+// API has no address.
+func (k *Checkup) Kubernetes(ctx context.Context) (kubernetes.Interface, error) {
+	k.opening.Lock()
+	defer k.opening.Unlock()
+	problem, err := k.reach(ctx)
+	if err == nil && problem != nil {
+		err = fault.Wrap(fault.NotYet, fmt.Errorf("ask the API of %s: %s", problem.Name, problem.Message), problem.Remedy)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := rest.CopyConfig(k.config)
+	c.QPS, c.UserAgent, c.WarningHandler = -1, "kops", rest.NoWarnings{}
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return nil, fmt.Errorf("use the address %s of the API: %w", c.Host, err)
+	}
+	return client, nil
+}
+
+// reach finds how the API server is reached, unless that is known. opening is held.
+func (k *Checkup) reach(ctx context.Context) (*health.Failure, error) {
+	if k.config != nil {
+		return nil, nil
+	}
+	a, err := k.Access(ctx, k.authority, AccessOptions{Admin: k.life, Server: k.server})
+	if err != nil {
+		return nil, err
+	}
+	if a.Server == "" {
+		return &health.Failure{Kind: health.KindAPI, Name: k.Cluster.Spec.Name, Message: "it has no address yet: its load balancer is not there",
+			Remedy: "make it: kops update cluster " + k.Cluster.Spec.Name + " --yes"}, nil
+	}
+	k.config = &rest.Config{Host: a.Server, TLSClientConfig: rest.TLSClientConfig{ServerName: a.TLSServerName, CAData: a.CA, CertData: a.Certificate, KeyData: a.Key}}
+	return nil, nil
+}
+
 // open makes the connection to the API server, once its address is known.
 func (k *Checkup) open(ctx context.Context) (*health.Failure, error) {
+	k.opening.Lock()
+	defer k.opening.Unlock()
 	if k.api != nil {
 		return nil, nil
 	}
-	if k.config == nil {
-		a, err := k.Access(ctx, k.authority, AccessOptions{Admin: k.life, Server: k.server})
-		if err != nil {
-			return nil, err
-		}
-		if a.Server == "" {
-			return &health.Failure{Kind: health.KindAPI, Name: k.Cluster.Spec.Name, Message: "it has no address yet: its load balancer is not there",
-				Remedy: "make it: kops update cluster " + k.Cluster.Spec.Name + " --yes"}, nil
-		}
-		k.config = &rest.Config{Host: a.Server, TLSClientConfig: rest.TLSClientConfig{ServerName: a.TLSServerName, CAData: a.CA, CertData: a.Certificate, KeyData: a.Key}}
+	problem, err := k.reach(ctx)
+	if err == nil && problem == nil {
+		k.api, err = health.Open(k.config)
 	}
-	var err error
-	k.api, err = health.Open(k.config)
-	return nil, err
+	return problem, err
 }
 
 // Look sees the machines and what the API server shows, at once.

@@ -1,0 +1,184 @@
+package drain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Kinds of blockers.
+const (
+	KindBudget    = "budget"    // a disruption budget that lets no pod go
+	KindLocal     = "local"     // data on the node's own disk
+	KindUnmanaged = "unmanaged" // a pod that nothing makes again
+	KindGrace     = "grace"     // a pod that may take long to end
+)
+
+// Blocker is what a drain of some nodes will meet.
+type Blocker struct {
+	// Kind is one of the kinds above.
+	Kind string `json:"kind"`
+	// Name is the budget's or the pod's, as namespace/name.
+	Name string `json:"name"`
+	// Pods are those that a budget keeps, as namespace/name, and Nodes where they run.
+	Pods  []string `json:"pods,omitempty"`
+	Nodes []string `json:"nodes"`
+	// Message says in a sentence what will happen, and Remedy what helps.
+	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
+	// Blocks says that the drain cannot end while this is so.
+	Blocks bool `json:"blocks"`
+}
+
+// World is what is known when blockers are predicted.
+type World struct {
+	// Nodes are the names of those that are to be drained.
+	Nodes   []string
+	Pods    []corev1.Pod
+	Budgets []policyv1.PodDisruptionBudget
+	// LocalClaims are the claims, as namespace/name, that are bound to a disk of a node.
+	LocalClaims map[string]bool
+	// Timeout is how long one drain may take; 0: as long as it takes.
+	Timeout time.Duration
+}
+
+// Blockers predicts what the drains of some nodes will meet: what blocks first.
+func Blockers(w World) []Blocker {
+	var moving []*corev1.Pod // what the drains evict
+	for i := range w.Pods {
+		if p := &w.Pods[i]; slices.Contains(w.Nodes, p.Spec.NodeName) && evictable(p) {
+			moving = append(moving, p)
+		}
+	}
+	out := w.budgets(moving)
+	for _, p := range moving {
+		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			out = append(out, w.ofPod(p)...)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Blocker) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func rank(b Blocker) int {
+	if b.Blocks {
+		return 0
+	}
+	return 1
+}
+
+// evictable reports whether a drain evicts a pod.
+func evictable(p *corev1.Pod) bool {
+	_, static := p.Annotations[corev1.MirrorPodAnnotationKey]
+	owner := metav1.GetControllerOf(p)
+	return !static && (owner == nil || owner.Kind != "DaemonSet") && p.DeletionTimestamp == nil
+}
+
+// budgets are those that allow no eviction now, or never will.
+func (w World) budgets(moving []*corev1.Pod) []Blocker {
+	covering := map[string][]string{} // the budgets of a pod
+	var out []Blocker
+	for i := range w.Budgets {
+		b := &w.Budgets[i]
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err != nil {
+			continue // the API server lets none of these be
+		}
+		name := b.Namespace + "/" + b.Name
+		found := Blocker{Kind: KindBudget, Name: name, Blocks: true}
+		for _, p := range moving {
+			if p.Namespace != b.Namespace || !selector.Matches(labels.Set(p.Labels)) || !guarded(p, b) {
+				continue
+			}
+			key := p.Namespace + "/" + p.Name
+			covering[key] = append(covering[key], name)
+			found.add(p)
+			if len(covering[key]) == 2 { // the API server evicts no pod of two budgets
+				out = append(out, Blocker{Kind: KindBudget, Name: name, Pods: []string{key}, Nodes: []string{p.Spec.NodeName}, Blocks: true,
+					Message: fmt.Sprintf("more than one disruption budget selects the pod, %s too, and such a pod cannot be evicted", covering[key][0]),
+					Remedy:  "delete one of the budgets, or narrow its selector"})
+			}
+		}
+		if len(found.Pods) > 0 && b.Status.DisruptionsAllowed == 0 {
+			found.Message, found.Remedy = allowsNone(b)
+			out = append(out, found)
+		}
+	}
+	return out
+}
+
+func (b *Blocker) add(p *corev1.Pod) {
+	b.Pods = append(b.Pods, p.Namespace+"/"+p.Name)
+	if !slices.Contains(b.Nodes, p.Spec.NodeName) {
+		b.Nodes = append(b.Nodes, p.Spec.NodeName)
+	}
+}
+
+// guarded reports whether a budget keeps the API server from evicting a pod.
+func guarded(p *corev1.Pod, b *policyv1.PodDisruptionBudget) bool {
+	if p.Status.Phase == corev1.PodPending || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+	always := b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
+	return ready || !always
+}
+
+// allowsNone says why a budget allows no eviction, and what helps.
+func allowsNone(b *policyv1.PodDisruptionBudget) (message, remedy string) {
+	s := b.Status
+	if s.CurrentHealthy < s.DesiredHealthy {
+		return fmt.Sprintf("it allows no eviction now: %d of %d pods are ready, and it wants %d", s.CurrentHealthy, s.ExpectedPods, s.DesiredHealthy),
+			"see why the others are not ready; the drain waits until they are"
+	}
+	return fmt.Sprintf("it never allows an eviction: it wants %d of %d pods ready", s.DesiredHealthy, s.ExpectedPods),
+		"run more replicas, or let the budget allow one: kubectl edit pdb -n " + b.Namespace + " " + b.Name
+}
+
+// longGrace is the time to end above which a pod is told of.
+const longGrace = 5 * time.Minute
+
+// ofPod is what is to be known of one pod that will be evicted.
+func (w World) ofPod(p *corev1.Pod) []Blocker {
+	name := p.Namespace + "/" + p.Name
+	one := func(kind, message, remedy string) Blocker {
+		return Blocker{Kind: kind, Name: name, Nodes: []string{p.Spec.NodeName}, Message: message, Remedy: remedy}
+	}
+	var out []Blocker
+	if metav1.GetControllerOf(p) == nil {
+		out = append(out, one(KindUnmanaged, "nothing makes it again: it is deleted for good", "make it part of a Deployment, StatefulSet or Job"))
+	}
+	for _, v := range p.Spec.Volumes {
+		switch claim := v.PersistentVolumeClaim; {
+		case v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory:
+			out = append(out, one(KindLocal, fmt.Sprintf("the data of its volume %s (emptyDir) is deleted", v.Name), ""))
+		case v.HostPath != nil:
+			out = append(out, one(KindLocal, fmt.Sprintf("its volume %s is the folder %s of the node, which goes with the machine", v.Name, v.HostPath.Path), ""))
+		case claim != nil && w.LocalClaims[p.Namespace+"/"+claim.ClaimName]:
+			b := one(KindLocal, fmt.Sprintf("its claim %s is bound to a disk of the node: its data goes with the machine, and no other node can run the pod", claim.ClaimName),
+				"move the data, then delete the claim and the pod")
+			out = append(out, b)
+		}
+	}
+	grace := time.Duration(0)
+	if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
+		grace = time.Duration(*s) * time.Second
+	}
+	switch {
+	case w.Timeout > 0 && grace > w.Timeout:
+		out = append(out, one(KindGrace, fmt.Sprintf("it may take %v to end, longer than a drain may (%v)", grace, w.Timeout), "give the drain more time: option:DrainTimeout "+grace.String()))
+	case grace >= longGrace:
+		out = append(out, one(KindGrace, fmt.Sprintf("it may take %v to end", grace), ""))
+	}
+	return out
+}

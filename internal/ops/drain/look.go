@@ -1,0 +1,57 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// pageSize is how many objects one answer holds at most.
+const pageSize = 500
+
+// Look sees what predicting blockers needs, for drains of some nodes. Whose claims are
+// bound to disks of nodes is asked only where a pod has a claim.
+func Look(ctx context.Context, client kubernetes.Interface, nodes []string, timeout time.Duration) (World, error) {
+	w := World{Nodes: nodes, Timeout: timeout, LocalClaims: map[string]bool{}}
+	claims := false
+	for o := (metav1.ListOptions{Limit: pageSize}); ; {
+		list, err := client.CoreV1().Pods("").List(ctx, o)
+		if err != nil {
+			return w, fmt.Errorf("list the pods: %w", err)
+		}
+		for _, p := range list.Items {
+			for _, v := range p.Spec.Volumes {
+				claims = claims || v.PersistentVolumeClaim != nil
+			}
+		}
+		w.Pods = append(w.Pods, list.Items...)
+		if o.Continue = list.Continue; o.Continue == "" {
+			break
+		}
+	}
+	budgets, err := client.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return w, fmt.Errorf("list the disruption budgets: %w", err)
+	}
+	w.Budgets = budgets.Items
+	if !claims {
+		return w, nil
+	}
+	volumes, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return w, fmt.Errorf("list the volumes: %w", err)
+	}
+	for _, v := range volumes.Items {
+		if onNode(&v) && v.Spec.ClaimRef != nil {
+			w.LocalClaims[v.Spec.ClaimRef.Namespace+"/"+v.Spec.ClaimRef.Name] = true
+		}
+	}
+	return w, nil
+}
+
+// onNode reports whether a volume is on a node's own disk.
+func onNode(v *corev1.PersistentVolume) bool { return v.Spec.Local != nil || v.Spec.HostPath != nil }
