@@ -309,5 +309,5 @@ func (r *run) late(last error) error {
 	if len(left) == 0 {
 		err = fmt.Errorf("node %s is not empty after %v: %w", r.node, r.o.Timeout, last)
 	}
-	return fault.Wrap(fault.NotYet, err, "let the budget allow an eviction (more replicas, or a budget that allows one), or go on without it (option:FailOnDrainError=false)")
+	return fault.Wrap(fault.NotYet, err, "let the budget allow an eviction (more replicas, or a budget that allows one), or go on without it (option:FailOnDrainError)")
 }
