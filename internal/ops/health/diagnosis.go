@@ -54,7 +54,7 @@ func (w World) roles() map[string]string {
 
 // statusOf is what a machine has come to, which is to be a node of the role, or none.
 func statusOf(m platform.Machine, role string, s Seen) string {
-	n := nodeOf(m, s.Nodes)
+	n := NodeOf(m, s.Nodes)
 	switch {
 	case m.Spare:
 		return "spare"
@@ -68,7 +68,7 @@ func statusOf(m platform.Machine, role string, s Seen) string {
 		return "unknown"
 	case n == nil:
 		return "not joined"
-	case unready(n) != "":
+	case Unready(n) != "":
 		return "not ready"
 	}
 	return "ready"
@@ -100,9 +100,9 @@ func diagnoseMachine(w World, m platform.Machine, lines int) MachineDiagnosis {
 	out := MachineDiagnosis{Name: m.Name, Group: m.Group, Addresses: m.Addresses, State: m.State, Created: m.Created, Status: statusOf(m, w.roles()[m.Group], w.API)}
 	start := w.Starts[m.Name]
 	out.Boot, out.Console = start.Report, start.Console[max(0, len(start.Console)-lines):]
-	n := nodeOf(m, w.API.Nodes)
+	n := NodeOf(m, w.API.Nodes)
 	if n != nil {
-		out.Node, out.Message = n.Name, unready(n)
+		out.Node, out.Message = n.Name, Unready(n)
 	}
 	switch {
 	case w.API.Problem != nil && start.Report != nil && start.Report.Done && !start.Broken:

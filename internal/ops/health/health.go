@@ -84,7 +84,7 @@ func (c *check) index() {
 	}
 	for _, g := range c.Machines {
 		for _, m := range g.Machines {
-			if n := nodeOf(m, c.API.Nodes); n != nil {
+			if n := NodeOf(m, c.API.Nodes); n != nil {
 				c.machineOf[n.Name] = m
 			}
 		}

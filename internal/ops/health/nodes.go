@@ -53,9 +53,9 @@ func roleOfGroup(g *api.InstanceGroup) string {
 	}
 }
 
-// nodeOf finds the node that a machine is, by its name or by what the cloud's
+// NodeOf finds the node that a machine is, by its name or by what the cloud's
 // controller wrote down; nil when it is none.
-func nodeOf(m platform.Machine, nodes []corev1.Node) *corev1.Node {
+func NodeOf(m platform.Machine, nodes []corev1.Node) *corev1.Node {
 	for i, n := range nodes {
 		if n.Name == m.Node && m.Node != "" || strings.HasSuffix(n.Spec.ProviderID, "/"+m.Name) {
 			return &nodes[i]
@@ -74,8 +74,8 @@ func condition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondit
 	return nil
 }
 
-// unready says why a node is not ready, or "" when it is.
-func unready(n *corev1.Node) string {
+// Unready says why a node is not ready, or "" when it is.
+func Unready(n *corev1.Node) string {
 	c := condition(n, corev1.NodeReady)
 	switch {
 	case c == nil:
@@ -177,7 +177,7 @@ func (c *check) countMachines(g *api.InstanceGroup, shown *platform.MachineGroup
 // machines tells which machines of a group do not run, or are no nodes.
 func (c *check) machines(g *api.InstanceGroup, shown *platform.MachineGroup) {
 	for _, m := range shown.Machines {
-		n := nodeOf(m, c.API.Nodes)
+		n := NodeOf(m, c.API.Nodes)
 		switch {
 		case m.Detached || m.Spare:
 		case !m.Running:
@@ -242,7 +242,7 @@ func (c *check) nodes() {
 		if role == "" && c.groups[group] != nil {
 			role = roleOfGroup(c.groups[group])
 		}
-		if why := unready(n); why != "" {
+		if why := Unready(n); why != "" {
 			f := Failure{Kind: KindNode, Name: n.Name, Group: group, Message: fmt.Sprintf("the node of role %q is not ready: %s", role, why)}
 			if s := c.Starts[m.Name]; machine && s.Broken {
 				f.Message, f.Remedy = f.Message+"; "+s.Message, s.Remedy

@@ -89,7 +89,7 @@ func TestLookAtARealAPIServer(t *testing.T) {
 	if got := strings.Join(pods, ", "); got != "apps/agent Running, kube-system/kube-apiserver-cp-0 Running, kube-system/plain Running" {
 		t.Errorf("pods %s", got)
 	}
-	if s.Problem != nil || len(s.Unready) != 0 || len(s.Nodes) != 1 || unready(&s.Nodes[0]) != "" {
+	if s.Problem != nil || len(s.Unready) != 0 || len(s.Nodes) != 1 || Unready(&s.Nodes[0]) != "" {
 		t.Errorf("seen %+v", s)
 	}
 	if _, err := open(t, config).Log(ctx, "apps", "web", "c", 5, false); err == nil || !strings.Contains(err.Error(), "read the log of apps/web") {

@@ -1,0 +1,206 @@
+package stale
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/internal/spec/effects"
+)
+
+// differences are those of two node configurations, each as a field of the spec. Where the
+// old one is not known there is one reason, which says the hashes.
+func differences(old, now []byte, oldHash, nowHash string) []Reason {
+	have, known := leaves(old)
+	want, readable := leaves(now)
+	if !known || !readable {
+		return []Reason{{Unkept, short(oldHash), short(nowHash), Replace}}
+	}
+	oldVersion, version := have[versionKey], want[versionKey]
+	var out []Reason
+	for _, key := range sorted(have, want) {
+		h, w := have[key], want[key]
+		if h == w || oldVersion != version && follows(key, h, w, oldVersion, version) {
+			continue
+		}
+		r := reasonOf(key, h, w, want)
+		at := slices.IndexFunc(out, func(x Reason) bool { return x.Field == r.Field })
+		if at < 0 {
+			out = append(out, r)
+			continue
+		}
+		out[at].Effect = max(out[at].Effect, r.Effect)
+	}
+	out = withoutBlocks(out)
+	if len(out) == 0 { // the texts differ in their spelling alone
+		out = append(out, Reason{Field: "the node configuration is written otherwise", Effect: None})
+	}
+	return out
+}
+
+// follows reports whether a difference is only that of the version of Kubernetes: an image
+// of another tag, or the file of a name that has no version in it.
+func follows(key, have, want, oldVersion, version string) bool {
+	if key == versionKey || have == "" || want == "" {
+		return false
+	}
+	return strings.HasPrefix(key, assetsKey+".") || undigested(strings.ReplaceAll(have, oldVersion, version)) == undigested(want)
+}
+
+// block stands for the parts of a value.
+const block = "{}"
+
+// withoutBlocks removes what says only that a block is there or not, where its parts say
+// as much; else it removes the parts, as they follow from it.
+func withoutBlocks(all []Reason) []Reason {
+	below := func(r, block Reason) bool { return strings.HasPrefix(r.Field, block.Field+".") }
+	return slices.DeleteFunc(slices.Clone(all), func(r Reason) bool {
+		if r.Have == block && r.Want == "" || r.Have == "" && r.Want == block {
+			return slices.ContainsFunc(all, func(x Reason) bool { return below(x, r) && x.Effect >= r.Effect })
+		}
+		return slices.ContainsFunc(all, func(x Reason) bool { return (x.Have == block || x.Want == block) && below(r, x) && x.Effect > r.Effect })
+	})
+}
+
+// Unkept says that a machine runs a configuration that the store does not have any more.
+const Unkept = "node configuration"
+
+const (
+	versionKey     = "KubernetesVersion"
+	assetsKey      = "Assets"
+	serviceAccount = "service-account"
+)
+
+// reasonOf names the field that a part of a node configuration follows from. all are the
+// parts of the wanted one.
+func reasonOf(key, have, want string, all map[string]string) Reason {
+	r := Reason{Have: shown(have), Want: shown(want)}
+	f := fieldOf(key)
+	r.Field, r.Effect = f.Field, f.Effect
+	below := strings.TrimPrefix(key, f.Key)
+	inSpec := strings.HasPrefix(f.Field, "spec.")
+	switch {
+	case f.whole:
+	case inSpec:
+		r.Field += below
+	case below != "":
+		r.Field += " " + below[1:]
+	}
+	if inSpec {
+		r.Effect = effects.OfAny(r.Field)
+	}
+	if f.Key == "KeypairIDs" && all["CAs"+below] == "" && below != "."+serviceAccount {
+		r.Effect = Replace // the authority comes with the boot script
+	}
+	return r
+}
+
+// leaves are the values of a configuration by their paths: what has parts of its own is
+// taken apart, and lists of texts are one value. Files to install go by their names.
+func leaves(text []byte) (map[string]string, bool) {
+	var doc map[string]any
+	if len(text) == 0 || yaml.Unmarshal(text, &doc) != nil {
+		return nil, false
+	}
+	out := map[string]string{}
+	for _, list := range each(doc[assetsKey]) {
+		for _, file := range each(list) {
+			hash, urls, _ := strings.Cut(fmt.Sprint(file), "@")
+			first, _, _ := strings.Cut(urls, ",")
+			out[assetsKey+"."+path.Base(first)] = hash
+		}
+	}
+	delete(doc, assetsKey)
+	flatten(out, "", doc)
+	return out, true
+}
+
+// each yields what a list or a map holds.
+func each(of any) []any {
+	switch x := of.(type) {
+	case []any:
+		return x
+	case map[string]any:
+		return slices.Collect(maps.Values(x))
+	}
+	return nil
+}
+
+func flatten(out map[string]string, at string, of any) {
+	switch x := of.(type) {
+	case nil:
+	case map[string]any:
+		if at != "" {
+			out[at] = block
+		}
+		for k, v := range x {
+			flatten(out, strings.TrimPrefix(at+"."+k, "."), v)
+		}
+	case []any:
+		flattenList(out, at, x)
+	default:
+		text, err := json.Marshal(x)
+		if s, ok := x.(string); ok || err != nil {
+			text = []byte(s)
+		}
+		out[at] = string(text)
+	}
+}
+
+// flattenList takes objects apart, by the names that they have, and joins all else.
+func flattenList(out map[string]string, at string, list []any) {
+	var texts []string
+	for i, x := range list {
+		switch o := x.(type) {
+		case map[string]any, []any:
+			name := fmt.Sprint(i)
+			if m, ok := o.(map[string]any); ok {
+				for _, key := range []string{"name", "path", "key", "device"} {
+					if s, ok := m[key].(string); ok {
+						name = s
+						break
+					}
+				}
+			}
+			flatten(out, at+"["+name+"]", o)
+		default:
+			texts = append(texts, fmt.Sprint(x))
+		}
+	}
+	if len(texts) > 0 {
+		out[at] = strings.Join(texts, ", ")
+	}
+}
+
+// longest is the longest value that is shown; of others the digest is.
+const longest = 120
+
+func shown(value string) string {
+	if len(value) <= longest && !strings.Contains(value, "\n") {
+		return value
+	}
+	sum := sha256.Sum256([]byte(value))
+	return fmt.Sprintf("%d bytes, sha256 %x", len(value), sum[:4])
+}
+
+// short is the beginning of a hash, enough to tell it from others.
+func short(hash string) string { return hash[:min(len(hash), 8)] }
+
+// undigested is the name of an image without its digest.
+func undigested(image string) string {
+	name, _, _ := strings.Cut(image, "@sha256:")
+	return name
+}
+
+// sorted are the keys of two maps.
+func sorted(a, b map[string]string) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

@@ -1,0 +1,85 @@
+package stale
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/spec/effects"
+)
+
+// TestEveryPartOfAConfigurationIsOfAField holds that a machine that differs in any part of
+// its configuration is explained by a field of the spec that there is.
+func TestEveryPartOfAConfigurationIsOfAField(t *testing.T) {
+	var keys []string
+	for _, of := range []struct {
+		t  reflect.Type
+		at string
+	}{{reflect.TypeFor[nodeconfig.Config](), ""}, {reflect.TypeFor[nodeconfig.APIServer](), "APIServerConfig."}, {reflect.TypeFor[nodeconfig.ControlPlane](), "ControlPlaneConfig."}} {
+		for i := range of.t.NumField() {
+			name, _, _ := strings.Cut(of.t.Field(i).Tag.Get("json"), ",")
+			if name != "ControlPlaneConfig" { // its parts have entries
+				keys = append(keys, of.at+name)
+			}
+		}
+	}
+	for _, key := range keys {
+		if !slices.ContainsFunc(fields(), func(f field) bool { return f.Key == key }) {
+			t.Errorf("%s is of no field of the spec", key)
+		}
+	}
+	for _, f := range fields() {
+		if strings.HasPrefix(f.Field, "spec.") == (f.Effect != None) {
+			t.Errorf("%s: an effect is said here where no spec has the field: %q, %v", f.Key, f.Field, f.Effect)
+		}
+		if strings.HasPrefix(f.Field, "spec.") && !known(f.Field) {
+			t.Errorf("%s: no object has the field %s", f.Key, f.Field)
+		}
+		if parent, _, below := strings.Cut(f.Key, "."); !below && !slices.Contains(keys, parent) {
+			t.Errorf("no configuration has %s", f.Key)
+		}
+	}
+}
+
+func known(path string) bool {
+	_, group := effects.Of(api.KindInstanceGroup, path)
+	_, cluster := effects.Of(api.KindCluster, path)
+	return group || cluster
+}
+
+func TestDifferences(t *testing.T) {
+	for _, c := range []struct{ name, old, now, want string }{
+		{"a new version of Kubernetes, and what follows from it",
+			"KubernetesVersion: 1.35.4\nKubeProxy: {image: 'r/kube-proxy:v1.35.4@sha256:aa'}\nAssets: {amd64: ['aa@https://dl/v1.35.4/kubelet,https://m/kubelet']}\n",
+			"KubernetesVersion: 1.36.3\nKubeProxy: {image: 'r/kube-proxy:v1.36.3@sha256:bb'}\nAssets: {amd64: ['bb@https://dl/v1.36.3/kubelet']}\n",
+			"spec.kubernetesVersion: 1.35.4 -> 1.36.3 replace"},
+		{"the same files from elsewhere", "Assets: {amd64: ['aa@https://a/kubelet']}\n", "Assets: {amd64: ['aa@https://b/kubelet']}\n", "the node configuration is written otherwise:  ->  none"},
+		{"a new release of containerd", "Assets: {amd64: ['aa@https://dl/containerd-2.1.tgz']}\n", "Assets: {amd64: ['bb@https://dl/containerd-2.2.tgz']}\n",
+			"file containerd-2.1.tgz: aa ->  restart; file containerd-2.2.tgz:  -> bb restart"},
+		{"lists", "SysctlParameters: [a=1]\nFileAssets: [{name: f, path: /f, content: x}]\n", "SysctlParameters: [a=1, b=2]\nFileAssets: [{name: f, path: /f, content: z}]\n",
+			"spec.fileAssets[f].content: x -> z restart; spec.sysctlParameters: a=1 -> a=1, b=2 restart"},
+		{"another network", "Networking: {calico: {wireguardEnabled: true}}\n", "Networking: {cilium: {}}\n",
+			"spec.networking.calico: {} ->  replace; spec.networking.cilium:  -> {} replace"},
+		{"a block that was not there", "ClusterName: c\n", "ClusterName: c\ncontainerdConfig: {logLevel: info}\n", "spec.containerd.logLevel:  -> info restart"},
+		{"an authority of a control plane", "CAs: {kubernetes-ca: a}\nKeypairIDs: {kubernetes-ca: '1'}\n", "CAs: {kubernetes-ca: b}\nKeypairIDs: {kubernetes-ca: '2'}\n",
+			"keypair kubernetes-ca: a -> b restart"},
+		{"an authority of a worker", "KeypairIDs: {kubernetes-ca: '1'}\n", "KeypairIDs: {kubernetes-ca: '2'}\n", "keypair kubernetes-ca: 1 -> 2 replace"},
+		{"the secret of encryption", "APIServerConfig: {EncryptionConfigSecretHash: a}\n", "APIServerConfig: {EncryptionConfigSecretHash: b}\n", "secret encryptionconfig: a -> b restart"},
+		{"something that no version of kops here knows", "Future: {a: 1}\n", "Future: {a: 2}\n", "node configuration Future.a: 1 -> 2 replace"},
+		{"a long text", "FileAssets: [{name: f, content: '" + strings.Repeat("x", 200) + "'}]\n", "FileAssets: [{name: f, content: short}]\n",
+			"spec.fileAssets[f].content: 200 bytes, sha256 aa20c23e -> short restart"},
+		{"a damaged configuration", "][", "ClusterName: c\n", "node configuration: old -> now replace"},
+	} {
+		var got []string
+		for _, r := range differences([]byte(c.old), []byte(c.now), "old", "now") {
+			got = append(got, fmt.Sprintf("%s: %s -> %s %s", r.Field, r.Have, r.Want, r.Effect))
+		}
+		if s := strings.Join(got, "; "); s != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.name, s, c.want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package stale
+
+import "strings"
+
+// field says which field of the spec a part of the node configuration follows from.
+type field struct {
+	// Key is the path in the configuration; what lies below it goes by it, too.
+	Key string
+	// Field is the path in a spec, in the objects' latest shape, or says in words what it
+	// is; then Effect is what a change of it takes.
+	Field  string
+	Effect Effect
+	// whole says that the field is named alone, and not what lies below.
+	whole bool
+}
+
+// fields holds every part of nodeconfig.Config. Of several that match the longest counts.
+func fields() []field {
+	return []field{
+		{Key: assetsKey, Field: "file", Effect: Restart},
+		{Key: "images", Field: "programs of kops", Effect: Restart, whole: true},
+		{Key: "ClusterName", Field: "metadata.name", Effect: Replace},
+		{Key: versionKey, Field: "spec.kubernetesVersion"},
+		{Key: "packages", Field: "spec.packages"},
+		{Key: "configStore", Field: "spec.configStore"},
+		{Key: "EtcdClusterNames", Field: "spec.etcdClusters"},
+		{Key: "etcdManifests", Field: "spec.etcdClusters[].etcdMembers", whole: true},
+		{Key: "channelsManifest", Field: "spec.configStore.base", whole: true},
+		{Key: "CAs", Field: "keypair", Effect: Restart},
+		{Key: "KeypairIDs", Field: "keypair", Effect: Restart},
+		{Key: "DefaultMachineType", Field: "spec.machineType"},
+		{Key: "EnableLifecycleHook", Field: "spec.warmPool.enableLifecycleHook"},
+		{Key: "staticManifests", Field: "manifests of the control plane", Effect: Restart, whole: true},
+		{Key: "KubeletConfig", Field: "spec.kubelet"},
+		{Key: "KubeletConfig.taints", Field: "spec.taints"},
+		{Key: "KubeletConfig.nodeLabels", Field: "spec.nodeLabels"},
+		{Key: "KubeProxy", Field: "spec.kubeProxy"},
+		{Key: "Networking", Field: "spec.networking"},
+		{Key: "InstallCNIAssets", Field: "spec.networking", whole: true},
+		{Key: "UseCiliumEtcd", Field: "spec.networking.cilium.etcdManaged"},
+		{Key: "UsesKubenet", Field: "spec.networking", whole: true},
+		{Key: "NTPUnmanaged", Field: "spec.ntp.managed"},
+		{Key: "ServiceNodePortRange", Field: "spec.kubeAPIServer.serviceNodePortRange"},
+		{Key: "SysctlParameters", Field: "spec.sysctlParameters"},
+		{Key: "UpdatePolicy", Field: "spec.updatePolicy"},
+		{Key: "VolumeMounts", Field: "spec.volumeMounts"},
+		{Key: "FileAssets", Field: "spec.fileAssets"},
+		{Key: "Hooks", Field: "spec.hooks"},
+		{Key: "containerdConfig", Field: "spec.containerd"},
+		{Key: "APIServerConfig", Field: "spec.kubeAPIServer", whole: true},
+		{Key: "APIServerConfig.ClusterDNSDomain", Field: "spec.clusterDNSDomain"},
+		{Key: "APIServerConfig.KubeAPIServer", Field: "spec.kubeAPIServer"},
+		{Key: "APIServerConfig.API", Field: "spec.api"},
+		{Key: "APIServerConfig.Authentication", Field: "spec.authentication"},
+		{Key: "APIServerConfig.EncryptionConfigSecretHash", Field: "secret encryptionconfig", Effect: Restart},
+		{Key: "APIServerConfig.ServiceAccountPublicKeys", Field: "keypair " + serviceAccount, Effect: Restart},
+		{Key: "ControlPlaneConfig.KubeControllerManager", Field: "spec.kubeControllerManager"},
+		{Key: "ControlPlaneConfig.KubeScheduler", Field: "spec.kubeScheduler"},
+		{Key: "DNSZone", Field: "spec.dnsZone"},
+		{Key: "NvidiaGPU", Field: "spec.containerd.nvidiaGPU"},
+		{Key: "GVisor", Field: "spec.containerd.gvisor"},
+		{Key: "disableSecurityGroupIngress", Field: "spec.cloudProvider.aws.disableSecurityGroupIngress"},
+		{Key: "elbSecurityGroup", Field: "spec.cloudProvider.aws.elbSecurityGroup"},
+		{Key: "nlbSecurityGroupMode", Field: "spec.cloudProvider.aws.nlbSecurityGroupMode"},
+		{Key: "nodeIPFamilies", Field: "spec.cloudProvider.aws.nodeIPFamilies"},
+		{Key: "useIPBasedNodeNames", Field: "spec.cloudProvider.aws.useIPBasedNodeNames"},
+		{Key: "warmPoolImages", Field: "spec.warmPool.additionalImages"},
+		{Key: "AzureAdminUser", Field: "spec.cloudProvider.azure.adminUser"},
+		{Key: "multizone", Field: "spec.cloudProvider.gce.multizone"},
+		{Key: "nodeTags", Field: "spec.cloudProvider.gce.nodeTags"},
+		{Key: "nodeInstancePrefix", Field: "spec.cloudProvider.gce.nodeInstancePrefix"},
+		{Key: "Openstack", Field: "spec.cloudProvider.openstack"},
+		{Key: "usesNoneDNS", Field: "spec.networking.topology.dns"},
+		{Key: "fileTrust", Field: "spec.assets.trustedKeys", whole: true},
+		{Key: "hardened", Field: "annotation of hardening", Effect: Restart},
+	}
+}
+
+// fieldOf is the entry of a path in a node configuration.
+func fieldOf(key string) field {
+	best := field{Key: key, Field: "node configuration " + key, Effect: Replace, whole: true}
+	found := false
+	for _, f := range fields() {
+		rest, ok := strings.CutPrefix(key, f.Key)
+		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') && (!found || len(f.Key) > len(best.Key)) {
+			best, found = f, true
+		}
+	}
+	return best
+}

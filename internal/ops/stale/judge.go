@@ -1,0 +1,158 @@
+package stale
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/effects"
+)
+
+// In is what was seen of a cluster, and what is wanted of it.
+type In struct {
+	Groups   []*api.InstanceGroup
+	Machines []platform.MachineGroup
+	// Made is what the platform told of machines, by their names.
+	Made map[string]platform.Made
+	// Nodes are those of the cluster; none while its API server cannot be asked.
+	Nodes []corev1.Node
+	// Wanted is what machines are to run, by the name of their group.
+	Wanted map[string]Wanted
+	// Kept are node configurations of the past, by their hashes.
+	Kept map[string][]byte
+	// InPlace says that machines are changed, and never replaced.
+	InPlace bool
+}
+
+// Wanted is what the machines of a group are to run.
+type Wanted struct {
+	// Config is their node configuration; empty when it is not known.
+	Config []byte
+	// Files are the first 8 digits of the SHA-256 of the manifests that they read from the
+	// store, by key.
+	Files map[string]string
+	// Changes are what a plan that is not carried out yet will make otherwise.
+	Changes []platform.Change
+}
+
+// Runs is what a machine tells that it runs now.
+type Runs struct {
+	// Hash is that of its node configuration, as in nodeconfig.Boot.
+	Hash string `json:"hash"`
+	// Files are as in Wanted.
+	Files map[string]string `json:"files,omitempty"`
+}
+
+// Annotations of nodes.
+const (
+	annotation     = "kops.k8s.io/needs-update"
+	runsAnnotation = "kops.k8s.io/node-config"
+)
+
+// What a reason says where no field of the spec does.
+const (
+	Annotated   = "annotation " + annotation
+	Detached    = "its group no longer counts it"
+	Unexplained = "the platform would make it otherwise"
+)
+
+// Judge says of each machine what it is behind in, in the order of the groups and of
+// their machines.
+func Judge(in In) []Machine {
+	groups := map[string]*api.InstanceGroup{}
+	for _, g := range in.Groups {
+		groups[g.Name] = g
+	}
+	var out []Machine
+	for _, shown := range in.Machines {
+		for _, m := range shown.Machines {
+			j := Machine{Machine: m}
+			if g := groups[m.Group]; g != nil {
+				j.Role = g.Spec.Role
+			}
+			n := health.NodeOf(m, in.Nodes)
+			if n != nil {
+				j.NodeName, j.Version, j.Ready = n.Name, n.Status.NodeInfo.KubeletVersion, health.Unready(n) == ""
+			}
+			j.Reasons = in.reasons(m, n)
+			for i, r := range j.Reasons {
+				if in.InPlace {
+					j.Reasons[i].Effect = min(r.Effect, Restart)
+				}
+				j.Effect = max(j.Effect, j.Reasons[i].Effect)
+			}
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// reasons are all differences of one machine, the greatest first. What a machine was made
+// of stops counting where its node tells that it runs something else meanwhile.
+func (in In) reasons(m platform.Machine, n *corev1.Node) []Reason {
+	want, made := in.Wanted[m.Group], in.Made[m.Name]
+	var out []Reason
+	for _, c := range slices.Concat(made.Changes, want.Changes) {
+		if !slices.ContainsFunc(out, func(r Reason) bool { return r.Field == c.Field }) {
+			out = append(out, Reason{c.Field, c.Have, c.Want, effects.OfAny(c.Field)})
+		}
+	}
+	runs, told := Runs{Hash: made.Config}, false
+	if n != nil {
+		runs, told = RunsOf(n, runs)
+	}
+	wanted := ""
+	if len(want.Config) > 0 {
+		wanted = nodeconfig.Hash(want.Config)
+	}
+	if runs.Hash != "" && wanted != "" && runs.Hash != wanted {
+		out = append(out, differences(in.Kept[runs.Hash], want.Config, runs.Hash, wanted)...)
+	}
+	if told {
+		out = append(out, files(runs.Files, want.Files)...)
+	}
+	if n != nil && needsUpdate(n) {
+		out = append(out, Reason{Field: Annotated, Effect: Replace})
+	}
+	if m.Detached {
+		out = append(out, Reason{Field: Detached, Effect: Replace})
+	}
+	mended := made.Config != "" && made.Config != runs.Hash && runs.Hash == wanted
+	if m.Outdated && len(out) == 0 && !mended {
+		out = append(out, Reason{Field: Unexplained, Effect: Replace})
+	}
+	slices.SortStableFunc(out, func(a, b Reason) int { return cmp.Compare(b.Effect, a.Effect) })
+	return out
+}
+
+// files are the manifests that a machine runs otherwise than they stand in the store.
+func files(have, want map[string]string) []Reason {
+	var out []Reason
+	for _, key := range sorted(have, want) {
+		if have[key] != want[key] && len(want) > 0 && len(have) > 0 {
+			out = append(out, Reason{key, have[key], want[key], Restart})
+		}
+	}
+	return out
+}
+
+// RunsOf is what a node tells that its machine runs, and whether it tells anything; else
+// it is what the platform says.
+func RunsOf(n *corev1.Node, platform Runs) (Runs, bool) {
+	var r Runs
+	if json.Unmarshal([]byte(n.Annotations[runsAnnotation]), &r) != nil || r.Hash == "" {
+		return platform, false
+	}
+	return r, true
+}
+
+func needsUpdate(n *corev1.Node) bool {
+	_, ok := n.Annotations[annotation]
+	return ok
+}

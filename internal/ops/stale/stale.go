@@ -1,0 +1,51 @@
+// Package stale says which machines do not do what the spec says now, why, field by
+// field, and what it takes to mend that.
+//
+// Judging is pure: Judge takes what was seen. The package must not know how platforms,
+// stores and API servers are asked, nor what replaces or restarts a machine.
+package stale
+
+import (
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/effects"
+)
+
+// Effect is what it takes to have a machine do what the spec says.
+type Effect = effects.Effect
+
+// Effects, the lesser first.
+const (
+	None    = effects.None
+	Live    = effects.Live
+	Restart = effects.Restart
+	Replace = effects.Replace
+)
+
+// Reason is one difference between a machine and what the spec says.
+type Reason struct {
+	// Field is the spec's, such as spec.kubelet.maxPods, or says in words what differs.
+	Field string `json:"field"`
+	// Have and Want are what the machine has, and what it is to have; both may be empty.
+	Have   string `json:"have,omitempty"`
+	Want   string `json:"want,omitempty"`
+	Effect Effect `json:"effect"`
+}
+
+// Machine is a machine of a cluster, and what it is behind in.
+type Machine struct {
+	platform.Machine
+	// Role is that of its instance group; empty when it belongs to none.
+	Role api.InstanceGroupRole
+	// NodeName is that of its Node, and Version the version of its kubelet; both are
+	// empty while it is no node, or nobody knows.
+	NodeName, Version string
+	// Ready says that its node is ready.
+	Ready bool
+	// Effect is the greatest of the reasons'.
+	Effect  Effect
+	Reasons []Reason
+}
+
+// Stale reports whether the machine has to be restarted or replaced.
+func (m *Machine) Stale() bool { return m.Effect >= Restart }

@@ -1,0 +1,115 @@
+package stale_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/ops/stale"
+	"kops.local/kops/internal/platform"
+)
+
+const (
+	before = "ClusterName: c\nKubernetesVersion: 1.35.4\nKubeletConfig: {maxPods: 110, taints: [a=b:NoSchedule]}\nSysctlParameters: [x=1]\n"
+	after  = "ClusterName: c\nKubernetesVersion: 1.35.4\nKubeletConfig: {maxPods: 50, taints: [a=b:NoSchedule]}\nSysctlParameters: [x=1]\n"
+	tinted = "ClusterName: c\nKubernetesVersion: 1.35.4\nKubeletConfig: {maxPods: 110, taints: [c=d:NoSchedule]}\nSysctlParameters: [x=1]\n"
+)
+
+// TestJudge goes through every cause by which a machine is stale, and through what only
+// looks like one.
+func TestJudge(t *testing.T) {
+	hash := func(text string) string { return nodeconfig.Hash([]byte(text)) }
+	made := func(config string, changes ...platform.Change) map[string]platform.Made {
+		return map[string]platform.Made{"m": {Config: hash(config), Changes: changes}}
+	}
+	runs := func(config, files string) map[string]string {
+		return map[string]string{"kops.k8s.io/node-config": fmt.Sprintf(`{"hash":%q,"files":{%s}}`, hash(config), files)}
+	}
+	image := platform.Change{Field: "spec.image", Have: "old", Want: "new"}
+	for _, c := range []struct {
+		name     string
+		outdated bool
+		machine  platform.Machine
+		made     map[string]platform.Made
+		notes    map[string]string // of the node
+		wanted   stale.Wanted
+		inPlace  bool
+		want     string
+	}{
+		{name: "as it is to be", made: made(after), wanted: stale.Wanted{Config: []byte(after)}, want: "none"},
+		{name: "nothing is known", want: "none"},
+		{name: "the configuration changed", outdated: true, made: made(before), wanted: stale.Wanted{Config: []byte(after)},
+			want: "restart: spec.kubelet.maxPods 110 -> 50 restart"},
+		{name: "the node converged meanwhile", outdated: true, made: made(before), notes: runs(after, ""), wanted: stale.Wanted{Config: []byte(after)}, want: "none"},
+		{name: "the node says what it runs, and the platform nothing", notes: runs(before, ""), wanted: stale.Wanted{Config: []byte(after)},
+			want: "restart: spec.kubelet.maxPods 110 -> 50 restart"},
+		{name: "the platform knows more than the node", outdated: true, made: made(before, image), notes: runs(after, ""), wanted: stale.Wanted{Config: []byte(after)},
+			want: "replace: spec.image old -> new replace"},
+		{name: "only what is done live", outdated: true, made: made(before), wanted: stale.Wanted{Config: []byte(tinted)},
+			want: "live: spec.taints a=b:NoSchedule -> c=d:NoSchedule live"},
+		{name: "the old configuration is not kept", outdated: true, made: made("ClusterName: gone\n"), wanted: stale.Wanted{Config: []byte(after)},
+			want: "replace: node configuration " + hash("ClusterName: gone\n")[:8] + " -> " + hash(after)[:8] + " replace"},
+		{name: "outdated, and nobody says why", outdated: true, want: "replace: the platform would make it otherwise  ->  replace"},
+		{name: "outdated, with the right configuration", outdated: true, made: made(after), wanted: stale.Wanted{Config: []byte(after)},
+			want: "replace: the platform would make it otherwise  ->  replace"},
+		{name: "outdated, a node with the right configuration, and no word of the platform", outdated: true, notes: runs(after, ""), wanted: stale.Wanted{Config: []byte(after)},
+			want: "replace: the platform would make it otherwise  ->  replace"},
+		{name: "detached", machine: platform.Machine{Detached: true}, made: made(after), wanted: stale.Wanted{Config: []byte(after)},
+			want: "replace: its group no longer counts it  ->  replace"},
+		{name: "annotated", notes: map[string]string{"kops.k8s.io/needs-update": ""}, want: "replace: annotation kops.k8s.io/needs-update  ->  replace"},
+		{name: "a manifest of another text", made: made(after), notes: runs(after, `"manifests/etcd/main-cp.yaml":"aaaaaaaa","same":"1"`),
+			wanted: stale.Wanted{Config: []byte(after), Files: map[string]string{"manifests/etcd/main-cp.yaml": "bbbbbbbb", "same": "1"}},
+			want:   "restart: manifests/etcd/main-cp.yaml aaaaaaaa -> bbbbbbbb restart"},
+		{name: "a machine that tells no files", made: made(after), notes: runs(after, ""), wanted: stale.Wanted{Config: []byte(after), Files: map[string]string{"x": "1"}}, want: "none"},
+		{name: "what a plan changes", made: made(after), wanted: stale.Wanted{Config: []byte(after), Changes: []platform.Change{{Field: "spec.minSize", Have: "2", Want: "3"}, image}},
+			want: "replace: spec.image old -> new replace, spec.minSize 2 -> 3 live"},
+		{name: "a plan changes what the platform tells of, too", outdated: true, made: made(after, image), wanted: stale.Wanted{Config: []byte(after), Changes: []platform.Change{image}},
+			want: "replace: spec.image old -> new replace"},
+		{name: "machines that are never replaced", notes: map[string]string{"kops.k8s.io/needs-update": ""}, inPlace: true,
+			want: "restart: annotation kops.k8s.io/needs-update  ->  restart"},
+		{name: "an annotation that is damaged", made: made(before), notes: map[string]string{"kops.k8s.io/node-config": "{"}, wanted: stale.Wanted{Config: []byte(after)},
+			want: "restart: spec.kubelet.maxPods 110 -> 50 restart"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := c.machine
+			m.Name, m.Group, m.Node, m.Running, m.Outdated = "m", "g", "n", true, c.outdated
+			in := stale.In{Groups: []*api.InstanceGroup{{ObjectMeta: metav1.ObjectMeta{Name: "g"}, Spec: api.InstanceGroupSpec{Role: api.RoleNode}}},
+				Machines: []platform.MachineGroup{{Name: "g", Machines: []platform.Machine{m}}}, Made: c.made, InPlace: c.inPlace,
+				Wanted: map[string]stale.Wanted{"g": c.wanted}, Kept: map[string][]byte{hash(before): []byte(before)}}
+			if c.notes != nil {
+				in.Nodes = []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: c.notes}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.35.4"},
+					Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}}
+			}
+			all := stale.Judge(in)
+			if len(all) != 1 {
+				t.Fatalf("%d machines", len(all))
+			}
+			if got := told(all[0]); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if is := all[0].Stale(); is != (all[0].Effect >= stale.Restart) {
+				t.Errorf("stale: %v, with %v", is, all[0].Effect)
+			}
+			if j := all[0]; (j.NodeName == "n" && j.Version == "v1.35.4" && j.Ready) != (c.notes != nil) || j.Role != api.RoleNode {
+				t.Errorf("what it is: %+v", j)
+			}
+		})
+	}
+}
+
+// told is a judgement in a line.
+func told(m stale.Machine) string {
+	var reasons []string
+	for _, r := range m.Reasons {
+		reasons = append(reasons, fmt.Sprintf("%s %s -> %s %s", r.Field, r.Have, r.Want, r.Effect))
+	}
+	if len(reasons) == 0 {
+		return m.Effect.String()
+	}
+	return m.Effect.String() + ": " + strings.Join(reasons, ", ")
+}

@@ -1,0 +1,114 @@
+package effects_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/effects"
+)
+
+// specs are the kinds whose fields concern machines.
+func specs() map[string]reflect.Type {
+	return map[string]reflect.Type{api.KindCluster: reflect.TypeFor[api.ClusterSpec](), api.KindInstanceGroup: reflect.TypeFor[api.InstanceGroupSpec]()}
+}
+
+// TestEveryFieldHasAnEffect is the law of this table: nobody can add a field and leave
+// open what a change of it does to machines that run; and no entry is of no field.
+func TestEveryFieldHasAnEffect(t *testing.T) {
+	for kind, spec := range specs() {
+		var paths []string
+		walk(spec, "spec", func(path string) {
+			paths = append(paths, path)
+			if _, ok := effects.Of(kind, path); !ok {
+				t.Errorf("%s %s: what its change takes is not in the table", kind, path)
+			}
+		})
+		if len(paths) < 100 {
+			t.Errorf("%s has only %d fields", kind, len(paths))
+		}
+		seen := map[string]bool{}
+		for _, e := range effects.Table(kind) {
+			leads := false
+			for _, p := range paths {
+				rest, ok := strings.CutPrefix(p, e.Path)
+				leads = leads || ok && (rest == "" || strings.HasSuffix(e.Path, ".") || rest[0] == '.' || rest[0] == '[')
+			}
+			if !leads {
+				t.Errorf("%s has no field %s", kind, e.Path)
+			}
+			if seen[e.Path] {
+				t.Errorf("%s: %s is said twice", kind, e.Path)
+			}
+			seen[e.Path] = true
+		}
+	}
+}
+
+// walk visits the leaves of a spec.
+func walk(t reflect.Type, path string, visit func(string)) {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		walk(t.Elem(), path, visit)
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		walk(t.Elem(), path+"[]", visit)
+	case t.Kind() == reflect.Struct && t != reflect.TypeFor[resource.Quantity]() && t != reflect.TypeFor[metav1.Duration]() && t != reflect.TypeFor[time.Time]():
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			walk(t.Field(i).Type, path+"."+name, visit)
+		}
+		if t.NumField() == 0 {
+			visit(path)
+		}
+	default:
+		visit(strings.TrimSuffix(path, "[]"))
+	}
+}
+
+func TestTheLongestPathCounts(t *testing.T) {
+	for _, c := range []struct {
+		kind, path string
+		want       effects.Effect
+		known      bool
+	}{
+		{api.KindInstanceGroup, "spec.kubelet.maxPods", effects.Restart, true},
+		{api.KindInstanceGroup, "spec.kubelet.taints", effects.Live, true},
+		{api.KindInstanceGroup, "spec.nodeLabels[example.com/team.x]", effects.Live, true},
+		{api.KindInstanceGroup, "spec.rootVolume.size", effects.Replace, true},
+		{api.KindInstanceGroup, "spec.min", effects.Replace, false},
+		{api.KindCluster, "spec.etcdClusters[main].version", effects.Restart, true},
+		{api.KindCluster, "spec.etcdClusters[0].etcdMembers[1].volumeSize", effects.Replace, true},
+		{api.KindCluster, "spec.kubernetesVersion", effects.Replace, true},
+		{api.KindCluster, "spec.networking.cilium", effects.Replace, true},
+		{api.KindCluster, "spec.networking.cilium.hubble.enabled", effects.Live, true},
+		{"Host", "spec.publicKey", effects.Replace, false},
+	} {
+		if got, known := effects.Of(c.kind, c.path); got != c.want || known != c.known {
+			t.Errorf("%s %s: %v %v, want %v %v", c.kind, c.path, got, known, c.want, c.known)
+		}
+	}
+	if e := effects.OfAny("spec.machineType"); e != effects.Replace {
+		t.Errorf("machine type: %v", e)
+	}
+	if e := effects.OfAny("spec.kubeProxy.proxyMode"); e != effects.Restart {
+		t.Errorf("a field of the cluster: %v", e)
+	}
+}
+
+func TestEffectsAreWords(t *testing.T) {
+	for _, e := range []effects.Effect{effects.None, effects.Live, effects.Restart, effects.Replace} {
+		text, err := e.MarshalText()
+		var again effects.Effect
+		if err != nil || again.UnmarshalText(text) != nil || again != e {
+			t.Errorf("%v: %s, %v", e, text, err)
+		}
+	}
+	if err := new(effects.Effect).UnmarshalText([]byte("reboot")); err == nil {
+		t.Error("reboot is taken for an effect")
+	}
+}

@@ -1,0 +1,262 @@
+package effects
+
+import (
+	"strings"
+
+	"kops.local/kops/api"
+)
+
+// Entry says what a change of a field takes. What lies below the field goes by it, unless
+// it has an entry of its own.
+type Entry struct {
+	// Path is the field's, in the shape of the objects, without indices: spec.hooks[].before.
+	// With a dot at its end it means what lies below, and not that a block is there or not.
+	Path   string
+	Effect Effect
+	// Why is the reason where it is not plain.
+	Why string
+}
+
+// Table holds the entries of a kind of object: Cluster or InstanceGroup.
+func Table(kind string) []Entry {
+	switch kind {
+	case api.KindCluster:
+		return cluster()
+	case api.KindInstanceGroup:
+		return group()
+	}
+	return nil
+}
+
+func cluster() []Entry {
+	return []Entry{
+		// The whole.
+		{"spec.channel", None, "it only proposes versions"},
+		{"spec.addons", Restart, "their URLs are flags of a pod of the control plane"},
+		{"spec.configStore", Replace, "machines know it from their boot script"},
+		{"spec.target", None, "it is of Terraform's files"},
+		{"spec.kubernetesVersion", Replace, ""},
+		{"spec.dnsZone", Restart, ""},
+		{"spec.clusterDNSDomain", Restart, "kubelets tell it to pods that start"},
+		{"spec.rollingUpdate", None, "it is read by the roll itself"},
+		{"spec.assets", Replace, "the boot script fetches from there"},
+		{"spec.assets.containerRegistry", Restart, "manifests name their images by it"},
+		{"spec.assets.containerProxy", Restart, "manifests name their images by it"},
+
+		// What the cloud makes beside the machines.
+		{"spec.cloudLabels", Live, "what runs is tagged, and new machines are"},
+		{"spec.sshAccess", Live, "it is a rule of a firewall"},
+		{"spec.nodePortAccess", Live, "it is a rule of a firewall"},
+		{"spec.sshKeyName", Replace, ""},
+		{"spec.externalPolicies", Live, "they are of the role that machines have"},
+		{"spec.additionalPolicies", Live, "they are of the role that machines have"},
+		{"spec.iam", Live, "it is of roles"},
+		{"spec.iam.useServiceAccountExternalPermissions", Restart, "the API server issues tokens for them"},
+		{"spec.serviceAccountIssuerDiscovery", Restart, "the API server names the issuer"},
+		{"spec.api", Live, "it is of a load balancer or a firewall"},
+		{"spec.api.publicName", Restart, "it is in the API server's certificate"},
+		{"spec.api.additionalSANs", Restart, "they are in the API server's certificate"},
+		{"spec.api.dns", Restart, "machines learn where the API is"},
+		{"spec.api.loadBalancer.useForInternalAPI", Restart, "machines learn where the API is"},
+		{"spec.cloudProvider", Replace, "machines are of it"},
+		{"spec.cloudProvider.aws.ebsCSIDriver", Live, addon},
+		{"spec.cloudProvider.aws.loadBalancerController", Live, addon},
+		{"spec.cloudProvider.aws.nodeTerminationHandler", Live, addon},
+		{"spec.cloudProvider.aws.podIdentityWebhook", Live, addon},
+		{"spec.cloudProvider.aws.warmPool", Live, "machines that serve are not of it"},
+		{"spec.cloudProvider.aws.warmPool.enableLifecycleHook", Replace, "machines tell the hook when they start"},
+		{"spec.cloudProvider.aws.warmPool.additionalImages", None, "they are pulled before a machine serves"},
+		{"spec.cloudProvider.aws.disableSecurityGroupIngress", Restart, cloudConfig},
+		{"spec.cloudProvider.aws.elbSecurityGroup", Restart, cloudConfig},
+		{"spec.cloudProvider.aws.nlbSecurityGroupMode", Restart, cloudConfig},
+		{"spec.cloudProvider.gce.pdCSIDriver", Live, addon},
+		{"spec.cloudProvider.gce.multizone", Restart, cloudConfig},
+		{"spec.cloudProvider.gce.nodeTags", Restart, cloudConfig},
+		{"spec.cloudProvider.gce.nodeInstancePrefix", Restart, cloudConfig},
+
+		// What machines run.
+		{"spec.kubelet", Restart, ""},
+		{"spec.kubelet.taints", Live, "they are set on nodes"},
+		{"spec.kubelet.nodeLabels", Live, "they are set on nodes"},
+		{"spec.controlPlaneKubelet", Restart, ""},
+		{"spec.controlPlaneKubelet.taints", Live, "they are set on nodes"},
+		{"spec.controlPlaneKubelet.nodeLabels", Live, "they are set on nodes"},
+		{"spec.containerd", Restart, ""},
+		{"spec.containerd.root", Replace, "all that it holds is elsewhere"},
+		{"spec.containerd.state", Replace, "all that runs is elsewhere"},
+		{"spec.containerd.nvidiaGPU", Replace, "drivers are installed at the start"},
+		{"spec.kubeProxy", Restart, ""},
+		{"spec.kubeAPIServer", Restart, ""},
+		{"spec.kubeControllerManager", Restart, ""},
+		{"spec.kubeScheduler", Restart, ""},
+		{"spec.etcdClusters", Restart, ""},
+		{"spec.etcdClusters[].name", Replace, "its disk is another"},
+		{"spec.etcdClusters[].etcdMembers", Replace, "a member is of a machine, and so is its disk"},
+		{"spec.authentication", Restart, "the API server asks it"},
+		{"spec.authorization", Restart, "it is of the API server"},
+		{"spec.encryptionConfig", Restart, "it is of the API server"},
+		{"spec.fileAssets", Restart, ""},
+		{"spec.hooks", Restart, "nodeup writes and runs the unit"},
+		{"spec.packages", Restart, ""},
+		{"spec.sysctlParameters", Restart, ""},
+		{"spec.ntp", Restart, ""},
+		{"spec.updatePolicy", Restart, ""},
+		{"spec.useHostCertificates", None, "nothing reads it"},
+
+		// Add-ons.
+		{"spec.cloudConfig", Live, addon},
+		{"spec.cloudControllerManager", Live, addon},
+		{"spec.kubeDNS", Live, addon},
+		{"spec.kubeDNS.serverIP", Restart, "kubelets tell it to pods that start"},
+		{"spec.kubeDNS.domain", Restart, "kubelets tell it to pods that start"},
+		{"spec.kubeDNS.nodeLocalDNS.enabled", Restart, "kubelets tell pods its address"},
+		{"spec.kubeDNS.nodeLocalDNS.localIP", Restart, "kubelets tell pods its address"},
+		{"spec.externalDNS", Live, addon},
+		{"spec.nodeProblemDetector", Live, addon},
+		{"spec.metricsServer", Live, addon},
+		{"spec.certManager", Live, addon},
+		{"spec.clusterAutoscaler", Live, addon},
+		{"spec.snapshotController", Live, addon},
+		{"spec.karpenter", Live, addon},
+		{"spec.gossipConfig", None, "it is refused"},
+		{"spec.dnsControllerGossipConfig", None, "it is refused"},
+
+		// The network: another one is another cluster of pods.
+		{"spec.networking", Replace, ""},
+		{"spec.networking.additionalNetworkCIDRs", Live, "it is of the cloud's network"},
+		{"spec.networking.tagSubnets", Live, "it is of the cloud's network"},
+		{"spec.networking.subnets", Live, "a group's own subnets count for its machines"},
+		{"spec.networking.subnets[].cidr", Replace, "addresses of machines are of it"},
+		{"spec.networking.topology.bastion", Live, "it is of a load balancer"},
+		{"spec.networking.isolateControlPlane", Live, "it is a rule of a firewall"},
+		{"spec.networking.calico.", Live, addon},
+		{"spec.networking.calico.wireguardEnabled", Restart, "it is of the kernel's modules"},
+		{"spec.networking.canal.", Live, addon},
+		{"spec.networking.cilium.", Live, addon},
+		{"spec.networking.cilium.etcdManaged", Replace, "it is another etcd"},
+		{"spec.networking.cilium.ipam", Replace, "pods get addresses of another range"},
+		{"spec.networking.flannel.", Live, addon},
+		{"spec.networking.flannel.backend", Replace, "machines would not reach one another"},
+		{"spec.networking.kindnet.", Live, addon},
+		{"spec.networking.kubeRouter.", Live, addon},
+		{"spec.networking.amazonVPC.", Live, addon},
+		{"spec.networking.weave.", Live, addon},
+	}
+}
+
+const (
+	addon       = "channels applies the add-on"
+	cloudConfig = "it is in a file of the machines"
+)
+
+func group() []Entry {
+	return []Entry{
+		{"spec.role", Replace, ""},
+		{"spec.manager", Replace, "others make the machines"},
+		{"spec.image", Replace, ""},
+		{"spec.machineType", Replace, ""},
+		{"spec.minSize", Live, "machines are added or removed"},
+		{"spec.maxSize", Live, "machines are added or removed"},
+		{"spec.autoscale", Live, "it is of the autoscaler"},
+		{"spec.autoscalePriority", Live, "it is of the autoscaler"},
+		{"spec.rootVolume", Replace, ""},
+		{"spec.volumes", Replace, ""},
+		{"spec.volumeMounts", Restart, "nodeup mounts them"},
+		{"spec.subnets", Replace, ""},
+		{"spec.zones", Replace, ""},
+		{"spec.hooks", Restart, "nodeup writes and runs the unit"},
+		{"spec.maxPrice", Replace, "it is of the request for the machine"},
+		{"spec.spotDurationInMinutes", Replace, "it is of the request for the machine"},
+		{"spec.cpuCredits", Replace, ""},
+		{"spec.associatePublicIP", Replace, ""},
+		{"spec.additionalSecurityGroups", Replace, ""},
+		{"spec.securityGroupOverride", Replace, ""},
+		{"spec.cloudLabels", Live, "what runs is tagged, and new machines are"},
+		{"spec.nodeLabels", Live, "kops-controller sets them on nodes"},
+		{"spec.taints", Live, "they are set on nodes"},
+		{"spec.fileAssets", Restart, ""},
+		{"spec.tenancy", Replace, ""},
+		{"spec.kubelet", Restart, ""},
+		{"spec.kubelet.taints", Live, "they are set on nodes"},
+		{"spec.kubelet.nodeLabels", Live, "kops-controller sets them on nodes"},
+		{"spec.mixedInstancesPolicy", Live, "it chooses new machines"},
+		{"spec.capacityRebalance", Live, "it is of the group"},
+		{"spec.additionalUserData", Replace, "it runs at the start"},
+		{"spec.compressUserData", Replace, "it is of the boot script"},
+		{"spec.suspendProcesses", Live, "it is of the group"},
+		{"spec.externalLoadBalancers", Live, "the group registers its machines"},
+		{"spec.detailedInstanceMonitoring", Replace, ""},
+		{"spec.iam", Replace, "the profile is of the machine"},
+		{"spec.instanceProtection", Live, "it is of the group"},
+		{"spec.sysctlParameters", Restart, ""},
+		{"spec.rollingUpdate", None, "it is read by the roll itself"},
+		{"spec.instanceInterruptionBehavior", Replace, "it is of the request for the machine"},
+		{"spec.instanceMetadata", Replace, ""},
+		{"spec.updatePolicy", Restart, ""},
+		{"spec.warmPool", Live, "machines that serve are not of it"},
+		{"spec.warmPool.enableLifecycleHook", Replace, "machines tell the hook when they start"},
+		{"spec.warmPool.additionalImages", None, "they are pulled before a machine serves"},
+		{"spec.containerd", Restart, ""},
+		{"spec.containerd.root", Replace, "all that it holds is elsewhere"},
+		{"spec.containerd.state", Replace, "all that runs is elsewhere"},
+		{"spec.containerd.nvidiaGPU", Replace, "drivers are installed at the start"},
+		{"spec.packages", Restart, ""},
+		{"spec.guestAccelerators", Replace, ""},
+		{"spec.maxInstanceLifetime", Live, "it is of the group"},
+		{"spec.gcpProvisioningModel", Replace, "it is of the request for the machine"},
+	}
+}
+
+// Of is what a change of a field of a kind takes; known is false, and the effect Replace,
+// where no entry says it.
+func Of(kind, path string) (e Effect, known bool) {
+	entry, ok := find(Table(kind), path)
+	return entry.Effect, ok
+}
+
+// OfAny is what a change of a field takes that is an instance group's, or, if no group has
+// it, the cluster's; Replace where neither has it.
+func OfAny(path string) Effect {
+	for _, kind := range []string{api.KindInstanceGroup, api.KindCluster} {
+		if e, ok := Of(kind, path); ok {
+			return e
+		}
+	}
+	return Replace
+}
+
+// find is the entry with the longest path that leads to a field.
+func find(table []Entry, path string) (Entry, bool) {
+	path = plain(path)
+	best, found := Entry{Path: path, Effect: Replace}, false
+	for _, e := range table {
+		if leads(e.Path, path) && (!found || len(e.Path) > len(best.Path)) {
+			best, found = e, true
+		}
+	}
+	return best, found
+}
+
+// leads reports whether an entry is of a field, or of one above it.
+func leads(entry, path string) bool {
+	rest, ok := strings.CutPrefix(path, entry)
+	return ok && (rest == "" || strings.HasSuffix(entry, ".") || rest[0] == '.' || rest[0] == '[')
+}
+
+// plain is a path without what its brackets hold.
+func plain(path string) string {
+	var b strings.Builder
+	depth := 0
+	for _, r := range path {
+		if r == ']' {
+			depth--
+		}
+		if depth == 0 {
+			b.WriteRune(r)
+		}
+		if r == '[' {
+			depth++
+		}
+	}
+	return b.String()
+}
