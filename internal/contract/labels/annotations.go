@@ -19,6 +19,10 @@ const (
 	ApplyResult = "kops.k8s.io/apply-result"
 )
 
+// NeedsUpdate is an annotation of nodes whose machines must be replaced, whatever its
+// value. What applies add-ons writes it, and whoever operates the cluster may.
+const NeedsUpdate = "kops.k8s.io/needs-update"
+
 // Running is what a machine was made of, the last time that it was all that it was to be.
 type Running struct {
 	// Hash is nodeconfig.Hash of its node configuration.

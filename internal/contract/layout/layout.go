@@ -34,11 +34,14 @@ const (
 const (
 	Completed   = "cluster-completed.spec"
 	Version     = "kops-version.txt"
-	Healthcheck = manifests + "static/kube-apiserver-healthcheck.yaml"
-	Channels    = manifests + "channels/kops-channels.yaml"
+	Healthcheck = Manifests + "static/kube-apiserver-healthcheck.yaml"
+	Channels    = Manifests + "channels/kops-channels.yaml"
 	Addons      = "addons/"
 	Channel     = Addons + "bootstrap-channel.yaml"
 )
+
+// Manifests is the folder of the static manifests, of those above and of etcd's members.
+const Manifests = "manifests/"
 
 // Documents by which others check the tokens of service accounts (OpenID Connect
 // Discovery 1.0), below the root of the store that a cluster publishes them in.
@@ -48,7 +51,6 @@ const (
 )
 
 const (
-	manifests    = "manifests/"
 	groupConfigs = "igconfig/"
 	backups      = "backups/"
 	machines     = PKI + "/machines/" // of MachineKey
@@ -56,7 +58,7 @@ const (
 
 // EtcdManifest is the static manifest of the member of an etcd cluster on the machines of a group.
 func EtcdManifest(etcd, group string) string {
-	return manifests + "etcd/" + etcd + "-" + group + ".yaml"
+	return Manifests + "etcd/" + etcd + "-" + group + ".yaml"
 }
 
 // EtcdBackups is the folder of the back-ups of an etcd cluster that names no other.
@@ -100,7 +102,7 @@ func MachineKey(node string) string { return machines + node + ".json" }
 // may go. What a user wrote, keysets, secrets and back-ups are never owned; nor is the
 // wish for an etcd cluster, whose absence would stop its manager.
 func IsOwned(key string) bool {
-	return slices.Contains([]string{Completed, Version, OpenIDConfiguration, WebKeys}, key) || below(key, Addons, groupConfigs, manifests, machines)
+	return slices.Contains([]string{Completed, Version, OpenIDConfiguration, WebKeys}, key) || below(key, Addons, groupConfigs, Manifests, machines)
 }
 
 // IsKnown reports whether the file at a key is one that kops or kOps writes, and a
@@ -108,7 +110,7 @@ func IsOwned(key string) bool {
 // they may be of another cluster.
 func IsKnown(key string) bool {
 	return slices.Contains([]string{Config, "cluster.spec", Completed, Version}, key) ||
-		below(key, Addons, "clusteraddons/", PKI+"/", Secrets+"/", Groups, Hosts, groupConfigs, manifests, backups, programs.Folder)
+		below(key, Addons, "clusteraddons/", PKI+"/", Secrets+"/", Groups, Hosts, groupConfigs, Manifests, backups, programs.Folder)
 }
 
 // IsKnownPKI reports the same of a key below a folder of key pairs outside the cluster's.

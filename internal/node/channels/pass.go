@@ -26,9 +26,6 @@ const (
 	rollAll          = "all"
 )
 
-// needsUpdate marks nodes that a rolling update is to replace.
-const needsUpdate = "kops.k8s.io/needs-update"
-
 // Clock is time as the applier sees it.
 type Clock interface {
 	Now() time.Time
@@ -230,7 +227,7 @@ func (a *Applier) markNodes(ctx context.Context, which string) error {
 		return err
 	}
 	for _, n := range list.Items {
-		if err := a.annotate(ctx, nodes(), n.GetName(), needsUpdate, ""); err != nil {
+		if err := a.annotate(ctx, nodes(), n.GetName(), labels.NeedsUpdate, ""); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,11 @@
 package stale
 
-import "strings"
+import (
+	"reflect"
+	"strings"
+
+	"kops.local/kops/api"
+)
 
 // field says which field of the spec a part of the node configuration follows from.
 type field struct {
@@ -14,7 +19,8 @@ type field struct {
 	whole bool
 }
 
-// fields holds every part of nodeconfig.Config. Of several that match the longest counts.
+// fields holds the parts of nodeconfig.Config, but for those that bear the name of a field
+// of some cloud. Of several that match the longest counts.
 func fields() []field {
 	return []field{
 		{Key: assetsKey, Field: "file", Effect: Restart},
@@ -59,17 +65,7 @@ func fields() []field {
 		{Key: "DNSZone", Field: "spec.dnsZone"},
 		{Key: "NvidiaGPU", Field: "spec.containerd.nvidiaGPU"},
 		{Key: "GVisor", Field: "spec.containerd.gvisor"},
-		{Key: "disableSecurityGroupIngress", Field: "spec.cloudProvider.aws.disableSecurityGroupIngress"},
-		{Key: "elbSecurityGroup", Field: "spec.cloudProvider.aws.elbSecurityGroup"},
-		{Key: "nlbSecurityGroupMode", Field: "spec.cloudProvider.aws.nlbSecurityGroupMode"},
-		{Key: "nodeIPFamilies", Field: "spec.cloudProvider.aws.nodeIPFamilies"},
-		{Key: "useIPBasedNodeNames", Field: "spec.cloudProvider.aws.useIPBasedNodeNames"},
 		{Key: "warmPoolImages", Field: "spec.warmPool.additionalImages"},
-		{Key: "AzureAdminUser", Field: "spec.cloudProvider.azure.adminUser"},
-		{Key: "multizone", Field: "spec.cloudProvider.gce.multizone"},
-		{Key: "nodeTags", Field: "spec.cloudProvider.gce.nodeTags"},
-		{Key: "nodeInstancePrefix", Field: "spec.cloudProvider.gce.nodeInstancePrefix"},
-		{Key: "Openstack", Field: "spec.cloudProvider.openstack"},
 		{Key: "usesNoneDNS", Field: "spec.networking.topology.dns"},
 		{Key: "fileTrust", Field: "spec.assets.trustedKeys", whole: true},
 		{Key: "hardened", Field: "annotation of hardening", Effect: Restart},
@@ -78,7 +74,7 @@ func fields() []field {
 
 // fieldOf is the entry of a path in a node configuration.
 func fieldOf(key string) field {
-	best := field{Key: key, Field: "node configuration " + key, Effect: Replace, whole: true}
+	var best field
 	found := false
 	for _, f := range fields() {
 		rest, ok := strings.CutPrefix(key, f.Key)
@@ -86,5 +82,33 @@ func fieldOf(key string) field {
 			best, found = f, true
 		}
 	}
+	if !found {
+		best = ofCloud(key)
+	}
 	return best
+}
+
+// ofCloud is the entry of a path whose first name is that of a field of some cloud, or of
+// its block, or of both.
+func ofCloud(key string) field {
+	name, _, _ := strings.Cut(key, ".")
+	provider := reflect.TypeFor[api.CloudProviderSpec]()
+	for i := range provider.NumField() {
+		block := jsonName(provider.Field(i))
+		if strings.EqualFold(name, block) {
+			return field{Key: name, Field: "spec.cloudProvider." + block}
+		}
+		of := provider.Field(i).Type.Elem()
+		for j := range of.NumField() {
+			if x := jsonName(of.Field(j)); strings.EqualFold(name, x) || strings.EqualFold(name, block+x) {
+				return field{Key: name, Field: "spec.cloudProvider." + block + "." + x}
+			}
+		}
+	}
+	return field{Key: key, Field: "node configuration " + key, Effect: Replace, whole: true}
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
 }

@@ -2,12 +2,14 @@ package stale
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/platform"
@@ -34,30 +36,16 @@ type In struct {
 type Wanted struct {
 	// Config is their node configuration; empty when it is not known.
 	Config []byte
-	// Files are the first 8 digits of the SHA-256 of the manifests that they read from the
-	// store, by key.
+	// Files are digests (labels.Digest) of the manifests that they read from the store, by
+	// key below the cluster's folder.
 	Files map[string]string
 	// Changes are what a plan that is not carried out yet will make otherwise.
 	Changes []platform.Change
 }
 
-// Runs is what a machine tells that it runs now.
-type Runs struct {
-	// Hash is that of its node configuration, as in nodeconfig.Boot.
-	Hash string `json:"hash"`
-	// Files are as in Wanted.
-	Files map[string]string `json:"files,omitempty"`
-}
-
-// Annotations of nodes.
-const (
-	annotation     = "kops.k8s.io/needs-update"
-	runsAnnotation = "kops.k8s.io/node-config"
-)
-
 // What a reason says where no field of the spec does.
 const (
-	Annotated   = "annotation " + annotation
+	Annotated   = "annotation " + labels.NeedsUpdate
 	Detached    = "its group no longer counts it"
 	Unexplained = "the platform would make it otherwise"
 )
@@ -103,9 +91,9 @@ func (in In) reasons(m platform.Machine, n *corev1.Node) []Reason {
 			out = append(out, Reason{c.Field, c.Have, c.Want, effects.OfAny(c.Field)})
 		}
 	}
-	runs, told := Runs{Hash: made.Config}, false
-	if n != nil {
-		runs, told = RunsOf(n, runs)
+	runs, told := running(n)
+	if !told {
+		runs.Hash = made.Config
 	}
 	wanted := ""
 	if len(want.Config) > 0 {
@@ -117,7 +105,7 @@ func (in In) reasons(m platform.Machine, n *corev1.Node) []Reason {
 	if told {
 		out = append(out, files(runs.Files, want.Files)...)
 	}
-	if n != nil && needsUpdate(n) {
+	if annotated(n) {
 		out = append(out, Reason{Field: Annotated, Effect: Replace})
 	}
 	if m.Detached {
@@ -131,28 +119,34 @@ func (in In) reasons(m platform.Machine, n *corev1.Node) []Reason {
 	return out
 }
 
-// files are the manifests that a machine runs otherwise than they stand in the store.
+// files are the manifests that a machine runs otherwise than they stand in the store. One
+// that tells of no manifest has none to compare.
 func files(have, want map[string]string) []Reason {
 	var out []Reason
 	for _, key := range sorted(have, want) {
-		if have[key] != want[key] && len(want) > 0 && len(have) > 0 {
+		_, wanted := want[key]
+		if have[key] != want[key] && (wanted || strings.HasPrefix(key, layout.Manifests)) && len(have) > 0 && len(want) > 0 {
 			out = append(out, Reason{key, have[key], want[key], Restart})
 		}
 	}
 	return out
 }
 
-// RunsOf is what a node tells that its machine runs, and whether it tells anything; else
-// it is what the platform says.
-func RunsOf(n *corev1.Node, platform Runs) (Runs, bool) {
-	var r Runs
-	if json.Unmarshal([]byte(n.Annotations[runsAnnotation]), &r) != nil || r.Hash == "" {
-		return platform, false
+// running is what a node tells that its machine runs; there is false where it tells nothing
+// that can be read.
+func running(n *corev1.Node) (r labels.Running, there bool) {
+	if n == nil {
+		return r, false
 	}
-	return r, true
+	r, there, err := labels.Read[labels.Running](n.Annotations, labels.NodeConfig)
+	return r, there && err == nil && r.Hash != ""
 }
 
-func needsUpdate(n *corev1.Node) bool {
-	_, ok := n.Annotations[annotation]
-	return ok
+// annotated reports whether somebody asks for another machine.
+func annotated(n *corev1.Node) bool {
+	if n == nil {
+		return false
+	}
+	_, there := n.Annotations[labels.NeedsUpdate]
+	return there
 }

@@ -1,6 +1,7 @@
 package effects
 
 import (
+	"slices"
 	"strings"
 
 	"kops.local/kops/api"
@@ -9,8 +10,9 @@ import (
 // Entry says what a change of a field takes. What lies below the field goes by it, unless
 // it has an entry of its own.
 type Entry struct {
-	// Path is the field's, in the shape of the objects, without indices: spec.hooks[].before.
-	// With a dot at its end it means what lies below, and not that a block is there or not.
+	// Path is the field's, in the shape of the objects, without indices: spec.hooks.before.
+	// A star stands for any beginning of a name. With a dot at its end the path means what
+	// lies below, and not that the block is there or not.
 	Path   string
 	Effect Effect
 	// Why is the reason where it is not plain.
@@ -29,8 +31,11 @@ func Table(kind string) []Entry {
 }
 
 func cluster() []Entry {
+	return slices.Concat(whole(), ofCloud(), ofMachines(), ofAddons(), ofNetwork())
+}
+
+func whole() []Entry {
 	return []Entry{
-		// The whole.
 		{"spec.channel", None, "it only proposes versions"},
 		{"spec.addons", Restart, "their URLs are flags of a pod of the control plane"},
 		{"spec.configStore", Replace, "machines know it from their boot script"},
@@ -42,8 +47,12 @@ func cluster() []Entry {
 		{"spec.assets", Replace, "the boot script fetches from there"},
 		{"spec.assets.containerRegistry", Restart, "manifests name their images by it"},
 		{"spec.assets.containerProxy", Restart, "manifests name their images by it"},
+	}
+}
 
-		// What the cloud makes beside the machines.
+// ofCloud is what the cloud makes beside the machines, but for the network.
+func ofCloud() []Entry {
+	return []Entry{
 		{"spec.cloudLabels", Live, "what runs is tagged, and new machines are"},
 		{"spec.sshAccess", Live, "it is a rule of a firewall"},
 		{"spec.nodePortAccess", Live, "it is a rule of a firewall"},
@@ -59,22 +68,26 @@ func cluster() []Entry {
 		{"spec.api.dns", Restart, "machines learn where the API is"},
 		{"spec.api.loadBalancer.useForInternalAPI", Restart, "machines learn where the API is"},
 		{"spec.cloudProvider", Replace, "machines are of it"},
-		{"spec.cloudProvider.aws.ebsCSIDriver", Live, addon},
-		{"spec.cloudProvider.aws.loadBalancerController", Live, addon},
-		{"spec.cloudProvider.aws.nodeTerminationHandler", Live, addon},
-		{"spec.cloudProvider.aws.podIdentityWebhook", Live, addon},
-		{"spec.cloudProvider.aws.warmPool", Live, "machines that serve are not of it"},
-		{"spec.cloudProvider.aws.warmPool.enableLifecycleHook", Replace, "machines tell the hook when they start"},
-		{"spec.cloudProvider.aws.warmPool.additionalImages", None, "they are pulled before a machine serves"},
-		{"spec.cloudProvider.aws.disableSecurityGroupIngress", Restart, cloudConfig},
-		{"spec.cloudProvider.aws.elbSecurityGroup", Restart, cloudConfig},
-		{"spec.cloudProvider.aws.nlbSecurityGroupMode", Restart, cloudConfig},
-		{"spec.cloudProvider.gce.pdCSIDriver", Live, addon},
-		{"spec.cloudProvider.gce.multizone", Restart, cloudConfig},
-		{"spec.cloudProvider.gce.nodeTags", Restart, cloudConfig},
-		{"spec.cloudProvider.gce.nodeInstancePrefix", Restart, cloudConfig},
+		{"spec.cloudProvider.*.ebsCSIDriver", Live, addon},
+		{"spec.cloudProvider.*.loadBalancerController", Live, addon},
+		{"spec.cloudProvider.*.nodeTerminationHandler", Live, addon},
+		{"spec.cloudProvider.*.podIdentityWebhook", Live, addon},
+		{"spec.cloudProvider.*.warmPool", Live, "machines that serve are not of it"},
+		{"spec.cloudProvider.*.warmPool.enableLifecycleHook", Replace, "machines tell the hook when they start"},
+		{"spec.cloudProvider.*.warmPool.additionalImages", None, "they are pulled before a machine serves"},
+		{"spec.cloudProvider.*.disableSecurityGroupIngress", Restart, cloudConfig},
+		{"spec.cloudProvider.*.elbSecurityGroup", Restart, cloudConfig},
+		{"spec.cloudProvider.*.nlbSecurityGroupMode", Restart, cloudConfig},
+		{"spec.cloudProvider.*.pdCSIDriver", Live, addon},
+		{"spec.cloudProvider.*.multizone", Restart, cloudConfig},
+		{"spec.cloudProvider.*.nodeTags", Restart, cloudConfig},
+		{"spec.cloudProvider.*.nodeInstancePrefix", Restart, cloudConfig},
+	}
+}
 
-		// What machines run.
+// ofMachines is what machines run.
+func ofMachines() []Entry {
+	return []Entry{
 		{"spec.kubelet", Restart, ""},
 		{"spec.kubelet.taints", Live, "they are set on nodes"},
 		{"spec.kubelet.nodeLabels", Live, "they are set on nodes"},
@@ -90,8 +103,8 @@ func cluster() []Entry {
 		{"spec.kubeControllerManager", Restart, ""},
 		{"spec.kubeScheduler", Restart, ""},
 		{"spec.etcdClusters", Restart, ""},
-		{"spec.etcdClusters[].name", Replace, "its disk is another"},
-		{"spec.etcdClusters[].etcdMembers", Replace, "a member is of a machine, and so is its disk"},
+		{"spec.etcdClusters.name", Replace, "its disk is another"},
+		{"spec.etcdClusters.etcdMembers", Replace, "a member is of a machine, and so is its disk"},
 		{"spec.authentication", Restart, "the API server asks it"},
 		{"spec.authorization", Restart, "it is of the API server"},
 		{"spec.encryptionConfig", Restart, "it is of the API server"},
@@ -102,8 +115,11 @@ func cluster() []Entry {
 		{"spec.ntp", Restart, ""},
 		{"spec.updatePolicy", Restart, ""},
 		{"spec.useHostCertificates", None, "nothing reads it"},
+	}
+}
 
-		// Add-ons.
+func ofAddons() []Entry {
+	return []Entry{
 		{"spec.cloudConfig", Live, addon},
 		{"spec.cloudControllerManager", Live, addon},
 		{"spec.kubeDNS", Live, addon},
@@ -120,27 +136,27 @@ func cluster() []Entry {
 		{"spec.karpenter", Live, addon},
 		{"spec.gossipConfig", None, "it is refused"},
 		{"spec.dnsControllerGossipConfig", None, "it is refused"},
+	}
+}
 
-		// The network: another one is another cluster of pods.
+// ofNetwork: to be of another network takes another machine; what runs in it is an add-on.
+func ofNetwork() []Entry {
+	return []Entry{
 		{"spec.networking", Replace, ""},
 		{"spec.networking.additionalNetworkCIDRs", Live, "it is of the cloud's network"},
 		{"spec.networking.tagSubnets", Live, "it is of the cloud's network"},
 		{"spec.networking.subnets", Live, "a group's own subnets count for its machines"},
-		{"spec.networking.subnets[].cidr", Replace, "addresses of machines are of it"},
+		{"spec.networking.subnets.cidr", Replace, "addresses of machines are of it"},
+		{"spec.networking.cni", Replace, ""},
+		{"spec.networking.egressProxy", Replace, "the boot script goes by it"},
+		{"spec.networking.topology", Replace, "machines learn from their boot script where the API is"},
 		{"spec.networking.topology.bastion", Live, "it is of a load balancer"},
 		{"spec.networking.isolateControlPlane", Live, "it is a rule of a firewall"},
-		{"spec.networking.calico.", Live, addon},
+		{"spec.networking.*.", Live, addon},
 		{"spec.networking.calico.wireguardEnabled", Restart, "it is of the kernel's modules"},
-		{"spec.networking.canal.", Live, addon},
-		{"spec.networking.cilium.", Live, addon},
 		{"spec.networking.cilium.etcdManaged", Replace, "it is another etcd"},
 		{"spec.networking.cilium.ipam", Replace, "pods get addresses of another range"},
-		{"spec.networking.flannel.", Live, addon},
 		{"spec.networking.flannel.backend", Replace, "machines would not reach one another"},
-		{"spec.networking.kindnet.", Live, addon},
-		{"spec.networking.kubeRouter.", Live, addon},
-		{"spec.networking.amazonVPC.", Live, addon},
-		{"spec.networking.weave.", Live, addon},
 	}
 }
 
@@ -203,7 +219,7 @@ func group() []Entry {
 		{"spec.packages", Restart, ""},
 		{"spec.guestAccelerators", Replace, ""},
 		{"spec.maxInstanceLifetime", Live, "it is of the group"},
-		{"spec.gcpProvisioningModel", Replace, "it is of the request for the machine"},
+		{"spec.*ProvisioningModel", Replace, "it is of the request for the machine"},
 	}
 }
 
@@ -212,6 +228,12 @@ func group() []Entry {
 func Of(kind, path string) (e Effect, known bool) {
 	entry, ok := find(Table(kind), path)
 	return entry.Effect, ok
+}
+
+// Why is the entry by which Of goes.
+func Why(kind, path string) Entry {
+	e, _ := find(Table(kind), path)
+	return e
 }
 
 // OfAny is what a change of a field takes that is an instance group's, or, if no group has
@@ -225,37 +247,57 @@ func OfAny(path string) Effect {
 	return Replace
 }
 
-// find is the entry with the longest path that leads to a field.
-func find(table []Entry, path string) (Entry, bool) {
-	path = plain(path)
-	best, found := Entry{Path: path, Effect: Replace}, false
+// find is the entry that leads closest to a field.
+func find(table []Entry, path string) (best Entry, found bool) {
+	field := strings.Split(plain(path), ".")
+	closest := 0
 	for _, e := range table {
-		if leads(e.Path, path) && (!found || len(e.Path) > len(best.Path)) {
-			best, found = e, true
+		if near := e.leads(field); near > closest {
+			best, closest = e, near
 		}
 	}
-	return best, found
+	if closest == 0 {
+		return Entry{Path: path, Effect: Replace}, false
+	}
+	return best, true
 }
 
-// leads reports whether an entry is of a field, or of one above it.
-func leads(entry, path string) bool {
-	rest, ok := strings.CutPrefix(path, entry)
-	return ok && (rest == "" || strings.HasSuffix(entry, ".") || rest[0] == '.' || rest[0] == '[')
+// leads tells how close an entry is to a field, which its path names or one above it: each
+// name counts, and one that is written more than one that is meant; 0: it does not lead there.
+func (e Entry) leads(field []string) int {
+	pattern := strings.Split(strings.TrimSuffix(e.Path, "."), ".")
+	if len(pattern) > len(field) || len(pattern) == len(field) && strings.HasSuffix(e.Path, ".") {
+		return 0
+	}
+	near := 0
+	for i, p := range pattern {
+		end, any := strings.CutPrefix(p, "*")
+		switch {
+		case p == field[i]:
+			near += 3
+		case any && strings.HasSuffix(field[i], end):
+			near += 2
+		default:
+			return 0
+		}
+	}
+	return near
 }
 
-// plain is a path without what its brackets hold.
+// plain is a path without brackets and what they hold.
 func plain(path string) string {
 	var b strings.Builder
 	depth := 0
 	for _, r := range path {
-		if r == ']' {
-			depth--
-		}
-		if depth == 0 {
-			b.WriteRune(r)
-		}
-		if r == '[' {
+		switch r {
+		case '[':
 			depth++
+		case ']':
+			depth--
+		default:
+			if depth == 0 {
+				b.WriteRune(r)
+			}
 		}
 	}
 	return b.String()
