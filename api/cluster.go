@@ -98,6 +98,8 @@ type ClusterSpec struct {
 	UseHostCertificates *bool `json:"useHostCertificates,omitempty"`
 	// SysctlParameters are lines key=value for the kernel of every machine.
 	SysctlParameters []string `json:"sysctlParameters,omitempty"`
+	// Repair has dead machines replaced; off when nil. It is the default for all groups.
+	Repair *RepairSpec `json:"repair,omitempty"`
 	// RollingUpdate is the default for all groups.
 	RollingUpdate     *RollingUpdate           `json:"rollingUpdate,omitempty"`
 	ClusterAutoscaler *ClusterAutoscalerConfig `json:"clusterAutoscaler,omitempty"`

@@ -111,6 +111,8 @@ type InstanceGroupSpec struct {
 	// InstanceProtection keeps the scaling group from removing machines when it shrinks.
 	InstanceProtection *bool    `json:"instanceProtection,omitempty"`
 	SysctlParameters   []string `json:"sysctlParameters,omitempty"`
+	// Repair overrides the cluster's block field by field.
+	Repair *RepairSpec `json:"repair,omitempty"`
 	// RollingUpdate overrides the cluster's block field by field.
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
 	// InstanceInterruptionBehavior is hibernate, stop or terminate, for spot machines.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -61,4 +62,13 @@ type RollingUpdate struct {
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// MaxSurge is how many more there may be.
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+}
+
+// RepairSpec has machines replaced that are dead: that do not run, or whose node is not ready.
+type RepairSpec struct {
+	// After is how long a machine must be dead before it is replaced; 0 turns the repair off.
+	After *metav1.Duration `json:"after,omitempty"`
+	// MaxUnhealthy is the most machines of a group, or the largest part of it, that may be
+	// dead: when more are, none is replaced, as what is wrong then is another thing. One may always.
+	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
 }

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -25,6 +27,17 @@ type Config struct {
 	Server      Server `json:"server"`
 	// CloudIPAM gives nodes their pod ranges from the addresses of their machines.
 	CloudIPAM bool `json:"enableCloudIPAM,omitempty"`
+	// Repair says by instance group when dead machines are replaced; groups that are not in it are left alone.
+	Repair map[string]Repair `json:"repair,omitempty"`
+}
+
+// Repair says when the dead machines of a group are replaced.
+type Repair struct {
+	// After is how long a machine must be dead.
+	After metav1.Duration `json:"after"`
+	// MaxUnhealthy is how many, or which part, may be dead; nil: one.
+	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
+	ControlPlane bool                `json:"controlPlane,omitempty"`
 }
 
 // Server is the part of the server that machines ask.

@@ -3,6 +3,7 @@ package addons
 import (
 	"strconv"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
@@ -32,6 +33,9 @@ func (v *View) ControllerConfig() (any, error) {
 		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertEtcdClientCilium)
 		c.Server.SigningCAs = append(c.Server.SigningCAs, pki.EtcdClientsCiliumCA)
 	}
+	if v.Platform.Has.Repair {
+		c.Repair = v.repairs()
+	}
 	if own := v.Platform.Model.Controller; own != nil {
 		part, err := own(v.in.Cluster, v.Groups, v.facts(), v.Region)
 		if err != nil {
@@ -40,4 +44,28 @@ func (v *View) ControllerConfig() (any, error) {
 		c.Server.Provider[v.Cloud] = part
 	}
 	return c, nil
+}
+
+// repairs are the groups whose dead machines are replaced. What a group says goes before
+// what the cluster says.
+func (v *View) repairs() map[string]controllerconfig.Repair {
+	out := map[string]controllerconfig.Repair{}
+	for _, g := range v.Groups {
+		r := controllerconfig.Repair{ControlPlane: g.IsControlPlane()}
+		for _, says := range []*api.RepairSpec{v.Spec.Repair, g.Spec.Repair} {
+			if says == nil {
+				continue
+			}
+			if says.After != nil {
+				r.After = *says.After
+			}
+			if says.MaxUnhealthy != nil {
+				r.MaxUnhealthy = says.MaxUnhealthy
+			}
+		}
+		if r.After.Duration > 0 && g.Spec.Role != api.RoleBastion && g.Spec.Manager != api.ManagerKarpenter {
+			out[g.Name] = r
+		}
+	}
+	return out
 }

@@ -132,7 +132,7 @@ func TestKopsControllerReadsFolders(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			r := build(t, local(t, func(s *api.ClusterSpec) { s.ConfigStore = api.ConfigStoreSpec{Base: tt.base, Secrets: tt.secrets} }))
 			pod := object[appsv1.DaemonSet](t, r, name, "DaemonSet", "kops-controller").Spec.Template.Spec
-			want := map[string]string{pki: "/etc/kubernetes/kops-controller/:ro", "/etc/ssl/certs": "/etc/kubernetes/trust:ro", "/etc/kops/machines": "/etc/kops/machines:ro"}
+			want := map[string]string{pki: "/etc/kubernetes/kops-controller/:ro", "/etc/ssl/certs": "/etc/kubernetes/trust:ro", "/etc/kops/machines": "/etc/kops/machines:ro", "/etc/kops/requests": "/etc/kops/requests"}
 			for _, f := range tt.folders {
 				want[f] = f + ":ro"
 			}

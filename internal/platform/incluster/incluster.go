@@ -56,4 +56,6 @@ type Control struct {
 	// Machines tells which of them are gone; nil: that is not known. Period is how often to ask.
 	Machines controller.Machines
 	Period   time.Duration
+	// Fleet replaces machines; nil: the platform cannot.
+	Fleet controller.Fleet
 }

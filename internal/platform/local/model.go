@@ -139,6 +139,7 @@ func (m *builder) folders(g *api.InstanceGroup) []kinds.Folder {
 	out := []kinds.Folder{
 		{Host: resource.Lit(state), Path: state},
 		{Host: resource.Out(m.network.Address, "registry"), Path: localcloud.Registry, ReadOnly: true},
+		{Host: resource.Out(m.network.Address, "requests"), Path: localcloud.Requests},
 	}
 	for _, e := range m.Cluster.Spec.EtcdClusters {
 		for _, member := range e.EtcdMembers {

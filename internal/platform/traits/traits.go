@@ -85,6 +85,8 @@ type Abilities struct {
 	Prices bool
 	// PodRanges: the cloud gives machines ranges of IPv6 addresses for their pods.
 	PodRanges bool
+	// Repair: kops-controller can have a machine replaced.
+	Repair bool
 	// OwnNAT64: the network translates IPv6 to IPv4 itself.
 	OwnNAT64 bool
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -199,6 +200,21 @@ func rollingUpdate(c *Check, r *api.RollingUpdate, controlPlane bool) {
 	}
 	if r.MaxUnavailable != nil && r.MaxSurge != nil && unavailable == 0 && surge == 0 {
 		c.Bad("spec.rollingUpdate.maxSurge", r.MaxSurge.String(), "with maxUnavailable 0 as well, no machine can ever be replaced", "raise one of them")
+	}
+}
+
+// leastRepair is the least time for which a machine must be dead: Kubernetes takes 40 seconds
+// to notice that a kubelet is silent, and a machine that starts again must not be in a race.
+const leastRepair = 2 * time.Minute
+
+// repair checks when dead machines are replaced.
+func repair(c *Check, r *api.RepairSpec) {
+	if r == nil {
+		return
+	}
+	c.share("spec.repair.maxUnhealthy", r.MaxUnhealthy)
+	if a := r.After; a != nil && a.Duration != 0 && a.Duration < leastRepair {
+		c.Bad("spec.repair.after", a.Duration.String(), "is so short that machines which only start again would be replaced", "write 2m or more, or 0 to leave dead machines alone")
 	}
 }
 

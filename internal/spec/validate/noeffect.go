@@ -81,6 +81,9 @@ func unused(t *traits.Traits, kind string) []traits.Unused {
 		return traits.Unused{Kind: kind, Names: names, Remedy: "remove it; it does not exist on " + t.Title}
 	}
 	var table []traits.Unused
+	if !t.Has.Repair {
+		table = append(table, lacks("repair.after", "repair.maxUnhealthy"))
+	}
 	if t.Machines.NoCloud {
 		table = append(table, lacks(ofClouds(kind)...))
 	}

@@ -103,6 +103,9 @@ func Controller(ctx context.Context, o Options) error {
 		work = append(work, (&controller.Lifecycle{Nodes: core.Nodes(), Pods: core, Machines: who.Machines, Period: who.Period, Clock: bootstrap.SystemClock(), Log: o.Log,
 			Dead: &controller.Dead{ConfigMaps: core.ConfigMaps("kube-system"), Now: time.Now}}).Run)
 	}
+	if len(conf.Repair) > 0 && who.Fleet != nil {
+		work = append(work, (&controller.Repair{Nodes: core.Nodes(), Fleet: who.Fleet, Groups: conf.Repair, Clock: bootstrap.SystemClock(), Log: o.Log}).Run)
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return daemon.Serve(ctx, server) })
 	g.Go(func() error { return lead(ctx, config, host, work) })

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
@@ -43,21 +44,23 @@ func connect(ctx context.Context, w incluster.World) (incluster.Control, error) 
 		return incluster.Control{}, fmt.Errorf("ask AWS for our own account: %w", err)
 	}
 	partition := strings.Split(aws.ToString(caller.Arn)+":", ":")[1]
-	fleet := instances{api: ec2.NewFromConfig(cfg), cluster: w.Config.ClusterName, byAddress: w.Stored.NamedByAddress}
+	api := ec2.NewFromConfig(cfg)
+	instances := instances{api: api, cluster: w.Config.ClusterName, byAddress: w.Stored.NamedByAddress}
 	endpoint := w.Env("AWS_ENDPOINT_URL")
 	if endpoint == "" {
 		endpoint = awsquery.Endpoint("sts", own.Region)
 	}
-	known := &onInstances{Stored: w.Stored, instances: fleet}
+	known := &onInstances{Stored: w.Stored, instances: instances}
 	var gone controller.Machines
 	if self := w.Env("NODE_NAME"); self != "" { // as the add-on's manifest sets it
-		gone = &roster{instances: fleet, self: self, now: w.Now}
+		gone = &roster{instances: instances, self: self, now: w.Now}
 	}
 	return incluster.Control{
 		Verifier: &awssts.Verifier{
-			Endpoint: endpoint, Account: aws.ToString(caller.Account), Partition: partition, Roles: own.NodesRoles, Profiles: own.NodesProfiles, Instances: fleet, Now: w.Now,
+			Endpoint: endpoint, Account: aws.ToString(caller.Account), Partition: partition, Roles: own.NodesRoles, Profiles: own.NodesProfiles, Instances: instances, Now: w.Now,
 			HTTP: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		},
 		Groups: known, Prefixes: known, Machines: gone, Period: rosterPeriod,
+		Fleet: repairs{instances: instances, ec2: api, scaling: autoscaling.NewFromConfig(cfg)},
 	}, nil
 }

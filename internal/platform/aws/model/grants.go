@@ -32,7 +32,17 @@ func (m *model) grantKopsController() grant {
 	if m.ipv6Only() {
 		g.free = append(g.free, "ec2:DescribeNetworkInterfaces")
 	}
+	if m.repairs() {
+		g.free = append(g.free, "autoscaling:DescribeAutoScalingInstances")
+		g.owned = append(g.owned, "ec2:TerminateInstances")
+	}
 	return g
+}
+
+// repairs reports whether kops-controller replaces dead machines of any group.
+func (m *model) repairs() bool {
+	on := func(r *api.RepairSpec) bool { return r != nil && r.After != nil && r.After.Duration > 0 }
+	return on(m.spec.Repair) || slices.ContainsFunc(m.Groups, func(g *api.InstanceGroup) bool { return on(g.Spec.Repair) })
 }
 
 // place is a folder of a bucket.

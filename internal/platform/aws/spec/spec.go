@@ -29,7 +29,7 @@ func amazon() traits.Traits {
 		Has: traits.Abilities{
 			FurtherRanges: true, IPv6: true, PrefixLists: true, SecurityGroups: true, BalancerClass: true, BalancerSubnets: true,
 			FurtherVolumes: true, MixedInstances: true, WarmPools: true, Karpenter: true, GPUDrivers: true, APIServerNodes: true,
-			NetworkAddresses: true, PodRanges: true, OwnNAT64: true,
+			NetworkAddresses: true, PodRanges: true, OwnNAT64: true, Repair: true,
 		},
 		Unused:  unused(),
 		SSHKeys: traits.SSHKeys{Most: 1, NamedOnly: true},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/platform/incluster"
 	"kops.local/kops/internal/platform/local/localcloud"
 )
@@ -34,5 +35,9 @@ func connect(_ context.Context, w incluster.World) (incluster.Control, error) {
 		return incluster.Control{}, err
 	}
 	known := Registry{Folder: os.DirFS(own.Machines), Self: self, Stored: w.Stored}
-	return incluster.Control{Verifier: bootstrap.NewMachineKeyVerifier(known, w.Now), Groups: known, Machines: known, Period: period}, nil
+	var replaces controller.Fleet
+	if own.Requests != "" {
+		replaces = fleet{known, own.Requests}
+	}
+	return incluster.Control{Verifier: bootstrap.NewMachineKeyVerifier(known, w.Now), Groups: known, Machines: known, Period: period, Fleet: replaces}, nil
 }

@@ -173,7 +173,11 @@ func (k *keeper) keepGroups(ctx context.Context, cidr netip.Prefix, groups []Gro
 	for _, g := range groups {
 		wished[g.Name] = g
 	}
-	left, trouble := k.remove(ctx, machines, k.surplus(machines, wished, now))
+	asked, err := k.asked(machines, now)
+	if err != nil {
+		return err
+	}
+	left, trouble := k.remove(ctx, machines, append(k.surplus(machines, wished, now), asked...))
 	for _, name := range slices.Sorted(maps.Keys(trouble)) { // the same text each time, which is told once
 		err = errors.Join(err, trouble[name])
 	}

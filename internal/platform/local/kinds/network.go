@@ -2,10 +2,12 @@ package kinds
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
+	"kops.local/kops/internal/contract/users"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/local/ground"
@@ -37,6 +39,8 @@ type Network struct {
 	// Registry is a folder of the host with one JSON file for each machine: its
 	// name, group, address and public key.
 	Registry string `res:"out" out:"registry"`
+	// Requests is the folder in which the cluster asks for machines to be replaced.
+	Requests string `res:"out" out:"requests"`
 }
 
 // Networks is the kind of Network.
@@ -74,7 +78,8 @@ func listNetworks(_ context.Context, c *Client, s resource.Scope) ([]*Network, e
 		n.Routes = b.Routes
 	}
 	_, kept := keeper.Alive(here)
-	n.Up = there && kept
+	_, err = os.Stat(n.Requests)
+	n.Up = there && kept && err == nil
 	cidr, err := bridges.Check(w.CIDR)
 	if err != nil {
 		return nil, err
@@ -88,7 +93,8 @@ func (n *Network) outputs(s site.Site) error {
 	if err != nil {
 		return err
 	}
-	n.ID, n.Gateway, n.Registry = s.Bridge(), bridges.Gateway(cidr).Addr().String(), s.Path(site.Registry)
+	n.ID, n.Gateway = s.Bridge(), bridges.Gateway(cidr).Addr().String()
+	n.Registry, n.Requests = s.Path(site.Registry), s.Path(site.Requests)
 	return nil
 }
 
@@ -122,7 +128,8 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 		}
 		return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps that of the interface %s of this host", cidr, other), remedy)
 	}
-	if err := os.MkdirAll(n.Registry, 0o755); err != nil {
+	err = errors.Join(os.MkdirAll(n.Registry, 0o755), os.MkdirAll(n.Requests, 0o700), os.Chown(n.Requests, users.Controller, users.Controller))
+	if err != nil {
 		return err
 	}
 	if err := site.WriteJSON(keeper.NetworkFile(s), keeper.Network{CIDR: n.CIDR, NAT: n.NAT, Routes: n.Routes}); err != nil {

@@ -14,6 +14,7 @@ const KeyFile = "/etc/kops/identity.key"
 // Where machines of the control plane see folders of the host.
 const (
 	Registry = "/etc/kops/machines" // holds a file for each machine, NAME + MachineSuffix
+	Requests = "/etc/kops/requests" // where kops-controller asks for machines to be replaced: a file of a machine's name
 	Disks    = "/mnt/disks"         // holds a folder for each member of etcd; see Disk
 )
 
@@ -48,4 +49,6 @@ func Disk(cluster, etcd, member string) string { return cluster + "--" + etcd + 
 type Controller struct {
 	// Machines is the folder in which the cloud tells of its machines.
 	Machines string `json:"machines"`
+	// Requests is the folder in which machines to be replaced are named; empty: there is none.
+	Requests string `json:"requests,omitempty"`
 }

@@ -36,6 +36,8 @@ const (
 	Images    = "images"
 	// Registry holds one JSON file for each machine, with its public key.
 	Registry = "registry"
+	// Requests holds an empty file for each machine that the cluster itself wants replaced.
+	Requests = "requests"
 )
 
 // Dir is the cluster's folder.
@@ -163,7 +165,7 @@ const lockFile = ".lock"
 // returned func ends the change, and removes the folder if nothing is left in it,
 // and then the root likewise.
 func (s Site) Lock(ctx context.Context) (unlock func(), err error) {
-	end, err := lockFolder(ctx, s.Dir(), []string{Groups, Machines, Volumes, Balancers, Mirrors, Images, Registry})
+	end, err := lockFolder(ctx, s.Dir(), []string{Groups, Machines, Volumes, Balancers, Mirrors, Images, Registry, Requests})
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/local/localcloud"
@@ -24,6 +26,7 @@ func completion() complete.Rules {
 			{Name: "local-hardened", Why: "the host is others' too: the control plane follows the CIS benchmark", Do: setHardening},
 			{Name: "local-memory", Why: "all machines take from the memory of one host", Do: setMemory},
 			{Name: "local-etcd", Why: "members of etcd on one host hear each other at once, and elect another leader sooner", Do: setEtcd},
+			{Name: "local-repair", Why: "machines of this host cost nothing, and nobody watches them", Do: setRepair},
 			{Name: "local-routes", Why: "kops-controller keeps the routes between machines", Do: setRoutes},
 		},
 	}
@@ -102,3 +105,12 @@ func setRoutes(p *complete.Pass) {
 // setHardening hardens every cluster of this host. Its pods are its owner's: what
 // reaches the machine is told, and not refused.
 func setHardening(p *complete.Pass) { complete.Harden(p.Spec, complete.Nothing) }
+
+// repairAfter is how long a machine of this host is dead before it is replaced.
+const repairAfter = 5 * time.Minute
+
+func setRepair(p *complete.Pass) {
+	r := fill.Ensure(&p.Spec.Repair)
+	fill.Ptr(&r.After, metav1.Duration{Duration: repairAfter})
+	fill.Ptr(&r.MaxUnhealthy, intstr.FromString("40%"))
+}

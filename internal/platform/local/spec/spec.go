@@ -25,6 +25,7 @@ func Platform() platform.Platform {
 		Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Local = &api.LocalSpec{} },
 	}, Traits: traits.Traits{
 		Name: api.CloudLocal, Title: "this host", Terraform: traits.Terraform{Never: true}, OwnStore: true, OwnNetworking: true, OwnersAdmin: true,
+		Has:    traits.Abilities{Repair: true},
 		Unused: unused(),
 		Network: traits.Network{NeedsSubnets: true, NeedsCIDR: true, NeedsNonMasquerade: true,
 			CIDR: "10.77.0.0/24"}, // new clusters get one that the host does not use
@@ -46,10 +47,10 @@ func Platform() platform.Platform {
 				return "", false
 			},
 			Controller: func(*api.Cluster, []*api.InstanceGroup, *facts.Cloud, string) (any, error) {
-				return localcloud.Controller{Machines: localcloud.Registry}, nil
+				return localcloud.Controller{Machines: localcloud.Registry, Requests: localcloud.Requests}, nil
 			},
 			Values: func(*api.Cluster, *facts.Cloud, string) (map[string]string, error) {
-				return map[string]string{"machines": localcloud.Registry}, nil
+				return map[string]string{"machines": localcloud.Registry, "requests": localcloud.Requests}, nil
 			},
 			Awaited: true, FixedDNS: true, RemovesNodes: true, NodeRoutes: true,
 		},

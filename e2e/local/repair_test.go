@@ -1,0 +1,48 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestRepair: a worker runs and its kubelet does not. The cluster replaces it by itself, and
+// leaves the machines alone when more are dead than the spec says.
+func TestRepair(t *testing.T) {
+	w := newWorld(t)
+	w.create("--node-count", "3", "--set", "spec.repair.after=2m")
+	workers := namesOf(w.machines(nodes))
+	w.silence(workers[0])
+	since := time.Now()
+	w.wait("the machine that replaces "+workers[0], clusterTime, func() error {
+		now := namesOf(w.machines(nodes))
+		if slices.Contains(now, workers[0]) {
+			return fmt.Errorf("the machines are %v", now)
+		}
+		return nil
+	})
+	w.figures.seconds("a silent kubelet's machine is replaced", time.Since(since))
+	if time.Since(since) < 2*time.Minute {
+		t.Errorf("a machine was replaced after %s", time.Since(since))
+	}
+	w.joined(nodes, 3)
+	w.validated()
+	w.delete()
+}
+
+// silence stops the kubelet of a machine for good.
+func (w *world) silence(name string) {
+	w.Helper()
+	pids, err := w.machine.Group(name).Processes()
+	w.ok(err)
+	if len(pids) == 0 {
+		w.ok(errors.New("the machine " + name + " has no process"))
+	}
+	leader := fmt.Sprint(slices.Min(pids))
+	r := w.exec(w.Context(), time.Minute, "nsenter", "--target", leader, "--all", "systemctl", "disable", "--now", "--runtime", "kubelet.service", "kops-renewal.timer")
+	if r.code != 0 {
+		w.Fatalf("stop the kubelet of %s: exit %d\n%s%s", name, r.code, r.out, r.err)
+	}
+}

@@ -1,0 +1,92 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/aws/awscloud"
+)
+
+// mostScaled is how many instances one question for their Auto Scaling groups names
+// (API reference, DescribeAutoScalingInstances).
+const mostScaled = 50
+
+// repairs are the instances of the cluster that its Auto Scaling groups replace.
+type repairs struct {
+	instances
+	ec2 interface {
+		TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
+	}
+	scaling autoscaling.DescribeAutoScalingInstancesAPIClient
+}
+
+var _ controller.Fleet = repairs{}
+
+// List returns the instances that run, with the instance group of their tags.
+func (f repairs) List(ctx context.Context) ([]controller.FleetMachine, error) {
+	var out []controller.FleetMachine
+	pages := ec2.NewDescribeInstancesPaginator(f.api, &ec2.DescribeInstancesInput{Filters: []ec2types.Filter{
+		{Name: aws.String("tag:" + awscloud.ClusterTag), Values: []string{f.cluster}},
+		{Name: aws.String("instance-state-name"), Values: []string{string(ec2types.InstanceStateNamePending), string(ec2types.InstanceStateNameRunning)}}}})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describe the instances of the cluster: %w", err)
+		}
+		for _, r := range page.Reservations {
+			for _, m := range r.Instances {
+				i, err := f.describe(ctx, m)
+				if err != nil {
+					return nil, err
+				}
+				if i.Group != "" {
+					out = append(out, controller.FleetMachine{Name: aws.ToString(m.InstanceId), Node: i.NodeName, Group: i.Group, Created: aws.ToTime(m.LaunchTime)})
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// Serving returns the instances that are in service in an Auto Scaling group: those of a
+// warm pool, and those that were taken out of their group, are no nodes or not for long.
+func (f repairs) Serving(ctx context.Context, machines []controller.FleetMachine) ([]controller.FleetMachine, error) {
+	var out []controller.FleetMachine
+	for batch := range slices.Chunk(machines, mostScaled) {
+		ids, serving := make([]string, len(batch)), map[string]bool{}
+		for i, m := range batch {
+			ids[i] = m.Name
+		}
+		answer, err := f.scaling.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: ids})
+		if err != nil {
+			return nil, fmt.Errorf("describe the Auto Scaling groups of %d instances: %w", len(ids), err)
+		}
+		for _, i := range answer.AutoScalingInstances {
+			serving[aws.ToString(i.InstanceId)] = aws.ToString(i.LifecycleState) == string(astypes.LifecycleStateInService)
+		}
+		for _, m := range batch {
+			if serving[m.Name] {
+				out = append(out, m)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Replace terminates the instance; its Auto Scaling group starts another.
+func (f repairs) Replace(ctx context.Context, m controller.FleetMachine) error {
+	_, err := f.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{m.Name}})
+	if err != nil {
+		return fault.New(fault.Of(err), "terminate the instance %s: %w", m.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package keeper
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kops.local/kops/internal/platform/local/machine"
+	"kops.local/kops/internal/platform/local/site"
+)
+
+// asked are the machines of groups that run and that the cluster itself wants replaced. A
+// request is heard once; one for a machine that is not there, or has just been made, is dropped.
+func (k *keeper) asked(machines []machine.Machine, now time.Time) ([]machine.Machine, error) {
+	names, err := site.List(k.host.Path(site.Requests))
+	if err != nil {
+		return nil, fmt.Errorf("read which machines are to be replaced: %w", err)
+	}
+	var out []machine.Machine
+	for _, name := range names {
+		at := slices.IndexFunc(machines, func(m machine.Machine) bool { return m.Name == name })
+		if at >= 0 && machines[at].Group != "" && machines[at].Running && now.Sub(machines[at].Created) > young {
+			k.log.Info("the cluster wants a machine replaced", "machine", name)
+			out = append(out, machines[at])
+		}
+		if err := Remove(k.host.Path(site.Requests, name)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
