@@ -24,6 +24,7 @@ import (
 	"kops.local/kops/internal/cli/export"
 	"kops.local/kops/internal/cli/get"
 	"kops.local/kops/internal/cli/helpers"
+	"kops.local/kops/internal/cli/keypairs"
 	"kops.local/kops/internal/cli/licenses"
 	"kops.local/kops/internal/cli/local"
 	"kops.local/kops/internal/cli/replace"
@@ -136,6 +137,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 	root.SetFlagErrorFunc(app.FlagMistake)
 	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), edit.Command(app),
 		deletion.Command(app), export.Command(app), etcd.Command(app), toolbox.Command(app), bundle.Command(app), helpers.Command(app), local.Command(app), validate.Command(app), doctor.Command(app), version(app))
+	root.AddCommand(keypairs.Commands(app)...)
 	root.SetHelpCommand(help(app))
 	root.InitDefaultCompletionCmd()
 	verbs(app, root)
@@ -151,9 +153,8 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 // led to another.
 func absent() []string {
 	return []string{
-		"kops create keypair", "kops create secret", "kops delete instance", "kops delete secret",
-		"kops distrust", "kops promote", "kops trust", "kops reconcile", "kops rolling-update", "kops upgrade",
-		"kops get instances", "kops get keypairs", "kops get secrets",
+		"kops delete instance", "kops reconcile", "kops rolling-update", "kops upgrade",
+		"kops get instances",
 		"kops toolbox addons", "kops toolbox clusterapi", "kops toolbox dump",
 		"kops toolbox instance-selector", "kops toolbox template",
 		"kops gen-cli-docs",

@@ -30,7 +30,7 @@ written when any object is wrong or exists already.`, `
 		})
 	c.Args = cobra.ArbitraryArgs
 	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, - for the standard input; repeatable")
-	c.AddCommand(cluster(app), instanceGroup(app), sshPublicKey(app))
+	c.AddCommand(cluster(app), instanceGroup(app), keypair(app), secret(app), sshPublicKey(app))
 	return c
 }
 

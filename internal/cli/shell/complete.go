@@ -28,7 +28,7 @@ func CompleteCluster(a *App) cobra.CompletionFunc { return once(CompleteClusters
 // CompleteClusters offers the names of the clusters in the state store, without
 // those that were given already.
 func CompleteClusters(a *App) cobra.CompletionFunc {
-	return offer(a, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
+	return Offer(a, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
 		return client.Clusters().Names(ctx)
 	})
 }
@@ -39,7 +39,7 @@ func CompleteGroup(a *App) cobra.CompletionFunc { return once(CompleteGroups(a))
 // CompleteGroups offers the names of the cluster's instance groups, without those
 // that were given already.
 func CompleteGroups(a *App) cobra.CompletionFunc {
-	return offer(a, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
+	return Offer(a, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
 		return groups(ctx, a, client, nil)
 	})
 }
@@ -47,12 +47,23 @@ func CompleteGroups(a *App) cobra.CompletionFunc {
 // CompleteGroupFlag offers, for a flag of a command whose argument is the cluster,
 // the names of its instance groups.
 func CompleteGroupFlag(a *App, c *cobra.Command, flag string) {
-	err := c.RegisterFlagCompletionFunc(flag, offer(a, func(ctx context.Context, client *kops.Client, args []string) ([]string, error) {
+	err := c.RegisterFlagCompletionFunc(flag, Offer(a, func(ctx context.Context, client *kops.Client, args []string) ([]string, error) {
 		return groups(ctx, a, client, args)
 	}))
 	if err != nil {
 		panic(err) // as in Complete
 	}
+}
+
+// CompleteSecrets offers the names of the cluster's secrets.
+func CompleteSecrets(a *App) cobra.CompletionFunc {
+	return Offer(a, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
+		name, err := a.ClusterName(nil)
+		if err != nil {
+			return nil, err
+		}
+		return client.Secrets(nil).List(ctx, name)
+	})
 }
 
 func groups(ctx context.Context, a *App, client *kops.Client, args []string) ([]string, error) {
@@ -74,9 +85,9 @@ func groups(ctx context.Context, a *App, client *kops.Client, args []string) ([]
 	return names, nil
 }
 
-// offer completes with names that the state store has, as long as a shell may
+// Offer completes with names that the state store has, as long as a shell may
 // wait; where they cannot be had, nothing is offered.
-func offer(a *App, names func(ctx context.Context, client *kops.Client, args []string) ([]string, error)) cobra.CompletionFunc {
+func Offer(a *App, names func(ctx context.Context, client *kops.Client, args []string) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
 		defer cancel()

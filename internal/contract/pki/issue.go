@@ -49,6 +49,8 @@ type Request struct {
 	Validity time.Duration
 	// Serial is the serial number; nil means a random one of 128 bits.
 	Serial *big.Int
+	// Numbered puts the serial number into the subject, too.
+	Numbered bool
 	// PublicKey is what is certified; nil means that a new key is generated.
 	PublicKey crypto.PublicKey
 	// Key is certified when PublicKey is nil; zero means that a new one is generated.
@@ -170,6 +172,9 @@ func (i Issuer) template(r Request) (*x509.Certificate, error) {
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              now.Add(validity),
 		BasicConstraintsValid: true,
+	}
+	if r.Numbered {
+		t.Subject.SerialNumber = serial.String()
 	}
 	switch r.Usage {
 	case Authority:

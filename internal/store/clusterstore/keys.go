@@ -96,6 +96,43 @@ func (f *Folders) Keysets(ctx context.Context) (map[string]*pki.Keyset, error) {
 	return readAll(ctx, objects, decodeKeyset)
 }
 
+// Keyset reads the keyset of a name, and the version against which its next write is held.
+// The version is empty where it stands in another place, or under an old name: it is written
+// anew then. The keyset is nil when there is none.
+func (f *Folders) Keyset(ctx context.Context, name string) (*pki.Keyset, store.Version, error) {
+	data, version, err := f.Keys.Store.Get(ctx, layout.Keyset(name))
+	switch {
+	case fault.Is(err, fault.Gone):
+		all, err := f.Keysets(ctx)
+		return pki.Named(all, name), "", err
+	case err != nil:
+		return nil, "", fmt.Errorf("read keyset %s: %w", name, err)
+	}
+	k, err := decodeKeyset(name, data)
+	if err != nil {
+		return nil, "", fmt.Errorf("read %s: %w", store.URL(f.Keys.Store, layout.Keyset(name)), err)
+	}
+	return k, version, nil
+}
+
+// ReplaceKeyset writes a keyset that Keyset returned, changed, if it is still of that
+// version; otherwise the error has class fault.Conflict.
+func (f *Folders) ReplaceKeyset(ctx context.Context, k *pki.Keyset, was store.Version) error {
+	data, err := EncodeKeyset(k)
+	if err == nil {
+		err = f.Keys.put(ctx, layout.Keyset(k.Name), data, store.PutOptions{IfAbsent: was == "", IfVersion: was, Private: true})
+	}
+	return lostRace(err, "keyset "+k.Name)
+}
+
+// lostRace explains a conflict to somebody who changes key material.
+func lostRace(err error, what string) error {
+	if fault.Is(err, fault.Conflict) {
+		return fault.Wrap(fault.Conflict, fmt.Errorf("change %s: %w; your change was not made", what, err), "look what it is now, and repeat the command")
+	}
+	return err
+}
+
 func decodeKeyset(name string, data []byte) (*pki.Keyset, error) {
 	o, _, err := compat.DecodeOne[*api.Keyset](data, compat.Options{Lenient: true})
 	if err != nil {
@@ -145,15 +182,32 @@ func secretName(key string) string {
 
 // Secret reads one secret; one that does not exist is an error of class fault.Gone.
 func (f *Folders) Secret(ctx context.Context, name string) (pki.Secret, error) {
-	data, _, err := f.Secrets.Store.Get(ctx, name)
+	secret, _, err := f.SecretAt(ctx, name)
+	return secret, err
+}
+
+// SecretAt reads one secret, and the version against which its next write is held.
+func (f *Folders) SecretAt(ctx context.Context, name string) (pki.Secret, store.Version, error) {
+	data, version, err := f.Secrets.Store.Get(ctx, name)
 	if err != nil {
-		return pki.Secret{}, fmt.Errorf("read secret %s: %w", name, err)
+		return pki.Secret{}, "", fmt.Errorf("read secret %s: %w", name, err)
 	}
 	secret, err := pki.DecodeSecret(data)
 	if err != nil {
-		return pki.Secret{}, fmt.Errorf("read secret %s: %w", name, err)
+		return pki.Secret{}, "", fmt.Errorf("read secret %s: %w", name, err)
 	}
-	return secret, nil
+	return secret, version, nil
+}
+
+// ReplaceSecret writes a secret that SecretAt returned, changed, if it is still of that
+// version, or an empty one, which means that there was none; otherwise the error has
+// class fault.Conflict.
+func (f *Folders) ReplaceSecret(ctx context.Context, name string, secret pki.Secret, was store.Version) error {
+	data, err := pki.EncodeSecret(secret)
+	if err == nil {
+		err = f.Secrets.put(ctx, name, data, store.PutOptions{IfAbsent: was == "", IfVersion: was, Private: true})
+	}
+	return lostRace(err, "secret "+name)
 }
 
 // AllSecrets reads every secret, by name.

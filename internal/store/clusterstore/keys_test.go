@@ -81,9 +81,45 @@ func keysets(t *testing.T, w *world) {
 			t.Errorf("the stored keyset lacks %q:\n%s", want, text)
 		}
 	}
+	changesOfAKeyset(t, w, f, ca)
 	w.put(t, name+"/pki/private/bad/keyset.yaml", "kind: Keyset")
 	if _, err := folders(t, s, c.Spec).Keysets(t.Context()); err == nil || !strings.Contains(err.Error(), "pki/private/bad/keyset.yaml") {
 		t.Errorf("a damaged keyset: %v", err)
+	}
+}
+
+// changesOfAKeyset are held against what was read, also where kOps wrote it in another
+// version, or under an old name.
+func changesOfAKeyset(t *testing.T, w *world, f *clusterstore.Folders, ca *pki.Keyset) {
+	t.Helper()
+	got, version, err := f.Keyset(t.Context(), ca.Name)
+	if err != nil || got.Primary != ca.Primary || version == "" {
+		t.Fatalf("read one: %v", err)
+	}
+	other := keyset(t, ca.Name)
+	if err := f.ReplaceKeyset(t.Context(), other, version); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ReplaceKeyset(t.Context(), ca, version); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "your change was not made") {
+		t.Errorf("a second change of what was read: %v", err)
+	}
+	text := strings.NewReplacer("v1alpha2", "v1alpha3", "primaryId:", "primaryID:").Replace(w.get(t, name+"/pki/private/kubernetes-ca/keyset.yaml"))
+	w.put(t, name+"/pki/private/kubernetes-ca/keyset.yaml", text)
+	if got, _, err := f.Keyset(t.Context(), ca.Name); err != nil || got.Primary != other.Primary || got.Bundle() != other.Bundle() {
+		t.Errorf("one of v1alpha3: %v", err)
+	}
+	old, version, err := f.Keyset(t.Context(), pki.ServiceAccount) // it is there as master
+	if err != nil || old == nil || old.Name != pki.ServiceAccount || version != "" {
+		t.Fatalf("one of an old name: %v, %q", err, version)
+	}
+	if err := f.ReplaceKeyset(t.Context(), old, version); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ReplaceKeyset(t.Context(), old, version); !fault.Is(err, fault.Conflict) {
+		t.Errorf("it was there by then: %v", err)
+	}
+	if none, _, err := f.Keyset(t.Context(), "none-ca"); none != nil || err != nil {
+		t.Errorf("none: %v, %v", none, err)
 	}
 }
 
@@ -102,6 +138,18 @@ func secrets(t *testing.T, w *world) {
 	}
 	if err := f.PutSecret(t.Context(), "kube", pki.NewSecret("x"), false); err != nil {
 		t.Fatal(err)
+	}
+	_, version, err := f.SecretAt(t.Context(), "kube")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{true, false} {
+		if err := f.ReplaceSecret(t.Context(), "kube", pki.NewSecret("y"), version); (err == nil) != want || err != nil && !fault.Is(err, fault.Conflict) {
+			t.Errorf("replaced against a version: %v", err)
+		}
+	}
+	if err := f.ReplaceSecret(t.Context(), "kube", pki.NewSecret("z"), ""); !fault.Is(err, fault.Conflict) {
+		t.Errorf("replaced as if there were none: %v", err)
 	}
 	if err := f.PutSecret(t.Context(), "a/b", pki.NewSecret("x"), false); !fault.Is(err, fault.Permanent) {
 		t.Errorf("a bad name: %v", err)

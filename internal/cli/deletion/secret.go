@@ -1,0 +1,65 @@
+package deletion
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops/internal/cli/shell"
+)
+
+func secret(app *shell.App) *cobra.Command {
+	var yes bool
+	c := shell.Cobra("secret NAME...", "Delete secrets of a cluster", `
+Delete secrets of a cluster from its state store; at a terminal, after a question.
+Machines that run keep them. A random token is made anew by the next update.`, `
+  kops delete secret dockerconfig --name cluster.example.com
+  kops delete secret dockerconfig --name cluster.example.com --yes`,
+		func(ctx context.Context, args []string) error {
+			names, err := secretNames(args)
+			if err != nil {
+				return err
+			}
+			cluster, client, err := app.Open(ctx, nil)
+			if err != nil {
+				return err
+			}
+			if !yes && app.Asked { // a script is not asked, as this command of kOps has no --yes
+				ok, err := app.Confirm(ctx, "Delete "+strings.Join(names, ", ")+" of cluster "+cluster+"? This action cannot be undone.")
+				if err != nil {
+					return err
+				}
+				if !ok {
+					app.Notef("Nothing was deleted\n")
+					return shell.Failed
+				}
+			}
+			if err := client.Secrets(app.On(nil)).Delete(ctx, cluster, names...); err != nil {
+				return err
+			}
+			for _, n := range names {
+				app.Printf("Deleted secret/%s\n", n)
+			}
+			return nil
+		})
+	c.Aliases = []string{"secrets"}
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them without a question")
+	c.ValidArgsFunction = shell.CompleteSecrets(app)
+	return c
+}
+
+// secretNames are the secrets that arguments name; older releases of kOps had their type first.
+func secretNames(args []string) ([]string, error) {
+	switch {
+	case len(args) == 0:
+		return nil, shell.Usagef("name the secrets; kops get secrets shows them")
+	case len(args) > 1 && strings.EqualFold(args[0], "secret"):
+		return args[1:], nil
+	case len(args) > 1 && strings.EqualFold(args[0], "sshpublickey"):
+		return nil, shell.Usagef("SSH public keys are deleted by: kops delete sshpublickey")
+	case len(args) > 1 && strings.EqualFold(args[0], "keypair"):
+		return nil, shell.Usagef("keypairs are not deleted; they are no longer believed after: kops distrust keypair")
+	}
+	return args, nil
+}

@@ -1,0 +1,149 @@
+// Package keypairs holds `kops promote keypair`, `kops distrust keypair` and `kops trust
+// keypair`, and what the other commands about keysets share with them.
+package keypairs
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+)
+
+// Commands returns the three verbs.
+func Commands(app *shell.App) []*cobra.Command {
+	return []*cobra.Command{
+		verb("promote", "Have another item of a keyset sign", promote(app), app),
+		verb("distrust", "Have items of a keyset no longer believed", distrust(app), app),
+		verb("trust", "Have items of a keyset believed again", trust(app), app),
+	}
+}
+
+func verb(name, short string, keypair *cobra.Command, app *shell.App) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: short, Example: keypair.Example}
+	keypair.ValidArgsFunction = Complete(app, name != "trust")
+	c.AddCommand(keypair)
+	return c
+}
+
+func promote(app *shell.App) *cobra.Command {
+	return shell.Cobra("keypair {KEYSET [ID] | all}", "Have another item of a keyset sign", `
+Make an item of a keyset the primary one, which signs: the one of an ID, or the youngest
+that can. Machines have to believe it by then, so that kops update cluster and a rolling
+update come between its creation and this. kops rotate does all of it.`, `
+  kops promote keypair all --name cluster.example.com
+  kops promote keypair service-account --name cluster.example.com`,
+		func(ctx context.Context, args []string) error {
+			keyset, ids, err := Named(args)
+			switch {
+			case err != nil:
+				return err
+			case len(ids) > 1:
+				return shell.Usagef("one item at a time")
+			}
+			id := append(ids, "")[0]
+			return Do(ctx, app, "Promoted", func(k kops.Keypairs, cluster string) ([]kops.KeypairChange, error) {
+				return k.Promote(ctx, cluster, keyset, id)
+			})
+		})
+}
+
+func distrust(app *shell.App) *cobra.Command {
+	return shell.Cobra("keypair {KEYSET [ID]... | all}", "Have items of a keyset no longer believed", `
+Mark items of a keyset as no longer believed: those of IDs, or all that are older than
+the primary one, which itself cannot be. What such an item has signed is refused by
+machines from their next update on. kops rotate proves before that nothing uses it.`, `
+  kops distrust keypair all --name cluster.example.com
+  kops distrust keypair kubernetes-ca 6977545226837259959403993899 --name cluster.example.com`,
+		func(ctx context.Context, args []string) error {
+			keyset, ids, err := Named(args)
+			if err != nil {
+				return err
+			}
+			return Do(ctx, app, "Distrusted", func(k kops.Keypairs, cluster string) ([]kops.KeypairChange, error) {
+				return k.Distrust(ctx, cluster, keyset, ids...)
+			})
+		})
+}
+
+func trust(app *shell.App) *cobra.Command {
+	return shell.Cobra("keypair KEYSET ID...", "Have items of a keyset believed again", `
+Take back that items of a keyset are distrusted. kops get keypairs --distrusted shows them.`, `
+  kops trust keypair kubernetes-ca 6977545226837259959403993899 --name cluster.example.com`,
+		func(ctx context.Context, args []string) error {
+			if len(args) < 2 {
+				return shell.Usagef("name the keyset and the IDs of its items that are to be trusted")
+			}
+			return Do(ctx, app, "Trusted", func(k kops.Keypairs, cluster string) ([]kops.KeypairChange, error) {
+				return k.Trust(ctx, cluster, args[0], args[1:]...)
+			})
+		})
+}
+
+// Named returns the keyset that a command names, and the items.
+func Named(args []string) (keyset string, ids []string, err error) {
+	switch {
+	case len(args) == 0:
+		return "", nil, shell.Usagef("name a keyset, or all")
+	case args[0] == kops.AllKeysets && len(args) > 1:
+		return "", nil, shell.Usagef("all stands for every keyset, and takes no ID")
+	}
+	return args[0], args[1:], nil
+}
+
+// Do changes keysets, and says in a line what was done to each item.
+func Do(ctx context.Context, app *shell.App, done string, f func(k kops.Keypairs, cluster string) ([]kops.KeypairChange, error)) error {
+	cluster, client, err := app.Open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	changes, err := f(client.Keypairs(app.On(nil)), cluster)
+	changed := false
+	for _, c := range changes {
+		switch {
+		case !c.Unchanged:
+			changed = true
+			app.Printf("%s %s %s\n", done, c.Keyset, c.ID)
+		case done == "Promoted":
+			app.Printf("No %s keypair newer than current primary %s\n", c.Keyset, c.ID)
+		default:
+			app.Printf("Already so: %s %s\n", c.Keyset, c.ID)
+		}
+	}
+	if err == nil && !changed && len(changes) == 0 {
+		app.Notef("Nothing is older than the primary keypair\n")
+	}
+	if changed {
+		app.Notef("\nMachines learn of it by: kops update cluster %s --yes\n", cluster)
+	}
+	return err
+}
+
+// Complete offers keysets, and then the IDs of items.
+func Complete(app *shell.App, all bool) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+		return shell.Offer(app, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
+			cluster, err := app.ClusterName(nil)
+			if err != nil {
+				return nil, err
+			}
+			items, err := client.Keypairs(nil).List(ctx, cluster, args[:min(len(args), 1)]...)
+			var out []string
+			for _, i := range items {
+				word := i.ID
+				if len(args) == 0 {
+					word = i.Keyset
+				}
+				if !slices.Contains(out, word) {
+					out = append(out, word)
+				}
+			}
+			if all && len(args) == 0 {
+				out = append(out, kops.AllKeysets)
+			}
+			return out, err
+		})(c, args, start)
+	}
+}

@@ -1,0 +1,136 @@
+package encryption_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"kops.local/kops/internal/contract/encryption"
+	"kops.local/kops/internal/contract/pki"
+)
+
+const (
+	key  = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+	head = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n"
+)
+
+func random() *bytes.Reader { return bytes.NewReader(bytes.Repeat([]byte{9}, 64)) }
+
+func of(t *testing.T, text string) *encryption.Config {
+	t.Helper()
+	c, err := encryption.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func provider(text string) string {
+	return head + "resources: [{resources: [secrets], providers: [" + text + "]}]"
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"hello":                          "it is not a document",
+		"secret: [" + key:                "did not find expected",
+		"resources: hunter2":             "it is not a document",
+		"apiVersion: v1\nkind: Secret\n": `apiVersion and kind: got "v1" and "Secret"`,
+		head:                             "resources: none is listed",
+		head + "resources: [{providers: [{identity: {}}]}]":                                               "resources[0].resources: name each resource",
+		head + "resources: [{resources: [secrets]}]":                                                      "resources[0].providers: none is listed",
+		head + "resource: []":                                                                             `unknown field "resource"`,
+		provider("{}"):                                                                                    "resources[0].providers[0]: got 0 of aesgcm",
+		provider("{identity: }"):                                                                          "resources[0].providers[0]: got 0 of aesgcm",
+		provider("{identity: {}, secretbox: {keys: []}}"):                                                 "got 2 of aesgcm",
+		provider("{secretbox: {keys: []}}"):                                                               "resources[0].providers[0].secretbox.keys: none is listed",
+		provider("{identity: {}}, {aescbc: {keys: [{secret: " + key + "}]}}"):                             "providers[1].aescbc.keys[0].name: it is needed",
+		provider("{aesgcm: {keys: [{name: a, secret: hunter2}]}}"):                                        "keys[0].secret: it is not base64",
+		provider("{secretbox: {keys: [{name: a, secret: AAAAAAAAAAAAAAAAAAAAAA==}]}}"):                    "got a key of 16 bytes; want 32",
+		provider(fmt.Sprintf("{aescbc: {keys: [{name: a, secret: %s}, {name: a, secret: %[1]s}]}}", key)): `got "a" twice`,
+		provider("{kms: {endpoint: unix:///a}}"):                                                          "kms.name: it is needed",
+		provider("{kms: {name: a, endpoint: /a}}"):                                                        "kms.endpoint: got \"/a\"",
+		provider("{kms: {apiVersion: v3, name: a, endpoint: unix:///a}}"):                                 "kms.apiVersion: got \"v3\"",
+		provider("{kms: {apiVersion: v2, name: a, endpoint: unix:///a, cachesize: 3}}"):                   "kms.cachesize: version v2 has none",
+		provider("{kms: {name: a, endpoint: unix:///a, timeout: soon}}"):                                  "kms.timeout: got \"soon\"",
+	} {
+		_, err := encryption.Parse([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n  %v\n  want %s", text, err, want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), key)) {
+			t.Errorf("the error shows a key: %v", err)
+		}
+	}
+}
+
+func TestWhatKopsMakesIsRead(t *testing.T) {
+	s, err := pki.NewEncryptionConfig(random())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := of(t, s.Reveal()); !slices.Equal(c.Encrypted(), []string{"secrets"}) {
+		t.Errorf("it encrypts %v", c.Encrypted())
+	}
+	if text := fmt.Sprintf("%v %+v %#v", of(t, s.Reveal()).Resources[0].Providers[0].Secretbox.Keys, of(t, s.Reveal()).Resources[0].Providers[0].Secretbox.Keys, of(t, s.Reveal()).Resources[0].Providers[0].Secretbox.Keys); strings.Contains(text, "CQkJ") {
+		t.Errorf("printed, it shows its key: %s", text)
+	}
+}
+
+// names are those of the keys of the first provider of the first resource.
+func names(c *encryption.Config) string {
+	var out []string
+	for _, k := range c.Resources[0].Providers[0].AESCBC.Keys {
+		out = append(out, k.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestAKeyIsRotated(t *testing.T) {
+	was := of(t, head+`
+resources:
+- resources: [secrets, widgets.example.com]
+  providers:
+  - aescbc: {keys: [{name: a, secret: `+key+`}, {name: older, secret: `+key+`}]}
+  - identity: {}
+- resources: [configmaps]
+  providers: [{identity: {}}, {secretbox: {keys: [{name: c, secret: `+key+`}]}}]
+`)
+	if got := was.Encrypted(); !slices.Equal(got, []string{"secrets", "widgets.example.com"}) {
+		t.Errorf("it encrypts %v", got)
+	}
+	both, err := was.Add("b", random())
+	if err != nil || names(both) != "a b older" || names(was) != "a older" {
+		t.Fatalf("added: %s, %v", names(both), err)
+	}
+	if again, err := both.Add("b", random()); err != nil || names(again) != "a b older" {
+		t.Errorf("added once more: %s, %v", names(again), err)
+	}
+	first, err := both.Promote("b")
+	if err != nil || names(first) != "b a older" {
+		t.Errorf("promoted: %s, %v", names(first), err)
+	}
+	alone, err := first.Only("b")
+	if err != nil || names(alone) != "b" {
+		t.Errorf("alone: %s, %v", names(alone), err)
+	}
+	if len(alone.Resources[0].Providers) != 2 || len(alone.Resources[1].Providers) != 2 {
+		t.Error("other providers were touched")
+	}
+	for n, x := range []struct {
+		now, was *encryption.Config
+		reads    bool
+	}{{both, was, true}, {first, was, true}, {alone, was, false}, {alone, first, true}, {was, first, false}} {
+		if x.now.Reads(x.was) != x.reads {
+			t.Errorf("%d: reads %v", n, !x.reads)
+		}
+	}
+	text, err := alone.Text()
+	if err != nil || names(of(t, text)) != "b" {
+		t.Errorf("as text: %s, %v", text, err)
+	}
+	if _, err := of(t, provider("{identity: {}}")).Add("b", random()); err == nil {
+		t.Error("a configuration that encrypts nothing got a key")
+	}
+}

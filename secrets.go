@@ -1,0 +1,154 @@
+package kops
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kops.local/kops/finding"
+	"kops.local/kops/internal/contract/encryption"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store/clusterstore"
+)
+
+// Names of the secrets that users bring.
+const (
+	// SecretEncryptionConfig says how API servers encrypt what they store: an EncryptionConfiguration.
+	SecretEncryptionConfig = pki.EncryptionConfig
+	// SecretDockerConfig is by what machines pull images: a config.json of Docker's.
+	SecretDockerConfig = pki.DockerConfig
+	// SecretCiliumPassword are Cilium's keys of IPsec.
+	SecretCiliumPassword = "ciliumpassword"
+)
+
+// Secrets are the secrets of clusters. Nothing returns what they hold.
+type Secrets struct {
+	c  *Client
+	on On
+}
+
+// Secrets returns what is done about secrets; on is told of it, and may be nil.
+func (c *Client) Secrets(on On) Secrets { return Secrets{c, on} }
+
+// List lists the names of a cluster's secrets, in order.
+func (s Secrets) List(ctx context.Context, cluster string) ([]string, error) {
+	f, err := s.c.folders(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return f.SecretNames(ctx)
+}
+
+// Create checks and stores one of the secrets that users bring. One that is there is an
+// error of class fault.Conflict, unless it is to be replaced.
+func (s Secrets) Create(ctx context.Context, cluster, name string, text []byte, replace bool) (finding.List, error) {
+	if err := checkSecret(name, text); err != nil {
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", name, err), "")
+	}
+	var warnings finding.List
+	err := s.c.changeKeys(ctx, &call{cluster: cluster, on: s.on}, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
+		was, version, err := f.SecretAt(ctx, name)
+		switch {
+		case err == nil && !replace:
+			return "", fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s has a secret %s already", cluster, name), "say option:Force to replace it")
+		case err != nil && !fault.Is(err, fault.Gone):
+			return "", err
+		}
+		if name == SecretEncryptionConfig && err == nil {
+			warnings = unreadable(was, text)
+		}
+		return "secret " + name + " was stored", f.ReplaceSecret(ctx, name, pki.NewSecret(string(text)), version)
+	})
+	return warnings, err
+}
+
+// checkSecret refuses contents that what reads them would refuse.
+func checkSecret(name string, text []byte) error {
+	switch name {
+	case SecretEncryptionConfig:
+		_, err := encryption.Parse(text)
+		return err
+	case SecretDockerConfig:
+		var config map[string]any
+		if err := json.Unmarshal(text, &config); err != nil || config == nil {
+			return errors.New("it is not a JSON object, as in ~/.docker/config.json")
+		}
+		return nil
+	case SecretCiliumPassword:
+		if strings.TrimSpace(string(text)) == "" {
+			return errors.New("it is empty")
+		}
+		return nil
+	}
+	return fmt.Errorf("it is none that users make; these are %s, %s and %s", SecretEncryptionConfig, SecretDockerConfig, SecretCiliumPassword)
+}
+
+// unreadable warns of a configuration by which what is stored cannot be read.
+func unreadable(was pki.Secret, text []byte) finding.List {
+	old, err := encryption.Parse([]byte(was.Reveal()))
+	now, nerr := encryption.Parse(text)
+	if err != nil || nerr != nil || now.Reads(old) {
+		return nil
+	}
+	return finding.List{{Rule: "unreadable", Warning: true,
+		Message: "the new configuration lacks a key that the former one writes with: the API servers cannot read what is stored with that",
+		Remedy:  "list that key after the new one, until everything is written anew; kops rotate encryption does it"}}
+}
+
+// Delete removes secrets. It is an error when one of them is not there, or when the
+// cluster cannot do without it; then none is removed.
+func (s Secrets) Delete(ctx context.Context, cluster string, names ...string) error {
+	cl, err := s.c.Clusters().Get(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if on := cl.Spec.Spec.EncryptionConfig; slices.Contains(names, SecretEncryptionConfig) && on != nil && *on {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the API servers of %s encrypt by the secret %s, and could not start without it", cluster, SecretEncryptionConfig),
+			"have everything written anew by the provider identity, and set spec.encryptionConfig to false, before")
+	}
+	return s.c.changeKeys(ctx, &call{cluster: cluster, on: s.on}, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
+		there, err := f.SecretNames(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, n := range names {
+			if !slices.Contains(there, n) {
+				return "", fault.New(fault.Gone, "cluster %s has no secret %s", cluster, n)
+			}
+		}
+		for _, n := range names {
+			if err := f.DeleteSecret(ctx, n); err != nil {
+				return "", err
+			}
+		}
+		return "deleted the secrets " + strings.Join(names, ", "), nil
+	})
+}
+
+// changeKeys runs f under the lease of a cluster, and records what it has done, unless
+// that is nothing.
+func (c *Client) changeKeys(ctx context.Context, told *call, f func(context.Context, *clusterstore.Folders) (string, error)) error {
+	return c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
+		cl, err := c.Clusters().Get(ctx, told.cluster)
+		if err != nil {
+			return err
+		}
+		folders, err := c.store.Folders(ctx, cl.Spec, cl.stored())
+		if err != nil {
+			return err
+		}
+		if err := lease.Hold(ctx); err != nil {
+			return err
+		}
+		done, err := f(ctx, folders)
+		if done == "" || err != nil {
+			return err
+		}
+		_, err = c.store.Append(ctx, lease, cl.stored(), clusterstore.Revision{Result: "done", Message: done})
+		return err
+	})
+}
