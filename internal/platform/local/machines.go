@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/local/keeper"
 	"kops.local/kops/internal/platform/local/kinds"
+	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
 )
 
@@ -30,9 +31,9 @@ func machines(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.I
 	}
 	_, kept := keeper.Alive(h.Site)
 	var out []platform.MachineGroup
-	at := map[string]int{}
+	at, template := map[string]int{}, map[string]string{}
 	for _, g := range wished {
-		at[g.Name] = len(out)
+		at[g.Name], template[g.Name] = len(out), g.Template()
 		shown := platform.MachineGroup{Name: g.Name, Target: g.Size}
 		if trouble := keeper.Trouble(h.Site, site.Groups, g.Name); !kept {
 			shown.Trouble = "nothing keeps its machines, as after a restart of the host; run: kops update cluster " + c.Name + " --yes"
@@ -48,14 +49,21 @@ func machines(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.I
 			at[m.Group] = i
 			out = append(out, platform.MachineGroup{Name: m.Group})
 		}
-		state := "dead" // nobody starts it again: the keeper makes another
-		if m.Running {
-			state = "running"
-		}
 		out[i].Machines = append(out[i].Machines, platform.Machine{Name: m.Name, Group: m.Group, Node: m.Name, Addresses: []string{m.Address},
-			State: state, Running: m.Running, Created: m.Created})
+			State: state(m), Running: m.Running, Detached: m.Marks.Has(machine.MarkDetached), Outdated: template[m.Group] != "" && m.Template != template[m.Group], Created: m.Created})
 	}
 	return out, nil
+}
+
+// state says what a machine does. Nobody starts a dead one again: the keeper makes another.
+func state(m machine.Machine) string {
+	switch {
+	case !m.Running:
+		return "dead"
+	case m.Marks.Has(machine.MarkEnding):
+		return "ending"
+	}
+	return "running"
 }
 
 // bootRecord reads a machine's boot report and its console, from its folder.

@@ -25,7 +25,8 @@ func TestMachinesOfAFolder(t *testing.T) {
 	dir := at.Path(site.Machines, "nodes-1")
 	for file, text := range map[string]string{
 		keeper.TroubleFile(at, site.Groups, "nodes"):            "the host has no memory left\n",
-		filepath.Join(dir, "machine.json"):                      `{"Name": "nodes-1", "Group": "nodes", "Address": "10.77.0.5", "Created": "2026-01-02T03:04:05Z"}`,
+		filepath.Join(dir, "machine.json"):                      `{"Name": "nodes-1", "Group": "nodes", "Template": "old", "Address": "10.77.0.5", "Created": "2026-01-02T03:04:05Z"}`,
+		filepath.Join(dir, "detached"):                          "",
 		at.Path(site.Machines, "alone", "machine.json"):         `{"Name": "alone", "Address": "10.77.0.6"}`,
 		filepath.Join(dir, "console.log"):                       "user data: running 00-nodeup.sh\r\n",
 		filepath.Join(dir, "disk", "var/log", "kops-boot.json"): `{"run": 1}`, // as machines of an earlier kops have it
@@ -48,7 +49,7 @@ func TestMachinesOfAFolder(t *testing.T) {
 		got[0].Machines[0].Created = got[1].Machines[0].Created
 	}
 	want := []platform.MachineGroup{
-		{Name: "nodes", Target: 2, Trouble: "nothing keeps its machines, as after a restart of the host; run: kops update cluster a.example.com --yes", Machines: []platform.Machine{{Name: "nodes-1", Group: "nodes", Node: "nodes-1", Addresses: []string{"10.77.0.5"}, State: "dead"}}},
+		{Name: "nodes", Target: 2, Trouble: "nothing keeps its machines, as after a restart of the host; run: kops update cluster a.example.com --yes", Machines: []platform.Machine{{Name: "nodes-1", Group: "nodes", Node: "nodes-1", Addresses: []string{"10.77.0.5"}, State: "dead", Detached: true, Outdated: true}}},
 		{Machines: []platform.Machine{{Name: "alone", Node: "alone", Addresses: []string{"10.77.0.6"}, State: "dead"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

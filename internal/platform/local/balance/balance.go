@@ -97,8 +97,10 @@ func (s *Server) Close() {
 }
 
 // SetBackends says which hosts serve from now on. One that is new is asked for
-// its health at once; one that no longer serves loses its connections.
-func (s *Server) SetBackends(hosts []string) {
+// its health at once; one that no longer serves loses its connections. Those of leaving,
+// which are among the hosts, get no new connections and are drained, as far as
+// another is ready.
+func (s *Server) SetBackends(hosts []string, leaving ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := map[string]*backend{}
@@ -115,6 +117,7 @@ func (s *Server) SetBackends(hosts []string) {
 		}
 		delete(old, h)
 		if b != nil {
+			b.record.leaves = slices.Contains(leaving, h)
 			s.backends = append(s.backends, b)
 		}
 	}
@@ -122,6 +125,22 @@ func (s *Server) SetBackends(hosts []string) {
 		b.cancel()
 		b.hangUp()
 	}
+}
+
+// Drained reports whether a backend that leaves has no connections, or only such as have
+// nowhere else to go.
+func (s *Server) Drained(host string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	links, elsewhere := 0, false
+	for _, b := range s.backends {
+		if b.host == host {
+			links = len(b.links)
+		}
+		elsewhere = elsewhere || b.record.sound(now)
+	}
+	return links == 0 || !elsewhere
 }
 
 // hangUp ends the backend's connections. The caller holds the lock.

@@ -219,6 +219,36 @@ func TestAConnectionIsDrainedWhenItsBackendTurnsUnready(t *testing.T) {
 	}
 }
 
+// A backend that leaves gets nothing new, and is drained once what is under way is answered;
+// where nobody else serves it goes on.
+func TestABackendThatLeavesIsDrained(t *testing.T) {
+	b := newBench(t, "127.0.0.2", "127.0.0.3")
+	b.answering("127.0.0.2", "127.0.0.3")
+	b.SetBackends([]string{"127.0.0.2"})
+	busy, answered := b.kept(), make(chan error, 1)
+	go func() {
+		who, err := b.get(busy, "/held")
+		if err == nil && who != "127.0.0.2" {
+			err = fmt.Errorf("%s answered", who)
+		}
+		answered <- err
+	}()
+	<-b.backends[0].holds
+	b.SetBackends([]string{"127.0.0.2"}, "127.0.0.2")
+	b.eventually("nobody else serves, so that nothing is waited for", func() bool { return b.Drained("127.0.0.2") })
+	b.answering("127.0.0.2")
+	b.SetBackends([]string{"127.0.0.2", "127.0.0.3"}, "127.0.0.2")
+	b.answering("127.0.0.3")
+	if b.Drained("127.0.0.2") {
+		t.Error("it is drained while a request is under way")
+	}
+	close(b.backends[0].release)
+	if err := <-answered; err != nil {
+		t.Errorf("the request under way: %v", err)
+	}
+	b.eventually("it has no connection", func() bool { return b.Drained("127.0.0.2") && b.links("127.0.0.2") == 0 })
+}
+
 // known is what is known of a backend, and links how many connections it has.
 func (b *bench) known(host string) word {
 	b.mu.Lock()

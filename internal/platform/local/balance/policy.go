@@ -46,6 +46,8 @@ type record struct {
 	took time.Duration
 	// drains is since when its connections have been drained; zero: they are not.
 	drains time.Time
+	// leaves says that it is to serve no longer, whatever it answers itself.
+	leaves bool
 }
 
 // ask notes that a question is under way.
@@ -90,7 +92,9 @@ func (r record) owes(now time.Time) time.Duration {
 func (r record) silent(now time.Time) bool { return r.owes(now) >= stall }
 
 // sound reports whether connections would do better here than where they stall.
-func (r record) sound(now time.Time) bool { return r.word == ready && r.owes(now) < hesitation }
+func (r record) sound(now time.Time) bool {
+	return r.word == ready && r.owes(now) < hesitation && !r.leaves
+}
 
 // rank orders backends by how good a choice each is, the best first. Even the worst
 // is a choice where there is no other: what it answers to the client is the truth.
@@ -102,7 +106,7 @@ func (r record) rank(now time.Time) int {
 		return 4
 	case r.silent(now):
 		return 3
-	case r.word != ready:
+	case r.word != ready, r.leaves:
 		return 2
 	case !r.sound(now), now.Sub(r.since) < proof:
 		return 1
@@ -146,7 +150,7 @@ func judge(records []record, now time.Time) ([]record, []fate) {
 				elsewhere, late = true, max(late, min(leeway*other.took, longestStall))
 			}
 		}
-		refuses := r.word == closed || r.word == unready
+		refuses := r.word == closed || r.word == unready || r.leaves
 		switch {
 		case !elsewhere || !refuses:
 			r.drains = time.Time{}

@@ -30,6 +30,7 @@ const (
 // actor is a simulated backend, with what a bystander knows of it.
 type actor struct {
 	state   state
+	leaves  bool      // it is to serve no longer
 	until   time.Time // when the state changes
 	changed time.Time
 	due     time.Time // when the answer under way comes; zero: no question is
@@ -96,6 +97,8 @@ func (s *simulation) live(i int) {
 		if next := state(s.rand.IntN(int(states))); next != a.state {
 			a.state, a.changed = next, s.now
 		}
+		a.leaves = s.rand.IntN(8) == 0
+		s.records[i].leaves = a.leaves
 		a.until = s.now.Add(s.upTo([]time.Duration{200 * time.Millisecond, 3 * time.Second, 12 * time.Second}[s.rand.IntN(3)]))
 	}
 	switch {
@@ -157,7 +160,9 @@ func (s *simulation) silent(i int) bool { return s.owes(i) >= stall }
 func (s *simulation) bad(i int) bool {
 	return s.silent(i) || s.actors[i].heard == closed || s.actors[i].heard == gone
 }
-func (s *simulation) good(i int) bool { return s.actors[i].heard == ready && s.owes(i) < hesitation }
+func (s *simulation) good(i int) bool {
+	return s.actors[i].heard == ready && s.owes(i) < hesitation && !s.actors[i].leaves
+}
 func (s *simulation) proven(i int) bool {
 	return s.good(i) && s.now.Sub(s.actors[i].begun) >= proof
 }
@@ -184,7 +189,7 @@ func (s *simulation) look() {
 	s.records, fates = judge(s.records, s.now)
 	for i, a := range s.actors {
 		elsewhere := s.others(i, s.good)
-		refuses := a.heard == unready || a.heard == closed
+		refuses := a.heard == unready || a.heard == closed || a.leaves
 		if !refuses || !elsewhere {
 			a.refused = time.Time{}
 		} else if a.refused.IsZero() {
@@ -197,7 +202,7 @@ func (s *simulation) look() {
 		switch f := fates[i]; {
 		case f != keep && !elsewhere && a.heard != gone:
 			s.failf("the connections of %d end, and there is nowhere to go", i)
-		case f != keep && a.heard == ready && !s.silent(i):
+		case f != keep && a.heard == ready && !s.silent(i) && !a.leaves:
 			s.failf("the connections of %d end, which is ready", i)
 		case f == cut && a.heard != gone && !s.silent(i) && draining < drainTime:
 			s.failf("the connections of %d are cut, which answers, after %s", i, draining)
@@ -239,8 +244,8 @@ func (s *simulation) connect() {
 		switch a := s.actors[i]; {
 		case s.bad(i) && s.others(i, untried(s.good)):
 			s.failf("%d is chosen, which is known to be bad, and another is ready", i)
-		case a.heard != ready && s.others(i, untried(s.good)):
-			s.failf("%d is chosen, which is not ready, and another is", i)
+		case (a.heard != ready || a.leaves) && s.others(i, untried(s.good)):
+			s.failf("%d is chosen, which is not ready or leaves, and another is ready", i)
 		case !s.proven(i) && s.others(i, untried(s.proven)):
 			s.failf("%d is chosen, which has been ready since %s, and another has for longer", i, a.begun)
 		}

@@ -56,12 +56,13 @@ type keeper struct {
 	mirrors map[mirror]*http.Server
 	pauses  map[string]pause // by group
 	doomed  map[string]bool  // machines that are being removed, which was told
+	ending  map[string]bool  // machines that were told to shut themselves down
 	dismiss func()           // ends the process that stands by
 }
 
 func newKeeper(h machine.Host, log *slog.Logger) *keeper {
 	return &keeper{host: h, log: log, fronts: map[front]*balance.Server{}, mirrors: map[mirror]*http.Server{},
-		pauses: map[string]pause{}, doomed: map[string]bool{}, dismiss: func() {}}
+		pauses: map[string]pause{}, doomed: map[string]bool{}, ending: map[string]bool{}, dismiss: func() {}}
 }
 
 // front is one port of one load balancer.
@@ -146,7 +147,7 @@ func (k *keeper) pass(ctx context.Context, now time.Time) (there bool, err error
 		return true, err
 	}
 	// Load balancers come before groups: nobody is to wait for a dead machine while another is made.
-	return true, errors.Join(k.keepMirrors(cidr), k.keepBalancers(cidr), k.keepGroups(ctx, cidr, groups, now))
+	return true, errors.Join(k.keepMirrors(cidr), k.keepBalancers(cidr, now), k.keepGroups(ctx, cidr, groups, now))
 }
 
 // leave removes the keeper's files, unless the cluster has a network again. A
@@ -173,6 +174,7 @@ func (k *keeper) keepGroups(ctx context.Context, cidr netip.Prefix, groups []Gro
 	for _, g := range groups {
 		wished[g.Name] = g
 	}
+	k.powerOff(machines)
 	asked, err := k.asked(machines, now)
 	if err != nil {
 		return err
@@ -211,6 +213,7 @@ func (k *keeper) remove(ctx context.Context, machines, surplus []machine.Machine
 		gone[m.Name], k.doomed[m.Name] = errs[i] == nil, true
 		if errs[i] == nil {
 			delete(k.doomed, m.Name)
+			delete(k.ending, m.Name)
 		} else {
 			trouble[m.Group] = errors.Join(trouble[m.Group], errs[i])
 		}
@@ -218,9 +221,27 @@ func (k *keeper) remove(ctx context.Context, machines, surplus []machine.Machine
 	return slices.DeleteFunc(slices.Clone(machines), func(m machine.Machine) bool { return gone[m.Name] }), trouble
 }
 
+// EndTime is how long a machine may take to shut itself down: a process may not heed that.
+const EndTime = 30 * time.Second
+
+// powerOff has the machines that are to end do so.
+func (k *keeper) powerOff(machines []machine.Machine) {
+	for _, m := range machines {
+		if !m.Running || !m.Marks.Has(machine.MarkEnding) || k.ending[m.Name] {
+			continue
+		}
+		k.ending[m.Name] = true
+		k.log.Info("shut a machine down", "machine", m.Name, "group", m.Group)
+		if err := k.host.PowerOff(m.Name); err != nil { // it is killed when its time is over
+			k.log.Error("shut a machine down", "machine", m.Name, "error", err)
+		}
+	}
+}
+
 // surplus are the machines that should not be: those never finished, those of
-// groups that are not wished, the dead, and of what a group has too many first
-// those of an older template, then the youngest.
+// groups that are not wished, the dead, those whose time to end is over, and of what
+// a group has too many first those of an older template, then the youngest. One that
+// is detached or ends is not among those of its group.
 func (k *keeper) surplus(machines []machine.Machine, wished map[string]Group, now time.Time) []machine.Machine {
 	var out []machine.Machine
 	alive := map[string][]machine.Machine{}
@@ -232,9 +253,14 @@ func (k *keeper) surplus(machines []machine.Machine, wished map[string]Group, no
 		case m.Group == "":
 		case !m.Running:
 			out = append(out, m)
-			if !k.doomed[m.Name] {
+			if !k.doomed[m.Name] && !m.Marks.Has(machine.MarkEnding) {
 				k.died(m, now)
 			}
+		case m.Marks.Has(machine.MarkEnding):
+			if now.Sub(m.Marks[machine.MarkEnding]) > EndTime {
+				out = append(out, m)
+			}
+		case m.Marks.Has(machine.MarkDetached):
 		default:
 			alive[m.Group] = append(alive[m.Group], m)
 		}
@@ -296,7 +322,7 @@ func LastLog(s site.Site, group string) string { return s.Path(site.Groups, "."+
 func (k *keeper) fill(ctx context.Context, cidr netip.Prefix, g Group, machines []machine.Machine, now time.Time) ([]machine.Machine, error) {
 	have, settled := 0, true
 	for _, m := range machines {
-		if m.Group == g.Name {
+		if m.Group == g.Name && !m.Marks.Has(machine.MarkDetached) {
 			have++
 			settled = settled && now.Sub(m.Created) > young
 		}
@@ -332,7 +358,7 @@ func (k *keeper) fill(ctx context.Context, cidr netip.Prefix, g Group, machines 
 func mark() string { return strings.ToLower(rand.Text()[:5]) }
 
 // keepBalancers opens and closes ports, and tells each its backends.
-func (k *keeper) keepBalancers(cidr netip.Prefix) error {
+func (k *keeper) keepBalancers(cidr netip.Prefix, now time.Time) error {
 	balancers, err := Balancers(k.host.Site)
 	if err != nil {
 		return err
@@ -341,18 +367,13 @@ func (k *keeper) keepBalancers(cidr netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	wanted := map[front][]string{}
+	wanted := map[front]backends{}
 	var order []front // as listed, so that trouble has the same text each time
 	for _, b := range balancers {
-		hosts := []string{}
-		for _, m := range machines {
-			if m.Running && slices.Contains(b.Groups, m.Group) {
-				hosts = append(hosts, m.Address)
-			}
-		}
+		serve := backendsOf(b, machines)
 		for _, f := range b.Fronts {
 			at := front{b.Name, network.Gateway(cidr).Addr().String(), f}
-			wanted[at], order = hosts, append(order, at)
+			wanted[at], order = serve, append(order, at)
 		}
 	}
 	for f, s := range maps.Clone(k.fronts) {
@@ -371,10 +392,46 @@ func (k *keeper) keepBalancers(cidr netip.Prefix) error {
 			}
 			k.fronts[f] = balance.Serve(l, f.Front, k.log)
 		}
-		k.fronts[f].SetBackends(wanted[f])
+		k.fronts[f].SetBackends(wanted[f].hosts, wanted[f].leaving...)
 	}
+	err = k.noteDrained(machines, now)
 	for _, b := range balancers {
 		err = errors.Join(err, trouble[b.Name], tell(k.host.Site, site.Balancers, b.Name, trouble[b.Name]))
+	}
+	return err
+}
+
+// backends are the addresses of the machines that serve, and of those among them that leave.
+type backends struct{ hosts, leaving []string }
+
+func backendsOf(b Balancer, machines []machine.Machine) backends {
+	var out backends
+	for _, m := range machines {
+		if !m.Running || !slices.Contains(b.Groups, m.Group) {
+			continue
+		}
+		out.hosts = append(out.hosts, m.Address)
+		if m.Marks.Has(machine.MarkDeregistered) || m.Marks.Has(machine.MarkEnding) {
+			out.leaving = append(out.leaving, m.Address)
+		}
+	}
+	return out
+}
+
+// noteDrained marks the deregistered machines to which no load balancer is connected, nor
+// was about to connect when they were.
+func (k *keeper) noteDrained(machines []machine.Machine, now time.Time) (err error) {
+	for _, m := range machines {
+		if !m.Marks.Has(machine.MarkDeregistered) || m.Marks.Has(machine.MarkDrained) {
+			continue
+		}
+		drained := now.Sub(m.Marks[machine.MarkDeregistered]) >= every
+		for _, s := range k.fronts {
+			drained = drained && s.Drained(m.Address)
+		}
+		if drained {
+			err = errors.Join(err, k.host.Mark(m.Name, machine.MarkDrained))
+		}
 	}
 	return err
 }

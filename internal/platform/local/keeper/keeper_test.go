@@ -40,6 +40,10 @@ func TestSurplus(t *testing.T) {
 	m := func(name, group, template string, age time.Duration, running bool) machine.Machine {
 		return machine.Machine{Name: name, Group: group, Template: template, Created: now.Add(-age), Running: running}
 	}
+	marked := func(m machine.Machine, mark machine.Mark, ago time.Duration) machine.Machine {
+		m.Marks = machine.Marks{mark: now.Add(-ago)}
+		return m
+	}
 	is := g.Template()
 	for _, c := range []struct {
 		name     string
@@ -52,6 +56,11 @@ func TestSurplus(t *testing.T) {
 		{"one by itself is nobody's, dead or not", []machine.Machine{m("a", "", "", time.Hour, true), m("b", "", "", time.Hour, false)}, nil},
 		{"never finished", []machine.Machine{{Name: "a"}}, []string{"a"}},
 		{"older templates first", []machine.Machine{m("a", "g", is, time.Minute, true), m("b", "g", "old", time.Hour, true), m("c", "g", is, time.Second, true)}, []string{"b"}},
+		{"a detached one is not counted", []machine.Machine{m("a", "g", is, time.Minute, true), m("b", "g", is, time.Hour, true), marked(m("c", "g", "old", time.Hour, true), machine.MarkDetached, 0)}, nil},
+		{"a detached one of a group that is not wished", []machine.Machine{marked(m("a", "x", is, time.Hour, true), machine.MarkDetached, 0)}, []string{"a"}},
+		{"one that ends is given time", []machine.Machine{marked(m("a", "g", is, time.Hour, true), machine.MarkEnding, EndTime), m("b", "g", is, time.Hour, true), m("c", "g", is, time.Hour, true)}, nil},
+		{"and not more", []machine.Machine{marked(m("a", "g", is, time.Hour, true), machine.MarkEnding, EndTime+1)}, []string{"a"}},
+		{"one that has ended", []machine.Machine{marked(m("a", "g", is, time.Hour, false), machine.MarkEnding, 0)}, []string{"a"}},
 		{"then the youngest", []machine.Machine{m("a", "g", is, time.Minute, true), m("b", "g", is, time.Hour, true), m("c", "g", is, time.Second, true)}, []string{"c"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,6 +71,9 @@ func TestSurplus(t *testing.T) {
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%v, not %v", got, c.want)
+			}
+			if p, waits := k.pauses["g"]; waits && !strings.HasPrefix(c.name, "the dead") {
+				t.Errorf("the group waits: %v", p)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/local/balance"
@@ -43,7 +44,7 @@ func TestPortsInUse(t *testing.T) {
 	}
 	told := ""
 	for range 20 { // the keeper looks again and again, and tells the same
-		err := k.keepBalancers(cidr)
+		err := k.keepBalancers(cidr, time.Now())
 		if err == nil || !strings.Contains(err.Error(), "address already in use") {
 			t.Fatalf("the port is in use, and the keeper's log has: %v", err)
 		}
@@ -68,7 +69,7 @@ func TestPortsInUse(t *testing.T) {
 	for _, l := range foreign {
 		l.Close()
 	}
-	if err := k.keepBalancers(cidr); err != nil {
+	if err := k.keepBalancers(cidr, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := Trouble(s, site.Balancers, "api"); err != nil {

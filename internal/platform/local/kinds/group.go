@@ -89,7 +89,7 @@ func groupReady(_ context.Context, c *Client, g *MachineGroup) error {
 	}
 	runs := 0
 	for _, m := range all {
-		if m.Group == g.Name && m.Running {
+		if m.Group == g.Name && m.Running && !m.Marks.Has(machine.MarkDetached) {
 			runs++
 		}
 	}

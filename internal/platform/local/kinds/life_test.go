@@ -326,6 +326,11 @@ func TestLoadBalancing(t *testing.T) {
 		return nil
 	})
 	l.wait("the replacement answers too", answers(2))
+	l.ok(l.Deregister(t.Context(), cluster, first.Name))
+	l.ok(answers(1)())
+	if len(l.running(cluster, "api")) != 2 {
+		t.Error("a machine that is deregistered is gone")
+	}
 	remove(l, &LoadBalancers, lb)
 	remove(l, &MachineGroups, group)
 	remove(l, &Images, img)

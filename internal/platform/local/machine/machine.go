@@ -75,8 +75,10 @@ type Machine struct {
 	Created               time.Time
 	Folders               []Folder          `json:",omitempty"`
 	Labels                map[string]string `json:",omitempty"`
-	// Running says that it has processes. It is not part of its record.
-	Running bool `json:"-"`
+	// Running says that it has processes, and Marks what was decided of it later. They are
+	// not part of its record.
+	Running bool  `json:"-"`
+	Marks   Marks `json:"-"`
 }
 
 // Host is what machines stand on.
@@ -132,6 +134,9 @@ func (h Host) List() ([]Machine, error) {
 		}
 		out[i].Name = n
 		var err error
+		if out[i].Marks, err = h.marks(n); err != nil {
+			return nil, err
+		}
 		if out[i].Running, err = h.Group(n).Populated(); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 )
@@ -26,4 +27,15 @@ func Size(machineType string) (cpus, memoryMiB int, ok bool) {
 		memoryMiB *= 1024
 	}
 	return cpus, memoryMiB, true
+}
+
+// MachineType writes the machine type that Size reads as these.
+func MachineType(cpus, memoryMiB int) string {
+	switch {
+	case cpus == 0 && memoryMiB == 0:
+		return HostSize
+	case memoryMiB%1024 == 0:
+		return fmt.Sprintf("%dcpu-%dgib", cpus, memoryMiB/1024)
+	}
+	return fmt.Sprintf("%dcpu-%dmib", cpus, memoryMiB)
 }
