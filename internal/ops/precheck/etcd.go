@@ -1,0 +1,95 @@
+package precheck
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/api"
+)
+
+// managerPrefix begins the label k8s-app of the pods of etcd's managers.
+const managerPrefix = "etcd-manager-"
+
+// etcdQuota is how much an etcd keeps where nothing else is said: 2 GiB (etcd,
+// Configuration, quota-backend-bytes). It takes no writes beyond it.
+const (
+	etcdQuota = 2 << 30
+	etcdFull  = 0.8
+)
+
+// etcd stops where a member is missing, for the next machine of the control plane takes
+// one more away, and where etcd is nearly full.
+func (j *judge) etcd() {
+	for _, name := range j.Unready {
+		if strings.HasPrefix(name, "etcd") {
+			j.stop("", "the API server does not reach etcd: its check "+name+" fails", "see why: kops doctor")
+		}
+	}
+	for _, e := range j.Input.Etcd {
+		j.members(&e)
+	}
+	for _, s := range j.Storage {
+		quota := quotaOf(j.Input.Etcd, s.Cluster)
+		if s.Bytes >= etcdFull*quota {
+			j.stop("etcd", fmt.Sprintf("%s keeps %.0f MiB of the %.0f MiB that it may: it takes no writes when it is full", s.Cluster, s.Bytes/(1<<20), quota/(1<<20)),
+				"compact and defragment it, or delete what fills it: kops etcd defrag")
+		}
+	}
+}
+
+// members looks for the pod of each member's manager.
+func (j *judge) members(e *api.EtcdClusterSpec) {
+	app, ready := managerPrefix+e.Name, 0
+	for _, p := range j.Pods {
+		if p.Labels["k8s-app"] != app {
+			continue
+		}
+		if podReady(&p) {
+			ready++
+			continue
+		}
+		j.stop("Pod/"+p.Namespace+"/"+p.Name, "a member of the etcd "+e.Name+" is not ready", "see why: kops doctor")
+	}
+	if want := len(e.EtcdMembers); ready < want && managed(j.Pods) {
+		j.stop("etcd/"+e.Name, fmt.Sprintf("%d of %d members are ready", ready, want), "bring the others back before a machine is replaced: kops doctor")
+	}
+}
+
+// managed reports whether there are pods of managers at all; those of others are called otherwise.
+func managed(pods []corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return strings.HasPrefix(p.Labels["k8s-app"], managerPrefix) })
+}
+
+func podReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// quotaOf is how much an etcd may keep, which the API server numbers in the order of main and events.
+func quotaOf(all []api.EtcdClusterSpec, numbered string) float64 {
+	name := "main"
+	if numbered == "etcd-1" {
+		name = "events"
+	}
+	for _, e := range all {
+		if e.Name != name || e.Manager == nil {
+			continue
+		}
+		for _, v := range e.Manager.Env {
+			var quota float64
+			if v.Name == "ETCD_QUOTA_BACKEND_BYTES" {
+				if _, err := fmt.Sscan(v.Value, &quota); err == nil && quota > 0 {
+					return quota
+				}
+			}
+		}
+	}
+	return etcdQuota
+}

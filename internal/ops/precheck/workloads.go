@@ -1,0 +1,49 @@
+package precheck
+
+import (
+	"context"
+	"fmt"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// budgets stops for those that never allow that a pod is evicted, as machines with such
+// pods cannot be drained. Those that do not now, as pods are down, are a warning.
+func (j *judge) budgets() {
+	for _, b := range j.Budgets {
+		s := b.Status
+		if s.ExpectedPods == 0 || s.DisruptionsAllowed > 0 {
+			continue
+		}
+		name := "PodDisruptionBudget/" + b.Namespace + "/" + b.Name
+		if s.DesiredHealthy >= s.ExpectedPods {
+			j.stop(name, fmt.Sprintf("never allows that one of its %d pods is evicted: %s", s.ExpectedPods, wants(&b)),
+				"run more replicas, or lower what it asks for; a roll would wait at the machines of these pods")
+			continue
+		}
+		j.warn(name, fmt.Sprintf("allows no eviction now: %d of its pods are healthy, and it wants %d", s.CurrentHealthy, s.DesiredHealthy),
+			"see why its pods are not ready; a roll waits for them")
+	}
+}
+
+// wants says in the words of its spec what a budget asks for.
+func wants(b *policyv1.PodDisruptionBudget) string {
+	if m := b.Spec.MaxUnavailable; m != nil {
+		return "spec.maxUnavailable is " + m.String()
+	}
+	if m := b.Spec.MinAvailable; m != nil {
+		return "spec.minAvailable is " + m.String()
+	}
+	return "it wants them all"
+}
+
+func lookAtBudgets(ctx context.Context, c kubernetes.Interface, s *Seen) error {
+	list, err := c.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the disruption budgets: %w", err)
+	}
+	s.Budgets = list.Items
+	return nil
+}
