@@ -22,7 +22,7 @@ import (
 
 // running serves the API of the bench's cluster, whose nodes have the versions, and
 // returns its host.
-func (b *bench) running(controlPlane, worker *string) string {
+func (b *bench) running(worker *string, controlPlane ...*string) string {
 	b.Helper()
 	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL+"/"+name+"/pki")
 	if err != nil {
@@ -60,8 +60,11 @@ func (b *bench) running(controlPlane, worker *string) string {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
 		case "/api/v1/nodes":
-			fmt.Fprintf(w, `{"kind":"NodeList","apiVersion":"v1","items":[%s,%s,%s]}`, //nolint:errcheck // a test
-				node("a", "node", *worker), node("b", "control-plane", "v1.36.3"), node("c", "control-plane", *controlPlane))
+			nodes := []string{node("a", "node", *worker)}
+			for i, v := range controlPlane {
+				nodes = append(nodes, node(fmt.Sprintf("c%d", i), "control-plane", *v))
+			}
+			fmt.Fprintf(w, `{"kind":"NodeList","apiVersion":"v1","items":[%s]}`, strings.Join(nodes, ",")) //nolint:errcheck // a test
 		case "/api/v1/pods":
 			fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`) //nolint:errcheck // a test
 		}
@@ -118,8 +121,8 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 		t.Errorf("the control plane was asked %d times although no version changed", asked)
 	}
 
-	old, worker := "v1.35.4", "v1.34.0"
-	host = b.running(&old, &worker)
+	old, newest, worker := "v1.35.4", "v1.36.3", "v1.34.0"
+	host = b.running(&worker, &newest, &old)
 	b.set("", "spec.kubernetesVersion=1.36.3")
 	for range 2 { // as often as the cluster is updated
 		u := b.apply(kops.UpdateOptions{})

@@ -26,8 +26,9 @@ import (
 // serveAPI starts what stands in for the API server of a cluster of the state
 // store, until the end of the script, and sets APISERVER to its URL. It shows a
 // certificate of the cluster's authority and wants a client's of the same. The
-// folder holds its objects, nodes.yaml and pods.yaml, each a list; log is the log
-// of each container, and in unready is how often it says that it is not ready.
+// folder holds its objects, nodes.yaml, pods.yaml and budgets.yaml, each a list; log is the
+// log of each container, version its version, metrics what it tells of itself, and in unready
+// is how often it says that it is not ready.
 func (s *session) serveAPI(ts *testscript.TestScript, args []string) {
 	cluster, dir := args[0], ts.MkAbs(args[1])
 	cert, ca, err := s.serverCertificate(ts, cluster)
@@ -83,10 +84,10 @@ func apiHandler(dir string) http.Handler {
 			fmt.Fprintln(w, "[+]ping ok\n[-]etcd failed: reason withheld") //nolint:errcheck // a test
 		}
 	})
-	list := func(kind, file string) http.HandlerFunc {
+	list := func(version, kind, file string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			data, err := os.ReadFile(filepath.Join(dir, file))
-			if errors.Is(err, fs.ErrNotExist) {
+			if file == "" || errors.Is(err, fs.ErrNotExist) {
 				data, err = []byte("[]"), nil
 			}
 			if err == nil {
@@ -97,11 +98,29 @@ func apiHandler(dir string) http.Handler {
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"kind":%q,"apiVersion":"v1","items":%s}`, kind, data) //nolint:errcheck // a test
+			fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"items":%s}`, kind, version, data) //nolint:errcheck // a test
 		}
 	}
-	mux.HandleFunc("GET /api/v1/nodes", list("NodeList", "nodes.yaml"))
-	mux.HandleFunc("GET /api/v1/pods", list("PodList", "pods.yaml"))
+	mux.HandleFunc("GET /api/v1/nodes", list("v1", "NodeList", "nodes.yaml"))
+	mux.HandleFunc("GET /api/v1/pods", list("v1", "PodList", "pods.yaml"))
+	mux.HandleFunc("GET /apis/policy/v1/poddisruptionbudgets", list("policy/v1", "PodDisruptionBudgetList", "budgets.yaml"))
+	const webhooks = "admissionregistration.k8s.io/v1"
+	mux.HandleFunc("GET /apis/"+webhooks+"/validatingwebhookconfigurations", list(webhooks, "ValidatingWebhookConfigurationList", ""))
+	mux.HandleFunc("GET /apis/"+webhooks+"/mutatingwebhookconfigurations", list(webhooks, "MutatingWebhookConfigurationList", ""))
+	mux.HandleFunc("GET /apis/apiregistration.k8s.io/v1/apiservices", list("apiregistration.k8s.io/v1", "APIServiceList", ""))
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		data, err := os.ReadFile(filepath.Join(dir, "version"))
+		if err != nil {
+			http.NotFound(w, nil)
+			return
+		}
+		fmt.Fprintf(w, `{"gitVersion":%q}`, strings.TrimSpace(string(data))) //nolint:errcheck // a test
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, filepath.Join(dir, "metrics")) })
+	mux.HandleFunc("GET /apis", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"policy","versions":[]}]}`) //nolint:errcheck // a test
+	})
 	mux.HandleFunc("GET /api/v1/namespaces/{ns}/pods/{pod}/log", func(w http.ResponseWriter, r *http.Request) {
 		data, err := os.ReadFile(filepath.Join(dir, "log"))
 		if err != nil {

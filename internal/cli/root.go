@@ -31,6 +31,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/cli/toolbox"
 	"kops.local/kops/internal/cli/update"
+	"kops.local/kops/internal/cli/upgrade"
 	"kops.local/kops/internal/cli/validate"
 	"kops.local/kops/internal/engine/fault"
 )
@@ -138,6 +139,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), edit.Command(app),
 		deletion.Command(app), export.Command(app), etcd.Command(app), toolbox.Command(app), bundle.Command(app), helpers.Command(app), local.Command(app), validate.Command(app), doctor.Command(app), version(app))
 	root.AddCommand(keypairs.Commands(app)...)
+	root.AddCommand(upgrade.Command(app))
 	root.SetHelpCommand(help(app))
 	root.InitDefaultCompletionCmd()
 	verbs(app, root)
@@ -153,7 +155,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 // led to another.
 func absent() []string {
 	return []string{
-		"kops delete instance", "kops reconcile", "kops rolling-update", "kops upgrade",
+		"kops delete instance", "kops reconcile", "kops rolling-update",
 		"kops get instances",
 		"kops toolbox addons", "kops toolbox clusterapi", "kops toolbox dump",
 		"kops toolbox instance-selector", "kops toolbox template",

@@ -17,12 +17,13 @@ func Flags() map[string]string {
 		"ControlPlaneCount": "control-plane-count", "ControlPlaneImage": "control-plane-image", "ControlPlaneSizes": "control-plane-size",
 		"ControlPlaneZones": "control-plane-zones", "DNSType": "dns", "DiscoveryService": "discovery-service", "DiscoveryStore": "discovery-store",
 		"DrainTimeout": "drain-timeout",
-		"EtcdCount": "etcd-count", "Facts": "facts", "FailOnDrainError": "fail-on-drain-error", "Force": "force", "Groups": "instance-group", "IPv6": "ipv6", "Image": "image",
+		"EtcdCount":    "etcd-count", "Facts": "facts", "FailOnDrainError": "fail-on-drain-error", "Force": "force", "Groups": "instance-group", "IPv6": "ipv6", "Image": "image",
 		"InstanceManager": "instance-manager", "Internal": "internal", "KeepKeys": "save-plan", "Key": "key", "KubeControllerManagerCount": "kcm-count",
 		"KubernetesVersion": "kubernetes-version", "Lifecycles": "lifecycle-overrides", "NetworkCIDRs": "network-cidr", "NetworkID": "network-id",
 		"Networking": "networking", "NodeCount": "node-count", "NodeImage": "node-image", "NodeSizes": "node-size", "Phase": "phase", "Primary": "primary", "Prune": "prune",
 		"Role": "role", "Roles": "instance-group-roles", "SchedulerCount": "scheduler-count", "Server": "api-server", "Sets": "set", "Store": "state",
 		"SubnetIDs": "subnets", "Subnets": "subnet", "Target": "target", "Topology": "topology", "User": "user", "UtilitySubnetIDs": "utility-subnets",
+		"SkipChecks": "skip-checks", "To": "to", "UseKubeconfig": "use-kubeconfig",
 		"Wait": "wait", "Zones": "zones",
 	}
 }

@@ -1,0 +1,188 @@
+// Package upgrade holds `kops upgrade`.
+package upgrade
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/finding"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/validate"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	c := &cobra.Command{Use: "upgrade", Short: "Bring a cluster to a later Kubernetes", Example: "  kops upgrade cluster --name cluster.example.com"}
+	c.AddCommand(cluster(app))
+	return c
+}
+
+type options struct {
+	kops.UpgradeOptions
+	yes, rollback bool
+	format        string
+}
+
+func cluster(app *shell.App) *cobra.Command {
+	var o options
+	c := shell.Cobra("cluster [CLUSTER]", "Bring a cluster to a later Kubernetes", `
+Show to which version of Kubernetes, and to which images of machines, the channel
+would bring a cluster, and what of the cluster is in the way of that; with --yes
+write it into the cluster's objects. Machines follow by kops update cluster and
+kops rolling-update cluster, or by kops reconcile cluster, which does both.
+
+Kubernetes skips no minor version. With --to, an upgrade over several of them is a
+plan of hops: the first is written into the objects, and kops reconcile cluster
+carries out one after the other. Images that users made are kept.
+
+With --rollback, the objects are put back as they were, as long as no machine of
+the control plane runs the later version.`, `
+  # Preview, and do it as kOps does
+  kops upgrade cluster cluster.example.com
+  kops upgrade cluster cluster.example.com --yes
+
+  # Over several minor versions, to the last machine
+  kops upgrade cluster cluster.example.com --to 1.36 --yes
+
+  # Although a budget allows no eviction
+  kops upgrade cluster cluster.example.com --yes --skip-checks disruption-budgets
+
+  # Back, while the control plane has not moved
+  kops upgrade cluster cluster.example.com --rollback --yes`,
+		func(ctx context.Context, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return run(ctx, app, args, o)
+		})
+	f := c.Flags()
+	f.BoolVarP(&o.yes, "yes", "y", false, "change the objects")
+	f.StringVar(&o.To, "to", "", "version of Kubernetes to end with, such as 1.36 or 1.36.3")
+	f.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "as --to; an older version than the cluster's changes nothing")
+	f.StringVar(&o.Channel, "channel", "", "channel that recommends, instead of the cluster's")
+	shell.Complete(c, "channel", "stable", "alpha")
+	f.BoolVar(&o.rollback, "rollback", false, "put back the objects as they were before the last upgrade")
+	f.StringSliceVar(&o.SkipChecks, "skip-checks", nil, "checks of the cluster that are not made: "+strings.Join(kops.PreChecks(), ", "))
+	shell.Complete(c, "skip-checks", kops.PreChecks()...)
+	f.StringVarP(&o.format, "output", "o", shell.Table, "format: table, yaml or json")
+	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
+	validate.ReachFlags(c, &o.ReachOptions)
+	c.Aliases = []string{"clusters"}
+	c.ValidArgsFunction = shell.CompleteCluster(app)
+	return c
+}
+
+// check refuses flags that exclude each other.
+func (o *options) check() error {
+	if o.To != "" && o.KubernetesVersion != "" {
+		return shell.Usagef("--to and --kubernetes-version both say where the upgrade ends; leave one of them out")
+	}
+	if o.rollback && o.To+o.KubernetesVersion+o.Channel != "" {
+		return shell.Usagef("--rollback goes to the version before; leave out --to, --kubernetes-version and --channel")
+	}
+	return shell.CheckFormat(o.format, shell.Table, shell.YAML, shell.JSON)
+}
+
+func run(ctx context.Context, app *shell.App, args []string, o options) error {
+	name, client, err := app.Open(ctx, args)
+	if err != nil {
+		return err
+	}
+	validate.Reach(app, &o.ReachOptions)
+	o.Apply, o.On = o.yes, app.On(nil)
+	if o.rollback {
+		return rollBack(ctx, app, client, name, o)
+	}
+	u, err := client.Upgrade(ctx, name, o.UpgradeOptions)
+	if err != nil {
+		return err
+	}
+	if o.format != shell.Table {
+		return app.PrintAs(o.format, u, nil)
+	}
+	return show(app, name, u, o.yes)
+}
+
+// show prints an upgrade as kOps prints one: what changes to stdout, the rest to stderr.
+func show(app *shell.App, name string, u *kops.Upgrade, done bool) error {
+	if len(u.Hops) == 0 {
+		app.Notef("No upgrade required.\n")
+		return nil
+	}
+	if err := Hops(app, u.Hops); err != nil {
+		return err
+	}
+	Findings(app, u.Findings)
+	app.Warn(u.Warnings)
+	if !done {
+		app.Notef("\nMust specify --yes to perform upgrade\n")
+		return nil
+	}
+	app.Printf("\nUpdates applied to configuration.\n")
+	if rest := len(u.Hops) - 1; rest > 0 {
+		app.Notef("\nThis is the first of %d hops, each of which has to reach every machine before the next begins. To go all the way, run:\n  kops reconcile cluster %s --yes\n", rest+1, name)
+		return nil
+	}
+	app.Printf("You can now apply these changes, using `kops update cluster %s`\n", name)
+	app.Notef("To apply them and replace the machines in order, run:\n  kops reconcile cluster %s --yes\n", name)
+	return nil
+}
+
+// Hops prints what each hop changes.
+func Hops(app *shell.App, hops []kops.UpgradeHop) error {
+	for i, h := range hops {
+		if len(hops) > 1 {
+			app.Printf("%sHop %d of %d: Kubernetes %s\n", map[bool]string{true: "\n"}[i > 0], i+1, len(hops), h.Version)
+		}
+		if err := changes(app, h.Changes); err != nil {
+			return err
+		}
+		for _, e := range h.Etcd {
+			app.Notef("With Kubernetes %s, the etcd %s goes from %s to %s.\n", h.Version, e.Item, e.Old, e.New)
+		}
+	}
+	return nil
+}
+
+func changes(app *shell.App, list []kops.UpgradeChange) error {
+	var rows [][]string
+	for _, c := range list {
+		rows = append(rows, []string{c.Item, c.Property, c.Old, c.New})
+	}
+	return app.PrintTable([]string{"ITEM", "PROPERTY", "OLD", "NEW"}, rows)
+}
+
+// Findings prints what pre-checks found.
+func Findings(app *shell.App, l finding.List) {
+	for _, f := range l {
+		what := "in the way"
+		if f.Warning {
+			what = "warning"
+		}
+		app.Notef("%s: %s: %s\n", what, f.Rule, f)
+	}
+}
+
+func rollBack(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
+	r, err := client.RollBackUpgrade(ctx, name, kops.RollBackOptions{Apply: o.yes, ReachOptions: o.ReachOptions, On: o.On})
+	if err != nil {
+		return err
+	}
+	if o.format != shell.Table {
+		return app.PrintAs(o.format, r, nil)
+	}
+	if err := changes(app, r.Changes); err != nil {
+		return err
+	}
+	app.Warn(r.Warnings)
+	if !o.yes {
+		app.Notef("\nMust specify --yes to put back the objects of revision %d\n", r.Revision)
+		return nil
+	}
+	app.Printf("\nThe objects are those of revision %d again, with Kubernetes %s.\n", r.Revision, r.To)
+	app.Notef("To bring that to the machines that exist, run:\n  kops reconcile cluster %s --yes\n", name)
+	return nil
+}

@@ -1,0 +1,234 @@
+package kops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kops.local/kops/api"
+	"kops.local/kops/finding"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/precheck"
+	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/upgrade"
+	"kops.local/kops/internal/spec/validate"
+	"kops.local/kops/internal/spec/versions"
+	"kops.local/kops/internal/store/clusterstore"
+)
+
+// UpgradeOptions say to what a cluster is upgraded.
+type UpgradeOptions struct {
+	// To is the version of Kubernetes to end with, 1.36.3, or a minor version of which the
+	// channel recommends one, 1.36; "" is one step as the channel recommends it.
+	To string
+	// KubernetesVersion is To, too, but one that is older than the cluster's leaves that as it is.
+	KubernetesVersion string
+	// Channel recommends instead of the spec's, which names it from then on.
+	Channel string
+	// Apply changes the objects of the cluster; otherwise it is only said what would change.
+	Apply bool
+	// SkipChecks are the names of pre-checks that are not made.
+	SkipChecks []string
+	ReachOptions
+	// On is told of the upgrade.
+	On On
+}
+
+// Upgrade is how a cluster comes to another version of Kubernetes.
+type Upgrade struct {
+	// From is the version that the cluster is to have now.
+	From string `json:"from"`
+	// Hops are the steps, each of one minor version at most. With Apply the first was
+	// written into the objects; the others wait for ReconcileCluster, or the next upgrade.
+	Hops []UpgradeHop `json:"hops"`
+	// Findings are what is in the way of the first hop; those that are no warnings stop it.
+	Findings finding.List `json:"findings,omitempty"`
+	// Warnings are what most likely is wrong with the objects that come of it.
+	Warnings finding.List `json:"warnings,omitempty"`
+}
+
+// UpgradeHop is one step of an upgrade.
+type UpgradeHop struct {
+	// Version is that of Kubernetes after it.
+	Version string          `json:"version"`
+	Changes []UpgradeChange `json:"changes"`
+	// Etcd are the etcd clusters that get another version with it, as their spec names none.
+	Etcd []UpgradeChange `json:"etcd,omitempty"`
+}
+
+// UpgradeChange is a property of an object that changes: Item is Cluster, InstanceGroup/NAME,
+// or the name of an etcd cluster.
+type UpgradeChange struct {
+	Item     string `json:"item"`
+	Property string `json:"property"`
+	Old      string `json:"old"`
+	New      string `json:"new"`
+}
+
+// PreChecks lists the names of the checks that go before an upgrade.
+func PreChecks() []string { return precheck.Names() }
+
+// Upgrade works out how a cluster comes to a later version of Kubernetes, and what is in the
+// way of that, and with Apply writes the first hop into its objects. Nothing but the objects
+// changes: an update and a rollout, or ReconcileCluster, bring it to the machines. What
+// stops it is an error, Refused, with all that is in the way.
+func (c *Client) Upgrade(ctx context.Context, name string, o UpgradeOptions) (*Upgrade, error) {
+	if err := precheck.CheckSkipped(o.SkipChecks); err != nil {
+		return nil, err
+	}
+	told := &call{cluster: name, on: o.On}
+	cl, err := c.loaded(ctx, told)
+	if err != nil {
+		return nil, err
+	}
+	in, err := c.upgradeFrom(ctx, cl, o)
+	if err != nil {
+		return nil, err
+	}
+	hops, err := upgrade.Hops(in)
+	if err != nil {
+		return nil, err
+	}
+	u := &Upgrade{From: cl.Spec.Spec.KubernetesVersion, Hops: shownHops(hops)}
+	if len(hops) == 0 {
+		return u, nil
+	}
+	if err := c.guardHops(in, hops); err != nil {
+		return u, err
+	}
+	if u.Findings, err = c.beforeHop(ctx, told, cl, hops[0].Version, o); err != nil || !o.Apply {
+		return u, err
+	}
+	if err := stopped(u.Findings); err != nil {
+		return u, err
+	}
+	if err := c.keepHops(ctx, cl, hops); err != nil {
+		return u, err
+	}
+	u.Warnings, err = c.takeHop(ctx, cl, hops[0])
+	return u, err
+}
+
+// upgradeFrom collects what the hops follow from.
+func (c *Client) upgradeFrom(ctx context.Context, cl *Cluster, o UpgradeOptions) (in upgrade.Input, err error) {
+	if cl.Spec.Annotations[api.AnnotationManagement] == "imported" {
+		return in, &Refused{fmt.Errorf("cluster %s was imported and not made by kops, which upgrades no such cluster", cl.Spec.Name)}
+	}
+	channel := cl.Spec.Spec.Channel
+	if o.Channel != "" {
+		channel = o.Channel
+	}
+	if channel == "" {
+		channel = versions.Stable
+	}
+	ch, err := c.world.Channel(ctx, channel)
+	if err != nil {
+		return in, err
+	}
+	in = upgrade.Input{Cluster: cl.Spec, Groups: cl.Groups, Platform: &c.world.PlatformOf(cl.Spec).Traits, Channel: ch, ChannelName: channel, Kops: c.cfg.Version, To: o.To}
+	if o.KubernetesVersion != "" {
+		if in.To, err = notOlder(o.KubernetesVersion, cl.Spec.Spec.KubernetesVersion); err != nil {
+			return in, err
+		}
+	}
+	if upgrade.NeedsFacts(in) {
+		in.Facts, err = c.machineFacts(ctx, cl)
+	}
+	return in, err
+}
+
+// notOlder is the newer of a version that is asked for and the one that there is.
+func notOlder(asked, has string) (string, error) {
+	v, err := versions.ParseVersion(asked)
+	if err != nil {
+		return "", fmt.Errorf("option:KubernetesVersion: %w", err)
+	}
+	if now, err := versions.ParseVersion(has); err == nil && v.LT(now) {
+		return now.String(), nil
+	}
+	return v.String(), nil
+}
+
+// machineFacts asks the platform what its machine types are.
+func (c *Client) machineFacts(ctx context.Context, cl *Cluster) (*facts.Cloud, error) {
+	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	f, err := opened.FactsOf(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return f.Of(string(cl.Spec.CloudProviderID())), nil
+}
+
+// guardHops refuses an upgrade that this program cannot bring to its end.
+func (c *Client) guardHops(in upgrade.Input, hops []upgrade.Hop) error {
+	last := hops[len(hops)-1].Version
+	var l finding.List
+	for _, f := range validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: last, Channel: in.Channel, RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}) {
+		if f.Path == "spec.kubernetesVersion" {
+			l = append(l, f)
+		}
+	}
+	if err := l.Err(); err != nil {
+		return &Refused{err}
+	}
+	return nil
+}
+
+// keepHops keeps an upgrade of several hops, and forgets another one.
+func (c *Client) keepHops(ctx context.Context, cl *Cluster, hops []upgrade.Hop) error {
+	if len(hops) < 2 {
+		return c.store.DropUpgrade(ctx, cl.Spec.Name)
+	}
+	u := clusterstore.Upgrade{Holder: clusterstore.Holder(c.cfg.Identity.Holder)}
+	for _, h := range hops {
+		u.Hops = append(u.Hops, h.Version)
+	}
+	return c.store.PutUpgrade(ctx, cl.Spec.Name, u)
+}
+
+// takeHop writes a hop into the objects.
+func (c *Client) takeHop(ctx context.Context, cl *Cluster, h upgrade.Hop) (finding.List, error) {
+	ch := &change{was: cl, now: cl.stored().Clone()}
+	ch.now.Spec, ch.now.Groups = upgrade.Applied(ch.now.Spec, ch.now.Groups, h.Changes)
+	w, err := c.keep(ctx, ch, ch.now.Spec)
+	return w.Warnings, err
+}
+
+func shownHops(hops []upgrade.Hop) []UpgradeHop {
+	out := []UpgradeHop{}
+	for _, h := range hops {
+		shown := UpgradeHop{Version: h.Version, Changes: []UpgradeChange{}}
+		for _, c := range h.Changes {
+			shown.Changes = append(shown.Changes, UpgradeChange(c))
+		}
+		for _, e := range h.Etcd {
+			shown.Etcd = append(shown.Etcd, UpgradeChange{e.Name, "Version", e.Old, e.New})
+		}
+		out = append(out, shown)
+	}
+	return out
+}
+
+// stopped is what pre-checks refuse.
+func stopped(l finding.List) error {
+	if err := l.Err(); err != nil {
+		return &Refused{fault.Wrap(fault.NotYet, err, "what must not stop it is passed over by its name: option:SkipChecks")}
+	}
+	return nil
+}
+
+// remaining lists the hops of an upgrade that was begun and that a cluster has not taken yet.
+func (c *Client) remaining(ctx context.Context, cl *Cluster) ([]string, error) {
+	u, err := c.store.Upgrade(ctx, cl.Spec.Name)
+	if err != nil || u == nil {
+		return nil, err
+	}
+	return upgrade.Remaining(u.Hops, cl.Spec.Spec.KubernetesVersion), nil
+}
+
+// errNothingBefore says that there is no way back.
+var errNothingBefore = errors.New("no change that was applied to the cluster had an older version of Kubernetes")

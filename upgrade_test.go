@@ -1,0 +1,94 @@
+package kops_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kops.local/kops"
+	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/newcluster"
+)
+
+// described is a cluster with a version, which is not applied yet.
+func described(t *testing.T, kubernetes string) *bench {
+	b := newBench(t)
+	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = kubernetes })
+	return b
+}
+
+func (b *bench) version() string {
+	b.Helper()
+	c, err := b.Clusters().Get(b.Context(), name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c.Spec.Spec.KubernetesVersion
+}
+
+func TestAnUpgradeOfAnImportedClusterIsRefused(t *testing.T) {
+	b := described(t, "1.35.4")
+	c, err := b.Clusters().Get(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported := c.Spec.DeepCopy()
+	imported.Annotations = map[string]string{api.AnnotationManagement: "imported"}
+	if _, err := b.Clusters().Replace(t.Context(), []api.Object{imported}, false); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Upgrade(t.Context(), name, kops.UpgradeOptions{Apply: true})
+	refused(t, err, "was imported")
+}
+
+func TestAnUpgradeThatThisProgramCannotEndIsNotBegun(t *testing.T) {
+	b := described(t, "1.35.4")
+	old := b.client(func(c *kops.Config) { c.Version = "1.35.2" })
+	_, err := old.Upgrade(t.Context(), name, kops.UpgradeOptions{Apply: true, To: "1.36.3"})
+	refused(t, err, "1.36.3", "is not yet supported by kops 1.35.2")
+	if b.version() != "1.35.4" {
+		t.Errorf("the cluster is to have %s", b.version())
+	}
+}
+
+// TestTheWayBackKeepsWhatEtcdMayHaveBecome goes from 1.34 to 1.33, between which the
+// usual version of etcd changes.
+func TestTheWayBackKeepsWhatEtcdMayHaveBecome(t *testing.T) {
+	b := described(t, "1.33.0")
+	b.now = time.Now() // TLS reads certificates by the real clock
+	b.apply(kops.UpdateOptions{})
+	b.addGroup("more")
+	if _, err := b.Upgrade(t.Context(), name, kops.UpgradeOptions{Apply: true, To: "1.35"}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := b.RollBackUpgrade(t.Context(), name, kops.RollBackOptions{})
+	if err != nil || before.Revision != 1 || before.From != "1.34.0" || before.To != "1.33.0" || len(before.Changes) != 1 {
+		t.Fatalf("before it was applied: %+v, %v", before, err)
+	}
+	b.apply(kops.UpdateOptions{IgnoreSkew: true})
+	control, worker := "v1.33.0", "v1.33.0"
+	reach := kops.ReachOptions{Server: "https://" + b.running(&worker, &control)}
+	back, err := b.RollBackUpgrade(t.Context(), name, kops.RollBackOptions{Apply: true, ReachOptions: reach})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, c := range back.Changes {
+		told = append(told, c.Property+" "+c.Old+" -> "+c.New)
+	}
+	want := "spec.etcdClusters[0].version  -> 3.6.12, spec.etcdClusters[1].version  -> 3.6.12, spec.kubernetesVersion 1.34.0 -> 1.33.0"
+	if got := strings.Join(told, ", "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	c, err := b.Clusters().Get(t.Context(), name)
+	if err != nil || c.Spec.Spec.KubernetesVersion != "1.33.0" || c.Spec.Spec.EtcdClusters[0].Version != "3.6.12" || c.Group("more") == nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+	s, err := b.stores().Open(t.Context(), b.cfg.Store.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Get(t.Context(), ".kops/"+name+"/upgrade.json"); err == nil {
+		t.Error("the upgrade that was taken back is kept")
+	}
+}
