@@ -50,34 +50,25 @@ func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api
 		}
 		return &out[i]
 	}
-	life, spare := map[string]astypes.LifecycleState{}, map[string]bool{}
 	for _, g := range groups {
-		mine := group(instanceGroupOf(g.Tags))
-		mine.Target += int(sdk.ToInt32(g.DesiredCapacity))
-		for _, i := range g.Instances {
-			life[sdk.ToString(i.InstanceId)] = i.LifecycleState
-		}
-		if g.WarmPoolConfiguration == nil {
-			continue
-		}
-		pool, err := warmPool(ctx, client, sdk.ToString(g.AutoScalingGroupName))
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range pool {
-			id := sdk.ToString(i.InstanceId)
-			life[id], spare[id] = i.LifecycleState, true
-		}
+		group(instanceGroupOf(g.Tags)).Target += int(sdk.ToInt32(g.DesiredCapacity))
+	}
+	members, err := membersOf(ctx, client, c.Name, groups)
+	if err != nil {
+		return nil, err
 	}
 	for _, i := range instances {
 		m := machine(i)
-		state := string(life[m.Name])
+		in, counted := members[m.Name]
+		state := string(in.life)
 		switch {
-		case spare[m.Name]:
+		case in.spare:
 			m.Spare, m.State = true, state
 		case strings.HasPrefix(state, "Terminat"): // it is on its way out, and may still be a node
 			m.Detached, m.State = true, state
 		}
+		leaves := strings.Contains(state, "Terminat") || i.State != nil && i.State.Name == ec2types.InstanceStateNameShuttingDown
+		m.Outdated = !leaves && (counted && in.made != in.wanted || m.Detached)
 		mine := group(m.Group)
 		mine.Machines = append(mine.Machines, m)
 	}

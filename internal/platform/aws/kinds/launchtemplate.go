@@ -179,38 +179,22 @@ func listLaunchTemplates(ctx context.Context, c *Client, s resource.Scope) ([]*L
 }
 
 // latestVersions returns the latest version of each template, by the template's
-// id. A few are asked for one by one. For more, one call returns those of all
-// templates of the account, a page of them at a time; what it does not return,
-// as it may be asked of a server that cannot do this, is asked for singly.
+// id. What one call for all of them does not return is asked for singly.
 func latestVersions(ctx context.Context, c *Client, list []ec2types.LaunchTemplate) (map[string]ec2types.LaunchTemplateVersion, error) {
-	const few = 1
 	missing := map[string]bool{}
 	for _, d := range list {
 		missing[aws.ToString(d.LaunchTemplateId)] = true
 	}
-	out := map[string]ec2types.LaunchTemplateVersion{}
-	if len(missing) > few {
-		p := ec2.NewDescribeLaunchTemplateVersionsPaginator(c.EC2, &ec2.DescribeLaunchTemplateVersionsInput{
-			Versions: []string{latest}, MaxResults: aws.Int32(pageSize)})
-		for p.HasMorePages() && len(missing) > 0 {
-			page, err := p.NextPage(ctx)
-			if fault.Is(err, fault.Permanent) {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
-			for _, v := range page.LaunchTemplateVersions {
-				if id := aws.ToString(v.LaunchTemplateId); missing[id] {
-					out[id] = v
-					delete(missing, id)
-				}
-			}
-		}
+	out, err := latestAtOnce(ctx, c, missing)
+	if err != nil {
+		return nil, err
+	}
+	for id := range out {
+		delete(missing, id)
 	}
 	singly, err := eachOf(ctx, slices.Sorted(maps.Keys(missing)), func(ctx context.Context, id string) ([]*ec2types.LaunchTemplateVersion, error) {
 		o, err := c.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
-			LaunchTemplateId: &id, Versions: []string{latest}})
+			LaunchTemplateId: &id, Versions: []string{Latest}})
 		if err != nil || len(o.LaunchTemplateVersions) == 0 {
 			return nil, gone(err)
 		}
@@ -222,8 +206,36 @@ func latestVersions(ctx context.Context, c *Client, list []ec2types.LaunchTempla
 	return out, err
 }
 
-// latest is how the API names the newest version.
-const latest = "$Latest"
+// latestAtOnce returns the latest versions of templates with one call, which returns those
+// of all templates of the account, a page of them at a time. A few are not worth it, and
+// a server that cannot do this returns none.
+func latestAtOnce(ctx context.Context, c *Client, ids map[string]bool) (map[string]ec2types.LaunchTemplateVersion, error) {
+	const few = 1
+	out := map[string]ec2types.LaunchTemplateVersion{}
+	if len(ids) <= few {
+		return out, nil
+	}
+	p := ec2.NewDescribeLaunchTemplateVersionsPaginator(c.EC2, &ec2.DescribeLaunchTemplateVersionsInput{
+		Versions: []string{Latest}, MaxResults: aws.Int32(pageSize)})
+	for p.HasMorePages() && len(out) < len(ids) {
+		page, err := p.NextPage(ctx)
+		if fault.Is(err, fault.Permanent) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range page.LaunchTemplateVersions {
+			if id := aws.ToString(v.LaunchTemplateId); ids[id] {
+				out[id] = v
+			}
+		}
+	}
+	return out, nil
+}
+
+// Latest is how the API names the newest version.
+const Latest = "$Latest"
 
 func createLaunchTemplate(ctx context.Context, c *Client, t *LaunchTemplate) error {
 	o, err := c.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
