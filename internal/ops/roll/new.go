@@ -2,6 +2,7 @@ package roll
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -63,20 +64,29 @@ func StageOf(role api.InstanceGroupRole) Stage {
 }
 
 // New is a rollout that is about to begin: nothing of it is done. The view says what
-// was there before, and what was wrong then. Groups without machines to roll are left out.
+// was there before, and what was wrong then. The plans are those of all groups; those
+// without machines to roll, and those that are not selected, are left out.
 //
 // Machines that an earlier rollout detached come first, because their successors are
 // there already; then those that are broken, because they cost nothing.
 func New(id string, o Options, plans []Plan, v View) State {
 	s := State{ID: id, Began: v.Now, Options: o, Baseline: v.Failures}
 	for _, e := range v.Etcd {
+		b := EtcdBaseline{Name: e.Name}
 		for _, m := range e.Members {
+			if m.Voter {
+				b.Voters++
+			}
 			if !m.Healthy {
-				s.Unwell = append(s.Unwell, e.Name+"/"+m.Name)
+				b.Unwell++
 			}
 		}
+		s.Etcd = append(s.Etcd, b)
 	}
 	for _, p := range plans {
+		if StageOf(p.Role) == ControlPlanes {
+			s.ControlPlanes = append(s.ControlPlanes, p.Name)
+		}
 		if len(p.Machines) > 0 && o.selects(p) {
 			s.Groups = append(s.Groups, newGroup(o, p, v))
 		}
@@ -93,69 +103,61 @@ func (o Options) selects(p Plan) bool {
 
 func newGroup(o Options, p Plan, v View) Group {
 	g := Group{
-		Name: p.Name, Role: p.Role, Stage: StageOf(p.Role), Surge: min(p.Surge, len(p.Machines)), Unavailable: p.Unavailable,
-		SurgeOnly: p.SurgeOnly, Refills: p.Refills, Revision: p.Revision, Proven: !o.Canary || len(p.Machines) == 1,
+		Name: p.Name, Role: p.Role, Stage: StageOf(p.Role), Surge: p.Surge, Unavailable: p.Unavailable,
+		SurgeOnly: p.SurgeOnly, Refills: p.Refills, Lone: p.Lone, Revision: p.Revision, Proven: !o.Canary,
 	}
 	if o.CloudOnly || g.Stage == ControlPlanes {
 		g.Surge, g.Unavailable = 0, max(1, p.Unavailable)
 	}
-	seen, attached := map[string]MachineView{}, 0
-	i := slices.IndexFunc(v.Groups, func(g GroupView) bool { return g.Name == p.Name })
-	if i >= 0 {
-		g.Size = v.Groups[i].Target
+	seen := map[string]MachineView{}
+	if i := slices.IndexFunc(v.Groups, func(g GroupView) bool { return g.Name == p.Name }); i >= 0 {
 		for _, m := range v.Groups[i].Machines {
 			seen[m.Name] = m
 			if !m.Spare && !m.Detached {
-				attached++
+				g.Size++
 			}
 		}
 	}
-	g.Size = min(g.Size, attached)
 	for _, m := range p.Machines {
-		m.Phase, m.Since = Pending, v.Now
-		if was := seen[m.Name]; was.Cordoned {
-			m.WasCordoned = true
-		}
-		if seen[m.Name].Detached && m.Effect == Replace {
-			m.Phase, m.Surged, m.Did, m.Deadline = Surged, true, Detach, v.Now.Add(o.ValidationTimeout)
-		}
-		g.Machines = append(g.Machines, m)
+		g.Machines = append(g.Machines, g.newMachine(o, m, seen[m.Name], v))
+		delete(seen, m.Name)
 	}
-	order := func(m Machine) int {
-		switch was, ok := seen[m.Name]; {
-		case m.Phase == Surged:
-			return 0
-		case !ok || was.Spare:
-			return 1
-		case !was.serves(g.nodeless(o)):
-			return 2
-		}
-		return 3
-	}
-	slices.SortStableFunc(g.Machines, func(a, b Machine) int { return cmp.Compare(order(a), order(b)) })
-	g.rest(o, seen, i, v)
-	return g
-}
-
-// rest notes the machines of the group that are not rolled.
-func (g *Group) rest(o Options, seen map[string]MachineView, i int, v View) {
-	for j := range g.Machines {
-		delete(seen, g.Machines[j].Name)
-	}
-	if i < 0 {
-		return
-	}
-	for _, m := range v.Groups[i].Machines {
-		switch _, ok := seen[m.Name]; {
-		case !ok || m.Spare:
+	slices.SortStableFunc(g.Machines, func(a, b Machine) int { return cmp.Compare(a.rank(), b.rank()) })
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		m := seen[name]
+		switch {
+		case m.Spare: // not of the group yet
 			continue
 		case m.serves(g.nodeless(o)):
 			g.Proven = true
 		default:
-			g.Broken = append(g.Broken, m.Name)
+			g.Broken = append(g.Broken, name)
 		}
-		g.Rest = append(g.Rest, m.Name)
+		g.Rest = append(g.Rest, name)
 	}
+	return g
+}
+
+func (g *Group) newMachine(o Options, m Machine, was MachineView, v View) Machine {
+	m.Phase, m.Since, m.WasCordoned, m.Spare = Pending, v.Now, was.Cordoned, was.Spare
+	m.WasBroken = !m.Spare && !was.serves(g.nodeless(o))
+	if was.Detached && m.Effect == Replace && g.Stage != ControlPlanes {
+		m.Phase, m.Surged = Surged, true
+	}
+	return m
+}
+
+// rank puts machines in order.
+func (m *Machine) rank() int {
+	switch {
+	case m.Phase == Surged:
+		return 0
+	case m.Spare:
+		return 1
+	case m.WasBroken:
+		return 2
+	}
+	return 3
 }
 
 // nodeless reports that the machines of a group are judged by their platform alone.

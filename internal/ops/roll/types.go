@@ -62,10 +62,12 @@ type State struct {
 	Options Options   `json:"options"`
 	// Groups are in the order of their stages, and by name within each.
 	Groups []Group `json:"groups"`
+	// ControlPlanes are the groups of control planes, rolled or not: their failures concern all.
+	ControlPlanes []string `json:"controlPlanes,omitempty"`
 	// Baseline are the failures of the cluster before the rollout: they are listed, and stop nothing.
 	Baseline []status.Failure `json:"baseline,omitempty"`
-	// Unwell are the members of etcd that were unhealthy before, as CLUSTER/MEMBER.
-	Unwell []string `json:"unwell,omitempty"`
+	// Etcd is how the etcd clusters were before.
+	Etcd []EtcdBaseline `json:"etcd,omitempty"`
 	// Paused: what was begun goes on, and nothing else is begun. Aborted: nothing is begun
 	// any more, and what was begun and may be left is left.
 	Paused  bool `json:"paused,omitempty"`
@@ -74,6 +76,14 @@ type State struct {
 	Stopped *Stop `json:"stopped,omitempty"`
 	// Questions wait for an answer of the user.
 	Questions []Question `json:"questions,omitempty"`
+}
+
+// EtcdBaseline is how an etcd cluster was before a rollout: how many voters it had, and
+// how many members were unhealthy.
+type EtcdBaseline struct {
+	Name   string `json:"name"`
+	Voters int    `json:"voters"`
+	Unwell int    `json:"unwell,omitempty"`
 }
 
 // Options say how to roll. The comments name the flag of kOps where there is one.
@@ -147,8 +157,10 @@ type Group struct {
 	// Surge and Unavailable are how many machines more, and fewer, there may be, by the rollout's doing.
 	Surge       int `json:"surge"`
 	Unavailable int `json:"unavailable"`
-	// Size is how many machines it is to have; it does not grow while the group is rolled.
+	// Size is how many machines it had when the rollout began, or has had since.
 	Size int `json:"size"`
+	// Lone says that its machine is the only one of its role: load balancers keep it to the end.
+	Lone bool `json:"lone,omitempty"`
 	// SurgeOnly is drainAndTerminate: false: as many as Surge are detached, and nothing else is done.
 	SurgeOnly bool `json:"surgeOnly,omitempty"`
 	// Refills says that its platform makes successors by itself; otherwise an Update does.
@@ -166,9 +178,9 @@ type Group struct {
 
 	// Proven says that a machine with the new configuration is well: the canary is past.
 	Proven bool `json:"proven,omitempty"`
-	// Passed counts the machines after which the gates were passed last, plus one; Asked those when they were asked.
-	Passed int `json:"passed,omitempty"`
-	Asked  int `json:"asked,omitempty"`
+	// Gates says how the checks of Options.Gates stand, and Making how an Update does.
+	Gates  GateState `json:"gates,omitzero"`
+	Making Effort    `json:"making,omitzero"`
 	// Well is since when no new failure concerns the group; zero while one does.
 	Well time.Time `json:"well,omitzero"`
 	// Waits says what the group waits for, and Held since when that is in its way; empty when nothing is.
@@ -176,7 +188,16 @@ type Group struct {
 	Held  time.Time `json:"held,omitzero"`
 	// Stopped says why nothing of it is begun any more.
 	Stopped *Stop `json:"stopped,omitempty"`
-	Effort        // at Update and CheckGates
+	// Ended is when all of it was over; zero before.
+	Ended time.Time `json:"ended,omitzero"`
+}
+
+// GateState says after how many machines that are done, plus one, the gates were asked,
+// and passed, last.
+type GateState struct {
+	Asked  int `json:"asked,omitempty"`
+	Passed int `json:"passed,omitempty"`
+	Effort
 }
 
 // Stage is a place in the order of a rollout.
@@ -217,13 +238,23 @@ type Machine struct {
 	Surged bool `json:"surged,omitempty"`
 	// Successor is the machine in its place, once it exists.
 	Successor string `json:"successor,omitempty"`
-	// WasCordoned says that the user had cordoned it before.
+	// WasCordoned says that the user had cordoned it before, and WasBroken that it did not serve.
 	WasCordoned bool `json:"wasCordoned,omitempty"`
-	// Deregistered and Drained say what is done; Drained is when.
+	WasBroken   bool `json:"wasBroken,omitempty"`
+	// Touched says that its node may be tainted or cordoned by the rollout, and has to be
+	// released where the machine stays.
+	Touched bool `json:"touched,omitempty"`
+	// Spare says that it waited in a warm pool: nothing takes its place.
+	Spare bool `json:"spare,omitempty"`
+	// Deregistered says that no load balancer knows it; Drained and Ended are when its pods
+	// were gone, and when it was.
 	Deregistered bool      `json:"deregistered,omitempty"`
 	Drained      time.Time `json:"drained,omitzero"`
-	// Force ends the drain in any case: the user said so.
-	Force bool `json:"force,omitempty"`
+	Ended        time.Time `json:"ended,omitzero"`
+	// Silent is since when its node does not answer while it is drained; zero when it does.
+	Silent time.Time `json:"silent,omitzero"`
+	// Skipped says that the user wants it left as it is.
+	Skipped bool `json:"skipped,omitempty"`
 	// Blockers are what keeps it from being drained.
 	Blockers []string `json:"blockers,omitempty"`
 	// Trouble says what went wrong last.
@@ -233,11 +264,12 @@ type Machine struct {
 
 // Effort is how the attempts at what is to be done now went.
 type Effort struct {
-	// Did is what succeeded last, or was tried last, at the time At.
+	// Did is what was tried last, At is when it ended.
 	Did Verb      `json:"did,omitempty"`
 	At  time.Time `json:"at,omitzero"`
-	// Attempts counts the failed ones in a row.
-	Attempts int `json:"attempts,omitempty"`
+	// Attempts counts the failed ones in a row; Hopeless says that no more are made.
+	Attempts int  `json:"attempts,omitempty"`
+	Hopeless bool `json:"hopeless,omitempty"`
 }
 
 // Stop says why a group, or the rollout, was stopped.
@@ -311,13 +343,19 @@ const (
 // cancels what is and is not named any more. Each can be repeated: it may have been done,
 // in part or in whole, by a driver that did not live to tell. When one has ended, but for
 // being cancelled, the next View has its Result, once; when that is lost, Step asks again.
+// Two actions for one machine are never under way at once: what follows one that is
+// cancelled begins when that has ended.
 type Action struct {
 	Do Verb
-	// Machine is what Taint … Release are about; Group, its group, or what Update and CheckGates are about.
+	// Machine is what Taint … Release are about; Group is its group, or what Update and CheckGates are about.
 	Machine, Group string
 	// Dead says that the machine's node does not answer, so that Drain does not wait for its pods to end.
 	Dead bool
-	// Question is what Prompt asks.
+	// StayCordoned has Release leave a node unschedulable, as it was before.
+	StayCordoned bool
+	// Round tells checks of gates apart: one that began before a machine was done says nothing after.
+	Round int
+	// Question is the ID of what Prompt asks.
 	Question string
 	// Until is when Sleep ends.
 	Until time.Time
@@ -348,10 +386,13 @@ type GroupView struct {
 	// Target is how many machines it is to have, those that are detached not counted.
 	Target   int
 	Machines []MachineView
+	// Trouble is platform.MachineGroup's: why machines are missing.
+	Trouble string
 }
 
 // MachineView is what is seen of a machine that exists.
 type MachineView struct {
+	// Name is the platform's; the successor of a machine has another.
 	Name string
 	// Running, Detached and Spare are as in platform.Machine. One that is being terminated does not exist.
 	Running, Detached, Spare bool
@@ -396,7 +437,7 @@ type Wish struct {
 type Want string
 
 const (
-	// Pause and Resume are about the whole rollout. Resume also takes up groups that were stopped.
+	// Pause and Resume are about the whole rollout. Resume also has stopped groups go on.
 	Pause  Want = "pause"
 	Resume Want = "resume"
 	// Abort ends the rollout without finishing it.
@@ -414,14 +455,16 @@ type Result struct {
 	Final bool
 }
 
-// Plan is a group, and what is to be done to it, as a rollout begins.
+// Plan is a group of the cluster, and what is to be done to it, as a rollout begins.
 type Plan struct {
 	Name string
 	Role api.InstanceGroupRole
 	// Surge and Unavailable are as Budget gives them.
 	Surge, Unavailable int
-	SurgeOnly, Refills bool
-	Revision           string
+	// SurgeOnly, Refills, Lone and Revision are as in Group.
+	SurgeOnly, Refills, Lone bool
+	Revision                 string
 	// Machines have Name, Node, Effect and Reasons; all others of the group are left alone.
+	// None: so is the group.
 	Machines []Machine
 }

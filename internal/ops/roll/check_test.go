@@ -1,0 +1,406 @@
+package roll
+
+import (
+	"fmt"
+	"time"
+
+	"kops.local/kops/api"
+)
+
+// checker holds a rollout to what Step promises. It counts for itself, from what is seen
+// of the world, and knows nothing of how Step comes to its decisions.
+type checker struct {
+	s      *scene
+	asked  map[string]bool // questions that the user thinks about
+	groups map[string]*tally
+	// curse is what fails for a machine that is out of luck.
+	curse     Verb
+	excused   map[string]bool // machines whose pods may be lost
+	silent    map[string]time.Time
+	cordoned  map[string]bool // nodes that the user had cordoned
+	lastStage Stage
+	just      []Action // what the last Step has begun
+}
+
+// tally is what the checker knows of a group.
+type tally struct {
+	role     api.InstanceGroupRole
+	plan     Group
+	base     int                  // served at the beginning
+	sick     map[string]bool      // did not, at the beginning
+	first    map[string]bool      // its machines at the beginning
+	detached map[string]bool      // those of them that were detached
+	taken    map[string]bool      // by the rollout
+	ready    map[string]time.Time // newcomers, since when
+	restarts map[string]time.Time // when they were done
+	proven   bool
+	lastDone time.Time
+	lastGone time.Time
+	gate     time.Time // when the last gate that was passed began
+	begun    int
+}
+
+func newChecker(s *scene) *checker {
+	c := &checker{s: s, asked: map[string]bool{}, groups: map[string]*tally{}, excused: map[string]bool{}, silent: map[string]time.Time{}, cordoned: map[string]bool{},
+		curse: []Verb{Detach, Cordon, Deregister, Terminate, Release, Drain}[s.rng.IntN(6)]}
+	for _, g := range s.d.saved.Groups {
+		c.groups[g.Name] = &tally{role: g.Role, plan: g, sick: map[string]bool{}, detached: map[string]bool{}, first: map[string]bool{}, taken: map[string]bool{}, ready: map[string]time.Time{}, restarts: map[string]time.Time{}}
+	}
+	for _, g := range s.w.groups {
+		t := c.groups[g.name]
+		for _, m := range g.machines {
+			if c.cordoned[m.name] = m.cordoned; t == nil {
+				continue
+			}
+			t.first[m.name] = true
+			switch {
+			case m.spare:
+			case m.detached:
+				t.detached[m.name] = true
+			case m.ready || g.role == api.RoleBastion || s.d.saved.Options.CloudOnly:
+				t.base++
+				t.proven = t.proven || !m.old
+			default:
+				t.sick[m.name] = true
+			}
+		}
+		if t != nil {
+			t.base = min(t.base, g.target)
+		}
+	}
+	return c
+}
+
+func (c *checker) cursed(a Action) bool { return a.Do == c.curse }
+
+func taking(v Verb) bool {
+	switch v {
+	case Cordon, Deregister, Drain, Terminate, RestartInPlace:
+		return true
+	}
+	return false
+}
+
+// step holds one Step to the promises.
+func (c *checker) step(before, next State, v View, actions []Action) error {
+	c.just = nil
+	c.follow(before, next, v)
+	took := map[string][]string{}
+	for _, a := range actions {
+		t := c.groups[a.Group]
+		m := c.s.w.find(a.Machine)
+		if m == nil || m.spare || t == nil {
+			continue
+		}
+		if a.Do == Terminate {
+			if err := c.mayTerminate(before, next, a, m); err != nil {
+				return err
+			}
+		}
+		was := c.phase(before, a)
+		// What a state that was kept has begun is begun, though nobody did it yet.
+		begins := was == Pending && a.Do != Taint && a.Do != Release || taking(a.Do) && was.waits()
+		if begins {
+			if err := c.mayBegin(before, next, v, a, t); err != nil {
+				return fmt.Errorf("%s %s: %w", a.Do, a.Machine, err)
+			}
+		}
+		if a.Do == Detach {
+			if err := c.maySurge(a, t); err != nil {
+				return err
+			}
+		}
+		if taking(a.Do) && !t.taken[a.Machine] {
+			t.taken[a.Machine] = true
+			c.just = append(c.just, a)
+			if begins && m.ready && m.running {
+				took[a.Group] = append(took[a.Group], a.Machine)
+			}
+		}
+	}
+	for group, names := range took {
+		if err := c.budget(v, group, names); err != nil {
+			return fmt.Errorf("%v of %s: %w", names, group, err)
+		}
+	}
+	return c.controlPlanes(v, actions)
+}
+
+// forget says that what the last Step asked for was not begun.
+func (c *checker) forget() {
+	for _, a := range c.just {
+		delete(c.groups[a.Group].taken, a.Machine)
+	}
+}
+
+func (c *checker) phase(s State, a Action) Phase {
+	for _, g := range s.Groups {
+		for _, m := range g.Machines {
+			if g.Name == a.Group && m.Name == a.Machine {
+				return m.Phase
+			}
+		}
+	}
+	return ""
+}
+
+// follow notes what the view tells: who is ready since when, and who is done.
+func (c *checker) follow(before, next State, v View) {
+	for _, g := range v.Groups {
+		t := c.groups[g.Name]
+		if t == nil {
+			continue
+		}
+		nodeless := t.role == api.RoleBastion || before.Options.CloudOnly
+		there := map[string]bool{}
+		for _, m := range g.Machines {
+			there[m.Name] = true
+			switch {
+			case m.Ready || !v.API:
+				delete(c.silent, m.Name)
+			case c.silent[m.Name].IsZero():
+				c.silent[m.Name] = v.Now
+			case v.Now.Sub(c.silent[m.Name]) >= time.Minute:
+				c.excused[m.Name] = true
+			}
+			if t.first[m.Name] {
+				continue
+			}
+			switch ready := m.Running && (nodeless || m.Ready && v.API); {
+			case !ready:
+				delete(t.ready, m.Name)
+			case t.ready[m.Name].IsZero():
+				t.ready[m.Name] = v.Now
+			}
+		}
+		for name := range t.taken {
+			if !there[name] {
+				delete(t.taken, name)
+				t.lastGone = v.Now
+			}
+		}
+		for name := range t.ready {
+			if !there[name] {
+				delete(t.ready, name)
+			} else if v.Now.Sub(t.ready[name]) >= before.Options.Soak {
+				t.proven = true
+			}
+		}
+	}
+	for i, g := range next.Groups {
+		for j, m := range g.Machines {
+			if was := before.Groups[i].Machines[j].Phase; was != m.Phase && m.Phase.Over() && !m.Spare {
+				t := c.groups[g.Name]
+				delete(t.taken, m.Name)
+				if m.Phase == Done {
+					t.lastDone = v.Now
+					t.proven = true
+				}
+			}
+		}
+	}
+	for _, r := range v.Results {
+		if t := c.groups[r.Group]; r.Do == CheckGates && r.Trouble == "" && t != nil && r.Round > 0 {
+			t.gate = v.Now
+		}
+	}
+}
+
+// budget says whether enough machines serve, the ones just taken not counted.
+func (c *checker) budget(v View, group string, names []string) error {
+	t := c.groups[group]
+	missing := max(t.plan.Unavailable, 0)
+	for _, m := range t.plan.Machines {
+		if m.Effect == Restart && contains(names, m.Name) {
+			missing = max(1, t.plan.Unavailable, t.plan.Surge)
+		}
+	}
+	nodeless := t.role == api.RoleBastion || c.s.d.saved.Options.CloudOnly
+	serving, target := 0, 0
+	for _, g := range v.Groups {
+		if g.Name != group {
+			continue
+		}
+		target = g.Target
+		for _, m := range g.Machines {
+			ready := m.Running && !m.Spare && (nodeless || m.Ready && v.API)
+			if !t.first[m.Name] {
+				since := t.ready[m.Name]
+				ready = ready && !since.IsZero() && v.Now.Sub(since) >= c.s.d.saved.Options.Soak
+			}
+			if ready && !t.taken[m.Name] {
+				serving++
+			}
+		}
+	}
+	if need := min(t.base, target) - missing; serving < need {
+		return fmt.Errorf("%d machines serve, and %d have to", serving, need)
+	}
+	return nil
+}
+
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBegin says whether a machine may be begun.
+func (c *checker) mayBegin(before, next State, v View, a Action, t *tally) error {
+	o := next.Options
+	switch {
+	case next.Paused:
+		return fmt.Errorf("begun while paused")
+	case next.Aborted:
+		return fmt.Errorf("begun after the rollout was aborted")
+	case t.plan.Stage < c.lastStage:
+		return fmt.Errorf("begun after a later stage")
+	case t.plan.Stage != Bastions && !o.CloudOnly && o.ValidateCount > 0 && o.FailOnValidateError && c.fails(before, v, a.Group):
+		return fmt.Errorf("begun while the cluster fails anew: %v", v.Failures)
+	case len(o.Gates) > 0 && (t.gate.IsZero() || t.gate.Before(t.lastDone)):
+		return fmt.Errorf("begun before the gates were passed")
+	}
+	c.lastStage = t.plan.Stage
+	for i, g := range next.Groups {
+		if g.Stage < t.plan.Stage && g.Ended.IsZero() {
+			return fmt.Errorf("begun before group %s is over", g.Name)
+		}
+		if g.Name == a.Group && before.Groups[i].Stopped != nil && g.Stopped != nil {
+			return fmt.Errorf("begun after the group was stopped")
+		}
+		if g.Name == a.Group {
+			return c.alone(before, next, v, t, g, a)
+		}
+	}
+	return nil
+}
+
+// alone holds canaries, control planes and interactive rollouts to one machine at a time.
+func (c *checker) alone(before, next State, v View, t *tally, g Group, a Action) error {
+	flying, self := 0, c.s.w.find(a.Machine)
+	for _, m := range g.Machines {
+		waits := m.Surged && m.Ended.IsZero() && m.waits() && (t.detached[m.Name] || !self.ready)
+		if m.Name != a.Machine && !m.Spare && m.Phase != Pending && !m.Phase.Over() && !waits {
+			flying++
+		}
+	}
+	if next.Options.Canary && !t.proven && flying > 0 {
+		return fmt.Errorf("begun before the first of its group was well, %d under way", flying)
+	}
+	if wait := c.interval(next, g); g.Stage == ControlPlanes && !t.lastGone.IsZero() && v.Now.Sub(t.lastGone) < wait {
+		return fmt.Errorf("begun %v after the one before was gone", v.Now.Sub(t.lastGone))
+	}
+	return nil
+}
+
+func (c *checker) interval(s State, g Group) time.Duration { return s.Options.ControlPlaneInterval }
+
+// fails reports that there is a new failure, of the cluster or of the group, that nothing excuses.
+func (c *checker) fails(s State, v View, group string) bool {
+	for _, f := range v.Failures {
+		old := false
+		for _, b := range s.Baseline {
+			old = old || b.Name == f.Name
+		}
+		if !old && (f.Group == "" || f.Group == group || contains(s.ControlPlanes, f.Group)) {
+			return true
+		}
+	}
+	return false
+}
+
+// maySurge holds a group to its surge.
+func (c *checker) maySurge(a Action, t *tally) error {
+	n := 0
+	for _, g := range c.s.w.groups {
+		for _, m := range g.machines {
+			if g.name == a.Group && (m.detached || m.name == a.Machine) {
+				n++
+			}
+		}
+	}
+	if n > max(t.plan.Surge, len(t.detached)) {
+		return fmt.Errorf("detach %s: %d machines are detached, and %d may be", a.Machine, n, t.plan.Surge)
+	}
+	return nil
+}
+
+// mayTerminate says whether a machine has been emptied, or what is on it may be lost.
+func (c *checker) mayTerminate(before, next State, a Action, m *wmachine) error {
+	t := c.groups[a.Group]
+	if m.pods == 0 || m.node == "" || !m.ready || t.role == api.RoleBastion || next.Options.CloudOnly || !next.Options.FailOnDrainError || c.excused[a.Machine] {
+		return nil
+	}
+	return fmt.Errorf("terminate %s, which has %d pods", a.Machine, m.pods)
+}
+
+// controlPlanes holds the rollout to one at a time, and to etcd's majority.
+func (c *checker) controlPlanes(v View, actions []Action) error {
+	away := 0
+	for _, t := range c.groups {
+		if t.role == api.RoleControlPlane {
+			away += len(t.taken)
+		}
+	}
+	if away > 1 {
+		return fmt.Errorf("%d control planes are away at once", away)
+	}
+	for _, a := range actions {
+		if t := c.groups[a.Group]; (a.Do != Terminate && a.Do != RestartInPlace) || t.role != api.RoleControlPlane || c.s.d.saved.Options.CloudOnly {
+			continue
+		}
+		for _, e := range v.Etcd {
+			if err := c.majority(e, a.Machine); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// majority says whether an etcd cluster has one without a machine.
+func (c *checker) majority(e EtcdView, machine string) error {
+	voters, healthy, mine := 0, 0, false
+	for _, b := range c.s.d.saved.Etcd {
+		if b.Name == e.Name {
+			voters = b.Voters
+		}
+	}
+	for _, m := range e.Members {
+		if m.Healthy {
+			healthy++
+			mine = mine || m.Machine == machine
+		}
+	}
+	if mine && voters > 2 && healthy-1 < voters/2+1 {
+		return fmt.Errorf("etcd %s loses its majority with %s: %d of %d are left", e.Name, machine, healthy-1, voters)
+	}
+	return nil
+}
+
+// end holds a rollout to what is left when it has ended.
+func (c *checker) end(s State) error {
+	for _, g := range c.s.w.groups {
+		for _, m := range g.machines {
+			if (m.cordoned && !c.cordoned[m.name] || m.tainted) && c.curse != Release {
+				return fmt.Errorf("it has ended, and %s is cordoned %v, tainted %v", m.name, m.cordoned, m.tainted)
+			}
+		}
+	}
+	if end := c.s.ending(); c.s.calm && end != "done" {
+		return fmt.Errorf("it ended %s, though nothing was in its way", end)
+	} else if end != "done" {
+		return nil
+	}
+	for _, g := range s.Groups {
+		for _, m := range g.Machines {
+			if w := c.s.w.find(m.Name); w != nil && w.old && !g.SurgeOnly {
+				return fmt.Errorf("it is done, and %s is what it was", m.Name)
+			}
+		}
+	}
+	return nil
+}

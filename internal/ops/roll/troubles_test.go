@@ -1,0 +1,161 @@
+package roll
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kops.local/kops/api/status"
+)
+
+// troubles has things go wrong at random times.
+func (s *scene) troubles() {
+	some := func(n int, do func()) {
+		for range s.rng.IntN(n) {
+			s.w.in(time.Duration(s.rng.IntN(5400))*time.Second, do)
+		}
+	}
+	if s.chance(2) {
+		some(4, s.flap)
+	}
+	if s.chance(3) {
+		some(3, s.death)
+	}
+	if s.chance(2) {
+		some(3, s.failure)
+	}
+	if s.chance(4) {
+		some(3, s.pause)
+	}
+	if s.chance(8) {
+		s.w.in(time.Duration(s.rng.IntN(1500))*time.Second, func() { s.wish(Abort) })
+	}
+	if s.chance(6) {
+		some(3, s.outage)
+	}
+	if s.chance(5) {
+		some(3, s.resize)
+	}
+	if s.chance(5) {
+		some(3, func() { s.wish(Resume) })
+	}
+	s.budgets()
+	s.faults()
+}
+
+func (s *scene) wish(w Want) {
+	s.w.say("the user wants: %s", w)
+	s.wishes = append(s.wishes, Wish{Want: w})
+}
+
+func (s *scene) pause() {
+	s.wish(Pause)
+	s.w.in(time.Duration(s.rng.IntN(1200))*time.Second, func() { s.wish(Resume) })
+}
+
+// any is a random machine, or nil.
+func (s *scene) any() *wmachine {
+	g := s.w.groups[s.rng.IntN(len(s.w.groups))]
+	if len(g.machines) == 0 {
+		return nil
+	}
+	return g.machines[s.rng.IntN(len(g.machines))]
+}
+
+// flap has a node be not ready for a while.
+func (s *scene) flap() {
+	m := s.any()
+	if m == nil || !m.ready {
+		return
+	}
+	s.w.setReady(m, false)
+	s.w.in(time.Duration(s.rng.IntN(120))*time.Second, func() { s.w.setReady(m, m.running && !m.broken) })
+}
+
+// death has a machine die, which the platform sees or not.
+func (s *scene) death() {
+	m := s.any()
+	switch {
+	case m == nil:
+	case s.chance(2):
+		s.w.say("%s dies and is removed", m.name)
+		s.w.remove(m)
+	default:
+		s.w.say("%s dies", m.name)
+		m.broken, m.member, m.etcdSick = true, false, m.member
+		s.w.setReady(m, false)
+	}
+}
+
+// failure has something of the cluster fail for a while, or for good.
+func (s *scene) failure() {
+	f := status.Failure{Kind: status.KindPod, Name: fmt.Sprintf("kube-system/p%d", s.rng.IntN(1000)), Message: "it is pending"}
+	if s.chance(2) {
+		f.Group = s.w.groups[s.rng.IntN(len(s.w.groups))].name
+	}
+	s.w.say("fails: %s of group %q", f.Name, f.Group)
+	s.w.failures[f.Name] = f
+	if !s.chance(4) {
+		s.w.in(time.Duration(s.rng.IntN(300))*time.Second, func() {
+			s.w.say("fails no more: %s", f.Name)
+			delete(s.w.failures, f.Name)
+		})
+	}
+}
+
+func (s *scene) outage() {
+	s.w.apiDown = true
+	s.w.in(time.Duration(s.rng.IntN(200))*time.Second, func() { s.w.apiDown = false })
+}
+
+// resize is what an autoscaler does.
+func (s *scene) resize() {
+	g := s.w.groups[len(s.w.groups)-1]
+	if s.chance(2) {
+		g.target++
+		s.w.say("group %s is to have %d machines", g.name, g.target)
+		s.w.in(g.refill, func() { s.w.order(g) })
+		return
+	}
+	i := slices.IndexFunc(g.machines, func(m *wmachine) bool { return !m.detached && !m.spare })
+	if i >= 0 && g.target > 1 {
+		g.target--
+		s.w.say("group %s is to have %d machines", g.name, g.target)
+		s.w.remove(g.machines[i])
+	}
+}
+
+// budgets forbid evictions on some machines, for a while or for good.
+func (s *scene) budgets() {
+	for _, g := range s.w.groups {
+		for _, m := range g.machines {
+			switch s.rng.IntN(20) {
+			case 0:
+				m.blocked = s.w.now.Add(time.Duration(s.rng.IntN(5400)) * time.Second)
+			case 1:
+				m.blocked = s.w.now.Add(1000 * time.Hour)
+			case 2:
+				m.restartFails = true
+			}
+		}
+	}
+}
+
+// faults has actions fail: sometimes, always for one machine, for good, or though they took effect.
+func (s *scene) faults() {
+	unlucky, rate := s.any(), 5+s.rng.IntN(30)
+	if !s.chance(3) {
+		unlucky = nil
+	}
+	s.d.fault = func(a Action) (string, bool, bool) {
+		switch {
+		case unlucky != nil && a.Machine == unlucky.name && s.check.cursed(a):
+			return "it is refused", s.chance(2), false
+		case s.chance(rate):
+			return "the connection broke", false, s.chance(2)
+		case a.Do == CheckGates && s.chance(10):
+			return "500 Internal Server Error", false, false
+		}
+		return "", false, true
+	}
+}
