@@ -19,7 +19,8 @@ state that it says. Run again, it changes only what differs.
   nodeup --conf /opt/kops/conf/kube_env.yaml --dry-run               show what would be done
   nodeup --conf /opt/kops/conf/kube_env.yaml --install-systemd-unit  do it now and at every start
   nodeup --conf /opt/kops/conf/kube_env.yaml --renew                 only renew certificates, as a timer does twice a day
-  nodeup --conf /opt/kops/conf/kube_env.yaml --check-node            start the kubelet anew if its node is gone, as a timer does
+  nodeup --conf /opt/kops/conf/kube_env.yaml --watch-node            start the kubelet anew if its node is gone, and have the node say what the machine runs
+  nodeup --conf /opt/kops/conf/kube_env.yaml --apply                 become in place what the node asks for (annotation kops.k8s.io/apply-config)
 
 Flags:
 `
@@ -41,7 +42,8 @@ func parse(args []string, o run.Options) (run.Options, error) {
 	f.BoolVar(&o.DryRun, "dry-run", false, "only show what would be done")
 	f.BoolVar(&o.DryRun, "dryrun", false, "the same as --dry-run")
 	f.BoolVar(&o.Renew, "renew", false, "only issue certificates anew that are near their end, and start anew what reads them")
-	f.BoolVar(&o.CheckNode, "check-node", false, "only see whether the machine's node is in the cluster, and start the kubelet anew if it is not")
+	f.BoolVar(&o.WatchNode, "watch-node", false, "look after the machine's node until the program is stopped: start the kubelet anew if the node is gone")
+	f.BoolVar(&o.Apply, "apply", false, "change the machine in place until it is what its node asks for")
 	f.BoolVar(&o.Install, "install-systemd-unit", false, "write a unit that runs nodeup at every start, start it, and end")
 	f.StringVar(&o.Root, "root", "/", "`folder` that stands for the machine's file system; no program is run and no service started in another than /")
 	f.StringVar(&o.Report, "report", report.File, "`file` for the boot report, below the root")
@@ -58,8 +60,14 @@ func parse(args []string, o run.Options) (run.Options, error) {
 		return o, fmt.Errorf("--target is direct or dryrun, and not %q", target)
 	}
 	o.DryRun = o.DryRun || target == "dryrun"
-	if (o.Renew || o.CheckNode) && (o.DryRun || o.Install) || o.Renew && o.CheckNode {
-		return o, errors.New("of --renew, --check-node, --dry-run and --install-systemd-unit only one goes")
+	chosen := 0
+	for _, is := range []bool{o.Renew, o.WatchNode, o.Apply, o.DryRun, o.Install} {
+		if is {
+			chosen++
+		}
+	}
+	if chosen > 1 {
+		return o, errors.New("of --renew, --watch-node, --apply, --dry-run and --install-systemd-unit only one goes")
 	}
 	return o, nil
 }

@@ -15,3 +15,8 @@ const (
 	// NoLoadBalancer keeps load balancers of Services away (Kubernetes).
 	NoLoadBalancer = "node.kubernetes.io/exclude-from-external-load-balancers"
 )
+
+// Owned is a label whose value vouches for the annotation of the same name, see
+// kops-controller: kubelets may set annotations of their nodes, and no labels of this kind
+// (Kubernetes, "NodeRestriction").
+const Owned = "kops.k8s.io/owned"

@@ -65,9 +65,14 @@ type run struct {
 	// text is that of the node configuration.
 	text   []byte
 	joiner Joiner
-	// renewing says that the run only renews certificates.
-	renewing bool
-	input    node.Input
+	// renewing says that the run only renews certificates, and byKept that it goes by the
+	// configuration of the last run, as that of the cluster is another by now.
+	renewing, byKept bool
+	// asked is the hash of the configuration that the machine was told to take; "" where it starts.
+	asked string
+	input node.Input
+	// shapes are digests of manifests, by their keys; see labels.Running.
+	shapes map[string]string
 	// wanted is what the machine is to hold.
 	wanted *graph.Graph
 	mu     sync.Mutex // guards input while the store is read
@@ -130,33 +135,38 @@ func (a *Agent) recorder() *recorder {
 // nothing where the machine has joined before.
 func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) (node.Host, error) {
 	var none node.Host
-	r, p, err := a.prepare(ctx, rec, boot)
+	r, p, err := a.prepare(ctx, rec, boot, "")
 	if errors.Is(err, ErrJoined) {
 		return none, nil
 	}
 	if err != nil {
 		return none, err
 	}
+	return r.input.Host, r.carryOut(ctx, p)
+}
+
+// carryOut makes the machine what a plan says. Which configuration it goes by is noted
+// first, and that it has become all of it last.
+func (r *run) carryOut(ctx context.Context, p *plan.Plan) error {
 	r.inventory.intend(p)
-	if err := rec.part(PhaseFiles, func() error {
-		return errors.Join(r.inventory.write(ctx, a.Machine), keep(ctx, a.Machine, configFile, string(r.text)), r.keepIndex(ctx))
+	if err := r.record.part(PhaseFiles, func() error {
+		return errors.Join(r.inventory.write(ctx, r.Machine), keep(ctx, r.Machine, configFile, string(r.text)), r.keepHash(ctx), r.keepIndex(ctx))
 	}); err != nil {
-		return none, err
+		return err
 	}
 	if err := r.apply(ctx, p); err != nil {
-		return none, err
+		return err
 	}
-	rec.certificates(a.Machine, r.wanted)
+	r.record.certificates(r.Machine, r.wanted)
 	r.inventory.settle(p)
-	if err := rec.part(PhaseFiles, func() error { return r.inventory.write(ctx, a.Machine) }); err != nil {
-		return none, err
-	}
-	return r.input.Host, nil
+	return r.record.part(PhaseFiles, func() error {
+		return errors.Join(r.inventory.write(ctx, r.Machine), r.keepRunning(ctx))
+	})
 }
 
 // Preview writes what Converge would do.
 func (a *Agent) Preview(ctx context.Context, boot []byte, out io.Writer) error {
-	_, p, err := a.prepare(ctx, a.recorder(), boot)
+	_, p, err := a.prepare(ctx, a.recorder(), boot, "")
 	if errors.Is(err, ErrJoined) {
 		_, err = fmt.Fprintln(out, err)
 		return err
@@ -171,9 +181,9 @@ func (a *Agent) Preview(ctx context.Context, boot []byte, out io.Writer) error {
 	return text.Plan(out, p, text.Options{})
 }
 
-// prepare goes as far as the plan; nothing is changed.
-func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte) (*run, *plan.Plan, error) {
-	r := &run{Agent: a, record: rec, input: newInput()}
+// prepare goes as far as the plan; nothing is changed. asked is as in run.
+func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte, asked string) (*run, *plan.Plan, error) {
+	r := &run{Agent: a, record: rec, input: newInput(), asked: asked, shapes: map[string]string{}}
 	var g *graph.Graph
 	var p *plan.Plan
 	for _, phase := range []struct {

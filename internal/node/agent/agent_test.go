@@ -98,7 +98,7 @@ type controller struct {
 	fail   error
 }
 
-func (c *controller) Configuration(context.Context) ([]byte, map[string][]byte, error) {
+func (c *controller) Configuration(context.Context, string) ([]byte, map[string][]byte, error) {
 	if c.joined {
 		return nil, nil, agent.ErrJoined
 	}
@@ -341,6 +341,7 @@ var (
 	data64   = regexp.MustCompile(`data: (LS0t\S+)`)
 	reads    = regexp.MustCompile(`(?m)^Reads=.*$`)
 	keyID    = regexp.MustCompile(`"\d{20,}"`)
+	hash     = regexp.MustCompile(`"hash":"[^"]+"`)
 	serial   = regexp.MustCompile(`(?m)(kops.k8s.io/certificate: |^Certificate=).*$`)
 )
 
@@ -352,7 +353,7 @@ func mask(text string) string {
 		}
 		return "data: " + strings.TrimSuffix(mask(string(raw)), "\n")
 	})
-	text = serial.ReplaceAllString(text, "${1}(serial)")
+	text = hash.ReplaceAllString(serial.ReplaceAllString(text, "${1}(serial)"), `"hash":"(of the configuration)"`)
 	text = keyID.ReplaceAllString(reads.ReplaceAllString(text, "Reads=(digest)"), `"(key id)"`)
 	return pemBlock.ReplaceAllStringFunc(text, func(s string) string {
 		if kind := pemBlock.FindStringSubmatch(s)[1]; kind != "CERTIFICATE" {

@@ -6,7 +6,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +16,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
@@ -22,7 +25,8 @@ import (
 	"kops.local/kops/internal/node/bootstrap"
 )
 
-// configure gets the node configuration and checks that it is the one that the machine was started with.
+// configure gets the node configuration and checks that it is the one that the machine was
+// started with, or that it was told to take since.
 func (r *run) configure(ctx context.Context) error {
 	var text []byte
 	var err error
@@ -36,19 +40,40 @@ func (r *run) configure(ctx context.Context) error {
 		if r.joiner, err = r.Join(r.boot, r.retrying); err != nil {
 			return err
 		}
-		if text, secrets, err = r.joiner.Configuration(ctx); err != nil {
+		if text, secrets, err = r.joiner.Configuration(ctx, r.asked); err != nil {
 			return fmt.Errorf("ask kops-controller for the node configuration: %w", refused(err))
 		}
 		for name, s := range secrets {
 			r.input.Secrets[name] = pki.NewSecret(string(s))
 		}
 	}
-	if got := nodeconfig.Hash(text); r.boot.NodeupConfigHash != "" && got != r.boot.NodeupConfigHash {
-		return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration is not the one that this machine was started with: its hash is %s, and not %s", got, r.boot.NodeupConfigHash),
-			"run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one of the new configuration")
+	want, err := r.hash()
+	if err != nil {
+		return err
+	}
+	if got := nodeconfig.Hash(text); want != "" && got != want {
+		if r.asked != "" {
+			return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration of the group is another than the machine was told to take: its hash is %s, and not %s", got, want),
+				"run kops update cluster --yes and then kops rolling-update cluster --yes")
+		}
+		// the cluster is ahead, and the machine goes by what it has until its turn comes
+		if text, err = r.keptConfig(want); err != nil {
+			return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration is not the one that this machine was started with: its hash is %s, and not %s", got, want),
+				"run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one of the new configuration")
+		}
+		r.byKept = true
 	}
 	r.text = text
 	return r.parseConfig()
+}
+
+// keptConfig is the configuration of the machine's last run, if it has a hash.
+func (r *run) keptConfig(hash string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(r.Machine.Root, configFile))
+	if err == nil && nodeconfig.Hash(text) != hash {
+		err = fault.New(fault.Gone, "the configuration of the last run has another hash")
+	}
+	return text, err
 }
 
 // parseConfig reads the text of the node configuration.
@@ -98,6 +123,9 @@ func (r *run) readStore(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
+	shape := func(url string, text []byte) {
+		r.shapes[strings.TrimPrefix(url, strings.TrimSuffix(r.boot.ConfigBase, "/")+"/")] = labels.Digest(text)
+	}
 	get := func(url string, optional bool, f func([]byte) error) {
 		g.Go(func() error {
 			text, err := r.read(ctx, url)
@@ -131,15 +159,25 @@ func (r *run) readStore(ctx context.Context) error {
 	}
 	for _, url := range c.EtcdManifests {
 		get(url, false, func(text []byte) error {
+			shape(url, text)
 			r.input.Etcd[strings.TrimSuffix(path.Base(url), ".yaml")] = string(text)
 			return nil
 		})
 	}
-	if c.ChannelsManifest != "" {
-		get(c.ChannelsManifest, false, func(text []byte) error { r.input.Channels = string(text); return nil })
+	if url := c.ChannelsManifest; url != "" {
+		get(url, false, func(text []byte) error {
+			shape(url, text)
+			r.input.Channels = string(text)
+			return nil
+		})
 	}
 	for _, m := range c.StaticManifests {
-		get(strings.TrimSuffix(r.boot.ConfigBase, "/")+"/"+m.Path, false, func(text []byte) error { r.input.Static[m.Key] = string(text); return nil })
+		url := strings.TrimSuffix(r.boot.ConfigBase, "/") + "/" + m.Path
+		get(url, false, func(text []byte) error {
+			shape(url, text)
+			r.input.Static[m.Key] = string(text)
+			return nil
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -167,7 +205,7 @@ func (r *run) encryption() error {
 }
 
 // keyset decodes a keyset, and checks that its primary key is the one that the configuration
-// names. A renewal goes on with that one, whichever is primary by now.
+// names. A renewal, and a machine that goes by its last configuration, go on with that one, whichever is primary by now.
 func (r *run) keyset(name string, text []byte) error {
 	objects, _, err := compat.Decode(bytes.TrimSpace(text), compat.Options{Lenient: true})
 	if err != nil {
@@ -186,7 +224,7 @@ func (r *run) keyset(name string, text []byte) error {
 		return err
 	}
 	want := r.input.Config.KeypairIDs[name]
-	if r.renewing && slices.ContainsFunc(k.Items, func(i pki.Item) bool { return i.ID == want && i.Trusted() }) {
+	if (r.renewing || r.byKept) && slices.ContainsFunc(k.Items, func(i pki.Item) bool { return i.ID == want && i.Trusted() }) {
 		k.Primary = want
 	}
 	if want != k.Primary {

@@ -37,6 +37,8 @@ type control struct {
 	key    *ecdsa.PrivateKey
 	server *httptest.Server
 	nodes  *nodes
+	// put writes an object of the cluster's folder.
+	put func(key string, text []byte)
 	// clock is the worker's, and later passes where it waits.
 	clock func() time.Time
 	later time.Duration
@@ -63,10 +65,12 @@ func newControl(t *testing.T) *control {
 	c.check(err)
 	entry, err := json.Marshal(bootstrap.Machine{Node: c.host.NodeName, InstanceGroup: "nodes", PublicKey: public, Names: c.host.Names})
 	c.check(err)
-	for key, text := range map[string][]byte{layout.MachineKey(c.host.NodeName): entry, "igconfig/node/nodes/nodeupconfig.yaml": c.config} {
+	c.put = func(key string, text []byte) {
 		_, err := stored.Put(t.Context(), key, text, objects.PutOptions{})
 		c.check(err)
 	}
+	c.put(layout.MachineKey(c.host.NodeName), entry)
+	c.put("igconfig/node/nodes/nodeupconfig.yaml", c.config)
 	in := kopscontroller.Stored{Base: stored, Secrets: objects.Sub(stored, "secrets")}
 	its := func() time.Time { return c.its() }
 	signs := issuer()

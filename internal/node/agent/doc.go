@@ -25,8 +25,9 @@ type Source interface {
 // Both methods try again by themselves what may pass.
 type Joiner interface {
 	// Configuration returns the node configuration and the secrets that go with
-	// it, by name; ErrJoined when the machine's Node is ready already.
-	Configuration(ctx context.Context) (config []byte, secrets map[string][]byte, err error)
+	// it, by name; ErrJoined when the machine's Node is ready already. A machine that is
+	// changed in place names the hash of the one that it takes, and has it then, too.
+	Configuration(ctx context.Context, hash string) (config []byte, secrets map[string][]byte, err error)
 	// Certify has public keys certified, by the names that the controller gives
 	// such certificates, and returns them as PEM. keypairIDs are the identifiers of
 	// the authorities' keys that the machine expects.

@@ -12,8 +12,12 @@ import (
 type Controller struct{ Client *bootstrap.Client }
 
 // Configuration asks for what the machine is to become.
-func (c Controller) Configuration(ctx context.Context) ([]byte, map[string][]byte, error) {
-	n, err := c.Client.NodeConfig(ctx)
+func (c Controller) Configuration(ctx context.Context, hash string) ([]byte, map[string][]byte, error) {
+	ask := c.Client.NodeConfig
+	if hash != "" {
+		ask = func(ctx context.Context) (bootstrap.NodeConfig, error) { return c.Client.NodeConfigOf(ctx, hash) }
+	}
+	n, err := ask(ctx)
 	if errors.Is(err, bootstrap.ErrReady) {
 		return nil, nil, ErrJoined
 	}

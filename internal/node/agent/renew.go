@@ -38,7 +38,7 @@ func (a *Agent) Renew(ctx context.Context, boot []byte) error {
 	if a.Last != nil {
 		told.report = *a.Last
 	}
-	r := &run{Agent: a, record: &recorder{now: a.Clock.Now}, input: newInput(), renewing: true}
+	r := &run{Agent: a, record: &recorder{now: a.Clock.Now}, input: newInput(), renewing: true, shapes: map[string]string{}}
 	var g *graph.Graph
 	err := told.anew(PhaseRenewal, func() (err error) {
 		if g, err = r.graph(ctx, boot); err == nil {

@@ -27,6 +27,7 @@ const (
 	PhaseServices     = "services"     // units started
 	PhaseImages       = "images"       // container images
 	PhaseLaunch       = "launch"       // the cloud told that the machine has started
+	PhaseReady        = "ready"        // of a change in place: what was started anew runs
 	PhaseRenewal      = report.Renewal // certificates near their end issued anew, long after the start
 )
 

@@ -53,7 +53,17 @@ const knock = 2 * time.Second
 // nobody answers, and then the next, for 45 minutes. It returns ErrReady, or an error of class fault.Denied
 // or fault.Permanent at once where another try is of no use.
 func (c *Client) NodeConfig(ctx context.Context) (NodeConfig, error) {
-	r, err := c.ask(ctx, Request{IncludeNodeConfig: true}, schedule{longest: 15 * time.Second, turn: 8, restart: true, patience: 45 * time.Minute})
+	return c.nodeConfig(ctx, Request{IncludeNodeConfig: true}, schedule{longest: 15 * time.Second, turn: 8, restart: true, patience: 45 * time.Minute})
+}
+
+// NodeConfigOf asks for the configuration of a hash, for a machine that is a member and is
+// changed in place. Each server is asked twice, as the machine begins anew by itself.
+func (c *Client) NodeConfigOf(ctx context.Context, hash string) (NodeConfig, error) {
+	return c.nodeConfig(ctx, Request{IncludeNodeConfig: true, ConfigHash: hash}, schedule{longest: 15 * time.Second, turn: 1, steps: 2 * len(c.Servers)})
+}
+
+func (c *Client) nodeConfig(ctx context.Context, request Request, s schedule) (NodeConfig, error) {
+	r, err := c.ask(ctx, request, s)
 	if err != nil {
 		return NodeConfig{}, err
 	}

@@ -38,6 +38,10 @@ type Request struct {
 	KeypairIDs map[string]string `json:"keypairIDs,omitempty"`
 	// IncludeNodeConfig asks for the machine's configuration.
 	IncludeNodeConfig bool `json:"includeNodeConfig,omitempty"`
+	// ConfigHash, of a machine that is changed in place, is nodeconfig.Hash of the only
+	// configuration that it takes. It is answered while the machine's Node is ready, too, and
+	// to none but the holder of the certificate of the node's kubelet.
+	ConfigHash string `json:"configHash,omitempty"`
 	// ChannelBinding is what ChannelBinding returns for the connection that the request is
 	// sent on. As the proof covers the request, the proof is of no use on another connection.
 	// Machines that know nothing of it leave it out, and controllers that do not let it pass.

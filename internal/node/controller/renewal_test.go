@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
@@ -87,6 +88,32 @@ func TestAMachineThatIsChangedInPlace(t *testing.T) {
 		client.Transport = w.transport(t, own)
 		_, err = client.NodeConfig(t.Context())
 		judge(t, "with it", err, nil)
+	}
+}
+
+// So it is on every platform for a machine that says which configuration it takes, whatever
+// its node has come to; and it has no other configuration than that one.
+func TestAMachineThatIsToldToChange(t *testing.T) {
+	w := newWorld(t)
+	client := w.join(t, "node-1")
+	ca, nodes := w.server.Signers[pki.KubernetesCA], pki.Request{Organization: []string{"system:nodes"}}
+	own, other := held(t, ca, time.Now(), "system:node:node-1", nodes), held(t, ca, time.Now(), "system:node:node-2", nodes)
+	for _, state := range []NodeState{NodeReady, NodeNotReady, NodeAbsent} {
+		w.nodes["node-1"] = state
+		for _, c := range []*tls.Certificate{nil, other} {
+			client.Transport = w.transport(t, c)
+			_, err := client.NodeConfigOf(t.Context(), nodeconfig.Hash([]byte(config)))
+			judge(t, "without the kubelet's certificate", err, errDenied)
+		}
+		client.Transport = w.transport(t, own)
+		got, err := client.NodeConfigOf(t.Context(), nodeconfig.Hash([]byte(config)))
+		if err != nil || got.NodeupConfig != config {
+			t.Errorf("with it: %+v, %v", got, err)
+		}
+		_, err = client.NodeConfigOf(t.Context(), nodeconfig.Hash([]byte("another")))
+		if !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "has the hash "+nodeconfig.Hash([]byte(config))) {
+			t.Errorf("of another hash: %v", err)
+		}
 	}
 }
 

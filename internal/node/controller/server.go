@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/engine/fault"
@@ -56,8 +57,8 @@ type Server struct {
 	Signers map[string]*pki.Keyset
 	// Trusted are the authorities of which one signed the certificates that kubelets hold now.
 	Trusted *x509.CertPool
-	// InPlace says that machines are changed in place: who holds the certificate of its
-	// kubelet may have the configuration of a machine whose node is ready.
+	// InPlace says that machines are started anew in place: who holds the certificate of its
+	// kubelet may have the configuration of a machine whose node is ready, whichever it is.
 	InPlace bool
 	// Gate bounds what is done for those who have proven nothing; nil: nothing does.
 	Gate *Gate
@@ -162,6 +163,9 @@ func (s *Server) answer(ctx context.Context, id bootstrap.Identity, body []byte,
 		case err != nil:
 			return out, storeTrouble{err}
 		}
+		if got := nodeconfig.Hash([]byte(c.NodeupConfig)); r.ConfigHash != "" && got != r.ConfigHash {
+			return out, badRequest{fmt.Errorf("the configuration of the group %s has the hash %s, and the machine is to take %s", id.InstanceGroup, got, r.ConfigHash)}
+		}
 		out.NodeConfig = &c
 	}
 	return out, nil
@@ -209,11 +213,11 @@ func (s *Server) mayAsk(ctx context.Context, id bootstrap.Identity, r bootstrap.
 	if err != nil {
 		return fmt.Errorf("look for the node %s: %w", id.NodeName, err)
 	}
-	held := s.holds(conn, id.NodeName)
+	held, inPlace := s.holds(conn, id.NodeName), r.ConfigHash != ""
 	switch {
-	case state == NodeAbsent, held && (s.InPlace || !r.IncludeNodeConfig):
+	case state == NodeAbsent && !inPlace, held && (s.InPlace || inPlace || !r.IncludeNodeConfig):
 		return nil
-	case state == NodeReady:
+	case state == NodeReady && !inPlace:
 		return bootstrap.ErrReady
 	case !held:
 		return fault.New(fault.Denied, "the node %[1]s is there, and the machine does not show the certificate of its kubelet; if the machine has lost its disk, run: kubectl delete node %[1]s", id.NodeName)

@@ -1,5 +1,5 @@
 # Ends what a cluster runs on a host, and removes what nodeup and enrollment have put there.
-for unit in kops-configuration.service kops-renewal.timer kops-renewal.service kops-presence.timer kops-presence.service kubelet.service; do
+for unit in kops-configuration.service kops-renewal.timer kops-renewal.service kops-presence.service kops-apply.service kubelet.service; do
   systemctl disable --now "$unit" 2>/dev/null || true
 done
 # all processes of pods, those that start meanwhile too

@@ -110,11 +110,35 @@ func Keep(t testing.TB, flags ...string) *rest.Config {
 func serve(t testing.TB, start starter, flags []string) *rest.Config {
 	t.Helper()
 	dir := t.TempDir()
-	config := writeMaterial(t, dir)
+	issue := writeMaterial(t, dir)
+	return with(t, start, issue(administrator()), append(flags, materialFlags(dir)...))
+}
+
+// administrator is who may do everything.
+func administrator() pki.Request {
+	return pki.Request{CommonName: "kubecfg", Organization: []string{"system:masters"}}
+}
+
+// Restricted runs an API server that lets kubelets change their own nodes alone
+// (Kubernetes, "NodeRestriction"), and returns how an administrator and the kubelet of a
+// node reach it.
+func Restricted(t testing.TB, node string) (admin, kubelet *rest.Config) {
+	t.Helper()
+	dir := t.TempDir()
+	issue := writeMaterial(t, dir)
+	admin = with(t, run, issue(administrator()), append(materialFlags(dir), "--etcd-servers="+Etcd(t), "--enable-admission-plugins=NodeRestriction"))
+	kubelet = issue(pki.Request{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}})
+	kubelet.Host = admin.Host
+	return admin, kubelet
+}
+
+// materialFlags name what writeMaterial has written.
+func materialFlags(dir string) []string {
 	file := func(name string) string { return filepath.Join(dir, name) }
-	return with(t, start, config, append(flags,
-		"--tls-cert-file="+file("server.crt"), "--tls-private-key-file="+file("server.key"), "--client-ca-file="+file("ca.crt"),
-		"--service-account-key-file="+file("server.key"), "--service-account-signing-key-file="+file("server.key")))
+	return []string{
+		"--tls-cert-file=" + file("server.crt"), "--tls-private-key-file=" + file("server.key"), "--client-ca-file=" + file("ca.crt"),
+		"--service-account-key-file=" + file("server.key"), "--service-account-signing-key-file=" + file("server.key"),
+	}
 }
 
 // With runs an API server with an etcd and the key material that flags name. config is that
@@ -155,9 +179,9 @@ func Kubeconfig(t testing.TB, config *rest.Config) string {
 	return file
 }
 
-// writeMaterial writes an authority, a server's key pair, and returns an
-// administrator's.
-func writeMaterial(t testing.TB, dir string) *rest.Config {
+// writeMaterial writes an authority and a server's key pair, and returns what certifies
+// clients.
+func writeMaterial(t testing.TB, dir string) (client func(pki.Request) *rest.Config) {
 	t.Helper()
 	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now}
 	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, issuer)
@@ -184,8 +208,11 @@ func writeMaterial(t testing.TB, dir string) *rest.Config {
 	cert, key := pair(pki.Request{Usage: pki.Server, CommonName: "kubernetes-master", Names: []string{"127.0.0.1", "kubernetes"}})
 	write("server.crt", cert)
 	write("server.key", key)
-	cert, key = pair(pki.Request{Usage: pki.Client, CommonName: "kubecfg", Organization: []string{"system:masters"}})
-	return &rest.Config{QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(ca.Bundle()), CertData: cert, KeyData: key}}
+	return func(r pki.Request) *rest.Config {
+		r.Usage = pki.Client
+		cert, key := pair(r)
+		return &rest.Config{QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(ca.Bundle()), CertData: cert, KeyData: key}}
+	}
 }
 
 // freePorts finds TCP ports of loopback that nobody uses.

@@ -26,11 +26,14 @@ type places struct {
 	covered string
 }
 
+// Manifests is the folder of the pods that the kubelet runs by itself.
+const Manifests = "/etc/kubernetes/manifests"
+
 // Where things usually are.
 const (
 	usualKeys   = "/srv/kubernetes"
 	ownBinaries = "/opt/kops/bin"
-	manifests   = "/etc/kubernetes/manifests"
+	manifests   = Manifests
 	cniBinaries = "/opt/cni/bin"
 	cniConfigs  = "/etc/cni/net.d"
 )

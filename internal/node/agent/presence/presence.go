@@ -15,11 +15,8 @@ package presence
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/netip"
@@ -30,6 +27,7 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/internal/node/agent/ownnode"
 	"kops.local/kops/internal/node/host"
 )
 
@@ -54,49 +52,31 @@ const settled = 25 * time.Second
 // Check is one look at the machine's node.
 type Check struct {
 	// Root is where the machine's file system begins.
-	Root string
-	// Node is the name of the machine's node, Server the URL of the API, TLS what the
-	// kubelet calls it with.
-	Node, Server string
-	TLS          *tls.Config
-	Systemd      host.Systemd
-	Now          func() time.Time
+	Root    string
+	Own     *ownnode.Client
+	Systemd host.Systemd
+	Now     func() time.Time
 	// Tell is told in a line what was done.
 	Tell func(string)
 }
 
-// nodeUser begins the name by which a kubelet calls the API.
-const nodeUser = "system:node:"
-
-// New returns the check of the machine whose file system is at root, or nil when its
-// kubelet has no kubeconfig yet.
-func New(root, kubeconfig string, s host.Systemd, now func() time.Time, tell func(string)) (*Check, error) {
-	server, config, err := host.ReadKubeconfig(filepath.Join(root, kubeconfig))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+// Once looks at the node, and heals what it finds; it returns the node, or nil where there
+// is none. The node's absence must last over two calls. An error says that nothing could be
+// found out, and nothing was done.
+func (c *Check) Once(ctx context.Context) (*ownnode.Node, error) {
+	n, err := c.Own.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	name, ok := strings.CutPrefix(config.Certificates[0].Leaf.Subject.CommonName, nodeUser)
-	if !ok {
-		return nil, fmt.Errorf("the certificate in %s is of %q, and of no node", kubeconfig, config.Certificates[0].Leaf.Subject.CommonName)
+	if n == nil {
+		return nil, c.absent(ctx)
 	}
-	return &Check{Root: root, Node: name, Server: server, TLS: config, Systemd: s, Now: now, Tell: tell}, nil
+	return n, c.seen(ctx, n)
 }
 
-// Once looks at the node, and heals what it finds. The node's absence must last over
-// two calls. An error says that nothing could be found out, and nothing was done.
-func (c *Check) Once(ctx context.Context) error {
-	var node struct{ Spec struct{ PodCIDRs []string } }
-	there, err := c.call(ctx, http.MethodGet, "/api/v1/nodes/"+url.PathEscape(c.Node), &node)
-	if err != nil {
-		return err
-	}
-	if there {
-		return errors.Join(c.forget(), c.ranges(ctx, node.Spec.PodCIDRs))
-	}
-	return c.absent(ctx)
+// seen does what is to be done upon a node that is there.
+func (c *Check) seen(ctx context.Context, n *ownnode.Node) error {
+	return errors.Join(c.forget(), c.ranges(ctx, n.Spec.PodCIDRs), c.tell(ctx, n), c.obey(ctx, n))
 }
 
 // absent starts the kubelet anew when its node was absent before, too.
@@ -117,7 +97,7 @@ func (c *Check) absent(ctx context.Context) error {
 	if err != nil || c.Now().Sub(info.ModTime()) < settled {
 		return err
 	}
-	c.Tell("the node " + c.Node + " is not in the cluster, so the kubelet is started anew, which registers it")
+	c.Tell("the node " + c.Own.Node + " is not in the cluster, so the kubelet is started anew, which registers it")
 	for _, f := range ofRange {
 		if err := host.RemoveAt(filepath.Join(c.Root, f)); err != nil {
 			return err
@@ -159,7 +139,7 @@ func (c *Check) removeStrays(ctx context.Context, before, now []netip.Prefix) er
 			Status   struct{ PodIP string }
 		}
 	}
-	if _, err := c.call(ctx, http.MethodGet, "/api/v1/pods?fieldSelector="+url.QueryEscape("spec.nodeName="+c.Node), &pods); err != nil {
+	if _, err := c.Own.Call(ctx, http.MethodGet, "/api/v1/pods?fieldSelector="+url.QueryEscape("spec.nodeName="+c.Own.Node), nil, &pods); err != nil {
 		return err
 	}
 	for _, p := range pods.Items {
@@ -169,7 +149,7 @@ func (c *Check) removeStrays(ctx context.Context, before, now []netip.Prefix) er
 			continue
 		}
 		c.Tell(fmt.Sprintf("the pod %s/%s has the address %s, to which nothing leads any more: it is deleted", p.Metadata.Namespace, p.Metadata.Name, address))
-		if _, err := c.call(ctx, http.MethodDelete, "/api/v1/namespaces/"+p.Metadata.Namespace+"/pods/"+p.Metadata.Name, nil); err != nil {
+		if _, err := c.Own.Call(ctx, http.MethodDelete, "/api/v1/namespaces/"+p.Metadata.Namespace+"/pods/"+p.Metadata.Name, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -184,37 +164,4 @@ func parse(texts []string) []netip.Prefix {
 		}
 	}
 	return out
-}
-
-// call asks the API, and reports whether what was asked for is there. Only the API
-// server's own word counts as no.
-func (c *Check) call(ctx context.Context, method, path string, into any) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.Server, "/")+path, nil)
-	if err != nil {
-		return false, err
-	}
-	transport := &http.Transport{TLSClientConfig: c.TLS, ForceAttemptHTTP2: true}
-	defer transport.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		return false, err
-	}
-	defer resp.Body.Close() //nolint:errcheck // it was only read
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	if err != nil {
-		return false, err
-	}
-	var status struct{ Kind, Reason, Message string }
-	if resp.StatusCode == http.StatusNotFound && json.Unmarshal(body, &status) == nil && status.Kind == "Status" && status.Reason == "NotFound" {
-		return false, nil
-	}
-	if resp.StatusCode >= 300 {
-		return false, fmt.Errorf("%s %s: %s", method, path, resp.Status)
-	}
-	if into == nil {
-		return true, nil
-	}
-	return true, json.Unmarshal(body, into)
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"kops.local/kops/internal/node/agent/ownnode"
 	"kops.local/kops/internal/node/agent/presence"
 	"kops.local/kops/internal/node/controller/routes"
 	"kops.local/kops/internal/node/host"
@@ -48,7 +49,7 @@ type machine struct {
 func newMachine(t *testing.T, node, server string) *machine {
 	m := &machine{now: time.Unix(1e9, 0)}
 	m.systemd = &systemd{state: host.UnitState{Running: true, Started: m.now.Add(-time.Hour)}}
-	m.check = presence.Check{Root: t.TempDir(), Node: node, Server: server, Systemd: m.systemd,
+	m.check = presence.Check{Root: t.TempDir(), Own: ownnode.New(node, server, nil), Systemd: m.systemd,
 		Now: func() time.Time { return m.now }, Tell: func(s string) { m.told = append(m.told, s) }}
 	return m
 }
@@ -56,7 +57,7 @@ func newMachine(t *testing.T, node, server string) *machine {
 // look is one check, half a minute after the one before.
 func (m *machine) look(t *testing.T) {
 	t.Helper()
-	if err := m.check.Once(t.Context()); err != nil {
+	if _, err := m.check.Once(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	m.now = m.now.Add(30 * time.Second)
@@ -74,7 +75,7 @@ func TestAKubeletWithoutANodeIsStartedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := newMachine(t, "n", server)
-	m.check.TLS = tls
+	m.check.Own = ownnode.New("n", server, tls)
 	create := func(cidr string) {
 		t.Helper()
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{PodCIDR: cidr, PodCIDRs: []string{cidr}}}
@@ -176,14 +177,14 @@ func TestOnlyTheWordOfTheAPIServerCounts(t *testing.T) {
 	} {
 		answer = a
 		for range 5 {
-			if err := m.check.Once(t.Context()); err == nil {
+			if _, err := m.check.Once(t.Context()); err == nil {
 				t.Errorf("%s is an answer", name)
 			}
 			m.now = m.now.Add(time.Hour)
 		}
 	}
 	s.Close()
-	if err := m.check.Once(t.Context()); err == nil || m.restart != 0 {
+	if _, err := m.check.Once(t.Context()); err == nil || m.restart != 0 {
 		t.Errorf("%d starts, %v", m.restart, err)
 	}
 }
@@ -214,7 +215,7 @@ func TestAKubeletThatIsOffStaysOff(t *testing.T) {
 }
 
 func TestAMachineThatHasNotJoinedHasNothingToCheck(t *testing.T) {
-	c, err := presence.New(t.TempDir(), "/kubeconfig", &systemd{}, time.Now, func(string) {})
+	c, err := ownnode.Open(t.TempDir(), "/kubeconfig")
 	if c != nil || err != nil {
 		t.Errorf("%v %v", c, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/node/agent/presence"
 	"kops.local/kops/internal/node/host"
 )
 
@@ -20,13 +21,14 @@ const (
 )
 
 // The units of nodeup: the one that runs it at every start, the one that renews
-// certificates, and the one that sees whether the node is there, with their timers. A renewal that fails is tried again soon, as certificates
+// certificates, with its timer, the one that looks after the node, and the one that this
+// starts to change the machine in place. A renewal that fails is tried again soon, as certificates
 // do not wait; one that finds nodeup at work does so, too.
 const (
-	renewalName       = "kops-renewal.service"
-	renewalTimerName  = "kops-renewal.timer"
-	presenceName      = "kops-presence.service"
-	presenceTimerName = "kops-presence.timer"
+	renewalName      = "kops-renewal.service"
+	renewalTimerName = "kops-renewal.timer"
+	presenceName     = "kops-presence.service"
+	applyName        = presence.ApplyUnit
 
 	environment = "EnvironmentFile=" + unitEnv + "\nEnvironmentFile=-/etc/environment\n"
 
@@ -70,32 +72,34 @@ Persistent=true
 WantedBy=timers.target
 `
 
-	// It tells what it does, and not that it looked.
+	// It lives long and does little, so that it gives memory back early.
 	presenceUnit = `[Unit]
-Description=Register the node of this machine again if it is gone
+Description=Look after the node of this machine
+StartLimitIntervalSec=0
 
 [Service]
-Type=oneshot
-LogLevelMax=notice
-ExecStart=%s --check-node
-`
-
-	presenceTimer = `[Unit]
-Description=See twice a minute whether the node of this machine is there
-
-[Timer]
-OnActiveSec=1min
-OnUnitInactiveSec=30s
-RandomizedDelaySec=5s
-AccuracySec=1s
+Environment=GOGC=20 GOMAXPROCS=1
+ExecStart=%s --watch-node
+Restart=always
+RestartSec=10s
 
 [Install]
-WantedBy=timers.target
+WantedBy=multi-user.target
+`
+
+	// Exec ends its start as soon as it runs, which may be for long.
+	applyUnit = `[Unit]
+Description=Change this machine in place
+After=network-online.target
+
+[Service]
+Type=exec
+` + environment + `ExecStart=%s --apply
 `
 )
 
-// timers lists the units that start others by the clock.
-func timers() []string { return []string{renewalTimerName, presenceTimerName} }
+// begun lists the units that install starts besides nodeup.
+func begun() []string { return []string{renewalTimerName, presenceName} }
 
 // passed lists the environment that nodeup needs at every start.
 func (o Options) passed() []string {
@@ -129,7 +133,7 @@ func (o Options) install(ctx context.Context) error {
 	}
 	for _, u := range []struct{ name, text string }{
 		{unitName, fmt.Sprintf(startUnit, start)}, {renewalName, fmt.Sprintf(renewalUnit, start)}, {renewalTimerName, renewalTimer},
-		{presenceName, fmt.Sprintf(presenceUnit, start)}, {presenceTimerName, presenceTimer},
+		{presenceName, fmt.Sprintf(presenceUnit, start)}, {applyName, fmt.Sprintf(applyUnit, start)},
 	} {
 		if err := host.Files.Create(ctx, m, &host.File{Path: "/etc/systemd/system/" + u.name, Content: resource.Text(resource.Lit(u.text)), Mode: "0644"}); err != nil {
 			return fmt.Errorf("write %s: %w", u.name, err)
@@ -149,18 +153,18 @@ func (o Options) install(ctx context.Context) error {
 	if err := enable(ctx, systemd); err != nil {
 		return err
 	}
-	for _, timer := range timers() {
-		if err := systemd.Begin(ctx, timer); err != nil {
+	for _, unit := range begun() {
+		if err := systemd.Begin(ctx, unit); err != nil {
 			return err
 		}
 	}
 	return systemd.Begin(ctx, unitName)
 }
 
-// enable makes nodeup, and its timers, start with the machine.
+// enable makes nodeup, and what goes with it, start with the machine.
 func enable(ctx context.Context, s host.Systemd) error {
 	var errs []error
-	for _, name := range append(timers(), unitName) {
+	for _, name := range append(begun(), unitName) {
 		errs = append(errs, s.Enable(ctx, name, true))
 	}
 	return errors.Join(errs...)

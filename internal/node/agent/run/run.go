@@ -30,8 +30,6 @@ import (
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/agent"
-	"kops.local/kops/internal/node/agent/node"
-	"kops.local/kops/internal/node/agent/presence"
 	"kops.local/kops/internal/node/agent/report"
 	"kops.local/kops/internal/node/host"
 	"kops.local/kops/internal/platform/onmachine"
@@ -45,7 +43,7 @@ type Options struct {
 	// Retries is how often a run that failed begins anew; negative: without end.
 	Retries int
 	// Of these, at most one is set; none: the machine is made what it is to be.
-	DryRun, Install, Renew, CheckNode bool
+	DryRun, Install, Renew, WatchNode, Apply bool
 
 	// Version is this program's.
 	Version   string
@@ -82,15 +80,18 @@ func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
 
 // Nodeup does what the options say.
 func Nodeup(ctx context.Context, o Options) error {
-	if o.CheckNode {
-		return o.checkNode(ctx)
+	if o.WatchNode {
+		return o.watchNode(ctx)
 	}
 	boot, err := os.ReadFile(o.Conf)
 	if err != nil {
 		return fmt.Errorf("read the boot configuration: %w", err)
 	}
-	if o.Install {
+	switch {
+	case o.Install:
 		return o.install(ctx)
+	case o.Apply:
+		return o.apply(ctx, boot)
 	}
 	a, done, err := o.agent(ctx)
 	if err != nil {
@@ -109,22 +110,6 @@ func Nodeup(ctx context.Context, o Options) error {
 		return a.Renew(ctx, boot)
 	}
 	return a.Converge(ctx, boot)
-}
-
-// checkNode looks after the machine's node. Nothing but the kubelet is touched, so it
-// does not wait for a nodeup that is at work.
-func (o Options) checkNode(ctx context.Context) error {
-	systemd, err := host.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer systemd.Close()
-	tell := func(line string) { fmt.Fprintf(o.Err, "<5>%s\n", line) } //nolint:errcheck // the journal's level "notice"; nothing could be told
-	c, err := presence.New(o.Root, node.KubeletKubeconfig, systemd, o.Clock.Now, tell)
-	if c == nil || err != nil {
-		return err
-	}
-	return c.Once(ctx)
 }
 
 // lock keeps a second nodeup from changing the machine meanwhile. The kernel
@@ -161,7 +146,7 @@ func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err er
 	}
 	p := agent.Probe{Root: o.Root, Arch: runtime.GOARCH, Hostname: os.Hostname, Addresses: net.InterfaceAddrs, Command: m.Command,
 		Resolve: net.DefaultResolver.LookupHost, Platforms: o.Platforms, World: o.world()}
-	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun, plain: o.Renew, now: o.Clock.Now}
+	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun, plain: o.Renew || o.Apply, now: o.Clock.Now}
 	a = &agent.Agent{
 		Machine: m, Store: store, Join: o.join, Detect: p.Detect, Launched: o.launched,
 		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: o.Clock.Now, Generate: newKey},

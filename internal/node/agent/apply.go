@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/agent/report"
+)
+
+// RunningFile is labels.Running of the machine, in JSON, and hashFile which configuration
+// takes the place of the one that it was started with.
+const (
+	RunningFile = "/var/lib/kops/running.json"
+	hashFile    = "/var/lib/kops/applied.json"
+)
+
+// applied says which configuration takes the place of the one of a machine's start. It
+// counts as long as the boot configuration is that of the same start.
+type applied struct {
+	Started string `json:"started"`
+	Hash    string `json:"hash"`
+}
+
+// Apply makes a machine that is a member what the configuration of a hash says, where it
+// is: pods go on, and services are started anew that have changed. From then on the
+// machine goes by that configuration, also when this run fails or is cut off. ready, the last
+// phase, waits until what was started anew runs. An error names the phase that failed.
+func (a *Agent) Apply(ctx context.Context, boot []byte, hash string, ready func(context.Context) error) (phase string, err error) {
+	rec := a.recorder()
+	err = a.applyOnce(ctx, rec, boot, hash)
+	if err == nil {
+		err = rec.do(PhaseReady, func() error { return ready(ctx) })
+	}
+	rec.change(func(rep *report.Report) {
+		rep.Done = err == nil
+		if broken := rep.Broken(); broken != nil {
+			phase = broken.Name
+		}
+	})
+	return phase, err
+}
+
+func (a *Agent) applyOnce(ctx context.Context, rec *recorder, boot []byte, hash string) error {
+	r, p, err := a.prepare(ctx, rec, boot, hash)
+	if errors.Is(err, ErrJoined) {
+		return fault.Wrap(fault.NotYet, errors.New("kops-controller does not know of machines that are changed in place"), "update the control plane first: kops rolling-update cluster --yes")
+	}
+	if err != nil {
+		return err
+	}
+	return r.carryOut(ctx, p)
+}
+
+// hash is that of the configuration that the machine is to go by; "" is any.
+func (r *run) hash() (string, error) {
+	if r.asked != "" {
+		return r.asked, nil
+	}
+	text, err := os.ReadFile(filepath.Join(r.Machine.Root, hashFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.boot.NodeupConfigHash, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var since applied
+	if err := json.Unmarshal(text, &since); err != nil || since.Started != r.boot.NodeupConfigHash {
+		return r.boot.NodeupConfigHash, nil // a file that cannot be read is as none
+	}
+	return since.Hash, nil
+}
+
+// keepHash notes what the machine was told to take.
+func (r *run) keepHash(ctx context.Context) error {
+	if r.asked == "" {
+		return nil
+	}
+	text, err := json.Marshal(applied{Started: r.boot.NodeupConfigHash, Hash: r.asked})
+	if err != nil {
+		return err
+	}
+	return keep(ctx, r.Machine, hashFile, string(text)+"\n")
+}
+
+// keepRunning notes what the machine has become. What it read last counts, whether or not
+// it was that which changed it.
+func (r *run) keepRunning(ctx context.Context) error {
+	now := labels.Running{Hash: nodeconfig.Hash(r.text), Files: r.shapes}
+	for name, s := range r.input.Secrets {
+		key := layout.Secrets + "/" + name
+		sum, err := labels.DigestSecret(key, []byte(s.Reveal()))
+		if err != nil {
+			return err
+		}
+		now.Files[key] = sum
+	}
+	if err := keep(ctx, r.Machine, RunningFile, labels.Write(now)+"\n"); err != nil {
+		return fmt.Errorf("note what the machine runs: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+// Package ownnode is the machine's own Node as its kubelet may see and change it: it calls
+// the API with the kubelet's own rights, which others on the machine do not have.
+//
+// It must not know what is looked for on the node, nor why it is changed.
+package ownnode
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/node/host"
+)
+
+// Node is as much of a Node as machines look at.
+type Node struct {
+	Metadata struct {
+		Name, UID, ResourceVersion string
+		Annotations                map[string]string
+	}
+	Spec   struct{ PodCIDRs []string }
+	Status struct{ Conditions []Condition }
+}
+
+// Condition is one of a node's.
+type Condition struct {
+	Type, Status      string
+	LastHeartbeatTime time.Time
+}
+
+// Client calls the API for one machine.
+type Client struct {
+	// Node is the name of the machine's node, Server the URL of the API.
+	Node, Server string
+	http         *http.Client
+}
+
+// nodeUser begins the name by which a kubelet calls the API.
+const nodeUser = "system:node:"
+
+// Open returns the client of the machine whose file system is at root, or nil when its
+// kubelet has no kubeconfig yet. It is to be closed.
+func Open(root, kubeconfig string) (*Client, error) {
+	server, config, err := host.ReadKubeconfig(filepath.Join(root, kubeconfig))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	name, ok := strings.CutPrefix(config.Certificates[0].Leaf.Subject.CommonName, nodeUser)
+	if !ok {
+		return nil, fmt.Errorf("the certificate in %s is of %q, and of no node", kubeconfig, config.Certificates[0].Leaf.Subject.CommonName)
+	}
+	return New(name, server, config), nil
+}
+
+// New returns the client of a node at a server, which it calls with config.
+func New(node, server string, config *tls.Config) *Client {
+	return &Client{Node: node, Server: server, http: &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}}}} // a watch says nothing for hours
+}
+
+// Close ends the connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// timeout bounds one call.
+const timeout = 10 * time.Second
+
+// Get returns the node; nil: the API server says that there is none.
+func (c *Client) Get(ctx context.Context) (*Node, error) {
+	n := &Node{}
+	there, err := c.Call(ctx, http.MethodGet, c.path(), nil, n)
+	if err != nil || !there {
+		return nil, err
+	}
+	return n, nil
+}
+
+// Annotate sets annotations of a node that was seen; those of another of its name stay as they are.
+func (c *Client) Annotate(ctx context.Context, n *Node, annotations map[string]string) error {
+	patch := map[string]any{"metadata": map[string]any{"uid": n.Metadata.UID, "annotations": annotations}}
+	there, err := c.Call(ctx, http.MethodPatch, c.path(), patch, nil)
+	if err == nil && !there {
+		err = errors.New("it is gone")
+	}
+	if err != nil {
+		return fmt.Errorf("annotate the node %s: %w", c.Node, err)
+	}
+	return nil
+}
+
+func (c *Client) path() string { return "/api/v1/nodes/" + url.PathEscape(c.Node) }
+
+// Call asks the API, and reports whether what was asked for is there. Only the API
+// server's own word counts as no. A body goes as a merge patch.
+func (c *Client) Call(ctx context.Context, method, path string, body, into any) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	resp, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return false, err
+	}
+	var status struct{ Kind, Reason, Message string }
+	if resp.StatusCode == http.StatusNotFound && json.Unmarshal(text, &status) == nil && status.Kind == "Status" && status.Reason == "NotFound" {
+		return false, nil
+	}
+	if resp.StatusCode >= 300 {
+		return false, fmt.Errorf("%s %s: %s", method, path, resp.Status)
+	}
+	if into == nil {
+		return true, nil
+	}
+	return true, json.Unmarshal(text, into)
+}
+
+func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		sent = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.Server, "/")+path, sent)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	return c.http.Do(req)
+}
+
+// Watch sends a node's changes since it was seen, until the API server ends the watch, the
+// node is gone, or the context ends.
+func (c *Client) Watch(ctx context.Context, since *Node, changes chan<- *Node) error {
+	query := url.Values{"watch": {"1"}, "fieldSelector": {"metadata.name=" + c.Node}, "resourceVersion": {since.Metadata.ResourceVersion}}
+	resp, err := c.send(ctx, http.MethodGet, "/api/v1/nodes?"+query.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("watch the node %s: %s", c.Node, resp.Status)
+	}
+	for events := json.NewDecoder(resp.Body); ; {
+		var e struct {
+			Type   string
+			Object json.RawMessage
+		}
+		if err := events.Decode(&e); err != nil {
+			return ended(err)
+		}
+		n := &Node{}
+		if e.Type != "ADDED" && e.Type != "MODIFIED" {
+			return nil
+		}
+		if err := json.Unmarshal(e.Object, n); err != nil {
+			return err
+		}
+		select {
+		case changes <- n:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// ended is the error of a watch that the API server has not ended by itself.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
