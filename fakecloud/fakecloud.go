@@ -25,7 +25,8 @@ type World struct {
 	mu      sync.Mutex
 	objects map[string]object // by kind/name
 	refuse  func(verb, address string) error
-	stopped map[string]bool                // machines, by name
+	servers map[string]*server             // by cluster/group/number
+	stopped map[string]bool                // by name of a machine
 	told    map[string]provider.BootRecord // by name of a machine
 }
 
@@ -37,7 +38,7 @@ type object struct {
 
 // New returns an empty world.
 func New() *World {
-	return &World{objects: map[string]object{}, stopped: map[string]bool{}, told: map[string]provider.BootRecord{}}
+	return &World{objects: map[string]object{}, servers: map[string]*server{}, stopped: map[string]bool{}, told: map[string]provider.BootRecord{}}
 }
 
 // Refuse makes calls fail with what f returns: verb is list, create, update or
@@ -82,6 +83,7 @@ func (w *World) Provider() *provider.Platform {
 		MachineType: "small", Image: "fake-1",
 		FileHashes: map[string]string{"*": strings.Repeat("0", 64)},
 		Shared:     w.shared, Model: w.model, Endpoint: w.endpoint, Machines: w.fleet, BootRecord: w.bootRecord,
+		Roll: provider.Roll{Made: w.made, Terminate: w.terminate},
 	}
 }
 

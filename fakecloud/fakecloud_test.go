@@ -3,10 +3,13 @@ package fakecloud
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/test/kindtest"
 	"kops.local/kops/provider"
 	"kops.local/kops/provider/value"
@@ -72,5 +75,80 @@ func TestTheWorldObeysTests(t *testing.T) {
 	}
 	if !w.Lose("fake_network/a") || w.Lose("fake_network/a") {
 		t.Error("an object is lost once")
+	}
+}
+
+// A cloud of single machines: one that was made otherwise is marked, and whoever is ended
+// is made anew by the next update.
+func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
+	w, ctx := New(), context.Background()
+	p := w.Provider()
+	c := &api.Cluster{}
+	c.Name = "a.example.com"
+	wish := Machines{Cluster: c.Name, Group: "nodes", Name: "nodes." + c.Name, Network: value.Lit("network-x"), Type: "small", Count: 2, Start: value.Text(value.Lit("#!/bin/sh"))}
+	k := w.machines()
+	first := wish
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	update := func() {
+		t.Helper()
+		have, err := k.List(ctx, provider.Scope{Cluster: c.Name})
+		ok(err)
+		next := wish
+		ok(k.Update(ctx, have[0], &next))
+	}
+	outdated := func() (out []string) {
+		t.Helper()
+		groups, err := p.Machines(ctx, c)
+		ok(err)
+		for _, m := range groups[0].Machines {
+			out = append(out, fmt.Sprint(m.Name, " ", m.Outdated))
+		}
+		return out
+	}
+	ok(k.Create(ctx, &first))
+	wish.Type = "big"
+	update()
+	if got := outdated(); !slices.Equal(got, []string{"nodes-0 true", "nodes-1 true"}) {
+		t.Errorf("after a change: %v", got)
+	}
+	made, err := p.Roll.Made(ctx, c, []provider.Machine{{Name: "nodes-0"}, {Name: "absent"}})
+	ok(err)
+	var inside platform.Provider
+	if p.As(&inside); inside.Roll.Detach != nil || inside.Roll.Refills {
+		t.Error("the platform can what it cannot")
+	}
+	served, err := inside.Roll.Made(ctx, nil, c, nil, []platform.Machine{{Name: "nodes-0"}})
+	ok(err)
+	if got := served["nodes-0"].Changes; !slices.Equal(got, []platform.Change{{Field: "spec.machineType", Have: "small", Want: "big"}}) {
+		t.Errorf("inside it is made of %+v", served)
+	}
+	if len(made) != 1 || len(made["nodes-0"].Changes) != 1 || made["nodes-0"].Changes[0] != (provider.Change{Field: "spec.machineType", Have: "small", Want: "big"}) {
+		t.Errorf("made of %+v", made)
+	}
+	ok(p.Roll.Terminate(ctx, c, provider.Machine{Name: "nodes-0"}))
+	ok(inside.Roll.Terminate(ctx, nil, c, platform.Machine{Name: "nodes-0"}))
+	if have, err := k.List(ctx, provider.Scope{Cluster: c.Name}); err != nil || have[0].Count != 1 {
+		t.Errorf("observed are %+v, %v", have, err)
+	}
+	update()
+	if got := outdated(); !slices.Equal(got, []string{"nodes-0-2 false", "nodes-1 true"}) {
+		t.Errorf("after an update: %v", got)
+	}
+	wish.Type = "small"
+	update()
+	if got := outdated(); !slices.Equal(got, []string{"nodes-0-2 true", "nodes-1 false"}) {
+		t.Errorf("after the way back: %v", got)
+	}
+	wish.Count = 1
+	update()
+	ok(k.Delete(ctx, &first))
+	ok(k.Create(ctx, &first))
+	if got := outdated(); !slices.Equal(got, []string{"nodes-0 false", "nodes-1 false"}) {
+		t.Errorf("made anew: %v", got)
 	}
 }

@@ -64,10 +64,26 @@ func (w *World) balancers() *provider.Kind[Balancer] {
 	return k
 }
 
+// machines are made one by one: what is observed lacks those that were terminated, so that
+// an update makes others.
 func (w *World) machines() *provider.Kind[Machines] {
-	k := kind(w, machinesKind, func(m *Machines) (string, string, *string) { return m.Cluster, m.Name, &m.ID },
-		func(*Machines) {}, "Type", "Count", "Start")
+	k := kind(w, machinesKind, func(m *Machines) (string, string, *string) { return m.Cluster, m.Name, &m.ID }, w.staff, "Type", "Count", "Start")
 	k.Title, k.Group = "Machines", func(m *Machines) string { return m.Group }
+	list, remove := k.List, k.Delete
+	k.List = func(ctx context.Context, s provider.Scope) ([]*Machines, error) {
+		out, err := list(ctx, s)
+		for _, m := range out {
+			m.Count = w.alive(m)
+		}
+		return out, err
+	}
+	k.Delete = func(ctx context.Context, m *Machines) error {
+		err := remove(ctx, m)
+		if err == nil {
+			w.dismiss(m)
+		}
+		return err
+	}
 	return k
 }
 

@@ -46,7 +46,7 @@ func (p *Platform) inside() platform.Provider {
 			list, err := p.Shared(c)
 			return nodes(list), err
 		},
-		Model: p.model,
+		Model: p.model, Roll: p.Roll.inside(),
 	}
 	for _, k := range p.Kinds {
 		out.Kinds = append(out.Kinds, k.erase())

@@ -36,6 +36,8 @@ type Platform struct {
 	Machines func(context.Context, *api.Cluster) ([]MachineGroup, error)
 	// BootRecord reads what a machine tells of its start.
 	BootRecord func(context.Context, *api.Cluster, Machine) (BootRecord, error)
+	// Roll is what replacing machines needs.
+	Roll Roll
 }
 
 // Cluster is what a platform makes resources for: a completed cluster.
@@ -74,7 +76,7 @@ type Machine struct {
 	Running bool
 	// Spare says that the machine waits in reserve, Detached that its group no longer counts it.
 	Spare, Detached bool
-	// Outdated says that the platform would make it otherwise now.
+	// Outdated says that the platform would make it otherwise now; Roll.Made says in what.
 	Outdated bool
 	Created  time.Time
 }

@@ -47,6 +47,7 @@ func Provider(o ssh.Options) platform.Provider {
 		Model:    model,
 		Endpoint: endpoint,
 		Machines: machines, BootRecord: bootRecord,
+		Roll:   platform.Roll{InPlace: true}, // nobody makes another machine
 		Enroll: enroll,
 		Release: func(ctx context.Context, s *platform.Session, c *api.Cluster, h *api.Host) error {
 			return s.Client.(*client).reset(ctx, c.Name, h.Name) //nolint:errcheck // Connect made it
