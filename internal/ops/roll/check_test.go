@@ -20,6 +20,8 @@ type checker struct {
 	cordoned  map[string]bool // nodes that the user had cordoned
 	lastStage Stage
 	just      []Action // what the last Step has begun
+	silence   bool     // the user answers nothing that the scene does not say
+	lost      bool     // etcd was not what it was when a control plane was done
 }
 
 // tally is what the checker knows of a group.
@@ -84,7 +86,9 @@ func taking(v Verb) bool {
 // step holds one Step to the promises.
 func (c *checker) step(before, next State, v View, actions []Action) error {
 	c.just = nil
-	c.follow(before, next, v)
+	if c.follow(before, next, v); c.lost {
+		return fmt.Errorf("a control plane is done, and etcd is not what it was")
+	}
 	took := map[string][]string{}
 	for _, a := range actions {
 		t := c.groups[a.Group]
@@ -192,6 +196,9 @@ func (c *checker) follow(before, next State, v View) {
 			if was := before.Groups[i].Machines[j].Phase; was != m.Phase && m.Phase.Over() && !m.Spare {
 				t := c.groups[g.Name]
 				delete(t.taken, m.Name)
+				if m.Phase == Done && g.Stage == ControlPlanes && !next.Aborted && next.Stopped == nil && !before.Options.CloudOnly {
+					c.lost = c.lost || !well(before, v)
+				}
 				if m.Phase == Done {
 					t.lastDone = v.Now
 					t.proven = true
@@ -204,6 +211,24 @@ func (c *checker) follow(before, next State, v View) {
 			t.gate = v.Now
 		}
 	}
+}
+
+// well reports that etcd has as many healthy voters as before.
+func well(s State, v View) bool {
+	for _, b := range s.Etcd {
+		healthy := 0
+		for _, e := range v.Etcd {
+			for _, m := range e.Members {
+				if e.Name == b.Name && m.Healthy {
+					healthy++
+				}
+			}
+		}
+		if healthy < b.Voters-b.Unwell {
+			return false
+		}
+	}
+	return true
 }
 
 // budget says whether enough machines serve, the ones just taken not counted.
@@ -263,6 +288,9 @@ func (c *checker) mayBegin(before, next State, v View, a Action, t *tally) error
 	case len(o.Gates) > 0 && (t.gate.IsZero() || t.gate.Before(t.lastDone)):
 		return fmt.Errorf("begun before the gates were passed")
 	}
+	if other := c.otherAway(v, a); t.role == api.RoleControlPlane && !o.CloudOnly && other != "" {
+		return fmt.Errorf("begun while control plane %s does not serve", other)
+	}
 	c.lastStage = t.plan.Stage
 	for i, g := range next.Groups {
 		if g.Stage < t.plan.Stage && g.Ended.IsZero() {
@@ -276,6 +304,29 @@ func (c *checker) mayBegin(before, next State, v View, a Action, t *tally) error
 		}
 	}
 	return nil
+}
+
+// otherAway names a control plane that does not serve, and did at the beginning, while one that serves is taken.
+func (c *checker) otherAway(v View, a Action) string {
+	other, serves := "", false
+	for _, g := range v.Groups {
+		t := c.groups[g.Name]
+		if t == nil || t.role != api.RoleControlPlane {
+			continue
+		}
+		for _, m := range g.Machines {
+			switch {
+			case m.Name == a.Machine:
+				serves = m.Ready
+			case !m.Ready && !t.sick[m.Name]:
+				other = m.Name
+			}
+		}
+	}
+	if !serves {
+		return ""
+	}
+	return other
 }
 
 // alone holds canaries, control planes and interactive rollouts to one machine at a time.
@@ -390,10 +441,20 @@ func (c *checker) end(s State) error {
 			}
 		}
 	}
-	if end := c.s.ending(); c.s.calm && end != "done" {
+	if end := c.s.ending(); c.s.calm && !c.silence && end != "done" {
 		return fmt.Errorf("it ended %s, though nothing was in its way", end)
 	} else if end != "done" {
 		return nil
+	}
+	for _, g := range c.s.w.groups {
+		for _, m := range g.machines {
+			if c.s.calm && !m.spare && !m.running || c.s.calm && m.node == "" && g.role != api.RoleBastion && !m.spare && !s.Options.CloudOnly {
+				return fmt.Errorf("it is done, and %s is not there yet", m.name)
+			}
+		}
+		if c.s.calm && g.attached() < g.target {
+			return fmt.Errorf("it is done, and %s has %d machines of %d", g.name, g.attached(), g.target)
+		}
 	}
 	for _, g := range s.Groups {
 		for _, m := range g.Machines {

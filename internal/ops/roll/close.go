@@ -52,5 +52,8 @@ func (t *turn) keep(g *group, m *Machine) {
 	m.Blockers, m.Deadline = nil, time.Time{}
 	if t.released(g, m) {
 		t.to(m, Kept)
+		if m.Deregistered && m.Trouble == "" {
+			m.Trouble = "load balancers do not know it any more"
+		}
 	}
 }

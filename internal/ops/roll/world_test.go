@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"kops.local/kops/api"
@@ -97,7 +98,7 @@ func (w *world) pass(until time.Time) bool {
 }
 
 func (w *world) say(format string, args ...any) {
-	w.history = append(w.history, w.now.Format("15:04:05 ")+fmt.Sprintf(format, args...))
+	w.history = append(w.history, strings.TrimRight(w.now.Format("15:04:05 ")+fmt.Sprintf(format, args...), " "))
 }
 
 // add makes a machine that is there from the beginning.
@@ -127,7 +128,9 @@ func (w *world) launch(g *wgroup) {
 			m.pods = 3
 		}
 	})
-	w.in(g.boot()+5*time.Second, func() { m.member = m.running && g.role == api.RoleControlPlane })
+	if g.role == api.RoleControlPlane {
+		w.in(g.boot()+time.Duration(5+w.rng.IntN(60))*time.Second, func() { m.member = m.running })
+	}
 }
 
 func (w *world) setReady(m *wmachine, ready bool) {
