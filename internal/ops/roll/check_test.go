@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/api/status"
 )
 
 // checker holds a rollout to what Step promises. It counts for itself, from what is seen
@@ -352,12 +353,24 @@ func (c *checker) interval(s State, g Group) time.Duration { return s.Options.Co
 // fails reports that there is a new failure, of the cluster or of the group, that nothing excuses.
 func (c *checker) fails(s State, v View, group string) bool {
 	for _, f := range v.Failures {
-		old := false
+		old := f.Kind == status.KindGroup || c.excuses(f)
 		for _, b := range s.Baseline {
 			old = old || b.Name == f.Name
 		}
 		if !old && (f.Group == "" || f.Group == group || contains(s.ControlPlanes, f.Group)) {
 			return true
+		}
+	}
+	return false
+}
+
+// excuses reports that a failure is of a machine that is being rolled, or has just come.
+func (c *checker) excuses(f status.Failure) bool {
+	for _, g := range c.s.w.groups {
+		for _, m := range g.machines {
+			if t := c.groups[g.name]; t != nil && (f.Name == m.name || f.Name == m.node) && (t.taken[m.name] || m.detached || !t.first[m.name]) {
+				return true
+			}
 		}
 	}
 	return false

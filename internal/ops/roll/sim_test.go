@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kops.local/kops/api"
-	"kops.local/kops/api/status"
 )
 
 var (
@@ -122,7 +121,6 @@ func (s *scene) group(name string, role api.InstanceGroupRole, n int) {
 		if s.chance(20) && !s.calm { // broken before
 			m.ready, m.broken = false, true
 			m.etcdSick = m.member && s.chance(2)
-			s.w.failures["old "+m.name] = status.Failure{Kind: status.KindNode, Name: m.name, Group: name, Message: "it is not ready"}
 		}
 	}
 	g.target = max(0, g.target-s.detachedOf(g))

@@ -13,7 +13,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"kops.local/kops/api"
-	"kops.local/kops/api/status"
 )
 
 var update = flag.Bool("update", false, "rewrite the stories in testdata")
@@ -60,7 +59,6 @@ func stories() []story {
 			happens: func(s *scene) {
 				m := s.w.groups[1].machines[0]
 				m.ready, m.etcdSick = false, true
-				s.w.failures["b"] = status.Failure{Kind: status.KindNode, Name: m.node, Group: "cp-b", Message: "it is not ready"}
 			}},
 		{name: "the successor of the canary never joins", groups: []*wgroup{nodes("nodes", 3)}, refills: true, plan: budget(2, 0),
 			happens: func(s *scene) { s.w.groups[0].never = func() bool { return true } }},

@@ -188,6 +188,9 @@ func (w *world) view() View {
 	for _, k := range sortedKeys(w.failures) {
 		v.Failures = append(v.Failures, w.failures[k])
 	}
+	for _, g := range w.groups {
+		v.Failures = append(v.Failures, g.failures()...)
+	}
 	main, events := EtcdView{Name: "main"}, EtcdView{Name: "events"}
 	for _, g := range w.groups {
 		gv := GroupView{Name: g.name, Target: g.target, Machines: make([]MachineView, 0, len(g.machines))}
@@ -202,6 +205,30 @@ func (w *world) view() View {
 	}
 	v.Etcd = []EtcdView{main, events}
 	return v
+}
+
+// failures are what a look at a group's health finds.
+func (g *wgroup) failures() []status.Failure {
+	if g.role == api.RoleBastion {
+		return nil
+	}
+	var out []status.Failure
+	have := 0
+	for _, m := range g.machines {
+		switch {
+		case m.spare:
+		case m.node == "":
+			out = append(out, status.Failure{Kind: status.KindMachine, Name: m.name, Group: g.name, Message: "it has not joined"})
+		case !m.ready:
+			out = append(out, status.Failure{Kind: status.KindNode, Name: m.node, Group: g.name, Message: "it is not ready"})
+		case !m.detached:
+			have++
+		}
+	}
+	if have < g.target {
+		out = append(out, status.Failure{Kind: status.KindGroup, Name: g.name, Group: g.name, Message: "it has not enough nodes"})
+	}
+	return out
 }
 
 func (m *wmachine) view(now time.Time) MachineView {
