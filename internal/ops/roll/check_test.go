@@ -90,6 +90,11 @@ func (c *checker) step(before, next State, v View, actions []Action) error {
 	if c.follow(before, next, v); c.lost {
 		return fmt.Errorf("a control plane is done, and etcd is not what it was")
 	}
+	for _, q := range next.Questions {
+		if a := (Action{Group: q.Group, Machine: q.Machine}); q.Choices[0] == Wait && c.phase(next, a) != Draining {
+			return fmt.Errorf("asked %q, though %s is %s", q.Text, q.Machine, c.phase(next, a))
+		}
+	}
 	took := map[string][]string{}
 	for _, a := range actions {
 		t := c.groups[a.Group]
@@ -449,7 +454,7 @@ func (c *checker) majority(e EtcdView, machine string) error {
 func (c *checker) end(s State) error {
 	for _, g := range c.s.w.groups {
 		for _, m := range g.machines {
-			if (m.cordoned && !c.cordoned[m.name] || m.tainted) && c.curse != Release {
+			if (m.cordoned != c.cordoned[m.name] || m.tainted) && c.curse != Release {
 				return fmt.Errorf("it has ended, and %s is cordoned %v, tainted %v", m.name, m.cordoned, m.tainted)
 			}
 		}
