@@ -126,6 +126,8 @@ func (t *turn) remains() bool {
 func (t *turn) lateness(g *group, m *Machine) string {
 	n := g.by[m.Successor]
 	switch {
+	case g.view == nil:
+		return fmt.Sprintf("the platform has not shown group %s, in which %s is replaced, within %v", g.Name, m.Name, t.Options.ValidationTimeout)
 	case g.well(m):
 		return fmt.Sprintf("%s is gone, and etcd is not what it was before after %v", m.Name, t.Options.ValidationTimeout)
 	case n == nil && g.view.Trouble != "":

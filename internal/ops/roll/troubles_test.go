@@ -103,9 +103,18 @@ func (s *scene) failure() {
 	}
 }
 
+// outage has the API server, or the platform, not answer for a while.
 func (s *scene) outage() {
-	s.w.apiDown = true
-	s.w.in(time.Duration(s.rng.IntN(200))*time.Second, func() { s.w.apiDown = false })
+	down, long := &s.w.apiDown, 200
+	if s.chance(2) {
+		down = &s.w.cloudDown
+	}
+	if s.chance(4) {
+		long = 3000
+	}
+	*down = true
+	s.w.say("outage")
+	s.w.in(time.Duration(s.rng.IntN(long))*time.Second, func() { *down = false })
 }
 
 // resize is what an autoscaler does.

@@ -14,16 +14,16 @@ import (
 // world is a platform with kubelets, an API server and etcd, of which only the passing of
 // time and what a rollout does matter. Nothing in it knows how Step decides.
 type world struct {
-	now      time.Time
-	rng      *rand.Rand
-	groups   []*wgroup
-	events   []event
-	failures map[string]status.Failure
-	apiDown  bool
-	serial   int
-	refills  bool
-	calls    map[string]int // by what they are to: cloud, api
-	history  []string
+	now                time.Time
+	rng                *rand.Rand
+	groups             []*wgroup
+	events             []event
+	failures           map[string]status.Failure
+	apiDown, cloudDown bool
+	serial             int
+	refills            bool
+	calls              map[string]int // by what they are to: cloud, api
+	history            []string
 }
 
 type event struct {
@@ -204,6 +204,9 @@ func (w *world) view() View {
 		v.Groups = append(v.Groups, gv)
 	}
 	v.Etcd = []EtcdView{main, events}
+	if w.cloudDown {
+		v.Groups = nil
+	}
 	return v
 }
 
