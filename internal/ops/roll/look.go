@@ -97,6 +97,7 @@ func (t *turn) pair(g *group) {
 func (t *turn) count(g *group) {
 	g.attached, g.serving, g.flying, g.waiting, g.resting, g.surging, g.leaving = 0, 0, 0, 0, 0, 0, 0
 	broken := 0 // before, and for good
+	extra := 0  // that serve, and are not counted by their group
 	for _, name := range g.Rest {
 		g.add(g.seen[name], t.serves(g, name))
 	}
@@ -117,7 +118,9 @@ func (t *turn) count(g *group) {
 		switch v := g.seen[m.Name]; {
 		case v != nil && v.Spare:
 		case m.Surged || m.leaving(): // its group does not count it, or not for long
-			g.add(nil, serves)
+			if g.add(nil, serves); serves {
+				extra++
+			}
 		default:
 			g.add(v, serves)
 		}
@@ -125,7 +128,7 @@ func (t *turn) count(g *group) {
 	for i := range g.Machines {
 		t.busy(g, &g.Machines[i])
 	}
-	g.Size = max(g.Size, min(g.view.Target, g.serving)+broken)
+	g.Size = max(g.Size, min(g.view.Target, g.serving-extra)+broken)
 	g.needed = min(g.view.Target, g.Size-broken)
 }
 

@@ -118,7 +118,7 @@ func (s *scene) group(name string, role api.InstanceGroupRole, n int) {
 			m.spare, m.detached, m.ready, m.node, m.pods = true, false, false, "", 0
 			g.target--
 		}
-		if s.chance(20) && !s.calm { // broken before
+		if s.chance(20) && (!s.calm || role == api.RoleNode) { // broken before
 			m.ready, m.broken = false, true
 			m.etcdSick = m.member && s.chance(2)
 		}
@@ -162,10 +162,10 @@ func (s *scene) options() Options {
 func (s *scene) effect() func(*wmachine) Effect {
 	sort := s.rng.IntN(4)
 	return func(m *wmachine) Effect {
-		if sort == 0 && !m.detached && !m.spare || sort == 1 && s.chance(3) && !m.detached && !m.spare {
-			return Restart
+		if sort > 1 || sort == 1 && s.chance(3) || m.detached || m.spare || m.broken {
+			return Replace
 		}
-		return Replace
+		return Restart
 	}
 }
 

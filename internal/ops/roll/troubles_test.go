@@ -152,14 +152,14 @@ func (s *scene) budgets() {
 
 // faults has actions fail: sometimes, always for one machine, for good, or though they took effect.
 func (s *scene) faults() {
-	unlucky, rate := s.any(), 5+s.rng.IntN(30)
+	unlucky, rate, final := s.any(), 5+s.rng.IntN(30), s.chance(2)
 	if !s.chance(3) {
 		unlucky = nil
 	}
 	s.d.fault = func(a Action) (string, bool, bool) {
 		switch {
 		case unlucky != nil && a.Machine == unlucky.name && s.check.cursed(a):
-			return "it is refused", s.chance(2), false
+			return "it is refused", final, false
 		case s.chance(rate):
 			return "the connection broke", false, s.chance(2)
 		case a.Do == CheckGates && s.chance(10):
