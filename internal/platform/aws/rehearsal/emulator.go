@@ -79,7 +79,9 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 	for _, name := range ofAccount() {
 		words = append(words, "--unset="+name)
 	}
-	words = append(words, "MOTO_AMIS_PATH="+images, "PYTHONUNBUFFERED=1", path, "-H", "unix://"+socket, "-p", "0")
+	// Without its assertions the emulator starts instances of later versions of a launch template,
+	// too: it asserts that their user data have a type that only those of the first have.
+	words = append(words, "MOTO_AMIS_PATH="+images, "PYTHONUNBUFFERED=1", "PYTHONOPTIMIZE=1", path, "-H", "unix://"+socket, "-p", "0")
 	e := &emulator{cmd: exec.Command("env", words...), ended: make(chan struct{}), transport: &http.Transport{MaxIdleConnsPerHost: 64, // it ends when it is closed
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)

@@ -1,7 +1,6 @@
 package rehearsal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +79,7 @@ func (p *play) give(ctx context.Context, now snapshot) error {
 		if now.instances[id] != nil {
 			continue
 		}
+		p.forget(id)
 		if delete(p.given, id); g.address != "" {
 			_, err := p.clients.EC2.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: aws.String(g.address)})
 			errs = append(errs, err)
@@ -100,12 +100,12 @@ func (p *play) give(ctx context.Context, now snapshot) error {
 }
 
 func (p *play) complete(ctx context.Context, now snapshot, i *instance) (given, error) {
-	out, err := p.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
-		LaunchTemplateId: i.Template.LaunchTemplateId, Versions: []string{cmp.Or(aws.ToString(i.Template.Version), "$Default")}})
-	if err != nil || len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil {
+	v, err := p.versionOf(ctx, i.Template)
+	if err != nil || v == nil {
 		return given{}, err
 	}
-	data := out.LaunchTemplateVersions[0].LaunchTemplateData
+	p.remember(aws.ToString(i.InstanceId), v)
+	data := v.LaunchTemplateData
 	if profile := data.IamInstanceProfile; profile != nil && i.IamInstanceProfile == nil {
 		got, err := p.clients.EC2.AssociateIamInstanceProfile(ctx, &ec2.AssociateIamInstanceProfileInput{InstanceId: i.InstanceId,
 			IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: profile.Name, Arn: profile.Arn}})

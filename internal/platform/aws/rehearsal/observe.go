@@ -49,6 +49,8 @@ type snapshot struct {
 	routes    map[string]string // range → the address of an instance
 	balancers []balancer
 	zones     []zone
+	groups    []scalingtypes.AutoScalingGroup
+	spares    map[string][]string // instances in reserve, by group
 }
 
 // gateways are the addresses of this host in the networks of instances: the first of each.
@@ -149,7 +151,7 @@ func (p *play) ask(ctx context.Context) (a answers, err error) {
 // together is what the answers say.
 func (a answers) together() snapshot {
 	s := snapshot{instances: map[string]*instance{}, byAddress: map[netip.Addr]*instance{}, ended: map[string]bool{}, volumes: map[string]bool{},
-		subnets: map[string]types.Subnet{}, routes: map[string]string{}, balancers: a.balancers, zones: a.zones}
+		subnets: map[string]types.Subnet{}, routes: map[string]string{}, balancers: a.balancers, zones: a.zones, groups: a.groups}
 	for _, n := range a.subnets {
 		s.subnets[aws.ToString(n.SubnetId)] = n
 	}
@@ -159,6 +161,7 @@ func (a answers) together() snapshot {
 	}
 	groups, targets := a.members()
 	s.addInstances(a.reservations, ranges, groups)
+	s.addSpares(a.reservations)
 	s.addVolumes(a.volumes)
 	s.addRoutes(a.tables)
 	for i, b := range s.balancers {
@@ -188,7 +191,7 @@ func (s *snapshot) addInstances(reservations []types.Reservation, vpcs map[strin
 	for _, r := range reservations {
 		for _, i := range r.Instances {
 			id := aws.ToString(i.InstanceId)
-			if i.State.Name != types.InstanceStateNameRunning && i.State.Name != types.InstanceStateNamePending {
+			if i.State.Name != types.InstanceStateNameRunning && i.State.Name != types.InstanceStateNamePending || poolOf(i) != "" {
 				s.ended[id] = true
 				continue
 			}

@@ -59,6 +59,7 @@ type play struct {
 	mu     sync.Mutex
 	now    snapshot
 	fronts addresses
+	made   map[string]string // by instance, the version of its launch template
 }
 
 // Start starts the emulator and returns the play.
@@ -75,7 +76,7 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 	if err != nil {
 		return nil, err
 	}
-	p := &play{stage: stage, log: stage.Log, emulator: e, wake: make(chan struct{}, 1), given: map[string]given{}, disks: map[string]string{}, fronts: addresses{}}
+	p := &play{stage: stage, log: stage.Log, emulator: e, wake: make(chan struct{}, 1), given: map[string]given{}, disks: map[string]string{}, fronts: addresses{}, made: map[string]string{}}
 	err = p.connect(ctx, o.Stores)
 	if err != nil {
 		return nil, errors.Join(err, e.close())
@@ -176,7 +177,7 @@ func (p *play) pass(ctx context.Context) error {
 	if err := p.stage.Network.Addresses(now.gateways()); err != nil {
 		return err
 	}
-	return errors.Join(given, p.keepInstances(ctx, now), p.keepVolumes(ctx, now), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(p.balancers(now)))
+	return errors.Join(given, p.keepPools(ctx, now), p.keepInstances(ctx, now), p.keepVolumes(ctx, now), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(p.balancers(now)))
 }
 
 // seen is what the emulator said last.

@@ -30,7 +30,7 @@ func serves(host string) bool {
 // services passes requests on to the emulator, as they are, and has what they change be
 // looked at. What the emulator cannot know is answered here.
 func (p *play) services() http.Handler {
-	proxy := &httputil.ReverseProxy{Transport: p.emulator.transport, Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := &httputil.ReverseProxy{Transport: p.emulator.transport, ModifyResponse: p.rewrite, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", emulatorHost, r.In.Host
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,6 +38,9 @@ func (p *play) services() http.Handler {
 		switch form.Get("Action") {
 		case "GetConsoleOutput":
 			p.console(w, form.Get("InstanceId"))
+			return
+		case "DescribeWarmPool":
+			p.warmPool(w, form.Get("AutoScalingGroupName"))
 			return
 		case "AttachVolume": // of two that want one device, the second is refused
 			p.attaching.Lock()
@@ -47,7 +50,7 @@ func (p *play) services() http.Handler {
 				return
 			}
 		}
-		proxy.ServeHTTP(w, r)
+		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actionKey{}, form.Get("Action"))))
 		if changes(r, form.Get("Action")) {
 			p.changed()
 		}

@@ -1,0 +1,149 @@
+package rehearsal
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	scalingtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// poolTag names the Auto Scaling group for which an instance waits in reserve.
+const poolTag = "kops.k8s.io/rehearsal-pool"
+
+// poolOf is the group for which an instance waits; empty for all others.
+func poolOf(i types.Instance) string {
+	for _, t := range i.Tags {
+		if aws.ToString(t.Key) == poolTag {
+			return aws.ToString(t.Value)
+		}
+	}
+	return ""
+}
+
+// keepPools fills the warm pools of groups, in which the emulator has no instances, and ends
+// the spares of groups that have none any more. A spare is stopped as soon as it is there.
+func (p *play) keepPools(ctx context.Context, now snapshot) error {
+	var errs []error
+	wanted := map[string]int{}
+	for _, g := range now.groups {
+		name := aws.ToString(g.AutoScalingGroupName)
+		wanted[name] = poolSize(g)
+		for n := len(now.spares[name]); n < wanted[name]; n++ {
+			if err := p.addSpare(ctx, g); err != nil {
+				errs = append(errs, fmt.Errorf("fill the warm pool of %s: %w", name, err))
+				break
+			}
+			p.changed()
+		}
+	}
+	for name, spares := range now.spares {
+		if surplus := spares[min(wanted[name], len(spares)):]; len(surplus) > 0 {
+			_, err := p.clients.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: surplus})
+			errs = append(errs, err)
+			p.changed()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// poolSize is how many spares a group has: what its largest size, or the bound of its
+// pool, leaves besides those that run (User Guide, Warm pools).
+func poolSize(g scalingtypes.AutoScalingGroup) int {
+	c := g.WarmPoolConfiguration
+	if c == nil {
+		return 0
+	}
+	most := aws.ToInt32(g.MaxSize)
+	if c.MaxGroupPreparedCapacity != nil && *c.MaxGroupPreparedCapacity >= 0 {
+		most = *c.MaxGroupPreparedCapacity
+	}
+	return int(max(most-aws.ToInt32(g.DesiredCapacity), aws.ToInt32(c.MinSize), 0))
+}
+
+func (p *play) addSpare(ctx context.Context, g scalingtypes.AutoScalingGroup) error {
+	t := templateOf(g)
+	if t == nil {
+		return nil
+	}
+	v, err := p.versionOf(ctx, t)
+	if err != nil || v == nil {
+		return err
+	}
+	tags := []types.Tag{{Key: aws.String(poolTag), Value: g.AutoScalingGroupName}}
+	for _, x := range g.Tags {
+		if aws.ToBool(x.PropagateAtLaunch) {
+			tags = append(tags, types.Tag{Key: x.Key, Value: x.Value})
+		}
+	}
+	subnet, _, _ := strings.Cut(aws.ToString(g.VPCZoneIdentifier), ",")
+	out, err := p.clients.EC2.RunInstances(ctx, &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), ImageId: v.LaunchTemplateData.ImageId, InstanceType: v.LaunchTemplateData.InstanceType,
+		SubnetId: &subnet, TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}}})
+	if err != nil {
+		return err
+	}
+	id := aws.ToString(out.Instances[0].InstanceId)
+	p.remember(id, v)
+	_, err = p.clients.EC2.StopInstances(ctx, &ec2.StopInstancesInput{InstanceIds: []string{id}})
+	return err
+}
+
+// addSpares notes the instances that wait in reserve.
+func (s *snapshot) addSpares(reservations []types.Reservation) {
+	s.spares = map[string][]string{}
+	for _, r := range reservations {
+		for _, i := range r.Instances {
+			if pool := poolOf(i); pool != "" && i.State.Name != types.InstanceStateNameTerminated && i.State.Name != types.InstanceStateNameShuttingDown {
+				s.spares[pool] = append(s.spares[pool], aws.ToString(i.InstanceId))
+			}
+		}
+	}
+	for _, ids := range s.spares {
+		slices.Sort(ids)
+	}
+}
+
+// spare is an instance of a warm pool, as it is told.
+type spare struct {
+	ID       string `xml:"InstanceId"`
+	State    string `xml:"LifecycleState"`
+	Health   string `xml:"HealthStatus"`
+	Template *struct {
+		ID      string `xml:"LaunchTemplateId"`
+		Version string `xml:"Version"`
+	} `xml:"LaunchTemplate"`
+}
+
+// warmPool answers DescribeWarmPool.
+func (p *play) warmPool(w http.ResponseWriter, group string) {
+	now := p.seen()
+	out := struct {
+		XMLName xml.Name `xml:"http://autoscaling.amazonaws.com/doc/2011-01-01/ DescribeWarmPoolResponse"`
+		Spares  []spare  `xml:"DescribeWarmPoolResult>Instances>member"`
+	}{}
+	template := ""
+	for _, g := range now.groups {
+		if t := templateOf(g); aws.ToString(g.AutoScalingGroupName) == group && t != nil {
+			template = aws.ToString(t.LaunchTemplateId)
+		}
+	}
+	for _, id := range now.spares[group] {
+		s := spare{ID: id, State: string(scalingtypes.LifecycleStateWarmedStopped), Health: "Healthy"}
+		p.mu.Lock()
+		s.Template = &struct {
+			ID      string `xml:"LaunchTemplateId"`
+			Version string `xml:"Version"`
+		}{template, p.made[id]}
+		p.mu.Unlock()
+		out.Spares = append(out.Spares, s)
+	}
+	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
+	_ = xml.NewEncoder(w).Encode(out) // the client has gone
+}
