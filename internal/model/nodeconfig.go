@@ -195,7 +195,11 @@ func (in Input) addTrust(c *nodeconfig.Config, g *api.InstanceGroup) error {
 	case g.HasAPIServer():
 		cas = []string{pki.KubernetesCA, pki.AggregatorCA, pki.EtcdClientsCA, pki.ServiceAccount}
 	default:
-		c.KeypairIDs[pki.KubernetesCA] = in.Keysets[pki.KubernetesCA].Primary // its certificates come with the boot script
+		ca := in.Keysets[pki.KubernetesCA]
+		c.KeypairIDs[pki.KubernetesCA] = ca.Primary // its certificates come with the boot script
+		if len(ca.Items) > 1 {
+			c.CAs[pki.KubernetesCA] = ca.Bundle() // and to machines that were made before the others, with their configuration
+		}
 		if c.UseCiliumEtcd && in.Keysets[pki.EtcdClientsCiliumCA] != nil {
 			cas = []string{pki.EtcdClientsCiliumCA}
 		}

@@ -343,6 +343,7 @@ var (
 	keyID    = regexp.MustCompile(`"\d{20,}"`)
 	hash     = regexp.MustCompile(`"hash":"[^"]+"`)
 	serial   = regexp.MustCompile(`(?m)(kops.k8s.io/certificate: |^Certificate=).*$`)
+	trusts   = regexp.MustCompile(`(?m)(kops.k8s.io/trust: ).*$`)
 )
 
 func mask(text string) string {
@@ -354,6 +355,7 @@ func mask(text string) string {
 		return "data: " + strings.TrimSuffix(mask(string(raw)), "\n")
 	})
 	text = hash.ReplaceAllString(serial.ReplaceAllString(text, "${1}(serial)"), `"hash":"(of the configuration)"`)
+	text = trusts.ReplaceAllString(text, "${1}(digest)")
 	text = keyID.ReplaceAllString(reads.ReplaceAllString(text, "Reads=(digest)"), `"(key id)"`)
 	return pemBlock.ReplaceAllStringFunc(text, func(s string) string {
 		if kind := pemBlock.FindStringSubmatch(s)[1]; kind != "CERTIFICATE" {

@@ -215,6 +215,8 @@ func (b *builder) apiServerPod() error {
 			return err
 		}
 	}
+	given := b.Config.APIServerConfig
+	b.readsTrust(p, []string{pki.KubernetesCA, pki.AggregatorCA, pki.EtcdClientsCA}, b.Config.KeypairIDs[pki.ServiceAccount], given.ServiceAccountPublicKeys, given.EncryptionConfigSecretHash)
 	return b.manifest(p, "") // it reads its certificates again by itself
 }
 

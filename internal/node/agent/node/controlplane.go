@@ -44,7 +44,11 @@ func (b *builder) authorities() error {
 
 func (b *builder) etcdManagers() error {
 	for _, name := range slices.Sorted(maps.Keys(b.Etcd)) {
-		if err := b.staticPod("etcd-"+name, resource.Lit(b.Etcd[name])); err != nil {
+		text, err := b.withTrust("etcd-"+name, b.Etcd[name], b.etcdTrusts(name)...)
+		if err == nil {
+			err = b.staticPod("etcd-"+name, resource.Lit(text))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -66,7 +70,11 @@ func (b *builder) channels() error {
 	if err := b.kubeconfig(kubeconfig, "kops", "kops", host.Certificate{CommonName: "kops", Organization: []string{"system:masters"}, Owner: users.Channels}); err != nil {
 		return err
 	}
-	return b.startedAnew("kops-channels", b.Channels, kubeconfig)
+	text, err := b.withTrust("kops-channels", b.Channels, pki.KubernetesCA)
+	if err != nil {
+		return err
+	}
+	return b.startedAnew("kops-channels", text, kubeconfig)
 }
 
 // serving adds the certificate with which a component serves its health and figures.
@@ -131,7 +139,9 @@ func (b *builder) controllerManager() error {
 	k.mount("srvkcm", dir, "", true)
 	k.mount("varlibkcm", "/var/lib/kube-controller-manager", "", true)
 	k.mount("volplugins", b.volumePlugins(), "", true)
-	return b.manifest(k.pod("system-cluster-critical", nil), kubeconfig)
+	p := k.pod("system-cluster-critical", nil)
+	b.readsTrust(p, []string{pki.KubernetesCA}, b.Config.KeypairIDs[pki.ServiceAccount])
+	return b.manifest(p, kubeconfig)
 }
 
 func (b *builder) scheduler() error {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
 )
@@ -73,7 +74,7 @@ func (b *builder) kubelet() error {
 		_, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(unit)), Private: true, Current: true}, after...)
 		return err
 	}
-	reads := append([]string{config, arguments, providers}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)
+	reads := append([]string{config, arguments, providers, b.believed([]string{pki.KubernetesCA})}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)
 	content := withCertificate(host.WithDigest(unit, reads...)+"Certificate="+certificateMark+"\n", KubeletKubeconfig)
 	_, err = add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(content), Private: true, On: true, Current: true}, after...)
 	return err

@@ -7,6 +7,7 @@ import (
 
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
@@ -116,6 +117,9 @@ func (b *builder) manifest(p *staticpod.Pod, kubeconfig string) error {
 	b.node = append(b.node, log)
 	if c := b.Config.ContainerdConfig; c != nil && c.SelinuxEnabled {
 		p.Spec.SecurityContext = &staticpod.SecurityContext{SELinuxOptions: map[string]string{"type": "spc_t"}}
+	}
+	if kubeconfig != "" && p.Metadata.Annotations[trustAnnotation] == "" {
+		b.readsTrust(p, []string{pki.KubernetesCA})
 	}
 	text, err := p.Encode()
 	if err != nil {

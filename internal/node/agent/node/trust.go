@@ -282,11 +282,7 @@ func (b *builder) etcdTrust() error {
 		if err := b.directory(dir, "0755", 0); err != nil {
 			return err
 		}
-		clients := pki.EtcdClientsCA
-		if e == "cilium" {
-			clients = pki.EtcdClientsCiliumCA
-		}
-		for _, k := range [][2]string{{pki.EtcdManagerCA(e), "etcd-manager-ca"}, {pki.EtcdPeersCA(e), "etcd-peers-ca"}, {clients, "etcd-clients-ca"}} {
+		for _, k := range etcdKeysets(e) {
 			if err := b.caFiles(k[0], dir+"/"+k[1], 0, true); err != nil {
 				return err
 			}

@@ -39,7 +39,7 @@ func (o Options) join(b *nodeconfig.Boot, failed func(error)) (agent.Joiner, err
 	if err != nil {
 		return nil, err
 	}
-	transport, err := bootstrap.NewTLS(b.ConfigServer.CACertificates, b.ConfigServer.TLSServerName, agent.KubeletCertificate(o.Root))
+	transport, err := bootstrap.NewTLS(agent.Authorities(o.Root, b), b.ConfigServer.TLSServerName, agent.KubeletCertificate(o.Root))
 	if err != nil {
 		return nil, err
 	}

@@ -69,25 +69,20 @@ func Controller(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
-	signers, err := controller.LoadSigners(os.DirFS(conf.Server.CABasePath), conf.Server.SigningCAs)
-	if err != nil {
-		return err
-	}
-	trusted, err := controller.LoadTrusted(os.DirFS(conf.Server.CABasePath), pki.KubernetesCA)
-	if err != nil {
-		return err
-	}
 	own, err := serving(conf.Server.CertificatePath, conf.Server.KeyPath)
 	if err != nil {
 		return err
 	}
+	handler, err := newCurrent(conf, &controller.Server{
+		Verifier: who.Verifier, Nodes: controller.LiveNodes{Client: core.Nodes()}, Configs: stored,
+		Gate: controller.NewGate(time.Now), InPlace: who.InPlace, Allowed: conf.Server.CertNames, Issuer: pki.Issuer{Rand: rand.Reader, Now: time.Now}, Log: o.Log,
+		Programs: &controller.Programs{Base: stored.Base},
+	}, bootstrap.SystemClock().Sleep)
+	if err != nil {
+		return err
+	}
 	server := &http.Server{Addr: conf.Server.Listen, TLSConfig: own,
-		ErrorLog: slog.NewLogLogger(quiet{o.Log.Handler()}, slog.LevelWarn),
-		Handler: &controller.Server{
-			Verifier: who.Verifier, Nodes: controller.LiveNodes{Client: core.Nodes()}, Configs: stored, Signers: signers, Trusted: trusted,
-			Gate: controller.NewGate(time.Now), InPlace: who.InPlace, Allowed: conf.Server.CertNames, Issuer: pki.Issuer{Rand: rand.Reader, Now: time.Now}, Log: o.Log,
-			Programs: &controller.Programs{Base: stored.Base},
-		}}
+		ErrorLog: slog.NewLogLogger(quiet{o.Log.Handler()}, slog.LevelWarn), Handler: handler}
 	host, err := os.Hostname()
 	if err != nil {
 		return err
@@ -108,6 +103,7 @@ func Controller(ctx context.Context, o Options) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return daemon.Serve(ctx, server) })
+	g.Go(func() error { return handler.watch(ctx) })
 	g.Go(func() error { return lead(ctx, config, host, work) })
 	return g.Wait()
 }

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/staticpod"
+)
+
+// trustAnnotation has a pod started anew when what it believes changes: authorities of
+// others, and keys that sign, are read at the start alone, and a machine may be told of others
+// while it runs.
+const trustAnnotation = "kops.k8s.io/trust"
+
+// believed is a digest of the certificates of some keysets, which of their keys sign, and
+// more texts that a program reads at its start alone.
+func (b *builder) believed(keysets []string, more ...string) string {
+	var texts []string
+	for _, k := range keysets {
+		bundle, _ := b.bundle(k) // one that is missing is an error where its file is written
+		texts = append(texts, bundle, b.Config.KeypairIDs[k])
+	}
+	return labels.Digest([]byte(strings.Join(append(texts, more...), "\x00")))
+}
+
+// readsTrust annotates a pod with what it believes.
+func (b *builder) readsTrust(p *staticpod.Pod, keysets []string, more ...string) {
+	all := maps.Clone(p.Metadata.Annotations)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[trustAnnotation] = b.believed(keysets, more...)
+	p.Metadata.Annotations = all
+}
+
+// withTrust annotates the text of a pod with what it believes.
+func (b *builder) withTrust(name, manifest string, keysets ...string) (string, error) {
+	var p map[string]any
+	if err := yaml.Unmarshal([]byte(manifest), &p); err != nil {
+		return "", fmt.Errorf("the manifest of %s: %w", name, err)
+	}
+	if p == nil {
+		return manifest, nil // a kubelet runs nothing of it
+	}
+	below(below(p, "metadata"), "annotations")[trustAnnotation] = b.believed(keysets)
+	text, err := yaml.Marshal(p)
+	if err != nil {
+		return "", fmt.Errorf("write the pod %s: %w", name, err)
+	}
+	return string(text), nil
+}
+
+// etcdKeysets are the authorities of an etcd cluster, by the names of their files.
+func etcdKeysets(etcd string) [][2]string {
+	clients := pki.EtcdClientsCA
+	if etcd == "cilium" {
+		clients = pki.EtcdClientsCiliumCA
+	}
+	return [][2]string{{pki.EtcdManagerCA(etcd), "etcd-manager-ca"}, {pki.EtcdPeersCA(etcd), "etcd-peers-ca"}, {clients, "etcd-clients-ca"}}
+}
+
+// etcdTrusts are the keysets that a member of etcd reads, which is called CLUSTER-GROUP.
+func (b *builder) etcdTrusts(member string) []string {
+	var out []string
+	for _, e := range b.Config.EtcdClusterNames {
+		if member != e && !strings.HasPrefix(member, e+"-") {
+			continue
+		}
+		for _, k := range etcdKeysets(e) {
+			out = append(out, k[0])
+		}
+	}
+	return out
+}
