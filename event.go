@@ -30,6 +30,8 @@ type Event struct {
 	Validation *Validation `json:"validation,omitempty"`
 	// Restore is what the restore of a back-up means.
 	Restore *EtcdRestore `json:"restore,omitempty"`
+	// Rotation is how far a rotation has come.
+	Rotation *Rotation `json:"rotation,omitempty"`
 }
 
 // EventKind is what happened.
@@ -54,6 +56,8 @@ const (
 	EventValidation EventKind = "validation"
 	// EventRestore: it is known what the Restore means, and nothing is done yet.
 	EventRestore EventKind = "restore"
+	// EventRotation: the Rotation begins its next step, or ended.
+	EventRotation EventKind = "rotation"
 	// EventAwaiting: the restore was asked for, and is waited for.
 	EventAwaiting EventKind = "awaiting"
 )

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/certificates"
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/pipeline"
 )
@@ -56,6 +57,10 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 		limited, cancel = context.WithTimeout(ctx, o.Wait)
 		defer cancel()
 	}
+	keysets, err := k.Places.Keysets(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var last *Validation
 	for passed := 0; ; {
 		looking := limited
@@ -67,6 +72,10 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 			w.Starts = k.Starts(looking, health.Wanting(w), mostStarts)
 			w.MaxUnready = o.MaxUnready
 			last = health.Check(w)
+			stock := certificates.New(keysets)
+			stock.Nodes(w.API.Nodes)
+			ended, soon := ends(stock, name, c.cfg.World.Now())
+			last.Failures, last.Ending = append(last.Failures, ended...), soon
 			if err := told.tell(Event{Kind: EventValidation, Validation: last}); err != nil {
 				return last, err
 			}

@@ -34,6 +34,24 @@ type Certificate struct {
 	// Subject is its common name.
 	Subject string    `json:"subject"`
 	Ends    time.Time `json:"ends"`
+	// Authority tells which authority signed it: the begin of the identifier of its key.
+	Authority string `json:"authority,omitempty"`
+}
+
+// ClusterCertificate is a certificate of a cluster, wherever it is.
+type ClusterCertificate struct {
+	// Holder is who has it: "store", "api server", "kubeconfig", or "node " and its name.
+	Holder string `json:"holder"`
+	// File is where it is there; empty for what was seen in use.
+	File    string    `json:"file,omitempty"`
+	Subject string    `json:"subject"`
+	Ends    time.Time `json:"ends"`
+	// Keyset and Signer are the keyset that signed it, and its item; empty where none of the store did.
+	Keyset string `json:"keyset,omitempty"`
+	Signer string `json:"signer,omitempty"`
+	// Former says that this item is no longer the one that signs, and Distrusted that it is no longer believed.
+	Former     bool `json:"former,omitempty"`
+	Distrusted bool `json:"distrusted,omitempty"`
 }
 
 // BootPhase is one phase of a start.

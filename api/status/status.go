@@ -37,6 +37,8 @@ const (
 	KindMachine = "Machine"
 	KindNode    = "Node"
 	KindPod     = "Pod"
+
+	KindCertificate = "Certificate"
 )
 
 // Node is a node as the cluster shows it.
@@ -55,6 +57,8 @@ type Validation struct {
 	// Failures are what is wrong, causes before what may follow from them; empty when all is well.
 	Failures []Failure `json:"failures"`
 	Nodes    []Node    `json:"nodes"`
+	// Ending are certificates that end within 30 days. That is no failure.
+	Ending []string `json:"ending,omitempty"`
 }
 
 // Ready reports whether nothing is wrong.

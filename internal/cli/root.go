@@ -28,6 +28,7 @@ import (
 	"kops.local/kops/internal/cli/licenses"
 	"kops.local/kops/internal/cli/local"
 	"kops.local/kops/internal/cli/replace"
+	"kops.local/kops/internal/cli/rotate"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/cli/toolbox"
 	"kops.local/kops/internal/cli/update"
@@ -137,7 +138,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 	loggingFlags(f)
 	root.SetFlagErrorFunc(app.FlagMistake)
 	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), edit.Command(app),
-		deletion.Command(app), export.Command(app), etcd.Command(app), toolbox.Command(app), bundle.Command(app), helpers.Command(app), local.Command(app), validate.Command(app), doctor.Command(app), version(app))
+		deletion.Command(app), export.Command(app), etcd.Command(app), toolbox.Command(app), bundle.Command(app), helpers.Command(app), local.Command(app), validate.Command(app), doctor.Command(app), rotate.Command(app), version(app))
 	root.AddCommand(keypairs.Commands(app)...)
 	root.AddCommand(upgrade.Command(app))
 	root.SetHelpCommand(help(app))

@@ -160,6 +160,9 @@ func showText(ctx context.Context, app *shell.App, client *kops.Client, name str
 	} else {
 		app.Printf("Validation Failed\n")
 	}
+	for _, text := range v.Ending {
+		app.Notef("warning: %s\n", text)
+	}
 	return nil
 }
 

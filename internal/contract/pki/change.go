@@ -4,6 +4,7 @@ import (
 	"crypto"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"fmt"
 	"math/big"
 	"slices"
@@ -218,6 +219,20 @@ func Subject(c *x509.Certificate) string { return nameText(c.Subject) }
 
 // IssuerOf is who signed a certificate, in the form of Subject.
 func IssuerOf(c *x509.Certificate) string { return nameText(c.Issuer) }
+
+// SignsAs tells an authority from others, in a short text: by the identifier of its key
+// (RFC 5280, 4.2.1.2), or where it has none by its subject.
+func SignsAs(c *x509.Certificate) string { return short(c.SubjectKeyId, Subject(c)) }
+
+// SignedBy is SignsAs of the authority that signed a certificate.
+func SignedBy(c *x509.Certificate) string { return short(c.AuthorityKeyId, IssuerOf(c)) }
+
+func short(id []byte, name string) string {
+	if len(id) == 0 {
+		return name
+	}
+	return hex.EncodeToString(id[:min(len(id), 8)])
+}
 
 func nameText(n pkix.Name) string {
 	var out []string

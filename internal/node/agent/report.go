@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/node/agent/report"
@@ -102,7 +103,7 @@ func (r *recorder) certificates(m *host.Machine, g *graph.Graph) {
 			continue
 		}
 		if x, _ := m.Held(*c); x != nil {
-			all = append(all, report.Certificate{File: c.Path, Subject: x.Subject.CommonName, Ends: x.NotAfter.UTC()})
+			all = append(all, report.Certificate{File: c.Path, Subject: x.Subject.CommonName, Ends: x.NotAfter.UTC(), Authority: pki.SignedBy(x)})
 		}
 	}
 	slices.SortFunc(all, func(a, b report.Certificate) int { return strings.Compare(a.File, b.File) })

@@ -1,0 +1,63 @@
+package get
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/validate"
+)
+
+func (g *verb) certificates() *cobra.Command {
+	var o kops.ReachOptions
+	c := shell.Cobra("certificates [CLUSTER]", "Show all certificates of a cluster", `
+Show all certificates of a cluster and when they end: its authorities, those that nodes
+tell of their machines, the API server's, and the user's in the kubeconfig file. SIGNER is
+the item of the keyset that has signed it; NOTE says former of one that no longer signs,
+and distrusted of one that is no longer believed.`, `
+  kops get certificates cluster.example.com
+  kops get certificates cluster.example.com -o json`,
+		func(ctx context.Context, args []string) error {
+			if err := g.check(); err != nil {
+				return err
+			}
+			name, client, err := g.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			validate.Reach(g.App, &o)
+			all, err := client.Certificates(ctx, name, o, g.On(nil))
+			if err != nil {
+				return err
+			}
+			if all.Problem != nil {
+				g.Notef("warning: only the authorities are shown, as the API server cannot be asked: %v\n", all.Problem)
+			}
+			for _, n := range all.Silent {
+				g.Notef("warning: the node %s tells nothing of its certificates\n", n)
+			}
+			return printList(g, all.All, []string{"HOLDER", "FILE", "SUBJECT", "ENDS", "KEYSET", "SIGNER", "NOTE"}, func(c kops.Certificate) []string {
+				return []string{c.Holder, c.File, c.Subject, c.Ends.Local().Format(time.DateOnly), c.Keyset, c.Signer, note(c)}
+			})
+		})
+	validate.ReachFlags(c, &o)
+	c.Aliases = []string{"certificate", "certs"}
+	c.ValidArgsFunction = shell.CompleteCluster(g.App)
+	return c
+}
+
+// note says what is to be known of the authority of a certificate.
+func note(c kops.Certificate) string {
+	switch {
+	case c.Distrusted:
+		return "distrusted"
+	case c.Former:
+		return "former"
+	case c.Keyset == "":
+		return "of another authority"
+	}
+	return ""
+}

@@ -1,0 +1,127 @@
+// Package rotate holds `kops rotate`: the replacement of a cluster's keys while it serves.
+package rotate
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/validate"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	c := &cobra.Command{Use: "rotate", Short: "Replace the keys of a cluster while it serves", Long: `Replace the keys of a cluster while it serves. New keys are believed beside the old ones
+first; then they sign, and machines and pods get certificates and tokens of theirs; and
+when it is proven that nothing alive uses the old ones, these are no longer believed.
+Without --yes, the steps are shown. How far a rotation has come is kept in the state
+store: the same command goes on from there, whoever gives it.`,
+		Example: "  kops rotate ca --name cluster.example.com\n  kops rotate ca --name cluster.example.com --yes"}
+	for _, what := range [][2]string{
+		{"ca", "Replace the cluster's authority, and that of its extension servers"},
+		{"service-account", "Replace the key that signs tokens of service accounts"},
+		{"etcd", "Replace the authorities of etcd"},
+		{"encryption", "Replace the key by which API servers encrypt what they store"},
+		{"all", "Replace all keys of a cluster"},
+	} {
+		c.AddCommand(command(app, what[0], what[1]))
+	}
+	return c
+}
+
+func command(app *shell.App, what, short string) *cobra.Command {
+	var o kops.RotateOptions
+	var format string
+	c := shell.Cobra(what+" [CLUSTER]", short, short+`, in steps, with nothing failing meanwhile.
+What its objects say and was not applied yet is applied with it. With --yes, do it, or go on
+with it.`, `
+  kops rotate `+what+` cluster.example.com
+  kops rotate `+what+` cluster.example.com --yes`,
+		func(ctx context.Context, args []string) error {
+			if err := shell.CheckFormat(format, shell.Table, shell.YAML, shell.JSON); err != nil {
+				return err
+			}
+			name, client, err := app.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			validate.Reach(app, &o.ReachOptions)
+			o.On = app.On(func(e kops.Event) error {
+				if e.Kind == kops.EventRotation {
+					progress(app, e.Rotation)
+				}
+				return nil
+			})
+			r, err := client.Rotate(ctx, name, what, o)
+			if err != nil {
+				return err
+			}
+			return app.PrintAs(format, r, func() error { return show(app, name, r, o.Apply) })
+		})
+	c.Flags().BoolVarP(&o.Apply, "yes", "y", false, "do it, or go on with it")
+	c.Flags().StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
+	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
+	validate.ReachFlags(c, &o.ReachOptions)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
+	return c
+}
+
+// progress tells which step begins.
+func progress(app *shell.App, r *kops.Rotation) {
+	if r.Progress != "" {
+		app.Notef("  written anew: %s\n", r.Progress)
+		return
+	}
+	for i, s := range r.Steps {
+		if s.Name == r.Step {
+			app.Notef("step %d of %d, %s: %s\n", i+1, len(r.Steps), s.Name, s.Text)
+			if s.Name == "promote" {
+				app.Notef("  kubeconfig files need the new authority from now on: kops export kubeconfig\n")
+			}
+		}
+	}
+}
+
+func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error {
+	if len(r.Left) > 0 {
+		app.Notef("These pods read at their start what has changed, and nothing starts them anew; their makers have to:\n  %s\n", strings.Join(r.Left, "\n  "))
+	}
+	if applied {
+		app.Printf("Rotated %s of %s\n", r.What, cluster)
+		app.Notef("\nWrite kubeconfig files anew: kops export kubeconfig %s --admin\n", cluster)
+		return nil
+	}
+	app.Printf("Keys to replace: %s\n\n", keys(r))
+	var rows [][]string
+	for i, s := range r.Steps {
+		state := ""
+		switch {
+		case s.Done:
+			state = "done"
+		case s.Name == r.Step && !r.Began.IsZero():
+			state = "next"
+		}
+		machines := ""
+		if s.Moves {
+			machines = "all"
+		}
+		rows = append(rows, []string{string(rune('1' + i)), s.Name, state, machines, s.Text})
+	}
+	if err := app.PrintTable([]string{"#", "STEP", "STATE", "MACHINES", "WHAT HAPPENS"}, rows); err != nil {
+		return err
+	}
+	app.Printf("\nMust specify --yes to rotate them\n")
+	return nil
+}
+
+// keys are what is replaced.
+func keys(r *kops.Rotation) string {
+	all := append([]string(nil), r.Keysets...)
+	if r.Encryption {
+		all = append(all, "the key of the secret encryptionconfig")
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,169 @@
+// Package certificates takes stock of the certificates of a cluster: who signed each, and
+// when it ends. What nodes tell of their machines is for people to see, and for a rotation to
+// wait for; nothing is trusted because of it.
+//
+// It must not know any platform, the store or the terminal.
+package certificates
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/api/status"
+	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/contract/pki"
+)
+
+// Certificate is one of a cluster.
+type Certificate = status.ClusterCertificate
+
+// Holders that are no nodes.
+const (
+	Store      = "store"
+	APIServer  = "api server"
+	Kubeconfig = "kubeconfig"
+)
+
+// Soon is how long before its end a certificate is warned of.
+const Soon = 30 * 24 * time.Hour
+
+// Stock is what there is of certificates.
+type Stock struct {
+	Keysets map[string]*pki.Keyset
+	All     []Certificate
+	// Silent are nodes that tell nothing of their certificates.
+	Silent []string
+}
+
+// New begins with the authorities of a store.
+func New(keysets map[string]*pki.Keyset) *Stock {
+	s := &Stock{Keysets: keysets}
+	for _, name := range slices.Sorted(maps.Keys(keysets)) {
+		for _, i := range keysets[name].Items {
+			if i.Certificate != nil {
+				s.All = append(s.All, Certificate{Holder: Store, File: name, Subject: pki.Subject(i.Certificate), Ends: i.Certificate.NotAfter.UTC(),
+					Keyset: name, Signer: i.ID, Former: i.ID != keysets[name].Primary, Distrusted: !i.Trusted()})
+			}
+		}
+	}
+	return s
+}
+
+// Nodes adds what nodes tell.
+func (s *Stock) Nodes(nodes []corev1.Node) {
+	for _, n := range nodes {
+		held, there, err := labels.ReadCertificates(n.Annotations)
+		if !there || err != nil {
+			s.Silent = append(s.Silent, n.Name)
+			continue
+		}
+		for _, c := range held {
+			s.add(Certificate{Holder: "node " + n.Name, File: c.File, Subject: c.Subject, Ends: c.Ends}, c.Authority)
+		}
+	}
+	slices.Sort(s.Silent)
+}
+
+// Add adds a certificate that was seen.
+func (s *Stock) Add(holder, file string, c *x509.Certificate) {
+	s.add(Certificate{Holder: holder, File: file, Subject: c.Subject.CommonName, Ends: c.NotAfter.UTC()}, pki.SignedBy(c))
+}
+
+// add finds the item of the store that signs as is said.
+func (s *Stock) add(c Certificate, authority string) {
+	for name, k := range s.Keysets {
+		for _, i := range k.Items {
+			if i.Certificate != nil && pki.SignsAs(i.Certificate) == authority {
+				c.Keyset, c.Signer, c.Former, c.Distrusted = name, i.ID, i.ID != k.Primary, !i.Trusted()
+			}
+		}
+	}
+	s.All = append(s.All, c)
+}
+
+// Sorted are all certificates, by holder and file; authorities come first.
+func (s *Stock) Sorted() []Certificate {
+	out := slices.Clone(s.All)
+	slices.SortStableFunc(out, func(a, b Certificate) int {
+		return cmp.Or(compareBool(b.Holder == Store, a.Holder == Store), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.File, b.File), a.Ends.Compare(b.Ends))
+	})
+	return out
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// Former lists who still holds a certificate that another item of one of the keysets has
+// signed than its primary one, or that tells nothing of its certificates.
+func (s *Stock) Former(keysets []string) []string {
+	var out []string
+	for _, c := range s.All {
+		if c.Holder != Store && c.Holder != Kubeconfig && (c.Former || c.Distrusted) && slices.Contains(keysets, c.Keyset) {
+			out = append(out, fmt.Sprintf("%s: %s of %s, signed by %s %s", c.Holder, cmp.Or(c.File, "the certificate"), c.Subject, c.Keyset, c.Signer))
+		}
+	}
+	for _, n := range s.Silent {
+		out = append(out, "node "+n+": it does not tell which certificates it holds")
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Ending splits what ends: what has, and what will soon. What nobody believes any more is left out.
+func Ending(all []Certificate, now time.Time) (ended, soon []Certificate) {
+	for _, c := range all {
+		switch left := c.Ends.Sub(now); {
+		case c.Distrusted || c.Holder == Store && c.Former:
+		case left <= 0:
+			ended = append(ended, c)
+		case left < Soon && !shortLived(c, left):
+			soon = append(soon, c)
+		}
+	}
+	return ended, soon
+}
+
+// shortLived says of a certificate that it is meant to end soon: those of machines without
+// keys of their own live for 24 to 30 days and are renewed in the last third, and an
+// administrator's lives for hours.
+func shortLived(c Certificate, left time.Duration) bool {
+	return c.Holder == Kubeconfig || c.Holder != Store && c.Holder != APIServer && left > 3*24*time.Hour
+}
+
+// Served is the certificate that a server of a URL shows who asks for a name. It is not
+// verified, as it is what the question is about.
+func Served(ctx context.Context, server, name string) (*x509.Certificate, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its certificate: %w", server, err)
+	}
+	d := tls.Dialer{Config: &tls.Config{ServerName: name, InsecureSkipVerify: true}} //nolint:gosec // it is shown, and nothing is sent
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its certificate: %w", server, err)
+	}
+	defer conn.Close() //nolint:errcheck // nothing was written
+	t, ok := conn.(*tls.Conn)
+	if !ok || len(t.ConnectionState().PeerCertificates) == 0 {
+		return nil, errors.New("ask " + server + " for its certificate: it shows none")
+	}
+	return t.ConnectionState().PeerCertificates[0], nil
+}

@@ -1,0 +1,161 @@
+// Package rotate says how the keys of a cluster are replaced while it serves: the steps, in
+// their order, and what each needs. What only the API server can be asked for is here too:
+// pods that read an authority or a token at their start are started anew, and what is stored
+// is written with another key.
+//
+// It must not know where keys are stored, how machines change, or the terminal.
+package rotate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/contract/pki"
+)
+
+// What can be rotated.
+const (
+	CA             = "ca"
+	ServiceAccount = "service-account"
+	Etcd           = "etcd"
+	Encryption     = "encryption"
+	All            = "all"
+)
+
+// Step is what is to be done next.
+type Step string
+
+// The steps, in their order. Between two of them every machine has what the first has written.
+const (
+	// Make makes new keys, which are believed beside the old and do not sign.
+	Make Step = "make"
+	// Trust brings them to the machines.
+	Trust Step = "trust"
+	// Pods starts pods anew that read the cluster's authority at their start.
+	Pods Step = "pods"
+	// Promote has the new keys sign.
+	Promote Step = "promote"
+	// Reissue brings that to the machines, whose certificates are issued anew.
+	Reissue Step = "reissue"
+	// Tokens has tokens of service accounts be of the new key.
+	Tokens Step = "tokens"
+	// Rewrite writes anew what the old key has encrypted.
+	Rewrite Step = "rewrite"
+	// Distrust has the old keys no longer believed, once nothing alive uses them.
+	Distrust Step = "distrust"
+	// Forget brings that to the machines.
+	Forget Step = "forget"
+	// Done is the end.
+	Done Step = "done"
+)
+
+// State is how far a rotation has come. It is a plain value, kept as JSON.
+type State struct {
+	// What is one of the constants above.
+	What  string    `json:"what"`
+	Began time.Time `json:"began"`
+	// Step is the next one, and Since when the one before it was done.
+	Step  Step      `json:"step"`
+	Since time.Time `json:"since"`
+	// New are the items that are to sign, by keyset, and Old those that are not to be believed any more.
+	New map[string]string   `json:"new,omitempty"`
+	Old map[string][]string `json:"old,omitempty"`
+	// Key is the name of the new key of the EncryptionConfiguration; empty: none is rotated.
+	Key string `json:"key,omitempty"`
+	// Rewritten are the resources that were written anew.
+	Rewritten []string `json:"rewritten,omitempty"`
+	// Left are pods that nothing here starts anew.
+	Left []string `json:"left,omitempty"`
+	// Ended is when all was over.
+	Ended time.Time `json:"ended,omitzero"`
+}
+
+// Keysets are those of a cluster that are rotated, sorted.
+func Keysets(what string, there []string) []string {
+	var out []string
+	for _, k := range there {
+		kind := ""
+		switch {
+		case k == pki.ServiceAccount:
+			kind = ServiceAccount
+		case k == pki.KubernetesCA || k == pki.AggregatorCA || k == pki.DiscoveryCA:
+			kind = CA
+		case strings.HasPrefix(k, "etcd-") && pki.Rotatable(k):
+			kind = Etcd
+		}
+		if kind != "" && (what == All || what == kind) {
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Steps are the steps that rotating something takes; encrypts says that a key of the
+// EncryptionConfiguration is among it.
+func Steps(what string, encrypts bool) []Step {
+	out := []Step{Make, Trust}
+	if what == CA || what == All {
+		out = append(out, Pods)
+	}
+	out = append(out, Promote, Reissue)
+	if what == ServiceAccount || what == All {
+		out = append(out, Tokens)
+	}
+	if encrypts {
+		out = append(out, Rewrite)
+	}
+	return append(out, Distrust, Forget)
+}
+
+// Next returns the state once its step is done, at a time.
+func (s State) Next(now time.Time) State {
+	steps := Steps(s.What, s.Key != "")
+	i := slices.Index(steps, s.Step)
+	s.Since = now.UTC()
+	if s.Step = Done; i >= 0 && i+1 < len(steps) {
+		s.Step = steps[i+1]
+	}
+	if s.Step == Done {
+		s.Ended = s.Since
+	}
+	return s
+}
+
+// Moves reports whether a step changes machines.
+func (s Step) Moves() bool { return s == Trust || s == Reissue || s == Forget }
+
+// Text says what a step does.
+func (s Step) Text() string {
+	switch s {
+	case Make:
+		return "new keys are made and believed beside the old ones; they do not sign yet"
+	case Trust:
+		return "every machine learns to believe them (update, then restart in place where that is enough)"
+	case Pods:
+		return "pods that read the cluster's authority at their start are started anew, by their Deployments, StatefulSets and DaemonSets"
+	case Promote:
+		return "the new keys sign"
+	case Reissue:
+		return "every machine gets certificates of theirs (update, then restart in place)"
+	case Tokens:
+		return "pods get tokens of the new key, as they are started anew; Secrets with tokens get another"
+	case Rewrite:
+		return "what is stored encrypted is written anew"
+	case Distrust:
+		return "it is proven that nothing alive uses the old keys, and they are no longer believed"
+	case Forget:
+		return "every machine forgets them (update, then restart in place)"
+	}
+	return "done"
+}
+
+// Check refuses to begin something else while a rotation is under way.
+func (s *State) Check(what string) error {
+	if s == nil || s.Step == Done || s.What == what {
+		return nil
+	}
+	return fmt.Errorf("the rotation of %s, which began at %s, is at its step %s", s.What, s.Began.Format(time.RFC3339), s.Step)
+}

@@ -1,0 +1,37 @@
+package clusterstore
+
+import (
+	"context"
+	"fmt"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
+)
+
+// rotationKey is how far the rotation of a cluster's keys has come, in our own folder.
+const rotationKey = "rotation.json"
+
+// Rotation reads what was written of a cluster's rotation of keys, and its version; there
+// is nothing of either where none was begun.
+func (s *Store) Rotation(ctx context.Context, cluster string) ([]byte, store.Version, error) {
+	if err := checkName(cluster); err != nil {
+		return nil, "", err
+	}
+	data, v, err := s.own(cluster).Get(ctx, rotationKey)
+	if fault.Is(err, fault.Gone) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read the rotation of cluster %s: %w", cluster, err)
+	}
+	return data, v, nil
+}
+
+// PutRotation writes it, if it is still of a version; otherwise the error has class fault.Conflict.
+func (s *Store) PutRotation(ctx context.Context, cluster string, data []byte, was store.Version) (store.Version, error) {
+	v, err := s.own(cluster).Put(ctx, rotationKey, data, store.PutOptions{IfAbsent: was == "", IfVersion: was, Private: true})
+	if fault.Is(err, fault.Conflict) {
+		return "", fault.Wrap(fault.Conflict, fmt.Errorf("another command goes on with the rotation of cluster %s: %w", cluster, err), "wait until it is done, or run this command again")
+	}
+	return v, err
+}

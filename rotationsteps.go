@@ -1,0 +1,317 @@
+package kops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/encryption"
+	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/rotate"
+	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/store/clusterstore"
+)
+
+// Bounds of a rotation.
+const (
+	// podTime is how long pods may take to be started anew.
+	podTime = 15 * time.Minute
+	// toldTime is how long machines may take to tell what they have become.
+	toldTime = time.Minute
+	// rewriteRate is how many objects are written anew in a second.
+	rewriteRate = 50
+)
+
+// make makes what is to sign, unless an earlier try has: the youngest item that can.
+func (r *rotation) make(ctx context.Context) error {
+	next := r.state
+	next.New, next.Old = map[string]string{}, map[string][]string{}
+	err := r.c.changeKeys(ctx, r.told, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
+		all, err := f.Keysets(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, name := range rotate.Keysets(next.What, slices.Collect(maps.Keys(all))) {
+			k, version, err := f.Keyset(ctx, name)
+			if err != nil {
+				return "", err
+			}
+			young, id, err := k.Promote("")
+			if err != nil {
+				return "", err
+			}
+			if young == k {
+				if k, id, err = r.c.world.Issuer().Add(k, name, pki.NewItem{}); err != nil {
+					return "", err
+				}
+				if err := f.ReplaceKeyset(ctx, k, version); err != nil {
+					return "", err
+				}
+			}
+			next.New[name] = id
+			for _, i := range k.Items {
+				if i.ID != id && i.Trusted() {
+					next.Old[name] = append(next.Old[name], i.ID)
+				}
+			}
+		}
+		message := "made the keys of a rotation of " + next.What
+		return message, r.encryptBy(ctx, f, func(c *encryption.Config, key string) (*encryption.Config, error) {
+			return c.Add(key, r.c.cfg.World.Random)
+		})
+	})
+	if err == nil {
+		r.state.New, r.state.Old = next.New, next.Old
+	}
+	return err
+}
+
+// promoted and alone are what becomes of an EncryptionConfiguration when its new key writes,
+// and when the others are no longer needed.
+func promoted(c *encryption.Config, key string) (*encryption.Config, error) { return c.Promote(key) }
+func alone(c *encryption.Config, key string) (*encryption.Config, error)    { return c.Only(key) }
+
+// change changes each keyset of the rotation, and the EncryptionConfiguration.
+func (r *rotation) change(ctx context.Context, message string, keyset func(k *pki.Keyset, name string) (*pki.Keyset, error), config func(*encryption.Config, string) (*encryption.Config, error)) error {
+	return r.c.changeKeys(ctx, r.told, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
+		for _, name := range slices.Sorted(maps.Keys(r.state.New)) {
+			_, err := changeKeyset(ctx, f, name, func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
+				if was == nil {
+					return nil, nil, noKeyset(r.told.cluster, name)
+				}
+				now, err := keyset(was, name)
+				return now, nil, err
+			})
+			if err != nil {
+				return "", err
+			}
+		}
+		return message, r.encryptBy(ctx, f, config)
+	})
+}
+
+// encryptBy changes the EncryptionConfiguration, where its key is rotated.
+func (r *rotation) encryptBy(ctx context.Context, f *clusterstore.Folders, change func(*encryption.Config, string) (*encryption.Config, error)) error {
+	if r.state.Key == "" {
+		return nil
+	}
+	was, version, err := f.SecretAt(ctx, pki.EncryptionConfig)
+	if err != nil {
+		return err
+	}
+	c, err := encryption.Parse([]byte(was.Reveal()))
+	if err == nil {
+		c, err = change(c, r.state.Key)
+	}
+	if err != nil {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", pki.EncryptionConfig, err), "mend it with kops create secret encryptionconfig and option:Force")
+	}
+	text, err := c.Text()
+	if err != nil {
+		return err
+	}
+	return f.ReplaceSecret(ctx, pki.EncryptionConfig, pki.NewSecret(text), version)
+}
+
+// move writes what machines are to be, and has them become it.
+func (r *rotation) move(ctx context.Context) error {
+	if _, err := r.c.Update(ctx, r.told.cluster, UpdateOptions{Apply: true, On: r.o.On}); err != nil {
+		return err
+	}
+	behind, err := r.behind(ctx)
+	if err != nil {
+		return err
+	}
+	if len(behind) > 0 && r.o.Roll != nil {
+		if err := r.o.Roll(ctx); err != nil {
+			return err
+		}
+		began := r.c.cfg.World.Now()
+		for {
+			if behind, err = r.behind(ctx); err != nil || len(behind) == 0 || r.c.cfg.World.Now().Sub(began) > toldTime {
+				break
+			}
+			if err := r.c.cfg.World.Sleep(ctx, 2*time.Second); err != nil {
+				return err
+			}
+		}
+	}
+	if err != nil || len(behind) == 0 {
+		return err
+	}
+	return fault.Wrap(fault.NotYet, fmt.Errorf("%d nodes do not say that they have become what the update has written: %s", len(behind), few(behind)),
+		"run kops rolling-update cluster "+r.told.cluster+" --yes, and then this command again")
+}
+
+// few are the first of some names.
+func few(names []string) string {
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + " …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// reached is a look at the cluster, with the authorities of now.
+func (r *rotation) reached(ctx context.Context) (*pipeline.Checkup, error) {
+	return r.c.checkup(ctx, &call{cluster: r.told.cluster}, r.o.ReachOptions, pipeline.CheckupLife)
+}
+
+// behind lists the nodes whose machines do not tell that they run what the store has for their groups.
+func (r *rotation) behind(ctx context.Context) ([]string, error) {
+	k, err := r.reached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := k.Kubernetes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	want := map[string]string{}
+	for _, g := range k.Cluster.Groups {
+		text, _, err := k.Places.Base.Store.Get(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
+		if err != nil && !fault.Is(err, fault.Gone) {
+			return nil, fmt.Errorf("read the configuration of the group %s: %w", g.Name, err)
+		}
+		if err == nil {
+			want[g.Name] = nodeconfig.Hash(text)
+		}
+	}
+	return behind(nodes.Items, want), nil
+}
+
+// behind lists the nodes that do not tell that they run the configuration of their group,
+// by whose name want has its hash.
+func behind(nodes []corev1.Node, want map[string]string) []string {
+	var out []string
+	for _, n := range nodes {
+		running, there, err := labels.Read[labels.Running](n.Annotations, labels.NodeConfig)
+		hash, wanted := want[n.Labels[api.LabelInstanceGroup]]
+		if wanted && (!there || err != nil || running.Hash != hash) {
+			out = append(out, n.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// restart starts anew the pods that began before the last step was done.
+func (r *rotation) restart(ctx context.Context) error {
+	k, err := r.reached(ctx)
+	if err != nil {
+		return err
+	}
+	client, err := k.Kubernetes(ctx)
+	if err != nil {
+		return err
+	}
+	if r.state.Step == rotate.Tokens {
+		if _, err := rotate.RenewTokens(ctx, client, r.state.Since); err != nil {
+			return err
+		}
+	}
+	owners, left, err := rotate.LookForRestarts(ctx, client, r.state.Since)
+	if err != nil {
+		return err
+	}
+	for _, o := range owners {
+		if err := rotate.Restart(ctx, client, o, r.state.Since.Format(time.RFC3339)); err != nil {
+			return err
+		}
+	}
+	r.state.Left = left
+	return rotate.Wait(ctx, client, owners, r.state.Since, podTime, r.c.cfg.World.Now, r.c.cfg.World.Sleep)
+}
+
+// rewrite writes anew what the old key has encrypted, resource by resource.
+func (r *rotation) rewrite(ctx context.Context) error {
+	k, err := r.reached(ctx)
+	if err != nil {
+		return err
+	}
+	client, err := k.Kubernetes(ctx)
+	if err != nil {
+		return err
+	}
+	served, err := rotate.Served(client.Discovery())
+	if err != nil {
+		return err
+	}
+	secret, err := k.Places.Secret(ctx, pki.EncryptionConfig)
+	if err != nil {
+		return err
+	}
+	config, err := encryption.Parse([]byte(secret.Reveal()))
+	if err != nil {
+		return err
+	}
+	resources, err := rotate.Resources(served, config.Encrypted())
+	if err != nil {
+		return err
+	}
+	writing, err := k.Rewriting(ctx, rewriteRate)
+	if err != nil {
+		return err
+	}
+	for _, resource := range resources {
+		name := resource.GroupResource().String()
+		if slices.Contains(r.state.Rewritten, name) {
+			continue
+		}
+		err := rotate.Objects(ctx, writing, resource, func(done int) {
+			shown := r.shown(nil)
+			shown.Progress = fmt.Sprintf("%s: %d", name, done)
+			_ = r.told.tell(Event{Kind: EventRotation, Rotation: shown}) // the next step hears of a wish to stop
+		})
+		if err != nil {
+			return err
+		}
+		next := r.state
+		next.Rewritten = append(slices.Clone(next.Rewritten), name)
+		if err := r.keep(ctx, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prove refuses to go on while anything alive uses what is no longer to be believed.
+func (r *rotation) prove(ctx context.Context) error {
+	k, err := r.reached(ctx)
+	if err != nil {
+		return err
+	}
+	behind, err := r.behind(ctx)
+	if err != nil {
+		return err
+	}
+	if len(behind) > 0 {
+		return fault.Wrap(fault.NotYet, fmt.Errorf("nodes do not run what the last update has written: %s", few(behind)), "run kops rolling-update cluster "+r.told.cluster+" --yes, and then this command again")
+	}
+	if len(r.state.New) == 0 {
+		return nil
+	}
+	stock, _, err := k.Certificates(ctx)
+	if err != nil {
+		return err
+	}
+	if former := stock.Former(slices.Collect(maps.Keys(r.state.New))); len(former) > 0 {
+		return fault.Wrap(fault.NotYet, errors.New("the old keys are still in use by "+strings.Join(former, "; ")), "kops get certificates shows them; replace these machines, and run this command again")
+	}
+	return nil
+}
