@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/ownnode"
+	"kops.local/kops/internal/node/agent/report"
 )
 
 // ApplyUnit is the unit that changes the machine in place. It is at work until the change
@@ -76,20 +78,40 @@ func ignoreCanceled(err error) error {
 	return err
 }
 
-// tell has the node say what the machine runs.
+// tell has the node say what the machine runs, and which certificates it holds.
 func (c *Check) tell(ctx context.Context, n *ownnode.Node) error {
-	now, there := c.Running()
-	if !there || n.Metadata.Annotations[labels.NodeConfig] == now {
+	now := map[string]string{}
+	if running, there := c.Running(); there {
+		now[labels.NodeConfig] = running
+	}
+	if held := c.certificates(); len(held) > 0 {
+		now[labels.Certificates] = labels.WriteCertificates(held)
+	}
+	maps.DeleteFunc(now, func(name, value string) bool { return n.Metadata.Annotations[name] == value })
+	if len(now) == 0 {
 		return nil
 	}
-	if err := c.Own.Annotate(ctx, n, map[string]string{labels.NodeConfig: now}); err != nil {
+	if err := c.Own.Annotate(ctx, n, now); err != nil {
 		return err
 	}
 	if n.Metadata.Annotations == nil {
 		n.Metadata.Annotations = map[string]string{}
 	}
-	n.Metadata.Annotations[labels.NodeConfig] = now // until its change is seen
+	maps.Copy(n.Metadata.Annotations, now) // until its change is seen
 	return nil
+}
+
+// certificates are those of the machine's report.
+func (c *Check) certificates() []report.Certificate {
+	text, err := os.ReadFile(filepath.Join(c.Root, report.File))
+	if err != nil {
+		return nil // there is none yet
+	}
+	r, err := report.Parse(text)
+	if err != nil {
+		return nil // it is written by a nodeup of another version, which writes it anew
+	}
+	return r.Certificates
 }
 
 // Running is labels.Running as the machine has noted it, if it has become anything yet.

@@ -17,6 +17,7 @@ import (
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/agent/ownnode"
 	"kops.local/kops/internal/node/agent/presence"
+	"kops.local/kops/internal/node/agent/report"
 	"kops.local/kops/internal/node/host"
 	"kops.local/kops/internal/ops/roll/inplace"
 	"kops.local/kops/internal/test/kubetest"
@@ -97,7 +98,9 @@ func (w *watched) create() {
 func (w *watched) runs(r labels.Running) {
 	w.Helper()
 	at := filepath.Join(w.root, agent.RunningFile)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(labels.Write(r)+"\n"), 0o600)); err != nil {
+	held := filepath.Join(w.root, report.File)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(labels.Write(r)+"\n"), 0o600),
+		os.MkdirAll(filepath.Dir(held), 0o755), os.WriteFile(held, []byte(`{"certificates":[{"file":"/a.crt","subject":"n","ends":"2027-01-01T00:00:00Z","authority":"`+r.Hash+`"}]}`), 0o600)); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -115,6 +118,9 @@ func (w *watched) says(want labels.Running) {
 		select {
 		case e := <-changes.ResultChan():
 			if n, is := e.Object.(*corev1.Node); is && n.Annotations[labels.NodeConfig] == labels.Write(want) {
+				if held, _, err := labels.ReadCertificates(n.Annotations); err != nil || len(held) != 1 || held[0].File != "/a.crt" || held[0].Authority != want.Hash {
+					w.Errorf("it says of its certificates %v, %v", held, err)
+				}
 				return
 			}
 		case <-late:
