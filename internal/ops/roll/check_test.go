@@ -22,7 +22,9 @@ type checker struct {
 	lastStage Stage
 	just      []Action // what the last Step has begun
 	silence   bool     // the user answers nothing that the scene does not say
-	lost      bool     // etcd was not what it was when a control plane was done
+	// answered is when the user last said to go on, and done when the last machine was.
+	answered, done time.Time
+	lost           bool // etcd was not what it was when a control plane was done
 }
 
 // tally is what the checker knows of a group.
@@ -206,10 +208,16 @@ func (c *checker) follow(before, next State, v View) {
 					c.lost = c.lost || !well(before, v)
 				}
 				if m.Phase == Done {
+					c.done = v.Now
 					t.lastDone = v.Now
 					t.proven = true
 				}
 			}
+		}
+	}
+	for _, w := range v.Wishes {
+		if w.Want == Reply && (w.Answer == Yes || w.Answer == Always) {
+			c.answered = v.Now
 		}
 	}
 	for _, r := range v.Results {
@@ -291,6 +299,8 @@ func (c *checker) mayBegin(before, next State, v View, a Action, t *tally) error
 		return fmt.Errorf("begun after a later stage")
 	case t.plan.Stage != Bastions && !o.CloudOnly && o.ValidateCount > 0 && o.FailOnValidateError && c.fails(before, v, a.Group):
 		return fmt.Errorf("begun while the cluster fails anew: %v", v.Failures)
+	case o.Interactive && c.answered.Before(c.done):
+		return fmt.Errorf("begun before the user was asked")
 	case len(o.Gates) > 0 && (t.gate.IsZero() || t.gate.Before(t.lastDone)):
 		return fmt.Errorf("begun before the gates were passed")
 	}
