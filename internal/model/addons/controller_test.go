@@ -28,8 +28,8 @@ type oneGroup struct{}
 
 func (oneGroup) GroupOf(context.Context, *corev1.Node) (string, error) { return "nodes", nil }
 
-func (oneGroup) Labels(context.Context, string) (map[string]string, error) {
-	return map[string]string{api.LabelInstanceGroup: "nodes"}, nil
+func (oneGroup) Marks(context.Context, string) (controller.Marks, error) {
+	return controller.Marks{Labels: map[string]string{api.LabelInstanceGroup: "nodes"}, Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}}, nil
 }
 
 // controllers installs what of the add-on is not a pod, and returns who administers the cluster, and kops-controller.

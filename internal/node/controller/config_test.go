@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/pem"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -67,19 +68,19 @@ func TestTheSignersCertificateIsThatOfItsKey(t *testing.T) {
 	}
 }
 
-func TestLabelsAreThoseOfTheGroup(t *testing.T) {
+func TestMarksAreThoseOfTheGroup(t *testing.T) {
 	w := newWorld(t)
-	w.put(t, "igconfig/control-plane/cp/nodeupconfig.yaml", "KubeletConfig:\n  nodeLabels:\n    node-role.kubernetes.io/control-plane: \"\"\n")
+	w.put(t, "igconfig/control-plane/cp/nodeupconfig.yaml", "KubeletConfig:\n  nodeLabels:\n    node-role.kubernetes.io/control-plane: \"\"\n  taints:\n  - node-role.kubernetes.io/control-plane=:NoSchedule\n")
 	s := Stored{Base: w.store, Secrets: w.store}
-	got, err := s.Labels(t.Context(), "nodes")
-	if err != nil || len(got) != 3 || got["example.com/disk"] != "fast" || got[api.LabelInstanceGroup] != "nodes" {
+	got, err := s.Marks(t.Context(), "nodes")
+	if err != nil || len(got.Labels) != 3 || got.Labels["example.com/disk"] != "fast" || got.Labels[api.LabelInstanceGroup] != "nodes" || len(got.Taints) != 0 {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if got, err := s.Labels(t.Context(), "cp"); err != nil || len(got) != 2 {
+	if got, err := s.Marks(t.Context(), "cp"); err != nil || len(got.Labels) != 2 || !slices.Equal(texts(got.Taints), []string{"node-role.kubernetes.io/control-plane:NoSchedule"}) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for _, bad := range []string{"absent", "../nodes", ""} {
-		if _, err := s.Labels(t.Context(), bad); !fault.Is(err, fault.Gone) {
+		if _, err := s.Marks(t.Context(), bad); !fault.Is(err, fault.Gone) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -18,8 +18,12 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// remembered is how long the labels of a group are believed without asking.
-const remembered = 30 * time.Second
+const (
+	// remembered is how long the marks of a group are believed without asking.
+	remembered = 30 * time.Second
+	// groupPeriod is how often it is looked whether a group has others.
+	groupPeriod = 20 * time.Second
+)
 
 // Groups is the source of truth of what nodes are: not the nodes themselves,
 // whose kubelets may say what they like.
@@ -27,8 +31,8 @@ type Groups interface {
 	// GroupOf returns the instance group of a node, or an error of class
 	// fault.Gone when nothing is known of the node.
 	GroupOf(ctx context.Context, node *corev1.Node) (string, error)
-	// Labels returns the labels of the nodes of a group.
-	Labels(ctx context.Context, group string) (map[string]string, error)
+	// Marks returns the labels and taints of the nodes of a group.
+	Marks(ctx context.Context, group string) (Marks, error)
 }
 
 // GroupOf returns the group under which the machine of the node's name is registered.
@@ -39,34 +43,67 @@ func (s Stored) GroupOf(ctx context.Context, node *corev1.Node) (string, error) 
 
 var _ Groups = Stored{}
 
-// Labeller keeps the labels of nodes as their groups say. Other labels of a
-// node are left alone.
+// Labeller keeps the labels and taints of nodes as their groups say. Those that their groups
+// never had are left alone.
 type Labeller struct {
 	Nodes  corev1client.NodeInterface
 	Groups Groups
 	Now    func() time.Time
-	Log    *slog.Logger
+	// Sleep waits; nil: a group's change is seen when its nodes are looked at again.
+	Sleep func(context.Context, time.Duration) error
+	Log   *slog.Logger
 
 	mu    sync.Mutex
-	known map[string]groupLabels
+	known map[string]groupMarks
 }
 
-// groupLabels are the labels of a group as they were at a time.
-type groupLabels struct {
-	labels map[string]string
-	at     time.Time
+// groupMarks are the marks of a group as they were at a time.
+type groupMarks struct {
+	Marks
+	at time.Time
 }
 
-// Run watches nodes until the context ends.
+// Run watches nodes until the context ends, and looks at all of them when a group changes.
 func (l *Labeller) Run(ctx context.Context) error {
 	concerns := func(before, now *corev1.Node) bool {
 		return before.ResourceVersion == now.ResourceVersion || !maps.Equal(before.Labels, now.Labels) // the first is a resync
 	}
-	return eachNode(ctx, l.Nodes, l.Log.With("task", "labels"), concerns, l.Apply)
+	for {
+		same, stop := context.WithCancel(ctx)
+		var looking sync.WaitGroup
+		if l.Sleep != nil {
+			looking.Go(func() {
+				l.watchGroups(same)
+				stop()
+			})
+		}
+		err := eachNode(same, l.Nodes, l.Log.With("task", "labels"), concerns, l.Apply)
+		stop()
+		looking.Wait()
+		if ctx.Err() != nil || !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
 }
 
-// Apply gives a node the labels of its group that it lacks or has otherwise.
-// A node of which nothing is known is left alone.
+// watchGroups returns when a group has other marks than it had, or the context ends.
+func (l *Labeller) watchGroups(ctx context.Context) {
+	for l.Sleep(ctx, groupPeriod) == nil {
+		l.mu.Lock()
+		before := maps.Clone(l.known)
+		l.mu.Unlock()
+		for group, was := range before {
+			now, err := l.read(ctx, group)
+			if err == nil && ownedOf(now).text()+fmt.Sprint(now.Labels) != ownedOf(was.Marks).text()+fmt.Sprint(was.Labels) {
+				return
+			}
+		}
+	}
+}
+
+// Apply gives a node the labels and taints of its group that it lacks or has otherwise, and
+// removes those that its group had and has no more. A node of which nothing is known is
+// left alone.
 func (l *Labeller) Apply(ctx context.Context, node *corev1.Node) error {
 	group, err := l.Groups.GroupOf(ctx, node)
 	if fault.Is(err, fault.Gone) {
@@ -76,45 +113,51 @@ func (l *Labeller) Apply(ctx context.Context, node *corev1.Node) error {
 	if err != nil {
 		return fmt.Errorf("find the group of the node: %w", err)
 	}
-	want, err := l.labels(ctx, group)
+	want, err := l.marks(ctx, group)
 	if err != nil {
 		return err
 	}
-	lacks := map[string]string{}
-	for k, v := range want {
-		if now, ok := node.Labels[k]; !ok || now != v {
-			lacks[k] = v
-		}
-	}
-	if len(lacks) == 0 {
+	p := patchOf(node, want, l.Now())
+	if p.isEmpty() {
 		return nil
 	}
-	there, err := change(ctx, l.Nodes, node, nodePatch{Metadata: nodeMetadata{Labels: lacks}})
+	there, err := change(ctx, l.Nodes, node, p)
+	if err == nil {
+		err = p.check(there, node)
+	}
 	if err != nil {
-		return fmt.Errorf("set labels: %w", err)
+		return fmt.Errorf("set labels and taints: %w", err)
 	}
 	if there {
-		l.Log.Info("labelled", "node", node.Name, "group", group, "labels", len(lacks))
+		l.Log.Info("labelled", "node", node.Name, "group", group, "labels", len(p.Metadata.Labels), "taints", p.Spec != nil)
 	}
 	return nil
 }
 
-// labels returns the labels of a group, from memory for a short time.
-func (l *Labeller) labels(ctx context.Context, group string) (map[string]string, error) {
+// marks returns the marks of a group, from memory for a short time.
+func (l *Labeller) marks(ctx context.Context, group string) (Marks, error) {
+	l.mu.Lock()
+	k, ok := l.known[group]
+	l.mu.Unlock()
+	if ok && l.Now().Sub(k.at) < remembered {
+		return k.Marks, nil
+	}
+	return l.read(ctx, group)
+}
+
+// read asks for the marks of a group, and remembers them.
+func (l *Labeller) read(ctx context.Context, group string) (Marks, error) {
+	m, err := l.Groups.Marks(ctx, group)
+	if err != nil {
+		return Marks{}, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k, ok := l.known[group]; ok && l.Now().Sub(k.at) < remembered {
-		return k.labels, nil
-	}
-	labels, err := l.Groups.Labels(ctx, group)
-	if err != nil {
-		return nil, err
-	}
 	if l.known == nil {
-		l.known = map[string]groupLabels{}
+		l.known = map[string]groupMarks{}
 	}
-	l.known[group] = groupLabels{labels, l.Now()}
-	return labels, nil
+	l.known[group] = groupMarks{m, l.Now()}
+	return m, nil
 }
 
 // LiveNodes asks the API server about nodes.

@@ -27,6 +27,7 @@ type groups struct {
 	mu     sync.Mutex
 	of     map[string]string
 	labels map[string]map[string]string
+	taints []corev1.Taint // of every group
 	asked  int
 }
 
@@ -37,17 +38,18 @@ func (g *groups) GroupOf(_ context.Context, n *corev1.Node) (string, error) {
 	return "", fault.New(fault.Gone, "no machine %s", n.Name)
 }
 
-func (g *groups) Labels(_ context.Context, group string) (map[string]string, error) {
+func (g *groups) Marks(_ context.Context, group string) (Marks, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asked++
-	return g.labels[group], nil
+	return Marks{Labels: g.labels[group], Taints: g.taints}, nil
 }
 
 func TestAgainstARealAPIServer(t *testing.T) {
 	config := kubetest.Start(t)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"labels follow the group": labelsFollow,
+		"changes of a group":      changesFollow,
 		"ranges of machines":      rangesFollow,
 		"readiness of a node":     readyNodes,
 		"one leads":               oneLeads,

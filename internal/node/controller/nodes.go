@@ -100,8 +100,11 @@ type nodePatch struct {
 }
 
 type nodeMetadata struct {
-	UID    types.UID         `json:"uid"`
-	Labels map[string]string `json:"labels,omitempty"`
+	UID types.UID `json:"uid"`
+	// ResourceVersion refuses the patch where the node has changed since; empty: it does not matter.
+	ResourceVersion string             `json:"resourceVersion,omitempty"`
+	Labels          map[string]*string `json:"labels,omitempty"` // nil removes one
+	Annotations     map[string]string  `json:"annotations,omitempty"`
 }
 
 // change patches a node. It reports whether that node was there: it may be gone, or

@@ -76,16 +76,19 @@ func (s Stored) Machine(ctx context.Context, node string) (bootstrap.Machine, er
 	return m, nil
 }
 
-// Labels returns the labels of the nodes of a group: those of its role, of its
+// Marks returns the labels and taints of the nodes of a group: those of its role, of its
 // spec and of its kubelet, which its configuration has together, and its name.
-func (s Stored) Labels(ctx context.Context, group string) (map[string]string, error) {
+func (s Stored) Marks(ctx context.Context, group string) (Marks, error) {
 	c, err := s.group(ctx, group)
 	if err != nil {
-		return nil, err
+		return Marks{}, err
 	}
-	out := map[string]string{}
-	maps.Copy(out, c.KubeletConfig.NodeLabels)
-	out[api.LabelInstanceGroup] = group
+	out := Marks{Labels: map[string]string{}}
+	maps.Copy(out.Labels, c.KubeletConfig.NodeLabels)
+	out.Labels[api.LabelInstanceGroup] = group
+	if out.Taints, err = parseTaints(c.KubeletConfig.Taints); err != nil {
+		return Marks{}, fmt.Errorf("read the configuration of the group %s: %w", group, err)
+	}
 	return out, nil
 }
 
@@ -100,6 +103,7 @@ func (s Stored) NamedByAddress(ctx context.Context, group string) (bool, error) 
 type groupConfig struct {
 	KubeletConfig struct {
 		NodeLabels map[string]string `json:"nodeLabels"`
+		Taints     []string          `json:"taints"`
 	} `json:"KubeletConfig"`
 	UseIPBasedNodeNames bool `json:"useIPBasedNodeNames"`
 }

@@ -87,7 +87,7 @@ func Controller(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	work := []func(context.Context) error{(&controller.Labeller{Nodes: core.Nodes(), Groups: who.Groups, Now: time.Now, Log: o.Log}).Run}
+	work := []func(context.Context) error{(&controller.Labeller{Nodes: core.Nodes(), Groups: who.Groups, Now: time.Now, Sleep: bootstrap.SystemClock().Sleep, Log: o.Log}).Run}
 	if conf.CloudIPAM {
 		if who.Prefixes == nil {
 			return fmt.Errorf("the configuration of kops-controller: enableCloudIPAM: machines of the cloud %q have no ranges of addresses for pods", conf.Cloud)

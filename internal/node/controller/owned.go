@@ -1,0 +1,152 @@
+package controller
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/engine/fault"
+)
+
+// Marks are what kops keeps on the nodes of a group.
+type Marks struct {
+	Labels map[string]string
+	Taints []corev1.Taint
+}
+
+// owned is what a node was given the last time. It is an annotation of the node, for which a
+// label vouches: kubelets may change the annotation, and what it lists is removed.
+type owned struct {
+	Labels []string `json:"labels,omitempty"` // their keys
+	Taints []string `json:"taints,omitempty"` // as kubectl writes them
+}
+
+// fresh is the age up to which a node of which nothing is remembered is given the taints
+// that it lacks. Its kubelet has registered it with those of its time, and another
+// controller may have taken away since what kept pods off until the node was prepared.
+const fresh = time.Minute
+
+// ownedOf is what a node is given with marks.
+func ownedOf(m Marks) owned {
+	o := owned{Labels: slices.Sorted(maps.Keys(m.Labels))}
+	for _, t := range m.Taints {
+		o.Taints = append(o.Taints, t.ToString())
+	}
+	slices.Sort(o.Taints)
+	return o
+}
+
+// text is the annotation, and voucher the label, of a node.
+func (o owned) text() string {
+	text, _ := json.Marshal(o) // texts can always be written
+	return string(text)
+}
+
+func voucher(n *corev1.Node, text string) string {
+	sum := sha256.Sum256([]byte(string(n.UID) + " " + text))
+	return hex.EncodeToString(sum[:16])
+}
+
+// remembers reads what a node was given the last time.
+func remembers(n *corev1.Node) (o owned, known bool) {
+	text := n.Annotations[labels.Owned]
+	if text == "" || n.Labels[labels.Owned] != voucher(n, text) || json.Unmarshal([]byte(text), &o) != nil {
+		return owned{}, false
+	}
+	return o, true
+}
+
+// patchOf is what a node lacks of its marks, and has of former ones; Taints is nil where
+// they stay. It is empty for a node that has what it is to have.
+func patchOf(n *corev1.Node, want Marks, now time.Time) nodePatch {
+	p := nodePatch{Metadata: nodeMetadata{Labels: map[string]*string{}, Annotations: map[string]string{}}}
+	was, known := remembers(n)
+	for k, v := range want.Labels {
+		if have, ok := n.Labels[k]; !ok || have != v {
+			p.Metadata.Labels[k] = &v
+		}
+	}
+	for _, k := range was.Labels {
+		_, wanted := want.Labels[k]
+		if _, there := n.Labels[k]; there && !wanted {
+			p.Metadata.Labels[k] = nil
+		}
+	}
+	if text := ownedOf(want).text(); !known || n.Annotations[labels.Owned] != text {
+		vouched := voucher(n, text)
+		p.Metadata.Annotations[labels.Owned], p.Metadata.Labels[labels.Owned] = text, &vouched
+	}
+	if known || now.Sub(n.CreationTimestamp.Time) < fresh {
+		if taints := taintsOf(n.Spec.Taints, was, want); !slices.Equal(texts(taints), texts(n.Spec.Taints)) {
+			p.Spec = map[string]any{"taints": taints}
+			p.Metadata.ResourceVersion = n.ResourceVersion // the list is replaced whole
+		}
+	}
+	return p
+}
+
+func (p nodePatch) isEmpty() bool {
+	return len(p.Metadata.Labels) == 0 && len(p.Metadata.Annotations) == 0 && len(p.Spec) == 0
+}
+
+// taintsOf are a node's taints with what its group has had added, and without what it had
+// before. What both have stays as it is: what another controller has taken away is not put back.
+func taintsOf(have []corev1.Taint, was owned, want Marks) []corev1.Taint {
+	out := slices.Clone(have)
+	if out == nil {
+		out = []corev1.Taint{} // an empty list, and not none
+	}
+	wanted := texts(want.Taints)
+	out = slices.DeleteFunc(out, func(t corev1.Taint) bool {
+		return slices.Contains(was.Taints, t.ToString()) && !slices.Contains(wanted, t.ToString())
+	})
+	for _, t := range want.Taints {
+		if slices.Contains(was.Taints, t.ToString()) {
+			continue
+		}
+		if i := slices.IndexFunc(out, func(o corev1.Taint) bool { return o.MatchTaint(&t) }); i >= 0 {
+			out[i].Value = t.Value
+		} else {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func texts(taints []corev1.Taint) []string {
+	var out []string
+	for _, t := range taints {
+		out = append(out, t.ToString())
+	}
+	return out
+}
+
+// parseTaints reads taints of the form key=value:effect or key:effect.
+func parseTaints(in []string) ([]corev1.Taint, error) {
+	var out []corev1.Taint
+	for _, text := range in {
+		head, effect, ok := strings.Cut(text, ":")
+		key, value, _ := strings.Cut(head, "=")
+		if !ok || key == "" || effect == "" {
+			return nil, fault.New(fault.Permanent, "%q is no taint", text)
+		}
+		out = append(out, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+	}
+	return out, nil
+}
+
+// check refuses a node that has changed since it was seen, where its taints were to change.
+func (p nodePatch) check(there bool, n *corev1.Node) error {
+	if there || p.Spec == nil {
+		return nil
+	}
+	return fmt.Errorf("the node %s has changed meanwhile", n.Name)
+}
