@@ -34,7 +34,7 @@ func TestInPlace(t *testing.T) {
 		w.wait("the node of "+m.Name+" says what it runs", clusterTime, func() error { return w.saysWhatItRuns(m) })
 	}
 	w.must("edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=57", "--set", "spec.containerd.logLevel=warn", "--set", "spec.kubeAPIServer.maxRequestsInflight=555")
-	w.must("edit", "instancegroup", nodes, "--name", cluster, "--set", "spec.nodeLabels.example\\.com/live=yes", "--set", "spec.taints=example.com/live=yes:PreferNoSchedule")
+	w.must("edit", "instancegroup", nodes, "--name", cluster, "--set", "spec.nodeLabels[example.com/live]=yes", "--set", "spec.taints=example.com/live=yes:PreferNoSchedule")
 	w.must("update", "cluster", cluster, "--yes")
 	changed := time.Now()
 	before, count := w.containers(), w.counted()

@@ -3,7 +3,9 @@ package metal
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/ops/roll/inplace"
 )
 
 // member is a machine of the test, and the instance group that it is enrolled in.
@@ -61,12 +68,38 @@ func TestMachinesOverSSH(t *testing.T) {
 	w.released()
 }
 
-// changed changes a setting of all kubelets, which each host gets in place.
+// changed changes a setting of all kubelets, which each host takes in place when its node
+// is asked: nobody logs in, and no container is started anew.
 func (w *world) changed() {
 	w.Helper()
-	begun := time.Now()
 	w.must(w.kops, "edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=99", "--set", "spec.masterKubelet.maxPods=99")
 	w.update()
+	before := w.containers()
+	begun := time.Now()
+	for _, m := range members() {
+		role := api.RoleNode
+		if strings.HasPrefix(m.group, "control-plane") {
+			role = api.RoleControlPlane
+		}
+		text, err := os.ReadFile(filepath.Join(w.at("state"), cluster, layout.NodeConfig(string(role), m.group)))
+		w.ok(err)
+		_, err = inplace.Request(w.Context(), w.api().CoreV1().Nodes(), m.name, nodeconfig.Hash(text))
+		w.ok(err)
+		w.wait(m.name+" has changed in place", func() error {
+			n, err := w.api().CoreV1().Nodes().Get(w.Context(), m.name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			done, err := inplace.Result(n)
+			if err == nil && !done {
+				err = errors.New("it is under way")
+			}
+			return err
+		})
+	}
+	if after := w.containers(); !maps.Equal(before, after) {
+		w.Errorf("containers were started anew: %v, then %v", before, after)
+	}
 	w.wait("all kubelets have the new setting", func() error {
 		list, err := w.api().CoreV1().Nodes().List(w.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -81,6 +114,20 @@ func (w *world) changed() {
 	})
 	w.valid()
 	w.Logf("FIGURE a setting of five hosts changed in place: %s", time.Since(begun).Round(time.Second))
+}
+
+// containers are the identifiers of the containers of each pod.
+func (w *world) containers() map[string]string {
+	w.Helper()
+	pods, err := w.api().CoreV1().Pods("").List(w.Context(), metav1.ListOptions{})
+	w.ok(err)
+	out := map[string]string{}
+	for _, p := range pods.Items {
+		for _, c := range p.Status.ContainerStatuses {
+			out[p.Name] += c.ContainerID + " "
+		}
+	}
+	return out
 }
 
 // released finds nothing of the cluster on the machines.

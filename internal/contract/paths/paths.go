@@ -1,5 +1,5 @@
 // Package paths holds the places on machines of a control plane that what runs there
-// and the pods that an update writes agree on.
+// and the pods that an update writes agree on, and what every machine tells of itself.
 //
 // It must not know who reads or writes what is there.
 package paths
@@ -25,6 +25,10 @@ const (
 	Trust    = "/etc/kubernetes/trust"
 	TrustPod = "/etc/ssl/certs"
 )
+
+// Running is the file in which a machine that has become all that it was to be notes what
+// that is: labels.Running in JSON.
+const Running = Channels + "/running.json"
 
 // EtcdManager is the folder of key material for the manager of an etcd cluster, whose
 // pod has it at EtcdManagerPod.

@@ -12,16 +12,13 @@ import (
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/agent/report"
 )
 
-// RunningFile is labels.Running of the machine, in JSON, and hashFile which configuration
-// takes the place of the one that it was started with.
-const (
-	RunningFile = "/var/lib/kops/running.json"
-	hashFile    = "/var/lib/kops/applied.json"
-)
+// hashFile says which configuration takes the place of the one that the machine was started with.
+const hashFile = "/var/lib/kops/applied.json"
 
 // applied says which configuration takes the place of the one of a machine's start. It
 // counts as long as the boot configuration is that of the same start.
@@ -103,7 +100,7 @@ func (r *run) keepRunning(ctx context.Context) error {
 		}
 		now.Files[key] = sum
 	}
-	if err := keep(ctx, r.Machine, RunningFile, labels.Write(now)+"\n"); err != nil {
+	if err := keep(ctx, r.Machine, paths.Running, labels.Write(now)+"\n"); err != nil {
 		return fmt.Errorf("note what the machine runs: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/agent"
@@ -47,7 +48,7 @@ func (w *world) stores(text []byte) {
 
 func (w *world) runs() labels.Running {
 	w.Helper()
-	r, _, err := labels.Read[labels.Running](map[string]string{"": w.read(agent.RunningFile)}, "")
+	r, _, err := labels.Read[labels.Running](map[string]string{"": w.read(paths.Running)}, "")
 	if err != nil {
 		w.Fatal(err)
 	}

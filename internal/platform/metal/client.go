@@ -106,8 +106,10 @@ func (c *client) run(ctx context.Context, name, script string, in io.Reader) ([]
 type record struct {
 	Cluster string `json:"cluster"`
 	Group   string `json:"group"`
-	// Boot and State are digests of the boot script and of the files of the control plane.
+	// Boot and State are digests of the boot script and of the files of the control plane;
+	// Setup is that of the script without the hash of the node configuration.
 	Boot  string `json:"boot"`
+	Setup string `json:"setup,omitempty"`
 	State string `json:"state,omitempty"`
 	// Folder is where those files are.
 	Folder string   `json:"folder,omitempty"`

@@ -4,11 +4,14 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/metal/onhost"
@@ -20,7 +23,9 @@ type Host struct {
 	Cluster string `res:"forbid"`
 	Name    string `res:"forbid"`
 	Group   string `res:"replace"`
-	// Boot is the script that makes the host a member; another is run in place.
+	// Boot is the script that makes the host a member; another is run in place. Where it is
+	// another for the hash of the node configuration alone, a member does not run it: it takes
+	// the configuration when its node asks for it, see package inplace.
 	Boot resource.Content
 	// State is the manifest of the files of the control plane, and Folder is where they
 	// are, here and there; empty for workers.
@@ -166,7 +171,7 @@ func observed(digest string) resource.Content {
 }
 
 func recordOf(h *Host) record {
-	return record{Cluster: h.Cluster, Group: h.Group, Boot: sum(h.Boot), State: sum(h.State), Folder: h.Folder, Peers: h.Peers, Home: h.Home}
+	return record{Cluster: h.Cluster, Group: h.Group, Boot: sum(h.Boot), Setup: setup(h.Boot), State: sum(h.State), Folder: h.Folder, Peers: h.Peers, Home: h.Home}
 }
 
 // note changes the record of a host.
@@ -199,10 +204,34 @@ func setPeers(ctx context.Context, c *client, _, want *Host) error {
 }
 
 func setBoot(ctx context.Context, c *client, _, want *Host) error {
-	if err := c.start(ctx, want); err != nil {
+	same, err := c.takesByItself(ctx, want)
+	if err == nil && !same {
+		err = c.start(ctx, want)
+	}
+	if err != nil {
 		return err
 	}
-	return c.note(ctx, want, func(r *record) { r.Boot = sum(want.Boot) })
+	return c.note(ctx, want, func(r *record) { r.Boot, r.Setup = sum(want.Boot), setup(want.Boot) })
+}
+
+// takesByItself reports whether a host is a member that needs nothing of its boot script
+// but the hash of its node configuration.
+func (c *client) takesByItself(ctx context.Context, h *Host) (bool, error) {
+	r, _, err := c.read(ctx, h.Name)
+	if err != nil || r.Setup == "" || r.Setup != setup(h.Boot) {
+		return false, err
+	}
+	out, err := c.run(ctx, h.Name, `[ ! -e "$root`+paths.Running+`" ] || echo member`, nil)
+	return strings.TrimSpace(string(out)) == "member", err
+}
+
+// hashLine is the line of a boot script that has the hash of the node configuration.
+var hashLine = regexp.MustCompile(`(?m)^NodeupConfigHash: .*$`)
+
+// setup is the digest of a boot script without that hash.
+func setup(boot resource.Content) string {
+	text, _ := boot.Value().Known()
+	return sum(resource.Text(resource.Lit(hashLine.ReplaceAllString(text, ""))))
 }
 
 // address is where others reach a host.

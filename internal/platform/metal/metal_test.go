@@ -12,6 +12,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
@@ -165,6 +166,27 @@ func TestTheLifeOfAHost(t *testing.T) {
 	}
 	if have = r.list(); len(kind.Schema().Diff(&next, have[0])) > 0 || r.read("booted") != "one\ntwo\n" || r.read(folder+"/"+layout.Healthcheck) != "another pod" || r.there(folder+"/"+layout.MachineKey("node0")) {
 		t.Errorf("after the change it is observed as %+v", have[0])
+	}
+
+	// another node configuration is for the host to take; before it is a member it boots anew
+	hashed := func(hash string) *Host {
+		h := next
+		h.Boot = resource.Text(resource.Lit("echo hashed >> " + filepath.Join(r.root, "booted") + "\nexit 0\nNodeupConfigHash: " + hash + "\n"))
+		return &h
+	}
+	for i, hash := range []string{"one", "two", "three"} {
+		if i == 2 {
+			r.ok(os.MkdirAll(filepath.Dir(filepath.Join(r.root, paths.Running)), 0o755))
+			r.ok(os.WriteFile(filepath.Join(r.root, paths.Running), nil, 0o600))
+		}
+		_, err = kind.Set(t.Context(), r.client, have[0], hashed(hash), kind.Schema().Diff(hashed(hash), have[0]))
+		r.ok(err)
+		if have = r.list(); len(kind.Schema().Diff(hashed(hash), have[0])) > 0 {
+			t.Errorf("with the hash %s it is observed as %+v", hash, have[0])
+		}
+	}
+	if got := r.read("booted"); got != "one\ntwo\nhashed\nhashed\n" {
+		t.Errorf("it booted as %q", got)
 	}
 
 	if _, err := listHosts(t.Context(), r.client, resource.Scope{Cluster: "other.example.com"}); err == nil || !strings.Contains(err.Error(), "belongs to the cluster "+cluster) {

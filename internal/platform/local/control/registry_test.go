@@ -86,8 +86,8 @@ func TestTheLocalCloudTellsOfItsMachines(t *testing.T) {
 			t.Errorf("%s is of the group %q: %v", node, got, err)
 		}
 	}
-	if labels, err := r.Labels(t.Context(), "nodes"); err != nil || labels["example.com/disk"] != "fast" {
-		t.Errorf("labels %v, %v", labels, err)
+	if marks, err := r.Marks(t.Context(), "nodes"); err != nil || marks.Labels["example.com/disk"] != "fast" {
+		t.Errorf("%v, %v", marks, err)
 	}
 }
 
