@@ -7,8 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kops.local/kops/api/status"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/diag"
@@ -62,6 +64,13 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 	}
 	w.Starts = k.Starts(ctx, wanting, mostDiagnosed)
 	d := health.Diagnose(w, o.Lines)
+	judged, err := k.Stale(ctx, w, pipeline.StaleOptions{})
+	if err != nil {
+		d.Failures = append(d.Failures, health.Failure{Kind: health.KindMachine, Name: name, Message: "what its machines are behind in is not known: " + err.Error(), Remedy: fault.Remedy(err)})
+	}
+	for i := range d.Machines {
+		behind(&d.Machines[i], judged)
+	}
 	d.Failures = append(d.Failures, c.refusals(ctx, newCluster(k.Cluster))...)
 	if o.Machine != "" {
 		health.Limit(d, wanting[0])
@@ -72,6 +81,15 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 		k.Logs(ctx, &w.API.Pods[at], p, o.Lines)
 	}
 	return d, ctx.Err()
+}
+
+// behind adds to a machine in what it is not what the spec says.
+func behind(m *status.Machine, judged []stale.Machine) {
+	for _, j := range judged {
+		if j.Name == m.Name && j.Stale() {
+			m.Effect, m.Reasons = status.Effect(j.Effect.String()), reasons(j.Reasons)
+		}
+	}
 }
 
 // only returns the machine of a name, or of a node's name.

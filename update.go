@@ -68,6 +68,9 @@ type Update struct {
 	// Unnamed says that no name of the API is published: where it is reached is known only
 	// when Files were applied, which themselves refer to it.
 	Unnamed bool
+	// Aftermath is what the update leaves to do about machines that run; nil where none
+	// does, and where nothing changes.
+	Aftermath *Aftermath
 	// Objects are the URLs of files of a store that a deletion removes.
 	Objects []string
 
@@ -227,14 +230,17 @@ func planned(ctx context.Context, told *call, m *pipeline.Modelled, o UpdateOpti
 		return nil, nil, err
 	}
 	u := &Update{Facts: &Facts{m.Model.Facts}, Plan: newPlan(p.Plan), Warnings: m.Warnings, modelled: m, options: o}
-	if o.Plan == nil {
-		return u, p, nil
+	if o.Plan != nil {
+		now, err := u.Saved()
+		if err == nil {
+			err = o.Plan.check(now)
+		}
+		if err != nil {
+			return u, p, err
+		}
 	}
-	now, err := u.Saved()
-	if err == nil {
-		err = o.Plan.check(now)
-	}
-	return u, p, err
+	u.Aftermath = aftermath(ctx, p, m, o)
+	return u, p, nil
 }
 
 // shown tells a plan, after all that was done to make it.
@@ -268,6 +274,9 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 		if c.cfg.Offline {
 			kinds = managedfile.Direct()
 			u.Warnings = append(slices.Clone(u.Warnings), unwritten(m, kinds)...)
+		}
+		if err := m.KeepConfigs(ctx); err != nil {
+			return err
 		}
 		return applyOnly(ctx, told, lease, m, kinds)
 	})

@@ -84,6 +84,7 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 				passed = 0
 			}
 			if o.Wait <= 0 || passed >= max(1, o.Count) {
+				last.Stale = staleIn(ctx, k, w)
 				return last, nil
 			}
 			err = c.cfg.World.Sleep(limited, o.Interval)
@@ -96,6 +97,18 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 			return nil, err
 		}
 	}
+}
+
+// staleIn counts the machines that have to be restarted or replaced.
+func staleIn(ctx context.Context, k *pipeline.Checkup, w health.World) int {
+	n := 0
+	judged, _ := k.Stale(ctx, w, pipeline.StaleOptions{}) // a cluster is as ready when nobody knows
+	for _, m := range judged {
+		if m.Stale() {
+			n++
+		}
+	}
+	return n
 }
 
 // mostStarts is how many machines are asked for the account of their start in

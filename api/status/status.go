@@ -59,6 +59,9 @@ type Validation struct {
 	Nodes    []Node    `json:"nodes"`
 	// Ending are certificates that end within 30 days. That is no failure.
 	Ending []string `json:"ending,omitempty"`
+	// Stale is how many machines have to be restarted or replaced to be what the spec says.
+	// That is no failure.
+	Stale int `json:"stale,omitempty"`
 }
 
 // Ready reports whether nothing is wrong.
@@ -86,6 +89,10 @@ type Machine struct {
 	// Message says what is wrong, Remedy what helps.
 	Message string `json:"message,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
+	// Effect is what it takes to have the machine do what the spec says, and Reasons why;
+	// both are empty where it does.
+	Effect  Effect   `json:"effect,omitempty"`
+	Reasons []Reason `json:"reasons,omitempty"`
 	// Boot is the machine's report of its start, and Console the end of what it wrote on its console.
 	Boot    *BootReport `json:"boot,omitempty"`
 	Console []string    `json:"console,omitempty"`

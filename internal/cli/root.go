@@ -157,7 +157,6 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 func absent() []string {
 	return []string{
 		"kops delete instance", "kops reconcile", "kops rolling-update",
-		"kops get instances",
 		"kops toolbox addons", "kops toolbox clusterapi", "kops toolbox dump",
 		"kops toolbox instance-selector", "kops toolbox template",
 		"kops gen-cli-docs",

@@ -122,6 +122,18 @@ func (k *Checkup) open(ctx context.Context) (*health.Failure, error) {
 	return problem, err
 }
 
+// nodes lists the nodes; the error tells what is in the way.
+func (k *Checkup) nodes(ctx context.Context) ([]corev1.Node, error) {
+	problem, err := k.open(ctx)
+	if err == nil && problem != nil {
+		err = errors.New(problem.Text())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k.api.Nodes(ctx)
+}
+
 // Look sees the machines and what the API server shows, at once.
 func (k *Checkup) Look(ctx context.Context) (health.World, error) {
 	w := health.World{Cluster: k.Cluster.Spec.Name, Groups: k.Cluster.Groups, Etcd: k.Cluster.Spec.Spec.EtcdClusters}

@@ -27,6 +27,8 @@ import (
 type Planned struct {
 	Wanted
 	Plan *plan.Plan
+	// inUse are the hashes of the node configurations that machines run; nil: nobody knows.
+	inUse []string
 }
 
 // Plan compares what is wanted with what there is.
@@ -35,7 +37,7 @@ func (o *Observed) Plan(prune bool) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Planned{o.Wanted, made}, nil
+	return &Planned{Wanted: o.Wanted, Plan: made}, nil
 }
 
 // Removal plans to remove all that was observed and is not wanted. What is wanted and not
@@ -47,7 +49,7 @@ func (o *Observed) Removal() (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Planned{o.Wanted, made}, nil
+	return &Planned{Wanted: o.Wanted, Plan: made}, nil
 }
 
 // exists reports whether a shared object was observed.
@@ -75,7 +77,7 @@ func (o *Observed) GroupRemoval(group *api.InstanceGroup) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Planned{o.Wanted, made}, nil
+	return &Planned{Wanted: o.Wanted, Plan: made}, nil
 }
 
 // folderOf is where the files of a group's machines are.
@@ -127,7 +129,10 @@ func (p *Planned) Apply(ctx context.Context, lease *clusterstore.Lease, report f
 	if err != nil {
 		return err
 	}
-	failed := p.Execute(ctx, ExecuteOptions{Guard: lease.Hold, Report: report})
+	failed := p.keepConfigs(ctx)
+	if failed == nil {
+		failed = p.Execute(ctx, ExecuteOptions{Guard: lease.Hold, Report: report})
+	}
 	r := clusterstore.Revision{Plan: digest, Result: "done",
 		Message: p.Plan.Summary().Applied()}
 	if failed != nil {

@@ -87,7 +87,7 @@ func show(app *shell.App, d *kops.Diagnosis) {
 func machine(app *shell.App, m health.MachineDiagnosis) {
 	app.Printf("\nMACHINE %s: %s\n", m.Name, m.Status)
 	for _, f := range [][2]string{{"group", m.Group}, {"node", m.Node}, {"addresses", strings.Join(m.Addresses, ", ")}, {"state", m.State},
-		{"created", stamp(m.Created)}, {"problem", m.Message}, {"remedy", m.Remedy}} {
+		{"created", stamp(m.Created)}, {"stale", why(m)}, {"problem", m.Message}, {"remedy", m.Remedy}} {
 		if f[1] != "" {
 			app.Printf("  %-10s %s\n", f[0], f[1])
 		}
@@ -106,6 +106,18 @@ func machine(app *shell.App, m health.MachineDiagnosis) {
 		app.Printf("  end of its console\n")
 		lines(app, m.Console)
 	}
+}
+
+// why says what a machine needs to be what the spec says, and for which reasons.
+func why(m health.MachineDiagnosis) string {
+	if m.Effect == "" {
+		return ""
+	}
+	var reasons []string
+	for _, r := range m.Reasons {
+		reasons = append(reasons, r.String())
+	}
+	return string(m.Effect) + ": " + strings.Join(reasons, "; ")
 }
 
 // fields are the names with which lines of the form "FIELD: VALUE, WHY" begin.

@@ -20,7 +20,7 @@ import (
 func Command(app *shell.App) *cobra.Command {
 	g := &verb{App: app}
 	c := g.all("get [CLUSTER]", "Show objects of the state store")
-	c.AddCommand(g.all("all", "Show a cluster and everything that belongs to it"), g.clusters(), g.groups(), g.hosts(), g.keys(), g.secrets(), g.keypairs(), g.certificates(), g.revisions(), g.assets())
+	c.AddCommand(g.all("all", "Show a cluster and everything that belongs to it"), g.clusters(), g.groups(), g.hosts(), g.instances(), g.keys(), g.secrets(), g.keypairs(), g.certificates(), g.revisions(), g.assets())
 	c.PersistentFlags().StringVarP(&g.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
 	return c

@@ -198,16 +198,24 @@ func (t *told) sum() string {
 func (t *told) Unwrap() error { return t.error }
 
 // PrintResult writes what came of a plan as JSON or YAML; err is that of the run.
-func (a *App) PrintResult(format, cluster string, r *text.Result, err error) error {
+func (a *App) PrintResult(format, cluster string, r *text.Result, u *kops.Update, err error) error {
 	write := func(w io.Writer) error {
-		return r.JSON(w, text.Run{Cluster: cluster, Version: a.Version}, spellError(err), errors.As(err, new(*kops.Refused)))
+		return r.JSON(w, text.Run{Cluster: cluster, Version: a.Version, Aftermath: aftermath(u)}, spellError(err), errors.As(err, new(*kops.Refused)))
 	}
 	return a.printJSONAs(format, write)
 }
 
-// PrintPlan writes a plan as JSON or YAML.
-func (a *App) PrintPlan(format string, p *kops.Plan) error {
-	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, Inside[*plan.Plan](p)) })
+// PrintPlan writes the plan of an update, and what it leaves to do, as JSON or YAML.
+func (a *App) PrintPlan(format string, u *kops.Update) error {
+	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, Inside[*plan.Plan](u.Plan), aftermath(u)) })
+}
+
+// aftermath is that of an update; nil where there is none.
+func aftermath(u *kops.Update) any {
+	if u == nil || u.Aftermath == nil {
+		return nil
+	}
+	return u.Aftermath
 }
 
 // printJSONAs prints what write writes as JSON in a format.

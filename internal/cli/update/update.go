@@ -48,7 +48,9 @@ func cluster(app *shell.App) *cobra.Command {
 	c := shell.Cobra("cluster [CLUSTER]", "Make the cloud match a cluster's objects", `
 Show what must be created, changed and deleted to make the cloud match the objects
 of a cluster, and with --yes do it. The plan that is shown is the plan that is
-carried out. An update that was cut off is finished by the next one.
+carried out. An update that was cut off is finished by the next one. At the end
+stands what the machines that run need to follow: nothing, a restart in place, or
+to be replaced.
 
 With --target terraform, write the resources as Terraform configuration instead.
 With --facts, everything that would be looked up is read from a file, so that
@@ -248,10 +250,10 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 			return err
 		}
 		if o.format != "" && !o.yes {
-			return app.PrintPlan(o.format, u.Plan)
+			return app.PrintPlan(o.format, u)
 		}
 		if !o.yes {
-			return text.Plan(app.Out, shell.Inside[*plan.Plan](u.Plan), app.PlanOptions(true))
+			return errors.Join(text.Plan(app.Out, shell.Inside[*plan.Plan](u.Plan), app.PlanOptions(true)), aftermath(app, name, u.Aftermath))
 		}
 		outcome.Start(shell.Inside[*plan.Plan](u.Plan))
 		progress.Start(u.Plan)
@@ -269,7 +271,7 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 	})
 	result, err := client.Update(ctx, name, o.UpdateOptions)
 	if o.format != "" && o.yes {
-		err = errors.Join(err, app.PrintResult(o.format, name, outcome, err))
+		err = errors.Join(err, app.PrintResult(o.format, name, outcome, result, err))
 	}
 	err = progress.Close(err)
 	if err != nil {
@@ -291,6 +293,9 @@ func preview(u *kops.Update, o options) error {
 func applied(ctx context.Context, app *shell.App, client *kops.Client, name string, u *kops.Update, o options) error {
 	if o.format == "" {
 		app.Printf("%s\n", u.Summary())
+		if err := aftermath(app, name, u.Aftermath); err != nil {
+			return err
+		}
 	}
 	if !o.createKubeconfig || o.Phase != "" {
 		return nil
@@ -311,7 +316,7 @@ Suggestions:
 		app.Notef("\n%s no longer wanted and still there; to delete what is: kops update cluster %s --prune --yes\n", resources(n), name)
 	}
 	if !u.Plan.Empty() {
-		app.Notef("\nCluster changes have been applied to the cloud.\n\nMachines that run keep their configuration until they are replaced.\n")
+		app.Notef("\nCluster changes have been applied to the cloud.\n")
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func showText(ctx context.Context, app *shell.App, client *kops.Client, name str
 	if err != nil {
 		return err
 	}
-	if err := table(app, cl.Groups, v); err != nil {
+	if err := table(app, name, cl.Groups, v); err != nil {
 		return err
 	}
 	if v.Ready() && !late {
@@ -166,7 +166,7 @@ func showText(ctx context.Context, app *shell.App, client *kops.Client, name str
 	return nil
 }
 
-func table(app *shell.App, groups []*api.InstanceGroup, v *kops.Validation) error {
+func table(app *shell.App, cluster string, groups []*api.InstanceGroup, v *kops.Validation) error {
 	app.Printf("INSTANCE GROUPS\n")
 	var rows [][]string
 	for _, g := range groups {
@@ -184,6 +184,9 @@ func table(app *shell.App, groups []*api.InstanceGroup, v *kops.Validation) erro
 		return err
 	}
 	app.Printf("\n")
+	if v.Stale > 0 {
+		app.Printf("%s; see: kops get instances %s -o wide\n\n", stale(v.Stale), cluster)
+	}
 	if v.Ready() {
 		return nil
 	}
@@ -191,6 +194,13 @@ func table(app *shell.App, groups []*api.InstanceGroup, v *kops.Validation) erro
 	Failures(app, v.Failures)
 	app.Printf("\n")
 	return nil
+}
+
+func stale(n int) string {
+	if n == 1 {
+		return "1 machine is not what the spec says"
+	}
+	return fmt.Sprintf("%d machines are not what the spec says", n)
 }
 
 // Failures prints failures in their order, which says what comes of what.

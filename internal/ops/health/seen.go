@@ -83,7 +83,7 @@ func (a *API) Look(ctx context.Context) (s Seen, err error) {
 	s.Unready, err = a.unready(ctx)
 	if err == nil {
 		var g errgroup.Group
-		g.Go(func() (err error) { s.Nodes, err = a.nodes(ctx); return err })
+		g.Go(func() (err error) { s.Nodes, err = a.Nodes(ctx); return err })
 		g.Go(func() (err error) { s.Pods, err = a.pods(ctx); return err })
 		err = g.Wait()
 	}
@@ -142,7 +142,8 @@ func (a *API) unready(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-func (a *API) nodes(ctx context.Context) ([]corev1.Node, error) {
+// Nodes lists the nodes.
+func (a *API) Nodes(ctx context.Context) ([]corev1.Node, error) {
 	var out []corev1.Node
 	for next := ""; ; {
 		var list corev1.NodeList

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/effects"
 )
 
@@ -170,7 +171,9 @@ func flattenList(out map[string]string, at string, list []any) {
 			}
 			flatten(out, at+"["+name+"]", o)
 		default:
-			texts = append(texts, fmt.Sprint(x))
+			if text := fmt.Sprint(x); !strings.HasPrefix(text, "# ") { // a heading among kernel parameters
+				texts = append(texts, text)
+			}
 		}
 	}
 	if len(texts) > 0 {
@@ -203,4 +206,42 @@ func sorted(a, b map[string]string) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// Changes are the differences of two specs of one kind, by their fields.
+func Changes(old, now any) ([]platform.Change, error) {
+	have, err := spec(old)
+	if err != nil {
+		return nil, err
+	}
+	want, err := spec(now)
+	if err != nil {
+		return nil, err
+	}
+	var all []Reason
+	for _, key := range sorted(have, want) {
+		if have[key] != want[key] {
+			all = append(all, Reason{key, shown(have[key]), shown(want[key]), effects.OfAny(key)})
+		}
+	}
+	var out []platform.Change
+	for _, r := range withoutBlocks(all) {
+		out = append(out, platform.Change{Field: r.Field, Have: r.Have, Want: r.Want})
+	}
+	return out, nil
+}
+
+// spec are the values of a spec by their paths.
+func spec(of any) (map[string]string, error) {
+	text, err := json.Marshal(of)
+	if err != nil {
+		return nil, fmt.Errorf("read the fields of a spec: %w", err)
+	}
+	var doc any
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("read the fields of a spec: %w", err)
+	}
+	out := map[string]string{}
+	flatten(out, "spec", doc)
+	return out, nil
 }

@@ -26,6 +26,9 @@ type In struct {
 	Nodes []corev1.Node
 	// Wanted is what machines are to run, by the name of their group.
 	Wanted map[string]Wanted
+	// Applied is what machines run that their platform would not make otherwise, where it
+	// is not what is wanted: that follows from a plan which is not carried out yet.
+	Applied map[string]Applied
 	// Kept are node configurations of the past, by their hashes.
 	Kept map[string][]byte
 	// InPlace says that machines are changed, and never replaced.
@@ -39,8 +42,26 @@ type Wanted struct {
 	// Files are digests (labels.Digest) of the manifests that they read from the store, by
 	// key below the cluster's folder.
 	Files map[string]string
-	// Changes are what a plan that is not carried out yet will make otherwise.
+	// Changes are what a plan that is not carried out yet will make otherwise; Touched says
+	// that it changes what the platform makes the machines of.
 	Changes []platform.Change
+	Touched bool
+}
+
+// Applied is what machines run, as for Wanted.
+type Applied struct {
+	Config []byte
+	Files  map[string]string
+}
+
+// Hash is that of the node configuration; "" where it is not known.
+func (a Applied) Hash() string { return hash(a.Config) }
+
+func hash(config []byte) string {
+	if len(config) == 0 {
+		return ""
+	}
+	return nodeconfig.Hash(config)
 }
 
 // What a reason says where no field of the spec does.
@@ -87,24 +108,15 @@ func (in In) reasons(m platform.Machine, n *corev1.Node) []Reason {
 	want, made := in.Wanted[m.Group], in.Made[m.Name]
 	var out []Reason
 	for _, c := range slices.Concat(made.Changes, want.Changes) {
-		if !slices.ContainsFunc(out, func(r Reason) bool { return r.Field == c.Field }) {
-			out = append(out, Reason{c.Field, c.Have, c.Want, effects.OfAny(c.Field)})
+		out = with(out, Reason{c.Field, c.Have, c.Want, effects.OfAny(c.Field)})
+	}
+	runs, wanted := in.runs(m, n), hash(want.Config)
+	if runs.Hash != "" && wanted != "" && runs.Hash != wanted {
+		for _, r := range differences(in.Kept[runs.Hash], want.Config, runs.Hash, wanted) {
+			out = with(out, r)
 		}
 	}
-	runs, told := running(n)
-	if !told {
-		runs.Hash = made.Config
-	}
-	wanted := ""
-	if len(want.Config) > 0 {
-		wanted = nodeconfig.Hash(want.Config)
-	}
-	if runs.Hash != "" && wanted != "" && runs.Hash != wanted {
-		out = append(out, differences(in.Kept[runs.Hash], want.Config, runs.Hash, wanted)...)
-	}
-	if told {
-		out = append(out, files(runs.Files, want.Files)...)
-	}
+	out = append(out, files(runs.Files, want.Files)...)
 	if annotated(n) {
 		out = append(out, Reason{Field: Annotated, Effect: Replace})
 	}
@@ -112,11 +124,68 @@ func (in In) reasons(m platform.Machine, n *corev1.Node) []Reason {
 		out = append(out, Reason{Field: Detached, Effect: Replace})
 	}
 	mended := made.Config != "" && made.Config != runs.Hash && runs.Hash == wanted
-	if m.Outdated && len(out) == 0 && !mended {
+	if len(out) == 0 && (want.Touched || m.Outdated && !mended) {
 		out = append(out, Reason{Field: Unexplained, Effect: Replace})
 	}
 	slices.SortStableFunc(out, func(a, b Reason) int { return cmp.Compare(b.Effect, a.Effect) })
 	return out
+}
+
+// with adds a reason, unless the field has one.
+func with(all []Reason, r Reason) []Reason {
+	if slices.ContainsFunc(all, func(x Reason) bool { return x.Field == r.Field }) {
+		return all
+	}
+	return append(all, r)
+}
+
+// runs is what a machine runs: what its node tells, or what the platform made it of.
+func (in In) runs(m platform.Machine, n *corev1.Node) labels.Running {
+	if r, told := running(n); told {
+		return r
+	}
+	if made := in.Made[m.Name].Config; made != "" {
+		return labels.Running{Hash: made}
+	}
+	if a, ok := in.Applied[m.Group]; ok && !m.Outdated {
+		return labels.Running{Hash: a.Hash(), Files: a.Files}
+	}
+	return labels.Running{}
+}
+
+// InUse are the hashes of the node configurations that machines run.
+func (in In) InUse() []string {
+	out := []string{}
+	for _, g := range in.Machines {
+		for _, m := range g.Machines {
+			if h := in.runs(m, health.NodeOf(m, in.Nodes)).Hash; h != "" && !slices.Contains(out, h) {
+				out = append(out, h)
+			}
+		}
+	}
+	return out
+}
+
+// Lacking are the hashes of the node configurations that machines run, and that are
+// needed to judge them: they are neither wanted nor among Kept.
+func (in In) Lacking() []string {
+	return slices.DeleteFunc(in.InUse(), func(h string) bool {
+		for _, w := range in.Wanted {
+			if hash(w.Config) == h {
+				return true
+			}
+		}
+		return in.Kept[h] != nil
+	})
+}
+
+// Concerns reports whether there may be a reason against a machine that only what is
+// wanted shows; else nothing is to be read for it. sure says that the platform calls all
+// machines outdated that it made of another configuration.
+func (in In) Concerns(m platform.Machine, sure bool) bool {
+	n := health.NodeOf(m, in.Nodes)
+	runs, told := running(n)
+	return m.Outdated || m.Detached || annotated(n) || told && (!sure || len(runs.Files) > 0)
 }
 
 // files are the manifests that a machine runs otherwise than they stand in the store. One

@@ -29,6 +29,7 @@ const (
 	leaseKey        = "lease"
 	packKey         = "pack"
 	revisionsFolder = "revisions/"
+	configsFolder   = "nodeconfigs/"
 )
 
 // parallel is how many requests to the store one call has in flight.

@@ -123,13 +123,14 @@ type report struct {
 	Digest  string       `json:"digest"`
 	Summary plan.Summary `json:"summary"`
 	*plan.Plan
+	Aftermath any `json:"aftermath,omitempty"`
 }
 
 // JSON writes the whole plan, kept resources included, with its digest and with
 // how many resources are created, modified, replaced, deleted, deferred (deleted
 // only with --prune), kept and shared. A program that reads it finds every step
-// after the steps it follows.
-func JSON(w io.Writer, p *plan.Plan) error {
+// after the steps it follows. aftermath is what it leaves to do; nil: nothing is said of that.
+func JSON(w io.Writer, p *plan.Plan, aftermath any) error {
 	digest, err := p.Digest()
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func JSON(w io.Writer, p *plan.Plan) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	err = enc.Encode(report{Digest: digest, Plan: p, Summary: p.Summary()})
+	err = enc.Encode(report{Digest: digest, Plan: p, Summary: p.Summary(), Aftermath: aftermath})
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}

@@ -89,7 +89,7 @@ func TestThePreviewSaysHowToGoOn(t *testing.T) {
 func TestJSONHoldsTheWholePlan(t *testing.T) {
 	p := planOf(t, someWant, someHave, false)
 	var b bytes.Buffer
-	if err := text.JSON(&b, p); err != nil {
+	if err := text.JSON(&b, p, nil); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
@@ -284,7 +284,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 func TestErrorsOfTheWriterAreReturned(t *testing.T) {
 	p := planOf(t, someWant, someHave, true)
 	for name, err := range map[string]error{
-		"plan": text.Plan(broken{}, p, text.Options{}), "json": text.JSON(broken{}, p), "deletion": text.Deletion(broken{}, p),
+		"plan": text.Plan(broken{}, p, text.Options{}), "json": text.JSON(broken{}, p, nil), "deletion": text.Deletion(broken{}, p),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Errorf("%s: %v", name, err)

@@ -56,8 +56,11 @@ func (r *Result) Report(e exec.Event) {
 // resultFormat is the number of the format of a resultDocument.
 const resultFormat = 1
 
-// Run says which run a result is of.
-type Run struct{ Cluster, Version string }
+// Run says which run a result is of, and what it leaves to do; nil: nothing is said of that.
+type Run struct {
+	Cluster, Version string
+	Aftermath        any
+}
 
 type resultDocument struct {
 	Format  int          `json:"format"`
@@ -68,10 +71,11 @@ type resultDocument struct {
 	Result  string       `json:"result"` // done, unchanged, failed, interrupted or refused
 	Error   *resultError `json:"error,omitempty"`
 	// Summary counts resources by what was to become of them, Outcome steps by what became of them.
-	Summary  plan.Summary    `json:"summary"`
-	Outcome  map[string]int  `json:"outcome"`
-	Steps    []resultStep    `json:"steps"`
-	Deferred []resultAddress `json:"deferred"`
+	Summary   plan.Summary    `json:"summary"`
+	Outcome   map[string]int  `json:"outcome"`
+	Steps     []resultStep    `json:"steps"`
+	Deferred  []resultAddress `json:"deferred"`
+	Aftermath any             `json:"aftermath,omitempty"`
 }
 
 type resultAddress struct {
@@ -106,7 +110,7 @@ func (r *Result) JSON(w io.Writer, run Run, err error, refused bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	doc := resultDocument{Format: resultFormat, Cluster: run.Cluster, Version: run.Version, Time: r.start.UTC(), Seconds: seconds(r.now().Sub(r.start)),
-		Summary: r.plan.Summary(), Error: errorOf(err), Outcome: map[string]int{}, Steps: []resultStep{}, Deferred: []resultAddress{}}
+		Summary: r.plan.Summary(), Error: errorOf(err), Aftermath: run.Aftermath, Outcome: map[string]int{}, Steps: []resultStep{}, Deferred: []resultAddress{}}
 	for _, s := range r.plan.Steps {
 		e, told := r.last[keyOf(s)]
 		if s.Op == plan.Keep && e.State != exec.Failed {

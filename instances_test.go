@@ -1,0 +1,272 @@
+package kops_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kops.local/kops"
+	"kops.local/kops/api"
+	"kops.local/kops/api/status"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/store"
+)
+
+// fleet is what the platform of a bench says of its machines, by the group's name.
+type fleet struct {
+	outdated map[string]bool
+	made     map[string]platform.Made
+	asked    int // how often what machines were made of
+}
+
+// fleet has the bench's platform tell what its machines were made of.
+func (b *bench) fleet() *fleet {
+	b.Helper()
+	f := &fleet{outdated: map[string]bool{}, made: map[string]platform.Made{}}
+	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
+		machines := p.Machines
+		p.Machines = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+			all, err := machines(ctx, s, c, groups)
+			for i := range all {
+				for j := range all[i].Machines {
+					all[i].Machines[j].Outdated = f.outdated[all[i].Name]
+				}
+			}
+			return all, err
+		}
+		p.Roll.Surge = 1
+		p.Roll.Made = func(_ context.Context, _ *platform.Session, _ *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Made, error) {
+			f.asked++
+			out := map[string]platform.Made{}
+			for _, m := range asked {
+				if made, ok := f.made[m.Group]; ok {
+					out[m.Name] = made
+				}
+			}
+			return out, nil
+		}
+		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
+	})
+	b.Client = b.client(func(*kops.Config) {})
+	return f
+}
+
+// configOf is the node configuration of the workers, as it was applied last.
+func (b *bench) configOf(group string) []byte {
+	b.Helper()
+	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL+"/"+name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	data, _, err := s.Get(b.Context(), "igconfig/node/"+group+"/nodeupconfig.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return data
+}
+
+// leaves is what an update leaves to do, a line for each group.
+func leaves(u *kops.Update) string {
+	if u.Aftermath == nil {
+		return "nothing"
+	}
+	var out []string
+	for _, g := range u.Aftermath.Groups {
+		var why []string
+		for _, r := range g.Reasons {
+			why = append(why, r.String()+" "+string(r.Effect))
+		}
+		out = append(out, fmt.Sprintf("%s %s %d/%d [%s]", g.Group, g.Effect, g.Machines, g.Count, strings.Join(why, ", ")))
+	}
+	return strings.Join(out, "; ") + fmt.Sprintf("; %d+%d %dmin%s", u.Aftermath.Restarts, u.Aftermath.Replaces, u.Aftermath.Minutes, u.Aftermath.Unknown)
+}
+
+// TestAnUpdateSaysWhatMachinesNeed previews changes of each effect before anything is done.
+func TestAnUpdateSaysWhatMachinesNeed(t *testing.T) {
+	b := newBench(t)
+	b.fleet()
+	b.describe(func(o *kops.NewClusterOptions) {})
+	if u := b.apply(kops.UpdateOptions{}); u.Aftermath != nil {
+		t.Errorf("a first update says %s", leaves(u))
+	}
+	if u := b.preview(kops.UpdateOptions{}); u.Aftermath != nil {
+		t.Errorf("an update without changes says %s", leaves(u))
+	}
+	const idle = "control-plane-here none 0/1 []; "
+	for _, c := range []struct{ object, set, want string }{
+		{"nodes-here", "spec.machineType=big", idle + "nodes-here replace 2/2 [spec.machineType small -> big replace]; 0+2 4min"},
+		{"nodes-here", "spec.kubelet.maxPods=50", idle + "nodes-here restart 2/2 [spec.kubelet.maxPods -> 50 restart]; 2+0 1min"},
+		{"nodes-here", "spec.taints=a=b:NoSchedule", idle + "nodes-here live 0/2 [spec.taints -> a=b:NoSchedule live]; 0+0 0min"},
+		{"nodes-here", "spec.minSize=1", idle + "nodes-here live 0/2 [spec.minSize 2 -> 1 live]; 0+0 0min"},
+		{name, "spec.metricsServer.enabled=true", "control-plane-here restart 1/1 [spec.kubeAPIServer.enableAggregatorRouting -> true restart, " +
+			"spec.metricsServer.enabled -> true live]; nodes-here none 0/2 []; 1+0 1min"},
+	} {
+		b := newBench(t)
+		b.fleet()
+		b.describe(func(o *kops.NewClusterOptions) {})
+		b.apply(kops.UpdateOptions{})
+		b.set(c.object, c.set)
+		if got := leaves(b.preview(kops.UpdateOptions{})); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.set, got, c.want)
+		}
+	}
+}
+
+// TestMachinesAreHeldAgainstWhatTheyRun goes through two updates that reach no machine:
+// what machines are behind in is named by the configuration that they started with.
+func TestMachinesAreHeldAgainstWhatTheyRun(t *testing.T) {
+	b := newBench(t)
+	f := b.fleet()
+	b.describe(func(o *kops.NewClusterOptions) {})
+	b.apply(kops.UpdateOptions{})
+	f.made["nodes-here"] = platform.Made{Config: nodeconfig.Hash(b.configOf("nodes-here"))}
+	b.set("nodes-here", "spec.kubelet.maxPods=50")
+	if got, want := leaves(b.apply(kops.UpdateOptions{})), "control-plane-here none 0/1 []; nodes-here restart 2/2 [spec.kubelet.maxPods -> 50 restart]; 2+0 1min"; got != want {
+		t.Errorf("the update says %s, want %s", got, want)
+	}
+	f.outdated["nodes-here"] = true
+	b.set("nodes-here", "spec.sysctlParameters=vm.swappiness=1", "spec.kubelet.maxPods=40")
+	u := b.preview(kops.UpdateOptions{})
+	if got := leaves(u); !strings.Contains(got, "2/2 [spec.kubelet.maxPods -> 40 restart, spec.sysctlParameters -> vm.swappiness=1 restart]") {
+		t.Errorf("the next update says %s", got)
+	}
+	b.apply(kops.UpdateOptions{})
+	asked := f.asked
+
+	all, err := b.Instances(t.Context(), name, kops.InstancesOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, i := range all {
+		got = append(got, fmt.Sprintf("%s %s %s %d", i.Name, i.Status, i.Effect, len(i.Reasons)))
+	}
+	if want := []string{"control-plane-here-0 UpToDate none 0", "nodes-here-0 NeedsUpdate restart 2", "nodes-here-1 NeedsUpdate restart 2"}; !slices.Equal(got, want) {
+		t.Errorf("machines are %q, want %q", got, want)
+	}
+	if f.asked != asked+1 {
+		t.Errorf("%d questions what machines were made of, want one for all", f.asked-asked)
+	}
+
+	v, err := b.ValidateCluster(t.Context(), name, kops.ValidateOptions{})
+	if err != nil || v.Stale != 2 {
+		t.Errorf("a validation counts %+v, %v", v, err)
+	}
+	d, err := b.Diagnose(t.Context(), name, kops.DiagnoseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range d.Machines {
+		if stale := m.Group == "nodes-here"; stale != (m.Effect == status.Restart) || stale != (len(m.Reasons) == 2) {
+			t.Errorf("the diagnosis says of %s: %s %v", m.Name, m.Effect, m.Reasons)
+		}
+	}
+	f.outdated["nodes-here"], asked = false, f.asked
+	if v, err = b.ValidateCluster(t.Context(), name, kops.ValidateOptions{}); err != nil || v.Stale != 0 || f.asked != asked {
+		t.Errorf("where nothing is outdated a validation counts %+v, after %d questions, %v", v, f.asked-asked, err)
+	}
+}
+
+// TestKeepingConfigurationsCostsLittle counts requests to the store.
+func TestKeepingConfigurationsCostsLittle(t *testing.T) {
+	b := newBench(t)
+	b.fleet()
+	n := &counter{}
+	b.cfg.Store.Backends = []kops.Backend{n.backend(store.Memories())}
+	b.Client = b.client(func(*kops.Config) {})
+	b.describe(func(o *kops.NewClusterOptions) {})
+	b.apply(kops.UpdateOptions{})
+	first := n.take()
+	if kept := count(first, "put "+"nodeconfigs/"); kept != 2 {
+		t.Errorf("the first update keeps %d configurations, want one a group: %q", kept, first)
+	}
+	b.apply(kops.UpdateOptions{})
+	if again := n.take(); count(again, "nodeconfigs/")+count(again, "revisions/") != 0 {
+		t.Errorf("an update without changes asks for %q", again)
+	}
+	b.set("nodes-here", "spec.kubelet.maxPods=50")
+	n.take()
+	b.apply(kops.UpdateOptions{})
+	changed := n.take()
+	if count(changed, "put nodeconfigs/") != 1 || count(changed, "get nodeconfigs/") != 0 || count(changed, "list nodeconfigs/") != 1 {
+		t.Errorf("an update of one group asks for %q", changed)
+	}
+	b.now = b.now.Add(100 * 24 * time.Hour)
+	b.set("nodes-here", "spec.kubelet.maxPods=60")
+	n.take()
+	b.apply(kops.UpdateOptions{})
+	if pruned := n.take(); count(pruned, "delete nodeconfigs/") != 1 { // that of the first update; the second's machines still run
+		t.Errorf("an update after 100 days asks for %q", pruned)
+	}
+}
+
+// count counts the requests that hold a text.
+func count(requests []string, text string) (n int) {
+	for _, r := range requests {
+		if strings.Contains(r, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// counter notes requests to stores: "put nodeconfigs/…" below our folder of the cluster.
+type counter struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (c *counter) note(verb, key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, verb+" "+strings.TrimPrefix(strings.TrimPrefix(key, ".kops/"+name+"/"), name+"/"))
+}
+
+// take returns what was noted, and begins anew.
+func (c *counter) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.seen
+	c.seen = nil
+	return out
+}
+
+func (c *counter) backend(of store.Backend) store.Backend {
+	open := of.Open
+	of.Open = func(ctx context.Context, scheme, rest string) (store.Store, error) {
+		s, err := open(ctx, scheme, rest)
+		return counted{s, c}, err
+	}
+	return of
+}
+
+type counted struct {
+	store.Store
+	c *counter
+}
+
+func (s counted) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+	s.c.note("get", key)
+	return s.Store.Get(ctx, key)
+}
+
+func (s counted) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	s.c.note("list", prefix)
+	return s.Store.List(ctx, prefix)
+}
+
+func (s counted) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	s.c.note("put", key)
+	return s.Store.Put(ctx, key, data, o)
+}
+
+func (s counted) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
+	s.c.note("delete", key)
+	return s.Store.Delete(ctx, key, o)
+}

@@ -1,0 +1,84 @@
+package get
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/validate"
+)
+
+// wide is the table with all that is known.
+const wide = "wide"
+
+func (g *verb) instances() *cobra.Command {
+	var o kops.InstancesOptions
+	c := shell.Cobra("instances [CLUSTER]", "Show machines, and what they are behind in", `
+Show the machines of a cluster: of which group and where they are, what they run,
+and whether they are what the spec says. STALE is what it takes to make them that:
+restart (in place) or replace; with -o wide, WHY names each field with what the
+machine has and what it is to have.
+
+It works while the API server does not answer; then it shows what the platform
+and the state store tell.`, `
+  kops get instances cluster.example.com
+  kops get instances cluster.example.com -o wide
+  kops get instances --name cluster.example.com -o json`,
+		func(ctx context.Context, args []string) error {
+			if err := shell.CheckFormat(g.format, shell.Table, wide, shell.YAML, shell.JSON); err != nil {
+				return err
+			}
+			validate.Reach(g.App, &o.ReachOptions)
+			name, client, err := g.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			return g.OfCluster(ctx, client, name, func(name string) error { return g.listInstances(ctx, client, name, o) })
+		})
+	validate.ReachFlags(c, &o.ReachOptions)
+	c.Aliases = []string{"instance"}
+	c.ValidArgsFunction = shell.CompleteCluster(g.App)
+	return c
+}
+
+func (g *verb) listInstances(ctx context.Context, client *kops.Client, name string, o kops.InstancesOptions) error {
+	o.On = g.On(nil)
+	all, err := client.Instances(ctx, name, o)
+	if err != nil {
+		return err
+	}
+	header := []string{"ID", "NODE-NAME", "STATUS", "ROLES", "INSTANCE-GROUP", "ZONE", "VERSION", "AGE", "STALE"}
+	if g.format == wide {
+		header = append(header, "STATE", "ADDRESSES", "MACHINE-TYPE", "WHY")
+	}
+	row := func(i kops.Instance) []string {
+		age, stale := "", "-"
+		if !i.Created.IsZero() {
+			age = duration.HumanDuration(g.Now().Sub(i.Created))
+		}
+		if i.Effect.Stale() {
+			stale = string(i.Effect)
+		}
+		out := []string{i.Name, i.Node, i.Status, strings.Join(i.Roles, ", "), i.Group, i.Zone, i.Version, age, stale}
+		if g.format != wide {
+			return out
+		}
+		var why []string
+		for _, r := range i.Reasons {
+			why = append(why, r.String())
+		}
+		return append(out, i.State, strings.Join(i.Addresses, ","), i.MachineType, strings.Join(why, "; "))
+	}
+	if g.format == wide {
+		var rows [][]string
+		for _, i := range all {
+			rows = append(rows, row(i))
+		}
+		return g.PrintTable(header, rows)
+	}
+	return printList(g, all, header, row)
+}

@@ -1,0 +1,84 @@
+package update
+
+import (
+	"fmt"
+	"strings"
+
+	"kops.local/kops"
+	"kops.local/kops/api/status"
+	"kops.local/kops/internal/cli/shell"
+)
+
+// mostReasons is how many fields a line names.
+const mostReasons = 3
+
+// aftermath says what the machines that run need to follow an update, and which command does it.
+func aftermath(app *shell.App, name string, a *kops.Aftermath) error {
+	switch {
+	case a == nil:
+		return nil
+	case a.Unknown != "":
+		app.Notef("\nwarning: what machines need to follow is not known: %s\n", a.Unknown)
+		return nil
+	}
+	var rows [][]string
+	idle := 0
+	for _, g := range a.Groups {
+		if g.Effect == status.NoEffect {
+			idle++
+			continue
+		}
+		rows = append(rows, []string{g.Group, string(g.Effect), fmt.Sprintf("%d of %d", g.Machines, g.Count), why(g.Reasons)})
+	}
+	app.Printf("\nMachines that run\n")
+	if len(rows) > 0 {
+		if err := app.PrintTable([]string{"GROUP", "EFFECT", "MACHINES", "WHY"}, rows); err != nil {
+			return err
+		}
+	}
+	if idle > 0 {
+		app.Printf("Nothing changes for those of %s.\n", counted(idle, "group", len(rows) > 0))
+	}
+	if todo := work(a); todo != "" {
+		app.Printf("%s, in about %d min, at %v for each that is replaced and %v for each restart, as many at once as rollingUpdate allows:\n  kops rolling-update cluster %s --yes\n",
+			todo, a.Minutes, minutes(status.ReplaceTime.Minutes()), minutes(status.RestartTime.Minutes()), name)
+	}
+	return nil
+}
+
+// minutes writes a time.
+func minutes(m float64) string { return fmt.Sprintf("%g min", m) }
+
+// work says how many machines are to be restarted and replaced.
+func work(a *kops.Aftermath) string {
+	var parts []string
+	if a.Restarts > 0 {
+		parts = append(parts, counted(a.Restarts, "machine", false)+" to restart in place")
+	}
+	if a.Replaces > 0 {
+		parts = append(parts, counted(a.Replaces, "machine", false)+" to replace")
+	}
+	return strings.Join(parts, " and ")
+}
+
+func counted(n int, what string, others bool) string {
+	if others {
+		what = "other " + what
+	}
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// why names the first fields.
+func why(reasons []status.Reason) string {
+	var out []string
+	for _, r := range reasons[:min(len(reasons), mostReasons)] {
+		out = append(out, r.String())
+	}
+	if more := len(reasons) - mostReasons; more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, "; ")
+}

@@ -1,0 +1,306 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/ops/stale"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/effects"
+	"kops.local/kops/internal/store"
+)
+
+// askTime bounds how long the API server is asked what machines run.
+const askTime = 5 * time.Second
+
+// Effect says what the machines that run will be behind in once the plan is carried out.
+// There are none where nothing changes, before the first update, and where the platform
+// shows no machines. The authority issues the certificate with which the API server is
+// asked what machines run; nil: it is not asked.
+func (p *Planned) Effect(ctx context.Context, authority *pki.Keyset) ([]stale.Machine, error) {
+	if p.Plan.Empty() || p.Provider.Machines == nil || p.World.Offline || p.Places.Base.Store == nil {
+		return nil, nil
+	}
+	listing, err := p.Places.Base.Listing(ctx)
+	if err != nil || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Completed }) {
+		return nil, err
+	}
+	in := stale.In{Groups: p.Cluster.Groups, InPlace: p.Provider.Roll.InPlace}
+	var before revised
+	all, part := errgroup.WithContext(ctx)
+	all.Go(func() error {
+		return fault.Retry(part, p.World.Sleep, func() (err error) {
+			in.Machines, err = p.Provider.Machines(part, p.Session, p.Cluster.Spec, p.Cluster.Groups)
+			return err
+		})
+	})
+	all.Go(func() (err error) {
+		before, err = p.revised(part)
+		return err
+	})
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	var groups []string
+	var outdated []platform.Machine
+	for _, g := range in.Machines {
+		for _, m := range g.Machines {
+			if !slices.Contains(groups, m.Group) {
+				groups = append(groups, m.Group)
+			}
+			if m.Outdated {
+				outdated = append(outdated, m)
+			}
+		}
+	}
+	if len(groups) == 0 {
+		return nil, nil
+	}
+	if in.Made, err = p.made(ctx, outdated); err != nil {
+		return nil, err
+	}
+	if authority != nil && (len(outdated) > 0 || !p.sure()) { // else all run what was applied last
+		in.Nodes = p.tellingNodes(ctx, authority)
+	}
+	if err := p.held(ctx, &in, groups, before); err != nil {
+		return nil, err
+	}
+	p.inUse = in.InUse()
+	return p.judged(ctx, in)
+}
+
+// tellingNodes are the nodes, whose machines tell what they run; none where they cannot be asked.
+func (p *Planned) tellingNodes(ctx context.Context, authority *pki.Keyset) []corev1.Node {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	k := &Checkup{Opened: p.Opened, authority: authority, life: CheckupLife}
+	nodes, err := k.nodes(ctx)
+	if err != nil {
+		return nil // then what the platform tells has to do
+	}
+	return nodes
+}
+
+// held adds what machines run, where the platform does not make them otherwise, and what
+// they are to run after the plan.
+func (p *Planned) held(ctx context.Context, in *stale.In, groups []string, before revised) error {
+	wanted, was, touched := p.wantedFiles(), p.replaced(), p.touched()
+	now, err := p.runsOf(ctx, groups, func(ctx context.Context, key string) ([]byte, error) {
+		if text, ok := wanted[key]; ok {
+			return text, nil
+		}
+		return p.applied(ctx, key) // the plan is of a part
+	})
+	if err != nil {
+		return err
+	}
+	in.Applied, err = p.runsOf(ctx, groups, func(ctx context.Context, key string) ([]byte, error) {
+		old, changed := was[key]
+		switch {
+		case !changed:
+			return wanted[key], nil
+		case old == nil:
+			return p.applied(ctx, key)
+		}
+		return old, nil
+	})
+	if err != nil {
+		return err
+	}
+	in.Wanted, in.Kept = map[string]stale.Wanted{}, map[string][]byte{}
+	for _, name := range groups {
+		changes, err := before.changes(p.Cluster.Spec, p.Cluster.Group(name), touched[name])
+		if err != nil {
+			return err
+		}
+		a := in.Applied[name]
+		if a.Config != nil {
+			in.Kept[a.Hash()] = a.Config
+		}
+		in.Wanted[name] = stale.Wanted{Config: now[name].Config, Files: now[name].Files, Changes: changes, Touched: touched[name]}
+	}
+	return nil
+}
+
+// fileOf is the key below the cluster's folder of a managed file, and its text as far as it is known.
+func (p *Planned) fileOf(obj any) (key string, text []byte, ok bool) {
+	f, ok := obj.(*managedfile.File)
+	at := p.World.Buckets.Location(p.Places.Base.URL)
+	if !ok || f == nil || f.Store != at.Store {
+		return "", nil, false
+	}
+	key, ok = strings.CutPrefix(f.Key, at.Prefix)
+	if t, known := f.Content.Value().Known(); known {
+		text = []byte(t)
+	}
+	return key, text, ok
+}
+
+// wantedFiles are the files of the cluster's folder as they are to be, by their keys.
+func (p *Planned) wantedFiles() map[string][]byte {
+	out := map[string][]byte{}
+	for n := range p.Graph.All() {
+		if key, text, ok := p.fileOf(n.Want); ok {
+			out[key] = text
+		}
+	}
+	return out
+}
+
+// replaced are the files that the plan writes or deletes, as they are, by their keys; nil
+// is one whose text was not read.
+func (p *Planned) replaced() map[string][]byte {
+	out := map[string][]byte{}
+	for _, s := range p.Plan.Steps {
+		if s.Op == plan.Keep {
+			continue
+		}
+		if key, _, ok := p.fileOf(s.Want); ok {
+			out[key] = nil
+		}
+		if key, text, ok := p.fileOf(s.Have); ok && len(text) > 0 {
+			out[key] = text
+		}
+	}
+	return out
+}
+
+// touched are the groups of which the plan changes what the platform makes their machines of.
+func (p *Planned) touched() map[string]bool {
+	out := map[string]bool{}
+	for _, s := range p.Plan.Steps {
+		if s.Op == plan.Keep || s.Op == plan.Create && !s.Replaces {
+			continue
+		}
+		of := func(k resource.Any, obj any) {
+			if obj != nil {
+				out[k.Group(obj)] = true
+			}
+		}
+		of(s.Kind, s.Have)
+	}
+	delete(out, "")
+	return out
+}
+
+// revised are the objects as they were applied last.
+type revised struct {
+	cluster *api.Cluster
+	groups  map[string]*api.InstanceGroup
+}
+
+// lastRevisions is how many of the newest revisions are looked through for one that was done.
+const lastRevisions = 5
+
+// revised reads the newest revision that was carried out; it is empty where there is none.
+func (o *Opened) revised(ctx context.Context) (revised, error) {
+	out := revised{groups: map[string]*api.InstanceGroup{}}
+	numbers, err := o.World.Store.Revisions(ctx, o.Cluster.Spec.Name)
+	if err != nil {
+		return out, err
+	}
+	for _, n := range numbers[:min(len(numbers), lastRevisions)] {
+		r, err := o.World.Store.Revision(ctx, o.Cluster.Spec.Name, n)
+		if err != nil {
+			return out, err
+		}
+		if r.Result != "done" || r.Spec == "" {
+			continue
+		}
+		objects, _, err := compat.Decode([]byte(r.Spec), compat.Options{Lenient: true})
+		if err != nil {
+			return out, fmt.Errorf("read revision %d of cluster %s: %w", n, o.Cluster.Spec.Name, err)
+		}
+		for _, obj := range objects {
+			switch x := obj.(type) {
+			case *api.Cluster:
+				out.cluster = x
+			case *api.InstanceGroup:
+				out.groups[x.Name] = x
+			}
+		}
+		return out, nil
+	}
+	return out, nil
+}
+
+// changes are the fields of a group that are not as they were applied last, and those of
+// its cluster that may be why its machines are made otherwise. What their configuration
+// holds is compared there, and not here.
+func (r revised) changes(c *api.Cluster, g *api.InstanceGroup, touched bool) ([]platform.Change, error) {
+	var out []platform.Change
+	if g != nil && r.groups[g.Name] != nil {
+		of, err := stale.Changes(r.groups[g.Name].Spec, g.Spec)
+		if err != nil {
+			return nil, err
+		}
+		out = withoutRestarts(api.KindInstanceGroup, of)
+	}
+	if touched && r.cluster != nil {
+		of, err := stale.Changes(r.cluster.Spec, c.Spec)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, withoutRestarts(api.KindCluster, of)...)
+	}
+	return out, nil
+}
+
+// withoutRestarts leaves out what is of the machines' configuration, which says it of each
+// group by itself: workers may get a new version of Kubernetes later than others.
+func withoutRestarts(kind string, all []platform.Change) []platform.Change {
+	return slices.DeleteFunc(all, func(c platform.Change) bool {
+		e, known := effects.Of(kind, c.Field)
+		return known && e == effects.Restart || c.Field == "spec.kubernetesVersion"
+	})
+}
+
+// keepConfigs keeps the node configurations that the plan writes, and those in whose place
+// it does: machines may still run them.
+func (p *Planned) keepConfigs(ctx context.Context) error {
+	wanted, was := p.wantedFiles(), p.replaced()
+	var texts [][]byte
+	for _, g := range p.Cluster.Groups {
+		key := layout.NodeConfig(string(g.Spec.Role), g.Name)
+		old, changed := was[key]
+		if !changed {
+			continue
+		}
+		for _, text := range [][]byte{old, wanted[key]} {
+			if len(text) > 0 {
+				texts = append(texts, text)
+			}
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	return p.World.Store.KeepNodeConfigs(ctx, p.Cluster.Spec.Name, texts, p.inUse)
+}
+
+// KeepConfigs keeps the node configurations of all groups, where another tool writes them.
+func (m *Modelled) KeepConfigs(ctx context.Context) error {
+	p := &Planned{Wanted: m.Wanted}
+	wanted := p.wantedFiles()
+	var texts [][]byte
+	for _, g := range m.Cluster.Groups {
+		if text := wanted[layout.NodeConfig(string(g.Spec.Role), g.Name)]; len(text) > 0 {
+			texts = append(texts, text)
+		}
+	}
+	return m.World.Store.KeepNodeConfigs(ctx, m.Cluster.Spec.Name, texts, nil)
+}

@@ -1,0 +1,174 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/stale"
+	"kops.local/kops/internal/platform"
+)
+
+// StaleOptions say what machines are held against.
+type StaleOptions struct {
+	// All judges every machine exactly. Otherwise what is wanted is read only where the
+	// platform, or a node, gives cause.
+	All bool
+}
+
+// Stale says of the machines that were seen what they are behind in, as the store has it.
+func (o *Opened) Stale(ctx context.Context, w health.World, opts StaleOptions) ([]stale.Machine, error) {
+	in := stale.In{Groups: w.Groups, Machines: w.Machines, Nodes: w.API.Nodes, InPlace: o.Provider.Roll.InPlace}
+	var groups []string
+	var asked []platform.Machine
+	for _, g := range w.Machines {
+		for _, m := range g.Machines {
+			if m.Outdated || opts.All {
+				asked = append(asked, m)
+			}
+			if (opts.All || in.Concerns(m, o.sure())) && !slices.Contains(groups, m.Group) {
+				groups = append(groups, m.Group)
+			}
+		}
+	}
+	all, part := errgroup.WithContext(ctx)
+	all.Go(func() (err error) {
+		in.Made, err = o.made(part, asked)
+		return err
+	})
+	all.Go(func() error {
+		found, err := o.runsOf(part, groups, o.applied)
+		in.Wanted = map[string]stale.Wanted{}
+		for name, a := range found {
+			in.Wanted[name] = stale.Wanted{Config: a.Config, Files: a.Files}
+		}
+		return err
+	})
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	return o.judged(ctx, in)
+}
+
+// sure reports whether the platform calls all machines outdated that were made otherwise.
+func (o *Opened) sure() bool { return o.Provider.Roll.Made != nil && !o.Provider.Roll.InPlace }
+
+// made asks the platform what machines were made of.
+func (o *Opened) made(ctx context.Context, machines []platform.Machine) (made map[string]platform.Made, err error) {
+	ask := o.Provider.Roll.Made
+	if ask == nil || len(machines) == 0 {
+		return nil, nil
+	}
+	err = fault.Retry(ctx, o.World.Sleep, func() (err error) {
+		made, err = ask(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups, machines)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask what machines were made of: %w", err)
+	}
+	return made, nil
+}
+
+// judged reads the configurations of the past that judging needs, and judges.
+func (o *Opened) judged(ctx context.Context, in stale.In) ([]stale.Machine, error) {
+	past, err := o.World.Store.NodeConfigs(ctx, o.Cluster.Spec.Name, in.Lacking()...)
+	if err != nil {
+		return nil, err
+	}
+	if in.Kept == nil {
+		in.Kept = past
+	}
+	maps.Copy(in.Kept, past)
+	return stale.Judge(in), nil
+}
+
+// reader reads a file below the cluster's folder; the error of one that is not there is
+// of class fault.Gone.
+type reader func(ctx context.Context, key string) ([]byte, error)
+
+// applied reads a file as the last update left it.
+func (o *Opened) applied(ctx context.Context, key string) ([]byte, error) {
+	if o.Places.Base.Store == nil {
+		return nil, fault.New(fault.Gone, "%s cannot be reached", o.Places.Base.URL)
+	}
+	data, _, err := o.Places.Base.Store.Get(ctx, key)
+	return data, err
+}
+
+// filesAtOnce is how many groups' files are read at once.
+const filesAtOnce = 16
+
+// runsOf is what machines of groups run that have what read gives.
+func (o *Opened) runsOf(ctx context.Context, groups []string, read reader) (map[string]stale.Applied, error) {
+	var mu sync.Mutex
+	out := map[string]stale.Applied{}
+	all, part := errgroup.WithContext(ctx)
+	all.SetLimit(filesAtOnce)
+	for _, name := range groups {
+		g := o.Cluster.Group(name)
+		if g == nil || g.IsBastion() {
+			continue
+		}
+		all.Go(func() error {
+			a, err := o.runs(part, g, read)
+			if err != nil && !fault.Is(err, fault.Gone) { // without it, nothing is compared
+				return fmt.Errorf("read what the machines of group %s are to run: %w", name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[name] = a
+			return nil
+		})
+	}
+	return out, all.Wait()
+}
+
+func (o *Opened) runs(ctx context.Context, g *api.InstanceGroup, read reader) (stale.Applied, error) {
+	config, err := read(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
+	if err != nil {
+		return stale.Applied{}, err
+	}
+	out := stale.Applied{Config: config, Files: map[string]string{}}
+	for _, key := range o.manifests(config) {
+		text, err := read(ctx, key)
+		if err != nil {
+			return stale.Applied{Config: config}, err
+		}
+		out.Files[key] = labels.Digest(text)
+	}
+	return out, nil
+}
+
+// manifests are the keys of the manifests that a node configuration names. One that this
+// version cannot read names none.
+func (o *Opened) manifests(config []byte) []string {
+	c, err := nodeconfig.Parse(config)
+	if err != nil {
+		return nil
+	}
+	urls := slices.Clone(c.EtcdManifests)
+	if c.ChannelsManifest != "" {
+		urls = append(urls, c.ChannelsManifest)
+	}
+	var out []string
+	for _, u := range urls {
+		if key, ok := strings.CutPrefix(u, o.Places.Base.URL+"/"); ok {
+			out = append(out, key)
+		}
+	}
+	for _, m := range c.StaticManifests {
+		out = append(out, m.Path)
+	}
+	return out
+}
