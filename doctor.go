@@ -69,7 +69,7 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 		d.Failures = append(d.Failures, health.Failure{Kind: health.KindMachine, Name: name, Message: "what its machines are behind in is not known: " + err.Error(), Remedy: fault.Remedy(err)})
 	}
 	for i := range d.Machines {
-		behind(&d.Machines[i], judged)
+		staleness(&d.Machines[i], judged)
 	}
 	d.Failures = append(d.Failures, c.refusals(ctx, newCluster(k.Cluster))...)
 	if o.Machine != "" {
@@ -83,8 +83,8 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 	return d, ctx.Err()
 }
 
-// behind adds to a machine in what it is not what the spec says.
-func behind(m *status.Machine, judged []stale.Machine) {
+// staleness adds to a machine in what it is not what the spec says.
+func staleness(m *status.Machine, judged []stale.Machine) {
 	for _, j := range judged {
 		if j.Name == m.Name && j.Stale() {
 			m.Effect, m.Reasons = status.Effect(j.Effect.String()), reasons(j.Reasons)
