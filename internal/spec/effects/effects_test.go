@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/spec/effects"
@@ -53,7 +54,7 @@ func walk(t reflect.Type, path string, visit func(string)) {
 		walk(t.Elem(), path, visit)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
 		walk(t.Elem(), path+"[0]", visit)
-	case t.Kind() == reflect.Struct && t != reflect.TypeFor[resource.Quantity]() && t != reflect.TypeFor[metav1.Duration]() && t != reflect.TypeFor[time.Time]():
+	case t.Kind() == reflect.Struct && t != reflect.TypeFor[resource.Quantity]() && t != reflect.TypeFor[metav1.Duration]() && t != reflect.TypeFor[intstr.IntOrString]() && t != reflect.TypeFor[time.Time]():
 		for i := range t.NumField() {
 			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 			walk(t.Field(i).Type, path+"."+name, visit)
