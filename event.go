@@ -28,6 +28,9 @@ type Event struct {
 	Watch  time.Duration `json:"watch,omitempty"`
 	// Validation is the result of one look at the cluster.
 	Validation *Validation `json:"validation,omitempty"`
+	// Rollout is how far a rollout is; Continued says that another process had begun it.
+	Rollout   *Rollout `json:"rollout,omitempty"`
+	Continued bool     `json:"continued,omitempty"`
 	// Restore is what the restore of a back-up means.
 	Restore *EtcdRestore `json:"restore,omitempty"`
 	// Rotation is how far a rotation has come.
@@ -54,6 +57,8 @@ const (
 	EventWatched  EventKind = "watched"
 	// EventValidation: the call looked at the cluster once.
 	EventValidation EventKind = "validation"
+	// EventRollout: a Rollout begins, is Continued, or has come further.
+	EventRollout EventKind = "rollout"
 	// EventRestore: it is known what the Restore means, and nothing is done yet.
 	EventRestore EventKind = "restore"
 	// EventRotation: the Rotation begins its next step, or ended.

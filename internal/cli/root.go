@@ -28,6 +28,7 @@ import (
 	"kops.local/kops/internal/cli/licenses"
 	"kops.local/kops/internal/cli/local"
 	"kops.local/kops/internal/cli/replace"
+	"kops.local/kops/internal/cli/rollingupdate"
 	"kops.local/kops/internal/cli/rotate"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/cli/toolbox"
@@ -137,7 +138,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 	f.IntVarP(&app.Verbosity, "v", "v", 0, "how much to log on stderr: 0 progress, 1 phases, 2 requests")
 	loggingFlags(f)
 	root.SetFlagErrorFunc(app.FlagMistake)
-	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), edit.Command(app),
+	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), rollingupdate.Command(app), edit.Command(app),
 		deletion.Command(app), export.Command(app), etcd.Command(app), toolbox.Command(app), bundle.Command(app), helpers.Command(app), local.Command(app), validate.Command(app), doctor.Command(app), rotate.Command(app), version(app))
 	root.AddCommand(keypairs.Commands(app)...)
 	root.AddCommand(upgrade.Command(app))
@@ -156,7 +157,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 // led to another.
 func absent() []string {
 	return []string{
-		"kops delete instance", "kops reconcile", "kops rolling-update",
+		"kops reconcile",
 		"kops toolbox addons", "kops toolbox clusterapi", "kops toolbox dump",
 		"kops toolbox instance-selector", "kops toolbox template",
 		"kops gen-cli-docs",

@@ -134,6 +134,15 @@ func (k *Checkup) nodes(ctx context.Context) ([]corev1.Node, error) {
 	return k.api.Nodes(ctx)
 }
 
+// Server sees how the API server itself is.
+func (k *Checkup) Server(ctx context.Context) (health.Seen, error) {
+	problem, err := k.open(ctx)
+	if err != nil || problem != nil {
+		return health.Seen{Problem: problem}, err
+	}
+	return k.api.Server(ctx)
+}
+
 // Look sees the machines and what the API server shows, at once.
 func (k *Checkup) Look(ctx context.Context) (health.World, error) {
 	w := health.World{Cluster: k.Cluster.Spec.Name, Groups: k.Cluster.Groups, Etcd: k.Cluster.Spec.Spec.EtcdClusters}

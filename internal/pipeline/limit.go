@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // Lifecycles of resources, in kOps' words.
@@ -202,22 +203,28 @@ func (m *Modelled) has(task string, kinds []string, name string) error {
 
 // chosen lists the instance groups that the options name, or nil for all.
 func (m *Modelled) chosen(o LimitOptions) ([]string, error) {
-	if len(o.Groups)+len(o.Roles) == 0 {
+	return Chosen(m.Cluster, o.Groups, o.Roles)
+}
+
+// Chosen lists the instance groups of a cluster that have the names and the roles; nil is
+// all, where neither is said.
+func Chosen(cl *clusterstore.Contents, names, roles []string) ([]string, error) {
+	if len(names)+len(roles) == 0 {
 		return nil, nil
 	}
-	if _, err := m.Cluster.SelectGroups(o.Groups...); err != nil {
+	if _, err := cl.SelectGroups(names...); err != nil {
 		return nil, err
 	}
-	for _, r := range o.Roles {
+	for _, r := range roles {
 		if !slices.ContainsFunc([]api.InstanceGroupRole{api.RoleControlPlane, api.RoleAPIServer, api.RoleNode, api.RoleBastion},
 			func(known api.InstanceGroupRole) bool { return isRole(known, r) }) {
 			return nil, fmt.Errorf("unknown role %q; use control-plane, apiserver, node or bastion", r)
 		}
 	}
 	out := []string{}
-	for _, g := range m.Cluster.Groups {
-		byName := len(o.Groups) == 0 || slices.Contains(o.Groups, g.Name)
-		byRole := len(o.Roles) == 0 || slices.ContainsFunc(o.Roles, func(r string) bool { return isRole(g.Spec.Role, r) })
+	for _, g := range cl.Groups {
+		byName := len(names) == 0 || slices.Contains(names, g.Name)
+		byRole := len(roles) == 0 || slices.ContainsFunc(roles, func(r string) bool { return isRole(g.Spec.Role, r) })
 		if byName && byRole {
 			out = append(out, g.Name)
 		}

@@ -41,7 +41,7 @@ all that belongs to it. Without --yes, show what would be deleted.`, `
 	c.Args = cobra.ArbitraryArgs
 	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, - for the standard input; repeatable")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them")
-	c.AddCommand(cluster(app), instanceGroup(app), host(app), secret(app), sshPublicKey(app))
+	c.AddCommand(cluster(app), instance(app), instanceGroup(app), host(app), secret(app), sshPublicKey(app))
 	return c
 }
 

@@ -135,6 +135,18 @@ func (a *App) Waiting() (show *text.Waiting, stop func()) {
 	return show, func() { end(); show.Close() }
 }
 
+// Stages shows how far several things are: redrawn on a terminal, plain lines elsewhere.
+// Call stop when all is over.
+func (a *App) Stages() (show *text.Stages, stop func()) {
+	if !a.live() {
+		show = text.StagesLines(a.Err, a.Now)
+		return show, show.Close
+	}
+	show = text.StagesLive(a.Err, a.Now, a.width)
+	end := a.keepDrawn(show)
+	return show, func() { end(); show.Close() }
+}
+
 // Step shows what became of a step.
 func (p *Progress) Step(e *kops.StepEvent) {
 	p.mu.Lock()

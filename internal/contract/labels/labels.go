@@ -20,3 +20,6 @@ const (
 // kops-controller: kubelets may set annotations of their nodes, and no labels of this kind
 // (Kubernetes, "NodeRestriction").
 const Owned = "kops.k8s.io/owned"
+
+// ScheduledForUpdate is the taint of nodes that a rollout is going to replace, which new pods rather avoid.
+const ScheduledForUpdate = "kops.k8s.io/scheduled-for-update"

@@ -10,6 +10,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"kops.local/kops/api/status"
 )
 
 // Kinds of blockers.
@@ -21,20 +23,7 @@ const (
 )
 
 // Blocker is what a drain of some nodes will meet.
-type Blocker struct {
-	// Kind is one of the kinds above.
-	Kind string `json:"kind"`
-	// Name is the budget's or the pod's, as namespace/name.
-	Name string `json:"name"`
-	// Pods are those that a budget keeps, as namespace/name, and Nodes where they run.
-	Pods  []string `json:"pods,omitempty"`
-	Nodes []string `json:"nodes"`
-	// Message says in a sentence what will happen, and Remedy what helps.
-	Message string `json:"message"`
-	Remedy  string `json:"remedy,omitempty"`
-	// Blocks says that the drain cannot end while this is so.
-	Blocks bool `json:"blocks"`
-}
+type Blocker = status.Blocker
 
 // World is what is known when blockers are predicted.
 type World struct {
@@ -100,7 +89,7 @@ func (w World) budgets(moving []*corev1.Pod) []Blocker {
 			}
 			key := p.Namespace + "/" + p.Name
 			covering[key] = append(covering[key], name)
-			found.add(p)
+			add(&found, p)
 			if len(covering[key]) == 2 { // the API server evicts no pod of two budgets
 				out = append(out, Blocker{Kind: KindBudget, Name: name, Pods: []string{key}, Nodes: []string{p.Spec.NodeName}, Blocks: true,
 					Message: fmt.Sprintf("more than one disruption budget selects the pod, %s too, and such a pod cannot be evicted", covering[key][0]),
@@ -115,7 +104,7 @@ func (w World) budgets(moving []*corev1.Pod) []Blocker {
 	return out
 }
 
-func (b *Blocker) add(p *corev1.Pod) {
+func add(b *Blocker, p *corev1.Pod) {
 	b.Pods = append(b.Pods, p.Namespace+"/"+p.Name)
 	if !slices.Contains(b.Nodes, p.Spec.NodeName) {
 		b.Nodes = append(b.Nodes, p.Spec.NodeName)

@@ -36,8 +36,8 @@ type Drainer struct {
 type Options struct {
 	// Timeout is how long it may take; 0: as long as it takes.
 	Timeout time.Duration
-	// Force deletes pods that no budget lets be evicted.
-	Force bool
+	// Dead says that the node's kubelet does not answer: pods that are ending are not waited for.
+	Dead bool
 	// On is told of each change of a pod; nil: nobody is.
 	On func(Pod)
 }
@@ -181,6 +181,9 @@ func (r *run) look(ctx context.Context) error {
 			r.tell(p, Evicted, "")
 		}
 	}
+	if r.o.Dead {
+		maps.DeleteFunc(there, func(_ types.UID, p *pod) bool { return p.DeletionTimestamp != nil })
+	}
 	return nil
 }
 
@@ -261,16 +264,12 @@ func (r *run) evict(ctx context.Context) error {
 	return nil
 }
 
-// end evicts a pod or, by force, deletes it when it may not be evicted.
+// end evicts a pod.
 func (r *run) end(ctx context.Context, p *pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	h := &drain.Helper{Ctx: ctx, Client: r.Client, GracePeriodSeconds: -1}
-	err := h.EvictPod(p.Pod, policyv1.SchemeGroupVersion)
-	if r.o.Force && blocked(err) {
-		return h.DeletePod(p.Pod)
-	}
-	return err
+	return h.EvictPod(p.Pod, policyv1.SchemeGroupVersion)
 }
 
 // blocked reports whether a budget refuses an eviction, and not the server's own

@@ -118,7 +118,6 @@ func TestDrain(t *testing.T) {
 	t.Run("what a drain leaves", on(testLeaves))
 	t.Run("a budget that blocks for a while", on(testWaits))
 	t.Run("a budget that blocks for good", on(testLate))
-	t.Run("by force", on(testForce))
 	t.Run("a node whose kubelet is dead", on(testDead))
 	t.Run("cut off", on(testCut))
 	t.Run("what is seen before", on(testLook))
@@ -210,15 +209,6 @@ func testLate(t *testing.T, w *world) {
 	}
 }
 
-func testForce(t *testing.T, w *world) {
-	w.pod("forced", "f", "forced", controller("ReplicaSet", "forced"))
-	w.budget("forced", 0)
-	w.must(w.drainer().Drain(t.Context(), "f", Options{Timeout: 10 * time.Second, Force: true}))
-	if got := w.on("f"); len(got) != 0 {
-		t.Errorf("left are %v", got)
-	}
-}
-
 func testDead(t *testing.T, w *world) {
 	_, err := w.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "dead"}}, metav1.CreateOptions{})
 	w.must(err)
@@ -231,6 +221,11 @@ func testDead(t *testing.T, w *world) {
 	w.must(d.Drain(t.Context(), "dead", Options{Timeout: 5 * time.Minute}))
 	if got := w.on("dead"); !slices.Equal(got, []string{"stuck"}) {
 		t.Errorf("on the node are %v", got)
+	}
+	began := w.now
+	w.must(d.Drain(t.Context(), "dead", Options{Timeout: 5 * time.Minute, Dead: true}))
+	if w.now != began {
+		t.Errorf("a node that is known to be dead took %v", w.now.Sub(began))
 	}
 	w.bury()
 }

@@ -73,6 +73,19 @@ func Open(c *rest.Config) (*API, error) {
 	return &API{client: client, http: plain, server: c.Host, lookUp: net.DefaultResolver.LookupHost}, nil
 }
 
+// Counts reports whether a pod is among those that Seen has.
+func Counts(p *corev1.Pod) bool { return p.Namespace == metav1.NamespaceSystem || critical(p) }
+
+// Server says of the API server itself how it is; the nodes and pods are left out. The
+// error is that of ctx.
+func (a *API) Server(ctx context.Context) (Seen, error) {
+	unready, err := a.unready(ctx)
+	if err != nil {
+		return Seen{Server: a.server, Problem: problem(a.server, err)}, ctx.Err()
+	}
+	return Seen{Server: a.server, Unready: unready}, ctx.Err()
+}
+
 // Look asks for all that Check needs, once. What keeps it from that is in the
 // result. The error is that of ctx.
 func (a *API) Look(ctx context.Context) (s Seen, err error) {
@@ -165,7 +178,7 @@ func (a *API) pods(ctx context.Context) ([]corev1.Pod, error) {
 			return nil, fmt.Errorf("list the pods: %w", err)
 		}
 		for _, p := range list.Items {
-			if p.Namespace == "kube-system" || critical(&p) {
+			if Counts(&p) {
 				out = append(out, p)
 			}
 		}

@@ -165,7 +165,7 @@ func (t *turn) gate(g *group) (why string, trouble bool) {
 	}
 	t.do(g, &g.Gates.Effort, Action{Do: CheckGates, Round: g.Gates.Asked})
 	if g.Gates.Attempts > 0 {
-		return "the gates to be passed", true
+		return "the gates to be passed: " + g.Gates.Trouble, true
 	}
 	return "the gates", false
 }

@@ -197,6 +197,8 @@ type Group struct {
 type GateState struct {
 	Asked  int `json:"asked,omitempty"`
 	Passed int `json:"passed,omitempty"`
+	// Trouble is what went wrong last.
+	Trouble string `json:"trouble,omitempty"`
 	Effort
 }
 

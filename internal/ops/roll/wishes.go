@@ -110,6 +110,7 @@ func (t *turn) result(r Result) {
 			t.stop(g, nil, fmt.Sprintf("the machines that group %s lacks cannot be made: %s", g.Name, r.Trouble))
 		}
 	case r.Do == CheckGates && r.Round == g.Gates.Asked:
+		g.Gates.Trouble = r.Trouble
 		if t.tried(&g.Gates.Effort, r) {
 			t.stop(g, nil, fmt.Sprintf("the gates of group %s are not passed: %s", g.Name, r.Trouble))
 		} else if r.Trouble == "" {

@@ -35,14 +35,19 @@ func Request(ctx context.Context, nodes corev1client.NodeInterface, node, hash s
 		}
 	}
 	asked = labels.Apply{Hash: hash, Nonce: rand.Text()}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": n.UID, "annotations": map[string]string{labels.ApplyConfig: labels.Write(asked)}}})
+	return asked.Nonce, Ask(ctx, nodes, n, asked)
+}
+
+// Ask makes a request with a nonce of the caller's. The same one twice is one request.
+func Ask(ctx context.Context, nodes corev1client.NodeInterface, node *corev1.Node, asked labels.Apply) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID, "annotations": map[string]string{labels.ApplyConfig: labels.Write(asked)}}})
 	if err != nil {
-		return "", err
+		return err
 	}
-	if _, err := nodes.Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kops"}); err != nil {
-		return "", fmt.Errorf("ask the machine of the node %s to change: %w", node, err)
+	if _, err := nodes.Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kops"}); err != nil {
+		return fmt.Errorf("ask the machine of the node %s to change: %w", node.Name, err)
 	}
-	return asked.Nonce, nil
+	return nil
 }
 
 // Result reports whether the machine of a node has done what it was asked last. While it

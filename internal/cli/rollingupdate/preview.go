@@ -1,0 +1,135 @@
+package rollingupdate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"kops.local/kops"
+	"kops.local/kops/api/status"
+	"kops.local/kops/internal/cli/shell"
+)
+
+// Preview shows what a rollout would do.
+func Preview(ctx context.Context, app *shell.App, client *kops.Client, name, format string, o kops.RolloutOptions) error {
+	o.On = app.On(nil)
+	p, err := client.PlanRollout(ctx, name, o)
+	if err != nil {
+		return err
+	}
+	for i := range p.Blockers {
+		p.Blockers[i].Remedy = shell.Spell(p.Blockers[i].Remedy)
+	}
+	shell.SpellFailures(p.Baseline)
+	return app.PrintAs(format, p, func() error { return planned(app, p) })
+}
+
+func planned(app *shell.App, p *kops.RolloutPlan) error {
+	var rows [][]string
+	for _, g := range p.Groups {
+		rows = append(rows, []string{g.Name, g.Status, strconv.Itoa(g.NeedUpdate), strconv.Itoa(g.Ready), strconv.Itoa(g.Min), strconv.Itoa(g.Target), strconv.Itoa(g.Max), strconv.Itoa(g.Nodes)})
+	}
+	if err := app.PrintTable([]string{"NAME", "STATUS", "NEEDUPDATE", "READY", "MIN", "TARGET", "MAX", "NODES"}, rows); err != nil {
+		return err
+	}
+	if u := p.Unfinished; u != nil {
+		app.Printf("\n%s\n", unfinished(u))
+		return nil
+	}
+	if p.Machines() == 0 {
+		app.Printf("\nNo rolling-update required.\n")
+		return nil
+	}
+	if err := machines(app, p); err != nil {
+		return err
+	}
+	obstacles(app, p)
+	app.Printf("\n%s\n\nMust specify --yes to rolling-update.\n", order(p))
+	return nil
+}
+
+func unfinished(u *status.Rollout) string {
+	done, all := u.Done()
+	text := fmt.Sprintf("A rollout that began at %s is not finished: %d of %d machines are done", u.Began.Format(time.RFC3339), done, all)
+	if u.Driver != "" {
+		return text + "; " + u.Driver + ".\nLook on: kops rolling-update status --watch"
+	}
+	return text + ", and nobody drives it.\nMust specify --yes to continue it; to end it: kops rolling-update abort"
+}
+
+// mostMachines is how many machines of a group a preview names, and mostReasons how many reasons.
+const mostMachines, mostReasons = 10, 5
+
+// machines tells which machine, what is done to it, and why.
+func machines(app *shell.App, p *kops.RolloutPlan) error {
+	app.Printf("\n")
+	rows := [][]string{{"GROUP", "MACHINE", "NODE", "WHAT", "WHY"}}
+	for _, g := range p.Groups {
+		for i, m := range g.Machines {
+			if i == mostMachines {
+				rows = append(rows, []string{g.Name, fmt.Sprintf("and %d more", len(g.Machines)-i), "", "", ""})
+				break
+			}
+			why := m.Reasons
+			if len(why) > mostReasons {
+				why = append(why[:mostReasons:mostReasons], fmt.Sprintf("and %d more", len(m.Reasons)-mostReasons))
+			}
+			text := strings.Join(why, "; ")
+			if text == "" {
+				text = "as you asked"
+			}
+			rows = append(rows, []string{g.Name, m.Name, m.Node, m.Effect, text})
+		}
+	}
+	return table(app, rows)
+}
+
+// obstacles tells what will be in the way, and what is wrong already.
+func obstacles(app *shell.App, p *kops.RolloutPlan) {
+	tell := func(title string, blocks bool) {
+		for _, b := range p.Blockers {
+			if b.Blocks != blocks {
+				continue
+			}
+			app.Printf("%s", title)
+			title = ""
+			where := strings.Join(b.Nodes, ", ")
+			if len(b.Pods) > 0 {
+				where = strings.Join(b.Pods, ", ") + " on " + where
+			}
+			app.Printf("  %s %s (%s): %s\n", b.Kind, b.Name, where, b.Message)
+			if b.Remedy != "" {
+				app.Printf("    %s\n", b.Remedy)
+			}
+		}
+	}
+	tell("\nThis will block drains:\n", true)
+	tell("\nTo be known:\n", false)
+	for i, f := range p.Baseline {
+		if i == 0 {
+			app.Printf("\nWrong already, which stops nothing:\n")
+		}
+		app.Printf("  %s\n", f.String())
+	}
+}
+
+// order tells in which order it is done, and about how long it takes.
+func order(p *kops.RolloutPlan) string {
+	var parts []string
+	for _, g := range p.Groups {
+		if len(g.Machines) == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s (%d", g.Name, len(g.Machines))
+		if g.Surge > 0 {
+			text += fmt.Sprintf(", %d more at a time", g.Surge)
+		}
+		if g.Unavailable > 0 {
+			text += fmt.Sprintf(", %d fewer at a time", g.Unavailable)
+		}
+		parts = append(parts, text+")")
+	}
+	return fmt.Sprintf("In this order: %s. It takes about %s.", strings.Join(parts, ", "), p.About)
+}

@@ -1,0 +1,167 @@
+// Package rollingupdate holds `kops rolling-update`.
+package rollingupdate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/validate"
+)
+
+// Command returns the verb.
+func Command(app *shell.App) *cobra.Command {
+	c := &cobra.Command{Use: "rolling-update", Short: "Replace or restart the machines that are not what the spec says",
+		Example: "  kops rolling-update cluster cluster.example.com --yes"}
+	c.AddCommand(cluster(app), statusOf(app), pause(app), resume(app), abort(app))
+	return c
+}
+
+type options struct {
+	kops.RolloutOptions
+	yes, watch bool
+	format     string
+	commands   []string
+}
+
+func cluster(app *shell.App) *cobra.Command {
+	o := options{RolloutOptions: kops.DefaultRollout()}
+	c := shell.Cobra("cluster [CLUSTER]", "Replace or restart the machines that are not what the spec says", `
+Show which machines of a cluster are not what its objects say, why, and what will be
+in the way of replacing them, and with --yes do it: machine by machine, within the
+budgets of instance groups and pods, while the cluster serves.
+
+What was wrong before the start is listed and stops nothing; what goes wrong then
+stops the group. The state of a rollout is kept in the state store: one that was cut
+off, by a signal or a lost connection, is continued by the same command anywhere.`, `
+  # Preview, and do it
+  kops rolling-update cluster cluster.example.com
+  kops rolling-update cluster cluster.example.com --yes
+
+  # Some groups only, and machines that are up to date, too
+  kops rolling-update cluster cluster.example.com --instance-group nodes --force --yes
+
+  # Only while the shop answers, and a check of your own passes
+  kops rolling-update cluster cluster.example.com --gate-http https://shop.example.com/healthz --gate-command ./check.sh --yes
+
+  # Look at it from elsewhere, and stop it for a while
+  kops rolling-update status cluster.example.com --watch
+  kops rolling-update pause cluster.example.com`,
+		func(ctx context.Context, args []string) error { return run(ctx, app, args, o) })
+	f := c.Flags()
+	f.BoolVarP(&o.yes, "yes", "y", false, "carry the rollout out")
+	f.BoolVar(&o.Force, "force", false, "roll machines that are up to date, too")
+	f.BoolVar(&o.CloudOnly, "cloudonly", false, "do not ask the API server: no drain, no validation")
+	f.BoolVarP(&o.Interactive, "interactive", "i", false, "ask after each machine whether to go on")
+	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance groups")
+	shell.CompleteGroupFlag(app, c, "instance-group")
+	f.StringSliceVar(&o.Roles, "instance-group-roles", nil, "only instance groups of these roles: control-plane, apiserver, node, bastion")
+	shell.Complete(c, "instance-group-roles", "control-plane", "apiserver", "node", "bastion")
+	f.DurationVar(&o.BastionInterval, "bastion-interval", o.BastionInterval, "pause after a bastion")
+	f.DurationVar(&o.ControlPlaneInterval, "control-plane-interval", o.ControlPlaneInterval, "pause after a machine of the control plane")
+	f.DurationVar(&o.ControlPlaneInterval, "master-interval", o.ControlPlaneInterval, "pause after a machine of the control plane")
+	_ = f.MarkDeprecated("master-interval", "use --control-plane-interval") // the flag is there
+	f.DurationVar(&o.NodeInterval, "node-interval", o.NodeInterval, "pause after a machine with nodes")
+	f.StringArrayVar(&o.commands, "gate-command", nil, "command that has to succeed between machines, as a shell runs it; repeatable")
+	f.StringArrayVar(&o.GateURLs, "gate-http", nil, "URL that has to answer 2xx between machines; repeatable")
+	f.BoolVar(&o.watch, "watch", false, "watch a rollout that another process drives")
+	f.StringVarP(&o.format, "output", "o", shell.Table, "format: table, yaml or json")
+	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
+	f.DurationVar(&o.Life, "admin", o.Life, "life of the credentials that are made for the rollout")
+	f.Lookup("admin").NoOptDefVal = o.Life.String()
+	Flags(c, &o.RolloutOptions)
+	c.Aliases = []string{"clusters"}
+	c.ValidArgsFunction = shell.CompleteCluster(app)
+	return c
+}
+
+// Flags are those of every command that replaces machines.
+func Flags(c *cobra.Command, o *kops.RolloutOptions) {
+	f := c.Flags()
+	f.IntVar(&o.ValidateCount, "validate-count", o.ValidateCount, "how often in a row the cluster must be found well between machines; 0: it is not validated")
+	f.DurationVar(&o.ValidationTimeout, "validation-timeout", o.ValidationTimeout, "how long the cluster may take to be well after a machine")
+	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "how long a drain may take")
+	f.DurationVar(&o.PostDrainDelay, "post-drain-delay", o.PostDrainDelay, "pause after a drain")
+	f.BoolVar(&o.FailOnDrainError, "fail-on-drain-error", o.FailOnDrainError, "stop when a machine cannot be drained; otherwise it goes with the pods that are left")
+	f.BoolVar(&o.FailOnValidateError, "fail-on-validate-error", o.FailOnValidateError, "stop when the cluster is not well in time; otherwise go on")
+	validate.ReachFlags(c, &o.ReachOptions)
+}
+
+func (o *options) check() error {
+	for _, d := range []struct {
+		flag string
+		time time.Duration
+	}{{"bastion-interval", o.BastionInterval}, {"control-plane-interval", o.ControlPlaneInterval}, {"node-interval", o.NodeInterval},
+		{"validation-timeout", o.ValidationTimeout}, {"drain-timeout", o.DrainTimeout}, {"post-drain-delay", o.PostDrainDelay}} {
+		if d.time < 0 {
+			return shell.Usagef("--%s %v: write a time such as 15s", d.flag, d.time)
+		}
+	}
+	if o.ValidateCount < 0 {
+		return shell.Usagef("--validate-count %d: write how often the cluster must be found well", o.ValidateCount)
+	}
+	for _, c := range o.commands {
+		if strings.TrimSpace(c) == "" {
+			return shell.Usagef("--gate-command is empty; write a command")
+		}
+		o.GateCommands = append(o.GateCommands, []string{"/bin/sh", "-c", c})
+	}
+	return shell.CheckFormat(o.format, shell.Table, shell.YAML, shell.JSON)
+}
+
+func run(ctx context.Context, app *shell.App, args []string, o options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	name, client, err := app.Open(ctx, args)
+	if err != nil {
+		return err
+	}
+	validate.Reach(app, &o.ReachOptions)
+	return app.OfCluster(ctx, client, name, func(name string) error {
+		switch {
+		case o.watch:
+			return Watch(ctx, app, client, name, o.format)
+		case o.yes:
+			return Drive(app, o.format, o.RolloutOptions, func(ro kops.RolloutOptions) (*kops.Rollout, error) { return client.Rollout(ctx, name, ro) })
+		}
+		return Preview(ctx, app, client, name, o.format, o.RolloutOptions)
+	})
+}
+
+// Drive shows a rollout while it runs, and asks what is to be asked.
+func Drive(app *shell.App, format string, o kops.RolloutOptions, do func(kops.RolloutOptions) (*kops.Rollout, error)) error {
+	show, stop := app.Stages()
+	if app.Asked || o.Interactive {
+		o.Ask = newAsker(app, show.Note).ask
+	}
+	o.On = app.On(func(e kops.Event) error {
+		if e.Kind == kops.EventRollout {
+			if e.Continued {
+				show.Note(continues(e.Rollout))
+			}
+			saw(show, e.Rollout)
+		}
+		return nil
+	})
+	r, err := do(o)
+	stop()
+	if r == nil && err == nil {
+		return app.PrintAs(format, &kops.Rollout{}, func() error {
+			app.Printf("No rolling-update required.\n")
+			return nil
+		})
+	}
+	if r != nil {
+		err = errors.Join(app.PrintAs(format, r, func() error { return ended(app, r) }), err)
+	}
+	if errors.Is(err, kops.ErrDeclined) {
+		return shell.Refused
+	}
+	return err
+}

@@ -1,0 +1,192 @@
+package rollingupdate
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"kops.local/kops"
+	"kops.local/kops/api/status"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/engine/render/text"
+)
+
+// saw shows how far a rollout is.
+func saw(show *text.Stages, r *kops.Rollout) {
+	done, count := r.Done()
+	head := fmt.Sprintf("%d of %d machines done", done, count)
+	switch {
+	case r.Aborted:
+		head += ", ends"
+	case r.Paused:
+		head += ", paused"
+	}
+	var all, now []text.Reason
+	for _, g := range r.Groups {
+		for _, m := range g.Machines {
+			if m.Phase == "pending" {
+				continue
+			}
+			of := g.Name + " " + named(m)
+			all = append(all, text.Reason{Of: of, Text: phase(m)})
+			if m.Phase != "done" && m.Phase != "kept" {
+				now = append(now, text.Reason{Of: of, Text: strings.Join(slices.Concat([]string{phase(m)}, m.Blockers), "; ")})
+			}
+			for _, b := range m.Blockers {
+				all = append(all, text.Reason{Of: of + " is kept by " + b, Text: "it waits for that"})
+			}
+		}
+		switch {
+		case g.Stopped != "":
+			all = append(all, text.Reason{Of: g.Name + " stopped", Text: g.Stopped})
+		case g.Waits != "":
+			now = append(now, text.Reason{Of: g.Name, Text: "waits for " + g.Waits})
+		}
+	}
+	show.Saw(head, spelled(all), spelled(now))
+}
+
+// spelled spells the options in texts as flags.
+func spelled(list []text.Reason) []text.Reason {
+	for i := range list {
+		list[i].Of, list[i].Text = shell.Spell(list[i].Of), shell.Spell(list[i].Text)
+	}
+	return list
+}
+
+// named is a machine, and its node where that is called otherwise.
+func named(m status.RolloutMachine) string {
+	if m.Node == "" || m.Node == m.Name {
+		return m.Name
+	}
+	return m.Name + " (" + m.Node + ")"
+}
+
+// phase says what a machine has come to.
+func phase(m status.RolloutMachine) string {
+	successor := cmp.Or(m.Successor, "its successor")
+	words := map[string]string{
+		"surged":     "detached, and serves until its successor does",
+		"joined":     "waits until " + successor + " is ready",
+		"soaking":    successor + " is ready, and has to stay so",
+		"cordoned":   "takes no new pods, and leaves the load balancers",
+		"draining":   "its pods are moved",
+		"gone":       "terminated; its successor is made",
+		"restarting": "restarts in place",
+		"done":       "done",
+		"kept":       "left as it is",
+	}
+	if m.Effect == "restart" {
+		words["soaking"], words["joined"] = "restarted, and has to stay ready", "waits until it is ready"
+	}
+	out := cmp.Or(words[m.Phase], m.Phase)
+	if m.Trouble != "" && m.Phase != "done" {
+		out += "; " + m.Trouble
+	}
+	return out
+}
+
+func continues(r *kops.Rollout) string {
+	done, all := r.Done()
+	return fmt.Sprintf("A rollout that began at %s is not finished: %d of %d machines are done. It is continued, with the options that it was begun with.", r.Began.Format(time.RFC3339), done, all)
+}
+
+// ended tells what a rollout has come to.
+func ended(app *shell.App, r *kops.Rollout) error {
+	done, all := r.Done()
+	switch {
+	case r.Ended.IsZero():
+		app.Printf("%d of %d machines are done\n", done, all)
+	case done == all:
+		app.Printf("Rolling update completed: %d of %d machines, in %s\n", done, all, r.Ended.Sub(r.Began).Round(time.Second))
+	default:
+		app.Printf("Rolling update ended: %d of %d machines were done in %s\n", done, all, r.Ended.Sub(r.Began).Round(time.Second))
+	}
+	return nil
+}
+
+// table prints rows in their order.
+func table(app *shell.App, rows [][]string) error {
+	w := tabwriter.NewWriter(app.Out, 0, 8, 2, ' ', 0)
+	for _, r := range rows {
+		if _, err := fmt.Fprintln(w, strings.Join(r, "\t")); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+	}
+	return w.Flush()
+}
+
+// asker asks questions one at a time. An answer may be shortened as long as it is one choice.
+type asker struct {
+	app   *shell.App
+	tell  func(string)
+	mu    sync.Mutex
+	lines chan string
+}
+
+func newAsker(app *shell.App, tell func(string)) *asker {
+	return &asker{app: app, tell: tell}
+}
+
+func (a *asker) ask(ctx context.Context, q status.Question) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lines == nil {
+		a.lines = make(chan string)
+		go a.read() // it is not waited for: nothing but an answer ends the reading
+	}
+	for {
+		a.tell(shell.Spell(q.Text) + " " + spellChoices(q.Choices))
+		select {
+		case line, open := <-a.lines:
+			if !open {
+				return "", errors.New("no answer on the standard input")
+			}
+			if choice := choose(line, q.Choices); choice != "" {
+				return choice, nil
+			}
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+func (a *asker) read() {
+	defer close(a.lines)
+	for in := bufio.NewScanner(a.app.In); in.Scan(); {
+		a.lines <- in.Text()
+	}
+}
+
+// spellChoices are the choices, of which the first is the usual one.
+func spellChoices(choices []string) string {
+	return strings.Join(choices, ", ") + "? [" + choices[0] + "]"
+}
+
+// choose is the choice that a line means; empty when it is none.
+func choose(line string, choices []string) string {
+	line = strings.ToLower(strings.TrimSpace(line))
+	if line == "" {
+		return choices[0]
+	}
+	var found []string
+	for _, c := range choices {
+		if c == line {
+			return c
+		}
+		if strings.HasPrefix(c, line) {
+			found = append(found, c)
+		}
+	}
+	if len(found) == 1 {
+		return found[0]
+	}
+	return ""
+}

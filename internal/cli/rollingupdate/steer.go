@@ -1,0 +1,184 @@
+package rollingupdate
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/validate"
+	"kops.local/kops/internal/engine/clock"
+)
+
+func statusOf(app *shell.App) *cobra.Command {
+	var format string
+	var watch bool
+	c := shell.Cobra("status [CLUSTER]", "Show how far the last rollout is", `
+Show how far the last rollout of a cluster is, machine by machine, and who drives it.`, `
+  kops rolling-update status cluster.example.com
+  kops rolling-update status cluster.example.com --watch
+  kops rolling-update status cluster.example.com -o json`,
+		func(ctx context.Context, args []string) error {
+			if err := shell.CheckFormat(format, shell.Table, shell.YAML, shell.JSON); err != nil {
+				return err
+			}
+			name, client, err := app.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			if watch {
+				return Watch(ctx, app, client, name, format)
+			}
+			r, err := client.RolloutStatus(ctx, name)
+			if err != nil {
+				return err
+			}
+			return app.PrintAs(format, r, func() error { return told(app, r) })
+		})
+	c.Flags().StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
+	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
+	c.Flags().BoolVar(&watch, "watch", false, "go on showing it until it has ended")
+	c.ValidArgsFunction = shell.CompleteCluster(app)
+	return c
+}
+
+// told prints how far a rollout is.
+func told(app *shell.App, r *kops.Rollout) error {
+	rows := [][]string{{"GROUP", "MACHINE", "NODE", "PHASE", "SINCE", "WHAT"}}
+	for _, g := range r.Groups {
+		for _, m := range g.Machines {
+			since := ""
+			if !m.Since.IsZero() {
+				since = app.Now().Sub(m.Since).Round(time.Second).String()
+			}
+			rows = append(rows, []string{g.Name, m.Name, m.Node, m.Phase, since, shell.Spell(phase(m))})
+		}
+	}
+	if err := table(app, rows); err != nil {
+		return err
+	}
+	app.Printf("\n")
+	for _, g := range r.Groups {
+		switch {
+		case g.Stopped != "":
+			app.Printf("%s stopped: %s\n", g.Name, shell.Spell(g.Stopped))
+		case g.Waits != "":
+			app.Printf("%s waits for %s\n", g.Name, shell.Spell(g.Waits))
+		}
+	}
+	done, all := r.Done()
+	switch {
+	case !r.Ended.IsZero():
+		return ended(app, r)
+	case r.Driver == "":
+		app.Printf("%d of %d machines are done, and nobody drives it; go on: kops rolling-update cluster --yes\n", done, all)
+	default:
+		app.Printf("%d of %d machines are done; %s\n", done, all, r.Driver)
+	}
+	if r.Paused {
+		app.Printf("It is paused; go on: kops rolling-update resume\n")
+	}
+	return nil
+}
+
+// watchPause is between two looks at a rollout that another process drives.
+const watchPause = 2 * time.Second
+
+// Watch shows a rollout that another process drives until it has ended.
+func Watch(ctx context.Context, app *shell.App, client *kops.Client, name, format string) error {
+	show, stop := app.Stages()
+	for {
+		r, err := client.RolloutStatus(ctx, name)
+		if err != nil {
+			stop()
+			return err
+		}
+		saw(show, r)
+		if !r.Ended.IsZero() || r.Driver == "" {
+			stop()
+			return app.PrintAs(format, r, func() error { return told(app, r) })
+		}
+		if err := clock.Sleep(ctx, watchPause); err != nil {
+			stop()
+			return err
+		}
+	}
+}
+
+// steer is a command that wishes something of a rollout.
+func steer(app *shell.App, verb, short, long string, do func(context.Context, *kops.Client, string) (*kops.Rollout, error), after func(name string, r *kops.Rollout) error) *cobra.Command {
+	c := shell.Cobra(verb+" [CLUSTER]", short, long, "  kops rolling-update "+verb+" cluster.example.com",
+		func(ctx context.Context, args []string) error {
+			name, client, err := app.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			r, err := do(ctx, client, name)
+			if err != nil {
+				return err
+			}
+			return after(name, r)
+		})
+	c.ValidArgsFunction = shell.CompleteCluster(app)
+	return c
+}
+
+func pause(app *shell.App) *cobra.Command {
+	return steer(app, "pause", "Have a rollout begin nothing more", `
+Have the rollout of a cluster begin nothing more. What was begun with a machine goes
+on to its end; whoever drives the rollout hears of it within seconds.`,
+		func(ctx context.Context, c *kops.Client, name string) (*kops.Rollout, error) {
+			return c.PauseRollout(ctx, name)
+		},
+		func(name string, r *kops.Rollout) error {
+			app.Printf("The rollout of %s is paused; go on: kops rolling-update resume %s\n", name, name)
+			return nil
+		})
+}
+
+func resume(app *shell.App) *cobra.Command {
+	return steer(app, "resume", "Have a paused rollout go on", `
+Have a rollout that was paused go on, and groups of it that were stopped.`,
+		func(ctx context.Context, c *kops.Client, name string) (*kops.Rollout, error) {
+			return c.ResumeRollout(ctx, name)
+		},
+		func(name string, r *kops.Rollout) error {
+			app.Printf("The rollout of %s goes on.\n", name)
+			if r.Driver == "" {
+				app.Printf("Nobody drives it now; drive it: kops rolling-update cluster %s --yes\n", name)
+			}
+			return nil
+		})
+}
+
+func abort(app *shell.App) *cobra.Command {
+	var o kops.RolloutOptions
+	var c *cobra.Command
+	c = shell.Cobra("abort [CLUSTER]", "End a rollout without finishing it", `
+End the rollout of a cluster without finishing it. Nothing more is begun; machines
+that can be left as they are serve again, and what cannot be left is finished.`, `
+  kops rolling-update abort cluster.example.com`,
+		func(ctx context.Context, args []string) error {
+			name, client, err := app.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			r, err := client.AbortRollout(ctx, name)
+			if err != nil {
+				return err
+			}
+			if r.Driver != "" {
+				app.Printf("The rollout of %s ends; look on: kops rolling-update status %s --watch\n", name, name)
+				return nil
+			}
+			validate.Reach(app, &o.ReachOptions)
+			all := kops.DefaultRollout()
+			all.ReachOptions = o.ReachOptions
+			return Drive(app, shell.Table, all, func(ro kops.RolloutOptions) (*kops.Rollout, error) { return client.Rollout(ctx, name, ro) })
+		})
+	validate.ReachFlags(c, &o.ReachOptions)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
+	return c
+}

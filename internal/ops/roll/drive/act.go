@@ -1,0 +1,340 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/drain"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/roll"
+	"kops.local/kops/internal/ops/roll/inplace"
+	"kops.local/kops/internal/platform"
+)
+
+// deed is an action under way, or one that has ended and whose result nobody took yet.
+type deed struct {
+	cancel    context.CancelFunc
+	cancelled bool
+}
+
+// draining is how far the drain of a machine is.
+type draining struct {
+	left    int
+	blocked map[string]string // why, by pod
+}
+
+func (r *draining) blockers() []string {
+	var out []string
+	for _, pod := range slices.Sorted(maps.Keys(r.blocked)) {
+		out = append(out, pod+": "+r.blocked[pod])
+	}
+	return out
+}
+
+// carry begins what should be under way and is not, ends what is and should not be, and
+// returns when to look again at the latest.
+func (d *Driver) carry(ctx context.Context, actions []roll.Action) (until time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for a, it := range d.doing {
+		if !slices.Contains(actions, a) && !it.cancelled {
+			it.cancelled = true
+			it.cancel()
+		}
+	}
+	for _, a := range actions {
+		if a.Do == roll.Sleep {
+			if until.IsZero() || a.Until.Before(until) {
+				until = a.Until
+			}
+			continue
+		}
+		if d.doing[a] != nil || d.ending(a) {
+			continue // what ends pokes
+		}
+		doing, cancel := context.WithCancel(ctx)
+		d.doing[a] = &deed{cancel: cancel}
+		d.run(func() {
+			defer cancel()
+			d.did(doing, a, d.do(doing, a))
+		})
+	}
+	return until
+}
+
+// ending reports that something else that is done about a machine has been told to end,
+// and has not yet.
+func (d *Driver) ending(a roll.Action) bool {
+	if a.Machine == "" || a.Do == roll.Prompt {
+		return false
+	}
+	for b, it := range d.doing {
+		if it.cancelled && b.Machine == a.Machine && b.Do != roll.Prompt {
+			return true
+		}
+	}
+	return false
+}
+
+// did notes what became of an action.
+func (d *Driver) did(ctx context.Context, a roll.Action, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.poke()
+	if a.Do == roll.Drain {
+		delete(d.drains, a.Machine)
+	}
+	if ctx.Err() != nil { // it may be named again
+		delete(d.doing, a)
+		return
+	}
+	r := roll.Result{Action: a}
+	if err != nil {
+		var classed *fault.Error
+		r.Trouble, r.Final = err.Error(), errors.As(err, &classed) && (classed.Class == fault.Permanent || classed.Class == fault.Denied)
+	}
+	d.results = append(d.results, r)
+}
+
+// do carries out an action. Each can be repeated.
+func (d *Driver) do(ctx context.Context, a roll.Action) error {
+	switch a.Do {
+	case roll.Prompt:
+		return d.prompt(ctx, a.Question)
+	case roll.Update:
+		return d.after(ctx, d.update(ctx, a.Group))
+	case roll.CheckGates:
+		return d.gates(ctx)
+	}
+	m, node := d.machine(a.Machine)
+	switch a.Do {
+	case roll.Detach:
+		return d.after(ctx, onMachine(ctx, d.Detach, m))
+	case roll.Deregister:
+		return onMachine(ctx, d.Deregister, m)
+	case roll.Terminate:
+		return d.after(ctx, d.terminate(ctx, m))
+	}
+	if node == nil || d.Client == nil {
+		return nil // what is no node needs nothing of what follows
+	}
+	switch a.Do {
+	case roll.Taint:
+		return d.taint(ctx, node.Name, true)
+	case roll.Cordon:
+		return d.drainer.Cordon(ctx, node.Name)
+	case roll.Drain:
+		return d.drainer.Drain(ctx, node.Name, drain.Options{Dead: a.Dead, On: func(p drain.Pod) { d.drained(a.Machine, p) }})
+	case roll.RestartInPlace:
+		return d.restart(ctx, node, a.Group)
+	case roll.Release:
+		return d.release(ctx, node.Name, a.StayCordoned)
+	}
+	return fault.New(fault.Permanent, "%q is nothing that a driver can do", a.Do)
+}
+
+// machine finds a machine and its node; either may be unknown.
+func (d *Driver) machine(name string) (platform.Machine, *corev1.Node) {
+	m := platform.Machine{Name: name}
+	groups, _ := d.listing.look()
+	for _, g := range groups {
+		for _, found := range g.Machines {
+			if found.Name == name {
+				m = found
+			}
+		}
+	}
+	if d.Client == nil {
+		return m, nil
+	}
+	nodes, _ := d.nodes.look()
+	return m, health.NodeOf(m, nodes)
+}
+
+// onMachine does what the platform can do.
+func onMachine(ctx context.Context, f func(context.Context, platform.Machine) error, m platform.Machine) error {
+	if f == nil {
+		return nil
+	}
+	return f(ctx, m)
+}
+
+// after has the machines listed after a change of them, so that what is stepped next has seen it.
+func (d *Driver) after(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	_ = d.list(ctx) // what cannot be listed now is not known in the next view
+	return nil
+}
+
+func (d *Driver) update(ctx context.Context, group string) error {
+	if d.Update == nil {
+		return nil
+	}
+	return d.Update(ctx, group)
+}
+
+func (d *Driver) terminate(ctx context.Context, m platform.Machine) error {
+	if err := onMachine(ctx, d.Terminate, m); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended[m.Name] = true
+	return nil
+}
+
+// sweep deletes the nodes of machines that are gone, unless another machine has one
+// already. kops-controller does so, too, when it finds out.
+func (d *Driver) sweep(ctx context.Context, s roll.State) {
+	groups, known := d.listing.look()
+	if d.Client == nil || !known {
+		return
+	}
+	nodes, _ := d.nodes.look()
+	taken := map[string]bool{}
+	for _, g := range groups {
+		for _, m := range g.Machines {
+			if n := health.NodeOf(m, nodes); n != nil && !d.isEnded(m.Name) {
+				taken[n.Name] = true
+			}
+		}
+	}
+	for _, g := range s.Groups {
+		for _, m := range g.Machines {
+			i := slices.IndexFunc(nodes, func(n corev1.Node) bool { return n.Name == m.Node })
+			if m.Effect != roll.Replace || m.Phase != roll.Gone && m.Phase != roll.Done || i < 0 || taken[m.Node] {
+				continue
+			}
+			d.deleteNode(ctx, &nodes[i])
+		}
+	}
+}
+
+// deleteNode deletes a node; one that stays is tried again, and told of by validation.
+func (d *Driver) deleteNode(ctx context.Context, n *corev1.Node) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	_ = d.Client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(n.UID))})
+}
+
+func (d *Driver) isEnded(machine string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ended[machine]
+}
+
+// taintTries is how often a node is written that others write at the same time.
+const taintTries = 5
+
+// taint has a node bear the taint, or not.
+func (d *Driver) taint(ctx context.Context, name string, on bool) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	var err error
+	for range taintTries {
+		n, got := d.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(got) {
+			return nil
+		}
+		if got != nil {
+			return fmt.Errorf("taint node %s: %w", name, got)
+		}
+		if tainted(n) == on {
+			return nil
+		}
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == labels.ScheduledForUpdate })
+		if on {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: labels.ScheduledForUpdate, Effect: corev1.TaintEffectPreferNoSchedule})
+		}
+		if _, err = d.Client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("taint node %s: %w", name, err)
+	}
+	return nil
+}
+
+// release has a node serve again.
+func (d *Driver) release(ctx context.Context, node string, cordoned bool) error {
+	if err := d.taint(ctx, node, false); err != nil || cordoned {
+		return err
+	}
+	return d.drainer.Uncordon(ctx, node)
+}
+
+// restart tells a machine to take up its configuration. The rollout's ID is the nonce, so
+// that it is told once however often this is done.
+func (d *Driver) restart(ctx context.Context, node *corev1.Node, group string) error {
+	hash, err := d.Hash(ctx, group)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	asked := labels.Apply{Hash: hash, Nonce: d.state.ID}
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return inplace.Ask(ctx, d.Client.CoreV1().Nodes(), node, asked)
+}
+
+// drained notes how far a drain is.
+func (d *Driver) drained(machine string, p drain.Pod) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.drains[machine]
+	if r == nil {
+		r = &draining{blocked: map[string]string{}}
+		d.drains[machine] = r
+	}
+	r.left = p.Left
+	name := p.Namespace + "/" + p.Name
+	delete(r.blocked, name)
+	if p.State == drain.Blocked {
+		r.blocked[name] = p.Why
+	}
+	d.poke()
+}
+
+func (d *Driver) gates(ctx context.Context) error {
+	d.mu.Lock()
+	gates := d.state.Options.Gates
+	d.mu.Unlock()
+	return CheckGates(ctx, d.HTTP, gates)
+}
+
+// prompt asks the user; the answer is a wish.
+func (d *Driver) prompt(ctx context.Context, id string) error {
+	d.mu.Lock()
+	i := slices.IndexFunc(d.state.Questions, func(q roll.Question) bool { return q.ID == id })
+	var q roll.Question
+	if i >= 0 {
+		q = d.state.Questions[i]
+	}
+	d.mu.Unlock()
+	if i < 0 || d.Ask == nil {
+		<-ctx.Done() // nobody can be asked here
+		return ctx.Err()
+	}
+	answer, err := d.Ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.wishes = append(d.wishes, roll.Wish{Want: roll.Reply, Question: id, Answer: answer})
+	d.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,73 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/ops/roll"
+)
+
+// gateTime bounds one answer of a URL; a command may take as long as the rollout lets it.
+const gateTime = 30 * time.Second
+
+// longest is how much of what a gate says is told, in bytes.
+const longest = 300
+
+// CheckGates checks gates one after the other; the error names the first that fails.
+func CheckGates(ctx context.Context, client *http.Client, gates []roll.Gate) error {
+	for _, g := range gates {
+		err := command(ctx, g.Command)
+		if g.URL != "" {
+			err = probe(ctx, client, g.URL)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func command(ctx context.Context, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	c := exec.CommandContext(ctx, words[0], words[1:]...)
+	c.WaitDelay = time.Second // for what it started, which may keep its output open
+	out, err := c.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	text := strings.TrimSpace(string(out))
+	if len(text) > longest {
+		text = "…" + strings.ToValidUTF8(text[len(text)-longest:], "")
+	}
+	if text != "" {
+		return fmt.Errorf("the gate %q fails: %w: %s", strings.Join(words, " "), err, text)
+	}
+	return fmt.Errorf("the gate %q fails: %w", strings.Join(words, " "), err)
+}
+
+func probe(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, gateTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("the gate %s: %w", url, err)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return fmt.Errorf("the gate fails: %w", err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(answer.Body, longest))
+	if answer.StatusCode/100 == 2 {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("the gate %s answers %s: %s", url, answer.Status, strings.TrimSpace(string(text))), err)
+}

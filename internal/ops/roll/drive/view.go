@@ -1,0 +1,132 @@
+package drive
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/roll"
+	"kops.local/kops/internal/ops/roll/inplace"
+)
+
+// view is what is seen now.
+func (d *Driver) view() roll.View {
+	w := health.World{Cluster: d.Cluster.Name, Groups: d.Groups, Etcd: d.Cluster.Spec.EtcdClusters}
+	machines, known := d.listing.look()
+	w.Machines, w.Counted = machines, machines != nil
+	fresh := false
+	if d.Client != nil {
+		nodes, nodesFresh := d.nodes.look()
+		pods, podsFresh := d.pods.look()
+		w.API.Nodes, w.API.Pods, fresh = nodes, pods, nodesFresh && podsFresh
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w.API.Server, w.API.Problem, w.API.Unready = d.server.Server, d.server.Problem, d.server.Unready
+	w.Starts = d.starts
+	v := Seen(w, d.state.ID)
+	v.Now, v.API = d.Now(), fresh && d.asked && d.server.Problem == nil
+	v.EtcdKnown = v.API
+	if !v.API {
+		v.Failures = nil
+	}
+	if !known {
+		v.Groups = nil
+	}
+	v.Wishes, v.Results = slices.Clone(d.wishes), slices.Clone(d.results)
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		g.Machines = slices.DeleteFunc(g.Machines, func(m roll.MachineView) bool { return d.ended[m.Name] })
+		for j := range g.Machines {
+			if r := d.drains[g.Machines[j].Name]; r != nil {
+				g.Machines[j].Pods, g.Machines[j].Blockers = r.left, r.blockers()
+			}
+		}
+	}
+	return v
+}
+
+// Seen is a view of what was seen of a cluster. rollout is the ID of the rollout in whose
+// name machines were told to restart.
+func Seen(w health.World, rollout string) roll.View {
+	v := roll.View{API: w.API.Problem == nil, EtcdKnown: w.API.Problem == nil, Failures: health.Check(w).Failures}
+	if !w.Counted {
+		return v
+	}
+	for _, mg := range w.Machines {
+		g := roll.GroupView{Name: mg.Name, Target: mg.Target, Trouble: mg.Trouble}
+		for _, m := range mg.Machines {
+			s := roll.MachineView{Name: m.Name, Running: m.Running, Detached: m.Detached, Spare: m.Spare, Note: w.Starts[m.Name].Message}
+			if n := health.NodeOf(m, w.API.Nodes); n != nil {
+				ofNode(&s, n, rollout)
+			}
+			g.Machines = append(g.Machines, s)
+		}
+		v.Groups = append(v.Groups, g)
+	}
+	v.Etcd = members(w)
+	return v
+}
+
+// ofNode is what a node tells of its machine.
+func ofNode(s *roll.MachineView, n *corev1.Node, rollout string) {
+	s.Node, s.Ready, s.Cordoned, s.Tainted = n.Name, health.Unready(n) == "", n.Spec.Unschedulable, tainted(n)
+	if s.Ready {
+		s.Note = ""
+	}
+	asked, _, err := labels.Read[labels.Apply](n.Annotations, labels.ApplyConfig)
+	if err != nil || rollout == "" || asked.Nonce != rollout {
+		return // it was not told by this rollout
+	}
+	if s.Applied, err = inplace.Result(n); err != nil {
+		s.Note = err.Error()
+	}
+}
+
+func tainted(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == labels.ScheduledForUpdate })
+}
+
+// members are those of the etcd clusters, each of which is well when the pod that runs it
+// is ready, and so is the API server beside it, which asks it.
+func members(w health.World) []roll.EtcdView {
+	ready := map[[2]string]bool{} // by component and node
+	for _, p := range w.API.Pods {
+		ready[[2]string{p.Labels["k8s-app"], p.Spec.NodeName}] = slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+	}
+	var out []roll.EtcdView
+	for _, e := range w.Etcd {
+		v := roll.EtcdView{Name: e.Name}
+		of := func(group string) bool {
+			for _, m := range e.EtcdMembers {
+				if m.InstanceGroup != nil && *m.InstanceGroup == group {
+					return true
+				}
+			}
+			return false
+		}
+		for _, g := range w.Machines {
+			if !of(g.Name) {
+				continue
+			}
+			for _, m := range g.Machines {
+				if m.Spare {
+					continue
+				}
+				n := health.NodeOf(m, w.API.Nodes)
+				well := n != nil && health.Unready(n) == "" && ready[[2]string{"etcd-manager-" + e.Name, n.Name}] && ready[[2]string{"kube-apiserver", n.Name}]
+				v.Members = append(v.Members, roll.EtcdMember{Name: m.Name, Machine: m.Name, Healthy: well, Voter: true})
+			}
+		}
+		for i := len(v.Members); i < len(e.EtcdMembers); i++ { // whose machine is missing
+			v.Members = append(v.Members, roll.EtcdMember{Name: fmt.Sprintf("member %d", i+1), Voter: true})
+		}
+		out = append(out, v)
+	}
+	return out
+}

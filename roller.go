@@ -1,0 +1,221 @@
+package kops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/roll"
+	"kops.local/kops/internal/ops/roll/drive"
+	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/store/clusterstore"
+)
+
+// roller makes a rollout of one cluster.
+type roller struct {
+	*pipeline.Checkup
+	c     *Client
+	told  *call
+	o     RolloutOptions
+	lease *clusterstore.Lease
+	// chosen are the names of the groups that are asked for; nil: all are.
+	chosen []string
+	// updating is held while the cluster is updated, of which one is under way at a time.
+	updating sync.Mutex
+}
+
+// newRoller opens the platform of a cluster and finds the credentials of its API server.
+func (c *Client) newRoller(ctx context.Context, told *call, o RolloutOptions) (*roller, error) {
+	if o.Life <= 0 {
+		o.Life = rolloutLife
+	}
+	if err := told.phase("examine"); err != nil {
+		return nil, err
+	}
+	cl, err := c.Clusters().Get(ctx, told.cluster)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	k := &pipeline.Checkup{Opened: opened}
+	if !o.CloudOnly {
+		if k, err = opened.Checkup(ctx, pipeline.Reach(o.ReachOptions), o.Life); err != nil {
+			return nil, err
+		}
+	}
+	r := &roller{Checkup: k, c: c, told: told, o: o}
+	return r, r.check()
+}
+
+// check refuses what the platform cannot do, and finds the groups that are asked for.
+func (r *roller) check() error {
+	p := r.Provider
+	if p.Machines == nil || p.Roll.Terminate == nil && !p.Roll.InPlace {
+		return fault.New(fault.Permanent, "the machines of a cluster on %s cannot be replaced by this program", p.Title)
+	}
+	var err error
+	r.chosen, err = pipeline.Chosen(r.Cluster, r.o.Groups, r.o.Roles)
+	return err
+}
+
+// roll continues the rollout that has not ended, or begins one, and drives it to its end.
+func (r *roller) roll(ctx context.Context) (*Rollout, error) {
+	state, file, err := r.c.storedRollout(ctx, r.told.cluster)
+	if err != nil {
+		return nil, err
+	}
+	file.lease = r.lease
+	continued := state != nil && state.Ended.IsZero()
+	if continued && r.o.Instance != "" {
+		return nil, &Refused{fault.Wrap(fault.Conflict, fmt.Errorf("a rollout of cluster %s is not finished", r.told.cluster),
+			"finish it: kops rolling-update cluster "+r.told.cluster+" --yes; or end it: kops rolling-update abort "+r.told.cluster)}
+	}
+	if continued {
+		r.o.CloudOnly = state.Options.CloudOnly
+	}
+	cfg, err := r.config(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	d := drive.Start(ctx, cfg)
+	defer d.Stop()
+	if !continued {
+		if state, err = r.begin(ctx, d); err != nil || state == nil {
+			return nil, err
+		}
+	} else {
+		state.Options.Ask, state.Options.Interactive = r.o.Ask != nil, r.o.Interactive
+	}
+	file.of(state.ID)
+	if err := r.told.tell(Event{Kind: EventRollout, Rollout: rolloutOf(state), Continued: continued}); err != nil {
+		return nil, err
+	}
+	last, err := d.Run(ctx, *state)
+	if err != nil {
+		err = fmt.Errorf("%w; the rollout of %s is kept, and goes on with: kops rolling-update cluster %s --yes", err, r.told.cluster, r.told.cluster)
+	}
+	return rolloutOf(&last), err
+}
+
+// begin makes the state of a new rollout; nil when there is nothing to do.
+func (r *roller) begin(ctx context.Context, d *drive.Driver) (*roll.State, error) {
+	if err := r.told.phase("observe"); err != nil {
+		return nil, err
+	}
+	v, err := d.First(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !v.API && !r.o.CloudOnly {
+		return nil, fault.Wrap(fault.NotYet, errors.New("the API server does not answer, so that no machine can be replaced safely"), "see why: kops validate cluster; or do without it: option:CloudOnly")
+	}
+	w, err := r.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plans, err := r.plans(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.c.newID()
+	if err != nil {
+		return nil, err
+	}
+	s := roll.New(id, r.o.rolling(), plans, v)
+	if len(s.Groups) == 0 {
+		return nil, nil
+	}
+	return &s, r.told.phase("roll")
+}
+
+// config is what a driver needs.
+func (r *roller) config(ctx context.Context, file *rolloutFile) (drive.Config, error) {
+	p, cl := r.Provider, r.Cluster
+	cfg := drive.Config{Cluster: cl.Spec, Groups: cl.Groups, Platform: r.platform(), Hash: r.hash, Save: file.save,
+		Wishes: file.wishes, Heard: file.heard, Tell: r.tell, HTTP: r.c.cfg.World.HTTP, Now: r.c.cfg.World.Now, Sleep: r.c.cfg.World.Sleep}
+	if r.o.Ask != nil {
+		cfg.Ask = func(ctx context.Context, q roll.Question) (string, error) { return r.o.Ask(ctx, questionOf(q)) }
+	}
+	if r.o.CloudOnly {
+		return cfg, nil
+	}
+	var err error
+	if cfg.Client, err = r.Kubernetes(ctx); err != nil {
+		return cfg, err
+	}
+	cfg.Server = r.Server
+	if p.BootRecord != nil {
+		cfg.Look = func(ctx context.Context, silent []platform.Machine) map[string]health.Start {
+			return r.Starts(ctx, silent, mostStarts)
+		}
+	}
+	return cfg, nil
+}
+
+// platform is what a driver needs of the platform.
+func (r *roller) platform() drive.Platform {
+	p, cl := r.Provider, r.Cluster
+	on := func(f func(context.Context, *platform.Session, *api.Cluster, platform.Machine) error) func(context.Context, platform.Machine) error {
+		if f == nil {
+			return nil
+		}
+		return func(ctx context.Context, m platform.Machine) error { return f(ctx, r.Session, cl.Spec, m) }
+	}
+	out := drive.Platform{
+		Machines: func(ctx context.Context) ([]platform.MachineGroup, error) {
+			return p.Machines(ctx, r.Session, cl.Spec, cl.Groups)
+		},
+		Detach: on(p.Roll.Detach), Deregister: on(p.Roll.Deregister), Terminate: on(p.Roll.Terminate),
+	}
+	if !p.Roll.Refills {
+		out.Update = r.update
+	}
+	return out
+}
+
+// update makes the machines that a group lacks, by an update of the cluster that is
+// limited to the group.
+func (r *roller) update(ctx context.Context, group string) error {
+	r.updating.Lock()
+	defer r.updating.Unlock()
+	quiet := &call{cluster: r.told.cluster}
+	o := UpdateOptions{Apply: true, Groups: []string{group}, prefetch: &sync.WaitGroup{}}
+	defer o.prefetch.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m, err := r.c.modelled(ctx, quiet, o)
+	if err != nil {
+		return err
+	}
+	_, p, err := planned(ctx, quiet, m, o)
+	if err != nil {
+		return err
+	}
+	return apply(ctx, quiet, r.lease, p, "apply")
+}
+
+// tell tells of a change of the rollout.
+func (r *roller) tell(before, after roll.State) {
+	_ = r.told.tell(Event{Kind: EventRollout, Rollout: rolloutOf(&after)}) // what is told keeps no rollout from its end
+}
+
+// hash is that of the node configuration that the machines of a group are to run.
+func (r *roller) hash(ctx context.Context, group string) (string, error) {
+	w, err := r.wanted(ctx, r.Cluster.Group(group))
+	if err == nil && len(w.Config) == 0 {
+		err = fault.New(fault.Permanent, "the state store has no node configuration of group %s", group)
+	}
+	if err != nil {
+		return "", err
+	}
+	return nodeconfig.Hash(w.Config), nil
+}

@@ -1,0 +1,240 @@
+package kops
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"kops.local/kops/api/status"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/roll"
+	"kops.local/kops/internal/ops/roll/drive"
+	"kops.local/kops/internal/store/clusterstore"
+)
+
+// Rollout is the replacement, or the restart in place, of the machines of a cluster, and
+// RolloutPlan what one will do.
+type (
+	Rollout     = status.Rollout
+	RolloutPlan = status.RolloutPlan
+)
+
+// RolloutOptions say which machines are rolled, and how. Begin with DefaultRollout.
+type RolloutOptions struct {
+	ReachOptions
+	// Groups and Roles limit the rollout to some instance groups.
+	Groups, Roles []string
+	// Instance is the name of the only machine to roll, or of its node; empty: all that need it.
+	Instance string
+	// Surge false lets no machine come before another goes.
+	Surge bool
+	// Force rolls machines that need it not, too.
+	Force bool
+	// CloudOnly neither asks nor changes nodes.
+	CloudOnly bool
+	// Interactive asks after each machine whether to go on.
+	Interactive bool
+	// Intervals are the pauses after a machine.
+	BastionInterval, ControlPlaneInterval, NodeInterval time.Duration
+	// ValidateCount is how often the cluster has to be found well between machines; 0: it is not validated.
+	ValidateCount int
+	// ValidationTimeout is how long the cluster may take to be well.
+	ValidationTimeout time.Duration
+	// DrainTimeout is how long a drain may take, and PostDrainDelay the pause after one.
+	DrainTimeout, PostDrainDelay time.Duration
+	// FailOnDrainError and FailOnValidateError stop a group whose machine cannot be
+	// drained, or after whose machine the cluster is not well.
+	FailOnDrainError, FailOnValidateError bool
+	// GateCommands and GateURLs are checks that have to pass between machines: a command
+	// with its arguments, and a URL that has to answer 2xx.
+	GateCommands [][]string
+	GateURLs     []string
+	// Ask puts a question to the user and returns one of its choices; nil: nobody can be asked.
+	Ask func(context.Context, status.Question) (string, error)
+	// Life is that of the credentials for the API server; 0 means 18 hours.
+	Life time.Duration
+	// On is told of the rollout.
+	On On
+}
+
+// rolloutLife is the life of a rollout's credentials where nothing else is said (kOps').
+const rolloutLife = 18 * time.Hour
+
+// DefaultRollout are the options that hold where the user says nothing.
+func DefaultRollout() RolloutOptions {
+	d := roll.Defaults()
+	return RolloutOptions{
+		Surge: true, BastionInterval: d.BastionInterval, ControlPlaneInterval: d.ControlPlaneInterval, NodeInterval: d.NodeInterval,
+		ValidateCount: d.ValidateCount, ValidationTimeout: d.ValidationTimeout, DrainTimeout: d.DrainTimeout, PostDrainDelay: d.PostDrainDelay,
+		FailOnDrainError: d.FailOnDrainError, FailOnValidateError: d.FailOnValidateError, Life: rolloutLife,
+	}
+}
+
+// rolling is what these options are to a rollout.
+func (o *RolloutOptions) rolling() roll.Options {
+	out := roll.Defaults()
+	out.Force, out.CloudOnly = o.Force, o.CloudOnly
+	out.Interactive, out.Ask = o.Interactive, o.Ask != nil
+	out.BastionInterval, out.ControlPlaneInterval, out.NodeInterval = o.BastionInterval, o.ControlPlaneInterval, o.NodeInterval
+	out.ValidateCount, out.ValidationTimeout = o.ValidateCount, o.ValidationTimeout
+	out.DrainTimeout, out.PostDrainDelay = o.DrainTimeout, o.PostDrainDelay
+	out.FailOnDrainError, out.FailOnValidateError = o.FailOnDrainError, o.FailOnValidateError
+	for _, c := range o.GateCommands {
+		out.Gates = append(out.Gates, roll.Gate{Command: c})
+	}
+	for _, u := range o.GateURLs {
+		out.Gates = append(out.Gates, roll.Gate{URL: u})
+	}
+	return out
+}
+
+// Rollout replaces, or restarts, the machines that are not what the objects of a cluster
+// say. An earlier rollout that has not ended is continued instead, with the options that
+// it was begun with. It returns when the rollout has ended, and an error of the class
+// NotYet when it was stopped; one that was cut off is continued by the next call.
+func (c *Client) Rollout(ctx context.Context, name string, o RolloutOptions) (*Rollout, error) {
+	told := &call{cluster: name, on: o.On}
+	var out *Rollout
+	err := c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
+		r, err := c.newRoller(ctx, told, o)
+		if err != nil {
+			return err
+		}
+		r.lease = lease
+		out, err = r.roll(ctx)
+		return err
+	})
+	if err == nil {
+		err = rolledOut(name, out)
+	}
+	return out, err
+}
+
+// DeleteInstance replaces one machine, by its name or that of its node, as a rollout does.
+func (c *Client) DeleteInstance(ctx context.Context, cluster, instance string, o RolloutOptions) (*Rollout, error) {
+	o.Instance = instance
+	o.BastionInterval, o.ControlPlaneInterval, o.NodeInterval = 0, 0, 0
+	return c.Rollout(ctx, cluster, o)
+}
+
+// ErrDeclined is the error of a rollout whose user did not want to go on.
+var ErrDeclined = errors.New("the rollout was stopped, as you said")
+
+// rolledOut is the error of a rollout that has ended before its end.
+func rolledOut(cluster string, r *Rollout) error {
+	if r == nil {
+		return nil
+	}
+	why := r.Stopped
+	for _, g := range r.Groups {
+		if why == "" && g.Stopped != "" {
+			why = fmt.Sprintf("group %s: %s", g.Name, g.Stopped)
+		}
+	}
+	switch {
+	case r.Declined:
+		return ErrDeclined
+	case why == "":
+		return nil
+	}
+	return fault.Wrap(fault.NotYet, fmt.Errorf("the rollout stopped: %s", why), "mend it, then begin again: kops rolling-update cluster "+cluster+" --yes")
+}
+
+// storedRollout reads the rollout of a cluster; nil when there is none. A state that
+// cannot be read, because another version of this program wrote it, is an error.
+func (c *Client) storedRollout(ctx context.Context, cluster string) (*roll.State, *rolloutFile, error) {
+	file := &rolloutFile{store: c.store, cluster: cluster}
+	data, version, err := c.store.Rollout(ctx, cluster)
+	if fault.Is(err, fault.Gone) {
+		return nil, file, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var s roll.State
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, nil, fmt.Errorf("read the rollout of cluster %s: %w", cluster, err)
+	}
+	file.version = version
+	return &s, file, nil
+}
+
+// RolloutStatus returns the last rollout of a cluster. The error is of the class Gone when
+// there was none.
+func (c *Client) RolloutStatus(ctx context.Context, name string) (*Rollout, error) {
+	if _, err := c.Clusters().Get(ctx, name); err != nil {
+		return nil, err
+	}
+	s, _, err := c.storedRollout(ctx, name)
+	if err == nil && s == nil {
+		err = fault.New(fault.Gone, "cluster %s has had no rollout", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := rolloutOf(s)
+	if s.Ended.IsZero() {
+		out.Driver, err = c.Leases().Holder(ctx, name)
+	}
+	return out, err
+}
+
+// PauseRollout has the rollout of a cluster begin nothing more; what was begun goes on.
+// Whoever drives it hears of that within seconds.
+func (c *Client) PauseRollout(ctx context.Context, name string) (*Rollout, error) {
+	return c.wish(ctx, name, roll.Pause)
+}
+
+// ResumeRollout has a rollout that was paused go on, and groups that were stopped.
+func (c *Client) ResumeRollout(ctx context.Context, name string) (*Rollout, error) {
+	return c.wish(ctx, name, roll.Resume)
+}
+
+// AbortRollout ends the rollout of a cluster without finishing it.
+func (c *Client) AbortRollout(ctx context.Context, name string) (*Rollout, error) {
+	return c.wish(ctx, name, roll.Abort)
+}
+
+// wished is a wish as it is kept: it is about one rollout.
+type wished struct {
+	Rollout string    `json:"rollout"`
+	Want    roll.Want `json:"want"`
+}
+
+// wish keeps a wish for whoever drives the rollout, or will continue it. Driver of what it
+// returns is empty when nobody drives it now.
+func (c *Client) wish(ctx context.Context, name string, want roll.Want) (*Rollout, error) {
+	r, err := c.RolloutStatus(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if !r.Ended.IsZero() {
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the last rollout of cluster %s has ended", name), "begin another: kops rolling-update cluster "+name+" --yes")
+	}
+	text, err := json.Marshal(wished{r.ID, want})
+	if err != nil {
+		return nil, fmt.Errorf("write the wish: %w", err)
+	}
+	return r, c.store.Wish(ctx, name, text)
+}
+
+// newID tells a rollout from others.
+func (c *Client) newID() (string, error) {
+	some := make([]byte, 3)
+	if _, err := io.ReadFull(c.cfg.World.Random, some); err != nil {
+		return "", fmt.Errorf("name the rollout: %w", err)
+	}
+	return c.cfg.World.Now().UTC().Format("20060102-150405-") + hex.EncodeToString(some), nil
+}
+
+// ErrNotKept is how a driver is told that a state may be kept at another try.
+func notKept(err error) error {
+	if err == nil || errors.Is(err, clusterstore.ErrLost) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Denied) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", drive.ErrNotKept, err)
+}

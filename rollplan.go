@@ -1,0 +1,330 @@
+package kops
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/status"
+	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/drain"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/roll"
+	"kops.local/kops/internal/ops/roll/drive"
+	"kops.local/kops/internal/ops/stale"
+	"kops.local/kops/internal/pipeline"
+)
+
+// PlanRollout finds out what a rollout would do, and what will be in its way.
+func (c *Client) PlanRollout(ctx context.Context, name string, o RolloutOptions) (*RolloutPlan, error) {
+	told := &call{cluster: name, on: o.On}
+	r, err := c.newRoller(ctx, told, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := told.phase("observe"); err != nil {
+		return nil, err
+	}
+	out := &RolloutPlan{Cluster: name}
+	if s, _, err := c.storedRollout(ctx, name); err != nil {
+		return nil, err
+	} else if s != nil && s.Ended.IsZero() {
+		if out.Unfinished, err = c.RolloutStatus(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	w, err := r.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w.API.Problem != nil && !o.CloudOnly {
+		return nil, fault.Wrap(fault.NotYet, fmt.Errorf("ask the API server %s: %s", w.API.Problem.Name, w.API.Problem.Message), "see why: kops validate cluster; or do without it: option:CloudOnly")
+	}
+	if err := r.describe(ctx, w, out); err != nil {
+		return nil, err
+	}
+	return out, told.phase("")
+}
+
+// describe tells of each group what is done to it, and what will be in the way.
+func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan) error {
+	machines, err := r.judge(ctx, w)
+	if err == nil && r.o.Instance != "" {
+		machines, err = r.only(machines)
+	}
+	if err != nil {
+		return err
+	}
+	view := drive.Seen(w, "")
+	s := roll.New("preview", r.o.rolling(), r.plansOf(machines), view)
+	rolls := map[string]*roll.Group{}
+	var nodes []string
+	for i := range s.Groups {
+		rolls[s.Groups[i].Name] = &s.Groups[i]
+		for _, m := range s.Groups[i].Machines {
+			if m.Node != "" {
+				nodes = append(nodes, m.Node)
+			}
+		}
+	}
+	for _, g := range r.Cluster.Groups {
+		if r.selects(g) {
+			out.Groups = append(out.Groups, plannedRoll(g, w, machines, rolls[g.Name]))
+		}
+	}
+	slices.SortFunc(out.Groups, func(a, b status.PlannedRoll) int {
+		return cmp.Or(cmp.Compare(roll.StageOf(api.InstanceGroupRole(a.Role)), roll.StageOf(api.InstanceGroupRole(b.Role))), cmp.Compare(a.Name, b.Name))
+	})
+	out.About = about(s, w)
+	if r.o.CloudOnly || len(nodes) == 0 {
+		return nil
+	}
+	out.Baseline = view.Failures
+	client, err := r.Kubernetes(ctx)
+	if err != nil {
+		return err
+	}
+	seen, err := drain.Look(ctx, client, nodes, r.o.DrainTimeout)
+	if err != nil {
+		return err
+	}
+	out.Blockers = drain.Blockers(seen)
+	return nil
+}
+
+// look sees the machines and, unless only the cloud counts, what the API server shows.
+func (r *roller) look(ctx context.Context) (health.World, error) {
+	if !r.o.CloudOnly {
+		return r.Look(ctx)
+	}
+	w := health.World{Cluster: r.Cluster.Spec.Name, Groups: r.Cluster.Groups, Counted: true}
+	err := fault.Retry(ctx, r.World.Sleep, func() (err error) {
+		w.Machines, err = r.Provider.Machines(ctx, r.Session, r.Cluster.Spec, r.Cluster.Groups)
+		return err
+	})
+	return w, err
+}
+
+// plans are what a rollout is begun with.
+func (r *roller) plans(ctx context.Context, w health.World) ([]roll.Plan, error) {
+	machines, err := r.judge(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if r.o.Instance != "" {
+		if machines, err = r.only(machines); err != nil {
+			return nil, err
+		}
+	}
+	return r.plansOf(machines), nil
+}
+
+// selects reports whether a group is among those that are asked for.
+func (r *roller) selects(g *api.InstanceGroup) bool {
+	return r.chosen == nil || slices.Contains(r.chosen, g.Name)
+}
+
+// plansOf are the groups with the machines that are rolled.
+func (r *roller) plansOf(machines []stale.Machine) []roll.Plan {
+	var out []roll.Plan
+	p := r.Provider.Roll
+	for _, g := range r.Cluster.Groups {
+		plan := roll.Plan{Name: g.Name, Role: g.Spec.Role, Refills: p.Refills, Lone: lone(g, machines)}
+		count := 0
+		for _, m := range machines {
+			if m.Group != g.Name {
+				continue
+			}
+			if !m.Spare && !m.Detached {
+				count++
+			}
+			if effect := r.effect(m); effect != "" && r.selects(g) {
+				plan.Machines = append(plan.Machines, roll.Machine{Name: m.Name, Node: m.NodeName, Effect: effect, Reasons: why(m)})
+			}
+		}
+		usual := p.Surge
+		if p.Detach == nil || g.Spec.Manager == api.ManagerKarpenter || !r.o.Surge {
+			usual = 0
+		}
+		plan.Surge, plan.Unavailable = roll.Budget(g.Spec.Role, g.Spec.RollingUpdate, r.Cluster.Spec.Spec.RollingUpdate, usual, count)
+		if p.Detach == nil || !r.o.Surge {
+			plan.Surge, plan.Unavailable = 0, max(1, plan.Unavailable)
+		}
+		plan.SurgeOnly = surgeOnly(g.Spec.RollingUpdate, r.Cluster.Spec.Spec.RollingUpdate)
+		out = append(out, plan)
+	}
+	return out
+}
+
+// lone reports that a group's machine is the only one of a role that load balancers ask.
+func lone(g *api.InstanceGroup, machines []stale.Machine) bool {
+	stage := roll.StageOf(g.Spec.Role)
+	n := 0
+	for _, m := range machines {
+		if roll.StageOf(m.Role) == stage && !m.Spare {
+			n++
+		}
+	}
+	return (stage == roll.ControlPlanes || stage == roll.APIServers) && n == 1
+}
+
+// surgeOnly reports that nothing is drained or terminated, where the group or its cluster says so.
+func surgeOnly(of ...*api.RollingUpdate) bool {
+	for _, u := range of {
+		if u != nil && u.DrainAndTerminate != nil {
+			return !*u.DrainAndTerminate
+		}
+	}
+	return false
+}
+
+// effect is what is done to a machine; empty: nothing.
+func (r *roller) effect(m stale.Machine) roll.Effect {
+	whole := roll.Replace
+	if r.Provider.Roll.InPlace {
+		whole = roll.Restart
+	}
+	switch {
+	case r.o.Instance != "" || r.o.Force || m.Effect == stale.Replace:
+		return whole
+	case m.Effect == stale.Restart && !r.o.CloudOnly:
+		return roll.Restart
+	case m.Effect == stale.Restart:
+		return whole // nobody can tell the machine to restart
+	}
+	return ""
+}
+
+// why is why a machine is rolled, a reason a line.
+func why(m stale.Machine) []string {
+	var out []string
+	for _, w := range m.Reasons {
+		text := w.Field
+		if w.Have != "" || w.Want != "" {
+			text += fmt.Sprintf(": %s -> %s", cmp.Or(w.Have, "(none)"), cmp.Or(w.Want, "(none)"))
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// judge says which machines are not what the objects say.
+func (r *roller) judge(ctx context.Context, w health.World) ([]stale.Machine, error) {
+	return r.Stale(ctx, w, pipeline.StaleOptions{})
+}
+
+// wanted is what the machines of a group are to run.
+func (r *roller) wanted(ctx context.Context, g *api.InstanceGroup) (stale.Wanted, error) {
+	if g == nil {
+		return stale.Wanted{}, nil
+	}
+	data, _, err := r.Places.Base.Store.Get(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
+	if fault.Is(err, fault.Gone) {
+		return stale.Wanted{}, nil
+	}
+	return stale.Wanted{Config: data}, err
+}
+
+// plannedRoll is a group in a preview.
+func plannedRoll(g *api.InstanceGroup, w health.World, machines []stale.Machine, of *roll.Group) status.PlannedRoll {
+	out := status.PlannedRoll{Name: g.Name, Role: string(g.Spec.Role), Status: "Ready"}
+	if g.Spec.MinSize != nil {
+		out.Min = int(*g.Spec.MinSize)
+	}
+	if g.Spec.MaxSize != nil {
+		out.Max = int(*g.Spec.MaxSize)
+	}
+	for _, mg := range w.Machines {
+		if mg.Name == g.Name {
+			out.Target = mg.Target
+		}
+	}
+	all := 0
+	for _, m := range machines {
+		if m.Group != g.Name {
+			continue
+		}
+		all++
+		if m.NodeName != "" {
+			out.Nodes++
+		}
+	}
+	if of != nil {
+		out.NeedUpdate, out.Surge, out.Unavailable = len(of.Machines), of.Surge, of.Unavailable
+		for i := range of.Machines {
+			out.Machines = append(out.Machines, machineOf(&of.Machines[i]))
+		}
+		out.Status = "NeedsUpdate"
+	}
+	out.Ready = all - out.NeedUpdate
+	return out
+}
+
+const (
+	// usualBoot is how long a machine takes to become a node where no machine tells, and
+	// usualDrain how long a drain takes.
+	usualBoot, usualDrain = 2 * time.Minute, 30 * time.Second
+)
+
+// about is how long a rollout takes, about: as its machines took to become nodes.
+func about(s roll.State, w health.World) time.Duration {
+	boot, stages := bootTime(w), map[roll.Stage]time.Duration{}
+	for _, g := range s.Groups {
+		each := boot + usualDrain + s.Options.Soak + s.Options.PostDrainDelay
+		switch g.Stage {
+		case roll.Bastions:
+			each += s.Options.BastionInterval
+		case roll.ControlPlanes:
+			each += s.Options.ControlPlaneInterval
+		default:
+			each += s.Options.NodeInterval
+		}
+		at := max(1, g.Surge+g.Unavailable)
+		took := time.Duration((len(g.Machines)+at-1)/at) * each
+		if g.Stage == roll.ControlPlanes { // one after the other
+			stages[g.Stage] += took
+		} else {
+			stages[g.Stage] = max(stages[g.Stage], took)
+		}
+	}
+	total := time.Duration(0)
+	for _, d := range stages {
+		total += d
+	}
+	return total.Round(time.Second)
+}
+
+// bootTime is the median of the times that machines took to become nodes.
+func bootTime(w health.World) time.Duration {
+	var took []time.Duration
+	for _, g := range w.Machines {
+		for _, m := range g.Machines {
+			n := health.NodeOf(m, w.API.Nodes)
+			if n == nil || m.Created.IsZero() {
+				continue
+			}
+			if d := n.CreationTimestamp.Sub(m.Created); d > 0 && d < time.Hour {
+				took = append(took, d)
+			}
+		}
+	}
+	if len(took) == 0 {
+		return usualBoot
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+// only is the machine that RolloutOptions.Instance names.
+func (r *roller) only(machines []stale.Machine) ([]stale.Machine, error) {
+	for _, m := range machines {
+		if m.Name == r.o.Instance || m.NodeName == r.o.Instance && m.NodeName != "" {
+			return []stale.Machine{m}, nil
+		}
+	}
+	return nil, fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no instance or node %q", r.Cluster.Spec.Name, r.o.Instance), "kops get instances --name "+r.Cluster.Spec.Name)
+}
