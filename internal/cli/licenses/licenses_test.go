@@ -116,7 +116,7 @@ func read(t *testing.T) map[string]*linked {
 	return modules
 }
 
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)(\.(txt|md|libyaml))?$`)
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)(\.(txt|md|libyaml|mit))?$`)
 
 // licences are the texts that a module wants to be passed on.
 func licences(t *testing.T, dir string) []string {
