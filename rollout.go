@@ -41,7 +41,7 @@ type RolloutOptions struct {
 	// Intervals are the pauses after a machine.
 	BastionInterval, ControlPlaneInterval, NodeInterval time.Duration
 	// ValidateCount is how often the cluster has to be found well between machines; 0: it is not validated.
-	ValidateCount int
+	ValidateCount int32
 	// ValidationTimeout is how long the cluster may take to be well.
 	ValidationTimeout time.Duration
 	// DrainTimeout is how long a drain may take, and PostDrainDelay the pause after one.
@@ -69,7 +69,7 @@ func DefaultRollout() RolloutOptions {
 	d := roll.Defaults()
 	return RolloutOptions{
 		Surge: true, BastionInterval: d.BastionInterval, ControlPlaneInterval: d.ControlPlaneInterval, NodeInterval: d.NodeInterval,
-		ValidateCount: d.ValidateCount, ValidationTimeout: d.ValidationTimeout, DrainTimeout: d.DrainTimeout, PostDrainDelay: d.PostDrainDelay,
+		ValidateCount: int32(d.ValidateCount), ValidationTimeout: d.ValidationTimeout, DrainTimeout: d.DrainTimeout, PostDrainDelay: d.PostDrainDelay,
 		FailOnDrainError: d.FailOnDrainError, FailOnValidateError: d.FailOnValidateError, Life: rolloutLife,
 	}
 }
@@ -80,7 +80,7 @@ func (o *RolloutOptions) rolling() roll.Options {
 	out.Force, out.CloudOnly = o.Force, o.CloudOnly
 	out.Interactive, out.Ask = o.Interactive, o.Ask != nil
 	out.BastionInterval, out.ControlPlaneInterval, out.NodeInterval = o.BastionInterval, o.ControlPlaneInterval, o.NodeInterval
-	out.ValidateCount, out.ValidationTimeout = o.ValidateCount, o.ValidationTimeout
+	out.ValidateCount, out.ValidationTimeout = int(o.ValidateCount), o.ValidationTimeout
 	out.DrainTimeout, out.PostDrainDelay = o.DrainTimeout, o.PostDrainDelay
 	out.FailOnDrainError, out.FailOnValidateError = o.FailOnDrainError, o.FailOnValidateError
 	for _, c := range o.GateCommands {

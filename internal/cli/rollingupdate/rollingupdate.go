@@ -47,7 +47,7 @@ off, by a signal or a lost connection, is continued by the same command anywhere
   kops rolling-update cluster cluster.example.com --instance-group nodes --force --yes
 
   # Only while the shop answers, and a check of your own passes
-  kops rolling-update cluster cluster.example.com --gate-http https://shop.example.com/healthz --gate-command ./check.sh --yes
+  kops rolling-update cluster --gate-http https://example.com/healthz --gate-command ./check.sh --yes
 
   # Look at it from elsewhere, and stop it for a while
   kops rolling-update status cluster.example.com --watch
@@ -65,7 +65,7 @@ off, by a signal or a lost connection, is continued by the same command anywhere
 	f.DurationVar(&o.BastionInterval, "bastion-interval", o.BastionInterval, "pause after a bastion")
 	f.DurationVar(&o.ControlPlaneInterval, "control-plane-interval", o.ControlPlaneInterval, "pause after a machine of the control plane")
 	f.DurationVar(&o.ControlPlaneInterval, "master-interval", o.ControlPlaneInterval, "pause after a machine of the control plane")
-	_ = f.MarkDeprecated("master-interval", "use --control-plane-interval") // the flag is there
+	shell.Deprecate(c, "master-interval", "use --control-plane-interval")
 	f.DurationVar(&o.NodeInterval, "node-interval", o.NodeInterval, "pause after a machine with nodes")
 	f.StringArrayVar(&o.commands, "gate-command", nil, "command that has to succeed between machines, as a shell runs it; repeatable")
 	f.StringArrayVar(&o.GateURLs, "gate-http", nil, "URL that has to answer 2xx between machines; repeatable")
@@ -73,7 +73,6 @@ off, by a signal or a lost connection, is continued by the same command anywhere
 	f.StringVarP(&o.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
 	f.DurationVar(&o.Life, "admin", o.Life, "life of the credentials that are made for the rollout")
-	f.Lookup("admin").NoOptDefVal = o.Life.String()
 	Flags(c, &o.RolloutOptions)
 	c.Aliases = []string{"clusters"}
 	c.ValidArgsFunction = shell.CompleteCluster(app)
@@ -83,7 +82,7 @@ off, by a signal or a lost connection, is continued by the same command anywhere
 // Flags are those of every command that replaces machines.
 func Flags(c *cobra.Command, o *kops.RolloutOptions) {
 	f := c.Flags()
-	f.IntVar(&o.ValidateCount, "validate-count", o.ValidateCount, "how often in a row the cluster must be found well between machines; 0: it is not validated")
+	f.Int32Var(&o.ValidateCount, "validate-count", o.ValidateCount, "how often in a row the cluster must be found well between machines; 0: it is not validated")
 	f.DurationVar(&o.ValidationTimeout, "validation-timeout", o.ValidationTimeout, "how long the cluster may take to be well after a machine")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "how long a drain may take")
 	f.DurationVar(&o.PostDrainDelay, "post-drain-delay", o.PostDrainDelay, "pause after a drain")
