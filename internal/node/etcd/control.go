@@ -22,6 +22,7 @@ const (
 	recordKey   = ".kops/cluster"
 	requestKey  = ".kops/backup"
 	refusedKey  = ".kops/refused"
+	seatsKey    = ".kops/members"
 
 	// maxCommands is how many commands of one second have a name.
 	maxCommands = 100
@@ -33,9 +34,11 @@ const OtherClusterRemedy = "if the data are of the right cluster, remove " + rec
 
 // Control is what the store says about a cluster.
 type Control struct {
-	Spec     *Spec
-	Created  bool
-	Record   *Record
+	Spec    *Spec
+	Created bool
+	Record  *Record
+	// Seats are the peers that shall be the members; nil where nobody says so.
+	Seats    []string
 	Commands []Command // oldest first
 	// Refused is the last request that was withdrawn; nil for none.
 	Refused *Refusal
@@ -56,6 +59,9 @@ func ReadControl(ctx context.Context, s store.Store) (Control, error) {
 		return Control{}, err
 	}
 	if c.Refused, err = ReadRefusal(ctx, s); err != nil {
+		return Control{}, err
+	}
+	if c.Seats, err = ReadSeats(ctx, s); err != nil {
 		return Control{}, err
 	}
 	request, _, err := read[requestFile](ctx, s, requestKey)
@@ -126,6 +132,33 @@ func WriteSpec(ctx context.Context, s store.Store, spec Spec) error {
 	}
 	if err != nil {
 		return fmt.Errorf("write the spec of the etcd cluster: %w", err)
+	}
+	return nil
+}
+
+// seatsFile names the peers that shall be members.
+type seatsFile struct {
+	Members []string `json:"members"`
+}
+
+// ReadSeats reads which peers shall be the members; nil where nobody says so.
+func ReadSeats(ctx context.Context, s store.Store) ([]string, error) {
+	f, _, err := read[seatsFile](ctx, s, seatsKey)
+	if f == nil {
+		return nil, err
+	}
+	return f.Members, err
+}
+
+// WriteSeats says which peers shall be the members. It is to be written before the spec
+// that counts them.
+func WriteSeats(ctx context.Context, s store.Store, peers []string) error {
+	text, err := json.Marshal(seatsFile{peers})
+	if err == nil {
+		_, err = s.Put(ctx, seatsKey, text, store.PutOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("name the members of the etcd cluster: %w", err)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (s *situation) learner() Decision {
 			return s.remove(m, "its disk is empty")
 		case holds && !m.Healthy && s.lost("member "+m.ID, s.policy.CatchUp):
 			return s.remove(m, "it does not start")
-		case len(s.voters()) >= s.Spec.MemberCount:
+		case len(s.voters()) >= s.Spec.MemberCount && !(here && s.moves() && s.listed(p.ID)):
 			return s.remove(m, "there are members enough")
 		case !holds && !able:
 			return s.remove(m, "it cannot run etcd "+s.joinVersion())
@@ -89,13 +89,13 @@ func (s *situation) replace() Decision {
 	return Decision{}
 }
 
-// grow adds a learner where a member is missing. etcd takes it only while every
-// voter has been well for some seconds.
+// grow adds a learner where a member is missing, or is to take the place of another. etcd
+// takes it only while every voter has been well for some seconds.
 func (s *situation) grow() Decision {
 	voters, idle := s.voters(), s.idle()
 	why := fmt.Sprintf("%d of %d members: ", len(voters), s.Spec.MemberCount)
 	switch {
-	case len(voters) >= s.Spec.MemberCount:
+	case len(voters) >= s.Spec.MemberCount && !(s.moves() && len(idle) > 0):
 		return Decision{}
 	case len(s.learners()) > 0:
 		return Decision{Note: why + "the new member's machine does not answer"}
@@ -104,34 +104,45 @@ func (s *situation) grow() Decision {
 	case len(healthy(voters)) < len(voters):
 		return Decision{Note: why + "a further one has to wait until all are healthy"}
 	}
+	if first := s.ensureBackup("before " + idle[0].ID + " becomes a member"); first != nil && !s.newborn() {
+		return Decision{Actions: first}
+	}
 	return Decision{Actions: []Action{AddLearner{Peer: idle[0].ID, URLs: idle[0].PeerURLs}}, Soon: true}
 }
 
-// shrink removes a voter where there are too many: one that is not healthy
-// first, and etcd's leader last.
+// shrink removes a voter where there are too many: one that is not to be a member first,
+// of several one that is not healthy, and etcd's leader last, after it has handed over.
 func (s *situation) shrink() Decision {
 	voters := s.voters()
 	if len(voters) <= s.Spec.MemberCount {
 		return Decision{}
 	}
 	rank := func(m Member) int {
+		r := 0
+		if s.listed(m.Name) {
+			r = 3
+		}
 		switch {
 		case !m.Healthy:
-			return 0
+			return r
 		case !m.Leader:
-			return 1
+			return r + 1
 		}
-		return 2
+		return r + 2
 	}
 	slices.Reverse(voters) // of two alike, the one with the later name goes
 	slices.SortStableFunc(voters, func(a, b Member) int { return rank(a) - rank(b) })
-	if !s.spared(voters[0]) {
+	gone, heir := voters[0], voters[len(voters)-1]
+	if !s.spared(gone) {
 		return Decision{Note: fmt.Sprintf("%d members, %d are wanted, but too few are healthy to remove one", len(voters), s.Spec.MemberCount)}
 	}
-	if first := s.ensureBackup("before member " + voters[0].ID + " is removed"); first != nil {
+	if first := s.ensureBackup("before member " + gone.ID + " is removed"); first != nil {
 		return Decision{Actions: first}
 	}
-	return s.remove(voters[0], fmt.Sprintf("%d members are wanted", s.Spec.MemberCount))
+	if gone.Leader && heir.Healthy {
+		return Decision{Actions: []Action{MoveLeader{heir.ID, heir.Name}}, Soon: true}
+	}
+	return s.remove(gone, fmt.Sprintf("%d members are wanted", s.Spec.MemberCount))
 }
 
 // unwell says who is not as it should be when nothing is to be done about it.

@@ -47,6 +47,7 @@ func rules() []rule {
 		{"open", (*situation).open},
 		{"learner", (*situation).learner},
 		{"replace", (*situation).replace},
+		{"seats", (*situation).needSeats},
 		{"grow", (*situation).grow},
 		{"shrink", (*situation).shrink},
 		{"version", (*situation).version},
@@ -182,7 +183,7 @@ func (s *situation) idle() []Peer {
 			owner, ok := s.peerOf(m)
 			return ok && owner.ID == p.ID || m.Name == p.ID || s.holds(p, m)
 		})
-		if _, ok := Pick(p.Versions, s.joinVersion()); ok && !taken {
+		if _, ok := Pick(p.Versions, s.joinVersion()); ok && !taken && s.listed(p.ID) {
 			out = append(out, p)
 		}
 	}

@@ -21,6 +21,7 @@ var update = flag.Bool("update", false, "rewrite the decisions in testdata")
 // A situation is a list of lines:
 //
 //	spec COUNT VERSION           what is wished
+//	seats NAME...                the peers that shall be members
 //	created                      the mark is there
 //	record TOKEN PHASE FOUNDER[=MEMBER] VERSION [BACKUP] [COMMAND]
 //	command KEY BACKUP VERSION COUNT VERSION [unusable]
@@ -109,6 +110,8 @@ func situationOf(t *testing.T, in string) (Memory, Observed) {
 		switch f[0] {
 		case "spec":
 			o.Spec = &Spec{MemberCount: number(t, f[1]), EtcdVersion: f[2]}
+		case "seats":
+			o.Seats = f[1:]
 		case "created":
 			o.Created = true
 		case "record":

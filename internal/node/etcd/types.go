@@ -138,6 +138,8 @@ type Observed struct {
 	Created bool
 	// Record is nil when there is none.
 	Record *Record
+	// Seats are the peers that shall be the members; nil where any may be.
+	Seats []string
 	// Commands are the restores asked for, oldest first.
 	Commands []Command
 	// Refused is the last request that was withdrawn; nil for none.

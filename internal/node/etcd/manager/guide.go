@@ -130,7 +130,7 @@ func (m *Manager) observe(ctx context.Context, peers []etcd.Peer) (etcd.Observed
 		}
 	}
 	c := m.lead.control
-	o := etcd.Observed{Now: now, Failing: m.lead.failing, Token: m.cfg.Token(), Spec: c.Spec, Created: c.Created, Record: c.Record, Commands: c.Commands, Refused: c.Refused,
+	o := etcd.Observed{Now: now, Failing: m.lead.failing, Token: m.cfg.Token(), Spec: c.Spec, Created: c.Created, Record: c.Record, Seats: c.Seats, Commands: c.Commands, Refused: c.Refused,
 		BackupAfter: c.BackupAfter, Peers: peers, LastBackup: m.lead.lastBackup, BackupSeen: m.lead.backupSeen, BackupEmpty: m.lead.backupEmpty}
 	if token := tokenOf(c.Record, peers); token != "" {
 		o.Members = m.cfg.Etcd.Look(ctx, token, peers)

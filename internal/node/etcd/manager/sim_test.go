@@ -122,11 +122,13 @@ func (w *world) disturb(ctx context.Context) {
 		}
 	case 10:
 		w.spec = etcd.Spec{MemberCount: []int{1, 3, 5}[w.rng.IntN(3)], EtcdVersion: []string{"3.5.35", "3.6.12", "3.7.0"}[w.rng.IntN(3)]}
-		if err := etcd.WriteSpec(ctx, w.objects, w.spec); err != nil {
-			w.breaks("write the spec: %v", err)
-		}
 		for len(w.machines) < w.spec.MemberCount {
 			w.add(w.freeName(""))
+		}
+		w.named = w.named || w.rng.IntN(2) == 0
+		w.choose()
+		if err := w.wish(ctx); err != nil {
+			w.breaks("write the spec: %v", err)
 		}
 	case 11:
 		w.restore(ctx)
@@ -141,6 +143,28 @@ func (w *world) disturb(ctx context.Context) {
 	case 17:
 		m.crashed, m.ahead = true, time.Duration(w.rng.IntN(7200)-3600)*time.Second
 	}
+}
+
+// choose says which machines shall have the members, and which that are not there yet.
+func (w *world) choose() {
+	w.seats = slices.Sorted(maps.Keys(w.machines))
+	w.rng.Shuffle(len(w.seats), func(i, j int) { w.seats[i], w.seats[j] = w.seats[j], w.seats[i] })
+	w.seats = w.seats[:w.spec.MemberCount]
+	if id := w.freeName(""); w.rng.IntN(3) == 0 && id != "" {
+		w.seats[0] = id
+		w.add(id)
+	}
+}
+
+// wish writes what the cluster shall be, as an update does; the names once they are
+// written for the first time.
+func (w *world) wish(ctx context.Context) error {
+	var err error
+	if w.named {
+		w.log.Info("SEATS", "members", w.seats)
+		err = etcd.WriteSeats(ctx, w.objects, w.seats)
+	}
+	return errors.Join(err, etcd.WriteSpec(ctx, w.objects, w.spec))
 }
 
 // restore asks for a back-up now and then: for the youngest, or for one of those before it.
@@ -243,9 +267,12 @@ func (w *world) freeName(before string) string {
 func (w *world) mend(ctx context.Context) []string {
 	w.faults = false
 	w.storeBack()
-	if c, err := etcd.ReadControl(ctx, w.objects); err != nil || c.Spec == nil {
-		if err := errors.Join(err, etcd.WriteSpec(ctx, w.objects, w.spec)); err != nil {
-			return []string{err.Error()}
+	if err := w.wish(ctx); err != nil {
+		return []string{err.Error()}
+	}
+	for _, id := range w.seats {
+		if w.machines[id] == nil {
+			w.add(id)
 		}
 	}
 	for _, m := range w.machines {
@@ -256,6 +283,12 @@ func (w *world) mend(ctx context.Context) []string {
 	for range 400 {
 		if unmet = w.unmet(ctx); len(unmet) == 0 || len(w.broken) > 0 {
 			break
+		}
+		// A restore has brought back what was wished when it was asked for.
+		if c, err := etcd.ReadControl(ctx, w.objects); err == nil && len(c.Commands) == 0 && c.Spec != nil && *c.Spec != w.spec {
+			if err := w.wish(ctx); err != nil {
+				return []string{err.Error()}
+			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(w.machines)) {
 			w.tick(id)
@@ -279,6 +312,9 @@ func (w *world) unmet(ctx context.Context) []string {
 	}
 	for _, x := range c.members {
 		m := w.machines[x.peer]
+		if control.Seats != nil && !slices.Contains(control.Seats, x.peer) {
+			note("member %s of %s is none of %v", x.id, x.peer, control.Seats)
+		}
 		switch {
 		case x.learner:
 			note("member %s is still a learner", x.id)

@@ -35,6 +35,8 @@ type world struct {
 	storeOn  time.Time       // since when it can be reached
 	damaged  map[string]bool // back-ups
 	spec     etcd.Spec       // the wish
+	seats    []string        // whose the members shall be
+	named    bool            // whether the store names them
 	busy     []string        // machines in whose tick we are
 	nested   bool            // another machine's tick ran within this one
 	broken   []string        // promises that were
