@@ -87,6 +87,25 @@ type (
 		Why  string
 		Spec Spec
 	}
+
+	// DefragmentMember rewrites the database of a member, and adds that to the answer.
+	// Compact first gives up all revisions but the last, because the API server cannot ask
+	// for that while there is no space.
+	DefragmentMember struct {
+		Member, Peer string
+		Compact      bool
+		Answer       Answer
+	}
+	// Disarm ends all alarms, and says so in the answer, or why not. Compare first makes
+	// sure that the members have the same data.
+	Disarm struct {
+		Compare bool
+		Answer  Answer
+	}
+	// BeginDrill restores a back-up beside the cluster; what it found out is observed later.
+	BeginDrill struct{ Request Request }
+	// Conclude answers a request for the last time, and removes it.
+	Conclude struct{ Answer Answer }
 )
 
 func (SaveRecord) action()     {}
@@ -104,6 +123,11 @@ func (SetURLs) action()        {}
 func (MoveLeader) action()     {}
 func (AllowDowngrade) action() {}
 func (TakeBackup) action()     {}
+
+func (DefragmentMember) action() {}
+func (Disarm) action()           {}
+func (BeginDrill) action()       {}
+func (Conclude) action()         {}
 
 func (a SaveRecord) String() string {
 	s := fmt.Sprintf("record cluster %s: %s", a.Record.Token, a.Record.Phase)

@@ -23,6 +23,9 @@ const (
 	requestKey  = ".kops/backup"
 	refusedKey  = ".kops/refused"
 	seatsKey    = ".kops/members"
+	askedKey    = ".kops/request"
+	answerKey   = ".kops/answer"
+	statusKey   = ".kops/status"
 
 	// maxCommands is how many commands of one second have a name.
 	maxCommands = 100
@@ -44,6 +47,9 @@ type Control struct {
 	Refused *Refusal
 	// BackupAfter asks for a back-up that is younger than this; nil for none.
 	BackupAfter *time.Time
+	// Request and Answer are what is asked for besides, and what was said last; nil for none.
+	Request *Request
+	Answer  *Answer
 
 	recordVersion store.Version
 }
@@ -62,6 +68,9 @@ func ReadControl(ctx context.Context, s store.Store) (Control, error) {
 		return Control{}, err
 	}
 	if c.Seats, err = ReadSeats(ctx, s); err != nil {
+		return Control{}, err
+	}
+	if c.Request, c.Answer, err = readRequest(ctx, s); err != nil {
 		return Control{}, err
 	}
 	request, _, err := read[requestFile](ctx, s, requestKey)

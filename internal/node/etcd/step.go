@@ -46,6 +46,7 @@ func rules() []rule {
 		{"address", (*situation).address},
 		{"open", (*situation).open},
 		{"learner", (*situation).learner},
+		{"care", (*situation).care},
 		{"replace", (*situation).replace},
 		{"seats", (*situation).needSeats},
 		{"grow", (*situation).grow},

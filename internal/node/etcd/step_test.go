@@ -28,12 +28,14 @@ var update = flag.Bool("update", false, "rewrite the decisions in testdata")
 //	failing                      what was decided last failed
 //	peer NAME [TOKEN/SEAT VERSION [quarantined] [stopped]]
 //	lacks NAME                   the peer has no program of etcd 3.6
-//	member ID NAME [healthy] [leader] [learner] [runs=VERSION] [log=INDEX] [served=REVISION] [reports=ERROR] [storage=VERSION] [downgrade=VERSION] [at=URL]
+//	member ID NAME [healthy] [leader] [learner] [runs=VERSION] [log=INDEX] [served=REVISION] [reports=ERROR] [storage=VERSION] [downgrade=VERSION] [at=URL] [size=BYTES] [alarm=ALARM]
 //	backup AGE [AGE] [empty]     the youngest back-up, since when the leader knows of it, and whether it has no keys
 //	wanted AGE                   a back-up younger than this is asked for
 //	served REVISION              by the record
 //	refused BACKUP COMMAND       the last request that was withdrawn
 //	founded AGE                  of the record's cluster; long ago without it
+//	asked TASK [NAME...]         a task, and the members that were defragmented already
+//	drilled                      the drill has ended
 //	nudged ID                    the member's etcd was started again
 //	missing AGE WHAT             since when something is missed
 func TestStep(t *testing.T) {
@@ -149,6 +151,13 @@ func situationOf(t *testing.T, in string) (Memory, Observed) {
 			o.BackupAfter = &after
 		case "founded":
 			o.Record.Founded = ago(f[1]).Unix()
+		case "asked":
+			o.Request, o.Answer = &Request{ID: "R", Task: Task(f[1]), Backup: "B"}, &Answer{Request: "R"}
+			for _, name := range f[2:] {
+				o.Answer.Members = append(o.Answer.Members, Defragmented{Name: name})
+			}
+		case "drilled":
+			o.Drilled = &Drilled{Backup: "B"}
 		case "nudged":
 			m.Nudged[f[1]] = true
 		case "missing":
@@ -189,6 +198,10 @@ func memberOf(t *testing.T, f []string) Member {
 			m.Storage = value
 		case "downgrade":
 			m.Downgrade = value
+		case "size":
+			m.Size = int64(number(t, value))
+		case "alarm":
+			m.Alarms = append(m.Alarms, value)
 		case "at":
 			m.PeerURLs = []string{value}
 		}

@@ -121,6 +121,11 @@ type Member struct {
 	Revision int64
 	// Errors are what it says is wrong with the cluster, such as that there is no space left.
 	Errors []string
+	// Size is that of the database, InUse of what of it holds data, and Quota the most
+	// that it may have, all in bytes; 0 where it does not say.
+	Size, InUse, Quota int64
+	// Alarms are those that were raised for it, such as NOSPACE.
+	Alarms []string
 	// Storage is the version that its data are written for, such as 3.6.0, and
 	// Downgrade the one that it is allowed to go back to; empty where it does not say.
 	Storage, Downgrade string
@@ -149,6 +154,11 @@ type Observed struct {
 
 	// BackupAfter asks for a back-up that is younger than this; nil for none.
 	BackupAfter *time.Time
+	// Request is what is asked for besides, Answer the last that was said of any request,
+	// and Drilled what the drill of this one found out; nil for none.
+	Request *Request
+	Answer  *Answer
+	Drilled *Drilled
 	// Peers are the peers that follow the leader, itself included.
 	Peers []Peer
 	// Members is etcd's list of members, read from a majority; nil when etcd has none.

@@ -75,11 +75,13 @@ func (c *Cluster) Look(ctx context.Context, token string, peers []etcd.Peer) []e
 		}
 	}
 	for _, a := range c.voters {
-		ctx, cancel := context.WithTimeout(ctx, askTimeout)
-		list, err := a.client.MemberList(ctx) // linearizable: a majority has agreed
+		asking, cancel := context.WithTimeout(ctx, askTimeout)
+		list, err := a.client.MemberList(asking) // linearizable: a majority has agreed
 		cancel()
 		if err == nil {
-			return members(list.Members, byID)
+			out := members(list.Members, byID)
+			c.alarms(ctx, out)
+			return out
 		}
 	}
 	return nil
@@ -92,6 +94,7 @@ func members(list []*pb.Member, answers map[string]answer) []etcd.Member {
 		if a, ok := answers[x.ID]; ok {
 			x.Healthy, x.Leader, x.Version, x.Storage = true, a.status.Leader == m.ID, a.status.Version, a.status.StorageVersion
 			x.Index, x.Revision, x.Errors = a.status.RaftIndex, a.status.Header.Revision, a.status.Errors
+			x.Size, x.InUse, x.Quota = a.status.DbSize, a.status.DbSizeInUse, a.status.DbSizeQuota
 			if d := a.status.DowngradeInfo; d != nil && d.Enabled {
 				x.Downgrade = d.TargetVersion
 			}

@@ -24,6 +24,7 @@ func (m *Manager) guide(ctx context.Context, peers []etcd.Peer) time.Duration {
 	var d etcd.Decision
 	m.lead.memory, d = etcd.Step(m.cfg.Policy, m.lead.memory, o)
 	m.tellNote(d)
+	m.tellStatus(ctx)
 	err = m.act(ctx, d, peers)
 	m.lead.failing = err != nil && !backsUp(d)
 	if err != nil {
@@ -132,6 +133,10 @@ func (m *Manager) observe(ctx context.Context, peers []etcd.Peer) (etcd.Observed
 	c := m.lead.control
 	o := etcd.Observed{Now: now, Failing: m.lead.failing, Token: m.cfg.Token(), Spec: c.Spec, Created: c.Created, Record: c.Record, Seats: c.Seats, Commands: c.Commands, Refused: c.Refused,
 		BackupAfter: c.BackupAfter, Peers: peers, LastBackup: m.lead.lastBackup, BackupSeen: m.lead.backupSeen, BackupEmpty: m.lead.backupEmpty}
+	o.Request, o.Answer = c.Request, c.Answer
+	if c.Request != nil {
+		o.Drilled = m.drill.result(c.Request.ID)
+	}
 	if token := tokenOf(c.Record, peers); token != "" {
 		o.Members = m.cfg.Etcd.Look(ctx, token, peers)
 	}
@@ -174,7 +179,7 @@ func limit(a etcd.Action) time.Duration {
 	switch a.(type) {
 	case etcd.Run, etcd.Stop:
 		return orderTimeout
-	case etcd.SaveRecord, etcd.TakeBackup:
+	case etcd.SaveRecord, etcd.TakeBackup, etcd.DefragmentMember, etcd.Disarm:
 		return transferTimeout
 	}
 	return storeTimeout
@@ -197,6 +202,10 @@ func (m *Manager) verify(ctx context.Context, r etcd.Record) error {
 
 // do carries out one action.
 func (m *Manager) do(ctx context.Context, a etcd.Action, peers []etcd.Peer) error {
+	if b, ok := a.(etcd.BeginDrill); ok { // which goes on after this
+		m.beginDrill(ctx, b.Request, peers)
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, limit(a))
 	defer cancel()
 	switch a := a.(type) {
@@ -221,6 +230,9 @@ func (m *Manager) do(ctx context.Context, a etcd.Action, peers []etcd.Peer) erro
 		return m.order(ctx, peers, a.Peer, peer.Order{Leadership: m.lead.token, Stop: &a})
 	case etcd.TakeBackup:
 		return m.backUp(ctx, a.Spec)
+	}
+	if done, err := m.care(ctx, a); done {
+		return err
 	}
 	return m.cfg.Etcd.Change(ctx, a)
 }

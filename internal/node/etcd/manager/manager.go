@@ -37,6 +37,12 @@ type Cluster interface {
 	Look(ctx context.Context, token string, peers []etcd.Peer) []etcd.Member
 	// Change makes a change of the membership; one that is made already is no error.
 	Change(ctx context.Context, a etcd.Action) error
+	// Defragment rewrites the database of a member, compacted first if that is wanted, and
+	// returns its sizes before and after.
+	Defragment(ctx context.Context, member string, compact bool) (before, after int64, err error)
+	// Disarm ends the alarms and returns them; with compare only where all members have
+	// the same data, or else the class of the error is fault.Permanent.
+	Disarm(ctx context.Context, compare bool) ([]string, error)
 }
 
 // Times are the pauses of a manager.
@@ -94,6 +100,10 @@ type Config struct {
 	// Hosts is told where the peers are, by name; nil means that nobody needs to know.
 	Hosts func(ctx context.Context, addresses map[string]string) error
 
+	// Drill restores a back-up beside the cluster and compares it with what the member at
+	// a peer serves. It is called by a goroutine of its own, one at a time.
+	Drill func(ctx context.Context, backup string, at etcd.Peer) etcd.Drilled
+
 	Policy etcd.Policy
 	Times  Times
 	Now    func() time.Time
@@ -137,6 +147,10 @@ type Manager struct {
 	barred     string    // the cluster in whose favour etcd is not started, once that was said
 	refused    bool      // the last claim was not agreed to
 	lead       leadership
+	drill      drill
+	drills     sync.WaitGroup // the goroutines of drills
+	told       *etcd.Status   // what the store was told last
+	toldAt     time.Time      // when that was, or was tried
 
 	// since the start: failures of actions and observations, back-ups taken and not, and
 	// how long the last one took
@@ -171,6 +185,7 @@ func New(cfg Config) *Manager {
 
 // Run goes on until ctx ends.
 func (m *Manager) Run(ctx context.Context) {
+	defer m.drills.Wait()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/store"
 )
@@ -139,6 +140,11 @@ func (w *world) disturb(ctx context.Context) {
 	case 16:
 		if err := w.loseSpec(ctx); err != nil {
 			w.breaks("remove the spec: %v", err)
+		}
+	case 18:
+		task := []etcd.Task{etcd.Defragment, etcd.DisarmAlarms, etcd.Drill}[w.rng.IntN(3)]
+		if err := etcd.Ask(ctx, w.objects, etcd.Request{ID: fmt.Sprint("R", w.ticks), Task: task, At: w.now}); err != nil && !fault.Is(err, fault.Conflict) {
+			w.breaks("ask for %s: %v", task, err)
 		}
 	case 17:
 		m.crashed, m.ahead = true, time.Duration(w.rng.IntN(7200)-3600)*time.Second
@@ -338,6 +344,9 @@ func (w *world) unmet(ctx context.Context) []string {
 	}
 	for _, c := range control.Commands {
 		note("command %s is left", c.Key)
+	}
+	if control.Request != nil {
+		note("the request for %s is left", control.Request.Task)
 	}
 	if !control.Created {
 		note("the mark of its creation is not there")

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -211,6 +212,8 @@ func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks vo
 			PeerURLs: p.name(o.PeerURLs), ClientURLs: p.name(o.ClientURLs), QuarantineURLs: p.name(o.QuarantineURLs)},
 		Versions: member.Programs(o.Programs).Versions,
 		Local:    m, Etcd: cluster, Link: peer.Dial(n.trust), Discovery: discovery, Store: archive.Store, Archive: archive,
+		Drill: driller{archive: backup.Archive{Store: archive.Store}, programs: member.Programs(o.Programs), dir: filepath.Join(p.dir, "drill"),
+			tls: cluster.TLS, output: o.Out, now: time.Now}.drill,
 		Policy: policy, Times: times, Now: time.Now, Token: token, Log: log, Each: manager.Together,
 	}
 	if o.HostsFile != "" && o.DNSSuffix != "" {

@@ -1,0 +1,181 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
+)
+
+// readRequest reads what is asked for, and with it what was said of it. What is damaged
+// is not there: nobody's care may keep the managers from their work.
+func readRequest(ctx context.Context, s store.Store) (*Request, *Answer, error) {
+	r, _, err := read[Request](ctx, s, askedKey)
+	if errors.Is(err, ErrDamaged) {
+		return nil, nil, nil
+	}
+	if r == nil || err != nil {
+		return nil, nil, err
+	}
+	a, err := ReadAnswer(ctx, s)
+	return r, a, err
+}
+
+// Ask asks the managers of a cluster for a task, which they take up within half a minute.
+// While another is asked for the error is of class fault.Conflict.
+func Ask(ctx context.Context, s store.Store, r Request) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("ask for the task %s: %w", r.Task, err)
+	}
+	o := store.PutOptions{IfAbsent: true}
+	other, version, err := read[Request](ctx, s, askedKey)
+	if err == nil && other != nil {
+		var a *Answer
+		if a, err = ReadAnswer(ctx, s); err == nil && (a == nil || a.Request != other.ID || !a.Done) {
+			return fault.Wrap(fault.Conflict, fmt.Errorf("ask for the task %s: the managers are asked for another, %s, since %s", r.Task, other.Task, other.At.UTC().Format(time.RFC3339)),
+				"wait until it is done; where nobody does it, remove "+Asked(s))
+		}
+		o = store.PutOptions{IfVersion: version} // it is done, and about to be removed
+	}
+	if err == nil {
+		_, err = s.Put(ctx, askedKey, text, o)
+	}
+	if err != nil {
+		return fmt.Errorf("ask for the task %s: %w", r.Task, err)
+	}
+	return nil
+}
+
+// Asked is the URL of the object by which a task is asked for.
+func Asked(s store.Store) string { return store.URL(s, askedKey) }
+
+// ReadAnswer reads what was said last of any request; nil for nothing.
+func ReadAnswer(ctx context.Context, s store.Store) (*Answer, error) {
+	a, _, err := read[Answer](ctx, s, answerKey)
+	if errors.Is(err, ErrDamaged) {
+		return nil, nil
+	}
+	return a, err
+}
+
+// WriteAnswer says what has become of a request, and removes the request once that is done.
+func WriteAnswer(ctx context.Context, s store.Store, a Answer) error {
+	text, err := json.MarshalIndent(a, "", "  ")
+	if err == nil {
+		_, err = s.Put(ctx, answerKey, text, store.PutOptions{})
+	}
+	if err == nil && a.Done {
+		err = forget(ctx, s, a.Request)
+	}
+	if err != nil {
+		return fmt.Errorf("answer the request %s: %w", a.Request, err)
+	}
+	return nil
+}
+
+// forget removes a request, unless another has taken its place.
+func forget(ctx context.Context, s store.Store, id string) error {
+	r, version, err := read[Request](ctx, s, askedKey)
+	if err != nil || r == nil || r.ID != id {
+		return err
+	}
+	err = s.Delete(ctx, askedKey, store.DeleteOptions{IfVersion: version})
+	if fault.Is(err, fault.Conflict) {
+		return nil
+	}
+	return err
+}
+
+// Status is what the leader of the managers tells of its cluster. It is the object
+// .kops/status, written when it changes, and every StatusLife at least.
+type Status struct {
+	At time.Time `json:"at"`
+	// Leader is the peer whose manager says so.
+	Leader string `json:"leader"`
+	// Wanted is the number of members that is asked for; 0: nobody says so.
+	Wanted int `json:"wanted"`
+	// Waiting says what stands in the way of what the cluster shall be; empty for nothing.
+	Waiting string `json:"waiting,omitempty"`
+	// Members are etcd's; empty where no majority of them answers.
+	Members []MemberStatus `json:"members"`
+}
+
+// MemberStatus is a member as Status tells of it.
+type MemberStatus struct {
+	Name    string   `json:"name"`
+	ID      string   `json:"id"`
+	Healthy bool     `json:"healthy"`
+	Leader  bool     `json:"leader,omitempty"`
+	Learner bool     `json:"learner,omitempty"`
+	Version string   `json:"etcdVersion,omitempty"`
+	Size    int64    `json:"size,omitempty"`
+	InUse   int64    `json:"inUse,omitempty"`
+	Quota   int64    `json:"quota,omitempty"`
+	Alarms  []string `json:"alarms,omitempty"`
+	// Errors are what the member says is wrong.
+	Errors []string `json:"errors,omitempty"`
+}
+
+// StatusLife is how long a Status holds: a leader writes another before.
+const StatusLife = 10 * time.Minute
+
+// ReadStatus reads what a cluster's managers said last; nil for nothing.
+func ReadStatus(ctx context.Context, s store.Store) (*Status, error) {
+	st, _, err := read[Status](ctx, s, statusKey)
+	if errors.Is(err, ErrDamaged) {
+		return nil, nil
+	}
+	return st, err
+}
+
+// WriteStatus tells of a cluster.
+func WriteStatus(ctx context.Context, s store.Store, st Status) error {
+	text, err := json.MarshalIndent(st, "", "  ")
+	if err == nil {
+		_, err = s.Put(ctx, statusKey, text, store.PutOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("tell of the etcd cluster: %w", err)
+	}
+	return nil
+}
+
+// Tell describes a cluster.
+func Tell(now time.Time, leader string, wanted int, waiting string, members []Member) Status {
+	st := Status{At: now.UTC(), Leader: leader, Wanted: wanted, Waiting: waiting, Members: []MemberStatus{}}
+	for _, m := range members {
+		st.Members = append(st.Members, MemberStatus{Name: m.Name, ID: m.ID, Healthy: m.Healthy, Leader: m.Leader, Learner: m.Learner, Version: m.Version,
+			Size: m.Size, InUse: m.InUse, Quota: m.Limit(), Alarms: m.Alarms, Errors: m.Errors})
+	}
+	slices.SortFunc(st.Members, func(a, b MemberStatus) int { return cmp.Or(compare(a.Name, b.Name), compare(a.ID, b.ID)) })
+	return st
+}
+
+// News reports whether a status tells what another did not: more than that its
+// databases have grown by less than a twentieth of what they may have.
+func (st Status) News(before *Status) bool {
+	if before == nil || st.At.Sub(before.At) >= StatusLife || st.At.Before(before.At) {
+		return true
+	}
+	return st.coarse() != before.coarse()
+}
+
+func (st Status) coarse() string {
+	st.At = time.Time{}
+	members := make([]MemberStatus, len(st.Members))
+	for i, m := range st.Members {
+		step := max(m.Quota/20, 1)
+		m.Size, m.InUse = m.Size/step, m.InUse/step
+		members[i] = m
+	}
+	st.Members = members
+	text, _ := json.Marshal(st) // of texts and numbers
+	return string(text)
+}
