@@ -157,80 +157,72 @@ func (c *Client) deleteExternal(ctx context.Context, told *call, o DeleteOptions
 	return execute(ctx, told, p, pipeline.ExecuteOptions{Patience: o.Wait})
 }
 
-// DeleteGroup plans the deletion of the resources of an instance group and,
-// with Apply, carries it out and removes the group from the store.
+// DeleteGroup is DeleteGroups of one group.
 func (c *Client) DeleteGroup(ctx context.Context, cluster, group string, o DeleteOptions) error {
+	return c.DeleteGroups(ctx, cluster, []string{group}, o)
+}
+
+// DeleteGroups deletes what only the machines of some groups need, and then the groups. Members
+// of etcd leave before their machines go: those of groups of the control plane, which therefore
+// are taken out of the store first.
+func (c *Client) DeleteGroups(ctx context.Context, cluster string, groups []string, o DeleteOptions) error {
 	told := &call{cluster: cluster, on: o.On}
 	if !o.Apply {
-		_, err := c.planGroupRemoval(ctx, told, group)
+		_, _, err := c.planGroupRemoval(ctx, told, groups)
 		return err
 	}
 	return c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
-		p, err := c.planGroupRemoval(ctx, told, group)
+		p, now, err := c.planGroupRemoval(ctx, told, groups)
 		if err != nil {
 			return err
+		}
+		was := p.Cluster
+		if slices.ContainsFunc(groups, func(g string) bool { return was.Group(g).IsControlPlane() }) {
+			if err := c.vacate(ctx, told, lease, was, now); err != nil {
+				return err
+			}
+			return apply(ctx, told, lease, p, "delete")
 		}
 		if err := apply(ctx, told, lease, p, "delete"); err != nil {
 			return err
 		}
-		now := p.Cluster.Clone()
-		now.Groups = slices.DeleteFunc(now.Groups, func(g *api.InstanceGroup) bool { return g.Name == group })
-		_, err = c.store.Save(ctx, p.Cluster, now)
+		_, err = c.store.Save(ctx, was, now)
 		return err
 	})
 }
 
-// planGroupRemoval plans to remove what only this group's machines need.
-func (c *Client) planGroupRemoval(ctx context.Context, told *call, group string) (*pipeline.Planned, error) {
+// planGroupRemoval plans to remove what only these groups' machines need, and what the
+// cluster is without them.
+func (c *Client) planGroupRemoval(ctx context.Context, told *call, groups []string) (*pipeline.Planned, *clusterstore.Contents, error) {
 	cl, err := c.loaded(ctx, told)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if _, err := cl.SelectGroups(group); err != nil {
-		return nil, err
+	gone, err := cl.SelectGroups(groups...)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := removable(cl, group); err != nil {
-		return nil, err
+	now, err := without(cl.stored(), groups)
+	if err != nil {
+		return nil, nil, err
 	}
 	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !slices.ContainsFunc(opened.Provider.Kinds, resource.Any.Grouped) {
-		return nil, fmt.Errorf("the machines of one group cannot be told from others on %s; give it the size 0 and update the cluster", opened.Provider.Title)
+		return nil, nil, fmt.Errorf("the machines of one group cannot be told from others on %s; give it the size 0 and update the cluster", opened.Provider.Title)
 	}
 	if err := told.phase("observe"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	have, err := opened.Nothing().Observe(ctx, false)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p, err := have.GroupRemoval(cl.Group(group))
+	p, err := have.GroupRemoval(gone...)
 	if err == nil {
 		err = told.plan(&Update{Plan: newPlan(p.Plan), Warnings: cl.Warnings})
 	}
-	return p, err
-}
-
-// removable refuses to remove the last group of the control plane, and one that has etcd members.
-func removable(cl *Cluster, group string) error {
-	for _, e := range cl.Spec.Spec.EtcdClusters {
-		for _, m := range e.EtcdMembers {
-			if m.InstanceGroup != nil && *m.InstanceGroup == group {
-				return fmt.Errorf("instancegroup %q runs member %s of etcd cluster %s, and etcd keeps its members: a control plane can get more groups, and not fewer",
-					group, m.Name, e.Name)
-			}
-		}
-	}
-	others := 0
-	for _, g := range cl.Groups {
-		if g.Name != group && g.IsControlPlane() {
-			others++
-		}
-	}
-	if g := cl.Group(group); g.IsControlPlane() && others == 0 {
-		return fmt.Errorf("instancegroup %q is the only one of the control plane; to delete the cluster, run `kops delete cluster %s`", group, cl.Spec.Name)
-	}
-	return nil
+	return p, now, err
 }

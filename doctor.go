@@ -72,6 +72,7 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 		staleness(&d.Machines[i], judged)
 	}
 	d.Failures = append(d.Failures, c.refusals(ctx, newCluster(k.Cluster))...)
+	d.Failures = append(d.Failures, c.etcdTrouble(ctx, newCluster(k.Cluster), roomy)...)
 	if o.Machine != "" {
 		health.Limit(d, wanting[0])
 	}

@@ -35,6 +35,8 @@ type Event struct {
 	Restore *EtcdRestore `json:"restore,omitempty"`
 	// Rotation is how far a rotation has come.
 	Rotation *Rotation `json:"rotation,omitempty"`
+	// Care is what was done for an etcd cluster so far.
+	Care *EtcdCare `json:"care,omitempty"`
 }
 
 // EventKind is what happened.
@@ -63,6 +65,9 @@ const (
 	EventRestore EventKind = "restore"
 	// EventRotation: the Rotation begins its next step, or ended.
 	EventRotation EventKind = "rotation"
+	// EventCare: the managers of an etcd cluster are at what they were asked for; Care says
+	// how far.
+	EventCare EventKind = "care"
 	// EventAwaiting: the restore was asked for, and is waited for.
 	EventAwaiting EventKind = "awaiting"
 )

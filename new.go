@@ -122,13 +122,33 @@ func (c *Client) NewGroup(ctx context.Context, r NewGroupRequest) (*Cluster, *ap
 	return cl, g, findings.Err()
 }
 
-// AddGroup stores a new instance group.
+// AddGroup is AddGroups of one group.
 func (s Clusters) AddGroup(ctx context.Context, cl *Cluster, g *api.InstanceGroup) (Written, error) {
+	return s.AddGroups(ctx, cl, g)
+}
+
+// AddGroups stores new instance groups, which the first of Written stands for. Those of the
+// control plane get members of etcd, of which there has to be an odd number.
+func (s Clusters) AddGroups(ctx context.Context, cl *Cluster, groups ...*api.InstanceGroup) (Written, error) {
 	ch := &change{was: cl, now: cl.stored().Clone()}
-	if exists, err := ch.put(g, false); err != nil || exists {
-		return Written{}, fmt.Errorf("instancegroup %q already exists", g.Name)
+	var beside []api.Object
+	for i, g := range groups {
+		if exists, err := ch.put(g, false); err != nil || exists {
+			return Written{}, fmt.Errorf("instancegroup %q already exists", g.Name)
+		}
+		if i > 0 {
+			beside = append(beside, g)
+		}
 	}
-	w, err := s.c.keep(ctx, ch, g)
+	seated := slices.ContainsFunc(groups, (*api.InstanceGroup).IsControlPlane) && seat(ch.now)
+	if seated {
+		beside = append(beside, ch.now.Spec)
+	}
+	if left := memberless(ch.now); len(left) > 0 && !seated && groups[0].IsControlPlane() {
+		return Written{}, fmt.Errorf("with %s etcd would have an even number of members, which survive no more losses than one fewer; create two groups of the control plane at once, as in `kops create ig %s NAME --role control-plane`",
+			strings.Join(left, ", "), groups[0].Name)
+	}
+	w, err := s.c.keep(ctx, ch, groups[0], beside...)
 	w.Created = true
 	return w, err
 }

@@ -149,6 +149,12 @@ func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Upd
 			return err
 		}
 		u = made
+		if err := c.seats(ctx, m, o); err != nil {
+			return err
+		}
+		if o.Prune {
+			return c.pruned(ctx, told, lease, m, p)
+		}
 		return apply(ctx, told, lease, p, "apply")
 	})
 	return u, err
@@ -276,6 +282,9 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 			u.Warnings = append(slices.Clone(u.Warnings), unwritten(m, kinds)...)
 		}
 		if err := m.KeepConfigs(ctx); err != nil {
+			return err
+		}
+		if err := c.seats(ctx, m, o); err != nil {
 			return err
 		}
 		return applyOnly(ctx, told, lease, m, kinds)

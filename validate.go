@@ -76,6 +76,7 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 			stock.Nodes(w.API.Nodes)
 			ended, soon := ends(stock, name, c.cfg.World.Now())
 			last.Failures, last.Ending = append(last.Failures, ended...), soon
+			last.Failures = append(last.Failures, c.etcdTrouble(looking, newCluster(k.Cluster), crammed)...)
 			if err := told.tell(Event{Kind: EventValidation, Validation: last}); err != nil {
 				return last, err
 			}

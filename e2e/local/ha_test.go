@@ -83,15 +83,19 @@ func (w *world) lose(m machine.Machine, wr *writer) (killed time.Time) {
 
 // etcdMembers waits until etcd main has three members that are well, and returns
 // the machine of their leader.
-func (w *world) etcdMembers() (leader machine.Machine) {
+func (w *world) etcdMembers() (leader machine.Machine) { return w.membersOf(3) }
+
+// membersOf waits until the control plane is so many machines, and etcd main has a member
+// that is well on each, and returns the machine of their leader.
+func (w *world) membersOf(count int) (leader machine.Machine) {
 	w.Helper()
-	w.wait("three members of etcd", clusterTime, func() error {
+	w.wait(fmt.Sprintf("etcd of %d members", count), clusterTime, func() error {
 		machines := slices.DeleteFunc(w.machines(""), func(m machine.Machine) bool { return m.Labels["role"] != "control-plane" })
-		if len(machines) != 3 {
+		if len(machines) != count {
 			return fmt.Errorf("the control plane is %v", namesOf(machines))
 		}
 		for _, m := range machines {
-			leads, err := w.askEtcd(m)
+			leads, err := w.askEtcd(m, count)
 			if err != nil {
 				return fmt.Errorf("etcd of %s: %w", m.Name, err)
 			}
@@ -107,8 +111,8 @@ func (w *world) etcdMembers() (leader machine.Machine) {
 	return leader
 }
 
-// askEtcd asks one member whether it leads, and whether it knows three that vote.
-func (w *world) askEtcd(m machine.Machine) (leads bool, err error) {
+// askEtcd asks one member whether it leads, and whether it knows so many that vote.
+func (w *world) askEtcd(m machine.Machine, count int) (leads bool, err error) {
 	ctx, cancel := context.WithTimeout(w.Context(), 5*time.Second)
 	defer cancel()
 	config, err := w.etcdTLS()
@@ -135,7 +139,7 @@ func (w *world) askEtcd(m machine.Machine) (leads bool, err error) {
 			voters++
 		}
 	}
-	if len(list.Members) != 3 || voters != 3 || s.IsLearner || len(s.Errors) > 0 {
+	if len(list.Members) != count || voters != count || s.IsLearner || len(s.Errors) > 0 {
 		return false, fmt.Errorf("%d of %d members vote; it says %v", voters, len(list.Members), s.Errors)
 	}
 	return s.Leader == s.Header.MemberId, nil

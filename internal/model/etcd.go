@@ -110,7 +110,7 @@ func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (staticpod.Pod,
 		staticpod.Volume{Name: "rootfs", HostPath: &staticpod.HostPath{Path: "/", Type: "Directory"}},
 		staticpod.Volume{Name: "run", HostPath: &staticpod.HostPath{Path: "/run", Type: "DirectoryOrCreate"}},
 		staticpod.Volume{Name: "pki", HostPath: &staticpod.HostPath{Path: paths.EtcdManager(e.Name), Type: "DirectoryOrCreate"}},
-		staticpod.Volume{Name: "varlogetcd", HostPath: &staticpod.HostPath{Path: "/var/log/" + etcdClusterName(e.Name) + ".log", Type: "FileOrCreate"}},
+		staticpod.Volume{Name: "varlogetcd", HostPath: &staticpod.HostPath{Path: "/var/log/" + hostnames.EtcdCluster(e.Name) + ".log", Type: "FileOrCreate"}},
 		trust(),
 	}
 	binaries := in.etcdBinaries(e)
@@ -138,14 +138,6 @@ func (in Input) etcdName(e api.EtcdClusterSpec) string {
 		return ""
 	}
 	return hostnames.Etcd(e.Name, in.Cluster.Name)
-}
-
-// etcdClusterName is what the managers call an etcd cluster.
-func etcdClusterName(etcd string) string {
-	if etcd == "main" {
-		return "etcd"
-	}
-	return "etcd-" + etcd
 }
 
 // etcdBinaries gives the image of each version of etcd that the manager may
@@ -207,7 +199,7 @@ func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error)
 	}
 	level := "6"
 	flags := map[string]string{
-		"backup-store": in.backupStore(e), "client-urls": client, "cluster-name": etcdClusterName(e.Name), "containerized": "true",
+		"backup-store": in.backupStore(e), "client-urls": client, "cluster-name": hostnames.EtcdCluster(e.Name), "containerized": "true",
 		"dns-suffix": hostnames.Suffix(in.Cluster.Name), "grpc-port": strconv.Itoa(p.Manager), "peer-urls": at(own, p.Peer),
 		"quarantine-client-urls": at(own, p.Quarantine),
 	}

@@ -61,15 +61,18 @@ func exists(n resource.Node, have plan.Snapshot) bool {
 	return found
 }
 
-// GroupRemoval plans to remove what only the machines of one group need. It goes by what
+// GroupRemoval plans to remove what only the machines of some groups need. It goes by what
 // is there, so that a group can be deleted whose machines could not be made.
-func (o *Observed) GroupRemoval(group *api.InstanceGroup) (*Planned, error) {
-	files, mine := o.folderOf(group), plan.Snapshot{}
-	for _, k := range o.Kinds {
-		kind := k.KindName()
-		for _, obj := range o.Have[kind] {
-			if f, ok := obj.Got.(*managedfile.File); k.Group(obj.Got) == group.Name || ok && f.Store == files.Store && strings.HasPrefix(f.Key, files.Prefix) {
-				mine[kind] = append(mine[kind], obj)
+func (o *Observed) GroupRemoval(groups ...*api.InstanceGroup) (*Planned, error) {
+	mine := plan.Snapshot{}
+	for _, group := range groups {
+		files := o.folderOf(group)
+		for _, k := range o.Kinds {
+			kind := k.KindName()
+			for _, obj := range o.Have[kind] {
+				if f, ok := obj.Got.(*managedfile.File); k.Group(obj.Got) == group.Name || ok && f.Store == files.Store && strings.HasPrefix(f.Key, files.Prefix) {
+					mine[kind] = append(mine[kind], obj)
+				}
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kops.local/kops"
+	"kops.local/kops/api"
 	"kops.local/kops/internal/cli/edit"
 	"kops.local/kops/internal/cli/shell"
 )
@@ -14,15 +15,23 @@ func instanceGroup(app *shell.App) *cobra.Command {
 	var r kops.NewGroupRequest
 	var dryRun, openEditor bool
 	var format string
-	c := shell.Cobra("instancegroup NAME", "Add an instance group", `
-Add an instance group to a cluster, after it was looked at in the editor. The cloud
-is changed by 'kops update cluster'.`, `
+	c := shell.Cobra("instancegroup NAME...", "Add instance groups", `
+Add an instance group to a cluster, after it was looked at in the editor; or several
+without the editor. The cloud is changed by 'kops update cluster'.
+
+Groups of the control plane get members of etcd, whose number has to be odd: two more
+groups at once make three control planes of one.`, `
   kops create instancegroup workers --name cluster.example.com --subnet us-east-1a
   kops create ig workers --name cluster.example.com --role node --subnet us-east-1a --edit=false
-  kops create ig workers --name cluster.example.com --subnet us-east-1a --dry-run -o yaml`,
+  kops create ig workers --name cluster.example.com --subnet us-east-1a --dry-run -o yaml
+
+  # From one control plane to three
+  kops create ig control-plane-b control-plane-c --name cluster.example.com --role control-plane --subnet us-east-1a --edit=false`,
 		func(ctx context.Context, args []string) error {
-			if err := shell.OneGroup(args); err != nil {
-				return err
+			if len(args) != 1 && (openEditor || dryRun) || len(args) == 0 {
+				if err := shell.OneGroup(args); err != nil {
+					return err
+				}
 			}
 			if err := checkDryRun(dryRun, format); err != nil {
 				return err
@@ -31,11 +40,17 @@ is changed by 'kops update cluster'.`, `
 			if err != nil {
 				return err
 			}
-			r.Cluster, r.Name = name, args[0]
-			cl, group, err := client.NewGroup(ctx, r)
-			if err != nil {
-				return err
+			r.Cluster = name
+			var cl *kops.Cluster
+			var groups []*api.InstanceGroup
+			for _, r.Name = range args {
+				c, g, err := client.NewGroup(ctx, r)
+				if err != nil {
+					return err
+				}
+				cl, groups = c, append(groups, g)
 			}
+			group := groups[0]
 			if dryRun {
 				return app.PrintObjects(format, group)
 			}
@@ -47,11 +62,14 @@ is changed by 'kops update cluster'.`, `
 					return err
 				})
 			} else {
-				done, err = client.Clusters().AddGroup(ctx, cl, group)
+				done, err = client.Clusters().AddGroups(ctx, cl, groups...)
 			}
 			if err == nil && stored {
 				app.Warn(done.Warnings)
 				app.Printf("Created %s\n", done.Name)
+				for _, g := range groups[1:] {
+					app.Printf("Created instancegroup/%s\n", g.Name)
+				}
 				app.SuggestPreview(done)
 			}
 			return err

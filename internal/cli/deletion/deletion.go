@@ -59,7 +59,7 @@ func fromFiles(ctx context.Context, app *shell.App, files []string, yes bool) er
 		return err
 	}
 	for _, g := range groups {
-		if err := deleteGroup(ctx, app, client, g.Cluster, g.Name, yes, nil); err != nil {
+		if err := deleteGroup(ctx, app, client, g.Cluster, []string{g.Name}, yes, nil); err != nil {
 			return err
 		}
 	}
@@ -231,13 +231,20 @@ func preview(app *shell.App, u *kops.Update) {
 
 func instanceGroup(app *shell.App) *cobra.Command {
 	var yes bool
-	c := shell.Cobra("instancegroup NAME", "Delete an instance group", `
-Show the machines' resources of an instance group, and with --yes, or after a
-question, delete them and the group.`, `
-  kops delete instancegroup nodes-us-east-1c --name cluster.example.com --yes`,
+	c := shell.Cobra("instancegroup NAME...", "Delete instance groups", `
+Show the machines' resources of instance groups, and with --yes, or after a question,
+delete them and the groups.
+
+Members of etcd on groups of the control plane leave etcd first, after a back-up, and
+their number stays odd: of three groups two are deleted at once. Their disks stay until
+'kops update cluster --prune'.`, `
+  kops delete instancegroup nodes-us-east-1c --name cluster.example.com --yes
+
+  # From three control planes to one
+  kops delete ig control-plane-b control-plane-c --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
-			if err := shell.OneGroup(args); err != nil {
-				return err
+			if len(args) == 0 {
+				return shell.OneGroup(args)
 			}
 			name, client, err := app.Open(ctx, nil)
 			if err != nil {
@@ -245,9 +252,9 @@ question, delete them and the group.`, `
 			}
 			var sure func() error
 			if !yes {
-				sure = func() error { return ask(ctx, app, args[0]) }
+				sure = func() error { return ask(ctx, app, strings.Join(args, ", ")) }
 			}
-			return deleteGroup(ctx, app, client, name, args[0], true, sure)
+			return deleteGroup(ctx, app, client, name, args, true, sure)
 		})
 	c.Aliases = []string{"instancegroups", "ig"}
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete it without a question")
@@ -302,7 +309,8 @@ func ask(ctx context.Context, app *shell.App, group string) error {
 
 // deleteGroup shows what goes with an instance group and, with apply, deletes it;
 // sure may stop that once everything was shown, and may be nil.
-func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, cluster, group string, apply bool, sure func() error) error {
+func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, cluster string, groups []string, apply bool, sure func() error) error {
+	group := strings.Join(groups, ", ")
 	progress := app.Progress()
 	o := kops.DeleteOptions{Apply: apply, On: app.On(progress.On(func(u *kops.Update) error {
 		app.Warn(u.Warnings)
@@ -317,7 +325,7 @@ func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, clust
 		progress.Start(u.Plan)
 		return nil
 	}))}
-	err := progress.Close(client.DeleteGroup(ctx, cluster, group, o))
+	err := progress.Close(client.DeleteGroups(ctx, cluster, groups, o))
 	if err != nil {
 		return err
 	}

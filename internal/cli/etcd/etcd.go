@@ -1,4 +1,5 @@
-// Package etcd holds `kops etcd`: the back-ups of a cluster's etcd, and their restore.
+// Package etcd holds `kops etcd`: the back-ups of a cluster's etcd and their restore, how
+// its members fare, and what is done for them.
 package etcd
 
 import (
@@ -17,13 +18,13 @@ import (
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
 	v := &verb{App: app}
-	c := &cobra.Command{Use: "etcd", Short: "Back-ups of etcd, and their restore", Long: `Every object of a cluster is in etcd: events in the etcd cluster events, all others
+	c := &cobra.Command{Use: "etcd", Short: "Care of etcd: back-ups and their restore, space, alarms", Long: `Every object of a cluster is in etcd: events in the etcd cluster events, all others
 in main. The managers of each take a back-up every 15 minutes, and a first one a minute
 after the cluster began.`,
 		Example: "  kops etcd list --name cluster.example.com\n  kops etcd restore latest --name cluster.example.com"}
 	c.PersistentFlags().StringVarP(&v.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
-	c.AddCommand(v.list(), v.backup(), v.restore())
+	c.AddCommand(v.status(), v.list(), v.backup(), v.restore(), v.drill(), v.defrag(), v.alarm())
 	return c
 }
 

@@ -24,7 +24,7 @@ type doing struct {
 // phases are what the library's phases are to somebody who waits; others have a display of their own.
 func phases() map[string]string {
 	return map[string]string{"read": "reading the state store", "look up": "looking up what the spec names", "model": "working out what is needed",
-		"observe": "looking at what exists", "examine": "asking the machines and the API"}
+		"observe": "looking at what exists", "examine": "asking the machines and the API", "members": "waiting until the members of etcd are those of the spec"}
 }
 
 // stream is an output that takes the line of doing off the terminal before each write.

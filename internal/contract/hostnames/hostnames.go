@@ -18,6 +18,18 @@ func Controller(cluster string) string { return "kops-controller" + Suffix(clust
 // Etcd is an etcd cluster, by its name such as main.
 func Etcd(etcd, cluster string) string { return etcd + ".etcd" + Suffix(cluster) }
 
+// EtcdCluster is what the managers call an etcd cluster.
+func EtcdCluster(etcd string) string {
+	if etcd == "main" {
+		return "etcd"
+	}
+	return "etcd-" + etcd
+}
+
+// EtcdPeer is the machine of a member, among the managers of its etcd cluster; with
+// Suffix after it, that is a name of the machine.
+func EtcdPeer(etcd, member string) string { return EtcdCluster(etcd) + "-" + member }
+
 const (
 	markPrefix = "_kops-"
 	// markedAny stands for the star in the name of a mark, where a star has no meaning.

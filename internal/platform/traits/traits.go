@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -224,6 +225,9 @@ type Model struct {
 	// Volumes tells how etcd-manager finds the disk of a member, by the names of the
 	// cluster, the etcd and the instance group.
 	Volumes func(c *api.Cluster, etcd, group string) Volumes
+	// Peers are the names by which the managers of an etcd cluster know the machines of its
+	// members; nil: they are not known before the machines run.
+	Peers func(e api.EtcdClusterSpec) []string
 	// NodeConfig adds to the configuration of a group's machines what the platform's own
 	// options say; nil: nothing.
 	NodeConfig func(c *api.Cluster, g *api.InstanceGroup, to *nodeconfig.Config)
@@ -264,6 +268,15 @@ type Volumes struct {
 	NameTag  string
 	// Flags are further ones of etcd-manager, by name.
 	Flags map[string]string
+}
+
+// NamedPeers are peers that are called as their members are.
+func NamedPeers(e api.EtcdClusterSpec) []string {
+	var out []string
+	for _, m := range e.EtcdMembers {
+		out = append(out, hostnames.EtcdPeer(e.Name, m.Name))
+	}
+	return out
 }
 
 // Publishes reports whether the platform has a DNS service for names of clusters.

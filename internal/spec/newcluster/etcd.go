@@ -1,6 +1,7 @@
 package newcluster
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -35,6 +36,17 @@ func (b *Builder) setEtcd() {
 		}
 		b.Spec.EtcdClusters = append(b.Spec.EtcdClusters, e)
 	}
+}
+
+// MemberName is a short name for the member of an etcd on a group, besides others.
+func MemberName(group string, others []api.EtcdMemberSpec) string {
+	taken := func(name string) bool {
+		return name == "" || slices.ContainsFunc(others, func(m api.EtcdMemberSpec) bool { return m.Name == name })
+	}
+	if name := memberNames([]string{group})[0]; !taken(name) {
+		return name
+	}
+	return group
 }
 
 // memberNames are short names for the members of an etcd on the groups: what

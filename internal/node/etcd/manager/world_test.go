@@ -477,15 +477,6 @@ func (v view) change(a etcd.Action) error {
 	return nil
 }
 
-func (v view) Defragment(_ context.Context, member string, _ bool) (before, after int64, err error) {
-	v.m.w.interleave(v.m)
-	return 2, 1, v.m.mishap(func() error { return nil })
-}
-
-func (v view) Disarm(context.Context, bool) ([]string, error) {
-	return []string{etcd.NoSpace}, v.m.mishap(func() error { return nil })
-}
-
 // remove refuses what etcd refuses (strict reconfiguration check), which no leader
 // that knows how things are may ask for.
 func (v view) remove(c *cluster, x *member) error {

@@ -120,3 +120,12 @@ func inspectWrites(file string) (snapshot.Contents, error) {
 	revision, log, err := readWrites(text)
 	return snapshot.Contents{Revision: revision, Keys: int64(len(log))}, err
 }
+
+func (v view) Defragment(_ context.Context, member string, _ bool) (before, after int64, err error) {
+	v.m.w.interleave(v.m)
+	return 2, 1, v.m.mishap(func() error { return nil })
+}
+
+func (v view) Disarm(context.Context, bool) ([]string, error) {
+	return []string{etcd.NoSpace}, v.m.mishap(func() error { return nil })
+}

@@ -23,6 +23,7 @@ func modelTraits() traits.Model {
 			return traits.Volumes{Provider: "aws", NameTag: "k8s.io/etcd/" + etcd,
 				Tags: []string{"kubernetes.io/cluster/" + c.Name + "=owned", "k8s.io/etcd/" + etcd, "k8s.io/role/control-plane=1"}}
 		},
+		Peers:              traits.NamedPeers,
 		CredentialProvider: "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/%s/ecr-credential-provider-linux-%[1]s",
 		NodeConfig:         nodeConfig,
 		NodeImages:         []string{"registry.k8s.io/provider-aws/", "registry.k8s.io/sig-storage/csi-node-driver-registrar:", "registry.k8s.io/sig-storage/livenessprobe:"},

@@ -39,6 +39,7 @@ func Platform() platform.Platform {
 			Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
 				return traits.Volumes{Provider: "local", Tags: []string{localcloud.Disk(c.Name, etcd, "")}}
 			},
+			Peers:         traits.NamedPeers,
 			NewestPlugins: true, // they are built from modules, of which old versions are not always to be had
 			HealthClients: func(c *api.Cluster) (string, bool) { // the host's balancer
 				if a, ok := HostAddress(c); ok {

@@ -6,9 +6,11 @@ package spec
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/metal/onhost"
 	"kops.local/kops/internal/platform/traits"
@@ -46,6 +48,13 @@ func Platform() platform.Platform {
 			Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
 				return traits.Volumes{Provider: "metal", Tags: []string{onhost.DiskTag(c.Name, etcd)},
 					Flags: map[string]string{"disks-path": onhost.Disks, "machines-path": onhost.Registry}}
+			},
+			Peers: func(e api.EtcdClusterSpec) []string { // as onhost.Disk counts them
+				var out []string
+				for i := range e.EtcdMembers {
+					out = append(out, hostnames.EtcdPeer(e.Name, strconv.Itoa(i)))
+				}
+				return out
 			},
 			Awaited: true, FixedDNS: true, RemovesNodes: true, NodeRoutes: true,
 		},

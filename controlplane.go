@@ -1,0 +1,120 @@
+package kops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/store/clusterstore"
+)
+
+// seat gives each group of the control plane that has none a member of each etcd, made
+// as its first one, where their number is odd then. It reports whether it has changed the spec.
+func seat(c *clusterstore.Contents) bool {
+	changed := false
+	for i := range c.Spec.Spec.EtcdClusters {
+		e := &c.Spec.Spec.EtcdClusters[i]
+		var without []string
+		for _, g := range c.Groups {
+			if g.IsControlPlane() && !hasMember(e, g.Name) {
+				without = append(without, g.Name)
+			}
+		}
+		if len(without) == 0 || len(e.EtcdMembers) == 0 || (len(e.EtcdMembers)+len(without))%2 == 0 {
+			continue
+		}
+		for _, g := range without {
+			m := e.EtcdMembers[0]
+			m.Name, m.InstanceGroup = newcluster.MemberName(g, e.EtcdMembers), &g
+			e.EtcdMembers = append(e.EtcdMembers, m)
+		}
+		changed = true
+	}
+	return changed
+}
+
+func hasMember(e *api.EtcdClusterSpec, group string) bool {
+	return slices.ContainsFunc(e.EtcdMembers, func(m api.EtcdMemberSpec) bool { return m.InstanceGroup != nil && *m.InstanceGroup == group })
+}
+
+// memberless lists the groups of the control plane that have no member of an etcd.
+func memberless(c *clusterstore.Contents) []string {
+	var out []string
+	for _, g := range c.Groups {
+		if g.IsControlPlane() && slices.ContainsFunc(c.Spec.Spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return !hasMember(&e, g.Name) }) {
+			out = append(out, g.Name)
+		}
+	}
+	return out
+}
+
+// without is a cluster without some groups and their members of etcd. An error says that
+// the rest is no control plane.
+func without(was *clusterstore.Contents, groups []string) (*clusterstore.Contents, error) {
+	now := was.Clone()
+	gone := func(name string) bool { return slices.Contains(groups, name) }
+	now.Groups = slices.DeleteFunc(now.Groups, func(g *api.InstanceGroup) bool { return gone(g.Name) })
+	if !slices.ContainsFunc(now.Groups, (*api.InstanceGroup).IsControlPlane) && slices.ContainsFunc(was.Groups, (*api.InstanceGroup).IsControlPlane) {
+		return nil, fmt.Errorf("nothing of the control plane would be left without %s; to delete the cluster, run `kops delete cluster %s`", strings.Join(groups, ", "), was.Spec.Name)
+	}
+	for i := range now.Spec.Spec.EtcdClusters {
+		e := &now.Spec.Spec.EtcdClusters[i]
+		had := len(e.EtcdMembers)
+		e.EtcdMembers = slices.DeleteFunc(e.EtcdMembers, func(m api.EtcdMemberSpec) bool { return m.InstanceGroup != nil && gone(*m.InstanceGroup) })
+		if n := len(e.EtcdMembers); n != had && n%2 == 0 {
+			return nil, fmt.Errorf("without %s etcd %s would have %d members, which survive no more losses than %d; delete two groups of the control plane at once",
+				strings.Join(groups, ", "), e.Name, n, max(n-1, 0))
+		}
+	}
+	return now, nil
+}
+
+// vacate takes groups of the control plane out of a cluster: out of the store first, then
+// their members out of etcd. It returns when no member needs their machines.
+func (c *Client) vacate(ctx context.Context, told *call, lease *clusterstore.Lease, was, now *clusterstore.Contents) error {
+	if _, err := c.store.Save(ctx, was, now); err != nil {
+		return err
+	}
+	m, err := c.modelled(ctx, told, UpdateOptions{Apply: true})
+	if err != nil {
+		return err
+	}
+	if err := c.seats(ctx, m, UpdateOptions{}); err != nil {
+		return err
+	}
+	have, err := m.Observe(ctx, false)
+	if err != nil {
+		return err
+	}
+	p, err := have.Plan(false)
+	if err == nil { // its steps are not those of the deletion, which was shown
+		err = apply(ctx, &call{cluster: told.cluster}, lease, p, "apply")
+	}
+	if err != nil {
+		return err
+	}
+	return c.settled(ctx, told, m)
+}
+
+// settled waits until the members of etcd are those that the spec names.
+func (c *Client) settled(ctx context.Context, told *call, m *pipeline.Modelled) error {
+	if err := told.phase("members"); err != nil {
+		return err
+	}
+	for start := c.cfg.World.Now(); ; {
+		left, err := c.moving(ctx, m)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if c.cfg.World.Now().Sub(start) >= memberTime {
+			return notSettled(told.cluster, left)
+		}
+		if err := c.cfg.World.Sleep(ctx, etcdPause); err != nil {
+			return err
+		}
+	}
+}

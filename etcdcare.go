@@ -1,0 +1,269 @@
+package kops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/ops/health"
+)
+
+// EtcdStatus is how an etcd cluster is, as its managers have told last.
+type EtcdStatus struct {
+	// Etcd is the cluster's name in the spec.
+	Etcd string `json:"etcd"`
+	// Told is when that was. Old says that they have been silent since for too long.
+	Told time.Time `json:"told,omitzero"`
+	Old  bool      `json:"old,omitempty"`
+	// Leader is the peer whose manager leads, Wanted how many members there shall be.
+	Leader string `json:"leader,omitempty"`
+	Wanted int    `json:"wanted"`
+	// Waiting says what stands in the way of what the cluster shall be.
+	Waiting string       `json:"waiting,omitempty"`
+	Members []EtcdMember `json:"members"`
+}
+
+// EtcdMember is a member of an etcd cluster. Sizes are in bytes.
+type EtcdMember struct {
+	Name    string `json:"name"`
+	ID      string `json:"id"`
+	Healthy bool   `json:"healthy"`
+	Leads   bool   `json:"leads,omitempty"`
+	// Learner says that it has no vote yet.
+	Learner     bool   `json:"learner,omitempty"`
+	EtcdVersion string `json:"etcdVersion,omitempty"`
+	// Size is that of the database, of which InUse holds data, and Quota the most it may have.
+	Size  int64 `json:"size,omitempty"`
+	InUse int64 `json:"inUse,omitempty"`
+	Quota int64 `json:"quota,omitempty"`
+	// Alarms are NOSPACE or CORRUPT.
+	Alarms []string `json:"alarms,omitempty"`
+}
+
+// Full is the share of its quota that the database of a member has.
+func (m EtcdMember) Full() float64 { return float64(m.Size) / float64(max(m.Quota, 1)) }
+
+// EtcdCare is what was done for an etcd cluster.
+type EtcdCare struct {
+	Etcd string `json:"etcd"`
+	// Defragmented are the members whose databases were, in this order; sizes in bytes.
+	Defragmented []EtcdDefragmented `json:"defragmented,omitempty"`
+	// Disarmed are the alarms that were ended, such as "NOSPACE of etcd-a".
+	Disarmed []string   `json:"disarmed,omitempty"`
+	Drill    *EtcdDrill `json:"drill,omitempty"`
+}
+
+// EtcdDefragmented is what became of the database of a member, in bytes.
+type EtcdDefragmented struct {
+	Name   string `json:"name"`
+	Before int64  `json:"before"`
+	After  int64  `json:"after"`
+}
+
+// EtcdDrill is what the restore of a back-up beside its cluster has shown.
+type EtcdDrill struct {
+	Backup EtcdBackup `json:"backup"`
+	// Age is the time since the back-up, in nanoseconds.
+	Age time.Duration `json:"age"`
+	// Took is how long it took until etcd served the back-up, in nanoseconds.
+	Took time.Duration `json:"took"`
+	// Revision and Keys are what was restored, Now the revision that the cluster was at.
+	Revision int64 `json:"revision"`
+	Keys     int64 `json:"keys"`
+	Now      int64 `json:"now"`
+	// Same keys are equal in both. The others were changed, made or deleted since the
+	// back-up, which its restore would undo.
+	Same    int64 `json:"same"`
+	Changed int64 `json:"changed"`
+	Made    int64 `json:"made"`
+	Deleted int64 `json:"deleted"`
+	// Wrong are keys, at most some, of which the back-up has something else than the cluster had.
+	Wrong []string `json:"wrong,omitempty"`
+}
+
+// EtcdCareOptions say how a task is waited for.
+type EtcdCareOptions struct {
+	// Wait is how long to wait until it is done.
+	Wait time.Duration
+	// On is told of the task.
+	On On
+}
+
+// Status tells how an etcd cluster is, or each where none is named, in the order of the spec.
+func (e Etcd) Status(ctx context.Context, cluster, name string) ([]EtcdStatus, error) {
+	cl, err := e.c.Clusters().Get(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	archives, err := e.c.etcdArchives(ctx, cl, name)
+	if err != nil {
+		return nil, err
+	}
+	var out []EtcdStatus
+	for _, a := range archives {
+		s, err := etcd.ReadStatus(ctx, a.store)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a.status(s, e.c.cfg.World.Now()))
+	}
+	return out, nil
+}
+
+func (a *etcdArchive) status(s *etcd.Status, now time.Time) EtcdStatus {
+	out := EtcdStatus{Etcd: a.name, Members: []EtcdMember{}}
+	if s == nil {
+		return out
+	}
+	out.Told, out.Old, out.Leader, out.Wanted, out.Waiting = s.At, now.Sub(s.At) > 2*etcd.StatusLife, s.Leader, s.Wanted, s.Waiting
+	for _, m := range s.Members {
+		out.Members = append(out.Members, EtcdMember{Name: m.Name, ID: m.ID, Healthy: m.Healthy, Leads: m.Leader, Learner: m.Learner, EtcdVersion: m.Version,
+			Size: m.Size, InUse: m.InUse, Quota: m.Quota, Alarms: m.Alarms})
+	}
+	return out
+}
+
+// Defragment gives back to the disks what the databases of an etcd cluster do not use, one
+// member after the other and etcd's leader last. An error of class fault.Permanent says why
+// not, with what was done before.
+func (e Etcd) Defragment(ctx context.Context, cluster, name string, o EtcdCareOptions) (*EtcdCare, error) {
+	return e.c.care(ctx, cluster, name, etcd.Request{Task: etcd.Defragment}, o)
+}
+
+// DisarmAlarms ends the alarms of an etcd cluster whose causes are gone; the error of class
+// fault.Permanent says of one whose cause is not.
+func (e Etcd) DisarmAlarms(ctx context.Context, cluster, name string, o EtcdCareOptions) (*EtcdCare, error) {
+	return e.c.care(ctx, cluster, name, etcd.Request{Task: etcd.DisarmAlarms}, o)
+}
+
+// Drill has the newest back-up of an etcd cluster restored beside it, on the machine of the
+// managers' leader, compared with the cluster, and thrown away. One that cannot be restored
+// is an error of class fault.Permanent.
+func (e Etcd) Drill(ctx context.Context, cluster, name string, o EtcdCareOptions) (*EtcdCare, error) {
+	a, _, err := e.c.etcdArchive(ctx, cluster, name)
+	if err != nil {
+		return nil, err
+	}
+	all, err := a.complete(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no back-up yet", name, cluster),
+			fmt.Sprintf("take one with `kops etcd backup %s --etcd %s --yes`", cluster, name))
+	}
+	newest := all[len(all)-1]
+	out, err := e.c.care(ctx, cluster, name, etcd.Request{Task: etcd.Drill, Backup: newest.Name}, o)
+	if out != nil && out.Drill != nil {
+		described, derr := a.describe(ctx, newest)
+		err = errors.Join(err, derr)
+		out.Drill.Backup, out.Drill.Age = described, e.c.cfg.World.Now().Sub(newest.Time)
+	}
+	return out, err
+}
+
+// care asks the managers of an etcd cluster for a task, and waits until it is done.
+func (c *Client) care(ctx context.Context, cluster, name string, r etcd.Request, o EtcdCareOptions) (*EtcdCare, error) {
+	told := &call{cluster: cluster, on: o.On}
+	a, _, err := c.etcdArchive(ctx, cluster, name)
+	if err != nil {
+		return nil, err
+	}
+	start := c.cfg.World.Now()
+	r.At, r.ID = start.UTC(), fmt.Sprintf("%s-%d", r.Task, start.UnixNano())
+	if err := etcd.Ask(ctx, a.store, r); err != nil {
+		return nil, fmt.Errorf("etcd %s of cluster %s: %w", name, cluster, err)
+	}
+	for done := -1; ; {
+		answer, err := etcd.ReadAnswer(ctx, a.store)
+		if err != nil {
+			return nil, err
+		}
+		if answer == nil || answer.Request != r.ID {
+			answer = &etcd.Answer{}
+		}
+		out := newCare(name, answer)
+		if n := len(answer.Members); n > done {
+			done = n
+			if err := told.tell(Event{Kind: EventCare, Care: out}); err != nil {
+				return out, err
+			}
+		}
+		switch {
+		case answer.Done && answer.Problem != "":
+			return out, fault.Wrap(fault.Permanent, fmt.Errorf("etcd %s of cluster %s: %s", name, cluster, answer.Problem), "see how its members are: kops etcd status "+cluster)
+		case answer.Done:
+			return out, nil
+		case c.cfg.World.Now().Sub(start) >= o.Wait:
+			return out, fault.Wrap(fault.NotYet, fmt.Errorf("the managers of etcd %s of cluster %s have not done within %s what they were asked for", name, cluster, o.Wait),
+				"the request stands; to take it back remove "+etcd.Asked(a.store)+"; see whether the control plane runs: kops doctor "+cluster)
+		}
+		if err := c.cfg.World.Sleep(ctx, etcdPause); err != nil {
+			return out, fault.Wrap(fault.NotYet, err, "the request stands; to take it back remove "+etcd.Asked(a.store))
+		}
+	}
+}
+
+func newCare(name string, a *etcd.Answer) *EtcdCare {
+	out := &EtcdCare{Etcd: name, Disarmed: a.Disarmed}
+	for _, m := range a.Members {
+		out.Defragmented = append(out.Defragmented, EtcdDefragmented(m))
+	}
+	if d := a.Drill; d != nil && d.Problem == "" {
+		out.Drill = &EtcdDrill{Took: d.Took, Revision: d.Revision, Keys: d.Keys, Now: d.Now,
+			Same: d.Same, Changed: d.Changed, Made: d.Made, Deleted: d.Deleted, Wrong: d.Wrong}
+	}
+	return out
+}
+
+// roomy is the share of its quota up to which a database has room; from crammed on it is a
+// failure of the cluster.
+const roomy, crammed = 0.8, 0.95
+
+// etcdTrouble tells of alarms of etcd, and of databases that have reached a share of their
+// quotas. What cannot be read is passed over: who looks at a cluster is told what can.
+func (c *Client) etcdTrouble(ctx context.Context, cl *Cluster, share float64) []health.Failure {
+	archives, err := c.etcdArchives(ctx, cl, "")
+	if err != nil {
+		return nil
+	}
+	var out []health.Failure
+	for _, a := range archives {
+		s, err := etcd.ReadStatus(ctx, a.store)
+		if err != nil || s == nil || c.cfg.World.Now().Sub(s.At) > 2*etcd.StatusLife {
+			continue
+		}
+		out = append(out, a.trouble(s, share)...)
+	}
+	return out
+}
+
+func (a *etcdArchive) trouble(s *etcd.Status, share float64) []health.Failure {
+	var out []health.Failure
+	of := func(m etcd.MemberStatus, message, remedy string) {
+		out = append(out, health.Failure{Kind: "Etcd", Name: a.name, Message: m.Name + ": " + message, Remedy: remedy})
+	}
+	command := func(verb string) string {
+		return fmt.Sprintf("kops etcd %s %s --etcd %s --yes", verb, a.cluster, a.name)
+	}
+	for _, m := range s.Members {
+		full := float64(m.Size) / float64(max(m.Quota, 1))
+		switch {
+		case slices.Contains(m.Alarms, etcd.NoSpace):
+			of(m, "alarm NOSPACE: its database is full, and etcd takes no writes", command("defrag")+", then "+command("alarm disarm"))
+		case slices.Contains(m.Alarms, etcd.Corrupt):
+			of(m, "alarm CORRUPT: its data are not those of the other members", "empty its disk, so that it gets theirs, then "+command("alarm disarm")+"; or restore a back-up")
+		case len(m.Alarms) > 0:
+			of(m, "alarm "+strings.Join(m.Alarms, ", "), command("alarm disarm"))
+		case full >= share:
+			of(m, fmt.Sprintf("its database has %.0f%% of the %d MiB that it may have, of which %d MiB are in use; when it is full etcd takes no writes", 100*full, m.Quota>>20, m.InUse>>20),
+				command("defrag")+", or see what fills it")
+		}
+	}
+	return out
+}

@@ -1,0 +1,306 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/engine/render/text"
+)
+
+func (v *verb) status() *cobra.Command {
+	var name string
+	c := shell.Cobra("status [CLUSTER]", "Show the members of etcd, and how they fare", `
+Show the members of each etcd cluster as its managers see them: which are well, which
+leads, how large the databases are, what of them holds data, how much they may have, and
+alarms. What stands in the way of what the cluster shall be is told, too.`, `
+  kops etcd status cluster.example.com
+  kops etcd status cluster.example.com --etcd main -o json`,
+		func(ctx context.Context, args []string) error {
+			if err := v.check(); err != nil {
+				return err
+			}
+			cluster, client, err := v.Open(ctx, args)
+			if err != nil {
+				return err
+			}
+			list, err := client.Etcd().Status(ctx, cluster, name)
+			if err != nil {
+				return err
+			}
+			return v.PrintAs(v.format, list, func() error { return v.printStatus(list) })
+		})
+	which(c, &name, "", "etcd cluster that is shown; all without it")
+	c.ValidArgsFunction = shell.CompleteCluster(v.App)
+	return c
+}
+
+func (v *verb) printStatus(list []kops.EtcdStatus) error {
+	var rows [][]string
+	for _, s := range list {
+		for _, m := range s.Members {
+			of, used := "-", "-"
+			if m.Size > 0 {
+				of, used = size(m.Size), size(m.InUse)
+			}
+			rows = append(rows, []string{s.Etcd, m.Name, state(m), cmp.Or(m.EtcdVersion, "-"), of, used, size(m.Quota), cmp.Or(strings.Join(m.Alarms, ","), "-")})
+		}
+	}
+	if len(rows) > 0 {
+		if err := v.PrintTable([]string{"ETCD", "MEMBER", "STATE", "VERSION", "SIZE", "IN USE", "QUOTA", "ALARMS"}, rows); err != nil {
+			return err
+		}
+	}
+	for _, s := range list {
+		switch {
+		case s.Told.IsZero():
+			v.Notef("\nThe managers of etcd %s have told nothing yet.\n", s.Etcd)
+		case s.Old:
+			v.Notef("\nThe managers of etcd %s have told nothing for %s.\n", s.Etcd, age(v.Now().Sub(s.Told)))
+		case s.Waiting != "":
+			v.Notef("\nThe managers of etcd %s wait: %s\n", s.Etcd, s.Waiting)
+		}
+	}
+	return nil
+}
+
+// state is how a member fares, in a word or two.
+func state(m kops.EtcdMember) string {
+	switch {
+	case !m.Healthy:
+		return "not well"
+	case m.Learner:
+		return "joins"
+	case m.Leads:
+		return "leads"
+	}
+	return "well"
+}
+
+func (v *verb) defrag() *cobra.Command {
+	var name string
+	var yes bool
+	var wait time.Duration
+	c := shell.Cobra("defrag [CLUSTER]", "Give unused space of etcd's databases back", `
+Ask the managers of an etcd cluster to defragment the databases of its members, one
+after the other, the leader last and after it has handed over. While its database is
+rewritten, some seconds for each GiB, a member and the API server on its machine answer
+nobody; a load balancer sends requests elsewhere. A back-up comes first. None is begun
+while a member is not well. Where etcd has no space left, all revisions but the last
+are given up first.`, `
+  kops etcd defrag cluster.example.com          # what it would win
+  kops etcd defrag cluster.example.com --yes`,
+		func(ctx context.Context, args []string) error {
+			cluster, client, err := v.begin(ctx, args)
+			if err != nil {
+				return err
+			}
+			if !yes {
+				list, err := client.Etcd().Status(ctx, cluster, name)
+				if err != nil {
+					return err
+				}
+				if err := v.PrintAs(v.format, list, func() error { return v.printStatus(list) }); err != nil || v.format != shell.Table {
+					return err
+				}
+				v.Printf("\nThe difference of SIZE and IN USE would be given back, member by member\n\nMust specify --yes to do it\n")
+				return nil
+			}
+			return v.care(name, "to defragment its members", wait, func(o kops.EtcdCareOptions) (*kops.EtcdCare, error) {
+				return client.Etcd().Defragment(ctx, cluster, name, o)
+			})
+		})
+	which(c, &name, usual, "etcd cluster to defragment")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "defragment it")
+	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait until it is done")
+	c.ValidArgsFunction = shell.CompleteCluster(v.App)
+	return c
+}
+
+func (v *verb) alarm() *cobra.Command {
+	c := &cobra.Command{Use: "alarm", Short: "Alarms of etcd", Long: `NOSPACE is raised when a database has reached its quota: etcd takes no more writes then.
+Defragment it, and disarm the alarm. CORRUPT is raised when a member has other data than
+the others: empty its disk, so that it gets theirs, or restore a back-up.`,
+		Example: "  kops etcd alarm list cluster.example.com\n  kops etcd alarm disarm cluster.example.com --yes"}
+	c.AddCommand(v.alarms(), v.disarm())
+	return c
+}
+
+func (v *verb) alarms() *cobra.Command {
+	var name string
+	c := shell.Cobra("list [CLUSTER]", "Show the alarms of etcd", "Show the alarms of each etcd cluster, as its managers have told last.", `
+  kops etcd alarm list cluster.example.com`,
+		func(ctx context.Context, args []string) error {
+			cluster, client, err := v.begin(ctx, args)
+			if err != nil {
+				return err
+			}
+			list, err := client.Etcd().Status(ctx, cluster, name)
+			if err != nil {
+				return err
+			}
+			type alarm struct {
+				Etcd   string `json:"etcd"`
+				Member string `json:"member"`
+				Alarm  string `json:"alarm"`
+			}
+			found, rows := []alarm{}, [][]string{}
+			for _, s := range list {
+				for _, m := range s.Members {
+					for _, a := range m.Alarms {
+						found, rows = append(found, alarm{s.Etcd, m.Name, a}), append(rows, []string{s.Etcd, m.Name, a})
+					}
+				}
+			}
+			return v.PrintAs(v.format, found, func() error {
+				if len(rows) == 0 {
+					v.Notef("No alarms\n")
+					return nil
+				}
+				return v.PrintTable([]string{"ETCD", "MEMBER", "ALARM"}, rows)
+			})
+		})
+	which(c, &name, "", "etcd cluster whose alarms are shown; all without it")
+	c.ValidArgsFunction = shell.CompleteCluster(v.App)
+	return c
+}
+
+func (v *verb) disarm() *cobra.Command {
+	var name string
+	var yes bool
+	var wait time.Duration
+	c := shell.Cobra("disarm [CLUSTER]", "End alarms whose causes are gone", `
+Ask the managers of an etcd cluster to end its alarms. They refuse while a database is
+full, and, of an alarm CORRUPT, while the members do not have the same data.`, `
+  kops etcd alarm disarm cluster.example.com --yes`,
+		func(ctx context.Context, args []string) error {
+			cluster, client, err := v.begin(ctx, args)
+			if err != nil {
+				return err
+			}
+			if !yes {
+				v.Printf("The alarms of etcd %s of %s would be ended, where their causes are gone\n\nMust specify --yes to do it\n", name, cluster)
+				return nil
+			}
+			return v.care(name, "to disarm its alarms", wait, func(o kops.EtcdCareOptions) (*kops.EtcdCare, error) {
+				return client.Etcd().DisarmAlarms(ctx, cluster, name, o)
+			})
+		})
+	which(c, &name, usual, "etcd cluster whose alarms are ended")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "end them")
+	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait until it is done")
+	c.ValidArgsFunction = shell.CompleteCluster(v.App)
+	return c
+}
+
+func (v *verb) drill() *cobra.Command {
+	var name string
+	var wait time.Duration
+	c := shell.Cobra("drill [CLUSTER]", "Try whether the newest back-up can be restored", `
+Have the newest back-up of an etcd cluster restored beside it: on a control plane, by
+its manager, into a folder of the member's disk, where an etcd of the same version runs
+that nobody else reaches. It is compared with the cluster, key by key: whatever was not
+written since has to be the same. Then it is thrown away. The cluster serves meanwhile.`, `
+  kops etcd drill cluster.example.com
+  kops etcd drill cluster.example.com --etcd events -o json`,
+		func(ctx context.Context, args []string) error {
+			cluster, client, err := v.begin(ctx, args)
+			if err != nil {
+				return err
+			}
+			return v.care(name, "to restore its newest back-up beside it", wait, func(o kops.EtcdCareOptions) (*kops.EtcdCare, error) {
+				return client.Etcd().Drill(ctx, cluster, name, o)
+			})
+		})
+	which(c, &name, usual, "etcd cluster whose back-up is tried")
+	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait until it is done")
+	c.ValidArgsFunction = shell.CompleteCluster(v.App)
+	return c
+}
+
+// begin checks the format and opens the cluster of a command.
+func (v *verb) begin(ctx context.Context, args []string) (string, *kops.Client, error) {
+	if err := v.check(); err != nil {
+		return "", nil, err
+	}
+	return v.Open(ctx, args)
+}
+
+// care waits for what the managers are asked for, and prints what became of it.
+func (v *verb) care(name, what string, wait time.Duration, do func(kops.EtcdCareOptions) (*kops.EtcdCare, error)) error {
+	var show *text.Waiting
+	stop := func() {}
+	o := kops.EtcdCareOptions{Wait: wait, On: v.On(func(e kops.Event) error {
+		if e.Kind != kops.EventCare {
+			return nil
+		}
+		if show == nil {
+			show, stop = v.Waiting()
+		}
+		said := fmt.Sprintf("its managers were asked %s, and have at most %s; they look for that every half minute", what, wait)
+		if n := len(e.Care.Defragmented); n > 0 {
+			said = fmt.Sprintf("%s is defragmented", e.Care.Defragmented[n-1].Name)
+		}
+		show.Saw([]text.Reason{{Of: "etcd " + name, Text: said}})
+		return nil
+	})}
+	done, err := do(o)
+	stop()
+	if done == nil || err != nil && len(done.Defragmented)+len(done.Disarmed) == 0 {
+		return err
+	}
+	if perr := v.PrintAs(v.format, done, func() error { return v.printCare(done, err == nil) }); perr != nil {
+		return perr
+	}
+	if d := done.Drill; err == nil && d != nil && len(d.Wrong) > 0 {
+		return shell.Failed
+	}
+	return err
+}
+
+func (v *verb) printCare(done *kops.EtcdCare, whole bool) error {
+	if d := done.Drill; d != nil {
+		v.printDrill(d)
+		return nil
+	}
+	if len(done.Defragmented) > 0 {
+		rows, won := [][]string{}, int64(0)
+		for _, m := range done.Defragmented {
+			won += m.Before - m.After
+			rows = append(rows, []string{m.Name, size(m.Before), size(m.After), size(max(m.Before-m.After, 0))})
+		}
+		if err := v.PrintTable([]string{"MEMBER", "BEFORE", "AFTER", "WON"}, rows); err != nil {
+			return err
+		}
+		if whole {
+			v.Notef("\nWon %s in all\n", size(max(won, 0)))
+		}
+		return nil
+	}
+	for _, a := range done.Disarmed {
+		v.Printf("Disarmed %s\n", a)
+	}
+	if len(done.Disarmed) == 0 && whole {
+		v.Notef("No alarms\n")
+	}
+	return nil
+}
+
+// printDrill says what a drill has shown.
+func (v *verb) printDrill(d *kops.EtcdDrill) {
+	v.Printf("The back-up %s of etcd %s can be restored\n", d.Backup.Name, d.Backup.Etcd)
+	v.Printf("  age       %s\n", age(d.Age))
+	v.Printf("  size      %s\n", size(d.Backup.Size))
+	v.Printf("  restored  %d keys at revision %d, in %s, by etcd %s\n", d.Keys, d.Revision, d.Took.Round(10*time.Millisecond), d.Backup.EtcdVersion)
+	v.Printf("  compared  %d keys are the same in the cluster, which is at revision %d\n", d.Same, d.Now)
+	v.Printf("  lost      a restore would undo %d changes: %d keys made since, %d changed, %d deleted\n", d.Made+d.Changed+d.Deleted, d.Made, d.Changed, d.Deleted)
+	if len(d.Wrong) > 0 {
+		v.Printf("WARNING: the back-up has something else than the cluster had: %s\n", strings.Join(d.Wrong, ", "))
+	}
+}
