@@ -21,7 +21,7 @@ func TestControlPlaneGrowsAndShrinks(t *testing.T) {
 	w.wait("writes before", clusterTime, func() error { return wr.acknowledged(int(calm / writePeriod / 2)) })
 
 	start := time.Now()
-	w.must("create", "ig", "control-plane-b", "control-plane-c", "--name", cluster, "--role", "control-plane", "--edit=false")
+	w.must("create", "ig", "control-plane-b", "control-plane-c", "--name", cluster, "--role", "control-plane", "--subnet", "local", "--edit=false")
 	w.must("update", "cluster", cluster, "--yes")
 	w.membersOf(3)
 	w.joined("control-plane-c", 1)
