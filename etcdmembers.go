@@ -114,5 +114,5 @@ func (c *Client) pruned(ctx context.Context, told *call, lease *clusterstore.Lea
 
 func notSettled(cluster string, left []string) error {
 	return fault.Wrap(fault.NotYet, fmt.Errorf("nothing is deleted, as the control plane has not moved within %s: %s", memberTime, strings.Join(left, "; ")),
-		"see what stands in the way with `kops etcd status "+cluster+"`, and go on with `kops update cluster "+cluster+" --prune --yes`")
+		"see what stands in the way with `kops etcd status "+cluster+"`, and go on by an update with option:Prune")
 }
