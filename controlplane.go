@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/store/clusterstore"
@@ -71,6 +72,32 @@ func without(was *clusterstore.Contents, groups []string) (*clusterstore.Content
 		}
 	}
 	return now, nil
+}
+
+// reseated refuses a change by which a member that stays would be another to etcd's managers
+// and its machine: where members are counted, only the last can go.
+func reseated(peers func(api.EtcdClusterSpec) []string, was, now *api.Cluster) finding.List {
+	var out finding.List
+	if peers == nil {
+		return nil
+	}
+	for i, e := range now.Spec.EtcdClusters {
+		k := slices.IndexFunc(was.Spec.EtcdClusters, func(o api.EtcdClusterSpec) bool { return o.Name == e.Name })
+		if k < 0 {
+			continue
+		}
+		before, old := peers(was.Spec.EtcdClusters[k]), was.Spec.EtcdClusters[k].EtcdMembers
+		for j, name := range peers(e) {
+			n := slices.IndexFunc(old, func(m api.EtcdMemberSpec) bool {
+				return m.InstanceGroup != nil && e.EtcdMembers[j].InstanceGroup != nil && *m.InstanceGroup == *e.EtcdMembers[j].InstanceGroup
+			})
+			if n >= 0 && before[n] != name {
+				out = append(out, finding.Finding{Object: api.Name(now), Path: fmt.Sprintf("spec.etcdClusters[%d].etcdMembers[%d]", i, j), Value: *old[n].InstanceGroup, Rule: "etcd-member-change",
+					Message: "is a member whose data are those of " + before[n] + ", and would be " + name, Remedy: "keep its name and place in the list: remove the last members, and add further ones at the end"})
+			}
+		}
+	}
+	return out
 }
 
 // vacate takes groups of the control plane out of a cluster: out of the store first, then

@@ -203,6 +203,9 @@ func (c *Client) planGroupRemoval(ctx context.Context, told *call, groups []stri
 		return nil, nil, err
 	}
 	now, err := without(cl.stored(), groups)
+	if err == nil {
+		err = reseated(c.world.PlatformOf(cl.Spec).Traits.Model.Peers, cl.Spec, now.Spec).Err()
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -275,6 +275,9 @@ func (c *Client) check(ctx context.Context, ch *change) (finding.List, error) {
 			return nil, err
 		}
 		findings = append(findings, validate.Update(ch.was.Spec, ch.now.Spec, func(string) bool { return applied })...)
+		if applied {
+			findings = append(findings, reseated(on.Traits.Model.Peers, ch.was.Spec, ch.now.Spec)...)
+		}
 	}
 	findings = append(findings, unpinned...)
 	if err := findings.Err(); err != nil {
