@@ -26,7 +26,7 @@ groups at once make three control planes of one.`, `
   kops create ig workers --name cluster.example.com --subnet us-east-1a --dry-run -o yaml
 
   # From one control plane to three
-  kops create ig control-plane-b control-plane-c --name cluster.example.com --role control-plane --subnet us-east-1a --edit=false`,
+  kops create ig control-plane-b control-plane-c --role control-plane --subnet us-east-1a --edit=false`,
 		func(ctx context.Context, args []string) error {
 			if len(args) != 1 && (openEditor || dryRun) || len(args) == 0 {
 				if err := shell.OneGroup(args); err != nil {
