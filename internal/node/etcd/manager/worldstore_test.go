@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/node/etcd/snapshot"
 	"kops.local/kops/internal/store"
 )
