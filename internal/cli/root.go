@@ -158,7 +158,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 func absent() []string {
 	return []string{
 		"kops reconcile",
-		"kops toolbox addons", "kops toolbox clusterapi", "kops toolbox dump",
+		"kops toolbox addons", "kops toolbox clusterapi",
 		"kops toolbox instance-selector", "kops toolbox template",
 		"kops gen-cli-docs",
 	}

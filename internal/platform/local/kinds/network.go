@@ -128,7 +128,8 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 		}
 		return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps that of the interface %s of this host", cidr, other), remedy)
 	}
-	err = errors.Join(os.MkdirAll(n.Registry, 0o755), os.MkdirAll(n.Requests, 0o700), os.Chown(n.Requests, users.Controller, users.Controller))
+	// kops-controller has its own account, or is root without the right to write what is another's.
+	err = errors.Join(os.MkdirAll(n.Registry, 0o755), os.MkdirAll(n.Requests, 0o770), os.Chown(n.Requests, users.Controller, 0), os.Chmod(n.Requests, 0o770))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,135 @@
+package toolbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/validate"
+	"kops.local/kops/internal/platform/ssh"
+)
+
+// dumping are the flags of `kops toolbox dump`.
+type dumping struct {
+	kops.DumpOptions
+	dir, format, user, key string
+}
+
+func dumpCommand(app *shell.App) *cobra.Command {
+	var o dumping
+	c := shell.Cobra("dump [CLUSTER]", "Collect what others need to see of a cluster in trouble", `
+List the machines of a cluster and what it has in its cloud. With --dir, collect a
+support bundle in a folder besides: the objects, also as they were completed; what
+validate and doctor find; the history of changes; of each machine its boot report, its
+console and, where it lets you log in over SSH, its journals; and what the pods wrote
+that kops runs itself. With --k8s-resources, Kubernetes' objects, too.
+
+What may be secret is left out by its type: values of Secrets, ConfigMaps and environment
+variables, contents of files, and arguments of programs that are not kops' own. Consoles,
+journals and logs are texts of programs, and are as these wrote them: look at them before
+you hand them on. Keys are in none of the files.`, `
+  kops toolbox dump cluster.example.com
+  kops toolbox dump cluster.example.com --dir ./support --k8s-resources
+  kops toolbox dump cluster.example.com --dir ./support --private-key ~/.ssh/id_ed25519 --ssh-user ubuntu`,
+		func(ctx context.Context, args []string) error { return o.run(ctx, app, args) })
+	f := c.Flags()
+	f.BoolVar(&o.Resources, "cloud-resources", true, "list what the cluster has in its cloud")
+	f.StringVar(&o.dir, "dir", "", "folder for the files of a support bundle")
+	f.BoolVar(&o.Objects, "k8s-resources", flagFrom(app, "KOPS_TOOLBOX_DUMP_K8S_RESOURCES"), "collect Kubernetes' objects; KOPS_TOOLBOX_DUMP_K8S_RESOURCES is the default")
+	f.IntVar(&o.Machines, "max-nodes", 500, "from how many machines files are collected")
+	f.DurationVar(&o.MachineTime, "node-dump-timeout", time.Minute, "how long one machine may take")
+	f.StringVarP(&o.format, "output", "o", shell.YAML, "format: yaml or json")
+	shell.Complete(c, "output", shell.YAML, shell.JSON)
+	f.StringVar(&o.key, "private-key", "~/.ssh/id_rsa", "file of the key to log in to machines with")
+	f.StringVar(&o.user, "ssh-user", "ubuntu", "who logs in to machines")
+	validate.ReachFlags(c, &o.ReachOptions)
+	c.ValidArgsFunction = shell.CompleteCluster(app)
+	return c
+}
+
+// flagFrom reads a default of a switch.
+func flagFrom(app *shell.App, variable string) bool {
+	if app.Env == nil {
+		return false
+	}
+	on, err := strconv.ParseBool(app.Env(variable))
+	return err == nil && on
+}
+
+func (o dumping) run(ctx context.Context, app *shell.App, args []string) error {
+	if err := shell.CheckFormat(o.format, shell.YAML, shell.JSON); err != nil {
+		return err
+	}
+	if o.Objects && o.dir == "" && app.Running.Flags().Changed("k8s-resources") {
+		return shell.Usagef("--k8s-resources are files: name a folder for them with --dir")
+	}
+	validate.Reach(app, &o.ReachOptions)
+	name, client, err := app.Open(ctx, args)
+	if err != nil {
+		return err
+	}
+	o.Files, o.On = o.dir != "", app.On(nil)
+	if o.Files {
+		if err := empty(o.dir); err != nil {
+			return err
+		}
+		o.SSH = o.access(app)
+	}
+	d, err := client.Dump(ctx, name, o.DumpOptions)
+	if err != nil {
+		return err
+	}
+	if !o.Files {
+		return app.PrintAs(o.format, d, nil)
+	}
+	for path, text := range d.Files {
+		file := filepath.Join(o.dir, filepath.FromSlash(path))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, text, 0o600)); err != nil {
+			return err
+		}
+	}
+	missing := 0
+	for path := range d.Files {
+		if strings.HasSuffix(path, ".error") {
+			missing++
+		}
+	}
+	app.Printf("%s holds %d files of %s", o.dir, len(d.Files), name)
+	if missing > 0 {
+		app.Printf(", of which %d, *.error, say why another one is missing", missing)
+	}
+	app.Printf("\n")
+	return nil
+}
+
+// access is how machines are logged in to; nil where the user has no key.
+func (o dumping) access(app *shell.App) *kops.SSHOptions {
+	known := ssh.Environment(app.Env)
+	key := o.key
+	if rest, below := strings.CutPrefix(key, "~/"); below {
+		key = filepath.Join(cmp.Or(app.Env("HOME"), "/"), rest)
+	}
+	if _, err := os.Stat(key); err != nil && known.Agent == "" && !app.Running.Flags().Changed("private-key") {
+		return nil
+	}
+	return &kops.SSHOptions{User: o.user, Agent: known.Agent, Keys: []string{key}, Known: known.Known}
+}
+
+// empty refuses a folder that holds something: a bundle is handed on whole.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s is not empty; name a new folder, so that nothing else is handed on with it", dir)
+	}
+	return nil
+}

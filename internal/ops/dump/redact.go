@@ -1,0 +1,161 @@
+// Package dump collects what others need to see of a cluster in trouble: a folder of files
+// that may be handed on, as what may be secret was taken out.
+//
+// What is taken out follows from the types of values, and not from their looks: the values of
+// Secrets and ConfigMaps, of environment variables, the contents of files, and the arguments of
+// programs that are not kops' own. The package must not know any platform, the store or the terminal.
+package dump
+
+import (
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"kops.local/kops/api"
+)
+
+// system is the namespace of what kops runs itself, whose arguments hold no secret.
+const system = metav1.NamespaceSystem
+
+// Redacted returns a copy of an object without what may be secret. The object is a pointer
+// to a struct of this module's API or of Kubernetes'.
+func Redacted[T any](object *T) *T {
+	out := reflect.New(reflect.TypeOf(*object))
+	r := redactor{}
+	if o, is := any(object).(metav1.Object); is {
+		r.own = o.GetNamespace() == system
+	}
+	out.Elem().Set(r.copy(reflect.ValueOf(object).Elem()))
+	return out.Interface().(*T)
+}
+
+type redactor struct {
+	own bool // what kops runs
+}
+
+// copy returns a deep copy of a value, in which nothing is secret.
+func (r redactor) copy(v reflect.Value) reflect.Value {
+	out := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			out.Set(reflect.New(v.Type().Elem()))
+			out.Elem().Set(r.copy(v.Elem()))
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			out.Set(r.copy(v.Elem()))
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+			for i := range v.Len() {
+				out.Index(i).Set(r.copy(v.Index(i)))
+			}
+		}
+	case reflect.Map:
+		if !v.IsNil() {
+			out.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
+			for _, k := range v.MapKeys() {
+				out.SetMapIndex(k, r.copy(v.MapIndex(k)))
+			}
+		}
+	case reflect.Struct:
+		out.Set(v) // with the fields that nobody else can reach
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				out.Field(i).Set(r.copy(v.Field(i)))
+			}
+		}
+		r.clear(out)
+	default:
+		out.Set(v)
+	}
+	return out
+}
+
+// clear takes out of a struct what may be secret.
+func (r redactor) clear(v reflect.Value) {
+	switch x := v.Addr().Interface().(type) {
+	case *corev1.Secret:
+		values(x.Data)
+		values(x.StringData)
+	case *corev1.ConfigMap:
+		values(x.Data)
+		values(x.BinaryData)
+	case *corev1.EnvVar:
+		text(&x.Value)
+	case *corev1.Container:
+		if !r.own {
+			list(x.Args)
+			list(x.Command)
+		}
+	case *corev1.ExecAction:
+		if !r.own {
+			list(x.Command)
+		}
+	case *corev1.HTTPHeader:
+		text(&x.Value)
+	case *metav1.ObjectMeta:
+		delete(x.Annotations, corev1.LastAppliedConfigAnnotation) // a copy of the object
+		x.ManagedFields = nil
+	case *api.EnvVar:
+		text(&x.Value)
+	case *api.ContainerEnvVar:
+		text(&x.Value)
+	case *api.FileAssetSpec:
+		text(&x.Content)
+	case *api.UserData:
+		text(&x.Content)
+	case *api.HookSpec:
+		text(&x.Manifest)
+	case *api.ExecContainerAction:
+		list(x.Command)
+		values(x.Environment)
+	case *api.ContainerdConfig:
+		secret(x.ConfigOverride) // the passwords of registries stand there
+		for k := range x.ConfigAdditions {
+			s := x.ConfigAdditions[k]
+			x.ConfigAdditions[k] = intstr.FromString(hidden(len(s.String())))
+		}
+	case *api.GossipConfig:
+		secret(x.Secret)
+	case *api.GossipConfigSecondary:
+		secret(x.Secret)
+	case *api.DNSControllerGossipConfig:
+		secret(x.Secret)
+	case *api.DNSControllerGossipConfigSecondary:
+		secret(x.Secret)
+	}
+}
+
+func secret(s *string) {
+	if s != nil {
+		text(s)
+	}
+}
+
+// hidden stands for a text.
+func hidden(size int) string { return fmt.Sprintf("(%d bytes, left out)", size) }
+
+func text(s *string) {
+	if *s != "" {
+		*s = hidden(len(*s))
+	}
+}
+
+func list(s []string) {
+	for i := range s {
+		text(&s[i])
+	}
+}
+
+// values hides the values of a map, and keeps its keys.
+func values[T string | []byte](m map[string]T) {
+	for k, v := range m {
+		m[k] = T(hidden(len(v)))
+	}
+}
