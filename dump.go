@@ -186,8 +186,8 @@ func (c *Client) dumpCluster(ctx context.Context, k *pipeline.Checkup, files dum
 }
 
 // journalScript tells of a machine what its platform does not.
-const journalScript = `journalctl --no-pager --output short-iso-precise --lines 20000 --unit kubelet --unit containerd --unit 'kops-*'
-echo; echo '== containers'; crictl ps --all 2>&1
+const journalScript = `journalctl -q -o short-iso-precise -n 20000 -u kubelet -u containerd -u 'kops-*'
+echo; echo '== containers'; crictl ps -a 2>&1
 echo; echo '== disks'; df -h; echo; echo '== memory'; free -m; echo; echo '== processes'; ps axww -o pid,etime,rss,comm
 `
 
