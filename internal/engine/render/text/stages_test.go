@@ -29,6 +29,7 @@ func TestStagesTellEachChangeOnce(t *testing.T) {
 func TestStagesAreRedrawnOnATerminal(t *testing.T) {
 	var b bytes.Buffer
 	at := &watch{}
+	at.pass(time.Minute)
 	s := text.StagesLive(&b, at.now, func() int { return 40 })
 	s.Saw("0 of 2", nil, []text.Reason{{Of: "nodes i-1", Text: "3 pods left"}})
 	at.pass(5 * time.Second)
