@@ -1,0 +1,108 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Versions of an upgrade by a minor one.
+const (
+	olderKubernetes = "1.35.4"
+	newerKubernetes = "1.36.3"
+	// upgradeTime is how long the upgrade of three control planes and three workers may take.
+	upgradeTime = 8 * time.Minute
+)
+
+// TestUpgradeUnderLoad moves a cluster to the next minor version of Kubernetes with two
+// commands, and nobody notices.
+func TestUpgradeUnderLoad(t *testing.T) {
+	w := newWorld(t)
+	w.bundle(olderKubernetes, newerKubernetes)
+	w.create("--control-plane-count", "3", "--node-count", "3", "--kubernetes-version", olderKubernetes)
+	before := w.machines("")
+	l := w.strain()
+	begun := time.Now()
+	w.must("upgrade", "cluster", cluster, "--kubernetes-version", newerKubernetes, "--yes")
+	r := w.run(w.Context(), 2*upgradeTime, "reconcile", "cluster", cluster, "--yes")
+	took := time.Since(begun)
+	w.Logf("reconcile: exit %d\n%s%s", r.code, r.out, r.err)
+	if r.code != 0 {
+		t.FailNow()
+	}
+	w.figures.seconds("upgrade of 3 control planes and 3 workers", took)
+	if took > upgradeTime {
+		t.Errorf("the upgrade took %s, and may take %s", took.Round(time.Second), upgradeTime)
+	}
+	w.validated()
+	l.rest("upgrade", begun, longestGap)
+	w.replaced(namesOf(before), 6)
+	w.kubelets("v" + newerKubernetes)
+	w.unchanged()
+	w.upToDate()
+	w.delete()
+}
+
+// replaced checks that none of the machines is left, and that so many are there.
+func (w *world) replaced(before []string, size int) {
+	w.Helper()
+	now := namesOf(w.machines(""))
+	kept := slices.DeleteFunc(slices.Clone(now), func(n string) bool { return !slices.Contains(before, n) })
+	if len(now) != size || len(kept) > 0 {
+		w.Errorf("the machines are %v, of which these should have been replaced: %v", now, kept)
+	}
+}
+
+// kubelets checks the version that every node runs.
+func (w *world) kubelets(version string) {
+	w.Helper()
+	list, err := w.client().CoreV1().Nodes().List(w.Context(), metav1.ListOptions{})
+	w.ok(err)
+	for _, n := range list.Items {
+		if got := n.Status.NodeInfo.KubeletVersion; got != version {
+			w.Errorf("the kubelet of %s is %s, and is to be %s", n.Name, got, version)
+		}
+	}
+}
+
+// instance is a machine as kops get instances tells of it.
+type instance struct {
+	Name, Group, Effect string
+	Reasons             []struct{ Field, Have, Want string }
+}
+
+// instances are what kops get instances tells.
+func (w *world) instances() []instance {
+	w.Helper()
+	var out []instance
+	w.ok(json.Unmarshal([]byte(w.must("get", "instances", "--name", cluster, "-o", "json").out), &out))
+	return out
+}
+
+// upToDate checks that no machine is stale, and that a rolling update has nothing to do.
+func (w *world) upToDate() {
+	w.Helper()
+	for _, i := range w.instances() {
+		if i.Effect != "none" && i.Effect != "live" {
+			w.Errorf("%s is stale (%s): %v", i.Name, i.Effect, i.Reasons)
+		}
+	}
+	if r := w.must("rolling-update", "cluster", cluster); !strings.Contains(r.out+r.err, "No rolling-update required") {
+		w.Errorf("a rolling update of what is up to date:\n%s%s", r.out, r.err)
+	}
+}
+
+// bundle makes the bundle hold several versions of Kubernetes, which have to be built by now.
+func (w *world) bundle(versions ...string) {
+	w.Helper()
+	for _, v := range versions {
+		if r := w.run(w.Context(), clusterTime, "bundle", "create", "--dir", w.tools.bundle, "--kubernetes-version", v); r.code != 0 {
+			w.Fatal(fmt.Sprintf("Kubernetes %s is not in the bundle, and cannot be added; run: make programs KUBERNETES_VERSION=%s\n%s%s", v, v, r.out, r.err))
+		}
+	}
+}
