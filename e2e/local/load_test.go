@@ -26,9 +26,6 @@ const (
 	// lookPeriod is how often the client asks which nodes take requests.
 	lookPeriod = 200 * time.Millisecond
 	shopPort   = "30081"
-	// longestGap is the longest time in which no write to the API may be acknowledged while
-	// machines of a control plane of three are replaced one at a time.
-	longestGap = 3 * time.Second
 )
 
 // load is an application of four servers behind a Service, a client that asks it fifty
