@@ -8,7 +8,9 @@ import (
 	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/precheck"
+	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/versions"
 )
 
@@ -59,9 +61,40 @@ func (c *Client) preCheck(ctx context.Context, told *call, cl *Cluster, version 
 		return nil, err
 	}
 	in := precheck.Input{Target: target, Etcd: cl.Spec.Spec.EtcdClusters, Skip: skip}
+	if in.Room, err = shortages(ctx, k, w.Machines); err != nil {
+		return nil, err
+	}
 	seen, err := precheck.Look(ctx, client, w.API, in)
 	if err != nil {
 		return nil, err
 	}
 	return precheck.Judge(in, seen), nil
+}
+
+// shortages are the groups that lack room for the machines that a rollout adds to them.
+func shortages(ctx context.Context, k *pipeline.Checkup, machines []platform.MachineGroup) ([]precheck.Shortage, error) {
+	if k.Provider.Room == nil {
+		return nil, nil
+	}
+	all, err := k.Provider.Room(ctx, k.Session, k.Cluster.Spec, k.Cluster.Groups)
+	if err != nil {
+		return nil, err
+	}
+	var out []precheck.Shortage
+	for _, r := range all {
+		g := k.Cluster.Group(r.Group)
+		count := 0
+		for _, m := range machines {
+			if m.Name == r.Group {
+				count = len(m.Machines)
+			}
+		}
+		surge, _ := roll.Budget(g.Spec.Role, g.Spec.RollingUpdate, k.Cluster.Spec.Spec.RollingUpdate, k.Provider.Roll.Surge, count)
+		if surge = min(surge, count); r.Machines >= surge {
+			continue
+		}
+		out = append(out, precheck.Shortage{Group: r.Group, None: r.Machines == 0, Remedy: r.Remedy + "; or roll without more machines: spec.rollingUpdate.maxSurge 0",
+			Message: fmt.Sprintf("a roll adds %d machines, and there is room for %d: %s", surge, r.Machines, r.Why)})
+	}
+	return out, nil
 }

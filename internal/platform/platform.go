@@ -97,6 +97,9 @@ type Provider struct {
 	Stage func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error)
 	// Roll is what replacing machines needs.
 	Roll Roll
+	// Room tells for how many more machines of each group there is room, of those of which it
+	// is known; nil: the platform cannot tell.
+	Room func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]Room, error)
 	// BootRecord reads what a machine tells of its start; nil: the platform cannot tell.
 	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
 }
@@ -169,6 +172,14 @@ type Roll struct {
 	Deregister func(context.Context, *Session, *api.Cluster, Machine) error
 	// Terminate ends a machine for good.
 	Terminate func(context.Context, *Session, *api.Cluster, Machine) error
+}
+
+// Room is for how many more machines of a group there is room: Why says what bounds it, and
+// Remedy what gives more.
+type Room struct {
+	Group       string
+	Machines    int
+	Why, Remedy string
 }
 
 // Made is what a platform made a machine of.

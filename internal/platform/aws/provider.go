@@ -58,7 +58,7 @@ func Provider(o Options) platform.Provider {
 		Model:           model.Build,
 		Terraform:       model.Terraform,
 		Endpoint:        endpoint,
-		Machines:        machines, Roll: roll(), BootRecord: bootRecord, CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
+		Machines:        machines, Roll: roll(), Room: room, BootRecord: bootRecord, CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
 	}
 }
 
