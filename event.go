@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/store/clusterstore"
 )
@@ -31,6 +32,10 @@ type Event struct {
 	// Rollout is how far a rollout is; Continued says that another process had begun it.
 	Rollout   *Rollout `json:"rollout,omitempty"`
 	Continued bool     `json:"continued,omitempty"`
+	// Findings are what pre-checks of an upgrade found.
+	Findings finding.List `json:"findings,omitempty"`
+	// Stage is the part of a reconciliation that begins.
+	Stage *ReconcileStage `json:"stage,omitempty"`
 	// Restore is what the restore of a back-up means.
 	Restore *EtcdRestore `json:"restore,omitempty"`
 	// Rotation is how far a rotation has come.
@@ -61,6 +66,10 @@ const (
 	EventValidation EventKind = "validation"
 	// EventRollout: a Rollout begins, is Continued, or has come further.
 	EventRollout EventKind = "rollout"
+	// EventChecked: the cluster was looked at before an upgrade, and Findings are known.
+	EventChecked EventKind = "checked"
+	// EventStage: a reconciliation passes to its next Stage.
+	EventStage EventKind = "stage"
 	// EventRestore: it is known what the Restore means, and nothing is done yet.
 	EventRestore EventKind = "restore"
 	// EventRotation: the Rotation begins its next step, or ended.

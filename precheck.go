@@ -61,6 +61,9 @@ func (c *Client) preCheck(ctx context.Context, told *call, cl *Cluster, version 
 		return nil, err
 	}
 	in := precheck.Input{Target: target, Etcd: cl.Spec.Spec.EtcdClusters, Skip: skip}
+	if in.Rollout, err = c.unfinished(ctx, cl.Spec.Name); err != nil {
+		return nil, err
+	}
 	if in.Room, err = shortages(ctx, k, w.Machines); err != nil {
 		return nil, err
 	}
@@ -69,6 +72,16 @@ func (c *Client) preCheck(ctx context.Context, told *call, cl *Cluster, version 
 		return nil, err
 	}
 	return precheck.Judge(in, seen), nil
+}
+
+// unfinished says that a rollout was begun and not ended, or "".
+func (c *Client) unfinished(ctx context.Context, cluster string) (string, error) {
+	s, _, err := c.storedRollout(ctx, cluster)
+	if err != nil || s == nil || !s.Ended.IsZero() {
+		return "", err
+	}
+	done, all := rolloutOf(s).Done()
+	return fmt.Sprintf("a rollout that began at %s is not finished: %d of %d machines are done", s.Began.Format(time.RFC3339), done, all), nil
 }
 
 // shortages are the groups that lack room for the machines that a rollout adds to them.

@@ -100,7 +100,7 @@ func (c *Client) Upgrade(ctx context.Context, name string, o UpgradeOptions) (*U
 	if u.Findings, err = c.beforeHop(ctx, told, cl, hops[0].Version, o); err != nil || !o.Apply {
 		return u, err
 	}
-	if err := stopped(u.Findings); err != nil {
+	if err := inTheWay(u.Findings); err != nil {
 		return u, err
 	}
 	if err := c.keepHops(ctx, cl, hops); err != nil {
@@ -213,8 +213,8 @@ func shownHops(hops []upgrade.Hop) []UpgradeHop {
 	return out
 }
 
-// stopped is what pre-checks refuse.
-func stopped(l finding.List) error {
+// inTheWay is what pre-checks refuse.
+func inTheWay(l finding.List) error {
 	if err := l.Err(); err != nil {
 		return &Refused{fault.Wrap(fault.NotYet, err, "what must not stop it is passed over by its name: option:SkipChecks")}
 	}

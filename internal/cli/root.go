@@ -27,6 +27,7 @@ import (
 	"kops.local/kops/internal/cli/keypairs"
 	"kops.local/kops/internal/cli/licenses"
 	"kops.local/kops/internal/cli/local"
+	"kops.local/kops/internal/cli/reconcile"
 	"kops.local/kops/internal/cli/replace"
 	"kops.local/kops/internal/cli/rollingupdate"
 	"kops.local/kops/internal/cli/rotate"
@@ -141,7 +142,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 	root.AddCommand(create.Command(app), get.Command(app), update.Command(app), replace.Command(app), rollingupdate.Command(app), edit.Command(app),
 		deletion.Command(app), export.Command(app), etcd.Command(app), toolbox.Command(app), bundle.Command(app), helpers.Command(app), local.Command(app), validate.Command(app), doctor.Command(app), rotate.Command(app), version(app))
 	root.AddCommand(keypairs.Commands(app)...)
-	root.AddCommand(upgrade.Command(app))
+	root.AddCommand(upgrade.Command(app), reconcile.Command(app))
 	root.SetHelpCommand(help(app))
 	root.InitDefaultCompletionCmd()
 	verbs(app, root)
@@ -157,7 +158,6 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 // led to another.
 func absent() []string {
 	return []string{
-		"kops reconcile",
 		"kops toolbox addons", "kops toolbox clusterapi",
 		"kops toolbox instance-selector", "kops toolbox template",
 		"kops gen-cli-docs",

@@ -18,8 +18,8 @@ import (
 	"kops.local/kops/internal/engine/render/text"
 )
 
-// saw shows how far a rollout is.
-func saw(show *text.Stages, r *kops.Rollout) {
+// Saw shows how far a rollout is.
+func Saw(show *text.Stages, r *kops.Rollout) {
 	done, count := r.Done()
 	head := fmt.Sprintf("%d of %d machines done", done, count)
 	switch {

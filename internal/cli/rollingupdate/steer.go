@@ -95,7 +95,7 @@ func Watch(ctx context.Context, app *shell.App, client *kops.Client, name, forma
 			stop()
 			return err
 		}
-		saw(show, r)
+		Saw(show, r)
 		if !r.Ended.IsZero() || r.Driver == "" {
 			stop()
 			return app.PrintAs(format, r, func() error { return told(app, r) })

@@ -46,6 +46,7 @@ the control plane runs the later version.`, `
 
   # Over several minor versions, to the last machine
   kops upgrade cluster cluster.example.com --to 1.36 --yes
+  kops reconcile cluster cluster.example.com --yes
 
   # Although a budget allows no eviction
   kops upgrade cluster cluster.example.com --yes --skip-checks disruption-budgets

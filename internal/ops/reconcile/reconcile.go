@@ -1,0 +1,95 @@
+// Package reconcile says in which order a cluster is brought to what its objects say: the
+// control plane before the machines that depend on it, and one hop of an upgrade after
+// the other. Each deed does nothing where there is nothing to do, so that whoever begins
+// anew goes on from where another was cut off.
+//
+// It must not know how a deed is done.
+package reconcile
+
+import (
+	"context"
+	"fmt"
+)
+
+// Deeds are what is done, each as often as it is asked for. Check looks before a hop that
+// is not begun, and Next writes the next one into the objects, after it has looked; false is
+// that there is none.
+type Deeds struct {
+	Check  func(context.Context) error
+	Update func(ctx context.Context, scope Scope) error
+	Await  func(context.Context) error
+	Roll   func(ctx context.Context, scope Scope) error
+	Next   func(context.Context) (bool, error)
+	// On is told of each stage before it.
+	On func(context.Context, Stage) error
+}
+
+// Scope is how much of a cluster a deed is about.
+type Scope string
+
+// Scopes. Pruned is all, and what is no longer wanted goes.
+const (
+	ControlPlane Scope = "control plane"
+	All          Scope = "all"
+	Pruned       Scope = "pruned"
+)
+
+// Stage is a part of the way, and which of how many it is.
+type Stage struct {
+	Number, Of int
+	Name       string
+}
+
+// stage is a Stage and its deed.
+type stage struct {
+	name string
+	do   func(context.Context) error
+}
+
+// stages are those of one hop, in kOps' order.
+func (d *Deeds) stages() []stage {
+	update := func(s Scope) func(context.Context) error {
+		return func(ctx context.Context) error { return d.Update(ctx, s) }
+	}
+	roll := func(s Scope) func(context.Context) error {
+		return func(ctx context.Context) error { return d.Roll(ctx, s) }
+	}
+	return []stage{
+		{"check the cluster", d.Check},
+		{"update the control plane", update(ControlPlane)},
+		{"wait for the control plane", d.Await},
+		{"roll the control plane", roll(ControlPlane)},
+		{"update everything", update(All)},
+		{"roll everything", roll(All)},
+		{"delete what is no longer wanted", update(Pruned)},
+	}
+}
+
+// Names lists the stages of each hop.
+func Names() []string {
+	var out []string
+	for _, s := range (&Deeds{}).stages() {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// Run goes all the way, or up to the first deed that fails.
+func Run(ctx context.Context, d Deeds) error {
+	for more := true; more; {
+		all := d.stages()
+		for i, s := range all {
+			if err := d.On(ctx, Stage{i + 1, len(all), s.name}); err != nil {
+				return err
+			}
+			if err := s.do(ctx); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+		var err error
+		if more, err = d.Next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
