@@ -144,7 +144,7 @@ func Drive(app *shell.App, format string, o kops.RolloutOptions, do func(kops.Ro
 			if e.Continued {
 				show.Note(continues(e.Rollout))
 			}
-			saw(show, e.Rollout)
+			Saw(show, e.Rollout)
 		}
 		return nil
 	})
