@@ -49,6 +49,12 @@ with it.`, `
 				return err
 			}
 			validate.Reach(app, &o.ReachOptions)
+			o.Roll = func(ctx context.Context) error {
+				roll := kops.DefaultRollout()
+				roll.ReachOptions, roll.On = o.ReachOptions, app.On(nil)
+				_, err := client.Rollout(ctx, name, roll)
+				return err
+			}
 			o.On = app.On(func(e kops.Event) error {
 				if e.Kind == kops.EventRotation {
 					progress(app, e.Rotation)
