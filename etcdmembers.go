@@ -85,6 +85,12 @@ func (c *Client) moving(ctx context.Context, m *pipeline.Modelled) ([]string, er
 // pruned carries out a plan that deletes. Where members of etcd are to move, everything
 // else is done first, and machines and disks are deleted once no member needs them.
 func (c *Client) pruned(ctx context.Context, told *call, lease *clusterstore.Lease, m *pipeline.Modelled, p *pipeline.Planned) error {
+	if p.Plan.Empty() {
+		return nil
+	}
+	if err := p.Prepare(ctx); err != nil {
+		return err
+	}
 	left, err := c.moving(ctx, m)
 	if err != nil {
 		return err

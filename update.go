@@ -149,9 +149,7 @@ func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Upd
 			return err
 		}
 		u = made
-		if err := c.seats(ctx, m, o); err != nil {
-			return err
-		}
+		p.Prepare = func(ctx context.Context) error { return c.seats(ctx, m, o) }
 		if o.Prune {
 			return c.pruned(ctx, told, lease, m, p)
 		}

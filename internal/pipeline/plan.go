@@ -27,6 +27,8 @@ import (
 type Planned struct {
 	Wanted
 	Plan *plan.Plan
+	// Prepare is done before the first step of Apply; nil: nothing is.
+	Prepare func(context.Context) error
 	// inUse are the hashes of the node configurations that machines run; nil: nobody knows.
 	inUse []string
 }
@@ -132,7 +134,13 @@ func (p *Planned) Apply(ctx context.Context, lease *clusterstore.Lease, report f
 	if err != nil {
 		return err
 	}
-	failed := p.keepConfigs(ctx)
+	var failed error
+	if p.Prepare != nil {
+		failed = p.Prepare(ctx)
+	}
+	if failed == nil {
+		failed = p.keepConfigs(ctx)
+	}
 	if failed == nil {
 		failed = p.Execute(ctx, ExecuteOptions{Guard: lease.Hold, Report: report})
 	}
