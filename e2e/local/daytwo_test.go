@@ -3,6 +3,7 @@ package local
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ const (
 // TestUpgradeUnderLoad moves a cluster to the next minor version of Kubernetes with two
 // commands, and nobody notices.
 func TestUpgradeUnderLoad(t *testing.T) {
+	whole(t, "TestRollUnderLoad")
 	w := newWorld(t)
 	w.bundle(olderKubernetes, newerKubernetes)
 	w.create("--control-plane-count", "3", "--node-count", "3", "--kubernetes-version", olderKubernetes)
@@ -48,6 +50,54 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	w.delete()
 }
 
+// TestRollUnderLoad has changes reach machines: one in place, and one by other machines, whose
+// driver is killed and continued by another. Nobody notices.
+func TestRollUnderLoad(t *testing.T) {
+	w := newWorld(t)
+	w.create("--node-count", "2")
+	l := w.strain()
+	begun, before := time.Now(), w.machines("")
+
+	w.must("edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=77")
+	w.must("update", "cluster", cluster, "--yes")
+	for _, i := range w.instances() {
+		if i.Effect != "restart" || len(i.Reasons) != 1 || i.Reasons[0].Field != "spec.kubelet.maxPods" || i.Reasons[0].Want != "77" {
+			t.Errorf("%s is stale otherwise than it is to be: %s %v", i.Name, i.Effect, i.Reasons)
+		}
+	}
+	r := w.must("rolling-update", "cluster", cluster, "--yes", "--node-interval", "1s", "--control-plane-interval", "1s")
+	w.figures.seconds("3 machines restarted in place", r.took)
+	if now := w.machines(""); !slices.Equal(namesOf(now), namesOf(before)) {
+		t.Errorf("a change in place has replaced machines: %v, then %v", namesOf(before), namesOf(now))
+	}
+	w.upToDate()
+
+	w.must("edit", "instancegroup", nodes, "--name", cluster, "--set", "spec.rootVolumeSize=3")
+	w.must("update", "cluster", cluster, "--yes")
+	roll := []string{"rolling-update", "cluster", cluster, "--yes", "--node-interval", "1s"}
+	if r := w.run(w.Context(), 12*time.Second, roll...); r.code == 0 {
+		t.Errorf("a driver was to be killed, and was done before:\n%s", r.out)
+	}
+	r = w.must(roll...)
+	w.figures.seconds("2 workers replaced, by the second driver", r.took)
+	if now := namesOf(w.machines(nodes)); len(now) != 2 || slices.ContainsFunc(now, func(n string) bool { return slices.Contains(namesOf(before), n) }) {
+		t.Errorf("the workers are %v, and were %v", now, namesOf(before))
+	}
+	w.joined(nodes, 2)
+	w.validated()
+	l.rest("roll", begun, longestGap)
+	w.upToDate()
+	w.delete()
+}
+
+// whole skips a test that takes too long for each change, unless all of them are wanted.
+func whole(t *testing.T, short string) {
+	t.Helper()
+	if os.Getenv("KOPS_E2E") != "whole" {
+		t.Skipf("SKIPPED: it takes long, and runs where KOPS_E2E=whole is set; its short form is %s", short)
+	}
+}
+
 // replaced checks that none of the machines is left, and that so many are there.
 func (w *world) replaced(before []string, size int) {
 	w.Helper()
@@ -72,8 +122,9 @@ func (w *world) kubelets(version string) {
 
 // instance is a machine as kops get instances tells of it.
 type instance struct {
-	Name, Group, Effect string
-	Reasons             []struct{ Field, Have, Want string }
+	Name    string `json:"id"`
+	Effect  string
+	Reasons []struct{ Field, Have, Want string }
 }
 
 // instances are what kops get instances tells.
