@@ -207,10 +207,13 @@ func rollingUpdate(c *Check, r *api.RollingUpdate, controlPlane bool) {
 // to notice that a kubelet is silent, and a machine that starts again must not be in a race.
 const leastRepair = 2 * time.Minute
 
-// repair checks when dead machines are replaced.
-func repair(c *Check, r *api.RepairSpec) {
+// repair checks when dead machines are replaced; above is what holds where r says nothing.
+func repair(c *Check, r, above *api.RepairSpec) {
 	if r == nil {
 		return
+	}
+	if r.MaxUnhealthy != nil && r.After == nil && (above == nil || above.After == nil) {
+		c.Warn("spec.repair.maxUnhealthy", r.MaxUnhealthy.String(), "has no effect, as no machine is replaced", "say after which time one is, in spec.repair.after, or remove it")
 	}
 	c.share("spec.repair.maxUnhealthy", r.MaxUnhealthy)
 	if a := r.After; a != nil && a.Duration != 0 && a.Duration < leastRepair {
