@@ -38,9 +38,6 @@ const (
 // starts, and the critical pods that do not run of their ends. Trouble with the
 // cluster is in the result and is no error.
 func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (*Diagnosis, error) {
-	if o.Lines <= 0 {
-		o.Lines = 20
-	}
 	k, err := c.checkup(ctx, &call{cluster: name, on: o.On}, o.ReachOptions, pipeline.CheckupLife)
 	if err != nil {
 		return nil, err
@@ -48,6 +45,14 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 	w, err := k.Look(ctx)
 	if err != nil {
 		return nil, err
+	}
+	return c.diagnose(ctx, k, w, o)
+}
+
+// diagnose collects it of a cluster that was looked at.
+func (c *Client) diagnose(ctx context.Context, k *pipeline.Checkup, w health.World, o DiagnoseOptions) (*Diagnosis, error) {
+	if o.Lines <= 0 {
+		o.Lines = 20
 	}
 	wanting := health.Wanting(w)
 	for _, g := range w.Machines {
@@ -58,7 +63,8 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 		}
 	}
 	if o.Machine != "" {
-		if wanting, err = only(wanting, o.Machine, name); err != nil {
+		var err error
+		if wanting, err = only(wanting, o.Machine, w.Cluster); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +72,7 @@ func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (
 	d := health.Diagnose(w, o.Lines)
 	judged, err := k.Stale(ctx, w, pipeline.StaleOptions{})
 	if err != nil {
-		d.Failures = append(d.Failures, health.Failure{Kind: health.KindMachine, Name: name, Message: "what its machines are behind in is not known: " + err.Error(), Remedy: fault.Remedy(err)})
+		d.Failures = append(d.Failures, health.Failure{Kind: health.KindMachine, Name: w.Cluster, Message: "what its machines are behind in is not known: " + err.Error(), Remedy: fault.Remedy(err)})
 	}
 	for i := range d.Machines {
 		staleness(&d.Machines[i], judged)

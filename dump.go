@@ -1,13 +1,13 @@
 package kops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -95,7 +95,7 @@ func (c *Client) Dump(ctx context.Context, name string, o DumpOptions) (*Dump, e
 		return d, told.phase("")
 	}
 	files.Add("dump.yaml", d, nil)
-	c.dumpCluster(ctx, k, files)
+	c.dumpCluster(ctx, k, seen, files)
 	if err := told.phase("read machines"); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (c *Client) Dump(ctx context.Context, name string, o DumpOptions) (*Dump, e
 func dumpInstances(w health.World, s *SSHOptions) []DumpInstance {
 	roles := map[string]string{}
 	for _, g := range w.Groups {
-		roles[g.Name] = strings.ToLower(string(g.Spec.Role))
+		roles[g.Name] = role(g)
 	}
 	var out []DumpInstance
 	for _, g := range w.Machines {
@@ -161,13 +161,13 @@ func (c *Client) dumpResources(ctx context.Context, told *call, cl *Cluster) ([]
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b DumpResource) int {
-		return strings.Compare(a.Type+"\x00"+a.Name+"\x00"+a.ID, b.Type+"\x00"+b.Name+"\x00"+b.ID)
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	return out, nil
 }
 
 // dumpCluster adds what the store tells, and what is wrong.
-func (c *Client) dumpCluster(ctx context.Context, k *pipeline.Checkup, files dump.Files) {
+func (c *Client) dumpCluster(ctx context.Context, k *pipeline.Checkup, seen health.World, files dump.Files) {
 	name := k.Cluster.Spec.Name
 	files.Add("cluster.yaml", dump.Redacted(k.Cluster.Spec), nil)
 	for _, g := range k.Cluster.Groups {
@@ -181,7 +181,7 @@ func (c *Client) dumpCluster(ctx context.Context, k *pipeline.Checkup, files dum
 	}
 	history, err := c.Clusters().Revisions(ctx, name)
 	files.Add("revisions.yaml", history, err)
-	found, err := c.Diagnose(ctx, name, DiagnoseOptions{})
+	found, err := c.diagnose(ctx, k, seen, DiagnoseOptions{})
 	files.Add("diagnosis.yaml", found, err)
 }
 
