@@ -234,25 +234,26 @@ func (c *Client) etcdTrouble(ctx context.Context, cl *Cluster, share float64) []
 	}
 	var out []health.Failure
 	for _, a := range archives {
-		s, err := etcd.ReadStatus(ctx, a.store)
-		if err != nil || s == nil || c.cfg.World.Now().Sub(s.At) > 2*etcd.StatusLife {
+		told, err := etcd.ReadStatus(ctx, a.store)
+		if err != nil {
 			continue
 		}
-		out = append(out, a.trouble(s, share)...)
+		if s := a.status(told, c.cfg.World.Now()); !s.Old {
+			out = append(out, a.trouble(s, share)...)
+		}
 	}
 	return out
 }
 
-func (a *etcdArchive) trouble(s *etcd.Status, share float64) []health.Failure {
+func (a *etcdArchive) trouble(s EtcdStatus, share float64) []health.Failure {
 	var out []health.Failure
-	of := func(m etcd.MemberStatus, message, remedy string) {
+	of := func(m EtcdMember, message, remedy string) {
 		out = append(out, health.Failure{Kind: "Etcd", Name: a.name, Message: m.Name + ": " + message, Remedy: remedy})
 	}
 	command := func(verb string) string {
 		return fmt.Sprintf("kops etcd %s %s --etcd %s --yes", verb, a.cluster, a.name)
 	}
 	for _, m := range s.Members {
-		full := float64(m.Size) / float64(max(m.Quota, 1))
 		switch {
 		case slices.Contains(m.Alarms, etcd.NoSpace):
 			of(m, "alarm NOSPACE: its database is full, and etcd takes no writes", command("defrag")+", then "+command("alarm disarm"))
@@ -260,8 +261,8 @@ func (a *etcdArchive) trouble(s *etcd.Status, share float64) []health.Failure {
 			of(m, "alarm CORRUPT: its data are not those of the other members", "empty its disk, so that it gets theirs, then "+command("alarm disarm")+"; or restore a back-up")
 		case len(m.Alarms) > 0:
 			of(m, "alarm "+strings.Join(m.Alarms, ", "), command("alarm disarm"))
-		case full >= share:
-			of(m, fmt.Sprintf("its database has %.0f%% of the %d MiB that it may have, of which %d MiB are in use; when it is full etcd takes no writes", 100*full, m.Quota>>20, m.InUse>>20),
+		case m.Full() >= share:
+			of(m, fmt.Sprintf("its database has %.0f%% of the %d MiB that it may have, of which %d MiB are in use; when it is full etcd takes no writes", 100*m.Full(), m.Quota>>20, m.InUse>>20),
 				command("defrag")+", or see what fills it")
 		}
 	}

@@ -2,6 +2,7 @@ package kops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -121,7 +122,7 @@ func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisio
 		}
 		begun = true
 	}
-	return before, begun, fault.Wrap(fault.Gone, errNothingBefore, "set what is to change by kops edit cluster")
+	return before, begun, fault.Wrap(fault.Gone, errors.New("no change that was applied to the cluster had an older version of Kubernetes"), "set what is to change by kops edit cluster")
 }
 
 // objectsOf reads the objects of a revision.

@@ -231,7 +231,7 @@ func (c *Client) newID() (string, error) {
 	return c.cfg.World.Now().UTC().Format("20060102-150405-") + hex.EncodeToString(some), nil
 }
 
-// ErrNotKept is how a driver is told that a state may be kept at another try.
+// notKept tells a driver of a state that may be kept at another try.
 func notKept(err error) error {
 	if err == nil || errors.Is(err, clusterstore.ErrLost) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Denied) {
 		return err

@@ -2,7 +2,6 @@ package kops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"kops.local/kops/api"
@@ -229,6 +228,3 @@ func (c *Client) remaining(ctx context.Context, cl *Cluster) ([]string, error) {
 	}
 	return upgrade.Remaining(u.Hops, cl.Spec.Spec.KubernetesVersion), nil
 }
-
-// errNothingBefore says that there is no way back.
-var errNothingBefore = errors.New("no change that was applied to the cluster had an older version of Kubernetes")
