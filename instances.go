@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/status"
@@ -12,6 +13,7 @@ import (
 	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/platform"
 )
 
 // Instance is a machine of a cluster, and what it is behind in.
@@ -96,14 +98,14 @@ func aftermath(ctx context.Context, p *pipeline.Planned, m *pipeline.Modelled, o
 	if len(judged) == 0 {
 		return nil
 	}
-	return summed(judged, m.Model.Cluster, m.Model.Groups, m.Provider.Roll.Surge)
+	return summed(judged, m.Model.Cluster, m.Model.Groups, m.Provider.Roll)
 }
 
 // summed puts machines together by group. Control planes and what goes before and after
 // them take their turns; groups of nodes are rolled at once.
-func summed(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup, surge int) *Aftermath {
+func summed(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup, p platform.Roll) *Aftermath {
 	a := &Aftermath{Groups: []status.GroupAftermath{}}
-	var turns, nodes int64
+	var turns, nodes time.Duration
 	for _, g := range groups {
 		of := status.GroupAftermath{Group: g.Name}
 		greatest := stale.None
@@ -131,8 +133,8 @@ func summed(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup,
 		}
 		of.Effect, of.Machines = status.Effect(greatest.String()), restarts+replaces
 		a.Groups, a.Restarts, a.Replaces = append(a.Groups, of), a.Restarts+restarts, a.Replaces+replaces
-		more, fewer := roll.Budget(g.Spec.Role, g.Spec.RollingUpdate, c.Spec.RollingUpdate, surge, of.Count)
-		takes := rounds(restarts, more+fewer)*int64(status.RestartTime) + rounds(replaces, more+fewer)*int64(status.ReplaceTime)
+		more, fewer := budgetOf(p, c, g, of.Count)
+		takes := rounds(restarts, more+fewer)*status.RestartTime + rounds(replaces, more+fewer)*status.ReplaceTime
 		if roll.StageOf(g.Spec.Role) == roll.Nodes {
 			nodes = max(nodes, takes)
 		} else {
@@ -140,10 +142,11 @@ func summed(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup,
 		}
 	}
 	slices.SortFunc(a.Groups, func(x, y status.GroupAftermath) int { return cmp.Compare(x.Group, y.Group) })
-	const minute = int64(60e9)
-	a.Minutes = int((turns + nodes + minute - 1) / minute)
+	a.Minutes = int((turns + nodes + time.Minute - 1) / time.Minute)
 	return a
 }
 
 // rounds is how often as many machines as a budget allows are taken.
-func rounds(machines, budget int) int64 { return int64((machines + budget - 1) / max(1, budget)) }
+func rounds(machines, budget int) time.Duration {
+	return time.Duration((machines + budget - 1) / max(1, budget))
+}

@@ -8,7 +8,6 @@ import (
 	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/precheck"
-	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/versions"
@@ -102,7 +101,7 @@ func shortages(ctx context.Context, k *pipeline.Checkup, machines []platform.Mac
 				count = len(m.Machines)
 			}
 		}
-		surge, _ := roll.Budget(g.Spec.Role, g.Spec.RollingUpdate, k.Cluster.Spec.Spec.RollingUpdate, k.Provider.Roll.Surge, count)
+		surge, _ := budgetOf(k.Provider.Roll, k.Cluster.Spec, g, count)
 		if surge = min(surge, count); r.Machines >= surge {
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/ops/roll"
@@ -35,14 +34,7 @@ func (c *Client) newRoller(ctx context.Context, told *call, o RolloutOptions) (*
 	if o.Life <= 0 {
 		o.Life = rolloutLife
 	}
-	if err := told.phase("examine"); err != nil {
-		return nil, err
-	}
-	cl, err := c.Clusters().Get(ctx, told.cluster)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
+	opened, err := c.examined(ctx, told)
 	if err != nil {
 		return nil, err
 	}
@@ -210,12 +202,12 @@ func (r *roller) tell(before, after roll.State) {
 
 // hash is that of the node configuration that the machines of a group are to run.
 func (r *roller) hash(ctx context.Context, group string) (string, error) {
-	w, err := r.wanted(ctx, r.Cluster.Group(group))
-	if err == nil && len(w.Config) == 0 {
+	hash, err := "", error(fault.New(fault.Gone, "the cluster has no group of that name"))
+	if g := r.Cluster.Group(group); g != nil {
+		hash, err = r.ConfigHash(ctx, g)
+	}
+	if fault.Is(err, fault.Gone) {
 		err = fault.New(fault.Permanent, "the state store has no node configuration of group %s", group)
 	}
-	if err != nil {
-		return "", err
-	}
-	return nodeconfig.Hash(w.Config), nil
+	return hash, err
 }

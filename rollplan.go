@@ -9,7 +9,6 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/status"
-	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/drain"
 	"kops.local/kops/internal/ops/health"
@@ -17,6 +16,7 @@ import (
 	"kops.local/kops/internal/ops/roll/drive"
 	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/platform"
 )
 
 // PlanRollout finds out what a rollout would do, and what will be in its way.
@@ -53,9 +53,6 @@ func (c *Client) PlanRollout(ctx context.Context, name string, o RolloutOptions)
 // describe tells of each group what is done to it, and what will be in the way.
 func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan) error {
 	machines, err := r.judge(ctx, w)
-	if err == nil && r.o.Instance != "" {
-		machines, err = r.only(machines)
-	}
 	if err != nil {
 		return err
 	}
@@ -115,11 +112,6 @@ func (r *roller) plans(ctx context.Context, w health.World) ([]roll.Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	if r.o.Instance != "" {
-		if machines, err = r.only(machines); err != nil {
-			return nil, err
-		}
-	}
 	return r.plansOf(machines), nil
 }
 
@@ -146,11 +138,7 @@ func (r *roller) plansOf(machines []stale.Machine) []roll.Plan {
 				plan.Machines = append(plan.Machines, roll.Machine{Name: m.Name, Node: m.NodeName, Effect: effect, Reasons: why(m)})
 			}
 		}
-		usual := p.Surge
-		if p.Detach == nil || g.Spec.Manager == api.ManagerKarpenter || !r.o.Surge {
-			usual = 0
-		}
-		plan.Surge, plan.Unavailable = roll.Budget(g.Spec.Role, g.Spec.RollingUpdate, r.Cluster.Spec.Spec.RollingUpdate, usual, count)
+		plan.Surge, plan.Unavailable = budgetOf(p, r.Cluster.Spec, g, count)
 		if p.Detach == nil || !r.o.Surge {
 			plan.Surge, plan.Unavailable = 0, max(1, plan.Unavailable)
 		}
@@ -158,6 +146,15 @@ func (r *roller) plansOf(machines []stale.Machine) []roll.Plan {
 		out = append(out, plan)
 	}
 	return out
+}
+
+// budgetOf is how many machines of a group of a size there may be more, and fewer, during a rollout.
+func budgetOf(p platform.Roll, c *api.Cluster, g *api.InstanceGroup, size int) (surge, unavailable int) {
+	usual := p.Surge
+	if g.Spec.Manager == api.ManagerKarpenter {
+		usual = 0 // nothing counts its machines
+	}
+	return roll.Budget(g.Spec.Role, g.Spec.RollingUpdate, c.Spec.RollingUpdate, usual, size)
 }
 
 // lone reports that a group's machine is the only one of a role that load balancers ask.
@@ -189,6 +186,8 @@ func (r *roller) effect(m stale.Machine) roll.Effect {
 		whole = roll.Restart
 	}
 	switch {
+	case r.o.Instance != "" && !r.names(m):
+		return ""
 	case r.o.Instance != "" || r.o.Force || m.Effect == stale.Replace:
 		return whole
 	case m.Effect == stale.Restart && !r.o.CloudOnly:
@@ -212,21 +211,18 @@ func why(m stale.Machine) []string {
 	return out
 }
 
-// judge says which machines are not what the objects say.
+// judge says which machines are not what the objects say. The one that is asked for must be there.
 func (r *roller) judge(ctx context.Context, w health.World) ([]stale.Machine, error) {
-	return r.Stale(ctx, w, pipeline.StaleOptions{})
+	machines, err := r.Stale(ctx, w, pipeline.StaleOptions{})
+	if err == nil && r.o.Instance != "" && !slices.ContainsFunc(machines, r.names) {
+		err = fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no instance or node %q", r.Cluster.Spec.Name, r.o.Instance), "kops get instances --name "+r.Cluster.Spec.Name)
+	}
+	return machines, err
 }
 
-// wanted is what the machines of a group are to run.
-func (r *roller) wanted(ctx context.Context, g *api.InstanceGroup) (stale.Wanted, error) {
-	if g == nil {
-		return stale.Wanted{}, nil
-	}
-	data, _, err := r.Places.Base.Store.Get(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
-	if fault.Is(err, fault.Gone) {
-		return stale.Wanted{}, nil
-	}
-	return stale.Wanted{Config: data}, err
+// names reports whether RolloutOptions.Instance is a machine.
+func (r *roller) names(m stale.Machine) bool {
+	return m.Name == r.o.Instance || m.NodeName == r.o.Instance && m.NodeName != ""
 }
 
 // plannedRoll is a group in a preview.
@@ -317,14 +313,4 @@ func bootTime(w health.World) time.Duration {
 	}
 	slices.Sort(took)
 	return took[len(took)/2]
-}
-
-// only is the machine that RolloutOptions.Instance names.
-func (r *roller) only(machines []stale.Machine) ([]stale.Machine, error) {
-	for _, m := range machines {
-		if m.Name == r.o.Instance || m.NodeName == r.o.Instance && m.NodeName != "" {
-			return []stale.Machine{m}, nil
-		}
-	}
-	return nil, fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no instance or node %q", r.Cluster.Spec.Name, r.o.Instance), "kops get instances --name "+r.Cluster.Spec.Name)
 }

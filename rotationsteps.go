@@ -15,8 +15,6 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/encryption"
 	"kops.local/kops/internal/contract/labels"
-	"kops.local/kops/internal/contract/layout"
-	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/rotate"
@@ -130,7 +128,11 @@ func (r *rotation) move(ctx context.Context) error {
 	if _, err := r.c.Update(ctx, r.told.cluster, UpdateOptions{Apply: true, On: r.o.On}); err != nil {
 		return err
 	}
-	behind, err := r.behind(ctx)
+	k, err := r.reached(ctx)
+	if err != nil {
+		return err
+	}
+	behind, err := r.behind(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -138,9 +140,12 @@ func (r *rotation) move(ctx context.Context) error {
 		if err := r.o.Roll(ctx); err != nil {
 			return err
 		}
+		if k, err = r.reached(ctx); err != nil { // API servers may show another certificate now
+			return err
+		}
 		began := r.c.cfg.World.Now()
 		for {
-			if behind, err = r.behind(ctx); err != nil || len(behind) == 0 || r.c.cfg.World.Now().Sub(began) > toldTime {
+			if behind, err = r.behind(ctx, k); err != nil || len(behind) == 0 || r.c.cfg.World.Now().Sub(began) > toldTime {
 				break
 			}
 			if err := r.c.cfg.World.Sleep(ctx, 2*time.Second); err != nil {
@@ -169,11 +174,7 @@ func (r *rotation) reached(ctx context.Context) (*pipeline.Checkup, error) {
 }
 
 // behind lists the nodes whose machines do not tell that they run what the store has for their groups.
-func (r *rotation) behind(ctx context.Context) ([]string, error) {
-	k, err := r.reached(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (r *rotation) behind(ctx context.Context, k *pipeline.Checkup) ([]string, error) {
 	client, err := k.Kubernetes(ctx)
 	if err != nil {
 		return nil, err
@@ -184,12 +185,12 @@ func (r *rotation) behind(ctx context.Context) ([]string, error) {
 	}
 	want := map[string]string{}
 	for _, g := range k.Cluster.Groups {
-		text, _, err := k.Places.Base.Store.Get(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
+		hash, err := k.ConfigHash(ctx, g)
 		if err != nil && !fault.Is(err, fault.Gone) {
-			return nil, fmt.Errorf("read the configuration of the group %s: %w", g.Name, err)
+			return nil, err
 		}
 		if err == nil {
-			want[g.Name] = nodeconfig.Hash(text)
+			want[g.Name] = hash
 		}
 	}
 	return behind(nodes.Items, want), nil
@@ -296,7 +297,7 @@ func (r *rotation) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	behind, err := r.behind(ctx)
+	behind, err := r.behind(ctx, k)
 	if err != nil {
 		return err
 	}

@@ -118,6 +118,15 @@ const mostStarts = 20
 
 // checkup opens the cluster's platform and finds the credentials of its API server.
 func (c *Client) checkup(ctx context.Context, told *call, o ReachOptions, life time.Duration) (*pipeline.Checkup, error) {
+	opened, err := c.examined(ctx, told)
+	if err != nil {
+		return nil, err
+	}
+	return opened.Checkup(ctx, pipeline.Reach(o), life)
+}
+
+// examined opens the platform of the cluster of a call.
+func (c *Client) examined(ctx context.Context, told *call) (*pipeline.Opened, error) {
 	if err := told.phase("examine"); err != nil {
 		return nil, err
 	}
@@ -125,9 +134,5 @@ func (c *Client) checkup(ctx context.Context, told *call, o ReachOptions, life t
 	if err != nil {
 		return nil, err
 	}
-	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return opened.Checkup(ctx, pipeline.Reach(o), life)
+	return c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 }

@@ -106,6 +106,16 @@ func (o *Opened) applied(ctx context.Context, key string) ([]byte, error) {
 	return data, err
 }
 
+// ConfigHash is that of the node configuration that the last update wrote for the machines
+// of a group; the error is of class fault.Gone where there is none.
+func (o *Opened) ConfigHash(ctx context.Context, g *api.InstanceGroup) (string, error) {
+	text, err := o.applied(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
+	if err != nil {
+		return "", fmt.Errorf("read the configuration of the group %s: %w", g.Name, err)
+	}
+	return nodeconfig.Hash(text), nil
+}
+
 // filesAtOnce is how many groups' files are read at once.
 const filesAtOnce = 16
 
