@@ -11,6 +11,10 @@ KUBERNETES_VERSION ?=
 CLOUD ?=
 PROGRAMS = cd tools/kubernetes && go run . $(CLOUD:%=-cloud %) $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
 
+# Clusters on this host: 1, or whole with those tests that take too long for each change,
+# for which Kubernetes 1.35.4 has to be built as well.
+KOPS_E2E ?= 1
+
 # Architectures of machines in a cloud, and kops' own programs for them.
 ARCHES ?= amd64,arm64
 comma  := ,
@@ -61,11 +65,11 @@ test: ## every test; says loudly what it skips
 	go test -timeout 30m ./...
 
 e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 20 minutes
-	KOPS_E2E=1 go test -count=1 -p 1 -timeout 60m ./cmd/etcd-manager ./internal/platform/local/... ./e2e/node ./e2e/local ./e2e/metal
+	KOPS_E2E=$(KOPS_E2E) go test -count=1 -p 1 -timeout 60m ./cmd/etcd-manager ./internal/platform/local/... ./e2e/node ./e2e/local ./e2e/metal
 
 e2e-aws: root bundle ## the README's chapter on clusters in a cloud, on AWS as it is played on this host; as root, on a quiet machine
 	$(MAKE) programs CLOUD=aws
-	KOPS_E2E=1 go test -count=1 -timeout 40m -v ./e2e/rehearsal
+	KOPS_E2E=$(KOPS_E2E) go test -count=1 -timeout 40m -v ./e2e/rehearsal
 
 lint: ## gofmt, vet and the linters of .golangci.yml
 	test -z "$$(gofmt -l .)"
