@@ -51,12 +51,11 @@ func (w *world) strain() *load {
 	ctx, cancel := context.WithCancel(w.Context())
 	l := &load{w: w, begun: time.Now(), cancel: cancel}
 	w.Cleanup(l.stop)
-	w.ok(l.look(ctx))
 	l.done.Go(func() { l.watch(ctx) })
 	w.wait("an answer of the application at every node", clusterTime, func() error {
-		for _, n := range l.takers() {
-			if err := ask(ctx, n); err != nil {
-				return fmt.Errorf("at %s: %w", n, err)
+		for _, m := range w.machines(nodes) {
+			if !slices.Contains(l.takers(), m.Address) {
+				return fmt.Errorf("%s does not take requests", m.Name)
 			}
 		}
 		return nil
@@ -88,19 +87,21 @@ func (l *load) watch(ctx context.Context) {
 }
 
 // look asks which nodes take requests: those that are ready and from which load balancers
-// are not kept away.
+// are not kept away. As with the load balancer of a cloud, whose health check it has to pass
+// first, a node that is new gets requests when it has answered one.
 func (l *load) look(ctx context.Context) error {
 	list, err := l.w.client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
 	var nodes []string
+	known := l.takers()
 	for _, n := range list.Items {
 		if _, out := n.Labels[labels.NoLoadBalancer]; out || readySince(&n).IsZero() {
 			continue
 		}
 		for _, a := range n.Status.Addresses {
-			if a.Type == corev1.NodeInternalIP {
+			if a.Type == corev1.NodeInternalIP && (slices.Contains(known, a.Address) || ask(ctx, a.Address) == nil) {
 				nodes = append(nodes, a.Address)
 			}
 		}
