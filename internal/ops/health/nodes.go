@@ -56,9 +56,10 @@ func roleOfGroup(g *api.InstanceGroup) string {
 // NodeOf finds the node that a machine is, by its name or by what the cloud's
 // controller wrote down; nil when it is none.
 func NodeOf(m platform.Machine, nodes []corev1.Node) *corev1.Node {
-	for i, n := range nodes {
-		if n.Name == m.Node && m.Node != "" || strings.HasSuffix(n.Spec.ProviderID, "/"+m.Name) {
-			return &nodes[i]
+	named := "/" + m.Name
+	for i := range nodes {
+		if n := &nodes[i]; n.Name == m.Node && m.Node != "" || strings.HasSuffix(n.Spec.ProviderID, named) {
+			return n
 		}
 	}
 	return nil
