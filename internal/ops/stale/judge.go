@@ -78,6 +78,7 @@ func Judge(in In) []Machine {
 	for _, g := range in.Groups {
 		groups[g.Name] = g
 	}
+	told := map[[2]string][]Reason{}
 	var out []Machine
 	for _, shown := range in.Machines {
 		for _, m := range shown.Machines {
@@ -89,7 +90,7 @@ func Judge(in In) []Machine {
 			if n != nil {
 				j.NodeName, j.Version, j.Ready = n.Name, n.Status.NodeInfo.KubeletVersion, health.Unready(n) == ""
 			}
-			j.Reasons = in.reasons(m, n)
+			j.Reasons = in.reasons(m, n, told)
 			for i, r := range j.Reasons {
 				if in.InPlace {
 					j.Reasons[i].Effect = min(r.Effect, Restart)
@@ -103,8 +104,9 @@ func Judge(in In) []Machine {
 }
 
 // reasons are all differences of one machine, the greatest first. What a machine was made
-// of stops counting where its node tells that it runs something else meanwhile.
-func (in In) reasons(m platform.Machine, n *corev1.Node) []Reason {
+// of stops counting where its node tells that it runs something else meanwhile. told has
+// the differences of configurations by their hashes: most machines run the same ones.
+func (in In) reasons(m platform.Machine, n *corev1.Node, told map[[2]string][]Reason) []Reason {
 	want, made := in.Wanted[m.Group], in.Made[m.Name]
 	var out []Reason
 	for _, c := range slices.Concat(made.Changes, want.Changes) {
@@ -112,7 +114,11 @@ func (in In) reasons(m platform.Machine, n *corev1.Node) []Reason {
 	}
 	runs, wanted := in.runs(m, n), hash(want.Config)
 	if runs.Hash != "" && wanted != "" && runs.Hash != wanted {
-		for _, r := range differences(in.Kept[runs.Hash], want.Config, runs.Hash, wanted) {
+		pair := [2]string{runs.Hash, wanted}
+		if told[pair] == nil {
+			told[pair] = differences(in.Kept[runs.Hash], want.Config, runs.Hash, wanted)
+		}
+		for _, r := range told[pair] {
 			out = with(out, r)
 		}
 	}
