@@ -98,12 +98,8 @@ func (r *roller) look(ctx context.Context) (health.World, error) {
 	if !r.o.CloudOnly {
 		return r.Look(ctx)
 	}
-	w := health.World{Cluster: r.Cluster.Spec.Name, Groups: r.Cluster.Groups, Counted: true}
-	err := fault.Retry(ctx, r.World.Sleep, func() (err error) {
-		w.Machines, err = r.Provider.Machines(ctx, r.Session, r.Cluster.Spec, r.Cluster.Groups)
-		return err
-	})
-	return w, err
+	machines, err := r.Machines(ctx)
+	return health.World{Cluster: r.Cluster.Spec.Name, Groups: r.Cluster.Groups, Machines: machines, Counted: true}, err
 }
 
 // plans are what a rollout is begun with.

@@ -143,17 +143,24 @@ func (k *Checkup) Server(ctx context.Context) (health.Seen, error) {
 	return k.api.Server(ctx)
 }
 
+// Machines lists the machines, where the platform can.
+func (o *Opened) Machines(ctx context.Context) (groups []platform.MachineGroup, err error) {
+	err = fault.Retry(ctx, o.World.Sleep, func() (err error) {
+		groups, err = o.Provider.Machines(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
+		return err
+	})
+	return groups, err
+}
+
 // Look sees the machines and what the API server shows, at once.
 func (k *Checkup) Look(ctx context.Context) (health.World, error) {
 	w := health.World{Cluster: k.Cluster.Spec.Name, Groups: k.Cluster.Groups, Etcd: k.Cluster.Spec.Spec.EtcdClusters}
 	g, part := errgroup.WithContext(ctx)
 	if k.Provider.Machines != nil {
 		w.Counted = true
-		g.Go(func() error {
-			return fault.Retry(part, k.World.Sleep, func() (err error) {
-				w.Machines, err = k.Provider.Machines(part, k.Session, k.Cluster.Spec, k.Cluster.Groups)
-				return err
-			})
+		g.Go(func() (err error) {
+			w.Machines, err = k.Machines(part)
+			return err
 		})
 	}
 	g.Go(func() (err error) {

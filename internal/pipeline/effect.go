@@ -14,9 +14,7 @@ import (
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
-	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/plan"
-	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/platform"
@@ -42,11 +40,9 @@ func (p *Planned) Effect(ctx context.Context, authority *pki.Keyset) ([]stale.Ma
 	in := stale.In{Groups: p.Cluster.Groups, InPlace: p.Provider.Roll.InPlace}
 	var before revised
 	all, part := errgroup.WithContext(ctx)
-	all.Go(func() error {
-		return fault.Retry(part, p.World.Sleep, func() (err error) {
-			in.Machines, err = p.Provider.Machines(part, p.Session, p.Cluster.Spec, p.Cluster.Groups)
-			return err
-		})
+	all.Go(func() (err error) {
+		in.Machines, err = p.Machines(part)
+		return err
 	})
 	all.Go(func() (err error) {
 		before, err = p.revised(part)
@@ -121,11 +117,18 @@ func (p *Planned) held(ctx context.Context, in *stale.In, groups []string, befor
 	if err != nil {
 		return err
 	}
+	whole, err := before.ofCluster(p.Cluster.Spec)
+	if err != nil {
+		return err
+	}
 	in.Wanted, in.Kept = map[string]stale.Wanted{}, map[string][]byte{}
 	for _, name := range groups {
-		changes, err := before.changes(p.Cluster.Spec, p.Cluster.Group(name), touched[name])
+		changes, err := before.ofGroup(p.Cluster.Group(name))
 		if err != nil {
 			return err
+		}
+		if touched[name] {
+			changes = append(changes, whole...)
 		}
 		a := in.Applied[name]
 		if a.Config != nil {
@@ -137,9 +140,9 @@ func (p *Planned) held(ctx context.Context, in *stale.In, groups []string, befor
 }
 
 // fileOf is the key below the cluster's folder of a managed file, and its text as far as it is known.
-func (p *Planned) fileOf(obj any) (key string, text []byte, ok bool) {
+func (w *Wanted) fileOf(obj any) (key string, text []byte, ok bool) {
 	f, ok := obj.(*managedfile.File)
-	at := p.World.Buckets.Location(p.Places.Base.URL)
+	at := w.World.Buckets.Location(w.Places.Base.URL)
 	if !ok || f == nil || f.Store != at.Store {
 		return "", nil, false
 	}
@@ -151,10 +154,10 @@ func (p *Planned) fileOf(obj any) (key string, text []byte, ok bool) {
 }
 
 // wantedFiles are the files of the cluster's folder as they are to be, by their keys.
-func (p *Planned) wantedFiles() map[string][]byte {
+func (w *Wanted) wantedFiles() map[string][]byte {
 	out := map[string][]byte{}
-	for n := range p.Graph.All() {
-		if key, text, ok := p.fileOf(n.Want); ok {
+	for n := range w.Graph.All() {
+		if key, text, ok := w.fileOf(n.Want); ok {
 			out[key] = text
 		}
 	}
@@ -186,12 +189,9 @@ func (p *Planned) touched() map[string]bool {
 		if s.Op == plan.Keep || s.Op == plan.Create && !s.Replaces {
 			continue
 		}
-		of := func(k resource.Any, obj any) {
-			if obj != nil {
-				out[k.Group(obj)] = true
-			}
+		if s.Have != nil {
+			out[s.Kind.Group(s.Have)] = true
 		}
-		of(s.Kind, s.Have)
 	}
 	delete(out, "")
 	return out
@@ -238,35 +238,33 @@ func (o *Opened) revised(ctx context.Context) (revised, error) {
 	return out, nil
 }
 
-// changes are the fields of a group that are not as they were applied last, and those of
-// its cluster that may be why its machines are made otherwise. What their configuration
-// holds is compared there, and not here.
-func (r revised) changes(c *api.Cluster, g *api.InstanceGroup, touched bool) ([]platform.Change, error) {
-	var out []platform.Change
-	if g != nil && r.groups[g.Name] != nil {
-		of, err := stale.Changes(r.groups[g.Name].Spec, g.Spec)
-		if err != nil {
-			return nil, err
-		}
-		out = withoutRestarts(api.KindInstanceGroup, of)
+// ofGroup are the fields of a group that are not as they were applied last. What the
+// configuration of its machines holds is compared there, and not here.
+func (r revised) ofGroup(g *api.InstanceGroup) ([]platform.Change, error) {
+	if g == nil || r.groups[g.Name] == nil {
+		return nil, nil
 	}
-	if touched && r.cluster != nil {
-		of, err := stale.Changes(r.cluster.Spec, c.Spec)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, withoutRestarts(api.KindCluster, of)...)
-	}
-	return out, nil
+	return changed(api.KindInstanceGroup, r.groups[g.Name].Spec, g.Spec)
 }
 
-// withoutRestarts leaves out what is of the machines' configuration, which says it of each
-// group by itself: workers may get a new version of Kubernetes later than others.
-func withoutRestarts(kind string, all []platform.Change) []platform.Change {
+// ofCluster are the fields of the cluster that are not as they were applied last, and may
+// be why machines are made otherwise.
+func (r revised) ofCluster(c *api.Cluster) ([]platform.Change, error) {
+	if r.cluster == nil {
+		return nil, nil
+	}
+	return changed(api.KindCluster, r.cluster.Spec, c.Spec)
+}
+
+// changed are the fields in which two specs of a kind differ, but for what is of the
+// machines' configuration, which says it of each group by itself: workers may get a new
+// version of Kubernetes later than others.
+func changed(kind string, was, now any) ([]platform.Change, error) {
+	all, err := stale.Changes(was, now)
 	return slices.DeleteFunc(all, func(c platform.Change) bool {
 		e, known := effects.Of(kind, c.Field)
 		return known && e == effects.Restart || c.Field == "spec.kubernetesVersion"
-	})
+	}), err
 }
 
 // keepConfigs keeps the node configurations that the plan writes, and those in whose place
@@ -294,8 +292,7 @@ func (p *Planned) keepConfigs(ctx context.Context) error {
 
 // KeepConfigs keeps the node configurations of all groups, where another tool writes them.
 func (m *Modelled) KeepConfigs(ctx context.Context) error {
-	p := &Planned{Wanted: m.Wanted}
-	wanted := p.wantedFiles()
+	wanted := m.wantedFiles()
 	var texts [][]byte
 	for _, g := range m.Cluster.Groups {
 		if text := wanted[layout.NodeConfig(string(g.Spec.Role), g.Name)]; len(text) > 0 {
