@@ -30,7 +30,7 @@ func (c *Client) Certificates(ctx context.Context, cluster string, o ReachOption
 	if err != nil {
 		return nil, err
 	}
-	stock, _, err := k.Certificates(ctx)
+	stock, err := k.Certificates(ctx)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
 	}

@@ -307,7 +307,7 @@ func (r *rotation) prove(ctx context.Context) error {
 	if len(r.state.New) == 0 {
 		return nil
 	}
-	stock, _, err := k.Certificates(ctx)
+	stock, err := k.Certificates(ctx)
 	if err != nil {
 		return err
 	}

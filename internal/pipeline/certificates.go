@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -19,35 +17,35 @@ import (
 // Certificates takes stock of the cluster's certificates: the authorities of the store, what
 // nodes tell of their machines, and what the API server shows. The stock is what could be had
 // where there is an error, too.
-func (k *Checkup) Certificates(ctx context.Context) (*certificates.Stock, []corev1.Node, error) {
+func (k *Checkup) Certificates(ctx context.Context) (*certificates.Stock, error) {
 	keysets, err := k.Places.Keysets(ctx)
 	if err != nil {
-		return certificates.New(nil), nil, err
+		return certificates.New(nil), err
 	}
 	s := certificates.New(keysets)
-	client, err := k.Kubernetes(ctx)
+	config, err := k.reached(ctx)
 	if err != nil {
-		return s, nil, err
+		return s, err
 	}
-	served, err := certificates.Served(ctx, k.config.Host, k.config.ServerName)
+	served, err := certificates.Served(ctx, config.Host, config.ServerName)
 	if err != nil {
-		return s, nil, err
+		return s, err
 	}
 	s.Add(certificates.APIServer, "", served)
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return s, nil, fmt.Errorf("list the nodes: %w", err)
+	nodes, err := k.nodes(ctx)
+	if err == nil {
+		s.Nodes(nodes)
 	}
-	s.Nodes(nodes.Items)
-	return s, nodes.Items, nil
+	return s, err
 }
 
 // Rewriting is a client that writes objects without reading what they hold, of so many requests a second.
 func (k *Checkup) Rewriting(ctx context.Context, perSecond float32) (metadata.Interface, error) {
-	if _, err := k.Kubernetes(ctx); err != nil {
+	config, err := k.reached(ctx)
+	if err != nil {
 		return nil, err
 	}
-	c := rest.CopyConfig(k.config)
+	c := rest.CopyConfig(config)
 	c.QPS, c.Burst, c.UserAgent, c.WarningHandler = perSecond, int(perSecond), "kops", rest.NoWarnings{}
 	client, err := metadata.NewForConfig(c)
 	if err != nil {

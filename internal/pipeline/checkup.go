@@ -73,22 +73,28 @@ func (o *Opened) Checkup(ctx context.Context, r Reach, life time.Duration) (*Che
 // does not bound its requests: ctx does. The error is of the class NotYet while the
 // API has no address.
 func (k *Checkup) Kubernetes(ctx context.Context) (kubernetes.Interface, error) {
-	k.opening.Lock()
-	defer k.opening.Unlock()
-	problem, err := k.reach(ctx)
-	if err == nil && problem != nil {
-		err = fault.Wrap(fault.NotYet, fmt.Errorf("ask the API of %s: %s", problem.Name, problem.Message), problem.Remedy)
-	}
+	config, err := k.reached(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := rest.CopyConfig(k.config)
+	c := rest.CopyConfig(config)
 	c.QPS, c.UserAgent, c.WarningHandler = -1, "kops", rest.NoWarnings{}
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return nil, fmt.Errorf("use the address %s of the API: %w", c.Host, err)
 	}
 	return client, nil
+}
+
+// reached says how the API server is reached, which nobody changes; the error is Kubernetes'.
+func (k *Checkup) reached(ctx context.Context) (*rest.Config, error) {
+	k.opening.Lock()
+	defer k.opening.Unlock()
+	problem, err := k.reach(ctx)
+	if err == nil && problem != nil {
+		err = fault.Wrap(fault.NotYet, fmt.Errorf("ask the API of %s: %s", problem.Name, problem.Message), problem.Remedy)
+	}
+	return k.config, err
 }
 
 // reach finds how the API server is reached, unless that is known. opening is held.
