@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubectl/pkg/util/podutils"
 
 	"kops.local/kops/api"
 )
@@ -47,7 +48,7 @@ func (j *judge) members(e *api.EtcdClusterSpec) {
 		if p.Labels["k8s-app"] != app {
 			continue
 		}
-		if podReady(&p) {
+		if podutils.IsPodReady(&p) {
 			ready++
 			continue
 		}
@@ -61,15 +62,6 @@ func (j *judge) members(e *api.EtcdClusterSpec) {
 // managed reports whether there are pods of managers at all; those of others are called otherwise.
 func managed(pods []corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return strings.HasPrefix(p.Labels["k8s-app"], managerPrefix) })
-}
-
-func podReady(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // quotaOf is how much an etcd may keep, which the API server numbers in the order of main and events.

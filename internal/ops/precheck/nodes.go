@@ -7,21 +7,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/spec/versions"
 )
-
-type node = corev1.Node
 
 // oldestKubelet is how many minor versions a kubelet may be behind the API server
 // (Kubernetes, Version Skew Policy).
 const oldestKubelet = 3
 
-func has(n *node, label string) bool { _, ok := n.Labels[label]; return ok }
-
-func isControlPlane(n *node) bool { return has(n, labels.ControlPlane) }
-
 // serves reports whether a node has an API server.
-func serves(n *node) bool { return isControlPlane(n) || has(n, labels.APIServer) }
+func serves(n *corev1.Node) bool {
+	_, apiServer := n.Labels[labels.APIServer]
+	return apiServer || health.IsControlPlane(n)
+}
 
 // nodes stops for control planes that are not ready: the next that is replaced may be one
 // too many.
@@ -33,7 +31,7 @@ func (j *judge) nodes() {
 			if i >= 0 && n.Status.Conditions[i].Message != "" {
 				why += ": " + n.Status.Conditions[i].Message
 			}
-			j.add("Node/"+n.Name, why, "see why: kops doctor", !isControlPlane(&n))
+			j.add("Node/"+n.Name, why, "see why: kops doctor", !health.IsControlPlane(&n))
 		}
 		if n.Spec.Unschedulable {
 			j.warn("Node/"+n.Name, "is cordoned", "replace it, or let it take pods again: kubectl uncordon "+n.Name)
@@ -52,7 +50,7 @@ func (j *judge) skew() {
 		behind := int(j.Target.Minor) - int(v.Minor)
 		const roll = "replace its machine first: kops rolling-update cluster --yes"
 		switch {
-		case isControlPlane(&n) && behind > 1:
+		case health.IsControlPlane(&n) && behind > 1:
 			j.stop("Node/"+n.Name, fmt.Sprintf("is of the control plane and still runs %s: no minor version may be skipped on the way to %s", v, j.Target), roll)
 		case behind > oldestKubelet:
 			j.stop("Node/"+n.Name, fmt.Sprintf("runs a kubelet of %s, and API servers of %s work with those of 1.%d and later", v, j.Target, j.Target.Minor-oldestKubelet), roll)

@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubectl/pkg/util/podutils"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/ops/roll"
@@ -95,23 +97,13 @@ func tainted(n *corev1.Node) bool {
 func members(w health.World) []roll.EtcdView {
 	ready := map[[2]string]bool{} // by component and node
 	for _, p := range w.API.Pods {
-		ready[[2]string{p.Labels["k8s-app"], p.Spec.NodeName}] = slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
+		ready[[2]string{p.Labels["k8s-app"], p.Spec.NodeName}] = podutils.IsPodReady(&p)
 	}
 	var out []roll.EtcdView
 	for _, e := range w.Etcd {
 		v := roll.EtcdView{Name: e.Name}
-		of := func(group string) bool {
-			for _, m := range e.EtcdMembers {
-				if m.InstanceGroup != nil && *m.InstanceGroup == group {
-					return true
-				}
-			}
-			return false
-		}
 		for _, g := range w.Machines {
-			if !of(g.Name) {
+			if !slices.ContainsFunc(e.EtcdMembers, func(m api.EtcdMemberSpec) bool { return m.InstanceGroup != nil && *m.InstanceGroup == g.Name }) {
 				continue
 			}
 			for _, m := range g.Machines {
