@@ -91,29 +91,17 @@ func (l *listing) due() bool {
 // list waits for a listing that begins after it was called.
 func (d *Driver) list(ctx context.Context) error {
 	over := make(chan struct{})
-	for _, step := range []func() bool{
-		func() bool {
-			select {
-			case d.listing.ask <- over:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		},
-		func() bool {
-			select {
-			case <-over:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		},
-	} {
-		if !step() {
-			return context.Cause(ctx)
-		}
+	select {
+	case d.listing.ask <- over:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return d.listing.problem()
+	select {
+	case <-over:
+		return d.listing.problem()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // keepListing lists the machines when somebody asks, when nodes changed, and now and then.
