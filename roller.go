@@ -133,10 +133,7 @@ func (r *roller) begin(ctx context.Context, d *drive.Driver) (*roll.State, error
 func (r *roller) config(ctx context.Context, file *rolloutFile) (drive.Config, error) {
 	p, cl := r.Provider, r.Cluster
 	cfg := drive.Config{Cluster: cl.Spec, Groups: cl.Groups, Platform: r.platform(), Hash: r.hash, Save: file.save,
-		Wishes: file.wishes, Heard: file.heard, Tell: r.tell, HTTP: r.c.cfg.World.HTTP, Now: r.c.cfg.World.Now, Sleep: r.c.cfg.World.Sleep}
-	if r.o.Ask != nil {
-		cfg.Ask = func(ctx context.Context, q roll.Question) (string, error) { return r.o.Ask(ctx, questionOf(q)) }
-	}
+		Wishes: file.wishes, Heard: file.heard, Ask: r.o.Ask, Tell: r.tell, HTTP: r.c.cfg.World.HTTP, Now: r.c.cfg.World.Now, Sleep: r.c.cfg.World.Sleep}
 	if r.o.CloudOnly {
 		return cfg, nil
 	}

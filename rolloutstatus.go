@@ -7,7 +7,7 @@ import (
 
 // rolloutOf is a rollout as it is shown.
 func rolloutOf(s *roll.State) *Rollout {
-	out := &Rollout{ID: s.ID, Began: s.Began, Ended: s.Ended, Paused: s.Paused, Aborted: s.Aborted, Baseline: s.Baseline}
+	out := &Rollout{ID: s.ID, Began: s.Began, Ended: s.Ended, Paused: s.Paused, Aborted: s.Aborted, Baseline: s.Baseline, Questions: s.Questions}
 	if s.Stopped != nil {
 		out.Stopped, out.Declined = s.Stopped.Why, s.Stopped.Declined
 	}
@@ -21,17 +21,10 @@ func rolloutOf(s *roll.State) *Rollout {
 		}
 		out.Groups = append(out.Groups, shown)
 	}
-	for _, q := range s.Questions {
-		out.Questions = append(out.Questions, questionOf(q))
-	}
 	return out
 }
 
 func machineOf(m *roll.Machine) status.RolloutMachine {
 	return status.RolloutMachine{Name: m.Name, Node: m.Node, Effect: string(m.Effect), Reasons: m.Reasons, Phase: string(m.Phase), Since: m.Since,
 		Successor: m.Successor, Blockers: m.Blockers, Trouble: m.Trouble}
-}
-
-func questionOf(q roll.Question) status.Question {
-	return status.Question{ID: q.ID, Text: q.Text, Choices: q.Choices, Group: q.Group, Machine: q.Machine}
 }

@@ -42,7 +42,6 @@ type tally struct {
 	lastDone time.Time
 	lastGone time.Time
 	gate     time.Time // when the last gate that was passed began
-	begun    int
 }
 
 func newChecker(s *scene) *checker {

@@ -1,6 +1,9 @@
 package roll
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // controlPlane says what keeps a control plane from being taken: another one that is away,
 // or a majority of etcd's voters that would not be left. Empty for nothing.
@@ -107,19 +110,10 @@ func (t *turn) anotherAway(m *Machine) string {
 			}
 		}
 		for _, name := range g.Rest {
-			if g.seen[name] != nil && !t.serves(g, name) && !broken(g, name) {
+			if g.seen[name] != nil && !t.serves(g, name) && !slices.Contains(g.Broken, name) {
 				return name
 			}
 		}
 	}
 	return ""
-}
-
-func broken(g *group, name string) bool {
-	for _, b := range g.Broken {
-		if b == name {
-			return true
-		}
-	}
-	return false
 }

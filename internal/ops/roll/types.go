@@ -287,16 +287,8 @@ type Stop struct {
 	Declined bool `json:"declined,omitempty"`
 }
 
-// Question is what the user is asked.
-type Question struct {
-	// ID is the same at each asking.
-	ID string `json:"id"`
-	// Text is the question, and Choices are the answers, the first being the usual one.
-	Text    string   `json:"text"`
-	Choices []string `json:"choices"`
-	Group   string   `json:"group"`
-	Machine string   `json:"machine"`
-}
+// Question is what the user is asked. Its ID is the same at each asking.
+type Question = status.Question
 
 // Answers to questions.
 const (
@@ -405,8 +397,7 @@ type MachineView struct {
 	Cordoned, Tainted bool
 	// Applied says that it runs the configuration that it is to run: its restart is over.
 	Applied bool
-	// Pods is how many are still to be evicted, and Blockers say what keeps them.
-	Pods     int
+	// Blockers say what keeps its pods from being evicted.
 	Blockers []string
 	// Note says what is known of a machine that does not join, such as the phase of its start.
 	Note string

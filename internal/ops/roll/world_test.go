@@ -42,7 +42,6 @@ type wgroup struct {
 	// refill is how long the platform takes to see that a machine is missing.
 	refill   time.Duration
 	machines []*wmachine
-	ordered  int // machines that are being made
 }
 
 // wmachine is a machine of the world.
@@ -236,7 +235,7 @@ func (g *wgroup) failures() []status.Failure {
 
 func (m *wmachine) view(now time.Time) MachineView {
 	v := MachineView{Name: m.name, Running: m.running, Detached: m.detached, Spare: m.spare, Node: m.node,
-		Ready: m.ready && m.node != "", Cordoned: m.cordoned, Tainted: m.tainted, Applied: m.applied, Pods: m.pods}
+		Ready: m.ready && m.node != "", Cordoned: m.cordoned, Tainted: m.tainted, Applied: m.applied}
 	if m.blocked.After(now) {
 		v.Blockers = []string{"pod shop/web: its budget allows no disruption"}
 	}

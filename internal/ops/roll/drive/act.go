@@ -27,16 +27,13 @@ type deed struct {
 	cancelled bool
 }
 
-// draining is how far the drain of a machine is.
-type draining struct {
-	left    int
-	blocked map[string]string // why, by pod
-}
+// blocked says of pods why they cannot be evicted.
+type blocked map[string]string
 
-func (r *draining) blockers() []string {
+func (b blocked) list() []string {
 	var out []string
-	for _, pod := range slices.Sorted(maps.Keys(r.blocked)) {
-		out = append(out, pod+": "+r.blocked[pod])
+	for _, pod := range slices.Sorted(maps.Keys(b)) {
+		out = append(out, pod+": "+b[pod])
 	}
 	return out
 }
@@ -291,20 +288,17 @@ func (d *Driver) restart(ctx context.Context, node *corev1.Node, group string) e
 	return inplace.Ask(ctx, d.Client.CoreV1().Nodes(), node, asked)
 }
 
-// drained notes how far a drain is.
+// drained notes what blocks a drain.
 func (d *Driver) drained(machine string, p drain.Pod) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := d.drains[machine]
-	if r == nil {
-		r = &draining{blocked: map[string]string{}}
-		d.drains[machine] = r
+	if d.drains[machine] == nil {
+		d.drains[machine] = blocked{}
 	}
-	r.left = p.Left
 	name := p.Namespace + "/" + p.Name
-	delete(r.blocked, name)
+	delete(d.drains[machine], name)
 	if p.State == drain.Blocked {
-		r.blocked[name] = p.Why
+		d.drains[machine][name] = p.Why
 	}
 	d.poke()
 }

@@ -94,8 +94,8 @@ type Driver struct {
 	wishes  []roll.Wish
 	results []roll.Result
 	doing   map[roll.Action]*deed
-	drains  map[string]*draining // by machine
-	ended   map[string]bool      // machines that were terminated
+	drains  map[string]blocked // by machine
+	ended   map[string]bool    // machines that were terminated
 	state   roll.State
 }
 
@@ -103,7 +103,7 @@ type Driver struct {
 func Start(ctx context.Context, cfg Config) *Driver {
 	ctx, stop := context.WithCancel(ctx)
 	d := &Driver{Config: cfg, wake: make(chan struct{}, 1), stop: stop, starts: map[string]health.Start{},
-		doing: map[roll.Action]*deed{}, drains: map[string]*draining{}, ended: map[string]bool{}}
+		doing: map[roll.Action]*deed{}, drains: map[string]blocked{}, ended: map[string]bool{}}
 	d.listing.ask = make(chan chan struct{})
 	d.run(func() { d.keepListing(ctx) })
 	if d.Wishes != nil {

@@ -43,9 +43,7 @@ func (d *Driver) view() roll.View {
 		g := &v.Groups[i]
 		g.Machines = slices.DeleteFunc(g.Machines, func(m roll.MachineView) bool { return d.ended[m.Name] })
 		for j := range g.Machines {
-			if r := d.drains[g.Machines[j].Name]; r != nil {
-				g.Machines[j].Pods, g.Machines[j].Blockers = r.left, r.blockers()
-			}
+			g.Machines[j].Blockers = d.drains[g.Machines[j].Name].list()
 		}
 	}
 	return v
