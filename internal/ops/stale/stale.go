@@ -25,11 +25,10 @@ const (
 // Reason is one difference between a machine and what the spec says.
 type Reason struct {
 	// Field is the spec's, such as spec.kubelet.maxPods, or says in words what differs.
-	Field string `json:"field"`
+	Field string
 	// Have and Want are what the machine has, and what it is to have; both may be empty.
-	Have   string `json:"have,omitempty"`
-	Want   string `json:"want,omitempty"`
-	Effect Effect `json:"effect"`
+	Have, Want string
+	Effect     Effect
 }
 
 // Machine is a machine of a cluster, and what it is behind in.

@@ -22,26 +22,10 @@ const (
 	Replace
 )
 
-func words() []string { return []string{"none", "live", "restart", "replace"} }
-
 // String is the effect in a word.
 func (e Effect) String() string {
-	if w := words(); e >= 0 && int(e) < len(w) {
-		return w[e]
+	if words := []string{"none", "live", "restart", "replace"}; e >= 0 && int(e) < len(words) {
+		return words[e]
 	}
 	return fmt.Sprintf("effect %d", int(e))
-}
-
-// MarshalText writes the word.
-func (e Effect) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
-
-// UnmarshalText reads the word.
-func (e *Effect) UnmarshalText(text []byte) error {
-	for i, w := range words() {
-		if w == string(text) {
-			*e = Effect(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is no effect: none, live, restart or replace", text)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kops.local/kops/api"
+	"kops.local/kops/api/status"
 	"kops.local/kops/internal/spec/effects"
 )
 
@@ -97,15 +98,15 @@ func TestTheLongestPathCounts(t *testing.T) {
 	}
 }
 
+// TestEffectsAreWords holds that the words are those by which effects are shown.
 func TestEffectsAreWords(t *testing.T) {
-	for _, e := range []effects.Effect{effects.None, effects.Live, effects.Restart, effects.Replace} {
-		text, err := e.MarshalText()
-		var again effects.Effect
-		if err != nil || again.UnmarshalText(text) != nil || again != e {
-			t.Errorf("%v: %s, %v", e, text, err)
+	shown := map[effects.Effect]status.Effect{effects.None: status.NoEffect, effects.Live: status.Live, effects.Restart: status.Restart, effects.Replace: status.Replace}
+	for e, word := range shown {
+		if e.String() != string(word) {
+			t.Errorf("%v, want %s", e, word)
 		}
 	}
-	if err := new(effects.Effect).UnmarshalText([]byte("reboot")); err == nil {
-		t.Error("reboot is taken for an effect")
+	if e := effects.Replace + 1; e.String() != "effect 4" {
+		t.Errorf("what is no effect is called %v", e)
 	}
 }
