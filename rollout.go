@@ -77,8 +77,7 @@ func DefaultRollout() RolloutOptions {
 // rolling is what these options are to a rollout.
 func (o *RolloutOptions) rolling() roll.Options {
 	out := roll.Defaults()
-	out.Force, out.CloudOnly = o.Force, o.CloudOnly
-	out.Interactive, out.Ask = o.Interactive, o.Ask != nil
+	out.CloudOnly, out.Interactive, out.Ask = o.CloudOnly, o.Interactive, o.Ask != nil
 	out.BastionInterval, out.ControlPlaneInterval, out.NodeInterval = o.BastionInterval, o.ControlPlaneInterval, o.NodeInterval
 	out.ValidateCount, out.ValidationTimeout = int(o.ValidateCount), o.ValidationTimeout
 	out.DrainTimeout, out.PostDrainDelay = o.DrainTimeout, o.PostDrainDelay

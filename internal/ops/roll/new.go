@@ -65,7 +65,7 @@ func StageOf(role api.InstanceGroupRole) Stage {
 
 // New is a rollout that is about to begin: nothing of it is done. The view says what
 // was there before, and what was wrong then. The plans are those of all groups; those
-// without machines to roll, and those that are not selected, are left out.
+// without machines to roll are left out.
 //
 // Machines that an earlier rollout detached come first, because their successors are
 // there already; then those that are broken, because they cost nothing.
@@ -87,7 +87,7 @@ func New(id string, o Options, plans []Plan, v View) State {
 		if StageOf(p.Role) == ControlPlanes {
 			s.ControlPlanes = append(s.ControlPlanes, p.Name)
 		}
-		if len(p.Machines) > 0 && o.selects(p) {
+		if len(p.Machines) > 0 {
 			s.Groups = append(s.Groups, newGroup(o, p, v))
 		}
 	}
@@ -95,10 +95,6 @@ func New(id string, o Options, plans []Plan, v View) State {
 		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Name, b.Name))
 	})
 	return s
-}
-
-func (o Options) selects(p Plan) bool {
-	return (len(o.Groups) == 0 || slices.Contains(o.Groups, p.Name)) && (len(o.Roles) == 0 || slices.Contains(o.Roles, p.Role))
 }
 
 func newGroup(o Options, p Plan, v View) Group {

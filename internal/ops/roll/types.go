@@ -88,11 +88,6 @@ type EtcdBaseline struct {
 
 // Options say how to roll. The comments name the flag of kOps where there is one.
 type Options struct {
-	// Groups and Roles limit the rollout where they are not empty (--instance-group, --instance-group-roles).
-	Groups []string                `json:"groups,omitempty"`
-	Roles  []api.InstanceGroupRole `json:"roles,omitempty"`
-	// Force rolls machines that are up to date, too (--force). Whoever makes the Plan heeds it.
-	Force bool `json:"force,omitempty"`
 	// CloudOnly neither asks nor changes nodes: no taints, drains, health, surge (--cloudonly).
 	CloudOnly bool `json:"cloudOnly,omitempty"`
 	// Interactive asks after each machine, of which one is taken at a time (--interactive).
