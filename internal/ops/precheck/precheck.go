@@ -42,19 +42,16 @@ func Names() []string {
 // CheckSkipped refuses a name that no check has.
 func CheckSkipped(skip []string) error {
 	for _, s := range skip {
-		if !slices.Contains(Names(), s) {
-			near := diag.Nearest(s, Names())
-			return fmt.Errorf("option:SkipChecks: there is no check %q; %s", s, cmp.Or(prefixed("did you mean ", near, "?"), "use "+strings.Join(Names(), ", ")))
+		if slices.Contains(Names(), s) {
+			continue
 		}
+		hint := "use " + strings.Join(Names(), ", ")
+		if near := diag.Nearest(s, Names()); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return fmt.Errorf("option:SkipChecks: there is no check %q; %s", s, hint)
 	}
 	return nil
-}
-
-func prefixed(before, text, after string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text + after
 }
 
 // Input is what is to happen to a cluster.
