@@ -100,7 +100,7 @@ func (m *Modelled) Limit(o LimitOptions) (*Modelled, error) {
 	if l.overrides, err = m.overrides(o.Lifecycles); err != nil {
 		return nil, err
 	}
-	if l.groups, err = m.chosen(o); err != nil {
+	if l.groups, err = Chosen(m.Cluster, o.Groups, o.Roles); err != nil {
 		return nil, err
 	}
 	for _, g := range l.groups {
@@ -199,11 +199,6 @@ func (m *Modelled) has(task string, kinds []string, name string) error {
 		return fmt.Errorf("the cluster has no %s %q; did you mean %s?", task, name, near)
 	}
 	return fmt.Errorf("the cluster has no %s %q; it has %s", task, name, cmp.Or(strings.Join(known, ", "), "none"))
-}
-
-// chosen lists the instance groups that the options name, or nil for all.
-func (m *Modelled) chosen(o LimitOptions) ([]string, error) {
-	return Chosen(m.Cluster, o.Groups, o.Roles)
 }
 
 // Chosen lists the instance groups of a cluster that have the names and the roles; nil is
