@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"kops.local/kops/internal/engine/exec"
@@ -19,9 +18,7 @@ import (
 // stay, or a few lines that are redrawn where they can be. It is safe for
 // concurrent use; give its Report to the executor.
 type Progress struct {
-	mu sync.Mutex
-	screen
-	start   time.Time
+	display
 	total   int
 	done    int
 	failed  int
@@ -43,7 +40,9 @@ type running struct {
 
 // Lines returns a progress of plain lines for the plan.
 func Lines(out io.Writer, now func() time.Time, p *plan.Plan) *Progress {
-	return &Progress{screen: screen{out: out, now: now}, start: now(), total: len(p.Steps) - p.Count(plan.Keep), causes: map[string]resource.Address{}}
+	l := &Progress{display: display{screen: screen{out: out, now: now}, start: now()}, total: len(p.Steps) - p.Count(plan.Keep), causes: map[string]resource.Address{}}
+	l.redraw = l.rows
+	return l
 }
 
 // Live returns a progress that redraws itself with ANSI escapes; width is the
@@ -88,22 +87,6 @@ func (p *Progress) Report(e exec.Event) {
 	case exec.Skipped:
 		p.skipped++
 	}
-	p.draw(p.rows)
-}
-
-// Tick redraws the display when it is due, so that times go on while nothing
-// happens. Call it about once a second; plain lines ignore it.
-func (p *Progress) Tick() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.draw(p.rows)
-}
-
-// Note writes a line that stays.
-func (p *Progress) Note(line string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.note(line)
 	p.draw(p.rows)
 }
 

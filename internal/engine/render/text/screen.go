@@ -3,6 +3,8 @@ package text
 import (
 	"fmt"
 	"io"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -79,4 +81,50 @@ func (r row) cut(width int) string {
 	room := width - 2
 	head := room / 2
 	return string(line[:head]) + "…" + string(line[len(line)-(room-head):])
+}
+
+// display is what all displays have in common: a screen that is written by one at a time.
+type display struct {
+	mu sync.Mutex
+	screen
+	start  time.Time
+	redraw func(now time.Time) []row // the rows of now
+}
+
+// since is how long it has been shown.
+func (d *display) since(now time.Time) time.Duration { return now.Sub(d.start).Round(time.Second) }
+
+// Tick redraws the display when it is due, so that times go on while nothing happens.
+// Call it about once a second; plain lines ignore it.
+func (d *display) Tick() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.draw(d.redraw)
+}
+
+// Note writes a line that stays.
+func (d *display) Note(line string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(line)
+	d.draw(d.redraw)
+}
+
+// Close takes the display away.
+func (d *display) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, _ = io.WriteString(d.out, d.erase())
+}
+
+// reasonRows are the rows of as many reasons as a display has room for.
+func reasonRows(all []Reason) []row {
+	var out []row
+	for i, r := range all {
+		if i == mostRows {
+			return append(out, row{line: fmt.Sprintf("  and %d more", len(all)-mostRows)})
+		}
+		out = append(out, row{line: "  " + r.Of, more: ": " + strings.ReplaceAll(r.Text, "\n", " ")})
+	}
+	return out
 }

@@ -3,18 +3,14 @@ package text
 import (
 	"fmt"
 	"io"
-	"strings"
-	"sync"
 	"time"
 )
 
 // Waiting shows what is waited for: a line for each new reason where lines stay,
 // or the reasons of now, redrawn, where they can be. It is safe for concurrent use.
 type Waiting struct {
-	mu sync.Mutex
-	screen
-	start time.Time
-	seen  bool
+	display
+	seen bool
 	// reasons are those of the last look.
 	reasons []Reason
 	// told are the texts that were written of each reason that still holds.
@@ -26,7 +22,9 @@ type Reason struct{ Of, Text string }
 
 // WaitingLines returns a display of plain lines.
 func WaitingLines(out io.Writer, now func() time.Time) *Waiting {
-	return &Waiting{screen: screen{out: out, now: now}, start: now(), told: map[string]map[string]bool{}}
+	w := &Waiting{display: display{screen: screen{out: out, now: now}, start: now()}, told: map[string]map[string]bool{}}
+	w.redraw = w.rows
+	return w
 }
 
 // WaitingLive returns a display that redraws itself with ANSI escapes; width is the
@@ -66,30 +64,6 @@ func (w *Waiting) Saw(reasons []Reason) {
 	w.draw(w.rows)
 }
 
-// Tick redraws the display. Call it about once a second; plain lines ignore it.
-func (w *Waiting) Tick() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.draw(w.rows)
-}
-
-// Note writes a line that stays.
-func (w *Waiting) Note(line string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.note(line)
-	w.draw(w.rows)
-}
-
-// Close takes the display away.
-func (w *Waiting) Close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, _ = io.WriteString(w.out, w.erase())
-}
-
-func (w *Waiting) since(now time.Time) time.Duration { return now.Sub(w.start).Round(time.Second) }
-
 // left says how much is still waited for.
 func left(n int) string {
 	if n == 1 {
@@ -107,13 +81,5 @@ func (w *Waiting) rows(now time.Time) []row {
 	case len(w.reasons) == 0:
 		state = "ready"
 	}
-	out := []row{{line: fmt.Sprintf("waiting for %s, %s", w.since(now), state)}}
-	for i, r := range w.reasons {
-		if i == mostRows {
-			out = append(out, row{line: fmt.Sprintf("  and %d more", len(w.reasons)-mostRows)})
-			break
-		}
-		out = append(out, row{line: "  " + r.Of, more: ": " + strings.ReplaceAll(r.Text, "\n", " ")})
-	}
-	return out
+	return append([]row{{line: fmt.Sprintf("waiting for %s, %s", w.since(now), state)}}, reasonRows(w.reasons)...)
 }
