@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -62,20 +61,12 @@ func FactsKey(backup string) string { return factsFolder + backup }
 
 // ReadFacts reads the facts of a back-up; nil when there are none that can be read.
 func ReadFacts(ctx context.Context, s store.Store, backup string) (*Facts, error) {
-	f, _, err := read[Facts](ctx, s, FactsKey(backup))
-	if errors.Is(err, ErrDamaged) { // they only ever help
-		return nil, nil
-	}
-	return f, err
+	return readSound[Facts](ctx, s, FactsKey(backup)) // they only ever help
 }
 
 // WriteFacts writes the facts of a back-up.
 func WriteFacts(ctx context.Context, s store.Store, backup string, f Facts) error {
-	text, err := json.MarshalIndent(f, "", "  ")
-	if err == nil {
-		_, err = s.Put(ctx, FactsKey(backup), text, store.PutOptions{})
-	}
-	if err != nil {
+	if err := write(ctx, s, FactsKey(backup), f, store.PutOptions{}); err != nil {
 		return fmt.Errorf("write the facts of the back-up %s: %w", backup, err)
 	}
 	return nil
@@ -135,11 +126,7 @@ func Useless(err error) bool { return fault.Is(err, fault.Gone) || errors.Is(err
 
 // WriteMeta writes what a back-up is of.
 func WriteMeta(ctx context.Context, s store.Store, backup string, m Meta) error {
-	text, err := json.MarshalIndent(metaFile{m.EtcdVersion, stamp(m.Time.Unix()), m.Spec}, "", "  ")
-	if err == nil {
-		_, err = s.Put(ctx, backup+MetaName, text, store.PutOptions{})
-	}
-	if err != nil {
+	if err := write(ctx, s, backup+MetaName, metaFile{m.EtcdVersion, stamp(m.Time.Unix()), m.Spec}, store.PutOptions{}); err != nil {
 		return fmt.Errorf("describe the back-up %s: %w", backup, err)
 	}
 	return nil

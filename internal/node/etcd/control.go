@@ -112,12 +112,7 @@ func ReadRecord(ctx context.Context, s store.Store) (*Record, error) {
 // SaveRecord writes a record in the place of the one that was read; the error is
 // of class fault.Conflict when another was written since.
 func (c Control) SaveRecord(ctx context.Context, s store.Store, r Record) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the record of the etcd cluster: %w", err)
-	}
-	_, err = s.Put(ctx, recordKey, text, store.PutOptions{IfAbsent: c.Record == nil, IfVersion: c.recordVersion})
-	if err != nil {
+	if err := write(ctx, s, recordKey, r, store.PutOptions{IfAbsent: c.Record == nil, IfVersion: c.recordVersion}); err != nil {
 		return fmt.Errorf("write the record of the etcd cluster: %w", err)
 	}
 	return nil
@@ -135,11 +130,7 @@ func WriteCreated(ctx context.Context, s store.Store, now time.Time) error {
 
 // WriteSpec writes what a cluster shall be.
 func WriteSpec(ctx context.Context, s store.Store, spec Spec) error {
-	text, err := json.MarshalIndent(spec, "", "  ")
-	if err == nil {
-		_, err = s.Put(ctx, specKey, text, store.PutOptions{})
-	}
-	if err != nil {
+	if err := write(ctx, s, specKey, spec, store.PutOptions{}); err != nil {
 		return fmt.Errorf("write the spec of the etcd cluster: %w", err)
 	}
 	return nil
@@ -162,11 +153,7 @@ func ReadSeats(ctx context.Context, s store.Store) ([]string, error) {
 // WriteSeats says which peers shall be the members. It is to be written before the spec
 // that counts them.
 func WriteSeats(ctx context.Context, s store.Store, peers []string) error {
-	text, err := json.Marshal(seatsFile{peers})
-	if err == nil {
-		_, err = s.Put(ctx, seatsKey, text, store.PutOptions{})
-	}
-	if err != nil {
+	if err := write(ctx, s, seatsKey, seatsFile{peers}, store.PutOptions{}); err != nil {
 		return fmt.Errorf("name the members of the etcd cluster: %w", err)
 	}
 	return nil
@@ -182,11 +169,7 @@ func DeleteCommand(ctx context.Context, s store.Store, key string) error {
 
 // WriteRefusal tells why a command is withdrawn.
 func WriteRefusal(ctx context.Context, s store.Store, r Refusal) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		_, err = s.Put(ctx, refusedKey, text, store.PutOptions{})
-	}
-	if err != nil {
+	if err := write(ctx, s, refusedKey, r, store.PutOptions{}); err != nil {
 		return fmt.Errorf("tell why %s is not restored: %w", r.Backup, err)
 	}
 	return nil
@@ -194,11 +177,7 @@ func WriteRefusal(ctx context.Context, s store.Store, r Refusal) error {
 
 // ReadRefusal reads which request was withdrawn last, and why; nil for none.
 func ReadRefusal(ctx context.Context, s store.Store) (*Refusal, error) {
-	r, _, err := read[Refusal](ctx, s, refusedKey)
-	if errors.Is(err, ErrDamaged) { // it says nothing then, and must not keep anybody from his work
-		return nil, nil
-	}
-	return r, err
+	return readSound[Refusal](ctx, s, refusedKey)
 }
 
 // DeleteRefusal removes what WriteRefusal wrote.
@@ -226,13 +205,9 @@ func RequestRestore(ctx context.Context, s store.Store, backup string, now time.
 		spec = &meta.Spec
 	}
 	c := commandFile{Timestamp: stamp(now.UnixNano()), RestoreBackup: &restoreFile{ClusterSpec: *spec, Backup: backup}}
-	text, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return "", fmt.Errorf("write the command to restore %s: %w", backup, err)
-	}
 	for n := range maxCommands {
 		key = "control/" + BackupName(now, n) + commandName
-		if _, err = s.Put(ctx, key, text, store.PutOptions{IfAbsent: true}); !fault.Is(err, fault.Conflict) {
+		if err = write(ctx, s, key, c, store.PutOptions{IfAbsent: true}); !fault.Is(err, fault.Conflict) {
 			break
 		}
 	}
@@ -261,11 +236,7 @@ func RequestBackup(ctx context.Context, s store.Store) error {
 			f.After = b.Time
 		}
 	}
-	text, err := json.Marshal(f)
-	if err == nil {
-		_, err = s.Put(ctx, requestKey, text, store.PutOptions{})
-	}
-	if err != nil {
+	if err := write(ctx, s, requestKey, f, store.PutOptions{}); err != nil {
 		return fmt.Errorf("ask for a back-up: %w", err)
 	}
 	return nil
@@ -314,6 +285,25 @@ func read[T any](ctx context.Context, s store.Store, key string) (*T, store.Vers
 		return nil, "", fault.Wrap(fault.Permanent, fmt.Errorf("read %s: it is %w: %w", store.URL(s, key), ErrDamaged, err), "mend or remove the object")
 	}
 	return out, version, nil
+}
+
+// readSound is read of what must not keep anybody from his work: what is damaged says nothing.
+func readSound[T any](ctx context.Context, s store.Store, key string) (*T, error) {
+	out, _, err := read[T](ctx, s, key)
+	if errors.Is(err, ErrDamaged) {
+		return nil, nil
+	}
+	return out, err
+}
+
+// write encodes an object of JSON.
+func write(ctx context.Context, s store.Store, key string, value any, o store.PutOptions) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = s.Put(ctx, key, text, o)
+	return err
 }
 
 // stamp is a number of seconds or nanoseconds that JSON may show as a text.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,10 +15,7 @@ import (
 // readRequest reads what is asked for, and with it what was said of it. What is damaged
 // is not there: nobody's care may keep the managers from their work.
 func readRequest(ctx context.Context, s store.Store) (*Request, *Answer, error) {
-	r, _, err := read[Request](ctx, s, askedKey)
-	if errors.Is(err, ErrDamaged) {
-		return nil, nil, nil
-	}
+	r, err := readSound[Request](ctx, s, askedKey)
 	if r == nil || err != nil {
 		return nil, nil, err
 	}
@@ -30,10 +26,6 @@ func readRequest(ctx context.Context, s store.Store) (*Request, *Answer, error) 
 // Ask asks the managers of a cluster for a task, which they take up within half a minute.
 // While another is asked for the error is of class fault.Conflict.
 func Ask(ctx context.Context, s store.Store, r Request) error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("ask for the task %s: %w", r.Task, err)
-	}
 	o := store.PutOptions{IfAbsent: true}
 	other, version, err := read[Request](ctx, s, askedKey)
 	if err == nil && other != nil {
@@ -45,7 +37,7 @@ func Ask(ctx context.Context, s store.Store, r Request) error {
 		o = store.PutOptions{IfVersion: version} // it is done, and about to be removed
 	}
 	if err == nil {
-		_, err = s.Put(ctx, askedKey, text, o)
+		err = write(ctx, s, askedKey, r, o)
 	}
 	if err != nil {
 		return fmt.Errorf("ask for the task %s: %w", r.Task, err)
@@ -58,19 +50,12 @@ func Asked(s store.Store) string { return store.URL(s, askedKey) }
 
 // ReadAnswer reads what was said last of any request; nil for nothing.
 func ReadAnswer(ctx context.Context, s store.Store) (*Answer, error) {
-	a, _, err := read[Answer](ctx, s, answerKey)
-	if errors.Is(err, ErrDamaged) {
-		return nil, nil
-	}
-	return a, err
+	return readSound[Answer](ctx, s, answerKey)
 }
 
 // WriteAnswer says what has become of a request, and removes the request once that is done.
 func WriteAnswer(ctx context.Context, s store.Store, a Answer) error {
-	text, err := json.MarshalIndent(a, "", "  ")
-	if err == nil {
-		_, err = s.Put(ctx, answerKey, text, store.PutOptions{})
-	}
+	err := write(ctx, s, answerKey, a, store.PutOptions{})
 	if err == nil && a.Done {
 		err = forget(ctx, s, a.Request)
 	}
@@ -128,20 +113,12 @@ const StatusLife = 10 * time.Minute
 
 // ReadStatus reads what a cluster's managers said last; nil for nothing.
 func ReadStatus(ctx context.Context, s store.Store) (*Status, error) {
-	st, _, err := read[Status](ctx, s, statusKey)
-	if errors.Is(err, ErrDamaged) {
-		return nil, nil
-	}
-	return st, err
+	return readSound[Status](ctx, s, statusKey)
 }
 
 // WriteStatus tells of a cluster.
 func WriteStatus(ctx context.Context, s store.Store, st Status) error {
-	text, err := json.MarshalIndent(st, "", "  ")
-	if err == nil {
-		_, err = s.Put(ctx, statusKey, text, store.PutOptions{})
-	}
-	if err != nil {
+	if err := write(ctx, s, statusKey, st, store.PutOptions{}); err != nil {
 		return fmt.Errorf("tell of the etcd cluster: %w", err)
 	}
 	return nil

@@ -57,7 +57,7 @@ func (c *Cluster) Defragment(ctx context.Context, member string, compact bool) (
 
 // compactAll gives up every revision but the last.
 func compactAll(ctx context.Context, client *clientv3.Client) error {
-	now, err := client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+	now, err := count(ctx, client)
 	if err == nil {
 		_, err = client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical())
 	}
@@ -108,7 +108,7 @@ func (c *Cluster) nameOf(id uint64) string {
 func (c *Cluster) compare(ctx context.Context) error {
 	at, sums := int64(0), map[uint32][]string{}
 	for _, a := range c.voters { // a read that a majority agrees to brings a member up to date
-		now, err := a.client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+		now, err := count(ctx, a.client)
 		if err != nil {
 			return fmt.Errorf("compare the members: %w", err)
 		}

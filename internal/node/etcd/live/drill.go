@@ -34,7 +34,7 @@ func Serves(ctx context.Context, c *clientv3.Client) (revision, keys, bytes int6
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {
-		all, err := c.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+		all, err := count(ctx, c)
 		if err == nil {
 			status, err := c.Status(ctx, c.Endpoints()[0])
 			if err != nil {
@@ -53,7 +53,7 @@ func Serves(ctx context.Context, c *clientv3.Client) (revision, keys, bytes int6
 // Compare compares what was restored, as of its last revision, with what a cluster that
 // went on serves: a key that it has not changed since has to be the same in both.
 func Compare(ctx context.Context, restored, running *clientv3.Client, to *etcd.Drilled) error {
-	now, err := running.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+	now, err := count(ctx, running)
 	if err != nil {
 		return fmt.Errorf("ask the cluster: %w", err)
 	}

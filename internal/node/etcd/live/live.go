@@ -258,7 +258,7 @@ func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) (backup.Origin, err
 		return backup.Origin{}, fmt.Errorf("take a snapshot at %s: %w", from.peer.ID, err)
 	}
 	// A read that a majority agrees to brings the member up to date first.
-	all, err := from.client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+	all, err := count(ctx, from.client)
 	if err != nil {
 		return failed(err)
 	}
@@ -279,6 +279,11 @@ func (c *Cluster) Close() {
 		_ = client.Close() // nothing is under way
 	}
 	c.clients = nil
+}
+
+// count reads how many keys there are, and of which revision, as a majority agrees.
+func count(ctx context.Context, client *clientv3.Client) (*clientv3.GetResponse, error) {
+	return client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
 }
 
 func memberID(id uint64) string { return strconv.FormatUint(id, 16) }
