@@ -93,7 +93,7 @@ func (r *rolled) roll(context.Context) error {
 		held = append(held, r.kept)
 	}
 	r.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "control-plane-here-0", Labels: map[string]string{api.LabelInstanceGroup: "control-plane-here"}, Annotations: map[string]string{
-		labels.NodeConfig: labels.Write(labels.Running{Hash: nodeconfig.Hash(text)}), labels.Certificates: labels.WriteCertificates(held)}}}
+		labels.NodeConfig: labels.Write(labels.Running{Hash: nodeconfig.Hash(text)}), labels.Certificates: labels.Write(held)}}}
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"kops.local/kops/api/status"
 )
 
 // Annotations of nodes by which a machine tells what it runs, and is told to run something
@@ -17,6 +19,9 @@ const (
 	ApplyConfig = "kops.k8s.io/apply-config"
 	// ApplyResult is of type Applied. The machine writes it.
 	ApplyResult = "kops.k8s.io/apply-result"
+	// Certificates is a list of status.Certificate: those that the machine holds. The machine
+	// writes it. Nothing may trust it.
+	Certificates = "kops.k8s.io/certificates"
 )
 
 // NeedsUpdate is an annotation of nodes whose machines must be replaced, whatever its
@@ -52,21 +57,26 @@ type Applied struct {
 	Phase string `json:"phase,omitempty"`
 }
 
+// value is what an annotation holds.
+type value interface {
+	Running | Apply | Applied | []status.Certificate
+}
+
 // Read reads the value of an annotation; there is false where the node has none.
-func Read[T Running | Apply | Applied](annotations map[string]string, name string) (value T, there bool, err error) {
+func Read[T value](annotations map[string]string, name string) (v T, there bool, err error) {
 	text, there := annotations[name]
 	if !there {
-		return value, false, nil
+		return v, false, nil
 	}
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		return value, true, fmt.Errorf("read the node's annotation %s: %w", name, err)
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return v, true, fmt.Errorf("read the node's annotation %s: %w", name, err)
 	}
-	return value, true, nil
+	return v, true, nil
 }
 
 // Write writes the value of an annotation. Equal values have the same text.
-func Write[T Running | Apply | Applied](value T) string {
-	text, _ := json.Marshal(value) // texts and a boolean can always be written
+func Write[T value](v T) string {
+	text, _ := json.Marshal(v) // texts, times and a boolean can always be written
 	return string(text)
 }
 

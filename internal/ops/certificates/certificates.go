@@ -63,7 +63,7 @@ func New(keysets map[string]*pki.Keyset) *Stock {
 // Nodes adds what nodes tell.
 func (s *Stock) Nodes(nodes []corev1.Node) {
 	for _, n := range nodes {
-		held, there, err := labels.ReadCertificates(n.Annotations)
+		held, there, err := labels.Read[[]status.Certificate](n.Annotations, labels.Certificates)
 		if !there || err != nil {
 			s.Silent = append(s.Silent, n.Name)
 			continue

@@ -85,7 +85,7 @@ func (c *Check) tell(ctx context.Context, n *ownnode.Node) error {
 		now[labels.NodeConfig] = running
 	}
 	if held := c.certificates(); len(held) > 0 {
-		now[labels.Certificates] = labels.WriteCertificates(held)
+		now[labels.Certificates] = labels.Write(held)
 	}
 	maps.DeleteFunc(now, func(name, value string) bool { return n.Metadata.Annotations[name] == value })
 	if len(now) == 0 {

@@ -121,7 +121,7 @@ func (w *watched) says(want labels.Running) {
 		select {
 		case e := <-changes.ResultChan():
 			if n, is := e.Object.(*corev1.Node); is && n.Annotations[labels.NodeConfig] == labels.Write(want) {
-				if held, _, err := labels.ReadCertificates(n.Annotations); err != nil || len(held) != 1 || held[0].File != "/a.crt" || held[0].Authority != want.Hash {
+				if held, _, err := labels.Read[[]report.Certificate](n.Annotations, labels.Certificates); err != nil || len(held) != 1 || held[0].File != "/a.crt" || held[0].Authority != want.Hash {
 					w.Errorf("it says of its certificates %v, %v", held, err)
 				}
 				return
