@@ -1,7 +1,6 @@
 package pki
 
 import (
-	"crypto"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -72,7 +71,7 @@ func (i Issuer) checkGiven(k *Keyset, n NewItem) error {
 	switch {
 	case n.Key.IsZero() && n.Primary:
 		return fmt.Errorf("keyset %s: an item without its private key cannot sign; give the key too, or leave out option:Primary", k.Name)
-	case !n.Key.IsZero() && !samePublic(n.Key.Public(), c.PublicKey):
+	case !n.Key.IsZero() && !SamePublic(n.Key.Public(), c.PublicKey):
 		return fmt.Errorf("keyset %s: the private key is not that of the certificate", k.Name)
 	case !c.IsCA && k.Name != ServiceAccount:
 		return fmt.Errorf("keyset %s: the certificate of %s is not that of an authority, which can sign others", k.Name, Subject(c))
@@ -207,11 +206,6 @@ func (k *Keyset) judge(ids []string, change func(*Item) (bool, error)) (*Keyset,
 	}
 	out, err := NewKeyset(k.Name, k.Primary, items...)
 	return out, changed, err
-}
-
-func samePublic(a, b any) bool {
-	k, ok := a.(interface{ Equal(x crypto.PublicKey) bool })
-	return ok && k.Equal(b)
 }
 
 // Subject is whom a certificate is for, in kOps' form: cn=…,o=…, in lower case.

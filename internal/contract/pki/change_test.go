@@ -86,7 +86,7 @@ func TestItemsThatAreAdded(t *testing.T) {
 	}
 	p := other(t, low, Request{})
 	now, id, err := at(5).Add(k, k.Name, NewItem{Key: p.Key})
-	if err != nil || !samePublic(now.Item(id).Certificate.PublicKey, p.Key.Public()) {
+	if err != nil || !SamePublic(now.Item(id).Certificate.PublicKey, p.Key.Public()) {
 		t.Errorf("a certificate of a key: %v", err)
 	}
 	bare, _, err := at(5).Add(k, k.Name, NewItem{Certificate: other(t, between, Request{}).Certificate})

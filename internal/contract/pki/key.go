@@ -63,6 +63,12 @@ func (k PrivateKey) Public() crypto.PublicKey {
 	return k.signer.Public()
 }
 
+// SamePublic reports whether two public keys are one.
+func SamePublic(a, b crypto.PublicKey) bool {
+	k, ok := a.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && k.Equal(b)
+}
+
 // PEM returns the key's text: RSA PRIVATE KEY (PKCS#1) or EC PRIVATE KEY.
 func (k PrivateKey) PEM() ([]byte, error) {
 	switch s := k.signer.(type) {

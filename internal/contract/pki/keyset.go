@@ -71,11 +71,11 @@ func NewKeyset(name, primary string, items ...Item) (*Keyset, error) {
 }
 
 func (k *Keyset) primary() (Item, error) {
-	i := slices.IndexFunc(k.Items, func(i Item) bool { return i.ID == k.Primary })
-	if i < 0 {
+	i := k.Item(k.Primary)
+	if i == nil {
 		return Item{}, fmt.Errorf("keyset %s: the primary item %q does not exist", k.Name, k.Primary)
 	}
-	return k.Items[i], nil
+	return *i, nil
 }
 
 // Signer returns the item that signs.

@@ -96,7 +96,7 @@ func (a remote) Issue(ctx context.Context, name, signer string, _ pki.Request) (
 	if err != nil {
 		return pki.Pair{}, fmt.Errorf("certificate %s of kops-controller: %w", name, err)
 	}
-	if k, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !k.Equal(key.Public()) {
+	if !pki.SamePublic(c.PublicKey, key.Public()) {
 		return pki.Pair{}, fault.Wrap(fault.Permanent, fmt.Errorf("certificate %s of kops-controller is for another key", name), "")
 	}
 	return pki.Pair{Certificate: c, Key: pki.NewPrivateKey(key)}, nil

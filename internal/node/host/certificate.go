@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"context"
-	"crypto"
 	"crypto/x509"
 	"io/fs"
 	"os"
@@ -68,7 +67,7 @@ const (
 // needOf is the need of a certificate that is there, with its key in PEM.
 func needOf(x *x509.Certificate, key []byte, now time.Time) Need {
 	k, err := pki.ParsePrivateKey(key)
-	if err != nil || !samePublic(k.Public(), x.PublicKey) || now.Before(x.NotBefore) {
+	if err != nil || !pki.SamePublic(k.Public(), x.PublicKey) || now.Before(x.NotBefore) {
 		return Urgent
 	}
 	before := min(renewal, x.NotAfter.Sub(x.NotBefore)/3)
@@ -198,11 +197,6 @@ func (m *Machine) describe(c *Certificate, s stored) {
 		c.Signer = m.Authority.Signer(x)
 	}
 	c.Valid = needOf(x, s.key, m.Now()) == Lasting
-}
-
-func samePublic(a, b crypto.PublicKey) bool {
-	k, ok := a.(interface{ Equal(crypto.PublicKey) bool })
-	return ok && k.Equal(b)
 }
 
 func usage(x *x509.Certificate) string {
