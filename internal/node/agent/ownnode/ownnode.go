@@ -32,10 +32,26 @@ type Node struct {
 	Status struct{ Conditions []Condition }
 }
 
-// Condition is one of a node's.
+// Condition is one of a node's or a pod's; only a node's has a heartbeat.
 type Condition struct {
 	Type, Status      string
 	LastHeartbeatTime time.Time
+}
+
+// Pod is as much of a pod as machines look at.
+type Pod struct {
+	Metadata struct{ Name, Namespace string }
+	Spec     struct{ HostNetwork bool }
+	Status   struct {
+		PodIP             string
+		Conditions        []Condition
+		ContainerStatuses []struct {
+			Name  string
+			State struct {
+				Running *struct{ StartedAt time.Time }
+			}
+		}
+	}
 }
 
 // Client calls the API for one machine.
@@ -98,6 +114,13 @@ func (c *Client) Annotate(ctx context.Context, n *Node, annotations map[string]s
 		return fmt.Errorf("annotate the node %s: %w", c.Node, err)
 	}
 	return nil
+}
+
+// Pods returns the pods of the node.
+func (c *Client) Pods(ctx context.Context) ([]Pod, error) {
+	var pods struct{ Items []Pod }
+	_, err := c.Call(ctx, http.MethodGet, "/api/v1/pods?fieldSelector="+url.QueryEscape("spec.nodeName="+c.Node), nil, &pods)
+	return pods.Items, err
 }
 
 func (c *Client) path() string { return "/api/v1/nodes/" + url.PathEscape(c.Node) }

@@ -20,7 +20,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,17 +131,11 @@ func (c *Check) ranges(ctx context.Context, now []string) error {
 
 // removeStrays deletes the pods of the machine whose address is of a former range alone.
 func (c *Check) removeStrays(ctx context.Context, before, now []netip.Prefix) error {
-	var pods struct {
-		Items []struct {
-			Metadata struct{ Name, Namespace, UID string }
-			Spec     struct{ HostNetwork bool }
-			Status   struct{ PodIP string }
-		}
-	}
-	if _, err := c.Own.Call(ctx, http.MethodGet, "/api/v1/pods?fieldSelector="+url.QueryEscape("spec.nodeName="+c.Own.Node), nil, &pods); err != nil {
+	pods, err := c.Own.Pods(ctx)
+	if err != nil {
 		return err
 	}
-	for _, p := range pods.Items {
+	for _, p := range pods {
 		address, err := netip.ParseAddr(p.Status.PodIP)
 		in := func(r netip.Prefix) bool { return r.Contains(address) }
 		if err != nil || p.Spec.HostNetwork || slices.ContainsFunc(now, in) || !slices.ContainsFunc(before, in) {

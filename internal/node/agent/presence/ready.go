@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,20 +25,6 @@ const (
 	// manifest: the kubelet found that nothing in it had changed.
 	taken = 2 * time.Minute
 )
-
-// pod is as much of a pod as is looked at here.
-type pod struct {
-	Metadata struct{ Name, Namespace string }
-	Status   struct {
-		Conditions        []ownnode.Condition
-		ContainerStatuses []struct {
-			Name  string
-			State struct {
-				Running *struct{ StartedAt time.Time }
-			}
-		}
-	}
-}
 
 // Ready waits until the kubelet has told since its start that the node is ready, and each
 // static pod is ready that was started since its manifest was written.
@@ -82,19 +66,19 @@ func (c *Check) podsReady(ctx context.Context) error {
 	if err != nil || len(files) == 0 {
 		return err
 	}
-	var pods struct{ Items []pod }
-	if _, err := c.Own.Call(ctx, http.MethodGet, "/api/v1/pods?fieldSelector="+url.QueryEscape("spec.nodeName="+c.Own.Node), nil, &pods); err != nil {
+	pods, err := c.Own.Pods(ctx)
+	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, f := range files {
-		errs = append(errs, c.podReady(f, pods.Items))
+		errs = append(errs, c.podReady(f, pods))
 	}
 	return errors.Join(errs...)
 }
 
 // podReady looks for the pod of a manifest.
-func (c *Check) podReady(file string, pods []pod) error {
+func (c *Check) podReady(file string, pods []ownnode.Pod) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return err
@@ -111,7 +95,7 @@ func (c *Check) podReady(file string, pods []pod) error {
 		return fmt.Errorf("read the static pod %s: %w", file, err)
 	}
 	m := manifest.Metadata
-	i := slices.IndexFunc(pods, func(p pod) bool {
+	i := slices.IndexFunc(pods, func(p ownnode.Pod) bool {
 		return p.Metadata.Name == m.Name+"-"+c.Own.Node && p.Metadata.Namespace == m.Namespace
 	})
 	if i < 0 {
