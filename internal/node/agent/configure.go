@@ -123,9 +123,7 @@ func (r *run) readStore(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
-	shape := func(url string, text []byte) {
-		r.shapes[strings.TrimPrefix(url, strings.TrimSuffix(r.boot.ConfigBase, "/")+"/")] = labels.Digest(text)
-	}
+	base := strings.TrimSuffix(r.boot.ConfigBase, "/") + "/"
 	get := func(url string, optional bool, f func([]byte) error) {
 		g.Go(func() error {
 			text, err := r.read(ctx, url)
@@ -140,6 +138,13 @@ func (r *run) readStore(ctx context.Context) error {
 			if err := f(text); err != nil {
 				return fmt.Errorf("read %s: %w", url, err)
 			}
+			return nil
+		})
+	}
+	manifest := func(url string, keep func(text string)) {
+		get(url, false, func(text []byte) error {
+			r.shapes[strings.TrimPrefix(url, base)] = labels.Digest(text)
+			keep(string(text))
 			return nil
 		})
 	}
@@ -158,26 +163,13 @@ func (r *run) readStore(ctx context.Context) error {
 		})
 	}
 	for _, url := range c.EtcdManifests {
-		get(url, false, func(text []byte) error {
-			shape(url, text)
-			r.input.Etcd[strings.TrimSuffix(path.Base(url), ".yaml")] = string(text)
-			return nil
-		})
+		manifest(url, func(text string) { r.input.Etcd[strings.TrimSuffix(path.Base(url), ".yaml")] = text })
 	}
-	if url := c.ChannelsManifest; url != "" {
-		get(url, false, func(text []byte) error {
-			shape(url, text)
-			r.input.Channels = string(text)
-			return nil
-		})
+	if c.ChannelsManifest != "" {
+		manifest(c.ChannelsManifest, func(text string) { r.input.Channels = text })
 	}
 	for _, m := range c.StaticManifests {
-		url := strings.TrimSuffix(r.boot.ConfigBase, "/") + "/" + m.Path
-		get(url, false, func(text []byte) error {
-			shape(url, text)
-			r.input.Static[m.Key] = string(text)
-			return nil
-		})
+		manifest(base+m.Path, func(text string) { r.input.Static[m.Key] = text })
 	}
 	if err := g.Wait(); err != nil {
 		return err

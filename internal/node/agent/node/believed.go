@@ -1,11 +1,8 @@
 package node
 
 import (
-	"fmt"
 	"maps"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/contract/pki"
@@ -40,19 +37,8 @@ func (b *builder) readsTrust(p *staticpod.Pod, keysets []string, more ...string)
 
 // withTrust annotates the text of a pod with what it believes.
 func (b *builder) withTrust(name, manifest string, keysets ...string) (string, error) {
-	var p map[string]any
-	if err := yaml.Unmarshal([]byte(manifest), &p); err != nil {
-		return "", fmt.Errorf("the manifest of %s: %w", name, err)
-	}
-	if p == nil {
-		return manifest, nil // a kubelet runs nothing of it
-	}
-	below(below(p, "metadata"), "annotations")[trustAnnotation] = b.believed(keysets)
-	text, err := yaml.Marshal(p)
-	if err != nil {
-		return "", fmt.Errorf("write the pod %s: %w", name, err)
-	}
-	return string(text), nil
+	text, _, err := annotated(name, manifest, trustAnnotation, b.believed(keysets))
+	return text, err
 }
 
 // etcdKeysets are the authorities of an etcd cluster, by the names of their files.

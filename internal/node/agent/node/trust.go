@@ -72,19 +72,32 @@ func withCertificate(text, path string) resource.Value {
 // kubeconfig is: components read that at their start alone, and a machine may run
 // for longer than the certificate lasts.
 func (b *builder) startedAnew(name, manifest, kubeconfig string) error {
+	text, there, err := annotated(name, manifest, "kops.k8s.io/certificate", certificateMark)
+	if err == nil && !there {
+		err = fmt.Errorf("the manifest of %s is empty", name)
+	}
+	if err != nil {
+		return err
+	}
+	return b.staticPod(name, withCertificate(text, kubeconfig))
+}
+
+// annotated is the text of a pod with an annotation. A manifest that holds none stays as
+// it is: a kubelet runs nothing of it.
+func annotated(name, manifest, annotation, value string) (text string, there bool, err error) {
 	var p map[string]any
 	if err := yaml.Unmarshal([]byte(manifest), &p); err != nil {
-		return fmt.Errorf("the manifest of %s: %w", name, err)
+		return "", false, fmt.Errorf("the manifest of %s: %w", name, err)
 	}
 	if p == nil {
-		return fmt.Errorf("the manifest of %s is empty", name)
+		return manifest, false, nil
 	}
-	below(below(p, "metadata"), "annotations")["kops.k8s.io/certificate"] = certificateMark
-	text, err := yaml.Marshal(p)
+	below(below(p, "metadata"), "annotations")[annotation] = value
+	out, err := yaml.Marshal(p)
 	if err != nil {
-		return fmt.Errorf("write the pod %s: %w", name, err)
+		return "", false, fmt.Errorf("write the pod %s: %w", name, err)
 	}
-	return b.staticPod(name, withCertificate(string(text), kubeconfig))
+	return string(out), true, nil
 }
 
 // below is the table at a key of another, which is made where there is none.
