@@ -94,7 +94,7 @@ func (l *Labeller) watchGroups(ctx context.Context) {
 		l.mu.Unlock()
 		for group, was := range before {
 			now, err := l.read(ctx, group)
-			if err == nil && ownedOf(now).text()+fmt.Sprint(now.Labels) != ownedOf(was.Marks).text()+fmt.Sprint(was.Labels) {
+			if err == nil && !now.equal(was.Marks) {
 				return
 			}
 		}

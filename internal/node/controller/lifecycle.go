@@ -66,13 +66,9 @@ func (l *Lifecycle) Run(ctx context.Context) error {
 func (l *Lifecycle) Once(ctx context.Context) error {
 	// The nodes come first: the machine of every node among them was there before
 	// the machines are listed.
-	list, err := l.Nodes.List(ctx, metav1.ListOptions{})
+	there, err := nodesByName(ctx, l.Nodes)
 	if err != nil {
-		return fmt.Errorf("list the nodes: %w", err)
-	}
-	there := map[string]*corev1.Node{}
-	for i := range list.Items {
-		there[list.Items[i].Name] = &list.Items[i]
+		return err
 	}
 	if l.known == nil {
 		l.known = map[string]*corev1.Node{}

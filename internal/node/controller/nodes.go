@@ -62,6 +62,19 @@ func eachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.L
 	return ctx.Err()
 }
 
+// nodesByName lists the nodes.
+func nodesByName(ctx context.Context, nodes corev1client.NodeInterface) (map[string]*corev1.Node, error) {
+	list, err := nodes.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	out := map[string]*corev1.Node{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out, nil
+}
+
 // nodeInformer watches nodes.
 func nodeInformer(nodes corev1client.NodeInterface, resync time.Duration) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(&cache.ListWatch{

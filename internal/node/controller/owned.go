@@ -22,6 +22,10 @@ type Marks struct {
 	Taints []corev1.Taint
 }
 
+func (m Marks) equal(o Marks) bool {
+	return maps.Equal(m.Labels, o.Labels) && slices.Equal(ownedOf(m).Taints, ownedOf(o).Taints)
+}
+
 // owned is what a node was given the last time. It is an annotation of the node, for which a
 // label vouches: kubelets may change the annotation, and what it lists is removed.
 type owned struct {

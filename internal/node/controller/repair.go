@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -80,13 +79,9 @@ func (r *Repair) Once(ctx context.Context) error {
 		return fmt.Errorf("list the machines: %w", err)
 	}
 	// The nodes come last: a machine that is new among the machines may be a node by now.
-	list, err := r.Nodes.List(ctx, metav1.ListOptions{})
+	nodes, err := nodesByName(ctx, r.Nodes)
 	if err != nil {
-		return fmt.Errorf("list the nodes: %w", err)
-	}
-	nodes := map[string]*corev1.Node{}
-	for i := range list.Items {
-		nodes[list.Items[i].Name] = &list.Items[i]
+		return err
 	}
 	machines, err = r.serving(ctx, machines, nodes)
 	if err != nil {
