@@ -68,35 +68,36 @@ func (l *Labeller) Run(ctx context.Context) error {
 	concerns := func(before, now *corev1.Node) bool {
 		return before.ResourceVersion == now.ResourceVersion || !maps.Equal(before.Labels, now.Labels) // the first is a resync
 	}
-	for {
-		same, stop := context.WithCancel(ctx)
-		var looking sync.WaitGroup
-		if l.Sleep != nil {
-			looking.Go(func() {
-				l.watchGroups(same)
-				stop()
-			})
-		}
-		err := eachNode(same, l.Nodes, l.Log.With("task", "labels"), concerns, l.Apply)
-		stop()
-		looking.Wait()
-		if ctx.Err() != nil || !errors.Is(err, context.Canceled) {
-			return err
-		}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	changed := make(chan struct{})
+	var looking sync.WaitGroup
+	if l.Sleep != nil {
+		looking.Go(func() { l.watchGroups(ctx, changed) })
 	}
+	err := eachNode(ctx, l.Nodes, l.Log.With("task", "labels"), concerns, changed, l.Apply)
+	stop()
+	looking.Wait()
+	return err
 }
 
-// watchGroups returns when a group has other marks than it had, or the context ends.
-func (l *Labeller) watchGroups(ctx context.Context) {
+// watchGroups tells when a group has other marks than it had, until the context ends.
+func (l *Labeller) watchGroups(ctx context.Context, changed chan<- struct{}) {
 	for l.Sleep(ctx, groupPeriod) == nil {
 		l.mu.Lock()
 		before := maps.Clone(l.known)
 		l.mu.Unlock()
+		other := false
 		for group, was := range before {
 			now, err := l.read(ctx, group)
-			if err == nil && !now.equal(was.Marks) {
-				return
-			}
+			other = other || err == nil && !now.equal(was.Marks)
+		}
+		if !other {
+			continue
+		}
+		select {
+		case changed <- struct{}{}:
+		case <-ctx.Done():
 		}
 	}
 }

@@ -27,8 +27,9 @@ const (
 )
 
 // eachNode does something for each node, one after the other, and again for
-// those that change so that it concerns the doing, until the context ends.
-func eachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.Logger, concerns func(before, now *corev1.Node) bool, do func(context.Context, *corev1.Node) error) error {
+// those that change so that it concerns the doing, until the context ends. What again
+// tells has it done for all of them; nil: nothing does.
+func eachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.Logger, concerns func(before, now *corev1.Node) bool, again <-chan struct{}, do func(context.Context, *corev1.Node) error) error {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	informer := nodeInformer(nodes, resync)
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -56,10 +57,18 @@ func eachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.L
 			return do(ctx, node)
 		})
 	})
-	<-ctx.Done()
-	queue.ShutDown()
-	running.Wait()
-	return ctx.Err()
+	for {
+		select {
+		case <-again:
+			for _, name := range informer.GetStore().ListKeys() {
+				queue.Add(name)
+			}
+		case <-ctx.Done():
+			queue.ShutDown()
+			running.Wait()
+			return ctx.Err()
+		}
+	}
 }
 
 // nodesByName lists the nodes.

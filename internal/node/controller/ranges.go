@@ -29,7 +29,7 @@ type Ranger struct {
 // Run watches nodes until the context ends.
 func (r *Ranger) Run(ctx context.Context) error {
 	lacks := func(_, now *corev1.Node) bool { return now.Spec.PodCIDR == "" }
-	return eachNode(ctx, r.Nodes, r.Log.With("task", "addresses of pods"), lacks, r.Apply)
+	return eachNode(ctx, r.Nodes, r.Log.With("task", "addresses of pods"), lacks, nil, r.Apply)
 }
 
 // Apply gives a node its range.
