@@ -23,10 +23,7 @@ alarms. What stands in the way of what the cluster shall be is told, too.`, `
   kops etcd status cluster.example.com
   kops etcd status cluster.example.com --etcd main -o json`,
 		func(ctx context.Context, args []string) error {
-			if err := v.check(); err != nil {
-				return err
-			}
-			cluster, client, err := v.Open(ctx, args)
+			cluster, client, err := v.begin(ctx, args)
 			if err != nil {
 				return err
 			}
@@ -222,14 +219,6 @@ written since has to be the same. Then it is thrown away. The cluster serves mea
 	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait until it is done")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
-}
-
-// begin checks the format and opens the cluster of a command.
-func (v *verb) begin(ctx context.Context, args []string) (string, *kops.Client, error) {
-	if err := v.check(); err != nil {
-		return "", nil, err
-	}
-	return v.Open(ctx, args)
 }
 
 // care waits for what the managers are asked for, and prints what became of it.

@@ -36,7 +36,13 @@ type verb struct {
 	format string
 }
 
-func (v *verb) check() error { return shell.CheckFormat(v.format, shell.Table, shell.YAML, shell.JSON) }
+// begin checks the format and opens the cluster of a command.
+func (v *verb) begin(ctx context.Context, args []string) (string, *kops.Client, error) {
+	if err := shell.CheckFormat(v.format, shell.Table, shell.YAML, shell.JSON); err != nil {
+		return "", nil, err
+	}
+	return v.Open(ctx, args)
+}
 
 // which adds the flag that names an etcd cluster.
 func which(c *cobra.Command, to *string, value, usage string) {
@@ -55,10 +61,7 @@ when it was taken; a restore looks closer.`, `
   kops etcd list cluster.example.com
   kops etcd list cluster.example.com --etcd main -o json`,
 		func(ctx context.Context, args []string) error {
-			if err := v.check(); err != nil {
-				return err
-			}
-			cluster, client, err := v.Open(ctx, args)
+			cluster, client, err := v.begin(ctx, args)
 			if err != nil {
 				return err
 			}
@@ -114,10 +117,7 @@ Managers of kOps do not understand the question, and take their regular ones onl
   kops etcd backup cluster.example.com --yes
   kops etcd backup cluster.example.com --etcd events --yes`,
 		func(ctx context.Context, args []string) error {
-			if err := v.check(); err != nil {
-				return err
-			}
-			cluster, client, err := v.Open(ctx, args)
+			cluster, client, err := v.begin(ctx, args)
 			if err != nil {
 				return err
 			}

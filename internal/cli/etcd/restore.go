@@ -34,16 +34,13 @@ etcd-manager runs, it has to be restarted on each machine to take up the request
   kops etcd restore cluster.example.com 2026-08-01T10:15:00Z-000042 --yes
   kops etcd restore cluster.example.com latest --etcd events --yes`,
 		func(ctx context.Context, args []string) error {
-			if err := v.check(); err != nil {
-				return err
-			}
 			if len(args) == 0 {
 				return shell.Usagef("name a back-up, or latest; `kops etcd list` shows them")
 			}
 			if len(args) > 2 {
 				return shell.Usagef("one back-up at a time: %s", strings.Join(args[1:], ", "))
 			}
-			cluster, client, err := v.Open(ctx, args[:len(args)-1])
+			cluster, client, err := v.begin(ctx, args[:len(args)-1])
 			if err != nil {
 				return err
 			}
