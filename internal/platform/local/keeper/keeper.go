@@ -179,7 +179,7 @@ func (k *keeper) keepGroups(ctx context.Context, cidr netip.Prefix, groups []Gro
 	if err != nil {
 		return err
 	}
-	left, trouble := k.remove(ctx, machines, append(k.surplus(machines, wished, now), asked...))
+	left, trouble := k.remove(ctx, machines, once(append(k.surplus(machines, wished, now), asked...)))
 	for _, name := range slices.Sorted(maps.Keys(trouble)) { // the same text each time, which is told once
 		err = errors.Join(err, trouble[name])
 	}
@@ -219,6 +219,16 @@ func (k *keeper) remove(ctx context.Context, machines, surplus []machine.Machine
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(machines), func(m machine.Machine) bool { return gone[m.Name] }), trouble
+}
+
+// once drops the machines that a list has already: one may be in the way and asked for.
+func once(list []machine.Machine) []machine.Machine {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(m machine.Machine) bool {
+		before := seen[m.Name]
+		seen[m.Name] = true
+		return before
+	})
 }
 
 // EndTime is how long a machine may take to shut itself down: a process may not heed that.

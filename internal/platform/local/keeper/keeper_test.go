@@ -79,6 +79,15 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
+// TestAMachineIsRemovedOnce although it is in the way and the cluster asks for another.
+func TestAMachineIsRemovedOnce(t *testing.T) {
+	a, b := machine.Machine{Name: "a"}, machine.Machine{Name: "b"}
+	got := once([]machine.Machine{a, b, a})
+	if len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" {
+		t.Errorf("removed are %v", got)
+	}
+}
+
 func TestMachinesThatDieYoungMakeTheirGroupWait(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	k := newKeeper(machine.Host{}, slog.New(slog.DiscardHandler))
