@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -80,8 +81,7 @@ func compare(have, want *kinds.LaunchTemplate) platform.Made {
 	out.Note("spec.iam.profile", textOf(have.Profile.Name)+textOf(have.Profile.ARN), textOf(want.Profile.Name)+textOf(want.Profile.ARN))
 	out.Note("spec.sshKeyName", textOf(have.KeyName), textOf(want.KeyName))
 	out.Note("spec.maxPrice", have.Market.Spot.MaxPrice, want.Market.Spot.MaxPrice)
-	have.Market.Spot.MaxPrice, want.Market.Spot.MaxPrice = "", ""
-	out.Note("spec.instanceInterruptionBehavior", text(have.Market), text(want.Market))
+	out.Note("spec.instanceInterruptionBehavior", text(unpriced(have.Market)), text(unpriced(want.Market)))
 	out.Note("spec.instanceMetadata.httpTokens", have.Metadata.Tokens, want.Metadata.Tokens)
 	out.Note("spec.instanceMetadata.httpPutResponseHopLimit", text(have.Metadata.HopLimit), text(want.Metadata.HopLimit))
 	out.Note("metadata over IPv6", have.Metadata.IPv6, want.Metadata.IPv6)
@@ -93,6 +93,12 @@ func compare(have, want *kinds.LaunchTemplate) platform.Made {
 	out.Note("spec.tenancy", have.Placement.Tenancy, want.Placement.Tenancy)
 	compareTags(&out, instanceTags(have), instanceTags(want))
 	return out
+}
+
+// unpriced is what a spot instance is without its price.
+func unpriced(m kinds.MarketOptions) kinds.MarketOptions {
+	m.Spot.MaxPrice = ""
+	return m
 }
 
 // compareVolumes compares disks; the first is the root's.
@@ -180,12 +186,10 @@ func groupsOf(n kinds.NetworkInterface) string {
 
 // text writes a value as users see it; the zero value is nothing.
 func text(v any) string {
-	switch out := fmt.Sprintf("%v", v); out {
-	case "0", "false", "[]", "{ {0  }}":
+	if is := reflect.ValueOf(v); is.IsZero() || is.Kind() == reflect.Slice && is.Len() == 0 {
 		return ""
-	default:
-		return out
 	}
+	return fmt.Sprint(v)
 }
 
 // textOf is a text that was observed, and so is known.

@@ -175,6 +175,19 @@ func TestWhichInstancesAreOutdatedAndWhy(t *testing.T) {
 	}
 }
 
+// Templates are compared for each of the instances that were made of them.
+func TestEveryInstanceTellsThatItsPriceHasChanged(t *testing.T) {
+	spot := func(price string) *kinds.LaunchTemplate {
+		return &kinds.LaunchTemplate{Market: kinds.MarketOptions{Type: "spot", Spot: kinds.SpotOptions{MaxPrice: price}}}
+	}
+	have, want := spot("0.1"), spot("0.2")
+	for range 2 {
+		if d := cmp.Diff([]platform.Change{{Field: "spec.maxPrice", Have: "0.1", Want: "0.2"}}, compare(have, want).Changes); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
 // The preview of a roll of a large cluster, all of whose groups have changed.
 func TestAPreviewOfARollTakesFewRequests(t *testing.T) {
 	a := newAccount(t)
