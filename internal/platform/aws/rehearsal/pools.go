@@ -112,13 +112,11 @@ func (s *snapshot) addSpares(reservations []types.Reservation) {
 
 // spare is an instance of a warm pool, as it is told.
 type spare struct {
-	ID       string `xml:"InstanceId"`
-	State    string `xml:"LifecycleState"`
-	Health   string `xml:"HealthStatus"`
-	Template *struct {
-		ID      string `xml:"LaunchTemplateId"`
-		Version string `xml:"Version"`
-	} `xml:"LaunchTemplate"`
+	ID         string `xml:"InstanceId"`
+	State      string `xml:"LifecycleState"`
+	Health     string `xml:"HealthStatus"`
+	TemplateID string `xml:"LaunchTemplate>LaunchTemplateId"`
+	Version    string `xml:"LaunchTemplate>Version"`
 }
 
 // warmPool answers DescribeWarmPool.
@@ -134,16 +132,11 @@ func (p *play) warmPool(w http.ResponseWriter, group string) {
 			template = aws.ToString(t.LaunchTemplateId)
 		}
 	}
+	p.mu.Lock()
 	for _, id := range now.spares[group] {
-		s := spare{ID: id, State: string(scalingtypes.LifecycleStateWarmedStopped), Health: "Healthy"}
-		p.mu.Lock()
-		s.Template = &struct {
-			ID      string `xml:"LaunchTemplateId"`
-			Version string `xml:"Version"`
-		}{template, p.made[id]}
-		p.mu.Unlock()
-		out.Spares = append(out.Spares, s)
+		out.Spares = append(out.Spares, spare{ID: id, State: string(scalingtypes.LifecycleStateWarmedStopped), Health: "Healthy", TemplateID: template, Version: p.made[id]})
 	}
+	p.mu.Unlock()
 	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
 	_ = xml.NewEncoder(w).Encode(out) // the client has gone
 }

@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,11 +19,8 @@ import (
 
 // versionOf finds the version of a launch template that a group makes instances of now.
 func (p *play) versionOf(ctx context.Context, t *scalingtypes.LaunchTemplateSpecification) (*types.LaunchTemplateVersion, error) {
-	version := aws.ToString(t.Version)
-	if version == "" {
-		version = "$Default"
-	}
-	out, err := p.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: t.LaunchTemplateId, Versions: []string{version}})
+	out, err := p.clients.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+		LaunchTemplateId: t.LaunchTemplateId, Versions: []string{cmp.Or(aws.ToString(t.Version), "$Default")}})
 	if err != nil || len(out.LaunchTemplateVersions) == 0 || out.LaunchTemplateVersions[0].LaunchTemplateData == nil {
 		return nil, err
 	}
