@@ -189,19 +189,29 @@ func WriteTree(dir string, files map[string][]byte) error {
 	if err != nil {
 		return fmt.Errorf("look for old files: %w", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // configuration without secrets
-			return fmt.Errorf("make a folder: %w", err)
-		}
-		if err := os.WriteFile(path, files[name], 0o644); err != nil { //nolint:gosec // configuration without secrets
-			return fmt.Errorf("write a file: %w", err)
-		}
-		old = slices.DeleteFunc(old, func(o string) bool { return o == path })
+	if err := WriteFiles(dir, files, 0o755, 0o644); err != nil { // configuration without secrets
+		return err
 	}
 	for _, o := range old {
+		if _, written := files["data/"+filepath.Base(o)]; written {
+			continue
+		}
 		if err := os.Remove(o); err != nil {
 			return fmt.Errorf("remove an old file: %w", err)
+		}
+	}
+	return nil
+}
+
+// WriteFiles writes files below a folder, in the order of their names, and makes the folders that they need.
+func WriteFiles(dir string, files map[string][]byte, folders, mode os.FileMode) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), folders); err != nil {
+			return fmt.Errorf("make a folder: %w", err)
+		}
+		if err := os.WriteFile(path, files[name], mode); err != nil {
+			return fmt.Errorf("write a file: %w", err)
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package toolbox
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,11 +91,8 @@ func (o dumping) run(ctx context.Context, app *shell.App, args []string) error {
 	if !o.Files {
 		return app.PrintAs(o.format, d, nil)
 	}
-	for path, text := range d.Files {
-		file := filepath.Join(o.dir, filepath.FromSlash(path))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, text, 0o600)); err != nil {
-			return err
-		}
+	if err := shell.WriteFiles(o.dir, d.Files, 0o700, 0o600); err != nil {
+		return err
 	}
 	missing := 0
 	for path := range d.Files {
