@@ -113,11 +113,7 @@ func why(m health.MachineDiagnosis) string {
 	if m.Effect == "" {
 		return ""
 	}
-	var reasons []string
-	for _, r := range m.Reasons {
-		reasons = append(reasons, r.String())
-	}
-	return string(m.Effect) + ": " + strings.Join(reasons, "; ")
+	return string(m.Effect) + ": " + shell.Listed(m.Reasons, len(m.Reasons))
 }
 
 // fields are the names with which lines of the form "FIELD: VALUE, WHY" begin.

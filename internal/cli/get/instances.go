@@ -67,18 +67,7 @@ func (g *verb) listInstances(ctx context.Context, client *kops.Client, name stri
 		if g.format != wide {
 			return out
 		}
-		var why []string
-		for _, r := range i.Reasons {
-			why = append(why, r.String())
-		}
-		return append(out, i.State, strings.Join(i.Addresses, ","), i.MachineType, strings.Join(why, "; "))
-	}
-	if g.format == wide {
-		var rows [][]string
-		for _, i := range all {
-			rows = append(rows, row(i))
-		}
-		return g.PrintTable(header, rows)
+		return append(out, i.State, strings.Join(i.Addresses, ","), i.MachineType, shell.Listed(i.Reasons, len(i.Reasons)))
 	}
 	return printList(g, all, header, row)
 }

@@ -1,6 +1,7 @@
 package rollingupdate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -72,18 +73,11 @@ func machines(app *shell.App, p *kops.RolloutPlan) error {
 				rows = append(rows, []string{g.Name, fmt.Sprintf("and %d more", len(g.Machines)-i), "", "", ""})
 				break
 			}
-			why := m.Reasons
-			if len(why) > mostReasons {
-				why = append(why[:mostReasons:mostReasons], fmt.Sprintf("and %d more", len(m.Reasons)-mostReasons))
-			}
-			text := strings.Join(why, "; ")
-			if text == "" {
-				text = "as you asked"
-			}
-			rows = append(rows, []string{g.Name, m.Name, m.Node, m.Effect, text})
+			why := cmp.Or(shell.Listed(m.Reasons, mostReasons), "as you asked")
+			rows = append(rows, []string{g.Name, m.Name, m.Node, m.Effect, why})
 		}
 	}
-	return table(app, rows)
+	return app.PrintRows(rows)
 }
 
 // obstacles tells what will be in the way, and what is wrong already.

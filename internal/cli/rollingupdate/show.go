@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"kops.local/kops"
@@ -110,17 +109,6 @@ func ended(app *shell.App, r *kops.Rollout) error {
 		app.Printf("Rolling update ended: %d of %d machines were done in %s\n", done, all, r.Ended.Sub(r.Began).Round(time.Second))
 	}
 	return nil
-}
-
-// table prints rows in their order.
-func table(app *shell.App, rows [][]string) error {
-	w := tabwriter.NewWriter(app.Out, 0, 8, 2, ' ', 0)
-	for _, r := range rows {
-		if _, err := fmt.Fprintln(w, strings.Join(r, "\t")); err != nil {
-			return fmt.Errorf("print: %w", err)
-		}
-	}
-	return w.Flush()
 }
 
 // asker asks questions one at a time. An answer may be shortened as long as it is one choice.

@@ -56,7 +56,7 @@ func told(app *shell.App, r *kops.Rollout) error {
 			rows = append(rows, []string{g.Name, m.Name, m.Node, m.Phase, since, shell.Spell(phase(m))})
 		}
 	}
-	if err := table(app, rows); err != nil {
+	if err := app.PrintRows(rows); err != nil {
 		return err
 	}
 	app.Printf("\n")
@@ -154,9 +154,8 @@ Have a rollout that was paused go on, and groups of it that were stopped.`,
 }
 
 func abort(app *shell.App) *cobra.Command {
-	var o kops.RolloutOptions
-	var c *cobra.Command
-	c = shell.Cobra("abort [CLUSTER]", "End a rollout without finishing it", `
+	o := kops.DefaultRollout()
+	c := shell.Cobra("abort [CLUSTER]", "End a rollout without finishing it", `
 End the rollout of a cluster without finishing it. Nothing more is begun; machines
 that can be left as they are serve again, and what cannot be left is finished.`, `
   kops rolling-update abort cluster.example.com`,
@@ -174,9 +173,7 @@ that can be left as they are serve again, and what cannot be left is finished.`,
 				return nil
 			}
 			validate.Reach(app, &o.ReachOptions)
-			all := kops.DefaultRollout()
-			all.ReachOptions = o.ReachOptions
-			return Drive(app, shell.Table, all, func(ro kops.RolloutOptions) (*kops.Rollout, error) { return client.Rollout(ctx, name, ro) })
+			return Drive(app, shell.Table, o, func(ro kops.RolloutOptions) (*kops.Rollout, error) { return client.Rollout(ctx, name, ro) })
 		})
 	validate.ReachFlags(c, &o.ReachOptions)
 	c.ValidArgsFunction = shell.CompleteCluster(app)

@@ -33,13 +33,33 @@ func CheckFormat(format string, known ...string) error {
 // PrintTable writes rows in columns under a header, sorted.
 func (a *App) PrintTable(header []string, rows [][]string) error {
 	slices.SortFunc(rows, func(x, y []string) int { return strings.Compare(strings.Join(x, "\t"), strings.Join(y, "\t")) })
-	w := tabwriter.NewWriter(a.Out, 0, 8, 1, '\t', 0)
-	for _, r := range append([][]string{header}, rows...) {
+	return printRows(tabwriter.NewWriter(a.Out, 0, 8, 1, '\t', 0), append([][]string{header}, rows...))
+}
+
+// PrintRows writes rows in columns, in their order.
+func (a *App) PrintRows(rows [][]string) error {
+	return printRows(tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0), rows)
+}
+
+func printRows(w *tabwriter.Writer, rows [][]string) error {
+	for _, r := range rows {
 		if _, err := fmt.Fprintln(w, strings.Join(r, "\t")); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
 	}
 	return w.Flush()
+}
+
+// Listed is a list in one line; beyond the most that it names, it says how many more there are.
+func Listed[T any](list []T, most int) string {
+	var out []string
+	for _, v := range list[:min(len(list), most)] {
+		out = append(out, fmt.Sprint(v))
+	}
+	if more := len(list) - most; more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, "; ")
 }
 
 // PrintObjects writes API objects as v1alpha2: YAML documents, or JSON (an

@@ -28,7 +28,7 @@ func aftermath(app *shell.App, name string, a *kops.Aftermath) error {
 			idle++
 			continue
 		}
-		rows = append(rows, []string{g.Group, string(g.Effect), fmt.Sprintf("%d of %d", g.Machines, g.Count), why(g.Reasons)})
+		rows = append(rows, []string{g.Group, string(g.Effect), fmt.Sprintf("%d of %d", g.Machines, g.Count), shell.Listed(g.Reasons, mostReasons)})
 	}
 	app.Printf("\nMachines that run\n")
 	if len(rows) > 0 {
@@ -69,16 +69,4 @@ func counted(n int, what string, others bool) string {
 		what += "s"
 	}
 	return fmt.Sprintf("%d %s", n, what)
-}
-
-// why names the first fields.
-func why(reasons []status.Reason) string {
-	var out []string
-	for _, r := range reasons[:min(len(reasons), mostReasons)] {
-		out = append(out, r.String())
-	}
-	if more := len(reasons) - mostReasons; more > 0 {
-		out = append(out, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(out, "; ")
 }
