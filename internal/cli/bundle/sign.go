@@ -34,11 +34,11 @@ bundle.json there; put the signature in base64 into bundle.json.sig.`, `
 			if err != nil {
 				return err
 			}
-			text, err := app.ReadFiles([]string{key})
+			text, err := app.ReadFile(key)
 			if err != nil {
 				return err
 			}
-			public, err := b.Sign(text[key])
+			public, err := b.Sign(text)
 			if err != nil {
 				return err
 			}

@@ -329,11 +329,11 @@ func sshKey(app *shell.App, o clusterOptions) ([]api.Object, error) {
 		return []api.Object{k}
 	}
 	if o.sshKey != "" {
-		data, err := app.ReadFiles([]string{o.sshKey})
+		data, err := app.ReadFile(o.sshKey)
 		if err != nil {
 			return nil, err
 		}
-		return object(data[o.sshKey]), nil
+		return object(data), nil
 	}
 	if app.Traits(o.CloudProvider).SSHKeys.NamedOnly || app.Home == "" {
 		return nil, nil

@@ -35,11 +35,9 @@ the item is believed and can never sign. all adds a new item to every keyset.`, 
 				if f.name == "" {
 					continue
 				}
-				data, err := app.ReadFiles([]string{f.name})
-				if err != nil {
+				if *f.to, err = app.ReadFile(f.name); err != nil {
 					return err
 				}
-				*f.to = data[f.name]
 			}
 			return keypairs.Do(ctx, app, "Created", func(k kops.Keypairs, cluster string) ([]kops.KeypairChange, error) {
 				return k.Create(ctx, cluster, keyset, o)

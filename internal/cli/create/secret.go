@@ -40,19 +40,15 @@ func secretOf(app *shell.App, name, short, long string) *cobra.Command {
 			if file == "" {
 				return shell.Usagef("name the file of the secret with -f, - for the standard input")
 			}
-			cluster, err := app.ClusterName(args)
+			cluster, client, err := app.Open(ctx, args)
 			if err != nil {
 				return err
 			}
-			data, err := app.ReadFiles([]string{file})
+			data, err := app.ReadFile(file)
 			if err != nil {
 				return err
 			}
-			client, err := app.Client(ctx)
-			if err != nil {
-				return err
-			}
-			warnings, err := client.Secrets(app.On(nil)).Create(ctx, cluster, name, data[file], force)
+			warnings, err := client.Secrets(app.On(nil)).Create(ctx, cluster, name, data, force)
 			app.Warn(warnings)
 			if err != nil {
 				return err

@@ -23,7 +23,7 @@ func sshPublicKey(app *shell.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			data, err := app.ReadFiles([]string{file})
+			data, err := app.ReadFile(file)
 			if err != nil {
 				return err
 			}
@@ -32,7 +32,7 @@ func sshPublicKey(app *shell.App) *cobra.Command {
 				return err
 			}
 			return app.OfCluster(ctx, client, name, func(cluster string) error {
-				return client.Keys().Add(ctx, cluster, data[file])
+				return client.Keys().Add(ctx, cluster, data)
 			})
 		})
 	c.Aliases = []string{"sshpublickeys", "ssh"}

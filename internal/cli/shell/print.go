@@ -108,25 +108,29 @@ func (a *App) PrintYAML(v any) error {
 	return err
 }
 
-// ReadFiles returns the contents of files by name; "-" is the standard input.
+// ReadFiles returns the contents of files by name, as ReadFile does.
 func (a *App) ReadFiles(names []string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, n := range names {
-		if n == "-" {
-			data, err := io.ReadAll(a.In)
-			if err != nil {
-				return nil, fmt.Errorf("read the standard input: %w", err)
-			}
-			out[n] = data
-			continue
-		}
-		data, err := readFile(n)
+		data, err := a.ReadFile(n)
 		if err != nil {
 			return nil, err
 		}
 		out[n] = data
 	}
 	return out, nil
+}
+
+// ReadFile returns the contents of a file; "-" is the standard input.
+func (a *App) ReadFile(name string) ([]byte, error) {
+	if name != "-" {
+		return readFile(name)
+	}
+	data, err := io.ReadAll(a.In)
+	if err != nil {
+		return nil, fmt.Errorf("read the standard input: %w", err)
+	}
+	return data, nil
 }
 
 func readFile(name string) ([]byte, error) {

@@ -176,11 +176,11 @@ func OnlyWrites(yes bool, target string) bool { return !yes || target == terrafo
 // target updates a cluster in the way the options say.
 func target(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
 	if o.sshKey != "" {
-		data, err := app.ReadFiles([]string{o.sshKey})
+		data, err := app.ReadFile(o.sshKey)
 		if err != nil {
 			return err
 		}
-		if err := client.Keys().Add(ctx, name, data[o.sshKey]); err != nil {
+		if err := client.Keys().Add(ctx, name, data); err != nil {
 			return err
 		}
 	}
