@@ -33,25 +33,20 @@ var _ controller.Fleet = repairs{}
 
 // List returns the instances that run, with the instance group of their tags.
 func (f repairs) List(ctx context.Context) ([]controller.FleetMachine, error) {
-	var out []controller.FleetMachine
-	pages := ec2.NewDescribeInstancesPaginator(f.api, &ec2.DescribeInstancesInput{Filters: []ec2types.Filter{
+	found, err := f.list(ctx, []ec2types.Filter{
 		{Name: aws.String("tag:" + awscloud.ClusterTag), Values: []string{f.cluster}},
-		{Name: aws.String("instance-state-name"), Values: []string{string(ec2types.InstanceStateNamePending), string(ec2types.InstanceStateNameRunning)}}}})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		{Name: aws.String("instance-state-name"), Values: []string{string(ec2types.InstanceStateNamePending), string(ec2types.InstanceStateNameRunning)}}})
+	if err != nil {
+		return nil, fmt.Errorf("describe the instances of the cluster: %w", err)
+	}
+	var out []controller.FleetMachine
+	for _, m := range found {
+		i, err := f.describe(ctx, m)
 		if err != nil {
-			return nil, fmt.Errorf("describe the instances of the cluster: %w", err)
+			return nil, err
 		}
-		for _, r := range page.Reservations {
-			for _, m := range r.Instances {
-				i, err := f.describe(ctx, m)
-				if err != nil {
-					return nil, err
-				}
-				if i.Group != "" {
-					out = append(out, controller.FleetMachine{Name: aws.ToString(m.InstanceId), Node: i.NodeName, Group: i.Group, Created: aws.ToTime(m.LaunchTime)})
-				}
-			}
+		if i.Group != "" {
+			out = append(out, controller.FleetMachine{Name: aws.ToString(m.InstanceId), Node: i.NodeName, Group: i.Group, Created: aws.ToTime(m.LaunchTime)})
 		}
 	}
 	return out, nil

@@ -66,6 +66,22 @@ func (i instances) find(ctx context.Context, id string) (ec2types.Instance, erro
 	return ec2types.Instance{}, fault.New(fault.Gone, "%s is no running machine of the cluster", id)
 }
 
+// list returns the instances that filters leave.
+func (i instances) list(ctx context.Context, filters []ec2types.Filter) ([]ec2types.Instance, error) {
+	var out []ec2types.Instance
+	pages := ec2.NewDescribeInstancesPaginator(i.api, &ec2.DescribeInstancesInput{Filters: filters})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Reservations {
+			out = append(out, r.Instances...)
+		}
+	}
+	return out, nil
+}
+
 func running(m ec2types.Instance) bool {
 	return m.State != nil && (m.State.Name == ec2types.InstanceStateNamePending || m.State.Name == ec2types.InstanceStateNameRunning)
 }

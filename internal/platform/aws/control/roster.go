@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
@@ -106,20 +105,15 @@ func (r *roster) states(ctx context.Context, nodes []string) (map[string]ec2type
 	out := map[string]ec2types.InstanceStateName{}
 	for batch := range slices.Chunk(nodes, mostValues-1) {
 		filters[0].Values = append(slices.Clone(batch), r.self)
+		found, err := r.list(ctx, filters)
+		if err != nil {
+			return nil, fmt.Errorf("ask EC2 which machines are gone: %w", err)
+		}
 		own := false
-		pages := ec2.NewDescribeInstancesPaginator(r.api, &ec2.DescribeInstancesInput{Filters: filters})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("ask EC2 which machines are gone: %w", err)
-			}
-			for _, group := range page.Reservations {
-				for _, m := range group.Instances {
-					if m.State != nil {
-						out[name(m)] = m.State.Name
-						own = own || name(m) == r.self && running(m)
-					}
-				}
+		for _, m := range found {
+			if m.State != nil {
+				out[name(m)] = m.State.Name
+				own = own || name(m) == r.self && running(m)
 			}
 		}
 		if !own {
