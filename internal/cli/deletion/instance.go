@@ -25,6 +25,9 @@ where the machine is none of the control plane. Without --yes, show what would b
 			if len(args) != 1 {
 				return shell.Usagef("name one instance, or its node")
 			}
+			if err := rollingupdate.Check(o); err != nil {
+				return err
+			}
 			name, client, err := app.Open(ctx, nil)
 			if err != nil {
 				return err

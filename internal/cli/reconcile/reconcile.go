@@ -56,6 +56,9 @@ their files, and replace machines with kops rolling-update cluster.`, `
 }
 
 func run(ctx context.Context, app *shell.App, args []string, o kops.ReconcileOptions) error {
+	if err := rollingupdate.Check(o.Rollout); err != nil {
+		return err
+	}
 	name, client, err := app.Open(ctx, args)
 	if err != nil {
 		return err

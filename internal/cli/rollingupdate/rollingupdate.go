@@ -91,7 +91,8 @@ func Flags(c *cobra.Command, o *kops.RolloutOptions) {
 	validate.ReachFlags(c, &o.ReachOptions)
 }
 
-func (o *options) check() error {
+// Check refuses what no rollout can do.
+func Check(o kops.RolloutOptions) error {
 	for _, d := range []struct {
 		flag string
 		time time.Duration
@@ -103,6 +104,13 @@ func (o *options) check() error {
 	}
 	if o.ValidateCount < 0 {
 		return shell.Usagef("--validate-count %d: write how often the cluster must be found well", o.ValidateCount)
+	}
+	return nil
+}
+
+func (o *options) check() error {
+	if err := Check(o.RolloutOptions); err != nil {
+		return err
 	}
 	for _, c := range o.commands {
 		if strings.TrimSpace(c) == "" {
