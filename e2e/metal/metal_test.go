@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/layout"
-	"kops.local/kops/internal/contract/nodeconfig"
-	"kops.local/kops/internal/ops/roll/inplace"
 )
 
 // member is a machine of the test, and the instance group that it is enrolled in.
@@ -68,34 +62,21 @@ func TestMachinesOverSSH(t *testing.T) {
 	w.released()
 }
 
-// changed changes a setting of all kubelets, which each host takes in place when its node
-// is asked: nobody logs in, and no container is started anew.
+// changed changes a setting of all kubelets, which each host takes in place by a rolling
+// update: nobody logs in, and no container is started anew.
 func (w *world) changed() {
 	w.Helper()
 	w.must(w.kops, "edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=99", "--set", "spec.masterKubelet.maxPods=99")
 	w.update()
 	before := w.containers()
 	begun := time.Now()
-	for _, m := range members() {
-		role := api.RoleNode
-		if strings.HasPrefix(m.group, "control-plane") {
-			role = api.RoleControlPlane
-		}
-		text, err := os.ReadFile(filepath.Join(w.at("state"), cluster, layout.NodeConfig(string(role), m.group)))
-		w.ok(err)
-		_, err = inplace.Request(w.Context(), w.api().CoreV1().Nodes(), m.name, nodeconfig.Hash(text))
-		w.ok(err)
-		w.wait(m.name+" has changed in place", func() error {
-			n, err := w.api().CoreV1().Nodes().Get(w.Context(), m.name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			done, err := inplace.Result(n)
-			if err == nil && !done {
-				err = errors.New("it is under way")
-			}
-			return err
-		})
+	roll := []string{"rolling-update", "cluster", cluster, "--node-interval", "1s", "--control-plane-interval", "1s"}
+	if out := w.must(w.kops, roll...); !strings.Contains(out, "spec.kubelet.maxPods") {
+		w.Errorf("the preview of a rolling update:\n%s", out)
+	}
+	w.must(w.kops, append(roll, "--yes")...)
+	if out := w.must(w.kops, roll...); !strings.Contains(out, "No rolling-update required") {
+		w.Errorf("a rolling update right after another:\n%s", out)
 	}
 	if after := w.containers(); !maps.Equal(before, after) {
 		w.Errorf("containers were started anew: %v, then %v", before, after)
