@@ -1,7 +1,10 @@
 package kops
 
 import (
+	"context"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/ops/roll"
@@ -34,5 +37,40 @@ func TestOneInstanceIsRolledAmongAllOthers(t *testing.T) {
 	r.o.Instance = ""
 	if p := r.plansOf(machines[:1]); !p[0].Lone || len(p[0].Machines) != 1 {
 		t.Errorf("the only control plane is planned as %+v", p[0])
+	}
+}
+
+// TestARolloutHearsOfEveryFieldOfItsOwn: each field of spec.rollingUpdate, of the group or
+// else of the cluster, changes what is planned.
+func TestARolloutHearsOfEveryFieldOfItsOwn(t *testing.T) {
+	three, no := intstr.FromInt32(3), false
+	type budget struct {
+		surge, unavailable int
+		surgeOnly          bool
+	}
+	for name, c := range map[string]struct {
+		of   *api.RollingUpdate
+		want budget
+	}{
+		"nothing":           {nil, budget{1, 0, false}},
+		"maxSurge":          {&api.RollingUpdate{MaxSurge: &three}, budget{3, 0, false}},
+		"maxUnavailable":    {&api.RollingUpdate{MaxUnavailable: &three}, budget{1, 3, false}},
+		"drainAndTerminate": {&api.RollingUpdate{DrainAndTerminate: &no}, budget{1, 0, true}},
+	} {
+		for _, ofGroup := range []bool{true, false} {
+			g := &api.InstanceGroup{Spec: api.InstanceGroupSpec{Role: api.RoleNode}}
+			cl := &clusterstore.Contents{Spec: &api.Cluster{}, Groups: []*api.InstanceGroup{g}}
+			if ofGroup {
+				g.Spec.RollingUpdate = c.of
+			} else {
+				cl.Spec.Spec.RollingUpdate = c.of
+			}
+			detach := func(context.Context, *platform.Session, *api.Cluster, platform.Machine) error { return nil }
+			r := &roller{o: DefaultRollout(), Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Cluster: cl, Provider: platform.Provider{Roll: platform.Roll{Surge: 1, Detach: detach}}}}}
+			p := r.plansOf(nil)[0]
+			if got := (budget{p.Surge, p.Unavailable, p.SurgeOnly}); got != c.want {
+				t.Errorf("%s of the group (%v): got %+v, want %+v", name, ofGroup, got, c.want)
+			}
+		}
 	}
 }

@@ -11,17 +11,13 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-const (
-	noReplacer = "remove it; this version of kops does not replace machines by itself"
-	// NoManifest is the remedy of fields of an add-on that kops leaves to the user.
-	NoManifest = "remove it; this version of kops has no manifest of the add-on, so yours rules"
-)
+// NoManifest is the remedy of fields of an add-on that kops leaves to the user.
+const NoManifest = "remove it; this version of kops has no manifest of the add-on, so yours rules"
 
 // unusedCluster are the fields of a Cluster without effect on any platform. What kOps no
 // longer reads either is among them: specs that it stored have such fields.
 func unusedCluster() []traits.Unused {
 	return []traits.Unused{
-		{Blocks: []string{"rollingUpdate"}, Names: []string{"drainAndTerminate", "maxUnavailable", "maxSurge"}, Remedy: noReplacer},
 		{Blocks: []string{"kubelet", "controlPlaneKubelet"}, Names: oldKubelet(), Remedy: "remove it; kubelets no longer have it"},
 		{Blocks: []string{"etcdClusters[].backups"}, Names: []string{"image"}, Remedy: "remove it; back-ups are taken by etcd-manager itself, see manager.image"},
 		{Names: []string{"useHostCertificates"}, Remedy: "remove it; programs trust the certificates of their own images"},
@@ -43,7 +39,6 @@ func unusedCluster() []traits.Unused {
 // unusedGroup are the fields of an InstanceGroup without effect on any platform.
 func unusedGroup() []traits.Unused {
 	return []traits.Unused{
-		{Blocks: []string{"rollingUpdate"}, Names: []string{"drainAndTerminate", "maxUnavailable", "maxSurge"}, Remedy: noReplacer},
 		{Blocks: []string{"kubelet"}, Names: oldKubelet(), Remedy: "remove it; kubelets no longer have it"},
 		{Blocks: []string{"kubelet"}, Names: []string{"kubeletCgroups", "runtimeCgroups", "systemCgroups"}, Remedy: "remove it; kops makes no control group of that name"},
 		{Blocks: []string{"containerd.nvidiaGPU"}, Names: []string{"image", "dcgmExporter.enabled"}, Remedy: NoManifest},

@@ -62,12 +62,10 @@ spec:
 		"warning: Cluster/a.example.com: spec.networking.cilium.toFqdnsEnablePoller: has no effect; remove it; Cilium no longer has it",
 		"warning: Cluster/a.example.com: spec.api.loadBalancer.subnets: has no effect; remove it; the cloud chooses the subnets of its load balancers",
 		"warning: Cluster/a.example.com: spec.useHostCertificates: has no effect; remove it; programs trust the certificates of their own images",
-		"warning: Cluster/a.example.com: spec.rollingUpdate.maxSurge: has no effect; remove it; this version of kops does not replace machines by itself",
 		"warning: Cluster/a.example.com: spec.karpenter.logLevel: has no effect; remove it; this version of kops has no manifest of the add-on, so yours rules",
 		"warning: InstanceGroup/nodes: spec.kubelet.nvidiaGPUs: has no effect; remove it; kubelets no longer have it",
 		"warning: InstanceGroup/nodes: spec.mixedInstancesPolicy: has no effect; remove it; it does not exist on GCE",
 		"warning: InstanceGroup/nodes: spec.iam.profile: has no effect; remove it; it does not exist on GCE",
-		"warning: InstanceGroup/nodes: spec.rollingUpdate.drainAndTerminate: has no effect; remove it; this version of kops does not replace machines by itself",
 	}
 	got := lines(validate.NoEffect(&platformtest.Of(cluster).Traits, cluster, groups))
 	if d := cmp.Diff(want, got); d != "" {
@@ -112,6 +110,33 @@ func TestSpecsThatKOpsStoredAreAccepted(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestWhatMachinesAreRolledByIsHeard: where machines are replaced, all of it is; where they
+// only restart, what is about their successors is not.
+func TestWhatMachinesAreRolledByIsHeard(t *testing.T) {
+	for cloud, want := range map[string][]string{
+		"aws": nil, "local": nil,
+		"metal": {
+			"warning: Cluster/a.k8s.local: spec.rollingUpdate.drainAndTerminate: has no effect; remove it; machines are changed in place, and none is made in their place",
+			"warning: InstanceGroup/nodes: spec.rollingUpdate.maxSurge: has no effect; remove it; machines are changed in place, and none is made in their place",
+		},
+	} {
+		cluster, groups := spectest.Read(t, []byte(`
+apiVersion: kops.k8s.io/v1alpha2
+kind: Cluster
+metadata: {name: a.k8s.local}
+spec: {rollingUpdate: {drainAndTerminate: false, maxUnavailable: 2}}
+---
+apiVersion: kops.k8s.io/v1alpha2
+kind: InstanceGroup
+metadata: {name: nodes}
+spec: {role: Node, rollingUpdate: {maxSurge: 2, maxUnavailable: 30%}}
+`))
+		if d := cmp.Diff(want, lines(validate.NoEffect(&platformtest.Named(cloud).Traits, cluster, groups))); d != "" {
+			t.Errorf("%s: warnings (-want +got):\n%s", cloud, d)
+		}
 	}
 }
 

@@ -40,6 +40,8 @@ func Platform() platform.Platform {
 		Unused: []traits.Unused{
 			{Kind: api.KindInstanceGroup, Names: []string{"machineType", "compressUserData"}, Remedy: asMade},
 			{Kind: api.KindInstanceGroup, Blocks: []string{"rootVolume"}, Names: []string{"size", "type", "iops", "throughput", "optimization", "encryption", "encryptionKey"}, Remedy: asMade},
+			{Kind: api.KindInstanceGroup, Blocks: []string{"rollingUpdate"}, Names: []string{"drainAndTerminate", "maxSurge"}, Remedy: inPlace},
+			{Kind: api.KindCluster, Blocks: []string{"rollingUpdate"}, Names: []string{"drainAndTerminate", "maxSurge"}, Remedy: inPlace},
 			{Kind: api.KindCluster, Blocks: []string{"etcdClusters[].etcdMembers[]"}, Names: []string{"name"}, Remedy: "remove it; members are called as their groups"},
 		},
 		Network:  traits.Network{NeedsSubnets: true, NeedsNonMasquerade: true, NoCIDR: true},
@@ -61,7 +63,10 @@ func Platform() platform.Platform {
 	}}
 }
 
-const asMade = "remove it; the machine is as you made it"
+const (
+	asMade  = "remove it; the machine is as you made it"
+	inPlace = "remove it; machines are changed in place, and none is made in their place"
+)
 
 // noImage stands where other platforms name an image.
 const noImage = "dummy-metal-image"
