@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/roll"
+	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/upgrade"
 	"kops.local/kops/internal/spec/versions"
@@ -22,6 +26,9 @@ import (
 type RollBackOptions struct {
 	// Apply puts the objects back; otherwise it is only said what would change.
 	Apply bool
+	// Revision is the number of the change whose objects are put back; 0: the newest with an
+	// older version of Kubernetes.
+	Revision int
 	ReachOptions
 	// On is told of it.
 	On On
@@ -40,17 +47,24 @@ type RollBack struct {
 	Warnings finding.List `json:"warnings,omitempty"`
 }
 
-// RollBackUpgrade puts back the objects as they were before the last upgrade, as long as no
-// machine of the control plane has taken it up: API servers of a later minor version may
-// have written what those before cannot read. The error is then Refused. Groups that are
-// newer stay; an upgrade of several hops is given up.
+// RollBackUpgrade puts back the objects as they were before the last upgrade, or at another
+// change, as long as no machine of the control plane has taken up a later minor version: its
+// API server may have written what those before cannot read. The error is then Refused.
+// Groups that are newer stay; an upgrade of several hops is given up with its version.
 func (c *Client) RollBackUpgrade(ctx context.Context, name string, o RollBackOptions) (*RollBack, error) {
 	told := &call{cluster: name, on: o.On}
 	cl, err := c.loaded(ctx, told)
 	if err != nil {
 		return nil, err
 	}
-	before, begun, err := c.beforeUpgrade(ctx, cl)
+	find := c.beforeUpgrade
+	if o.Revision != 0 {
+		find = func(ctx context.Context, cl *Cluster) (revisionObjects, bool, error) {
+			r, err := c.atRevision(ctx, cl, o.Revision)
+			return r, true, err
+		}
+	}
+	before, begun, err := find(ctx, cl)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +92,10 @@ func (c *Client) RollBackUpgrade(ctx context.Context, name string, o RollBackOpt
 	if !o.Apply {
 		return r, nil
 	}
-	if err := c.store.DropUpgrade(ctx, name); err != nil {
-		return r, err
+	if r.From != r.To {
+		if err := c.store.DropUpgrade(ctx, name); err != nil {
+			return r, err
+		}
 	}
 	w, err := c.keep(ctx, ch, ch.now.Spec)
 	r.Warnings = w.Warnings
@@ -123,6 +139,108 @@ func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisio
 		begun = true
 	}
 	return before, begun, fault.Wrap(fault.Gone, errors.New("no change that was applied to the cluster had an older version of Kubernetes"), "set what is to change by kops edit cluster")
+}
+
+// atRevision reads the objects of a change, whose version of Kubernetes is none that the
+// cluster has yet to come to.
+func (c *Client) atRevision(ctx context.Context, cl *Cluster, n int) (out revisionObjects, err error) {
+	r, err := c.store.Revision(ctx, cl.Spec.Name, n)
+	if fault.Is(err, fault.Gone) {
+		err = fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no revision %d", cl.Spec.Name, n), "kops get revisions --name "+cl.Spec.Name)
+	}
+	if err != nil {
+		return out, err
+	}
+	if out, err = objectsOf(r); err != nil {
+		return out, err
+	}
+	if out.cluster == nil {
+		return out, fault.New(fault.Permanent, "revision %d is of a deletion, which left no objects", n)
+	}
+	now, err := versions.ParseVersion(cl.Spec.Spec.KubernetesVersion)
+	if err != nil {
+		return out, fmt.Errorf("spec.kubernetesVersion: %w", err)
+	}
+	was, err := versions.ParseVersion(out.cluster.Spec.KubernetesVersion)
+	if err == nil && was.GT(now) {
+		err = fault.Wrap(fault.Permanent, fmt.Errorf("revision %d has Kubernetes %s, which is newer than %s", n, was, now), "kops upgrade cluster "+cl.Spec.Name+" --to "+was.String())
+	}
+	return out, err
+}
+
+// mostRevisions is how many of the newest revisions are looked at for one to go back to.
+const mostRevisions = 20
+
+// revisionFor is the newest change before a field that machines of a group are rolled for,
+// by the reasons of each; 0 where none is kept, and where the control plane has gone too
+// far to go back to it.
+func (c *Client) revisionFor(ctx context.Context, cl *clusterstore.Contents, g *api.InstanceGroup, machines []stale.Machine) (int, error) {
+	numbers, err := c.store.Revisions(ctx, cl.Spec.Name)
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range numbers[:min(len(numbers), mostRevisions)] {
+		r, err := c.store.Revision(ctx, cl.Spec.Name, n)
+		if err != nil {
+			return 0, err
+		}
+		of, err := objectsOf(r)
+		if err != nil {
+			return 0, err
+		}
+		was := of.group(g.Name)
+		if of.cluster == nil || was == nil {
+			return 0, nil // there was no such group before
+		}
+		ofCluster, err := stale.Changes(of.cluster.Spec, cl.Spec.Spec)
+		if err != nil {
+			return 0, err
+		}
+		ofGroup, err := stale.Changes(was.Spec, g.Spec)
+		if err != nil {
+			return 0, err
+		}
+		if !explains(append(ofCluster, ofGroup...), machines) {
+			continue
+		}
+		if roll.StageOf(g.Spec.Role) > roll.ControlPlanes && minorOf(of.cluster) != minorOf(cl.Spec) {
+			return 0, nil
+		}
+		return n, nil
+	}
+	return 0, nil
+}
+
+// explains reports whether one of the changes is one for which a machine is stale.
+func explains(changes []platform.Change, machines []stale.Machine) bool {
+	within := func(a, b string) bool { return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(a, b+"[") }
+	for _, m := range machines {
+		for _, r := range m.Reasons {
+			if r.Effect >= stale.Restart && slices.ContainsFunc(changes, func(c platform.Change) bool { return within(c.Field, r.Field) || within(r.Field, c.Field) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// minorOf is a cluster's version of Kubernetes without the patch.
+func minorOf(c *api.Cluster) string {
+	v, err := versions.ParseVersion(c.Spec.KubernetesVersion)
+	if err != nil {
+		return c.Spec.KubernetesVersion
+	}
+	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+}
+
+// group is that of a name; nil when there is none.
+func (r *revisionObjects) group(name string) *api.InstanceGroup {
+	for _, o := range r.objects {
+		if g, ok := o.(*api.InstanceGroup); ok && g.Name == name {
+			return g
+		}
+	}
+	return nil
 }
 
 // objectsOf reads the objects of a revision.

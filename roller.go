@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"kops.local/kops/api"
@@ -11,6 +12,7 @@ import (
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/ops/roll/drive"
+	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/store/clusterstore"
@@ -114,19 +116,36 @@ func (r *roller) begin(ctx context.Context, d *drive.Driver) (*roll.State, error
 	if err != nil {
 		return nil, err
 	}
-	plans, err := r.plans(ctx, w)
+	machines, err := r.judge(ctx, w)
 	if err != nil {
 		return nil, err
 	}
+	plans := r.plansOf(machines)
 	id, err := r.c.newID()
 	if err != nil {
 		return nil, err
 	}
+	r.backwards(ctx, plans, machines)
 	s := roll.New(id, r.o.rolling(), plans, v)
 	if len(s.Groups) == 0 {
 		return nil, nil
 	}
 	return &s, r.told.phase("roll")
+}
+
+// backwards says of the groups with machines to roll which revision they go back to when
+// the first fails. A rollout goes without where the revisions cannot be read.
+func (r *roller) backwards(ctx context.Context, plans []roll.Plan, machines []stale.Machine) {
+	for i := range plans {
+		p := &plans[i]
+		if len(p.Machines) == 0 {
+			continue
+		}
+		of := slices.DeleteFunc(slices.Clone(machines), func(m stale.Machine) bool { return m.Group != p.Name })
+		if n, err := r.c.revisionFor(ctx, r.Cluster, r.Cluster.Group(p.Name), of); err == nil {
+			p.Revision = n
+		}
+	}
 }
 
 // config is what a driver needs.

@@ -1,6 +1,7 @@
 package kops
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -128,8 +129,9 @@ func rolledOut(cluster string, r *Rollout) error {
 	if r == nil {
 		return nil
 	}
-	why := r.Stopped
+	why, back := r.Stopped, 0
 	for _, g := range r.Groups {
+		back = cmp.Or(back, g.Revision)
 		if why == "" && g.Stopped != "" {
 			why = fmt.Sprintf("group %s: %s", g.Name, g.Stopped)
 		}
@@ -140,7 +142,11 @@ func rolledOut(cluster string, r *Rollout) error {
 	case why == "":
 		return nil
 	}
-	return fault.Wrap(fault.NotYet, fmt.Errorf("the rollout stopped: %s", why), "mend it, then begin again: kops rolling-update cluster "+cluster+" --yes")
+	remedy := "mend it, then begin again: kops rolling-update cluster " + cluster + " --yes"
+	if back > 0 {
+		remedy += fmt.Sprintf("; or go back to the objects of revision %d: kops upgrade cluster %s --rollback --revision %d --yes", back, cluster, back)
+	}
+	return fault.Wrap(fault.NotYet, fmt.Errorf("the rollout stopped: %s", why), remedy)
 }
 
 // storedRollout reads the rollout of a cluster; nil when there is none. A state that

@@ -15,6 +15,9 @@ func rolloutOf(s *roll.State) *Rollout {
 		shown := status.RolloutGroup{Name: g.Name, Role: string(g.Role), Surge: g.Surge, Unavailable: g.Unavailable, Waits: g.Waits}
 		if g.Stopped != nil {
 			shown.Stopped, out.Declined = g.Stopped.Why, out.Declined || g.Stopped.Declined
+			if g.Stopped.Canary {
+				shown.Revision = g.Revision
+			}
 		}
 		for _, m := range g.Machines {
 			shown.Machines = append(shown.Machines, machineOf(&m))

@@ -102,15 +102,6 @@ func (r *roller) look(ctx context.Context) (health.World, error) {
 	return health.World{Cluster: r.Cluster.Spec.Name, Groups: r.Cluster.Groups, Machines: machines, Counted: true}, err
 }
 
-// plans are what a rollout is begun with.
-func (r *roller) plans(ctx context.Context, w health.World) ([]roll.Plan, error) {
-	machines, err := r.judge(ctx, w)
-	if err != nil {
-		return nil, err
-	}
-	return r.plansOf(machines), nil
-}
-
 // selects reports whether a group is among those that are asked for.
 func (r *roller) selects(g *api.InstanceGroup) bool {
 	return r.chosen == nil || slices.Contains(r.chosen, g.Name)

@@ -46,6 +46,9 @@ type RolloutGroup struct {
 	// Waits says what the group waits for, and Stopped why nothing more of it is begun.
 	Waits   string `json:"waits,omitempty"`
 	Stopped string `json:"stopped,omitempty"`
+	// Revision is the number of the change that the objects had better go back to, because
+	// the first machine failed; 0 where that is not so, or none is known.
+	Revision int `json:"revision,omitempty"`
 }
 
 // RolloutMachine is a machine in a rollout.

@@ -35,7 +35,7 @@ Show how far the last rollout of a cluster is, machine by machine, and who drive
 			if err != nil {
 				return err
 			}
-			return app.PrintAs(format, r, func() error { return told(app, r) })
+			return app.PrintAs(format, r, func() error { return told(app, name, r) })
 		})
 	c.Flags().StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
@@ -44,8 +44,8 @@ Show how far the last rollout of a cluster is, machine by machine, and who drive
 	return c
 }
 
-// told prints how far a rollout is.
-func told(app *shell.App, r *kops.Rollout) error {
+// told prints how far the rollout of a cluster is.
+func told(app *shell.App, name string, r *kops.Rollout) error {
 	rows := [][]string{{"GROUP", "MACHINE", "NODE", "PHASE", "SINCE", "WHAT"}}
 	for _, g := range r.Groups {
 		for _, m := range g.Machines {
@@ -64,6 +64,9 @@ func told(app *shell.App, r *kops.Rollout) error {
 		switch {
 		case g.Stopped != "":
 			app.Printf("%s stopped: %s\n", g.Name, shell.Spell(g.Stopped))
+			if g.Revision > 0 {
+				app.Printf("  Back to the objects of revision %d: kops upgrade cluster %s --rollback --revision %d --yes\n", g.Revision, name, g.Revision)
+			}
 		case g.Waits != "":
 			app.Printf("%s waits for %s\n", g.Name, shell.Spell(g.Waits))
 		}
@@ -98,7 +101,7 @@ func Watch(ctx context.Context, app *shell.App, client *kops.Client, name, forma
 		Saw(show, r)
 		if !r.Ended.IsZero() || r.Driver == "" {
 			stop()
-			return app.PrintAs(format, r, func() error { return told(app, r) })
+			return app.PrintAs(format, r, func() error { return told(app, name, r) })
 		}
 		if err := clock.Sleep(ctx, watchPause); err != nil {
 			stop()

@@ -23,6 +23,7 @@ func Command(app *shell.App) *cobra.Command {
 type options struct {
 	kops.UpgradeOptions
 	yes, rollback bool
+	revision      int
 	format        string
 }
 
@@ -38,8 +39,9 @@ Kubernetes skips no minor version. With --to, an upgrade over several of them is
 plan of hops: the first is written into the objects, and kops reconcile cluster
 carries out one after the other. Images that users made are kept.
 
-With --rollback, the objects are put back as they were, as long as no machine of
-the control plane runs the later version.`, `
+With --rollback, the objects are put back as they were before the last upgrade, or
+with --revision, at any change that was applied, as long as no machine of the control
+plane runs a later minor version.`, `
   # Preview, and do it as kOps does
   kops upgrade cluster cluster.example.com
   kops upgrade cluster cluster.example.com --yes
@@ -52,7 +54,11 @@ the control plane runs the later version.`, `
   kops upgrade cluster cluster.example.com --yes --skip-checks disruption-budgets
 
   # Back, while the control plane has not moved
-  kops upgrade cluster cluster.example.com --rollback --yes`,
+  kops upgrade cluster cluster.example.com --rollback --yes
+
+  # Back to the objects of a change, whatever was changed since
+  kops get revisions --name cluster.example.com
+  kops upgrade cluster cluster.example.com --rollback --revision 7 --yes`,
 		func(ctx context.Context, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -66,6 +72,7 @@ the control plane runs the later version.`, `
 	f.StringVar(&o.Channel, "channel", "", "channel that recommends, instead of the cluster's")
 	shell.Complete(c, "channel", "stable", "alpha")
 	f.BoolVar(&o.rollback, "rollback", false, "put back the objects as they were before the last upgrade")
+	f.IntVar(&o.revision, "revision", 0, "with --rollback: put back the objects of this revision, as kops get revisions numbers them")
 	f.StringSliceVar(&o.SkipChecks, "skip-checks", nil, "checks of the cluster that are not made: "+strings.Join(kops.PreChecks(), ", "))
 	shell.Complete(c, "skip-checks", kops.PreChecks()...)
 	f.StringVarP(&o.format, "output", "o", shell.Table, "format: table, yaml or json")
@@ -83,6 +90,12 @@ func (o *options) check() error {
 	}
 	if o.rollback && o.To+o.KubernetesVersion+o.Channel != "" {
 		return shell.Usagef("--rollback goes to the version before; leave out --to, --kubernetes-version and --channel")
+	}
+	if o.revision != 0 && !o.rollback {
+		return shell.Usagef("--revision says what is put back; add --rollback")
+	}
+	if o.revision < 0 {
+		return shell.Usagef("--revision %d: write a number that kops get revisions shows", o.revision)
 	}
 	return shell.CheckFormat(o.format, shell.Table, shell.YAML, shell.JSON)
 }
@@ -168,7 +181,7 @@ func Findings(app *shell.App, l finding.List) {
 }
 
 func rollBack(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
-	r, err := client.RollBackUpgrade(ctx, name, kops.RollBackOptions{Apply: o.yes, ReachOptions: o.ReachOptions, On: o.On})
+	r, err := client.RollBackUpgrade(ctx, name, kops.RollBackOptions{Apply: o.yes, Revision: o.revision, ReachOptions: o.ReachOptions, On: o.On})
 	if err != nil {
 		return err
 	}

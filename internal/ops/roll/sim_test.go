@@ -179,7 +179,7 @@ func (s *scene) shape(g *wgroup, p *Plan) {
 		p.Surge, p.Unavailable = 0, 1
 	}
 	p.SurgeOnly = g.role == api.RoleNode && s.chance(15)
-	p.Revision = "r1"
+	p.Revision = 1
 }
 
 // run drives the rollout to its end, through all that happens meanwhile.

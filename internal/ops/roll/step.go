@@ -218,12 +218,17 @@ func (t *turn) to(m *Machine, p Phase) {
 	}
 }
 
+// begun reports whether a machine of the group was taken, and not only skipped.
+func (g *Group) begun() bool {
+	return slices.ContainsFunc(g.Machines, func(m Machine) bool { return m.Phase != Pending && m.Phase != Kept })
+}
+
 // stop has nothing more of a group begun; where later stages rely on it, of none.
 func (t *turn) stop(g *group, m *Machine, why string) {
 	if t.closing(g) {
 		return
 	}
-	s := &Stop{At: t.now, Why: why, Canary: !g.Proven}
+	s := &Stop{At: t.now, Why: why, Canary: !g.Proven && g.begun()}
 	if m != nil {
 		s.Machine, s.Phase = m.Name, m.Phase
 	}

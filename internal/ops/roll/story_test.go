@@ -99,7 +99,7 @@ func controlPlane(name string) *wgroup {
 }
 
 func budget(surge, unavailable int) func(*wgroup, *Plan) {
-	return func(_ *wgroup, p *Plan) { p.Surge, p.Unavailable, p.Revision = surge, unavailable, "r1" }
+	return func(_ *wgroup, p *Plan) { p.Surge, p.Unavailable, p.Revision = surge, unavailable, 7 }
 }
 
 // tell runs a story, and returns what happened.
@@ -132,7 +132,7 @@ func (y story) tell(t *testing.T) string {
 	end := fmt.Sprintf("%s ended", s.w.now.Format("15:04:05"))
 	for _, g := range s.d.saved.Groups {
 		if g.Stopped != nil && g.Stopped.Canary {
-			end += fmt.Sprintf("; group %s had better go back to revision %s", g.Name, g.Revision)
+			end += fmt.Sprintf("; group %s had better go back to revision %d", g.Name, g.Revision)
 		}
 	}
 	return strings.Join(append(s.w.history, end), "\n") + "\n"

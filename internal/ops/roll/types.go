@@ -160,8 +160,8 @@ type Group struct {
 	SurgeOnly bool `json:"surgeOnly,omitempty"`
 	// Refills says that its platform makes successors by itself; otherwise an Update does.
 	Refills bool `json:"refills,omitempty"`
-	// Revision is the cluster's to go back to when the canary fails; empty when none is known.
-	Revision string `json:"revision,omitempty"`
+	// Revision is the number of the cluster's to go back to when the canary fails; 0 when none is known.
+	Revision int `json:"revision,omitempty"`
 
 	// Machines are those to roll, in the order in which they are taken.
 	Machines []Machine `json:"machines"`
@@ -276,7 +276,7 @@ type Stop struct {
 	Why     string `json:"why"`
 	Machine string `json:"machine,omitempty"`
 	Phase   Phase  `json:"phase,omitempty"`
-	// Canary says that the first machine failed: the group had better go back to its Revision.
+	// Canary says that the first machine that was taken failed: the group had better go back to its Revision.
 	Canary bool `json:"canary,omitempty"`
 	// Declined says that the user did not want to go on.
 	Declined bool `json:"declined,omitempty"`
@@ -451,7 +451,7 @@ type Plan struct {
 	Surge, Unavailable int
 	// SurgeOnly, Refills, Lone and Revision are as in Group.
 	SurgeOnly, Refills, Lone bool
-	Revision                 string
+	Revision                 int
 	// Machines have Name, Node, Effect and Reasons; all others of the group are left alone.
 	// None: so is the group.
 	Machines []Machine
