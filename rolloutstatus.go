@@ -29,5 +29,5 @@ func rolloutOf(s *roll.State) *Rollout {
 
 func machineOf(m *roll.Machine) status.RolloutMachine {
 	return status.RolloutMachine{Name: m.Name, Node: m.Node, Effect: string(m.Effect), Reasons: m.Reasons, Phase: string(m.Phase), Since: m.Since,
-		Successor: m.Successor, Blockers: m.Blockers, Trouble: m.Trouble}
+		Successor: m.Successor, Blockers: m.Blockers, Trouble: m.Trouble, Lacks: m.Lacks}
 }

@@ -68,6 +68,9 @@ type RolloutMachine struct {
 	// Blockers keep it from being drained, and Trouble is what went wrong last.
 	Blockers []string `json:"blockers,omitempty"`
 	Trouble  string   `json:"trouble,omitempty"`
+	// Lacks says what keeps its successor from being there, or from being ready; empty where
+	// nothing is known.
+	Lacks string `json:"lacks,omitempty"`
 }
 
 // Question is what the user of a rollout is asked.

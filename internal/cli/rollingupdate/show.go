@@ -72,7 +72,7 @@ func named(m status.RolloutMachine) string {
 func phase(m status.RolloutMachine) string {
 	successor := cmp.Or(m.Successor, "its successor")
 	words := map[string]string{
-		"surged":     "detached, and serves until its successor does",
+		"surged":     "detached, and serves until its successor does; that is made",
 		"joined":     "waits until " + successor + " is ready",
 		"soaking":    successor + " is ready, and has to stay so",
 		"cordoned":   "takes no new pods, and leaves the load balancers",
@@ -86,6 +86,9 @@ func phase(m status.RolloutMachine) string {
 		words["soaking"], words["joined"] = "restarted, and has to stay ready", "waits until it is ready"
 	}
 	out := cmp.Or(words[m.Phase], m.Phase)
+	if m.Lacks != "" {
+		out += ": " + m.Lacks
+	}
 	if m.Trouble != "" && m.Phase != "done" {
 		out += "; " + m.Trouble
 	}

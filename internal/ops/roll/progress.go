@@ -49,7 +49,7 @@ func (t *turn) vanished(g *group, m *Machine) bool {
 		m.Trouble = "it was gone before it was to be terminated"
 	}
 	m.Ended, m.Blockers, m.Touched = t.now, nil, false
-	g.Making = Effort{}
+	g.Making = Making{}
 	t.drop(m)
 	t.to(m, Gone)
 	t.await(m)
@@ -78,6 +78,7 @@ func (t *turn) succeed(g *group, m *Machine) {
 	default:
 		t.to(m, Soaking)
 	}
+	m.Lacks = g.lacks(m)
 	if m.Deadline.IsZero() { // it was well, and is not any more
 		t.await(m)
 	}
@@ -130,19 +131,35 @@ func (t *turn) lateness(g *group, m *Machine) string {
 		return fmt.Sprintf("the platform has not shown group %s, in which %s is replaced, within %v", g.Name, m.Name, t.Options.ValidationTimeout)
 	case g.well(m):
 		return fmt.Sprintf("%s is gone, and etcd is not what it was before after %v", m.Name, t.Options.ValidationTimeout)
-	case n == nil && g.view.Trouble != "":
-		return fmt.Sprintf("no machine came in the place of %s within %v: %s", m.Name, t.Options.ValidationTimeout, g.view.Trouble)
 	case n == nil:
-		return fmt.Sprintf("no machine came in the place of %s within %v", m.Name, t.Options.ValidationTimeout)
+		return fmt.Sprintf("no machine came in the place of %s within %v%s", m.Name, t.Options.ValidationTimeout, because(m.Lacks))
 	}
 	why := "its node is not ready"
 	if v := g.seen[n.Name]; v.Node == "" && !g.nodeless {
 		why = "it has not joined the cluster"
 	}
-	if note := g.seen[n.Name].Note; note != "" {
-		why += ": " + note
+	return fmt.Sprintf("%s, which takes the place of %s, is not well after %v: %s", n.Name, m.Name, t.Options.ValidationTimeout, why+because(m.Lacks))
+}
+
+// lacks says what keeps a machine's successor from being there, or from being ready; empty
+// where nothing does, or nobody tells.
+func (g *group) lacks(m *Machine) string {
+	switch n := g.by[m.Successor]; {
+	case g.view == nil:
+		return ""
+	case n == nil:
+		return cmp.Or(g.view.Trouble, g.Making.Trouble)
+	case n.Ready.IsZero():
+		return noteOf(g.seen[n.Name])
 	}
-	return fmt.Sprintf("%s, which takes the place of %s, is not well after %v: %s", n.Name, m.Name, t.Options.ValidationTimeout, why)
+	return ""
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
 }
 
 // detach has the group count a machine no longer.
@@ -297,6 +314,7 @@ func (t *turn) soak(g *group, m *Machine) {
 	switch {
 	case !t.serves(g, m.Name):
 		t.to(m, Joined)
+		m.Lacks = noteOf(g.seen[m.Name])
 	default:
 		t.to(m, Soaking)
 		if !t.wake(m.Since.Add(max(t.Options.Soak, t.interval(g)))) && t.etcdWell(g) && t.released(g, m) {
@@ -305,7 +323,7 @@ func (t *turn) soak(g *group, m *Machine) {
 		}
 	}
 	if !t.wake(m.Deadline) {
-		t.stop(g, m, fmt.Sprintf("%s is not well %v after it was told to take up its configuration", m.Name, t.Options.ValidationTimeout))
+		t.stop(g, m, fmt.Sprintf("%s is not well %v after it was told to take up its configuration%s", m.Name, t.Options.ValidationTimeout, because(m.Lacks)))
 	}
 }
 
@@ -327,7 +345,7 @@ func (t *turn) makeUp(g *group) {
 	for i := range g.Machines {
 		m := &g.Machines[i]
 		if v := g.seen[m.Name]; m.Successor == "" && (m.Phase == Gone || m.Phase == Surged && v != nil && (v.Detached || m.done(Detach))) {
-			t.do(g, &g.Making, Action{Do: Update})
+			t.do(g, &g.Making.Effort, Action{Do: Update})
 			return
 		}
 	}

@@ -214,7 +214,7 @@ func (t *turn) tried(e *Effort, r Result) (hopeless bool) {
 // to brings a machine to a phase.
 func (t *turn) to(m *Machine, p Phase) {
 	if m.Phase != p {
-		m.Phase, m.Since, t.moved = p, t.now, true
+		m.Phase, m.Since, m.Lacks, t.moved = p, t.now, "", true
 	}
 }
 

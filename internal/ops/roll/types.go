@@ -175,7 +175,7 @@ type Group struct {
 	Proven bool `json:"proven,omitempty"`
 	// Gates says how the checks of Options.Gates stand, and Making how an Update does.
 	Gates  GateState `json:"gates,omitzero"`
-	Making Effort    `json:"making,omitzero"`
+	Making Making    `json:"making,omitzero"`
 	// Well is since when no new failure concerns the group; zero while one does.
 	Well time.Time `json:"well,omitzero"`
 	// Waits says what the group waits for, and Held since when that is in its way; empty when nothing is.
@@ -192,6 +192,13 @@ type Group struct {
 type GateState struct {
 	Asked  int `json:"asked,omitempty"`
 	Passed int `json:"passed,omitempty"`
+	// Trouble is what went wrong last.
+	Trouble string `json:"trouble,omitempty"`
+	Effort
+}
+
+// Making says how an Update that makes the machines of a group goes.
+type Making struct {
 	// Trouble is what went wrong last.
 	Trouble string `json:"trouble,omitempty"`
 	Effort
@@ -256,6 +263,9 @@ type Machine struct {
 	Blockers []string `json:"blockers,omitempty"`
 	// Trouble says what went wrong last.
 	Trouble string `json:"trouble,omitempty"`
+	// Lacks says what keeps its successor from being there, or from being ready, as far as
+	// the platform or the successor tells.
+	Lacks string `json:"lacks,omitempty"`
 	Effort
 }
 

@@ -36,7 +36,7 @@ func (t *turn) wish(w Wish) {
 
 // reopen has a group that was stopped go on.
 func (t *turn) reopen(g *group) {
-	g.Stopped, g.Held, g.Making, g.Gates.Effort = nil, time.Time{}, Effort{}, Effort{}
+	g.Stopped, g.Held, g.Making, g.Gates.Effort = nil, time.Time{}, Making{}, Effort{}
 	for i := range g.Machines {
 		m := &g.Machines[i]
 		m.Effort, m.Deadline = Effort{}, time.Time{}
@@ -106,7 +106,8 @@ func (t *turn) result(r Result) {
 	switch {
 	case g == nil || !g.Ended.IsZero():
 	case r.Do == Update:
-		if t.tried(&g.Making, r) {
+		g.Making.Trouble = r.Trouble
+		if t.tried(&g.Making.Effort, r) {
 			t.stop(g, nil, fmt.Sprintf("the machines that group %s lacks cannot be made: %s", g.Name, r.Trouble))
 		}
 	case r.Do == CheckGates && r.Round == g.Gates.Asked:
