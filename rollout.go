@@ -116,9 +116,14 @@ func (c *Client) Rollout(ctx context.Context, name string, o RolloutOptions) (*R
 
 // DeleteInstance replaces one machine, by its name or that of its node, as a rollout does.
 func (c *Client) DeleteInstance(ctx context.Context, cluster, instance string, o RolloutOptions) (*Rollout, error) {
+	return c.Rollout(ctx, cluster, o.ofInstance(instance))
+}
+
+// ofInstance are these options for one machine, after which nothing is waited for.
+func (o RolloutOptions) ofInstance(instance string) RolloutOptions {
 	o.Instance = instance
 	o.BastionInterval, o.ControlPlaneInterval, o.NodeInterval = 0, 0, 0
-	return c.Rollout(ctx, cluster, o)
+	return o
 }
 
 // ErrDeclined is the error of a rollout whose user did not want to go on.

@@ -50,6 +50,12 @@ func (c *Client) PlanRollout(ctx context.Context, name string, o RolloutOptions)
 	return out, told.phase("")
 }
 
+// PlanDeleteInstance finds out what DeleteInstance would do. Of the groups, only that of the
+// machine has one to roll.
+func (c *Client) PlanDeleteInstance(ctx context.Context, cluster, instance string, o RolloutOptions) (*RolloutPlan, error) {
+	return c.PlanRollout(ctx, cluster, o.ofInstance(instance))
+}
+
 // describe tells of each group what is done to it, and what will be in the way.
 func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan) error {
 	machines, err := r.judge(ctx, w)
@@ -238,6 +244,7 @@ func plannedRoll(g *api.InstanceGroup, w health.World, machines []stale.Machine,
 	}
 	if of != nil {
 		out.NeedUpdate, out.Surge, out.Unavailable = len(of.Machines), of.Surge, of.Unavailable
+		out.SurgesFirst, out.Stays = of.SurgesFirst(), of.SurgeOnly
 		for i := range of.Machines {
 			out.Machines = append(out.Machines, machineOf(&of.Machines[i]))
 		}

@@ -121,6 +121,10 @@ type PlannedRoll struct {
 	Nodes       int `json:"nodes"`
 	Surge       int `json:"surge"`
 	Unavailable int `json:"unavailable"`
+	// SurgesFirst says that the successor of the first machine comes before that goes, and
+	// Stays that nothing is drained or terminated then (drainAndTerminate: false).
+	SurgesFirst bool `json:"surgesFirst,omitempty"`
+	Stays       bool `json:"stays,omitempty"`
 	// Machines are those that are replaced or restarted.
 	Machines []RolloutMachine `json:"machines,omitempty"`
 }

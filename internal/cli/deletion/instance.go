@@ -2,10 +2,13 @@ package deletion
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"kops.local/kops"
+	"kops.local/kops/api/status"
 	"kops.local/kops/internal/cli/rollingupdate"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/cli/validate"
@@ -33,9 +36,8 @@ where the machine is none of the control plane. Without --yes, show what would b
 				return err
 			}
 			validate.Reach(app, &o.ReachOptions)
-			o.Instance = args[0]
 			if !yes {
-				return rollingupdate.Preview(ctx, app, client, name, shell.Table, o)
+				return previewInstance(ctx, app, client, name, args[0], o)
 			}
 			return rollingupdate.Drive(app, shell.Table, o, func(o kops.RolloutOptions) (*kops.Rollout, error) {
 				return client.DeleteInstance(ctx, name, args[0], o)
@@ -48,4 +50,74 @@ where the machine is none of the control plane. Without --yes, show what would b
 	rollingupdate.Flags(c, &o)
 	c.ValidArgsFunction = cobra.NoFileCompletions
 	return c
+}
+
+// previewInstance tells what becomes of one machine, and of what runs on it.
+func previewInstance(ctx context.Context, app *shell.App, client *kops.Client, cluster, instance string, o kops.RolloutOptions) error {
+	o.On = app.On(nil)
+	p, err := client.PlanDeleteInstance(ctx, cluster, instance, o)
+	if err != nil {
+		return err
+	}
+	if p.Unfinished != nil {
+		app.Printf("A rollout that began at %s is not finished, and no machine is replaced beside it.\nFinish it: kops rolling-update cluster %s --yes; or end it: kops rolling-update abort %s\n",
+			p.Unfinished.Began.Format(time.RFC3339), cluster, cluster)
+		return nil
+	}
+	for _, g := range p.Groups {
+		for _, m := range g.Machines {
+			app.Printf("%s of the instance group %s:\n", rollingupdate.Named(m), g.Name)
+			for i, step := range steps(g, m, o) {
+				app.Printf("  %d. %s\n", i+1, step)
+			}
+		}
+	}
+	rollingupdate.Obstacles(app, p)
+	app.Printf("\nIt takes about %s.\n", p.About)
+	app.Notef("\nMust specify --yes to replace it:\n  %s\n", again(cluster, instance, o))
+	return nil
+}
+
+// steps are what is done to a machine, in their order.
+func steps(g status.PlannedRoll, m status.RolloutMachine, o kops.RolloutOptions) []string {
+	before := m.Phase == "surged" // by an earlier rollout
+	switch {
+	case m.Effect == "restart":
+		return []string{"it takes up its configuration in place, and restarts what that changes; no other machine takes its place"}
+	case g.Stays && g.SurgesFirst:
+		return []string{"it is detached: its group makes another, and it goes on to serve, as spec.rollingUpdate.drainAndTerminate is false"}
+	case g.Stays:
+		return []string{"it stays, as spec.rollingUpdate.drainAndTerminate is false and the group has no machine more"}
+	}
+	var out []string
+	if g.SurgesFirst && !before {
+		out = append(out, "it is detached: its group makes another, and it serves until that is ready")
+	}
+	switch {
+	case o.CloudOnly:
+		out = append(out, "it is terminated, with the pods that are on it")
+	case m.Node == "":
+		out = append(out, "it leaves the load balancers, and is terminated; it is no node, and has no pods")
+	default:
+		out = append(out, "it takes no new pods, leaves the load balancers, and its pods are moved within their budgets", "it is terminated")
+	}
+	switch {
+	case before:
+		out = append(out, "another is in its place already, or is made")
+	case !g.SurgesFirst:
+		out = append(out, "its group makes another in its place")
+	}
+	return out
+}
+
+// again is the command that does what was shown.
+func again(cluster, instance string, o kops.RolloutOptions) string {
+	line := fmt.Sprintf("kops delete instance %s --name %s", instance, cluster)
+	if !o.Surge {
+		line += " --surge=false"
+	}
+	if o.CloudOnly {
+		line += " --cloudonly"
+	}
+	return line + " --yes"
 }

@@ -20,11 +20,16 @@ func Preview(ctx context.Context, app *shell.App, client *kops.Client, name, for
 	if err != nil {
 		return err
 	}
+	spell(p)
+	return app.PrintAs(format, p, func() error { return planned(app, p) })
+}
+
+// spell spells the options in texts as flags.
+func spell(p *kops.RolloutPlan) {
 	for i := range p.Blockers {
 		p.Blockers[i].Remedy = shell.Spell(p.Blockers[i].Remedy)
 	}
 	shell.SpellFailures(p.Baseline)
-	return app.PrintAs(format, p, func() error { return planned(app, p) })
 }
 
 func planned(app *shell.App, p *kops.RolloutPlan) error {
@@ -46,7 +51,7 @@ func planned(app *shell.App, p *kops.RolloutPlan) error {
 	if err := machines(app, p); err != nil {
 		return err
 	}
-	obstacles(app, p)
+	Obstacles(app, p)
 	app.Printf("\n%s\n\nMust specify --yes to rolling-update.\n", order(p))
 	return nil
 }
@@ -80,8 +85,9 @@ func machines(app *shell.App, p *kops.RolloutPlan) error {
 	return app.PrintRows(rows)
 }
 
-// obstacles tells what will be in the way, and what is wrong already.
-func obstacles(app *shell.App, p *kops.RolloutPlan) {
+// Obstacles tells what will be in the way, and what is wrong already.
+func Obstacles(app *shell.App, p *kops.RolloutPlan) {
+	spell(p)
 	tell := func(title string, blocks bool) {
 		for _, b := range p.Blockers {
 			if b.Blocks != blocks {

@@ -33,7 +33,7 @@ func Saw(show *text.Stages, r *kops.Rollout) {
 			if m.Phase == "pending" {
 				continue
 			}
-			of := g.Name + " " + named(m)
+			of := g.Name + " " + Named(m)
 			all = append(all, text.Reason{Of: of, Text: phase(m)})
 			if m.Phase != "done" && m.Phase != "kept" {
 				now = append(now, text.Reason{Of: of, Text: strings.Join(slices.Concat([]string{phase(m)}, m.Blockers), "; ")})
@@ -60,8 +60,8 @@ func spelled(list []text.Reason) []text.Reason {
 	return list
 }
 
-// named is a machine, and its node where that is called otherwise.
-func named(m status.RolloutMachine) string {
+// Named is a machine, and its node where that is called otherwise.
+func Named(m status.RolloutMachine) string {
 	if m.Node == "" || m.Node == m.Name {
 		return m.Name
 	}

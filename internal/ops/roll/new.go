@@ -156,6 +156,16 @@ func (m *Machine) rank() int {
 	return 3
 }
 
+// SurgesFirst reports that, as a rollout begins, the successor of the first machine of the
+// group that is taken comes before that goes.
+func (g *Group) SurgesFirst() bool {
+	if len(g.Machines) == 0 {
+		return false
+	}
+	m := &g.Machines[0]
+	return m.Phase == Surged || m.Effect == Replace && g.Surge > 0 && g.Unavailable == 0 && !m.WasBroken && !m.Spare
+}
+
 // nodeless reports that the machines of a group are judged by their platform alone.
 func (g *Group) nodeless(o Options) bool { return o.CloudOnly || g.Stage == Bastions }
 

@@ -47,3 +47,28 @@ func TestBudget(t *testing.T) {
 		}
 	}
 }
+
+// TestTheFirstMachineSurges as Step has it: the budget says so, and that the machine serves.
+func TestTheFirstMachineSurges(t *testing.T) {
+	serving, broken := MachineView{Name: "a", Running: true, Node: "a", Ready: true}, MachineView{Name: "a", Running: true}
+	for _, c := range []struct {
+		surge, unavailable int
+		machine            MachineView
+		effect             Effect
+		want               bool
+	}{
+		{1, 0, serving, Replace, true},
+		{0, 1, serving, Replace, false},
+		{1, 1, serving, Replace, false},
+		{1, 0, broken, Replace, false},
+		{1, 0, serving, Restart, false},
+	} {
+		v := View{API: true, Groups: []GroupView{{Name: "nodes", Target: 1, Machines: []MachineView{c.machine}}}}
+		s := New("x", Defaults(), []Plan{{Name: "nodes", Role: api.RoleNode, Surge: c.surge, Unavailable: c.unavailable, Refills: true, Machines: []Machine{{Name: "a", Node: c.machine.Node, Effect: c.effect}}}}, v)
+		said := s.Groups[0].SurgesFirst()
+		s, _ = Step(s, v)
+		if did := s.Groups[0].Machines[0].Phase == Surged; said != c.want || did != c.want {
+			t.Errorf("%+v: it is said %v, and done %v", c, said, did)
+		}
+	}
+}

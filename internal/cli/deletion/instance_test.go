@@ -1,0 +1,43 @@
+package deletion
+
+import (
+	"slices"
+	"testing"
+
+	"kops.local/kops"
+	"kops.local/kops/api/status"
+)
+
+// TestDeletionOfAMachineIsTold: what is done to it, in which order, and what takes its place.
+func TestDeletionOfAMachineIsTold(t *testing.T) {
+	const detached, moved, terminated, another = "it is detached: its group makes another, and it serves until that is ready",
+		"it takes no new pods, leaves the load balancers, and its pods are moved within their budgets", "it is terminated", "its group makes another in its place"
+	node := status.RolloutMachine{Name: "i-1", Node: "a", Effect: "replace", Phase: "pending"}
+	with := func(change func(*status.RolloutMachine)) status.RolloutMachine {
+		m := node
+		change(&m)
+		return m
+	}
+	surge := status.PlannedRoll{SurgesFirst: true}
+	for name, c := range map[string]struct {
+		g    status.PlannedRoll
+		m    status.RolloutMachine
+		o    kops.RolloutOptions
+		want []string
+	}{
+		"with a surge":      {surge, node, kops.RolloutOptions{}, []string{detached, moved, terminated}},
+		"without":           {status.PlannedRoll{}, node, kops.RolloutOptions{}, []string{moved, terminated, another}},
+		"detached before":   {surge, with(func(m *status.RolloutMachine) { m.Phase = "surged" }), kops.RolloutOptions{}, []string{moved, terminated, "another is in its place already, or is made"}},
+		"by the cloud only": {status.PlannedRoll{}, node, kops.RolloutOptions{CloudOnly: true}, []string{"it is terminated, with the pods that are on it", another}},
+		"no node": {status.PlannedRoll{}, with(func(m *status.RolloutMachine) { m.Node = "" }), kops.RolloutOptions{},
+			[]string{"it leaves the load balancers, and is terminated; it is no node, and has no pods", another}},
+		"in place": {status.PlannedRoll{}, with(func(m *status.RolloutMachine) { m.Effect = "restart" }), kops.RolloutOptions{},
+			[]string{"it takes up its configuration in place, and restarts what that changes; no other machine takes its place"}},
+		"detached only": {status.PlannedRoll{SurgesFirst: true, Stays: true}, node, kops.RolloutOptions{},
+			[]string{"it is detached: its group makes another, and it goes on to serve, as spec.rollingUpdate.drainAndTerminate is false"}},
+	} {
+		if got := steps(c.g, c.m, c.o); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
