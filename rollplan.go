@@ -191,15 +191,11 @@ func (r *roller) effect(m stale.Machine) roll.Effect {
 	return ""
 }
 
-// why is why a machine is rolled, a reason a line.
+// why is why a machine is rolled, a reason a line, in the words of all that tells of machines.
 func why(m stale.Machine) []string {
 	var out []string
-	for _, w := range m.Reasons {
-		text := w.Field
-		if w.Have != "" || w.Want != "" {
-			text += fmt.Sprintf(": %s -> %s", cmp.Or(w.Have, "(none)"), cmp.Or(w.Want, "(none)"))
-		}
-		out = append(out, text)
+	for _, r := range reasons(m.Reasons) {
+		out = append(out, r.String())
 	}
 	return out
 }
