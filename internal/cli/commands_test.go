@@ -92,20 +92,21 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 func TestExamplesAreCommandLines(t *testing.T) {
 	read := 0
 	for path, c := range tree("") {
-		read += checkLines(t, path, c.Example)
+		read += checkLines(t, path, comment.ReplaceAllString(c.Example, ""))
 	}
 	if read < 40 {
 		t.Errorf("only %d examples were read", read)
 	}
 }
 
-// TestPagesAreCommandLines reads what the pages of documentation run, alike.
+// TestPagesAreCommandLines reads what the pages of documentation run, alike, and the
+// commands that they name in a sentence.
 func TestPagesAreCommandLines(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := 0
+	run, named := 0, 0
 	for _, page := range append(pages, "../../README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -113,47 +114,106 @@ func TestPagesAreCommandLines(t *testing.T) {
 		}
 		for i, block := range strings.Split(string(text), "```") {
 			if i%2 == 1 { // between fences
-				read += checkLines(t, page, comment.ReplaceAllString(block, ""))
+				run += checkLines(t, page, comment.ReplaceAllString(block, ""))
+				continue
+			}
+			for _, code := range inline.FindAllStringSubmatch(block, -1) {
+				if words := words(code[1]); words[0] == "kops" && checkLine(t, page, words) != nil {
+					named++
+				}
 			}
 		}
 	}
-	if read < 20 {
-		t.Errorf("only %d lines were read", read)
+	if run < 100 || named < 50 {
+		t.Errorf("only %d lines were read, and %d names of commands", run, named)
 	}
 }
 
-// comment is one of a shell, at the end of a line.
-var comment = regexp.MustCompile(`(?m)\s#.*$`)
+var (
+	// comment is one of a shell, at the end of a line.
+	comment = regexp.MustCompile(`(?m)\s#.*$`)
+	// inline is code in a sentence.
+	inline = regexp.MustCompile("`([^`]+)`")
+	// option is a flag in the use of a command, with its value.
+	option = regexp.MustCompile(` --?[a-z-]+ [A-Z]+`)
+	// word is one of a shell, in which quotes keep spaces.
+	word = regexp.MustCompile(`(?:"[^"]*"|'[^']*'|[^\s"'])+`)
+)
+
+func words(line string) []string { return word.FindAllString(line, -1) }
 
 // checkLines checks the lines of a text that run kops, and returns how many there are.
 func checkLines(t *testing.T, where, text string) (read int) {
 	t.Helper()
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\\\n", " "), "\n") {
-		for part := range strings.SplitSeq(line, "|") {
-			words := strings.Fields(part)
-			for len(words) > 0 && strings.Contains(words[0], "=") {
-				words = words[1:] // a variable, whose value may have a space
-				if len(words) > 0 && strings.HasSuffix(words[0], `"`) {
-					words = words[1:]
-				}
+		rest := words(line)
+		for len(rest) > 0 {
+			end := slices.IndexFunc(rest, func(w string) bool { return slices.Contains([]string{"|", "&&", "||", ";"}, w) })
+			part := rest
+			if rest = nil; end >= 0 {
+				part, rest = part[:end], part[end+1:]
 			}
-			if len(words) == 0 || words[0] != "kops" {
+			for len(part) > 0 && strings.Contains(part[0], "=") {
+				part = part[1:] // a variable
+			}
+			if len(part) == 0 || part[0] != "kops" {
 				continue
 			}
-			if i := slices.Index(words, ">"); i > 0 {
-				words = words[:i]
-			}
 			read++
-			found, rest, err := tree("")["kops"].Find(words[1:])
-			if err == nil {
-				err = found.ParseFlags(rest)
-			}
-			if err != nil {
-				t.Errorf("%s: %q: %v", where, part, err)
+			if c := checkLine(t, where, part); c != nil {
+				checkArguments(t, where, part, c)
 			}
 		}
 	}
 	return read
+}
+
+// checkLine returns the command that a line runs, with its flags read; nil where the
+// command, or a flag, does not exist.
+func checkLine(t *testing.T, where string, line []string) *cobra.Command {
+	t.Helper()
+	if i := slices.IndexFunc(line, func(w string) bool { return w == ">" || w == "<" }); i > 0 {
+		line = line[:i]
+	}
+	c, rest, err := tree("")["kops"].Find(line[1:])
+	if err == nil {
+		err = c.ParseFlags(rest)
+	}
+	if err != nil {
+		t.Errorf("%s: %q: %v", where, strings.Join(line, " "), err)
+		return nil
+	}
+	if args := c.Flags().Args(); len(args) > 0 && c.HasAvailableSubCommands() {
+		for name := range strings.SplitSeq(args[0], "|") { // bash|zsh
+			if of, _, err := c.Find([]string{name}); err != nil || of == c {
+				t.Errorf("%s: %q: %s has no command %s", where, strings.Join(line, " "), c.CommandPath(), name)
+				return nil
+			}
+		}
+	}
+	return c
+}
+
+// checkArguments holds the arguments of a line against those that the command tells of:
+// CLUSTER is needed, [CLUSTER] may be there, NAME... may be more than one.
+func checkArguments(t *testing.T, where string, line []string, c *cobra.Command) {
+	t.Helper()
+	use := option.ReplaceAllString(c.Use, "")
+	if strings.ContainsAny(use, "{-") {
+		return // it says that in a way of its own
+	}
+	least, most := 0, 0
+	for _, w := range words(use)[1:] {
+		if !strings.HasPrefix(w, "[") {
+			least++
+		}
+		if most++; strings.HasSuffix(strings.TrimSuffix(w, "]"), "...") {
+			most = 1000
+		}
+	}
+	if n := len(c.Flags().Args()); n < least || n > most {
+		t.Errorf("%s: %q has %d arguments, and the command is %q", where, strings.Join(line, " "), n, c.UseLine())
+	}
 }
 
 // line is one line of cli.tsv: a command, or a flag of one, as kOps has it.

@@ -17,7 +17,7 @@ import (
 func add(app *shell.App) *cobra.Command {
 	var dir, from string
 	var arches []string
-	c := shell.Cobra("add IMAGE...", "Add images of your own to a bundle", `
+	c := shell.Cobra("add {IMAGE... | --from ARCHIVE}", "Add images of your own to a bundle", `
 Add images to a bundle: from their registry, or from an archive that docker save or
 podman save wrote. Pods of a cluster on this host can run them at once, under the same
 names, as its machines fetch all images from the bundle; under a tag that they have
