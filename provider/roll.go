@@ -35,6 +35,8 @@ type Roll struct {
 type Made struct {
 	// Config is the hash of the node configuration that the machine was started with.
 	Config string
+	// Wanted is that with which it would be started now; empty when the platform cannot tell.
+	Wanted string
 	// Changes are what the platform would do otherwise now, but for the node configuration.
 	Changes []Change
 }
@@ -89,7 +91,7 @@ func (r Roll) inside() platform.Roll {
 			made, err := r.Made(ctx, c, asked)
 			out := map[string]platform.Made{}
 			for name, m := range made {
-				one := platform.Made{Config: m.Config}
+				one := platform.Made{Config: m.Config, Wanted: m.Wanted}
 				for _, x := range m.Changes {
 					one.Changes = append(one.Changes, platform.Change(x))
 				}
@@ -102,7 +104,7 @@ func (r Roll) inside() platform.Roll {
 }
 
 func madeOf(m platform.Made) Made {
-	out := Made{Config: m.Config}
+	out := Made{Config: m.Config, Wanted: m.Wanted}
 	for _, x := range m.Changes {
 		out.Changes = append(out.Changes, Change(x))
 	}

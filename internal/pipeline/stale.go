@@ -30,33 +30,33 @@ type StaleOptions struct {
 // Stale says of the machines that were seen what they are behind in, as the store has it.
 func (o *Opened) Stale(ctx context.Context, w health.World, opts StaleOptions) ([]stale.Machine, error) {
 	in := stale.In{Groups: w.Groups, Machines: w.Machines, Nodes: w.API.Nodes, InPlace: o.Provider.Roll.InPlace}
-	var groups []string
 	var asked []platform.Machine
 	for _, g := range w.Machines {
 		for _, m := range g.Machines {
 			if m.Outdated || opts.All {
 				asked = append(asked, m)
 			}
+		}
+	}
+	var err error
+	if in.Made, err = o.made(ctx, asked); err != nil {
+		return nil, err
+	}
+	var groups []string
+	for _, g := range w.Machines {
+		for _, m := range g.Machines {
 			if (opts.All || in.Concerns(m, o.sure())) && !slices.Contains(groups, m.Group) {
 				groups = append(groups, m.Group)
 			}
 		}
 	}
-	all, part := errgroup.WithContext(ctx)
-	all.Go(func() (err error) {
-		in.Made, err = o.made(part, asked)
-		return err
-	})
-	all.Go(func() error {
-		found, err := o.runsOf(part, groups, o.applied)
-		in.Wanted = map[string]stale.Wanted{}
-		for name, a := range found {
-			in.Wanted[name] = stale.Wanted{Config: a.Config, Files: a.Files}
-		}
-		return err
-	})
-	if err := all.Wait(); err != nil {
+	found, err := o.runsOf(ctx, groups, o.applied)
+	if err != nil {
 		return nil, err
+	}
+	in.Wanted = map[string]stale.Wanted{}
+	for name, a := range found {
+		in.Wanted[name] = stale.Wanted{Config: a.Config, Files: a.Files}
 	}
 	return o.judged(ctx, in)
 }

@@ -23,7 +23,7 @@ import (
 // comparison with the user data that its group has now.
 func Started(have, want string) Made {
 	h, w := takeApart(have), takeApart(want)
-	out := Made{Config: h.boot.NodeupConfigHash}
+	out := Made{Config: h.boot.NodeupConfigHash, Wanted: w.boot.NodeupConfigHash}
 	out.Note("spec.configStore.base", h.boot.ConfigBase, w.boot.ConfigBase)
 	out.Note("addresses of the API", strings.Join(h.servers(), ","), strings.Join(w.servers(), ","))
 	out.Note("keypair kubernetes-ca", digest(h.trusts()), digest(w.trusts()))

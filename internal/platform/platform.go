@@ -187,6 +187,8 @@ type Made struct {
 	// Config is the hash of the node configuration that the machine was started with
 	// (nodeconfig.Boot.NodeupConfigHash); empty when the platform cannot tell.
 	Config string
+	// Wanted is that with which it would be started now; empty when the platform cannot tell.
+	Wanted string
 	// Changes are what the platform would do otherwise now, but for the node configuration.
 	Changes []Change
 }

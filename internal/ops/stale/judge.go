@@ -173,16 +173,18 @@ func (in In) InUse() []string {
 }
 
 // Lacking are the hashes of the node configurations that machines run, and that are
-// needed to judge them: they are neither wanted nor among Kept.
+// needed to judge them: others are wanted, and they are not among Kept.
 func (in In) Lacking() []string {
-	return slices.DeleteFunc(in.InUse(), func(h string) bool {
-		for _, w := range in.Wanted {
-			if hash(w.Config) == h {
-				return true
+	var out []string
+	for _, g := range in.Machines {
+		for _, m := range g.Machines {
+			h, want := in.runs(m, health.NodeOf(m, in.Nodes)).Hash, hash(in.Wanted[m.Group].Config)
+			if h != "" && want != "" && h != want && in.Kept[h] == nil && !slices.Contains(out, h) {
+				out = append(out, h)
 			}
 		}
-		return in.Kept[h] != nil
-	})
+	}
+	return out
 }
 
 // Concerns reports whether there may be a reason against a machine that only what is
@@ -191,7 +193,13 @@ func (in In) Lacking() []string {
 func (in In) Concerns(m platform.Machine, sure bool) bool {
 	n := health.NodeOf(m, in.Nodes)
 	runs, told := running(n)
-	return m.Outdated || m.Detached || annotated(n) || told && (!sure || len(runs.Files) > 0)
+	return m.Outdated && !in.alike(m, n) || m.Detached || annotated(n) || told && (!sure || len(runs.Files) > 0)
+}
+
+// alike reports that the platform would make a machine with the configuration that it runs.
+func (in In) alike(m platform.Machine, n *corev1.Node) bool {
+	want := in.Made[m.Name].Wanted
+	return want != "" && want == in.runs(m, n).Hash
 }
 
 // files are the manifests that a machine runs otherwise than they stand in the store. One

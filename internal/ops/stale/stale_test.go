@@ -2,6 +2,7 @@ package stale_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,15 +21,18 @@ const (
 	tinted = "ClusterName: c\nKubernetesVersion: 1.35.4\nKubeletConfig: {maxPods: 110, taints: [c=d:NoSchedule]}\nSysctlParameters: [x=1]\n"
 )
 
+func hash(config string) string { return nodeconfig.Hash([]byte(config)) }
+
+// runs are the annotations of a node that tells what it runs.
+func runs(config, files string) map[string]string {
+	return map[string]string{"kops.k8s.io/node-config": fmt.Sprintf(`{"hash":%q,"files":{%s}}`, hash(config), files)}
+}
+
 // TestJudge goes through every cause by which a machine is stale, and through what only
 // looks like one.
 func TestJudge(t *testing.T) {
-	hash := func(text string) string { return nodeconfig.Hash([]byte(text)) }
 	made := func(config string, changes ...platform.Change) map[string]platform.Made {
 		return map[string]platform.Made{"m": {Config: hash(config), Changes: changes}}
-	}
-	runs := func(config, files string) map[string]string {
-		return map[string]string{"kops.k8s.io/node-config": fmt.Sprintf(`{"hash":%q,"files":{%s}}`, hash(config), files)}
 	}
 	image := platform.Change{Field: "spec.image", Have: "old", Want: "new"}
 	for _, c := range []struct {
@@ -112,4 +116,39 @@ func told(m stale.Machine) string {
 		return m.Effect.String()
 	}
 	return m.Effect.String() + ": " + strings.Join(reasons, ", ")
+}
+
+// TestWhatIsReadToJudge: configurations are read where they can tell a reason, and nowhere else.
+func TestWhatIsReadToJudge(t *testing.T) {
+	node := func(config, files string) []corev1.Node {
+		return []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: runs(config, files)}}}
+	}
+	for _, c := range []struct {
+		name              string
+		outdated          bool
+		made              platform.Made
+		nodes             []corev1.Node
+		concerns, lacking bool
+	}{
+		{name: "up to date"},
+		{name: "up to date, as its node tells", nodes: node(after, "")},
+		{name: "its node tells of manifests", nodes: node(after, `"x":"1"`), concerns: true},
+		{name: "outdated, nothing told", outdated: true, concerns: true},
+		{name: "another configuration", outdated: true, made: platform.Made{Config: hash(before), Wanted: hash(after)}, concerns: true, lacking: true},
+		{name: "the same configuration", outdated: true, made: platform.Made{Config: hash(after), Wanted: hash(after)}},
+		{name: "it took up the configuration meanwhile", outdated: true, made: platform.Made{Config: hash(before), Wanted: hash(after)}, nodes: node(after, "")},
+		{name: "it took up another meanwhile", outdated: true, made: platform.Made{Config: hash(after), Wanted: hash(after)}, nodes: node(before, ""), concerns: true, lacking: true},
+	} {
+		m := platform.Machine{Name: "m", Group: "g", Node: "n", Running: true, Outdated: c.outdated}
+		in := stale.In{Machines: []platform.MachineGroup{{Name: "g", Machines: []platform.Machine{m}}}, Nodes: c.nodes, Made: map[string]platform.Made{"m": c.made}}
+		if got := in.Concerns(m, true); got != c.concerns {
+			t.Errorf("%s: what is wanted is read: %v", c.name, got)
+		}
+		if c.concerns {
+			in.Wanted = map[string]stale.Wanted{"g": {Config: []byte(after)}}
+		}
+		if got := in.Lacking(); len(got) > 1 || slices.Contains(got, hash(before)) != c.lacking {
+			t.Errorf("%s: of the past is read: %v", c.name, got)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform"
@@ -31,12 +32,21 @@ const pageSize int32 = 100
 // each warm pool, whose instances their group does not list.
 func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 	client := s.Client.(*kinds.Client)
-	groups, err := scalingGroups(ctx, client, c.Name)
-	if err != nil {
-		return nil, err
-	}
-	instances, err := instances(ctx, client, c.Name)
-	if err != nil {
+	var groups []astypes.AutoScalingGroup
+	var members map[string]member
+	var found []ec2types.Instance
+	both, part := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		if groups, err = scalingGroups(part, client, c.Name); err == nil {
+			members, err = membersOf(part, client, c.Name, groups)
+		}
+		return err
+	})
+	both.Go(func() (err error) {
+		found, err = instances(part, client, c.Name)
+		return err
+	})
+	if err := both.Wait(); err != nil {
 		return nil, err
 	}
 	var out []platform.MachineGroup
@@ -53,11 +63,7 @@ func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api
 	for _, g := range groups {
 		group(instanceGroupOf(g.Tags)).Target += int(sdk.ToInt32(g.DesiredCapacity))
 	}
-	members, err := membersOf(ctx, client, c.Name, groups)
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range instances {
+	for _, i := range found {
 		m := machine(i)
 		in, counted := members[m.Name]
 		state := string(in.life)

@@ -165,8 +165,8 @@ func TestWhichInstancesAreOutdatedAndWhy(t *testing.T) {
 		}
 	}
 	want := map[string]platform.Made{
-		got["same"][0].Name: {Config: "one="},
-		got["latest"][0].Name: {Config: "one=", Changes: []platform.Change{
+		got["same"][0].Name: {Config: "one=", Wanted: "one="},
+		got["latest"][0].Name: {Config: "one=", Wanted: "two=", Changes: []platform.Change{
 			{Field: "spec.machineType", Have: "t3.medium", Want: "t3.large"}, {Field: "spec.rootVolume.size", Have: "64", Want: "128"},
 			{Field: "spec.nodeLabels", Want: "disk=fast"}, {Field: "spec.cloudLabels", Have: "team=a", Want: "team=b"}}},
 	}

@@ -65,7 +65,7 @@ func TestWhatMachinesWereMadeOf(t *testing.T) {
 		if err := site.WriteJSON(keeper.File(at, site.Groups, "nodes"), g); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(map[string]platform.Made{"nodes-1": {Config: "one=", Changes: c.want}}, made()); d != "" {
+		if d := cmp.Diff(map[string]platform.Made{"nodes-1": {Config: "one=", Wanted: "two=", Changes: c.want}}, made()); d != "" {
 			t.Errorf("%s: %s", c.name, d)
 		}
 	}
