@@ -277,9 +277,12 @@ func (t *turn) stuck(g *group, m *Machine, dead bool) {
 	case t.Options.Ask || t.Options.Interactive:
 		t.ask(Question{ID: "drain/" + m.Name, Group: g.Name, Machine: m.Name, Choices: []string{Wait, Force, Skip, Halt}, Text: why})
 	default:
-		t.stop(g, m, why)
+		t.stop(g, m, why+choices)
 	}
 }
+
+// choices are what the user can do about a drain that takes too long, where nobody could be asked.
+const choices = "; let its pods go, or begin again with a longer option:DrainTimeout, with option:FailOnDrainError=false, which ends it with them, or with option:Interactive, which asks"
 
 // restart has a machine take up its configuration in place.
 func (t *turn) restart(g *group, m *Machine) {

@@ -70,6 +70,8 @@ func stories() []story {
 					s.wishes = append(s.wishes, Wish{Want: Reply, Question: "drain/nodes-1", Answer: Skip})
 				})
 			}},
+		{name: "a budget forbids a drain, and nobody can be asked", groups: []*wgroup{nodes("nodes", 2)}, refills: true, plan: budget(1, 0),
+			happens: func(s *scene) { s.w.groups[0].machines[0].blocked = s.w.now.Add(100 * time.Hour) }},
 		{name: "paused while a successor boots, and resumed", groups: []*wgroup{nodes("nodes", 1)}, refills: true, plan: budget(1, 0),
 			happens: func(s *scene) {
 				s.w.in(time.Minute, func() { s.wish(Pause) })

@@ -1,0 +1,241 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kops.local/kops/internal/ops/roll"
+	"kops.local/kops/internal/platform/local/machine"
+)
+
+// rollTime is how long a rollout of a few machines may take.
+const rollTime = 6 * time.Minute
+
+// TestTrouble has rollouts meet trouble under load: their driver is killed at every state of a
+// machine, a worker never joins, and a budget allows no eviction. Nobody notices.
+func TestTrouble(t *testing.T) {
+	whole(t, "TestRollUnderLoad")
+	w := newWorld(t)
+	w.create("--node-count", "2")
+	l := w.strain()
+	begun := time.Now()
+	w.killDrivers()
+	w.neverJoin()
+	w.allowNoEviction()
+	w.joined(nodes, 2)
+	w.validated()
+	l.rest("rollouts in trouble", begun, longestGap)
+	w.upToDate()
+	w.unchanged()
+	w.delete()
+}
+
+// killDrivers has two rollouts, one in place and one by other machines, carried out by one driver after the other.
+func (w *world) killDrivers() {
+	w.Helper()
+	before := namesOf(w.machines(""))
+	w.must("edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=77")
+	w.must("update", "cluster", cluster, "--yes")
+	w.rollKilled("3 machines restarted", nil, roll.Pending, roll.Restarting, roll.Soaking, roll.Done)
+	if now := namesOf(w.machines("")); !slices.Equal(now, before) {
+		w.Errorf("a change in place has replaced machines: %v, then %v", before, now)
+	}
+	w.upToDate()
+
+	w.change("spec.rootVolumeSize=3")
+	w.rollKilled("2 workers replaced", nil, roll.Pending, roll.Surged, roll.Joined, roll.Soaking, roll.Cordoned, roll.Draining, roll.Gone, roll.Done)
+	w.onlyNew(before)
+}
+
+// change changes the group of workers.
+func (w *world) change(args ...string) {
+	w.Helper()
+	edit := []string{"edit", "instancegroup", nodes, "--name", cluster}
+	for _, a := range args {
+		edit = append(edit, "--set", a)
+	}
+	w.must(edit...)
+	w.must("update", "cluster", cluster, "--yes")
+}
+
+// onlyNew checks that the workers are two, and none of those before.
+func (w *world) onlyNew(before []string) {
+	w.Helper()
+	now := namesOf(w.machines(nodes))
+	if len(now) != 2 || slices.ContainsFunc(now, func(n string) bool { return slices.Contains(before, n) }) {
+		w.Errorf("the workers are %v, and were %v", now, before)
+	}
+}
+
+// rolling is the command that carries a rollout out, without pauses.
+func rolling(more ...string) []string {
+	return append([]string{"rolling-update", "cluster", cluster, "--yes", "--node-interval", "3s", "--control-plane-interval", "3s"}, more...)
+}
+
+// rollKilled has a rollout carried out, whose driver is killed when a machine has come to one of
+// the phases for the first time. It ends when the last driver has ended, and checks that there was
+// one killed in each phase.
+func (w *world) rollKilled(what string, more []string, phases ...roll.Phase) {
+	w.Helper()
+	start, drivers := time.Now(), 0
+	killed := map[roll.Phase]string{} // by phase, a machine that was in it when a driver had died
+	for {
+		drivers++
+		fresh := func(m roll.Machine) bool { return slices.Contains(phases, m.Phase) && killed[m.Phase] == "" }
+		r, cut := w.drive(rolling(more...), fresh, func(kill func()) { kill() })
+		if (drivers > 1) != strings.Contains(r.err, "It is continued") {
+			w.Errorf("driver %d says:\n%s%s", drivers, r.out, r.err)
+		}
+		if !cut {
+			if r.code != 0 {
+				w.Fatalf("driver %d: exit %d\n%s%s", drivers, r.code, r.out, r.err)
+			}
+			break
+		}
+		for _, m := range w.rolled() {
+			if fresh(m) {
+				killed[m.Phase] = m.Name
+				w.Logf("driver %d was killed after %s, while %s was %s", drivers, r.took.Round(time.Millisecond), m.Name, m.Phase)
+			}
+		}
+	}
+	w.figures.seconds(what+", by drivers that were killed", time.Since(start))
+	w.figures[what+", drivers that were killed"] = float64(drivers - 1)
+	if hit := slices.Sorted(maps.Keys(killed)); !slices.Equal(hit, slices.Sorted(slices.Values(phases))) {
+		w.Errorf("drivers were killed while machines were %v, and not in every one of %v", hit, phases)
+	}
+}
+
+// drive runs a command that drives a rollout until it ends. When a machine comes to what is
+// looked for, something is done, once, which may kill the driver.
+func (w *world) drive(args []string, at func(roll.Machine) bool, do func(kill func())) (r result, done bool) {
+	w.Helper()
+	ctx, kill := context.WithCancel(w.Context())
+	defer kill()
+	ended := make(chan result, 1)
+	go func() { ended <- w.run(ctx, rollTime, args...) }()
+	for {
+		select {
+		case r := <-ended:
+			return r, done
+		case <-time.After(pause / 20):
+		}
+		if !done && slices.ContainsFunc(w.rolled(), at) {
+			done = true
+			do(kill)
+		}
+	}
+}
+
+// rolled are the machines of the rollout that has not ended, as the state store has them.
+func (w *world) rolled() (machines []roll.Machine) {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join(w.state(), ".kops", cluster, "rollout.json"))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	w.ok(err)
+	var s roll.State
+	w.ok(json.Unmarshal(text, &s))
+	if !s.Ended.IsZero() {
+		return nil
+	}
+	for _, g := range s.Groups {
+		machines = append(machines, g.Machines...)
+	}
+	return machines
+}
+
+// neverJoin has a group be given a spec with which no machine starts. The rollout stops at the
+// first one, and says what is wrong with it; once the spec is mended, the next one ends well.
+func (w *world) neverJoin() {
+	w.Helper()
+	before := w.machines(nodes)
+	w.change("spec.rootVolumeSize=4", "spec.fileAssets[0].name=motd", "spec.fileAssets[0].path=/etc/hostname/motd", "spec.fileAssets[0].content=hello")
+	r := w.run(w.Context(), rollTime, rolling("--validation-timeout", "45s")...)
+	w.Logf("a worker that never joins: exit %d\n%s%s", r.code, r.out, r.err)
+	w.figures.seconds("a rollout that is stopped by a worker that never joins", r.took)
+	broken := slices.DeleteFunc(w.machines(nodes), func(m machine.Machine) bool { return slices.Contains(namesOf(before), m.Name) })
+	if len(broken) != 1 || len(w.machines(nodes)) != len(before)+1 {
+		w.Fatalf("the workers are %v, and were %v", namesOf(w.machines(nodes)), namesOf(before))
+	}
+	said := fmt.Sprintf("%s, which takes the place of ", broken[0].Name)
+	for _, want := range []string{said, "is not well after 45s: it has not joined the cluster: its start is broken in the phase files: ", "/etc/hostname"} {
+		if r.code != 1 || !strings.Contains(r.err, want) {
+			w.Errorf("exit %d, without %q:\n%s%s", r.code, want, r.out, r.err)
+		}
+	}
+	w.serving(before)
+	if d := w.must("doctor", cluster); !strings.Contains(d.out, broken[0].Name) || !strings.Contains(d.out, "in the phase files") {
+		w.Errorf("kops doctor says:\n%s", d.out)
+	}
+
+	w.must("edit", "instancegroup", nodes, "--name", cluster, "--unset", "spec.fileAssets")
+	w.must("update", "cluster", cluster, "--yes")
+	r = w.must(rolling()...)
+	w.figures.seconds("a rollout after a worker that never joined", r.took)
+	w.onlyNew(namesOf(append(before, broken...)))
+	w.upToDate()
+}
+
+// serving checks that nodes of machines are ready and take pods.
+func (w *world) serving(machines []machine.Machine) {
+	w.Helper()
+	for _, m := range machines {
+		if n := w.node(m); n.Spec.Unschedulable || readySince(n).IsZero() {
+			w.Errorf("the node of %s does not serve: %+v", m.Name, n.Spec)
+		}
+	}
+}
+
+// allowNoEviction has the budget of the application allow none. That is told before, the
+// rollout waits, and stops with a choice; one that finds the budget relaxed while it waits goes on.
+func (w *world) allowNoEviction() {
+	w.Helper()
+	before := w.machines(nodes)
+	w.budget(`{"minAvailable":4,"maxUnavailable":null}`)
+	w.change("spec.rootVolumeSize=3")
+	r := w.must("rolling-update", "cluster", cluster)
+	for _, want := range []string{"This will block drains:\n", "  budget default/shop (default/shop-", ": it never allows an eviction: it wants 4 of 4 pods ready\n"} {
+		if !strings.Contains(r.out, want) {
+			w.Errorf("the preview lacks %q:\n%s", want, r.out)
+		}
+	}
+	r = w.run(w.Context(), rollTime, rolling("--drain-timeout", "15s")...)
+	w.Logf("a budget that allows no eviction: exit %d\n%s%s", r.code, r.out, r.err)
+	w.figures.seconds("a rollout that is stopped by a budget", r.took)
+	for _, want := range []string{"is not drained after 15s: ", "shop", "--drain-timeout", "--fail-on-drain-error=false", "--interactive"} {
+		if r.code != 1 || !strings.Contains(r.err, want) {
+			w.Errorf("exit %d, without %q:\n%s%s", r.code, want, r.out, r.err)
+		}
+	}
+	w.serving(before)
+
+	blocked := func(m roll.Machine) bool { return m.Phase == roll.Draining && len(m.Blockers) > 0 }
+	r, waited := w.drive(rolling(), blocked, func(func()) {
+		w.pass(calm)
+		if now := namesOf(w.machines(nodes)); len(now) != 3 {
+			w.Errorf("while a budget is waited for the workers are %v", now)
+		}
+		w.budget(`{"minAvailable":3}`)
+	})
+	if r.code != 0 || !waited {
+		w.Errorf("a budget is relaxed while a rollout waits, %t: exit %d\n%s%s", waited, r.code, r.out, r.err)
+	}
+	w.figures.seconds("a rollout that waits for a budget, and goes on", r.took)
+	w.onlyNew(namesOf(before))
+}
+
+// budget changes that of the application.
+func (w *world) budget(spec string) {
+	w.Helper()
+	w.kubectl("patch", "poddisruptionbudget", "shop", "--type=merge", "-p", `{"spec":`+spec+`}`)
+}
