@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"kops.local/kops/api"
 	"kops.local/kops/finding"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/store/clusterstore"
@@ -40,6 +43,64 @@ func seat(c *clusterstore.Contents) bool {
 
 func hasMember(e *api.EtcdClusterSpec, group string) bool {
 	return slices.ContainsFunc(e.EtcdMembers, func(m api.EtcdMemberSpec) bool { return m.InstanceGroup != nil && *m.InstanceGroup == group })
+}
+
+// MoveGroup stores a new group of the control plane, which takes the place of another: it says
+// what that says, but for its name, its subnets and zones, and has its members of etcd, under
+// other names. An update makes its machine, and one that prunes deletes that of the other group
+// when no member of etcd needs it.
+func (s Clusters) MoveGroup(ctx context.Context, cl *Cluster, from string, to NewGroupRequest) (Written, error) {
+	was := cl.Group(from)
+	switch {
+	case was == nil:
+		return Written{}, fault.New(fault.Gone, "instancegroup %q does not exist", from)
+	case !was.IsControlPlane():
+		return Written{}, fault.New(fault.Permanent, "instancegroup %q is not of the control plane; another group does what it does as soon as it is created", from)
+	case cl.Group(to.Name) != nil:
+		return Written{}, fault.New(fault.Conflict, "instancegroup %q already exists; change it with kops edit instancegroup", to.Name)
+	case len(to.Subnets) == 0:
+		return Written{}, finding.List{{Path: "option:Subnets", Rule: "option", Message: "a control plane stands in a subnet that must be named", Remedy: "name one with option:Subnets"}}
+	}
+	now, g := moved(cl.stored(), was, to)
+	on := s.c.world.PlatformOf(cl.Spec)
+	if err := unseated(on.Traits.Model.Peers, on.Title, cl.Spec, now.Spec); err != nil {
+		return Written{}, err
+	}
+	w, err := s.c.keep(ctx, &change{was: cl, now: now}, g, now.Spec)
+	w.Created = true
+	return w, err
+}
+
+// moved is a cluster in which a new group has the place of another.
+func moved(was *clusterstore.Contents, from *api.InstanceGroup, to NewGroupRequest) (*clusterstore.Contents, *api.InstanceGroup) {
+	g := from.DeepCopy()
+	g.ObjectMeta = metav1.ObjectMeta{Name: to.Name, Labels: g.Labels, Annotations: g.Annotations}
+	g.Spec.Subnets, g.Spec.Zones = to.Subnets, to.Zones
+	if g.Spec.NodeLabels[api.LabelInstanceGroup] == from.Name {
+		g.Spec.NodeLabels[api.LabelInstanceGroup] = g.Name
+	}
+	now := was.Clone()
+	now.Groups = append(slices.DeleteFunc(now.Groups, func(o *api.InstanceGroup) bool { return o.Name == from.Name }), g)
+	for i := range now.Spec.Spec.EtcdClusters {
+		all := now.Spec.Spec.EtcdClusters[i].EtcdMembers
+		for j, m := range all {
+			if m.InstanceGroup != nil && *m.InstanceGroup == from.Name {
+				all[j].Name, all[j].InstanceGroup = newcluster.MemberName(g.Name, all), &g.Name
+			}
+		}
+	}
+	return now, g
+}
+
+// unseated refuses a move that etcd's managers cannot be told of: of the members that shall be,
+// one has to bear a name that none has now.
+func unseated(peers func(api.EtcdClusterSpec) []string, platform string, was, now *api.Cluster) error {
+	for i, e := range now.Spec.EtcdClusters {
+		if peers == nil || !slices.ContainsFunc(peers(e), func(name string) bool { return !slices.Contains(peers(was.Spec.EtcdClusters[i]), name) }) {
+			return fault.New(fault.Permanent, "members of etcd have no names of their own on %s, so that none can take the place of another; create two groups more, and delete two others when their members are well", platform)
+		}
+	}
+	return nil
 }
 
 // memberless lists the groups of the control plane that have no member of an etcd.

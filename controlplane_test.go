@@ -1,10 +1,12 @@
 package kops
 
 import (
+	"slices"
 	"testing"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // control is a cluster whose etcd main has a member on each group.
@@ -46,5 +48,37 @@ func TestAMemberThatStaysKeepsItsData(t *testing.T) {
 	renamed.Spec.EtcdClusters[0].EtcdMembers[0].Name = "z"
 	if err := reseated(traits.NamedPeers, control("a"), renamed).Err(); err == nil {
 		t.Error("a member gets another name, and with it another disk")
+	}
+}
+
+func TestAGroupTakesThePlaceOfAnother(t *testing.T) {
+	was := &clusterstore.Contents{Spec: control("a", "b", "c")}
+	for _, name := range []string{"a", "b", "c"} {
+		g := &api.InstanceGroup{}
+		g.Name, g.Spec.Role, g.Spec.MachineType, g.Spec.Subnets = name, api.RoleControlPlane, "large", []string{"here"}
+		g.Spec.NodeLabels = map[string]string{api.LabelInstanceGroup: name, "mine": name}
+		was.Groups = append(was.Groups, g)
+	}
+	now, g := moved(was, was.Group("b"), NewGroupRequest{Name: "d", Subnets: []string{"there"}})
+	if g.Name != "d" || g.Spec.MachineType != "large" || !slices.Equal(g.Spec.Subnets, []string{"there"}) || g.Spec.NodeLabels[api.LabelInstanceGroup] != "d" || g.Spec.NodeLabels["mine"] != "b" {
+		t.Errorf("the group is %+v", g.Spec)
+	}
+	if now.Group("b") != nil || now.Group("d") != g || len(now.Groups) != 3 || was.Group("b") == nil {
+		t.Errorf("the groups are %v", now.Groups)
+	}
+	for _, m := range []struct{ at, name string }{{"was", "b"}, {"now", "d"}} {
+		c := map[string]*clusterstore.Contents{"was": was, "now": now}[m.at]
+		if got := c.Spec.Spec.EtcdClusters[0].EtcdMembers[1]; got.Name != m.name || *got.InstanceGroup != m.name {
+			t.Errorf("%s the member is %s on %s", m.at, got.Name, *got.InstanceGroup)
+		}
+	}
+	counted := func(api.EtcdClusterSpec) []string { return []string{"0", "1", "2"} }
+	for what, x := range map[string]struct {
+		peers   func(api.EtcdClusterSpec) []string
+		refused bool
+	}{"named": {traits.NamedPeers, false}, "counted": {counted, true}, "nobody can name them": {nil, true}} {
+		if err := unseated(x.peers, "a cloud", was.Spec, now.Spec); (err != nil) != x.refused {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

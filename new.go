@@ -145,7 +145,7 @@ func (s Clusters) AddGroups(ctx context.Context, cl *Cluster, groups ...*api.Ins
 		beside = append(beside, ch.now.Spec)
 	}
 	if left := memberless(ch.now); len(left) > 0 && !seated && groups[0].IsControlPlane() {
-		return Written{}, fmt.Errorf("with %s etcd would have an even number of members, which survive no more losses than one fewer; create two groups of the control plane at once, as in `kops create ig %s NAME --role control-plane`",
+		return Written{}, fmt.Errorf("with %s etcd would have an even number of members, which survive no more losses than one fewer; create two groups of the control plane at once, as in `kops create ig %s NAME --role control-plane`, or put one in the place of another with option:InPlaceOf",
 			strings.Join(left, ", "), groups[0].Name)
 	}
 	w, err := s.c.keep(ctx, ch, groups[0], beside...)

@@ -14,21 +14,25 @@ import (
 func instanceGroup(app *shell.App) *cobra.Command {
 	var r kops.NewGroupRequest
 	var dryRun, openEditor bool
-	var format string
+	var format, inPlaceOf string
 	c := shell.Cobra("instancegroup NAME...", "Add instance groups", `
 Add an instance group to a cluster, after it was looked at in the editor; or several
 without the editor. The cloud is changed by 'kops update cluster'.
 
 Groups of the control plane get members of etcd, whose number has to be odd: two more
-groups at once make three control planes of one.`, `
+groups at once make three control planes of one. One may take the place of another, as
+in another zone: it says what that says, and is not looked at in the editor.`, `
   kops create instancegroup workers --name cluster.example.com --subnet us-east-1a
   kops create ig workers --name cluster.example.com --role node --subnet us-east-1a --edit=false
   kops create ig workers --name cluster.example.com --subnet us-east-1a --dry-run -o yaml
 
   # From one control plane to three
-  kops create ig control-plane-b control-plane-c --role control-plane --subnet us-east-1a --edit=false`,
+  kops create ig control-plane-b control-plane-c --role control-plane --subnet us-east-1a --edit=false
+
+  # A control plane moves to another zone
+  kops create ig control-plane-d --in-place-of control-plane-a --subnet us-east-1d`,
 		func(ctx context.Context, args []string) error {
-			if len(args) != 1 && (openEditor || dryRun) || len(args) == 0 {
+			if len(args) != 1 && (openEditor || dryRun || inPlaceOf != "") || len(args) == 0 {
 				if err := shell.OneGroup(args); err != nil {
 					return err
 				}
@@ -41,6 +45,12 @@ groups at once make three control planes of one.`, `
 				return err
 			}
 			r.Cluster = name
+			if inPlaceOf != "" {
+				if dryRun {
+					return shell.Usagef("--dry-run shows one object, and --in-place-of changes several; leave one of them out")
+				}
+				return inPlace(ctx, app, client, inPlaceOf, args[0], r)
+			}
 			var cl *kops.Cluster
 			var groups []*api.InstanceGroup
 			for _, r.Name = range args {
@@ -79,9 +89,29 @@ groups at once make three control planes of one.`, `
 	f.StringVar(&r.Role, "role", "node", "what the machines are for: control-plane, apiserver, node or bastion")
 	f.StringSliceVar(&r.Subnets, "subnet", nil, "subnets of the machines")
 	f.StringSliceVar(&r.Zones, "zone", nil, "zones of the machines, where subnets span a region")
+	f.StringVar(&inPlaceOf, "in-place-of", "", "group of the control plane whose place the new one takes")
+	shell.CompleteGroupFlag(app, c, "in-place-of")
 	f.BoolVar(&openEditor, "edit", true, "open the editor before the group is stored")
 	f.BoolVar(&dryRun, "dry-run", false, "write nothing, and print the object; needs --output")
 	f.StringVarP(&format, "output", "o", "", "format of --dry-run: yaml or json")
 	shell.Complete(c, "role", "control-plane", "apiserver", "node", "bastion")
 	return c
+}
+
+// inPlace puts a group in the place of another.
+func inPlace(ctx context.Context, app *shell.App, client *kops.Client, from, name string, r kops.NewGroupRequest) error {
+	cl, err := client.Clusters().Get(ctx, r.Cluster)
+	if err != nil {
+		return err
+	}
+	r.Name = name
+	done, err := client.Clusters().MoveGroup(ctx, cl, from, r)
+	if err != nil {
+		return err
+	}
+	app.Warn(done.Warnings)
+	app.Printf("Created %s in the place of instancegroup/%s\n", done.Name, from)
+	app.SuggestPreview(done)
+	app.Notef("\nWhen that is done, this waits until etcd has moved, and deletes what is left of %s:\n  kops update cluster --name %s --prune --yes\n", from, r.Cluster)
+	return nil
 }
