@@ -98,6 +98,17 @@ func (w *world) machines(group string) []machine.Machine {
 	return slices.DeleteFunc(all, func(m machine.Machine) bool { return !m.Running || group != "" && m.Group != group })
 }
 
+// controlPlanes and workers are the machines of each kind that run.
+func (w *world) controlPlanes() []machine.Machine {
+	w.Helper()
+	return slices.DeleteFunc(w.machines(""), func(m machine.Machine) bool { return m.Labels["role"] != "control-plane" })
+}
+
+func (w *world) workers() []machine.Machine {
+	w.Helper()
+	return slices.DeleteFunc(w.machines(""), func(m machine.Machine) bool { return m.Labels["role"] == "control-plane" })
+}
+
 func namesOf(machines []machine.Machine) []string {
 	var out []string
 	for _, m := range machines {

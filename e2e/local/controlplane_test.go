@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/ops/roll"
+	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
 )
 
@@ -12,13 +14,12 @@ import (
 const longestGap = 3 * time.Second
 
 // TestControlPlaneGrowsAndShrinks makes three control planes of one and one of three, another
-// one in the end, while a client writes to the API.
+// one in the end, under load.
 func TestControlPlaneGrowsAndShrinks(t *testing.T) {
 	w := newWorld(t)
 	w.create("--node-count", "1")
 	first := w.membersOf(1).Group
-	wr := w.write()
-	w.wait("writes before", clusterTime, func() error { return wr.acknowledged(int(calm / writePeriod / 2)) })
+	l := w.strain()
 
 	start := time.Now()
 	w.must("create", "ig", "control-plane-b", "control-plane-c", "--name", cluster, "--role", "control-plane", "--subnet", "local", "--edit=false")
@@ -36,13 +37,8 @@ func TestControlPlaneGrowsAndShrinks(t *testing.T) {
 	w.joined("control-plane-c", 1)
 	w.validated()
 	w.figures.seconds("three control planes, to one", time.Since(start))
-	had := wr.count()
-	w.wait("writes after", clusterTime, func() error { return wr.acknowledged(had + int(calm/writePeriod/2)) })
-	wr.stop()
-	out := w.judge(wr, start)
-	if out.gap > longestGap || out.failed > 0 {
-		t.Errorf("%d of %d writes failed for good, %d at first; none for %s", out.failed, out.sent, out.first, out.gap)
-	}
+	l.more()
+	l.rest("control planes that grow and shrink", start, longestGap)
 	if disks := w.every(w.site.Path(site.Volumes, "*etcd-main*")); len(disks) != 3 {
 		t.Errorf("the disks %v are left, and those that nobody needs go with --prune only", disks)
 	}
@@ -53,6 +49,73 @@ func TestControlPlaneGrowsAndShrinks(t *testing.T) {
 	w.unchanged()
 	w.careFor()
 	w.delete()
+}
+
+// TestControlPlaneMoves has a control plane take the place of another in another zone, two be
+// replaced by drivers that are killed, and one lose its disks, under load.
+func TestControlPlaneMoves(t *testing.T) {
+	whole(t, "TestControlPlaneGrowsAndShrinks")
+	w := newWorld(t)
+	w.create("--zones", "local,far", "--control-plane-zones", "local", "--control-plane-count", "3", "--node-count", "2")
+	l := w.strain()
+	start := time.Now()
+	w.moveToAnotherZone()
+	w.replaceTwo()
+	l.more()
+	l.rest("control planes that move", start, longestGap)
+
+	l = w.strain()
+	start = time.Now()
+	w.loseDisks(w.membersOf(3))
+	l.more()
+	l.rest("a control plane without its disks", start, longestGap)
+	w.unchanged()
+	w.delete()
+}
+
+// moveToAnotherZone puts a group of another zone in the place of one.
+func (w *world) moveToAnotherZone() {
+	w.Helper()
+	const from, to = "control-plane-local-1", "control-plane-far"
+	start := time.Now()
+	w.must("create", "ig", to, "--name", cluster, "--in-place-of", from, "--subnet", "far")
+	w.must("update", "cluster", cluster, "--yes")
+	if len(w.machines(from)) != 1 {
+		w.Errorf("an update that does not prune has deleted the machine of %s", from)
+	}
+	w.must("update", "cluster", cluster, "--yes", "--prune")
+	w.membersOf(3)
+	w.joined(to, 1)
+	w.joined(from, 0)
+	w.validated()
+	w.figures.seconds("a control plane in another zone", time.Since(start))
+	if disks := w.every(w.site.Path(site.Volumes, "*etcd-main*")); len(disks) != 3 {
+		w.Errorf("after --prune there are the disks %v", disks)
+	}
+	w.unchanged()
+}
+
+// replaceTwo has two control planes replaced by drivers that are killed.
+func (w *world) replaceTwo() {
+	w.Helper()
+	for _, group := range []string{"control-plane-local-2", "control-plane-local-3"} {
+		w.must("edit", "instancegroup", group, "--name", cluster, "--set", "spec.rootVolumeSize=3")
+	}
+	w.must("update", "cluster", cluster, "--yes")
+	w.rollKilled("2 control planes replaced", roll.Pending, roll.Cordoned, roll.Draining, roll.Gone, roll.Joined, roll.Soaking, roll.Done)
+	w.membersOf(3)
+	w.validated()
+}
+
+// loseDisks has a control plane lose its machine and its disks: another one becomes a member in its place.
+func (w *world) loseDisks(m machine.Machine) {
+	w.Helper()
+	start := time.Now()
+	w.loseWithDisks(m)
+	w.membersOf(3)
+	w.joined(m.Group, 1)
+	w.validated()
+	w.figures.seconds("a control plane that lost its disks, to ready again", time.Since(start))
 }
 
 // careFor has etcd defragmented and its back-up tried.

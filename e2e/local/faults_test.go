@@ -125,9 +125,7 @@ func (w *world) pass(d time.Duration) {
 // followers are the machines of the control plane besides one.
 func (w *world) followers(leader machine.Machine) []machine.Machine {
 	w.Helper()
-	return slices.DeleteFunc(w.machines(""), func(m machine.Machine) bool {
-		return m.Labels["role"] != "control-plane" || m.Name == leader.Name
-	})
+	return slices.DeleteFunc(w.controlPlanes(), func(m machine.Machine) bool { return m.Name == leader.Name })
 }
 
 // cutOff drops what a machine says to the others of the control plane, and what they say to it.

@@ -90,7 +90,7 @@ func (w *world) etcdMembers() (leader machine.Machine) { return w.membersOf(3) }
 func (w *world) membersOf(count int) (leader machine.Machine) {
 	w.Helper()
 	w.wait(fmt.Sprintf("etcd of %d members", count), clusterTime, func() error {
-		machines := slices.DeleteFunc(w.machines(""), func(m machine.Machine) bool { return m.Labels["role"] != "control-plane" })
+		machines := w.controlPlanes()
 		if len(machines) != count {
 			return fmt.Errorf("the control plane is %v", namesOf(machines))
 		}

@@ -29,7 +29,7 @@ func (w *world) strain() *load {
 	l := &load{w: w, shop: loadtest.Start(w.Context(), func() kubernetes.Interface { return w.client() })}
 	w.Cleanup(l.shop.Stop)
 	w.wait("an answer of the application at every node", clusterTime, func() error {
-		for _, m := range w.machines(nodes) {
+		for _, m := range w.workers() {
 			if !slices.Contains(l.shop.Takers(), m.Address) {
 				return fmt.Errorf("%s does not take requests", m.Name)
 			}
@@ -40,6 +40,13 @@ func (w *world) strain() *load {
 	l.api = w.write()
 	w.wait("writes under load", clusterTime, func() error { return l.api.acknowledged(int(calm / writePeriod / 2)) })
 	return l
+}
+
+// more waits until writes have gone on for some time.
+func (l *load) more() {
+	l.w.Helper()
+	had := l.api.count()
+	l.w.wait("writes after", clusterTime, func() error { return l.api.acknowledged(had + int(calm/writePeriod/2)) })
 }
 
 // rest ends the load, and judges what became of it since the time at which something began.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops"
+	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
 )
 
@@ -27,7 +28,7 @@ func TestEtcdRestore(t *testing.T) {
 	w.put("after")
 
 	lost := time.Now()
-	w.loseControlPlane()
+	w.loseWithDisks(w.controlPlanes()...)
 	w.restore("main", main.name)
 	w.restore("events", events.name)
 	w.wait("the API, after the restore", clusterTime, func() error { return w.has("before") })
@@ -133,35 +134,38 @@ func (w *world) has(name string) error {
 	return err
 }
 
-// loseControlPlane kills all machines of the control plane and destroys the
-// disks of etcd. The keeper waits meanwhile, so that no new machine sees the old data.
-func (w *world) loseControlPlane() {
+// loseWithDisks kills machines of the control plane and destroys the disks of etcd that they have. The
+// keeper waits meanwhile, so that no new machine sees the old data.
+func (w *world) loseWithDisks(doomed ...machine.Machine) {
 	w.Helper()
 	unlock, err := w.site.Lock(w.Context())
 	w.ok(err)
 	defer unlock()
-	doomed := 0
-	for _, m := range w.machines("") {
-		if m.Labels["role"] == "control-plane" {
-			w.kill(m.Name)
-			doomed++
+	for _, m := range doomed {
+		w.kill(m.Name)
+		disks := 0
+		for _, f := range m.Folders {
+			if filepath.Dir(f.Host) == w.site.Path(site.Volumes) {
+				w.empty(f.Host)
+				disks++
+			}
+		}
+		if disks != 2 {
+			w.Fatalf("%s has the folders %v", m.Name, m.Folders)
 		}
 	}
-	volumes, err := site.List(w.site.Path(site.Volumes))
+}
+
+// empty destroys what a folder holds, which is something.
+func (w *world) empty(dir string) {
+	w.Helper()
+	files, err := os.ReadDir(dir)
 	w.ok(err)
-	if doomed == 0 || len(volumes) != 2*doomed {
-		w.Fatalf("%d machines of the control plane have the volumes %v", doomed, volumes)
+	if len(files) == 0 {
+		w.Fatalf("%s was empty", dir)
 	}
-	for _, v := range volumes {
-		dir := w.site.Path(site.Volumes, v)
-		files, err := os.ReadDir(dir)
-		w.ok(err)
-		if len(files) == 0 {
-			w.Fatalf("the volume %s was empty", v)
-		}
-		for _, f := range files {
-			w.ok(os.RemoveAll(filepath.Join(dir, f.Name())))
-		}
+	for _, f := range files {
+		w.ok(os.RemoveAll(filepath.Join(dir, f.Name())))
 	}
 }
 

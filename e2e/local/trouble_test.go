@@ -44,14 +44,14 @@ func (w *world) killDrivers() {
 	before := namesOf(w.machines(""))
 	w.must("edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=77")
 	w.must("update", "cluster", cluster, "--yes")
-	w.rollKilled("3 machines restarted", nil, roll.Pending, roll.Restarting, roll.Soaking, roll.Done)
+	w.rollKilled("3 machines restarted", roll.Pending, roll.Restarting, roll.Soaking, roll.Done)
 	if now := namesOf(w.machines("")); !slices.Equal(now, before) {
 		w.Errorf("a change in place has replaced machines: %v, then %v", before, now)
 	}
 	w.upToDate()
 
 	w.change("spec.rootVolumeSize=3")
-	w.rollKilled("2 workers replaced", nil, roll.Pending, roll.Surged, roll.Joined, roll.Soaking, roll.Cordoned, roll.Draining, roll.Gone, roll.Done)
+	w.rollKilled("2 workers replaced", roll.Pending, roll.Surged, roll.Joined, roll.Soaking, roll.Cordoned, roll.Draining, roll.Gone, roll.Done)
 	w.onlyNew(before)
 }
 
@@ -83,14 +83,14 @@ func rolling(more ...string) []string {
 // rollKilled has a rollout carried out, whose driver is killed when a machine has come to one of
 // the phases for the first time. It ends when the last driver has ended, and checks that there was
 // one killed in each phase.
-func (w *world) rollKilled(what string, more []string, phases ...roll.Phase) {
+func (w *world) rollKilled(what string, phases ...roll.Phase) {
 	w.Helper()
 	start, drivers := time.Now(), 0
 	killed := map[roll.Phase]string{} // by phase, a machine that was in it when a driver had died
 	for {
 		drivers++
 		fresh := func(m roll.Machine) bool { return slices.Contains(phases, m.Phase) && killed[m.Phase] == "" }
-		r, cut := w.drive(rolling(more...), fresh, func(kill func()) { kill() })
+		r, cut := w.drive(rolling(), fresh, func(kill func()) { kill() })
 		if (drivers > 1) != strings.Contains(r.err, "It is continued") {
 			w.Errorf("driver %d says:\n%s%s", drivers, r.out, r.err)
 		}

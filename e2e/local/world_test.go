@@ -121,8 +121,10 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{T: t, site: site.Site{Root: filepath.Join(workplace, "local"), Cluster: cluster}, figures: figures{}}
 	var err error
+	start := time.Now()
 	w.tools, err = prepare()
 	w.ok(err)
+	w.figures.seconds("programs and their bundle", time.Since(start)) // once for all tests
 	w.machine, err = machine.On(w.site)
 	w.ok(err)
 	cache, err := os.UserCacheDir()
