@@ -83,6 +83,7 @@ func (w *world) moveToAnotherZone() {
 	if len(w.machines(from)) != 1 {
 		w.Errorf("an update that does not prune has deleted the machine of %s", from)
 	}
+	w.validated()
 	w.must("update", "cluster", cluster, "--yes", "--prune")
 	w.membersOf(3)
 	w.joined(to, 1)

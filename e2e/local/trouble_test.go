@@ -174,8 +174,8 @@ func (w *world) neverJoin() {
 		}
 	}
 	w.serving(before)
-	if d := w.must("doctor", cluster); !strings.Contains(d.out, broken[0].Name) || !strings.Contains(d.out, "in the phase files") {
-		w.Errorf("kops doctor says:\n%s", d.out)
+	if d := w.run(w.Context(), clusterTime, "doctor", cluster); d.code != 2 || !strings.Contains(d.out, broken[0].Name) || !strings.Contains(d.out, "in the phase files") {
+		w.Errorf("kops doctor: exit %d\n%s%s", d.code, d.out, d.err)
 	}
 
 	w.must("edit", "instancegroup", nodes, "--name", cluster, "--unset", "spec.fileAssets")
