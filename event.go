@@ -32,7 +32,7 @@ type Event struct {
 	// Rollout is how far a rollout is; Continued says that another process had begun it.
 	Rollout   *Rollout `json:"rollout,omitempty"`
 	Continued bool     `json:"continued,omitempty"`
-	// Findings are what pre-checks of an upgrade found.
+	// Findings are what pre-checks of an upgrade found, or a look for room before a rollout.
 	Findings finding.List `json:"findings,omitempty"`
 	// Stage is the part of a reconciliation that begins.
 	Stage *ReconcileStage `json:"stage,omitempty"`
@@ -66,7 +66,7 @@ const (
 	EventValidation EventKind = "validation"
 	// EventRollout: a Rollout begins, is Continued, or has come further.
 	EventRollout EventKind = "rollout"
-	// EventChecked: the cluster was looked at before an upgrade, and Findings are known.
+	// EventChecked: the cluster was looked at before an upgrade, or a rollout, and Findings are known.
 	EventChecked EventKind = "checked"
 	// EventStage: a reconciliation passes to its next Stage.
 	EventStage EventKind = "stage"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"kops.local/kops/api"
 	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/precheck"
@@ -63,7 +64,7 @@ func (c *Client) preCheck(ctx context.Context, told *call, cl *Cluster, version 
 	if in.Rollout, err = c.unfinished(ctx, cl.Spec.Name); err != nil {
 		return nil, err
 	}
-	if in.Room, err = shortages(ctx, k, w.Machines); err != nil {
+	if in.Room, err = shortages(ctx, k.Opened, surges(k.Opened, w.Machines)); err != nil {
 		return nil, err
 	}
 	seen, err := precheck.Look(ctx, client, w.API, in)
@@ -83,30 +84,44 @@ func (c *Client) unfinished(ctx context.Context, cluster string) (string, error)
 	return fmt.Sprintf("a rollout that began at %s is not finished: %d of %d machines are done", s.Began.Format(time.RFC3339), done, all), nil
 }
 
-// shortages are the groups that lack room for the machines that a rollout adds to them.
-func shortages(ctx context.Context, k *pipeline.Checkup, machines []platform.MachineGroup) ([]precheck.Shortage, error) {
-	if k.Provider.Room == nil {
+// surges are how many machines a roll of all groups adds to each at once, by its name.
+func surges(o *pipeline.Opened, machines []platform.MachineGroup) map[string]int {
+	out := map[string]int{}
+	for _, g := range o.Cluster.Groups {
+		count := 0
+		for _, m := range machines {
+			if m.Name == g.Name {
+				count = len(m.Machines)
+			}
+		}
+		surge, _ := budgetOf(o.Provider.Roll, o.Cluster.Spec, g, count)
+		out[g.Name] = min(surge, count)
+	}
+	return out
+}
+
+// shortages are the groups that lack room for the machines that a rollout adds to them at
+// once, where the platform can tell.
+func shortages(ctx context.Context, o *pipeline.Opened, adds map[string]int) ([]precheck.Shortage, error) {
+	var asked []*api.InstanceGroup
+	for _, g := range o.Cluster.Groups {
+		if adds[g.Name] > 0 {
+			asked = append(asked, g)
+		}
+	}
+	if o.Provider.Room == nil || len(asked) == 0 {
 		return nil, nil
 	}
-	all, err := k.Provider.Room(ctx, k.Session, k.Cluster.Spec, k.Cluster.Groups)
+	all, err := o.Provider.Room(ctx, o.Session, o.Cluster.Spec, asked)
 	if err != nil {
 		return nil, err
 	}
 	var out []precheck.Shortage
 	for _, r := range all {
-		g := k.Cluster.Group(r.Group)
-		count := 0
-		for _, m := range machines {
-			if m.Name == r.Group {
-				count = len(m.Machines)
-			}
+		if add := adds[r.Group]; r.Machines < add {
+			out = append(out, precheck.Shortage{Group: r.Group, None: r.Machines == 0, Remedy: r.Remedy + "; or roll without more machines: spec.rollingUpdate.maxSurge 0",
+				Message: fmt.Sprintf("a roll has %d more at a time, and there is room for %d: %s", add, r.Machines, r.Why)})
 		}
-		surge, _ := budgetOf(k.Provider.Roll, k.Cluster.Spec, g, count)
-		if surge = min(surge, count); r.Machines >= surge {
-			continue
-		}
-		out = append(out, precheck.Shortage{Group: r.Group, None: r.Machines == 0, Remedy: r.Remedy + "; or roll without more machines: spec.rollingUpdate.maxSurge 0",
-			Message: fmt.Sprintf("a roll adds %d machines, and there is room for %d: %s", surge, r.Machines, r.Why)})
 	}
 	return out, nil
 }

@@ -8,8 +8,10 @@ import (
 	"sync"
 
 	"kops.local/kops/api"
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/precheck"
 	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/ops/roll/drive"
 	"kops.local/kops/internal/ops/stale"
@@ -130,7 +132,23 @@ func (r *roller) begin(ctx context.Context, d *drive.Driver) (*roll.State, error
 	if len(s.Groups) == 0 {
 		return nil, nil
 	}
+	if err := r.warn(ctx, s); err != nil {
+		return nil, err
+	}
 	return &s, r.told.phase("roll")
+}
+
+// warn tells of groups that lack room. Where that cannot be seen, the rollout begins without.
+func (r *roller) warn(ctx context.Context, s roll.State) error {
+	lacks, err := r.shortages(ctx, s)
+	if err != nil || len(lacks) == 0 {
+		return ctx.Err()
+	}
+	var found finding.List
+	for _, l := range lacks {
+		found = append(found, finding.Finding{Object: "InstanceGroup/" + l.Group, Rule: precheck.Room, Message: l.Message, Remedy: l.Remedy, Warning: true})
+	}
+	return r.told.tell(Event{Kind: EventChecked, Findings: found})
 }
 
 // backwards says of the groups with machines to roll which revision they go back to when

@@ -83,6 +83,9 @@ func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan)
 		return cmp.Or(cmp.Compare(roll.StageOf(api.InstanceGroupRole(a.Role)), roll.StageOf(api.InstanceGroupRole(b.Role))), cmp.Compare(a.Name, b.Name))
 	})
 	out.About = about(s, w)
+	if out.Shortages, err = r.shortages(ctx, s); err != nil {
+		out.Shortages = []status.Shortage{{Group: "all groups", Message: "it cannot be seen whether there is room: " + err.Error(), Remedy: fault.Remedy(err)}}
+	}
 	if r.o.CloudOnly || len(nodes) == 0 {
 		return nil
 	}
@@ -97,6 +100,27 @@ func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan)
 	}
 	out.Blockers = drain.Blockers(seen)
 	return nil
+}
+
+// shortages are the groups of a rollout that lack room for the machines that it adds.
+func (r *roller) shortages(ctx context.Context, s roll.State) ([]status.Shortage, error) {
+	adds := map[string]int{}
+	for _, g := range s.Groups {
+		for _, m := range g.Machines {
+			if m.Effect == roll.Replace && m.Phase == roll.Pending && !m.Spare && !m.WasBroken {
+				adds[g.Name] = min(adds[g.Name]+1, g.Surge)
+			}
+		}
+	}
+	found, err := shortages(ctx, r.Opened, adds)
+	if err != nil {
+		return nil, err
+	}
+	var out []status.Shortage
+	for _, f := range found {
+		out = append(out, status.Shortage{Group: f.Group, Message: f.Message, Remedy: f.Remedy})
+	}
+	return out, nil
 }
 
 // look sees the machines and, unless only the cloud counts, what the API server shows.
@@ -132,7 +156,7 @@ func (r *roller) plansOf(machines []stale.Machine) []roll.Plan {
 			}
 		}
 		plan.Surge, plan.Unavailable = budgetOf(p, r.Cluster.Spec, g, count)
-		if p.Detach == nil || !r.o.Surge {
+		if !r.o.Surge {
 			plan.Surge, plan.Unavailable = 0, max(1, plan.Unavailable)
 		}
 		plan.SurgeOnly = surgeOnly(g.Spec.RollingUpdate, r.Cluster.Spec.Spec.RollingUpdate)
@@ -147,7 +171,11 @@ func budgetOf(p platform.Roll, c *api.Cluster, g *api.InstanceGroup, size int) (
 	if g.Spec.Manager == api.ManagerKarpenter {
 		usual = 0 // nothing counts its machines
 	}
-	return roll.Budget(g.Spec.Role, g.Spec.RollingUpdate, c.Spec.RollingUpdate, usual, size)
+	surge, unavailable = roll.Budget(g.Spec.Role, g.Spec.RollingUpdate, c.Spec.RollingUpdate, usual, size)
+	if p.Detach == nil { // no machine can go on to serve beside its successor
+		surge, unavailable = 0, max(1, unavailable)
+	}
+	return surge, unavailable
 }
 
 // lone reports that a group's machine is the only one of a role that load balancers ask.

@@ -2,11 +2,13 @@ package kops
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kops.local/kops/api"
+	"kops.local/kops/api/status"
 	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/pipeline"
@@ -72,5 +74,54 @@ func TestARolloutHearsOfEveryFieldOfItsOwn(t *testing.T) {
 				t.Errorf("%s of the group (%v): got %+v, want %+v", name, ofGroup, got, c.want)
 			}
 		}
+	}
+}
+
+// TestARolloutSaysWhereRoomIsLacking for the machines that come before others go: no more
+// than there are to replace, and none for one that does not serve.
+func TestARolloutSaysWhereRoomIsLacking(t *testing.T) {
+	named := func(name string) *api.InstanceGroup {
+		g := &api.InstanceGroup{}
+		g.Name = name
+		return g
+	}
+	var asked []string
+	room := func(_ context.Context, _ *platform.Session, _ *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
+		var out []platform.Room
+		for _, g := range groups {
+			asked = append(asked, g.Name)
+			out = append(out, platform.Room{Group: g.Name, Machines: 1, Why: "the rack is full", Remedy: "buy another"})
+		}
+		return out, nil
+	}
+	var told []string
+	r := &roller{Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Provider: platform.Provider{Room: room},
+		Cluster: &clusterstore.Contents{Spec: &api.Cluster{}, Groups: []*api.InstanceGroup{named("wide"), named("narrow"), named("broken"), named("fixed"), named("restarts")}}}}}
+	r.told = &call{on: func(e Event) error {
+		for _, f := range e.Findings {
+			told = append(told, f.String())
+		}
+		return nil
+	}}
+	replaced := roll.Machine{Effect: roll.Replace, Phase: roll.Pending}
+	broken, restarted := replaced, replaced
+	broken.WasBroken, restarted.Effect = true, roll.Restart
+	s := roll.State{Groups: []roll.Group{
+		{Name: "wide", Surge: 2, Machines: []roll.Machine{replaced, replaced, replaced}},
+		{Name: "narrow", Surge: 2, Machines: []roll.Machine{replaced}},
+		{Name: "broken", Surge: 2, Machines: []roll.Machine{broken, broken}},
+		{Name: "fixed", Machines: []roll.Machine{replaced}},
+		{Name: "restarts", Surge: 2, Machines: []roll.Machine{restarted, restarted}},
+	}}
+	found, err := r.shortages(t.Context(), s)
+	const message, remedy = "a roll has 2 more at a time, and there is room for 1: the rack is full", "buy another; or roll without more machines: spec.rollingUpdate.maxSurge 0"
+	if err != nil || !slices.Equal(found, []status.Shortage{{Group: "wide", Message: message, Remedy: remedy}}) {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if err := r.warn(t.Context(), s); err != nil || !slices.Equal(told, []string{"InstanceGroup/wide: " + message + "; " + remedy}) {
+		t.Errorf("as it begins it says %q, %v", told, err)
+	}
+	if !slices.Equal(asked, []string{"wide", "narrow", "wide", "narrow"}) {
+		t.Errorf("asked was for %q", asked)
 	}
 }

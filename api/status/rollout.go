@@ -89,6 +89,8 @@ type RolloutPlan struct {
 	Groups  []PlannedRoll `json:"groups"`
 	// Blockers are what the drains will meet.
 	Blockers []Blocker `json:"blockers,omitempty"`
+	// Shortages are the groups that lack room for the machines that come before others go.
+	Shortages []Shortage `json:"shortages,omitempty"`
 	// Baseline are the failures that are there now, which stop nothing.
 	Baseline []Failure `json:"baseline,omitempty"`
 	// About is how long it will take, about (nanoseconds).
@@ -127,6 +129,13 @@ type PlannedRoll struct {
 	Stays       bool `json:"stays,omitempty"`
 	// Machines are those that are replaced or restarted.
 	Machines []RolloutMachine `json:"machines,omitempty"`
+}
+
+// Shortage says that there is not room for all machines that a group is to have for a while.
+type Shortage struct {
+	Group   string `json:"group"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
 }
 
 // Blocker is what a drain will meet.

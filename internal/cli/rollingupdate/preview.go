@@ -105,6 +105,15 @@ func Obstacles(app *shell.App, p *kops.RolloutPlan) {
 			}
 		}
 	}
+	for i, s := range p.Shortages {
+		if i == 0 {
+			app.Printf("\nThere is not room for all machines:\n")
+		}
+		app.Printf("  %s: %s\n", s.Group, s.Message)
+		if s.Remedy != "" {
+			app.Printf("    %s\n", s.Remedy)
+		}
+	}
 	tell("\nThis will block drains:\n", true)
 	tell("\nTo be known:\n", false)
 	for i, f := range p.Baseline {

@@ -11,6 +11,7 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/upgrade"
 	"kops.local/kops/internal/cli/validate"
 )
 
@@ -148,7 +149,12 @@ func Drive(app *shell.App, format string, o kops.RolloutOptions, do func(kops.Ro
 		o.Ask = newAsker(app, show.Note).ask
 	}
 	o.On = app.On(func(e kops.Event) error {
-		if e.Kind == kops.EventRollout {
+		switch e.Kind {
+		case kops.EventChecked:
+			for _, f := range e.Findings {
+				show.Note(upgrade.Told(f))
+			}
+		case kops.EventRollout:
 			if e.Continued {
 				show.Note(continues(e.Rollout))
 			}

@@ -3,6 +3,7 @@ package upgrade
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -172,12 +173,17 @@ func changes(app *shell.App, list []kops.UpgradeChange) error {
 // Findings prints what pre-checks found.
 func Findings(app *shell.App, l finding.List) {
 	for _, f := range l {
-		what := "in the way"
-		if f.Warning {
-			what = "warning"
-		}
-		app.Notef("%s: %s: %s\n", what, f.Rule, f)
+		app.Notef("%s\n", Told(f))
 	}
+}
+
+// Told is what a pre-check found, in a line.
+func Told(f finding.Finding) string {
+	what := "in the way"
+	if f.Warning {
+		what = "warning"
+	}
+	return fmt.Sprintf("%s: %s: %s", what, f.Rule, f)
 }
 
 func rollBack(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {

@@ -67,7 +67,7 @@ func Provider(o Options) platform.Provider {
 		Shared:          func(*api.Cluster) ([]resource.Node, error) { return nil, nil },
 		Model:           model,
 		Endpoint:        endpoint,
-		Machines:        machines, BootRecord: bootRecord, Stage: o.stage, Roll: roll(),
+		Machines:        machines, BootRecord: bootRecord, Stage: o.stage, Roll: roll(), Room: room,
 	}
 }
 

@@ -31,6 +31,24 @@ func roll() platform.Roll {
 	}
 }
 
+// room tells for how many more disks of machines there is space. Memory is shared, and
+// bounds none of them.
+func room(_ context.Context, s *platform.Session, _ *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
+	var out []platform.Room
+	for _, g := range groups {
+		size := 0
+		if v := g.Spec.RootVolume; v != nil && v.Size != nil {
+			size = int(*v.Size)
+		}
+		n, why, remedy, err := machine.Disks(s.Client.(*kinds.Client).Root, size)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, platform.Room{Group: g.Name, Machines: n, Why: why, Remedy: remedy})
+	}
+	return out, nil
+}
+
 // made reads from the folders of machines what they were made of.
 func made(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Made, error) {
 	h, err := s.Client.(*kinds.Client).Host(c.Name)

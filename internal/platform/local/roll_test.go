@@ -1,6 +1,7 @@
 package local
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -86,5 +87,29 @@ func TestARollOfMachinesThatAreGone(t *testing.T) {
 	}
 	if err := r.Detach(t.Context(), s, c, gone); !fault.Is(err, fault.Gone) {
 		t.Error(err)
+	}
+}
+
+// TestRoomIsThatOfDisks: as many machines as there is space for their disks.
+func TestRoomIsThatOfDisks(t *testing.T) {
+	root := t.TempDir()
+	small, huge := &api.InstanceGroup{}, &api.InstanceGroup{}
+	small.Name, huge.Name = "small", "huge"
+	size := int32(1 << 30) // GiB: no host has it
+	huge.Spec.RootVolume = &api.InstanceRootVolumeSpec{Size: &size}
+	left, err := machine.DiskLeft(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := room(t.Context(), &platform.Session{Client: &kinds.Client{Root: root}}, nil, []*api.InstanceGroup{small, huge})
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	const least = 2 << 30
+	if n := int(max(left, 0) / least); got[0].Group != "small" || got[0].Machines < n-1 || got[0].Machines > n+1 { // others use the disk meanwhile
+		t.Errorf("%d bytes are room for %+v, and not for about %d", left, got[0], n)
+	}
+	if got[1].Machines != 0 || !strings.HasPrefix(got[1].Why, "each has a disk of 1073741824 GiB at least, and ") || !strings.HasPrefix(got[1].Remedy, "free space, or write fewer GiB") {
+		t.Errorf("for a disk that no host has: %+v", got[1])
 	}
 }

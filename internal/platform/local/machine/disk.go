@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,29 @@ func diskSize(wished int, left int64) (int, error) {
 	if int64(size)*gib <= left {
 		return size, nil
 	}
-	return 0, fault.Wrap(fault.Quota, fmt.Errorf("a disk of %d GiB does not fit on this host: %.1f GiB are free, besides %d GiB for the host itself and what other machines were promised",
-		size, float64(max(left, 0))/gib, hostDisk/gib),
-		fmt.Sprintf("free space, or write fewer GiB, %d at least, as spec.rootVolumeSize of the instance group: kops edit instancegroup", leastDisk))
+	return 0, fault.Wrap(fault.Quota, fmt.Errorf("a disk of %d GiB does not fit on this host: %s", size, free(left)), smaller())
+}
+
+// free says how much space there is, where left bytes are promised to nobody, and smaller
+// what helps where that is too little.
+func free(left int64) string {
+	return fmt.Sprintf("%.1f GiB are free, besides %d GiB for the host itself and what other machines were promised", float64(max(left, 0))/gib, hostDisk/gib)
+}
+
+func smaller() string {
+	return fmt.Sprintf("free space, or write fewer GiB, %d at least, as spec.rootVolumeSize of the instance group: kops edit instancegroup", leastDisk)
+}
+
+// Disks is how many more disks of a size in GiB the root's file system has room for; 0
+// stands for the least that the host chooses. Why says what bounds it, and remedy what
+// gives more.
+func Disks(root string, size int) (n int, why, remedy string, err error) {
+	left, err := DiskLeft(root)
+	if err != nil {
+		return 0, "", "", err
+	}
+	size = cmp.Or(size, leastDisk)
+	return int(max(left, 0) / (int64(size) * gib)), fmt.Sprintf("each has a disk of %d GiB at least, and %s", size, free(left)), smaller(), nil
 }
 
 // DiskLeft is the space of a root's file system, in bytes, that may be promised to new
