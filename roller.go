@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/ops/precheck"
 	"kops.local/kops/internal/ops/roll"
@@ -179,12 +180,62 @@ func (r *roller) config(ctx context.Context, file *rolloutFile) (drive.Config, e
 		return cfg, err
 	}
 	cfg.Server = r.Server
+	if archives, err := r.c.etcdArchives(ctx, newCluster(cl), ""); err == nil { // else the pods of its members tell
+		cfg.Etcd = func(ctx context.Context) (drive.EtcdTold, error) { return r.etcdTold(ctx, archives) }
+	}
 	if p.BootRecord != nil {
 		cfg.Look = func(ctx context.Context, silent []platform.Machine) map[string]health.Start {
 			return r.Starts(ctx, silent, mostStarts)
 		}
 	}
 	return cfg, nil
+}
+
+// etcdTold is what the managers of etcd told of its members lately. A cluster whose members
+// are others than the spec's, as while they move, is left out, and so is one of kOps' own
+// managers, which tell nothing.
+func (r *roller) etcdTold(ctx context.Context, archives []etcdArchive) (drive.EtcdTold, error) {
+	out := drive.EtcdTold{}
+	for i, a := range archives {
+		s, err := etcd.ReadStatus(ctx, a.store)
+		if err != nil {
+			return nil, err
+		}
+		groups := seatsOf(r.Provider.Traits.Model.Peers, r.Cluster.Spec.Spec.EtcdClusters[i])
+		if s == nil || groups == nil || a.status(s, r.c.cfg.World.Now()).Old {
+			continue
+		}
+		told := map[string]bool{}
+		for _, m := range s.Members {
+			g, known := groups[m.Name]
+			if !known {
+				told = nil
+				break
+			}
+			told[g] = m.Healthy && !m.Learner
+		}
+		if told != nil {
+			out[a.name] = told
+		}
+	}
+	return out, nil
+}
+
+// seatsOf are the instance groups of the members of an etcd cluster, by the names of their
+// peers; nil where these are not known, or a group has several.
+func seatsOf(peers func(api.EtcdClusterSpec) []string, e api.EtcdClusterSpec) map[string]string {
+	if peers == nil {
+		return nil
+	}
+	out, seen := map[string]string{}, map[string]bool{}
+	for i, name := range peers(e) {
+		g := e.EtcdMembers[i].InstanceGroup
+		if g == nil || seen[*g] {
+			return nil
+		}
+		out[name], seen[*g] = *g, true
+	}
+	return out
 }
 
 // platform is what a driver needs of the platform.

@@ -2,17 +2,22 @@ package kops
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/status"
+	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
@@ -123,5 +128,53 @@ func TestARolloutSaysWhereRoomIsLacking(t *testing.T) {
 	}
 	if !slices.Equal(asked, []string{"wide", "narrow", "wide", "narrow"}) {
 		t.Errorf("asked was for %q", asked)
+	}
+}
+
+// TestWhatEtcdTellsIsHeld against the members of the spec, where it is told of late.
+func TestWhatEtcdTellsIsHeld(t *testing.T) {
+	now := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
+	members := func(groups ...string) (out []api.EtcdMemberSpec) {
+		for _, g := range groups {
+			out = append(out, api.EtcdMemberSpec{Name: g, InstanceGroup: &g})
+		}
+		return out
+	}
+	well := func(name string) etcd.Member { return etcd.Member{Name: name, Healthy: true} }
+	sick, learner := etcd.Member{Name: "etcd-b"}, etcd.Member{Name: "etcd-c", Healthy: true, Learner: true}
+	for name, c := range map[string]struct {
+		spec []api.EtcdMemberSpec
+		told []etcd.Member
+		at   time.Time
+		want map[string]bool
+	}{
+		"as they are":             {members("a", "b", "c"), []etcd.Member{well("etcd-a"), sick, learner}, now, map[string]bool{"a": true, "b": false, "c": false}},
+		"nobody answers":          {members("a"), nil, now, map[string]bool{}},
+		"long ago":                {members("a"), []etcd.Member{well("etcd-a")}, now.Add(-time.Hour), nil},
+		"others are members":      {members("a"), []etcd.Member{well("etcd-z")}, now, nil},
+		"a group has two of them": {members("a", "a"), []etcd.Member{well("etcd-a")}, now, nil},
+	} {
+		cl := &clusterstore.Contents{Spec: &api.Cluster{}}
+		cl.Spec.Spec.EtcdClusters = []api.EtcdClusterSpec{{Name: "main", EtcdMembers: c.spec}}
+		p := platform.Provider{Platform: platform.Platform{Traits: traits.Traits{Model: traits.Model{Peers: func(e api.EtcdClusterSpec) (out []string) {
+			for _, m := range e.EtcdMembers {
+				out = append(out, "etcd-"+m.Name)
+			}
+			return out
+		}}}}}
+		r := &roller{c: &Client{}, Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Cluster: cl, Provider: p}}}
+		r.c.cfg.World.Now = func() time.Time { return now }
+		s := store.NewMemory("memory://x")
+		if err := etcd.WriteStatus(t.Context(), s, etcd.Tell(c.at, "etcd-a", 3, "", c.told)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.etcdTold(t.Context(), []etcdArchive{{name: "main", store: s}})
+		if err != nil || !maps.Equal(got["main"], c.want) || (got["main"] == nil) != (c.want == nil) {
+			t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+	r := &roller{c: &Client{}, Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Cluster: &clusterstore.Contents{Spec: &api.Cluster{Spec: api.ClusterSpec{EtcdClusters: []api.EtcdClusterSpec{{Name: "main"}}}}}}}}
+	if got, err := r.etcdTold(t.Context(), []etcdArchive{{name: "main", store: store.NewMemory("memory://x")}}); err != nil || len(got) != 0 {
+		t.Errorf("where nobody has told anything: %v, %v", got, err)
 	}
 }

@@ -44,12 +44,18 @@ type Config struct {
 	Ask func(context.Context, roll.Question) (string, error)
 	// Tell is told of each change of the state; nil: nobody is.
 	Tell func(before, after roll.State)
+	// Etcd says how the members of etcd are; nil: nobody can tell, and their pods do.
+	Etcd func(context.Context) (EtcdTold, error)
 	// Look says what is wrong with the machines that do not start; nil: nothing is known.
 	Look  func(context.Context, []platform.Machine) map[string]health.Start
 	HTTP  *http.Client
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error
 }
+
+// EtcdTold says, of each etcd cluster whose members were told of lately, by the instance
+// group of a member whether it is healthy, and votes.
+type EtcdTold map[string]map[string]bool
 
 // Platform is what of a platform a rollout needs, on one cluster. A nil function is not
 // supported, and the rollout does without, but for Machines and Terminate.
@@ -70,6 +76,8 @@ const (
 	// serverPause, wishPause and startPause are between two looks at the API server, for
 	// wishes, and at machines that do not start.
 	serverPause, wishPause, startPause = 5 * time.Second, 3 * time.Second, 20 * time.Second
+	// etcdPause is between two looks at what is told of etcd, while control planes are rolled.
+	etcdPause = 5 * time.Second
 	// savePause is before another try to keep the state.
 	savePause = 2 * time.Second
 	// firstLook is how long the first look at nodes and pods may take.
@@ -91,6 +99,7 @@ type Driver struct {
 	server  health.Seen
 	asked   bool // the server was
 	starts  map[string]health.Start
+	etcd    EtcdTold
 	wishes  []roll.Wish
 	results []roll.Result
 	doing   map[roll.Action]*deed
@@ -111,6 +120,13 @@ func Start(ctx context.Context, cfg Config) *Driver {
 	}
 	if d.Config.Look != nil {
 		d.every(ctx, startPause, d.readStarts)
+	}
+	if d.Config.Etcd != nil {
+		d.every(ctx, etcdPause, func(ctx context.Context) {
+			if d.atControlPlanes() {
+				d.readEtcd(ctx)
+			}
+		})
 	}
 	if d.Client != nil {
 		d.drainer = &drain.Drainer{Client: d.Client, Now: d.Now, Sleep: d.Sleep}
@@ -156,6 +172,9 @@ func (d *Driver) First(ctx context.Context) (roll.View, error) {
 	defer cancel()
 	if err := d.list(ctx); err != nil {
 		return roll.View{}, err
+	}
+	if d.Config.Etcd != nil {
+		d.readEtcd(ctx)
 	}
 	for {
 		v := d.view()

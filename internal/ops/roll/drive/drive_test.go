@@ -32,6 +32,7 @@ func TestDrive(t *testing.T) {
 	}{
 		{"a whole rollout", testWhole},
 		{"drivers are ended at each phase of a machine", testKilled},
+		{"etcd is asked", testEtcd},
 		{"in place", testInPlace},
 		{"a machine that never joins", testMute},
 		{"a budget that blocks", testBudget},
@@ -99,6 +100,47 @@ func testWhole(t *testing.T, config *rest.Config) {
 	}
 	if w.saved.Ended.IsZero() {
 		t.Error("the end is not kept")
+	}
+}
+
+// testEtcd: the pods of a member are ready, and etcd says that it is not healthy yet; until
+// it is, no other control plane is taken.
+func testEtcd(t *testing.T, config *rest.Config) {
+	w := newWorld(t, config)
+	groups := []string{"control-a", "control-b", "control-c"}
+	var old []string
+	for _, g := range groups {
+		w.group(g, api.RoleControlPlane, 1)
+		old = append(old, w.names(g)...)
+	}
+	const sick = 2 * time.Minute
+	var mu sync.Mutex
+	var left, done time.Time // when the first was taken, and when it was done
+	s, err := w.drive(w.begin(options(), roll.Replace, 0, 1), func(c *drive.Config, _ context.CancelFunc) {
+		c.Etcd = func(context.Context) (drive.EtcdTold, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return drive.EtcdTold{"main": {groups[0]: left.IsZero() || w.Now().Sub(left) > sick, groups[1]: true, groups[2]: true}}, nil
+		}
+		c.Tell = func(_, s roll.State) {
+			mu.Lock()
+			defer mu.Unlock()
+			m := s.Groups[0].Machines[0]
+			if m.Phase != roll.Pending && left.IsZero() {
+				left = w.Now()
+			}
+			if m.Phase == roll.Done && done.IsZero() {
+				done = w.Now()
+			}
+			if m.Phase != roll.Done && (s.Groups[1].Machines[0].Phase != roll.Pending || s.Groups[2].Machines[0].Phase != roll.Pending) {
+				t.Errorf("while %s is %s, another is taken: %+v", m.Name, m.Phase, s.Groups)
+			}
+		}
+	})
+	w.must(err)
+	w.over(s, old)
+	if took := done.Sub(left); took < sick {
+		t.Errorf("etcd was waited for %v only", took)
 	}
 }
 

@@ -3,6 +3,8 @@ package drive
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/platform"
 )
 
@@ -163,6 +166,29 @@ func (d *Driver) readServer(ctx context.Context) {
 	d.server, d.asked = seen, true
 	d.mu.Unlock()
 	if first || (was.Problem == nil) != (seen.Problem == nil) || len(was.Unready) != len(seen.Unready) {
+		d.poke()
+	}
+}
+
+// atControlPlanes reports that a control plane is being rolled, or comes next.
+func (d *Driver) atControlPlanes() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := slices.IndexFunc(d.state.Groups, func(g roll.Group) bool { return g.Ended.IsZero() })
+	return i >= 0 && d.state.Groups[i].Stage == roll.ControlPlanes
+}
+
+// readEtcd reads what is told of etcd. What cannot be read is not told.
+func (d *Driver) readEtcd(ctx context.Context) {
+	told, err := d.Config.Etcd(ctx)
+	if err != nil {
+		told = nil
+	}
+	d.mu.Lock()
+	same := reflect.DeepEqual(d.etcd, told)
+	d.etcd = told
+	d.mu.Unlock()
+	if !same {
 		d.poke()
 	}
 }

@@ -30,6 +30,7 @@ func (d *Driver) view() roll.View {
 	w.API.Server, w.API.Problem, w.API.Unready = d.server.Server, d.server.Problem, d.server.Unready
 	w.Starts = d.starts
 	v := Seen(w, d.state.ID)
+	confirm(v.Etcd, w, d.etcd)
 	v.Now, v.API = d.Now(), fresh && d.asked && d.server.Problem == nil
 	v.EtcdKnown = v.API
 	if !v.API {
@@ -119,4 +120,22 @@ func members(w health.World) []roll.EtcdView {
 		out = append(out, v)
 	}
 	return out
+}
+
+// confirm has members count as well only where etcd says so, too. A member of which nothing
+// is told, although its cluster is told of, is none yet.
+func confirm(etcd []roll.EtcdView, w health.World, told EtcdTold) {
+	group := map[string]string{} // by machine
+	for _, g := range w.Machines {
+		for _, m := range g.Machines {
+			group[m.Name] = g.Name
+		}
+	}
+	for _, e := range etcd {
+		of, ok := told[e.Name]
+		for i := range e.Members {
+			m := &e.Members[i]
+			m.Healthy = m.Healthy && (!ok || of[group[m.Machine]])
+		}
+	}
 }

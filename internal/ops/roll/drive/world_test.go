@@ -324,15 +324,16 @@ func (w *world) platform() drive.Platform {
 func (w *world) config() drive.Config {
 	cl := &api.Cluster{}
 	cl.Name = "demo.example.com"
+	e := api.EtcdClusterSpec{Name: "main"}
 	for _, g := range w.groups {
 		if g.Spec.Role == api.RoleControlPlane {
-			member := api.EtcdMemberSpec{Name: g.Name, InstanceGroup: &g.Name}
-			e := api.EtcdClusterSpec{Name: "main"}
 			for range w.targets[g.Name] {
-				e.EtcdMembers = append(e.EtcdMembers, member)
+				e.EtcdMembers = append(e.EtcdMembers, api.EtcdMemberSpec{Name: g.Name, InstanceGroup: &g.Name})
 			}
-			cl.Spec.EtcdClusters = append(cl.Spec.EtcdClusters, e)
 		}
+	}
+	if len(e.EtcdMembers) > 0 {
+		cl.Spec.EtcdClusters = append(cl.Spec.EtcdClusters, e)
 	}
 	return drive.Config{Cluster: cl, Groups: w.groups, Platform: w.platform(), Client: w.Interface,
 		Server: func(ctx context.Context) (health.Seen, error) {
