@@ -85,8 +85,9 @@ func (t teller) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// actionOf is what a request to an API of AWS asks for, as "ec2 DescribeVpcs ", or ""
-// where the path tells it, or nothing does. It returns the request to send.
+// actionOf is what a signed request asks for that names its action in a header or a form
+// (Signature Version 4), as "ec2 DescribeVpcs ", or "" where the path tells it, or nothing
+// does. It returns the request to send.
 func actionOf(r *http.Request) (string, *http.Request) {
 	_, scope, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	parts := strings.Split(scope, "/") // key, day, region, service

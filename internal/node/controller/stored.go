@@ -92,8 +92,8 @@ func (s Stored) Marks(ctx context.Context, group string) (Marks, error) {
 	return out, nil
 }
 
-// NamedByAddress reports whether the nodes of a group on AWS have the private DNS
-// names of their machines, and not the identifiers of these.
+// NamedByAddress reports whether the nodes of a group have the private DNS names of their
+// machines, and not the identifiers of these.
 func (s Stored) NamedByAddress(ctx context.Context, group string) (bool, error) {
 	c, err := s.group(ctx, group)
 	return c.UseIPBasedNodeNames, err
