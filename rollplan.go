@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"kops.local/kops/api"
 	"kops.local/kops/api/status"
 	"kops.local/kops/internal/engine/fault"
@@ -30,15 +32,20 @@ func (c *Client) PlanRollout(ctx context.Context, name string, o RolloutOptions)
 		return nil, err
 	}
 	out := &RolloutPlan{Cluster: name}
-	if s, _, err := c.storedRollout(ctx, name); err != nil {
-		return nil, err
-	} else if s != nil && s.Ended.IsZero() {
-		if out.Unfinished, err = c.RolloutStatus(ctx, name); err != nil {
-			return nil, err
+	var w health.World
+	all, part := errgroup.WithContext(ctx)
+	all.Go(func() (err error) {
+		w, err = r.look(part)
+		return err
+	})
+	all.Go(func() error {
+		s, _, err := c.storedRollout(part, name)
+		if err == nil && s != nil && s.Ended.IsZero() {
+			out.Unfinished, err = c.RolloutStatus(part, name)
 		}
-	}
-	w, err := r.look(ctx)
-	if err != nil {
+		return err
+	})
+	if err := all.Wait(); err != nil {
 		return nil, err
 	}
 	if w.API.Problem != nil && !o.CloudOnly {
@@ -83,23 +90,34 @@ func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan)
 		return cmp.Or(cmp.Compare(roll.StageOf(api.InstanceGroupRole(a.Role)), roll.StageOf(api.InstanceGroupRole(b.Role))), cmp.Compare(a.Name, b.Name))
 	})
 	out.About = about(s, w)
-	if out.Shortages, err = r.shortages(ctx, s); err != nil {
-		out.Shortages = []status.Shortage{{Group: "all groups", Message: "it cannot be seen whether there is room: " + err.Error(), Remedy: fault.Remedy(err)}}
-	}
-	if r.o.CloudOnly || len(nodes) == 0 {
+	all, part := errgroup.WithContext(ctx)
+	all.Go(func() (err error) {
+		if out.Shortages, err = r.shortages(part, s); err != nil { // the rest is worth knowing without it
+			out.Shortages = []status.Shortage{{Group: "all groups", Message: "it cannot be seen whether there is room: " + err.Error(), Remedy: fault.Remedy(err)}}
+		}
 		return nil
+	})
+	if !r.o.CloudOnly && len(nodes) > 0 {
+		out.Baseline = view.Failures
+		all.Go(func() (err error) {
+			out.Blockers, err = r.blockers(part, nodes)
+			return err
+		})
 	}
-	out.Baseline = view.Failures
+	return all.Wait()
+}
+
+// blockers are what will be in the way of drains of nodes.
+func (r *roller) blockers(ctx context.Context, nodes []string) ([]status.Blocker, error) {
 	client, err := r.Kubernetes(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	seen, err := drain.Look(ctx, client, nodes, r.o.DrainTimeout)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out.Blockers = drain.Blockers(seen)
-	return nil
+	return drain.Blockers(seen), nil
 }
 
 // shortages are the groups of a rollout that lack room for the machines that it adds.

@@ -39,19 +39,31 @@ func (p *Planned) Effect(ctx context.Context, authority *pki.Keyset) ([]stale.Ma
 	}
 	in := stale.In{Groups: p.Cluster.Groups, InPlace: p.Provider.Roll.InPlace}
 	var before revised
+	var groups []string
 	all, part := errgroup.WithContext(ctx)
 	all.Go(func() (err error) {
-		in.Machines, err = p.Machines(part)
+		if in.Machines, err = p.Machines(part); err == nil {
+			groups, err = p.running(part, &in, authority)
+		}
 		return err
 	})
 	all.Go(func() (err error) {
 		before, err = p.revised(part)
 		return err
 	})
-	if err := all.Wait(); err != nil {
+	if err := all.Wait(); err != nil || len(groups) == 0 {
 		return nil, err
 	}
-	var groups []string
+	if err := p.held(ctx, &in, groups, before); err != nil {
+		return nil, err
+	}
+	p.inUse = in.InUse()
+	return p.judged(ctx, in)
+}
+
+// running adds what the platform made the machines of, and what their nodes tell, and
+// returns the groups of those that there are.
+func (p *Planned) running(ctx context.Context, in *stale.In, authority *pki.Keyset) (groups []string, err error) {
 	var outdated []platform.Machine
 	for _, g := range in.Machines {
 		for _, m := range g.Machines {
@@ -66,17 +78,18 @@ func (p *Planned) Effect(ctx context.Context, authority *pki.Keyset) ([]stale.Ma
 	if len(groups) == 0 {
 		return nil, nil
 	}
-	if in.Made, err = p.made(ctx, outdated); err != nil {
-		return nil, err
-	}
+	all, part := errgroup.WithContext(ctx)
+	all.Go(func() (err error) {
+		in.Made, err = p.made(part, outdated)
+		return err
+	})
 	if authority != nil && (len(outdated) > 0 || !p.sure()) { // else all run what was applied last
-		in.Nodes = p.tellingNodes(ctx, authority)
+		all.Go(func() error {
+			in.Nodes = p.tellingNodes(part, authority)
+			return nil
+		})
 	}
-	if err := p.held(ctx, &in, groups, before); err != nil {
-		return nil, err
-	}
-	p.inUse = in.InUse()
-	return p.judged(ctx, in)
+	return groups, all.Wait()
 }
 
 // tellingNodes are the nodes, whose machines tell what they run; none where they cannot be asked.

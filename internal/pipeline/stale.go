@@ -150,12 +150,22 @@ func (o *Opened) runs(ctx context.Context, g *api.InstanceGroup, read reader) (s
 		return stale.Applied{}, err
 	}
 	out := stale.Applied{Config: config, Files: map[string]string{}}
+	var mu sync.Mutex
+	all, part := errgroup.WithContext(ctx)
 	for _, key := range o.manifests(config) {
-		text, err := read(ctx, key)
-		if err != nil {
-			return stale.Applied{Config: config}, err
-		}
-		out.Files[key] = labels.Digest(text)
+		all.Go(func() error {
+			text, err := read(part, key)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out.Files[key] = labels.Digest(text)
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return stale.Applied{Config: config}, err
 	}
 	return out, nil
 }
