@@ -171,21 +171,49 @@ func (c *Client) atRevision(ctx context.Context, cl *Cluster, n int) (out revisi
 // mostRevisions is how many of the newest revisions are looked at for one to go back to.
 const mostRevisions = 20
 
-// revisionFor is the newest change before a field that machines of a group are rolled for,
-// by the reasons of each; 0 where none is kept, and where the control plane has gone too
-// far to go back to it.
-func (c *Client) revisionFor(ctx context.Context, cl *clusterstore.Contents, g *api.InstanceGroup, machines []stale.Machine) (int, error) {
-	numbers, err := c.store.Revisions(ctx, cl.Spec.Name)
-	if err != nil {
-		return 0, err
-	}
-	for _, n := range numbers[:min(len(numbers), mostRevisions)] {
-		r, err := c.store.Revision(ctx, cl.Spec.Name, n)
+// history are the changes that were carried out, the newest first. Each is read once.
+type history struct {
+	c       *Client
+	cluster string
+	left    []int // numbers of those that are not read
+	read    []revisionObjects
+}
+
+func (c *Client) history(ctx context.Context, cluster string) (*history, error) {
+	numbers, err := c.store.Revisions(ctx, cluster)
+	return &history{c: c, cluster: cluster, left: numbers[:min(len(numbers), mostRevisions)]}, err
+}
+
+// at returns the change at a place in the order; false when there is none.
+func (h *history) at(ctx context.Context, i int) (revisionObjects, bool, error) {
+	for i >= len(h.read) && len(h.left) > 0 {
+		r, err := h.c.store.Revision(ctx, h.cluster, h.left[0])
 		if err != nil {
-			return 0, err
+			return revisionObjects{}, false, err
+		}
+		h.left = h.left[1:]
+		if r.Result != "done" {
+			continue
 		}
 		of, err := objectsOf(r)
 		if err != nil {
+			return revisionObjects{}, false, err
+		}
+		h.read = append(h.read, of)
+	}
+	if i >= len(h.read) {
+		return revisionObjects{}, false, nil
+	}
+	return h.read[i], true, nil
+}
+
+// revisionFor is the newest change before a field that machines of a group are rolled for,
+// by the reasons of each; 0 where none is kept, and where the control plane has gone too
+// far to go back to it.
+func (h *history) revisionFor(ctx context.Context, cl *clusterstore.Contents, g *api.InstanceGroup, machines []stale.Machine) (int, error) {
+	for i := 0; ; i++ {
+		of, there, err := h.at(ctx, i)
+		if err != nil || !there {
 			return 0, err
 		}
 		was := of.group(g.Name)
@@ -206,9 +234,8 @@ func (c *Client) revisionFor(ctx context.Context, cl *clusterstore.Contents, g *
 		if roll.StageOf(g.Spec.Role) > roll.ControlPlanes && minorOf(of.cluster) != minorOf(cl.Spec) {
 			return 0, nil
 		}
-		return n, nil
+		return of.number, nil
 	}
-	return 0, nil
 }
 
 // explains reports whether one of the changes is one for which a machine is stale.

@@ -155,13 +155,17 @@ func (r *roller) warn(ctx context.Context, s roll.State) error {
 // backwards says of the groups with machines to roll which revision they go back to when
 // the first fails. A rollout goes without where the revisions cannot be read.
 func (r *roller) backwards(ctx context.Context, plans []roll.Plan, machines []stale.Machine) {
+	h, err := r.c.history(ctx, r.Cluster.Spec.Name)
+	if err != nil {
+		return
+	}
 	for i := range plans {
 		p := &plans[i]
 		if len(p.Machines) == 0 {
 			continue
 		}
 		of := slices.DeleteFunc(slices.Clone(machines), func(m stale.Machine) bool { return m.Group != p.Name })
-		if n, err := r.c.revisionFor(ctx, r.Cluster, r.Cluster.Group(p.Name), of); err == nil {
+		if n, err := h.revisionFor(ctx, r.Cluster, r.Cluster.Group(p.Name), of); err == nil {
 			p.Revision = n
 		}
 	}
