@@ -103,7 +103,7 @@ func (w *world) replaceTwo() {
 		w.must("edit", "instancegroup", group, "--name", cluster, "--set", "spec.rootVolumeSize=3")
 	}
 	w.must("update", "cluster", cluster, "--yes")
-	w.rollKilled("2 control planes replaced", roll.Pending, roll.Cordoned, roll.Draining, roll.Gone, roll.Joined, roll.Soaking, roll.Done)
+	w.rollKilled("2 control planes replaced", roll.Pending, roll.Cordoned, roll.Draining, roll.Joined, roll.Soaking, roll.Done)
 	w.membersOf(3)
 	w.validated()
 }

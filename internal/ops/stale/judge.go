@@ -69,6 +69,7 @@ const (
 	Annotated   = "annotation " + labels.NeedsUpdate
 	Detached    = "its group no longer counts it"
 	Unexplained = "the platform would make it otherwise"
+	Unjoined    = "it has not joined the cluster"
 )
 
 // Judge says of each machine what it is behind in, in the order of the groups and of
@@ -96,6 +97,9 @@ func Judge(in In) []Machine {
 					j.Reasons[i].Effect = min(r.Effect, Restart)
 				}
 				j.Effect = max(j.Effect, j.Reasons[i].Effect)
+			}
+			if n == nil && len(in.Nodes) > 0 && !in.InPlace && j.Effect == Restart { // only a node can be told to restart
+				j.Effect, j.Reasons = Replace, slices.Insert(j.Reasons, 0, Reason{Field: Unjoined, Effect: Replace})
 			}
 			out = append(out, j)
 		}

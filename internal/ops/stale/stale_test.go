@@ -43,6 +43,7 @@ func TestJudge(t *testing.T) {
 		notes    map[string]string // of the node
 		wanted   stale.Wanted
 		inPlace  bool
+		others   bool // there are other nodes
 		want     string
 	}{
 		{name: "as it is to be", made: made(after), wanted: stale.Wanted{Config: []byte(after)}, want: "none"},
@@ -76,6 +77,11 @@ func TestJudge(t *testing.T) {
 			want: "replace: spec.image old -> new replace"},
 		{name: "machines that are never replaced", notes: map[string]string{"kops.k8s.io/needs-update": ""}, inPlace: true,
 			want: "restart: annotation kops.k8s.io/needs-update  ->  restart"},
+		{name: "a machine that has not joined cannot be told to restart", others: true, made: made(before), wanted: stale.Wanted{Config: []byte(after)},
+			want: "replace: it has not joined the cluster  ->  replace, spec.kubelet.maxPods 110 -> 50 restart"},
+		{name: "a machine that has not joined, and is as it is to be", others: true, made: made(after), wanted: stale.Wanted{Config: []byte(after)}, want: "none"},
+		{name: "a machine that has not joined, and is never replaced", others: true, made: made(before), wanted: stale.Wanted{Config: []byte(after)}, inPlace: true,
+			want: "restart: spec.kubelet.maxPods 110 -> 50 restart"},
 		{name: "an annotation that is damaged", made: made(before), notes: map[string]string{"kops.k8s.io/node-config": "{"}, wanted: stale.Wanted{Config: []byte(after)},
 			want: "restart: spec.kubelet.maxPods 110 -> 50 restart"},
 	} {
@@ -88,6 +94,9 @@ func TestJudge(t *testing.T) {
 			if c.notes != nil {
 				in.Nodes = []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: c.notes}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.35.4"},
 					Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}}
+			}
+			if c.others {
+				in.Nodes = append(in.Nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
 			}
 			all := stale.Judge(in)
 			if len(all) != 1 {
