@@ -253,8 +253,11 @@ func (s *scene) kept(v View, next State) error {
 func (s *scene) narrate(next State, actions []Action) {
 	for i, g := range next.Groups {
 		for j, m := range g.Machines {
-			if was := s.d.saved.Groups[i].Machines[j].Phase; was != m.Phase {
-				s.w.say("    %s: %s -> %s %s", m.Name, was, m.Phase, m.Trouble)
+			switch was := s.d.saved.Groups[i].Machines[j]; {
+			case was.Phase != m.Phase:
+				s.w.say("    %s: %s -> %s %s", m.Name, was.Phase, m.Phase, m.Trouble)
+			case m.Phase == Surged && was.Lacks != m.Lacks:
+				s.w.say("    %s: %s %s", m.Name, m.Phase, m.Lacks)
 			}
 		}
 		if was := s.d.saved.Groups[i]; g.Waits != was.Waits {

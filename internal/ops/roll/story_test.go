@@ -62,6 +62,13 @@ func stories() []story {
 			}},
 		{name: "the successor of the canary never joins", groups: []*wgroup{nodes("nodes", 3)}, refills: true, plan: budget(2, 0),
 			happens: func(s *scene) { s.w.groups[0].never = func() bool { return true } }},
+		{name: "a quota forbids the machine more, and is raised", groups: []*wgroup{nodes("nodes", 2)}, refills: true, plan: budget(1, 0),
+			happens: func(s *scene) {
+				s.w.groups[0].quota = "the limit is 2 machines"
+				s.w.in(5*time.Minute, func() { s.w.groups[0].quota = ""; s.w.order(s.w.groups[0]) })
+			}},
+		{name: "a quota forbids the machine more, and stays", groups: []*wgroup{nodes("nodes", 2)}, refills: true, plan: budget(1, 0),
+			happens: func(s *scene) { s.w.groups[0].quota = "the limit is 2 machines" }},
 		{name: "a budget forbids a drain, and the user skips the machine", groups: []*wgroup{nodes("nodes", 2)}, refills: true, plan: budget(0, 1),
 			options: func(o *Options) { o.Ask = true },
 			happens: func(s *scene) {

@@ -40,7 +40,9 @@ type wgroup struct {
 	boot  func() time.Duration
 	never func() bool
 	// refill is how long the platform takes to see that a machine is missing.
-	refill   time.Duration
+	refill time.Duration
+	// quota is why the platform makes no machine; empty: it does.
+	quota    string
 	machines []*wmachine
 }
 
@@ -176,7 +178,7 @@ func (w *world) fill(g *wgroup) {
 
 // order makes the machines that are missing.
 func (w *world) order(g *wgroup) {
-	for g.attached() < g.target {
+	for g.attached() < g.target && g.quota == "" {
 		w.launch(g)
 	}
 }
@@ -193,6 +195,9 @@ func (w *world) view() View {
 	main, events := EtcdView{Name: "main"}, EtcdView{Name: "events"}
 	for _, g := range w.groups {
 		gv := GroupView{Name: g.name, Target: g.target, Machines: make([]MachineView, 0, len(g.machines))}
+		if g.attached() < g.target {
+			gv.Trouble = g.quota
+		}
 		for _, m := range g.machines {
 			gv.Machines = append(gv.Machines, m.view(w.now))
 			if g.role == api.RoleControlPlane && m.running && (m.member || m.etcdSick) {

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -28,18 +29,21 @@ const detachedTag = "kops.k8s.io/detached-from-asg"
 const pageSize int32 = 100
 
 // machines asks for all scaling groups of the cluster, and for all its
-// instances: two questions, however many machines there are, and one more for
-// each warm pool, whose instances their group does not list.
+// instances: two questions, however many machines there are, one more for each warm
+// pool, whose instances their group does not list, and one for each group that lacks some.
 func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 	client := s.Client.(*kinds.Client)
 	var groups []astypes.AutoScalingGroup
 	var members map[string]member
+	var why map[string]string
 	var found []ec2types.Instance
 	both, part := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
-		if groups, err = scalingGroups(part, client, c.Name); err == nil {
-			members, err = membersOf(part, client, c.Name, groups)
+		if groups, err = scalingGroups(part, client, c.Name); err != nil {
+			return err
 		}
+		why = troubles(part, client, groups)
+		members, err = membersOf(part, client, c.Name, groups)
 		return err
 	})
 	both.Go(func() (err error) {
@@ -61,7 +65,9 @@ func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api
 		return &out[i]
 	}
 	for _, g := range groups {
-		group(instanceGroupOf(g.Tags)).Target += int(sdk.ToInt32(g.DesiredCapacity))
+		of := group(instanceGroupOf(g.Tags))
+		of.Target += int(sdk.ToInt32(g.DesiredCapacity))
+		of.Trouble = cmp.Or(of.Trouble, why[sdk.ToString(g.AutoScalingGroupName)])
 	}
 	for _, i := range found {
 		m := machine(i)

@@ -296,3 +296,34 @@ func TestAnInstanceIsWaitedForUntilItIsUnused(t *testing.T) {
 		t.Errorf("a refusal: %v", err)
 	}
 }
+
+// The activity that ended last tells why a group starts no instance.
+func TestWhyNoInstanceStarts(t *testing.T) {
+	of := func(status astypes.ScalingActivityStatusCode, message string) astypes.Activity {
+		return astypes.Activity{StatusCode: status, StatusMessage: &message}
+	}
+	under, failed, cancelled, done := of(astypes.ScalingActivityStatusCodePreInService, ""), of(astypes.ScalingActivityStatusCodeFailed, "a quota"), of(astypes.ScalingActivityStatusCodeCancelled, "no capacity"), of(astypes.ScalingActivityStatusCodeSuccessful, "")
+	for _, c := range []struct {
+		newestFirst []astypes.Activity
+		want        string
+	}{
+		{nil, ""}, {[]astypes.Activity{under}, ""}, {[]astypes.Activity{under, failed, done}, "a quota"},
+		{[]astypes.Activity{cancelled, failed}, "no capacity"}, {[]astypes.Activity{under, done, failed}, ""},
+	} {
+		if got := failure(c.newestFirst); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.newestFirst, got, c.want)
+		}
+	}
+	for name, c := range map[string]struct {
+		states []astypes.LifecycleState
+		want   bool
+	}{"all": {[]astypes.LifecycleState{"InService", "Pending"}, false}, "one ends": {[]astypes.LifecycleState{"InService", "Terminating:Wait"}, true}} {
+		g := astypes.AutoScalingGroup{DesiredCapacity: sdk.Int32(2)}
+		for _, s := range c.states {
+			g.Instances = append(g.Instances, astypes.Instance{LifecycleState: s})
+		}
+		if got := lacks(g); got != c.want {
+			t.Errorf("%s: it lacks instances: %v", name, got)
+		}
+	}
+}

@@ -15,6 +15,9 @@ import (
 	"kops.local/kops/internal/platform/aws"
 )
 
+// quota is why AWS starts no instance.
+const quota = "You have requested more vCPU capacity than your current vCPU limit of 4 allows. Launching EC2 instance failed."
+
 // pooled answers as AWS does where a group has a warm pool, in which the emulator
 // has no instances: the group does not list those of its pool.
 func pooled(w http.ResponseWriter, r *http.Request) {
@@ -34,6 +37,11 @@ func pooled(w http.ResponseWriter, r *http.Request) {
 		scaling("<AutoScalingGroups><member><AutoScalingGroupName>nodes.k</AutoScalingGroupName><DesiredCapacity>2</DesiredCapacity>" + tags +
 			"<Instances>" + member("i-1", "InService") + member("i-2", "Terminating:Wait") + "</Instances><WarmPoolConfiguration><MinSize>1</MinSize></WarmPoolConfiguration></member>" +
 			"<member><AutoScalingGroupName>cp.k</AutoScalingGroupName><DesiredCapacity>1</DesiredCapacity><Instances>" + member("i-5", "InService") + "</Instances></member></AutoScalingGroups>")
+	case action == "DescribeScalingActivities" && r.FormValue("AutoScalingGroupName") == "nodes.k": // which lacks one, as one ends
+		activity := func(status, message string) string {
+			return "<member><StatusCode>" + status + "</StatusCode><StatusMessage>" + message + "</StatusMessage></member>"
+		}
+		scaling("<Activities>" + activity("PreInService", "") + activity("Failed", quota) + activity("Successful", "") + activity("Failed", "long ago") + "</Activities>")
 	case action == "DescribeWarmPool" && r.FormValue("AutoScalingGroupName") != "nodes.k":
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write([]byte("<ErrorResponse><Error><Code>AccessDenied</Code><Message>not this one</Message></Error></ErrorResponse>")) // the test would fail
@@ -72,6 +80,9 @@ func TestMachinesOfAWarmPool(t *testing.T) {
 	}
 	var got []string
 	for _, g := range groups {
+		if want := map[string]string{"nodes": quota}[g.Name]; g.Trouble != want {
+			t.Errorf("in the way of the group %q is %q, want %q", g.Name, g.Trouble, want)
+		}
 		for _, m := range g.Machines {
 			got = append(got, fmt.Sprintf("%s %s spare=%t detached=%t", m.Name, m.State, m.Spare, m.Detached))
 		}

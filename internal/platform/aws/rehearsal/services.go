@@ -42,6 +42,10 @@ func (p *play) services() http.Handler {
 		case "DescribeWarmPool":
 			p.warmPool(w, form.Get("AutoScalingGroupName"))
 			return
+		case "DescribeScalingActivities": // which the emulator does not know, and none fails
+			w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
+			_, _ = io.WriteString(w, `<DescribeScalingActivitiesResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><DescribeScalingActivitiesResult><Activities/></DescribeScalingActivitiesResult></DescribeScalingActivitiesResponse>`) // the client has gone
+			return
 		case "AttachVolume": // of two that want one device, the second is refused
 			p.attaching.Lock()
 			defer p.attaching.Unlock()
