@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	scalingtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"k8s.io/client-go/kubernetes"
@@ -42,7 +43,10 @@ func TestRoll(t *testing.T) {
 	w := newWorld(t)
 	w.bucket("my-state-store")
 	const exports = "export KOPS_STATE_STORE=s3://my-state-store; "
-	kops := func(args string) string { return w.must(exports + "exec kops " + args) }
+	kops := func(args string) string {
+		t.Helper()
+		return w.must(exports + "exec kops " + args)
+	}
 	kops(fmt.Sprintf("create cluster --zones us-east-1a --node-count %d --networking kubenet %s", size, cluster))
 	kops("edit instancegroup " + workers + " --name " + cluster + " --set spec.warmPool.minSize=1")
 	kops("update cluster " + cluster + " --yes --admin")
@@ -79,7 +83,7 @@ func TestRoll(t *testing.T) {
 	if out := kops("rolling-update cluster " + cluster); !strings.Contains(out, "is not finished: ") {
 		t.Errorf("the preview of a rollout that was cut off:\n%s", out)
 	}
-	out := kops(roll)
+	out := kops(roll + " 2>&1")
 	t.Logf("FIGURE %d workers and a spare replaced, the first driver killed: %s", size, time.Since(begun).Round(time.Second))
 	for _, want := range []string{"It is continued", fmt.Sprintf("Rolling update completed: %d of %[1]d machines", size+1)} {
 		if !strings.Contains(out, want) {
@@ -191,7 +195,8 @@ func (w *world) group(name string) group {
 	w.Helper()
 	api := autoscaling.NewFromConfig(w.asConfigured())
 	out := group{running: map[string]string{}, spares: map[string]string{}}
-	found, err := api.DescribeAutoScalingGroups(w.Context(), &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name + "." + cluster}})
+	found, err := api.DescribeAutoScalingGroups(w.Context(), &autoscaling.DescribeAutoScalingGroupsInput{
+		Filters: []scalingtypes.Filter{{Name: aws.String("tag:kops.k8s.io/instancegroup"), Values: []string{name}}}})
 	w.ok(err)
 	if len(found.AutoScalingGroups) != 1 {
 		w.Fatalf("of the group %s there are %d", name, len(found.AutoScalingGroups))

@@ -41,8 +41,8 @@ type volume struct {
 type snapshot struct {
 	instances map[string]*instance
 	byAddress map[netip.Addr]*instance
-	// ended are instances that the emulator still knows, and that run no longer.
-	ended     map[string]bool
+	// ended are the root devices of instances that the emulator still knows, and that run no longer.
+	ended     map[string]string
 	attached  []volume
 	volumes   map[string]bool // all that exist
 	subnets   map[string]types.Subnet
@@ -150,7 +150,7 @@ func (p *play) ask(ctx context.Context) (a answers, err error) {
 
 // together is what the answers say.
 func (a answers) together() snapshot {
-	s := snapshot{instances: map[string]*instance{}, byAddress: map[netip.Addr]*instance{}, ended: map[string]bool{}, volumes: map[string]bool{},
+	s := snapshot{instances: map[string]*instance{}, byAddress: map[netip.Addr]*instance{}, ended: map[string]string{}, volumes: map[string]bool{},
 		subnets: map[string]types.Subnet{}, routes: map[string]string{}, balancers: a.balancers, zones: a.zones, groups: a.groups}
 	for _, n := range a.subnets {
 		s.subnets[aws.ToString(n.SubnetId)] = n
@@ -192,7 +192,7 @@ func (s *snapshot) addInstances(reservations []types.Reservation, vpcs map[strin
 		for _, i := range r.Instances {
 			id := aws.ToString(i.InstanceId)
 			if i.State.Name != types.InstanceStateNameRunning && i.State.Name != types.InstanceStateNamePending || poolOf(i) != "" {
-				s.ended[id] = true
+				s.ended[id] = aws.ToString(i.RootDeviceName)
 				continue
 			}
 			a, err := netip.ParseAddr(aws.ToString(i.PrivateIpAddress))
@@ -212,8 +212,11 @@ func (s *snapshot) addVolumes(volumes []types.Volume) {
 		id := aws.ToString(v.VolumeId)
 		s.volumes[id] = true
 		for _, a := range v.Attachments {
-			i, device := s.instances[aws.ToString(a.InstanceId)], aws.ToString(a.Device)
-			if s.ended[aws.ToString(a.InstanceId)] || i != nil && device != aws.ToString(i.RootDeviceName) {
+			root, known := s.ended[aws.ToString(a.InstanceId)]
+			if i := s.instances[aws.ToString(a.InstanceId)]; i != nil {
+				root, known = aws.ToString(i.RootDeviceName), true
+			}
+			if device := aws.ToString(a.Device); known && device != root {
 				s.attached = append(s.attached, volume{id, aws.ToString(a.InstanceId), device, int(aws.ToInt32(v.Size))})
 			}
 		}

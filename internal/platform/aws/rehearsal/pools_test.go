@@ -22,8 +22,9 @@ func TestAGroupIsRolled(t *testing.T) {
 	server := httptest.NewServer(p.as.Handler)
 	t.Cleanup(server.Close)
 	scaling := autoscaling.New(autoscaling.Options{Region: Region, BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider(accessKey, secretKey, "")})
+	root := []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/sda1"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(40)}}}
 	script := func(text string) *types.RequestLaunchTemplateData {
-		return &types.RequestLaunchTemplateData{ImageId: aws.String("ami-0"), InstanceType: types.InstanceTypeT3Medium, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\necho " + text)))}
+		return &types.RequestLaunchTemplateData{ImageId: aws.String("ami-0"), InstanceType: types.InstanceTypeT3Medium, BlockDeviceMappings: root, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/sh\necho " + text)))}
 	}
 	made, err := p.clients.EC2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("nodes.c"), LaunchTemplateData: script("one")})
 	p.ok(err)
@@ -99,6 +100,12 @@ func TestAGroupIsRolled(t *testing.T) {
 		if p.host.machines[fresh].UserData != "#!/bin/sh\necho two" || p.host.machines[old].UserData != "#!/bin/sh\necho one" || len(p.host.machines) != 2 {
 			t.Errorf("the machines are %+v", p.host.machines)
 		}
+	}
+
+	_, err = p.clients.EC2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{old}})
+	p.ok(err)
+	if versions(); len(p.host.machines) != 1 || p.host.machines[old].Name != "" {
+		t.Errorf("after the end of the instance that was detached, the machines are %+v", p.host.machines)
 	}
 
 	_, err = scaling.DeleteWarmPool(t.Context(), &autoscaling.DeleteWarmPoolInput{AutoScalingGroupName: group})

@@ -23,7 +23,7 @@ func (p *play) keepVolumes(ctx context.Context, now snapshot) error {
 	var errs []error
 	wanted := map[string]volume{}
 	for _, v := range now.attached {
-		if now.ended[v.instance] {
+		if _, ended := now.ended[v.instance]; ended {
 			_, err := p.clients.EC2.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: aws.String(v.id), InstanceId: aws.String(v.instance), Force: aws.Bool(true)})
 			errs = append(errs, err)
 			p.changed()
