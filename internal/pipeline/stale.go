@@ -50,15 +50,46 @@ func (o *Opened) Stale(ctx context.Context, w health.World, opts StaleOptions) (
 			}
 		}
 	}
+	in.Wanted = map[string]stale.Wanted{}
+	if !opts.All && o.sure() {
+		if groups, err = o.told(ctx, &in, groups); err != nil {
+			return nil, err
+		}
+	}
 	found, err := o.runsOf(ctx, groups, o.applied)
 	if err != nil {
 		return nil, err
 	}
-	in.Wanted = map[string]stale.Wanted{}
 	for name, a := range found {
 		in.Wanted[name] = stale.Wanted{Config: a.Config, Files: a.Files}
 	}
 	return o.judged(ctx, in)
+}
+
+// told adds the configurations that the platform tells to be wanted, with those that are
+// run instead, and returns the groups of which it does not tell. All of them are kept in few
+// objects, and those of the groups stand in one each.
+func (o *Opened) told(ctx context.Context, in *stale.In, groups []string) (rest []string, err error) {
+	wanted := map[string]string{}
+	var hashes []string
+	for _, g := range groups {
+		if want, runs := in.Told(g); want != "" {
+			wanted[g] = want
+			hashes = append(append(hashes, want), runs...)
+		}
+	}
+	slices.Sort(hashes)
+	if in.Kept, err = o.World.Store.NodeConfigs(ctx, o.Cluster.Spec.Name, slices.Compact(hashes)...); err != nil {
+		return nil, err
+	}
+	for _, g := range groups {
+		if text := in.Kept[wanted[g]]; text != nil {
+			in.Wanted[g] = stale.Wanted{Config: text}
+		} else {
+			rest = append(rest, g)
+		}
+	}
+	return rest, nil
 }
 
 // sure reports whether the platform calls all machines outdated that were made otherwise.

@@ -200,6 +200,33 @@ func (in In) Concerns(m platform.Machine, sure bool) bool {
 	return m.Outdated && !in.alike(m, n) || m.Detached || annotated(n) || told && (!sure || len(runs.Files) > 0)
 }
 
+// Told is the hash of the node configuration with which the platform would make the outdated
+// machines of a group, and those that they run. It is empty where the platform does not tell,
+// and where a machine reads manifests, which may differ besides.
+func (in In) Told(group string) (want string, runs []string) {
+	for _, g := range in.Machines {
+		for _, m := range g.Machines {
+			if m.Group != group {
+				continue
+			}
+			has, would := in.runs(m, health.NodeOf(m, in.Nodes)), in.Made[m.Name].Wanted
+			switch {
+			case len(has.Files) > 0:
+				return "", nil
+			case !m.Outdated && !m.Detached:
+				continue
+			case would == "" || want != "" && would != want:
+				return "", nil
+			}
+			want = would
+			if has.Hash != "" {
+				runs = append(runs, has.Hash)
+			}
+		}
+	}
+	return want, runs
+}
+
 // alike reports that the platform would make a machine with the configuration that it runs.
 func (in In) alike(m platform.Machine, n *corev1.Node) bool {
 	want := in.Made[m.Name].Wanted

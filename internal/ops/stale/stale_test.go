@@ -161,3 +161,32 @@ func TestWhatIsReadToJudge(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatThePlatformTellsToBeWanted: it tells of a group what it would make all of its outdated machines of.
+func TestWhatThePlatformTellsToBeWanted(t *testing.T) {
+	reads := []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: runs(before, `"x":"1"`)}}}
+	changed := platform.Made{Config: hash(before), Wanted: hash(after)}
+	for _, c := range []struct {
+		name     string
+		machines []platform.Machine
+		nodes    []corev1.Node
+		made     map[string]platform.Made
+		want     string
+		runs     []string
+	}{
+		{name: "all", machines: []platform.Machine{{Name: "a", Outdated: true}, {Name: "b", Outdated: true}}, made: map[string]platform.Made{"a": changed, "b": changed}, want: hash(after), runs: []string{hash(before), hash(before)}},
+		{name: "one was rolled", machines: []platform.Machine{{Name: "a"}, {Name: "b", Outdated: true}}, made: map[string]platform.Made{"b": changed}, want: hash(after), runs: []string{hash(before)}},
+		{name: "one is not told of", machines: []platform.Machine{{Name: "a", Outdated: true}, {Name: "b", Outdated: true}}, made: map[string]platform.Made{"b": changed}},
+		{name: "one was detached", machines: []platform.Machine{{Name: "a", Detached: true}, {Name: "b", Outdated: true}}, made: map[string]platform.Made{"b": changed}},
+		{name: "two that differ", machines: []platform.Machine{{Name: "a", Outdated: true}, {Name: "b", Outdated: true}}, made: map[string]platform.Made{"a": {Wanted: hash(tinted)}, "b": changed}},
+		{name: "one that reads manifests", machines: []platform.Machine{{Name: "a", Node: "n", Running: true, Outdated: true}}, nodes: reads, made: map[string]platform.Made{"a": changed}},
+	} {
+		for i := range c.machines {
+			c.machines[i].Group = "g"
+		}
+		in := stale.In{Machines: []platform.MachineGroup{{Name: "g", Machines: c.machines}}, Nodes: c.nodes, Made: c.made}
+		if want, runs := in.Told("g"); want != c.want || !slices.Equal(runs, c.runs) {
+			t.Errorf("%s: wanted %q, run %q", c.name, want, runs)
+		}
+	}
+}

@@ -1,14 +1,18 @@
 package clusterstore
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
@@ -18,18 +22,27 @@ import (
 // configDays is how many days a node configuration is kept that nobody wants any more.
 const configDays = 90
 
-// keptConfig is where a node configuration is kept: under its hash, and the day.
-type keptConfig struct {
-	key, hash string
-	day       time.Time
-}
-
-// configKey is the key of a configuration in our own folder; hash is the hexadecimal SHA-256.
-func configKey(hash string, day time.Time) string {
-	return configsFolder + hash + "." + day.UTC().Format(dayFormat)
+// configSet is where the node configurations of one update are kept, as one object: under
+// the digest of their hashes, and the day.
+type configSet struct {
+	key, digest string
+	day         time.Time
 }
 
 const dayFormat = "20060102"
+
+// setOf names the set of configurations, which are given by the hexadecimal SHA-256 of each.
+func setOf(texts map[string][]byte, day time.Time) configSet {
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(maps.Keys(texts)), "\n")))
+	digest := hex.EncodeToString(sum[:])
+	return configSet{configsFolder + digest + "." + day.UTC().Format(dayFormat), digest, day}
+}
+
+// hashConfig is the hexadecimal SHA-256 of a configuration.
+func hashConfig(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
 
 // hexHash is the hexadecimal spelling of the base64 of a hash; "" for what is none.
 func hexHash(hash string) string {
@@ -40,8 +53,46 @@ func hexHash(hash string) string {
 	return hex.EncodeToString(sum)
 }
 
-// keptConfigs lists the node configurations that are kept of a cluster, in one request.
-func (s *Store) keptConfigs(ctx context.Context, cluster string) ([]keptConfig, error) {
+// encodeConfigs packs configurations, in the order of their hashes.
+func encodeConfigs(texts map[string][]byte) ([]byte, error) {
+	var all []string
+	for _, hash := range slices.Sorted(maps.Keys(texts)) {
+		all = append(all, string(texts[hash]))
+	}
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if err := json.NewEncoder(w).Encode(all); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// decodeConfigs returns the configurations of an object by their hashes, which are
+// computed: one that is damaged is another one. An object that is no set is a configuration
+// by itself, as earlier versions kept them.
+func decodeConfigs(data []byte) map[string][]byte {
+	single := map[string][]byte{hashConfig(data): data}
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return single
+	}
+	text, err := io.ReadAll(io.LimitReader(r, packLimit))
+	var all []string
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return single
+	}
+	out := map[string][]byte{}
+	for _, c := range all {
+		out[hashConfig([]byte(c))] = []byte(c)
+	}
+	return out
+}
+
+// configSets lists the sets that are kept of a cluster, the newest first, in one request.
+func (s *Store) configSets(ctx context.Context, cluster string) ([]configSet, error) {
 	if err := checkName(cluster); err != nil {
 		return nil, err
 	}
@@ -49,94 +100,116 @@ func (s *Store) keptConfigs(ctx context.Context, cluster string) ([]keptConfig, 
 	if err != nil && !store.IsMissing(err) {
 		return nil, fmt.Errorf("list the node configurations of cluster %s: %w", cluster, err)
 	}
-	var out []keptConfig
+	var out []configSet
 	for _, info := range listing {
-		hash, day, _ := strings.Cut(strings.TrimPrefix(info.Key, configsFolder), ".")
+		digest, day, _ := strings.Cut(strings.TrimPrefix(info.Key, configsFolder), ".")
 		if t, err := time.Parse(dayFormat, day); err == nil {
-			out = append(out, keptConfig{info.Key, hash, t})
+			out = append(out, configSet{info.Key, digest, t})
 		}
 	}
+	slices.SortStableFunc(out, func(a, b configSet) int { return b.day.Compare(a.day) })
 	return out, nil
 }
 
-// NodeConfigs reads node configurations of the past by their hashes, the base64 of the
-// SHA-256, as machines know them. One that is not kept is not in the result.
-func (s *Store) NodeConfigs(ctx context.Context, cluster string, hashes ...string) (map[string][]byte, error) {
-	out := map[string][]byte{}
-	if len(hashes) == 0 {
-		return out, nil
-	}
-	kept, err := s.keptConfigs(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	var mu sync.Mutex
-	err = each(ctx, hashes, func(ctx context.Context, _ int, hash string) error {
-		at := slices.IndexFunc(kept, func(k keptConfig) bool { return k.hash == hexHash(hash) })
-		if at < 0 {
-			return nil
-		}
-		data, _, err := s.own(cluster).Get(ctx, kept[at].key)
+// readSets reads the configurations of some sets, by the hexadecimal hash of each.
+func (s *Store) readSets(ctx context.Context, cluster string, sets []configSet) ([]map[string][]byte, error) {
+	out := make([]map[string][]byte, len(sets))
+	err := each(ctx, sets, func(ctx context.Context, i int, k configSet) error {
+		data, _, err := s.own(cluster).Get(ctx, k.key)
 		if fault.Is(err, fault.Gone) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read a node configuration of cluster %s: %w", cluster, err)
+			return fmt.Errorf("read node configurations of cluster %s: %w", cluster, err)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		out[hash] = data
+		out[i] = decodeConfigs(data)
 		return nil
 	})
 	return out, err
 }
 
-// KeepNodeConfigs keeps node configurations, in a request for each that is not kept yet,
-// and one for a listing. Of the others, those are removed that were kept more than
-// 90 days ago and are not in use, whose hashes are as for NodeConfigs; where it is not
-// known what is in use, inUse is nil, and none is.
+// NodeConfigs reads node configurations of the past by their hashes, the base64 of the
+// SHA-256, as machines know them. One that is not kept is not in the result. It takes a
+// request for a listing, and one for each set until all are found: the newest first, two of
+// them, then four, and so on.
+func (s *Store) NodeConfigs(ctx context.Context, cluster string, hashes ...string) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	if len(hashes) == 0 {
+		return out, nil
+	}
+	sets, err := s.configSets(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	lacking := slices.DeleteFunc(slices.Clone(hashes), func(h string) bool { return hexHash(h) == "" })
+	for most := 2; len(sets) > 0 && len(lacking) > 0; most *= 2 {
+		some := sets[:min(most, len(sets))]
+		sets = sets[len(some):]
+		found, err := s.readSets(ctx, cluster, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, texts := range found {
+			lacking = slices.DeleteFunc(lacking, func(h string) bool {
+				text, ok := texts[hexHash(h)]
+				if ok {
+					out[h] = text
+				}
+				return ok
+			})
+		}
+	}
+	return out, nil
+}
+
+// KeepNodeConfigs keeps node configurations as one set, in a request for a listing, and one
+// more where the set is not kept yet. Of the others, those are removed that were kept more
+// than 90 days ago and hold none that is in use, whose hashes are as for NodeConfigs; where
+// it is not known what is in use, inUse is nil, and none is.
 func (s *Store) KeepNodeConfigs(ctx context.Context, cluster string, configs [][]byte, inUse []string) error {
-	kept, err := s.keptConfigs(ctx, cluster)
+	sets, err := s.configSets(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	today := s.cfg.Now()
-	var used []string
-	for _, h := range inUse {
-		used = append(used, hexHash(h))
-	}
-	var missing []keptConfig
 	texts := map[string][]byte{}
 	for _, c := range configs {
-		sum := sha256.Sum256(c)
-		k := keptConfig{hash: hex.EncodeToString(sum[:])}
-		k.key = configKey(k.hash, today)
-		used = append(used, k.hash)
-		if texts[k.key] == nil && !slices.ContainsFunc(kept, func(x keptConfig) bool { return x.hash == k.hash }) {
-			missing = append(missing, k)
-		}
-		texts[k.key] = c
+		texts[hashConfig(c)] = c
 	}
-	err = each(ctx, missing, func(ctx context.Context, _ int, k keptConfig) error {
-		_, err := s.own(cluster).Put(ctx, k.key, texts[k.key], store.PutOptions{Private: true})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("keep the node configurations of cluster %s: %w", cluster, err)
+	set := setOf(texts, s.cfg.Now())
+	if len(texts) > 0 && !slices.ContainsFunc(sets, func(x configSet) bool { return x.digest == set.digest }) {
+		data, err := encodeConfigs(texts)
+		if err == nil {
+			_, err = s.own(cluster).Put(ctx, set.key, data, store.PutOptions{Private: true})
+		}
+		if err != nil {
+			return fmt.Errorf("keep the node configurations of cluster %s: %w", cluster, err)
+		}
 	}
 	if inUse == nil {
 		return nil
 	}
-	var old []string
-	for _, k := range kept {
-		if today.Sub(k.day) > configDays*24*time.Hour && !slices.Contains(used, k.hash) {
-			old = append(old, k.key)
+	old := slices.DeleteFunc(sets, func(x configSet) bool {
+		return x.digest == set.digest || s.cfg.Now().Sub(x.day) <= configDays*24*time.Hour
+	})
+	return s.dropSets(ctx, cluster, old, inUse)
+}
+
+// dropSets removes the sets that hold nothing that is in use.
+func (s *Store) dropSets(ctx context.Context, cluster string, sets []configSet, inUse []string) error {
+	found, err := s.readSets(ctx, cluster, sets)
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for i, k := range sets {
+		if !slices.ContainsFunc(inUse, func(h string) bool { return found[i][hexHash(h)] != nil }) {
+			keys = append(keys, k.key)
 		}
 	}
-	if len(old) == 0 {
+	if len(keys) == 0 {
 		return nil
 	}
-	if err := store.DeleteAll(ctx, s.own(cluster), old); err != nil {
+	if err := store.DeleteAll(ctx, s.own(cluster), keys); err != nil {
 		return fmt.Errorf("remove old node configurations of cluster %s: %w", cluster, err)
 	}
 	return nil

@@ -56,8 +56,8 @@ func TestNodeConfigurationsAreKeptByHash(t *testing.T) {
 		t.Errorf("while nobody knows what is in use, kept are %s", got)
 	}
 	keep([]string{hashOf("one")}, "three")
-	if got := kept(); got != "[one three]" {
-		t.Errorf("one is in use, and kept are %s", got)
+	if got := kept(); got != "[one three two]" {
+		t.Errorf("one is in use, whose set is kept, and kept are %s", got)
 	}
 	keep([]string{}, "three")
 	if got := kept(); got != "[three]" {
