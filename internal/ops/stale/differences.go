@@ -2,7 +2,9 @@ package stale
 
 import (
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"maps"
 	"path"
@@ -11,6 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/effects"
 )
@@ -30,7 +33,7 @@ func differences(old, now []byte, oldHash, nowHash string) []Reason {
 		if h == w || oldVersion != version && follows(key, h, w, oldVersion, version) {
 			continue
 		}
-		r := reasonOf(key, h, w, want)
+		r := reasonOf(key, h, w)
 		at := slices.IndexFunc(out, func(x Reason) bool { return x.Field == r.Field })
 		if at < 0 {
 			out = append(out, r)
@@ -38,11 +41,40 @@ func differences(old, now []byte, oldHash, nowHash string) []Reason {
 		}
 		out[at].Effect = max(out[at].Effect, r.Effect)
 	}
+	if strange(have, want) {
+		for i, r := range out {
+			if r.Field == authority {
+				out[i].Effect = Replace
+			}
+		}
+	}
 	out = withoutBlocks(out)
 	if len(out) == 0 { // the texts differ in their spelling alone
 		out = append(out, Reason{Field: "the node configuration is written otherwise", Effect: None})
 	}
 	return out
+}
+
+// authority is the reason of a machine that believes another authority of the cluster.
+const authority = "keypair " + pki.KubernetesCA
+
+// strange reports whether a worker would get its configuration from somebody whom it does
+// not believe: kops-controller shows a certificate of an authority that is none of those that
+// the worker's configuration names. Nothing can be said to it any more.
+func strange(have, want map[string]string) bool {
+	id := want["KeypairIDs."+pki.KubernetesCA]
+	if id == have["KeypairIDs."+pki.KubernetesCA] || want["configStore"] != "" {
+		return false
+	}
+	for rest := []byte(have["CAs."+pki.KubernetesCA]); ; {
+		var b *pem.Block
+		if b, rest = pem.Decode(rest); b == nil {
+			return true
+		}
+		if c, err := x509.ParseCertificate(b.Bytes); err == nil && c.SerialNumber.String() == id {
+			return false
+		}
+	}
 }
 
 // follows reports whether a difference is only that of the version of Kubernetes: an image
@@ -60,7 +92,10 @@ const block = "{}"
 // withoutBlocks removes what says only that a block is there or not, where its parts say
 // as much; else it removes the parts, as they follow from it.
 func withoutBlocks(all []Reason) []Reason {
-	below := func(r, block Reason) bool { return strings.HasPrefix(r.Field, block.Field+".") }
+	below := func(r, block Reason) bool {
+		rest, is := strings.CutPrefix(r.Field, block.Field)
+		return is && rest != "" && (rest[0] == '.' || rest[0] == ' ' && !strings.HasPrefix(r.Field, "spec."))
+	}
 	return slices.DeleteFunc(slices.Clone(all), func(r Reason) bool {
 		if r.Have == block && r.Want == "" || r.Have == "" && r.Want == block {
 			return slices.ContainsFunc(all, func(x Reason) bool { return below(x, r) && x.Effect >= r.Effect })
@@ -73,14 +108,12 @@ func withoutBlocks(all []Reason) []Reason {
 const Unkept = "node configuration"
 
 const (
-	versionKey     = "KubernetesVersion"
-	assetsKey      = "Assets"
-	serviceAccount = "service-account"
+	versionKey = "KubernetesVersion"
+	assetsKey  = "Assets"
 )
 
-// reasonOf names the field that a part of a node configuration follows from. all are the
-// parts of the wanted one.
-func reasonOf(key, have, want string, all map[string]string) Reason {
+// reasonOf names the field that a part of a node configuration follows from.
+func reasonOf(key, have, want string) Reason {
 	r := Reason{Have: shown(have), Want: shown(want)}
 	f := fieldOf(key)
 	r.Field, r.Effect = f.Field, f.Effect
@@ -95,9 +128,6 @@ func reasonOf(key, have, want string, all map[string]string) Reason {
 	}
 	if inSpec {
 		r.Effect = effects.OfAny(r.Field)
-	}
-	if f.Key == "KeypairIDs" && all["CAs"+below] == "" && below != "."+serviceAccount {
-		r.Effect = Replace // the authority comes with the boot script
 	}
 	return r
 }

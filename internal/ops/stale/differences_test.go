@@ -1,14 +1,20 @@
 package stale
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/spec/effects"
 )
 
@@ -65,9 +71,12 @@ func TestDifferences(t *testing.T) {
 		{"another network", "Networking: {calico: {wireguardEnabled: true}}\n", "Networking: {cilium: {}}\n",
 			"spec.networking.calico: {} ->  replace; spec.networking.cilium:  -> {} replace"},
 		{"a block that was not there", "ClusterName: c\n", "ClusterName: c\ncontainerdConfig: {logLevel: info}\n", "spec.containerd.logLevel:  -> info restart"},
-		{"an authority of a control plane", "CAs: {kubernetes-ca: a}\nKeypairIDs: {kubernetes-ca: '1'}\n", "CAs: {kubernetes-ca: b}\nKeypairIDs: {kubernetes-ca: '2'}\n",
+		{"an authority of a control plane", "configStore: {keypairs: k}\nCAs: {kubernetes-ca: a}\nKeypairIDs: {kubernetes-ca: '1'}\n", "configStore: {keypairs: k}\nCAs: {kubernetes-ca: b}\nKeypairIDs: {kubernetes-ca: '2'}\n",
 			"keypair kubernetes-ca: a -> b restart"},
 		{"an authority of a worker", "KeypairIDs: {kubernetes-ca: '1'}\n", "KeypairIDs: {kubernetes-ca: '2'}\n", "keypair kubernetes-ca: 1 -> 2 replace"},
+		{"an authority more, of a worker", "KeypairIDs: {kubernetes-ca: '1'}\n", "CAs: {kubernetes-ca: b}\nKeypairIDs: {kubernetes-ca: '1'}\n", "keypair kubernetes-ca:  -> b restart"},
+		{"another that signs, of a worker that does not believe it yet", "CAs: {kubernetes-ca: a}\nKeypairIDs: {kubernetes-ca: '1'}\n", "CAs: {kubernetes-ca: b}\nKeypairIDs: {kubernetes-ca: '2'}\n",
+			"keypair kubernetes-ca: a -> b replace"},
 		{"the secret of encryption", "APIServerConfig: {EncryptionConfigSecretHash: a}\n", "APIServerConfig: {EncryptionConfigSecretHash: b}\n", "secret encryptionconfig: a -> b restart"},
 		{"something that no version of kops here knows", "Future: {a: 1}\n", "Future: {a: 2}\n", "node configuration Future.a: 1 -> 2 replace"},
 		{"fields of clouds", "elbSecurityGroup: a\nAzureAdminUser: a\nOpenstack: {loadbalancer: {method: a}}\n", "elbSecurityGroup: b\nAzureAdminUser: b\nOpenstack: {loadbalancer: {method: b}}\n",
@@ -82,6 +91,36 @@ func TestDifferences(t *testing.T) {
 		}
 		if s := strings.Join(got, "; "); s != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, s, c.want)
+		}
+	}
+}
+
+// A worker takes another authority where it is when it believes it already: kops-controller,
+// which shows a certificate of it, gives the worker its configuration.
+func TestAWorkerTakesAnAuthorityThatItBelieves(t *testing.T) {
+	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
+	one, first, err := issuer.Add(nil, pki.KubernetesCA, pki.NewItem{Primary: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, second, err := issuer.Add(one, pki.KubernetesCA, pki.NewItem{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := func(k *pki.Keyset, id string) []byte {
+		text, err := (&nodeconfig.Config{CAs: map[string]string{pki.KubernetesCA: k.Bundle()}, KeypairIDs: map[string]string{pki.KubernetesCA: id}}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for _, c := range []struct {
+		believes *pki.Keyset
+		want     Effect
+	}{{both, Restart}, {one, Replace}} {
+		got := differences(config(c.believes, first), config(both, second), "old", "now")
+		if len(got) != 1 || got[0].Field != "keypair kubernetes-ca" || got[0].Effect != c.want {
+			t.Errorf("a worker that believes %d: %v, want %v", len(c.believes.Items), got, c.want)
 		}
 	}
 }

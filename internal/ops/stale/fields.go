@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
 )
 
 // field says which field of the spec a part of the node configuration follows from.
@@ -59,7 +60,7 @@ func fields() []field {
 		{Key: "APIServerConfig.API", Field: "spec.api"},
 		{Key: "APIServerConfig.Authentication", Field: "spec.authentication"},
 		{Key: "APIServerConfig.EncryptionConfigSecretHash", Field: "secret encryptionconfig", Effect: Restart},
-		{Key: "APIServerConfig.ServiceAccountPublicKeys", Field: "keypair " + serviceAccount, Effect: Restart},
+		{Key: "APIServerConfig.ServiceAccountPublicKeys", Field: "keypair " + pki.ServiceAccount, Effect: Restart},
 		{Key: "ControlPlaneConfig.KubeControllerManager", Field: "spec.kubeControllerManager"},
 		{Key: "ControlPlaneConfig.KubeScheduler", Field: "spec.kubeScheduler"},
 		{Key: "DNSZone", Field: "spec.dnsZone"},

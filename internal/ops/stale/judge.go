@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/effects"
@@ -114,6 +115,9 @@ func (in In) reasons(m platform.Machine, n *corev1.Node, told map[[2]string][]Re
 	want, made := in.Wanted[m.Group], in.Made[m.Name]
 	var out []Reason
 	for _, c := range slices.Concat(made.Changes, want.Changes) {
+		if c.Field == authority && namesAuthorities(want.Config) {
+			continue // whatever the machine was started with, it goes by its configuration
+		}
 		out = with(out, Reason{c.Field, c.Have, c.Want, effects.OfAny(c.Field)})
 	}
 	runs, wanted := in.runs(m, n), hash(want.Config)
@@ -139,6 +143,13 @@ func (in In) reasons(m platform.Machine, n *corev1.Node, told map[[2]string][]Re
 	}
 	slices.SortStableFunc(out, func(a, b Reason) int { return cmp.Compare(b.Effect, a.Effect) })
 	return out
+}
+
+// namesAuthorities reports whether a configuration says which authorities of the cluster the
+// machine believes.
+func namesAuthorities(config []byte) bool {
+	c, err := nodeconfig.Parse(config)
+	return err == nil && c.CAs[pki.KubernetesCA] != ""
 }
 
 // with adds a reason, unless the field has one.

@@ -18,7 +18,9 @@ import (
 const (
 	before = "ClusterName: c\nKubernetesVersion: 1.35.4\nKubeletConfig: {maxPods: 110, taints: [a=b:NoSchedule]}\nSysctlParameters: [x=1]\n"
 	after  = "ClusterName: c\nKubernetesVersion: 1.35.4\nKubeletConfig: {maxPods: 50, taints: [a=b:NoSchedule]}\nSysctlParameters: [x=1]\n"
-	tinted = "ClusterName: c\nKubernetesVersion: 1.35.4\nKubeletConfig: {maxPods: 110, taints: [c=d:NoSchedule]}\nSysctlParameters: [x=1]\n"
+	// trusting is before, of a cluster with two authorities.
+	trusting = before + "CAs: {kubernetes-ca: both}\n"
+	tinted   = "ClusterName: c\nKubernetesVersion: 1.35.4\nKubeletConfig: {maxPods: 110, taints: [c=d:NoSchedule]}\nSysctlParameters: [x=1]\n"
 )
 
 func hash(config string) string { return nodeconfig.Hash([]byte(config)) }
@@ -34,6 +36,7 @@ func TestJudge(t *testing.T) {
 	made := func(config string, changes ...platform.Change) map[string]platform.Made {
 		return map[string]platform.Made{"m": {Config: hash(config), Changes: changes}}
 	}
+	authority := platform.Change{Field: "keypair kubernetes-ca", Have: "one", Want: "both"}
 	image := platform.Change{Field: "spec.image", Have: "old", Want: "new"}
 	for _, c := range []struct {
 		name     string
@@ -55,6 +58,11 @@ func TestJudge(t *testing.T) {
 			want: "restart: spec.kubelet.maxPods 110 -> 50 restart"},
 		{name: "the platform knows more than the node", outdated: true, made: made(before, image), notes: runs(after, ""), wanted: stale.Wanted{Config: []byte(after)},
 			want: "replace: spec.image old -> new replace"},
+		{name: "started with another authority, and told of the new since", outdated: true, made: made(before, authority), notes: runs(trusting, ""), wanted: stale.Wanted{Config: []byte(trusting)}, want: "none"},
+		{name: "started with another authority, and to be told of the new", outdated: true, made: made(before, authority), wanted: stale.Wanted{Config: []byte(trusting)},
+			want: "restart: keypair kubernetes-ca  -> both restart"},
+		{name: "started with another authority, of which no configuration tells", outdated: true, made: made(after, authority), wanted: stale.Wanted{Config: []byte(after)},
+			want: "replace: keypair kubernetes-ca one -> both replace"},
 		{name: "only what is done live", outdated: true, made: made(before), wanted: stale.Wanted{Config: []byte(tinted)},
 			want: "live: spec.taints a=b:NoSchedule -> c=d:NoSchedule live"},
 		{name: "the old configuration is not kept", outdated: true, made: made("ClusterName: gone\n"), wanted: stale.Wanted{Config: []byte(after)},
