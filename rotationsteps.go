@@ -230,13 +230,18 @@ func (r *rotation) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var onDelete []rotate.Owner
 	for _, o := range owners {
-		if err := rotate.Restart(ctx, client, o, r.state.Since.Format(time.RFC3339)); err != nil {
+		waits, err := rotate.Restart(ctx, client, o, r.state.Since)
+		if err != nil {
 			return err
+		}
+		if waits {
+			onDelete = append(onDelete, o)
 		}
 	}
 	r.state.Left = left
-	return rotate.Wait(ctx, client, owners, r.state.Since, podTime, r.c.cfg.World.Now, r.c.cfg.World.Sleep)
+	return rotate.Wait(ctx, client, owners, onDelete, r.state.Since, podTime, r.c.cfg.World.Now, r.c.cfg.World.Sleep)
 }
 
 // rewrite writes anew what the old key has encrypted, resource by resource.

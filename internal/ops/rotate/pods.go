@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,18 @@ import (
 
 // restarted annotates the template of pods that are started anew, with the rotation's step.
 const restarted = "kops.k8s.io/keys"
+
+// look is how often it is looked whether pods are started anew.
+const look = 2 * time.Second
+
+// mark is the value of that annotation where pods of before a time are started anew.
+func mark(before time.Time) string { return before.UTC().Format(time.RFC3339) }
+
+// old reports whether a pod is of before a time. The API server tells in whole seconds when it
+// began; what it was made of says so, too.
+func old(p *corev1.Pod, before time.Time) bool {
+	return !p.CreationTimestamp.After(before) && p.Annotations[restarted] != mark(before)
+}
 
 // Owner is what makes pods: a Deployment, a StatefulSet or a DaemonSet.
 type Owner struct{ Kind, Namespace, Name string }
@@ -38,7 +51,7 @@ func Restarts(pods []corev1.Pod, sets []appsv1.ReplicaSet, before time.Time) (ow
 	}
 	seen := map[Owner]bool{}
 	for _, p := range pods {
-		if !usesAPI(&p) || p.CreationTimestamp.After(before) {
+		if !usesAPI(&p) || !old(&p, before) {
 			continue
 		}
 		owner := Owner{Namespace: p.Namespace}
@@ -90,33 +103,108 @@ func LookForRestarts(ctx context.Context, client kubernetes.Interface, before ti
 	return owners, left, nil
 }
 
-// Restart has an owner start its pods anew, as its strategy says, unless it was asked to
-// with the same mark before.
-func Restart(ctx context.Context, client kubernetes.Interface, o Owner, mark string) error {
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{restarted: mark}}}}})
+// Restart has an owner start its pods anew that are of before a time, as its strategy says,
+// unless it was asked to before. onDelete says that it waits for somebody to delete them.
+func Restart(ctx context.Context, client kubernetes.Interface, o Owner, before time.Time) (onDelete bool, err error) {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{restarted: mark(before)}}}}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	options := metav1.PatchOptions{FieldManager: "kops-rotate"}
 	switch o.Kind {
 	case "Deployment":
 		_, err = client.AppsV1().Deployments(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options)
 	case "StatefulSet":
-		_, err = client.AppsV1().StatefulSets(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options)
+		var s *appsv1.StatefulSet
+		if s, err = client.AppsV1().StatefulSets(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options); err == nil {
+			onDelete = s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+		}
 	default:
-		_, err = client.AppsV1().DaemonSets(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options)
+		var d *appsv1.DaemonSet
+		if d, err = client.AppsV1().DaemonSets(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options); err == nil {
+			onDelete = d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+		}
 	}
 	if apierrors.IsNotFound(err) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("start the pods of %s anew: %w", o, err)
+		return false, fmt.Errorf("start the pods of %s anew: %w", o, err)
+	}
+	return onDelete, nil
+}
+
+// Evict has the pods of owners that are of before a time deleted within their budgets, of each
+// owner one while all others are ready. It is called again until none is left.
+func Evict(ctx context.Context, client kubernetes.Interface, owners []Owner, before time.Time) error {
+	for _, o := range owners {
+		all, err := client.CoreV1().Pods(o.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("list the pods of %s: %w", o, err)
+		}
+		size, err := size(ctx, client, o)
+		if err != nil {
+			return err
+		}
+		victim := next(all.Items, o, size, before)
+		if victim == nil {
+			continue
+		}
+		err = client.PolicyV1().Evictions(o.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: victim.Name, Namespace: o.Namespace}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) { // it is asked again
+			return fmt.Errorf("evict the pod %s/%s: %w", o.Namespace, victim.Name, err)
+		}
 	}
 	return nil
 }
 
-// Wait waits until no pod of an owner's is of before, as long as a time.
-func Wait(ctx context.Context, client kubernetes.Interface, owners []Owner, before time.Time, most time.Duration, now func() time.Time, sleep func(context.Context, time.Duration) error) error {
+// size is how many pods an owner is to have.
+func size(ctx context.Context, client kubernetes.Interface, o Owner) (n int, err error) {
+	if o.Kind == "StatefulSet" {
+		var s *appsv1.StatefulSet
+		if s, err = client.AppsV1().StatefulSets(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
+			if s.Spec.Replicas != nil {
+				n = int(*s.Spec.Replicas)
+			}
+		}
+	} else {
+		var d *appsv1.DaemonSet
+		if d, err = client.AppsV1().DaemonSets(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
+			n = int(d.Status.DesiredNumberScheduled)
+		}
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return 0, fmt.Errorf("ask how many pods %s is to have: %w", o, err)
+	}
+	return n, nil
+}
+
+// next is the pod of an owner, which is to have so many, that may go now; nil: none.
+func next(pods []corev1.Pod, o Owner, size int, before time.Time) *corev1.Pod {
+	var victim *corev1.Pod
+	found := 0
+	for i, p := range pods {
+		if c := metav1.GetControllerOf(&p); c == nil || c.Kind != o.Kind || c.Name != o.Name {
+			continue
+		}
+		found++
+		ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+		switch stale := old(&p, before); {
+		case p.DeletionTimestamp != nil, !ready && !stale:
+			return nil
+		case stale && (victim == nil || !ready): // one that serves nobody goes first
+			victim = &pods[i]
+		}
+	}
+	if found < size {
+		return nil // the one that takes the place of the last is not made yet
+	}
+	return victim
+}
+
+// Wait waits until no pod of an owner's is of before, as long as a time; those of owners that
+// wait for it are evicted.
+func Wait(ctx context.Context, client kubernetes.Interface, owners, onDelete []Owner, before time.Time, most time.Duration, now func() time.Time, sleep func(context.Context, time.Duration) error) error {
 	for began := now(); ; {
 		still, _, err := LookForRestarts(ctx, client, before)
 		if err != nil {
@@ -128,9 +216,12 @@ func Wait(ctx context.Context, client kubernetes.Interface, owners []Owner, befo
 		}
 		if now().Sub(began) > most {
 			return fault.Wrap(fault.NotYet, fmt.Errorf("pods of %s are not started anew after %v", still[0], most),
-				"see why: kubectl get pods -n "+still[0].Namespace+"; where its update strategy is OnDelete, delete them; then run the command again")
+				"see why: kubectl get pods -n "+still[0].Namespace+"; then run the command again")
 		}
-		if err := sleep(ctx, 2*time.Second); err != nil {
+		if err := Evict(ctx, client, onDelete, before); err != nil {
+			return err
+		}
+		if err := sleep(ctx, look); err != nil {
 			return err
 		}
 	}
@@ -144,12 +235,11 @@ func RenewTokens(ctx context.Context, client kubernetes.Interface, before time.T
 		return 0, fmt.Errorf("list the tokens of service accounts: %w", err)
 	}
 	n := 0
-	mark := before.UTC().Format(time.RFC3339)
 	for _, s := range list.Items {
-		if s.Annotations[restarted] == mark {
+		if s.Annotations[restarted] == mark(before) {
 			continue
 		}
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"data":{"token":null}}`, restarted, mark)
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"data":{"token":null}}`, restarted, mark(before))
 		_, err := client.CoreV1().Secrets(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kops-rotate"})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return n, fmt.Errorf("renew the token %s/%s: %w", s.Namespace, s.Name, err)

@@ -1,6 +1,7 @@
 package rotate_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,10 +13,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"kops.local/kops/internal/ops/rotate"
 	"kops.local/kops/internal/test/kubetest"
@@ -78,6 +82,9 @@ func TestPodsThatAreStartedAnew(t *testing.T) {
 		pod("lone-x", time.Hour, "ReplicaSet/lone"),
 		pod("static", time.Hour, "Node/n", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
 		pod("no-token", time.Hour, "DaemonSet/quiet", func(p *corev1.Pod) { p.Spec.Volumes = nil }),
+		pod("at-once", 0, "DaemonSet/at-once", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"kops.k8s.io/keys": now.UTC().Format(time.RFC3339)}
+		}), // its time is told in seconds
 		pod("ended", time.Hour, "Job/ended", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
 	}, sets, now)
 	if got := fmt.Sprint(owners); got != "[daemonset/net in a deployment/web in a statefulset/db in a]" {
@@ -85,6 +92,51 @@ func TestPodsThatAreStartedAnew(t *testing.T) {
 	}
 	if got := strings.Join(left, " "); got != "a/bare a/lone-x a/once" {
 		t.Errorf("left: %s", got)
+	}
+}
+
+// Pods that wait to be deleted are evicted, one while all others are ready.
+func TestPodsThatWaitToBeDeleted(t *testing.T) {
+	before := time.Now().Add(-time.Minute)
+	yes := true
+	pod := func(node string, since time.Time, ready corev1.ConditionStatus) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "net-" + node, CreationTimestamp: metav1.NewTime(since), OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "net", Controller: &yes}}},
+			Spec:   corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}}}}}}},
+			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}}}
+	}
+	long := before.Add(-time.Hour)
+	client := fake.NewClientset(pod("1", long, corev1.ConditionTrue), pod("2", long, corev1.ConditionFalse), pod("3", long, corev1.ConditionTrue),
+		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "net"}, Spec: appsv1.DaemonSetSpec{UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}},
+			Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 3}})
+	var evicted []string
+	client.PrependReactor("create", "pods/eviction", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		evicted = append(evicted, a.(clienttesting.CreateAction).GetObject().(metav1.Object).GetName())
+		return true, nil, client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "a", evicted[len(evicted)-1])
+	})
+	owner := rotate.Owner{Kind: "DaemonSet", Namespace: "a", Name: "net"}
+	if waits, err := rotate.Restart(t.Context(), client, owner, before); err != nil || !waits {
+		t.Fatalf("it waits to be deleted: %v, %v", waits, err)
+	}
+	looks := 0
+	sleep := func(context.Context, time.Duration) error { // the DaemonSet's controller, which needs two looks for each
+		if looks++; looks%3 == 1 && len(evicted) != looks/3+1 {
+			t.Errorf("after %d looks %v were evicted", looks, evicted)
+		}
+		last := strings.TrimPrefix(evicted[len(evicted)-1], "net-")
+		switch looks % 3 {
+		case 2:
+			return client.Tracker().Add(pod(last, time.Now(), corev1.ConditionFalse))
+		case 0:
+			return client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod(last, time.Now(), corev1.ConditionTrue), "a")
+		}
+		return nil
+	}
+	owners := []rotate.Owner{owner}
+	if err := rotate.Wait(t.Context(), client, owners, owners, before, time.Hour, time.Now, sleep); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(evicted, " "); got != "net-2 net-1 net-3" { // one that serves nobody goes first
+		t.Errorf("evicted: %s", got)
 	}
 }
 
