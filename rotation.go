@@ -40,8 +40,10 @@ type Rotation struct {
 	// them by which the API server encrypts.
 	Keysets    []string `json:"keysets,omitempty"`
 	Encryption bool     `json:"encryption,omitempty"`
-	// Left are pods that nobody started anew.
+	// Left are pods that nobody started anew; in a plan, those that nobody will.
 	Left []string `json:"left,omitempty"`
+	// Unknown says in a plan why it is not known what becomes of machines and pods.
+	Unknown string `json:"unknown,omitempty"`
 	// Progress is how many objects of a resource were written anew, in an event.
 	Progress string `json:"progress,omitempty"`
 }
@@ -53,6 +55,11 @@ type RotationStep struct {
 	// Moves says that machines change in it.
 	Moves bool `json:"moves,omitempty"`
 	Done  bool `json:"done,omitempty"`
+	// Restarts and Replaces count in a plan the machines that change where they are, and those
+	// that others take the place of; Minutes is about how long that takes, as for Aftermath.
+	Restarts int `json:"restarts,omitempty"`
+	Replaces int `json:"replaces,omitempty"`
+	Minutes  int `json:"minutes,omitempty"`
 }
 
 // rotation is one call of Rotate.
@@ -78,7 +85,7 @@ func (c *Client) Rotate(ctx context.Context, cluster, what string, o RotateOptio
 		return nil, err
 	}
 	if !o.Apply {
-		return r.shown(names), nil
+		return r.foreseen(ctx, names), nil
 	}
 	for r.state.Step != rotate.Done {
 		if err := r.told.tell(Event{Kind: EventRotation, Rotation: r.shown(names)}); err != nil {

@@ -119,7 +119,9 @@ func (r *rolled) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	case "/api/v1/nodes":
 		answer = corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: []corev1.Node{r.node}}
 	case "/api/v1/pods":
-		answer = corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
+		bare := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bare"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{
+			Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}}}}}}}}
+		answer = corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []corev1.Pod{bare}}
 	case "/api/v1/secrets":
 		answer = corev1.SecretList{TypeMeta: metav1.TypeMeta{Kind: "SecretList", APIVersion: "v1"}}
 	case "/apis/apps/v1/replicasets":
@@ -184,6 +186,11 @@ func TestKeysAreRotatedWhileTheClusterServes(t *testing.T) {
 	plan.Apply = false
 	if p, err := b.Rotate(t.Context(), name, "all", plan); err != nil || !p.Began.IsZero() || p.Step != "make" || len(p.Keysets) != len(before) || len(steps) > 0 {
 		t.Fatalf("the plan: %+v, %v", p, err)
+	} else if s := p.Steps[1]; s.Name != "trust" || s.Restarts != 1 || s.Replaces != 2 || s.Minutes != 5 || !slices.Equal(p.Left, []string{"default/bare"}) || p.Unknown != "" {
+		t.Errorf("it foresees %+v, and leaves %v; unknown: %s", s, p.Left, p.Unknown)
+	}
+	if p, err := b.Rotate(t.Context(), name, "etcd", plan); err != nil || p.Steps[1].Restarts != 1 || p.Steps[1].Replaces != 0 || len(p.Left) > 0 {
+		t.Errorf("of etcd it foresees %+v, %v: only the control plane has its keys", p, err)
 	}
 	done, err := b.Rotate(t.Context(), name, "all", o)
 	if err != nil || done.Step != "done" || done.Ended.IsZero() {

@@ -3,6 +3,7 @@ package rotate
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,12 +94,15 @@ func progress(app *shell.App, r *kops.Rotation) {
 
 func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error {
 	if len(r.Left) > 0 {
-		app.Notef("These pods read at their start what has changed, and nothing starts them anew; their makers have to:\n  %s\n", strings.Join(r.Left, "\n  "))
+		app.Notef("These pods read at their start what changes, and nothing starts them anew; their makers have to:\n  %s\n", strings.Join(r.Left, "\n  "))
 	}
 	if applied {
 		app.Printf("Rotated %s of %s\n", r.What, cluster)
 		app.Notef("\nWrite kubeconfig files anew: kops export kubeconfig %s --admin\n", cluster)
 		return nil
+	}
+	if r.Unknown != "" {
+		app.Notef("warning: what becomes of machines and pods is not known: %s\n", r.Unknown)
 	}
 	app.Printf("Keys to replace: %s\n\n", keys(r))
 	var rows [][]string
@@ -111,8 +115,8 @@ func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error 
 			state = "next"
 		}
 		machines := ""
-		if s.Moves {
-			machines = "all"
+		if s.Moves && !s.Done {
+			machines = moved(s)
 		}
 		rows = append(rows, []string{string(rune('1' + i)), s.Name, state, machines, s.Text})
 	}
@@ -121,6 +125,21 @@ func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error 
 	}
 	app.Printf("\nMust specify --yes to rotate them\n")
 	return nil
+}
+
+// moved says what becomes of machines in a step.
+func moved(s kops.RotationStep) string {
+	var parts []string
+	if s.Restarts > 0 {
+		parts = append(parts, fmt.Sprintf("%d in place", s.Restarts))
+	}
+	if s.Replaces > 0 {
+		parts = append(parts, fmt.Sprintf("%d replaced", s.Replaces))
+	}
+	if len(parts) == 0 {
+		return "all"
+	}
+	return fmt.Sprintf("%s, about %d min", strings.Join(parts, " and "), s.Minutes)
 }
 
 // keys are what is replaced.

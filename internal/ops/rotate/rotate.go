@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
 )
 
@@ -91,6 +92,12 @@ func Keysets(what string, there []string) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// Concerns reports whether machines of a group change where some keysets are rotated, or the
+// key by which API servers encrypt: those that believe one, or that have an API server.
+func Concerns(g *api.InstanceGroup, keysets []string) bool {
+	return !g.IsBastion() && (g.HasAPIServer() || slices.Contains(keysets, pki.KubernetesCA) || slices.Contains(keysets, pki.EtcdClientsCiliumCA))
 }
 
 // Steps are the steps that rotating something takes; encrypts says that a key of the
