@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,18 +54,22 @@ with it.`, `
 			o.Roll = func(ctx context.Context) error {
 				roll := kops.DefaultRollout()
 				roll.ReachOptions, roll.On = o.ReachOptions, app.On(nil)
+				roll.BastionInterval, roll.ControlPlaneInterval, roll.NodeInterval = 0, 0, 0 // each has to be well for some time, as it is
 				_, err := client.Rollout(ctx, name, roll)
 				return err
 			}
 			o.On = app.On(func(e kops.Event) error {
-				if e.Kind == kops.EventRotation {
-					progress(app, e.Rotation)
+				if e.Kind == kops.EventRotation && progress(app, e.Rotation) {
+					renew(ctx, app, client, name, e.Rotation.Step)
 				}
 				return nil
 			})
 			r, err := client.Rotate(ctx, name, what, o)
 			if err != nil {
 				return err
+			}
+			if o.Apply {
+				renew(ctx, app, client, name, r.Step)
 			}
 			return app.PrintAs(format, r, func() error { return show(app, name, r, o.Apply) })
 		})
@@ -76,20 +81,43 @@ with it.`, `
 	return c
 }
 
-// progress tells which step begins.
-func progress(app *shell.App, r *kops.Rotation) {
+// progress tells which step begins, and reports whether one does.
+func progress(app *shell.App, r *kops.Rotation) bool {
 	if r.Progress != "" {
 		app.Notef("  written anew: %s\n", r.Progress)
-		return
+		return false
 	}
 	for i, s := range r.Steps {
 		if s.Name == r.Step {
 			app.Notef("step %d of %d, %s: %s\n", i+1, len(r.Steps), s.Name, s.Text)
-			if s.Name == "promote" {
-				app.Notef("  kubeconfig files need the new authority from now on: kops export kubeconfig\n")
-			}
 		}
 	}
+	return true
+}
+
+// renew has the user's kubeconfig file go with the keys: at the beginning of a step that
+// brings to machines what the one before has made of them, and at the end. From the step
+// reissue on the new keys sign.
+func renew(ctx context.Context, app *shell.App, client *kops.Client, cluster, step string) {
+	var issue func(time.Time) ([]byte, []byte, error)
+	switch step {
+	case "trust", "done":
+	case "reissue":
+		issue = func(ends time.Time) ([]byte, []byte, error) {
+			if left := time.Until(ends); left > 0 {
+				return client.AdminCertificate(ctx, cluster, left)
+			}
+			return nil, nil, nil
+		}
+	default:
+		return
+	}
+	access, err := client.Kubeconfig(ctx, cluster, kops.KubeconfigOptions{Server: "https://" + cluster}) // of which the authorities alone count
+	if err != nil {
+		app.Notef("warning: %v\n", err)
+		return
+	}
+	app.RenewKubeconfig(access, cluster, issue)
 }
 
 func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error {
@@ -98,7 +126,7 @@ func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error 
 	}
 	if applied {
 		app.Printf("Rotated %s of %s\n", r.What, cluster)
-		app.Notef("\nWrite kubeconfig files anew: kops export kubeconfig %s --admin\n", cluster)
+		app.Notef("\nKubeconfig files of others need the new authority: kops export kubeconfig %s --admin\n", cluster)
 		return nil
 	}
 	if r.Unknown != "" {

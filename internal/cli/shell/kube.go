@@ -2,6 +2,7 @@ package shell
 
 import (
 	"errors"
+	"time"
 
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -37,6 +38,22 @@ func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.
 		a.Notef("No credentials were written; for an admin certificate: kops export kubeconfig --name %s --admin\n", cluster)
 	}
 	return nil
+}
+
+// RenewKubeconfig has the user's kubeconfig file go with the keys of a cluster that it holds:
+// it believes the authorities of access and, where issue is not nil, shows a certificate as
+// kubeconfig.Renew says. What fails is a warning: the file is the user's.
+func (a *App) RenewKubeconfig(access *kops.Access, cluster string, issue func(ends time.Time) (certificate, key []byte, err error)) {
+	file := a.Kubeconfig()
+	if file == "" {
+		return
+	}
+	switch changed, err := kubeconfig.Renew(file, cluster, access.CA, issue); {
+	case err != nil:
+		a.Notef("warning: %v\n", err)
+	case changed:
+		a.Notef("  %s has the authorities and credentials of now; other kubeconfig files: kops export kubeconfig %s\n", file, cluster)
+	}
 }
 
 // ForgetKubeconfig takes a deleted cluster out of the kubeconfig files.

@@ -5,14 +5,20 @@
 package kubeconfig
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kops.local/kops/internal/contract/pki"
 )
 
 // Entry is what one cluster has in a kubeconfig: cluster, context and user all
@@ -126,6 +132,54 @@ func save(path string, c *clientapi.Config) error {
 		return fmt.Errorf("write kubeconfig %s: %w", path, err)
 	}
 	return nil
+}
+
+// Renew has the cluster of a file believe other authorities in the place of those that it
+// names, and its user show another certificate in the place of an administrator's that they
+// have signed: issue makes one that ends at a time, or none. issue may be nil. All else stays.
+// It reports whether anything was written.
+func Renew(path, cluster string, ca []byte, issue func(ends time.Time) (certificate, key []byte, err error)) (bool, error) {
+	c, err := load(path)
+	if err != nil {
+		return false, err
+	}
+	at := c.Clusters[cluster]
+	if at == nil || len(at.CertificateAuthorityData) == 0 || len(ca) == 0 {
+		return false, nil
+	}
+	changed := !bytes.Equal(at.CertificateAuthorityData, ca)
+	if user := c.AuthInfos[cluster]; user != nil && issue != nil {
+		if old := administrators(user.ClientCertificateData, at.CertificateAuthorityData, ca); old != nil {
+			certificate, key, err := issue(old.NotAfter)
+			if err != nil {
+				return false, err
+			}
+			if len(certificate) > 0 {
+				user.ClientCertificateData, user.ClientKeyData, changed = certificate, key, true
+			}
+		}
+	}
+	if at.CertificateAuthorityData = ca; !changed {
+		return false, nil
+	}
+	return true, save(path, c)
+}
+
+// administrators is the certificate of an administrator that one of some authorities has
+// signed; nil where it is none.
+func administrators(text []byte, authorities ...[]byte) *x509.Certificate {
+	c, err := pki.ParseCertificate(text)
+	if err != nil || !slices.Contains(c.Subject.Organization, "system:masters") {
+		return nil
+	}
+	pool := x509.NewCertPool()
+	for _, a := range authorities {
+		pool.AppendCertsFromPEM(a)
+	}
+	if _, err := c.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: c.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		return nil
+	}
+	return c
 }
 
 // HasUser reports whether a file has credentials under the cluster's name.

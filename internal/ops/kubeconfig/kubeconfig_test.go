@@ -1,13 +1,20 @@
 package kubeconfig
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kops.local/kops/internal/contract/pki"
 )
 
 func TestWriteKeepsWhatIsThere(t *testing.T) {
@@ -153,5 +160,62 @@ func TestErrorsNameTheFile(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "config")
 	if err := Write(good, Entry{Cluster: "a", User: "nobody"}); err == nil || !strings.Contains(err.Error(), `no user "nobody"`) {
 		t.Errorf("missing user: %v", err)
+	}
+}
+
+// An administrator's certificate is issued anew with the authorities, and nobody else's is; the
+// current context and what else is there stay.
+func TestAFileGoesWithTheKeysOfItsCluster(t *testing.T) {
+	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
+	ca, _, err := issuer.Add(nil, pki.KubernetesCA, pki.NewItem{Primary: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, _, err := issuer.Add(ca, pki.KubernetesCA, pki.NewItem{Primary: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for who, c := range map[string]struct {
+		groups string
+		issued bool
+	}{"an administrator": {"system:masters", true}, "somebody": {"developers", false}} {
+		pair, err := issuer.Issue(pki.Request{Usage: pki.Client, CommonName: "who", Organization: []string{c.groups}, Validity: time.Hour}, ca)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "config")
+		for _, e := range []Entry{
+			{Cluster: "a", Server: "https://a", CA: []byte(ca.Bundle()), Certificate: pki.EncodeCertificate(pair.Certificate), Key: []byte("old")},
+			{Cluster: "b", Server: "https://b", CA: []byte(ca.Bundle()), Certificate: []byte("theirs"), Key: []byte("theirs")},
+		} {
+			if err := Write(path, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		asked := time.Time{}
+		issue := func(ends time.Time) ([]byte, []byte, error) {
+			asked = ends
+			return []byte("certificate"), []byte("key"), nil
+		}
+		changed, err := Renew(path, "a", []byte(both.Bundle()), issue)
+		if err != nil || !changed || asked.Equal(pair.Certificate.NotAfter) != c.issued {
+			t.Errorf("%s: changed %v, asked for one that ends at %v: %v", who, changed, asked, err)
+		}
+		got, err := clientcmd.LoadFromFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key := string(got.AuthInfos["a"].ClientKeyData); (key == "key") != c.issued || (key == "old") == c.issued {
+			t.Errorf("%s has the key %s", who, key)
+		}
+		if string(got.Clusters["a"].CertificateAuthorityData) != both.Bundle() || got.Clusters["a"].Server != "https://a" || string(got.Clusters["b"].CertificateAuthorityData) != ca.Bundle() || got.CurrentContext != "b" {
+			t.Errorf("%s: the clusters are %+v, and the current one is %s", who, got.Clusters, got.CurrentContext)
+		}
+		if changed, err := Renew(path, "a", []byte(both.Bundle()), nil); changed || err != nil {
+			t.Errorf("%s: the same authorities were written again: %v", who, err)
+		}
+		if changed, err := Renew(path, "none", []byte(both.Bundle()), issue); changed || err != nil {
+			t.Errorf("%s: a cluster that the file has not: %v", who, err)
+		}
 	}
 }
