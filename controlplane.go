@@ -61,7 +61,7 @@ func (s Clusters) MoveGroup(ctx context.Context, cl *Cluster, from string, to Ne
 	case len(to.Subnets) == 0:
 		return Written{}, finding.List{{Path: "option:Subnets", Rule: "option", Message: "a control plane stands in a subnet that must be named", Remedy: "name one with option:Subnets"}}
 	}
-	now, g := moved(cl.stored(), was, to)
+	now, g := inPlaceOf(cl.stored(), was, to)
 	on := s.c.world.PlatformOf(cl.Spec)
 	if err := unseated(on.Traits.Model.Peers, on.Title, cl.Spec, now.Spec); err != nil {
 		return Written{}, err
@@ -71,8 +71,8 @@ func (s Clusters) MoveGroup(ctx context.Context, cl *Cluster, from string, to Ne
 	return w, err
 }
 
-// moved is a cluster in which a new group has the place of another.
-func moved(was *clusterstore.Contents, from *api.InstanceGroup, to NewGroupRequest) (*clusterstore.Contents, *api.InstanceGroup) {
+// inPlaceOf is a cluster in which a new group has the place of another.
+func inPlaceOf(was *clusterstore.Contents, from *api.InstanceGroup, to NewGroupRequest) (*clusterstore.Contents, *api.InstanceGroup) {
 	g := from.DeepCopy()
 	g.ObjectMeta = metav1.ObjectMeta{Name: to.Name, Labels: g.Labels, Annotations: g.Annotations}
 	g.Spec.Subnets, g.Spec.Zones = to.Subnets, to.Zones

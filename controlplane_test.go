@@ -59,7 +59,7 @@ func TestAGroupTakesThePlaceOfAnother(t *testing.T) {
 		g.Spec.NodeLabels = map[string]string{api.LabelInstanceGroup: name, "mine": name}
 		was.Groups = append(was.Groups, g)
 	}
-	now, g := moved(was, was.Group("b"), NewGroupRequest{Name: "d", Subnets: []string{"there"}})
+	now, g := inPlaceOf(was, was.Group("b"), NewGroupRequest{Name: "d", Subnets: []string{"there"}})
 	if g.Name != "d" || g.Spec.MachineType != "large" || !slices.Equal(g.Spec.Subnets, []string{"there"}) || g.Spec.NodeLabels[api.LabelInstanceGroup] != "d" || g.Spec.NodeLabels["mine"] != "b" {
 		t.Errorf("the group is %+v", g.Spec)
 	}

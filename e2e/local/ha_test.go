@@ -21,7 +21,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
@@ -182,10 +181,7 @@ type writer struct {
 // write makes ConfigMaps through the load balancer until stop, or the end of the test.
 func (w *world) write() *writer {
 	w.Helper()
-	config := w.rest()
-	config.Timeout = tryTime
-	client, err := kubernetes.NewForConfig(config)
-	w.ok(err)
+	api := w.access()
 	ctx, cancel := context.WithCancel(w.Context())
 	wr := &writer{cancel: cancel, made: map[string]time.Time{}}
 	begun := time.Now()
@@ -201,7 +197,7 @@ func (w *world) write() *writer {
 			}
 			name := fmt.Sprintf("write-%d-%d", begun.Unix(), n)
 			wr.note(func() { wr.sent++ })
-			wr.done.Go(func() { wr.make(w.Context(), client, name, begun) })
+			wr.done.Go(func() { wr.make(w.Context(), api, name, begun) })
 		}
 	})
 	return wr
@@ -210,10 +206,10 @@ func (w *world) write() *writer {
 // make makes one object, and tries again after failures that may pass, with a back-off from
 // 50 ms to 1 s, as clients of Kubernetes do: connections that end or time out, answers
 // of 500 and more, and too many requests. An object that is there at a later try was made by one before.
-func (wr *writer) make(ctx context.Context, client kubernetes.Interface, name string, begun time.Time) {
+func (wr *writer) make(ctx context.Context, api *access, name string, begun time.Time) {
 	wait, start := writePeriod, time.Now()
 	for try := 0; ; try++ {
-		_, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err := api.client().CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		if err == nil || try > 0 && apierrors.IsAlreadyExists(err) {
 			wr.note(func() { wr.made[name] = time.Now() })
 			return

@@ -26,7 +26,8 @@ func (w *world) strain() *load {
 	w.ok(os.WriteFile(file, loadtest.Shop, 0o600))
 	w.kubectl("apply", "-f", file)
 	w.kubectl("rollout", "status", "deployment/shop", "--timeout=5m")
-	l := &load{w: w, shop: loadtest.Start(w.Context(), func() kubernetes.Interface { return w.client() })}
+	access := w.access()
+	l := &load{w: w, shop: loadtest.Start(w.Context(), func() kubernetes.Interface { return access.client() })}
 	w.Cleanup(l.shop.Stop)
 	w.wait("an answer of the application at every node", clusterTime, func() error {
 		for _, m := range w.workers() {

@@ -231,6 +231,38 @@ func (w *world) client() *kubernetes.Clientset {
 	return c
 }
 
+// access is a client of the API that goes by what the user's kubeconfig file says now.
+type access struct {
+	w    *world
+	mu   sync.Mutex
+	text string
+	last *kubernetes.Clientset
+}
+
+func (w *world) access() *access {
+	w.Helper()
+	return &access{w: w, last: w.client()}
+}
+
+// client reads the file anew. One that is just being written counts when it is whole.
+func (a *access) client() *kubernetes.Clientset {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	text, err := os.ReadFile(a.w.kubeconfig())
+	if err != nil || string(text) == a.text {
+		return a.last
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(text)
+	if err != nil {
+		return a.last
+	}
+	config.Timeout, config.QPS = tryTime, -1
+	if c, err := kubernetes.NewForConfig(config); err == nil {
+		a.text, a.last = string(text), c
+	}
+	return a.last
+}
+
 func (w *world) ok(err error) {
 	w.Helper()
 	if err != nil {
