@@ -49,12 +49,12 @@ func measure(w *world, latency time.Duration) []row {
 	w.forget()
 	add("3 + bastion + 63: preview of a roll, none outdated", "rolling-update", "cluster", name, "--cloudonly")
 	w.proxy.SetLatency(0)
-	w.must("edit", "cluster", name, "--set", "spec.sshKeyName=other")
+	w.must("edit", "cluster", name, "--set", "spec.kubelet.maxPods=55") // of all but the bastion
 	w.must("update", "cluster", name, "--yes")
 	w.madeBefore()
 	w.proxy.Lag(2)
-	if r := w.must("rolling-update", "cluster", name, "--cloudonly"); strings.Count(r.out, "NeedsUpdate") != 67 {
-		w.t.Errorf("not all groups are to be rolled:\n%s", r.out)
+	if r := w.must("rolling-update", "cluster", name, "--cloudonly"); strings.Count(r.out, "spec.kubelet.maxPods: (none) -> 55") != 66 {
+		w.t.Errorf("it is not told of 66 instances why they are rolled:\n%s", r.out)
 	}
 	w.proxy.SetLatency(latency)
 	w.forget()
