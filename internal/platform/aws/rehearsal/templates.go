@@ -67,10 +67,13 @@ func (p *play) asMade(answer string) string {
 	return strings.Join(parts, member)
 }
 
-// rewrite changes what the emulator answers to questions for instances of groups.
+// rewrite changes what the emulator answers to questions for instances of groups, and for routes.
 func (p *play) rewrite(r *http.Response) error {
+	change := p.asMade
 	switch action, _ := r.Request.Context().Value(actionKey{}).(string); action {
 	case "DescribeAutoScalingGroups", "DescribeAutoScalingInstances":
+	case "DescribeRouteTables":
+		change = p.seen().blackholes
 	default:
 		return nil
 	}
@@ -78,7 +81,7 @@ func (p *play) rewrite(r *http.Response) error {
 	if err != nil {
 		return fmt.Errorf("read what the emulator says: %w", err)
 	}
-	text := p.asMade(string(body))
+	text := change(string(body))
 	r.Body = io.NopCloser(bytes.NewReader([]byte(text)))
 	r.ContentLength = int64(len(text))
 	r.Header.Set("Content-Length", strconv.Itoa(len(text)))
