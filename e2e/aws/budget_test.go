@@ -53,7 +53,7 @@ func measure(w *world, latency time.Duration) []row {
 	w.must("update", "cluster", name, "--yes")
 	w.madeBefore()
 	w.proxy.Lag(2)
-	if r := w.must("rolling-update", "cluster", name, "--cloudonly"); strings.Count(r.out, "spec.kubelet.maxPods: (none) -> 55") != 66 {
+	if r := w.must("rolling-update", "cluster", name, "--cloudonly"); strings.Count(r.out, "spec.kubelet.maxPods -> 55") != 66 {
 		w.t.Errorf("it is not told of 66 instances why they are rolled:\n%s", r.out)
 	}
 	w.proxy.SetLatency(latency)

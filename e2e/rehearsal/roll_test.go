@@ -272,12 +272,13 @@ func (w *world) instances(filters ...ec2types.Filter) []string {
 // volumes are the volumes of etcd.
 func (w *world) volumes() []string {
 	w.Helper()
-	found, err := ec2.NewFromConfig(w.asConfigured()).DescribeVolumes(w.Context(), &ec2.DescribeVolumesInput{
-		Filters: []ec2types.Filter{{Name: aws.String("tag-key"), Values: []string{"k8s.io/etcd/main", "k8s.io/etcd/events"}}}})
+	found, err := ec2.NewFromConfig(w.asConfigured()).DescribeVolumes(w.Context(), &ec2.DescribeVolumesInput{})
 	w.ok(err)
 	var out []string
 	for _, v := range found.Volumes {
-		out = append(out, aws.ToString(v.VolumeId))
+		if slices.ContainsFunc(v.Tags, func(t ec2types.Tag) bool { return strings.HasPrefix(aws.ToString(t.Key), "k8s.io/etcd/") }) {
+			out = append(out, aws.ToString(v.VolumeId))
+		}
 	}
 	slices.Sort(out)
 	return out
