@@ -21,16 +21,16 @@ func TestControlPlaneGrowsAndShrinks(t *testing.T) {
 	first := w.membersOf(1).Group
 	l := w.strain()
 
-	start := time.Now()
+	begun := time.Now()
 	w.must("create", "ig", "control-plane-b", "control-plane-c", "--name", cluster, "--role", "control-plane", "--subnet", "local", "--edit=false")
 	w.must("update", "cluster", cluster, "--yes")
 	w.membersOf(3)
 	w.joined("control-plane-c", 1)
 	w.validated()
-	w.figures.seconds("one control plane, to three", time.Since(start))
+	w.figures.seconds("one control plane, to three", time.Since(begun))
 	w.must("etcd", "status", cluster)
 
-	start = time.Now()
+	start := time.Now()
 	w.must("delete", "ig", first, "control-plane-b", "--name", cluster, "--yes")
 	w.figures.seconds("the command that makes one control plane of three", time.Since(start))
 	w.membersOf(1)
@@ -38,7 +38,7 @@ func TestControlPlaneGrowsAndShrinks(t *testing.T) {
 	w.validated()
 	w.figures.seconds("three control planes, to one", time.Since(start))
 	l.more()
-	l.rest("control planes that grow and shrink", start, longestGap)
+	l.rest("control planes that grow and shrink", begun, longestGap)
 	if disks := w.every(w.site.Path(site.Volumes, "*etcd-main*")); len(disks) != 3 {
 		t.Errorf("the disks %v are left, and those that nobody needs go with --prune only", disks)
 	}
