@@ -114,6 +114,10 @@ func Start(ctx context.Context, cfg Config) *Driver {
 	d := &Driver{Config: cfg, wake: make(chan struct{}, 1), stop: stop, starts: map[string]health.Start{},
 		doing: map[roll.Action]*deed{}, drains: map[string]blocked{}, ended: map[string]bool{}}
 	d.listing.ask = make(chan chan struct{})
+	if d.Client != nil { // before anything runs that looks at them
+		d.drainer = &drain.Drainer{Client: d.Client, Now: d.Now, Sleep: d.Sleep}
+		d.nodes, d.pods = d.mirrorNodes(), d.mirrorPods()
+	}
 	d.run(func() { d.keepListing(ctx) })
 	if d.Wishes != nil {
 		d.every(ctx, wishPause, d.readWishes)
@@ -129,8 +133,6 @@ func Start(ctx context.Context, cfg Config) *Driver {
 		})
 	}
 	if d.Client != nil {
-		d.drainer = &drain.Drainer{Client: d.Client, Now: d.Now, Sleep: d.Sleep}
-		d.nodes, d.pods = d.mirrorNodes(), d.mirrorPods()
 		d.run(func() { d.nodes.run(ctx, d.Sleep) })
 		d.run(func() { d.pods.run(ctx, d.Sleep) })
 		d.every(ctx, serverPause, d.readServer)

@@ -16,11 +16,17 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/clock"
+	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/ops/roll/drive"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/test/kubetest"
 )
 
@@ -390,4 +396,40 @@ func TestGatesTellWhatTheySay(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no stock") || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// late is a client that is reached only after some time.
+type late struct {
+	kubernetes.Interface
+	reached func()
+}
+
+func (l late) CoreV1() corev1client.CoreV1Interface {
+	l.reached()
+	return l.Interface.CoreV1()
+}
+
+func TestADriverWatchesOnlyWhatItHas(t *testing.T) {
+	looked := make(chan struct{}, 1)
+	note := func() {
+		select {
+		case looked <- struct{}{}:
+		default:
+		}
+	}
+	d := drive.Start(t.Context(), drive.Config{
+		Client: late{fake.NewClientset(), func() {
+			select {
+			case <-looked:
+				t.Error("it looks before there is what it looks at")
+			case <-time.After(50 * time.Millisecond):
+			}
+		}},
+		Platform: drive.Platform{Machines: func(context.Context) ([]platform.MachineGroup, error) { note(); return nil, nil }},
+		Wishes:   func(context.Context) ([]roll.Wish, error) { note(); return nil, nil },
+		Server:   func(context.Context) (health.Seen, error) { return health.Seen{}, nil },
+		Look:     func(context.Context, []platform.Machine) map[string]health.Start { return nil },
+		Now:      time.Now, Sleep: func(ctx context.Context, _ time.Duration) error { return clock.Sleep(ctx, time.Second) },
+	})
+	d.Stop()
 }
