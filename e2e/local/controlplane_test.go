@@ -100,7 +100,7 @@ func (w *world) moveToAnotherZone() {
 func (w *world) replaceTwo() {
 	w.Helper()
 	for _, group := range []string{"control-plane-local-2", "control-plane-local-3"} {
-		w.must("edit", "instancegroup", group, "--name", cluster, "--set", "spec.rootVolumeSize=3")
+		w.anew(group, "first.sh")
 	}
 	w.must("update", "cluster", cluster, "--yes")
 	w.rollKilled("2 control planes replaced", roll.Pending, roll.Cordoned, roll.Draining, roll.Joined, roll.Soaking, roll.Done)

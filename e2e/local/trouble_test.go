@@ -24,7 +24,7 @@ const rollTime = 6 * time.Minute
 func TestTrouble(t *testing.T) {
 	whole(t, "TestRollUnderLoad")
 	w := newWorld(t)
-	w.create("--node-count", "2")
+	w.create("--node-count", "2", "--node-volume-size", "2") // three of them have to fit
 	l := w.strain()
 	begun := time.Now()
 	w.killDrivers()
@@ -50,20 +50,22 @@ func (w *world) killDrivers() {
 	}
 	w.upToDate()
 
-	w.change("spec.rootVolumeSize=3")
+	w.anew(nodes, "first.sh")
+	w.must("update", "cluster", cluster, "--yes")
 	w.rollKilled("2 workers replaced", roll.Pending, roll.Surged, roll.Joined, roll.Soaking, roll.Cordoned, roll.Draining, roll.Gone, roll.Done)
 	w.onlyNew(before)
 }
 
-// change changes the group of workers.
-func (w *world) change(args ...string) {
+// anew changes a group such that other machines take the place of those that it has: they run
+// another script at their start, which does nothing. More is what is changed besides.
+func (w *world) anew(group, script string, more ...string) {
 	w.Helper()
-	edit := []string{"edit", "instancegroup", nodes, "--name", cluster}
-	for _, a := range args {
-		edit = append(edit, "--set", a)
+	args := []string{"edit", "instancegroup", group, "--name", cluster}
+	const at = "spec.additionalUserData[0]."
+	for _, set := range append([]string{at + "name=" + script, at + "type=text/x-shellscript", at + "content=#!/bin/true"}, more...) {
+		args = append(args, "--set", set)
 	}
-	w.must(edit...)
-	w.must("update", "cluster", cluster, "--yes")
+	w.must(args...)
 }
 
 // onlyNew checks that the workers are two, and none of those before.
@@ -159,7 +161,8 @@ func (w *world) rolled() (machines []roll.Machine) {
 func (w *world) neverJoin() {
 	w.Helper()
 	before := w.machines(nodes)
-	w.change("spec.rootVolumeSize=4", "spec.fileAssets[0].name=motd", "spec.fileAssets[0].path=/etc/hostname/motd", "spec.fileAssets[0].content=hello")
+	w.anew(nodes, "second.sh", "spec.fileAssets[0].name=motd", "spec.fileAssets[0].path=/etc/hostname/motd", "spec.fileAssets[0].content=hello")
+	w.must("update", "cluster", cluster, "--yes")
 	r := w.run(w.Context(), rollTime, rolling("--validation-timeout", "45s")...)
 	w.Logf("a worker that never joins: exit %d\n%s%s", r.code, r.out, r.err)
 	w.figures.seconds("a rollout that is stopped by a worker that never joins", r.took)
@@ -202,7 +205,8 @@ func (w *world) allowNoEviction() {
 	w.Helper()
 	before := w.machines(nodes)
 	w.budget(`{"minAvailable":4,"maxUnavailable":null}`)
-	w.change("spec.rootVolumeSize=3")
+	w.anew(nodes, "third.sh")
+	w.must("update", "cluster", cluster, "--yes")
 	r := w.must("rolling-update", "cluster", cluster)
 	for _, want := range []string{"This will block drains:\n", "  budget default/shop (default/shop-", ": it never allows an eviction: it wants 4 of 4 pods ready\n"} {
 		if !strings.Contains(r.out, want) {
