@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -296,7 +297,10 @@ func alerted(ctx context.Context, address string, certificate tls.Certificate) (
 		return false, err
 	}
 	_, err = conn.Read(make([]byte, 1)) // with TLS 1.3 the client has shaken hands before the server judges
-	silent := func(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) || err == nil }
+	// etcd ends a connection of a peer that believes it and that has another address than its certificate says
+	silent := func(err error) bool {
+		return err == nil || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.EOF)
+	}
 	return remote(err), ignore(ignore(err, remote), silent)
 }
 

@@ -44,6 +44,9 @@ type Machine struct {
 	Now       func() time.Time
 	// Warn is told what failed and may be ignored; nil: nobody is.
 	Warn func(text string)
+	// BeforeRestart is called before a unit is started anew that was started with another
+	// content, once all is done that it follows; nil: nobody waits.
+	BeforeRestart func(ctx context.Context, unit string)
 
 	mu     sync.Mutex
 	owners map[string]owner // by path, without Chown

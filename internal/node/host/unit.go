@@ -41,7 +41,11 @@ var Units = resource.Kind[Unit, *Machine]{
 	Key: unitKey, List: listUnits, Create: convergeUnit,
 	Update: []resource.Setter[Unit, *Machine]{{Fields: []string{"Content", "On", "Current"},
 		Set: func(ctx context.Context, m *Machine, have, want *Unit) error {
-			return startedUnit(ctx, m, want, !have.Current || differs(have.Content, want.Content))
+			anew := !have.Current || differs(have.Content, want.Content)
+			if anew && have.On && want.On && m.BeforeRestart != nil {
+				m.BeforeRestart(ctx, want.Name)
+			}
+			return startedUnit(ctx, m, want, anew)
 		}}},
 	Delete: deleteUnit,
 }

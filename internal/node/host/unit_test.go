@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,45 @@ func TestAnOptionalUnitThatDoesNotStartIsAWarning(t *testing.T) {
 		if told := strings.Join(warned, "\n"); optional != (told == "the unit x.service did not start: it failed") {
 			t.Errorf("optional %t: warned %q", optional, told)
 		}
+	}
+}
+
+// restarts is a systemd in which every unit runs.
+type restarts struct {
+	host.Offline
+	told *[]string
+}
+
+func (r restarts) Start(_ context.Context, unit string, anew bool) error {
+	*r.told = append(*r.told, fmt.Sprintf("start %s, anew %t", unit, anew))
+	return nil
+}
+
+// Whoever waits before a unit is started anew is asked where that stops one that runs, only.
+func TestBeforeAUnitIsStartedAnew(t *testing.T) {
+	k := host.Units.Erase()
+	m := machine(t)
+	var told []string
+	m.Systemd = restarts{host.Offline{Root: m.Root}, &told}
+	m.BeforeRestart = func(_ context.Context, unit string) { told = append(told, "before "+unit) }
+	unit := func(text string, on bool) *host.Unit {
+		return &host.Unit{Name: "x.service", Content: content(text), On: on, Current: true}
+	}
+	if _, err := k.Create(t.Context(), m, unit("[Unit]\n", true)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ have, want *host.Unit }{
+		{unit("[Unit]\n", true), unit("[Unit]\n#\n", true)},
+		{unit("[Unit]\n#\n", false), unit("[Unit]\n#\n", true)},
+		{unit("[Unit]\n", false), unit("[Unit]\n#\n", true)},
+	} {
+		if _, err := k.Set(t.Context(), m, c.have, c.want, k.Schema().Diff(c.want, c.have)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "start x.service, anew true; before x.service; start x.service, anew true; start x.service, anew false; start x.service, anew true"
+	if got := strings.Join(told, "; "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

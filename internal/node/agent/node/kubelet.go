@@ -25,8 +25,6 @@ const (
 	containerdSocket    = "unix:///run/containerd/containerd.sock"
 )
 
-// kubeletUnit has a start of the kubelet last until it works: it then has read the pods that it
-// runs by itself.
 const kubeletUnit = `[Unit]
 Description=Kubernetes kubelet
 Documentation=https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/
@@ -34,8 +32,6 @@ After=containerd.service
 StartLimitIntervalSec=0
 %s
 [Service]
-Type=notify
-TimeoutStartSec=infinity
 EnvironmentFile=/etc/sysconfig/kubelet
 ExecStart=%s/kubelet "$DAEMON_ARGS"
 Restart=always
@@ -75,14 +71,12 @@ func (b *builder) kubelet() error {
 	after := slices.Concat(b.runtime, b.packages, b.programs, b.node, b.written)
 	unit := fmt.Sprintf(kubeletUnit, b.needsMounts(), b.at.kubelet)
 	if b.Host.Warming {
-		at, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(unit)), Private: true, Current: true}, after...)
-		b.service = append(b.service, at)
+		_, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(unit)), Private: true, Current: true}, after...)
 		return err
 	}
 	reads := append([]string{config, arguments, providers, b.believed([]string{pki.KubernetesCA})}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)
 	content := withCertificate(host.WithDigest(unit, reads...)+"Certificate="+certificateMark+"\n", KubeletKubeconfig)
-	at, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(content), Private: true, On: true, Current: true}, after...)
-	b.service = append(b.service, at)
+	_, err = add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(content), Private: true, On: true, Current: true}, after...)
 	return err
 }
 

@@ -132,7 +132,6 @@ func Build(in Input) (*graph.Graph, error) {
 		{"hooks", func() error { return b.hooks(false) }, true},
 		{"imported images", b.imported, true},
 		{"kubelet", b.kubelet, true},
-		{"static pods", b.staticPods, true},
 		{"images", b.images, true},
 	} {
 		if !step.on {
@@ -167,9 +166,6 @@ type builder struct {
 	// as pods on the machine's network get a copy of its file when they start.
 	runtime []resource.Address
 	node    []resource.Address
-	// service is the kubelet's unit, and pods the manifests that follow it.
-	service []resource.Address
-	pods    []resource.Node
 }
 
 func (b *builder) hasAPIServer() bool   { return b.Config.APIServerConfig != nil }
@@ -199,22 +195,7 @@ func (b *builder) guarded(path, text string, user int) error {
 // staticPod adds the manifest of a pod that the kubelet runs by itself. Only root
 // may read it: it tells how the control plane is set up.
 func (b *builder) staticPod(name string, content resource.Value) error {
-	path := manifests + "/" + name + ".manifest"
-	b.pods = append(b.pods, host.Files.New(path, host.File{Path: path, Content: resource.Text(content), Mode: "0600"}))
-	return nil
-}
-
-// staticPods has the manifests follow the kubelet. One that is started anew together with its
-// pods forgets those that it was ending, starts the next ones beside them, and waits for an
-// API server whose etcd it has just ended.
-func (b *builder) staticPods() error {
-	for _, p := range b.pods {
-		p.After = slices.Concat(b.service, b.first, b.mounts)
-		if err := b.graph.Add(p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.fileOf(manifests+"/"+name+".manifest", resource.Text(content), "0600", 0)
 }
 
 func (b *builder) fileWith(path, text, mode string, user int) error {

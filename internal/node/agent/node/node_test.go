@@ -254,33 +254,12 @@ func TestTheKubeletIsLast(t *testing.T) {
 	_, nodes := texts(t, in)
 	after := nodes["host_unit/kubelet.service"].After
 	for _, n := range nodes {
-		if kind := n.Address.Kind; (kind == host.Certificates.Name || kind == host.Files.Name && !strings.HasPrefix(n.Name, node.Manifests)) && !slices.Contains(after, n.Address) {
+		if kind := n.Address.Kind; (kind == host.Certificates.Name || kind == host.Files.Name) && !slices.Contains(after, n.Address) {
 			t.Errorf("the kubelet does not wait for %s", n.Address)
 		}
 	}
 	if !slices.Contains(after, resource.Address{Kind: host.Certificates.Name, Name: "/var/lib/kube-proxy/kubeconfig"}) {
 		t.Errorf("the kubelet follows %v", after)
-	}
-}
-
-// A kubelet that is started anew while it ends a pod forgets it: pods of the machine's own
-// change afterwards, and the start lasts until the kubelet works.
-func TestPodsOfTheMachineFollowTheKubelet(t *testing.T) {
-	contents, nodes := texts(t, controlPlane(t))
-	found := 0
-	for _, n := range nodes {
-		if !strings.HasPrefix(n.Name, node.Manifests+"/") {
-			continue
-		}
-		if found++; !slices.Contains(n.After, resource.Address{Kind: host.Units.Name, Name: "kubelet.service"}) {
-			t.Errorf("%s follows %v", n.Address, n.After)
-		}
-	}
-	if found < 3 {
-		t.Errorf("there are %d manifests", found)
-	}
-	if unit := contents["kubelet.service"]; !strings.Contains(unit, "\nType=notify\n") {
-		t.Errorf("the unit is %s", unit)
 	}
 }
 

@@ -19,8 +19,10 @@ import (
 const (
 	// patience is how long what was started anew may take.
 	patience = 5 * time.Minute
-	// readyLook is how often it is looked at.
-	readyLook = 2 * time.Second
+	// readyLook is how often it is looked at, and settledLook before that.
+	readyLook, settledLook = 2 * time.Second, 500 * time.Millisecond
+	// settling is how long a kubelet that is to be started anew may take to end and start pods.
+	settling = 2 * time.Minute
 	// taken is how long after its manifest was written a pod that goes on is the pod of that
 	// manifest: the kubelet found that nothing in it had changed.
 	taken = 2 * time.Minute
@@ -35,6 +37,24 @@ func (c *Check) Ready(ctx context.Context, sleep func(context.Context, time.Dura
 			return err
 		}
 		if serr := sleep(ctx, readyLook); serr != nil {
+			return err
+		}
+	}
+}
+
+// BeforeRestart waits, where the kubelet is about to be started anew, until each static pod
+// runs as its manifest says. A kubelet that starts while it ends a pod forgets it: it runs the
+// next one beside the old for minutes, or notices after minutes that there is a next one.
+func (c *Check) BeforeRestart(ctx context.Context, unit string, sleep func(context.Context, time.Duration) error) error {
+	if unit != kubelet {
+		return nil
+	}
+	for end := c.Now().Add(settling); ; {
+		err := c.podsReady(ctx)
+		if err == nil || c.Now().After(end) {
+			return err
+		}
+		if serr := sleep(ctx, settledLook); serr != nil {
 			return err
 		}
 	}

@@ -114,6 +114,12 @@ func (o Options) applyOnce(ctx context.Context, systemd host.Systemd, boot []byt
 		return agent.PhaseIdentify, err
 	}
 	defer release()
+	a.Machine.BeforeRestart = func(ctx context.Context, unit string) {
+		err := o.with(systemd, func(c *presence.Check) error { return c.BeforeRestart(ctx, unit, o.Clock.Sleep) })
+		if err != nil {
+			fmt.Fprintf(o.Err, "nodeup: %s is started anew though not all pods run that it is to run: %v\n", unit, err) //nolint:errcheck // nothing could be told
+		}
+	}
 	return a.Apply(ctx, boot, hash, func(ctx context.Context) error {
 		return o.with(systemd, func(c *presence.Check) error { return c.Ready(ctx, o.Clock.Sleep) })
 	})
