@@ -31,12 +31,18 @@ const (
 // Ready waits until the kubelet has told since its start that the node is ready, and each
 // static pod is ready that was started since its manifest was written.
 func (c *Check) Ready(ctx context.Context, sleep func(context.Context, time.Duration) error) error {
-	for end := c.Now().Add(patience); ; {
-		err := c.ready(ctx)
+	return c.until(ctx, c.ready, patience, readyLook, sleep)
+}
+
+// until asks again and again whether something is as it is to be, for no longer than most, and
+// returns the last answer.
+func (c *Check) until(ctx context.Context, ask func(context.Context) error, most, pause time.Duration, sleep func(context.Context, time.Duration) error) error {
+	for end := c.Now().Add(most); ; {
+		err := ask(ctx)
 		if err == nil || c.Now().After(end) {
 			return err
 		}
-		if serr := sleep(ctx, readyLook); serr != nil {
+		if serr := sleep(ctx, pause); serr != nil {
 			return err
 		}
 	}
@@ -49,15 +55,7 @@ func (c *Check) BeforeRestart(ctx context.Context, unit string, sleep func(conte
 	if unit != kubelet {
 		return nil
 	}
-	for end := c.Now().Add(settling); ; {
-		err := c.podsReady(ctx)
-		if err == nil || c.Now().After(end) {
-			return err
-		}
-		if serr := sleep(ctx, settledLook); serr != nil {
-			return err
-		}
-	}
+	return c.until(ctx, c.podsReady, settling, settledLook, sleep)
 }
 
 func (c *Check) ready(ctx context.Context) error {
