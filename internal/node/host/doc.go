@@ -47,6 +47,9 @@ type Machine struct {
 	// BeforeRestart is called before a unit is started anew that was started with another
 	// content, once all is done that it follows; nil: nobody waits.
 	BeforeRestart func(ctx context.Context, unit string)
+	// OnRewrite is called before a file is changed that is there, and what it returns
+	// afterwards, before anything that follows the file; both may be nil.
+	OnRewrite func(path string) (after func(context.Context))
 
 	mu     sync.Mutex
 	owners map[string]owner // by path, without Chown

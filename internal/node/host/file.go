@@ -61,5 +61,13 @@ func writeFile(_ context.Context, m *Machine, f *File) error {
 }
 
 func rewriteFile(ctx context.Context, m *Machine, _, want *File) error {
-	return writeFile(ctx, m, want)
+	var after func(context.Context)
+	if m.OnRewrite != nil {
+		after = m.OnRewrite(want.Path)
+	}
+	err := writeFile(ctx, m, want)
+	if err == nil && after != nil {
+		after(ctx)
+	}
+	return err
 }

@@ -76,6 +76,30 @@ func TestBeforeAUnitIsStartedAnew(t *testing.T) {
 	}
 }
 
+// What follows a file that was there waits for whoever goes by it; a new file has nobody.
+func TestAFileThatIsRewritten(t *testing.T) {
+	k := host.Files.Erase()
+	m := machine(t)
+	var told []string
+	m.OnRewrite = func(path string) func(context.Context) {
+		text, _ := os.ReadFile(filepath.Join(m.Root, path)) // none is as an empty one
+		told = append(told, string(text))
+		return func(context.Context) {
+			text, _ := os.ReadFile(filepath.Join(m.Root, path))
+			told = append(told, string(text))
+		}
+	}
+	file := func(text string) *host.File {
+		return &host.File{Path: "/x", Content: content(text), Mode: "0600"}
+	}
+	if _, err := k.Create(t.Context(), m, file("one")); err != nil || len(told) > 0 {
+		t.Fatalf("%v, told %v", err, told)
+	}
+	if _, err := k.Set(t.Context(), m, file("one"), file("two"), k.Schema().Diff(file("two"), file("one"))); err != nil || strings.Join(told, " ") != "one two" {
+		t.Errorf("%v, told %v", err, told)
+	}
+}
+
 // Another unit, or a message on the bus, may start a unit that is only off.
 func TestAMaskedUnit(t *testing.T) {
 	m := machine(t)

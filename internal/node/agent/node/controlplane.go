@@ -42,11 +42,17 @@ func (b *builder) authorities() error {
 	return b.file(paths.Trust+"/ca-certificates.crt", b.Host.Authorities)
 }
 
+// etcdManagers follow the API server: one that is to end as well answers what it was asked
+// while etcd still serves it.
 func (b *builder) etcdManagers() error {
+	var after []resource.Address
+	if b.hasAPIServer() {
+		after = append(after, resource.Address{Kind: host.Files.Name, Name: APIServerManifest})
+	}
 	for _, name := range slices.Sorted(maps.Keys(b.Etcd)) {
 		text, err := b.withTrust("etcd-"+name, b.Etcd[name], b.etcdTrusts(name)...)
 		if err == nil {
-			err = b.staticPod("etcd-"+name, resource.Lit(text))
+			err = b.staticPod("etcd-"+name, resource.Lit(text), after...)
 		}
 		if err != nil {
 			return err

@@ -194,8 +194,8 @@ func (b *builder) guarded(path, text string, user int) error {
 
 // staticPod adds the manifest of a pod that the kubelet runs by itself. Only root
 // may read it: it tells how the control plane is set up.
-func (b *builder) staticPod(name string, content resource.Value) error {
-	return b.fileOf(manifests+"/"+name+".manifest", resource.Text(content), "0600", 0)
+func (b *builder) staticPod(name string, content resource.Value, after ...resource.Address) error {
+	return b.fileOf(manifests+"/"+name+".manifest", resource.Text(content), "0600", 0, after...)
 }
 
 func (b *builder) fileWith(path, text, mode string, user int) error {
@@ -207,8 +207,8 @@ func (b *builder) secret(path, text string, user int) error {
 	return b.fileOf(path, resource.SecretText(text), "0600", user)
 }
 
-func (b *builder) fileOf(path string, content resource.Content, mode string, user int) error {
-	_, err := add(b, &host.Files, path, host.File{Path: path, Content: content, Mode: mode, Owner: user, Group: user})
+func (b *builder) fileOf(path string, content resource.Content, mode string, user int, after ...resource.Address) error {
+	_, err := add(b, &host.Files, path, host.File{Path: path, Content: content, Mode: mode, Owner: user, Group: user}, after...)
 	return err
 }
 

@@ -263,6 +263,18 @@ func TestTheKubeletIsLast(t *testing.T) {
 	}
 }
 
+// An API server that ends together with its etcd cannot answer what it was asked.
+func TestEtcdFollowsTheAPIServer(t *testing.T) {
+	in := controlPlane(t)
+	in.Config.ControlPlaneConfig = &nodeconfig.ControlPlane{}
+	in.Etcd = map[string]string{"main-cp": "metadata: {name: etcd}\n"}
+	_, nodes := texts(t, in)
+	at, api := nodes["host_file//etc/kubernetes/manifests/etcd-main-cp.manifest"], nodes["host_file//etc/kubernetes/manifests/kube-apiserver.manifest"]
+	if api.Name == "" || !slices.Contains(at.After, api.Address) {
+		t.Errorf("%s follows %v, and is to follow %s", at.Address, at.After, api.Address)
+	}
+}
+
 func TestAHookThatIsSwitchedOff(t *testing.T) {
 	in := input()
 	in.Config.Hooks = [2][]api.HookSpec{{{Name: "h", Enabled: ptr(false)}}, {{Name: "h.service", Manifest: "x"}}}

@@ -29,6 +29,12 @@ type places struct {
 // Manifests is the folder of the pods that the kubelet runs by itself.
 const Manifests = "/etc/kubernetes/manifests"
 
+// APIServerManifest is that of the machine's own API server, whose program is called APIServer.
+const (
+	APIServer         = "kube-apiserver"
+	APIServerManifest = Manifests + "/" + APIServer + ".manifest"
+)
+
 // Where things usually are.
 const (
 	usualKeys   = "/srv/kubernetes"
