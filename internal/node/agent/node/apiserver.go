@@ -176,7 +176,7 @@ func (b *builder) apiServerPod() error {
 	if b.Host.Traits.Prompt { // the load balancer is to know within a second that etcd stalls; etcd is asked twice in this time
 		flags = append(flags, "--etcd-readycheck-timeout=1s")
 	}
-	k := newComponent(APIServer, c.Image, "/usr/local/bin/kube-apiserver", flags)
+	k := newComponent(apiServer, c.Image, "/usr/local/bin/kube-apiserver", flags)
 	k.container.Env = c.Env
 	k.container.SecurityContext = confined("NET_BIND_SERVICE")
 	k.amounts("150m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)

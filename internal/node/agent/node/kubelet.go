@@ -71,12 +71,12 @@ func (b *builder) kubelet() error {
 	after := slices.Concat(b.runtime, b.packages, b.programs, b.node, b.written)
 	unit := fmt.Sprintf(kubeletUnit, b.needsMounts(), b.at.kubelet)
 	if b.Host.Warming {
-		_, err := add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(resource.Lit(unit)), Private: true, Current: true}, after...)
+		_, err := add(b, &host.Units, KubeletUnit, host.Unit{Name: KubeletUnit, Content: resource.Text(resource.Lit(unit)), Private: true, Current: true}, after...)
 		return err
 	}
 	reads := append([]string{config, arguments, providers, b.believed([]string{pki.KubernetesCA})}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)
 	content := withCertificate(host.WithDigest(unit, reads...)+"Certificate="+certificateMark+"\n", KubeletKubeconfig)
-	_, err = add(b, &host.Units, "kubelet.service", host.Unit{Name: "kubelet.service", Content: resource.Text(content), Private: true, On: true, Current: true}, after...)
+	_, err = add(b, &host.Units, KubeletUnit, host.Unit{Name: KubeletUnit, Content: resource.Text(content), Private: true, On: true, Current: true}, after...)
 	return err
 }
 

@@ -29,10 +29,13 @@ type places struct {
 // Manifests is the folder of the pods that the kubelet runs by itself.
 const Manifests = "/etc/kubernetes/manifests"
 
-// APIServerManifest is that of the machine's own API server, whose program is called APIServer.
+// APIServerManifest is that of the machine's own API server, and KubeletUnit the unit that runs
+// the pods.
 const (
-	APIServer         = "kube-apiserver"
-	APIServerManifest = Manifests + "/" + APIServer + ".manifest"
+	APIServerManifest = Manifests + "/" + apiServer + ".manifest"
+	KubeletUnit       = "kubelet.service"
+
+	apiServer = "kube-apiserver"
 )
 
 // Where things usually are.

@@ -26,6 +26,7 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/internal/node/agent/node"
 	"kops.local/kops/internal/node/agent/ownnode"
 	"kops.local/kops/internal/node/host"
 )
@@ -42,7 +43,7 @@ const (
 var ofRange = []string{"/etc/cni/net.d/10-kops.conflist", "/etc/cni/net.d/10-containerd-net.conflist"}
 
 // kubelet is the unit that registers the node.
-const kubelet = "kubelet.service"
+const kubelet = node.KubeletUnit
 
 // settled is how long a kubelet must have run, and its node be absent: one that has
 // just started is about to register.

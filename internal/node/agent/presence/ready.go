@@ -19,10 +19,8 @@ import (
 const (
 	// patience is how long what was started anew may take.
 	patience = 5 * time.Minute
-	// readyLook is how often it is looked at, and settledLook before that.
-	readyLook, settledLook = 2 * time.Second, 500 * time.Millisecond
-	// settling is how long a kubelet that is to be started anew may take to end and start pods.
-	settling = 2 * time.Minute
+	// readyLook is how often it is looked at.
+	readyLook = 2 * time.Second
 	// taken is how long after its manifest was written a pod that goes on is the pod of that
 	// manifest: the kubelet found that nothing in it had changed.
 	taken = 2 * time.Minute
@@ -31,31 +29,15 @@ const (
 // Ready waits until the kubelet has told since its start that the node is ready, and each
 // static pod is ready that was started since its manifest was written.
 func (c *Check) Ready(ctx context.Context, sleep func(context.Context, time.Duration) error) error {
-	return c.until(ctx, c.ready, patience, readyLook, sleep)
-}
-
-// until asks again and again whether something is as it is to be, for no longer than most, and
-// returns the last answer.
-func (c *Check) until(ctx context.Context, ask func(context.Context) error, most, pause time.Duration, sleep func(context.Context, time.Duration) error) error {
-	for end := c.Now().Add(most); ; {
-		err := ask(ctx)
+	for end := c.Now().Add(patience); ; {
+		err := c.ready(ctx)
 		if err == nil || c.Now().After(end) {
 			return err
 		}
-		if serr := sleep(ctx, pause); serr != nil {
+		if serr := sleep(ctx, readyLook); serr != nil {
 			return err
 		}
 	}
-}
-
-// BeforeRestart waits, where the kubelet is about to be started anew, until each static pod
-// runs as its manifest says. A kubelet that starts while it ends a pod forgets it: it runs the
-// next one beside the old for minutes, or notices after minutes that there is a next one.
-func (c *Check) BeforeRestart(ctx context.Context, unit string, sleep func(context.Context, time.Duration) error) error {
-	if unit != kubelet {
-		return nil
-	}
-	return c.until(ctx, c.podsReady, settling, settledLook, sleep)
 }
 
 func (c *Check) ready(ctx context.Context) error {

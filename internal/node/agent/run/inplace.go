@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"kops.local/kops/internal/contract/labels"
@@ -30,8 +26,6 @@ const (
 	// answerPause is before the API is called again, for answerPatience: on a control plane its
 	// own server may be starting.
 	answerPause, answerPatience = 2 * time.Second, 10 * time.Minute
-	// endPause is how often it is looked whether an API server has ended, for endPatience.
-	endPause, endPatience = 200 * time.Millisecond, 15 * time.Second
 	// longestError bounds what a node says of a failure, in bytes.
 	longestError = 1000
 )
@@ -120,42 +114,10 @@ func (o Options) applyOnce(ctx context.Context, systemd host.Systemd, boot []byt
 		return agent.PhaseIdentify, err
 	}
 	defer release()
-	a.Machine.BeforeRestart = func(ctx context.Context, unit string) {
-		err := o.with(systemd, func(c *presence.Check) error { return c.BeforeRestart(ctx, unit, o.Clock.Sleep) })
-		if err != nil {
-			fmt.Fprintf(o.Err, "nodeup: %s is started anew though not all pods run that it is to run: %v\n", unit, err) //nolint:errcheck // nothing could be told
-		}
-	}
-	a.Machine.OnRewrite = o.onRewrite
+	ending := &ending{root: o.Root, clock: o.Clock}
+	a.Machine.OnRewrite, a.Machine.BeforeRestart = ending.onRewrite, ending.beforeRestart
 	return a.Apply(ctx, boot, hash, func(ctx context.Context) error {
 		return o.with(systemd, func(c *presence.Check) error { return c.Ready(ctx, o.Clock.Sleep) })
-	})
-}
-
-// onRewrite has what follows the manifest of the API server wait until this has ended, which it
-// cannot in an orderly way once its etcd has: it would be killed after half a minute, and the
-// kubelet, which asks it, start no pod until then.
-func (o Options) onRewrite(path string) (after func(context.Context)) {
-	if path != node.APIServerManifest {
-		return nil
-	}
-	old := o.running(node.APIServer)
-	return func(ctx context.Context) {
-		for end := o.Clock.Now().Add(endPatience); o.Clock.Now().Before(end); {
-			now := o.running(node.APIServer)
-			if !slices.ContainsFunc(old, func(pid string) bool { return slices.Contains(now, pid) }) || o.Clock.Sleep(ctx, endPause) != nil {
-				return
-			}
-		}
-	}
-}
-
-// running are the processes of a program.
-func (o Options) running(program string) []string {
-	all, _ := filepath.Glob(filepath.Join(o.Root, "proc", "[0-9]*", "comm")) // the pattern is right
-	return slices.DeleteFunc(all, func(file string) bool {
-		name, err := os.ReadFile(file)
-		return err != nil || strings.TrimSpace(string(name)) != program
 	})
 }
 
