@@ -176,6 +176,8 @@ func (b *builder) apiServerPod() error {
 	if b.Host.Traits.Prompt { // the load balancer is to know within a second that etcd stalls; etcd is asked twice in this time
 		flags = append(flags, "--etcd-readycheck-timeout=1s")
 	}
+	// without it an API server waits a minute for those who watch, and is killed after half of it
+	flags = append(flags, "--shutdown-watch-termination-grace-period=3s")
 	k := newComponent(apiServer, c.Image, "/usr/local/bin/kube-apiserver", flags)
 	k.container.Env = c.Env
 	k.container.SecurityContext = confined("NET_BIND_SERVICE")
