@@ -33,7 +33,7 @@ import (
 const (
 	// rotationTime is how long the replacement of all keys of three control planes and three
 	// workers may take.
-	rotationTime = 10 * time.Minute
+	rotationTime = 12 * time.Minute
 	// cutOff is after what time a rotation is killed, and cutLate after what time of a step.
 	cutOff, cutLate = 20 * time.Second, 8 * time.Second
 	kubeletPort     = "10250"
@@ -42,7 +42,7 @@ const (
 // TestRotationUnderLoad replaces all keys of a cluster, and nobody notices: its driver is killed
 // twice, and the same command goes on. What the old keys have signed is refused then.
 func TestRotationUnderLoad(t *testing.T) {
-	whole(t, "TestRotation")
+	whole(t, "TestInPlace")
 	w := newWorld(t)
 	w.create("--control-plane-count", "3", "--node-count", "3")
 	machines := namesOf(w.machines(""))
@@ -64,6 +64,7 @@ func TestRotationUnderLoad(t *testing.T) {
 
 // TestRotation replaces all keys of the smallest cluster.
 func TestRotation(t *testing.T) {
+	whole(t, "TestInPlace")
 	w := newWorld(t)
 	w.create("--node-count", "1")
 	machines := namesOf(w.machines(""))
