@@ -171,7 +171,7 @@ func (w *world) neverJoin() {
 		w.Fatalf("the workers are %v, and were %v", namesOf(w.machines(nodes)), namesOf(before))
 	}
 	said := fmt.Sprintf("%s, which takes the place of ", broken[0].Name)
-	for _, want := range []string{said, "is not well after 45s: it has not joined the cluster: its start is broken in the phase files: ", "/etc/hostname"} {
+	for _, want := range []string{"waits until " + broken[0].Name + " is ready: its start is broken in the phase files: ", said, "is not well after 45s: it has not joined the cluster: its start is broken in the phase files: ", "/etc/hostname"} {
 		if r.code != 1 || !strings.Contains(r.err, want) {
 			w.Errorf("exit %d, without %q:\n%s%s", r.code, want, r.out, r.err)
 		}
