@@ -137,7 +137,7 @@ func (in In) reasons(m platform.Machine, n *corev1.Node, told map[[2]string][]Re
 	if m.Detached {
 		out = append(out, Reason{Field: Detached, Effect: Replace})
 	}
-	mended := made.Config != "" && made.Config != runs.Hash && runs.Hash == wanted
+	mended := made.Config != "" && made.Config != runs.Hash && runs.Hash == cmp.Or(wanted, made.Wanted) // which is not read where it tells no reason
 	if len(out) == 0 && (want.Touched || m.Outdated && !mended) {
 		out = append(out, Reason{Field: Unexplained, Effect: Replace})
 	}

@@ -56,6 +56,7 @@ func TestJudge(t *testing.T) {
 		{name: "the node converged meanwhile", outdated: true, made: made(before), notes: runs(after, ""), wanted: stale.Wanted{Config: []byte(after)}, want: "none"},
 		{name: "the node says what it runs, and the platform nothing", notes: runs(before, ""), wanted: stale.Wanted{Config: []byte(after)},
 			want: "restart: spec.kubelet.maxPods 110 -> 50 restart"},
+		{name: "the node converged meanwhile, and the platform tells to what", outdated: true, made: map[string]platform.Made{"m": {Config: hash(before), Wanted: hash(after)}}, notes: runs(after, ""), want: "none"},
 		{name: "the platform knows more than the node", outdated: true, made: made(before, image), notes: runs(after, ""), wanted: stale.Wanted{Config: []byte(after)},
 			want: "replace: spec.image old -> new replace"},
 		{name: "started with another authority, and told of the new since", outdated: true, made: made(before, authority), notes: runs(trusting, ""), wanted: stale.Wanted{Config: []byte(trusting)}, want: "none"},
