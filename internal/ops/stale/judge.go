@@ -240,8 +240,11 @@ func (in In) Told(group string) (want string, runs []string) {
 
 // alike reports that the platform would make a machine with the configuration that it runs.
 func (in In) alike(m platform.Machine, n *corev1.Node) bool {
-	want := in.Made[m.Name].Wanted
-	return want != "" && want == in.runs(m, n).Hash
+	made := in.Made[m.Name]
+	if slices.ContainsFunc(made.Changes, func(c platform.Change) bool { return c.Field == authority }) {
+		return false // what the configuration says of authorities decides
+	}
+	return made.Wanted != "" && made.Wanted == in.runs(m, n).Hash
 }
 
 // files are the manifests that a machine runs otherwise than they stand in the store. One

@@ -155,6 +155,8 @@ func TestWhatIsReadToJudge(t *testing.T) {
 		{name: "another configuration", outdated: true, made: platform.Made{Config: hash(before), Wanted: hash(after)}, concerns: true, lacking: true},
 		{name: "the same configuration", outdated: true, made: platform.Made{Config: hash(after), Wanted: hash(after)}},
 		{name: "it took up the configuration meanwhile", outdated: true, made: platform.Made{Config: hash(before), Wanted: hash(after)}, nodes: node(after, "")},
+		{name: "it took up the configuration meanwhile, and was started with another authority", outdated: true, nodes: node(after, ""), concerns: true,
+			made: platform.Made{Config: hash(before), Wanted: hash(after), Changes: []platform.Change{{Field: "keypair kubernetes-ca", Have: "a", Want: "b"}}}},
 		{name: "it took up another meanwhile", outdated: true, made: platform.Made{Config: hash(after), Wanted: hash(after)}, nodes: node(before, ""), concerns: true, lacking: true},
 	} {
 		m := platform.Machine{Name: "m", Group: "g", Node: "n", Running: true, Outdated: c.outdated}
