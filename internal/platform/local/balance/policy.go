@@ -19,8 +19,10 @@ const (
 	// proof is how long one that was not ready must have been so without a break before it
 	// is preferred again.
 	proof = time.Second
-	// drainTime is how long connections of a backend that takes no more may go on.
-	drainTime = 5 * time.Second
+	// drainTime is how long connections of a backend that takes no more may go on. An API
+	// server that ends answers within this time what it was asked, and one whose etcd is away
+	// answers nothing: nobody is to wait for that.
+	drainTime = 2 * time.Second
 )
 
 // word is the last that was heard of a backend.
