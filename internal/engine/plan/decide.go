@@ -152,7 +152,7 @@ func (b *builder) adopt(n resource.Node, s Step) error {
 }
 
 // decideUnwanted deletes an observed object that no node took: a leftover of a
-// wanted one and what lets somebody in at once, another only when pruning.
+// wanted one, what lets somebody in and what nothing uses at once, another only when pruning.
 func (b *builder) decideUnwanted(k resource.Any, o resource.Object) {
 	s := Step{Address: resource.Address{Kind: k.KindName(), Name: o.Key}, Kind: k, Key: o.Key, Op: Delete, Have: o.Got, Why: "not in the desired state"}
 	if a, ok := b.owner[named{k.KindName(), o.Key}]; ok {
@@ -167,6 +167,12 @@ func (b *builder) decideUnwanted(k resource.Any, o resource.Object) {
 		s.Why = "access that is no longer wanted"
 		b.remove[o.Got] = b.add(s)
 		b.closing = append(b.closing, b.remove[o.Got])
+		return
+	}
+	if idle, known := k.Idle(o.Got); known {
+		if s.Why = "nothing uses it any more"; idle {
+			b.remove[o.Got] = b.add(s)
+		}
 		return
 	}
 	if !b.opts.Prune {

@@ -74,6 +74,9 @@ type Kind[T, C any] struct {
 	// access goes with it. One that is no longer wanted is deleted without pruning;
 	// nil: there is none of that sort.
 	Grants func(*T) bool
+	// Idle reports of an observed object that is not wanted whether nothing uses it any more: it
+	// is deleted then without pruning, and is left before, and not told of; nil: pruning decides.
+	Idle func(*T) bool
 	// Holds says in some words what goes with an observed object that nothing else
 	// shows: whose data it holds, how many machines it runs; nil, or "": nothing.
 	Holds func(*T) string
@@ -109,6 +112,8 @@ type Any interface {
 	Group(obj any) string
 	// Grants reports whether an observed object only lets somebody in.
 	Grants(obj any) bool
+	// Idle reports whether an observed object that is not wanted can go at once; known is false where pruning decides.
+	Idle(obj any) (idle, known bool)
 	// Holds says what goes with an observed object, or "".
 	Holds(obj any) string
 	// KeyOf returns the key of a desired or observed object.
@@ -167,6 +172,14 @@ func (e *erased[T, C]) Group(obj any) string {
 		return ""
 	}
 	return e.k.Group(obj.(*T))
+}
+
+// Idle asks the kind.
+func (e *erased[T, C]) Idle(obj any) (idle, known bool) {
+	if e.k.Idle == nil {
+		return false, false
+	}
+	return e.k.Idle(obj.(*T)), true
 }
 
 // Holds asks the kind.

@@ -1,0 +1,10 @@
+package kinds
+
+// The services whose limits calls count against.
+const (
+	apiCompute  = "compute"
+	apiIAM      = "iam"
+	apiProjects = "cloudresourcemanager"
+	apiStorage  = "storage"
+	apiDNS      = "dns"
+)
