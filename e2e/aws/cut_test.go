@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/platform/aws/awstest"
-	"kops.local/kops/internal/platform/aws/awstest/proxy"
+	"kops.local/kops/internal/test/proxy"
 )
 
 // step says how many of the places to cut are tried: every one with

@@ -18,10 +18,10 @@ import (
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/platform/aws/awstest"
-	"kops.local/kops/internal/platform/aws/awstest/proxy"
 	awsspec "kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/test/programstest"
+	"kops.local/kops/internal/test/proxy"
 )
 
 // world is an account at an emulator, a proxy before it, and a user's home.
@@ -45,7 +45,7 @@ const (
 func newWorld(t testing.TB, server *awstest.Server) *world {
 	server.Reset(t)
 	server.Bucket(t, bucket)
-	w := &world{t: t, server: server, proxy: proxy.New(t, server.URL), home: t.TempDir()}
+	w := &world{t: t, server: server, proxy: awstest.Proxy(t, server.URL), home: t.TempDir()}
 	w.env = map[string]string{
 		"KOPS_STATE_STORE": "s3://" + bucket,
 		"HOME":             w.home,

@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"kops.local/kops/internal/platform/aws/awstest"
-	"kops.local/kops/internal/platform/aws/awstest/proxy"
+	"kops.local/kops/internal/test/proxy"
 )
 
 // The state store cannot be reached for a while, from some write on; the command goes on after that.
 func TestAShortInterruptionOfTheStateStoreIsSurvived(t *testing.T) {
 	server := awstest.Moto(t)
 	server.Bucket(t, "state")
-	p := proxy.New(t, server.URL)
+	p := awstest.Proxy(t, server.URL)
 	const long = 7 // one request alone is tried so often
 	var lost atomic.Int32
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kops.local/kops/internal/platform/aws/awstest"
-	"kops.local/kops/internal/platform/aws/awstest/proxy"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/clusterstore"
 )
@@ -24,7 +23,7 @@ import (
 func TestRequests(t *testing.T) {
 	server := awstest.Moto(t)
 	server.Bucket(t, "clusters")
-	p := proxy.New(t, server.URL)
+	p := awstest.Proxy(t, server.URL)
 	cfg := server.S3()
 	cfg.Endpoint = p.URL
 	w := inMemory()

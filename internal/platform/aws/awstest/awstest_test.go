@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"kops.local/kops/internal/platform/aws/awstest"
-	"kops.local/kops/internal/platform/aws/awstest/proxy"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
 )
 
 func TestMotoForgetsOnReset(t *testing.T) {
 	server := awstest.Moto(t)
-	p := proxy.New(t, server.URL)
+	p := awstest.Proxy(t, server.URL)
 	server.Bucket(t, "state")
 	server.Bucket(t, "state") // a second time is fine
 	cfg := server.S3()

@@ -1,9 +1,12 @@
-package proxy
+package awstest
 
 import (
 	"net/http"
 	"net/url"
 	"strings"
+	"testing"
+
+	"kops.local/kops/internal/test/proxy"
 )
 
 // protocol is how a service spells requests and errors.
@@ -18,19 +21,31 @@ const (
 	smithyRoute                 // the action in the path: /service/S/operation/A
 )
 
-// Call says what one request asks for.
-type Call struct {
-	Service  string // as in a signature: ec2, s3, elasticloadbalancing
-	Action   string // as in the API's reference: DescribeVpcs, PutObject
+// call says what one request asks for.
+type call struct {
+	service  string // as in a signature: ec2, s3, elasticloadbalancing
+	action   string // as in the API's reference: DescribeVpcs, PutObject
 	protocol protocol
 }
 
-func (c Call) String() string { return c.Service + "." + c.Action }
+// Proxy starts a proxy before a server that plays AWS, for as long as the test runs.
+func Proxy(t testing.TB, target string) *proxy.Proxy {
+	return proxy.New(t, target, func(r *http.Request, body []byte) proxy.Call {
+		c := identify(r, body)
+		return proxy.Call{Name: c.service + "." + c.action, Write: c.write(), Lags: c.lags(), Throttled: c.throttled()}
+	})
+}
 
-// Write reports whether the call changes something.
-func (c Call) Write() bool {
+// lags says which answers may be of the past: not those of S3, whose listings are
+// as new as its writes (Amazon S3 user guide, "data consistency model").
+func (c call) lags() bool {
+	return c.service != "s3" && (strings.HasPrefix(c.action, "Describe") || strings.HasPrefix(c.action, "List"))
+}
+
+// write reports whether the call changes something.
+func (c call) write() bool {
 	for _, reads := range []string{"Describe", "Get", "List", "Head", "Search", "Lookup", "Simulate", "AssumeRole", "Decode", "Test", "Receive"} {
-		if strings.HasPrefix(c.Action, reads) {
+		if strings.HasPrefix(c.action, reads) {
 			return false
 		}
 	}
@@ -39,29 +54,29 @@ func (c Call) Write() bool {
 
 // identify reads from a request what it asks for. The service is that of the
 // signature; a request without one is S3's.
-func identify(r *http.Request, body []byte) Call {
-	c := Call{Service: signedFor(r.Header.Get("Authorization"))}
+func identify(r *http.Request, body []byte) call {
+	c := call{service: signedFor(r.Header.Get("Authorization"))}
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
-		c.Action, c.protocol = target[strings.LastIndexByte(target, '.')+1:], jsonTarget
+		c.action, c.protocol = target[strings.LastIndexByte(target, '.')+1:], jsonTarget
 		return c
 	}
 	if _, action, ok := strings.Cut(r.URL.Path, "/operation/"); ok && strings.HasPrefix(r.URL.Path, "/service/") {
-		c.Action, c.protocol = action, smithyRoute
+		c.action, c.protocol = action, smithyRoute
 		return c
 	}
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
 		form, _ := url.ParseQuery(string(body)) // what cannot be read has no action
-		c.Action, c.protocol = form.Get("Action"), query
-		if c.Service == "ec2" {
+		c.action, c.protocol = form.Get("Action"), query
+		if c.service == "ec2" {
 			c.protocol = ec2Query
 		}
 		return c
 	}
-	if c.Service == "route53" {
-		c.Action, c.protocol = route53Action(r), restXML
+	if c.service == "route53" {
+		c.action, c.protocol = route53Action(r), restXML
 		return c
 	}
-	c.Service, c.Action = "s3", s3Action(r)
+	c.service, c.action = "s3", s3Action(r)
 	return c
 }
 

@@ -1,4 +1,4 @@
-package proxy_test
+package awstest_test
 
 import (
 	"context"
@@ -25,7 +25,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
-	"kops.local/kops/internal/platform/aws/awstest/proxy"
+	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/test/proxy"
 )
 
 // behind is the server behind the proxy: it counts requests, and answers with the number.
@@ -48,7 +49,7 @@ func start(t *testing.T) (*proxy.Proxy, *behind) {
 	b := &behind{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
-	return proxy.New(t, server.URL), b
+	return awstest.Proxy(t, server.URL), b
 }
 
 func send(t *testing.T, method, url, body string) (string, error) {

@@ -1,8 +1,8 @@
-// Package proxy stands between a program under test and a server that plays AWS.
+// Package proxy stands between a program under test and a server that plays a cloud.
 // It adds latency, counts requests, and does what networks and clouds do at their
 // worst: cut connections, throttle, answer from the past.
 //
-// It is for tests alone. It must not know what the program under test is.
+// It is for tests alone. It must not know any cloud, nor what the program under test is.
 package proxy
 
 import (
@@ -22,13 +22,34 @@ import (
 	"kops.local/kops/internal/engine/clock"
 )
 
+// Call says what one request asks for.
+type Call struct {
+	// Name is the service and the action, as in the API's reference: ec2.DescribeVpcs.
+	Name string
+	// Write says that the call changes something, and Lags that its answer may be of the past.
+	Write, Lags bool
+	// Throttled is the answer of a service that is asked too often.
+	Throttled Answer
+}
+
+// Dialect reads from a request what it asks for.
+type Dialect func(r *http.Request, body []byte) Call
+
+// Answer is a response of a server, whole.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
 // Proxy forwards every request to one server. Its methods may be used at any time.
 type Proxy struct {
 	// URL is what the program under test takes for the server.
 	URL string
 
-	target string
-	client *http.Client
+	target  string
+	dialect Dialect
+	client  *http.Client
 
 	mu      sync.Mutex
 	latency time.Duration
@@ -39,7 +60,7 @@ type Proxy struct {
 	percent int
 	seed    uint64
 	lag     int
-	past    map[string]*answer
+	past    map[string]*past
 	held    *hold
 }
 
@@ -65,16 +86,16 @@ type Cut struct {
 }
 
 // New starts a proxy before the server at target, for as long as the test runs.
-func New(t testing.TB, target string) *Proxy {
+func New(t testing.TB, target string, dialect Dialect) *Proxy {
 	t.Helper()
 	p := &Proxy{
-		target: strings.TrimSuffix(target, "/"),
+		target: strings.TrimSuffix(target, "/"), dialect: dialect,
 		client: &http.Client{
 			Transport:     &http.Transport{MaxIdleConnsPerHost: 512, DisableCompression: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		counts: map[string]int{},
-		past:   map[string]*answer{},
+		past:   map[string]*past{},
 	}
 	server := httptest.NewServer(p)
 	p.URL = server.URL
@@ -102,7 +123,7 @@ func (p *Proxy) Throttle(percent int, seed uint64) {
 }
 
 // Lag answers the first n repetitions of a listing or description after a write as before it.
-func (p *Proxy) Lag(n int) { p.set(func() { p.lag, p.past = n, map[string]*answer{} }) }
+func (p *Proxy) Lag(n int) { p.set(func() { p.lag, p.past = n, map[string]*past{} }) }
 
 // Hold lets every request of one call, such as "ec2.CreateVpc", wait before it is
 // forwarded until release is called, which must be done. reached is closed when the
@@ -118,7 +139,7 @@ func (p *Proxy) Hold(call string) (reached <-chan struct{}, release func()) {
 
 // wait lets a request wait if it is of the call, and reports whether its client is still there.
 func (h *hold) wait(r *http.Request, call Call) bool {
-	if h == nil || h.call != call.String() {
+	if h == nil || h.call != call.Name {
 		return true
 	}
 	h.once.Do(func() { close(h.reached) })
@@ -172,20 +193,18 @@ func (p *Proxy) Report() string {
 	return b.String()
 }
 
-// answer is a response of the server, whole.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
+// past is an answer that may be given again.
+type past struct {
+	Answer
 
 	write  int // the number of writes before it
 	served int // how often it was given again
 }
 
-func (a *answer) send(w http.ResponseWriter) {
-	maps.Copy(w.Header(), a.header)
-	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // a client that has gone misses nothing
+func (a Answer) send(w http.ResponseWriter) {
+	maps.Copy(w.Header(), a.Header)
+	w.WriteHeader(a.Status)
+	_, _ = w.Write(a.Body) // a client that has gone misses nothing
 }
 
 // ServeHTTP implements http.Handler.
@@ -194,13 +213,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler) // the client went away
 	}
-	call := identify(r, body)
+	call := p.dialect(r, body)
 	fate := p.decide(call)
 	if !wait(r, fate.latency) || !fate.held.wait(r, call) {
 		panic(http.ErrAbortHandler)
 	}
 	if fate.throttled {
-		throttled(call).send(w)
+		call.Throttled.send(w)
 		return
 	}
 	if fate.dead || (fate.cut && !fate.after) {
@@ -243,14 +262,14 @@ func (f fate) end() {
 func (p *Proxy) decide(call Call) fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.counts[call.String()]++
+	p.counts[call.Name]++
 	f := fate{latency: p.latency, dead: p.isCut, held: p.held}
 	if p.percent > 0 {
 		h := fnv.New64a()
-		_, _ = fmt.Fprint(h, p.seed, call, p.counts[call.String()]) // a hash never fails
+		_, _ = fmt.Fprint(h, p.seed, call.Name, p.counts[call.Name]) // a hash never fails
 		f.throttled = mix(h.Sum64())%100 < uint64(p.percent)
 	}
-	if f.throttled || f.dead || !call.Write() {
+	if f.throttled || f.dead || !call.Write {
 		return f
 	}
 	p.writes++
@@ -274,7 +293,7 @@ func wait(r *http.Request, d time.Duration) bool {
 }
 
 // forward asks the server. The name of the host stays the client's, which is part of its signature.
-func (p *Proxy) forward(r *http.Request, body []byte) (*answer, error) {
+func (p *Proxy) forward(r *http.Request, body []byte) (*past, error) {
 	// A request that was sent is carried out even if its client goes away.
 	out, err := http.NewRequest(r.Method, p.target+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
@@ -293,15 +312,15 @@ func (p *Proxy) forward(r *http.Request, body []byte) (*answer, error) {
 	}
 	in.Header.Del("Connection")
 	in.Header.Del("Transfer-Encoding")
-	return &answer{status: in.StatusCode, header: in.Header, body: data}, nil
+	return &past{Answer: Answer{in.StatusCode, in.Header, data}}, nil
 }
 
 // remembered is the answer from before the last write, while the lag lasts.
-func (p *Proxy) remembered(call Call, print string) *answer {
+func (p *Proxy) remembered(call Call, print string) *past {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.past[print]
-	if !lags(call) || old == nil || old.write == p.writes || old.served >= p.lag {
+	if !call.Lags || old == nil || old.write == p.writes || old.served >= p.lag {
 		return nil
 	}
 	old.served++
@@ -309,17 +328,11 @@ func (p *Proxy) remembered(call Call, print string) *answer {
 }
 
 // remember keeps an answer for later.
-func (p *Proxy) remember(call Call, print string, a *answer) {
+func (p *Proxy) remember(call Call, print string, a *past) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lag > 0 && lags(call) {
+	if p.lag > 0 && call.Lags {
 		a.write = p.writes
 		p.past[print] = a
 	}
-}
-
-// lags says which answers may be of the past: not those of S3, whose listings are
-// as new as its writes (Amazon S3 user guide, "data consistency model").
-func lags(call Call) bool {
-	return call.Service != "s3" && (strings.HasPrefix(call.Action, "Describe") || strings.HasPrefix(call.Action, "List"))
 }

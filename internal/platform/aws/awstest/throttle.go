@@ -1,17 +1,19 @@
-package proxy
+package awstest
 
 import (
 	"net/http"
 	"strconv"
+
+	"kops.local/kops/internal/test/proxy"
 )
 
 // throttled is the answer of a service that is asked too often, in its protocol.
 // The shapes are those of the services' API references, "Common errors".
-func throttled(call Call) *answer {
-	xml := func(status int, body string) *answer {
+func (c call) throttled() proxy.Answer {
+	xml := func(status int, body string) proxy.Answer {
 		return give(status, "text/xml", `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+body)
 	}
-	switch call.protocol {
+	switch c.protocol {
 	case ec2Query:
 		return xml(http.StatusServiceUnavailable, `<Response><Errors><Error><Code>RequestLimitExceeded</Code>`+
 			`<Message>Request limit exceeded.</Message></Error></Errors><RequestID>throttled-by-the-test</RequestID></Response>`)
@@ -20,15 +22,15 @@ func throttled(call Call) *answer {
 			`<Message>Rate exceeded</Message></Error><RequestId>throttled-by-the-test</RequestId></ErrorResponse>`)
 	case jsonTarget, smithyRoute:
 		a := give(http.StatusBadRequest, "application/x-amz-json-1.0", `{"__type":"ThrottlingException","message":"Rate exceeded"}`)
-		a.header.Set("X-Amzn-Errortype", "ThrottlingException")
+		a.Header.Set("X-Amzn-Errortype", "ThrottlingException")
 		return a
 	}
 	return xml(http.StatusServiceUnavailable, `<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message>`+
 		`<RequestId>throttled-by-the-test</RequestId></Error>`)
 }
 
-func give(status int, contentType, body string) *answer {
-	return &answer{status: status, body: []byte(body), header: http.Header{
+func give(status int, contentType, body string) proxy.Answer {
+	return proxy.Answer{Status: status, Body: []byte(body), Header: http.Header{
 		"Content-Type":   {contentType},
 		"Content-Length": {strconv.Itoa(len(body))},
 	}}
