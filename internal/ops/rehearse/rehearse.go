@@ -96,7 +96,7 @@ func Playable(all []platform.Provider) []string {
 // what programs keep of the world outside, they keep apart here.
 func (r *Rehearsal) Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	dir := r.house.Dir()
-	env = append(env[:len(env):len(env)], "KOPS_STATE_STORE=s3://"+Store, "KOPS_ARCH="+runtime.GOARCH, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
+	env = append(env[:len(env):len(env)], "KOPS_STATE_STORE="+r.play.Scheme+"://"+Store, "KOPS_ARCH="+runtime.GOARCH, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
 	return r.house.Command(ctx, env, name, args...)
 }
 

@@ -71,7 +71,7 @@ func (w *world) platforms() []platform.Provider {
 					return nil
 				}
 			}
-			return &rehearsal.Play{Keep: keep, Close: func() error {
+			return &rehearsal.Play{Scheme: "s3", Keep: keep, Close: func() error {
 				w.stopped, w.house.closedBefore = true, w.house.closed > 0
 				return nil
 			}}, w.fails

@@ -26,6 +26,8 @@ type Machine struct {
 	UserData string
 	// MemoryMiB bounds its memory; 0 is what the host can do without.
 	MemoryMiB int
+	// Shows are files, folders and sockets of this host by the paths at which the machine has them.
+	Shows map[string]string
 }
 
 // Machines are those of the rehearsal.
@@ -105,6 +107,8 @@ type Play struct {
 	// Lookup returns the records of a name and a type, such as A, as lines of a zone file;
 	// known is false where there is no such name. Both are as in DNS, without a final dot.
 	Lookup func(name, kind string) (records []string, known bool)
+	// Scheme is that of the URLs of its buckets.
+	Scheme string
 	// Environment is what programs of a user need to reach the platform, NAME=VALUE; a NAME
 	// alone is taken out of their environment.
 	Environment []string

@@ -60,7 +60,7 @@ func (p *play) keepInstances(ctx context.Context, now snapshot) error {
 		p.log.Warn("instances have died", "instances", dead)
 		_, err := p.clients.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: dead})
 		all = append(all, err)
-		p.changed()
+		p.keeper.Changed()
 	}
 	return errors.Join(all...)
 }

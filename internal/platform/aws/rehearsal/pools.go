@@ -41,14 +41,14 @@ func (p *play) keepPools(ctx context.Context, now snapshot) error {
 				errs = append(errs, fmt.Errorf("fill the warm pool of %s: %w", name, err))
 				break
 			}
-			p.changed()
+			p.keeper.Changed()
 		}
 	}
 	for name, spares := range now.spares {
 		if surplus := spares[min(wanted[name], len(spares)):]; len(surplus) > 0 {
 			_, err := p.clients.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: surplus})
 			errs = append(errs, err)
-			p.changed()
+			p.keeper.Changed()
 		}
 	}
 	return errors.Join(errs...)

@@ -17,13 +17,11 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/rehearsal"
 )
@@ -34,13 +32,8 @@ const Region = "us-east-1"
 // metadataAddress is where every instance finds its metadata service.
 var metadataAddress = netip.AddrFrom4([4]byte{169, 254, 169, 254})
 
-const (
-	// account is the emulator's, whoever asks.
-	accessKey, secretKey = "rehearsal", "rehearsal"
-	// every is how often the emulator is looked at, when no request has changed anything;
-	// settle is how long a change may bring others with it, before it is looked at.
-	every, settle = 2 * time.Second, 50 * time.Millisecond
-)
+// The account is the emulator's, whoever asks.
+const accessKey, secretKey = "rehearsal", "rehearsal"
 
 // play is AWS as it is played.
 type play struct {
@@ -48,7 +41,7 @@ type play struct {
 	log      *slog.Logger
 	emulator *emulator
 	clients  *awsapi.Clients
-	wake     chan struct{}
+	keeper   *rehearsal.Keeper
 	roles    roles
 	sizes    sizes
 	// attaching is held while a volume is attached.
@@ -76,7 +69,9 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 	if err != nil {
 		return nil, err
 	}
-	p := &play{stage: stage, log: stage.Log, emulator: e, wake: make(chan struct{}, 1), given: map[string]given{}, disks: map[string]string{}, fronts: addresses{}, made: map[string]string{}}
+	p := &play{stage: stage, log: stage.Log, emulator: e, given: map[string]given{}, disks: map[string]string{}, fronts: addresses{}, made: map[string]string{}}
+	p.keeper = rehearsal.NewKeeper(stage.Log, p.pass)
+	p.keeper.Ended, p.keeper.Failure = e.ended, e.failure
 	err = p.connect(ctx, o.Stores)
 	if err != nil {
 		return nil, errors.Join(err, e.close())
@@ -86,12 +81,12 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 
 func (p *play) played() *rehearsal.Play {
 	return &rehearsal.Play{
-		Serves: serves, Handler: p.services(), Lookup: p.lookup,
+		Serves: serves, Handler: p.services(), Scheme: "s3", Lookup: p.lookup,
 		Plain: map[netip.Addr]http.Handler{metadataAddress: p.metadata()},
 		Environment: append(ofAccount(),
 			"AWS_REGION="+Region, "AWS_DEFAULT_REGION="+Region, "AWS_ACCESS_KEY_ID="+accessKey, "AWS_SECRET_ACCESS_KEY="+secretKey, "AWS_EC2_METADATA_DISABLED=true",
 			"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"),
-		Keep: p.keep, Close: p.emulator.close,
+		Keep: p.keeper.Keep, Close: p.emulator.close,
 	}
 }
 
@@ -113,55 +108,6 @@ func (p *play) connect(ctx context.Context, buckets []string) (err error) {
 		}
 	}
 	return err
-}
-
-// changed has the emulator looked at soon.
-func (p *play) changed() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // it is about to be
-	}
-}
-
-// keep plays until the context ends: what went wrong is told once, and tried again.
-func (p *play) keep(ctx context.Context) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	last := ""
-	for {
-		err := p.pass(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err == nil {
-			last = ""
-		} else if err.Error() != last {
-			last = err.Error()
-			p.complain(err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-p.emulator.ended:
-			return p.emulator.failure()
-		case <-tick.C:
-		case <-p.wake:
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(settle):
-			}
-		}
-	}
-}
-
-// complain tells what went wrong, and what can be done.
-func (p *play) complain(err error) {
-	log := p.log
-	if remedy := fault.Remedy(err); remedy != "" {
-		log = log.With("remedy", remedy)
-	}
-	log.Error("play the cloud", "error", err)
 }
 
 // pass has this host be as the emulator says, once.

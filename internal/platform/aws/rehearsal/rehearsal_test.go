@@ -374,7 +374,7 @@ func TestServices(t *testing.T) {
 	if text := ask("Action=GetConsoleOutput&Version=2016-11-15&InstanceId=i-0"); !strings.Contains(text, "InvalidInstanceID.NotFound") {
 		t.Errorf("the console of nobody: %s", text)
 	}
-	if text := ask("Action=DescribeInstances&Version=2016-11-15"); !strings.Contains(text, id) || len(p.wake) > 0 {
+	if text := ask("Action=DescribeInstances&Version=2016-11-15"); !strings.Contains(text, id) || len(p.keeper.Wake) > 0 {
 		t.Errorf("a question: %s", text)
 	}
 	attach := func() string {
@@ -389,8 +389,8 @@ func TestServices(t *testing.T) {
 	if text := attach(); !strings.Contains(text, "InvalidParameterValue") {
 		t.Errorf("another at the same device: %s", text)
 	}
-	<-p.wake
-	if ask("Action=CreateVolume&Version=2016-11-15&Size=1&AvailabilityZone=us-east-1a"); len(p.wake) != 1 {
+	<-p.keeper.Wake
+	if ask("Action=CreateVolume&Version=2016-11-15&Size=1&AvailabilityZone=us-east-1a"); len(p.keeper.Wake) != 1 {
 		t.Error("a change is not looked at")
 	}
 }
@@ -499,8 +499,8 @@ func TestTheEmulatorIsMissed(t *testing.T) {
 // TestARemedyIsTold, such as for a network that overlaps one of this host.
 func TestARemedyIsTold(t *testing.T) {
 	var out strings.Builder
-	p := &play{log: slog.New(slog.NewTextHandler(&out, nil))}
-	p.complain(fault.Wrap(fault.Permanent, errors.New("the networks overlap"), "choose another range"))
+	p := &play{keeper: rehearsal.NewKeeper(slog.New(slog.NewTextHandler(&out, nil)), nil)}
+	p.keeper.Complain(fault.Wrap(fault.Permanent, errors.New("the networks overlap"), "choose another range"))
 	if !strings.Contains(out.String(), `remedy="choose another range"`) || !strings.Contains(out.String(), `error="the networks overlap"`) {
 		t.Errorf("told is %s", out.String())
 	}

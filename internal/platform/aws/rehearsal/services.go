@@ -56,7 +56,7 @@ func (p *play) services() http.Handler {
 		}
 		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actionKey{}, form.Get("Action"))))
 		if changes(r, form.Get("Action")) {
-			p.changed()
+			p.keeper.Changed()
 		}
 	})
 }

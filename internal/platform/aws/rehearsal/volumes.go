@@ -26,7 +26,7 @@ func (p *play) keepVolumes(ctx context.Context, now snapshot) error {
 		if _, ended := now.ended[v.instance]; ended {
 			_, err := p.clients.EC2.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: aws.String(v.id), InstanceId: aws.String(v.instance), Force: aws.Bool(true)})
 			errs = append(errs, err)
-			p.changed()
+			p.keeper.Changed()
 		} else {
 			wanted[v.id] = v
 		}

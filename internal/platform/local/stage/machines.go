@@ -2,7 +2,9 @@ package stage
 
 import (
 	"context"
+	"maps"
 	"net/netip"
+	"slices"
 
 	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/rehearsal"
@@ -15,8 +17,12 @@ const ownTrust = "/usr/local/share/ca-certificates/kops-rehearsal.crt"
 type machines struct{ *Stage }
 
 func (m machines) Launch(ctx context.Context, x rehearsal.Machine) error {
+	var shows []machine.Folder
+	for _, path := range slices.Sorted(maps.Keys(x.Shows)) {
+		shows = append(shows, machine.Folder{Host: x.Shows[path], Path: path})
+	}
 	err := m.host.Create(ctx, machine.Spec{Name: x.Name, Image: m.image, Address: x.Address, Gateway: x.Gateway, Resolver: m.address,
-		MemoryMiB: x.MemoryMiB, UserData: x.UserData, Files: map[string][]byte{trustFile: m.machineTrust, ownTrust: m.trust.pem}}, m.Now())
+		MemoryMiB: x.MemoryMiB, UserData: x.UserData, Folders: shows, Files: map[string][]byte{trustFile: m.machineTrust, ownTrust: m.trust.pem}}, m.Now())
 	if err == nil {
 		m.Log.Info("a machine starts", "machine", x.Name, "address", x.Address.Addr())
 	}
