@@ -24,40 +24,40 @@ func measure(w *world, latency time.Duration) []row {
 	var rows []row
 	add := func(what string, args ...string) {
 		r, n := w.counted(args...)
-		rows = append(rows, row{what, n, r.took})
+		rows = append(rows, row{what, n, r.Took})
 	}
 	w.small()
 	w.proxy.SetLatency(latency)
 	add("1 + 1: update --yes", "update", "cluster", name, "--yes")
 	add("1 + 1: preview without changes", "update", "cluster", name)
 	w.proxy.SetLatency(0)
-	w.must("delete", "cluster", name, "--yes")
+	w.Must("delete", "cluster", name, "--yes")
 	w.small("--dns", "none", "--discovery-store", "s3://"+bucket+"/discovery")
-	w.must("update", "cluster", name, "--yes")
+	w.Must("update", "cluster", name, "--yes")
 	w.proxy.SetLatency(latency)
 	add("1 + 1, DNS none and an issuer: preview", "update", "cluster", name)
 	w.proxy.SetLatency(0)
-	w.must("delete", "cluster", name, "--yes")
+	w.Must("delete", "cluster", name, "--yes")
 	w.large()
 	w.proxy.SetLatency(latency)
 	add("3 + bastion + 63: update --yes", "update", "cluster", name, "--yes")
-	w.forget()
+	w.Forget()
 	add("3 + bastion + 63: preview without changes, cold", "update", "cluster", name)
 	add("3 + bastion + 63: preview without changes, cached", "update", "cluster", name)
-	w.forget()
+	w.Forget()
 	add("3 + bastion + 63: get all", "get", "all", "--name", name)
-	w.forget()
+	w.Forget()
 	add("3 + bastion + 63: preview of a roll, none outdated", "rolling-update", "cluster", name, "--cloudonly")
 	w.proxy.SetLatency(0)
-	w.must("edit", "cluster", name, "--set", "spec.kubelet.maxPods=55") // of all but the bastion
-	w.must("update", "cluster", name, "--yes")
+	w.Must("edit", "cluster", name, "--set", "spec.kubelet.maxPods=55") // of all but the bastion
+	w.Must("update", "cluster", name, "--yes")
 	w.madeBefore()
 	w.proxy.Lag(2)
-	if r := w.must("rolling-update", "cluster", name, "--cloudonly"); strings.Count(r.out, "spec.kubelet.maxPods -> 55") != 66 {
-		w.t.Errorf("it is not told of 66 instances why they are rolled:\n%s", r.out)
+	if r := w.Must("rolling-update", "cluster", name, "--cloudonly"); strings.Count(r.Out, "spec.kubelet.maxPods -> 55") != 66 {
+		w.Errorf("it is not told of 66 instances why they are rolled:\n%s", r.Out)
 	}
 	w.proxy.SetLatency(latency)
-	w.forget()
+	w.Forget()
 	// The answers are those of a moment ago: the emulator's own time is not counted.
 	add("3 + bastion + 63: preview of a roll, all outdated", "rolling-update", "cluster", name, "--cloudonly")
 	w.proxy.Lag(0)
@@ -89,15 +89,15 @@ func BenchmarkRequests(b *testing.B) {
 // madeBefore has the emulator, which tells the default version of now of all instances, say
 // that they were made of the first version of their launch template.
 func (w *world) madeBefore() {
-	w.t.Helper()
+	w.Helper()
 	api := w.api().EC2
-	out, err := api.DescribeLaunchTemplates(w.t.Context(), &ec2.DescribeLaunchTemplatesInput{MaxResults: aws.Int32(200)})
+	out, err := api.DescribeLaunchTemplates(w.Context(), &ec2.DescribeLaunchTemplatesInput{MaxResults: aws.Int32(200)})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	for _, l := range out.LaunchTemplates {
-		if _, err := api.ModifyLaunchTemplate(w.t.Context(), &ec2.ModifyLaunchTemplateInput{LaunchTemplateId: l.LaunchTemplateId, DefaultVersion: aws.String("1")}); err != nil {
-			w.t.Fatal(err)
+		if _, err := api.ModifyLaunchTemplate(w.Context(), &ec2.ModifyLaunchTemplateInput{LaunchTemplateId: l.LaunchTemplateId, DefaultVersion: aws.String("1")}); err != nil {
+			w.Fatal(err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/test/clitest"
 	"kops.local/kops/internal/test/proxy"
 )
 
@@ -32,28 +33,28 @@ const userPatience = 300 * time.Millisecond
 
 // writes counts the writes of a whole update.
 func (w *world) writes() int {
-	w.t.Helper()
+	w.Helper()
 	w.small()
 	w.proxy.Reset()
-	w.must("update", "cluster", name, "--yes")
+	w.Must("update", "cluster", name, "--yes")
 	return w.proxy.Writes()
 }
 
 // converges runs the update again, which must leave one of each, and deletes
 // the cluster, which must leave nothing.
 func (w *world) converges(whole []string, before []string) {
-	w.t.Helper()
+	w.Helper()
 	w.proxy.Heal()
-	w.must("update", "cluster", name, "--yes")
-	if got := kinds(onlyIn(w.inventory(), before)); !slices.Equal(got, whole) {
-		w.t.Errorf("the next run leaves\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(whole, "\n"))
+	w.Must("update", "cluster", name, "--yes")
+	if got := kinds(clitest.OnlyIn(w.inventory(), before)); !slices.Equal(got, whole) {
+		w.Errorf("the next run leaves\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(whole, "\n"))
 	}
-	w.must("delete", "cluster", name, "--yes")
-	if left := onlyIn(w.inventory(), before); len(left) > 0 {
-		w.t.Errorf("a deleted cluster leaves %s", strings.Join(left, "\n"))
+	w.Must("delete", "cluster", name, "--yes")
+	if left := clitest.OnlyIn(w.inventory(), before); len(left) > 0 {
+		w.Errorf("a deleted cluster leaves %s", strings.Join(left, "\n"))
 	}
 	if left := w.objects(); len(left) > 0 {
-		w.t.Errorf("a deleted cluster leaves in the store %s", strings.Join(left, "\n"))
+		w.Errorf("a deleted cluster leaves in the store %s", strings.Join(left, "\n"))
 	}
 }
 
@@ -71,7 +72,7 @@ func whole(t *testing.T, server *awstest.Server) (writes int, inventory, before 
 	w := newWorld(t, server)
 	before = w.inventory()
 	writes = w.writes()
-	return writes, kinds(onlyIn(w.inventory(), before)), before
+	return writes, kinds(clitest.OnlyIn(w.inventory(), before)), before
 }
 
 func TestConnectionCutAtEveryWrite(t *testing.T) {
@@ -89,11 +90,11 @@ func TestConnectionCutAtEveryWrite(t *testing.T) {
 				w.proxy.SetCut(proxy.Cut{At: at, After: after, Then: func() {
 					time.AfterFunc(userPatience, func() { giveUp(); w.proxy.Heal() })
 				}})
-				r := w.runContext(ctx, "update", "cluster", name, "--yes")
+				r := w.RunContext(ctx, "update", "cluster", name, "--yes")
 				w.proxy.Heal()
-				if r.code == 0 {
-					if p := w.must("update", "cluster", name); !strings.Contains(p.out, "No changes need to be applied") {
-						t.Errorf("an update that was cut says it succeeded, but a preview has changes:\n%s", p.out)
+				if r.Code == 0 {
+					if p := w.Must("update", "cluster", name); !strings.Contains(p.Out, "No changes need to be applied") {
+						t.Errorf("an update that was cut says it succeeded, but a preview has changes:\n%s", p.Out)
 					}
 				}
 				w.breakLock()
@@ -105,8 +106,8 @@ func TestConnectionCutAtEveryWrite(t *testing.T) {
 
 // breakLock frees the lease that a dead command could not give back.
 func (w *world) breakLock() {
-	w.t.Helper()
-	w.must("toolbox", "lock", "break", "--name", name, "--yes")
+	w.Helper()
+	w.Must("toolbox", "lock", "break", "--name", name, "--yes")
 }
 
 // spare is by how many writes two updates may differ.
@@ -114,7 +115,7 @@ const spare = 10
 
 func TestKilledAtEveryWrite(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "kops")
-	if out, err := exec.Command("go", "build", "-ldflags", "-X main.version="+version, "-o", binary, "../../cmd/kops").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags", "-X main.version="+clitest.Version, "-o", binary, "../../cmd/kops").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	server := awstest.Moto(t)
@@ -125,7 +126,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 			before := w.inventory()
 			w.small()
 			cmd := exec.Command(binary, "update", "cluster", name, "--yes")
-			for k, v := range w.env {
+			for k, v := range w.Env {
 				cmd.Env = append(cmd.Env, k+"="+v)
 			}
 			w.proxy.Reset()

@@ -17,21 +17,21 @@ import (
 // delivered are kops' own programs in the store of the cluster; each must be what its
 // key says.
 func (w *world) delivered() []string {
-	w.t.Helper()
+	w.Helper()
 	var out []string
-	s := openBucket(w.t, w.server)
+	s := openBucket(w, w.server)
 	for _, key := range w.objects() {
 		own, ok := strings.CutPrefix(key, name+"/")
 		sum, base, is := programs.ParseKey(own)
 		if !ok || !is {
 			continue
 		}
-		data, _, err := s.Get(w.t.Context(), key)
+		data, _, err := s.Get(w.Context(), key)
 		if err != nil {
-			w.t.Fatal(err)
+			w.Fatal(err)
 		}
 		if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != sum {
-			w.t.Errorf("%s holds something else", key)
+			w.Errorf("%s holds something else", key)
 		}
 		out = append(out, base)
 	}
@@ -44,33 +44,33 @@ func (w *world) delivered() []string {
 func TestProgramsTravelWithTheCluster(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
 	w.small()
-	if r := w.must("update", "cluster", name); !strings.Contains(r.out, "linux/amd64/nodeup-amd64.gz") {
-		t.Errorf("the preview does not show them:\n%s", r.out)
+	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "linux/amd64/nodeup-amd64.gz") {
+		t.Errorf("the preview does not show them:\n%s", r.Out)
 	}
-	w.must("update", "cluster", name, "--yes")
+	w.Must("update", "cluster", name, "--yes")
 	want := []string{"channels-amd64.tar", "etcd-manager-amd64.tar", "kops-controller-amd64.tar", "kube-apiserver-healthcheck-amd64.tar", "nodeup-amd64.gz"}
 	if got := w.delivered(); !slices.Equal(got, want) {
 		t.Errorf("delivered are %v", got)
 	}
 	w.proxy.Reset()
-	if r := w.must("update", "cluster", name, "--yes"); !strings.Contains(r.out, "No changes") || w.proxy.Writes() > 4 { // the lease, and the revision
-		t.Errorf("the second time %d writes were made:\n%s", w.proxy.Writes(), r.out)
+	if r := w.Must("update", "cluster", name, "--yes"); !strings.Contains(r.Out, "No changes") || w.proxy.Writes() > 4 { // the lease, and the revision
+		t.Errorf("the second time %d writes were made:\n%s", w.proxy.Writes(), r.Out)
 	}
 	for group, from := range map[string]string{"control-plane-us-east-1a": "=s3://" + bucket + "/" + name + "/programs/", "nodes-us-east-1a": "=https://kops-controller.internal." + name + ":3988/programs/"} {
 		if text := w.userData(group); !strings.Contains(text, "NODEUP_URL_AMD64"+from) || strings.Contains(text, "artifacts.k8s.io") {
 			t.Errorf("machines of %s fetch nodeup elsewhere:\n%.400s", group, text)
 		}
 	}
-	w.release("of another build")
-	r := w.must("update", "cluster", name, "--yes")
+	w.Release("of another build")
+	r := w.Must("update", "cluster", name, "--yes")
 	if got := w.delivered(); len(got) != 2*len(want) {
-		t.Errorf("after another build delivered are %v\n%s", got, r.out)
+		t.Errorf("after another build delivered are %v\n%s", got, r.Out)
 	}
-	w.must("update", "cluster", name, "--yes", "--prune")
+	w.Must("update", "cluster", name, "--yes", "--prune")
 	if got := w.delivered(); !slices.Equal(got, want) {
 		t.Errorf("pruned, delivered are %v", got)
 	}
-	w.must("delete", "cluster", name, "--yes")
+	w.Must("delete", "cluster", name, "--yes")
 	if left := w.objects(); len(left) > 0 {
 		t.Errorf("the deletion left %v", left)
 	}
@@ -78,20 +78,20 @@ func TestProgramsTravelWithTheCluster(t *testing.T) {
 
 // userData is what the machines of a group start with.
 func (w *world) userData(group string) string {
-	w.t.Helper()
-	out, err := ec2.NewFromConfig(w.server.AWS()).DescribeLaunchTemplateVersions(w.t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{"$Latest"}})
+	w.Helper()
+	out, err := ec2.NewFromConfig(w.server.AWS()).DescribeLaunchTemplateVersions(w.Context(), &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{"$Latest"}})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	for _, v := range out.LaunchTemplateVersions {
 		if strings.HasPrefix(*v.LaunchTemplateName, group+".") {
 			text, err := base64.StdEncoding.DecodeString(*v.LaunchTemplateData.UserData)
 			if err != nil {
-				w.t.Fatal(err)
+				w.Fatal(err)
 			}
 			return string(text)
 		}
 	}
-	w.t.Fatalf("there is no launch template of %s", group)
+	w.Fatalf("there is no launch template of %s", group)
 	return ""
 }

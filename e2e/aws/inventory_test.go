@@ -21,11 +21,11 @@ import (
 // inventory lists what the account has, each as "kind: identity", asked of the
 // server itself and not of the proxy.
 func (w *world) inventory() []string {
-	w.t.Helper()
-	ctx := w.t.Context()
+	w.Helper()
+	ctx := w.Context()
 	c, err := awsapi.Connect(ctx, awsapi.Config{Region: region, Endpoint: w.server.URL, Credentials: w.server.AWS().Credentials})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	questions := slices.Concat(networkQuestions(c), machineQuestions(c), accountQuestions(c))
 	answers := make([][]string, len(questions))
@@ -41,7 +41,7 @@ func (w *world) inventory() []string {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	all := slices.Concat(answers...)
 	slices.Sort(all)

@@ -37,7 +37,7 @@ func onServer(t *testing.T) (w *world, state store.Store) {
 	w = newWorld(t, awstest.Moto(t))
 	other := awstest.Versity(t)
 	other.Bucket(t, bucket)
-	w.env["S3_ENDPOINT"], w.env["S3_REGION"], w.env["S3_ACCESS_KEY_ID"], w.env["S3_SECRET_ACCESS_KEY"] = other.URL, other.Region, other.AccessKey, other.SecretKey
+	w.Env["S3_ENDPOINT"], w.Env["S3_REGION"], w.Env["S3_ACCESS_KEY_ID"], w.Env["S3_SECRET_ACCESS_KEY"] = other.URL, other.Region, other.AccessKey, other.SecretKey
 	state, err := store.Backends{s3.Backend(other.S3())}.Open(t.Context(), "s3://"+bucket)
 	if err != nil {
 		t.Fatal(err)
@@ -47,22 +47,22 @@ func onServer(t *testing.T) (w *world, state store.Store) {
 
 // parameter is what stands in the cluster's place; "" where there is none.
 func (w *world) parameter() string {
-	w.t.Helper()
-	out, err := ssm.NewFromConfig(w.server.AWS()).GetParametersByPath(w.t.Context(), &ssm.GetParametersByPathInput{Path: aws.String("/"), Recursive: aws.Bool(true), WithDecryption: aws.Bool(true)})
+	w.Helper()
+	out, err := ssm.NewFromConfig(w.server.AWS()).GetParametersByPath(w.Context(), &ssm.GetParametersByPathInput{Path: aws.String("/"), Recursive: aws.Bool(true), WithDecryption: aws.Bool(true)})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	if len(out.Parameters) == 0 {
 		return ""
 	}
 	if p := out.Parameters[0]; len(out.Parameters) != 1 || *p.Name != place || p.Type != "SecureString" {
-		w.t.Fatalf("there are other parameters: %+v", out.Parameters)
+		w.Fatalf("there are other parameters: %+v", out.Parameters)
 	}
 	return *out.Parameters[0].Value
 }
 
 func (w *world) pair() storekeys.Pair {
-	return storekeys.Pair{ID: w.env["S3_ACCESS_KEY_ID"], Secret: w.env["S3_SECRET_ACCESS_KEY"]}
+	return storekeys.Pair{ID: w.Env["S3_ACCESS_KEY_ID"], Secret: w.Env["S3_SECRET_ACCESS_KEY"]}
 }
 
 // secrets are texts that nobody else may have.
@@ -71,17 +71,17 @@ func (w *world) secrets() []string { return []string{w.pair().Secret, w.pair().E
 func TestKeysOfAnotherServerReachControlPlanesAlone(t *testing.T) {
 	w, state := onServer(t)
 	w.small()
-	for _, args := range [][]string{{}, {"-o", "json"}, {"--save-plan", filepath.Join(w.home, "plan")}} {
-		r := w.must(append([]string{"update", "cluster", name}, args...)...)
-		w.without(strings.Join(args, " "), r.out+r.err)
+	for _, args := range [][]string{{}, {"-o", "json"}, {"--save-plan", filepath.Join(w.Home, "plan")}} {
+		r := w.Must(append([]string{"update", "cluster", name}, args...)...)
+		w.without(strings.Join(args, " "), r.Out+r.Err)
 	}
-	plan, err := os.ReadFile(filepath.Join(w.home, "plan"))
+	plan, err := os.ReadFile(filepath.Join(w.Home, "plan"))
 	if err != nil || len(plan) == 0 {
 		t.Fatal(err)
 	}
 	w.without("a saved plan", string(plan))
-	r := w.must("update", "cluster", name, "--yes")
-	w.without("the update", r.out+r.err)
+	r := w.Must("update", "cluster", name, "--yes")
+	w.without("the update", r.Out+r.Err)
 	if got := w.parameter(); got != w.pair().Encode() {
 		t.Errorf("control planes find %q", got)
 	}
@@ -118,19 +118,19 @@ func TestKeysOfAnotherServerReachControlPlanesAlone(t *testing.T) {
 	w.booted(control)
 	w.opened(state)
 
-	if r := w.must("update", "cluster", name); !strings.Contains(r.out, "No changes") {
-		t.Errorf("something is left to do:\n%s", r.out)
+	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "No changes") {
+		t.Errorf("something is left to do:\n%s", r.Out)
 	}
 	_, err = ssm.NewFromConfig(w.server.AWS()).PutParameter(t.Context(), &ssm.PutParameterInput{Name: aws.String(place), Value: aws.String("b2xkOmtleXM="), Overwrite: aws.Bool(true)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = w.must("update", "cluster", name, "--yes")
-	w.without("the update with other keys", r.out+r.err)
-	if got := w.parameter(); got != w.pair().Encode() || strings.Contains(r.out, "b2xkOmtleXM=") {
-		t.Errorf("after the keys were changed control planes find %q:\n%s", got, r.out)
+	r = w.Must("update", "cluster", name, "--yes")
+	w.without("the update with other keys", r.Out+r.Err)
+	if got := w.parameter(); got != w.pair().Encode() || strings.Contains(r.Out, "b2xkOmtleXM=") {
+		t.Errorf("after the keys were changed control planes find %q:\n%s", got, r.Out)
 	}
-	w.must("delete", "cluster", name, "--yes")
+	w.Must("delete", "cluster", name, "--yes")
 	if got := w.parameter(); got != "" {
 		t.Errorf("a deletion leaves %q", got)
 	}
@@ -139,8 +139,8 @@ func TestKeysOfAnotherServerReachControlPlanesAlone(t *testing.T) {
 func TestTerraformKnowsNoKeysOfAnotherServer(t *testing.T) {
 	w, _ := onServer(t)
 	w.small()
-	out := filepath.Join(w.home, "tf")
-	w.must("update", "cluster", name, "--target", "terraform", "--out", out)
+	out := filepath.Join(w.Home, "tf")
+	w.Must("update", "cluster", name, "--target", "terraform", "--out", out)
 	files := 0
 	err := filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -157,42 +157,42 @@ func TestTerraformKnowsNoKeysOfAnotherServer(t *testing.T) {
 	if got := w.parameter(); got != w.pair().Encode() {
 		t.Errorf("before Terraform makes them, control planes would find %q", got)
 	}
-	facts := filepath.Join(w.home, "facts.yaml")
-	if r := w.must("update", "cluster", name, "--target", "terraform", "--out", out, "--record-facts", facts); strings.Contains(r.err, "aws_store_keys") { // again
-		t.Errorf("what is written is warned of:\n%s", r.err)
+	facts := filepath.Join(w.Home, "facts.yaml")
+	if r := w.Must("update", "cluster", name, "--target", "terraform", "--out", out, "--record-facts", facts); strings.Contains(r.Err, "aws_store_keys") { // again
+		t.Errorf("what is written is warned of:\n%s", r.Err)
 	}
-	if r := w.must("update", "cluster", name, "--target", "terraform", "--out", out, "--facts", facts); !strings.Contains(r.err, "aws_store_keys/s3-keys."+name+" is never part of Terraform's configuration, and is not written") {
-		t.Errorf("nothing is told of what is not written:\n%s", r.err)
+	if r := w.Must("update", "cluster", name, "--target", "terraform", "--out", out, "--facts", facts); !strings.Contains(r.Err, "aws_store_keys/s3-keys."+name+" is never part of Terraform's configuration, and is not written") {
+		t.Errorf("nothing is told of what is not written:\n%s", r.Err)
 	}
 }
 
 // without fails where a text holds a secret.
 func (w *world) without(what, text string) {
-	w.t.Helper()
+	w.Helper()
 	for _, s := range w.secrets() {
 		if strings.Contains(text, s) {
-			w.t.Errorf("%s holds the keys", what)
+			w.Errorf("%s holds the keys", what)
 		}
 	}
 }
 
 // policies are the inline policies of a role.
 func (w *world) policies(role string) string {
-	w.t.Helper()
+	w.Helper()
 	client := iam.NewFromConfig(w.server.AWS())
-	names, err := client.ListRolePolicies(w.t.Context(), &iam.ListRolePoliciesInput{RoleName: &role})
+	names, err := client.ListRolePolicies(w.Context(), &iam.ListRolePoliciesInput{RoleName: &role})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	var b strings.Builder
 	for _, n := range names.PolicyNames {
-		p, err := client.GetRolePolicy(w.t.Context(), &iam.GetRolePolicyInput{RoleName: &role, PolicyName: &n})
+		p, err := client.GetRolePolicy(w.Context(), &iam.GetRolePolicyInput{RoleName: &role, PolicyName: &n})
 		if err != nil {
-			w.t.Fatal(err)
+			w.Fatal(err)
 		}
 		text, err := url.QueryUnescape(*p.PolicyDocument)
 		if err != nil {
-			w.t.Fatal(err)
+			w.Fatal(err)
 		}
 		b.WriteString(text)
 	}
@@ -201,18 +201,18 @@ func (w *world) policies(role string) string {
 
 // metadata is the metadata service of a machine with a role.
 func (w *world) metadata() string {
-	return ec2test.Serve(w.t, ec2test.Role(w.t, "masters."+name, awsquery.Credentials{ID: w.server.AccessKey, Secret: w.server.SecretKey, Token: "session"}))
+	return ec2test.Serve(w, ec2test.Role(w, "masters."+name, awsquery.Credentials{ID: w.server.AccessKey, Secret: w.server.SecretKey, Token: "session"}))
 }
 
 // booted runs the part of a boot script that fetches a file.
 func (w *world) booted(script string) {
-	w.t.Helper()
+	w.Helper()
 	_, functions, ok := strings.Cut(script, "\nfailed() {")
 	functions, rest, _ := strings.Cut(functions, "\nfetch() {")
 	fetch, _, found := strings.Cut(rest, "\n}\n")
 	ok = ok && found
 	if _, err := exec.LookPath("curl"); err != nil || !ok {
-		w.t.Fatalf("the boot script has no function, or this machine no curl: %v", err)
+		w.Fatalf("the boot script has no function, or this machine no curl: %v", err)
 	}
 	text := "set -o errexit -o nounset -o pipefail\n"
 	for line := range strings.Lines(script) {
@@ -222,39 +222,39 @@ func (w *world) booted(script string) {
 	}
 	text += "failed() {" + functions + "\nfetch() {" + fetch + "\n}\nfetch \"$1\" \"$2\"\n"
 	text = strings.NewReplacer("http://169.254.169.254", w.metadata(), "https://ssm.${AWS_REGION}.amazonaws.com", w.server.URL).Replace(text)
-	file := filepath.Join(w.t.TempDir(), "config")
+	file := filepath.Join(w.TempDir(), "config")
 	cmd := exec.Command("bash", "-c", text, "boot", file, "s3://"+bucket+"/"+name+"/config")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		w.t.Fatalf("the boot script does not fetch: %v\n%s", err, out)
+		w.Fatalf("the boot script does not fetch: %v\n%s", err, out)
 	}
 	if got, err := os.ReadFile(file); err != nil || !bytes.Contains(got, []byte("kind: Cluster")) {
-		w.t.Errorf("the boot script has fetched %q, %v", got, err)
+		w.Errorf("the boot script has fetched %q, %v", got, err)
 	}
 	cmd = exec.Command("bash", "-c", strings.Replace(text, place, place+"-gone", 1), "boot", file, "s3://"+bucket+"/"+name+"/config")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "store credentials: s3://"+bucket+"/"+name+"/config: aws:"+place+"-gone gave none: ParameterNotFound") {
-		w.t.Errorf("without keys the boot script says %v\n%s", err, out)
+		w.Errorf("without keys the boot script says %v\n%s", err, out)
 	}
 }
 
 // opened writes to the store as the programs of control planes do, which are told where
 // the keys are.
 func (w *world) opened(state store.Store) {
-	w.t.Helper()
+	w.Helper()
 	asked := 0
 	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		asked++
 		u, err := url.Parse(w.server.URL)
 		if err != nil {
-			w.t.Error(err)
+			w.Error(err)
 			return
 		}
 		out := r.Clone(r.Context())
 		out.URL.Scheme, out.URL.Host, out.RequestURI = u.Scheme, u.Host, ""
 		res, err := http.DefaultTransport.RoundTrip(out)
 		if err != nil {
-			w.t.Error(err)
+			w.Error(err)
 			return
 		}
 		defer res.Body.Close() // only read
@@ -262,32 +262,32 @@ func (w *world) opened(state store.Store) {
 		_, _ = io.Copy(rw, res.Body) // the test would fail
 	}))
 	defer front.Close()
-	env := map[string]string{"S3_ENDPOINT": w.env["S3_ENDPOINT"], "S3_REGION": w.env["S3_REGION"], "S3_KEYS": "aws:" + place, "AWS_REGION": region,
+	env := map[string]string{"S3_ENDPOINT": w.Env["S3_ENDPOINT"], "S3_REGION": w.Env["S3_REGION"], "S3_KEYS": "aws:" + place, "AWS_REGION": region,
 		"AWS_ENDPOINT_URL": front.URL, "AWS_EC2_METADATA_SERVICE_ENDPOINT": w.metadata()}
 	stores := func() store.Backends {
 		get := func(k string) string { return env[k] }
 		return daemon.Stores(get, &http.Client{}, onmachine.KeysOf(nodes.All(), get, &http.Client{}))
 	}
-	s, err := stores().Open(w.t.Context(), "s3://"+bucket+"/"+name)
+	s, err := stores().Open(w.Context(), "s3://"+bucket+"/"+name)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	for range 3 {
-		if _, err := s.Put(w.t.Context(), "backups/etcd/main/a", []byte("b"), store.PutOptions{}); err != nil {
-			w.t.Fatal(err)
+		if _, err := s.Put(w.Context(), "backups/etcd/main/a", []byte("b"), store.PutOptions{}); err != nil {
+			w.Fatal(err)
 		}
 	}
-	if err := state.Delete(w.t.Context(), name+"/backups/etcd/main/a", store.DeleteOptions{}); err != nil {
-		w.t.Fatal(err)
+	if err := state.Delete(w.Context(), name+"/backups/etcd/main/a", store.DeleteOptions{}); err != nil {
+		w.Fatal(err)
 	}
 	if asked != 1 {
-		w.t.Errorf("the keys were read %d times for three writes", asked)
+		w.Errorf("the keys were read %d times for three writes", asked)
 	}
 	env["S3_KEYS"] = "aws:" + place + "-gone"
-	if s, err = stores().Open(w.t.Context(), "s3://"+bucket); err != nil {
-		w.t.Fatal(err)
+	if s, err = stores().Open(w.Context(), "s3://"+bucket); err != nil {
+		w.Fatal(err)
 	}
-	if _, _, err = s.Get(w.t.Context(), name+"/config"); err == nil || !strings.Contains(err.Error(), place+"-gone not found") {
-		w.t.Errorf("without keys a read ends in %v", err)
+	if _, _, err = s.Get(w.Context(), name+"/config"); err == nil || !strings.Contains(err.Error(), place+"-gone not found") {
+		w.Errorf("without keys a read ends in %v", err)
 	}
 }

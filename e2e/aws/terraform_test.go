@@ -37,7 +37,7 @@ func TestTerraformWithoutNamesNeedsNoSecondRun(t *testing.T) {
 	if !strings.Contains(told, "kops export kubeconfig "+name+" --admin") || !strings.Contains(told, "needs no second run") {
 		t.Errorf("the user is not told how it goes on:\n%s", told)
 	}
-	w.must("update", "cluster", name, "--yes") // as Terraform does it
+	w.Must("update", "cluster", name, "--yes") // as Terraform does it
 	second, _ := w.terraform()
 	for _, path := range slices.Sorted(maps.Keys(first)) {
 		if first[path] != second[path] {
@@ -47,14 +47,14 @@ func TestTerraformWithoutNamesNeedsNoSecondRun(t *testing.T) {
 	if len(first) != len(second) {
 		t.Errorf("%d files were written at first, and %d then", len(first), len(second))
 	}
-	w.must("delete", "cluster", name, "--yes")
+	w.Must("delete", "cluster", name, "--yes")
 }
 
 // terraform writes the cluster as Terraform, and returns the files, and what was told.
 func (w *world) terraform() (files map[string]string, told string) {
-	w.t.Helper()
-	dir, out := w.t.TempDir(), map[string]string{}
-	r := w.must("update", "cluster", name, "--target", "terraform", "--out", dir)
+	w.Helper()
+	dir, out := w.TempDir(), map[string]string{}
+	r := w.Must("update", "cluster", name, "--target", "terraform", "--out", dir)
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -68,7 +68,7 @@ func (w *world) terraform() (files map[string]string, told string) {
 		return err
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-	return out, r.err
+	return out, r.Err
 }

@@ -16,14 +16,15 @@ import (
 
 	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/test/clitest"
 )
 
 // api is the account, past the proxy.
 func (w *world) api() *awsapi.Clients {
-	w.t.Helper()
-	c, err := awsapi.Connect(w.t.Context(), awsapi.Config{Region: region, Endpoint: w.server.URL, Credentials: w.server.AWS().Credentials})
+	w.Helper()
+	c, err := awsapi.Connect(w.Context(), awsapi.Config{Region: region, Endpoint: w.server.URL, Credentials: w.server.AWS().Credentials})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	return c
 }
@@ -31,36 +32,36 @@ func (w *world) api() *awsapi.Clients {
 // lives applies a cluster, looks that a second preview is empty, and deletes it
 // without a trace.
 func (w *world) lives(before []string, create ...string) {
-	w.t.Helper()
-	w.must(append([]string{"create", "cluster", "--cloud", "aws", "--image", image, "--bastion-image", image, "--ssh-public-key", w.key(), name}, create...)...)
-	w.must("update", "cluster", name, "--yes")
-	if r := w.must("update", "cluster", name); !strings.Contains(r.out, "No changes need to be applied") {
-		w.t.Errorf("a second preview has changes:\n%s", r.out)
+	w.Helper()
+	w.Must(append([]string{"create", "cluster", "--cloud", "aws", "--image", image, "--bastion-image", image, "--ssh-public-key", w.Key(), name}, create...)...)
+	w.Must("update", "cluster", name, "--yes")
+	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "No changes need to be applied") {
+		w.Errorf("a second preview has changes:\n%s", r.Out)
 	}
-	w.must("delete", "cluster", name, "--yes")
-	if left := onlyIn(w.inventory(), before); len(left) > 0 {
-		w.t.Errorf("a deleted cluster leaves %s", strings.Join(left, "\n"))
+	w.Must("delete", "cluster", name, "--yes")
+	if left := clitest.OnlyIn(w.inventory(), before); len(left) > 0 {
+		w.Errorf("a deleted cluster leaves %s", strings.Join(left, "\n"))
 	}
-	if gone := onlyIn(before, w.inventory()); len(gone) > 0 {
-		w.t.Errorf("the deletion took what is not the cluster's: %s", strings.Join(gone, "\n"))
+	if gone := clitest.OnlyIn(before, w.inventory()); len(gone) > 0 {
+		w.Errorf("the deletion took what is not the cluster's: %s", strings.Join(gone, "\n"))
 	}
 	if left := w.objects(); len(left) > 0 {
-		w.t.Errorf("a deleted cluster leaves in the store %s", strings.Join(left, "\n"))
+		w.Errorf("a deleted cluster leaves in the store %s", strings.Join(left, "\n"))
 	}
 }
 
 // zone makes a hosted zone and returns a function that lists its records.
 func (w *world) zone(in *route53.CreateHostedZoneInput) func() []string {
-	w.t.Helper()
+	w.Helper()
 	c := w.api()
-	out, err := c.Route53.CreateHostedZone(w.t.Context(), in)
+	out, err := c.Route53.CreateHostedZone(w.Context(), in)
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	return func() []string {
-		list, err := c.Route53.ListResourceRecordSets(w.t.Context(), &route53.ListResourceRecordSetsInput{HostedZoneId: out.HostedZone.Id})
+		list, err := c.Route53.ListResourceRecordSets(w.Context(), &route53.ListResourceRecordSetsInput{HostedZoneId: out.HostedZone.Id})
 		if err != nil {
-			w.t.Fatal(err)
+			w.Fatal(err)
 		}
 		var names []string
 		for _, r := range list.ResourceRecordSets {
@@ -95,32 +96,32 @@ func TestTopologies(t *testing.T) {
 }
 
 func (w *world) defaultVPC() string {
-	w.t.Helper()
-	out, err := w.api().EC2.DescribeVpcs(w.t.Context(), &ec2.DescribeVpcsInput{})
+	w.Helper()
+	out, err := w.api().EC2.DescribeVpcs(w.Context(), &ec2.DescribeVpcsInput{})
 	if err != nil || len(out.Vpcs) == 0 {
-		w.t.Fatal("the account has no VPC", err)
+		w.Fatal("the account has no VPC", err)
 	}
 	return *out.Vpcs[0].VpcId
 }
 
 // network makes a VPC with an internet gateway and a subnet that are not the cluster's.
 func (w *world) network() (vpc, subnet string) {
-	w.t.Helper()
-	c, ctx := w.api().EC2, w.t.Context()
+	w.Helper()
+	c, ctx := w.api().EC2, w.Context()
 	v, err := c.CreateVpc(ctx, &ec2.CreateVpcInput{CidrBlock: new("10.1.0.0/16")})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	s, err := c.CreateSubnet(ctx, &ec2.CreateSubnetInput{VpcId: v.Vpc.VpcId, CidrBlock: new("10.1.1.0/24"), AvailabilityZone: new("us-east-1a")})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	g, err := c.CreateInternetGateway(ctx, &ec2.CreateInternetGatewayInput{})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	if _, err := c.AttachInternetGateway(ctx, &ec2.AttachInternetGatewayInput{VpcId: v.Vpc.VpcId, InternetGatewayId: g.InternetGateway.InternetGatewayId}); err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
 	return *v.Vpc.VpcId, *s.Subnet.SubnetId
 }
@@ -129,28 +130,28 @@ func TestSharedNetworkIsKept(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
 	vpc, subnet := w.network()
 	before := w.inventory()
-	w.must("create", "cluster", "--cloud", "aws", "--zones", "us-east-1a", "--networking", "cni", "--image", image,
-		"--network-id", vpc, "--subnets", subnet, "--ssh-public-key", w.key(), name)
-	w.must("update", "cluster", name, "--yes")
-	if r := w.must("update", "cluster", name); !strings.Contains(r.out, "No changes need to be applied") {
-		t.Errorf("a second preview has changes:\n%s", r.out)
+	w.Must("create", "cluster", "--cloud", "aws", "--zones", "us-east-1a", "--networking", "cni", "--image", image,
+		"--network-id", vpc, "--subnets", subnet, "--ssh-public-key", w.Key(), name)
+	w.Must("update", "cluster", name, "--yes")
+	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "No changes need to be applied") {
+		t.Errorf("a second preview has changes:\n%s", r.Out)
 	}
-	r := w.must("delete", "cluster", name)
-	_, kept, found := strings.Cut(r.out, "Kept, because it is shared")
+	r := w.Must("delete", "cluster", name)
+	_, kept, found := strings.Cut(r.Out, "Kept, because it is shared")
 	if !found || !strings.Contains(kept, vpc) || !strings.Contains(kept, subnet) {
-		t.Errorf("the preview of the deletion does not say that %s and %s are kept:\n%s", vpc, subnet, r.out)
+		t.Errorf("the preview of the deletion does not say that %s and %s are kept:\n%s", vpc, subnet, r.Out)
 	}
-	w.must("delete", "cluster", name, "--yes")
+	w.Must("delete", "cluster", name, "--yes")
 	after := w.inventory()
-	if left, gone := onlyIn(after, before), onlyIn(before, after); len(left)+len(gone) > 0 {
+	if left, gone := clitest.OnlyIn(after, before), clitest.OnlyIn(before, after); len(left)+len(gone) > 0 {
 		t.Errorf("the deletion leaves %v and took %v", left, gone)
 	}
 }
 
 func TestBlockedDeletionNamesTheBlocker(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
-	w.must("create", "cluster", "--cloud", "aws", "--zones", "us-east-1a,us-east-1b,us-east-1c", "--networking", "cni", "--image", image, name)
-	w.must("update", "cluster", name, "--yes")
+	w.Must("create", "cluster", "--cloud", "aws", "--zones", "us-east-1a,us-east-1b,us-east-1c", "--networking", "cni", "--image", image, name)
+	w.Must("update", "cluster", name, "--yes")
 	c := w.api().EC2
 	vpcs, err := c.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{Filters: []ec2types.Filter{{Name: new("tag:KubernetesCluster"), Values: []string{name}}}})
 	if err != nil || len(vpcs.Vpcs) != 1 {
@@ -160,14 +161,14 @@ func TestBlockedDeletionNamesTheBlocker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := w.run("delete", "cluster", name, "--yes", "--wait", "2s")
-	if id := *foreign.Subnet.SubnetId; r.code == 0 || !strings.Contains(r.err, id) {
-		t.Errorf("exit %d, and the error does not name %s:\n%s", r.code, id, r.err)
+	r := w.Run("delete", "cluster", name, "--yes", "--wait", "2s")
+	if id := *foreign.Subnet.SubnetId; r.Code == 0 || !strings.Contains(r.Err, id) {
+		t.Errorf("exit %d, and the error does not name %s:\n%s", r.Code, id, r.Err)
 	}
 	if _, err := c.DeleteSubnet(t.Context(), &ec2.DeleteSubnetInput{SubnetId: foreign.Subnet.SubnetId}); err != nil {
 		t.Fatal(err)
 	}
-	w.must("delete", "cluster", name, "--yes")
+	w.Must("delete", "cluster", name, "--yes")
 }
 
 // Machines that Karpenter makes find the API at the load balancer, as others do, where no name is published.
@@ -177,8 +178,8 @@ func TestKarpenterWithoutNames(t *testing.T) {
 	before := w.inventory()
 	w.lives(before, args...)
 
-	w.must(append([]string{"create", "cluster", "--cloud", "aws", "--image", image, "--ssh-public-key", w.key(), name}, args...)...)
-	w.must("update", "cluster", name, "--yes")
+	w.Must(append([]string{"create", "cluster", "--cloud", "aws", "--image", image, "--ssh-public-key", w.Key(), name}, args...)...)
+	w.Must("update", "cluster", name, "--yes")
 	balancers, err := w.api().ELB.DescribeLoadBalancers(t.Context(), &elb.DescribeLoadBalancersInput{})
 	if err != nil || len(balancers.LoadBalancers) != 1 {
 		t.Fatalf("%+v, %v", balancers, err)
@@ -195,7 +196,7 @@ func TestKarpenterWithoutNames(t *testing.T) {
 		t.Errorf("machines do not join at %s:\n%s", host, text)
 	}
 	dir := t.TempDir()
-	w.must("update", "cluster", name, "--target", "terraform", "--out", dir)
+	w.Must("update", "cluster", name, "--target", "terraform", "--out", dir)
 	template, err := os.ReadFile(filepath.Join(dir, "data", "aws_s3_object_nodeupscript-nodes_content"))
 	if err != nil {
 		t.Fatal(err)
