@@ -24,6 +24,7 @@ require (
 	github.com/godbus/dbus/v5 v5.1.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.22.1
+	github.com/google/go-tpm v0.9.8
 	github.com/hashicorp/hcl/v2 v2.25.0
 	github.com/miekg/dns v1.1.72
 	github.com/rogpeppe/go-internal v1.16.0

@@ -101,14 +101,14 @@ type Machines interface {
 type MachineKeyVerifier struct {
 	machines Machines
 	now      func() time.Time
-	seen     *seen
+	seen     Seen
 }
 
 var _ Verifier = (*MachineKeyVerifier)(nil)
 
 // NewMachineKeyVerifier returns a verifier for known machines.
 func NewMachineKeyVerifier(machines Machines, now func() time.Time) *MachineKeyVerifier {
-	return &MachineKeyVerifier{machines: machines, now: now, seen: newSeen()}
+	return &MachineKeyVerifier{machines: machines, now: now}
 }
 
 // Verify checks who signed, for what and when, and that it was not shown before.
@@ -135,7 +135,7 @@ func (v *MachineKeyVerifier) Verify(ctx context.Context, p Proof) (Identity, err
 	if err := v.checkClaim(claim, p.Body); err != nil {
 		return Identity{}, err
 	}
-	if !v.seen.first(sha256.Sum256(token.Data), time.Unix(claim.Timestamp, 0).Add(ClockSkew), v.now()) {
+	if !v.seen.First(sha256.Sum256(token.Data), time.Unix(claim.Timestamp, 0).Add(ClockSkew), v.now()) {
 		return Identity{}, denied("the proof was used before")
 	}
 	return Identity{NodeName: m.Node, InstanceGroup: m.InstanceGroup, Names: m.Names}, nil

@@ -146,7 +146,7 @@ func TestAProofIsGoodForOnce(t *testing.T) {
 	if _, err := v.Verify(t.Context(), p); !fault.Is(err, fault.Denied) {
 		t.Errorf("a forgotten proof is accepted: %v", err)
 	}
-	if v.seen.first([32]byte{1}, now.Add(ClockSkew), now); len(v.seen.until) != 1 {
+	if v.seen.First([32]byte{1}, now.Add(ClockSkew), now); len(v.seen.until) != 1 {
 		t.Errorf("%d proofs are remembered; the old one should be gone", len(v.seen.until))
 	}
 }
