@@ -9,15 +9,13 @@ import (
 	"github.com/google/go-tpm/tpm2/transport"
 
 	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/platform/gce/gcerest"
 )
-
-// Machine is an instance.
-type Machine struct{ Project, Zone, Name string }
 
 // Prover signs with the attestation key of this machine's TPM.
 type Prover struct {
 	// Machine tells which instance this is.
-	Machine func(context.Context) (Machine, error)
+	Machine func(context.Context) (gcerest.Machine, error)
 	// Open connects to the TPM; it is closed after each proof, as others use it too.
 	Open func() (transport.TPMCloser, error)
 	Now  func() time.Time

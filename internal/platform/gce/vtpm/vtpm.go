@@ -15,6 +15,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/platform/gce/gcerest"
 )
 
 // Scheme starts a token.
@@ -38,7 +39,7 @@ type claim struct {
 }
 
 // newClaim is what an instance says with a request.
-func newClaim(m Machine, body []byte, now time.Time) ([]byte, error) {
+func newClaim(m gcerest.Machine, body []byte, now time.Time) ([]byte, error) {
 	hash := sha256.Sum256(body)
 	return json.Marshal(claim{m.Project, m.Zone, m.Name, hash[:], now.Unix(), bootstrap.Audience})
 }

@@ -23,6 +23,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/platform/gce/gcerest"
 	"kops.local/kops/internal/platform/gce/vtpm"
 	"kops.local/kops/internal/platform/gce/vtpm/softtpm"
 	"kops.local/kops/internal/platform/gce/vtpm/vtpmtest"
@@ -58,8 +59,8 @@ func (i instances) Member(context.Context, string, string) (string, error) {
 
 // machine proves as an instance of the cluster, with a software TPM below root.
 func machine(root string) vtpm.Prover {
-	return vtpm.Prover{Now: noon, Open: func() (transport.TPMCloser, error) { return vtpm.Open(root) }, Machine: func(context.Context) (vtpm.Machine, error) {
-		return vtpm.Machine{Project: "testproject", Zone: "us-test1-a", Name: "nodes-x1y2"}, nil
+	return vtpm.Prover{Now: noon, Open: func() (transport.TPMCloser, error) { return vtpm.Open(root) }, Machine: func(context.Context) (gcerest.Machine, error) {
+		return gcerest.Machine{Project: "testproject", Zone: "us-test1-a", Name: "nodes-x1y2"}, nil
 	}}
 }
 
