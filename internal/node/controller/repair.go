@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -43,6 +45,9 @@ type FleetMachine struct {
 	// Name is the platform's own, Node that of the machine's node.
 	Name, Node, Group string
 	Created           time.Time
+	// KeepsName says that the one in its place has its name. Its node is removed first, as
+	// the addresses and whatever else it holds would be taken for those of the next.
+	KeepsName bool
 }
 
 // Repair replaces machines that are dead for longer than their group's policy allows.
@@ -89,7 +94,7 @@ func (r *Repair) Once(ctx context.Context) error {
 	}
 	due, trouble := triage(r.Groups, machines, nodes, r.Clock.Now())
 	r.tell(trouble)
-	return r.replace(ctx, due)
+	return r.replace(ctx, due, nodes)
 }
 
 // serving leaves out the machines that wait in reserve.
@@ -123,7 +128,7 @@ func (r *Repair) tell(trouble map[string]string) {
 }
 
 // replace replaces the machines that are due for long enough.
-func (r *Repair) replace(ctx context.Context, due []patient) error {
+func (r *Repair) replace(ctx context.Context, due []patient, nodes map[string]*corev1.Node) error {
 	now, found := r.Clock.Now(), map[string]time.Time{}
 	var errs []error
 	for _, p := range due {
@@ -136,12 +141,28 @@ func (r *Repair) replace(ctx context.Context, due []patient) error {
 			continue
 		}
 		r.Log.Info("replace a dead machine", "machine", p.Name, "group", p.Group, "why", p.why, "since", p.since)
-		if err := r.Fleet.Replace(ctx, p.FleetMachine); err != nil {
+		err := r.removeNode(ctx, p.FleetMachine, nodes[p.Node])
+		if err == nil {
+			err = r.Fleet.Replace(ctx, p.FleetMachine)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("replace the machine %s: %w", p.Name, err))
 		}
 	}
 	r.found = found
 	return errors.Join(errs...)
+}
+
+// removeNode removes the node of a machine whose name the next one has.
+func (r *Repair) removeNode(ctx context.Context, m FleetMachine, n *corev1.Node) error {
+	if !m.KeepsName || n == nil {
+		return nil
+	}
+	err := r.Nodes.Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &n.UID}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // gone, or another node of that name by now
+		return fmt.Errorf("delete the node %s: %w", n.Name, err)
+	}
+	return nil
 }
 
 // patient is a machine that is not well.

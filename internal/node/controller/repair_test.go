@@ -12,8 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
 
 	"kops.local/kops/internal/contract/controllerconfig"
 )
@@ -140,5 +142,41 @@ func TestAMachineIsReplacedWhenItIsFoundDeadForLong(t *testing.T) {
 	g.err = errors.New("no such folder")
 	if err := r.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "no such folder") {
 		t.Errorf("a list that cannot be had: %v", err)
+	}
+}
+
+// TestTheNodeOfAMachineGoesFirstWhereTheNextHasItsName: of the next one nothing is true that the node says.
+func TestTheNodeOfAMachineGoesFirstWhereTheNextHasItsName(t *testing.T) {
+	machines, nodes := hall(t, "g", "ready,6m,ready")
+	client := fake.NewClientset()
+	for _, n := range nodes {
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range machines {
+		machines[i].KeepsName = true
+	}
+	refuse := true
+	client.PrependReactor("delete", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return refuse, nil, errors.New("not allowed")
+	})
+	g := &garage{machines: machines}
+	r := &Repair{Nodes: client.CoreV1().Nodes(), Fleet: g, Log: slog.New(slog.DiscardHandler), Clock: stopped(noon),
+		Groups: map[string]controllerconfig.Repair{"g": {After: metav1.Duration{Duration: 5 * time.Minute}}}}
+	if err := r.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.Clock = stopped(noon.Add(time.Minute))
+	if err := r.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "delete the node g-1: not allowed") || len(g.replaced) > 0 {
+		t.Errorf("with a node that stays %v are replaced, %v", g.replaced, err)
+	}
+	refuse = false
+	if err := r.Once(t.Context()); err != nil || !slices.Equal(g.replaced, []string{"g-1"}) {
+		t.Errorf("replaced %v, %v", g.replaced, err)
+	}
+	left, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(left.Items) != 2 {
+		t.Errorf("left are %d nodes, %v", len(left.Items), err)
 	}
 }

@@ -31,7 +31,7 @@ func (k known) Instance(context.Context, string, string) (vtpm.Instance, error) 
 	return vtpm.Instance{Running: true, Cluster: "minimal.example.com", Group: "nodes", Key: k.key}, nil
 }
 
-func (known) Member(context.Context, string, string) (string, error) { return "nodes", nil }
+func (known) Member(context.Context, vtpm.Instance) (string, error) { return "nodes", nil }
 
 func TestAMachineOfGCEProvesItself(t *testing.T) {
 	root, key := vtpmtest.Start(t)

@@ -20,6 +20,9 @@ import (
 
 // Instance is what Compute tells of an instance.
 type Instance struct {
+	// ID is never given again, as the name is. Maker is the path of the managed instance
+	// group that made it, below Compute's API; empty: it says of none.
+	ID, Maker string
 	// Running says that its status is RUNNING.
 	Running bool
 	// Cluster and Group are those of its metadata: the cluster's name, with dots, and the
@@ -35,10 +38,9 @@ type Instance struct {
 type Instances interface {
 	// Instance returns an instance of a zone, or an error of class fault.Gone.
 	Instance(ctx context.Context, zone, name string) (Instance, error)
-	// Member reports whether a managed instance group made the instance and still has it,
-	// and of which instance group it is by the template that it was made of. The error is of
-	// class fault.Gone where none did.
-	Member(ctx context.Context, zone, name string) (group string, err error)
+	// Member returns the instance group of the template by which a managed instance group
+	// made the instance that it still has, or an error of class fault.Gone where none did.
+	Member(ctx context.Context, i Instance) (group string, err error)
 }
 
 // Verifier checks the proofs that Prover makes. A proof that was accepted once is not
@@ -83,7 +85,7 @@ func (v *Verifier) Verify(ctx context.Context, p bootstrap.Proof) (bootstrap.Ide
 	if err := checkSignature(t, i.Key); err != nil {
 		return none, err
 	}
-	group, err := v.Instances.Member(ctx, c.Zone, c.Instance)
+	group, err := v.Instances.Member(ctx, i)
 	switch {
 	case fault.Is(err, fault.Gone):
 		return none, denied("the instance %s is of no managed instance group of the cluster: %w", c.Instance, err)

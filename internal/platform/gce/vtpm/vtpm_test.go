@@ -52,7 +52,7 @@ func (i instances) Instance(_ context.Context, zone, name string) (vtpm.Instance
 	return i.project.Instance, i.failed
 }
 
-func (i instances) Member(context.Context, string, string) (string, error) {
+func (i instances) Member(context.Context, vtpm.Instance) (string, error) {
 	i.askedMember++
 	return i.member, i.failedMIG
 }

@@ -1,0 +1,338 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-tpm/tpm2/transport"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kops.local/kops/internal/contract/controllerconfig"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/gce/gcerest"
+	"kops.local/kops/internal/platform/gce/gcetest"
+	"kops.local/kops/internal/platform/gce/vtpm"
+	"kops.local/kops/internal/platform/gce/vtpm/vtpmtest"
+	"kops.local/kops/internal/platform/incluster"
+)
+
+func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
+
+const (
+	cluster = "minimal.example.com"
+	base    = "compute/v1/projects/testproject/"
+)
+
+// made is an instance that the managed instance group of its group made.
+type made struct {
+	zone, group, name, id string
+	change                func(gcetest.Doc)
+}
+
+// cloud is a project with the managed instance groups a-nodes and b-nodes, and a-master.
+func cloud(t *testing.T, instances ...made) *gcetest.Cloud {
+	t.Helper()
+	c := gcetest.Start(t, nil)
+	for _, zone := range []string{"us-test1-a", "us-test1-b", "us-test2-a"} {
+		c.Put(base+"zones/"+zone, gcetest.Doc{"name": zone})
+	}
+	for _, group := range []string{"nodes", "master"} {
+		c.Put(base+"global/instanceTemplates/"+group+"-1", gcetest.Doc{"properties": gcetest.Doc{"metadata": metadata(map[string]string{"cluster-name": cluster, "kops-k8s-io-instance-group-name": group})}})
+	}
+	members := map[string][]gcetest.Doc{}
+	for _, m := range instances {
+		mig := mig(m.zone, m.group)
+		d := gcetest.Doc{"id": m.id, "name": m.name, "zone": "https://www.googleapis.com/" + base + "zones/us-test1-" + m.zone, "status": "RUNNING", "creationTimestamp": "2026-08-01T02:00:00.000-07:00",
+			"labels":            map[string]string{"k8s-io-cluster-name": "minimal-example-com"},
+			"metadata":          metadata(map[string]string{"cluster-name": cluster, "kops-k8s-io-instance-group-name": m.group, "created-by": strings.Replace(strings.TrimPrefix(mig, "compute/v1/"), "testproject", "123456789012", 1)}),
+			"networkInterfaces": []gcetest.Doc{{"networkIP": "10.0.16.3"}}}
+		if m.change != nil {
+			m.change(d)
+		}
+		c.Put(base+"zones/us-test1-"+m.zone+"/instances/"+m.name, d)
+		members[mig] = append(members[mig], gcetest.Doc{"id": m.id, "currentAction": "NONE", "version": gcetest.Doc{"instanceTemplate": "https://www.googleapis.com/" + base + "global/instanceTemplates/" + m.group + "-1"}})
+	}
+	for mig, all := range members {
+		c.Put(mig, gcetest.Doc{"managed": all})
+	}
+	return c
+}
+
+func mig(zone, group string) string {
+	return base + "zones/us-test1-" + zone + "/instanceGroupManagers/" + zone + "-" + group + "-minimal-example-com"
+}
+
+func metadata(values map[string]string) gcetest.Doc {
+	var items []gcetest.Doc
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		items = append(items, gcetest.Doc{"key": k, "value": values[k]})
+	}
+	return gcetest.Doc{"items": items}
+}
+
+// set changes a value of an instance's metadata.
+func set(key, value string) func(gcetest.Doc) {
+	return func(d gcetest.Doc) {
+		for _, i := range d["metadata"].(gcetest.Doc)["items"].([]gcetest.Doc) {
+			if i["key"] == key {
+				i["value"] = value
+			}
+		}
+	}
+}
+
+// field changes a field of an instance.
+func field(key string, value any) func(gcetest.Doc) {
+	return func(d gcetest.Doc) { d[key] = value }
+}
+
+// asked is the project as a controller asks it, at noon.
+func asked(c *gcetest.Cloud) *project {
+	return &project{api: gcerest.New(c.Env, http.DefaultClient, http.DefaultClient, noon), name: "testproject", region: "us-test1", cluster: cluster, now: noon}
+}
+
+func node(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("of " + name), CreationTimestamp: metav1.NewTime(noon().Add(-2 * time.Hour))}}
+}
+
+func provided(name, id string) *corev1.Node {
+	n := node(name)
+	n.Spec.ProviderID = id
+	return n
+}
+
+// The whole way of a machine, but for what is between it and the controller.
+func TestAMachineOfGCEIsKnownByItsTPM(t *testing.T) {
+	root, key := vtpmtest.Start(t)
+	c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", field("ekPub", key)}, made{"a", "nodes", "nodes-z3", "12", nil})
+	config := &controllerconfig.Config{ClusterName: cluster, Cloud: "gce", Server: controllerconfig.Server{Provider: map[string]any{"gce": map[string]any{"ProjectID": "testproject", "ClusterName": cluster, "Region": "us-test1", "MaxTimeSkew": 300}}}}
+	control, err := connect(t.Context(), incluster.World{Config: config, Env: c.Env, Now: noon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prove := func(name string) error {
+		p := vtpm.Prover{Now: noon, Open: func() (transport.TPMCloser, error) { return vtpm.Open(root) }, Machine: func(context.Context) (gcerest.Machine, error) {
+			return gcerest.Machine{Project: "testproject", Zone: "us-test1-a", Name: name}, nil
+		}}
+		token, err := p.Prove(t.Context(), []byte("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, err := control.Verifier.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")})
+		if err == nil && (who.NodeName != "nodes-x1y2" || who.InstanceGroup != "nodes" || !slices.Equal(who.Names, []string{"10.0.16.3"})) {
+			t.Errorf("it is %+v", who)
+		}
+		return err
+	}
+	if err := prove("nodes-x1y2"); err != nil {
+		t.Error(err)
+	}
+	if err := prove("nodes-z3"); fault.Is(err, fault.Denied) || err == nil || !strings.Contains(err.Error(), "Compute tells none") {
+		t.Errorf("an instance without a TPM: %v", err)
+	}
+	c.Put(base+"zones/us-test1-a/instances/nodes-z3", gcetest.Doc{"id": "12", "name": "nodes-z3", "status": "RUNNING", "ekPub": key,
+		"metadata": metadata(map[string]string{"cluster-name": cluster, "kops-k8s-io-instance-group-name": "nodes"})})
+	if err := prove("nodes-z3"); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "no managed instance group made it") {
+		t.Errorf("an instance that somebody made by hand: %v", err)
+	}
+	config.Server.Provider = nil
+	if _, err := connect(t.Context(), incluster.World{Config: config, Env: c.Env, Now: noon}); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "server.provider.gce") {
+		t.Errorf("without a project: %v", err)
+	}
+}
+
+func TestTheGroupOfANodeIsThatOfItsInstancesTemplate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*gcetest.Cloud)
+		node   *corev1.Node
+		made   made
+		class  fault.Class
+		want   string
+	}{
+		"all is well":                  {node: node("nodes-x1y2")},
+		"with a provider's identifier": {node: provided("nodes-x1y2", "gce://testproject/us-test1-a/nodes-x1y2")},
+		"of another project":           {node: provided("nodes-x1y2", "gce://other/us-test1-a/nodes-x1y2"), class: fault.Gone, want: "says that its machine is gce://other/us-test1-a/nodes-x1y2"},
+		"of another zone":              {node: provided("nodes-x1y2", "gce://testproject/us-test1-b/nodes-x1y2"), class: fault.Gone, want: "says that its machine is"},
+		"of another cloud":             {node: provided("nodes-x1y2", "aws:///us-test1-a/nodes-x1y2"), class: fault.Gone, want: "says that its machine is"},
+		"without an instance":          {node: node("nodes-none"), class: fault.Gone, want: "the cluster has no instance nodes-none"},
+		"of another cluster":           {node: node("nodes-x1y2"), made: made{change: set("cluster-name", "minimal-example.com")}, class: fault.Gone, want: "the cluster has no instance nodes-x1y2"},
+		"without the cluster's label":  {node: node("nodes-x1y2"), made: made{change: field("labels", map[string]string{})}, class: fault.Gone, want: "the cluster has no instance nodes-x1y2"},
+		"that is stopped":              {node: node("nodes-x1y2"), made: made{change: field("status", "TERMINATED")}, class: fault.NotYet, want: "its status is TERMINATED"},
+		"made by hand":                 {node: node("nodes-x1y2"), made: made{change: set("created-by", "")}, class: fault.Gone, want: "no managed instance group made it"},
+		"of another zone's group":      {node: node("nodes-x1y2"), made: made{change: set("created-by", "projects/1/zones/us-test1-b/instanceGroupManagers/b-nodes-minimal-example-com")}, class: fault.Gone, want: "no managed instance group made it"},
+		"that takes another's name":    {node: node("nodes-x1y2"), made: made{change: field("id", "99")}, class: fault.Gone, want: "has it not"},
+		"that says another group":      {node: node("nodes-x1y2"), made: made{change: set("kops-k8s-io-instance-group-name", "master")}, class: fault.Gone, want: `says that it is of the instance group "master", and is of nodes`},
+		"of another cluster's template": {node: node("nodes-x1y2"), change: func(c *gcetest.Cloud) {
+			c.Put(base+"global/instanceTemplates/nodes-1", gcetest.Doc{"properties": gcetest.Doc{"metadata": metadata(map[string]string{"cluster-name": "other.example.com", "kops-k8s-io-instance-group-name": "nodes"})}})
+		}, class: fault.Gone, want: "its instance template nodes-1 is not of the cluster"},
+		"while Compute fails": {node: node("nodes-x1y2"), change: func(c *gcetest.Cloud) {
+			c.Refuse = func(string) (int, string) { return 503, "backendError" }
+		}, class: fault.NotYet, want: "list the zones of us-test1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", tt.made.change})
+			if tt.change != nil {
+				tt.change(c)
+			}
+			group, err := (&onInstances{project: asked(c)}).GroupOf(t.Context(), tt.node)
+			if tt.want == "" && (err != nil || group != "nodes") || tt.want != "" && (!fault.Is(err, tt.class) || !strings.Contains(err.Error(), tt.want) || group != "") {
+				t.Errorf("the group is %q, %v", group, err)
+			}
+		})
+	}
+}
+
+func TestAHundredNodesAreAFewQuestions(t *testing.T) {
+	var all []made
+	for n := range 100 {
+		all = append(all, made{string("ab"[n%2]), "nodes", fmt.Sprintf("nodes-%03d", n), fmt.Sprint(n + 1), nil})
+	}
+	c := cloud(t, all...)
+	p := asked(c)
+	now := noon()
+	p.now = func() time.Time { return now }
+	groups := &onInstances{project: p}
+	ask := func(want int) {
+		t.Helper()
+		for _, m := range all {
+			if group, err := groups.GroupOf(t.Context(), node(m.name)); err != nil || group != "nodes" {
+				t.Fatalf("%s is of %q, %v", m.name, group, err)
+			}
+		}
+		if calls := c.Calls(); len(calls) > want {
+			t.Errorf("%d calls, want %d: %v", len(calls), want, calls)
+		}
+	}
+	const pages = 100/2/2 + 1 // of either zone, at two things a page
+	ask(2*2*pages + 3)        // the instances, those of the managed instance groups, the zones and the template
+	ask(0)
+	now = now.Add(remembered)
+	ask(2*pages + 2) // the instances, as their groups are known
+	for range 100 {  // whose kubelets say that they are what is not there
+		if _, err := groups.GroupOf(t.Context(), node("nodes-none")); !fault.Is(err, fault.Gone) {
+			t.Fatal(err)
+		}
+	}
+	if calls := c.Calls(); len(calls) != 0 {
+		t.Errorf("%d calls for what a new list lacks", len(calls))
+	}
+}
+
+func TestTwoInstancesOfOneNameAreNoNode(t *testing.T) {
+	c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", nil}, made{"b", "nodes", "nodes-x1y2", "12", nil})
+	if _, err := (&onInstances{project: asked(c)}).GroupOf(t.Context(), node("nodes-x1y2")); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "us-test1-a and us-test1-b") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheRangeOfANodeIsThatOfItsInterface(t *testing.T) {
+	for name, tt := range map[string]struct {
+		access []gcetest.Doc
+		want   string
+		class  fault.Class
+	}{
+		"one":           {[]gcetest.Doc{{"externalIpv6": "2600:1900:4000:1:0:0:0:0", "externalIpv6PrefixLength": 96}}, "2600:1900:4000:1::/96", ""},
+		"none":          {nil, "", fault.NotYet},
+		"empty":         {[]gcetest.Doc{{"name": "external-ipv6"}}, "", fault.NotYet},
+		"two":           {[]gcetest.Doc{{"externalIpv6": "2600:1900::", "externalIpv6PrefixLength": 96}, {"externalIpv6": "2600:1901::", "externalIpv6PrefixLength": 96}}, "", fault.Permanent},
+		"no address":    {[]gcetest.Doc{{"externalIpv6": "x", "externalIpv6PrefixLength": 96}}, "", fault.Permanent},
+		"a long prefix": {[]gcetest.Doc{{"externalIpv6": "2600:1900::", "externalIpv6PrefixLength": 960}}, "", fault.Permanent},
+	} {
+		c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", field("networkInterfaces", []gcetest.Doc{{"networkIP": "10.0.16.3", "ipv6AccessConfigs": tt.access}})})
+		got, err := (&onInstances{project: asked(c)}).Prefix(t.Context(), node("nodes-x1y2"))
+		if got != tt.want || fault.Of(err) != tt.class {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// unready is a node whose machine is silent, and that was made so long before noon.
+func unready(name string, age time.Duration) *corev1.Node {
+	n := provided(name, "gce://testproject/us-test1-a/"+name)
+	n.CreationTimestamp = metav1.NewTime(noon().Add(-age))
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+	return n
+}
+
+func TestWhichMachinesOfGCEAreGone(t *testing.T) {
+	c := cloud(t, made{"b", "master", "master-0", "1", nil}, made{"a", "nodes", "nodes-lives", "2", nil}, made{"a", "nodes", "nodes-stopped", "3", field("status", "TERMINATED")},
+		made{"a", "nodes", "nodes-again", "4", nil}, made{"a", "nodes", "nodes-unlabelled", "5", field("labels", map[string]string{})})
+	r := &roster{project: asked(c), self: "master-0"}
+	old := unready("nodes-again", 5*time.Hour) // the instance was made at 9
+	same := unready("nodes-lives", 2*time.Hour)
+	joined := unready("nodes-again", 5*time.Hour)
+	joined.Status.Conditions[0].Status = corev1.ConditionTrue
+	nodes := []*corev1.Node{node("master-0"), same, provided("nodes-stopped", "gce://testproject/us-test1-a/nodes-stopped"), old, joined,
+		provided("nodes-unlabelled", "gce://testproject/us-test1-a/nodes-unlabelled"), provided("nodes-ended", "gce://testproject/us-test1-a/nodes-ended"),
+		provided("nodes-foreign", "gce://other/us-test1-a/nodes-foreign"), provided("nodes-far", "gce://testproject/us-test2-a/nodes-far"), node("nodes-new"), provided("nodes-liar", "gce://testproject/us-test1-a/nodes-ended")}
+	if got, err := r.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, []string{"nodes-again", "nodes-ended"}) {
+		t.Errorf("gone are %v, %v", got, err)
+	}
+	if got, err := r.Alive(t.Context(), []string{"nodes-again", "nodes-ended"}); err != nil || !slices.Equal(got, []string{"nodes-again"}) {
+		t.Errorf("alive are %v, %v", got, err)
+	}
+	down := func(what string) func(string) (int, string) {
+		return func(call string) (int, string) {
+			if strings.HasSuffix(call, what) {
+				return 503, "backendError"
+			}
+			return 0, ""
+		}
+	}
+	for _, what := range []string{"us-test1-b/instances", "instances/nodes-ended"} {
+		c.Refuse = down(what)
+		r.all = list[[]gcerest.Instance]{}
+		if got, err := r.Gone(t.Context(), nodes); err == nil || got != nil {
+			t.Errorf("while %s is not told, %v are gone", what, got)
+		}
+	}
+	c.Refuse = nil
+	c.Delete(base + "zones/us-test1-b/instances/master-0")
+	r.all = list[[]gcerest.Instance]{}
+	if got, err := r.Gone(t.Context(), nodes); err == nil || !strings.Contains(err.Error(), "lacks master-0") || got != nil {
+		t.Errorf("a list without this machine is believed: %v, %v", got, err)
+	}
+}
+
+func TestAnInstanceIsReplacedByItsManagedInstanceGroup(t *testing.T) {
+	c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", nil}, made{"a", "nodes", "nodes-stopped", "12", field("status", "TERMINATED")},
+		made{"b", "nodes", "nodes-leaving", "13", nil}, made{"a", "nodes", "nodes-alone", "14", set("created-by", "")})
+	c.Put(mig("b", "nodes"), gcetest.Doc{"managed": []gcetest.Doc{{"id": "13", "currentAction": "DELETING"}}})
+	f := repairs{asked(c)}
+	all, err := f.List(t.Context())
+	var names []string
+	for _, m := range all {
+		names = append(names, m.Name)
+		if m.Group != "nodes" || !m.KeepsName || !m.Created.Equal(noon().Add(-3*time.Hour)) {
+			t.Errorf("the machine is %+v", m)
+		}
+	}
+	if err != nil || !slices.Equal(names, []string{"us-test1-a/nodes-alone/14", "us-test1-a/nodes-x1y2/11", "us-test1-b/nodes-leaving/13"}) {
+		t.Fatalf("the machines are %v, %v", names, err)
+	}
+	serving, err := f.Serving(t.Context(), all)
+	if err != nil || len(serving) != 1 || serving[0].Node != "nodes-x1y2" {
+		t.Fatalf("those in service are %+v, %v", serving, err)
+	}
+	if err := f.Replace(t.Context(), serving[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Get(mig("a", "nodes"), "recreated")); got != "[zones/us-test1-a/instances/nodes-x1y2]" {
+		t.Errorf("recreated are %s", got)
+	}
+	for name, want := range map[string]fault.Class{"us-test1-a/nodes-x1y2/10": fault.Gone, "us-test1-a/nodes-none/1": fault.Gone, "us-test1-a/nodes-alone/14": fault.Permanent, "nodes": fault.Permanent} {
+		if err := f.Replace(t.Context(), controller.FleetMachine{Name: name}); !fault.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

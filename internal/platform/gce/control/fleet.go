@@ -1,0 +1,91 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/gce/gcecloud"
+	"kops.local/kops/internal/platform/gce/gcerest"
+)
+
+// repairs are the instances of the cluster that its managed instance groups replace.
+type repairs struct{ *project }
+
+var _ controller.Fleet = repairs{}
+
+// List returns the instances that run or start, each called ZONE/NAME/IDENTIFIER.
+func (f repairs) List(ctx context.Context) ([]controller.FleetMachine, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all, err := f.instances(ctx, fresh)
+	if err != nil {
+		return nil, err
+	}
+	var out []controller.FleetMachine
+	for _, i := range all {
+		group := i.Metadata.Get(gcecloud.MetadataGroup)
+		if group != "" && slices.Contains([]string{"PROVISIONING", "STAGING", "RUNNING"}, i.Status) {
+			out = append(out, controller.FleetMachine{Name: strings.Join([]string{gcerest.Last(i.Zone), i.Name, i.ID}, "/"), Node: i.Name, Group: group, Created: i.Created, KeepsName: true})
+		}
+	}
+	return out, nil
+}
+
+// Serving returns the instances that a managed instance group has, and is not about to end.
+func (f repairs) Serving(ctx context.Context, machines []controller.FleetMachine) ([]controller.FleetMachine, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all, err := f.instances(ctx, remembered)
+	if err != nil {
+		return nil, err
+	}
+	makers := map[string]string{}
+	for _, i := range all {
+		makers[i.ID] = f.maker(i)
+	}
+	var out []controller.FleetMachine
+	for _, m := range machines {
+		id := gcerest.Last(m.Name)
+		is, err := f.member(ctx, makers[id], id, fresh)
+		switch {
+		case fault.Is(err, fault.Gone):
+		case err != nil:
+			return nil, err
+		case slices.Contains([]string{"", "NONE", "CREATING", "CREATING_WITHOUT_RETRIES", "REFRESHING", "VERIFYING"}, is.Action):
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// Replace has the managed instance group make the instance anew, of its template of now and
+// with the same name.
+func (f repairs) Replace(ctx context.Context, m controller.FleetMachine) error {
+	parts := strings.Split(m.Name, "/")
+	if len(parts) != 3 {
+		return fault.New(fault.Permanent, "%q is no instance", m.Name)
+	}
+	zone, name, id := parts[0], parts[1], parts[2]
+	i, err := f.get(ctx, zone, name)
+	if err != nil {
+		return err
+	}
+	maker := f.maker(i)
+	switch {
+	case i.ID != id:
+		return fault.New(fault.Gone, "the instance %s is another one by now", name)
+	case maker == "":
+		return fault.New(fault.Permanent, "no managed instance group made the instance %s", name)
+	}
+	path := gcerest.ZonePath(f.name, zone)
+	err = f.api.Change(ctx, http.MethodPost, path, strings.TrimPrefix(maker, path+"/")+"/recreateInstances", nil, map[string][]string{"instances": {"zones/" + zone + "/instances/" + name}})
+	if err != nil {
+		return fmt.Errorf("recreate the instance %s: %w", name, err)
+	}
+	return nil
+}
