@@ -24,8 +24,7 @@ import (
 	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/store/clusterstore/process"
-	"kops.local/kops/internal/store/open"
-	"kops.local/kops/internal/store/s3/sdkchain"
+	"kops.local/kops/internal/store/open/user"
 	"kops.local/kops/internal/store/web"
 )
 
@@ -73,7 +72,7 @@ func Config(state string, o Options) kops.Config {
 	return kops.Config{
 		Store: kops.Store{
 			URL: state, Environment: env, Region: o.Env("S3_REGION"), Keys: keysOf(o),
-			Backends: each[kops.Backend](open.Backends(open.Options{Env: o.Env, HTTP: o.HTTP, Account: sdkchain.Credentials{}})),
+			Backends: each[kops.Backend](user.Backends(o.Env, o.HTTP)),
 		},
 		Clouds:      each[kops.Provider](clouds),
 		Programs:    programsOf(o),

@@ -120,6 +120,15 @@ func Digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Common is how two keys both begin: a prefix under which a listing finds all between them.
+func Common(a, b string) string {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return strings.ToValidUTF8(a[:n], "") // half a character is none
+}
+
 // MaxKey is the longest key, in bytes: the limit of S3, less some room for the prefix of a store.
 const MaxKey = 900
 

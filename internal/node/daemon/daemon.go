@@ -20,13 +20,14 @@ import (
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/open"
 	"kops.local/kops/internal/store/s3/sdkchain"
+	"kops.local/kops/internal/store/web"
 )
 
 // Stores are the stores that a control plane can read, as the environment says. keys are
 // those of the server of S3 that it names where it has none itself; nil: there are no
 // others. The credentials of last resort are those of the role of the machine.
 func Stores(env func(string) string, client *http.Client, keys open.Account) store.Backends {
-	return open.Backends(open.Options{Env: env, HTTP: client, Keys: keys, Account: sdkchain.Credentials{}})
+	return open.Backends(open.Options{Env: env, HTTP: client, Direct: web.Direct(), Keys: keys, Account: sdkchain.Credentials{}})
 }
 
 // Cluster says how to reach the API server: as a kubeconfig says, or, when no

@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/web"
 )
 
 // keysPeriod is how long keys are used before they are read again: so long after keys were
@@ -19,9 +20,7 @@ const keysPeriod = 5 * time.Minute
 
 // KeysOf is Keys for a program whose file system is the machine's, or does not matter.
 func KeysOf(all []Platform, env func(string) string, client *http.Client) open.Account {
-	direct := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // net/http says that it is one
-	direct.Proxy = nil
-	return Keys(all, World{Root: "/", Env: env, HTTP: client, Direct: &http.Client{Transport: direct, Timeout: time.Minute}, Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader})
+	return Keys(all, World{Root: "/", Env: env, HTTP: client, Direct: web.Direct(), Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader})
 }
 
 // Keys are those of the server of the cluster's store, which stand where the environment

@@ -1,81 +1,220 @@
-// Package gs reads objects of Google's storage: as anybody, or else as the account of
-// the machine. Nothing is listed or written there.
+// Package gs is the store in a bucket of Google Cloud Storage, or of a server that plays it.
 //
-// It must not know what the objects mean, nor read the environment.
+// It speaks the JSON API by itself. Google's client for it, google.golang.org/api/storage/v1,
+// adds 10 MB to a program (16.2 MB of one that does nothing else, with net/http alone it is
+// 6.2 MB), and every machine fetches programs that open stores.
+//
+// It must not know what the objects mean, nor read the environment: tokens and endpoint
+// are handed in.
 package gs
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"iter"
 	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/gs/token"
 	"kops.local/kops/internal/store/web"
 )
 
+// Google is the endpoint of Google's own storage.
+const Google = "https://storage.googleapis.com"
+
 // Config says who asks, and where.
 type Config struct {
-	// HTTP asks the storage; nil: the client of net/http.
+	// HTTP sends the requests; nil: a client of its own for each store.
 	HTTP *http.Client
-	// Metadata asks the machine for its account, past any proxy; nil: there is no machine to ask.
-	Metadata *http.Client
-	// Storage is where the objects are, and Server where machines are told who they are;
-	// empty: Google's own.
-	Storage, Server string
+	// Endpoint is the URL of a server that plays the storage, or its host and port, which
+	// is asked without TLS; both as STORAGE_EMULATOR_HOST has them. Empty: Google's.
+	Endpoint string
+	// Token tells who asks; nil: nobody does.
+	Token token.Source
 }
 
-// Backend reads gs://bucket/object.
+// Backend opens gs://bucket/folder. A single object is read as anybody where everybody
+// may, and else by the token.
 func Backend(c Config) store.Backend {
+	switch {
+	case c.Endpoint == "":
+		c.Endpoint = Google
+	case !strings.Contains(c.Endpoint, "://"):
+		c.Endpoint = "http://" + c.Endpoint
+	}
+	c.Endpoint = strings.TrimSuffix(c.Endpoint, "/")
 	if c.HTTP == nil {
-		c.HTTP = http.DefaultClient
+		c.HTTP = web.NewClient()
 	}
-	if c.Storage == "" {
-		c.Storage = "https://storage.googleapis.com"
+	if c.Token != nil {
+		c.Token = token.Keep(c.Token)
 	}
-	if c.Server == "" {
-		c.Server = "http://metadata.google.internal"
-	}
-	return store.Backend{Schemes: []string{"gs"}, Read: c.read}
+	return store.Backend{Schemes: []string{"gs"}, Open: c.open, Read: c.read}
 }
 
-func (c Config) read(ctx context.Context, _, name string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Storage+"/"+name, nil)
-	if err != nil {
-		return nil, fault.Wrap(fault.Permanent, err, "")
+func (c Config) open(_ context.Context, _, rest string) (store.Store, error) {
+	name, prefix, _ := strings.Cut(rest, "/")
+	if name == "" {
+		return nil, fault.New(fault.Permanent, "the name of the bucket is missing")
 	}
-	body, err := web.Send(c.HTTP, req)
-	if c.Metadata == nil || !fault.Is(err, fault.Denied) {
+	b := &bucket{c: c, name: name, url: "gs://" + name}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		b.url += "/" + prefix
+		b.prefix = prefix + "/"
+	}
+	return b, nil
+}
+
+// read streams an object: it may be a program of a hundred megabytes.
+func (c Config) read(ctx context.Context, _, name string) (io.ReadCloser, error) {
+	in, key, _ := strings.Cut(name, "/")
+	b := &bucket{c: c, name: in, url: "gs://" + in}
+	anybody, err := b.request(ctx, http.MethodGet, b.object(key)+"?alt=media", nil, "")
+	if err != nil {
+		return nil, err
+	}
+	body, err := web.Send(c.HTTP, anybody)
+	if c.Token == nil || !fault.Is(err, fault.Denied) {
 		return body, err
 	}
-	token, terr := c.token(ctx)
-	if terr != nil {
-		return nil, fault.Wrap(fault.Denied, fmt.Errorf("%w to anybody, and the machine has no account: %w", err, terr), "")
+	own := anybody.Clone(ctx)
+	if terr := c.sign(own); terr != nil {
+		return nil, fault.Wrap(fault.Denied, fmt.Errorf("%w to anybody, and %w", err, terr), fault.Remedy(terr))
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	return web.Send(c.HTTP, req)
+	return web.Send(c.HTTP, own)
 }
 
-// token is that of the machine's account (Google Compute Engine, "Authenticate
-// workloads to Google Cloud APIs").
-func (c Config) token(ctx context.Context) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Server+"/computeMetadata/v1/instance/service-accounts/default/token", nil)
-	if err != nil {
-		return "", fault.Wrap(fault.Permanent, err, "")
+// bucket is the Store below one prefix of one bucket.
+type bucket struct {
+	c      Config
+	url    string // what the user wrote, without a final slash
+	name   string
+	prefix string // empty, or ends in a slash
+	// there says that the bucket has answered, so that what is missing is an object.
+	there atomic.Bool
+}
+
+// About implements store.Store.
+func (b *bucket) About() store.About {
+	return store.About{URL: b.url, DeleteAll: b.deleteAll, Purge: b.purge, Public: b.public, Web: b.web}
+}
+
+// web is where browsers find the store (Cloud Storage, "Request endpoints").
+func (b *bucket) web() string {
+	return strings.TrimSuffix(b.c.Endpoint+"/"+b.name+"/"+b.prefix, "/")
+}
+
+// Get implements store.Store.
+func (b *bucket) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+	if err := store.CheckKey(key); err != nil {
+		return nil, "", err
 	}
-	req.Header.Set("Metadata-Flavor", "Google")
-	answer, err := web.Send(c.Metadata, req)
-	if err != nil {
-		return "", err
+	var a web.Answer
+	var err error
+	for range 2 { // what arrives damaged is asked for once more
+		a, err = b.ask(ctx, http.MethodGet, b.object(b.prefix+key)+"?alt=media", nil, "")
+		if err != nil || !a.OK() {
+			return nil, "", b.failed(ctx, "read", "storage.objects.get", key, a, err)
+		}
+		v := store.Version(a.Header.Get("X-Goog-Generation"))
+		if v == "" {
+			return nil, "", fault.Wrap(fault.Permanent, fmt.Errorf("read %s: the answer has no generation", store.URL(b, key)),
+				"the server, or a proxy before it, lacks what guards writes; use another one")
+		}
+		if whole(a) {
+			return a.Body, v, nil
+		}
 	}
-	defer answer.Close() //nolint:errcheck // it was only read
-	var token struct {
-		Access string `json:"access_token"`
+	return nil, "", fault.Wrap(fault.Lost, fmt.Errorf("read %s: the checksum of what arrives is another than that of the object", store.URL(b, key)), "check the network, and any proxy")
+}
+
+// whole reports whether an object has the checksum that the server tells. That of an
+// object stored in compressed form is of that form.
+func whole(a web.Answer) bool {
+	if e := a.Header.Get("X-Goog-Stored-Content-Encoding"); e != "" && e != "identity" {
+		return true
 	}
-	if err := json.NewDecoder(answer).Decode(&token); err != nil {
-		return "", fmt.Errorf("read its token: %w", err)
+	for h := range strings.SplitSeq(strings.Join(a.Header.Values("X-Goog-Hash"), ","), ",") {
+		if sum, ok := strings.CutPrefix(strings.TrimSpace(h), "crc32c="); ok {
+			return sum == checksum(a.Body)
+		}
 	}
-	return token.Access, nil
+	return true
+}
+
+// checksum is the CRC32C of a content, as the API spells it: base64 of 4 bytes, the highest first.
+func checksum(data []byte) string {
+	n := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
+	return base64.StdEncoding.EncodeToString([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+}
+
+// object is what the API tells of one object (Cloud Storage JSON API, resource Object).
+type object struct {
+	Name       string `json:"name"`
+	Size       int64  `json:"size,string"`
+	Generation string `json:"generation"`
+	MD5        string `json:"md5Hash"`
+	CRC32C     string `json:"crc32c"`
+}
+
+// listing is a page of objects.
+type listing struct {
+	Items []object `json:"items"`
+	Next  string   `json:"nextPageToken"`
+}
+
+// List implements store.Store: one request for every thousand objects.
+func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		for page := (&listing{Next: "-"}); page.Next != ""; {
+			var err error
+			if page, err = b.list(ctx, prefix, page.Next, false); err != nil {
+				yield(store.Info{}, err)
+				return
+			}
+			for _, o := range page.Items {
+				if !strings.HasSuffix(o.Name, "/") && !yield(b.info(o), nil) {
+					return // a name that ends in a slash is the mark of a folder, not an object of ours
+				}
+			}
+		}
+	}
+}
+
+// list asks for a page of the objects below a prefix, or of their versions; that after "-" is the first.
+func (b *bucket) list(ctx context.Context, prefix, after string, versions bool) (*listing, error) {
+	q := url.Values{"prefix": {b.prefix + prefix}, "maxResults": {"1000"}, "fields": {"items(name,size,generation,md5Hash),nextPageToken"}}
+	if after != "-" {
+		q.Set("pageToken", after)
+	}
+	if versions {
+		q.Set("versions", "true")
+	}
+	a, err := b.ask(ctx, http.MethodGet, b.objects()+"?"+q.Encode(), nil, "")
+	if err != nil || !a.OK() {
+		return nil, b.failed(ctx, "list", "storage.objects.list", prefix, a, err)
+	}
+	var page listing
+	if err := json.Unmarshal(a.Body, &page); err != nil {
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("list %s: the answer is none of the storage's: %w", store.URL(b, prefix), err), "check any proxy")
+	}
+	return &page, nil
+}
+
+// info describes an entry of a listing. An object that was composed of others has no MD5.
+func (b *bucket) info(o object) store.Info {
+	i := store.Info{Key: strings.TrimPrefix(o.Name, b.prefix), Size: o.Size, Version: store.Version(o.Generation)}
+	if sum, err := base64.StdEncoding.DecodeString(o.MD5); err == nil {
+		i.Digest = hex.EncodeToString(sum)
+	}
+	return i
 }

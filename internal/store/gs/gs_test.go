@@ -1,53 +1,78 @@
 package gs_test
 
 import (
+	"context"
+	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/gs"
+	"kops.local/kops/internal/store/gs/gstest"
+	"kops.local/kops/internal/store/gs/token"
+	"kops.local/kops/internal/store/storetest"
 )
 
-// Objects are read as anybody, and else as the account of the machine, who is asked past the proxy.
+func TestConformance(t *testing.T) {
+	server := gstest.Start(t, "owner")
+	server.Bucket(t, "state")
+	n := 0
+	storetest.Run(t, storetest.Traits{Nested: true, Atomic: true, Digests: true}, func(t *testing.T) storetest.Clients {
+		n++
+		url := fmt.Sprintf("gs://state/part %d", n)
+		return func() store.Store { return open(t, gs.Config{Endpoint: server.URL, Token: bearer("owner")}, url) }
+	})
+}
+
+// bearer is a source of one token.
+func bearer(access string) token.Source {
+	return func(context.Context) (token.Token, error) {
+		return token.Token{Access: access, Expires: time.Now().Add(time.Hour)}, nil
+	}
+}
+
+func open(t *testing.T, c gs.Config, url string) store.Store {
+	t.Helper()
+	s, err := store.Backends{gs.Backend(c)}.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Single objects are read as anybody where everybody may, and else by the token.
 func TestObjectsAreRead(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		auth := r.Header.Get("Authorization")
-		switch {
-		case r.URL.Path == "/public/kubelet" && auth == "", r.URL.Path == "/private/kubelet" && auth == "Bearer t":
-			_, _ = io.WriteString(w, "of google") // the test would fail
-		case strings.HasPrefix(r.URL.Path, "/private/"):
-			w.WriteHeader(http.StatusUnauthorized)
-		default:
-			w.WriteHeader(http.StatusNotFound)
+	server := gstest.Start(t, "machine")
+	for _, bucket := range []string{"public", "private"} {
+		server.Bucket(t, bucket)
+		if _, err := open(t, gs.Config{Endpoint: server.URL, Token: bearer("machine")}, "gs://"+bucket).Put(t.Context(), "v1/kubelet 1", []byte("of google"), store.PutOptions{}); err != nil {
+			t.Fatal(err)
 		}
-	}))
-	t.Cleanup(server.Close)
-	machine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/computeMetadata/v1/instance/service-accounts/default/token" && r.Header.Get("Metadata-Flavor") == "Google" {
-			_, _ = io.WriteString(w, `{"access_token":"t","expires_in":3599}`) // the test would fail
-		}
-	}))
-	t.Cleanup(machine.Close)
-	own := gs.Config{Storage: server.URL, Server: machine.URL, Metadata: http.DefaultClient}
+	}
+	server.Open("public")
+	none := func(context.Context) (token.Token, error) {
+		return token.Token{}, fault.Wrap(fault.Denied, io.EOF, "give it one")
+	}
 	for _, c := range []struct {
-		config     gs.Config
-		url, error string
+		token              token.Source
+		url, error, remedy string
 	}{
-		{own, "gs://public/kubelet", ""},
-		{own, "gs://private/kubelet", ""},
-		{own, "gs://public/other", "the server answers 404 Not Found"},
-		{own, "gs://private/other", "the server answers 401 Unauthorized"},
-		{gs.Config{Storage: server.URL}, "gs://private/kubelet", "the server answers 401 Unauthorized"},
-		{gs.Config{Storage: server.URL, Server: server.URL, Metadata: http.DefaultClient}, "gs://private/kubelet", "and the machine has no account: the server answers 404 Not Found"},
+		{bearer("machine"), "gs://public/v1/kubelet 1", "", ""},
+		{none, "gs://public/v1/kubelet 1", "", ""},
+		{nil, "gs://public/v1/kubelet 1", "", ""},
+		{bearer("machine"), "gs://private/v1/kubelet 1", "", ""},
+		{nil, "gs://public/other", "the server answers 404 Not Found", ""},
+		{bearer("other"), "gs://private/v1/kubelet 1", "the server answers 401 Unauthorized", ""},
+		{nil, "gs://private/v1/kubelet 1", "the server answers 401 Unauthorized", ""},
+		{none, "gs://private/v1/kubelet 1", "the server answers 401 Unauthorized to anybody, and EOF", "give it one"},
 	} {
-		body, err := store.Backends{gs.Backend(c.config)}.Read(t.Context(), c.url)
+		body, err := store.Backends{gs.Backend(gs.Config{Endpoint: server.URL, Token: c.token})}.Read(t.Context(), c.url)
 		if err != nil {
-			if c.error == "" || !strings.Contains(err.Error(), c.error) {
-				t.Errorf("%s: %v", c.url, err)
+			if c.error == "" || !strings.Contains(err.Error(), c.error) || fault.Remedy(err) != c.remedy {
+				t.Errorf("%s: %v; %s", c.url, err, fault.Remedy(err))
 			}
 			continue
 		}
@@ -58,10 +83,91 @@ func TestObjectsAreRead(t *testing.T) {
 	}
 }
 
-func TestNothingIsWritten(t *testing.T) {
-	b := store.Backends{store.Folders(), gs.Backend(gs.Config{})}
-	_, err := b.Open(t.Context(), "gs://bucket/folder")
-	if !fault.Is(err, fault.Permanent) || strings.Contains(fault.Remedy(err), "gs://") {
+func TestEverybodyReadsWhatIsPublicAndNothingElse(t *testing.T) {
+	server := gstest.Start(t, "owner")
+	server.Bucket(t, "issuer")
+	s := open(t, gs.Config{Endpoint: server.URL, Token: bearer("owner")}, "gs://issuer/c.example.com")
+	if public, err := s.About().Public(t.Context()); public || err != nil {
+		t.Errorf("the bucket is public: %v, %v", public, err)
+	}
+	for key, o := range map[string]store.PutOptions{".well-known/openid-configuration": {PublicRead: true}, "openid/v1/jwks": {PublicRead: true}, "config": {}, "pki/key": {Private: true}} {
+		if _, err := s.Put(t.Context(), key, []byte(key), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := func(key string) bool {
+		_, _, err := open(t, gs.Config{Endpoint: server.URL}, "gs://issuer/c.example.com").Get(t.Context(), key)
+		if err != nil && !fault.Is(err, fault.Denied) {
+			t.Error(err)
+		}
+		return err == nil
+	}
+	for key, want := range map[string]bool{".well-known/openid-configuration": true, "openid/v1/jwks": true, "config": false, "pki/key": false} {
+		if got := reads(key); got != want {
+			t.Errorf("everybody reads %q: %v", key, got)
+		}
+	}
+	server.Open("issuer")
+	if public, err := s.About().Public(t.Context()); !public || err != nil {
+		t.Errorf("the bucket is not public: %v, %v", public, err)
+	}
+	if !reads("config") {
+		t.Error("everybody does not read what the policy of the bucket lets them")
+	}
+}
+
+// A bucket with uniform access has no ACLs of objects.
+func TestABucketWithUniformAccessIsOpenedAsAWhole(t *testing.T) {
+	server := gstest.Start(t, "owner")
+	server.Bucket(t, "issuer")
+	server.Uniform("issuer")
+	s := open(t, gs.Config{Endpoint: server.URL, Token: bearer("owner")}, "gs://issuer")
+	_, err := s.Put(t.Context(), "openid/v1/jwks", []byte("{}"), store.PutOptions{PublicRead: true})
+	if !fault.Is(err, fault.Permanent) || !strings.Contains(fault.Remedy(err), "add-iam-policy-binding gs://issuer --member=allUsers --role=roles/storage.objectViewer") {
 		t.Errorf("%v; %s", err, fault.Remedy(err))
+	}
+	server.Open("issuer")
+	if public, err := s.About().Public(t.Context()); !public || err != nil {
+		t.Errorf("the bucket is not public: %v, %v", public, err)
+	}
+	if _, err := s.Put(t.Context(), "openid/v1/jwks", []byte("{}"), store.PutOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAMissingBucket(t *testing.T) {
+	server := gstest.Start(t)
+	s := open(t, gs.Config{Endpoint: server.URL}, "gs://nowhere/c")
+	for call, do := range map[string]func() error{
+		"read": func() error { _, _, err := s.Get(t.Context(), "a"); return err },
+		"list": func() error {
+			for _, err := range s.List(t.Context(), "a") {
+				return err
+			}
+			return nil
+		},
+		"write":  func() error { _, err := s.Put(t.Context(), "a", nil, store.PutOptions{}); return err },
+		"delete": func() error { return s.Delete(t.Context(), "a", store.DeleteOptions{}) },
+		"ask whether everybody may read": func() error {
+			_, err := s.About().Public(t.Context())
+			return err
+		},
+	} {
+		err := do()
+		if !fault.Is(err, fault.Permanent) || !store.IsMissing(err) || fault.Remedy(err) != "create the bucket nowhere, or correct its name" ||
+			!strings.HasPrefix(err.Error(), call+" gs://nowhere/c") {
+			t.Errorf("%s: %v; %s", call, err, fault.Remedy(err))
+		}
+	}
+}
+
+func TestOpenNeedsABucket(t *testing.T) {
+	if s, err := (store.Backends{gs.Backend(gs.Config{})}).Open(t.Context(), "gs://"); err == nil || !strings.Contains(err.Error(), "the name of the bucket is missing") {
+		t.Errorf("%v, %v", s, err)
+	}
+	for endpoint, want := range map[string]string{"": "https://storage.googleapis.com/b/c", "127.0.0.1:4443": "http://127.0.0.1:4443/b/c", "https://s.example.com/": "https://s.example.com/b/c"} {
+		if got := open(t, gs.Config{Endpoint: endpoint}, "gs://b/c/").About().Web(); got != want {
+			t.Errorf("at %q the web finds it at %s", endpoint, got)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/gs"
+	"kops.local/kops/internal/store/gs/token"
 	"kops.local/kops/internal/store/s3"
 )
 
@@ -36,6 +37,9 @@ type Options struct {
 	// Account has the credentials for AWS where the environment has none; it is asked
 	// when they are first needed. nil: there are no others.
 	Account Account
+	// Token tells Google's storage who asks. nil: the account of the machine does, where
+	// Direct asks for it.
+	Token token.Source
 }
 
 // Account has credentials.
@@ -52,7 +56,7 @@ func AccountOf(period time.Duration, ask func(context.Context) (id, secret, toke
 // Backends lists what can be opened, and how.
 func Backends(o Options) store.Backends {
 	buckets := o.s3()
-	return store.Backends{store.Folders(), s3.Backend(buckets), s3.Compatible(buckets), gs.Backend(gs.Config{HTTP: o.HTTP, Metadata: o.Direct})}
+	return store.Backends{store.Folders(), s3.Backend(buckets), s3.Compatible(buckets), gs.Backend(o.gs())}
 }
 
 // s3 says how buckets are reached: as S3_ENDPOINT says, or as AWS itself. The account
@@ -83,6 +87,19 @@ func (o Options) s3() s3.Config {
 		c.Credentials = aws.NewCredentialsCache(o.Account)
 	default:
 		c.Credentials = missing("there are no credentials for AWS", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	return c
+}
+
+// gs says how buckets of Google's are reached: as STORAGE_EMULATOR_HOST says, or Google
+// itself. A server that plays it knows nobody, and is told nothing.
+func (o Options) gs() gs.Config {
+	c := gs.Config{HTTP: o.HTTP, Endpoint: o.Env("STORAGE_EMULATOR_HOST"), Token: o.Token}
+	switch {
+	case c.Endpoint != "":
+		c.Token = nil
+	case c.Token == nil && o.Direct != nil:
+		c.Token = token.Machine(o.Direct, o.Env("GCE_METADATA_HOST"))
 	}
 	return c
 }

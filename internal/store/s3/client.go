@@ -3,7 +3,6 @@ package s3
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
@@ -18,16 +17,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
-)
-
-const (
-	// maxAttempts is how often one request is sent. With one answer in ten throttled,
-	// a command of 200 requests then fails once in 50,000.
-	maxAttempts = 7
-	// firstBackoff is the longest wait before the second attempt; it doubles with each, up to maxBackoff.
-	firstBackoff, maxBackoff = 100 * time.Millisecond, 5 * time.Second
-	// maxIdle keeps a connection for every request that the program has in flight.
-	maxIdle = 64
+	"kops.local/kops/internal/store/web"
 )
 
 // Config says how to reach buckets.
@@ -87,9 +77,7 @@ func newBucket(cfg Config, scheme, name, prefix string) *bucket {
 		b.cfg.Endpoint = "https://" + b.cfg.Endpoint
 	}
 	if b.cfg.HTTPClient == nil {
-		b.cfg.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-			t.MaxIdleConns, t.MaxIdleConnsPerHost = maxIdle, maxIdle
-		})
+		b.cfg.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(web.KeepConnections)
 	}
 	b.client = b.connect(b.region)
 	return b
@@ -107,8 +95,8 @@ func (b *bucket) connect(region string) *sdk.Client {
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
-			o.MaxAttempts, o.MaxBackoff = maxAttempts, maxBackoff
-			o.Backoff = retry.BackoffDelayerFunc(backoff)
+			o.MaxAttempts, o.MaxBackoff = web.Tries, web.MaxBackoff
+			o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return web.Backoff(attempt), nil })
 			o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(hopeless)}, o.Retryables...)
 			// A quota of tries for all requests together would end those of an interruption
 			// that meets many requests, long before each had its own tries.
@@ -124,14 +112,6 @@ func (b *bucket) connect(region string) *sdk.Client {
 		o.EndpointOptions.UseDualStackEndpoint = aws.DualStackEndpointStateEnabled
 	}
 	return sdk.New(o)
-}
-
-// backoff is the wait after an attempt, counted from 1: partly by chance, so that
-// many clients do not come back at once. The waits of one request together are 3 to
-// 6 s: an interruption that is shorter than that is survived.
-func backoff(attempt int, _ error) (time.Duration, error) {
-	longest := min(firstBackoff<<min(attempt-1, 10), maxBackoff)
-	return longest/2 + rand.N(longest/2), nil
 }
 
 // do runs a request, and once more in the bucket's region when S3 says that it is another one.

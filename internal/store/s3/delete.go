@@ -68,7 +68,7 @@ func (b *bucket) versions(ctx context.Context, keys []string) ([]types.ObjectIde
 			ids = append(ids, types.ObjectIdentifier{Key: key, VersionId: version})
 		}
 	}
-	in := &sdk.ListObjectVersionsInput{Bucket: &b.name, Prefix: aws.String(common(first, last))}
+	in := &sdk.ListObjectVersionsInput{Bucket: &b.name, Prefix: aws.String(store.Common(first, last))}
 	for {
 		var out *sdk.ListObjectVersionsOutput
 		err := b.do(ctx, func(c *sdk.Client) (err error) {
@@ -93,15 +93,6 @@ func (b *bucket) versions(ctx context.Context, keys []string) ([]types.ObjectIde
 		}
 		in.KeyMarker, in.VersionIdMarker = out.NextKeyMarker, out.NextVersionIdMarker
 	}
-}
-
-// common is how two texts both begin.
-func common(a, b string) string {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return strings.ToValidUTF8(a[:n], "") // half a character is none
 }
 
 // remove removes objects, or versions of them, in requests of a thousand.

@@ -2,7 +2,6 @@ package s3
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/web"
 )
 
 // endless is the error of a listing whose next part cannot be asked for.
@@ -153,33 +153,13 @@ func unanswered(what string, err error) error {
 	case !broken:
 		return nil
 	}
-	return lost(what, err)
+	return web.Lost(what, err)
 }
-
-// lost classes what broke a connection, or kept it from being made.
-func lost(what string, err error) error {
-	const remedy = "check the network, and the endpoint of the state store"
-	err = fmt.Errorf("%s: %w", what, err)
-	var name *net.DNSError
-	switch {
-	case untrusted(err):
-		return fault.Wrap(fault.Permanent, err, "check the proxy, or give this machine the certificate of the authority that the state store uses")
-	case noTLS(err), errors.As(err, &name) && name.IsNotFound:
-		return fault.Wrap(fault.Permanent, err, remedy)
-	}
-	return fault.Wrap(fault.Lost, err, remedy)
-}
-
-// untrusted says that no authority that this machine knows has signed the server's certificate.
-func untrusted(err error) bool { return errors.As(err, new(*tls.CertificateVerificationError)) }
-
-// noTLS says that a server was asked by https that only speaks http.
-func noTLS(err error) bool { return errors.Is(err, http.ErrSchemeMismatch) }
 
 // hopeless says of what a connection was refused for that another one would be too,
 // and leaves the rest to the SDK's own rules.
 func hopeless(err error) aws.Ternary {
-	if untrusted(err) || noTLS(err) {
+	if web.Refused(err) {
 		return aws.FalseTernary
 	}
 	return aws.UnknownTernary

@@ -23,6 +23,7 @@ import (
 	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/web"
 )
 
 // bodyTries is how often an object is asked for when the connection breaks in its middle.
@@ -88,7 +89,7 @@ func (b *bucket) Get(ctx context.Context, key string) (data []byte, v store.Vers
 			return nil, "", b.failed(ctx, "read", "s3:GetObject", key, err)
 		}
 	}
-	return nil, "", lost("read "+store.URL(b, key), err)
+	return nil, "", web.Lost("read "+store.URL(b, key), err)
 }
 
 // List implements store.Store: one request for every thousand objects.
@@ -165,9 +166,8 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 	err := b.do(ctx, write)
 	// A write that collides with another under way is made again: then the server
 	// knows whether its condition holds.
-	for n := 1; n < maxAttempts && collided(err); n++ {
-		wait, _ := backoff(n, err) // it has no error
-		if serr := clock.Sleep(ctx, wait); serr != nil {
+	for n := 1; n < web.Tries && collided(err); n++ {
+		if serr := clock.Sleep(ctx, web.Backoff(n)); serr != nil {
 			break
 		}
 		err = b.do(ctx, write)

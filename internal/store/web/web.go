@@ -1,6 +1,6 @@
 // Package web holds what every client of web servers here has in common: a request
-// that begins with TLS keeps it, and what a spec names never leads to the services
-// of the machine that reads it.
+// that begins with TLS keeps it, one that meets trouble which passes is sent again, and
+// what a spec names never leads to the services of the machine that reads it.
 //
 // It must not know what is fetched, nor from whom.
 package web

@@ -194,6 +194,9 @@ func TestTheStoresOfEtcdManager(t *testing.T) {
 				o.Environment[prefix+name] = env(prefix + name)
 			}
 		}
+		for _, name := range []string{"STORAGE_EMULATOR_HOST", "GCE_METADATA_HOST"} {
+			o.Environment[name] = env(name)
+		}
 		return o.stores()
 	})
 }

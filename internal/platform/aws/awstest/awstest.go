@@ -1,24 +1,15 @@
 // Package awstest starts the servers that stand in for Amazon's in tests: moto,
 // which plays most of AWS, and Versity's gateway, a stricter S3 on a folder.
 //
-// A test that needs a server which is not installed is skipped with a loud
-// message, or fails where the environment says CI=true. It is for tests alone, and
-// must know nothing of the engine or of clusters.
+// It is for tests alone, and must know nothing of the engine or of clusters.
 package awstest
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"regexp"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -26,10 +17,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"kops.local/kops/internal/store/s3"
+	"kops.local/kops/internal/test/servers"
 )
-
-// startLimit is how long a server may take to answer; moto needs 2 s, and more on a busy machine.
-const startLimit = 90 * time.Second
 
 // Server is a running server that belongs to one test.
 type Server struct {
@@ -90,12 +79,12 @@ func Moto(t testing.TB) *Server {
 	t.Helper()
 	program, err := exec.LookPath("moto_server")
 	if err != nil {
-		missing(t, "moto_server is not installed (pip install 'moto[server]')")
+		servers.Missing(t, "moto_server is not installed (pip install 'moto[server]')")
 	}
 	// It chooses its port, and says which, so that nobody can take it in between.
 	url := func(said string) string { return runningOn.FindString(said) }
 	s := &Server{Region: "us-east-1", AccessKey: "testing", SecretKey: "testing"}
-	if s.URL, err = run(t, exec.Command(program, "-H", "127.0.0.1", "-p", "0"), url, "/moto-api/data.json"); err != nil {
+	if s.URL, err = servers.Run(t, exec.Command(program, "-H", "127.0.0.1", "-p", "0"), url, "/moto-api/data.json"); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -115,88 +104,4 @@ func (s *Server) Reset(t testing.TB) {
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("reset moto: %s", answer.Status)
 	}
-}
-
-// missing ends a test that cannot run here: loudly, and as a failure in CI.
-func missing(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("CANNOT RUN: %s", why)
-	}
-	t.Skipf("SKIPPED, NOTHING WAS TESTED: %s", why)
-}
-
-// run starts a server and ends it, with all its children, when the test ends. It
-// waits until url finds the address in what the server says, and until the server
-// answers there below path, with any status; it returns the address.
-func run(t testing.TB, cmd *exec.Cmd, url func(said string) string, path string) (string, error) {
-	t.Helper()
-	var said output
-	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start %s: %v", cmd.Path, err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // how it ended does not matter
-		close(ended)
-	}()
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
-		<-ended
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	var err error
-	for {
-		if at := url(said.String()); at != "" {
-			if err = answers(ctx, at+path); err == nil {
-				return at, nil
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ended:
-			return "", fmt.Errorf("%s ended:\n%s", cmd.Path, said.String())
-		case <-ctx.Done():
-			return "", fmt.Errorf("%s does not come up in %v: %w\n%s", cmd.Path, startLimit, err, said.String())
-		}
-	}
-}
-
-// answers asks once for an HTTP answer from url.
-func answers(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	return answer.Body.Close()
-}
-
-// output keeps what a server prints, for the message when it fails.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.buf.Len() > 64<<10 {
-		o.buf.Reset()
-	}
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }

@@ -1,0 +1,21 @@
+// Package user is how programs of users open stores: all that machines open, and those
+// for which clients are needed that no machine links. Credentials are found as the
+// clouds' own programs find them.
+//
+// It must not read the environment itself.
+package user
+
+import (
+	"net/http"
+
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/gs/adc"
+	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/s3/sdkchain"
+)
+
+// Backends lists what can be opened. env returns an environment variable, or "", as
+// os.Getenv does; client sends all requests.
+func Backends(env func(string) string, client *http.Client) store.Backends {
+	return open.Backends(open.Options{Env: env, HTTP: client, Account: sdkchain.Credentials{}, Token: adc.Source(client)})
+}

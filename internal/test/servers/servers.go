@@ -1,0 +1,134 @@
+// Package servers runs the programs that stand in for the servers of others in tests.
+//
+// A test that needs a program which is not installed is skipped with a loud message,
+// or fails where the environment says CI=true. It is for tests alone, and must not
+// know what any program does.
+package servers
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startLimit is how long a server may take to answer; some need 2 s, and more on a busy machine.
+const startLimit = 90 * time.Second
+
+// Missing ends a test that cannot run here: loudly, and as a failure in CI.
+func Missing(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("CANNOT RUN: %s", why)
+	}
+	t.Skipf("SKIPPED, NOTHING WAS TESTED: %s", why)
+}
+
+// Run starts a server and ends it, with all its children, when the test ends. It
+// waits until url finds the address in what the server says, and until the server
+// answers there below path, with any status; it returns the address.
+func Run(t testing.TB, cmd *exec.Cmd, url func(said string) string, path string) (string, error) {
+	t.Helper()
+	var said output
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", cmd.Path, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended does not matter
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
+		<-ended
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var err error
+	for {
+		if at := url(said.String()); at != "" {
+			if err = answers(ctx, at+path); err == nil {
+				return at, nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ended:
+			return "", fmt.Errorf("%s ended:\n%s", cmd.Path, said.String())
+		case <-ctx.Done():
+			return "", fmt.Errorf("%s does not come up in %v: %w\n%s", cmd.Path, startLimit, err, said.String())
+		}
+	}
+}
+
+// RunAt starts a server at a free address of this machine, which command is given, and
+// returns its URL. Somebody may take the address before the server does, which then ends.
+func RunAt(t testing.TB, command func(address string) *exec.Cmd, path string) string {
+	t.Helper()
+	var err error
+	for range 3 {
+		address := freeAddress(t)
+		var url string
+		if url, err = Run(t, command(address), func(string) string { return "http://" + address }, path); err == nil {
+			return url
+		}
+	}
+	t.Fatal(err)
+	return ""
+}
+
+// freeAddress is an address of this machine on which nothing listens.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // its port is the point
+	return l.Addr().String()
+}
+
+// answers asks once for an HTTP answer from url.
+func answers(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+// output keeps what a server prints, for the message when it fails.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.buf.Len() > 64<<10 {
+		o.buf.Reset()
+	}
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
