@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -97,10 +98,10 @@ func (v *View) StoreFolders() []string {
 // APIServer is where pods of the host network reach the API server without a service.
 func (v *View) APIServer() string { return hostnames.API(v.Name) }
 
-// ScalingGroup is the platform's name of an instance group.
-func (v *View) ScalingGroup(g *api.InstanceGroup) string {
-	if of := v.Platform.Model.ScalingGroup; of != nil {
-		return of(v.Name, g)
+// ScalingGroups are the platform's own groups of which an instance group consists.
+func (v *View) ScalingGroups(g *api.InstanceGroup) []traits.ScalingGroup {
+	if of := v.Platform.Model.ScalingGroups; of != nil {
+		return of(v.in.Cluster, g)
 	}
-	return g.Name + "." + v.Name
+	return traits.Whole(g.Name+"."+v.Name, g)
 }

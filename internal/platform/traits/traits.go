@@ -140,6 +140,8 @@ type Network struct {
 	NoUtility bool
 	// SharedAreKnown: the facts tell the zone and the network of shared subnets.
 	SharedAreKnown bool
+	// Egress are the ways out of subnets, beside External; nil: the ids of gateways and the like.
+	Egress []string
 	// Own are the pod networks, as in v1alpha2, that exist on this platform alone.
 	Own []string
 	// NoIPIP: packets of IP in IP are dropped.
@@ -250,8 +252,9 @@ type Model struct {
 	FixedDNS bool
 	// NodeRoutes: the nodes of a cluster with kubenet keep the routes to each other's pods.
 	NodeRoutes bool
-	// ScalingGroup is the platform's name of an instance group.
-	ScalingGroup func(cluster string, g *api.InstanceGroup) string
+	// ScalingGroups are the platform's own groups of which an instance group consists, as an
+	// autoscaler names them; nil: it is one, called as the group and the cluster are.
+	ScalingGroups func(c *api.Cluster, g *api.InstanceGroup) []ScalingGroup
 	// Controller is the platform's part of kops-controller's configuration; nil: it has none.
 	Controller func(c *api.Cluster, groups []*api.InstanceGroup, f *facts.Cloud, region string) (any, error)
 	// Values are what the templates of add-ons see of the platform alone, by name; nil: nothing.
@@ -268,6 +271,24 @@ type Volumes struct {
 	NameTag  string
 	// Flags are further ones of etcd-manager, by name.
 	Flags map[string]string
+}
+
+// ScalingGroup is a group of machines that the platform keeps, and how many it may have.
+type ScalingGroup struct {
+	Name     string
+	Min, Max int32
+}
+
+// Whole is an instance group of which the platform makes one group of that name.
+func Whole(name string, g *api.InstanceGroup) []ScalingGroup {
+	s := ScalingGroup{Name: name}
+	if g.Spec.MinSize != nil {
+		s.Min = *g.Spec.MinSize
+	}
+	if g.Spec.MaxSize != nil {
+		s.Max = *g.Spec.MaxSize
+	}
+	return []ScalingGroup{s}
 }
 
 // NamedPeers are peers that are called as their members are.

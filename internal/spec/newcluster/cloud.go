@@ -8,6 +8,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // Platform is what describing a cluster knows of a platform.
@@ -26,6 +27,9 @@ type Rules struct {
 	Describe func(*Builder)
 	// Finish adds what follows from the rest of the spec.
 	Finish func(*Builder)
+	// Group adds what a group that joins an existing cluster has besides; with findings that
+	// are errors it must not be used.
+	Group func(*api.InstanceGroup) diag.List
 }
 
 // Option is one of a platform's own; its value is a text, "true" for one that is on.

@@ -29,6 +29,11 @@ func NewGroup(o GroupOptions, cluster *api.Cluster, w World) (*api.InstanceGroup
 	if len(g.Spec.Subnets) == 0 && role == api.RoleControlPlane {
 		return nil, diag.List{{Path: "option:Subnets", Rule: "option", Message: "a control plane stands in a subnet that must be named", Remedy: "name one with option:Subnets"}}
 	}
+	if add := w.Platform.Rules.Group; add != nil {
+		if findings := add(g); findings.Err() != nil {
+			return nil, findings
+		}
+	}
 	return complete.AssignGroup(complete.Input{
 		Platform: w.Complete, Cluster: cluster, Facts: w.Facts, Channel: w.Channel, KopsVersion: w.KopsVersion, Features: w.Features,
 	}, g)

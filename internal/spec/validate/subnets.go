@@ -136,7 +136,9 @@ func subnetEgress(c *Check) {
 			return
 		}
 		kind, _, _ := strings.Cut(s.Egress, "-")
-		if !slices.Contains([]string{"nat", "eipalloc", "i", "tgw"}, kind) {
+		if own := c.on.Network.Egress; own != nil {
+			c.OneOf(path+".egress", s.Egress, append(slices.Clone(own), "External")...)
+		} else if !slices.Contains([]string{"nat", "eipalloc", "i", "tgw"}, kind) {
 			c.Bad(path+".egress", s.Egress, "is not a way out", "write the id of a NAT gateway (nat-), an address (eipalloc-), an instance (i-) or a transit gateway (tgw-), or External")
 		}
 		private := s.Type == api.SubnetPrivate || s.Type == api.SubnetDualStack

@@ -253,5 +253,15 @@ func (c *Check) broken(path string, err error) {
 	}
 }
 
+// Group is the group of that name, or nil.
+func (c *Check) Group(name string) *api.InstanceGroup {
+	for _, g := range c.in.Groups {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
 // Strict reports that the spec is completed.
 func (c *Check) Strict() bool { return c.in.Strict }

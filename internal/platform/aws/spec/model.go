@@ -28,8 +28,8 @@ func modelTraits() traits.Model {
 		NodeConfig:         nodeConfig,
 		NodeImages:         []string{"registry.k8s.io/provider-aws/", "registry.k8s.io/sig-storage/csi-node-driver-registrar:", "registry.k8s.io/sig-storage/livenessprobe:"},
 		RemovesNodes:       true,
-		ScalingGroup: func(cluster string, g *api.InstanceGroup) string {
-			return awscloud.ScalingGroup(g.Name, string(g.Spec.Role), cluster)
+		ScalingGroups: func(c *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup {
+			return traits.Whole(awscloud.ScalingGroup(g.Name, string(g.Spec.Role), c.Name), g)
 		},
 		Controller: controller,
 		Values:     values,

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"net/netip"
-	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/model/names"
@@ -17,6 +16,7 @@ const privateRange = "10.0.0.0/8"
 func completion() complete.Rules {
 	return complete.Rules{
 		Early: []complete.Rule{
+			{Name: "gce-shared-subnet", Why: "what the shared subnet has", Do: setSharedSubnets},
 			{Name: "gce-non-masquerade-cidr", Why: "pods have addresses of the network", Do: setNonMasquerade},
 		},
 		Ranges: []complete.Rule{
@@ -31,6 +31,15 @@ func completion() complete.Rules {
 			{Name: "gce-cloud-config", Why: "how kops marks machines of the cluster", Do: setConfig},
 			{Name: "gce-cloud-controller", Why: "the version that this kops was tested with", Do: setController},
 		},
+	}
+}
+
+// setSharedSubnets gives shared subnets the range that they have.
+func setSharedSubnets(p *complete.Pass) {
+	for i := range p.Spec.Networking.Subnets {
+		if s := &p.Spec.Networking.Subnets[i]; s.ID != "" {
+			fill.Value(&s.CIDR, p.Facts.Subnets[s.ID].CIDR)
+		}
 	}
 }
 
@@ -54,7 +63,8 @@ func setHairpin(p *complete.Pass) {
 
 // used are the ranges that the cluster's network uses already.
 func used(p *complete.Pass) []netip.Prefix {
-	out := complete.Ranges(nil, p.Facts.Networks[network(p)].CIDRs...)
+	_, network := NetworkName(p.Cluster.Name, p.Spec.Networking.NetworkID)
+	out := complete.Ranges(nil, p.Facts.Networks[network].CIDRs...)
 	for _, s := range p.Spec.Networking.Subnets {
 		out = complete.Ranges(out, s.CIDR)
 	}
@@ -64,14 +74,6 @@ func used(p *complete.Pass) []netip.Prefix {
 // usesAliasRanges reports whether pods have addresses of a secondary range of the node's subnet.
 func usesAliasRanges(s *api.ClusterSpec) bool {
 	return s.Networking.GCP != nil || s.Networking.Kindnet != nil
-}
-
-// network is the name of the cluster's network.
-func network(p *complete.Pass) string {
-	if id := p.Spec.Networking.NetworkID; id != "" {
-		return id[strings.LastIndex(id, "/")+1:]
-	}
-	return names.Dashed(p.Cluster.Name)
 }
 
 // setAliasRanges finds free ranges for pods (/14), services (/16) and nodes (/19).
@@ -97,6 +99,7 @@ func setSubnets(p *complete.Pass) {
 	taken := used(p)
 	for i := range n.Subnets {
 		if s := &n.Subnets[i]; s.ID == "" {
+			fill.Value(&s.CIDR, p.Facts.Subnets[SubnetName(p.Cluster.Name, s.Name)].CIDR) // that kops made
 			take(p, &s.CIDR, 20, &taken)
 		}
 	}
@@ -116,10 +119,10 @@ func take(p *complete.Pass, to *string, length int, used *[]netip.Prefix) {
 }
 
 func setConfig(p *complete.Pass) {
-	const roleTag = "-k8s-io-role-node" // a network tag has at most 63 characters
+	const roleTag = "-k8s-io-role-node"
 	g := p.Spec.CloudProvider.GCE
 	fill.Ptr(&g.Multizone, true)
-	fill.Ptr(&g.NodeTags, names.Short(names.Dashed(p.Cluster.Name), 63-len(roleTag))+roleTag)
+	fill.Ptr(&g.NodeTags, names.Short(names.Dashed(p.Cluster.Name), nameMax-len(roleTag))+roleTag)
 }
 
 func setController(p *complete.Pass) {
@@ -128,5 +131,8 @@ func setController(p *complete.Pass) {
 	fill.Value(&c.ClusterCIDR, p.Spec.Networking.PodCIDR)
 	fill.Ptr(&c.AllocateNodeCIDRs, true)
 	fill.Ptr(&c.CIDRAllocatorType, "CloudAllocator")
+	if p.IPv6() { // kops-controller gives the nodes the ranges of their pods
+		fill.List(&c.Controllers, "*", "-node-ipam-controller", "-node-route-controller")
+	}
 	fill.List(&c.Controllers, "*")
 }

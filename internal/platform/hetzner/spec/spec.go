@@ -26,7 +26,7 @@ func Platform() platform.Platform {
 				return traits.Volumes{Provider: "hetzner", NameTag: "kops.k8s.io/instance-group=" + group,
 					Tags: []string{"kops.k8s.io/cluster=" + c.Name, "kops.k8s.io/volume-role=" + etcd}}
 			},
-			ScalingGroup: func(_ string, g *api.InstanceGroup) string { return g.Name },
+			ScalingGroups: func(_ *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup { return traits.Whole(g.Name, g) },
 		},
 	}}
 }

@@ -1,0 +1,46 @@
+package spec
+
+import (
+	"kops.local/kops/internal/spec/facts"
+)
+
+// Facts are what only GCE has.
+type Facts struct {
+	// Project is the id of the project that was asked.
+	Project string `json:"project,omitempty"`
+	// DefaultServiceAccount is the address of the account that machines of the project act as
+	// where nobody names one.
+	DefaultServiceAccount string `json:"defaultServiceAccount,omitempty"`
+	// Images are what else is known of machine images, by the name that a spec writes.
+	Images map[string]Image `json:"images,omitempty"`
+	// Families are names that a spec writes for an image and that are families of them: the
+	// image that each has now, as a spec writes it.
+	Families map[string]string `json:"families,omitempty"`
+	// Accelerators are the zones of the region that offer a type of GPU, by the type.
+	Accelerators map[string][]string `json:"accelerators,omitempty"`
+	// Quotas are the limits of the project in the region and, for metrics that have none
+	// there, everywhere; by the metric, such as CPUS.
+	Quotas map[string]Quota `json:"quotas,omitempty"`
+}
+
+// Image is what only GCE tells of a machine image.
+type Image struct {
+	// DiskSizeGB is the size of the smallest disk that holds it.
+	DiskSizeGB int64 `json:"diskSizeGB,omitempty"`
+	// State is its life cycle's: ACTIVE or empty, DEPRECATED, OBSOLETE or DELETED.
+	State string `json:"state,omitempty"`
+	// NoUEFI: it starts without UEFI, so that its machines have no virtual TPM.
+	NoUEFI bool `json:"noUEFI,omitempty"`
+}
+
+// Quota is a limit, and how much of it is used.
+type Quota struct {
+	Limit float64 `json:"limit"`
+	Usage float64 `json:"usage"`
+}
+
+// own are the facts of GCE alone, as far as they can be read: what is wrong with them is said where they come from.
+func own(f *facts.Cloud) Facts {
+	o, _ := facts.OwnAs[Facts](f) // CheckFacts has refused others
+	return o
+}

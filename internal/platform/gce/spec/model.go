@@ -1,0 +1,75 @@
+package spec
+
+import (
+	"slices"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/facts"
+)
+
+// modelTraits is what GCE changes in the files of its machines.
+func modelTraits() traits.Model {
+	return traits.Model{
+		Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
+			return traits.Volumes{Provider: "gce", NameTag: "k8s-io-etcd-" + etcd,
+				Tags: []string{"k8s-io-cluster-name=" + names.Dashed(c.Name), "k8s-io-etcd-" + etcd, "k8s-io-role-master=master"}}
+		},
+		Peers: traits.NamedPeers,
+		NodeConfig: func(c *api.Cluster, _ *api.InstanceGroup, to *nodeconfig.Config) {
+			p := c.Spec.CloudProvider.GCE
+			to.Multizone, to.NodeTags, to.NodeInstancePrefix = p.Multizone, p.NodeTags, p.NodeInstancePrefix
+		},
+		CredentialProvider: "https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/%s/auth-provider-gcp",
+		NodeImages:         []string{"registry.k8s.io/cloud-provider-gcp/", "registry.k8s.io/sig-storage/csi-node-driver-registrar:", "registry.k8s.io/sig-storage/livenessprobe:"},
+		RemovesNodes:       true,
+		ScalingGroups:      scalingGroups,
+		Controller: func(c *api.Cluster, _ []*api.InstanceGroup, _ *facts.Cloud, region string) (any, error) {
+			return map[string]any{"projectID": c.Spec.CloudProvider.GCE.Project, "clusterName": c.Name, "region": region, "MaxTimeSkew": 300}, nil
+		},
+		Values: func(c *api.Cluster, _ *facts.Cloud, _ string) (map[string]string, error) {
+			return map[string]string{"project": c.Spec.CloudProvider.GCE.Project, "clusterLabel": names.Dashed(c.Name)}, nil
+		},
+		// Google's health checks of target pools ask from many addresses; other load balancers
+		// ask the API servers themselves.
+		HealthClients: func(c *api.Cluster) (string, bool) {
+			lb := c.Spec.API.LoadBalancer
+			return "", lb != nil && lb.Type == api.LoadBalancerPublic
+		},
+	}
+}
+
+// Zones are those in which a group's machines stand, sorted, each once. One managed
+// instance group is in each.
+func Zones(g *api.InstanceGroup) []string {
+	zones := slices.Clone(g.Spec.Zones)
+	slices.Sort(zones)
+	return slices.Compact(zones)
+}
+
+// Share is the part of a number of machines that is in the i-th of n zones: the remainder
+// goes to the first.
+func Share(machines int32, i, n int) int32 {
+	share := machines / int32(n)
+	if int32(i) < machines%int32(n) {
+		share++
+	}
+	return share
+}
+
+// scalingGroups are the managed instance groups of an instance group, as the autoscaler
+// names them; those that have never a machine are left out.
+func scalingGroups(c *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup {
+	var out []traits.ScalingGroup
+	zones, whole := Zones(g), traits.Whole("", g)[0]
+	for i, zone := range zones {
+		s := traits.ScalingGroup{Min: Share(whole.Min, i, len(zones)), Max: Share(whole.Max, i, len(zones)),
+			Name: "https://www.googleapis.com/compute/v1/projects/" + c.Spec.CloudProvider.GCE.Project + "/zones/" + zone + "/instanceGroups/" + GroupName(c.Name, g.Name, zone)}
+		if s.Max > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,263 @@
+package spec
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/test/spectest"
+)
+
+// cloud is what Google answers in tests.
+func cloud(t *testing.T) *facts.Cloud {
+	t.Helper()
+	c := &facts.Cloud{Region: "us-test1", Zones: []string{"us-test1-a", "us-test1-b", "us-test1-c"}, DNSZones: []facts.DNSZone{{Name: "example.com", ID: "1"}},
+		Subnets: map[string]facts.Subnet{"shared": {Network: "host/common", CIDR: "10.7.0.0/20"}}}
+	if err := c.SetOwn(Facts{Project: "of-environment", Families: map[string]string{"debian-cloud/debian-13": "debian-cloud/debian-13-trixie-v20260601"}}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// describeNew makes a new cluster of options.
+func describeNew(t *testing.T, o newcluster.Options, c *facts.Cloud) (*api.Cluster, []*api.InstanceGroup, diag.List) {
+	t.Helper()
+	p := Platform()
+	o.CloudProvider = "gce"
+	return newcluster.New(o, newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Facts: &facts.Facts{Clouds: map[string]*facts.Cloud{"gce": c}}, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
+}
+
+func completed(t *testing.T, cluster *api.Cluster, groups []*api.InstanceGroup, c *facts.Cloud) *complete.Cluster {
+	t.Helper()
+	p := Platform()
+	done, wrong := complete.Complete(complete.Input{Platform: p.ForComplete(), Cluster: cluster, Groups: groups, Facts: &facts.Facts{Clouds: map[string]*facts.Cloud{"gce": c}}, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
+	if err := wrong.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+func TestANewClusterIsOfTheProjectThatIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		own  map[string]string
+		want api.GCESpec
+	}{
+		{map[string]string{"project": "mine", "gce-service-account": "nodes@mine.iam.gserviceaccount.com"}, api.GCESpec{Project: "mine", ServiceAccount: "nodes@mine.iam.gserviceaccount.com"}},
+		{nil, api.GCESpec{Project: "of-environment"}},
+	} {
+		cluster, _, findings := describeNew(t, newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, Own: c.own}, cloud(t))
+		if findings.Err() != nil {
+			t.Fatal(findings)
+		}
+		if d := cmp.Diff(c.want, *cluster.Spec.CloudProvider.GCE); d != "" {
+			t.Errorf("%v (-want +got):\n%s", c.own, d)
+		}
+	}
+}
+
+func TestFamiliesBecomeTheImagesThatTheyHaveNow(t *testing.T) {
+	o := newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, Topology: "private", Bastion: true,
+		Image: "debian-cloud/debian-13", NodeImage: "mine"}
+	_, groups, findings := describeNew(t, o, cloud(t))
+	if findings.Err() != nil {
+		t.Fatal(findings)
+	}
+	got := map[string]string{}
+	for _, g := range groups {
+		got[string(g.Spec.Role)] = g.Spec.Image
+	}
+	const now = "debian-cloud/debian-13-trixie-v20260601"
+	if d := cmp.Diff(map[string]string{"ControlPlane": now, "Node": "mine", "Bastion": now}, got); d != "" {
+		t.Errorf("images (-want +got):\n%s", d)
+	}
+}
+
+func TestASharedSubnetBringsItsNetworkAndRange(t *testing.T) {
+	o := newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, SubnetIDs: []string{"shared"}}
+	cluster, groups, findings := describeNew(t, o, cloud(t))
+	if findings.Err() != nil {
+		t.Fatal(findings)
+	}
+	n := cluster.Spec.Networking
+	want := api.ClusterSubnetSpec{Name: "us-test1", Region: "us-test1", ID: "shared", CIDR: "10.7.0.0/20", Type: api.SubnetPublic}
+	if d := cmp.Diff([]api.ClusterSubnetSpec{want}, n.Subnets); d != "" || n.NetworkID != "host/common" {
+		t.Errorf("network %s, subnets (-want +got):\n%s", n.NetworkID, d)
+	}
+	if done := completed(t, cluster, groups, cloud(t)); done.Spec.Spec.Networking.Subnets[0].CIDR != "10.7.0.0/20" {
+		t.Errorf("completed: %+v", done.Spec.Spec.Networking.Subnets)
+	}
+}
+
+func TestNewClustersThatGoogleWouldRefuse(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    newcluster.Options
+		want string
+	}{
+		"a long name":                  {newcluster.Options{ClusterName: strings.Repeat("a", 55) + ".k8s.test", Zones: []string{"us-test1-a"}}, "option:ClusterName: has 64 characters"},
+		"two shared subnets":           {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, SubnetIDs: []string{"shared", "b"}}, "option:SubnetIDs: subnets of GCE span their region, and a cluster has one"},
+		"a shared subnet of somewhere": {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, SubnetIDs: []string{"b"}}, "option:NetworkID: the network of the shared subnet is not known"},
+		"zones of two regions":         {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a", "us-test2-a"}}, "option:Zones: a cluster on gce stands in one region"},
+		"IPv6":                         {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, IPv6: true}, "option:IPv6: no IPv6 clusters are made on GCE"},
+	} {
+		if _, _, findings := describeNew(t, c.o, cloud(t)); !strings.HasPrefix(findings.Error(), c.want) {
+			t.Errorf("%s: %q", name, findings.Error())
+		}
+	}
+}
+
+func TestAGroupThatJoinsNamesItsZones(t *testing.T) {
+	cluster, _, findings := describeNew(t, newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}}, cloud(t))
+	if findings.Err() != nil {
+		t.Fatal(findings)
+	}
+	p := Platform()
+	w := newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Channel: spectest.Stable(t)}
+	if _, findings := newcluster.NewGroup(newcluster.GroupOptions{Name: "more"}, cluster, w); !strings.HasPrefix(findings.Error(), "option:GroupZones: ") {
+		t.Errorf("without zones: %q", findings.Error())
+	}
+	g, findings := newcluster.NewGroup(newcluster.GroupOptions{Name: "more", Zones: []string{"us-test1-b"}}, cluster, w)
+	if findings.Err() != nil {
+		t.Fatal(findings)
+	}
+	want := api.InstanceGroupSpec{Role: api.RoleNode, Subnets: []string{"us-test1"}, Zones: []string{"us-test1-b"}, MachineType: "e2-medium",
+		Image: "ubuntu-os-cloud/ubuntu-2404-noble-amd64-v20260615", MinSize: g.Spec.MinSize, MaxSize: g.Spec.MaxSize,
+		NodeLabels: map[string]string{"kops.k8s.io/instancegroup": "more", "cloud.google.com/metadata-proxy-ready": "true"}}
+	if d := cmp.Diff(want, g.Spec); d != "" {
+		t.Errorf("group (-want +got):\n%s", d)
+	}
+}
+
+func TestRangesAreFreeOnes(t *testing.T) {
+	o := newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}}
+	for name, c := range map[string]struct {
+		networking, network string
+		used                []string
+		want                []string // of the subnet, of pods and of services
+	}{
+		"an empty network":     {"cilium", "", nil, []string{"10.0.16.0/20", "", ""}},
+		"a network in use":     {"cilium", "host/common", []string{"10.0.0.0/18", "10.0.80.0/20"}, []string{"10.0.64.0/20", "", ""}},
+		"pods of the network":  {"gcp", "", nil, []string{"10.0.32.0/19", "10.4.0.0/14", "10.1.0.0/16"}},
+		"pods, and others":     {"kindnet", "common", []string{"10.1.0.0/16", "10.4.0.0/16"}, []string{"10.0.32.0/19", "10.8.0.0/14", "10.2.0.0/16"}},
+		"a subnet that exists": {"cilium", "", []string{"10.0.16.0/20"}, []string{"10.0.32.0/20", "", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := cloud(t)
+			_, network := NetworkName(o.ClusterName, c.network)
+			known.Networks = map[string]facts.Network{network: {CIDRs: c.used}}
+			o := o
+			o.Networking, o.NetworkID = c.networking, c.network
+			cluster, _, findings := describeNew(t, o, known)
+			if findings.Err() != nil {
+				t.Fatal(findings)
+			}
+			n := cluster.Spec.Networking
+			if d := cmp.Diff(c.want, []string{n.Subnets[0].CIDR, n.PodCIDR, n.ServiceClusterIPRange}); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// A cluster whose stored spec has no ranges keeps that of the subnet that kops made for it.
+func TestAnOwnSubnetKeepsItsRange(t *testing.T) {
+	cluster, groups, findings := describeNew(t, newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}}, cloud(t))
+	if findings.Err() != nil {
+		t.Fatal(findings)
+	}
+	cluster.Spec.Networking.Subnets[0].CIDR = ""
+	known := cloud(t)
+	known.Networks = map[string]facts.Network{"a-example-com": {CIDRs: []string{"10.0.48.0/20"}}}
+	known.Subnets["us-test1-a-example-com"] = facts.Subnet{Network: "a-example-com", CIDR: "10.0.48.0/20"}
+	cluster.Spec.CloudProvider.GCE.Project = "p1"
+	if got := completed(t, cluster, groups, known).Spec.Spec.Networking.Subnets[0].CIDR; got != "10.0.48.0/20" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// The names are those of kOps' tests.
+func TestNamesAreThoseOfKOps(t *testing.T) {
+	const long = "minimal-gce-with-a-very-very-very-very-very-long-name.example.com"
+	for _, c := range []struct{ got, want string }{
+		{GroupName("minimal-gce.example.com", "nodes", "us-test1-b"), "b-nodes-minimal-gce-example-com"},
+		{GroupName(long, "nodes", "us-test1-a"), "a-nodes-minimal-gce-with-a-very-very-very-very-very-long-qk78uj"},
+		{SubnetName("minimal-gce.example.com", "us-test1"), "us-test1-minimal-gce-example-com"},
+		{SubnetName(long, "us-test1"), "us-test1-minimal-gce-with-a-very-very-very-very-very-lon-96dqvi"},
+		{ImageURL("ubuntu-os-cloud/ubuntu-2404", "mine"), "https://www.googleapis.com/compute/v1/projects/ubuntu-os-cloud/global/images/ubuntu-2404"},
+		{ImageURL("own", "mine"), "https://www.googleapis.com/compute/v1/projects/mine/global/images/own"},
+	} {
+		if c.got != c.want || len(c.got) > 63 && !strings.HasPrefix(c.got, "https") {
+			t.Errorf("got %s, want %s", c.got, c.want)
+		}
+	}
+	if project, name := NetworkName("a.example.com", "host/common"); project != "host" || name != "common" {
+		t.Errorf("%s/%s", project, name)
+	}
+}
+
+func TestLabelsAreSpelledAsNearAsTheyCan(t *testing.T) {
+	for _, c := range []struct{ key, value, wantKey, wantValue string }{
+		{"Owner", "John Doe", "owner", "john-doe"}, {"k8s.io/x", "a=b:c", "k8s-io-x", "a-b-c"}, {"9", "", "k-9", ""},
+		{"_x", "é", "k-_x", ""}, {strings.Repeat("x", 70), "-", strings.Repeat("x", 63), ""},
+	} {
+		k, v := fitLabel(c.key, c.value)
+		if k != c.wantKey || v != c.wantValue || !takesLabel(k, v) || takesLabel(c.key, c.value) {
+			t.Errorf("%s=%s becomes %s=%s", c.key, c.value, k, v)
+		}
+	}
+	if !takesLabel("a-b_9", "9-") {
+		t.Error("a good label is refused")
+	}
+}
+
+func TestTheAutoscalerKnowsTheGroupOfEachZone(t *testing.T) {
+	c := &api.Cluster{}
+	c.Name, c.Spec.CloudProvider.GCE = "a.example.com", &api.GCESpec{Project: "p1"}
+	g := &api.InstanceGroup{Spec: api.InstanceGroupSpec{Zones: []string{"us-test1-c", "us-test1-a", "us-test1-b"}, MinSize: new(int32), MaxSize: new(int32)}}
+	g.Name = "nodes"
+	*g.Spec.MinSize, *g.Spec.MaxSize = 1, 2
+	at := func(zone, name string, least, most int32) traits.ScalingGroup {
+		return traits.ScalingGroup{Name: "https://www.googleapis.com/compute/v1/projects/p1/zones/" + zone + "/instanceGroups/" + name, Min: least, Max: most}
+	}
+	want := []traits.ScalingGroup{at("us-test1-a", "a-nodes-a-example-com", 1, 1), at("us-test1-b", "b-nodes-a-example-com", 0, 1)}
+	if d := cmp.Diff(want, google().Model.ScalingGroups(c, g)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestHealthIsAskedFromOutsideForAPublicLoadBalancerAlone(t *testing.T) {
+	for kind, want := range map[api.LoadBalancerType]bool{"": false, api.LoadBalancerInternal: false, api.LoadBalancerPublic: true} {
+		c := &api.Cluster{}
+		if kind != "" {
+			c.Spec.API.LoadBalancer = &api.LoadBalancerAccessSpec{Type: kind}
+		}
+		if _, everybody := google().Model.HealthClients(c); everybody != want {
+			t.Errorf("%q: %v", kind, everybody)
+		}
+	}
+}
+
+func TestFactsThatNobodyKnowsAreRefused(t *testing.T) {
+	if err := Platform().CheckFacts(&facts.Cloud{Own: json.RawMessage(`{"projekt": "p"}`)}); err == nil || !strings.Contains(err.Error(), "projekt") {
+		t.Errorf("got %v", err)
+	}
+	if err := Platform().CheckFacts(cloud(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADeletionWithoutObjectsKnowsTheRegion(t *testing.T) {
+	c := &api.Cluster{}
+	Platform().Stub(c, "us-test1")
+	if c.CloudProviderID() != api.CloudGCE || !slices.ContainsFunc(c.Spec.Networking.Subnets, func(s api.ClusterSubnetSpec) bool { return s.Region == "us-test1" }) {
+		t.Errorf("%+v", c.Spec)
+	}
+}
