@@ -169,14 +169,14 @@ func TestDiffOfEveryType(t *testing.T) {
 func TestTags(t *testing.T) {
 	type tagged struct {
 		Plain string
-		All   string `res:"out,post,id,volatile,ordered,json" out:"all" tf:"name,zero,file=other,file64,block,raw"`
+		All   string `res:"out,post,id,volatile,ordered,json" out:"all" tf:"name,zero,file=other,file64,lines,block,raw"`
 		Short string `res:",post" tf:"x,file64"`
 	}
 	got := schemaOf(t, tagged{}).Fields
 	want := []Field{
 		{Name: "Plain"},
 		{Name: "All", Index: 1, Mode: Output, Post: true, Identity: true, Volatile: true, Ordered: true, JSON: true, Output: "all",
-			Terraform: Attribute{Name: "name", Zero: true, File: true, File64: true, Block: true, Raw: true, FileName: "other"}},
+			Terraform: Attribute{Name: "name", Zero: true, File: true, File64: true, Lines: true, Block: true, Raw: true, FileName: "other"}},
 		{Name: "Short", Index: 2, Post: true, Terraform: Attribute{Name: "x", File64: true}},
 	}
 	if d := cmp.Diff(want, got); d != "" {

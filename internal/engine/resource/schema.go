@@ -24,7 +24,7 @@ const (
 //
 //	res:"MODE[,post][,id][,volatile][,ordered][,json]"
 //	out:"OUTPUT"
-//	tf:"ATTRIBUTE[,zero][,file[=NAME]][,file64[=NAME]][,block][,raw]"
+//	tf:"ATTRIBUTE[,zero][,file[=NAME]][,file64[=NAME]][,lines][,block][,raw]"
 //
 // Terraform calls an output as everybody does, unless tf says how.
 type Field struct {
@@ -49,6 +49,7 @@ type Attribute struct {
 	Zero   bool // written even when zero
 	File   bool // its text goes to a file, read with file()
 	File64 bool // its text goes to a file, read with filebase64()
+	Lines  bool // its text, or those of its items that have several lines, go to files, read with file()
 	Block  bool // a nested block (a list of structs: one block each), not an argument
 	Raw    bool // an expression, written without quotes
 	// FileName stands for Name in the name of the file; empty: Name does.
@@ -99,7 +100,7 @@ func fieldOf(sf reflect.StructField) (Field, error) {
 	a := &f.Terraform
 	a.Name = cmp.Or(name, f.Output)
 	return f, setOptions(options, map[string]*bool{
-		"zero": &a.Zero, "file": &a.File, "file64": &a.File64, "block": &a.Block, "raw": &a.Raw}, &a.FileName)
+		"zero": &a.Zero, "file": &a.File, "file64": &a.File64, "lines": &a.Lines, "block": &a.Block, "raw": &a.Raw}, &a.FileName)
 }
 
 // setOptions sets what the options name; fileName receives NAME of file=NAME.

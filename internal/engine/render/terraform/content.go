@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -19,12 +20,12 @@ func (w *writer) content(c resource.Content, a resource.Attribute, file string) 
 	if digestOnly(c) {
 		return "", errors.New("only its digest is known")
 	}
-	if !a.File && !a.File64 {
-		return w.value(c.Value())
-	}
 	ps, err := w.pieces(c.Value())
 	if err != nil {
 		return "", err
+	}
+	if !a.File && !a.File64 && !(a.Lines && severalLines(ps)) {
+		return w.value(c.Value())
 	}
 	var text strings.Builder
 	refs := 0
@@ -37,13 +38,18 @@ func (w *writer) content(c resource.Content, a resource.Attribute, file string) 
 	if refs > 0 {
 		return w.template(ps, a, file)
 	}
-	if err := w.put(file, text.String(), a.File); err != nil {
+	if err := w.put(file, text.String(), !a.File64); err != nil {
 		return "", err
 	}
 	if a.File64 {
 		return "filebase64(" + modulePath(file) + ")", nil
 	}
 	return "file(" + modulePath(file) + ")", nil
+}
+
+// severalLines reports whether a text would be hard to read as an argument.
+func severalLines(ps []piece) bool {
+	return slices.ContainsFunc(ps, func(p piece) bool { return strings.Contains(p.lit, "\n") })
 }
 
 func digestOnly(c resource.Content) bool {

@@ -52,7 +52,8 @@ type Lookup struct {
 	// Tags, if any, are the argument "tags": those that the resource has.
 	Tags map[string]string
 	// Known are attributes that need no data source, or that one gives otherwise
-	// than the resource would.
+	// than the resource would; of a shared node also the identifier, where the provider
+	// spells it otherwise.
 	Known map[string]string
 }
 

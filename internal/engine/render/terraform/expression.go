@@ -95,12 +95,12 @@ func (w *writer) reference(a resource.Address, attr string) (piece, error) {
 	if written(n) {
 		return piece{ref: target}, nil
 	}
-	if n.Adopt != "" && attr == "id" {
-		return piece{lit: n.Adopt}, nil
-	}
 	lookup, found := w.doc.Data[a]
 	if s, ok := lookup.Known[attr]; ok {
 		return piece{lit: s}, nil
+	}
+	if n.Adopt != "" && attr == "id" {
+		return piece{lit: n.Adopt}, nil
 	}
 	if s, ok := n.Kind.Schema().Attr(n.Want, attr); ok && s != "" {
 		return piece{lit: s}, nil

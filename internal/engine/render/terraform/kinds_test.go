@@ -105,14 +105,16 @@ type object3 struct {
 }
 
 type machine struct {
-	Count    int              `tf:"count"`
-	Name     string           `tf:"name,raw"`
-	Metadata metadata         `tf:"metadata"`
-	Key      resource.Content `tf:"public_key"`
-	Keep     keep             `res:"writeonly" tf:"lifecycle,block"`
-	Ports    []port           `tf:"ports"`
-	Disks    []disk           `tf:"disks,block"`
-	Policy   resource.Content `tf:"policy,file"`
+	Count    int                         `tf:"count"`
+	Name     string                      `tf:"name,raw"`
+	Metadata metadata                    `tf:"metadata"`
+	Key      resource.Content            `tf:"public_key"`
+	Keep     keep                        `res:"writeonly" tf:"lifecycle,block"`
+	Ports    []port                      `tf:"ports"`
+	Disks    []disk                      `tf:"disks,block"`
+	Policy   resource.Content            `tf:"policy,file"`
+	Texts    map[string]resource.Content `tf:"texts,lines"`
+	Note     string                      `tf:"note,lines"`
 }
 
 type port struct {

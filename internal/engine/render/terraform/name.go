@@ -30,8 +30,9 @@ func symbol(name string) string {
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
-// dataName is the start of the names of a node's files: they keep dots, lose
-// colons, and hold no separator of folders.
-func dataName(a resource.Address) string {
-	return "data/" + a.Kind + "_" + strings.NewReplacer(":", "", "/", "--").Replace(a.Name)
-}
+// dataName is the start of the names of a node's files.
+func dataName(a resource.Address) string { return "data/" + a.Kind + "_" + fileName(a.Name) }
+
+// fileName is a name as those of files have it: it keeps dots, loses colons, and holds no
+// separator of folders.
+func fileName(name string) string { return strings.NewReplacer(":", "", "/", "--").Replace(name) }

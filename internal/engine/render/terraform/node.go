@@ -194,7 +194,7 @@ func (w *writer) expression(v reflect.Value, a resource.Attribute, file string) 
 	case reflect.Map:
 		values := map[string]string{}
 		for _, k := range v.MapKeys() {
-			text, err := w.expression(v.MapIndex(k), a, file+"_"+k.String())
+			text, err := w.expression(v.MapIndex(k), a, file+"_"+fileName(k.String()))
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", k, err)
 			}

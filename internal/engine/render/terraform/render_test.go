@@ -109,6 +109,7 @@ func expected(n resource.Node) resource.Node {
 
 // odd is a document of spellings that few kinds need.
 func odd(t *testing.T) Document {
+	vpc := networks.New("n", network{})
 	server := machines.New("etcd-1:a/b c", machine{
 		Count: 1, Name: `"server-${count.index}"`,
 		Metadata: metadata{Cluster: "a\tb", UserData: resource.Text(resource.Lit("hello"))},
@@ -116,8 +117,18 @@ func odd(t *testing.T) Document {
 		Keep:     keep{Ignore: []string{"target_size", "tags"}},
 		Ports:    []port{{22, "tcp"}, {53, ""}},
 		Disks:    []disk{{Size: 1}, {Size: 2}, {}},
+		Texts: map[string]resource.Content{
+			"keys":   resource.Text(resource.Lit("one line")),
+			"script": resource.Text(resource.Lit("#!/bin/sh\necho ${HOME}\n")),
+			"joins":  resource.Text(resource.Concat(resource.Lit("at: "), vpc.Out("id"))),
+			"boot":   resource.Text(resource.Concat(resource.Lit("at:\n- "), vpc.Out("id"), resource.Lit("\n"))),
+		},
+		Note: "one line",
 	})
-	return Document{Graph: graphOf(t, server)}
+	shared := networks.Adopt("shared", "project/net", network{})
+	zone := subnets.New("s", subnet{Network: shared.Out("id")})
+	return Document{Graph: graphOf(t, vpc, server, shared, zone),
+		Data: map[resource.Address]Lookup{shared.Address: {Known: map[string]string{"id": "projects/project/networks/net"}}}}
 }
 
 func TestRenderedFiles(t *testing.T) {
