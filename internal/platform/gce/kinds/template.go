@@ -12,7 +12,7 @@ type InstanceTemplate struct {
 	Labels       map[string]string           `res:"forbid" tf:"labels"`
 	Lifecycle    TemplateLifecycle           `res:"writeonly" tf:"lifecycle,block"`
 	MachineType  string                      `res:"forbid" tf:"machine_type"`
-	Metadata     map[string]resource.Content `res:"forbid" tf:"metadata"`
+	Metadata     map[string]resource.Content `res:"forbid" tf:"metadata,lines"`
 	Interfaces   []TemplateInterface         `res:"forbid" tf:"network_interface,block"`
 	Scheduling   Scheduling                  `res:"forbid" tf:"scheduling,block"`
 	Account      TemplateAccount             `res:"forbid" tf:"service_account,block"`
