@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/platform/aws"
 	azure "kops.local/kops/internal/platform/azure/spec"
 	digitalocean "kops.local/kops/internal/platform/digitalocean/spec"
-	gce "kops.local/kops/internal/platform/gce/spec"
+	"kops.local/kops/internal/platform/gce"
 	hetzner "kops.local/kops/internal/platform/hetzner/spec"
 	linode "kops.local/kops/internal/platform/linode/spec"
 	"kops.local/kops/internal/platform/local"
@@ -23,7 +23,7 @@ func All(w platform.World) []platform.Provider {
 		aws.In(w),
 		{Platform: azure.Platform()},
 		{Platform: digitalocean.Platform()},
-		{Platform: gce.Platform()},
+		gce.In(w),
 		{Platform: hetzner.Platform()},
 		{Platform: linode.Platform()},
 		local.In(w),

@@ -1,0 +1,59 @@
+package model
+
+import (
+	"fmt"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/platform/gce/kinds"
+)
+
+// What the disk of an etcd member is when the spec does not say.
+const (
+	defaultEtcdDisk     = "pd-ssd"
+	defaultEtcdDiskSize = 20 // GB
+)
+
+// disks are those of etcd's members.
+func (m *model) disks() ([]resource.Node, error) {
+	var nodes []resource.Node
+	for i := range m.spec.EtcdClusters {
+		e := &m.spec.EtcdClusters[i]
+		for j := range e.EtcdMembers {
+			n, err := m.etcdDisk(e.Name, &e.EtcdMembers[j], fmt.Sprintf("spec.etcdClusters[%d].etcdMembers[%d]", i, j))
+			if err != nil {
+				return nil, fmt.Errorf("member %s of etcd %s: %w", e.EtcdMembers[j].Name, e.Name, err)
+			}
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+// etcdDisk is the disk of the member at a path of the spec.
+func (m *model) etcdDisk(etcd string, member *api.EtcdMemberSpec, path string) (resource.Node, error) {
+	zone, err := m.memberZone(or(member.InstanceGroup, ""))
+	if err != nil {
+		return resource.Node{}, err
+	}
+	name := gcename.EtcdDisk(member.Name, etcd, m.name)
+	n := kinds.Disks.New(name, kinds.Disk{
+		Name: name, Zone: zone, Type: or(member.VolumeType, defaultEtcdDisk), SizeGiB: int(or(member.VolumeSize, defaultEtcdDiskSize)),
+		IOPS: int(or(member.VolumeIOPS, 0)), Throughput: int(or(member.VolumeThroughput, 0)),
+		Labels: m.labels("k8s-io-role-master", "master", "k8s-io-etcd-"+etcd, gcename.EncodeLabel(member.Name+"/"+member.Name)),
+	})
+	n.Remedy = "the disk holds etcd's data: keep it, and undo the change of " + path + ".volumeType, or of the zone of the group that " +
+		path + ".instanceGroup names; both are chosen when a cluster is made"
+	return n, nil
+}
+
+// memberZone is the zone of a member: that of its group, which is in one.
+func (m *model) memberZone(group string) (string, error) {
+	for _, g := range m.Groups {
+		if g.Name == group {
+			return m.zoneOf(g, "a member of etcd has its disk in one")
+		}
+	}
+	return "", fmt.Errorf("the cluster has no instance group %q", group)
+}

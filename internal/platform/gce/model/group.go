@@ -1,0 +1,59 @@
+package model
+
+import (
+	"fmt"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/platform/gce/kinds"
+)
+
+// groupName is the name of the managed instance group of a group in a zone.
+func (m *model) groupName(g *api.InstanceGroup, zone string) string {
+	return gcename.Group(g.Name, zone, m.name)
+}
+
+// managers keep the number of each group's machines in each of its zones.
+func (m *model) managers() ([]resource.Node, error) {
+	var nodes []resource.Node
+	for _, g := range m.Groups {
+		zones, err := m.zonesOf(g)
+		if err != nil {
+			return nil, err
+		}
+		sizes := split(minSize(g), len(zones))
+		for i, zone := range zones {
+			n := kinds.InstanceGroupManagers.New(m.groupName(g, zone), kinds.InstanceGroupManager{
+				Name: m.groupName(g, zone), Zone: zone, BaseName: g.Name, TargetSize: sizes[i], ListResults: "PAGINATED",
+				Template:     kinds.GroupVersion{Template: kinds.InstanceTemplates.Out(gcename.TemplateNode(g.Name, m.name), "id")},
+				UpdatePolicy: kinds.UpdatePolicy{MinimalAction: "REPLACE", Type: "OPPORTUNISTIC"},
+				TargetPools:  m.pools(g),
+			})
+			n.Remedy = fmt.Sprintf("undo the change of spec.zones of group %s, or make another group", g.Name)
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+// minSize is how many machines a new group has.
+func minSize(g *api.InstanceGroup) int {
+	usual := int32(1)
+	if g.Spec.Role == api.RoleNode {
+		usual = 2
+	}
+	return int(or(g.Spec.MinSize, usual))
+}
+
+// split shares a number of machines out among zones: the first get one more than the others.
+func split(machines, zones int) []int {
+	out := make([]int, zones)
+	for i := range out {
+		out[i] = machines / zones
+		if i < machines%zones {
+			out[i]++
+		}
+	}
+	return out
+}

@@ -1,0 +1,208 @@
+// Package model turns a completed cluster into the resources of Google Compute Engine that
+// it needs: nodes of a graph, and what a Terraform document says besides them. It is pure.
+//
+// It must not know how a resource is observed or changed, how a plan is made or
+// rendered, and it looks nothing up: what it needs of the world are the facts in
+// its input.
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/spec/facts"
+)
+
+// model is the input and what all its parts ask of it. It is not changed once made.
+type model struct {
+	platform.Model
+	// name is the cluster's name, the end of nearly every name here.
+	name            string
+	spec            *api.ClusterSpec
+	gce             *api.GCESpec
+	facts           *facts.Cloud
+	project, region string
+	// subnets are those of the spec by name.
+	subnets map[string]*api.ClusterSubnetSpec
+}
+
+// Build adds the cluster's resources to a graph, each after those it refers to. The cluster
+// must be completed and valid; the zone of its names must be among the facts.
+func Build(in platform.Model, g *graph.Graph) error {
+	m, err := newModel(in)
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name  string
+		nodes func() ([]resource.Node, error)
+	}{
+		{"network", m.network},
+		{"firewall rules", m.firewalls},
+		{"service accounts", m.identities},
+		{"disks", m.disks},
+		{"addresses", m.addresses},
+		{"target pool", m.pool},
+		{"names", m.dns},
+		{"templates", m.templates},
+		{"instance groups", m.managers},
+		{"load balancers", m.balancers},
+	} {
+		nodes, err := part.nodes()
+		if err == nil {
+			err = g.Add(nodes...)
+		}
+		if err != nil {
+			return fmt.Errorf("model the %s of %s: %w", part.name, m.name, err)
+		}
+	}
+	return nil
+}
+
+func newModel(in platform.Model) (*model, error) {
+	own := in.Cluster.Spec.CloudProvider.GCE
+	switch {
+	case own == nil:
+		return nil, fmt.Errorf("cluster %s is not on GCE", in.Cluster.Name)
+	case own.Project == "":
+		return nil, fmt.Errorf("cluster %s: spec.project is empty; write the id of the project, which gcloud config get-value project tells", in.Cluster.Name)
+	}
+	region, err := Region(in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	m := &model{Model: in, name: in.Cluster.Name, spec: &in.Cluster.Spec, gce: own, facts: in.Facts.Of(string(api.CloudGCE)),
+		project: own.Project, region: region, subnets: map[string]*api.ClusterSubnetSpec{}}
+	for i := range m.spec.Networking.Subnets {
+		s := &m.spec.Networking.Subnets[i]
+		m.subnets[s.Name] = s
+	}
+	return m, nil
+}
+
+// Region is where a cluster is: its subnets must name one region.
+func Region(c *api.Cluster) (string, error) {
+	found := ""
+	for _, s := range c.Spec.Networking.Subnets {
+		switch {
+		case s.Region == "" || s.Region == found:
+		case found != "":
+			return "", fmt.Errorf("subnet %s is in region %s, and others are in %s; a cluster is in one region", s.Name, s.Region, found)
+		default:
+			found = s.Region
+		}
+	}
+	if found == "" {
+		return "", fmt.Errorf("no subnet of cluster %s names its region; write spec.subnets[].region", c.Name)
+	}
+	return found, nil
+}
+
+// suffixed is the name of an object of the cluster.
+func (m *model) suffixed(object string) string { return gcename.Suffixed(object, m.name) }
+
+// label is the cluster's name as labels have it.
+func (m *model) label() string { return strings.ReplaceAll(m.name, ".", "-") }
+
+// labels are those of an object, beside the cluster's.
+func (m *model) labels(pairs ...string) map[string]string {
+	out := map[string]string{"k8s-io-cluster-name": m.label()}
+	for i := 0; i < len(pairs); i += 2 {
+		out[pairs[i]] = pairs[i+1]
+	}
+	return out
+}
+
+// groupsOf returns the instance groups that have one of the roles, by name.
+func (m *model) groupsOf(roles ...api.InstanceGroupRole) []*api.InstanceGroup {
+	var out []*api.InstanceGroup
+	for _, g := range m.Groups {
+		if slices.Contains(roles, g.Spec.Role) {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b *api.InstanceGroup) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// servers are the groups whose machines run an API server.
+func (m *model) servers() []*api.InstanceGroup {
+	return m.groupsOf(api.RoleControlPlane, api.RoleAPIServer)
+}
+
+func (m *model) hasAPIServers() bool { return len(m.groupsOf(api.RoleAPIServer)) > 0 }
+func (m *model) hasBastion() bool    { return len(m.groupsOf(api.RoleBastion)) > 0 }
+func (m *model) noDNS() bool         { return m.spec.DNSType() == api.DNSNone }
+
+// aliases reports whether pods have addresses of a secondary range of the subnet.
+func (m *model) aliases() bool {
+	return m.spec.Networking.GCP != nil || m.spec.Networking.Kindnet != nil
+}
+
+// ciliumEtcd reports whether Cilium has an etcd of its own.
+func (m *model) ciliumEtcd() bool {
+	return m.spec.Networking.Cilium != nil && m.spec.Networking.Cilium.EtcdManaged
+}
+
+// balanced reports whether the API is behind a load balancer; a public one has an internal one beside it.
+func (m *model) balanced() bool { return m.spec.API.LoadBalancer != nil }
+
+func (m *model) public() bool {
+	return m.balanced() && m.spec.API.LoadBalancer.Type != api.LoadBalancerInternal
+}
+
+// subnetOf is the subnet of a group, which has one.
+func (m *model) subnetOf(g *api.InstanceGroup) (*api.ClusterSubnetSpec, error) {
+	if len(g.Spec.Subnets) != 1 {
+		return nil, fmt.Errorf("group %s: its machines are in one subnet, and spec.subnets names %d", g.Name, len(g.Spec.Subnets))
+	}
+	s, ok := m.subnets[g.Spec.Subnets[0]]
+	if !ok {
+		return nil, fmt.Errorf("group %s: the cluster has no subnet %s", g.Name, g.Spec.Subnets[0])
+	}
+	return s, nil
+}
+
+// zonesOf are the zones of a group, sorted: its own, and that of its subnet.
+func (m *model) zonesOf(g *api.InstanceGroup) ([]string, error) {
+	s, err := m.subnetOf(g)
+	if err != nil {
+		return nil, err
+	}
+	zones := slices.Clone(g.Spec.Zones)
+	if s.Zone != "" {
+		zones = append(zones, s.Zone)
+	}
+	if len(zones) == 0 {
+		return nil, fmt.Errorf("group %s has no zone; write spec.zones", g.Name)
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones), nil
+}
+
+// zoneOf is the zone of a group that is in one.
+func (m *model) zoneOf(g *api.InstanceGroup, why string) (string, error) {
+	zones, err := m.zonesOf(g)
+	if err == nil && len(zones) > 1 {
+		err = fmt.Errorf("group %s is in the zones %s, and %s; leave one in spec.zones, and make a group for each of the others", g.Name, strings.Join(zones, ", "), why)
+	}
+	if err != nil {
+		return "", err
+	}
+	return zones[0], nil
+}
+
+// or returns what p points to, or otherwise.
+func or[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}

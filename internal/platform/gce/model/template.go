@@ -1,0 +1,243 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/platform/gce/kinds"
+	"kops.local/kops/internal/spec/facts"
+)
+
+// defaultDisk is the type of boot disks when the spec does not say.
+const defaultDisk = "pd-standard"
+
+// templates say how the machines of each group are made.
+func (m *model) templates() ([]resource.Node, error) {
+	hosts, err := m.apiHosts()
+	if err != nil {
+		return nil, err
+	}
+	var nodes []resource.Node
+	for _, g := range m.Groups {
+		t, err := m.template(g, hosts)
+		if err != nil {
+			return nil, fmt.Errorf("group %s: %w", g.Name, err)
+		}
+		node := kinds.InstanceTemplates.New(gcename.TemplateNode(g.Name, m.name), t)
+		node.After = m.Keysets
+		nodes = append(nodes, node)
+	}
+	return nodes, nil
+}
+
+func (m *model) template(g *api.InstanceGroup, hosts []resource.Value) (kinds.InstanceTemplate, error) {
+	subnet, err := m.subnetOf(g)
+	if err != nil {
+		return kinds.InstanceTemplate{}, err
+	}
+	disk, err := m.bootDisk(g)
+	if err != nil {
+		return kinds.InstanceTemplate{}, err
+	}
+	metadata, err := m.metadata(g, hosts)
+	if err != nil {
+		return kinds.InstanceTemplate{}, err
+	}
+	t := kinds.InstanceTemplate{
+		Prefix:       gcename.TemplatePrefix(g.Name, m.name),
+		CanIPForward: !m.aliases(),
+		Disks:        []kinds.TemplateDisk{disk},
+		Labels:       m.machineLabels(g),
+		MachineType:  g.Spec.MachineType,
+		Metadata:     metadata,
+		Interfaces:   []kinds.TemplateInterface{m.networkInterface(g, subnet)},
+		Scheduling:   scheduling(g),
+		Account:      kinds.TemplateAccount{Email: m.email(g.Spec.Role), Scopes: scopes(g)},
+	}
+	for _, role := range machineRoles(g) {
+		t.Tags = append(t.Tags, gcename.Tag(role, m.name))
+	}
+	for _, a := range g.Spec.GuestAccelerators {
+		t.Accelerators = append(t.Accelerators, kinds.Accelerator{Type: a.AcceleratorType, Count: int(a.AcceleratorCount)})
+	}
+	return t, nil
+}
+
+// machineRoles are what labels and tags call the role of a group's machines.
+func machineRoles(g *api.InstanceGroup) []string {
+	switch g.Spec.Role {
+	case api.RoleControlPlane:
+		return []string{"control-plane", "master"}
+	case api.RoleAPIServer:
+		return []string{"apiserver"}
+	case api.RoleBastion:
+		return []string{"bastion"}
+	}
+	return []string{"node"}
+}
+
+// machineLabels are the user's, those of the group over the cluster's, and kops' over both.
+// Taints are not among them, as kOps would have it: no label can hold one, so that Google
+// would refuse the machines, and the autoscaler reads kube-env.
+func (m *model) machineLabels(g *api.InstanceGroup) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, m.spec.CloudLabels)
+	maps.Copy(out, g.Spec.CloudLabels)
+	maps.Copy(out, m.labels("k8s-io-instance-group", g.Name))
+	for _, role := range machineRoles(g) {
+		out["k8s-io-role-"+role] = role
+	}
+	return out
+}
+
+// bootDisk is the disk of the operating system. Its size is in GB.
+func (m *model) bootDisk(g *api.InstanceGroup) (kinds.TemplateDisk, error) {
+	image, err := m.imageURL(g.Spec.Image)
+	if err != nil {
+		return kinds.TemplateDisk{}, err
+	}
+	size := map[api.InstanceGroupRole]int32{api.RoleControlPlane: 64, api.RoleBastion: 32}[g.Spec.Role]
+	if size == 0 {
+		size = 128
+	}
+	v := or(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
+	return kinds.TemplateDisk{
+		AutoDelete: true, Boot: true, DeviceName: "persistent-disks-0", Mode: "READ_WRITE", Type: "PERSISTENT", SourceImage: image,
+		SizeGiB: int(or(v.Size, size)), DiskType: or(v.Type, defaultDisk), IOPS: int(or(v.IOPS, 0)), Throughput: int(or(v.Throughput, 0)),
+	}, nil
+}
+
+// imageURL is the address of the image that a spec writes as project/name, or name for one of the cluster's project.
+func (m *model) imageURL(image string) (string, error) {
+	project, name, other := strings.Cut(image, "/")
+	if !other {
+		project, name = m.project, image
+	}
+	if project == "" || name == "" || strings.ContainsAny(name, "/:") {
+		return "", fmt.Errorf("the image %q is not named as project/name; write spec.image so, or the name alone for an image of project %s", image, m.project)
+	}
+	return "https://www.googleapis.com/compute/v1/projects/" + project + "/global/images/" + name, nil
+}
+
+func (m *model) networkInterface(g *api.InstanceGroup, s *api.ClusterSubnetSpec) kinds.TemplateInterface {
+	n := kinds.TemplateInterface{Network: m.networkID(), Subnetwork: m.subnetID(s), StackType: "IPV4_ONLY"}
+	if m.spec.IPv6Only() {
+		n.StackType = "IPV4_IPV6"
+	}
+	public := s.Type == api.SubnetPublic || s.Type == api.SubnetUtility || g.IsBastion()
+	if or(g.Spec.AssociatePublicIP, public) {
+		n.Access = &kinds.AccessConfig{}
+	}
+	if m.aliases() {
+		n.Aliases = []kinds.AliasRange{{CIDR: fmt.Sprintf("/%d", m.podMask()), Range: m.podRange()}}
+	}
+	return n
+}
+
+// podMask is the length of the prefix of a machine's range of pod addresses.
+func (m *model) podMask() int32 {
+	const usual = 24
+	if c := m.spec.KubeControllerManager; c != nil {
+		return or(c.NodeCIDRMaskSize, usual)
+	}
+	return usual
+}
+
+// scheduling says when machines end: spot ones when Google wants them back, and those with
+// GPUs when their host is maintained, as they cannot move.
+func scheduling(g *api.InstanceGroup) kinds.Scheduling {
+	s := kinds.Scheduling{AutomaticRestart: true, OnHostMaintenance: "MIGRATE", ProvisioningModel: "STANDARD"}
+	if or(g.Spec.GCPProvisioningModel, "") == "SPOT" {
+		s = kinds.Scheduling{OnHostMaintenance: "TERMINATE", Preemptible: true, ProvisioningModel: "SPOT"}
+	}
+	family, _, _ := strings.Cut(g.Spec.MachineType, "-")
+	if len(g.Spec.GuestAccelerators) > 0 || slices.Contains([]string{"a4x", "a4", "a3", "a2", "g2", "g4"}, family) {
+		s.OnHostMaintenance = "TERMINATE"
+	}
+	return s
+}
+
+// scopes are what the tokens of machines are good for, within what their account may do.
+func scopes(g *api.InstanceGroup) []string {
+	storage := "devstorage.read_only"
+	if g.IsControlPlane() {
+		storage = "devstorage.read_write"
+	}
+	names := []string{"compute", "monitoring", "logging.write", "cloud-platform", storage}
+	if g.HasAPIServer() {
+		names = append(names, "ndev.clouddns.readwrite")
+	}
+	for i, n := range names {
+		names[i] = "https://www.googleapis.com/auth/" + n
+	}
+	return names
+}
+
+// metadata is what machines are told of themselves.
+func (m *model) metadata(g *api.InstanceGroup, hosts []resource.Value) (map[string]resource.Content, error) {
+	out := map[string]resource.Content{"cluster-name": text(m.name), "kops-k8s-io-instance-group-name": text(g.Name)}
+	if len(m.SSHKeys) > 0 {
+		out["ssh-keys"] = text(m.sshKeys(g))
+	}
+	if g.Spec.Role == api.RoleNode {
+		out["kube-env"] = text(m.kubeEnv(g))
+	}
+	if m.UserData == nil {
+		return out, nil
+	}
+	script, err := m.UserData(g, hosts...)
+	if err != nil {
+		return nil, err
+	}
+	if !script.Value().IsZero() {
+		key := "user-data"
+		if or(m.gce.UseStartupScript, false) {
+			key = "startup-script"
+		}
+		out[key] = script
+	}
+	return out, nil
+}
+
+func text(s string) resource.Content { return resource.Text(resource.Lit(s)) }
+
+// sshKeys are the keys of those who may log in, a line each, as the user that the image has.
+func (m *model) sshKeys(g *api.InstanceGroup) string {
+	user := "admin"
+	if name := g.Spec.Image[strings.LastIndex(g.Spec.Image, "/")+1:]; strings.HasPrefix(strings.ToLower(name), "ubuntu") {
+		user = "ubuntu"
+	}
+	lines := make([]string, len(m.SSHKeys))
+	for i, key := range m.SSHKeys {
+		lines[i] = user + ": " + strings.TrimSpace(key)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// kubeEnv tells the autoscaler what a node of the group would be, where the group has none.
+func (m *model) kubeEnv(g *api.InstanceGroup) string {
+	distribution, arch := "ubuntu", "amd64"
+	if strings.HasPrefix(g.Spec.Image, "cos-cloud/") {
+		distribution = "cos"
+	}
+	if image, _ := m.facts.Image(g.Spec.Image); image.Architecture == facts.ArchARM {
+		arch = "arm64"
+	}
+	vars := []string{"os_distribution=" + distribution, "arch=" + arch, "os=linux"}
+	var labels []string
+	for _, k := range slices.Sorted(maps.Keys(g.Spec.NodeLabels)) {
+		labels = append(labels, k+"="+g.Spec.NodeLabels[k])
+	}
+	if len(labels) > 0 {
+		vars = append(vars, "node_labels="+strings.Join(labels, ","))
+	}
+	if len(g.Spec.Taints) > 0 {
+		vars = append(vars, "node_taints="+strings.Join(g.Spec.Taints, ","))
+	}
+	return "AUTOSCALER_ENV_VARS: " + strings.Join(vars, ";")
+}
