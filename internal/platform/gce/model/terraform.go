@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"strings"
 
 	"kops.local/kops/api"
@@ -68,14 +70,25 @@ func filesProvider(g *graph.Graph) string {
 
 func (m *model) provider(name, alias string, extra map[string]string) terraform.Provider {
 	p := terraform.Provider{Name: name, Alias: alias, Attributes: map[string]string{}}
-	switch {
-	case name == providerName:
+	if name == providerName {
 		p.Attributes["project"], p.Attributes["region"] = m.project, m.region
-	case m.FilesRegion != "":
-		p.Attributes["region"] = m.FilesRegion
+	} else if region := m.filesRegion(); region != "" {
+		p.Attributes["region"] = region
 	}
 	maps.Copy(p.Attributes, extra)
 	return p
+}
+
+// filesRegion is where the bucket of the managed files is, as far as any cloud's facts tell.
+func (m *model) filesRegion() string {
+	region := m.FilesRegion
+	if m.Facts == nil {
+		return region
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Facts.Clouds)) {
+		region = cmp.Or(region, m.Facts.Clouds[name].Buckets[m.FilesBucket])
+	}
+	return region
 }
 
 // lookups say how resources that exist and are not written are named: nearly all by what

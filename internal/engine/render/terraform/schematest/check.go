@@ -184,7 +184,7 @@ func (c *checker) body(place string, b *hclsyntax.Body, s block, outermost bool)
 	}
 	count := map[string]int{}
 	for _, n := range b.Blocks {
-		if outermost && meta(n.Type) {
+		if outermost && n.Type == "lifecycle" { // which every resource has
 			continue
 		}
 		inner, ok := s.Blocks[n.Type]

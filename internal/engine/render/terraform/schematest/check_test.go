@@ -79,6 +79,7 @@ func TestEachProblemIsNamed(t *testing.T) {
 		{"ebs {", "ebs = {", `aws_launch_template.t.block_device_mappings.ebs: no such argument; it is a block`},
 		{`volume_size = "8"`, `size = 8`, `aws_launch_template.t.block_device_mappings.ebs.size: no such argument`},
 		{"lifecycle {", "monitoring {\n enabled = true\n}\nmonitoring {\n enabled = false\n}\nlifecycle {", `aws_launch_template.t.monitoring: 2 blocks; there must be 0 to 1`},
+		{"lifecycle {", "version {\n}\nlifecycle {", `aws_launch_template.t.version: no such block`},
 		{`propagate_at_launch = true`, ``, `aws_autoscaling_group.g.tag.propagate_at_launch: required, and missing`},
 		{`["x", aws_vpc.a.id]`, `[aws_vpc.b.id]`, `aws_autoscaling_group.g.vpc_zone_identifier: aws_vpc.b is not declared`},
 		{`["x", aws_vpc.a.id]`, `[aws_vpc.a.ident]`, `aws_autoscaling_group.g.vpc_zone_identifier: aws_vpc.a has no attribute ident`},
