@@ -1,21 +1,16 @@
 package rehearsal
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
@@ -25,9 +20,6 @@ import (
 
 // program is moto's server, which plays most APIs of AWS.
 const program = "moto_server"
-
-// startLimit is how long the emulator may take to answer; it needs 2 s.
-const startLimit = time.Minute
 
 // running is what the emulator says when it listens.
 const running = "Running on "
@@ -41,10 +33,8 @@ const (
 // emulator is a running one. It listens at a socket that only its user reaches: who may ask
 // it to run instances is root of this host.
 type emulator struct {
-	cmd       *exec.Cmd
+	*rehearsal.Program
 	transport *http.Transport
-	ended     chan struct{}
-	last      atomic.Value // line that it wrote, a string
 }
 
 // Check reports what this host lacks to play AWS.
@@ -82,63 +72,12 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 	// Without its assertions the emulator starts instances of later versions of a launch template,
 	// too: it asserts that their user data have a type that only those of the first have.
 	words = append(words, "MOTO_AMIS_PATH="+images, "PYTHONUNBUFFERED=1", "PYTHONOPTIMIZE=1", path, "-H", "unix://"+socket, "-p", "0")
-	e := &emulator{cmd: exec.Command("env", words...), ended: make(chan struct{}), transport: &http.Transport{MaxIdleConnsPerHost: 64, // it ends when it is closed
+	e := &emulator{transport: &http.Transport{MaxIdleConnsPerHost: 64, // it ends when it is closed
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}}}
-	tie(e.cmd)
-	out, in, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	e.cmd.Stdout, e.cmd.Stderr = in, in
-	if err := errors.Join(e.cmd.Start(), in.Close()); err != nil {
-		return nil, fmt.Errorf("start %s: %w", program, err)
-	}
-	up := make(chan struct{})
-	go e.read(out, o.Log, up)
-	select {
-	case <-up:
-	case <-e.ended:
-		err = e.failure()
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-time.After(startLimit):
-		err = fmt.Errorf("%s does not come up in %s: %v", program, startLimit, e.last.Load())
-	}
-	if err != nil {
-		return nil, errors.Join(err, e.close())
-	}
-	return e, nil
-}
-
-// read reads what the emulator writes until it ends, and closes up when it listens.
-func (e *emulator) read(out *os.File, log io.Writer, up chan<- struct{}) {
-	defer close(e.ended)
-	defer e.cmd.Wait() //nolint:errcheck // how it ended is what it wrote last
-	defer out.Close()
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		e.last.Store(lines.Text())
-		if log != nil {
-			_, _ = fmt.Fprintln(log, lines.Text()) // a log that cannot be written changes nothing
-		}
-		if up != nil && strings.Contains(lines.Text(), running) {
-			close(up)
-			up = nil
-		}
-	}
-}
-
-// failure is why the emulator ended, which nobody asked for.
-func (e *emulator) failure() error { return fmt.Errorf("%s has ended: %v", program, e.last.Load()) }
-
-// close ends the emulator and all that it made.
-func (e *emulator) close() error {
-	if err := end(e.cmd); err != nil {
-		return fmt.Errorf("end %s: %w", program, err)
-	}
-	<-e.ended
-	return nil
+	e.Program, err = rehearsal.StartProgram(ctx, program, exec.Command("env", words...), running, o.Log)
+	return e, err
 }
 
 // machineImage is one as the emulator reads it from a file.

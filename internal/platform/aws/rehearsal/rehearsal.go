@@ -71,10 +71,10 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 	}
 	p := &play{stage: stage, log: stage.Log, emulator: e, given: map[string]given{}, disks: map[string]string{}, fronts: addresses{}, made: map[string]string{}}
 	p.keeper = rehearsal.NewKeeper(stage.Log, p.pass)
-	p.keeper.Ended, p.keeper.Failure = e.ended, e.failure
+	p.keeper.Ended, p.keeper.Failure = e.Ended(), e.Failure
 	err = p.connect(ctx, o.Stores)
 	if err != nil {
-		return nil, errors.Join(err, e.close())
+		return nil, errors.Join(err, e.Close())
 	}
 	return p, nil
 }
@@ -86,7 +86,7 @@ func (p *play) played() *rehearsal.Play {
 		Environment: append(ofAccount(),
 			"AWS_REGION="+Region, "AWS_DEFAULT_REGION="+Region, "AWS_ACCESS_KEY_ID="+accessKey, "AWS_SECRET_ACCESS_KEY="+secretKey, "AWS_EC2_METADATA_DISABLED=true",
 			"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"),
-		Keep: p.keeper.Keep, Close: p.emulator.close,
+		Keep: p.keeper.Keep, Close: p.emulator.Close,
 	}
 }
 

@@ -481,7 +481,7 @@ func TestTheAccountOfTheUserStaysOut(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "of-the-user")
 	t.Setenv("AWS_SESSION_TOKEN", "of-the-user")
 	p := newPlaying(t)
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.emulator.cmd.Process.Pid))
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.emulator.Cmd.Process.Pid))
 	p.ok(err)
 	if len(env) == 0 || strings.Contains(string(env), "of-the-user") {
 		t.Errorf("its environment is %q", env)

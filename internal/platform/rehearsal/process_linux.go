@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// tie has a command end with this process, however that ends.
-func tie(cmd *exec.Cmd) {
+// Tie has a command end with this process, however that ends.
+func Tie(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
