@@ -1,0 +1,347 @@
+package emulator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// account is a service account.
+type account struct {
+	email, project, id   string
+	display, description string
+	disabled             bool
+	known                time.Time // from when on others know it
+	given                bool      // it was not made by anybody
+}
+
+// setCommonMetadata replaces the metadata of all instances of a project.
+func (c *call) setCommonMetadata() (object, error) {
+	p := c.projects[c.params["project"]]
+	if c.body["fingerprint"] != p.metadata["fingerprint"] {
+		return nil, stale("Supplied fingerprint does not match current metadata fingerprint.")
+	}
+	to := clone(c.body)
+	if err := checkMetadata("metadata", to); err != nil {
+		return nil, err
+	}
+	return c.operate("setMetadata", "projects/"+p.id, func(context.Context) error {
+		p.metadata = to
+		return nil
+	}, nil)
+}
+
+// knows reports that a service account can be given to instances: one of another project, or
+// of Google's, is taken on trust.
+func (e *Emulator) knows(email string) bool {
+	if email == "default" {
+		return true
+	}
+	if a := e.accounts[email]; a != nil {
+		return !e.now.Before(a.known)
+	}
+	_, domain, _ := strings.Cut(email, "@")
+	project, own := strings.CutSuffix(domain, ".iam.gserviceaccount.com")
+	return domain != "" && (!own || e.projects[project] == nil)
+}
+
+func accessHandlers() map[string]handler {
+	return map[string]handler{
+		"iam.projects.serviceAccounts.create":        (*call).createAccount,
+		"iam.projects.serviceAccounts.get":           onAccount(func(_ *call, a *account) (object, error) { return a.shown(), nil }),
+		"iam.projects.serviceAccounts.list":          (*call).listAccounts,
+		"iam.projects.serviceAccounts.patch":         onAccount((*call).patchAccount),
+		"iam.projects.serviceAccounts.update":        onAccount((*call).updateAccount),
+		"iam.projects.serviceAccounts.delete":        onAccount((*call).deleteAccount),
+		"cloudresourcemanager.projects.get":          (*call).describeProject,
+		"cloudresourcemanager.projects.getIamPolicy": (*call).getProjectPolicy,
+		"cloudresourcemanager.projects.setIamPolicy": (*call).setProjectPolicy,
+	}
+}
+
+var accountID = regexp.MustCompile(`^[a-z]([-a-z0-9]{4,28}[a-z0-9])$`)
+
+func (a *account) shown() object {
+	o := object{"name": "projects/" + a.project + "/serviceAccounts/" + a.email, "projectId": a.project, "uniqueId": a.id, "email": a.email, "oauth2ClientId": a.id, "etag": encoded([]byte(fingerprint(a.display, a.description)))}
+	for field, v := range map[string]string{"displayName": a.display, "description": a.description} {
+		if v != "" {
+			o[field] = v
+		}
+	}
+	if a.disabled {
+		o["disabled"] = true
+	}
+	return o
+}
+
+// ofProject is the project in a name such as projects/p/serviceAccounts/a.
+func (c *call) ofProject() (*project, error) {
+	parts := strings.Split(c.params["name"], "/")
+	if p := c.projects[parts[1]]; p != nil {
+		return p, nil
+	}
+	return nil, refusal(http.StatusNotFound, "notFound", "Unknown project id: %s", parts[1])
+}
+
+func (c *call) createAccount() (object, error) {
+	p, err := c.ofProject()
+	if err != nil {
+		return nil, err
+	}
+	id := text(c.body, "accountId")
+	if !accountID.MatchString(id) {
+		return nil, refusal(http.StatusBadRequest, "badRequest", "The account ID %q does not have a length between 6 and 30, or is no match of [a-z]([-a-z0-9]*[a-z0-9]).", id)
+	}
+	if n := len(text(sub(c.body, "serviceAccount"), "displayName")); n > 100 {
+		return nil, refusal(http.StatusBadRequest, "badRequest", "The display name has %d bytes, and 100 at most may be.", n)
+	}
+	email := id + "@" + p.id + ".iam.gserviceaccount.com"
+	if c.accounts[email] != nil {
+		return nil, refusal(http.StatusConflict, "alreadyExists", "Service account %s already exists within project projects/%s.", id, p.id)
+	}
+	s := sub(c.body, "serviceAccount")
+	a := &account{email: email, project: p.id, id: c.newID(), display: text(s, "displayName"), description: text(s, "description"), known: c.now.Add(c.o.AccountDelay)}
+	c.accounts[email] = a
+	return a.shown(), nil
+}
+
+// onAccount makes a handler of what is done with one service account, which is named by its
+// e-mail or its number; the project may be written as a dash.
+func onAccount(do func(*call, *account) (object, error)) handler {
+	return func(c *call) (object, error) {
+		parts := strings.Split(c.params["name"], "/")
+		for _, a := range c.accounts {
+			if (a.email == parts[3] || a.id == parts[3]) && (parts[1] == "-" || parts[1] == a.project) {
+				return do(c, a)
+			}
+		}
+		return nil, refusal(http.StatusNotFound, "notFound", "Service account %s does not exist.", c.params["name"])
+	}
+}
+
+func (c *call) listAccounts() (object, error) {
+	p, err := c.ofProject()
+	if err != nil {
+		return nil, err
+	}
+	var all []object
+	for _, email := range sortedKeys(c.accounts) {
+		if c.accounts[email].project == p.id {
+			all = append(all, c.accounts[email].shown())
+		}
+	}
+	size := 0
+	if _, err := fmt.Sscan(c.params["pageSize"], &size); err != nil || size <= 0 || size > 100 {
+		size = 20 // as the documentation of the method says
+	}
+	page, next, err := pageFrom(all, c.params["pageToken"], size)
+	if err != nil {
+		return nil, err
+	}
+	out := object{}
+	if len(page) > 0 {
+		out["accounts"] = listOf(page)
+	}
+	if next != "" {
+		out["nextPageToken"] = next
+	}
+	return out, nil
+}
+
+func (c *call) patchAccount(a *account) (object, error) {
+	s := sub(c.body, "serviceAccount")
+	for _, field := range strings.Split(text(c.body, "updateMask"), ",") {
+		switch field {
+		case "display_name", "displayName":
+			a.display = text(s, "displayName")
+		case "description":
+			a.description = text(s, "description")
+		default:
+			return nil, refusal(http.StatusBadRequest, "badRequest", "The update mask %q has a field that cannot be changed.", text(c.body, "updateMask"))
+		}
+	}
+	return a.shown(), nil
+}
+
+func (c *call) updateAccount(a *account) (object, error) {
+	a.display, a.description = text(c.body, "displayName"), text(c.body, "description")
+	return a.shown(), nil
+}
+
+// deleteAccount removes a service account. Policies keep it as one that was deleted.
+func (c *call) deleteAccount(a *account) (object, error) {
+	delete(c.accounts, a.email)
+	for _, p := range c.policies() {
+		p.rename("serviceAccount:"+a.email, "deleted:serviceAccount:"+a.email+"?uid="+a.id)
+	}
+	return object{}, nil
+}
+
+// policy says who has which role.
+type policy struct {
+	bindings []object
+	version  int64
+	turn     int64 // counts the changes
+}
+
+func newPolicy() policy { return policy{version: 1, turn: 1} }
+
+func (p *policy) etag() string { return encoded([]byte(fmt.Sprintf("policy%06d", p.turn))) }
+
+func (p *policy) rename(from, to string) {
+	for _, b := range p.bindings {
+		members := texts(b, "members")
+		if i := slices.Index(members, from); i >= 0 {
+			members[i] = to
+			b["members"] = listOf(members)
+			p.turn++
+		}
+	}
+}
+
+// policies are all that there are.
+func (e *Emulator) policies() []*policy {
+	var out []*policy
+	for _, p := range e.projects {
+		out = append(out, &p.policy)
+	}
+	for _, b := range e.buckets {
+		out = append(out, &b.policy)
+	}
+	return out
+}
+
+// conditional is the version of policies whose bindings may have conditions.
+const conditional = 3
+
+// concurrent is what is told who writes a policy that somebody else wrote since it was read.
+const concurrent = "There were concurrent policy changes. Please retry the whole read-modify-write with exponential backoff."
+
+// shown is a policy as it is answered. Bindings with conditions are whole only for who asks
+// for version 3.
+func (p *policy) shown(version int64) object {
+	bindings := list{}
+	shown := int64(1)
+	for _, b := range p.bindings {
+		b = clone(b)
+		if b["condition"] != nil {
+			if shown = p.version; version != conditional {
+				shown = 1
+				b["role"] = text(b, "role") + "_withcond_" + fmt.Sprintf("%016x", len(text(sub(b, "condition"), "expression")))
+				delete(b, "condition")
+			}
+		}
+		bindings = append(bindings, b)
+	}
+	out := object{"version": shown, "etag": p.etag()}
+	if len(bindings) > 0 {
+		out["bindings"] = bindings
+	}
+	return out
+}
+
+var memberForm = regexp.MustCompile(`^(allUsers|allAuthenticatedUsers|(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|principal|principalSet|deleted):.+)$`)
+
+// writePolicy replaces a policy. Who brings the etag of another than there is, is told so.
+func (c *call) writePolicy(p *policy, to object, old *Error) error {
+	if sent := text(to, "etag"); sent != "" && sent != p.etag() {
+		return old
+	}
+	version := number(to, "version")
+	var bindings []object
+	for i, b := range subs(to, "bindings") {
+		at := fmt.Sprintf("policy.bindings[%d]", i)
+		if text(b, "role") == "" {
+			return invalid(at+".role", "", "It must be specified.")
+		}
+		if b["condition"] != nil && version != conditional {
+			return invalid(at+".condition", "", "Bindings with conditions need version 3 of the policy.")
+		}
+		for _, m := range texts(b, "members") {
+			if err := c.checkMember(m); err != nil {
+				return err
+			}
+		}
+		if len(texts(b, "members")) > 0 {
+			bindings = append(bindings, clone(b))
+		}
+	}
+	p.bindings, p.version, p.turn = bindings, max(version, 1), p.turn+1
+	return nil
+}
+
+// checkMember refuses a member that is not known.
+func (c *call) checkMember(m string) error {
+	if !memberForm.MatchString(m) {
+		return refusal(http.StatusBadRequest, "badRequest", "Invalid member: %s.", m)
+	}
+	if email, ok := strings.CutPrefix(m, "serviceAccount:"); ok && !c.knows(email) {
+		return refusal(http.StatusBadRequest, "badRequest", "Service account %s does not exist.", email)
+	}
+	return nil
+}
+
+// known is a project that Resource Manager is asked for.
+func (c *call) known(id string) (*project, error) {
+	if p := c.projects[id]; p != nil {
+		return p, nil
+	}
+	return nil, refusal(http.StatusForbidden, "forbidden", "The caller does not have permission")
+}
+
+func (c *call) getProjectPolicy() (object, error) {
+	p, err := c.known(c.params["resource"])
+	if err != nil {
+		return nil, err
+	}
+	return p.policy.shown(number(sub(c.body, "options"), "requestedPolicyVersion")), nil
+}
+
+func (c *call) setProjectPolicy() (object, error) {
+	p, err := c.known(c.params["resource"])
+	if err != nil {
+		return nil, err
+	}
+	if err := c.writePolicy(&p.policy, sub(c.body, "policy"), refusal(http.StatusConflict, "aborted", "%s", concurrent)); err != nil {
+		return nil, err
+	}
+	return p.policy.shown(conditional), nil
+}
+
+func (c *call) describeProject() (object, error) {
+	p, err := c.known(c.params["projectId"])
+	if err != nil {
+		return nil, err
+	}
+	return object{"projectId": p.id, "projectNumber": fmt.Sprint(p.number), "name": p.id, "lifecycleState": "ACTIVE", "createTime": "2020-01-01T00:00:00Z"}, nil
+}
+
+// accessInventory are the service accounts that were made, and the members of policies.
+func (e *Emulator) accessInventory() []string {
+	var out []string
+	for email, a := range e.accounts {
+		if !a.given {
+			out = append(out, "projects/"+a.project+"/serviceAccounts/"+email)
+		}
+	}
+	places := map[string]*policy{}
+	for id, p := range e.projects {
+		places["projects/"+id] = &p.policy
+	}
+	for name, b := range e.buckets {
+		places["b/"+name] = &b.policy
+	}
+	for place, p := range maps.All(places) {
+		for _, b := range p.bindings {
+			for _, m := range texts(b, "members") {
+				out = append(out, place+"/policy/"+text(b, "role")+"/"+m)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package emulator
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// regions are the names of all, sorted.
+func (e *Emulator) regions() []string { return slices.Sorted(maps.Keys(e.o.Regions)) }
+
+// usesAddress reports whether an object has the address that another reserves.
+func usesAddress(x, address *entry) bool {
+	ip := text(address.o, "address")
+	switch x.kind.name {
+	case "forwardingRules":
+		return x.o["IPAddress"] == ip
+	case "instances":
+		for _, nic := range subs(x.o, "networkInterfaces") {
+			if nic["networkIP"] == ip && nic["subnetwork"] == address.o["subnetwork"] {
+				return true
+			}
+			for _, a := range subs(nic, "accessConfigs") {
+				if a["natIP"] == ip {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// taken are the internal addresses of a subnetwork that somebody has: its own four, those of
+// instances, of forwarding rules, and what is reserved. What an alias range covers is one.
+func (e *Emulator) taken(subnet *entry) []netip.Prefix {
+	own := netip.MustParsePrefix(text(subnet.o, "ipCidrRange"))
+	one := func(s string) []netip.Prefix {
+		a, err := netip.ParseAddr(s)
+		if err != nil {
+			return nil
+		}
+		return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
+	}
+	out := one(own.Addr().String())
+	out = append(out, one(own.Addr().Next().String())...)
+	end := lastOf(own)
+	out = append(out, netip.PrefixFrom(end, 32), netip.PrefixFrom(end.Prev(), 32))
+	for _, x := range e.entries {
+		switch {
+		case x.kind == nil:
+		case x.kind.name == "addresses" && x.o["subnetwork"] == subnet.o["selfLink"]:
+			out = append(out, one(text(x.o, "address"))...)
+		case x.kind.name == "forwardingRules" && x.o["subnetwork"] == subnet.o["selfLink"]:
+			out = append(out, one(text(x.o, "IPAddress"))...)
+		case x.kind.name == "instances":
+			for _, nic := range subs(x.o, "networkInterfaces") {
+				if nic["subnetwork"] != subnet.o["selfLink"] {
+					continue
+				}
+				out = append(out, one(text(nic, "networkIP"))...)
+				for _, alias := range subs(nic, "aliasIpRanges") {
+					if p, err := netip.ParsePrefix(text(alias, "ipCidrRange")); err == nil {
+						out = append(out, p)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func lastOf(p netip.Prefix) netip.Addr {
+	a := p.Addr().As4()
+	for i := p.Bits(); i < 32; i++ {
+		a[i/8] |= 0x80 >> (i % 8)
+	}
+	return netip.AddrFrom4(a)
+}
+
+// freeIn is the first block of some bits within a range that overlaps nothing that is taken.
+func freeIn(within netip.Prefix, bits int, taken []netip.Prefix) (netip.Prefix, bool) {
+	for at := within.Addr(); within.Contains(at); {
+		p := netip.PrefixFrom(at, bits)
+		if !slices.ContainsFunc(taken, p.Overlaps) {
+			return p, true
+		}
+		next := lastOf(p).Next()
+		if !next.IsValid() {
+			break
+		}
+		at = next
+	}
+	return netip.Prefix{}, false
+}
+
+// internal is an address of a subnetwork: the one that is wanted, or else a free one.
+func (e *Emulator) internal(field, subnetwork, wanted string) (string, error) {
+	subnet := e.entries[pathOf(subnetwork)]
+	own, taken := netip.MustParsePrefix(text(subnet.o, "ipCidrRange")), e.taken(subnet)
+	if wanted == "" {
+		p, ok := freeIn(own, 32, taken)
+		if !ok {
+			return "", refusal(http.StatusBadRequest, "IP_SPACE_EXHAUSTED", "IP space of '%s' is exhausted.", subnet.path)
+		}
+		return p.Addr().String(), nil
+	}
+	a, err := netip.ParseAddr(wanted)
+	switch {
+	case err != nil || !own.Contains(a):
+		return "", invalid(field, wanted, fmt.Sprintf("Requested internal IP address is not in the range of the subnetwork, %s.", own))
+	case slices.ContainsFunc(taken, func(p netip.Prefix) bool { return p.Contains(a) }):
+		return "", invalid(field, wanted, "Specified IP address is already in use.")
+	}
+	return wanted, nil
+}
+
+// external is a new address of the Internet, of a range that Google has.
+func (e *Emulator) external() string {
+	e.numbers++
+	n := e.numbers
+	return netip.AddrFrom4([4]byte{34, byte(n >> 16), byte(n >> 8), byte(n)}).String()
+}
+
+// addressKind are reserved addresses of regions.
+func addressKind() *collection {
+	return &collection{name: "addresses", word: "address", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "setLabels"},
+		refs: []ref{{"subnetwork", []string{"subnetworks"}}, {"network", []string{"networks"}}}, users: []string{"forwardingRules", "instances", "routers"}, labelled: true, shape: shapeAddress}
+}
+
+func shapeAddress(c *call, o, _ object) error {
+	if err := checkLabels("resource.labels", sub(o, "labels")); err != nil {
+		return err
+	}
+	preset(o, "addressType", "EXTERNAL")
+	o["status"] = "RESERVED"
+	purpose := text(o, "purpose")
+	if text(o, "addressType") == "EXTERNAL" {
+		if purpose != "" {
+			return invalid("resource.purpose", purpose, "An external address has no purpose.")
+		}
+		if o["subnetwork"] != nil || o["network"] != nil {
+			return invalid("resource.subnetwork", o["subnetwork"], "An external address is in no network.")
+		}
+		if o["address"] != nil {
+			return invalid("resource.address", o["address"], "Google chooses external addresses.")
+		}
+		if err := c.within("STATIC_ADDRESSES", c.scope()+"/", 1); err != nil {
+			return err
+		}
+		preset(o, "networkTier", "PREMIUM")
+		o["address"] = c.external()
+		return nil
+	}
+	if o["subnetwork"] == nil {
+		return invalid("resource.subnetwork", "", "An internal address of a region needs a subnetwork.")
+	}
+	if place := "/regions/" + c.params["region"] + "/"; !strings.Contains(text(o, "subnetwork"), place) {
+		return invalid("resource.subnetwork", o["subnetwork"], "The subnetwork is in another region.")
+	}
+	preset(o, "purpose", "GCE_ENDPOINT")
+	if !slices.Contains([]string{"GCE_ENDPOINT", "SHARED_LOADBALANCER_VIP"}, text(o, "purpose")) {
+		return invalid("resource.purpose", purpose, "The purpose is not that of an address in a subnetwork.")
+	}
+	a, err := c.internal("resource.address", text(o, "subnetwork"), text(o, "address"))
+	o["address"] = a
+	return err
+}

@@ -1,0 +1,415 @@
+package emulator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// balancing are the kinds of load balancers.
+func balancing() []*collection {
+	standard := []string{"insert", "get", "list", "delete"}
+	checked := []string{"checkIntervalSec", "timeoutSec", "healthyThreshold", "unhealthyThreshold", "description", "port", "requestPath", "host", "type", "tcpHealthCheck", "sslHealthCheck", "httpHealthCheck", "httpsHealthCheck", "http2HealthCheck", "grpcHealthCheck", "logConfig"}
+	return []*collection{
+		addressKind(),
+		{name: "httpHealthChecks", word: "httpHealthCheck", verbs: append(standard, "update", "patch"), quota: "HEALTH_CHECKS", users: []string{"targetPools"}, mutable: checked, shape: shapeHTTPCheck},
+		{name: "healthChecks", word: "healthCheck", verbs: append(standard, "update", "patch"), quota: "HEALTH_CHECKS", users: []string{"regionBackendServices", "instanceGroupManagers"}, mutable: checked, shape: shapeCheck},
+		{name: "regionHealthChecks", segment: "healthChecks", word: "healthCheck", verbs: append(standard, "update", "patch"), quota: "HEALTH_CHECKS", users: []string{"regionBackendServices"}, mutable: checked, shape: shapeCheck},
+		{name: "targetPools", word: "targetPool", verbs: append(standard, "aggregatedList"), quota: "TARGET_POOLS",
+			refs: []ref{{"healthChecks[]", []string{"httpHealthChecks"}}, {"instances[]", []string{"instances"}}}, users: []string{"forwardingRules", "instanceGroupManagers"}, queues: true, shape: shapePool},
+		{name: "regionBackendServices", segment: "backendServices", word: "backendService", verbs: append(standard, "update", "patch"), quota: "BACKEND_SERVICES",
+			refs:  []ref{{"healthChecks[]", []string{"regionHealthChecks", "healthChecks"}}, {"backends[].group", []string{"instanceGroups"}}, {"network", []string{"networks"}}},
+			users: []string{"forwardingRules"}, mark: "fingerprint", needsMark: true, shape: shapeBackend,
+			mutable: []string{"backends", "healthChecks", "description", "timeoutSec", "sessionAffinity", "connectionDraining", "failoverPolicy", "logConfig", "port", "portName", "protocol", "connectionTrackingPolicy", "network"}},
+		{name: "forwardingRules", word: "forwardingRule", verbs: append(standard, "aggregatedList", "patch", "setLabels"), quota: "FORWARDING_RULES",
+			refs: []ref{{"target", []string{"targetPools"}}, {"backendService", []string{"regionBackendServices"}}, {"network", []string{"networks"}}, {"subnetwork", []string{"subnetworks"}}},
+			mark: "fingerprint", labelled: true, mutable: []string{"allowGlobalAccess", "networkTier", "backendService"}, shape: shapeRuleOfBalancer},
+	}
+}
+
+func balancingHandlers() map[string]handler {
+	return map[string]handler{
+		"compute.targetPools.addHealthCheck":      poolChange("healthChecks", "healthCheck", true),
+		"compute.targetPools.removeHealthCheck":   poolChange("healthChecks", "healthCheck", false),
+		"compute.targetPools.addInstance":         poolChange("instances", "instance", true),
+		"compute.targetPools.removeInstance":      poolChange("instances", "instance", false),
+		"compute.targetPools.getHealth":           (*call).poolHealth,
+		"compute.regionBackendServices.getHealth": (*call).backendHealth,
+		"compute.forwardingRules.setTarget":       (*call).setTarget,
+	}
+}
+
+// shapeTimes sets and checks what all health checks have.
+func shapeTimes(o object) error {
+	for field, n := range map[string]int64{"checkIntervalSec": 5, "timeoutSec": 5, "healthyThreshold": 2, "unhealthyThreshold": 2} {
+		preset(o, field, n)
+	}
+	if t, i := number(o, "timeoutSec"), number(o, "checkIntervalSec"); t > i || t < 1 || i > 300 {
+		return invalid("resource.timeoutSec", t, "Must be at least 1, and at most checkIntervalSec, which is at most 300.")
+	}
+	return nil
+}
+
+func shapeHTTPCheck(_ *call, o, _ object) error {
+	preset(o, "port", int64(80))
+	preset(o, "requestPath", "/")
+	if p := number(o, "port"); p < 1 || p > 65535 {
+		return invalid("resource.port", p, "Must be between 1 and 65535.")
+	}
+	return shapeTimes(o)
+}
+
+// protocolsOfChecks are the fields of a health check for each type.
+var protocolsOfChecks = map[string]string{"TCP": "tcpHealthCheck", "SSL": "sslHealthCheck", "HTTP": "httpHealthCheck", "HTTPS": "httpsHealthCheck", "HTTP2": "http2HealthCheck", "GRPC": "grpcHealthCheck"}
+
+func shapeCheck(_ *call, o, _ object) error {
+	own := protocolsOfChecks[text(o, "type")]
+	if own == "" {
+		return refusal(http.StatusBadRequest, "required", "Required field 'resource.type' not specified")
+	}
+	for _, field := range protocolsOfChecks {
+		if o[field] != nil && field != own {
+			return invalid("resource."+field, "", "The health check is of type "+text(o, "type")+".")
+		}
+	}
+	settings := sub(o, own)
+	if settings == nil {
+		return refusal(http.StatusBadRequest, "required", "Required field 'resource.%s' not specified", own)
+	}
+	if p := number(settings, "port"); settings["port"] != nil && (p < 1 || p > 65535) {
+		return invalid("resource."+own+".port", p, "Must be between 1 and 65535.")
+	}
+	if own != "grpcHealthCheck" {
+		preset(settings, "proxyHeader", "NONE")
+	}
+	if strings.HasPrefix(own, "http") {
+		preset(settings, "requestPath", "/")
+	}
+	return shapeTimes(o)
+}
+
+func shapePool(_ *call, o, _ object) error {
+	preset(o, "sessionAffinity", "NONE")
+	if n := len(texts(o, "healthChecks")); n > 1 {
+		return invalid("resource.healthChecks", n, "A target pool has one health check at most.")
+	}
+	return nil
+}
+
+// poolChange makes a handler that adds to a list of a target pool, or takes from it.
+func poolChange(field, inner string, add bool) handler {
+	return func(c *call) (object, error) {
+		k := c.kinds["targetPools"]
+		x, err := k.changeable(c)
+		if err != nil {
+			return nil, err
+		}
+		var urls []string
+		for i, item := range subs(c.body, field) {
+			at := fmt.Sprintf("%s[%d].%s", field, i, inner)
+			if !add { // what is gone can be taken out all the same
+				urls = append(urls, link(c.full(text(item, inner))))
+				continue
+			}
+			path, err := c.refer(text(item, inner), at, map[string][]string{"healthChecks": {"httpHealthChecks"}, "instances": {"instances"}}[field])
+			if err != nil {
+				return nil, err
+			}
+			urls = append(urls, link(path))
+		}
+		now := texts(x.o, field)
+		for _, url := range urls {
+			has := slices.Contains(now, url)
+			switch {
+			case add && !has:
+				now = append(now, url)
+			case !add && !has:
+				return nil, invalid(field, url, "The target pool does not have it.")
+			case !add:
+				now = slices.DeleteFunc(now, func(s string) bool { return s == url })
+			}
+		}
+		if field == "healthChecks" && len(now) > 1 {
+			return nil, invalid(field, len(now), "A target pool has one health check at most.")
+		}
+		return c.alter(last(c.method.ID, "."), x, func(context.Context) error {
+			setTexts(x.o, field, now)
+			return nil
+		})
+	}
+}
+
+// setTexts sets a list, or takes the field away where the list is empty.
+func setTexts(o object, field string, items []string) {
+	if len(items) == 0 {
+		delete(o, field)
+		return
+	}
+	o[field] = listOf(items)
+}
+
+// full is the path that a URL, or the end of one, means.
+func (c *call) full(url string) string {
+	path := pathOf(url)
+	if strings.HasPrefix(path, "projects/") {
+		return path
+	}
+	return "projects/" + c.params["project"] + "/" + path
+}
+
+func shapeBackend(_ *call, o, _ object) error {
+	preset(o, "loadBalancingScheme", "EXTERNAL")
+	preset(o, "protocol", "TCP")
+	if n := len(texts(o, "healthChecks")); n != 1 {
+		return invalid("resource.healthChecks", n, "A backend service has one health check.")
+	}
+	groups := map[string]bool{}
+	for i, b := range subs(o, "backends") {
+		field := fmt.Sprintf("resource.backends[%d]", i)
+		if groups[text(b, "group")] {
+			return invalid(field+".group", b["group"], "The group is a backend already.")
+		}
+		groups[text(b, "group")] = true
+		preset(b, "balancingMode", "CONNECTION")
+		if text(b, "balancingMode") != "CONNECTION" && strings.HasPrefix(text(o, "loadBalancingScheme"), "INTERNAL") && text(o, "loadBalancingScheme") == "INTERNAL" {
+			return invalid(field+".balancingMode", b["balancingMode"], "Balancing mode must be CONNECTION for an INTERNAL backend service.")
+		}
+	}
+	presets(o, object{"sessionAffinity": "NONE", "timeoutSec": int64(30), "connectionDraining": object{"drainingTimeoutSec": int64(0)}})
+	return nil
+}
+
+func shapeRuleOfBalancer(c *call, o, old object) error {
+	if err := checkLabels("resource.labels", sub(o, "labels")); err != nil {
+		return err
+	}
+	preset(o, "loadBalancingScheme", "EXTERNAL")
+	preset(o, "IPProtocol", "TCP")
+	internal := text(o, "loadBalancingScheme") == "INTERNAL"
+	switch {
+	case (o["target"] == nil) == (o["backendService"] == nil):
+		return invalid("resource.target", o["target"], "Exactly one of target and backendService must be specified.")
+	case internal && o["backendService"] == nil:
+		return invalid("resource.backendService", "", "An INTERNAL forwarding rule needs a backend service.")
+	case internal && o["subnetwork"] == nil && o["network"] == nil:
+		return invalid("resource.network", "", "An INTERNAL forwarding rule needs a network or a subnetwork.")
+	case internal && o["portRange"] != nil:
+		return invalid("resource.portRange", o["portRange"], "An INTERNAL forwarding rule has ports.")
+	case !internal && o["target"] != nil && o["ports"] != nil:
+		return invalid("resource.ports", o["ports"], "Ports need a backend service.")
+	case len(texts(o, "ports")) > 5:
+		return invalid("resource.ports", o["ports"], "There are 5 ports at most.")
+	case internal && o["ports"] == nil && !flag(o, "allPorts"):
+		return invalid("resource.ports", "", "Ports, or allPorts, must be specified.")
+	}
+	if b := c.entries[pathOf(text(o, "backendService"))]; b != nil && b.o["loadBalancingScheme"] != o["loadBalancingScheme"] {
+		return invalid("resource.loadBalancingScheme", o["loadBalancingScheme"], "The scheme of the backend service is "+text(b.o, "loadBalancingScheme")+".")
+	}
+	if r := text(o, "portRange"); r != "" && !strings.Contains(r, "-") {
+		o["portRange"] = r + "-" + r
+	}
+	if internal && o["subnetwork"] != nil && o["network"] == nil {
+		o["network"] = c.entries[pathOf(text(o, "subnetwork"))].o["network"]
+	}
+	preset(o, "networkTier", "PREMIUM")
+	if old != nil {
+		return nil
+	}
+	if internal && o["subnetwork"] == nil {
+		return invalid("resource.subnetwork", "", "It must be specified, for the network is in custom mode.")
+	}
+	return c.addressOfRule(o, internal)
+}
+
+// addressOfRule gives a forwarding rule its address, which may be that of a reserved one,
+// and refuses it where another rule has it.
+func (c *call) addressOfRule(o object, internal bool) error {
+	wanted := text(o, "IPAddress")
+	reserved := c.reserved(wanted)
+	if _, err := netip.ParseAddr(wanted); wanted != "" && err != nil && reserved == nil {
+		return invalid("resource.IPAddress", wanted, "It is neither an address nor the URL of one.")
+	}
+	switch {
+	case reserved != nil && (text(reserved.o, "addressType") == "INTERNAL") != internal:
+		return invalid("resource.IPAddress", wanted, "The address is "+text(reserved.o, "addressType")+".")
+	case reserved != nil:
+		o["IPAddress"] = reserved.o["address"]
+	case wanted == "" && internal:
+		a, err := c.internal("resource.IPAddress", text(o, "subnetwork"), "")
+		if err != nil {
+			return err
+		}
+		o["IPAddress"] = a
+	case internal: // an address of its own, unless another rule has it
+		if !netip.MustParsePrefix(text(c.entries[pathOf(text(o, "subnetwork"))].o, "ipCidrRange")).Contains(netip.MustParseAddr(wanted)) {
+			return invalid("resource.IPAddress", wanted, "Requested internal IP address is not in the range of the subnetwork.")
+		}
+	case wanted == "":
+		o["IPAddress"] = c.external()
+	default:
+		return invalid("resource.IPAddress", wanted, "Invalid IP address specified.")
+	}
+	return c.alone(o, reserved, internal)
+}
+
+// reserved is the address of the region of a call that a URL or an address means, or nil.
+func (c *call) reserved(wanted string) *entry {
+	for _, x := range c.entries {
+		if x.kind == c.kinds["addresses"] && x.made && !x.leaving && strings.HasPrefix(x.path, c.scope()+"/") && wanted != "" && (x.o["address"] == wanted || x.path == c.full(wanted)) {
+			return x
+		}
+	}
+	return nil
+}
+
+// alone refuses a rule whose address another has: for the same ports always, and for
+// others too within a network, unless the address is reserved to be shared.
+func (c *call) alone(o object, reserved *entry, internal bool) error {
+	shared := !internal || reserved != nil && reserved.o["purpose"] == "SHARED_LOADBALANCER_VIP"
+	for _, x := range c.entries {
+		if x.kind == nil || x.kind.name == "instances" && internal && reserved != nil && usesAddress(x, reserved) {
+			if x.kind != nil {
+				return inUse(reserved, x.path)
+			}
+			continue
+		}
+		if x.kind.name != "forwardingRules" || x.o["IPAddress"] != o["IPAddress"] || internal && x.o["network"] != o["network"] {
+			continue
+		}
+		if !shared {
+			return refusal(http.StatusBadRequest, "invalid", "Invalid value for field 'resource.IPAddress': '%s'. Specified IP address is already in use by '%s': reserve it with purpose SHARED_LOADBALANCER_VIP.", o["IPAddress"], x.path)
+		}
+		if x.o["IPProtocol"] == o["IPProtocol"] && overlap(o, x.o) {
+			return refusal(http.StatusBadRequest, "invalid", "Invalid value for field 'resource.IPAddress': '%s'. Specified IP address is in-use and would result in a conflict with '%s'.", o["IPAddress"], x.path)
+		}
+	}
+	return nil
+}
+
+// overlap reports whether two rules have a port in common.
+func overlap(a, b object) bool {
+	for _, p := range portsOf(a) {
+		for _, q := range portsOf(b) {
+			if p[0] <= q[1] && q[0] <= p[1] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func portsOf(rule object) [][2]int {
+	spans := texts(rule, "ports")
+	if r := text(rule, "portRange"); r != "" {
+		spans = append(spans, r)
+	}
+	var out [][2]int
+	for _, s := range spans {
+		from, to, isRange := strings.Cut(s, "-")
+		if !isRange {
+			to = from
+		}
+		a, _ := strconv.Atoi(from) // a text that is no number is port zero
+		b, _ := strconv.Atoi(to)
+		out = append(out, [2]int{a, b})
+	}
+	if len(out) == 0 {
+		return [][2]int{{1, 65535}}
+	}
+	return out
+}
+
+func (c *call) setTarget() (object, error) {
+	k := c.kinds["forwardingRules"]
+	x, err := k.changeable(c)
+	if err != nil {
+		return nil, err
+	}
+	path, err := c.refer(text(c.body, "target"), "target", []string{"targetPools"})
+	if err != nil {
+		return nil, err
+	}
+	return c.alter("SetTarget", x, func(context.Context) error {
+		x.o["target"] = link(path)
+		k.marked(x.o)
+		return nil
+	})
+}
+
+// poolHealth answers how an instance of a target pool is.
+func (c *call) poolHealth() (object, error) {
+	x, err := c.kinds["targetPools"].found(c)
+	if err != nil {
+		return nil, err
+	}
+	path, err := c.refer(text(c.body, "instance"), "instance", []string{"instances"})
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(texts(x.o, "instances"), link(path)) {
+		return nil, invalid("instance", c.body["instance"], "The target pool does not have it.")
+	}
+	port := 80
+	for _, url := range texts(x.o, "healthChecks") {
+		port = int(number(c.entries[pathOf(url)].o, "port"))
+	}
+	out := list{}
+	for _, r := range sortedBy(c.kinds["forwardingRules"].in(c, c.scope()+"/"), func(x *entry) string { return x.path }) {
+		if r.o["target"] == x.o["selfLink"] {
+			status := c.health(c.entries[path], port)
+			status["forwardingRuleIp"], status["forwardingRule"] = r.o["IPAddress"], r.o["selfLink"]
+			out = append(out, status)
+		}
+	}
+	answer := object{"kind": "compute#targetPoolInstanceHealth"}
+	if len(out) > 0 {
+		answer["healthStatus"] = out
+	}
+	return answer, nil
+}
+
+// health is how an instance is at a port.
+func (c *call) health(x *entry, port int) object {
+	state := "UNHEALTHY"
+	if text(x.o, "status") == "RUNNING" && (c.o.Healthy == nil || c.o.Healthy(c.instance(x), port)) {
+		state = "HEALTHY"
+	}
+	out := object{"instance": x.o["selfLink"], "healthState": state, "port": int64(port)}
+	if nics := subs(x.o, "networkInterfaces"); len(nics) > 0 {
+		out["ipAddress"] = nics[0]["networkIP"]
+	}
+	return out
+}
+
+// backendHealth answers how the instances of a group of a backend service are.
+func (c *call) backendHealth() (object, error) {
+	x, err := c.kinds["regionBackendServices"].found(c)
+	if err != nil {
+		return nil, err
+	}
+	path, err := c.refer(text(c.body, "group"), "group", []string{"instanceGroups"})
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(subs(x.o, "backends"), func(b object) bool { return b["group"] == link(path) }) {
+		return nil, invalid("group", c.body["group"], "The backend service does not have it.")
+	}
+	port := 80
+	for _, url := range texts(x.o, "healthChecks") {
+		check := c.entries[pathOf(url)].o
+		port = int(number(sub(check, protocolsOfChecks[text(check, "type")]), "port"))
+	}
+	out := list{}
+	for _, member := range c.membersOf(path) {
+		out = append(out, c.health(member, port))
+	}
+	answer := object{"kind": "compute#backendServiceGroupHealth"}
+	if len(out) > 0 {
+		answer["healthStatus"] = out
+	}
+	return answer, nil
+}

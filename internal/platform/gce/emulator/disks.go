@@ -1,0 +1,199 @@
+package emulator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// diskType is a kind of disk, with the sizes that it may have in GB.
+type diskType struct {
+	least, most, usual int64
+	// iops and throughput may be asked for.
+	iops, throughput bool
+}
+
+// diskTypes are those of every zone, by https://cloud.google.com/compute/docs/disks.
+var diskTypes = map[string]diskType{
+	"pd-standard":          {10, 65536, 500, false, false},
+	"pd-balanced":          {10, 65536, 100, false, false},
+	"pd-ssd":               {10, 65536, 100, false, false},
+	"pd-extreme":           {500, 65536, 1000, true, false},
+	"hyperdisk-balanced":   {4, 65536, 100, true, true},
+	"hyperdisk-extreme":    {64, 65536, 1000, true, false},
+	"hyperdisk-throughput": {2048, 32768, 2048, false, true},
+}
+
+func diskKind() *collection {
+	return &collection{name: "disks", word: "disk", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "setLabels"}, users: []string{"instances"}, labelled: true, shape: shapeDisk}
+}
+
+func shapeDisk(c *call, o, _ object) error {
+	return c.disk(o, c.scope(), "resource")
+}
+
+// disk checks a new disk of a zone, whose path scope is, and sets what the server sets.
+func (e *Emulator) disk(o object, scope, at string) error {
+	if err := checkLabels(at+".labels", sub(o, "labels")); err != nil {
+		return err
+	}
+	name := last(text(o, "type"), "/")
+	if name == "" {
+		name = "pd-standard"
+	}
+	kind, known := diskTypes[name]
+	if url := pathOf(text(o, "type")); !known || strings.Contains(url, "/") && !strings.HasSuffix(url, "zones/"+last(scope, "/")+"/diskTypes/"+name) {
+		return invalid(at+".type", o["type"], "The referenced diskType resource cannot be found.")
+	}
+	o["type"] = link(scope + "/diskTypes/" + name)
+	size, err := strconv.ParseInt(text(o, "sizeGb"), 10, 64)
+	if o["sizeGb"] == nil {
+		size, err = kind.usual, nil
+	}
+	if source := text(o, "sourceImage"); source != "" {
+		_, image, err := e.image(source, at+".sourceImage")
+		if err != nil {
+			return err
+		}
+		o["sourceImage"], o["architecture"] = image["selfLink"], image["architecture"]
+		least, _ := strconv.ParseInt(text(image, "diskSizeGb"), 10, 64) // the emulator's own
+		if o["sizeGb"] == nil {
+			size = least
+		} else if size < least {
+			return invalid(at+".sizeGb", size, fmt.Sprintf("Requested disk size cannot be smaller than the image size (%d GB)", least))
+		}
+	}
+	if err != nil || size < kind.least || size > kind.most {
+		return invalid(at+".sizeGb", o["sizeGb"], fmt.Sprintf("Disk size of %s must be between %d GB and %d GB.", name, kind.least, kind.most))
+	}
+	if o["provisionedIops"] != nil && !kind.iops {
+		return invalid(at+".provisionedIops", o["provisionedIops"], "The disk type "+name+" has none.")
+	}
+	if o["provisionedThroughput"] != nil && !kind.throughput {
+		return invalid(at+".provisionedThroughput", o["provisionedThroughput"], "The disk type "+name+" has none.")
+	}
+	o["sizeGb"], o["status"], o["physicalBlockSizeBytes"] = strconv.FormatInt(size, 10), "READY", "4096"
+	metric := "DISKS_TOTAL_GB"
+	if name != "pd-standard" {
+		metric = "SSD_TOTAL_GB"
+	}
+	return e.within(metric, scope+"/", size)
+}
+
+func (c *call) resizeDisk() (object, error) {
+	x, err := c.kinds["disks"].changeable(c)
+	if err != nil {
+		return nil, err
+	}
+	size, err := strconv.ParseInt(text(c.body, "sizeGb"), 10, 64)
+	now, _ := strconv.ParseInt(text(x.o, "sizeGb"), 10, 64) // the emulator's own
+	if err != nil || size <= now {
+		return nil, invalid("sizeGb", c.body["sizeGb"], fmt.Sprintf("Disk cannot be resized to a smaller or equal size than %d GB.", now))
+	}
+	return c.alter("resizeDisk", x, func(context.Context) error {
+		x.o["sizeGb"] = strconv.FormatInt(size, 10)
+		return nil
+	})
+}
+
+// attach gives an instance a disk.
+func (c *call) attachDisk() (object, error) {
+	x, err := c.kinds["instances"].changeable(c)
+	if err != nil {
+		return nil, err
+	}
+	path, err := c.refer(text(c.body, "source"), "source", []string{"disks"})
+	if err != nil {
+		return nil, err
+	}
+	if scopeOf(path) != scopeOf(x.path) {
+		return nil, invalid("source", c.body["source"], "The disk is in another zone.")
+	}
+	disk := c.entries[path]
+	attached := clone(c.body)
+	attached["source"] = link(path)
+	preset(attached, "mode", "READ_WRITE")
+	check := func() error {
+		for _, user := range c.usersOf(disk) {
+			if user == x.path {
+				return refusal(http.StatusBadRequest, "invalid", "The disk resource '%s' is already attached to the instance.", path)
+			}
+			if text(attached, "mode") == "READ_WRITE" || !readOnly(c.entries[user], link(path)) {
+				return inUse(disk, user)
+			}
+		}
+		if device := text(attached, "deviceName"); slices.ContainsFunc(subs(x.o, "disks"), func(d object) bool { return device != "" && d["deviceName"] == device }) {
+			return invalid("deviceName", device, "The device name is used already.")
+		}
+		return nil
+	}
+	if err := check(); err != nil {
+		return nil, err
+	}
+	return c.alter("attachDisk", x, func(ctx context.Context) error {
+		if err := check(); err != nil {
+			return err
+		}
+		if c.entries[path] == nil {
+			return notFound(path)
+		}
+		disks, _ := x.o["disks"].(list)
+		complete(attached, len(disks), disk)
+		x.o["disks"] = append(disks, attached)
+		disk.o["lastAttachTimestamp"] = stamp(c.now)
+		c.touched(x)
+		return c.plug(ctx, x)
+	})
+}
+
+// readOnly reports that an instance has a disk only to read.
+func readOnly(instance *entry, disk string) bool {
+	return slices.ContainsFunc(subs(instance.o, "disks"), func(d object) bool { return d["source"] == disk && d["mode"] == "READ_ONLY" })
+}
+
+// complete sets what the server says of a disk that an instance has.
+func complete(attached object, index int, disk *entry) {
+	preset(attached, "type", "PERSISTENT")
+	preset(attached, "deviceName", fmt.Sprintf("persistent-disk-%d", index))
+	preset(attached, "interface", "SCSI")
+	preset(attached, "autoDelete", false)
+	preset(attached, "boot", false)
+	attached["index"], attached["diskSizeGb"] = int64(index), disk.o["sizeGb"]
+	if a := disk.o["architecture"]; a != nil {
+		attached["architecture"] = a
+	}
+	delete(attached, "forceAttach")
+}
+
+func (c *call) detachDisk() (object, error) {
+	x, err := c.kinds["instances"].changeable(c)
+	if err != nil {
+		return nil, err
+	}
+	device := c.params["deviceName"]
+	at := slices.IndexFunc(subs(x.o, "disks"), func(d object) bool { return d["deviceName"] == device })
+	if at < 0 {
+		return nil, invalid("deviceName", device, "No attached disk found with device name '"+device+"'")
+	}
+	if flag(subs(x.o, "disks")[at], "boot") && text(x.o, "status") != "TERMINATED" {
+		return nil, invalid("deviceName", device, "The boot disk of an instance that runs cannot be detached.")
+	}
+	return c.alter("detachDisk", x, func(ctx context.Context) error {
+		disks, _ := x.o["disks"].(list)
+		x.o["disks"] = slices.DeleteFunc(disks, func(d any) bool {
+			m, _ := d.(object)
+			if m["deviceName"] != device {
+				return false
+			}
+			if disk := c.entries[pathOf(text(m, "source"))]; disk != nil {
+				disk.o["lastDetachTimestamp"] = stamp(c.now)
+			}
+			return true
+		})
+		c.touched(x)
+		return c.plug(ctx, x)
+	})
+}

@@ -1,0 +1,459 @@
+package emulator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// groupKinds are groups of instances, and their managers.
+func groupKinds() []*collection {
+	return []*collection{
+		{name: "instanceGroups", word: "instanceGroup", verbs: []string{"get", "list", "aggregatedList"}, users: []string{"regionBackendServices"}},
+		{name: "instanceGroupManagers", word: "instanceGroupManager", verbs: []string{"insert", "get", "list", "aggregatedList", "patch"}, quota: "INSTANCE_GROUP_MANAGERS",
+			refs: []ref{{"instanceTemplate", []string{"instanceTemplates"}}, {"versions[].instanceTemplate", []string{"instanceTemplates"}}, {"targetPools[]", []string{"targetPools"}}, {"autoHealingPolicies[].healthCheck", []string{"healthChecks"}}},
+			mark: "fingerprint", queues: true, shape: shapeGroup, born: bornGroup, altered: func(e *Emulator, x *entry) { e.pools(x); e.steer(x) },
+			mutable: []string{"targetSize", "instanceTemplate", "versions", "targetPools", "updatePolicy", "autoHealingPolicies", "listManagedInstancesResults", "instanceLifecyclePolicy", "statefulPolicy", "allInstancesConfig", "description"}},
+	}
+}
+
+func groupHandlers() map[string]handler {
+	out := map[string]handler{"compute.instanceGroups.listInstances": (*call).listMembers}
+	for verb, h := range map[string]handler{"delete": (*call).deleteGroup, "listManagedInstances": (*call).listManaged, "listErrors": (*call).listErrors,
+		"resize": (*call).resizeGroup, "setInstanceTemplate": (*call).setTemplate, "setTargetPools": (*call).setPools,
+		"recreateInstances":       memberChange(func(c *call, x *entry, m *member) { c.recreate(x, m) }, 0),
+		"applyUpdatesToInstances": (*call).applyUpdates,
+		"deleteInstances":         memberChange(func(c *call, x *entry, m *member) { c.drop(x, m) }, -1),
+		"abandonInstances":        memberChange(func(c *call, x *entry, m *member) { c.abandon(x, m) }, -1),
+		"createInstances":         (*call).createMembers,
+	} {
+		out["compute.instanceGroupManagers."+verb] = h
+	}
+	return out
+}
+
+// What a group does with an instance, as currentAction says it.
+const (
+	none       = "NONE"
+	creating   = "CREATING"
+	recreating = "RECREATING"
+	deleting   = "DELETING"
+	abandoning = "ABANDONING"
+)
+
+// group are the instances of a manager.
+type group struct {
+	members []*member
+	pools   []string // in which its instances are
+	ended   func()   // called when the last instance is gone
+}
+
+// member is an instance that a group has, or is to have.
+type member struct {
+	name, action string
+	// template is the URL of the one that the instance was made of.
+	template string
+	// errors are those of the last attempt to make it.
+	errors list
+	// trying is set while an attempt goes on, or waits to be repeated.
+	trying bool
+}
+
+// show adds what a manager knows of its instances.
+func (g *group) show(o object) {
+	actions := object{}
+	for _, a := range []string{none, creating, recreating, deleting, abandoning, "RESTARTING", "REFRESHING", "VERIFYING", "CREATING_WITHOUT_RETRIES"} {
+		actions[camel(a)] = int64(0)
+	}
+	stable, current := len(g.members) == int(number(o, "targetSize")), true
+	for _, m := range g.members {
+		n, _ := actions[camel(m.action)].(int64)
+		actions[camel(m.action)] = n + 1
+		stable = stable && m.action == none
+		current = current && m.template == o["instanceTemplate"]
+	}
+	o["currentActions"] = actions
+	o["status"] = object{"isStable": stable, "versionTarget": object{"isReached": current}, "stateful": object{"hasStatefulConfig": false, "perInstanceConfigs": object{"allEffective": true}}}
+}
+
+// camel is a word such as CREATING_WITHOUT_RETRIES as a field, creatingWithoutRetries.
+func camel(s string) string {
+	words := strings.Split(strings.ToLower(s), "_")
+	for i, w := range words[1:] {
+		words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+	}
+	return strings.Join(words, "")
+}
+
+// maxBase is how long a name of instances may be, before what makes it unique.
+const maxBase = 58
+
+var baseName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,57})$`)
+
+func shapeGroup(c *call, o, old object) error {
+	versions := subs(o, "versions")
+	switch {
+	case old != nil && !same(o["instanceTemplate"], old["instanceTemplate"]) && same(o["versions"], old["versions"]):
+		o["versions"] = list{object{"instanceTemplate": o["instanceTemplate"]}}
+	case len(versions) > 1:
+		return refusal(http.StatusNotImplemented, "notImplemented", "groups of several versions are not played by this stand-in for Google Cloud")
+	case len(versions) == 1:
+		o["instanceTemplate"] = versions[0]["instanceTemplate"]
+	case o["instanceTemplate"] == nil:
+		return refusal(http.StatusBadRequest, "required", "Required field 'resource.instanceTemplate' not specified")
+	default:
+		o["versions"] = list{object{"instanceTemplate": o["instanceTemplate"]}}
+	}
+	name := text(o, "name")
+	preset(o, "baseInstanceName", name[:min(len(name), maxBase)])
+	if b := text(o, "baseInstanceName"); !baseName.MatchString(b) {
+		return invalid("resource.baseInstanceName", b, "Must be a match of regex '[a-z][-a-z0-9]{0,57}'")
+	}
+	if n := number(o, "targetSize"); n < 0 || n > 1000 {
+		return invalid("resource.targetSize", n, "Must be between 0 and 1000.")
+	}
+	if old == nil {
+		o["instanceGroup"] = link(c.scope() + "/instanceGroups/" + name)
+	}
+	preset(o, "listManagedInstancesResults", "PAGELESS")
+	preset(o, "instanceLifecyclePolicy", object{"defaultActionOnFailure": "REPAIR", "forceUpdateOnRepair": "NO"})
+	preset(o, "updatePolicy", object{})
+	return shapeUpdates(sub(o, "updatePolicy"), number(o, "targetSize"))
+}
+
+// shapeUpdates sets how a group gets its instances up to date.
+func shapeUpdates(p object, size int64) error {
+	presets(p, object{"type": "OPPORTUNISTIC", "minimalAction": "REPLACE", "replacementMethod": "SUBSTITUTE"})
+	preset(p, "mostDisruptiveAllowedAction", "REPLACE")
+	surge := int64(1)
+	if p["replacementMethod"] == "RECREATE" {
+		surge = 0
+	}
+	for field, usual := range map[string]int64{"maxSurge": surge, "maxUnavailable": 1} {
+		preset(p, field, object{"fixed": usual})
+		n := sub(p, field)
+		if n["fixed"] != nil && n["percent"] != nil {
+			return invalid("resource.updatePolicy."+field, n["percent"], "Only one of fixed and percent may be given.")
+		}
+		if n["percent"] != nil {
+			n["calculated"] = (number(n, "percent")*size + 99) / 100
+		} else {
+			preset(n, "fixed", int64(0))
+			n["calculated"] = n["fixed"]
+		}
+	}
+	if p["replacementMethod"] == "RECREATE" && number(sub(p, "maxSurge"), "calculated") > 0 {
+		return invalid("resource.updatePolicy.maxSurge", sub(p, "maxSurge")["calculated"], "maxSurge must be equal to 0 when replacement method is set to RECREATE.")
+	}
+	return nil
+}
+
+// bornGroup makes the group of a manager, and its instances.
+func bornGroup(e *Emulator, x *entry) {
+	x.group = &group{}
+	template := e.entries[pathOf(text(x.o, "instanceTemplate"))]
+	o := object{"name": x.o["name"], "id": e.newID(), "creationTimestamp": stamp(e.now), "zone": x.o["zone"], "selfLink": x.o["instanceGroup"], "fingerprint": fingerprint(x.path), "size": int64(0),
+		"description": "This instance group is controlled by Instance Group Manager '" + text(x.o, "name") + "'. To modify instances in this group, use the Instance Group Manager API: https://cloud.google.com/compute/docs/reference/latest/instanceGroupManagers"}
+	if template != nil {
+		for _, nic := range subs(sub(template.o, "properties"), "networkInterfaces")[:1] {
+			for _, field := range []string{"network", "subnetwork"} {
+				if nic[field] != nil {
+					o[field] = nic[field]
+				}
+			}
+		}
+	}
+	path := pathOf(text(o, "selfLink"))
+	e.entries[path] = &entry{path: path, kind: e.kinds["instanceGroups"], o: o, made: true, owner: x.path}
+	e.steer(x)
+}
+
+func (c *call) manager() (*entry, error) { return c.kinds["instanceGroupManagers"].changeable(c) }
+
+// deleteGroup removes a manager when all its instances are gone.
+func (c *call) deleteGroup() (object, error) {
+	x, err := c.manager()
+	if err != nil {
+		return nil, err
+	}
+	own := c.entries[pathOf(text(x.o, "instanceGroup"))]
+	if users := c.usersOf(own); len(users) > 0 && !c.o.LateInUse {
+		return nil, inUse(own, users[0])
+	}
+	op := c.newOperation("delete", x.path)
+	x.leaving = true
+	fails := c.fails
+	c.later(c.o.Latency/2, func(context.Context) {
+		op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.now)
+		if users := c.usersOf(own); len(users) > 0 && fails == nil {
+			fails = inUse(own, users[0])
+		}
+		if fails != nil {
+			x.leaving = false
+			c.finish(op, fails)
+			return
+		}
+		x.group.ended = func() {
+			c.remove(x)
+			c.finish(op, nil)
+		}
+		c.later(c.o.Latency/2, func(context.Context) { c.steer(x) })
+	})
+	return clone(op.o), nil
+}
+
+// managed begins an operation upon a manager, which is over when what it does is begun.
+func (c *call) managed(x *entry, do func()) (object, error) {
+	return c.alter("compute.instanceGroupManagers."+last(c.method.ID, "."), x, func(context.Context) error {
+		if c.entries[x.path] == x && !x.leaving {
+			do()
+			x.kind.marked(x.o)
+			c.steer(x)
+		}
+		return nil
+	})
+}
+
+func (c *call) resizeGroup() (object, error) {
+	x, err := c.manager()
+	if err != nil {
+		return nil, err
+	}
+	size, err := strconv.ParseInt(c.params["size"], 10, 64)
+	if err != nil || size < 0 || size > 1000 {
+		return nil, invalid("size", c.params["size"], "Must be between 0 and 1000.")
+	}
+	return c.managed(x, func() { x.o["targetSize"] = size })
+}
+
+func (c *call) setTemplate() (object, error) {
+	x, err := c.manager()
+	if err != nil {
+		return nil, err
+	}
+	path, err := c.refer(text(c.body, "instanceTemplate"), "instanceTemplate", []string{"instanceTemplates"})
+	if err != nil {
+		return nil, err
+	}
+	return c.managed(x, func() {
+		x.o["instanceTemplate"], x.o["versions"] = link(path), list{object{"instanceTemplate": link(path)}}
+	})
+}
+
+func (c *call) setPools() (object, error) {
+	x, err := c.manager()
+	if err != nil {
+		return nil, err
+	}
+	if sent := c.body["fingerprint"]; sent != nil && sent != x.o["fingerprint"] {
+		return nil, stale("Invalid fingerprint.")
+	}
+	var urls []string
+	for i, url := range texts(c.body, "targetPools") {
+		path, err := c.refer(url, fmt.Sprintf("targetPools[%d]", i), []string{"targetPools"})
+		if err != nil {
+			return nil, err
+		}
+		urls = append(urls, link(path))
+	}
+	return c.managed(x, func() {
+		setTexts(x.o, "targetPools", urls)
+		c.pools(x)
+	})
+}
+
+// named are the members that a list of URLs of instances means.
+func (c *call) named(x *entry, urls []string) ([]*member, error) {
+	var out []*member
+	for i, url := range urls {
+		at := slices.IndexFunc(x.group.members, func(m *member) bool {
+			return c.full(url) == scopeOf(x.path)+"/instances/"+m.name && m.action != deleting && m.action != abandoning
+		})
+		if at < 0 {
+			if flag(c.body, "skipInstancesOnValidationError") {
+				continue
+			}
+			return nil, invalid(fmt.Sprintf("instances[%d]", i), url, "The instance is not a member of instanceGroupManager '"+text(x.o, "name")+"'.")
+		}
+		out = append(out, x.group.members[at])
+	}
+	return out, nil
+}
+
+// memberChange makes a handler that does something with members, and changes the size of
+// the group by so many for each.
+func memberChange(do func(*call, *entry, *member), size int64) handler {
+	return func(c *call) (object, error) {
+		x, err := c.manager()
+		if err != nil {
+			return nil, err
+		}
+		if len(texts(c.body, "instances")) == 0 {
+			return nil, refusal(http.StatusBadRequest, "required", "Required field 'instances' not specified")
+		}
+		members, err := c.named(x, texts(c.body, "instances"))
+		if err != nil {
+			return nil, err
+		}
+		return c.managed(x, func() {
+			for _, m := range members {
+				if !slices.Contains(x.group.members, m) || m.action == deleting {
+					continue
+				}
+				x.o["targetSize"] = max(0, number(x.o, "targetSize")+size)
+				do(c, x, m)
+			}
+		})
+	}
+}
+
+// applyUpdates makes anew those of some instances that are out of date.
+func (c *call) applyUpdates() (object, error) {
+	x, err := c.manager()
+	if err != nil {
+		return nil, err
+	}
+	members := slices.Clone(x.group.members)
+	if !flag(c.body, "allInstances") {
+		if members, err = c.named(x, texts(c.body, "instances")); err != nil {
+			return nil, err
+		}
+	}
+	always := slices.Contains([]string{"REPLACE", "RESTART"}, text(c.body, "minimalAction"))
+	return c.managed(x, func() {
+		for _, m := range members {
+			if m.action != none || !always && m.template == x.o["instanceTemplate"] {
+				continue
+			}
+			if sub(x.o, "updatePolicy")["replacementMethod"] == "RECREATE" {
+				c.recreate(x, m)
+			} else {
+				c.drop(x, m) // and another takes its place
+			}
+		}
+	})
+}
+
+// createMembers makes instances of given names.
+func (c *call) createMembers() (object, error) {
+	x, err := c.manager()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i, item := range subs(c.body, "instances") {
+		name := text(item, "name")
+		switch {
+		case !tag.MatchString(name):
+			return nil, invalid(fmt.Sprintf("instances[%d].name", i), name, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
+		case c.entries[scopeOf(x.path)+"/instances/"+name] != nil || slices.Contains(names, name):
+			return nil, refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", scopeOf(x.path)+"/instances/"+name)
+		}
+		names = append(names, name)
+	}
+	return c.managed(x, func() {
+		for _, name := range names {
+			x.group.members = append(x.group.members, &member{name: name, action: creating})
+		}
+		x.o["targetSize"] = number(x.o, "targetSize") + int64(len(names))
+	})
+}
+
+// listManaged answers the instances of a manager, in pages only where the manager is set so.
+func (c *call) listManaged() (object, error) {
+	x, err := c.kinds["instanceGroupManagers"].found(c)
+	if err != nil {
+		return nil, err
+	}
+	items := []object{}
+	for _, m := range sortedBy(slices.Clone(x.group.members), func(m *member) string { return m.name }) {
+		items = append(items, c.shownMember(x, m))
+	}
+	if x.o["listManagedInstancesResults"] != "PAGINATED" {
+		delete(c.params, "maxResults")
+		delete(c.params, "pageToken")
+	}
+	page, next, err := c.cut(items)
+	if err != nil {
+		return nil, err
+	}
+	out := object{}
+	if len(page) > 0 {
+		out["managedInstances"] = listOf(page)
+	}
+	if next != "" {
+		out["nextPageToken"] = next
+	}
+	return out, nil
+}
+
+func (c *call) shownMember(x *entry, m *member) object {
+	path := scopeOf(x.path) + "/instances/" + m.name
+	o := object{"instance": link(path), "name": m.name, "currentAction": m.action}
+	template := m.template
+	if i := c.entries[path]; i != nil {
+		o["id"], o["instanceStatus"] = i.o["id"], i.o["status"]
+	} else if m.action == creating || m.action == recreating {
+		template = text(x.o, "instanceTemplate")
+	}
+	if template != "" {
+		o["version"] = object{"instanceTemplate": template}
+	}
+	if len(m.errors) > 0 {
+		o["lastAttempt"] = object{"errors": object{"errors": m.errors}}
+	}
+	return o
+}
+
+func (c *call) listErrors() (object, error) {
+	x, err := c.kinds["instanceGroupManagers"].found(c)
+	if err != nil {
+		return nil, err
+	}
+	items := []object{}
+	for _, m := range x.group.members {
+		for _, e := range m.errors {
+			items = append(items, object{"timestamp": stamp(c.now), "error": e, "instanceActionDetails": object{"action": m.action, "instance": link(scopeOf(x.path) + "/instances/" + m.name), "version": object{"instanceTemplate": x.o["instanceTemplate"]}}})
+		}
+	}
+	page, next, err := c.cut(items)
+	out := object{"items": listOf(page)}
+	if next != "" {
+		out["nextPageToken"] = next
+	}
+	return out, err
+}
+
+// membersOf are the instances of a group that are there, by name.
+func (e *Emulator) membersOf(group string) []*entry {
+	var out []*entry
+	own := e.entries[group]
+	if own == nil {
+		return nil
+	}
+	for _, x := range e.entries {
+		if x.machine != nil && x.machine.manager != "" && x.machine.manager == own.owner {
+			out = append(out, x)
+		}
+	}
+	return sortedBy(out, func(x *entry) string { return x.path })
+}
+
+func (c *call) listMembers() (object, error) {
+	x, err := c.kinds["instanceGroups"].found(c)
+	if err != nil {
+		return nil, err
+	}
+	items := []object{}
+	for _, i := range c.membersOf(x.path) {
+		if s := text(c.body, "instanceState"); s == "RUNNING" && i.o["status"] != "RUNNING" {
+			continue
+		}
+		items = append(items, object{"instance": i.o["selfLink"], "status": i.o["status"]})
+	}
+	return c.pageOf(items, x.path)
+}

@@ -1,0 +1,403 @@
+package emulator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// networking are the kinds of networks.
+func networking() []*collection {
+	return []*collection{
+		{name: "networks", word: "network", verbs: []string{"insert", "get", "list", "delete", "patch"}, quota: "NETWORKS",
+			users:   []string{"subnetworks", "firewalls", "routers", "routes", "addresses", "instances", "forwardingRules"},
+			mutable: []string{"mtu", "routingConfig", "networkFirewallPolicyEnforcementOrder"},
+			shape:   shapeNetwork, born: bornNetwork},
+		{name: "subnetworks", word: "subnetwork", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "patch"}, quota: "SUBNETWORKS",
+			refs: []ref{{"network", []string{"networks"}}}, users: []string{"instances", "addresses", "forwardingRules", "routers"},
+			mutable: []string{"secondaryIpRanges", "stackType", "ipv6AccessType", "externalIpv6Prefix", "ipv6CidrRange", "privateIpGoogleAccess", "privateIpv6GoogleAccess", "logConfig", "enableFlowLogs", "role"},
+			mark:    "fingerprint", needsMark: true, shape: shapeSubnetwork, born: bornSubnetwork},
+		{name: "firewalls", word: "firewall", verbs: []string{"insert", "get", "list", "delete", "patch", "update"}, quota: "FIREWALLS",
+			refs: []ref{{"network", []string{"networks"}}}, shape: shapeFirewall,
+			mutable: []string{"allowed", "denied", "sourceRanges", "destinationRanges", "sourceTags", "targetTags", "sourceServiceAccounts", "targetServiceAccounts", "priority", "disabled", "logConfig", "description"}},
+		{name: "routers", word: "router", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "patch", "update"}, quota: "ROUTERS",
+			refs:    []ref{{"network", []string{"networks"}}, {"nats[].subnetworks[].name", []string{"subnetworks"}}, {"nats[].natIps[]", []string{"addresses"}}},
+			mutable: []string{"nats", "bgp", "bgpPeers", "interfaces", "description"}, shape: shapeRouter},
+		{name: "routes", word: "route", verbs: []string{"insert", "get", "list", "delete"}, quota: "ROUTES",
+			refs: []ref{{"network", []string{"networks"}}, {"nextHopInstance", []string{"instances"}}}, shape: shapeRoute},
+	}
+}
+
+func networkHandlers() map[string]handler {
+	return map[string]handler{"compute.subnetworks.expandIpCidrRange": (*call).expandRange}
+}
+
+func shapeNetwork(_ *call, o, _ object) error {
+	if _, said := o["autoCreateSubnetworks"]; !said {
+		return invalid("resource.autoCreateSubnetworks", "", "Legacy networks cannot be created any more: say true or false.")
+	}
+	if n := number(o, "mtu"); o["mtu"] != nil && (n < 1300 || n > 8896) {
+		return invalid("resource.mtu", n, "Must be between 1300 and 8896.")
+	}
+	preset(o, "routingConfig", object{"routingMode": "REGIONAL"})
+	preset(o, "networkFirewallPolicyEnforcementOrder", "AFTER_CLASSIC_FIREWALL")
+	return nil
+}
+
+// bornNetwork makes the default route, and the subnetworks of a network in auto mode.
+func bornNetwork(e *Emulator, x *entry) {
+	e.own(x, object{"name": e.routeName(), "network": x.o["selfLink"], "destRange": "0.0.0.0/0", "priority": int64(1000), "description": "Default route to the Internet.",
+		"nextHopGateway": link(scopeOf(x.path) + "/gateways/default-internet-gateway")})
+	if !flag(x.o, "autoCreateSubnetworks") {
+		return
+	}
+	at := netip.MustParseAddr("10.128.0.0")
+	for _, region := range e.regions() {
+		scope := strings.Join(strings.Split(x.path, "/")[:2], "/") + "/regions/" + region
+		made, err := e.kinds["subnetworks"].make(&call{Emulator: e}, scope, object{"name": text(x.o, "name"), "network": x.o["selfLink"], "ipCidrRange": at.String() + "/20"})
+		if err != nil {
+			continue // there is one of the name, as at Google's
+		}
+		made.made, made.busy = true, 0
+		bornSubnetwork(e, made)
+		bytes := at.As4()
+		bytes[2] += 16
+		at = netip.AddrFrom4(bytes)
+	}
+}
+
+func (e *Emulator) routeName() string { return fmt.Sprintf("default-route-%016x", e.random.Uint64()) }
+
+// own makes a route that goes with what owns it.
+func (e *Emulator) own(x *entry, route object) {
+	path := strings.Join(strings.Split(x.path, "/")[:2], "/") + "/global/routes/" + text(route, "name")
+	route["id"], route["selfLink"], route["creationTimestamp"] = e.newID(), link(path), stamp(e.now)
+	e.entries[path] = &entry{path: path, kind: e.kinds["routes"], o: route, made: true, owner: x.path}
+}
+
+// showNetwork adds what a network knows of its subnetworks.
+func (e *Emulator) showNetwork(x *entry, o object) {
+	o["selfLinkWithId"] = link(scopeOf(x.path) + "/networks/" + text(o, "id"))
+	var subnets []string
+	for _, y := range e.entries {
+		if y.kind == e.kinds["subnetworks"] && y.made && y.o["network"] == x.o["selfLink"] {
+			subnets = append(subnets, text(y.o, "selfLink"))
+		}
+	}
+	if slices.Sort(subnets); len(subnets) > 0 {
+		o["subnetworks"] = listOf(subnets)
+	}
+}
+
+// cidr reads a range of IPv4, whose host part must be zero.
+func cidr(field, s string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(s)
+	if err != nil || !p.Addr().Is4() || p.Masked() != p {
+		return p, invalid(field, s, "Must be a CIDR address range that begins at its first address.")
+	}
+	return p, nil
+}
+
+// ranges are all that a subnetwork has.
+func ranges(o object) []string {
+	out := []string{text(o, "ipCidrRange")}
+	for _, r := range subs(o, "secondaryIpRanges") {
+		out = append(out, text(r, "ipCidrRange"))
+	}
+	return out
+}
+
+func shapeSubnetwork(c *call, o, old object) error {
+	if o["network"] == nil {
+		return refusal(http.StatusBadRequest, "required", "Required field 'resource.network' not specified")
+	}
+	own, err := cidr("resource.ipCidrRange", text(o, "ipCidrRange"))
+	if err != nil {
+		return err
+	}
+	if own.Bits() < 4 || own.Bits() > 29 {
+		return invalid("resource.ipCidrRange", own, "Must be between /4 and /29.")
+	}
+	mine := []netip.Prefix{own}
+	names := map[string]bool{}
+	for i, r := range subs(o, "secondaryIpRanges") {
+		field := fmt.Sprintf("resource.secondaryIpRanges[%d]", i)
+		p, err := cidr(field+".ipCidrRange", text(r, "ipCidrRange"))
+		switch {
+		case err != nil:
+			return err
+		case text(r, "rangeName") == "" || names[text(r, "rangeName")]:
+			return invalid(field+".rangeName", r["rangeName"], "The name must be unique within the subnetwork.")
+		case slices.ContainsFunc(mine, p.Overlaps):
+			return invalid(field+".ipCidrRange", p, fmt.Sprintf("Invalid IPCidrRange: %s conflicts with another range of the subnetwork.", p))
+		}
+		names[text(r, "rangeName")] = true
+		mine = append(mine, p)
+	}
+	if err := c.apart(o, mine); err != nil {
+		return err
+	}
+	if old != nil {
+		if err := c.keepsRanges(o, old); err != nil {
+			return err
+		}
+	}
+	presets(o, object{"purpose": "PRIVATE", "stackType": "IPV4_ONLY", "privateIpGoogleAccess": false, "privateIpv6GoogleAccess": "DISABLE_GOOGLE_ACCESS", "allowSubnetCidrRoutesOverlap": false})
+	o["gatewayAddress"] = own.Addr().Next().String()
+	return c.stack(o)
+}
+
+// stack gives a subnetwork of both families its range of IPv6.
+func (c *call) stack(o object) error {
+	access := text(o, "ipv6AccessType")
+	switch {
+	case text(o, "stackType") == "IPV4_ONLY" && access != "":
+		return invalid("resource.ipv6AccessType", access, "It needs stackType IPV4_IPV6.")
+	case text(o, "stackType") == "IPV4_ONLY":
+		return nil
+	case access == "":
+		return invalid("resource.ipv6AccessType", access, "It must be specified with stackType IPV4_IPV6.")
+	case access == "EXTERNAL" && o["externalIpv6Prefix"] == nil:
+		c.numbers++
+		o["externalIpv6Prefix"] = fmt.Sprintf("2600:1900:4000:%x::/64", c.numbers)
+		o["ipv6CidrRange"] = o["externalIpv6Prefix"]
+	}
+	return nil
+}
+
+// apart refuses ranges that another subnetwork of the network has.
+func (c *call) apart(o object, mine []netip.Prefix) error {
+	for _, x := range c.entries {
+		if x.kind != c.kinds["subnetworks"] || x.o["network"] != o["network"] || o["selfLink"] == x.o["selfLink"] {
+			continue
+		}
+		for _, other := range ranges(x.o) {
+			for _, p := range mine {
+				if theirs := netip.MustParsePrefix(other); theirs.Overlaps(p) {
+					return invalid("resource.ipCidrRange", p, fmt.Sprintf("Invalid IPCidrRange: %s conflicts with existing subnetwork '%s' in region '%s'.", p, text(x.o, "name"), last(text(x.o, "region"), "/")))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// keepsRanges refuses to take away a secondary range in which an instance has addresses.
+func (c *call) keepsRanges(o, old object) error {
+	for _, r := range subs(old, "secondaryIpRanges") {
+		if slices.ContainsFunc(subs(o, "secondaryIpRanges"), func(s object) bool { return same(s, r) }) {
+			continue
+		}
+		for path, x := range c.entries {
+			if x.kind != c.kinds["instances"] {
+				continue
+			}
+			for _, nic := range subs(x.o, "networkInterfaces") {
+				for _, alias := range subs(nic, "aliasIpRanges") {
+					if nic["subnetwork"] == old["selfLink"] && alias["subnetworkRangeName"] == r["rangeName"] {
+						return inUse(c.entries[pathOf(text(old, "selfLink"))], path)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// bornSubnetwork makes the route that leads to it.
+func bornSubnetwork(e *Emulator, x *entry) {
+	e.own(x, object{"name": e.routeName(), "network": x.o["network"], "destRange": x.o["ipCidrRange"], "priority": int64(0), "nextHopNetwork": x.o["network"],
+		"description": "Default local route to the subnetwork " + text(x.o, "ipCidrRange") + "."})
+}
+
+func (c *call) expandRange() (object, error) {
+	k := c.kinds["subnetworks"]
+	x, err := k.changeable(c)
+	if err != nil {
+		return nil, err
+	}
+	wider, err := cidr("ipCidrRange", text(c.body, "ipCidrRange"))
+	if err != nil {
+		return nil, err
+	}
+	if now := netip.MustParsePrefix(text(x.o, "ipCidrRange")); !wider.Contains(now.Addr()) || wider.Bits() >= now.Bits() {
+		return nil, invalid("ipCidrRange", wider, "It must contain the present range.")
+	}
+	if err := c.apart(x.o, []netip.Prefix{wider}); err != nil {
+		return nil, err
+	}
+	return c.alter("expandIpCidrRange", x, func(context.Context) error {
+		x.o["ipCidrRange"], x.o["gatewayAddress"] = wider.String(), wider.Addr().Next().String()
+		k.marked(x.o)
+		return nil
+	})
+}
+
+func shapeRouter(c *call, o, _ object) error {
+	for i, nat := range subs(o, "nats") {
+		field := fmt.Sprintf("resource.nats[%d]", i)
+		from := text(nat, "sourceSubnetworkIpRangesToNat")
+		switch listed := len(subs(nat, "subnetworks")) > 0; {
+		case text(nat, "name") == "":
+			return refusal(http.StatusBadRequest, "required", "Required field '%s.name' not specified", field)
+		case from == "":
+			return refusal(http.StatusBadRequest, "required", "Required field '%s.sourceSubnetworkIpRangesToNat' not specified", field)
+		case listed != (from == "LIST_OF_SUBNETWORKS"):
+			return invalid(field+".subnetworks", len(subs(nat, "subnetworks")), "Subnetworks are listed if and only if sourceSubnetworkIpRangesToNat is LIST_OF_SUBNETWORKS.")
+		case (text(nat, "natIpAllocateOption") == "MANUAL_ONLY") != (nat["natIps"] != nil):
+			return invalid(field+".natIps", nat["natIps"], "Addresses are listed if and only if natIpAllocateOption is MANUAL_ONLY.")
+		}
+		for _, s := range subs(nat, "subnetworks") {
+			if err := c.natOnce(o, field, text(s, "name")); err != nil {
+				return err
+			}
+			if len(texts(s, "sourceIpRangesToNat")) == 0 {
+				return refusal(http.StatusBadRequest, "required", "Required field '%s.subnetworks.sourceIpRangesToNat' not specified", field)
+			}
+		}
+		presets(nat, object{"type": "PUBLIC", "autoNetworkTier": "PREMIUM", "enableEndpointIndependentMapping": false, "endpointTypes": list{"ENDPOINT_TYPE_VM"}})
+	}
+	return nil
+}
+
+// natOnce refuses a second NAT of a subnetwork.
+func (c *call) natOnce(o object, field, subnet string) error {
+	for _, x := range c.entries {
+		if x.kind != c.kinds["routers"] || x.o["selfLink"] == o["selfLink"] {
+			continue
+		}
+		for _, nat := range subs(x.o, "nats") {
+			for _, s := range subs(nat, "subnetworks") {
+				if text(s, "name") == subnet {
+					return invalid(field+".subnetworks", subnet, "The subnetwork is already used by NAT '"+text(nat, "name")+"' of router '"+text(x.o, "name")+"'.")
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func shapeRoute(_ *call, o, _ object) error {
+	if _, err := netip.ParsePrefix(text(o, "destRange")); err != nil {
+		return invalid("resource.destRange", o["destRange"], "Must be a CIDR address range.")
+	}
+	hops := 0
+	for field := range o {
+		if strings.HasPrefix(field, "nextHop") {
+			hops++
+		}
+	}
+	if hops != 1 {
+		return invalid("resource.nextHop", hops, "Exactly one next hop must be specified.")
+	}
+	if gateway := text(o, "nextHopGateway"); gateway != "" {
+		if last(gateway, "/") != "default-internet-gateway" {
+			return invalid("resource.nextHopGateway", gateway, "The URL is malformed.")
+		}
+		o["nextHopGateway"] = link(scopeOf(pathOf(text(o, "network"))) + "/gateways/default-internet-gateway")
+	}
+	return nil
+}
+
+var (
+	portRange      = regexp.MustCompile(`^\d{1,5}(-\d{1,5})?$`)
+	protocolNumber = regexp.MustCompile(`^\d{1,3}$`)
+	tag            = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+)
+
+// ported are the protocols that have ports.
+var ported = []string{"tcp", "udp", "sctp", "6", "17", "132"}
+
+// protocols are the names of those that firewalls know; others are numbers.
+var protocols = []string{"tcp", "udp", "icmp", "esp", "ah", "ipip", "sctp", "all"}
+
+func shapeFirewall(c *call, o, _ object) error {
+	if o["network"] == nil {
+		return refusal(http.StatusBadRequest, "required", "Required field 'resource.network' not specified")
+	}
+	presets(o, object{"direction": "INGRESS", "priority": int64(1000), "disabled": false, "logConfig": object{"enable": false}})
+	if p := number(o, "priority"); p < 0 || p > 65535 {
+		return invalid("resource.priority", p, "Must be between 0 and 65535.")
+	}
+	if (len(subs(o, "allowed")) > 0) == (len(subs(o, "denied")) > 0) {
+		return refusal(http.StatusBadRequest, "required", "One of Required fields 'resource.allowed' or 'resource.denied' must be specified")
+	}
+	ingress := text(o, "direction") == "INGRESS"
+	side, other := "sourceRanges", "destinationRanges"
+	if !ingress {
+		side, other = other, side
+		if len(texts(o, "sourceTags")) > 0 {
+			return invalid("resource.sourceTags", o["sourceTags"], "An egress rule has no source tags.")
+		}
+	}
+	if len(texts(o, other)) > 0 {
+		return invalid("resource."+other, o[other], "A rule of direction "+text(o, "direction")+" has none.")
+	}
+	if o[side] == nil && o["sourceTags"] == nil && o["sourceServiceAccounts"] == nil {
+		o[side] = list{"0.0.0.0/0"}
+	}
+	six, err := family(o, side)
+	if err != nil {
+		return err
+	}
+	for _, field := range []string{"sourceTags", "targetTags"} {
+		for i, t := range texts(o, field) {
+			if !tag.MatchString(t) {
+				return invalid(fmt.Sprintf("resource.%s[%d]", field, i), t, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
+			}
+		}
+		if o[field] != nil && (o["sourceServiceAccounts"] != nil || o["targetServiceAccounts"] != nil) {
+			return invalid("resource."+field, o[field], "Tags and service accounts cannot be mixed.")
+		}
+	}
+	for _, field := range []string{"allowed", "denied"} {
+		for i, rule := range subs(o, field) {
+			if err := shapeRule(fmt.Sprintf("resource.%s[%d]", field, i), rule, six); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// family reports whether the ranges of a firewall are of IPv6, which they are all or none.
+func family(o object, field string) (six bool, err error) {
+	for i, r := range texts(o, field) {
+		p, err := netip.ParsePrefix(r)
+		if err != nil || p.Masked() != p {
+			return false, invalid(fmt.Sprintf("resource.%s[%d]", field, i), r, "Must be a valid CIDR address range.")
+		}
+		if i > 0 && six != p.Addr().Is6() {
+			return false, invalid("resource."+field, r, "Ranges of IPv4 and of IPv6 cannot be mixed.")
+		}
+		six = p.Addr().Is6()
+	}
+	return six, nil
+}
+
+func shapeRule(field string, rule object, six bool) error {
+	protocol := strings.ToLower(text(rule, "IPProtocol"))
+	switch {
+	case protocol == "":
+		return refusal(http.StatusBadRequest, "required", "Required field '%s.IPProtocol' not specified", field)
+	case !protocolNumber.MatchString(protocol) && !slices.Contains(protocols, protocol):
+		return invalid(field+".IPProtocol", protocol, "Must be a known protocol, or its number.")
+	case six && (protocol == "icmp" || protocol == "1"):
+		return invalid(field+".IPProtocol", protocol, "ICMP is not of IPv6; that is protocol 58.")
+	case !six && protocol == "58":
+		return invalid(field+".IPProtocol", protocol, "ICMPv6 is not of IPv4.")
+	case len(texts(rule, "ports")) > 0 && !slices.Contains(ported, protocol):
+		return invalid(field+".ports", rule["ports"], "The protocol has no ports.")
+	}
+	for i, p := range texts(rule, "ports") {
+		if !portRange.MatchString(p) {
+			return invalid(fmt.Sprintf("%s.ports[%d]", field, i), p, "Must be a port or a range of ports.")
+		}
+	}
+	rule["IPProtocol"] = protocol
+	return nil
+}

@@ -1,0 +1,192 @@
+package emulator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// event is something that happens by itself.
+type event struct {
+	at time.Time
+	do func(context.Context)
+}
+
+// later has something happen after a while.
+func (e *Emulator) later(d time.Duration, do func(context.Context)) {
+	ev := &event{e.now.Add(d), do}
+	at, _ := slices.BinarySearchFunc(e.events, ev.at, func(x *event, t time.Time) int {
+		if x.at.After(t) {
+			return 1
+		}
+		return -1 // of two at the same time the older is first
+	})
+	e.events = slices.Insert(e.events, at, ev)
+}
+
+// pass has happen what is due, as far as the clock is.
+func (e *Emulator) pass(ctx context.Context) { e.settle(ctx, e.o.Now()) }
+
+func (e *Emulator) settle(ctx context.Context, now time.Time) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx = context.WithoutCancel(ctx) // what happens by itself does not end with who looks on
+	for len(e.events) > 0 && !e.events[0].at.After(now) {
+		ev := e.events[0]
+		e.events = e.events[1:]
+		e.now = ev.at
+		ev.do(ctx)
+	}
+	if now.After(e.now) {
+		e.now = now
+	}
+}
+
+// Run has everything happen in its time until the context ends, whether anybody asks or not.
+func (e *Emulator) Run(ctx context.Context) error {
+	for {
+		e.mu.Lock()
+		e.pass(ctx)
+		e.mu.Unlock()
+		if err := e.o.Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// maxWait is how long a wait for an operation blocks, by the documentation of
+// zoneOperations.wait.
+const maxWait = 2 * time.Minute
+
+// stamp is a time as Compute Engine writes it.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-07:00") }
+
+// operate begins an operation upon an object, and answers it. What it does is done when it
+// ends; an error is what it ends with, and undo, which may be nil, takes back what the call
+// did at once.
+func (c *call) operate(verb, target string, do func(context.Context) error, undo func()) (object, error) {
+	return c.operateFor(verb, target, c.o.Latency, do, undo)
+}
+
+func (c *call) operateFor(verb, target string, takes time.Duration, do func(context.Context) error, undo func()) (object, error) {
+	x := c.newOperation(verb, target)
+	fails := c.fails
+	c.later(takes/2, func(context.Context) {
+		x.o["status"], x.o["startTime"] = "RUNNING", stamp(c.now)
+	})
+	c.later(takes, func(ctx context.Context) {
+		var err error
+		if fails != nil {
+			err = fails
+		} else {
+			err = do(ctx)
+		}
+		if err != nil && undo != nil {
+			undo()
+		}
+		c.finish(x, err)
+	})
+	return clone(x.o), nil
+}
+
+// newOperation makes an operation that is not over until it is finished.
+func (c *call) newOperation(verb, target string) *entry {
+	c.numbers++
+	scope := scopeOf(target)
+	name := fmt.Sprintf("operation-%d-%08x", c.now.UnixMilli(), c.random.Uint32())
+	path := scope + "/operations/" + name
+	o := object{"kind": "compute#operation", "id": c.newID(), "name": name, "operationType": verb, "status": "PENDING", "progress": int64(0),
+		"targetLink": link(target), "user": "user@example.com", "insertTime": stamp(c.now), "selfLink": link(path)}
+	if t := c.entries[target]; t != nil && t.o["id"] != nil {
+		o["targetId"] = t.o["id"]
+	}
+	switch parts := strings.Split(scope, "/"); parts[2] {
+	case "zones", "regions":
+		o[strings.TrimSuffix(parts[2], "s")] = link(scope)
+	}
+	x := &entry{path: path, o: o, made: true}
+	c.entries[path] = x
+	return x
+}
+
+// finish ends an operation.
+func (e *Emulator) finish(x *entry, err error) {
+	x.o["status"], x.o["progress"], x.o["endTime"] = "DONE", int64(100), stamp(e.now)
+	preset(x.o, "startTime", stamp(e.now))
+	if err != nil {
+		r := refusalOf(err)
+		x.o["error"] = object{"errors": list{object{"code": r.code(), "message": r.Message}}}
+		x.o["httpErrorStatusCode"], x.o["httpErrorMessage"] = int64(r.Status), strings.ToUpper(http.StatusText(r.Status))
+	}
+}
+
+// operationHandlers are of operations of zones, of regions, and of all.
+func operationHandlers() map[string]handler {
+	out := map[string]handler{}
+	for _, scope := range []string{"zone", "region", "global"} {
+		prefix := "compute." + scope + "Operations."
+		out[prefix+"get"] = func(c *call) (object, error) {
+			x, err := c.operation()
+			if err != nil {
+				return nil, err
+			}
+			return clone(x.o), nil
+		}
+		out[prefix+"wait"] = (*call).wait
+		out[prefix+"list"] = func(c *call) (object, error) {
+			var found []*entry
+			for path, x := range c.entries {
+				if x.kind == nil && strings.HasPrefix(path, c.scope()+"/operations/") {
+					found = append(found, x)
+				}
+			}
+			return c.page(found, c.scope()+"/operations")
+		}
+		out[prefix+"delete"] = func(c *call) (object, error) {
+			x, err := c.operation()
+			if err != nil {
+				return nil, err
+			}
+			delete(c.entries, x.path)
+			return nil, nil
+		}
+	}
+	return out
+}
+
+func (c *call) operation() (*entry, error) {
+	path := c.scope() + "/operations/" + c.params["operation"]
+	x := c.entries[path]
+	if x == nil {
+		return nil, notFound(path)
+	}
+	return x, nil
+}
+
+// wait answers an operation when it is over, or as it is after two minutes.
+func (c *call) wait() (object, error) {
+	x, err := c.operation()
+	if err != nil {
+		return nil, err
+	}
+	end := c.now.Add(maxWait)
+	for text(x.o, "status") != "DONE" && c.now.Before(end) {
+		next := end
+		if len(c.events) > 0 && c.events[0].at.Before(end) {
+			next = c.events[0].at
+		}
+		d := max(next.Sub(c.now), time.Millisecond)
+		c.mu.Unlock()
+		err := c.o.Sleep(c.Context(), d)
+		c.mu.Lock()
+		if err != nil {
+			return nil, refusal(499, "cancelled", "%v", err)
+		}
+		c.pass(c.Context())
+	}
+	return clone(x.o), nil
+}

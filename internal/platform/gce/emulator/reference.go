@@ -1,0 +1,138 @@
+package emulator
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// base is what the URLs of objects begin with, whatever the host that is asked.
+const base = "https://www.googleapis.com/compute/v1/"
+
+func link(path string) string { return base + path }
+
+var anyBase = regexp.MustCompile(`^https?://[^/]+/compute/(v1|beta)/`)
+
+// pathOf is the path of a URL of Compute Engine, or of what is one already.
+func pathOf(url string) string { return anyBase.ReplaceAllString(url, "") }
+
+// scopeOf is where an object is, such as projects/p/zones/z; of a zone itself it is global.
+func scopeOf(path string) string {
+	parts := strings.Split(path, "/")
+	if len(parts) > 4 && parts[2] != "global" {
+		return strings.Join(parts[:4], "/")
+	}
+	return strings.Join(parts[:2], "/") + "/global"
+}
+
+// regionOf is the region of a zone.
+func regionOf(zone string) string {
+	if i := strings.LastIndex(zone, "-"); i >= 0 {
+		return zone[:i]
+	}
+	return zone
+}
+
+// newID is a number of an object.
+func (e *Emulator) newID() string { return strconv.FormatUint(1e18+e.random.Uint64N(8e18), 10) }
+
+// resolve checks that what the fields of an object refer to is there, and writes each
+// reference as the URL of what it means. It may be written as a URL, or as its end,
+// beginning with projects, global, regions or zones.
+func (c *call) resolve(refs []ref, o object) error {
+	for _, r := range refs {
+		err := visit(o, r.field, "resource", func(parent object, field, at string) error {
+			path, err := c.refer(text(parent, field), at, r.to)
+			if err != nil {
+				return err
+			}
+			parent[field] = link(path)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refer is the path of the object of one of the kinds that a text refers to.
+func (c *call) refer(url, at string, kinds []string) (string, error) {
+	path := pathOf(url)
+	switch first, _, _ := strings.Cut(path, "/"); first {
+	case "global", "regions", "zones":
+		path = "projects/" + c.params["project"] + "/" + path
+	case "projects":
+	default:
+		return "", invalid(at, url, "The URL is malformed.")
+	}
+	parts := strings.Split(path, "/")
+	fits := func(name string) bool {
+		k := c.kinds[name]
+		return len(parts) > 3 && parts[len(parts)-2] == k.segment
+	}
+	if !slices.ContainsFunc(kinds, fits) {
+		return "", invalid(at, url, "The URL is malformed.")
+	}
+	x := c.entries[path]
+	switch {
+	case x == nil || !slices.Contains(kinds, x.kind.name):
+		if strings.Count(at, ".") > 1 {
+			return "", invalid(at, url, "The referenced "+c.kinds[kinds[0]].word+" resource cannot be found.")
+		}
+		return "", notFound(path)
+	case !x.made || x.leaving:
+		return "", notReady(path)
+	}
+	return path, nil
+}
+
+// points reports whether an object refers to another, by its URL.
+func points(from object, refs []ref, url string) bool {
+	found := false
+	for _, r := range refs {
+		_ = visit(from, r.field, "", func(parent object, field, _ string) error { // it returns none
+			found = found || parent[field] == url
+			return nil
+		})
+	}
+	return found
+}
+
+// usersOf are the paths of the objects that keep another from being deleted, sorted.
+func (e *Emulator) usersOf(x *entry) []string {
+	var out []string
+	for path, y := range e.entries {
+		if y.kind == nil || y.owner == x.path || !slices.Contains(x.kind.users, y.kind.name) {
+			continue
+		}
+		if points(y.o, y.kind.refs, text(x.o, "selfLink")) || x.kind.name == "addresses" && usesAddress(y, x) {
+			out = append(out, path)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+var labelKey, labelValue = regexp.MustCompile(`^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$`), regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$`)
+
+// maxLabels is how many labels a resource takes.
+const maxLabels = 64
+
+// checkLabels holds the rules of https://cloud.google.com/compute/docs/labeling-resources.
+func checkLabels(at string, labels object) error {
+	if len(labels) > maxLabels {
+		return refusal(http.StatusBadRequest, "invalid", "Invalid value for field '%s': there are %d labels, and 64 at most may be.", at, len(labels))
+	}
+	for k, v := range labels {
+		if !labelKey.MatchString(k) {
+			return invalid(at, k, "Label key '"+k+"' violates format constraints. The key must start with a lowercase character, can only contain lowercase letters, numeric characters, underscores and dashes. The key can be at most 63 characters long.")
+		}
+		if s, _ := v.(string); !labelValue.MatchString(s) {
+			return invalid(at, s, "Label value '"+s+"' violates format constraints. The value can only contain lowercase letters, numeric characters, underscores and dashes. The value can be at most 63 characters long.")
+		}
+	}
+	return nil
+}

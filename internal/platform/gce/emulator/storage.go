@@ -1,0 +1,142 @@
+package emulator
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// bucket is one of Cloud Storage, without what is in it.
+type bucket struct {
+	o      object
+	policy policy
+	acl    []object
+}
+
+func newBucket(b Bucket, project int64, now time.Time) *bucket {
+	at := now.UTC().Format(time.RFC3339)
+	return &bucket{policy: newPolicy(), o: object{"kind": "storage#bucket", "id": b.Name, "name": b.Name, "selfLink": "https://www.googleapis.com/storage/v1/b/" + b.Name, "projectNumber": strconv.FormatInt(project, 10),
+		"metageneration": "1", "location": "US", "locationType": "multi-region", "storageClass": "STANDARD", "etag": "CAE=", "timeCreated": at, "updated": at,
+		"iamConfiguration": object{"uniformBucketLevelAccess": object{"enabled": b.Uniform}, "bucketPolicyOnly": object{"enabled": b.Uniform}, "publicAccessPrevention": "inherited"}}}
+}
+
+var objectsPath = regexp.MustCompile(`^/storage/v1/b/[^/]+/o(/|$)`)
+
+// ofObjects reports that a path is of what is in buckets: of the JSON API's objects, or of
+// the XML API, which knows nothing else.
+func ofObjects(path string) bool {
+	if objectsPath.MatchString(path) {
+		return true
+	}
+	for _, prefix := range []string{"/compute/", "/v1/", "/dns/", "/storage/v1/"} {
+		if strings.HasPrefix(path, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+func storageHandlers() map[string]handler {
+	return map[string]handler{
+		"storage.buckets.get":                 onBucket(func(_ *call, b *bucket) (object, error) { return clone(b.o), nil }),
+		"storage.buckets.getIamPolicy":        onBucket((*call).getBucketPolicy),
+		"storage.buckets.setIamPolicy":        onBucket((*call).setBucketPolicy),
+		"storage.bucketAccessControls.list":   onACL((*call).listACL),
+		"storage.bucketAccessControls.get":    onACL(func(c *call, b *bucket) (object, error) { return b.access(c.params["entity"]) }),
+		"storage.bucketAccessControls.insert": onACL((*call).setACL),
+		"storage.bucketAccessControls.update": onACL((*call).setACL),
+		"storage.bucketAccessControls.patch":  onACL((*call).setACL),
+		"storage.bucketAccessControls.delete": onACL((*call).deleteACL),
+	}
+}
+
+func onBucket(do func(*call, *bucket) (object, error)) handler {
+	return func(c *call) (object, error) {
+		if b := c.buckets[c.params["bucket"]]; b != nil {
+			return do(c, b)
+		}
+		return nil, refusal(http.StatusNotFound, "notFound", "The specified bucket does not exist.")
+	}
+}
+
+// onACL is as onBucket, for buckets that have lists of access.
+func onACL(do func(*call, *bucket) (object, error)) handler {
+	return onBucket(func(c *call, b *bucket) (object, error) {
+		if flag(sub(sub(b.o, "iamConfiguration"), "uniformBucketLevelAccess"), "enabled") {
+			return nil, refusal(http.StatusBadRequest, "invalid", "Cannot use ACL API to update bucket policy when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access")
+		}
+		return do(c, b)
+	})
+}
+
+func (b *bucket) shownPolicy(version int64) object {
+	o := b.policy.shown(version)
+	o["kind"], o["resourceId"] = "storage#policy", "projects/_/buckets/"+text(b.o, "name")
+	return o
+}
+
+func (c *call) getBucketPolicy(b *bucket) (object, error) {
+	version, _ := strconv.ParseInt(c.params["optionsRequestedPolicyVersion"], 10, 64) // it is a number, or not given
+	return b.shownPolicy(version), nil
+}
+
+func (c *call) setBucketPolicy(b *bucket) (object, error) {
+	if err := c.writePolicy(&b.policy, c.body, stale("The policy has been changed since it was read.")); err != nil {
+		return nil, err
+	}
+	return b.shownPolicy(conditional), nil
+}
+
+func (b *bucket) access(entity string) (object, error) {
+	for _, a := range b.acl {
+		if a["entity"] == entity {
+			return clone(a), nil
+		}
+	}
+	return nil, refusal(http.StatusNotFound, "notFound", "The specified ACL entry %s does not exist.", entity)
+}
+
+func (c *call) listACL(b *bucket) (object, error) {
+	out := object{"kind": "storage#bucketAccessControls"}
+	if len(b.acl) > 0 {
+		out["items"] = clone(listOf(b.acl))
+	}
+	return out, nil
+}
+
+// setACL gives an entity a role, whether it had one or not.
+func (c *call) setACL(b *bucket) (object, error) {
+	entity, role := c.params["entity"], text(c.body, "role")
+	if entity == "" {
+		entity = text(c.body, "entity")
+	}
+	switch {
+	case entity == "":
+		return nil, refusal(http.StatusBadRequest, "required", "Required")
+	case !slices.Contains([]string{"OWNER", "WRITER", "READER"}, role):
+		return nil, invalid("role", role, "Must be OWNER, WRITER or READER.")
+	}
+	if c.method.Verb != http.MethodPost {
+		if _, err := b.access(entity); err != nil {
+			return nil, err
+		}
+	}
+	name := text(b.o, "name")
+	o := object{"kind": "storage#bucketAccessControl", "bucket": name, "entity": entity, "role": role, "id": name + "/" + entity, "etag": "CAE=", "selfLink": text(b.o, "selfLink") + "/acl/" + entity}
+	if _, email, ok := strings.Cut(entity, "-"); ok && strings.Contains(email, "@") {
+		o["email"] = email
+	}
+	b.acl = append(slices.DeleteFunc(b.acl, func(a object) bool { return a["entity"] == entity }), o)
+	return clone(o), nil
+}
+
+func (c *call) deleteACL(b *bucket) (object, error) {
+	if _, err := b.access(c.params["entity"]); err != nil {
+		return nil, err
+	}
+	b.acl = slices.DeleteFunc(b.acl, func(a object) bool { return a["entity"] == c.params["entity"] })
+	return nil, nil
+}

@@ -1,0 +1,222 @@
+package emulator
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// interfaces are what the interfaces of instances refer to, below a prefix.
+func interfaces(prefix string) []ref {
+	return []ref{{prefix + "networkInterfaces[].network", []string{"networks"}}, {prefix + "networkInterfaces[].subnetwork", []string{"subnetworks"}}}
+}
+
+func templateKind() *collection {
+	return &collection{name: "instanceTemplates", word: "instanceTemplate", verbs: []string{"insert", "get", "list", "aggregatedList", "delete"}, quota: "INSTANCE_TEMPLATES",
+		refs: interfaces("properties."), users: []string{"instanceGroupManagers"}, shape: shapeTemplate}
+}
+
+func shapeTemplate(c *call, o, _ object) error {
+	p := sub(o, "properties")
+	if p == nil {
+		return refusal(http.StatusBadRequest, "required", "Required field 'resource.properties' not specified")
+	}
+	const at = "resource.properties"
+	if strings.Contains(text(p, "machineType"), "/") {
+		return invalid(at+".machineType", p["machineType"], "The machine type of a template is a name, not a URL.")
+	}
+	if err := c.properties(p, at); err != nil {
+		return err
+	}
+	boots := 0
+	for i, d := range subs(p, "disks") {
+		field := fmt.Sprintf("%s.disks[%d]", at, i)
+		if flag(d, "boot") {
+			boots++
+		}
+		init := sub(d, "initializeParams")
+		switch {
+		case init == nil && d["source"] == nil:
+			return refusal(http.StatusBadRequest, "required", "Required field '%s.initializeParams' not specified", field)
+		case strings.Contains(text(init, "diskType"), "/"):
+			return invalid(field+".initializeParams.diskType", init["diskType"], "The disk type of a template is a name, not a URL.")
+		}
+		if source := text(init, "sourceImage"); source != "" {
+			path, _, err := c.image(source, field+".initializeParams.sourceImage")
+			if err != nil {
+				return err
+			}
+			init["sourceImage"] = link(path)
+		}
+		d["index"] = int64(i)
+	}
+	if boots != 1 {
+		return invalid(at+".disks", boots, "Exactly one disk must be the boot disk.")
+	}
+	for i, nic := range subs(p, "networkInterfaces") {
+		nic["name"] = fmt.Sprintf("nic%d", i)
+	}
+	return nil
+}
+
+var metadataKey = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+
+// The most that metadata may have, in bytes, by
+// https://cloud.google.com/compute/docs/metadata/setting-custom-metadata.
+const (
+	maxMetadataValue = 256 << 10
+	maxMetadata      = 512 << 10
+)
+
+func checkMetadata(at string, m object) error {
+	if m == nil {
+		return nil
+	}
+	keys, size := map[string]bool{}, 0
+	for i, item := range subs(m, "items") {
+		key, value := text(item, "key"), text(item, "value")
+		field := fmt.Sprintf("%s.items[%d]", at, i)
+		switch {
+		case !metadataKey.MatchString(key):
+			return invalid(field+".key", key, "Must be a match of regex '[a-zA-Z0-9-_]{1,128}'")
+		case keys[key]:
+			return invalid(field+".key", key, "Duplicate metadata key.")
+		case len(value) > maxMetadataValue:
+			return invalid(field+".value", len(value), "Value is too large: maximum size 262144 character(s).")
+		}
+		keys[key] = true
+		if size += len(key) + len(value); size > maxMetadata {
+			return invalid(at, size, "Metadata is too large: 524288 bytes at most.")
+		}
+	}
+	m["fingerprint"] = fingerprint(m["items"])
+	return nil
+}
+
+// properties checks what instances and templates have in common, and sets what the server sets.
+func (c *call) properties(p object, at string) error {
+	if _, err := c.machineType(last(text(p, "machineType"), "/"), at+".machineType"); err != nil {
+		return err
+	}
+	if err := checkLabels(at+".labels", sub(p, "labels")); err != nil {
+		return err
+	}
+	if err := checkMetadata(at+".metadata", sub(p, "metadata")); err != nil {
+		return err
+	}
+	for i, t := range texts(sub(p, "tags"), "items") {
+		if !tag.MatchString(t) {
+			return invalid(fmt.Sprintf("%s.tags.items[%d]", at, i), t, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
+		}
+	}
+	accounts := subs(p, "serviceAccounts")
+	if len(accounts) > 1 {
+		return invalid(at+".serviceAccounts", len(accounts), "An instance has one service account at most.")
+	}
+	for i, a := range accounts {
+		if email := text(a, "email"); !c.knows(email) {
+			return invalid(fmt.Sprintf("%s.serviceAccounts[%d].email", at, i), email, "The user does not have access to service account '"+email+"', or it does not exist.")
+		}
+	}
+	nics := subs(p, "networkInterfaces")
+	if len(nics) == 0 {
+		return refusal(http.StatusBadRequest, "required", "At least one network interface is required.")
+	}
+	for i, nic := range nics {
+		if err := c.shapeInterface(nic, fmt.Sprintf("%s.networkInterfaces[%d]", at, i)); err != nil {
+			return err
+		}
+	}
+	return shapeScheduling(p, at)
+}
+
+func (c *call) shapeInterface(nic object, at string) error {
+	subnet := c.entries[pathOf(text(nic, "subnetwork"))]
+	switch {
+	case subnet == nil && nic["network"] == nil:
+		return invalid(at, "", "A network or a subnetwork must be specified.")
+	case subnet != nil && nic["network"] != nil && subnet.o["network"] != nic["network"]:
+		return invalid(at+".subnetwork", nic["subnetwork"], "The subnetwork is of another network.")
+	case subnet == nil && !flag(c.entries[pathOf(text(nic, "network"))].o, "autoCreateSubnetworks"):
+		return invalid(at+".network", nic["network"], "The network is in custom mode: a subnetwork must be specified.")
+	}
+	if configs := subs(nic, "accessConfigs"); len(configs) > 1 {
+		return invalid(at+".accessConfigs", len(configs), "An interface has one access config at most.")
+	} else if len(configs) == 1 {
+		preset(configs[0], "type", "ONE_TO_ONE_NAT")
+		preset(configs[0], "networkTier", "PREMIUM")
+	}
+	if text(nic, "stackType") == "IPV4_IPV6" && text(subnet.o, "stackType") != "IPV4_IPV6" {
+		return invalid(at+".stackType", nic["stackType"], "The subnetwork has no IPv6.")
+	}
+	for i, alias := range subs(nic, "aliasIpRanges") {
+		field := fmt.Sprintf("%s.aliasIpRanges[%d]", at, i)
+		if text(alias, "ipCidrRange") == "" {
+			return refusal(http.StatusBadRequest, "required", "Required field '%s.ipCidrRange' not specified", field)
+		}
+		if name := text(alias, "subnetworkRangeName"); name != "" && !slices.ContainsFunc(subs(subnet.o, "secondaryIpRanges"), func(r object) bool { return r["rangeName"] == name }) {
+			return invalid(field+".subnetworkRangeName", name, "The subnetwork has no such secondary range.")
+		}
+	}
+	return nil
+}
+
+// shapeScheduling sets how an instance ends, and refuses what cannot be.
+func shapeScheduling(p object, at string) error {
+	preset(p, "scheduling", object{})
+	s := sub(p, "scheduling")
+	preset(s, "provisioningModel", map[bool]string{true: "SPOT", false: "STANDARD"}[flag(s, "preemptible")])
+	spot := s["provisioningModel"] == "SPOT"
+	if spot {
+		preset(s, "preemptible", true)
+	}
+	preset(s, "preemptible", false)
+	preset(s, "automaticRestart", !spot)
+	preset(s, "onHostMaintenance", map[bool]string{true: "TERMINATE", false: "MIGRATE"}[spot])
+	switch {
+	case spot != flag(s, "preemptible"):
+		return invalid(at+".scheduling.preemptible", s["preemptible"], "It contradicts the provisioning model "+text(s, "provisioningModel")+".")
+	case spot && flag(s, "automaticRestart"):
+		return invalid(at+".scheduling.automaticRestart", true, "Scheduling must have preemptible be false when AutomaticRestart is true.")
+	case text(s, "onHostMaintenance") != "TERMINATE" && (spot || len(subs(p, "guestAccelerators")) > 0):
+		return invalid(at+".scheduling.onHostMaintenance", s["onHostMaintenance"], "Instances that are preemptible or have guest accelerators do not support live migration.")
+	}
+	return nil
+}
+
+// aliasIn is the range of addresses that an alias gets: the one it says, or a free one of
+// the size that it says, such as /24.
+func (e *Emulator) aliasIn(subnet *entry, alias object, at string) (string, error) {
+	within := text(subnet.o, "ipCidrRange")
+	if name := text(alias, "subnetworkRangeName"); name != "" {
+		for _, r := range subs(subnet.o, "secondaryIpRanges") {
+			if r["rangeName"] == name {
+				within = text(r, "ipCidrRange")
+			}
+		}
+	}
+	asked := text(alias, "ipCidrRange")
+	own, taken := netip.MustParsePrefix(within), e.taken(subnet)
+	if a, err := netip.ParseAddr(asked); err == nil {
+		asked = netip.PrefixFrom(a, 32).String()
+	}
+	if size, ok := strings.CutPrefix(asked, "/"); ok {
+		bits := 0
+		if _, err := fmt.Sscan(size, &bits); err != nil || bits < own.Bits() || bits > 32 {
+			return "", invalid(at, asked, "The range does not fit in "+within+".")
+		}
+		p, free := freeIn(own, bits, taken)
+		if !free {
+			return "", refusal(http.StatusBadRequest, "IP_SPACE_EXHAUSTED", "IP space of '%s' is exhausted: %s has no %s left.", subnet.path, within, asked)
+		}
+		return p.String(), nil
+	}
+	p, err := netip.ParsePrefix(asked)
+	if err != nil || !own.Contains(p.Addr()) || slices.ContainsFunc(taken, p.Overlaps) {
+		return "", invalid(at, asked, "The range is not in "+within+", or not free.")
+	}
+	return p.String(), nil
+}
