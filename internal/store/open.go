@@ -38,6 +38,12 @@ type Bucket struct {
 	Provider string
 	// Encryption is asked for each object.
 	Encryption string
+	// Arguments are the names of an object's arguments where they are not those of S3, as
+	// tags of Terraform, by field of managedfile.File.
+	Arguments map[string]string
+	// Readers is the kind of resource that lets everybody read an object; empty: an
+	// argument of the object does.
+	Readers string
 }
 
 // As sets target to the backend, where it points to one.

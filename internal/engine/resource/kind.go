@@ -80,6 +80,12 @@ type Kind[T, C any] struct {
 	// Holds says in some words what goes with an observed object that nothing else
 	// shows: whose data it holds, how many machines it runs; nil, or "": nothing.
 	Holds func(*T) string
+	// Terraform has the tf tags of fields that the kind spells otherwise than the struct
+	// does, which serves kinds of several platforms; by field. nil: there are none.
+	Terraform map[string]string
+	// Beside are nodes that only Terraform needs: resources of its own for what the API
+	// makes with the object, of kinds that nothing observes or applies; nil: there are none.
+	Beside func(Address, *T) []Node
 	// Update changes the named fields in place; one entry may serve several.
 	Update []Setter[T, C]
 	// Delete removes the object. An object already gone is not an error.
@@ -126,6 +132,8 @@ type Any interface {
 	// Ready reports whether the object may be used.
 	Ready(ctx context.Context, client, obj any) error
 	Delete(ctx context.Context, client, have any) error
+	// Beside are nodes that only Terraform needs beside that of a desired object.
+	Beside(Address, any) []Node
 	// Check reports mistakes in the declaration.
 	Check() error
 	erased()
@@ -147,6 +155,9 @@ type erased[T, C any] struct {
 // program with one cannot work.
 func (k *Kind[T, C]) Erase() Any {
 	s, err := SchemaOf(reflect.TypeFor[T]())
+	if err == nil {
+		err = s.respell(k.Terraform)
+	}
 	if err != nil {
 		panic(err)
 	}
@@ -188,6 +199,14 @@ func (e *erased[T, C]) Holds(obj any) string {
 		return ""
 	}
 	return e.k.Holds(obj.(*T))
+}
+
+// Beside asks the kind.
+func (e *erased[T, C]) Beside(a Address, want any) []Node {
+	if e.k.Beside == nil {
+		return nil
+	}
+	return e.k.Beside(a, want.(*T))
 }
 
 func (e *erased[T, C]) setter(field string) bool {

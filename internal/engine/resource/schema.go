@@ -24,7 +24,7 @@ const (
 //
 //	res:"MODE[,post][,id][,volatile][,ordered][,json]"
 //	out:"OUTPUT"
-//	tf:"ATTRIBUTE[,zero][,file[=NAME]][,file64[=NAME]][,lines][,block][,raw]"
+//	tf:"ATTRIBUTE[,zero][,file[=NAME]][,file64[=NAME]][,lines][,path][,block][,raw]"
 //
 // Terraform calls an output as everybody does, unless tf says how.
 type Field struct {
@@ -50,6 +50,7 @@ type Attribute struct {
 	File   bool // its text goes to a file, read with file()
 	File64 bool // its text goes to a file, read with filebase64()
 	Lines  bool // its text, or those of its items that have several lines, go to files, read with file()
+	Path   bool // its text goes to a file, whose path it is
 	Block  bool // a nested block (a list of structs: one block each), not an argument
 	Raw    bool // an expression, written without quotes
 	// FileName stands for Name in the name of the file; empty: Name does.
@@ -96,11 +97,34 @@ func fieldOf(sf reflect.StructField) (Field, error) {
 	if f.Output != "" && f.Mode != Output {
 		return f, fmt.Errorf("it is no output, and named %q as one", f.Output)
 	}
-	name, options, _ := strings.Cut(sf.Tag.Get("tf"), ",")
+	if err := f.spell(sf.Tag.Get("tf")); err != nil {
+		return f, err
+	}
+	f.Terraform.Name = cmp.Or(f.Terraform.Name, f.Output)
+	return f, nil
+}
+
+// spell sets how the field is written as Terraform, as a tag says.
+func (f *Field) spell(tag string) error {
+	name, options, _ := strings.Cut(tag, ",")
+	f.Terraform = Attribute{Name: name}
 	a := &f.Terraform
-	a.Name = cmp.Or(name, f.Output)
-	return f, setOptions(options, map[string]*bool{
-		"zero": &a.Zero, "file": &a.File, "file64": &a.File64, "lines": &a.Lines, "block": &a.Block, "raw": &a.Raw}, &a.FileName)
+	return setOptions(options, map[string]*bool{
+		"zero": &a.Zero, "file": &a.File, "file64": &a.File64, "lines": &a.Lines, "path": &a.Path, "block": &a.Block, "raw": &a.Raw}, &a.FileName)
+}
+
+// respell spells fields, by their names, as other tags say.
+func (s *Schema) respell(tags map[string]string) error {
+	for name, tag := range tags {
+		i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
+		if i < 0 {
+			return fmt.Errorf("%s has no field %s", s.Type, name)
+		}
+		if err := s.Fields[i].spell(tag); err != nil {
+			return fmt.Errorf("%s.%s: %w", s.Type, name, err)
+		}
+	}
+	return nil
 }
 
 // setOptions sets what the options name; fileName receives NAME of file=NAME.

@@ -72,6 +72,25 @@ func NewBucket(kind, api string) *Bucket {
 	return b
 }
 
+// readers are who may read a file, where that is a resource of its own to Terraform.
+type readers struct {
+	Bucket   string         `tf:"bucket"`
+	Object   resource.Value `tf:"object"`
+	Roles    []string       `tf:"role_entity"`
+	Provider string         `tf:"provider,raw"`
+}
+
+// DeclareReaders has Terraform declare a resource of a kind beside each file that everybody may read.
+func (b *Bucket) DeclareReaders(kind string) {
+	k := resource.Kind[readers, Files]{Name: kind, API: b.Kind.API}
+	b.Kind.Beside = func(a resource.Address, f *File) []resource.Node {
+		if f.ACL != publicRead {
+			return nil
+		}
+		return []resource.Node{k.New(a.Name, readers{f.Store, resource.Out(a, "output_name"), []string{"READER:allUsers"}, f.Provider})}
+	}
+}
+
 // Buckets are the buckets by the scheme of their URLs. In stores of other schemes, files are StoreFiles.
 type Buckets map[string]*Bucket
 

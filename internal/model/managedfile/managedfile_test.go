@@ -87,7 +87,7 @@ func equalSets(a, b []string) bool {
 }
 
 func TestAFileIsTheSameAfterItWasWritten(t *testing.T) {
-	for _, url := range []string{"s3://bucket/c.example.com", "file:///srv/c.example.com"} {
+	for _, url := range []string{"s3://bucket/c.example.com", "gs://bucket/c.example.com", "file:///srv/c.example.com"} {
 		t.Run(url, func(t *testing.T) {
 			at := buckets.Location(url)
 			s := store.NewMemory("test")

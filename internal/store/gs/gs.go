@@ -58,7 +58,9 @@ func Backend(c Config) store.Backend {
 	if c.Token != nil {
 		c.Token = token.Keep(c.Token)
 	}
-	return store.Backend{Schemes: []string{"gs"}, Open: c.open, Read: c.read}
+	return store.Backend{Schemes: []string{"gs"}, Open: c.open, Read: c.read, Bucket: &store.Bucket{
+		Kind: "google_storage_bucket_object", API: "storage", Provider: "google.files", Readers: "google_storage_object_acl",
+		Arguments: map[string]string{"Key": "name", "Content": "source,path,zero", "ACL": ""}}}
 }
 
 func (c Config) open(_ context.Context, _, rest string) (store.Store, error) {

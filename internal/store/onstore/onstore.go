@@ -20,6 +20,10 @@ func Buckets(backends store.Backends) managedfile.Buckets {
 		}
 		for _, scheme := range b.Schemes {
 			out[scheme] = managedfile.NewBucket(b.Bucket.Kind, b.Bucket.API)
+			out[scheme].Kind.Terraform = b.Bucket.Arguments
+			if b.Bucket.Readers != "" {
+				out[scheme].DeclareReaders(b.Bucket.Readers)
+			}
 			out[scheme].Provider, out[scheme].Encryption = b.Bucket.Provider, b.Bucket.Encryption
 		}
 	}

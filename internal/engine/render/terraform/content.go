@@ -24,7 +24,7 @@ func (w *writer) content(c resource.Content, a resource.Attribute, file string) 
 	if err != nil {
 		return "", err
 	}
-	if !a.File && !a.File64 && !(a.Lines && severalLines(ps)) {
+	if !a.File && !a.File64 && !a.Path && !(a.Lines && severalLines(ps)) {
 		return w.value(c.Value())
 	}
 	var text strings.Builder
@@ -35,14 +35,20 @@ func (w *writer) content(c resource.Content, a resource.Attribute, file string) 
 			refs++
 		}
 	}
+	if refs > 0 && a.Path {
+		return "", errors.New("it refers to other resources, and only the path of a file is given")
+	}
 	if refs > 0 {
 		return w.template(ps, a, file)
 	}
 	if err := w.put(file, text.String(), !a.File64); err != nil {
 		return "", err
 	}
-	if a.File64 {
+	switch {
+	case a.File64:
 		return "filebase64(" + modulePath(file) + ")", nil
+	case a.Path:
+		return modulePath(file), nil
 	}
 	return "file(" + modulePath(file) + ")", nil
 }

@@ -204,7 +204,7 @@ func (w *writer) providers(top *section) error {
 func (w *writer) resources(top *section) error {
 	var errs []error
 	for _, a := range w.written {
-		n, _ := w.doc.Graph.Get(a)
+		n, _ := w.get(a)
 		if err := w.node(top.block("resource", a.Kind, w.labels[a]), n); err != nil {
 			errs = append(errs, fmt.Errorf("render %s: %w", a, err))
 		}

@@ -15,19 +15,17 @@ import (
 type writer struct {
 	doc     Document
 	labels  map[resource.Address]string
-	written []resource.Address        // nodes that become resources, in their order
-	shared  []resource.Address        // nodes that exist, in their order
-	lookups map[resource.Address]bool // those of them that need a data source
+	written []resource.Address                 // nodes that become resources, in their order
+	shared  []resource.Address                 // nodes that exist, in their order
+	beside  map[resource.Address]resource.Node // nodes that the graph does not have
+	lookups map[resource.Address]bool          // those of them that need a data source
 	files   map[string][]byte
 }
 
 func newWriter(doc Document) (*writer, error) {
-	w := &writer{doc: doc, labels: map[resource.Address]string{}, lookups: map[resource.Address]bool{}, files: map[string][]byte{}}
+	w := &writer{doc: doc, labels: map[resource.Address]string{}, beside: map[resource.Address]resource.Node{}, lookups: map[resource.Address]bool{}, files: map[string][]byte{}}
 	owners := map[resource.Address]resource.Address{}
-	for n := range doc.Graph.All() {
-		if n.Kind.KindDirect() {
-			continue
-		}
+	for _, n := range w.nodes() {
 		w.labels[n.Address] = label(n.Address)
 		target := &w.written
 		if !written(n) {
@@ -47,6 +45,34 @@ func newWriter(doc Document) (*writer, error) {
 		})
 	}
 	return w, nil
+}
+
+// nodes are those that Terraform knows: of the graph, and beside them.
+func (w *writer) nodes() []resource.Node {
+	var out []resource.Node
+	for n := range w.doc.Graph.All() {
+		if n.Kind.KindDirect() {
+			continue
+		}
+		out = append(out, n)
+		if !written(n) {
+			continue
+		}
+		for _, b := range n.Kind.Beside(n.Address, n.Want) {
+			w.beside[b.Address] = b
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// get returns a node of the graph, or one beside it.
+func (w *writer) get(a resource.Address) (resource.Node, bool) {
+	if n, ok := w.doc.Graph.Get(a); ok {
+		return n, true
+	}
+	n, ok := w.beside[a]
+	return n, ok
 }
 
 // written reports whether the node becomes a resource.

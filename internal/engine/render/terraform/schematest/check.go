@@ -230,9 +230,20 @@ func (c *checker) argument(place string, a *hclsyntax.Attribute, s block, name s
 		c.problem("%s: its type in the schema: %v", place, err)
 		return
 	}
+	c.path(place, given)
 	if given != cty.DynamicVal {
 		if _, err := convert.Convert(given, t); err != nil {
 			c.problem("%s: %v", place, err)
 		}
+	}
+}
+
+// path finds the file whose path an argument is.
+func (c *checker) path(place string, given cty.Value) {
+	if given.Type() != cty.String || !given.IsKnown() || given.IsNull() || !strings.HasPrefix(given.AsString(), "./data/") {
+		return
+	}
+	if _, err := c.open(given.AsString()); err != nil {
+		c.problem("%s: %v", place, err)
 	}
 }

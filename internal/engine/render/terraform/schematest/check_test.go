@@ -87,6 +87,7 @@ func TestEachProblemIsNamed(t *testing.T) {
 		{`= local.vpc_id`, `= local.vpc`, `aws_autoscaling_group.g.tag.value: local.vpc is not declared`},
 		{`data/policy`, `data/police`, `there is no file data/police`},
 		{`file("${path.module}/data/policy")`, `"x"`, `data/policy: nothing reads it`},
+		{`file("${path.module}/data/policy")`, `"${path.module}/data/police"`, `there is no file data/police`},
 		{`{ "vpc" = aws_vpc.a.id }`, `{}`, `uses vpc, which is not given`},
 		{`region = "eu-1"`, `continent = "eu"`, `provider.aws.continent: no such argument`},
 		{`max_size            = 1`, "max_size = 1\n  depends_on = [aws_vpc.c]", `aws_autoscaling_group.g.depends_on: aws_vpc.c is not declared`},
