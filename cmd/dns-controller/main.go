@@ -52,7 +52,7 @@ func command() *cobra.Command {
 		if p.DNS.BatchFlag != "" {
 			f.IntVar(&batch, p.DNS.BatchFlag, batch, "values in a batch of changes of "+p.DNS.Name)
 		}
-		o.Services = append(o.Services, run.Service{Name: p.DNS.Name, Open: func(ctx context.Context) (dns.Provider, error) { return p.DNS.Open(ctx, batch) }})
+		o.Services = append(o.Services, run.Service{Name: p.DNS.Name, Open: func(ctx context.Context) (dns.Provider, error) { return p.DNS.Open(ctx, os.Getenv, batch) }})
 	}
 	server := addRFC2136(c, &o)
 	o.Services = append(o.Services, run.Service{Name: "rfc2136", Open: server})

@@ -124,11 +124,12 @@ func TestWanted(t *testing.T) {
 }
 
 func TestZonesThatAreManaged(t *testing.T) {
-	all := []Zone{{"1", "example.com"}, {"2", "example.com"}, {"3", "sub.example.com"}, {"4", "other.org"}}
+	all := []Zone{{ID: "1", Name: "example.com"}, {ID: "2", Alias: "inner", Name: "example.com"}, {ID: "3", Name: "sub.example.com"}, {ID: "4", Name: "other.org"}}
 	for specs, want := range map[string]string{
 		"":                    "? 3 4",
 		"*/*":                 "? 3 4",
 		"*/2":                 "2 2 ?",
+		"*/inner":             "2 2 ?",
 		"example.com":         "? ? ?",
 		"example.com/1 */*":   "1 3 4",
 		"*/1 */2":             "? ? ?",
@@ -175,7 +176,7 @@ type memory struct {
 func newMemory(names ...string) *memory {
 	m := &memory{have: map[Zone]Content{}, asked: map[string]int{}, broken: map[string]bool{}}
 	for _, n := range names {
-		z := Zone{"Z" + n, n}
+		z := Zone{ID: "Z" + n, Name: n}
 		m.zones = append(m.zones, z)
 		m.have[z] = Content{}
 	}
@@ -373,7 +374,7 @@ func TestWhatIsSomebodyElses(t *testing.T) {
 		"one that ends as ours":  {NewSet("a.internal.xk.example.com", A, 60, "1.1.1.1"), []Set{NewSet("a.internal.xk.example.com", A, 60, "2.2.2.2")}, false},
 		"one within the cluster": {NewSet("api.internal.a.k.example.com", A, 60, "1.1.1.1"), []Set{NewSet("api.internal.a.k.example.com", A, 60, "2.2.2.2")}, false},
 	} {
-		p := own.Plan(Zone{"1", "example.com"}, []Set{c.want}, NewContent(c.have))
+		p := own.Plan(Zone{ID: "1", Name: "example.com"}, []Set{c.want}, NewContent(c.have))
 		if ok := len(p.Changes) == 1 && len(p.Refused) == 0; ok != c.ok {
 			t.Errorf("%s: %+v", name, p)
 		}

@@ -75,8 +75,8 @@ func compareKeys(a, b Key) int {
 
 // Zone is a zone of a provider.
 type Zone struct {
-	// ID tells zones of one name apart; it may be the name.
-	ID string
+	// ID tells zones of one name apart; it may be the name. Alias does so too; empty: there is none.
+	ID, Alias string
 	// Name is the domain, as Canonical writes it.
 	Name string
 }

@@ -26,7 +26,7 @@ func ParseZone(text string) (ZoneSpec, error) {
 }
 
 func (s ZoneSpec) picks(z Zone) bool {
-	return (s.Name == "" || s.Name == z.Name) && (s.ID == "" || s.ID == z.ID)
+	return (s.Name == "" || s.Name == z.Name) && (s.ID == "" || s.ID == z.ID || s.ID == z.Alias)
 }
 
 // Zones are those of a provider that the specs pick.

@@ -5,6 +5,7 @@ package controls
 
 import (
 	aws "kops.local/kops/internal/platform/aws/control"
+	gce "kops.local/kops/internal/platform/gce/control"
 	"kops.local/kops/internal/platform/incluster"
 	local "kops.local/kops/internal/platform/local/control"
 	metal "kops.local/kops/internal/platform/metal/control"
@@ -12,5 +13,5 @@ import (
 
 // All lists the platforms.
 func All() []incluster.Platform {
-	return []incluster.Platform{aws.Platform(), local.Platform(), metal.Platform()}
+	return []incluster.Platform{aws.Platform(), gce.Platform(), local.Platform(), metal.Platform()}
 }

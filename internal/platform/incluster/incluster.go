@@ -32,7 +32,7 @@ type DNS struct {
 	BatchFlag string
 	Batch     int
 	// Open connects to the service. batch is the value of the flag.
-	Open func(ctx context.Context, batch int) (dns.Provider, error)
+	Open func(ctx context.Context, env func(string) string, batch int) (dns.Provider, error)
 }
 
 // World is what a platform needs of the process that asks it.

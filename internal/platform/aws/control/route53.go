@@ -32,7 +32,7 @@ type zones struct {
 }
 
 // openRoute53 connects to Route 53, which is the same in every region of a partition.
-func openRoute53(ctx context.Context, batch int) (dns.Provider, error) {
+func openRoute53(ctx context.Context, _ func(string) string, batch int) (dns.Provider, error) {
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryMaxAttempts(5))
 	if err == nil && cfg.Region == "" { // a role of the pod's own is assumed in a region, which the configuration has from the start
 		cfg, err = awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryMaxAttempts(5), awsconfig.WithRegion(ownRegion(ctx, cfg)))

@@ -59,7 +59,7 @@ func TestRoute53(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	api := route53.NewFromConfig(server.AWS())
-	p, err := openRoute53(t.Context(), 900)
+	p, err := openRoute53(t.Context(), os.Getenv, 900)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestAPodWithARoleOfItsOwnKnowsItsRegion(t *testing.T) {
 		"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/dns.c", "AWS_WEB_IDENTITY_TOKEN_FILE": token} {
 		t.Setenv(name, value)
 	}
-	p, err := openRoute53(t.Context(), 900)
+	p, err := openRoute53(t.Context(), os.Getenv, 900)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 
 // Platform is Google's cloud.
 func Platform() incluster.Platform {
-	return incluster.Platform{Name: "gce", Connect: connect}
+	return incluster.Platform{Name: "gce", Connect: connect, DNS: &incluster.DNS{Name: "google-clouddns", Open: openCloudDNS}}
 }
 
 func connect(_ context.Context, w incluster.World) (incluster.Control, error) {
@@ -46,7 +46,12 @@ func connect(_ context.Context, w incluster.World) (incluster.Control, error) {
 
 // client asks Google's services as the machine's service account.
 func client(env func(string) string, now func() time.Time) gcerest.Client {
-	direct := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // net/http says that it is one
-	direct.Proxy = nil
-	return gcerest.New(env, &http.Client{}, &http.Client{Transport: direct}, now)
+	return gcerest.New(env, &http.Client{}, direct(), now)
+}
+
+// direct asks the metadata server, and no proxy.
+func direct() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // net/http says that it is one
+	t.Proxy = nil
+	return &http.Client{Transport: t}
 }
