@@ -5,6 +5,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/fill"
 )
@@ -99,7 +100,7 @@ func setSubnets(p *complete.Pass) {
 	taken := used(p)
 	for i := range n.Subnets {
 		if s := &n.Subnets[i]; s.ID == "" {
-			fill.Value(&s.CIDR, p.Facts.Subnets[SubnetName(p.Cluster.Name, s.Name)].CIDR) // that kops made
+			fill.Value(&s.CIDR, p.Facts.Subnets[gcename.Suffixed(s.Name, p.Cluster.Name)].CIDR) // that kops made
 			take(p, &s.CIDR, 20, &taken)
 		}
 	}
@@ -119,10 +120,9 @@ func take(p *complete.Pass, to *string, length int, used *[]netip.Prefix) {
 }
 
 func setConfig(p *complete.Pass) {
-	const roleTag = "-k8s-io-role-node"
 	g := p.Spec.CloudProvider.GCE
 	fill.Ptr(&g.Multizone, true)
-	fill.Ptr(&g.NodeTags, names.Short(names.Dashed(p.Cluster.Name), nameMax-len(roleTag))+roleTag)
+	fill.Ptr(&g.NodeTags, gcename.Tag("node", p.Cluster.Name))
 }
 
 func setController(p *complete.Pass) {

@@ -6,6 +6,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -66,7 +67,7 @@ func scalingGroups(c *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup {
 	zones, whole := Zones(g), traits.Whole("", g)[0]
 	for i, zone := range zones {
 		s := traits.ScalingGroup{Min: Share(whole.Min, i, len(zones)), Max: Share(whole.Max, i, len(zones)),
-			Name: "https://www.googleapis.com/compute/v1/projects/" + c.Spec.CloudProvider.GCE.Project + "/zones/" + zone + "/instanceGroups/" + GroupName(c.Name, g.Name, zone)}
+			Name: "https://www.googleapis.com/compute/v1/projects/" + c.Spec.CloudProvider.GCE.Project + "/zones/" + zone + "/instanceGroups/" + gcename.Group(g.Name, zone, c.Name)}
 		if s.Max > 0 {
 			out = append(out, s)
 		}

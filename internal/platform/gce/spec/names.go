@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/gce/gcename"
 )
 
 // Most characters of names, labels and network tags of Google's (RFC 1035; Compute Engine,
@@ -53,24 +53,11 @@ func ImageURL(text, own string) string {
 	return fmt.Sprintf("https://www.googleapis.com/compute/v1/projects/%s/global/images/%s", project, name)
 }
 
-// GroupName is the name of the managed instance group of an instance group in one zone.
-func GroupName(cluster, group, zone string) string {
-	return names.Short(zone[strings.LastIndex(zone, "-")+1:]+"-"+group+"-"+names.Dashed(cluster), nameMax)
-}
-
-// SubnetName is the name of a subnet that kops makes for one of the spec's.
-func SubnetName(cluster, subnet string) string {
-	if len(subnet) > nameMax-1-names.Tail {
-		return subnet // which no subnet has, and validation refuses
-	}
-	return subnet + "-" + names.Short(names.Dashed(cluster), nameMax-1-len(subnet))
-}
-
 // NetworkName is the name of a cluster's network, and the project of a shared one that is
 // not in the cluster's own.
 func NetworkName(cluster, networkID string) (project, name string) {
 	if networkID == "" {
-		return "", names.Short(names.Dashed(cluster), nameMax)
+		return "", gcename.Network(cluster)
 	}
 	project, name, _ = ParseNetwork(networkID)
 	return project, name

@@ -183,23 +183,17 @@ func TestAnOwnSubnetKeepsItsRange(t *testing.T) {
 	}
 }
 
-// The names are those of kOps' tests.
-func TestNamesAreThoseOfKOps(t *testing.T) {
-	const long = "minimal-gce-with-a-very-very-very-very-very-long-name.example.com"
-	for _, c := range []struct{ got, want string }{
-		{GroupName("minimal-gce.example.com", "nodes", "us-test1-b"), "b-nodes-minimal-gce-example-com"},
-		{GroupName(long, "nodes", "us-test1-a"), "a-nodes-minimal-gce-with-a-very-very-very-very-very-long-qk78uj"},
-		{SubnetName("minimal-gce.example.com", "us-test1"), "us-test1-minimal-gce-example-com"},
-		{SubnetName(long, "us-test1"), "us-test1-minimal-gce-with-a-very-very-very-very-very-lon-96dqvi"},
-		{ImageURL("ubuntu-os-cloud/ubuntu-2404", "mine"), "https://www.googleapis.com/compute/v1/projects/ubuntu-os-cloud/global/images/ubuntu-2404"},
-		{ImageURL("own", "mine"), "https://www.googleapis.com/compute/v1/projects/mine/global/images/own"},
-	} {
-		if c.got != c.want || len(c.got) > 63 && !strings.HasPrefix(c.got, "https") {
-			t.Errorf("got %s, want %s", c.got, c.want)
+func TestImagesAndNetworksAreOfTheProjectThatIsNamed(t *testing.T) {
+	const images = "https://www.googleapis.com/compute/v1/projects/"
+	for text, want := range map[string]string{"ubuntu-os-cloud/ubuntu-2404": images + "ubuntu-os-cloud/global/images/ubuntu-2404", "own": images + "mine/global/images/own"} {
+		if got := ImageURL(text, "mine"); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if project, name := NetworkName("a.example.com", "host/common"); project != "host" || name != "common" {
-		t.Errorf("%s/%s", project, name)
+	for id, want := range map[string][2]string{"": {"", "a-example-com"}, "common": {"", "common"}, "host/common": {"host", "common"}, "example.com:host/common": {"example.com:host", "common"}} {
+		if project, name := NetworkName("a.example.com", id); [2]string{project, name} != want {
+			t.Errorf("%q: %s, %s", id, project, name)
+		}
 	}
 }
 

@@ -1,0 +1,210 @@
+package lookup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/clock"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/spec"
+	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/facts"
+)
+
+// Facts asks Google. What the query names and does not exist is reported as a
+// diag.List with one finding for each who asked.
+// What hardly ever changes is remembered in m, which may be nil; never that something
+// is missing.
+func Facts(ctx context.Context, c *gceapi.Clients, m past.Memo, q Query) (*facts.Facts, error) {
+	a := &asker{Clients: c, past: m, query: q, project: cmp.Or(q.Project.Name, c.Project),
+		got: &facts.Cloud{Region: cmp.Or(q.Region.Name, c.Region), Images: map[string]facts.Image{}},
+		own: spec.Facts{Images: map[string]spec.Image{}, Families: map[string]string{}, Quotas: map[string]spec.Quota{}}}
+	if a.project == "" {
+		return nil, fault.Wrap(fault.Permanent, errors.New("the project is not known"), "name it with option:Project or in spec.project (gcloud config get-value project)")
+	}
+	a.own.Project = a.project
+	g, ctx := errgroup.WithContext(ctx)
+	for _, question := range a.questions() {
+		g.Go(func() error {
+			err := fault.Retry(ctx, clock.Sleep, func() error { return question(ctx) })
+			if gone(err) { // a project, of which another question tells
+				return nil
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("look up facts in project %s, region %s: %w", a.project, a.got.Region, err)
+	}
+	a.joinNetwork()
+	if err := a.missing().Err(); err != nil {
+		return nil, err
+	}
+	if err := a.got.SetOwn(a.own); err != nil {
+		return nil, err
+	}
+	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudGCE): a.got}}, nil
+}
+
+// asker is the state of one look-up. Questions run at once; each fills fields that are its
+// own, and those that several share under the lock.
+type asker struct {
+	*gceapi.Clients
+	past    past.Memo
+	query   Query
+	project string
+	got     *facts.Cloud
+	own     spec.Facts
+	found   network
+	// noProject, noAccount and noRegion say that what was asked for does not exist.
+	noProject, noAccount, noRegion bool
+	lock                           sync.Mutex
+}
+
+// questions lists what must be asked.
+func (a *asker) questions() []func(context.Context) error {
+	q := []func(context.Context) error{a.account}
+	add := func(wanted bool, f func(context.Context) error) {
+		if wanted {
+			q = append(q, f)
+		}
+	}
+	add(a.got.Region != "", a.region)
+	for _, name := range names(a.query.Images) {
+		add(true, func(ctx context.Context) error { return a.image(ctx, name) })
+	}
+	add(len(a.query.MachineTypes)+len(a.query.Candidates) > 0, a.machineTypes)
+	add(len(a.query.Accelerators) > 0, a.accelerators)
+	shared := a.query.Network.Name != "" || len(a.query.Subnets) > 0
+	add(shared || a.query.Ranges, a.network)
+	add(shared || a.query.Ranges, a.subnets)
+	add(len(a.query.Hosts) > 0, a.dnsZones)
+	add(a.query.ServiceAccount.Name != "", a.serviceAccount)
+	return q
+}
+
+// gone reports whether Google answered that something does not exist.
+func gone(err error) bool { return fault.Is(err, fault.Gone) }
+
+// last is the part of a URL after the last slash: the name of what it is of.
+func last(url string) string { return url[strings.LastIndex(url, "/")+1:] }
+
+// account asks for the project, its account for machines, and its limits everywhere.
+func (a *asker) account(ctx context.Context) error {
+	p, err := a.Compute.Projects.Get(a.project).Context(ctx).Do()
+	if gone(err) {
+		a.noProject = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("describe project %s: %w", a.project, err)
+	}
+	a.own.DefaultServiceAccount = p.DefaultServiceAccount
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	for _, l := range p.Quotas {
+		if _, ok := a.own.Quotas[l.Metric]; !ok { // the region's is the nearer bound
+			a.own.Quotas[l.Metric] = spec.Quota{Limit: l.Limit, Usage: l.Usage}
+		}
+	}
+	return nil
+}
+
+// region asks for the region's zones and limits.
+func (a *asker) region(ctx context.Context) error {
+	r, err := a.Compute.Regions.Get(a.project, a.got.Region).Context(ctx).Do()
+	if gone(err) {
+		a.noRegion = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("describe region %s: %w", a.got.Region, err)
+	}
+	a.got.Zones = nil
+	for _, z := range r.Zones {
+		a.got.Zones = append(a.got.Zones, last(z))
+	}
+	slices.Sort(a.got.Zones)
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	for _, l := range r.Quotas {
+		a.own.Quotas[l.Metric] = spec.Quota{Limit: l.Limit, Usage: l.Usage}
+	}
+	return nil
+}
+
+// serviceAccount asks whether the account exists. Who may not know is not told that it does not.
+func (a *asker) serviceAccount(ctx context.Context) error {
+	_, err := a.IAM.Projects.ServiceAccounts.Get("projects/-/serviceAccounts/" + a.query.ServiceAccount.Name).Context(ctx).Do()
+	a.noAccount = gone(err)
+	if err != nil && !a.noAccount && !fault.Is(err, fault.Denied) {
+		return fmt.Errorf("find service account %s: %w", a.query.ServiceAccount.Name, err)
+	}
+	return nil
+}
+
+// missing reports the asks that found nothing.
+func (a *asker) missing() diag.List {
+	var out diag.List
+	absent := func(asks []Ask, found func(string) bool, rule, what, remedy string) {
+		for _, k := range asks {
+			if k.Name != "" && !found(k.Name) {
+				out = append(out, diag.Finding{Object: k.Object, Path: k.Path, Value: k.Name, Rule: rule, Message: what, Remedy: remedy})
+			}
+		}
+	}
+	never := func(string) bool { return false }
+	if a.noProject {
+		asked := a.query.Project
+		asked.Name = a.project
+		absent([]Ask{asked}, never, "project-exists", "there is no such project, or it does not use Compute Engine", "check the id (gcloud projects list), and enable the API (gcloud services enable compute.googleapis.com)")
+		return out
+	}
+	if a.noRegion {
+		absent([]Ask{a.query.Region}, never, "region-exists", "there is no such region", "choose one of Google's (gcloud compute regions list)")
+		return out
+	}
+	in := " in region " + a.got.Region
+	absent(a.query.Zones, func(n string) bool { return len(a.got.Zones) == 0 || slices.Contains(a.got.Zones, n) },
+		"zone-exists", "there is no such zone"+in, "choose among "+strings.Join(a.got.Zones, ", "))
+	absent(a.query.Images, has(a.got.Images), "image-exists", "there is no such machine image", "write project/name, or the name of one of "+a.project+" (gcloud compute images list)")
+	absent(a.query.MachineTypes, has(a.got.MachineTypes), "machine-type-exists", "there is no such machine type"+in, "check the spelling, or choose a type that the region offers (gcloud compute machine-types list)")
+	absent(a.query.Accelerators, has(a.own.Accelerators), "accelerator-exists", "there is no such type of GPU"+in, "choose a type that the region offers (gcloud compute accelerator-types list)")
+	absent([]Ask{a.query.Network}, func(string) bool { return a.found.exists }, "network-exists", "there is no such network", "check the name and the project; that of another is written project/name")
+	absent(a.query.Subnets, has(a.got.Subnets), "subnet-exists", "there is no such subnet"+in, "check the name, and the project in spec.networkID")
+	absent([]Ask{a.query.ServiceAccount}, func(string) bool { return !a.noAccount }, "account-exists", "there is no such service account", "check the address (gcloud iam service-accounts list)")
+	if a.found.legacy {
+		absent([]Ask{a.query.Network}, never, "network-legacy", "is a legacy network, which has no subnets", "name another network, or convert it (gcloud compute networks update --switch-to-custom-subnet-mode)")
+	}
+	return append(out, a.notOffered()...)
+}
+
+// notOffered reports machine types that a zone of who asked does not offer.
+func (a *asker) notOffered() diag.List {
+	var out diag.List
+	for _, k := range a.query.MachineTypes {
+		t, ok := a.got.MachineTypes[k.Name]
+		if !ok || t.OfferedIn(k.Zones) {
+			continue
+		}
+		lacking := slices.DeleteFunc(slices.Clone(k.Zones), func(z string) bool { return slices.Contains(t.Zones, z) })
+		out = append(out, diag.Finding{Object: k.Object, Path: k.Path, Value: k.Name, Rule: "machine-type-offered",
+			Message: "the machine type is not offered in " + strings.Join(lacking, ", "),
+			Remedy:  "choose another type, or zones among " + strings.Join(t.Zones, ", ")})
+	}
+	return out
+}
+
+func has[T any](m map[string]T) func(string) bool {
+	return func(name string) bool { _, ok := m[name]; return ok }
+}

@@ -1,0 +1,136 @@
+package lookup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/dns/v1"
+
+	"kops.local/kops/internal/platform/gce/spec"
+	"kops.local/kops/internal/spec/facts"
+)
+
+// network is what is found of the cluster's network: whether there is one, and whether it is
+// one of the kind without subnets; and all subnets of its project.
+type network struct {
+	exists, legacy bool
+	subnets        []*compute.Subnetwork
+}
+
+// place is the project and the name of the cluster's network.
+func (a *asker) place() (project, name string) {
+	project, name = "", a.query.OwnNetwork
+	if id := a.query.Network.Name; id != "" {
+		project, name, _ = spec.ParseNetwork(id)
+	}
+	if project == "" {
+		project = a.project
+	}
+	return project, name
+}
+
+// network asks for the cluster's network.
+func (a *asker) network(ctx context.Context) error {
+	project, name := a.place()
+	n, err := a.Compute.Networks.Get(project, name).Context(ctx).Do()
+	switch {
+	case gone(err):
+	case err != nil:
+		return fmt.Errorf("describe network %s: %w", name, err)
+	default:
+		a.found.exists, a.found.legacy = true, n.IPv4Range != ""
+	}
+	return nil
+}
+
+// subnets asks for the subnets of the network's project: a network spans all regions, and
+// no two of its ranges overlap.
+func (a *asker) subnets(ctx context.Context) error {
+	project, _ := a.place()
+	a.found.subnets = nil
+	err := a.Compute.Subnetworks.AggregatedList(project).Pages(ctx, func(page *compute.SubnetworkAggregatedList) error {
+		for _, scope := range page.Items {
+			a.found.subnets = append(a.found.subnets, scope.Subnetworks...)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list the subnets of project %s: %w", project, err)
+	}
+	return nil
+}
+
+// joinNetwork tells the ranges in use from the subnets, and what the cluster's subnets are.
+// Those that kops made for the cluster keep nothing from it.
+func (a *asker) joinNetwork() {
+	project, name := a.place()
+	wanted := distinct(append(names(a.query.Subnets), a.query.OwnSubnets...)...)
+	a.got.Subnets = map[string]facts.Subnet{}
+	var used []string
+	for _, s := range a.found.subnets {
+		of, same := a.networkOf(s), strings.HasSuffix(s.Network, "/projects/"+project+"/global/networks/"+name)
+		own := slices.Contains(a.query.OwnSubnets, s.Name)
+		if last(s.Region) == a.got.Region && slices.Contains(wanted, s.Name) && (same || !own) {
+			if _, known := a.got.Subnets[s.Name]; same || !known {
+				a.got.Subnets[s.Name] = facts.Subnet{Network: of, CIDR: s.IpCidrRange, IPv6CIDR: s.ExternalIpv6Prefix}
+			}
+		}
+		if same && !own {
+			used = append(used, s.IpCidrRange)
+			for _, r := range s.SecondaryIpRanges {
+				used = append(used, r.IpCidrRange)
+			}
+		}
+	}
+	if a.found.exists {
+		a.got.Networks = map[string]facts.Network{name: {CIDRs: distinct(used...)}}
+	}
+}
+
+// networkOf is the network of a subnet as a spec writes it.
+func (a *asker) networkOf(s *compute.Subnetwork) string {
+	_, path, _ := strings.Cut(s.Network, "/projects/")
+	project, _, _ := strings.Cut(path, "/")
+	if project == "" || project == a.project {
+		return last(s.Network)
+	}
+	return project + "/" + last(s.Network)
+}
+
+// dnsZones asks for all zones of the project, and keeps those that could hold the cluster's names.
+func (a *asker) dnsZones(ctx context.Context) error {
+	var out []facts.DNSZone
+	err := a.DNS.ManagedZones.List(a.project).Pages(ctx, func(page *dns.ManagedZonesListResponse) error {
+		for _, z := range page.ManagedZones {
+			if f := zoneOf(z); a.serves(f) {
+				out = append(out, f)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list the DNS zones: %w", err)
+	}
+	a.got.DNSZones = out
+	return nil
+}
+
+func zoneOf(z *dns.ManagedZone) facts.DNSZone {
+	f := facts.DNSZone{Name: strings.TrimSuffix(z.DnsName, "."), ID: fmt.Sprint(z.Id), Private: z.Visibility == "private"}
+	if p := z.PrivateVisibilityConfig; p != nil {
+		for _, n := range p.Networks {
+			f.Networks = append(f.Networks, last(n.NetworkUrl))
+		}
+		slices.Sort(f.Networks)
+	}
+	return f
+}
+
+// serves reports whether a zone is the chosen one, or ends one of the hosts.
+func (a *asker) serves(z facts.DNSZone) bool {
+	return strings.TrimSuffix(a.query.DNSZone, ".") == z.Name || a.query.DNSZone == z.ID ||
+		slices.ContainsFunc(a.query.Hosts, func(h string) bool { return strings.HasSuffix("."+h, "."+z.Name) })
+}
