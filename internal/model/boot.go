@@ -30,14 +30,15 @@ func controllerAt(host string) string {
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(ports.Controller)) + "/"
 }
 
-// apiHostMark stands for the API's host in the boot configuration while it is
-// written; no host has such a name.
-const apiHostMark = "@api-host@"
+// hostMark stands in the boot configuration, while it is written, for a host that is not
+// known yet, by its place among the hosts; no host has such a name.
+func hostMark(i int) string { return fmt.Sprintf("@host-%d@", i) }
 
 // UserData returns what the machines of a group run at their first start; it is
-// zero when they run nothing. apiHosts are where they reach the API when the
-// cluster's names are not published: one, or the addresses of several; else they are not used.
-func UserData(in Input, g *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
+// zero when they run nothing. hosts are where they reach the control plane when the
+// cluster's names are not published: the API, which is one host or the addresses of several,
+// or, for machines that run an API server alone, the addresses of etcd. Else they are not used.
+func UserData(in Input, g *api.InstanceGroup, hosts ...resource.Value) (resource.Content, error) {
 	if g.IsBastion() {
 		if len(g.Spec.AdditionalUserData) == 0 {
 			return resource.Content{}, nil
@@ -48,7 +49,7 @@ func UserData(in Input, g *api.InstanceGroup, apiHosts ...resource.Value) (resou
 	if err != nil {
 		return resource.Content{}, err
 	}
-	return in.userData(g, in.shared.configs[g.Name], apiHosts)
+	return in.userData(g, in.shared.configs[g.Name], hosts)
 }
 
 // Script declares the file with a group's user data, for machines that others than
@@ -65,8 +66,8 @@ func Script(in Input, g *api.InstanceGroup, apiHost resource.Value, keysets []re
 }
 
 // userData writes the user data of machines with a node configuration.
-func (in Input) userData(g *api.InstanceGroup, config []byte, apiHosts []resource.Value) (resource.Content, error) {
-	boot, err := in.bootConfig(g, config, apiHosts)
+func (in Input) userData(g *api.InstanceGroup, config []byte, hosts []resource.Value) (resource.Content, error) {
+	boot, err := in.bootConfig(g, config, hosts)
 	if err != nil {
 		return resource.Content{}, err
 	}
@@ -75,8 +76,8 @@ func (in Input) userData(g *api.InstanceGroup, config []byte, apiHosts []resourc
 		return resource.Content{}, err
 	}
 	written := resource.Lit(string(text))
-	if s := boot.ConfigServer; s != nil && slices.Contains(s.Servers, controllerAt(apiHostMark)) {
-		written = substitute(string(text), apiHosts[0])
+	if in.noDNS() {
+		written = substitute(string(text), hosts, 0)
 	}
 	compressed := false
 	if known, ok := written.Known(); ok && isTrue(g.Spec.CompressUserData) {
@@ -96,13 +97,16 @@ func (in Input) userData(g *api.InstanceGroup, config []byte, apiHosts []resourc
 	return resource.Text(script), nil
 }
 
-func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHosts []resource.Value) (*nodeconfig.Boot, error) {
+func (in Input) bootConfig(g *api.InstanceGroup, config []byte, hosts []resource.Value) (*nodeconfig.Boot, error) {
 	b := &nodeconfig.Boot{
 		CloudProvider: string(in.Cluster.CloudProviderID()), ClusterName: in.Cluster.Name,
 		InstanceGroupName: g.Name, InstanceGroupRole: string(g.Spec.Role), NodeupConfigHash: nodeconfig.Hash(config),
 	}
 	if g.HasAPIServer() {
 		b.ConfigBase = in.spec().ConfigStore.Base
+		if in.noDNS() && !g.IsControlPlane() {
+			b.EtcdIPs = addresses(hosts)
+		}
 		return b, nil
 	}
 	name := hostnames.Controller(in.Cluster.Name)
@@ -112,35 +116,52 @@ func (in Input) bootConfig(g *api.InstanceGroup, config []byte, apiHosts []resou
 		return b, nil
 	}
 	b.ConfigServer.TLSServerName = name
-	if len(apiHosts) == 0 {
-		apiHosts = []resource.Value{{}}
+	if len(hosts) == 0 {
+		hosts = []resource.Value{{}}
 	}
-	for _, h := range apiHosts {
+	for i, h := range hosts {
 		host, known := h.Known()
 		address, err := netip.ParseAddr(host)
 		switch {
-		case known && host == "":
+		case !known, err != nil && host != "" && len(hosts) == 1:
+			b.ConfigServer.Servers = append(b.ConfigServer.Servers, controllerAt(hostMark(i)))
+		case host == "":
 			return nil, fmt.Errorf("group %s: no address of the API is given, and the cluster's names are not published", g.Name)
-		case known && err == nil:
-			b.APIServerIPs = append(b.APIServerIPs, host)
-			b.ConfigServer.Servers = append(b.ConfigServer.Servers, controllerAt(address.String()))
-		case len(apiHosts) > 1:
+		case err != nil:
 			return nil, fmt.Errorf("group %s: %s is not the address of an API server, of which there are several", g.Name, h)
 		default:
-			b.ConfigServer.Servers = []string{controllerAt(apiHostMark)}
+			b.APIServerIPs = append(b.APIServerIPs, host)
+			b.ConfigServer.Servers = append(b.ConfigServer.Servers, controllerAt(address.String()))
 		}
 	}
 	return b, nil
 }
 
-// substitute puts a value where its mark stands in a text.
-func substitute(text string, host resource.Value) resource.Value {
-	var parts []resource.Value
-	for i, s := range strings.Split(text, apiHostMark) {
-		if i > 0 {
-			parts = append(parts, host)
+// addresses are those hosts that are known, and marks for the others.
+func addresses(hosts []resource.Value) []string {
+	var out []string
+	for i, h := range hosts {
+		switch host, known := h.Known(); {
+		case !known:
+			out = append(out, hostMark(i))
+		case host != "":
+			out = append(out, host)
 		}
-		parts = append(parts, resource.Lit(s))
+	}
+	return out
+}
+
+// substitute puts the hosts from the nth on where their marks stand in a text.
+func substitute(text string, hosts []resource.Value, n int) resource.Value {
+	if n == len(hosts) {
+		return resource.Lit(text)
+	}
+	var parts []resource.Value
+	for i, s := range strings.Split(text, hostMark(n)) {
+		if i > 0 {
+			parts = append(parts, hosts[n])
+		}
+		parts = append(parts, substitute(s, hosts, n+1))
 	}
 	return resource.Concat(parts...)
 }

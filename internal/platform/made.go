@@ -26,6 +26,7 @@ func Started(have, want string) Made {
 	out := Made{Config: h.boot.NodeupConfigHash, Wanted: w.boot.NodeupConfigHash}
 	out.Note("spec.configStore.base", h.boot.ConfigBase, w.boot.ConfigBase)
 	out.Note("addresses of the API", strings.Join(h.servers(), ","), strings.Join(w.servers(), ","))
+	out.Note("addresses of etcd", strings.Join(h.boot.EtcdIPs, ","), strings.Join(w.boot.EtcdIPs, ","))
 	out.Note("keypair kubernetes-ca", digest(h.trusts()), digest(w.trusts()))
 	for _, d := range h.script.differences(w.script) {
 		out.Note(d.Field, d.Have, d.Want)

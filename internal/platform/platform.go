@@ -242,9 +242,10 @@ type Model struct {
 	Addons *catalogue.Catalogue
 	// SSHKeys are public keys, each an OpenSSH line.
 	SSHKeys []string
-	// UserData returns a group's boot data; apiHosts are where machines reach the
-	// API when no name is published: one, or the addresses of several.
-	UserData func(g *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error)
+	// UserData returns a group's boot data; hosts are where its machines reach the control
+	// plane when no name is published: the API, at one host or at the addresses of several, or,
+	// for those that run an API server alone, etcd.
+	UserData func(g *api.InstanceGroup, hosts ...resource.Value) (resource.Content, error)
 	// Script declares the file with a group's boot data, for machines that others
 	// than kops make; apiHost is as for UserData.
 	Script func(g *api.InstanceGroup, apiHost resource.Value) (resource.Node, error)

@@ -17,6 +17,7 @@ type Boot struct {
 	ConfigBase        string        `json:"ConfigBase,omitempty"` // where the store is read
 	ConfigServer      *ConfigServer `json:"ConfigServer,omitempty"`
 	APIServerIPs      []string      `json:"APIServerIPs,omitempty"`
+	EtcdIPs           []string      `json:"EtcdIPs,omitempty"` // where no name leads to etcd
 	// NodeupConfigHash is the base64 of the SHA-256 of the node configuration.
 	NodeupConfigHash string `json:"NodeupConfigHash,omitempty"`
 }

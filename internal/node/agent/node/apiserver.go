@@ -148,7 +148,11 @@ func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
 			port := strconv.Itoa(p.Client)
 			return []string{"127.0.0.1:" + port, hostnames.Etcd(etcd, b.Config.ClusterName) + ":" + port}
 		}
-		elsewhere := strings.NewReplacer(slices.Concat(at("main"), at("events"), at("leases"))...)
+		var pairs []string
+		for _, etcd := range servedEtcds() {
+			pairs = append(pairs, at(etcd)...)
+		}
+		elsewhere := strings.NewReplacer(pairs...)
 		replace := func(in []string) []string {
 			out := slices.Clone(in)
 			for i := range out {
@@ -160,6 +164,9 @@ func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
 	}
 	return &c
 }
+
+// servedEtcds are the etcd clusters that API servers use.
+func servedEtcds() []string { return []string{"main", "events", "leases"} }
 
 func (b *builder) apiServerPod() error {
 	c := b.apiServerConfig()

@@ -416,6 +416,16 @@ func TestAnAPIServerWithoutEtcdAsksThatOfOthers(t *testing.T) {
 	}
 }
 
+func TestAnAPIServerOnItsOwnFindsEtcdWhereNoNameIsPublished(t *testing.T) {
+	in := controlPlane(t)
+	in.Config.ControlPlaneConfig, in.Config.UsesNoneDNS, in.Boot.EtcdIPs = nil, true, []string{"10.9.0.7"}
+	_, nodes := texts(t, in)
+	b, ok := nodes["host_block/hosts"].Want.(*host.Block)
+	if !ok || b.Lines[len(b.Lines)-1] != "10.9.0.7 main.etcd.internal.c.example.com events.etcd.internal.c.example.com leases.etcd.internal.c.example.com" {
+		t.Errorf("the names are %+v", b)
+	}
+}
+
 // Pods on the machine's network get a copy of its names when they start.
 func TestTheKubeletFollowsTheNames(t *testing.T) {
 	in := input()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
 )
@@ -78,6 +79,12 @@ func (b *builder) hosts() error {
 			names += " " + n
 		}
 		lines = append(lines, "127.0.0.1 "+names)
+		for _, ip := range b.Boot.EtcdIPs {
+			for _, etcd := range servedEtcds() {
+				ip += " " + hostnames.Etcd(etcd, b.Config.ClusterName)
+			}
+			lines = append(lines, ip)
+		}
 	} else {
 		for _, ip := range append(slices.Clone(b.Boot.APIServerIPs), b.Host.APIAddresses...) {
 			lines = append(lines, ip+" "+api+" "+b.internal("kops-controller"))

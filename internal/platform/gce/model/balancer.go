@@ -54,17 +54,29 @@ func (m *model) fronts() []front {
 		out = append(out, front{"kops-controller", "api", controller, texts(ports.Controller)})
 	}
 	if m.ciliumEtcd() {
-		out = append(out, front{"cilium-etcd", "api", controller, texts(portCiliumEtcd())})
+		out = append(out, front{"cilium-etcd", "api", controller, texts(etcdPort("cilium"))})
 	}
 	if m.etcdBalanced() {
-		out = append(out, front{"etcd", "etcd", "etcd", texts(etcdPort("main"), etcdPort("events"))})
+		out = append(out, front{"etcd", "etcd", "etcd", texts(m.servedEtcds()...)})
 	}
 	return out
 }
 
+// etcdPort is where an etcd cluster serves its clients.
 func etcdPort(etcd string) int {
 	p, _ := ports.OfEtcd(etcd) // it is one of those
 	return p.Client
+}
+
+// servedEtcds are the ports of the etcd clusters that API servers use.
+func (m *model) servedEtcds() []int {
+	var out []int
+	for _, e := range m.spec.EtcdClusters {
+		if p, ok := ports.OfEtcd(e.Name); ok && e.Name != "cilium" {
+			out = append(out, p.Client)
+		}
+	}
+	return out
 }
 
 func texts(numbers ...int) []string {
@@ -117,15 +129,20 @@ func (m *model) addresses() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// apiHosts are where machines reach the API when no name is published: the internal addresses.
-func (m *model) apiHosts() ([]resource.Value, error) {
-	if !m.balanced() || !m.noDNS() {
+// hosts are where the machines of a group reach the control plane when no name is published:
+// at the internal addresses of the API, or of etcd.
+func (m *model) hosts(g *api.InstanceGroup) ([]resource.Value, error) {
+	if !m.balanced() || !m.noDNS() || g.IsControlPlane() || g.IsBastion() {
 		return nil, nil
+	}
+	address := "api-"
+	if g.HasAPIServer() {
+		address = "etcd-"
 	}
 	subnets, err := m.serverSubnets()
 	var hosts []resource.Value
 	for _, s := range subnets {
-		hosts = append(hosts, kinds.Addresses.Out(m.suffixed("api-"+s.Name), "address"))
+		hosts = append(hosts, kinds.Addresses.Out(m.suffixed(address+s.Name), "address"))
 	}
 	return hosts, err
 }

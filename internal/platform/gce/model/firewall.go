@@ -162,15 +162,9 @@ func (m *model) nodeToMaster() []kinds.Allowed {
 		out = append(out, udp(portVXLAN)...)
 	}
 	if m.ciliumEtcd() {
-		out = append(out, tcp(portCiliumEtcd())...)
+		out = append(out, tcp(etcdPort("cilium"))...)
 	}
 	return out
-}
-
-// portCiliumEtcd is where Cilium's etcd serves its clients.
-func portCiliumEtcd() int {
-	p, _ := ports.OfEtcd("cilium") // it is one of those
-	return p.Client
 }
 
 // podRules let pods in that the network knows by their own addresses.
@@ -218,7 +212,7 @@ func (m *model) apiRules() []rule {
 		rules = append(rules, rule{name: "kops-controller", ranges: access, to: m.tagControlPlane(), allow: tcp(ports.Controller), twin: true})
 	}
 	if m.ciliumEtcd() {
-		rules = append(rules, rule{name: "cilium-etcd", ranges: access, to: m.tagControlPlane(), allow: tcp(portCiliumEtcd()), twin: true})
+		rules = append(rules, rule{name: "cilium-etcd", ranges: access, to: m.tagControlPlane(), allow: tcp(etcdPort("cilium")), twin: true})
 	}
 	return rules
 }

@@ -18,13 +18,9 @@ const defaultDisk = "pd-standard"
 
 // templates say how the machines of each group are made.
 func (m *model) templates() ([]resource.Node, error) {
-	hosts, err := m.apiHosts()
-	if err != nil {
-		return nil, err
-	}
 	var nodes []resource.Node
 	for _, g := range m.Groups {
-		t, err := m.template(g, hosts)
+		t, err := m.template(g)
 		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", g.Name, err)
 		}
@@ -35,7 +31,7 @@ func (m *model) templates() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-func (m *model) template(g *api.InstanceGroup, hosts []resource.Value) (kinds.InstanceTemplate, error) {
+func (m *model) template(g *api.InstanceGroup) (kinds.InstanceTemplate, error) {
 	subnet, err := m.subnetOf(g)
 	if err != nil {
 		return kinds.InstanceTemplate{}, err
@@ -44,7 +40,7 @@ func (m *model) template(g *api.InstanceGroup, hosts []resource.Value) (kinds.In
 	if err != nil {
 		return kinds.InstanceTemplate{}, err
 	}
-	metadata, err := m.metadata(g, hosts)
+	metadata, err := m.metadata(g)
 	if err != nil {
 		return kinds.InstanceTemplate{}, err
 	}
@@ -179,7 +175,7 @@ func scopes(g *api.InstanceGroup) []string {
 }
 
 // metadata is what machines are told of themselves.
-func (m *model) metadata(g *api.InstanceGroup, hosts []resource.Value) (map[string]resource.Content, error) {
+func (m *model) metadata(g *api.InstanceGroup) (map[string]resource.Content, error) {
 	out := map[string]resource.Content{"cluster-name": text(m.name), "kops-k8s-io-instance-group-name": text(g.Name)}
 	if len(m.SSHKeys) > 0 {
 		out["ssh-keys"] = text(m.sshKeys(g))
@@ -189,6 +185,10 @@ func (m *model) metadata(g *api.InstanceGroup, hosts []resource.Value) (map[stri
 	}
 	if m.UserData == nil {
 		return out, nil
+	}
+	hosts, err := m.hosts(g)
+	if err != nil {
+		return nil, err
 	}
 	script, err := m.UserData(g, hosts...)
 	if err != nil {
