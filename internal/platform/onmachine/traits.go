@@ -21,6 +21,9 @@ type Traits struct {
 	// RoutedPods says that a pod of kops-controller's makes the pod network that containerd
 	// makes elsewhere, as the platform has no routes of its own.
 	RoutedPods bool
+	// BalancerUnnamed says that nobody publishes names of load balancers: where one serves
+	// the machines of the cluster, its name leads to the API servers nevertheless.
+	BalancerUnnamed bool
 	// Prompt says that somebody waits for the machine: what is there is seen within seconds,
 	// for more questions in this time.
 	Prompt bool

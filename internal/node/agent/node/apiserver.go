@@ -255,7 +255,7 @@ func (b *builder) apiServerAnnotations() map[string]string {
 		return out
 	}
 	a := b.Config.APIServerConfig.API
-	if a.LoadBalancer == nil || !a.LoadBalancer.UseForInternalAPI {
+	if a.LoadBalancer == nil || !a.LoadBalancer.UseForInternalAPI || b.Host.Traits.BalancerUnnamed {
 		out["dns.alpha.kubernetes.io/internal"] = b.internal("api")
 	}
 	if a.DNS != nil && a.PublicName != "" {

@@ -426,6 +426,22 @@ func TestAnAPIServerOnItsOwnFindsEtcdWhereNoNameIsPublished(t *testing.T) {
 	}
 }
 
+// A name that a load balancer serves leads to it where somebody publishes that, else to the API servers.
+func TestTheInternalNameOfTheAPILeadsSomewhere(t *testing.T) {
+	const published = "dns.alpha.kubernetes.io/internal: api.internal.c.example.com"
+	for _, c := range []struct{ balanced, unnamed, want bool }{{false, false, true}, {true, false, false}, {true, true, true}} {
+		in := controlPlane(t)
+		in.Host.Traits.BalancerUnnamed = c.unnamed
+		if c.balanced {
+			in.Config.APIServerConfig.API.LoadBalancer = &api.LoadBalancerAccessSpec{UseForInternalAPI: true}
+		}
+		contents, _ := texts(t, in)
+		if got := strings.Contains(contents["/etc/kubernetes/manifests/kube-apiserver.manifest"], published); got != c.want {
+			t.Errorf("%+v: published %t", c, got)
+		}
+	}
+}
+
 // Pods on the machine's network get a copy of its names when they start.
 func TestTheKubeletFollowsTheNames(t *testing.T) {
 	in := input()

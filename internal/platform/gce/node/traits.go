@@ -11,7 +11,7 @@ import (
 // traits are what differs on instances.
 func traits() onmachine.Traits {
 	return onmachine.Traits{
-		TimeServers: "time.google.com",
+		TimeServers: "time.google.com", BalancerUnnamed: true,
 		Registry: onmachine.CredentialProvider{Name: "auth-provider-gcp", Cache: "1m0s",
 			Images: []string{"gcr.io", "*.gcr.io", "container.cloud.google.com", "*.pkg.dev"}},
 		CloudConfig:      cloudConfig,
