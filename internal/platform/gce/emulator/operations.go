@@ -95,7 +95,6 @@ func (c *call) operateFor(verb, target string, takes time.Duration, do func(cont
 
 // newOperation makes an operation that is not over until it is finished.
 func (c *call) newOperation(verb, target string) *entry {
-	c.numbers++
 	scope := scopeOf(target)
 	name := fmt.Sprintf("operation-%d-%08x", c.now.UnixMilli(), c.random.Uint32())
 	path := scope + "/operations/" + name

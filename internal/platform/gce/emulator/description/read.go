@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
+	"sync"
 )
 
 //go:embed documents
@@ -53,15 +53,19 @@ type Method struct {
 	// Request and Response are nil where there is no body.
 	Request, Response *Schema
 
-	flat, path *regexp.Regexp
-	variables  []string
-	literals   int // of the path, in bytes: the method whose path says more is meant
+	segments []segment
+	// whole is what stands for several segments at once, and what is before and after it;
+	// empty where the segments have the variables.
+	whole, before, after string
 }
+
+// segment is a part of a path between slashes: a text, or a variable with the text after it.
+type segment struct{ variable, text string }
 
 // APIs are all that are described.
 type APIs struct {
-	methods []*Method
-	byID    map[string]*Method
+	byLength map[int][]*Method // of their path, in segments; what says more is first
+	byID     map[string]*Method
 }
 
 // method is one as a document says it.
@@ -87,9 +91,13 @@ type document struct {
 	Resources   map[string]resource
 }
 
-// Read reads the documents. An error is a fault of this package.
-func Read() (*APIs, error) {
-	a := &APIs{byID: map[string]*Method{}}
+// Read returns what the documents say, which is read once. An error is a fault of this package.
+func Read() (*APIs, error) { return once() }
+
+var once = sync.OnceValues(read)
+
+func read() (*APIs, error) {
+	a := &APIs{byLength: map[int][]*Method{}, byID: map[string]*Method{}}
 	for _, name := range names {
 		packed, err := documents.ReadFile("documents/" + name + ".json.gz")
 		if err != nil {
@@ -110,7 +118,9 @@ func Read() (*APIs, error) {
 			return nil, fmt.Errorf("the description of %s: %w", name, err)
 		}
 	}
-	sort.Slice(a.methods, func(i, j int) bool { return a.methods[i].literals > a.methods[j].literals })
+	for _, methods := range a.byLength {
+		slices.SortFunc(methods, func(x, y *Method) int { return y.literals() - x.literals() })
+	}
 	return a, nil
 }
 
@@ -182,15 +192,8 @@ func (a *APIs) add(d *document, resources map[string]resource) error {
 			if m.FlatPath == "" {
 				m.FlatPath = m.Path
 			}
-			var err error
-			if made.flat, _, err = compile(d.ServicePath + m.FlatPath); err != nil {
-				return err
-			}
-			if made.path, made.variables, err = compile(d.ServicePath + m.Path); err != nil {
-				return err
-			}
-			made.literals = len(variable.ReplaceAllString(m.FlatPath, ""))
-			a.methods = append(a.methods, made)
+			made.parse(d.ServicePath+m.Path, d.ServicePath+m.FlatPath)
+			a.byLength[len(made.segments)] = append(a.byLength[len(made.segments)], made)
 			a.byID[m.ID] = made
 		}
 		if err := a.add(d, r.Resources); err != nil {
@@ -200,30 +203,58 @@ func (a *APIs) add(d *document, resources map[string]resource) error {
 	return nil
 }
 
-var variable = regexp.MustCompile(`\{\+?\w+\}`)
-
-// compile makes an expression of the template of a path: {x} stands for a segment, or for
-// what is before the colon of a verb in it, and {+x} for any number of segments.
-func compile(template string) (*regexp.Regexp, []string, error) {
-	var out strings.Builder
-	var names []string
-	out.WriteString("^/")
-	at := 0
-	for _, m := range variable.FindAllStringIndex(template, -1) {
-		out.WriteString(regexp.QuoteMeta(template[at:m[0]]))
-		name := strings.Trim(template[m[0]:m[1]], "{}")
-		if rest, ok := strings.CutPrefix(name, "+"); ok {
-			name = rest
-			out.WriteString("(.+)")
-		} else {
-			out.WriteString("([^/]+)")
-		}
-		names = append(names, name)
-		at = m[1]
+// parse reads the templates of a path: {x} is a variable of one segment, and {+x} of several,
+// which flat tells one by one.
+func (m *Method) parse(path, flat string) {
+	if before, rest, ok := strings.Cut(path, "{+"); ok {
+		m.before = before
+		m.whole, m.after, _ = strings.Cut(rest, "}")
 	}
-	out.WriteString(regexp.QuoteMeta(template[at:]) + "$")
-	r, err := regexp.Compile(out.String())
-	return r, names, err
+	for _, part := range strings.Split(flat, "/") {
+		s := segment{text: part}
+		if rest, ok := strings.CutPrefix(part, "{"); ok {
+			s.variable, s.text, _ = strings.Cut(rest, "}")
+		}
+		m.segments = append(m.segments, s)
+	}
+}
+
+func (m *Method) literals() int {
+	n := 0
+	for _, s := range m.segments {
+		n += len(s.text)
+	}
+	return n
+}
+
+// match is what the variables of the path are, if it is of the method.
+func (m *Method) match(path string, parts []string) (map[string]string, bool) {
+	out := map[string]string{}
+	for i, s := range m.segments {
+		if s.variable == "" {
+			if parts[i] != s.text {
+				return nil, false
+			}
+			continue
+		}
+		value, ok := strings.CutSuffix(parts[i], s.text)
+		if !ok || value == "" {
+			return nil, false
+		}
+		out[s.variable] = plain(value)
+	}
+	if m.whole != "" {
+		return map[string]string{m.whole: plain(strings.TrimSuffix(strings.TrimPrefix(path, m.before), m.after))}, true
+	}
+	return out, true
+}
+
+// plain is a part of a path without its escapes.
+func plain(s string) string {
+	if p, err := url.PathUnescape(s); err == nil {
+		return p
+	}
+	return s
 }
 
 // Method returns the method of an id, or nil.
@@ -243,27 +274,14 @@ func (a *APIs) IDs() []string {
 // of the path. It is nil where none is meant; elsewhere then tells whether the path has
 // methods with other verbs.
 func (a *APIs) Find(verb, path string) (m *Method, variables map[string]string, elsewhere bool) {
-	for _, m := range a.methods {
-		if !m.flat.MatchString(path) {
-			continue
-		}
-		found := m.path.FindStringSubmatch(path)
-		if found == nil {
-			continue
-		}
-		if m.Verb != verb {
+	path = strings.TrimPrefix(path, "/")
+	parts := strings.Split(path, "/")
+	for _, m := range a.byLength[len(parts)] {
+		if variables, ok := m.match(path, parts); ok && m.Verb == verb {
+			return m, variables, false
+		} else if ok {
 			elsewhere = true
-			continue
 		}
-		variables = map[string]string{}
-		for i, name := range m.variables {
-			plain, err := url.PathUnescape(found[i+1])
-			if err != nil {
-				plain = found[i+1]
-			}
-			variables[name] = plain
-		}
-		return m, variables, false
 	}
 	return nil, nil, elsewhere
 }
