@@ -3,6 +3,7 @@ package kinds
 import (
 	"sync"
 
+	"kops.local/kops/internal/engine/once"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/platform/aws/awsapi"
 )
@@ -13,7 +14,7 @@ type Client struct {
 	awsapi.Clients
 	// Past, when not nil, remembers between commands what must be asked of one object at a time.
 	Past     past.Memo
-	snapshot *snapshot // nil: every question is asked
+	snapshot *once.Answers // nil: every question is asked
 	// turns are taken by writes that must not overlap, by what they change: *sync.Mutex.
 	turns *sync.Map
 }

@@ -1,17 +1,10 @@
 package kinds
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/netip"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/platform/aws/awsapi"
 )
 
 func TestEveryKindIsDeclaredWell(t *testing.T) {
@@ -104,64 +97,6 @@ func TestPrunableRules(t *testing.T) {
 			t.Errorf("%s %s %d-%d: got %v", tc.group, tc.rule.Protocol, tc.rule.FromPort, tc.rule.ToPort, got)
 		}
 	}
-}
-
-func TestSnapshotAsksOnceAndForgetsErrors(t *testing.T) {
-	c := NewClient(awsapi.Clients{}).Snapshot()
-	var asked atomic.Int32
-	answer := func(context.Context) (int, error) {
-		if asked.Add(1) == 1 {
-			return 0, errors.New("throttled")
-		}
-		return 42, nil
-	}
-	if _, err := ask(t.Context(), c, "q", answer); err == nil {
-		t.Error("the first answer is an error")
-	}
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			if got, err := ask(t.Context(), c, "q", answer); got != 42 || err != nil {
-				t.Errorf("got %d, %v", got, err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := asked.Load(); n != 2 {
-		t.Errorf("asked %d times", n)
-	}
-	if got, _ := ask(t.Context(), NewClient(awsapi.Clients{}), "q", answer); got != 42 || asked.Load() != 3 {
-		t.Error("a client without memory did not ask")
-	}
-}
-
-// Who waits for the answer to somebody else's question asks it himself when the other
-// is called off.
-func TestAQuestionThatIsCalledOffIsAskedByWhoWaitsForIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := NewClient(awsapi.Clients{}).Snapshot()
-		other, callOff := context.WithCancel(t.Context())
-		var both sync.WaitGroup
-		both.Go(func() {
-			_, err := ask(other, c, "q", func(ctx context.Context) (int, error) {
-				<-ctx.Done()
-				return 0, fmt.Errorf("describe it: %w", ctx.Err())
-			})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("who was called off got %v", err)
-			}
-		})
-		synctest.Wait()
-		both.Go(func() {
-			got, err := ask(t.Context(), c, "q", func(context.Context) (int, error) { return 42, nil })
-			if got != 42 || err != nil {
-				t.Errorf("got %d, %v", got, err)
-			}
-		})
-		synctest.Wait()
-		callOff()
-		both.Wait()
-	})
 }
 
 // Another egress of a zone is another NAT gateway, while the zone's routes stay:

@@ -20,6 +20,26 @@ const (
 	maxPrefix  = 32 // of a template's name before the dash and what makes it unique (kOps)
 )
 
+// The words with which the machines of a cluster are told apart in network tags.
+const (
+	ControlPlane = "control-plane"
+	Master       = "master"
+	APIServer    = "apiserver"
+	Node         = "node"
+	Bastion      = "bastion"
+)
+
+// Keys of labels and metadata.
+const (
+	LabelCluster    = "k8s-io-cluster-name"             // its value is Label
+	LabelEtcdPrefix = "k8s-io-etcd-"                    // followed by the name of an etcd cluster
+	MetadataCluster = "cluster-name"                    // its value is the cluster's name
+	MetadataGroup   = "kops-k8s-io-instance-group-name" // its value is the instance group's name
+)
+
+// Label is a cluster's name as the value of a label. It is never cut.
+func Label(cluster string) string { return names.Dashed(cluster) }
+
 // Suffixed is the name of a cluster's object, such as api or a subnet of the spec. The
 // cluster's part alone is cut, so that all names of a cluster end alike.
 func Suffixed(object, cluster string) string { return suffixed(object, cluster, maxName) }
@@ -32,6 +52,20 @@ func suffixed(object, cluster string, limit int) string {
 	return object + "-" + names.Short(names.Dashed(cluster), room)
 }
 
+// Object is Suffixed.
+func Object(object, cluster string) string { return Suffixed(object, cluster) }
+
+// Part is what stands before the cluster in a name that Suffixed gives; ok is false where
+// Suffixed does not give it. Clusters whose names begin or end alike may each give it.
+func Part(name, cluster string) (object string, ok bool) {
+	for i := range name {
+		if name[i] == '-' && maxName-i-1 > names.Tail && Suffixed(name[:i], cluster) == name {
+			return name[:i], true
+		}
+	}
+	return "", false
+}
+
 // Network is the name of the network that kops makes for a cluster.
 func Network(cluster string) string { return names.Short(names.Dashed(cluster), maxName) }
 
@@ -39,6 +73,15 @@ func Network(cluster string) string { return names.Short(names.Dashed(cluster), 
 func Tag(role, cluster string) string {
 	suffix := "-k8s-io-role-" + role
 	return names.Short(names.Dashed(cluster), maxName-len(suffix)) + suffix
+}
+
+// Tags are the network tags that a cluster's machines have.
+func Tags(cluster string) []string {
+	out := []string{ControlPlane, Master, APIServer, Node, Bastion}
+	for i, role := range out {
+		out[i] = Tag(role, cluster)
+	}
+	return out
 }
 
 // Group is the name of the managed instance group of an instance group in a zone.
