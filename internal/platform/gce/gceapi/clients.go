@@ -1,10 +1,13 @@
-// Package gceapi reaches Google's services with its SDK: it makes the clients, waits for operations
-// and says of what class an error is.
+// Package gceapi reaches Google's services with its SDK: it makes the clients, sends each
+// request once, waits for operations, and gives every error a class of package fault.
 //
-// It must not know what is asked of the services.
+// It must not know what the requests are for: neither resources nor clusters.
 package gceapi
 
 import (
+	"context"
+	"time"
+
 	"google.golang.org/api/cloudresourcemanager/v1"
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/dns/v1"
@@ -21,4 +24,6 @@ type Clients struct {
 	Storage  *storage.Service
 	// Project is the cluster's, and Region where it is.
 	Project, Region string
+
+	sleep func(context.Context, time.Duration) error
 }

@@ -1,17 +1,101 @@
 package kinds
 
 import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/once"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// Client is what the kinds call.
+// Client is what the kinds call. A Client made by Snapshot asks each question
+// once, so that kinds which read the same list share one request.
 type Client struct {
 	gceapi.Clients
+	// Buckets are those in which the cluster's accounts may have roles, besides the wanted ones.
+	Buckets []string
+
+	answers *once.Answers // nil: every question is asked
+	// turns are taken by writes that must not overlap, by what they change: *sync.Mutex.
+	turns *sync.Map
+}
+
+// NewClient returns a client that remembers nothing.
+func NewClient(c gceapi.Clients) *Client { return &Client{Clients: c, turns: &sync.Map{}} }
+
+// Snapshot returns a client for one observation of the world: lists that several kinds
+// share are asked for once in its life. It must not be used to observe what happened
+// after it was made.
+func (c *Client) Snapshot() *Client {
+	return &Client{Clients: c.Clients, Buckets: c.Buckets, turns: c.turns, answers: once.New()}
+}
+
+// Prefetch asks what a snapshot of a cluster's world asks for by the cluster's name
+// alone, before it is known what is wanted. The snapshot's lists find the answers,
+// or wait for them; what failed they ask again, and tell.
+func (c *Client) Prefetch(ctx context.Context, cluster string) {
+	var g errgroup.Group
+	for _, k := range early() {
+		g.Go(func() error {
+			_, _ = k.Observe(ctx, c, resource.Scope{Cluster: cluster}) // see above
+			return nil
+		})
+	}
+	_ = g.Wait() // it has no error
+}
+
+// turn waits until no other write changes what key names. The caller calls what it returns.
+func (c *Client) turn(key string) (end func()) {
+	mu, _ := c.turns.LoadOrStore(key, &sync.Mutex{})
+	mu.(*sync.Mutex).Lock()
+	return mu.(*sync.Mutex).Unlock
 }
 
 // known is a value that an apply or an observation has made known, or "".
 func known(v resource.Value) string {
 	s, _ := v.Known()
 	return s
+}
+
+// knownAll are the values that are known.
+func knownAll(vs []resource.Value) []string {
+	out := make([]string, len(vs))
+	for i, v := range vs {
+		out[i] = known(v)
+	}
+	return out
+}
+
+// link is a reference to an object by its URL, in the form in which outputs are.
+func link(url string) resource.Value { return resource.Lit(gceapi.Link(url)) }
+
+func links(urls []string) []resource.Value {
+	out := make([]resource.Value, len(urls))
+	for i, u := range urls {
+		out[i] = link(u)
+	}
+	return out
+}
+
+// url is a reference as requests have it.
+func url(v resource.Value) string { return gceapi.URL(known(v)) }
+
+func urls(vs []resource.Value) []string {
+	out := make([]string, len(vs))
+	for i, v := range vs {
+		out[i] = url(v)
+	}
+	return out
+}
+
+// gone returns err unless it says that the object does not exist.
+func gone(err error) error {
+	if fault.Is(err, fault.Gone) {
+		return nil
+	}
+	return err
 }

@@ -1,26 +1,176 @@
 package kinds
 
-import "kops.local/kops/internal/engine/resource"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcename"
+)
 
 // Disk is a persistent disk of a zone. What would need a new disk is forbidden, as the disk
 // holds the cluster's data; one can grow.
 type Disk struct {
-	Name       string            `res:"forbid" tf:"name"`
-	Zone       string            `res:"forbid" tf:"zone"`
-	Type       string            `res:"forbid" tf:"type"` // "pd-ssd", "hyperdisk-balanced", …
-	SizeGiB    int               `tf:"size"`
-	IOPS       int               `res:"default" tf:"provisioned_iops"`
-	Throughput int               `res:"default" tf:"provisioned_throughput"` // MiB/s
-	Labels     map[string]string `tf:"labels"`
+	Name       string `res:"forbid" tf:"name"`
+	Zone       string `res:"forbid" tf:"zone"` // "" of a disk of the region, which only drivers make
+	Type       string `res:"forbid" tf:"type"` // "pd-ssd", "hyperdisk-balanced", …
+	SizeGiB    int    `tf:"size"`
+	IOPS       int    `res:"default" tf:"provisioned_iops"`
+	Throughput int    `res:"default" tf:"provisioned_throughput"` // MiB/s
+	Labels     Labels `tf:"labels"`
 
 	ID string `res:"out,id" out:"id"`
+	// Claim is whose data a driver in the cluster keeps there: namespace/name of the claim.
+	Claim string `res:"out"`
 }
 
 // Disks is the kind of Disk. The label k8s-io-etcd-… tells it from those that drivers in the cluster make.
 var Disks = resource.Kind[Disk, *Client]{
-	Name:  "google_compute_disk",
-	API:   apiCompute,
-	Phase: resource.Security,
-	Tasks: []string{"Disk"},
-	Key:   func(d *Disk) string { return d.Name },
+	Name:   "google_compute_disk",
+	API:    apiCompute,
+	Phase:  resource.Security,
+	Tasks:  []string{"Disk"},
+	Early:  true,
+	Key:    func(d *Disk) string { return d.Name },
+	Holds:  dataOf,
+	List:   listDisks,
+	Create: createDisk,
+	Update: []resource.Setter[Disk, *Client]{
+		{Fields: []string{"SizeGiB"}, Set: growDisk},
+		{Fields: []string{"IOPS", "Throughput"}, Set: setDiskSpeed},
+		{Fields: []string{"Labels"}, Set: func(ctx context.Context, c *Client, have, want *Disk) error {
+			return labelDisk(ctx, c, want.Labels, have)
+		}},
+	},
+	Delete: func(ctx context.Context, c *Client, d *Disk) error {
+		if d.Zone == "" {
+			return gone(c.Done(ctx)(c.Compute.RegionDisks.Delete(c.Project, c.Region, d.Name).Context(ctx).Do()))
+		}
+		return gone(c.Done(ctx)(c.Compute.Disks.Delete(c.Project, d.Zone, d.Name).Context(ctx).Do()))
+	},
+}
+
+// dataOf says whose data are on a disk.
+func dataOf(d *Disk) string {
+	for key := range maps.Keys(d.Labels) {
+		if etcd, ok := strings.CutPrefix(key, gcename.LabelEtcdPrefix); ok {
+			return "data of etcd " + etcd
+		}
+	}
+	if d.Claim != "" {
+		return "data of the claim " + d.Claim
+	}
+	return ""
+}
+
+// listDisks lists the disks that kops made; where everything is asked for, also those that
+// storage drivers made, but not those that go with their machine.
+func listDisks(ctx context.Context, c *Client, s resource.Scope) ([]*Disk, error) {
+	boot := map[string]bool{}
+	if s.All {
+		machines, err := c.allInstances(ctx, s.Cluster)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range machines {
+			for _, d := range m.Disks {
+				boot[gceapi.Link(d.Source)] = d.AutoDelete
+			}
+		}
+	}
+	list, err := c.allDisks(ctx, s.Cluster)
+	return picked(list, err, func(d *compute.Disk) bool {
+		return s.All && !boot[gceapi.Link(d.SelfLink)] || etcdDisk(d.Labels)
+	}, diskOf)
+}
+
+func etcdDisk(labels map[string]string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(labels)), func(k string) bool { return strings.HasPrefix(k, gcename.LabelEtcdPrefix) })
+}
+
+func diskOf(d *compute.Disk) *Disk {
+	return &Disk{Name: d.Name, Zone: gceapi.Name(d.Zone), Type: gceapi.Name(d.Type), SizeGiB: int(d.SizeGb), IOPS: int(d.ProvisionedIops),
+		Throughput: int(d.ProvisionedThroughput), Labels: d.Labels, ID: gceapi.Link(d.SelfLink), Claim: claimOf(d.Description)}
+}
+
+// claimOf reads what a storage driver writes into the description of a disk.
+func claimOf(description string) string {
+	var d struct {
+		Name      string `json:"kubernetes.io/created-for/pvc/name"`
+		Namespace string `json:"kubernetes.io/created-for/pvc/namespace"`
+	}
+	if json.Unmarshal([]byte(description), &d) != nil || d.Name == "" {
+		return ""
+	}
+	return d.Namespace + "/" + d.Name
+}
+
+// createDisk takes a disk of its name that nobody labelled for its own: another program may
+// have ended between making it and labelling it.
+func createDisk(ctx context.Context, c *Client, d *Disk) error {
+	base := "projects/" + c.Project + "/zones/" + d.Zone
+	d.ID = base + "/disks/" + d.Name
+	err := c.Done(ctx)(c.Compute.Disks.Insert(c.Project, d.Zone, &compute.Disk{Name: d.Name, Type: gceapi.URL(base + "/diskTypes/" + d.Type), SizeGb: int64(d.SizeGiB),
+		ProvisionedIops: int64(d.IOPS), ProvisionedThroughput: int64(d.Throughput), Labels: d.Labels}).Context(ctx).Do())
+	if !existsAlready(err) {
+		return err
+	}
+	is, lookErr := gceapi.Got(c.Compute.Disks.Get(c.Project, d.Zone, d.Name).Context(ctx).Do())
+	if lookErr != nil || len(is.Labels) > 0 || len(is.Users) > 0 || gceapi.Name(is.Type) != d.Type || int(is.SizeGb) != d.SizeGiB {
+		return err
+	}
+	return labelDisk(ctx, c, d.Labels, d)
+}
+
+// existsAlready reports whether a creation found that there is an object of the name.
+func existsAlready(err error) bool {
+	reason := gceapi.Reason(err)
+	return reason == "alreadyexists" || reason == "resourcealreadyexists"
+}
+
+func growDisk(ctx context.Context, c *Client, have, want *Disk) error {
+	if want.SizeGiB < have.SizeGiB {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("disk %s has %d GiB and cannot shrink to %d", have.Name, have.SizeGiB, want.SizeGiB),
+			fmt.Sprintf("set the volume's size to %d or more", have.SizeGiB))
+	}
+	return c.Done(ctx)(c.Compute.Disks.Resize(c.Project, have.Zone, have.Name, &compute.DisksResizeRequest{SizeGb: int64(want.SizeGiB)}).Context(ctx).Do())
+}
+
+// setDiskSpeed changes what is wanted of the two. Types whose speed follows from their size refuse it.
+func setDiskSpeed(ctx context.Context, c *Client, have, want *Disk) error {
+	change, paths := &compute.Disk{}, []string{}
+	if want.IOPS != 0 && want.IOPS != have.IOPS {
+		change.ProvisionedIops, paths = int64(want.IOPS), append(paths, "provisionedIops")
+	}
+	if want.Throughput != 0 && want.Throughput != have.Throughput {
+		change.ProvisionedThroughput, paths = int64(want.Throughput), append(paths, "provisionedThroughput")
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	if !strings.HasPrefix(have.Type, "hyperdisk-") {
+		return fault.Wrap(fault.Permanent, errors.New("disk "+have.Name+" is of the type "+have.Type+", whose speed cannot be set once it is made"),
+			"undo the change of volumeIops and volumeThroughput; a larger volumeSize makes the disk faster")
+	}
+	change.Name = have.Name
+	return c.Done(ctx)(c.Compute.Disks.Update(c.Project, have.Zone, have.Name, change).Paths(paths...).Context(ctx).Do())
+}
+
+// labelDisk gives a disk its labels, as it is now.
+func labelDisk(ctx context.Context, c *Client, labels Labels, d *Disk) error {
+	is, err := gceapi.Got(c.Compute.Disks.Get(c.Project, d.Zone, d.Name).Context(ctx).Do())
+	if err != nil {
+		return err
+	}
+	return c.Done(ctx)(c.Compute.Disks.SetLabels(c.Project, d.Zone, d.Name, &compute.ZoneSetLabelsRequest{
+		Labels: labels.over(is.Labels), LabelFingerprint: is.LabelFingerprint}).Context(ctx).Do())
 }

@@ -1,6 +1,17 @@
 package kinds
 
-import "kops.local/kops/internal/engine/resource"
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcename"
+)
 
 // Firewall is a rule that lets traffic in to the machines that have a tag. The zero ranges
 // and tags mean any source.
@@ -28,6 +39,95 @@ var Firewalls = resource.Kind[Firewall, *Client]{
 	API:    apiCompute,
 	Phase:  resource.Security,
 	Tasks:  []string{"FirewallRule"},
+	Early:  true,
 	Key:    func(f *Firewall) string { return f.Name },
 	Grants: func(*Firewall) bool { return true },
+	Tidy: func(f *Firewall) {
+		for i, r := range f.SourceRanges {
+			f.SourceRanges[i] = canonicalRange(r)
+		}
+	},
+	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*Firewall, error) {
+		w := &world{Scope: s, cluster: s.Cluster}
+		list, err := c.allFirewalls(ctx)
+		return picked(list, err, func(d *compute.Firewall) bool { return w.wanted(d.Name) || w.ownFirewall(d) }, firewallOf)
+	},
+	Create: func(ctx context.Context, c *Client, f *Firewall) error {
+		f.ID = "projects/" + c.Project + "/global/firewalls/" + f.Name
+		return c.Done(ctx)(c.Compute.Firewalls.Insert(c.Project, f.request()).Context(ctx).Do())
+	},
+	Update: []resource.Setter[Firewall, *Client]{{Fields: []string{"Allow", "SourceRanges", "SourceTags", "TargetTags", "Disabled"},
+		Set: func(ctx context.Context, c *Client, have, want *Firewall) error {
+			return c.Done(ctx)(c.Compute.Firewalls.Update(c.Project, have.Name, want.request()).Context(ctx).Do())
+		}}},
+	Delete: func(ctx context.Context, c *Client, f *Firewall) error {
+		return gone(c.Done(ctx)(c.Compute.Firewalls.Delete(c.Project, f.Name).Context(ctx).Do()))
+	},
+}
+
+// firewallRules are the rules that kops makes, each perhaps with a twin for IPv6. What else
+// leads to the machines of a cluster is somebody's who wants it.
+var firewallRules = []string{"lb-health-checks", "node-to-node", "master-to-master", "master-to-node", "node-to-master",
+	"pod-cidrs-to-node", "pod-cidrs-to-https-api", "ssh-external-to-master", "ssh-external-to-node", "ssh-external-to-bastion",
+	"bastion-to-master-ssh", "bastion-to-node-ssh", "nodeport-external-to-node", "kubernetes-master-https", "https-api",
+	"kops-controller", "cilium-etcd"}
+
+// twin ends the names of rules for IPv6.
+const twin = "-ipv6"
+
+// ownFirewall reports whether a rule leads to no machines but the cluster's, and is one of
+// kops or, where everything is asked for, of the cloud controller.
+func (w *world) ownFirewall(d *compute.Firewall) bool {
+	if !w.toMachines(d) {
+		return false
+	}
+	if w.All && strings.HasPrefix(d.Name, servicePrefix) {
+		return true
+	}
+	object, ok := gcename.Part(d.Name, w.cluster)
+	return ok && slices.Contains(firewallRules, strings.TrimSuffix(object, twin))
+}
+
+// toMachines reports whether a rule leads to machines of the cluster only. Their tags begin with the
+// cluster's whole name, or with its hash, and end alike in all clusters.
+func (w *world) toMachines(d *compute.Firewall) bool {
+	tags := gcename.Tags(w.cluster)
+	return len(d.TargetTags) > 0 && !slices.ContainsFunc(d.TargetTags, func(t string) bool { return !slices.Contains(tags, t) })
+}
+
+// The names that the cloud controller gives begin so; those of the firewall rules of
+// balancers end in the balancer's.
+const (
+	servicePrefix         = "k8s-"
+	serviceFirewallPrefix = "k8s-fw-"
+)
+
+// cutService is the name of the balancer that a firewall rule of the cloud controller is for.
+func cutService(rule string) (string, bool) { return strings.CutPrefix(rule, serviceFirewallPrefix) }
+
+func firewallOf(d *compute.Firewall) *Firewall {
+	f := &Firewall{Name: d.Name, Network: networkRef(d.Network), SourceRanges: d.SourceRanges, SourceTags: d.SourceTags, TargetTags: d.TargetTags, Disabled: d.Disabled,
+		ID: gceapi.Link(d.SelfLink)}
+	for _, a := range d.Allowed {
+		f.Allow = append(f.Allow, Allowed{Protocol: a.IPProtocol, Ports: a.Ports})
+	}
+	return f
+}
+
+func (f *Firewall) request() *compute.Firewall {
+	d := &compute.Firewall{Name: f.Name, Network: networkURL(f.Network), Direction: "INGRESS", SourceRanges: f.SourceRanges, SourceTags: f.SourceTags,
+		TargetTags: f.TargetTags, Disabled: f.Disabled, ForceSendFields: []string{"Disabled"}}
+	for _, a := range f.Allow {
+		d.Allowed = append(d.Allowed, &compute.FirewallAllowed{IPProtocol: a.Protocol, Ports: a.Ports})
+	}
+	return d
+}
+
+// canonicalRange spells a range as Google tells it. What is none stays, and is refused there.
+func canonicalRange(s string) string {
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return s
+	}
+	return p.Masked().String()
 }

@@ -1,6 +1,15 @@
 package kinds
 
-import "kops.local/kops/internal/engine/resource"
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/api/compute/v1"
+
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gceapi"
+)
 
 // InstanceGroupManager keeps a number of machines in one zone. Its size is set when it is made, and
 // then is the autoscaler's and the user's.
@@ -19,6 +28,8 @@ type InstanceGroupManager struct {
 	ID string `res:"out,id" out:"id" tf:"self_link"`
 	// Group is projects/P/zones/Z/instanceGroups/NAME, which backends name.
 	Group string `res:"out,id" out:"instance_group"`
+	// Disks are those that machines of the group hold and that outlive them, as a deletion finds them.
+	Disks []resource.Value `res:"out"`
 }
 
 // GroupVersion names the template of new machines.
@@ -39,9 +50,87 @@ type GroupLifecycle struct {
 
 // InstanceGroupManagers is the kind of InstanceGroupManager.
 var InstanceGroupManagers = resource.Kind[InstanceGroupManager, *Client]{
-	Name:  "google_compute_instance_group_manager",
-	API:   apiCompute,
-	Tasks: []string{"InstanceGroupManager"},
-	Key:   func(g *InstanceGroupManager) string { return g.Name },
-	Tidy:  func(g *InstanceGroupManager) { g.Lifecycle.Ignore = []string{"target_size"} },
+	Name:   "google_compute_instance_group_manager",
+	API:    apiCompute,
+	Tasks:  []string{"InstanceGroupManager"},
+	Early:  true,
+	Group:  func(g *InstanceGroupManager) string { return g.BaseName },
+	Key:    func(g *InstanceGroupManager) string { return g.Name },
+	Holds:  machinesOf,
+	Tidy:   func(g *InstanceGroupManager) { g.Lifecycle.Ignore = []string{"target_size"} },
+	List:   listManagers,
+	Create: createManager,
+	Update: []resource.Setter[InstanceGroupManager, *Client]{
+		{Fields: []string{"Template"}, Set: func(ctx context.Context, c *Client, have, want *InstanceGroupManager) error {
+			return c.Done(ctx)(c.Compute.InstanceGroupManagers.SetInstanceTemplate(c.Project, have.Zone, have.Name,
+				&compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: url(want.Template.Template)}).Context(ctx).Do())
+		}},
+		{Fields: []string{"TargetPools"}, Set: func(ctx context.Context, c *Client, have, want *InstanceGroupManager) error {
+			return c.Done(ctx)(c.Compute.InstanceGroupManagers.SetTargetPools(c.Project, have.Zone, have.Name,
+				&compute.InstanceGroupManagersSetTargetPoolsRequest{TargetPools: urls(want.TargetPools), ForceSendFields: []string{"TargetPools"}}).Context(ctx).Do())
+		}},
+	},
+	Delete: func(ctx context.Context, c *Client, g *InstanceGroupManager) error { // and its machines, for whose end the operation waits
+		return gone(c.Done(ctx)(c.Compute.InstanceGroupManagers.Delete(c.Project, g.Zone, g.Name).Context(ctx).Do()))
+	},
+}
+
+// machinesOf says how many machines a group keeps.
+func machinesOf(g *InstanceGroupManager) string {
+	switch g.TargetSize {
+	case 0:
+		return ""
+	case 1:
+		return "1 machine"
+	}
+	return fmt.Sprintf("%d machines", g.TargetSize)
+}
+
+// listManagers finds the groups that make machines of the cluster's templates. Where everything
+// is asked for, it tells which disks their machines hold, as those can go only after them.
+func listManagers(ctx context.Context, c *Client, s resource.Scope) ([]*InstanceGroupManager, error) {
+	w, err := worldOf(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	list, err := w.managers(ctx, c)
+	out, err := picked(list, err, func(*compute.InstanceGroupManager) bool { return true }, observedManager)
+	if err != nil || !s.All {
+		return out, err
+	}
+	machines, err := c.allInstances(ctx, s.Cluster)
+	for _, i := range machines {
+		if m := slices.IndexFunc(list, func(m *compute.InstanceGroupManager) bool { return manages(m, i) }); m >= 0 {
+			for _, d := range i.Disks {
+				if !d.AutoDelete {
+					out[m].Disks = append(out[m].Disks, link(d.Source))
+				}
+			}
+		}
+	}
+	return out, err
+}
+
+// manages reports whether a group has made a machine. The machine names it by the project's number.
+func manages(m *compute.InstanceGroupManager, i *compute.Instance) bool {
+	by := metadataOf(i.Metadata, "created-by")
+	return gceapi.Name(by) == m.Name && gceapi.Place(by, "zones") == gceapi.Name(m.Zone)
+}
+
+func observedManager(d *compute.InstanceGroupManager) *InstanceGroupManager {
+	g := &InstanceGroupManager{Name: d.Name, Zone: gceapi.Name(d.Zone), BaseName: d.BaseInstanceName, Template: GroupVersion{link(templateOf(d))}, TargetSize: int(d.TargetSize),
+		ListResults: d.ListManagedInstancesResults, TargetPools: links(d.TargetPools), ID: gceapi.Link(d.SelfLink), Group: gceapi.Link(d.InstanceGroup)}
+	if p := d.UpdatePolicy; p != nil {
+		g.UpdatePolicy = UpdatePolicy{MinimalAction: p.MinimalAction, Type: p.Type}
+	}
+	return g
+}
+
+func createManager(ctx context.Context, c *Client, g *InstanceGroupManager) error {
+	base := "projects/" + c.Project + "/zones/" + g.Zone
+	g.ID, g.Group = base+"/instanceGroupManagers/"+g.Name, base+"/instanceGroups/"+g.Name
+	return c.Done(ctx)(c.Compute.InstanceGroupManagers.Insert(c.Project, g.Zone, &compute.InstanceGroupManager{Name: g.Name, BaseInstanceName: g.BaseName,
+		InstanceTemplate: url(g.Template.Template), TargetSize: int64(g.TargetSize), TargetPools: urls(g.TargetPools), ListManagedInstancesResults: g.ListResults,
+		UpdatePolicy:    &compute.InstanceGroupManagerUpdatePolicy{MinimalAction: g.UpdatePolicy.MinimalAction, Type: g.UpdatePolicy.Type},
+		ForceSendFields: []string{"TargetSize"}}).Context(ctx).Do()) // a group without a size is refused
 }

@@ -1,6 +1,18 @@
 package kinds
 
-import "kops.local/kops/internal/engine/resource"
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/iam/v1"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcename"
+)
 
 // ServiceAccount is what machines act as.
 type ServiceAccount struct {
@@ -15,40 +27,105 @@ type ServiceAccount struct {
 
 // ServiceAccounts is the kind of ServiceAccount. A shared one is adopted by its email.
 var ServiceAccounts = resource.Kind[ServiceAccount, *Client]{
-	Name:  "google_service_account",
-	API:   apiIAM,
-	Tasks: []string{"ServiceAccount"},
-	Key:   func(a *ServiceAccount) string { return a.AccountID },
+	Name:   "google_service_account",
+	API:    apiIAM,
+	Tasks:  []string{"ServiceAccount"},
+	Early:  true,
+	Key:    func(a *ServiceAccount) string { return a.AccountID },
+	List:   listAccounts,
+	Create: createAccount,
+	Ready: func(ctx context.Context, c *Client, a *ServiceAccount) error { // it takes seconds until all of Google knows it
+		_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Get(accountName(a.Email)).Context(ctx).Do())
+		if fault.Is(err, fault.Gone) {
+			return fault.Wrap(fault.NotYet, err, "")
+		}
+		return err
+	},
+	Update: []resource.Setter[ServiceAccount, *Client]{{Fields: []string{"Description", "DisplayName"}, Set: func(ctx context.Context, c *Client, have, want *ServiceAccount) error {
+		_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Patch(accountName(have.Email), &iam.PatchServiceAccountRequest{UpdateMask: "description,displayName",
+			ServiceAccount: &iam.ServiceAccount{Description: want.Description, DisplayName: want.DisplayName, ForceSendFields: []string{"Description", "DisplayName"}}}).Context(ctx).Do())
+		return err
+	}}},
+	Delete: func(ctx context.Context, c *Client, a *ServiceAccount) error {
+		_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Delete(accountName(a.Email)).Context(ctx).Do())
+		return gone(err)
+	},
 }
 
-// ProjectMember gives an account a role in the project, and says nothing of who else has it.
-type ProjectMember struct {
-	Project string         `res:"forbid" tf:"project"`
-	Role    string         `res:"forbid" tf:"role"`
-	Member  resource.Value `res:"forbid" tf:"member"` // serviceAccount:EMAIL
+// accountName is an account as IAM names it, whatever its project.
+func accountName(email string) string { return "projects/-/serviceAccounts/" + email }
+
+// accountEmail is the email of an account of a project. That of a project of a domain, D:P, is in P.D.
+func accountEmail(id, project string) string {
+	if domain, name, ok := strings.Cut(project, ":"); ok {
+		project = name + "." + domain
+	}
+	return id + "@" + project + ".iam.gserviceaccount.com"
 }
 
-// ProjectMembers is the kind of ProjectMember.
-var ProjectMembers = resource.Kind[ProjectMember, *Client]{
-	Name:   "google_project_iam_member",
-	API:    apiProjects,
-	Tasks:  []string{"ProjectIAMBinding"},
-	Key:    func(m *ProjectMember) string { return m.Role + " " + known(m.Member) },
-	Grants: func(*ProjectMember) bool { return true },
+// accountIDs are the ids of the accounts that kops makes for a cluster.
+func accountIDs(cluster string) []string {
+	out := []string{gcename.ControlPlane, gcename.Node, gcename.Bastion}
+	for i, machines := range out {
+		out[i] = gcename.Account(machines, cluster)
+	}
+	return out
 }
 
-// BucketMember gives an account a role in a bucket, and says nothing of who else has it.
-type BucketMember struct {
-	Bucket string         `res:"forbid" tf:"bucket"`
-	Role   string         `res:"forbid" tf:"role"`
-	Member resource.Value `res:"forbid" tf:"member"` // serviceAccount:EMAIL
+// accountsPerPage is the most accounts in one answer (IAM, projects.serviceAccounts.list).
+const accountsPerPage = 100
+
+// listAccounts finds the accounts of a cluster by their ids. Who may not list them, and wants
+// none, has none.
+func listAccounts(ctx context.Context, c *Client, s resource.Scope) ([]*ServiceAccount, error) {
+	list, err := listed(ctx, c, "service accounts", func(ctx context.Context, add func(...*iam.ServiceAccount)) error {
+		return c.IAM.Projects.ServiceAccounts.List("projects/"+c.Project).PageSize(accountsPerPage).Pages(ctx, func(p *iam.ListServiceAccountsResponse) error {
+			add(p.Accounts...)
+			return nil
+		})
+	})
+	if len(s.Names) == 0 && fault.Is(err, fault.Denied) {
+		list, err = nil, nil
+	}
+	ids := append(accountIDs(s.Cluster), s.Names...)
+	out, err := picked(list, err, func(d *iam.ServiceAccount) bool {
+		return slices.Contains(ids, accountID(d)) || slices.Contains(s.Adopted, d.Email)
+	}, accountOf)
+	if err != nil {
+		return nil, err
+	}
+	for _, email := range s.Adopted { // of another project, or one that is known by a word, which only its use proves
+		if !slices.ContainsFunc(out, func(a *ServiceAccount) bool { return a.Email == email }) {
+			out = append(out, &ServiceAccount{AccountID: email, Email: email})
+		}
+	}
+	return out, nil
 }
 
-// BucketMembers is the kind of BucketMember.
-var BucketMembers = resource.Kind[BucketMember, *Client]{
-	Name:   "google_storage_bucket_iam_member",
-	API:    apiStorage,
-	Tasks:  []string{"StorageBucketIAM"},
-	Key:    func(m *BucketMember) string { return m.Bucket + " " + m.Role + " " + known(m.Member) },
-	Grants: func(*BucketMember) bool { return true },
+func accountID(d *iam.ServiceAccount) string {
+	id, _, _ := strings.Cut(d.Email, "@")
+	return id
+}
+
+func accountOf(d *iam.ServiceAccount) *ServiceAccount {
+	return &ServiceAccount{AccountID: accountID(d), Project: d.ProjectId, Description: d.Description, DisplayName: d.DisplayName, Email: d.Email}
+}
+
+// createAccount takes an account of its name that is as it is wanted: an earlier answer was lost,
+// and the list does not tell the account yet.
+func createAccount(ctx context.Context, c *Client, a *ServiceAccount) error {
+	a.Email = accountEmail(a.AccountID, a.Project)
+	_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Create("projects/"+a.Project, &iam.CreateServiceAccountRequest{AccountId: a.AccountID,
+		ServiceAccount: &iam.ServiceAccount{Description: a.Description, DisplayName: a.DisplayName}}).Context(ctx).Do())
+	if !existsAlready(err) {
+		return err
+	}
+	is, lookErr := gceapi.Got(c.IAM.Projects.ServiceAccounts.Get(accountName(a.Email)).Context(ctx).Do())
+	if lookErr != nil {
+		return fmt.Errorf("%w; look at it: %w", err, lookErr)
+	}
+	if is.Description != a.Description || is.DisplayName != a.DisplayName {
+		return err
+	}
+	return nil
 }

@@ -1,6 +1,18 @@
 package kinds
 
-import "kops.local/kops/internal/engine/resource"
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"kops.local/kops/internal/engine/once"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcename"
+)
 
 // Network is a virtual network of custom mode.
 type Network struct {
@@ -17,35 +29,58 @@ var Networks = resource.Kind[Network, *Client]{
 	API:   apiCompute,
 	Phase: resource.Network,
 	Tasks: []string{"Network"},
+	Early: true,
 	Key:   func(n *Network) string { return n.Name },
+	List:  listNetworks,
+	Create: func(ctx context.Context, c *Client, n *Network) error {
+		n.ID = c.Project + "/" + n.Name
+		return c.Done(ctx)(c.Compute.Networks.Insert(c.Project, &compute.Network{Name: n.Name, AutoCreateSubnetworks: n.AutoSubnets,
+			ForceSendFields: []string{"AutoCreateSubnetworks"}}).Context(ctx).Do()) // a network without the field is of the older mode
+	},
+	Delete: func(ctx context.Context, c *Client, n *Network) error {
+		return gone(c.Done(ctx)(c.Compute.Networks.Delete(c.Project, n.Name).Context(ctx).Do()))
+	},
 }
 
-// Subnetwork is a range of a network in one region.
-type Subnetwork struct {
-	Name    string         `res:"forbid" tf:"name"`
-	Network resource.Value `res:"forbid" tf:"network"` // Network.ID
-	Region  string         `res:"forbid" tf:"region"`
-	CIDR    string         `res:"forbid" tf:"ip_cidr_range"`
-	// StackType is IPV4_ONLY, IPV4_IPV6 or IPV6_ONLY; IPv6Access is EXTERNAL or INTERNAL, where there is IPv6.
-	StackType  string           `tf:"stack_type"`
-	IPv6Access string           `tf:"ipv6_access_type"`
-	Secondary  []SecondaryRange `tf:"secondary_ip_range,block"`
-
-	// ID is projects/P/regions/R/subnetworks/N.
-	ID string `res:"out,id" out:"id" tf:"name"`
+// listNetworks asks for the cluster's own network by its name, and for the shared one.
+func listNetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Network, error) {
+	ids := append([]string{c.ownNetwork(s.Cluster)}, s.Adopted...)
+	slices.Sort(ids)
+	return each(ctx, slices.Compact(ids), func(ctx context.Context, id string) (*Network, error) {
+		n, err := once.Ask(ctx, c.answers, "network "+id, func(ctx context.Context) (*compute.Network, error) {
+			project, name, _ := strings.Cut(id, "/")
+			return gceapi.Got(c.Compute.Networks.Get(project, name).Context(ctx).Do())
+		})
+		if err != nil {
+			if gone(err) == nil {
+				return nil, nil
+			}
+			return nil, fmt.Errorf("look for the network %s: %w", id, err)
+		}
+		return &Network{Name: n.Name, AutoSubnets: n.AutoCreateSubnetworks, ID: networkID(n.SelfLink)}, nil
+	})
 }
 
-// SecondaryRange is a range for the addresses of pods or services.
-type SecondaryRange struct {
-	Name string `tf:"range_name"`
-	CIDR string `tf:"ip_cidr_range"`
+// ownNetwork is the ID of the network that a cluster has, unless it shares one.
+func (c *Client) ownNetwork(cluster string) string {
+	return c.Project + "/" + gcename.Network(cluster)
 }
 
-// Subnetworks is the kind of Subnetwork. A shared one is adopted by its ID.
-var Subnetworks = resource.Kind[Subnetwork, *Client]{
-	Name:  "google_compute_subnetwork",
-	API:   apiCompute,
-	Phase: resource.Network,
-	Tasks: []string{"Subnet"},
-	Key:   func(s *Subnetwork) string { return s.Name },
+// networkID is the ID of a network by its URL.
+func networkID(url string) string {
+	if url == "" {
+		return ""
+	}
+	return gceapi.Place(url, "projects") + "/" + gceapi.Name(url)
+}
+
+func networkRef(url string) resource.Value { return resource.Lit(networkID(url)) }
+
+// networkURL is a network's URL by its ID.
+func networkURL(id resource.Value) string {
+	project, name, ok := strings.Cut(id.String(), "/")
+	if !ok {
+		return ""
+	}
+	return gceapi.URL("projects/" + project + "/global/networks/" + name)
 }

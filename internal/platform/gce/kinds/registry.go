@@ -1,6 +1,10 @@
 package kinds
 
-import "kops.local/kops/internal/engine/resource"
+import (
+	"slices"
+
+	"kops.local/kops/internal/engine/resource"
+)
 
 // The services whose limits calls count against.
 const (
@@ -14,9 +18,17 @@ const (
 // All lists the kinds, each after those it may refer to.
 func All() []resource.Any {
 	return []resource.Any{
-		Networks.Erase(), Subnetworks.Erase(), Routers.Erase(), RouterNATs.Erase(),
-		Firewalls.Erase(), Addresses.Erase(), HTTPHealthChecks.Erase(), HealthChecks.Erase(), TargetPools.Erase(), Disks.Erase(),
-		ServiceAccounts.Erase(), ProjectMembers.Erase(), BucketMembers.Erase(), Placeholders.Erase(),
-		InstanceTemplates.Erase(), InstanceGroupManagers.Erase(), BackendServices.Erase(), ForwardingRules.Erase(),
+		Networks.Erase(), Subnetworks.Erase(), Routers.Erase(), RouterNATs.Erase(), Routes.Erase(), Firewalls.Erase(),
+		ServiceAccounts.Erase(), ProjectMembers.Erase(), BucketMembers.Erase(),
+		Disks.Erase(), Addresses.Erase(),
+		HTTPHealthChecks.Erase(), HealthChecks.Erase(), TargetPools.Erase(),
+		InstanceTemplates.Erase(), InstanceGroupManagers.Erase(), Instances.Erase(),
+		BackendServices.Erase(), ForwardingRules.Erase(),
+		Placeholders.Erase(),
 	}
+}
+
+// early lists the kinds of which most is found by the cluster's name.
+func early() []resource.Any {
+	return slices.DeleteFunc(All(), func(k resource.Any) bool { return !k.Early() })
 }

@@ -1,6 +1,15 @@
 package kinds
 
-import "kops.local/kops/internal/engine/resource"
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/api/compute/v1"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gceapi"
+)
 
 // Router is a router of one region. What it translates are RouterNATs.
 type Router struct {
@@ -16,11 +25,32 @@ var Routers = resource.Kind[Router, *Client]{
 	API:   apiCompute,
 	Phase: resource.Network,
 	Tasks: []string{"Router"},
+	Early: true,
 	Key:   func(r *Router) string { return r.Name },
+	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*Router, error) {
+		list, err := c.ownRouters(ctx, s)
+		return picked(list, err, func(*compute.Router) bool { return true }, func(d *compute.Router) *Router {
+			return &Router{Name: d.Name, Network: networkRef(d.Network), ID: gceapi.Link(d.SelfLink)}
+		})
+	},
+	Create: func(ctx context.Context, c *Client, r *Router) error {
+		r.ID = c.regional("routers", r.Name)
+		return c.Done(ctx)(c.Compute.Routers.Insert(c.Project, c.Region, &compute.Router{Name: r.Name, Network: networkURL(r.Network)}).Context(ctx).Do())
+	},
+	Delete: func(ctx context.Context, c *Client, r *Router) error {
+		return gone(c.Done(ctx)(c.Compute.Routers.Delete(c.Project, c.Region, r.Name).Context(ctx).Do()))
+	},
+}
+
+// ownRouters are the routers of the cluster. Its one has the name of its one NAT.
+func (c *Client) ownRouters(ctx context.Context, s resource.Scope) ([]*compute.Router, error) {
+	list, err := c.allRouters(ctx)
+	w := world{Scope: s, cluster: s.Cluster}
+	return slices.DeleteFunc(slices.Clone(list), func(d *compute.Router) bool { return !w.wanted(d.Name) && !w.is(d.Name, "nat") }), err
 }
 
 // RouterNAT translates addresses of machines without public ones. It is a part of its router:
-// one patch of the router, with the fingerprint that was read, makes, changes and removes it.
+// one patch of the router, with all NATs that were read, makes, changes and removes it.
 type RouterNAT struct {
 	Name        string          `res:"forbid" tf:"name"`
 	Router      resource.Value  `res:"forbid" tf:"router"` // Router.ID
@@ -38,9 +68,77 @@ type NATSubnetwork struct {
 
 // RouterNATs is the kind of RouterNAT.
 var RouterNATs = resource.Kind[RouterNAT, *Client]{
-	Name:  "google_compute_router_nat",
-	API:   apiCompute,
-	Phase: resource.Network,
-	Tasks: []string{"Router"},
-	Key:   func(n *RouterNAT) string { return n.Name },
+	Name:   "google_compute_router_nat",
+	API:    apiCompute,
+	Phase:  resource.Network,
+	Tasks:  []string{"Router"},
+	Early:  true,
+	Key:    func(n *RouterNAT) string { return n.Name },
+	List:   listNATs,
+	Create: setNAT,
+	Update: []resource.Setter[RouterNAT, *Client]{{Fields: []string{"Allocation", "Source", "Subnetworks"},
+		Set: func(ctx context.Context, c *Client, _, want *RouterNAT) error { return setNAT(ctx, c, want) }}},
+	Delete: func(ctx context.Context, c *Client, n *RouterNAT) error {
+		return gone(patchNATs(ctx, c, n, nil))
+	},
+}
+
+// listNATs finds the NATs of the cluster's routers. Others may have NATs there, too.
+func listNATs(ctx context.Context, c *Client, s resource.Scope) ([]*RouterNAT, error) {
+	routers, err := c.ownRouters(ctx, s) // a router and its NAT have one name
+	var out []*RouterNAT
+	for _, r := range routers {
+		for _, n := range r.Nats {
+			if n.Name == r.Name {
+				out = append(out, natOf(r, n))
+			}
+		}
+	}
+	return out, err
+}
+
+func natOf(r *compute.Router, d *compute.RouterNat) *RouterNAT {
+	n := &RouterNAT{Name: d.Name, Router: link(r.SelfLink), Region: gceapi.Name(r.Region), Allocation: d.NatIpAllocateOption, Source: d.SourceSubnetworkIpRangesToNat}
+	for _, s := range d.Subnetworks {
+		n.Subnetworks = append(n.Subnetworks, NATSubnetwork{Subnetwork: link(s.Name), Ranges: s.SourceIpRangesToNat})
+	}
+	return n
+}
+
+func setNAT(ctx context.Context, c *Client, n *RouterNAT) error {
+	return patchNATs(ctx, c, n, func(d *compute.RouterNat) {
+		d.NatIpAllocateOption, d.SourceSubnetworkIpRangesToNat, d.Subnetworks = n.Allocation, n.Source, nil
+		for _, s := range n.Subnetworks {
+			d.Subnetworks = append(d.Subnetworks, &compute.RouterNatSubnetworkToNat{Name: url(s.Subnetwork), SourceIpRangesToNat: s.Ranges})
+		}
+	})
+}
+
+// patchNATs writes the NATs of a router: those there are, with one changed or added, or
+// without it where change is nil. Routers have no fingerprint, so that writes of this process take turns.
+func patchNATs(ctx context.Context, c *Client, n *RouterNAT, change func(*compute.RouterNat)) error {
+	name := gceapi.Name(known(n.Router))
+	defer c.turn("router " + name)()
+	r, err := gceapi.Got(c.Compute.Routers.Get(c.Project, n.Region, name).Context(ctx).Do())
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(r.Nats, func(d *compute.RouterNat) bool { return d.Name == n.Name })
+	switch {
+	case change == nil && i < 0:
+		return nil
+	case change == nil:
+		r.Nats = slices.Delete(r.Nats, i, i+1)
+	case i < 0:
+		d := &compute.RouterNat{Name: n.Name}
+		change(d)
+		r.Nats = append(r.Nats, d)
+	default:
+		change(r.Nats[i])
+	}
+	err = c.Done(ctx)(c.Compute.Routers.Patch(c.Project, n.Region, name, &compute.Router{Nats: r.Nats, ForceSendFields: []string{"Nats"}}).Context(ctx).Do())
+	if fault.Is(err, fault.Gone) && change != nil {
+		return fault.Wrap(fault.NotYet, err, "")
+	}
+	return err
 }

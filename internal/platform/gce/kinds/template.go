@@ -1,6 +1,12 @@
 package kinds
 
-import "kops.local/kops/internal/engine/resource"
+import (
+	"context"
+
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcename"
+)
 
 // InstanceTemplate says how machines are made. It cannot be changed: another content is another
 // template, whose name ends in a digest of it.
@@ -85,10 +91,20 @@ type Accelerator struct {
 	Count int    `tf:"count"`
 }
 
-// InstanceTemplates is the kind of InstanceTemplate.
+// InstanceTemplates is the kind of InstanceTemplate. Its key is the name that kops gives: the prefix
+// and a digest of all else. One of the same content that has another name is as good.
 var InstanceTemplates = resource.Kind[InstanceTemplate, *Client]{
-	Name:  "google_compute_instance_template",
-	API:   apiCompute,
-	Tasks: []string{"InstanceTemplate"},
-	Tidy:  func(t *InstanceTemplate) { t.Lifecycle.CreateBeforeDestroy = true },
+	Name:   "google_compute_instance_template",
+	API:    apiCompute,
+	Tasks:  []string{"InstanceTemplate"},
+	Early:  true,
+	Tidy:   tidyTemplate,
+	Group:  func(t *InstanceTemplate) string { return t.metadata(gcename.MetadataGroup) },
+	Key:    templateName,
+	Idle:   func(t *InstanceTemplate) bool { return t.Idle },
+	List:   listTemplates,
+	Create: createTemplate,
+	Delete: func(ctx context.Context, c *Client, t *InstanceTemplate) error {
+		return gone(c.Done(ctx)(c.Compute.InstanceTemplates.Delete(c.Project, gceapi.Name(t.ID)).Context(ctx).Do()))
+	},
 }

@@ -1,0 +1,99 @@
+package kinds
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/api/compute/v1"
+
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcename"
+)
+
+// ForwardingRule leads an address to a target pool, or to a backend service of the network.
+type ForwardingRule struct {
+	Name      string         `res:"forbid" tf:"name"`
+	Address   resource.Value `res:"replace" tf:"ip_address"`            // Address.Address
+	Protocol  string         `res:"replace" tf:"ip_protocol"`           // "TCP"
+	Scheme    string         `res:"replace" tf:"load_balancing_scheme"` // "EXTERNAL" or "INTERNAL"
+	PortRange string         `res:"replace" tf:"port_range"`            // "443-443", with a target
+	Target    resource.Value `tf:"target"`                              // TargetPool.ID
+	Ports     []string       `res:"replace" tf:"ports"`                 // with a backend service
+	Backend   resource.Value `res:"replace" tf:"backend_service"`       // BackendService.ID
+	Network   resource.Value `res:"replace" tf:"network"`               // Network.ID
+	Subnet    resource.Value `res:"replace" tf:"subnetwork"`            // Subnetwork.ID
+	Labels    Labels         `tf:"labels"`
+
+	ID string `res:"out,id" out:"id"`
+}
+
+// ForwardingRules is the kind of ForwardingRule.
+var ForwardingRules = resource.Kind[ForwardingRule, *Client]{
+	Name:  "google_compute_forwarding_rule",
+	API:   apiCompute,
+	Phase: resource.Security,
+	Tasks: []string{"ForwardingRule"},
+	Early: true,
+	Key:   func(r *ForwardingRule) string { return r.Name },
+	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*ForwardingRule, error) {
+		w := &world{Scope: s, cluster: s.Cluster}
+		list, err := w.forwardingRules(ctx, c)
+		return picked(list, err, func(*compute.ForwardingRule) bool { return true }, forwardingRuleOf)
+	},
+	Create: func(ctx context.Context, c *Client, r *ForwardingRule) error {
+		r.ID = c.regional("forwardingRules", r.Name)
+		return c.Done(ctx)(c.Compute.ForwardingRules.Insert(c.Project, c.Region, &compute.ForwardingRule{Name: r.Name, IPAddress: known(r.Address), IPProtocol: r.Protocol,
+			LoadBalancingScheme: r.Scheme, PortRange: r.PortRange, Target: url(r.Target), Ports: r.Ports, BackendService: url(r.Backend), Network: networkURL(r.Network),
+			Subnetwork: url(r.Subnet), Labels: r.Labels}).Context(ctx).Do())
+	},
+	Update: []resource.Setter[ForwardingRule, *Client]{
+		{Fields: []string{"Target"}, Set: func(ctx context.Context, c *Client, have, want *ForwardingRule) error {
+			return c.Done(ctx)(c.Compute.ForwardingRules.SetTarget(c.Project, c.Region, have.Name, &compute.TargetReference{Target: url(want.Target)}).Context(ctx).Do())
+		}},
+		{Fields: []string{"Labels"}, Set: labelForwardingRule},
+	},
+	Delete: func(ctx context.Context, c *Client, r *ForwardingRule) error {
+		return gone(c.Done(ctx)(c.Compute.ForwardingRules.Delete(c.Project, c.Region, r.Name).Context(ctx).Do()))
+	},
+}
+
+// forwardingRules are those of the cluster's own balancers and, where everything is asked
+// for, of its services. A rule that was made and not labelled yet leads to one of the cluster's
+// backend services, or is the public one of the API.
+func (w *world) forwardingRules(ctx context.Context, c *Client) ([]*compute.ForwardingRule, error) {
+	services, err := w.services(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.allForwardingRules(ctx)
+	return slices.DeleteFunc(slices.Clone(list), func(d *compute.ForwardingRule) bool {
+		if w.wanted(d.Name) {
+			return false
+		}
+		labelled, own := w.owner(d.Labels)
+		if _, named := gcename.Part(d.Name, w.cluster); !labelled && named {
+			own = w.is(gceapi.Name(d.BackendService), ownServices...) || d.LoadBalancingScheme != internal && w.is(d.Name, "api")
+		}
+		return !own && (labelled || !services[d.Name])
+	}), err
+}
+
+func forwardingRuleOf(d *compute.ForwardingRule) *ForwardingRule {
+	r := &ForwardingRule{Name: d.Name, Address: resource.Lit(d.IPAddress), Protocol: d.IPProtocol, Scheme: d.LoadBalancingScheme, PortRange: d.PortRange,
+		Target: link(d.Target), Ports: d.Ports, Backend: link(d.BackendService), Labels: d.Labels, ID: gceapi.Link(d.SelfLink)}
+	if d.LoadBalancingScheme == internal {
+		r.Network, r.Subnet, r.PortRange = networkRef(d.Network), link(d.Subnetwork), ""
+	}
+	return r
+}
+
+// labelForwardingRule gives a rule its labels, as it is now.
+func labelForwardingRule(ctx context.Context, c *Client, have, want *ForwardingRule) error {
+	is, err := gceapi.Got(c.Compute.ForwardingRules.Get(c.Project, c.Region, have.Name).Context(ctx).Do())
+	if err != nil {
+		return err
+	}
+	return c.Done(ctx)(c.Compute.ForwardingRules.SetLabels(c.Project, c.Region, have.Name, &compute.RegionSetLabelsRequest{
+		Labels: want.Labels.over(is.Labels), LabelFingerprint: is.LabelFingerprint}).Context(ctx).Do())
+}

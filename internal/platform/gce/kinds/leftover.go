@@ -1,0 +1,123 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcename"
+)
+
+// errDeletedOnly is the answer to a wish for something that only deletions know.
+var errDeletedOnly = errors.New("objects of this kind are found and deleted, never declared")
+
+// Instance is a machine that belongs to a cluster but to no managed group of it: one that a group
+// was told to let go, or that another program made. It is only ever deleted, with its cluster.
+type Instance struct {
+	Zone       string           `res:"forbid"`
+	Network    resource.Value   `res:"forbid"`
+	Subnetwork resource.Value   `res:"forbid"`
+	Disks      []resource.Value `res:"forbid"` // those that outlive it
+
+	ID string `res:"out,id"`
+}
+
+// Instances is the kind of Instance.
+var Instances = resource.Kind[Instance, *Client]{
+	Name:   "google_compute_instance",
+	Direct: true,
+	API:    apiCompute,
+	Key:    func(i *Instance) string { return gceapi.Name(i.ID) },
+	List:   listInstances,
+	Create: func(context.Context, *Client, *Instance) error { return errDeletedOnly },
+	Delete: func(ctx context.Context, c *Client, i *Instance) error {
+		return gone(c.Done(ctx)(c.Compute.Instances.Delete(c.Project, i.Zone, gceapi.Name(i.ID)).Context(ctx).Do()))
+	},
+}
+
+func listInstances(ctx context.Context, c *Client, s resource.Scope) ([]*Instance, error) {
+	if !s.All {
+		return nil, nil
+	}
+	w, err := worldOf(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	managers, err := w.managers(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.allInstances(ctx, s.Cluster)
+	return picked(list, err, func(d *compute.Instance) bool {
+		return !slices.ContainsFunc(managers, func(m *compute.InstanceGroupManager) bool { return manages(m, d) })
+	}, func(d *compute.Instance) *Instance {
+		i := &Instance{Zone: gceapi.Name(d.Zone), ID: gceapi.Link(d.SelfLink)}
+		for _, n := range d.NetworkInterfaces {
+			i.Network, i.Subnetwork = networkRef(n.Network), link(n.Subnetwork)
+		}
+		for _, x := range d.Disks {
+			if !x.AutoDelete {
+				i.Disks = append(i.Disks, link(x.Source))
+			}
+		}
+		return i
+	})
+}
+
+// Route leads to the pods of a machine. The cloud controller makes routes, and only
+// deletions know them.
+type Route struct {
+	Network resource.Value `res:"forbid"`
+	ID      string         `res:"out,id"`
+}
+
+// Routes is the kind of Route.
+var Routes = resource.Kind[Route, *Client]{
+	Name:   "google_compute_route",
+	Direct: true,
+	API:    apiCompute,
+	Phase:  resource.Network,
+	Key:    func(r *Route) string { return gceapi.Name(r.ID) },
+	List:   listRoutes,
+	Create: func(context.Context, *Client, *Route) error { return errDeletedOnly },
+	Delete: func(ctx context.Context, c *Client, r *Route) error {
+		return gone(c.Done(ctx)(c.Compute.Routes.Delete(c.Project, gceapi.Name(r.ID)).Context(ctx).Do()))
+	},
+}
+
+// routeName is how the cloud controller names a route: the cluster's name, of which the end may be
+// cut, and a UUID.
+var routeName = regexp.MustCompile(`^(.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// listRoutes finds the routes of the cluster's name to machines of it, and those in its own
+// network to machines that are gone.
+func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, error) {
+	if !s.All {
+		return nil, nil
+	}
+	machines, err := c.allInstances(ctx, s.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]bool{}
+	for _, m := range machines {
+		own[gceapi.Link(m.SelfLink)] = true
+	}
+	list, err := c.allRoutes(ctx)
+	return picked(list, err, func(d *compute.Route) bool {
+		m := routeName.FindStringSubmatch(d.Name)
+		if m == nil || !strings.HasPrefix(gcename.Label(s.Cluster), m[1]) {
+			return false
+		}
+		dangling := slices.ContainsFunc(d.Warnings, func(w *compute.RouteWarnings) bool { return w.Code == "NEXT_HOP_INSTANCE_NOT_FOUND" })
+		return own[gceapi.Link(d.NextHopInstance)] || dangling && networkID(d.Network) == c.ownNetwork(s.Cluster)
+	}, func(d *compute.Route) *Route {
+		return &Route{Network: networkRef(d.Network), ID: gceapi.Link(d.SelfLink)}
+	})
+}

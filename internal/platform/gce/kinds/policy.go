@@ -1,0 +1,128 @@
+package kinds
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/api/cloudresourcemanager/v1"
+	"google.golang.org/api/storage/v1"
+
+	"kops.local/kops/internal/engine/once"
+	"kops.local/kops/internal/platform/gce/gceapi"
+)
+
+// policyVersion is the one that tells conditions (IAM, "Policies").
+const policyVersion = 3
+
+// policy says who has which roles in a project or a bucket. What it is written with holds what
+// was read, with the etag, so that a change by another in between is refused.
+type policy struct {
+	grants []grant
+	// add gives a member a role that nobody has yet without a condition.
+	add func(role, member string)
+	// write replaces the policy.
+	write func(context.Context) error
+}
+
+// grant is a role, and who has it.
+type grant struct {
+	role        string
+	members     *[]string
+	conditional bool
+}
+
+// policyOf reads the policy of a project, projects/P, or of a bucket, b/B.
+type policyOf func(context.Context) (*policy, error)
+
+func (c *Client) projectPolicy(project string) policyOf {
+	return func(ctx context.Context) (*policy, error) {
+		p, err := gceapi.Got(c.Projects.Projects.GetIamPolicy(project, &cloudresourcemanager.GetIamPolicyRequest{
+			Options: &cloudresourcemanager.GetPolicyOptions{RequestedPolicyVersion: policyVersion}}).Context(ctx).Do())
+		if err != nil {
+			return nil, err
+		}
+		out := &policy{}
+		for _, b := range p.Bindings {
+			out.grants = append(out.grants, grant{b.Role, &b.Members, b.Condition != nil})
+		}
+		out.add = func(role, member string) {
+			p.Bindings = append(p.Bindings, &cloudresourcemanager.Binding{Role: role, Members: []string{member}})
+		}
+		out.write = func(ctx context.Context) error {
+			p.Version = policyVersion
+			p.Bindings = slices.DeleteFunc(p.Bindings, func(b *cloudresourcemanager.Binding) bool { return len(b.Members) == 0 })
+			_, err := gceapi.Got(c.Projects.Projects.SetIamPolicy(project, &cloudresourcemanager.SetIamPolicyRequest{Policy: p}).Context(ctx).Do())
+			return err
+		}
+		return out, nil
+	}
+}
+
+func (c *Client) bucketPolicy(bucket string) policyOf {
+	return func(ctx context.Context) (*policy, error) {
+		p, err := gceapi.Got(c.Storage.Buckets.GetIamPolicy(bucket).OptionsRequestedPolicyVersion(policyVersion).Context(ctx).Do())
+		if err != nil {
+			return nil, err
+		}
+		out := &policy{}
+		for _, b := range p.Bindings {
+			out.grants = append(out.grants, grant{b.Role, &b.Members, b.Condition != nil})
+		}
+		out.add = func(role, member string) {
+			p.Bindings = append(p.Bindings, &storage.PolicyBindings{Role: role, Members: []string{member}})
+		}
+		out.write = func(ctx context.Context) error {
+			p.Version = policyVersion
+			p.Bindings = slices.DeleteFunc(p.Bindings, func(b *storage.PolicyBindings) bool { return len(b.Members) == 0 })
+			_, err := gceapi.Got(c.Storage.Buckets.SetIamPolicy(bucket, p).Context(ctx).Do())
+			return err
+		}
+		return out, nil
+	}
+}
+
+// readPolicy reads a policy, once a snapshot. What it returns must not be changed.
+func readPolicy(ctx context.Context, c *Client, name string, of policyOf) (*policy, error) {
+	return once.Ask(ctx, c.answers, "policy of "+name, of)
+}
+
+// give gives a member a role without a condition.
+func give(ctx context.Context, c *Client, name string, of policyOf, role, member string) error {
+	defer c.turn("policy of " + name)()
+	p, err := of(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(p.grants, func(g grant) bool { return g.role == role && !g.conditional })
+	switch {
+	case i < 0:
+		p.add(role, member)
+	case slices.Contains(*p.grants[i].members, member):
+		return nil
+	default:
+		*p.grants[i].members = append(*p.grants[i].members, member)
+	}
+	return p.write(ctx)
+}
+
+// take takes a role from a member, and from an account of the same email that is gone.
+func take(ctx context.Context, c *Client, name string, of policyOf, role, member string) error {
+	defer c.turn("policy of " + name)()
+	p, err := of(ctx)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, g := range p.grants {
+		if g.role != role || g.conditional {
+			continue
+		}
+		n := len(*g.members)
+		*g.members = slices.DeleteFunc(*g.members, func(m string) bool { return memberNow(m) == member })
+		found = found || len(*g.members) < n
+	}
+	if !found {
+		return nil
+	}
+	return p.write(ctx)
+}
