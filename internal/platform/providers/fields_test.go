@@ -442,6 +442,7 @@ func add(sum io.Writer, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
+			_, _ = fmt.Fprint(sum, "&") // what is there may have no fields
 			add(sum, v.Elem())
 		}
 	case reflect.Struct:

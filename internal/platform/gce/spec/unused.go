@@ -8,8 +8,28 @@ import (
 // unused are the fields that are accepted on GCE and change nothing.
 func unused() []traits.Unused {
 	const nothing = "remove it; it does not exist on GCE"
+	cluster := func(remedy, block string, names ...string) traits.Unused {
+		u := traits.Unused{Kind: api.KindCluster, Names: names, Remedy: remedy}
+		if block != "" {
+			u.Blocks = []string{block}
+		}
+		return u
+	}
+	group := func(remedy string, names ...string) traits.Unused {
+		return traits.Unused{Kind: api.KindInstanceGroup, Names: names, Remedy: remedy}
+	}
 	return []traits.Unused{
-		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.gce"}, Names: []string{"binariesLocation"}, Remedy: "remove it; see spec.assets.fileRepository"},
-		{Kind: api.KindCluster, Names: []string{"networking.tagSubnets"}, Remedy: "remove it; subnets have no labels"},
+		cluster("remove it; see spec.assets.fileRepository", "cloudProvider.gce", "binariesLocation"),
+		cluster("remove it; subnets have no labels", "networking", "tagSubnets"),
+		cluster("remove it; make routes of the network yourself (gcloud compute routes create)", "networking.subnets[]", "additionalRoutes"),
+		cluster("remove it; Cloud NAT takes addresses of its own", "networking.subnets[]", "publicIP"),
+		cluster("remove it; bastions have addresses of their own", "networking.topology.bastion", "loadBalancer.additionalSecurityGroups", "loadBalancer.type"),
+		cluster("remove it; Google encrypts all disks", "etcdClusters[].etcdMembers[]", "encryptedVolume", "kmsKeyID"),
+		cluster("remove it; see kops create sshpublickey", "", "sshKeyName"),
+		cluster("remove it; only AWS is told of audiences", "serviceAccountIssuerDiscovery", "additionalAudiences"),
+		group("remove it; Google encrypts all disks", "rootVolume.encryption", "rootVolume.encryptionKey"),
+		group("remove it; ask for spot machines with gcpProvisioningModel: SPOT", "maxPrice", "spotDurationInMinutes", "instanceInterruptionBehavior", "capacityRebalance"),
+		group("remove it; firewall rules go by the roles of machines", "additionalSecurityGroups", "securityGroupOverride"),
+		group(nothing, "rootVolume.optimization", "cpuCredits", "detailedInstanceMonitoring", "instanceMetadata", "instanceProtection", "maxInstanceLifetime", "suspendProcesses", "tenancy"),
 	}
 }
