@@ -27,11 +27,10 @@ type Backend struct {
 	BalancingMode string         `tf:"balancing_mode"` // "CONNECTION"
 }
 
-// BackendServices is the kind of BackendService.
+// BackendServices is the kind of BackendService, which refers to groups: it is made when they are.
 var BackendServices = resource.Kind[BackendService, *Client]{
 	Name:  "google_compute_region_backend_service",
 	API:   apiCompute,
-	Phase: resource.Security,
 	Tasks: []string{"BackendService"},
 	Early: true,
 	Key:   func(b *BackendService) string { return b.Name },

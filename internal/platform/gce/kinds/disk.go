@@ -37,7 +37,6 @@ type Disk struct {
 var Disks = resource.Kind[Disk, *Client]{
 	Name:   "google_compute_disk",
 	API:    apiCompute,
-	Phase:  resource.Security,
 	Tasks:  []string{"Disk"},
 	Early:  true,
 	Key:    func(d *Disk) string { return d.Name },

@@ -28,11 +28,10 @@ type ForwardingRule struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// ForwardingRules is the kind of ForwardingRule.
+// ForwardingRules is the kind of ForwardingRule, which follows what it leads to.
 var ForwardingRules = resource.Kind[ForwardingRule, *Client]{
 	Name:  "google_compute_forwarding_rule",
 	API:   apiCompute,
-	Phase: resource.Security,
 	Tasks: []string{"ForwardingRule"},
 	Early: true,
 	Key:   func(r *ForwardingRule) string { return r.Name },
