@@ -182,7 +182,7 @@ spec: {role: Node, machineType: t2.medium, image: i, subnets: [us-test-1a]}
 `
 
 func TestSubnetsFollowTheirRange(t *testing.T) {
-	in := read(t, documents(t, map[string]string{"groups": baseGroups, "cluster": `
+	in := read(t, aCluster().Documents(t, map[string]string{"groups": baseGroups, "cluster": `
 additionalNetworkCIDRs: [10.1.0.0/16, 10.2.0.0/16]
 subnets:
 - {name: us-test-1a, cidr: 172.20.32.0/19, type: Public, zone: us-test-1a}

@@ -13,6 +13,7 @@ import (
 
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/test/modeltest"
 )
 
 // permissionsPage is the page that says what is granted more narrowly than by
@@ -54,7 +55,7 @@ func changes(action string) bool {
 // permissions returns the statements of all policies of a cluster, by their node.
 func permissions(t *testing.T, files map[string]string) map[string][]permitted {
 	t.Helper()
-	in := read(t, documents(t, files))
+	in := read(t, aCluster().Documents(t, files))
 	setAddresses(t, in.Facts)
 	g := &graph.Graph{}
 	if err := Build(in, g); err != nil {
@@ -115,7 +116,7 @@ nodes: {role: Node, machineType: t2.medium, image: i, subnets: [us-test-1a], add
 		if err != nil {
 			t.Fatal(err)
 		}
-		specs[p] = sections(a)
+		specs[p] = modeltest.Sections(a)
 	}
 	for _, s := range specs {
 		if s["groups"] == "" {

@@ -29,7 +29,7 @@ func partOf(t *testing.T, whole *graph.Graph, out, exist []string) *graph.Graph 
 }
 
 func TestTerraformOfAPart(t *testing.T) {
-	in := read(t, documents(t, map[string]string{
+	in := read(t, aCluster().Documents(t, map[string]string{
 		"cluster": "api: {loadBalancer: {type: Public, class: Network}}\n" +
 			"serviceAccountIssuerDiscovery: {discoveryStore: \"s3://issuer/a.example.com\", enableAWSOIDCProvider: true}\n" +
 			"iam: {useServiceAccountExternalPermissions: true}",
@@ -101,7 +101,7 @@ func TestTerraformOfAPart(t *testing.T) {
 }
 
 func TestOutputsOfChosenGroups(t *testing.T) {
-	in := read(t, documents(t, map[string]string{"groups": baseGroups}))
+	in := read(t, aCluster().Documents(t, map[string]string{"groups": baseGroups}))
 	whole := &graph.Graph{}
 	if err := Build(in, whole); err != nil {
 		t.Fatal(err)
