@@ -40,7 +40,7 @@ func (w *World) Open(ctx context.Context, cl *clusterstore.Contents, o OpenOptio
 	if err != nil {
 		return nil, err
 	}
-	var cfg platform.Config
+	cfg := platform.Config{Cluster: cl.Spec}
 	if p.Region != nil {
 		if cfg.Region, err = p.Region(cl.Spec); err != nil {
 			return nil, err

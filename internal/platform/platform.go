@@ -211,6 +211,8 @@ type BootRecord struct {
 // Config says which part of a platform is meant. How it is reached, with which
 // credentials, is known to a Provider when it is made.
 type Config struct {
+	// Cluster is the cluster as far as it is known; nil before it is described.
+	Cluster *api.Cluster
 	// Region is the cluster's; empty means the platform's own choice.
 	Region string
 	// Hosts are the machines that were enrolled.

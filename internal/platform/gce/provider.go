@@ -1,37 +1,138 @@
 // Package gce is Google Compute Engine as a platform of kops: it puts together the kinds of
-// resources, the model that declares them, and the look-up of facts.
+// resources, the model that declares them, the look-up of facts, and what is done with machines.
 //
 // It must not know how plans are made or carried out, nor read the environment.
 package gce
 
 import (
+	"cmp"
 	"context"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
 
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
+	"kops.local/kops/internal/platform/gce/lookup"
 	"kops.local/kops/internal/platform/gce/model"
+	"kops.local/kops/internal/platform/gce/rehearsal"
 	"kops.local/kops/internal/platform/gce/spec"
+	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/newcluster"
 )
 
-// Options say how Google's services are reached.
-type Options struct{}
+// Options say how Google's services are reached. Credentials are found as by Google's own tools.
+type Options struct {
+	// Endpoint replaces the addresses of all services.
+	Endpoint string
+	// Project is used where a cluster does not tell its own.
+	Project string
+	HTTP    *http.Client
+	Version string // of this program, for the user agent
+}
 
 // In returns the platform as the environment of a program says.
-func In(platform.World) platform.Provider { return Provider(Options{}) }
+func In(w platform.World) platform.Provider {
+	return Provider(Options{Endpoint: w.Getenv("KOPS_GCE_ENDPOINT"), HTTP: w.HTTP, Version: w.Version,
+		Project: cmp.Or(w.Getenv("GOOGLE_CLOUD_PROJECT"), w.Getenv("CLOUDSDK_CORE_PROJECT"))})
+}
 
 // Provider returns the platform.
 func Provider(o Options) platform.Provider {
 	return platform.Provider{
 		Platform: spec.Platform(), Remote: true,
-		Kinds:     kinds.All(),
-		Connect:   o.connect,
-		Region:    model.Region,
-		Model:     model.Build,
-		Terraform: model.Terraform,
+		Kinds: kinds.All(), Limits: limits(),
+		Connect:         o.connect,
+		Region:          model.Region,
+		Facts:           lookUp,
+		NewClusterFacts: offers,
+		Shared:          shared,
+		Model:           model.Build,
+		Terraform:       model.Terraform,
+		Endpoint:        endpoint,
+		Machines:        machines, Roll: roll(), Room: room, BootRecord: bootRecord, CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
 	}
 }
 
-func (o Options) connect(_ context.Context, c platform.Config) (*platform.Session, error) {
-	return &platform.Session{Client: &kinds.Client{Clients: gceapi.Clients{Region: c.Region}}}, nil
+// limits bound the calls under way at once, well below the rates that the services document for a project.
+func limits() map[string]int {
+	return map[string]int{"compute": 32, "iam": 8, "cloudresourcemanager": 2, "storage": 32, "dns": 4, "store": 32}
+}
+
+func (o Options) connect(ctx context.Context, c platform.Config) (*platform.Session, error) {
+	cfg := gceapi.Config{Project: o.Project, Region: c.Region, Endpoint: o.Endpoint, HTTPClient: o.HTTP, UserAgent: strings.TrimSuffix("kops/"+o.Version, "/")}
+	if c.Cluster != nil && c.Cluster.Spec.CloudProvider.GCE != nil {
+		cfg.Project = cmp.Or(c.Cluster.Spec.CloudProvider.GCE.Project, cfg.Project)
+	}
+	clients, err := gceapi.Connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	client := kinds.NewClient(*clients)
+	client.Past, client.Buckets = c.Memo, bucketsOf(c.Cluster)
+	return &platform.Session{Client: client, Snapshot: func() any { return client.Snapshot() },
+		Prefetch: func(ctx context.Context, snapshot any, cluster string) {
+			snapshot.(*kinds.Client).Prefetch(ctx, cluster)
+		}}, nil
+}
+
+// bucketsOf are the buckets in which accounts of a cluster may have roles.
+func bucketsOf(c *api.Cluster) []string {
+	if c == nil {
+		return nil
+	}
+	urls := []string{c.Spec.ConfigStore.Base}
+	for _, e := range c.Spec.EtcdClusters {
+		if e.Backups != nil {
+			urls = append(urls, e.Backups.BackupStore)
+		}
+	}
+	var out []string
+	for _, u := range urls {
+		if at, ok := strings.CutPrefix(u, "gs://"); ok {
+			bucket, _, _ := strings.Cut(at, "/")
+			out = append(out, bucket)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func lookUp(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) (*facts.Facts, error) {
+	k := s.Client.(*kinds.Client)
+	return lookup.Facts(ctx, &k.Clients, k.Past, lookup.Needs(c, groups))
+}
+
+// offers asks for what a new cluster may be made of, in the project that the user names or that gcloud has.
+func offers(ctx context.Context, s *platform.Session, o newcluster.Options, w newcluster.World) (*facts.Facts, error) {
+	c := s.Client.(*kinds.Client).Clients
+	if o.Own["project"] == "" && c.Project == "" {
+		text, _ := exec.CommandContext(ctx, "gcloud", "config", "get-value", "project").Output() // without gcloud, the option is asked for
+		c.Project = strings.TrimSpace(string(text))
+	}
+	return lookup.Facts(ctx, &c, nil, lookup.Wishes(o, w))
+}
+
+// endpoint is the address of the API's balancer: the public one, where there is one.
+func endpoint(ctx context.Context, s *platform.Session, c *api.Cluster) (string, error) {
+	rules, err := kinds.ForwardingRules.List(ctx, s.Client.(*kinds.Client), resource.Scope{Cluster: c.Name})
+	if err != nil {
+		return "", err
+	}
+	address := ""
+	for _, r := range rules {
+		object, _ := gcename.Part(r.Name, c.Name)
+		switch {
+		case object == "api" && r.Scheme == "EXTERNAL":
+			return textOf(r.Address), nil
+		case address == "" && strings.HasPrefix(object, "api-"):
+			address = textOf(r.Address)
+		}
+	}
+	return address, nil
 }

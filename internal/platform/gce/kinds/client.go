@@ -8,6 +8,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/once"
+	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
@@ -18,6 +19,8 @@ type Client struct {
 	gceapi.Clients
 	// Buckets are those in which the cluster's accounts may have roles, besides the wanted ones.
 	Buckets []string
+	// Past, when not nil, remembers between commands what hardly ever changes.
+	Past past.Memo
 
 	answers *once.Answers // nil: every question is asked
 	// turns are taken by writes that must not overlap, by what they change: *sync.Mutex.
@@ -31,7 +34,7 @@ func NewClient(c gceapi.Clients) *Client { return &Client{Clients: c, turns: &sy
 // share are asked for once in its life. It must not be used to observe what happened
 // after it was made.
 func (c *Client) Snapshot() *Client {
-	return &Client{Clients: c.Clients, Buckets: c.Buckets, turns: c.turns, answers: once.New()}
+	return &Client{Clients: c.Clients, Buckets: c.Buckets, Past: c.Past, turns: c.turns, answers: once.New()}
 }
 
 // Prefetch asks what a snapshot of a cluster's world asks for by the cluster's name

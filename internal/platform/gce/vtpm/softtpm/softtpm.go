@@ -43,7 +43,7 @@ type TPM struct {
 // Start runs a TPM with the state of a folder, which is made where it is not there. It
 // answers at socket, a path of at most 107 bytes, and ends with Stop. how is how its process is
 // started, and may be nil. The error is of class fault.Permanent where swtpm is not installed.
-func Start(ctx context.Context, state, socket string, how *syscall.SysProcAttr) (*TPM, error) {
+func Start(ctx context.Context, state, socket string, how func(*exec.Cmd)) (*TPM, error) {
 	program, err := exec.LookPath(Program)
 	if err != nil {
 		return nil, fault.Wrap(fault.Permanent, err, "apt-get install "+Program)
@@ -57,7 +57,9 @@ func Start(ctx context.Context, state, socket string, how *syscall.SysProcAttr) 
 	t := &TPM{Socket: socket, said: &bytes.Buffer{}}
 	t.command = exec.Command(program, "socket", "--tpm2", "--tpmstate", "dir="+state, "--server", "type=unixio,path="+socket, "--flags", "not-need-init,startup-clear")
 	t.command.Stderr, t.command.Stdout = t.said, t.said
-	t.command.SysProcAttr = how
+	if how != nil {
+		how(t.command)
+	}
 	if err := t.command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", Program, err)
 	}

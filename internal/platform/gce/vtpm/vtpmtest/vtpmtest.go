@@ -9,10 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"kops.local/kops/internal/platform/gce/vtpm/softtpm"
+	"kops.local/kops/internal/platform/rehearsal"
 )
 
 // Start runs the TPM of one instance until the test ends, below root where Linux has it, and
@@ -37,7 +37,7 @@ func Start(t testing.TB) (root, key string) {
 	if err := os.Mkdir(filepath.Join(root, "dev"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	tpm, err := softtpm.Start(context.Background(), state, filepath.Join(root, "dev/tpm0"), &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
+	tpm, err := softtpm.Start(context.Background(), state, filepath.Join(root, "dev/tpm0"), rehearsal.Tie)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,89 @@
+package rehearsal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"strings"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/rehearsal"
+)
+
+// program plays the objects of Cloud Storage.
+const program = "fake-gcs-server"
+
+// objects is the server of objects. It listens at a loopback of this host.
+type objects struct {
+	*rehearsal.Program
+	http.Handler
+}
+
+// findObjects returns the path of the server's program.
+func findObjects() (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", fault.Wrap(fault.Permanent, fmt.Errorf("the objects of buckets are played by %s, and this host has none: %w", program, err),
+			"run: go install github.com/fsouza/fake-gcs-server@latest")
+	}
+	return path, nil
+}
+
+func startObjects(ctx context.Context, o rehearsal.Options) (*objects, error) {
+	path, err := findObjects()
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	s := &objects{}
+	s.Program, err = rehearsal.StartProgram(ctx, program, exec.Command(path, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory", "-log-level", "info",
+		"-public-host", "storage.googleapis.com", "-external-url", "https://storage.googleapis.com"), "server started", o.Log)
+	if err != nil {
+		return nil, err
+	}
+	behind := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", port)}
+	s.Handler = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(behind)
+		r.Out.Host = r.In.Host
+	}}
+	for _, b := range o.Stores {
+		if err := s.bucket(ctx, behind, b); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+// bucket makes a bucket.
+func (s *objects) bucket(ctx context.Context, at *url.URL, name string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String()+"/storage/v1/b", strings.NewReader(fmt.Sprintf(`{"name":%q}`, name)))
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err == nil {
+		err = answer.Body.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("make the bucket %s: %w", name, err)
+	}
+	return nil
+}
+
+// freePort is one at which nobody listens.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}

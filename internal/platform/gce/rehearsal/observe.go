@@ -1,0 +1,241 @@
+package rehearsal
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/dns/v1"
+
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/rehearsal"
+)
+
+// snapshot is what the emulator says of all that is played besides instances.
+type snapshot struct {
+	subnets   []netip.Prefix
+	routes    map[string]string // ranges behind instances
+	balancers []rehearsal.Balancer
+	addresses map[string]netip.Addr // of instances, by name
+	external  map[string]netip.Addr // the internal addresses of external ones
+	zones     []zone
+}
+
+// gateways are the addresses that this host has in the networks.
+func (s snapshot) gateways() []netip.Prefix {
+	var out []netip.Prefix
+	for _, n := range s.subnets {
+		out = append(out, gateway(n))
+	}
+	return out
+}
+
+// observe asks the emulator for everything.
+func (p *play) observe(ctx context.Context) (snapshot, error) {
+	now := snapshot{routes: map[string]string{}, addresses: map[string]netip.Addr{}, external: map[string]netip.Addr{}}
+	c := p.api
+	subnets, err := c.Compute.Subnetworks.List(Project, Region).Context(ctx).Do()
+	if err != nil {
+		return now, fmt.Errorf("list the subnetworks: %w", gceapi.Bare(err))
+	}
+	for _, s := range subnets.Items {
+		if r, err := netip.ParsePrefix(s.IpCidrRange); err == nil {
+			now.subnets = append(now.subnets, r)
+		}
+	}
+	instances, err := now.instances(ctx, c)
+	if err != nil {
+		return now, err
+	}
+	if err := now.route(ctx, c, instances); err != nil {
+		return now, err
+	}
+	if err := now.balance(ctx, c, instances); err != nil {
+		return now, err
+	}
+	now.zones, err = zonesOf(ctx, c)
+	return now, err
+}
+
+// instances are those that run, by their names.
+func (s *snapshot) instances(ctx context.Context, c *gceapi.Clients) (map[string]*compute.Instance, error) {
+	out := map[string]*compute.Instance{}
+	err := c.Compute.Instances.AggregatedList(Project).Pages(ctx, func(page *compute.InstanceAggregatedList) error {
+		for _, in := range page.Items {
+			for _, i := range in.Instances {
+				if i.Status != "RUNNING" && i.Status != "STAGING" || len(i.NetworkInterfaces) == 0 {
+					continue
+				}
+				at, err := netip.ParseAddr(i.NetworkInterfaces[0].NetworkIP)
+				if err != nil {
+					continue
+				}
+				out[i.Name], s.addresses[i.Name] = i, at
+				for _, a := range i.NetworkInterfaces[0].AccessConfigs {
+					if public, err := netip.ParseAddr(a.NatIP); err == nil {
+						s.external[public.String()] = at
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the instances: %w", gceapi.Bare(err))
+	}
+	return out, nil
+}
+
+// route finds the ranges behind instances: those of routes, and their alias ranges.
+func (s *snapshot) route(ctx context.Context, c *gceapi.Clients, instances map[string]*compute.Instance) error {
+	routes, err := c.Compute.Routes.List(Project).Context(ctx).Do()
+	if err != nil {
+		return fmt.Errorf("list the routes: %w", gceapi.Bare(err))
+	}
+	for _, r := range routes.Items {
+		if at, ok := s.addresses[path.Base(r.NextHopInstance)]; ok && r.NextHopInstance != "" {
+			s.routes[r.DestRange] = at.String()
+		}
+	}
+	for name, i := range instances {
+		for _, a := range i.NetworkInterfaces[0].AliasIpRanges {
+			s.routes[a.IpCidrRange] = s.addresses[name].String()
+		}
+	}
+	return nil
+}
+
+// balance finds the balancers: each forwarding rule is one, at its address; rules of one address are one balancer.
+func (s *snapshot) balance(ctx context.Context, c *gceapi.Clients, instances map[string]*compute.Instance) error {
+	rules, err := c.Compute.ForwardingRules.List(Project, Region).Context(ctx).Do()
+	if err != nil {
+		return fmt.Errorf("list the forwarding rules: %w", gceapi.Bare(err))
+	}
+	backends, err := c.Compute.RegionBackendServices.List(Project, Region).Context(ctx).Do()
+	if err != nil {
+		return fmt.Errorf("list the backend services: %w", gceapi.Bare(err))
+	}
+	pools, err := c.Compute.TargetPools.List(Project, Region).Context(ctx).Do()
+	if err != nil {
+		return fmt.Errorf("list the target pools: %w", gceapi.Bare(err))
+	}
+	hosts := map[string][]string{} // by the name of a target pool or a backend service
+	for _, p := range pools.Items {
+		for _, i := range p.Instances {
+			if at, ok := s.addresses[path.Base(i)]; ok {
+				hosts["pool "+p.Name] = append(hosts["pool "+p.Name], at.String())
+			}
+		}
+	}
+	for _, b := range backends.Items {
+		for _, in := range b.Backends {
+			for name, i := range instances {
+				if made := createdBy(i); made == path.Base(in.Group) {
+					hosts["service "+b.Name] = append(hosts["service "+b.Name], s.addresses[name].String())
+				}
+			}
+		}
+	}
+	at := map[netip.Addr]*rehearsal.Balancer{}
+	for _, r := range rules.Items {
+		address, err := netip.ParseAddr(r.IPAddress)
+		if err != nil {
+			continue
+		}
+		b := at[address]
+		if b == nil {
+			b = &rehearsal.Balancer{Name: r.Name, Address: address}
+			at[address] = b
+		}
+		to := hosts["service "+path.Base(r.BackendService)]
+		if r.Target != "" {
+			to = hosts["pool "+path.Base(r.Target)]
+		}
+		slices.Sort(to)
+		for _, port := range ports(r) {
+			b.Fronts = append(b.Fronts, rehearsal.Front{Port: port, Target: port, Hosts: to})
+		}
+	}
+	for _, b := range at {
+		s.balancers = append(s.balancers, *b)
+	}
+	slices.SortFunc(s.balancers, func(a, b rehearsal.Balancer) int { return a.Address.Compare(b.Address) })
+	return nil
+}
+
+// createdBy is the name of the group that made an instance.
+func createdBy(i *compute.Instance) string {
+	for _, m := range i.Metadata.Items {
+		if m.Key == "created-by" && m.Value != nil {
+			return path.Base(*m.Value)
+		}
+	}
+	return ""
+}
+
+// ports are those of a rule: a list, or a range.
+func ports(r *compute.ForwardingRule) []int {
+	var out []int
+	for _, p := range r.Ports {
+		if n, err := strconv.Atoi(p); err == nil {
+			out = append(out, n)
+		}
+	}
+	first, last, _ := strings.Cut(r.PortRange, "-")
+	from, err := strconv.Atoi(first)
+	to, terr := strconv.Atoi(last)
+	if err == nil && terr == nil {
+		for n := from; n <= to; n++ {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// zone is a managed zone of Cloud DNS. Public and private ones are answered to everybody.
+type zone struct {
+	name    string // without a final dot
+	records []*dns.ResourceRecordSet
+}
+
+func zonesOf(ctx context.Context, c *gceapi.Clients) ([]zone, error) {
+	found, err := c.DNS.ManagedZones.List(Project).Context(ctx).Do()
+	if err != nil {
+		return nil, fmt.Errorf("list the managed zones: %w", gceapi.Bare(err))
+	}
+	var out []zone
+	for _, m := range found.ManagedZones {
+		z := zone{name: plain(m.DnsName)}
+		err := c.DNS.ResourceRecordSets.List(Project, m.Name).Pages(ctx, func(page *dns.ResourceRecordSetsListResponse) error {
+			z.records = append(z.records, page.Rrsets...)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list the records of %s: %w", m.DnsName, gceapi.Bare(err))
+		}
+		out = append(out, z)
+	}
+	return out, nil
+}
+
+// diskNames are the disks that there are.
+func (p *play) diskNames(ctx context.Context) (map[string]bool, error) {
+	out := map[string]bool{}
+	err := p.api.Compute.Disks.AggregatedList(Project).Pages(ctx, func(page *compute.DiskAggregatedList) error {
+		for _, in := range page.Items {
+			for _, d := range in.Disks {
+				out[d.Name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the disks: %w", gceapi.Bare(err))
+	}
+	return out, nil
+}

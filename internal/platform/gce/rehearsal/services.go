@@ -1,0 +1,96 @@
+package rehearsal
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// domain is that of all services of Google.
+const domain = ".googleapis.com"
+
+// serves reports whether a host is one of Google's services. Registries of images are not.
+func serves(host string) bool { return strings.HasSuffix(host, domain) }
+
+// services answers for all services, and has what requests change be looked at.
+func (p *play) services() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.Host, "oauth2.") && r.URL.Path == "/token" {
+			token(w)
+			return
+		}
+		p.emulator.ServeHTTP(w, r)
+		if r.Method != http.MethodGet && !strings.HasPrefix(r.Host, "storage.") {
+			p.keeper.Changed()
+		}
+	})
+}
+
+// token is for whoever asks: the rights of accounts are not played.
+func token(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "rehearsal", "expires_in": 3600, "token_type": "Bearer"}) // the client has gone
+}
+
+// environment has the user's programs be somebody of the project.
+func (p *play) environment() []string {
+	file := filepath.Join(p.dir, "credentials.json")
+	text, err := json.Marshal(map[string]string{"type": "authorized_user", "client_id": "rehearsal", "client_secret": "rehearsal", "refresh_token": "rehearsal"})
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		p.log.Error("write the credentials of the rehearsal", "error", err)
+	}
+	return []string{"GOOGLE_APPLICATION_CREDENTIALS=" + file, "CLOUDSDK_CORE_PROJECT=" + Project, "GOOGLE_CLOUD_PROJECT=" + Project,
+		"GOOGLE_CREDENTIALS", "CLOUDSDK_CONFIG", "STORAGE_EMULATOR_HOST", "KOPS_GCE_ENDPOINT", "GCE_METADATA_HOST"}
+}
+
+// metadata is the metadata server. Who asks is known by the address alone, as there.
+func (p *play) metadata() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		at, err := netip.ParseAddr(host)
+		if err == nil {
+			for _, i := range p.wishes.now() {
+				if i.Address == at.Unmap() {
+					p.emulator.Metadata(i.Project, i.Zone, i.Name).ServeHTTP(w, r)
+					return
+				}
+			}
+		}
+		http.Error(w, "no instance has the address "+host, http.StatusNotFound)
+	})
+}
+
+// within carries requests to a handler of this process.
+type within struct{ http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (t within) RoundTrip(r *http.Request) (*http.Response, error) {
+	in := r.Clone(r.Context())
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	w := &answer{header: http.Header{}, status: http.StatusOK}
+	t.ServeHTTP(w, in)
+	return &http.Response{StatusCode: w.status, Status: http.StatusText(w.status), Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r}, nil
+}
+
+// answer is a response that is being written.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header            { return a.header }
+func (a *answer) WriteHeader(status int)         { a.status = status }
+func (a *answer) Write(data []byte) (int, error) { return a.body.Write(data) }

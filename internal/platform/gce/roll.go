@@ -1,0 +1,156 @@
+package gce
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/kinds"
+)
+
+// roll is how instances are replaced. A group that recreates an instance gives the next one its
+// name, under which the old one's node is still known; so the successor is made first, under a name
+// that follows from the old one's, and then the old one is deleted, which makes the group
+// smaller by one again. Whoever is cut off in between finds the successor there.
+func roll() platform.Roll {
+	return platform.Roll{Surge: 1, Refills: true, Made: made, Detach: detach, Deregister: deregister, Terminate: terminate}
+}
+
+// detach has an instance's group make its successor. The label comes first, so that an instance
+// that has one is known to.
+func detach(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) error {
+	c := s.Client.(*kinds.Client)
+	i, err := instanceNamed(ctx, c, m)
+	if err != nil {
+		return fmt.Errorf("detach the instance %s: %w", m.Name, err)
+	}
+	manager := metadata(i.Metadata, creator)
+	if manager == "" {
+		return fault.New(fault.Permanent, "detach the instance %s: no instance group made it that would make another in its place", m.Name)
+	}
+	if _, marked := i.Labels[detachedLabel]; !marked {
+		labels := maps.Clone(i.Labels)
+		labels[detachedLabel] = "true"
+		if err := c.Done(ctx)(c.Compute.Instances.SetLabels(c.Project, m.Zone, m.Name, &compute.InstancesSetLabelsRequest{Labels: labels, LabelFingerprint: i.LabelFingerprint}).Context(ctx).Do()); err != nil {
+			return fmt.Errorf("label the instance %s: %w", m.Name, err)
+		}
+	}
+	return succeed(ctx, c, m, path.Base(manager))
+}
+
+// terminate ends an instance for good, and has its group have another, if it has none in its place yet.
+func terminate(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) error {
+	c := s.Client.(*kinds.Client)
+	i, err := instanceNamed(ctx, c, m)
+	if fault.Is(err, fault.Gone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("terminate the instance %s: %w", m.Name, err)
+	}
+	manager := path.Base(metadata(i.Metadata, creator))
+	if manager == "." {
+		return gone(c.Done(ctx)(c.Compute.Instances.Delete(c.Project, m.Zone, m.Name).Context(ctx).Do()))
+	}
+	if _, detached := i.Labels[detachedLabel]; !detached {
+		if err := succeed(ctx, c, m, manager); err != nil {
+			return err
+		}
+	}
+	if err := gone(c.Done(ctx)(c.Compute.InstanceGroupManagers.DeleteInstances(c.Project, m.Zone, manager,
+		&compute.InstanceGroupManagersDeleteInstancesRequest{Instances: []string{"zones/" + m.Zone + "/instances/" + m.Name}, SkipInstancesOnValidationError: true}).Context(ctx).Do())); err != nil {
+		return fmt.Errorf("delete the instance %s of the group %s: %w", m.Name, manager, err)
+	}
+	return nil
+}
+
+// succeed has a group make the successor of an instance, if there is none.
+func succeed(ctx context.Context, c *kinds.Client, m platform.Machine, manager string) error {
+	fail := func(err error) error { return fmt.Errorf("make a successor of %s: %w", m.Name, err) }
+	name := successor(m.Name)
+	have, err := managed(ctx, c, &compute.InstanceGroupManager{Name: manager, Zone: m.Zone})
+	if err != nil {
+		return fail(err)
+	}
+	if slices.ContainsFunc(have, func(i *compute.ManagedInstance) bool { return path.Base(i.Instance) == name }) {
+		return nil
+	}
+	if err := c.Done(ctx)(c.Compute.InstanceGroupManagers.CreateInstances(c.Project, m.Zone, manager,
+		&compute.InstanceGroupManagersCreateInstancesRequest{Instances: []*compute.PerInstanceConfig{{Name: name}}}).Context(ctx).Do()); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// suffix is how many characters a successor's name ends in.
+const suffix = 6
+
+// successor is the name of the instance that takes the place of another: it differs from it, and
+// two of one group have different successors.
+func successor(of string) string {
+	base := of[:max(strings.LastIndex(of, "-"), 0)]
+	sum := sha256.Sum256([]byte(of))
+	end := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:suffix]
+	return strings.TrimPrefix(base+"-"+end, "-")
+}
+
+// deregister takes an instance out of the target pools of its group. Behind an internal balancer is
+// the whole group: an API server that ends answers the balancer's question no longer, and goes on
+// to serve meanwhile. The only machine with an API server stays: nobody else would answer.
+func deregister(ctx context.Context, s *platform.Session, cluster *api.Cluster, m platform.Machine) error {
+	c := s.Client.(*kinds.Client)
+	now, err := look(ctx, c, cluster)
+	if err != nil {
+		return err
+	}
+	for _, i := range now.instances {
+		if i.Name != m.Name || i.group == nil {
+			continue
+		}
+		for _, pool := range i.group.TargetPools {
+			if now.alone(pool) {
+				continue
+			}
+			if err := gone(c.Done(ctx)(c.Compute.TargetPools.RemoveInstance(c.Project, c.Region, path.Base(pool),
+				&compute.TargetPoolsRemoveInstanceRequest{Instances: []*compute.InstanceReference{{Instance: i.SelfLink}}}).Context(ctx).Do())); err != nil {
+				return fmt.Errorf("take the instance %s out of the target pool %s: %w", m.Name, path.Base(pool), err)
+			}
+		}
+	}
+	return nil
+}
+
+// alone reports whether a target pool has one machine at most.
+func (v *view) alone(pool string) bool {
+	n := 0
+	for _, i := range v.instances {
+		if i.group != nil && i.Status == "RUNNING" && slices.ContainsFunc(i.group.TargetPools, func(p string) bool { return link(p) == link(pool) }) {
+			n++
+		}
+	}
+	return n <= 1
+}
+
+func instanceNamed(ctx context.Context, c *kinds.Client, m platform.Machine) (*compute.Instance, error) {
+	i, err := c.Compute.Instances.Get(c.Project, m.Zone, m.Name).Context(ctx).Do()
+	return i, gceapi.Bare(err)
+}
+
+// gone drops the error that says that an object is gone.
+func gone(err error) error {
+	if fault.Is(err, fault.Gone) {
+		return nil
+	}
+	return err
+}
