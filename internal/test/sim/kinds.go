@@ -94,6 +94,15 @@ type Volume struct {
 	ID string `res:"out,id" out:"id"`
 }
 
+// Image is named by its content, so that another content is another image. One that nothing
+// uses any more goes.
+type Image struct {
+	Content string `res:"replace"`
+
+	ID   string `res:"out,id" out:"id"`
+	Idle bool   `res:"out,volatile"`
+}
+
 // clash reports whether two objects of one kind cannot exist at once.
 func clash(a, b any) bool {
 	switch x := a.(type) {
@@ -122,6 +131,7 @@ type spec[T any] struct {
 	initial     func(*T)
 	createFirst bool
 	grants      func(*T) bool
+	idle        func(*T) bool
 	holds       func(*T) string
 	slow        bool
 }
@@ -139,7 +149,7 @@ func kind[T any](name string, s spec[T]) *resource.Kind[T, *World] {
 		}
 	}
 	k := &resource.Kind[T, *World]{
-		Name: name, API: "toy", Key: s.key, Initial: s.initial, CreateFirst: s.createFirst, Grants: s.grants, Holds: s.holds,
+		Name: name, API: "toy", Key: s.key, Initial: s.initial, CreateFirst: s.createFirst, Grants: s.grants, Idle: s.idle, Holds: s.holds,
 		List: func(_ context.Context, w *World, scope resource.Scope) ([]*T, error) { return list[T](w, name, scope) },
 		Create: func(_ context.Context, w *World, want *T) error {
 			return create(w, name, schema, s, want)

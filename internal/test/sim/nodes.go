@@ -47,11 +47,14 @@ var (
 			}
 			return fmt.Sprintf("%d GiB of data", v.Size)
 		}})
+	images = kind("image", spec[Image]{
+		key: func(i *Image) string { return i.Content }, id: func(i *Image) *string { return &i.ID },
+		idle: func(i *Image) bool { return i.Idle }})
 )
 
 // Kinds returns the toy kinds.
 func Kinds() []resource.Any {
-	return []resource.Any{networks.Erase(), subnets.Erase(), gateways.Erase(), routes.Erase(), rules.Erase(), templates.Erase(), groups.Erase(), volumes.Erase()}
+	return []resource.Any{networks.Erase(), subnets.Erase(), gateways.Erase(), routes.Erase(), rules.Erase(), templates.Erase(), groups.Erase(), volumes.Erase(), images.Erase()}
 }
 
 // NewNetwork declares a network.
