@@ -280,7 +280,7 @@ func (c *call) checkMember(m string) error {
 	if !memberForm.MatchString(m) {
 		return refusal(http.StatusBadRequest, "badRequest", "Invalid member: %s.", m)
 	}
-	if email, ok := strings.CutPrefix(m, "serviceAccount:"); ok && !c.knows(email) {
+	if email, ok := strings.CutPrefix(m, "serviceAccount:"); ok && (email == "default" || !c.knows(email)) {
 		return refusal(http.StatusBadRequest, "badRequest", "Service account %s does not exist.", email)
 	}
 	return nil

@@ -17,7 +17,7 @@ func usesAddress(x, address *entry) bool {
 	ip := text(address.o, "address")
 	switch x.kind.name {
 	case "forwardingRules":
-		return x.o["IPAddress"] == ip
+		return x.o["IPAddress"] == ip && (address.o["subnetwork"] == nil || x.o["subnetwork"] == address.o["subnetwork"])
 	case "instances":
 		for _, nic := range subs(x.o, "networkInterfaces") {
 			if nic["networkIP"] == ip && nic["subnetwork"] == address.o["subnetwork"] {
@@ -34,8 +34,9 @@ func usesAddress(x, address *entry) bool {
 }
 
 // taken are the internal addresses of a subnetwork that somebody has: its own four, those of
-// instances, of forwarding rules, and what is reserved. What an alias range covers is one.
-func (e *Emulator) taken(subnet *entry) []netip.Prefix {
+// instances and of forwarding rules, alias ranges, and what is reserved, but for the address
+// that is wanted, if it is reserved for whoever wants it.
+func (e *Emulator) taken(subnet *entry, wanted string) []netip.Prefix {
 	own := netip.MustParsePrefix(text(subnet.o, "ipCidrRange"))
 	one := func(s string) []netip.Prefix {
 		a, err := netip.ParseAddr(s)
@@ -51,6 +52,7 @@ func (e *Emulator) taken(subnet *entry) []netip.Prefix {
 	for _, x := range e.entries {
 		switch {
 		case x.kind == nil:
+		case x.kind.name == "addresses" && x.o["address"] == wanted && x.o["purpose"] == "GCE_ENDPOINT":
 		case x.kind.name == "addresses" && x.o["subnetwork"] == subnet.o["selfLink"]:
 			out = append(out, one(text(x.o, "address"))...)
 		case x.kind.name == "forwardingRules" && x.o["subnetwork"] == subnet.o["selfLink"]:
@@ -99,7 +101,7 @@ func freeIn(within netip.Prefix, bits int, taken []netip.Prefix) (netip.Prefix, 
 // internal is an address of a subnetwork: the one that is wanted, or else a free one.
 func (e *Emulator) internal(field, subnetwork, wanted string) (string, error) {
 	subnet := e.entries[pathOf(subnetwork)]
-	own, taken := netip.MustParsePrefix(text(subnet.o, "ipCidrRange")), e.taken(subnet)
+	own, taken := netip.MustParsePrefix(text(subnet.o, "ipCidrRange")), e.taken(subnet, wanted)
 	if wanted == "" {
 		p, ok := freeIn(own, 32, taken)
 		if !ok {
@@ -127,7 +129,7 @@ func (e *Emulator) external() string {
 // addressKind are reserved addresses of regions.
 func addressKind() *collection {
 	return &collection{name: "addresses", word: "address", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "setLabels"},
-		refs: []ref{{"subnetwork", []string{"subnetworks"}}, {"network", []string{"networks"}}}, users: []string{"forwardingRules", "instances", "routers"}, labelled: true, shape: shapeAddress}
+		refs: []ref{{"subnetwork", []string{"subnetworks"}}, {"network", []string{"networks"}}}, users: []string{"forwardingRules", "instances", "routers"}, labelled: true, shape: shapeAddress, show: showUsers}
 }
 
 func shapeAddress(c *call, o, _ object) error {

@@ -175,7 +175,7 @@ func shapeBackend(_ *call, o, _ object) error {
 		}
 		groups[text(b, "group")] = true
 		preset(b, "balancingMode", "CONNECTION")
-		if text(b, "balancingMode") != "CONNECTION" && strings.HasPrefix(text(o, "loadBalancingScheme"), "INTERNAL") && text(o, "loadBalancingScheme") == "INTERNAL" {
+		if text(b, "balancingMode") != "CONNECTION" && text(o, "loadBalancingScheme") == "INTERNAL" {
 			return invalid(field+".balancingMode", b["balancingMode"], "Balancing mode must be CONNECTION for an INTERNAL backend service.")
 		}
 	}
@@ -229,7 +229,7 @@ func shapeRuleOfBalancer(c *call, o, old object) error {
 // and refuses it where another rule has it.
 func (c *call) addressOfRule(o object, internal bool) error {
 	wanted := text(o, "IPAddress")
-	reserved := c.reserved(wanted)
+	reserved := c.reserved(wanted, o["subnetwork"])
 	if _, err := netip.ParseAddr(wanted); wanted != "" && err != nil && reserved == nil {
 		return invalid("resource.IPAddress", wanted, "It is neither an address nor the URL of one.")
 	}
@@ -256,10 +256,12 @@ func (c *call) addressOfRule(o object, internal bool) error {
 	return c.alone(o, reserved, internal)
 }
 
-// reserved is the address of the region of a call that a URL or an address means, or nil.
-func (c *call) reserved(wanted string) *entry {
+// reserved is the address of the region of a call that a URL means, or an address in a
+// subnetwork or in none, or nil.
+func (c *call) reserved(wanted string, subnetwork any) *entry {
 	for _, x := range c.entries {
-		if x.kind == c.kinds["addresses"] && x.made && !x.leaving && strings.HasPrefix(x.path, c.scope()+"/") && wanted != "" && (x.o["address"] == wanted || x.path == c.full(wanted)) {
+		if x.kind == c.kinds["addresses"] && x.made && !x.leaving && strings.HasPrefix(x.path, c.scope()+"/") && wanted != "" &&
+			(x.path == c.full(wanted) || x.o["address"] == wanted && (x.o["subnetwork"] == nil || x.o["subnetwork"] == subnetwork)) {
 			return x
 		}
 	}
@@ -271,13 +273,10 @@ func (c *call) reserved(wanted string) *entry {
 func (c *call) alone(o object, reserved *entry, internal bool) error {
 	shared := !internal || reserved != nil && reserved.o["purpose"] == "SHARED_LOADBALANCER_VIP"
 	for _, x := range c.entries {
-		if x.kind == nil || x.kind.name == "instances" && internal && reserved != nil && usesAddress(x, reserved) {
-			if x.kind != nil {
-				return inUse(reserved, x.path)
-			}
-			continue
+		if x.kind == c.kinds["instances"] && reserved != nil && usesAddress(x, reserved) {
+			return inUse(reserved, x.path)
 		}
-		if x.kind.name != "forwardingRules" || x.o["IPAddress"] != o["IPAddress"] || internal && x.o["network"] != o["network"] {
+		if x.kind != c.kinds["forwardingRules"] || x.o["IPAddress"] != o["IPAddress"] || internal && x.o["network"] != o["network"] {
 			continue
 		}
 		if !shared {

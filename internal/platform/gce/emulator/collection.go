@@ -37,6 +37,8 @@ type collection struct {
 
 	// shape checks an object that is made (old is nil) or changed, and sets what the server sets.
 	shape func(c *call, o, old object) error
+	// show adds to an answer what follows from other objects.
+	show func(e *Emulator, x *entry, o object)
 	// born is called when the object is there, and altered when it was changed.
 	born, altered func(e *Emulator, x *entry)
 	// keeps may refuse a deletion.
@@ -159,24 +161,29 @@ func (k *collection) get(c *call) (object, error) {
 // shown is an object as it is answered.
 func (e *Emulator) shown(x *entry) object {
 	o := clone(x.o)
-	switch {
-	case x.group != nil:
-		x.group.show(o)
-	case x.kind != nil && x.kind.name == "networks":
-		e.showNetwork(x, o)
-	case x.kind != nil && (x.kind.name == "disks" || x.kind.name == "addresses"):
-		if users := e.usersOf(x); len(users) > 0 {
-			links := list{}
-			for _, u := range users {
-				links = append(links, link(u))
-			}
-			o["users"] = links
-		}
+	if x.kind == nil {
+		return o
 	}
-	if x.kind != nil {
-		x.kind.schema.Complete(o)
+	if x.kind.show != nil {
+		x.kind.show(e, x, o)
 	}
+	x.kind.schema.Complete(o)
 	return o
+}
+
+// showUsers adds who keeps an object from being deleted.
+func showUsers(e *Emulator, x *entry, o object) {
+	links := list{}
+	for _, u := range e.usersOf(x) {
+		links = append(links, link(u))
+	}
+	if len(links) == 0 {
+		return
+	}
+	o["users"] = links
+	if x.kind.name == "addresses" {
+		o["status"] = "IN_USE"
+	}
 }
 
 // insert makes an object.
@@ -283,9 +290,9 @@ func inUse(x *entry, by string) *Error {
 
 func (e *Emulator) remove(x *entry) {
 	delete(e.entries, x.path)
-	for path, y := range e.entries {
+	for _, y := range e.entries {
 		if y.owner == x.path {
-			delete(e.entries, path)
+			e.remove(y)
 		}
 	}
 	if x.kind.gone != nil {

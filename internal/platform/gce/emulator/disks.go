@@ -28,7 +28,7 @@ var diskTypes = map[string]diskType{
 }
 
 func diskKind() *collection {
-	return &collection{name: "disks", word: "disk", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "setLabels"}, users: []string{"instances"}, labelled: true, shape: shapeDisk}
+	return &collection{name: "disks", word: "disk", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "setLabels"}, users: []string{"instances"}, labelled: true, shape: shapeDisk, show: showUsers}
 }
 
 func shapeDisk(c *call, o, _ object) error {

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -134,6 +135,9 @@ func (e *Emulator) answer(r *http.Request) (answer object, refused *Error, lost 
 	if err = c.read(variables, raw); err == nil {
 		if f = e.faultOf(method); f != nil && f.When == Before {
 			return nil, &f.Error, false
+		}
+		if f != nil && f.When == Inside && (method.Response == nil || method.Response.Ref != "Operation") {
+			return nil, &f.Error, false // it has no operation
 		}
 		if f != nil && f.When == Inside {
 			c.fails = &f.Error
@@ -283,7 +287,7 @@ func (e *Emulator) Silence(place string, yes bool) {
 func (e *Emulator) Inventory() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.settle(nil, e.o.Now())
+	e.pass(context.Background())
 	var out []string
 	for path, x := range e.entries {
 		if x.kind != nil && x.owner == "" {

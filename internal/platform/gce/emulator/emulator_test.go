@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -255,5 +254,3 @@ func TestEveryMethodThatIsPlayedIsKnown(t *testing.T) {
 		t.Error("a zone of another region is taken")
 	}
 }
-
-var _ = slices.Contains[[]string]

@@ -13,10 +13,11 @@ import (
 // groupKinds are groups of instances, and their managers.
 func groupKinds() []*collection {
 	return []*collection{
-		{name: "instanceGroups", word: "instanceGroup", verbs: []string{"get", "list", "aggregatedList"}, users: []string{"regionBackendServices"}},
+		{name: "instanceGroups", word: "instanceGroup", verbs: []string{"get", "list", "aggregatedList"}, users: []string{"regionBackendServices"},
+			show: func(e *Emulator, x *entry, o object) { o["size"] = int64(len(e.membersOf(x.path))) }},
 		{name: "instanceGroupManagers", word: "instanceGroupManager", verbs: []string{"insert", "get", "list", "aggregatedList", "patch"}, quota: "INSTANCE_GROUP_MANAGERS",
 			refs: []ref{{"instanceTemplate", []string{"instanceTemplates"}}, {"versions[].instanceTemplate", []string{"instanceTemplates"}}, {"targetPools[]", []string{"targetPools"}}, {"autoHealingPolicies[].healthCheck", []string{"healthChecks"}}},
-			mark: "fingerprint", queues: true, shape: shapeGroup, born: bornGroup, altered: func(e *Emulator, x *entry) { e.pools(x); e.steer(x) },
+			mark: "fingerprint", queues: true, show: func(_ *Emulator, x *entry, o object) { x.group.show(o) }, shape: shapeGroup, born: bornGroup, altered: func(e *Emulator, x *entry) { e.pools(x); e.steer(x) },
 			mutable: []string{"targetSize", "instanceTemplate", "versions", "targetPools", "updatePolicy", "autoHealingPolicies", "listManagedInstancesResults", "instanceLifecyclePolicy", "statefulPolicy", "allInstancesConfig", "description"}},
 	}
 }
@@ -61,6 +62,8 @@ type member struct {
 	errors list
 	// trying is set while an attempt goes on, or waits to be repeated.
 	trying bool
+	// turn counts what was begun with it: what was begun before the last is off.
+	turn int
 }
 
 // show adds what a manager knows of its instances.
@@ -122,11 +125,11 @@ func shapeGroup(c *call, o, old object) error {
 	preset(o, "listManagedInstancesResults", "PAGELESS")
 	preset(o, "instanceLifecyclePolicy", object{"defaultActionOnFailure": "REPAIR", "forceUpdateOnRepair": "NO"})
 	preset(o, "updatePolicy", object{})
-	return shapeUpdates(sub(o, "updatePolicy"), number(o, "targetSize"))
+	return shapeUpdates(sub(o, "updatePolicy"), sub(old, "updatePolicy"), number(o, "targetSize"))
 }
 
-// shapeUpdates sets how a group gets its instances up to date.
-func shapeUpdates(p object, size int64) error {
+// shapeUpdates sets how a group gets its instances up to date; old is how it did before, or nil.
+func shapeUpdates(p, old object, size int64) error {
 	presets(p, object{"type": "OPPORTUNISTIC", "minimalAction": "REPLACE", "replacementMethod": "SUBSTITUTE"})
 	preset(p, "mostDisruptiveAllowedAction", "REPLACE")
 	surge := int64(1)
@@ -136,6 +139,13 @@ func shapeUpdates(p object, size int64) error {
 	for field, usual := range map[string]int64{"maxSurge": surge, "maxUnavailable": 1} {
 		preset(p, field, object{"fixed": usual})
 		n := sub(p, field)
+		if before := sub(old, field); before != nil && n["fixed"] != nil && n["percent"] != nil { // the other is what a patch says
+			for _, unit := range []string{"fixed", "percent"} {
+				if before[unit] != nil {
+					delete(n, unit)
+				}
+			}
+		}
 		if n["fixed"] != nil && n["percent"] != nil {
 			return invalid("resource.updatePolicy."+field, n["percent"], "Only one of fixed and percent may be given.")
 		}

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -72,7 +73,7 @@ func (c *call) begin(verb string, x *entry) object {
 	}
 	op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.now)
 	c.boot(x, func(err error) {
-		if err != nil && verb == "insert" {
+		if err != nil && !errors.Is(err, overtaken) && verb == "insert" {
 			c.remove(x)
 		}
 		c.finish(op, err)

@@ -37,6 +37,9 @@ func (e *Emulator) instance(x *entry) Instance {
 	return i
 }
 
+// overtaken is what an operation upon an instance ends with when another was begun meanwhile.
+var overtaken = &Error{Status: http.StatusBadRequest, Reason: "resourceNotReady", Message: "Another operation was begun upon the instance."}
+
 // next has something happen to an instance after so many thirds of its time. If something
 // else was begun with it until then, it is off, and done is told so.
 func (e *Emulator) next(x *entry, part int, done func(error), do func(context.Context)) {
@@ -46,7 +49,7 @@ func (e *Emulator) next(x *entry, part int, done func(error), do func(context.Co
 			do(ctx)
 			return
 		}
-		done(notReady(x.path))
+		done(overtaken)
 	})
 }
 

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -33,7 +34,7 @@ func (e *Emulator) Metadata(project, zone, name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(flavor, google)
 		w.Header().Set("Server", "Metadata Server for VM")
-		tree := e.metadataOf(path)
+		tree := e.metadataOf(r.Context(), path)
 		switch {
 		case tree == nil:
 			http.Error(w, "there is no instance "+path, http.StatusServiceUnavailable)
@@ -198,10 +199,10 @@ func flatten(w http.ResponseWriter, path string, node any) {
 }
 
 // metadataOf is the tree of an instance, or nil.
-func (e *Emulator) metadataOf(path string) any {
+func (e *Emulator) metadataOf(ctx context.Context, path string) any {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.pass(nil)
+	e.pass(ctx)
 	x := e.entries[path]
 	if x == nil {
 		return nil

@@ -16,7 +16,7 @@ func networking() []*collection {
 		{name: "networks", word: "network", verbs: []string{"insert", "get", "list", "delete", "patch"}, quota: "NETWORKS",
 			users:   []string{"subnetworks", "firewalls", "routers", "routes", "addresses", "instances", "forwardingRules"},
 			mutable: []string{"mtu", "routingConfig", "networkFirewallPolicyEnforcementOrder"},
-			shape:   shapeNetwork, born: bornNetwork},
+			shape:   shapeNetwork, born: bornNetwork, show: (*Emulator).showNetwork},
 		{name: "subnetworks", word: "subnetwork", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "patch"}, quota: "SUBNETWORKS",
 			refs: []ref{{"network", []string{"networks"}}}, users: []string{"instances", "addresses", "forwardingRules", "routers"},
 			mutable: []string{"secondaryIpRanges", "stackType", "ipv6AccessType", "externalIpv6Prefix", "ipv6CidrRange", "privateIpGoogleAccess", "privateIpv6GoogleAccess", "logConfig", "enableFlowLogs", "role"},
@@ -28,7 +28,7 @@ func networking() []*collection {
 			refs:    []ref{{"network", []string{"networks"}}, {"nats[].subnetworks[].name", []string{"subnetworks"}}, {"nats[].natIps[]", []string{"addresses"}}},
 			mutable: []string{"nats", "bgp", "bgpPeers", "interfaces", "description"}, shape: shapeRouter},
 		{name: "routes", word: "route", verbs: []string{"insert", "get", "list", "delete"}, quota: "ROUTES",
-			refs: []ref{{"network", []string{"networks"}}, {"nextHopInstance", []string{"instances"}}}, shape: shapeRoute},
+			refs: []ref{{"network", []string{"networks"}}, {"nextHopInstance", []string{"instances"}}}, shape: shapeRoute, show: showRoute},
 	}
 }
 
@@ -62,7 +62,7 @@ func bornNetwork(e *Emulator, x *entry) {
 		if err != nil {
 			continue // there is one of the name, as at Google's
 		}
-		made.made, made.busy = true, 0
+		made.made, made.busy, made.owner = true, 0, x.path
 		bornSubnetwork(e, made)
 		bytes := at.As4()
 		bytes[2] += 16
@@ -279,6 +279,13 @@ func (c *call) natOnce(o object, field, subnet string) error {
 		}
 	}
 	return nil
+}
+
+// showRoute warns of a route to an instance that is no more.
+func showRoute(e *Emulator, x *entry, o object) {
+	if hop := text(x.o, "nextHopInstance"); hop != "" && e.entries[pathOf(hop)] == nil {
+		o["warnings"] = list{object{"code": "NEXT_HOP_INSTANCE_NOT_FOUND", "message": "Referenced instance '" + pathOf(hop) + "' does not exist."}}
+	}
 }
 
 func shapeRoute(_ *call, o, _ object) error {

@@ -27,13 +27,9 @@ func (e *Emulator) later(d time.Duration, do func(context.Context)) {
 	e.events = slices.Insert(e.events, at, ev)
 }
 
-// pass has happen what is due, as far as the clock is.
-func (e *Emulator) pass(ctx context.Context) { e.settle(ctx, e.o.Now()) }
-
-func (e *Emulator) settle(ctx context.Context, now time.Time) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
+// pass has happen what is due by the clock.
+func (e *Emulator) pass(ctx context.Context) {
+	now := e.o.Now()
 	ctx = context.WithoutCancel(ctx) // what happens by itself does not end with who looks on
 	for len(e.events) > 0 && !e.events[0].at.After(now) {
 		ev := e.events[0]

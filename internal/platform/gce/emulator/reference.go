@@ -105,7 +105,8 @@ func points(from object, refs []ref, url string) bool {
 func (e *Emulator) usersOf(x *entry) []string {
 	var out []string
 	for path, y := range e.entries {
-		if y.kind == nil || y.owner == x.path || !slices.Contains(x.kind.users, y.kind.name) {
+		if y.kind == nil || y.owner != "" || // it goes with its owner
+			!slices.Contains(x.kind.users, y.kind.name) {
 			continue
 		}
 		if points(y.o, y.kind.refs, text(x.o, "selfLink")) || x.kind.name == "addresses" && usesAddress(y, x) {

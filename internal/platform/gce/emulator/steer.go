@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -164,11 +165,16 @@ func (e *Emulator) create(x *entry, m *member) {
 		return
 	}
 	m.template = text(template.o, "selfLink")
+	m.turn++
+	turn := m.turn
 	e.boot(inst, func(err error) {
 		switch {
-		case e.entries[inst.path] != inst || m.action != creating && m.action != recreating:
-			return // it goes already
-		case err != nil:
+		case m.turn != turn:
+			return // something else is done with it
+		case inst.leaving:
+			m.trying = false // whoever ends it looks at the group again
+			return
+		case err != nil && !errors.Is(err, overtaken):
 			e.remove(inst)
 			failed(err)
 			return
@@ -197,7 +203,7 @@ func (e *Emulator) ofTemplate(x *entry, m *member, properties object) object {
 
 // recreate makes the instance of a member anew, of the same name.
 func (e *Emulator) recreate(x *entry, m *member) {
-	m.action = recreating
+	m.action, m.turn = recreating, m.turn+1
 	inst := e.entries[e.instancePath(x, m)]
 	if inst == nil {
 		return // the next look at the group makes it
@@ -213,7 +219,7 @@ func (e *Emulator) recreate(x *entry, m *member) {
 
 // drop takes a member out of a group, with its instance.
 func (e *Emulator) drop(x *entry, m *member) {
-	m.action = deleting
+	m.action, m.turn = deleting, m.turn+1
 	out := func() {
 		x.group.members = slices.DeleteFunc(x.group.members, func(o *member) bool { return o == m })
 	}

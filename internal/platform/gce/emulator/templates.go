@@ -120,6 +120,11 @@ func (c *call) properties(p object, at string) error {
 		if email := text(a, "email"); !c.knows(email) {
 			return invalid(fmt.Sprintf("%s.serviceAccounts[%d].email", at, i), email, "The user does not have access to service account '"+email+"', or it does not exist.")
 		}
+		for j, scope := range texts(a, "scopes") {
+			if !strings.HasPrefix(scope, "https://www.googleapis.com/auth/") {
+				return invalid(fmt.Sprintf("%s.serviceAccounts[%d].scopes[%d]", at, i, j), scope, "The URL is malformed.")
+			}
+		}
 	}
 	nics := subs(p, "networkInterfaces")
 	if len(nics) == 0 {
@@ -148,6 +153,9 @@ func (c *call) shapeInterface(nic object, at string) error {
 	} else if len(configs) == 1 {
 		preset(configs[0], "type", "ONE_TO_ONE_NAT")
 		preset(configs[0], "networkTier", "PREMIUM")
+	}
+	if subnet == nil {
+		return nil
 	}
 	if text(nic, "stackType") == "IPV4_IPV6" && text(subnet.o, "stackType") != "IPV4_IPV6" {
 		return invalid(at+".stackType", nic["stackType"], "The subnetwork has no IPv6.")
@@ -199,7 +207,7 @@ func (e *Emulator) aliasIn(subnet *entry, alias object, at string) (string, erro
 		}
 	}
 	asked := text(alias, "ipCidrRange")
-	own, taken := netip.MustParsePrefix(within), e.taken(subnet)
+	own, taken := netip.MustParsePrefix(within), e.taken(subnet, "")
 	if a, err := netip.ParseAddr(asked); err == nil {
 		asked = netip.PrefixFrom(a, 32).String()
 	}

@@ -84,9 +84,9 @@ func (m *Method) parameter(name, where, value string) error {
 // Body checks what a request sends, as encoding/json reads it into an any with UseNumber,
 // and returns it as it is meant: int64 and float64 in place of numbers, 64-bit integers as
 // texts. What is null stays where the method is a patch, and elsewhere is as if it were
-// not there. Fields that only the server sets are refused where something is made, which is
-// stricter than Google, who passes over them; elsewhere, where what was read is written
-// back, they are passed over.
+// not there. Fields that only the server sets are not returned. Where something is made they
+// are refused, unless they are the only text that they can be, such as a kind: Google is not so
+// strict, and passes over them there, too.
 func (m *Method) Body(v any) (any, error) {
 	if m.Request == nil {
 		return nil, nil
@@ -187,8 +187,8 @@ func (j *judge) object(s *Schema, at string, v any) (any, error) {
 				out[name] = nil
 			}
 			continue
-		case j.request && sub.ReadOnly && field != sub.Default:
-			if !j.drops {
+		case j.request && sub.ReadOnly:
+			if !j.drops && field != sub.Default {
 				return nil, invalid(in, "Invalid value for field '%s': '%v'. The field is output only.", in, field)
 			}
 			continue

@@ -178,7 +178,7 @@ func judged(t *testing.T, id, body string) (string, error) {
 func TestWhatIsSentIsJudged(t *testing.T) {
 	for _, c := range []struct{ id, body, want, fault string }{
 		{id: "compute.networks.insert", body: `{"name":"n","mtu":1500,"autoCreateSubnetworks":false}`, want: `{"autoCreateSubnetworks":false,"mtu":1500,"name":"n"}`},
-		{id: "compute.networks.insert", body: `{"name":"n","kind":"compute#network"}`, want: `{"kind":"compute#network","name":"n"}`},
+		{id: "compute.networks.insert", body: `{"name":"n","kind":"compute#network"}`, want: `{"name":"n"}`},
 		{id: "compute.networks.insert", body: `{"name":"n","description":null}`, want: `{"name":"n"}`},
 		{id: "compute.networks.insert", body: `{}`, fault: "Required field 'resource.name' not specified"},
 		{id: "compute.networks.insert", body: `{"name":"N"}`, fault: "Invalid value for field 'resource.name': 'N'. Must be a match of regex"},
