@@ -205,8 +205,8 @@ func (k *collection) insert(c *call) (object, error) {
 // make enters a new object, which is not there yet.
 func (k *collection) make(c *call, scope string, o object) (*entry, error) {
 	path := scope + "/" + k.segment + "/" + text(o, "name")
-	if c.entries[path] != nil {
-		return nil, refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", path)
+	if err := c.free(path); err != nil {
+		return nil, err
 	}
 	if err := c.resolve(k.refs, o); err != nil {
 		return nil, err
@@ -232,6 +232,19 @@ func (k *collection) make(c *call, scope string, o object) (*entry, error) {
 	return x, nil
 }
 
+// free refuses the path of an object that is there, and one that ends in no name.
+func (e *Emulator) free(path string) error {
+	switch name := last(path, "/"); {
+	case name == "":
+		return refusal(http.StatusBadRequest, "required", "Required field 'resource.name' not specified")
+	case !tag.MatchString(name):
+		return invalid("resource.name", name, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
+	case e.entries[path] != nil:
+		return refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", path)
+	}
+	return nil
+}
+
 // marked sets the digests of an object.
 func (k *collection) marked(o object) {
 	if k.labelled {
@@ -250,13 +263,13 @@ func (k *collection) delete(c *call) (object, error) {
 		return nil, err
 	}
 	if !c.o.LateInUse {
-		if err := c.free(x); err != nil {
+		if err := c.unused(x); err != nil {
 			return nil, err
 		}
 	}
 	x.leaving = true
 	return c.operate("delete", x.path, func(context.Context) error {
-		if err := c.free(x); err != nil {
+		if err := c.unused(x); err != nil {
 			return err
 		}
 		c.remove(x)
@@ -264,8 +277,8 @@ func (k *collection) delete(c *call) (object, error) {
 	}, func() { x.leaving = false })
 }
 
-// free refuses to let go of an object that others use.
-func (e *Emulator) free(x *entry) error {
+// unused refuses to let go of an object that others use.
+func (e *Emulator) unused(x *entry) error {
 	if x.kind.keeps != nil {
 		if err := x.kind.keeps(e, x); err != nil {
 			return err

@@ -87,8 +87,8 @@ func (c *call) spawn(scope string, o object, manager string) (*entry, error) {
 	k := c.kinds["instances"]
 	path := scope + "/instances/" + text(o, "name")
 	zone := last(scope, "/")
-	if c.entries[path] != nil {
-		return nil, refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", path)
+	if err := c.free(path); err != nil {
+		return nil, err
 	}
 	if err := c.resolve(k.refs, o); err != nil {
 		return nil, err
@@ -249,8 +249,8 @@ func (c *call) disked(scope string, o object) (made []*entry, err error) {
 func (c *call) newDisk(scope string, o object, at string) (*entry, error) {
 	k := c.kinds["disks"]
 	path := scope + "/disks/" + text(o, "name")
-	if c.entries[path] != nil {
-		return nil, refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", path)
+	if err := c.free(path); err != nil {
+		return nil, err
 	}
 	if err := c.disk(o, scope, at+".initializeParams"); err != nil {
 		return nil, err

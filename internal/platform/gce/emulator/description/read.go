@@ -53,6 +53,7 @@ type Method struct {
 	// Request and Response are nil where there is no body.
 	Request, Response *Schema
 
+	template string
 	segments []segment
 	// whole is what stands for several segments at once, and what is before and after it;
 	// empty where the segments have the variables.
@@ -206,6 +207,7 @@ func (a *APIs) add(d *document, resources map[string]resource) error {
 // parse reads the templates of a path: {x} is a variable of one segment, and {+x} of several,
 // which flat tells one by one.
 func (m *Method) parse(path, flat string) {
+	m.template = path
 	if before, rest, ok := strings.Cut(path, "{+"); ok {
 		m.before = before
 		m.whole, m.after, _ = strings.Cut(rest, "}")
@@ -219,6 +221,9 @@ func (m *Method) parse(path, flat string) {
 	}
 }
 
+// Template is the path, without the first slash, in which {x} and {+x} stand for variables.
+func (m *Method) Template() string { return m.template }
+
 func (m *Method) literals() int {
 	n := 0
 	for _, s := range m.segments {
@@ -229,19 +234,16 @@ func (m *Method) literals() int {
 
 // match is what the variables of the path are, if it is of the method.
 func (m *Method) match(path string, parts []string) (map[string]string, bool) {
-	out := map[string]string{}
 	for i, s := range m.segments {
-		if s.variable == "" {
-			if parts[i] != s.text {
-				return nil, false
-			}
-			continue
-		}
-		value, ok := strings.CutSuffix(parts[i], s.text)
-		if !ok || value == "" {
+		if s.variable == "" && parts[i] != s.text || s.variable != "" && (len(parts[i]) <= len(s.text) || !strings.HasSuffix(parts[i], s.text)) {
 			return nil, false
 		}
-		out[s.variable] = plain(value)
+	}
+	out := map[string]string{}
+	for i, s := range m.segments {
+		if s.variable != "" {
+			out[s.variable] = plain(strings.TrimSuffix(parts[i], s.text))
+		}
 	}
 	if m.whole != "" {
 		return map[string]string{m.whole: plain(strings.TrimSuffix(strings.TrimPrefix(path, m.before), m.after))}, true
