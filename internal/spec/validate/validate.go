@@ -253,15 +253,8 @@ func (c *Check) broken(path string, err error) {
 	}
 }
 
-// Group is the group of that name, or nil.
-func (c *Check) Group(name string) *api.InstanceGroup {
-	for _, g := range c.in.Groups {
-		if g.Name == name {
-			return g
-		}
-	}
-	return nil
-}
+// Groups are the cluster's.
+func (c *Check) Groups() []*api.InstanceGroup { return c.in.Groups }
 
 // Strict reports that the spec is completed.
 func (c *Check) Strict() bool { return c.in.Strict }

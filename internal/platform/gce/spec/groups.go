@@ -85,7 +85,7 @@ func rootDisk(c *validate.Check, g *api.InstanceGroup) {
 		kind = text(v.Type)
 	}
 	diskType(c, "spec.rootVolumeType", kind)
-	fits(c, "spec.rootVolumeType", kind, "pd-standard", g.Spec.MachineType)
+	fits(c, "spec.rootVolumeType", kind, bootDisk, g.Spec.MachineType)
 }
 
 // accelerators checks the GPUs that are added to machines, which those of the first series take alone.

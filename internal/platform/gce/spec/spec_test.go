@@ -2,6 +2,8 @@ package spec
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/test/spectest"
 )
 
@@ -235,6 +238,57 @@ func TestHealthIsAskedFromOutsideForAPublicLoadBalancerAlone(t *testing.T) {
 		}
 		if _, everybody := google().Model.HealthClients(c); everybody != want {
 			t.Errorf("%q: %v", kind, everybody)
+		}
+	}
+}
+
+func TestAClusterThatIsMoreThanItsProjectMayHaveIsToldOf(t *testing.T) {
+	o := newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, NodeCount: 3, Own: map[string]string{"project": "p1"}}
+	cluster, groups, findings := describeNew(t, o, cloud(t))
+	if findings.Err() != nil {
+		t.Fatal(findings)
+	}
+	known := cloud(t)
+	known.MachineTypes = map[string]facts.MachineType{"e2-medium": {VCPU: 2, Architectures: []string{facts.ArchX86}}}
+	done := completed(t, cluster, groups, known)
+	nodes := &done.Groups[1].Spec
+	nodes.GuestAccelerators = []api.AcceleratorConfig{{AcceleratorType: "nvidia-tesla-t4", AcceleratorCount: 2}}
+	check := func(limits map[string]Quota) []string {
+		o := own(known)
+		o.Quotas = limits
+		if err := known.SetOwn(o); err != nil {
+			t.Fatal(err)
+		}
+		p := Platform()
+		var out []string
+		for _, f := range validate.All(validate.Input{Platform: p.ForValidate(), Cluster: done.Spec, Groups: done.Groups, Strict: true, Facts: &facts.Facts{Clouds: map[string]*facts.Cloud{"gce": known}}}) {
+			if f.Rule == "gce-quota" {
+				out = append(out, f.Message)
+			}
+		}
+		return out
+	}
+	// One control plane with a disk of 64 GB and three nodes with 128, of two processors each; two etcds.
+	enough := map[string]Quota{"INSTANCES": {Limit: 4}, "CPUS": {Limit: 8}, "DISKS_TOTAL_GB": {Limit: 448}, "SSD_TOTAL_GB": {Limit: 40}, "GPUS_ALL_REGIONS": {Limit: 6}}
+	if got := check(enough); len(got) > 0 {
+		t.Errorf("enough: %q", got)
+	}
+	if got := check(nil); len(got) > 0 {
+		t.Errorf("limits that are not known: %q", got)
+	}
+	for metric, l := range enough {
+		less := maps.Clone(enough)
+		less[metric] = Quota{Limit: l.Limit - 1}
+		if got, want := check(less), fmt.Sprintf("needs %.0f of the quota %s in us-test1, and the project has %.0f", l.Limit, metric, l.Limit-1); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q", metric, got)
+		}
+	}
+}
+
+func TestProcessorsOfEachSeriesHaveALimitOfTheirOwn(t *testing.T) {
+	for machine, want := range map[string]string{"e2-medium": "CPUS", "n1-standard-1": "CPUS", "custom-4-8192": "CPUS", "n2d-standard-2": "N2D_CPUS", "c3-highcpu-4": "C3_CPUS"} {
+		if got := cpus(machine); got != want {
+			t.Errorf("%s: %s", machine, got)
 		}
 	}
 }

@@ -22,6 +22,7 @@ func validation() validate.Rules {
 			{Name: "gce-service-account", Do: serviceAccount},
 			{Name: "gce-labels", Do: func(c *validate.Check) { labels(c, c.Spec.CloudLabels) }},
 			{Name: "gce-etcd-disks", Do: etcdDisks},
+			{Name: "gce-quota", Do: quota},
 		},
 		Group: []validate.GroupRule{
 			{Name: "gce-group-name", Do: groupName},
@@ -118,8 +119,10 @@ func etcdDisks(c *validate.Check) {
 		for j, m := range e.EtcdMembers {
 			path := validate.At(validate.At("spec.etcdClusters", i)+".etcdMembers", j) + ".volumeType"
 			diskType(c, path, text(m.VolumeType))
-			if g := c.Group(text(m.InstanceGroup)); g != nil {
-				fits(c, path, text(m.VolumeType), "pd-ssd", g.Spec.MachineType)
+			for _, g := range c.Groups() {
+				if g.Name == text(m.InstanceGroup) {
+					fits(c, path, text(m.VolumeType), etcdDisk, g.Spec.MachineType)
+				}
 			}
 		}
 	}
@@ -131,6 +134,12 @@ func diskType(c *validate.Check, path, kind string) {
 		c.Bad(path, kind, "is not a type of Google's disks", "write pd-standard, pd-balanced, pd-ssd or hyperdisk-balanced")
 	}
 }
+
+// The types of disks of which nobody says them.
+const (
+	etcdDisk = "pd-ssd"
+	bootDisk = "pd-standard"
+)
 
 // hyperdisk begins the types of disks that newer series of machines take alone.
 const hyperdisk = "hyperdisk-"
