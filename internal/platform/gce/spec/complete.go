@@ -64,7 +64,7 @@ func setHairpin(p *complete.Pass) {
 
 // used are the ranges that the cluster's network uses already.
 func used(p *complete.Pass) []netip.Prefix {
-	_, network := NetworkName(p.Cluster.Name, p.Spec.Networking.NetworkID)
+	_, network := networkName(p.Cluster.Name, p.Spec.Networking.NetworkID)
 	out := complete.Ranges(nil, p.Facts.Networks[network].CIDRs...)
 	for _, s := range p.Spec.Networking.Subnets {
 		out = complete.Ranges(out, s.CIDR)

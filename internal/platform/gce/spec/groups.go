@@ -37,7 +37,7 @@ func groupZones(c *validate.Check, g *api.InstanceGroup) {
 	}
 	several := strings.Join(g.Spec.Zones, ",")
 	switch {
-	case len(Zones(g)) < 2:
+	case len(zonesOf(g)) < 2:
 	case g.IsControlPlane():
 		c.Bad(path, several, "the disks of etcd are in one zone each", "leave one zone, and make a group for each of the others")
 	case g.Spec.Role == api.RoleAPIServer && c.Spec.API.LoadBalancer != nil:
@@ -98,7 +98,7 @@ func accelerators(c *validate.Check, g *api.InstanceGroup) {
 			c.Bad(path+".acceleratorCount", validate.Number(a.AcceleratorCount), "is less than 1", "write how many a machine has")
 		}
 		if zones, ok := offered[a.AcceleratorType]; ok {
-			lacking := slices.DeleteFunc(Zones(g), func(z string) bool { return slices.Contains(zones, z) })
+			lacking := slices.DeleteFunc(zonesOf(g), func(z string) bool { return slices.Contains(zones, z) })
 			if len(lacking) > 0 {
 				c.Bad(path+".acceleratorType", a.AcceleratorType, "is not offered in "+strings.Join(lacking, ", "), "choose another type, or zones among "+strings.Join(zones, ", "))
 			}

@@ -42,17 +42,17 @@ func modelTraits() traits.Model {
 	}
 }
 
-// Zones are those in which a group's machines stand, sorted, each once. One managed
+// zonesOf are those in which a group's machines stand, sorted, each once. One managed
 // instance group is in each.
-func Zones(g *api.InstanceGroup) []string {
+func zonesOf(g *api.InstanceGroup) []string {
 	zones := slices.Clone(g.Spec.Zones)
 	slices.Sort(zones)
 	return slices.Compact(zones)
 }
 
-// Share is the part of a number of machines that is in the i-th of n zones: the remainder
+// shareOf is the part of a number of machines that is in the i-th of n zones: the remainder
 // goes to the first.
-func Share(machines int32, i, n int) int32 {
+func shareOf(machines int32, i, n int) int32 {
 	share := machines / int32(n)
 	if int32(i) < machines%int32(n) {
 		share++
@@ -64,9 +64,9 @@ func Share(machines int32, i, n int) int32 {
 // names them; those that have never a machine are left out.
 func scalingGroups(c *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup {
 	var out []traits.ScalingGroup
-	zones, whole := Zones(g), traits.Whole("", g)[0]
+	zones, whole := zonesOf(g), traits.Whole("", g)[0]
 	for i, zone := range zones {
-		s := traits.ScalingGroup{Min: Share(whole.Min, i, len(zones)), Max: Share(whole.Max, i, len(zones)),
+		s := traits.ScalingGroup{Min: shareOf(whole.Min, i, len(zones)), Max: shareOf(whole.Max, i, len(zones)),
 			Name: "https://www.googleapis.com/compute/v1/projects/" + c.Spec.CloudProvider.GCE.Project + "/zones/" + zone + "/instanceGroups/" + gcename.Group(g.Name, zone, c.Name)}
 		if s.Max > 0 {
 			out = append(out, s)

@@ -53,9 +53,9 @@ func ImageURL(text, own string) string {
 	return fmt.Sprintf("https://www.googleapis.com/compute/v1/projects/%s/global/images/%s", project, name)
 }
 
-// NetworkName is the name of a cluster's network, and the project of a shared one that is
+// networkName is the name of a cluster's network, and the project of a shared one that is
 // not in the cluster's own.
-func NetworkName(cluster, networkID string) (project, name string) {
+func networkName(cluster, networkID string) (project, name string) {
 	if networkID == "" {
 		return "", gcename.Network(cluster)
 	}

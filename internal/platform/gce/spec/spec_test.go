@@ -154,7 +154,7 @@ func TestRangesAreFreeOnes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := cloud(t)
-			_, network := NetworkName(o.ClusterName, c.network)
+			_, network := networkName(o.ClusterName, c.network)
 			known.Networks = map[string]facts.Network{network: {CIDRs: c.used}}
 			o := o
 			o.Networking, o.NetworkID = c.networking, c.network
@@ -194,7 +194,7 @@ func TestImagesAndNetworksAreOfTheProjectThatIsNamed(t *testing.T) {
 		}
 	}
 	for id, want := range map[string][2]string{"": {"", "a-example-com"}, "common": {"", "common"}, "host/common": {"host", "common"}, "example.com:host/common": {"example.com:host", "common"}} {
-		if project, name := NetworkName("a.example.com", id); [2]string{project, name} != want {
+		if project, name := networkName("a.example.com", id); [2]string{project, name} != want {
 			t.Errorf("%q: %s, %s", id, project, name)
 		}
 	}

@@ -82,7 +82,7 @@ func network(c *validate.Check) {
 }
 
 func subnets(c *validate.Check) {
-	_, network := NetworkName(c.Cluster.Name, c.Spec.Networking.NetworkID)
+	_, network := networkName(c.Cluster.Name, c.Spec.Networking.NetworkID)
 	c.EachSubnet(func(path string, s *api.ClusterSubnetSpec) {
 		f, known := c.Facts.Subnets[s.ID]
 		switch {
