@@ -88,6 +88,8 @@ func (r request) byStatus(e *Error) (fault.Class, string) {
 		return fault.Conflict, ""
 	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusServiceUnavailable && r.reads():
 		return fault.Throttled, ""
+	case e.Status == http.StatusNotImplemented:
+		return fault.Permanent, ""
 	case e.Status >= 500: // a write may have taken effect
 		return fault.Lost, ""
 	}

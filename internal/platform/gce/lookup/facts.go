@@ -96,12 +96,9 @@ func (a *asker) questions() []func(context.Context) error {
 // gone reports whether Google answered that something does not exist.
 func gone(err error) bool { return fault.Is(err, fault.Gone) }
 
-// last is the part of a URL after the last slash: the name of what it is of.
-func last(url string) string { return url[strings.LastIndex(url, "/")+1:] }
-
 // account asks for the project, its account for machines, and its limits everywhere.
 func (a *asker) account(ctx context.Context) error {
-	p, err := a.Compute.Projects.Get(a.project).Context(ctx).Do()
+	p, err := gceapi.Got(a.Compute.Projects.Get(a.project).Context(ctx).Do())
 	if gone(err) {
 		a.noProject = true
 		return nil
@@ -122,7 +119,7 @@ func (a *asker) account(ctx context.Context) error {
 
 // region asks for the region's zones and limits.
 func (a *asker) region(ctx context.Context) error {
-	r, err := a.Compute.Regions.Get(a.project, a.got.Region).Context(ctx).Do()
+	r, err := gceapi.Got(a.Compute.Regions.Get(a.project, a.got.Region).Context(ctx).Do())
 	if gone(err) {
 		a.noRegion = true
 		return nil
@@ -132,7 +129,7 @@ func (a *asker) region(ctx context.Context) error {
 	}
 	a.got.Zones = nil
 	for _, z := range r.Zones {
-		a.got.Zones = append(a.got.Zones, last(z))
+		a.got.Zones = append(a.got.Zones, gceapi.Name(z))
 	}
 	slices.Sort(a.got.Zones)
 	a.lock.Lock()
@@ -145,7 +142,7 @@ func (a *asker) region(ctx context.Context) error {
 
 // serviceAccount asks whether the account exists. Who may not know is not told that it does not.
 func (a *asker) serviceAccount(ctx context.Context) error {
-	_, err := a.IAM.Projects.ServiceAccounts.Get("projects/-/serviceAccounts/" + a.query.ServiceAccount.Name).Context(ctx).Do()
+	_, err := gceapi.Got(a.IAM.Projects.ServiceAccounts.Get("projects/-/serviceAccounts/" + a.query.ServiceAccount.Name).Context(ctx).Do())
 	a.noAccount = gone(err)
 	if err != nil && !a.noAccount && !fault.Is(err, fault.Denied) {
 		return fmt.Errorf("find service account %s: %w", a.query.ServiceAccount.Name, err)

@@ -17,10 +17,8 @@ import (
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/dns/v1"
 	"google.golang.org/api/iam/v1"
-	"google.golang.org/api/option"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/spec"
 	"kops.local/kops/internal/spec/diag"
@@ -78,32 +76,13 @@ func start(t *testing.T) (*google, *gceapi.Clients) {
 	return g, g.clients(t)
 }
 
-// classing gives errors the classes that package gceapi gives them.
-type classing struct{ http.RoundTripper }
-
-func (c classing) RoundTrip(q *http.Request) (*http.Response, error) {
-	answer, err := c.RoundTripper.RoundTrip(q)
-	if err == nil && answer.StatusCode >= http.StatusBadRequest {
-		_ = answer.Body.Close() // the status tells all
-		class := map[int]fault.Class{http.StatusNotFound: fault.Gone, http.StatusForbidden: fault.Denied, http.StatusServiceUnavailable: fault.Throttled}[answer.StatusCode]
-		return nil, fault.New(class, "%s", answer.Status)
-	}
-	return answer, err
-}
-
 func (g *google) clients(t *testing.T) *gceapi.Clients {
 	t.Helper()
-	client := &http.Client{Transport: classing{g.Client().Transport}}
-	opts := func(path string) []option.ClientOption {
-		return []option.ClientOption{option.WithEndpoint(g.URL + path), option.WithHTTPClient(client)}
-	}
-	c, err := compute.NewService(t.Context(), opts("/compute/v1/")...)
-	d, err2 := dns.NewService(t.Context(), opts("/")...)
-	i, err3 := iam.NewService(t.Context(), opts("/")...)
-	if err := errors.Join(err, err2, err3); err != nil {
+	c, err := gceapi.Connect(t.Context(), gceapi.Config{Project: "p1", Region: "us-test1", Endpoint: g.URL})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &gceapi.Clients{Compute: c, DNS: d, IAM: i, Project: "p1", Region: "us-test1"}
+	return c
 }
 
 var inFilter = regexp.MustCompile(`name = "([^"]*)"`)
@@ -155,7 +134,7 @@ func scope(r *http.Request, scopes map[string][]any) map[string]any {
 			kept = append(kept, item)
 		}
 	}
-	in := map[string]any{last(r.URL.Path): kept}
+	in := map[string]any{gceapi.Name(r.URL.Path): kept}
 	if len(kept) == 0 {
 		in = map[string]any{"warning": map[string]any{"code": "NO_RESULTS_ON_PAGE"}}
 	}

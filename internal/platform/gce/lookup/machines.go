@@ -9,6 +9,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/spec"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -24,13 +25,13 @@ func (a *asker) image(ctx context.Context, text string) error {
 	if project == "" {
 		project = a.project
 	}
-	i, err := a.Compute.Images.Get(project, name).Context(ctx).Do()
+	i, err := gceapi.Got(a.Compute.Images.Get(project, name).Context(ctx).Do())
 	if err == nil {
 		a.keepImage(text, text, i)
 		return nil
 	}
 	if gone(err) {
-		i, err = a.Compute.Images.GetFromFamily(project, name).Context(ctx).Do()
+		i, err = gceapi.Got(a.Compute.Images.GetFromFamily(project, name).Context(ctx).Do())
 	}
 	switch {
 	case gone(err):
@@ -102,7 +103,7 @@ func (a *asker) machineTypes(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("describe machine types: %w", err)
+		return fmt.Errorf("describe machine types: %w", gceapi.Bare(err))
 	}
 	a.got.MachineTypes = found
 	if len(found) == len(wanted) {
@@ -124,7 +125,7 @@ func (a *asker) accelerators(ctx context.Context) error {
 	err := a.Compute.AcceleratorTypes.AggregatedList(a.project).Filter(named(names(a.query.Accelerators))).Pages(ctx, func(page *compute.AcceleratorTypeAggregatedList) error {
 		for _, scope := range page.Items {
 			for _, t := range scope.AcceleratorTypes {
-				if zone := last(t.Zone); spec.RegionOf(zone) == a.got.Region {
+				if zone := gceapi.Name(t.Zone); spec.RegionOf(zone) == a.got.Region {
 					found[t.Name] = distinct(append(found[t.Name], zone)...)
 				}
 			}
@@ -132,7 +133,7 @@ func (a *asker) accelerators(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("describe types of GPUs: %w", err)
+		return fmt.Errorf("describe types of GPUs: %w", gceapi.Bare(err))
 	}
 	a.own.Accelerators = found
 	return nil

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/dns/v1"
 
+	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/spec"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -35,7 +36,7 @@ func (a *asker) place() (project, name string) {
 // network asks for the cluster's network.
 func (a *asker) network(ctx context.Context) error {
 	project, name := a.place()
-	n, err := a.Compute.Networks.Get(project, name).Context(ctx).Do()
+	n, err := gceapi.Got(a.Compute.Networks.Get(project, name).Context(ctx).Do())
 	switch {
 	case gone(err):
 	case err != nil:
@@ -58,7 +59,7 @@ func (a *asker) subnets(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("list the subnets of project %s: %w", project, err)
+		return fmt.Errorf("list the subnets of project %s: %w", project, gceapi.Bare(err))
 	}
 	return nil
 }
@@ -71,9 +72,9 @@ func (a *asker) joinNetwork() {
 	a.got.Subnets = map[string]facts.Subnet{}
 	var used []string
 	for _, s := range a.found.subnets {
-		of, same := a.networkOf(s), strings.HasSuffix(s.Network, "/projects/"+project+"/global/networks/"+name)
+		of, same := a.networkOf(s), gceapi.Link(s.Network) == "projects/"+project+"/global/networks/"+name
 		own := slices.Contains(a.query.OwnSubnets, s.Name)
-		if last(s.Region) == a.got.Region && slices.Contains(wanted, s.Name) && (same || !own) {
+		if gceapi.Name(s.Region) == a.got.Region && slices.Contains(wanted, s.Name) && (same || !own) {
 			if _, known := a.got.Subnets[s.Name]; same || !known {
 				a.got.Subnets[s.Name] = facts.Subnet{Network: of, CIDR: s.IpCidrRange, IPv6CIDR: s.ExternalIpv6Prefix}
 			}
@@ -92,12 +93,11 @@ func (a *asker) joinNetwork() {
 
 // networkOf is the network of a subnet as a spec writes it.
 func (a *asker) networkOf(s *compute.Subnetwork) string {
-	_, path, _ := strings.Cut(s.Network, "/projects/")
-	project, _, _ := strings.Cut(path, "/")
+	project, name := gceapi.Place(s.Network, "projects"), gceapi.Name(s.Network)
 	if project == "" || project == a.project {
-		return last(s.Network)
+		return name
 	}
-	return project + "/" + last(s.Network)
+	return project + "/" + name
 }
 
 // dnsZones asks for all zones of the project, and keeps those that could hold the cluster's names.
@@ -112,7 +112,7 @@ func (a *asker) dnsZones(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("list the DNS zones: %w", err)
+		return fmt.Errorf("list the DNS zones: %w", gceapi.Bare(err))
 	}
 	a.got.DNSZones = out
 	return nil
@@ -122,7 +122,7 @@ func zoneOf(z *dns.ManagedZone) facts.DNSZone {
 	f := facts.DNSZone{Name: strings.TrimSuffix(z.DnsName, "."), ID: fmt.Sprint(z.Id), Private: z.Visibility == "private"}
 	if p := z.PrivateVisibilityConfig; p != nil {
 		for _, n := range p.Networks {
-			f.Networks = append(f.Networks, last(n.NetworkUrl))
+			f.Networks = append(f.Networks, gceapi.Name(n.NetworkUrl))
 		}
 		slices.Sort(f.Networks)
 	}
