@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/yaml"
 
@@ -115,6 +116,18 @@ func variants() map[string]func(*api.ClusterSpec) {
 	}
 }
 
+// inputs are all variants.
+func inputs() map[string]func(*testing.T) addons.Input {
+	out := map[string]func(*testing.T) addons.Input{}
+	for name, change := range variants() {
+		out[name] = func(t *testing.T) addons.Input { t.Helper(); return cluster(t, change) }
+	}
+	for name, change := range variantsOnGCE() {
+		out[name] = func(t *testing.T) addons.Input { t.Helper(); return onGCE(t, change) }
+	}
+	return out
+}
+
 func build(t *testing.T, in addons.Input) *addons.Result {
 	t.Helper()
 	r, err := addons.Build(in)
@@ -131,6 +144,7 @@ func typed(kind string) any {
 		"ConfigMap": &corev1.ConfigMap{}, "Service": &corev1.Service{}, "ServiceAccount": &corev1.ServiceAccount{}, "LimitRange": &corev1.LimitRange{},
 		"Namespace": &corev1.Namespace{}, "Secret": &corev1.Secret{}, "Deployment": &appsv1.Deployment{}, "DaemonSet": &appsv1.DaemonSet{},
 		"PodDisruptionBudget": &policyv1.PodDisruptionBudget{}, "StorageClass": &storagev1.StorageClass{}, "CSIDriver": &storagev1.CSIDriver{},
+		"PriorityClass":                  &schedulingv1.PriorityClass{},
 		"MutatingWebhookConfiguration":   &admissionregistrationv1.MutatingWebhookConfiguration{},
 		"ValidatingWebhookConfiguration": &admissionregistrationv1.ValidatingWebhookConfiguration{},
 		"ValidatingAdmissionPolicy":      &admissionregistrationv1.ValidatingAdmissionPolicy{}, "ValidatingAdmissionPolicyBinding": &admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
@@ -139,9 +153,9 @@ func typed(kind string) any {
 
 func TestManifestsHoldValidObjects(t *testing.T) {
 	unknown := map[string]bool{}
-	for name, change := range variants() {
+	for name, in := range inputs() {
 		t.Run(name, func(t *testing.T) {
-			for _, f := range build(t, cluster(t, change)).Files {
+			for _, f := range build(t, in(t)).Files {
 				objects, err := addons.Decode(f.Content)
 				if err != nil {
 					t.Fatalf("%s: %v", f.Path, err)
@@ -235,9 +249,9 @@ func checkPods(t *testing.T, what string, workload any) {
 }
 
 func TestServiceAccountsAndRolesOfPodsExist(t *testing.T) {
-	for name, change := range variants() {
+	for name, in := range inputs() {
 		t.Run(name, func(t *testing.T) {
-			for _, f := range build(t, cluster(t, change)).Files {
+			for _, f := range build(t, in(t)).Files {
 				exists, wanted := map[string]bool{}, map[string]bool{}
 				objects, _ := addons.Decode(f.Content)
 				for _, o := range objects {
