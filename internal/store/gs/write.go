@@ -13,14 +13,9 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
-
-// atOnce is how many objects are removed at a time: the API has no request for many.
-const atOnce = 16
 
 // upload is what is told of an object that is written. Nobody keeps a copy of one
 // that everybody may read: by default that is an hour (Cloud Storage, "Cache-Control").
@@ -65,16 +60,7 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 		}
 		return v, err
 	case err == nil && a.Status == http.StatusPreconditionFailed && conditional:
-		if a.Tries > 1 {
-			// The answer to an earlier try may have been lost, and this refusal be of our own write.
-			if now, v, err := b.Get(ctx, key); err == nil && bytes.Equal(now, data) {
-				return v, nil
-			}
-		}
-		if o.IfAbsent {
-			return "", store.Exists(store.URL(b, key))
-		}
-		return "", store.Changed(store.URL(b, key))
+		return store.Refused(ctx, b, key, data, o, a.Tries)
 	}
 	err = b.failed(ctx, "write", "storage.objects.create", key, a, err)
 	if o.PublicRead && (a.Status == http.StatusBadRequest || a.Status == http.StatusPreconditionFailed) {
@@ -145,7 +131,7 @@ func (b *bucket) remove(ctx context.Context, key string, q url.Values) error {
 
 // deleteAll removes keys, some at a time.
 func (b *bucket) deleteAll(ctx context.Context, keys []string) error {
-	return each(ctx, keys, func(ctx context.Context, key string) error { return b.Delete(ctx, key, store.DeleteOptions{}) })
+	return store.Each(ctx, keys, func(ctx context.Context, key string) error { return b.Delete(ctx, key, store.DeleteOptions{}) })
 }
 
 // purge removes every version of keys. What a bucket keeps of removed objects for some
@@ -175,17 +161,7 @@ func (b *bucket) purge(ctx context.Context, keys []string) error {
 			break
 		}
 	}
-	return each(ctx, all, func(ctx context.Context, o object) error {
+	return store.Each(ctx, all, func(ctx context.Context, o object) error {
 		return b.remove(ctx, strings.TrimPrefix(o.Name, b.prefix), url.Values{"generation": {o.Generation}})
 	})
-}
-
-// each does something to all, some at a time, until the first error.
-func each[T any](ctx context.Context, all []T, do func(context.Context, T) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(atOnce)
-	for _, one := range all {
-		g.Go(func() error { return do(ctx, one) })
-	}
-	return g.Wait()
 }

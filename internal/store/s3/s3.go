@@ -182,16 +182,7 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 	if !conditional || !refused(err) {
 		return "", b.failed(ctx, "write", "s3:PutObject", key, err)
 	}
-	if tries > 1 {
-		// The answer to an earlier try may have been lost, and this refusal be of our own write.
-		if now, v, err := b.Get(ctx, key); err == nil && bytes.Equal(now, data) {
-			return v, nil
-		}
-	}
-	if o.IfAbsent {
-		return "", store.Exists(store.URL(b, key))
-	}
-	return "", store.Changed(store.URL(b, key))
+	return store.Refused(ctx, b, key, data, o, tries)
 }
 
 // Delete implements store.Store.

@@ -46,8 +46,11 @@ func absent(t *testing.T, s *suite) {
 func oddKeys(t *testing.T, s *suite) {
 	odd := []string{
 		"with space/and another", " lead and trail ", "plus+and%25percent%2F", "dots.and..more/.hidden", "...",
-		"ünïcödé/日本/🙂", "a&b<c>d\"e'f", "q?x=1&y=2#frag", "back\\slash", "colon:semi;comma,at@eq=", "[list]*{x}|~^`$!()",
+		"ünïcödé/日本/🙂", "a&b<c>d\"e'f", "q?x=1&y=2#frag", "colon:semi;comma,at@eq=", "[list]*{x}|~^`$!()",
 		strings.Repeat("long/", 60) + strings.Repeat("n", 200),
+	}
+	if !s.Slashes {
+		odd = append(odd, backslash)
 	}
 	for _, key := range odd {
 		s.put(t, key, "content of "+key)
@@ -72,8 +75,13 @@ func oddKeys(t *testing.T, s *suite) {
 	}
 }
 
+const backslash = "back\\slash"
+
 func badKeys(t *testing.T, s *suite) {
 	bad := []string{"", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a\x00b", "a\nb", "\xff", strings.Repeat("x", store.MaxKey+1)}
+	if s.Slashes {
+		bad = append(bad, backslash)
+	}
 	for _, key := range bad {
 		_, _, getErr := s.Get(t.Context(), key)
 		_, putErr := s.Put(t.Context(), key, []byte("x"), store.PutOptions{})

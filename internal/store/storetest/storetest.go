@@ -20,6 +20,8 @@ type Traits struct {
 	Atomic bool
 	// Digests is true when a listing gives the digest of every object of up to 1 MiB.
 	Digests bool
+	// Slashes is true when a server takes a backslash for a slash, so that keys with one are refused.
+	Slashes bool
 	// Strangers is true when a listing made during a write may show unfinished objects of the server's own.
 	Strangers bool
 }

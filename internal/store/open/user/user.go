@@ -9,6 +9,8 @@ import (
 	"net/http"
 
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/azureblob"
+	"kops.local/kops/internal/store/azureblob/azchain"
 	"kops.local/kops/internal/store/gs/adc"
 	"kops.local/kops/internal/store/open"
 	"kops.local/kops/internal/store/s3/sdkchain"
@@ -17,5 +19,8 @@ import (
 // Backends lists what can be opened. env returns an environment variable, or "", as
 // os.Getenv does; client sends all requests.
 func Backends(env func(string) string, client *http.Client) store.Backends {
-	return open.Backends(open.Options{Env: env, HTTP: client, Account: sdkchain.Credentials{}, Token: adc.Source(client)})
+	all := open.Backends(open.Options{Env: env, HTTP: client, Account: sdkchain.Credentials{}, Token: adc.Source(client)})
+	_, suffix := azchain.Cloud(env("AZURE_ENVIRONMENT"))
+	return append(all, azureblob.Backend(azureblob.Config{HTTP: client, Endpoint: env("AZURE_STORAGE_SERVICE_ENDPOINT"), Suffix: suffix,
+		Key: env("AZURE_STORAGE_KEY"), Token: azchain.Source(client, env("AZURE_ENVIRONMENT")), Account: env("AZURE_STORAGE_ACCOUNT")}))
 }

@@ -1,0 +1,57 @@
+// Package azchain finds credentials as Azure's own programs do: in the environment, in a
+// workload's or machine's identity, and last in the login of az.
+//
+// It must not know what they are for. It links Azure's azidentity, 1.6 MB, which the
+// programs that every machine fetches do without.
+package azchain
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"kops.local/kops/internal/engine/fault"
+)
+
+// scope is for all that one may do with storage.
+const scope = "https://storage.azure.com/.default"
+
+// Cloud is where an Azure is, by the name that AZURE_ENVIRONMENT has for it: the
+// authority that knows who is who, and the end of the names of hosts of storage.
+func Cloud(name string) (authority cloud.Configuration, suffix string) {
+	switch name {
+	case "AzureUSGovernmentCloud", "AzureUSGovernment":
+		return cloud.AzureGovernment, "core.usgovcloudapi.net"
+	case "AzureChinaCloud":
+		return cloud.AzureChina, "core.chinacloudapi.cn"
+	}
+	return cloud.AzurePublic, "core.windows.net"
+}
+
+// Source asks the chain when a token is first needed; it keeps tokens by itself. Errors
+// are of class fault.Denied.
+func Source(client *http.Client, environment string) func(context.Context) (string, error) {
+	authority, _ := Cloud(environment)
+	chain := sync.OnceValues(func() (azcore.TokenCredential, error) {
+		return azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: policy.ClientOptions{Cloud: authority, Transport: client}})
+	})
+	return func(ctx context.Context) (string, error) {
+		var token azcore.AccessToken
+		found, err := chain()
+		if err == nil {
+			token, err = found.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+		}
+		if err != nil && ctx.Err() == nil {
+			// The cause is hidden: the answer of who gives tokens is not that of the container.
+			err = fault.Wrap(fault.Denied, fmt.Errorf("find Azure credentials: %v", err), //nolint:errorlint // see above
+				"log in (az login), or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or AZURE_STORAGE_KEY")
+		}
+		return token.Token, err
+	}
+}

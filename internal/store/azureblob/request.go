@@ -1,0 +1,188 @@
+package azureblob
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/md5"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/web"
+)
+
+// apiVersion is the version of the REST API that is spoken, which Azure's own servers and
+// those that play them know.
+const apiVersion = "2021-12-02"
+
+// request is one for a blob, by its name in the container, or for the container.
+type request struct {
+	method, blob string
+	query        url.Values
+	header       http.Header
+	body         []byte
+	anybody      bool // it is not said who asks
+}
+
+// ask sends a request as often as web.Ask does.
+func (s *container) ask(ctx context.Context, r request) (web.Answer, error) {
+	at := s.endpoint
+	if r.blob != "" {
+		at += "/" + url.PathEscape(r.blob)
+	}
+	if len(r.query) > 0 {
+		at += "?" + r.query.Encode()
+	}
+	return web.Ask(ctx, s.c.HTTP, func() (*http.Request, error) {
+		req, err := http.NewRequestWithContext(ctx, r.method, at, bytes.NewReader(r.body))
+		if err != nil {
+			return nil, fault.Wrap(fault.Permanent, err, "")
+		}
+		maps.Copy(req.Header, r.header)
+		req.Header.Set("X-Ms-Version", apiVersion)
+		req.Header.Set("X-Ms-Date", time.Now().UTC().Format(http.TimeFormat))
+		if r.anybody {
+			return req, nil
+		}
+		return req, s.sign(req)
+	}, nil)
+}
+
+// sign tells who asks: by the account's key, or a token.
+func (s *container) sign(req *http.Request) error {
+	switch {
+	case s.c.Key != "":
+		key, err := base64.StdEncoding.DecodeString(s.c.Key)
+		if err != nil {
+			return fault.Wrap(fault.Denied, errors.New("the key of the account is not in base64"), "set AZURE_STORAGE_KEY to a key of the account, as az storage account keys list shows it")
+		}
+		sum := hmac.New(sha256.New, key)
+		sum.Write([]byte(s.signed(req)))
+		req.Header.Set("Authorization", "SharedKey "+s.account+":"+base64.StdEncoding.EncodeToString(sum.Sum(nil)))
+	case s.c.Token != nil:
+		token, err := s.c.Token(req.Context())
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return nil
+}
+
+// signed is the text that a shared key signs (Storage services REST API, "Authorize with
+// Shared Key").
+func (s *container) signed(req *http.Request) string {
+	length := ""
+	if req.ContentLength > 0 {
+		length = strconv.FormatInt(req.ContentLength, 10)
+	}
+	h := req.Header
+	lines := []string{req.Method, h.Get("Content-Encoding"), h.Get("Content-Language"), length, h.Get("Content-MD5"), h.Get("Content-Type"), h.Get("Date"),
+		h.Get("If-Modified-Since"), h.Get("If-Match"), h.Get("If-None-Match"), h.Get("If-Unmodified-Since"), h.Get("Range")}
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if n := strings.ToLower(name); strings.HasPrefix(n, "x-ms-") {
+			lines = append(lines, n+":"+h.Get(name))
+		}
+	}
+	lines = append(lines, "/"+s.account+req.URL.EscapedPath())
+	query := req.URL.Query()
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		lines = append(lines, name+":"+strings.Join(query[name], ","))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func md5Of(data []byte) string {
+	sum := md5.Sum(data)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// public reports whether everybody may read the blobs of the container.
+func (s *container) public(ctx context.Context) (bool, error) {
+	a, err := s.ask(ctx, request{method: http.MethodHead, query: url.Values{"restype": {"container"}}})
+	if err != nil || !a.OK() {
+		return false, s.failed(ctx, "ask whether everybody may read", "", a, err)
+	}
+	return a.Header.Get("X-Ms-Blob-Public-Access") != "", nil
+}
+
+// code is the server's own name for an error, or "".
+func code(a web.Answer) string { return a.Header.Get("X-Ms-Error-Code") }
+
+// said is what the server says.
+func said(a web.Answer) error {
+	var e struct{ Code, Message string }
+	_ = xml.Unmarshal(bytes.TrimPrefix(a.Body, []byte("\xef\xbb\xbf")), &e) // else it says nothing
+	text, _, _ := strings.Cut(e.Message, "\n")                              // the rest are numbers of the request
+	return errors.New(cmp.Or(strings.TrimSuffix(cmp.Or(code(a), e.Code)+": "+text, ": "), fmt.Sprintf("the server answers %d %s", a.Status, http.StatusText(a.Status))))
+}
+
+// failed says what was being done when a request failed, and classes the error by its
+// code (Blob service REST API, "Blob service error codes").
+func (s *container) failed(ctx context.Context, doing, key string, a web.Answer, err error) error {
+	what := doing + " " + store.URL(s, key)
+	if ctx.Err() != nil { // a time-out of the connection looks like that of a context
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	}
+	if err != nil {
+		return web.Lost(what, err)
+	}
+	err = fmt.Errorf("%s: %w", what, said(a))
+	switch code(a) {
+	case "ContainerNotFound", "ContainerDisabled":
+		return fault.Wrap(fault.Permanent, &store.Missing{Err: err}, fmt.Sprintf("create the container (az storage container create --account-name %s --name %s --auth-mode login), or correct its name", s.account, s.name))
+	case "ContainerBeingDeleted":
+		return fault.Wrap(fault.NotYet, err, "")
+	case "AuthorizationPermissionMismatch", "InsufficientAccountPermissions":
+		return fault.Wrap(fault.Denied, err, "give this identity the role Storage Blob Data Contributor on the container "+s.name+" of the account "+s.account)
+	case "AuthenticationFailed", "InvalidAuthenticationInfo", "NoAuthenticationInformation", "KeyBasedAuthenticationNotPermitted":
+		return fault.Wrap(fault.Denied, err, "log in again (az login), or check AZURE_STORAGE_KEY and this machine's clock")
+	case "AuthorizationFailure":
+		return fault.Wrap(fault.Denied, err, "let the account "+s.account+" be reached from this network, and give this identity the role Storage Blob Data Contributor; or check AZURE_STORAGE_KEY")
+	case "LeaseIdMissing", "BlobImmutableDueToPolicy", "SnapshotsPresent":
+		return fault.Wrap(fault.Permanent, err, "the blob is kept from being changed, and a state store changes: remove its lease, or the policy of the container")
+	}
+	return s.classedByStatus(a.Status, err)
+}
+
+// classedByStatus classes what is said without a code that is known.
+func (s *container) classedByStatus(status int, err error) error {
+	switch {
+	case status == http.StatusNotFound:
+		return fault.Wrap(fault.Gone, err, "")
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return fault.Wrap(fault.Denied, err, "give this identity the role Storage Blob Data Contributor on the account "+s.account)
+	case status == http.StatusConflict || status == http.StatusPreconditionFailed:
+		return fault.Wrap(fault.Conflict, err, "")
+	case status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status/100 == 5:
+		return fault.Wrap(fault.Throttled, err, "")
+	}
+	return fault.Wrap(fault.Permanent, err, "")
+}
+
+// Create makes a container; header says more of it. Only tests do that: a store is its user's to make.
+func Create(ctx context.Context, c Config, account, name string, header http.Header) error {
+	s, err := c.open(ctx, "azureblob", account+"/"+name)
+	if err != nil {
+		return err
+	}
+	in := s.(*container)
+	a, err := in.ask(ctx, request{method: http.MethodPut, query: url.Values{"restype": {"container"}}, header: header})
+	if err != nil || !a.OK() {
+		return in.failed(ctx, "create", "", a, err)
+	}
+	return nil
+}
