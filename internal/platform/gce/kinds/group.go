@@ -98,9 +98,9 @@ func listManagers(ctx context.Context, c *Client, s resource.Scope) ([]*Instance
 	if err != nil || !s.All {
 		return out, err
 	}
-	machines, err := c.allInstances(ctx, s.Cluster)
-	for _, i := range machines {
-		if m := slices.IndexFunc(list, func(m *compute.InstanceGroupManager) bool { return manages(m, i) }); m >= 0 {
+	machines, _, err := w.machines(ctx, c, list)
+	for m := range out {
+		for _, i := range machines[out[m].ID] {
 			for _, d := range i.Disks {
 				if !d.AutoDelete {
 					out[m].Disks = append(out[m].Disks, link(d.Source))
@@ -111,10 +111,57 @@ func listManagers(ctx context.Context, c *Client, s resource.Scope) ([]*Instance
 	return out, err
 }
 
-// manages reports whether a group has made a machine. The machine names it by the project's number.
-func manages(m *compute.InstanceGroupManager, i *compute.Instance) bool {
+// machines are the machines of the cluster by the link of the group that keeps them, and those that none keeps.
+// A machine tells for ever which group has made it. So where more tell it than a group is to have,
+// the group is asked.
+func (w *world) machines(ctx context.Context, c *Client, groups []*compute.InstanceGroupManager) (of map[string][]*compute.Instance, free []*compute.Instance, err error) {
+	all, err := c.allInstances(ctx, w.cluster)
+	of = map[string][]*compute.Instance{}
+	for _, i := range all {
+		if m := slices.IndexFunc(groups, func(m *compute.InstanceGroupManager) bool { return madeBy(m, i) }); m >= 0 {
+			of[gceapi.Link(groups[m].SelfLink)] = append(of[gceapi.Link(groups[m].SelfLink)], i)
+		} else {
+			free = append(free, i)
+		}
+	}
+	for _, m := range groups {
+		id := gceapi.Link(m.SelfLink)
+		if err != nil || len(of[id]) <= int(m.TargetSize) {
+			continue
+		}
+		var kept map[string]bool
+		kept, err = c.keptBy(ctx, m)
+		of[id] = slices.DeleteFunc(of[id], func(i *compute.Instance) bool {
+			if let := !kept[gceapi.Link(i.SelfLink)]; let {
+				free = append(free, i)
+				return true
+			}
+			return false
+		})
+	}
+	return of, free, err
+}
+
+// madeBy reports whether a group has made a machine. The machine names it by the project's number.
+func madeBy(m *compute.InstanceGroupManager, i *compute.Instance) bool {
 	by := metadataOf(i.Metadata, "created-by")
 	return gceapi.Name(by) == m.Name && gceapi.Place(by, "zones") == gceapi.Name(m.Zone)
+}
+
+// keptBy are the links of the machines that a group keeps.
+func (c *Client) keptBy(ctx context.Context, m *compute.InstanceGroupManager) (map[string]bool, error) {
+	list, err := listed(ctx, c, "machines of the group "+m.Name, func(ctx context.Context, add func(...*compute.ManagedInstance)) error {
+		return c.Compute.InstanceGroupManagers.ListManagedInstances(c.Project, gceapi.Name(m.Zone), m.Name).MaxResults(perPage).Pages(ctx,
+			func(p *compute.InstanceGroupManagersListManagedInstancesResponse) error {
+				add(p.ManagedInstances...)
+				return nil
+			})
+	})
+	out := map[string]bool{}
+	for _, i := range list {
+		out[gceapi.Link(i.Instance)] = true
+	}
+	return out, err
 }
 
 func observedManager(d *compute.InstanceGroupManager) *InstanceGroupManager {

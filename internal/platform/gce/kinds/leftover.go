@@ -53,10 +53,8 @@ func listInstances(ctx context.Context, c *Client, s resource.Scope) ([]*Instanc
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.allInstances(ctx, s.Cluster)
-	return picked(list, err, func(d *compute.Instance) bool {
-		return !slices.ContainsFunc(managers, func(m *compute.InstanceGroupManager) bool { return manages(m, d) })
-	}, func(d *compute.Instance) *Instance {
+	_, free, err := w.machines(ctx, c, managers)
+	return picked(free, err, func(*compute.Instance) bool { return true }, func(d *compute.Instance) *Instance {
 		i := &Instance{Zone: gceapi.Name(d.Zone), ID: gceapi.Link(d.SelfLink)}
 		for _, n := range d.NetworkInterfaces {
 			i.Network, i.Subnetwork = networkRef(n.Network), link(n.Subnetwork)
