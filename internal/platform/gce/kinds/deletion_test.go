@@ -1,0 +1,232 @@
+package kinds
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/api/cloudresourcemanager/v1"
+	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/dns/v1"
+
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/emulator"
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcename"
+)
+
+// everything is the scope of a deletion.
+var everything = resource.Scope{Cluster: testCluster, All: true}
+
+// done holds that a write goes well.
+func (s *stage) done(op *compute.Operation, err error) {
+	s.Helper()
+	if err := s.c.Done(s.Context())(op, err); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// However far an update came before it was cut off, a deletion leaves nothing of it.
+func TestADeletionLeavesNothingOfAnUpdateThatWasCutOff(t *testing.T) {
+	for n := 1; ; n++ {
+		s := play(t, options())
+		before := s.Inventory()
+		g := wanted(t, testCluster, "us-test1", "", "nodes")
+		p := s.plan(testCluster, g, false)
+		if n > len(p.Steps) {
+			break
+		}
+		cut := *p
+		cut.Steps = p.Steps[:n]
+		if err := s.carry(testCluster, g, &cut, false); err != nil {
+			t.Fatal(err)
+		}
+		s.remove(testCluster, &graph.Graph{})
+		if left := s.Inventory(); !slices.Equal(left, before) {
+			t.Fatalf("after %d steps, to %s, there is left %s", n, p.Steps[n-1].Address, strings.Join(left, " "))
+		}
+	}
+}
+
+// What controllers in the cluster made goes with it; what only looks like it stays.
+func TestADeletionTakesWhatControllersOfTheClusterMade(t *testing.T) {
+	s := play(t, options())
+	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	s.apply(testCluster, g)
+	others := wanted(t, endsAlike, "us-test1", "", "nodes")
+	s.apply(endsAlike, others)
+	before := s.Inventory()
+	s.controllers(endsAlike, "b")
+	own := s.Inventory()
+	s.controllers(testCluster, "a")
+	s.remove(testCluster, g)
+	s.apply(testCluster, g) // so that all is as it was but what the controllers made
+	if left := s.Inventory(); !slices.Equal(machineless(left), machineless(own)) {
+		t.Errorf("there was\n%s\nand is\n%s", strings.Join(own, "\n"), strings.Join(left, "\n"))
+	}
+	s.remove(endsAlike, others)
+	s.remove(testCluster, g)
+	s.apply(endsAlike, others)
+	s.apply(testCluster, g)
+	if left := s.Inventory(); !slices.Equal(machineless(left), machineless(before)) {
+		t.Errorf("there was\n%s\nand is\n%s", strings.Join(before, "\n"), strings.Join(left, "\n"))
+	}
+}
+
+// controllers makes what the cloud controller, the storage driver and dns-controller make for
+// the cluster, and has a group let a machine go.
+func (s *stage) controllers(cluster, letter string) {
+	s.Helper()
+	name := "a" + strings.Repeat(letter, 31)
+	network := "projects/" + testProject + "/global/networks/" + gcename.Network(cluster)
+	s.done(s.c.Compute.Firewalls.Insert(testProject, &compute.Firewall{Name: "k8s-fw-" + name, Network: network, TargetTags: []string{gcename.Tag(gcename.Node, cluster)},
+		SourceRanges: []string{"0.0.0.0/0"}, Allowed: []*compute.FirewallAllowed{{IPProtocol: "tcp", Ports: []string{"80"}}}}).Do())
+	s.done(s.c.Compute.Firewalls.Insert(testProject, &compute.Firewall{Name: "k8s-" + letter + "-node-http-hc", Network: network, TargetTags: []string{gcename.Tag(gcename.Node, cluster)},
+		SourceRanges: []string{"130.211.0.0/22"}, Allowed: []*compute.FirewallAllowed{{IPProtocol: "tcp", Ports: []string{"10256"}}}}).Do())
+	check := "k8s-" + letter + "-node"
+	s.done(s.c.Compute.HttpHealthChecks.Insert(testProject, &compute.HttpHealthCheck{Name: check, Port: 10256, RequestPath: "/healthz"}).Do())
+	s.done(s.c.Compute.TargetPools.Insert(testProject, testRegion, &compute.TargetPool{Name: name, HealthChecks: []string{"projects/" + testProject + "/global/httpHealthChecks/" + check}}).Do())
+	s.done(s.c.Compute.ForwardingRules.Insert(testProject, testRegion, &compute.ForwardingRule{Name: name, LoadBalancingScheme: "EXTERNAL", IPProtocol: "TCP", PortRange: "80-80",
+		Target: s.c.regional("targetPools", name)}).Do())
+	s.done(s.c.Compute.Disks.Insert(testProject, testZone, &compute.Disk{Name: "pvc-" + letter, SizeGb: 10, Type: "projects/" + testProject + "/zones/" + testZone + "/diskTypes/pd-ssd",
+		Labels:      map[string]string{gcename.LabelCluster: gcename.Label(cluster)},
+		Description: `{"kubernetes.io/created-for/pvc/name":"data","kubernetes.io/created-for/pvc/namespace":"shop"}`}).Do())
+	managed := gcename.Group("cp", testZone, cluster)
+	machines, err := s.c.Compute.InstanceGroupManagers.ListManagedInstances(testProject, testZone, managed).Do()
+	if err != nil || len(machines.ManagedInstances) != 1 {
+		s.Fatalf("there is no machine: %v", err)
+	}
+	machine := gceapi.Link(machines.ManagedInstances[0].Instance)
+	s.done(s.c.Compute.Instances.AttachDisk(testProject, testZone, gceapi.Name(machine), &compute.AttachedDisk{DeviceName: "pvc-" + letter,
+		Source: "projects/" + testProject + "/zones/" + testZone + "/disks/pvc-" + letter}).Do())
+	s.done(s.c.Compute.InstanceGroupManagers.AbandonInstances(testProject, testZone, managed,
+		&compute.InstanceGroupManagersAbandonInstancesRequest{Instances: []string{gceapi.URL(machine)}}).Do())
+	s.done(s.c.Compute.Routes.Insert(testProject, &compute.Route{Name: gcename.Label(cluster) + "-12345678-1234-1234-1234-1234567890a" + letter, Network: network,
+		DestRange: "10.99.0.0/24", Priority: 1000, NextHopInstance: gceapi.URL(machine)}).Do())
+	for _, record := range []struct{ name, kind, value string }{{"api.internal." + cluster, "A", "10.0.16.2"}, {"kops-controller.internal." + cluster, "A", "10.0.16.2"}} {
+		if _, err := s.c.DNS.Changes.Create(testProject, "example", &dns.Change{Additions: []*dns.ResourceRecordSet{{Name: record.name + ".", Type: record.kind, Ttl: 60, Rrdatas: []string{record.value}}}}).Do(); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func TestADeletionSaysWhoseDataGo(t *testing.T) {
+	s := play(t, options())
+	s.apply(testCluster, wanted(t, testCluster, "us-test1", "", "nodes"))
+	s.controllers(testCluster, "a")
+	var got []string
+	for _, step := range s.plan(testCluster, &graph.Graph{}, true).Steps {
+		if holds := step.Kind.Holds(step.Have); holds != "" {
+			got = append(got, step.Key+": "+holds)
+		}
+	}
+	slices.Sort(got)
+	if want := []string{object("a-etcd-main") + ": data of etcd main", "pvc-a: data of the claim shop/data"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for size, want := range map[int]string{0: "", 1: "1 machine", 3: "3 machines"} {
+		if got := machinesOf(&InstanceGroupManager{TargetSize: size}); got != want {
+			t.Errorf("%d: got %q", size, got)
+		}
+	}
+}
+
+// What others give the cluster's accounts or lead to its machines, and what they have in the zone, is
+// no business of an update.
+func TestAnUpdateLeavesWhatOthersMadeForTheCluster(t *testing.T) {
+	s := play(t, options())
+	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	s.apply(testCluster, g)
+	s.controllers(testCluster, "a")
+	s.done(s.c.Compute.Firewalls.Insert(testProject, &compute.Firewall{Name: object("monitoring"), Network: "projects/" + testProject + "/global/networks/" + gcename.Network(testCluster),
+		TargetTags: []string{gcename.Tag(gcename.Node, testCluster)}, SourceRanges: []string{"192.0.2.0/24"}, Allowed: []*compute.FirewallAllowed{{IPProtocol: "tcp"}}}).Do())
+	member := accountMember + gcename.AccountEmail(gcename.Account(gcename.ControlPlane, testCluster), testProject)
+	if err := give(t.Context(), s.c, testProject, s.c.projectPolicy(testProject), "roles/viewer", member); err != nil {
+		t.Fatal(err)
+	}
+	s.settled(testCluster, g)
+}
+
+func TestARuleThatIsNoLongerWantedIsClosedWithoutPruning(t *testing.T) {
+	s := play(t, options())
+	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	s.apply(testCluster, g)
+	less := g.Select(func(n resource.Node) bool { return n.Name != "ssh-external-to-node" })
+	p := s.plan(testCluster, less, false)
+	if got := changes(p); len(got) != 1 || !strings.HasPrefix(got[0], "delete google_compute_firewall/"+object("ssh-external-to-node")) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAnAccountThatIsGoneHasNoRolesAfterADeletion(t *testing.T) {
+	s := play(t, options())
+	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	before := s.Inventory()
+	s.apply(testCluster, g)
+	email := gcename.AccountEmail(gcename.Account(gcename.ControlPlane, testCluster), testProject)
+	if _, err := s.c.IAM.Projects.ServiceAccounts.Delete(accountName(email)).Do(); err != nil {
+		t.Fatal(err)
+	}
+	s.remove(testCluster, g)
+	if left := s.Inventory(); !slices.Equal(left, before) {
+		t.Errorf("there is left %s", strings.Join(left, " "))
+	}
+}
+
+// A policy keeps what others have written into it: conditions, members, and what comes in between.
+func TestAMemberChangesNothingElseOfAPolicy(t *testing.T) {
+	s := play(t, options())
+	const role = "roles/container.serviceAgent"
+	p, err := s.c.Projects.Projects.GetIamPolicy(testProject, &cloudresourcemanager.GetIamPolicyRequest{Options: &cloudresourcemanager.GetPolicyOptions{RequestedPolicyVersion: 3}}).Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := s.account()
+	p.Version = 3
+	p.Bindings = append(p.Bindings, &cloudresourcemanager.Binding{Role: role, Members: []string{"user:a@example.com"}, Condition: &cloudresourcemanager.Expr{Title: "t", Expression: `request.time < timestamp("2030-01-01T00:00:00Z")`}},
+		&cloudresourcemanager.Binding{Role: role, Members: []string{"user:b@example.com"}})
+	if _, err := s.c.Projects.Projects.SetIamPolicy(testProject, &cloudresourcemanager.SetIamPolicyRequest{Policy: p}).Do(); err != nil {
+		t.Fatal(err)
+	}
+	before := s.Inventory()
+	s.Inject(emulator.Fault{Method: "cloudresourcemanager.projects.setIamPolicy", Error: emulator.Error{Status: 409, Reason: "aborted", Message: "There were concurrent policy changes."}})
+	want := ProjectMember{Project: testProject, Role: role, Member: lit(member)}
+	var g graph.Graph
+	if err := g.Add(ProjectMembers.New("m", want)); err != nil {
+		t.Fatal(err)
+	}
+	only := func(g *graph.Graph, all bool) *plan.Plan {
+		p, err := plan.Make(g, plan.Snapshot{ProjectMembers.Name: s.objects(ProjectMembers.Erase(), all, g)}, []resource.Any{ProjectMembers.Erase()}, plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if err := s.carry(testCluster, &g, only(&g, false), false); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Inventory(); len(got) != len(before)+1 || !slices.Contains(got, "projects/"+testProject+"/policy/"+role+"/"+member) {
+		t.Errorf("there is %s", strings.Join(got, " "))
+	}
+	if err := s.carry(testCluster, &graph.Graph{}, only(&graph.Graph{}, false), false); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Inventory(); !slices.Equal(got, before) {
+		t.Errorf("there is left %s", strings.Join(got, " "))
+	}
+	now, err := s.c.Projects.Projects.GetIamPolicy(testProject, &cloudresourcemanager.GetIamPolicyRequest{Options: &cloudresourcemanager.GetPolicyOptions{RequestedPolicyVersion: 3}}).Do()
+	if err != nil || !slices.ContainsFunc(now.Bindings, func(b *cloudresourcemanager.Binding) bool { return b.Condition != nil && b.Condition.Title == "t" }) {
+		t.Errorf("the condition is gone: %v", err)
+	}
+}
+
+func (s *stage) objects(k resource.Any, all bool, g *graph.Graph) []resource.Object {
+	s.Helper()
+	list, err := k.Observe(s.Context(), s.c, resource.Scope{Cluster: testCluster, All: all})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return list
+}
