@@ -84,7 +84,7 @@ func (w *world) ownAddress(d *compute.Address, rules []*compute.ForwardingRule, 
 	if !ok || !perSubnet || balancer != "api" && balancer != "etcd" {
 		return false
 	}
-	if slices.ContainsFunc(rules, func(r *compute.ForwardingRule) bool { return r.IPAddress == d.Address }) {
+	if d.Address != "" && slices.ContainsFunc(rules, func(r *compute.ForwardingRule) bool { return r.IPAddress == d.Address }) {
 		return true
 	}
 	at := gceapi.Link(d.Subnetwork)

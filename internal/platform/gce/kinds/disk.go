@@ -141,6 +141,10 @@ func growDisk(ctx context.Context, c *Client, have, want *Disk) error {
 		return fault.Wrap(fault.Permanent, fmt.Errorf("disk %s has %d GiB and cannot shrink to %d", have.Name, have.SizeGiB, want.SizeGiB),
 			fmt.Sprintf("set the volume's size to %d or more", have.SizeGiB))
 	}
+	is, err := gceapi.Got(c.Compute.Disks.Get(c.Project, have.Zone, have.Name).Context(ctx).Do())
+	if err != nil || is.SizeGb >= int64(want.SizeGiB) { // a try whose answer was lost has done it
+		return err
+	}
 	return c.Done(ctx)(c.Compute.Disks.Resize(c.Project, have.Zone, have.Name, &compute.DisksResizeRequest{SizeGb: int64(want.SizeGiB)}).Context(ctx).Do())
 }
 

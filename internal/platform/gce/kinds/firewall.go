@@ -43,9 +43,11 @@ var Firewalls = resource.Kind[Firewall, *Client]{
 	Key:    func(f *Firewall) string { return f.Name },
 	Grants: func(*Firewall) bool { return true },
 	Tidy: func(f *Firewall) {
+		ranges := make([]string, len(f.SourceRanges)) // those of the caller stay
 		for i, r := range f.SourceRanges {
-			f.SourceRanges[i] = canonicalRange(r)
+			ranges[i] = canonicalRange(r)
 		}
+		f.SourceRanges = ranges
 	},
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*Firewall, error) {
 		w := &world{Scope: s, cluster: s.Cluster}

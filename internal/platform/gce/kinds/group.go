@@ -20,9 +20,9 @@ type InstanceGroupManager struct {
 	Template GroupVersion `tf:"version,block"`
 	// TargetSize is how many machines a new group has.
 	TargetSize   int              `res:"writeonly" tf:"target_size,zero"`
-	UpdatePolicy UpdatePolicy     `res:"forbid" tf:"update_policy,block"`
-	ListResults  string           `res:"forbid" tf:"list_managed_instances_results"` // "PAGINATED"
-	TargetPools  []resource.Value `tf:"target_pools"`                                // TargetPool.ID
+	UpdatePolicy UpdatePolicy     `tf:"update_policy,block"`
+	ListResults  string           `tf:"list_managed_instances_results"` // "PAGINATED"
+	TargetPools  []resource.Value `tf:"target_pools"`                   // TargetPool.ID
 	Lifecycle    GroupLifecycle   `res:"writeonly" tf:"lifecycle,block"`
 
 	ID string `res:"out,id" out:"id" tf:"self_link"`
@@ -64,6 +64,10 @@ var InstanceGroupManagers = resource.Kind[InstanceGroupManager, *Client]{
 		{Fields: []string{"Template"}, Set: func(ctx context.Context, c *Client, have, want *InstanceGroupManager) error {
 			return c.Done(ctx)(c.Compute.InstanceGroupManagers.SetInstanceTemplate(c.Project, have.Zone, have.Name,
 				&compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: url(want.Template.Template)}).Context(ctx).Do())
+		}},
+		{Fields: []string{"UpdatePolicy", "ListResults"}, Set: func(ctx context.Context, c *Client, have, want *InstanceGroupManager) error { // a group may be older than the rules
+			return c.Done(ctx)(c.Compute.InstanceGroupManagers.Patch(c.Project, have.Zone, have.Name, &compute.InstanceGroupManager{
+				ListManagedInstancesResults: want.ListResults, UpdatePolicy: want.policy()}).Context(ctx).Do())
 		}},
 		{Fields: []string{"TargetPools"}, Set: func(ctx context.Context, c *Client, have, want *InstanceGroupManager) error {
 			return c.Done(ctx)(c.Compute.InstanceGroupManagers.SetTargetPools(c.Project, have.Zone, have.Name,
@@ -178,6 +182,10 @@ func createManager(ctx context.Context, c *Client, g *InstanceGroupManager) erro
 	g.ID, g.Group = base+"/instanceGroupManagers/"+g.Name, base+"/instanceGroups/"+g.Name
 	return c.Done(ctx)(c.Compute.InstanceGroupManagers.Insert(c.Project, g.Zone, &compute.InstanceGroupManager{Name: g.Name, BaseInstanceName: g.BaseName,
 		InstanceTemplate: url(g.Template.Template), TargetSize: int64(g.TargetSize), TargetPools: urls(g.TargetPools), ListManagedInstancesResults: g.ListResults,
-		UpdatePolicy:    &compute.InstanceGroupManagerUpdatePolicy{MinimalAction: g.UpdatePolicy.MinimalAction, Type: g.UpdatePolicy.Type},
+		UpdatePolicy:    g.policy(),
 		ForceSendFields: []string{"TargetSize"}}).Context(ctx).Do()) // a group without a size is refused
+}
+
+func (g *InstanceGroupManager) policy() *compute.InstanceGroupManagerUpdatePolicy {
+	return &compute.InstanceGroupManagerUpdatePolicy{MinimalAction: g.UpdatePolicy.MinimalAction, Type: g.UpdatePolicy.Type}
 }

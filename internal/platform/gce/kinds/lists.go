@@ -11,7 +11,6 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/once"
-	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
 )
@@ -63,11 +62,6 @@ func picked[D, T any](list []D, err error, pass func(D) bool, as func(D) *T) ([]
 		}
 	}
 	return out, nil
-}
-
-// named reports whether an object is wanted by its name.
-func named(s resource.Scope) func(name string) bool {
-	return func(name string) bool { return slices.Contains(s.Names, name) }
 }
 
 // answered returns an error for a part of an aggregated list that is missing because its

@@ -84,16 +84,13 @@ var BucketMembers = resource.Kind[BucketMember, *Client]{
 var bucketRoles = []string{"roles/storage.objectAdmin", "roles/storage.objectViewer"}
 
 // listBucketMembers looks at the buckets of the wanted members, and at those that the client names.
-// A bucket that is gone, or that nobody wants a member of and who asks may not see, has none.
+// A bucket that is gone has none, and neither has one of which who asks may not see it: whether
+// more is allowed shows when a member is added, which may be lenient.
 func listBucketMembers(ctx context.Context, c *Client, s resource.Scope) ([]*BucketMember, error) {
-	wanted := map[string]bool{}
+	buckets := slices.Clone(c.Buckets)
 	for _, key := range s.Names {
 		bucket, _, _ := strings.Cut(key, " ")
-		wanted[bucket] = true
-	}
-	buckets := slices.Clone(c.Buckets)
-	for b := range wanted {
-		buckets = append(buckets, b)
+		buckets = append(buckets, bucket)
 	}
 	slices.Sort(buckets)
 	lists, err := each(ctx, slices.Compact(buckets), func(ctx context.Context, b string) (*[]*BucketMember, error) {
@@ -105,7 +102,7 @@ func listBucketMembers(ctx context.Context, c *Client, s resource.Scope) ([]*Buc
 			}
 		}
 		found, err := membersOf(ctx, c, "b/"+b, c.bucketPolicy(b), scope, bucketRoles)
-		if fault.Is(err, fault.Gone) || fault.Is(err, fault.Denied) && !wanted[b] {
+		if fault.Is(err, fault.Gone) || fault.Is(err, fault.Denied) {
 			return nil, nil
 		}
 		var out []*BucketMember

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/once"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
@@ -37,9 +38,36 @@ var Networks = resource.Kind[Network, *Client]{
 		return c.Done(ctx)(c.Compute.Networks.Insert(c.Project, &compute.Network{Name: n.Name, AutoCreateSubnetworks: n.AutoSubnets,
 			ForceSendFields: []string{"AutoCreateSubnetworks"}}).Context(ctx).Do()) // a network without the field is of the older mode
 	},
-	Delete: func(ctx context.Context, c *Client, n *Network) error {
-		return gone(c.Done(ctx)(c.Compute.Networks.Delete(c.Project, n.Name).Context(ctx).Do()))
-	},
+	Delete: deleteNetwork,
+}
+
+// deleteNetwork says what else is in the network, where it stays in use: what is the cluster's has
+// gone before, and what is not will not go away, and so ends the waiting.
+func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
+	err := c.Done(ctx)(c.Compute.Networks.Delete(c.Project, n.Name).Context(ctx).Do())
+	if !fault.Is(err, fault.Conflict) {
+		return gone(err)
+	}
+	var users []string
+	if rules, listErr := c.allFirewalls(ctx); listErr == nil { // when it cannot be told, the first error stands
+		for _, f := range rules {
+			if networkID(f.Network) == n.ID {
+				users = append(users, "the firewall rule "+f.Name)
+			}
+		}
+	}
+	if subnetworks, listErr := c.allSubnetworks(ctx); listErr == nil {
+		for _, s := range subnetworks {
+			if networkID(s.Network) == n.ID {
+				users = append(users, "the subnetwork "+s.Name)
+			}
+		}
+	}
+	if len(users) == 0 {
+		return err
+	}
+	return fault.Wrap(fault.Permanent, fmt.Errorf("network %s is in use by %s, not of this cluster: %w", n.Name, strings.Join(users, ", "), err),
+		"delete what uses the network and run the command again")
 }
 
 // listNetworks asks for the cluster's own network by its name, and for the shared one.

@@ -2,10 +2,12 @@ package kinds
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"google.golang.org/api/compute/v1"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -41,6 +43,10 @@ func worldOf(ctx context.Context, c *Client, s resource.Scope) (*world, error) {
 				w.uses[gceapi.Link(n.Subnetwork)] = true
 			}
 		default:
+			if gcename.Label(name) == gcename.Label(s.Cluster) {
+				return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the cluster %s of the project %s has the names that %s would have", name, c.Project, s.Cluster),
+					"names differ by more than their dots and dashes where clusters share a project: choose another name or project")
+			}
 			w.others = append(w.others, name)
 		}
 	}
