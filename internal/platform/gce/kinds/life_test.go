@@ -211,6 +211,7 @@ func liveManager(s *stage) {
 			{Name: "template", Do: func(g *InstanceGroupManager) { g.Template = GroupVersion{lit(second.ID)} }},
 			{Name: "a pool", Do: func(g *InstanceGroupManager) { g.TargetPools = []resource.Value{lit(pool.ID)} }},
 			{Name: "no pool", Do: func(g *InstanceGroupManager) { g.TargetPools = nil }},
+			{Name: "policy", Do: func(g *InstanceGroupManager) { g.ListResults, g.UpdatePolicy.MinimalAction = "PAGELESS", "RESTART" }},
 		}})
 }
 
