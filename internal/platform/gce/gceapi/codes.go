@@ -86,6 +86,8 @@ func (r request) byStatus(e *Error) (fault.Class, string) {
 		return r.missing(e)
 	case e.Status == http.StatusConflict, e.Status == http.StatusPreconditionFailed:
 		return fault.Conflict, ""
+	case e.Status == http.StatusTooManyRequests && strings.HasPrefix(e.Message, "Maximum number of"): // IAM's word for a quota is that for a rate
+		return fault.Quota, e.quotaRemedy()
 	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusServiceUnavailable && r.reads():
 		return fault.Throttled, ""
 	case e.Status == http.StatusNotImplemented:

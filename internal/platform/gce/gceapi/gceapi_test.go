@@ -95,6 +95,7 @@ func TestErrorsHaveAClassAndARemedy(t *testing.T) {
 		{"too much", insert, 403, refusal(403, "quotaExceeded", "Quota 'NETWORKS' exceeded.  Limit: 5.0 globally."), fault.Quota, "", "a higher limit of NETWORKS"},
 		{"too often", get, 403, refusal(403, "rateLimitExceeded", "x"), fault.Throttled, "", ""},
 		{"too often, in HTTP's words", insert, 429, `{}`, fault.Throttled, "", ""},
+		{"too many accounts", createAccount, 429, `{"error":{"code":429,"message":"Maximum number of service accounts on project reached.","status":"RESOURCE_EXHAUSTED"}}`, fault.Quota, "", "a higher limit"},
 		{"no capacity", insert, 503, refusal(503, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "x"), fault.Quota, "", "another zone"},
 		{"not allowed", insert, 403, refusal(403, "forbidden", "Required 'compute.networks.create' permission for 'projects/p/global/networks/n'"), fault.Denied, "", "the permission compute.networks.create"},
 		{"not allowed, in IAM's words", createAccount, 403, `{"error":{"code":403,"message":"Permission 'iam.serviceAccounts.create' denied on resource (or it may not exist).","status":"PERMISSION_DENIED",

@@ -85,6 +85,10 @@ func listNetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Network,
 			}
 			return nil, fmt.Errorf("look for the network %s: %w", id, err)
 		}
+		if n.IPv4Range != "" {
+			return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the network %s is a legacy one, which has no subnetworks", id),
+				"convert it (gcloud compute networks update --switch-to-custom-subnet-mode), or name another with spec.networking.networkID")
+		}
 		return &Network{Name: n.Name, AutoSubnets: n.AutoCreateSubnetworks, ID: networkID(n.SelfLink)}, nil
 	})
 }

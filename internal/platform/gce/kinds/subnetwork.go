@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -97,7 +98,7 @@ func listSubnetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Subne
 }
 
 func subnetworkOf(d *compute.Subnetwork) *Subnetwork {
-	s := &Subnetwork{Name: d.Name, Network: networkRef(d.Network), Region: gceapi.Name(d.Region), CIDR: d.IpCidrRange, StackType: d.StackType, IPv6Access: d.Ipv6AccessType,
+	s := &Subnetwork{Name: d.Name, Network: networkRef(d.Network), Region: gceapi.Name(d.Region), CIDR: d.IpCidrRange, StackType: cmp.Or(d.StackType, onlyIPv4), IPv6Access: d.Ipv6AccessType,
 		ID: gceapi.Link(d.SelfLink)}
 	for _, r := range d.SecondaryIpRanges {
 		s.Secondary = append(s.Secondary, SecondaryRange{Name: r.RangeName, CIDR: r.IpCidrRange})
