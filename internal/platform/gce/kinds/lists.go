@@ -123,8 +123,10 @@ func (c *Client) allDisks(ctx context.Context, cluster string) ([]*compute.Disk,
 						return err
 					}
 				}
-				if c.here(place) {
-					add(in.Disks...)
+				for _, d := range in.Disks {
+					if c.here(place) && d.Labels[gcename.LabelCluster] == gcename.Label(cluster) {
+						add(d)
+					}
 				}
 			}
 			return c.allAnswered(p.Unreachables)
@@ -153,7 +155,8 @@ func (c *Client) allInstances(ctx context.Context, cluster string) ([]*compute.I
 	})
 }
 
-// labelled is the filter for what bears the cluster's label.
+// labelled is the filter for what bears the cluster's label. What comes is looked at again: a filter
+// that is not understood must not make others' objects the cluster's.
 func labelled(cluster string) string {
 	return "labels." + gcename.LabelCluster + "=" + gcename.Label(cluster)
 }
