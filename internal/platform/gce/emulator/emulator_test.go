@@ -254,3 +254,11 @@ func TestEveryMethodThatIsPlayedIsKnown(t *testing.T) {
 		t.Error("a zone of another region is taken")
 	}
 }
+
+// get asks a handler for a path.
+func get(t *testing.T, h http.Handler, path string) (int, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w.Code, w.Body.String()
+}

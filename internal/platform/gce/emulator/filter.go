@@ -92,7 +92,11 @@ func (p *filterParser) term() (filter, error) {
 		}
 		return f, err
 	default:
-		return comparison(unquoted(w), p.next(), unquoted(p.next()))
+		operator, value := p.next(), p.next()
+		if value == "" {
+			return nil, fmt.Errorf("%s is compared with nothing", w)
+		}
+		return comparison(unquoted(w), operator, unquoted(value))
 	}
 }
 
