@@ -112,7 +112,7 @@ func poolChange(field, inner string, add bool) handler {
 		for i, item := range subs(c.body, field) {
 			at := fmt.Sprintf("%s[%d].%s", field, i, inner)
 			if !add { // what is gone can be taken out all the same
-				urls = append(urls, link(c.full(text(item, inner))))
+				urls = append(urls, link(c.absolute(text(item, inner))))
 				continue
 			}
 			path, err := c.refer(text(item, inner), at, map[string][]string{"healthChecks": {"httpHealthChecks"}, "instances": {"instances"}}[field])
@@ -152,8 +152,8 @@ func setTexts(o object, field string, items []string) {
 	o[field] = listOf(items)
 }
 
-// full is the path that a URL, or the end of one, means.
-func (c *call) full(url string) string {
+// absolute is the path that a URL, or the end of one, means.
+func (c *call) absolute(url string) string {
 	path := pathOf(url)
 	if strings.HasPrefix(path, "projects/") {
 		return path
@@ -261,7 +261,7 @@ func (c *call) addressOfRule(o object, internal bool) error {
 func (c *call) reserved(wanted string, subnetwork any) *entry {
 	for _, x := range c.entries {
 		if x.kind == c.kinds["addresses"] && x.made && !x.leaving && strings.HasPrefix(x.path, c.scope()+"/") && wanted != "" &&
-			(x.path == c.full(wanted) || x.o["address"] == wanted && (x.o["subnetwork"] == nil || x.o["subnetwork"] == subnetwork)) {
+			(x.path == c.absolute(wanted) || x.o["address"] == wanted && (x.o["subnetwork"] == nil || x.o["subnetwork"] == subnetwork)) {
 			return x
 		}
 	}

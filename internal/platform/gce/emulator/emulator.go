@@ -154,6 +154,9 @@ func (e *Emulator) answer(r *http.Request) (answer object, refused *Error, lost 
 		e.wrong(err)
 		return nil, refusal(http.StatusInternalServerError, "internalError", "%v", err), false
 	}
+	if fields := c.params["fields"]; fields != "" && answer != nil {
+		answer, _ = masked(answer, fields).(object)
+	}
 	return answer, nil, false
 }
 

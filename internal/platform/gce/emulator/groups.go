@@ -281,7 +281,7 @@ func (c *call) named(x *entry, urls []string) ([]*member, error) {
 	var out []*member
 	for i, url := range urls {
 		at := slices.IndexFunc(x.group.members, func(m *member) bool {
-			return c.full(url) == scopeOf(x.path)+"/instances/"+m.name && m.action != deleting && m.action != abandoning
+			return c.absolute(url) == scopeOf(x.path)+"/instances/"+m.name && m.action != deleting && m.action != abandoning
 		})
 		if at < 0 {
 			if flag(c.body, "skipInstancesOnValidationError") {

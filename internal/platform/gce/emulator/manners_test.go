@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -77,6 +78,25 @@ func TestListsComeInPagesAndAreFiltered(t *testing.T) {
 	c.refused(err, 400, "invalid", "0 to 500")
 	_, err = c.Disks.List(project, zone).PageToken("what").Do()
 	c.refused(err, 400, "invalid", "pageToken")
+}
+
+func TestOnlyTheFieldsThatAreAskedForAreAnswered(t *testing.T) {
+	c := play(t, emulator.Options{})
+	for _, name := range []string{"a", "b"} {
+		c.done(c.Disks.Insert(project, zone, &compute.Disk{Name: name, SizeGb: 10, Labels: map[string]string{"k": "v", "l": "w"}}).Do())
+	}
+	for fields, want := range map[string]string{
+		"kind":                      `{"kind":"compute#diskList"}`,
+		"items/name":                `{"items":[{"name":"a"},{"name":"b"}]}`,
+		"items(name,labels/k),kind": `{"items":[{"labels":{"k":"v"},"name":"a"},{"labels":{"k":"v"},"name":"b"}],"kind":"compute#diskList"}`,
+		"items/labels(k,l)":         `{"items":[{"labels":{"k":"v","l":"w"}},{"labels":{"k":"v","l":"w"}}]}`,
+		"items/name,items/sizeGb":   `{"items":[{"name":"a","sizeGb":"10"},{"name":"b","sizeGb":"10"}]}`,
+		"none":                      `{}`,
+	} {
+		if _, got := get(t, c.Emulator, "/compute/v1/projects/testproject/zones/us-test1-a/disks?fields="+url.QueryEscape(fields)); strings.TrimSpace(got) != want {
+			t.Errorf("%s: got %s, want %s", fields, got, want)
+		}
+	}
 }
 
 func TestAnAggregatedListHasEachPlace(t *testing.T) {

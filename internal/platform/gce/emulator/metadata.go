@@ -221,12 +221,22 @@ func (e *Emulator) metadataOf(ctx context.Context, path string) any {
 	return folder{
 		"instance": folder{
 			"attributes": attributes(sub(x.o, "metadata")), "cpu-platform": x.o["cpuPlatform"], "description": text(x.o, "description"), "disks": disks,
-			"hostname": name + "." + zone + ".c." + p.id + ".internal", "id": id, "image": "", "name": name, "preempted": "FALSE", "maintenance-event": "NONE", "remaining-cpu-time": -1,
+			"hostname": name + "." + zone + ".c." + p.id + ".internal", "id": id, "image": e.imageOf(x), "name": name, "preempted": "FALSE", "maintenance-event": "NONE", "remaining-cpu-time": -1,
 			"machine-type": "projects/" + number + "/machineTypes/" + last(text(x.o, "machineType"), "/"), "network-interfaces": e.interfacesOf(x, number),
 			"scheduling":       folder{"automatic-restart": truth[flag(s, "automaticRestart")], "on-host-maintenance": s["onHostMaintenance"], "preemptible": truth[flag(s, "preemptible")]},
 			"service-accounts": e.accountsOf(x, p), "tags": json.RawMessage(tags), "virtual-clock": folder{"drift-token": "0"}, "zone": "projects/" + number + "/zones/" + zone},
 		"project": folder{"attributes": attributes(p.metadata), "numeric-project-id": p.number, "project-id": p.id},
 	}
+}
+
+// imageOf is the path of the image of which the boot disk of an instance was made.
+func (e *Emulator) imageOf(x *entry) string {
+	for _, d := range subs(x.o, "disks") {
+		if disk := e.entries[pathOf(text(d, "source"))]; disk != nil && flag(d, "boot") {
+			return pathOf(text(disk.o, "sourceImage"))
+		}
+	}
+	return ""
 }
 
 func attributes(metadata object) bag {

@@ -49,6 +49,7 @@ func TestAnInstanceIsToldWhatItIs(t *testing.T) {
 		v1:                                       "instance/\nproject/\n",
 		v1 + "project/project-id":                "testproject",
 		v1 + "project/numeric-project-id":        "100000000000",
+		v1 + "instance/image":                    "projects/debian-cloud/global/images/debian-12",
 		v1 + "instance/name":                     "i",
 		v1 + "instance/hostname":                 "i.us-test1-a.c.testproject.internal",
 		v1 + "instance/zone":                     "projects/100000000000/zones/us-test1-a",

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/api/compute/v1"
 
@@ -252,4 +253,29 @@ func TestNetworksRefuse(t *testing.T) {
 	if got := c.Inventory(); len(got) != 2 {
 		t.Errorf("what was refused is there: %s", got)
 	}
+}
+
+func TestANetworkOfAnotherProjectIsUsed(t *testing.T) {
+	const host = "hostproject"
+	c := play(t, emulator.Options{Others: []string{host}})
+	wait := func(op *compute.Operation, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.clock.sleep(t.Context(), time.Minute)
+	}
+	wait(c.Networks.Insert(host, empty("shared")).Do())
+	wait(c.Subnetworks.Insert(host, region, &compute.Subnetwork{Name: "shared", Network: "global/networks/shared", IpCidrRange: "10.9.0.0/24"}).Do())
+	i := machine("i")
+	i.NetworkInterfaces = []*compute.NetworkInterface{{Network: "projects/hostproject/global/networks/shared", Subnetwork: "https://compute.googleapis.com/compute/v1/projects/hostproject/regions/us-test1/subnetworks/shared"}}
+	c.done(c.Instances.Insert(project, zone, i).Do())
+	got, err := c.Instances.Get(project, zone, "i").Do()
+	if err != nil || got.NetworkInterfaces[0].NetworkIP != "10.9.0.2" || got.NetworkInterfaces[0].Subnetwork != "https://www.googleapis.com/compute/v1/projects/hostproject/regions/us-test1/subnetworks/shared" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	_, err = c.Subnetworks.Delete(host, region, "shared").Do()
+	c.refused(err, 400, "resourceInUseByAnotherResource", "projects/testproject/zones/us-test1-a/instances/i")
+	_, err = c.Networks.Get(project, "shared").Do()
+	c.refused(err, 404, "notFound", "")
 }

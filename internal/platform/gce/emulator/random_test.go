@@ -86,6 +86,9 @@ func (r *chance) value(s *description.Schema, field string, deep int, method str
 				continue
 			}
 			o[name] = r.value(sub, name, deep-1, method)
+			if strings.HasSuffix(method, ".patch") && r.IntN(6) == 0 {
+				o[name] = nil
+			}
 		}
 		if s.Additional != nil && r.IntN(2) == 0 {
 			o[someNames[r.IntN(3)]] = r.value(s.Additional, field, deep-1, method)

@@ -14,7 +14,7 @@ type (
 	list   = []any
 )
 
-// clone copies a value to its depths.
+// clone copies a value to its depths. Nil becomes an empty one.
 func clone[V any](v V) V {
 	c, _ := deep(v).(V) // a copy has the type of what it is of
 	return c
@@ -152,13 +152,28 @@ func merged(o, patch object) object {
 		switch held := sub(out, k); {
 		case v == nil:
 			delete(out, k)
-		case isObject && held != nil:
+		case isObject:
 			out[k] = merged(held, inner)
 		default:
-			out[k] = deep(v)
+			out[k] = full(v)
 		}
 	}
 	return out
+}
+
+// full is a copy of a value without the fields that are null.
+func full(v any) any {
+	switch x := v.(type) {
+	case object:
+		return merged(nil, x)
+	case list:
+		out := list{}
+		for _, item := range x {
+			out = append(out, full(item))
+		}
+		return out
+	}
+	return v
 }
 
 // fingerprint is a digest of values, in the form that Google's have: eight bytes in base64.
