@@ -400,3 +400,30 @@ func TestMachineTypesAreRememberedOnceAllAreFound(t *testing.T) {
 		t.Errorf("%d requests", asked)
 	}
 }
+
+func TestAnAccountOfANewClusterIsAskedForByItsAddressAlone(t *testing.T) {
+	for account, want := range map[string]string{"default": "", "": "", "x@p1.iam.gserviceaccount.com": "x@p1.iam.gserviceaccount.com"} {
+		q := Wishes(newcluster.Options{ClusterName: cluster, Own: map[string]string{"gce-service-account": account}}, newcluster.World{})
+		if q.ServiceAccount.Name != want {
+			t.Errorf("%q: %+v", account, q.ServiceAccount)
+		}
+	}
+}
+
+func TestRangesAreAskedForWhereTheyAreNeededAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*api.NetworkingSpec)
+		want   bool
+	}{
+		"all are there":               {func(*api.NetworkingSpec) {}, false},
+		"the subnet has none":         {func(n *api.NetworkingSpec) { n.Subnets[0].CIDR = "" }, true},
+		"a shared subnet has its own": {func(n *api.NetworkingSpec) { n.Subnets[0].CIDR, n.Subnets[0].ID = "", "s" }, false},
+		"pods have none":              {func(n *api.NetworkingSpec) { n.Kindnet = &api.KindnetNetworkingSpec{} }, true},
+	} {
+		cl, groups := objects()
+		c.change(&cl.Spec.Networking)
+		if q := Needs(cl, groups); q.Ranges != c.want {
+			t.Errorf("%s: %v", name, q.Ranges)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func Wishes(o newcluster.Options, _ newcluster.World) Query {
 	for _, z := range q.Zones {
 		q.Region.Name, q.Region.Path = cmp.Or(q.Region.Name, spec.RegionOf(z.Name)), z.Path
 	}
-	q.account(Ask{Name: o.Own["gce-service-account"], Path: "option:GCEServiceAccount"})
+	q.account(Ask{Name: o.Own["gce-service-account"], Path: "spec.cloudConfig.gceServiceAccount"})
 	if strings.EqualFold(o.DNSType, string(api.DNSPublic)) || strings.EqualFold(o.DNSType, string(api.DNSPrivate)) || o.DNSZone != "" {
 		q.Hosts, q.DNSZone = distinct(o.ClusterName, o.APIPublicName), o.DNSZone
 	}
