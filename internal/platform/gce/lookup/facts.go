@@ -33,6 +33,9 @@ func Facts(ctx context.Context, c *gceapi.Clients, m past.Memo, q Query) (*facts
 		return nil, fault.Wrap(fault.Permanent, errors.New("the project is not known"), "name it with option:Project or in spec.project (gcloud config get-value project)")
 	}
 	a.own.Project = a.project
+	if a.got.Region == "" { // of what is nowhere there is nothing to ask
+		a.query = Query{Project: q.Project}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, question := range a.questions() {
 		g.Go(func() error {
@@ -172,7 +175,7 @@ func (a *asker) missing() diag.List {
 		return out
 	}
 	in := " in region " + a.got.Region
-	absent(a.query.Zones, func(n string) bool { return len(a.got.Zones) == 0 || slices.Contains(a.got.Zones, n) },
+	absent(a.query.Zones, func(n string) bool { return spec.RegionOf(n) != a.got.Region || slices.Contains(a.got.Zones, n) },
 		"zone-exists", "there is no such zone"+in, "choose among "+strings.Join(a.got.Zones, ", "))
 	absent(a.query.Images, has(a.got.Images), "image-exists", "there is no such machine image", "write project/name, or the name of one of "+a.project+" (gcloud compute images list)")
 	absent(a.query.MachineTypes, has(a.got.MachineTypes), "machine-type-exists", "there is no such machine type"+in, "check the spelling, or choose a type that the region offers (gcloud compute machine-types list)")

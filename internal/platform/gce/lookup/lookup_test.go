@@ -333,6 +333,15 @@ func TestProjectsAndRegionsThatDoNotExist(t *testing.T) {
 	}
 }
 
+func TestWhatIsNowhereIsNotAskedFor(t *testing.T) {
+	g, c := start(t)
+	c.Region = ""
+	got, own := lookUp(t, c, Wishes(newcluster.Options{ClusterName: cluster, NodeSizes: []string{"none"}, Image: "none"}, newcluster.World{}))
+	if own.Project != "p1" || len(got.Zones) > 0 || len(g.requests) != 1 {
+		t.Errorf("%+v, after %v", got, g.requests)
+	}
+}
+
 func TestALegacyNetworkIsRefused(t *testing.T) {
 	g, c := start(t)
 	g.objects[of+"global/networks/old"] = compute.Network{Name: "old", IPv4Range: "10.240.0.0/16"}

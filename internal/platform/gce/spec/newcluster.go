@@ -18,7 +18,7 @@ func description() newcluster.Rules {
 			{Name: "project", Usage: "GCE: project (default: that of the environment or of gcloud)"},
 			{Name: "gce-service-account", Usage: "GCE: address of an existing service account of the machines, or default"},
 		},
-		Defaults: pinFamilies,
+		Defaults: defaults,
 		Describe: describe,
 		Finish:   shareNetwork,
 		Group:    group,
@@ -44,6 +44,23 @@ func shareNetwork(b *newcluster.Builder) {
 	}
 	if n.NetworkID = b.Facts.Subnets[b.SubnetIDs[0]].Network; n.NetworkID == "" {
 		b.Fail("option:NetworkID", "", "the network of the shared subnet is not known", "name it with option:NetworkID")
+	}
+}
+
+func defaults(b *newcluster.Builder) {
+	pinFamilies(b)
+	chooseDisks(&b.Options)
+}
+
+// chooseDisks gives machines of series that take no others Hyperdisks.
+func chooseDisks(o *newcluster.Options) {
+	for _, d := range []struct {
+		sizes []string
+		disk  *string
+	}{{o.NodeSizes, &o.NodeVolumeType}, {o.ControlPlaneSizes, &o.ControlPlaneVolumeType}, {o.ControlPlaneSizes, &o.EtcdStorageType}} {
+		if *d.disk == "" && len(d.sizes) > 0 && takesHyperdisksAlone(d.sizes[0]) {
+			*d.disk = hyperdisk + "balanced"
+		}
 	}
 }
 

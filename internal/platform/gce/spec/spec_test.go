@@ -84,6 +84,28 @@ func TestFamiliesBecomeTheImagesThatTheyHaveNow(t *testing.T) {
 	}
 }
 
+func TestMachinesThatTakeNoOtherDisksGetHyperdisks(t *testing.T) {
+	o := newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, ControlPlaneSizes: []string{"c4-standard-4"}, NodeSizes: []string{"n2-standard-4"}}
+	cluster, groups, findings := describeNew(t, o, cloud(t))
+	if findings.Err() != nil {
+		t.Fatal(findings)
+	}
+	const want = "hyperdisk-balanced"
+	if v := groups[0].Spec.RootVolume; v == nil || text(v.Type) != want || groups[1].Spec.RootVolume != nil {
+		t.Errorf("the disks are %+v and %+v", v, groups[1].Spec.RootVolume)
+	}
+	for _, e := range cluster.Spec.EtcdClusters {
+		if text(e.EtcdMembers[0].VolumeType) != want {
+			t.Errorf("the disk of %s is %q", e.Name, text(e.EtcdMembers[0].VolumeType))
+		}
+	}
+	o.ControlPlaneVolumeType, o.EtcdStorageType = "hyperdisk-extreme", "hyperdisk-throughput"
+	cluster, groups, _ = describeNew(t, o, cloud(t))
+	if text(groups[0].Spec.RootVolume.Type) != o.ControlPlaneVolumeType || text(cluster.Spec.EtcdClusters[0].EtcdMembers[0].VolumeType) != o.EtcdStorageType {
+		t.Error("another is taken than the one that is asked for")
+	}
+}
+
 func TestASharedSubnetBringsItsNetworkAndRange(t *testing.T) {
 	o := newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, SubnetIDs: []string{"shared"}}
 	cluster, groups, findings := describeNew(t, o, cloud(t))

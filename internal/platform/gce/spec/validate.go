@@ -20,6 +20,7 @@ func validation() validate.Rules {
 			{Name: "gce-network", Do: network},
 			{Name: "gce-subnets", Do: subnets},
 			{Name: "gce-service-account", Do: serviceAccount},
+			{Name: "gce-dns-zone", Do: dnsZone},
 			{Name: "gce-labels", Do: func(c *validate.Check) { labels(c, c.Spec.CloudLabels) }},
 			{Name: "gce-etcd-disks", Do: etcdDisks},
 			{Name: "gce-quota", Do: quota},
@@ -102,6 +103,17 @@ func serviceAccount(c *validate.Check) {
 	}
 }
 
+// dnsZone warns of a private zone in which the machines do not look for names.
+func dnsZone(c *validate.Check) {
+	_, network := networkName(c.Cluster.Name, c.Spec.Networking.NetworkID)
+	for _, z := range c.Facts.DNSZones {
+		if z.ID == c.Spec.DNSZone && z.Private && c.Spec.DNSType() == api.DNSPrivate && !slices.Contains(z.Networks, network) {
+			c.Warn("spec.dnsZone", z.ID, "is not seen in the network "+network+", so that machines do not find the names in it",
+				"add the network to the zone as soon as there is one (gcloud dns managed-zones update --networks)")
+		}
+	}
+}
+
 // labels warns of labels that Google refuses. A format of other tools may keep them as they are.
 func labels(c *validate.Check, all map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -144,10 +156,11 @@ const (
 // hyperdisk begins the types of disks that newer series of machines take alone.
 const hyperdisk = "hyperdisk-"
 
-// hyperdiskOnly are the series of machine types that take no other disks (Compute Engine,
-// "Machine families resource and comparison guide").
-func hyperdiskOnly() []string {
-	return []string{"a4", "a4x", "c4", "c4a", "c4d", "g4", "h4d", "m4", "n4", "n4a", "n4d", "x4"}
+// takesHyperdisksAlone reports whether a machine type is of a series that takes no other
+// disks (Compute Engine, "Machine families resource and comparison guide").
+func takesHyperdisksAlone(machine string) bool {
+	series, _, _ := strings.Cut(machine, "-")
+	return slices.Contains([]string{"a4", "a4x", "c4", "c4a", "c4d", "g4", "h4d", "m4", "n4", "n4a", "n4d", "x4"}, series)
 }
 
 // fits warns of a disk that its machine does not take; otherwise is the type of a disk of
@@ -156,7 +169,7 @@ func fits(c *validate.Check, path, kind, otherwise, machine string) {
 	if kind == "" {
 		kind = otherwise
 	}
-	if series, _, _ := strings.Cut(machine, "-"); slices.Contains(hyperdiskOnly(), series) && !strings.HasPrefix(kind, hyperdisk) {
+	if takesHyperdisksAlone(machine) && !strings.HasPrefix(kind, hyperdisk) {
 		c.Warn(path, kind, "is a type of disk that machines of type "+machine+" do not take", "set it to hyperdisk-balanced")
 	}
 }
