@@ -28,7 +28,7 @@ import (
 func Facts(ctx context.Context, c *gceapi.Clients, m past.Memo, q Query) (*facts.Facts, error) {
 	a := &asker{Clients: c, past: m, query: q, project: cmp.Or(q.Project.Name, c.Project),
 		got: &facts.Cloud{Region: cmp.Or(q.Region.Name, c.Region), Images: map[string]facts.Image{}},
-		own: spec.Facts{Images: map[string]spec.Image{}, Families: map[string]string{}, Quotas: map[string]spec.Quota{}}}
+		own: spec.Facts{Images: map[string]spec.Image{}, Families: map[string]string{}, Quotas: map[string]float64{}}}
 	if a.project == "" {
 		return nil, fault.Wrap(fault.Permanent, errors.New("the project is not known"), "name it with option:Project or in spec.project (gcloud config get-value project)")
 	}
@@ -114,7 +114,7 @@ func (a *asker) account(ctx context.Context) error {
 	defer a.lock.Unlock()
 	for _, l := range p.Quotas {
 		if _, ok := a.own.Quotas[l.Metric]; !ok { // the region's is the nearer bound
-			a.own.Quotas[l.Metric] = spec.Quota{Limit: l.Limit, Usage: l.Usage}
+			a.own.Quotas[l.Metric] = l.Limit
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (a *asker) region(ctx context.Context) error {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	for _, l := range r.Quotas {
-		a.own.Quotas[l.Metric] = spec.Quota{Limit: l.Limit, Usage: l.Usage}
+		a.own.Quotas[l.Metric] = l.Limit
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func TestAPlainClusterCostsFewRequests(t *testing.T) {
 		t.Errorf("facts (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(spec.Facts{Project: "p1", DefaultServiceAccount: "1-compute@developer.gserviceaccount.com", Images: map[string]spec.Image{"ubuntu-os-cloud/ubuntu-1": {DiskSizeGB: 10}},
-		Quotas: map[string]spec.Quota{"NETWORKS": {Limit: 5, Usage: 1}, "CPUS": {Limit: 24, Usage: 4}}}, own); d != "" {
+		Quotas: map[string]float64{"NETWORKS": 5, "CPUS": 24}}, own); d != "" {
 		t.Errorf("facts of GCE alone (-want +got):\n%s", d)
 	}
 }
@@ -217,6 +217,24 @@ func TestImagesAndGPUsAreKnown(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string][]string{"nvidia-tesla-t4": {"us-test1-b"}}, own.Accelerators); d != "" {
 		t.Errorf("GPUs (-want +got):\n%s", d)
+	}
+}
+
+func TestTypesOfOnesOwnMeasureAreInNoList(t *testing.T) {
+	g, c := start(t)
+	cl, groups := objects()
+	for name, want := range map[string]facts.MachineType{
+		"custom-4-8192": {VCPU: 4, MemoryMiB: 8192}, "n2-custom-6-20480-ext": {VCPU: 6, MemoryMiB: 20480}, "e2-custom-small-2048": {VCPU: 2, MemoryMiB: 2048},
+	} {
+		groups[0].Spec.MachineType, g.requests = name, nil
+		want.Architectures = []string{facts.ArchX86}
+		got, _ := lookUp(t, c, Needs(cl, groups))
+		if d := cmp.Diff(map[string]facts.MachineType{name: want}, got.MachineTypes); d != "" || slices.Contains(g.requests, of+"aggregated/machineTypes") {
+			t.Errorf("after %v (-want +got):\n%s", g.requests, d)
+		}
+	}
+	if _, ok := customType("n2-custom-a-1"); ok {
+		t.Error("n2-custom-a-1 is a type")
 	}
 }
 

@@ -3,7 +3,10 @@ package lookup
 import (
 	"context"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/api/compute/v1"
@@ -78,13 +81,49 @@ func named(names []string) string {
 	return strings.Join(terms, " OR ")
 }
 
+// custom is a machine type of the user's own measure: its processors, or the size of a part
+// of two, and its memory in MiB (Compute Engine, "Create a VM with a custom machine type").
+var custom = regexp.MustCompile(`^(?:[a-z0-9]+-)?custom-(?:micro|small|medium|(\d+))-(\d+)(?:-ext)?$`)
+
+// customType is a machine type of the user's own measure, which no list has.
+func customType(name string) (facts.MachineType, bool) {
+	m := custom.FindStringSubmatch(name)
+	if m == nil {
+		return facts.MachineType{}, false
+	}
+	t := facts.MachineType{VCPU: 2, Architectures: []string{facts.ArchX86}}
+	if n, err := strconv.Atoi(m[1]); err == nil {
+		t.VCPU = n
+	}
+	memory, err := strconv.Atoi(m[2])
+	t.MemoryMiB = memory
+	return t, err == nil
+}
+
 // machineTypes asks for types and for where they are offered, of all zones at once.
 func (a *asker) machineTypes(ctx context.Context) error {
-	wanted := distinct(append(names(a.query.MachineTypes), a.query.Candidates...)...)
+	own := map[string]facts.MachineType{}
+	wanted := slices.DeleteFunc(distinct(append(names(a.query.MachineTypes), a.query.Candidates...)...), func(name string) bool {
+		t, ok := customType(name)
+		if ok {
+			own[name] = t
+		}
+		return ok
+	})
+	found, err := a.listedTypes(ctx, wanted)
+	maps.Copy(own, found)
+	a.got.MachineTypes = own
+	return err
+}
+
+// listedTypes asks for types that Google lists; of those that it does not it is silent.
+func (a *asker) listedTypes(ctx context.Context, wanted []string) (map[string]facts.MachineType, error) {
+	if len(wanted) == 0 {
+		return nil, nil
+	}
 	key := "machine types/" + a.project + "/" + a.got.Region + "/" + strings.Join(wanted, ",")
 	if known, ok := past.Recall[map[string]facts.MachineType](a.past, key); ok {
-		a.got.MachineTypes = known
-		return nil
+		return known, nil
 	}
 	found := map[string]facts.MachineType{}
 	err := a.Compute.MachineTypes.AggregatedList(a.project).Filter(named(wanted)).Pages(ctx, func(page *compute.MachineTypeAggregatedList) error {
@@ -93,23 +132,20 @@ func (a *asker) machineTypes(ctx context.Context) error {
 				if spec.RegionOf(t.Zone) != a.got.Region {
 					continue
 				}
-				zones := found[t.Name].Zones
-				found[t.Name] = machineType(t)
-				keep := found[t.Name]
-				keep.Zones = distinct(append(zones, t.Zone)...)
-				found[t.Name] = keep
+				kept := machineType(t)
+				kept.Zones = distinct(append(found[t.Name].Zones, t.Zone)...)
+				found[t.Name] = kept
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("describe machine types: %w", gceapi.Bare(err))
+		return nil, fmt.Errorf("describe machine types: %w", gceapi.Bare(err))
 	}
-	a.got.MachineTypes = found
 	if len(found) == len(wanted) {
 		past.Remember(a.past, key, found)
 	}
-	return nil
+	return found, nil
 }
 
 func machineType(t *compute.MachineType) facts.MachineType {

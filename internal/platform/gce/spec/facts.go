@@ -1,8 +1,6 @@
 package spec
 
-import (
-	"kops.local/kops/internal/spec/facts"
-)
+import "kops.local/kops/internal/spec/facts"
 
 // Facts are what only GCE has.
 type Facts struct {
@@ -20,7 +18,7 @@ type Facts struct {
 	Accelerators map[string][]string `json:"accelerators,omitempty"`
 	// Quotas are the limits of the project in the region and, for metrics that have none
 	// there, everywhere; by the metric, such as CPUS.
-	Quotas map[string]Quota `json:"quotas,omitempty"`
+	Quotas map[string]float64 `json:"quotas,omitempty"`
 }
 
 // Image is what only GCE tells of a machine image.
@@ -31,12 +29,6 @@ type Image struct {
 	State string `json:"state,omitempty"`
 	// NoUEFI: it starts without UEFI, so that its machines have no virtual TPM.
 	NoUEFI bool `json:"noUEFI,omitempty"`
-}
-
-// Quota is a limit, and how much of it is used.
-type Quota struct {
-	Limit float64 `json:"limit"`
-	Usage float64 `json:"usage"`
 }
 
 // own are the facts of GCE alone, as far as they can be read: what is wrong with them is said where they come from.

@@ -20,8 +20,8 @@ func quota(c *validate.Check) {
 	}
 	taken := needs(c)
 	for _, metric := range slices.Sorted(maps.Keys(taken)) {
-		if l, known := limits[metric]; known && taken[metric] > l.Limit {
-			c.Warn("", "", fmt.Sprintf("needs %.0f of the quota %s in %s, and the project has %.0f", taken[metric], metric, c.Facts.Region, l.Limit),
+		if limit, known := limits[metric]; known && taken[metric] > limit {
+			c.Warn("", "", fmt.Sprintf("needs %.0f of the quota %s in %s, and the project has %.0f", taken[metric], metric, c.Facts.Region, limit),
 				"ask Google for more (console, IAM & Admin, Quotas), or choose fewer or smaller machines")
 		}
 	}

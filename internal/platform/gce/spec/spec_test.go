@@ -192,6 +192,23 @@ func TestRangesAreFreeOnes(t *testing.T) {
 	}
 }
 
+func TestNodesOfAnIPv6ClusterGetTheirRangesFromKops(t *testing.T) {
+	cluster, groups, findings := describeNew(t, newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, Sets: []string{"spec.nonMasqueradeCIDR=::/0"}}, cloud(t))
+	if findings.Err() != nil {
+		t.Fatal(findings)
+	}
+	for ipv6, want := range map[bool][]string{true: {"*", "-node-ipam-controller", "-node-route-controller"}, false: {"*"}} {
+		c := cluster.DeepCopy()
+		if !ipv6 {
+			c.Spec.Networking.NonMasqueradeCIDR = "100.64.0.0/10"
+		}
+		done := completed(t, c, groups, cloud(t))
+		if d := cmp.Diff(want, done.Spec.Spec.CloudControllerManager.Controllers); d != "" {
+			t.Errorf("IPv6 %v (-want +got):\n%s", ipv6, d)
+		}
+	}
+}
+
 // A cluster whose stored spec has no ranges keeps that of the subnet that kops made for it.
 func TestAnOwnSubnetKeepsItsRange(t *testing.T) {
 	cluster, groups, findings := describeNew(t, newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}}, cloud(t))
@@ -275,7 +292,7 @@ func TestAClusterThatIsMoreThanItsProjectMayHaveIsToldOf(t *testing.T) {
 	done := completed(t, cluster, groups, known)
 	nodes := &done.Groups[1].Spec
 	nodes.GuestAccelerators = []api.AcceleratorConfig{{AcceleratorType: "nvidia-tesla-t4", AcceleratorCount: 2}}
-	check := func(limits map[string]Quota) []string {
+	check := func(limits map[string]float64) []string {
 		o := own(known)
 		o.Quotas = limits
 		if err := known.SetOwn(o); err != nil {
@@ -291,17 +308,17 @@ func TestAClusterThatIsMoreThanItsProjectMayHaveIsToldOf(t *testing.T) {
 		return out
 	}
 	// One control plane with a disk of 64 GB and three nodes with 128, of two processors each; two etcds.
-	enough := map[string]Quota{"INSTANCES": {Limit: 4}, "CPUS": {Limit: 8}, "DISKS_TOTAL_GB": {Limit: 448}, "SSD_TOTAL_GB": {Limit: 40}, "GPUS_ALL_REGIONS": {Limit: 6}}
+	enough := map[string]float64{"INSTANCES": 4, "CPUS": 8, "DISKS_TOTAL_GB": 448, "SSD_TOTAL_GB": 40, "GPUS_ALL_REGIONS": 6}
 	if got := check(enough); len(got) > 0 {
 		t.Errorf("enough: %q", got)
 	}
 	if got := check(nil); len(got) > 0 {
 		t.Errorf("limits that are not known: %q", got)
 	}
-	for metric, l := range enough {
+	for metric, limit := range enough {
 		less := maps.Clone(enough)
-		less[metric] = Quota{Limit: l.Limit - 1}
-		if got, want := check(less), fmt.Sprintf("needs %.0f of the quota %s in us-test1, and the project has %.0f", l.Limit, metric, l.Limit-1); len(got) != 1 || got[0] != want {
+		less[metric] = limit - 1
+		if got, want := check(less), fmt.Sprintf("needs %.0f of the quota %s in us-test1, and the project has %.0f", limit, metric, limit-1); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q", metric, got)
 		}
 	}
