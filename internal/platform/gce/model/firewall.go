@@ -127,19 +127,19 @@ func (m *model) everything() []kinds.Allowed {
 
 // The tags of machines: of control planes, of all with an API server, of those and older
 // control planes, and of workers and bastions.
-func (m *model) tagControlPlane() []string { return []string{gcename.Tag("control-plane", m.name)} }
-func (m *model) tagNode() []string         { return []string{gcename.Tag("node", m.name)} }
-func (m *model) tagBastion() []string      { return []string{gcename.Tag("bastion", m.name)} }
+func (m *model) tagControlPlane() []string { return []string{gcename.Tag(gcename.ControlPlane, m.name)} }
+func (m *model) tagNode() []string         { return []string{gcename.Tag(gcename.Node, m.name)} }
+func (m *model) tagBastion() []string      { return []string{gcename.Tag(gcename.Bastion, m.name)} }
 
 func (m *model) tagServers() []string {
 	tags := m.tagControlPlane()
 	if m.hasAPIServers() {
-		tags = append(tags, gcename.Tag("apiserver", m.name))
+		tags = append(tags, gcename.Tag(gcename.APIServer, m.name))
 	}
 	return tags
 }
 
-func (m *model) tagMasters() []string { return append(m.tagServers(), gcename.Tag("master", m.name)) }
+func (m *model) tagMasters() []string { return append(m.tagServers(), gcename.Tag(gcename.Master, m.name)) }
 
 // internalRules let the machines of the cluster reach each other.
 func (m *model) internalRules() []rule {

@@ -17,18 +17,16 @@ const (
 	roleObjectViewer = "roles/storage.objectViewer"
 )
 
-// controlPlaneAccount is the account of all machines with an API server.
-const controlPlaneAccount = "control-plane"
-
-// accountName is how the account of a role is called among the cluster's.
+// accountName is how the account of a role is called among the cluster's: all machines with
+// an API server have one.
 func accountName(r api.InstanceGroupRole) string {
 	switch r {
 	case api.RoleNode:
-		return "node"
+		return gcename.Node
 	case api.RoleBastion:
-		return "bastion"
+		return gcename.Bastion
 	}
-	return controlPlaneAccount
+	return gcename.ControlPlane
 }
 
 // email is the address of the account that machines of a role act as.
@@ -45,9 +43,9 @@ func (m *model) identities() ([]resource.Node, error) {
 	if m.gce.ServiceAccount != "" {
 		return nil, nil
 	}
-	descriptions := map[string]string{controlPlaneAccount: "kubernetes control-plane instances", "node": "kubernetes worker nodes", "bastion": "bastion nodes"}
+	descriptions := map[string]string{gcename.ControlPlane: "kubernetes control-plane instances", gcename.Node: "kubernetes worker nodes", gcename.Bastion: "bastion nodes"}
 	var nodes []resource.Node
-	for _, name := range []string{controlPlaneAccount, "node", "bastion"} {
+	for _, name := range []string{gcename.ControlPlane, gcename.Node, gcename.Bastion} {
 		if slices.ContainsFunc(m.Groups, func(g *api.InstanceGroup) bool { return accountName(g.Spec.Role) == name }) {
 			nodes = append(nodes, kinds.ServiceAccounts.New(name, kinds.ServiceAccount{
 				AccountID: gcename.Account(name, m.name), Project: m.project, Description: descriptions[name], DisplayName: name}))
@@ -57,7 +55,7 @@ func (m *model) identities() ([]resource.Node, error) {
 		return nodes, nil
 	}
 	member := resource.Concat(resource.Lit("serviceAccount:"), m.email(api.RoleControlPlane))
-	nodes = append(nodes, kinds.ProjectMembers.New("serviceaccount-"+controlPlaneAccount,
+	nodes = append(nodes, kinds.ProjectMembers.New("serviceaccount-"+gcename.ControlPlane,
 		kinds.ProjectMember{Project: m.project, Role: roleServiceAgent, Member: member}))
 	return append(nodes, m.bucketRights(member)...), nil
 }

@@ -108,12 +108,9 @@ func Region(c *api.Cluster) (string, error) {
 // suffixed is the name of an object of the cluster.
 func (m *model) suffixed(object string) string { return gcename.Suffixed(object, m.name) }
 
-// label is the cluster's name as labels have it.
-func (m *model) label() string { return strings.ReplaceAll(m.name, ".", "-") }
-
 // labels are those of an object, beside the cluster's.
 func (m *model) labels(pairs ...string) map[string]string {
-	out := map[string]string{"k8s-io-cluster-name": m.label()}
+	out := map[string]string{gcename.LabelCluster: gcename.Label(m.name)}
 	for i := 0; i < len(pairs); i += 2 {
 		out[pairs[i]] = pairs[i+1]
 	}

@@ -16,6 +16,9 @@ import (
 // defaultDisk is the type of boot disks when the spec does not say.
 const defaultDisk = "pd-standard"
 
+// labelRole begins the label of a role, whose value is the role.
+const labelRole = "k8s-io-role-"
+
 // templates say how the machines of each group are made.
 func (m *model) templates() ([]resource.Node, error) {
 	var nodes []resource.Node
@@ -68,13 +71,13 @@ func (m *model) template(g *api.InstanceGroup) (kinds.InstanceTemplate, error) {
 func machineRoles(g *api.InstanceGroup) []string {
 	switch g.Spec.Role {
 	case api.RoleControlPlane:
-		return []string{"control-plane", "master"}
+		return []string{gcename.ControlPlane, gcename.Master}
 	case api.RoleAPIServer:
-		return []string{"apiserver"}
+		return []string{gcename.APIServer}
 	case api.RoleBastion:
-		return []string{"bastion"}
+		return []string{gcename.Bastion}
 	}
-	return []string{"node"}
+	return []string{gcename.Node}
 }
 
 // machineLabels are the user's, those of the group over the cluster's, and kops' over both.
@@ -86,7 +89,7 @@ func (m *model) machineLabels(g *api.InstanceGroup) map[string]string {
 	maps.Copy(out, g.Spec.CloudLabels)
 	maps.Copy(out, m.labels("k8s-io-instance-group", g.Name))
 	for _, role := range machineRoles(g) {
-		out["k8s-io-role-"+role] = role
+		out[labelRole+role] = role
 	}
 	return out
 }
@@ -176,7 +179,7 @@ func scopes(g *api.InstanceGroup) []string {
 
 // metadata is what machines are told of themselves.
 func (m *model) metadata(g *api.InstanceGroup) (map[string]resource.Content, error) {
-	out := map[string]resource.Content{"cluster-name": text(m.name), "kops-k8s-io-instance-group-name": text(g.Name)}
+	out := map[string]resource.Content{gcename.MetadataCluster: text(m.name), gcename.MetadataGroup: text(g.Name)}
 	if len(m.SSHKeys) > 0 {
 		out["ssh-keys"] = text(m.sshKeys(g))
 	}
