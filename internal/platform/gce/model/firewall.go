@@ -127,9 +127,11 @@ func (m *model) everything() []kinds.Allowed {
 
 // The tags of machines: of control planes, of all with an API server, of those and older
 // control planes, and of workers and bastions.
-func (m *model) tagControlPlane() []string { return []string{gcename.Tag(gcename.ControlPlane, m.name)} }
-func (m *model) tagNode() []string         { return []string{gcename.Tag(gcename.Node, m.name)} }
-func (m *model) tagBastion() []string      { return []string{gcename.Tag(gcename.Bastion, m.name)} }
+func (m *model) tagControlPlane() []string {
+	return []string{gcename.Tag(gcename.ControlPlane, m.name)}
+}
+func (m *model) tagNode() []string    { return []string{gcename.Tag(gcename.Node, m.name)} }
+func (m *model) tagBastion() []string { return []string{gcename.Tag(gcename.Bastion, m.name)} }
 
 func (m *model) tagServers() []string {
 	tags := m.tagControlPlane()
@@ -139,7 +141,9 @@ func (m *model) tagServers() []string {
 	return tags
 }
 
-func (m *model) tagMasters() []string { return append(m.tagServers(), gcename.Tag(gcename.Master, m.name)) }
+func (m *model) tagMasters() []string {
+	return append(m.tagServers(), gcename.Tag(gcename.Master, m.name))
+}
 
 // internalRules let the machines of the cluster reach each other.
 func (m *model) internalRules() []rule {

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"fmt"
-
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -24,14 +22,12 @@ func (m *model) managers() ([]resource.Node, error) {
 		}
 		sizes := split(minSize(g), len(zones))
 		for i, zone := range zones {
-			n := kinds.InstanceGroupManagers.New(m.groupName(g, zone), kinds.InstanceGroupManager{
+			nodes = append(nodes, kinds.InstanceGroupManagers.New(m.groupName(g, zone), kinds.InstanceGroupManager{
 				Name: m.groupName(g, zone), Zone: zone, BaseName: g.Name, TargetSize: sizes[i], ListResults: "PAGINATED",
 				Template:     kinds.GroupVersion{Template: kinds.InstanceTemplates.Out(gcename.TemplateNode(g.Name, m.name), "id")},
 				UpdatePolicy: kinds.UpdatePolicy{MinimalAction: "REPLACE", Type: "OPPORTUNISTIC"},
 				TargetPools:  m.pools(g),
-			})
-			n.Remedy = fmt.Sprintf("undo the change of spec.zones of group %s, or make another group", g.Name)
-			nodes = append(nodes, n)
+			}))
 		}
 	}
 	return nodes, nil
