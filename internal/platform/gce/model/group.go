@@ -5,6 +5,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
+	"kops.local/kops/internal/platform/gce/spec"
 )
 
 // groupName is the name of the managed instance group of a group in a zone.
@@ -20,10 +21,9 @@ func (m *model) managers() ([]resource.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		sizes := split(minSize(g), len(zones))
 		for i, zone := range zones {
 			nodes = append(nodes, kinds.InstanceGroupManagers.New(m.groupName(g, zone), kinds.InstanceGroupManager{
-				Name: m.groupName(g, zone), Zone: zone, BaseName: g.Name, TargetSize: sizes[i], ListResults: "PAGINATED",
+				Name: m.groupName(g, zone), Zone: zone, BaseName: g.Name, TargetSize: int(spec.ShareOf(minSize(g), i, len(zones))), ListResults: "PAGINATED",
 				Template:     kinds.GroupVersion{Template: kinds.InstanceTemplates.Out(gcename.TemplateNode(g.Name, m.name), "id")},
 				UpdatePolicy: kinds.UpdatePolicy{MinimalAction: "REPLACE", Type: "OPPORTUNISTIC"},
 				TargetPools:  m.pools(g),
@@ -34,22 +34,10 @@ func (m *model) managers() ([]resource.Node, error) {
 }
 
 // minSize is how many machines a new group has.
-func minSize(g *api.InstanceGroup) int {
+func minSize(g *api.InstanceGroup) int32 {
 	usual := int32(1)
 	if g.Spec.Role == api.RoleNode {
 		usual = 2
 	}
-	return int(or(g.Spec.MinSize, usual))
-}
-
-// split shares a number of machines out among zones: the first get one more than the others.
-func split(machines, zones int) []int {
-	out := make([]int, zones)
-	for i := range out {
-		out[i] = machines / zones
-		if i < machines%zones {
-			out[i]++
-		}
-	}
-	return out
+	return or(g.Spec.MinSize, usual)
 }

@@ -1,13 +1,14 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
+	"kops.local/kops/internal/platform/gce/spec"
 )
 
 // What a subnet of the spec can say of the ways out of it.
@@ -33,17 +34,16 @@ func (m *model) network() ([]resource.Node, error) {
 // networkName is the name of the network: of a shared one what the spec says, less the project.
 func (m *model) networkName() string {
 	if id := m.spec.Networking.NetworkID; id != "" {
-		return id[strings.LastIndex(id, "/")+1:]
+		_, name, _ := spec.ParseNetwork(id) // validation has refused others
+		return name
 	}
 	return gcename.Network(m.name)
 }
 
 // networkProject is the project of the network.
 func (m *model) networkProject() string {
-	if project, _, other := strings.Cut(m.spec.Networking.NetworkID, "/"); other {
-		return project
-	}
-	return m.project
+	project, _, _ := spec.ParseNetwork(m.spec.Networking.NetworkID)
+	return cmp.Or(project, m.project)
 }
 
 func (m *model) networkID() resource.Value { return kinds.Networks.Out(m.networkName(), "id") }

@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
+	"kops.local/kops/internal/platform/gce/spec"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -113,14 +114,10 @@ func (m *model) bootDisk(g *api.InstanceGroup) (kinds.TemplateDisk, error) {
 
 // imageURL is the address of the image that a spec writes as project/name, or name for one of the cluster's project.
 func (m *model) imageURL(image string) (string, error) {
-	project, name, other := strings.Cut(image, "/")
-	if !other {
-		project, name = m.project, image
-	}
-	if project == "" || name == "" || strings.ContainsAny(name, "/:") {
+	if _, _, ok := spec.ParseImage(image); !ok {
 		return "", fmt.Errorf("the image %q is not named as project/name; write spec.image so, or the name alone for an image of project %s", image, m.project)
 	}
-	return "https://www.googleapis.com/compute/v1/projects/" + project + "/global/images/" + name, nil
+	return spec.ImageURL(image, m.project), nil
 }
 
 func (m *model) networkInterface(g *api.InstanceGroup, s *api.ClusterSubnetSpec) kinds.TemplateInterface {

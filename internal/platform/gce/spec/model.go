@@ -50,9 +50,9 @@ func zonesOf(g *api.InstanceGroup) []string {
 	return slices.Compact(zones)
 }
 
-// shareOf is the part of a number of machines that is in the i-th of n zones: the remainder
+// ShareOf is the part of a number of machines that is in the i-th of n zones: the remainder
 // goes to the first.
-func shareOf(machines int32, i, n int) int32 {
+func ShareOf(machines int32, i, n int) int32 {
 	share := machines / int32(n)
 	if int32(i) < machines%int32(n) {
 		share++
@@ -66,7 +66,7 @@ func scalingGroups(c *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup {
 	var out []traits.ScalingGroup
 	zones, whole := zonesOf(g), traits.Whole("", g)[0]
 	for i, zone := range zones {
-		s := traits.ScalingGroup{Min: shareOf(whole.Min, i, len(zones)), Max: shareOf(whole.Max, i, len(zones)),
+		s := traits.ScalingGroup{Min: ShareOf(whole.Min, i, len(zones)), Max: ShareOf(whole.Max, i, len(zones)),
 			Name: "https://www.googleapis.com/compute/v1/projects/" + c.Spec.CloudProvider.GCE.Project + "/zones/" + zone + "/instanceGroups/" + gcename.Group(g.Name, zone, c.Name)}
 		if s.Max > 0 {
 			out = append(out, s)
