@@ -7,7 +7,7 @@ GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 
 # A version of Kubernetes; empty is the one that kops recommends for new clusters.
 KUBERNETES_VERSION ?=
-# A cloud whose clusters the programs are for besides, such as aws.
+# A cloud whose clusters the programs are for besides: aws or gce.
 CLOUD ?=
 PROGRAMS = cd tools/kubernetes && go run . $(CLOUD:%=-cloud %) $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
 

@@ -7,7 +7,7 @@ import (
 )
 
 // clouds are, by the name of a cloud, what its clusters run besides.
-func clouds() map[string][]source { return map[string][]source{"aws": aws()} }
+func clouds() map[string][]source { return map[string][]source{"aws": aws(), "gce": gce()} }
 
 // sourcesFor lists what a cluster of a Kubernetes version runs on a cloud; none is "".
 func sourcesFor(version, cloud string) ([]source, error) {

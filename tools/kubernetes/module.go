@@ -42,6 +42,8 @@ type module struct {
 	staging bool
 	// instead are versions, as "PATH VERSION", of modules that replace what the module asks for.
 	instead []string
+	// readonly says that the module is here, and that its go.mod says what it is built with.
+	readonly bool
 	// link is further flags of the linker, and env is what else the go tool is told.
 	link string
 	env  []string
@@ -101,7 +103,11 @@ func (m module) make(ctx context.Context, j job) error {
 
 // build makes one program and its digest. A program that somebody runs is replaced, not overwritten.
 func (m module) build(ctx context.Context, work, arch string, p program, out string) error {
-	args := []string{"build", "-mod=mod", "-trimpath", "-ldflags", m.ldflags(), "-o", out + ".new"}
+	mod := "-mod=mod"
+	if m.readonly {
+		mod = "-mod=readonly"
+	}
+	args := []string{"build", mod, "-trimpath", "-ldflags", m.ldflags(), "-o", out + ".new"}
 	if len(m.tags) > 0 {
 		args = append(args, "-tags", strings.Join(m.tags, ","))
 	}

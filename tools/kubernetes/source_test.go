@@ -4,6 +4,9 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,7 +42,8 @@ func TestWhatACloudNeedsBesides(t *testing.T) {
 	for _, c := range []struct{ cloud, want, err string }{
 		{"", "cni-plugins-v1.9.1", ""},
 		{"aws", "ecr-credential-provider-v1.31.7 cloud-provider-aws-v1.36.1 cni-plugins-v1.9.1", ""},
-		{"moon", "", `the cloud "moon"; there is for [aws]`},
+		{"gce", "auth-provider-gcp-v35.0.0 cloud-provider-gcp-v35.0.0 cni-plugins-v1.9.1", ""},
+		{"moon", "", `the cloud "moon"; there is for [aws gce]`},
 	} {
 		got, err := sourcesFor("1.36.3", c.cloud)
 		if c.err != "" {
@@ -258,5 +262,42 @@ func TestMissingLibrary(t *testing.T) {
 	}
 	if err := checkLibraries(root); err == nil || !strings.Contains(err.Error(), "libc.") {
 		t.Errorf("%v, want that the C library is missing", err)
+	}
+}
+
+// TestAProgramOfThisFolderIsBuilt: it needs no module but the standard library.
+func TestAProgramOfThisFolderIsBuilt(t *testing.T) {
+	dir := t.TempDir()
+	var told []string
+	j := job{dir: dir, arch: runtime.GOARCH, say: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
+	o := own{folder: "gce", program: "auth-provider-gcp"}
+	if err := o.make(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range o.files() {
+		if _, err := os.Stat(filepath.Join(dir, f)); err != nil {
+			t.Error(err)
+		}
+	}
+	if !strings.Contains(told[0], "CANNOT BE HAD as a module") {
+		t.Errorf("told %q", told)
+	}
+	cloud := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Metadata-Flavor") == "Google" && r.URL.Path == "/computeMetadata/v1/instance/service-accounts/default/token" {
+			_, _ = io.WriteString(w, `{"access_token":"secret","expires_in":3599}`) // the test would fail
+		}
+	}))
+	defer cloud.Close()
+	c := exec.CommandContext(t.Context(), filepath.Join(dir, "bin/auth-provider-gcp"))
+	c.Env = []string{"GCE_METADATA_HOST=" + strings.TrimPrefix(cloud.URL, "http://")}
+	c.Stdin = strings.NewReader(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"europe-docker.pkg.dev/p/r/i:v1"}`)
+	out, err := c.Output()
+	want := `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","auth":{"europe-docker.pkg.dev":{"username":"_token","password":"secret"}}}`
+	if err != nil || strings.TrimSpace(string(out)) != want {
+		t.Errorf("it answers %s, %v", out, err)
+	}
+	o.folder = "nowhere"
+	if err := o.make(t.Context(), j); err == nil || !strings.Contains(err.Error(), "run this command in its own folder") {
+		t.Errorf("elsewhere: %v", err)
 	}
 }

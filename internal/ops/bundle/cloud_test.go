@@ -2,6 +2,7 @@ package bundle_test
 
 import (
 	"net/http"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,22 +63,31 @@ func TestWhatOfAClusterInACloudCanBePacked(t *testing.T) {
 
 // TestTheProgramsOfACloudAreNamedAsItsClustersDo: folder, program and place follow from the names.
 func TestTheProgramsOfACloudAreNamedAsItsClustersDo(t *testing.T) {
-	const image = "registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1"
-	const file = "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64"
+	for _, c := range []struct{ image, file, controller, credentials string }{
+		{"registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1", "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64",
+			"cloud-provider-aws-v1.36.1-amd64/bin/aws-cloud-controller-manager", "ecr-credential-provider-v1.31.7-amd64/bin/ecr-credential-provider"},
+		{"registry.k8s.io/cloud-provider-gcp/cloud-controller-manager:v35.0.0", "https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/amd64/auth-provider-gcp",
+			"cloud-provider-gcp-v35.0.0-amd64/bin/cloud-controller-manager", "auth-provider-gcp-v35.0.0-amd64/bin/auth-provider-gcp"},
+	} {
+		t.Run(c.image, func(t *testing.T) { programsOfACloud(t, c.image, c.file, c.controller, c.credentials) })
+	}
+}
+
+func programsOfACloud(t *testing.T, image, file, controller, credentials string) {
 	b := newBench(t)
-	for _, at := range []string{"cloud-provider-aws-v1.36.1-amd64/bin/aws-cloud-controller-manager", "ecr-credential-provider-v1.31.7-amd64/bin/ecr-credential-provider"} {
+	for _, at := range []string{controller, credentials} {
 		text := "#!/bin/sh\necho " + at
 		b.file(filepath.Join(b.programs, at), text)
 		b.file(filepath.Join(b.programs, at+".sha256"), sum(text)+"\n")
 	}
 	address := b.serve(b.create(bundle.Want{Images: []string{image}, Files: map[string]string{file: ""}}))
-	if _, text := b.get(http.MethodGet, strings.Replace(file, "https://artifacts.k8s.io", address, 1)); text != "#!/bin/sh\necho ecr-credential-provider-v1.31.7-amd64/bin/ecr-credential-provider" {
+	if _, text := b.get(http.MethodGet, strings.Replace(file, "https://artifacts.k8s.io", address, 1)); text != "#!/bin/sh\necho "+credentials {
 		t.Errorf("the file is %q", text)
 	}
 	img := b.pull(address, image)
 	config, err := img.ConfigFile()
-	if err != nil || !slices.Equal(config.Config.Entrypoint, []string{"/bin/aws-cloud-controller-manager"}) {
-		t.Errorf("the configuration is %+v, %v", config, err)
+	if err != nil || len(config.Config.Entrypoint) != 1 || path.Base(config.Config.Entrypoint[0]) != path.Base(controller) {
+		t.Fatalf("the configuration is %+v, %v", config, err)
 	}
 	layers, err := img.Layers()
 	if err != nil {
@@ -87,7 +97,7 @@ func TestTheProgramsOfACloudAreNamedAsItsClustersDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := unpacked(t, content)["bin/aws-cloud-controller-manager 755"]; got != "#!/bin/sh\necho cloud-provider-aws-v1.36.1-amd64/bin/aws-cloud-controller-manager" {
+	if got := unpacked(t, content)[strings.TrimPrefix(config.Config.Entrypoint[0], "/")+" 755"]; got != "#!/bin/sh\necho "+controller {
 		t.Errorf("the program is %q", got)
 	}
 }

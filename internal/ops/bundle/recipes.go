@@ -61,6 +61,7 @@ func fileRecipes() []fileRecipe {
 		{"https://github.com/containernetworking/plugins/releases/download/v{version}/cni-plugins-linux-{arch}-v{version}.tgz",
 			[]part{{"cni-plugins", "", "."}}, archive},
 		{"https://artifacts.k8s.io/binaries/cloud-provider-{cloud}/v{version}/linux/{arch}/{program}-linux-{arch}", []part{{"{program}", "{program}", ""}}, plain},
+		{"https://artifacts.k8s.io/binaries/cloud-provider-{cloud}/v{version}/{program}/linux/{arch}/{program}", []part{{"{program}", "{program}", ""}}, plain},
 	}
 }
 
@@ -101,6 +102,8 @@ func imageRecipes() []imageRecipe {
 			entrypoint: []string{"/agnhost"}, cmd: []string{"pause"}},
 		{repository: "registry.k8s.io/provider-{cloud}/cloud-controller-manager", entrypoint: []string{"/bin/{cloud}-cloud-controller-manager"},
 			parts: []part{{"cloud-provider-{cloud}", "{cloud}-cloud-controller-manager", "/bin/{cloud}-cloud-controller-manager"}}},
+		{repository: "registry.k8s.io/cloud-provider-{cloud}/cloud-controller-manager", entrypoint: []string{"/cloud-controller-manager"},
+			parts: []part{{"cloud-provider-{cloud}", "cloud-controller-manager", "/cloud-controller-manager"}}},
 	}
 }
 
