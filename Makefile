@@ -40,7 +40,7 @@ bundle: build ## all that machines of this host fetch: from its publishers, or e
 	  ($(PROGRAMS)) && $(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION); }
 	$(BUILD)/kops bundle extract $(KUBERNETES_VERSION:%=v%/bin/linux/$(shell go env GOARCH)/)kubectl --to $(BUILD)/kubectl
 
-programs: build ## those of a cluster, built from their modules, once; CLOUD=aws: those of clusters there, too
+programs: build ## those of a cluster, built from their modules, once; CLOUD=aws, or gce: those of clusters there, too
 	$(PROGRAMS)
 
 demo: build ## describe a cluster, and write it as Terraform: needs neither a cloud nor an account

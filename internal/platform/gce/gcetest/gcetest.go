@@ -109,11 +109,12 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if r.Header.Get("Authorization") != "Bearer token-"+strconv.Itoa(c.tokens) || c.tokens == 0 {
+	n, err := strconv.Atoi(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer token-"))
+	if err != nil || n < 1 || n > c.tokens {
 		refuse(w, http.StatusUnauthorized, "authError")
 		return
 	}
-	var in Doc
+	in := Doc{}
 	if r.ContentLength > 0 {
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			c.t.Errorf("%s: %v", call, err)
@@ -169,8 +170,11 @@ func (c *Cloud) answer(w http.ResponseWriter, r *http.Request, path string, in D
 }
 
 // below are the things of a collection with a label, as a filter names it: labels.KEY=VALUE, or
-// labels.KEY:* whatever the value is, joined by AND.
+// labels.KEY:* whatever the value is, joined by AND. Other filters leave all.
 func (c *Cloud) below(path, filter string) []Doc {
+	if !strings.HasPrefix(filter, "labels.") {
+		filter = ""
+	}
 	var out []Doc
 	for _, p := range slices.Sorted(maps.Keys(c.things)) {
 		rest, ok := strings.CutPrefix(p, path+"/")

@@ -9,6 +9,7 @@ import (
 	"crypto/subtle"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -131,7 +132,7 @@ func (v *Verifier) check(c claim, body []byte) error {
 func checkSignature(t token, text string) error {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
-		return fmt.Errorf("read the attestation key: Compute tells none")
+		return fault.Wrap(fault.Permanent, errors.New("read the attestation key: Compute tells none"), enable)
 	}
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
