@@ -51,7 +51,7 @@ func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions)
 	if err != nil {
 		return "", false, err
 	}
-	if err := o.check(URL(f, key), now); err != nil {
+	if err := o.Check(URL(f, key), now); err != nil {
 		return "", false, err
 	}
 	mode := os.FileMode(0o644)
@@ -89,7 +89,7 @@ func (f *Folder) Delete(ctx context.Context, key string, o DeleteOptions) error 
 	if err != nil || now == "" {
 		return err
 	}
-	if err := o.check(URL(f, key), now); err != nil {
+	if err := o.Check(URL(f, key), now); err != nil {
 		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -96,7 +96,7 @@ func (m *Memory) Put(ctx context.Context, key string, data []byte, o PutOptions)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := o.check(join(m.url, key), m.version(key)); err != nil {
+	if err := o.Check(join(m.url, key), m.version(key)); err != nil {
 		return "", err
 	}
 	m.objects[key] = bytes.Clone(data)
@@ -110,7 +110,7 @@ func (m *Memory) Delete(ctx context.Context, key string, o DeleteOptions) error 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := o.check(join(m.url, key), m.version(key)); err != nil {
+	if err := o.Check(join(m.url, key), m.version(key)); err != nil {
 		return err
 	}
 	delete(m.objects, key)
@@ -137,8 +137,8 @@ func usable(ctx context.Context, key string) error {
 	return CheckKey(key)
 }
 
-// check compares the conditions of a write with the version that is there ("" is absent).
-func (o PutOptions) check(url string, now Version) error {
+// Check compares the conditions of a write with the version that is there ("" is absent).
+func (o PutOptions) Check(url string, now Version) error {
 	switch {
 	case o.IfAbsent && now != "":
 		return Exists(url)
@@ -148,8 +148,8 @@ func (o PutOptions) check(url string, now Version) error {
 	return nil
 }
 
-// check compares the condition of a removal with the version that is there ("" is absent).
-func (o DeleteOptions) check(url string, now Version) error {
+// Check compares the condition of a removal with the version that is there ("" is absent).
+func (o DeleteOptions) Check(url string, now Version) error {
 	if o.IfVersion != "" && now != "" && now != o.IfVersion {
 		return Changed(url)
 	}

@@ -14,9 +14,6 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// racers is the number of clients that do the same at once.
-const racers = 12
-
 func ifAbsent(t *testing.T, s *suite) {
 	absent := store.PutOptions{IfAbsent: true}
 	if _, err := s.Put(t.Context(), "a/lease", []byte("one"), absent); err != nil {
@@ -42,7 +39,7 @@ func ifAbsentRace(t *testing.T, s *suite) {
 	for round := range 5 {
 		key := fmt.Sprintf("race/%d", round)
 		var won atomic.Int32
-		winner := make(chan string, racers)
+		winner := make(chan string, s.Racers)
 		s.race(t, func(client store.Store, n int) error {
 			me := fmt.Sprintf("client %d", n)
 			_, err := client.Put(t.Context(), key, []byte(me), store.PutOptions{IfAbsent: true})
@@ -55,7 +52,7 @@ func ifAbsentRace(t *testing.T, s *suite) {
 			return nil
 		})
 		if n := won.Load(); n < 1 || (n > 1 && s.Atomic) {
-			t.Errorf("%d of %d writers won", n, racers)
+			t.Errorf("%d of %d writers won", n, s.Racers)
 		}
 		if s.Atomic {
 			s.wants(t, key, <-winner)
@@ -111,7 +108,7 @@ func lostUpdate(t *testing.T, s *suite) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := strconv.Itoa(each * racers); s.Atomic && string(data) != want {
+	if want := strconv.Itoa(each * s.Racers); s.Atomic && string(data) != want {
 		t.Errorf("the counter is %s after %s updates", data, want)
 	}
 }
@@ -205,7 +202,7 @@ func (s *suite) race(t *testing.T, f func(client store.Store, n int) error) {
 	t.Helper()
 	var all sync.WaitGroup
 	start := make(chan struct{})
-	for n := range racers {
+	for n := range s.Racers {
 		client := s.clients()
 		all.Go(func() {
 			<-start

@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -22,6 +23,8 @@ type Traits struct {
 	Digests bool
 	// Slashes is true when a server takes a backslash for a slash, so that keys with one are refused.
 	Slashes bool
+	// Racers is the number of clients that do the same at once; zero: a dozen.
+	Racers int
 	// Strangers is true when a listing made during a write may show unfinished objects of the server's own.
 	Strangers bool
 }
@@ -59,7 +62,8 @@ func Run(t *testing.T, traits Traits, fresh func(t *testing.T) Clients) {
 	}
 	for _, p := range parts {
 		t.Run(p.name, func(t *testing.T) {
-			clients := fresh(t)
+			clients, traits := fresh(t), traits
+			traits.Racers = cmp.Or(traits.Racers, 12)
 			p.run(t, &suite{Traits: traits, clients: clients, Store: clients()})
 		})
 	}

@@ -36,6 +36,11 @@ func Missing(t testing.TB, why string) {
 // answers there below path, with any status; it returns the address.
 func Run(t testing.TB, cmd *exec.Cmd, url func(said string) string, path string) (string, error) {
 	t.Helper()
+	return run(t, cmd, url, func(ctx context.Context, at string) error { return answers(ctx, at+path) })
+}
+
+func run(t testing.TB, cmd *exec.Cmd, url func(said string) string, ready func(ctx context.Context, at string) error) (string, error) {
+	t.Helper()
 	var said output
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -58,7 +63,7 @@ func Run(t testing.TB, cmd *exec.Cmd, url func(said string) string, path string)
 	var err error
 	for {
 		if at := url(said.String()); at != "" {
-			if err = answers(ctx, at+path); err == nil {
+			if err = ready(ctx, at); err == nil {
 				return at, nil
 			}
 		}
@@ -73,15 +78,32 @@ func Run(t testing.TB, cmd *exec.Cmd, url func(said string) string, path string)
 }
 
 // RunAt starts a server at a free address of this machine, which command is given, and
-// returns its URL. Somebody may take the address before the server does, which then ends.
+// returns its URL, where it answers below path.
 func RunAt(t testing.TB, command func(address string) *exec.Cmd, path string) string {
+	t.Helper()
+	return "http://" + runAt(t, command, func(ctx context.Context, at string) error { return answers(ctx, "http://"+at+path) })
+}
+
+// RunTCP is RunAt for a server that does not speak HTTP. It returns the address.
+func RunTCP(t testing.TB, command func(address string) *exec.Cmd) string {
+	t.Helper()
+	return runAt(t, command, func(ctx context.Context, at string) error {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	})
+}
+
+// runAt tries again: somebody may take the address before the server does, which then ends.
+func runAt(t testing.TB, command func(address string) *exec.Cmd, ready func(ctx context.Context, at string) error) string {
 	t.Helper()
 	var err error
 	for range 3 {
 		address := freeAddress(t)
-		var url string
-		if url, err = Run(t, command(address), func(string) string { return "http://" + address }, path); err == nil {
-			return url
+		if _, err = run(t, command(address), func(string) string { return address }, ready); err == nil {
+			return address
 		}
 	}
 	t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	"kops.local/kops/internal/store/gs/adc"
 	"kops.local/kops/internal/store/open"
 	"kops.local/kops/internal/store/s3/sdkchain"
+	"kops.local/kops/internal/store/swift"
+	"kops.local/kops/internal/store/swift/oschain"
 )
 
 // Backends lists what can be opened. env returns an environment variable, or "", as
@@ -21,6 +23,8 @@ import (
 func Backends(env func(string) string, client *http.Client) store.Backends {
 	all := open.Backends(open.Options{Env: env, HTTP: client, Account: sdkchain.Credentials{}, Token: adc.Source(client)})
 	_, suffix := azchain.Cloud(env("AZURE_ENVIRONMENT"))
+	openstack := oschain.Client(env, client)
 	return append(all, azureblob.Backend(azureblob.Config{HTTP: client, Endpoint: env("AZURE_STORAGE_SERVICE_ENDPOINT"), Suffix: suffix,
-		Key: env("AZURE_STORAGE_KEY"), Token: azchain.Source(client, env("AZURE_ENVIRONMENT")), Account: env("AZURE_STORAGE_ACCOUNT")}))
+		Key: env("AZURE_STORAGE_KEY"), Token: azchain.Source(client, env("AZURE_ENVIRONMENT")), Account: env("AZURE_STORAGE_ACCOUNT")}),
+		swift.Backend(swift.Config{HTTP: openstack, Login: oschain.Login(env, openstack)}))
 }

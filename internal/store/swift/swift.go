@@ -1,0 +1,366 @@
+// Package swift is the store in a container of OpenStack's object storage.
+//
+// Swift cannot make a write depend on what is there: it looks at If-None-Match of a PUT
+// before it writes and not while it does, and passes over If-Match of PUT and DELETE
+// (Object Storage API; its own servers do so). What a condition is about is therefore
+// read before the write, and again some time after it: of writers that wrote at the same
+// time, only the last one then finds its own. That is a lock by time, after Fischer: it
+// holds as long as no write takes longer than Config.Settle to take effect. A removal on a
+// condition looks before only.
+//
+// It must not know what the objects mean, nor read the environment: who logs in, and
+// where, is handed in.
+package swift
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kops.local/kops/internal/engine/clock"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/web"
+)
+
+// Session is what a login gives.
+type Session struct {
+	// Endpoint is the URL of the account in the object storage, and Token who asks there.
+	Endpoint, Token string
+}
+
+// Config says who asks, and where.
+type Config struct {
+	// HTTP sends the requests; nil: a client of its own for each store.
+	HTTP *http.Client
+	// Login is asked when a session is first needed, and again when one has ended. Errors
+	// are of class fault.Denied.
+	Login func(context.Context) (Session, error)
+	// Settle is how long after a write on a condition others that were under way have
+	// taken effect; zero: 2 s.
+	Settle time.Duration
+}
+
+// Backend opens swift://container/folder.
+func Backend(c Config) store.Backend {
+	if c.HTTP == nil {
+		c.HTTP = web.NewClient()
+	}
+	c.Settle = cmp.Or(c.Settle, 2*time.Second)
+	session := &login{ask: c.Login}
+	return store.Backend{Schemes: []string{"swift"}, Open: func(_ context.Context, _, rest string) (store.Store, error) {
+		name, prefix, _ := strings.Cut(rest, "/")
+		if name == "" {
+			return nil, fault.New(fault.Permanent, "the name of the container is missing")
+		}
+		s := &container{c: c, session: session, name: name, url: "swift://" + name}
+		if prefix = strings.Trim(prefix, "/"); prefix != "" {
+			s.url += "/" + prefix
+			s.prefix = prefix + "/"
+		}
+		return s, nil
+	}}
+}
+
+// login keeps the session of all stores of a program.
+type login struct {
+	ask func(context.Context) (Session, error)
+	mu  sync.Mutex
+	now Session
+}
+
+// session returns the session, another one than ended.
+func (l *login) session(ctx context.Context, ended Session) (Session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.now != (Session{}) && l.now != ended {
+		return l.now, nil
+	}
+	now, err := l.ask(ctx)
+	if err == nil {
+		l.now = now
+	}
+	return now, err
+}
+
+// container is the Store below one prefix of one container.
+type container struct {
+	c       Config
+	session *login
+	url     string // what the user wrote, without a final slash
+	name    string
+	prefix  string // empty, or ends in a slash
+	// there says that the container has answered, so that what is missing is an object.
+	there atomic.Bool
+}
+
+// About implements store.Store.
+func (s *container) About() store.About {
+	return store.About{URL: s.url, DeleteAll: s.deleteAll, Public: s.public}
+}
+
+// Get implements store.Store. Of the copies of an object the newest is asked for.
+func (s *container) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+	if err := store.CheckKey(key); err != nil {
+		return nil, "", err
+	}
+	a, err := s.ask(ctx, request{method: http.MethodGet, object: s.prefix + key, header: http.Header{"X-Newest": {"true"}}})
+	if err != nil || !a.OK() {
+		return nil, "", s.failed(ctx, "read", key, a, err)
+	}
+	return a.Body, version(a), nil
+}
+
+// version is the digest of a content, which is its ETag.
+func version(a web.Answer) store.Version {
+	return store.Version(strings.Trim(a.Header.Get("ETag"), `"`))
+}
+
+// List implements store.Store: one request for every ten thousand objects.
+func (s *container) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		q := url.Values{"format": {"json"}, "prefix": {s.prefix + prefix}}
+		for {
+			a, err := s.ask(ctx, request{method: http.MethodGet, query: q})
+			if err != nil || !a.OK() {
+				yield(store.Info{}, s.failed(ctx, "list", prefix, a, err))
+				return
+			}
+			var page []struct {
+				Name, Hash string
+				Bytes      int64
+			}
+			if err := json.Unmarshal(a.Body, &page); err != nil {
+				yield(store.Info{}, fault.Wrap(fault.Permanent, fmt.Errorf("list %s: the answer is none of the storage's: %w", store.URL(s, prefix), err), "check any proxy"))
+				return
+			}
+			for _, o := range page {
+				if !strings.HasSuffix(o.Name, "/") && !yield(store.Info{Key: strings.TrimPrefix(o.Name, s.prefix), Size: o.Bytes, Version: store.Version(o.Hash), Digest: o.Hash}, nil) {
+					return // a name that ends in a slash is the mark of a folder, not an object of ours
+				}
+			}
+			if len(page) == 0 {
+				return
+			}
+			q.Set("marker", page[len(page)-1].Name)
+		}
+	}
+}
+
+// Put implements store.Store.
+func (s *container) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	if err := store.CheckKey(key); err != nil {
+		return "", err
+	}
+	if o.PublicRead {
+		if public, err := s.public(ctx); err != nil || !public {
+			return "", cmp.Or(err, fault.Wrap(fault.Permanent, fmt.Errorf("write %s: everybody is to read it, and may not read the container", store.URL(s, key)),
+				"let everybody read the container: swift post --read-acl .r:* "+s.name))
+		}
+	}
+	if o.IfAbsent || o.IfVersion != "" {
+		return s.guarded(ctx, key, data, o)
+	}
+	a, err := s.write(ctx, key, data, o)
+	if err != nil || !a.OK() {
+		return "", s.failed(ctx, "write", key, a, err)
+	}
+	return version(a), nil
+}
+
+func (s *container) write(ctx context.Context, key string, data []byte, o store.PutOptions) (web.Answer, error) {
+	h := http.Header{"Etag": {store.Digest(data)}, "Content-Type": {"application/octet-stream"}}
+	if o.IfAbsent {
+		h.Set("If-None-Match", "*")
+	}
+	return s.ask(ctx, request{method: http.MethodPut, object: s.prefix + key, header: h, body: data})
+}
+
+// guarded writes on a condition, as the package says.
+func (s *container) guarded(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	at := store.URL(s, key)
+	now, err := s.current(ctx, key)
+	if err == nil {
+		err = o.Check(at, now)
+	}
+	if err != nil {
+		return "", err
+	}
+	timed, cancel := context.WithTimeout(ctx, s.c.Settle)
+	defer cancel()
+	a, err := s.write(timed, key, data, o)
+	switch {
+	case err != nil && timed.Err() != nil && ctx.Err() == nil:
+		return "", fault.Wrap(fault.Lost, fmt.Errorf("write %s: the server took longer than %v, in which others may have written", at, s.c.Settle), "check the network, and the load of the server")
+	case err == nil && a.Status == http.StatusPreconditionFailed:
+		return store.Refused(ctx, s, key, data, o, a.Tries)
+	case err != nil || !a.OK():
+		return "", s.failed(ctx, "write", key, a, err)
+	}
+	if err := clock.Sleep(ctx, s.c.Settle); err != nil {
+		return "", fmt.Errorf("write %s: %w", at, err)
+	}
+	now, err = s.current(ctx, key)
+	switch {
+	case err != nil:
+		return "", err
+	case now != version(a):
+		return store.Refused(ctx, s, key, data, o, 1)
+	}
+	return now, nil
+}
+
+// current is the version that is there, or "".
+func (s *container) current(ctx context.Context, key string) (store.Version, error) {
+	a, err := s.ask(ctx, request{method: http.MethodHead, object: s.prefix + key, header: http.Header{"X-Newest": {"true"}}})
+	if err == nil && a.OK() {
+		return version(a), nil
+	}
+	if err = s.failed(ctx, "read", key, a, err); fault.Is(err, fault.Gone) {
+		return "", nil
+	}
+	return "", err
+}
+
+// Delete implements store.Store.
+func (s *container) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
+	if err := store.CheckKey(key); err != nil {
+		return err
+	}
+	if o.IfVersion != "" {
+		now, err := s.current(ctx, key)
+		if err == nil {
+			err = o.Check(store.URL(s, key), now)
+		}
+		if err != nil || now == "" {
+			return err
+		}
+	}
+	a, err := s.ask(ctx, request{method: http.MethodDelete, object: s.prefix + key})
+	if err == nil && a.OK() {
+		return nil
+	}
+	if err = s.failed(ctx, "delete", key, a, err); fault.Is(err, fault.Gone) {
+		return nil
+	}
+	return err
+}
+
+// deleteAll removes keys, some at a time.
+func (s *container) deleteAll(ctx context.Context, keys []string) error {
+	return store.Each(ctx, keys, func(ctx context.Context, key string) error { return s.Delete(ctx, key, store.DeleteOptions{}) })
+}
+
+// public reports whether everybody may read the objects of the container.
+func (s *container) public(ctx context.Context) (bool, error) {
+	a, err := s.ask(ctx, request{method: http.MethodHead})
+	if err != nil || !a.OK() {
+		return false, s.failed(ctx, "ask whether everybody may read", "", a, err)
+	}
+	return slices.Contains(strings.Split(strings.ReplaceAll(a.Header.Get("X-Container-Read"), " ", ""), ","), ".r:*"), nil
+}
+
+// request is one for an object, by its name in the container, or for the container.
+type request struct {
+	method, object string
+	query          url.Values
+	header         http.Header
+	body           []byte
+}
+
+// ask sends a request as often as web.Ask does, and logs in again when the session has ended.
+func (s *container) ask(ctx context.Context, r request) (web.Answer, error) {
+	var session, ended Session
+	a, err := web.Ask(ctx, s.c.HTTP, func() (*http.Request, error) {
+		var err error
+		if session, err = s.session.session(ctx, ended); err != nil {
+			return nil, err
+		}
+		at := strings.TrimSuffix(session.Endpoint, "/") + "/" + url.PathEscape(s.name)
+		if r.object != "" {
+			at += "/" + url.PathEscape(r.object)
+		}
+		if len(r.query) > 0 {
+			at += "?" + r.query.Encode()
+		}
+		req, err := http.NewRequestWithContext(ctx, r.method, at, bytes.NewReader(r.body))
+		if err != nil {
+			return nil, fault.Wrap(fault.Permanent, err, "")
+		}
+		for name, values := range r.header {
+			req.Header[name] = values
+		}
+		req.Header.Set("X-Auth-Token", session.Token)
+		// Servers send the end of a body even after an answer that has none.
+		req.Close = r.method == http.MethodDelete || r.method == http.MethodHead
+		return req, nil
+	}, func(a web.Answer) bool {
+		over := a.Status == http.StatusUnauthorized && ended == Session{}
+		if over {
+			ended = session
+		}
+		return over || a.Status == rateLimited
+	})
+	if err == nil && a.OK() {
+		s.there.Store(true)
+	}
+	return a, err
+}
+
+// rateLimited is the status of a server that is asked too often (Swift, "Rate Limiting").
+const rateLimited = 498
+
+// missing asks whether the container is what is missing, unless it has answered before.
+func (s *container) missing(ctx context.Context) bool {
+	if s.there.Load() {
+		return false
+	}
+	a, err := s.ask(ctx, request{method: http.MethodHead})
+	return err == nil && a.Status == http.StatusNotFound
+}
+
+// failed says what was being done when a request failed, and classes the error.
+func (s *container) failed(ctx context.Context, doing, key string, a web.Answer, err error) error {
+	what := doing + " " + store.URL(s, key)
+	if ctx.Err() != nil { // a time-out of the connection looks like that of a context
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	}
+	if err != nil {
+		return web.Lost(what, err)
+	}
+	err = fmt.Errorf("%s: %w", what, errors.New(strings.TrimSpace(fmt.Sprintf("the server answers %d %s", a.Status, http.StatusText(a.Status)))))
+	switch a.Status {
+	case http.StatusNotFound:
+		if doing == "write" || doing == "list" || s.missing(ctx) {
+			return fault.Wrap(fault.Permanent, &store.Missing{Err: err}, fmt.Sprintf("create the container (openstack container create %s), or correct its name", s.name))
+		}
+		return fault.Wrap(fault.Gone, err, "")
+	case http.StatusUnauthorized:
+		return fault.Wrap(fault.Denied, err, "check OS_USERNAME and OS_PASSWORD, or the application credential")
+	case http.StatusForbidden:
+		return fault.Wrap(fault.Denied, err, "give this user a role in the project that may write objects, such as member, or the container "+s.name+" an ACL that lets it")
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		return fault.Wrap(fault.Conflict, err, "")
+	case http.StatusRequestEntityTooLarge, http.StatusInsufficientStorage:
+		return fault.Wrap(fault.Quota, err, "ask for a larger quota of the account or the container, or free some room")
+	case http.StatusUnprocessableEntity:
+		return fault.Wrap(fault.Lost, fmt.Errorf("%w: the object arrived damaged", err), "check the network, and any proxy")
+	case rateLimited, http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return fault.Wrap(fault.Throttled, err, "")
+	}
+	if a.Status/100 == 5 {
+		return fault.Wrap(fault.Throttled, err, "")
+	}
+	return fault.Wrap(fault.Permanent, err, "")
+}
