@@ -35,8 +35,10 @@ func worldOf(ctx context.Context, c *Client, s resource.Scope) (*world, error) {
 	}
 	w := &world{Scope: s, cluster: s.Cluster, network: c.ownNetwork(s.Cluster), uses: map[string]bool{}}
 	for _, t := range all {
+		if templateMetadata(t, gcename.MetadataGroup) == "" { // Google's own clusters name themselves by the same key
+			continue
+		}
 		switch name := templateMetadata(t, gcename.MetadataCluster); name {
-		case "":
 		case s.Cluster:
 			w.templates = append(w.templates, t)
 			for _, n := range t.Properties.NetworkInterfaces {
