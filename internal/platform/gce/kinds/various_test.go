@@ -241,9 +241,16 @@ func TestANetworkThatOthersUseIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// Names have dashes for dots: two clusters may have the same.
+// Names have dashes for dots: two clusters may have the same. One of Google's own has other names.
 func TestAClusterOfTheSameNamesIsRefused(t *testing.T) {
 	s := play(t, options())
+	google := networkTemplate()
+	delete(google.Metadata, gcename.MetadataGroup)
+	p := google.properties()
+	n := build(s, &Networks, Network{Name: "default"})
+	sub := build(s, &Subnetworks, Subnetwork{Name: "default", Network: lit(n.ID), Region: testRegion, CIDR: "10.128.0.0/20", StackType: "IPV4_ONLY"})
+	p.NetworkInterfaces, p.Metadata.Items[0].Value = []*compute.NetworkInterface{{Subnetwork: sub.ID}}, new("k-example-com")
+	s.done(s.c.Compute.InstanceTemplates.Insert(testProject, &compute.InstanceTemplate{Name: "gke-1", Properties: p}).Do())
 	s.apply(testCluster, wanted(t, testCluster, "us-test1", "", "nodes"))
 	for _, k := range []resource.Any{InstanceTemplates.Erase(), Subnetworks.Erase()} {
 		if _, err := k.Observe(t.Context(), s.c, resource.Scope{Cluster: "k-example.com"}); !fault.Is(err, fault.Permanent) || fault.Remedy(err) == "" {
