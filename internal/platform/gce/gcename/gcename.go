@@ -52,9 +52,6 @@ func suffixed(object, cluster string, limit int) string {
 	return object + "-" + names.Short(names.Dashed(cluster), room)
 }
 
-// Object is Suffixed.
-func Object(object, cluster string) string { return Suffixed(object, cluster) }
-
 // Part is what stands before the cluster in a name that Suffixed gives; ok is false where
 // Suffixed does not give it. Clusters whose names begin or end alike may each give it.
 func Part(name, cluster string) (object string, ok bool) {

@@ -49,7 +49,7 @@ func (c *Client) projectPolicy(project string) policyOf {
 			p.Bindings = append(p.Bindings, &cloudresourcemanager.Binding{Role: role, Members: []string{member}})
 		}
 		out.write = func(ctx context.Context) error {
-			p.Version = policyVersion
+			p.Version, p.ForceSendFields = policyVersion, []string{"Bindings"} // also where there are none any more
 			p.Bindings = slices.DeleteFunc(p.Bindings, func(b *cloudresourcemanager.Binding) bool { return len(b.Members) == 0 })
 			_, err := gceapi.Got(c.Projects.Projects.SetIamPolicy(project, &cloudresourcemanager.SetIamPolicyRequest{Policy: p}).Context(ctx).Do())
 			return err
@@ -72,7 +72,7 @@ func (c *Client) bucketPolicy(bucket string) policyOf {
 			p.Bindings = append(p.Bindings, &storage.PolicyBindings{Role: role, Members: []string{member}})
 		}
 		out.write = func(ctx context.Context) error {
-			p.Version = policyVersion
+			p.Version, p.ForceSendFields = policyVersion, []string{"Bindings"} // also where there are none any more
 			p.Bindings = slices.DeleteFunc(p.Bindings, func(b *storage.PolicyBindings) bool { return len(b.Members) == 0 })
 			_, err := gceapi.Got(c.Storage.Buckets.SetIamPolicy(bucket, p).Context(ctx).Do())
 			return err

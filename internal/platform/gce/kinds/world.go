@@ -62,7 +62,7 @@ func (w *world) wanted(name string) bool { return slices.Contains(w.Names, name)
 
 // is reports whether a name is that of one of the objects of the cluster.
 func (w *world) is(name string, objects ...string) bool {
-	return slices.ContainsFunc(objects, func(o string) bool { return name == gcename.Object(o, w.cluster) })
+	return slices.ContainsFunc(objects, func(o string) bool { return name == gcename.Suffixed(o, w.cluster) })
 }
 
 // anothers reports whether a name more likely is of a known cluster whose name ends in this one's.
