@@ -41,7 +41,7 @@ func TestTopologies(t *testing.T) {
 		{"kubenet", "--networking kubenet"},
 		{"Cilium with an etcd of its own", "--networking cilium-etcd --dns none"},
 		{"three control planes", "--zones us-test1-a,us-test1-b,us-test1-c --control-plane-count 3 --node-count 4"},
-		{"a service account of the user's", "--gce-service-account own@testproject.iam.gserviceaccount.com"},
+		{"a service account of the user's", "--gce-service-account default"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)

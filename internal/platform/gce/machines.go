@@ -26,8 +26,9 @@ const (
 	groupLabel   = "k8s-io-instance-group"
 	// detachedLabel marks a machine in whose place its group has made another.
 	detachedLabel = "kops-k8s-io-detached"
-	// creator is the metadata in which an instance says what group made it.
-	creator = "created-by"
+	// creator and origin are the metadata in which an instance says what group made it, and of which
+	// template.
+	creator, origin = "created-by", "instance-template"
 )
 
 const (
@@ -38,8 +39,7 @@ const (
 )
 
 // machines asks for all groups of the project's region and for all instances of the cluster: two
-// questions, however many machines there are, and one more for each group that is at work, or of
-// whose machines some are made of another template than it has now.
+// questions, however many machines there are, and one more for each group that is at work.
 func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 	now, err := look(ctx, s.Client.(*kinds.Client), c)
 	if err != nil {
@@ -179,13 +179,14 @@ func instancesOf(ctx context.Context, c *kinds.Client, cluster string) ([]*insta
 	return out, nil
 }
 
-// ask asks the groups that are at work, or have machines of another template, for their machines.
+// ask asks the groups that are at work for their machines, and those that have machines of
+// another template, which do not say so themselves.
 func (v *view) ask(ctx context.Context, c *kinds.Client) error {
 	var mu sync.Mutex
 	asked, ctx := errgroup.WithContext(ctx)
 	asked.SetLimit(groupsAsked)
 	for _, g := range v.groups {
-		if settled(g.InstanceGroupManager) {
+		if s := g.Status; s != nil && s.IsStable && (s.VersionTarget != nil && s.VersionTarget.IsReached || v.told(g)) {
 			continue
 		}
 		asked.Go(func() error {
@@ -206,9 +207,9 @@ func (v *view) ask(ctx context.Context, c *kinds.Client) error {
 	return asked.Wait()
 }
 
-// settled reports whether a group does nothing, and all its machines are of its template.
-func settled(m *compute.InstanceGroupManager) bool {
-	return m.Status != nil && m.Status.IsStable && m.Status.VersionTarget != nil && m.Status.VersionTarget.IsReached
+// told reports whether all machines of a group say of which template they were made.
+func (v *view) told(g *group) bool {
+	return !slices.ContainsFunc(v.instances, func(i *instance) bool { return i.group == g && metadata(i.Metadata, origin) == "" })
 }
 
 // managed are the machines that a group has, or is about to have.
@@ -258,7 +259,7 @@ func (v *view) machine(i *instance) platform.Machine {
 		m.State, leaves = in.CurrentAction, true // another takes its place without being asked for
 	}
 	m.Detached = m.Detached || leaves || i.group == nil
-	m.Outdated = !leaves && (m.Detached || in != nil && madeOf(in) != link(i.group.InstanceTemplate))
+	m.Outdated = !leaves && (m.Detached || i.template() != link(i.group.InstanceTemplate))
 	return m
 }
 
@@ -270,12 +271,16 @@ func (i *instance) member() *compute.ManagedInstance {
 	return i.group.members[i.Name]
 }
 
-// madeOf is the template that a machine was made of.
-func madeOf(m *compute.ManagedInstance) string {
-	if m.Version == nil {
-		return ""
+// template is what an instance of a group was made of. One that says nothing, in a group that has
+// machines of one template only, is of that.
+func (i *instance) template() string {
+	if in := i.member(); in != nil && in.Version != nil {
+		return link(in.Version.InstanceTemplate)
 	}
-	return link(m.Version.InstanceTemplate)
+	if of := metadata(i.Metadata, origin); of != "" {
+		return link(of)
+	}
+	return link(i.group.InstanceTemplate)
 }
 
 // inRegion reports whether a zone, or its link, is in a region.

@@ -35,11 +35,7 @@ func made(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.Ins
 		if i.group == nil || !slices.ContainsFunc(asked, func(m platform.Machine) bool { return m.Name == i.Name }) {
 			continue
 		}
-		want := templates[link(i.group.InstanceTemplate)]
-		have := want
-		if in := i.member(); in != nil {
-			have = templates[madeOf(in)]
-		}
+		have, want := templates[i.template()], templates[link(i.group.InstanceTemplate)]
 		if have != nil && want != nil {
 			out[i.Name] = compare(have, want)
 		}

@@ -84,10 +84,12 @@ func (w *world) ownAddress(d *compute.Address, rules []*compute.ForwardingRule, 
 	if !ok || !perSubnet || balancer != "api" && balancer != "etcd" {
 		return false
 	}
-	if d.Address != "" && slices.ContainsFunc(rules, func(r *compute.ForwardingRule) bool { return r.IPAddress == d.Address }) {
+	at := gceapi.Link(d.Subnetwork) // each network has all internal addresses
+	if d.Address != "" && slices.ContainsFunc(rules, func(r *compute.ForwardingRule) bool {
+		return r.IPAddress == d.Address && gceapi.Link(r.Subnetwork) == at
+	}) {
 		return true
 	}
-	at := gceapi.Link(d.Subnetwork)
 	if own[at] {
 		return w.is(gceapi.Name(at), subnet)
 	}
