@@ -190,9 +190,9 @@ func Printed(g *graph.Graph, show []string, hidden ...string) string {
 	return strings.Join(lines, "")
 }
 
-// shown prints a value, nothing for a zero one.
+// shown prints a value, nothing for a zero one and for an empty list.
 func shown(v reflect.Value) string {
-	if v.IsZero() {
+	if v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0 {
 		return ""
 	}
 	switch x := v.Interface().(type) {
