@@ -71,7 +71,7 @@ var RouterNATs = resource.Kind[RouterNAT, *Client]{
 	Name:   "google_compute_router_nat",
 	API:    apiCompute,
 	Phase:  resource.Network,
-	Tasks:  []string{"Router"},
+	Tasks:  []string{"RouterNAT"},
 	Early:  true,
 	Key:    func(n *RouterNAT) string { return n.Name },
 	List:   listNATs,
