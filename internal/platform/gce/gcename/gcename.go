@@ -97,8 +97,12 @@ func TemplatePrefix(group, cluster string) string {
 // Account is the id of the service account of a role: control-plane, node or bastion.
 func Account(role, cluster string) string { return suffixed(role, cluster, maxAccount) }
 
-// AccountEmail is the address of a service account.
+// AccountEmail is the address of a service account of a project. That of a project of a domain,
+// D:P, is in P.D.
 func AccountEmail(account, project string) string {
+	if domain, name, ok := strings.Cut(project, ":"); ok {
+		project = name + "." + domain
+	}
 	return account + "@" + project + ".iam.gserviceaccount.com"
 }
 

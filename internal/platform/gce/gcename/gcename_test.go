@@ -21,6 +21,7 @@ func TestNamesOnGCE(t *testing.T) {
 		{gcename.Account("control-plane", short), "control-plane-minimal-g-fu1mg6"},
 		{gcename.Account("node", "minimal.example.com"), "node-minimal-example-com"},
 		{gcename.AccountEmail("node-a", "p"), "node-a@p.iam.gserviceaccount.com"},
+		{gcename.AccountEmail("node-a", "example.com:p"), "node-a@p.example.com.iam.gserviceaccount.com"},
 		{gcename.EtcdDisk("a", "main", short), "a-etcd-main-minimal-gce-example-com"},
 		{gcename.EtcdDisk("1", "main", short), "d1-etcd-main-minimal-gce-example-com"},
 		{gcename.EncodeLabel("a/a"), "a-2fa"},

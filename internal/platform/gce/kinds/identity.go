@@ -55,14 +55,6 @@ var ServiceAccounts = resource.Kind[ServiceAccount, *Client]{
 // accountName is an account as IAM names it, whatever its project.
 func accountName(email string) string { return "projects/-/serviceAccounts/" + email }
 
-// accountEmail is the email of an account of a project. That of a project of a domain, D:P, is in P.D.
-func accountEmail(id, project string) string {
-	if domain, name, ok := strings.Cut(project, ":"); ok {
-		project = name + "." + domain
-	}
-	return id + "@" + project + ".iam.gserviceaccount.com"
-}
-
 // accountIDs are the ids of the accounts that kops makes for a cluster.
 func accountIDs(cluster string) []string {
 	out := []string{gcename.ControlPlane, gcename.Node, gcename.Bastion}
@@ -114,7 +106,7 @@ func accountOf(d *iam.ServiceAccount) *ServiceAccount {
 // createAccount takes an account of its name that is as it is wanted: an earlier answer was lost,
 // and the list does not tell the account yet.
 func createAccount(ctx context.Context, c *Client, a *ServiceAccount) error {
-	a.Email = accountEmail(a.AccountID, a.Project)
+	a.Email = gcename.AccountEmail(a.AccountID, a.Project)
 	_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Create("projects/"+a.Project, &iam.CreateServiceAccountRequest{AccountId: a.AccountID,
 		ServiceAccount: &iam.ServiceAccount{Description: a.Description, DisplayName: a.DisplayName}}).Context(ctx).Do())
 	if !existsAlready(err) {

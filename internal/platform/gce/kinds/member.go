@@ -8,6 +8,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gcename"
 )
 
 // ProjectMember gives an account a role in the project, and says nothing of who else has it.
@@ -130,7 +131,7 @@ func membersOf(ctx context.Context, c *Client, name string, of policyOf, s resou
 	}
 	own := accountIDs(s.Cluster)
 	for i, id := range own {
-		own[i] = accountMember + accountEmail(id, c.Project)
+		own[i] = accountMember + gcename.AccountEmail(id, c.Project)
 	}
 	var out []member
 	for _, g := range p.grants {
