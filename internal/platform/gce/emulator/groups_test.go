@@ -229,3 +229,41 @@ func TestATemplateIsAsItWasSent(t *testing.T) {
 	got.Properties.Disks[0].Index, got.Properties.NetworkInterfaces[0].Name = 0, ""
 	c.done(c.InstanceTemplates.Insert(project, got).Do())
 }
+
+func TestWhatIsBegunWithAMemberEndsWhatWasBegunBefore(t *testing.T) {
+	for name, begin := range map[string]func(*cloud, string) (*compute.Operation, error){
+		"recreate": func(c *cloud, url string) (*compute.Operation, error) {
+			return c.InstanceGroupManagers.RecreateInstances(project, zone, "m", &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{url}}).Do()
+		},
+		"delete the instance": func(c *cloud, url string) (*compute.Operation, error) {
+			return c.Instances.Delete(project, zone, last(url)).Do()
+		},
+		"stop and start it": func(c *cloud, url string) (*compute.Operation, error) {
+			c.done(c.Instances.Stop(project, zone, last(url)).Do())
+			return c.Instances.Start(project, zone, last(url)).Do()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := play(t, emulator.Options{})
+			c.network()
+			c.template("t")
+			c.done(c.InstanceGroupManagers.Insert(project, zone, &compute.InstanceGroupManager{Name: "m", InstanceTemplate: "global/instanceTemplates/t", TargetSize: 1}).Do())
+			before := c.members()[0]
+			if before.CurrentAction != "CREATING" {
+				t.Fatalf("got %+v", before)
+			}
+			if _, err := begin(c, before.Instance); err != nil {
+				t.Fatal(err)
+			}
+			for range 29 { // less than a group waits after an attempt that failed
+				c.clock.sleep(t.Context(), time.Second)
+				if m := c.members(); len(m) != 1 || m[0].Name != before.Name || m[0].LastAttempt != nil {
+					t.Fatalf("got %+v", m[0])
+				}
+			}
+			if m := c.members()[0]; m.CurrentAction != "NONE" || m.InstanceStatus != "RUNNING" {
+				t.Errorf("got %+v", m)
+			}
+		})
+	}
+}

@@ -249,6 +249,7 @@ func TestAZoneWithoutMachines(t *testing.T) {
 func TestInstancesRefuse(t *testing.T) {
 	c := play(t, emulator.Options{Images: []emulator.Image{{Project: "debian-cloud", Name: "debian-12", Family: "debian"}}, AccountDelay: time.Minute})
 	c.network()
+	c.done(c.Networks.Insert(project, empty("other")).Do())
 	c.instance("there")
 	insert := func(change func(*compute.Instance)) func() error {
 		return func() error {
@@ -276,6 +277,7 @@ func TestInstancesRefuse(t *testing.T) {
 	}{
 		{"a machine type that is not", insert(func(i *compute.Instance) { i.MachineType = "zones/us-test1-a/machineTypes/x9-huge" }), "machineType resource cannot be found"},
 		{"a subnetwork that is not", insert(func(i *compute.Instance) { i.NetworkInterfaces[0].Subnetwork = "regions/us-test1/subnetworks/x" }), "The referenced subnetwork resource cannot be found."},
+		{"a network that the subnetwork is not of", insert(func(i *compute.Instance) { i.NetworkInterfaces[0].Network = "global/networks/other" }), "of another network"},
 		{"an image that is not", insert(func(i *compute.Instance) {
 			i.Disks[0].InitializeParams.SourceImage = "projects/debian-cloud/global/images/debian-1"
 		}), "image resource cannot be found"},
@@ -319,7 +321,63 @@ func TestInstancesRefuse(t *testing.T) {
 			}
 		})
 	}
-	if got := c.Inventory(); len(got) != 4 {
+	if got := c.Inventory(); len(got) != 5 {
 		t.Errorf("what was refused is there: %s", got)
 	}
+}
+
+func TestAReservedAddressIsForWhoAsksForIt(t *testing.T) {
+	c := play(t, emulator.Options{})
+	c.network()
+	reserve := func(name, purpose, ip string) {
+		t.Helper()
+		c.done(c.Addresses.Insert(project, region, &compute.Address{Name: name, AddressType: "INTERNAL", Purpose: purpose, Address: ip, Subnetwork: "regions/us-test1/subnetworks/s"}).Do())
+	}
+	reserve("own", "GCE_ENDPOINT", "10.0.16.2")
+	reserve("shared", "SHARED_LOADBALANCER_VIP", "10.0.16.3")
+	if ip := c.instance("first").NetworkInterfaces[0].NetworkIP; ip != "10.0.16.4" {
+		t.Errorf("an instance that asked for no address got %s", ip)
+	}
+	at := func(name, ip string) *compute.Instance {
+		i := machine(name)
+		i.NetworkInterfaces[0].NetworkIP = ip
+		return i
+	}
+	c.done(c.Instances.Insert(project, zone, at("second", "10.0.16.2")).Do())
+	_, err := c.Instances.Insert(project, zone, at("third", "10.0.16.3")).Do()
+	c.refused(err, 400, "invalid", "already in use")
+	_, err = c.Instances.Insert(project, zone, at("third", "10.0.16.2")).Do()
+	c.refused(err, 400, "invalid", "already in use")
+	_, err = c.Addresses.Delete(project, region, "own").Do()
+	c.refused(err, 400, "resourceInUseByAnotherResource", "zones/us-test1-a/instances/second")
+	c.done(c.Instances.Delete(project, zone, "second").Do())
+	c.done(c.Addresses.Delete(project, region, "own").Do())
+}
+
+func TestADiskCanBeReadByMany(t *testing.T) {
+	c := play(t, emulator.Options{})
+	c.network()
+	c.instance("a")
+	c.instance("b")
+	c.disk("d")
+	attach := func(instance, mode string) error {
+		_, err := c.wait(c.Instances.AttachDisk(project, zone, instance, &compute.AttachedDisk{Source: "zones/us-test1-a/disks/d", DeviceName: "d", Mode: mode}).Do())
+		return err
+	}
+	for _, instance := range []string{"a", "b"} {
+		if err := attach(instance, "READ_ONLY"); err != nil {
+			t.Error(err)
+		}
+	}
+	c.done(c.Instances.DetachDisk(project, zone, "b", "d").Do())
+	c.refused(attach("b", "READ_WRITE"), 400, "resourceInUseByAnotherResource", "instances/a")
+	i := machine("c")
+	i.Disks = append(i.Disks, &compute.AttachedDisk{Source: "zones/us-test1-a/disks/d"})
+	_, err := c.Instances.Insert(project, zone, i).Do()
+	c.refused(err, 400, "resourceInUseByAnotherResource", "instances/a")
+	if _, err := c.Disks.Get(project, zone, "c").Do(); !is(err, 404) {
+		t.Errorf("the boot disk of an instance that was refused is there: %v", err)
+	}
+	c.done(c.Instances.DetachDisk(project, zone, "a", "d").Do())
+	c.done(c.Instances.Insert(project, zone, i).Do())
 }
