@@ -61,6 +61,12 @@ func accessHandlers() map[string]handler {
 		"cloudresourcemanager.projects.get":          (*call).describeProject,
 		"cloudresourcemanager.projects.getIamPolicy": (*call).getProjectPolicy,
 		"cloudresourcemanager.projects.setIamPolicy": (*call).setProjectPolicy,
+		"cloudresourcemanager.projects.testIamPermissions": func(c *call) (object, error) {
+			if _, err := c.known(c.params["resource"]); err != nil {
+				return nil, err
+			}
+			return c.allowed(texts(c.body, "permissions")), nil
+		},
 	}
 }
 
@@ -311,6 +317,13 @@ func (c *call) setProjectPolicy() (object, error) {
 		return nil, err
 	}
 	return p.policy.shown(conditional), nil
+}
+
+// allowed are those of some permissions that who asks has.
+func (e *Emulator) allowed(permissions []string) object {
+	out := object{}
+	setTexts(out, "permissions", slices.DeleteFunc(permissions, func(p string) bool { return e.denied[p] }))
+	return out
 }
 
 func (c *call) describeProject() (object, error) {

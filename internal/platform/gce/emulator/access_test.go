@@ -146,6 +146,10 @@ func TestAPolicyIsReadChangedAndWrittenBack(t *testing.T) {
 	if got, err := c.projects().Get(project).Do(); err != nil || got.ProjectNumber != 100000000000 {
 		t.Errorf("got %+v, %v", got, err)
 	}
+	c.Deny("compute.networks.create")
+	if got, err := c.projects().TestIamPermissions(project, &crm.TestIamPermissionsRequest{Permissions: []string{"compute.networks.create", "compute.networks.get"}}).Do(); err != nil || !slices.Equal(got.Permissions, []string{"compute.networks.get"}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
 	_, err := c.projects().GetIamPolicy("other-project", &crm.GetIamPolicyRequest{}).Do()
 	c.refused(err, 403, "forbidden", "The caller does not have permission")
 }
@@ -268,6 +272,10 @@ func TestBucketsHavePoliciesAndLists(t *testing.T) {
 	}
 	if l, err := s.BucketAccessControls.List("state").Do(); err != nil || len(l.Items) != 1 || l.Items[0].Email != "100000000000-compute@developer.gserviceaccount.com" {
 		t.Errorf("got %+v, %v", l, err)
+	}
+	c.Deny("storage.buckets.update")
+	if got, err := s.Buckets.TestIamPermissions("state", []string{"storage.buckets.get", "storage.buckets.update"}).Do(); err != nil || !slices.Equal(got.Permissions, []string{"storage.buckets.get"}) {
+		t.Errorf("got %+v, %v", got, err)
 	}
 	_, err = s.BucketAccessControls.List("uniform").Do()
 	c.refused(err, 400, "invalid", "uniform bucket-level access")

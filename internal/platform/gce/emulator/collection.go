@@ -41,8 +41,6 @@ type collection struct {
 	show func(e *Emulator, x *entry, o object)
 	// born is called when the object is there, and altered when it was changed.
 	born, altered func(e *Emulator, x *entry)
-	// keeps may refuse a deletion.
-	keeps func(e *Emulator, x *entry) error
 	// gone is called when the object is no more.
 	gone func(e *Emulator, x *entry)
 
@@ -279,11 +277,6 @@ func (k *collection) delete(c *call) (object, error) {
 
 // unused refuses to let go of an object that others use.
 func (e *Emulator) unused(x *entry) error {
-	if x.kind.keeps != nil {
-		if err := x.kind.keeps(e, x); err != nil {
-			return err
-		}
-	}
 	if users := e.usersOf(x); len(users) > 0 {
 		return inUse(x, users[0])
 	}
@@ -313,7 +306,8 @@ func (e *Emulator) remove(x *entry) {
 	}
 }
 
-// patch changes the fields that are sent, and update replaces all that a user sets.
+// patch changes the fields that are sent, and update replaces all that a user sets, but for labels,
+// which have a method of their own.
 func (k *collection) patch(c *call) (object, error) {
 	return k.change(c, "patch", func(old object) object { return merged(old, c.body) })
 }
@@ -336,33 +330,44 @@ func (k *collection) change(c *call, verb string, to func(old object) object) (o
 	if err != nil {
 		return nil, err
 	}
-	if k.mark != "" {
-		if sent, given := c.body[k.mark]; given && sent != x.o[k.mark] || !given && k.needsMark {
-			return nil, stale("Invalid fingerprint.")
-		}
-	}
-	o := to(x.o)
-	if err := c.resolve(k.refs, o); err != nil {
+	if _, err := k.changed(c, x.o, to(x.o)); err != nil {
 		return nil, err
 	}
-	if k.shape != nil {
-		if err := k.shape(c, o, x.o); err != nil {
-			return nil, err
-		}
-	}
-	for name := range union(o, x.o) {
-		if name != k.mark && !same(o[name], x.o[name]) && !slices.Contains(k.mutable, name) {
-			return nil, invalid("resource."+name, o[name], "The field cannot be changed.")
-		}
-	}
-	k.marked(o)
 	return c.alter(verb, x, func(context.Context) error {
+		o, err := k.changed(c, x.o, to(x.o)) // what queues meets what was changed before it
+		if err != nil {
+			return err
+		}
 		x.o = o
 		if k.altered != nil {
 			k.altered(c.Emulator, x)
 		}
 		return nil
 	})
+}
+
+// changed checks another shape of an object, and completes it.
+func (k *collection) changed(c *call, old, o object) (object, error) {
+	if k.mark != "" {
+		if sent, given := c.body[k.mark]; given && sent != old[k.mark] || !given && k.needsMark {
+			return nil, stale("Invalid fingerprint.")
+		}
+	}
+	if err := c.resolve(k.refs, o); err != nil {
+		return nil, err
+	}
+	if k.shape != nil {
+		if err := k.shape(c, o, old); err != nil {
+			return nil, err
+		}
+	}
+	for name := range union(o, old) {
+		if name != k.mark && !same(o[name], old[name]) && !slices.Contains(k.mutable, name) {
+			return nil, invalid("resource."+name, o[name], "The field cannot be changed.")
+		}
+	}
+	k.marked(o)
+	return o, nil
 }
 
 // alter begins an operation that changes an object.

@@ -20,7 +20,8 @@ import (
 )
 
 // Emulator is a Google Cloud of its own. It answers at the paths of all its APIs, whatever
-// the host: /compute/v1/, /v1/projects/ (IAM and Resource Manager), /dns/v1/, /storage/v1/.
+// the host: /compute/v1/ (and beta, which is taken for the same), /v1/projects/ (IAM and Resource
+// Manager), /dns/v1/, /storage/v1/.
 type Emulator struct {
 	o        Options
 	apis     *description.APIs
@@ -115,7 +116,11 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer is what a request is answered, and whether the answer is to be lost.
 func (e *Emulator) answer(r *http.Request) (answer object, refused *Error, lost bool) {
-	method, variables, elsewhere := e.apis.Find(r.Method, r.URL.EscapedPath())
+	path := r.URL.EscapedPath()
+	if rest, beta := strings.CutPrefix(path, "/compute/beta/"); beta {
+		path = "/compute/v1/" + rest
+	}
+	method, variables, elsewhere := e.apis.Find(r.Method, path)
 	switch {
 	case elsewhere:
 		return nil, refusal(http.StatusMethodNotAllowed, "httpMethodNotAllowed", "HTTP method %s is not allowed at %s", r.Method, r.URL.Path), false
@@ -220,8 +225,8 @@ func (c *call) handle() (object, error) {
 	if !uuid.MatchString(id) || strings.Trim(id, "0-") == "" {
 		return nil, invalid("requestId", id, "Must be a UUID that is not zero.")
 	}
-	if path, again := c.repeats[c.method.ID+" "+id]; again {
-		return clone(c.entries[path].o), nil
+	if op := c.entries[c.repeats[c.method.ID+" "+id]]; op != nil {
+		return clone(op.o), nil
 	}
 	out, err := h(c)
 	if err == nil {

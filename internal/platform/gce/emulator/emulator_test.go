@@ -27,6 +27,8 @@ const (
 type stopwatch struct {
 	mu  sync.Mutex
 	now time.Time
+	// ends is told the time when somebody has slept; may be nil.
+	ends func(time.Time)
 }
 
 func (s *stopwatch) time() time.Time {
@@ -39,6 +41,9 @@ func (s *stopwatch) sleep(ctx context.Context, d time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = s.now.Add(d)
+	if s.ends != nil {
+		s.ends(s.now)
+	}
 	return ctx.Err()
 }
 

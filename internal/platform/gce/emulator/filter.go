@@ -30,7 +30,7 @@ func parseFilter(s string) (filter, error) {
 	return f, nil
 }
 
-var filterWords = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|!=|<=|>=|[()=<>:]|[^\s()=<>:!"']+`)
+var filterWords = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|!=|<=|>=|[()=<>]|[^\s()=<>!"']+`)
 
 type filterParser struct{ words []string }
 
@@ -92,6 +92,12 @@ func (p *filterParser) term() (filter, error) {
 		}
 		return f, err
 	default:
+		if field, value, ok := strings.Cut(w, ":"); ok && field != "" { // in other places a colon is of a URL
+			if value == "" {
+				value = unquoted(p.next())
+			}
+			return comparison(field, ":", value)
+		}
 		operator, value := p.next(), p.next()
 		if value == "" {
 			return nil, fmt.Errorf("%s is compared with nothing", w)

@@ -79,6 +79,10 @@ func (g *group) show(o object) {
 		stable = stable && m.action == none
 		current = current && m.template == o["instanceTemplate"]
 	}
+	for _, field := range []string{"maxSurge", "maxUnavailable"} {
+		n := sub(sub(o, "updatePolicy"), field)
+		n["calculated"] = calculated(n, number(o, "targetSize"))
+	}
 	o["currentActions"] = actions
 	o["status"] = object{"isStable": stable, "versionTarget": object{"isReached": current}, "stateful": object{"hasStatefulConfig": false, "perInstanceConfigs": object{"allEffective": true}}}
 }
@@ -130,8 +134,7 @@ func shapeGroup(c *call, o, old object) error {
 
 // shapeUpdates sets how a group gets its instances up to date; old is how it did before, or nil.
 func shapeUpdates(p, old object, size int64) error {
-	presets(p, object{"type": "OPPORTUNISTIC", "minimalAction": "REPLACE", "replacementMethod": "SUBSTITUTE"})
-	preset(p, "mostDisruptiveAllowedAction", "REPLACE")
+	presets(p, object{"type": "OPPORTUNISTIC", "minimalAction": "REPLACE", "replacementMethod": "SUBSTITUTE", "mostDisruptiveAllowedAction": "REPLACE"})
 	surge := int64(1)
 	if p["replacementMethod"] == "RECREATE" {
 		surge = 0
@@ -149,17 +152,22 @@ func shapeUpdates(p, old object, size int64) error {
 		if n["fixed"] != nil && n["percent"] != nil {
 			return invalid("resource.updatePolicy."+field, n["percent"], "Only one of fixed and percent may be given.")
 		}
-		if n["percent"] != nil {
-			n["calculated"] = (number(n, "percent")*size + 99) / 100
-		} else {
+		if n["percent"] == nil {
 			preset(n, "fixed", int64(0))
-			n["calculated"] = n["fixed"]
 		}
 	}
-	if p["replacementMethod"] == "RECREATE" && number(sub(p, "maxSurge"), "calculated") > 0 {
-		return invalid("resource.updatePolicy.maxSurge", sub(p, "maxSurge")["calculated"], "maxSurge must be equal to 0 when replacement method is set to RECREATE.")
+	if surge := calculated(sub(p, "maxSurge"), size); p["replacementMethod"] == "RECREATE" && surge > 0 {
+		return invalid("resource.updatePolicy.maxSurge", surge, "maxSurge must be equal to 0 when replacement method is set to RECREATE.")
 	}
 	return nil
+}
+
+// calculated is a number that is given as such or in per cent of a size, which is rounded up.
+func calculated(n object, size int64) int64 {
+	if n["percent"] != nil {
+		return (number(n, "percent")*size + 99) / 100
+	}
+	return number(n, "fixed")
 }
 
 // bornGroup makes the group of a manager, and its instances.

@@ -187,6 +187,34 @@ func TestMembersAreDeletedAbandonedAndMade(t *testing.T) {
 	}
 }
 
+func TestChangesOfAGroupDoNotUndoEachOther(t *testing.T) {
+	c := play(t, emulator.Options{})
+	c.network()
+	c.template("t")
+	c.template("u")
+	c.group("m", 2)
+	resize, err := c.InstanceGroupManagers.Resize(project, zone, "m", 4).Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := c.InstanceGroupManagers.Patch(project, zone, "m", &compute.InstanceGroupManager{InstanceTemplate: "global/instanceTemplates/u"}).Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := c.InstanceGroupManagers.Patch(project, zone, "m", &compute.InstanceGroupManager{ListManagedInstancesResults: "PAGINATED", Fingerprint: c.manager().Fingerprint}).Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.done(resize, nil)
+	c.done(first, nil)
+	if op, err := c.wait(second, nil); err == nil || op.HttpErrorStatusCode != 412 {
+		t.Errorf("the fingerprint was of before the others, and yet: %v", err)
+	}
+	if m := c.manager(); m.TargetSize != 4 || last(m.InstanceTemplate) != "u" {
+		t.Errorf("got %+v", m)
+	}
+}
+
 func TestMembersAreListedInPagesOnlyWhereTheGroupIsSetSo(t *testing.T) {
 	c := play(t, emulator.Options{})
 	c.network()

@@ -2,6 +2,7 @@ package emulator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,13 +39,17 @@ func TestListsComeInPagesAndAreFiltered(t *testing.T) {
 		t.Errorf("got %s in %d pages, %v", names, pages, err)
 	}
 	for filter, want := range map[string]string{
-		"":                                       "d0 d1 d2 d3 d4",
-		"name = d1":                              "d1",
-		`name="d1"`:                              "d1",
-		"name eq d[12]":                          "d1 d2",
-		"name eq 'd[12]'":                        "d1 d2",
-		"name ne d[12]":                          "d0 d3 d4",
-		"name != d1":                             "d0 d2 d3 d4",
+		"":                "d0 d1 d2 d3 d4",
+		"name = d1":       "d1",
+		`name="d1"`:       "d1",
+		"name eq d[12]":   "d1 d2",
+		"name eq 'd[12]'": "d1 d2",
+		"name ne d[12]":   "d0 d3 d4",
+		"name != d1":      "d0 d2 d3 d4",
+		"zone eq https://www.googleapis.com/compute/v1/projects/testproject/zones/us-test1-a":  "d0 d1 d2 d3 d4",
+		`zone = "https://www.googleapis.com/compute/v1/projects/testproject/zones/us-test1-b"`: "",
+		`name:"d1"`:                              "d1",
+		"name : d1":                              "d1",
 		"name:d*":                                "d0 d1 d2 d3 d4",
 		"labels.even = true":                     "d0 d2 d4",
 		"labels.even=true AND labels.n=2":        "d2",
@@ -218,6 +223,33 @@ func TestFaultsHappenWhereTheyAreWanted(t *testing.T) {
 		}
 		c.instance("i")
 	})
+}
+
+func TestWhatIsOfTheBetaIsAnsweredAsOfTheFirstVersion(t *testing.T) {
+	c := play(t, emulator.Options{})
+	if status, body := get(t, c.Emulator, "/compute/beta/projects/testproject/zones/us-test1-a"); status != http.StatusOK || !strings.Contains(body, `"selfLink":"https://www.googleapis.com/compute/v1/projects/testproject/zones/us-test1-a"`) {
+		t.Errorf("got %d %s", status, body)
+	}
+}
+
+// TestThingsHappenThoughNobodyAsks has a clock that ends the play after a minute.
+func TestThingsHappenThoughNobodyAsks(t *testing.T) {
+	h := &hosts{}
+	c := play(t, emulator.Options{Machines: h})
+	c.network()
+	if _, err := c.Instances.Insert(project, zone, machine("i")).Do(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	end := c.clock.time().Add(time.Minute)
+	c.clock.ends = func(now time.Time) {
+		if now.After(end) {
+			cancel()
+		}
+	}
+	if err := c.Emulator.Run(ctx); !errors.Is(err, context.Canceled) || len(h.log) != 1 || !strings.HasPrefix(h.log[0], "start us-test1-a/i") {
+		t.Errorf("got %v, %s", err, h.log)
+	}
 }
 
 func TestCallsAreCounted(t *testing.T) {

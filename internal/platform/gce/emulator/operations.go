@@ -65,16 +65,12 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-
 // ends; an error is what it ends with, and undo, which may be nil, takes back what the call
 // did at once.
 func (c *call) operate(verb, target string, do func(context.Context) error, undo func()) (object, error) {
-	return c.operateFor(verb, target, c.o.Latency, do, undo)
-}
-
-func (c *call) operateFor(verb, target string, takes time.Duration, do func(context.Context) error, undo func()) (object, error) {
 	x := c.newOperation(verb, target)
 	fails := c.fails
-	c.later(takes/2, func(context.Context) {
+	c.later(c.o.Latency/2, func(context.Context) {
 		x.o["status"], x.o["startTime"] = "RUNNING", stamp(c.now)
 	})
-	c.later(takes, func(ctx context.Context) {
+	c.later(c.o.Latency, func(ctx context.Context) {
 		var err error
 		if fails != nil {
 			err = fails

@@ -29,7 +29,7 @@ type Options struct {
 
 	// Machines run what instances start; nil: instances run, and do nothing.
 	Machines Machines
-	// EKPub is the public part of the key that the virtual TPM of an instance signs with, PEM
+	// EKPub, which must not call the emulator, is the public part of the key that the virtual TPM of an instance signs with, PEM
 	// of PKIX; nil: instances have no such identity.
 	EKPub func(Instance) (string, error)
 
@@ -46,7 +46,7 @@ type Options struct {
 	// Quotas are the limits of metrics, such as NETWORKS or CPUS (of each region); the others are
 	// as in a new project.
 	Quotas map[string]float64
-	// Healthy reports whether an instance that runs answers health checks at a port; nil: it does.
+	// Healthy, which must not call the emulator, reports whether an instance that runs answers health checks at a port; nil: it does.
 	Healthy func(i Instance, port int) bool
 	// Seed decides what is random: identifiers, names, fingerprints.
 	Seed uint64

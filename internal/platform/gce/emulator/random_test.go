@@ -225,7 +225,7 @@ func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 		}
 		r := &chance{rand.New(rand.NewPCG(seed, 1)), t, apis, "AAAA"}
 		methods := e.Played()
-		for n := range 2000 {
+		for n := range 1500 {
 			m := apis.Method(methods[r.IntN(len(methods))])
 			if n%3 == 0 { // what is made is what the others need
 				for !strings.HasSuffix(m.ID, ".insert") {

@@ -60,7 +60,7 @@ func (x *entry) outdated() []*member {
 }
 
 func (x *entry) updates(field string) int {
-	return int(number(sub(sub(x.o, "updatePolicy"), field), "calculated"))
+	return int(calculated(sub(sub(x.o, "updatePolicy"), field), number(x.o, "targetSize")))
 }
 
 // renews reports that a group replaces its instances by itself.

@@ -44,6 +44,7 @@ func storageHandlers() map[string]handler {
 		"storage.buckets.get":                 onBucket(func(_ *call, b *bucket) (object, error) { return clone(b.o), nil }),
 		"storage.buckets.getIamPolicy":        onBucket((*call).getBucketPolicy),
 		"storage.buckets.setIamPolicy":        onBucket((*call).setBucketPolicy),
+		"storage.buckets.testIamPermissions":  onBucket((*call).testBucket),
 		"storage.bucketAccessControls.list":   onACL((*call).listACL),
 		"storage.bucketAccessControls.get":    onACL(func(c *call, b *bucket) (object, error) { return b.access(c.params["entity"]) }),
 		"storage.bucketAccessControls.insert": onACL((*call).setACL),
@@ -88,6 +89,12 @@ func (c *call) setBucketPolicy(b *bucket) (object, error) {
 		return nil, err
 	}
 	return b.shownPolicy(conditional), nil
+}
+
+func (c *call) testBucket(*bucket) (object, error) {
+	out := c.allowed(strings.Split(c.params["permissions"], ","))
+	out["kind"] = "storage#testIamPermissionsResponse"
+	return out, nil
 }
 
 func (b *bucket) access(entity string) (object, error) {
