@@ -28,14 +28,14 @@ var diskTypes = map[string]diskType{
 }
 
 func diskKind() *collection {
-	return &collection{name: "disks", word: "disk", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "setLabels"}, users: []string{"instances"}, labelled: true, shape: shapeDisk, show: showUsers}
+	return &collection{name: "disks", word: "disk", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "setLabels"}, users: []string{"instances"}, labelled: true, mutable: []string{"provisionedIops", "provisionedThroughput"}, shape: shapeDisk, show: showUsers}
 }
 
 func shapeDisk(c *call, o, _ object) error {
 	return c.disk(o, c.scope(), "resource")
 }
 
-// disk checks a new disk of a zone, whose path scope is, and sets what the server sets.
+// disk checks a disk of a zone, whose path scope is, and sets what the server sets.
 func (e *Emulator) disk(o object, scope, at string) error {
 	if err := checkLabels(at+".labels", sub(o, "labels")); err != nil {
 		return err
@@ -76,11 +76,29 @@ func (e *Emulator) disk(o object, scope, at string) error {
 		return invalid(at+".provisionedThroughput", o["provisionedThroughput"], "The disk type "+name+" has none.")
 	}
 	o["sizeGb"], o["status"], o["physicalBlockSizeBytes"] = strconv.FormatInt(size, 10), "READY", "4096"
+	if name == "hyperdisk-balanced" {
+		presets(o, object{"provisionedIops": "3000", "provisionedThroughput": "140"})
+	}
+	if o["id"] != nil {
+		return nil // it has its share already
+	}
 	metric := "DISKS_TOTAL_GB"
 	if name != "pd-standard" {
 		metric = "SSD_TOTAL_GB"
 	}
 	return e.within(metric, scope+"/", size)
+}
+
+// updateDisk changes the fields that the parameters paths and updateMask select.
+func (c *call) updateDisk() (object, error) {
+	selected := object{}
+	for _, field := range strings.Split(strings.Trim(c.params["paths"]+","+c.params["updateMask"], ","), ",") {
+		if field = camel(field); c.kinds["disks"].schema.Properties[field] == nil {
+			return nil, invalid("updateMask", field, "The fields that are to change must be selected, and be those of a disk.")
+		}
+		selected[field] = c.body[field]
+	}
+	return c.kinds["disks"].change(c, "update", func(old object) object { return merged(old, selected) })
 }
 
 func (c *call) resizeDisk() (object, error) {

@@ -87,8 +87,12 @@ func (g *group) show(o object) {
 	o["status"] = object{"isStable": stable, "versionTarget": object{"isReached": current}, "stateful": object{"hasStatefulConfig": false, "perInstanceConfigs": object{"allEffective": true}}}
 }
 
-// camel is a word such as CREATING_WITHOUT_RETRIES as a field, creatingWithoutRetries.
+// camel is a word such as CREATING_WITHOUT_RETRIES as a field, creatingWithoutRetries. What is
+// a field stays.
 func camel(s string) string {
+	if !strings.Contains(s, "_") && s != strings.ToUpper(s) {
+		return s
+	}
 	words := strings.Split(strings.ToLower(s), "_")
 	for i, w := range words[1:] {
 		words[i+1] = strings.ToUpper(w[:1]) + w[1:]

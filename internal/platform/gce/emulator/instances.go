@@ -20,7 +20,7 @@ func machines() []*collection {
 }
 
 func instanceHandlers() map[string]handler {
-	out := map[string]handler{"compute.disks.resize": (*call).resizeDisk}
+	out := map[string]handler{"compute.disks.resize": (*call).resizeDisk, "compute.disks.update": (*call).updateDisk}
 	for verb, h := range map[string]handler{"insert": (*call).insertInstance, "delete": (*call).deleteInstance, "start": (*call).startInstance, "stop": (*call).stopInstance, "reset": (*call).resetInstance,
 		"attachDisk": (*call).attachDisk, "detachDisk": (*call).detachDisk, "setTags": (*call).setTags, "setMetadata": (*call).setMetadata, "setMachineType": (*call).setMachineType,
 		"setDiskAutoDelete": (*call).setDiskAutoDelete, "getSerialPortOutput": (*call).serialPort, "getShieldedInstanceIdentity": (*call).identity} {

@@ -381,3 +381,26 @@ func TestADiskCanBeReadByMany(t *testing.T) {
 	c.done(c.Instances.DetachDisk(project, zone, "a", "d").Do())
 	c.done(c.Instances.Insert(project, zone, i).Do())
 }
+
+func TestTheSpeedOfADiskIsChanged(t *testing.T) {
+	c := play(t, emulator.Options{})
+	c.done(c.Disks.Insert(project, zone, &compute.Disk{Name: "d", SizeGb: 20, Type: "zones/us-test1-a/diskTypes/hyperdisk-balanced"}).Do())
+	speed := func(iops, throughput int64) {
+		t.Helper()
+		if d, err := c.Disks.Get(project, zone, "d").Do(); err != nil || d.ProvisionedIops != iops || d.ProvisionedThroughput != throughput || d.SizeGb != 20 {
+			t.Errorf("got %+v, %v", d, err)
+		}
+	}
+	speed(3000, 140)
+	c.done(c.Disks.Update(project, zone, "d", &compute.Disk{Name: "d", ProvisionedIops: 4000, ProvisionedThroughput: 200}).Paths("provisionedIops").Do())
+	speed(4000, 140)
+	c.done(c.Disks.Update(project, zone, "d", &compute.Disk{Name: "d", ProvisionedIops: 5000, ProvisionedThroughput: 200}).Paths("provisionedIops", "provisionedThroughput").Do())
+	speed(5000, 200)
+	for fields, words := range map[string]string{"": "must be selected", "speed": "must be selected", "description": "cannot be changed"} {
+		_, err := c.Disks.Update(project, zone, "d", &compute.Disk{Description: "x"}).Paths(fields).Do()
+		c.refused(err, 400, "invalid", words)
+	}
+	c.disk("ssd")
+	_, err := c.Disks.Update(project, zone, "ssd", &compute.Disk{ProvisionedIops: 4000}).Paths("provisionedIops").Do()
+	c.refused(err, 400, "invalid", "pd-ssd has none")
+}
