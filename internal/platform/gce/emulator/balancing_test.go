@@ -222,3 +222,46 @@ func TestLoadBalancersRefuse(t *testing.T) {
 		})
 	}
 }
+
+func TestAGroupOfNobodys(t *testing.T) {
+	c := play(t, emulator.Options{})
+	c.network()
+	i := c.instance("i")
+	c.done(c.InstanceGroups.Insert(project, zone, &compute.InstanceGroup{Name: "g"}).Do())
+	add := func() (*compute.Operation, error) {
+		return c.InstanceGroups.AddInstances(project, zone, "g", &compute.InstanceGroupsAddInstancesRequest{Instances: []*compute.InstanceReference{{Instance: i.SelfLink}}}).Do()
+	}
+	remove := func() (*compute.Operation, error) {
+		return c.InstanceGroups.RemoveInstances(project, zone, "g", &compute.InstanceGroupsRemoveInstancesRequest{Instances: []*compute.InstanceReference{{Instance: i.SelfLink}}}).Do()
+	}
+	_, err := remove()
+	c.refused(err, 400, "memberNotFound", "is no member")
+	c.done(add())
+	_, err = add()
+	c.refused(err, 400, "memberAlreadyExists", "already a member")
+	g, err := c.InstanceGroups.Get(project, zone, "g").Do()
+	if err != nil || g.Size != 1 || last(g.Network) != "n" || last(g.Subnetwork) != "s" {
+		t.Errorf("got %+v, %v", g, err)
+	}
+	c.done(c.InstanceGroups.SetNamedPorts(project, zone, "g", &compute.InstanceGroupsSetNamedPortsRequest{NamedPorts: []*compute.NamedPort{{Name: "http", Port: 80}}}).Do())
+	c.done(c.HealthChecks.Insert(project, &compute.HealthCheck{Name: "h", Type: "HTTP", HttpHealthCheck: &compute.HTTPHealthCheck{Port: 10256}}).Do())
+	c.done(c.RegionBackendServices.Insert(project, region, &compute.BackendService{Name: "b", LoadBalancingScheme: "INTERNAL", HealthChecks: []string{"global/healthChecks/h"}, Backends: []*compute.Backend{{Group: g.SelfLink}}}).Do())
+	health, err := c.RegionBackendServices.GetHealth(project, region, "b", &compute.ResourceGroupReference{Group: g.SelfLink}).Do()
+	if err != nil || len(health.HealthStatus) != 1 || health.HealthStatus[0].Port != 10256 {
+		t.Errorf("got %+v, %v", health, err)
+	}
+	_, err = c.InstanceGroups.Delete(project, zone, "g").Do()
+	c.refused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/backendServices/b")
+	c.done(c.RegionBackendServices.Delete(project, region, "b").Do())
+	c.done(c.Instances.Delete(project, zone, "i").Do())
+	if g, err = c.InstanceGroups.Get(project, zone, "g").Do(); err != nil || g.Size != 0 || g.NamedPorts[0].Port != 80 {
+		t.Errorf("got %+v, %v", g, err)
+	}
+	c.template("t")
+	_, err = c.InstanceGroupManagers.Insert(project, zone, &compute.InstanceGroupManager{Name: "g", InstanceTemplate: "global/instanceTemplates/t", TargetSize: 1}).Do()
+	c.refused(err, 409, "alreadyExists", "instanceGroups/g")
+	c.done(c.InstanceGroups.Delete(project, zone, "g").Do())
+	c.group("m", 1)
+	_, err = c.InstanceGroups.Delete(project, zone, "m").Do()
+	c.refused(err, 400, "resourceInUseByAnotherResource", "instanceGroupManagers/m")
+}

@@ -66,6 +66,8 @@ type entry struct {
 	leaving bool
 	// owner is the path of the object with which this one goes; empty: it is its own.
 	owner string
+	// members are the paths of the instances of a group that no manager has.
+	members []string
 	// machine and group are what instances and their managers have besides.
 	machine *machine
 	group   *group

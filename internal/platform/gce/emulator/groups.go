@@ -13,8 +13,7 @@ import (
 // groupKinds are groups of instances, and their managers.
 func groupKinds() []*collection {
 	return []*collection{
-		{name: "instanceGroups", word: "instanceGroup", verbs: []string{"get", "list", "aggregatedList"}, users: []string{"regionBackendServices"},
-			show: func(e *Emulator, x *entry, o object) { o["size"] = int64(len(e.membersOf(x.path))) }},
+		setKind(),
 		{name: "instanceGroupManagers", word: "instanceGroupManager", verbs: []string{"insert", "get", "list", "aggregatedList", "patch"}, quota: "INSTANCE_GROUP_MANAGERS",
 			refs: []ref{{"instanceTemplate", []string{"instanceTemplates"}}, {"versions[].instanceTemplate", []string{"instanceTemplates"}}, {"targetPools[]", []string{"targetPools"}}, {"autoHealingPolicies[].healthCheck", []string{"healthChecks"}}},
 			mark: "fingerprint", queues: true, show: func(_ *Emulator, x *entry, o object) { x.group.show(o) }, shape: shapeGroup, born: bornGroup, altered: func(e *Emulator, x *entry) { e.pools(x); e.steer(x) },
@@ -23,7 +22,7 @@ func groupKinds() []*collection {
 }
 
 func groupHandlers() map[string]handler {
-	out := map[string]handler{"compute.instanceGroups.listInstances": (*call).listMembers}
+	out := setHandlers()
 	for verb, h := range map[string]handler{"delete": (*call).deleteGroup, "listManagedInstances": (*call).listManaged, "listErrors": (*call).listErrors,
 		"resize": (*call).resizeGroup, "setInstanceTemplate": (*call).setTemplate, "setTargetPools": (*call).setPools,
 		"recreateInstances":       memberChange(func(c *call, x *entry, m *member) { c.recreate(x, m) }, 0),
@@ -128,7 +127,11 @@ func shapeGroup(c *call, o, old object) error {
 		return invalid("resource.targetSize", n, "Must be between 0 and 1000.")
 	}
 	if old == nil {
-		o["instanceGroup"] = link(c.scope() + "/instanceGroups/" + name)
+		path := c.scope() + "/instanceGroups/" + name
+		if c.entries[path] != nil {
+			return refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", path)
+		}
+		o["instanceGroup"] = link(path)
 	}
 	preset(o, "listManagedInstancesResults", "PAGELESS")
 	preset(o, "instanceLifecyclePolicy", object{"defaultActionOnFailure": "REPAIR", "forceUpdateOnRepair": "NO"})
@@ -448,34 +451,4 @@ func (c *call) listErrors() (object, error) {
 		out["nextPageToken"] = next
 	}
 	return out, err
-}
-
-// membersOf are the instances of a group that are there, by name.
-func (e *Emulator) membersOf(group string) []*entry {
-	var out []*entry
-	own := e.entries[group]
-	if own == nil {
-		return nil
-	}
-	for _, x := range e.entries {
-		if x.machine != nil && x.machine.manager != "" && x.machine.manager == own.owner {
-			out = append(out, x)
-		}
-	}
-	return sortedBy(out, func(x *entry) string { return x.path })
-}
-
-func (c *call) listMembers() (object, error) {
-	x, err := c.kinds["instanceGroups"].found(c)
-	if err != nil {
-		return nil, err
-	}
-	items := []object{}
-	for _, i := range c.membersOf(x.path) {
-		if s := text(c.body, "instanceState"); s == "RUNNING" && i.o["status"] != "RUNNING" {
-			continue
-		}
-		items = append(items, object{"instance": i.o["selfLink"], "status": i.o["status"]})
-	}
-	return c.pageOf(items, x.path)
 }

@@ -262,13 +262,14 @@ func (c *call) newDisk(scope string, o object, at string) (*entry, error) {
 	return x, nil
 }
 
-// goneInstance takes an instance that is no more out of target pools, and removes the disks
+// goneInstance takes an instance that is no more out of target pools and groups, and removes the disks
 // that go with it.
 func goneInstance(e *Emulator, x *entry) {
-	for _, pool := range e.entries {
-		if pool.kind == e.kinds["targetPools"] {
-			setTexts(pool.o, "instances", slices.DeleteFunc(texts(pool.o, "instances"), func(s string) bool { return s == x.o["selfLink"] }))
+	for _, other := range e.entries {
+		if other.kind == e.kinds["targetPools"] {
+			setTexts(other.o, "instances", slices.DeleteFunc(texts(other.o, "instances"), func(s string) bool { return s == x.o["selfLink"] }))
 		}
+		other.members = slices.DeleteFunc(other.members, func(path string) bool { return path == x.path })
 	}
 	for _, d := range subs(x.o, "disks") {
 		if flag(d, "autoDelete") {

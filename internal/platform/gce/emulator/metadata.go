@@ -285,17 +285,13 @@ func (e *Emulator) interfacesOf(x *entry, number string) shelfs {
 // they are, so that the instance takes them for its own.
 func (e *Emulator) forwarded(x *entry) lines {
 	own := lines{}
-	var group string
-	if m := e.entries[x.machine.manager]; m != nil {
-		group = text(m.o, "instanceGroup")
-	}
 	for _, r := range e.entries {
 		if r.kind != e.kinds["forwardingRules"] {
 			continue
 		}
 		target, service := e.entries[pathOf(text(r.o, "target"))], e.entries[pathOf(text(r.o, "backendService"))]
 		if target != nil && slices.Contains(texts(target.o, "instances"), text(x.o, "selfLink")) ||
-			service != nil && group != "" && slices.ContainsFunc(subs(service.o, "backends"), func(b object) bool { return b["group"] == group }) {
+			service != nil && slices.ContainsFunc(subs(service.o, "backends"), func(b object) bool { return slices.Contains(e.membersOf(pathOf(text(b, "group"))), x) }) {
 			own = append(own, text(r.o, "IPAddress"))
 		}
 	}

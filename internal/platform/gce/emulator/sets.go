@@ -1,0 +1,152 @@
+package emulator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// setKind are groups of instances: those of managers, and those whose instances somebody adds.
+func setKind() *collection {
+	return &collection{name: "instanceGroups", word: "instanceGroup", verbs: []string{"insert", "get", "list", "aggregatedList"}, users: []string{"regionBackendServices"}, queues: true,
+		refs: []ref{{"network", []string{"networks"}}}, mark: "fingerprint", shape: shapeSet,
+		show: func(e *Emulator, x *entry, o object) { o["size"] = int64(len(e.membersOf(x.path))) }}
+}
+
+// shapeSet refuses the name that the group of a manager is to have.
+func shapeSet(c *call, o, _ object) error {
+	if path := c.scope() + "/instanceGroupManagers/" + text(o, "name"); c.entries[path] != nil {
+		return refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", path)
+	}
+	return nil
+}
+
+func setHandlers() map[string]handler {
+	return map[string]handler{
+		"compute.instanceGroups.delete":          (*call).deleteSet,
+		"compute.instanceGroups.listInstances":   (*call).listMembers,
+		"compute.instanceGroups.addInstances":    setChange((*call).added),
+		"compute.instanceGroups.removeInstances": setChange((*call).removed),
+		"compute.instanceGroups.setNamedPorts":   (*call).setNamedPorts,
+	}
+}
+
+// membersOf are the instances of a group that are there, by name.
+func (e *Emulator) membersOf(group string) []*entry {
+	set := e.entries[group]
+	if set == nil {
+		return nil
+	}
+	var out []*entry
+	for path, x := range e.entries {
+		if x.machine != nil && (set.owner != "" && x.machine.manager == set.owner || slices.Contains(set.members, path)) {
+			out = append(out, x)
+		}
+	}
+	return sortedBy(out, func(x *entry) string { return x.path })
+}
+
+// set is the group of a call, which must be nobody's.
+func (c *call) set() (*entry, error) {
+	x, err := c.kinds["instanceGroups"].changeable(c)
+	if err == nil && x.owner != "" {
+		err = inUse(x, x.owner)
+	}
+	return x, err
+}
+
+func (c *call) deleteSet() (object, error) {
+	if _, err := c.set(); err != nil {
+		return nil, err
+	}
+	return c.kinds["instanceGroups"].delete(c)
+}
+
+// setChange makes a handler of what is done with instances and a group.
+func setChange(change func(c *call, set *entry, path, at string) error) handler {
+	return func(c *call) (object, error) {
+		x, err := c.set()
+		if err != nil {
+			return nil, err
+		}
+		before := slices.Clone(x.members)
+		for i, item := range subs(c.body, "instances") {
+			at := fmt.Sprintf("instances[%d].instance", i)
+			path, err := c.refer(text(item, "instance"), at, []string{"instances"})
+			if err == nil {
+				err = change(c, x, path, at)
+			}
+			if err != nil {
+				x.members = before
+				return nil, err
+			}
+		}
+		after := x.members
+		x.members = before
+		return c.alter(last(c.method.ID, "."), x, func(context.Context) error {
+			after = slices.DeleteFunc(after, func(path string) bool { return c.entries[path] == nil }) // it went meanwhile
+			x.members = after
+			if len(after) > 0 && x.o["network"] == nil {
+				nic := subs(c.entries[after[0]].o, "networkInterfaces")[0]
+				x.o["network"], x.o["subnetwork"] = nic["network"], nic["subnetwork"]
+			}
+			return nil
+		})
+	}
+}
+
+// added adds an instance to a group of its zone and network.
+func (c *call) added(set *entry, path, at string) error {
+	switch nic := subs(c.entries[path].o, "networkInterfaces")[0]; {
+	case scopeOf(path) != scopeOf(set.path):
+		return invalid(at, link(path), "The instance is in another zone than the group.")
+	case set.o["network"] != nil && nic["network"] != set.o["network"]:
+		return invalid(at, link(path), "The instance is in another network than the group.")
+	case slices.Contains(set.members, path):
+		return refusal(http.StatusBadRequest, "memberAlreadyExists", "The resource '%s' is already a member of '%s'", path, set.path)
+	}
+	set.members = append(set.members, path)
+	return nil
+}
+
+func (c *call) removed(set *entry, path, _ string) error {
+	at := slices.Index(set.members, path)
+	if at < 0 {
+		return refusal(http.StatusBadRequest, "memberNotFound", "The resource '%s' is no member of '%s'", path, set.path)
+	}
+	set.members = slices.Delete(slices.Clone(set.members), at, at+1)
+	return nil
+}
+
+func (c *call) setNamedPorts() (object, error) {
+	x, err := c.kinds["instanceGroups"].changeable(c)
+	if err != nil {
+		return nil, err
+	}
+	if sent := c.body["fingerprint"]; sent != nil && sent != x.o["fingerprint"] {
+		return nil, stale("Invalid fingerprint.")
+	}
+	ports := c.body["namedPorts"]
+	return c.alter("setNamedPorts", x, func(context.Context) error {
+		x.o["namedPorts"], x.o["fingerprint"] = ports, fingerprint(x.path, ports)
+		if ports == nil {
+			delete(x.o, "namedPorts")
+		}
+		return nil
+	})
+}
+
+func (c *call) listMembers() (object, error) {
+	x, err := c.kinds["instanceGroups"].found(c)
+	if err != nil {
+		return nil, err
+	}
+	items := []object{}
+	for _, i := range c.membersOf(x.path) {
+		if text(c.body, "instanceState") != "RUNNING" || i.o["status"] == "RUNNING" {
+			items = append(items, object{"instance": i.o["selfLink"], "status": i.o["status"]})
+		}
+	}
+	return c.pageOf(items, x.path)
+}
