@@ -38,10 +38,15 @@ type machine struct {
 	turn int
 	// manager is the path of the group that has the instance; may be empty.
 	manager string
+	// disks are those that were made with it.
+	disks []*entry
 }
 
 func (c *call) insertInstance() (object, error) {
 	o := c.body
+	if url := text(o, "machineType"); url != "" && !strings.HasSuffix(url, "zones/"+c.params["zone"]+"/machineTypes/"+last(url, "/")) {
+		return nil, invalid("resource.machineType", url, "The URL is malformed, or of another zone.")
+	}
 	if from := c.params["sourceInstanceTemplate"]; from != "" {
 		path, err := c.refer(from, "sourceInstanceTemplate", []string{"instanceTemplates"})
 		if err != nil {
@@ -57,28 +62,28 @@ func (c *call) insertInstance() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.begin("insert", x), nil
-}
-
-// begin starts an instance, and answers the operation that is over when it runs.
-func (c *call) begin(verb string, x *entry) object {
-	op := c.newOperation(verb, x.path)
-	if c.fails != nil {
-		fails := c.fails
-		if verb == "insert" {
-			c.remove(x)
-		}
+	op := c.newOperation("insert", x.path)
+	if fails := c.fails; fails != nil {
+		c.unmake(x)
 		c.later(c.o.Latency, func(context.Context) { c.finish(op, fails) })
-		return clone(op.o)
+		return clone(op.o), nil
 	}
 	op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.now)
 	c.boot(x, func(err error) {
-		if err != nil && !errors.Is(err, overtaken) && verb == "insert" {
-			c.remove(x)
+		if err != nil && !errors.Is(err, overtaken) {
+			c.unmake(x)
 		}
 		c.finish(op, err)
 	})
-	return clone(op.o)
+	return clone(op.o), nil
+}
+
+// unmake removes an instance that could not be made, with the disks that were made for it.
+func (e *Emulator) unmake(x *entry) {
+	e.remove(x)
+	for _, d := range x.machine.disks {
+		delete(e.entries, d.path)
+	}
 }
 
 // spawn enters a new instance, with the addresses and the disks that it needs. What is
@@ -128,7 +133,7 @@ func (c *call) spawn(scope string, o object, manager string) (*entry, error) {
 		"shieldedInstanceConfig":          object{"enableSecureBoot": false, "enableVtpm": true, "enableIntegrityMonitoring": true},
 		"shieldedInstanceIntegrityPolicy": object{"updateAutoLearnPolicy": true}})
 	o["id"], o["selfLink"], o["creationTimestamp"], o["zone"], o["status"] = c.newID(), link(path), stamp(c.now), link(scope), "PROVISIONING"
-	x := &entry{path: path, kind: k, o: o, made: true, machine: &machine{manager: manager}}
+	x := &entry{path: path, kind: k, o: o, made: true, machine: &machine{manager: manager, disks: made}}
 	k.marked(o)
 	c.entries[path] = x
 	c.touched(x)
@@ -171,20 +176,28 @@ func (c *call) addressed(o object) error {
 			preset(a, "natIP", c.external())
 		}
 		if text(nic, "stackType") == "IPV4_IPV6" {
-			c.numbers++
-			prefix := netip.MustParsePrefix(text(subnet.o, "ipv6CidrRange")).Addr().As16()
-			prefix[10], prefix[11] = byte(c.numbers>>8), byte(c.numbers)
-			address := netip.AddrFrom16(prefix).String()
-			nic["ipv6AccessType"] = subnet.o["ipv6AccessType"]
-			if text(subnet.o, "ipv6AccessType") == "EXTERNAL" {
-				nic["ipv6AccessConfigs"] = list{object{"type": "DIRECT_IPV6", "name": "external-ipv6", "externalIpv6": address, "externalIpv6PrefixLength": int64(96), "networkTier": "PREMIUM"}}
-			} else {
-				nic["ipv6Address"], nic["internalIpv6PrefixLength"] = address, int64(96)
-			}
+			c.sixth(nic, subnet)
 		}
 		nic["fingerprint"] = fingerprint(nic)
 	}
 	return nil
+}
+
+// prefixOfInstance is how long a range of IPv6 an instance gets, in bits.
+const prefixOfInstance = 96
+
+// sixth gives an interface a range of IPv6 of its subnetwork.
+func (c *call) sixth(nic object, subnet *entry) {
+	c.numbers++
+	prefix := netip.MustParsePrefix(text(subnet.o, "ipv6CidrRange")).Addr().As16()
+	prefix[10], prefix[11] = byte(c.numbers>>8), byte(c.numbers)
+	address := netip.AddrFrom16(prefix).String()
+	nic["ipv6AccessType"] = subnet.o["ipv6AccessType"]
+	if subnet.o["ipv6AccessType"] != "EXTERNAL" {
+		nic["ipv6Address"], nic["internalIpv6PrefixLength"] = address, int64(prefixOfInstance)
+		return
+	}
+	nic["ipv6AccessConfigs"] = list{object{"type": "DIRECT_IPV6", "name": "external-ipv6", "externalIpv6": address, "externalIpv6PrefixLength": int64(prefixOfInstance), "networkTier": "PREMIUM"}}
 }
 
 // autoSubnet is the subnetwork that a network in auto mode has in the region of a call.
@@ -214,16 +227,16 @@ func (c *call) disked(scope string, o object) (made []*entry, err error) {
 					name += "-" + strconv.Itoa(i)
 				}
 			}
-			made0 := object{"name": name}
+			fields := object{"name": name}
 			for from, to := range map[string]string{"sourceImage": "sourceImage", "diskType": "type", "diskSizeGb": "sizeGb", "provisionedIops": "provisionedIops", "provisionedThroughput": "provisionedThroughput", "labels": "labels"} {
 				if v := init[from]; v != nil {
-					made0[to] = v
+					fields[to] = v
 				}
 			}
 			if d["diskSizeGb"] != nil {
-				made0["sizeGb"] = d["diskSizeGb"]
+				fields["sizeGb"] = d["diskSizeGb"]
 			}
-			if disk, err = c.newDisk(scope, made0, at); err != nil {
+			if disk, err = c.newDisk(scope, fields, at); err != nil {
 				return made, err
 			}
 			made = append(made, disk)

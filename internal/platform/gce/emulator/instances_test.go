@@ -276,6 +276,7 @@ func TestInstancesRefuse(t *testing.T) {
 		words string
 	}{
 		{"a machine type that is not", insert(func(i *compute.Instance) { i.MachineType = "zones/us-test1-a/machineTypes/x9-huge" }), "machineType resource cannot be found"},
+		{"a machine type without its zone", insert(func(i *compute.Instance) { i.MachineType = "e2-medium" }), "The URL is malformed"},
 		{"a subnetwork that is not", insert(func(i *compute.Instance) { i.NetworkInterfaces[0].Subnetwork = "regions/us-test1/subnetworks/x" }), "The referenced subnetwork resource cannot be found."},
 		{"a network that the subnetwork is not of", insert(func(i *compute.Instance) { i.NetworkInterfaces[0].Network = "global/networks/other" }), "of another network"},
 		{"an image that is not", insert(func(i *compute.Instance) {

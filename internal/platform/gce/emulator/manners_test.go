@@ -218,7 +218,9 @@ func TestFaultsHappenWhereTheyAreWanted(t *testing.T) {
 		c.network()
 		before := c.Inventory()
 		c.Inject(emulator.Fault{Method: "compute.instances.insert", When: emulator.Inside})
-		if _, err := c.wait(c.Instances.Insert(project, zone, machine("i")).Do()); err == nil || !slices.Equal(c.Inventory(), before) {
+		i := machine("i")
+		i.Disks[0].AutoDelete = false
+		if _, err := c.wait(c.Instances.Insert(project, zone, i).Do()); err == nil || !slices.Equal(c.Inventory(), before) {
 			t.Errorf("got %v, and there is %s", err, c.Inventory())
 		}
 		c.instance("i")

@@ -15,11 +15,11 @@ func networking() []*collection {
 	return []*collection{
 		{name: "networks", word: "network", verbs: []string{"insert", "get", "list", "delete", "patch"}, quota: "NETWORKS",
 			users:   []string{"subnetworks", "firewalls", "routers", "routes", "addresses", "instances", "forwardingRules"},
-			mutable: []string{"mtu", "routingConfig", "networkFirewallPolicyEnforcementOrder"},
+			mutable: []string{"mtu", "routingConfig", "networkFirewallPolicyEnforcementOrder", "enableUlaInternalIpv6", "internalIpv6Range"},
 			shape:   shapeNetwork, born: bornNetwork, show: (*Emulator).showNetwork},
 		{name: "subnetworks", word: "subnetwork", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "patch"}, quota: "SUBNETWORKS",
 			refs: []ref{{"network", []string{"networks"}}}, users: []string{"instances", "addresses", "forwardingRules", "routers"},
-			mutable: []string{"secondaryIpRanges", "stackType", "ipv6AccessType", "externalIpv6Prefix", "ipv6CidrRange", "privateIpGoogleAccess", "privateIpv6GoogleAccess", "logConfig", "enableFlowLogs", "role"},
+			mutable: []string{"secondaryIpRanges", "stackType", "ipv6AccessType", "externalIpv6Prefix", "internalIpv6Prefix", "ipv6CidrRange", "privateIpGoogleAccess", "privateIpv6GoogleAccess", "logConfig", "enableFlowLogs", "role"},
 			mark:    "fingerprint", needsMark: true, shape: shapeSubnetwork, born: bornSubnetwork},
 		{name: "firewalls", word: "firewall", verbs: []string{"insert", "get", "list", "delete", "patch", "update"}, quota: "FIREWALLS",
 			refs: []ref{{"network", []string{"networks"}}}, shape: shapeFirewall,
@@ -36,12 +36,16 @@ func networkHandlers() map[string]handler {
 	return map[string]handler{"compute.subnetworks.expandIpCidrRange": (*call).expandRange}
 }
 
-func shapeNetwork(_ *call, o, _ object) error {
+func shapeNetwork(c *call, o, _ object) error {
 	if _, said := o["autoCreateSubnetworks"]; !said {
 		return invalid("resource.autoCreateSubnetworks", "", "Legacy networks cannot be created any more: say true or false.")
 	}
 	if n := number(o, "mtu"); o["mtu"] != nil && (n < 1300 || n > 8896) {
 		return invalid("resource.mtu", n, "Must be between 1300 and 8896.")
+	}
+	if flag(o, "enableUlaInternalIpv6") && o["internalIpv6Range"] == nil {
+		c.numbers++
+		o["internalIpv6Range"] = fmt.Sprintf("fd20:0:%x::/48", c.numbers)
 	}
 	preset(o, "routingConfig", object{"routingMode": "REGIONAL"})
 	preset(o, "networkFirewallPolicyEnforcementOrder", "AFTER_CLASSIC_FIREWALL")
@@ -161,11 +165,21 @@ func (c *call) stack(o object) error {
 		return nil
 	case access == "":
 		return invalid("resource.ipv6AccessType", access, "It must be specified with stackType IPV4_IPV6.")
-	case access == "EXTERNAL" && o["externalIpv6Prefix"] == nil:
-		c.numbers++
+	case o["ipv6CidrRange"] != nil:
+		return nil
+	}
+	c.numbers++
+	if access == "EXTERNAL" {
 		o["externalIpv6Prefix"] = fmt.Sprintf("2600:1900:4000:%x::/64", c.numbers)
 		o["ipv6CidrRange"] = o["externalIpv6Prefix"]
+		return nil
 	}
+	whole, own := strings.CutSuffix(text(c.entries[pathOf(text(o, "network"))].o, "internalIpv6Range"), "::/48")
+	if !own {
+		return invalid("resource.ipv6AccessType", access, "The network has no internal range of IPv6: it needs enableUlaInternalIpv6.")
+	}
+	o["internalIpv6Prefix"] = fmt.Sprintf("%s:%x::/64", whole, c.numbers)
+	o["ipv6CidrRange"] = o["internalIpv6Prefix"]
 	return nil
 }
 

@@ -279,3 +279,31 @@ func TestANetworkOfAnotherProjectIsUsed(t *testing.T) {
 	_, err = c.Networks.Get(project, "shared").Do()
 	c.refused(err, 404, "notFound", "")
 }
+
+func TestInstancesHaveIPv6WhereTheirSubnetworkDoes(t *testing.T) {
+	for _, access := range []string{"EXTERNAL", "INTERNAL"} {
+		c := play(t, emulator.Options{})
+		subnet := &compute.Subnetwork{Name: "s", Network: "global/networks/n", IpCidrRange: "10.0.16.0/20", StackType: "IPV4_IPV6", Ipv6AccessType: access}
+		c.done(c.Networks.Insert(project, empty("n")).Do())
+		if access == "INTERNAL" {
+			_, err := c.Subnetworks.Insert(project, region, subnet).Do()
+			c.refused(err, 400, "invalid", "enableUlaInternalIpv6")
+			c.done(c.Networks.Patch(project, "n", &compute.Network{EnableUlaInternalIpv6: true}).Do())
+		}
+		c.done(c.Subnetworks.Insert(project, region, subnet).Do())
+		i := machine("i")
+		i.NetworkInterfaces[0].AliasIpRanges, i.NetworkInterfaces[0].StackType = nil, "IPV4_IPV6"
+		c.done(c.Instances.Insert(project, zone, i).Do())
+		got, err := c.Instances.Get(project, zone, "i").Do()
+		if err != nil {
+			t.Fatal(err)
+		}
+		nic := got.NetworkInterfaces[0]
+		if external := len(nic.Ipv6AccessConfigs) == 1 && nic.Ipv6AccessConfigs[0].ExternalIpv6PrefixLength == 96 && strings.HasPrefix(nic.Ipv6AccessConfigs[0].ExternalIpv6, "2600:1900:"); nic.Ipv6AccessType != access || external != (access == "EXTERNAL") || strings.HasPrefix(nic.Ipv6Address, "fd20:") == external {
+			t.Errorf("%s: got %+v", access, nic)
+		}
+		if _, text := ask(t, c.Metadata(project, zone, "i"), "/computeMetadata/v1/instance/network-interfaces/0/ipv6s"); !strings.Contains(text, ":") {
+			t.Errorf("%s: the instance is told %q", access, text)
+		}
+	}
+}

@@ -179,7 +179,7 @@ var goodOnes = map[string]string{
 	"compute.regionBackendServices.insert": `{"name":"NAME","loadBalancingScheme":"INTERNAL","healthChecks":["regions/us-test1/healthChecks/NAME"]}`,
 	"compute.forwardingRules.insert":       `{"name":"NAME","loadBalancingScheme":"INTERNAL","ports":["443"],"backendService":"regions/us-test1/backendServices/NAME","subnetwork":"regions/us-test1/subnetworks/NAME"}`,
 	"compute.instanceTemplates.insert":     `{"name":"NAME","properties":{"machineType":"e2-medium","disks":[{"boot":true,"autoDelete":true,"initializeParams":{"sourceImage":"projects/debian-cloud/global/images/debian-12"}}],` + nic + `}}`,
-	"compute.instances.insert":             `{"name":"NAME","machineType":"e2-medium","disks":[{"boot":true,"autoDelete":true,"initializeParams":{"sourceImage":"projects/debian-cloud/global/images/debian-12"}}],` + nic + `}`,
+	"compute.instances.insert":             `{"name":"NAME","machineType":"zones/us-test1-a/machineTypes/e2-medium","disks":[{"boot":true,"autoDelete":true,"initializeParams":{"sourceImage":"projects/debian-cloud/global/images/debian-12"}}],` + nic + `}`,
 	"compute.instanceGroupManagers.insert": `{"name":"NAME","instanceTemplate":"global/instanceTemplates/NAME","targetSize":2}`,
 	"compute.instances.attachDisk":         `{"source":"zones/us-test1-a/disks/NAME"}`,
 }

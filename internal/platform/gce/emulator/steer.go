@@ -175,7 +175,7 @@ func (e *Emulator) create(x *entry, m *member) {
 			m.trying = false // whoever ends it looks at the group again
 			return
 		case err != nil && !errors.Is(err, overtaken):
-			e.remove(inst)
+			e.unmake(inst)
 			failed(err)
 			return
 		}
