@@ -19,14 +19,21 @@ func usesAddress(x, address *entry) bool {
 	case "forwardingRules":
 		return x.o["IPAddress"] == ip && (address.o["subnetwork"] == nil || x.o["subnetwork"] == address.o["subnetwork"])
 	case "instances":
-		for _, nic := range subs(x.o, "networkInterfaces") {
-			if nic["networkIP"] == ip && nic["subnetwork"] == address.o["subnetwork"] {
+		return has(x, ip, address.o["subnetwork"])
+	}
+	return false
+}
+
+// has reports whether an instance has an address, which is in a subnetwork or, if that is nil,
+// of the Internet.
+func has(x *entry, ip string, subnetwork any) bool {
+	for _, nic := range subs(x.o, "networkInterfaces") {
+		if subnetwork != nil && nic["networkIP"] == ip && nic["subnetwork"] == subnetwork {
+			return true
+		}
+		for _, a := range subs(nic, "accessConfigs") {
+			if subnetwork == nil && a["natIP"] == ip {
 				return true
-			}
-			for _, a := range subs(nic, "accessConfigs") {
-				if a["natIP"] == ip {
-					return true
-				}
 			}
 		}
 	}

@@ -273,8 +273,8 @@ func (c *call) reserved(wanted string, subnetwork any) *entry {
 func (c *call) alone(o object, reserved *entry, internal bool) error {
 	shared := !internal || reserved != nil && reserved.o["purpose"] == "SHARED_LOADBALANCER_VIP"
 	for _, x := range c.entries {
-		if x.kind == c.kinds["instances"] && reserved != nil && usesAddress(x, reserved) {
-			return inUse(reserved, x.path)
+		if x.kind == c.kinds["instances"] && has(x, text(o, "IPAddress"), o["subnetwork"]) {
+			return invalid("resource.IPAddress", o["IPAddress"], "Specified IP address is already in use by '"+x.path+"'.")
 		}
 		if x.kind != c.kinds["forwardingRules"] || x.o["IPAddress"] != o["IPAddress"] || internal && x.o["network"] != o["network"] {
 			continue

@@ -164,6 +164,7 @@ func TestLoadBalancersRefuse(t *testing.T) {
 	c.done(c.RegionBackendServices.Insert(project, region, &compute.BackendService{Name: "b", LoadBalancingScheme: "INTERNAL", HealthChecks: []string{"regions/us-test1/healthChecks/h"}}).Do())
 	c.done(c.Addresses.Insert(project, region, &compute.Address{Name: "own", AddressType: "INTERNAL", Subnetwork: "regions/us-test1/subnetworks/s", Address: "10.0.16.9"}).Do())
 	internal := compute.ForwardingRule{Name: "r", LoadBalancingScheme: "INTERNAL", Ports: []string{"443"}, BackendService: "regions/us-test1/backendServices/b", Network: "global/networks/n", Subnetwork: "regions/us-test1/subnetworks/s"}
+	c.instance("i")
 	one := internal
 	one.Name, one.IPAddress = "one", "10.0.16.9"
 	c.done(c.ForwardingRules.Insert(project, region, &one).Do())
@@ -191,6 +192,7 @@ func TestLoadBalancersRefuse(t *testing.T) {
 		words string
 	}{
 		{"an address that is not shared", rule(func(r *compute.ForwardingRule) { r.IPAddress, r.Ports = "10.0.16.9", []string{"3988"} }), "SHARED_LOADBALANCER_VIP"},
+		{"an address of an instance", rule(func(r *compute.ForwardingRule) { r.IPAddress = "10.0.16.2" }), "already in use by 'projects/testproject/zones/us-test1-a/instances/i'"},
 		{"an address of elsewhere", rule(func(r *compute.ForwardingRule) { r.IPAddress = "10.1.0.1" }), "not in the range"},
 		{"a range of ports", rule(func(r *compute.ForwardingRule) { r.PortRange = "443-443" }), "resource.portRange"},
 		{"a target too", rule(func(r *compute.ForwardingRule) { r.Target = "regions/us-test1/targetPools/p" }), "Exactly one"},

@@ -107,7 +107,8 @@ func TestAnInstanceThatGoesWhileItComesEndsBothOperations(t *testing.T) {
 func TestDisksAreAttachedToOneInstance(t *testing.T) {
 	c := play(t, emulator.Options{})
 	c.network()
-	a, b, d := c.instance("a"), c.instance("b"), c.disk("d")
+	a, d := c.instance("a"), c.disk("d")
+	c.instance("b")
 	if last(d.Type) != "pd-ssd" || d.SizeGb != 20 || d.Status != "READY" || len(d.Users) > 0 {
 		t.Errorf("got %+v", d)
 	}
@@ -127,7 +128,7 @@ func TestDisksAreAttachedToOneInstance(t *testing.T) {
 	c.done(c.Instances.Delete(project, zone, "a").Do()) // the disk stays
 	c.done(c.Instances.AttachDisk(project, zone, "b", &compute.AttachedDisk{Source: d.SelfLink, DeviceName: "d"}).Do())
 	c.done(c.Instances.DetachDisk(project, zone, "b", "d").Do())
-	if b, err = c.Instances.Get(project, zone, "b").Do(); err != nil || len(b.Disks) != 1 {
+	if b, err := c.Instances.Get(project, zone, "b").Do(); err != nil || len(b.Disks) != 1 {
 		t.Errorf("got %+v, %v", b, err)
 	}
 	c.done(c.Disks.SetLabels(project, zone, "d", &compute.ZoneSetLabelsRequest{LabelFingerprint: d.LabelFingerprint, Labels: map[string]string{"k8s-io-etcd-main": "a-2fa"}}).Do())
