@@ -164,12 +164,17 @@ func (c *call) addressed(o object) error {
 			return err
 		}
 		nic["networkIP"] = ip
+		if slices.ContainsFunc(subs(o, "networkInterfaces")[:i], func(other object) bool { return other["network"] == nic["network"] }) {
+			return invalid(at+".network", nic["network"], "Another interface is in the network.")
+		}
+		own := netip.MustParseAddr(ip)
+		mine := []netip.Prefix{netip.PrefixFrom(own, own.BitLen())}
 		for j, alias := range subs(nic, "aliasIpRanges") {
-			p, err := c.aliasIn(subnet, alias, fmt.Sprintf("%s.aliasIpRanges[%d].ipCidrRange", at, j))
+			p, err := c.aliasIn(subnet, alias, fmt.Sprintf("%s.aliasIpRanges[%d].ipCidrRange", at, j), mine)
 			if err != nil {
 				return err
 			}
-			alias["ipCidrRange"] = p
+			alias["ipCidrRange"], mine = p.String(), append(mine, p)
 		}
 		for _, a := range subs(nic, "accessConfigs") {
 			preset(a, "name", "External NAT")

@@ -406,3 +406,32 @@ func TestTheSpeedOfADiskIsChanged(t *testing.T) {
 	_, err := c.Disks.Update(project, zone, "ssd", &compute.Disk{ProvisionedIops: 4000}).Paths("provisionedIops").Do()
 	c.refused(err, 400, "invalid", "pd-ssd has none")
 }
+
+func TestAliasesOfAnInstanceAreApart(t *testing.T) {
+	c := play(t, emulator.Options{})
+	c.network()
+	i := machine("i")
+	i.NetworkInterfaces[0].AliasIpRanges = []*compute.AliasIpRange{{IpCidrRange: "/24", SubnetworkRangeName: "pods"}, {IpCidrRange: "/24", SubnetworkRangeName: "pods"}, {IpCidrRange: "/32"}, {IpCidrRange: "10.4.9.0/28", SubnetworkRangeName: "pods"}}
+	c.done(c.Instances.Insert(project, zone, i).Do())
+	got, err := c.Instances.Get(project, zone, "i").Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ranges []string
+	for _, a := range got.NetworkInterfaces[0].AliasIpRanges {
+		ranges = append(ranges, a.IpCidrRange)
+	}
+	if !slices.Equal(ranges, []string{"10.4.0.0/24", "10.4.1.0/24", "10.0.16.3/32", "10.4.9.0/28"}) {
+		t.Errorf("got %s", ranges)
+	}
+	for asked, words := range map[string]string{"/8": "does not fit", "10.9.0.0/24": "is not in", "10.4.9.0/24": "not free", "what": "is not in"} {
+		j := machine("j")
+		j.NetworkInterfaces[0].AliasIpRanges[0].IpCidrRange = asked
+		_, err := c.Instances.Insert(project, zone, j).Do()
+		c.refused(err, 400, "invalid", words)
+	}
+	j := machine("j")
+	j.NetworkInterfaces = append(j.NetworkInterfaces, &compute.NetworkInterface{Subnetwork: "regions/us-test1/subnetworks/s"})
+	_, err = c.Instances.Insert(project, zone, j).Do()
+	c.refused(err, 400, "invalid", "Another interface is in the network")
+}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -196,8 +197,8 @@ func shapeScheduling(p object, at string) error {
 }
 
 // aliasIn is the range of addresses that an alias gets: the one it says, or a free one of
-// the size that it says, such as /24.
-func (e *Emulator) aliasIn(subnet *entry, alias object, at string) (string, error) {
+// the size that it says, such as /24. Nothing of mine is free.
+func (e *Emulator) aliasIn(subnet *entry, alias object, at string, mine []netip.Prefix) (netip.Prefix, error) {
 	within := text(subnet.o, "ipCidrRange")
 	if name := text(alias, "subnetworkRangeName"); name != "" {
 		for _, r := range subs(subnet.o, "secondaryIpRanges") {
@@ -207,24 +208,24 @@ func (e *Emulator) aliasIn(subnet *entry, alias object, at string) (string, erro
 		}
 	}
 	asked := text(alias, "ipCidrRange")
-	own, taken := netip.MustParsePrefix(within), e.taken(subnet, "")
+	own, taken := netip.MustParsePrefix(within), append(e.taken(subnet, ""), mine...)
 	if a, err := netip.ParseAddr(asked); err == nil {
-		asked = netip.PrefixFrom(a, 32).String()
+		asked = netip.PrefixFrom(a, a.BitLen()).String()
 	}
 	if size, ok := strings.CutPrefix(asked, "/"); ok {
-		bits := 0
-		if _, err := fmt.Sscan(size, &bits); err != nil || bits < own.Bits() || bits > 32 {
-			return "", invalid(at, asked, "The range does not fit in "+within+".")
+		bits, err := strconv.Atoi(size)
+		if err != nil || bits < own.Bits() || bits > 32 {
+			return netip.Prefix{}, invalid(at, asked, "The range does not fit in "+within+".")
 		}
 		p, free := freeIn(own, bits, taken)
 		if !free {
-			return "", refusal(http.StatusBadRequest, "IP_SPACE_EXHAUSTED", "IP space of '%s' is exhausted: %s has no %s left.", subnet.path, within, asked)
+			return p, refusal(http.StatusBadRequest, "IP_SPACE_EXHAUSTED", "IP space of '%s' is exhausted: %s has no %s left.", subnet.path, within, asked)
 		}
-		return p.String(), nil
+		return p, nil
 	}
 	p, err := netip.ParsePrefix(asked)
 	if err != nil || !own.Contains(p.Addr()) || slices.ContainsFunc(taken, p.Overlaps) {
-		return "", invalid(at, asked, "The range is not in "+within+", or not free.")
+		return p, invalid(at, asked, "The range is not in "+within+", or not free.")
 	}
-	return p.String(), nil
+	return p, nil
 }
