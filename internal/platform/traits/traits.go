@@ -160,6 +160,8 @@ type Machines struct {
 	Unsized bool
 	// Image is that of new groups where the channel has none; "" is none.
 	Image string
+	// ImageForms are how images are written, for messages; "" is not told.
+	ImageForms string
 	// Published begin the names of the images that a channel recommends, or did: an upgrade
 	// replaces those, and keeps the images that users made.
 	Published []string

@@ -175,7 +175,11 @@ func groupImage(c *Check, g *api.InstanceGroup) {
 		return
 	}
 	if _, ok := c.Facts.Image(image); !ok {
-		c.Bad("spec.image", image, "was not found", "check the name and the region; write ami-…, owner/name or ssm:/parameter")
+		remedy := "check the name and the region"
+		if forms := c.on.Machines.ImageForms; forms != "" {
+			remedy += "; write " + forms
+		}
+		c.Bad("spec.image", image, "was not found", remedy)
 	}
 }
 

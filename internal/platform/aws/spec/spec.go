@@ -44,6 +44,7 @@ func amazon() traits.Traits {
 				api.RoleControlPlane: usual, api.RoleAPIServer: usual, api.RoleNode: usual,
 				api.RoleBastion: {{Name: "t3.micro"}, {Name: "t2.micro"}, {Name: "t4g.micro", ARM: true}},
 			},
+			ImageForms: "ami-…, owner/name or ssm:/parameter",
 			// Images that kOps' channels recommended, of kOps itself and of Canonical (owner 099720109477).
 			Published: []string{"kope.io/k8s-", "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-",
 				"099720109477/ubuntu/images/hvm-ssd/ubuntu-jammy-22.04-", "099720109477/ubuntu/images/hvm-ssd/ubuntu-focal-20.04-"},

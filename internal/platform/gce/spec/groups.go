@@ -60,7 +60,7 @@ func image(c *validate.Check, g *api.InstanceGroup) {
 	}
 	known := own(c.Facts)
 	if _, _, ok := ParseImage(name); !ok {
-		c.Bad(path, name, "is not an image", "write project/name, or name for an image of the cluster's project (gcloud compute images list)")
+		c.Bad(path, name, "is not an image", "write "+imageForms)
 		return
 	}
 	if now := known.Families[name]; now != "" {

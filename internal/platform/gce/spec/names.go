@@ -38,6 +38,9 @@ var projectID = regexp.MustCompile(`^([a-z0-9.-]+:)?[a-z][-a-z0-9]*[a-z0-9]$`)
 
 func isProject(s string) bool { return projectID.MatchString(s) }
 
+// imageForms are how an image is written.
+const imageForms = "project/name, or name for an image of the cluster's project (gcloud compute images list)"
+
 // ParseImage takes an image apart as a spec writes it: project/name, or name for one of the
 // cluster's own project.
 func ParseImage(text string) (project, name string, ok bool) {

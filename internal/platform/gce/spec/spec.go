@@ -40,6 +40,7 @@ func google() traits.Traits {
 				api.RoleControlPlane: usual, api.RoleAPIServer: usual, api.RoleNode: usual,
 				api.RoleBastion: {{Name: "e2-micro"}, {Name: "t2a-standard-1", ARM: true}},
 			},
+			ImageForms: imageForms,
 			// Images that kOps' channels recommended.
 			Published: []string{"cos-cloud/cos-stable-", "ubuntu-os-cloud/ubuntu-2004-", "ubuntu-os-cloud/ubuntu-2204-", "ubuntu-os-cloud/ubuntu-2404-"},
 		},

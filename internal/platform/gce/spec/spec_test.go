@@ -84,6 +84,32 @@ func TestFamiliesBecomeTheImagesThatTheyHaveNow(t *testing.T) {
 	}
 }
 
+func TestMachineTypesAndImagesAreOfOneArchitecture(t *testing.T) {
+	known := cloud(t)
+	known.MachineTypes = map[string]facts.MachineType{}
+	for name, arch := range map[string]string{"e2-medium": facts.ArchX86, "e2-micro": facts.ArchX86, "t2a-standard-2": facts.ArchARM, "t2a-standard-1": facts.ArchARM} {
+		known.MachineTypes[name] = facts.MachineType{Architectures: []string{arch}}
+	}
+	known.Images = map[string]facts.Image{"arm": {Architecture: facts.ArchARM}}
+	for name, c := range map[string]struct {
+		o    newcluster.Options
+		want [2]string
+	}{
+		"nothing is said": {newcluster.Options{}, [2]string{"e2-medium", "ubuntu-os-cloud/ubuntu-2404-noble-amd64-v20260615"}},
+		"a type for arm":  {newcluster.Options{NodeSizes: []string{"t2a-standard-2"}}, [2]string{"t2a-standard-2", "ubuntu-os-cloud/ubuntu-2404-noble-arm64-v20260615"}},
+		"an image of arm": {newcluster.Options{NodeImage: "arm"}, [2]string{"t2a-standard-2", "arm"}},
+	} {
+		c.o.ClusterName, c.o.Zones = "a.example.com", []string{"us-test1-a"}
+		_, groups, findings := describeNew(t, c.o, known)
+		if findings.Err() != nil {
+			t.Fatal(findings)
+		}
+		if s := groups[1].Spec; [2]string{s.MachineType, s.Image} != c.want {
+			t.Errorf("%s: %s, %s", name, s.MachineType, s.Image)
+		}
+	}
+}
+
 func TestMachinesThatTakeNoOtherDisksGetHyperdisks(t *testing.T) {
 	o := newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, ControlPlaneSizes: []string{"c4-standard-4"}, NodeSizes: []string{"n2-standard-4"}}
 	cluster, groups, findings := describeNew(t, o, cloud(t))
