@@ -101,7 +101,10 @@ func (w *World) OnlyHere(cl *api.Cluster) diag.List {
 	if err != nil || !p.Remote {
 		return nil
 	}
-	spec := cl.Spec.ConfigStore
+	spec, scheme := cl.Spec.ConfigStore, "s3"
+	if own := p.Store.Schemes; len(own) > 0 {
+		scheme = own[0]
+	}
 	var l diag.List
 	for _, f := range []struct{ path, url string }{
 		{"spec.configBase", cmp.Or(spec.Base, w.ConfigBase(cl.Name))}, {"spec.keyStore", spec.Keypairs}, {"spec.secretStore", spec.Secrets},
@@ -109,7 +112,7 @@ func (w *World) OnlyHere(cl *api.Cluster) diag.List {
 		if f.url != "" && store.IsFolder(f.url) {
 			l = append(l, diag.Finding{Object: api.Name(cl), Path: f.path, Value: f.url, Rule: "machines-store", Warning: w.Offline,
 				Message: "cannot be read by machines on " + p.Title,
-				Remedy:  "keep the state in a bucket (option:Store s3://…), or name a bucket for what machines read (option:Sets " + f.path + "=s3://…)"})
+				Remedy:  "keep the state in a bucket (option:Store " + scheme + "://…), or name a bucket for what machines read (option:Sets " + f.path + "=" + scheme + "://…)"})
 		}
 	}
 	return l
