@@ -17,47 +17,56 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// TestWhatOfAClusterInACloudCanBePacked: of a cluster on AWS all can be but the add-ons
+// TestWhatOfAClusterInACloudCanBePacked: of a cluster in a cloud all can be but the add-ons
 // that are listed here.
 func TestWhatOfAClusterInACloudCanBePacked(t *testing.T) {
-	const dir = "../../spec/complete/testdata/update_cluster/minimal-aws"
-	p := providers.Of("aws")
+	const aws, gce = "../../spec/complete/testdata/update_cluster/minimal-aws/in-*.yaml", "../../model/addons/testdata/gce.yaml"
 	for _, c := range []struct {
-		name    string
-		changes []string
-		not     []string
+		name, cloud, file string
+		changes           []string
+		not               []string
 	}{
-		{"as it is", nil, []string{"registry.k8s.io/cpa/", "registry.k8s.io/provider-aws/aws-ebs-csi-driver:", "registry.k8s.io/sig-storage/", "public.ecr.aws/aws-ec2/"}},
-		{"without the driver of disks and the handler of terminations", []string{"spec.cloudProvider.aws.ebsCSIDriver.managed=false", "spec.cloudProvider.aws.nodeTerminationHandler.enabled=false"}, []string{"registry.k8s.io/cpa/"}},
+		{"AWS", "aws", aws, nil, []string{"registry.k8s.io/cpa/", "registry.k8s.io/provider-aws/aws-ebs-csi-driver:", "registry.k8s.io/sig-storage/", "public.ecr.aws/aws-ec2/"}},
+		{"AWS without the driver of disks and the handler of terminations", "aws", aws, []string{"spec.cloudProvider.aws.ebsCSIDriver.managed=false", "spec.cloudProvider.aws.nodeTerminationHandler.enabled=false"}, []string{"registry.k8s.io/cpa/"}},
+		{"GCE", "gce", gce, nil, []string{"registry.k8s.io/cpa/", "registry.k8s.io/cloud-provider-gcp/gcp-compute-persistent-disk-csi-driver:", "registry.k8s.io/sig-storage/"}},
+		{"GCE without the driver of disks", "gce", gce, []string{"spec.cloudProvider.gce.pdCSIDriver.enabled=false"}, []string{"registry.k8s.io/cpa/"}},
 	} {
-		cluster, groups := spectest.Read(t, goldentest.Read(t, dir, "in-*.yaml"))
-		cluster = spectest.Assign(t, cluster, append(c.changes, "spec.networking.topology.dns=None"))
-		done, findings := complete.Complete(complete.Input{Platform: p.ForComplete(), Cluster: cluster, Groups: groups, Channel: spectest.Stable(t), KopsVersion: "1.37.0", ConfigBase: "memfs://b/c"})
-		if err := findings.Err(); err != nil {
-			t.Fatal(err)
-		}
-		w, err := bundle.Of(model.Input{Traits: &p.Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.37.0"}, download.Arches())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for u := range w.Files {
-			if _, _, ok := bundle.FileRecipeFor(u); !ok {
-				t.Errorf("%s: there is no recipe for %s", c.name, u)
+		t.Run(c.name, func(t *testing.T) {
+			p := providers.Of(c.cloud)
+			cluster, groups := spectest.Read(t, goldentest.Read(t, filepath.Dir(c.file), filepath.Base(c.file)))
+			cluster = spectest.Assign(t, cluster, append(c.changes, "spec.networking.topology.dns=None"))
+			done, findings := complete.Complete(complete.Input{Platform: p.ForComplete(), Cluster: cluster, Groups: groups, Channel: spectest.Stable(t), KopsVersion: "1.37.0", ConfigBase: "memfs://b/c"})
+			if err := findings.Err(); err != nil {
+				t.Fatal(err)
 			}
-		}
-		used := make([]bool, len(c.not))
-		for _, i := range w.Images {
-			known := slices.IndexFunc(c.not, func(s string) bool { return strings.HasPrefix(i, s) })
-			if known >= 0 {
-				used[known] = true
+			w, err := bundle.Of(model.Input{Traits: &p.Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.37.0"}, download.Arches())
+			if err != nil {
+				t.Fatal(err)
 			}
-			if _, ok := bundle.ImageRecipeFor(i); ok != (known < 0) {
-				t.Errorf("%s: there is a recipe for %s: %t", c.name, i, ok)
+			for u := range w.Files {
+				if _, _, ok := bundle.FileRecipeFor(u); !ok {
+					t.Errorf("there is no recipe for %s", u)
+				}
 			}
+			packed(t, w.Images, c.not)
+		})
+	}
+}
+
+// packed reports images without a recipe that are not among those that are known to have none.
+func packed(t *testing.T, images, not []string) {
+	used := make([]bool, len(not))
+	for _, i := range images {
+		known := slices.IndexFunc(not, func(s string) bool { return strings.HasPrefix(i, s) })
+		if known >= 0 {
+			used[known] = true
 		}
-		if slices.Contains(used, false) {
-			t.Errorf("%s: of %v not all is fetched: %v", c.name, c.not, w.Images)
+		if _, ok := bundle.ImageRecipeFor(i); ok != (known < 0) {
+			t.Errorf("there is a recipe for %s: %t", i, ok)
 		}
+	}
+	if slices.Contains(used, false) {
+		t.Errorf("of %v not all is fetched: %v", not, images)
 	}
 }
 
