@@ -50,9 +50,10 @@ const (
 
 // Client calls methods of services.
 type Client struct {
-	// Token returns the token of a call.
-	Token func(context.Context) (string, error)
-	HTTP  *http.Client
+	// Token returns the token of a call, and Refused is told that Google did not take one; it may be nil.
+	Token   func(context.Context) (string, error)
+	Refused func()
+	HTTP    *http.Client
 	// Endpoint stands for every service; empty: Google's own.
 	Endpoint string
 }
@@ -60,7 +61,7 @@ type Client struct {
 // New is a client of this machine: env reads variables, direct asks the metadata server.
 func New(env func(string) string, client, direct *http.Client, now func() time.Time) Client {
 	tokens := &Tokens{Metadata: NewMetadata(env, direct), Now: now}
-	return Client{Token: tokens.Token, HTTP: client, Endpoint: strings.TrimSuffix(env(EndpointVariable), "/")}
+	return Client{Token: tokens.Token, Refused: tokens.Forget, HTTP: client, Endpoint: strings.TrimSuffix(env(EndpointVariable), "/")}
 }
 
 // Get reads what is at a path, such as projects/P/zones/Z/instances/I, into out.
@@ -94,6 +95,9 @@ func (c Client) within(ctx context.Context, limit time.Duration, method string, 
 		return fault.Wrap(fault.NotYet, err, "")
 	case res.StatusCode/100 != 2:
 		e := refusal(res.StatusCode, text)
+		if e.Status == http.StatusUnauthorized && c.Refused != nil {
+			c.Refused()
+		}
 		return fault.Wrap(e.class(), e, e.remedy())
 	case out == nil || len(text) == 0: // as 204 has no content
 		return nil

@@ -126,6 +126,27 @@ func TestATokenIsUsedUntilShortlyBeforeItsEnd(t *testing.T) {
 	}
 }
 
+func TestATokenThatIsRefusedIsNotUsedAgain(t *testing.T) {
+	c, cloud := client(t)
+	cloud.Put("compute/v1/"+zone, gcetest.Doc{"name": "us-test1-a"})
+	ask := func() error { return c.Get(t.Context(), gcerest.Compute, zone, nil, nil) }
+	if err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := c.Token(t.Context())
+	cloud.Refuse = func(string) (int, string) { return 401, "authError" }
+	if err := ask(); !fault.Is(err, fault.NotYet) {
+		t.Errorf("a token that is not good any more: %v", err)
+	}
+	cloud.Refuse = nil
+	if err := ask(); err != nil {
+		t.Error(err)
+	}
+	if second, err := c.Token(t.Context()); err != nil || second == first {
+		t.Errorf("the token is still %s, %v", second, err)
+	}
+}
+
 func TestAMachineKnowsWhichItIs(t *testing.T) {
 	_, cloud := client(t)
 	got, err := gcerest.NewMetadata(cloud.Env, http.DefaultClient).Machine(t.Context())

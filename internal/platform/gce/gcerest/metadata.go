@@ -137,3 +137,10 @@ func (t *Tokens) Token(ctx context.Context) (string, error) {
 	t.token, t.until = answer.Token, t.Now().Add(time.Duration(answer.Seconds)*time.Second-early)
 	return t.token, nil
 }
+
+// Forget has the next call ask for a token anew: the machine may have another service account.
+func (t *Tokens) Forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.token = ""
+}
