@@ -22,7 +22,7 @@ var _ controller.Fleet = repairs{}
 func (f repairs) List(ctx context.Context) ([]controller.FleetMachine, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all, err := f.instances(ctx, fresh)
+	all, err := f.instances(ctx, recent)
 	if err != nil {
 		return nil, err
 	}

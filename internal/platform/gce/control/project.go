@@ -19,6 +19,9 @@ const (
 	// remembered is how long a list is believed: the questions are of a quota that the
 	// project shares, some 1500 a minute and region.
 	remembered = time.Minute
+	// recent is how old a list may be of which follows what is done to machines: each instance in it
+	// has its user data, which makes it long.
+	recent = 15 * time.Second
 	// fresh is how old a list may be that lacks what is looked for.
 	fresh = 5 * time.Second
 	// mostTemplates bounds the memory for templates.
@@ -107,36 +110,42 @@ func (p *project) Member(ctx context.Context, i vtpm.Instance) (string, error) {
 	return p.groupOf(ctx, m.Version.Template)
 }
 
-// member returns an instance of a managed instance group, by a list that is not older than an age.
+// member returns an instance of a managed instance group by a list that is not older than an
+// age, or by a fresh one where that lacks it. The error is of class fault.Gone where no group has it.
 func (p *project) member(ctx context.Context, maker, id string, age time.Duration) (managed, error) {
 	if maker == "" {
 		return managed{}, fault.New(fault.Gone, "no managed instance group made it")
 	}
-	for _, age := range []time.Duration{age, fresh} {
-		l, known := p.managed[maker]
-		if known && p.now().Sub(l.at) < age {
-			if m, ok := l.of[id]; ok {
-				return m, nil
-			}
-			continue
-		}
-		found, err := gcerest.List[managed](ctx, p.api, http.MethodPost, gcerest.Compute, maker+"/listManagedInstances", "managedInstances", nil)
+	for _, old := range []time.Duration{age, fresh} {
+		all, err := p.members(ctx, maker, old)
 		if err != nil {
-			return managed{}, fmt.Errorf("list the instances of the managed instance group %s: %w", gcerest.Last(maker), err)
+			return managed{}, err
 		}
-		l = list[map[string]managed]{map[string]managed{}, p.now()}
-		for _, m := range found {
-			l.of[m.ID] = m
-		}
-		if p.managed == nil {
-			p.managed = map[string]list[map[string]managed]{}
-		}
-		p.managed[maker] = l
-		if m, ok := l.of[id]; ok {
+		if m, ok := all[id]; ok {
 			return m, nil
 		}
 	}
 	return managed{}, fault.New(fault.Gone, "the managed instance group %s has it not", gcerest.Last(maker))
+}
+
+// members lists the instances of a managed instance group by their identifiers.
+func (p *project) members(ctx context.Context, maker string, age time.Duration) (map[string]managed, error) {
+	if l, known := p.managed[maker]; known && p.now().Sub(l.at) < age {
+		return l.of, nil
+	}
+	found, err := gcerest.List[managed](ctx, p.api, http.MethodPost, gcerest.Compute, maker+"/listManagedInstances", "managedInstances", nil)
+	if err != nil {
+		return nil, fmt.Errorf("list the instances of the managed instance group %s: %w", gcerest.Last(maker), err)
+	}
+	all := map[string]managed{}
+	for _, m := range found {
+		all[m.ID] = m
+	}
+	if p.managed == nil {
+		p.managed = map[string]list[map[string]managed]{}
+	}
+	p.managed[maker] = list[map[string]managed]{all, p.now()}
+	return all, nil
 }
 
 // groupOf returns the instance group of a template of the cluster's.

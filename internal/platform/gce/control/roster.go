@@ -81,7 +81,7 @@ func (r *roster) Alive(ctx context.Context, names []string) ([]string, error) {
 func (r *roster) there(ctx context.Context) (map[string]gcerest.Instance, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all, err := r.instances(ctx, fresh)
+	all, err := r.instances(ctx, recent)
 	if err != nil {
 		return nil, fmt.Errorf("ask Compute which machines are gone: %w", err)
 	}
