@@ -341,8 +341,8 @@ func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, 
 }
 
 func TestACloudWithoutProofsIsNamed(t *testing.T) {
-	_, err := connect(t.Context(), Options{Platforms: controls.All()}, &controllerconfig.Config{Cloud: "gce"}, controller.Stored{})
-	if err == nil || !strings.Contains(err.Error(), `"gce"`) || !strings.Contains(err.Error(), "aws, local") {
+	_, err := connect(t.Context(), Options{Platforms: controls.All()}, &controllerconfig.Config{Cloud: "openstack"}, controller.Stored{})
+	if err == nil || !strings.Contains(err.Error(), `"openstack"`) || !strings.Contains(err.Error(), "aws, gce, local") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -32,7 +32,7 @@ func connect(_ context.Context, w incluster.World) (incluster.Control, error) {
 	if own.ProjectID == "" || own.Region == "" {
 		return incluster.Control{}, fault.Wrap(fault.Permanent, errors.New("the configuration of kops-controller: server.provider.gce names no projectID or no region"), "kops update cluster --yes writes it")
 	}
-	p := &project{api: client(w.Env, w.Now), name: own.ProjectID, region: own.Region, cluster: w.Config.ClusterName, now: w.Now}
+	p := &project{api: client(w.Env, w.Now), name: own.ProjectID, region: own.Region, cluster: w.Config.ClusterName, now: w.Now, role: w.Stored.Role}
 	known := &onInstances{Stored: w.Stored, project: p}
 	var gone controller.Machines
 	if self := w.Env("NODE_NAME"); self != "" { // as the add-on's manifest sets it

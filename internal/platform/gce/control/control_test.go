@@ -15,7 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/controllerconfig"
+	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
@@ -24,6 +26,7 @@ import (
 	"kops.local/kops/internal/platform/gce/vtpm"
 	"kops.local/kops/internal/platform/gce/vtpm/vtpmtest"
 	"kops.local/kops/internal/platform/incluster"
+	"kops.local/kops/internal/store"
 )
 
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
@@ -46,7 +49,7 @@ func cloud(t *testing.T, instances ...made) *gcetest.Cloud {
 	for _, zone := range []string{"us-test1-a", "us-test1-b", "us-test2-a"} {
 		c.Put(base+"zones/"+zone, gcetest.Doc{"name": zone})
 	}
-	for _, group := range []string{"nodes", "master"} {
+	for _, group := range []string{"nodes", "master", "bastions"} {
 		c.Put(base+"global/instanceTemplates/"+group+"-1", gcetest.Doc{"properties": gcetest.Doc{"metadata": metadata(map[string]string{"cluster-name": cluster, "kops-k8s-io-instance-group-name": group})}})
 	}
 	members := map[string][]gcetest.Doc{}
@@ -96,9 +99,22 @@ func field(key string, value any) func(gcetest.Doc) {
 	return func(d gcetest.Doc) { d[key] = value }
 }
 
+// stored is a cluster whose groups nodes and master have configurations.
+func stored(t *testing.T) controller.Stored {
+	t.Helper()
+	s := store.NewFolder(t.TempDir())
+	for group, role := range map[string]api.InstanceGroupRole{"nodes": api.RoleNode, "master": api.RoleControlPlane} {
+		if _, err := s.Put(t.Context(), layout.NodeConfig(string(role), group), []byte("{}"), store.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return controller.Stored{Base: s}
+}
+
 // asked is the project as a controller asks it, at noon.
-func asked(c *gcetest.Cloud) *project {
-	return &project{api: gcerest.New(c.Env, http.DefaultClient, http.DefaultClient, noon), name: "testproject", region: "us-test1", cluster: cluster, now: noon}
+func asked(t *testing.T, c *gcetest.Cloud) *project {
+	t.Helper()
+	return &project{role: stored(t).Role, api: gcerest.New(c.Env, http.DefaultClient, http.DefaultClient, noon), name: "testproject", region: "us-test1", cluster: cluster, now: noon}
 }
 
 func node(name string) *corev1.Node {
@@ -116,7 +132,7 @@ func TestAMachineOfGCEIsKnownByItsTPM(t *testing.T) {
 	root, key := vtpmtest.Start(t)
 	c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", field("ekPub", key)}, made{"a", "nodes", "nodes-z3", "12", nil})
 	config := &controllerconfig.Config{ClusterName: cluster, Cloud: "gce", Server: controllerconfig.Server{Provider: map[string]any{"gce": map[string]any{"ProjectID": "testproject", "ClusterName": cluster, "Region": "us-test1", "MaxTimeSkew": 300}}}}
-	control, err := connect(t.Context(), incluster.World{Config: config, Env: c.Env, Now: noon})
+	control, err := connect(t.Context(), incluster.World{Config: config, Stored: stored(t), Env: c.Env, Now: noon})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +162,7 @@ func TestAMachineOfGCEIsKnownByItsTPM(t *testing.T) {
 		t.Errorf("an instance that somebody made by hand: %v", err)
 	}
 	config.Server.Provider = nil
-	if _, err := connect(t.Context(), incluster.World{Config: config, Env: c.Env, Now: noon}); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "server.provider.gce") {
+	if _, err := connect(t.Context(), incluster.World{Config: config, Stored: stored(t), Env: c.Env, Now: noon}); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "server.provider.gce") {
 		t.Errorf("without a project: %v", err)
 	}
 }
@@ -171,6 +187,7 @@ func TestTheGroupOfANodeIsThatOfItsInstancesTemplate(t *testing.T) {
 		"made by hand":                 {node: node("nodes-x1y2"), made: made{change: set("created-by", "")}, class: fault.Gone, want: "no managed instance group made it"},
 		"of another zone's group":      {node: node("nodes-x1y2"), made: made{change: set("created-by", "projects/1/zones/us-test1-b/instanceGroupManagers/b-nodes-minimal-example-com")}, class: fault.Gone, want: "no managed instance group made it"},
 		"that takes another's name":    {node: node("nodes-x1y2"), made: made{change: field("id", "99")}, class: fault.Gone, want: "has it not"},
+		"that is a bastion":            {node: node("bastions-b1"), class: fault.Gone, want: "the group bastions has no configuration"},
 		"that says another group":      {node: node("nodes-x1y2"), made: made{change: set("kops-k8s-io-instance-group-name", "master")}, class: fault.Gone, want: `says that it is of the instance group "master", and is of nodes`},
 		"of another cluster's template": {node: node("nodes-x1y2"), change: func(c *gcetest.Cloud) {
 			c.Put(base+"global/instanceTemplates/nodes-1", gcetest.Doc{"properties": gcetest.Doc{"metadata": metadata(map[string]string{"cluster-name": "other.example.com", "kops-k8s-io-instance-group-name": "nodes"})}})
@@ -180,11 +197,11 @@ func TestTheGroupOfANodeIsThatOfItsInstancesTemplate(t *testing.T) {
 		}, class: fault.NotYet, want: "list the zones of us-test1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", tt.made.change})
+			c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", tt.made.change}, made{"a", "bastions", "bastions-b1", "12", nil})
 			if tt.change != nil {
 				tt.change(c)
 			}
-			group, err := (&onInstances{project: asked(c)}).GroupOf(t.Context(), tt.node)
+			group, err := (&onInstances{project: asked(t, c)}).GroupOf(t.Context(), tt.node)
 			if tt.want == "" && (err != nil || group != "nodes") || tt.want != "" && (!fault.Is(err, tt.class) || !strings.Contains(err.Error(), tt.want) || group != "") {
 				t.Errorf("the group is %q, %v", group, err)
 			}
@@ -198,7 +215,7 @@ func TestAHundredNodesAreAFewQuestions(t *testing.T) {
 		all = append(all, made{string("ab"[n%2]), "nodes", fmt.Sprintf("nodes-%03d", n), fmt.Sprint(n + 1), nil})
 	}
 	c := cloud(t, all...)
-	p := asked(c)
+	p := asked(t, c)
 	now := noon()
 	p.now = func() time.Time { return now }
 	groups := &onInstances{project: p}
@@ -230,7 +247,7 @@ func TestAHundredNodesAreAFewQuestions(t *testing.T) {
 
 func TestTwoInstancesOfOneNameAreNoNode(t *testing.T) {
 	c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", nil}, made{"b", "nodes", "nodes-x1y2", "12", nil})
-	if _, err := (&onInstances{project: asked(c)}).GroupOf(t.Context(), node("nodes-x1y2")); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "us-test1-a and us-test1-b") {
+	if _, err := (&onInstances{project: asked(t, c)}).GroupOf(t.Context(), node("nodes-x1y2")); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "us-test1-a and us-test1-b") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -249,7 +266,7 @@ func TestTheRangeOfANodeIsThatOfItsInterface(t *testing.T) {
 		"a long prefix": {[]gcetest.Doc{{"externalIpv6": "2600:1900::", "externalIpv6PrefixLength": 960}}, "", fault.Permanent},
 	} {
 		c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", field("networkInterfaces", []gcetest.Doc{{"networkIP": "10.0.16.3", "ipv6AccessConfigs": tt.access}})})
-		got, err := (&onInstances{project: asked(c)}).Prefix(t.Context(), node("nodes-x1y2"))
+		got, err := (&onInstances{project: asked(t, c)}).Prefix(t.Context(), node("nodes-x1y2"))
 		if got != tt.want || fault.Of(err) != tt.class {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -267,7 +284,7 @@ func unready(name string, age time.Duration) *corev1.Node {
 func TestWhichMachinesOfGCEAreGone(t *testing.T) {
 	c := cloud(t, made{"b", "master", "master-0", "1", nil}, made{"a", "nodes", "nodes-lives", "2", nil}, made{"a", "nodes", "nodes-stopped", "3", field("status", "TERMINATED")},
 		made{"a", "nodes", "nodes-again", "4", nil}, made{"a", "nodes", "nodes-unlabelled", "5", field("labels", map[string]string{})})
-	r := &roster{project: asked(c), self: "master-0"}
+	r := &roster{project: asked(t, c), self: "master-0"}
 	old := unready("nodes-again", 5*time.Hour) // the instance was made at 9
 	same := unready("nodes-lives", 2*time.Hour)
 	joined := unready("nodes-again", 5*time.Hour)
@@ -308,7 +325,7 @@ func TestAnInstanceIsReplacedByItsManagedInstanceGroup(t *testing.T) {
 	c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", nil}, made{"a", "nodes", "nodes-stopped", "12", field("status", "TERMINATED")},
 		made{"b", "nodes", "nodes-leaving", "13", nil}, made{"a", "nodes", "nodes-alone", "14", set("created-by", "")})
 	c.Put(mig("b", "nodes"), gcetest.Doc{"managed": []gcetest.Doc{{"id": "13", "currentAction": "DELETING"}}})
-	f := repairs{asked(c)}
+	f := repairs{asked(t, c)}
 	all, err := f.List(t.Context())
 	var names []string
 	for _, m := range all {

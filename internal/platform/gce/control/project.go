@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcerest"
@@ -33,6 +34,9 @@ type project struct {
 	api                   gcerest.Client
 	name, region, cluster string
 	now                   func() time.Time
+	// role returns the role under which a group is in the cluster's store, or an error of
+	// class fault.Gone.
+	role func(ctx context.Context, group string) (api.InstanceGroupRole, error)
 
 	mu        sync.Mutex
 	all       list[[]gcerest.Instance]
@@ -96,8 +100,21 @@ func (p *project) maker(i gcerest.Instance) string {
 	return gcerest.ZonePath(p.name, parts[1]) + "/instanceGroupManagers/" + parts[2]
 }
 
-// Member implements vtpm.Instances: what the instance says of itself, Compute has to confirm.
+// Member implements vtpm.Instances: what the instance says of itself, Compute has to
+// confirm, and the cluster's store that machines of the group are nodes. Bastions are not.
 func (p *project) Member(ctx context.Context, i vtpm.Instance) (string, error) {
+	group, err := p.made(ctx, i)
+	if err != nil {
+		return "", err
+	}
+	if _, err := p.role(ctx, group); err != nil {
+		return "", fmt.Errorf("find out whether machines of the instance group %s are nodes: %w", group, err)
+	}
+	return group, nil
+}
+
+// made returns the instance group of the template of which a managed instance group has made an instance.
+func (p *project) made(ctx context.Context, i vtpm.Instance) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m, err := p.member(ctx, i.Maker, i.ID, remembered)
