@@ -38,7 +38,7 @@ type (
 // Folders returns the backend of file:///absolute/path and of plain paths.
 func Folders() Backend { return store.Folders() }
 
-// Memories returns the backend of memory://name. One value opens one store per name.
+// Memories returns the backend of memory://name, and of memfs://name. One value opens one store per name.
 func Memories() Backend { return store.Memories() }
 
 // backends are those of a Config as they serve inside.

@@ -21,24 +21,28 @@ type Memory struct {
 }
 
 // NewMemory returns an empty store whose URL is memory://name.
-func NewMemory(name string) *Memory {
-	return &Memory{url: "memory://" + name, objects: map[string][]byte{}}
+func NewMemory(name string) *Memory { return newMemory("memory", name) }
+
+func newMemory(scheme, name string) *Memory {
+	return &Memory{url: scheme + "://" + name, objects: map[string][]byte{}}
 }
 
-// Memories is the backend of memory://name. One value opens one store per name.
+// Memories is the backend of memory://name, and of memfs://name, as kOps calls it. One
+// value opens one store per name. No program of ours has it: what is in memory ends with it.
 func Memories() Backend {
 	var mu sync.Mutex
 	open := map[string]*Memory{}
 	return Backend{
-		Schemes: []string{"memory"},
-		Open: func(_ context.Context, _, rest string) (Store, error) {
+		Schemes: []string{"memory", "memfs"},
+		Open: func(_ context.Context, scheme, rest string) (Store, error) {
 			name, folder, _ := strings.Cut(rest, "/")
 			mu.Lock()
 			defer mu.Unlock()
-			if open[name] == nil {
-				open[name] = NewMemory(name)
+			at := scheme + "://" + name
+			if open[at] == nil {
+				open[at] = newMemory(scheme, name)
 			}
-			return Sub(open[name], folder), nil
+			return Sub(open[at], folder), nil
 		},
 	}
 }

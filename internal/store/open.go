@@ -25,6 +25,8 @@ type Backend struct {
 	// Read returns the content of one object, which the caller closes; nil: it is that
 	// of the store which holds it.
 	Read func(ctx context.Context, scheme, rest string) (io.ReadCloser, error)
+	// ReadOnly says that its stores are none for a state: nothing is written there.
+	ReadOnly bool
 	// Bucket says what its objects are to other tools; nil: they are nothing to them.
 	Bucket *Bucket
 }
@@ -72,7 +74,7 @@ func (b Backends) Open(ctx context.Context, url string) (Store, error) {
 				return nil, fmt.Errorf("open state store %s: %w", url, err)
 			}
 			return s, nil
-		default:
+		case !backend.ReadOnly:
 			known = append(known, backend.Schemes...)
 		}
 	}

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,21 @@ func TestMemory(t *testing.T) {
 	storetest.Run(t, storetest.Traits{Nested: true, Atomic: true, Digests: true}, func(*testing.T) storetest.Clients {
 		m := store.NewMemory("test")
 		return func() store.Store { return m }
+	})
+}
+
+func TestMemfs(t *testing.T) {
+	n, all := 0, store.Backends{store.Memories()}
+	storetest.Run(t, storetest.Traits{Nested: true, Atomic: true, Digests: true}, func(t *testing.T) storetest.Clients {
+		n++
+		url := fmt.Sprintf("memfs://clusters/part %d", n)
+		return func() store.Store {
+			s, err := all.Open(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
 	})
 }
 
@@ -172,10 +188,11 @@ func TestOpen(t *testing.T) {
 		{url: "file:///", want: "file:///"},
 		{url: "memory://m/folder/", want: "memory://m/folder"},
 		{url: "memory://m", want: "memory://m"},
+		{url: "memfs://tests/c.example.com", want: "memfs://tests/c.example.com"},
 		{url: "file://", err: "open state store file://: the path is empty"},
-		{url: "s3://bucket", err: `open state store s3://bucket: unknown / unhandled path type "s3"`, remedy: "use one of file://, memory://"},
+		{url: "s3://bucket", err: `open state store s3://bucket: unknown / unhandled path type "s3"`, remedy: "use one of file://, memfs://, memory://"},
 		{url: "flie:///x", err: `open state store flie:///x: unknown / unhandled path type "flie"`,
-			remedy: "did you mean file://? use one of file://, memory://"},
+			remedy: "did you mean file://? use one of file://, memfs://, memory://"},
 	}
 	for _, tt := range tests {
 		s, err := known.Open(t.Context(), tt.url)

@@ -20,6 +20,7 @@ import (
 	"kops.local/kops/internal/store/gs"
 	"kops.local/kops/internal/store/gs/token"
 	"kops.local/kops/internal/store/s3"
+	"kops.local/kops/internal/store/web"
 )
 
 // Options are what a program knows of the stores that it opens. Env is needed.
@@ -56,7 +57,7 @@ func AccountOf(period time.Duration, ask func(context.Context) (id, secret, toke
 // Backends lists what can be opened, and how.
 func Backends(o Options) store.Backends {
 	buckets := o.s3()
-	return store.Backends{store.Folders(), s3.Backend(buckets), s3.Compatible(buckets), gs.Backend(o.gs())}
+	return store.Backends{store.Folders(), s3.Backend(buckets), s3.Compatible(buckets), gs.Backend(o.gs()), web.Backend(o.HTTP)}
 }
 
 // s3 says how buckets are reached: as S3_ENDPOINT says, or as AWS itself. The account

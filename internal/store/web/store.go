@@ -1,0 +1,103 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
+)
+
+// Backend reads http:// and https://. A web server shows what it has, and neither lists
+// it nor takes more: stores there can be read, and the rest is refused.
+func Backend(client *http.Client) store.Backend {
+	if client == nil {
+		client = NewClient()
+	}
+	return store.Backend{
+		Schemes: []string{"http", "https"}, ReadOnly: true,
+		Open: func(_ context.Context, scheme, rest string) (store.Store, error) {
+			if host, _, _ := strings.Cut(rest, "/"); host == "" {
+				return nil, fault.New(fault.Permanent, "the name of the host is missing")
+			}
+			return &site{client, scheme + "://" + strings.TrimSuffix(rest, "/")}, nil
+		},
+		Read: func(ctx context.Context, scheme, rest string) (io.ReadCloser, error) {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+rest, nil)
+			if err != nil {
+				return nil, fault.Wrap(fault.Permanent, err, "")
+			}
+			return Send(client, req)
+		},
+	}
+}
+
+// site is the Store below one URL.
+type site struct {
+	client *http.Client
+	url    string
+}
+
+// About implements store.Store.
+func (s *site) About() store.About {
+	return store.About{URL: s.url, Web: func() string { return s.url }}
+}
+
+// Get implements store.Store. The version is the digest of the content.
+func (s *site) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+	if err := store.CheckKey(key); err != nil {
+		return nil, "", err
+	}
+	what := "read " + store.URL(s, key)
+	a, err := Ask(ctx, s.client, func() (*http.Request, error) {
+		return http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/"+escaped(key), nil)
+	}, nil)
+	switch {
+	case ctx.Err() != nil:
+		return nil, "", fmt.Errorf("%s: %w", what, ctx.Err())
+	case err != nil:
+		return nil, "", Lost(what, err)
+	case a.OK():
+		return a.Body, store.Version(store.Digest(a.Body)), nil
+	}
+	class := ClassOf(a.Status)
+	if a.Status == http.StatusNotFound || a.Status == http.StatusGone {
+		class = fault.Gone
+	}
+	return nil, "", fault.New(class, "%s: the server answers %d %s", what, a.Status, http.StatusText(a.Status))
+}
+
+// escaped is a key as the path of a URL.
+func escaped(key string) string {
+	var out []string
+	for part := range strings.SplitSeq(key, "/") {
+		out = append(out, url.PathEscape(part))
+	}
+	return strings.Join(out, "/")
+}
+
+// refuse is the error of what no web server does.
+func (s *site) refuse(doing, key string) error {
+	return fault.Wrap(fault.Permanent, fmt.Errorf("%s %s: a web server can only be read from", doing, store.URL(s, key)),
+		"keep the state in a bucket, such as s3://… or gs://…, or in a folder")
+}
+
+// List implements store.Store, and refuses.
+func (s *site) List(_ context.Context, prefix string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) { yield(store.Info{}, s.refuse("list", prefix)) }
+}
+
+// Put implements store.Store, and refuses.
+func (s *site) Put(_ context.Context, key string, _ []byte, _ store.PutOptions) (store.Version, error) {
+	return "", s.refuse("write", key)
+}
+
+// Delete implements store.Store, and refuses.
+func (s *site) Delete(_ context.Context, key string, _ store.DeleteOptions) error {
+	return s.refuse("delete", key)
+}
