@@ -84,7 +84,7 @@ func TestStoreURL(t *testing.T) {
 		"https://files.s3.us-east-1.amazonaws.com/kops/": "s3://files/kops", "https://my.files.s3.dualstack.eu-west-1.amazonaws.com": "s3://my.files",
 		"https://s3.amazonaws.com/files/kops": "s3://files/kops", "https://s3-us-west-2.amazonaws.com/files": "s3://files",
 		"https://files.s3.cn-north-1.amazonaws.com.cn/a": "s3://files/a", "https://files.s3.amazonaws.com/a/b": "s3://files/a/b",
-		"https://storage.googleapis.com/files/a": "", "https://minio.example.com:9000/files/a": "s3://files/a",
+		"https://storage.googleapis.com/files/a": "gs://files/a", "https://my.files.storage.googleapis.com/a/": "gs://my.files/a", "https://minio.example.com:9000/files/a": "s3://files/a",
 		"s3://files/a": "s3://files/a", "https://files.example.com/kops": "", "https://amazonaws.com/x": "",
 	} {
 		got, ok := layout.StoreURL(address, "minio.example.com:9000")

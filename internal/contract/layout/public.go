@@ -20,6 +20,8 @@ func web() []struct {
 		{regexp.MustCompile(`^https://([^/]+)\.s3(?:\.dualstack)?[.-][a-z0-9-]+\.amazonaws\.com(?:\.cn)?(/.*)?$`), "s3://$1$2"},
 		{regexp.MustCompile(`^https://([^/]+)\.s3\.amazonaws\.com(/.*)?$`), "s3://$1$2"},
 		{regexp.MustCompile(`^https://s3(?:\.dualstack)?(?:[.-][a-z0-9-]+)?\.amazonaws\.com(?:\.cn)?/([^/]+)(/.*)?$`), "s3://$1$2"},
+		{regexp.MustCompile(`^https://storage\.googleapis\.com/([^/]+)(/.*)?$`), "gs://$1$2"},
+		{regexp.MustCompile(`^https://([^/]+)\.storage\.googleapis\.com(/.*)?$`), "gs://$1$2"},
 	}
 }
 

@@ -26,7 +26,7 @@ var others = []struct {
 	name  *regexp.Regexp
 }{
 	{"stores: S3 is a protocol that many speak, with AWS' library and its variables", under("internal/store"), regexp.MustCompile(``)},
-	{"the addresses of public stores", under("internal/contract/layout"), regexp.MustCompile(`s3|gs://|\.amazonaws\.com|storage\.googleapis`)},
+	{"the addresses of public stores", under("internal/contract/layout"), regexp.MustCompile(`s3|gs://|\.amazonaws\.com|storage\\?\.googleapis`)},
 	{"pod networks", under("internal/spec", "internal/model", "internal/contract/nodeconfig", "internal/cli/create"),
 		regexp.MustCompile(`^(AmazonVPC(NetworkingSpec)?|amazon|"amazonvpc"|"amazon-vpc-routed-eni"|GCP(NetworkingSpec)?|gcp|"gcp"|"gce")$`)},
 	{"a program that tells users apart, and runs anywhere", under("internal/spec/validate", "internal/model", "internal/node/agent/node"),
