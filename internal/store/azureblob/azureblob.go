@@ -196,7 +196,7 @@ func (s *container) Put(ctx context.Context, key string, data []byte, o store.Pu
 				"let everybody read the blobs of the container: az storage container set-permission --account-name "+s.account+" --name "+s.name+" --public-access blob"))
 		}
 	}
-	r := request{method: http.MethodPut, blob: s.prefix + key, body: data, header: http.Header{"X-Ms-Blob-Type": {"BlockBlob"}, "X-Ms-Blob-Content-Md5": {md5Of(data)}}}
+	r := request{method: http.MethodPut, blob: s.prefix + key, body: data, header: http.Header{"X-Ms-Blob-Type": {"BlockBlob"}, "Content-Md5": {md5Of(data)}}}
 	if o.IfAbsent {
 		r.header.Set("If-None-Match", "*")
 	}
