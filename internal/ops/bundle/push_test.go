@@ -28,6 +28,8 @@ import (
 	"kops.local/kops/internal/ops/mirror"
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/gs"
+	"kops.local/kops/internal/store/gs/gstest"
 	"kops.local/kops/internal/store/s3"
 )
 
@@ -182,17 +184,27 @@ func TestARegistryThatRefusesIsToldOf(t *testing.T) {
 }
 
 func TestFilesArePushedToABucketOnce(t *testing.T) {
+	moto, google := awstest.Moto(t), gstest.Start(t)
+	moto.Bucket(t, "files")
+	google.Bucket(t, "files")
+	all := store.Backends{s3.Backend(moto.S3()), gs.Backend(gs.Config{Endpoint: google.URL})}
+	for scheme, web := range map[string]string{"s3": moto.URL, "gs": google.URL} {
+		t.Run(scheme, func(t *testing.T) {
+			at, err := all.Open(t.Context(), scheme+"://files/kops")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := at.About().Web(); got != web+"/files/kops" {
+				t.Errorf("on the web it is %s", got)
+			}
+			pushedOnce(t, at)
+		})
+	}
+}
+
+func pushedOnce(t *testing.T, at store.Store) {
 	b := newBench(t)
 	made := b.create(want())
-	server := awstest.Moto(t)
-	server.Bucket(t, "files")
-	at, err := store.Backends{s3.Backend(server.S3())}.Open(t.Context(), "s3://files/kops")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := at.About().Web(); got != server.URL+"/files/kops" {
-		t.Errorf("on the web it is %s", got)
-	}
 	push := func() bundle.Pushed {
 		t.Helper()
 		to, err := mirror.NewFiles(t.Context(), at)
