@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +29,66 @@ func TestConformance(t *testing.T) {
 		url := fmt.Sprintf("gs://state/part %d", n)
 		return func() store.Store { return open(t, gs.Config{Endpoint: server.URL, Token: bearer("owner")}, url) }
 	})
+}
+
+// flaky refuses some requests, cuts the connections of others, and loses the answers to
+// more. Of a write on a condition TestOwnWriteIsNotAConflict tells what follows.
+type flaky struct {
+	by http.RoundTripper
+	n  atomic.Int64
+}
+
+func (f *flaky) RoundTrip(r *http.Request) (*http.Response, error) {
+	n := f.n.Add(1)
+	switch {
+	case r.URL.Query().Has("ifGenerationMatch"):
+	case n%41 == 3:
+		return f.instead(r, refusal(503, "backendError")), nil
+	case n%43 == 5:
+		return f.instead(r, refusal(429, "rateLimitExceeded")), nil
+	case n%47 == 7:
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	case n%53 == 9:
+		if answer, err := f.by.RoundTrip(r); err == nil {
+			answer.Body.Close()
+		}
+		return nil, io.ErrUnexpectedEOF
+	case n%59 == 11:
+		answer, err := f.by.RoundTrip(r)
+		if err == nil {
+			answer.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(io.LimitReader(answer.Body, 3), broken{}), answer.Body}
+		}
+		return answer, err
+	}
+	return f.by.RoundTrip(r)
+}
+
+// instead is an answer that the server did not give.
+func (f *flaky) instead(r *http.Request, answer *http.Response) *http.Response {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	answer.Request = r
+	return answer
+}
+
+// A bucket whose requests fail one time in ten is a store like any other.
+func TestConformanceUnderFaults(t *testing.T) {
+	server := gstest.Start(t)
+	server.Bucket(t, "state")
+	client := &http.Client{Transport: &flaky{by: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	n := 0
+	storetest.Run(t, storetest.Traits{Nested: true, Atomic: true, Digests: true}, func(t *testing.T) storetest.Clients {
+		n++
+		url := fmt.Sprintf("gs://state/part %d", n)
+		return func() store.Store { return open(t, gs.Config{HTTP: client, Endpoint: server.URL}, url) }
+	})
+	if client.Transport.(*flaky).n.Load() < 3000 {
+		t.Error("hardly anything was asked")
+	}
 }
 
 // bearer is a source of one token.
