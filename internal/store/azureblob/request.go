@@ -34,7 +34,6 @@ type request struct {
 	query        url.Values
 	header       http.Header
 	body         []byte
-	anybody      bool // it is not said who asks
 }
 
 // ask sends a request as often as web.Ask does.
@@ -54,9 +53,6 @@ func (s *container) ask(ctx context.Context, r request) (web.Answer, error) {
 		maps.Copy(req.Header, r.header)
 		req.Header.Set("X-Ms-Version", apiVersion)
 		req.Header.Set("X-Ms-Date", time.Now().UTC().Format(http.TimeFormat))
-		if r.anybody {
-			return req, nil
-		}
 		return req, s.sign(req)
 	}, nil)
 }

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -298,9 +299,7 @@ func (s *container) ask(ctx context.Context, r request) (web.Answer, error) {
 		if err != nil {
 			return nil, fault.Wrap(fault.Permanent, err, "")
 		}
-		for name, values := range r.header {
-			req.Header[name] = values
-		}
+		maps.Copy(req.Header, r.header)
 		req.Header.Set("X-Auth-Token", session.Token)
 		// Servers send the end of a body even after an answer that has none.
 		req.Close = r.method == http.MethodDelete || r.method == http.MethodHead
@@ -339,7 +338,7 @@ func (s *container) failed(ctx context.Context, doing, key string, a web.Answer,
 	if err != nil {
 		return web.Lost(what, err)
 	}
-	err = fmt.Errorf("%s: %w", what, errors.New(strings.TrimSpace(fmt.Sprintf("the server answers %d %s", a.Status, http.StatusText(a.Status)))))
+	err = errors.New(strings.TrimSpace(fmt.Sprintf("%s: the server answers %d %s", what, a.Status, http.StatusText(a.Status))))
 	switch a.Status {
 	case http.StatusNotFound:
 		if doing == "write" || doing == "list" || s.missing(ctx) {
