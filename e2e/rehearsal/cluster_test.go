@@ -49,7 +49,7 @@ func chapter(t *testing.T) []string {
 // TestTheChapter runs the README's chapter on clusters in a cloud as it is. A worker
 // and the only control plane are killed on the way.
 func TestTheChapter(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, "aws", "s3://my-state-store")
 	w.bucket("my-state-store")
 	// Who is asked to edit a group makes it larger by one.
 	w.env = append(w.env, `EDITOR=sed -i -e 's/\(minSize\|maxSize\): 2/\1: 3/'`)

@@ -21,7 +21,7 @@ import (
 // TestNamesAndTokens makes a cluster of three control planes whose names are in a public
 // zone, and whose tokens are checked against published keys. A control plane is killed.
 func TestNamesAndTokens(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, "aws", "s3://my-state-store")
 	w.bucket("my-state-store")
 	w.bucket("my-keys")
 	w.zone("example.com")

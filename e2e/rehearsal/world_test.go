@@ -47,7 +47,7 @@ const (
 	pause       = 100 * time.Millisecond
 )
 
-// Images of an AWS cluster that are made from modules besides those of every cluster, and those
+// Images of clusters that are made from modules besides those of every cluster, and those
 // of which nothing can be built from modules: the release of CoreDNS is another one here,
 // and the rest a program that does nothing.
 const (
@@ -56,6 +56,9 @@ const (
 	controllerManager  = "registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1"
 	coreDNS            = "registry.k8s.io/coredns/coredns:v1.13.1"
 	coreDNSBuilt       = "registry.k8s.io/coredns/coredns:v1.14.3"
+
+	googleCredentialProvider = "https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/amd64/auth-provider-gcp"
+	googleControllerManager  = "registry.k8s.io/cloud-provider-gcp/cloud-controller-manager:v35.0.0"
 )
 
 func standsFor() []string {
@@ -64,6 +67,8 @@ func standsFor() []string {
 		"registry.k8s.io/sig-storage/csi-snapshotter:v8.5.0", "registry.k8s.io/sig-storage/csi-resizer:v2.1.0", "registry.k8s.io/sig-storage/livenessprobe:v2.18.0",
 		"registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.16.0", "public.ecr.aws/aws-ec2/aws-node-termination-handler:v1.25.5",
 		"registry.k8s.io/cpa/cluster-proportional-autoscaler:v1.9.0",
+		"registry.k8s.io/cloud-provider-gcp/gcp-compute-persistent-disk-csi-driver:v1.22.1", "registry.k8s.io/sig-storage/csi-provisioner:v6.0.0", "registry.k8s.io/sig-storage/csi-attacher:v4.8.1",
+		"registry.k8s.io/sig-storage/csi-snapshotter:v8.2.1", "registry.k8s.io/sig-storage/csi-resizer:v2.0.0", "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.13.0",
 	}
 }
 
@@ -80,6 +85,7 @@ var prepare = sync.OnceValue(func() error {
 	steps := [][]string{
 		{"make", "-C", "../..", "archive", "BUILD=" + bin, "ARCHES=" + runtime.GOARCH},
 		{"env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-o", at("standin"), "./standin"},
+		{"env", "CGO_ENABLED=0", "go", "-C", "../../tools/fakegcs", "build", "-trimpath", "-o", filepath.Join(bin, "fake-gcs-server"), "github.com/fsouza/fake-gcs-server"},
 	}
 	own := os.Getenv("KOPS_BUNDLE")
 	if own == "" {
@@ -88,7 +94,7 @@ var prepare = sync.OnceValue(func() error {
 	if _, err := os.Stat(own); err == nil { // then it need not be fetched again
 		steps = append(steps, []string{"cp", "--archive", "--reflink=auto", "--no-target-directory", own, folder})
 	}
-	steps = append(steps, []string{kops, "bundle", "create", "--dir", folder, "--own", bin, "--add", agnhost, "--add", controllerManager, "--add", credentialProvider},
+	steps = append(steps, []string{kops, "bundle", "create", "--dir", folder, "--own", bin, "--add", agnhost, "--add", controllerManager, "--add", credentialProvider, "--add", googleControllerManager, "--add", googleCredentialProvider},
 		[]string{kops, "bundle", "extract", "kubectl", "--dir", folder, "--to", filepath.Join(bin, "kubectl")})
 	for _, s := range steps {
 		if out, err := exec.Command(s[0], s[1:]...).CombinedOutput(); err != nil {
@@ -184,12 +190,13 @@ func configOf(i v1.Image) v1.RootFS {
 // world is a user with an account of the cloud that is played.
 type world struct {
 	*testing.T
+	store     string // of the state
 	rehearsal *rehearse.Rehearsal
 	dir       string // where he works
 	env       []string
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, cloud, store string) *world {
 	t.Helper()
 	if os.Getenv("KOPS_E2E") == "" {
 		t.Skip("SKIPPED, NOTHING WAS TESTED: whole clusters are made only where KOPS_E2E=1 is set")
@@ -197,15 +204,16 @@ func newWorld(t *testing.T) *world {
 	if err := ground.Check(ground.This()); err != nil {
 		t.Fatalf("CANNOT RUN: %v", err)
 	}
-	w := &world{T: t, dir: t.TempDir()}
+	w := &world{T: t, dir: t.TempDir(), store: store}
 	w.ok(prepare())
 	cache, err := os.UserCacheDir()
 	w.ok(err)
+	t.Setenv("PATH", at("bin")+":"+os.Getenv("PATH")) // the play starts programs, too
 	w.env = []string{"PATH=" + at("bin") + ":" + os.Getenv("PATH"), "HOME=" + w.dir}
 	all := providers.All(platform.World{Env: func(string) string { return "" }, Cache: filepath.Join(cache, "kops"), Bundle: at("bundle"), Log: os.Stderr})
 	log, err := os.Create(filepath.Join(w.dir, "rehearsal.log"))
 	w.ok(err)
-	w.rehearsal, err = rehearse.Open(t.Context(), all, "aws", platformrehearsal.HouseOptions{Root: at("stage"), Log: slog.New(slog.NewTextHandler(log, nil))})
+	w.rehearsal, err = rehearse.Open(t.Context(), all, cloud, platformrehearsal.HouseOptions{Root: at("stage"), Log: slog.New(slog.NewTextHandler(log, nil))})
 	w.ok(err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -349,7 +357,7 @@ func (w *world) diagnose() {
 		log, _ := w.rehearsal.Machines().Console(m)
 		w.Logf("console of %s:\n%s", m, tail(string(log), 2500))
 	}
-	for _, line := range []string{"timeout 60 kubectl get nodes,pods -A -o wide", "KOPS_STATE_STORE=s3://my-state-store timeout 60 kops doctor " + cluster} {
+	for _, line := range []string{"timeout 60 kubectl get nodes,pods -A -o wide", "KOPS_STATE_STORE=" + w.store + " timeout 60 kops doctor " + cluster} {
 		out, err := w.try(line)
 		w.Logf("%s\n%s%v", line, tail(out, 8000), err)
 	}
