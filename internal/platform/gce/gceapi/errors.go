@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -71,21 +72,37 @@ type classer struct {
 	mu sync.Mutex
 	// unanswered are the creations whose answers were lost, with the ids that they bore: the
 	// same creation again bears the same id, and Google answers it as it would have the first.
-	unanswered map[string]string
+	unanswered map[creation]string
+}
+
+// creation is what a request makes: the path of an object, and a digest of its content.
+type creation struct {
+	path   string
+	digest [sha256.Size]byte
 }
 
 // RoundTrip implements http.RoundTripper.
 func (c *classer) RoundTrip(q *http.Request) (*http.Response, error) {
-	creation := ""
-	if creates(q) {
-		var err error
-		if q, creation, err = c.repeatable(q); err != nil {
-			return nil, err
+	if !creates(q) {
+		if q.Method == http.MethodDelete {
+			c.forget(func(of creation) bool { return of.path == q.URL.Path })
 		}
+		return c.send(q)
 	}
+	made, err := creationOf(q)
+	if err != nil {
+		return nil, err
+	}
+	id := c.id(made)
+	q = q.Clone(q.Context())
+	query := q.URL.Query()
+	query.Set("requestId", id)
+	q.URL.RawQuery = query.Encode()
 	answer, err := c.send(q)
-	if creation != "" {
-		c.answered(creation, q, !fault.Is(err, fault.Lost))
+	if fault.Is(err, fault.Lost) {
+		c.remember(made, id)
+	} else {
+		c.forget(func(of creation) bool { return of == made })
 	}
 	return answer, err
 }
@@ -117,49 +134,54 @@ func creates(q *http.Request) bool {
 		len(parts) == 4 && (parts[1] == "regions" || parts[1] == "zones"))
 }
 
-// repeatable gives a creation an id: that of the same one before, where its answer was lost
-// (Compute Engine, parameter requestId).
-func (c *classer) repeatable(q *http.Request) (*http.Request, string, error) {
-	sum := sha256.New()
-	_, _ = sum.Write([]byte(q.URL.Path)) // a hash takes all
-	if q.GetBody != nil {
-		body, err := q.GetBody()
-		if err == nil {
-			_, err = io.Copy(sum, body)
-		}
-		if err != nil {
-			return q, "", fmt.Errorf("read a request: %w", err)
-		}
+// creationOf reads what a request makes.
+func creationOf(q *http.Request) (creation, error) {
+	if q.GetBody == nil {
+		return creation{path: q.URL.Path}, nil
 	}
-	creation := string(sum.Sum(nil))
-	c.mu.Lock()
-	id, again := c.unanswered[creation]
-	c.mu.Unlock()
-	if !again {
-		b := make([]byte, 16)
-		_, _ = rand.Read(b)                         // it never fails
-		b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // RFC 9562, version 4
-		id = fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	body, err := q.GetBody()
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(body)
 	}
-	q = q.Clone(q.Context())
-	query := q.URL.Query()
-	query.Set("requestId", id)
-	q.URL.RawQuery = query.Encode()
-	return q, creation, nil
+	if err != nil {
+		return creation{}, fmt.Errorf("read a request: %w", err)
+	}
+	var object struct{ Name string }
+	_ = json.Unmarshal(text, &object) // what has no name is refused by Google
+	return creation{q.URL.Path + "/" + object.Name, sha256.Sum256(text)}, nil
 }
 
-// answered remembers the id of a creation whose answer was lost, and forgets that of another.
-func (c *classer) answered(creation string, q *http.Request, yes bool) {
+// id is that of the same creation before, where its answer was lost, or a new one (Compute
+// Engine, parameter requestId).
+func (c *classer) id(of creation) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if yes {
-		delete(c.unanswered, creation)
-		return
+	if id, again := c.unanswered[of]; again {
+		return id
 	}
+	b := make([]byte, 16)
+	_, _ = rand.Read(b)                         // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // RFC 9562, version 4
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// remember keeps the id of a creation whose answer was lost.
+func (c *classer) remember(of creation, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.unanswered == nil {
-		c.unanswered = map[string]string{}
+		c.unanswered = map[creation]string{}
 	}
-	c.unanswered[creation] = q.URL.Query().Get("requestId")
+	c.unanswered[of] = id
+}
+
+// forget drops the ids of creations that were answered, or whose objects are deleted: to make
+// such an object is something new.
+func (c *classer) forget(which func(creation) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.unanswered, func(of creation, _ string) bool { return which(of) })
 }
 
 // classedTransport classes an error of the connection. A request that was sent may have

@@ -267,6 +267,23 @@ func TestOnlyALostCreationIsRepeated(t *testing.T) {
 	}
 }
 
+// What is deleted and made again is not taken for what was made before.
+func TestADeletionEndsTheRepetitionOfACreation(t *testing.T) {
+	s := &server{answer: func(n int, w http.ResponseWriter, r *http.Request) {
+		if n == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		answers(200, operation("DONE", ""))(n, w, r)
+	}}
+	c := connect(t, s)
+	_ = insert(c) // what is asked is what counts
+	_ = remove(c)
+	_ = insert(c)
+	if len(s.asked) != 3 || s.asked[0].URL.Query().Get("requestId") == s.asked[2].URL.Query().Get("requestId") {
+		t.Errorf("of %d requests the last repeats the first", len(s.asked))
+	}
+}
+
 func TestLinksAreOneSpellingOfAURL(t *testing.T) {
 	const disk = "projects/p/zones/z/disks/d"
 	for _, u := range []string{disk, "https://www.googleapis.com/compute/v1/" + disk, "https://compute.googleapis.com/compute/beta/" + disk, "http://127.0.0.1:1/compute/v1/" + disk} {

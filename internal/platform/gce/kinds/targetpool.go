@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
@@ -57,31 +58,57 @@ func (w *world) targetPools(ctx context.Context, c *Client) ([]*compute.TargetPo
 
 // setPoolChecks removes a check before it adds another, as a pool has at most one.
 func setPoolChecks(ctx context.Context, c *Client, have, want *TargetPool) error {
-	is, err := gceapi.Got(c.Compute.TargetPools.Get(c.Project, c.Region, have.Name).Context(ctx).Do())
+	is, err := c.poolChecks(ctx, have)
 	if err != nil {
 		return err
 	}
 	wanted := urls(want.HealthChecks)
-	var drop, add []*compute.HealthCheckReference
-	for _, h := range is.HealthChecks {
-		if !slices.Contains(wanted, gceapi.URL(gceapi.Link(h))) {
-			drop = append(drop, &compute.HealthCheckReference{HealthCheck: h})
-		}
-	}
-	for _, h := range wanted {
-		if !slices.ContainsFunc(is.HealthChecks, func(i string) bool { return gceapi.URL(gceapi.Link(i)) == h }) {
-			add = append(add, &compute.HealthCheckReference{HealthCheck: h})
-		}
-	}
-	if len(drop) > 0 {
-		if err := c.Done(ctx)(c.Compute.TargetPools.RemoveHealthCheck(c.Project, c.Region, have.Name,
-			&compute.TargetPoolsRemoveHealthCheckRequest{HealthChecks: drop}).Context(ctx).Do()); err != nil {
+	if drop := without(is, wanted); len(drop) > 0 {
+		err := c.Done(ctx)(c.Compute.TargetPools.RemoveHealthCheck(c.Project, c.Region, have.Name,
+			&compute.TargetPoolsRemoveHealthCheckRequest{HealthChecks: checkRefs(drop)}).Context(ctx).Do())
+		if err = c.unlessDone(ctx, err, have, func(now []string) bool { return len(without(drop, now)) == len(drop) }); err != nil {
 			return err
 		}
 	}
+	add := without(wanted, is)
 	if len(add) == 0 {
 		return nil
 	}
-	return c.Done(ctx)(c.Compute.TargetPools.AddHealthCheck(c.Project, c.Region, have.Name,
-		&compute.TargetPoolsAddHealthCheckRequest{HealthChecks: add}).Context(ctx).Do())
+	err = c.Done(ctx)(c.Compute.TargetPools.AddHealthCheck(c.Project, c.Region, have.Name,
+		&compute.TargetPoolsAddHealthCheckRequest{HealthChecks: checkRefs(add)}).Context(ctx).Do())
+	return c.unlessDone(ctx, err, have, func(now []string) bool { return len(without(add, now)) == 0 })
+}
+
+// poolChecks are the URLs of a pool's checks as they are now.
+func (c *Client) poolChecks(ctx context.Context, p *TargetPool) ([]string, error) {
+	is, err := gceapi.Got(c.Compute.TargetPools.Get(c.Project, c.Region, p.Name).Context(ctx).Do())
+	if err != nil {
+		return nil, err
+	}
+	return urls(links(is.HealthChecks)), nil
+}
+
+// unlessDone returns err, unless the pool's checks are as they were to be: a change whose answer was lost may
+// go on while it is tried again, and what it has done is refused then.
+func (c *Client) unlessDone(ctx context.Context, err error, p *TargetPool, done func(now []string) bool) error {
+	if !fault.Is(err, fault.Permanent) {
+		return err
+	}
+	if now, lookErr := c.poolChecks(ctx, p); lookErr == nil && done(now) {
+		return nil
+	}
+	return err
+}
+
+// without are the texts that are not among others.
+func without(texts, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return slices.Contains(others, t) })
+}
+
+func checkRefs(urls []string) []*compute.HealthCheckReference {
+	out := make([]*compute.HealthCheckReference, len(urls))
+	for i, u := range urls {
+		out[i] = &compute.HealthCheckReference{HealthCheck: u}
+	}
+	return out
 }
