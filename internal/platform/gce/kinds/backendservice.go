@@ -50,11 +50,18 @@ var BackendServices = resource.Kind[BackendService, *Client]{
 var ownServices = []string{"api", "kops-controller", "etcd"}
 
 // listBackendServices finds those of the cluster's own balancers and, where everything is asked
-// for, those that lead to nothing but groups of the cluster.
+// for, those of its services and those that lead to nothing but groups of the cluster.
 func listBackendServices(ctx context.Context, c *Client, s resource.Scope) ([]*BackendService, error) {
 	w := &world{Scope: s, cluster: s.Cluster}
-	groups := map[string]bool{}
+	groups, led := map[string]bool{}, map[string]bool{}
 	if s.All {
+		rules, err := w.forwardingRules(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rules {
+			led[gceapi.Link(r.BackendService)] = true
+		}
 		managers, err := listManagers(ctx, c, s)
 		if err != nil {
 			return nil, err
@@ -65,7 +72,7 @@ func listBackendServices(ctx context.Context, c *Client, s resource.Scope) ([]*B
 	}
 	list, err := c.allBackendServices(ctx)
 	return picked(list, err, func(d *compute.BackendService) bool {
-		return w.wanted(d.Name) || w.is(d.Name, ownServices...) ||
+		return w.wanted(d.Name) || w.is(d.Name, ownServices...) || led[gceapi.Link(d.SelfLink)] ||
 			len(d.Backends) > 0 && !slices.ContainsFunc(d.Backends, func(b *compute.Backend) bool { return !groups[gceapi.Link(b.Group)] })
 	}, backendServiceOf)
 }

@@ -103,6 +103,7 @@ func (s *stage) controllers(cluster, letter string) {
 		Source: "projects/" + testProject + "/zones/" + testZone + "/disks/pvc-" + letter}).Do())
 	s.done(s.c.Compute.InstanceGroupManagers.AbandonInstances(testProject, testZone, managed,
 		&compute.InstanceGroupManagersAbandonInstancesRequest{Instances: []string{gceapi.URL(machine)}}).Do())
+	s.within(cluster, letter, network, machine)
 	s.done(s.c.Compute.Routes.Insert(testProject, &compute.Route{Name: gcename.Label(cluster) + "-12345678-1234-1234-1234-1234567890a" + letter, Network: network,
 		DestRange: "10.99.0.0/24", Priority: 1000, NextHopInstance: gceapi.URL(machine)}).Do())
 	for _, record := range []struct{ name, kind, value string }{{"api.internal." + cluster, "A", "10.0.16.2"}, {"kops-controller.internal." + cluster, "A", "10.0.16.2"}} {
@@ -110,6 +111,22 @@ func (s *stage) controllers(cluster, letter string) {
 			s.Fatal(err)
 		}
 	}
+}
+
+// within makes a balancer within the network, as the cloud controller does for a service.
+func (s *stage) within(cluster, letter, network, machine string) {
+	s.Helper()
+	name, group, check := "ai"+strings.Repeat(letter, 30), "k8s-ig--"+letter, "k8s-i"+letter+"-node"
+	s.done(s.c.Compute.Firewalls.Insert(testProject, &compute.Firewall{Name: "k8s-fw-" + name, Network: network, TargetTags: []string{gcename.Tag(gcename.Node, cluster)},
+		SourceRanges: []string{"0.0.0.0/0"}, Allowed: []*compute.FirewallAllowed{{IPProtocol: "tcp", Ports: []string{"80"}}}}).Do())
+	s.done(s.c.Compute.HealthChecks.Insert(testProject, &compute.HealthCheck{Name: check, Type: "HTTP", HttpHealthCheck: &compute.HTTPHealthCheck{Port: 10256}}).Do())
+	s.done(s.c.Compute.InstanceGroups.Insert(testProject, testZone, &compute.InstanceGroup{Name: group}).Do())
+	s.done(s.c.Compute.InstanceGroups.AddInstances(testProject, testZone, group, &compute.InstanceGroupsAddInstancesRequest{Instances: []*compute.InstanceReference{{Instance: gceapi.URL(machine)}}}).Do())
+	s.done(s.c.Compute.RegionBackendServices.Insert(testProject, testRegion, &compute.BackendService{Name: name, LoadBalancingScheme: "INTERNAL", Protocol: "TCP",
+		HealthChecks: []string{"projects/" + testProject + "/global/healthChecks/" + check},
+		Backends:     []*compute.Backend{{Group: "projects/" + testProject + "/zones/" + testZone + "/instanceGroups/" + group, BalancingMode: "CONNECTION"}}}).Do())
+	s.done(s.c.Compute.ForwardingRules.Insert(testProject, testRegion, &compute.ForwardingRule{Name: name, LoadBalancingScheme: "INTERNAL", IPProtocol: "TCP", Ports: []string{"80"},
+		BackendService: s.c.regional("backendServices", name), Network: network, Subnetwork: s.c.regional("subnetworks", gcename.Suffixed("us-test1", cluster))}).Do())
 }
 
 func TestADeletionSaysWhoseDataGo(t *testing.T) {

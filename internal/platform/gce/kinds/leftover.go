@@ -119,3 +119,95 @@ func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, err
 		return &Route{Network: networkRef(d.Network), ID: gceapi.Link(d.SelfLink)}
 	})
 }
+
+// InstanceGroup is machines that the cloud controller has put together for the services of one
+// zone that have a balancer within the network. Only deletions know it.
+type InstanceGroup struct {
+	Zone       string         `res:"forbid"`
+	Network    resource.Value `res:"forbid"`
+	Subnetwork resource.Value `res:"forbid"`
+
+	ID string `res:"out,id"`
+}
+
+// InstanceGroups is the kind of InstanceGroup.
+var InstanceGroups = resource.Kind[InstanceGroup, *Client]{
+	Name:   "google_compute_instance_group",
+	Direct: true,
+	API:    apiCompute,
+	Key:    func(g *InstanceGroup) string { return gceapi.Name(g.ID) },
+	List:   listInstanceGroups,
+	Create: func(context.Context, *Client, *InstanceGroup) error { return errDeletedOnly },
+	Delete: func(ctx context.Context, c *Client, g *InstanceGroup) error { // its machines stay
+		return gone(c.Done(ctx)(c.Compute.InstanceGroups.Delete(c.Project, g.Zone, gceapi.Name(g.ID)).Context(ctx).Do()))
+	},
+}
+
+// serviceGroupPrefix begins the names of the groups of the cloud controller.
+const serviceGroupPrefix = "k8s-ig--"
+
+// listInstanceGroups finds the groups behind balancers of the cluster's services, and what is
+// left of such in its own network.
+func listInstanceGroups(ctx context.Context, c *Client, s resource.Scope) ([]*InstanceGroup, error) {
+	if !s.All {
+		return nil, nil
+	}
+	services, err := listBackendServices(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, b := range services {
+		for _, x := range b.Backends {
+			used[known(x.Group)] = true
+		}
+	}
+	list, err := c.allInstanceGroups(ctx)
+	return picked(list, err, func(d *compute.InstanceGroup) bool {
+		return strings.HasPrefix(d.Name, serviceGroupPrefix) && (used[gceapi.Link(d.SelfLink)] || networkID(d.Network) == c.ownNetwork(s.Cluster))
+	}, func(d *compute.InstanceGroup) *InstanceGroup {
+		return &InstanceGroup{Zone: gceapi.Name(d.Zone), Network: networkRef(d.Network), Subnetwork: link(d.Subnetwork), ID: gceapi.Link(d.SelfLink)}
+	})
+}
+
+// GlobalHealthCheck is a check of no region, which the cloud controller makes for balancers
+// within the network. Only deletions know it.
+type GlobalHealthCheck struct {
+	ID string `res:"out,id"`
+}
+
+// GlobalHealthChecks is the kind of GlobalHealthCheck.
+var GlobalHealthChecks = resource.Kind[GlobalHealthCheck, *Client]{
+	Name:   "google_compute_health_check",
+	Direct: true,
+	API:    apiCompute,
+	Phase:  resource.Security,
+	Key:    func(h *GlobalHealthCheck) string { return gceapi.Name(h.ID) },
+	List:   listGlobalHealthChecks,
+	Create: func(context.Context, *Client, *GlobalHealthCheck) error { return errDeletedOnly },
+	Delete: func(ctx context.Context, c *Client, h *GlobalHealthCheck) error {
+		return gone(c.Done(ctx)(c.Compute.HealthChecks.Delete(c.Project, gceapi.Name(h.ID)).Context(ctx).Do()))
+	},
+}
+
+// listGlobalHealthChecks finds the checks of the cluster's services: those that bear the cloud
+// controller's prefix, or the name of their service.
+func listGlobalHealthChecks(ctx context.Context, c *Client, s resource.Scope) ([]*GlobalHealthCheck, error) {
+	if !s.All {
+		return nil, nil
+	}
+	services, err := listBackendServices(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, b := range services {
+		for _, h := range knownAll(b.HealthChecks) {
+			used[h] = used[h] || strings.HasPrefix(gceapi.Name(h), servicePrefix) || gceapi.Name(h) == b.Name
+		}
+	}
+	list, err := c.allGlobalHealthChecks(ctx)
+	return picked(list, err, func(d *compute.HealthCheck) bool { return used[gceapi.Link(d.SelfLink)] }, func(d *compute.HealthCheck) *GlobalHealthCheck {
+		return &GlobalHealthCheck{ID: gceapi.Link(d.SelfLink)}
+	})
+}

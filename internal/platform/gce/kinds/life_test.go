@@ -123,13 +123,14 @@ func liveDisk(s *stage) {
 		Want: Disk{Name: object("a-etcd-main"), Zone: testZone, Type: "hyperdisk-balanced", SizeGiB: 20, IOPS: 3000, Throughput: 140, Labels: labels()},
 		Changes: []kindtest.Change[Disk]{
 			{Name: "larger", Do: func(d *Disk) { d.SizeGiB = 30 }},
+			{Name: "faster", Do: func(d *Disk) { d.IOPS = 4000 }},
+			{Name: "wider", Do: func(d *Disk) { d.IOPS, d.Throughput = 5000, 200 }},
 			{Name: "labels", Do: func(d *Disk) {
 				d.Labels = labels()
 				d.Labels["k8s-io-etcd-main"] = "a-2fa-2cb"
 				delete(d.Labels, "k8s-io-role-master")
 			}},
-		},
-		Untested: map[string]string{"IOPS": "the stand-in has no disks.update", "Throughput": "the stand-in has no disks.update"}})
+		}})
 }
 
 func liveHTTPHealthCheck(s *stage) {

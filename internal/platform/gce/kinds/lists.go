@@ -155,6 +155,33 @@ func (c *Client) allInstances(ctx context.Context, cluster string) ([]*compute.I
 	})
 }
 
+func (c *Client) allInstanceGroups(ctx context.Context) ([]*compute.InstanceGroup, error) {
+	return listed(ctx, c, "instance groups", func(ctx context.Context, add func(...*compute.InstanceGroup)) error {
+		return c.Compute.InstanceGroups.AggregatedList(c.Project).MaxResults(perPage).Pages(ctx, func(p *compute.InstanceGroupAggregatedList) error {
+			for place, in := range p.Items {
+				if in.Warning != nil {
+					if err := c.answered(place, in.Warning.Code); err != nil {
+						return err
+					}
+				}
+				if strings.HasPrefix(place, "zones/") && c.here(place) {
+					add(in.InstanceGroups...)
+				}
+			}
+			return c.allAnswered(p.Unreachables)
+		})
+	})
+}
+
+func (c *Client) allGlobalHealthChecks(ctx context.Context) ([]*compute.HealthCheck, error) {
+	return listed(ctx, c, "health checks of no region", func(ctx context.Context, add func(...*compute.HealthCheck)) error {
+		return c.Compute.HealthChecks.List(c.Project).MaxResults(perPage).Pages(ctx, func(p *compute.HealthCheckList) error {
+			add(p.Items...)
+			return nil
+		})
+	})
+}
+
 // labelled is the filter for what bears the cluster's label. What comes is looked at again: a filter
 // that is not understood must not make others' objects the cluster's.
 func labelled(cluster string) string {

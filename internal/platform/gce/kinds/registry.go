@@ -21,8 +21,8 @@ func All() []resource.Any {
 		Networks.Erase(), Subnetworks.Erase(), Routers.Erase(), RouterNATs.Erase(), Routes.Erase(), Firewalls.Erase(),
 		ServiceAccounts.Erase(), ProjectMembers.Erase(), BucketMembers.Erase(),
 		Disks.Erase(), Addresses.Erase(),
-		HTTPHealthChecks.Erase(), HealthChecks.Erase(), TargetPools.Erase(),
-		InstanceTemplates.Erase(), InstanceGroupManagers.Erase(), Instances.Erase(),
+		HTTPHealthChecks.Erase(), HealthChecks.Erase(), GlobalHealthChecks.Erase(), TargetPools.Erase(),
+		InstanceTemplates.Erase(), InstanceGroupManagers.Erase(), Instances.Erase(), InstanceGroups.Erase(),
 		BackendServices.Erase(), ForwardingRules.Erase(),
 		Placeholders.Erase(),
 	}

@@ -1,9 +1,7 @@
 package kinds
 
 import (
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +13,6 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/emulator"
-	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
@@ -304,33 +301,5 @@ func TestAChangeOutlivesTheFailureOfAnyWrite(t *testing.T) {
 				t.Fatalf("at write %d", n)
 			}
 		}
-	}
-}
-
-// The stand-in does not play disks.update: what is asked is compared with Google's description
-// of it (disks.update, parameter paths).
-func TestOnlyWhatIsWantedOfADisksSpeedIsChanged(t *testing.T) {
-	var asked []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // of a test
-		asked = append(asked, r.Method+" "+r.URL.Path+" "+strings.Join(r.URL.Query()["paths"], ",")+" "+strings.TrimSpace(string(body)))
-		_, _ = io.WriteString(w, `{"status": "DONE"}`)
-	}))
-	t.Cleanup(server.Close)
-	api, err := gceapi.Connect(t.Context(), gceapi.Config{Project: "p", Region: testRegion, Endpoint: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	have := &Disk{Name: "d", Zone: testZone, Type: "hyperdisk-balanced", IOPS: 3000, Throughput: 140}
-	for _, want := range []Disk{{IOPS: 4000}, {IOPS: 4000, Throughput: 200}, {IOPS: 3000}} {
-		if err := setDiskSpeed(t.Context(), NewClient(*api), have, &want); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const at = "PATCH /compute/v1/projects/p/zones/us-test1-a/disks/d "
-	want := []string{at + `provisionedIops {"name":"d","provisionedIops":"4000"}`,
-		at + `provisionedIops,provisionedThroughput {"name":"d","provisionedIops":"4000","provisionedThroughput":"200"}`}
-	if !slices.Equal(asked, want) {
-		t.Errorf("asked\n%s\nwant\n%s", strings.Join(asked, "\n"), strings.Join(want, "\n"))
 	}
 }
