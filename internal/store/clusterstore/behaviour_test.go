@@ -8,8 +8,12 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/azureblob"
+	"kops.local/kops/internal/store/azureblob/azuretest"
 	"kops.local/kops/internal/store/clusterstore"
 	"kops.local/kops/internal/store/clusterstore/leasetest"
+	"kops.local/kops/internal/store/gs"
+	"kops.local/kops/internal/store/gs/gstest"
 	"kops.local/kops/internal/store/s3"
 )
 
@@ -120,17 +124,39 @@ func TestOnVersity(t *testing.T) { onS3(t, awstest.Versity(t)) }
 
 func onS3(t *testing.T, server *awstest.Server) {
 	server.Bucket(t, "clusters")
+	on(t, func() store.Backend { return s3.Backend(server.S3()) }, "s3://clusters")
+}
+
+func TestOnGoogle(t *testing.T) {
+	server := gstest.Start(t)
+	server.Bucket(t, "clusters")
+	on(t, func() store.Backend { return gs.Backend(gs.Config{Endpoint: server.URL}) }, "gs://clusters")
+}
+
+func TestOnAzurite(t *testing.T) {
+	server := azuretest.Start(t)
+	server.Container(t, "clusters", "")
+	on(t, func() store.Backend { return azureblob.Backend(server.Config()) }, "azureblob://"+azuretest.Account+"/clusters")
+}
+
+// on runs each behaviour in a folder of a bucket.
+func on(t *testing.T, backend func() store.Backend, bucket string) {
 	n := 0
 	run(t, func(t *testing.T) func() store.Store {
 		n++
-		url := fmt.Sprintf("s3://clusters/%d", n)
-		return func() store.Store { return openS3(t, server.S3(), url) }
+		url := fmt.Sprintf("%s/%d", bucket, n)
+		return func() store.Store { return open(t, backend(), url) }
 	})
 }
 
 func openS3(t *testing.T, cfg s3.Config, url string) store.Store {
 	t.Helper()
-	s, err := store.Backends{s3.Backend(cfg)}.Open(t.Context(), url)
+	return open(t, s3.Backend(cfg), url)
+}
+
+func open(t *testing.T, backend store.Backend, url string) store.Store {
+	t.Helper()
+	s, err := store.Backends{backend}.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
