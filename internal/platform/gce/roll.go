@@ -119,11 +119,7 @@ func deregister(ctx context.Context, s *platform.Session, cluster *api.Cluster, 
 			continue
 		}
 		for _, pool := range i.group.TargetPools {
-			if now.alone(pool) {
-				continue
-			}
-			if err := gone(c.Done(ctx)(c.Compute.TargetPools.RemoveInstance(c.Project, c.Region, path.Base(pool),
-				&compute.TargetPoolsRemoveInstanceRequest{Instances: []*compute.InstanceReference{{Instance: i.SelfLink}}}).Context(ctx).Do())); err != nil {
+			if err := leave(ctx, c, path.Base(pool), i.Instance); err != nil {
 				return fmt.Errorf("take the instance %s out of the target pool %s: %w", m.Name, path.Base(pool), err)
 			}
 		}
@@ -131,15 +127,17 @@ func deregister(ctx context.Context, s *platform.Session, cluster *api.Cluster, 
 	return nil
 }
 
-// alone reports whether a target pool has one machine at most.
-func (v *view) alone(pool string) bool {
-	n := 0
-	for _, i := range v.instances {
-		if i.group != nil && i.Status == "RUNNING" && slices.ContainsFunc(i.group.TargetPools, func(p string) bool { return link(p) == link(pool) }) {
-			n++
-		}
+// leave takes an instance out of a target pool, unless it is the only one there.
+func leave(ctx context.Context, c *kinds.Client, pool string, i *compute.Instance) error {
+	p, err := gceapi.Got(c.Compute.TargetPools.Get(c.Project, c.Region, pool).Context(ctx).Do())
+	if err != nil {
+		return gone(err)
 	}
-	return n <= 1
+	if len(p.Instances) <= 1 || !slices.ContainsFunc(p.Instances, func(is string) bool { return link(is) == link(i.SelfLink) }) {
+		return nil
+	}
+	return gone(c.Done(ctx)(c.Compute.TargetPools.RemoveInstance(c.Project, c.Region, pool,
+		&compute.TargetPoolsRemoveInstanceRequest{Instances: []*compute.InstanceReference{{Instance: i.SelfLink}}}).Context(ctx).Do()))
 }
 
 func instanceNamed(ctx context.Context, c *kinds.Client, m platform.Machine) (*compute.Instance, error) {

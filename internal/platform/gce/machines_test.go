@@ -1,0 +1,280 @@
+package gce
+
+import (
+	"net/http/httptest"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/api/compute/v1"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/gce/emulator"
+	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/platform/gce/kinds"
+)
+
+const (
+	project = "testproject"
+	region  = "us-test1"
+	zone    = "us-test1-a"
+)
+
+// fleet is a project with the instance group nodes of a cluster.
+type fleet struct {
+	*testing.T
+	cloud   *emulator.Emulator
+	session *platform.Session
+	cluster *api.Cluster
+	manager string
+}
+
+func newFleet(t *testing.T, size int64, o emulator.Options) *fleet {
+	t.Helper()
+	f := &fleet{T: t, cluster: &api.Cluster{}}
+	f.cluster.Name = "c.example.com"
+	f.cluster.Spec.CloudProvider.GCE = &api.GCESpec{Project: project}
+	o.OnWrong = func(err error) { t.Errorf("the emulator: %v", err) }
+	var err error
+	f.cloud, err = emulator.New(o)
+	f.ok(err)
+	server := httptest.NewServer(f.cloud)
+	t.Cleanup(server.Close)
+	f.session, err = Provider(Options{Endpoint: server.URL}).Connect(t.Context(), platform.Config{Region: region, Cluster: f.cluster})
+	f.ok(err)
+	f.manager = gcename.Group("nodes", zone, f.cluster.Name)
+	c := f.api()
+	f.done(c.Networks.Insert(project, &compute.Network{Name: "n", ForceSendFields: []string{"AutoCreateSubnetworks"}}).Do())
+	f.done(c.Subnetworks.Insert(project, region, &compute.Subnetwork{Name: "s", Network: "global/networks/n", IpCidrRange: "10.0.16.0/20"}).Do())
+	f.template("nodes-1", "e2-medium")
+	f.done(c.InstanceGroupManagers.Insert(project, zone, &compute.InstanceGroupManager{Name: f.manager, BaseInstanceName: "nodes", TargetSize: size,
+		InstanceTemplate: "global/instanceTemplates/nodes-1", UpdatePolicy: &compute.InstanceGroupManagerUpdatePolicy{Type: "OPPORTUNISTIC", MinimalAction: "REPLACE"}}).Do())
+	return f
+}
+
+func (f *fleet) ok(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fleet) client() *kinds.Client { return f.session.Client.(*kinds.Client) }
+
+func (f *fleet) api() *compute.Service { return f.client().Compute }
+
+// done waits for a call of the SDK's.
+func (f *fleet) done(op *compute.Operation, err error) {
+	f.Helper()
+	f.ok(f.client().Done(f.Context())(op, err))
+}
+
+func (f *fleet) template(name, machineType string) {
+	f.Helper()
+	f.done(f.api().InstanceTemplates.Insert(project, &compute.InstanceTemplate{Name: name, Properties: &compute.InstanceProperties{MachineType: machineType,
+		Labels:            map[string]string{clusterLabel: gcename.Label(f.cluster.Name), groupLabel: "nodes"},
+		Metadata:          &compute.Metadata{Items: []*compute.MetadataItems{{Key: gcename.MetadataCluster, Value: new(f.cluster.Name)}, {Key: gcename.MetadataGroup, Value: new("nodes")}}},
+		Disks:             []*compute.AttachedDisk{{Boot: true, AutoDelete: true, InitializeParams: &compute.AttachedDiskInitializeParams{DiskSizeGb: 20, SourceImage: "projects/debian-cloud/global/images/debian"}}},
+		NetworkInterfaces: []*compute.NetworkInterface{{Subnetwork: "regions/" + region + "/subnetworks/s"}}}}).Do())
+}
+
+// groups are the machines as kops sees them.
+func (f *fleet) groups() []platform.MachineGroup {
+	f.Helper()
+	out, err := machines(f.Context(), f.session, f.cluster, nil)
+	f.ok(err)
+	return out
+}
+
+// settled waits until the one group has so many machines that run.
+func (f *fleet) settled(size int) platform.MachineGroup {
+	f.Helper()
+	for range 200 {
+		all := f.groups()
+		if len(all) == 1 && len(all[0].Machines) == size && !slices.ContainsFunc(all[0].Machines, func(m platform.Machine) bool { return !m.Running }) {
+			return all[0]
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	f.Fatalf("the machines are %+v", f.groups())
+	return platform.MachineGroup{}
+}
+
+func TestMachinesAreSeenInTwoQuestions(t *testing.T) {
+	f := newFleet(t, 3, emulator.Options{})
+	g := f.settled(3)
+	m := g.Machines[0]
+	if g.Name != "nodes" || g.Target != 3 || m.Node != m.Name || m.Zone != zone || m.Group != "nodes" || m.State != "RUNNING" || m.Outdated || m.Detached || m.Created.IsZero() || len(m.Addresses) != 1 {
+		t.Errorf("got %+v", g)
+	}
+	before := f.requests()
+	if f.groups(); f.requests()-before != 2 {
+		t.Errorf("%d requests", f.requests()-before)
+	}
+	other := *f.cluster
+	other.Name = "d.example.com"
+	if got, err := machines(t.Context(), f.session, &other, nil); err != nil || len(got) > 0 {
+		t.Errorf("of another cluster: %+v, %v", got, err)
+	}
+}
+
+func (f *fleet) requests() (n int) {
+	for _, k := range f.cloud.Requests() {
+		n += k
+	}
+	return n
+}
+
+// change has the group make its machines of another template.
+func (f *fleet) change() {
+	f.Helper()
+	f.template("nodes-2", "e2-standard-2")
+	f.done(f.api().InstanceGroupManagers.SetInstanceTemplate(project, zone, f.manager, &compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: "global/instanceTemplates/nodes-2"}).Do())
+}
+
+func TestWhatMachinesAreOutdatedInIsTold(t *testing.T) {
+	f := newFleet(t, 2, emulator.Options{})
+	f.settled(2)
+	f.change()
+	g := f.settled(2)
+	if !g.Machines[0].Outdated || !g.Machines[1].Outdated {
+		t.Errorf("got %+v", g)
+	}
+	got, err := made(t.Context(), f.session, f.cluster, nil, g.Machines[:1])
+	f.ok(err)
+	if want := (platform.Change{Field: "spec.machineType", Have: "e2-medium", Want: "e2-standard-2"}); len(got) != 1 || len(got[g.Machines[0].Name].Changes) != 1 || got[g.Machines[0].Name].Changes[0] != want {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A roll detaches a machine, and ends it when its successor has joined. Each call can be repeated.
+func TestAMachineIsReplacedByASuccessorOfAnotherName(t *testing.T) {
+	f := newFleet(t, 2, emulator.Options{Latency: 5 * time.Millisecond, Boot: 10 * time.Millisecond})
+	f.settled(2)
+	f.change()
+	old := f.settled(2).Machines[0]
+	for range 2 { // whoever was cut off calls again
+		f.ok(detach(t.Context(), f.session, f.cluster, old))
+	}
+	g := f.settled(3)
+	if g.Target != 2 {
+		t.Errorf("the group is to have %d machines", g.Target)
+	}
+	for _, m := range g.Machines {
+		if m.Name == old.Name && !(m.Detached && m.Outdated) || m.Name == successor(old.Name) && (m.Detached || m.Outdated) {
+			t.Errorf("got %+v", m)
+		}
+	}
+	for range 2 {
+		f.ok(terminate(t.Context(), f.session, f.cluster, old))
+	}
+	g = f.settled(2)
+	if g.Target != 2 || slices.ContainsFunc(g.Machines, func(m platform.Machine) bool { return m.Name == old.Name }) {
+		t.Errorf("got %+v", g)
+	}
+	last := g.Machines[slices.IndexFunc(g.Machines, func(m platform.Machine) bool { return m.Outdated })]
+	f.ok(terminate(t.Context(), f.session, f.cluster, last)) // one that was not detached
+	if g = f.settled(2); g.Target != 2 || slices.ContainsFunc(g.Machines, func(m platform.Machine) bool { return m.Outdated }) {
+		t.Errorf("got %+v", g)
+	}
+}
+
+// What is being made anew is not outdated: nobody replaces it a second time.
+func TestAMachineThatIsBeingReplacedIsNotReplacedAgain(t *testing.T) {
+	f := newFleet(t, 1, emulator.Options{Boot: time.Minute / 2})
+	for len(f.groups()) == 0 || len(f.groups()[0].Machines) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	f.change()
+	m := f.groups()[0].Machines[0]
+	if m.Running || !m.Outdated {
+		t.Errorf("a machine that starts: %+v", m)
+	}
+	_, err := f.api().InstanceGroupManagers.RecreateInstances(project, zone, f.manager, &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{"zones/" + zone + "/instances/" + m.Name}}).Do()
+	f.ok(err)
+	if m = f.groups()[0].Machines[0]; m.Outdated || !m.Detached || m.State != "RECREATING" {
+		t.Errorf("a machine that is made anew: %+v", m)
+	}
+}
+
+func TestWhyMachinesAreMissingIsTold(t *testing.T) {
+	f := newFleet(t, 1, emulator.Options{})
+	f.settled(1)
+	f.cloud.Exhaust(zone, true)
+	_, err := f.api().InstanceGroupManagers.Resize(project, zone, f.manager, 2).Do()
+	f.ok(err)
+	for range 200 {
+		if g := f.groups()[0]; g.Target == 2 && strings.Contains(g.Trouble, "ZONE_RESOURCE_POOL_EXHAUSTED") {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("got %+v", f.groups())
+}
+
+func TestTheConsoleIsRead(t *testing.T) {
+	f := newFleet(t, 1, emulator.Options{})
+	m := f.settled(1).Machines[0]
+	r, err := bootRecord(t.Context(), f.session, f.cluster, m)
+	if err != nil || !strings.Contains(string(r.Console), m.Name+" login:") {
+		t.Errorf("got %q, %v", r.Console, err)
+	}
+	m.Name = "nobody"
+	if _, err := bootRecord(t.Context(), f.session, f.cluster, m); !fault.Is(err, fault.Gone) {
+		t.Errorf("of nobody: %v", err)
+	}
+}
+
+func TestRoomIsWhatTheNarrowestQuotaLeaves(t *testing.T) {
+	f := newFleet(t, 2, emulator.Options{Quotas: map[string]float64{"CPUS": 10}})
+	f.settled(2)
+	g := &api.InstanceGroup{}
+	g.Name, g.Spec.Zones, g.Spec.MachineType = "nodes", []string{zone}, "e2-medium" // of two CPUs
+	got, err := room(t.Context(), f.session, f.cluster, []*api.InstanceGroup{g})
+	if err != nil || len(got) != 1 || got[0].Machines != 3 || !strings.Contains(got[0].Why, "CPUS") || !strings.Contains(got[0].Remedy, "CPUS") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestSuccessorsAreNamedAsTheirGroup(t *testing.T) {
+	a, b := successor("nodes-us-test1-a-x1f2"), successor("nodes-us-test1-a-x1f3")
+	if a == b || path.Dir(a) != "." || !strings.HasPrefix(a, "nodes-us-test1-a-") || len(a) != len("nodes-us-test1-a-")+suffix || successor(a) == a {
+		t.Errorf("got %s and %s", a, b)
+	}
+}
+
+// A target pool's only machine stays, as nobody else would answer.
+func TestAMachineLeavesTheTargetPool(t *testing.T) {
+	f := newFleet(t, 2, emulator.Options{})
+	f.done(f.api().TargetPools.Insert(project, region, &compute.TargetPool{Name: "api"}).Do())
+	f.done(f.api().InstanceGroupManagers.SetTargetPools(project, zone, f.manager, &compute.InstanceGroupManagersSetTargetPoolsRequest{TargetPools: []string{"regions/" + region + "/targetPools/api"}}).Do())
+	g := f.settled(2)
+	for range 2 {
+		f.ok(deregister(t.Context(), f.session, f.cluster, g.Machines[0]))
+	}
+	pool, err := f.api().TargetPools.Get(project, region, "api").Do()
+	if err != nil || len(pool.Instances) != 1 || path.Base(pool.Instances[0]) != g.Machines[1].Name {
+		t.Errorf("got %+v, %v", pool, err)
+	}
+	f.done(f.api().InstanceGroupManagers.Resize(project, zone, f.manager, 1).Do())
+	last := f.settled(1).Machines[0]
+	f.ok(deregister(t.Context(), f.session, f.cluster, last))
+	if pool, err = f.api().TargetPools.Get(project, region, "api").Do(); err != nil || last.Name == g.Machines[1].Name && len(pool.Instances) != 1 {
+		t.Errorf("got %+v, %v", pool, err)
+	}
+}
+
+func TestSharedObjectsAreNamedAndKept(t *testing.T) {
+	c := &api.Cluster{}
+	c.Spec.CloudProvider.GCE = &api.GCESpec{Project: project}
+	c.Spec.Networking.NetworkID = "host/net"
+	c.Spec.Networking.Subnets = []api.ClusterSubnetSpec{{Name: "own", Region: region}, {Name: "s", ID: "theirs", Region: region}}
+	got, err := shared(c)
+	if err != nil || len(got) != 2 || got[0].Adopt != "host/net" || got[1].Adopt != "projects/host/regions/us-test1/subnetworks/theirs" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
