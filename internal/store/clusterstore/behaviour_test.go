@@ -2,6 +2,7 @@ package clusterstore_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"kops.local/kops/internal/store/gs"
 	"kops.local/kops/internal/store/gs/gstest"
 	"kops.local/kops/internal/store/s3"
+	"kops.local/kops/internal/store/swift"
+	"kops.local/kops/internal/store/swift/swifttest"
 )
 
 // behaviours hold on every kind of store.
@@ -137,6 +140,23 @@ func TestOnAzurite(t *testing.T) {
 	server := azuretest.Start(t)
 	server.Container(t, "clusters", "")
 	on(t, func() store.Backend { return azureblob.Backend(server.Config()) }, "azureblob://"+azuretest.Account+"/clusters")
+}
+
+// A write on a condition takes a second there, so that only the lease is tried: it is one by time.
+func TestTheLeaseOnSwift(t *testing.T) {
+	server := swifttest.Start(t)
+	for n, b := range behaviours {
+		if !strings.Contains(b.name, "lease") {
+			continue
+		}
+		container := fmt.Sprintf("clusters-%d", n)
+		server.Container(t, container, "")
+		t.Run(b.name, func(t *testing.T) {
+			b.test(t, newWorld(func() store.Store {
+				return open(t, swift.Backend(swift.Config{Login: server.Login("owner"), Settle: time.Second}), "swift://"+container)
+			}))
+		})
+	}
 }
 
 // on runs each behaviour in a folder of a bucket.
