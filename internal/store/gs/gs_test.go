@@ -138,6 +138,9 @@ func TestObjectsAreRead(t *testing.T) {
 			if c.error == "" || !strings.Contains(err.Error(), c.error) || fault.Remedy(err) != c.remedy {
 				t.Errorf("%s: %v; %s", c.url, err, fault.Remedy(err))
 			}
+			if strings.HasSuffix(c.url, "/other") && !fault.Is(err, fault.Gone) {
+				t.Errorf("%s is not known to be gone: %v", c.url, err)
+			}
 			continue
 		}
 		got, err := io.ReadAll(body)

@@ -65,11 +65,7 @@ func (s *site) Get(ctx context.Context, key string) ([]byte, store.Version, erro
 	case a.OK():
 		return a.Body, store.Version(store.Digest(a.Body)), nil
 	}
-	class := ClassOf(a.Status)
-	if a.Status == http.StatusNotFound || a.Status == http.StatusGone {
-		class = fault.Gone
-	}
-	return nil, "", fault.New(class, "%s: the server answers %d %s", what, a.Status, http.StatusText(a.Status))
+	return nil, "", fault.New(ClassOf(a.Status), "%s: the server answers %d %s", what, a.Status, http.StatusText(a.Status))
 }
 
 // escaped is a key as the path of a URL.

@@ -101,13 +101,16 @@ func Send(client *http.Client, req *http.Request) (io.ReadCloser, error) {
 }
 
 // ClassOf is the class of an answer that is no success: fault.NotYet where a later
-// try may help, and fault.Denied where the server wants to know who asks.
+// try may help, fault.Denied where the server wants to know who asks, and fault.Gone where
+// there is nothing.
 func ClassOf(status int) fault.Class {
 	switch {
 	case status/100 == 5, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout:
 		return fault.NotYet
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return fault.Denied
+	case status == http.StatusNotFound, status == http.StatusGone:
+		return fault.Gone
 	}
 	return fault.Permanent
 }

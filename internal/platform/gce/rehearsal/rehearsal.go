@@ -84,7 +84,7 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 		return nil, err
 	}
 	p.keeper.Ended, p.keeper.Failure = p.objects.Ended(), p.objects.Failure
-	p.emulator, err = emulator.New(emulator.Options{Project: Project, Regions: map[string][]string{Region: {Region + "-b", Region + "-c", Region + "-d"}},
+	p.emulator, err = emulator.New(emulator.Options{Project: Project, Others: imageProjects(), Regions: map[string][]string{Region: {Region + "-b", Region + "-c", Region + "-d"}},
 		DNSZones: []emulator.DNSZone{{Name: "example", DNSName: Domain + "."}}, Buckets: bucketsOf(o.Stores), Objects: p.objects, Machines: p.wishes, EKPub: p.wishes.key,
 		OnWrong: func(err error) { stage.Log.Error("play the cloud", "error", err) }})
 	if err == nil {
@@ -143,6 +143,9 @@ func (p *play) pass(ctx context.Context) error {
 	}
 	return errors.Join(p.keepInstances(ctx, want), p.keepDisks(ctx, want), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(now.balancers))
 }
+
+// imageProjects are those whose images clusters start from; every image is there.
+func imageProjects() []string { return []string{"ubuntu-os-cloud", "debian-cloud", "cos-cloud"} }
 
 func bucketsOf(names []string) []emulator.Bucket {
 	var out []emulator.Bucket
