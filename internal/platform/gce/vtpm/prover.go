@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/go-tpm/tpm2/transport"
@@ -11,6 +12,9 @@ import (
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/platform/gce/gcerest"
 )
+
+// turn is taken by who uses the TPM of this machine, which serves one at a time.
+var turn sync.Mutex
 
 // Prover signs with the attestation key of this machine's TPM.
 type Prover struct {
@@ -41,6 +45,8 @@ func (p Prover) prove(ctx context.Context, body []byte) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
+	turn.Lock()
+	defer turn.Unlock()
 	t, err := p.Open()
 	if err != nil {
 		return "", err
