@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -131,11 +133,23 @@ func (a *Agent) recorder() *recorder {
 	return &recorder{now: a.Clock.Now, told: a.OnReport, report: report.Report{Version: a.Version, Started: a.Clock.Now().UTC()}}
 }
 
+// errPredecessor is of a machine that was made in the place of another, under its name.
+var errPredecessor = errors.New("the node of the machine that had this name before is still ready")
+
+// begun reports whether a run has made anything of the machine.
+func (a *Agent) begun() bool {
+	_, err := os.Stat(filepath.Join(a.Machine.Root, inventoryFile))
+	return err == nil
+}
+
 // converge is one run. It returns what was found out about the machine, which is
 // nothing where the machine has joined before.
 func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) (node.Host, error) {
 	var none node.Host
 	r, p, err := a.prepare(ctx, rec, boot, "")
+	if errors.Is(err, ErrJoined) && !a.begun() {
+		err = fault.Wrap(fault.NotYet, errPredecessor, "kops-controller removes it as soon as it sees that the machine is another; the machine tries again by itself")
+	}
 	if errors.Is(err, ErrJoined) {
 		return none, nil
 	}

@@ -263,6 +263,7 @@ func TestNobodyWaitsForAnotherCertificate(t *testing.T) {
 func TestAMachineThatHasJoinedHasNoError(t *testing.T) {
 	w := newControl(t)
 	w.answer = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusConflict) }
+	w.ranBefore()
 	a := w.agent()
 	a.Join = w.join
 	err := a.Converge(t.Context(), w.boot)

@@ -209,11 +209,35 @@ func TestAFailedRunBeginsAnew(t *testing.T) {
 func TestAMemberNeedsNothing(t *testing.T) {
 	w := newWorld(t, worker)
 	w.joiner.joined = true
+	w.ranBefore()
 	if err := w.converge(); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.last(); !r.Done || len(w.files()) != 3 {
+	if r := w.last(); !r.Done || len(w.files()) != 3 { // of which the inventory is none
 		t.Errorf("report:\n%s", r.String())
+	}
+}
+
+// A machine that a cloud made anew under the name of another is told that it is a member, as
+// the other's node is still there. It is none, and waits.
+func TestAMachineInThePlaceOfAnotherIsNoMember(t *testing.T) {
+	w := newWorld(t, worker)
+	w.joiner.joined = true
+	if err := w.converge(); !fault.Of(err).Retryable() || !strings.Contains(err.Error(), "is still ready") || fault.Remedy(err) == "" {
+		t.Errorf("got %v", err)
+	}
+	w.joiner.joined = false
+	if err := w.converge(); err != nil {
+		t.Error(err)
+	}
+}
+
+// ranBefore leaves what an earlier run of nodeup leaves.
+func (w *world) ranBefore() {
+	w.Helper()
+	file := filepath.Join(w.root, "var/lib/kops/inventory.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("[]\n"), 0o644)); err != nil {
+		w.Fatal(err)
 	}
 }
 

@@ -283,16 +283,18 @@ func unready(name string, age time.Duration) *corev1.Node {
 
 func TestWhichMachinesOfGCEAreGone(t *testing.T) {
 	c := cloud(t, made{"b", "master", "master-0", "1", nil}, made{"a", "nodes", "nodes-lives", "2", nil}, made{"a", "nodes", "nodes-stopped", "3", field("status", "TERMINATED")},
-		made{"a", "nodes", "nodes-again", "4", nil}, made{"a", "nodes", "nodes-unlabelled", "5", field("labels", map[string]string{})})
+		made{"a", "nodes", "nodes-again", "4", nil}, made{"a", "nodes", "nodes-again-too", "6", nil}, made{"a", "nodes", "nodes-unlabelled", "5", field("labels", map[string]string{})})
 	r := &roster{project: asked(t, c), self: "master-0"}
 	old := unready("nodes-again", 5*time.Hour) // the instance was made at 9
 	same := unready("nodes-lives", 2*time.Hour)
 	joined := unready("nodes-again", 5*time.Hour)
-	joined.Status.Conditions[0].Status = corev1.ConditionTrue
-	nodes := []*corev1.Node{node("master-0"), same, provided("nodes-stopped", "gce://testproject/us-test1-a/nodes-stopped"), old, joined,
+	joined.Status.Conditions[0].Status, joined.Labels = corev1.ConditionTrue, map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	untold := joined.DeepCopy() // Kubernetes has not noticed yet that its machine is gone
+	untold.Name, untold.Labels = "nodes-again-too", nil
+	nodes := []*corev1.Node{node("master-0"), same, provided("nodes-stopped", "gce://testproject/us-test1-a/nodes-stopped"), old, joined, untold,
 		provided("nodes-unlabelled", "gce://testproject/us-test1-a/nodes-unlabelled"), provided("nodes-ended", "gce://testproject/us-test1-a/nodes-ended"),
 		provided("nodes-foreign", "gce://other/us-test1-a/nodes-foreign"), provided("nodes-far", "gce://testproject/us-test2-a/nodes-far"), node("nodes-new"), provided("nodes-liar", "gce://testproject/us-test1-a/nodes-ended")}
-	if got, err := r.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, []string{"nodes-again", "nodes-ended"}) {
+	if got, err := r.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, []string{"nodes-again", "nodes-again-too", "nodes-ended"}) {
 		t.Errorf("gone are %v, %v", got, err)
 	}
 	if got, err := r.Alive(t.Context(), []string{"nodes-again", "nodes-ended"}); err != nil || !slices.Equal(got, []string{"nodes-again"}) {

@@ -27,8 +27,9 @@ type roster struct {
 
 var _ controller.Machines = (*roster)(nil)
 
-// Gone returns the nodes whose instances Compute does not know, and those that are not ready
-// and older than the instance that has their name: they were its predecessor's.
+// Gone returns the nodes whose instances Compute does not know, and those that are older than the
+// instance that has their name: they were its predecessor's. That of a control plane, which joins
+// without being let in, may be its own again, as soon as it is ready.
 func (r *roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
 	there, err := r.there(ctx)
 	if err != nil {
@@ -38,7 +39,7 @@ func (r *roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, erro
 	for _, n := range nodes {
 		i, ok := there[n.Name]
 		switch {
-		case ok && (ready(n) || !n.CreationTimestamp.Time.Before(i.Created)):
+		case ok && (!n.CreationTimestamp.Time.Before(i.Created) || controlPlane(n) && ready(n)):
 			continue
 		case !ok:
 			gone, err := r.unknown(ctx, n)
@@ -94,6 +95,11 @@ func (r *roster) there(ctx context.Context) (map[string]gcerest.Instance, error)
 		return nil, fmt.Errorf("what Compute lists lacks %s, on which this runs, and so is not believed", r.self)
 	}
 	return out, nil
+}
+
+func controlPlane(n *corev1.Node) bool {
+	_, is := n.Labels["node-role.kubernetes.io/control-plane"]
+	return is
 }
 
 func ready(n *corev1.Node) bool {
