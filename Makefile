@@ -20,7 +20,7 @@ ARCHES ?= amd64,arm64
 comma  := ,
 OWN    := nodeup kops-controller dns-controller etcd-manager channels kube-apiserver-healthcheck go-runner
 
-.PHONY: quickstart root bundle programs demo archive release build test e2e lint vulncheck bench clean e2e-aws
+.PHONY: quickstart root bundle programs demo archive release build test e2e lint vulncheck bench clean e2e-clouds
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
 	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes --admin; \
 	else $(BUILD)/kops create cluster --cloud local $(KUBERNETES_VERSION:%=--kubernetes-version %) $(CLUSTER) --yes; fi
@@ -67,8 +67,9 @@ test: ## every test; says loudly what it skips
 e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 20 minutes
 	KOPS_E2E=$(KOPS_E2E) go test -count=1 -p 1 -timeout 60m ./cmd/etcd-manager ./internal/platform/local/... ./e2e/node ./e2e/local ./e2e/metal
 
-e2e-aws: root bundle ## the README's chapter on clusters in a cloud, on AWS as it is played on this host; as root, on a quiet machine
+e2e-clouds: root bundle ## the README's chapter on clusters in a cloud, on clouds as they are played on this host; as root, on a quiet machine
 	$(MAKE) programs CLOUD=aws
+	$(MAKE) programs CLOUD=gce
 	KOPS_E2E=$(KOPS_E2E) go test -count=1 -timeout 40m -v ./e2e/rehearsal
 
 lint: ## gofmt, vet and the linters of .golangci.yml

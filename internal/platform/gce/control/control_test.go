@@ -137,7 +137,7 @@ func TestAMachineOfGCEIsKnownByItsTPM(t *testing.T) {
 		t.Fatal(err)
 	}
 	prove := func(name string) error {
-		p := vtpm.Prover{Now: noon, Open: func() (transport.TPMCloser, error) { return vtpm.Open(root) }, Machine: func(context.Context) (gcerest.Machine, error) {
+		p := &vtpm.Prover{Now: noon, Open: func() (transport.TPMCloser, error) { return vtpm.Open(root) }, Machine: func(context.Context) (gcerest.Machine, error) {
 			return gcerest.Machine{Project: "testproject", Zone: "us-test1-a", Name: name}, nil
 		}}
 		token, err := p.Prove(t.Context(), []byte("body"))

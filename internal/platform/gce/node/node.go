@@ -27,7 +27,7 @@ func Platform() onmachine.Platform {
 // prove proves which instance this is.
 func prove(w onmachine.World) (bootstrap.Prover, error) {
 	m := gcerest.NewMetadata(w.Env, w.Direct)
-	return vtpm.Prover{Now: w.Now, Open: func() (transport.TPMCloser, error) { return vtpm.Open(w.Root) }, Machine: func(ctx context.Context) (gcerest.Machine, error) {
+	return &vtpm.Prover{Now: w.Now, Open: func() (transport.TPMCloser, error) { return vtpm.Open(w.Root) }, Machine: func(ctx context.Context) (gcerest.Machine, error) {
 		out, err := m.Machine(ctx)
 		if err != nil {
 			return out, fmt.Errorf("ask the cloud who this machine is: %w", err)

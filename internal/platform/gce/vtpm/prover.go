@@ -13,9 +13,6 @@ import (
 	"kops.local/kops/internal/platform/gce/gcerest"
 )
 
-// turn is taken by who uses the TPM of this machine, which serves one at a time.
-var turn sync.Mutex
-
 // Prover signs with the attestation key of this machine's TPM.
 type Prover struct {
 	// Machine tells which instance this is.
@@ -23,12 +20,14 @@ type Prover struct {
 	// Open connects to the TPM; it is closed after each proof, as others use it too.
 	Open func() (transport.TPMCloser, error)
 	Now  func() time.Time
+
+	turn sync.Mutex // a TPM serves one at a time
 }
 
-var _ bootstrap.Prover = Prover{}
+var _ bootstrap.Prover = (*Prover)(nil)
 
 // Prove signs which instance asks, for what and when.
-func (p Prover) Prove(ctx context.Context, body []byte) (string, error) {
+func (p *Prover) Prove(ctx context.Context, body []byte) (string, error) {
 	text, err := p.prove(ctx, body)
 	if err != nil {
 		return "", fmt.Errorf("prove the identity of this machine: %w", err)
@@ -36,7 +35,7 @@ func (p Prover) Prove(ctx context.Context, body []byte) (string, error) {
 	return text, nil
 }
 
-func (p Prover) prove(ctx context.Context, body []byte) (_ string, err error) {
+func (p *Prover) prove(ctx context.Context, body []byte) (_ string, err error) {
 	m, err := p.Machine(ctx)
 	if err != nil {
 		return "", err
@@ -45,8 +44,8 @@ func (p Prover) prove(ctx context.Context, body []byte) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	turn.Lock()
-	defer turn.Unlock()
+	p.turn.Lock()
+	defer p.turn.Unlock()
 	t, err := p.Open()
 	if err != nil {
 		return "", err
