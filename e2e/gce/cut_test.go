@@ -45,11 +45,12 @@ func writes(t *testing.T) (update, deletion int, full []string) {
 }
 
 // sorts are what objects there are without the names that differ from run to run: those of
-// instances, and the digests in those of templates and of stored files.
+// instances and their boot disks, and the digests in those of templates and of stored files.
 func sorts(inventory []string) []string {
 	var out []string
 	for _, s := range inventory {
-		if strings.Contains(s, "/instances/") || strings.Contains(s, "/instanceTemplates/") {
+		boots := strings.Contains(s, "/disks/") && slices.Contains(inventory, strings.Replace(s, "/disks/", "/instances/", 1))
+		if boots || strings.Contains(s, "/instances/") || strings.Contains(s, "/instanceTemplates/") {
 			s = s[:strings.LastIndex(s, "-")]
 		}
 		if strings.HasPrefix(s, "object ") {

@@ -22,8 +22,7 @@ import (
 
 // What marks the machines of a cluster.
 const (
-	clusterLabel = "k8s-io-cluster-name"
-	groupLabel   = "k8s-io-instance-group"
+	groupLabel = "k8s-io-instance-group"
 	// detachedLabel marks a machine in whose place its group has made another.
 	detachedLabel = "kops-k8s-io-detached"
 	// creator and origin are the metadata in which an instance says what group made it, and of which
@@ -31,12 +30,8 @@ const (
 	creator, origin = "created-by", "instance-template"
 )
 
-const (
-	// pageSize is the most objects in one answer (Compute Engine API, maxResults).
-	pageSize = 500
-	// groupsAsked is how many groups are asked for their machines at once.
-	groupsAsked = 16
-)
+// groupsAsked is how many groups are asked for their machines at once.
+const groupsAsked = 16
 
 // machines asks for all groups of the project's region and for all instances of the cluster: two
 // questions, however many machines there are, and one more for each group that is at work.
@@ -64,8 +59,8 @@ func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api
 	for _, i := range now.instances {
 		m := now.machine(i)
 		mine := group(m.Group)
-		if m.Detached && i.group != nil {
-			mine.Target-- // the group counts it until it is deleted
+		if i.surplus() {
+			mine.Target--
 		}
 		mine.Machines = append(mine.Machines, m)
 	}
@@ -97,18 +92,12 @@ type instance struct {
 
 func look(ctx context.Context, c *kinds.Client, cluster *api.Cluster) (*view, error) {
 	v := &view{groups: map[string]*group{}}
-	var managers []*compute.InstanceGroupManager
-	both, part := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
-		managers, err = managersOf(part, c)
-		return err
-	})
-	both.Go(func() (err error) {
-		v.instances, err = instancesOf(part, c, cluster.Name)
-		return err
-	})
-	if err := both.Wait(); err != nil {
+	managers, found, err := c.Machines(ctx, cluster.Name)
+	if err != nil {
 		return nil, err
+	}
+	for _, i := range found {
+		v.instances = append(v.instances, &instance{Instance: i})
 	}
 	makers := map[string]string{} // the instance groups of managers, as their instances say
 	for _, i := range v.instances {
@@ -128,7 +117,15 @@ func look(ctx context.Context, c *kinds.Client, cluster *api.Cluster) (*view, er
 	for _, i := range v.instances {
 		i.group = v.groups[link(metadata(i.Metadata, creator))]
 	}
-	return v, v.ask(ctx, c)
+	if err := v.ask(ctx, c); err != nil {
+		return nil, err
+	}
+	for _, i := range v.instances {
+		if i.group != nil && i.group.members != nil && i.member() == nil {
+			i.group = nil // it says for ever who made it
+		}
+	}
+	return v, nil
 }
 
 // makes reports of a group without machines whether it is a cluster's, by its name, and for which instance group.
@@ -138,59 +135,18 @@ func makes(m *compute.InstanceGroupManager, cluster string) (instanceGroup strin
 	return m.BaseInstanceName, m.Name == want
 }
 
-// managersOf lists the groups of the region's zones.
-func managersOf(ctx context.Context, c *kinds.Client) ([]*compute.InstanceGroupManager, error) {
-	var out []*compute.InstanceGroupManager
-	err := c.Compute.InstanceGroupManagers.AggregatedList(c.Project).MaxResults(pageSize).Pages(ctx, func(page *compute.InstanceGroupManagerAggregatedList) error {
-		for _, in := range page.Items {
-			for _, m := range in.InstanceGroupManagers {
-				if inRegion(m.Zone, c.Region) {
-					out = append(out, m)
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the instance groups of %s: %w", c.Project, gceapi.Bare(err))
-	}
-	slices.SortFunc(out, func(a, b *compute.InstanceGroupManager) int { return strings.Compare(a.SelfLink, b.SelfLink) })
-	return out, nil
-}
-
-// instancesOf lists a cluster's instances, by their label.
-func instancesOf(ctx context.Context, c *kinds.Client, cluster string) ([]*instance, error) {
-	var out []*instance
-	filter := fmt.Sprintf("labels.%s = %q", clusterLabel, gcename.Label(cluster))
-	err := c.Compute.Instances.AggregatedList(c.Project).Filter(filter).MaxResults(pageSize).Pages(ctx, func(page *compute.InstanceAggregatedList) error {
-		for _, in := range page.Items {
-			for _, i := range in.Instances {
-				if inRegion(i.Zone, c.Region) {
-					out = append(out, &instance{Instance: i})
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the instances of %s: %w", cluster, gceapi.Bare(err))
-	}
-	slices.SortFunc(out, func(a, b *instance) int { return strings.Compare(a.SelfLink, b.SelfLink) })
-	return out, nil
-}
-
-// ask asks the groups that are at work for their machines, and those that have machines of
-// another template, which do not say so themselves.
+// ask asks the groups that are at work for their machines, those that may have let one go, and
+// those that have machines of another template, which do not say so themselves.
 func (v *view) ask(ctx context.Context, c *kinds.Client) error {
 	var mu sync.Mutex
 	asked, ctx := errgroup.WithContext(ctx)
 	asked.SetLimit(groupsAsked)
 	for _, g := range v.groups {
-		if s := g.Status; s != nil && s.IsStable && (s.VersionTarget != nil && s.VersionTarget.IsReached || v.told(g)) {
+		if s := g.Status; s != nil && s.IsStable && v.made(g) <= g.TargetSize && (s.VersionTarget != nil && s.VersionTarget.IsReached || v.told(g)) {
 			continue
 		}
 		asked.Go(func() error {
-			found, err := managed(ctx, c, g.InstanceGroupManager)
+			found, err := c.Members(ctx, g.InstanceGroupManager)
 			if err != nil {
 				return err
 			}
@@ -207,23 +163,19 @@ func (v *view) ask(ctx context.Context, c *kinds.Client) error {
 	return asked.Wait()
 }
 
+// made is how many of the machines that there are a group has made.
+func (v *view) made(g *group) (n int64) {
+	for _, i := range v.instances {
+		if i.group == g {
+			n++
+		}
+	}
+	return n
+}
+
 // told reports whether all machines of a group say of which template they were made.
 func (v *view) told(g *group) bool {
 	return !slices.ContainsFunc(v.instances, func(i *instance) bool { return i.group == g && metadata(i.Metadata, origin) == "" })
-}
-
-// managed are the machines that a group has, or is about to have.
-func managed(ctx context.Context, c *kinds.Client, m *compute.InstanceGroupManager) ([]*compute.ManagedInstance, error) {
-	var out []*compute.ManagedInstance
-	err := c.Compute.InstanceGroupManagers.ListManagedInstances(c.Project, path.Base(m.Zone), m.Name).MaxResults(pageSize).Pages(ctx,
-		func(page *compute.InstanceGroupManagersListManagedInstancesResponse) error {
-			out = append(out, page.ManagedInstances...)
-			return nil
-		})
-	if err != nil {
-		return nil, fmt.Errorf("list the machines of the instance group %s: %w", m.Name, gceapi.Bare(err))
-	}
-	return out, nil
 }
 
 // failure is what Google says of the last attempt to have a machine, such as that a quota is used up.
@@ -252,13 +204,11 @@ func (v *view) machine(i *instance) platform.Machine {
 	}
 	slices.Sort(m.Addresses)
 	m.Addresses = slices.DeleteFunc(slices.Compact(m.Addresses), func(a string) bool { return a == "" })
-	_, m.Detached = i.Labels[detachedLabel]
-	in := i.member()
 	leaves := slices.Contains([]string{"STOPPING", "SUSPENDING", "TERMINATED"}, i.Status)
-	if in != nil && slices.Contains([]string{"ABANDONING", "DELETING", "RECREATING"}, in.CurrentAction) {
-		m.State, leaves = in.CurrentAction, true // another takes its place without being asked for
+	if does := i.action(); does == "RECREATING" || i.let() {
+		m.State, leaves = does, true // another takes its place without being asked for
 	}
-	m.Detached = m.Detached || leaves || i.group == nil
+	m.Detached = i.marked() || leaves || i.group == nil
 	m.Outdated = !leaves && (m.Detached || i.template() != link(i.group.InstanceTemplate))
 	return m
 }
@@ -271,6 +221,26 @@ func (i *instance) member() *compute.ManagedInstance {
 	return i.group.members[i.Name]
 }
 
+// action is what an instance's group is about to do with it, where it was asked.
+func (i *instance) action() string {
+	if in := i.member(); in != nil {
+		return in.CurrentAction
+	}
+	return ""
+}
+
+// let reports whether a group counts an instance no longer in its size, though it is still there.
+func (i *instance) let() bool { return i.action() == "DELETING" || i.action() == "ABANDONING" }
+
+// marked reports whether another was made in an instance's place.
+func (i *instance) marked() bool {
+	_, ok := i.Labels[detachedLabel]
+	return ok
+}
+
+// surplus reports whether a group counts an instance beside the one that was made in its place.
+func (i *instance) surplus() bool { return i.group != nil && i.marked() && !i.let() }
+
 // template is what an instance of a group was made of. One that says nothing, in a group that has
 // machines of one template only, is of that.
 func (i *instance) template() string {
@@ -281,11 +251,6 @@ func (i *instance) template() string {
 		return link(of)
 	}
 	return link(i.group.InstanceTemplate)
-}
-
-// inRegion reports whether a zone, or its link, is in a region.
-func inRegion(zone, region string) bool {
-	return region == "" || strings.HasPrefix(path.Base(zone), region+"-")
 }
 
 // link is what a link says of an object, whichever host and version of the API it names.

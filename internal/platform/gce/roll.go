@@ -27,26 +27,34 @@ func roll() platform.Roll {
 	return platform.Roll{Surge: 1, Refills: true, Made: made, Detach: detach, Deregister: deregister, Terminate: terminate}
 }
 
-// detach has an instance's group make its successor. The label comes first, so that an instance
-// that has one is known to.
+// detach has an instance's group make its successor. The label comes after it: who is cut off in
+// between leaves a machine more, and never one less.
 func detach(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) error {
 	c := s.Client.(*kinds.Client)
 	i, err := instanceNamed(ctx, c, m)
 	if err != nil {
 		return fmt.Errorf("detach the instance %s: %w", m.Name, err)
 	}
-	manager := metadata(i.Metadata, creator)
+	if i.marked() {
+		return nil
+	}
+	manager, members, err := i.kept(ctx, c)
+	if err != nil {
+		return fmt.Errorf("detach the instance %s: %w", m.Name, err)
+	}
 	if manager == "" {
-		return fault.New(fault.Permanent, "detach the instance %s: no instance group made it that would make another in its place", m.Name)
+		return fault.New(fault.Permanent, "detach the instance %s: no instance group keeps it that would make another in its place", m.Name)
 	}
-	if _, marked := i.Labels[detachedLabel]; !marked {
-		labels := maps.Clone(i.Labels)
-		labels[detachedLabel] = "true"
-		if err := c.Done(ctx)(c.Compute.Instances.SetLabels(c.Project, m.Zone, m.Name, &compute.InstancesSetLabelsRequest{Labels: labels, LabelFingerprint: i.LabelFingerprint}).Context(ctx).Do()); err != nil {
-			return fmt.Errorf("label the instance %s: %w", m.Name, err)
-		}
+	if err := succeed(ctx, c, m, manager, members); err != nil {
+		return err
 	}
-	return succeed(ctx, c, m, path.Base(manager))
+	labels := map[string]string{}
+	maps.Copy(labels, i.Labels)
+	labels[detachedLabel] = "true"
+	if err := c.Done(ctx)(c.Compute.Instances.SetLabels(c.Project, m.Zone, m.Name, &compute.InstancesSetLabelsRequest{Labels: labels, LabelFingerprint: i.LabelFingerprint}).Context(ctx).Do()); err != nil {
+		return fmt.Errorf("label the instance %s: %w", m.Name, err)
+	}
+	return nil
 }
 
 // terminate ends an instance for good, and has its group have another, if it has none in its place yet.
@@ -59,12 +67,15 @@ func terminate(ctx context.Context, s *platform.Session, _ *api.Cluster, m platf
 	if err != nil {
 		return fmt.Errorf("terminate the instance %s: %w", m.Name, err)
 	}
-	manager := path.Base(metadata(i.Metadata, creator))
-	if manager == "." {
+	manager, members, err := i.kept(ctx, c)
+	if err != nil {
+		return fmt.Errorf("terminate the instance %s: %w", m.Name, err)
+	}
+	if manager == "" {
 		return gone(c.Done(ctx)(c.Compute.Instances.Delete(c.Project, m.Zone, m.Name).Context(ctx).Do()))
 	}
-	if _, detached := i.Labels[detachedLabel]; !detached {
-		if err := succeed(ctx, c, m, manager); err != nil {
+	if !i.marked() {
+		if err := succeed(ctx, c, m, manager, members); err != nil {
 			return err
 		}
 	}
@@ -75,31 +86,49 @@ func terminate(ctx context.Context, s *platform.Session, _ *api.Cluster, m platf
 	return nil
 }
 
-// succeed has a group make the successor of an instance, if there is none.
-func succeed(ctx context.Context, c *kinds.Client, m platform.Machine, manager string) error {
-	fail := func(err error) error { return fmt.Errorf("make a successor of %s: %w", m.Name, err) }
-	name := successor(m.Name)
-	have, err := managed(ctx, c, &compute.InstanceGroupManager{Name: manager, Zone: m.Zone})
-	if err != nil {
-		return fail(err)
+// kept returns the group that keeps an instance, and the names of all that it keeps; "" where none does.
+func (i *instance) kept(ctx context.Context, c *kinds.Client) (manager string, names []string, err error) {
+	manager = path.Base(metadata(i.Metadata, creator))
+	if manager == "." {
+		return "", nil, nil
 	}
-	if slices.ContainsFunc(have, func(i *compute.ManagedInstance) bool { return path.Base(i.Instance) == name }) {
+	members, err := c.Members(ctx, &compute.InstanceGroupManager{Name: manager, Zone: i.Zone})
+	if err := gone(err); err != nil {
+		return "", nil, err
+	}
+	for _, in := range members {
+		names = append(names, path.Base(in.Instance))
+	}
+	if !slices.Contains(names, i.Name) {
+		return "", nil, nil
+	}
+	return manager, names, nil
+}
+
+// succeed has a group make the successor of an instance, if it is not among its machines.
+func succeed(ctx context.Context, c *kinds.Client, m platform.Machine, manager string, members []string) error {
+	name := successor(m.Name)
+	if slices.Contains(members, name) {
 		return nil
 	}
 	if err := c.Done(ctx)(c.Compute.InstanceGroupManagers.CreateInstances(c.Project, m.Zone, manager,
 		&compute.InstanceGroupManagersCreateInstancesRequest{Instances: []*compute.PerInstanceConfig{{Name: name}}}).Context(ctx).Do()); err != nil {
-		return fail(err)
+		return fmt.Errorf("make a successor of %s: %w", m.Name, err)
 	}
 	return nil
 }
 
-// suffix is how many characters a successor's name ends in.
-const suffix = 6
+const (
+	// suffix is how many characters a successor's name ends in.
+	suffix = 6
+	// nameMax is the most characters of the name of an instance (RFC 1035).
+	nameMax = 63
+)
 
 // successor is the name of the instance that takes the place of another: it differs from it, and
 // two of one group have different successors.
 func successor(of string) string {
-	base := of[:max(strings.LastIndex(of, "-"), 0)]
+	base := of[:min(max(strings.LastIndex(of, "-"), 0), nameMax-1-suffix)]
 	sum := sha256.Sum256([]byte(of))
 	end := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:suffix]
 	return strings.TrimPrefix(base+"-"+end, "-")
@@ -140,9 +169,9 @@ func leave(ctx context.Context, c *kinds.Client, pool string, i *compute.Instanc
 		&compute.TargetPoolsRemoveInstanceRequest{Instances: []*compute.InstanceReference{{Instance: i.SelfLink}}}).Context(ctx).Do()))
 }
 
-func instanceNamed(ctx context.Context, c *kinds.Client, m platform.Machine) (*compute.Instance, error) {
+func instanceNamed(ctx context.Context, c *kinds.Client, m platform.Machine) (*instance, error) {
 	i, err := c.Compute.Instances.Get(c.Project, m.Zone, m.Name).Context(ctx).Do()
-	return i, gceapi.Bare(err)
+	return &instance{Instance: i}, gceapi.Bare(err)
 }
 
 // gone drops the error that says that an object is gone.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/resource"
@@ -154,18 +156,41 @@ func madeBy(m *compute.InstanceGroupManager, i *compute.Instance) bool {
 
 // keptBy are the links of the machines that a group keeps.
 func (c *Client) keptBy(ctx context.Context, m *compute.InstanceGroupManager) (map[string]bool, error) {
-	list, err := listed(ctx, c, "machines of the group "+m.Name, func(ctx context.Context, add func(...*compute.ManagedInstance)) error {
+	list, err := c.Members(ctx, m)
+	out := map[string]bool{}
+	for _, i := range list {
+		out[gceapi.Link(i.Instance)] = true
+	}
+	return out, err
+}
+
+// Members are the machines that a group has, or is about to have; of the group its name and its zone are read.
+func (c *Client) Members(ctx context.Context, m *compute.InstanceGroupManager) ([]*compute.ManagedInstance, error) {
+	return listed(ctx, c, "machines of the group "+m.Name, func(ctx context.Context, add func(...*compute.ManagedInstance)) error {
 		return c.Compute.InstanceGroupManagers.ListManagedInstances(c.Project, gceapi.Name(m.Zone), m.Name).MaxResults(perPage).Pages(ctx,
 			func(p *compute.InstanceGroupManagersListManagedInstancesResponse) error {
 				add(p.ManagedInstances...)
 				return nil
 			})
 	})
-	out := map[string]bool{}
-	for _, i := range list {
-		out[gceapi.Link(i.Instance)] = true
-	}
-	return out, err
+}
+
+// Machines are the managed groups of the region, whosever they are, and a cluster's instances, both by their links.
+func (c *Client) Machines(ctx context.Context, cluster string) (groups []*compute.InstanceGroupManager, instances []*compute.Instance, err error) {
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error {
+		all, err := c.allManagers(ctx)
+		groups = slices.DeleteFunc(slices.Clone(all), func(m *compute.InstanceGroupManager) bool { return m.Zone == "" || !c.here(m.Zone) })
+		slices.SortFunc(groups, func(a, b *compute.InstanceGroupManager) int { return strings.Compare(a.SelfLink, b.SelfLink) })
+		return err
+	})
+	both.Go(func() error {
+		all, err := c.allInstances(ctx, cluster)
+		instances = slices.Clone(all)
+		slices.SortFunc(instances, func(a, b *compute.Instance) int { return strings.Compare(a.SelfLink, b.SelfLink) })
+		return err
+	})
+	return groups, instances, both.Wait()
 }
 
 func observedManager(d *compute.InstanceGroupManager) *InstanceGroupManager {
