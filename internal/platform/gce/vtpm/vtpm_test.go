@@ -58,13 +58,13 @@ func (i instances) Member(context.Context, vtpm.Instance) (string, error) {
 }
 
 // machine proves as an instance of the cluster, with a software TPM below root.
-func machine(root string) vtpm.Prover {
+func machine(root string) *vtpm.Prover {
 	return &vtpm.Prover{Now: noon, Open: func() (transport.TPMCloser, error) { return vtpm.Open(root) }, Machine: func(context.Context) (gcerest.Machine, error) {
 		return gcerest.Machine{Project: "testproject", Zone: "us-test1-a", Name: "nodes-x1y2"}, nil
 	}}
 }
 
-func prove(t *testing.T, p vtpm.Prover, body string) string {
+func prove(t *testing.T, p *vtpm.Prover, body string) string {
 	t.Helper()
 	token, err := p.Prove(t.Context(), []byte(body))
 	if err != nil {
