@@ -30,7 +30,8 @@ var onlyInV1Alpha2 = map[string]bool{
 
 // ours are fields that kOps does not know.
 var ours = map[string]bool{"CloudProviderSpec.local": true, "AssetsSpec.trustedKeys": true,
-	"ClusterSpec.repair": true, "InstanceGroupSpec.repair": true, "RepairSpec.after": true, "RepairSpec.maxUnhealthy": true}
+	"ClusterSpec.repair": true, "InstanceGroupSpec.repair": true, "RepairSpec.after": true, "RepairSpec.maxUnhealthy": true,
+	"InstanceGroupSpec.gcpShielded": true, "GCPShieldedConfig.secureBoot": true, "GCPShieldedConfig.integrityMonitoring": true, "InstanceGroupSpec.gcpConfidential": true}
 
 // row is a line of the list of fields.
 type row struct{ object, path, goType, enum, flag string }

@@ -135,6 +135,18 @@ type InstanceGroupSpec struct {
 	MaxInstanceLifetime *metav1.Duration `json:"maxInstanceLifetime,omitempty"`
 	// GCPProvisioningModel is STANDARD or SPOT.
 	GCPProvisioningModel *string `json:"gcpProvisioningModel,omitempty" enum:"STANDARD|SPOT" cloud:"gce"`
+	// GCPShielded guards the start of machines on GCE.
+	GCPShielded *GCPShieldedConfig `json:"gcpShielded,omitempty" cloud:"gce"`
+	// GCPConfidential is the technology by which a processor on GCE encrypts the memory of machines.
+	GCPConfidential *string `json:"gcpConfidential,omitempty" enum:"SEV|SEV_SNP|TDX" cloud:"gce"`
+}
+
+// GCPShieldedConfig guards the start of machines; that they have a virtual TPM goes without saying.
+type GCPShieldedConfig struct {
+	// SecureBoot starts only what is signed.
+	SecureBoot *bool `json:"secureBoot,omitempty"`
+	// IntegrityMonitoring compares each start with the first; true when nil.
+	IntegrityMonitoring *bool `json:"integrityMonitoring,omitempty"`
 }
 
 // InstanceRootVolumeSpec is the disk with the operating system.

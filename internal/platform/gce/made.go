@@ -70,6 +70,8 @@ func compare(have, want *kinds.InstanceTemplate) platform.Made {
 	out.Note("spec.gcpProvisioningModel", have.Scheduling.ProvisioningModel, want.Scheduling.ProvisioningModel)
 	out.Note("maintenance", have.Scheduling.OnHostMaintenance, want.Scheduling.OnHostMaintenance)
 	out.Note("spec.guestAccelerators", text(have.Accelerators), text(want.Accelerators))
+	out.Note("spec.gcpShielded", text(held(have.Shielded)), text(held(want.Shielded)))
+	out.Note("spec.gcpConfidential", held(have.Confidential).Type, held(want.Confidential).Type)
 	out.Note("spec.cloudProvider.gce.serviceAccount", textOf(have.Account.Email), textOf(want.Account.Email))
 	out.Note("rights of the service account", strings.Join(have.Account.Scopes, ","), strings.Join(want.Account.Scopes, ","))
 	out.Note("network tags", strings.Join(have.Tags, ","), strings.Join(want.Tags, ","))
@@ -118,6 +120,14 @@ func label(labels map[string]string, key string) string {
 		return ""
 	}
 	return key + "=" + value
+}
+
+// held is what p points to, or zero.
+func held[T any](p *T) (out T) {
+	if p != nil {
+		out = *p
+	}
+	return out
 }
 
 // text writes a value as users see it; the zero value is nothing.

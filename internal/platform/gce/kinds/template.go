@@ -24,6 +24,8 @@ type InstanceTemplate struct {
 	Account      TemplateAccount             `res:"forbid" tf:"service_account,block"`
 	Tags         []string                    `res:"forbid" tf:"tags"`
 	Accelerators []Accelerator               `res:"forbid" tf:"guest_accelerator,block"`
+	Shielded     *ShieldedInstance           `res:"forbid" tf:"shielded_instance_config,block"`
+	Confidential *ConfidentialInstance       `res:"forbid" tf:"confidential_instance_config,block"`
 
 	// ID is projects/P/global/instanceTemplates/NAME.
 	ID string `res:"out,id" out:"id" tf:"self_link"`
@@ -69,6 +71,18 @@ type AccessConfig struct{}
 type AliasRange struct {
 	CIDR  string `tf:"ip_cidr_range"` // "/24"
 	Range string `tf:"subnetwork_range_name"`
+}
+
+// ShieldedInstance guards the start of machines; nil leaves it to the image and to Google.
+type ShieldedInstance struct {
+	SecureBoot bool `tf:"enable_secure_boot,zero"`
+	VTPM       bool `tf:"enable_vtpm,zero"`
+	Integrity  bool `tf:"enable_integrity_monitoring,zero"`
+}
+
+// ConfidentialInstance has a processor encrypt the memory of machines.
+type ConfidentialInstance struct {
+	Type string `tf:"confidential_instance_type"` // "SEV", "SEV_SNP" or "TDX"
 }
 
 // Scheduling says when a machine may be ended.

@@ -80,6 +80,13 @@ func (t *InstanceTemplate) properties() *compute.InstanceProperties {
 	for _, a := range t.Accelerators {
 		p.GuestAccelerators = append(p.GuestAccelerators, &compute.AcceleratorConfig{AcceleratorType: a.Type, AcceleratorCount: int64(a.Count)})
 	}
+	if s := t.Shielded; s != nil {
+		p.ShieldedInstanceConfig = &compute.ShieldedInstanceConfig{EnableSecureBoot: s.SecureBoot, EnableVtpm: s.VTPM, EnableIntegrityMonitoring: s.Integrity,
+			ForceSendFields: []string{"EnableSecureBoot", "EnableVtpm", "EnableIntegrityMonitoring"}}
+	}
+	if c := t.Confidential; c != nil {
+		p.ConfidentialInstanceConfig = &compute.ConfidentialInstanceConfig{EnableConfidentialCompute: true, ConfidentialInstanceType: c.Type}
+	}
 	return p
 }
 
@@ -129,6 +136,12 @@ func observedTemplate(d *compute.InstanceTemplate) *InstanceTemplate {
 	}
 	for _, a := range p.GuestAccelerators {
 		t.Accelerators = append(t.Accelerators, Accelerator{Type: gceapi.Name(a.AcceleratorType), Count: int(a.AcceleratorCount)})
+	}
+	if s := p.ShieldedInstanceConfig; s != nil {
+		t.Shielded = &ShieldedInstance{SecureBoot: s.EnableSecureBoot, VTPM: s.EnableVtpm, Integrity: s.EnableIntegrityMonitoring}
+	}
+	if c := p.ConfidentialInstanceConfig; c != nil && (c.EnableConfidentialCompute || c.ConfidentialInstanceType != "") {
+		t.Confidential = &ConfidentialInstance{Type: cmp.Or(c.ConfidentialInstanceType, "SEV")}
 	}
 	tidyTemplate(t)
 	return t

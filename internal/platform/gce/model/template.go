@@ -59,6 +59,12 @@ func (m *model) template(g *api.InstanceGroup) (kinds.InstanceTemplate, error) {
 		Scheduling:   scheduling(g),
 		Account:      kinds.TemplateAccount{Email: m.email(g.Spec.Role), Scopes: scopes(g)},
 	}
+	if s := g.Spec.GCPShielded; s != nil {
+		t.Shielded = &kinds.ShieldedInstance{SecureBoot: or(s.SecureBoot, false), VTPM: true, Integrity: or(s.IntegrityMonitoring, true)}
+	}
+	if c := g.Spec.GCPConfidential; c != nil {
+		t.Confidential = &kinds.ConfidentialInstance{Type: *c}
+	}
 	for _, role := range machineRoles(g) {
 		t.Tags = append(t.Tags, gcename.Tag(role, m.name))
 	}
@@ -145,14 +151,14 @@ func (m *model) podMask() int32 {
 }
 
 // scheduling says when machines end: spot ones when Google wants them back, and those with
-// GPUs when their host is maintained, as they cannot move.
+// GPUs or encrypted memory when their host is maintained, as they cannot move.
 func scheduling(g *api.InstanceGroup) kinds.Scheduling {
 	s := kinds.Scheduling{AutomaticRestart: true, OnHostMaintenance: "MIGRATE", ProvisioningModel: "STANDARD"}
 	if or(g.Spec.GCPProvisioningModel, "") == "SPOT" {
 		s = kinds.Scheduling{OnHostMaintenance: "TERMINATE", Preemptible: true, ProvisioningModel: "SPOT"}
 	}
 	family, _, _ := strings.Cut(g.Spec.MachineType, "-")
-	if len(g.Spec.GuestAccelerators) > 0 || slices.Contains([]string{"a4x", "a4", "a3", "a2", "g2", "g4"}, family) {
+	if len(g.Spec.GuestAccelerators) > 0 || g.Spec.GCPConfidential != nil || slices.Contains([]string{"a4x", "a4", "a3", "a2", "g2", "g4"}, family) {
 		s.OnHostMaintenance = "TERMINATE"
 	}
 	return s
