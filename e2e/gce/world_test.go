@@ -20,6 +20,7 @@ import (
 const (
 	bucket  = "state-store"
 	project = "testproject"
+	host    = "hostproject" // shares networks
 	region  = "us-test1"
 	name    = "a.example.com"
 )
@@ -28,24 +29,30 @@ const (
 type world struct {
 	*clitest.User
 	cloud   *emulator.Emulator
+	server  string // the emulator, past the proxy
 	objects *gstest.Server
 	proxy   *proxy.Proxy
 }
 
 // newWorld makes a project with a state store.
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, with ...func(*emulator.Options)) *world {
 	w := &world{User: clitest.NewUser(t, gcespec.Platform()), objects: gstest.Start(t)}
 	w.objects.Bucket(t, bucket)
-	var err error
-	w.cloud, err = emulator.New(emulator.Options{Project: project, Buckets: []emulator.Bucket{{Name: bucket}}, Objects: w.objects, Latency: 20 * time.Millisecond, Boot: 50 * time.Millisecond,
+	o := emulator.Options{Project: project, Buckets: []emulator.Bucket{{Name: bucket}}, Objects: w.objects, Latency: 20 * time.Millisecond, Boot: 50 * time.Millisecond,
 		DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}}, LateInUse: true,
-		Others: []string{"ubuntu-os-cloud"}, Images: []emulator.Image{{Project: "ubuntu-os-cloud", Name: "ubuntu-2404-noble-amd64-v20260615", Family: "ubuntu-2404-lts-amd64"}},
-		OnWrong: func(err error) { t.Errorf("the emulator: %v", err) }})
+		Others: []string{"ubuntu-os-cloud", host}, Images: []emulator.Image{{Project: "ubuntu-os-cloud", Name: "ubuntu-2404-noble-amd64-v20260615", Family: "ubuntu-2404-lts-amd64"}},
+		OnWrong: func(err error) { t.Errorf("the emulator: %v", err) }}
+	for _, f := range with {
+		f(&o)
+	}
+	var err error
+	w.cloud, err = emulator.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(w.cloud)
 	t.Cleanup(server.Close)
+	w.server = server.URL
 	w.proxy = proxy.New(t, server.URL, dialect)
 	maps.Copy(w.Env, map[string]string{"KOPS_STATE_STORE": "gs://" + bucket, "KOPS_GCE_ENDPOINT": w.proxy.URL, "STORAGE_EMULATOR_HOST": w.proxy.URL})
 	return w

@@ -202,9 +202,13 @@ func (p *Planned) touched() map[string]bool {
 		if s.Op == plan.Keep || s.Op == plan.Create && !s.Replaces {
 			continue
 		}
-		if s.Have != nil {
-			out[s.Kind.Group(s.Have)] = true
+		if s.Have == nil {
+			continue
 		}
+		if idle, known := s.Kind.Idle(s.Have); known && idle && s.Op == plan.Delete {
+			continue // no machine is made of it
+		}
+		out[s.Kind.Group(s.Have)] = true
 	}
 	delete(out, "")
 	return out

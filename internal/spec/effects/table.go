@@ -180,7 +180,7 @@ func group() []Entry {
 		{"spec.volumes", Replace, ""},
 		{"spec.volumeMounts", Restart, "nodeup mounts them"},
 		{"spec.subnets", Replace, ""},
-		{"spec.zones", Replace, ""},
+		{"spec.zones", Live, "machines are added or removed"},
 		{"spec.hooks", Restart, "nodeup writes and runs the unit"},
 		{"spec.maxPrice", Replace, "it is of the request for the machine"},
 		{"spec.spotDurationInMinutes", Replace, "it is of the request for the machine"},

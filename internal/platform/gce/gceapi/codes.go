@@ -18,7 +18,7 @@ import (
 
 const (
 	remedyCredentials = "log in (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to the file of an account's key"
-	remedyName        = "something that this cluster does not own has the name; remove it or choose another name"
+	remedyName        = "something that this cluster does not own has the name: remove it, or choose another name; or it is what a command that was cut off had asked for: run this one again"
 	remedyGone        = "check the name in the cluster's spec"
 	remedyCapacity    = "Google has no capacity for this now; choose another zone or machine type, or try later"
 	remedyBilling     = "link the project to a billing account"
@@ -81,7 +81,7 @@ func (r request) byStatus(e *Error) (fault.Class, string) {
 	case e.Status == http.StatusForbidden && plain(e.Details["reason"]) == "servicedisabled":
 		return fault.Denied, r.enable(e)
 	case e.Status == http.StatusForbidden:
-		return fault.Denied, e.permission()
+		return fault.Denied, e.permission(r)
 	case e.Status == http.StatusNotFound:
 		return r.missing(e)
 	case e.Status == http.StatusConflict, e.Status == http.StatusPreconditionFailed:
@@ -131,8 +131,11 @@ var permissions = []*regexp.Regexp{
 }
 
 // permission says what the caller must be allowed to do.
-func (e *Error) permission() string {
+func (e *Error) permission(r request) string {
 	name := e.Details["permission"]
+	if _, verb, ok := strings.Cut(r.path, ":"); ok && strings.Contains(r.path, "/projects/") && strings.HasSuffix(verb, "IamPolicy") && !strings.Contains(verb, "/") && name == "" {
+		name = "resourcemanager.projects." + verb // Resource Manager does not tell
+	}
 	for _, p := range permissions {
 		if m := p.FindStringSubmatch(e.Message); m != nil && name == "" {
 			name = m[1]

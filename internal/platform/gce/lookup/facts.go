@@ -28,7 +28,7 @@ import (
 func Facts(ctx context.Context, c *gceapi.Clients, m past.Memo, q Query) (*facts.Facts, error) {
 	a := &asker{Clients: c, past: m, query: q, project: cmp.Or(q.Project.Name, c.Project),
 		got: &facts.Cloud{Region: cmp.Or(q.Region.Name, c.Region), Images: map[string]facts.Image{}},
-		own: spec.Facts{Images: map[string]spec.Image{}, Families: map[string]string{}, Quotas: map[string]float64{}}}
+		own: spec.Facts{Images: map[string]spec.Image{}, Families: map[string]string{}, Secondary: map[string]map[string]string{}, Quotas: map[string]float64{}}}
 	if a.project == "" {
 		return nil, fault.Wrap(fault.Permanent, errors.New("the project is not known"), "name it with option:Project or in spec.project (gcloud config get-value project)")
 	}

@@ -77,6 +77,7 @@ func (a *asker) joinNetwork() {
 		if gceapi.Name(s.Region) == a.got.Region && slices.Contains(wanted, s.Name) && (same || !own) {
 			if _, known := a.got.Subnets[s.Name]; same || !known {
 				a.got.Subnets[s.Name] = facts.Subnet{Network: of, CIDR: s.IpCidrRange, IPv6CIDR: s.ExternalIpv6Prefix}
+				a.secondary(s)
 			}
 		}
 		if same && !own {
@@ -88,6 +89,16 @@ func (a *asker) joinNetwork() {
 	}
 	if a.found.exists {
 		a.got.Networks = map[string]facts.Network{name: {CIDRs: distinct(used...)}}
+	}
+}
+
+// secondary keeps the secondary ranges of a subnet.
+func (a *asker) secondary(s *compute.Subnetwork) {
+	for _, r := range s.SecondaryIpRanges {
+		if a.own.Secondary[s.Name] == nil {
+			a.own.Secondary[s.Name] = map[string]string{}
+		}
+		a.own.Secondary[s.Name][r.RangeName] = r.IpCidrRange
 	}
 }
 

@@ -35,11 +35,14 @@ func completion() complete.Rules {
 	}
 }
 
-// setSharedSubnets gives shared subnets the range that they have.
+// setSharedSubnets gives shared subnets the range that they have, and pods that of them.
 func setSharedSubnets(p *complete.Pass) {
 	for i := range p.Spec.Networking.Subnets {
 		if s := &p.Spec.Networking.Subnets[i]; s.ID != "" {
 			fill.Value(&s.CIDR, p.Facts.Subnets[s.ID].CIDR)
+			if usesAliasRanges(p.Spec) {
+				fill.Value(&p.Spec.Networking.PodCIDR, own(p.Facts).Secondary[s.ID][podRange(p.Cluster.Name)])
+			}
 		}
 	}
 }
@@ -76,6 +79,9 @@ func used(p *complete.Pass) []netip.Prefix {
 func usesAliasRanges(s *api.ClusterSpec) bool {
 	return s.Networking.GCP != nil || s.Networking.Kindnet != nil
 }
+
+// podRange is the name of the secondary range of the pods' addresses.
+func podRange(cluster string) string { return gcename.Suffixed("pods", cluster) }
 
 // setAliasRanges finds free ranges for pods (/14), services (/16) and nodes (/19).
 func setAliasRanges(p *complete.Pass) {

@@ -93,8 +93,19 @@ func subnets(c *validate.Check) {
 			c.Bad(path+".id", s.ID, "is not the name of a subnet", "write its name alone; its project is that of spec.networkID")
 		case known && f.Network[strings.LastIndex(f.Network, "/")+1:] != network:
 			c.Bad(path+".id", s.ID, "is in the network "+f.Network, "name that in spec.networkID, or a subnet of "+network)
+		case known && c.Strict() && usesAliasRanges(c.Spec):
+			podsOf(c, path+".id", s)
 		}
 	})
+}
+
+// podsOf checks that a shared subnet has the range of which its machines give their pods addresses.
+func podsOf(c *validate.Check, path string, s *api.ClusterSubnetSpec) {
+	name, want := podRange(c.Cluster.Name), c.Spec.Networking.PodCIDR
+	if have := own(c.Facts).Secondary[s.ID][name]; have != want {
+		c.Bad(path, s.ID, fmt.Sprintf("has no secondary range %s of %s for pods", name, want),
+			fmt.Sprintf("add it (gcloud compute networks subnets update %s --region %s --add-secondary-ranges %s=%s), or write the range that it has in spec.podCIDR", s.ID, s.Region, name, want))
+	}
 }
 
 func serviceAccount(c *validate.Check) {
