@@ -1,0 +1,100 @@
+package gce
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/api/compute/v1"
+
+	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/test/clitest"
+)
+
+// asOfKOps gives a cluster templates as kOps makes them: two for each group, named by the second
+// in which they were made.
+func (w *world) asOfKOps() {
+	w.Helper()
+	c := w.api()
+	done := func(op *compute.Operation, err error) {
+		w.Helper()
+		if err := c.Done(w.Context())(op, err); err != nil {
+			w.Fatal(err)
+		}
+	}
+	managers, err := c.Compute.InstanceGroupManagers.List(project, region+"-a").Do()
+	if err != nil {
+		w.Fatal(err)
+	}
+	for n, m := range managers.Items {
+		t, err := c.Compute.InstanceTemplates.Get(project, gceapi.Name(m.InstanceTemplate)).Do()
+		if err != nil {
+			w.Fatal(err)
+		}
+		before := t.Name
+		for i, size := range []string{"e2-micro", t.Properties.MachineType} { // the one before, and that of now
+			p := *t.Properties
+			p.MachineType = size
+			slices.Reverse(p.Metadata.Items)
+			for _, nic := range p.NetworkInterfaces {
+				nic.Name = "" // what only answers have
+			}
+			name := fmt.Sprintf("%s%d", gcename.TemplatePrefix(m.BaseInstanceName, name), 1700000000+10*n+i)
+			done(c.Compute.InstanceTemplates.Insert(project, &compute.InstanceTemplate{Kind: "compute#instanceTemplate", Name: name, Properties: &p}).Do())
+			m.InstanceTemplate = "global/instanceTemplates/" + name
+		}
+		done(c.Compute.InstanceGroupManagers.SetInstanceTemplate(project, region+"-a", m.Name, &compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: m.InstanceTemplate}).Do())
+		machines, err := c.Compute.InstanceGroupManagers.ListManagedInstances(project, region+"-a", m.Name).Do()
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, i := range machines.ManagedInstances {
+			done(c.Compute.InstanceGroupManagers.RecreateInstances(project, region+"-a", m.Name, &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{i.Instance}}).Do())
+		}
+		for {
+			now, err := c.Compute.InstanceGroupManagers.Get(project, region+"-a", m.Name).Do()
+			if err != nil {
+				w.Fatal(err)
+			}
+			if now.Status.IsStable {
+				break
+			}
+		}
+		done(c.Compute.InstanceTemplates.Delete(project, before).Do())
+	}
+}
+
+// TestAClusterOfKOpsIsTakenOver: an update of it changes nothing but that old templates go, and a
+// deletion takes all, also where the state store is lost.
+func TestAClusterOfKOpsIsTakenOver(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lost %v", lost), func(t *testing.T) {
+			w := newWorld(t)
+			before := w.inventory()
+			w.small("--dns", "none", "--api-loadbalancer-type", "public", "--networking", "gcp")
+			w.applied()
+			w.asOfKOps()
+			r := w.Must("update", "cluster", name)
+			if !strings.Contains(r.Out, "Plan: 2 to delete") || !strings.Contains(r.Out, "Nothing changes for those of 2 groups") {
+				t.Errorf("an update of what kOps made is to do\n%s", r.Out)
+			}
+			w.applied()
+			if !lost {
+				w.Must("delete", "cluster", name, "--yes")
+				w.nothingLeft(before)
+				return
+			}
+			stored := slices.DeleteFunc(w.inventory(), func(s string) bool { return !strings.HasPrefix(s, "object ") })
+			w.Env["KOPS_STATE_STORE"] = "file://" + w.TempDir()
+			w.Env["GOOGLE_CLOUD_PROJECT"] = project
+			w.Must("delete", "cluster", name, "--external", "--cloud", "gce", "--region", region, "--yes")
+			for _, left := range clitest.OnlyIn(w.inventory(), append(before, stored...)) {
+				if !strings.HasPrefix(left, "b/"+bucket+"/policy/roles/storage.objectAdmin/deleted:") { // nothing tells which bucket it was
+					t.Errorf("a deleted cluster leaves %s", left)
+				}
+			}
+		})
+	}
+}
