@@ -18,12 +18,12 @@ import (
 )
 
 // step says how many of the places to cut are tried: every one with
-// KOPS_TEST_CUTS=all, else every seventh.
+// KOPS_TEST_CUTS=all, else every eleventh.
 func step() int {
 	if os.Getenv("KOPS_TEST_CUTS") == "all" {
 		return 1
 	}
-	return 7
+	return 11
 }
 
 // userPatience is how long after the cut the user stops the command, and the
