@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/api/compute/v1"
+
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/test/clitest"
@@ -27,6 +29,14 @@ func (w *world) api() *gceapi.Clients {
 		w.Fatal(err)
 	}
 	return c
+}
+
+// done waits for an operation that has to succeed.
+func (w *world) done(op *compute.Operation, err error) {
+	w.Helper()
+	if err := w.api().Done(w.Context())(op, err); err != nil {
+		w.Fatal(err)
+	}
 }
 
 // applied updates the cluster, and finds that nothing is left to do.

@@ -14,14 +14,8 @@ import (
 func (w *world) share(in string) {
 	w.Helper()
 	c := w.api()
-	done := func(op *compute.Operation, err error) {
-		w.Helper()
-		if err := c.Done(w.Context())(op, err); err != nil {
-			w.Fatal(err)
-		}
-	}
-	done(c.Compute.Networks.Insert(in, &compute.Network{Name: "shared", ForceSendFields: []string{"AutoCreateSubnetworks"}}).Do())
-	done(c.Compute.Subnetworks.Insert(in, region, &compute.Subnetwork{Name: "shared-subnet", Network: "projects/" + in + "/global/networks/shared", IpCidrRange: "10.8.0.0/20"}).Do())
+	w.done(c.Compute.Networks.Insert(in, &compute.Network{Name: "shared", ForceSendFields: []string{"AutoCreateSubnetworks"}}).Do())
+	w.done(c.Compute.Subnetworks.Insert(in, region, &compute.Subnetwork{Name: "shared-subnet", Network: "projects/" + in + "/global/networks/shared", IpCidrRange: "10.8.0.0/20"}).Do())
 }
 
 // TestSharedNetworkIsKept: a cluster stands in a network of its project, or of one that shares it, and leaves it as it was.

@@ -18,12 +18,6 @@ import (
 func (w *world) asOfKOps() {
 	w.Helper()
 	c := w.api()
-	done := func(op *compute.Operation, err error) {
-		w.Helper()
-		if err := c.Done(w.Context())(op, err); err != nil {
-			w.Fatal(err)
-		}
-	}
 	managers, err := c.Compute.InstanceGroupManagers.List(project, region+"-a").Do()
 	if err != nil {
 		w.Fatal(err)
@@ -42,16 +36,16 @@ func (w *world) asOfKOps() {
 				nic.Name = "" // what only answers have
 			}
 			name := fmt.Sprintf("%s%d", gcename.TemplatePrefix(m.BaseInstanceName, name), 1700000000+10*n+i)
-			done(c.Compute.InstanceTemplates.Insert(project, &compute.InstanceTemplate{Kind: "compute#instanceTemplate", Name: name, Properties: &p}).Do())
+			w.done(c.Compute.InstanceTemplates.Insert(project, &compute.InstanceTemplate{Kind: "compute#instanceTemplate", Name: name, Properties: &p}).Do())
 			m.InstanceTemplate = "global/instanceTemplates/" + name
 		}
-		done(c.Compute.InstanceGroupManagers.SetInstanceTemplate(project, region+"-a", m.Name, &compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: m.InstanceTemplate}).Do())
+		w.done(c.Compute.InstanceGroupManagers.SetInstanceTemplate(project, region+"-a", m.Name, &compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: m.InstanceTemplate}).Do())
 		machines, err := c.Compute.InstanceGroupManagers.ListManagedInstances(project, region+"-a", m.Name).Do()
 		if err != nil {
 			w.Fatal(err)
 		}
 		for _, i := range machines.ManagedInstances {
-			done(c.Compute.InstanceGroupManagers.RecreateInstances(project, region+"-a", m.Name, &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{i.Instance}}).Do())
+			w.done(c.Compute.InstanceGroupManagers.RecreateInstances(project, region+"-a", m.Name, &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{i.Instance}}).Do())
 		}
 		for {
 			now, err := c.Compute.InstanceGroupManagers.Get(project, region+"-a", m.Name).Do()
@@ -62,7 +56,7 @@ func (w *world) asOfKOps() {
 				break
 			}
 		}
-		done(c.Compute.InstanceTemplates.Delete(project, before).Do())
+		w.done(c.Compute.InstanceTemplates.Delete(project, before).Do())
 	}
 }
 
