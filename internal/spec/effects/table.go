@@ -220,8 +220,8 @@ func group() []Entry {
 		{"spec.containerd.nvidiaGPU", Replace, "drivers are installed at the start"},
 		{"spec.packages", Restart, ""},
 		{"spec.guestAccelerators", Replace, ""},
-		{"spec.gcpShielded", Replace, ""},
-		{"spec.gcpConfidential", Replace, ""},
+		{"spec.*Shielded", Replace, ""},
+		{"spec.*Confidential", Replace, ""},
 		{"spec.maxInstanceLifetime", Live, "it is of the group"},
 		{"spec.*ProvisioningModel", Replace, "it is of the request for the machine"},
 	}
