@@ -42,6 +42,15 @@ func Lits(ss ...string) []Value {
 	return out
 }
 
+// Texts returns the texts of values.
+func Texts(vs []Value) []string {
+	out := make([]string, len(vs))
+	for i, v := range vs {
+		out[i] = v.Text()
+	}
+	return out
+}
+
 // Out returns the Value that the output attr of the resource at a will have.
 func Out(a Address, attr string) Value { return Value{[]part{{from: a, attr: attr}}} }
 
@@ -64,6 +73,12 @@ func (v Value) Known() (string, bool) {
 		b.WriteString(p.lit)
 	}
 	return b.String(), true
+}
+
+// Text returns the string, or "" where a part of it is not known.
+func (v Value) Text() string {
+	s, _ := v.Known()
+	return s
 }
 
 // IsZero reports whether the value is the known "".

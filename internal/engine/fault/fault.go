@@ -77,6 +77,15 @@ func Of(err error) Class {
 // Is reports whether err is of the class.
 func Is(err error, c Class) bool { return err != nil && Of(err) == c }
 
+// IgnoreGone returns err unless it says that the object does not exist, which is all that a
+// deletion wants.
+func IgnoreGone(err error) error {
+	if Is(err, Gone) {
+		return nil
+	}
+	return err
+}
+
 // Remedy returns the remedy of the outermost error in the chain that has one.
 func Remedy(err error) string {
 	for err != nil {

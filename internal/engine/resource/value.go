@@ -20,6 +20,9 @@ func Lit(s string) Value { return value.Lit(s) }
 // Lits returns known Values.
 func Lits(ss ...string) []Value { return value.Lits(ss...) }
 
+// Texts returns the texts of values, as far as they are known.
+func Texts(vs []Value) []string { return value.Texts(vs) }
+
 // Out returns the Value that the output attr of the resource at a will have.
 func Out(a Address, attr string) Value { return value.Out(a, attr) }
 

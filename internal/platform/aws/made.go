@@ -12,7 +12,6 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
@@ -72,14 +71,14 @@ func overrides(g astypes.AutoScalingGroup) []string {
 
 // compare tells in what two versions of a launch template differ, as fields of the spec.
 func compare(have, want *kinds.LaunchTemplate) platform.Made {
-	out := platform.Started(textOf(have.UserData.Value()), textOf(want.UserData.Value()))
+	out := platform.Started(have.UserData.Value().Text(), want.UserData.Value().Text())
 	out.Note("spec.machineType", have.InstanceType, want.InstanceType)
 	out.Note("spec.image", have.ImageID, want.ImageID)
 	compareVolumes(&out, have.BlockDevices, want.BlockDevices)
 	out.Note("spec.rootVolume.optimization", text(have.EBSOptimized), text(want.EBSOptimized))
 	out.Note("spec.cpuCredits", have.Credits.CPU, want.Credits.CPU)
-	out.Note("spec.iam.profile", textOf(have.Profile.Name)+textOf(have.Profile.ARN), textOf(want.Profile.Name)+textOf(want.Profile.ARN))
-	out.Note("spec.sshKeyName", textOf(have.KeyName), textOf(want.KeyName))
+	out.Note("spec.iam.profile", have.Profile.Name.Text()+have.Profile.ARN.Text(), want.Profile.Name.Text()+want.Profile.ARN.Text())
+	out.Note("spec.sshKeyName", have.KeyName.Text(), want.KeyName.Text())
 	out.Note("spec.maxPrice", have.Market.Spot.MaxPrice, want.Market.Spot.MaxPrice)
 	out.Note("spec.instanceInterruptionBehavior", text(unpriced(have.Market)), text(unpriced(want.Market)))
 	out.Note("spec.instanceMetadata.httpTokens", have.Metadata.Tokens, want.Metadata.Tokens)
@@ -178,7 +177,7 @@ func network(t *kinds.LaunchTemplate) kinds.NetworkInterface {
 func groupsOf(n kinds.NetworkInterface) string {
 	var ids []string
 	for _, g := range n.SecurityGroups {
-		ids = append(ids, textOf(g))
+		ids = append(ids, g.Text())
 	}
 	slices.Sort(ids)
 	return strings.Join(ids, ",")
@@ -190,10 +189,4 @@ func text(v any) string {
 		return ""
 	}
 	return fmt.Sprint(v)
-}
-
-// textOf is a text that was observed, and so is known.
-func textOf(v resource.Value) string {
-	out, _ := v.Known()
-	return out
 }

@@ -63,7 +63,7 @@ func compare(have, want *kinds.InstanceTemplate) platform.Made {
 	out.Note("spec.rootVolume.throughput", text(h.Throughput), text(w.Throughput))
 	hn, wn := network(have), network(want)
 	out.Note("spec.associatePublicIP", text(hn.Access != nil), text(wn.Access != nil))
-	out.Note("spec.subnets", textOf(hn.Subnetwork), textOf(wn.Subnetwork))
+	out.Note("spec.subnets", hn.Subnetwork.Text(), wn.Subnetwork.Text())
 	out.Note("addresses of pods", text(hn.Aliases), text(wn.Aliases))
 	out.Note("addresses of IPv6", hn.StackType, wn.StackType)
 	out.Note("forwarding of packets", text(have.CanIPForward), text(want.CanIPForward))
@@ -72,7 +72,7 @@ func compare(have, want *kinds.InstanceTemplate) platform.Made {
 	out.Note("spec.guestAccelerators", text(have.Accelerators), text(want.Accelerators))
 	out.Note("spec.gcpShielded", text(held(have.Shielded)), text(held(want.Shielded)))
 	out.Note("spec.gcpConfidential", held(have.Confidential).Type, held(want.Confidential).Type)
-	out.Note("spec.cloudProvider.gce.serviceAccount", textOf(have.Account.Email), textOf(want.Account.Email))
+	out.Note("spec.cloudProvider.gce.serviceAccount", have.Account.Email.Text(), want.Account.Email.Text())
 	out.Note("rights of the service account", strings.Join(have.Account.Scopes, ","), strings.Join(want.Account.Scopes, ","))
 	out.Note("network tags", strings.Join(have.Tags, ","), strings.Join(want.Tags, ","))
 	out.Note("SSH keys", content(have, sshKeysKey), content(want, sshKeysKey))
@@ -88,7 +88,7 @@ func started(t *kinds.InstanceTemplate) string {
 	return content(t, userDataKey) + content(t, scriptKey)
 }
 
-func content(t *kinds.InstanceTemplate, key string) string { return textOf(t.Metadata[key].Value()) }
+func content(t *kinds.InstanceTemplate, key string) string { return t.Metadata[key].Value().Text() }
 
 func root(t *kinds.InstanceTemplate) kinds.TemplateDisk {
 	if len(t.Disks) == 0 {
@@ -136,10 +136,4 @@ func text(v any) string {
 		return ""
 	}
 	return fmt.Sprint(v)
-}
-
-// textOf is a text that was observed, and so is known.
-func textOf(v resource.Value) string {
-	out, _ := v.Known()
-	return out
 }

@@ -129,9 +129,9 @@ func endpoint(ctx context.Context, s *platform.Session, c *api.Cluster) (string,
 		object, _ := gcename.Part(r.Name, c.Name)
 		switch {
 		case object == "api" && r.Scheme == "EXTERNAL":
-			return textOf(r.Address), nil
+			return r.Address.Text(), nil
 		case address == "" && strings.HasPrefix(object, "api-"):
-			address = textOf(r.Address)
+			address = r.Address.Text()
 		}
 	}
 	return address, nil

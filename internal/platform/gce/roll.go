@@ -72,14 +72,14 @@ func terminate(ctx context.Context, s *platform.Session, _ *api.Cluster, m platf
 		return fmt.Errorf("terminate the instance %s: %w", m.Name, err)
 	}
 	if manager == "" {
-		return gone(c.Done(ctx)(c.Compute.Instances.Delete(c.Project, m.Zone, m.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Instances.Delete(c.Project, m.Zone, m.Name).Context(ctx).Do()))
 	}
 	if !i.marked() {
 		if err := succeed(ctx, c, m, manager, members); err != nil {
 			return err
 		}
 	}
-	if err := gone(c.Done(ctx)(c.Compute.InstanceGroupManagers.DeleteInstances(c.Project, m.Zone, manager,
+	if err := fault.IgnoreGone(c.Done(ctx)(c.Compute.InstanceGroupManagers.DeleteInstances(c.Project, m.Zone, manager,
 		&compute.InstanceGroupManagersDeleteInstancesRequest{Instances: []string{"zones/" + m.Zone + "/instances/" + m.Name}, SkipInstancesOnValidationError: true}).Context(ctx).Do())); err != nil {
 		return fmt.Errorf("delete the instance %s of the group %s: %w", m.Name, manager, err)
 	}
@@ -93,7 +93,7 @@ func (i *instance) kept(ctx context.Context, c *kinds.Client) (manager string, n
 		return "", nil, nil
 	}
 	members, err := c.Members(ctx, &compute.InstanceGroupManager{Name: manager, Zone: i.Zone})
-	if err := gone(err); err != nil {
+	if err := fault.IgnoreGone(err); err != nil {
 		return "", nil, err
 	}
 	for _, in := range members {
@@ -160,24 +160,17 @@ func deregister(ctx context.Context, s *platform.Session, cluster *api.Cluster, 
 func leave(ctx context.Context, c *kinds.Client, pool string, i *compute.Instance) error {
 	p, err := gceapi.Got(c.Compute.TargetPools.Get(c.Project, c.Region, pool).Context(ctx).Do())
 	if err != nil {
-		return gone(err)
+		return fault.IgnoreGone(err)
 	}
 	if len(p.Instances) <= 1 || !slices.ContainsFunc(p.Instances, func(is string) bool { return link(is) == link(i.SelfLink) }) {
 		return nil
 	}
-	return gone(c.Done(ctx)(c.Compute.TargetPools.RemoveInstance(c.Project, c.Region, pool,
+	return fault.IgnoreGone(c.Done(ctx)(c.Compute.TargetPools.RemoveInstance(c.Project, c.Region, pool,
 		&compute.TargetPoolsRemoveInstanceRequest{Instances: []*compute.InstanceReference{{Instance: i.SelfLink}}}).Context(ctx).Do()))
+
 }
 
 func instanceNamed(ctx context.Context, c *kinds.Client, m platform.Machine) (*instance, error) {
 	i, err := c.Compute.Instances.Get(c.Project, m.Zone, m.Name).Context(ctx).Do()
 	return &instance{Instance: i}, gceapi.Bare(err)
-}
-
-// gone drops the error that says that an object is gone.
-func gone(err error) error {
-	if fault.Is(err, fault.Gone) {
-		return nil
-	}
-	return err
 }

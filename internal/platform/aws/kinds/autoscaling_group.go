@@ -123,7 +123,7 @@ func createGroup(ctx context.Context, c *Client, g *AutoScalingGroup) error {
 		NewInstancesProtectedFromScaleIn: &g.ProtectFromScaleIn,
 		CapacityRebalance:                &g.CapacityRebalance,
 		LoadBalancerNames:                g.LoadBalancers,
-		TargetGroupARNs:                  knownAll(g.TargetGroups),
+		TargetGroupARNs:                  resource.Texts(g.TargetGroups),
 		Tags:                             groupTags(g.Name, g.Tags),
 	}
 	if g.MaxInstanceLifetime > 0 {
@@ -190,7 +190,7 @@ const attachLimit = 10
 
 // setGroupTargets adds before it removes, so that a machine is never without both.
 func setGroupTargets(ctx context.Context, c *Client, have, want *AutoScalingGroup) error {
-	add, drop := listChange(knownAll(have.TargetGroups), knownAll(want.TargetGroups))
+	add, drop := listChange(resource.Texts(have.TargetGroups), resource.Texts(want.TargetGroups))
 	for arns := range slices.Chunk(add, attachLimit) {
 		_, err := c.AutoScaling.AttachLoadBalancerTargetGroups(ctx, &autoscaling.AttachLoadBalancerTargetGroupsInput{
 			AutoScalingGroupName: &have.Name, TargetGroupARNs: arns})

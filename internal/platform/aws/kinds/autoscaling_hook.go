@@ -146,7 +146,7 @@ func withoutHook(hooks []hookRecord, name string) []hookRecord {
 }
 
 func putHook(ctx context.Context, c *Client, h *LifecycleHook) error {
-	group := known(h.Group)
+	group := h.Group.Text()
 	return changeHooks(c, group, func() error {
 		_, err := c.AutoScaling.PutLifecycleHook(ctx, &autoscaling.PutLifecycleHookInput{
 			AutoScalingGroupName: &group, LifecycleHookName: &h.Name, DefaultResult: orNil(h.DefaultResult),
@@ -160,7 +160,7 @@ func putHook(ctx context.Context, c *Client, h *LifecycleHook) error {
 // deleteHook takes a validation error for a hook or group that does not exist:
 // the two names are all that the call is given.
 func deleteHook(ctx context.Context, c *Client, h *LifecycleHook) error {
-	group := known(h.Group)
+	group := h.Group.Text()
 	return changeHooks(c, group, func() error {
 		_, err := c.AutoScaling.DeleteLifecycleHook(ctx, &autoscaling.DeleteLifecycleHookInput{
 			AutoScalingGroupName: &group, LifecycleHookName: &h.Name})

@@ -91,7 +91,7 @@ func (t *GroupTemplate) request() *astypes.LaunchTemplateSpecification {
 	if t == nil {
 		return nil
 	}
-	return &astypes.LaunchTemplateSpecification{LaunchTemplateId: new(known(t.ID)), Version: orNil(known(t.Version))}
+	return &astypes.LaunchTemplateSpecification{LaunchTemplateId: new(t.ID.Text()), Version: orNil(t.Version.Text())}
 }
 
 func groupTags(group string, tags []GroupTag) []astypes.Tag {
@@ -108,18 +108,9 @@ func groupTagMap(tags []astypes.TagDescription) map[string]string {
 }
 
 func zoneIdentifier(subnets []resource.Value) *string {
-	ids := knownAll(subnets)
+	ids := resource.Texts(subnets)
 	slices.Sort(ids)
 	return orNil(strings.Join(ids, ","))
-}
-
-// knownAll returns the texts of Values that the engine has resolved.
-func knownAll(vs []resource.Value) []string {
-	out := make([]string, len(vs))
-	for i, v := range vs {
-		out[i] = known(v)
-	}
-	return out
 }
 
 // number is an integer as the SDK takes it.

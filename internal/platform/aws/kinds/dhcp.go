@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -38,7 +39,7 @@ var DHCPOptionSets = resource.Kind[DHCPOptions, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, d *DHCPOptions) error {
 		_, err := c.EC2.DeleteDhcpOptions(ctx, &ec2.DeleteDhcpOptionsInput{DhcpOptionsId: &d.ID})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -104,16 +105,16 @@ var DHCPAssociations = resource.Kind[DHCPAssociation, *Client]{
 	Key:   func(d *DHCPAssociation) string { return d.VPC.String() },
 	List:  listDHCPAssociations,
 	Create: func(ctx context.Context, c *Client, d *DHCPAssociation) error {
-		return associateDHCP(ctx, c, d, known(d.Options))
+		return associateDHCP(ctx, c, d, d.Options.Text())
 	},
 	Update: []resource.Setter[DHCPAssociation, *Client]{{
 		Fields: []string{"Options"},
 		Set: func(ctx context.Context, c *Client, have, want *DHCPAssociation) error {
-			return associateDHCP(ctx, c, have, known(want.Options))
+			return associateDHCP(ctx, c, have, want.Options.Text())
 		},
 	}},
 	Delete: func(ctx context.Context, c *Client, d *DHCPAssociation) error {
-		return gone(associateDHCP(ctx, c, d, "default")) // what a VPC has at first
+		return fault.IgnoreGone(associateDHCP(ctx, c, d, "default")) // what a VPC has at first
 	},
 }
 
@@ -140,6 +141,6 @@ func listDHCPAssociations(ctx context.Context, c *Client, s resource.Scope) ([]*
 
 func associateDHCP(ctx context.Context, c *Client, d *DHCPAssociation, options string) error {
 	_, err := c.EC2.AssociateDhcpOptions(ctx, &ec2.AssociateDhcpOptionsInput{
-		VpcId: aws.String(known(d.VPC)), DhcpOptionsId: &options})
+		VpcId: aws.String(d.VPC.Text()), DhcpOptionsId: &options})
 	return err
 }

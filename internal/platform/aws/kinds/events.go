@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awsname"
@@ -57,7 +58,7 @@ func listEventRules(ctx context.Context, c *Client, s resource.Scope) ([]*EventR
 	return each(ctx, found, func(ctx context.Context, r eventtypes.Rule) (*EventRule, error) {
 		tags, err := ruleTags(ctx, c, *r.Arn)
 		if err != nil {
-			return nil, gone(fmt.Errorf("list the tags of the event rule %s: %w", *r.Name, err))
+			return nil, fault.IgnoreGone(fmt.Errorf("list the tags of the event rule %s: %w", *r.Name, err))
 		}
 		rule := &EventRule{Name: *r.Name, EventPattern: deref(r.EventPattern), Tags: tags, ARN: *r.Arn, ID: *r.Name,
 			Disabled: r.State == eventtypes.RuleStateDisabled}
@@ -125,7 +126,7 @@ func deleteEventRule(ctx context.Context, c *Client, r *EventRule) error {
 		return err
 	}
 	_, err := c.Events.DeleteRule(ctx, &eventbridge.DeleteRuleInput{Name: &r.Name})
-	return gone(err)
+	return fault.IgnoreGone(err)
 }
 
 func eventTags(tags map[string]string) []eventtypes.Tag {

@@ -30,7 +30,7 @@ var EventTargets = resource.Kind[EventTarget, *Client]{
 	List:   listTargets,
 	Create: putTarget,
 	Delete: func(ctx context.Context, c *Client, t *EventTarget) error {
-		return removeTargets(ctx, c, known(t.Rule), func(got eventtypes.Target) bool { return deref(got.Arn) == known(t.ARN) })
+		return removeTargets(ctx, c, t.Rule.Text(), func(got eventtypes.Target) bool { return deref(got.Arn) == t.ARN.Text() })
 	},
 }
 
@@ -57,7 +57,7 @@ func listTargets(ctx context.Context, c *Client, s resource.Scope) ([]*EventTarg
 		for {
 			got, err := c.Events.ListRuleNamesByTarget(ctx, in)
 			if err != nil {
-				return nil, gone(fmt.Errorf("list the event rules of the queue %s: %w", queue, err))
+				return nil, fault.IgnoreGone(fmt.Errorf("list the event rules of the queue %s: %w", queue, err))
 			}
 			for _, name := range got.RuleNames {
 				if strings.HasPrefix(name, awsname.EventRulePrefix(s.Cluster)) { // others may use the queue too
@@ -72,9 +72,9 @@ func listTargets(ctx context.Context, c *Client, s resource.Scope) ([]*EventTarg
 }
 
 func putTarget(ctx context.Context, c *Client, t *EventTarget) error {
-	rule := known(t.Rule)
+	rule := t.Rule.Text()
 	out, err := c.Events.PutTargets(ctx, &eventbridge.PutTargetsInput{Rule: &rule,
-		Targets: []eventtypes.Target{{Id: new(targetID), Arn: new(known(t.ARN))}}})
+		Targets: []eventtypes.Target{{Id: new(targetID), Arn: new(t.ARN.Text())}}})
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func removeTargets(ctx context.Context, c *Client, rule string, drop func(eventt
 	for {
 		out, err := c.Events.ListTargetsByRule(ctx, in)
 		if err != nil {
-			return gone(err)
+			return fault.IgnoreGone(err)
 		}
 		for _, t := range out.Targets {
 			if drop(t) {
@@ -106,5 +106,5 @@ func removeTargets(ctx context.Context, c *Client, rule string, drop func(eventt
 		return nil
 	}
 	_, err := c.Events.RemoveTargets(ctx, &eventbridge.RemoveTargetsInput{Rule: &rule, Ids: ids})
-	return gone(err)
+	return fault.IgnoreGone(err)
 }

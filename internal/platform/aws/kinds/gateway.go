@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -44,9 +45,9 @@ var InternetGateways = resource.Kind[InternetGateway, *Client]{
 				return err
 			}
 			_, err := c.EC2.AttachInternetGateway(ctx, &ec2.AttachInternetGatewayInput{
-				InternetGatewayId: &have.ID, VpcId: aws.String(known(want.VPC))})
+				InternetGatewayId: &have.ID, VpcId: aws.String(want.VPC.Text())})
 			if hasCode(err, "Resource.AlreadyAssociated") {
-				return attachedTo(ctx, c, have.ID, known(want.VPC), err)
+				return attachedTo(ctx, c, have.ID, want.VPC.Text(), err)
 			}
 			return err
 		}},
@@ -57,7 +58,7 @@ var InternetGateways = resource.Kind[InternetGateway, *Client]{
 			return err
 		}
 		_, err := c.EC2.DeleteInternetGateway(ctx, &ec2.DeleteInternetGatewayInput{InternetGatewayId: &g.ID})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -83,15 +84,15 @@ func detach(ctx context.Context, c *Client, g *InternetGateway) error {
 		return nil
 	}
 	_, err := c.EC2.DetachInternetGateway(ctx, &ec2.DetachInternetGatewayInput{
-		InternetGatewayId: &g.ID, VpcId: aws.String(known(g.VPC))})
-	return gone(err)
+		InternetGatewayId: &g.ID, VpcId: aws.String(g.VPC.Text())})
+	return fault.IgnoreGone(err)
 }
 
 // attachedTo forgives a refused attachment that an earlier try, whose answer
 // was lost, had made.
 func attachedTo(ctx context.Context, c *Client, id, vpc string, refused error) error {
 	list, err := internetGatewayDescriber.describe(ctx, c, []ec2types.Filter{filter("internet-gateway-id", id)})
-	if err == nil && len(list) == 1 && known(internetGatewayOf(list[0]).VPC) == vpc {
+	if err == nil && len(list) == 1 && internetGatewayOf(list[0]).VPC.Text() == vpc {
 		return nil
 	}
 	return refused
@@ -118,7 +119,7 @@ var EgressOnlyGateways = resource.Kind[EgressOnlyGateway, *Client]{
 	},
 	Create: func(ctx context.Context, c *Client, g *EgressOnlyGateway) error {
 		o, err := c.EC2.CreateEgressOnlyInternetGateway(ctx, &ec2.CreateEgressOnlyInternetGatewayInput{
-			VpcId:             aws.String(known(g.VPC)),
+			VpcId:             aws.String(g.VPC.Text()),
 			TagSpecifications: tagSpec(ec2types.ResourceTypeEgressOnlyInternetGateway, g.Tags)})
 		if err == nil {
 			g.ID = aws.ToString(o.EgressOnlyInternetGateway.EgressOnlyInternetGatewayId)
@@ -130,7 +131,7 @@ var EgressOnlyGateways = resource.Kind[EgressOnlyGateway, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, g *EgressOnlyGateway) error {
 		_, err := c.EC2.DeleteEgressOnlyInternetGateway(ctx, &ec2.DeleteEgressOnlyInternetGatewayInput{EgressOnlyInternetGatewayId: &g.ID})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 

@@ -40,7 +40,7 @@ func listAttachments(ctx context.Context, c *Client, s resource.Scope) ([]*IAMAt
 	}
 	return eachOf(ctx, roles, func(ctx context.Context, role string) ([]*IAMAttachment, error) {
 		list, err := attachmentsOf(ctx, c, role)
-		return list, gone(err)
+		return list, fault.IgnoreGone(err)
 	})
 }
 
@@ -61,7 +61,7 @@ func attachmentsOf(ctx context.Context, c *Client, role string) ([]*IAMAttachmen
 // attachPolicy waits for a role that was just made, but not for the policy,
 // which nothing here makes.
 func attachPolicy(ctx context.Context, c *Client, a *IAMAttachment) error {
-	role := known(a.Role)
+	role := a.Role.Text()
 	_, err := c.IAM.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: &role, PolicyArn: &a.PolicyARN})
 	if !fault.Is(err, fault.NotYet) {
 		return err
@@ -73,7 +73,7 @@ func attachPolicy(ctx context.Context, c *Client, a *IAMAttachment) error {
 }
 
 func detachPolicy(ctx context.Context, c *Client, a *IAMAttachment) error {
-	role := known(a.Role)
+	role := a.Role.Text()
 	_, err := c.IAM.DetachRolePolicy(ctx, &iam.DetachRolePolicyInput{RoleName: &role, PolicyArn: &a.PolicyARN})
-	return gone(err)
+	return fault.IgnoreGone(err)
 }

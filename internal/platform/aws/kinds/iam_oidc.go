@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -37,7 +38,7 @@ var OIDCProviders = resource.Kind[OIDCProvider, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, p *OIDCProvider) error {
 		_, err := c.IAM.DeleteOpenIDConnectProvider(ctx, &iam.DeleteOpenIDConnectProviderInput{OpenIDConnectProviderArn: &p.ARN})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -63,7 +64,7 @@ func listOIDCProviders(ctx context.Context, c *Client, s resource.Scope) ([]*OID
 	return each(ctx, distinct(arns), func(ctx context.Context, arn string) (*OIDCProvider, error) {
 		out, err := c.IAM.GetOpenIDConnectProvider(ctx, &iam.GetOpenIDConnectProviderInput{OpenIDConnectProviderArn: &arn})
 		if err != nil {
-			return nil, gone(err)
+			return nil, fault.IgnoreGone(err)
 		}
 		p := &OIDCProvider{URL: issuerScheme + strings.TrimPrefix(deref(out.Url), issuerScheme), ClientIDs: out.ClientIDList,
 			Thumbprints: out.ThumbprintList, Tags: iamTagMap(out.Tags), ARN: arn, ID: arn}

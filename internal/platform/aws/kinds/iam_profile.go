@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -73,7 +74,7 @@ func listProfiles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMInsta
 func getProfile(ctx context.Context, c *Client, name string) (*IAMInstanceProfile, error) {
 	out, err := c.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
 	if err != nil {
-		return nil, gone(err)
+		return nil, fault.IgnoreGone(err)
 	}
 	p := &IAMInstanceProfile{Name: name, Tags: iamTagMap(out.InstanceProfile.Tags),
 		ARN: *out.InstanceProfile.Arn, ID: name, ProfileName: name}
@@ -94,17 +95,17 @@ func createProfile(ctx context.Context, c *Client, p *IAMInstanceProfile) error 
 
 func setProfileRole(ctx context.Context, c *Client, have, want *IAMInstanceProfile) error {
 	if !have.Role.IsZero() {
-		if err := removeRole(ctx, c, have.Name, known(have.Role)); err != nil {
+		if err := removeRole(ctx, c, have.Name, have.Role.Text()); err != nil {
 			return err
 		}
 	}
 	if want.Role.IsZero() {
 		return nil
 	}
-	role := known(want.Role)
+	role := want.Role.Text()
 	_, err := c.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &have.Name, RoleName: &role})
 	if hasCode(err, "LimitExceeded") { // the role may be in already, after an answer that was lost
-		if now, gerr := getProfile(ctx, c, have.Name); gerr == nil && now != nil && known(now.Role) == role {
+		if now, gerr := getProfile(ctx, c, have.Name); gerr == nil && now != nil && now.Role.Text() == role {
 			return nil
 		}
 	}
@@ -126,16 +127,16 @@ func setProfileTags(ctx context.Context, c *Client, have, want *IAMInstanceProfi
 // deleteProfile removes the profile; IAM refuses while it holds a role.
 func deleteProfile(ctx context.Context, c *Client, p *IAMInstanceProfile) error {
 	if !p.Role.IsZero() {
-		if err := removeRole(ctx, c, p.Name, known(p.Role)); err != nil {
+		if err := removeRole(ctx, c, p.Name, p.Role.Text()); err != nil {
 			return err
 		}
 	}
 	_, err := c.IAM.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: &p.Name})
-	return gone(err)
+	return fault.IgnoreGone(err)
 }
 
 // removeRole takes a role out of a profile; one that is not in it is no error.
 func removeRole(ctx context.Context, c *Client, profile, role string) error {
 	_, err := c.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
-	return gone(err)
+	return fault.IgnoreGone(err)
 }

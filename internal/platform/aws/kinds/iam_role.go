@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/names"
@@ -82,7 +83,7 @@ func getRole(ctx context.Context, c *Client, name string) (*iamtypes.Role, error
 	return ask(ctx, c, "role "+name, func(ctx context.Context) (*iamtypes.Role, error) {
 		out, err := c.IAM.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
 		if err != nil {
-			return nil, gone(err)
+			return nil, fault.IgnoreGone(err)
 		}
 		return out.Role, nil
 	})
@@ -151,15 +152,15 @@ func deleteRole(ctx context.Context, c *Client, r *IAMRole) error {
 	in := &iam.DeleteRoleInput{RoleName: &r.Name}
 	_, err := c.IAM.DeleteRole(ctx, in)
 	if !hasCode(err, "DeleteConflict") {
-		return gone(err)
+		return fault.IgnoreGone(err)
 	}
 	for _, empty := range []func(context.Context, *Client, string) error{leaveProfiles, dropPolicies, detachPolicies} {
-		if err := empty(ctx, c, r.Name); gone(err) != nil {
+		if err := empty(ctx, c, r.Name); fault.IgnoreGone(err) != nil {
 			return err
 		}
 	}
 	_, err = c.IAM.DeleteRole(ctx, in)
-	return gone(err)
+	return fault.IgnoreGone(err)
 }
 
 func leaveProfiles(ctx context.Context, c *Client, role string) error {

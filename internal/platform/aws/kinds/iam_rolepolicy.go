@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awsname"
@@ -56,7 +57,7 @@ func listRolePolicies(ctx context.Context, c *Client, s resource.Scope) ([]*IAMR
 		if slices.Contains(machineRoles(s.Cluster), role) {
 			var err error
 			if policies, err = rolePolicyNames(ctx, c, role); err != nil {
-				return nil, gone(err)
+				return nil, fault.IgnoreGone(err)
 			}
 		}
 		return each(ctx, policies, func(ctx context.Context, name string) (*IAMRolePolicy, error) {
@@ -125,7 +126,7 @@ func rolePolicyNames(ctx context.Context, c *Client, role string) ([]string, err
 func getRolePolicy(ctx context.Context, c *Client, role, name string) (*IAMRolePolicy, error) {
 	out, err := c.IAM.GetRolePolicy(ctx, &iam.GetRolePolicyInput{RoleName: &role, PolicyName: &name})
 	if err != nil {
-		return nil, gone(err)
+		return nil, fault.IgnoreGone(err)
 	}
 	text, err := url.QueryUnescape(*out.PolicyDocument)
 	if err != nil {
@@ -135,13 +136,13 @@ func getRolePolicy(ctx context.Context, c *Client, role, name string) (*IAMRoleP
 }
 
 func putRolePolicy(ctx context.Context, c *Client, p *IAMRolePolicy) error {
-	role := known(p.Role)
+	role := p.Role.Text()
 	_, err := c.IAM.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: &role, PolicyName: &p.Name, PolicyDocument: &p.Policy})
 	return err
 }
 
 func deleteRolePolicy(ctx context.Context, c *Client, p *IAMRolePolicy) error {
-	role := known(p.Role)
+	role := p.Role.Text()
 	_, err := c.IAM.DeleteRolePolicy(ctx, &iam.DeleteRolePolicyInput{RoleName: &role, PolicyName: &p.Name})
-	return gone(err)
+	return fault.IgnoreGone(err)
 }

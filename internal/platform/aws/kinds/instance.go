@@ -94,11 +94,11 @@ func terminated(d ec2types.Instance) bool {
 func deleteInstance(ctx context.Context, c *Client, i *Instance) error {
 	list, err := instanceDescriber.describe(ctx, c, []ec2types.Filter{filter("instance-id", i.ID)})
 	if err != nil || len(list) == 0 || terminated(list[0]) {
-		return gone(err)
+		return fault.IgnoreGone(err)
 	}
 	if s := list[0].State; s == nil || s.Name != ec2types.InstanceStateNameShuttingDown {
 		if _, err := c.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{i.ID}}); err != nil {
-			return gone(err)
+			return fault.IgnoreGone(err)
 		}
 	}
 	return fault.New(fault.NotYet, "machine %s is shutting down", i.ID)

@@ -24,12 +24,12 @@ func ipv6RangeOf(s *Subnet) (string, error) {
 	}
 	var within string
 	var bits, index int
-	if _, err := fmt.Sscanf(known(s.IPv6Part), "cidrsubnet(%s %d, %d)", &within, &bits, &index); err != nil {
-		return "", fmt.Errorf("read %q: %w", known(s.IPv6Part), err)
+	if _, err := fmt.Sscanf(s.IPv6Part.Text(), "cidrsubnet(%s %d, %d)", &within, &bits, &index); err != nil {
+		return "", fmt.Errorf("read %q: %w", s.IPv6Part.Text(), err)
 	}
 	whole, err := netip.ParsePrefix(within[:len(within)-1]) // without the comma
 	if err != nil {
-		return "", fault.New(fault.Permanent, "the VPC has no IPv6 range to cut %q from", known(s.IPv6Part))
+		return "", fault.New(fault.Permanent, "the VPC has no IPv6 range to cut %q from", s.IPv6Part.Text())
 	}
 	part, err := cidrSubnet(whole, bits, index)
 	return part.String(), err

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -38,7 +39,7 @@ var KeyPairs = resource.Kind[KeyPair, *Client]{
 	},
 	Create: func(ctx context.Context, c *Client, k *KeyPair) error {
 		o, err := c.EC2.ImportKeyPair(ctx, &ec2.ImportKeyPairInput{
-			KeyName: &k.Name, PublicKeyMaterial: []byte(known(k.PublicKey.Value())),
+			KeyName: &k.Name, PublicKeyMaterial: []byte(k.PublicKey.Value().Text()),
 			TagSpecifications: tagSpec(ec2types.ResourceTypeKeyPair, k.Tags)})
 		if err == nil {
 			k.ID, k.PairID = k.Name, aws.ToString(o.KeyPairId)
@@ -50,7 +51,7 @@ var KeyPairs = resource.Kind[KeyPair, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, k *KeyPair) error {
 		_, err := c.EC2.DeleteKeyPair(ctx, &ec2.DeleteKeyPairInput{KeyName: &k.Name})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 

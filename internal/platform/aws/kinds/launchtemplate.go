@@ -139,7 +139,7 @@ var LaunchTemplates = resource.Kind[LaunchTemplate, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, t *LaunchTemplate) error {
 		_, err := c.EC2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: &t.ID})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -196,7 +196,7 @@ func latestVersions(ctx context.Context, c *Client, list []ec2types.LaunchTempla
 		o, err := c.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
 			LaunchTemplateId: &id, Versions: []string{Latest}})
 		if err != nil || len(o.LaunchTemplateVersions) == 0 {
-			return nil, gone(err)
+			return nil, fault.IgnoreGone(err)
 		}
 		return []*ec2types.LaunchTemplateVersion{&o.LaunchTemplateVersions[0]}, nil
 	})

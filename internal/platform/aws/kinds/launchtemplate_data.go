@@ -12,7 +12,7 @@ import (
 // templateData is a template as the API takes it.
 func templateData(t *LaunchTemplate) *ec2types.RequestLaunchTemplateData {
 	d := &ec2types.RequestLaunchTemplateData{
-		ImageId: orNil(t.ImageID), InstanceType: ec2types.InstanceType(t.InstanceType), KeyName: orNil(known(t.KeyName)),
+		ImageId: orNil(t.ImageID), InstanceType: ec2types.InstanceType(t.InstanceType), KeyName: orNil(t.KeyName.Text()),
 		Monitoring: &ec2types.LaunchTemplatesMonitoringRequest{Enabled: &t.Monitoring.Enabled},
 	}
 	for _, b := range t.BlockDevices {
@@ -24,7 +24,7 @@ func templateData(t *LaunchTemplate) *ec2types.RequestLaunchTemplateData {
 	if t.Credits.CPU != "" {
 		d.CreditSpecification = &ec2types.CreditSpecificationRequest{CpuCredits: &t.Credits.CPU}
 	}
-	if name, arn := known(t.Profile.Name), known(t.Profile.ARN); name+arn != "" {
+	if name, arn := t.Profile.Name.Text(), t.Profile.ARN.Text(); name+arn != "" {
 		d.IamInstanceProfile = &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: orNil(name), Arn: orNil(arn)}
 	}
 	if t.Market.Type != "" {
@@ -49,7 +49,7 @@ func templateData(t *LaunchTemplate) *ec2types.RequestLaunchTemplateData {
 			DeviceIndex: aws.Int32(int32(i)), AssociatePublicIpAddress: &n.PublicIP, DeleteOnTermination: &n.DeleteOnTermination,
 			Ipv6AddressCount: orZero(n.IPv6Addresses)}
 		for _, g := range n.SecurityGroups {
-			s.Groups = append(s.Groups, known(g))
+			s.Groups = append(s.Groups, g.Text())
 		}
 		d.NetworkInterfaces = append(d.NetworkInterfaces, s)
 	}
@@ -60,7 +60,7 @@ func templateData(t *LaunchTemplate) *ec2types.RequestLaunchTemplateData {
 		d.TagSpecifications = append(d.TagSpecifications, ec2types.LaunchTemplateTagSpecificationRequest{
 			ResourceType: ec2types.ResourceType(s.Resource), Tags: ec2Tags(s.Tags)})
 	}
-	if data := known(t.UserData.Value()); data != "" {
+	if data := t.UserData.Value().Text(); data != "" {
 		d.UserData = aws.String(base64.StdEncoding.EncodeToString([]byte(data)))
 	}
 	return d

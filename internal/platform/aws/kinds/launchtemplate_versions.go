@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"kops.local/kops/internal/engine/fault"
 )
 
 // TemplateVersion is one version of a launch template, as a number.
@@ -45,7 +47,7 @@ func TemplateVersions(ctx context.Context, c *Client, want []TemplateVersion) (m
 	found, err := eachOf(ctx, slices.Sorted(maps.Keys(missing)), func(ctx context.Context, id string) ([]*ec2types.LaunchTemplateVersion, error) {
 		o, err := c.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: &id, Versions: missing[id]})
 		if err != nil {
-			return nil, gone(err)
+			return nil, fault.IgnoreGone(err)
 		}
 		var list []*ec2types.LaunchTemplateVersion
 		for i := range o.LaunchTemplateVersions {

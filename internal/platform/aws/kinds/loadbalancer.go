@@ -75,7 +75,7 @@ func deleteLoadBalancer(ctx context.Context, c *Client, l *LoadBalancer) error {
 	if hasCode(err, "OperationNotPermitted") {
 		return fault.Wrap(fault.Permanent, err, "switch off the deletion protection of the load balancer "+l.Name)
 	}
-	return gone(err)
+	return fault.IgnoreGone(err)
 }
 
 // scheme says how a load balancer is reached.
@@ -92,7 +92,7 @@ func createLoadBalancer(ctx context.Context, c *Client, l *LoadBalancer) error {
 		Type:           elbtypes.LoadBalancerTypeEnum(l.Type),
 		Scheme:         scheme(l.Internal),
 		IpAddressType:  elbtypes.IpAddressType(l.IPAddressType),
-		SecurityGroups: knownAll(l.SecurityGroups),
+		SecurityGroups: resource.Texts(l.SecurityGroups),
 		SubnetMappings: subnetMappings(l.Subnets),
 		Tags:           elbTags(l.Tags),
 	})
@@ -116,7 +116,7 @@ func setIPAddressType(ctx context.Context, c *Client, have, want *LoadBalancer) 
 
 func setLoadBalancerGroups(ctx context.Context, c *Client, have, want *LoadBalancer) error {
 	_, err := c.ELB.SetSecurityGroups(ctx, &elb.SetSecurityGroupsInput{
-		LoadBalancerArn: &have.ARN, SecurityGroups: knownAll(want.SecurityGroups)})
+		LoadBalancerArn: &have.ARN, SecurityGroups: resource.Texts(want.SecurityGroups)})
 	return err
 }
 
@@ -128,7 +128,7 @@ func setLoadBalancerSubnets(ctx context.Context, c *Client, have, want *LoadBala
 func subnetMappings(subnets []SubnetMapping) []elbtypes.SubnetMapping {
 	out := make([]elbtypes.SubnetMapping, len(subnets))
 	for i, s := range subnets {
-		out[i] = elbtypes.SubnetMapping{SubnetId: new(known(s.Subnet)), AllocationId: orNil(known(s.AllocationID)),
+		out[i] = elbtypes.SubnetMapping{SubnetId: new(s.Subnet.Text()), AllocationId: orNil(s.AllocationID.Text()),
 			PrivateIPv4Address: orNil(s.PrivateIPv4)}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	classic "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
 	classictypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -34,7 +35,7 @@ var ClassicBalancers = resource.Kind[ClassicLoadBalancer, *Client]{
 		}}},
 	Delete: func(ctx context.Context, c *Client, l *ClassicLoadBalancer) error {
 		_, err := c.ClassicELB.DeleteLoadBalancer(ctx, &classic.DeleteLoadBalancerInput{LoadBalancerName: &l.Name})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 

@@ -8,6 +8,7 @@ import (
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -49,7 +50,7 @@ var Listeners = resource.Kind[Listener, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, l *Listener) error {
 		_, err := c.ELB.DeleteListener(ctx, &elb.DeleteListenerInput{ListenerArn: &l.ARN})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -64,7 +65,7 @@ func listListeners(ctx context.Context, c *Client, s resource.Scope) ([]*Listene
 	return eachOf(ctx, balancers, func(ctx context.Context, b described[elbtypes.LoadBalancer]) ([]*Listener, error) {
 		found, err := pages(ctx, elb.NewDescribeListenersPaginator(c.ELB, &elb.DescribeListenersInput{LoadBalancerArn: b.got.LoadBalancerArn}),
 			func(p *elb.DescribeListenersOutput) []elbtypes.Listener { return p.Listeners })
-		if gone(err) != nil {
+		if fault.IgnoreGone(err) != nil {
 			return nil, fmt.Errorf("describe the listeners of %s: %w", *b.got.LoadBalancerName, err)
 		}
 		out := make([]*Listener, len(found))
@@ -96,7 +97,7 @@ func observedListener(got elbtypes.Listener) *Listener {
 
 func createListener(ctx context.Context, c *Client, l *Listener) error {
 	out, err := c.ELB.CreateListener(ctx, &elb.CreateListenerInput{
-		LoadBalancerArn: new(known(l.LoadBalancer)),
+		LoadBalancerArn: new(l.LoadBalancer.Text()),
 		Port:            number(l.Port),
 		Protocol:        elbtypes.ProtocolEnum(l.Protocol),
 		Certificates:    l.certificates(),
@@ -130,5 +131,5 @@ func (l *Listener) certificates() []elbtypes.Certificate {
 }
 
 func (l *Listener) actions() []elbtypes.Action {
-	return []elbtypes.Action{{Type: elbtypes.ActionTypeEnum(l.DefaultAction.Type), TargetGroupArn: orNil(known(l.DefaultAction.TargetGroup))}}
+	return []elbtypes.Action{{Type: elbtypes.ActionTypeEnum(l.DefaultAction.Type), TargetGroupArn: orNil(l.DefaultAction.TargetGroup.Text())}}
 }

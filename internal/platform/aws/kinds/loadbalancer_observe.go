@@ -49,12 +49,12 @@ func namedOrAll[T any](ctx context.Context, all bool, names []string, describe f
 	}
 	list, err := describe(ctx, names)
 	if !fault.Is(err, fault.Gone) || len(names) == 1 {
-		return list, gone(err)
+		return list, fault.IgnoreGone(err)
 	}
 	var out []T
 	lists, err := each(ctx, names, func(ctx context.Context, name string) (*[]T, error) {
 		list, err := describe(ctx, []string{name})
-		return &list, gone(err)
+		return &list, fault.IgnoreGone(err)
 	})
 	for _, l := range lists {
 		out = append(out, *l...)

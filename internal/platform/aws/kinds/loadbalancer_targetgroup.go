@@ -7,6 +7,7 @@ import (
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -56,7 +57,7 @@ var TargetGroups = resource.Kind[TargetGroup, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, g *TargetGroup) error {
 		_, err := c.ELB.DeleteTargetGroup(ctx, &elb.DeleteTargetGroupInput{TargetGroupArn: &g.ARN})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -131,7 +132,7 @@ func createTargetGroup(ctx context.Context, c *Client, g *TargetGroup) error {
 		Name:                       &g.Name,
 		Port:                       number(g.Port),
 		Protocol:                   elbtypes.ProtocolEnum(g.Protocol),
-		VpcId:                      new(known(g.VPC)),
+		VpcId:                      new(g.VPC.Text()),
 		HealthCheckProtocol:        elbtypes.ProtocolEnum(h.Protocol),
 		HealthCheckPath:            orNil(h.Path),
 		HealthCheckIntervalSeconds: orNone(h.Interval),

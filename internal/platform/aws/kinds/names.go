@@ -64,14 +64,6 @@ func foreign(what, name, cluster string) error {
 		"delete it, or hand it to the cluster with the tags "+TagCluster+"="+cluster+" and "+TagOwnerPrefix+cluster+"="+Owned)
 }
 
-// gone returns err unless it says that the object does not exist.
-func gone(err error) error {
-	if fault.Is(err, fault.Gone) {
-		return nil
-	}
-	return err
-}
-
 // notYet makes an error retryable that says that something does not exist
 // which an earlier step made: AWS takes seconds to tell all its parts.
 func notYet(err error) error {
@@ -94,12 +86,6 @@ func deref[T any](p *T) T {
 		return none
 	}
 	return *p
-}
-
-// known returns the text of a Value that the engine has resolved.
-func known(v resource.Value) string {
-	text, _ := v.Known()
-	return text
 }
 
 // orNil returns nil for the empty text, which most requests must leave out.

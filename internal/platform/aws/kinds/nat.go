@@ -45,7 +45,7 @@ var ElasticIPs = resource.Kind[ElasticIP, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, e *ElasticIP) error {
 		_, err := c.EC2.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: &e.ID})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -164,7 +164,7 @@ func createNATGateway(ctx context.Context, c *Client, n *NATGateway) error {
 		return err
 	}
 	o, err := c.EC2.CreateNatGateway(ctx, &ec2.CreateNatGatewayInput{
-		SubnetId: aws.String(known(n.Subnet)), AllocationId: aws.String(known(n.Allocation)),
+		SubnetId: aws.String(n.Subnet.Text()), AllocationId: aws.String(n.Allocation.Text()),
 		ConnectivityType:  ec2types.ConnectivityTypePublic,
 		TagSpecifications: tagSpec(ec2types.ResourceTypeNatgateway, n.Tags)})
 	if err == nil {
@@ -183,17 +183,17 @@ func freeAddress(ctx context.Context, c *Client, n *NATGateway) error {
 	}
 	for _, d := range list {
 		holder := natGatewayOf(d)
-		if d.State == ec2types.NatGatewayStateDeleted || d.State == ec2types.NatGatewayStateFailed || known(holder.Allocation) != known(n.Allocation) {
+		if d.State == ec2types.NatGatewayStateDeleted || d.State == ec2types.NatGatewayStateFailed || holder.Allocation.Text() != n.Allocation.Text() {
 			continue
 		}
 		ours := holder.Tags[TagName] == n.Tags[TagName] && inScope(resource.Scope{Cluster: n.Tags[TagCluster]}, holder.Tags)
-		if ours && known(holder.Subnet) != known(n.Subnet) {
+		if ours && holder.Subnet.Text() != n.Subnet.Text() {
 			if err := deleteNATGateway(ctx, c, holder); err != nil {
 				return err
 			}
 			continue
 		}
-		return fault.New(fault.NotYet, "the address %s is in use by NAT gateway %s", known(n.Allocation), holder.ID)
+		return fault.New(fault.NotYet, "the address %s is in use by NAT gateway %s", n.Allocation.Text(), holder.ID)
 	}
 	return nil
 }
@@ -214,7 +214,7 @@ func describeNAT(ctx context.Context, c *Client, id string) (ec2types.NatGateway
 func deleteNATGateway(ctx context.Context, c *Client, n *NATGateway) error {
 	d, err := describeNAT(ctx, c, n.ID)
 	if err != nil {
-		return gone(err)
+		return fault.IgnoreGone(err)
 	}
 	switch d.State {
 	case ec2types.NatGatewayStateDeleted:
@@ -222,7 +222,7 @@ func deleteNATGateway(ctx context.Context, c *Client, n *NATGateway) error {
 	case ec2types.NatGatewayStateDeleting:
 	default:
 		if _, err := c.EC2.DeleteNatGateway(ctx, &ec2.DeleteNatGatewayInput{NatGatewayId: &n.ID}); err != nil {
-			return gone(err)
+			return fault.IgnoreGone(err)
 		}
 	}
 	return fault.New(fault.NotYet, "NAT gateway %s is being deleted", n.ID)

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -36,7 +37,7 @@ var NetworkInterfaces = resource.Kind[NetworkInterfaceLeft, *Client]{
 		}}},
 	Delete: func(ctx context.Context, c *Client, n *NetworkInterfaceLeft) error {
 		_, err := c.EC2.DeleteNetworkInterface(ctx, &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: &n.ID})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 

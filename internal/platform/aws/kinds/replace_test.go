@@ -49,7 +49,7 @@ func (s *strictNAT) Do(q *http.Request) (*http.Response, error) {
 		}
 		for _, d := range list {
 			n := natGatewayOf(d)
-			if known(n.Allocation) == form.Get("AllocationId") && (d.State != ec2types.NatGatewayStateDeleted || s.deleting[n.ID] > 0) {
+			if n.Allocation.Text() == form.Get("AllocationId") && (d.State != ec2types.NatGatewayStateDeleted || s.deleting[n.ID] > 0) {
 				s.failed = append(s.failed, form.Get("AllocationId"))
 			}
 		}
@@ -70,7 +70,7 @@ func (s *strictNAT) letGo(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	list, err := addressDescriber.describe(ctx, s.moto, []ec2types.Filter{filter("allocation-id", known(natGatewayOf(d).Allocation))})
+	list, err := addressDescriber.describe(ctx, s.moto, []ec2types.Filter{filter("allocation-id", natGatewayOf(d).Allocation.Text())})
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 	e.apply(network(""), false)
 	made := observed(t, c, &RouteTables, resource.Scope{Cluster: testCluster})[0]
 	peer := func() string {
-		o, err := c.EC2.CreateVpcPeeringConnection(t.Context(), &ec2.CreateVpcPeeringConnectionInput{VpcId: aws.String(known(made.VPC)), PeerVpcId: &other.ID})
+		o, err := c.EC2.CreateVpcPeeringConnection(t.Context(), &ec2.CreateVpcPeeringConnectionInput{VpcId: aws.String(made.VPC.Text()), PeerVpcId: &other.ID})
 		if err != nil {
 			t.Fatal(err)
 		}

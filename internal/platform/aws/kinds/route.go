@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -54,16 +55,16 @@ var Routes = resource.Kind[Route, *Client]{
 	}, {
 		Fields: []string{"Recorded"},
 		Set: func(ctx context.Context, c *Client, have, want *Route) error {
-			return setEC2Tags(ctx, c, known(have.RouteTable), have.record(), want.record())
+			return setEC2Tags(ctx, c, have.RouteTable.Text(), have.record(), want.record())
 		},
 	}},
 	Delete: func(ctx context.Context, c *Client, r *Route) error {
-		_, err := c.EC2.DeleteRoute(ctx, &ec2.DeleteRouteInput{RouteTableId: orNil(known(r.RouteTable)),
+		_, err := c.EC2.DeleteRoute(ctx, &ec2.DeleteRouteInput{RouteTableId: orNil(r.RouteTable.Text()),
 			DestinationCidrBlock: orNil(r.CIDR), DestinationIpv6CidrBlock: orNil(r.IPv6CIDR)})
-		if err = gone(err); err != nil {
+		if err = fault.IgnoreGone(err); err != nil {
 			return err
 		}
-		return gone(setEC2Tags(ctx, c, known(r.RouteTable), r.record(), nil))
+		return fault.IgnoreGone(setEC2Tags(ctx, c, r.RouteTable.Text(), r.record(), nil))
 	},
 }
 
@@ -80,8 +81,8 @@ func (r *Route) record() map[string]string {
 
 // target is the identifier of what the route leads to.
 func (r *Route) target() string {
-	return known(r.Gateway) + known(r.EgressOnlyGateway) + known(r.NATGateway) + known(r.TransitGateway) +
-		known(r.Peering) + known(r.NetworkInterface) + known(r.Instance)
+	return r.Gateway.Text() + r.EgressOnlyGateway.Text() + r.NATGateway.Text() + r.TransitGateway.Text() +
+		r.Peering.Text() + r.NetworkInterface.Text() + r.Instance.Text()
 }
 
 func routeKey(r *Route) string { return nameOf(r.RouteTable) + " " + r.destination() }
@@ -157,21 +158,21 @@ func ownedGateways(ctx context.Context, c *Client, s resource.Scope) ([]string, 
 }
 
 func createRoute(ctx context.Context, c *Client, r *Route) error {
-	_, err := c.EC2.CreateRoute(ctx, &ec2.CreateRouteInput{RouteTableId: orNil(known(r.RouteTable)),
+	_, err := c.EC2.CreateRoute(ctx, &ec2.CreateRouteInput{RouteTableId: orNil(r.RouteTable.Text()),
 		DestinationCidrBlock: orNil(r.CIDR), DestinationIpv6CidrBlock: orNil(r.IPv6CIDR),
-		GatewayId: orNil(known(r.Gateway)), EgressOnlyInternetGatewayId: orNil(known(r.EgressOnlyGateway)),
-		NatGatewayId: orNil(known(r.NATGateway)), TransitGatewayId: orNil(known(r.TransitGateway)),
-		VpcPeeringConnectionId: orNil(known(r.Peering)), NetworkInterfaceId: orNil(known(r.NetworkInterface)),
-		InstanceId: orNil(known(r.Instance))})
+		GatewayId: orNil(r.Gateway.Text()), EgressOnlyInternetGatewayId: orNil(r.EgressOnlyGateway.Text()),
+		NatGatewayId: orNil(r.NATGateway.Text()), TransitGatewayId: orNil(r.TransitGateway.Text()),
+		VpcPeeringConnectionId: orNil(r.Peering.Text()), NetworkInterfaceId: orNil(r.NetworkInterface.Text()),
+		InstanceId: orNil(r.Instance.Text())})
 	return err
 }
 
 func replaceRoute(ctx context.Context, c *Client, have, want *Route) error {
-	_, err := c.EC2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: orNil(known(have.RouteTable)),
+	_, err := c.EC2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: orNil(have.RouteTable.Text()),
 		DestinationCidrBlock: orNil(have.CIDR), DestinationIpv6CidrBlock: orNil(have.IPv6CIDR),
-		GatewayId: orNil(known(want.Gateway)), EgressOnlyInternetGatewayId: orNil(known(want.EgressOnlyGateway)),
-		NatGatewayId: orNil(known(want.NATGateway)), TransitGatewayId: orNil(known(want.TransitGateway)),
-		VpcPeeringConnectionId: orNil(known(want.Peering)), NetworkInterfaceId: orNil(known(want.NetworkInterface)),
-		InstanceId: orNil(known(want.Instance))})
+		GatewayId: orNil(want.Gateway.Text()), EgressOnlyInternetGatewayId: orNil(want.EgressOnlyGateway.Text()),
+		NatGatewayId: orNil(want.NATGateway.Text()), TransitGatewayId: orNil(want.TransitGateway.Text()),
+		VpcPeeringConnectionId: orNil(want.Peering.Text()), NetworkInterfaceId: orNil(want.NetworkInterface.Text()),
+		InstanceId: orNil(want.Instance.Text())})
 	return err
 }

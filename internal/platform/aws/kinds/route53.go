@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	dnstypes "github.com/aws/aws-sdk-go-v2/service/route53/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -82,24 +83,24 @@ func upsertRecord(ctx context.Context, c *Client, r *DNSRecord) error {
 func deleteRecord(ctx context.Context, c *Client, r *DNSRecord) error {
 	err := changeRecord(ctx, c, dnstypes.ChangeActionDelete, r)
 	if !hasCode(err, "InvalidChangeBatch", "InvalidInput") {
-		return gone(err)
+		return fault.IgnoreGone(err)
 	}
 	now, lerr := wantedRecords(ctx, c, []string{recordKey{r.ZoneID, r.Name, r.Type}.String()})
 	if lerr != nil || len(now) == 0 {
 		return lerr
 	}
-	return gone(changeRecord(ctx, c, dnstypes.ChangeActionDelete, now[0]))
+	return fault.IgnoreGone(changeRecord(ctx, c, dnstypes.ChangeActionDelete, now[0]))
 }
 
 func changeRecord(ctx context.Context, c *Client, action dnstypes.ChangeAction, r *DNSRecord) error {
 	set := &dnstypes.ResourceRecordSet{Name: &r.Name, Type: dnstypes.RRType(r.Type)}
 	if a := r.Alias; a != nil {
-		set.AliasTarget = &dnstypes.AliasTarget{DNSName: new(dnsName(known(a.Name))), HostedZoneId: new(known(a.ZoneID)),
+		set.AliasTarget = &dnstypes.AliasTarget{DNSName: new(dnsName(a.Name.Text())), HostedZoneId: new(a.ZoneID.Text()),
 			EvaluateTargetHealth: a.EvaluateTargetHealth}
 	} else {
 		set.TTL = new(int64(r.TTL))
 	}
-	for _, v := range knownAll(r.Records) {
+	for _, v := range resource.Texts(r.Records) {
 		set.ResourceRecords = append(set.ResourceRecords, dnstypes.ResourceRecord{Value: &v})
 	}
 	_, err := c.Route53.ChangeResourceRecordSets(ctx, &route53.ChangeResourceRecordSetsInput{

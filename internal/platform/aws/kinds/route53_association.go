@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	dnstypes "github.com/aws/aws-sdk-go-v2/service/route53/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -61,7 +62,7 @@ func listAssociations(ctx context.Context, c *Client, s resource.Scope) ([]*Zone
 	return eachOf(ctx, keyParts(s.Names, vpcMark), func(ctx context.Context, zone string) ([]*ZoneAssociation, error) {
 		out, err := c.Route53.GetHostedZone(ctx, &route53.GetHostedZoneInput{Id: &zone})
 		if err != nil {
-			return nil, gone(fmt.Errorf("describe the zone %s: %w", zone, err))
+			return nil, fault.IgnoreGone(fmt.Errorf("describe the zone %s: %w", zone, err))
 		}
 		var list []*ZoneAssociation
 		for _, v := range out.VPCs {
@@ -111,7 +112,7 @@ func associationsOf(ctx context.Context, c *Client, vpc string) ([]*ZoneAssociat
 
 func createAssociation(ctx context.Context, c *Client, a *ZoneAssociation) error {
 	_, err := c.Route53.AssociateVPCWithHostedZone(ctx, &route53.AssociateVPCWithHostedZoneInput{
-		HostedZoneId: &a.ZoneID, VPC: &dnstypes.VPC{VPCId: new(known(a.VPC)), VPCRegion: dnstypes.VPCRegion(c.Region)}})
+		HostedZoneId: &a.ZoneID, VPC: &dnstypes.VPC{VPCId: new(a.VPC.Text()), VPCRegion: dnstypes.VPCRegion(c.Region)}})
 	return err
 }
 
@@ -119,9 +120,9 @@ func createAssociation(ctx context.Context, c *Client, a *ZoneAssociation) error
 // cannot be without one; it does not keep the VPC from going.
 func deleteAssociation(ctx context.Context, c *Client, a *ZoneAssociation) error {
 	_, err := c.Route53.DisassociateVPCFromHostedZone(ctx, &route53.DisassociateVPCFromHostedZoneInput{
-		HostedZoneId: &a.ZoneID, VPC: &dnstypes.VPC{VPCId: new(known(a.VPC)), VPCRegion: dnstypes.VPCRegion(c.Region)}})
+		HostedZoneId: &a.ZoneID, VPC: &dnstypes.VPC{VPCId: new(a.VPC.Text()), VPCRegion: dnstypes.VPCRegion(c.Region)}})
 	if hasCode(err, "LastVPCAssociation", "VPCAssociationNotFound") {
 		return nil
 	}
-	return gone(err)
+	return fault.IgnoreGone(err)
 }

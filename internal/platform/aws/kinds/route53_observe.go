@@ -11,6 +11,8 @@ import (
 	dnstypes "github.com/aws/aws-sdk-go-v2/service/route53/types"
 
 	"kops.local/kops/internal/contract/hostnames"
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
 )
 
 // recordKey names a set of records.
@@ -112,7 +114,7 @@ func recordPage(ctx context.Context, c *Client, zone string, at *recordCursor) (
 	out, err := c.Route53.ListResourceRecordSets(ctx, &route53.ListResourceRecordSetsInput{
 		HostedZoneId: &zone, MaxItems: new(recordsAtOnce), StartRecordName: &at.name, StartRecordType: at.kind, StartRecordIdentifier: at.id})
 	if err != nil {
-		return nil, nil, gone(fmt.Errorf("list the records of the zone %s: %w", zone, err))
+		return nil, nil, fault.IgnoreGone(fmt.Errorf("list the records of the zone %s: %w", zone, err))
 	}
 	records := make([]*DNSRecord, len(out.ResourceRecordSets))
 	for i, r := range out.ResourceRecordSets {
@@ -156,7 +158,7 @@ func markedRecords(records []*DNSRecord, cluster string) map[recordKey]bool {
 	out := map[recordKey]bool{}
 	for _, r := range records {
 		name, kind, ok := hostnames.Marked(r.Name)
-		if ok && r.Type == "TXT" && slices.Equal(knownAll(r.Records), []string{strconv.Quote(hostnames.MarkText(cluster))}) {
+		if ok && r.Type == "TXT" && slices.Equal(resource.Texts(r.Records), []string{strconv.Quote(hostnames.MarkText(cluster))}) {
 			out[recordKey{r.ZoneID, r.Name, r.Type}] = true
 			out[recordKey{r.ZoneID, name, kind}] = true
 		}

@@ -36,7 +36,7 @@ func listPlaceholders(ctx context.Context, c *Client, s resource.Scope) ([]*DNSP
 	records, err := wantedRecords(ctx, c, s.Names)
 	out := make([]*DNSPlaceholder, len(records))
 	for i, r := range records {
-		out[i] = &DNSPlaceholder{ZoneID: r.ZoneID, Name: r.Name, Type: r.Type, TTL: r.TTL, Records: knownAll(r.Records)}
+		out[i] = &DNSPlaceholder{ZoneID: r.ZoneID, Name: r.Name, Type: r.Type, TTL: r.TTL, Records: resource.Texts(r.Records)}
 	}
 	return out, err
 }

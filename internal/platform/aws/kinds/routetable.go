@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -65,7 +66,7 @@ var RouteTables = resource.Kind[RouteTable, *Client]{
 	},
 	Create: func(ctx context.Context, c *Client, r *RouteTable) error {
 		o, err := c.EC2.CreateRouteTable(ctx, &ec2.CreateRouteTableInput{
-			VpcId: aws.String(known(r.VPC)), TagSpecifications: tagSpec(ec2types.ResourceTypeRouteTable, r.allTags())})
+			VpcId: aws.String(r.VPC.Text()), TagSpecifications: tagSpec(ec2types.ResourceTypeRouteTable, r.allTags())})
 		if err == nil {
 			r.ID = aws.ToString(o.RouteTable.RouteTableId)
 		}
@@ -77,7 +78,7 @@ var RouteTables = resource.Kind[RouteTable, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, r *RouteTable) error {
 		_, err := c.EC2.DeleteRouteTable(ctx, &ec2.DeleteRouteTableInput{RouteTableId: &r.ID})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -123,7 +124,7 @@ var RouteTableAssociations = resource.Kind[RouteTableAssociation, *Client]{
 	List:  listRouteTableAssociations,
 	Create: func(ctx context.Context, c *Client, r *RouteTableAssociation) error {
 		o, err := c.EC2.AssociateRouteTable(ctx, &ec2.AssociateRouteTableInput{
-			RouteTableId: aws.String(known(r.RouteTable)), SubnetId: aws.String(known(r.Subnet))})
+			RouteTableId: aws.String(r.RouteTable.Text()), SubnetId: aws.String(r.Subnet.Text())})
 		if err == nil {
 			r.ID = aws.ToString(o.AssociationId)
 		}
@@ -133,7 +134,7 @@ var RouteTableAssociations = resource.Kind[RouteTableAssociation, *Client]{
 		Fields: []string{"RouteTable"},
 		Set: func(ctx context.Context, c *Client, have, want *RouteTableAssociation) error {
 			o, err := c.EC2.ReplaceRouteTableAssociation(ctx, &ec2.ReplaceRouteTableAssociationInput{
-				AssociationId: &have.ID, RouteTableId: aws.String(known(want.RouteTable))})
+				AssociationId: &have.ID, RouteTableId: aws.String(want.RouteTable.Text())})
 			if err == nil {
 				have.ID = aws.ToString(o.NewAssociationId)
 			}
@@ -142,7 +143,7 @@ var RouteTableAssociations = resource.Kind[RouteTableAssociation, *Client]{
 	}},
 	Delete: func(ctx context.Context, c *Client, r *RouteTableAssociation) error {
 		_, err := c.EC2.DisassociateRouteTable(ctx, &ec2.DisassociateRouteTableInput{AssociationId: &r.ID})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 

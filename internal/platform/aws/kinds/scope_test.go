@@ -272,7 +272,7 @@ func TestClassicLoadBalancersOfServicesGoWithTheCluster(t *testing.T) {
 		t.Errorf("%d are listed although not everything is asked for", len(got))
 	}
 	got := observed(t, c, &ClassicBalancers, all)
-	if len(got) != 1 || !slices.Equal(knownAll(got[0].Subnets), []string{subnet.ID}) || !slices.Equal(knownAll(got[0].Groups), []string{group.ID}) {
+	if len(got) != 1 || !slices.Equal(resource.Texts(got[0].Subnets), []string{subnet.ID}) || !slices.Equal(resource.Texts(got[0].Groups), []string{group.ID}) {
 		t.Fatalf("got %+v", got)
 	}
 	for range 2 {

@@ -37,7 +37,7 @@ var SecurityGroups = resource.Kind[SecurityGroup, *Client]{
 	List:  listSecurityGroups,
 	Create: func(ctx context.Context, c *Client, g *SecurityGroup) error {
 		o, err := c.EC2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{
-			GroupName: &g.Name, Description: &g.Description, VpcId: aws.String(known(g.VPC)),
+			GroupName: &g.Name, Description: &g.Description, VpcId: aws.String(g.VPC.Text()),
 			TagSpecifications: tagSpec(ec2types.ResourceTypeSecurityGroup, g.Tags)})
 		if err == nil {
 			g.ID = aws.ToString(o.GroupId)
@@ -52,7 +52,7 @@ var SecurityGroups = resource.Kind[SecurityGroup, *Client]{
 		if fault.Is(err, fault.Conflict) {
 			return inUse("security group "+g.ID, groupUsers(ctx, c, g.ID), err)
 		}
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 

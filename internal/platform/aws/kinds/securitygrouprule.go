@@ -122,8 +122,8 @@ func rulesElsewhere(ctx context.Context, c *Client, cluster string, own map[stri
 	list, err := describeRules(ctx, c, "tag:"+TagOwnerPrefix+cluster, Owned)
 	rules, err := convert(list, err, ruleOf)
 	return slices.DeleteFunc(rules, func(r *SecurityGroupRule) bool {
-		_, ours := own[known(r.Group)]
-		_, named := own[known(r.Source)]
+		_, ours := own[r.Group.Text()]
+		_, named := own[r.Source.Text()]
 		return ours || !named || !isOwned(r.Tags, cluster)
 	}), err
 }
@@ -250,7 +250,7 @@ func permission(r *SecurityGroupRule) []ec2types.IpPermission {
 	if r.Protocol != "-1" {
 		p.FromPort, p.ToPort = aws.Int32(int32(r.FromPort)), aws.Int32(int32(r.ToPort))
 	}
-	if g := known(r.Source); g != "" {
+	if g := r.Source.Text(); g != "" {
 		p.UserIdGroupPairs = []ec2types.UserIdGroupPair{{GroupId: &g}}
 	}
 	for _, v := range r.CIDRs {
@@ -291,14 +291,14 @@ func authorize(ctx context.Context, c *Client, r *SecurityGroupRule) ([]ec2types
 	tags := tagSpec(ec2types.ResourceTypeSecurityGroupRule, r.Tags)
 	if r.Type == egress {
 		o, err := c.EC2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{
-			GroupId: orNil(known(r.Group)), IpPermissions: permission(r), TagSpecifications: tags})
+			GroupId: orNil(r.Group.Text()), IpPermissions: permission(r), TagSpecifications: tags})
 		if err != nil {
 			return nil, err
 		}
 		return o.SecurityGroupRules, nil
 	}
 	o, err := c.EC2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{
-		GroupId: orNil(known(r.Group)), IpPermissions: permission(r), TagSpecifications: tags})
+		GroupId: orNil(r.Group.Text()), IpPermissions: permission(r), TagSpecifications: tags})
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func authorize(ctx context.Context, c *Client, r *SecurityGroupRule) ([]ec2types
 
 // adoptRule looks for a rule equal to r and tags it.
 func adoptRule(ctx context.Context, c *Client, r *SecurityGroupRule) (bool, error) {
-	list, err := describeRules(ctx, c, "group-id", known(r.Group))
+	list, err := describeRules(ctx, c, "group-id", r.Group.Text())
 	if err != nil {
 		return false, notYet(err)
 	}
@@ -323,10 +323,10 @@ func adoptRule(ctx context.Context, c *Client, r *SecurityGroupRule) (bool, erro
 func deleteRule(ctx context.Context, c *Client, r *SecurityGroupRule) error {
 	if r.Type == egress {
 		_, err := c.EC2.RevokeSecurityGroupEgress(ctx, &ec2.RevokeSecurityGroupEgressInput{
-			GroupId: orNil(known(r.Group)), SecurityGroupRuleIds: []string{r.ID}})
-		return gone(err)
+			GroupId: orNil(r.Group.Text()), SecurityGroupRuleIds: []string{r.ID}})
+		return fault.IgnoreGone(err)
 	}
 	_, err := c.EC2.RevokeSecurityGroupIngress(ctx, &ec2.RevokeSecurityGroupIngressInput{
-		GroupId: orNil(known(r.Group)), SecurityGroupRuleIds: []string{r.ID}})
-	return gone(err)
+		GroupId: orNil(r.Group.Text()), SecurityGroupRuleIds: []string{r.ID}})
+	return fault.IgnoreGone(err)
 }

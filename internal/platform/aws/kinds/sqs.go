@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awsname"
@@ -42,7 +43,7 @@ var Queues = resource.Kind[Queue, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, q *Queue) error {
 		_, err := c.SQS.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: &q.URL})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -69,7 +70,7 @@ func listQueues(ctx context.Context, c *Client, s resource.Scope) ([]*Queue, err
 	return each(ctx, distinct(urls), func(ctx context.Context, url string) (*Queue, error) {
 		q, err := getQueue(ctx, c, url)
 		if err != nil {
-			return nil, gone(err)
+			return nil, fault.IgnoreGone(err)
 		}
 		return ownIAM(s, q, "the queue", q.Name, q.ARN, q.Tags)
 	})
@@ -82,7 +83,7 @@ func queueURL(ctx context.Context, c *Client, name string) (string, error) {
 	}
 	out, err := c.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
 	if err != nil {
-		return "", gone(err)
+		return "", fault.IgnoreGone(err)
 	}
 	past.Remember(c.Past, queueKey(c, name), *out.QueueUrl)
 	return *out.QueueUrl, nil

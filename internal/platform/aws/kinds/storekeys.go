@@ -36,7 +36,7 @@ var StoreKeySets = resource.Kind[StoreKeys, *Client]{
 	}}},
 	Delete: func(ctx context.Context, c *Client, k *StoreKeys) error {
 		_, err := c.SSM.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: &k.Name})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -65,7 +65,7 @@ func listStoreKeys(ctx context.Context, c *Client, s resource.Scope) ([]*StoreKe
 }
 
 func putStoreKeys(ctx context.Context, c *Client, k *StoreKeys, again bool) error {
-	_, err := c.SSM.PutParameter(ctx, &ssm.PutParameterInput{Name: &k.Name, Value: aws.String(known(k.Keys.Value())), Type: ssmtypes.ParameterTypeSecureString,
+	_, err := c.SSM.PutParameter(ctx, &ssm.PutParameterInput{Name: &k.Name, Value: aws.String(k.Keys.Value().Text()), Type: ssmtypes.ParameterTypeSecureString,
 		Overwrite: &again, Description: aws.String("Keys of the server of the cluster's store, for its control planes")})
 	return err
 }

@@ -95,7 +95,7 @@ func createSubnet(ctx context.Context, c *Client, s *Subnet) error {
 		return fmt.Errorf("IPv6 range of subnet %s: %w", s.Tags[TagName], err)
 	}
 	in := &ec2.CreateSubnetInput{
-		VpcId: aws.String(known(s.VPC)), AvailabilityZone: &s.Zone, CidrBlock: orNil(s.CIDR), Ipv6CidrBlock: orNil(v6),
+		VpcId: aws.String(s.VPC.Text()), AvailabilityZone: &s.Zone, CidrBlock: orNil(s.CIDR), Ipv6CidrBlock: orNil(v6),
 		TagSpecifications: tagSpec(ec2types.ResourceTypeSubnet, s.Tags)}
 	if s.IPv6Native {
 		in.Ipv6Native = aws.Bool(true)
@@ -164,5 +164,5 @@ func deleteSubnet(ctx context.Context, c *Client, s *Subnet) error {
 	if fault.Is(err, fault.Conflict) {
 		return inUse("subnet "+s.ID, interfacesOf(ctx, c, "subnet-id", s.ID), err)
 	}
-	return gone(err)
+	return fault.IgnoreGone(err)
 }

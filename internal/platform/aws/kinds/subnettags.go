@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -54,7 +55,7 @@ var SubnetTagSets = resource.Kind[SubnetTags, *Client]{
 
 // addSubnetTags sets the tags that are wanted, and takes none away.
 func addSubnetTags(ctx context.Context, c *Client, s *SubnetTags) error {
-	return setEC2Tags(ctx, c, known(s.Subnet), nil, s.Tags)
+	return setEC2Tags(ctx, c, s.Subnet.Text(), nil, s.Tags)
 }
 
 // TagKarpenterGroup, followed by a group's name, marks the subnets of a group
@@ -73,12 +74,12 @@ func subnetTag(key, cluster string) bool {
 // deleteSubnetTags removes what names the cluster. The other tags say what the
 // subnet is good for, and other clusters may have put them there as well.
 func deleteSubnetTags(ctx context.Context, c *Client, s *SubnetTags) error {
-	in := &ec2.DeleteTagsInput{Resources: []string{known(s.Subnet)}}
+	in := &ec2.DeleteTagsInput{Resources: []string{s.Subnet.Text()}}
 	for k := range s.Tags {
 		if strings.HasPrefix(k, TagOwnerPrefix) {
 			in.Tags = append(in.Tags, ec2types.Tag{Key: aws.String(k)})
 		}
 	}
 	_, err := c.EC2.DeleteTags(ctx, in)
-	return gone(err)
+	return fault.IgnoreGone(err)
 }

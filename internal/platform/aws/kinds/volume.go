@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -69,7 +70,7 @@ var Volumes = resource.Kind[Volume, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, v *Volume) error {
 		_, err := c.EC2.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &v.ID})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 

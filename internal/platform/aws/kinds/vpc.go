@@ -197,7 +197,7 @@ func deleteVPC(ctx context.Context, c *Client, v *VPC) error {
 		return vpcBlocked(ctx, c, v, err)
 	}
 	if err != nil {
-		return gone(fmt.Errorf("delete VPC %s: %w", v.ID, err))
+		return fault.IgnoreGone(fmt.Errorf("delete VPC %s: %w", v.ID, err))
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ var VPCCIDRs = resource.Kind[VPCCIDR, *Client]{
 	Ready:  readyVPCCIDR,
 	Delete: func(ctx context.Context, c *Client, v *VPCCIDR) error {
 		_, err := c.EC2.DisassociateVpcCidrBlock(ctx, &ec2.DisassociateVpcCidrBlockInput{AssociationId: &v.ID})
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 
@@ -62,7 +62,7 @@ func ended(s *ec2types.VpcCidrBlockState) bool {
 }
 
 func createVPCCIDR(ctx context.Context, c *Client, v *VPCCIDR) error {
-	o, err := c.EC2.AssociateVpcCidrBlock(ctx, &ec2.AssociateVpcCidrBlockInput{VpcId: aws.String(known(v.VPC)), CidrBlock: &v.CIDR})
+	o, err := c.EC2.AssociateVpcCidrBlock(ctx, &ec2.AssociateVpcCidrBlockInput{VpcId: aws.String(v.VPC.Text()), CidrBlock: &v.CIDR})
 	if err == nil && o.CidrBlockAssociation != nil {
 		v.ID = aws.ToString(o.CidrBlockAssociation.AssociationId)
 	}
@@ -71,7 +71,7 @@ func createVPCCIDR(ctx context.Context, c *Client, v *VPCCIDR) error {
 
 // readyVPCCIDR waits until subnets can be cut from the range.
 func readyVPCCIDR(ctx context.Context, c *Client, v *VPCCIDR) error {
-	d, err := describeVPC(ctx, c, known(v.VPC))
+	d, err := describeVPC(ctx, c, v.VPC.Text())
 	if err != nil {
 		return notYet(err)
 	}
@@ -81,9 +81,9 @@ func readyVPCCIDR(ctx context.Context, c *Client, v *VPCCIDR) error {
 			case ec2types.VpcCidrBlockStateCodeAssociated:
 				return nil
 			case ec2types.VpcCidrBlockStateCodeFailed, ec2types.VpcCidrBlockStateCodeFailing:
-				return fault.New(fault.Permanent, "add %s to VPC %s: %s", v.CIDR, known(v.VPC), aws.ToString(a.CidrBlockState.StatusMessage))
+				return fault.New(fault.Permanent, "add %s to VPC %s: %s", v.CIDR, v.VPC.Text(), aws.ToString(a.CidrBlockState.StatusMessage))
 			}
 		}
 	}
-	return fault.New(fault.NotYet, "VPC %s does not have the range %s yet", known(v.VPC), v.CIDR)
+	return fault.New(fault.NotYet, "VPC %s does not have the range %s yet", v.VPC.Text(), v.CIDR)
 }

@@ -44,7 +44,7 @@ var Addresses = resource.Kind[Address, *Client]{
 		return nil
 	},
 	Delete: func(ctx context.Context, c *Client, a *Address) error {
-		return gone(c.Done(ctx)(c.Compute.Addresses.Delete(c.Project, c.Region, a.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Addresses.Delete(c.Project, c.Region, a.Name).Context(ctx).Do()))
 	},
 }
 

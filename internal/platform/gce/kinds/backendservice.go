@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
@@ -42,7 +43,7 @@ var BackendServices = resource.Kind[BackendService, *Client]{
 	},
 	Update: []resource.Setter[BackendService, *Client]{{Fields: []string{"HealthChecks", "Backends"}, Set: patchBackendService}},
 	Delete: func(ctx context.Context, c *Client, b *BackendService) error {
-		return gone(c.Done(ctx)(c.Compute.RegionBackendServices.Delete(c.Project, c.Region, b.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.RegionBackendServices.Delete(c.Project, c.Region, b.Name).Context(ctx).Do()))
 	},
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/once"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
@@ -58,21 +57,6 @@ func (c *Client) turn(key string) (end func()) {
 	return mu.(*sync.Mutex).Unlock
 }
 
-// known is a value that an apply or an observation has made known, or "".
-func known(v resource.Value) string {
-	s, _ := v.Known()
-	return s
-}
-
-// knownAll are the values that are known.
-func knownAll(vs []resource.Value) []string {
-	out := make([]string, len(vs))
-	for i, v := range vs {
-		out[i] = known(v)
-	}
-	return out
-}
-
 // link is a reference to an object by its URL, in the form in which outputs are.
 func link(url string) resource.Value { return resource.Lit(gceapi.Link(url)) }
 
@@ -85,7 +69,7 @@ func links(urls []string) []resource.Value {
 }
 
 // url is a reference as requests have it.
-func url(v resource.Value) string { return gceapi.URL(known(v)) }
+func url(v resource.Value) string { return gceapi.URL(v.Text()) }
 
 func urls(vs []resource.Value) []string {
 	out := make([]string, len(vs))
@@ -93,12 +77,4 @@ func urls(vs []resource.Value) []string {
 		out[i] = url(v)
 	}
 	return out
-}
-
-// gone returns err unless it says that the object does not exist.
-func gone(err error) error {
-	if fault.Is(err, fault.Gone) {
-		return nil
-	}
-	return err
 }

@@ -52,9 +52,9 @@ var Disks = resource.Kind[Disk, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, d *Disk) error {
 		if d.Zone == "" {
-			return gone(c.Done(ctx)(c.Compute.RegionDisks.Delete(c.Project, c.Region, d.Name).Context(ctx).Do()))
+			return fault.IgnoreGone(c.Done(ctx)(c.Compute.RegionDisks.Delete(c.Project, c.Region, d.Name).Context(ctx).Do()))
 		}
-		return gone(c.Done(ctx)(c.Compute.Disks.Delete(c.Project, d.Zone, d.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Disks.Delete(c.Project, d.Zone, d.Name).Context(ctx).Do()))
 	},
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/api/dns/v1"
 
 	"kops.local/kops/internal/contract/hostnames"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
@@ -83,7 +84,7 @@ func (c *Client) records(ctx context.Context, zone, name string) ([]*Placeholder
 		})
 	})
 	if err != nil {
-		return nil, gone(err)
+		return nil, fault.IgnoreGone(err)
 	}
 	out := make([]*Placeholder, len(list))
 	for i, r := range list {
@@ -150,8 +151,8 @@ func isClusterRecord(p *Placeholder, cluster string) bool {
 func deleteRecord(ctx context.Context, c *Client, p *Placeholder) error {
 	list, err := gceapi.Got(c.DNS.ResourceRecordSets.List(c.Project, p.Zone).Name(p.Name + ".").Type(p.Type).Context(ctx).Do())
 	if err != nil || len(list.Rrsets) == 0 {
-		return gone(err)
+		return fault.IgnoreGone(err)
 	}
 	_, err = gceapi.Got(c.DNS.Changes.Create(c.Project, p.Zone, &dns.Change{Deletions: list.Rrsets}).Context(ctx).Do())
-	return gone(err)
+	return fault.IgnoreGone(err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -63,7 +64,7 @@ var Firewalls = resource.Kind[Firewall, *Client]{
 			return c.Done(ctx)(c.Compute.Firewalls.Update(c.Project, have.Name, want.request()).Context(ctx).Do())
 		}}},
 	Delete: func(ctx context.Context, c *Client, f *Firewall) error {
-		return gone(c.Done(ctx)(c.Compute.Firewalls.Delete(c.Project, f.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Firewalls.Delete(c.Project, f.Name).Context(ctx).Do()))
 	},
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -42,7 +43,7 @@ var ForwardingRules = resource.Kind[ForwardingRule, *Client]{
 	},
 	Create: func(ctx context.Context, c *Client, r *ForwardingRule) error {
 		r.ID = c.regional("forwardingRules", r.Name)
-		return c.Done(ctx)(c.Compute.ForwardingRules.Insert(c.Project, c.Region, &compute.ForwardingRule{Name: r.Name, IPAddress: known(r.Address), IPProtocol: r.Protocol,
+		return c.Done(ctx)(c.Compute.ForwardingRules.Insert(c.Project, c.Region, &compute.ForwardingRule{Name: r.Name, IPAddress: r.Address.Text(), IPProtocol: r.Protocol,
 			LoadBalancingScheme: r.Scheme, PortRange: r.PortRange, Target: url(r.Target), Ports: r.Ports, BackendService: url(r.Backend), Network: networkURL(r.Network),
 			Subnetwork: url(r.Subnet), Labels: r.Labels}).Context(ctx).Do())
 	},
@@ -53,7 +54,7 @@ var ForwardingRules = resource.Kind[ForwardingRule, *Client]{
 		{Fields: []string{"Labels"}, Set: labelForwardingRule},
 	},
 	Delete: func(ctx context.Context, c *Client, r *ForwardingRule) error {
-		return gone(c.Done(ctx)(c.Compute.ForwardingRules.Delete(c.Project, c.Region, r.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.ForwardingRules.Delete(c.Project, c.Region, r.Name).Context(ctx).Do()))
 	},
 }
 

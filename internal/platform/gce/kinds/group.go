@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/api/compute/v1"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
@@ -77,7 +78,7 @@ var InstanceGroupManagers = resource.Kind[InstanceGroupManager, *Client]{
 		}},
 	},
 	Delete: func(ctx context.Context, c *Client, g *InstanceGroupManager) error { // and its machines, for whose end the operation waits
-		return gone(c.Done(ctx)(c.Compute.InstanceGroupManagers.Delete(c.Project, g.Zone, g.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.InstanceGroupManagers.Delete(c.Project, g.Zone, g.Name).Context(ctx).Do()))
 	},
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
@@ -36,7 +37,7 @@ var HTTPHealthChecks = resource.Kind[HTTPHealthCheck, *Client]{
 		return c.Done(ctx)(c.Compute.HttpHealthChecks.Patch(c.Project, have.Name, want.request()).Context(ctx).Do())
 	}}},
 	Delete: func(ctx context.Context, c *Client, h *HTTPHealthCheck) error {
-		return gone(c.Done(ctx)(c.Compute.HttpHealthChecks.Delete(c.Project, h.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.HttpHealthChecks.Delete(c.Project, h.Name).Context(ctx).Do()))
 	},
 }
 
@@ -99,7 +100,7 @@ var HealthChecks = resource.Kind[HealthCheck, *Client]{
 		return c.Done(ctx)(c.Compute.RegionHealthChecks.Update(c.Project, c.Region, have.Name, want.request()).Context(ctx).Do())
 	}}},
 	Delete: func(ctx context.Context, c *Client, h *HealthCheck) error {
-		return gone(c.Done(ctx)(c.Compute.RegionHealthChecks.Delete(c.Project, c.Region, h.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.RegionHealthChecks.Delete(c.Project, c.Region, h.Name).Context(ctx).Do()))
 	},
 }
 
@@ -136,7 +137,7 @@ func listHealthChecks(ctx context.Context, c *Client, s resource.Scope) ([]*Heal
 			return nil, err
 		}
 		for _, b := range services {
-			for _, h := range knownAll(b.HealthChecks) {
+			for _, h := range resource.Texts(b.HealthChecks) {
 				used[h] = true
 			}
 		}

@@ -48,7 +48,7 @@ var ServiceAccounts = resource.Kind[ServiceAccount, *Client]{
 	}}},
 	Delete: func(ctx context.Context, c *Client, a *ServiceAccount) error {
 		_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Delete(accountName(a.Email)).Context(ctx).Do())
-		return gone(err)
+		return fault.IgnoreGone(err)
 	},
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -37,7 +38,7 @@ var Instances = resource.Kind[Instance, *Client]{
 	List:   listInstances,
 	Create: func(context.Context, *Client, *Instance) error { return errDeletedOnly },
 	Delete: func(ctx context.Context, c *Client, i *Instance) error {
-		return gone(c.Done(ctx)(c.Compute.Instances.Delete(c.Project, i.Zone, gceapi.Name(i.ID)).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Instances.Delete(c.Project, i.Zone, gceapi.Name(i.ID)).Context(ctx).Do()))
 	},
 }
 
@@ -85,7 +86,7 @@ var Routes = resource.Kind[Route, *Client]{
 	List:   listRoutes,
 	Create: func(context.Context, *Client, *Route) error { return errDeletedOnly },
 	Delete: func(ctx context.Context, c *Client, r *Route) error {
-		return gone(c.Done(ctx)(c.Compute.Routes.Delete(c.Project, gceapi.Name(r.ID)).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Routes.Delete(c.Project, gceapi.Name(r.ID)).Context(ctx).Do()))
 	},
 }
 
@@ -139,7 +140,7 @@ var InstanceGroups = resource.Kind[InstanceGroup, *Client]{
 	List:   listInstanceGroups,
 	Create: func(context.Context, *Client, *InstanceGroup) error { return errDeletedOnly },
 	Delete: func(ctx context.Context, c *Client, g *InstanceGroup) error { // its machines stay
-		return gone(c.Done(ctx)(c.Compute.InstanceGroups.Delete(c.Project, g.Zone, gceapi.Name(g.ID)).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.InstanceGroups.Delete(c.Project, g.Zone, gceapi.Name(g.ID)).Context(ctx).Do()))
 	},
 }
 
@@ -159,7 +160,7 @@ func listInstanceGroups(ctx context.Context, c *Client, s resource.Scope) ([]*In
 	used := map[string]bool{}
 	for _, b := range services {
 		for _, x := range b.Backends {
-			used[known(x.Group)] = true
+			used[x.Group.Text()] = true
 		}
 	}
 	list, err := c.allInstanceGroups(ctx)
@@ -186,7 +187,7 @@ var GlobalHealthChecks = resource.Kind[GlobalHealthCheck, *Client]{
 	List:   listGlobalHealthChecks,
 	Create: func(context.Context, *Client, *GlobalHealthCheck) error { return errDeletedOnly },
 	Delete: func(ctx context.Context, c *Client, h *GlobalHealthCheck) error {
-		return gone(c.Done(ctx)(c.Compute.HealthChecks.Delete(c.Project, gceapi.Name(h.ID)).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.HealthChecks.Delete(c.Project, gceapi.Name(h.ID)).Context(ctx).Do()))
 	},
 }
 
@@ -202,7 +203,7 @@ func listGlobalHealthChecks(ctx context.Context, c *Client, s resource.Scope) ([
 	}
 	used := map[string]bool{}
 	for _, b := range services {
-		for _, h := range knownAll(b.HealthChecks) {
+		for _, h := range resource.Texts(b.HealthChecks) {
 			used[h] = used[h] || strings.HasPrefix(gceapi.Name(h), servicePrefix) || gceapi.Name(h) == b.Name
 		}
 	}

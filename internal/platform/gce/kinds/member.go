@@ -27,14 +27,14 @@ var ProjectMembers = resource.Kind[ProjectMember, *Client]{
 	API:    apiProjects,
 	Tasks:  []string{"ProjectIAMBinding"},
 	Early:  true,
-	Key:    func(m *ProjectMember) string { return m.Role + " " + known(m.Member) },
+	Key:    func(m *ProjectMember) string { return m.Role + " " + m.Member.Text() },
 	Grants: func(*ProjectMember) bool { return true },
 	List:   listProjectMembers,
 	Create: func(ctx context.Context, c *Client, m *ProjectMember) error {
-		return give(ctx, c, m.Project, c.projectPolicy(m.Project), m.Role, known(m.Member))
+		return give(ctx, c, m.Project, c.projectPolicy(m.Project), m.Role, m.Member.Text())
 	},
 	Delete: func(ctx context.Context, c *Client, m *ProjectMember) error {
-		return gone(take(ctx, c, m.Project, c.projectPolicy(m.Project), m.Role, known(m.Member)))
+		return fault.IgnoreGone(take(ctx, c, m.Project, c.projectPolicy(m.Project), m.Role, m.Member.Text()))
 	},
 }
 
@@ -70,14 +70,14 @@ var BucketMembers = resource.Kind[BucketMember, *Client]{
 	Name:   "google_storage_bucket_iam_member",
 	API:    apiStorage,
 	Tasks:  []string{"StorageBucketIAM"},
-	Key:    func(m *BucketMember) string { return m.Bucket + " " + m.Role + " " + known(m.Member) },
+	Key:    func(m *BucketMember) string { return m.Bucket + " " + m.Role + " " + m.Member.Text() },
 	Grants: func(*BucketMember) bool { return true },
 	List:   listBucketMembers,
 	Create: func(ctx context.Context, c *Client, m *BucketMember) error {
-		return give(ctx, c, "b/"+m.Bucket, c.bucketPolicy(m.Bucket), m.Role, known(m.Member))
+		return give(ctx, c, "b/"+m.Bucket, c.bucketPolicy(m.Bucket), m.Role, m.Member.Text())
 	},
 	Delete: func(ctx context.Context, c *Client, m *BucketMember) error {
-		return gone(take(ctx, c, "b/"+m.Bucket, c.bucketPolicy(m.Bucket), m.Role, known(m.Member)))
+		return fault.IgnoreGone(take(ctx, c, "b/"+m.Bucket, c.bucketPolicy(m.Bucket), m.Role, m.Member.Text()))
 	},
 }
 

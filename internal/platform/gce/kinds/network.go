@@ -46,7 +46,7 @@ var Networks = resource.Kind[Network, *Client]{
 func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 	err := c.Done(ctx)(c.Compute.Networks.Delete(c.Project, n.Name).Context(ctx).Do())
 	if !fault.Is(err, fault.Conflict) {
-		return gone(err)
+		return fault.IgnoreGone(err)
 	}
 	var users []string
 	if rules, listErr := c.allFirewalls(ctx); listErr == nil { // when it cannot be told, the first error stands
@@ -80,7 +80,7 @@ func listNetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Network,
 			return gceapi.Got(c.Compute.Networks.Get(project, name).Context(ctx).Do())
 		})
 		if err != nil {
-			if gone(err) == nil {
+			if fault.IgnoreGone(err) == nil {
 				return nil, nil
 			}
 			return nil, fmt.Errorf("look for the network %s: %w", id, err)

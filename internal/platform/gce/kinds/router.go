@@ -38,7 +38,7 @@ var Routers = resource.Kind[Router, *Client]{
 		return c.Done(ctx)(c.Compute.Routers.Insert(c.Project, c.Region, &compute.Router{Name: r.Name, Network: networkURL(r.Network)}).Context(ctx).Do())
 	},
 	Delete: func(ctx context.Context, c *Client, r *Router) error {
-		return gone(c.Done(ctx)(c.Compute.Routers.Delete(c.Project, c.Region, r.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Routers.Delete(c.Project, c.Region, r.Name).Context(ctx).Do()))
 	},
 }
 
@@ -79,7 +79,7 @@ var RouterNATs = resource.Kind[RouterNAT, *Client]{
 	Update: []resource.Setter[RouterNAT, *Client]{{Fields: []string{"Allocation", "Source", "Subnetworks"},
 		Set: func(ctx context.Context, c *Client, _, want *RouterNAT) error { return setNAT(ctx, c, want) }}},
 	Delete: func(ctx context.Context, c *Client, n *RouterNAT) error {
-		return gone(patchNATs(ctx, c, n, nil))
+		return fault.IgnoreGone(patchNATs(ctx, c, n, nil))
 	},
 }
 
@@ -117,7 +117,7 @@ func setNAT(ctx context.Context, c *Client, n *RouterNAT) error {
 // patchNATs writes the NATs of a router: those there are, with one changed or added, or
 // without it where change is nil. Routers have no fingerprint, so that writes of this process take turns.
 func patchNATs(ctx context.Context, c *Client, n *RouterNAT, change func(*compute.RouterNat)) error {
-	name := gceapi.Name(known(n.Router))
+	name := gceapi.Name(n.Router.Text())
 	defer c.turn("router " + name)()
 	r, err := gceapi.Got(c.Compute.Routers.Get(c.Project, n.Region, name).Context(ctx).Do())
 	if err != nil {

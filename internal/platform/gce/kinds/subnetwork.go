@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -58,7 +59,7 @@ var Subnetworks = resource.Kind[Subnetwork, *Client]{
 		{Fields: []string{"Secondary"}, Set: setSecondary},
 	},
 	Delete: func(ctx context.Context, c *Client, s *Subnetwork) error {
-		return gone(c.Done(ctx)(c.Compute.Subnetworks.Delete(c.Project, s.Region, s.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Subnetworks.Delete(c.Project, s.Region, s.Name).Context(ctx).Do()))
 	},
 }
 
@@ -87,7 +88,7 @@ func listSubnetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Subne
 	shared, err := each(ctx, others, func(ctx context.Context, id string) (*Subnetwork, error) {
 		d, err := gceapi.Got(c.Compute.Subnetworks.Get(gceapi.Place(id, "projects"), gceapi.Place(id, "regions"), gceapi.Name(id)).Context(ctx).Do())
 		if err != nil {
-			if gone(err) == nil {
+			if fault.IgnoreGone(err) == nil {
 				return nil, nil
 			}
 			return nil, fmt.Errorf("look for the subnetwork %s: %w", id, err)

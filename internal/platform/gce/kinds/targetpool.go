@@ -40,7 +40,7 @@ var TargetPools = resource.Kind[TargetPool, *Client]{
 	},
 	Update: []resource.Setter[TargetPool, *Client]{{Fields: []string{"HealthChecks"}, Set: setPoolChecks}},
 	Delete: func(ctx context.Context, c *Client, p *TargetPool) error {
-		return gone(c.Done(ctx)(c.Compute.TargetPools.Delete(c.Project, c.Region, p.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.TargetPools.Delete(c.Project, c.Region, p.Name).Context(ctx).Do()))
 	},
 }
 

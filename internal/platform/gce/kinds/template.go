@@ -3,6 +3,7 @@ package kinds
 import (
 	"context"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -119,6 +120,6 @@ var InstanceTemplates = resource.Kind[InstanceTemplate, *Client]{
 	List:   listTemplates,
 	Create: createTemplate,
 	Delete: func(ctx context.Context, c *Client, t *InstanceTemplate) error {
-		return gone(c.Done(ctx)(c.Compute.InstanceTemplates.Delete(c.Project, gceapi.Name(t.ID)).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Done(ctx)(c.Compute.InstanceTemplates.Delete(c.Project, gceapi.Name(t.ID)).Context(ctx).Do()))
 	},
 }
