@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
 	"net/mail"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,11 +37,20 @@ func Started(have, want string) Made {
 	return out
 }
 
-// Note adds a change, if there is one.
-func (m *Made) Note(field, have, want string) {
-	if have != want {
-		m.Changes = append(m.Changes, Change{field, have, want})
+// Note adds a change, if there is one, as users see the values: what a pointer points to, and
+// nothing for what is zero or empty.
+func (m *Made) Note(field string, have, want any) {
+	if h, w := shown(have), shown(want); h != w {
+		m.Changes = append(m.Changes, Change{field, h, w})
 	}
+}
+
+func shown(v any) string {
+	is := reflect.Indirect(reflect.ValueOf(v))
+	if !is.IsValid() || is.IsZero() || is.Kind() == reflect.Slice && is.Len() == 0 {
+		return ""
+	}
+	return fmt.Sprint(is.Interface())
 }
 
 // userData is a user data, taken apart.

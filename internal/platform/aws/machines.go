@@ -53,19 +53,9 @@ func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api
 	if err := both.Wait(); err != nil {
 		return nil, err
 	}
-	var out []platform.MachineGroup
-	at := map[string]int{}
-	group := func(name string) *platform.MachineGroup {
-		i, ok := at[name]
-		if !ok {
-			i = len(out)
-			at[name] = i
-			out = append(out, platform.MachineGroup{Name: name})
-		}
-		return &out[i]
-	}
+	var out platform.Grouping
 	for _, g := range groups {
-		of := group(instanceGroupOf(g.Tags))
+		of := out.Of(instanceGroupOf(g.Tags))
 		of.Target += int(sdk.ToInt32(g.DesiredCapacity))
 		of.Trouble = cmp.Or(of.Trouble, why[sdk.ToString(g.AutoScalingGroupName)])
 	}
@@ -81,13 +71,10 @@ func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api
 		}
 		leaves := strings.Contains(state, "Terminat") || i.State != nil && i.State.Name == ec2types.InstanceStateNameShuttingDown
 		m.Outdated = !leaves && (counted && in.made != in.wanted || m.Detached)
-		mine := group(m.Group)
+		mine := out.Of(m.Group)
 		mine.Machines = append(mine.Machines, m)
 	}
-	for _, g := range out {
-		slices.SortFunc(g.Machines, func(a, b platform.Machine) int { return strings.Compare(a.Name, b.Name) })
-	}
-	return out, nil
+	return out.Groups(), nil
 }
 
 func scalingGroups(ctx context.Context, c *kinds.Client, cluster string) ([]astypes.AutoScalingGroup, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -75,20 +74,20 @@ func compare(have, want *kinds.LaunchTemplate) platform.Made {
 	out.Note("spec.machineType", have.InstanceType, want.InstanceType)
 	out.Note("spec.image", have.ImageID, want.ImageID)
 	compareVolumes(&out, have.BlockDevices, want.BlockDevices)
-	out.Note("spec.rootVolume.optimization", text(have.EBSOptimized), text(want.EBSOptimized))
+	out.Note("spec.rootVolume.optimization", have.EBSOptimized, want.EBSOptimized)
 	out.Note("spec.cpuCredits", have.Credits.CPU, want.Credits.CPU)
 	out.Note("spec.iam.profile", have.Profile.Name.Text()+have.Profile.ARN.Text(), want.Profile.Name.Text()+want.Profile.ARN.Text())
 	out.Note("spec.sshKeyName", have.KeyName.Text(), want.KeyName.Text())
 	out.Note("spec.maxPrice", have.Market.Spot.MaxPrice, want.Market.Spot.MaxPrice)
-	out.Note("spec.instanceInterruptionBehavior", text(unpriced(have.Market)), text(unpriced(want.Market)))
+	out.Note("spec.instanceInterruptionBehavior", unpriced(have.Market), unpriced(want.Market))
 	out.Note("spec.instanceMetadata.httpTokens", have.Metadata.Tokens, want.Metadata.Tokens)
-	out.Note("spec.instanceMetadata.httpPutResponseHopLimit", text(have.Metadata.HopLimit), text(want.Metadata.HopLimit))
+	out.Note("spec.instanceMetadata.httpPutResponseHopLimit", have.Metadata.HopLimit, want.Metadata.HopLimit)
 	out.Note("metadata over IPv6", have.Metadata.IPv6, want.Metadata.IPv6)
-	out.Note("spec.detailedInstanceMonitoring", text(have.Monitoring.Enabled), text(want.Monitoring.Enabled))
+	out.Note("spec.detailedInstanceMonitoring", have.Monitoring.Enabled, want.Monitoring.Enabled)
 	h, w := network(have), network(want)
-	out.Note("spec.associatePublicIP", text(h.PublicIP), text(w.PublicIP))
+	out.Note("spec.associatePublicIP", h.PublicIP, w.PublicIP)
 	out.Note("spec.additionalSecurityGroups", groupsOf(h), groupsOf(w))
-	out.Note("addresses of IPv6", text(h.IPv6Addresses), text(w.IPv6Addresses))
+	out.Note("addresses of IPv6", h.IPv6Addresses, w.IPv6Addresses)
 	out.Note("spec.tenancy", have.Placement.Tenancy, want.Placement.Tenancy)
 	compareTags(&out, instanceTags(have), instanceTags(want))
 	return out
@@ -109,13 +108,13 @@ func compareVolumes(out *platform.Made, have, want []kinds.BlockDevice) {
 		return all[0].EBS
 	}
 	h, w := root(have), root(want)
-	out.Note("spec.rootVolume.size", text(h.SizeGiB), text(w.SizeGiB))
+	out.Note("spec.rootVolume.size", h.SizeGiB, w.SizeGiB)
 	out.Note("spec.rootVolume.type", h.Type, w.Type)
-	out.Note("spec.rootVolume.iops", text(h.IOPS), text(w.IOPS))
-	out.Note("spec.rootVolume.throughput", text(h.Throughput), text(w.Throughput))
-	out.Note("spec.rootVolume.encryption", text(h.Encrypted), text(w.Encrypted))
+	out.Note("spec.rootVolume.iops", h.IOPS, w.IOPS)
+	out.Note("spec.rootVolume.throughput", h.Throughput, w.Throughput)
+	out.Note("spec.rootVolume.encryption", h.Encrypted, w.Encrypted)
 	out.Note("spec.rootVolume.encryptionKey", h.KMSKey, w.KMSKey)
-	rest := func(all []kinds.BlockDevice) string { return text(all[min(1, len(all)):]) }
+	rest := func(all []kinds.BlockDevice) []kinds.BlockDevice { return all[min(1, len(all)):] }
 	out.Note("spec.volumes", rest(have), rest(want))
 }
 
@@ -181,12 +180,4 @@ func groupsOf(n kinds.NetworkInterface) string {
 	}
 	slices.Sort(ids)
 	return strings.Join(ids, ",")
-}
-
-// text writes a value as users see it; the zero value is nothing.
-func text(v any) string {
-	if is := reflect.ValueOf(v); is.IsZero() || is.Kind() == reflect.Slice && is.Len() == 0 {
-		return ""
-	}
-	return fmt.Sprint(v)
 }

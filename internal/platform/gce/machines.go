@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -16,19 +17,13 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// What marks the machines of a cluster.
-const (
-	groupLabel = "k8s-io-instance-group"
-	// detachedLabel marks a machine in whose place its group has made another.
-	detachedLabel = "kops-k8s-io-detached"
-	// creator and origin are the metadata in which an instance says what group made it, and of which
-	// template.
-	creator, origin = "created-by", "instance-template"
-)
+// detachedLabel marks a machine in whose place its group has made another.
+const detachedLabel = "kops-k8s-io-detached"
 
 // groupsAsked is how many groups are asked for their machines at once.
 const groupsAsked = 16
@@ -40,34 +35,22 @@ func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api
 	if err != nil {
 		return nil, err
 	}
-	var out []platform.MachineGroup
-	at := map[string]int{}
-	group := func(name string) *platform.MachineGroup {
-		i, ok := at[name]
-		if !ok {
-			i = len(out)
-			at[name] = i
-			out = append(out, platform.MachineGroup{Name: name})
-		}
-		return &out[i]
-	}
-	for _, m := range now.groups {
-		of := group(m.instanceGroup)
+	var out platform.Grouping
+	for _, at := range slices.Sorted(maps.Keys(now.groups)) { // the same order, and the same trouble, each time
+		m := now.groups[at]
+		of := out.Of(m.instanceGroup)
 		of.Target += int(m.TargetSize)
 		of.Trouble = cmp.Or(of.Trouble, m.trouble)
 	}
 	for _, i := range now.instances {
-		m := now.machine(i)
-		mine := group(m.Group)
+		m := i.machine()
+		mine := out.Of(m.Group)
 		if i.surplus() {
 			mine.Target--
 		}
 		mine.Machines = append(mine.Machines, m)
 	}
-	for _, g := range out {
-		slices.SortFunc(g.Machines, func(a, b platform.Machine) int { return strings.Compare(a.Name, b.Name) })
-	}
-	return out, nil
+	return out.Groups(), nil
 }
 
 // view is what there is of a cluster's machines.
@@ -101,8 +84,8 @@ func look(ctx context.Context, c *kinds.Client, cluster *api.Cluster) (*view, er
 	}
 	makers := map[string]string{} // the instance groups of managers, as their instances say
 	for _, i := range v.instances {
-		if by := metadata(i.Metadata, creator); by != "" {
-			makers[link(by)] = i.Labels[groupLabel]
+		if by := gceapi.Metadata(i.Metadata, gcecloud.MetadataCreatedBy); by != "" {
+			makers[link(by)] = i.Labels[gcecloud.GroupLabel]
 		}
 	}
 	for _, m := range managers {
@@ -115,7 +98,7 @@ func look(ctx context.Context, c *kinds.Client, cluster *api.Cluster) (*view, er
 		}
 	}
 	for _, i := range v.instances {
-		i.group = v.groups[link(metadata(i.Metadata, creator))]
+		i.group = v.groups[link(gceapi.Metadata(i.Metadata, gcecloud.MetadataCreatedBy))]
 	}
 	if err := v.ask(ctx, c); err != nil {
 		return nil, err
@@ -175,7 +158,9 @@ func (v *view) made(g *group) (n int64) {
 
 // told reports whether all machines of a group say of which template they were made.
 func (v *view) told(g *group) bool {
-	return !slices.ContainsFunc(v.instances, func(i *instance) bool { return i.group == g && metadata(i.Metadata, origin) == "" })
+	return !slices.ContainsFunc(v.instances, func(i *instance) bool {
+		return i.group == g && gceapi.Metadata(i.Metadata, gcecloud.MetadataTemplate) == ""
+	})
 }
 
 // failure is what Google says of the last attempt to have a machine, such as that a quota is used up.
@@ -192,8 +177,8 @@ func failure(m *compute.ManagedInstance) string {
 }
 
 // machine is an instance; its node bears its name.
-func (v *view) machine(i *instance) platform.Machine {
-	m := platform.Machine{Name: i.Name, Node: i.Name, Group: i.Labels[groupLabel], Zone: path.Base(i.Zone), State: i.Status, Running: i.Status == "RUNNING"}
+func (i *instance) machine() platform.Machine {
+	m := platform.Machine{Name: i.Name, Node: i.Name, Group: i.Labels[gcecloud.GroupLabel], Zone: path.Base(i.Zone), State: i.Status, Running: i.Status == "RUNNING"}
 	m.Created, _ = time.Parse(time.RFC3339, i.CreationTimestamp) // Google writes it so
 	for _, n := range i.NetworkInterfaces {
 		m.Addresses = append(m.Addresses, n.NetworkIP)
@@ -247,7 +232,7 @@ func (i *instance) template() string {
 	if in := i.member(); in != nil && in.Version != nil {
 		return link(in.Version.InstanceTemplate)
 	}
-	if of := metadata(i.Metadata, origin); of != "" {
+	if of := gceapi.Metadata(i.Metadata, gcecloud.MetadataTemplate); of != "" {
 		return link(of)
 	}
 	return link(i.group.InstanceTemplate)
@@ -260,19 +245,6 @@ func link(l string) string {
 		return after
 	}
 	return l
-}
-
-// metadata is the value of a key of an instance's metadata, or "".
-func metadata(m *compute.Metadata, key string) string {
-	if m == nil {
-		return ""
-	}
-	for _, i := range m.Items {
-		if i.Key == key && i.Value != nil {
-			return *i.Value
-		}
-	}
-	return ""
 }
 
 // bootRecord reads what an instance wrote on its first serial port, where its report stands, too;

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/api"
@@ -70,8 +72,8 @@ func (f *fleet) done(op *compute.Operation, err error) {
 func (f *fleet) template(name, machineType string) {
 	f.Helper()
 	f.done(f.api().InstanceTemplates.Insert(testProject, &compute.InstanceTemplate{Name: name, Properties: &compute.InstanceProperties{MachineType: machineType,
-		Labels:            map[string]string{gcename.LabelCluster: gcename.Label(f.cluster.Name), groupLabel: "nodes"},
-		Metadata:          &compute.Metadata{Items: []*compute.MetadataItems{{Key: gcename.MetadataCluster, Value: new(f.cluster.Name)}, {Key: gcename.MetadataGroup, Value: new("nodes")}}},
+		Labels:            map[string]string{gcecloud.ClusterLabel: gcecloud.Label(f.cluster.Name), gcecloud.GroupLabel: "nodes"},
+		Metadata:          &compute.Metadata{Items: []*compute.MetadataItems{{Key: gcecloud.MetadataCluster, Value: new(f.cluster.Name)}, {Key: gcecloud.MetadataGroup, Value: new("nodes")}}},
 		Disks:             []*compute.AttachedDisk{{Boot: true, AutoDelete: true, InitializeParams: &compute.AttachedDiskInitializeParams{DiskSizeGb: 20, SourceImage: "projects/debian-cloud/global/images/debian"}}},
 		NetworkInterfaces: []*compute.NetworkInterface{{Subnetwork: "regions/" + testRegion + "/subnetworks/s"}}}}).Do())
 }

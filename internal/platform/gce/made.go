@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
@@ -43,40 +43,32 @@ func made(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.Ins
 	return out, nil
 }
 
-// Keys of an instance's metadata.
-const (
-	userDataKey = "user-data"
-	scriptKey   = "startup-script"
-	sshKeysKey  = "ssh-keys"
-	scalerKey   = "kube-env" // what the autoscaler knows of nodes that are not there
-)
-
 // compare tells in what two templates differ, as fields of the spec.
 func compare(have, want *kinds.InstanceTemplate) platform.Made {
 	out := platform.Started(started(have), started(want))
 	out.Note("spec.machineType", have.MachineType, want.MachineType)
 	h, w := root(have), root(want)
 	out.Note("spec.image", h.SourceImage, w.SourceImage)
-	out.Note("spec.rootVolume.size", text(h.SizeGiB), text(w.SizeGiB))
+	out.Note("spec.rootVolume.size", h.SizeGiB, w.SizeGiB)
 	out.Note("spec.rootVolume.type", h.DiskType, w.DiskType)
-	out.Note("spec.rootVolume.iops", text(h.IOPS), text(w.IOPS))
-	out.Note("spec.rootVolume.throughput", text(h.Throughput), text(w.Throughput))
+	out.Note("spec.rootVolume.iops", h.IOPS, w.IOPS)
+	out.Note("spec.rootVolume.throughput", h.Throughput, w.Throughput)
 	hn, wn := network(have), network(want)
-	out.Note("spec.associatePublicIP", text(hn.Access != nil), text(wn.Access != nil))
+	out.Note("spec.associatePublicIP", hn.Access != nil, wn.Access != nil)
 	out.Note("spec.subnets", hn.Subnetwork.Text(), wn.Subnetwork.Text())
-	out.Note("addresses of pods", text(hn.Aliases), text(wn.Aliases))
+	out.Note("addresses of pods", hn.Aliases, wn.Aliases)
 	out.Note("addresses of IPv6", hn.StackType, wn.StackType)
-	out.Note("forwarding of packets", text(have.CanIPForward), text(want.CanIPForward))
+	out.Note("forwarding of packets", have.CanIPForward, want.CanIPForward)
 	out.Note("spec.gcpProvisioningModel", have.Scheduling.ProvisioningModel, want.Scheduling.ProvisioningModel)
 	out.Note("maintenance", have.Scheduling.OnHostMaintenance, want.Scheduling.OnHostMaintenance)
-	out.Note("spec.guestAccelerators", text(have.Accelerators), text(want.Accelerators))
-	out.Note("spec.gcpShielded", text(held(have.Shielded)), text(held(want.Shielded)))
+	out.Note("spec.guestAccelerators", have.Accelerators, want.Accelerators)
+	out.Note("spec.gcpShielded", have.Shielded, want.Shielded)
 	out.Note("spec.gcpConfidential", held(have.Confidential).Type, held(want.Confidential).Type)
 	out.Note("spec.cloudProvider.gce.serviceAccount", have.Account.Email.Text(), want.Account.Email.Text())
 	out.Note("rights of the service account", strings.Join(have.Account.Scopes, ","), strings.Join(want.Account.Scopes, ","))
 	out.Note("network tags", strings.Join(have.Tags, ","), strings.Join(want.Tags, ","))
-	out.Note("SSH keys", content(have, sshKeysKey), content(want, sshKeysKey))
-	out.Note("spec.nodeLabels and spec.taints", content(have, scalerKey), content(want, scalerKey))
+	out.Note("SSH keys", content(have, gcecloud.MetadataSSHKeys), content(want, gcecloud.MetadataSSHKeys))
+	out.Note("spec.nodeLabels and spec.taints", content(have, gcecloud.MetadataScaler), content(want, gcecloud.MetadataScaler))
 	for _, k := range slices.Sorted(maps.Keys(union(have.Labels, want.Labels))) {
 		out.Note("spec.cloudLabels", label(have.Labels, k), label(want.Labels, k))
 	}
@@ -85,7 +77,7 @@ func compare(have, want *kinds.InstanceTemplate) platform.Made {
 
 // started is the user data of a template's machines, in whichever of its two places it stands.
 func started(t *kinds.InstanceTemplate) string {
-	return content(t, userDataKey) + content(t, scriptKey)
+	return content(t, gcecloud.MetadataUserData) + content(t, gcecloud.MetadataScript)
 }
 
 func content(t *kinds.InstanceTemplate, key string) string { return t.Metadata[key].Value().Text() }
@@ -128,12 +120,4 @@ func held[T any](p *T) (out T) {
 		out = *p
 	}
 	return out
-}
-
-// text writes a value as users see it; the zero value is nothing.
-func text(v any) string {
-	if is := reflect.ValueOf(v); is.IsZero() {
-		return ""
-	}
-	return fmt.Sprint(v)
 }

@@ -16,6 +16,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
@@ -88,7 +89,7 @@ func terminate(ctx context.Context, s *platform.Session, _ *api.Cluster, m platf
 
 // kept returns the group that keeps an instance, and the names of all that it keeps; "" where none does.
 func (i *instance) kept(ctx context.Context, c *kinds.Client) (manager string, names []string, err error) {
-	manager = path.Base(metadata(i.Metadata, creator))
+	manager = path.Base(gceapi.Metadata(i.Metadata, gcecloud.MetadataCreatedBy))
 	if manager == "." {
 		return "", nil, nil
 	}

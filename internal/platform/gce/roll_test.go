@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/api"
@@ -98,9 +100,9 @@ func (p *project) settle() {
 func (p *project) template(group, name, machine string) string {
 	p.Helper()
 	t := &compute.InstanceTemplate{Name: name, Properties: &compute.InstanceProperties{MachineType: machine,
-		Labels: map[string]string{gcename.LabelCluster: gcename.Label(p.cluster.Name), groupLabel: group},
-		Metadata: &compute.Metadata{Items: []*compute.MetadataItems{{Key: gcename.MetadataCluster, Value: &p.cluster.Name}, {Key: gcename.MetadataGroup, Value: &group},
-			{Key: userDataKey, Value: new("#!/bin/bash\n")}}},
+		Labels: map[string]string{gcecloud.ClusterLabel: gcecloud.Label(p.cluster.Name), gcecloud.GroupLabel: group},
+		Metadata: &compute.Metadata{Items: []*compute.MetadataItems{{Key: gcecloud.MetadataCluster, Value: &p.cluster.Name}, {Key: gcecloud.MetadataGroup, Value: &group},
+			{Key: gcecloud.MetadataUserData, Value: new("#!/bin/bash\n")}}},
 		Disks: []*compute.AttachedDisk{{Boot: true, AutoDelete: true, InitializeParams: &compute.AttachedDiskInitializeParams{
 			SourceImage: "projects/ubuntu-os-cloud/global/images/ubuntu-2404-noble-amd64-v20260101"}}},
 		NetworkInterfaces: []*compute.NetworkInterface{{Subnetwork: "regions/" + testRegion + "/subnetworks/subnet"}},

@@ -91,18 +91,10 @@ func compare(m machine.Machine, userData string, g keeper.Group) platform.Made {
 	out := platform.Started(userData, g.UserData)
 	out.Note("spec.image", m.Image, g.Image)
 	out.Note("spec.machineType", spec.MachineType(m.CPUs, m.MemoryMiB), spec.MachineType(g.CPUs, g.MemoryMiB))
-	out.Note("spec.rootVolume.size", gib(m.DiskGiB), gib(g.DiskGiB))
+	out.Note("spec.rootVolume.size", m.DiskGiB, g.DiskGiB)
 	out.Note("labels of the machine", text(m.Labels), text(g.Labels))
 	out.Note("folders of the host", text(m.Folders), text(g.Folders))
 	return out
-}
-
-// gib is a size of a disk; 0 leaves it to the host.
-func gib(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
 }
 
 // text writes a value such that equal ones are equal, and empty ones empty.

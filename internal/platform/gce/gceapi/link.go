@@ -1,6 +1,10 @@
 package gceapi
 
-import "strings"
+import (
+	"strings"
+
+	"google.golang.org/api/compute/v1"
+)
 
 // linkBase is how Google's answers begin the URLs of objects, whichever host is asked.
 const linkBase = "https://www.googleapis.com/compute/v1/"
@@ -31,6 +35,19 @@ func Place(link, word string) string {
 	for i := 0; i+1 < len(parts); i += 2 {
 		if parts[i] == word {
 			return parts[i+1]
+		}
+	}
+	return ""
+}
+
+// Metadata is the value of a key of an instance's or a template's metadata, or "".
+func Metadata(m *compute.Metadata, key string) string {
+	if m == nil {
+		return ""
+	}
+	for _, item := range m.Items {
+		if item.Key == key && item.Value != nil {
+			return *item.Value
 		}
 	}
 	return ""

@@ -6,16 +6,32 @@ package gcecloud
 
 import "strings"
 
+// Labels.
 const (
-	// ClusterLabel is the label of instances and disks with the name of their cluster, as Label writes it.
+	// ClusterLabel is that of instances, disks and forwarding rules with the name of their cluster, as Label writes it.
 	ClusterLabel = "k8s-io-cluster-name"
-	// MetadataCluster and MetadataGroup are the metadata of an instance and its template
-	// with the name of the cluster, dots included, and of the instance group.
+	// GroupLabel is that of instances with their instance group.
+	GroupLabel = "k8s-io-instance-group"
+	// RolePrefix begins that of a role, whose value is the role, and EtcdPrefix that of a disk of an etcd cluster.
+	RolePrefix = "k8s-io-role-"
+	EtcdPrefix = "k8s-io-etcd-"
+)
+
+// Metadata of an instance and its template.
+const (
+	// MetadataCluster and MetadataGroup are the name of the cluster, dots included, and of the instance group.
 	MetadataCluster = "cluster-name"
 	MetadataGroup   = "kops-k8s-io-instance-group-name"
-	// MetadataCreatedBy is the metadata by which Google says which managed instance group made
-	// an instance: projects/NUMBER/zones/ZONE/instanceGroupManagers/NAME.
+	// MetadataCreatedBy and MetadataTemplate are by which Google says what managed instance group made an
+	// instance, projects/NUMBER/zones/ZONE/instanceGroupManagers/NAME, and of which template.
 	MetadataCreatedBy = "created-by"
+	MetadataTemplate  = "instance-template"
+	// MetadataUserData and MetadataScript are what an instance starts with: cloud-init's, or Google's own.
+	MetadataUserData = "user-data"
+	MetadataScript   = "startup-script"
+	// MetadataSSHKeys are who may log in, and MetadataScaler what the autoscaler knows of nodes that are not there.
+	MetadataSSHKeys = "ssh-keys"
+	MetadataScaler  = "kube-env"
 )
 
 // Label is the name of a cluster as labels have it.

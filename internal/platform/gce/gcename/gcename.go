@@ -29,17 +29,6 @@ const (
 	Bastion      = "bastion"
 )
 
-// Keys of labels and metadata.
-const (
-	LabelCluster    = "k8s-io-cluster-name"             // its value is Label
-	LabelEtcdPrefix = "k8s-io-etcd-"                    // followed by the name of an etcd cluster
-	MetadataCluster = "cluster-name"                    // its value is the cluster's name
-	MetadataGroup   = "kops-k8s-io-instance-group-name" // its value is the instance group's name
-)
-
-// Label is a cluster's name as the value of a label. It is never cut.
-func Label(cluster string) string { return names.Dashed(cluster) }
-
 // Suffixed is the name of a cluster's object, such as api or a subnet of the spec. The
 // cluster's part alone is cut, so that all names of a cluster end alike.
 func Suffixed(object, cluster string) string { return suffixed(object, cluster, maxName) }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"google.golang.org/api/cloudresourcemanager/v1"
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/dns/v1"
@@ -91,7 +93,7 @@ func (s *stage) controllers(cluster, letter string) {
 	s.done(s.c.Compute.ForwardingRules.Insert(testProject, testRegion, &compute.ForwardingRule{Name: name, LoadBalancingScheme: "EXTERNAL", IPProtocol: "TCP", PortRange: "80-80",
 		Target: s.c.regional("targetPools", name)}).Do())
 	s.done(s.c.Compute.Disks.Insert(testProject, testZone, &compute.Disk{Name: "pvc-" + letter, SizeGb: 10, Type: "projects/" + testProject + "/zones/" + testZone + "/diskTypes/pd-ssd",
-		Labels:      map[string]string{gcename.LabelCluster: gcename.Label(cluster)},
+		Labels:      map[string]string{gcecloud.ClusterLabel: gcecloud.Label(cluster)},
 		Description: `{"kubernetes.io/created-for/pvc/name":"data","kubernetes.io/created-for/pvc/namespace":"shop"}`}).Do())
 	managed := gcename.Group("cp", testZone, cluster)
 	machines, err := s.c.Compute.InstanceGroupManagers.ListManagedInstances(testProject, testZone, managed).Do()
@@ -104,7 +106,7 @@ func (s *stage) controllers(cluster, letter string) {
 	s.done(s.c.Compute.InstanceGroupManagers.AbandonInstances(testProject, testZone, managed,
 		&compute.InstanceGroupManagersAbandonInstancesRequest{Instances: []string{gceapi.URL(machine)}}).Do())
 	s.within(cluster, letter, network, machine)
-	s.done(s.c.Compute.Routes.Insert(testProject, &compute.Route{Name: gcename.Label(cluster) + "-12345678-1234-1234-1234-1234567890a" + letter, Network: network,
+	s.done(s.c.Compute.Routes.Insert(testProject, &compute.Route{Name: gcecloud.Label(cluster) + "-12345678-1234-1234-1234-1234567890a" + letter, Network: network,
 		DestRange: "10.99.0.0/24", Priority: 1000, NextHopInstance: gceapi.URL(machine)}).Do())
 	for _, record := range []struct{ name, kind, value string }{{"api.internal." + cluster, "A", "10.0.16.2"}, {"kops-controller.internal." + cluster, "A", "10.0.16.2"}} {
 		if _, err := s.c.DNS.Changes.Create(testProject, "example", &dns.Change{Additions: []*dns.ResourceRecordSet{{Name: record.name + ".", Type: record.kind, Ttl: 60, Rrdatas: []string{record.value}}}}).Do(); err != nil {

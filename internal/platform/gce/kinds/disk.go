@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
-	"kops.local/kops/internal/platform/gce/gcename"
 )
 
 // Disk is a persistent disk of a zone. What would need a new disk is forbidden, as the disk
@@ -61,7 +62,7 @@ var Disks = resource.Kind[Disk, *Client]{
 // dataOf says whose data are on a disk.
 func dataOf(d *Disk) string {
 	for key := range maps.Keys(d.Labels) {
-		if etcd, ok := strings.CutPrefix(key, gcename.LabelEtcdPrefix); ok {
+		if etcd, ok := strings.CutPrefix(key, gcecloud.EtcdPrefix); ok {
 			return "data of etcd " + etcd
 		}
 	}
@@ -93,7 +94,7 @@ func listDisks(ctx context.Context, c *Client, s resource.Scope) ([]*Disk, error
 }
 
 func etcdDisk(labels map[string]string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(labels)), func(k string) bool { return strings.HasPrefix(k, gcename.LabelEtcdPrefix) })
+	return slices.ContainsFunc(slices.Collect(maps.Keys(labels)), func(k string) bool { return strings.HasPrefix(k, gcecloud.EtcdPrefix) })
 }
 
 func diskOf(d *compute.Disk) *Disk {

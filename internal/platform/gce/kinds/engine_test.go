@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/observe"
@@ -45,9 +47,9 @@ func wanted(t *testing.T, cluster, subnet, shared string, nodes ...string) *grap
 	member := resource.Concat(lit("serviceAccount:"), account.Out("email"))
 	add(ProjectMembers.New("control-plane", ProjectMember{Project: testProject, Role: "roles/container.serviceAgent", Member: member}))
 	add(BucketMembers.New("control-plane", BucketMember{Bucket: "state", Role: "roles/storage.objectAdmin", Member: member}))
-	labels := Labels{gcename.LabelCluster: gcename.Label(cluster)}
+	labels := Labels{gcecloud.ClusterLabel: gcecloud.Label(cluster)}
 	add(Disks.New("etcd", Disk{Name: object("a-etcd-main"), Zone: testZone, Type: "pd-ssd", SizeGiB: 20,
-		Labels: Labels{gcename.LabelCluster: gcename.Label(cluster), "k8s-io-role-master": "master", "k8s-io-etcd-main": "a-2fa"}}))
+		Labels: Labels{gcecloud.ClusterLabel: gcecloud.Label(cluster), "k8s-io-role-master": "master", "k8s-io-etcd-main": "a-2fa"}}))
 	public := add(Addresses.New("api", Address{Name: object("api")}))
 	inside := add(Addresses.New("api-in", Address{Name: object("api-" + subnet), Type: "INTERNAL", Purpose: "SHARED_LOADBALANCER_VIP", Subnetwork: sub.Out("id")}))
 	httpCheck := add(HTTPHealthChecks.New("api", HTTPHealthCheck{Name: object("api"), Port: 3990, Path: "/healthz"}))

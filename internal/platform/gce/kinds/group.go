@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
 // InstanceGroupManager keeps a number of machines in one zone. Its size is set when it is made, and
@@ -151,7 +152,7 @@ func (w *world) machines(ctx context.Context, c *Client, groups []*compute.Insta
 
 // madeBy reports whether a group has made a machine. The machine names it by the project's number.
 func madeBy(m *compute.InstanceGroupManager, i *compute.Instance) bool {
-	by := metadataOf(i.Metadata, "created-by")
+	by := gceapi.Metadata(i.Metadata, gcecloud.MetadataCreatedBy)
 	return gceapi.Name(by) == m.Name && gceapi.Place(by, "zones") == gceapi.Name(m.Zone)
 }
 

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"strings"
 
-	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
 // Labels are those of an object. Others than kops may add theirs.
@@ -25,6 +25,6 @@ func (l Labels) over(have map[string]string) map[string]string {
 
 // owner is the cluster's label on an object: whether it is there, and this cluster's.
 func (w *world) owner(labels map[string]string) (labelled, own bool) {
-	label, ok := labels[gcename.LabelCluster]
-	return ok, label == gcename.Label(w.cluster)
+	label, ok := labels[gcecloud.ClusterLabel]
+	return ok, label == gcecloud.Label(w.cluster)
 }

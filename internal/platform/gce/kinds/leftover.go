@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
-	"kops.local/kops/internal/platform/gce/gcename"
 )
 
 // errDeletedOnly is the answer to a wish for something that only deletions know.
@@ -111,7 +112,7 @@ func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, err
 	list, err := c.allRoutes(ctx)
 	return picked(list, err, func(d *compute.Route) bool {
 		m := routeName.FindStringSubmatch(d.Name)
-		if m == nil || !strings.HasPrefix(gcename.Label(s.Cluster), m[1]) {
+		if m == nil || !strings.HasPrefix(gcecloud.Label(s.Cluster), m[1]) {
 			return false
 		}
 		dangling := slices.ContainsFunc(d.Warnings, func(w *compute.RouteWarnings) bool { return w.Code == "NEXT_HOP_INSTANCE_NOT_FOUND" })

@@ -3,6 +3,8 @@ package kinds
 import (
 	"testing"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/emulator"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -117,7 +119,7 @@ func liveInternalAddress(s *stage) {
 
 func liveDisk(s *stage) {
 	labels := func() Labels {
-		return Labels{gcename.LabelCluster: gcename.Label(testCluster), "k8s-io-role-master": "master", "k8s-io-etcd-main": "a-2fa"}
+		return Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "k8s-io-role-master": "master", "k8s-io-etcd-main": "a-2fa"}
 	}
 	run(s, &Disks, kindtest.Life[Disk]{
 		Want: Disk{Name: object("a-etcd-main"), Zone: testZone, Type: "hyperdisk-balanced", SizeGiB: 20, IOPS: 3000, Throughput: 140, Labels: labels()},
@@ -172,11 +174,11 @@ func livePublicRule(s *stage) {
 	other := build(s, &TargetPools, TargetPool{Name: "other"})
 	run(s, &ForwardingRules, kindtest.Life[ForwardingRule]{
 		Want: ForwardingRule{Name: object("api"), Address: lit(a.Address), Protocol: "TCP", Scheme: "EXTERNAL", PortRange: "443-443", Target: lit(pool.ID),
-			Labels: Labels{gcename.LabelCluster: gcename.Label(testCluster), "name": "api"}},
+			Labels: Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "name": "api"}},
 		Changes: []kindtest.Change[ForwardingRule]{
 			{Name: "target", Do: func(r *ForwardingRule) { r.Target = lit(other.ID) }},
 			{Name: "labels", Do: func(r *ForwardingRule) {
-				r.Labels = Labels{gcename.LabelCluster: gcename.Label(testCluster), "name": "api-2"}
+				r.Labels = Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "name": "api-2"}
 			}},
 		}})
 }
@@ -192,7 +194,7 @@ func liveInternalRule(s *stage) {
 	}
 	build(s, &ForwardingRules, rule("kops-controller-us-test1", "3988")) // which shares the address
 	run(s, &ForwardingRules, kindtest.Life[ForwardingRule]{Want: rule("api-us-test1", "443"),
-		Changes:  []kindtest.Change[ForwardingRule]{{Name: "labels", Do: func(r *ForwardingRule) { r.Labels = Labels{gcename.LabelCluster: gcename.Label(testCluster)} }}},
+		Changes:  []kindtest.Change[ForwardingRule]{{Name: "labels", Do: func(r *ForwardingRule) { r.Labels = Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster)} }}},
 		Untested: map[string]string{"Target": "an internal rule has none"}})
 }
 

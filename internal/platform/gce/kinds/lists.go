@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/once"
 	"kops.local/kops/internal/platform/gce/gceapi"
-	"kops.local/kops/internal/platform/gce/gcename"
 )
 
 // perPage is the most objects in one answer (Compute Engine, parameter maxResults).
@@ -124,7 +125,7 @@ func (c *Client) allDisks(ctx context.Context, cluster string) ([]*compute.Disk,
 					}
 				}
 				for _, d := range in.Disks {
-					if c.here(place) && d.Labels[gcename.LabelCluster] == gcename.Label(cluster) {
+					if c.here(place) && d.Labels[gcecloud.ClusterLabel] == gcecloud.Label(cluster) {
 						add(d)
 					}
 				}
@@ -145,7 +146,7 @@ func (c *Client) allInstances(ctx context.Context, cluster string) ([]*compute.I
 					}
 				}
 				for _, i := range in.Instances {
-					if c.here(place) && metadataOf(i.Metadata, gcename.MetadataCluster) == cluster {
+					if c.here(place) && gceapi.Metadata(i.Metadata, gcecloud.MetadataCluster) == cluster {
 						add(i)
 					}
 				}
@@ -185,7 +186,7 @@ func (c *Client) allGlobalHealthChecks(ctx context.Context) ([]*compute.HealthCh
 // labelled is the filter for what bears the cluster's label. What comes is looked at again: a filter
 // that is not understood must not make others' objects the cluster's.
 func labelled(cluster string) string {
-	return "labels." + gcename.LabelCluster + "=" + gcename.Label(cluster)
+	return "labels." + gcecloud.ClusterLabel + "=" + gcecloud.Label(cluster)
 }
 
 func (c *Client) allSubnetworks(ctx context.Context) ([]*compute.Subnetwork, error) {

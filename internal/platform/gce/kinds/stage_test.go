@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/emulator"
 	"kops.local/kops/internal/platform/gce/gceapi"
@@ -134,9 +136,9 @@ func (g ground) template(group string) InstanceTemplate {
 
 func template(cluster, group string, network, subnetwork resource.Value) InstanceTemplate {
 	return InstanceTemplate{Prefix: gcename.TemplatePrefix(group, cluster), MachineType: "e2-medium", Tags: []string{gcename.Tag(gcename.Node, cluster)},
-		Labels: map[string]string{gcename.LabelCluster: gcename.Label(cluster), "k8s-io-instance-group": group},
+		Labels: map[string]string{gcecloud.ClusterLabel: gcecloud.Label(cluster), "k8s-io-instance-group": group},
 		Metadata: map[string]resource.Content{
-			gcename.MetadataCluster: resource.Text(lit(cluster)), gcename.MetadataGroup: resource.Text(lit(group)), "user-data": resource.Text(lit("#!/bin/bash\necho hello\n"))},
+			gcecloud.MetadataCluster: resource.Text(lit(cluster)), gcecloud.MetadataGroup: resource.Text(lit(group)), "user-data": resource.Text(lit("#!/bin/bash\necho hello\n"))},
 		Disks: []TemplateDisk{{AutoDelete: true, Boot: true, DeviceName: "persistent-disks-0", SizeGiB: 128, DiskType: "pd-standard", Mode: "READ_WRITE", Type: "PERSISTENT",
 			SourceImage: "https://www.googleapis.com/compute/v1/projects/ubuntu-os-cloud/global/images/ubuntu-2404-noble-amd64-v20260101"}},
 		Interfaces: []TemplateInterface{{Network: network, Subnetwork: subnetwork, StackType: "IPV4_ONLY", Access: &AccessConfig{}}},

@@ -3,10 +3,11 @@ package kinds
 import (
 	"context"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
-	"kops.local/kops/internal/platform/gce/gcename"
 )
 
 // InstanceTemplate says how machines are made. It cannot be changed: another content is another
@@ -114,7 +115,7 @@ var InstanceTemplates = resource.Kind[InstanceTemplate, *Client]{
 	Tasks:  []string{"InstanceTemplate"},
 	Early:  true,
 	Tidy:   tidyTemplate,
-	Group:  func(t *InstanceTemplate) string { return t.metadata(gcename.MetadataGroup) },
+	Group:  func(t *InstanceTemplate) string { return t.metadata(gcecloud.MetadataGroup) },
 	Key:    templateName,
 	Idle:   func(t *InstanceTemplate) bool { return t.Idle },
 	List:   listTemplates,

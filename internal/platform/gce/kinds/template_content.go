@@ -10,11 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
-	"kops.local/kops/internal/platform/gce/gcename"
 )
 
 // digestLength is how many characters of a digest end a template's name, of 63 that names
@@ -174,7 +175,7 @@ func listTemplates(ctx context.Context, c *Client, s resource.Scope) ([]*Instanc
 	at := map[string]int{}
 	for _, d := range w.templates {
 		t := observedTemplate(d)
-		t.Idle = s.All || !used[t.ID] && !busy[t.metadata(gcename.MetadataGroup)]
+		t.Idle = s.All || !used[t.ID] && !busy[t.metadata(gcecloud.MetadataGroup)]
 		key := templateName(t)
 		i, twin := at[key]
 		switch {
@@ -194,7 +195,7 @@ func (w *world) usedTemplates(groups []*compute.InstanceGroupManager) (used, bus
 	used, busy = map[string]bool{}, map[string]bool{}
 	of := map[string]string{} // the instance group of a template
 	for _, t := range w.templates {
-		of[gceapi.Link(t.SelfLink)] = templateMetadata(t, gcename.MetadataGroup)
+		of[gceapi.Link(t.SelfLink)] = templateMetadata(t, gcecloud.MetadataGroup)
 	}
 	for _, m := range groups {
 		current := gceapi.Link(templateOf(m))

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/dns/v1"
 
@@ -32,7 +34,7 @@ func TestADiskDoesNotShrinkAndTellsWhatToDo(t *testing.T) {
 
 // kOps labels disks after it has made them. One that was left between is taken, one that is anybody's is not.
 func TestADiskWithoutLabelsIsTaken(t *testing.T) {
-	want := Disk{Name: object("a-etcd-main"), Zone: testZone, Type: "pd-ssd", SizeGiB: 20, Labels: Labels{gcename.LabelCluster: gcename.Label(testCluster), "k8s-io-etcd-main": "a-2fa"}}
+	want := Disk{Name: object("a-etcd-main"), Zone: testZone, Type: "pd-ssd", SizeGiB: 20, Labels: Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "k8s-io-etcd-main": "a-2fa"}}
 	for labels, taken := range map[string]bool{"": true, "theirs": false} {
 		s := play(t, options())
 		d := &compute.Disk{Name: want.Name, SizeGb: 20, Type: "projects/" + testProject + "/zones/" + testZone + "/diskTypes/pd-ssd"}
@@ -53,7 +55,7 @@ func TestADiskWithoutLabelsIsTaken(t *testing.T) {
 
 func TestLabelsOfOthersStay(t *testing.T) {
 	s := play(t, options())
-	labels := Labels{gcename.LabelCluster: gcename.Label(testCluster), "k8s-io-etcd-main": "a-2fa"}
+	labels := Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "k8s-io-etcd-main": "a-2fa"}
 	d := build(s, &Disks, Disk{Name: object("a-etcd-main"), Zone: testZone, Type: "pd-ssd", SizeGiB: 20, Labels: labels})
 	is, err := s.c.Compute.Disks.Get(testProject, testZone, d.Name).Do()
 	if err != nil {
@@ -62,7 +64,7 @@ func TestLabelsOfOthersStay(t *testing.T) {
 	is.Labels["team"] = "a"
 	s.done(s.c.Compute.Disks.SetLabels(testProject, testZone, d.Name, &compute.ZoneSetLabelsRequest{Labels: is.Labels, LabelFingerprint: is.LabelFingerprint}).Do())
 	want := *d
-	want.Labels = Labels{gcename.LabelCluster: gcename.Label(testCluster), "k8s-io-etcd-events": "a-2fa"}
+	want.Labels = Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "k8s-io-etcd-events": "a-2fa"}
 	k := Disks.Erase()
 	have := observed(s, &Disks, resource.Scope{Cluster: testCluster})[0]
 	if _, err := k.Set(t.Context(), s.c, have, &want, k.Schema().Diff(&want, have)); err != nil {
@@ -242,7 +244,7 @@ func TestANetworkThatOthersUseIsNotWaitedFor(t *testing.T) {
 func TestAClusterOfTheSameNamesIsRefused(t *testing.T) {
 	s := play(t, options())
 	google := networkTemplate()
-	delete(google.Metadata, gcename.MetadataGroup)
+	delete(google.Metadata, gcecloud.MetadataGroup)
 	p := google.properties()
 	n := build(s, &Networks, Network{Name: "default"})
 	sub := build(s, &Subnetworks, Subnetwork{Name: "default", Network: lit(n.ID), Region: testRegion, CIDR: "10.128.0.0/20", StackType: "IPV4_ONLY"})
@@ -267,7 +269,7 @@ func TestAChangeOutlivesTheFailureOfAnyWrite(t *testing.T) {
 			for n := range g.All() {
 				switch o := n.Want.(type) {
 				case *Disk:
-					o.SizeGiB, o.Labels = 40, Labels{gcename.LabelCluster: gcename.Label(testCluster), "k8s-io-etcd-main": "a-2fb"}
+					o.SizeGiB, o.Labels = 40, Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "k8s-io-etcd-main": "a-2fb"}
 				case *Firewall:
 					o.Disabled = true
 				case *HealthCheck:
@@ -277,7 +279,7 @@ func TestAChangeOutlivesTheFailureOfAnyWrite(t *testing.T) {
 				case *TargetPool:
 					o.HealthChecks = nil
 				case *ForwardingRule:
-					o.Labels = Labels{gcename.LabelCluster: gcename.Label(testCluster), "name": "other"}
+					o.Labels = Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "name": "other"}
 				case *InstanceTemplate:
 					o.MachineType = "e2-standard-4"
 				case *Subnetwork:

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
@@ -35,17 +37,17 @@ func worldOf(ctx context.Context, c *Client, s resource.Scope) (*world, error) {
 	}
 	w := &world{Scope: s, cluster: s.Cluster, network: c.ownNetwork(s.Cluster), uses: map[string]bool{}}
 	for _, t := range all {
-		if templateMetadata(t, gcename.MetadataGroup) == "" { // Google's own clusters name themselves by the same key
+		if templateMetadata(t, gcecloud.MetadataGroup) == "" { // Google's own clusters name themselves by the same key
 			continue
 		}
-		switch name := templateMetadata(t, gcename.MetadataCluster); name {
+		switch name := templateMetadata(t, gcecloud.MetadataCluster); name {
 		case s.Cluster:
 			w.templates = append(w.templates, t)
 			for _, n := range t.Properties.NetworkInterfaces {
 				w.uses[gceapi.Link(n.Subnetwork)] = true
 			}
 		default:
-			if gcename.Label(name) == gcename.Label(s.Cluster) {
+			if gcecloud.Label(name) == gcecloud.Label(s.Cluster) {
 				return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the cluster %s of the project %s has the names that %s would have", name, c.Project, s.Cluster),
 					"names differ by more than their dots and dashes where clusters share a project: choose another name or project")
 			}
@@ -111,24 +113,11 @@ func (w *world) services(ctx context.Context, c *Client) (map[string]bool, error
 	return out, nil
 }
 
-// metadataOf is a value of metadata, or "".
-func metadataOf(m *compute.Metadata, key string) string {
-	if m == nil {
-		return ""
-	}
-	for _, item := range m.Items {
-		if item.Key == key && item.Value != nil {
-			return *item.Value
-		}
-	}
-	return ""
-}
-
 func templateMetadata(t *compute.InstanceTemplate, key string) string {
 	if t.Properties == nil {
 		return ""
 	}
-	return metadataOf(t.Properties.Metadata, key)
+	return gceapi.Metadata(t.Properties.Metadata, key)
 }
 
 // templateOf is the URL of the template of which a group makes machines.

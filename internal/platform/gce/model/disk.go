@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -41,7 +43,7 @@ func (m *model) etcdDisk(etcd string, member *api.EtcdMemberSpec, path string) (
 	n := kinds.Disks.New(name, kinds.Disk{
 		Name: name, Zone: zone, Type: or(member.VolumeType, defaultEtcdDisk), SizeGiB: int(or(member.VolumeSize, defaultEtcdDiskSize)),
 		IOPS: int(or(member.VolumeIOPS, 0)), Throughput: int(or(member.VolumeThroughput, 0)),
-		Labels: m.labels(labelRole+gcename.Master, gcename.Master, gcename.LabelEtcdPrefix+etcd, gcename.EncodeLabel(member.Name+"/"+member.Name)),
+		Labels: m.labels(gcecloud.RolePrefix+gcename.Master, gcename.Master, gcecloud.EtcdPrefix+etcd, gcename.EncodeLabel(member.Name+"/"+member.Name)),
 	})
 	n.Remedy = "the disk holds etcd's data: keep it, and undo the change of " + path + ".volumeType, or of the zone of the group that " +
 		path + ".instanceGroup names; both are chosen when a cluster is made"

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
@@ -110,7 +112,7 @@ func (m *model) suffixed(object string) string { return gcename.Suffixed(object,
 
 // labels are those of an object, beside the cluster's.
 func (m *model) labels(pairs ...string) map[string]string {
-	out := map[string]string{gcename.LabelCluster: gcename.Label(m.name)}
+	out := map[string]string{gcecloud.ClusterLabel: gcecloud.Label(m.name)}
 	for i := 0; i < len(pairs); i += 2 {
 		out[pairs[i]] = pairs[i+1]
 	}

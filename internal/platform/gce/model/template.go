@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -16,9 +18,6 @@ import (
 
 // defaultDisk is the type of boot disks when the spec does not say.
 const defaultDisk = "pd-standard"
-
-// labelRole begins the label of a role, whose value is the role.
-const labelRole = "k8s-io-role-"
 
 // templates say how the machines of each group are made.
 func (m *model) templates() ([]resource.Node, error) {
@@ -94,9 +93,9 @@ func (m *model) machineLabels(g *api.InstanceGroup) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, m.spec.CloudLabels)
 	maps.Copy(out, g.Spec.CloudLabels)
-	maps.Copy(out, m.labels("k8s-io-instance-group", g.Name))
+	maps.Copy(out, m.labels(gcecloud.GroupLabel, g.Name))
 	for _, role := range machineRoles(g) {
-		out[labelRole+role] = role
+		out[gcecloud.RolePrefix+role] = role
 	}
 	return out
 }
@@ -182,12 +181,12 @@ func scopes(g *api.InstanceGroup) []string {
 
 // metadata is what machines are told of themselves.
 func (m *model) metadata(g *api.InstanceGroup) (map[string]resource.Content, error) {
-	out := map[string]resource.Content{gcename.MetadataCluster: text(m.name), gcename.MetadataGroup: text(g.Name)}
+	out := map[string]resource.Content{gcecloud.MetadataCluster: text(m.name), gcecloud.MetadataGroup: text(g.Name)}
 	if len(m.SSHKeys) > 0 {
-		out["ssh-keys"] = text(m.sshKeys(g))
+		out[gcecloud.MetadataSSHKeys] = text(m.sshKeys(g))
 	}
 	if g.Spec.Role == api.RoleNode {
-		out["kube-env"] = text(m.kubeEnv(g))
+		out[gcecloud.MetadataScaler] = text(m.kubeEnv(g))
 	}
 	if m.UserData == nil {
 		return out, nil
@@ -201,9 +200,9 @@ func (m *model) metadata(g *api.InstanceGroup) (map[string]resource.Content, err
 		return nil, err
 	}
 	if !script.Value().IsZero() {
-		key := "user-data"
+		key := gcecloud.MetadataUserData
 		if or(m.gce.UseStartupScript, false) {
-			key = "startup-script"
+			key = gcecloud.MetadataScript
 		}
 		out[key] = script
 	}

@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/gce/emulator"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/vtpm/softtpm"
 	"kops.local/kops/internal/platform/rehearsal"
 )
@@ -168,10 +169,10 @@ func (p *play) end(ctx context.Context, name string) error {
 
 // script is what an image starts with, as its metadata say: cloud-init's, or Google's own.
 func script(metadata map[string]string) string {
-	if s := metadata["user-data"]; s != "" {
+	if s := metadata[gcecloud.MetadataUserData]; s != "" {
 		return s
 	}
-	return metadata["startup-script"]
+	return metadata[gcecloud.MetadataScript]
 }
 
 // gateway is Google's address in a subnet: the first.

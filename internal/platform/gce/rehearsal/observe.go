@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kops.local/kops/internal/platform/gce/gcecloud"
+
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/dns/v1"
 
@@ -135,7 +137,7 @@ func (s *snapshot) balance(ctx context.Context, c *gceapi.Clients, instances map
 	for _, b := range backends.Items {
 		for _, in := range b.Backends {
 			for name, i := range instances {
-				if made := createdBy(i); made == path.Base(in.Group) {
+				if made := path.Base(gceapi.Metadata(i.Metadata, gcecloud.MetadataCreatedBy)); made == path.Base(in.Group) {
 					hosts["service "+b.Name] = append(hosts["service "+b.Name], s.addresses[name].String())
 				}
 			}
@@ -166,16 +168,6 @@ func (s *snapshot) balance(ctx context.Context, c *gceapi.Clients, instances map
 	}
 	slices.SortFunc(s.balancers, func(a, b rehearsal.Balancer) int { return a.Address.Compare(b.Address) })
 	return nil
-}
-
-// createdBy is the name of the group that made an instance.
-func createdBy(i *compute.Instance) string {
-	for _, m := range i.Metadata.Items {
-		if m.Key == "created-by" && m.Value != nil {
-			return path.Base(*m.Value)
-		}
-	}
-	return ""
 }
 
 // ports are those of a rule: a list, or a range.

@@ -6,6 +6,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
@@ -15,8 +16,8 @@ import (
 func modelTraits() traits.Model {
 	return traits.Model{
 		Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
-			return traits.Volumes{Provider: "gce", NameTag: "k8s-io-etcd-" + etcd,
-				Tags: []string{"k8s-io-cluster-name=" + names.Dashed(c.Name), "k8s-io-etcd-" + etcd, "k8s-io-role-master=master"}}
+			return traits.Volumes{Provider: "gce", NameTag: gcecloud.EtcdPrefix + etcd,
+				Tags: []string{gcecloud.ClusterLabel + "=" + gcecloud.Label(c.Name), gcecloud.EtcdPrefix + etcd, gcecloud.RolePrefix + "master=master"}}
 		},
 		Peers: traits.NamedPeers,
 		NodeConfig: func(c *api.Cluster, _ *api.InstanceGroup, to *nodeconfig.Config) {
