@@ -12,6 +12,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/kinds"
@@ -88,7 +89,7 @@ func (o Options) connect(ctx context.Context, c platform.Config) (*platform.Sess
 	}
 	return &platform.Session{Client: client, Snapshot: func() any { return client.Snapshot() },
 		Prefetch: func(ctx context.Context, snapshot any, cluster string) {
-			snapshot.(*kinds.Client).Prefetch(ctx, cluster)
+			observe.Prefetch(ctx, kinds.All(), snapshot, cluster)
 		}}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/gceapi"
@@ -77,7 +78,7 @@ func (o Options) connect(ctx context.Context, c platform.Config) (*platform.Sess
 	client.Past, client.Buckets = c.Memo, bucketsOf(c.Cluster)
 	return &platform.Session{Client: client, Snapshot: func() any { return client.Snapshot() },
 		Prefetch: func(ctx context.Context, snapshot any, cluster string) {
-			snapshot.(*kinds.Client).Prefetch(ctx, cluster)
+			observe.Prefetch(ctx, kinds.All(), snapshot, cluster)
 		}}, nil
 }
 

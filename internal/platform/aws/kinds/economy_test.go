@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awstest"
 )
@@ -68,10 +69,13 @@ func TestWhatIsAskedAheadIsNotAskedAgain(t *testing.T) {
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
 	names[VPCs.Name] = []string{"v"}
 	build(t, c, &SecurityGroups, SecurityGroup{Name: "x", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "x")})
-	look := func(ask func(snapshot *Client, observe func())) map[string]int {
+	look := func(ask func(snapshot *Client, list func())) map[string]int {
 		before, snapshot := sent.byAction(), c.Snapshot()
 		ask(snapshot, func() {
-			for _, k := range early() {
+			for _, k := range All() {
+				if !k.Early() {
+					continue
+				}
 				if _, err := k.Observe(t.Context(), snapshot, resource.Scope{Cluster: testCluster, Names: names[k.KindName()]}); err != nil {
 					t.Error(err)
 				}
@@ -85,16 +89,19 @@ func TestWhatIsAskedAheadIsNotAskedAgain(t *testing.T) {
 		}
 		return after
 	}
-	want := look(func(_ *Client, observe func()) { observe() })
+	want := look(func(_ *Client, list func()) { list() })
 	if want["DescribeLifecycleHooks"] < 2 || want["DescribeVpcAttribute"] != 2 || want["DescribeSecurityGroupRules"] != 1 {
 		t.Errorf("the cluster has too little to tell: %v", want)
 	}
 	for what, ask := range map[string]func(*Client, func()){
-		"before": func(snapshot *Client, observe func()) { snapshot.Prefetch(t.Context(), testCluster); observe() },
-		"while": func(snapshot *Client, observe func()) {
+		"before": func(snapshot *Client, list func()) {
+			observe.Prefetch(t.Context(), All(), snapshot, testCluster)
+			list()
+		},
+		"while": func(snapshot *Client, list func()) {
 			var asking sync.WaitGroup
-			asking.Go(func() { snapshot.Prefetch(t.Context(), testCluster) })
-			observe()
+			asking.Go(func() { observe.Prefetch(t.Context(), All(), snapshot, testCluster) })
+			list()
 			asking.Wait()
 		},
 	} {

@@ -8,6 +8,7 @@ import (
 	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awsname"
@@ -55,7 +56,7 @@ func listEventRules(ctx context.Context, c *Client, s resource.Scope) ([]*EventR
 			break
 		}
 	}
-	return each(ctx, found, func(ctx context.Context, r eventtypes.Rule) (*EventRule, error) {
+	return observe.Each(ctx, found, func(ctx context.Context, r eventtypes.Rule) (*EventRule, error) {
 		tags, err := ruleTags(ctx, c, *r.Arn)
 		if err != nil {
 			return nil, fault.IgnoreGone(fmt.Errorf("list the tags of the event rule %s: %w", *r.Name, err))

@@ -9,6 +9,7 @@ import (
 	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awsname"
 )
@@ -50,7 +51,7 @@ func listTargets(ctx context.Context, c *Client, s resource.Scope) ([]*EventTarg
 	if s.All {
 		return nil, nil
 	}
-	return eachOf(ctx, keyParts(s.Names, "/"), func(ctx context.Context, queue string) ([]*EventTarget, error) {
+	return observe.EachOf(ctx, keyParts(s.Names, "/"), func(ctx context.Context, queue string) ([]*EventTarget, error) {
 		var out []*EventTarget
 		arn := queueARN(c, queue)
 		in := &eventbridge.ListRuleNamesByTargetInput{TargetArn: &arn}

@@ -8,6 +8,7 @@ import (
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -38,7 +39,7 @@ func listAttachments(ctx context.Context, c *Client, s resource.Scope) ([]*IAMAt
 	if err != nil {
 		return nil, err
 	}
-	return eachOf(ctx, roles, func(ctx context.Context, role string) ([]*IAMAttachment, error) {
+	return observe.EachOf(ctx, roles, func(ctx context.Context, role string) ([]*IAMAttachment, error) {
 		list, err := attachmentsOf(ctx, c, role)
 		return list, fault.IgnoreGone(err)
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -61,7 +62,7 @@ func listOIDCProviders(ctx context.Context, c *Client, s resource.Scope) ([]*OID
 			arns = append(arns, *p.Arn)
 		}
 	}
-	return each(ctx, distinct(arns), func(ctx context.Context, arn string) (*OIDCProvider, error) {
+	return observe.Each(ctx, distinct(arns), func(ctx context.Context, arn string) (*OIDCProvider, error) {
 		out, err := c.IAM.GetOpenIDConnectProvider(ctx, &iam.GetOpenIDConnectProviderInput{OpenIDConnectProviderArn: &arn})
 		if err != nil {
 			return nil, fault.IgnoreGone(err)

@@ -8,6 +8,7 @@ import (
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -61,7 +62,7 @@ func listProfiles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMInsta
 			}
 		}
 	}
-	return each(ctx, distinct(names), func(ctx context.Context, name string) (*IAMInstanceProfile, error) {
+	return observe.Each(ctx, distinct(names), func(ctx context.Context, name string) (*IAMInstanceProfile, error) {
 		p, err := getProfile(ctx, c, name)
 		if p == nil || err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/names"
@@ -65,7 +66,7 @@ func listRoles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMRole, er
 			}
 		}
 	}
-	return each(ctx, distinct(names), func(ctx context.Context, name string) (*IAMRole, error) {
+	return observe.Each(ctx, distinct(names), func(ctx context.Context, name string) (*IAMRole, error) {
 		found, err := getRole(ctx, c, name)
 		if found == nil || err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awsname"
@@ -52,7 +53,7 @@ func listRolePolicies(ctx context.Context, c *Client, s resource.Scope) ([]*IAMR
 	if err != nil {
 		return nil, err
 	}
-	return eachOf(ctx, roles, func(ctx context.Context, role string) ([]*IAMRolePolicy, error) {
+	return observe.EachOf(ctx, roles, func(ctx context.Context, role string) ([]*IAMRolePolicy, error) {
 		policies := wantedPolicies(s, role)
 		if slices.Contains(machineRoles(s.Cluster), role) {
 			var err error
@@ -60,7 +61,7 @@ func listRolePolicies(ctx context.Context, c *Client, s resource.Scope) ([]*IAMR
 				return nil, fault.IgnoreGone(err)
 			}
 		}
-		return each(ctx, policies, func(ctx context.Context, name string) (*IAMRolePolicy, error) {
+		return observe.Each(ctx, policies, func(ctx context.Context, name string) (*IAMRolePolicy, error) {
 			return getRolePolicy(ctx, c, role, name)
 		})
 	})

@@ -12,6 +12,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -192,7 +193,7 @@ func latestVersions(ctx context.Context, c *Client, list []ec2types.LaunchTempla
 	for id := range out {
 		delete(missing, id)
 	}
-	singly, err := eachOf(ctx, slices.Sorted(maps.Keys(missing)), func(ctx context.Context, id string) ([]*ec2types.LaunchTemplateVersion, error) {
+	singly, err := observe.EachOf(ctx, slices.Sorted(maps.Keys(missing)), func(ctx context.Context, id string) ([]*ec2types.LaunchTemplateVersion, error) {
 		o, err := c.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
 			LaunchTemplateId: &id, Versions: []string{Latest}})
 		if err != nil || len(o.LaunchTemplateVersions) == 0 {

@@ -11,6 +11,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 )
 
 // TemplateVersion is one version of a launch template, as a number.
@@ -44,7 +45,7 @@ func TemplateVersions(ctx context.Context, c *Client, want []TemplateVersion) (m
 		note(v)
 	}
 	maps.DeleteFunc(missing, func(_ string, versions []string) bool { return len(versions) == 0 })
-	found, err := eachOf(ctx, slices.Sorted(maps.Keys(missing)), func(ctx context.Context, id string) ([]*ec2types.LaunchTemplateVersion, error) {
+	found, err := observe.EachOf(ctx, slices.Sorted(maps.Keys(missing)), func(ctx context.Context, id string) ([]*ec2types.LaunchTemplateVersion, error) {
 		o, err := c.EC2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateId: &id, Versions: missing[id]})
 		if err != nil {
 			return nil, fault.IgnoreGone(err)

@@ -9,6 +9,7 @@ import (
 	classictypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -52,7 +53,7 @@ func listClassicBalancers(ctx context.Context, c *Client, s resource.Scope) ([]*
 	if err != nil {
 		return nil, fmt.Errorf("describe classic load balancers: %w", err)
 	}
-	return eachOf(ctx, slices.Collect(slices.Chunk(found, tagBatch)), func(ctx context.Context, some []classictypes.LoadBalancerDescription) ([]*ClassicLoadBalancer, error) {
+	return observe.EachOf(ctx, slices.Collect(slices.Chunk(found, tagBatch)), func(ctx context.Context, some []classictypes.LoadBalancerDescription) ([]*ClassicLoadBalancer, error) {
 		return ownClassicBalancers(ctx, c, s, some)
 	})
 }

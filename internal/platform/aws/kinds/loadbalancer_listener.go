@@ -9,6 +9,7 @@ import (
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -62,7 +63,7 @@ func listListeners(ctx context.Context, c *Client, s resource.Scope) ([]*Listene
 	if err != nil {
 		return nil, err
 	}
-	return eachOf(ctx, balancers, func(ctx context.Context, b described[elbtypes.LoadBalancer]) ([]*Listener, error) {
+	return observe.EachOf(ctx, balancers, func(ctx context.Context, b described[elbtypes.LoadBalancer]) ([]*Listener, error) {
 		found, err := pages(ctx, elb.NewDescribeListenersPaginator(c.ELB, &elb.DescribeListenersInput{LoadBalancerArn: b.got.LoadBalancerArn}),
 			func(p *elb.DescribeListenersOutput) []elbtypes.Listener { return p.Listeners })
 		if fault.IgnoreGone(err) != nil {

@@ -11,6 +11,7 @@ import (
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -51,15 +52,10 @@ func namedOrAll[T any](ctx context.Context, all bool, names []string, describe f
 	if !fault.Is(err, fault.Gone) || len(names) == 1 {
 		return list, fault.IgnoreGone(err)
 	}
-	var out []T
-	lists, err := each(ctx, names, func(ctx context.Context, name string) (*[]T, error) {
+	return observe.EachOf(ctx, names, func(ctx context.Context, name string) ([]T, error) {
 		list, err := describe(ctx, []string{name})
-		return &list, fault.IgnoreGone(err)
+		return list, fault.IgnoreGone(err)
 	})
-	for _, l := range lists {
-		out = append(out, *l...)
-	}
-	return out, err
 }
 
 // tagBatch is the most ARNs in one call (API reference, DescribeTags).
@@ -72,7 +68,7 @@ func withTags[T any](ctx context.Context, c *Client, s resource.Scope, found []T
 	for i, f := range found {
 		arns[i], _ = ids(f)
 	}
-	batches, err := each(ctx, slices.Collect(slices.Chunk(arns, tagBatch)), func(ctx context.Context, arns []string) (*elb.DescribeTagsOutput, error) {
+	batches, err := observe.Each(ctx, slices.Collect(slices.Chunk(arns, tagBatch)), func(ctx context.Context, arns []string) (*elb.DescribeTagsOutput, error) {
 		return c.ELB.DescribeTags(ctx, &elb.DescribeTagsInput{ResourceArns: arns})
 	})
 	if err != nil {
@@ -101,7 +97,7 @@ func listLoadBalancers(ctx context.Context, c *Client, s resource.Scope) ([]*Loa
 	if err != nil {
 		return nil, err
 	}
-	return each(ctx, found, func(ctx context.Context, f described[elbtypes.LoadBalancer]) (*LoadBalancer, error) {
+	return observe.Each(ctx, found, func(ctx context.Context, f described[elbtypes.LoadBalancer]) (*LoadBalancer, error) {
 		l := observedBalancer(f.got, f.tags)
 		if s.All { // what is to be deleted need not be compared
 			return l, nil

@@ -8,6 +8,7 @@ import (
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -80,7 +81,7 @@ func listTargetGroups(ctx context.Context, c *Client, s resource.Scope) ([]*Targ
 	if err != nil {
 		return nil, err
 	}
-	return each(ctx, owned, func(ctx context.Context, f described[elbtypes.TargetGroup]) (*TargetGroup, error) {
+	return observe.Each(ctx, owned, func(ctx context.Context, f described[elbtypes.TargetGroup]) (*TargetGroup, error) {
 		g := observedTargetGroup(f.got, f.tags)
 		if s.All { // what is to be deleted need not be compared
 			return g, nil

@@ -1,8 +1,6 @@
 package kinds
 
 import (
-	"slices"
-
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -36,9 +34,4 @@ func All() []resource.Any {
 		DNSRecords.Erase(), DNSPlaceholders.Erase(), ZoneAssociations.Erase(),
 		NetworkInterfaces.Erase(), Instances.Erase(),
 	}
-}
-
-// early lists the kinds of which most is asked for by the cluster's tag.
-func early() []resource.Any {
-	return slices.DeleteFunc(All(), func(k resource.Any) bool { return !k.Early() })
 }

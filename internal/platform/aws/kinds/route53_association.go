@@ -12,6 +12,7 @@ import (
 	dnstypes "github.com/aws/aws-sdk-go-v2/service/route53/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -50,7 +51,7 @@ func listAssociations(ctx context.Context, c *Client, s resource.Scope) ([]*Zone
 		return nil, err
 	}
 	if s.All {
-		return eachOf(ctx, vpcs, func(ctx context.Context, vpc string) ([]*ZoneAssociation, error) {
+		return observe.EachOf(ctx, vpcs, func(ctx context.Context, vpc string) ([]*ZoneAssociation, error) {
 			return associationsOf(ctx, c, vpc)
 		})
 	}
@@ -59,7 +60,7 @@ func listAssociations(ctx context.Context, c *Client, s resource.Scope) ([]*Zone
 			vpcs = append(vpcs, vpc)
 		}
 	}
-	return eachOf(ctx, keyParts(s.Names, vpcMark), func(ctx context.Context, zone string) ([]*ZoneAssociation, error) {
+	return observe.EachOf(ctx, keyParts(s.Names, vpcMark), func(ctx context.Context, zone string) ([]*ZoneAssociation, error) {
 		out, err := c.Route53.GetHostedZone(ctx, &route53.GetHostedZoneInput{Id: &zone})
 		if err != nil {
 			return nil, fault.IgnoreGone(fmt.Errorf("describe the zone %s: %w", zone, err))

@@ -12,6 +12,7 @@ import (
 
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -134,7 +135,7 @@ func clusterRecords(ctx context.Context, c *Client, cluster string) ([]*DNSRecor
 		return nil, fmt.Errorf("list hosted zones: %w", err)
 	}
 	zones = slices.DeleteFunc(zones, func(z dnstypes.HostedZone) bool { return !within(cluster, dnsName(*z.Name)) })
-	return eachOf(ctx, zones, func(ctx context.Context, z dnstypes.HostedZone) ([]*DNSRecord, error) {
+	return observe.EachOf(ctx, zones, func(ctx context.Context, z dnstypes.HostedZone) ([]*DNSRecord, error) {
 		var out []*DNSRecord
 		for cursor := firstRecord([]string{cluster}); cursor != nil; {
 			page, next, err := recordPage(ctx, c, *z.Id, cursor)

@@ -10,6 +10,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awsname"
@@ -67,7 +68,7 @@ func listQueues(ctx context.Context, c *Client, s resource.Scope) ([]*Queue, err
 			urls = append(urls, url)
 		}
 	}
-	return each(ctx, distinct(urls), func(ctx context.Context, url string) (*Queue, error) {
+	return observe.Each(ctx, distinct(urls), func(ctx context.Context, url string) (*Queue, error) {
 		q, err := getQueue(ctx, c, url)
 		if err != nil {
 			return nil, fault.IgnoreGone(err)

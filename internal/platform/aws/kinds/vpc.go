@@ -9,6 +9,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -61,7 +62,7 @@ func listVPCs(ctx context.Context, c *Client, s resource.Scope) ([]*VPC, error) 
 	if err != nil {
 		return nil, err
 	}
-	return each(ctx, list, func(ctx context.Context, d ec2types.Vpc) (*VPC, error) {
+	return observe.Each(ctx, list, func(ctx context.Context, d ec2types.Vpc) (*VPC, error) {
 		v := vpcOf(d)
 		if !isOwned(v.Tags, s.Cluster) {
 			return v, nil // nothing of a shared VPC is compared

@@ -1,10 +1,7 @@
 package kinds
 
 import (
-	"context"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"kops.local/kops/internal/engine/once"
 	"kops.local/kops/internal/engine/past"
@@ -34,20 +31,6 @@ func NewClient(c gceapi.Clients) *Client { return &Client{Clients: c, turns: &sy
 // after it was made.
 func (c *Client) Snapshot() *Client {
 	return &Client{Clients: c.Clients, Buckets: c.Buckets, Past: c.Past, turns: c.turns, answers: once.New()}
-}
-
-// Prefetch asks what a snapshot of a cluster's world asks for by the cluster's name
-// alone, before it is known what is wanted. The snapshot's lists find the answers,
-// or wait for them; what failed they ask again, and tell.
-func (c *Client) Prefetch(ctx context.Context, cluster string) {
-	var g errgroup.Group
-	for _, k := range early() {
-		g.Go(func() error {
-			_, _ = k.Observe(ctx, c, resource.Scope{Cluster: cluster}) // see above
-			return nil
-		})
-	}
-	_ = g.Wait() // it has no error
 }
 
 // turn waits until no other write changes what key names. The caller calls what it returns.

@@ -12,6 +12,7 @@ import (
 
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
@@ -59,14 +60,7 @@ func wantedRecords(ctx context.Context, c *Client, keys []string) ([]*Placeholde
 		names = append(names, [2]string{zone, name})
 	}
 	slices.SortFunc(names, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
-	lists, err := each(ctx, slices.Compact(names), func(ctx context.Context, n [2]string) (*[]*Placeholder, error) {
-		found, err := c.records(ctx, n[0], n[1])
-		return &found, err
-	})
-	var out []*Placeholder
-	for _, l := range lists {
-		out = append(out, *l...)
-	}
+	out, err := observe.EachOf(ctx, slices.Compact(names), func(ctx context.Context, n [2]string) ([]*Placeholder, error) { return c.records(ctx, n[0], n[1]) })
 	return slices.DeleteFunc(out, func(p *Placeholder) bool { return !slices.Contains(keys, p.Zone+" "+p.Type+" "+p.Name) }), err
 }
 

@@ -275,7 +275,7 @@ func TestObservingAClusterTakesFewRequests(t *testing.T) {
 	look := func(g *graph.Graph, want int) {
 		before := s.Requests()
 		snapshot := s.c.Snapshot()
-		snapshot.Prefetch(t.Context(), testCluster)
+		observe.Prefetch(t.Context(), All(), snapshot, testCluster)
 		if _, err := s.observer(snapshot).Snapshot(t.Context(), testCluster, All(), g, false); err != nil {
 			t.Fatal(err)
 		}

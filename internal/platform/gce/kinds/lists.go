@@ -3,12 +3,10 @@ package kinds
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"kops.local/kops/internal/platform/gce/gcecloud"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
@@ -19,9 +17,6 @@ import (
 // perPage is the most objects in one answer (Compute Engine, parameter maxResults).
 const perPage = 500
 
-// atOnce bounds the reading calls that one list has under way.
-const atOnce = 16
-
 // listed gathers the objects of all pages, once a snapshot.
 func listed[T any](ctx context.Context, c *Client, what string, pages func(ctx context.Context, add func(...T)) error) ([]T, error) {
 	return once.Ask(ctx, c.answers, what, func(ctx context.Context) ([]T, error) {
@@ -31,24 +26,6 @@ func listed[T any](ctx context.Context, c *Client, what string, pages func(ctx c
 		}
 		return out, nil
 	})
-}
-
-// each calls f for every item, some at a time, and returns the results that are not nil,
-// in the order of the items.
-func each[T, R any](ctx context.Context, items []T, f func(context.Context, T) (*R, error)) ([]*R, error) {
-	found := make([]*R, len(items))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(atOnce)
-	for i, item := range items {
-		g.Go(func() (err error) {
-			found[i], err = f(ctx, item)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(found, func(r *R) bool { return r == nil }), nil
 }
 
 // picked are the objects of a list that pass, each as its kind has it.

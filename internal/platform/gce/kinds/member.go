@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gcename"
 )
@@ -94,7 +95,7 @@ func listBucketMembers(ctx context.Context, c *Client, s resource.Scope) ([]*Buc
 		buckets = append(buckets, bucket)
 	}
 	slices.Sort(buckets)
-	lists, err := each(ctx, slices.Compact(buckets), func(ctx context.Context, b string) (*[]*BucketMember, error) {
+	return observe.EachOf(ctx, slices.Compact(buckets), func(ctx context.Context, b string) ([]*BucketMember, error) {
 		scope := s
 		scope.Names = nil
 		for _, key := range s.Names {
@@ -110,13 +111,8 @@ func listBucketMembers(ctx context.Context, c *Client, s resource.Scope) ([]*Buc
 		for _, m := range found {
 			out = append(out, &BucketMember{Bucket: b, Role: m.role, Member: resource.Lit(m.name), Account: resource.Lit(emailOf(m.name))})
 		}
-		return &out, err
+		return out, err
 	})
-	var out []*BucketMember
-	for _, l := range lists {
-		out = append(out, *l...)
-	}
-	return out, err
 }
 
 // member is who has a role.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/once"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
@@ -74,7 +75,7 @@ func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 func listNetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Network, error) {
 	ids := append([]string{c.ownNetwork(s.Cluster)}, s.Adopted...)
 	slices.Sort(ids)
-	return each(ctx, slices.Compact(ids), func(ctx context.Context, id string) (*Network, error) {
+	return observe.Each(ctx, slices.Compact(ids), func(ctx context.Context, id string) (*Network, error) {
 		n, err := once.Ask(ctx, c.answers, "network "+id, func(ctx context.Context) (*compute.Network, error) {
 			project, name, _ := strings.Cut(id, "/")
 			return gceapi.Got(c.Compute.Networks.Get(project, name).Context(ctx).Do())

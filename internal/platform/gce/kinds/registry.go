@@ -1,8 +1,6 @@
 package kinds
 
 import (
-	"slices"
-
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -26,9 +24,4 @@ func All() []resource.Any {
 		BackendServices.Erase(), ForwardingRules.Erase(),
 		Placeholders.Erase(),
 	}
-}
-
-// early lists the kinds of which most is found by the cluster's name.
-func early() []resource.Any {
-	return slices.DeleteFunc(All(), func(k resource.Any) bool { return !k.Early() })
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -85,7 +86,7 @@ func listSubnetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Subne
 	others := slices.DeleteFunc(slices.Clone(s.Adopted), func(id string) bool { // those of another project
 		return slices.ContainsFunc(out, func(n *Subnetwork) bool { return n.ID == id })
 	})
-	shared, err := each(ctx, others, func(ctx context.Context, id string) (*Subnetwork, error) {
+	shared, err := observe.Each(ctx, others, func(ctx context.Context, id string) (*Subnetwork, error) {
 		d, err := gceapi.Got(c.Compute.Subnetworks.Get(gceapi.Place(id, "projects"), gceapi.Place(id, "regions"), gceapi.Name(id)).Context(ctx).Do())
 		if err != nil {
 			if fault.IgnoreGone(err) == nil {
