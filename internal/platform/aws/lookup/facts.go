@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/spec"
+	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -79,45 +80,21 @@ func (a *asker) identity(ctx context.Context) error {
 // missing reports the asks that found nothing.
 func (a *asker) missing() diag.List {
 	var out diag.List
-	absent := func(asks []Ask, found func(string) bool, rule, what, remedy string) {
-		for _, k := range asks {
-			if !found(k.Name) {
-				out = append(out, diag.Finding{Object: k.Object, Path: k.Path, Value: k.Name, Rule: rule, Message: what, Remedy: remedy})
-			}
-		}
+	absent := func(list []asks.Ask, found func(string) bool, rule, what, remedy string) {
+		out = append(out, asks.Absent(list, found, rule, what, remedy)...)
 	}
 	in := " in region " + a.Region
 	absent(a.query.Zones, func(n string) bool { return slices.Contains(a.got.Zones, n) },
 		"zone-exists", "there is no such availability zone"+in, "choose among "+strings.Join(a.got.Zones, ", "))
-	absent(a.query.Images, has(a.got.Images),
+	absent(a.query.Images, asks.Has(a.got.Images),
 		"image-exists", "there is no such machine image"+in, "write an AMI id, owner/name, a name of your own, or ssm:/path")
-	absent(a.query.MachineTypes, has(a.got.MachineTypes),
+	absent(a.query.MachineTypes, asks.Has(a.got.MachineTypes),
 		"machine-type-exists", "there is no such machine type"+in, "check the spelling, or choose a type that the region offers")
-	absent(a.query.Subnets, has(a.got.Subnets), "subnet-exists", "there is no such subnet"+in, "check the id and the account")
-	absent(a.query.Profiles, has(a.own.InstanceProfiles), "profile-exists", "there is no such instance profile with a role", "check the name and the account")
-	absent(a.query.Addresses, has(a.own.ElasticIPs), "address-exists", "the account has no such elastic IP address"+in, "check the address and the region")
+	absent(a.query.Subnets, asks.Has(a.got.Subnets), "subnet-exists", "there is no such subnet"+in, "check the id and the account")
+	absent(a.query.Profiles, asks.Has(a.own.InstanceProfiles), "profile-exists", "there is no such instance profile with a role", "check the name and the account")
+	absent(a.query.Addresses, asks.Has(a.own.ElasticIPs), "address-exists", "the account has no such elastic IP address"+in, "check the address and the region")
 	if v := a.query.VPC; v.Name != "" {
-		absent([]Ask{v}, has(a.got.Networks), "vpc-exists", "there is no such VPC"+in, "check the id and the account")
+		absent([]asks.Ask{v}, asks.Has(a.got.Networks), "vpc-exists", "there is no such VPC"+in, "check the id and the account")
 	}
-	return append(out, a.notOffered()...)
-}
-
-// notOffered reports machine types that a zone of who asked does not offer.
-func (a *asker) notOffered() diag.List {
-	var out diag.List
-	for _, k := range a.query.MachineTypes {
-		t, ok := a.got.MachineTypes[k.Name]
-		if !ok || t.OfferedIn(k.Zones) {
-			continue
-		}
-		lacking := slices.DeleteFunc(slices.Clone(k.Zones), func(z string) bool { return slices.Contains(t.Zones, z) })
-		out = append(out, diag.Finding{Object: k.Object, Path: k.Path, Value: k.Name, Rule: "machine-type-offered",
-			Message: "the machine type is not offered in " + strings.Join(lacking, ", "),
-			Remedy:  "choose another type, or subnets in " + strings.Join(t.Zones, ", ")})
-	}
-	return out
-}
-
-func has[T any](m map[string]T) func(string) bool {
-	return func(name string) bool { _, ok := m[name]; return ok }
+	return append(out, asks.NotOffered(a.query.MachineTypes, a.got.MachineTypes, "choose another type, or subnets in ")...)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"golang.org/x/sync/errgroup"
 
+	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -61,7 +62,7 @@ func parseImage(text string) imageName {
 // images asks for all images in at most three calls: parameters, ids, names.
 func (a *asker) images(ctx context.Context) error {
 	wanted := map[string]imageName{}
-	for _, n := range names(a.query.Images) {
+	for _, n := range asks.Names(a.query.Images) {
 		wanted[n] = parseImage(n)
 	}
 	if err := a.parameters(ctx, wanted); err != nil {
@@ -78,11 +79,11 @@ func (a *asker) images(ctx context.Context) error {
 	var byID, byName []types.Image
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		byID, err = a.describeImages(ctx, nil, "image-id", distinct(ids...))
+		byID, err = a.describeImages(ctx, nil, "image-id", asks.Distinct(ids...))
 		return err
 	})
 	g.Go(func() (err error) {
-		byName, err = a.describeImages(ctx, distinct(owners...), "name", distinct(titles...))
+		byName, err = a.describeImages(ctx, asks.Distinct(owners...), "name", asks.Distinct(titles...))
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -137,7 +138,7 @@ func (a *asker) parameters(ctx context.Context, wanted map[string]imageName) err
 	for _, w := range wanted {
 		paths = append(paths, w.parameter)
 	}
-	for some := range slices.Chunk(distinct(paths...), most) {
+	for some := range slices.Chunk(asks.Distinct(paths...), most) {
 		o, err := a.SSM.GetParameters(ctx, &ssm.GetParametersInput{Names: some})
 		if err != nil {
 			return fmt.Errorf("read the parameters of machine images: %w", err)

@@ -25,6 +25,7 @@ import (
 	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/platform/aws/spec"
+	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
@@ -119,7 +120,7 @@ func TestFacts(t *testing.T) {
 		must(c.SSM.PutParameter(ctx, &ssm.PutParameterInput{Name: aws.String("/my/image"), Value: ami.ImageId, Type: ssmtypes.ParameterTypeString}))
 		machine := must(c.EC2.RunInstances(ctx, &ec2.RunInstancesInput{ImageId: ami.ImageId, MinCount: aws.Int32(1), MaxCount: aws.Int32(1)})).Instances[0]
 		own := must(c.EC2.CreateImage(ctx, &ec2.CreateImageInput{InstanceId: machine.InstanceId, Name: aws.String("my-image")}))
-		f, err := Facts(ctx, c, nil, Query{Images: []Ask{{Name: *ami.ImageId}, {Name: "ssm:/my/image"}, {Name: *ami.OwnerId + "/" + *ami.Name}, {Name: "my-image"}}})
+		f, err := Facts(ctx, c, nil, Query{Images: []asks.Ask{{Name: *ami.ImageId}, {Name: "ssm:/my/image"}, {Name: *ami.OwnerId + "/" + *ami.Name}, {Name: "my-image"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,8 +146,8 @@ func TestFacts(t *testing.T) {
 		must(c.S3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String("discovery")}))
 
 		const arn = "arn:aws:iam::123456789012:instance-profile/theirs"
-		f, err := Facts(ctx, c, nil, Query{VPC: Ask{Name: *vpc.VpcId}, Subnets: []Ask{{Name: *subnet.SubnetId}}, Addresses: []Ask{{Name: *address.PublicIp}},
-			Profiles: []Ask{{Name: arn}}, Hosts: []string{"api.k.private.example.com"}, Buckets: []string{"discovery", "not-yet"}})
+		f, err := Facts(ctx, c, nil, Query{VPC: asks.Ask{Name: *vpc.VpcId}, Subnets: []asks.Ask{{Name: *subnet.SubnetId}}, Addresses: []asks.Ask{{Name: *address.PublicIp}},
+			Profiles: []asks.Ask{{Name: arn}}, Hosts: []string{"api.k.private.example.com"}, Buckets: []string{"discovery", "not-yet"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +207,7 @@ func TestFacts(t *testing.T) {
 }
 
 func TestATypeThatAZoneDoesNotOfferIsReported(t *testing.T) {
-	a := &asker{query: Query{MachineTypes: []Ask{{Name: "m5.large", Object: "InstanceGroup/nodes", Path: "spec.machineType", Zones: []string{"z1", "z2"}}}},
+	a := &asker{query: Query{MachineTypes: []asks.Ask{{Name: "m5.large", Object: "InstanceGroup/nodes", Path: "spec.machineType", Zones: []string{"z1", "z2"}}}},
 		got: &facts.Cloud{MachineTypes: map[string]facts.MachineType{"m5.large": {Zones: []string{"z1", "z3"}}}}}
 	const want = `InstanceGroup/nodes: spec.machineType: the machine type is not offered in z2, got "m5.large"; choose another type, or subnets in z1, z3`
 	if got := a.missing().Error(); got != want {

@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/facts"
 )
 
 func (a *asker) zones(ctx context.Context) error {
 	key := "zones/" + a.Region
 	known, ok := past.Recall[[]string](a.past, key)
-	if ok && !slices.ContainsFunc(a.query.Zones, func(z Ask) bool { return !slices.Contains(known, z.Name) }) {
+	if ok && !slices.ContainsFunc(a.query.Zones, func(z asks.Ask) bool { return !slices.Contains(known, z.Name) }) {
 		a.got.Zones = known
 		return nil
 	}
@@ -41,7 +42,7 @@ const most = 200
 // machineTypes asks for types and for where they are offered. By a filter,
 // because a type that does not exist would fail a call that names it.
 func (a *asker) machineTypes(ctx context.Context) error {
-	wanted := distinct(append(names(a.query.MachineTypes), a.query.Candidates...)...)
+	wanted := asks.Distinct(append(asks.Names(a.query.MachineTypes), a.query.Candidates...)...)
 	key := "machine types/" + a.Region + "/" + strings.Join(wanted, ",")
 	if known, ok := past.Recall[map[string]facts.MachineType](a.past, key); ok {
 		a.got.MachineTypes = known
@@ -69,7 +70,7 @@ func (a *asker) machineTypes(ctx context.Context) error {
 		return err
 	}
 	for name, t := range found {
-		t.Zones = distinct(zones[name]...)
+		t.Zones = asks.Distinct(zones[name]...)
 		found[name] = t
 	}
 	a.got.MachineTypes = found

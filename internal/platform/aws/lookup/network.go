@@ -14,6 +14,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/past"
+	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -73,7 +74,7 @@ func ranges(d types.Vpc) facts.Network {
 
 func (a *asker) subnets(ctx context.Context) error {
 	found := map[string]facts.Subnet{}
-	for some := range slices.Chunk(names(a.query.Subnets), most) {
+	for some := range slices.Chunk(asks.Names(a.query.Subnets), most) {
 		o, err := a.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: by("subnet-id", some...)})
 		if err != nil {
 			return fmt.Errorf("describe the shared subnets: %w", err)
@@ -93,7 +94,7 @@ func (a *asker) subnets(ctx context.Context) error {
 }
 
 func (a *asker) addresses(ctx context.Context) error {
-	o, err := a.EC2.DescribeAddresses(ctx, &ec2.DescribeAddressesInput{Filters: by("public-ip", names(a.query.Addresses)...)})
+	o, err := a.EC2.DescribeAddresses(ctx, &ec2.DescribeAddressesInput{Filters: by("public-ip", asks.Names(a.query.Addresses)...)})
 	if err != nil {
 		return fmt.Errorf("find the shared elastic IP addresses: %w", err)
 	}
@@ -107,7 +108,7 @@ func (a *asker) addresses(ctx context.Context) error {
 // profiles asks for each instance profile: the API has no call for several.
 func (a *asker) profiles(ctx context.Context) error {
 	found := map[string]string{}
-	for _, text := range names(a.query.Profiles) {
+	for _, text := range asks.Names(a.query.Profiles) {
 		name := text[strings.LastIndex(text, "/")+1:]
 		o, err := a.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
 		if fault.Is(err, fault.Gone) {

@@ -12,34 +12,27 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/aws/spec"
+	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/newcluster"
 )
 
 // Query is what to ask.
 type Query struct {
-	Zones  []Ask // availability zones that must exist
-	Images []Ask
-	// MachineTypes must exist; an Ask may name zones that must offer the type.
-	MachineTypes []Ask
+	Zones  []asks.Ask // availability zones that must exist
+	Images []asks.Ask
+	// MachineTypes must exist; an ask may name zones that must offer the type.
+	MachineTypes []asks.Ask
 	// Candidates are machine types of which one will be chosen; those that do not exist are left out.
 	Candidates []string
 	// Hosts are the names for which DNS zones are needed; empty when none are.
 	Hosts []string
 	// DNSZone is the name or id of a zone that a user chose.
 	DNSZone   string
-	VPC       Ask
-	Subnets   []Ask
-	Profiles  []Ask // instance profiles, by name or ARN
-	Addresses []Ask // elastic IP addresses, as addresses
+	VPC       asks.Ask
+	Subnets   []asks.Ask
+	Profiles  []asks.Ask // instance profiles, by name or ARN
+	Addresses []asks.Ask // elastic IP addresses, as addresses
 	Buckets   []string
-}
-
-// Ask is one thing to ask for, and who wants it, for the message when it does not exist.
-type Ask struct {
-	Name   string
-	Object string // "InstanceGroup/nodes"
-	Path   string // "spec.image", as in v1alpha2
-	Zones  []string
 }
 
 // Needs returns what to ask for an existing cluster. It is pure.
@@ -47,21 +40,21 @@ func Needs(c *api.Cluster, groups []*api.InstanceGroup) Query {
 	object, spec := api.KindCluster+"/"+c.Name, &c.Spec
 	q := Query{}
 	for i, s := range spec.Networking.Subnets {
-		at := func(name, field string) Ask {
-			return Ask{Name: name, Object: object, Path: fmt.Sprintf("spec.subnets[%d].%s", i, field)}
+		at := func(name, field string) asks.Ask {
+			return asks.Ask{Name: name, Object: object, Path: fmt.Sprintf("spec.subnets[%d].%s", i, field)}
 		}
-		q.Zones = add(q.Zones, at(s.Zone, "zone"))
-		q.Subnets = add(q.Subnets, at(s.ID, "id"))
-		q.Addresses = add(q.Addresses, at(s.PublicIP, "publicIP"))
+		q.Zones = asks.Add(q.Zones, at(s.Zone, "zone"))
+		q.Subnets = asks.Add(q.Subnets, at(s.ID, "id"))
+		q.Addresses = asks.Add(q.Addresses, at(s.PublicIP, "publicIP"))
 	}
-	q.VPC = Ask{Name: spec.Networking.NetworkID, Object: object, Path: "spec.networkID"}
+	q.VPC = asks.Ask{Name: spec.Networking.NetworkID, Object: object, Path: "spec.networkID"}
 	if spec.DNSType() != api.DNSNone {
-		q.Hosts, q.DNSZone = distinct(c.Name, spec.API.PublicName), spec.DNSZone
+		q.Hosts, q.DNSZone = asks.Distinct(c.Name, spec.API.PublicName), spec.DNSZone
 	}
 	if d := spec.ServiceAccountIssuerDiscovery; d != nil {
 		if rest, ok := strings.CutPrefix(d.DiscoveryStore, "s3://"); ok {
 			bucket, _, _ := strings.Cut(rest, "/")
-			q.Buckets = distinct(bucket)
+			q.Buckets = asks.Distinct(bucket)
 		}
 	}
 	for _, g := range groups {
@@ -73,56 +66,48 @@ func Needs(c *api.Cluster, groups []*api.InstanceGroup) Query {
 // group adds what a group needs.
 func (q *Query) group(c *api.Cluster, g *api.InstanceGroup) {
 	object := api.KindInstanceGroup + "/" + g.Name
-	q.Images = add(q.Images, Ask{Name: g.Spec.Image, Object: object, Path: "spec.image"})
+	q.Images = asks.Add(q.Images, asks.Ask{Name: g.Spec.Image, Object: object, Path: "spec.image"})
 	types, zones := split(g.Spec.MachineType), zonesOf(c, g)
 	if len(types) == 0 {
-		q.Candidates = distinct(append(q.Candidates, spec.MachineTypes(g.Spec.Role)...)...)
+		q.Candidates = asks.Distinct(append(q.Candidates, spec.MachineTypes(g.Spec.Role)...)...)
 	}
 	for _, t := range types {
-		q.MachineTypes = add(q.MachineTypes, Ask{Name: t, Object: object, Path: "spec.machineType", Zones: zones})
+		q.MachineTypes = asks.Add(q.MachineTypes, asks.Ask{Name: t, Object: object, Path: "spec.machineType", Zones: zones})
 	}
 	if m := g.Spec.MixedInstancesPolicy; m != nil {
 		for i, t := range m.Instances {
-			q.MachineTypes = add(q.MachineTypes, Ask{Name: t, Object: object, Path: fmt.Sprintf("spec.mixedInstancesPolicy.instances[%d]", i)})
+			q.MachineTypes = asks.Add(q.MachineTypes, asks.Ask{Name: t, Object: object, Path: fmt.Sprintf("spec.mixedInstancesPolicy.instances[%d]", i)})
 		}
 	}
 	if p := g.Spec.IAM; p != nil && p.Profile != nil {
-		q.Profiles = add(q.Profiles, Ask{Name: *p.Profile, Object: object, Path: "spec.iam.profile"})
+		q.Profiles = asks.Add(q.Profiles, asks.Ask{Name: *p.Profile, Object: object, Path: "spec.iam.profile"})
 	}
 }
 
 // Wishes returns what to ask for choosing the spec of a new cluster. It is pure.
 func Wishes(o newcluster.Options, _ newcluster.World) Query {
-	asks := func(option string, names ...string) (out []Ask) {
+	all := func(option string, names ...string) (out []asks.Ask) {
 		for _, n := range names {
 			for _, item := range split(n) {
-				out = append(out, Ask{Name: item, Path: "option:" + option})
+				out = append(out, asks.Ask{Name: item, Path: "option:" + option})
 			}
 		}
 		return out
 	}
 	q := Query{
-		Zones: slices.Concat(asks("Zones", o.Zones...), asks("ControlPlaneZones", o.ControlPlaneZones...)),
-		Images: slices.Concat(asks("Image", o.Image), asks("ControlPlaneImage", o.ControlPlaneImage),
-			asks("NodeImage", o.NodeImage), asks("BastionImage", o.BastionImage)),
-		MachineTypes: slices.Concat(asks("ControlPlaneSizes", o.ControlPlaneSizes...),
-			asks("NodeSizes", o.NodeSizes...), asks("APIServerSizes", o.APIServerSizes...)),
-		Candidates: distinct(append(spec.MachineTypes(api.RoleNode), spec.MachineTypes(api.RoleBastion)...)...),
-		Subnets:    slices.Concat(asks("SubnetIDs", o.SubnetIDs...), asks("UtilitySubnetIDs", o.UtilitySubnetIDs...)),
-		VPC:        Ask{Name: o.NetworkID, Path: "option:NetworkID"},
+		Zones: slices.Concat(all("Zones", o.Zones...), all("ControlPlaneZones", o.ControlPlaneZones...)),
+		Images: slices.Concat(all("Image", o.Image), all("ControlPlaneImage", o.ControlPlaneImage),
+			all("NodeImage", o.NodeImage), all("BastionImage", o.BastionImage)),
+		MachineTypes: slices.Concat(all("ControlPlaneSizes", o.ControlPlaneSizes...),
+			all("NodeSizes", o.NodeSizes...), all("APIServerSizes", o.APIServerSizes...)),
+		Candidates: asks.Distinct(append(spec.MachineTypes(api.RoleNode), spec.MachineTypes(api.RoleBastion)...)...),
+		Subnets:    slices.Concat(all("SubnetIDs", o.SubnetIDs...), all("UtilitySubnetIDs", o.UtilitySubnetIDs...)),
+		VPC:        asks.Ask{Name: o.NetworkID, Path: "option:NetworkID"},
 	}
 	if strings.EqualFold(o.DNSType, string(api.DNSPublic)) || strings.EqualFold(o.DNSType, string(api.DNSPrivate)) || o.DNSZone != "" {
-		q.Hosts, q.DNSZone = distinct(o.ClusterName, o.APIPublicName), o.DNSZone
+		q.Hosts, q.DNSZone = asks.Distinct(o.ClusterName, o.APIPublicName), o.DNSZone
 	}
 	return q
-}
-
-// add appends an ask that names something.
-func add(asks []Ask, a Ask) []Ask {
-	if a.Name == "" {
-		return asks
-	}
-	return append(asks, a)
 }
 
 // zonesOf returns the zones of a group's subnets.
@@ -133,7 +118,7 @@ func zonesOf(c *api.Cluster, g *api.InstanceGroup) []string {
 			out = append(out, s.Zone)
 		}
 	}
-	return distinct(out...)
+	return asks.Distinct(out...)
 }
 
 // split returns the items of a list with commas.
@@ -143,20 +128,4 @@ func split(list string) []string {
 		out = append(out, strings.TrimSpace(item))
 	}
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
-}
-
-// names returns the names of asks, sorted, each once.
-func names(asks []Ask) []string {
-	var out []string
-	for _, a := range asks {
-		out = append(out, a.Name)
-	}
-	return distinct(out...)
-}
-
-// distinct returns the texts that are not empty, sorted, each once.
-func distinct(texts ...string) []string {
-	out := slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == "" })
-	slices.Sort(out)
-	return slices.Compact(out)
 }

@@ -17,6 +17,7 @@ import (
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/spec"
+	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -83,7 +84,7 @@ func (a *asker) questions() []func(context.Context) error {
 		}
 	}
 	add(a.got.Region != "", a.region)
-	for _, name := range names(a.query.Images) {
+	for _, name := range asks.Names(a.query.Images) {
 		add(true, func(ctx context.Context) error { return a.image(ctx, name) })
 	}
 	add(len(a.query.MachineTypes)+len(a.query.Candidates) > 0, a.machineTypes)
@@ -156,55 +157,31 @@ func (a *asker) serviceAccount(ctx context.Context) error {
 // missing reports the asks that found nothing.
 func (a *asker) missing() diag.List {
 	var out diag.List
-	absent := func(asks []Ask, found func(string) bool, rule, what, remedy string) {
-		for _, k := range asks {
-			if k.Name != "" && !found(k.Name) {
-				out = append(out, diag.Finding{Object: k.Object, Path: k.Path, Value: k.Name, Rule: rule, Message: what, Remedy: remedy})
-			}
-		}
+	absent := func(list []asks.Ask, found func(string) bool, rule, what, remedy string) {
+		out = append(out, asks.Absent(list, found, rule, what, remedy)...)
 	}
 	never := func(string) bool { return false }
 	if a.noProject {
 		asked := a.query.Project
 		asked.Name = a.project
-		absent([]Ask{asked}, never, "project-exists", "there is no such project, or it does not use Compute Engine", "check the id (gcloud projects list), and enable the API (gcloud services enable compute.googleapis.com)")
+		absent([]asks.Ask{asked}, never, "project-exists", "there is no such project, or it does not use Compute Engine", "check the id (gcloud projects list), and enable the API (gcloud services enable compute.googleapis.com)")
 		return out
 	}
 	if a.noRegion {
-		absent([]Ask{a.query.Region}, never, "region-exists", "there is no such region", "choose one of Google's (gcloud compute regions list)")
+		absent([]asks.Ask{a.query.Region}, never, "region-exists", "there is no such region", "choose one of Google's (gcloud compute regions list)")
 		return out
 	}
 	in := " in region " + a.got.Region
 	absent(a.query.Zones, func(n string) bool { return spec.RegionOf(n) != a.got.Region || slices.Contains(a.got.Zones, n) },
 		"zone-exists", "there is no such zone"+in, "choose among "+strings.Join(a.got.Zones, ", "))
-	absent(a.query.Images, has(a.got.Images), "image-exists", "there is no such machine image", "write project/name, or the name of one of "+a.project+" (gcloud compute images list)")
-	absent(a.query.MachineTypes, has(a.got.MachineTypes), "machine-type-exists", "there is no such machine type"+in, "check the spelling, or choose a type that the region offers (gcloud compute machine-types list)")
-	absent(a.query.Accelerators, has(a.own.Accelerators), "accelerator-exists", "there is no such type of GPU"+in, "choose a type that the region offers (gcloud compute accelerator-types list)")
-	absent([]Ask{a.query.Network}, func(string) bool { return a.found.exists }, "network-exists", "there is no such network", "check the name and the project; that of another is written project/name")
-	absent(a.query.Subnets, has(a.got.Subnets), "subnet-exists", "there is no such subnet"+in, "check the name, and the project in spec.networkID")
-	absent([]Ask{a.query.ServiceAccount}, func(string) bool { return !a.noAccount }, "account-exists", "there is no such service account", "check the address (gcloud iam service-accounts list)")
+	absent(a.query.Images, asks.Has(a.got.Images), "image-exists", "there is no such machine image", "write project/name, or the name of one of "+a.project+" (gcloud compute images list)")
+	absent(a.query.MachineTypes, asks.Has(a.got.MachineTypes), "machine-type-exists", "there is no such machine type"+in, "check the spelling, or choose a type that the region offers (gcloud compute machine-types list)")
+	absent(a.query.Accelerators, asks.Has(a.own.Accelerators), "accelerator-exists", "there is no such type of GPU"+in, "choose a type that the region offers (gcloud compute accelerator-types list)")
+	absent([]asks.Ask{a.query.Network}, func(string) bool { return a.found.exists }, "network-exists", "there is no such network", "check the name and the project; that of another is written project/name")
+	absent(a.query.Subnets, asks.Has(a.got.Subnets), "subnet-exists", "there is no such subnet"+in, "check the name, and the project in spec.networkID")
+	absent([]asks.Ask{a.query.ServiceAccount}, func(string) bool { return !a.noAccount }, "account-exists", "there is no such service account", "check the address (gcloud iam service-accounts list)")
 	if a.found.legacy {
-		absent([]Ask{a.query.Network}, never, "network-legacy", "is a legacy network, which has no subnets", "name another network, or convert it (gcloud compute networks update --switch-to-custom-subnet-mode)")
+		absent([]asks.Ask{a.query.Network}, never, "network-legacy", "is a legacy network, which has no subnets", "name another network, or convert it (gcloud compute networks update --switch-to-custom-subnet-mode)")
 	}
-	return append(out, a.notOffered()...)
-}
-
-// notOffered reports machine types that a zone of who asked does not offer.
-func (a *asker) notOffered() diag.List {
-	var out diag.List
-	for _, k := range a.query.MachineTypes {
-		t, ok := a.got.MachineTypes[k.Name]
-		if !ok || t.OfferedIn(k.Zones) {
-			continue
-		}
-		lacking := slices.DeleteFunc(slices.Clone(k.Zones), func(z string) bool { return slices.Contains(t.Zones, z) })
-		out = append(out, diag.Finding{Object: k.Object, Path: k.Path, Value: k.Name, Rule: "machine-type-offered",
-			Message: "the machine type is not offered in " + strings.Join(lacking, ", "),
-			Remedy:  "choose another type, or zones among " + strings.Join(t.Zones, ", ")})
-	}
-	return out
-}
-
-func has[T any](m map[string]T) func(string) bool {
-	return func(name string) bool { _, ok := m[name]; return ok }
+	return append(out, asks.NotOffered(a.query.MachineTypes, a.got.MachineTypes, "choose another type, or zones among ")...)
 }

@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/spec"
+	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -58,7 +59,7 @@ func (a *asker) keepImage(text, now string, i *compute.Image) {
 		kept.State = i.Deprecated.State
 	}
 	kept.NoUEFI = i.Name != "" && !slices.ContainsFunc(i.GuestOsFeatures, func(f *compute.GuestOsFeature) bool { return f.Type == "UEFI_COMPATIBLE" })
-	for _, name := range distinct(text, now) {
+	for _, name := range asks.Distinct(text, now) {
 		a.got.Images[name] = facts.Image{ID: spec.ImageURL(now, a.project), Architecture: architecture(i.Architecture)}
 		a.own.Images[name] = kept
 	}
@@ -103,7 +104,7 @@ func customType(name string) (facts.MachineType, bool) {
 // machineTypes asks for types and for where they are offered, of all zones at once.
 func (a *asker) machineTypes(ctx context.Context) error {
 	own := map[string]facts.MachineType{}
-	wanted := slices.DeleteFunc(distinct(append(names(a.query.MachineTypes), a.query.Candidates...)...), func(name string) bool {
+	wanted := slices.DeleteFunc(asks.Distinct(append(asks.Names(a.query.MachineTypes), a.query.Candidates...)...), func(name string) bool {
 		t, ok := customType(name)
 		if ok {
 			own[name] = t
@@ -133,7 +134,7 @@ func (a *asker) listedTypes(ctx context.Context, wanted []string) (map[string]fa
 					continue
 				}
 				kept := machineType(t)
-				kept.Zones = distinct(append(found[t.Name].Zones, t.Zone)...)
+				kept.Zones = asks.Distinct(append(found[t.Name].Zones, t.Zone)...)
 				found[t.Name] = kept
 			}
 		}
@@ -158,11 +159,11 @@ func machineType(t *compute.MachineType) facts.MachineType {
 // accelerators asks for types of GPUs and for where they are offered.
 func (a *asker) accelerators(ctx context.Context) error {
 	found := map[string][]string{}
-	err := a.Compute.AcceleratorTypes.AggregatedList(a.project).Filter(named(names(a.query.Accelerators))).Pages(ctx, func(page *compute.AcceleratorTypeAggregatedList) error {
+	err := a.Compute.AcceleratorTypes.AggregatedList(a.project).Filter(named(asks.Names(a.query.Accelerators))).Pages(ctx, func(page *compute.AcceleratorTypeAggregatedList) error {
 		for _, scope := range page.Items {
 			for _, t := range scope.AcceleratorTypes {
 				if zone := gceapi.Name(t.Zone); spec.RegionOf(zone) == a.got.Region {
-					found[t.Name] = distinct(append(found[t.Name], zone)...)
+					found[t.Name] = asks.Distinct(append(found[t.Name], zone)...)
 				}
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/spec"
+	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -68,7 +69,7 @@ func (a *asker) subnets(ctx context.Context) error {
 // Those that kops made for the cluster keep nothing from it.
 func (a *asker) joinNetwork() {
 	project, name := a.place()
-	wanted := distinct(append(names(a.query.Subnets), a.query.OwnSubnets...)...)
+	wanted := asks.Distinct(append(asks.Names(a.query.Subnets), a.query.OwnSubnets...)...)
 	a.got.Subnets = map[string]facts.Subnet{}
 	var used []string
 	for _, s := range a.found.subnets {
@@ -88,7 +89,7 @@ func (a *asker) joinNetwork() {
 		}
 	}
 	if a.found.exists {
-		a.got.Networks = map[string]facts.Network{name: {CIDRs: distinct(used...)}}
+		a.got.Networks = map[string]facts.Network{name: {CIDRs: asks.Distinct(used...)}}
 	}
 }
 
