@@ -1,14 +1,11 @@
 package gce
 
 import (
-	"net/http/httptest"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"kops.local/kops/internal/platform/gce/gcecloud"
 
 	"google.golang.org/api/compute/v1"
 
@@ -16,6 +13,8 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/emulator"
+	"kops.local/kops/internal/platform/gce/emulator/emulatortest"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
 )
@@ -34,13 +33,10 @@ func newFleet(t *testing.T, size int64, o emulator.Options) *fleet {
 	f := &fleet{T: t, cluster: &api.Cluster{}}
 	f.cluster.Name = "c.example.com"
 	f.cluster.Spec.CloudProvider.GCE = &api.GCESpec{Project: testProject}
-	o.OnWrong = func(err error) { t.Errorf("the emulator: %v", err) }
+	var url string
+	f.cloud, url = emulatortest.Serve(t, o)
 	var err error
-	f.cloud, err = emulator.New(o)
-	f.ok(err)
-	server := httptest.NewServer(f.cloud)
-	t.Cleanup(server.Close)
-	f.session, err = Provider(Options{Endpoint: server.URL}).Connect(t.Context(), platform.Config{Region: testRegion, Cluster: f.cluster})
+	f.session, err = Provider(Options{Endpoint: url}).Connect(t.Context(), platform.Config{Region: testRegion, Cluster: f.cluster})
 	f.ok(err)
 	f.manager = gcename.Group("nodes", testZone, f.cluster.Name)
 	c := f.api()

@@ -3,14 +3,10 @@ package gce
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"kops.local/kops/internal/platform/gce/gcecloud"
 
 	"google.golang.org/api/compute/v1"
 
@@ -18,60 +14,33 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/emulator"
-	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/emulator/emulatortest"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
 const (
-	testProject = "testproject"
-	testRegion  = "us-test1"
-	testZone    = "us-test1-a"
+	testProject = emulatortest.Project
+	testRegion  = emulatortest.Region
+	testZone    = emulatortest.Zone
 )
-
-// stopwatch is a clock that goes on when somebody sleeps.
-type stopwatch struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (s *stopwatch) time() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now
-}
-
-func (s *stopwatch) sleep(ctx context.Context, d time.Duration) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now = s.now.Add(d)
-	return ctx.Err()
-}
 
 // project is one with a cluster's groups of machines, and this platform.
 type project struct {
 	*testing.T
 	*kinds.Client
 	platform.Provider
-	cloud   *emulator.Emulator
-	clock   *stopwatch
+	cloud   *emulatortest.Cloud
 	session *platform.Session
 	cluster *api.Cluster
 }
 
 func newProject(t *testing.T) *project {
 	t.Helper()
-	p := &project{T: t, cluster: &api.Cluster{}, clock: &stopwatch{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+	p := &project{T: t, cluster: &api.Cluster{}, cloud: emulatortest.Play(t, emulator.Options{})}
 	p.cluster.Name = "k.example.com"
-	var err error
-	p.cloud, err = emulator.New(emulator.Options{Now: p.clock.time, Sleep: p.clock.sleep, Latency: 2 * time.Second, Boot: 9 * time.Second,
-		OnWrong: func(err error) { t.Errorf("the emulator: %v", err) }})
-	p.ok(err)
-	server := httptest.NewServer(p.cloud)
-	t.Cleanup(server.Close)
-	clients, err := gceapi.Connect(t.Context(), gceapi.Config{Project: testProject, Region: testRegion, Endpoint: server.URL, HTTPClient: http.DefaultClient, UserAgent: "test", Sleep: p.clock.sleep})
-	p.ok(err)
-	p.Client, p.Provider = kinds.NewClient(*clients), Provider(Options{})
+	p.Client, p.Provider = kinds.NewClient(*p.cloud.Clients()), Provider(Options{})
 	p.session = &platform.Session{Client: p.Client}
 	p.done(p.Compute.Networks.Insert(testProject, &compute.Network{Name: gcename.Network(p.cluster.Name), ForceSendFields: []string{"AutoCreateSubnetworks"}}).Do())
 	p.done(p.Compute.Subnetworks.Insert(testProject, testRegion, &compute.Subnetwork{Name: "subnet", Network: "global/networks/" + gcename.Network(p.cluster.Name), IpCidrRange: "10.0.16.0/20"}).Do())
@@ -93,7 +62,7 @@ func (p *project) done(op *compute.Operation, err error) {
 // settle has what is under way end.
 func (p *project) settle() {
 	p.Helper()
-	p.ok(p.clock.sleep(p.Context(), time.Minute))
+	p.ok(p.cloud.Sleep(p.Context(), time.Minute))
 }
 
 // template makes a template of a group, and returns its link.

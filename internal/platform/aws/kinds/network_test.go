@@ -2,67 +2,28 @@ package kinds
 
 import (
 	"context"
-	"io"
 	"slices"
 	"testing"
 	"time"
 
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/graph"
-	"kops.local/kops/internal/engine/journal"
-	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/test/enginetest"
 )
 
-// engine is the real engine on a server.
-type engine struct {
-	*testing.T
-	c     *Client
-	kinds []resource.Any
-	prune bool
-}
-
-// ec2Engine is one for the kinds of EC2.
-func ec2Engine(t *testing.T, c *Client) *engine {
-	e := &engine{T: t, c: c}
+// ec2Engine is the real engine on a server, for the kinds of EC2.
+func ec2Engine(t *testing.T, c *Client) *enginetest.Engine {
+	e := &enginetest.Engine{TB: t, Client: func() any { return c }, Snapshot: func() any { return c.Snapshot() },
+		Clock: exec.Clock{Now: time.Now, Sleep: pause, Jitter: func() float64 { return 0 }}}
 	for _, k := range All() {
 		if k.KindAPI() == apiEC2 {
-			e.kinds = append(e.kinds, k)
+			e.Kinds = append(e.Kinds, k)
 		}
 	}
 	return e
-}
-
-func (e *engine) plan(want *graph.Graph, all bool) *plan.Plan {
-	e.Helper()
-	snapshot := e.c.Snapshot()
-	o := &observe.Observer{Client: func(string) any { return snapshot }, Sleep: pause}
-	have, err := o.Snapshot(e.Context(), testCluster, e.kinds, want, all)
-	if err != nil {
-		e.Fatal(err)
-	}
-	p, err := plan.Make(want, have, e.kinds, plan.Options{Prune: all || e.prune})
-	if err != nil {
-		e.Fatal(err)
-	}
-	return p
-}
-
-func (e *engine) apply(want *graph.Graph, all bool) {
-	e.Helper()
-	x := &exec.Executor{
-		Client: func(string) any { return e.c },
-		Observe: func(ctx context.Context, k resource.Any) ([]resource.Object, error) {
-			return k.Observe(ctx, e.c, observe.Scopes(testCluster, want, all)(k.KindName()))
-		},
-		Journal: journal.New(io.Discard, time.Now), Limits: exec.NewLimits(nil, 16),
-		Clock: exec.Clock{Now: time.Now, Sleep: pause, Jitter: func() float64 { return 0 }},
-	}
-	if err := x.Run(e.Context(), e.plan(want, all)); err != nil {
-		e.Fatal(err)
-	}
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -139,9 +100,9 @@ func TestANetworkIsMadeOnceChangedInPlaceAndDeletedWhole(t *testing.T) {
 	c, count := counted(t, awstest.Moto(t))
 	e := ec2Engine(t, c)
 	g := testNetwork(t, "ami-1")
-	e.apply(g, false)
+	e.Apply(testCluster, g, false)
 	made := count.byAction()
-	if got := changes(e.plan(g, false)); len(got) != 0 {
+	if got := changes(e.Plan(testCluster, g, false)); len(got) != 0 {
 		t.Errorf("after an apply there is still to do: %v", got)
 	}
 	for action, n := range map[string]int{"CreateVpc": 1, "CreateSubnet": 2, "CreateSecurityGroup": 2, "CreateLaunchTemplate": 1} {
@@ -150,11 +111,11 @@ func TestANetworkIsMadeOnceChangedInPlaceAndDeletedWhole(t *testing.T) {
 		}
 	}
 	g = testNetwork(t, "ami-2")
-	if got, want := changes(e.plan(g, false)), []string{"modify aws_launch_template/nodes." + testCluster}; !slices.Equal(got, want) {
+	if got, want := changes(e.Plan(testCluster, g, false)), []string{"modify aws_launch_template/nodes." + testCluster}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	e.apply(g, false)
-	if got := changes(e.plan(g, false)); len(got) != 0 {
+	e.Apply(testCluster, g, false)
+	if got := changes(e.Plan(testCluster, g, false)); len(got) != 0 {
 		t.Errorf("after a change there is still to do: %v", got)
 	}
 	letIn := func(cidr string) *graph.Graph {
@@ -166,13 +127,13 @@ func TestANetworkIsMadeOnceChangedInPlaceAndDeletedWhole(t *testing.T) {
 		}
 		return g
 	}
-	e.apply(letIn("0.0.0.0/0"), false)
-	e.apply(letIn("10.0.0.0/8"), false) // without pruning
-	if p := e.plan(letIn("10.0.0.0/8"), false); len(changes(p)) != 0 || len(p.Deferred) != 0 {
+	e.Apply(testCluster, letIn("0.0.0.0/0"), false)
+	e.Apply(testCluster, letIn("10.0.0.0/8"), false) // without pruning
+	if p := e.Plan(testCluster, letIn("10.0.0.0/8"), false); len(changes(p)) != 0 || len(p.Deferred) != 0 {
 		t.Errorf("access from everywhere was not closed: %v, %v", changes(p), p.Deferred)
 	}
-	e.apply(&graph.Graph{}, true)
-	if got := changes(e.plan(&graph.Graph{}, true)); len(got) != 0 {
+	e.Apply(testCluster, &graph.Graph{}, true)
+	if got := changes(e.Plan(testCluster, &graph.Graph{}, true)); len(got) != 0 {
 		t.Errorf("after the deletion there is left: %v", got)
 	}
 	t.Logf("to make: %v", made)

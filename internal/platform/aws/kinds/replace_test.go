@@ -117,7 +117,8 @@ func TestANATGatewayThatMovesKeepsItsAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := ec2Engine(t, NewClient(*api))
+	c := NewClient(*api)
+	e := ec2Engine(t, c)
 	network := func(host string) *graph.Graph {
 		vpc := VPCs.New("v", VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
 		a := Subnets.New("a", Subnet{VPC: vpc.Out("id"), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "a")})
@@ -132,17 +133,17 @@ func TestANATGatewayThatMovesKeepsItsAddress(t *testing.T) {
 		}
 		return &g
 	}
-	e.apply(network("a"), false)
-	was := observed(t, e.c, &NATGateways, resource.Scope{Cluster: testCluster})
-	e.apply(network("b"), false)
-	is := observed(t, e.c, &NATGateways, resource.Scope{Cluster: testCluster})
+	e.Apply(testCluster, network("a"), false)
+	was := observed(t, c, &NATGateways, resource.Scope{Cluster: testCluster})
+	e.Apply(testCluster, network("b"), false)
+	is := observed(t, c, &NATGateways, resource.Scope{Cluster: testCluster})
 	if len(was) != 1 || len(is) != 1 || was[0].ID == is[0].ID || was[0].Allocation.String() != is[0].Allocation.String() {
 		t.Errorf("the gateways were %+v and are %+v", was, is)
 	}
 	if len(strict.failed) > 0 {
 		t.Errorf("a gateway was made while another had its address %v", strict.failed)
 	}
-	if got := changes(e.plan(network("b"), false)); len(got) != 0 {
+	if got := changes(e.Plan(testCluster, network("b"), false)); len(got) != 0 {
 		t.Errorf("after the move there is still to do: %v", got)
 	}
 }
@@ -188,7 +189,7 @@ func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 		}
 		return &g
 	}
-	e.apply(network(""), false)
+	e.Apply(testCluster, network(""), false)
 	made := observed(t, c, &RouteTables, resource.Scope{Cluster: testCluster})[0]
 	peer := func() string {
 		o, err := c.EC2.CreateVpcPeeringConnection(t.Context(), &ec2.CreateVpcPeeringConnectionInput{VpcId: aws.String(made.VPC.Text()), PeerVpcId: &other.ID})
@@ -199,8 +200,8 @@ func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 	}
 	ours, theirs := peer(), peer()
 	all := network(ours, "10.8.0.0/20", "10.8.16.0/20", "10.8.32.0/20")
-	e.apply(all, false)
-	if got := changes(e.plan(all, false)); len(got) != 0 {
+	e.Apply(testCluster, all, false)
+	if got := changes(e.Plan(testCluster, all, false)); len(got) != 0 {
 		t.Errorf("after an apply there is still to do: %v", got)
 	}
 	build(t, c, &Routes, Route{RouteTable: lit(made.ID), CIDR: "10.8.48.0/20", Peering: lit(ours)}) // a user's
@@ -210,12 +211,12 @@ func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 	}
 
 	fewer := network(ours, "10.8.0.0/20")
-	p := e.plan(fewer, false)
+	p := e.Plan(testCluster, fewer, false)
 	if got := changes(p); len(got) != 0 || len(p.Deferred) != 1 || p.Deferred[0].Key != made.ID+" 10.8.16.0/20" {
 		t.Errorf("without deletions there is to do %v, and deferred %+v", got, p.Deferred)
 	}
-	e.prune = true
-	e.apply(fewer, false)
+	e.Prune = true
+	e.Apply(testCluster, fewer, false)
 	tables, err := routeTableDescriber.owned(t.Context(), c, resource.Scope{Cluster: testCluster})
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +234,7 @@ func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 	if tags := tagMap(tables[0].Tags); tags[routeTagPrefix+"10.8.0.0/20"] != ours || tags[routeTagPrefix+"10.8.16.0/20"] != "" {
 		t.Errorf("the table's tags are %v", tags)
 	}
-	if got := changes(e.plan(fewer, false)); len(got) != 0 {
+	if got := changes(e.Plan(testCluster, fewer, false)); len(got) != 0 {
 		t.Errorf("after the deletion there is still to do: %v", got)
 	}
 }

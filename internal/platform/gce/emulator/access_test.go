@@ -170,7 +170,7 @@ func TestANewAccountIsNotKnownAtOnce(t *testing.T) {
 	}
 	c.refused(set(), 400, "badRequest", "does not exist")
 	c.refused(insert(), 400, "invalid", "service account")
-	c.clock.sleep(t.Context(), 10*time.Second)
+	c.clock.Sleep(t.Context(), 10*time.Second)
 	if err := set(); err != nil {
 		t.Error(err)
 	}
@@ -227,7 +227,7 @@ func TestRecordsChangeAllOrNone(t *testing.T) {
 	if err != nil || made.Status != "pending" {
 		t.Fatalf("got %+v, %v", made, err)
 	}
-	c.clock.sleep(t.Context(), time.Minute)
+	c.clock.Sleep(t.Context(), time.Minute)
 	if made, err = s.Changes.Get(project, "b-example", made.Id).Do(); err != nil || made.Status != "done" {
 		t.Errorf("got %+v, %v", made, err)
 	}

@@ -15,7 +15,7 @@ import (
 func (c *cloud) group(name string, size int64, pools ...string) {
 	c.Helper()
 	c.done(c.InstanceGroupManagers.Insert(project, zone, &compute.InstanceGroupManager{Name: name, BaseInstanceName: "nodes", InstanceTemplate: "global/instanceTemplates/t", TargetSize: size, TargetPools: pools, ForceSendFields: []string{"TargetSize"}}).Do())
-	c.clock.sleep(c.Context(), time.Minute)
+	c.clock.Sleep(c.Context(), time.Minute)
 }
 
 func TestAnInternalLoadBalancer(t *testing.T) {
@@ -144,7 +144,7 @@ func TestAnExternalLoadBalancer(t *testing.T) {
 		t.Errorf("got %+v, %v", now, err)
 	}
 	c.done(c.InstanceGroupManagers.Resize(project, zone, "m", 0).Do())
-	c.clock.sleep(t.Context(), time.Minute)
+	c.clock.Sleep(t.Context(), time.Minute)
 	if now, err := c.TargetPools.Get(project, region, "api").Do(); err != nil || len(now.Instances) > 0 {
 		t.Errorf("instances that are gone are in the pool: %+v, %v", now, err)
 	}

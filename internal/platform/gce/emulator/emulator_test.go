@@ -1,12 +1,10 @@
 package emulator_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,37 +13,14 @@ import (
 	"google.golang.org/api/option"
 
 	"kops.local/kops/internal/platform/gce/emulator"
+	"kops.local/kops/internal/platform/gce/emulator/emulatortest"
 )
 
 const (
-	project = "testproject"
-	region  = "us-test1"
-	zone    = "us-test1-a"
+	project = emulatortest.Project
+	region  = emulatortest.Region
+	zone    = emulatortest.Zone
 )
-
-// stopwatch is a clock that goes on when somebody sleeps, and otherwise only when it is told.
-type stopwatch struct {
-	mu  sync.Mutex
-	now time.Time
-	// ends is told the time when somebody has slept; may be nil.
-	ends func(time.Time)
-}
-
-func (s *stopwatch) time() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now
-}
-
-func (s *stopwatch) sleep(ctx context.Context, d time.Duration) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now = s.now.Add(d)
-	if s.ends != nil {
-		s.ends(s.now)
-	}
-	return ctx.Err()
-}
 
 // cloud is an emulator with a client of Compute Engine's.
 type cloud struct {
@@ -53,29 +28,18 @@ type cloud struct {
 	*emulator.Emulator
 	*compute.Service
 	url   string
-	clock *stopwatch
+	clock *emulatortest.Clock
 }
 
 // play starts an emulator, whose operations take two seconds unless something else is said.
 func play(t *testing.T, o emulator.Options) *cloud {
 	t.Helper()
-	clock := &stopwatch{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	o.Now, o.Sleep = clock.time, clock.sleep
-	if o.Latency == 0 {
-		o.Latency, o.Boot = 2*time.Second, 9*time.Second
-	}
-	o.OnWrong = func(err error) { t.Errorf("the emulator is wrong: %v", err) }
-	e, err := emulator.New(o)
+	played := emulatortest.Play(t, o)
+	s, err := compute.NewService(t.Context(), option.WithEndpoint(played.URL+"/compute/v1/"), option.WithoutAuthentication())
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(e)
-	t.Cleanup(server.Close)
-	s, err := compute.NewService(t.Context(), option.WithEndpoint(server.URL+"/compute/v1/"), option.WithoutAuthentication())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &cloud{t, e, s, server.URL, clock}
+	return &cloud{t, played.Emulator, s, played.URL, played.Clock}
 }
 
 // done waits for an operation, which must go well.
@@ -167,7 +131,7 @@ func TestACallIsAnsweredBeforeItIsDone(t *testing.T) {
 	c.refused(err, 409, "alreadyExists", "The resource 'projects/testproject/global/networks/n' already exists")
 	_, err = c.Subnetworks.Insert(project, region, &compute.Subnetwork{Name: "s", Network: "global/networks/n", IpCidrRange: "10.0.16.0/20"}).Do()
 	c.refused(err, 400, "resourceNotReady", "is not ready")
-	c.clock.sleep(t.Context(), time.Second)
+	c.clock.Sleep(t.Context(), time.Second)
 	if op, err = c.GlobalOperations.Get(project, op.Name).Do(); err != nil || op.Status != "RUNNING" {
 		t.Errorf("after half its time the operation is %+v, %v", op, err)
 	}
@@ -190,7 +154,7 @@ func TestAGroupMakesItsInstancesAndKeepsThem(t *testing.T) {
 	c.network()
 	link := c.template("t")
 	c.done(c.InstanceGroupManagers.Insert(project, zone, &compute.InstanceGroupManager{Name: "a-nodes", BaseInstanceName: "nodes", InstanceTemplate: link, TargetSize: 2}).Do())
-	c.clock.sleep(t.Context(), time.Minute)
+	c.clock.Sleep(t.Context(), time.Minute)
 	list := func() []*compute.ManagedInstance {
 		t.Helper()
 		out, err := c.InstanceGroupManagers.ListManagedInstances(project, zone, "a-nodes").Do()
@@ -223,17 +187,17 @@ func TestAGroupMakesItsInstancesAndKeepsThem(t *testing.T) {
 	if m := list()[0]; m.CurrentAction != "RECREATING" {
 		t.Errorf("got %+v", m)
 	}
-	c.clock.sleep(t.Context(), time.Minute)
+	c.clock.Sleep(t.Context(), time.Minute)
 	if again := list(); again[0].Name != members[0].Name || again[0].Id == id || again[0].CurrentAction != "NONE" {
 		t.Errorf("after it was made anew: %+v", again[0])
 	}
 	c.done(c.Instances.Delete(project, zone, members[1].Name).Do())
-	c.clock.sleep(t.Context(), time.Minute)
+	c.clock.Sleep(t.Context(), time.Minute)
 	if again := list(); len(again) != 2 || again[1].Name != members[1].Name || again[1].Id == members[1].Id {
 		t.Errorf("after somebody deleted one: %+v", again)
 	}
 	c.done(c.InstanceGroupManagers.Resize(project, zone, "a-nodes", 0).Do())
-	c.clock.sleep(t.Context(), time.Minute)
+	c.clock.Sleep(t.Context(), time.Minute)
 	if left := list(); len(left) != 0 {
 		t.Errorf("left: %+v", left)
 	}

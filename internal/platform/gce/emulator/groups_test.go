@@ -70,18 +70,18 @@ func TestAnOpportunisticGroupWaitsUntilItsInstancesAreMadeAnew(t *testing.T) {
 	c.template("u")
 	c.group("m", 2)
 	c.done(c.InstanceGroupManagers.SetInstanceTemplate(project, zone, "m", &compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: "global/instanceTemplates/u"}).Do())
-	c.clock.sleep(t.Context(), time.Hour)
+	c.clock.Sleep(t.Context(), time.Hour)
 	before := c.members()
 	if v := versions(before); v["t"] != 2 || c.manager().Status.VersionTarget.IsReached {
 		t.Fatalf("got %v", v)
 	}
 	c.done(c.InstanceGroupManagers.RecreateInstances(project, zone, "m", &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{before[0].Instance}}).Do())
-	c.clock.sleep(t.Context(), time.Minute)
+	c.clock.Sleep(t.Context(), time.Minute)
 	if after := c.members(); last(after[0].Version.InstanceTemplate) != "u" || after[0].Name != before[0].Name || last(after[1].Version.InstanceTemplate) != "t" {
 		t.Errorf("got %v", versions(after))
 	}
 	c.done(c.InstanceGroupManagers.ApplyUpdatesToInstances(project, zone, "m", &compute.InstanceGroupManagersApplyUpdatesRequest{AllInstances: true}).Do())
-	c.clock.sleep(t.Context(), time.Minute)
+	c.clock.Sleep(t.Context(), time.Minute)
 	if after := c.members(); versions(after)["u"] != 2 || after[0].Name != before[0].Name && after[1].Name != before[0].Name {
 		t.Errorf("got %v", versions(after))
 	}
@@ -106,7 +106,7 @@ func TestAProactiveGroupReplacesItsInstances(t *testing.T) {
 				}
 			}
 			least = min(least, running)
-			if c.clock.sleep(t.Context(), time.Second); c.clock.time().Year() > 2026 {
+			if c.clock.Sleep(t.Context(), time.Second); c.clock.Now().Year() > 2026 {
 				t.Fatalf("%s: never done: %+v", method, c.members())
 			}
 		}
@@ -143,7 +143,7 @@ func TestAGroupThatSurgesNeverHasLess(t *testing.T) {
 		if running < 2 || len(c.members()) > 4 {
 			t.Fatalf("%d run: %+v", running, c.members())
 		}
-		if c.clock.sleep(t.Context(), time.Second); c.clock.time().Year() > 2026 {
+		if c.clock.Sleep(t.Context(), time.Second); c.clock.Now().Year() > 2026 {
 			t.Fatalf("never done: %+v", c.members())
 		}
 	}
@@ -160,7 +160,7 @@ func TestMembersAreDeletedAbandonedAndMade(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 	c.done(c.InstanceGroupManagers.AbandonInstances(project, zone, "m", &compute.InstanceGroupManagersAbandonInstancesRequest{Instances: []string{before[1].Instance}}).Do())
-	c.clock.sleep(t.Context(), time.Minute)
+	c.clock.Sleep(t.Context(), time.Minute)
 	if after := c.members(); len(after) != 1 || after[0].Name != before[2].Name || c.manager().TargetSize != 1 {
 		t.Errorf("got %+v", after)
 	}
@@ -173,7 +173,7 @@ func TestMembersAreDeletedAbandonedAndMade(t *testing.T) {
 	_, err := c.InstanceGroupManagers.RecreateInstances(project, zone, "m", &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{before[1].Instance}}).Do()
 	c.refused(err, 400, "invalid", "is not a member of instanceGroupManager 'm'")
 	c.done(c.InstanceGroupManagers.CreateInstances(project, zone, "m", &compute.InstanceGroupManagersCreateInstancesRequest{Instances: []*compute.PerInstanceConfig{{Name: "special"}}}).Do())
-	c.clock.sleep(t.Context(), time.Minute)
+	c.clock.Sleep(t.Context(), time.Minute)
 	if after := c.members(); len(after) != 2 || after[1].Name != "special" || after[1].InstanceStatus != "RUNNING" || c.manager().TargetSize != 2 {
 		t.Errorf("got %+v", after)
 	}
@@ -284,7 +284,7 @@ func TestWhatIsBegunWithAMemberEndsWhatWasBegunBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 29 { // less than a group waits after an attempt that failed
-				c.clock.sleep(t.Context(), time.Second)
+				c.clock.Sleep(t.Context(), time.Second)
 				if m := c.members(); len(m) != 1 || m[0].Name != before.Name || m[0].LastAttempt != nil {
 					t.Fatalf("got %+v", m[0])
 				}

@@ -57,7 +57,7 @@ func TestAnInstanceComesAndGoes(t *testing.T) {
 		if seen = append(seen, i.Status); len(seen) > 1 && seen[len(seen)-2] == i.Status {
 			seen = seen[:len(seen)-1]
 		}
-		c.clock.sleep(t.Context(), time.Second)
+		c.clock.Sleep(t.Context(), time.Second)
 	}
 	if !slices.Equal(seen, []string{"PROVISIONING", "STAGING", "RUNNING"}) {
 		t.Errorf("got %s", seen)
@@ -241,7 +241,7 @@ func TestAZoneWithoutMachines(t *testing.T) {
 		t.Errorf("got %+v, %v", failed, err)
 	}
 	c.Exhaust(zone, false)
-	c.clock.sleep(t.Context(), 2*time.Minute)
+	c.clock.Sleep(t.Context(), 2*time.Minute)
 	if m := list(); m.CurrentAction != "NONE" || m.InstanceStatus != "RUNNING" || m.LastAttempt != nil {
 		t.Errorf("got %+v", m)
 	}

@@ -156,7 +156,7 @@ func TestARequestThatIsRepeatedIsOne(t *testing.T) {
 func TestFaultsHappenWhereTheyAreWanted(t *testing.T) {
 	const insert = "compute.networks.insert"
 	there := func(c *cloud, name string) bool {
-		c.clock.sleep(c.Context(), time.Minute)
+		c.clock.Sleep(c.Context(), time.Minute)
 		_, err := c.Networks.Get(project, name).Do()
 		return err == nil
 	}
@@ -243,8 +243,8 @@ func TestThingsHappenThoughNobodyAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	end := c.clock.time().Add(time.Minute)
-	c.clock.ends = func(now time.Time) {
+	end := c.clock.Now().Add(time.Minute)
+	c.clock.Ends = func(now time.Time) {
 		if now.After(end) {
 			cancel()
 		}
@@ -363,9 +363,9 @@ func TestAWaitEndsAfterTwoMinutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := c.clock.time()
-	if op, err = c.GlobalOperations.Wait(project, op.Name).Do(); err != nil || op.Status == "DONE" || c.clock.time().Sub(before) != 2*time.Minute {
-		t.Errorf("after %s: %+v, %v", c.clock.time().Sub(before), op, err)
+	before := c.clock.Now()
+	if op, err = c.GlobalOperations.Wait(project, op.Name).Do(); err != nil || op.Status == "DONE" || c.clock.Now().Sub(before) != 2*time.Minute {
+		t.Errorf("after %s: %+v, %v", c.clock.Now().Sub(before), op, err)
 	}
 	c.done(op, err)
 	_, err = c.GlobalOperations.Get(project, "operation-none").Do()

@@ -263,7 +263,7 @@ func TestANetworkOfAnotherProjectIsUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.clock.sleep(t.Context(), time.Minute)
+		c.clock.Sleep(t.Context(), time.Minute)
 	}
 	wait(c.Networks.Insert(host, empty("shared")).Do())
 	wait(c.Subnetworks.Insert(host, region, &compute.Subnetwork{Name: "shared", Network: "global/networks/shared", IpCidrRange: "10.9.0.0/24"}).Do())

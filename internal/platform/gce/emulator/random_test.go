@@ -16,6 +16,7 @@ import (
 
 	"kops.local/kops/internal/platform/gce/emulator"
 	"kops.local/kops/internal/platform/gce/emulator/description"
+	"kops.local/kops/internal/platform/gce/emulator/emulatortest"
 )
 
 // chance makes calls at random: valid ones by the description, about few things, so that
@@ -217,8 +218,8 @@ func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 	}
 	good := map[string]int{}
 	for seed := range uint64(4) {
-		clock := &stopwatch{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-		e, err := emulator.New(emulator.Options{Seed: seed, Latency: time.Second, Now: clock.time, Sleep: clock.sleep, Buckets: []emulator.Bucket{{Name: "things"}}, DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}},
+		clock := emulatortest.NewClock()
+		e, err := emulator.New(emulator.Options{Seed: seed, Latency: time.Second, Now: clock.Now, Sleep: clock.Sleep, Buckets: []emulator.Bucket{{Name: "things"}}, DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}},
 			OnWrong: func(err error) { t.Errorf("seed %d: the emulator is wrong: %v", seed, err) }})
 		if err != nil {
 			t.Fatal(err)
@@ -242,7 +243,7 @@ func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 				t.Fatalf("seed %d: %s %s: %d %s", seed, m.Verb, request.URL, w.Code, w.Body)
 			}
 			if r.IntN(4) == 0 {
-				_ = clock.sleep(t.Context(), 10*time.Second)
+				_ = clock.Sleep(t.Context(), 10*time.Second)
 			}
 		}
 		clear(t, e, clock)
@@ -256,7 +257,7 @@ func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 }
 
 // clear deletes all objects of Compute Engine, again and again while others hold them.
-func clear(t *testing.T, e *emulator.Emulator, clock *stopwatch) {
+func clear(t *testing.T, e *emulator.Emulator, clock *emulatortest.Clock) {
 	t.Helper()
 	var left []string
 	for range 12 {
@@ -270,7 +271,7 @@ func clear(t *testing.T, e *emulator.Emulator, clock *stopwatch) {
 				t.Fatalf("delete %s: %d %s", path, w.Code, w.Body)
 			}
 		}
-		_ = clock.sleep(t.Context(), time.Minute)
+		_ = clock.Sleep(t.Context(), time.Minute)
 	}
 	if len(left) > 0 {
 		t.Errorf("cannot be deleted: %s", left)

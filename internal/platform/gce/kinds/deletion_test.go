@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"google.golang.org/api/cloudresourcemanager/v1"
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/dns/v1"
@@ -16,7 +14,9 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/emulator"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/test/enginetest"
 )
 
 // everything is the scope of a deletion.
@@ -36,13 +36,13 @@ func TestADeletionLeavesNothingOfAnUpdateThatWasCutOff(t *testing.T) {
 		s := play(t, options())
 		before := s.Inventory()
 		g := wanted(t, testCluster, "us-test1", "", "nodes")
-		p := s.plan(testCluster, g, false)
+		p := s.Plan(testCluster, g, false)
 		if n > len(p.Steps) {
 			break
 		}
 		cut := *p
 		cut.Steps = p.Steps[:n]
-		if err := s.carry(testCluster, g, &cut, false); err != nil {
+		if err := s.Carry(testCluster, g, &cut, false); err != nil {
 			t.Fatal(err)
 		}
 		s.remove(testCluster, &graph.Graph{})
@@ -136,7 +136,7 @@ func TestADeletionSaysWhoseDataGo(t *testing.T) {
 	s.apply(testCluster, wanted(t, testCluster, "us-test1", "", "nodes"))
 	s.controllers(testCluster, "a")
 	var got []string
-	for _, step := range s.plan(testCluster, &graph.Graph{}, true).Steps {
+	for _, step := range s.Plan(testCluster, &graph.Graph{}, true).Steps {
 		if holds := step.Kind.Holds(step.Have); holds != "" {
 			got = append(got, step.Key+": "+holds)
 		}
@@ -173,8 +173,8 @@ func TestARuleThatIsNoLongerWantedIsClosedWithoutPruning(t *testing.T) {
 	g := wanted(t, testCluster, "us-test1", "", "nodes")
 	s.apply(testCluster, g)
 	less := g.Select(func(n resource.Node) bool { return n.Name != "ssh-external-to-node" })
-	p := s.plan(testCluster, less, false)
-	if got := changes(p); len(got) != 1 || !strings.HasPrefix(got[0], "delete google_compute_firewall/"+object("ssh-external-to-node")) {
+	p := s.Plan(testCluster, less, false)
+	if got := enginetest.Changes(p); len(got) != 1 || !strings.HasPrefix(got[0], "delete google_compute_firewall/"+object("ssh-external-to-node")) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -223,13 +223,13 @@ func TestAMemberChangesNothingElseOfAPolicy(t *testing.T) {
 		}
 		return p
 	}
-	if err := s.carry(testCluster, &g, only(&g, false), false); err != nil {
+	if err := s.Carry(testCluster, &g, only(&g, false), false); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Inventory(); len(got) != len(before)+1 || !slices.Contains(got, "projects/"+testProject+"/policy/"+role+"/"+member) {
 		t.Errorf("there is %s", strings.Join(got, " "))
 	}
-	if err := s.carry(testCluster, &graph.Graph{}, only(&graph.Graph{}, false), false); err != nil {
+	if err := s.Carry(testCluster, &graph.Graph{}, only(&graph.Graph{}, false), false); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Inventory(); !slices.Equal(got, before) {

@@ -9,13 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
 // Disk is a persistent disk of a zone. What would need a new disk is forbidden, as the disk

@@ -1,21 +1,18 @@
 package kinds
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
-	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/observe"
-	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/emulator"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/test/enginetest"
 )
 
 // wanted is a cluster with all that one can have, of one control plane and of nodes. Its subnet is
@@ -85,75 +82,23 @@ func options() emulator.Options {
 	return emulator.Options{Buckets: []emulator.Bucket{{Name: "state"}}, DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}}}
 }
 
-type noJournal struct{}
-
-func (noJournal) Begin(context.Context, plan.Step) error      { return nil }
-func (noJournal) End(context.Context, plan.Step, error) error { return nil }
-
-func (s *stage) observer(c *Client) *observe.Observer {
-	return &observe.Observer{Client: func(string) any { return c }, Sleep: s.clock.sleep}
-}
-
-// plan compares a cluster with what there is.
-func (s *stage) plan(cluster string, g *graph.Graph, all bool) *plan.Plan {
-	s.Helper()
-	have, err := s.observer(s.c.Snapshot()).Snapshot(s.Context(), cluster, All(), g, all)
-	if err != nil {
-		s.Fatal(err)
-	}
-	p, err := plan.Make(g, have, All(), plan.Options{Prune: all})
-	if err != nil {
-		s.Fatal(err)
-	}
-	return p
-}
-
-// carry carries out a plan as the engine does.
-func (s *stage) carry(cluster string, g *graph.Graph, p *plan.Plan, all bool) error {
-	scopes := observe.Scopes(cluster, g, all)
-	x := &exec.Executor{Client: func(string) any { return s.c }, Journal: noJournal{}, Limits: exec.NewLimits(nil, 4),
-		Clock: exec.Clock{Now: s.clock.time, Sleep: s.clock.sleep, Jitter: func() float64 { return 0.5 }},
-		Observe: func(ctx context.Context, k resource.Any) ([]resource.Object, error) {
-			return s.observer(s.c).List(ctx, k, scopes(k.KindName()))
-		}}
-	return x.Run(s.Context(), p)
-}
-
 // apply makes a cluster.
 func (s *stage) apply(cluster string, g *graph.Graph) {
 	s.Helper()
-	if err := s.carry(cluster, g, s.plan(cluster, g, false), false); err != nil {
-		s.Fatal(err)
-	}
+	s.Apply(cluster, g, false)
 }
 
 // remove deletes a cluster, of which only the name is known and what it shares.
 func (s *stage) remove(cluster string, g *graph.Graph) {
 	s.Helper()
 	shared := g.Select(func(n resource.Node) bool { return n.Adopt != "" })
-	if err := s.carry(cluster, shared, s.plan(cluster, shared, true), true); err != nil {
-		s.Fatal(err)
-	}
-}
-
-// changes are what a plan would do.
-func changes(p *plan.Plan) []string {
-	var out []string
-	for _, step := range p.Steps {
-		if step.Op != plan.Keep {
-			out = append(out, fmt.Sprintf("%s %s %+v", step.Op, step.Address, step.Changes))
-		}
-	}
-	for _, step := range p.Deferred {
-		out = append(out, "deferred "+step.Address.String())
-	}
-	return out
+	s.Apply(cluster, shared, true)
 }
 
 // settled holds that nothing is left to do for a cluster.
 func (s *stage) settled(cluster string, g *graph.Graph) {
 	s.Helper()
-	if left := changes(s.plan(cluster, g, false)); len(left) > 0 {
+	if left := enginetest.Changes(s.Plan(cluster, g, false)); len(left) > 0 {
 		s.Errorf("it is not settled: %s", strings.Join(left, "; "))
 	}
 }
@@ -276,7 +221,7 @@ func TestObservingAClusterTakesFewRequests(t *testing.T) {
 		before := s.Requests()
 		snapshot := s.c.Snapshot()
 		observe.Prefetch(t.Context(), All(), snapshot, testCluster)
-		if _, err := s.observer(snapshot).Snapshot(t.Context(), testCluster, All(), g, false); err != nil {
+		if _, err := s.Observer(snapshot).Snapshot(t.Context(), testCluster, All(), g, false); err != nil {
 			t.Fatal(err)
 		}
 		n, lines := 0, []string{}

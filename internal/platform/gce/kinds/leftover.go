@@ -7,13 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
 // errDeletedOnly is the answer to a wish for something that only deletions know.

@@ -3,10 +3,9 @@ package kinds
 import (
 	"testing"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/emulator"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/test/kindtest"
 )

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/once"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
 // perPage is the most objects in one answer (Compute Engine, parameter maxResults).

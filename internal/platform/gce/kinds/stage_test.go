@@ -1,74 +1,40 @@
 package kinds
 
 import (
-	"context"
-	"net/http"
-	"net/http/httptest"
-	"sync"
 	"testing"
-	"time"
-
-	"kops.local/kops/internal/platform/gce/gcecloud"
 
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/emulator"
-	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/emulator/emulatortest"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/test/enginetest"
 )
 
 const (
 	testCluster = "k.example.com"
-	testProject = "testproject"
-	testRegion  = "us-test1"
-	testZone    = "us-test1-a"
+	testProject = emulatortest.Project
+	testRegion  = emulatortest.Region
+	testZone    = emulatortest.Zone
 )
 
-// stopwatch is a clock that goes on when somebody sleeps.
-type stopwatch struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (s *stopwatch) time() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now
-}
-
-func (s *stopwatch) sleep(ctx context.Context, d time.Duration) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now = s.now.Add(d)
-	return ctx.Err()
-}
-
-// stage is a Google Cloud of its own, and a client of it.
+// stage is a Google Cloud of its own, a client of it, and the engine on it.
 type stage struct {
 	*testing.T
 	*emulator.Emulator
+	*enginetest.Engine
 	c     *Client
-	clock *stopwatch
+	clock *emulatortest.Clock
 }
 
 // play starts an emulator whose operations take two seconds.
 func play(t *testing.T, o emulator.Options) *stage {
 	t.Helper()
-	clock := &stopwatch{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	o.Now, o.Sleep, o.Latency, o.Boot = clock.time, clock.sleep, 2*time.Second, 9*time.Second
-	o.OnWrong = func(err error) { t.Errorf("the emulator is wrong: %v", err) }
-	e, err := emulator.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(e)
-	t.Cleanup(server.Close)
-	api, err := gceapi.Connect(t.Context(), gceapi.Config{Project: testProject, Region: testRegion, Endpoint: server.URL, HTTPClient: http.DefaultClient, UserAgent: "test", Sleep: clock.sleep})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := NewClient(*api)
+	cloud := emulatortest.Play(t, o)
+	c := NewClient(*cloud.Clients())
 	c.Buckets = []string{"state"}
-	return &stage{t, e, c, clock}
+	e := &enginetest.Engine{TB: t, Client: func() any { return c }, Snapshot: func() any { return c.Snapshot() }, Kinds: All(), Clock: cloud.ForEngine()}
+	return &stage{t, cloud.Emulator, e, c, cloud.Clock}
 }
 
 // build makes an object that others need, with its first setters.

@@ -3,11 +3,10 @@ package kinds
 import (
 	"context"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
 // InstanceTemplate says how machines are made. It cannot be changed: another content is another

@@ -10,12 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
 // digestLength is how many characters of a digest end a template's name, of 63 that names

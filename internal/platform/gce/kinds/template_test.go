@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
 	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/test/enginetest"
 )
 
 // A template goes as soon as no machine is left of it, and not before.
@@ -45,13 +46,13 @@ func TestATemplateGoesWhenItsLastMachineHasGone(t *testing.T) {
 		if m.Status.VersionTarget.IsReached && m.Status.IsStable {
 			break
 		}
-		_ = s.clock.sleep(t.Context(), 1e9)
+		_ = s.clock.Sleep(t.Context(), 1e9)
 	}
-	p := s.plan(testCluster, next, false)
-	if got := changes(p); len(got) != 1 || !strings.HasPrefix(got[0], "delete google_compute_instance_template/cp-k-example-com-") {
+	p := s.Plan(testCluster, next, false)
+	if got := enginetest.Changes(p); len(got) != 1 || !strings.HasPrefix(got[0], "delete google_compute_instance_template/cp-k-example-com-") {
 		t.Fatalf("got %q", got)
 	}
-	if err := s.carry(testCluster, next, p, false); err != nil {
+	if err := s.Carry(testCluster, next, p, false); err != nil {
 		t.Fatal(err)
 	}
 	s.settled(testCluster, next)
@@ -80,7 +81,7 @@ func TestATemplateOfTheWantedContentIsTakenWhateverItsName(t *testing.T) {
 		return p
 	}
 	if p := made(); len(p.Steps) != 1 || p.Steps[0].Op != plan.Keep || gceapi.Name(p.Steps[0].Have.(*InstanceTemplate).ID) != "nodes-k-example-com-1700000000" {
-		t.Fatalf("got %v", changes(p))
+		t.Fatalf("got %v", enginetest.Changes(p))
 	}
 	// A second one of the same content is no reason to leave the one that a group has.
 	own := *want.Want.(*InstanceTemplate)
@@ -89,7 +90,7 @@ func TestATemplateOfTheWantedContentIsTakenWhateverItsName(t *testing.T) {
 	}
 	build(s, &InstanceGroupManagers, g.group("nodes", &InstanceTemplate{ID: "projects/" + testProject + "/global/instanceTemplates/nodes-k-example-com-1700000000"}, 0))
 	if p := made(); len(p.Steps) != 1 || gceapi.Name(p.Steps[0].Have.(*InstanceTemplate).ID) != "nodes-k-example-com-1700000000" {
-		t.Errorf("got %v", changes(p))
+		t.Errorf("got %v", enginetest.Changes(p))
 	}
 	if got := len(observed(s, &InstanceTemplates, everything)); got != 2 {
 		t.Errorf("a deletion finds %d templates", got)

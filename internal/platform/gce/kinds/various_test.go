@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/dns/v1"
 
@@ -15,6 +13,7 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/emulator"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
@@ -190,7 +189,7 @@ func TestAQuotaEndsAnUpdateWithItsName(t *testing.T) {
 	o.Quotas = map[string]float64{"NETWORKS": 0}
 	s := play(t, o)
 	g := wanted(t, testCluster, "us-test1", "")
-	err := s.carry(testCluster, g, s.plan(testCluster, g, false), false)
+	err := s.Carry(testCluster, g, s.Plan(testCluster, g, false), false)
 	if err == nil || !strings.Contains(err.Error(), "ask for a higher limit of NETWORKS") {
 		t.Errorf("got %v", err)
 	}
@@ -200,7 +199,7 @@ func TestADeniedPermissionIsNamed(t *testing.T) {
 	s := play(t, options())
 	s.Deny("compute.networks.create")
 	g := wanted(t, testCluster, "us-test1", "")
-	err := s.carry(testCluster, g, s.plan(testCluster, g, false), false)
+	err := s.Carry(testCluster, g, s.Plan(testCluster, g, false), false)
 	if err == nil || !strings.Contains(err.Error(), "permission compute.networks.create") {
 		t.Errorf("got %v", err)
 	}
@@ -212,7 +211,7 @@ func TestAnotherUpdateGoesOnWhereAnOperationFailed(t *testing.T) {
 		s := play(t, options())
 		s.Inject(emulator.Fault{Skip: n, When: emulator.Inside, Error: emulator.Error{Status: http.StatusForbidden, Reason: "quotaExceeded", Message: "Quota 'X' exceeded.  Limit: 1.0"}})
 		g := wanted(t, testCluster, "us-test1", "")
-		err := s.carry(testCluster, g, s.plan(testCluster, g, false), false)
+		err := s.Carry(testCluster, g, s.Plan(testCluster, g, false), false)
 		if err == nil {
 			if writes(s) > n {
 				continue // no operation belongs to the call
@@ -234,7 +233,7 @@ func TestANetworkThatOthersUseIsNotWaitedFor(t *testing.T) {
 	s.apply(testCluster, g)
 	s.done(s.c.Compute.Firewalls.Insert(testProject, &compute.Firewall{Name: "theirs", Network: "projects/" + testProject + "/global/networks/" + gcename.Network(testCluster),
 		SourceRanges: []string{"192.0.2.0/24"}, Allowed: []*compute.FirewallAllowed{{IPProtocol: "tcp"}}}).Do())
-	err := s.carry(testCluster, &graph.Graph{}, s.plan(testCluster, &graph.Graph{}, true), true)
+	err := s.Carry(testCluster, &graph.Graph{}, s.Plan(testCluster, &graph.Graph{}, true), true)
 	if err == nil || !strings.Contains(err.Error(), "is in use by the firewall rule theirs, not of this cluster") || strings.Contains(err.Error(), "gave up") {
 		t.Errorf("got %v", err)
 	}

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 

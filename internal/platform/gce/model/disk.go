@@ -3,10 +3,9 @@ package model
 import (
 	"fmt"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
 )

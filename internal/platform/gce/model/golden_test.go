@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/render/terraform/schematest"
@@ -23,8 +24,6 @@ import (
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/test/goldentest"
 	"kops.local/kops/internal/test/spectest"
-
-	"kops.local/kops/api"
 )
 
 // goldenFacts are those that the goldens assume.

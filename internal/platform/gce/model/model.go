@@ -12,12 +12,11 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/spec/facts"
 )

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
 	"kops.local/kops/internal/platform/gce/spec"

@@ -9,12 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"kops.local/kops/internal/platform/gce/gcecloud"
-
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/dns/v1"
 
 	"kops.local/kops/internal/platform/gce/gceapi"
+	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
