@@ -272,3 +272,25 @@ func TestIdentify(t *testing.T) {
 		t.Errorf("got %+v", *c)
 	}
 }
+
+// early answers before it has seen the end of a request's body.
+type early struct{ body io.Reader }
+
+func (e *early) Do(r *http.Request) (*http.Response, error) {
+	e.body = r.Body
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("<DescribeVpcsResponse/>"))}, nil
+}
+
+func TestAnEarlyAnswerKeepsTheConnection(t *testing.T) {
+	e := &early{}
+	c, err := Connect(t.Context(), Config{Region: "eu-west-1", HTTPClient: e, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := call(t.Context(), c, "DescribeVpcs"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, e.body); n != 0 || err != nil {
+		t.Errorf("the rest of a body that was closed: %d bytes, %v", n, err)
+	}
+}

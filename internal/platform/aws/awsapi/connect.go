@@ -3,6 +3,7 @@ package awsapi
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -65,6 +66,7 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	if c.HTTPClient != nil {
 		cfg.HTTPClient = c.HTTPClient
 	}
+	cfg.HTTPClient = patient{cfg.HTTPClient}
 	if c.RoleARN != "" {
 		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), c.RoleARN))
 	}
@@ -123,6 +125,19 @@ func newHTTPClient() aws.HTTPClient {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = connections, connections
 		t.ResponseHeaderTimeout = 60 * time.Second
 	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = 10 * time.Second })
+}
+
+// patient sends requests whose bodies may be closed as soon as they are answered, as the SDK
+// closes them. The transport looks for more of a body after all of it has gone out: the SDK's
+// WriteTo then fails with io.EOF, on which the transport gives up the connection with whatever
+// of the answer was not read yet. Read ends well, and the transport is left nothing else.
+type patient struct{ aws.HTTPClient }
+
+func (p patient) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = struct{ io.ReadCloser }{r.Body}
+	}
+	return p.HTTPClient.Do(r)
 }
 
 // classedCredentials gives the failure to find credentials a class and a remedy.
