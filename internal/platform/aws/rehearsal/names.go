@@ -2,114 +2,63 @@ package rehearsal
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	"github.com/aws/aws-sdk-go-v2/service/route53/types"
+
+	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// zone is a hosted zone of Route 53. Public and private ones are answered to everybody.
-type zone struct {
-	name    string // without a final dot
-	servers []string
-	records []types.ResourceRecordSet
-}
-
-func (p *play) observeZones(ctx context.Context) ([]zone, error) {
+// observeZones lists the hosted zones of Route 53.
+func (p *play) observeZones(ctx context.Context) ([]rehearsal.Zone, error) {
 	all, err := list(ctx, route53.NewListHostedZonesPaginator(p.clients.Route53, &route53.ListHostedZonesInput{}), func(o *route53.ListHostedZonesOutput) []types.HostedZone { return o.HostedZones })
 	if err != nil {
 		return nil, err
 	}
-	var out []zone
+	var out []rehearsal.Zone
 	for _, h := range all {
-		z := zone{name: plain(aws.ToString(h.Name))}
+		z := rehearsal.Zone{Name: rehearsal.PlainName(aws.ToString(h.Name))}
 		got, err := p.clients.Route53.GetHostedZone(ctx, &route53.GetHostedZoneInput{Id: h.Id})
 		if err != nil {
 			return nil, err
 		}
 		if got.DelegationSet != nil {
-			z.servers = got.DelegationSet.NameServers
+			z.Servers = got.DelegationSet.NameServers
 		}
-		z.records, err = list(ctx, route53.NewListResourceRecordSetsPaginator(p.clients.Route53, &route53.ListResourceRecordSetsInput{HostedZoneId: h.Id}),
+		records, err := list(ctx, route53.NewListResourceRecordSetsPaginator(p.clients.Route53, &route53.ListResourceRecordSetsInput{HostedZoneId: h.Id}),
 			func(o *route53.ListResourceRecordSetsOutput) []types.ResourceRecordSet { return o.ResourceRecordSets })
 		if err != nil {
 			return nil, err
+		}
+		for _, r := range records {
+			z.Records = append(z.Records, recordOf(r))
 		}
 		out = append(out, z)
 	}
 	return out, nil
 }
 
-// plain is a name of DNS as programs write it: without a final dot, in small letters.
-func plain(name string) string {
-	return strings.ToLower(strings.ReplaceAll(strings.TrimSuffix(name, "."), `\052`, "*"))
+func recordOf(r types.ResourceRecordSet) rehearsal.Record {
+	out := rehearsal.Record{Name: rehearsal.PlainName(aws.ToString(r.Name)), Type: string(r.Type), TTL: aws.ToInt64(r.TTL)}
+	if r.AliasTarget != nil {
+		out.Host = rehearsal.PlainName(aws.ToString(r.AliasTarget.DNSName))
+	}
+	for _, v := range r.ResourceRecords {
+		out.Values = append(out.Values, aws.ToString(v.Value))
+	}
+	return out
 }
 
 // lookup answers for load balancers, for instances by their private names, and for the
 // zones of Route 53.
 func (p *play) lookup(name, kind string) (records []string, known bool) {
-	name = plain(name)
-	if a, ok := p.host(name); ok {
-		if kind == "A" {
-			records = []string{line(name, 60, "A", a.String())}
-		}
-		return records, true
-	}
-	now := p.seen()
-	var best *zone
-	for i, z := range now.zones {
-		if (name == z.name || strings.HasSuffix(name, "."+z.name)) && (best == nil || len(z.name) > len(best.name)) {
-			best = &now.zones[i]
-		}
-	}
-	if best == nil {
-		return nil, false
-	}
-	return p.answer(best, name, kind)
+	return rehearsal.Names{Zones: p.seen().zones, Host: p.host, Reachable: p.reachable}.Lookup(name, kind)
 }
 
-// answer is what a zone says of a name: its own records, or those of a wildcard.
-func (p *play) answer(z *zone, name, kind string) (records []string, known bool) {
-	_, rest, _ := strings.Cut(name, ".")
-	for _, owner := range []string{name, "*." + rest} {
-		for _, r := range z.records {
-			if plain(aws.ToString(r.Name)) != owner {
-				continue
-			}
-			known = true
-			if t := r.AliasTarget; t != nil {
-				if a, ok := p.host(plain(aws.ToString(t.DNSName))); ok && kind == string(r.Type) && kind == "A" {
-					records = append(records, line(name, 60, "A", a.String()))
-				}
-				continue
-			}
-			if kind != string(r.Type) && r.Type != types.RRTypeCname {
-				continue
-			}
-			for _, v := range r.ResourceRecords {
-				records = append(records, line(name, aws.ToInt64(r.TTL), string(r.Type), p.reachable(aws.ToString(v.Value))))
-			}
-		}
-		if known {
-			break
-		}
-	}
-	if name == z.name {
-		known = true
-		if kind == "NS" && len(records) == 0 {
-			for _, s := range z.servers {
-				records = append(records, line(name, 60, "NS", s+"."))
-			}
-		}
-	}
-	return records, known
-}
-
-// reachable is what a record leads to: public addresses of instances lead nowhere here, and
-// stand for the private ones, as they do inside a VPC.
+// reachable is the private address of an instance with a public one.
 func (p *play) reachable(value string) string {
 	for _, i := range p.seen().instances {
 		if aws.ToString(i.PublicIpAddress) == value {
@@ -117,13 +66,6 @@ func (p *play) reachable(value string) string {
 		}
 	}
 	return value
-}
-
-func line(name string, ttl int64, kind, value string) string {
-	if kind == "CNAME" && !strings.HasSuffix(value, ".") {
-		value += "."
-	}
-	return fmt.Sprintf("%s. %d IN %s %s", name, ttl, kind, value)
 }
 
 // host is the address of a load balancer, or of an instance.

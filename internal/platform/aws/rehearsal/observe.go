@@ -18,6 +18,8 @@ import (
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 	"golang.org/x/sync/errgroup"
+
+	"kops.local/kops/internal/platform/rehearsal"
 )
 
 // instance is an instance that runs, or is about to.
@@ -48,7 +50,7 @@ type snapshot struct {
 	subnets   map[string]types.Subnet
 	routes    map[string]string // range → the address of an instance
 	balancers []balancer
-	zones     []zone
+	zones     []rehearsal.Zone
 	groups    []scalingtypes.AutoScalingGroup
 	spares    map[string][]string // instances in reserve, by group
 }
@@ -94,7 +96,7 @@ type answers struct {
 	tables       []types.RouteTable
 	groups       []scalingtypes.AutoScalingGroup
 	balancers    []balancer
-	zones        []zone
+	zones        []rehearsal.Zone
 }
 
 // observe asks the emulator for all that is played.

@@ -24,7 +24,7 @@ type snapshot struct {
 	balancers []rehearsal.Balancer
 	addresses map[string]netip.Addr // of instances, by name
 	external  map[string]netip.Addr // the internal addresses of external ones
-	zones     []zone
+	zones     []rehearsal.Zone
 }
 
 // gateways are the addresses that this host has in the networks.
@@ -188,22 +188,19 @@ func ports(r *compute.ForwardingRule) []int {
 	return out
 }
 
-// zone is a managed zone of Cloud DNS. Public and private ones are answered to everybody.
-type zone struct {
-	name    string // without a final dot
-	records []*dns.ResourceRecordSet
-}
-
-func zonesOf(ctx context.Context, c *gceapi.Clients) ([]zone, error) {
+// zonesOf lists the managed zones of Cloud DNS.
+func zonesOf(ctx context.Context, c *gceapi.Clients) ([]rehearsal.Zone, error) {
 	found, err := c.DNS.ManagedZones.List(Project).Context(ctx).Do()
 	if err != nil {
 		return nil, fmt.Errorf("list the managed zones: %w", gceapi.Bare(err))
 	}
-	var out []zone
+	var out []rehearsal.Zone
 	for _, m := range found.ManagedZones {
-		z := zone{name: plain(m.DnsName)}
+		z := rehearsal.Zone{Name: rehearsal.PlainName(m.DnsName)}
 		err := c.DNS.ResourceRecordSets.List(Project, m.Name).Pages(ctx, func(page *dns.ResourceRecordSetsListResponse) error {
-			z.records = append(z.records, page.Rrsets...)
+			for _, r := range page.Rrsets {
+				z.Records = append(z.Records, rehearsal.Record{Name: rehearsal.PlainName(r.Name), Type: r.Type, TTL: r.Ttl, Values: r.Rrdatas})
+			}
 			return nil
 		})
 		if err != nil {
