@@ -101,7 +101,7 @@ func TestLifeOfACluster(t *testing.T) {
 func TestTwoUpdatesAtOnce(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
 	w.small()
-	reached, release := w.proxy.Hold("ec2.CreateVpc")
+	reached, release := w.Proxy.Hold("ec2.CreateVpc")
 	defer release()
 	first := make(chan clitest.Result, 1)
 	go func() { first <- w.Run("update", "cluster", name, "--yes") }()
@@ -128,10 +128,10 @@ func TestTwoUpdatesAtOnce(t *testing.T) {
 func TestThrottled(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
 	w.small()
-	w.proxy.Throttle(10, 1)
+	w.Proxy.Throttle(10, 1)
 	w.Must("update", "cluster", name, "--yes")
 	w.Must("delete", "cluster", name, "--yes")
-	w.proxy.Throttle(0, 1)
+	w.Proxy.Throttle(0, 1)
 	if left := w.objects(); len(left) > 0 {
 		t.Errorf("left in the store: %v", left)
 	}

@@ -52,9 +52,9 @@ func TestProgramsTravelWithTheCluster(t *testing.T) {
 	if got := w.delivered(); !slices.Equal(got, want) {
 		t.Errorf("delivered are %v", got)
 	}
-	w.proxy.Reset()
-	if r := w.Must("update", "cluster", name, "--yes"); !strings.Contains(r.Out, "No changes") || w.proxy.Writes() > 4 { // the lease, and the revision
-		t.Errorf("the second time %d writes were made:\n%s", w.proxy.Writes(), r.Out)
+	w.Proxy.Reset()
+	if r := w.Must("update", "cluster", name, "--yes"); !strings.Contains(r.Out, "No changes") || w.Proxy.Writes() > 4 { // the lease, and the revision
+		t.Errorf("the second time %d writes were made:\n%s", w.Proxy.Writes(), r.Out)
 	}
 	for group, from := range map[string]string{"control-plane-us-east-1a": "=s3://" + bucket + "/" + name + "/programs/", "nodes-us-east-1a": "=https://kops-controller.internal." + name + ":3988/programs/"} {
 		if text := w.userData(group); !strings.Contains(text, "NODEUP_URL_AMD64"+from) || strings.Contains(text, "artifacts.k8s.io") {

@@ -7,14 +7,12 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 	awsspec "kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/test/clitest"
-	"kops.local/kops/internal/test/proxy"
 )
 
 // world is an account at an emulator, a proxy before it, and a user.
 type world struct {
-	*clitest.User
+	*clitest.Proxied
 	server *awstest.Server
-	proxy  *proxy.Proxy
 }
 
 const (
@@ -26,23 +24,15 @@ const (
 func newWorld(t testing.TB, server *awstest.Server) *world {
 	server.Reset(t)
 	server.Bucket(t, bucket)
-	w := &world{User: clitest.NewUser(t, awsspec.Platform()), server: server, proxy: awstest.Proxy(t, server.URL)}
+	w := &world{Proxied: &clitest.Proxied{User: clitest.NewUser(t, awsspec.Platform()), Proxy: awstest.Proxy(t, server.URL), Cluster: name}, server: server}
 	maps.Copy(w.Env, map[string]string{
 		"KOPS_STATE_STORE": "s3://" + bucket,
-		"AWS_ENDPOINT_URL": w.proxy.URL, "AWS_REGION": region,
+		"AWS_ENDPOINT_URL": w.Proxy.URL, "AWS_REGION": region,
 		"AWS_ACCESS_KEY_ID": server.AccessKey, "AWS_SECRET_ACCESS_KEY": server.SecretKey,
-		"S3_ENDPOINT": w.proxy.URL, "S3_REGION": region,
+		"S3_ENDPOINT": w.Proxy.URL, "S3_REGION": region,
 		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey,
 	})
 	return w
-}
-
-// counted runs a command line that has to succeed, and returns how many requests it made.
-func (w *world) counted(args ...string) (clitest.Result, int) {
-	w.Helper()
-	w.proxy.Reset()
-	r := w.Must(args...)
-	return r, w.proxy.Requests()
 }
 
 // objects lists the keys in the state store.

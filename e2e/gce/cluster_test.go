@@ -74,10 +74,10 @@ func TestThrottled(t *testing.T) {
 	w := newWorld(t)
 	before := w.inventory()
 	w.small()
-	w.proxy.Throttle(10, 1)
+	w.Proxy.Throttle(10, 1)
 	w.Must("update", "cluster", name, "--yes")
 	w.Must("delete", "cluster", name, "--yes")
-	w.proxy.Throttle(0, 1)
+	w.Proxy.Throttle(0, 1)
 	w.nothingLeft(before)
 }
 

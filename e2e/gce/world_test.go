@@ -27,16 +27,15 @@ const (
 
 // world is a project at an emulator, a proxy before it, and a user.
 type world struct {
-	*clitest.User
+	*clitest.Proxied
 	cloud   *emulator.Emulator
 	server  string // the emulator, past the proxy
 	objects *gstest.Server
-	proxy   *proxy.Proxy
 }
 
 // newWorld makes a project with a state store.
 func newWorld(t testing.TB, with ...func(*emulator.Options)) *world {
-	w := &world{User: clitest.NewUser(t, gcespec.Platform()), objects: gstest.Start(t)}
+	w := &world{Proxied: &clitest.Proxied{User: clitest.NewUser(t, gcespec.Platform()), Cluster: name}, objects: gstest.Start(t)}
 	w.objects.Bucket(t, bucket)
 	o := emulator.Options{Project: project, Buckets: []emulator.Bucket{{Name: bucket}}, Objects: w.objects, Latency: 20 * time.Millisecond, Boot: 50 * time.Millisecond,
 		DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}}, LateInUse: true,
@@ -53,8 +52,8 @@ func newWorld(t testing.TB, with ...func(*emulator.Options)) *world {
 	server := httptest.NewServer(w.cloud)
 	t.Cleanup(server.Close)
 	w.server = server.URL
-	w.proxy = proxy.New(t, server.URL, dialect)
-	maps.Copy(w.Env, map[string]string{"KOPS_STATE_STORE": "gs://" + bucket, "KOPS_GCE_ENDPOINT": w.proxy.URL, "STORAGE_EMULATOR_HOST": w.proxy.URL})
+	w.Proxy = proxy.New(t, server.URL, dialect)
+	maps.Copy(w.Env, map[string]string{"KOPS_STATE_STORE": "gs://" + bucket, "KOPS_GCE_ENDPOINT": w.Proxy.URL, "STORAGE_EMULATOR_HOST": w.Proxy.URL})
 	return w
 }
 
