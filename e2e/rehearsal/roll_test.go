@@ -35,9 +35,8 @@ const (
 // and another goes on. Nobody who asks the application notices. Where KOPS_E2E=whole is set
 // there are two workers, and the only control plane follows, with its volumes.
 func TestRoll(t *testing.T) {
-	whole := os.Getenv("KOPS_E2E") == "whole"
 	size := 1
-	if whole {
+	if whole() {
 		size = 2
 	}
 	w := newWorld(t, "aws", "s3://my-state-store")
@@ -92,7 +91,7 @@ func TestRoll(t *testing.T) {
 	}
 	w.nodes(1 + size)
 	w.renewed(before, w.scaled(workers, size, 1))
-	if whole {
+	if whole() {
 		w.planeFollows(kops, roll)
 	}
 	sent, failed := l.Rest(t)

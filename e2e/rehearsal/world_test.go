@@ -225,6 +225,9 @@ func newWorld(t *testing.T, cloud, store string) *world {
 	return w
 }
 
+// whole reports whether tests are to run in full, and not in their short form.
+func whole() bool { return os.Getenv("KOPS_E2E") == "whole" }
+
 // TestMain has the workplace to itself, and leaves none.
 func TestMain(m *testing.M) {
 	if os.Getenv("KOPS_E2E") == "" || os.Geteuid() != 0 {
