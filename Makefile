@@ -20,7 +20,12 @@ ARCHES ?= amd64,arm64
 comma  := ,
 OWN    := nodeup kops-controller dns-controller etcd-manager channels kube-apiserver-healthcheck go-runner
 
-.PHONY: quickstart root bundle programs demo archive release build test e2e lint vulncheck bench clean e2e-clouds
+# All is compiled alike, for programs and for their tests, so that each package is compiled once:
+# without C, the same whatever folder and commit the source is in, and without what only debuggers want.
+export CGO_ENABLED := 0
+export GOFLAGS     := $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwarf=false
+
+.PHONY: quickstart root bundle programs demo archive release build servers test e2e lint vulncheck bench clean e2e-clouds
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
 	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes --admin; \
 	else $(BUILD)/kops create cluster --cloud local $(KUBERNETES_VERSION:%=--kubernetes-version %) $(CLUSTER) --yes; fi
@@ -51,26 +56,30 @@ demo: build ## describe a cluster, and write it as Terraform: needs neither a cl
 	KOPS_STATE_STORE=file://$(CURDIR)/$(BUILD)/demo/state $(BUILD)/kops get all --name demo.example.com
 
 build: ## kops, stripped, in .build; the same source makes the same programs, whatever its last commit is and whose folder it is in
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+	go build -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 
 archive: build ## kops' own programs for machines in a cloud: `kops update cluster` brings them into the cluster's store
-	for arch in $(subst $(comma), ,$(ARCHES)); do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BUILD)/linux-$$arch/ $(OWN:%=./cmd/%) || exit 1; done
+	for arch in $(subst $(comma), ,$(ARCHES)); do GOOS=linux GOARCH=$$arch go build -ldflags '$(LDFLAGS)' -o $(BUILD)/linux-$$arch/ $(OWN:%=./cmd/%) || exit 1; done
 	$(BUILD)/kops bundle programs --arch $(ARCHES)
 
 release: ## archives for users' systems and machines, what is linked, and digests, in .build/release; the same source makes the same files
 	VERSION='$(VERSION)' ARCHES='$(ARCHES)' TARGETS='$(TARGETS)' RELEASES='$(RELEASES)' tools/release
 
+servers: ## the servers of objects that tests run against, built once, apart from the tests' time limits
+	go test -count=1 -timeout 30m -run 'Versity|MissingBucket' ./internal/store/s3 ./internal/store/gs
+
 test: ## every test; says loudly what it skips
 	go vet ./...
-	go test -timeout 30m ./...
+	go test -vet=off -timeout 30m ./...
 
 e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 20 minutes
-	KOPS_E2E=$(KOPS_E2E) go test -count=1 -p 1 -timeout 60m ./cmd/etcd-manager ./internal/platform/local/... ./e2e/node ./e2e/local ./e2e/metal
+	go test -vet=off -p 1 -timeout 30m ./internal/platform/local/... # known already where `make test` ran as root
+	KOPS_E2E=$(KOPS_E2E) go test -vet=off -count=1 -p 1 -timeout 60m ./cmd/etcd-manager ./e2e/node ./e2e/local ./e2e/metal
 
 e2e-clouds: root bundle ## the README's chapter on clusters in a cloud, on clouds as they are played on this host; as root, on a quiet machine
 	$(MAKE) programs CLOUD=aws
 	$(MAKE) programs CLOUD=gce
-	KOPS_E2E=$(KOPS_E2E) go test -count=1 -timeout 40m -v ./e2e/rehearsal
+	KOPS_E2E=$(KOPS_E2E) go test -vet=off -count=1 -timeout 40m -v ./e2e/rehearsal
 
 lint: ## gofmt, vet and the linters of .golangci.yml
 	test -z "$$(gofmt -l .)"

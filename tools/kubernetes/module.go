@@ -107,7 +107,8 @@ func (m module) build(ctx context.Context, work, arch string, p program, out str
 	if m.readonly {
 		mod = "-mod=readonly"
 	}
-	args := []string{"build", mod, "-trimpath", "-ldflags", m.ldflags(), "-o", out + ".new"}
+	// What debuggers want, and stripping takes away, is not made.
+	args := []string{"build", mod, "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", m.ldflags(), "-o", out + ".new"}
 	if len(m.tags) > 0 {
 		args = append(args, "-tags", strings.Join(m.tags, ","))
 	}

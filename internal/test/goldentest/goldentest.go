@@ -11,7 +11,6 @@ import (
 	"encoding/csv"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -50,9 +49,15 @@ func Root() string {
 	if dir := os.Getenv(variable); dir != "" {
 		return dir
 	}
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "shared", "goldens")
+	source := folder
+	for _, err := os.Stat(filepath.Join(source, "go.mod")); err != nil && source != filepath.Dir(source); _, err = os.Stat(filepath.Join(source, "go.mod")) {
+		source = filepath.Dir(source)
+	}
+	return filepath.Join(source, "..", "shared", "goldens")
 }
+
+// folder is that of the package under test, in which its tests start.
+var folder, _ = os.Getwd()
 
 func folders(dir string) map[string]string {
 	found := map[string]string{}

@@ -40,7 +40,7 @@ func Tool(t testing.TB, name, main string) string {
 	if _, err := os.Stat(program); err == nil {
 		return program
 	}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program+".new", main)
+	build := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", program+".new", main)
 	build.Dir = module
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {

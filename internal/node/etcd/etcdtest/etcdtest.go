@@ -100,7 +100,7 @@ func build(t testing.TB, module, version, to string) error {
 			return err
 		}
 	}
-	for _, args := range [][]string{{"get", module + "@v" + version}, {"build", "-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o", to + ".new", module}} {
+	for _, args := range [][]string{{"get", module + "@v" + version}, {"build", "-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", to + ".new", module}} {
 		cmd := exec.Command("go", args...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
