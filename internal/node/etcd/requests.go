@@ -26,23 +26,35 @@ func readRequest(ctx context.Context, s store.Store) (*Request, *Answer, error) 
 // Ask asks the managers of a cluster for a task, which they take up within half a minute.
 // While another is asked for the error is of class fault.Conflict.
 func Ask(ctx context.Context, s store.Store, r Request) error {
-	o := store.PutOptions{IfAbsent: true}
-	other, version, err := read[Request](ctx, s, askedKey)
-	if err == nil && other != nil {
-		var a *Answer
-		if a, err = ReadAnswer(ctx, s); err == nil && (a == nil || a.Request != other.ID || !a.Done) {
-			return fault.Wrap(fault.Conflict, fmt.Errorf("ask for the task %s: the managers are asked for another, %s, since %s", r.Task, other.Task, other.At.UTC().Format(time.RFC3339)),
-				"wait until it is done; where nobody does it, remove "+Asked(s))
+	var err error
+	for range 3 { // what was read of another request may be past when this one is written
+		var free store.PutOptions
+		if free, err = unasked(ctx, s); err != nil {
+			break
 		}
-		o = store.PutOptions{IfVersion: version} // it is done, and about to be removed
-	}
-	if err == nil {
-		err = write(ctx, s, askedKey, r, o)
+		if err = write(ctx, s, askedKey, r, free); !fault.Is(err, fault.Conflict) {
+			break
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("ask for the task %s: %w", r.Task, err)
 	}
 	return nil
+}
+
+// unasked says what a request may be written over: nothing, or one that is done and about
+// to be removed.
+func unasked(ctx context.Context, s store.Store) (store.PutOptions, error) {
+	other, version, err := read[Request](ctx, s, askedKey)
+	if err != nil || other == nil {
+		return store.PutOptions{IfAbsent: true}, err
+	}
+	a, err := ReadAnswer(ctx, s)
+	if err == nil && (a == nil || a.Request != other.ID || !a.Done) {
+		err = fault.Wrap(fault.Conflict, fmt.Errorf("the managers are asked for another, %s, since %s", other.Task, other.At.UTC().Format(time.RFC3339)),
+			"wait until it is done; where nobody does it, remove "+Asked(s))
+	}
+	return store.PutOptions{IfVersion: version}, err
 }
 
 // Asked is the URL of the object by which a task is asked for.
