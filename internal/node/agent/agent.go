@@ -56,8 +56,11 @@ type Agent struct {
 	Journal io.Writer
 }
 
-// pause is after a run that failed.
-const pause = 30 * time.Second
+// A pause is after each run that failed. It grows: what a run lacks is often there soon.
+const (
+	firstPause   = 5 * time.Second
+	longestPause = 30 * time.Second
+)
 
 // run is one run of an agent.
 type run struct {
@@ -115,6 +118,7 @@ func (a *Agent) Converge(ctx context.Context, boot []byte) error {
 
 // again does what may fail, with a pause between the tries. do is told which try it is, from 0.
 func (a *Agent) again(ctx context.Context, do func(n int) error) error {
+	pause := firstPause
 	for n := 0; ; n++ {
 		err := do(n)
 		if err == nil || errors.Is(err, errBoot) || n == a.Retries || ctx.Err() != nil {
@@ -123,6 +127,7 @@ func (a *Agent) again(ctx context.Context, do func(n int) error) error {
 		if serr := a.Clock.Sleep(ctx, pause); serr != nil {
 			return err
 		}
+		pause = min(2*pause, longestPause)
 	}
 }
 

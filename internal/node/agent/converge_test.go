@@ -187,11 +187,11 @@ func TestAFailedRunBeginsAnew(t *testing.T) {
 	w := newWorld(t, worker)
 	a := w.agent()
 	a.Retries = 3
-	tries := 0
+	pauses := []time.Duration{5 * time.Second, 10 * time.Second}
 	w.joiner.fail = fault.New(fault.NotYet, "the controller is not there")
 	a.Clock.Sleep = func(ctx context.Context, d time.Duration) error {
-		if d == 30*time.Second {
-			if tries++; tries == 2 {
+		if len(pauses) > 0 && d == pauses[0] {
+			if pauses = pauses[1:]; len(pauses) == 0 {
 				w.joiner.fail = nil
 			}
 		}

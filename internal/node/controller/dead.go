@@ -37,8 +37,8 @@ type Dead struct {
 	Now        func() time.Time
 }
 
-// note adds nodes, and removes the names whose certificates have all ended, and those
-// that a machine has again, as alive tells of names.
+// note adds nodes, and removes the names whose certificates have all ended. Names that a
+// machine has again, as alive tells of names, are no more noted: its kubelet is to come.
 func (d *Dead) note(ctx context.Context, nodes []*corev1.Node, alive func(context.Context, []string) ([]string, error)) error {
 	noted, err := d.read(ctx)
 	if err != nil {
@@ -50,6 +50,9 @@ func (d *Dead) note(ctx context.Context, nodes []*corev1.Node, alive func(contex
 	}
 	today := d.Now().UTC().Format(time.DateOnly)
 	maps.DeleteFunc(want, func(_, until string) bool { return until < today })
+	for _, n := range nodes {
+		want[n.Name] = d.Now().UTC().Add(longest(n, noted.CreationTimestamp.Time)).Add(24 * time.Hour).Format(time.DateOnly)
+	}
 	if len(want) > 0 {
 		back, err := alive(ctx, slices.Sorted(maps.Keys(want)))
 		if err != nil {
@@ -58,9 +61,6 @@ func (d *Dead) note(ctx context.Context, nodes []*corev1.Node, alive func(contex
 		for _, name := range back {
 			delete(want, name)
 		}
-	}
-	for _, n := range nodes {
-		want[n.Name] = d.Now().UTC().Add(longest(n, noted.CreationTimestamp.Time)).Add(24 * time.Hour).Format(time.DateOnly)
 	}
 	first := slices.SortedFunc(maps.Keys(want), func(a, b string) int { return cmp.Or(cmp.Compare(want[a], want[b]), cmp.Compare(a, b)) })
 	for _, name := range first[:max(0, len(first)-mostDead)] { // those that end first

@@ -22,8 +22,8 @@ func TestTheDeadAreNotedForAsLongAsTheirCertificatesLive(t *testing.T) {
 	node := func(name string, age time.Duration, labels map[string]string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age)), Labels: labels}}
 	}
-	alive := func(_ context.Context, names []string) ([]string, error) { return []string{"back"}, nil }
-	dead := []*corev1.Node{node("new", time.Hour, nil), node("old", 1000*time.Hour, nil), node("unsettled", 50*time.Hour, nil),
+	alive := func(_ context.Context, names []string) ([]string, error) { return []string{"back", "replaced"}, nil }
+	dead := []*corev1.Node{node("new", time.Hour, nil), node("old", 1000*time.Hour, nil), node("unsettled", 50*time.Hour, nil), node("replaced", 50*time.Hour, nil),
 		node("cp", time.Hour, map[string]string{"node-role.kubernetes.io/control-plane": ""})}
 	if err := d.note(t.Context(), dead, alive); err != nil {
 		t.Fatal(err)
