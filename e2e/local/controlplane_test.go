@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/ops/roll"
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
 )
@@ -54,7 +55,7 @@ func TestControlPlaneGrowsAndShrinks(t *testing.T) {
 // TestControlPlaneMoves has a control plane take the place of another in another zone, two be
 // replaced by drivers that are killed, and one lose its disks, under load.
 func TestControlPlaneMoves(t *testing.T) {
-	whole(t, "TestControlPlaneGrowsAndShrinks")
+	localtest.Long(t, "TestControlPlaneGrowsAndShrinks")
 	w := newWorld(t)
 	w.create("--zones", "local,far", "--control-plane-zones", "local", "--control-plane-count", "3", "--node-count", "2")
 	l := w.strain()

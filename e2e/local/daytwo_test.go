@@ -3,13 +3,14 @@ package local
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/internal/platform/local/localtest"
 )
 
 // Versions of an upgrade by a minor one.
@@ -23,7 +24,7 @@ const (
 // TestUpgradeUnderLoad moves a cluster to the next minor version of Kubernetes with two
 // commands, and nobody notices.
 func TestUpgradeUnderLoad(t *testing.T) {
-	whole(t, "TestRollUnderLoad")
+	localtest.Long(t, "TestRollUnderLoad")
 	w := newWorld(t)
 	w.bundle(olderKubernetes, newerKubernetes)
 	w.create("--control-plane-count", "3", "--node-count", "3", "--kubernetes-version", olderKubernetes)
@@ -88,14 +89,6 @@ func TestRollUnderLoad(t *testing.T) {
 	l.rest("roll", begun, longestGap)
 	w.upToDate()
 	w.delete()
-}
-
-// whole skips a test that takes too long for each change, unless all of them are wanted.
-func whole(t *testing.T, short string) {
-	t.Helper()
-	if os.Getenv("KOPS_E2E") != "whole" {
-		t.Skipf("SKIPPED: it takes long, and runs where KOPS_E2E=whole is set; its short form is %s", short)
-	}
 }
 
 // replaced checks that none of the machines is left, and that so many are there.

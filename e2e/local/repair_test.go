@@ -5,12 +5,14 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"kops.local/kops/internal/platform/local/localtest"
 )
 
 // TestRepair: a worker runs and its kubelet does not. The cluster replaces it by itself, and
 // leaves the machines alone when more are dead than the spec says.
 func TestRepair(t *testing.T) {
-	whole(t, "TestDeadMachinesAreReplacedWithinBounds of kops-controller")
+	localtest.Long(t, "TestDeadMachinesAreReplacedWithinBounds of kops-controller")
 	w := newWorld(t)
 	w.create("--node-count", "3", "--set", "spec.repair.after=2m")
 	workers := namesOf(w.machines(nodes))

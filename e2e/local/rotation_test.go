@@ -27,6 +27,7 @@ import (
 	"kops.local/kops/api/status"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/ops/certificates"
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/site"
 )
 
@@ -42,7 +43,7 @@ const (
 // TestRotationUnderLoad replaces all keys of a cluster, and nobody notices: its driver is killed
 // twice, and the same command goes on. What the old keys have signed is refused then.
 func TestRotationUnderLoad(t *testing.T) {
-	whole(t, "TestInPlace")
+	localtest.Long(t, "TestInPlace")
 	w := newWorld(t)
 	w.create("--control-plane-count", "3", "--node-count", "3")
 	machines := namesOf(w.machines(""))
@@ -64,7 +65,7 @@ func TestRotationUnderLoad(t *testing.T) {
 
 // TestRotation replaces all keys of the smallest cluster.
 func TestRotation(t *testing.T) {
-	whole(t, "TestInPlace")
+	localtest.Long(t, "TestInPlace")
 	w := newWorld(t)
 	w.create("--node-count", "1")
 	machines := namesOf(w.machines(""))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/ops/roll"
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/machine"
 )
 
@@ -22,7 +23,7 @@ const rollTime = 6 * time.Minute
 // TestTrouble has rollouts meet trouble under load: their driver is killed at every state of a
 // machine, a worker never joins, and a budget allows no eviction. Nobody notices.
 func TestTrouble(t *testing.T) {
-	whole(t, "TestRollUnderLoad")
+	localtest.Long(t, "TestRollUnderLoad")
 	w := newWorld(t)
 	w.create("--node-count", "2", "--node-volume-size", "2") // three of them have to fit
 	l := w.strain()

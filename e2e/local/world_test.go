@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"kops.local/kops/internal/platform/local/ground"
 	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
@@ -89,7 +88,7 @@ func usersBundle() (string, error) {
 
 // TestMain has the workplace to itself, and leaves none.
 func TestMain(m *testing.M) {
-	if os.Getenv("KOPS_E2E") == "" || os.Geteuid() != 0 {
+	if !localtest.Wanted() || os.Geteuid() != 0 {
 		os.Exit(m.Run()) // which skips all, loudly
 	}
 	lock, err := localtest.Claim(workplace)
@@ -113,12 +112,7 @@ func TestMain(m *testing.M) {
 // where clusters are not to be made or cannot be.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Getenv("KOPS_E2E") == "" {
-		t.Skip("SKIPPED, NOTHING WAS TESTED: whole clusters are made only where KOPS_E2E=1 is set")
-	}
-	if err := ground.Check(ground.This()); err != nil {
-		t.Fatalf("CANNOT RUN: %v", err)
-	}
+	localtest.Cluster(t)
 	w := &world{T: t, site: site.Site{Root: filepath.Join(workplace, "local"), Cluster: cluster}, figures: figures{}}
 	var err error
 	start := time.Now()

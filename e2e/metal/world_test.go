@@ -17,7 +17,6 @@ import (
 
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/ops/bundle"
-	"kops.local/kops/internal/platform/local/ground"
 	"kops.local/kops/internal/platform/local/kinds"
 	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/machine"
@@ -52,12 +51,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Getenv("KOPS_E2E") == "" {
-		t.Skip("SKIPPED, NOTHING WAS TESTED: whole clusters are made only where KOPS_E2E=1 is set")
-	}
-	if err := ground.Check(ground.This()); err != nil {
-		t.Fatalf("CANNOT RUN: %v", err)
-	}
+	localtest.Cluster(t)
 	lock, err := localtest.Claim(workplace)
 	w := &world{T: t}
 	w.ok(err)

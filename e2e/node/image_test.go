@@ -9,6 +9,7 @@ import (
 
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/node/host"
+	"kops.local/kops/internal/platform/local/localtest"
 )
 
 // asAnImage makes the machine's system what Flatcar's is to those who use it: /usr holds
@@ -45,9 +46,7 @@ systemctl enable --now containerd.service
 
 // TestAWorkerWhoseSystemIsAnImage runs nodeup where /usr is read-only.
 func TestAWorkerWhoseSystemIsAnImage(t *testing.T) {
-	if os.Getenv("KOPS_E2E") != "1" {
-		t.Skip("SKIPPED, NOTHING WAS TESTED: it needs built programs; run it with KOPS_E2E=1")
-	}
+	localtest.Cluster(t)
 	g := boot(t)
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(g.tools, "nodeup"), "kops.local/kops/cmd/nodeup")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

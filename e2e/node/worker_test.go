@@ -44,6 +44,7 @@ import (
 	"kops.local/kops/internal/node/controller"
 	kept "kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/internal/platform/local/localcloud"
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/site"
 	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/internal/store"
@@ -226,9 +227,7 @@ func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes
 // TestAWorkerOfRealPrograms runs nodeup in a machine with the programs that a
 // cluster has, and tells how long each phase took.
 func TestAWorkerOfRealPrograms(t *testing.T) {
-	if os.Getenv("KOPS_E2E") != "1" {
-		t.Skip("SKIPPED, NOTHING WAS TESTED: it needs built programs; run it with KOPS_E2E=1")
-	}
+	localtest.Cluster(t)
 	g := boot(t)
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(g.tools, "nodeup"), "kops.local/kops/cmd/nodeup")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

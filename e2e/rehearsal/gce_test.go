@@ -9,6 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops/internal/platform/local/localtest"
 )
 
 // TestGCE makes a cluster on Google Cloud of a control plane and two workers, from its user data alone.
@@ -17,7 +19,7 @@ import (
 // workers once, and, where KOPS_E2E=whole is set, through the control plane.
 func TestGCE(t *testing.T) {
 	planes := 0 // to roll
-	if whole() {
+	if localtest.Whole() {
 		planes = 1
 	}
 	w := newWorld(t, "gce", "gs://kops-rehearsal")

@@ -21,6 +21,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"k8s.io/client-go/kubernetes"
 
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/test/loadtest"
 )
 
@@ -36,7 +37,7 @@ const (
 // there are two workers, and the only control plane follows, with its volumes.
 func TestRoll(t *testing.T) {
 	size := 1
-	if whole() {
+	if localtest.Whole() {
 		size = 2
 	}
 	w := newWorld(t, "aws", "s3://my-state-store")
@@ -91,7 +92,7 @@ func TestRoll(t *testing.T) {
 	}
 	w.nodes(1 + size)
 	w.renewed(before, w.scaled(workers, size, 1))
-	if whole() {
+	if localtest.Whole() {
 		w.planeFollows(kops, roll)
 	}
 	sent, failed := l.Rest(t)

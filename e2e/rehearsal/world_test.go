@@ -30,7 +30,6 @@ import (
 	"kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/internal/ops/rehearse"
 	"kops.local/kops/internal/platform"
-	"kops.local/kops/internal/platform/local/ground"
 	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/providers"
 	platformrehearsal "kops.local/kops/internal/platform/rehearsal"
@@ -198,12 +197,7 @@ type world struct {
 
 func newWorld(t *testing.T, cloud, store string) *world {
 	t.Helper()
-	if os.Getenv("KOPS_E2E") == "" {
-		t.Skip("SKIPPED, NOTHING WAS TESTED: whole clusters are made only where KOPS_E2E=1 is set")
-	}
-	if err := ground.Check(ground.This()); err != nil {
-		t.Fatalf("CANNOT RUN: %v", err)
-	}
+	localtest.Cluster(t)
 	w := &world{T: t, dir: t.TempDir(), store: store}
 	w.ok(prepare())
 	cache, err := os.UserCacheDir()
@@ -225,12 +219,9 @@ func newWorld(t *testing.T, cloud, store string) *world {
 	return w
 }
 
-// whole reports whether tests are to run in full, and not in their short form.
-func whole() bool { return os.Getenv("KOPS_E2E") == "whole" }
-
 // TestMain has the workplace to itself, and leaves none.
 func TestMain(m *testing.M) {
-	if os.Getenv("KOPS_E2E") == "" || os.Geteuid() != 0 {
+	if !localtest.Wanted() || os.Geteuid() != 0 {
 		os.Exit(m.Run()) // which skips all, loudly
 	}
 	lock, err := localtest.Claim(workplace)

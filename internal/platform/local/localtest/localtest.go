@@ -23,6 +23,36 @@ func Need(t testing.TB) {
 	}
 }
 
+// wanted is the variable of the environment by which clusters of real programs are tested:
+// set, in a form that is short enough for each change, and "whole", in full.
+const wanted = "KOPS_E2E"
+
+// Wanted reports whether tests are to run clusters of real programs on this host.
+func Wanted() bool { return os.Getenv(wanted) != "" }
+
+// Whole reports whether they are to run in full.
+func Whole() bool { return os.Getenv(wanted) == "whole" }
+
+// Cluster skips the test unless clusters of real programs are wanted, and fails it where
+// they cannot be made.
+func Cluster(t testing.TB) {
+	t.Helper()
+	if !Wanted() {
+		t.Skip("SKIPPED, NOTHING WAS TESTED: it needs the programs of a cluster, and runs only where " + wanted + "=1 is set")
+	}
+	if err := ground.Check(ground.This()); err != nil {
+		t.Fatalf("CANNOT RUN: %v", err)
+	}
+}
+
+// Long skips a test that takes too long for each change, unless all run in full. short names its short form.
+func Long(t testing.TB, short string) {
+	t.Helper()
+	if !Whole() {
+		t.Skipf("SKIPPED: it takes long, and runs where %s=whole is set; its short form is %s", wanted, short)
+	}
+}
+
 // Workplace returns a folder of this host that belongs to the test alone. It is
 // always the same one: a run that was cut off leaves machines and interfaces, whose
 // names and addresses the next run needs, and what it takes to delete them is in
