@@ -73,7 +73,8 @@ test: ## every test; says loudly what it skips
 	go test -vet=off -timeout 30m ./...
 
 e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 20 minutes
-	tools/try go test -vet=off -p 1 -timeout 30m ./internal/platform/local/... ./cmd/etcd-manager # known already where `make test` ran as root
+	tools/try go test -vet=off -p 1 -timeout 30m ./internal/platform/local/... # known already where `make test` ran as root
+	KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1 ./cmd/etcd-manager
 	KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1 ./e2e/node
 	KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1 -timeout 60m ./e2e/local
 	KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1 -timeout 30m ./e2e/metal
