@@ -14,6 +14,7 @@ PROGRAMS = cd tools/kubernetes && go run . $(CLOUD:%=-cloud %) $(or $(KUBERNETES
 # Clusters on this host: 1, or whole with those tests that take too long for each change,
 # for which Kubernetes 1.35.4 has to be built as well.
 KOPS_E2E ?= 1
+E2E       = KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1
 
 # Architectures of machines in a cloud, and kops' own programs for them.
 ARCHES ?= amd64,arm64
@@ -72,17 +73,17 @@ test: ## every test; says loudly what it skips
 	go vet ./...
 	go test -vet=off -timeout 30m ./...
 
-e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 20 minutes
+e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 25 minutes
 	tools/try go test -vet=off -p 1 -timeout 30m ./internal/platform/local/... # known already where `make test` ran as root
-	KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1 ./cmd/etcd-manager
-	KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1 ./e2e/node
-	KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1 -timeout 60m ./e2e/local
-	KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1 -timeout 30m ./e2e/metal
+	$(E2E) ./cmd/etcd-manager
+	$(E2E) ./e2e/node
+	$(E2E) -timeout 60m ./e2e/local
+	$(E2E) -timeout 30m ./e2e/metal
 
 e2e-clouds: root bundle ## the README's chapter on clusters in a cloud, on clouds as they are played on this host; as root, on a quiet machine
 	$(MAKE) programs CLOUD=aws
 	$(MAKE) programs CLOUD=gce
-	KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1 -timeout 40m -v ./e2e/rehearsal
+	$(E2E) -timeout 40m -v ./e2e/rehearsal
 
 lint: ## gofmt, vet and the linters of .golangci.yml
 	test -z "$$(gofmt -l .)"

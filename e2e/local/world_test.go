@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -88,24 +87,10 @@ func usersBundle() (string, error) {
 
 // TestMain has the workplace to itself, and leaves none.
 func TestMain(m *testing.M) {
-	if !localtest.Wanted() || os.Geteuid() != 0 {
-		os.Exit(m.Run()) // which skips all, loudly
-	}
-	lock, err := localtest.Claim(workplace)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	runtime.KeepAlive(lock)                                                                     // a file that nobody refers to is closed, and that ends the lock
-	if _, left := os.Stat(filepath.Join(workplace, "local")); errors.Is(left, fs.ErrNotExist) { // else the next run needs the rest to delete it
-		err = errors.Join(os.RemoveAll(workplace), os.Remove(workplace+".lock"))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	localtest.Main(m, workplace, func() bool { // where machines are left, the next run needs the rest to delete them
+		_, err := os.Stat(filepath.Join(workplace, "local"))
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // newWorld returns a world that is gone when the test ends, or skips the test

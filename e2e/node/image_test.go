@@ -2,14 +2,12 @@ package node
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/node/host"
-	"kops.local/kops/internal/platform/local/localtest"
 )
 
 // asAnImage makes the machine's system what Flatcar's is to those who use it: /usr holds
@@ -46,13 +44,7 @@ systemctl enable --now containerd.service
 
 // TestAWorkerWhoseSystemIsAnImage runs nodeup where /usr is read-only.
 func TestAWorkerWhoseSystemIsAnImage(t *testing.T) {
-	localtest.Cluster(t)
-	g := boot(t)
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(g.tools, "nodeup"), "kops.local/kops/cmd/nodeup")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	g := joiner(t)
 	files, kubernetes := bundle(t)
 	nodes := g.control(files, kubernetes)
 	g.ok(os.MkdirAll(filepath.Join(g.tools, "image"), 0o755))

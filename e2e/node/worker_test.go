@@ -224,9 +224,9 @@ func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes
 	return boot, config
 }
 
-// TestAWorkerOfRealPrograms runs nodeup in a machine with the programs that a
-// cluster has, and tells how long each phase took.
-func TestAWorkerOfRealPrograms(t *testing.T) {
+// joiner boots a machine with nodeup, where clusters of real programs are wanted.
+func joiner(t *testing.T) *guest {
+	t.Helper()
 	localtest.Cluster(t)
 	g := boot(t)
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(g.tools, "nodeup"), "kops.local/kops/cmd/nodeup")
@@ -234,6 +234,13 @@ func TestAWorkerOfRealPrograms(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return g
+}
+
+// TestAWorkerOfRealPrograms runs nodeup in a machine with the programs that a
+// cluster has, and tells how long each phase took.
+func TestAWorkerOfRealPrograms(t *testing.T) {
+	g := joiner(t)
 	nodes := g.control(bundle(t))
 	run := func(args ...string) {
 		t.Helper()

@@ -220,22 +220,7 @@ func newWorld(t *testing.T, cloud, store string) *world {
 }
 
 // TestMain has the workplace to itself, and leaves none.
-func TestMain(m *testing.M) {
-	if !localtest.Wanted() || os.Geteuid() != 0 {
-		os.Exit(m.Run()) // which skips all, loudly
-	}
-	lock, err := localtest.Claim(workplace)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := errors.Join(os.RemoveAll(workplace), lock.Close(), os.Remove(workplace+".lock")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { localtest.Main(m, workplace, func() bool { return false }) }
 
 func (w *world) ok(err error) {
 	w.Helper()

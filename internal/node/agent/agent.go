@@ -118,8 +118,7 @@ func (a *Agent) Converge(ctx context.Context, boot []byte) error {
 
 // again does what may fail, with a pause between the tries. do is told which try it is, from 0.
 func (a *Agent) again(ctx context.Context, do func(n int) error) error {
-	pause := firstPause
-	for n := 0; ; n++ {
+	for n, pause := 0, firstPause; ; n, pause = n+1, min(2*pause, longestPause) {
 		err := do(n)
 		if err == nil || errors.Is(err, errBoot) || n == a.Retries || ctx.Err() != nil {
 			return err
@@ -127,7 +126,6 @@ func (a *Agent) again(ctx context.Context, do func(n int) error) error {
 		if serr := a.Clock.Sleep(ctx, pause); serr != nil {
 			return err
 		}
-		pause = min(2*pause, longestPause)
 	}
 }
 

@@ -181,15 +181,3 @@ func (s *silent) Put(ctx context.Context, key string, data []byte, o store.PutOp
 	}
 	return s.Store.Put(ctx, key, data, o)
 }
-
-// overtaken lets by happen before its first write.
-type overtaken struct {
-	store.Store
-	once sync.Once
-	by   func()
-}
-
-func (o *overtaken) Put(ctx context.Context, key string, data []byte, opts store.PutOptions) (store.Version, error) {
-	o.once.Do(o.by)
-	return o.Store.Put(ctx, key, data, opts)
-}

@@ -21,6 +21,7 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 	"kops.local/kops/internal/store/clusterstore/leasetest"
 	"kops.local/kops/internal/store/clusterstore/process"
+	"kops.local/kops/internal/store/storetest"
 )
 
 const leaseFile = ".kops/" + name + "/lease"
@@ -156,7 +157,7 @@ func TestLeaseTakenInBetween(t *testing.T) {
 		}
 		w.Pass(time.Hour)
 		var first *clusterstore.Lease
-		slow := &overtaken{Store: w.open(), by: func() { _, first = acquire(t, w.client(t), "jane") }}
+		slow := &storetest.Overtaken{Store: w.open(), By: func() { _, first = acquire(t, w.client(t), "jane") }}
 		_, _, err := w.client(t, func(c *clusterstore.Config) { c.State = slow }).Acquire(t.Context(), name, holder("joe"), nil)
 		var held *clusterstore.Held
 		if !errors.As(err, &held) || held.State.User != "jane" {

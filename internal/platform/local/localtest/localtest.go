@@ -3,6 +3,7 @@ package localtest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 
@@ -21,6 +22,33 @@ func Need(t testing.TB) {
 	default:
 		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
 	}
+}
+
+// Main runs the tests of a package to which a folder of this host belongs, as in Workplace.
+// The folder goes afterwards, unless it is kept.
+func Main(m *testing.M, dir string, kept func() bool) {
+	if !Wanted() || os.Geteuid() != 0 {
+		os.Exit(m.Run()) // which skips all, loudly
+	}
+	lock, err := Claim(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if !kept() {
+		err = leave(dir, lock)
+	}
+	if err = errors.Join(err, lock.Close()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leave removes a folder, and the lock while it is held.
+func leave(dir string, lock *os.File) error {
+	return errors.Join(os.RemoveAll(dir), os.Remove(lock.Name()))
 }
 
 // wanted is the variable of the environment by which clusters of real programs are tested:
@@ -68,7 +96,7 @@ func Workplace(t testing.TB, name string) string {
 	}
 	t.Cleanup(func() {
 		if !t.Failed() {
-			if err := errors.Join(os.RemoveAll(dir), os.Remove(lock.Name())); err != nil {
+			if err := leave(dir, lock); err != nil {
 				t.Error(err)
 			}
 		}
