@@ -38,6 +38,8 @@ type App struct {
 	// Absent are commands of kOps, by their paths, that this program does not have.
 	Absent []string
 
+	// mu guards the fields below, and is never held while anything is written: each
+	// write to Out or Err takes it.
 	mu     sync.Mutex
 	shown  display   // what is redrawn now; nil: nothing
 	screen io.Writer // where doing is drawn; nil: nowhere

@@ -61,17 +61,25 @@ func (a *App) busy(what string) {
 		a.idle()
 		return
 	}
+	if d := a.atWork(); d != nil {
+		d.show.Set(what)
+	}
+}
+
+// atWork returns the line that says what is done, a new one where there is none;
+// nil while something else is redrawn.
+func (a *App) atWork() *doing {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.shown != nil {
-		return
+		return nil
 	}
 	if a.doing == nil {
 		d := &doing{show: text.DoingLive(a.screen, a.Now, a.width)}
 		d.timer = time.AfterFunc(quiet, d.begin)
 		a.doing = d
 	}
-	a.doing.show.Set(what)
+	return a.doing
 }
 
 // idle takes the line away.

@@ -73,13 +73,18 @@ func (a *App) show(d display) {
 
 // say writes a line, above what is redrawn.
 func (a *App) say(line string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.shown != nil {
-		a.shown.Note(line)
+	if d := a.showing(); d != nil {
+		d.Note(line)
 		return
 	}
 	a.Notef("%s\n", line)
+}
+
+// showing returns what is redrawn now, or nil.
+func (a *App) showing() display {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.shown
 }
 
 // eachSecond calls f once a second until the function that it returns is called.

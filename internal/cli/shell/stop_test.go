@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -47,6 +48,35 @@ func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 		}
 		if _, told, _ := strings.Cut(errs.String(), "run: "); told != want+"\n" {
 			t.Errorf("%s: told was %q", line, errs.String())
+		}
+	}
+}
+
+// Every write to a terminal takes the line of doing away, so telling of a stop must not
+// hold what that needs.
+func TestAStopIsToldOnATerminal(t *testing.T) {
+	for what, display := range map[string]func(*App){
+		"nothing is shown":     func(*App) {},
+		"a phase is shown":     func(a *App) { a.Phase("observe") },
+		"a display is redrawn": func(a *App) { _, stop := a.Waiting(); t.Cleanup(stop) },
+	} {
+		var errs bytes.Buffer
+		app := &App{System: System{Terminal: true, Out: &errs, Err: &errs, Now: time.Now, Width: 80}}
+		app.Watch()
+		display(app)
+		app.hold("c")
+		told := make(chan struct{})
+		go func() {
+			app.Stopping()
+			close(told)
+		}()
+		select {
+		case <-told:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: it is never told", what)
+		}
+		if !strings.Contains(errs.String(), "stopping: ") {
+			t.Errorf("%s: told was %q", what, errs.String())
 		}
 	}
 }
