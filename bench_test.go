@@ -140,6 +140,22 @@ func (b *bench) set(object string, sets ...string) {
 	}
 }
 
+// inStore replaces a text of the stored cluster, as another version of kops may have left it.
+func (b *bench) inStore(old, now string) {
+	b.Helper()
+	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	data, _, err := s.Get(b.Context(), name+"/config")
+	if err != nil || !strings.Contains(string(data), old) {
+		b.Fatalf("%q is not in the stored cluster: %v", old, err)
+	}
+	if _, err := s.Put(b.Context(), name+"/config", []byte(strings.Replace(string(data), old, now, 1)), store.PutOptions{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // addGroup stores a copy of the nodes under another name.
 func (b *bench) addGroup(group string) {
 	b.Helper()

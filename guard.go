@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/finding"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/pipeline"
@@ -70,13 +69,8 @@ func (c *Client) guardChange(ctx context.Context, ch *change) error {
 	if err != nil {
 		known = nil // which the update warns of
 	}
-	l := validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: spec.KubernetesVersion, Channel: known,
+	return refuseVersion(validate.Versions{Kops: c.cfg.Version, Kubernetes: spec.KubernetesVersion, Channel: known,
 		RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew})
-	l = slices.DeleteFunc(l, func(f finding.Finding) bool { return f.Path != "spec.kubernetesVersion" })
-	if err := l.Err(); err != nil {
-		return &Refused{err}
-	}
-	return nil
 }
 
 // hasVersion reports whether a cluster's folder says which version applied it.

@@ -3,6 +3,9 @@ package kops
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	"github.com/blang/semver/v4"
 
 	"kops.local/kops/api"
 	"kops.local/kops/finding"
@@ -85,15 +88,9 @@ func (c *Client) Upgrade(ctx context.Context, name string, o UpgradeOptions) (*U
 	if err != nil {
 		return nil, err
 	}
-	hops, err := upgrade.Hops(in)
-	if err != nil {
-		return nil, err
-	}
+	hops, err := c.hops(in)
 	u := &Upgrade{From: cl.Spec.Spec.KubernetesVersion, Hops: shownHops(hops)}
-	if len(hops) == 0 {
-		return u, nil
-	}
-	if err := c.guardHops(in, hops); err != nil {
+	if err != nil || len(hops) == 0 {
 		return u, err
 	}
 	if u.Findings, err = c.beforeHop(ctx, told, cl, hops[0].Version, o); err != nil || !o.Apply {
@@ -162,15 +159,34 @@ func (c *Client) machineFacts(ctx context.Context, cl *Cluster) (*facts.Cloud, e
 	return f.Of(string(cl.Spec.CloudProviderID())), nil
 }
 
-// guardHops refuses an upgrade that this program cannot bring to its end.
-func (c *Client) guardHops(in upgrade.Input, hops []upgrade.Hop) error {
-	last := hops[len(hops)-1].Version
-	var l finding.List
-	for _, f := range validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: last, Channel: in.Channel, RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}) {
-		if f.Path == "spec.kubernetesVersion" {
-			l = append(l, f)
+// hops are the steps of an upgrade. It refuses one that this program cannot begin or bring to its end, and
+// a cluster that stays at a version which no update applies.
+func (c *Client) hops(in upgrade.Input) ([]upgrade.Hop, error) {
+	v := validate.Versions{Kops: c.cfg.Version, Kubernetes: in.Cluster.Spec.KubernetesVersion, Channel: in.Channel, RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}
+	oldest := semver.MustParse(validate.OldestKubernetes)
+	if now, err := versions.ParseVersion(v.Kubernetes); err == nil && !versions.AtLeast(now, oldest.Major, oldest.Minor-1) {
+		return nil, refuseVersion(v)
+	}
+	if asked, ok := in.Least(); ok && asked.GE(oldest) {
+		end := v
+		end.Kubernetes, end.RunObsolete = asked.String(), true // the way may end in a later patch
+		if err := refuseVersion(end); err != nil {
+			return nil, err
 		}
 	}
+	hops, err := upgrade.Hops(in)
+	if err != nil {
+		return nil, err
+	}
+	if len(hops) > 0 {
+		v.Kubernetes = hops[len(hops)-1].Version
+	}
+	return hops, refuseVersion(v)
+}
+
+// refuseVersion refuses a version of Kubernetes that this program does not apply.
+func refuseVersion(v validate.Versions) error {
+	l := slices.DeleteFunc(validate.Guard(v), func(f finding.Finding) bool { return f.Path != "spec.kubernetesVersion" })
 	if err := l.Err(); err != nil {
 		return &Refused{err}
 	}

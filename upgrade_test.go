@@ -51,6 +51,28 @@ func TestAnUpgradeThatThisProgramCannotEndIsNotBegun(t *testing.T) {
 	}
 }
 
+// TestAnUpgradeSaysWhenNoUpdateAppliesTheVersion holds upgrade to what update refuses, and to advice that can be followed.
+func TestAnUpgradeSaysWhenNoUpdateAppliesTheVersion(t *testing.T) {
+	for _, x := range []struct{ has, to, want string }{
+		{"1.29.4", "", "is no longer supported"},
+		{"1.12.8", "", "is no longer supported"},
+		{"1.30.2", "1.34", "an older kops upgrades step by step to 1.31"},
+		{"1.31.4", "1.31.14", "is no longer supported"},
+		{"1.31.4", "1.99", `is not yet supported by kops 1.37.0, got "1.99.0"; use Kubernetes 1.36.3`},
+		{"1.31.4", "", ""},
+		{"1.31.4", "1.34", ""},
+	} {
+		b := described(t, "1.35.4")
+		b.inStore("kubernetesVersion: 1.35.4", "kubernetesVersion: "+x.has)
+		u, err := b.Upgrade(t.Context(), name, kops.UpgradeOptions{To: x.to})
+		if x.want != "" {
+			refused(t, err, x.want)
+		} else if err != nil || u.Hops[0].Version != "1.32.13" {
+			t.Errorf("from %s to %q: %+v, %v", x.has, x.to, u, err)
+		}
+	}
+}
+
 // TestTheWayBackKeepsWhatEtcdMayHaveBecome goes from 1.34 to 1.33, between which the
 // usual version of etcd changes.
 func TestTheWayBackKeepsWhatEtcdMayHaveBecome(t *testing.T) {
@@ -62,7 +84,7 @@ func TestTheWayBackKeepsWhatEtcdMayHaveBecome(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, err := b.RollBackUpgrade(t.Context(), name, kops.RollBackOptions{})
-	if err != nil || before.Revision != 1 || before.From != "1.34.0" || before.To != "1.33.0" || len(before.Changes) != 1 {
+	if err != nil || before.Revision != 1 || before.From != "1.34.10" || before.To != "1.33.0" || len(before.Changes) != 1 {
 		t.Fatalf("before it was applied: %+v, %v", before, err)
 	}
 	b.apply(kops.UpdateOptions{IgnoreSkew: true})
@@ -76,7 +98,7 @@ func TestTheWayBackKeepsWhatEtcdMayHaveBecome(t *testing.T) {
 	for _, c := range back.Changes {
 		told = append(told, c.Property+" "+c.Old+" -> "+c.New)
 	}
-	want := "spec.etcdClusters[0].version  -> 3.6.12, spec.etcdClusters[1].version  -> 3.6.12, spec.kubernetesVersion 1.34.0 -> 1.33.0"
+	want := "spec.etcdClusters[0].version  -> 3.6.12, spec.etcdClusters[1].version  -> 3.6.12, spec.kubernetesVersion 1.34.10 -> 1.33.0"
 	if got := strings.Join(told, ", "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

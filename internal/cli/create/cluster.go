@@ -113,7 +113,7 @@ func podNetworks() []string {
 // machineFlags are about versions and machines.
 func machineFlags(f *pflag.FlagSet, o *clusterOptions) {
 	f.StringVar(&o.Channel, "channel", "stable", "channel that recommends versions and images")
-	f.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "version of Kubernetes (default: the channel's)")
+	f.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "version of Kubernetes, or a minor version such as 1.36 of which the channel recommends a release (default: the channel's)")
 	f.StringSliceVar(&o.KubernetesFeatureGates, "kubernetes-feature-gates", nil, "feature gates to switch on, or off with a leading -")
 	f.StringSliceVar(&o.Zones, "zones", nil, "zones of the nodes")
 	f.StringSliceVar(&o.ControlPlaneZones, "control-plane-zones", nil, "zones of the control plane, an odd number (default: those of the nodes)")

@@ -119,13 +119,31 @@ func named(list []string) []string {
 	return out
 }
 
+// setVersion sets the version of Kubernetes. Of a minor version it is the release that the channel recommends.
+func (b *Builder) setVersion() {
+	const path = "option:KubernetesVersion"
+	asked := b.KubernetesVersion
+	b.Spec.KubernetesVersion = asked
+	if _, err := versions.ParseVersion(asked); asked == "" || err == nil {
+		return
+	}
+	first, ok := versions.ParseMinor(asked)
+	if !ok {
+		b.Fail(path, asked, "is not a version", "write one such as 1.36.3 or 1.36, or the URL of a release")
+		return
+	}
+	v, ok := b.World.Channel.Newest(first.Major, first.Minor)
+	if !ok {
+		v = first
+		b.Fail(path, asked, "the channel "+b.Channel+" recommends no release of this minor version", "name the release, such as "+first.String())
+	}
+	b.Spec.KubernetesVersion = v.String()
+}
+
 func (b *Builder) setBasics() {
 	b.Spec.Channel = b.Channel
 	b.Spec.ConfigStore.Base = b.ConfigBase
-	b.Spec.KubernetesVersion = b.KubernetesVersion
-	if _, err := versions.ParseVersion(b.KubernetesVersion); b.KubernetesVersion != "" && err != nil {
-		b.Fail("option:KubernetesVersion", b.KubernetesVersion, "is not a version", "write one such as 1.36.3, or the URL of a release")
-	}
+	b.setVersion()
 	b.Spec.IAM = &api.IAMSpec{AllowContainerRegistry: true}
 	b.Spec.Kubelet = &api.KubeletConfigSpec{AnonymousAuth: new(bool)}
 	switch strings.ToLower(b.Authorization) {

@@ -98,9 +98,9 @@ func (in *Input) way() ([]semver.Version, error) {
 	}
 	var out []semver.Version
 	for minor := now.Minor + 1; minor < to.Minor; minor++ {
-		v, err := in.newest(now.Major, minor)
-		if err != nil {
-			return nil, err
+		v, ok := in.Channel.Newest(now.Major, minor)
+		if !ok {
+			return nil, fmt.Errorf("channel %s recommends no version of %d.%d; go there first by a version that you name: option:To %[2]d.%[3]d.N", in.ChannelName, now.Major, minor)
 		}
 		out = append(out, v)
 	}
@@ -116,18 +116,9 @@ func (in *Input) target(now semver.Version) (semver.Version, error) {
 		}
 		return v, nil
 	}
-	to, err := versions.ParseVersion(in.To)
+	to, err := in.asked(now)
 	if err != nil {
-		if to, err = versions.ParseVersion(in.To + ".0"); err != nil {
-			return to, fmt.Errorf("option:To %q is not a version such as 1.36 or 1.36.3", in.To)
-		}
-		mine := to.Major == now.Major && to.Minor == now.Minor
-		if to, err = in.newest(to.Major, to.Minor); mine && (err != nil || to.LT(now)) {
-			return now, nil
-		}
-		if err != nil {
-			return to, err
-		}
+		return to, err
 	}
 	if to.LT(now) {
 		return to, fmt.Errorf("option:To %s is older than %s, which the cluster has: Kubernetes knows no way back", to, now)
@@ -135,19 +126,32 @@ func (in *Input) target(now semver.Version) (semver.Version, error) {
 	return to, nil
 }
 
-func (in *Input) recommended(version string) string {
-	v, _ := in.Channel.Kubernetes(version)
-	return v
+// asked is the version that To names. Of the minor version that the cluster has, it is the newer
+// of the recommended release and the present one.
+func (in *Input) asked(now semver.Version) (semver.Version, error) {
+	if v, err := versions.ParseVersion(in.To); err == nil {
+		return v, nil
+	}
+	first, ok := versions.ParseMinor(in.To)
+	if !ok {
+		return now, fmt.Errorf("option:To %q is not a version such as 1.36 or 1.36.3", in.To)
+	}
+	to, ok := in.Channel.Newest(first.Major, first.Minor)
+	switch mine := first.Major == now.Major && first.Minor == now.Minor; {
+	case mine && (!ok || to.LT(now)):
+		return now, nil
+	case !ok:
+		return now, fmt.Errorf("channel %s recommends no version of %s; name the release: option:To %[2]s.N", in.ChannelName, strings.TrimPrefix(in.To, "v"))
+	}
+	return to, nil
 }
 
-// newest is the version of a minor version that the channel recommends.
-func (in *Input) newest(major, minor uint64) (semver.Version, error) {
-	of := semver.Version{Major: major, Minor: minor}
-	v, err := versions.ParseVersion(in.recommended(of.String()))
-	if err != nil || v.Major != major || v.Minor != minor {
-		return of, fmt.Errorf("channel %s recommends no version of %d.%d; go there first by a version that you name: option:To %d.%d.N", in.ChannelName, major, minor, major, minor)
+// Least returns the oldest release that To can mean, or false where To names none.
+func (in *Input) Least() (semver.Version, bool) {
+	if v, err := versions.ParseVersion(in.To); err == nil {
+		return v, true
 	}
-	return v, nil
+	return versions.ParseMinor(in.To)
 }
 
 // hop is what one step changes.

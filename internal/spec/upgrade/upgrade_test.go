@@ -57,7 +57,7 @@ func TestHops(t *testing.T) {
 		want []string
 	}{
 		"one step to the next minor version": {input(t, "1.35.4", ""), []string{"0 Cluster KubernetesVersion 1.35.4 -> 1.36.3"}},
-		"one step, however far it is behind": {input(t, "1.34.0", ""), []string{"0 Cluster KubernetesVersion 1.34.0 -> 1.35.4"}},
+		"one step, however far it is behind": {input(t, "1.34.0", ""), []string{"0 Cluster KubernetesVersion 1.34.0 -> 1.35.7"}},
 		"a patch and nothing more":           {input(t, "v1.36.0", ""), []string{"0 Cluster KubernetesVersion v1.36.0 -> 1.36.3"}},
 		"nothing to do":                      {input(t, "v1.36.3", ""), nil},
 		"newer than the channel":             {input(t, "1.36.9", ""), nil},
@@ -66,16 +66,16 @@ func TestHops(t *testing.T) {
 		"its own minor version":              {input(t, "1.36.1", "1.36"), []string{"0 Cluster KubernetesVersion 1.36.1 -> 1.36.3"}},
 		"a version":                          {input(t, "1.35.4", "v1.36.1"), []string{"0 Cluster KubernetesVersion 1.35.4 -> 1.36.1"}},
 		"several minor versions": {input(t, "1.33.2", "1.36.3"), []string{
-			"0 Cluster KubernetesVersion 1.33.2 -> 1.34.0", "0 etcd main 3.5.31 -> 3.6.12",
-			"1 Cluster KubernetesVersion 1.34.0 -> 1.35.4",
-			"2 Cluster KubernetesVersion 1.35.4 -> 1.36.3"}},
+			"0 Cluster KubernetesVersion 1.33.2 -> 1.34.10", "0 etcd main 3.5.31 -> 3.6.12",
+			"1 Cluster KubernetesVersion 1.34.10 -> 1.35.7",
+			"2 Cluster KubernetesVersion 1.35.7 -> 1.36.3"}},
 		"images of the channel's publishers, and none of the user": {input(t, "1.36.3", "", old, "ami-0123", oldARM, noble, "", "099720109477/ubuntu/images/mine"), []string{
 			"0 InstanceGroup/g0 Image " + old + " -> " + noble,
 			"0 InstanceGroup/g2 Image " + oldARM + " -> " + nobleARM,
 			"0 InstanceGroup/g4 Image  -> " + noble}},
 		"images once, in the first hop that has them": {input(t, "1.34.0", "1.36", old), []string{
-			"0 Cluster KubernetesVersion 1.34.0 -> 1.35.4", "0 InstanceGroup/g0 Image " + old + " -> " + noble,
-			"1 Cluster KubernetesVersion 1.35.4 -> 1.36.3"}},
+			"0 Cluster KubernetesVersion 1.34.0 -> 1.35.7", "0 InstanceGroup/g0 Image " + old + " -> " + noble,
+			"1 Cluster KubernetesVersion 1.35.7 -> 1.36.3"}},
 	} {
 		got, err := upgrade.Hops(x.in)
 		if err != nil {
@@ -92,7 +92,7 @@ func TestAnotherChannelIsSetOnce(t *testing.T) {
 	in.ChannelName = "alpha"
 	in.Cluster.Spec.EtcdClusters[0].Version = "3.5.31"
 	hops, err := upgrade.Hops(in)
-	want := "0 Cluster Channel stable -> alpha\n0 Cluster KubernetesVersion 1.34.0 -> 1.35.4\n1 Cluster KubernetesVersion 1.35.4 -> 1.36.3"
+	want := "0 Cluster Channel stable -> alpha\n0 Cluster KubernetesVersion 1.34.0 -> 1.35.7\n1 Cluster KubernetesVersion 1.35.7 -> 1.36.3"
 	if got := strings.Join(lines(hops), "\n"); err != nil || got != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
@@ -113,10 +113,10 @@ func TestTheArchitectureOfAGroupWithoutAnImageIsItsMachines(t *testing.T) {
 func TestWhereNoUpgradeLeads(t *testing.T) {
 	for to, want := range map[string]string{
 		"1.34.0": "option:To 1.34.0 is older than 1.35.4",
-		"1.34":   "option:To 1.34.0 is older than 1.35.4",
+		"1.34":   "option:To 1.34.10 is older than 1.35.4",
 		"2.0.0":  "there is no way from 1.35.4",
 		"newest": `option:To "newest" is not a version such as 1.36 or 1.36.3`,
-		"1.38":   "channel stable recommends no version of 1.38; go there first by a version that you name: option:To 1.38.N",
+		"1.38":   "channel stable recommends no version of 1.38; name the release: option:To 1.38.N",
 		"1.38.1": "channel stable recommends no version of 1.37; go there first by a version that you name: option:To 1.37.N",
 	} {
 		hops, err := upgrade.Hops(input(t, "1.35.4", to))

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/blang/semver/v4"
@@ -14,8 +15,8 @@ import (
 
 // Versions of Kubernetes between which this kops works.
 const (
-	// oldestKubernetes is the oldest that is supported.
-	oldestKubernetes = "1.32.0"
+	// OldestKubernetes is the oldest that is supported.
+	OldestKubernetes = "1.32.0"
 	// oldestRecommended is the oldest that is not about to lose support.
 	oldestRecommended = "1.34.0"
 )
@@ -71,7 +72,7 @@ func (g *guard) kops() {
 }
 
 func (g *guard) kubernetes() {
-	path, upgrade, steps, raise := "spec.kubernetesVersion", ", kubernetes upgrade is required", "; an older kops upgrades step by step", "set spec.kubernetesVersion to that (kops edit cluster)"
+	path, upgrade, steps, raise := "spec.kubernetesVersion", ", kubernetes upgrade is required", "; an older kops upgrades step by step to 1.31, and kops upgrade cluster goes on from there", "set spec.kubernetesVersion to that (kops edit cluster)"
 	if g.New {
 		path, upgrade, steps, raise = "option:KubernetesVersion", "", "", "ask for that version"
 	}
@@ -81,12 +82,12 @@ func (g *guard) kubernetes() {
 	}
 	if own, err := versions.ParseVersion(g.Kops); err == nil && !g.RunTooNew && versions.AtLeast(k, own.Major, own.Minor+1) {
 		g.add(path, g.Kubernetes, "kubernetes-too-new", fmt.Sprintf("is not yet supported by kops %s", g.Kops),
-			fmt.Sprintf("use Kubernetes 1.%d, a newer kops, or set KOPS_RUN_TOO_NEW_VERSION=1", own.Minor), false)
+			fmt.Sprintf("use Kubernetes %s, a newer kops, or set KOPS_RUN_TOO_NEW_VERSION=1", cmp.Or(g.Channel.NewClusterVersion(g.Kops), fmt.Sprint("1.", own.Minor))), false)
 	}
 	recommended, required := g.Channel.Kubernetes(g.Kubernetes)
 	switch {
-	case below(k, oldestKubernetes):
-		g.add(path, g.Kubernetes, "kubernetes-too-old", "is no longer supported"+upgrade, "use "+oldestKubernetes+" or later"+steps, false)
+	case below(k, OldestKubernetes):
+		g.add(path, g.Kubernetes, "kubernetes-too-old", "is no longer supported"+upgrade, "use "+OldestKubernetes+" or later"+steps, false)
 	case below(k, required) && !g.RunObsolete:
 		g.add(path, g.Kubernetes, "kubernetes-required", "kubernetes upgrade is required, the channel asks for "+required, raise+", or set KOPS_RUN_OBSOLETE_VERSION=1", false)
 	case below(k, oldestRecommended):

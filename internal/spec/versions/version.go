@@ -12,6 +12,9 @@ import (
 // https://dl.k8s.io/release/v1.36.3/ or …/ci/v1.37.0-alpha.1.10+0123456789ab.
 var versionInURL = regexp.MustCompile(`/v?(\d+\.\d+\.\d+[^/]*)`)
 
+// minorVersion matches a version without a patch.
+var minorVersion = regexp.MustCompile(`^v?\d+\.\d+$`)
+
 // ParseVersion reads a Kubernetes or kops version: "1.36.3", "v1.36.3", or the
 // base URL of a release that has such a version in its path.
 func ParseVersion(text string) (semver.Version, error) {
@@ -28,6 +31,15 @@ func ParseVersion(text string) (semver.Version, error) {
 		return semver.Version{}, fmt.Errorf("%q is not a version such as 1.36.3", text)
 	}
 	return v, nil
+}
+
+// ParseMinor reads a minor version such as 1.36 or v1.36, and returns its first release.
+func ParseMinor(text string) (first semver.Version, ok bool) {
+	if !minorVersion.MatchString(text) {
+		return first, false
+	}
+	first, err := ParseVersion(text + ".0")
+	return first, err == nil
 }
 
 // IsBaseURL reports whether a kubernetesVersion is the URL of a release instead of a version.

@@ -116,6 +116,14 @@ func (c *Channel) Kubernetes(current string) (recommended, required string) {
 	return v.RecommendedVersion, v.RequiredVersion
 }
 
+// Newest returns the release of a minor version that the channel recommends; ok is
+// false when it recommends none.
+func (c *Channel) Newest(major, minor uint64) (v semver.Version, ok bool) {
+	recommended, _ := c.Kubernetes(semver.Version{Major: major, Minor: minor}.String())
+	v, err := ParseVersion(recommended)
+	return v, err == nil && v.Major == major && v.Minor == minor
+}
+
 // Kops returns the version of kops that should run instead of the given one and
 // the one that must run at least; either may be "".
 func (c *Channel) Kops(running string) (recommended, required string) {
@@ -140,11 +148,8 @@ func (c *Channel) UpgradeVersion(current, kops string) string {
 	recommended, _ := c.Kubernetes(current)
 	take(recommended)
 	if k, err := ParseVersion(kops); err == nil && AtLeast(k, best.Major, best.Minor+1) {
-		next := semver.Version{Major: best.Major, Minor: best.Minor + 1}
-		if r, _ := c.Kubernetes(next.String()); r != "" {
-			if p, err := ParseVersion(r); err == nil && p.Minor == next.Minor {
-				take(r)
-			}
+		if next, ok := c.Newest(best.Major, best.Minor+1); ok {
+			take(next.String())
 		}
 	}
 	return best.String()

@@ -1,6 +1,8 @@
 package versions_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -21,7 +23,7 @@ func embedded(t *testing.T, name string) *versions.Channel {
 
 func TestNewClustersGetTheVersionForTheRunningKops(t *testing.T) {
 	for kops, want := range map[string]string{
-		"1.37.0-alpha.1": "1.36.3", "v1.36.2": "1.36.3", "1.35.0": "1.35.4", "1.34.0-beta.1": "1.34.0", "1.20.0": "", "dev": "1.36.3",
+		"1.37.0-alpha.1": "1.36.3", "v1.36.2": "1.36.3", "1.35.0": "1.35.7", "1.34.0-beta.1": "1.34.10", "1.20.0": "", "dev": "1.36.3",
 	} {
 		for _, name := range []string{versions.Stable, versions.Alpha} {
 			if got := embedded(t, name).NewClusterVersion(kops); got != want {
@@ -65,13 +67,44 @@ func TestUpgradesGoOneMinorVersionAtMost(t *testing.T) {
 		{"v1.36.3", "1.37.0", "1.36.3"},
 		{"1.36.9", "1.37.0", "1.36.9"},
 		{"1.35.4", "1.37.0", "1.36.3"},
-		{"1.34.2", "1.37.0", "1.35.4"},
-		{"1.35.1", "1.35.2", "1.35.4"},
-		{"1.32.1", "1.36.0", "1.33.0"},
+		{"1.34.2", "1.37.0", "1.35.7"},
+		{"1.35.1", "1.35.2", "1.35.7"},
+		{"1.32.1", "1.36.0", "1.33.13"},
+		{"1.31.4", "1.37.0", "1.32.13"},
 		{"nonsense", "1.37.0", "nonsense"},
 	} {
 		if got := c.UpgradeVersion(x.current, x.kops); got != x.want {
 			t.Errorf("%s with kops %s goes to %s, want %s", x.current, x.kops, got, x.want)
+		}
+	}
+}
+
+// TestTheRecommendedReleases holds each minor version of both channels against what kOps'
+// channels recommend.
+func TestTheRecommendedReleases(t *testing.T) {
+	data, err := os.ReadFile("testdata/recommended.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{versions.Stable, versions.Alpha} {
+		want := map[string]string{}
+		for line := range strings.Lines(string(data)) {
+			if minor, release, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
+				want[minor] = release
+			}
+		}
+		for minor := uint64(0); minor < 60; minor++ {
+			v, ok := embedded(t, name).Newest(1, minor)
+			key := fmt.Sprintf("1.%d", minor)
+			if got := v.String(); ok && got != want[key] {
+				t.Errorf("%s recommends %s of %s, want %q", name, got, key, want[key])
+			}
+			if ok {
+				delete(want, key)
+			}
+		}
+		if len(want) > 0 {
+			t.Errorf("%s recommends nothing of %v", name, want)
 		}
 	}
 }
