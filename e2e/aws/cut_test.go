@@ -8,6 +8,7 @@ import (
 
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/test/clitest"
+	"kops.local/kops/internal/test/turns"
 )
 
 // writes counts the writes of a whole update.
@@ -57,7 +58,7 @@ func whole(t *testing.T, server *awstest.Server) (writes int, inventory, before 
 func TestConnectionCutAtEveryWrite(t *testing.T) {
 	server := awstest.Moto(t)
 	n, full, _ := whole(t, server)
-	for at := 1; at <= n; at += clitest.CutStep() {
+	for at, step := turns.Places(t, clitest.CutStep); at <= n; at += step {
 		for _, after := range []bool{false, true} {
 			t.Run(strconv.Itoa(at)+"-"+strconv.FormatBool(after), func(t *testing.T) {
 				w := newWorld(t, server)
@@ -82,7 +83,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 	program := clitest.Program(t)
 	server := awstest.Moto(t)
 	n, full, _ := whole(t, server)
-	for at := 4; at <= n; at += 3 * clitest.CutStep() {
+	for at, step := turns.Places(t, 3*clitest.CutStep); at <= n; at += step {
 		t.Run(strconv.Itoa(at), func(t *testing.T) {
 			w := newWorld(t, server)
 			before := w.inventory()

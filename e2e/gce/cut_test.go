@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kops.local/kops/internal/test/clitest"
+	"kops.local/kops/internal/test/turns"
 )
 
 // writes counts the writes of a whole update, and of the deletion after it; full is what the update leaves.
@@ -57,7 +58,7 @@ func (w *world) converges(full, before []string) {
 
 func TestAnUpdateThatIsCutOffAtEveryWriteConverges(t *testing.T) {
 	n, _, full := writes(t)
-	for at := 1; at <= n; at += clitest.CutStep() {
+	for at, step := turns.Places(t, clitest.CutStep); at <= n; at += step {
 		for _, after := range []bool{false, true} {
 			t.Run(strconv.Itoa(at)+"-"+strconv.FormatBool(after), func(t *testing.T) {
 				w := newWorld(t)
@@ -76,7 +77,7 @@ func TestAnUpdateThatIsCutOffAtEveryWriteConverges(t *testing.T) {
 // TestADeletionFindsWhatACutOffUpdateLeft: whatever a crash between two calls left, a deletion finds.
 func TestADeletionFindsWhatACutOffUpdateLeft(t *testing.T) {
 	n, _, _ := writes(t)
-	for at := 2; at <= n; at += clitest.CutStep() {
+	for at, step := turns.Places(t, clitest.CutStep); at <= n; at += step {
 		t.Run(strconv.Itoa(at), func(t *testing.T) {
 			w := newWorld(t)
 			before := w.inventory()
@@ -91,7 +92,7 @@ func TestADeletionFindsWhatACutOffUpdateLeft(t *testing.T) {
 
 func TestADeletionThatIsCutOffAtEveryWriteIsFinished(t *testing.T) {
 	_, n, _ := writes(t)
-	for at := 1; at <= n; at += clitest.CutStep() {
+	for at, step := turns.Places(t, clitest.CutStep); at <= n; at += step {
 		t.Run(strconv.Itoa(at), func(t *testing.T) {
 			w := newWorld(t)
 			before := w.inventory()
@@ -111,7 +112,7 @@ func TestADeletionThatIsCutOffAtEveryWriteIsFinished(t *testing.T) {
 func TestKilledAtEveryWrite(t *testing.T) {
 	program := clitest.Program(t)
 	n, _, full := writes(t)
-	for at := 4; at <= n; at += 3 * clitest.CutStep() {
+	for at, step := turns.Places(t, 3*clitest.CutStep); at <= n; at += step {
 		t.Run(strconv.Itoa(at), func(t *testing.T) {
 			w := newWorld(t)
 			before := w.inventory()

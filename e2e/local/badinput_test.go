@@ -19,10 +19,12 @@ import (
 
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/platform/local/localcloud"
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/site"
 )
 
 func TestBadInput(t *testing.T) {
+	localtest.Turn(t, 2, 3)
 	w := newWorld(t)
 	w.create("--node-count", "1")
 	t.Run("a file of the bundle is corrupt", func(t *testing.T) { w.in(t).corruptFile() })

@@ -17,6 +17,7 @@ const longestGap = 3 * time.Second
 // TestControlPlaneGrowsAndShrinks makes three control planes of one and one of three, another
 // one in the end, under load.
 func TestControlPlaneGrowsAndShrinks(t *testing.T) {
+	localtest.Turn(t, 1, 3)
 	w := newWorld(t)
 	w.create("--node-count", "1")
 	first := w.membersOf(1).Group

@@ -54,6 +54,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 // TestRollUnderLoad has changes reach machines: one in place, and one by other machines, whose
 // driver is killed and continued by another. Nobody notices.
 func TestRollUnderLoad(t *testing.T) {
+	localtest.Turn(t, 2, 3)
 	w := newWorld(t)
 	w.create("--node-count", "2")
 	l := w.strain()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/platform/local/keeper"
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
 )
@@ -61,6 +62,7 @@ func faults() []aFault {
 // TestFaults writes through the load balancer while parts of the cluster fail: no write that
 // was acknowledged is lost, and each succeeds for a client that tries again.
 func TestFaults(t *testing.T) {
+	localtest.Turn(t, 0, 3)
 	w := newWorld(t)
 	w.create("--control-plane-count", "3", "--node-count", "2")
 	for run := range *runs {

@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
 )
@@ -38,6 +39,7 @@ const (
 )
 
 func TestHighlyAvailable(t *testing.T) {
+	localtest.Turn(t, 0, 3)
 	w := newWorld(t)
 	w.create("--control-plane-count", "3", "--node-count", "2")
 	w.unchanged()

@@ -19,12 +19,14 @@ import (
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/ops/roll/inplace"
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/machine"
 )
 
 // TestInPlace: a worker and a control plane are changed where they are. Kubelet, containerd
 // and the API server are started anew, and everything else goes on.
 func TestInPlace(t *testing.T) {
+	localtest.Turn(t, 2, 3)
 	w := newWorld(t)
 	w.create("--node-count", "1")
 	w.kubectl("apply", "-f", "testdata/counter.yaml")

@@ -7,12 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/site"
 )
 
 // TestLimits: a pod that writes without end fills its machine's disk and is evicted, one that
 // eats memory is killed; the host hardly notices either, and the cluster goes on.
 func TestLimits(t *testing.T) {
+	localtest.Turn(t, 1, 3)
 	w := newWorld(t)
 	w.create("--node-count", "1", "--node-size", "1cpu-1gib", "--node-volume-size", "2",
 		"--set", "spec.kubelet.evictionPressureTransitionPeriod=5s") // else the node stays closed for five minutes

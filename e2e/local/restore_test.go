@@ -21,6 +21,7 @@ import (
 )
 
 func TestEtcdRestore(t *testing.T) {
+	localtest.Turn(t, 1, 3)
 	w := newWorld(t)
 	w.create("--node-count", "1")
 	w.put("before")

@@ -30,6 +30,7 @@ func fetching() []string {
 }
 
 func TestMachinesOverSSH(t *testing.T) {
+	localtest.Turn(t, 1, 2)
 	w := newWorld(t)
 	w.furnish()
 	begun := time.Now()

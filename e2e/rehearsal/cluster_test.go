@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
 )
@@ -49,6 +50,7 @@ func chapter(t *testing.T) []string {
 // TestTheChapter runs the README's chapter on clusters in a cloud as it is. A worker
 // and the only control plane are killed on the way.
 func TestTheChapter(t *testing.T) {
+	localtest.Turn(t, 0, 2)
 	w := newWorld(t, "aws", "s3://my-state-store")
 	w.bucket("my-state-store")
 	// Who is asked to edit a group makes it larger by one.

@@ -4,33 +4,59 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // clouds are, by the name of a cloud, what its clusters run besides.
-func clouds() map[string][]source { return map[string][]source{"aws": aws(), "gce": gce()} }
+func clouds(version string) map[string][]source {
+	return map[string][]source{"aws": aws(version), "gce": gce()}
+}
 
 // sourcesFor lists what a cluster of a Kubernetes version runs on a cloud; none is "".
 func sourcesFor(version, cloud string) ([]source, error) {
-	more, ok := clouds()[cloud]
+	all := clouds(vPrefixed(version))
+	more, ok := all[cloud]
 	if !ok && cloud != "" {
-		return nil, fmt.Errorf("there is nothing to build for the cloud %q; there is for %v", cloud, slices.Sorted(maps.Keys(clouds())))
+		return nil, fmt.Errorf("there is nothing to build for the cloud %q; there is for %v", cloud, slices.Sorted(maps.Keys(all)))
 	}
 	return append(more, sources(version)...), nil
 }
 
-// The versions that kops names in clusters on AWS, and the one near the second that is
-// published as a module.
+// The versions that kops names in clusters on AWS, and the one that is built where the second
+// is not published as a module.
 const (
 	awsControllerVersion  = "v1.36.1"
 	awsCredentialsVersion = "v1.31.7"
-	awsCredentialsNear    = "v1.31.0"
+	awsCredentialsNear    = awsControllerVersion
 )
 
+const awsPath = "k8s.io/cloud-provider-aws"
+
+// besideAWS is Kubernetes, where the controller manager is of the same minor version, and
+// besideKubernetes is the controller manager.
+func besideAWS(version string) []module {
+	if !sameMinor(version, awsControllerVersion) {
+		return nil
+	}
+	return []module{{path: kubernetesPath, version: version, staging: true}}
+}
+
+func besideKubernetes(version string) []module {
+	if !sameMinor(version, awsControllerVersion) {
+		return nil
+	}
+	return []module{{path: awsPath, version: awsControllerVersion}}
+}
+
+func sameMinor(a, b string) bool {
+	return a[:strings.LastIndexByte(a, '.')] == b[:strings.LastIndexByte(b, '.')]
+}
+
 // aws is the cloud controller manager, and what logs kubelets in to the cloud's registries.
-func aws() []source {
-	const at = "k8s.io/cloud-provider-aws"
+func aws(kubernetes string) []source {
+	const at = awsPath
 	one := func(name, version string) module {
-		return module{path: at, version: version, programs: []program{{name, at + "/cmd/" + name}},
+		return module{path: at, version: version, beside: besideAWS(kubernetes), programs: []program{{name, at + "/cmd/" + name}},
 			stamps: []string{"k8s.io/component-base/version.gitVersion=" + version, "main.gitVersion=" + version}}
 	}
 	const controller, credentials = "aws-cloud-controller-manager", "ecr-credential-provider"

@@ -42,6 +42,9 @@ type module struct {
 	staging bool
 	// instead are versions, as "PATH VERSION", of modules that replace what the module asks for.
 	instead []string
+	// beside are modules that share the choice of dependencies with this one, so that what
+	// several programs link is compiled once. Nothing of them is built.
+	beside []module
 	// readonly says that the module is here, and that its go.mod says what it is built with.
 	readonly bool
 	// link is further flags of the linker, and env is what else the go tool is told.
@@ -134,24 +137,31 @@ func (m module) ldflags() string {
 	return strings.Join(flags, " ")
 }
 
-// require writes into dir a module that requires this one.
+// require writes into dir a module that requires this one, and those beside it.
 func (m module) require(ctx context.Context, dir string) error {
 	instead := slices.Clone(m.instead)
-	if m.staging {
-		replaced, err := m.replacements(ctx)
+	all := append([]module{m}, m.beside...)
+	for _, one := range all {
+		if !one.staging {
+			continue
+		}
+		replaced, err := one.replacements(ctx)
 		if err != nil {
 			return err
 		}
 		for _, r := range replaced {
-			instead = append(instead, r+" v0"+strings.TrimPrefix(m.version, "v1"))
+			instead = append(instead, r+" v0"+strings.TrimPrefix(one.version, "v1"))
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte(goMod(m.path, m.version, instead)), 0o644)
+	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte(goMod(all, instead)), 0o644)
 }
 
-// goMod is the text of a module that requires another.
-func goMod(path, version string, instead []string) string {
-	text := fmt.Sprintf("module build\n\ngo 1.26.0\n\nrequire %s %s\n", path, version)
+// goMod is the text of a module that requires others.
+func goMod(required []module, instead []string) string {
+	text := "module build\n\ngo 1.26.0\n"
+	for _, m := range required {
+		text += fmt.Sprintf("\nrequire %s %s\n", m.path, m.version)
+	}
 	for _, i := range instead {
 		replaced, _, _ := strings.Cut(i, " ")
 		text += fmt.Sprintf("\nreplace %s => %s\n", replaced, i)

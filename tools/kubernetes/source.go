@@ -47,7 +47,7 @@ const (
 
 // sources lists what a cluster of a Kubernetes version runs; what takes long comes last.
 func sources(version string) []source {
-	version = "v" + strings.TrimPrefix(version, "v")
+	version = vPrefixed(version)
 	return []source{
 		cniPlugins(),
 		{name: "runc", version: runcVersion, recipe: runc{version: runcVersion}},
@@ -66,6 +66,8 @@ func sources(version string) []source {
 		kubernetes(version),
 	}
 }
+
+func vPrefixed(version string) string { return "v" + strings.TrimPrefix(version, "v") }
 
 // choose keeps the sources that a list of names names.
 func choose(all []source, only string) ([]source, error) {
@@ -90,7 +92,7 @@ func choose(all []source, only string) ([]source, error) {
 const kubernetesPath = "k8s.io/kubernetes"
 
 func kubernetes(version string) source {
-	m := module{path: kubernetesPath, version: version, staging: true}
+	m := module{path: kubernetesPath, version: version, staging: true, beside: besideKubernetes(version)}
 	for _, p := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"} {
 		m.programs = append(m.programs, program{p, kubernetesPath + "/cmd/" + p})
 	}
@@ -103,7 +105,7 @@ func kubernetes(version string) source {
 // agnhost is what Kubernetes' own tests run in pods; it has a version of its own.
 func agnhost(version string) source {
 	const in = "test/images/agnhost"
-	m := module{path: kubernetesPath, version: version, staging: true, programs: []program{{"agnhost", kubernetesPath + "/" + in}}}
+	m := module{path: kubernetesPath, version: version, staging: true, beside: besideKubernetes(version), programs: []program{{"agnhost", kubernetesPath + "/" + in}}}
 	return source{name: "agnhost", recipe: modules{m}, find: func(ctx context.Context) (string, error) {
 		return m.read(ctx, in+"/VERSION", version)
 	}}

@@ -155,8 +155,8 @@ func TestLinkerFlags(t *testing.T) {
 }
 
 func TestGoMod(t *testing.T) {
-	got := goMod("example.com/a", "v1.2.3", []string{"example.com/b v0.2.3"})
-	want := "module build\n\ngo 1.26.0\n\nrequire example.com/a v1.2.3\n\nreplace example.com/b => example.com/b v0.2.3\n"
+	got := goMod([]module{{path: "example.com/a", version: "v1.2.3"}, {path: "example.com/c", version: "v1.0.0"}}, []string{"example.com/b v0.2.3"})
+	want := "module build\n\ngo 1.26.0\n\nrequire example.com/a v1.2.3\n\nrequire example.com/c v1.0.0\n\nreplace example.com/b => example.com/b v0.2.3\n"
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

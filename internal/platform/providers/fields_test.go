@@ -38,6 +38,7 @@ import (
 	"kops.local/kops/internal/store/onstore"
 	"kops.local/kops/internal/store/open"
 	"kops.local/kops/internal/test/spectest"
+	"kops.local/kops/internal/test/turns"
 )
 
 // trial says in which clusters of a platform the fields are tried.
@@ -84,17 +85,17 @@ func TestEveryFieldIsHeardOf(t *testing.T) {
 			if !ok {
 				t.Fatal("testdata/fields.yaml has no cluster of the platform")
 			}
-			h := &hearing{T: t, on: p, silent: c.Silent, values: c.Values}
+			h := &hearing{T: t, on: p, silent: c.Silent, values: c.Values, mine: turns.Share(t, 4)}
 			h.prepare(c)
 			h.walk(api.KindCluster, "spec", reflect.TypeFor[api.ClusterSpec](), nil)
 			h.walk(api.KindInstanceGroup, "spec", reflect.TypeFor[api.InstanceGroupSpec](), nil)
 			for path := range c.Silent {
-				if !slices.Contains(h.silentPaths, path) {
+				if h.mine(path) && !slices.Contains(h.silentPaths, path) {
 					t.Errorf("%s is heard of, and testdata/fields.yaml says that it is not", path)
 				}
 			}
 			if h.fields < 500 {
-				t.Errorf("only %d fields were tried", h.fields)
+				t.Errorf("the specs have only %d fields", h.fields)
 			}
 		})
 	}
@@ -111,6 +112,7 @@ type hearing struct {
 	values      map[string]any
 	silentPaths []string
 	fields      int
+	mine        func(path string) bool // whether a field is tried in this run
 }
 
 // tried is a cluster, and what it comes to with empty blocks around a field, by the block.
@@ -208,6 +210,9 @@ func (h *hearing) walk(kind, path string, t reflect.Type, above []step) {
 			continue
 		}
 		h.fields++
+		if !h.mine(at) {
+			continue
+		}
 		if why, ok := h.hears(kind, at, in, h.candidates(at, f)); !ok {
 			h.silentPaths = append(h.silentPaths, at)
 			if h.silent[at] == "" {

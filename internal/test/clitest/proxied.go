@@ -2,7 +2,6 @@ package clitest
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
@@ -26,14 +25,9 @@ func (u *Proxied) BreakLock() {
 	u.Must("toolbox", "lock", "break", "--name", u.Cluster, "--yes")
 }
 
-// CutStep says how many of the places to cut are tried: every one with KOPS_TEST_CUTS=all, else
-// every seventeenth.
-func CutStep() int {
-	if os.Getenv("KOPS_TEST_CUTS") == "all" {
-		return 1
-	}
-	return 17
-}
+// CutStep is the distance of the writes at which one run interrupts a command; by turns it is
+// interrupted at each.
+const CutStep = 17
 
 // patience is how long after the cut the user stops the command, and the connection comes back.
 const patience = 300 * time.Millisecond

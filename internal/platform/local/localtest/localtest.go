@@ -9,6 +9,7 @@ import (
 
 	"kops.local/kops/internal/platform/local/ground"
 	"kops.local/kops/internal/platform/local/site"
+	"kops.local/kops/internal/test/turns"
 )
 
 // Need skips the test where machines cannot be made, or fails it where they must be.
@@ -78,6 +79,15 @@ func Long(t testing.TB, short string) {
 	t.Helper()
 	if !Whole() {
 		t.Skipf("SKIPPED: it takes long, and runs where %s=whole is set; its short form is %s", wanted, short)
+	}
+}
+
+// Turn is Cluster, and skips the test unless this run is the nth of each group of runs, or all run in full.
+func Turn(t testing.TB, n, of int) {
+	t.Helper()
+	Cluster(t)
+	if !Whole() {
+		turns.Take(t, n, of, wanted+"=1")
 	}
 }
 
