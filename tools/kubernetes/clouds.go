@@ -14,7 +14,11 @@ func clouds(version string) map[string][]source {
 
 // sourcesFor lists what a cluster of a Kubernetes version runs on a cloud; none is "".
 func sourcesFor(version, cloud string) ([]source, error) {
-	all := clouds(vPrefixed(version))
+	version = vPrefixed(version)
+	if strings.Count(version, ".") != 2 {
+		return nil, fmt.Errorf("%q is not a version such as 1.36.3", version)
+	}
+	all := clouds(version)
 	more, ok := all[cloud]
 	if !ok && cloud != "" {
 		return nil, fmt.Errorf("there is nothing to build for the cloud %q; there is for %v", cloud, slices.Sorted(maps.Keys(all)))
@@ -49,7 +53,7 @@ func besideKubernetes(version string) []module {
 }
 
 func sameMinor(a, b string) bool {
-	return a[:strings.LastIndexByte(a, '.')] == b[:strings.LastIndexByte(b, '.')]
+	return slices.Equal(strings.SplitN(a, ".", 3)[:2], strings.SplitN(b, ".", 3)[:2])
 }
 
 // aws is the cloud controller manager, and what logs kubelets in to the cloud's registries.
