@@ -26,6 +26,12 @@ OWN    := nodeup kops-controller dns-controller etcd-manager channels kube-apise
 export CGO_ENABLED := 0
 export GOFLAGS     := $(GOFLAGS) -trimpath -buildvcs=false -gcflags=all=-dwarf=false
 
+# Emulators that tools/install brings.
+export PATH := $(PATH):$(CURDIR)/$(BUILD)/moto/bin:$(CURDIR)/$(BUILD)/azurite/node_modules/.bin
+
+# Long tests take turns, by the number of commits. TURN=all runs everything, TURN=N another share.
+export KOPS_TURN := $(or $(TURN),$(shell tools/turn))
+
 .PHONY: quickstart root bundle programs demo archive release build servers test e2e lint vulncheck bench clean e2e-clouds
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
 	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes --admin; \
@@ -69,7 +75,9 @@ release: ## archives for users' systems and machines, what is linked, and digest
 servers: ## the servers of objects that tests run against, built once, apart from the tests' time limits
 	go test -count=1 -timeout 30m -run 'Versity|MissingBucket' ./internal/store/s3 ./internal/store/gs
 
-test: ## every test; says loudly what it skips
+test: build ## every test; installs and builds what they need, once, and says loudly what it skips
+	tools/install tests
+	$(PROGRAMS)
 	go vet ./...
 	go test -vet=off -timeout 30m ./...
 
@@ -81,8 +89,6 @@ e2e: root bundle ## whole clusters on this host, made and broken; as root, on a 
 	$(E2E) -timeout 30m ./e2e/metal
 
 e2e-clouds: root bundle ## the README's chapter on clusters in a cloud, on clouds as they are played on this host; as root, on a quiet machine
-	$(MAKE) programs CLOUD=aws
-	$(MAKE) programs CLOUD=gce
 	$(E2E) -timeout 40m -v ./e2e/rehearsal
 
 lint: ## gofmt, vet and the linters of .golangci.yml

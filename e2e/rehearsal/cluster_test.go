@@ -50,7 +50,7 @@ func chapter(t *testing.T) []string {
 // TestTheChapter runs the README's chapter on clusters in a cloud as it is. A worker
 // and the only control plane are killed on the way.
 func TestTheChapter(t *testing.T) {
-	localtest.Turn(t, 0, 2)
+	localtest.Turn(t, 0, 3)
 	w := newWorld(t, "aws", "s3://my-state-store")
 	w.bucket("my-state-store")
 	// Who is asked to edit a group makes it larger by one.

@@ -18,7 +18,7 @@ import (
 // etcd's disks with all data are found. A change that only new machines have rolls through the
 // workers once, and, where KOPS_E2E=whole is set, through the control plane.
 func TestGCE(t *testing.T) {
-	localtest.Turn(t, 1, 2)
+	localtest.Turn(t, 1, 3)
 	planes := 0 // to roll
 	if localtest.Whole() {
 		planes = 1

@@ -24,7 +24,7 @@ import (
 // checked against published keys. Where KOPS_E2E=whole is set it has three control planes, of
 // which one is killed.
 func TestNamesAndTokens(t *testing.T) {
-	localtest.Turn(t, 0, 2)
+	localtest.Turn(t, 2, 3)
 	planes := 1
 	if localtest.Whole() {
 		planes = 3

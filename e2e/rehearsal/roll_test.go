@@ -36,7 +36,7 @@ const (
 // and another goes on. Nobody who asks the application notices. Where KOPS_E2E=whole is set
 // there are two workers, and the only control plane follows, with its volumes.
 func TestRoll(t *testing.T) {
-	localtest.Turn(t, 1, 2)
+	localtest.Turn(t, 2, 3)
 	size := 1
 	if localtest.Whole() {
 		size = 2

@@ -73,42 +73,79 @@ func standsFor() []string {
 
 func at(path string) string { return filepath.Join(workplace, path) }
 
-// prepare builds kops, its programs for machines, and a bundle, once for all tests.
-var prepare = sync.OnceValue(func() error {
-	bin, folder := at("bin"), at("bundle")
-	cache, err := os.UserCacheDir()
+// prepare builds kops, its programs for machines, and a bundle with what clusters of a cloud
+// run, once for all tests of the cloud.
+func prepare(cloud string) error {
+	if err := prepareBase(); err != nil {
+		return err
+	}
+	return prepareCloud[cloud]()
+}
+
+var prepareBase = sync.OnceValue(func() error {
+	own, err := usersBundle()
 	if err != nil {
 		return err
 	}
-	kops := filepath.Join(bin, "kops")
 	steps := [][]string{
-		{"make", "-C", "../..", "archive", "BUILD=" + bin, "ARCHES=" + runtime.GOARCH},
+		{"make", "-C", "../..", "archive", "BUILD=" + at("bin"), "ARCHES=" + runtime.GOARCH},
 		{"env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-o", at("standin"), "./standin"},
-		{"env", "CGO_ENABLED=0", "go", "-C", "../../tools/fakegcs", "build", "-trimpath", "-o", filepath.Join(bin, "fake-gcs-server"), "github.com/fsouza/fake-gcs-server"},
-	}
-	own := os.Getenv("KOPS_BUNDLE")
-	if own == "" {
-		own = filepath.Join(cache, "kops", "bundle")
 	}
 	if _, err := os.Stat(own); err == nil { // then it need not be fetched again
-		steps = append(steps, []string{"cp", "--archive", "--reflink=auto", "--no-target-directory", own, folder})
+		steps = append(steps, []string{"cp", "--archive", "--reflink=auto", "--no-target-directory", own, at("bundle")})
 	}
-	steps = append(steps, []string{kops, "bundle", "create", "--dir", folder, "--own", bin, "--add", agnhost, "--add", controllerManager, "--add", credentialProvider, "--add", googleControllerManager, "--add", googleCredentialProvider},
-		[]string{kops, "bundle", "extract", "kubectl", "--dir", folder, "--to", filepath.Join(bin, "kubectl")})
+	return runAll(steps)
+})
+
+var prepareCloud = map[string]func() error{
+	"aws": sync.OnceValue(func() error { return bundleFor("aws", controllerManager, credentialProvider) }),
+	"gce": sync.OnceValue(func() error {
+		build := []string{"env", "CGO_ENABLED=0", "go", "-C", "../../tools/fakegcs", "build", "-trimpath", "-o", at("bin/fake-gcs-server"), "github.com/fsouza/fake-gcs-server"}
+		if err := runAll([][]string{build}); err != nil {
+			return err
+		}
+		return bundleFor("gce", googleControllerManager, googleCredentialProvider)
+	}),
+}
+
+// bundleFor builds the programs of a cloud, and adds them to the bundle.
+func bundleFor(cloud string, more ...string) error {
+	kops, folder := at("bin/kops"), at("bundle")
+	create := []string{kops, "bundle", "create", "--dir", folder, "--own", at("bin"), "--add", agnhost}
+	for _, m := range more {
+		create = append(create, "--add", m)
+	}
+	err := runAll([][]string{
+		{"make", "-C", "../..", "programs", "CLOUD=" + cloud},
+		create,
+		{kops, "bundle", "extract", "kubectl", "--dir", folder, "--to", at("bin/kubectl")},
+	})
+	if err != nil {
+		return err
+	}
+	if err := standIns(at("standin"), at("standins.tar")); err != nil {
+		return err
+	}
+	return runAll([][]string{{kops, "bundle", "add", "--dir", folder, "--from", at("standins.tar")}})
+}
+
+// usersBundle is the folder of the bundle that make bundle makes.
+func usersBundle() (string, error) {
+	if dir := os.Getenv("KOPS_BUNDLE"); dir != "" {
+		return dir, nil
+	}
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "kops", "bundle"), err
+}
+
+func runAll(steps [][]string) error {
 	for _, s := range steps {
 		if out, err := exec.Command(s[0], s[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("prepare: %s: %w\n%s", strings.Join(s, " "), err, out)
 		}
 	}
-	if err := standIns(at("standin"), at("standins.tar")); err != nil {
-		return err
-	}
-	out, err := exec.Command(kops, "bundle", "add", "--dir", folder, "--from", at("standins.tar")).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("prepare: add the images that stand for others: %w\n%s", err, out)
-	}
 	return nil
-})
+}
 
 // standIns writes an archive of images with a program, under the names for which it stands.
 func standIns(program, archive string) error {
@@ -199,7 +236,7 @@ func newWorld(t *testing.T, cloud, store string) *world {
 	t.Helper()
 	localtest.Cluster(t)
 	w := &world{T: t, dir: t.TempDir(), store: store}
-	w.ok(prepare())
+	w.ok(prepare(cloud))
 	cache, err := os.UserCacheDir()
 	w.ok(err)
 	t.Setenv("PATH", at("bin")+":"+os.Getenv("PATH")) // the play starts programs, too
