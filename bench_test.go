@@ -16,6 +16,7 @@ import (
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/test/testkeys"
 )
 
 const name = "a.example.com"
@@ -34,7 +35,7 @@ func newBench(t *testing.T) *bench {
 	b.cfg = kops.Config{
 		Store:  kops.Store{URL: "memory://state", Backends: []kops.Backend{store.Memories(), store.Folders()}},
 		Clouds: []kops.Provider{b.world.Provider()}, Version: "1.37.0",
-		World: kops.World{Now: func() time.Time { return b.now }, Random: rand.Reader,
+		World: kops.World{Now: func() time.Time { return b.now }, Random: rand.Reader, NewKey: testkeys.Source(),
 			Sleep: func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() }},
 		Identity: kops.Identity{Holder: kops.Holder{User: "jane", Host: "laptop", PID: 1, Command: "kops test"}},
 	}

@@ -2,6 +2,7 @@ package kops
 
 import (
 	"context"
+	"crypto"
 	"io"
 	"log/slog"
 	"net/http"
@@ -93,6 +94,8 @@ type World struct {
 	// Sleep waits, as long as the context lives; nil: for real.
 	Sleep  func(context.Context, time.Duration) error
 	Random io.Reader
+	// NewKey makes a private key; nil: RSA of Config.KeySize bits.
+	NewKey func() (crypto.Signer, error)
 	// HTTP fetches digests of files from their publishers; nil: http.DefaultClient.
 	HTTP *http.Client
 }
@@ -157,7 +160,7 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 		User: cfg.Identity.Holder.User, Environment: cfg.Store.Environment, StoreKeys: storekeys.Pair(cfg.Store.Keys), FilesRegion: cfg.Store.Region,
 		Programs: delivery.Places{Version: cfg.Version, Files: cfg.Programs.Archives, Releases: cfg.Programs.Releases, Digest: cfg.Programs.Digest,
 			Base: cfg.Programs.Base, HTTP: cfg.World.HTTP}, OwnImages: cfg.Programs.Images, Arch: download.Arch(cfg.Arch), FileHashes: cfg.FileHashes,
-		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, HTTP: cfg.World.HTTP, Log: cfg.Log,
+		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, NewKey: cfg.World.NewKey, HTTP: cfg.World.HTTP, Log: cfg.Log,
 	}
 	w.Store, err = clusterstore.Open(clusterstore.Config{
 		State: s, Backends: stores, Offline: cfg.Offline, Cache: w.CacheFolder("state"), Version: cfg.Version,

@@ -41,7 +41,7 @@ func (b *bench) running(worker *string, controlPlane ...*string) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	pair, err := pki.Issuer{Rand: rand.Reader, Now: b.cfg.World.Now}.Issue(pki.Request{Usage: pki.Server, CommonName: "kubernetes", Names: []string{"api.internal." + name}}, ca)
+	pair, err := pki.Issuer{Rand: rand.Reader, Now: b.cfg.World.Now, Generate: b.cfg.World.NewKey}.Issue(pki.Request{Usage: pki.Server, CommonName: "kubernetes", Names: []string{"api.internal." + name}}, ca)
 	if err != nil {
 		b.Fatal(err)
 	}

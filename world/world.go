@@ -6,6 +6,7 @@
 package world
 
 import (
+	"crypto"
 	"crypto/rand"
 	"io"
 	"net/http"
@@ -44,6 +45,8 @@ type Options struct {
 	Releases, Programs string
 	// HTTP sends all requests; nil: Client(Transport()).
 	HTTP *http.Client
+	// NewKey makes a private key; nil: RSA of the size that the environment says.
+	NewKey func() (crypto.Signer, error)
 	// Log receives what long work on this host tells; may be nil.
 	Log io.Writer
 }
@@ -85,7 +88,7 @@ func Config(state string, o Options) kops.Config {
 		Features:    kops.Features(complete.ParseFeatures(o.Env("KOPS_FEATURE_FLAGS"))),
 		KeySize:     keySize,
 		IsSet:       func(name string) bool { return o.Env(name) != "" },
-		World:       kops.World{Now: time.Now, Random: rand.Reader, HTTP: o.HTTP},
+		World:       kops.World{Now: time.Now, Random: rand.Reader, NewKey: o.NewKey, HTTP: o.HTTP},
 		Identity:    kops.Identity{Holder: kops.Holder{Process: process.Self()}, Gone: process.Gone},
 	}
 }

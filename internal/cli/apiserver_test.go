@@ -20,6 +20,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/test/testkeys"
 	"kops.local/kops/provider"
 )
 
@@ -56,7 +57,7 @@ func (s *session) serverCertificate(ts *testscript.TestScript, cluster string) (
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
-	pair, err := pki.Issuer{Rand: rand.Reader, Now: s.clock.Now}.Issue(
+	pair, err := pki.Issuer{Rand: rand.Reader, Now: s.clock.Now, Generate: testkeys.Source()}.Issue(
 		pki.Request{Usage: pki.Server, CommonName: "kubernetes-master", Names: []string{"api.internal." + cluster}}, ca)
 	if err != nil {
 		return tls.Certificate{}, nil, err

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -23,6 +24,7 @@ import (
 	"kops.local/kops/internal/cli"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/store/clusterstore/leasetest"
+	"kops.local/kops/internal/test/testkeys"
 )
 
 // TestSessions runs the scripts of testdata/script: whole sessions of the
@@ -94,10 +96,11 @@ type session struct {
 	world      *fakecloud.World
 	last       int
 	remembered map[string]string
+	newKey     func() (crypto.Signer, error)
 }
 
 func newSession(dir string) *session {
-	return &session{home: filepath.Join(dir, "home"), clock: newClock(), world: fakecloud.New()}
+	return &session{home: filepath.Join(dir, "home"), clock: newClock(), world: fakecloud.New(), newKey: testkeys.Source()}
 }
 
 func newClock() *leasetest.Clock { return leasetest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) }
@@ -125,7 +128,7 @@ func (s *session) kops(t *testing.T, ts *testscript.TestScript, neg bool, args [
 func (s *session) run(t *testing.T, in []byte, out, errs *bytes.Buffer, env func(string) string, args []string) int {
 	return cli.Run(t.Context(), shell.System{
 		In: bytes.NewReader(in), Asked: in != nil, Out: out, Err: errs, Env: env, Home: s.home, Cache: filepath.Join(s.home, ".cache", "kops"),
-		User: "jane", Host: "laptop", PID: 42, Now: s.clock.Now, Sleep: s.clock.Sleep, Version: "1.37.0",
+		User: "jane", Host: "laptop", PID: 42, Now: s.clock.Now, Sleep: s.clock.Sleep, NewKey: s.newKey, Version: "1.37.0",
 		Clouds: []kops.Provider{s.world.Provider()},
 	}, args)
 }

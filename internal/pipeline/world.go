@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"crypto"
 	"fmt"
 	"io"
 	"log/slog"
@@ -64,8 +65,10 @@ type World struct {
 	Now         func() time.Time
 	Sleep       func(context.Context, time.Duration) error
 	Random      io.Reader
-	HTTP        *http.Client
-	Log         *slog.Logger
+	// NewKey makes a private key; nil: RSA of KeySize bits.
+	NewKey func() (crypto.Signer, error)
+	HTTP   *http.Client
+	Log    *slog.Logger
 }
 
 // Provider returns the platform of the name.
@@ -115,7 +118,7 @@ func (w *World) Completion(cl *clusterstore.Contents, f *facts.Facts, ch *versio
 
 // Issuer makes certificates.
 func (w *World) Issuer() pki.Issuer {
-	return pki.Issuer{Rand: w.Random, Now: w.Now, KeySize: w.KeySize}
+	return pki.Issuer{Rand: w.Random, Now: w.Now, KeySize: w.KeySize, Generate: w.NewKey}
 }
 
 // Channel reads a channel: the copy in this program, or a file or object.

@@ -20,7 +20,7 @@ import (
 
 // clientConfig is the world of the client, as the environment describes it.
 func (a *App) clientConfig(state string) kops.Config {
-	o := world.Options{Env: a.Env, Cache: a.Cache, Kops: a.Program, Version: a.Version, Releases: a.Releases, Programs: a.Programs, HTTP: a.httpClient()}
+	o := world.Options{Env: a.Env, Cache: a.Cache, Kops: a.Program, Version: a.Version, Releases: a.Releases, Programs: a.Programs, HTTP: a.httpClient(), NewKey: a.NewKey}
 	if a.Verbosity > 0 {
 		o.Log = a.Err
 	}

@@ -6,6 +6,7 @@ package shell
 
 import (
 	"context"
+	"crypto"
 	"io"
 	"os"
 	"os/user"
@@ -43,6 +44,8 @@ type System struct {
 	Now     func() time.Time
 	// Sleep waits, or returns the error of ctx when that ends first; nil waits for real.
 	Sleep func(ctx context.Context, d time.Duration) error
+	// NewKey makes a private key of a cluster; nil: RSA.
+	NewKey func() (crypto.Signer, error)
 	// Signals are those that ask the command to stop; nil: nobody asks.
 	Signals <-chan os.Signal
 	Version string

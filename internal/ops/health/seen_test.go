@@ -26,6 +26,7 @@ import (
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/test/kubetest"
+	"kops.local/kops/internal/test/testkeys"
 )
 
 func open(t *testing.T, c *rest.Config) *API {
@@ -118,7 +119,7 @@ func TestLookAtARealAPIServer(t *testing.T) {
 // authority makes a keyset and its certificate.
 func authority(t *testing.T) (*pki.Keyset, []byte) {
 	t.Helper()
-	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, pki.Issuer{Rand: rand.Reader, Now: time.Now})
+	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: testkeys.Source()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestAPlaceholderEndsTheLook(t *testing.T) {
 func TestFromKubeconfig(t *testing.T) {
 	now := time.Now()
 	ca, bundle := authority(t)
-	pair, err := pki.Issuer{Rand: rand.Reader, Now: time.Now}.Admin(ca, "jane", time.Hour)
+	pair, err := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: testkeys.Source()}.Admin(ca, "jane", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,7 @@ package providers_test
 import (
 	"bytes"
 	"cmp"
-	"crypto"
 	"crypto/rand"
-	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +36,7 @@ import (
 	"kops.local/kops/internal/store/onstore"
 	"kops.local/kops/internal/store/open"
 	"kops.local/kops/internal/test/spectest"
+	"kops.local/kops/internal/test/testkeys"
 	"kops.local/kops/internal/test/turns"
 )
 
@@ -409,7 +408,7 @@ func (h *hearing) outcome(c *tried) outcome {
 func (h *hearing) model(done *complete.Cluster) (uint64, diag.List, error) {
 	in := model.Input{Traits: &h.on.Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: version, Region: "us-test-1", Facts: h.known, AllowUnverified: true,
 		Buckets: onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))}
-	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return rsa.GenerateKey(rand.Reader, 2048) }}
+	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: testkeys.Source()}
 	var errs [3]error
 	h.keysets, _, errs[0] = pki.Ensure(h.keysets, pki.KeysetNames(done.Spec), issuer)
 	in.Keysets = h.keysets

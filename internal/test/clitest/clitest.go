@@ -5,6 +5,7 @@ package clitest
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/test/programstest"
+	"kops.local/kops/internal/test/testkeys"
 )
 
 // Version is that of kops in these tests.
@@ -33,11 +35,13 @@ type User struct {
 	Home string
 	Env  map[string]string
 	on   *platform.Platform
+	// newKey spares the time that making keys takes.
+	newKey func() (crypto.Signer, error)
 }
 
 // NewUser returns a user of a platform, whose home holds what kops fetches from others.
 func NewUser(t testing.TB, on platform.Platform) *User {
-	u := &User{TB: t, on: &on, Env: map[string]string{}}
+	u := &User{TB: t, on: &on, Env: map[string]string{}, newKey: testkeys.Source()}
 	u.Forget()
 	return u
 }
@@ -85,7 +89,7 @@ func (u *User) Run(args ...string) Result { return u.RunContext(u.Context(), arg
 func (u *User) RunContext(ctx context.Context, args ...string) Result {
 	var out, errs bytes.Buffer
 	sys := shell.System{In: strings.NewReader(""), Out: &out, Err: &errs, Env: func(k string) string { return u.Env[k] },
-		Home: u.Home, Cache: filepath.Join(u.Home, ".cache", "kops"), User: "tester", Host: "here", PID: 1, Now: time.Now, Version: Version}
+		Home: u.Home, Cache: filepath.Join(u.Home, ".cache", "kops"), User: "tester", Host: "here", PID: 1, Now: time.Now, NewKey: u.newKey, Version: Version}
 	start := time.Now()
 	code := cli.Run(ctx, sys, args)
 	return Result{code, out.String(), errs.String(), time.Since(start)}
