@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
@@ -71,4 +73,51 @@ func (w *world) terraform() (files map[string]string, told string) {
 		w.Fatal(err)
 	}
 	return out, r.Err
+}
+
+// A shared subnet is no part of Terraform's configuration: it is only referred to, and gets the
+// tags by which controllers find it, at the first run and not again.
+func TestTerraformOfSharedSubnets(t *testing.T) {
+	for title, c := range map[string]struct {
+		flags []string
+		roles []string // the role tag of each subnet
+	}{
+		"one subnet":          {nil, []string{"kubernetes.io/role/elb"}},
+		"private and utility": {[]string{"--topology", "private"}, []string{"kubernetes.io/role/internal-elb", "kubernetes.io/role/elb"}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			w := newWorld(t, awstest.Moto(t))
+			vpc, subnet := w.network()
+			subnets, flags := []string{subnet}, append(c.flags, "--subnets", subnet)
+			if len(c.roles) > 1 {
+				subnets = append(subnets, w.subnet(vpc, "10.1.2.0/24"))
+				flags = append(flags, "--utility-subnets", subnets[1])
+			}
+			w.Must(append([]string{"create", "cluster", "--cloud", "aws", "--zones", "us-east-1a", "--networking", "cilium", "--dns", "none",
+				"--image", image, "--network-id", vpc, "--ssh-public-key", w.Key(), name}, flags...)...)
+			first, _ := w.terraform()
+			for i, id := range subnets {
+				if strings.Contains(first["kubernetes.tf"], `resource "aws_subnet"`) || !strings.Contains(first["kubernetes.tf"], `"`+id+`"`) {
+					t.Errorf("Terraform owns the shared subnet %s, or does not refer to it", id)
+				}
+				if tags := w.tags(id); tags["kubernetes.io/cluster/"+name] != "shared" || tags[c.roles[i]] != "1" {
+					t.Errorf("subnet %s has the tags %v", id, tags)
+				}
+			}
+			if list, err := w.api().EC2.DescribeVolumes(t.Context(), &ec2.DescribeVolumesInput{}); err != nil || len(list.Volumes) > 0 {
+				t.Errorf("more than tags was written to the cloud: %v, %v", list, err)
+			}
+			if second, _ := w.terraform(); !maps.Equal(first, second) {
+				t.Error("a second run, with the tags there, writes something else")
+			}
+			w.Must("update", "cluster", name, "--yes")
+			w.terraform() // a running cluster is handed to Terraform
+			facts := filepath.Join(t.TempDir(), "facts.yaml")
+			w.Must("update", "cluster", name, "--target", "terraform", "--out", t.TempDir(), "--record-facts", facts)
+			if r := w.Must("update", "cluster", name, "--target", "terraform", "--out", t.TempDir(), "--facts", facts); !strings.Contains(r.Err, "aws_subnet_tags/") {
+				t.Errorf("nothing says that no tags are written without the cloud:\n%s", r.Err)
+			}
+			w.Must("delete", "cluster", name, "--yes")
+		})
+	}
 }

@@ -126,6 +126,30 @@ func (w *world) network() (vpc, subnet string) {
 	return *v.Vpc.VpcId, *s.Subnet.SubnetId
 }
 
+// subnet makes another subnet of a VPC.
+func (w *world) subnet(vpc, cidr string) string {
+	w.Helper()
+	s, err := w.api().EC2.CreateSubnet(w.Context(), &ec2.CreateSubnetInput{VpcId: &vpc, CidrBlock: &cidr, AvailabilityZone: new("us-east-1a")})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return *s.Subnet.SubnetId
+}
+
+// tags returns the tags of a subnet.
+func (w *world) tags(subnet string) map[string]string {
+	w.Helper()
+	list, err := w.api().EC2.DescribeSubnets(w.Context(), &ec2.DescribeSubnetsInput{SubnetIds: []string{subnet}})
+	if err != nil || len(list.Subnets) != 1 {
+		w.Fatal(list, err)
+	}
+	out := map[string]string{}
+	for _, t := range list.Subnets[0].Tags {
+		out[*t.Key] = *t.Value
+	}
+	return out
+}
+
 func TestSharedNetworkIsKept(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
 	vpc, subnet := w.network()

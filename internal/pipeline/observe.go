@@ -32,13 +32,35 @@ func (w Wanted) Observe(ctx context.Context, all bool) (*Observed, error) {
 	return &Observed{w, have}, nil
 }
 
-// Only is what is wanted of some kinds.
+// Only returns what is wanted of some kinds, together with the shared objects that it
+// refers to: they are there already, and only looked at.
 func (w Wanted) Only(kinds []resource.Any) Wanted {
-	w.Graph = w.Graph.Select(func(n resource.Node) bool {
-		return slices.ContainsFunc(kinds, func(k resource.Any) bool { return k.KindName() == n.Address.Kind })
-	})
-	w.Kinds, w.scope = kinds, nil
+	part := map[resource.Address]bool{}
+	for _, n := range slices.Backward(slices.Collect(w.Graph.All())) { // what refers comes after what it refers to
+		if !part[n.Address] && !has(kinds, n.Kind) {
+			continue
+		}
+		part[n.Address] = true
+		for _, r := range n.Refs() {
+			if used, _ := w.Graph.Get(r); used.Adopt != "" {
+				part[r] = true
+			}
+		}
+	}
+	w.Graph = w.Graph.Select(func(n resource.Node) bool { return part[n.Address] })
+	w.Kinds = slices.Clone(kinds)
+	for n := range w.Graph.All() {
+		if !has(w.Kinds, n.Kind) {
+			w.Kinds = append(w.Kinds, n.Kind)
+		}
+	}
+	w.scope = nil
 	return w
+}
+
+// has reports whether a kind is among kinds.
+func has(kinds []resource.Any, kind resource.Any) bool {
+	return slices.ContainsFunc(kinds, func(k resource.Any) bool { return k.KindName() == kind.KindName() })
 }
 
 // Shared wants nothing of a cluster's platform but what the spec shares.
