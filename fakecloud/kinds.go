@@ -69,6 +69,7 @@ func (w *World) balancers() *provider.Kind[Balancer] {
 func (w *World) machines() *provider.Kind[Machines] {
 	k := kind(w, machinesKind, func(m *Machines) (string, string, *string) { return m.Cluster, m.Name, &m.ID }, w.staff, "Type", "Count", "Start")
 	k.Title, k.Group = "Machines", func(m *Machines) string { return m.Group }
+	k.MadeOf = []string{"Type", "Start"}
 	list, remove := k.List, k.Delete
 	k.List = func(ctx context.Context, s provider.Scope) ([]*Machines, error) {
 		out, err := list(ctx, s)

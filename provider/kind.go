@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"reflect"
 
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/provider/value"
@@ -30,6 +31,10 @@ type Kind[T any] struct {
 	Key func(*T) string
 	// Group is the instance group whose machines the resource makes; nil, or "": none.
 	Group func(*T) string
+	// MadeOf are the fields of which those machines are made, by their names: machines that
+	// run are behind when one of them changes, and not when another one does, such as their
+	// number. nil: all fields, where Group is set.
+	MadeOf []string
 	// List observes every resource in scope.
 	List func(context.Context, Scope) ([]*T, error)
 	// Create makes a resource with one call, and sets its outputs. One that exists is an error.
@@ -96,6 +101,12 @@ func (k *Kind[T]) inside() *resource.Kind[T, client] {
 		Create: func(ctx context.Context, _ client, want *T) error { return k.Create(ctx, want) },
 		Delete: func(ctx context.Context, _ client, have *T) error { return k.Delete(ctx, have) },
 	}
+	if k.Group != nil {
+		out.MadeOf = k.MadeOf
+		if k.MadeOf == nil {
+			out.MadeOf = fieldNames[T]()
+		}
+	}
 	if k.Title != "" {
 		out.Tasks = []string{k.Title}
 	}
@@ -106,6 +117,15 @@ func (k *Kind[T]) inside() *resource.Kind[T, client] {
 		out.Update = []resource.Setter[T, client]{{Fields: k.Updates, Set: func(ctx context.Context, _ client, have, want *T) error {
 			return k.Update(ctx, have, want)
 		}}}
+	}
+	return out
+}
+
+// fieldNames are the names of a struct's fields.
+func fieldNames[T any]() []string {
+	var out []string
+	for f := range reflect.TypeFor[T]().Fields() {
+		out = append(out, f.Name)
 	}
 	return out
 }

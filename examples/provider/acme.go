@@ -75,6 +75,8 @@ func (c *Cloud) fleets() *provider.Kind[Fleet] {
 		Name: "acme_fleet", Title: "Fleet",
 		Key:   func(f *Fleet) string { return f.Name },
 		Group: func(f *Fleet) string { return f.Group },
+		// A machine is another when it would start otherwise, and not when there are more of them.
+		MadeOf: []string{"API", "Start"},
 		List: func(_ context.Context, s provider.Scope) (out []*Fleet, err error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

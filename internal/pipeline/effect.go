@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/platform"
@@ -197,20 +198,35 @@ func (p *Planned) replaced() map[string][]byte {
 
 // touched are the groups of which the plan changes what the platform makes their machines of.
 func (p *Planned) touched() map[string]bool {
-	out := map[string]bool{}
+	out, decided := map[string]bool{}, p.decided()
 	for _, s := range p.Plan.Steps {
-		if s.Op == plan.Keep || s.Op == plan.Create && !s.Replaces {
-			continue
+		if s.Op == plan.Keep || s.Have == nil || s.Want == nil {
+			continue // no machine that runs is made of what is new, or goes
 		}
-		if s.Have == nil {
-			continue
+		for _, c := range s.Changes {
+			if slices.ContainsFunc(c.Leaves, func(l resource.Leaf) bool { return s.Kind.MakesMachines(l.Path) && !decided[l.Want] }) {
+				out[s.Kind.Group(s.Have)] = true
+			}
 		}
-		if idle, known := s.Kind.Idle(s.Have); known && idle && s.Op == plan.Delete {
-			continue // no machine is made of it
-		}
-		out[s.Kind.Group(s.Have)] = true
 	}
 	delete(out, "")
+	return out
+}
+
+// decided are the values that only the update of a group's object will tell, such as the
+// version of a launch template: the changes of that object say whether machines change.
+func (p *Planned) decided() map[string]bool {
+	out := map[string]bool{}
+	for _, s := range p.Plan.Steps {
+		if s.Op != plan.Update || s.Kind.Group(s.Have) == "" {
+			continue
+		}
+		for _, f := range s.Kind.Schema().Fields {
+			if f.Volatile {
+				out[resource.Out(s.Address, f.Output).String()] = true
+			}
+		}
+	}
 	return out
 }
 

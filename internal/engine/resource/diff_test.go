@@ -224,7 +224,7 @@ type checked struct {
 }
 
 func TestCheckFindsForgottenFields(t *testing.T) {
-	k := &Kind[checked, any]{Name: "toy", Update: []Setter[checked, any]{{Fields: []string{"Set", "Gone"}}}}
+	k := &Kind[checked, any]{Name: "toy", MadeOf: []string{"Set", "Lost"}, Update: []Setter[checked, any]{{Fields: []string{"Set", "Gone"}}}}
 	err := k.Erase().Check()
 	want := `toy.Free: no setter, and not replace, forbid, writeonly or out
 toy.Def: no setter, and not replace, forbid, writeonly or out
@@ -233,6 +233,8 @@ toy.Wrong: no setter, and not replace, forbid, writeonly or out
 toy.Wrong: only outputs can be id or volatile
 toy.ID: an identity must be a string
 toy: setter for unknown field Gone
+toy: machines are made of the unknown field Lost
+toy: MadeOf without Group: nobody knows whose machines are made
 toy: Name, API, Key, List, Create and Delete are needed`
 	if err == nil || err.Error() != want {
 		t.Errorf("%s", cmp.Diff(want, errors.Join(err, errors.New("")).Error()))

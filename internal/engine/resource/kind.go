@@ -50,6 +50,10 @@ type Kind[T, C any] struct {
 	// Group returns the instance group whose machines an object serves, desired or
 	// observed; nil, or "": the whole cluster.
 	Group func(*T) string
+	// MadeOf are the paths of the fields that say how the machines of Group are made: machines
+	// that run are behind when one of them changes, or what lies below it. A change of any other
+	// field leaves them as they are. nil: machines are made of no field.
+	MadeOf []string
 	// Key identifies an object among those of its kind in a cluster. It is
 	// asked of observed objects and of desired ones, whose references are
 	// resolved as far as they are known; equal keys mean the same thing.
@@ -116,6 +120,8 @@ type Any interface {
 	Grouped() bool
 	// Group returns the instance group whose machines an object serves, or "".
 	Group(obj any) string
+	// MakesMachines reports whether machines of the group are made of the field at a path.
+	MakesMachines(path string) bool
 	// Grants reports whether an observed object only lets somebody in.
 	Grants(obj any) bool
 	// Idle reports whether an observed object that is not wanted can go at once; known is false where pruning decides.
@@ -185,6 +191,14 @@ func (e *erased[T, C]) Group(obj any) string {
 	return e.k.Group(obj.(*T))
 }
 
+// MakesMachines reports whether a path is one of MadeOf, or below one.
+func (e *erased[T, C]) MakesMachines(path string) bool {
+	return slices.ContainsFunc(e.k.MadeOf, func(of string) bool {
+		below, ok := strings.CutPrefix(path, of)
+		return ok && (below == "" || below[0] == '.' || below[0] == '[')
+	})
+}
+
 // Idle asks the kind.
 func (e *erased[T, C]) Idle(obj any) (idle, known bool) {
 	if e.k.Idle == nil {
@@ -236,6 +250,14 @@ func (e *erased[T, C]) Check() error {
 			}
 		}
 	}
+	for _, of := range e.k.MadeOf {
+		if !hasPath(e.s.Type, of) {
+			errs = append(errs, fmt.Errorf("%s: machines are made of the unknown field %s", e.k.Name, of))
+		}
+	}
+	if len(e.k.MadeOf) > 0 && e.k.Group == nil {
+		errs = append(errs, fmt.Errorf("%s: MadeOf without Group: nobody knows whose machines are made", e.k.Name))
+	}
 	if e.k.Name == "" || e.k.API == "" || e.k.Key == nil || e.k.List == nil || e.k.Create == nil || e.k.Delete == nil {
 		errs = append(errs, fmt.Errorf("%s: Name, API, Key, List, Create and Delete are needed", e.k.Name))
 	}
@@ -243,6 +265,19 @@ func (e *erased[T, C]) Check() error {
 		errs = append(errs, fmt.Errorf("%s: unknown phase %q", e.k.Name, e.k.Phase))
 	}
 	return errors.Join(errs...)
+}
+
+// hasPath reports whether a struct has a field at a path of names.
+func hasPath(t reflect.Type, path string) bool {
+	name, below, deeper := strings.Cut(path, ".")
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	f, ok := t.FieldByName(name)
+	return ok && (!deeper || hasPath(f.Type, below))
 }
 
 func (e *erased[T, C]) Observe(ctx context.Context, client any, s Scope) ([]Object, error) {

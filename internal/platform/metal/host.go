@@ -44,6 +44,7 @@ type Host struct {
 var hosts = resource.Kind[Host, *client]{
 	Name: "metal_host", Direct: true, API: apiName,
 	Group:  func(h *Host) string { return h.Group },
+	MadeOf: []string{"Group", "Boot", "State", "Folder"},
 	Key:    func(h *Host) string { return h.Name },
 	List:   listHosts,
 	Create: createHost,

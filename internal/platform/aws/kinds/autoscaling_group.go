@@ -87,6 +87,7 @@ var AutoScalingGroups = resource.Kind[AutoScalingGroup, *Client]{
 	Tasks:  []string{"AutoscalingGroup"},
 	Early:  true,
 	Group:  instanceGroup,
+	MadeOf: []string{"LaunchTemplate", "MixedInstances.Template"},
 	Key:    func(g *AutoScalingGroup) string { return g.Name },
 	List:   listGroups,
 	Holds:  machinesOf,

@@ -124,11 +124,13 @@ type TagSpecification struct {
 
 // LaunchTemplates is the kind of LaunchTemplate.
 var LaunchTemplates = resource.Kind[LaunchTemplate, *Client]{
-	Name:   "aws_launch_template",
-	API:    apiEC2,
-	Tasks:  []string{"LaunchTemplate"},
-	Early:  true,
-	Group:  func(t *LaunchTemplate) string { return t.Tags[api.LabelInstanceGroup] },
+	Name:  "aws_launch_template",
+	API:   apiEC2,
+	Tasks: []string{"LaunchTemplate"},
+	Early: true,
+	Group: func(t *LaunchTemplate) string { return t.Tags[api.LabelInstanceGroup] },
+	MadeOf: []string{"BlockDevices", "Credits", "Profile", "ImageID", "Market", "InstanceType", "KeyName", "Metadata", "Monitoring",
+		"NetworkInterfaces", "Placement", "TagSpecifications", "EBSOptimized", "UserData"},
 	Key:    func(t *LaunchTemplate) string { return t.Name },
 	Tidy:   func(t *LaunchTemplate) { t.Lifecycle.CreateBeforeDestroy = true },
 	List:   listLaunchTemplates,

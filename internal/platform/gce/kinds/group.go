@@ -59,6 +59,7 @@ var InstanceGroupManagers = resource.Kind[InstanceGroupManager, *Client]{
 	Tasks:  []string{"InstanceGroupManager"},
 	Early:  true,
 	Group:  func(g *InstanceGroupManager) string { return g.BaseName },
+	MadeOf: []string{"Template"},
 	Key:    func(g *InstanceGroupManager) string { return g.Name },
 	Holds:  machinesOf,
 	Tidy:   func(g *InstanceGroupManager) { g.Lifecycle.Ignore = []string{"target_size"} },

@@ -38,6 +38,7 @@ type MachineGroup struct {
 var MachineGroups = resource.Kind[MachineGroup, *Client]{
 	Name: "local_machine_group", Direct: true, API: api, Tasks: []string{"MachineGroup"},
 	Group:  func(g *MachineGroup) string { return g.Name },
+	MadeOf: []string{"Image", "MemoryMiB", "CPUs", "DiskGiB", "UserData", "Folders", "Labels"},
 	Key:    func(g *MachineGroup) string { return g.Name },
 	List:   listGroups,
 	Create: wishGroup,

@@ -1,0 +1,67 @@
+package laws
+
+import (
+	"slices"
+	"testing"
+
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/providers"
+)
+
+// live are, for each kind that serves the machines of one group, the fields whose change
+// leaves machines that run as they are: sizes, and what the platform does with machines.
+func live() map[string][]string {
+	return map[string][]string{
+		"aws_autoscaling_group": {"Name", "MinSize", "MaxSize", "MixedInstances", "MixedInstances.Distribution", "MixedInstances.Distribution.OnDemandBaseCapacity",
+			"Subnets", "MaxInstanceLifetime", "ProtectFromScaleIn", "CapacityRebalance", "LoadBalancers", "TargetGroups", "Tags",
+			"Metrics", "Granularity", "SuspendedProcesses", "WarmPool"},
+		"aws_autoscaling_lifecycle_hook":        {"Name", "Group", "DefaultResult", "HeartbeatTimeout", "Transition"},
+		"aws_launch_template":                   {"Name", "Tags"},
+		"google_compute_instance_group_manager": {"Name", "Zone", "BaseName", "UpdatePolicy", "ListResults", "TargetPools"},
+		// Another content is another template, which its group then makes machines of.
+		"google_compute_instance_template": {"Prefix", "CanIPForward", "Disks", "Labels", "MachineType", "Metadata", "Interfaces",
+			"Scheduling", "Account", "Tags", "Accelerators", "Shielded", "Confidential"},
+		"local_machine_group": {"Cluster", "Name", "Network", "Size"},
+		"metal_host":          {"Cluster", "Name", "Peers", "Home"},
+	}
+}
+
+// TestWhatMachinesAreMadeOf has each field of a kind that serves machines either be one that
+// machines are made of, or listed here: a change of any other is no reason to replace them.
+func TestWhatMachinesAreMadeOf(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range providers.All(platform.World{}) {
+		for _, k := range p.Kinds {
+			if !k.Grouped() {
+				continue
+			}
+			seen[k.KindName()] = true
+			spared := live()[k.KindName()]
+			for _, path := range spared {
+				if k.MakesMachines(path) {
+					t.Errorf("a change of %s of %s is said to replace machines", path, k.KindName())
+				}
+			}
+			for _, f := range k.Schema().Fields {
+				if f.Mode != resource.Output && f.Mode != resource.WriteOnly && k.MakesMachines(f.Name) == slices.Contains(spared, f.Name) {
+					t.Errorf("what a change of %s of %s does to machines is left open", f.Name, k.KindName())
+				}
+			}
+		}
+	}
+	for kind := range live() {
+		if !seen[kind] {
+			t.Errorf("no kind %s serves machines", kind)
+		}
+	}
+	for _, path := range []string{"LaunchTemplate.Version", "MixedInstances.Template.Specification.Version", "MixedInstances.Template.Overrides"} {
+		for _, p := range providers.All(platform.World{}) {
+			for _, k := range p.Kinds {
+				if k.KindName() == "aws_autoscaling_group" && !k.MakesMachines(path) {
+					t.Errorf("machines are not made of %s", path)
+				}
+			}
+		}
+	}
+}
