@@ -56,9 +56,9 @@ func (c *Client) Instances(ctx context.Context, name string, o InstancesOptions)
 // instance is a machine as it is shown; its group may be nil.
 func instance(m stale.Machine, g *api.InstanceGroup) Instance {
 	i := Instance{Name: m.Name, Node: m.NodeName, Status: status.UpToDate, State: m.State, Addresses: m.Addresses, Group: m.Group, Zone: m.Zone,
-		Version: m.Version, Created: m.Created, Effect: status.Effect(m.Effect.String()), Reasons: reasons(m.Reasons)}
+		MachineType: m.Type, Version: m.Version, Created: m.Created, Effect: status.Effect(m.Effect.String()), Reasons: reasons(m.Causes())}
 	if g != nil {
-		i.MachineType, i.Roles = g.Spec.MachineType, []string{role(g)}
+		i.Roles = []string{role(g)}
 	}
 	switch {
 	case m.Detached:
@@ -95,17 +95,19 @@ func aftermath(ctx context.Context, p *pipeline.Planned, m *pipeline.Modelled, o
 	if err != nil {
 		return &Aftermath{Groups: []status.GroupAftermath{}, Unknown: err.Error()}
 	}
+	if m.Provider.Roll.Refills { // its group makes another machine in the place of one that is dead
+		judged = slices.DeleteFunc(judged, func(m stale.Machine) bool { return !m.Running && !m.Spare })
+	}
 	if len(judged) == 0 {
 		return nil
 	}
 	return summed(judged, m.Model.Cluster, m.Model.Groups, m.Provider.Roll)
 }
 
-// summed puts machines together by group. Control planes and what goes before and after
-// them take their turns; groups of nodes are rolled at once.
+// summed puts machines together by group.
 func summed(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup, p platform.Roll) *Aftermath {
 	a := &Aftermath{Groups: []status.GroupAftermath{}}
-	var turns, nodes time.Duration
+	var all []work
 	for _, g := range groups {
 		of := status.GroupAftermath{Group: g.Name}
 		greatest := stale.None
@@ -122,7 +124,7 @@ func summed(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup,
 			case stale.Replace:
 				replaces++
 			}
-			for _, r := range reasons(m.Reasons) {
+			for _, r := range reasons(m.Causes()) {
 				if !slices.ContainsFunc(of.Reasons, func(x status.Reason) bool { return x.Field == r.Field }) {
 					of.Reasons = append(of.Reasons, r)
 				}
@@ -134,19 +136,9 @@ func summed(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup,
 		of.Effect, of.Machines = status.Effect(greatest.String()), restarts+replaces
 		a.Groups, a.Restarts, a.Replaces = append(a.Groups, of), a.Restarts+restarts, a.Replaces+replaces
 		more, fewer := budgetOf(p, c, g, of.Count)
-		takes := rounds(restarts, more+fewer)*status.RestartTime + rounds(replaces, more+fewer)*status.ReplaceTime
-		if roll.StageOf(g.Spec.Role) == roll.Nodes {
-			nodes = max(nodes, takes)
-		} else {
-			turns += takes
-		}
+		all = append(all, work{roll.StageOf(g.Spec.Role), restarts, replaces, more + fewer})
 	}
 	slices.SortFunc(a.Groups, func(x, y status.GroupAftermath) int { return cmp.Compare(x.Group, y.Group) })
-	a.Minutes = int((turns + nodes + time.Minute - 1) / time.Minute)
+	a.Minutes = int((estimate(all, roll.Defaults()) + time.Minute - 1) / time.Minute)
 	return a
-}
-
-// rounds is how often as many machines as a budget allows are taken.
-func rounds(machines, budget int) time.Duration {
-	return time.Duration((machines + budget - 1) / max(1, budget))
 }

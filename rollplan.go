@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -72,15 +71,10 @@ func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan)
 	view := drive.Seen(w, "")
 	s := roll.New("preview", r.o.rolling(), r.plansOf(machines), view)
 	rolls := map[string]*roll.Group{}
-	var nodes []string
 	for i := range s.Groups {
 		rolls[s.Groups[i].Name] = &s.Groups[i]
-		for _, m := range s.Groups[i].Machines {
-			if m.Node != "" {
-				nodes = append(nodes, m.Node)
-			}
-		}
 	}
+	nodes := drained(s)
 	for _, g := range r.Cluster.Groups {
 		if r.selects(g) {
 			out.Groups = append(out.Groups, plannedRoll(g, w, machines, rolls[g.Name]))
@@ -89,7 +83,7 @@ func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan)
 	slices.SortFunc(out.Groups, func(a, b status.PlannedRoll) int {
 		return cmp.Or(cmp.Compare(roll.StageOf(api.InstanceGroupRole(a.Role)), roll.StageOf(api.InstanceGroupRole(b.Role))), cmp.Compare(a.Name, b.Name))
 	})
-	out.About = about(s, w)
+	out.About = about(s)
 	all, part := errgroup.WithContext(ctx)
 	all.Go(func() (err error) {
 		if out.Shortages, err = r.shortages(part, s); err != nil { // the rest is worth knowing without it
@@ -97,14 +91,29 @@ func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan)
 		}
 		return nil
 	})
-	if !r.o.CloudOnly && len(nodes) > 0 {
+	if !r.o.CloudOnly && len(rolls) > 0 {
 		out.Baseline = view.Failures
+	}
+	if !r.o.CloudOnly && len(nodes) > 0 {
 		all.Go(func() (err error) {
 			out.Blockers, err = r.blockers(part, nodes)
 			return err
 		})
 	}
 	return all.Wait()
+}
+
+// drained are the nodes that a rollout drains: a machine that restarts in place keeps its pods.
+func drained(s roll.State) []string {
+	var out []string
+	for _, g := range s.Groups {
+		for _, m := range g.Machines {
+			if m.Node != "" && (m.Effect == roll.Replace || s.Options.DrainRestarts) {
+				out = append(out, m.Node)
+			}
+		}
+	}
+	return out
 }
 
 // blockers are what will be in the way of drains of nodes.
@@ -240,7 +249,7 @@ func (r *roller) effect(m stale.Machine) roll.Effect {
 // why is why a machine is rolled, a reason a line, in the words of all that tells of machines.
 func why(m stale.Machine) []string {
 	var out []string
-	for _, r := range reasons(m.Reasons) {
+	for _, r := range reasons(m.Causes()) {
 		out = append(out, r.String())
 	}
 	return out
@@ -294,59 +303,4 @@ func plannedRoll(g *api.InstanceGroup, w health.World, machines []stale.Machine,
 	}
 	out.Ready = all - out.NeedUpdate
 	return out
-}
-
-const (
-	// usualBoot is how long a machine takes to become a node where no machine tells, and
-	// usualDrain how long a drain takes.
-	usualBoot, usualDrain = 2 * time.Minute, 30 * time.Second
-)
-
-// about is how long a rollout takes, about: as its machines took to become nodes.
-func about(s roll.State, w health.World) time.Duration {
-	boot, stages := bootTime(w), map[roll.Stage]time.Duration{}
-	for _, g := range s.Groups {
-		each := boot + usualDrain + s.Options.Soak + s.Options.PostDrainDelay
-		switch g.Stage {
-		case roll.Bastions:
-			each += s.Options.BastionInterval
-		case roll.ControlPlanes:
-			each += s.Options.ControlPlaneInterval
-		default:
-			each += s.Options.NodeInterval
-		}
-		at := max(1, g.Surge+g.Unavailable)
-		took := time.Duration((len(g.Machines)+at-1)/at) * each
-		if g.Stage == roll.ControlPlanes { // one after the other
-			stages[g.Stage] += took
-		} else {
-			stages[g.Stage] = max(stages[g.Stage], took)
-		}
-	}
-	total := time.Duration(0)
-	for _, d := range stages {
-		total += d
-	}
-	return total.Round(time.Second)
-}
-
-// bootTime is the median of the times that machines took to become nodes.
-func bootTime(w health.World) time.Duration {
-	var took []time.Duration
-	for _, g := range w.Machines {
-		for _, m := range g.Machines {
-			n := health.NodeOf(m, w.API.Nodes)
-			if n == nil || m.Created.IsZero() {
-				continue
-			}
-			if d := n.CreationTimestamp.Sub(m.Created); d > 0 && d < time.Hour {
-				took = append(took, d)
-			}
-		}
-	}
-	if len(took) == 0 {
-		return usualBoot
-	}
-	slices.Sort(took)
-	return took[len(took)/2]
 }

@@ -86,10 +86,13 @@ type Update struct {
 // an update can be made into.
 var errNoUpdate = errors.New("this is not the plan of an update")
 
-// Summary says in a sentence what was applied.
+// Summary says in a sentence what was applied or, after a preview, what would be.
 func (u *Update) Summary() string {
-	if u.Plan.Empty() {
+	switch {
+	case u.Plan.Empty():
 		return "No changes need to be applied"
+	case !u.options.Apply:
+		return "Would be applied: " + u.Plan.made.Summary().Applied()
 	}
 	return "Applied: " + u.Plan.made.Summary().Applied()
 }

@@ -95,7 +95,7 @@ func (w *World) fleet(_ context.Context, c *api.Cluster) ([]provider.MachineGrou
 			if s == nil || s.ended {
 				continue
 			}
-			one := provider.Machine{Name: s.name, Group: m.Group, Node: s.name, State: "running", Running: true, Outdated: provider.Outdated(s.labels)}
+			one := provider.Machine{Name: s.name, Group: m.Group, Node: s.name, Type: s.made.Type, State: "running", Running: true, Outdated: provider.Outdated(s.labels)}
 			if w.stopped[s.name] {
 				one.State, one.Running = "stopped", false
 			}

@@ -71,6 +71,8 @@ type Machine struct {
 	Node      string
 	Addresses []string
 	Zone      string
+	// Type is the machine type that it was made as; empty when the platform cannot tell.
+	Type string
 	// State is the platform's word for what the machine does; Running says that it runs.
 	State   string
 	Running bool

@@ -55,11 +55,12 @@ type Instance struct {
 	State       string    `json:"state,omitempty"` // the platform's word
 	Addresses   []string  `json:"addresses,omitempty"`
 	Group       string    `json:"instanceGroup,omitempty"`
-	MachineType string    `json:"machineType,omitempty"` // as the group has it
+	MachineType string    `json:"machineType,omitempty"` // as the platform shows it; empty when it cannot
 	Zone        string    `json:"zone,omitempty"`
 	Version     string    `json:"version,omitempty"` // of its kubelet
 	Created     time.Time `json:"created,omitzero"`
-	// Effect is the greatest of the reasons'.
+	// Effect is the greatest of the reasons'. Where it is restart or replace, what is done live
+	// is not among them.
 	Effect  Effect   `json:"effect"`
 	Reasons []Reason `json:"reasons,omitempty"`
 }

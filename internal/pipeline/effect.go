@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -286,7 +287,26 @@ func (r revised) ofCluster(c *api.Cluster) ([]platform.Change, error) {
 	if r.cluster == nil {
 		return nil, nil
 	}
-	return changed(api.KindCluster, r.cluster.Spec, c.Spec)
+	all, err := changed(api.KindCluster, r.cluster.Spec, c.Spec)
+	was, now := members(r.cluster), members(c)
+	return slices.DeleteFunc(all, func(c platform.Change) bool {
+		at := member.FindString(c.Field)
+		return at != "" && was[at] != now[at] // it comes or goes, and the machines of the others stay
+	}), err
+}
+
+// member is the path of a member of an etcd.
+var member = regexp.MustCompile(`^spec\.etcdClusters\[[^]]*\]\.etcdMembers\[[^]]*\]`)
+
+// members are the paths of all members of a cluster's etcds.
+func members(c *api.Cluster) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range c.Spec.EtcdClusters {
+		for _, m := range e.EtcdMembers {
+			out[fmt.Sprintf("spec.etcdClusters[%s].etcdMembers[%s]", e.Name, m.Name)] = true
+		}
+	}
+	return out
 }
 
 // changed are the fields in which two specs of a kind differ, but for what is of the

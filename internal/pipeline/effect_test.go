@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/resource"
 )
@@ -60,6 +61,44 @@ func TestAPlanTouchesMachinesByWhatTheyAreMadeOf(t *testing.T) {
 		}
 		if got := strings.Join(slices.Collect(maps.Keys(p.touched())), " "); got != c.want {
 			t.Errorf("%s: machines of %q are said to be behind, want %q", title, got, c.want)
+		}
+	}
+}
+
+// A control plane that grows or shrinks replaces none of the machines that stay; a member that
+// stays and has another disk is no such change.
+func TestMembersThatComeAndGoChangeNoOtherMachine(t *testing.T) {
+	cluster := func(size int32, names ...string) *api.Cluster {
+		c := &api.Cluster{}
+		e := api.EtcdClusterSpec{Name: "main"}
+		for _, n := range names {
+			m := api.EtcdMemberSpec{Name: n, InstanceGroup: new("control-plane-" + n)}
+			if n == "a" {
+				m.VolumeSize = &size
+			}
+			e.EtcdMembers = append(e.EtcdMembers, m)
+		}
+		c.Spec.EtcdClusters = []api.EtcdClusterSpec{e}
+		return c
+	}
+	for _, c := range []struct {
+		was, now *api.Cluster
+		want     string
+	}{
+		{cluster(20, "a"), cluster(20, "a", "b", "c"), ""},
+		{cluster(20, "a", "b", "c"), cluster(20, "a"), ""},
+		{cluster(20, "a"), cluster(30, "a", "b", "c"), "spec.etcdClusters[main].etcdMembers[a].volumeSize"},
+	} {
+		all, err := revised{cluster: c.was}.ofCluster(c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, x := range all {
+			got = append(got, x.Field)
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("got %q, want %q", s, c.want)
 		}
 	}
 }

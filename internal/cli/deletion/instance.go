@@ -73,7 +73,7 @@ func previewInstance(ctx context.Context, app *shell.App, client *kops.Client, c
 		}
 	}
 	rollingupdate.Obstacles(app, p)
-	app.Printf("\nIt takes about %s.\n", p.About)
+	app.Printf("\nIt takes about %s.\n", shell.Minutes(p.About))
 	app.Notef("\nMust specify --yes to replace it:\n  %s\n", again(cluster, instance, o))
 	return nil
 }

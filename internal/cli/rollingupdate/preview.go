@@ -140,5 +140,5 @@ func order(p *kops.RolloutPlan) string {
 		}
 		parts = append(parts, text+")")
 	}
-	return fmt.Sprintf("In this order: %s. It takes about %s.", strings.Join(parts, ", "), p.About)
+	return fmt.Sprintf("In this order: %s. It takes about %s.", strings.Join(parts, ", "), shell.Minutes(p.About))
 }

@@ -85,6 +85,9 @@ func phase(m status.RolloutMachine) string {
 	if m.Effect == "restart" {
 		words["soaking"], words["joined"] = "restarted, and has to stay ready", "waits until it is ready"
 	}
+	if m.Node == "" { // as with --cloudonly: there is no node to empty
+		words["cordoned"], words["draining"] = "leaves the load balancers", "is terminated"
+	}
 	out := cmp.Or(words[m.Phase], m.Phase)
 	if m.Lacks != "" {
 		out += ": " + m.Lacks

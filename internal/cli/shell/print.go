@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -48,6 +49,11 @@ func printRows(w *tabwriter.Writer, rows [][]string) error {
 		}
 	}
 	return w.Flush()
+}
+
+// Minutes is a time that is only about right: whole minutes, and at least one.
+func Minutes(d time.Duration) string {
+	return fmt.Sprintf("%d min", max(1, (d+time.Minute-1)/time.Minute))
 }
 
 // Listed is a list in one line; beyond the most that it names, it says how many more there are.

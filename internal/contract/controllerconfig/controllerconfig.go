@@ -27,8 +27,20 @@ type Config struct {
 	Server      Server `json:"server"`
 	// CloudIPAM gives nodes their pod ranges from the addresses of their machines.
 	CloudIPAM bool `json:"enableCloudIPAM,omitempty"`
-	// Repair says by instance group when dead machines are replaced; groups that are not in it are left alone.
-	Repair map[string]Repair `json:"repair,omitempty"`
+}
+
+// RepairFile stands beside the configuration. It says by instance group when dead machines are
+// replaced; groups that are not in it are left alone. kops-controller reads it again and again,
+// so that nothing is restarted when groups come and go.
+const RepairFile = "repair.yaml"
+
+// ParseRepair reads a RepairFile.
+func ParseRepair(text []byte) (map[string]Repair, error) {
+	out := map[string]Repair{}
+	if err := yaml.Unmarshal(text, &out); err != nil {
+		return nil, fmt.Errorf("read %s of kops-controller: %w", RepairFile, err)
+	}
+	return out, nil
 }
 
 // Repair says when the dead machines of a group are replaced.

@@ -28,6 +28,10 @@ const (
 // value. What applies add-ons writes it, and whoever operates the cluster may.
 const NeedsUpdate = "kops.k8s.io/needs-update"
 
+// LiveKeys is an annotation of ConfigMaps: which of their keys, separated by commas, are read
+// again and again by those who use them, so that no node has to be replaced when one changes.
+const LiveKeys = "kops.k8s.io/live-keys"
+
 // Running is what a machine was made of, the last time that it was all that it was to be.
 type Running struct {
 	// Hash is nodeconfig.Hash of its node configuration.

@@ -33,9 +33,6 @@ func (v *View) ControllerConfig() (any, error) {
 		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertEtcdClientCilium)
 		c.Server.SigningCAs = append(c.Server.SigningCAs, pki.EtcdClientsCiliumCA)
 	}
-	if v.Platform.Has.Repair {
-		c.Repair = v.repairs()
-	}
 	if own := v.Platform.Model.Controller; own != nil {
 		part, err := own(v.in.Cluster, v.Groups, v.facts(), v.Region)
 		if err != nil {
@@ -46,10 +43,13 @@ func (v *View) ControllerConfig() (any, error) {
 	return c, nil
 }
 
-// repairs are the groups whose dead machines are replaced. What a group says goes before
+// Repairs are the groups whose dead machines are replaced. What a group says goes before
 // what the cluster says.
-func (v *View) repairs() map[string]controllerconfig.Repair {
+func (v *View) Repairs() map[string]controllerconfig.Repair {
 	out := map[string]controllerconfig.Repair{}
+	if !v.Platform.Has.Repair {
+		return out
+	}
 	for _, g := range v.Groups {
 		r := controllerconfig.Repair{ControlPlane: g.IsControlPlane()}
 		for _, says := range []*api.RepairSpec{v.Spec.Repair, g.Spec.Repair} {

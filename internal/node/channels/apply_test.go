@@ -452,6 +452,33 @@ func marked(t *testing.T, c *cluster) {
 			t.Errorf("%s: marked %v, want %v", step.roll, got, step.want)
 		}
 	}
+
+	// A key that is read again and again concerns no node, and the rest of its object does.
+	live := func(mode, repair string) string {
+		text := configMap(addon.Name, "roll", mode)
+		if repair == "" {
+			return text
+		}
+		return strings.Replace(text, "metadata:", "metadata:\n  annotations: {kops.k8s.io/live-keys: repair.yaml}", 1) + "  repair.yaml: " + repair + "\n"
+	}
+	addon.NeedsRollingUpdate = "all"
+	for _, step := range []struct {
+		mode, repair string
+		want         []string
+	}{{"x", "", []string{"cp-1", "w-1"}}, {"x", "first", nil}, {"x", "second", nil}, {"x", "", nil}, {"y", "second", []string{"cp-1", "w-1"}}} {
+		for _, n := range []string{"cp-1", "w-1"} {
+			if err := c.mergeMetadata(t.Context(), nodes(), n, "annotations", map[string]any{"kops.k8s.io/needs-update": nil}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: live(step.mode, step.repair)})
+		if err := c.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		if got := marks(); !slices.Equal(got, step.want) {
+			t.Errorf("%+v: marked %v", step, got)
+		}
+	}
 }
 
 func isolated(t *testing.T, c *cluster) {

@@ -2,6 +2,8 @@ package channels
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -136,7 +138,7 @@ func (a *Applier) Pass(ctx context.Context, urls []string) error {
 				applied = append(applied, p)
 			}
 		case s.moved(urls):
-			failed(s, a.record(ctx, s.Addon, Record{Version: s.Addon.version(), Objects: s.Recorded.Objects}))
+			failed(s, a.record(ctx, s.Addon, Record{Version: s.Addon.version(), Objects: s.Recorded.Objects, Nodes: s.Recorded.Nodes}))
 		}
 	}
 	if err == nil && len(errs) == 0 {
@@ -202,8 +204,12 @@ func (a *Applier) finish(ctx context.Context, p pending) error {
 	if err := a.checkSet(ctx, p.objects); err != nil {
 		return err
 	}
-	addon := p.state.Addon
-	if addon.NeedsRollingUpdate != "" && p.state.Recorded != nil && p.state.Recorded.complete() {
+	addon, before := p.state.Addon, p.state.Recorded
+	concerns, err := nodesDigest(p.objects)
+	if err != nil {
+		return err
+	}
+	if addon.NeedsRollingUpdate != "" && before != nil && before.complete() && before.Nodes != concerns {
 		if err := a.markNodes(ctx, addon.NeedsRollingUpdate); err != nil {
 			return fmt.Errorf("mark nodes for replacement: %w", err)
 		}
@@ -212,11 +218,34 @@ func (a *Applier) finish(ctx context.Context, p pending) error {
 	if err != nil {
 		return err
 	}
-	if err := a.record(ctx, addon, Record{Version: addon.version(), Objects: objects}); err != nil {
+	if err := a.record(ctx, addon, Record{Version: addon.version(), Objects: objects, Nodes: concerns}); err != nil {
 		return err
 	}
 	a.Log.Info("applied", "addon", addon.Name, "id", addon.ID, "hash", addon.ManifestHash)
 	return nil
+}
+
+// nodesDigest is a digest of objects without what is read again and again (labels.LiveKeys).
+func nodesDigest(objects []*unstructured.Unstructured) (string, error) {
+	sum := sha256.New()
+	for _, o := range objects {
+		if keys, live := o.GetAnnotations()[labels.LiveKeys]; live {
+			o = o.DeepCopy()
+			unstructured.RemoveNestedField(o.Object, "metadata", "annotations", labels.LiveKeys)
+			if len(o.GetAnnotations()) == 0 {
+				unstructured.RemoveNestedField(o.Object, "metadata", "annotations")
+			}
+			for key := range strings.SplitSeq(keys, ",") {
+				unstructured.RemoveNestedField(o.Object, "data", key)
+			}
+		}
+		text, err := o.MarshalJSON()
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%d\n%s", len(text), text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // markNodes marks the nodes of a role for replacement.

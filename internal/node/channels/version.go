@@ -35,6 +35,9 @@ type Record struct {
 	// Objects are those that this program applied, in that order, with those of
 	// older versions that are still there. Nil where another program wrote the record.
 	Objects []identity `json:"objects,omitzero"`
+	// Nodes is a digest of what nodes have to be replaced for when it changes; empty where
+	// an older program wrote the record.
+	Nodes string `json:"nodes,omitempty"`
 
 	namespace, addon string
 }

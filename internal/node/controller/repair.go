@@ -54,8 +54,8 @@ type FleetMachine struct {
 type Repair struct {
 	Nodes corev1client.NodeInterface
 	Fleet Fleet
-	// Groups are the policies of the groups that have one.
-	Groups map[string]controllerconfig.Repair
+	// Groups returns the policies of the groups that have one, as they are now.
+	Groups func() (map[string]controllerconfig.Repair, error)
 	Clock  bootstrap.Clock
 	Log    *slog.Logger
 
@@ -79,6 +79,10 @@ func (r *Repair) Run(ctx context.Context) error {
 
 // Once replaces the machines that are due now.
 func (r *Repair) Once(ctx context.Context) error {
+	groups, err := r.Groups()
+	if err != nil || len(groups) == 0 {
+		return err
+	}
 	machines, err := r.Fleet.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list the machines: %w", err)
@@ -92,7 +96,7 @@ func (r *Repair) Once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	due, trouble := triage(r.Groups, machines, nodes, r.Clock.Now())
+	due, trouble := triage(groups, machines, nodes, r.Clock.Now())
 	r.tell(trouble)
 	return r.replace(ctx, due, nodes)
 }

@@ -122,7 +122,7 @@ func TestAMachineIsReplacedWhenItIsFoundDeadForLong(t *testing.T) {
 	}
 	g := &garage{machines: append(machines, FleetMachine{Name: "g-reserve", Node: "g-reserve", Group: "g", Created: noon.Add(-time.Hour)})}
 	r := &Repair{Nodes: client.CoreV1().Nodes(), Fleet: g, Log: slog.New(slog.DiscardHandler),
-		Groups: map[string]controllerconfig.Repair{"g": {After: metav1.Duration{Duration: 5 * time.Minute}}}}
+		Groups: always(map[string]controllerconfig.Repair{"g": {After: metav1.Duration{Duration: 5 * time.Minute}}})}
 	at := func(d time.Duration) {
 		t.Helper()
 		r.Clock = stopped(noon.Add(d))
@@ -163,7 +163,7 @@ func TestTheNodeOfAMachineGoesFirstWhereTheNextHasItsName(t *testing.T) {
 	})
 	g := &garage{machines: machines}
 	r := &Repair{Nodes: client.CoreV1().Nodes(), Fleet: g, Log: slog.New(slog.DiscardHandler), Clock: stopped(noon),
-		Groups: map[string]controllerconfig.Repair{"g": {After: metav1.Duration{Duration: 5 * time.Minute}}}}
+		Groups: always(map[string]controllerconfig.Repair{"g": {After: metav1.Duration{Duration: 5 * time.Minute}}})}
 	if err := r.Once(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -179,4 +179,9 @@ func TestTheNodeOfAMachineGoesFirstWhereTheNextHasItsName(t *testing.T) {
 	if err != nil || len(left.Items) != 2 {
 		t.Errorf("left are %d nodes, %v", len(left.Items), err)
 	}
+}
+
+// always are policies that do not change.
+func always(groups map[string]controllerconfig.Repair) func() (map[string]controllerconfig.Repair, error) {
+	return func() (map[string]controllerconfig.Repair, error) { return groups, nil }
 }

@@ -3,6 +3,8 @@ package stale
 import (
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -48,7 +50,7 @@ func differences(old, now []byte, oldHash, nowHash string) []Reason {
 			}
 		}
 	}
-	out = withoutBlocks(out)
+	out = withoutWholes(withoutBlocks(out))
 	if len(out) == 0 { // the texts differ in their spelling alone
 		out = append(out, Reason{Field: "the node configuration is written otherwise", Effect: None})
 	}
@@ -104,6 +106,15 @@ func withoutBlocks(all []Reason) []Reason {
 	})
 }
 
+// withoutWholes removes fields that are only named, where a field below tells what changed.
+func withoutWholes(all []Reason) []Reason {
+	return slices.DeleteFunc(slices.Clone(all), func(r Reason) bool {
+		return r.Have == "" && r.Want == "" && slices.ContainsFunc(all, func(x Reason) bool {
+			return strings.HasPrefix(x.Field, r.Field+".") && x.Effect >= r.Effect
+		})
+	})
+}
+
 // Unkept says that a machine runs a configuration that the store does not have any more.
 const Unkept = "node configuration"
 
@@ -120,6 +131,8 @@ func reasonOf(key, have, want string) Reason {
 	below := strings.TrimPrefix(key, f.Key)
 	inSpec := strings.HasPrefix(f.Field, "spec.")
 	switch {
+	case f.whole && inSpec && have != block && want != block: // values of the part are none of the field
+		r.Have, r.Want = "", ""
 	case f.whole:
 	case inSpec:
 		r.Field += below
@@ -215,11 +228,23 @@ func flattenList(out map[string]string, at string, list []any) {
 const longest = 120
 
 func shown(value string) string {
+	if isHash(value) {
+		return short(value)
+	}
 	if len(value) <= longest && !strings.Contains(value, "\n") {
 		return value
 	}
 	sum := sha256.Sum256([]byte(value))
 	return fmt.Sprintf("%d bytes, sha256 %x", len(value), sum[:4])
+}
+
+// isHash reports whether a value is a SHA-256, in hexadecimal digits or as nodeconfig.Hash writes it.
+func isHash(value string) bool {
+	data, err := hex.DecodeString(value)
+	if err != nil {
+		data, err = base64.StdEncoding.DecodeString(value)
+	}
+	return err == nil && len(data) == sha256.Size
 }
 
 // short is the beginning of a hash, enough to tell it from others.

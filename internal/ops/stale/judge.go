@@ -114,7 +114,7 @@ func Judge(in In) []Machine {
 func (in In) reasons(m platform.Machine, n *corev1.Node, told map[[2]string][]Reason) []Reason {
 	want, made := in.Wanted[m.Group], in.Made[m.Name]
 	var out []Reason
-	for _, c := range slices.Concat(made.Changes, want.Changes) {
+	for _, c := range merged(made.Changes, want.Changes) {
 		if c.Field == authority && namesAuthorities(want.Config) {
 			continue // whatever the machine was started with, it goes by its configuration
 		}
@@ -143,6 +143,22 @@ func (in In) reasons(m platform.Machine, n *corev1.Node, told map[[2]string][]Re
 	}
 	slices.SortStableFunc(out, func(a, b Reason) int { return cmp.Compare(b.Effect, a.Effect) })
 	return out
+}
+
+// merged are the changes from what a machine was made of to what a plan wants: what the machine
+// has is told by its platform, where that knows, and not by the spec that was applied last. A
+// field that the plan sets back to what the machine has is no change.
+func merged(made, plan []platform.Change) []platform.Change {
+	out := slices.Clone(plan)
+	for _, m := range made {
+		at := slices.IndexFunc(out, func(c platform.Change) bool { return c.Field == m.Field })
+		if at < 0 {
+			out = append(out, m)
+			continue
+		}
+		out[at].Have = m.Have
+	}
+	return slices.DeleteFunc(out, func(c platform.Change) bool { return c.Have == c.Want })
 }
 
 // namesAuthorities reports whether a configuration says which authorities of the cluster the

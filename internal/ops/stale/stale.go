@@ -6,6 +6,8 @@
 package stale
 
 import (
+	"slices"
+
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/effects"
@@ -44,6 +46,14 @@ type Machine struct {
 	// Effect is the greatest of the reasons'.
 	Effect  Effect
 	Reasons []Reason
+}
+
+// Causes are the reasons for the machine's Effect: of a stale one not what is done live.
+func (m *Machine) Causes() []Reason {
+	if !m.Stale() {
+		return m.Reasons
+	}
+	return slices.DeleteFunc(slices.Clone(m.Reasons), func(r Reason) bool { return r.Effect < Restart })
 }
 
 // Stale reports whether the machine has to be restarted or replaced.

@@ -130,7 +130,7 @@ func instances(ctx context.Context, c *kinds.Client, cluster string) ([]ec2types
 
 // machine is an instance; its node bears its ID.
 func machine(i ec2types.Instance) platform.Machine {
-	m := platform.Machine{Name: sdk.ToString(i.InstanceId), Node: sdk.ToString(i.InstanceId), Created: sdk.ToTime(i.LaunchTime)}
+	m := platform.Machine{Name: sdk.ToString(i.InstanceId), Node: sdk.ToString(i.InstanceId), Type: string(i.InstanceType), Created: sdk.ToTime(i.LaunchTime)}
 	for _, t := range i.Tags {
 		switch sdk.ToString(t.Key) {
 		case api.LabelInstanceGroup:

@@ -178,7 +178,7 @@ func failure(m *compute.ManagedInstance) string {
 
 // machine is an instance; its node bears its name.
 func (i *instance) machine() platform.Machine {
-	m := platform.Machine{Name: i.Name, Node: i.Name, Group: i.Labels[gcecloud.GroupLabel], Zone: path.Base(i.Zone), State: i.Status, Running: i.Status == "RUNNING"}
+	m := platform.Machine{Name: i.Name, Node: i.Name, Group: i.Labels[gcecloud.GroupLabel], Zone: path.Base(i.Zone), Type: gceapi.Name(i.MachineType), State: i.Status, Running: i.Status == "RUNNING"}
 	m.Created, _ = time.Parse(time.RFC3339, i.CreationTimestamp) // Google writes it so
 	for _, n := range i.NetworkInterfaces {
 		m.Addresses = append(m.Addresses, n.NetworkIP)

@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/platform/local/kinds"
 	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
+	"kops.local/kops/internal/platform/local/spec"
 )
 
 // machines lists the machines of this host by group. What is wished of a group
@@ -49,7 +50,7 @@ func machines(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.I
 			at[m.Group] = i
 			out = append(out, platform.MachineGroup{Name: m.Group})
 		}
-		out[i].Machines = append(out[i].Machines, platform.Machine{Name: m.Name, Group: m.Group, Node: m.Name, Addresses: []string{m.Address},
+		out[i].Machines = append(out[i].Machines, platform.Machine{Name: m.Name, Group: m.Group, Node: m.Name, Addresses: []string{m.Address}, Type: spec.MachineType(m.CPUs, m.MemoryMiB),
 			State: state(m), Running: m.Running, Detached: m.Marks.Has(machine.MarkDetached), Outdated: template[m.Group] != "" && m.Template != template[m.Group], Created: m.Created})
 	}
 	return out, nil

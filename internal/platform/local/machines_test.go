@@ -49,8 +49,8 @@ func TestMachinesOfAFolder(t *testing.T) {
 		got[0].Machines[0].Created = got[1].Machines[0].Created
 	}
 	want := []platform.MachineGroup{
-		{Name: "nodes", Target: 2, Trouble: "nothing keeps its machines, as after a restart of the host; run: kops update cluster a.example.com --yes", Machines: []platform.Machine{{Name: "nodes-1", Group: "nodes", Node: "nodes-1", Addresses: []string{"10.77.0.5"}, State: "dead", Detached: true, Outdated: true}}},
-		{Machines: []platform.Machine{{Name: "alone", Node: "alone", Addresses: []string{"10.77.0.6"}, State: "dead"}}},
+		{Name: "nodes", Target: 2, Trouble: "nothing keeps its machines, as after a restart of the host; run: kops update cluster a.example.com --yes", Machines: []platform.Machine{{Name: "nodes-1", Group: "nodes", Node: "nodes-1", Addresses: []string{"10.77.0.5"}, Type: "host", State: "dead", Detached: true, Outdated: true}}},
+		{Machines: []platform.Machine{{Name: "alone", Node: "alone", Addresses: []string{"10.77.0.6"}, Type: "host", State: "dead"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -101,6 +101,7 @@ func ofMachines() []Entry {
 		{"spec.containerd.nvidiaGPU", Replace, "drivers are installed at the start"},
 		{"spec.kubeProxy", Restart, ""},
 		{"spec.kubeAPIServer", Restart, ""},
+		{"spec.kubeAPIServer.apiServerCount", None, "API servers find each other by their leases; the number is taken along"},
 		{"spec.kubeControllerManager", Restart, ""},
 		{"spec.kubeScheduler", Restart, ""},
 		{"spec.etcdClusters", Restart, ""},

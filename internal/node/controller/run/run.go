@@ -7,10 +7,13 @@ package run
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -98,14 +101,28 @@ func Controller(ctx context.Context, o Options) error {
 		work = append(work, (&controller.Lifecycle{Nodes: core.Nodes(), Pods: core, Machines: who.Machines, Period: who.Period, Clock: bootstrap.SystemClock(), Log: o.Log,
 			Dead: &controller.Dead{ConfigMaps: core.ConfigMaps("kube-system"), Now: time.Now}}).Run)
 	}
-	if len(conf.Repair) > 0 && who.Fleet != nil {
-		work = append(work, (&controller.Repair{Nodes: core.Nodes(), Fleet: who.Fleet, Groups: conf.Repair, Clock: bootstrap.SystemClock(), Log: o.Log}).Run)
+	if who.Fleet != nil {
+		work = append(work, (&controller.Repair{Nodes: core.Nodes(), Fleet: who.Fleet, Groups: repairs(o.Conf), Clock: bootstrap.SystemClock(), Log: o.Log}).Run)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return daemon.Serve(ctx, server) })
 	g.Go(func() error { return handler.watch(ctx) })
 	g.Go(func() error { return lead(ctx, config, host, work) })
 	return g.Wait()
+}
+
+// repairs reads the policies of repair beside a configuration; none where there is no such file.
+func repairs(conf string) func() (map[string]controllerconfig.Repair, error) {
+	return func() (map[string]controllerconfig.Repair, error) {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(conf), controllerconfig.RepairFile))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return controllerconfig.ParseRepair(text)
+	}
 }
 
 // quiet makes a detail of what the server tells of each connection that a load

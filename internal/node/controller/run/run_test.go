@@ -365,3 +365,22 @@ func TestTheServersOwnLog(t *testing.T) {
 		}
 	}
 }
+
+// Policies of repair are read as they are now: groups come and go while the process runs.
+func TestPoliciesOfRepairAreReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	read := repairs(filepath.Join(dir, "config.yaml"))
+	for _, c := range []struct {
+		text string
+		want int
+	}{{"", 0}, {"nodes: {after: 5m}\n", 1}, {"nodes: {after: 5m}\nmore: {after: 5m}\n", 2}} {
+		if c.text != "" {
+			if err := os.WriteFile(filepath.Join(dir, "repair.yaml"), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := read(); err != nil || len(got) != c.want {
+			t.Errorf("%q: got %v, %v", c.text, got, err)
+		}
+	}
+}
