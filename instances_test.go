@@ -148,6 +148,31 @@ func TestASizeThatDriftedReplacesNoMachine(t *testing.T) {
 	}
 }
 
+// TestAnotherDockerConfigReachesMachinesInPlace: what images are pulled by is part of what machines run.
+func TestAnotherDockerConfigReachesMachinesInPlace(t *testing.T) {
+	b := newBench(t)
+	b.fleet()
+	b.describe(func(o *kops.NewClusterOptions) {})
+	b.apply(kops.UpdateOptions{})
+	for _, text := range []string{`{"auths":{"a":{}}}`, `{"auths":{"b":{}}}`} {
+		if _, err := b.Secrets(nil).Create(t.Context(), name, kops.SecretDockerConfig, []byte(text), true); err != nil {
+			t.Fatal(err)
+		}
+		if got := leaves(b.apply(kops.UpdateOptions{})); strings.Count(got, "[secret dockerconfig ") != 2 || !strings.HasSuffix(got, "; 3+0 2min") {
+			t.Errorf("another secret leaves %s", got)
+		}
+		if u := b.preview(kops.UpdateOptions{}); !u.Plan.Empty() {
+			t.Errorf("the next update says %s", u.Summary())
+		}
+	}
+	if err := b.Secrets(nil).Delete(t.Context(), name, kops.SecretDockerConfig); err != nil {
+		t.Fatal(err)
+	}
+	if got := leaves(b.preview(kops.UpdateOptions{})); !strings.HasSuffix(got, "; 3+0 2min") {
+		t.Errorf("without the secret it says %s", got)
+	}
+}
+
 // TestMachinesAreHeldAgainstWhatTheyRun goes through two updates that reach no machine:
 // what machines are behind in is named by the configuration that they started with.
 func TestMachinesAreHeldAgainstWhatTheyRun(t *testing.T) {

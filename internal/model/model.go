@@ -59,6 +59,8 @@ type Input struct {
 	Tokens map[string]pki.Secret
 	// EncryptionConfig is the secret of that name, zero when there is none.
 	EncryptionConfig pki.Secret
+	// DockerConfig is the secret of that name, zero when there is none.
+	DockerConfig pki.Secret
 	// Objects are Kubernetes objects of the user's, one document each.
 	Objects []map[string]any
 	// Addons are those that there are; nil are those of this program.

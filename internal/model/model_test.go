@@ -160,6 +160,20 @@ func TestAChangedEncryptionConfigurationChangesTheMachines(t *testing.T) {
 	}
 }
 
+func TestAChangedDockerConfigurationChangesTheMachines(t *testing.T) {
+	in := input(t, golden+"irsa")
+	for _, role := range []api.InstanceGroupRole{api.RoleControlPlane, api.RoleNode} {
+		seen := map[string]bool{}
+		for _, secret := range []string{"", `{"auths":{}}`, `{"auths":{"r":{}}}`} {
+			in.DockerConfig = pki.NewSecret(secret)
+			seen[config(t, in, group(t, in, role)).DockerConfigDigest] = true
+		}
+		if len(seen) != 3 || !seen[""] {
+			t.Errorf("%s: digests %v", role, seen)
+		}
+	}
+}
+
 func TestFilesOfUnknownDigestAreRefused(t *testing.T) {
 	const nodeup = "https://kops.internal/binaries/kops/1.34.0-beta.1/linux/"
 	in := input(t, golden+"irsa")

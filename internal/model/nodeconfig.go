@@ -9,6 +9,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/paths"
@@ -41,6 +42,12 @@ func (in Input) nodeConfig(g *api.InstanceGroup) ([]byte, error) {
 	}
 	if c.FileTrust != nil {
 		in.pin(c)
+	}
+	if text := in.DockerConfig.Reveal(); text != "" {
+		var err error
+		if c.DockerConfigDigest, err = labels.DigestSecret(layout.Secrets+"/"+pki.DockerConfig, []byte(text)); err != nil {
+			return nil, err
+		}
 	}
 	return c.Encode()
 }

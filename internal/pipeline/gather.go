@@ -136,6 +136,11 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 	if g.secrets, err = o.readEncryption(ctx, g.secrets, founding); err != nil {
 		return nil, err
 	}
+	if g.secrets.names[pki.DockerConfig] {
+		if g.secrets.docker, err = o.Places.Secret(ctx, pki.DockerConfig); err != nil {
+			return nil, err
+		}
+	}
 	g.Warnings = slices.Concat(o.Cluster.Warnings, warnings)
 	if move {
 		var unknown diag.List
@@ -185,6 +190,7 @@ type secrets struct {
 	names      map[string]bool
 	tokens     map[string]pki.Secret
 	encryption pki.Secret
+	docker     pki.Secret // by which machines pull images
 }
 
 // readSecrets lists the secrets, and makes the random ones that do not exist.

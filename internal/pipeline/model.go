@@ -105,7 +105,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 // modelInput is what the managed files follow from.
 func (g *Gathered) modelInput(c *Completed) (model.Input, error) {
 	in := c.files()
-	in.Environment, in.Tokens, in.EncryptionConfig = g.World.Environment, g.secrets.tokens, g.secrets.encryption
+	in.Environment, in.Tokens, in.EncryptionConfig, in.DockerConfig = g.World.Environment, g.secrets.tokens, g.secrets.encryption, g.secrets.docker
 	var err error
 	if g.Provider.Region != nil {
 		if in.Region, err = g.Provider.Region(c.Done.Spec); err != nil {

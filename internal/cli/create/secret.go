@@ -2,6 +2,7 @@ package create
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,8 @@ they use when spec.encryptionConfig is true. Another one has to list the keys of
 former, until everything is written anew: kops rotate encryption does that.`),
 		secretOf(app, kops.SecretDockerConfig, "Store by what machines pull images", `
 Store the config.json of Docker's with which the machines pull images of registries
-that ask who they are.`),
+that ask who they are. Machines that run take it up where they are, by an update and
+a rolling update of the cluster.`),
 		secretOf(app, kops.SecretCiliumPassword, "Store Cilium's keys of IPsec", `
 Store the keys with which Cilium encrypts what nodes send one another, as Cilium
 documents them: a line such as "3+ rfc4106(gcm(aes)) 0123… 128".`),
@@ -48,13 +50,23 @@ func secretOf(app *shell.App, name, short, long string) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			done := "Created"
+			if force {
+				there, err := client.Secrets(app.On(nil)).List(ctx, cluster)
+				if err != nil {
+					return err
+				}
+				if slices.Contains(there, name) {
+					done = "Replaced"
+				}
+			}
 			warnings, err := client.Secrets(app.On(nil)).Create(ctx, cluster, name, data, force)
 			app.Warn(warnings)
 			if err != nil {
 				return err
 			}
-			app.Printf("Created secret/%s\n", name)
-			app.Notef("\nMachines get it when they are made, or changed: kops update cluster %s --yes\n", cluster)
+			app.Printf("%s secret/%s\n", done, name)
+			app.Notef("\nTo apply it, and to see which machines it concerns, run: kops update cluster %s --yes\n", cluster)
 			return nil
 		})
 	c.Flags().StringVarP(&file, "filename", "f", "", "file of the secret, - for the standard input")

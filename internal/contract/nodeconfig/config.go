@@ -66,6 +66,9 @@ type Config struct {
 	UsesNoneDNS                 bool                       `json:"usesNoneDNS"`
 	// FileTrust says whose word counts for files; nil: that of this configuration.
 	FileTrust *FileTrust `json:"fileTrust,omitempty"`
+	// DockerConfigDigest (labels.DigestSecret) makes a change of the secret dockerconfig a change
+	// of the configuration; empty where there is no such secret.
+	DockerConfigDigest string `json:"dockerConfigDigest,omitempty"`
 	// Hardened says that components keep to themselves what the specification cannot tell them to.
 	Hardened bool `json:"hardened,omitempty"`
 }

@@ -83,6 +83,8 @@ func TestDifferences(t *testing.T) {
 		{"another that signs, of a worker that does not believe it yet", "CAs: {kubernetes-ca: a}\nKeypairIDs: {kubernetes-ca: '1'}\n", "CAs: {kubernetes-ca: b}\nKeypairIDs: {kubernetes-ca: '2'}\n",
 			"keypair kubernetes-ca: a -> b replace"},
 		{"the secret of encryption", "APIServerConfig: {EncryptionConfigSecretHash: a}\n", "APIServerConfig: {EncryptionConfigSecretHash: b}\n", "secret encryptionconfig: a -> b restart"},
+		{"a secret to pull images by", "dockerConfigDigest: a\n", "dockerConfigDigest: b\n", "secret dockerconfig: a -> b restart"},
+		{"no secret to pull images by any more", "dockerConfigDigest: a\n", "ClusterName: ''\n", "secret dockerconfig: a ->  restart"},
 		{"something that no version of kops here knows", "Future: {a: 1}\n", "Future: {a: 2}\n", "node configuration Future.a: 1 -> 2 replace"},
 		{"fields of clouds", "elbSecurityGroup: a\nAzureAdminUser: a\nOpenstack: {loadbalancer: {method: a}}\n", "elbSecurityGroup: b\nAzureAdminUser: b\nOpenstack: {loadbalancer: {method: b}}\n",
 			"spec.cloudProvider.azure.adminUser: a -> b replace; spec.cloudProvider.openstack.loadbalancer.method: a -> b replace; spec.cloudProvider.aws.elbSecurityGroup: a -> b restart"},

@@ -69,6 +69,7 @@ func fields() []field {
 		{Key: "warmPoolImages", Field: "spec.warmPool.additionalImages"},
 		{Key: "usesNoneDNS", Field: "spec.networking.topology.dns"},
 		{Key: "fileTrust", Field: "spec.assets.trustedKeys", whole: true},
+		{Key: "dockerConfigDigest", Field: "secret " + pki.DockerConfig, Effect: Restart},
 		{Key: "hardened", Field: "annotation of hardening", Effect: Restart},
 	}
 }
