@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func TestControlPlaneGrowsAndShrinks(t *testing.T) {
 	w.validated()
 	w.figures.seconds("one control plane, to three", time.Since(begun))
 	w.must("etcd", "status", cluster)
+	w.noneStale("three control planes")
 
 	start := time.Now()
 	w.must("delete", "ig", first, "control-plane-b", "--name", cluster, "--yes")
@@ -49,8 +51,18 @@ func TestControlPlaneGrowsAndShrinks(t *testing.T) {
 		t.Errorf("after --prune the disks %v are left", disks)
 	}
 	w.unchanged()
+	w.noneStale("one control plane, a while after")
 	w.careFor()
 	w.delete()
+}
+
+// noneStale fails where a machine is to be replaced or restarted, as none is when the number of
+// control planes changes.
+func (w *world) noneStale(when string) {
+	w.Helper()
+	if r := w.must("get", "instances", cluster, "-o", "wide"); strings.Contains(r.out, "NeedsUpdate") {
+		w.Errorf("with %s machines are stale:\n%s", when, r.out)
+	}
 }
 
 // TestControlPlaneMoves has a control plane take the place of another in another zone, two be

@@ -142,6 +142,8 @@ type Network struct {
 	SharedAreKnown bool
 	// Egress are the ways out of subnets, beside External; nil: the ids of gateways and the like.
 	Egress []string
+	// Only are the pod networks that work on this platform; nil: all but those of other platforms.
+	Only *PodNetworks
 	// Own are the pod networks, as in v1alpha2, that exist on this platform alone.
 	Own []string
 	// NoIPIP: packets of IP in IP are dropped.
@@ -331,4 +333,11 @@ func (u Unused) Paths() iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// PodNetworks are pod networks, as in v1alpha2.
+type PodNetworks struct {
+	Names []string
+	// Why says why there are no others, after "is not supported on the platform, "; Remedy says which to choose.
+	Why, Remedy string
 }

@@ -52,25 +52,39 @@ func networkingChoice(c *Check) {
 		case first != "":
 			c.Bad(path, "", "is a second pod network beside "+first, "leave one")
 		case p.gone:
-			c.Bad(path, "", "is no longer supported", "choose another network, such as cilium")
+			c.Bad(path, "", "is no longer supported", c.otherNetwork())
 		}
 		first = p.Name
 	})
-	c.Need(first != "", "spec.networking", "choose a pod network, such as cilium")
+	c.Need(first != "", "spec.networking", c.otherNetwork())
 }
 
 func networkingIPv6(c *Check) {
 	c.EachNetwork(func(path string, p PodNetwork) {
 		if p.noIPv6 && c.IPv6() {
-			c.Bad(path, "", "gives pods IPv4 addresses only, and the cluster is IPv6", "choose another network, such as cilium")
+			c.Bad(path, "", "gives pods IPv4 addresses only, and the cluster is IPv6", c.otherNetwork())
 		}
 	})
 }
 
+// otherNetwork says which pod network to choose on the cluster's platform.
+func (c *Check) otherNetwork() string {
+	if o := c.on.Network.Only; o != nil {
+		return o.Remedy
+	}
+	return "choose another network, such as cilium"
+}
+
 func networkingCloud(c *Check) {
 	c.EachNetwork(func(path string, p PodNetwork) {
+		if o := c.on.Network.Only; o != nil {
+			if !p.gone && !slices.Contains(o.Names, p.Name) {
+				c.Bad(path, "", "is not supported on "+c.title()+", "+o.Why, o.Remedy)
+			}
+			return
+		}
 		if p.own && !c.on.Network.OwnsPodNetwork(p.Name) {
-			c.Bad(path, "", "does not exist on "+c.title(), "choose another network, such as cilium")
+			c.Bad(path, "", "does not exist on "+c.title(), c.otherNetwork())
 		}
 	})
 }

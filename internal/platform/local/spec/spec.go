@@ -18,7 +18,7 @@ import (
 // Platform returns what the local cloud is.
 func Platform() platform.Platform {
 	return platform.Platform{Stub: func(c *api.Cluster, _ string) { c.Spec.CloudProvider.Local = &api.LocalSpec{} }, Complete: completion(), Validate: validate.Rules{
-		Cluster: []validate.Rule{{Name: "local-network", Do: network}, {Name: "local-pod-network", Do: podNetwork}, {Name: "local-store", Do: store}},
+		Cluster: []validate.Rule{{Name: "local-network", Do: network}, {Name: "local-store", Do: store}},
 		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: machineType}, {Name: "local-image", Do: image}},
 	}, New: newcluster.Rules{
 		Defaults: setDefaults,
@@ -28,7 +28,9 @@ func Platform() platform.Platform {
 		Has:    traits.Abilities{Repair: true},
 		Unused: unused(),
 		Network: traits.Network{NeedsSubnets: true, NeedsCIDR: true, NeedsNonMasquerade: true,
-			CIDR: "10.77.0.0/24"}, // new clusters get one that the host does not use
+			CIDR: "10.77.0.0/24", // new clusters get one that the host does not use
+			Only: &traits.PodNetworks{Names: []string{"kubenet", "cni"}, Why: "whose machines share a kernel", // others need one of their own, or a cloud
+				Remedy: "choose kubenet, or cni and install a network yourself"}},
 		Machines: traits.Machines{
 			Types: map[api.InstanceGroupRole][]traits.Type{
 				api.RoleControlPlane: {{Name: HostSize}}, api.RoleAPIServer: {{Name: HostSize}}, api.RoleNode: {{Name: HostSize}},
@@ -87,15 +89,6 @@ func network(c *validate.Check) {
 	if r, ok := validate.Parsed(n.NetworkCIDR); ok && (!r.Addr().Is4() || r.Bits() < 16 || r.Bits() > 28 || r != r.Masked()) {
 		c.Bad("spec.networkCIDR", n.NetworkCIDR, "cannot be the network of machines on one host", "write an IPv4 range of 16 to 28 bits, such as 10.77.0.0/24")
 	}
-}
-
-// podNetwork refuses what needs a kernel of its own or a cloud.
-func podNetwork(c *validate.Check) {
-	c.EachNetwork(func(path string, p validate.PodNetwork) {
-		if p.Name != "kubenet" && p.Name != "cni" {
-			c.Bad(path, "", "is not supported on the local cloud, whose machines share a kernel", "choose kubenet, or cni and install a network yourself")
-		}
-	})
 }
 
 func store(c *validate.Check) {
