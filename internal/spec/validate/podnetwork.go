@@ -52,27 +52,27 @@ func networkingChoice(c *Check) {
 		case first != "":
 			c.Bad(path, "", "is a second pod network beside "+first, "leave one")
 		case p.gone:
-			c.Bad(path, "", "is no longer supported", c.otherNetwork())
+			c.Bad(path, "", "is no longer supported", c.network("another"))
 		}
 		first = p.Name
 	})
-	c.Need(first != "", "spec.networking", c.otherNetwork())
+	c.Need(first != "", "spec.networking", c.network("a pod"))
 }
 
 func networkingIPv6(c *Check) {
 	c.EachNetwork(func(path string, p PodNetwork) {
 		if p.noIPv6 && c.IPv6() {
-			c.Bad(path, "", "gives pods IPv4 addresses only, and the cluster is IPv6", c.otherNetwork())
+			c.Bad(path, "", "gives pods IPv4 addresses only, and the cluster is IPv6", c.network("another"))
 		}
 	})
 }
 
-// otherNetwork says which pod network to choose on the cluster's platform.
-func (c *Check) otherNetwork() string {
+// network says which pod network to choose on the cluster's platform; kind is "a pod" or "another".
+func (c *Check) network(kind string) string {
 	if o := c.on.Network.Only; o != nil {
 		return o.Remedy
 	}
-	return "choose another network, such as cilium"
+	return "choose " + kind + " network, such as cilium"
 }
 
 func networkingCloud(c *Check) {
@@ -84,7 +84,7 @@ func networkingCloud(c *Check) {
 			return
 		}
 		if p.own && !c.on.Network.OwnsPodNetwork(p.Name) {
-			c.Bad(path, "", "does not exist on "+c.title(), c.otherNetwork())
+			c.Bad(path, "", "does not exist on "+c.title(), c.network("another"))
 		}
 	})
 }
