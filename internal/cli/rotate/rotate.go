@@ -4,6 +4,7 @@ package rotate
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -146,7 +147,7 @@ func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error 
 		if s.Moves && !s.Done {
 			machines = moved(s)
 		}
-		rows = append(rows, []string{string(rune('1' + i)), s.Name, state, machines, s.Text})
+		rows = append(rows, []string{strconv.Itoa(i + 1), s.Name, state, machines, s.Text})
 	}
 	if err := app.PrintTable([]string{"#", "STEP", "STATE", "MACHINES", "WHAT HAPPENS"}, rows); err != nil {
 		return err

@@ -31,9 +31,9 @@ func CheckFormat(format string, known ...string) error {
 	return nil
 }
 
-// PrintTable writes rows in columns under a header, sorted.
+// PrintTable writes rows in columns under a header, in their order. The caller sorts them
+// by what they mean, as texts sort numbers, dates and durations wrongly.
 func (a *App) PrintTable(header []string, rows [][]string) error {
-	slices.SortFunc(rows, func(x, y []string) int { return strings.Compare(strings.Join(x, "\t"), strings.Join(y, "\t")) })
 	return printRows(tabwriter.NewWriter(a.Out, 0, 8, 1, '\t', 0), append([][]string{header}, rows...))
 }
 
