@@ -171,3 +171,6 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	return &Client{cfg: cfg, store: w.Store, world: w}, nil
 }
+
+// holder is who this client is in leases and revisions.
+func (c *Client) holder() clusterstore.Holder { return clusterstore.Holder(c.cfg.Identity.Holder) }

@@ -164,7 +164,7 @@ func reseated(peers func(api.EtcdClusterSpec) []string, was, now *api.Cluster) f
 // vacate takes groups of the control plane out of a cluster: out of the store first, then
 // their members out of etcd. It returns when no member needs their machines.
 func (c *Client) vacate(ctx context.Context, told *call, lease *clusterstore.Lease, was, now *clusterstore.Contents) error {
-	if _, err := c.store.Save(ctx, was, now); err != nil {
+	if _, err := c.store.Change(ctx, c.holder(), was, now); err != nil {
 		return err
 	}
 	m, err := c.modelled(ctx, told, UpdateOptions{Apply: true})

@@ -186,7 +186,7 @@ func (c *Client) DeleteGroups(ctx context.Context, cluster string, groups []stri
 		if err := apply(ctx, told, lease, p, "delete"); err != nil {
 			return err
 		}
-		_, err = c.store.Save(ctx, was, now)
+		_, err = c.store.Change(ctx, c.holder(), was, now)
 		return err
 	})
 }

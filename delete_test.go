@@ -48,7 +48,7 @@ func TestDeleteGroup(t *testing.T) {
 	if p := b.preview(kops.UpdateOptions{}).Plan; !p.Empty() || len(p.Deferred) > 0 {
 		t.Errorf("something is left to do after a group was deleted: %v, and later %v", changes(p), p.Deferred)
 	}
-	if all, err := b.Clusters().Revisions(t.Context(), name); err != nil || len(all) != 3 || all[0].Result != "done" || all[0].Message != "2 deleted" {
+	if all, err := b.Clusters().Revisions(t.Context(), name); err != nil || all[0].Result != "stored" || all[1].Result != "done" || all[1].Message != "2 deleted" {
 		t.Errorf("revisions are %+v, %v", all, err)
 	}
 }

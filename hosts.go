@@ -83,7 +83,7 @@ func (s Hosts) Enroll(ctx context.Context, cluster string, o EnrollOptions) (*ap
 	}
 	now := cl.stored().Clone()
 	now.Hosts = append(slices.DeleteFunc(now.Hosts, func(old *api.Host) bool { return old.Name == h.Name }), h)
-	saved, err := s.c.store.Save(ctx, cl.stored(), now)
+	saved, err := s.c.store.Change(ctx, s.c.holder(), cl.stored(), now)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (s Hosts) Release(ctx context.Context, cluster, name string, o ReleaseOptio
 		}
 		now := cl.stored().Clone()
 		now.Hosts = slices.DeleteFunc(now.Hosts, func(old *api.Host) bool { return old.Name == name })
-		_, err = s.c.store.Save(ctx, cl.stored(), now)
+		_, err = s.c.store.Change(ctx, s.c.holder(), cl.stored(), now)
 		return err
 	})
 }

@@ -3,6 +3,7 @@ package kops
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
@@ -57,11 +58,32 @@ func (k Keys) Add(ctx context.Context, cluster string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	f, err := k.c.store.Folders(ctx, cl.Spec, cl.stored())
+	return k.c.addSSHKeys(ctx, cl.stored(), key)
+}
+
+// addSSHKeys adds keys to a cluster, and records those that are new.
+func (c *Client) addSSHKeys(ctx context.Context, cl *clusterstore.Contents, keys ...clusterstore.SSHKey) error {
+	f, err := c.store.Folders(ctx, cl.Spec, cl)
 	if err != nil {
 		return err
 	}
-	return addSSHKey(ctx, cl.Spec, &k.c.world.PlatformOf(cl.Spec).Traits, f, key)
+	var added []string
+	for _, k := range keys {
+		there, err := f.HasSSHKey(ctx, k)
+		if err == nil {
+			err = addSSHKey(ctx, cl.Spec, &c.world.PlatformOf(cl.Spec).Traits, f, k)
+		}
+		if err != nil {
+			return err
+		}
+		if !there {
+			added = append(added, k.Fingerprint)
+		}
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	return c.store.Note(ctx, c.holder(), cl, "added the SSH public key "+strings.Join(added, ", "))
 }
 
 // addSSHKey adds a key, unless no update would be possible then.
@@ -79,7 +101,11 @@ func addSSHKey(ctx context.Context, cl *api.Cluster, on *traits.Traits, f *clust
 
 // Delete removes all keys of a cluster. It is an error when there is none.
 func (k Keys) Delete(ctx context.Context, cluster string) error {
-	f, err := k.c.folders(ctx, cluster)
+	cl, err := k.c.Clusters().Get(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	f, err := k.c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil {
 		return err
 	}
@@ -90,5 +116,8 @@ func (k Keys) Delete(ctx context.Context, cluster string) error {
 	if len(keys) == 0 {
 		return fault.New(fault.Gone, "cluster %s has no SSH public key", cluster)
 	}
-	return f.DeleteSSHKeys(ctx)
+	if err := f.DeleteSSHKeys(ctx); err != nil {
+		return err
+	}
+	return k.c.store.Note(ctx, k.c.holder(), cl.stored(), "deleted all SSH public keys")
 }

@@ -345,7 +345,7 @@ func (c *Client) save(ctx context.Context, ch *change) error {
 	if ch.was != nil {
 		was = ch.was.stored()
 	}
-	saved, err := c.store.Save(ctx, was, ch.now)
+	saved, err := c.store.Change(ctx, c.holder(), was, ch.now)
 	if err != nil {
 		return err
 	}
@@ -357,20 +357,13 @@ func (c *Client) save(ctx context.Context, ch *change) error {
 	if len(ch.keys) == 0 {
 		return nil
 	}
-	f, err := c.store.Folders(ctx, saved.Spec, saved)
-	if err != nil {
-		return err
-	}
-	for _, text := range ch.keys {
-		k, err := clusterstore.NewSSHKey(text)
-		if err != nil {
-			return err
-		}
-		if err := addSSHKey(ctx, saved.Spec, &c.world.PlatformOf(saved.Spec).Traits, f, k); err != nil {
+	keys := make([]clusterstore.SSHKey, len(ch.keys))
+	for i, text := range ch.keys {
+		if keys[i], err = clusterstore.NewSSHKey(text); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.addSSHKeys(ctx, saved, keys...)
 }
 
 // keep checks and stores a change that is one of o, and perhaps of objects beside it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
@@ -66,13 +67,16 @@ func (s Clusters) Remove(ctx context.Context, objs []api.Object, apply bool) ([]
 
 // carryOut carries out the removal of one cluster.
 func (c *Client) carryOut(ctx context.Context, r *removal) error {
-	if _, err := c.store.Save(ctx, r.was.stored(), r.now); err != nil {
+	if _, err := c.store.Change(ctx, c.holder(), r.was.stored(), r.now); err != nil {
 		return err
 	}
 	if len(r.prints) == 0 { // which would mean all keys
 		return nil
 	}
-	return r.folders.DeleteSSHKeys(ctx, r.prints...)
+	if err := r.folders.DeleteSSHKeys(ctx, r.prints...); err != nil {
+		return err
+	}
+	return c.store.Note(ctx, c.holder(), r.now, "deleted the SSH public key "+strings.Join(r.prints, ", "))
 }
 
 // addRemoval adds an object to what is taken out of a cluster, and returns how messages call it.

@@ -109,8 +109,8 @@ type revisionObjects struct {
 	objects []api.Object
 }
 
-// beforeUpgrade finds the newest change with an older version of Kubernetes, and whether
-// one with the version of now was begun to be applied.
+// beforeUpgrade finds the newest revision with an older version of Kubernetes, and whether
+// what was applied last, or was tried to, has the version of now.
 func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisionObjects, begun bool, err error) {
 	now, err := versions.ParseVersion(cl.Spec.Spec.KubernetesVersion)
 	if err != nil {
@@ -120,6 +120,7 @@ func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisio
 	if err != nil {
 		return before, false, err
 	}
+	found, tried := false, false
 	for _, n := range numbers { // the newest first
 		r, err := c.store.Revision(ctx, cl.Spec.Name, n)
 		if err != nil {
@@ -130,24 +131,30 @@ func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisio
 			return before, false, err
 		}
 		if of.cluster == nil {
-			continue // of a deletion
+			continue // it holds no objects
 		}
 		v, err := versions.ParseVersion(of.cluster.Spec.KubernetesVersion)
-		if err == nil && v.LT(now) {
-			return of, begun, nil
+		older := err == nil && v.LT(now)
+		if !found && older {
+			found, before = true, of
 		}
-		begun = true
+		if !tried && r.Plan != "" {
+			tried, begun = true, !older
+		}
+		if found && tried {
+			return before, begun, nil
+		}
 	}
-	return before, begun, fault.Wrap(fault.Gone, errors.New("no change that was applied to the cluster had an older version of Kubernetes"), "set what is to change by kops edit cluster")
+	if !found {
+		err = fault.Wrap(fault.Gone, errors.New("no revision of the cluster has an older version of Kubernetes"), "set what is to change by kops edit cluster")
+	}
+	return before, begun, err
 }
 
 // atRevision reads the objects of a change, whose version of Kubernetes is none that the
 // cluster has yet to come to.
 func (c *Client) atRevision(ctx context.Context, cl *Cluster, n int) (out revisionObjects, err error) {
-	r, err := c.store.Revision(ctx, cl.Spec.Name, n)
-	if fault.Is(err, fault.Gone) {
-		err = fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no revision %d", cl.Spec.Name, n), "kops get revisions --name "+cl.Spec.Name)
-	}
+	r, err := c.revisionAt(ctx, cl.Spec.Name, n)
 	if err != nil {
 		return out, err
 	}
@@ -155,7 +162,7 @@ func (c *Client) atRevision(ctx context.Context, cl *Cluster, n int) (out revisi
 		return out, err
 	}
 	if out.cluster == nil {
-		return out, fault.New(fault.Permanent, "revision %d is of a deletion, which left no objects", n)
+		return out, fault.New(fault.Permanent, "revision %d holds no objects to put back", n)
 	}
 	now, err := versions.ParseVersion(cl.Spec.Spec.KubernetesVersion)
 	if err != nil {
@@ -176,26 +183,25 @@ type history struct {
 	c       *Client
 	cluster string
 	left    []int // numbers of those that are not read
+	tries   int   // how many more are looked for
 	read    []revisionObjects
 }
 
 func (c *Client) history(ctx context.Context, cluster string) (*history, error) {
 	numbers, err := c.store.Revisions(ctx, cluster)
-	return &history{c: c, cluster: cluster, left: numbers[:min(len(numbers), mostRevisions)]}, err
+	return &history{c: c, cluster: cluster, left: numbers, tries: mostRevisions}, err
 }
 
 // at returns the change at a place in the order; false when there is none.
 func (h *history) at(ctx context.Context, i int) (revisionObjects, bool, error) {
-	for i >= len(h.read) && len(h.left) > 0 {
-		r, err := h.c.store.Revision(ctx, h.cluster, h.left[0])
-		if err != nil {
+	for i >= len(h.read) && h.tries > 0 {
+		h.tries--
+		r, older, err := h.c.store.LastApplied(ctx, h.cluster, h.left)
+		if err != nil || r == nil {
 			return revisionObjects{}, false, err
 		}
-		h.left = h.left[1:]
-		if r.Result != "done" {
-			continue
-		}
-		of, err := objectsOf(r)
+		h.left = older
+		of, err := objectsOf(*r)
 		if err != nil {
 			return revisionObjects{}, false, err
 		}

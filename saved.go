@@ -277,6 +277,6 @@ func (c *Client) makeKeys(ctx context.Context, told *call, o UpdateOptions) erro
 		if err != nil {
 			return err
 		}
-		return applyOnly(ctx, told, lease, m, []resource.Any{managedfile.Keyset.Erase(), managedfile.Secret.Erase()})
+		return applyOnly(ctx, told, lease, m, []resource.Any{managedfile.Keyset.Erase(), managedfile.Secret.Erase()}, true)
 	})
 }

@@ -288,7 +288,7 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 		if err := c.seats(ctx, m, o); err != nil {
 			return err
 		}
-		return applyOnly(ctx, told, lease, m, kinds)
+		return applyOnly(ctx, told, lease, m, kinds, false)
 	})
 	return u, err
 }
@@ -322,7 +322,7 @@ func (c *Client) loaded(ctx context.Context, told *call) (*Cluster, error) {
 // leased runs f while this process holds the cluster's lease. When the lease is
 // lost, the context that f gets ends.
 func (c *Client) leased(ctx context.Context, told *call, f func(context.Context, *clusterstore.Lease) error) (err error) {
-	held, lease, err := c.store.Acquire(ctx, told.cluster, clusterstore.Holder(c.cfg.Identity.Holder), told.watch)
+	held, lease, err := c.store.Acquire(ctx, told.cluster, c.holder(), told.watch)
 	if other := (*clusterstore.Held)(nil); errors.As(err, &other) {
 		return &Refused{err}
 	}
@@ -349,8 +349,9 @@ func apply(ctx context.Context, told *call, lease *clusterstore.Lease, p *pipeli
 	return told.steps(ctx, func(ctx context.Context, report func(exec.Event)) error { return p.Apply(ctx, lease, report) })
 }
 
-// applyOnly carries out what is to do about some kinds of files.
-func applyOnly(ctx context.Context, told *call, lease *clusterstore.Lease, m *pipeline.Modelled, kinds []resource.Any) error {
+// applyOnly carries out what is to do about some kinds of files, aside from an update or
+// as its part in the store.
+func applyOnly(ctx context.Context, told *call, lease *clusterstore.Lease, m *pipeline.Modelled, kinds []resource.Any, aside bool) error {
 	have, err := m.Only(kinds).Observe(ctx, false)
 	if err != nil {
 		return err
@@ -359,5 +360,6 @@ func applyOnly(ctx context.Context, told *call, lease *clusterstore.Lease, m *pi
 	if err != nil {
 		return err
 	}
+	p.Aside = aside
 	return apply(ctx, told, lease, p, "write")
 }

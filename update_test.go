@@ -185,11 +185,11 @@ func TestAnUpdateThatBreaksIsFinishedByTheNext(t *testing.T) {
 	b.apply(kops.UpdateOptions{})
 	b.exist("", "api", "control-plane-here", "nodes-here")
 	list, err := b.Clusters().Revisions(t.Context(), name)
-	if err != nil || len(list) != 2 {
+	if err != nil || len(list) != 3 {
 		t.Fatalf("revisions %+v, %v", list, err)
 	}
 	slices.SortFunc(list, func(x, y kops.Revision) int { return x.Number - y.Number })
-	for i, want := range []string{"failed", "done"} {
+	for i, want := range []string{"stored", "failed", "done"} {
 		if r := list[i]; r.Result != want || r.Who != "jane@laptop" || r.Command != "kops test" || !r.Time.Equal(b.now) {
 			t.Errorf("revision %d is %+v, want one that is %s", i+1, r, want)
 		}
@@ -199,7 +199,7 @@ func TestAnUpdateThatBreaksIsFinishedByTheNext(t *testing.T) {
 func TestNothingToDoIsNoRevision(t *testing.T) {
 	b := applied(t)
 	b.apply(kops.UpdateOptions{})
-	if list, err := b.Clusters().Revisions(t.Context(), name); err != nil || len(list) != 1 {
+	if list, err := b.Clusters().Revisions(t.Context(), name); err != nil || len(list) != 2 { // it was stored, and applied once
 		t.Errorf("revisions %+v, %v", list, err)
 	}
 }
@@ -290,7 +290,7 @@ func TestAStoppedRunIsInterruptedInTheHistory(t *testing.T) {
 	if _, err := b.Update(ctx, name, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("the run ends with %v", err)
 	}
-	if all, err := b.Clusters().Revisions(t.Context(), name); err != nil || len(all) != 1 || all[0].Result != "interrupted" {
+	if all, err := b.Clusters().Revisions(t.Context(), name); err != nil || len(all) != 2 || all[0].Result != "interrupted" {
 		t.Errorf("revisions are %+v, %v", all, err)
 	}
 }

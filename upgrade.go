@@ -198,7 +198,7 @@ func (c *Client) keepHops(ctx context.Context, cl *Cluster, hops []upgrade.Hop) 
 	if len(hops) < 2 {
 		return c.store.DropUpgrade(ctx, cl.Spec.Name)
 	}
-	u := clusterstore.Upgrade{Holder: clusterstore.Holder(c.cfg.Identity.Holder)}
+	u := clusterstore.Upgrade{Holder: c.holder()}
 	for _, h := range hops {
 		u.Hops = append(u.Hops, h.Version)
 	}

@@ -84,7 +84,7 @@ func TestTheWayBackKeepsWhatEtcdMayHaveBecome(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, err := b.RollBackUpgrade(t.Context(), name, kops.RollBackOptions{})
-	if err != nil || before.Revision != 1 || before.From != "1.34.10" || before.To != "1.33.0" || len(before.Changes) != 1 {
+	if err != nil || before.Revision != 3 || before.From != "1.34.10" || before.To != "1.33.0" || len(before.Changes) != 1 {
 		t.Fatalf("before it was applied: %+v, %v", before, err)
 	}
 	b.apply(kops.UpdateOptions{IgnoreSkew: true})

@@ -237,37 +237,29 @@ type revised struct {
 	groups  map[string]*api.InstanceGroup
 }
 
-// lastRevisions is how many of the newest revisions are looked through for one that was done.
-const lastRevisions = 5
-
-// revised reads the newest revision that was carried out; it is empty where there is none.
+// revised reads the newest revision that was applied; it is empty where there is none.
 func (o *Opened) revised(ctx context.Context) (revised, error) {
 	out := revised{groups: map[string]*api.InstanceGroup{}}
-	numbers, err := o.World.Store.Revisions(ctx, o.Cluster.Spec.Name)
+	name := o.Cluster.Spec.Name
+	numbers, err := o.World.Store.Revisions(ctx, name)
 	if err != nil {
 		return out, err
 	}
-	for _, n := range numbers[:min(len(numbers), lastRevisions)] {
-		r, err := o.World.Store.Revision(ctx, o.Cluster.Spec.Name, n)
-		if err != nil {
-			return out, err
+	r, _, err := o.World.Store.LastApplied(ctx, name, numbers)
+	if err != nil || r == nil {
+		return out, err
+	}
+	objects, _, err := compat.Decode([]byte(r.Spec), compat.Options{Lenient: true})
+	if err != nil {
+		return out, fmt.Errorf("read revision %d of cluster %s: %w", r.Number, name, err)
+	}
+	for _, obj := range objects {
+		switch x := obj.(type) {
+		case *api.Cluster:
+			out.cluster = x
+		case *api.InstanceGroup:
+			out.groups[x.Name] = x
 		}
-		if r.Result != "done" || r.Spec == "" {
-			continue
-		}
-		objects, _, err := compat.Decode([]byte(r.Spec), compat.Options{Lenient: true})
-		if err != nil {
-			return out, fmt.Errorf("read revision %d of cluster %s: %w", n, o.Cluster.Spec.Name, err)
-		}
-		for _, obj := range objects {
-			switch x := obj.(type) {
-			case *api.Cluster:
-				out.cluster = x
-			case *api.InstanceGroup:
-				out.groups[x.Name] = x
-			}
-		}
-		return out, nil
 	}
 	return out, nil
 }

@@ -29,6 +29,9 @@ type Planned struct {
 	Plan *plan.Plan
 	// Prepare is done before the first step of Apply; nil: nothing is.
 	Prepare func(context.Context) error
+	// Aside says that the plan makes something ahead of what the objects of the cluster
+	// say, which are not applied by it.
+	Aside bool
 	// inUse are the hashes of the node configurations that machines run; nil: nobody knows.
 	inUse []string
 }
@@ -144,8 +147,10 @@ func (p *Planned) Apply(ctx context.Context, lease *clusterstore.Lease, report f
 	if failed == nil {
 		failed = p.Execute(ctx, ExecuteOptions{Guard: lease.Hold, Report: report})
 	}
-	r := clusterstore.Revision{Plan: digest, Result: "done",
-		Message: p.Plan.Summary().Applied()}
+	r := clusterstore.Revision{Result: "done", Message: p.Plan.Summary().Applied()}
+	if !p.Aside {
+		r.Plan = digest
+	}
 	if failed != nil {
 		r.Result, r.Message = "failed", failed.Error()
 	}

@@ -290,24 +290,6 @@ func sshKeys(client *kops.Client, ctx context.Context, cluster string) ([]sshKey
 	return out, err
 }
 
-func (g *verb) revisions() *cobra.Command {
-	c := shell.Cobra("revisions [CLUSTER]", "Show what was applied to a cluster, by whom and when", "Show the history of a cluster: a line for each applied change.", `
-  kops get revisions --name cluster.example.com`,
-		func(ctx context.Context, args []string) error {
-			return list(ctx, g, args, revisions, []string{"REVISION", "TIME", "WHO", "VERSION", "RESULT", "COMMAND"},
-				func(r kops.Revision) []string {
-					return []string{strconv.Itoa(r.Number), r.Time.UTC().Format("2006-01-02 15:04:05Z"), r.Who, r.Version, r.Result, r.Command}
-				})
-		})
-	c.Aliases = []string{"revision"}
-	c.ValidArgsFunction = shell.CompleteCluster(g.App)
-	return c
-}
-
-func revisions(client *kops.Client, ctx context.Context, cluster string) ([]kops.Revision, error) {
-	return client.Clusters().Revisions(ctx, cluster)
-}
-
 // list prints what the client lists of a cluster.
 func list[T any](ctx context.Context, g *verb, args []string, of func(*kops.Client, context.Context, string) ([]T, error), header []string, row func(T) []string) error {
 	if err := g.check(); err != nil {

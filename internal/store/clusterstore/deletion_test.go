@@ -205,7 +205,7 @@ func TestDeletionNeedsTheLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.client(t).Break(t.Context(), name); err != nil {
+	if err := w.client(t).Break(t.Context(), clusterstore.Holder{}, name); err != nil {
 		t.Fatal(err)
 	}
 	before := w.raw(t)

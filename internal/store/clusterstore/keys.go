@@ -309,6 +309,15 @@ func (f *Folders) AddSSHKey(ctx context.Context, k SSHKey) error {
 	return f.statePKI.put(ctx, k.key(), []byte(k.Text), store.PutOptions{})
 }
 
+// HasSSHKey reports whether an SSH key is where keys are added.
+func (f *Folders) HasSSHKey(ctx context.Context, k SSHKey) (bool, error) {
+	listing, err := f.statePKI.Listing(ctx)
+	if err != nil {
+		return false, fmt.Errorf("list SSH keys: %w", err)
+	}
+	return slices.ContainsFunc(listing, func(info store.Info) bool { return sshName(info.Key) == plain(k.Fingerprint) }), nil
+}
+
 // OtherSSHKeys lists the names, which are fingerprints without colons, of the SSH keys
 // beside one in the folder of the state store, where keys are added.
 func (f *Folders) OtherSSHKeys(ctx context.Context, k SSHKey) ([]string, error) {

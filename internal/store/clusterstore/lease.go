@@ -250,9 +250,9 @@ func (s *Store) Holding(ctx context.Context, cluster string) (*Held, error) {
 	return newHeld(cluster, l, now), nil
 }
 
-// Break frees the lease of a cluster, whoever holds it. A holder that is alive
-// after all notices within a quarter of a minute, and at its next Check.
-func (s *Store) Break(ctx context.Context, cluster string) error {
+// Break frees the lease of a cluster, whoever holds it, and records that. A holder that is
+// alive after all notices within a quarter of a minute, and at its next Check.
+func (s *Store) Break(ctx context.Context, who Holder, cluster string) error {
 	if err := checkName(cluster); err != nil {
 		return err
 	}
@@ -262,12 +262,25 @@ func (s *Store) Break(ctx context.Context, cluster string) error {
 			return err
 		}
 		l.Free, l.Fence = true, l.Fence+1
-		if _, err := s.writeLease(ctx, cluster, l, store.PutOptions{IfVersion: v}); !fault.Is(err, fault.Conflict) {
+		_, err = s.writeLease(ctx, cluster, l, store.PutOptions{IfVersion: v})
+		if err == nil {
+			return s.noteBreak(ctx, who, cluster, l)
+		}
+		if !fault.Is(err, fault.Conflict) {
 			return err
 		}
 		// It was renewed in between; once more.
 	}
 	return restless(cluster)
+}
+
+// noteBreak records that a lease was broken, unless it was of no cluster any more.
+func (s *Store) noteBreak(ctx context.Context, who Holder, cluster string, l LeaseState) error {
+	c, err := s.Load(ctx, cluster)
+	if err != nil {
+		return nil //nolint:nilerr // the lease is free, which counts more than its place in the history
+	}
+	return s.Note(ctx, who, c, fmt.Sprintf("broke the lease of %q, of %s on %s (process %d)", l.Command, l.User, l.Host, l.PID))
 }
 
 // writeLease writes the lease of a cluster, on a condition.

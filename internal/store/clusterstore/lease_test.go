@@ -233,10 +233,10 @@ func leaseBroken(t *testing.T, w *world) {
 		t.Fatal("a renewed lease was taken")
 	}
 	other := w.client(t)
-	if err := other.Break(t.Context(), name); err != nil {
+	if err := other.Break(t.Context(), clusterstore.Holder{}, name); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Break(t.Context(), "unheard-of.example.com"); err != nil {
+	if err := other.Break(t.Context(), clusterstore.Holder{}, "unheard-of.example.com"); err != nil {
 		t.Errorf("breaking no lease: %v", err)
 	}
 	_, second := acquire(t, other, "joe")
@@ -429,7 +429,7 @@ func revisions(t *testing.T, w *world) {
 	if _, err := s.Revision(t.Context(), name, 13); !fault.Is(err, fault.Gone) {
 		t.Errorf("one that is not: %v", err)
 	}
-	if err := w.client(t).Break(t.Context(), name); err != nil {
+	if err := w.client(t).Break(t.Context(), clusterstore.Holder{}, name); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Append(t.Context(), l, c, clusterstore.Revision{Result: "done"}); !errors.Is(err, clusterstore.ErrLost) {
@@ -565,7 +565,7 @@ func TestRestlessLease(t *testing.T) {
 	s := w.client(t, func(c *clusterstore.Config) {
 		c.State = failingPuts{w.open(), fault.New(fault.Conflict, "somebody was quicker")}
 	})
-	if err := s.Break(t.Context(), name); !fault.Is(err, fault.Conflict) || fault.Remedy(err) == "" {
+	if err := s.Break(t.Context(), clusterstore.Holder{}, name); !fault.Is(err, fault.Conflict) || fault.Remedy(err) == "" {
 		t.Errorf("break: %v, remedy %q", err, fault.Remedy(err))
 	}
 	if _, err := s.Append(t.Context(), l, load(t, w.client(t)), clusterstore.Revision{Result: "done"}); !fault.Is(err, fault.Conflict) {
@@ -579,7 +579,7 @@ func TestRestlessLease(t *testing.T) {
 		t.Errorf("acquire: %v", err)
 	}
 	for _, bad := range []string{"", "a/b", ".kops", ".."} {
-		if err := w.client(t).Break(t.Context(), bad); !fault.Is(err, fault.Permanent) {
+		if err := w.client(t).Break(t.Context(), clusterstore.Holder{}, bad); !fault.Is(err, fault.Permanent) {
 			t.Errorf("break of %q: %v", bad, err)
 		}
 	}

@@ -17,25 +17,49 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Revision is the record of one change that was applied to a cluster.
+// Revision is the record of one change of a cluster: of its objects in the store, of its
+// keys, or of what was applied to its platform.
 type Revision struct {
 	Number int       `json:"number"`
 	Time   time.Time `json:"time"`
-	// Holder and Fence are of the lease under which the change was made.
+	// Holder is who made the change; Fence is that of the lease under which it was made.
 	Holder
 	Fence int64 `json:"fence,omitempty"`
 	// Version is that of the program.
 	Version string `json:"version,omitempty"`
-	// Plan is the digest of the plan that was carried out, as its maker spells it.
+	// Plan is the digest of the plan that was carried out, as its maker spells it; only a
+	// change that was applied has one.
 	Plan string `json:"plan,omitempty"`
-	// Result is "done", "failed" or "interrupted", and Message says more.
+	// Result is "done", "failed" or "interrupted", and Message says more. Of a change of the
+	// objects alone it is Stored.
 	Result  string `json:"result"`
 	Message string `json:"message,omitempty"`
+	// Changes are the fields that a change of the objects has changed.
+	Changes []Change `json:"changes,omitempty"`
+	// LastApplied is the number of the newest revision before a stored one that was applied
+	// to its end; 0 where there is none or it is not known.
+	LastApplied int `json:"lastApplied,omitempty"`
 	// SpecDigest is the digest of Spec: the cluster, its groups and the additional
 	// objects, as one file of v1alpha2.
 	SpecDigest string `json:"specDigest"`
 	Spec       string `json:"spec,omitempty"`
 }
+
+// Stored is the result of a change of the objects that was not applied by itself.
+const Stored = "stored"
+
+// Change is a field of an object that was changed.
+type Change struct {
+	// Object is Cluster, or kind and name: InstanceGroup/nodes.
+	Object string `json:"object"`
+	// Field is its path in v1alpha2; "" where the whole object is new or gone, as Whole says.
+	Field string `json:"field,omitempty"`
+	// Whole is "created", "deleted", or "rewritten": with the same fields, in another text.
+	Whole string `json:"whole,omitempty"`
+}
+
+// Applied reports whether the objects of the revision were applied to its end.
+func (r *Revision) Applied() bool { return r.Plan != "" && r.Result == "done" }
 
 // revisionKey is the key of a revision in our own folder: numbers sort as texts do.
 func revisionKey(n int) string { return fmt.Sprintf("%s%08d.json", revisionsFolder, n) }
@@ -55,19 +79,9 @@ func revisionNumber(key string) int {
 // number, time, holder, version and spec, and returns the number. It checks that the
 // lease is still held.
 func (s *Store) Append(ctx context.Context, lease *Lease, c *Contents, r Revision) (int, error) {
-	objects := []api.Object{c.Spec}
-	for _, g := range c.Groups {
-		objects = append(objects, g)
-	}
-	for _, h := range c.Hosts {
-		objects = append(objects, h)
-	}
-	spec, err := compat.Encode(api.V1Alpha2, append(objects, c.Additional...)...)
-	if err != nil {
+	if err := r.hold(c); err != nil {
 		return 0, err
 	}
-	r.Spec, r.SpecDigest = string(spec), store.Digest(spec)
-	r.Time, r.Version = s.cfg.Now().UTC(), s.cfg.Version
 	lease.mu.Lock()
 	r.Holder, r.Fence = lease.state.Holder, lease.state.Fence
 	lease.mu.Unlock()
@@ -81,24 +95,53 @@ func (s *Store) Append(ctx context.Context, lease *Lease, c *Contents, r Revisio
 	if err := reads.Wait(); err != nil {
 		return 0, err
 	}
-	n := slices.Max(append(numbers, 0))
-	for range leaseTries {
-		n++
+	n, err := s.record(ctx, c.Spec.Name, slices.Max(append(numbers, 0))+1, r)
+	if err == nil {
+		lease.recorded()
+	}
+	return n, err
+}
+
+// hold puts the objects of a cluster into the revision.
+func (r *Revision) hold(c *Contents) error {
+	spec, err := compat.Encode(api.V1Alpha2, c.objects()...)
+	r.Spec, r.SpecDigest = string(spec), store.Digest(spec)
+	return err
+}
+
+// objects lists the objects of a cluster; there are none in nil.
+func (c *Contents) objects() []api.Object {
+	if c == nil {
+		return nil
+	}
+	out := []api.Object{c.Spec}
+	for _, g := range c.Groups {
+		out = append(out, g)
+	}
+	for _, h := range c.Hosts {
+		out = append(out, h)
+	}
+	return append(out, c.Additional...)
+}
+
+// record writes a revision under the first number from n on that nobody has taken, and
+// returns that number.
+func (s *Store) record(ctx context.Context, cluster string, n int, r Revision) (int, error) {
+	r.Time, r.Version = s.cfg.Now().UTC(), s.cfg.Version
+	for last := n + leaseTries; n < last; n++ {
 		r.Number = n
 		data, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
-			return 0, fmt.Errorf("write revision %d of cluster %s: %w", n, c.Spec.Name, err)
-		}
-		_, err = s.own(c.Spec.Name).Put(ctx, revisionKey(n), append(data, '\n'), store.PutOptions{IfAbsent: true, Private: true})
 		if err == nil {
-			lease.recorded()
+			_, err = s.own(cluster).Put(ctx, revisionKey(n), append(data, '\n'), store.PutOptions{IfAbsent: true, Private: true})
+		}
+		if err == nil {
 			return n, nil
 		}
 		if !fault.Is(err, fault.Conflict) {
-			return 0, fmt.Errorf("write revision %d of cluster %s: %w", n, c.Spec.Name, err)
+			return 0, fmt.Errorf("write revision %d of cluster %s: %w", n, cluster, err)
 		}
 	}
-	return 0, fault.New(fault.Conflict, "write a revision of cluster %s: the numbers up to %d were all taken by somebody else", c.Spec.Name, n)
+	return 0, fault.New(fault.Conflict, "write a revision of cluster %s: the numbers up to %d were all taken by somebody else", cluster, n-1)
 }
 
 // Revisions lists the numbers of a cluster's revisions, the newest first.

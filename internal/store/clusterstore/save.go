@@ -34,19 +34,25 @@ type write struct {
 // has written anything. Generation is raised with every change of a spec, and the
 // creation time is set.
 func (s *Store) Save(ctx context.Context, was, now *Contents) (*Contents, error) {
+	out, _, err := s.save(ctx, was, now)
+	return out, err
+}
+
+// save is Save, which also returns what was written.
+func (s *Store) save(ctx context.Context, was, now *Contents) (*Contents, []write, error) {
 	name := now.Spec.Name
 	if err := checkName(name); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if was != nil && was.Spec.Name != name {
-		return nil, fault.New(fault.Permanent, "the name of cluster %s cannot be changed, to %s", was.Spec.Name, name)
+		return nil, nil, fault.New(fault.Permanent, "the name of cluster %s cannot be changed, to %s", was.Spec.Name, name)
 	}
 	if was == nil {
 		was = &Contents{}
 	}
-	writes, err := s.changes(was, now)
+	writes, err := s.writes(was, now)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	docs := pack{Documents: maps.Clone(was.docs.Documents), Remote: was.docs.Remote}
 	if docs.Documents == nil {
@@ -55,22 +61,22 @@ func (s *Store) Save(ctx context.Context, was, now *Contents) (*Contents, error)
 	if len(writes) > 0 {
 		docs.Remote = ""
 		if err := s.apply(ctx, name, writes, docs.Documents); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	docs = s.publish(ctx, name, docs)
 	out, err := s.decode(ctx, name, docs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(writes) == 0 {
 		out.listing = was.listing
 	}
-	return out, nil
+	return out, writes, nil
 }
 
-// changes lists what differs, the config first.
-func (s *Store) changes(was, now *Contents) ([]write, error) {
+// writes lists what differs, the config first.
+func (s *Store) writes(was, now *Contents) ([]write, error) {
 	var out []write
 	add := func(key, object string, text string, same bool) {
 		if !same || slices.Contains(now.rewrite, key) {

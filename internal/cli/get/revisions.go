@@ -1,0 +1,107 @@
+package get
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kops.local/kops"
+	"kops.local/kops/internal/cli/shell"
+)
+
+// mostChanges is how many changes a line of the history names, and widest how long its
+// message may be.
+const mostChanges, widest = 3, 60
+
+func (g *verb) revisions() *cobra.Command {
+	c := shell.Cobra("revisions [CLUSTER] [NUMBER]", "Show who changed a cluster, when and what", `
+Show the history of a cluster, the newest change first, or one change by its number.
+RESULT is stored of a change of the objects, which the next update applies, and done,
+failed or interrupted of what was carried out. CHANGES names the fields that were
+changed. With a number, -o yaml and -o json show the objects after the change as well.`, `
+  kops get revisions --name cluster.example.com
+  kops get revisions 7 --name cluster.example.com
+  kops get revisions 7 --name cluster.example.com -o yaml`,
+		func(ctx context.Context, args []string) error {
+			if n, rest, ok := numbered(args); ok {
+				return g.revision(ctx, rest, n)
+			}
+			return list(ctx, g, args, revisions, []string{"REVISION", "TIME", "WHO", "VERSION", "RESULT", "CHANGES", "COMMAND"},
+				func(r kops.Revision) []string {
+					return []string{strconv.Itoa(r.Number), at(r), r.Who, r.Version, r.Result, what(r), r.Command}
+				})
+		})
+	c.Aliases = []string{"revision"}
+	c.ValidArgsFunction = shell.CompleteCluster(g.App)
+	return c
+}
+
+// numbered takes the number of a revision from the end of the arguments.
+func numbered(args []string) (n int, rest []string, ok bool) {
+	if len(args) == 0 {
+		return 0, nil, false
+	}
+	last := len(args) - 1
+	n, err := strconv.Atoi(args[last])
+	return n, args[:last], err == nil
+}
+
+func revisions(client *kops.Client, ctx context.Context, cluster string) ([]kops.Revision, error) {
+	return client.Clusters().Revisions(ctx, cluster)
+}
+
+// revision prints one revision.
+func (g *verb) revision(ctx context.Context, args []string, n int) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	name, client, err := g.Open(ctx, args)
+	if err != nil {
+		return err
+	}
+	r, err := client.Clusters().Revision(ctx, name, n)
+	if err != nil {
+		return err
+	}
+	return g.PrintAs(g.format, r, func() error {
+		rows := [][]string{{"Revision", strconv.Itoa(r.Number)}, {"Time", at(*r)}, {"Who", r.Who}, {"Version", r.Version},
+			{"Command", r.Command}, {"Result", r.Result}}
+		if r.Message != "" {
+			rows = append(rows, []string{"Message", r.Message})
+		}
+		for i, c := range r.Changes {
+			rows = append(rows, []string{map[bool]string{true: "Changes"}[i == 0], c.String()})
+		}
+		return g.PrintRows(rows)
+	})
+}
+
+func at(r kops.Revision) string { return r.Time.UTC().Format(time.DateTime) + "Z" }
+
+// byObject puts the changed fields of each object together.
+func byObject(all []kops.RevisionChange) []string {
+	var out []string
+	for i, c := range all {
+		if last := len(out) - 1; i > 0 && all[i-1].Object == c.Object {
+			out[last] += ", " + c.Field
+			continue
+		}
+		out = append(out, c.String())
+	}
+	return out
+}
+
+// what says in short what a revision changed.
+func what(r kops.Revision) string {
+	if len(r.Changes) > 0 {
+		return shell.Listed(byObject(r.Changes), mostChanges)
+	}
+	line, _, _ := strings.Cut(r.Message, "\n")
+	if text := []rune(line); len(text) > widest {
+		line = string(text[:widest-1]) + "…"
+	}
+	return line
+}

@@ -1,0 +1,136 @@
+// Package difference finds the fields in which two sets of objects differ. It must not
+// know what the fields mean.
+package difference
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
+)
+
+// Field is a field that differs.
+type Field struct {
+	// Object is "Cluster" for the cluster, and else its kind and name: InstanceGroup/nodes.
+	Object string
+	// Path is that of the field in v1alpha2; "" where the whole object is new or gone.
+	Path string
+	// Old and New are the values; "" where the field is not set. Of a whole object they
+	// are Absent and Present.
+	Old, New string
+}
+
+// Of a whole object that is new or gone.
+const (
+	Absent  = "absent"
+	Present = "present"
+)
+
+// Between lists the fields in which two sets of objects differ, by object and path. What
+// the store writes into metadata by itself is not compared.
+func Between(was, now []api.Object) ([]Field, error) {
+	old, err := fields(was)
+	if err != nil {
+		return nil, err
+	}
+	next, err := fields(now)
+	if err != nil {
+		return nil, err
+	}
+	var out []Field
+	for _, object := range union(old, next) {
+		a, b := old[object], next[object]
+		if a == nil || b == nil {
+			out = append(out, Field{Object: object, Old: presence(a), New: presence(b)})
+			continue
+		}
+		for _, path := range union(a, b) {
+			if a[path] != b[path] {
+				out = append(out, Field{object, path, a[path], b[path]})
+			}
+		}
+	}
+	return out, nil
+}
+
+func presence(fields map[string]string) string {
+	if fields == nil {
+		return Absent
+	}
+	return Present
+}
+
+// union lists the keys of both maps in order.
+func union[V any](a, b map[string]V) []string {
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return slices.Sorted(maps.Keys(both))
+}
+
+// fields returns the values of objects by object and path.
+func fields(objs []api.Object) (map[string]map[string]string, error) {
+	out := map[string]map[string]string{}
+	for _, o := range objs {
+		data, err := compat.Encode(api.V1Alpha2, o)
+		var tree map[string]any
+		if err == nil {
+			err = yaml.Unmarshal(data, &tree)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("compare %s: %w", api.Name(o), err)
+		}
+		tree["metadata"] = chosen(tree["metadata"])
+		leaves := map[string]string{}
+		flatten(leaves, "", tree)
+		out[name(o)] = leaves
+	}
+	return out, nil
+}
+
+// name is how a Field calls an object.
+func name(o api.Object) string {
+	if _, ok := o.(*api.Cluster); ok {
+		return api.KindCluster
+	}
+	if ns := o.GetNamespace(); ns != "" {
+		return api.Kind(o) + "/" + ns + "/" + o.GetName()
+	}
+	return api.Name(o)
+}
+
+// chosen returns the part of an object's metadata that users write.
+func chosen(metadata any) map[string]any {
+	all, _ := metadata.(map[string]any)
+	out := map[string]any{}
+	for _, k := range []string{"labels", "annotations"} {
+		if of, ok := all[k].(map[string]any); ok {
+			of = maps.Clone(of)
+			delete(of, api.LabelCluster)
+			out[k] = of
+		}
+	}
+	return out
+}
+
+func flatten(to map[string]string, path string, v any) {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, e := range x {
+			below := k
+			if path != "" {
+				below = path + "." + k
+			}
+			flatten(to, below, e)
+		}
+	case []any:
+		for i, e := range x {
+			flatten(to, fmt.Sprintf("%s[%d]", path, i), e)
+		}
+	default:
+		to[path] = fmt.Sprint(x)
+	}
+}
