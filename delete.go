@@ -97,7 +97,7 @@ func (c *Client) planDeletion(ctx context.Context, told *call, o DeleteOptions) 
 		if d.Planned, err = c.planRemoval(ctx, told, cl); err != nil {
 			return nil, err
 		}
-		u.Plan = newPlan(d.Plan)
+		u.Plan, u.Risks = newPlan(d.Plan), d.RemovalRisks()
 	}
 	return d, told.plan(u)
 }
@@ -151,7 +151,7 @@ func (c *Client) deleteExternal(ctx context.Context, told *call, o DeleteOptions
 	if err != nil {
 		return err
 	}
-	if err := told.plan(&Update{Plan: newPlan(p.Plan)}); err != nil || !o.Apply {
+	if err := told.plan(&Update{Plan: newPlan(p.Plan), Risks: p.RemovalRisks()}); err != nil || !o.Apply {
 		return err
 	}
 	return execute(ctx, told, p, pipeline.ExecuteOptions{Patience: o.Wait})
@@ -225,7 +225,7 @@ func (c *Client) planGroupRemoval(ctx context.Context, told *call, groups []stri
 	}
 	p, err := have.GroupRemoval(gone...)
 	if err == nil {
-		err = told.plan(&Update{Plan: newPlan(p.Plan), Warnings: cl.Warnings})
+		err = told.plan(&Update{Plan: newPlan(p.Plan), Warnings: cl.Warnings, Risks: p.RemovalRisks()})
 	}
 	return p, now, err
 }

@@ -85,23 +85,24 @@ func reasons(of []stale.Reason) []status.Reason {
 	return out
 }
 
-// aftermath says by group what a plan leaves to do. It is nil where no machine runs.
-func aftermath(ctx context.Context, p *pipeline.Planned, m *pipeline.Modelled, o UpdateOptions) *Aftermath {
+// aftermath says by group what a plan leaves to do, and of which machines. It is nil where
+// no machine runs.
+func aftermath(ctx context.Context, p *pipeline.Planned, m *pipeline.Modelled, o UpdateOptions) (*Aftermath, []stale.Machine) {
 	authority := m.Keysets[pki.KubernetesCA]
 	if o.IgnoreSkew {
 		authority = nil // the control plane is not asked
 	}
 	judged, err := p.Effect(ctx, authority)
 	if err != nil {
-		return &Aftermath{Groups: []status.GroupAftermath{}, Unknown: err.Error()}
+		return &Aftermath{Groups: []status.GroupAftermath{}, Unknown: err.Error()}, nil
 	}
 	if m.Provider.Roll.Refills { // its group makes another machine in the place of one that is dead
 		judged = slices.DeleteFunc(judged, func(m stale.Machine) bool { return !m.Running && !m.Spare })
 	}
 	if len(judged) == 0 {
-		return nil
+		return nil, nil
 	}
-	return summed(judged, m.Model.Cluster, m.Model.Groups, m.Provider.Roll)
+	return summed(judged, m.Model.Cluster, m.Model.Groups, m.Provider.Roll), judged
 }
 
 // summed puts machines together by group.

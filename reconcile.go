@@ -137,15 +137,11 @@ func (c *Client) following(ctx context.Context, cl *Cluster) ([]upgrade.Hop, err
 	return out, nil
 }
 
-// look says what is in the way of the upgrade that the objects ask for. Where one with
-// their version was applied, or none with an older, it is not asked: it is begun, and the
-// only way is on.
+// look says what is in the way of the upgrade that the objects ask for. Where their version
+// was applied, or tried to be, nothing is: the only way is on.
 func (r *reconciler) look(ctx context.Context, cl *Cluster) (finding.List, error) {
-	_, begun, err := r.c.beforeUpgrade(ctx, cl)
-	if err != nil || begun {
-		if fault.Is(err, fault.Gone) {
-			err = nil
-		}
+	upgrading, err := r.c.upgrading(ctx, cl)
+	if err != nil || !upgrading {
 		return nil, err
 	}
 	return r.checked(ctx, cl, cl.Spec.Spec.KubernetesVersion)

@@ -151,6 +151,35 @@ func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisio
 	return before, begun, err
 }
 
+// upgrading reports whether the objects ask for a later version of Kubernetes than what was
+// applied last, or was tried to. Where nothing was, there is nothing to upgrade.
+func (c *Client) upgrading(ctx context.Context, cl *Cluster) (bool, error) {
+	now, err := versions.ParseVersion(cl.Spec.Spec.KubernetesVersion)
+	if err != nil {
+		return false, fmt.Errorf("spec.kubernetesVersion: %w", err)
+	}
+	numbers, err := c.store.Revisions(ctx, cl.Spec.Name)
+	if err != nil {
+		return false, err
+	}
+	for _, n := range numbers { // the newest first
+		r, err := c.store.Revision(ctx, cl.Spec.Name, n)
+		if err != nil {
+			return false, err
+		}
+		if r.Plan == "" {
+			continue
+		}
+		of, err := objectsOf(r)
+		if err != nil || of.cluster == nil {
+			return false, err
+		}
+		v, err := versions.ParseVersion(of.cluster.Spec.KubernetesVersion)
+		return err == nil && v.LT(now), nil
+	}
+	return false, nil
+}
+
 // atRevision reads the objects of a change, whose version of Kubernetes is none that the
 // cluster has yet to come to.
 func (c *Client) atRevision(ctx context.Context, cl *Cluster, n int) (out revisionObjects, err error) {

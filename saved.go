@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/render/text"
@@ -40,6 +41,8 @@ type SavedPlan struct {
 	// that they do not make, for lack of --prune.
 	Steps    []SavedStep `json:"steps"`
 	Deferred []SavedStep `json:"deferred"`
+	// Risks are what deserves a second look before the plan is carried out.
+	Risks finding.List `json:"risks,omitempty"`
 	// Digest is the SHA-256 of all the rest, in hexadecimal.
 	Digest string `json:"digest"`
 }
@@ -64,7 +67,7 @@ func (u *Update) Saved() (*SavedPlan, error) {
 	w, o := u.modelled.World, u.options
 	s := &SavedPlan{Format: planFormat, Cluster: u.modelled.Cluster.Spec.Name, Time: w.Now().UTC().Truncate(time.Second), Version: w.Version,
 		Part:    PlanPart{Prune: o.Prune, Phase: o.Phase, Groups: o.Groups, Roles: o.Roles, Lifecycles: o.Lifecycles},
-		Summary: u.Plan.Count()}
+		Summary: u.Plan.Count(), Risks: u.Risks}
 	var err error
 	doing := slices.DeleteFunc(slices.Clone(u.Plan.made.Steps), func(st plan.Step) bool { return st.Op == plan.Keep })
 	if s.Steps, err = savedSteps(doing); err != nil {
@@ -142,9 +145,15 @@ func (s *SavedPlan) Marshal() ([]byte, error) {
 
 // ReadPlan reads a saved plan. One that was edited is refused.
 func ReadPlan(data []byte) (*SavedPlan, error) {
-	var head struct{ Format int }
+	var head struct {
+		Format int
+		Kind   string
+	}
 	if err := json.Unmarshal(data, &head); err != nil || head.Format == 0 {
 		return nil, errors.New("it is not a saved plan; make one with option:KeepKeys")
+	}
+	if head.Kind != "" {
+		return nil, fmt.Errorf("it is a %s, not a saved plan; make one with option:KeepKeys", head.Kind)
 	}
 	if head.Format != planFormat {
 		return nil, fmt.Errorf("it is of format %d, and this program knows format %d; make a new plan with this program", head.Format, planFormat)

@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
+	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/store/clusterstore"
 )
@@ -71,6 +72,9 @@ type Update struct {
 	// Aftermath is what the update leaves to do about machines that run; nil where none
 	// does, and where nothing changes.
 	Aftermath *Aftermath
+	// Risks are what in the plan deserves a second look before it is carried out. The Rule
+	// of each is a code that stays: pod-network-changed, data-deleted and so on.
+	Risks finding.List
 	// Objects are the URLs of files of a store that a deletion removes.
 	Objects []string
 
@@ -237,6 +241,11 @@ func planned(ctx context.Context, told *call, m *pipeline.Modelled, o UpdateOpti
 		return nil, nil, err
 	}
 	u := &Update{Facts: &Facts{m.Model.Facts}, Plan: newPlan(p.Plan), Warnings: m.Warnings, modelled: m, options: o}
+	var machines []stale.Machine
+	u.Aftermath, machines = aftermath(ctx, p, m, o)
+	if u.Risks, err = p.Risks(ctx, machines); err != nil {
+		return nil, nil, err
+	}
 	if o.Plan != nil {
 		now, err := u.Saved()
 		if err == nil {
@@ -246,7 +255,6 @@ func planned(ctx context.Context, told *call, m *pipeline.Modelled, o UpdateOpti
 			return u, p, err
 		}
 	}
-	u.Aftermath = aftermath(ctx, p, m, o)
 	return u, p, nil
 }
 

@@ -53,8 +53,11 @@ func (p *Planned) Effect(ctx context.Context, authority *pki.Keyset) ([]stale.Ma
 		before, err = p.revised(part)
 		return err
 	})
-	if err := all.Wait(); err != nil || len(groups) == 0 {
+	if err := all.Wait(); err != nil {
 		return nil, err
+	}
+	if p.before = &before; len(groups) == 0 {
+		return nil, nil
 	}
 	if err := p.held(ctx, &in, groups, before); err != nil {
 		return nil, err

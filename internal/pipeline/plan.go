@@ -34,6 +34,8 @@ type Planned struct {
 	Aside bool
 	// inUse are the hashes of the node configurations that machines run; nil: nobody knows.
 	inUse []string
+	// before are the objects as they were applied last; nil: they were not read.
+	before *revised
 }
 
 // Plan compares what is wanted with what there is.

@@ -196,6 +196,7 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 			progress.Start(u.Plan)
 			return nil
 		}
+		app.PrintRisks(u.Risks)
 		preview(app, u)
 		return nil
 	}))
@@ -314,8 +315,12 @@ func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, clust
 	progress := app.Progress()
 	o := kops.DeleteOptions{Apply: apply, On: app.On(progress.On(func(u *kops.Update) error {
 		app.Warn(u.Warnings)
-		if err := text.Deletion(app.Out, shell.Inside[*plan.Plan](u.Plan)); err != nil || !apply {
+		if err := text.Deletion(app.Out, shell.Inside[*plan.Plan](u.Plan)); err != nil {
 			return err
+		}
+		app.PrintRisks(u.Risks)
+		if !apply {
+			return nil
 		}
 		if sure != nil {
 			if err := sure(); err != nil {

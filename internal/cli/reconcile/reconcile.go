@@ -80,8 +80,13 @@ func run(ctx context.Context, app *shell.App, args []string, o kops.ReconcileOpt
 // preview prints what the update would do now, and what would follow.
 func preview(app *shell.App, name string, r *kops.Reconciliation) error {
 	app.Warn(r.Update.Warnings)
-	if err := text.Plan(app.Out, shell.Inside[*plan.Plan](r.Update.Plan), app.PlanOptions(true)); err != nil {
+	made := shell.Inside[*plan.Plan](r.Update.Plan)
+	if err := text.Plan(app.Out, made, app.PlanOptions()); err != nil {
 		return err
+	}
+	app.PrintRisks(r.Update.Risks)
+	if made.Empty() {
+		app.Printf("%s", text.Next(made))
 	}
 	if len(r.Hops) > 0 {
 		app.Printf("\nThen, hop by hop to Kubernetes %s:\n", r.Version)

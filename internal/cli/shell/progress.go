@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops"
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/render/text"
@@ -217,14 +219,43 @@ func (t *told) Unwrap() error { return t.error }
 // PrintResult writes what came of a plan as JSON or YAML; err is that of the run.
 func (a *App) PrintResult(format, cluster string, r *text.Result, u *kops.Update, err error) error {
 	write := func(w io.Writer) error {
-		return r.JSON(w, text.Run{Cluster: cluster, Version: a.Version, Aftermath: aftermath(u)}, spellError(err), errors.As(err, new(*kops.Refused)))
+		return r.JSON(w, a.runOf(cluster, u), spellError(err), errors.As(err, new(*kops.Refused)))
 	}
 	return a.printJSONAs(format, write)
 }
 
-// PrintPlan writes the plan of an update, and what it leaves to do, as JSON or YAML.
-func (a *App) PrintPlan(format string, u *kops.Update) error {
-	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, Inside[*plan.Plan](u.Plan), aftermath(u)) })
+// PrintPlan writes the plan of an update, and what is known of it, as JSON or YAML.
+func (a *App) PrintPlan(format, cluster string, u *kops.Update) error {
+	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, Inside[*plan.Plan](u.Plan), a.runOf(cluster, u)) })
+}
+
+// runOf is what is known of an update besides its plan; u may be nil.
+func (a *App) runOf(cluster string, u *kops.Update) text.Run {
+	run := text.Run{Cluster: cluster, Version: a.Version, Time: a.Now().UTC().Truncate(time.Second), Aftermath: aftermath(u)}
+	if u != nil {
+		run.Risks = spellFindings(u.Risks)
+	}
+	return run
+}
+
+// PrintRisks shows what in a plan deserves a second look; with none, nothing.
+func (a *App) PrintRisks(l finding.List) {
+	if len(l) == 0 {
+		return
+	}
+	a.Printf("\nRisks\n")
+	for _, f := range spellFindings(l) {
+		a.Printf("  %s: %s\n", f.Rule, f)
+	}
+}
+
+// spellFindings spells the options in findings as flags.
+func spellFindings(l finding.List) finding.List {
+	l = slices.Clone(l)
+	for i := range l {
+		l[i].Message, l[i].Remedy = Spell(l[i].Message), Spell(l[i].Remedy)
+	}
+	return l
 }
 
 // aftermath is that of an update; nil where there is none.
@@ -253,6 +284,6 @@ func (a *App) printJSONAs(format string, write func(io.Writer) error) error {
 }
 
 // PlanOptions say how plans are shown on this system.
-func (a *App) PlanOptions(preview bool) text.Options {
-	return text.Options{Color: a.Color, Full: a.Verbosity > 0 || a.FullDiff, Whole: !a.Paged, Preview: preview}
+func (a *App) PlanOptions() text.Options {
+	return text.Options{Color: a.Color, Full: a.Verbosity > 0 || a.FullDiff, Whole: !a.Paged}
 }

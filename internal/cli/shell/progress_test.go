@@ -15,7 +15,7 @@ func TestADisplayIsRedrawnWhereNothingElseIsWritten(t *testing.T) {
 func TestAPlanIsColouredOnATerminal(t *testing.T) {
 	for _, color := range []bool{true, false} {
 		app := &App{System: System{Terminal: true, Color: color}}
-		if got := app.PlanOptions(true).Color; got != color {
+		if got := app.PlanOptions().Color; got != color {
 			t.Errorf("on a terminal %v: coloured %v", color, got)
 		}
 	}

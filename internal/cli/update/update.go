@@ -241,7 +241,7 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 	}
 	progress, outcome := app.Progress(), text.NewResult(app.Now)
 	o.Apply, o.KeepKeys = o.yes, o.recordPlan != ""
-	show := func(u *kops.Update) error {
+	planned := func(u *kops.Update) error {
 		app.Warn(u.Warnings)
 		if err := recordFacts(o.recordFacts, u); err != nil {
 			return err
@@ -250,11 +250,12 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 			return err
 		}
 		if o.format != "" && !o.yes {
-			return app.PrintPlan(o.format, u)
+			return app.PrintPlan(o.format, name, u)
 		}
 		if !o.yes {
-			return errors.Join(text.Plan(app.Out, shell.Inside[*plan.Plan](u.Plan), app.PlanOptions(true)), aftermath(app, name, u.Aftermath))
+			return show(app, name, u)
 		}
+		app.Warn(u.Risks)
 		outcome.Start(shell.Inside[*plan.Plan](u.Plan))
 		progress.Start(u.Plan)
 		return nil
@@ -262,7 +263,7 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 	o.On = app.On(func(e kops.Event) error {
 		switch e.Kind {
 		case kops.EventPlan:
-			return show(e.Plan)
+			return planned(e.Plan)
 		case kops.EventStep:
 			outcome.Report(shell.Inside[exec.Event](e.Step))
 			progress.Step(e.Step)
@@ -281,6 +282,20 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 		return preview(result, o)
 	}
 	return applied(ctx, app, client, name, result, o)
+}
+
+// show prints a plan, what machines need afterwards, and what deserves a second look.
+func show(app *shell.App, name string, u *kops.Update) error {
+	made := shell.Inside[*plan.Plan](u.Plan)
+	if err := text.Plan(app.Out, made, app.PlanOptions()); err != nil {
+		return err
+	}
+	if err := aftermath(app, name, u.Aftermath); err != nil {
+		return err
+	}
+	app.PrintRisks(u.Risks)
+	app.Printf("%s", text.Next(made))
+	return nil
 }
 
 func preview(u *kops.Update, o options) error {

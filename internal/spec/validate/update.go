@@ -41,7 +41,7 @@ func (c *Check) unwise(before *api.Cluster, exists func(string) bool) {
 	if !slices.ContainsFunc(before.Spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return exists(e.Name) }) {
 		return
 	}
-	was, is := newCheck(Input{Cluster: before}).podNetworks(), c.podNetworks()
+	was, is := PodNetworks(before), PodNetworks(c.Cluster)
 	c.rule = "network-change"
 	if !slices.Equal(was, is) {
 		c.Warn("spec.networking", strings.Join(is, ", "), "another pod network on a cluster that runs, which had "+strings.Join(was, ", ")+": pods of old and new machines do not reach each other until every machine is replaced",
@@ -55,10 +55,10 @@ func (c *Check) unwise(before *api.Cluster, exists func(string) bool) {
 	}
 }
 
-// podNetworks are the names of the pod networks that the spec asks for.
-func (c *Check) podNetworks() []string {
+// PodNetworks lists the names of the pod networks that a cluster asks for.
+func PodNetworks(cluster *api.Cluster) []string {
 	var out []string
-	c.EachNetwork(func(_ string, p PodNetwork) { out = append(out, p.Name) })
+	newCheck(Input{Cluster: cluster}).EachNetwork(func(_ string, p PodNetwork) { out = append(out, p.Name) })
 	return out
 }
 

@@ -13,7 +13,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/plan"
 )
 
@@ -50,14 +52,21 @@ func Plan(w io.Writer, p *plan.Plan, o Options) error {
 	if !p.Empty() {
 		out.printf("%s\n", totals(p.Summary()))
 	}
-	if o.Preview && p.Empty() && len(p.Deferred) > 0 {
-		out.printf("No changes need to be applied, but for what --prune would delete\n")
-	} else if o.Preview && p.Empty() {
-		out.printf("No changes need to be applied\n")
-	} else if o.Preview {
-		out.printf("\nMust specify --yes to apply changes\n")
+	if o.Preview {
+		out.printf("%s", Next(p))
 	}
 	return out.flush()
+}
+
+// Next is the sentence that ends a preview: how to go on.
+func Next(p *plan.Plan) string {
+	switch {
+	case !p.Empty():
+		return "\nMust specify --yes to apply changes\n"
+	case len(p.Deferred) > 0:
+		return "No changes need to be applied, but for what --prune would delete\n"
+	}
+	return "No changes need to be applied\n"
 }
 
 // groups are the steps of a plan by what happens to their resource.
@@ -118,19 +127,51 @@ func totals(c plan.Summary) string {
 	return "Plan: " + strings.Join(parts, ", ")
 }
 
-// report is the JSON form of a plan.
+// previewFormat is the number of the format of a report.
+const previewFormat = 1
+
+// report is the JSON form of a plan. Kind tells it from a saved plan.
 type report struct {
-	Digest  string       `json:"digest"`
-	Summary plan.Summary `json:"summary"`
-	*plan.Plan
-	Aftermath any `json:"aftermath,omitempty"`
+	Format  int    `json:"format"`
+	Kind    string `json:"kind"`
+	Cluster string `json:"cluster"`
+	// Version is that of the program.
+	Version   string       `json:"version"`
+	Time      time.Time    `json:"time"`
+	Digest    string       `json:"digest"`
+	Summary   plan.Summary `json:"summary"`
+	Steps     []reportStep `json:"steps"`
+	Deferred  []reportStep `json:"deferred,omitempty"`
+	Aftermath any          `json:"aftermath,omitempty"`
+	Risks     finding.List `json:"risks,omitempty"`
 }
 
-// JSON writes the whole plan, kept resources included, with its digest and with
-// how many resources are created, modified, replaced, deleted, deferred (deleted
-// only with --prune), kept and shared. A program that reads it finds every step
-// after the steps it follows. aftermath is what it leaves to do; nil: nothing is said of that.
-func JSON(w io.Writer, p *plan.Plan, aftermath any) error {
+// reportStep is a step with the identities of what is there.
+type reportStep struct {
+	plan.Step
+	IDs []string `json:"ids,omitempty"`
+}
+
+// reportSteps leaves out what kept resources look like, as nothing happens to them.
+func reportSteps(steps []plan.Step) []reportStep {
+	out := make([]reportStep, len(steps))
+	for i, s := range steps {
+		if s.Have != nil {
+			out[i].IDs = ids(s.Kind, s.Have)
+		}
+		if s.Op == plan.Keep {
+			s.Have, s.Want = nil, nil
+		}
+		out[i].Step = s
+	}
+	return out
+}
+
+// JSON writes a plan with its digest and with how many resources are created, modified,
+// replaced, deleted, deferred (deleted only with --prune), kept and shared. A program that
+// reads it finds every step after the steps it follows. Of kept resources only names and
+// identities are written.
+func JSON(w io.Writer, p *plan.Plan, of Run) error {
 	digest, err := p.Digest()
 	if err != nil {
 		return err
@@ -138,7 +179,8 @@ func JSON(w io.Writer, p *plan.Plan, aftermath any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	err = enc.Encode(report{Digest: digest, Plan: p, Summary: p.Summary(), Aftermath: aftermath})
+	err = enc.Encode(report{Format: previewFormat, Kind: "preview", Cluster: of.Cluster, Version: of.Version, Time: of.Time,
+		Digest: digest, Summary: p.Summary(), Steps: reportSteps(p.Steps), Deferred: reportSteps(p.Deferred), Aftermath: of.Aftermath, Risks: of.Risks})
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -86,20 +87,26 @@ func TestThePreviewSaysHowToGoOn(t *testing.T) {
 	}
 }
 
-func TestJSONHoldsTheWholePlan(t *testing.T) {
+func TestJSONHoldsThePlan(t *testing.T) {
 	p := planOf(t, someWant, someHave, false)
 	var b bytes.Buffer
-	if err := text.JSON(&b, p, nil); err != nil {
+	if err := text.JSON(&b, p, text.Run{Cluster: "a", Version: "1", Time: time.Unix(0, 0).UTC()}); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
+		Format                 int
+		Kind, Cluster, Version string
+		Time                   time.Time
+
 		Digest  string
 		Summary map[string]int
 		Steps   []struct {
 			Address  resource.Address
 			Op       string
 			Replaces bool
+			Have     map[string]any
 			Want     map[string]any
+			IDs      []string
 			After    []int
 		}
 		Deferred []struct{ Address resource.Address }
@@ -117,7 +124,13 @@ func TestJSONHoldsTheWholePlan(t *testing.T) {
 	if len(got.Steps) != len(p.Steps) || len(got.Deferred) != 1 || got.Deferred[0].Address.Name != "old" {
 		t.Errorf("steps or deferred steps are missing: %s", b.String())
 	}
+	if got.Format != 1 || got.Kind != "preview" || got.Cluster != "a" || got.Version != "1" || !got.Time.Equal(time.Unix(0, 0)) {
+		t.Errorf("it is not said what this is: %s", b.String())
+	}
 	for _, s := range got.Steps {
+		if s.Op == "keep" && (s.Want != nil || s.Have != nil || len(s.IDs) == 0) {
+			t.Errorf("%v: what is kept is told as %+v", s.Address, s)
+		}
 		if s.Op == "create" && s.Want["Name"] != s.Address.Name {
 			t.Errorf("%v: what is created is not told", s.Address)
 		}
@@ -284,7 +297,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 func TestErrorsOfTheWriterAreReturned(t *testing.T) {
 	p := planOf(t, someWant, someHave, true)
 	for name, err := range map[string]error{
-		"plan": text.Plan(broken{}, p, text.Options{}), "json": text.JSON(broken{}, p, nil), "deletion": text.Deletion(broken{}, p),
+		"plan": text.Plan(broken{}, p, text.Options{}), "json": text.JSON(broken{}, p, text.Run{}), "deletion": text.Deletion(broken{}, p),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "disk full") {
 			t.Errorf("%s: %v", name, err)

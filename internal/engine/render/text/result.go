@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/plan"
@@ -56,10 +57,15 @@ func (r *Result) Report(e exec.Event) {
 // resultFormat is the number of the format of a resultDocument.
 const resultFormat = 1
 
-// Run says which run a result is of, and what it leaves to do; nil: nothing is said of that.
+// Run says which run a plan or a result is of, and what is known besides.
 type Run struct {
 	Cluster, Version string
-	Aftermath        any
+	// Time is when a plan was made.
+	Time time.Time
+	// Aftermath is what it leaves to do; nil: nothing is said of that.
+	Aftermath any
+	// Risks are what in it deserves a second look.
+	Risks finding.List
 }
 
 type resultDocument struct {
@@ -76,6 +82,7 @@ type resultDocument struct {
 	Steps     []resultStep    `json:"steps"`
 	Deferred  []resultAddress `json:"deferred"`
 	Aftermath any             `json:"aftermath,omitempty"`
+	Risks     finding.List    `json:"risks,omitempty"`
 }
 
 type resultAddress struct {

@@ -1,0 +1,111 @@
+package risk_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/ops/risk"
+)
+
+// disk is a resource that holds data or, of a group, machines.
+type disk struct {
+	Name  string
+	Group string
+	Holds string
+}
+
+var disks = resource.Kind[disk, any]{
+	Name:  "disk",
+	Group: func(d *disk) string { return d.Group },
+	Holds: func(d *disk) string { return d.Holds },
+}
+
+func deletes(d ...*disk) *plan.Plan {
+	p := &plan.Plan{}
+	for _, x := range d {
+		p.Steps = append(p.Steps, plan.Step{Op: plan.Delete, Address: resource.Address{Kind: "disk", Name: x.Name}, Kind: disks.Erase(), Have: x})
+	}
+	return p
+}
+
+func cluster(version string, change ...func(*api.ClusterSpec)) *api.Cluster {
+	c := &api.Cluster{}
+	c.Name, c.Spec.KubernetesVersion = "a.example.com", version
+	c.Spec.Networking.Calico = &api.CalicoNetworkingSpec{}
+	for _, f := range change {
+		f(&c.Spec)
+	}
+	return c
+}
+
+func open(ranges ...string) func(*api.ClusterSpec) {
+	return func(s *api.ClusterSpec) { s.API.Access = ranges }
+}
+
+func TestRisks(t *testing.T) {
+	replaced := deletes(&disk{Name: "main", Holds: "data of etcd main"})
+	replaced.Steps = append(replaced.Steps, plan.Step{Op: plan.Create, Replaces: true, Have: replaced.Steps[0].Have})
+	control := []*api.InstanceGroup{{Spec: api.InstanceGroupSpec{Role: api.RoleControlPlane}}}
+	control[0].Name = "control"
+	for _, c := range []struct {
+		name string
+		in   risk.In
+		want []string
+	}{
+		{"nothing", risk.In{Was: cluster("1.36.3"), Now: cluster("1.36.4")}, nil},
+		{"another pod network", risk.In{Was: cluster("1.36.3"), Now: cluster("1.36.3", func(s *api.ClusterSpec) {
+			s.Networking.Calico, s.Networking.Cilium = nil, &api.CiliumNetworkingSpec{}
+		})}, []string{"pod-network-changed spec.networking from calico to cilium"}},
+		{"an older Kubernetes", risk.In{Was: cluster("1.36.3"), Now: cluster("1.35.4")}, []string{"kubernetes-downgraded spec.kubernetesVersion from 1.36.3 to 1.35.4"}},
+		{"a new cluster that is open", risk.In{Now: cluster("1.36.3", open("0.0.0.0/0", "::/0", "10.0.0.0/8"))},
+			[]string{"api-open spec.kubernetesApiAccess everybody: 0.0.0.0/0, ::/0"}},
+		{"one that was open before", risk.In{Was: cluster("1.36.3", open("0.0.0.0/0")), Now: cluster("1.36.3", open("0.0.0.0/0"))}, nil},
+		{"one that is opened by halves", risk.In{Was: cluster("1.36.3"), Now: cluster("1.36.3", open("0.0.0.0/1", "128.0.0.0/1"))},
+			[]string{"api-open spec.kubernetesApiAccess everybody: 0.0.0.0/1, 128.0.0.0/1"}},
+		{"one that is reached from inside only", risk.In{Now: cluster("1.36.3", open("0.0.0.0/0"), func(s *api.ClusterSpec) {
+			s.API.LoadBalancer = &api.LoadBalancerAccessSpec{Type: api.LoadBalancerInternal}
+		})}, nil},
+		{"a platform that bounds nothing", risk.In{Unbounded: true, Now: cluster("1.36.3", open("0.0.0.0/0"))}, nil},
+		{"SSH", risk.In{Was: cluster("1.36.3"), Now: cluster("1.36.3", func(s *api.ClusterSpec) { s.SSHAccess = []string{"0.0.0.0/0", "pl-1"} })},
+			[]string{"ssh-open spec.sshAccess 0.0.0.0/0"}},
+		{"data and machines", risk.In{Plan: deletes(&disk{Name: "main", Holds: "data of etcd main"}, &disk{Name: "nodes", Group: "nodes", Holds: "2 machines"}, &disk{Name: "empty"})},
+			[]string{"data-deleted  data of etcd main", "group-removed  2 machines"}},
+		{"what is replaced", risk.In{Plan: replaced}, nil},
+		{"one of three of the control plane", risk.In{Now: cluster("1.36.3"), Groups: control, Replaced: map[string]int{"control": 1, "nodes": 9}, Machines: map[string]int{"control": 3}},
+			[]string{"control-plane-replaced  1 of 3 machines"}},
+		{"the only one of the control plane", risk.In{Now: cluster("1.36.3"), Groups: control, Replaced: map[string]int{"control": 1}, Machines: map[string]int{"control": 1}},
+			[]string{"control-plane-replaced  the API does not answer meanwhile"}},
+		{"nodes alone", risk.In{Now: cluster("1.36.3"), Groups: control, Replaced: map[string]int{"nodes": 9}}, nil},
+	} {
+		if c.in.Plan == nil {
+			c.in.Plan = &plan.Plan{}
+		}
+		got := risk.Of(c.in)
+		match := len(got) == len(c.want)
+		for i := 0; match && i < len(got); i++ {
+			f, want := got[i], strings.SplitN(c.want[i], " ", 3)
+			match = f.Rule == want[0] && f.Path == want[1] && strings.Contains(f.Message, want[2]) && f.Warning && f.Object != ""
+		}
+		if !match {
+			t.Errorf("%s: %s, want %q", c.name, fmt.Sprint(got), c.want)
+		}
+	}
+}
+
+// TestEveryCodeIsExplained in the page about plans, as programs rely on codes.
+func TestEveryCodeIsExplained(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/plans.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range risk.Codes() {
+		if !strings.Contains(string(page), "| `"+code+"` |") {
+			t.Errorf("docs/plans.md does not explain %s", code)
+		}
+	}
+}
