@@ -22,8 +22,8 @@ import (
 // tree is every command, by its path, as it is with some feature flags on.
 func tree(features string) map[string]*cobra.Command {
 	env := map[string]string{"KOPS_FEATURE_FLAGS": features}
-	root := command(&shell.App{System: shell.System{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
-		Env: func(k string) string { return env[k] }, Now: time.Now, Version: "1.37.0"}})
+	root := command(shell.New(shell.System{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
+		Env: func(k string) string { return env[k] }, Now: time.Now, Version: "1.37.0"}))
 	all := map[string]*cobra.Command{}
 	var add func(*cobra.Command)
 	add = func(c *cobra.Command) {

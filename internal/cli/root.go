@@ -46,8 +46,8 @@ const killed = 130
 // command's context. At an interrupt after that Run returns while the command may
 // still be at work, for who cannot wait; the process is to end then.
 func Run(ctx context.Context, sys shell.System, args []string) int {
-	app := &shell.App{System: sys, Command: strings.Join(append([]string{"kops"}, args...), " "), Absent: absent()}
-	app.Watch()
+	app := shell.New(sys)
+	app.Command, app.Absent = strings.Join(append([]string{"kops"}, args...), " "), absent()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan int, 1)
@@ -124,10 +124,7 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 		Args:          cobra.ArbitraryArgs,
 		Version:       app.Version,
 
-		PersistentPreRun: func(c *cobra.Command, _ []string) {
-			app.Running = c
-			app.TellDeprecated(c)
-		},
+		PersistentPreRun: func(c *cobra.Command, _ []string) { app.Start(c) },
 	}
 	root.SetIn(app.In)
 	root.SetOut(app.Out)

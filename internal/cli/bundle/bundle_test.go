@@ -58,8 +58,8 @@ func newWorld(t *testing.T) *world {
 func (w *world) run(ctx context.Context, told io.Writer, args ...string) (string, error) {
 	var out bytes.Buffer
 	env := map[string]string{"KOPS_BUNDLE": w.dir}
-	app := &shell.App{System: shell.System{In: &bytes.Buffer{}, Out: &out, Err: told, Env: func(k string) string { return env[k] },
-		Cache: w.TempDir(), Program: filepath.Join(w.own, "kops"), Now: time.Now, Version: "1.37.0"}}
+	app := shell.New(shell.System{In: &bytes.Buffer{}, Out: &out, Err: told, Env: func(k string) string { return env[k] },
+		Cache: w.TempDir(), Program: filepath.Join(w.own, "kops"), Now: time.Now, Version: "1.37.0"})
 	c := bundle.Command(app)
 	c.SetArgs(args)
 	c.SetOut(&out)

@@ -19,8 +19,8 @@ func bench(editor string) (*shell.App, *api.InstanceGroup) {
 	group := &api.InstanceGroup{}
 	group.Name = "nodes"
 	group.Spec.MachineType = "small"
-	return &shell.App{System: shell.System{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
-		Env: func(name string) string { return map[string]string{"EDITOR": editor}[name] }}}, group
+	return shell.New(shell.System{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
+		Env: func(name string) string { return map[string]string{"EDITOR": editor}[name] }}), group
 }
 
 // Editors get ^C from the terminal, as this program does. One that goes on must

@@ -18,6 +18,7 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/render/text"
 	"kops.local/kops/internal/ops/kubeconfig"
 )
 
@@ -38,13 +39,31 @@ type App struct {
 	// Absent are commands of kOps, by their paths, that this program does not have.
 	Absent []string
 
-	// mu guards the fields below, and is never held while anything is written: each
-	// write to Out or Err takes it.
-	mu     sync.Mutex
-	shown  display   // what is redrawn now; nil: nothing
-	screen io.Writer // where doing is drawn; nil: nowhere
-	doing  *doing    // what is done with nothing to show; nil: nothing
-	lease  string    // the cluster whose lease is held; "" when none is
+	screen *text.Screen // to which Out and Err write
+
+	mu    sync.Mutex // guards the fields below, and is not held while anything is written
+	doing *doing     // what is done with nothing to show; nil: nothing
+	lease string     // the cluster whose lease is held; "" when none is
+}
+
+// New returns a run of the program on a system. What it writes to Out and Err is text:
+// control characters in it are shown, and do nothing to a terminal.
+func New(s System) *App {
+	a := &App{System: s}
+	if a.screen = text.Plain(s.Err, s.Now); s.Terminal {
+		a.screen = text.Redrawn(s.Err, s.Now, a.width)
+	}
+	a.Out, a.Err = a.screen.Stream(s.Out, s.Paged), a.screen.Stream(s.Err, true)
+	return a
+}
+
+// Start takes note of the command that runs, whose flags are read.
+func (a *App) Start(c *cobra.Command) {
+	a.Running = c
+	if a.Verbosity > 0 {
+		a.screen.Freeze()
+	}
+	a.TellDeprecated(c)
 }
 
 // Code is an error that only sets the exit code; what it means was printed already.
@@ -303,11 +322,11 @@ func (a *App) PrintError(err error) {
 	if errors.As(err, &code) {
 		return
 	}
-	text := err.Error()
-	if r := fault.Remedy(err); r != "" && !strings.Contains(text, r) && !errors.As(err, new(*told)) {
-		text += "; " + r
+	message := err.Error()
+	if r := fault.Remedy(err); r != "" && !strings.Contains(message, r) && !errors.As(err, new(*told)) {
+		message += "; " + r
 	}
-	a.Notef("Error: %s\n", text)
+	a.Notef("Error: %s\n", message)
 }
 
 // Cobra returns a command whose help is laid out like all others: what it does

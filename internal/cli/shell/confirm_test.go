@@ -12,7 +12,7 @@ import (
 func TestAQuestionEndsWithTheCommand(t *testing.T) {
 	in, out := io.Pipe() // on which nobody writes
 	defer out.Close()    //nolint:errcheck // it frees the reader
-	app := &App{System: System{In: in, Err: &bytes.Buffer{}}}
+	app := New(System{In: in, Err: &bytes.Buffer{}})
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if ok, err := app.Confirm(ctx, "Sure?"); ok || !errors.Is(err, context.Canceled) {
@@ -22,7 +22,7 @@ func TestAQuestionEndsWithTheCommand(t *testing.T) {
 
 func TestOnlyYesIsYes(t *testing.T) {
 	for answer, want := range map[string]bool{"y\n": true, "Yes \n": true, "n\n": false, "\n": false, "yess\n": false, "y": true} {
-		app := &App{System: System{In: strings.NewReader(answer), Err: &bytes.Buffer{}}}
+		app := New(System{In: strings.NewReader(answer), Err: &bytes.Buffer{}})
 		if ok, err := app.Confirm(t.Context(), "Sure?"); ok != want || err != nil {
 			t.Errorf("%q: got %v, %v", answer, ok, err)
 		}

@@ -27,69 +27,32 @@ func phases() map[string]string {
 		"observe": "looking at what exists", "examine": "asking the machines and the API", "members": "waiting until the members of etcd are those of the spec"}
 }
 
-// stream is an output that takes the line of doing off the terminal before each write.
-type stream struct {
-	io.Writer
-	app *App
-}
-
-func (s stream) Write(data []byte) (int, error) {
-	s.app.idle()
-	return s.Writer.Write(data)
-}
-
-// Watch has the program say what it does, where it can on a terminal.
-func (a *App) Watch() {
-	if a.Terminal {
-		a.screen = a.Err
-		a.Out, a.Err = stream{a.Out, a}, stream{a.Err, a}
-	}
-}
-
-// Terminals is an output itself, as a program that draws on the terminal needs it.
-func Terminals(w io.Writer) io.Writer {
-	if s, ok := w.(stream); ok {
-		s.app.idle()
-		return s.Writer
-	}
-	return w
-}
+// Terminals returns an output itself, for a program that draws on the terminal.
+func Terminals(w io.Writer) io.Writer { return text.Exact(w) }
 
 // busy says what is done from now on; "" for nothing.
 func (a *App) busy(what string) {
-	if what == "" || a.screen == nil || !a.live() {
-		a.idle()
+	if !a.Terminal || a.Verbosity > 0 {
 		return
 	}
-	if d := a.atWork(); d != nil {
-		d.show.Set(what)
-	}
-}
-
-// atWork returns the line that says what is done, a new one where there is none;
-// nil while something else is redrawn.
-func (a *App) atWork() *doing {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.shown != nil {
-		return nil
-	}
-	if a.doing == nil {
-		d := &doing{show: text.DoingLive(a.screen, a.Now, a.width)}
-		d.timer = time.AfterFunc(quiet, d.begin)
-		a.doing = d
-	}
-	return a.doing
-}
-
-// idle takes the line away.
-func (a *App) idle() {
-	a.mu.Lock()
-	d := a.doing
-	a.doing = nil
+	now := a.doing
 	a.mu.Unlock()
-	if d != nil {
-		d.end()
+	if what != "" && now != nil && now.show.Set(what) {
+		return
+	}
+	var next *doing
+	if what != "" {
+		next = &doing{show: text.NewDoing(a.screen)}
+		next.show.Set(what)
+		next.timer = time.AfterFunc(quiet, next.begin)
+	}
+	a.mu.Lock()
+	before := a.doing
+	a.doing = next
+	a.mu.Unlock()
+	if before != nil {
+		before.end()
 	}
 }
 

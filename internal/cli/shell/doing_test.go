@@ -11,8 +11,7 @@ import (
 func TestACommandSaysWhatItDoesWhileItHasNothingToShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, err bytes.Buffer
-		a := &App{System: System{Terminal: true, Out: &out, Err: &err, Now: time.Now, Width: 80}}
-		a.Watch()
+		a := New(System{Terminal: true, Paged: true, Out: &out, Err: &err, Now: time.Now, Width: 80})
 		a.Phase("read")
 		time.Sleep(quiet / 2)
 		synctest.Wait()
@@ -51,8 +50,7 @@ func TestACommandSaysWhatItDoesWhileItHasNothingToShow(t *testing.T) {
 func TestNothingIsRedrawnElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var err bytes.Buffer
-		a := &App{System: System{Out: &err, Err: &err, Now: time.Now}}
-		a.Watch()
+		a := New(System{Out: &err, Err: &err, Now: time.Now})
 		a.Phase("observe")
 		time.Sleep(5 * time.Second)
 		synctest.Wait()

@@ -14,6 +14,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/engine/render/text"
 )
 
 // Formats that -o takes.
@@ -79,19 +80,24 @@ func (a *App) PrintObjects(format string, objs ...api.Object) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.Out.Write(data)
+	return a.printExact(data)
+}
+
+// printExact writes a document whose format escapes control characters itself.
+func (a *App) printExact(doc []byte) error {
+	_, err := text.Exact(a.Out).Write(doc)
 	return err
 }
 
-// PrintAs writes a value as JSON or YAML, or calls text where people are to read it.
-func (a *App) PrintAs(format string, v any, text func() error) error {
+// PrintAs writes a value as JSON or YAML, or calls table where people are to read it.
+func (a *App) PrintAs(format string, v any, table func() error) error {
 	switch format {
 	case JSON:
 		return a.PrintJSON(v)
 	case YAML:
 		return a.PrintYAML(v)
 	}
-	return text()
+	return table()
 }
 
 // PrintJSON writes a value as indented JSON.
@@ -100,8 +106,7 @@ func (a *App) PrintJSON(v any) error {
 	if err != nil {
 		return fmt.Errorf("print as JSON: %w", err)
 	}
-	_, err = a.Out.Write(append(out, '\n'))
-	return err
+	return a.printExact(append(out, '\n'))
 }
 
 // PrintYAML writes a value as YAML.
@@ -110,8 +115,7 @@ func (a *App) PrintYAML(v any) error {
 	if err != nil {
 		return fmt.Errorf("print as YAML: %w", err)
 	}
-	_, err = a.Out.Write(out)
-	return err
+	return a.printExact(out)
 }
 
 // ReadFiles returns the contents of files by name, as ReadFile does.

@@ -40,53 +40,8 @@ func (p *Progress) Start(made *kops.Plan) {
 	what := Inside[*plan.Plan](made)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.app.live() {
-		p.show = text.Lines(p.app.Err, p.app.Now, what)
-		return
-	}
-	p.show = text.Live(p.app.Err, p.app.Now, what, p.app.width)
-	p.stop = p.app.keepDrawn(p.show)
-}
-
-// display is a part of the screen that is redrawn.
-type display interface {
-	Tick()
-	// Note writes a line above it.
-	Note(line string)
-}
-
-// keepDrawn redraws a display once a second until the function that it returns is
-// called; meanwhile what else is told of the run is written above it.
-func (a *App) keepDrawn(d display) (stop func()) {
-	a.idle()
-	a.show(d)
-	stopped := eachSecond(d.Tick)
-	return func() {
-		stopped()
-		a.show(nil)
-	}
-}
-
-func (a *App) show(d display) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.shown = d
-}
-
-// say writes a line, above what is redrawn.
-func (a *App) say(line string) {
-	if d := a.showing(); d != nil {
-		d.Note(line)
-		return
-	}
-	a.Notef("%s\n", line)
-}
-
-// showing returns what is redrawn now, or nil.
-func (a *App) showing() display {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.shown
+	p.show = text.NewProgress(p.app.screen, what)
+	p.stop = eachSecond(p.show.Tick)
 }
 
 // eachSecond calls f once a second until the function that it returns is called.
@@ -110,9 +65,6 @@ func eachSecond(f func()) (stop func()) {
 	}
 }
 
-// live says that a display may be redrawn: on a terminal to which nothing else is written.
-func (a *App) live() bool { return a.Terminal && a.Verbosity == 0 }
-
 // width is the terminal's width now, as it may be resized.
 func (a *App) width() int {
 	if w, _, err := term.GetSize(2); err == nil {
@@ -133,24 +85,16 @@ func (a *App) HelpWidth() int {
 // Waiting shows what is waited for: redrawn on a terminal, plain lines elsewhere.
 // Call stop when the wait is over.
 func (a *App) Waiting() (show *text.Waiting, stop func()) {
-	if !a.live() {
-		show = text.WaitingLines(a.Err, a.Now)
-		return show, show.Close
-	}
-	show = text.WaitingLive(a.Err, a.Now, a.width)
-	end := a.keepDrawn(show)
+	show = text.NewWaiting(a.screen)
+	end := eachSecond(show.Tick)
 	return show, func() { end(); show.Close() }
 }
 
 // Stages shows how far several things are: redrawn on a terminal, plain lines elsewhere.
 // Call stop when all is over.
 func (a *App) Stages() (show *text.Stages, stop func()) {
-	if !a.live() {
-		show = text.StagesLines(a.Err, a.Now)
-		return show, show.Close
-	}
-	show = text.StagesLive(a.Err, a.Now, a.width)
-	end := a.keepDrawn(show)
+	show = text.NewStages(a.screen)
+	end := eachSecond(show.Tick)
 	return show, func() { end(); show.Close() }
 }
 
@@ -269,7 +213,7 @@ func aftermath(u *kops.Update) any {
 // printJSONAs prints what write writes as JSON in a format.
 func (a *App) printJSONAs(format string, write func(io.Writer) error) error {
 	if format == JSON {
-		return write(a.Out)
+		return write(text.Exact(a.Out))
 	}
 	var doc bytes.Buffer
 	if err := write(&doc); err != nil {
@@ -279,8 +223,7 @@ func (a *App) printJSONAs(format string, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("print as YAML: %w", err)
 	}
-	_, err = a.Out.Write(out)
-	return err
+	return a.printExact(out)
 }
 
 // PlanOptions say how plans are shown on this system.

@@ -1,12 +1,24 @@
 package shell
 
-import "testing"
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
 
 func TestADisplayIsRedrawnWhereNothingElseIsWritten(t *testing.T) {
 	for verbosity, want := range map[int]bool{0: true, 1: false, requests: false} {
-		app := &App{System: System{Terminal: true}, Verbosity: verbosity}
-		if got := app.live(); got != want {
-			t.Errorf("-v %d: %v", verbosity, got)
+		var errs bytes.Buffer
+		app := New(System{Terminal: true, Out: &errs, Err: &errs, Now: time.Now})
+		app.Verbosity = verbosity
+		app.Start(&cobra.Command{})
+		show, stop := app.Waiting()
+		show.Tick()
+		stop()
+		if got := errs.Len() > 0; got != want {
+			t.Errorf("-v %d: %q", verbosity, errs.String())
 		}
 	}
 }

@@ -57,20 +57,21 @@ func (a *App) watched(cluster, holder string, d time.Duration) (over func()) {
 // nothing has nothing left to do.
 func (a *App) Stopping() {
 	if a.leased() != "" {
-		a.say("stopping: no further change is begun, and what was done is recorded; press ^C again to quit at once")
+		a.Notef("stopping: no further change is begun, and what was done is recorded; press ^C again to quit at once\n")
 	}
 }
 
 // Quit says what a command may leave that ends without stopping in order, and
 // which one goes on from there.
 func (a *App) Quit() {
+	a.screen.End()
 	cluster := a.leased()
 	if cluster == "" {
-		a.say("Error: quit at once")
+		a.Notef("Error: quit at once\n")
 		return
 	}
-	a.say(fmt.Sprintf("Error: quit at once; what was under way may be done or not, and the lease of %s may stay behind, which ends by itself within two minutes; to go on from there, run: %s",
-		cluster, a.goesOn(cluster)))
+	a.Notef("Error: quit at once; what was under way may be done or not, and the lease of %s may stay behind, which ends by itself within two minutes; to go on from there, run: %s\n",
+		cluster, a.goesOn(cluster))
 }
 
 // goesOn is the command line that goes on from where this one is: itself, but a

@@ -25,7 +25,8 @@ func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 		"kops create cluster c --target=terraform --state file:": updated + " --state file: --target terraform",
 	} {
 		var errs bytes.Buffer
-		app := &App{System: System{Err: &errs, Env: func(string) string { return "" }}, Command: line}
+		app := New(System{Err: &errs, Env: func(string) string { return "" }})
+		app.Command = line
 		root := &cobra.Command{Use: "kops", PersistentPreRun: func(c *cobra.Command, _ []string) { app.Running = c }}
 		root.PersistentFlags().StringVar(&app.State, "state", "", "")
 		root.PersistentFlags().StringVar(&app.Config, "config", "", "")
@@ -61,8 +62,7 @@ func TestAStopIsToldOnATerminal(t *testing.T) {
 		"a display is redrawn": func(a *App) { _, stop := a.Waiting(); t.Cleanup(stop) },
 	} {
 		var errs bytes.Buffer
-		app := &App{System: System{Terminal: true, Out: &errs, Err: &errs, Now: time.Now, Width: 80}}
-		app.Watch()
+		app := New(System{Terminal: true, Out: &errs, Err: &errs, Now: time.Now, Width: 80})
 		display(app)
 		app.hold("c")
 		told := make(chan struct{})

@@ -2,7 +2,6 @@ package text
 
 import (
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -13,22 +12,28 @@ type Doing struct {
 	what string
 }
 
-// DoingLive returns a display that redraws itself with ANSI escapes from its first
-// Tick on; width is the number of columns, asked at each redraw.
-func DoingLive(out io.Writer, now func() time.Time, width func() int) *Doing {
-	d := &Doing{display: display{screen: screen{out: out, now: now, width: width}, start: now()}}
+// NewDoing returns a display that is drawn from its first Tick on. Whatever else is
+// written, or drawn, dismisses it.
+func NewDoing(on *Screen) *Doing {
+	d := &Doing{display: display{screen: on, start: on.now(), brief: true}}
 	d.redraw = d.rows
+	on.show(&d.display)
 	return d
 }
 
-// Set says what is done now.
-func (d *Doing) Set(what string) {
+// Set says what is done now, and reports whether the display has not been dismissed.
+func (d *Doing) Set(what string) bool {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.what = what
-	if d.drawn > 0 {
-		d.draw(d.rows)
-	}
+	d.mu.Unlock()
+	return d.stands()
+}
+
+// stands reports whether nothing else was written since the display was opened.
+func (d *Doing) stands() bool {
+	d.screen.mu.Lock()
+	defer d.screen.mu.Unlock()
+	return !d.dismissed
 }
 
 func (d *Doing) rows(now time.Time) []row {

@@ -34,6 +34,9 @@ type Options struct {
 // Plan writes what a plan would do, grouped by what happens, sorted by
 // resource, each difference on a line of its own.
 func Plan(w io.Writer, p *plan.Plan, o Options) error {
+	if o.Color {
+		w = drawn(w)
+	}
 	out := &printer{Writer: bufio.NewWriter(w), color: o.Color, full: o.Full, whole: o.Full || o.Whole}
 	g := group(p)
 	for _, s := range []struct {

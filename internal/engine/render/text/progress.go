@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"kops.local/kops/internal/engine/exec"
@@ -38,18 +36,11 @@ type running struct {
 	reason  string // why it is tried again
 }
 
-// Lines returns a progress of plain lines for the plan.
-func Lines(out io.Writer, now func() time.Time, p *plan.Plan) *Progress {
-	l := &Progress{display: display{screen: screen{out: out, now: now}, start: now()}, total: len(p.Steps) - p.Count(plan.Keep), causes: map[string]resource.Address{}}
+// NewProgress returns a progress of the plan on a screen.
+func NewProgress(on *Screen, p *plan.Plan) *Progress {
+	l := &Progress{display: display{screen: on, start: on.now()}, total: len(p.Steps) - p.Count(plan.Keep), causes: map[string]resource.Address{}}
 	l.redraw = l.rows
-	return l
-}
-
-// Live returns a progress that redraws itself with ANSI escapes; width is the
-// number of columns, asked at each redraw.
-func Live(out io.Writer, now func() time.Time, p *plan.Plan, width func() int) *Progress {
-	l := Lines(out, now, p)
-	l.width = width
+	on.show(&l.display)
 	return l
 }
 
@@ -64,7 +55,7 @@ func (p *Progress) Report(e exec.Event) {
 		r := p.begin(e)
 		if e.Err != nil && r.reason != e.Err.Error() {
 			r.reason = e.Err.Error()
-			p.line("%s %s: %s", waiting(e.Step.Op), e.Step.Address, r.reason)
+			p.screen.line("%s %s: %s", waiting(e.Step.Op), e.Step.Address, r.reason)
 		}
 	case exec.Done:
 		p.end(e)
@@ -72,11 +63,11 @@ func (p *Progress) Report(e exec.Event) {
 			break
 		}
 		p.done++
-		p.line("%s %s%s [%d/%d]", past(e.Step.Op), e.Step.Address, lasted(e.Elapsed), p.done, p.total)
+		p.screen.line("%s %s%s [%d/%d]", past(e.Step.Op), e.Step.Address, lasted(e.Elapsed), p.done, p.total)
 	case exec.Denied:
 		p.end(e)
 		p.denied++
-		p.note(fmt.Sprintf("warning: not allowed to %s %s, which stays as it is: %s", e.Step.Op, e.Step.Address, exec.Cause(e.Err)))
+		p.screen.note(fmt.Sprintf("warning: not allowed to %s %s, which stays as it is: %s", e.Step.Op, e.Step.Address, exec.Cause(e.Err)))
 	case exec.Failed:
 		begun := p.end(e)
 		if errors.Is(e.Err, context.Canceled) { // by whom the run was stopped, of which its error tells
@@ -87,20 +78,21 @@ func (p *Progress) Report(e exec.Event) {
 	case exec.Skipped:
 		p.skipped++
 	}
-	p.draw(p.rows)
+	p.screen.draw(&p.display, p.rows)
 }
 
 // Close takes the display away and leaves one line that sums up the run.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := fmt.Sprintf("%d of %d changes done in %s", p.done, p.total, round(p.now().Sub(p.start)))
+	p.screen.hide(&p.display)
+	text := fmt.Sprintf("%d of %d changes done in %s", p.done, p.total, round(p.screen.now().Sub(p.start)))
 	for _, c := range p.rest() {
 		text += fmt.Sprintf(", %d %s", c.n, c.what)
 	}
-	p.note(text)
+	p.screen.note(text)
 	if p.cut > 0 {
-		p.note("Whether what was interrupted took effect is not known; the next run looks, and goes on from there.")
+		p.screen.note("Whether what was interrupted took effect is not known; the next run looks, and goes on from there.")
 	}
 	p.running = nil
 }
@@ -120,7 +112,7 @@ func (p *Progress) fail(e exec.Event) {
 	} else {
 		p.causes[cause] = e.Step.Address
 	}
-	p.note(fmt.Sprintf("%s %s: %s", what, e.Step.Address, cause))
+	p.screen.note(fmt.Sprintf("%s %s: %s", what, e.Step.Address, cause))
 }
 
 // Failed reports whether failures were told.
@@ -149,7 +141,7 @@ func (p *Progress) begin(e exec.Event) *running {
 			return r
 		}
 	}
-	r := &running{address: e.Step.Address, op: e.Step.Op, since: p.now()}
+	r := &running{address: e.Step.Address, op: e.Step.Op, since: p.screen.now()}
 	p.running = append(p.running, r)
 	return r
 }
@@ -194,7 +186,7 @@ func (p *Progress) rows(now time.Time) []row {
 		}
 		shown := row{line: fmt.Sprintf("  %5s %s %s", round(now.Sub(r.since)), present(r.op), r.address)}
 		if r.reason != "" {
-			shown.more = ": " + strings.ReplaceAll(r.reason, "\n", " ")
+			shown.more = ": " + r.reason
 		}
 		out = append(out, shown)
 	}

@@ -37,7 +37,7 @@ func threeSteps() *plan.Plan {
 func TestLinesAreWrittenAsStepsEnd(t *testing.T) {
 	var b bytes.Buffer
 	w := &watch{}
-	p := text.Lines(&b, w.now, threeSteps())
+	p := text.NewProgress(text.Plain(&b, w.now), threeSteps())
 	busy := errors.New("still pending")
 	p.Report(exec.Event{Step: stepOf(plan.Keep, "d"), State: exec.Retrying, Err: busy})
 	p.Report(exec.Event{Step: stepOf(plan.Keep, "d"), State: exec.Done})
@@ -108,7 +108,7 @@ func screen(t *testing.T, out string) string {
 func TestLiveDisplay(t *testing.T) {
 	var b bytes.Buffer
 	w := &watch{time.Unix(100, 0)}
-	p := text.Live(&b, w.now, threeSteps(), func() int { return 44 })
+	p := text.NewProgress(text.Redrawn(&b, w.now, func() int { return 44 }), threeSteps())
 	check := func(want string) {
 		t.Helper()
 		if d := cmp.Diff(want, screen(t, b.String())); d != "" {
@@ -146,14 +146,14 @@ func TestLiveDisplay(t *testing.T) {
 func TestWhatIsToldMeanwhileGoesAboveTheDisplay(t *testing.T) {
 	var b bytes.Buffer
 	w := &watch{time.Unix(100, 0)}
-	p := text.Live(&b, w.now, threeSteps(), func() int { return 80 })
+	p := text.NewProgress(text.Redrawn(&b, w.now, func() int { return 80 }), threeSteps())
 	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Started})
 	b.WriteString("^C") // as a terminal shows the key
 	p.Note("stopping")
 	if d := cmp.Diff("stopping\n0/3 done, 1 running, 0s\n     0s creating aws_vpc/a", screen(t, b.String())); d != "" {
 		t.Errorf("the screen (-want +got):\n%s", d)
 	}
-	v := text.WaitingLive(&b, w.now, func() int { return 80 })
+	v := text.NewWaiting(text.Redrawn(&b, w.now, func() int { return 80 }))
 	b.Reset()
 	v.Saw([]text.Reason{{Of: "Node b", Text: "is not\nready"}})
 	b.WriteString("^C")
@@ -162,7 +162,7 @@ func TestWhatIsToldMeanwhileGoesAboveTheDisplay(t *testing.T) {
 		t.Errorf("the screen (-want +got):\n%s", d)
 	}
 	b.Reset()
-	text.Lines(&b, w.now, threeSteps()).Note("stopping")
+	text.NewProgress(text.Plain(&b, w.now), threeSteps()).Note("stopping")
 	if b.String() != "stopping\n" {
 		t.Errorf("a plain line is %q", b.String())
 	}
@@ -175,7 +175,7 @@ func TestLiveDisplayShowsTheLongestRunningOnly(t *testing.T) {
 	for i := range 20 {
 		all.Steps = append(all.Steps, stepOf(plan.Create, fmt.Sprint(i)))
 	}
-	p := text.Live(&b, w.now, all, func() int { return 0 })
+	p := text.NewProgress(text.Redrawn(&b, w.now, func() int { return 0 }), all)
 	for _, s := range all.Steps {
 		w.pass(time.Second)
 		p.Report(exec.Event{Step: s, State: exec.Started})
@@ -188,7 +188,7 @@ func TestLiveDisplayShowsTheLongestRunningOnly(t *testing.T) {
 
 func TestStepsThatAStopCutOffAreCountedAndNotTold(t *testing.T) {
 	var b bytes.Buffer
-	p := text.Lines(&b, (&watch{}).now, threeSteps())
+	p := text.NewProgress(text.Plain(&b, (&watch{}).now), threeSteps())
 	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Started})
 	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Failed, Err: fmt.Errorf("create a: %w", context.Canceled)})
 	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Failed, Err: context.Canceled})
@@ -205,7 +205,7 @@ func TestCountsAddUp(t *testing.T) {
 	w := &watch{}
 	all := threeSteps()
 	all.Steps = append(all.Steps, stepOf(plan.Create, "e"), stepOf(plan.Update, "f"))
-	p := text.Lines(&b, w.now, all)
+	p := text.NewProgress(text.Plain(&b, w.now), all)
 	cause := fault.Wrap(fault.Denied, errors.New("denied"), "ask for it")
 	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Done, Elapsed: 20 * time.Millisecond})
 	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Failed, Err: cause})
@@ -228,7 +228,7 @@ cannot use aws_vpc/d: never ready
 
 func TestANarrowScreenShowsTheEndsOfNames(t *testing.T) {
 	var b bytes.Buffer
-	p := text.Live(&b, (&watch{time.Unix(100, 0)}).now, threeSteps(), func() int { return 40 })
+	p := text.NewProgress(text.Redrawn(&b, (&watch{time.Unix(100, 0)}).now, func() int { return 40 }), threeSteps())
 	p.Report(exec.Event{Step: stepOf(plan.Create, "from-masters.a.example.com-to-nodes.a.example.com"), State: exec.Started})
 	if d := cmp.Diff("0/3 done, 1 running, 0s\n     0s creating aw…nodes.a.example.com", screen(t, b.String())); d != "" {
 		t.Errorf("the screen (-want +got):\n%s", d)

@@ -3,43 +3,111 @@ package text
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// screen is where a display is drawn: lines that stay and, on a terminal, some
-// below them that are redrawn. An error of the writer is not worth stopping for.
-type screen struct {
-	out   io.Writer
-	now   func() time.Time
-	width func() int // columns; nil: plain lines
+// Screen is where a command writes: text that stays and, on a terminal, the rows of one
+// display below it, which are redrawn. All streams of a command go through it, one write
+// at a time. While it is locked it calls nothing but writers, so displays may draw while
+// they are locked themselves. It is safe for concurrent use.
+type Screen struct {
+	out io.Writer // where rows are drawn
+	now func() time.Time
 
-	drawn int       // redrawn lines on the screen
-	last  time.Time // when they were drawn
+	mu      sync.Mutex
+	width   func() int // columns; nil: nothing is redrawn
+	open    []*display // of which the last one is drawn
+	rows    []row      // those of the last drawing
+	drawn   int        // how many of them are on the screen
+	last    time.Time  // when they were drawn
+	midLine bool       // the text that stays ends without a newline, like a prompt
+	ended   bool
 }
 
-// line writes a line that only plain output has.
-func (s *screen) line(format string, args ...any) {
-	if s.width == nil {
+// Plain returns a screen where all text stays. An error of the writer is not worth
+// stopping for.
+func Plain(out io.Writer, now func() time.Time) *Screen { return &Screen{out: out, now: now} }
+
+// Redrawn returns the screen of a terminal; width is the number of columns, asked at each
+// drawing.
+func Redrawn(out io.Writer, now func() time.Time, width func() int) *Screen {
+	return &Screen{out: out, now: now, width: width}
+}
+
+// Freeze makes the screen plain from now on, as where a log is written between the lines.
+func (s *Screen) Freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.width = nil
+}
+
+// End takes the rows away and draws no others; text is written as before.
+func (s *Screen) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.ended = true
+}
+
+// Answered says that the user has ended a line that began with a prompt.
+func (s *Screen) Answered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.midLine = false
+}
+
+// line writes a line that only a plain screen has.
+func (s *Screen) line(format string, args ...any) {
+	s.mu.Lock()
+	plain := s.width == nil
+	s.mu.Unlock()
+	if plain {
 		s.note(fmt.Sprintf(format, args...))
 	}
 }
 
-// note writes a line that stays, above those that are redrawn.
-func (s *screen) note(text string) {
-	_, _ = io.WriteString(s.out, s.erase()+text+"\n")
+// note writes a line that stays.
+func (s *Screen) note(text string) {
+	_, _ = (&stream{Writer: s.out, screen: s, here: true}).Write([]byte(text + "\n"))
 }
 
-// erase returns what takes the redrawn lines off the screen, from wherever the
-// keys that were pressed meanwhile, such as ^C, have left the cursor.
-func (s *screen) erase() string {
-	if s.drawn == 0 {
-		return ""
+// keep writes text that stays, above the rows; the screen is locked.
+func (s *Screen) keep(w io.Writer, text string) error {
+	s.erase()
+	_, err := io.WriteString(w, text)
+	s.midLine = text != "" && !strings.HasSuffix(text, "\n")
+	for _, d := range s.open {
+		d.dismissed = d.brief
 	}
-	text := fmt.Sprintf("\r\x1b[%dA\x1b[J", s.drawn)
-	s.drawn, s.last = 0, time.Time{}
-	return text
+	if n := len(s.open); n > 0 && !s.open[n-1].dismissed {
+		s.paint()
+	}
+	return err
+}
+
+// show opens a display, which is drawn instead of earlier ones until it is hidden.
+func (s *Screen) show(d *display) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.erase(); d.brief {
+		s.open = slices.Insert(s.open, 0, d)
+	} else {
+		s.open = append(s.open, d)
+	}
+	s.rows = nil
+}
+
+// hide closes a display.
+func (s *Screen) hide(d *display) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.open = slices.DeleteFunc(s.open, func(o *display) bool { return o == d })
+	s.rows = nil
 }
 
 const (
@@ -47,75 +115,102 @@ const (
 	mostRows    = 8 // steps or reasons shown at once
 )
 
-// draw redraws the lines, at most every redrawEvery.
-func (s *screen) draw(rows func(now time.Time) []row) {
+// draw redraws the rows of a display, at most every redrawEvery.
+func (s *Screen) draw(d *display, rows func(now time.Time) []row) {
 	now := s.now()
-	if s.width == nil || now.Sub(s.last) < redrawEvery {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.open)
+	if n == 0 || s.open[n-1] != d || d.dismissed || s.drawn > 0 && now.Sub(s.last) < redrawEvery {
 		return
 	}
-	lines := rows(now)
-	text := s.erase()
-	for _, l := range lines {
-		text += l.cut(s.width()) + "\n"
+	s.rows = rows(now)
+	s.last = now
+	s.paint()
+}
+
+// paint writes the rows in place of those that are on the screen.
+func (s *Screen) paint() {
+	if s.width == nil || s.midLine || s.ended {
+		return
 	}
-	s.drawn, s.last = len(lines), now
+	text := s.up()
+	for _, r := range s.rows {
+		text += r.cut(s.width()) + "\n"
+	}
+	s.drawn = len(s.rows)
 	_, _ = io.WriteString(s.out, text)
 }
 
-// row is a line of the display, and what is added as far as there is room for it.
+// erase takes the rows off the screen.
+func (s *Screen) erase() {
+	if text := s.up(); text != "" {
+		_, _ = io.WriteString(s.out, text)
+	}
+}
+
+// up returns what clears the rows, from wherever the keys that were pressed meanwhile, such
+// as ^C, have left the cursor.
+func (s *Screen) up() string {
+	if s.drawn == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("\r\x1b[%dA\x1b[J", s.drawn)
+	s.drawn = 0
+	return text
+}
+
+// row is a line of a display, and what is added as far as there is room for it.
 type row struct{ line, more string }
 
-// cut shortens a row to the width, so that it never wraps. The line is cut in its
-// middle, as names differ at their ends.
+// cut shortens a row to the width, so that it never wraps, and shows the control
+// characters in it. The line is cut in its middle, as names differ at their ends.
 func (r row) cut(width int) string {
-	line, more := []rune(r.line), []rune(r.more)
+	line, more := []rune(oneLine(r.line)), []rune(oneLine(r.more))
 	if width < 2 || len(line)+len(more) < width {
-		return r.line + r.more
+		return string(line) + string(more)
 	}
 	if len(line) < width-2 {
-		return r.line + string(more[:width-2-len(line)]) + "…"
+		return string(line) + string(more[:width-2-len(line)]) + "…"
 	}
 	if len(line) < width {
-		return r.line
+		return string(line)
 	}
 	room := width - 2
 	head := room / 2
 	return string(line[:head]) + "…" + string(line[len(line)-(room-head):])
 }
 
-// display is what all displays have in common: a screen that is written by one at a time.
+// display is what all displays have in common. It is locked before its screen is.
 type display struct {
-	mu sync.Mutex
-	screen
+	mu     sync.Mutex
+	screen *Screen
 	start  time.Time
 	redraw func(now time.Time) []row // the rows of now
+	// brief says that the display goes when anything else is written, and dismissed that
+	// it has; the screen's lock guards both.
+	brief, dismissed bool
 }
 
 // since is how long it has been shown.
 func (d *display) since(now time.Time) time.Duration { return now.Sub(d.start).Round(time.Second) }
 
 // Tick redraws the display when it is due, so that times go on while nothing happens.
-// Call it about once a second; plain lines ignore it.
+// Call it about once a second; a plain screen ignores it.
 func (d *display) Tick() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.draw(d.redraw)
+	d.screen.draw(d, d.redraw)
 }
 
 // Note writes a line that stays.
 func (d *display) Note(line string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.note(line)
-	d.draw(d.redraw)
+	d.screen.note(line)
+	d.Tick()
 }
 
 // Close takes the display away.
-func (d *display) Close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, _ = io.WriteString(d.out, d.erase())
-}
+func (d *display) Close() { d.screen.hide(d) }
 
 // reasonRows are the rows of as many reasons as a display has room for.
 func reasonRows(all []Reason) []row {
@@ -124,7 +219,7 @@ func reasonRows(all []Reason) []row {
 		if i == mostRows {
 			return append(out, row{line: fmt.Sprintf("  and %d more", len(all)-mostRows)})
 		}
-		out = append(out, row{line: "  " + r.Of, more: ": " + strings.ReplaceAll(r.Text, "\n", " ")})
+		out = append(out, row{line: "  " + r.Of, more: ": " + r.Text})
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package text
 
 import (
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -15,17 +14,11 @@ type Stages struct {
 	told     map[string]string
 }
 
-// StagesLines returns a display of plain lines.
-func StagesLines(out io.Writer, now func() time.Time) *Stages {
-	s := &Stages{display: display{screen: screen{out: out, now: now}, start: now()}, told: map[string]string{}}
+// NewStages returns a display on a screen.
+func NewStages(on *Screen) *Stages {
+	s := &Stages{display: display{screen: on, start: on.now()}, told: map[string]string{}}
 	s.redraw = s.rows
-	return s
-}
-
-// StagesLive returns a display that redraws itself; width is the number of columns, asked at each redraw.
-func StagesLive(out io.Writer, now func() time.Time, width func() int) *Stages {
-	s := StagesLines(out, now)
-	s.width = width
+	on.show(&s.display)
 	return s
 }
 
@@ -37,11 +30,11 @@ func (s *Stages) Saw(head string, all, underWay []Reason) {
 	for _, r := range all {
 		if s.told[r.Of] != r.Text {
 			s.told[r.Of] = r.Text
-			s.note(fmt.Sprintf("[%s] %s: %s", s.since(s.now()), r.Of, r.Text))
+			s.screen.note(fmt.Sprintf("[%s] %s: %s", s.since(s.screen.now()), r.Of, r.Text))
 		}
 	}
 	s.head, s.underWay = head, underWay
-	s.draw(s.rows)
+	s.screen.draw(&s.display, s.rows)
 }
 
 func (s *Stages) rows(now time.Time) []row {

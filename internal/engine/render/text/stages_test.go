@@ -12,7 +12,7 @@ import (
 func TestStagesTellEachChangeOnce(t *testing.T) {
 	var b bytes.Buffer
 	at := &watch{}
-	s := text.StagesLines(&b, at.now)
+	s := text.NewStages(text.Plain(&b, at.now))
 	one := func(of, what string) []text.Reason { return []text.Reason{{Of: of, Text: what}} }
 	s.Saw("0 of 2", one("nodes i-1", "draining"), one("nodes i-1", "3 pods left"))
 	at.pass(5 * time.Second)
@@ -30,7 +30,7 @@ func TestStagesAreRedrawnOnATerminal(t *testing.T) {
 	var b bytes.Buffer
 	at := &watch{}
 	at.pass(time.Minute)
-	s := text.StagesLive(&b, at.now, func() int { return 40 })
+	s := text.NewStages(text.Redrawn(&b, at.now, func() int { return 40 }))
 	s.Saw("0 of 2", nil, []text.Reason{{Of: "nodes i-1", Text: "3 pods left"}})
 	at.pass(5 * time.Second)
 	s.Tick()

@@ -19,8 +19,22 @@ type printer struct {
 	color, full, whole bool
 }
 
-// printf ignores the error, which flush returns again.
-func (p *printer) printf(format string, args ...any) { _, _ = fmt.Fprintf(p, format, args...) }
+// printf shows the control characters of its arguments, but of those that are painted.
+// It ignores the error, which flush returns again.
+func (p *printer) printf(format string, args ...any) {
+	for i, a := range args {
+		switch a := a.(type) {
+		case painted:
+			args[i] = string(a)
+		case string:
+			args[i] = printable(a)
+		}
+	}
+	_, _ = fmt.Fprintf(p, format, args...)
+}
+
+// painted is text for the terminal, colours included.
+type painted string
 
 func (p *printer) flush() error {
 	if err := p.Flush(); err != nil {
@@ -30,13 +44,13 @@ func (p *printer) flush() error {
 }
 
 // paint colours text by what its mark says happens.
-func (p *printer) paint(mark, text string) string {
+func (p *printer) paint(mark, text string) painted {
 	codes := map[string]string{"+": "32", "~": "33", "-/+": "35", "-": "31"}
 	code, ok := codes[mark]
 	if !p.color || !ok {
-		return text
+		return painted(printable(text))
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return painted("\x1b[" + code + "m" + printable(text) + "\x1b[0m")
 }
 
 func (p *printer) section(title, mark string, steps []plan.Step) {

@@ -2,7 +2,6 @@ package text
 
 import (
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -20,18 +19,11 @@ type Waiting struct {
 // Reason is why it has to be waited: what is not as it should be, and in which way.
 type Reason struct{ Of, Text string }
 
-// WaitingLines returns a display of plain lines.
-func WaitingLines(out io.Writer, now func() time.Time) *Waiting {
-	w := &Waiting{display: display{screen: screen{out: out, now: now}, start: now()}, told: map[string]map[string]bool{}}
+// NewWaiting returns a display on a screen.
+func NewWaiting(on *Screen) *Waiting {
+	w := &Waiting{display: display{screen: on, start: on.now()}, told: map[string]map[string]bool{}}
 	w.redraw = w.rows
-	return w
-}
-
-// WaitingLive returns a display that redraws itself with ANSI escapes; width is the
-// number of columns, asked at each redraw.
-func WaitingLive(out io.Writer, now func() time.Time, width func() int) *Waiting {
-	w := WaitingLines(out, now)
-	w.width = width
+	on.show(&w.display)
 	return w
 }
 
@@ -43,7 +35,7 @@ func (w *Waiting) Saw(reasons []Reason) {
 	defer w.mu.Unlock()
 	before, told := len(w.reasons), map[string]map[string]bool{}
 	if len(reasons) == 0 && (before > 0 || !w.seen) {
-		w.line("[%s] ready", w.since(w.now()))
+		w.screen.line("[%s] ready", w.since(w.screen.now()))
 	}
 	for _, r := range reasons {
 		if told[r.Of] == nil {
@@ -54,14 +46,14 @@ func (w *Waiting) Saw(reasons []Reason) {
 		}
 		if !told[r.Of][r.Text] {
 			told[r.Of][r.Text] = true
-			w.line("[%s] waiting for %s: %s", w.since(w.now()), r.Of, r.Text)
+			w.screen.line("[%s] waiting for %s: %s", w.since(w.screen.now()), r.Of, r.Text)
 		}
 	}
 	if n := len(reasons); n > 0 && n < before {
-		w.line("[%s] %s", w.since(w.now()), left(n))
+		w.screen.line("[%s] %s", w.since(w.screen.now()), left(n))
 	}
 	w.reasons, w.told, w.seen = reasons, told, true
-	w.draw(w.rows)
+	w.screen.draw(&w.display, w.rows)
 }
 
 // left says how much is still waited for.

@@ -18,7 +18,7 @@ func reset() text.Reason {
 func TestWaitingTellsAReasonOnceWhileItLasts(t *testing.T) {
 	var b bytes.Buffer
 	at := &watch{}
-	w := text.WaitingLines(&b, at.now)
+	w := text.NewWaiting(text.Plain(&b, at.now))
 	refused := text.Reason{Of: reset().Of, Text: "nothing listens there: connection refused"}
 	group := func(n string) text.Reason {
 		return text.Reason{Of: "InstanceGroup nodes", Text: "has " + n + " of 3 machines"}
@@ -48,7 +48,7 @@ func TestWaitingTellsAReasonOnceWhileItLasts(t *testing.T) {
 
 func TestWaitingThatEndsAtOnceIsReady(t *testing.T) {
 	var b bytes.Buffer
-	text.WaitingLines(&b, new(watch).now).Saw(nil)
+	text.NewWaiting(text.Plain(&b, new(watch).now)).Saw(nil)
 	if b.String() != "[0s] ready\n" {
 		t.Errorf("got %q", b.String())
 	}
@@ -57,7 +57,7 @@ func TestWaitingThatEndsAtOnceIsReady(t *testing.T) {
 func TestWaitingIsRedrawnOnATerminal(t *testing.T) {
 	var b bytes.Buffer
 	at := &watch{}
-	w := text.WaitingLive(&b, at.now, func() int { return 40 })
+	w := text.NewWaiting(text.Redrawn(&b, at.now, func() int { return 40 }))
 	check := func(want ...string) {
 		t.Helper()
 		if d := cmp.Diff(strings.Join(want, "\n"), screen(t, b.String())); d != "" {
