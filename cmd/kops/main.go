@@ -22,6 +22,9 @@ var (
 func main() {
 	signals := make(chan os.Signal, 2) // a stop and, while that is told, an interrupt
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	sys := shell.OS(version)
 	sys.Signals, sys.Programs, sys.Releases = signals, programs, releases
 	os.Exit(cli.Run(context.Background(), sys, os.Args[1:]))

@@ -22,6 +22,7 @@ const cluster = "a.example.com"
 // TestMain makes the binary of the tests one of kops, where it is asked to be.
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_KOPS") != "" {
+		version = os.Getenv("RUN_KOPS")
 		main()
 	}
 	os.Exit(m.Run())
@@ -48,7 +49,7 @@ func newUser(t *testing.T) *user {
 	}))
 	t.Cleanup(cloud.Close)
 	t.Cleanup(func() { close(ended) })
-	u.env = []string{"RUN_KOPS=1", "HOME=" + u.home, "KOPS_STATE_STORE=file://" + u.state(),
+	u.env = []string{"RUN_KOPS=" + version, "HOME=" + u.home, "KOPS_STATE_STORE=file://" + u.state(),
 		"AWS_ENDPOINT_URL=" + cloud.URL, "AWS_REGION=us-test-1", "AWS_ACCESS_KEY_ID=me", "AWS_SECRET_ACCESS_KEY=x"}
 	described, err := u.kops(described(cluster, "--dry-run", "-o", "yaml")...).Output()
 	if err != nil {
