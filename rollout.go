@@ -129,12 +129,16 @@ func (o RolloutOptions) ofInstance(instance string) RolloutOptions {
 // ErrDeclined is the error of a rollout whose user did not want to go on.
 var ErrDeclined = errors.New("the rollout was stopped, as you said")
 
+// ErrAborted is the error of a rollout that AbortRollout has ended before all machines were done.
+var ErrAborted = errors.New("the rollout was aborted")
+
 // rolledOut is the error of a rollout that has ended before its end.
 func rolledOut(cluster string, r *Rollout) error {
 	if r == nil {
 		return nil
 	}
 	why, back := r.Stopped, 0
+	done, all := r.Done()
 	for _, g := range r.Groups {
 		back = cmp.Or(back, g.Revision)
 		if why == "" && g.Stopped != "" {
@@ -144,6 +148,8 @@ func rolledOut(cluster string, r *Rollout) error {
 	switch {
 	case r.Declined:
 		return ErrDeclined
+	case r.Aborted && done < all:
+		return ErrAborted
 	case why == "":
 		return nil
 	}

@@ -2,6 +2,7 @@ package kops
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -176,5 +177,22 @@ func TestWhatEtcdTellsIsHeld(t *testing.T) {
 	r := &roller{c: &Client{}, Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Cluster: &clusterstore.Contents{Spec: &api.Cluster{Spec: api.ClusterSpec{EtcdClusters: []api.EtcdClusterSpec{{Name: "main"}}}}}}}}
 	if got, err := r.etcdTold(t.Context(), []etcdArchive{{name: "main", store: store.NewMemory("memory://x")}}); err != nil || len(got) != 0 {
 		t.Errorf("where nobody has told anything: %v, %v", got, err)
+	}
+}
+
+// A rollout that was aborted has not done what it was for, unless it was over by then.
+func TestAnAbortedRolloutIsAnError(t *testing.T) {
+	machines := func(phases ...string) *Rollout {
+		r := &Rollout{Aborted: true, Groups: []status.RolloutGroup{{Name: "nodes"}}}
+		for _, p := range phases {
+			r.Groups[0].Machines = append(r.Groups[0].Machines, status.RolloutMachine{Phase: p})
+		}
+		return r
+	}
+	if err := rolledOut("a", machines("done", "pending")); !errors.Is(err, ErrAborted) {
+		t.Errorf("half of it: %v", err)
+	}
+	if err := rolledOut("a", machines("done", "done")); err != nil {
+		t.Errorf("all of it: %v", err)
 	}
 }

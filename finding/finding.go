@@ -46,10 +46,8 @@ func (f Finding) String() string {
 		}
 		b.WriteString(": ")
 	}
-	for _, s := range []string{f.Object, f.Path} {
-		if s != "" {
-			b.WriteString(s + ": ")
-		}
+	if about := f.about(); about != "" {
+		b.WriteString(about + ": ")
 	}
 	b.WriteString(f.Message)
 	if f.Value != "" {
@@ -61,18 +59,74 @@ func (f Finding) String() string {
 	return b.String()
 }
 
+// about names the object and the field.
+func (f Finding) about() string {
+	return strings.Join(slices.DeleteFunc([]string{f.Object, f.Path}, func(s string) bool { return s == "" }), ": ")
+}
+
 // List is every finding of a check, in the order found. As an error it prints one a line.
 type List []Finding
 
 // Error writes the findings that are not warnings, one a line.
-func (l List) Error() string {
-	var lines []string
+func (l List) Error() string { return strings.Join(l.Errors(), "\n") }
+
+// Errors returns a text for each finding that is not a warning. Findings that differ only in
+// what they are about have one cause, and share a text.
+func (l List) Errors() []string {
+	var out []string
+	var done []cause
 	for _, f := range l {
-		if !f.Warning {
-			lines = append(lines, f.String())
+		if f.Warning || slices.Contains(done, f.cause()) && f.shared() {
+			continue
+		}
+		if f.shared() {
+			done = append(done, f.cause())
+			f.Object, f.Path = l.about(f.cause()), ""
+		}
+		out = append(out, f.String())
+	}
+	return out
+}
+
+// cause is what findings of one cause have in common.
+type cause struct{ value, rule, message, remedy string }
+
+func (f Finding) cause() cause { return cause{f.Value, f.Rule, f.Message, f.Remedy} }
+
+// shared reports whether a finding may share a text with others: lines of files are told one by one.
+func (f Finding) shared() bool { return f.File == "" && f.Line == 0 && f.about() != "" }
+
+// mostNamed is how many objects or fields one text names.
+const mostNamed = 5
+
+// about names what the errors of one cause are about: the objects of one field, the fields of
+// one object, or both.
+func (l List) about(c cause) string {
+	var objects, paths, both []string
+	add := func(list *[]string, s string) {
+		if !slices.Contains(*list, s) {
+			*list = append(*list, s)
 		}
 	}
-	return strings.Join(lines, "\n")
+	for _, f := range l {
+		if !f.Warning && f.shared() && f.cause() == c {
+			add(&objects, f.Object)
+			add(&paths, f.Path)
+			add(&both, f.about())
+		}
+	}
+	if len(objects) == 1 || len(paths) == 1 {
+		return Finding{Object: enumerate(objects), Path: enumerate(paths)}.about()
+	}
+	return enumerate(both)
+}
+
+// enumerate lists names, and how many more there are.
+func enumerate(names []string) string {
+	if more := len(names) - mostNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Err returns the list as an error, or nil when it holds nothing but warnings.

@@ -3,9 +3,13 @@ package main
 
 import (
 	"context"
+	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"k8s.io/klog/v2"
 
 	"kops.local/kops/internal/cli"
 	"kops.local/kops/internal/cli/shell"
@@ -25,7 +29,10 @@ func main() {
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
 		signal.Notify(signals, syscall.SIGHUP)
 	}
+	libraries := &shell.Libraries{}
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(libraries, nil)))
+	log.SetOutput(libraries)
 	sys := shell.OS(version)
-	sys.Signals, sys.Programs, sys.Releases = signals, programs, releases
+	sys.Signals, sys.Programs, sys.Releases, sys.Libraries = signals, programs, releases, libraries
 	os.Exit(cli.Run(context.Background(), sys, os.Args[1:]))
 }

@@ -15,6 +15,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
 )
 
 const cluster = "a.example.com"
@@ -23,6 +26,13 @@ const cluster = "a.example.com"
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_KOPS") != "" {
 		version = os.Getenv("RUN_KOPS")
+		if os.Getenv("LOG_OF_A_LIBRARY") != "" {
+			time.AfterFunc(100*time.Millisecond, func() {
+				for range time.Tick(10 * time.Millisecond) {
+					klog.ErrorS(io.ErrUnexpectedEOF, "Unexpected error when reading response body")
+				}
+			})
+		}
 		main()
 	}
 	os.Exit(m.Run())
@@ -112,6 +122,21 @@ func (u *user) ends(cmd *exec.Cmd, told io.Reader, code int, want string) {
 	_ = cmd.Wait() // the code tells
 	if got := cmd.ProcessState.ExitCode(); got != code || string(rest) != want {
 		u.Errorf("exit code %d, and told was\n%s\nwant %d and\n%s", got, rest, code, want)
+	}
+}
+
+// What client-go logs is nothing that a user could act on.
+func TestLibrariesLogWhereTheUserWants(t *testing.T) {
+	for verbosity, want := range map[string]bool{"0": false, "1": false, "2": true} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "create", "-f", "-", "-v", verbosity)
+		cmd.Env = []string{"RUN_KOPS=" + version, "LOG_OF_A_LIBRARY=1", "HOME=" + t.TempDir()}
+		in, out := io.Pipe()
+		cmd.Stdin = in
+		time.AfterFunc(time.Second, func() { out.Close() }) //nolint:errcheck // until when the command waits
+		told, _ := cmd.CombinedOutput()                     // nothing is created
+		if got := strings.Contains(string(told), "Unexpected error"); got != want {
+			t.Errorf("-v %s: told was\n%s", verbosity, told)
+		}
 	}
 }
 

@@ -199,7 +199,7 @@ type scene struct {
 
 func scenes() []scene {
 	const interrupted = "Error: interrupted"
-	sleeper := map[string]string{"EDITOR": "echo an editor; sleep 100; true"}
+	sleeper := map[string]string{"EDITOR": `echo an editor; exec sh -c "exec sleep 100"`}
 	return []scene{
 		{what: "preview, looking up", args: []string{"update", "cluster", cluster}, hold: "ec2.DescribeImages", sees: "looking up what the spec names …", text: interrupted},
 		{what: "preview, observing", args: []string{"update", "cluster", cluster}, hold: "ec2.DescribeSubnets", sees: "looking at what exists …", text: interrupted},
@@ -278,6 +278,12 @@ func TestAtATerminal(t *testing.T) {
 			a.free(t, s.cluster())
 		})
 	}
+	t.Run("SIGTERM: an editor that has changed the terminal", func(t *testing.T) {
+		raw := map[string]string{"EDITOR": `stty raw -echo; echo an editor; exec sh -c "exec sleep 100"`}
+		x, _ := a.at(t, scene{args: []string{"edit", "cluster", another}, env: raw, sees: "an editor"}, sizes[0])
+		x.signal(syscall.SIGTERM)
+		x.ends(130, 5*time.Second)
+	})
 	some := scenes()[2:5]
 	for i, s := range some {
 		t.Run("twice: "+s.what, func(t *testing.T) {

@@ -254,7 +254,7 @@ func (b *bench) kops(t *testing.T, env map[string]string, args []string) string 
 	}
 	text := strings.ReplaceAll(errs.String(), b.dir, "$WORK")
 	text = regexp.MustCompile(`use one of (\w+://(, )?)+`).ReplaceAllString(text, "use one of SCHEMES")
-	if said, usage, ok := strings.Cut(text, "\n\nUsage:\n"); ok {
+	if said, usage, ok := strings.Cut(text, "\nUsage: "); ok {
 		line, _, _ := strings.Cut(strings.TrimSpace(usage), "\n")
 		text = said + "\n(usage: " + line + ")\n"
 	}

@@ -75,6 +75,9 @@ func run(ctx context.Context, app *shell.App, args []string) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	app.Phase("")
+	if err == nil {
+		err = app.Mistake
+	}
 	var code shell.Code
 	var usage *shell.UsageError
 	var refused *kops.Refused
@@ -85,8 +88,8 @@ func run(ctx context.Context, app *shell.App, args []string) int {
 		return int(code)
 	case errors.As(err, &usage):
 		app.PrintError(err)
-		app.Notef("\n%s", shell.Usage(cmd))
-	case errors.As(err, &refused):
+		app.Notef("%s", shell.Usage(cmd))
+	case errors.As(err, &refused), errors.Is(err, kops.ErrDeclined), errors.Is(err, kops.ErrAborted):
 		app.PrintError(err)
 		return int(shell.Refused)
 	case ctx.Err() != nil && errors.Is(err, context.Canceled): // what was being done is of no interest
@@ -111,8 +114,9 @@ store: a folder or a bucket, named by --state or KOPS_STATE_STORE. Commands that
 change a cloud show what they would do, and do it with --yes.
 
 Exit codes: 0 done or nothing to do, 1 an error, 2 changes are pending
-(--detailed-exitcode) or the cluster is not valid, 3 refused by a guard: the lease
-is held, a saved plan does not hold, or a version is not allowed; 130 interrupted.`,
+(--detailed-exitcode) or the cluster is not valid, 3 nothing is wrong, but a guard or
+somebody said no: the lease is held, a saved plan does not hold, a version is not
+allowed, a question was answered with no, or a rollout was aborted; 130 interrupted.`,
 		Example: `  # Describe a cluster, look at what would be made, and make it
   export KOPS_STATE_STORE=s3://my-state-store
   kops create cluster --zones us-east-1c cluster.example.com
@@ -141,8 +145,17 @@ is held, a saved plan does not hold, or a version is not allowed; 130 interrupte
 	root.AddCommand(keypairs.Commands(app)...)
 	root.AddCommand(upgrade.Command(app), reconcile.Command(app))
 	root.SetHelpCommand(help(app))
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if word := c.Flags().Arg(0); word != "" && c.Annotations[onlyCommands] != "" {
+			app.Mistake = app.UnknownCommand(c, word)
+			return
+		}
+		show(c, args)
+	})
 	root.InitDefaultCompletionCmd()
 	verbs(app, root)
+	root.Annotations = map[string]string{onlyCommands: "yes"}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+strconv.Itoa(app.HelpWidth())))
 	root.SetVersionTemplate("Client version: {{.Version}}\n")
 	if err := root.RegisterFlagCompletionFunc("name", shell.CompleteClusters(app)); err != nil {
@@ -196,11 +209,14 @@ func help(app *shell.App) *cobra.Command {
 func verbs(app *shell.App, c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		if sub.HasSubCommands() && !sub.Runnable() {
-			sub.RunE, sub.Args = needsSubcommand(app), cobra.ArbitraryArgs
+			sub.RunE, sub.Args, sub.Annotations = needsSubcommand(app), cobra.ArbitraryArgs, map[string]string{onlyCommands: "yes"}
 		}
 		verbs(app, sub)
 	}
 }
+
+// onlyCommands annotates a command that takes no other words than names of commands.
+const onlyCommands = "only commands"
 
 func needsSubcommand(app *shell.App) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {

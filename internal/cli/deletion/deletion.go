@@ -303,7 +303,7 @@ func ask(ctx context.Context, app *shell.App, group string) error {
 	ok, err := app.Confirm(ctx, "Do you really want to delete instance group "+group+"? This action cannot be undone.")
 	if err == nil && !ok {
 		app.Notef("Instance group %s is kept\n", group)
-		return shell.Failed
+		return shell.Refused
 	}
 	return err
 }
@@ -369,7 +369,7 @@ run keep them.`, `
 				}
 				if !ok {
 					app.Notef("The SSH public keys of %s are kept\n", name)
-					return shell.Failed
+					return shell.Refused
 				}
 			}
 			if err := client.Keys().Delete(ctx, name); err != nil {

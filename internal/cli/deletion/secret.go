@@ -32,7 +32,7 @@ Machines that run keep them. A random token is made anew by the next update.`, `
 				}
 				if !ok {
 					app.Notef("Nothing was deleted\n")
-					return shell.Failed
+					return shell.Refused
 				}
 			}
 			if err := client.Secrets(app.On(nil)).Delete(ctx, cluster, names...); err != nil {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -181,7 +182,7 @@ func New(ctx context.Context, app *shell.App, obj api.Object, add func(ctx conte
 // inEditor opens the editor on an object, and reports whether what was written is
 // stored. Meanwhile ^C is for the editor: it does not stop this program.
 func inEditor(ctx context.Context, app *shell.App, d draft, unchanged bool, accept func(context.Context, []byte) error) (bool, error) {
-	ctx, done := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+	ctx, done := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer done()
 	return loop(ctx, app, d, unchanged, func(text []byte) error {
 		ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
@@ -269,6 +270,9 @@ func uncomment(text []byte) []byte {
 	return out
 }
 
+// grace is how long an editor that was asked to stop may take.
+const grace = 5 * time.Second
+
 // launch runs the user's editor on a file.
 func launch(ctx context.Context, app *shell.App, file string) error {
 	editor := app.Env("KUBE_EDITOR")
@@ -280,6 +284,9 @@ func launch(ctx context.Context, app *shell.App, file string) error {
 	}
 	c := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", file) //nolint:gosec // the user's own editor
 	c.Stdin, c.Stdout, c.Stderr = app.In, shell.Terminals(app.Err), shell.Terminals(app.Err)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // so that it can keep what was written
+	c.WaitDelay = grace
+	defer app.KeepTerminal()()
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("run the editor %q: %w", editor, err)
 	}

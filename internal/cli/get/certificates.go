@@ -40,7 +40,7 @@ and distrusted of one that is no longer believed.`, `
 				g.Notef("warning: the node %s tells nothing of its certificates\n", n)
 			}
 			return printList(g, all.All, []string{"HOLDER", "FILE", "SUBJECT", "ENDS", "KEYSET", "SIGNER", "NOTE"}, func(c kops.Certificate) []string {
-				return []string{c.Holder, c.File, c.Subject, c.Ends.Local().Format(time.DateOnly), c.Keyset, c.Signer, note(c)}
+				return []string{c.Holder, c.File, c.Subject, c.Ends.Local().Format(time.RFC3339), c.Keyset, c.Signer, note(c)}
 			})
 		})
 	validate.ReachFlags(c, &o)

@@ -173,7 +173,7 @@ func Drive(app *shell.App, format string, o kops.RolloutOptions, do func(kops.Ro
 	if r != nil {
 		err = errors.Join(app.PrintAs(format, r, func() error { return ended(app, r) }), err)
 	}
-	if errors.Is(err, kops.ErrDeclined) {
+	if errors.Is(err, kops.ErrDeclined) || errors.Is(err, kops.ErrAborted) {
 		return shell.Refused
 	}
 	return err

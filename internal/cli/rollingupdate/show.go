@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -111,6 +110,9 @@ func ended(app *shell.App, r *kops.Rollout) error {
 		app.Printf("%d of %d machines are done\n", done, all)
 	case done == all:
 		app.Printf("Rolling update completed: %d of %d machines, in %s\n", done, all, r.Ended.Sub(r.Began).Round(time.Second))
+	case r.Aborted:
+		app.Printf("Rolling update aborted: %d of %d machines were done in %s, and the others are left as they were.\nTo roll those: kops rolling-update cluster --yes\n",
+			done, all, r.Ended.Sub(r.Began).Round(time.Second))
 	default:
 		app.Printf("Rolling update ended: %d of %d machines were done in %s\n", done, all, r.Ended.Sub(r.Began).Round(time.Second))
 	}
@@ -141,7 +143,9 @@ func (a *asker) ask(ctx context.Context, q status.Question) (string, error) {
 		select {
 		case line, open := <-a.lines:
 			if !open {
-				return "", errors.New("no answer on the standard input")
+				no := refusal(q.Choices)
+				a.tell(fmt.Sprintf("No answer on the standard input, which has ended; taken as %q.", no))
+				return no, nil
 			}
 			if choice := choose(line, q.Choices); choice != "" {
 				return choice, nil
@@ -157,6 +161,14 @@ func (a *asker) read() {
 	for in := bufio.NewScanner(a.app.In); in.Scan(); {
 		a.lines <- in.Text()
 	}
+}
+
+// refusal is the choice that nobody has to make: to stop.
+func refusal(choices []string) string {
+	if slices.Contains(choices, "no") {
+		return "no"
+	}
+	return choices[len(choices)-1]
 }
 
 // spellChoices are the choices, of which the first is the usual one.

@@ -1,9 +1,11 @@
 package rollingupdate
 
 import (
+	"strings"
 	"testing"
 
 	"kops.local/kops/api/status"
+	"kops.local/kops/internal/cli/shell"
 )
 
 func TestPhasesTellWhatIsWaitedFor(t *testing.T) {
@@ -15,6 +17,22 @@ func TestPhasesTellWhatIsWaitedFor(t *testing.T) {
 	} {
 		if got := phase(m); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// Whoever is asked and cannot answer has said no.
+func TestTheEndOfTheInputIsNo(t *testing.T) {
+	for want, choices := range map[string][]string{"no": {"yes", "no", "always"}, "stop": {"wait", "force", "skip", "stop"}} {
+		var told []string
+		a := newAsker(shell.New(shell.System{In: strings.NewReader("perhaps\n")}), func(line string) { told = append(told, line) })
+		for range 2 { // the next question, too
+			if got, err := a.ask(t.Context(), status.Question{Text: "Go on?", Choices: choices}); got != want || err != nil {
+				t.Errorf("%v: %q, %v", choices, got, err)
+			}
+		}
+		if last := told[len(told)-1]; !strings.Contains(last, "has ended; taken as") {
+			t.Errorf("told was %q", told)
 		}
 	}
 }

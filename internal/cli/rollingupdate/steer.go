@@ -2,6 +2,7 @@ package rollingupdate
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -176,7 +177,13 @@ that can be left as they are serve again, and what cannot be left is finished.`,
 				return nil
 			}
 			validate.Reach(app, &o.ReachOptions)
-			return Drive(app, shell.Table, o, func(ro kops.RolloutOptions) (*kops.Rollout, error) { return client.Rollout(ctx, name, ro) })
+			return Drive(app, shell.Table, o, func(ro kops.RolloutOptions) (*kops.Rollout, error) {
+				r, err := client.Rollout(ctx, name, ro)
+				if errors.Is(err, kops.ErrAborted) { // which is what was asked for
+					err = nil
+				}
+				return r, err
+			})
 		})
 	validate.ReachFlags(c, &o.ReachOptions)
 	c.ValidArgsFunction = shell.CompleteCluster(app)

@@ -20,6 +20,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/render/text"
 	"kops.local/kops/internal/ops/kubeconfig"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // App is one run of the program: the system, and what the global flags say.
@@ -36,6 +37,8 @@ type App struct {
 	Command string
 	// Running is the command that runs, once its flags are read.
 	Running *cobra.Command
+	// Mistake is a word that is no command, before a request for help; nil: there is none.
+	Mistake error
 	// Absent are commands of kOps, by their paths, that this program does not have.
 	Absent []string
 
@@ -62,6 +65,9 @@ func (a *App) Start(c *cobra.Command) {
 	a.Running = c
 	if a.Verbosity > 0 {
 		a.screen.Freeze()
+	}
+	if a.Verbosity >= requests && a.Libraries != nil {
+		a.Libraries.to.Store(&a.Err)
 	}
 	a.TellDeprecated(c)
 }
@@ -269,8 +275,8 @@ func (a *App) ExplicitName(args []string) (string, error) {
 	return a.Env("KOPS_CLUSTER_NAME"), nil
 }
 
-// Confirm asks a question; everything but y or yes is a no. The end of the input,
-// and that of ctx, are errors.
+// Confirm asks a question; everything but y or yes is a no, and so is the end of the input.
+// The end of ctx is an error.
 func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 	a.Notef("%s (y/N) ", question)
 	var line string
@@ -282,6 +288,7 @@ func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 	}()
 	select {
 	case <-answered:
+		a.screen.Answered()
 	case <-ctx.Done():
 		a.Notef("\n")
 		return false, ctx.Err()
@@ -290,8 +297,8 @@ func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 		return false, fmt.Errorf("read the answer: %w", err)
 	}
 	if errors.Is(err, io.EOF) && line == "" {
-		a.Notef("\n")
-		return false, errors.New("no answer on the standard input; say --yes to go on without a question")
+		a.Notef("\nNo answer on the standard input, which has ended; taken as no. To go on without a question, add --yes.\n")
+		return false, nil
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes", nil
@@ -322,11 +329,36 @@ func (a *App) PrintError(err error) {
 	if errors.As(err, &code) {
 		return
 	}
+	if all := apart(err); len(all) > 1 {
+		for _, message := range all {
+			a.Notef("Error: %s\n", message)
+		}
+		return
+	}
 	message := err.Error()
 	if r := fault.Remedy(err); r != "" && !strings.Contains(message, r) && !errors.As(err, new(*told)) {
 		message += "; " + r
 	}
 	a.Notef("Error: %s\n", message)
+}
+
+// apart returns the messages of errors that were only put together, and of findings.
+func apart(err error) []string {
+	if list, ok := err.(diag.List); ok { //nolint:errorlint // one that is wrapped belongs to the text around it
+		return list.Errors()
+	}
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // as above
+	if !ok {
+		return []string{err.Error()}
+	}
+	var all, texts []string
+	for _, e := range joined.Unwrap() {
+		all, texts = append(all, apart(e)...), append(texts, e.Error())
+	}
+	if strings.Join(texts, "\n") != err.Error() {
+		return []string{err.Error()}
+	}
+	return all
 }
 
 // Cobra returns a command whose help is laid out like all others: what it does

@@ -130,6 +130,6 @@ func (a *App) Phase(name string) {
 		return
 	}
 	if a.Verbosity > 0 || !a.Terminal && slices.Contains([]string{"apply", "delete"}, name) {
-		a.Notef("%s …\n", name)
+		a.Notef("%s …\n", cmp.Or(phases()[name], name))
 	}
 }

@@ -21,7 +21,7 @@ func TestAQuestionEndsWithTheCommand(t *testing.T) {
 }
 
 func TestOnlyYesIsYes(t *testing.T) {
-	for answer, want := range map[string]bool{"y\n": true, "Yes \n": true, "n\n": false, "\n": false, "yess\n": false, "y": true} {
+	for answer, want := range map[string]bool{"y\n": true, "Yes \n": true, "n\n": false, "\n": false, "yess\n": false, "y": true, "": false} {
 		app := New(System{In: strings.NewReader(answer), Err: &bytes.Buffer{}})
 		if ok, err := app.Confirm(t.Context(), "Sure?"); ok != want || err != nil {
 			t.Errorf("%q: got %v, %v", answer, ok, err)

@@ -31,6 +31,9 @@ func (a *App) Meant(c *cobra.Command, word string) string {
 	if slices.Contains(a.Absent, c.CommandPath()+" "+word) {
 		return "it is a command of kOps that this program does not have"
 	}
+	if other := others()[c.CommandPath()+" "+word]; other != "" {
+		return other
+	}
 	if other := elsewhere()[word]; other != "" && !c.HasParent() {
 		return fmt.Sprintf("did you mean %q?", c.CommandPath()+" "+other)
 	}
@@ -44,7 +47,13 @@ func (a *App) Meant(c *cobra.Command, word string) string {
 func elsewhere() map[string]string {
 	return map[string]string{"list": "get", "ls": "get", "show": "get", "describe": "get all -o yaml", "status": "validate cluster", "check": "validate cluster",
 		"plan": "update cluster", "diff": "update cluster", "preview": "update cluster", "apply": "update cluster --yes", "destroy": "delete cluster",
-		"rm": "delete", "remove": "delete"}
+		"rm": "delete", "remove": "delete", "set": "edit cluster --set", "unset": "edit cluster --unset"}
+}
+
+// others are words after a command that name what this program does not do, and what does.
+func others() map[string]string {
+	const nodes, addons = "for the nodes: kubectl get nodes; for the machines: kops get instances", "the add-ons are a part of the Cluster: kops get cluster NAME -o yaml --full"
+	return map[string]string{"kops get nodes": nodes, "kops get node": nodes, "kops get no": nodes, "kops get addons": addons, "kops get addon": addons}
 }
 
 // commands are the words that name a command of c.
@@ -58,21 +67,17 @@ func commands(c *cobra.Command) []string {
 	return known
 }
 
-// Usage says in a few lines how a command is called, so that the mistake above
-// them is still seen; --help says the rest.
+// Usage says in two lines how a command is called, so that the mistake above them is
+// still seen; --help says the rest.
 func Usage(c *cobra.Command) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  %s\n", c.UseLine())
 	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "  %s [command]\n\nAvailable Commands:\n", c.CommandPath())
-	}
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
-			fmt.Fprintf(&b, "  %-*s %s\n", sub.NamePadding(), sub.Name(), sub.Short)
+		usage := c.CommandPath() + " COMMAND"
+		if own := c.UseLine(); c.Runnable() && own != c.CommandPath()+" [flags]" {
+			usage += ", or " + own
 		}
+		return fmt.Sprintf("Usage: %s\nFor its commands: %s --help\n", usage, c.CommandPath())
 	}
-	fmt.Fprintf(&b, "\nFor flags and examples: %s --help\n", c.CommandPath())
-	return b.String()
+	return fmt.Sprintf("Usage: %s\nFor flags and examples: %s --help\n", c.UseLine(), c.CommandPath())
 }
 
 // FlagMistake says what is wrong with a flag: the nearest one for a name that

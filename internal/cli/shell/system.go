@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -49,8 +50,36 @@ type System struct {
 	// Signals are those that ask the command to stop; nil: nobody asks.
 	Signals <-chan os.Signal
 	Version string
+	// Libraries is where libraries write their own logs; nil: they are not asked to.
+	Libraries *Libraries
 	// Clouds are platforms that go before the built-in ones of the same name.
 	Clouds []kops.Provider
+}
+
+// Libraries takes what libraries log by themselves. It goes nowhere unless the user asks
+// for details: what matters of it comes back as an error, too.
+type Libraries struct{ to atomic.Pointer[io.Writer] }
+
+// Write implements io.Writer.
+func (l *Libraries) Write(data []byte) (int, error) {
+	if w := l.to.Load(); w != nil {
+		return (*w).Write(data)
+	}
+	return len(data), nil
+}
+
+// KeepTerminal notes the modes of the terminal at which the user is, for a program that
+// may change them; the function that it returns restores them.
+func (a *App) KeepTerminal() (restore func()) {
+	f, ok := a.In.(*os.File)
+	if !ok {
+		return func() {}
+	}
+	modes, err := term.GetState(int(f.Fd()))
+	if err != nil { // it is no terminal
+		return func() {}
+	}
+	return func() { _ = term.Restore(int(f.Fd()), modes) } // a terminal that is gone has no modes
 }
 
 // OS returns the world of this process.

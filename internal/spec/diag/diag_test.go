@@ -50,3 +50,24 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// Findings of one cause, which differ only in what they are about, are one line.
+func TestOneCauseIsOneLine(t *testing.T) {
+	image := func(group string) diag.Finding {
+		return diag.Finding{Object: "InstanceGroup/" + group, Path: "spec.image", Value: "x", Rule: "image-exists", Message: "was not found", Remedy: "check the name"}
+	}
+	etcd := func(i string) diag.Finding {
+		return diag.Finding{Object: "Cluster/a", Path: "spec.etcdClusters[" + i + "]", Rule: "etcd", Message: "is empty"}
+	}
+	lines := diag.Finding{File: "a.yaml", Line: 3, Object: "Cluster/a", Path: "spec.x", Rule: "unknown", Message: "unknown field"}
+	list := diag.List{image("a"), etcd("0"), image("b"), lines, etcd("1"), lines, image("c"), image("d"), image("e"), image("f"), image("g"), {Rule: "r", Message: "alone"}, {Rule: "r", Message: "alone"}}
+	want := `InstanceGroup/a, InstanceGroup/b, InstanceGroup/c, InstanceGroup/d, InstanceGroup/e and 2 more: spec.image: was not found, got "x"; check the name
+Cluster/a: spec.etcdClusters[0], spec.etcdClusters[1]: is empty
+a.yaml:3: Cluster/a: spec.x: unknown field
+a.yaml:3: Cluster/a: spec.x: unknown field
+alone
+alone`
+	if got := list.Error(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

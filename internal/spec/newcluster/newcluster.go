@@ -275,6 +275,9 @@ func (b *Builder) checkCounts() {
 	if n := b.ControlPlaneCount; n > mostControlPlanes {
 		b.Fail("option:ControlPlaneCount", fmt.Sprint(n), "is more control planes than an etcd can have members", "use 1, 3 or 5")
 	}
+	if n := b.ControlPlaneCount; n > 0 && n%2 == 0 {
+		b.Fail("option:ControlPlaneCount", fmt.Sprint(n), "is an even number of control planes, whose etcd survives no more losses than with one fewer", "use 1, 3 or 5")
+	}
 	for _, o := range []struct {
 		option string
 		count  int32
