@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kops.local/kops/internal/contract/encryption"
 	"kops.local/kops/internal/contract/pki"
@@ -132,5 +133,76 @@ resources:
 	}
 	if _, err := of(t, provider("{identity: {}}")).Add("b", random()); err == nil {
 		t.Error("a configuration that encrypts nothing got a key")
+	}
+}
+
+func TestAKeyIsRetiredAndPutBack(t *testing.T) {
+	const second = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
+	was := of(t, head+"resources: [{resources: [secrets, widgets.example.com], providers: [{secretbox: {keys: [{name: a, secret: "+key+"}]}}, {identity: {}}]}]")
+	both, err := was.Add("b", random())
+	if err == nil {
+		both, err = both.Promote("b")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := both.Only("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	retired := encryption.RetiredKeys{}.Retire(both, alone, at)
+	if len(retired.Keys) != 1 || retired.Keys[0].Name != "a" || !retired.Keys[0].Retired.Equal(at) {
+		t.Fatalf("retired are %v", retired.Keys)
+	}
+	if text := fmt.Sprintf("%v %+v %#v", retired, retired, retired); strings.Contains(text, key) {
+		t.Errorf("printed, they show a key: %s", text)
+	}
+	text, err := retired.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if retired, err = encryption.ParseRetired(text); err != nil {
+		t.Fatal(err)
+	}
+	id := was.Keys()[0]
+	found, is := retired.Find(id)
+	if !is || slices.Contains(alone.Keys(), id) {
+		t.Fatalf("%v is not retired: %v", id, retired.Keys)
+	}
+	// One that has the name of the key that writes now is put back all the same.
+	found.Name = "b"
+	back, err := alone.PutBack(found)
+	if err != nil || len(back.Resources) != 1 || len(back.Resources[0].Providers) != 3 || !slices.Contains(back.Keys(), found.ID()) || !slices.Equal(back.Encrypted(), was.Encrypted()) {
+		t.Fatalf("put back: %v, %v", back, err)
+	}
+	if again, err := back.PutBack(found); err != nil || len(again.Resources[0].Providers) != 3 {
+		t.Errorf("put back twice: %v, %v", again, err)
+	}
+	if stored, err := back.Text(); err != nil || len(of(t, stored).Keys()) != 2 {
+		t.Errorf("as text: %s, %v", stored, err)
+	}
+	// The next rotation removes it, and retires it again.
+	next, err := back.Add("c", random())
+	if err == nil {
+		next, err = next.Promote("c")
+	}
+	if err == nil {
+		next, err = next.Only("c")
+	}
+	if err != nil || len(next.Keys()) != 1 || len(next.Resources[0].Providers) != 2 {
+		t.Errorf("after another rotation: %v, %v", next.Keys(), err)
+	}
+	if again := retired.Retire(back, next, at.Add(time.Hour)); len(again.Keys) != 3 {
+		t.Errorf("retired are %v", again.Keys)
+	}
+	// Resources that the configuration no longer has are read again.
+	other := of(t, head+"resources: [{resources: [configmaps, '*.apps'], providers: [{aescbc: {keys: [{name: a, secret: "+second+"}]}}]}]")
+	other, err = other.PutBack(retired.Keys[0])
+	if err != nil || len(other.Resources) != 3 || other.Resources[0].Providers[0].Identity == nil {
+		t.Errorf("%v, %v", other, err)
+	}
+	if _, err := encryption.ParseRetired(`{"keys": [{"provider": "secretbox", "name": "a", "secret": "hunter2"}]}`); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a damaged list: %v", err)
 	}
 }

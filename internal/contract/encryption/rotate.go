@@ -37,14 +37,25 @@ func (c *Config) Promote(name string) (*Config, error) {
 	})
 }
 
-// Only returns the configuration in which the key of a name is alone in its providers.
+// Only returns the configuration in which the key of a name is the only one where it writes.
+// Other keys are removed from its provider and from those that come after; identity and kms stay.
 func (c *Config) Only(name string) (*Config, error) {
-	return c.change(func(keys []Key) []Key {
+	out, err := c.change(func(keys []Key) []Key {
 		if i := position(keys, name); i >= 0 {
 			return []Key{keys[i]}
 		}
 		return keys
 	})
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range out.Resources {
+		if _, keys := r.Providers[0].own(); keys != nil && position(keys.Keys, name) == 0 {
+			later := slices.DeleteFunc(slices.Clone(r.Providers[1:]), func(p Provider) bool { _, keys := p.own(); return keys != nil })
+			out.Resources[i].Providers = slices.Concat(r.Providers[:1], later)
+		}
+	}
+	return out, nil
 }
 
 // Encrypted is what the keys of the writing providers encrypt, as the configuration names it.

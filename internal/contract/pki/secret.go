@@ -86,6 +86,10 @@ func TokenNames() []string {
 // it stores: an EncryptionConfiguration.
 const EncryptionConfig = "encryptionconfig"
 
+// RetiredKeys is the name of the secret that keeps the keys which EncryptionConfig no longer
+// has, as back-ups of etcd need them. No machine reads it.
+const RetiredKeys = "encryptionconfig-retired"
+
 // DockerConfig is the name of the secret with which machines pull images: a config.json of Docker's.
 const DockerConfig = "dockerconfig"
 
