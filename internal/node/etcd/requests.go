@@ -147,21 +147,38 @@ func Tell(now time.Time, leader string, wanted int, waiting string, members []Me
 	return st
 }
 
-// News reports whether a status tells what another did not: more than that its
-// databases have grown by less than a twentieth of what they may have.
+// News reports whether a status tells what another did not: more than that the size of a
+// database, or what of it is in use, has changed by less than a quarter.
 func (st Status) News(before *Status) bool {
 	if before == nil || st.At.Sub(before.At) >= StatusLife || st.At.Before(before.At) {
 		return true
 	}
-	return st.coarse() != before.coarse()
+	if st.coarse() != before.coarse() {
+		return true
+	}
+	for i, m := range st.Members { // which are the same
+		if resized(before.Members[i].Size, m.Size) || resized(before.Members[i].InUse, m.InUse) {
+			return true
+		}
+	}
+	return false
 }
 
+// sizeStep is the least change of a size that is worth a write, in bytes.
+const sizeStep = 256 << 10
+
+// resized reports whether a size has changed by a quarter and a step at least.
+func resized(before, now int64) bool {
+	change := max(now-before, before-now)
+	return change >= sizeStep && change >= before/4
+}
+
+// coarse is a status without sizes, as text.
 func (st Status) coarse() string {
 	st.At = time.Time{}
 	members := make([]MemberStatus, len(st.Members))
 	for i, m := range st.Members {
-		step := max(m.Quota/20, 1)
-		m.Size, m.InUse = m.Size/step, m.InUse/step
+		m.Size, m.InUse = 0, 0
 		members[i] = m
 	}
 	st.Members = members

@@ -3,6 +3,7 @@ package etcd_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd"
@@ -47,5 +48,27 @@ func TestATaskIsAskedForWhileAnotherEnds(t *testing.T) {
 	}
 	if c, err := etcd.ReadControl(ctx, s); err != nil || c.Request == nil || c.Request.ID != "4" {
 		t.Errorf("asked for is %+v: %v", c.Request, err)
+	}
+}
+
+// A database that grows after the founding is told of at once, and small changes are not.
+func TestSizesThatHaveChangedAreNews(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	status := func(size, inUse int64) etcd.Status {
+		return etcd.Tell(at, "etcd-a", 1, "", []etcd.Member{{ID: "1", Name: "etcd-a", Size: size, InUse: inUse}})
+	}
+	const mib = 1 << 20
+	for _, x := range []struct {
+		was, now etcd.Status
+		news     bool
+	}{
+		{status(20<<10, 16<<10), status(2*mib, mib), true},
+		{status(20<<10, 16<<10), status(100<<10, 90<<10), false},
+		{status(800*mib, 700*mib), status(900*mib, 800*mib), false},
+		{status(800*mib, 700*mib), status(800*mib, 300*mib), true},
+	} {
+		if got := x.now.News(&x.was); got != x.news {
+			t.Errorf("%+v after %+v: news %t", x.now.Members, x.was.Members, got)
+		}
 	}
 }
