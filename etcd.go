@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/encryption"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/node/etcd/backup"
@@ -44,6 +45,14 @@ type EtcdBackup struct {
 	// Empty says that the back-up is known to hold no keys, as that of a cluster that
 	// was only just founded.
 	Empty bool `json:"empty,omitempty"`
+	// Foreign says why the back-up does not seem to be of this cluster; it is restored
+	// only with RestoreEtcdOptions.Foreign.
+	Foreign string `json:"foreign,omitempty"`
+	// Encryption says whether API servers can read what is encrypted in it.
+	Encryption EtcdEncryption `json:"encryption"`
+
+	recorded bool        // by a manager of this cluster
+	facts    *etcd.Facts // what was recorded; nil where that is not known
 }
 
 // EtcdRestore is what the restore of a back-up means.
@@ -60,6 +69,18 @@ type EtcdRestore struct {
 	// Requested says that the managers were asked to restore it, and Restored that they have done so.
 	Requested bool `json:"requested"`
 	Restored  bool `json:"restored"`
+	// Serving says that an API server answers after the restore, and NotServing why none does yet.
+	Serving    bool   `json:"serving,omitempty"`
+	NotServing string `json:"notServing,omitempty"`
+	// PutBack are retired keys that API servers have to read by again: they are put back before
+	// the restore, and control planes restarted. Reencrypt is the command that has everything
+	// written with a new key afterwards, so that they can be retired again.
+	PutBack   []EtcdKey `json:"putBack,omitempty"`
+	Reencrypt string    `json:"reencrypt,omitempty"`
+	// Unconfirmed says why it is not known whether the API servers have these keys.
+	Unconfirmed string `json:"unconfirmed,omitempty"`
+	// Notes say what else in the back-up is no longer as it was.
+	Notes []string `json:"notes,omitempty"`
 	// Restart are the instance groups on whose machines the API server has to be
 	// restarted by hand after the restore; on all others etcd's managers do so.
 	Restart []string `json:"restart,omitempty"`
@@ -73,6 +94,12 @@ type SkippedBackup struct {
 
 // RestoreEtcdOptions say what a restore does.
 type RestoreEtcdOptions struct {
+	ReachOptions
+	// Foreign allows a back-up that does not seem to be of this cluster.
+	Foreign bool
+	// Roll has every machine become what an update has written for it, where retired keys have
+	// to be put back. It may be nil: the restore waits then until machines were changed.
+	Roll func(context.Context) error
 	// Apply asks for the restore; otherwise it is only said what it means.
 	Apply bool
 	// Wait is how long to wait until it is carried out; 0: not at all.
@@ -100,7 +127,9 @@ func (e Etcd) Backups(ctx context.Context, cluster, name string) ([]EtcdBackup, 
 		return nil, err
 	}
 	var out []EtcdBackup
+	keys, _ := e.c.keyring(ctx, cl) // without it, it is not known which back-ups can be read
 	for _, a := range archives {
+		a.keys = keys
 		list, err := a.backups(ctx)
 		if err != nil {
 			return nil, err
@@ -113,15 +142,20 @@ func (e Etcd) Backups(ctx context.Context, cluster, name string) ([]EtcdBackup, 
 // BackUp asks the managers of an etcd cluster for a back-up and returns it
 // when it is there, or an error of class fault.NotYet when that takes longer than wait.
 func (e Etcd) BackUp(ctx context.Context, cluster, name string, wait time.Duration) (*EtcdBackup, error) {
-	a, _, err := e.c.etcdArchive(ctx, cluster, name)
+	a, cl, err := e.c.etcdArchive(ctx, cluster, name)
 	if err != nil {
 		return nil, err
 	}
+	a.keys, _ = e.c.keyring(ctx, cl) // without it, it is not known whether the back-up can be read
 	before, err := a.complete(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := etcd.RequestBackup(ctx, a.store); err != nil {
+	known := map[string]bool{}
+	for _, b := range before {
+		known[b.Name] = true
+	}
+	if err := etcd.RequestBackup(ctx, a.store, e.c.cfg.World.Now()); err != nil {
 		return nil, err
 	}
 	for start := e.c.cfg.World.Now(); ; {
@@ -129,7 +163,8 @@ func (e Etcd) BackUp(ctx context.Context, cluster, name string, wait time.Durati
 		if err != nil {
 			return nil, err
 		}
-		if n := len(now); n > 0 && (len(before) == 0 || now[n-1].Name > before[len(before)-1].Name) {
+		now = slices.DeleteFunc(now, func(b etcd.Backup) bool { return known[b.Name] })
+		if n := len(now); n > 0 {
 			made, err := a.describe(ctx, now[n-1])
 			return &made, err
 		}
@@ -148,6 +183,13 @@ type etcdArchive struct {
 	cluster, name string
 	store         store.Store
 	groups        []*api.InstanceGroup
+	members       int // that the cluster's spec has
+	now           func() time.Time
+	keys          *keyring // nil: not read
+	// back are the retired keys that the back-up which was verified last needs.
+	back []encryption.Retired
+	// decrypted are the keys of its objects that were decrypted.
+	decrypted []string
 }
 
 // etcdArchive opens the store of one etcd cluster's back-ups.
@@ -181,7 +223,7 @@ func (c *Client) etcdArchives(ctx context.Context, cl *Cluster, name string) ([]
 		if e.Backups != nil && e.Backups.BackupStore != "" {
 			url = strings.TrimSuffix(e.Backups.BackupStore, "/")
 		}
-		a := etcdArchive{cluster: cl.Spec.Name, name: e.Name, groups: cl.Groups}
+		a := etcdArchive{cluster: cl.Spec.Name, name: e.Name, groups: cl.Groups, members: len(e.EtcdMembers), now: c.cfg.World.Now}
 		if rest, ok := strings.CutPrefix(url, f.Base.URL+"/"); ok && f.Base.Store != nil {
 			a.store = store.Sub(f.Base.Store, rest)
 		} else if a.store, err = c.world.Backends.Open(ctx, url); err != nil {
@@ -220,13 +262,14 @@ func (a *etcdArchive) complete(ctx context.Context) ([]etcd.Backup, error) {
 // describe reads what a back-up is of, and whether it can be seen at little cost that
 // it is damaged.
 func (a *etcdArchive) describe(ctx context.Context, b etcd.Backup) (EtcdBackup, error) {
-	out := EtcdBackup{Etcd: a.name, Name: b.Name, Time: b.Time, Size: b.Size}
+	out := EtcdBackup{Etcd: a.name, Name: b.Name, Time: b.Time, Size: b.Size, recorded: b.Recorded, Encryption: EtcdEncryption{State: EtcdUnknown}}
 	m, err := etcd.ReadMeta(ctx, a.store, b.Name)
 	if err == nil {
 		var facts *etcd.Facts
 		out.EtcdVersion, out.MemberCount = m.EtcdVersion, m.Spec.MemberCount
 		facts, err = backup.Glance(ctx, a.store, b)
-		out.Empty = facts != nil && facts.Keys == 0
+		out.facts, out.Empty = facts, facts != nil && facts.Keys == 0
+		out.Encryption = a.keys.recorded(facts)
 	}
 	if errors.Is(err, etcd.ErrDamaged) {
 		out.Damaged, out.Problem, err = true, err.Error(), nil
@@ -260,6 +303,7 @@ func (a *etcdArchive) backups(ctx context.Context) ([]EtcdBackup, error) {
 			return nil, err
 		}
 	}
+	a.tellForeign(out)
 	return out, nil
 }
 

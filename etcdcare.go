@@ -2,7 +2,6 @@ package kops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,6 +83,9 @@ type EtcdDrill struct {
 	Deleted int64 `json:"deleted"`
 	// Wrong are keys, at most some, of which the back-up has something else than the cluster had.
 	Wrong []string `json:"wrong,omitempty"`
+	// Decrypted are encrypted objects of the back-up, one or two of each key, that were
+	// decrypted with the keys at hand.
+	Decrypted []string `json:"decrypted,omitempty"`
 }
 
 // EtcdCareOptions say how a task is waited for.
@@ -142,27 +144,37 @@ func (e Etcd) DisarmAlarms(ctx context.Context, cluster, name string, o EtcdCare
 }
 
 // Drill has the newest back-up of an etcd cluster restored beside it, on the machine of the
-// managers' leader, compared with the cluster, and thrown away. One that cannot be restored
-// is an error of class fault.Permanent.
+// managers' leader, compared with the cluster, and thrown away. Of what is encrypted in it, an
+// object or two of each key are decrypted. One that cannot be restored, or read, is an error of
+// class fault.Permanent.
 func (e Etcd) Drill(ctx context.Context, cluster, name string, o EtcdCareOptions) (*EtcdCare, error) {
-	a, _, err := e.c.etcdArchive(ctx, cluster, name)
+	a, cl, err := e.c.etcdArchive(ctx, cluster, name)
 	if err != nil {
 		return nil, err
 	}
-	all, err := a.complete(ctx)
+	if a.keys, err = e.c.keyring(ctx, cl); err != nil {
+		return nil, err
+	}
+	all, err := a.backups(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) == 0 {
+	i := len(all) - 1
+	for i >= 0 && all[i].Foreign != "" {
+		i--
+	}
+	if i < 0 {
 		return nil, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no back-up yet", name, cluster),
 			fmt.Sprintf("take one with `kops etcd backup %s --etcd %s --yes`", cluster, name))
 	}
-	newest := all[len(all)-1]
-	out, err := e.c.care(ctx, cluster, name, etcd.Request{Task: etcd.Drill, Backup: newest.Name}, o)
-	if out != nil && out.Drill != nil {
-		described, derr := a.describe(ctx, newest)
-		err = errors.Join(err, derr)
-		out.Drill.Backup, out.Drill.Age = described, e.c.cfg.World.Now().Sub(newest.Time)
+	out, err := e.c.care(ctx, cluster, name, etcd.Request{Task: etcd.Drill, Backup: all[i].Name}, o)
+	if err != nil || out.Drill == nil {
+		return out, err
+	}
+	err = a.verify(ctx, all, i)
+	out.Drill.Backup, out.Drill.Age, out.Drill.Decrypted = all[i], e.c.cfg.World.Now().Sub(all[i].Time), a.decrypted
+	if err == nil {
+		err = a.refuse(all[i], true)
 	}
 	return out, err
 }

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/encryption"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/node/etcd/backup"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/unseal"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/clusterstore"
@@ -21,50 +23,85 @@ import (
 // refusalTime is how long Diagnose tells of a restore that was refused.
 const refusalTime = 24 * time.Hour
 
+// apiTime is how long an API server may at least take to answer after a restore, and apiPause
+// how often it is asked.
+const apiTime, apiPause = time.Minute, time.Second
+
 // Restore says what the restore of a back-up means and, with Apply, asks the
 // managers of the etcd cluster for it, who do it when they look into their store next.
-// The back-up is fetched and verified first; the error of a damaged one is of class
-// fault.Permanent, and nothing is asked for. With Wait it returns when the restore is done, or
-// withdrawn, which is an error of class fault.Permanent; where it takes longer the error
-// is of class fault.NotYet, and the request stands. A name that is not that of a back-up
-// is an error of class fault.Gone; LatestBackup stands for the youngest that is not
-// damaged and holds keys.
+// The back-up is fetched and verified first; the error of one that is damaged, not of this
+// cluster, or that API servers could not read is of class fault.Permanent, and nothing is
+// asked for. Retired keys that it needs are put back before. With Wait it returns when the
+// restore is done and the API server answers again, or does not for some time, or when the
+// request is withdrawn, which is an error of class fault.Permanent; where the restore takes
+// longer the error is of class fault.NotYet, and the request stands. A name that is not
+// that of a back-up is an error of class fault.Gone; LatestBackup stands for the youngest
+// that is of this cluster, not damaged, and holds keys.
 func (e Etcd) Restore(ctx context.Context, cluster, name, from string, o RestoreEtcdOptions) (*EtcdRestore, error) {
-	told := &call{cluster: cluster, on: o.On}
+	p := &restoring{c: e.c, told: &call{cluster: cluster, on: o.On}, o: o, name: name, from: from}
 	if !o.Apply {
-		r, _, _, err := e.c.planRestore(ctx, told, name, from)
-		return r, err
+		return p.EtcdRestore, p.plan(ctx)
 	}
-	var r *EtcdRestore
-	var key string
-	var at *etcdArchive
-	err := e.c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) (err error) {
-		var a *etcdArchive
-		var cl *Cluster
-		if r, a, cl, err = e.c.planRestore(ctx, told, name, from); err != nil {
+	err := p.request(ctx)
+	if err == nil && !p.Requested {
+		if err = p.putBack(ctx); err == nil {
+			err = p.request(ctx)
+		}
+	}
+	if err != nil || o.Wait <= 0 {
+		return p.EtcdRestore, err
+	}
+	if err := p.told.tell(Event{Kind: EventAwaiting}); err != nil {
+		return p.EtcdRestore, err
+	}
+	start := e.c.cfg.World.Now()
+	if err = e.c.awaitRestore(ctx, p.at, p.EtcdRestore, p.key, o.Wait); err != nil {
+		return p.EtcdRestore, err
+	}
+	p.Restored = true
+	return p.EtcdRestore, p.awaitAPI(ctx, max(o.Wait-e.c.cfg.World.Now().Sub(start), apiTime))
+}
+
+// restoring is one call of Restore.
+type restoring struct {
+	*EtcdRestore // nil until it is planned
+	c            *Client
+	told         *call
+	o            RestoreEtcdOptions
+	name, from   string
+
+	at  *etcdArchive
+	cl  *Cluster
+	key string // of the request
+	// back are the retired keys that the back-up needs, and ready says that the API servers have them.
+	back  []encryption.Retired
+	ready bool
+}
+
+// request asks the managers for the restore, unless keys have to be put back before.
+func (p *restoring) request(ctx context.Context) error {
+	return p.c.leased(ctx, p.told, func(ctx context.Context, lease *clusterstore.Lease) error {
+		if err := p.plan(ctx); err != nil {
 			return err
+		}
+		if len(p.back) > 0 && !p.ready {
+			return nil
 		}
 		if err := lease.Check(ctx); err != nil {
 			return err
 		}
-		if key, err = etcd.RequestRestore(ctx, a.store, r.Backup.Name, e.c.cfg.World.Now()); err != nil {
+		if err := p.c.rewindRotation(ctx, p.told.cluster); err != nil {
 			return err
 		}
-		r.Requested, at = true, a
-		_, err = e.c.store.Append(ctx, lease, cl.stored(), clusterstore.Revision{Result: "done",
-			Message: fmt.Sprintf("asked for the restore of etcd %s from its back-up %s", name, r.Backup.Name)})
+		key, err := etcd.RequestRestore(ctx, p.at.store, p.Backup.Name, p.c.cfg.World.Now())
+		if err != nil {
+			return err
+		}
+		p.key, p.Requested = key, true
+		_, err = p.c.store.Append(ctx, lease, p.cl.stored(), clusterstore.Revision{Result: "done",
+			Message: fmt.Sprintf("asked for the restore of etcd %s from its back-up %s", p.name, p.Backup.Name)})
 		return err
 	})
-	if err != nil || o.Wait <= 0 {
-		return r, err
-	}
-	if err := told.tell(Event{Kind: EventAwaiting}); err != nil {
-		return r, err
-	}
-	if err = e.c.awaitRestore(ctx, at, r, key, o.Wait); err == nil {
-		r.Restored = true
-	}
-	return r, err
 }
 
 // awaitRestore waits until the managers have carried out a command, which they then
@@ -96,35 +133,87 @@ func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, r *EtcdRestor
 	}
 }
 
-// planRestore chooses a back-up, verifies it, and says what its restore means.
-func (c *Client) planRestore(ctx context.Context, told *call, name, from string) (*EtcdRestore, *etcdArchive, *Cluster, error) {
-	a, cl, err := c.etcdArchive(ctx, told.cluster, name)
+// awaitAPI waits until an API server is ready after the restore, and notes why none is.
+func (p *restoring) awaitAPI(ctx context.Context, most time.Duration) error {
+	if p.name == "cilium" {
+		return nil
+	}
+	k, err := p.c.checkup(ctx, &call{cluster: p.told.cluster}, p.o.ReachOptions, time.Hour)
 	if err != nil {
-		return nil, nil, nil, err
+		p.NotServing = err.Error()
+		return ctx.Err()
+	}
+	client, err := k.Kubernetes(ctx)
+	if err != nil {
+		p.NotServing = err.Error()
+		return ctx.Err()
+	}
+	for start := p.c.cfg.World.Now(); ; {
+		_, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Timeout(5 * time.Second).DoRaw(ctx)
+		if p.Serving, p.NotServing = err == nil, ""; err == nil {
+			return nil
+		}
+		p.NotServing = fmt.Sprintf("no API server was ready within %s: %v", most, err)
+		if p.c.cfg.World.Now().Sub(start) >= most {
+			return nil
+		}
+		if err := p.c.cfg.World.Sleep(ctx, apiPause); err != nil {
+			return err
+		}
+	}
+}
+
+// plan chooses a back-up, verifies it, and says what its restore means.
+func (p *restoring) plan(ctx context.Context) error {
+	a, cl, err := p.c.etcdArchive(ctx, p.told.cluster, p.name)
+	if err != nil {
+		return err
+	}
+	if a.keys, err = p.c.keyring(ctx, cl); err != nil {
+		return err
 	}
 	all, err := a.backups(ctx)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
 	r := &EtcdRestore{Restart: a.apiServers(false)}
 	var i int
-	if from == LatestBackup && len(all) > 0 {
-		i, r.Skipped, err = a.latest(ctx, all)
-	} else if i, err = a.find(all, from); err == nil {
-		err = a.verify(ctx, &all[i])
+	if p.from == LatestBackup && len(all) > 0 {
+		i, r.Skipped, err = a.latest(ctx, all, p.o.Foreign)
+	} else if i, err = a.find(all, p.from); err == nil {
+		err = a.verify(ctx, all, i)
 	}
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	r.Backup, r.Age, r.Younger = all[i], c.cfg.World.Now().Sub(all[i].Time), len(all)-i-1
+	b := all[i]
+	if err := a.refuse(b, p.o.Foreign); err != nil {
+		return err
+	}
+	r.Backup, r.Age, r.Younger = b, p.c.cfg.World.Now().Sub(b.Time), len(all)-i-1
 	control, err := etcd.ReadControl(ctx, a.store)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
 	for _, command := range control.Commands {
 		r.Pending = append(r.Pending, command.Backup)
 	}
-	return r, a, cl, told.tell(Event{Kind: EventRestore, Restore: r})
+	if r.Notes, err = p.c.restoreNotes(ctx, cl, b); err != nil {
+		return err
+	}
+	for _, k := range a.back {
+		r.PutBack = append(r.PutBack, EtcdKey(k.ID()))
+		r.Reencrypt = "kops rotate encryption " + cl.Spec.Name + " --yes"
+	}
+	first := p.EtcdRestore == nil
+	if !first { // what was found out since the first plan
+		r.Unconfirmed = p.Unconfirmed
+	}
+	p.EtcdRestore, p.at, p.cl, p.back = r, a, cl, a.back
+	if !first {
+		return nil
+	}
+	return p.told.tell(Event{Kind: EventRestore, Restore: r})
 }
 
 // apiServers lists the groups whose machines have an API server that uses the etcd
@@ -139,27 +228,41 @@ func (a *etcdArchive) apiServers(controlPlanes bool) []string {
 	return out
 }
 
-// verify fetches a back-up, and notes whether it holds any key; of a damaged one it is
-// an error with etcd.ErrDamaged in its chain.
-func (a *etcdArchive) verify(ctx context.Context, b *EtcdBackup) error {
+// verify fetches the back-up at a place of a list, and notes what it holds; of a damaged one it
+// is an error with etcd.ErrDamaged in its chain.
+func (a *etcdArchive) verify(ctx context.Context, all []EtcdBackup, i int) error {
+	b := &all[i]
 	dir, err := os.MkdirTemp("", "kops-etcd-")
 	if err != nil {
 		return fmt.Errorf("verify the back-up %s: %w", b.Name, err)
 	}
 	held, err := (&backup.Archive{Store: a.store, Scratch: dir}).Verify(ctx, b.Name)
-	b.Empty = err == nil && held.Keys == 0
+	if err == nil {
+		b.Empty = held.Keys == 0
+		needs := unseal.Needs(held.Sealed, a.keys.all())
+		b.Encryption, a.back = a.keys.found(needs)
+		a.decrypted = nil
+		for _, n := range needs {
+			for _, o := range n.Samples {
+				if !n.Missing && !n.KMS() {
+					a.decrypted = append(a.decrypted, o.Key)
+				}
+			}
+		}
+		a.identify(all, i, held.Cluster)
+	}
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// latest returns the place of the youngest back-up that is whole and holds keys, and
-// those that are younger. Whoever wants the latest wants what was there, and an empty
-// cluster in its place is never that.
-func (a *etcdArchive) latest(ctx context.Context, all []EtcdBackup) (int, []SkippedBackup, error) {
+// latest returns the place of the youngest back-up that is whole, of this cluster unless
+// foreign ones are allowed, and holds keys, and those that are younger. Whoever wants the
+// latest wants what was there, and an empty cluster in its place is never that.
+func (a *etcdArchive) latest(ctx context.Context, all []EtcdBackup, foreign bool) (int, []SkippedBackup, error) {
 	var skipped []SkippedBackup
 	for i := len(all) - 1; i >= 0; i-- {
 		b := &all[i]
 		if !b.Damaged && !b.Empty {
-			if err := a.verify(ctx, b); errors.Is(err, etcd.ErrDamaged) {
+			if err := a.verify(ctx, all, i); errors.Is(err, etcd.ErrDamaged) {
 				b.Damaged, b.Problem = true, err.Error()
 			} else if err != nil {
 				return 0, nil, err
@@ -168,13 +271,15 @@ func (a *etcdArchive) latest(ctx context.Context, all []EtcdBackup) (int, []Skip
 		switch {
 		case b.Damaged:
 			skipped = append(skipped, SkippedBackup{b.Name, b.Problem})
+		case b.Foreign != "" && !foreign:
+			skipped = append(skipped, SkippedBackup{b.Name, b.Foreign})
 		case b.Empty:
 			skipped = append(skipped, SkippedBackup{b.Name, "it holds no keys"})
 		default:
 			return i, skipped, nil
 		}
 	}
-	return 0, nil, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no back-up that is whole and holds keys; the youngest, %s, is refused: %s",
+	return 0, nil, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no back-up of its own that is whole and holds keys; the youngest, %s, is refused: %s",
 		a.name, a.cluster, skipped[0].Name, skipped[0].Why),
 		fmt.Sprintf("take one with `kops etcd backup %s --etcd %s --yes`; to restore one without keys all the same, name it: %s", a.cluster, a.name, a.list()))
 }

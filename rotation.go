@@ -42,6 +42,8 @@ type Rotation struct {
 	Encryption bool     `json:"encryption,omitempty"`
 	// Left are pods that nobody started anew; in a plan, those that nobody will.
 	Left []string `json:"left,omitempty"`
+	// NoBackup says why no back-up of etcd was taken at the end.
+	NoBackup string `json:"noBackup,omitempty"`
 	// Unknown says in a plan why it is not known what becomes of machines and pods.
 	Unknown string `json:"unknown,omitempty"`
 	// Progress is how many objects of a resource were written anew, in an event.
@@ -165,7 +167,7 @@ func (r *rotation) keep(ctx context.Context, next rotate.State) error {
 // shown is the rotation as it is told.
 func (r *rotation) shown(keysets []string) *Rotation {
 	s := r.state
-	out := &Rotation{What: s.What, Step: string(s.Step), Ended: s.Ended, Keysets: keysets, Encryption: s.Key != "", Left: s.Left}
+	out := &Rotation{What: s.What, Step: string(s.Step), Ended: s.Ended, Keysets: keysets, Encryption: s.Key != "", Left: s.Left, NoBackup: s.NoBackup}
 	if r.version != "" {
 		out.Began = s.Began
 	}
@@ -193,6 +195,8 @@ func (r *rotation) step(ctx context.Context) error {
 		}, promoted)
 	case rotate.Rewrite:
 		return r.rewrite(ctx)
+	case rotate.BackUp:
+		return r.backUp(ctx)
 	case rotate.Distrust:
 		if err := r.prove(ctx); err != nil {
 			return err

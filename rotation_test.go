@@ -42,6 +42,8 @@ type rolled struct {
 	pool  *x509.CertPool
 	shown tls.Certificate
 	node  corev1.Node
+	// away is how often the API server says that it is not ready.
+	away int
 	// late keeps one certificate from being issued anew.
 	late bool
 	kept status.Certificate
@@ -116,6 +118,12 @@ func (r *rolled) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	defer r.mu.Unlock()
 	var answer any
 	switch q.URL.Path {
+	case "/readyz":
+		if r.away--; r.away >= 0 {
+			http.Error(w, "[-]etcd failed: reason withheld", http.StatusInternalServerError)
+			return
+		}
+		answer = "ok"
 	case "/api/v1/nodes":
 		answer = corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: []corev1.Node{r.node}}
 	case "/api/v1/pods":
@@ -196,7 +204,7 @@ func TestKeysAreRotatedWhileTheClusterServes(t *testing.T) {
 	if err != nil || done.Step != "done" || done.Ended.IsZero() {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if got := strings.Join(steps, " "); got != "make trust pods promote reissue tokens distrust forget" {
+	if got := strings.Join(steps, " "); got != "make trust pods promote reissue tokens distrust forget backup" {
 		t.Errorf("the steps were %s", got)
 	}
 	after, err := b.Keypairs(nil).List(t.Context(), name)

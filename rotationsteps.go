@@ -28,6 +28,8 @@ const (
 	podTime = 15 * time.Minute
 	// toldTime is how long machines may take to tell what they have become.
 	toldTime = time.Minute
+	// backupTime is how long the managers of etcd may take for a back-up.
+	backupTime = 2 * time.Minute
 	// rewriteRate is how many objects are written anew in a second.
 	rewriteRate = 50
 )
@@ -109,9 +111,10 @@ func (r *rotation) encryptBy(ctx context.Context, f *clusterstore.Folders, chang
 	if err != nil {
 		return err
 	}
-	c, err := encryption.Parse([]byte(was.Reveal()))
+	before, err := encryption.Parse([]byte(was.Reveal()))
+	var c *encryption.Config
 	if err == nil {
-		c, err = change(c, r.state.Key)
+		c, err = change(before, r.state.Key)
 	}
 	if err != nil {
 		return fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", pki.EncryptionConfig, err), "mend it with kops create secret encryptionconfig and option:Force")
@@ -120,35 +123,63 @@ func (r *rotation) encryptBy(ctx context.Context, f *clusterstore.Folders, chang
 	if err != nil {
 		return err
 	}
+	if err := r.c.retire(ctx, r.told.cluster, f, before, c); err != nil {
+		return err
+	}
 	return f.ReplaceSecret(ctx, pki.EncryptionConfig, pki.NewSecret(text), version)
 }
 
 // move writes what machines are to be, and has them become it.
 func (r *rotation) move(ctx context.Context) error {
-	if _, err := r.c.Update(ctx, r.told.cluster, UpdateOptions{Apply: true, On: r.o.On}); err != nil {
+	return r.c.takeUp(ctx, r.told.cluster, takingUp{ReachOptions: r.o.ReachOptions, roll: r.o.Roll, on: r.o.On})
+}
+
+// takingUp says how machines become what the store says.
+type takingUp struct {
+	ReachOptions
+	// roll changes the machines; it may be nil.
+	roll func(context.Context) error
+	on   On
+	// groups selects the groups whose machines matter; nil: all.
+	groups func(*api.InstanceGroup) bool
+}
+
+// unreachedError says that the API did not answer.
+type unreachedError struct{ error }
+
+func (e *unreachedError) Unwrap() error { return e.error }
+
+// takeUp updates a cluster, has its machines become what it has written, and returns when
+// their nodes report that they have.
+func (c *Client) takeUp(ctx context.Context, cluster string, t takingUp) error {
+	if _, err := c.Update(ctx, cluster, UpdateOptions{Apply: true, On: t.on}); err != nil {
 		return err
 	}
-	k, err := r.reached(ctx)
+	look := func() ([]string, error) {
+		k, err := c.checkup(ctx, &call{cluster: cluster}, t.ReachOptions, pipeline.CheckupLife) // API servers may show another certificate now
+		if err != nil {
+			return nil, &unreachedError{err}
+		}
+		behind, err := nodesBehind(ctx, k, t.groups)
+		if err != nil {
+			err = &unreachedError{err}
+		}
+		return behind, err
+	}
+	behind, err := look()
 	if err != nil {
 		return err
 	}
-	behind, err := r.behind(ctx, k)
-	if err != nil {
-		return err
-	}
-	if len(behind) > 0 && r.o.Roll != nil {
-		if err := r.o.Roll(ctx); err != nil {
+	if len(behind) > 0 && t.roll != nil {
+		if err := t.roll(ctx); err != nil {
 			return err
 		}
-		if k, err = r.reached(ctx); err != nil { // API servers may show another certificate now
-			return err
-		}
-		began := r.c.cfg.World.Now()
+		began := c.cfg.World.Now()
 		for {
-			if behind, err = r.behind(ctx, k); err != nil || len(behind) == 0 || r.c.cfg.World.Now().Sub(began) > toldTime {
+			if behind, err = look(); err != nil || len(behind) == 0 || c.cfg.World.Now().Sub(began) > toldTime {
 				break
 			}
-			if err := r.c.cfg.World.Sleep(ctx, 2*time.Second); err != nil {
+			if err := c.cfg.World.Sleep(ctx, 2*time.Second); err != nil {
 				return err
 			}
 		}
@@ -157,7 +188,7 @@ func (r *rotation) move(ctx context.Context) error {
 		return err
 	}
 	return fault.Wrap(fault.NotYet, fmt.Errorf("%d nodes do not say that they have become what the update has written: %s", len(behind), few(behind)),
-		"run kops rolling-update cluster "+r.told.cluster+" --yes, and then this command again")
+		"run kops rolling-update cluster "+cluster+" --yes, and then this command again")
 }
 
 // few are the first of some names.
@@ -173,8 +204,9 @@ func (r *rotation) reached(ctx context.Context) (*pipeline.Checkup, error) {
 	return r.c.checkup(ctx, &call{cluster: r.told.cluster}, r.o.ReachOptions, pipeline.CheckupLife)
 }
 
-// behind lists the nodes whose machines do not tell that they run what the store has for their groups.
-func (r *rotation) behind(ctx context.Context, k *pipeline.Checkup) ([]string, error) {
+// nodesBehind lists the nodes of some groups, or of all where groups is nil, whose machines do
+// not report that they run what the store has for their groups.
+func nodesBehind(ctx context.Context, k *pipeline.Checkup, groups func(*api.InstanceGroup) bool) ([]string, error) {
 	client, err := k.Kubernetes(ctx)
 	if err != nil {
 		return nil, err
@@ -185,6 +217,9 @@ func (r *rotation) behind(ctx context.Context, k *pipeline.Checkup) ([]string, e
 	}
 	want := map[string]string{}
 	for _, g := range k.Cluster.Groups {
+		if groups != nil && !groups(g) {
+			continue
+		}
 		hash, err := k.ConfigHash(ctx, g)
 		if err != nil && !fault.Is(err, fault.Gone) {
 			return nil, err
@@ -242,6 +277,16 @@ func (r *rotation) restart(ctx context.Context) error {
 	}
 	r.state.Left = left
 	return rotate.Wait(ctx, client, owners, onDelete, r.state.Since, podTime, r.c.cfg.World.Now, r.c.cfg.World.Sleep)
+}
+
+// backUp has the objects of the cluster backed up. Where nobody takes a back-up in time, as
+// kOps' managers do not, one follows by itself, and the rotation is done all the same.
+func (r *rotation) backUp(ctx context.Context) error {
+	_, err := r.c.Etcd().BackUp(ctx, r.told.cluster, "main", backupTime)
+	if fault.Is(err, fault.NotYet) && ctx.Err() == nil {
+		r.state.NoBackup, err = err.Error(), nil
+	}
+	return err
 }
 
 // rewrite writes anew what the old key has encrypted, resource by resource.
@@ -302,7 +347,7 @@ func (r *rotation) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	behind, err := r.behind(ctx, k)
+	behind, err := nodesBehind(ctx, k, nil)
 	if err != nil {
 		return err
 	}

@@ -60,10 +60,29 @@ func (s Secrets) Create(ctx context.Context, cluster, name string, text []byte, 
 		}
 		if name == SecretEncryptionConfig && err == nil {
 			warnings = unreadable(was, text)
+			if err := s.c.retireAll(ctx, cluster, f, was, text); err != nil {
+				return "", err
+			}
 		}
 		return "secret " + name + " was stored", f.ReplaceSecret(ctx, name, pki.NewSecret(string(text)), version)
 	})
 	return warnings, err
+}
+
+// retireAll keeps the keys of an EncryptionConfiguration that the text which takes its place,
+// nil for none, lacks. One that cannot be read has no keys to keep.
+func (c *Client) retireAll(ctx context.Context, cluster string, f *clusterstore.Folders, was pki.Secret, text []byte) error {
+	old, err := encryption.Parse([]byte(was.Reveal()))
+	if err != nil {
+		return nil //nolint:nilerr // the API server could not read it either
+	}
+	var now *encryption.Config
+	if text != nil {
+		if now, err = encryption.Parse(text); err != nil {
+			return err
+		}
+	}
+	return c.retire(ctx, cluster, f, old, now)
 }
 
 // checkSecret refuses contents that what reads them would refuse.
@@ -121,6 +140,13 @@ func (s Secrets) Delete(ctx context.Context, cluster string, names ...string) er
 			}
 		}
 		for _, n := range names {
+			if n == SecretEncryptionConfig {
+				if was, err := f.Secret(ctx, n); err == nil { // of a damaged one there are no keys to keep
+					if err := s.c.retireAll(ctx, cluster, f, was, nil); err != nil {
+						return "", err
+					}
+				}
+			}
 			if err := f.DeleteSecret(ctx, n); err != nil {
 				return "", err
 			}

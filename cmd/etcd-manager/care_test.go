@@ -158,7 +158,7 @@ func TestADrill(t *testing.T) {
 	for i := range 1000 {
 		c.put(cli, fmt.Sprintf("/registry/pods/%04d", i), "1")
 	}
-	if err := etcd.RequestBackup(t.Context(), c.store); err != nil {
+	if err := etcd.RequestBackup(t.Context(), c.store, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	backup := c.nextBackup()

@@ -78,7 +78,7 @@ func TestALocalClusterOfOneIsSoonThere(t *testing.T) {
 	lap("a local cluster of one formed, in the times of a manifest")
 	c.put(c.client(a), "/registry/one", "1")
 
-	if err := etcd.RequestBackup(t.Context(), c.store); err != nil {
+	if err := etcd.RequestBackup(t.Context(), c.store, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	c.eventually("the back-up that was asked for", 20*time.Second, func() bool { return len(c.backups()) > 0 }) // the first by itself is there after a minute

@@ -203,7 +203,9 @@ func (v *verb) drill() *cobra.Command {
 Have the newest back-up of an etcd cluster restored beside it: on a control plane, by
 its manager, into a folder of the member's disk, where an etcd of the same version runs
 that nobody else reaches. It is compared with the cluster, key by key: whatever was not
-written since has to be the same. Then it is thrown away. The cluster serves meanwhile.`, `
+written since has to be the same. Then it is thrown away. The cluster serves meanwhile. Of what
+is encrypted in it, an object or two of each key are decrypted on this host with the keys of the
+state store.`, `
   kops etcd drill cluster.example.com
   kops etcd drill cluster.example.com --etcd events -o json`,
 		func(ctx context.Context, args []string) error {
@@ -289,6 +291,12 @@ func (v *verb) printDrill(d *kops.EtcdDrill) {
 	v.Printf("  restored  %d keys at revision %d, in %s, by etcd %s\n", d.Keys, d.Revision, d.Took.Round(10*time.Millisecond), d.Backup.EtcdVersion)
 	v.Printf("  compared  %d keys are the same in the cluster, which is at revision %d\n", d.Same, d.Now)
 	v.Printf("  lost      a restore would undo %d changes: %d keys made since, %d changed, %d deleted\n", d.Made+d.Changed+d.Deleted, d.Made, d.Changed, d.Deleted)
+	if len(d.Decrypted) > 0 {
+		v.Printf("  read      with the keys at hand, %s\n", strings.Join(d.Decrypted, ", "))
+	}
+	if d.Backup.Encryption.State == kops.EtcdNeedsKey {
+		v.Printf("  keys      it %s, which a restore puts back\n", d.Backup.Encryption)
+	}
 	if len(d.Wrong) > 0 {
 		v.Printf("WARNING: the back-up has something else than the cluster had: %s\n", strings.Join(d.Wrong, ", "))
 	}

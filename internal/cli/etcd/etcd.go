@@ -55,9 +55,11 @@ func (v *verb) list() *cobra.Command {
 	c := shell.Cobra("list [CLUSTER]", "Show the back-ups of etcd", `
 Show the back-ups of each etcd cluster, oldest first: all of the last hour, then one
 of each hour for a week, then one of each day. NOTE says damaged of one that cannot be
-restored, and "no keys" of one that holds nothing, such as that of a cluster that has
-just begun; latest stands for neither. What is damaged is told by what was written down
-when it was taken; a restore looks closer.`, `
+restored, "no keys" of one that holds nothing, such as that of a cluster that has
+just begun, and "not of this cluster" of one that its managers have not recorded; latest
+stands for none of these. What is damaged is told by what was written down when it was
+taken; a restore looks closer. ENCRYPTION says whether API servers can read what is
+encrypted in a back-up with the keys of now.`, `
   kops etcd list cluster.example.com
   kops etcd list cluster.example.com --etcd main -o json`,
 		func(ctx context.Context, args []string) error {
@@ -87,12 +89,12 @@ func (v *verb) printBackups(list []kops.EtcdBackup) error {
 		}
 		rows := make([][]string, len(list))
 		for i, b := range list {
-			rows[i] = []string{b.Etcd, b.Name, age(v.Now().Sub(b.Time)), size(b.Size), cmp.Or(b.EtcdVersion, "-"), strconv.Itoa(b.MemberCount), note(b)}
+			rows[i] = []string{b.Etcd, b.Name, age(v.Now().Sub(b.Time)), size(b.Size), cmp.Or(b.EtcdVersion, "-"), strconv.Itoa(b.MemberCount), b.Encryption.String(), note(b)}
 			if b.EtcdVersion == "" {
 				rows[i][5] = "-"
 			}
 		}
-		return v.PrintTable([]string{"ETCD", "BACKUP", "AGE", "SIZE", "VERSION", "MEMBERS", "NOTE"}, rows)
+		return v.PrintTable([]string{"ETCD", "BACKUP", "AGE", "SIZE", "VERSION", "MEMBERS", "ENCRYPTION", "NOTE"}, rows)
 	})
 }
 
@@ -101,6 +103,8 @@ func note(b kops.EtcdBackup) string {
 	switch {
 	case b.Damaged:
 		return "damaged"
+	case b.Foreign != "":
+		return "not of this cluster"
 	case b.Empty:
 		return "no keys"
 	}

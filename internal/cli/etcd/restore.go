@@ -10,6 +10,7 @@ import (
 
 	"kops.local/kops"
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/cli/validate"
 	"kops.local/kops/internal/engine/render/text"
 )
 
@@ -18,21 +19,26 @@ const completionTime = 3 * time.Second
 
 func (v *verb) restore() *cobra.Command {
 	var name string
-	var yes bool
-	var wait time.Duration
+	var o kops.RestoreEtcdOptions
 	c := shell.Cobra("restore [CLUSTER] BACKUP", "Restore an etcd cluster from a back-up", `
 Show what the restore of a back-up means, and with --yes ask the managers of the
 etcd cluster for it, and wait until it is done. All that was written since the back-up
 is lost. While it is restored, for some seconds, the API does not answer; containers
 go on to run. API servers of control planes are restarted with it.
 
-BACKUP is a name that `+"`kops etcd list`"+` shows, or latest: the youngest that is whole and
-holds keys. It is fetched and verified first, also for the preview. The data that are replaced
-stay on the disks, in data-trashcan, until two more were put there. Where kOps' own
-etcd-manager runs, it has to be restarted on each machine to take up the request.`, `
+BACKUP is a name that `+"`kops etcd list`"+` shows, or latest: the youngest of this cluster that
+is whole and holds keys. It is fetched and verified first, also for the preview. The data that
+are replaced stay on the disks, in data-trashcan, until two more were put there. Where kOps' own
+etcd-manager runs, it has to be restarted on each machine to take up the request.
+
+A back-up from before "kops rotate encryption" needs the key of that time. It is put back as a
+key to read by, and control planes are restarted with it before the restore; have everything
+written with a new key afterwards. A back-up that was not recorded by the managers of this
+cluster, or that claims to be from the future, is restored with --foreign only.`, `
   kops etcd restore cluster.example.com latest
   kops etcd restore cluster.example.com 2026-08-01T10:15:00Z-000042 --yes
-  kops etcd restore cluster.example.com latest --etcd events --yes`,
+  kops etcd restore cluster.example.com latest --etcd events --yes
+  kops etcd restore cluster.example.com 2026-08-01T10:15:00Z-000042 --foreign --yes`,
 		func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
 				return shell.Usagef("name a back-up, or latest; `kops etcd list` shows them")
@@ -44,17 +50,26 @@ etcd-manager runs, it has to be restarted on each machine to take up the request
 			if err != nil {
 				return err
 			}
-			return v.restoreFrom(ctx, client, cluster, name, args[len(args)-1], yes, wait)
+			validate.Reach(v.App, &o.ReachOptions)
+			o.Roll = func(ctx context.Context) error {
+				roll := kops.DefaultRollout()
+				roll.ReachOptions, roll.On = o.ReachOptions, v.On(nil)
+				roll.BastionInterval, roll.ControlPlaneInterval, roll.NodeInterval = 0, 0, 0 // each has to be well for some time, as it is
+				_, err := client.Rollout(ctx, cluster, roll)
+				return err
+			}
+			return v.restoreFrom(ctx, client, cluster, name, args[len(args)-1], o)
 		})
 	which(c, &name, usual, "etcd cluster to restore: main has all objects but events")
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "restore it")
-	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait until it is done; 0: only ask for it")
+	c.Flags().BoolVarP(&o.Apply, "yes", "y", false, "restore it")
+	c.Flags().BoolVar(&o.Foreign, "foreign", false, "restore a back-up that does not seem to be of this cluster")
+	c.Flags().DurationVar(&o.Wait, "wait", 2*time.Minute, "how long to wait until it is done; 0: only ask for it")
+	validate.ReachFlags(c, &o.ReachOptions)
 	c.ValidArgsFunction = v.completeBackups(&name)
 	return c
 }
 
-func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, name, backup string, yes bool, wait time.Duration) error {
-	o := kops.RestoreEtcdOptions{Apply: yes, Wait: wait}
+func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, name, backup string, o kops.RestoreEtcdOptions) error {
 	stop := func() {}
 	o.On = v.On(func(e kops.Event) error {
 		switch {
@@ -63,7 +78,7 @@ func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, na
 		case e.Kind == kops.EventAwaiting:
 			var show *text.Waiting
 			show, stop = v.Waiting()
-			show.Saw([]text.Reason{{Of: "etcd " + name, Text: fmt.Sprintf("its managers were asked to restore it, and have at most %s; ^C ends the waiting only", wait)}})
+			show.Saw([]text.Reason{{Of: "etcd " + name, Text: fmt.Sprintf("its managers were asked to restore it, and have at most %s; ^C ends the waiting only", o.Wait)}})
 		}
 		return nil
 	})
@@ -79,13 +94,19 @@ func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, na
 func (v *verb) goOn(cluster string, r *kops.EtcdRestore) {
 	switch {
 	case r.Restored:
-		v.Printf(`
-Etcd %s is restored. See when all is well again with:
-
-  kops validate cluster %s --wait 10m
-`, r.Backup.Etcd, cluster)
+		v.Printf("\nEtcd %s is restored. ", r.Backup.Etcd)
+		if r.NotServing != "" {
+			v.Printf("The API does not answer yet: %s.\n", strings.TrimSuffix(r.NotServing, "."))
+		}
+		v.Printf("See when all is well again with:\n\n  kops validate cluster %s --wait 10m\n", cluster)
 		if len(r.Restart) > 0 {
 			v.Printf("\nRestart kube-apiserver on the machines of %s: what it has read is of the cluster before.\n", strings.Join(r.Restart, ", "))
+		}
+		if r.Unconfirmed != "" {
+			v.Printf("\nThe API did not answer before the restore, so that it is not known whether API servers have the keys that were put back: %s\nIf Secrets cannot be read: kops rolling-update cluster %s --cloudonly --instance-group-roles control-plane --yes\n", r.Unconfirmed, cluster)
+		}
+		if r.Reencrypt != "" {
+			v.Printf("\nObjects are encrypted by a key that was retired. Have them written with a new one:\n\n  %s\n", r.Reencrypt)
 		}
 	case r.Requested:
 		v.Printf(`
@@ -108,6 +129,19 @@ func (v *verb) preview(cluster string, r *kops.EtcdRestore) {
 	v.Printf("  younger  %d\n\n", r.Younger)
 	v.Printf("Lost is whatever was written in the %s since: objects made since then are gone,\n", age(r.Age))
 	v.Printf("changes are undone, and deleted objects are back.\n")
+	if b.Foreign != "" {
+		v.Printf("WARNING: this back-up does not seem to be of this cluster: %s.\n", b.Foreign)
+	}
+	if len(r.PutBack) > 0 {
+		var names []string
+		for _, k := range r.PutBack {
+			names = append(names, fmt.Sprintf("%s (%s)", k.Name, k.Provider))
+		}
+		v.Printf("Objects of it are encrypted by a retired key, which API servers will read by again: %s.\nControl planes are restarted for that before the restore.\n", strings.Join(names, ", "))
+	}
+	for _, n := range r.Notes {
+		v.Printf("%s\n", n)
+	}
 	for _, s := range r.Skipped {
 		v.Printf("The younger back-up %s is not taken: %s.\n", s.Name, s.Why)
 	}

@@ -127,6 +127,12 @@ func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error 
 	}
 	if applied {
 		app.Printf("Rotated %s of %s\n", r.What, cluster)
+		if r.NoBackup != "" {
+			app.Notef("warning: the newest back-up of etcd is from before: %s\n", r.NoBackup)
+		}
+		if r.Encryption {
+			app.Notef("\nThe old key stays in the secret encryptionconfig-retired while back-ups need it: kops etcd list %s\n", cluster)
+		}
 		app.Notef("\nKubeconfig files of others need the new authority: kops export kubeconfig %s --admin\n", cluster)
 		return nil
 	}

@@ -17,7 +17,7 @@ func Flags() map[string]string {
 		"ControlPlaneCount": "control-plane-count", "ControlPlaneImage": "control-plane-image", "ControlPlaneSizes": "control-plane-size",
 		"ControlPlaneZones": "control-plane-zones", "DNSType": "dns", "DiscoveryService": "discovery-service", "DiscoveryStore": "discovery-store",
 		"DrainTimeout": "drain-timeout", "CloudOnly": "cloudonly",
-		"EtcdCount": "etcd-count", "Facts": "facts", "FailOnDrainError": "fail-on-drain-error", "Force": "force", "GroupZones": "zone", "Groups": "instance-group", "IPv6": "ipv6", "Image": "image", "InPlaceOf": "in-place-of", "Interactive": "interactive",
+		"EtcdCount": "etcd-count", "Facts": "facts", "FailOnDrainError": "fail-on-drain-error", "Force": "force", "Foreign": "foreign", "GroupZones": "zone", "Groups": "instance-group", "IPv6": "ipv6", "Image": "image", "InPlaceOf": "in-place-of", "Interactive": "interactive",
 		"InstanceManager": "instance-manager", "Internal": "internal", "KeepKeys": "save-plan", "Key": "key", "KubeControllerManagerCount": "kcm-count",
 		"KubernetesVersion": "kubernetes-version", "Lifecycles": "lifecycle-overrides", "NetworkCIDRs": "network-cidr", "NetworkID": "network-id",
 		"Networking": "networking", "NodeCount": "node-count", "NodeImage": "node-image", "NodeSizes": "node-size", "Phase": "phase", "Primary": "primary", "Project": "project", "Prune": "prune",

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"kops.local/kops/internal/contract/encryption"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 )
@@ -41,6 +42,8 @@ type Backup struct {
 	Version store.Version
 	// Complete says that both objects are there.
 	Complete bool
+	// Recorded says that there are facts of it: a manager of this store has taken it.
+	Recorded bool
 }
 
 // Facts are what was known of a back-up when it was taken. kOps' back-ups have none.
@@ -54,6 +57,11 @@ type Facts struct {
 	// Revision and Keys are those of etcd just before.
 	Revision int64 `json:"revision"`
 	Keys     int64 `json:"keys"`
+	// Cluster is the UID of the namespace kube-system; empty where etcd has none.
+	Cluster string `json:"cluster,omitempty"`
+	// Encryption are the keys by which API servers could read at that time: whatever is
+	// encrypted in the back-up, one of them decrypts. nil: that is not known.
+	Encryption []encryption.KeyID `json:"encryption"`
 }
 
 // FactsKey is the key of a back-up's facts.
@@ -135,10 +143,14 @@ func WriteMeta(ctx context.Context, s store.Store, backup string, m Meta) error 
 // Backups lists the back-ups in a store, oldest first. What has no name of a back-up is passed over.
 func Backups(ctx context.Context, s store.Store) ([]Backup, error) {
 	found := map[string]*Backup{}
-	meta := map[string]bool{}
+	meta, recorded := map[string]bool{}, map[string]bool{}
 	for info, err := range s.List(ctx, "") {
 		if err != nil {
 			return nil, fmt.Errorf("list the back-ups of etcd: %w", err)
+		}
+		if name, of := strings.CutPrefix(info.Key, factsFolder); of {
+			recorded[name] = true
+			continue
 		}
 		name, object := path.Split(info.Key)
 		name = strings.TrimSuffix(name, "/")
@@ -162,11 +174,24 @@ func Backups(ctx context.Context, s store.Store) ([]Backup, error) {
 	}
 	var out []Backup
 	for name, b := range found {
-		b.Complete = b.Size > 0 && meta[name]
+		b.Complete, b.Recorded = b.Size > 0 && meta[name], recorded[name]
 		out = append(out, *b)
 	}
 	slices.SortFunc(out, func(a, b Backup) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
+}
+
+// clockSkew is how far ahead the clock of the machine that takes a back-up may be.
+const clockSkew = 10 * time.Minute
+
+// Future reports whether a back-up claims to have been taken later than now.
+func (b Backup) Future(now time.Time) bool { return b.Time.Sub(now) > clockSkew }
+
+// Credible returns the back-ups without those that claim to be from the future and that no
+// manager of this store has recorded: somebody has put them there. Names of later back-ups
+// must not continue from theirs.
+func Credible(all []Backup, now time.Time) []Backup {
+	return filter(all, func(b Backup) bool { return b.Recorded || !b.Future(now) })
 }
 
 // Retention says how long back-ups are kept: all for an hour, then the oldest

@@ -224,14 +224,14 @@ type requestFile struct {
 }
 
 // RequestBackup asks the managers of a cluster for a back-up that is younger than
-// all that are in its store. They take it when they look into the store next.
-func RequestBackup(ctx context.Context, s store.Store) error {
+// all credible ones in its store. They take it when they look into the store next.
+func RequestBackup(ctx context.Context, s store.Store, now time.Time) error {
 	all, err := Backups(ctx, s)
 	if err != nil {
 		return err
 	}
 	var f requestFile
-	for _, b := range all {
+	for _, b := range Credible(all, now) {
 		if b.Complete {
 			f.After = b.Time
 		}

@@ -48,6 +48,8 @@ const (
 	Distrust Step = "distrust"
 	// Forget brings that to the machines.
 	Forget Step = "forget"
+	// BackUp has etcd backed up, so that the latest back-up needs none of the old keys.
+	BackUp Step = "backup"
 	// Done is the end.
 	Done Step = "done"
 )
@@ -69,6 +71,8 @@ type State struct {
 	Rewritten []string `json:"rewritten,omitempty"`
 	// Left are pods that nothing here starts anew.
 	Left []string `json:"left,omitempty"`
+	// NoBackup says why no back-up was taken at the end.
+	NoBackup string `json:"noBackup,omitempty"`
 	// Ended is when all was over.
 	Ended time.Time `json:"ended,omitzero"`
 }
@@ -114,7 +118,7 @@ func Steps(what string, encrypts bool) []Step {
 	if encrypts {
 		out = append(out, Rewrite)
 	}
-	return append(out, Distrust, Forget)
+	return append(out, Distrust, Forget, BackUp)
 }
 
 // Next returns the state once its step is done, at a time.
@@ -129,6 +133,16 @@ func (s State) Next(now time.Time) State {
 		s.Ended = s.Since
 	}
 	return s
+}
+
+// Rewind returns the state in which everything that is encrypted is still to be written with the
+// new key, as it has to be when a back-up was restored meanwhile, and whether that is another.
+func (s State) Rewind() (State, bool) {
+	if s.Key == "" || len(s.Rewritten) == 0 && s.Step != Distrust || s.Step != Rewrite && s.Step != Distrust {
+		return s, false
+	}
+	s.Step, s.Rewritten = Rewrite, nil
+	return s, true
 }
 
 // Moves reports whether a step changes machines.
@@ -155,6 +169,8 @@ func (s Step) Text() string {
 		return "it is proven that nothing alive uses the old keys, and they are no longer believed"
 	case Forget:
 		return "every machine forgets them (update, then restart in place)"
+	case BackUp:
+		return "a back-up of etcd is taken, which needs none of the old keys"
 	}
 	return "done"
 }

@@ -27,11 +27,11 @@ import (
 
 func TestStepsAreDoneInTheirOrder(t *testing.T) {
 	for what, want := range map[string]string{
-		rotate.CA:             "make trust pods promote reissue distrust forget done",
-		rotate.Etcd:           "make trust promote reissue distrust forget done",
-		rotate.ServiceAccount: "make trust promote reissue tokens distrust forget done",
-		rotate.Encryption:     "make trust promote reissue rewrite distrust forget done",
-		rotate.All:            "make trust pods promote reissue tokens rewrite distrust forget done",
+		rotate.CA:             "make trust pods promote reissue distrust forget backup done",
+		rotate.Etcd:           "make trust promote reissue distrust forget backup done",
+		rotate.ServiceAccount: "make trust promote reissue tokens distrust forget backup done",
+		rotate.Encryption:     "make trust promote reissue rewrite distrust forget backup done",
+		rotate.All:            "make trust pods promote reissue tokens rewrite distrust forget backup done",
 	} {
 		s := rotate.State{What: what, Step: rotate.Make}
 		if what == rotate.Encryption || what == rotate.All {
@@ -137,6 +137,24 @@ func TestPodsThatWaitToBeDeleted(t *testing.T) {
 	}
 	if got := strings.Join(evicted, " "); got != "net-2 net-1 net-3" { // one that serves nobody goes first
 		t.Errorf("evicted: %s", got)
+	}
+}
+
+// After a restore everything is written again: what was is of the old key.
+func TestARotationIsRewound(t *testing.T) {
+	for _, x := range []struct {
+		step      rotate.Step
+		key       string
+		rewritten []string
+		changed   bool
+	}{
+		{rotate.Rewrite, "k", []string{"secrets"}, true}, {rotate.Distrust, "k", []string{"secrets"}, true},
+		{rotate.Rewrite, "k", nil, false}, {rotate.Promote, "k", nil, false}, {rotate.Forget, "k", []string{"secrets"}, false}, {rotate.Distrust, "", nil, false},
+	} {
+		s, changed := rotate.State{What: rotate.All, Step: x.step, Key: x.key, Rewritten: x.rewritten}.Rewind()
+		if changed != x.changed || changed && (s.Step != rotate.Rewrite || len(s.Rewritten) > 0) || !changed && s.Step != x.step {
+			t.Errorf("%+v: %+v, %t", x, s, changed)
+		}
 	}
 }
 

@@ -10,20 +10,35 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // pollPause is how often it is looked whether a process has ended: it is no child.
 const pollPause = 20 * time.Millisecond
 
-// End kills the API servers that use the etcd at a port of this machine, and returns
+// removeTime is how long containerd may take to remove a container.
+const removeTime = 10 * time.Second
+
+// End ends the API servers that use the etcd at a port of this machine, and returns
 // their processes when all have ended. Those of other machines that this kernel runs,
 // which have a network of their own, are left alone.
-func End(ctx context.Context, port string) ([]int, error) {
+//
+// One that is in a container is removed with it, by containerd at a socket: the kubelet waits
+// before it starts a container again, longer each time, but only if it finds the one that has
+// ended. Where that fails, and where there is no container, the process is killed.
+func End(ctx context.Context, port, containerd string) ([]int, error) {
 	all, err := find("/proc", port)
 	if err != nil {
 		return nil, fmt.Errorf("find the API servers of this machine: %w", err)
 	}
 	for _, pid := range all {
+		if id := container("/proc", pid); id != "" && remove(ctx, containerd, id) == nil {
+			continue
+		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return nil, fmt.Errorf("end the API server, process %d: %w", pid, err)
 		}
@@ -40,6 +55,55 @@ func End(ctx context.Context, port string) ([]int, error) {
 		}
 	}
 	return all, nil
+}
+
+// container returns the identifier of the container that a process is in; empty for none.
+func container(proc string, pid int) string {
+	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
+	all := containerID.FindAllString(string(text), -1)
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
+// remove has containerd remove a container, which it ends first where it still runs
+// (CRI, runtime.v1.RuntimeService; the request's one field is the container's identifier, and
+// so it has the form of a StringValue).
+func remove(ctx context.Context, socket, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTime)
+	defer cancel()
+	c, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	err = c.Invoke(ctx, "/runtime.v1.RuntimeService/RemoveContainer", wrapperspb.String(id), &emptypb.Empty{})
+	return errors.Join(err, c.Close())
+}
+
+// EncryptionConfig returns the EncryptionConfiguration of the API servers that use the etcd at
+// a port of this machine; nil where they have none. known is false where no API server runs.
+func EncryptionConfig(port string) (config []byte, known bool, err error) {
+	all, err := find("/proc", port)
+	if err != nil || len(all) == 0 {
+		return nil, false, err
+	}
+	for _, pid := range all {
+		dir := filepath.Join("/proc", strconv.Itoa(pid))
+		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil {
+			return nil, false, err
+		}
+		if file := encryptionConfig(arguments(line)); file != "" {
+			config, err := os.ReadFile(filepath.Join(dir, "root", file))
+			return config, err == nil, err
+		}
+	}
+	return nil, true, nil
+}
+
+func arguments(cmdline []byte) []string {
+	return strings.Split(strings.TrimRight(string(cmdline), "\x00"), "\x00")
 }
 
 // find returns the processes that are API servers with an etcd at a port.
@@ -62,7 +126,7 @@ func find(proc, port string) ([]int, error) {
 func using(proc string, pid int, port string) bool {
 	dir := filepath.Join(proc, strconv.Itoa(pid))
 	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-	if err != nil || !asks(strings.Split(strings.TrimRight(string(line), "\x00"), "\x00"), port) {
+	if err != nil || !asks(arguments(line), port) {
 		return false
 	}
 	ours, err := os.Readlink(filepath.Join(proc, "self", "ns", "net"))

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"kops.local/kops/internal/contract/encryption"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/node/etcd/snapshot"
@@ -36,6 +37,8 @@ type Origin struct {
 	EtcdVersion string
 	// Revision and Keys are those of etcd just before.
 	Revision, Keys int64
+	// Cluster is the UID of the namespace kube-system; empty where there is none.
+	Cluster string
 }
 
 const (
@@ -57,14 +60,17 @@ type Archive struct {
 	Scratch string
 	// Inspect opens a snapshot; nil for snapshot.Read.
 	Inspect func(file string) (snapshot.Contents, error)
+	// Encryption returns the keys by which API servers read what is encrypted, nil where
+	// that is not known; it may be nil itself.
+	Encryption func() []encryption.KeyID
 
 	sequence int
 	cleaned  time.Time
 }
 
 // Take stores a back-up, and returns it and what is known of it. Its time, in whole
-// seconds, is later than that of every other in the store, and not before since, though
-// the clock may say otherwise. A snapshot whose digest is wrong is not stored.
+// seconds, is later than that of every credible one in the store (see etcd.Credible), and not
+// before since, though the clock may say otherwise. A snapshot whose digest is wrong is not stored.
 func (a *Archive) Take(ctx context.Context, from Source, spec etcd.Spec, since time.Time) (etcd.Backup, etcd.Facts, error) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
@@ -81,8 +87,11 @@ func (a *Archive) Take(ctx context.Context, from Source, spec etcd.Spec, since t
 		return etcd.Backup{}, etcd.Facts{}, err
 	}
 	a.sequence = a.sequence%maxSequence + 1
-	b := etcd.Backup{Name: etcd.BackupName(at, a.sequence), Time: at, Size: int64(packed.Len()), Complete: true}
-	facts := etcd.Facts{Size: b.Size, SHA256: digest(packed.Bytes()), Unpacked: sum.size, Revision: of.Revision, Keys: of.Keys}
+	b := etcd.Backup{Name: etcd.BackupName(at, a.sequence), Time: at, Size: int64(packed.Len()), Complete: true, Recorded: true}
+	facts := etcd.Facts{Size: b.Size, SHA256: digest(packed.Bytes()), Unpacked: sum.size, Revision: of.Revision, Keys: of.Keys, Cluster: of.Cluster}
+	if a.Encryption != nil {
+		facts.Encryption = a.Encryption()
+	}
 	if b.Version, err = a.Store.Put(ctx, b.Name+etcd.SnapshotName, packed.Bytes(), store.PutOptions{Private: true}); err != nil {
 		return etcd.Backup{}, etcd.Facts{}, fmt.Errorf("store the back-up %s: %w", b.Name, err)
 	}
@@ -100,7 +109,7 @@ func digest(data []byte) string {
 
 // next is the time of the next back-up.
 func (a *Archive) next(ctx context.Context, since time.Time) (time.Time, error) {
-	all, err := etcd.Backups(ctx, a.Store)
+	all, err := a.credible(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -111,10 +120,19 @@ func (a *Archive) next(ctx context.Context, since time.Time) (time.Time, error) 
 	return time.Unix(at, 0).UTC(), nil
 }
 
-// Latest returns when the youngest complete back-up was taken, zero when there is none,
-// and what is known of it, which may be nil.
-func (a *Archive) Latest(ctx context.Context) (time.Time, *etcd.Facts, error) {
+// credible lists the back-ups but those that somebody has put there with a time to come.
+func (a *Archive) credible(ctx context.Context) ([]etcd.Backup, error) {
 	all, err := etcd.Backups(ctx, a.Store)
+	if err != nil {
+		return nil, err
+	}
+	return etcd.Credible(all, a.Now()), nil
+}
+
+// Latest returns when the youngest complete and credible back-up was taken, zero when there
+// is none, and what is known of it, which may be nil.
+func (a *Archive) Latest(ctx context.Context) (time.Time, *etcd.Facts, error) {
+	all, err := a.credible(ctx)
 	if err != nil {
 		return time.Time{}, nil, err
 	}

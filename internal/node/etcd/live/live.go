@@ -27,6 +27,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/node/etcd/backup"
+	"kops.local/kops/internal/node/etcd/snapshot"
 )
 
 const (
@@ -262,6 +263,10 @@ func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) (backup.Origin, err
 	if err != nil {
 		return failed(err)
 	}
+	system, err := from.client.Get(ctx, snapshot.ClusterKey)
+	if err != nil {
+		return failed(err)
+	}
 	r, err := from.client.Snapshot(ctx)
 	if err != nil {
 		return failed(err)
@@ -270,7 +275,11 @@ func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) (backup.Origin, err
 	if err = errors.Join(err, r.Close()); err != nil {
 		return failed(err)
 	}
-	return backup.Origin{EtcdVersion: from.status.Version, Revision: all.Header.Revision, Keys: all.Count}, nil
+	out := backup.Origin{EtcdVersion: from.status.Version, Revision: all.Header.Revision, Keys: all.Count}
+	if len(system.Kvs) > 0 {
+		out.Cluster = snapshot.UID(system.Kvs[0].Value)
+	}
+	return out, nil
 }
 
 // Close ends every connection.

@@ -61,7 +61,7 @@ func TestARequestIsMetOnceWhateverTheClock(t *testing.T) {
 			w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
 			change(w)
 			for want := 2; want < 5; want++ {
-				if err := etcd.RequestBackup(t.Context(), w.objects); err != nil {
+				if err := etcd.RequestBackup(t.Context(), w.objects, w.now); err != nil {
 					t.Fatal(err)
 				}
 				before := w.now

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"kops.local/kops/internal/contract/encryption"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd"
@@ -125,9 +126,12 @@ func Manager(ctx context.Context, o Options) error {
 		},
 	}
 	archive.Scratch = p.dir
-	if cfg.Anew, err = anew(cfg.ClientURLs, log); err != nil {
+	ports, err := portsOf(cfg.ClientURLs)
+	if err != nil {
 		return err
 	}
+	cfg.Anew = anew(ports, log)
+	archive.Encryption = func() []encryption.KeyID { return readers(ports, log) }
 	var m *member.Member
 	if err := patiently(ctx, log, retryPause, func() (err error) { m, err = member.Open(cfg); return err }); err != nil {
 		return err
@@ -136,9 +140,8 @@ func Manager(ctx context.Context, o Options) error {
 	return errors.Join(err, m.Close())
 }
 
-// anew ends the API servers of this machine that use the etcd at its URLs: what they
-// keep in memory is of another cluster. Their kubelet starts them again.
-func anew(clientURLs []string, log *slog.Logger) (func(ctx context.Context) error, error) {
+// portsOf returns the ports of etcd's URLs for clients.
+func portsOf(clientURLs []string) ([]string, error) {
 	var ports []string
 	for _, s := range clientURLs {
 		u, err := url.Parse(s)
@@ -147,16 +150,45 @@ func anew(clientURLs []string, log *slog.Logger) (func(ctx context.Context) erro
 		}
 		ports = append(ports, u.Port())
 	}
+	return ports, nil
+}
+
+// anew ends the API servers of this machine that use the etcd at some ports: what they
+// keep in memory is of another cluster. Their kubelet starts them again.
+func anew(ports []string, log *slog.Logger) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		for _, port := range ports {
-			ended, err := apiserver.End(ctx, port)
+			ended, err := apiserver.End(ctx, port, apiserver.Containerd)
 			if err != nil {
 				return err
 			}
 			log.Info("etcd begins with other data; API servers that have read those before start anew", "port", port, "processes", ended)
 		}
 		return nil
-	}, nil
+	}
+}
+
+// readers are the keys by which the API servers of this machine read what is in the etcd at
+// some ports; nil where that is not known.
+func readers(ports []string, log *slog.Logger) []encryption.KeyID {
+	var out []encryption.KeyID
+	for _, port := range ports {
+		text, known, err := apiserver.EncryptionConfig(port)
+		var config *encryption.Config
+		if err == nil && len(text) > 0 {
+			config, err = encryption.Parse(text)
+		}
+		switch {
+		case err != nil:
+			log.Warn("it is not recorded which keys the back-up needs", "error", err)
+			return nil
+		case config != nil:
+			return config.Keys()
+		case known:
+			out = []encryption.KeyID{}
+		}
+	}
+	return out
 }
 
 // patiently tries something again while that may succeed by itself: the folder is

@@ -19,6 +19,11 @@ type Contents struct {
 	Revision int64
 	// Keys counts the keys, without those that were deleted.
 	Keys int64
+	// Cluster is the UID of the namespace kube-system, which identifies a Kubernetes cluster;
+	// empty where there is none that can be read.
+	Cluster string
+	// Sealed are the ways in which API servers have encrypted objects, sorted.
+	Sealed []Sealed
 }
 
 const (
@@ -28,8 +33,9 @@ const (
 	// main revision, "_" and the one within a transaction, big endian, and for a
 	// deletion one letter more (etcd's package server/storage/mvcc).
 	revisionSize = 17
-	// keyField is the tag of the field key, of bytes, in etcd's message KeyValue (mvccpb/kv.proto).
-	keyField = 0x0a
+	// keyField and valueField are the numbers of the fields key and value in etcd's message
+	// KeyValue (mvccpb/kv.proto).
+	keyField, valueField = 1, 5
 )
 
 // Read opens a snapshot, which may be followed by its SHA-256, as the database that it
@@ -57,10 +63,10 @@ func Read(file string) (c Contents, err error) {
 	return c, errors.Join(err, db.Close())
 }
 
-// read counts the keys whose last entry is no deletion.
+// read counts the keys whose last entry is no deletion, and looks at those that matter.
 func read(revisions *bolt.Bucket) (Contents, error) {
 	c := Contents{Revision: 1}
-	alive := map[string]struct{}{}
+	alive, sealed := map[string]struct{}{}, sealedObjects{}
 	err := revisions.ForEach(func(name, value []byte) error {
 		if len(name) < revisionSize {
 			return fmt.Errorf("an entry has the name %x, which is no revision", name)
@@ -69,29 +75,25 @@ func read(revisions *bolt.Bucket) (Contents, error) {
 		if len(value) == 0 {                                               // where a restore has raised the revision
 			return nil
 		}
-		key, err := keyOf(value)
-		if err != nil {
-			return fmt.Errorf("revision %d: %w", c.Revision, err)
+		raw, ok := field(value, keyField)
+		if !ok {
+			return fmt.Errorf("revision %d: an entry without a key", c.Revision)
 		}
+		key := string(raw)
+		delete(sealed, key)
 		if len(name) > revisionSize {
 			delete(alive, key)
-		} else {
-			alive[key] = struct{}{}
+			return nil
 		}
+		alive[key] = struct{}{}
+		content, _ := field(value, valueField)
+		if key == ClusterKey {
+			c.Cluster = UID(content)
+		}
+		sealed.add(key, name, content)
 		return nil
 	})
 	c.Keys = int64(len(alive))
+	c.Sealed = sealed.sample(revisions)
 	return c, err
-}
-
-// keyOf is the field key of a KeyValue, which comes first.
-func keyOf(value []byte) (string, error) {
-	if value[0] != keyField {
-		return "", errors.New("an entry without a key")
-	}
-	size, n := binary.Uvarint(value[1:])
-	if n <= 0 || size > uint64(len(value)-1-n) {
-		return "", errors.New("an entry whose key is cut off")
-	}
-	return string(value[1+n : 1+n+int(size)]), nil
 }

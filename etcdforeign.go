@@ -1,0 +1,56 @@
+package kops
+
+import (
+	"fmt"
+	"slices"
+
+	"kops.local/kops/internal/node/etcd"
+)
+
+// tellForeign notes which back-ups do not seem to be of this cluster, by what its managers have
+// recorded: where back-ups are recorded, those that follow are too. Those from before the
+// first recorded one were taken by kOps' manager.
+func (a *etcdArchive) tellForeign(all []EtcdBackup) {
+	recorded := false
+	for i := range all {
+		b := &all[i]
+		switch {
+		case b.Damaged:
+		case b.recorded:
+			recorded = true
+		case (etcd.Backup{Time: b.Time}).Future(a.now()):
+			b.Foreign = "it claims to be taken in the future, and was not recorded by this cluster's etcd-managers"
+		case recorded:
+			b.Foreign = "it was not recorded by this cluster's etcd-managers, which have recorded earlier ones" + a.otherMembers(b)
+		}
+	}
+}
+
+// otherMembers says whether a back-up is of a cluster with another number of members.
+func (a *etcdArchive) otherMembers(b *EtcdBackup) string {
+	if b.MemberCount == a.members {
+		return ""
+	}
+	return fmt.Sprintf("; it was taken with %d members, and this cluster has %d", b.MemberCount, a.members)
+}
+
+// identify judges a back-up that nobody recorded by the UID of its namespace kube-system, where
+// that of this cluster is known from back-ups that were recorded.
+func (a *etcdArchive) identify(all []EtcdBackup, i int, uid string) {
+	b := &all[i]
+	if b.recorded || uid == "" || b.Foreign != "" && (etcd.Backup{Time: b.Time}).Future(a.now()) {
+		return
+	}
+	var own []string
+	for _, o := range all {
+		if o.facts != nil && o.facts.Cluster != "" {
+			own = append(own, o.facts.Cluster)
+		}
+	}
+	switch {
+	case slices.Contains(own, uid):
+		b.Foreign = ""
+	case len(own) > 0:
+		b.Foreign = fmt.Sprintf("it is of another cluster, whose namespace kube-system has the UID %s, not %s", uid, own[len(own)-1]) + a.otherMembers(b)
+	}
+}
