@@ -63,7 +63,8 @@ func TestRotationUnderLoad(t *testing.T) {
 	w.delete()
 }
 
-// TestRotation replaces all keys of the smallest cluster.
+// TestRotation replaces all keys of the smallest cluster, and restores a back-up from before the
+// key was replaced by which it encrypts.
 func TestRotation(t *testing.T) {
 	localtest.Long(t, "TestInPlace")
 	w := newWorld(t)
@@ -74,6 +75,7 @@ func TestRotation(t *testing.T) {
 	w.rotated(false)
 	w.validated()
 	w.forgotten(old, machines)
+	w.restoredAcrossRotation()
 	w.delete()
 }
 

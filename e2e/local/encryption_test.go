@@ -1,0 +1,92 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kops.local/kops"
+)
+
+// restoredAcrossRotation has the API servers encrypt Secrets, replaces the key, and restores a
+// back-up from before: the key is put back, the cluster serves, and Secrets are read.
+func (w *world) restoredAcrossRotation() {
+	w.Helper()
+	w.encrypt()
+	w.secret("before")
+	before := w.backUp("main")
+	if got := w.readable(before.name); got.State != kops.EtcdReadable {
+		w.Errorf("before the rotation the back-up is %s", got)
+	}
+	start := time.Now()
+	w.must("rotate", "encryption", cluster, "--yes")
+	w.figures.seconds("rotation of the key that encrypts", time.Since(start))
+	w.secret("after")
+	if got := w.readable(before.name); got.State != kops.EtcdNeedsKey {
+		w.Errorf("after the rotation the back-up is %s", got)
+	}
+
+	start = time.Now()
+	var r kops.EtcdRestore
+	w.ok(json.Unmarshal([]byte(w.must("etcd", "restore", cluster, before.name, "--yes", "-o", "json").out), &r))
+	w.figures.seconds("restore of a back-up that needs a retired key", time.Since(start))
+	if len(r.PutBack) != 1 || !r.Restored || !r.Serving || r.Unconfirmed != "" {
+		w.Errorf("the restore: %+v", r)
+	}
+	w.validated()
+	secrets, err := w.client().CoreV1().Secrets("default").List(w.Context(), metav1.ListOptions{})
+	w.ok(err)
+	names := map[string]string{}
+	for _, s := range secrets.Items {
+		names[s.Name] = string(s.Data["value"])
+	}
+	if names["before"] != "before" || names["after"] != "" {
+		w.Errorf("after the restore the Secrets are %v", names)
+	}
+	w.must("etcd", "drill", cluster)
+}
+
+// encrypt has the API servers encrypt Secrets, those that are there included.
+func (w *world) encrypt() {
+	w.Helper()
+	file := filepath.Join(w.TempDir(), "encryption.yaml")
+	text := `apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers:
+  - secretbox: {keys: [{name: first, secret: ` + strings.Repeat("A", 43) + `=}]}
+  - identity: {}
+`
+	w.ok(os.WriteFile(file, []byte(text), 0o600))
+	w.must("create", "secret", "encryptionconfig", cluster, "-f", file)
+	w.must("edit", "cluster", cluster, "--set", "spec.encryptionConfig=true")
+	w.must("update", "cluster", cluster, "--yes")
+	w.must("rolling-update", "cluster", cluster, "--yes")
+}
+
+// secret stores a Secret.
+func (w *world) secret(name string) {
+	w.Helper()
+	_, err := w.client().CoreV1().Secrets("default").Create(w.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"value": name}}, metav1.CreateOptions{})
+	w.ok(err)
+}
+
+// readable is what the list of back-ups says of the keys that one needs.
+func (w *world) readable(backup string) kops.EtcdEncryption {
+	w.Helper()
+	var list []kops.EtcdBackup
+	w.ok(json.Unmarshal([]byte(w.must("etcd", "list", cluster, "--etcd", "main", "-o", "json").out), &list))
+	i := slices.IndexFunc(list, func(b kops.EtcdBackup) bool { return b.Name == backup })
+	if i < 0 {
+		w.Fatal(fmt.Errorf("the back-up %s is not listed", backup))
+	}
+	return list[i].Encryption
+}
