@@ -88,7 +88,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	}
 	at := g.World.Buckets.Location(c.Done.Spec.Spec.ConfigStore.Base)
 	m := platform.Model{Cluster: c.Done.Spec, Groups: c.Done.Groups, Hosts: g.Cluster.Hosts, Facts: found, SSHKeys: g.sshKeys,
-		FilesBucket: at.Store, FilesRegion: g.World.FilesRegion, Keysets: keysets, StoreKeys: platform.StoreKeys{Place: in.StoreKeys().Name, Pair: g.World.StoreKeys},
+		FilesBucket: at.Store, FilesRegion: g.World.FilesRegion, FilesEndpoint: g.World.endpoint(), Keysets: keysets, StoreKeys: platform.StoreKeys{Place: in.StoreKeys().Name, Pair: g.World.StoreKeys},
 		UserData: func(group *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
 			return model.UserData(in, group, apiHosts...)
 		},

@@ -261,6 +261,8 @@ type Model struct {
 	FilesBucket string
 	// FilesRegion is the bucket's region, where it has one.
 	FilesRegion string
+	// FilesEndpoint is the URL of the server of that bucket, where it is not the platform's own.
+	FilesEndpoint string
 }
 
 // StoreKeys are the keys of a server of S3 that is not the platform's.

@@ -78,6 +78,9 @@ type Provider struct {
 	Name       string
 	Alias      string            // empty for the default configuration
 	Attributes map[string]string // written as quoted strings
+	// Endpoints are the URLs of services that are not the platform's own, by the provider's word
+	// for the service; each provider of the cloud has a block of that name.
+	Endpoints map[string]string
 }
 
 // RequiredProvider is one entry of required_providers.
@@ -195,7 +198,15 @@ func (w *writer) providers(top *section) error {
 		if p.Alias != "" {
 			attributes["alias"] = quote(p.Alias)
 		}
-		setAll(top.block("provider", p.Name), attributes)
+		block := top.block("provider", p.Name)
+		setAll(block, attributes)
+		if len(p.Endpoints) > 0 {
+			urls := map[string]string{}
+			for service, url := range p.Endpoints {
+				urls[service] = quote(url)
+			}
+			setAll(block.AppendNewBlock("endpoints", nil).Body(), urls)
+		}
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func cluster(t *testing.T) Document {
 		},
 		Providers: []Provider{
 			{Name: "aws", Attributes: map[string]string{"region": "eu-1", "profile": "p"}},
-			{Name: "aws", Alias: "files", Attributes: map[string]string{"region": "eu-2"}},
+			{Name: "aws", Alias: "files", Attributes: map[string]string{"region": "eu-2"}, Endpoints: map[string]string{"s3": "https://minio.example.com"}},
 		},
 		RequiredVersion: ">= 0.15.0", RequiredProviders: required(),
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
@@ -42,7 +43,7 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	}
 	doc.Providers = []terraform.Provider{
 		provider("", m.facts.Region, extra.ProviderExtraConfig),
-		provider("files", m.filesRegion(), extra.FilesProviderExtraConfig),
+		m.filesProvider(extra.FilesProviderExtraConfig),
 	}
 	return doc, nil
 }
@@ -55,6 +56,25 @@ func (m *model) filesRegion() string {
 		}
 	}
 	return m.facts.Region
+}
+
+// filesProvider writes the managed files. Where their bucket is on another server of S3, the
+// provider is told which: else it would write to the bucket of that name at Amazon. The server
+// knows neither Amazon's accounts nor its regions.
+func (m *model) filesProvider(extra map[string]string) terraform.Provider {
+	own := map[string]string{}
+	if m.FilesEndpoint != "" {
+		own = map[string]string{"s3_use_path_style": "true", "skip_credentials_validation": "true", "skip_region_validation": "true", "skip_requesting_account_id": "true"}
+	}
+	maps.Copy(own, extra)
+	p := provider("files", m.filesRegion(), own)
+	if url := m.FilesEndpoint; url != "" {
+		if !strings.Contains(url, "://") {
+			url = "https://" + url
+		}
+		p.Endpoints = map[string]string{"s3": url}
+	}
+	return p
 }
 
 func provider(alias, region string, extra map[string]string) terraform.Provider {

@@ -118,3 +118,28 @@ func TestOutputsOfChosenGroups(t *testing.T) {
 		t.Error("a group that is left out has an output")
 	}
 }
+
+// Files of a store on another server of S3 are written there, and not to Amazon.
+func TestFilesOnAnotherServer(t *testing.T) {
+	in := read(t, aCluster().Documents(t, map[string]string{"groups": baseGroups}))
+	g := &graph.Graph{}
+	if err := Build(in, g); err != nil {
+		t.Fatal(err)
+	}
+	for endpoint, want := range map[string]string{"": "", "minio.example.com:9000": "https://minio.example.com:9000", "http://10.0.0.1": "http://10.0.0.1"} {
+		in.FilesEndpoint = endpoint
+		doc, err := Terraform(in, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range doc.Providers {
+			url := ""
+			if p.Alias == "files" {
+				url = want
+			}
+			if p.Endpoints["s3"] != url || (p.Attributes["s3_use_path_style"] == "true") != (url != "") {
+				t.Errorf("with the server %q the provider %q is %+v", endpoint, p.Alias, p)
+			}
+		}
+	}
+}
