@@ -16,6 +16,8 @@ func (a *App) On(more kops.On) kops.On {
 		switch e.Kind {
 		case kops.EventPhase:
 			a.Phase(e.Phase)
+		case kops.EventStep:
+			a.step(e.Step)
 		case kops.EventLeased:
 			a.hold(e.Cluster)
 		case kops.EventReleased:
@@ -29,6 +31,13 @@ func (a *App) On(more kops.On) kops.On {
 			return nil
 		}
 		return more(e)
+	}
+}
+
+// step says which change is made, where no display of the whole plan does.
+func (a *App) step(e *kops.StepEvent) {
+	if e.State == kops.StepStarted {
+		a.busy(fmt.Sprintf("applying the changes: %s %s/%s", e.Step.Op, e.Step.Kind, e.Step.Name))
 	}
 }
 

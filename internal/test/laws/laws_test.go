@@ -340,6 +340,9 @@ func (s *source) check(f *ast.File) {
 			if isPure(short) {
 				s.impure(x)
 			}
+			if short != "internal/cli/shell" && isOf(x, "text", "Exact") {
+				s.Errorf("%s: text.Exact; only internal/cli/shell writes what may control a terminal, as text holds words of others", s.at(x))
+			}
 			if under("internal/node", "cmd")(short) && isOf(x, "api", x.Sel.Name) && strings.HasPrefix(x.Sel.Name, "Cloud") {
 				s.Errorf("%s: api.%s is named; what differs between platforms is in internal/platform/<name>/node and /control", s.at(x), x.Sel.Name)
 			}

@@ -83,31 +83,44 @@ func (s *Screen) keep(w io.Writer, text string) error {
 	for _, d := range s.open {
 		d.dismissed = d.brief
 	}
-	if n := len(s.open); n > 0 && !s.open[n-1].dismissed {
+	if n := len(s.open); n > 0 && !s.open[n-1].dismissed && s.rows != nil {
 		s.paint()
 	}
 	return err
 }
 
-// show opens a display, which is drawn instead of earlier ones until it is hidden.
+// show opens a display, which is drawn instead of earlier ones until it is hidden. A brief
+// one is drawn while there is no other.
 func (s *Screen) show(d *display) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.erase(); d.brief {
-		s.open = slices.Insert(s.open, 0, d)
+	if d.brief {
+		s.change(slices.Insert(s.open, 0, d))
 	} else {
-		s.open = append(s.open, d)
+		s.change(append(s.open, d))
 	}
-	s.rows = nil
 }
 
 // hide closes a display.
 func (s *Screen) hide(d *display) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.erase()
-	s.open = slices.DeleteFunc(s.open, func(o *display) bool { return o == d })
-	s.rows = nil
+	s.change(slices.DeleteFunc(slices.Clone(s.open), func(o *display) bool { return o == d }))
+}
+
+// change sets the displays that are open. The rows of one that is drawn no longer go.
+func (s *Screen) change(open []*display) {
+	top := func(all []*display) *display {
+		if len(all) == 0 {
+			return nil
+		}
+		return all[len(all)-1]
+	}
+	if top(open) != top(s.open) {
+		s.erase()
+		s.rows = nil
+	}
+	s.open = open
 }
 
 const (
