@@ -1,8 +1,10 @@
 package compat
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -31,6 +33,24 @@ func TestBadDocuments(t *testing.T) {
 	}
 }
 
+// TestAFileFullOfMistakesIsAnsweredSoon reads 200,000 unknown and duplicate keys.
+func TestAFileFullOfMistakesIsAnsweredSoon(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(clusterHead)
+	for i := range 100_000 {
+		fmt.Fprintf(&b, "  kubelets%d: 1\n  kubelets%d: 1\n", i, i)
+	}
+	began := time.Now()
+	_, _, err := Decode([]byte(b.String()), Options{File: "f"})
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if last := lines[len(lines)-1]; len(lines) != maxFindings+1 || !strings.Contains(last, "199900 more findings of this file are not shown") {
+		t.Errorf("%d lines, the last is %q", len(lines), last)
+	}
+}
+
 var badDocs = []struct{ name, text, want string }{
 	{
 		"unknown field, near one",
@@ -41,6 +61,41 @@ var badDocs = []struct{ name, text, want string }{
 		"unknown field, near none",
 		clusterHead + "  colour: blue\n",
 		"f:7: Cluster/a.example.com: spec.colour: unknown field",
+	},
+	{
+		"field of another block",
+		groupHead + "  onDemandBase: 10\n",
+		"f:7: InstanceGroup/nodes: spec.onDemandBase: unknown field; did you mean spec.mixedInstancesPolicy.onDemandBase?",
+	},
+	{
+		"field of the items of a list",
+		clusterHead + "  useRawManifest: true\n",
+		"f:7: Cluster/a.example.com: spec.useRawManifest: unknown field; did you mean spec.hooks[].useRawManifest?",
+	},
+	{
+		"field of another block, in the plural",
+		clusterHead + "  zones: [us-test-1a]\n",
+		"f:7: Cluster/a.example.com: spec.zones: unknown field; did you mean spec.subnets[].zone?",
+	},
+	{
+		"most words of a known field",
+		clusterHead + "  kubeAPIAccess: [0.0.0.0/0]\n",
+		"f:7: Cluster/a.example.com: spec.kubeAPIAccess: unknown field; did you mean kubernetesApiAccess?",
+	},
+	{
+		"the words of a path",
+		clusterHead + "  apiLoadBalancer: {type: Public}\n",
+		"f:7: Cluster/a.example.com: spec.apiLoadBalancer: unknown field; did you mean spec.api.loadBalancer?",
+	},
+	{
+		"a name that many blocks have",
+		clusterHead + "  image: a\n",
+		"f:7: Cluster/a.example.com: spec.image: unknown field",
+	},
+	{
+		"field of another tool",
+		groupHead + "  preemptible: true\n",
+		"f:7: InstanceGroup/nodes: spec.preemptible: unknown field; write gcpProvisioningModel: SPOT",
 	},
 	{
 		"unknown field in a list",
@@ -287,7 +342,7 @@ var badDocs = []struct{ name, text, want string }{
 		clusterHead + "  chanel: stable\n---\napiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata:\n  name: n\nspec:\n  size: 3\n",
 		"f:7: Cluster/a.example.com: spec.chanel: unknown field; did you mean channel?\n" +
 			"f:12: InstanceGroup: metadata.name: must be a string, not a boolean, got \"n\"; put it in quotes\n" +
-			"f:14: InstanceGroup: spec.size: unknown field",
+			"f:14: InstanceGroup: spec.size: unknown field; did you mean spec.volumes[].size?",
 	},
 	{
 		"tab",

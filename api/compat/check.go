@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,6 +27,8 @@ type checker struct {
 	exact        bool
 	cloud        api.CloudProviderID // of a Cluster of v1alpha2
 	calls        map[string]string   // names of fields in this version, by path in the other
+	top          *schema             // of the object
+	known        []place             // the fields of the object, see places
 	findings     diag.List
 }
 
@@ -241,8 +242,8 @@ func (c *checker) unknown(e entry, s *schema, path string) {
 	remedy := ""
 	if here := c.otherName(path); here != "" {
 		remedy = c.version + " calls it " + here
-	} else if near := diag.Nearest(e.key, slices.Sorted(maps.Keys(s.fields))); near != "" {
-		remedy = "did you mean " + near + "?"
+	} else {
+		remedy = c.hint(e.key, path, s)
 	}
 	c.findings = append(c.findings, diag.Finding{
 		File: c.file, Line: e.line, Object: c.object, Path: path,

@@ -45,6 +45,7 @@ func Decode(data []byte, o Options) (objects []api.Object, warnings diag.List, e
 	}
 	findings := append(r.findings, d.findings...)
 	slices.SortStableFunc(findings, func(a, b diag.Finding) int { return cmp.Compare(a.Line, b.Line) })
+	findings = bounded(o.File, findings)
 	for _, f := range findings {
 		if f.Warning {
 			warnings = append(warnings, f)
@@ -196,7 +197,7 @@ func (d *decoder) object(v *value, kindName, version, path string) []api.Object 
 			"use kops.k8s.io/v1alpha2 or kops.k8s.io/v1alpha3")
 		return nil
 	}
-	c := checker{file: d.File, object: objectName(v), root: path, version: version, lenient: d.Lenient, exact: d.Exact, calls: k.calls[version]}
+	c := checker{file: d.File, object: objectName(v), root: path, version: version, top: s, lenient: d.Lenient, exact: d.Exact, calls: k.calls[version]}
 	if version == api.V1Alpha2 {
 		c.cloud = api.CloudProviderID(v.get("spec").str("cloudProvider"))
 	} else if kindName == api.KindCluster {
