@@ -8,6 +8,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/validate"
 )
 
 // Completed is a cluster with all that was inferred for it.
@@ -70,6 +71,9 @@ func (c *Client) Check(ctx context.Context, cl *Cluster, known *Facts) (*Facts, 
 
 // completed completes and validates a cluster, and reads no more than that needs.
 func (c *Client) completed(ctx context.Context, cl *Cluster, o UpdateOptions) (*pipeline.Completed, error) {
+	if err := validate.Gossip(cl.Spec).Err(); err != nil {
+		return nil, err
+	}
 	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{Refresh: o.Refresh})
 	if err != nil {
 		return nil, err

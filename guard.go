@@ -73,6 +73,15 @@ func (c *Client) guardChange(ctx context.Context, ch *change) error {
 		RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew})
 }
 
+// withoutGossip reads a cluster, and refuses one whose names are spread by gossip: every other advice would be wrong.
+func (c *Client) withoutGossip(ctx context.Context, cluster string) error {
+	cl, err := c.Clusters().Get(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	return validate.Gossip(cl.Spec).Err()
+}
+
 // hasVersion reports whether a cluster's folder says which version applied it.
 func hasVersion(ctx context.Context, f clusterstore.Folder) (bool, error) {
 	listing, err := f.Listing(ctx)

@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/validate"
@@ -267,13 +268,18 @@ func (c *Client) check(ctx context.Context, ch *change) (finding.List, error) {
 	}
 	on := c.world.PlatformOf(ch.now.Spec)
 	findings := append(c.reachable(ch), c.world.OnlyHere(ch.now.Spec)...)
+	applied := false
+	if ch.was != nil {
+		if applied, err = c.applied(ctx, ch.was); err != nil {
+			return nil, err
+		}
+	}
+	if !applied {
+		findings = append(findings, chooseBalancer(ch.now.Spec, &on.Traits)...)
+	}
 	findings = append(findings, validate.All(validate.Input{Platform: on.ForValidate(), Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.world.Features})...)
 	findings = append(findings, validate.NoEffect(&on.Traits, ch.now.Spec, ch.now.Groups)...)
 	if ch.was != nil {
-		applied, err := c.applied(ctx, ch.was)
-		if err != nil {
-			return nil, err
-		}
 		findings = append(findings, validate.Update(ch.was.Spec, ch.now.Spec, func(string) bool { return applied })...)
 		if applied {
 			findings = append(findings, reseated(on.Traits.Model.Peers, ch.was.Spec, ch.now.Spec)...)
@@ -284,6 +290,20 @@ func (c *Client) check(ctx context.Context, ch *change) (finding.List, error) {
 		return findings, err
 	}
 	return findings, c.guardChange(ctx, ch)
+}
+
+// chooseBalancer gives a cluster that does not exist yet a network load balancer where its spec names no class, as
+// there is no other any more. A cluster that exists may have a classic one: there validation refuses the spec.
+func chooseBalancer(cluster *api.Cluster, on *traits.Traits) finding.List {
+	lb := cluster.Spec.API.LoadBalancer
+	if lb == nil || lb.Class != "" || !on.Has.BalancerClass {
+		return nil
+	}
+	lb.Class = api.LoadBalancerNetwork
+	return finding.List{{
+		Object: api.Name(cluster), Path: "spec.api.loadBalancer.class", Value: string(lb.Class), Rule: "load-balancer-class", Warning: true,
+		Message: "was not set, which meant a classic load balancer up to kOps 1.36; it is set to the only class that there is", Remedy: "write class: Network",
+	}}
 }
 
 // reachable says whether there is a platform for the cluster. One that is stored

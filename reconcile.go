@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/ops/reconcile"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/spec/upgrade"
+	"kops.local/kops/internal/spec/validate"
 )
 
 // ReconcileOptions say how a cluster is brought to what its objects say. Rollout begins
@@ -76,6 +77,9 @@ func (c *Client) ReconcileCluster(ctx context.Context, name string, o ReconcileO
 	r.o.Rollout.On = o.On
 	cl, err := c.loaded(ctx, r.told)
 	if err != nil {
+		return nil, err
+	}
+	if err := validate.Gossip(cl.Spec).Err(); err != nil {
 		return nil, err
 	}
 	if !o.Apply {

@@ -39,6 +39,9 @@ func (c *Client) newRoller(ctx context.Context, told *call, o RolloutOptions) (*
 	if o.Life <= 0 {
 		o.Life = rolloutLife
 	}
+	if err := c.withoutGossip(ctx, told.cluster); err != nil {
+		return nil, err
+	}
 	opened, err := c.examined(ctx, told)
 	if err != nil {
 		return nil, err

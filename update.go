@@ -16,6 +16,7 @@ import (
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/pipeline"
+	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
@@ -194,6 +195,9 @@ func (c *Client) preview(ctx context.Context, told *call, o UpdateOptions) (*Upd
 func (c *Client) modelled(ctx context.Context, told *call, o UpdateOptions) (*pipeline.Modelled, error) {
 	cl, err := c.loaded(ctx, told)
 	if err != nil {
+		return nil, err
+	}
+	if err := validate.Gossip(cl.Spec).Err(); err != nil {
 		return nil, err
 	}
 	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{Target: o.target, Refresh: o.Refresh})

@@ -84,6 +84,9 @@ func (c *Client) Upgrade(ctx context.Context, name string, o UpgradeOptions) (*U
 	if err != nil {
 		return nil, err
 	}
+	if err := validate.Gossip(cl.Spec).Err(); err != nil {
+		return nil, err
+	}
 	in, err := c.upgradeFrom(ctx, cl, o)
 	if err != nil {
 		return nil, err

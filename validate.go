@@ -44,6 +44,9 @@ const validationInterval = 10 * time.Second
 // ready, the last result is returned with an error of the class NotYet.
 func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOptions) (*Validation, error) {
 	told := &call{cluster: name, on: o.On}
+	if err := c.withoutGossip(ctx, name); err != nil {
+		return nil, err
+	}
 	k, err := c.checkup(ctx, told, o.ReachOptions, pipeline.CheckupLife+o.Wait)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ type ClusterSpec struct {
 	// (control-plane, node, bastion …).
 	ExternalPolicies map[string][]string `json:"externalPolicies,omitempty" cloud:"aws"`
 	// AdditionalPolicies are JSON lists of policy statements added to the role of a machine, by group role in lower case.
-	AdditionalPolicies map[string]string `json:"additionalPolicies,omitempty" cloud:"aws"`
+	AdditionalPolicies map[string]string `json:"additionalPolicies,omitempty" cloud:"aws" text:"lines"`
 	// FileAssets are files written to machines.
 	FileAssets []FileAssetSpec `json:"fileAssets,omitempty"`
 	// EtcdClusters are the etcd clusters: main, events, and others that add-ons need.
@@ -157,7 +157,7 @@ type AssetsSpec struct {
 	ContainerProxy *string `json:"containerProxy,omitempty"`
 	// TrustedKeys are public keys in PEM, one of which must have signed the index of FileRepository,
 	// bundle.json: digests of files and images are taken from it, and machines take no other file.
-	TrustedKeys []string `json:"trustedKeys,omitempty"`
+	TrustedKeys []string `json:"trustedKeys,omitempty" text:"lines"`
 }
 
 // TargetSpec holds options by output format.

@@ -11,7 +11,7 @@ type ContainerdConfig struct {
 	// ConfigAdditions adds values to containerd's configuration, by dotted path.
 	ConfigAdditions map[string]intstr.IntOrString `json:"configAdditions,omitempty"`
 	// ConfigOverride is the whole configuration file.
-	ConfigOverride *string `json:"configOverride,omitempty"`
+	ConfigOverride *string `json:"configOverride,omitempty" text:"lines"`
 	// LogLevel is the verbosity; higher is more.
 	LogLevel *string `json:"logLevel,omitempty" flag:"log-level"`
 	// Packages replaces the archive that is downloaded.

@@ -29,7 +29,7 @@ type KubeDNSConfig struct {
 	// Domain is the domain of services.
 	Domain string `json:"domain,omitempty"`
 	// ExternalCoreFile is a whole Corefile.
-	ExternalCoreFile string `json:"externalCoreFile,omitempty"`
+	ExternalCoreFile string `json:"externalCoreFile,omitempty" text:"lines"`
 	// Provider is CoreDNS or KubeDNS.
 	Provider string `json:"provider,omitempty"`
 	// ServerIP is the service address: the tenth of the service range when empty.
@@ -53,8 +53,8 @@ type KubeDNSConfig struct {
 // NodeLocalDNSConfig is a DNS cache on every node.
 type NodeLocalDNSConfig struct {
 	Enabled          *bool  `json:"enabled,omitempty"`
-	ExternalCoreFile string `json:"externalCoreFile,omitempty"`
-	AdditionalConfig string `json:"additionalConfig,omitempty"`
+	ExternalCoreFile string `json:"externalCoreFile,omitempty" text:"lines"`
+	AdditionalConfig string `json:"additionalConfig,omitempty" text:"lines"`
 	// Image replaces the image that goes with the version.
 	Image *string `json:"image,omitempty"`
 	// LocalIP is the address on which it answers.

@@ -23,7 +23,7 @@ type ServiceAccountExternalPermission struct {
 type AWSPermission struct {
 	PolicyARNs []string `json:"policyARNs,omitempty"`
 	// InlinePolicy is a JSON list of statements.
-	InlinePolicy string `json:"inlinePolicy,omitempty"`
+	InlinePolicy string `json:"inlinePolicy,omitempty" text:"lines"`
 }
 
 // ServiceAccountIssuerDiscoveryConfig publishes the issuer of service account tokens; a store and a service exclude each other.

@@ -222,7 +222,7 @@ type UserData struct {
 	Name string `json:"name,omitempty"`
 	// Type is its MIME type, such as text/x-shellscript.
 	Type    string `json:"type,omitempty"`
-	Content string `json:"content,omitempty"`
+	Content string `json:"content,omitempty" text:"lines"`
 }
 
 // LoadBalancerSpec is an existing load balancer: a classic one by name, or a target group by ARN.

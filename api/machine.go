@@ -20,7 +20,7 @@ type FileAssetSpec struct {
 	Path string `json:"path,omitempty"`
 	// Roles are the groups that get it; all when empty.
 	Roles   []InstanceGroupRole `json:"roles,omitempty" enum:"ControlPlane|Node|Bastion|APIServer|Etcd|Scheduler|KubeControllerManager"`
-	Content string              `json:"content,omitempty"`
+	Content string              `json:"content,omitempty" text:"lines"`
 	// IsBase64 says that content is base64.
 	IsBase64 bool `json:"isBase64,omitempty"`
 	// Mode is octal text, such as "0440".
@@ -42,7 +42,7 @@ type HookSpec struct {
 	// ExecContainer runs a container; excludes manifest.
 	ExecContainer *ExecContainerAction `json:"execContainer,omitempty"`
 	// Manifest is the body of the unit's Service section, or the whole unit with useRawManifest.
-	Manifest       string `json:"manifest,omitempty"`
+	Manifest       string `json:"manifest,omitempty" text:"lines"`
 	UseRawManifest bool   `json:"useRawManifest,omitempty"`
 }
 
@@ -50,8 +50,8 @@ type HookSpec struct {
 type ExecContainerAction struct {
 	// Image replaces the image that goes with the version.
 	Image       string            `json:"image,omitempty"`
-	Command     []string          `json:"command,omitempty"`
-	Environment map[string]string `json:"environment,omitempty"`
+	Command     []string          `json:"command,omitempty" text:"lines"`
+	Environment map[string]string `json:"environment,omitempty" text:"lines"`
 }
 
 // RollingUpdate bounds how many machines are replaced at once; numbers or percentages.

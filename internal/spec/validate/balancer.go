@@ -22,8 +22,8 @@ func balancerClass(c *Check) {
 		}
 	case lb.Class == api.LoadBalancerClassic:
 		c.Bad(balancerPath+"class", string(lb.Class), "classic load balancers are no longer supported", "set it to Network; the API gets a new address")
-	case lb.Class == "" && c.in.Strict:
-		c.Required(balancerPath+"class", "set it to Network")
+	case lb.Class == "":
+		c.Bad(balancerPath+"class", "", "is not set, which meant a classic load balancer up to kOps 1.36, and these are no longer supported", "set it to Network; the API gets a new address")
 	}
 }
 

@@ -69,6 +69,19 @@ func gossip(c *Check) {
 	}
 }
 
+// closed warns of lists of ranges that are empty, so that the platform's firewall lets nobody in.
+func closed(c *Check) {
+	if c.on.Name == "" || c.on.Machines.NoCloud {
+		return
+	}
+	if len(c.Spec.API.Access) == 0 {
+		c.Warn("spec.kubernetesApiAccess", "", "is empty: nobody outside of the network reaches the API, neither kubectl nor kops validate", "write ranges such as 203.0.113.0/24, unless you only come from inside")
+	}
+	if len(c.Spec.SSHAccess) == 0 && c.in.Strict { // which many mean: only an update says so
+		c.Warn("spec.sshAccess", "", "is empty: nobody outside of the network reaches the machines by SSH", "write ranges such as 203.0.113.0/24, unless you need no SSH")
+	}
+}
+
 func access(c *Check) {
 	for _, l := range []struct {
 		path string

@@ -91,7 +91,7 @@ func componentCloud(c *Check) {
 		c.OneOf("spec.kubeAPIServer.cloudProvider", a.CloudProvider, "external", string(c.on.Name))
 	}
 	if m := c.Spec.KubeControllerManager; m != nil {
-		c.OneOf("spec.kubeControllerManager.cloudProvider", m.CloudProvider, "external", string(c.on.Name))
+		c.OneOf("spec.kubeControllerManager.cloudProvider", m.CloudProvider, "external") // it ends at once with another
 	}
 }
 
@@ -102,9 +102,6 @@ func controllerManager(c *Check) {
 	}
 	if d := m.AttachDetachReconcileSyncPeriod; d != nil && d.Duration < time.Second {
 		c.Bad("spec.kubeControllerManager.attachDetachReconcileSyncPeriod", d.Duration.String(), "is less than a second", "write 1s or more")
-	}
-	if m.ExperimentalClusterSigningDuration != nil {
-		c.Bad("spec.kubeControllerManager.experimentalClusterSigningDuration", m.ExperimentalClusterSigningDuration.Duration.String(), "is no longer supported", "use ClusterSigningDuration")
 	}
 }
 

@@ -117,12 +117,8 @@ func supportedEtcd(v semver.Version) bool {
 	return ok && v.Major == 3 && v.Patch <= newest.Patch && len(v.Pre) == 0
 }
 
-// etcdTiming refuses what etcd-manager does not hand to etcd. A spec that is only
-// stored may have it, as in kOps.
+// etcdTiming refuses what etcd-manager does not hand to etcd.
 func etcdTiming(c *Check) {
-	if !c.in.Strict {
-		return
-	}
 	for i, e := range c.Spec.EtcdClusters {
 		path := At("spec.etcdClusters", i)
 		for _, f := range []struct {
@@ -140,7 +136,7 @@ func etcdTiming(c *Check) {
 // then run so, and refuses that for main: its managers know no such wish.
 func etcdPlain(c *Check) {
 	a := c.Spec.KubeAPIServer
-	if a == nil || !c.in.Strict {
+	if a == nil {
 		return
 	}
 	for i, s := range a.EtcdServers {

@@ -170,6 +170,7 @@ func hooks(c *Check, list []api.HookSpec) {
 		if e := h.ExecContainer; e != nil {
 			c.Need(e.Image != "", path+".execContainer.image", "name the image")
 		}
+		hookSections(c, path, h)
 		if !h.UseRawManifest {
 			continue
 		}

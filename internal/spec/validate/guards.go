@@ -103,6 +103,17 @@ func below(v semver.Version, than string) bool {
 	return err == nil && v.LT(o)
 }
 
+// Gossip checks, before anything else is asked, that a cluster does not depend on gossip DNS.
+func Gossip(cluster *api.Cluster) diag.List {
+	c := newCheck(Input{Cluster: cluster})
+	c.object, c.rule = api.KindCluster+"/"+cluster.Name, "gossip"
+	gossip(c)
+	for i := range c.findings { // a cluster that runs needs its names until every machine was changed over
+		c.findings[i].Remedy = "change the cluster over with kOps 1.36 first: set spec.topology.dns.type to None there, update, and replace every machine"
+	}
+	return c.findings
+}
+
 // Target checks that a cluster can be made on a platform in a way: direct, terraform or dryrun.
 func Target(t *traits.Traits, target string, features complete.Features) diag.List {
 	var l diag.List

@@ -16,11 +16,12 @@ func kubelet(c *Check, path string, k *api.KubeletConfigSpec) {
 	}
 	kubeletRemoved(c, path, k)
 	path += "."
+	c.domain(path+"clusterDomain", k.ClusterDomain)
 	c.OneOf(path+"topologyManagerPolicy", k.TopologyManagerPolicy, "none", "best-effort", "restricted", "single-numa-node")
 	c.OneOf(path+"logFormat", k.LogFormat, "text", "json")
 	c.OneOf(path+"memorySwapBehavior", k.MemorySwapBehavior, "LimitedSwap", "UnlimitedSwap")
 	if k.CloudProvider != "" && c.on.Name != "" {
-		c.OneOf(path+"cloudProvider", k.CloudProvider, "external", string(c.on.Name))
+		c.OneOf(path+"cloudProvider", k.CloudProvider, "external") // no cloud controller looks after a node of another
 	}
 	if critical := k.ShutdownGracePeriodCriticalPods; critical != nil {
 		switch {
@@ -70,6 +71,7 @@ func containerd(c *Check, r *api.ContainerdConfig) {
 		c.Bad(path+"version", *r.Version, "is too old", "use 2.1.0 or later, or remove it")
 	}
 	packages(c, path+"packages", r.Packages)
+	registryMirrors(c, r.RegistryMirrors)
 	if r.Runc != nil {
 		packages(c, path+"runc.packages", r.Runc.Packages)
 	}

@@ -13,11 +13,14 @@ func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 	return slices.Concat(
 		[]Rule{
 			{"enum", func(c *Check) { enums(c, "spec", reflect.ValueOf(c.Spec)) }},
+			{"characters", func(c *Check) { characters(c, reflect.ValueOf(c.Spec)) }},
+			{"hosts", hosts},
 			{"name", clusterName},
 			{"kubernetes-version", kubernetesVersion},
 			{"cloud-provider", cloudProvider},
 			{"gossip", gossip},
 			{"access", access},
+			{"closed", closed},
 			{"update-policy", func(c *Check) { updatePolicy(c, c.Spec.UpdatePolicy) }},
 			{"sysctl", func(c *Check) { sysctls(c, c.Spec.SysctlParameters) }},
 			{"addons", addonManifests},
@@ -98,6 +101,7 @@ func componentRules() []Rule {
 		{"apiserver-authorization", authorizationModes},
 		{"apiserver-audit", auditWebhook},
 		{"component-cloud", componentCloud},
+		{"starts", starts},
 		{"controller-manager", controllerManager},
 		{"scheduler", scheduler},
 		{"kube-proxy", kubeProxy},
@@ -130,6 +134,7 @@ func addonRules() []Rule {
 func groupRules(on Platform) []GroupRule {
 	return slices.Concat([]GroupRule{
 		{"enum", func(c *Check, g *api.InstanceGroup) { enums(c, "spec", reflect.ValueOf(&g.Spec)) }},
+		{"characters", func(c *Check, g *api.InstanceGroup) { characters(c, reflect.ValueOf(&g.Spec)) }},
 		{"name", groupName},
 		{"role", groupRole},
 		{"apiserver-role", apiServerRole},
@@ -146,6 +151,7 @@ func groupRules(on Platform) []GroupRule {
 		{"repair", func(c *Check, g *api.InstanceGroup) { repair(c, g.Spec.Repair, c.Spec.Repair) }},
 		{"kubelet", func(c *Check, g *api.InstanceGroup) { kubelet(c, "spec.kubelet", g.Spec.Kubelet) }},
 		{"containerd", func(c *Check, g *api.InstanceGroup) { containerd(c, g.Spec.Containerd) }},
+		{"starts", groupStarts},
 		{"group-runtime", groupRuntime},
 		{"tenancy", tenancy},
 		{"volumes", volumes},

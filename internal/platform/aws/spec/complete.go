@@ -16,7 +16,6 @@ func completion() complete.Rules {
 			{Name: "shared-subnet", Why: "what the shared subnet has", Do: setSharedSubnets},
 		},
 		Before: []complete.Rule{
-			{Name: "aws-load-balancer-class", Why: "what a spec without a class has always meant", Do: setLoadBalancerClass},
 			{Name: "dns-upstream", Why: "the resolver of the VPC answers IPv6", Do: setUpstreamDNS},
 		},
 		After: []complete.Rule{
@@ -63,12 +62,6 @@ func setSharedSubnets(p *complete.Pass) {
 func setUpstreamDNS(p *complete.Pass) {
 	if p.IPv6() {
 		fill.List(&fill.Ensure(&p.Spec.KubeDNS).UpstreamNameservers, "fd00:ec2::253")
-	}
-}
-
-func setLoadBalancerClass(p *complete.Pass) {
-	if lb := p.Spec.API.LoadBalancer; lb != nil {
-		fill.Value(&lb.Class, api.LoadBalancerClassic)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 func validation() validate.Rules {
 	return validate.Rules{
 		Cluster: []validate.Rule{
+			{Name: "aws-address-ranges", Do: addressRanges},
 			{Name: "service-account-permissions", Do: accountPermissions},
 			{Name: "policies", Do: policies},
 			{Name: "issuer-discovery", Do: issuer},
@@ -57,6 +58,47 @@ func rbacModes(c *validate.Check) {
 		if !slices.Contains(modes, need) {
 			c.Bad("spec.kubeAPIServer.authorizationMode", *a.AuthorizationMode, "lacks "+need+", which spec.authorization.rbac needs", "write Node,RBAC")
 		}
+	}
+}
+
+// What AWS takes as the length of the range of a network or a subnet.
+const (
+	largestRange  = 16
+	smallestRange = 28
+)
+
+// addressRanges checks that AWS can make the network and the subnets that are the cluster's own.
+func addressRanges(c *validate.Check) {
+	n := &c.Spec.Networking
+	if n.NetworkID == "" {
+		rangeSize(c, "spec.networkCIDR", n.NetworkCIDR, "")
+		for i, r := range n.AdditionalNetworkCIDRs {
+			rangeSize(c, validate.At("spec.additionalNetworkCIDRs", i), r, "")
+		}
+	}
+	c.EachSubnet(func(path string, s *api.ClusterSubnetSpec) {
+		if s.ID == "" {
+			rangeSize(c, path+".cidr", s.CIDR, n.NetworkCIDR)
+		}
+	})
+}
+
+// rangeSize refuses a range that is too large or too small. Of a subnet it says how large a network has to be whose
+// parts are large enough.
+func rangeSize(c *validate.Check, path, value, network string) {
+	r, ok := validate.Parsed(value)
+	if !ok || !r.Addr().Is4() {
+		return
+	}
+	switch whole, inNetwork := validate.Parsed(network); {
+	case r.Bits() < largestRange:
+		c.Bad(path, value, "is larger than AWS makes networks and subnets", fmt.Sprintf("write a range of /%d to /%d", largestRange, smallestRange))
+	case r.Bits() > smallestRange && inNetwork:
+		needed := max(largestRange, whole.Bits()-(r.Bits()-smallestRange))
+		c.Bad(path, value, fmt.Sprintf("is smaller than /%d, the smallest subnet that AWS makes", smallestRange),
+			fmt.Sprintf("write a larger range, or split a spec.networkCIDR of /%d or larger", needed))
+	case r.Bits() > smallestRange:
+		c.Bad(path, value, "is smaller than AWS makes networks and subnets", fmt.Sprintf("write a range of /%d to /%d", largestRange, smallestRange))
 	}
 }
 
