@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // base is what the URLs of objects begin with, whatever the host that is asked.
@@ -117,10 +119,21 @@ func (e *Emulator) usersOf(x *entry) []string {
 	return out
 }
 
-var labelKey, labelValue = regexp.MustCompile(`^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$`), regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$`)
+// maxLabels is how many labels a resource takes, and maxLabel how many characters a key
+// or a value has.
+const maxLabels, maxLabel = 64, 63
 
-// maxLabels is how many labels a resource takes.
-const maxLabels = 64
+// isLabelKey reports whether a label may have the key.
+func isLabelKey(s string) bool {
+	first, _ := utf8.DecodeRuneInString(s)
+	return isLabelValue(s) && unicode.In(first, unicode.Ll, unicode.Lo)
+}
+
+// isLabelValue reports whether a label may have the value.
+func isLabelValue(s string) bool {
+	foreign := func(r rune) bool { return r != '_' && r != '-' && !unicode.In(r, unicode.Ll, unicode.Lo, unicode.N) }
+	return utf8.RuneCountInString(s) <= maxLabel && !strings.ContainsFunc(s, foreign)
+}
 
 // checkLabels holds the rules of https://cloud.google.com/compute/docs/labeling-resources.
 func checkLabels(at string, labels object) error {
@@ -128,10 +141,10 @@ func checkLabels(at string, labels object) error {
 		return refusal(http.StatusBadRequest, "invalid", "Invalid value for field '%s': there are %d labels, and 64 at most may be.", at, len(labels))
 	}
 	for k, v := range labels {
-		if !labelKey.MatchString(k) {
+		if !isLabelKey(k) {
 			return invalid(at, k, "Label key '"+k+"' violates format constraints. The key must start with a lowercase character, can only contain lowercase letters, numeric characters, underscores and dashes. The key can be at most 63 characters long.")
 		}
-		if s, _ := v.(string); !labelValue.MatchString(s) {
+		if s, _ := v.(string); !isLabelValue(s) {
 			return invalid(at, s, "Label value '"+s+"' violates format constraints. The value can only contain lowercase letters, numeric characters, underscores and dashes. The value can be at most 63 characters long.")
 		}
 	}
