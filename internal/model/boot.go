@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/download"
@@ -23,6 +22,7 @@ import (
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/template"
 )
 
 // controllerAt is the URL of a kops-controller.
@@ -189,7 +189,7 @@ const configMark = "@boot-config@"
 
 // script writes the boot script around the boot configuration.
 func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed bool) (resource.Value, error) {
-	t, err := template.New("boot.sh").Funcs(template.FuncMap{"shell": shellQuote, "word": shellWord, "join": strings.Join}).Parse(bootScript)
+	t, err := template.Parse("boot.sh", bootScript, template.Funcs{"shell": shellQuote, "word": shellWord, "join": strings.Join})
 	if err != nil {
 		return resource.Value{}, fmt.Errorf("read the boot script: %w", err)
 	}
@@ -206,11 +206,10 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
 		view.Proxy, view.NoProxy = proxyURL(p), p.Excludes
 	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, view); err != nil {
+	text, err := t.Execute(view)
+	if err != nil {
 		return resource.Value{}, fmt.Errorf("write the boot script: %w", err)
 	}
-	text := b.String()
 	at := strings.LastIndex(text, configMark) // nothing of the user's stands behind it
 	return resource.Concat(resource.Lit(text[:at]), config, resource.Lit(text[at+len(configMark):])), nil
 }
@@ -234,6 +233,14 @@ type bootView struct {
 type nodeupOf struct {
 	Arch string
 	download.File
+}
+
+// TemplateFunc returns a function that the boot script calls.
+func (v bootView) TemplateFunc(name string) any {
+	if name == "Has" {
+		return v.Has
+	}
+	return nil
 }
 
 // Has reports whether nodeup may stand at a URL of a scheme.

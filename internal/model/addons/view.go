@@ -1,11 +1,9 @@
 package addons
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
-	"text/template"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/hostnames"
@@ -13,6 +11,7 @@ import (
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/template"
 )
 
 // View is what manifests see.
@@ -46,20 +45,31 @@ func (v *View) facts() *facts.Cloud { return v.in.Facts.Of(v.Cloud) }
 
 // fill executes a template over the view.
 func (v *View) fill(t *template.Template) ([]byte, error) {
-	own, err := t.Clone()
+	var filled *template.Template
+	include := func(name string, data any) (string, error) { return filled.ExecuteDefined(name, data) }
+	filled = t.With(template.Funcs{"include": include, "image": v.image, "own": v.own})
+	text, err := filled.Execute(v)
 	if err != nil {
-		return nil, fmt.Errorf("fill %s: %w", t.Name(), err)
-	}
-	include := func(name string, data any) (string, error) {
-		var b bytes.Buffer
-		err := own.ExecuteTemplate(&b, name, data)
-		return b.String(), err
-	}
-	var b bytes.Buffer
-	if err := own.Funcs(template.FuncMap{"include": include, "image": v.image, "own": v.own}).Execute(&b, v); err != nil {
 		return nil, fmt.Errorf("fill in the template: %w", err)
 	}
-	return b.Bytes(), nil
+	return []byte(text), nil
+}
+
+// TemplateFunc returns a function that manifests call.
+func (v *View) TemplateFunc(name string) any {
+	switch name {
+	case "APIServer":
+		return v.APIServer
+	case "ControllerConfig":
+		return v.ControllerConfig
+	case "Repairs":
+		return v.Repairs
+	case "ScalingGroups":
+		return v.ScalingGroups
+	case "StoreFolders":
+		return v.StoreFolders
+	}
+	return v.View.TemplateFunc(name)
 }
 
 // used lists the images that templates asked for, each once.

@@ -12,9 +12,10 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
-	"text/template"
 
 	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/internal/template"
 )
 
 //go:embed addons

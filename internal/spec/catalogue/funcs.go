@@ -8,17 +8,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/spec/componentflags"
+	"kops.local/kops/internal/template"
 )
 
 // functions are what templates may call. Whoever fills in a manifest brings image, own and include.
-func functions() template.FuncMap {
-	return template.FuncMap{
+func functions() template.Funcs {
+	return template.Funcs{
 		// image names an image as the cluster pulls it, and notes that it is used; own does
 		// so for the image of a program of kops' own.
 		"image": unnamed,

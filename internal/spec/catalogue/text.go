@@ -3,14 +3,15 @@ package catalogue
 import (
 	"fmt"
 	"strings"
-	"text/template"
 
 	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/internal/template"
 )
 
 // parse reads a template, which may call the functions of this package.
 func parse(name, text string) (*template.Template, error) {
-	t, err := template.New(name).Option("missingkey=error").Funcs(functions()).Parse(text)
+	t, err := template.Parse(name, text, functions())
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", name, err)
 	}
@@ -41,11 +42,11 @@ func (t Text) Fill(view any) (string, error) {
 	if t.of == nil {
 		return t.plain, nil
 	}
-	var b strings.Builder
-	if err := t.of.Execute(&b, view); err != nil {
+	text, err := t.of.Execute(view)
+	if err != nil {
 		return "", fmt.Errorf("fill in %s: %w", t.plain, err)
 	}
-	return b.String(), nil
+	return text, nil
 }
 
 // Condition is true or false, or a template over a view that says one of them, or nothing for false.

@@ -28,6 +28,37 @@ func ViewOf(c *api.Cluster, groups []*api.InstanceGroup, on *traits.Traits) *Vie
 	return &View{Name: c.Name, Spec: &c.Spec, Groups: groups, Cloud: string(c.CloudProviderID()), Platform: on}
 }
 
+// TemplateFunc returns a function that conditions and manifests call.
+func (v *View) TemplateFunc(name string) any {
+	switch name {
+	case "DNSProvider":
+		return v.DNSProvider
+	case "DNSType":
+		return v.Spec.DNSType
+	case "IPv6":
+		return v.IPv6
+	case "KubeProxy":
+		return v.KubeProxy
+	case "Labelled":
+		return v.Labelled
+	case "Machines":
+		return v.Machines
+	case "ManagedStorage":
+		return v.ManagedStorage
+	case "NoDNS":
+		return v.NoDNS
+	case "OwnRoles":
+		return v.OwnRoles
+	case "Replicas":
+		return v.Replicas
+	case "WithRole":
+		return v.WithRole
+	case "ZoneSpec":
+		return v.ZoneSpec
+	}
+	return nil
+}
+
 // IPv6 reports whether pods and services have IPv6 addresses only.
 func (v *View) IPv6() bool { return v.Spec.IPv6Only() }
 

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -53,6 +52,37 @@ func (m *model) policyView(r api.InstanceGroupRole) *policyView {
 		Region: m.facts.Region, AccountID: m.account.AccountID, Partition: m.account.Partition, m: m}
 }
 
+// TemplateFunc returns a function that policies call.
+func (v *policyView) TemplateFunc(name string) any {
+	switch name {
+	case "ARN":
+		return v.ARN
+	case "EC2":
+		return v.EC2
+	case "EC2Service":
+		return v.EC2Service
+	case "Interfaces":
+		return v.Interfaces
+	case "Keys":
+		return v.Keys
+	case "MachineRole":
+		return v.MachineRole
+	case "Made":
+		return v.Made
+	case "Owned":
+		return v.Owned
+	case "Queue":
+		return v.Queue
+	case "Tagging":
+		return v.Tagging
+	case "Zone":
+		return v.Zone
+	case "Zones":
+		return v.Zones
+	}
+	return v.View.TemplateFunc(name)
+}
+
 // policy fills in what an add-on may do; nil where it has no policy, or nobody acts as its account.
 func (v *policyView) policy(a *catalogue.Addon) (*policyFile, error) {
 	t, err := a.Policy(string(api.CloudAWS))
@@ -62,12 +92,12 @@ func (v *policyView) policy(a *catalogue.Addon) (*policyFile, error) {
 	if on, err := a.Account.When.Holds(v); err != nil || !on {
 		return nil, err
 	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, v); err != nil {
+	text, err := t.Execute(v)
+	if err != nil {
 		return nil, fmt.Errorf("fill in the policy of an add-on: %w", err)
 	}
 	p := &policyFile{}
-	if err := yaml.UnmarshalStrict(b.Bytes(), p); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(text), p); err != nil {
 		return nil, fmt.Errorf("read %s: %w", t.Name(), err)
 	}
 	for i := range p.Statements {

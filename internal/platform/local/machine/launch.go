@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"kops.local/kops/internal/platform/local/cgroup"
 	"kops.local/kops/internal/platform/local/site"
+	"kops.local/kops/internal/template"
 )
 
 // Files of a machine's folder.
@@ -123,13 +123,12 @@ func (h Host) script(dir string, s Spec) ([]byte, error) {
 			data.Groups = append(data.Groups, g.Dirs()[i])
 		}
 	}
-	t, err := template.New("run").Funcs(template.FuncMap{"sh": quote}).Parse(runScript)
+	t, err := template.Parse("run", runScript, template.Funcs{"sh": quote})
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	err = t.Execute(&out, data)
-	return out.Bytes(), err
+	text, err := t.Execute(data)
+	return []byte(text), err
 }
 
 const runScript = `#!/bin/sh

@@ -1,0 +1,267 @@
+package template
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"text/template/parse"
+)
+
+// pipe returns the value of a pipeline, whose variables it declares or sets.
+func (s *state) pipe(dot reflect.Value, p *parse.PipeNode) reflect.Value {
+	if p == nil {
+		return reflect.Value{}
+	}
+	var v reflect.Value
+	var last []reflect.Value // the value of the command before
+	for _, c := range p.Cmds {
+		v = s.command(dot, c, last)
+		if v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		last = []reflect.Value{v}
+	}
+	for _, d := range p.Decl {
+		if p.IsAssign {
+			s.variable(d).value = v
+		} else {
+			s.vars = append(s.vars, variable{d.Ident[0], v})
+		}
+	}
+	return v
+}
+
+// variable finds the innermost variable of a name.
+func (s *state) variable(n *parse.VariableNode) *variable {
+	for i := range slices.Backward(s.vars) {
+		if s.vars[i].name == n.Ident[0] {
+			return &s.vars[i]
+		}
+	}
+	s.fail(n, "there is no variable %s", n.Ident[0])
+	return nil
+}
+
+// command returns the value of a command. last is the value that is piped into it.
+func (s *state) command(dot reflect.Value, c *parse.CommandNode, last []reflect.Value) reflect.Value {
+	args := c.Args[1:]
+	switch n := c.Args[0].(type) {
+	case *parse.IdentifierNode:
+		return s.function(dot, n, args, last)
+	case *parse.FieldNode:
+		return s.fields(dot, dot, n, n.Ident, args, last)
+	case *parse.ChainNode:
+		return s.fields(dot, s.operand(dot, n.Node), n, n.Field, args, last)
+	case *parse.VariableNode:
+		return s.fields(dot, s.variable(n).value, n, n.Ident[1:], args, last)
+	}
+	if len(args)+len(last) > 0 {
+		s.fail(c, "%s is not a function", c.Args[0])
+	}
+	return s.operand(dot, c.Args[0])
+}
+
+// operand returns the value of an argument.
+func (s *state) operand(dot reflect.Value, n parse.Node) reflect.Value {
+	switch n := n.(type) {
+	case *parse.DotNode:
+		return dot
+	case *parse.NilNode:
+		return reflect.Value{}
+	case *parse.PipeNode:
+		return s.pipe(dot, n)
+	case *parse.BoolNode:
+		return reflect.ValueOf(n.True)
+	case *parse.StringNode:
+		return reflect.ValueOf(n.Text)
+	case *parse.NumberNode:
+		return s.number(n)
+	}
+	return s.command(dot, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Position(), Args: []parse.Node{n}}, nil)
+}
+
+// number is a constant: an int where it is a whole number, and else a float64.
+func (s *state) number(n *parse.NumberNode) reflect.Value {
+	switch {
+	case n.IsInt:
+		return reflect.ValueOf(int(n.Int64))
+	case n.IsFloat:
+		return reflect.ValueOf(n.Float64)
+	}
+	s.fail(n, "%s is not a number that templates have", n.Text)
+	return reflect.Value{}
+}
+
+// fields follows names from a value. The last one gets the arguments.
+func (s *state) fields(dot, from reflect.Value, at parse.Node, names []string, args []parse.Node, last []reflect.Value) reflect.Value {
+	if len(names) == 0 && len(args)+len(last) > 0 {
+		s.fail(at, "%s is not a function", at)
+	}
+	for i, name := range names {
+		if i < len(names)-1 {
+			from = s.field(dot, from, at, name, nil, nil)
+		} else {
+			from = s.field(dot, from, at, name, args, last)
+		}
+	}
+	return from
+}
+
+// field returns a function's result, a field of a struct, or an entry of a map.
+func (s *state) field(dot, from reflect.Value, at parse.Node, name string, args []parse.Node, last []reflect.Value) reflect.Value {
+	if f := objectFunc(from, name); f != nil {
+		return s.invoke(dot, at, name, reflect.ValueOf(f), args, last)
+	}
+	if len(args)+len(last) > 0 {
+		s.fail(at, "%s is not a function", name)
+	}
+	v := indirect(from)
+	switch {
+	case !v.IsValid():
+		s.fail(at, "%s of nothing: the value before it is nil", name)
+	case v.Kind() == reflect.Struct:
+		if f, ok := v.Type().FieldByName(name); ok && f.IsExported() {
+			got, err := v.FieldByIndexErr(f.Index)
+			if err != nil {
+				s.fail(at, "%w", err)
+			}
+			return got
+		}
+	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:
+		got := v.MapIndex(reflect.ValueOf(name).Convert(v.Type().Key()))
+		if !got.IsValid() {
+			s.fail(at, "the map has no entry %q", name)
+		}
+		return got
+	}
+	s.fail(at, "a %s has no field or function %s", v.Type(), name)
+	return reflect.Value{}
+}
+
+// objectFunc returns the function of that name of an Object, or nil.
+func objectFunc(v reflect.Value, name string) any {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if !v.IsValid() || !v.CanInterface() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	if o, ok := v.Interface().(Object); ok {
+		return o.TemplateFunc(name)
+	}
+	return nil
+}
+
+// function calls a function by its name. And and or evaluate no more arguments than they need.
+func (s *state) function(dot reflect.Value, n *parse.IdentifierNode, args []parse.Node, last []reflect.Value) reflect.Value {
+	if n.Ident == "and" || n.Ident == "or" {
+		var v reflect.Value
+		for _, a := range args {
+			if v = s.operand(dot, a); truth(v) == (n.Ident == "or") {
+				return v
+			}
+		}
+		if len(last) > 0 {
+			return last[0]
+		}
+		return v
+	}
+	return s.invoke(dot, n, n.Ident, reflect.ValueOf(s.template.funcs[n.Ident]), args, last)
+}
+
+// invoke calls a function with arguments, and fails with its error.
+func (s *state) invoke(dot reflect.Value, at parse.Node, name string, f reflect.Value, args []parse.Node, last []reflect.Value) reflect.Value {
+	t := f.Type()
+	given := make([]reflect.Value, 0, len(args)+1)
+	for _, a := range args {
+		given = append(given, s.operand(dot, a))
+	}
+	given = append(given, last...)
+	fixed := t.NumIn()
+	if t.IsVariadic() {
+		fixed--
+	}
+	if len(given) < fixed || len(given) > fixed && !t.IsVariadic() {
+		s.fail(at, "%s has %d arguments, and needs %d", name, len(given), fixed)
+	}
+	for i := range given {
+		var wanted reflect.Type
+		if i < fixed {
+			wanted = t.In(i)
+		} else {
+			wanted = t.In(fixed).Elem()
+		}
+		v, err := convert(given[i], wanted)
+		if err != nil {
+			s.fail(at, "argument %d of %s: %w", i+1, name, err)
+		}
+		given[i] = v
+	}
+	out := f.Call(given)
+	if len(out) == 2 && !out[1].IsNil() {
+		s.fail(at, "%s: %w", name, out[1].Interface().(error)) //nolint:forcetypeassert // Funcs says so
+	}
+	if out[0].Kind() == reflect.Interface {
+		return out[0].Elem()
+	}
+	return out[0]
+}
+
+// convert makes a value one of a type: as it is, what a pointer leads to, a pointer to
+// it, or a whole number of another size.
+func convert(v reflect.Value, to reflect.Type) (reflect.Value, error) {
+	if !v.IsValid() {
+		if k := to.Kind(); k == reflect.Interface || k == reflect.Pointer || k == reflect.Map || k == reflect.Slice || k == reflect.Func {
+			return reflect.Zero(to), nil
+		}
+		return v, fmt.Errorf("it is nil, and not a %s", to)
+	}
+	if v.Kind() == reflect.Interface && !v.IsNil() {
+		v = v.Elem()
+	}
+	switch {
+	case v.Type().AssignableTo(to):
+		return v, nil
+	case v.Kind() == reflect.Pointer && v.Type().Elem().AssignableTo(to):
+		if v.IsNil() {
+			return v, fmt.Errorf("it is a nil pointer, and not a %s", to)
+		}
+		return v.Elem(), nil
+	case v.CanAddr() && reflect.PointerTo(v.Type()).AssignableTo(to):
+		return v.Addr(), nil
+	case v.CanInt() && reflect.Zero(to).CanInt() && !reflect.Zero(to).OverflowInt(v.Int()),
+		v.CanInt() && reflect.Zero(to).CanFloat(),
+		v.Kind() == reflect.String && to.Kind() == reflect.String:
+		return v.Convert(to), nil
+	}
+	return v, fmt.Errorf("it is a %s, and not a %s", v.Type(), to)
+}
+
+// indirect follows pointers and interfaces; it is invalid for nil.
+func indirect(v reflect.Value) reflect.Value {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	return v
+}
+
+// truth reports whether a value is neither zero nor empty. A struct is always true.
+func truth(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Invalid:
+		return false
+	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
+		return v.Len() > 0
+	case reflect.Struct:
+		return true
+	case reflect.Interface:
+		return truth(v.Elem())
+	}
+	return !v.IsZero()
+}
+
+// sortedKeys are the keys of a map of strings, in order.
+func sortedKeys(m reflect.Value) []reflect.Value {
+	return slices.SortedFunc(slices.Values(m.MapKeys()), func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
+}
