@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -124,9 +123,7 @@ allowed, a question was answered with no, or a rollout was aborted; 130 interrup
   kops update cluster cluster.example.com --yes`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          needsSubcommand(app),
 		Args:          cobra.ArbitraryArgs,
-		Version:       app.Version,
 
 		PersistentPreRun: func(c *cobra.Command, _ []string) { app.Start(c) },
 	}
@@ -156,8 +153,8 @@ allowed, a question was answered with no, or a rollout was aborted; 130 interrup
 	root.InitDefaultCompletionCmd()
 	verbs(app, root)
 	root.Annotations = map[string]string{onlyCommands: "yes"}
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+strconv.Itoa(app.HelpWidth())))
-	root.SetVersionTemplate("Client version: {{.Version}}\n")
+	root.SetUsageFunc(usage(app))
+	printsVersion(app, root)
 	if err := root.RegisterFlagCompletionFunc("name", shell.CompleteClusters(app)); err != nil {
 		panic(err) // the flag does not exist: a mistake in the lines above
 	}
@@ -239,6 +236,18 @@ func loggingFlags(f *pflag.FlagSet) {
 	f.VisitAll(func(flag *pflag.Flag) {
 		flag.Hidden = flag.Hidden || flag.Usage == "accepted and not needed"
 	})
+}
+
+// printsVersion adds the flag --version to the root command.
+func printsVersion(app *shell.App, root *cobra.Command) {
+	wanted := root.Flags().Bool("version", false, "version for kops")
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if *wanted {
+			app.Printf("Client version: %s\n", app.Version)
+			return nil
+		}
+		return needsSubcommand(app)(c, args)
+	}
 }
 
 func version(app *shell.App) *cobra.Command {
