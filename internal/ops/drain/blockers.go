@@ -10,9 +10,9 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/kubectl/pkg/util/podutils"
 
 	"kops.local/kops/api/status"
+	"kops.local/kops/internal/ops/pods"
 )
 
 // Kinds of blockers.
@@ -48,7 +48,7 @@ func Blockers(w World) []Blocker {
 	}
 	out := w.budgets(moving)
 	for _, p := range moving {
-		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		if !pods.Finished(p) {
 			out = append(out, w.ofPod(p)...)
 		}
 	}
@@ -114,11 +114,11 @@ func add(b *Blocker, p *corev1.Pod) {
 
 // guarded reports whether a budget keeps the API server from evicting a pod.
 func guarded(p *corev1.Pod, b *policyv1.PodDisruptionBudget) bool {
-	if p.Status.Phase == corev1.PodPending || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+	if p.Status.Phase == corev1.PodPending || pods.Finished(p) {
 		return false
 	}
 	always := b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
-	return !always || podutils.IsPodReady(p)
+	return !always || pods.Ready(p)
 }
 
 // allowsNone says why a budget allows no eviction, and what helps.

@@ -13,16 +13,17 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/kubectl/pkg/drain"
 
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/pods"
 )
 
 // Drainer empties nodes of one cluster. It is safe for concurrent use.
@@ -156,12 +157,12 @@ type run struct {
 func (r *run) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	pods, err := r.pods(ctx)
+	found, err := r.pods(ctx)
 	if err != nil {
 		return err
 	}
 	there := map[types.UID]*pod{}
-	for _, p := range pods {
+	for _, p := range found {
 		known := r.left[p.UID]
 		if known == nil {
 			known = &pod{}
@@ -187,16 +188,11 @@ func (r *run) look(ctx context.Context) error {
 	return nil
 }
 
-// pods are those that must go. Which of the node's these are is found out once, as that
-// takes a request for each daemon set.
+// pods lists those that must go. Which of the node's pods these are is found out once, as
+// that takes a request for each daemon set.
 func (r *run) pods(ctx context.Context) ([]corev1.Pod, error) {
 	if r.left == nil {
-		h := &drain.Helper{Ctx: ctx, Client: r.Client, Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, ChunkSize: 500}
-		list, errs := h.GetPodsForDeletion(r.node)
-		if err := errors.Join(errs...); err != nil {
-			return nil, err
-		}
-		return list.Pods(), nil
+		return r.leaving(ctx)
 	}
 	all, err := r.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + r.node})
 	if err != nil {
@@ -212,6 +208,33 @@ func (r *run) pods(ctx context.Context) ([]corev1.Pod, error) {
 	}
 	if overdue && !r.alive(ctx) {
 		out = slices.DeleteFunc(out, func(p corev1.Pod) bool { return r.overdue(&p) })
+	}
+	return out, nil
+}
+
+// leaving lists the pods of the node that a drain evicts: all but static pods and the pods of
+// daemon sets. A pod whose daemon set is gone is evicted, and so is one that has finished.
+func (r *run) leaving(ctx context.Context) ([]corev1.Pod, error) {
+	all, err := pods.List(ctx, r.Client, "spec.nodeName="+r.node)
+	if err != nil {
+		return nil, err
+	}
+	var out []corev1.Pod
+	for _, p := range all {
+		owner := metav1.GetControllerOf(&p)
+		if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static {
+			continue
+		}
+		if owner != nil && owner.APIVersion == appsv1.SchemeGroupVersion.String() && owner.Kind == "DaemonSet" && !pods.Finished(&p) {
+			_, err := r.Client.AppsV1().DaemonSets(p.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+			if err == nil {
+				continue
+			}
+			if !apierrors.IsNotFound(err) {
+				return nil, fmt.Errorf("get the daemon set of pod %s/%s: %w", p.Namespace, p.Name, err)
+			}
+		}
+		out = append(out, p)
 	}
 	return out, nil
 }
@@ -255,7 +278,7 @@ func (r *run) evict(ctx context.Context) error {
 		case err == nil:
 			r.tell(p, Evicted, "")
 		case apierrors.IsNotFound(err):
-		case blocked(err):
+		case blocked(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // its namespace is about to delete it
 			r.tell(p, Blocked, said(err))
 		default:
 			return fmt.Errorf("evict pod %s/%s: %w", p.Namespace, p.Name, err)
@@ -264,12 +287,12 @@ func (r *run) evict(ctx context.Context) error {
 	return nil
 }
 
-// end evicts a pod.
+// end evicts a pod, which has its own time to end.
 func (r *run) end(ctx context.Context, p *pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	h := &drain.Helper{Ctx: ctx, Client: r.Client, GracePeriodSeconds: -1}
-	return h.EvictPod(p.Pod, policyv1.SchemeGroupVersion)
+	return r.Client.PolicyV1().Evictions(p.Namespace).Evict(ctx, &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, DeleteOptions: &metav1.DeleteOptions{}})
 }
 
 // blocked reports whether a budget refuses an eviction, and not the server's own

@@ -71,6 +71,16 @@ func (w *world) pod(name, node, app string, owner ...metav1.OwnerReference) {
 	w.must(err)
 }
 
+// change changes the status of a pod.
+func (w *world) change(name string, change func(*corev1.Pod)) {
+	w.Helper()
+	p, err := w.CoreV1().Pods("default").Get(w.Context(), name, metav1.GetOptions{})
+	w.must(err)
+	change(p)
+	_, err = w.CoreV1().Pods("default").UpdateStatus(w.Context(), p, metav1.UpdateOptions{})
+	w.must(err)
+}
+
 // budget makes one that allows some evictions now, as its controller would find out.
 func (w *world) budget(app string, allowed int32) {
 	w.Helper()
@@ -116,6 +126,9 @@ func TestDrain(t *testing.T) {
 	}
 	t.Run("cordon and uncordon", on(testCordon))
 	t.Run("what a drain leaves", on(testLeaves))
+	t.Run("finished, orphaned and foreign pods", on(testFinished))
+	t.Run("a pod has its time to end", on(testGrace))
+	t.Run("a namespace that is being deleted", on(testNamespace))
 	t.Run("a budget that blocks for a while", on(testWaits))
 	t.Run("a budget that blocks for good", on(testLate))
 	t.Run("a node whose kubelet is dead", on(testDead))
@@ -166,6 +179,69 @@ func testLeaves(t *testing.T, w *world) {
 	slices.Sort(told)
 	if want := []string{"alone evicted", "alone gone", "plain evicted", "plain gone"}; !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v", told, want)
+	}
+}
+
+// testFinished drains pods that look like those that stay.
+func testFinished(t *testing.T, w *world) {
+	foreign := controller("DaemonSet", "f-own")
+	foreign.APIVersion = "example.com/v1"
+	w.pod("f-orphan", "f", "f", controller("DaemonSet", "f-gone"))
+	w.pod("f-foreign", "f", "f", foreign)
+	w.pod("f-finished", "f", "f", controller("DaemonSet", "everywhere"))
+	w.change("f-finished", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	w.pod("f-daemon", "f", "f", controller("DaemonSet", "everywhere"))
+	static := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "f-static", Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}},
+		Spec: corev1.PodSpec{NodeName: "f", Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}}}}
+	_, err := w.CoreV1().Pods("default").Create(t.Context(), static, metav1.CreateOptions{})
+	w.must(err)
+	w.must(w.drainer().Drain(t.Context(), "f", Options{Timeout: time.Minute}))
+	if got := w.on("f"); !slices.Equal(got, []string{"f-daemon", "f-static"}) {
+		t.Errorf("left are %v", got)
+	}
+}
+
+// testGrace drains a pod with data of its own and a time to end.
+func testGrace(t *testing.T, w *world) {
+	seconds := int64(123)
+	_, err := w.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "slow"},
+		Spec: corev1.PodSpec{NodeName: "g", TerminationGracePeriodSeconds: &seconds, Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}}}, metav1.CreateOptions{})
+	w.must(err)
+	w.change("slow", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
+	var given *int64
+	d := w.drainer()
+	bury := d.Sleep
+	d.Sleep = func(ctx context.Context, pause time.Duration) error {
+		if p, err := w.CoreV1().Pods("default").Get(ctx, "slow", metav1.GetOptions{}); err == nil && p.DeletionTimestamp != nil {
+			given = p.DeletionGracePeriodSeconds
+		}
+		return bury(ctx, pause)
+	}
+	w.must(d.Drain(t.Context(), "g", Options{Timeout: time.Minute}))
+	if given == nil || *given != seconds {
+		t.Errorf("the pod has %v s to end, want %d", given, seconds)
+	}
+}
+
+// testNamespace drains a pod of a namespace in which the API server evicts nothing any more.
+func testNamespace(t *testing.T, w *world) {
+	_, err := w.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ending"}}, metav1.CreateOptions{})
+	w.must(err)
+	pods := w.CoreV1().Pods("ending")
+	_, err = pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "last"}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}}}}, metav1.CreateOptions{})
+	w.must(err)
+	w.must(w.CoreV1().Namespaces().Delete(t.Context(), "ending", metav1.DeleteOptions{}))
+	slept, none := 0, int64(0)
+	w.asleep = func() {
+		if slept++; slept == 3 { // what the controller of namespaces does
+			w.must(pods.Delete(t.Context(), "last", metav1.DeleteOptions{GracePeriodSeconds: &none}))
+		}
+	}
+	var told []string
+	w.must(w.drainer().Drain(t.Context(), "n", Options{Timeout: time.Minute, On: func(p Pod) { told = append(told, string(p.State)+" "+p.Why) }}))
+	if len(told) != 2 || !strings.Contains(told[0], "being terminated") || told[1] != "gone " {
+		t.Errorf("told %q", told)
 	}
 }
 

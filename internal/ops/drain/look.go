@@ -3,36 +3,27 @@ package drain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-)
 
-// pageSize is how many objects one answer holds at most.
-const pageSize = 500
+	"kops.local/kops/internal/ops/pods"
+)
 
 // Look sees what predicting blockers needs, for drains of some nodes. Whose claims are
 // bound to disks of nodes is asked only where a pod has a claim.
 func Look(ctx context.Context, client kubernetes.Interface, nodes []string, timeout time.Duration) (World, error) {
 	w := World{Nodes: nodes, Timeout: timeout, LocalClaims: map[string]bool{}}
-	claims := false
-	for o := (metav1.ListOptions{Limit: pageSize}); ; {
-		list, err := client.CoreV1().Pods("").List(ctx, o)
-		if err != nil {
-			return w, fmt.Errorf("list the pods: %w", err)
-		}
-		for _, p := range list.Items {
-			for _, v := range p.Spec.Volumes {
-				claims = claims || v.PersistentVolumeClaim != nil
-			}
-		}
-		w.Pods = append(w.Pods, list.Items...)
-		if o.Continue = list.Continue; o.Continue == "" {
-			break
-		}
+	var err error
+	if w.Pods, err = pods.List(ctx, client, ""); err != nil {
+		return w, fmt.Errorf("list the pods: %w", err)
 	}
+	claims := slices.ContainsFunc(w.Pods, func(p corev1.Pod) bool {
+		return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
+	})
 	budgets, err := client.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return w, fmt.Errorf("list the disruption budgets: %w", err)

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/kubectl/pkg/util/podutils"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/ops/pods"
 )
 
 // managerPrefix begins the label k8s-app of the pods of etcd's managers.
@@ -48,7 +48,7 @@ func (j *judge) members(e *api.EtcdClusterSpec) {
 		if p.Labels["k8s-app"] != app {
 			continue
 		}
-		if podutils.IsPodReady(&p) {
+		if pods.Ready(&p) {
 			ready++
 			continue
 		}

@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/kubectl/pkg/util/podutils"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/pods"
 	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/ops/roll/inplace"
 )
@@ -96,7 +96,7 @@ func tainted(n *corev1.Node) bool {
 func members(w health.World) []roll.EtcdView {
 	ready := map[[2]string]bool{} // by component and node
 	for _, p := range w.API.Pods {
-		ready[[2]string{p.Labels["k8s-app"], p.Spec.NodeName}] = podutils.IsPodReady(&p)
+		ready[[2]string{p.Labels["k8s-app"], p.Spec.NodeName}] = pods.Ready(&p)
 	}
 	var out []roll.EtcdView
 	for _, e := range w.Etcd {
