@@ -127,6 +127,8 @@ func TestDirectImports(t *testing.T) {
 			case under("internal/node", "cmd")(short) && under("internal/platform")(own) && !under("internal/platform/onmachine", "internal/platform/incluster")(own) &&
 				!(under("cmd")(short) && under("internal/platform/nodes", "internal/platform/controls")(own)):
 				t.Errorf("%s imports %s, but what runs on machines is handed its platforms, which a main function lists", short, i)
+			case (i == "text/template" || i == "html/template") && !forTests(short):
+				t.Errorf("%s imports %s, which makes the linker keep every method of every type; use internal/template", short, i)
 			case isPure(short) && outside(i):
 				t.Errorf("%s imports %s, but it is a pure stage", short, i)
 			}

@@ -1,0 +1,20 @@
+// Command library is a program that uses kops with the platform in memory alone. It is
+// built to see what the library weighs.
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"kops.local/kops"
+	"kops.local/kops/fakecloud"
+)
+
+func main() {
+	ctx := context.Background()
+	client, err := kops.New(ctx, kops.Config{Clouds: []kops.Provider{fakecloud.New().Provider()}})
+	if err == nil {
+		_, err = client.Update(ctx, "a.example.com", kops.UpdateOptions{})
+	}
+	fmt.Println(err)
+}

@@ -1,0 +1,125 @@
+package weight
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// budgets are the most megabytes that a stripped program has, as the Makefile builds it.
+// They leave room for small changes; what needs more room has a reason in its commit.
+func budgets() map[string]float64 {
+	return map[string]float64{
+		"cmd/kops": 80, "cmd/kops-controller": 38, "cmd/dns-controller": 36, "cmd/channels": 36, "cmd/etcd-manager": 23,
+		"cmd/nodeup": 17, "cmd/kube-apiserver-healthcheck": 8, "cmd/go-runner": 4, "cmd/pause": 2,
+		"internal/test/weight/library": 45,
+	}
+}
+
+// TestProgramsStayWithinTheirSize builds each program. One that is too large probably links
+// what looks up methods by a name: then the linker keeps every method of every type.
+func TestProgramsStayWithinTheirSize(t *testing.T) {
+	programs, err := filepath.Glob("../../../cmd/*")
+	if err != nil || len(programs) == 0 {
+		t.Fatalf("%d programs: %v", len(programs), err)
+	}
+	for _, dir := range programs {
+		if name := "cmd/" + filepath.Base(dir); budgets()[name] == 0 {
+			t.Errorf("%s has no budget", name)
+		}
+	}
+	for name, most := range budgets() {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			file, lookups := build(t, name)
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := float64(info.Size()) / 1e6
+			t.Logf("%.1f MB", size)
+			if size > most {
+				t.Errorf("%s has %.1f MB, and may have %.0f MB; see what grew with: go tool nm -size -sort size", name, size, most)
+			}
+			if len(lookups) > 0 {
+				t.Errorf("%s looks up methods by a name, so the linker keeps every method of every type: %s", name, strings.Join(lookups, ", "))
+			}
+		})
+	}
+}
+
+// byName is a function that looks up methods by a name, as the linker reports it.
+var byName = regexp.MustCompile(`^(\S+) <ReflectMethod>`)
+
+// build links a program as the Makefile does, and returns its file and the functions in
+// it that look up methods by a name.
+func build(t testing.TB, name string) (file string, lookups []string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), filepath.Base(name))
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-tags", "grpcnotrace",
+		"-ldflags", "-s -w -dumpdep", "-o", file, "./"+name)
+	cmd.Dir = "../../.."
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go build: %v\n%s", err, out[:min(len(out), 4000)])
+	}
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if m := byName.FindStringSubmatch(lines.Text()); m != nil {
+			lookups = append(lookups, m[1])
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(lookups)
+	return file, slices.Compact(lookups)
+}
+
+// What packages may allocate before main: together, and each of kops' own.
+const (
+	startBytes   = 7_500_000
+	packageBytes = 400_000
+)
+
+// initLine is what the runtime tells of one package's initialisation.
+var initLine = regexp.MustCompile(`^init (\S+) @.* (\d+) bytes,`)
+
+// TestKopsAllocatesLittleBeforeMain reads the runtime's own account, which is nearly the same at
+// each start, unlike times and the memory that a kernel maps.
+func TestKopsAllocatesLittleBeforeMain(t *testing.T) {
+	file, _ := build(t, "cmd/kops")
+	cmd := exec.Command(file, "version")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	sum := 0
+	for line := range strings.Lines(string(out)) {
+		m := initLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		n, err := strconv.Atoi(m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+		if own := strings.HasPrefix(m[1], "kops.local/kops"); own && n > packageBytes {
+			t.Errorf("%s allocates %d bytes at every start, and may allocate %d; make it when it is first used", m[1], n, packageBytes)
+		}
+	}
+	t.Logf("%d bytes", sum)
+	if sum == 0 || sum > startBytes {
+		t.Errorf("packages allocate %d bytes at every start, and may allocate %d; see which with GODEBUG=inittrace=1", sum, startBytes)
+	}
+}
