@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/store/confined"
 )
 
 // Decode reads the objects of files, with everything that is wrong in any of
@@ -182,36 +183,17 @@ func ReadPlan(file string) (*kops.SavedPlan, error) {
 	return p, nil
 }
 
-// WriteTree writes files below a folder. Files of an earlier run that are not
-// written now are removed from its folder data, as Terraform would not miss them.
-func WriteTree(dir string, files map[string][]byte) error {
-	old, err := filepath.Glob(filepath.Join(dir, "data", "*"))
-	if err != nil {
-		return fmt.Errorf("look for old files: %w", err)
-	}
-	if err := WriteFiles(dir, files, 0o755, 0o644); err != nil { // configuration without secrets
-		return err
-	}
-	for _, o := range old {
-		if _, written := files["data/"+filepath.Base(o)]; written {
-			continue
-		}
-		if err := os.Remove(o); err != nil {
-			return fmt.Errorf("remove an old file: %w", err)
-		}
-	}
-	return nil
-}
-
-// WriteFiles writes files below a folder, in the order of their names, and makes the folders that they need.
+// WriteFiles writes files below a folder, in the order of their names, and makes the
+// folders that they need. Others may have chosen the names: one that leads out of the
+// folder, or through a link, fails before anything is written.
 func WriteFiles(dir string, files map[string][]byte, folders, mode os.FileMode) error {
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), folders); err != nil {
-			return fmt.Errorf("make a folder: %w", err)
-		}
-		if err := os.WriteFile(path, files[name], mode); err != nil {
-			return fmt.Errorf("write a file: %w", err)
+	names := slices.Sorted(maps.Keys(files))
+	if err := confined.Check(dir, names...); err != nil {
+		return fmt.Errorf("write files: %w; nothing was written", err)
+	}
+	for _, name := range names {
+		if err := confined.Write(dir, name, files[name], folders, mode); err != nil {
+			return fmt.Errorf("write files: %w", err)
 		}
 	}
 	return nil

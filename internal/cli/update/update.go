@@ -217,7 +217,7 @@ func toTerraform(ctx context.Context, app *shell.App, client *kops.Client, name 
 	if err := recordFacts(o.recordFacts, result); err != nil {
 		return err
 	}
-	if err := shell.WriteTree(o.out, result.Files); err != nil {
+	if err := writeModule(o.out, result.Files); err != nil {
 		return err
 	}
 	app.Notef("\nTerraform output has been placed into %s\n\nRun these commands to apply the configuration:\n  cd %s\n  terraform init\n  terraform plan\n  terraform apply\n", o.out, o.out)

@@ -1,0 +1,34 @@
+package terraform
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+)
+
+// clusterName is the local value that every main file has, and a user's own file hardly.
+var clusterName = regexp.MustCompile(`(?m)^\s*cluster_name\s*=`)
+
+// dataReference is how a main file reads a file under data/, and resourceType how it declares a resource.
+var (
+	dataReference = regexp.MustCompile(`"\$\{path\.module\}/(data/[^"/\\$%]+)"`)
+	resourceType  = regexp.MustCompile(`(?m)^(?:resource|data) "([a-z0-9_]+)" `)
+)
+
+// IsMainFile reports whether a main file was written by kops or kOps, and not by a user.
+func IsMainFile(text []byte) bool { return clusterName.Match(text) }
+
+// DataFiles lists the files under data/ that a main file reads and that belong to its
+// resources by their names, sorted. It is the list of what was written with that main
+// file; a user's own files are never in it.
+func DataFiles(main []byte) []string {
+	var out []string
+	types := resourceType.FindAllSubmatch(main, -1)
+	for _, m := range dataReference.FindAllSubmatch(main, -1) {
+		if slices.ContainsFunc(types, func(t [][]byte) bool { return bytes.HasPrefix(m[1], []byte("data/"+string(t[1])+"_")) }) {
+			out = append(out, string(m[1]))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

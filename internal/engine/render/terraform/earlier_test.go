@@ -1,0 +1,32 @@
+package terraform
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestDataFilesOfAnEarlierMainFile: what kops or kOps wrote is known by the resource that
+// reads it; what a user added to the module is not in the list.
+func TestDataFilesOfAnEarlierMainFile(t *testing.T) {
+	main := []byte(`locals {
+  cluster_name = "a.example.com"
+}
+resource "aws_s3_object" "a" {
+  content = file("${path.module}/data/aws_s3_object_b.json_content")
+}
+resource "aws_launch_template" "n" {
+  user_data = filebase64("${path.module}/data/aws_launch_template_n_user_data")
+  again     = filebase64("${path.module}/data/aws_launch_template_n_user_data")
+  mine      = file("${path.module}/data/mine.txt")
+  above     = file("${path.module}/data/../aws_s3_object_x")
+  below     = file("${path.module}/data/aws_s3_object_x/y")
+  other     = file("${path.module}/data/google_compute_instance_x")
+}
+`)
+	if got, want := DataFiles(main), []string{"data/aws_launch_template_n_user_data", "data/aws_s3_object_b.json_content"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !IsMainFile(main) || IsMainFile([]byte(`resource "aws_vpc" "mine" {}`)) || DataFiles(nil) != nil {
+		t.Error("a user's own file is taken for a main file, or the other way round")
+	}
+}
