@@ -171,7 +171,7 @@ func (c *Client) dumpCluster(ctx context.Context, k *pipeline.Checkup, seen heal
 	name := k.Cluster.Spec.Name
 	files.Add("cluster.yaml", dump.Redacted(k.Cluster.Spec), nil)
 	for _, g := range k.Cluster.Groups {
-		files.Add("instancegroups/"+g.Name+".yaml", dump.Redacted(g), nil)
+		files.Add("instancegroups/"+dump.Part(g.Name)+".yaml", dump.Redacted(g), nil)
 	}
 	done, err := c.Completed(ctx, name, UpdateOptions{})
 	if err != nil {
@@ -209,7 +209,7 @@ func dumpMachines(ctx context.Context, k *pipeline.Checkup, w health.World, o Du
 			mu.Lock()
 			defer mu.Unlock()
 			for path, text := range own {
-				files["machines/"+m.Name+"/"+path] = text
+				files["machines/"+dump.Part(m.Name)+"/"+path] = text
 			}
 			return nil
 		})

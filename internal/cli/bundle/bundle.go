@@ -246,10 +246,8 @@ With --key, one of the public keys must have signed the bundle, too.`, `
 			if err != nil {
 				return err
 			}
-			if len(keys) > 0 {
-				if err := verifySignature(app, b, keys); err != nil {
-					return err
-				}
+			if _, err := verifySignature(app, b, keys); err != nil {
+				return err
 			}
 			if err := b.Verify(ctx, progress(app)); err != nil {
 				return err
@@ -259,26 +257,38 @@ With --key, one of the public keys must have signed the bundle, too.`, `
 		})
 	c.Args = shell.NoArguments("")
 	dirFlag(c, &dir)
-	c.Flags().StringArrayVar(&keys, "key", nil, "file with a public key, one of which must have signed the bundle")
+	keyFlag(c, &keys)
 	return c
 }
 
 func serve(app *shell.App) *cobra.Command {
 	var dir, listen string
+	var keys []string
 	c := shell.Cobra("serve", "Serve a bundle to machines", `
 Serve a bundle by HTTP until the command is interrupted: each file by the path of
-its public URL, and the images as a registry, which mirrors all others.
+its public URL, and the images as a registry, which mirrors all others. Before that,
+every file and all contents of images are compared with their digests.
+
+With --key, one of the public keys must have signed the bundle, and each later state
+of it that is served. Use it for a bundle that came from elsewhere.
 
 A cluster uses it as spec.assets.fileRepository and as the mirror "*" in
 spec.containerd.registryMirrors. Clusters on this host are served by themselves.`, `
   kops bundle serve
-  kops bundle serve --listen 10.0.0.1:3989 --dir /srv/bundle`,
+  kops bundle serve --listen 10.0.0.1:3989 --dir /srv/bundle --key key.pub`,
 		func(ctx context.Context, _ []string) error {
 			b, err := opened(app, dir)
 			if err != nil {
 				return err
 			}
-			h, err := b.Handler()
+			trusted, err := verifySignature(app, b, keys)
+			if err != nil {
+				return err
+			}
+			if err := b.Verify(ctx, progress(app)); err != nil {
+				return err
+			}
+			h, err := b.Handler(trusted...)
 			if err != nil {
 				return err
 			}
@@ -291,6 +301,7 @@ spec.containerd.registryMirrors. Clusters on this host are served by themselves.
 		})
 	c.Args = shell.NoArguments("")
 	dirFlag(c, &dir)
+	keyFlag(c, &keys)
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:3989", "address and port to listen on")
 	return c
 }

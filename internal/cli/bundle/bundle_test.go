@@ -1,6 +1,7 @@
 package bundle_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ed25519"
@@ -137,12 +138,14 @@ func TestServe(t *testing.T) {
 		told.CloseWithError(io.EOF)
 		ended <- err
 	}()
-	line := make([]byte, 1000)
-	n, err := reading.Read(line)
-	_, address, ok := strings.Cut(strings.TrimSpace(string(line[:n])), " on ")
-	if err != nil || !ok {
-		t.Fatalf("it tells %q, %v", line[:n], err)
+	address, lines := "", bufio.NewScanner(reading)
+	for address == "" && lines.Scan() {
+		_, address, _ = strings.Cut(lines.Text(), " on ")
 	}
+	if address == "" {
+		t.Fatalf("it ends with %v before it listens", lines.Err())
+	}
+	go io.Copy(io.Discard, reading) //nolint:errcheck // it ends with the command
 	resp, err := http.Get(address + "/binaries/kops/1.37.0/linux/amd64/nodeup")
 	if err != nil {
 		t.Fatal(err)
@@ -154,6 +157,17 @@ func TestServe(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("it ends with %v", err)
+	}
+}
+
+func TestServeRefusesABundleThatIsNotWhatItsIndexSays(t *testing.T) {
+	w := newWorld(t)
+	file := filepath.Join(w.dir, "files/binaries/kops/1.37.0/linux/amd64/nodeup")
+	if err := os.WriteFile(file, []byte("#!/bin/no\n"), 0o755); err != nil { // of the same size
+		t.Fatal(err)
+	}
+	if _, err := w.run(t.Context(), io.Discard, "serve", "--listen", "127.0.0.1:0"); err == nil || !strings.Contains(err.Error(), "nodeup: "+file+" has changed") {
+		t.Errorf("a changed file: %v", err)
 	}
 }
 
@@ -348,5 +362,8 @@ func TestSign(t *testing.T) {
 	}
 	if _, err := w.run(t.Context(), io.Discard, "verify", "--key", public); err == nil || !strings.Contains(err.Error(), "is not signed, or has changed since it was") {
 		t.Errorf("after a change: %v", err)
+	}
+	if _, err := w.run(t.Context(), io.Discard, "serve", "--listen", "127.0.0.1:0", "--key", public); err == nil || !strings.Contains(err.Error(), "is not signed") {
+		t.Errorf("served without a signature: %v", err)
 	}
 }

@@ -59,19 +59,27 @@ func indented(text string) string {
 	return out.String()
 }
 
-// verifySignature checks that one of the keys in files has signed a bundle.
-func verifySignature(app *shell.App, b *bundle.Bundle, files []string) error {
+func keyFlag(c *cobra.Command, keys *[]string) {
+	c.Flags().StringArrayVar(keys, "key", nil, "file with a public key, one of which must have signed the bundle")
+}
+
+// verifySignature checks that one of the keys in files has signed a bundle, and returns
+// the keys. Without files, no signature is demanded.
+func verifySignature(app *shell.App, b *bundle.Bundle, files []string) ([]string, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
 	texts, err := app.ReadFiles(files)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var keys []string
 	for _, f := range files {
 		keys = append(keys, string(texts[f]))
 	}
 	if err := b.VerifySignature(keys...); err != nil {
-		return fmt.Errorf("%s: %w", strings.Join(files, ", "), err)
+		return nil, fmt.Errorf("%s: %w", strings.Join(files, ", "), err)
 	}
 	app.Notef("The bundle is signed by %s\n", strings.Join(files, " or "))
-	return nil
+	return keys, nil
 }

@@ -11,7 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"sync"
 
@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store/confined"
 )
 
 // area is a bundle in the making: what bundle.json says already and what it will
@@ -37,7 +38,10 @@ type area struct {
 // openArea locks a folder, finishes what an interrupted run had decided, and
 // removes what it had not.
 func openArea(dir string) (_ *area, err error) {
-	if err := os.MkdirAll(filepath.Join(dir, "oci", "blobs", "sha256"), 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make the folder of the bundle: %w", err)
+	}
+	if err := confined.MakeFolder(dir, blobs, 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder of the bundle: %w", err)
 	}
 	a := &area{dir: dir}
@@ -66,33 +70,32 @@ func openArea(dir string) (_ *area, err error) {
 	if err := a.place(a.next.Files); err != nil {
 		return nil, err
 	}
-	if err := os.RemoveAll(filepath.Join(dir, ".new")); err != nil {
+	if err := confined.RemoveAll(dir, stage); err != nil {
 		return nil, fmt.Errorf("remove what an interrupted run left: %w", err)
 	}
 	a.undecided = true
-	return a, os.Mkdir(filepath.Join(dir, ".new"), 0o755)
+	return a, confined.MakeFolder(dir, stage, 0o755)
 }
 
 // close gives the lock back, and removes what bundle.json does not name.
 func (a *area) close() {
 	if a.undecided {
-		os.RemoveAll(filepath.Join(a.dir, ".new")) //nolint:errcheck // the next run removes it
+		confined.RemoveAll(a.dir, stage) //nolint:errcheck // the next run removes it
 	}
 	a.lock.Close() //nolint:errcheck // nothing was written to it
 }
 
 // temp makes a file that becomes part of the bundle when it is renamed.
-func (a *area) temp() (*os.File, error) {
-	f, err := os.CreateTemp(filepath.Join(a.dir, ".new"), "temp-")
-	if err != nil {
-		return nil, fmt.Errorf("add to the bundle: %w", err)
+func (a *area) temp() (f *os.File, name string, err error) {
+	if f, name, err = confined.Create(a.dir, stage); err != nil {
+		return nil, "", fmt.Errorf("add to the bundle: %w", err)
 	}
-	return f, nil
+	return f, name, nil
 }
 
-// write calls fill with a new file, and returns its path, its SHA-256 and its size.
+// write calls fill with a new file, and returns its name, its SHA-256 and its size.
 func (a *area) write(fill func(io.Writer) error) (file, sum string, size int64, err error) {
-	f, err := a.temp()
+	f, file, err := a.temp()
 	if err != nil {
 		return "", "", 0, err
 	}
@@ -100,10 +103,10 @@ func (a *area) write(fill func(io.Writer) error) (file, sum string, size int64, 
 	err = fill(io.MultiWriter(f, h))
 	size, seek := f.Seek(0, io.SeekCurrent)
 	if err = errors.Join(err, seek, f.Chmod(0o644), f.Close()); err != nil {
-		os.Remove(f.Name()) //nolint:errcheck // the next run removes it
+		confined.Remove(a.dir, file) //nolint:errcheck // the next run removes it
 		return "", "", 0, err
 	}
-	return f.Name(), hex.EncodeToString(h.Sum(nil)), size, nil
+	return file, hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
 // file adds the file of a public URL, whose content fill writes.
@@ -116,11 +119,7 @@ func (a *area) file(url string, source Source, fill func(io.Writer) error) error
 	if err != nil {
 		return err
 	}
-	to := staged(a.dir, sum, p)
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return fmt.Errorf("add to the bundle: %w", err)
-	}
-	if err := os.Rename(temp, to); err != nil {
+	if err := a.move(temp, staged(sum, p)); err != nil {
 		return fmt.Errorf("add to the bundle: %w", err)
 	}
 	a.mu.Lock()
@@ -157,7 +156,7 @@ func (a *area) blob(kind types.MediaType, fill func(io.Writer) error) (v1.Descri
 		return v1.Descriptor{}, err
 	}
 	d := v1.Descriptor{MediaType: kind, Size: size, Digest: v1.Hash{Algorithm: "sha256", Hex: sum}}
-	return d, os.Rename(temp, blobPlace(a.dir, sum))
+	return d, confined.Rename(a.dir, temp, blobPlace(sum))
 }
 
 // document adds a JSON document to the image layout.
@@ -187,7 +186,7 @@ func (a *area) commit() (*Bundle, error) {
 	if err := a.layout(); err != nil {
 		return nil, err
 	}
-	if err := os.Remove(filepath.Join(a.dir, signatureName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := confined.Remove(a.dir, signatureName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the signature of what the bundle was: %w", err)
 	}
 	if err := a.replace(indexName, a.next); err != nil {
@@ -197,7 +196,7 @@ func (a *area) commit() (*Bundle, error) {
 	if err := a.place(a.next.Files); err != nil {
 		return nil, err
 	}
-	return b, os.RemoveAll(filepath.Join(a.dir, ".new"))
+	return b, confined.RemoveAll(a.dir, stage)
 }
 
 // place moves new files into their places.
@@ -207,15 +206,19 @@ func (a *area) place(files map[string]File) error {
 		if err != nil {
 			return err
 		}
-		to := filePlace(a.dir, p)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return fmt.Errorf("place the files of the bundle: %w", err)
-		}
-		if err := os.Rename(staged(a.dir, f.SHA256, p), to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := a.move(staged(f.SHA256, p), filePlace(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("place the files of the bundle: %w", err)
 		}
 	}
 	return nil
+}
+
+// move gives a file another name, in a folder that is made when it does not exist.
+func (a *area) move(from, to string) error {
+	if err := confined.MakeFolder(a.dir, path.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return confined.Rename(a.dir, from, to)
 }
 
 // layout writes the entry of the OCI image layout: every image with its name, as
@@ -235,10 +238,10 @@ func (a *area) layout() error {
 		d.Annotations = map[string]string{"org.opencontainers.image.ref.name": full, "io.containerd.image.name": full}
 		index.Manifests = append(index.Manifests, d)
 	}
-	if err := a.replace(filepath.Join("oci", "oci-layout"), map[string]string{"imageLayoutVersion": "1.0.0"}); err != nil {
+	if err := a.replace("oci/oci-layout", map[string]string{"imageLayoutVersion": "1.0.0"}); err != nil {
 		return err
 	}
-	return a.replace(filepath.Join("oci", "index.json"), index)
+	return a.replace("oci/index.json", index)
 }
 
 // replace writes a JSON file anew, at once.
@@ -249,7 +252,7 @@ func (a *area) replace(name string, v any) error {
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	f, err := a.temp()
+	f, temp, err := a.temp()
 	if err != nil {
 		return err
 	}
@@ -257,5 +260,5 @@ func (a *area) replace(name string, v any) error {
 	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return os.Rename(f.Name(), filepath.Join(a.dir, name))
+	return confined.Rename(a.dir, temp, name)
 }

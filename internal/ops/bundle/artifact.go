@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"kops.local/kops/internal/store/confined"
 )
 
 // ArtifactName is what the files of a bundle are called in a registry.
@@ -29,11 +29,11 @@ const (
 // artifact is the files of a bundle with its index, as the OCI image specification
 // describes artifacts (Guidelines for Artifact Usage).
 func (b *Bundle) artifact() (v1.Image, error) {
-	config, err := os.ReadFile(filepath.Join(b.dir, indexName))
+	config, err := confined.Read(b.dir, indexName, indexSize)
 	if err != nil {
 		return nil, fmt.Errorf("pack the files: %w", err)
 	}
-	a := artifact{config: config, files: map[string]string{}}
+	a := artifact{dir: b.dir, config: config, files: map[string]string{}}
 	m := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: descriptor(artifactConfig, digestOf(config), int64(len(config)))}
 	add := func(file, title, sum string, size int64) {
 		d := descriptor(artifactFile, sum, size)
@@ -42,17 +42,17 @@ func (b *Bundle) artifact() (v1.Image, error) {
 	}
 	for _, p := range slices.Sorted(maps.Keys(b.paths)) {
 		f := b.contents.Files[b.paths[p]]
-		add(filePlace(b.dir, p), p, f.SHA256, f.Size)
+		add(filePlace(p), p, f.SHA256, f.Size)
 	}
 	for _, n := range []string{indexName, signatureName} {
-		text, err := os.ReadFile(filepath.Join(b.dir, n))
+		text, err := confined.Read(b.dir, n, indexSize)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it is not signed
 		}
 		if err != nil {
 			return nil, fmt.Errorf("pack the files: %w", err)
 		}
-		add(filepath.Join(b.dir, n), n, digestOf(text), int64(len(text)))
+		add(n, n, digestOf(text), int64(len(text)))
 	}
 	if a.raw, err = json.Marshal(m); err != nil {
 		return nil, fmt.Errorf("pack the files: %w", err)
@@ -66,8 +66,9 @@ func descriptor(kind types.MediaType, sum string, size int64) v1.Descriptor {
 
 // artifact is a partial.CompressedImageCore.
 type artifact struct {
+	dir         string
 	raw, config []byte
-	files       map[string]string // by digest
+	files       map[string]string // names in the folder, by digest
 }
 
 // MediaType, RawManifest, RawConfigFile and LayerByDigest implement partial.CompressedImageCore.
@@ -85,9 +86,9 @@ func (a artifact) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error)
 	if !ok {
 		return nil, fmt.Errorf("there is no file of the digest %s", digest)
 	}
-	info, err := os.Stat(file)
+	info, err := confined.Stat(a.dir, file)
 	if err != nil {
 		return nil, err
 	}
-	return heldLayer{file, descriptor(artifactFile, digest.Hex, info.Size())}, nil
+	return heldLayer{a.dir, file, descriptor(artifactFile, digest.Hex, info.Size())}, nil
 }

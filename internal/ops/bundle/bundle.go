@@ -28,6 +28,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,6 +40,7 @@ import (
 	"kops.local/kops/internal/contract/signed"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/store/confined"
 )
 
 // formatVersion is that of bundle.json.
@@ -50,6 +52,15 @@ const (
 	indexName     = signed.IndexName
 	signatureName = signed.SignatureName
 )
+
+// Folders of a bundle: contents of images, and what is being added.
+const (
+	blobs = "oci/blobs/sha256"
+	stage = ".new"
+)
+
+// indexSize bounds bundle.json, in bytes.
+const indexSize = 64 << 20
 
 // Remedy is how a bundle that lacks something is completed.
 const Remedy = "run `kops bundle create`"
@@ -113,7 +124,7 @@ type Bundle struct {
 // Open reads what a folder holds; contents are not compared, which Verify does.
 // It fails with fault.Gone where there is no bundle.
 func Open(dir string) (*Bundle, error) {
-	text, err := os.ReadFile(filepath.Join(dir, indexName))
+	text, err := confined.Read(dir, indexName, indexSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Wrap(fault.Gone, fmt.Errorf("there is no bundle in %s", dir), Remedy)
 	}
@@ -150,7 +161,29 @@ func newBundle(dir string, c contents) (*Bundle, error) {
 		}
 		b.names[full] = n
 	}
-	return b, nil
+	return b, c.check()
+}
+
+// check refuses digests that are none, as contents stand under them.
+func (c contents) check() error {
+	for _, u := range slices.Sorted(maps.Keys(c.Files)) {
+		if sum := c.Files[u].SHA256; !digestForm.MatchString("sha256:" + sum) {
+			return badDigest(u, sum)
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(c.Images)) {
+		for _, digest := range []string{c.Images[n].Digest, cmp.Or(c.Images[n].Subset, c.Images[n].Digest)} {
+			if !digestForm.MatchString(digest) {
+				return badDigest(n, digest)
+			}
+		}
+	}
+	return nil
+}
+
+func badDigest(name, digest string) error {
+	return fault.Wrap(fault.Permanent, fmt.Errorf("bundle.json gives %s the digest %q, which is not a SHA-256", name, digest),
+		"do not use the bundle: its index was damaged or forged")
 }
 
 // Dir is the folder.
@@ -243,25 +276,21 @@ func (b *Bundle) open(url string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(staged(b.dir, b.contents.Files[url].SHA256, p))
+	f, err := confined.Open(b.dir, staged(b.contents.Files[url].SHA256, p))
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = os.Open(filePlace(b.dir, p))
+		f, err = confined.Open(b.dir, filePlace(p))
 	}
 	return f, err
 }
 
-// filePlace is where the file of a path stands.
-func filePlace(dir, p string) string { return filepath.Join(dir, "files", filepath.FromSlash(p)) }
+// filePlace is where in the folder the file of a path stands.
+func filePlace(p string) string { return path.Join("files", p) }
 
 // staged is where a new file stands from before bundle.json names it until it is in its place.
-func staged(dir, sum, p string) string {
-	return filepath.Join(dir, ".new", sum, filepath.FromSlash(p))
-}
+func staged(sum, p string) string { return path.Join(stage, sum, p) }
 
 // blobPlace is where the content of a digest stands.
-func blobPlace(dir, digest string) string {
-	return filepath.Join(dir, "oci", "blobs", "sha256", strings.TrimPrefix(digest, "sha256:"))
-}
+func blobPlace(digest string) string { return path.Join(blobs, strings.TrimPrefix(digest, "sha256:")) }
 
 // filePath returns the path of a public URL, without its first slash: all that a
 // mirror's URL keeps of it.

@@ -5,8 +5,8 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -529,12 +529,15 @@ func TestAnImageHasAllArchitecturesThatWereMade(t *testing.T) {
 
 func TestWrongBundlesAreRefused(t *testing.T) {
 	for says, text := range map[string]string{
-		"read bundle.json":  "{",
-		"the format 9":      `{"formatVersion": 9}`,
-		"the same path":     `{"formatVersion": 1, "files": {"https://a.io/x": {}, "https://b.io/x": {}}}`,
-		"can hold":          `{"formatVersion": 1, "files": {"https://a.io/../../x": {}}}`,
-		"read the image":    `{"formatVersion": 1, "images": {"a b": {}}}`,
-		"there is no bundl": "",
+		"read bundle.json":         "{",
+		"the format 9":             `{"formatVersion": 9}`,
+		"the same path":            `{"formatVersion": 1, "files": {"https://a.io/x": {}, "https://b.io/x": {}}}`,
+		"can hold":                 `{"formatVersion": 1, "files": {"https://a.io/../../x": {}}}`,
+		"read the image":           `{"formatVersion": 1, "images": {"a b": {}}}`,
+		"there is no bundl":        "",
+		`the digest "../../etc"`:   `{"formatVersion": 1, "files": {"https://a.io/passwd": {"sha256": "../../etc"}}}`,
+		`the digest "sha256:../x"`: `{"formatVersion": 1, "images": {"a.io/b:c": {"digest": "sha256:../x"}}}`,
+		`the digest "../y"`:        `{"formatVersion": 1, "images": {"a.io/b:c": {"digest": "sha256:` + strings.Repeat("0", 64) + `", "subset": "../y"}}}`,
 	} {
 		dir := t.TempDir()
 		if text != "" {

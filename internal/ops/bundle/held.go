@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"kops.local/kops/internal/store/confined"
 )
 
 // copied is an image as another registry gets it: whole as it was published, or else as
@@ -74,7 +75,7 @@ func (h held) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
 	}
 	for _, d := range append(m.Layers, m.Config) {
 		if d.Digest == digest {
-			return heldLayer{blobPlace(h.dir, digest.Hex), d}, nil
+			return heldLayer{h.dir, blobPlace(digest.Hex), d}, nil
 		}
 	}
 	return nil, fmt.Errorf("the image has no layer %s", digest)
@@ -88,16 +89,16 @@ func (h held) manifest() (v1.Manifest, error) {
 	return m, nil
 }
 
-// heldLayer is a file that is sent as it is.
+// heldLayer is a file of a bundle that is sent as it is.
 type heldLayer struct {
-	file string
-	d    v1.Descriptor
+	dir, file string
+	d         v1.Descriptor
 }
 
 func (l heldLayer) Digest() (v1.Hash, error)            { return l.d.Digest, nil }
 func (l heldLayer) Size() (int64, error)                { return l.d.Size, nil }
 func (l heldLayer) MediaType() (types.MediaType, error) { return l.d.MediaType, nil }
-func (l heldLayer) Compressed() (io.ReadCloser, error)  { return os.Open(l.file) }
+func (l heldLayer) Compressed() (io.ReadCloser, error)  { return confined.Open(l.dir, l.file) }
 func (l heldLayer) Descriptor() (*v1.Descriptor, error) { return &l.d, nil }
 
 // heldIndex is an index of images that are all in the bundle.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/store/confined"
 )
 
 // documentSize bounds the manifests that are read into memory; registries have the same bound.
@@ -124,7 +124,7 @@ func pinned(image string) (tagged, digest string) {
 
 // readDocument reads a manifest, an index or a configuration.
 func readDocument(dir, digest string) ([]byte, error) {
-	f, err := os.Open(blobPlace(dir, digest))
+	f, err := confined.Open(dir, blobPlace(digest))
 	if err != nil {
 		return nil, err
 	}

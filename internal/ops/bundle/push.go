@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +21,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/ops/mirror"
+	"kops.local/kops/internal/store/confined"
 )
 
 // pushes is how many files or images are sent at once.
@@ -58,7 +59,7 @@ func (b *Bundle) PushFiles(ctx context.Context, to *mirror.Files, index bool, pr
 		return p.result(), err
 	}
 	for _, n := range []string{"oci/oci-layout", "oci/index.json", signatureName, indexName} {
-		text, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(n)))
+		text, err := confined.Read(b.dir, n, indexSize)
 		if errors.Is(err, fs.ErrNotExist) && n == signatureName {
 			continue // it is not signed
 		}
@@ -90,7 +91,11 @@ func (b *Bundle) pushBlobs(ctx context.Context, g *pushing, to *mirror.Files) er
 			g.do(ctx, n, func(ctx context.Context) (int64, error) {
 				return to.PutBlob(ctx, path.Join("oci/blobs/sha256", d.Digest.Hex), d.Size, func() ([]byte, error) {
 					g.tellOnce("sending a part of " + n)
-					return readChecked(blobPlace(b.dir, d.Digest.Hex), d.Digest.Hex)
+					f, err := confined.Open(b.dir, blobPlace(d.Digest.Hex))
+					if err != nil {
+						return nil, err
+					}
+					return readChecked(f, d.Digest.Hex)
 				})
 			})
 		}
@@ -157,18 +162,17 @@ func (b *Bundle) read(url string, p *push) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // only read
-	return readChecked(f.Name(), b.contents.Files[url].SHA256)
+	return readChecked(f, b.contents.Files[url].SHA256)
 }
 
-// readChecked reads a file, and refuses one that has changed.
-func readChecked(file, sum string) ([]byte, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
+// readChecked reads a file and closes it, and refuses one that has changed.
+func readChecked(f *os.File, sum string) ([]byte, error) {
+	data, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
 	if got := digestOf(data); got != sum {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s has changed: its SHA-256 is %s, and was %s", file, got, sum), Remedy)
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s has changed: its SHA-256 is %s, and was %s", f.Name(), got, sum), Remedy)
 	}
 	return data, nil
 }

@@ -7,12 +7,13 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"kops.local/kops/internal/store/confined"
 )
 
 // Handler serves the bundle to machines: each file by the path of its public
@@ -21,17 +22,17 @@ import (
 // describes it. It takes what containerd asks a mirror of all registries for:
 // the name without its registry, which the query ns tells. Contents are sent
 // from disk, in parts where a client asks for them. When bundle.json changes,
-// the handler serves what it says from then on.
-func (b *Bundle) Handler() (http.Handler, error) {
-	info, err := os.Stat(filepath.Join(b.dir, indexName))
+// the handler serves what it says from then on. With keys, one of them must have
+// signed each bundle.json that is served.
+func (b *Bundle) Handler(keys ...string) (http.Handler, error) {
+	info, err := confined.Stat(b.dir, indexName)
 	if err != nil {
 		return nil, fmt.Errorf("serve the bundle: %w", err)
 	}
-	now, err := Open(b.dir)
-	if err != nil {
+	s := &server{read: info, keys: keys}
+	if s.bundle, err = s.open(b.dir); err != nil {
 		return nil, err
 	}
-	s := &server{bundle: now, read: info}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v2/{$}", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, struct{}{}) })
 	mux.HandleFunc("/v2/", s.registry)
@@ -55,7 +56,17 @@ func readOnly(next http.Handler) http.Handler {
 type server struct {
 	mu     sync.Mutex
 	bundle *Bundle
-	read   os.FileInfo // bundle.json when it was read
+	read   fs.FileInfo // bundle.json when it was read
+	keys   []string
+}
+
+// open opens a bundle that may be served.
+func (s *server) open(dir string) (*Bundle, error) {
+	b, err := Open(dir)
+	if err == nil && len(s.keys) > 0 {
+		err = b.VerifySignature(s.keys...)
+	}
+	return b, err
 }
 
 // current returns the bundle as its folder says now. One that cannot be read
@@ -63,11 +74,11 @@ type server struct {
 func (s *server) current() *Bundle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info, err := os.Stat(filepath.Join(s.bundle.dir, indexName))
+	info, err := confined.Stat(s.bundle.dir, indexName)
 	if err != nil || os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
 		return s.bundle
 	}
-	if b, err := Open(s.bundle.dir); err == nil {
+	if b, err := s.open(s.bundle.dir); err == nil {
 		s.bundle, s.read = b, info
 	}
 	return s.bundle
@@ -97,12 +108,25 @@ func (s *server) file(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer f.Close() //nolint:errcheck // only read
+	if err := sized(f, b.contents.Files[url].Size); err != nil {
+		http.Error(w, b.lost(url, err), http.StatusInternalServerError)
+		return
+	}
 	send(w, r, f, "application/octet-stream", b.contents.Files[url].SHA256)
+}
+
+// sized fails unless a file has the size that the index says.
+func sized(f *os.File, size int64) error {
+	info, err := f.Stat()
+	if err == nil && info.Size() != size {
+		err = fmt.Errorf("it has %d bytes, and had %d", info.Size(), size)
+	}
+	return err
 }
 
 // sendText sends the index, or its signature. They are read at once: the file may be replaced.
 func (b *Bundle) sendText(w http.ResponseWriter, r *http.Request, name string) {
-	text, err := os.ReadFile(filepath.Join(b.dir, name))
+	text, err := confined.Read(b.dir, name, indexSize)
 	if err != nil {
 		http.Error(w, b.lacks("a signature: it was not signed since it has changed"), http.StatusNotFound)
 		return
@@ -153,7 +177,7 @@ func (s *server) registry(w http.ResponseWriter, r *http.Request) {
 	var f *os.File
 	err := fs.ErrNotExist
 	if digestForm.MatchString(digest) {
-		f, err = os.Open(blobPlace(b.dir, digest))
+		f, err = confined.Open(b.dir, blobPlace(digest))
 	}
 	if err != nil {
 		separator := ":"

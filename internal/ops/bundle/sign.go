@@ -4,17 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"kops.local/kops/internal/contract/signed"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store/confined"
 )
 
 // Sign signs the index of the bundle with a private key in PEM, and returns the public
 // one. A change of the bundle takes the signature away.
 func (b *Bundle) Sign(private []byte) (public string, err error) {
-	text, err := os.ReadFile(filepath.Join(b.dir, indexName))
+	text, err := confined.Read(b.dir, indexName, indexSize)
 	if err != nil {
 		return "", fmt.Errorf("sign the bundle: %w", err)
 	}
@@ -22,11 +21,7 @@ func (b *Bundle) Sign(private []byte) (public string, err error) {
 	if err != nil {
 		return "", fault.Wrap(fault.Permanent, fmt.Errorf("sign the bundle: %w", err), "make a key with openssl genpkey -algorithm ed25519 -out key.pem")
 	}
-	draft := filepath.Join(b.dir, signatureName+".new")
-	if err := os.WriteFile(draft, signature, 0o644); err != nil { //nolint:gosec // everybody may read a signature
-		return "", fmt.Errorf("sign the bundle: %w", err)
-	}
-	if err := os.Rename(draft, filepath.Join(b.dir, signatureName)); err != nil {
+	if err := confined.Write(b.dir, signatureName, signature, 0o755, 0o644); err != nil { // everybody may read a signature
 		return "", fmt.Errorf("sign the bundle: %w", err)
 	}
 	return public, nil
@@ -34,11 +29,11 @@ func (b *Bundle) Sign(private []byte) (public string, err error) {
 
 // VerifySignature checks that one of the public keys has signed the index of the bundle.
 func (b *Bundle) VerifySignature(keys ...string) error {
-	text, err := os.ReadFile(filepath.Join(b.dir, indexName))
+	text, err := confined.Read(b.dir, indexName, indexSize)
 	if err != nil {
 		return fmt.Errorf("verify the signature: %w", err)
 	}
-	signature, err := os.ReadFile(filepath.Join(b.dir, signatureName))
+	signature, err := confined.Read(b.dir, signatureName, indexSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s is not signed, or has changed since it was", b.dir), "kops bundle sign")
 	}

@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store/confined"
 )
 
 // Verify reads every file and all contents of images, and compares them with
@@ -84,7 +84,7 @@ func checkImage(dir string, i Image, checked map[string]error) error {
 }
 
 func checkBlob(dir, digest string) error {
-	f, err := os.Open(blobPlace(dir, digest))
+	f, err := confined.Open(dir, blobPlace(digest))
 	if err != nil {
 		return err
 	}
@@ -134,18 +134,18 @@ func (b *Bundle) prune() error {
 			return fmt.Errorf("find what the bundle names: %w", err)
 		}
 		for _, p := range all {
-			named[blobPlace(b.dir, p.Digest.Hex)] = true
+			named[blobPlace(p.Digest.Hex)] = true
 		}
 	}
 	for p := range b.paths {
-		named[filePlace(b.dir, p)] = true
+		named[filePlace(p)] = true
 	}
-	for _, root := range []string{filepath.Join("oci", "blobs"), "files"} {
-		err := filepath.WalkDir(filepath.Join(b.dir, root), func(file string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || named[file] {
-				return err
+	for _, top := range []string{"oci/blobs", "files"} {
+		err := confined.Walk(b.dir, top, func(name string) error {
+			if named[name] {
+				return nil
 			}
-			return os.Remove(file)
+			return confined.Remove(b.dir, name)
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove what the bundle does not name: %w", err)

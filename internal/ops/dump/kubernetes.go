@@ -2,9 +2,10 @@ package dump
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"reflect"
+	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,21 @@ func (f Files) Add(path string, value any, err error) {
 		return
 	}
 	f[path] = text
+}
+
+// Part is a name that an API server, a cloud or a machine chose, as one part of a path: it
+// holds no separator, and does not begin with a dot.
+func Part(name string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) || r == utf8.RuneError {
+			return '_'
+		}
+		return r
+	}, name)
+	if plain == "" || plain[0] == '.' {
+		plain = "_" + plain
+	}
+	return plain
 }
 
 // lister asks for a page of the objects of a kind.
@@ -104,9 +120,9 @@ func (f Files) Logs(ctx context.Context, c kubernetes.Interface) {
 }
 
 func (f Files) log(ctx context.Context, c kubernetes.Interface, p *corev1.Pod, container string, previous bool) {
-	path := fmt.Sprintf("logs/%s/%s.log", p.Name, container)
+	path := "logs/" + Part(p.Name) + "/" + Part(container) + ".log"
 	if previous {
-		path = fmt.Sprintf("logs/%s/%s.previous.log", p.Name, container)
+		path = "logs/" + Part(p.Name) + "/" + Part(container) + ".previous.log"
 	}
 	most := mostLog
 	stream, err := c.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{Container: container, Previous: previous, LimitBytes: &most, Timestamps: true, TailLines: new(int64(5000))}).Stream(ctx)

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,6 +17,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/platform/ssh"
+	"kops.local/kops/internal/store/confined"
 )
 
 // manifest lists the files of a graph, a line each: the key and a digest. What keys and
@@ -63,19 +62,18 @@ func (c *client) copy(ctx context.Context, name, folder string, state resource.C
 	return nil
 }
 
+// fileSize bounds a file of the state store, in bytes.
+const fileSize = 64 << 20
+
 // pack is a tar of what the control plane needs of a folder.
 func pack(folder, manifest string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		key := strings.TrimPrefix(filepath.ToSlash(path), strings.TrimSuffix(folder, "/")+"/")
+	err := confined.Walk(folder, ".", func(key string) error {
 		if !isCopied(manifest, key) {
 			return nil
 		}
-		data, err := os.ReadFile(path)
+		data, err := confined.Read(folder, key, fileSize)
 		if errors.Is(err, fs.ErrNotExist) {
 			return fault.Wrap(fault.NotYet, err, "")
 		}

@@ -1,0 +1,155 @@
+package laws
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// openers are the functions that reach a file by a path. Those of packages named here
+// follow links, and take a path wherever it leads.
+var openers = map[string][]string{
+	"os": {"Open", "OpenFile", "OpenRoot", "Create", "CreateTemp", "WriteFile", "ReadFile", "Mkdir", "MkdirAll", "MkdirTemp",
+		"Rename", "Remove", "RemoveAll", "ReadDir", "Readlink", "Symlink", "Link", "Truncate", "DirFS", "CopyFS"},
+	"path/filepath": {"Walk", "WalkDir", "Glob"},
+}
+
+// pathsOfOurs are the functions that open files by paths, outside of the package confined:
+// PACKAGE, or PACKAGE FUNCTION where the package handles names of others too. Each says
+// who names the files.
+var pathsOfOurs = map[string]string{
+	". etcdArchive.verify":                    "a temporary folder of kops' own",
+	"cmd":                                     "programs of machines: their flags",
+	"internal/cli/bundle write":               "the file that a flag names",
+	"internal/cli/bundle packing.run":         "the file that a flag names",
+	"internal/cli/create":                     "the user's own public keys, of fixed names",
+	"internal/cli/edit":                       "a temporary folder, and the names of objects, which are validated",
+	"internal/cli/helpers":                    "the user's cache, by digests",
+	"internal/cli/shell replaceFile":          "the file that a flag names",
+	"internal/cli/shell readFile":             "the file that a flag names",
+	"internal/cli/toolbox empty":              "the folder that a flag names",
+	"internal/ops/bundle openArea":            "the folder of the bundle itself",
+	"internal/ops/bundle input.copy":          "programs that were built here, below folders that flags name",
+	"internal/ops/bundle folders.all":         "programs that were built here, below folders that flags name",
+	"internal/ops/bundle folders.root":        "programs that were built here, below folders that flags name",
+	"internal/ops/bundle writtenSum":          "programs that were built here, below folders that flags name",
+	"internal/ops/bundle runsOn":              "programs that were built here, below folders that flags name",
+	"internal/ops/bundle tree.folder":         "programs that were built here, below folders that flags name",
+	"internal/ops/bundle maker.archivedImage": "the archive that a flag names",
+	"internal/ops/bundle SavedImages":         "the archive that a flag names",
+	"internal/ops/delivery":                   "the archive of programs, in places that kops or a variable names",
+	"internal/ops/health":                     "files that the user's kubeconfig names",
+	"internal/ops/rehearse":                   "a folder of kops' own on this host",
+	"internal/pipeline":                       "files that the user's kubeconfig names; the journal in the cache",
+	"internal/platform/ssh":                   "the user's keys",
+	"internal/store":                          "a state store in a folder, whose keys are checked before each use",
+}
+
+// ofMachines are packages that run on machines or are this host's cloud: the paths are theirs.
+var ofMachines = under("internal/node", "internal/platform/local", "internal/platform/metal/node", "internal/platform/gce/vtpm", "internal/platform/gce/rehearsal", "internal/platform/aws/rehearsal", "internal/platform/rehearsal")
+
+// TestFilesOfForeignNamesAreConfined holds that a file whose name another chose (an index
+// that was fetched, an API server, a cloud, a machine) is opened by the package confined
+// alone, which follows no link and leaves no folder: every other function that opens files
+// is on the list above, with the reason why its paths are ours.
+func TestFilesOfForeignNamesAreConfined(t *testing.T) {
+	used := map[string]bool{}
+	for _, p := range list(t, "./...") {
+		short := p.short()
+		if forTests(short) || ofMachines(short) || short == "internal/store/confined" || under("e2e", "tools", "examples")(short) {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			for _, f := range opening(t, filepath.Join(p.Dir, file)) {
+				key := listed(short, f.function)
+				if key == "" {
+					t.Errorf("%s: %s opens a file by its path with %s; use internal/store/confined, or list the function with the reason why no other names the file", f.at, f.function, f.call)
+				}
+				used[key] = true
+			}
+		}
+	}
+	for key := range pathsOfOurs {
+		if !used[key] {
+			t.Errorf("%s opens no file any more; strike it from the list", key)
+		}
+	}
+}
+
+// listed returns the entry of the list for a function, or "".
+func listed(short, function string) string {
+	if short == "" {
+		short = "."
+	}
+	for _, key := range []string{short + " " + function, short, strings.SplitN(short, "/", 2)[0]} {
+		if _, ok := pathsOfOurs[key]; ok {
+			return key
+		}
+	}
+	if _, ok := pathsOfOurs["internal/store"]; ok && under("internal/store")(short) {
+		return "internal/store"
+	}
+	return ""
+}
+
+// opened is a call that opens a file.
+type opened struct {
+	at             token.Position
+	function, call string
+}
+
+// opening lists the calls of a source file that open files.
+func opening(t *testing.T, file string) []opened {
+	t.Helper()
+	fset := token.NewFileSet()
+	tree, err := parser.ParseFile(fset, file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := map[string]string{}
+	for _, i := range tree.Imports {
+		full := strings.Trim(i.Path.Value, `"`)
+		name := full[strings.LastIndex(full, "/")+1:]
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		packages[name] = full
+	}
+	var out []opened
+	for _, d := range tree.Decls {
+		ast.Inspect(d, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && slices.Contains(openers[packages[x.Name]], s.Sel.Name) {
+				out = append(out, opened{fset.Position(s.Pos()), functionName(d), x.Name + "." + s.Sel.Name})
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// functionName is FUNCTION or TYPE.METHOD.
+func functionName(d ast.Decl) string {
+	f, ok := d.(*ast.FuncDecl)
+	if !ok {
+		return "a variable"
+	}
+	if f.Recv == nil {
+		return f.Name.Name
+	}
+	of := f.Recv.List[0].Type
+	if p, ok := of.(*ast.StarExpr); ok {
+		of = p.X
+	}
+	if name, ok := of.(*ast.Ident); ok {
+		return name.Name + "." + f.Name.Name
+	}
+	return f.Name.Name
+}
