@@ -24,6 +24,9 @@ type EnrollOptions struct {
 	HostKey string
 	// PodCIDRs are the ranges of its pods, where they are chosen by hand.
 	PodCIDRs []string
+	// Replace is the name of a host that is gone for good, and whose place another machine
+	// of the same name takes.
+	Replace string
 }
 
 // Hosts are the machines of the user in the inventories of clusters.
@@ -56,7 +59,34 @@ func (c *Client) host(ctx context.Context, cl *Cluster, o EnrollOptions) (*api.H
 	if err != nil {
 		return nil, fmt.Errorf("enroll %s: %w", o.Address, err)
 	}
+	if err := replaces(cl.stored().Host(h.Name), h, o); err != nil {
+		return nil, err
+	}
 	return h, nil
+}
+
+// replaces fails when a machine would take the place of another host of the same name
+// that o does not name, or when it would not take the place of the host that o names.
+func replaces(old, h *api.Host, o EnrollOptions) error {
+	const another = "if it is another machine, give it a name of its own: hostnamectl set-hostname NAME"
+	switch {
+	case o.Replace != "" && o.Replace != h.Name:
+		return fault.Wrap(fault.Conflict, fmt.Errorf("enroll %s: the machine is called %s and cannot replace the host %s", o.Address, h.Name, o.Replace),
+			"leave it out; to remove a host that is gone: kops delete host "+o.Replace+" --lost --yes")
+	case old == nil && o.Replace != "":
+		return fault.New(fault.Gone, "enroll %s: there is no host %s that it could replace", o.Address, o.Replace)
+	case old == nil || o.Replace != "" || sameMachine(old, h):
+		return nil
+	}
+	return fault.Wrap(fault.Conflict, fmt.Errorf("enroll %s: the host %s is another machine, at %s with other keys", o.Address, h.Name, old.Annotations[api.AnnotationSSH]),
+		another+"; if the host is gone, or was installed again, replace it: option:Replace=" + h.Name)
+}
+
+// sameMachine reports whether two hosts have the same public key and, as far as the first
+// one's is known, the same host key.
+func sameMachine(old, h *api.Host) bool {
+	known := old.Annotations[api.AnnotationSSHKey]
+	return strings.TrimSpace(old.Spec.PublicKey) == strings.TrimSpace(h.Spec.PublicKey) && (known == "" || known == h.Annotations[api.AnnotationSSHKey])
 }
 
 // enrolls opens the platform of a cluster, which must take machines of the user.
@@ -71,7 +101,7 @@ func (c *Client) enrolls(ctx context.Context, cl *Cluster) (*pipeline.Opened, er
 
 // Enroll takes a machine of the user into the inventory of a cluster; the next update
 // makes it a member. One that is in the inventory already may change its group and how
-// it is reached. It writes to the store alone.
+// it is reached. Another machine of the same name needs Replace. It writes to the store alone.
 func (s Hosts) Enroll(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
 	cl, err := s.c.Clusters().Get(ctx, cluster)
 	if err != nil {

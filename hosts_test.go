@@ -22,7 +22,7 @@ func (b *bench) enrolling(released *[]string) *kops.Client {
 			o, _, err := compat.DecodeOne[*api.Host]([]byte("apiVersion: kops.k8s.io/v1alpha2\nkind: Host\nmetadata: {name: m1, namespace: kops-system}\nspec: {publicKey: PEM}\n"), compat.Options{})
 			if err == nil {
 				o.Spec.InstanceGroup, o.Spec.PodCIDRs = e.Group.Name, e.PodCIDRs
-				o.Annotations = map[string]string{api.AnnotationSSH: e.User + "@" + e.Address}
+				o.Annotations = map[string]string{api.AnnotationSSH: e.User + "@" + e.Address, api.AnnotationSSHKey: e.Fingerprint}
 			}
 			return o, err
 		}
@@ -94,5 +94,35 @@ func TestAPlatformThatMakesItsMachinesTakesNone(t *testing.T) {
 	_, err := b.Hosts().Enroll(t.Context(), name, kops.EnrollOptions{Group: "nodes-here"})
 	if !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "the platform makes them itself") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnotherMachineDoesNotTakeOverAHost: two machines of one name differ by their keys.
+func TestAnotherMachineDoesNotTakeOverAHost(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	c := b.enrolling(&[]string{})
+	first := kops.EnrollOptions{Group: "nodes-here", Address: "10.0.0.7:22", User: "root", HostKey: "SHA256:one"}
+	another := kops.EnrollOptions{Group: "nodes-here", Address: "10.0.0.8:22", User: "root", HostKey: "SHA256:two"}
+	if _, err := c.Hosts().Enroll(t.Context(), name, first); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []func(context.Context, string, kops.EnrollOptions) (*api.Host, error){c.Hosts().Find, c.Hosts().Enroll} {
+		if _, err := again(t.Context(), name, another); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "the host m1 is another machine, at root@10.0.0.7:22") ||
+			!strings.Contains(fault.Remedy(err), "option:Replace=m1") {
+			t.Errorf("another machine of the same name: %v", err)
+		}
+	}
+	another.Replace = "m2"
+	if _, err := c.Hosts().Enroll(t.Context(), name, another); !fault.Is(err, fault.Conflict) {
+		t.Errorf("in the place of a host of another name: %v", err)
+	}
+	another.Replace = "m1"
+	h, err := c.Hosts().Enroll(t.Context(), name, another)
+	if err != nil || h.Annotations[api.AnnotationSSHKey] != "SHA256:two" {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if cl, err := c.Clusters().Get(t.Context(), name); err != nil || len(cl.Hosts) != 1 {
+		t.Errorf("the inventory is %+v, %v", cl.Hosts, err)
 	}
 }

@@ -20,7 +20,7 @@ func Flags() map[string]string {
 		"EtcdCount": "etcd-count", "Facts": "facts", "FailOnDrainError": "fail-on-drain-error", "Force": "force", "Foreign": "foreign", "GroupZones": "zone", "Groups": "instance-group", "IPv6": "ipv6", "Image": "image", "InPlaceOf": "in-place-of", "Interactive": "interactive",
 		"InstanceManager": "instance-manager", "Internal": "internal", "KeepKeys": "save-plan", "Key": "key", "KubeControllerManagerCount": "kcm-count",
 		"KubernetesVersion": "kubernetes-version", "Lifecycles": "lifecycle-overrides", "NetworkCIDRs": "network-cidr", "NetworkID": "network-id",
-		"Networking": "networking", "NodeCount": "node-count", "NodeImage": "node-image", "NodeSizes": "node-size", "Phase": "phase", "Primary": "primary", "Project": "project", "Prune": "prune",
+		"Networking": "networking", "NodeCount": "node-count", "NodeImage": "node-image", "NodeSizes": "node-size", "Phase": "phase", "Primary": "primary", "Project": "project", "Prune": "prune", "Replace": "replace",
 		"Role": "role", "Roles": "instance-group-roles", "SchedulerCount": "scheduler-count", "Server": "api-server", "Sets": "set", "Store": "state",
 		"SubnetIDs": "subnets", "Subnets": "subnet", "Target": "target", "Topology": "topology", "User": "user", "UtilitySubnetIDs": "utility-subnets",
 		"SkipChecks": "skip-checks", "To": "to", "UseKubeconfig": "use-kubeconfig",

@@ -25,13 +25,21 @@ func enroll(app *shell.App) *cobra.Command {
 	c := shell.Cobra("enroll --cluster CLUSTER --instance-group GROUP --host ADDRESS", "Make a machine of yours a member of a cluster", `
 Log in to a machine over SSH, take it into the inventory of a cluster, and update the
 cluster, which makes the machine a member. A machine that is in the inventory already
-is looked at anew.
+is read again, and may change its group.
+
+Another machine that has the name of a host in the inventory is refused, since cloned
+images often share a name. --replace says that the host is gone for good, as 'kops delete
+host --lost' does, and that this machine takes its place; of three hosts of the control
+plane, replace one at a time.
 
 The machine must be known: its host key is in ~/.ssh/known_hosts, or --host-key says its
 fingerprint, as ssh-keygen -l shows it on the console of the machine. Keys to log in with
 are those of the agent and of ~/.ssh; or the files that KOPS_SSH_KEY lists, separated by
 colons. A user other than root needs sudo without a password.`, `
   kops toolbox enroll --cluster cluster.example.com --instance-group nodes-main --host 10.0.0.21
+
+  # node1 broke, and a new machine of that name takes its place
+  kops toolbox enroll --cluster cluster.example.com --instance-group nodes-main --host 10.0.0.22 --replace node1
 
   # several at first, and then all at once
   kops toolbox enroll --cluster cluster.example.com \
@@ -49,6 +57,7 @@ colons. A user other than root needs sudo without a password.`, `
 	f.IntVar(&o.port, "ssh-port", 22, "port of SSH")
 	f.StringVar(&o.HostKey, "host-key", "", "fingerprint of the machine's host key (SHA256:…)")
 	f.StringSliceVar(&o.PodCIDRs, "pod-cidr", nil, "range of the machine's pods, where it is chosen by hand; repeatable")
+	f.StringVar(&o.Replace, "replace", "", "name of a host that is gone for good, whose name this machine has")
 	f.BoolVar(&o.buildHost, "build-host", false, "only show the Host object that would be kept")
 	f.BoolVar(&o.register, "register-only", false, "only take the machine into the inventory; an update makes it a member")
 	f.String("api-server", "", "accepted and not needed: the inventory is in the state store")
