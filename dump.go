@@ -191,6 +191,9 @@ echo; echo '== containers'; crictl ps -a 2>&1
 echo; echo '== disks'; df -h; echo; echo '== memory'; free -m; echo; echo '== processes'; ps axww -o pid,etime,rss,comm
 `
 
+// journalSize bounds what one machine may write, in bytes.
+const journalSize = 64 << 20
+
 // dumpMachines adds what machines tell: their reports, their consoles, and their journals.
 func dumpMachines(ctx context.Context, k *pipeline.Checkup, w health.World, o DumpOptions, files dump.Files) {
 	var all []platform.Machine
@@ -236,9 +239,10 @@ func dumpMachine(ctx context.Context, k *pipeline.Checkup, m platform.Machine, s
 	text, err := journal(ctx, m, s)
 	if err != nil {
 		files.Add("journal.txt", nil, err)
-		return
 	}
-	files["journal.txt"] = text
+	if len(text) > 0 { // what there is of it
+		files["journal.txt"] = text
+	}
 }
 
 // journal logs in to a machine, at the first of its addresses that lets it.
@@ -251,7 +255,7 @@ func journal(ctx context.Context, m platform.Machine, s *SSHOptions) ([]byte, er
 			continue
 		}
 		defer machine.Close() //nolint:errcheck // it was only read
-		return machine.Run(ctx, journalScript, nil)
+		return machine.Run(ctx, journalScript, nil, journalSize)
 	}
 	if len(errs) == 0 {
 		return nil, errors.New("the machine has no address")

@@ -93,7 +93,7 @@ func (c *client) run(ctx context.Context, name, script string, in io.Reader) ([]
 	if err != nil {
 		return nil, err
 	}
-	out, err := m.Run(ctx, "set -eu; umask 077; root="+ssh.Quote(c.root)+"\n"+script, in)
+	out, err := m.Run(ctx, "set -eu; umask 077; root="+ssh.Quote(c.root)+"\n"+script, in, answerSize)
 	if fault.Is(err, fault.NotYet) {
 		c.mu.Lock()
 		delete(c.open, name)

@@ -19,6 +19,9 @@ import (
 //go:embed enroll.sh
 var enrollScript string
 
+// answerSize bounds what a machine answers to a script, in bytes.
+const answerSize = 1 << 20
+
 // namespace is that of Host objects.
 const namespace = "kops-system"
 
@@ -31,7 +34,7 @@ func enroll(ctx context.Context, s *platform.Session, e platform.Enrollment) (*a
 		return nil, err
 	}
 	defer m.Close() //nolint:errcheck // all was said
-	out, err := m.Run(ctx, "set -eu; umask 077; root="+ssh.Quote(c.root)+"\n"+enrollScript, nil)
+	out, err := m.Run(ctx, "set -eu; umask 077; root="+ssh.Quote(c.root)+"\n"+enrollScript, nil, answerSize)
 	if err != nil {
 		return nil, err
 	}
@@ -52,15 +55,15 @@ func enroll(ctx context.Context, s *platform.Session, e platform.Enrollment) (*a
 func parse(text string) (*api.Host, error) {
 	lines := strings.SplitN(text, "\n", 3)
 	if len(lines) < 3 {
-		return nil, fmt.Errorf("the machine says %q of itself", text)
+		return nil, fmt.Errorf("the machine says %.200q of itself", text)
 	}
 	name, at, key := strings.TrimSpace(lines[0]), strings.TrimSpace(lines[1]), lines[2]
 	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the machine is called %q, which cannot be the name of a node", name),
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the machine is called %.200q, which cannot be the name of a node", name),
 			"name it with small letters, digits and dashes, such as: hostnamectl set-hostname node1")
 	}
 	if _, err := netip.ParseAddr(at); err != nil {
-		return nil, fmt.Errorf("the machine says that its address is %q: %w", at, err)
+		return nil, fmt.Errorf("the machine says that its address is %.200q, which is not an IP address", at)
 	}
 	if _, err := bootstrap.DecodePublicKey(key); err != nil {
 		return nil, fmt.Errorf("the machine's own key: %w", err)
@@ -73,8 +76,7 @@ func parse(text string) (*api.Host, error) {
 	return h, nil
 }
 
-// unique refuses a machine that has the address of another host. A host of the same
-// name is the machine itself, or the one whose place it takes.
+// unique refuses a machine that has the address of a host of another name.
 func unique(inventory []*api.Host, h *api.Host) error {
 	for _, other := range inventory {
 		if other.Name != h.Name && address(other) == address(h) {

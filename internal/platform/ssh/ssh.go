@@ -6,7 +6,6 @@
 package ssh
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -177,8 +176,10 @@ func (m *Machine) HostKey() string {
 func (m *Machine) Close() error { return m.client.Close() }
 
 // Run runs a script of sh(1) as root and returns what it wrote. in is its standard
-// input, and may be nil; SSH_CONNECTION is set as sshd does. The error of a failed script holds the end of its messages.
-func (m *Machine) Run(ctx context.Context, script string, in io.Reader) ([]byte, error) {
+// input, and may be nil; SSH_CONNECTION is set as sshd does. The error of a failed script
+// holds the end of its messages. A script that writes more than most bytes is ended: that
+// is an error, and the first most bytes are returned with it.
+func (m *Machine) Run(ctx context.Context, script string, in io.Reader, most int) ([]byte, error) {
 	s, err := m.client.NewSession()
 	if err != nil {
 		return nil, fault.Wrap(fault.NotYet, fmt.Errorf("run a command: %w", err), "")
@@ -186,27 +187,58 @@ func (m *Machine) Run(ctx context.Context, script string, in io.Reader) ([]byte,
 	defer s.Close() //nolint:errcheck // it has ended by itself
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
-	var out, messages bytes.Buffer
-	s.Stdin, s.Stdout, s.Stderr = in, &out, &messages
+	out, messages := &head{most: most, full: func() { _ = s.Close() }}, &end{}
+	s.Stdin, s.Stdout, s.Stderr = in, out, messages
 	command := "sh -c " + Quote(script)
 	if m.user != "root" {
 		command = `sudo -n env SSH_CONNECTION="$SSH_CONNECTION" ` + command
 	}
 	if err := s.Run(command); err != nil {
 		if ctx.Err() != nil {
-			return out.Bytes(), ctx.Err()
+			return out.text, ctx.Err()
+		}
+		if out.over {
+			return out.text, fault.New(fault.Permanent, "the machine writes more than %d bytes, and was stopped", most)
 		}
 		if exit := (*ssh.ExitError)(nil); !errors.As(err, &exit) { // the connection ended
-			return out.Bytes(), fault.Wrap(fault.NotYet, err, "")
+			return out.text, fault.Wrap(fault.NotYet, err, "")
 		}
-		return out.Bytes(), fmt.Errorf("%w: %s", err, tail(messages.String()))
+		return out.text, fmt.Errorf("%w: %s", err, tail(string(messages.text)))
 	}
-	return out.Bytes(), nil
+	return out.text, nil
+}
+
+// head keeps the first bytes of what is written, and calls full once there are more.
+type head struct {
+	most int
+	full func()
+	text []byte
+	over bool
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	if room := h.most - len(h.text); len(p) > room {
+		h.text, h.over = append(h.text, p[:room]...), true
+		h.full()
+		return room, io.ErrShortWrite
+	}
+	h.text = append(h.text, p...)
+	return len(p), nil
+}
+
+// end keeps the last bytes of what is written.
+type end struct{ text []byte }
+
+func (e *end) Write(p []byte) (int, error) {
+	const most = 4 << 10
+	e.text = append(e.text, p[max(0, len(p)-most):]...)
+	e.text = e.text[max(0, len(e.text)-most):]
+	return len(p), nil
 }
 
 // tail is the end of a text, for an error.
 func tail(s string) string {
-	const most = 600
+	const most = 200
 	s = strings.TrimSpace(s)
 	if len(s) > most {
 		s = "…" + s[len(s)-most:]

@@ -24,11 +24,11 @@ func TestCommandsRunAsTheyAreWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close() //nolint:errcheck // the test is over
-	out, err := m.Run(t.Context(), `echo "$GREETING"; cat`, strings.NewReader("and in"))
+	out, err := m.Run(t.Context(), `echo "$GREETING"; cat`, strings.NewReader("and in"), 1<<10)
 	if err != nil || string(out) != "it's me\nand in" {
 		t.Errorf("%q, %v", out, err)
 	}
-	if _, err := m.Run(t.Context(), "echo no >&2; echo way >&2; exit 3", nil); err == nil || !strings.Contains(err.Error(), "no; way") || !strings.Contains(err.Error(), "3") {
+	if _, err := m.Run(t.Context(), "echo no >&2; echo way >&2; exit 3", nil, 1<<10); err == nil || !strings.Contains(err.Error(), "no; way") || !strings.Contains(err.Error(), "3") {
 		t.Errorf("a command that fails: %v", err)
 	}
 	again, err := o.Dial(t.Context(), ssh.Target{Address: s.Address, User: "root", HostKey: m.HostKey()})
@@ -36,6 +36,26 @@ func TestCommandsRunAsTheyAreWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = again.Close()
+}
+
+// TestAMachineThatNeverStopsIsStopped: its output and its messages are bounded.
+func TestAMachineThatNeverStopsIsStopped(t *testing.T) {
+	s := sshtest.Start(t, "")
+	m, err := ssh.Options{Keys: []string{s.Client}}.Dial(t.Context(), ssh.Target{Address: s.Address, User: "root", Fingerprint: gossh.FingerprintSHA256(s.HostKey)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close() //nolint:errcheck // the test is over
+	out, err := m.Run(t.Context(), "yes much", nil, 10_000)
+	if len(out) != 10_000 || err == nil || !strings.Contains(err.Error(), "more than 10000 bytes") {
+		t.Errorf("%d bytes, %v", len(out), err)
+	}
+	if _, err := m.Run(t.Context(), "yes much | head -c 5000000 >&2; exit 3", nil, 10); err == nil || len(err.Error()) > 400 {
+		t.Errorf("messages: %.500v", err)
+	}
+	if out, err := m.Run(t.Context(), "printf 1234567890", nil, 10); err != nil || len(out) != 10 {
+		t.Errorf("as much as is allowed: %q, %v", out, err)
+	}
 }
 
 func TestOnlyKnownMachinesAreBelieved(t *testing.T) {
