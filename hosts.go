@@ -79,7 +79,7 @@ func replaces(old, h *api.Host, o EnrollOptions) error {
 		return nil
 	}
 	return fault.Wrap(fault.Conflict, fmt.Errorf("enroll %s: the host %s is another machine, at %s with other keys", o.Address, h.Name, old.Annotations[api.AnnotationSSH]),
-		another+"; if the host is gone, or was installed again, replace it: option:Replace=" + h.Name)
+		another+"; if the host is gone, or was installed again, replace it: option:Replace="+h.Name)
 }
 
 // sameMachine reports whether two hosts have the same public key and, as far as the first
