@@ -73,6 +73,9 @@ type NodeLocalDNSConfig struct {
 type ExternalDNSConfig struct {
 	// WatchIngress publishes the hosts of ingresses too.
 	WatchIngress *bool `json:"watchIngress,omitempty"`
+	// AllowedDomains are the domains in which objects of every namespace may publish names,
+	// beside the cluster's own name: DOMAIN, *.DOMAIN with wildcards, or * for all names.
+	AllowedDomains []string `json:"allowedDomains,omitempty"`
 	// WatchNamespace is kube-system or empty.
 	WatchNamespace    string              `json:"watchNamespace,omitempty"`
 	Provider          ExternalDNSProvider `json:"provider,omitempty" enum:"dns-controller|external-dns|none"`

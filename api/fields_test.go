@@ -29,7 +29,7 @@ var onlyInV1Alpha2 = map[string]bool{
 }
 
 // ours are fields that kOps does not know.
-var ours = map[string]bool{"CloudProviderSpec.local": true, "AssetsSpec.trustedKeys": true,
+var ours = map[string]bool{"CloudProviderSpec.local": true, "AssetsSpec.trustedKeys": true, "ExternalDNSConfig.allowedDomains": true,
 	"ClusterSpec.repair": true, "InstanceGroupSpec.repair": true, "RepairSpec.after": true, "RepairSpec.maxUnhealthy": true,
 	"InstanceGroupSpec.gcpShielded": true, "GCPShieldedConfig.secureBoot": true, "GCPShieldedConfig.integrityMonitoring": true, "InstanceGroupSpec.gcpConfidential": true}
 

@@ -60,7 +60,7 @@ func TestSchemasMatchTheLists(t *testing.T) {
 func unlisted(path string) bool {
 	for _, prefix := range []string{
 		"spec.kubeAPIServer.env[].", "spec.kubeDNS.tolerations[].", "spec.kubeDNS.affinity.",
-		"spec.assets.trustedKeys", "spec.gcpShielded", "spec.gcpConfidential", "spec.repair", "spec.repair.after", "spec.repair.maxUnhealthy", "spec.cloudConfig.binariesLocation", "spec.serviceOIDCProvider", "spec.openstackServiceAccount", "spec.cloudProvider.local",
+		"spec.assets.trustedKeys", "spec.externalDNS.allowedDomains", "spec.externalDns.allowedDomains", "spec.gcpShielded", "spec.gcpConfidential", "spec.repair", "spec.repair.after", "spec.repair.maxUnhealthy", "spec.cloudConfig.binariesLocation", "spec.serviceOIDCProvider", "spec.openstackServiceAccount", "spec.cloudProvider.local",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return true

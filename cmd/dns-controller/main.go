@@ -62,6 +62,7 @@ func command() *cobra.Command {
 	f.StringSliceVar(&o.Zones, "zone", nil, "zones that may be changed: NAME, NAME/ID, */ID, or */* for any; may be repeated")
 	f.BoolVar(&o.Ingress, "watch-ingress", true, "publish the hosts of Ingresses")
 	f.StringVar(&o.Namespace, "watch-namespace", "", "namespace whose pods, Services and Ingresses are published; empty: all")
+	f.StringSliceVar(&o.Allowed, "allow-domain", nil, "domain in which objects of every namespace may publish names, beside the cluster's own name: DOMAIN, *.DOMAIN with wildcards, or * for all; may be repeated")
 	f.BoolVar(&o.Families.IPv4, "internal-ipv4", false, "machines of the cluster reach each other by IPv4")
 	f.BoolVar(&o.Families.IPv6, "internal-ipv6", false, "machines of the cluster reach each other by IPv6")
 	f.DurationVar(&o.Interval, "update-interval", 5*time.Second, "time between rounds")

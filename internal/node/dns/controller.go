@@ -28,8 +28,9 @@ type Source interface {
 type Controller struct {
 	Provider Provider
 	Source   Source
-	Owner    Owner
-	Families Families
+	Rules
+	// Events receives why names are refused; nil: it is logged only.
+	Events Events
 	// Specs pick zones; none: all.
 	Specs []ZoneSpec
 	// Interval is the time between rounds.
@@ -43,8 +44,10 @@ type Controller struct {
 	states  map[Zone]*state
 	version uint64
 	want    map[Zone][]Set
-	outside []Refusal // names without a zone, and those that are no names
-	told    map[Refusal]bool
+	outside []Refusal // names without a zone, and those that their objects may not have
+	askers  map[string][]Object
+	logged  map[Refusal]bool
+	notices map[Object]notice
 
 	mu     sync.Mutex
 	status Status
@@ -124,7 +127,7 @@ func (c *Controller) Round(ctx context.Context) {
 	}
 	if relisted || version != c.version {
 		c.version = version
-		c.divide(c.Families.Wanted(seen))
+		c.divide(c.Wanted(seen))
 	}
 	for _, zone := range c.order() {
 		s := c.states[zone]
@@ -137,7 +140,7 @@ func (c *Controller) Round(ctx context.Context) {
 		}
 		c.note(zone.Name, &s.retry, err)
 	}
-	c.tell()
+	c.report(ctx)
 }
 
 // list lists the zones when that was long ago, and reports that it did.
@@ -165,15 +168,15 @@ func (c *Controller) list(ctx context.Context) bool {
 }
 
 // divide gives each zone the sets that are wanted in it.
-func (c *Controller) divide(sets []Set, refused []Refusal) {
-	c.want, c.outside = map[Zone][]Set{}, refused
+func (c *Controller) divide(d Desired) {
+	c.want, c.outside, c.askers = map[Zone][]Set{}, d.Refused, d.Askers
 	for _, z := range c.zones.Relevant(c.Owner) {
 		c.want[z] = nil
 	}
-	for _, s := range sets {
+	for _, s := range d.Sets {
 		z, why := c.zones.Of(s.Name)
 		if why != "" {
-			c.outside = append(c.outside, Refusal{s.Name, why})
+			c.outside = append(c.outside, Refusal{Name: s.Name, Why: why})
 			continue
 		}
 		c.want[z] = append(c.want[z], s)
@@ -193,7 +196,7 @@ func (c *Controller) divide(sets []Set, refused []Refusal) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.status.Wanted = len(sets)
+	c.status.Wanted = len(d.Sets)
 }
 
 // forget drops a zone that is gone, or is not picked any more.
@@ -295,8 +298,8 @@ func (c *Controller) note(zone string, r *retry, err error) {
 	c.Log.Error("cannot bring the zone up to date; trying again", "zone", zone, "again", r.next.Sub(c.Now()), "error", err)
 }
 
-// tell logs each refusal once, and keeps the state of the round.
-func (c *Controller) tell() {
+// report logs each refusal once, writes events about it, and keeps the state of the round.
+func (c *Controller) report(ctx context.Context) {
 	all := slices.Clone(c.outside)
 	agreed := true
 	for _, s := range c.states {
@@ -305,11 +308,12 @@ func (c *Controller) tell() {
 	}
 	now := map[Refusal]bool{}
 	for _, r := range all {
-		if now[r] = true; !c.told[r] {
-			c.Log.Warn("a name is not published", "name", r.Name, "why", r.Why)
+		if now[r] = true; !c.logged[r] {
+			c.Log.Warn("a name is not published", "name", r.Name, "why", r.Why, "namespace", r.Object.Namespace, "object", r.Object.Name)
 		}
 	}
-	c.told = now
+	c.notify(ctx, all)
+	c.logged = now
 	lacking := c.lacking()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -89,7 +89,7 @@ func TestWanted(t *testing.T) {
 	notHost, ended := pod("p", "n1", "10.0.0.1", Internal, "x.k.example.com"), pod("p", "n1", "10.0.0.1", Internal, "x.k.example.com")
 	notHost.Spec.HostNetwork, ended.Status.Phase = false, corev1.PodFailed
 	nodes := []*corev1.Node{node("n1", "10.0.0.1,fd00::1", "1.1.1.1"), node("n2", "10.0.0.2", "2.2.2.2"), node("cp", "10.0.0.9", "9.9.9.9", labels.ControlPlane)}
-	ingress := &networkingv1.Ingress{Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: "I.example.com"}, {}}}}
+	ingress := &networkingv1.Ingress{ObjectMeta: meta("i"), Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: "I.example.com"}, {}}}}
 	ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{Hostname: "LB.example.net."}}
 	for name, c := range map[string]struct {
 		families Families
@@ -115,7 +115,8 @@ func TestWanted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.seen.Nodes = nodes
-			got, refused := c.families.Wanted(c.seen)
+			d := Rules{Owner{Cluster: cluster}, c.families, nil}.Wanted(c.seen)
+			got, refused := d.Sets, d.Refused
 			if text(got) != c.want || len(refused) != c.refused {
 				t.Errorf("got\n%s\n%v\nwant\n%s", text(got), refused, c.want)
 			}
@@ -257,7 +258,7 @@ func (s *scene) Seen() (Seen, uint64, bool) { return s.seen, s.version, !s.parti
 func (s *scene) set(seen Seen) { s.seen, s.version = seen, s.version+1 }
 
 func (s *scene) controller(m *memory, specs ...ZoneSpec) *Controller {
-	return &Controller{Provider: m, Source: s, Owner: Owner{Cluster: cluster, API: "api." + cluster}, Families: Families{IPv4: true}, Specs: specs,
+	return &Controller{Provider: m, Source: s, Rules: Rules{Owner: Owner{Cluster: cluster, API: "api." + cluster}, Families: Families{IPv4: true}}, Specs: specs,
 		Interval: 5 * time.Second, Now: func() time.Time { return s.now }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 }
 

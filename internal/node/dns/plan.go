@@ -117,7 +117,7 @@ func (n *name) ours(kind string) bool {
 // plan adds what the name lacks.
 func (n *name) plan(zone Zone, p *Plan) {
 	if why := n.refused(zone); why != "" {
-		p.Refused = append(p.Refused, Refusal{n.name, why})
+		p.Refused = append(p.Refused, Refusal{Name: n.name, Why: why})
 		return
 	}
 	if len(n.want) == 0 && n.lasting(n.name) {

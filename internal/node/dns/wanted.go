@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kops.local/kops/internal/contract/labels"
 )
@@ -39,45 +41,70 @@ type Seen struct {
 // Families are the kinds of addresses at which machines of the cluster reach each other.
 type Families struct{ IPv4, IPv6 bool }
 
-// Refusal is a name that is not published.
-type Refusal struct{ Name, Why string }
-
-// wanted collects values.
-type wanted struct {
-	families Families
-	nodes    map[string]*corev1.Node
-	values   map[Key][]string
-	refused  map[Refusal]bool
+// Object is an object of the cluster that asks for names.
+type Object struct {
+	APIVersion, Kind, Namespace, Name string
+	UID                               types.UID
 }
 
-// Wanted computes the record sets of what the cluster has, sorted, and which names
-// cannot be published.
-func (f Families) Wanted(seen Seen) ([]Set, []Refusal) {
-	w := &wanted{families: f, nodes: map[string]*corev1.Node{}, values: map[Key][]string{}, refused: map[Refusal]bool{}}
+func object(apiVersion, kind string, m metav1.ObjectMeta) Object {
+	return Object{apiVersion, kind, m.Namespace, m.Name, m.UID}
+}
+
+// Refusal is a name that is not published.
+type Refusal struct {
+	Name, Why string
+	// Object is the one that may not publish the name. The zero Object stands for every
+	// object that asks for it.
+	Object Object
+}
+
+// Desired is what the objects of a cluster ask for.
+type Desired struct {
+	// Sets are sorted.
+	Sets    []Set
+	Refused []Refusal
+	// Askers are the objects that ask for a name.
+	Askers map[string][]Object
+}
+
+// collection gathers the values of names.
+type collection struct {
+	Rules
+	nodes   map[string]*corev1.Node
+	values  map[Key][]string
+	refused map[Refusal]bool
+	askers  map[string][]Object
+}
+
+// Wanted returns the record sets that the objects of a cluster ask for and may have.
+func (r Rules) Wanted(seen Seen) Desired {
+	c := &collection{Rules: r, nodes: map[string]*corev1.Node{}, values: map[Key][]string{}, refused: map[Refusal]bool{}, askers: map[string][]Object{}}
 	for _, n := range seen.Nodes {
-		w.nodes[n.Name] = n
+		c.nodes[n.Name] = n
 	}
 	for _, p := range seen.Pods {
-		w.pod(p)
+		c.pod(p)
 	}
 	for _, s := range seen.Services {
-		w.service(s)
+		c.service(s)
 	}
 	for _, i := range seen.Ingresses {
-		w.ingress(i)
+		c.ingress(i)
 	}
-	return w.sets()
+	return c.desired()
 }
 
 // pod publishes a pod that has the addresses of its machine. The pods of a machine that
 // is gone are shown for a while after its node.
-func (w *wanted) pod(p *corev1.Pod) {
-	node := w.nodes[p.Spec.NodeName]
+func (c *collection) pod(p *corev1.Pod) {
+	node := c.nodes[p.Spec.NodeName]
 	if !p.Spec.HostNetwork || node == nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return
 	}
+	from := asker{c, object("v1", "Pod", p.ObjectMeta), p.Namespace == metav1.NamespaceSystem && !isWorker(node)}
 	for _, name := range names(p.Annotations[External]) {
-		w.add(name, externalOf(node)...)
+		from.add(name, externalOf(node)...)
 	}
 	var own []string
 	for _, ip := range p.Status.PodIPs {
@@ -89,35 +116,36 @@ func (w *wanted) pod(p *corev1.Pod) {
 		own = append(own, p.Status.PodIP)
 	}
 	for _, name := range names(p.Annotations[Internal]) {
-		w.add(name, w.internal(own)...)
+		from.add(name, c.internal(own)...)
 	}
 }
 
 // service publishes the load balancer of a Service, or all nodes with its port. Both
 // annotations say the same of a load balancer, and of ports they contradict each other.
-func (w *wanted) service(s *corev1.Service) {
+func (c *collection) service(s *corev1.Service) {
+	from := asker{c, object("v1", "Service", s.ObjectMeta), false}
 	internal, external := names(s.Annotations[Internal]), names(s.Annotations[External])
 	switch s.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
 		for _, name := range slices.Concat(internal, external) {
 			for _, b := range s.Status.LoadBalancer.Ingress {
-				w.balancer(name, b.IP, b.Hostname)
+				from.balancer(name, b.IP, b.Hostname)
 			}
 		}
 	case corev1.ServiceTypeNodePort:
 		if len(internal) > 0 && len(external) > 0 {
 			for _, name := range slices.Concat(internal, external) {
-				w.refuse(name, fmt.Sprintf("the Service %s/%s has both annotations, of which a NodePort may have one", s.Namespace, s.Name))
+				from.refuse(name, fmt.Sprintf("the Service %s/%s has both annotations, of which a NodePort may have one", s.Namespace, s.Name))
 			}
 			return
 		}
-		for _, n := range w.nodes {
+		for _, n := range c.nodes {
 			if isWorker(n) {
 				for _, name := range internal {
-					w.add(name, w.internal(addresses(n, corev1.NodeInternalIP))...)
+					from.add(name, c.internal(addresses(n, corev1.NodeInternalIP))...)
 				}
 				for _, name := range external {
-					w.add(name, externalOf(n)...)
+					from.add(name, externalOf(n)...)
 				}
 			}
 		}
@@ -125,95 +153,128 @@ func (w *wanted) service(s *corev1.Service) {
 }
 
 // ingress publishes the load balancer of an Ingress under all its hosts.
-func (w *wanted) ingress(i *networkingv1.Ingress) {
+func (c *collection) ingress(i *networkingv1.Ingress) {
+	from := asker{c, object("networking.k8s.io/v1", "Ingress", i.ObjectMeta), false}
 	for _, r := range i.Spec.Rules {
 		if r.Host == "" {
 			continue
 		}
 		for _, b := range i.Status.LoadBalancer.Ingress {
-			w.balancer(Canonical(r.Host), b.IP, b.Hostname)
+			from.balancer(Canonical(r.Host), b.IP, b.Hostname)
 		}
 	}
 }
 
+// asker is an object while its names are collected.
+type asker struct {
+	*collection
+	Object
+	// plane says that the object is a pod of the control plane.
+	plane bool
+}
+
 // balancer publishes what a load balancer has: a name, or an address.
-func (w *wanted) balancer(name, ip, host string) {
+func (a asker) balancer(name, ip, host string) {
 	switch {
-	case host != "" && w.valid(name):
+	case host != "" && a.may(name):
 		k := Key{name, CNAME}
-		w.values[k] = append(w.values[k], Canonical(host))
+		a.values[k] = append(a.values[k], Canonical(host))
 	case host == "" && ip != "":
-		w.add(name, ip)
+		a.add(name, ip)
 	}
 }
 
 // add publishes addresses.
-func (w *wanted) add(name string, ips ...string) {
-	if !w.valid(name) {
+func (a asker) add(name string, ips ...string) {
+	if !a.may(name) {
 		return
 	}
-	for _, ip := range ips {
-		a, err := netip.ParseAddr(ip)
-		if err != nil || a.IsLoopback() || a.IsUnspecified() {
+	for _, text := range ips {
+		ip, err := netip.ParseAddr(text)
+		if err != nil || ip.IsLoopback() || ip.IsUnspecified() {
 			continue
 		}
 		k := Key{name, A}
-		if a.Is6() {
+		if ip.Is6() {
 			k.Type = AAAA
 		}
-		w.values[k] = append(w.values[k], ip)
+		a.values[k] = append(a.values[k], text)
 	}
 }
 
-// valid refuses what is no name.
-func (w *wanted) valid(name string) bool {
+// may reports whether the object may publish a name. It notes the object, and why it may not.
+func (a asker) may(name string) bool {
+	why := invalid(name)
+	if why == "" {
+		why = a.forbidden(a.Object, a.plane, name)
+	}
+	if why != "" {
+		a.refuse(name, why)
+		return false
+	}
+	if !slices.Contains(a.askers[name], a.Object) {
+		a.askers[name] = append(a.askers[name], a.Object)
+	}
+	return true
+}
+
+func (a asker) refuse(name, why string) { a.refused[Refusal{name, why, a.Object}] = true }
+
+// invalid returns why a name is not a DNS name; empty: it is one.
+func invalid(name string) string {
 	labels := strings.Split(name, ".")
 	bad := len(labels) < 2 || len(name) > mostName
 	for i, l := range labels {
 		bad = bad || len(l) == 0 || len(l) > 63 || (l != "*" || i > 0) && strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != ""
 	}
-	if bad {
-		w.refuse(name, fmt.Sprintf("it is no name of a zone's; a name has labels of letters, digits and hyphens, and at most %d characters", mostName))
+	if !bad {
+		return ""
 	}
-	return !bad
+	return fmt.Sprintf("it is not a valid DNS name; a name has labels of letters, digits and hyphens, and at most %d characters", mostName)
 }
 
-func (w *wanted) refuse(name, why string) { w.refused[Refusal{name, why}] = true }
-
-// sets returns what was collected.
-func (w *wanted) sets() ([]Set, []Refusal) {
-	var out []Set
-	for k, values := range w.values {
+// desired returns what was collected.
+func (c *collection) desired() Desired {
+	d := Desired{Askers: c.askers}
+	for k, values := range c.values {
 		s := NewSet(k.Name, k.Type, TTL, values...)
 		if k.Type == CNAME {
-			if len(w.values[Key{k.Name, A}])+len(w.values[Key{k.Name, AAAA}]) > 0 {
-				w.refuse(k.Name, "it has addresses, and a name that it would lead to: "+s.Values[0]+"; the addresses are published")
+			if len(c.values[Key{k.Name, A}])+len(c.values[Key{k.Name, AAAA}]) > 0 {
+				c.limit(k.Name, "it has addresses, and a name that it would lead to: "+s.Values[0]+"; the addresses are published")
 				continue
 			}
 			if len(s.Values) > 1 {
-				w.refuse(k.Name, "it would lead to several names, of which the first is published: "+strings.Join(s.Values, ", "))
+				c.limit(k.Name, "it would lead to several names, of which the first is published: "+strings.Join(s.Values, ", "))
 				s.Values = s.Values[:1]
 			}
 		}
 		if n := len(s.Values); n > mostValues {
-			w.refuse(k.Name, fmt.Sprintf("it has %d addresses, of which %d are published; a load balancer has fewer", n, mostValues))
+			c.limit(k.Name, fmt.Sprintf("it has %d addresses, of which %d are published; a load balancer has fewer", n, mostValues))
 			s.Values = s.Values[:mostValues]
 		}
-		out = append(out, s)
+		d.Sets = append(d.Sets, s)
 	}
-	slices.SortFunc(out, func(a, b Set) int { return compareKeys(a.Key, b.Key) })
-	return out, slices.SortedFunc(maps.Keys(w.refused), compareRefusals)
+	slices.SortFunc(d.Sets, func(a, b Set) int { return compareKeys(a.Key, b.Key) })
+	d.Refused = slices.SortedFunc(maps.Keys(c.refused), compareRefusals)
+	return d
 }
 
+// limit notes that a name does not get all that its objects ask for.
+func (c *collection) limit(name, why string) { c.refused[Refusal{Name: name, Why: why}] = true }
+
 func compareRefusals(a, b Refusal) int {
-	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Why, b.Why))
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Why, b.Why), compareObjects(a.Object, b.Object))
+}
+
+func compareObjects(a, b Object) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
 // internal are those of addresses that machines of the cluster use.
-func (w *wanted) internal(ips []string) []string {
+func (c *collection) internal(ips []string) []string {
 	return slices.DeleteFunc(slices.Clone(ips), func(ip string) bool {
 		a, err := netip.ParseAddr(ip)
-		return err != nil || a.Is4() && !w.families.IPv4 || a.Is6() && !w.families.IPv6
+		return err != nil || a.Is4() && !c.Families.IPv4 || a.Is6() && !c.Families.IPv6
 	})
 }
 

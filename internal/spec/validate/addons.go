@@ -1,6 +1,11 @@
 package validate
 
 import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"kops.local/kops/api"
 	"kops.local/kops/internal/spec/catalogue"
 )
@@ -16,6 +21,20 @@ func externalDNS(c *Check) {
 		c.Bad(path+"provider", string(e.Provider), "publishes names, and spec.topology.dns.type is None", "use none")
 	}
 	c.OneOf(path+"watchNamespace", e.WatchNamespace, "kube-system")
+	for i, domain := range e.AllowedDomains {
+		c.allowedDomain(fmt.Sprintf("%sallowedDomains[%d]", path, i), domain)
+	}
+	if len(e.AllowedDomains) > 0 && e.Provider == api.ExternalDNSProviderExternalDNS {
+		c.Bad(path+"allowedDomains", strings.Join(e.AllowedDomains, ", "), "external-dns publishes names of every namespace without regard to it", "remove it, or use provider: dns-controller")
+	}
+}
+
+// allowedDomain checks a domain in which objects of every namespace may publish names.
+func (c *Check) allowedDomain(path, domain string) {
+	name := strings.TrimPrefix(domain, "*.")
+	if domain != "*" && len(validation.IsDNS1123Subdomain(strings.ReplaceAll(name, "_", "a"))) > 0 {
+		c.Bad(path, domain, "is not a domain", "write DOMAIN such as example.com, *.DOMAIN to allow wildcards as well, or * for all names")
+	}
 }
 
 // needRules check that add-ons have what their folders say that they require.

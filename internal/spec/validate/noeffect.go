@@ -85,7 +85,7 @@ func unused(t *traits.Traits, kind string) []traits.Unused {
 	if kind == api.KindCluster {
 		table = append(table, unusedCluster()...)
 		if !t.Publishes() {
-			table = append(table, lacks("dnsZone", "externalDNS.watchIngress", "externalDNS.watchNamespace", "externalDNS.priorityClassName"))
+			table = append(table, lacks("dnsZone", "externalDNS.allowedDomains", "externalDNS.watchIngress", "externalDNS.watchNamespace", "externalDNS.priorityClassName"))
 		}
 		if t.Terraform.Never {
 			table = append(table, lacks("target.terraform"))

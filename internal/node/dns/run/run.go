@@ -39,7 +39,9 @@ type Options struct {
 	// Ingress says to publish Ingresses, Namespace what to watch; empty: all.
 	Ingress   bool
 	Namespace string
-	Interval  time.Duration
+	// Allowed are the domains in which objects of every namespace may publish names.
+	Allowed  []string
+	Interval time.Duration
 	// Listen is the address of metrics and readiness; empty: there is none.
 	Listen string
 	// Kubeconfig says how to reach the cluster; empty means with the pod's service account.
@@ -52,7 +54,7 @@ type Options struct {
 
 // DNSController publishes names until the context ends.
 func DNSController(ctx context.Context, o Options) error {
-	specs, err := o.check()
+	specs, allowed, err := o.check()
 	if err != nil {
 		return err
 	}
@@ -77,7 +79,8 @@ func DNSController(ctx context.Context, o Options) error {
 		return err
 	}
 	c := &dns.Controller{
-		Provider: provider, Source: watch, Owner: dns.Owner{Cluster: o.Cluster, API: o.API}, Families: o.Families, Specs: specs,
+		Provider: provider, Source: watch, Specs: specs,
+		Rules: dns.Rules{Owner: dns.Owner{Cluster: o.Cluster, API: o.API}, Families: o.Families, Allowed: allowed}, Events: dns.EventsOf(core, time.Now),
 		Interval: o.Interval, Now: time.Now, Sleep: clock.Sleep, Log: o.Log,
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -90,7 +93,7 @@ func DNSController(ctx context.Context, o Options) error {
 }
 
 // check reads the options, and tells all that is wrong with them.
-func (o Options) check() ([]dns.ZoneSpec, error) {
+func (o Options) check() ([]dns.ZoneSpec, []dns.Domain, error) {
 	var errs []error
 	if o.Cluster == "" {
 		errs = append(errs, errors.New("--cluster-name is needed: only the names of the cluster are changed"))
@@ -109,7 +112,15 @@ func (o Options) check() ([]dns.ZoneSpec, error) {
 		}
 		specs = append(specs, s)
 	}
-	return specs, errors.Join(errs...)
+	var allowed []dns.Domain
+	for _, text := range o.Allowed {
+		d, err := dns.ParseDomain(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--allow-domain: %w", err))
+		}
+		allowed = append(allowed, d)
+	}
+	return specs, allowed, errors.Join(errs...)
 }
 
 // open connects to the chosen service.

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/node/daemon"
 	"kops.local/kops/internal/node/dns"
 	"kops.local/kops/internal/test/kubetest"
@@ -84,7 +85,7 @@ func (z *zone) await(t *testing.T, want string) {
 // addMachine adds a node, and a pod of its own that is named in the zone.
 func addMachine(t *testing.T, core corev1client.CoreV1Interface, name, ip string) {
 	t.Helper()
-	n, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	n, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labels.ControlPlane: ""}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +103,24 @@ func addMachine(t *testing.T, core corev1client.CoreV1Interface, name, ip string
 	p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, ip, []corev1.PodIP{{IP: ip}}
 	if _, err := core.Pods("kube-system").UpdateStatus(t.Context(), p, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// awaitEvent waits until an event of a Service says that its name is reserved.
+func awaitEvent(t *testing.T, core corev1client.CoreV1Interface, s *corev1.Service) {
+	t.Helper()
+	w, err := core.Events(s.Namespace).Watch(t.Context(), metav1.ListOptions{FieldSelector: "reason=NameNotPublished,involvedObject.uid=" + string(s.UID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	select {
+	case e := <-w.ResultChan():
+		if got, ok := e.Object.(*corev1.Event); !ok || !strings.Contains(got.Message, "api.internal.k.example.com is not published: it is reserved for the control plane") {
+			t.Errorf("%+v", e.Object)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("no event about the Service")
 	}
 }
 
@@ -141,7 +160,7 @@ func TestAClusterIsPublished(t *testing.T) {
 	address := l.Addr().String()
 	_ = l.Close()
 	o := Options{
-		Cluster: "k.example.com", DNS: "test", Zones: []string{"*/*"}, Families: dns.Families{IPv4: true}, Ingress: true, Interval: 50 * time.Millisecond,
+		Cluster: "k.example.com", DNS: "test", Zones: []string{"*/*"}, Families: dns.Families{IPv4: true}, Ingress: true, Allowed: []string{"example.com"}, Interval: 50 * time.Millisecond,
 		Listen: address, Kubeconfig: kubetest.Kubeconfig(t, config), Version: "test",
 		Services: []Service{{"test", func(context.Context) (dns.Provider, error) { return z, nil }}},
 	}
@@ -168,6 +187,12 @@ func TestAClusterIsPublished(t *testing.T) {
 		stop = start(t, o)
 		z.await(t, "api.internal.k.example.com A 10.0.0.1,10.0.0.2"+kept)
 	}
+	s, err := core.Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "thief", Annotations: map[string]string{dns.External: "api.internal.k.example.com"}},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitEvent(t, core, s)
 	// The machine is gone; its pod is shown for a while.
 	if err := core.Nodes().Delete(t.Context(), "cp1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
