@@ -40,6 +40,20 @@ func acquire(t *testing.T, s *clusterstore.Store, user string) (context.Context,
 	return ctx, l
 }
 
+// A server that ignores the conditions of writes gives nobody the lease.
+func TestNoLeaseWhereConditionsAreIgnored(t *testing.T) {
+	state := store.NewMemory("deaf")
+	for _, user := range []string{"jane", "joe"} {
+		s, err := clusterstore.Open(clusterstore.Config{State: store.Proven(storetest.Deaf{Store: state}, &store.Proof{}), Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Acquire(t.Context(), name, holder(user), nil); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "ignores If-None-Match") {
+			t.Errorf("%s: %v", user, err)
+		}
+	}
+}
+
 func leaseForOne(t *testing.T, w *world) {
 	a, b := w.client(t), w.client(t)
 	create(t, a, demo(name, 0))

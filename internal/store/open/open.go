@@ -38,6 +38,9 @@ type Options struct {
 	// Account has the credentials for AWS where the environment has none; it is asked
 	// when they are first needed. nil: there are no others.
 	Account Account
+	// Proofs says to prove that servers of S3 other than Amazon's keep the conditions of
+	// writes. Programs of machines rely on what the command line has proved.
+	Proofs bool
 	// Token tells Google's storage who asks. nil: the account of the machine does, where
 	// Direct asks for it.
 	Token token.Source
@@ -63,7 +66,8 @@ func Backends(o Options) store.Backends {
 // s3 says how buckets are reached: as S3_ENDPOINT says, or as AWS itself. The account
 // for AWS is of no use to the server of somebody else, and none of its business.
 func (o Options) s3() s3.Config {
-	c := s3.Config{Endpoint: o.Env("S3_ENDPOINT"), Region: o.Env("S3_REGION"), ACL: strings.TrimSpace(o.Env("KOPS_STATE_S3_ACL"))}
+	c := s3.Config{Endpoint: o.Env("S3_ENDPOINT"), Region: o.Env("S3_REGION"), ACL: strings.TrimSpace(o.Env("KOPS_STATE_S3_ACL")),
+		Unproven: !o.Proofs || o.Env("KOPS_STATE_S3_WITHOUT_LOCKS") == "true"}
 	if o.HTTP != nil {
 		c.HTTPClient = o.HTTP
 	}

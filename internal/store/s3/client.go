@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,6 +34,9 @@ type Config struct {
 	Credentials aws.CredentialsProvider
 	// ACL is a canned ACL for every object written; empty leaves it to the writer.
 	ACL string
+	// Unproven says that the server's conditions of writes are relied on without a proof.
+	// Those of Amazon S3 need none.
+	Unproven bool
 	// HTTPClient sends the requests; nil means one of its own for each store.
 	HTTPClient sdk.HTTPClient
 }
@@ -48,6 +53,7 @@ func Backend(cfg Config) store.Backend {
 func Compatible(cfg Config) store.Backend { return backend(cfg, "do", "linode", "hos", "scw") }
 
 func backend(cfg Config, schemes ...string) store.Backend {
+	proofs := &proofs{buckets: map[string]*store.Proof{}}
 	return store.Backend{
 		Schemes: schemes,
 		Open: func(_ context.Context, scheme, rest string) (store.Store, error) {
@@ -59,9 +65,38 @@ func backend(cfg Config, schemes ...string) store.Backend {
 				return nil, fault.Wrap(fault.Permanent, errors.New("no endpoint for "+scheme+":// is known"),
 					"set S3_ENDPOINT to the URL of the object storage")
 			}
-			return newBucket(cfg, scheme, name, prefix), nil
+			b := newBucket(cfg, scheme, name, prefix)
+			if cfg.Unproven || amazon(b.cfg.Endpoint) {
+				return b, nil
+			}
+			return store.Proven(b, proofs.of(name)), nil
 		},
 	}
+}
+
+// amazon reports whether an endpoint is Amazon's: the default, or one of a region, of a
+// VPC or for FIPS.
+func amazon(endpoint string) bool {
+	if endpoint == "" {
+		return true
+	}
+	u, err := url.Parse(endpoint)
+	return err == nil && (strings.HasSuffix(u.Hostname(), ".amazonaws.com") || strings.HasSuffix(u.Hostname(), ".amazonaws.com.cn"))
+}
+
+// proofs are the proofs of buckets by their names.
+type proofs struct {
+	mu      sync.Mutex
+	buckets map[string]*store.Proof
+}
+
+func (p *proofs) of(bucket string) *store.Proof {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.buckets[bucket] == nil {
+		p.buckets[bucket] = &store.Proof{Remedy: "keep the state on a server that honours If-Match and If-None-Match; or set KOPS_STATE_S3_WITHOUT_LOCKS=true, and never run two commands at the same time"}
+	}
+	return p.buckets[bucket]
 }
 
 func newBucket(cfg Config, scheme, name, prefix string) *bucket {

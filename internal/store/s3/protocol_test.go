@@ -238,7 +238,7 @@ func TestEachCallIsOneRequest(t *testing.T) {
 		}
 		return reply(200, "", "ETag", `"v"`)
 	}}
-	b := s.open(t, s3.Config{Endpoint: "https://objects.example.com", ACL: "bucket-owner-full-control"})
+	b := s.open(t, s3.Config{Unproven: true, Endpoint: "https://objects.example.com", ACL: "bucket-owner-full-control"})
 	if _, err := b.Put(t.Context(), "a b", []byte("x"), store.PutOptions{IfVersion: "v0", PublicRead: true}); err != nil {
 		t.Fatal(err)
 	}

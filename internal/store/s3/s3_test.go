@@ -2,13 +2,19 @@ package s3_test
 
 import (
 	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/s3"
@@ -43,6 +49,53 @@ func open(t *testing.T, cfg s3.Config, url string) store.Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// A proxy in front of a real server drops conditions: writes that have one are refused, unless
+// the user does without. The answer is remembered for the bucket.
+func TestAServerThatIgnoresConditions(t *testing.T) {
+	server := awstest.Moto(t)
+	server.Bucket(t, "proofs")
+	target, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deaf atomic.Bool
+	var requests atomic.Int32
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		requests.Add(1)
+		r.SetURL(target)
+		if deaf.Load() {
+			r.Out.Header.Del("If-Match")
+			r.Out.Header.Del("If-None-Match")
+		}
+	}})
+	defer proxy.Close()
+	cfg := server.S3()
+	cfg.Endpoint, cfg.Unproven = proxy.URL, false
+	backends := store.Backends{s3.Backend(cfg)}
+	put := func(b store.Backends, folder, key string) error {
+		s, err := b.Open(t.Context(), "s3://proofs/"+folder)
+		if err == nil {
+			_, err = s.Put(t.Context(), key, []byte("x"), store.PutOptions{IfAbsent: true})
+		}
+		return err
+	}
+	deaf.Store(true)
+	if err := put(backends, "a", "lease"); !fault.Is(err, fault.Permanent) || !strings.Contains(fault.Remedy(err), "KOPS_STATE_S3_WITHOUT_LOCKS=true") {
+		t.Errorf("a deaf server: %v", err)
+	}
+	cfg.Unproven = true
+	if err := put(store.Backends{s3.Backend(cfg)}, "a", "lease"); err != nil {
+		t.Errorf("without locks: %v", err)
+	}
+	deaf.Store(false)
+	for i, want := range []int32{3, 1, 1} { // two requests of the proof: its object is there
+		requests.Store(0)
+		if err := put(backends, "a", fmt.Sprintf("n%d", i)); err != nil || requests.Load() != want {
+			t.Errorf("write %d: %d requests, %v", i, requests.Load(), err)
+		}
+	}
 }
 
 // A bucket that keeps versions keeps none of what is purged, and all of the rest.

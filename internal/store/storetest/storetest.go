@@ -53,6 +53,7 @@ func Run(t *testing.T, traits Traits, fresh func(t *testing.T) Clients) {
 		{"if absent: one of many wins", ifAbsentRace},
 		{"if version", ifVersion},
 		{"if version: no update is lost", lostUpdate},
+		{"a server that ignores conditions is found out", proven},
 		{"delete", remove},
 		{"delete many", removeMany},
 		{"concurrent writers leave whole objects", wholeObjects},

@@ -40,12 +40,13 @@ func (s *Server) AWS() aws.Config {
 	}
 }
 
-// S3 is the configuration for the store's buckets.
+// S3 is the configuration for the store's buckets, without proofs of conditions.
 func (s *Server) S3() s3.Config {
 	return s3.Config{
 		Endpoint:    s.URL,
 		Region:      s.Region,
 		Credentials: credentials.NewStaticCredentialsProvider(s.AccessKey, s.SecretKey, ""),
+		Unproven:    true, // tests count objects and requests
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 // Backends lists what can be opened. env returns an environment variable, or "", as
 // os.Getenv does; client sends all requests.
 func Backends(env func(string) string, client *http.Client) store.Backends {
-	all := open.Backends(open.Options{Env: env, HTTP: client, Account: sdkchain.Credentials{}, Token: adc.Source(client)})
+	all := open.Backends(open.Options{Env: env, HTTP: client, Account: sdkchain.Credentials{}, Proofs: true, Token: adc.Source(client)})
 	_, suffix := azchain.Cloud(env("AZURE_ENVIRONMENT"))
 	openstack := oschain.Client(env, client)
 	return append(all, azureblob.Backend(azureblob.Config{HTTP: client, Endpoint: env("AZURE_STORAGE_SERVICE_ENDPOINT"), Suffix: suffix,
