@@ -1,7 +1,10 @@
 package controller
 
 import (
+	"math"
+	"net/http"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -28,7 +31,8 @@ const (
 // Gate bounds what senders who have proven nothing yet can make the controller do.
 // It must come before everything that costs more than reading the request.
 type Gate struct {
-	now func() time.Time
+	now   func() time.Time
+	limit rate.Limit // of one sender
 
 	mu      sync.Mutex
 	busy    int
@@ -45,10 +49,22 @@ type sender struct {
 
 // NewGate returns a gate that nobody has passed.
 func NewGate(now func() time.Time) *Gate {
-	return &Gate{now: now, senders: map[netip.Prefix]*sender{}, rest: newSender()}
+	return newGate(now, perSecond)
 }
 
-func newSender() *sender { return &sender{rate: rate.NewLimiter(perSecond, burst)} }
+func newGate(now func() time.Time, limit rate.Limit) *Gate {
+	g := &Gate{now: now, limit: limit, senders: map[netip.Prefix]*sender{}}
+	g.rest = g.newSender()
+	return g
+}
+
+func (g *Gate) newSender() *sender { return &sender{rate: rate.NewLimiter(g.limit, burst)} }
+
+// refuse answers a request that may not pass.
+func (g *Gate) refuse(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	http.Error(w, "too many requests; try again later", http.StatusTooManyRequests)
+}
 
 // enter lets a request of a remote address, host:port, pass: leave is to be called at
 // its end. Without leave it may not pass, and wait is after what time to try again.
@@ -91,7 +107,7 @@ func (g *Gate) sender(from netip.Prefix, now time.Time) *sender {
 	if len(g.senders) >= mostSenders {
 		return g.rest
 	}
-	s := newSender()
+	s := g.newSender()
 	g.senders[from] = s
 	return s
 }

@@ -5,29 +5,57 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/singleflight"
 
 	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
 )
 
 // Programs serves kops' own programs from the cluster's store, by their digests, to
 // machines that have proven nothing yet: a worker has no right on the store, and needs
 // nodeup to prove who it is. What is served is no secret, and is never anything else.
 type Programs struct {
-	Base Reader
-
+	base   Folder
+	now    func() time.Time
+	gate   *Gate
 	flight singleflight.Group
+
 	mu     sync.Mutex
-	held   map[string][]byte // by key
-	order  []string          // of the keys, the latest last
+	there  map[string]store.Info // what the store has, by key
+	listed time.Time
+	wrong  map[string]store.Version // those whose content has another digest
+	held   map[string][]byte        // by key
+	order  []string                 // of the keys, the latest last
 	size   int
 }
+
+// Folder is the cluster's folder in the store.
+type Folder interface {
+	Reader
+	// List yields the objects whose keys begin with a prefix.
+	List(ctx context.Context, prefix string) iter.Seq2[store.Info, error]
+}
+
+// NewPrograms serves the programs below base. It has a gate of its own, so that long
+// downloads keep no machine from joining.
+func NewPrograms(base Folder, now func() time.Time) *Programs {
+	return &Programs{base: base, now: now, gate: newGate(now, programsPerSecond), wrong: map[string]store.Version{}}
+}
+
+const (
+	// programsPerSecond is how often one sender may ask in the long run. A machine asks once.
+	programsPerSecond = 5
+	// listAge is how old the list of programs is when it is made again for one that it lacks.
+	listAge = 5 * time.Second
+)
 
 // Of what was read this much is held, in bytes: nodeup for each architecture, of two versions.
 const heldPrograms = 48 << 20
@@ -50,6 +78,12 @@ func (p *Programs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only GET is answered", http.StatusMethodNotAllowed)
 		return
 	}
+	leave, wait := p.gate.enter(r.RemoteAddr)
+	if leave == nil {
+		p.gate.refuse(w, wait)
+		return
+	}
+	defer leave()
 	data, err := p.read(r.Context(), key, sum)
 	switch {
 	case fault.Is(err, fault.Gone):
@@ -79,11 +113,20 @@ func (p *Programs) read(ctx context.Context, key, sum string) ([]byte, error) {
 		if data := p.have(key); data != nil {
 			return data, nil
 		}
-		data, _, err := p.Base.Get(context.WithoutCancel(ctx), key) // others wait for it, too
+		ctx := context.WithoutCancel(ctx) // others wait for it, too
+		info, err := p.find(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		if is := sha256.Sum256(data); hex.EncodeToString(is[:]) != sum || len(data) > largestProgram {
+		if info.Size > largestProgram || p.isWrong(info) {
+			return nil, errChanged
+		}
+		data, _, err := p.base.Get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if is := sha256.Sum256(data); hex.EncodeToString(is[:]) != sum {
+			p.note(info)
 			return nil, errChanged
 		}
 		p.hold(key, data)
@@ -93,6 +136,58 @@ func (p *Programs) read(ctx context.Context, key, sum string) ([]byte, error) {
 		return nil, err
 	}
 	return got.([]byte), nil
+}
+
+// find describes what the store has at a key, without a request for each key that anybody
+// asks for. The error is of class fault.Gone where there is none.
+func (p *Programs) find(ctx context.Context, key string) (store.Info, error) {
+	_, err, _ := p.flight.Do("", func() (any, error) {
+		p.mu.Lock()
+		info, known := p.there[key]
+		wrong, found := p.wrong[key]
+		good := known && !(found && wrong == info.Version)
+		fresh := p.there != nil && p.now().Sub(p.listed) < listAge
+		p.mu.Unlock()
+		if good || fresh {
+			return nil, nil
+		}
+		all := map[string]store.Info{}
+		for info, err := range p.base.List(ctx, programs.Folder) {
+			if err != nil {
+				return nil, err
+			}
+			all[info.Key] = info
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.there, p.listed = all, p.now()
+		return nil, nil
+	})
+	if err != nil {
+		return store.Info{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	info, ok := p.there[key]
+	if !ok {
+		return info, fault.New(fault.Gone, "the store has no %s", key)
+	}
+	return info, nil
+}
+
+// isWrong reports whether the content of an object was read and has another digest.
+func (p *Programs) isWrong(i store.Info) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v, ok := p.wrong[i.Key]
+	return ok && v == i.Version
+}
+
+// note remembers that the content of an object has another digest, until the object changes.
+func (p *Programs) note(i store.Info) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wrong[i.Key] = i.Version
 }
 
 func (p *Programs) have(key string) []byte {

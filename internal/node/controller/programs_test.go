@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/engine/fault"
@@ -20,7 +24,12 @@ import (
 // counted counts what is read of a store.
 type counted struct {
 	store.Store
-	reads atomic.Int32
+	reads, lists atomic.Int32
+}
+
+func (c *counted) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	c.lists.Add(1)
+	return c.Store.List(ctx, prefix)
 }
 
 func (c *counted) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
@@ -46,7 +55,7 @@ func TestProgramsAreServedByTheirDigest(t *testing.T) {
 	nodeup := put(t, base, keyOf("nodeup", "nodeup.gz"), "nodeup")
 	changed := put(t, base, keyOf("nodeup of yesterday", "nodeup.gz"), "nodeup, changed")
 	put(t, base, "pki/private/kubernetes-ca/keyset.yaml", "key")
-	s := &controller.Server{Programs: &controller.Programs{Base: base}}
+	s := &controller.Server{Programs: controller.NewPrograms(base, time.Now)}
 	ask := func(method, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
@@ -77,12 +86,18 @@ func TestProgramsAreServedByTheirDigest(t *testing.T) {
 func TestManyMachinesReadTheStoreOnce(t *testing.T) {
 	base := &counted{Store: store.NewMemory("test")}
 	nodeup := put(t, base, keyOf("nodeup", "nodeup.gz"), "nodeup")
-	p := &controller.Programs{Base: base}
+	p := controller.NewPrograms(base, time.Now)
 	var g sync.WaitGroup
 	for range 200 {
 		g.Go(func() {
-			w := httptest.NewRecorder()
-			p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+nodeup, nil))
+			var w *httptest.ResponseRecorder
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+nodeup, nil)
+			for n := 0; ; n++ { // as curl does: too many machines at once are told to wait
+				r.RemoteAddr = fmt.Sprintf("10.0.%d.1:1", n%200)
+				if w = httptest.NewRecorder(); serve(p, w, r) {
+					break
+				}
+			}
 			if w.Body.String() != "nodeup" || w.Header().Get("Content-Length") != "6" {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
@@ -94,18 +109,70 @@ func TestManyMachinesReadTheStoreOnce(t *testing.T) {
 	}
 }
 
+// serve reports whether a request was answered, and not put off.
+func serve(h http.Handler, w *httptest.ResponseRecorder, r *http.Request) bool {
+	h.ServeHTTP(w, r)
+	return w.Code != http.StatusTooManyRequests
+}
+
 // A store that refuses is told of, and asked again.
 func TestAStoreThatRefusesIsAskedAgain(t *testing.T) {
 	inner := store.NewMemory("test")
 	key := put(t, inner, keyOf("nodeup", "nodeup.gz"), "nodeup")
 	base := &refusing{Store: inner, left: 1}
-	p := &controller.Programs{Base: base}
+	p := controller.NewPrograms(base, time.Now)
 	for _, want := range []int{502, 200} {
 		w := httptest.NewRecorder()
 		p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+key, nil))
 		if w.Code != want || want == 502 && !strings.Contains(w.Body.String(), "403 Forbidden") {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
+	}
+}
+
+// Requests for programs that nobody has cost the store no request each, and one sender's
+// requests no more than its share.
+func TestAFloodForProgramsReadsTheStoreInDrops(t *testing.T) {
+	base := &counted{Store: store.NewMemory("test")}
+	nodeup := put(t, base, keyOf("nodeup", "nodeup.gz"), "nodeup")
+	changed := put(t, base, keyOf("nodeup of yesterday", "nodeup.gz"), "nodeup, changed")
+	now := time.Unix(1e9, 0)
+	p := controller.NewPrograms(base, func() time.Time { return now })
+	ask := func(key, from string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+key, nil)
+		r.RemoteAddr = from
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, r)
+		return w.Code
+	}
+	codes := map[int]int{}
+	for n := range 20_000 {
+		codes[ask(keyOf(strconv.Itoa(n), "nodeup.gz"), "10.0.0.1:1")]++
+	}
+	if codes[404] != 100 || codes[429] != 19_900 || base.lists.Load() != 1 || base.reads.Load() != 0 {
+		t.Errorf("%v; the store was listed %d times, read %d times", codes, base.lists.Load(), base.reads.Load())
+	}
+	for n := range 1000 { // another sender each time
+		from := fmt.Sprintf("10.1.%d.%d:1", n/250, n%250)
+		if got := ask(changed, from); got != 404 {
+			t.Fatalf("a program that was changed: %d", got)
+		}
+		if got := ask(nodeup, from); got != 200 {
+			t.Fatalf("a program that is there: %d", got)
+		}
+	}
+	if base.lists.Load() != 1 || base.reads.Load() != 2 {
+		t.Errorf("the store was listed %d times, read %d times", base.lists.Load(), base.reads.Load())
+	}
+	put(t, base, changed, "nodeup of yesterday")
+	now = now.Add(5 * time.Second)
+	if got := ask(changed, "10.2.0.1:1"); got != 200 {
+		t.Errorf("a program that was mended: %d", got)
+	}
+	large := put(t, base, keyOf("large", "nodeup.gz"), strings.Repeat("x", 41<<20))
+	now = now.Add(5 * time.Second)
+	if got := ask(large, "10.2.0.1:1"); got != 404 || base.reads.Load() != 3 {
+		t.Errorf("a program that is too long: %d, the store was read %d times", got, base.reads.Load())
 	}
 }
 

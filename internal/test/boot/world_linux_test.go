@@ -303,7 +303,7 @@ func (w *world) controllerStarts(by *pki.Keyset) {
 	s := &controller.Server{
 		Verifier: &awssts.Verifier{Endpoint: "https://" + tokenHost + "/", HTTP: client, Account: account, Partition: "aws", Roles: []string{"nodes.k.example.com"}, Instances: onlyInstance{}, Now: time.Now},
 		Nodes:    nobody{}, Configs: stored, Signers: map[string]*pki.Keyset{pki.KubernetesCA: ca}, Trusted: x509.NewCertPool(), Gate: controller.NewGate(time.Now),
-		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: w.issuer, Log: slog.New(slog.DiscardHandler), Programs: &controller.Programs{Base: folder},
+		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: w.issuer, Log: slog.New(slog.DiscardHandler), Programs: controller.NewPrograms(folder, time.Now),
 	}
 	own := w.certificate(by, "kops-controller.internal.k.example.com")
 	h := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

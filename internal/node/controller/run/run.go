@@ -29,6 +29,7 @@ import (
 	"kops.local/kops/internal/node/daemon"
 	"kops.local/kops/internal/platform/incluster"
 	"kops.local/kops/internal/platform/onmachine"
+	"kops.local/kops/internal/store"
 )
 
 // Options are what the command line says.
@@ -60,7 +61,7 @@ func Controller(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	stored, err := openStores(ctx, o, conf)
+	base, stored, err := openStores(ctx, o, conf)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func Controller(ctx context.Context, o Options) error {
 	handler, err := newCurrent(conf, &controller.Server{
 		Verifier: who.Verifier, Nodes: controller.LiveNodes{Client: core.Nodes()}, Configs: stored,
 		Gate: controller.NewGate(time.Now), InPlace: who.InPlace, Allowed: conf.Server.CertNames, Issuer: pki.Issuer{Rand: rand.Reader, Now: time.Now}, Log: o.Log,
-		Programs: &controller.Programs{Base: stored.Base},
+		Programs: controller.NewPrograms(base, time.Now),
 	}, bootstrap.SystemClock().Sleep)
 	if err != nil {
 		return err
@@ -154,13 +155,13 @@ func lead(ctx context.Context, config *rest.Config, host string, work []func(con
 	})
 }
 
-// openStores opens the folders of the cluster.
-func openStores(ctx context.Context, o Options, conf *controllerconfig.Config) (controller.Stored, error) {
+// openStores opens the folder of the cluster, and what is read of it.
+func openStores(ctx context.Context, o Options, conf *controllerconfig.Config) (store.Store, controller.Stored, error) {
 	client := &http.Client{Timeout: time.Minute}
 	stores := daemon.Stores(o.Env, client, onmachine.KeysOf(o.Machines, o.Env, client))
 	base, err := stores.Open(ctx, conf.ConfigBase)
 	if err != nil {
-		return controller.Stored{}, err
+		return nil, controller.Stored{}, err
 	}
 	secrets := conf.SecretStore
 	if secrets == "" {
@@ -168,9 +169,9 @@ func openStores(ctx context.Context, o Options, conf *controllerconfig.Config) (
 	}
 	secret, err := stores.Open(ctx, secrets)
 	if err != nil {
-		return controller.Stored{}, err
+		return nil, controller.Stored{}, err
 	}
-	return controller.Stored{Base: base, Secrets: secret}, nil
+	return base, controller.Stored{Base: base, Secrets: secret}, nil
 }
 
 // connect asks the configuration's platform.
