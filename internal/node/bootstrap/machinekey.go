@@ -96,12 +96,17 @@ type Machines interface {
 	Machine(ctx context.Context, node string) (Machine, error)
 }
 
+// lookedUpPerSecond and lookedUpAtOnce bound the look-ups of machines, which come before
+// anything is proven: each may be a request to the cluster's store.
+const lookedUpPerSecond, lookedUpAtOnce = 20, 500
+
 // MachineKeyVerifier checks the proofs that MachineKey makes. A proof that was
 // accepted once is not accepted again by the same verifier.
 type MachineKeyVerifier struct {
 	machines Machines
 	now      func() time.Time
 	seen     Seen
+	unproven Bucket
 }
 
 var _ Verifier = (*MachineKeyVerifier)(nil)
@@ -119,6 +124,9 @@ func (v *MachineKeyVerifier) Verify(ctx context.Context, p Proof) (Identity, err
 	}
 	if errs := validation.IsDNS1123Subdomain(claim.Instance); len(errs) > 0 {
 		return Identity{}, denied("%q is no name of a node", claim.Instance)
+	}
+	if !v.unproven.Take(v.now(), lookedUpPerSecond, lookedUpAtOnce) {
+		return Identity{}, ErrBusy
 	}
 	m, err := v.machines.Machine(ctx, claim.Instance)
 	switch {

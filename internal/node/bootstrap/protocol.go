@@ -105,6 +105,10 @@ type Verifier interface {
 	Verify(ctx context.Context, p Proof) (Identity, error)
 }
 
+// ErrBusy means that others ask too much for this request to be looked into now. It says
+// nothing of the proof, and the machine asks again.
+var ErrBusy = errors.New("too many unproven requests; try again later")
+
 // ErrReady means that the machine's Node exists and is ready, so that nobody may
 // join in its name: a machine that hears it has nothing left to do.
 var ErrReady = errors.New("the node has joined already and is ready")

@@ -10,11 +10,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/nodeconfig"
@@ -23,6 +23,9 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
 )
+
+// busy is when a machine asks again whose request was not looked into.
+const busy = 5 * time.Second
 
 // NodeState is what a Node has come to.
 type NodeState int
@@ -97,8 +100,7 @@ func (s *Server) serveBootstrap(w http.ResponseWriter, r *http.Request) {
 		leave, wait := s.Gate.enter(r.RemoteAddr)
 		if leave == nil {
 			log.Debug("too many requests", "wait", wait)
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-			http.Error(w, "too many requests; try again later", http.StatusTooManyRequests)
+			s.Gate.refuse(w, wait)
 			return
 		}
 		defer leave()
@@ -251,6 +253,10 @@ func (s *Server) refuse(w http.ResponseWriter, log *slog.Logger, err error) {
 	switch {
 	case errors.As(err, new(storeTrouble)):
 		text = "kops-controller cannot read the cluster's store; its log tells why"
+	case errors.Is(err, bootstrap.ErrBusy):
+		w.Header().Set("Retry-After", strconv.Itoa(int(busy.Seconds())))
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
+		return
 	case errors.Is(err, bootstrap.ErrReady):
 		status, text = http.StatusConflict, err.Error()
 	case fault.Is(err, fault.Denied):

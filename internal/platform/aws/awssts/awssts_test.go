@@ -84,6 +84,29 @@ func prove(t *testing.T, p Prover, body string) string {
 	return token
 }
 
+// Questions that come before a proof are bounded for all senders together.
+func TestForgedTokensCostLittleOfTheQuota(t *testing.T) {
+	v, p, asked := pair(t, good)
+	p.Credentials = func(context.Context) (awsquery.Credentials, error) {
+		return awsquery.Credentials{ID: "AKIDOTHER", Secret: "x"}, nil
+	}
+	now, busy, all := noon(), 0, 0
+	v.Now = func() time.Time { return now }
+	token := prove(t, p, "body")
+	for range 3 {
+		for range askedAtOnce {
+			all++
+			if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); errors.Is(err, bootstrap.ErrBusy) {
+				busy++
+			}
+		}
+		now = now.Add(time.Second)
+	}
+	if *asked != askedAtOnce+2*askedPerSecond || busy != all-*asked {
+		t.Errorf("%d questions for %d forged tokens, %d put off", *asked, all, busy)
+	}
+}
+
 func TestAMachineProvesItsRole(t *testing.T) {
 	v, p, _ := pair(t, good)
 	id, err := v.Verify(t.Context(), bootstrap.Proof{Token: prove(t, p, "body"), Body: []byte("body")})

@@ -64,6 +64,10 @@ type Instances interface {
 	Instance(ctx context.Context, id string) (Instance, error)
 }
 
+// askedPerSecond and askedAtOnce bound the questions to AWS, which come before anything is
+// proven: AWS answers some 600 a second for the whole account and region.
+const askedPerSecond, askedAtOnce = 25, 500
+
 // Verifier asks AWS who signed.
 type Verifier struct {
 	// Endpoint is the token service of the region, such as https://sts.us-east-1.amazonaws.com/.
@@ -80,6 +84,8 @@ type Verifier struct {
 	Profiles  map[string]string
 	Instances Instances
 	Now       func() time.Time
+
+	unproven bootstrap.Bucket
 
 	mu   sync.Mutex
 	seen map[string]time.Time // signatures, until AWS refuses them anyway
@@ -100,6 +106,9 @@ func (v *Verifier) Verify(ctx context.Context, p bootstrap.Proof) (bootstrap.Ide
 	}
 	if subtle.ConstantTimeCompare([]byte(header.Get(hashHeader)), []byte(bodyHash(p.Body))) != 1 {
 		return none, denied("the signature is for another request")
+	}
+	if !v.unproven.Take(v.Now(), askedPerSecond, askedAtOnce) {
+		return none, bootstrap.ErrBusy
 	}
 	arn, err := v.caller(ctx, header)
 	if err != nil {

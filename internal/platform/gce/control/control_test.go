@@ -132,7 +132,8 @@ func TestAMachineOfGCEIsKnownByItsTPM(t *testing.T) {
 	root, key := vtpmtest.Start(t)
 	c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", field("ekPub", key)}, made{"a", "nodes", "nodes-z3", "12", nil})
 	config := &controllerconfig.Config{ClusterName: cluster, Cloud: "gce", Server: controllerconfig.Server{Provider: map[string]any{"gce": map[string]any{"ProjectID": "testproject", "ClusterName": cluster, "Region": "us-test1", "MaxTimeSkew": 300}}}}
-	control, err := connect(t.Context(), incluster.World{Config: config, Stored: stored(t), Env: c.Env, Now: noon})
+	now := noon()
+	control, err := connect(t.Context(), incluster.World{Config: config, Stored: stored(t), Env: c.Env, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +159,7 @@ func TestAMachineOfGCEIsKnownByItsTPM(t *testing.T) {
 	}
 	c.Put(base+"zones/us-test1-a/instances/nodes-z3", gcetest.Doc{"id": "12", "name": "nodes-z3", "status": "RUNNING", "ekPub": key,
 		"metadata": metadata(map[string]string{"cluster-name": cluster, "kops-k8s-io-instance-group-name": "nodes"})})
+	now = now.Add(5 * time.Second) // before, Compute is not asked again
 	if err := prove("nodes-z3"); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "no managed instance group made it") {
 		t.Errorf("an instance that somebody made by hand: %v", err)
 	}

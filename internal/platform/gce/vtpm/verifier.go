@@ -54,7 +54,9 @@ type Verifier struct {
 	Instances Instances
 	Now       func() time.Time
 
-	seen bootstrap.Seen
+	seen     bootstrap.Seen
+	unproven bootstrap.Bucket
+	answers  answers
 }
 
 var _ bootstrap.Verifier = (*Verifier)(nil)
@@ -70,8 +72,10 @@ func (v *Verifier) Verify(ctx context.Context, p bootstrap.Proof) (bootstrap.Ide
 	if err := v.check(c, p.Body); err != nil {
 		return none, err
 	}
-	i, err := v.Instances.Instance(ctx, c.Zone, c.Instance)
+	i, err := v.instance(ctx, c, t)
 	switch {
+	case errors.Is(err, bootstrap.ErrBusy):
+		return none, err
 	case fault.Is(err, fault.Gone):
 		return none, denied("the project has no instance %s in the zone %s", c.Instance, c.Zone)
 	case err != nil: // whatever its class, it is not one of the proof

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,10 +199,44 @@ func TestInstancesThatAreRefused(t *testing.T) {
 			}
 			_, fine := verifier(key)
 			p.Instance, p.member, p.failed, p.failedMIG = fine.Instance, fine.member, nil, nil
+			v.Now = func() time.Time { return noon().Add(5 * time.Second) }
 			if _, err := v.Verify(t.Context(), proof); err != nil { // as a proof that was refused is not used up
 				t.Errorf("when all is well: %v", err)
 			}
 		})
+	}
+}
+
+// What costs a quota of the project comes after a proof, or is bounded for all senders together.
+func TestForgedTokensCostLittleOfTheQuota(t *testing.T) {
+	root, key := vtpmtest.Start(t)
+	good := prove(t, machine(root), body)
+	v, p := verifier(key)
+	now := noon()
+	v.Now = func() time.Time { return now }
+	verify := func(token string) error {
+		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte(body)})
+		return err
+	}
+	busy, second := 0, time.Second
+	for range 60 {
+		for n := range 100 {
+			instance := "nodes-x1y2"
+			if n%2 == 0 {
+				instance = fmt.Sprintf("nodes-%04d", n*60+int(now.Sub(noon())/second))
+			}
+			if errors.Is(verify(forged(t, good, func(c map[string]any) { c["instance"] = instance })), bootstrap.ErrBusy) {
+				busy++
+			}
+		}
+		now = now.Add(second)
+	}
+	if p.asked > 60+4*60 || busy+p.asked != 6000 {
+		t.Errorf("%d questions for 6000 forged tokens in a minute, %d put off", p.asked, busy)
+	}
+	asked := p.asked // the bucket is empty, and the instance's key is known
+	if err := verify(good); err != nil || p.asked != asked+1 {
+		t.Errorf("a machine that proves itself: %v, %d questions", err, p.asked-asked)
 	}
 }
 
