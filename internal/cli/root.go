@@ -161,13 +161,13 @@ allowed, a question was answered with no, or a rollout was aborted; 130 interrup
 	return root
 }
 
-// absent are the commands of kOps that are not here, so that who knows them is not
-// led to another.
-func absent() []string {
-	return []string{
-		"kops toolbox addons", "kops toolbox clusterapi",
-		"kops toolbox instance-selector", "kops toolbox template",
-		"kops gen-cli-docs",
+// absent are the commands of kOps that are not here, and what to do instead.
+func absent() map[string]string {
+	return map[string]string{
+		"kops toolbox addons":            "write the add-on's objects into the cluster's file, where kops create -f and kops replace -f take them, or apply them with kubectl",
+		"kops toolbox clusterapi":        "make a group of machines with kops create instancegroup",
+		"kops toolbox instance-selector": "choose a machine type, and name it in spec.machineType or spec.mixedInstancesPolicy.instances of a group",
+		"kops gen-cli-docs":              "each command explains itself with --help",
 	}
 }
 

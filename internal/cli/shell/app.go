@@ -39,8 +39,9 @@ type App struct {
 	Running *cobra.Command
 	// Mistake is a word that is no command, before a request for help; nil: there is none.
 	Mistake error
-	// Absent are commands of kOps, by their paths, that this program does not have.
-	Absent []string
+	// Absent are commands of kOps, by their paths, that this program does not have, and
+	// what to do instead.
+	Absent map[string]string
 
 	screen *text.Screen // to which Out and Err write
 

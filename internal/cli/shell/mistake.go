@@ -28,8 +28,8 @@ func (a *App) UnknownCommand(c *cobra.Command, word string) error {
 // Meant says which command a word after c was meant for: one that is not here, or
 // the nearest of c's own; "" when it is not near any.
 func (a *App) Meant(c *cobra.Command, word string) string {
-	if slices.Contains(a.Absent, c.CommandPath()+" "+word) {
-		return "it is a command of kOps that this program does not have"
+	if instead, ok := a.Absent[c.CommandPath()+" "+word]; ok {
+		return "it is a command of kOps that this program does not have; " + instead
 	}
 	if other := others()[c.CommandPath()+" "+word]; other != "" {
 		return other
