@@ -36,8 +36,8 @@ images that a channel recommends are {{ ChannelRecommendedKubernetesVersion }},
 {{ ChannelRecommendedKubernetesUpgradeVersion "1.35.0" }} and
 {{ ChannelRecommendedImage "aws" "1.36.3" "amd64" }}.`, `
   kops toolbox template --template cluster.tmpl.yaml --values values.yaml --out cluster.yaml
-  kops toolbox template --template cluster.tmpl.yaml --template groups/ --values default.yaml --values dev.yaml --set zones={us-east-1a,us-east-1b}
-  terraform output -json | kops toolbox template --template cluster.tmpl.yaml --values - --format-yaml | kops replace --force -f -
+  kops toolbox template --template cluster.tmpl.yaml --template groups/ --values dev.yaml --set zones={a,b}
+  terraform output -json | kops toolbox template --template cluster.tmpl.yaml --values - --out cluster.yaml
   kops toolbox template --values values.yaml --config-value clusterName`,
 		func(_ context.Context, _ []string) error { return o.run(app) })
 	c.Args = shell.NoArguments("name templates with --template")
