@@ -220,8 +220,8 @@ func TestTagsOfOthersStay(t *testing.T) {
 	}
 }
 
-// A rule that lets the cluster's group into a shared one keeps the group from being
-// deleted, and its tags alone tell of it. What else is in the shared one stays.
+// A deletion takes what the cluster made out of a group of others, where its tags alone tell
+// of it. A rule that stood there before stays and loses these tags; others are not touched.
 func TestADeletionTakesItsGroupsOutOfSharedOnes(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
@@ -234,19 +234,62 @@ func TestADeletionTakesItsGroupsOutOfSharedOnes(t *testing.T) {
 		return *build(t, c, &SecurityGroupRules, SecurityGroupRule{Group: shared, Type: ingress, Protocol: "tcp", FromPort: port, ToPort: port, Source: peer,
 			Tags: OwnedTags(cluster, "r")})
 	}
-	want := rule(1, testCluster, ours)
-	rule(2, other, theirs)
-	rule(3, testCluster, shared)
-	build(t, c, &SecurityGroupRules, SecurityGroupRule{Group: shared, Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}, Tags: OwnedTags(testCluster, "out")})
-	var got []string
-	for _, r := range observed(t, c, &SecurityGroupRules, resource.Scope{Cluster: testCluster, All: true}) {
-		if r.Group.String() == shared.String() {
-			got = append(got, r.ID)
+	in := func(port int, ranges string, tags map[string]string) SecurityGroupRule {
+		return *build(t, c, &SecurityGroupRules, SecurityGroupRule{Group: shared, Type: ingress, Protocol: "tcp", FromPort: port, ToPort: port, CIDRs: []string{ranges}, Tags: tags})
+	}
+	made := []string{rule(1, testCluster, ours).ID, rule(3, testCluster, shared).ID, in(22, "203.0.113.7/32", OwnedTags(testCluster, "ssh")).ID}
+	stay := []string{rule(2, other, theirs).ID, in(80, "0.0.0.0/0", nil).ID}
+	found := in(443, "0.0.0.0/0", map[string]string{"Name": "web"})
+	if again := in(443, "0.0.0.0/0", OwnedTags(testCluster, "https")); again.ID != found.ID {
+		t.Fatalf("%s is taken for %s", again.ID, found.ID)
+	}
+	out := build(t, c, &SecurityGroupRules, SecurityGroupRule{Group: shared, Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}, Tags: OwnedTags(testCluster, "out")})
+	stay = append(stay, found.ID, out.ID)
+
+	// An update removes what a former spec had there, and nothing of others.
+	former := observed(t, c, &SecurityGroupRules, resource.Scope{Cluster: testCluster, Names: []string{shared.Text() + "-nodes ingress tcp 1-1 " + ours.Text()}})
+	if ids := idsOf(former, shared); !slices.Equal(ids, sorted(append([]string{found.ID, out.ID}, made...))) {
+		t.Errorf("an update sees the rules %v of the shared group", ids)
+	}
+	all := observed(t, c, &SecurityGroupRules, resource.Scope{Cluster: testCluster, All: true})
+	if ids := idsOf(all, shared); !slices.Equal(ids, sorted(append([]string{found.ID, out.ID}, made...))) {
+		t.Errorf("a deletion sees the rules %v of the shared group", ids)
+	}
+	for _, r := range all {
+		if r.Group.Text() == shared.Text() {
+			if err := SecurityGroupRules.Delete(t.Context(), c, r); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if !slices.Equal(got, []string{want.ID}) {
-		t.Errorf("got the rules %v of the shared group, want %s alone", got, want.ID)
+	left, err := describeRules(t.Context(), c, "group-id", shared.Text())
+	rules, err := convert(left, err, ruleOf)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if ids := idsOf(rules, shared); !slices.Equal(ids, sorted(stay)) {
+		t.Errorf("the rules %v are left, want %v", ids, stay)
+	}
+	for _, r := range rules {
+		if isOwned(r.Tags, testCluster) || r.Tags[TagCluster] == testCluster || r.Tags[tagFound] != "" {
+			t.Errorf("the rule %s has the tags %v of a cluster that is gone", r.ID, r.Tags)
+		}
+	}
+}
+
+// idsOf are the identifiers of the rules of a group, sorted.
+func idsOf(rules []*SecurityGroupRule, group resource.Value) (out []string) {
+	for _, r := range rules {
+		if r.Group.Text() == group.Text() {
+			out = append(out, r.ID)
+		}
+	}
+	return sorted(out)
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
 }
 
 func TestClassicLoadBalancersOfServicesGoWithTheCluster(t *testing.T) {

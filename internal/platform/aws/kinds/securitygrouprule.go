@@ -3,6 +3,7 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -36,7 +37,14 @@ type SecurityGroupRule struct {
 	Tags Tags
 
 	ID string `res:"out,id" out:"id" tf:"security_group_rule_id"`
+	// Found says that the rule stood in a group of others before the cluster needed it. A
+	// deletion leaves it there, without the cluster's tags.
+	Found bool `res:"out"`
 }
+
+// tagFound marks a rule that the cluster did not make. It is no tag as only kops makes
+// them, so that updates leave it.
+const tagFound = "kops-found"
 
 const (
 	ingress = "ingress"
@@ -91,7 +99,7 @@ func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGro
 		ids = append(ids, id)
 	}
 	ids = distinct(ids)
-	wanted := map[string]bool{}
+	wanted, shared := map[string]bool{}, sharedGroups(s.Names)
 	for _, n := range s.Names {
 		wanted[canonical(n, names)] = true
 	}
@@ -105,6 +113,8 @@ func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGro
 		group, ours := names[aws.ToString(d.GroupId)]
 		if wanted[canonical(ruleKey(r), names)] || ours && (s.All || r.Tags[TagCluster] == s.Cluster || prunable(group, s.Cluster, r)) {
 			out = append(out, r)
+		} else if !ours && !s.All && isOwned(r.Tags, s.Cluster) && slices.Contains(shared, aws.ToString(d.GroupId)) {
+			out = append(out, inOthersGroup(r)) // of a former spec
 		}
 	}
 	if s.All {
@@ -114,18 +124,27 @@ func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGro
 	return out, nil
 }
 
-// rulesElsewhere finds the cluster's rules in groups that it does not own, of which
-// nothing else tells, where they name a group that it owns and so keep that from
-// being deleted. The others stay: a user's own rule may be among them, which the
-// cluster found there and took for its own.
+// rulesElsewhere finds the cluster's rules in groups that it does not own, of which only
+// their tags tell.
 func rulesElsewhere(ctx context.Context, c *Client, cluster string, own map[string]string) ([]*SecurityGroupRule, error) {
 	list, err := describeRules(ctx, c, "tag:"+TagOwnerPrefix+cluster, Owned)
 	rules, err := convert(list, err, ruleOf)
-	return slices.DeleteFunc(rules, func(r *SecurityGroupRule) bool {
+	rules = slices.DeleteFunc(rules, func(r *SecurityGroupRule) bool {
 		_, ours := own[r.Group.Text()]
-		_, named := own[r.Source.Text()]
-		return ours || !named || !isOwned(r.Tags, cluster)
-	}), err
+		return ours || !isOwned(r.Tags, cluster)
+	})
+	for _, r := range rules {
+		inOthersGroup(r)
+	}
+	return rules, err
+}
+
+// inOthersGroup notes of a rule in a group of others whether it was found there. So is,
+// even without its mark, the rule that lets everything out, which AWS puts into every new
+// group: without it whatever else is in the group would be cut off.
+func inOthersGroup(r *SecurityGroupRule) *SecurityGroupRule {
+	r.Found = r.Tags[tagFound] != "" || r.Type == egress && r.Protocol == "-1" && slices.Equal(r.CIDRs, []string{"0.0.0.0/0"})
+	return r
 }
 
 // describeRules asks for the rules that pass a filter, with as many of its values a
@@ -314,13 +333,34 @@ func adoptRule(ctx context.Context, c *Client, r *SecurityGroupRule) (bool, erro
 	for _, d := range list {
 		if have := ruleOf(d); ruleKey(have) == ruleKey(r) {
 			r.ID = have.ID
-			return true, setEC2Tags(ctx, c, have.ID, have.Tags, r.Tags)
+			return true, setEC2Tags(ctx, c, have.ID, have.Tags, adopted(have.Tags, r.Tags))
 		}
 	}
 	return false, nil
 }
 
+// adopted are the tags of a rule that the cluster takes for its own: with a mark, unless
+// it made the rule itself.
+func adopted(have, want Tags) Tags {
+	if isOwned(have, want[TagCluster]) {
+		return want
+	}
+	out := maps.Clone(want)
+	out[tagFound] = "true"
+	return out
+}
+
+// deleteRule removes a rule. One that was found in a group of others only loses the tags of
+// the cluster.
 func deleteRule(ctx context.Context, c *Client, r *SecurityGroupRule) error {
+	if r.Found {
+		in := &ec2.DeleteTagsInput{Resources: []string{r.ID}}
+		for _, k := range []string{TagCluster, TagOwnerPrefix + r.Tags[TagCluster], tagFound, "Name"} {
+			in.Tags = append(in.Tags, ec2types.Tag{Key: &k})
+		}
+		_, err := c.EC2.DeleteTags(ctx, in)
+		return fault.IgnoreGone(err)
+	}
 	if r.Type == egress {
 		_, err := c.EC2.RevokeSecurityGroupEgress(ctx, &ec2.RevokeSecurityGroupEgressInput{
 			GroupId: orNil(r.Group.Text()), SecurityGroupRuleIds: []string{r.ID}})
