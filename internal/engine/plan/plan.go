@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,6 +56,8 @@ type Plan struct {
 	Steps []Step `json:"steps"`
 	// Deferred are deletions that only a run with Options.Prune would do.
 	Deferred []Step `json:"deferred,omitempty"`
+	// Foreign are observed objects that others made among the cluster's own. They are kept.
+	Foreign []Step `json:"foreign,omitempty"`
 }
 
 // Options say what a plan may do.
@@ -72,14 +75,40 @@ type Options struct {
 // that is forbidden, a shared object that is missing, and a replacement that
 // something which stays would block.
 func Make(want *graph.Graph, have Snapshot, kinds []resource.Any, o Options) (*Plan, error) {
-	b := newBuilder(want, have, kinds, o)
+	own, foreign := divided(have, kinds)
+	b := newBuilder(want, own, kinds, o)
 	if err := b.decide(); err != nil {
 		return nil, err
 	}
 	if err := b.order(); err != nil {
 		return nil, err
 	}
-	return b.sorted()
+	p, err := b.sorted()
+	if err == nil {
+		p.Foreign = foreign
+	}
+	return p, err
+}
+
+// divided takes what others made out of a snapshot.
+func divided(have Snapshot, kinds []resource.Any) (own Snapshot, foreign []Step) {
+	own = maps.Clone(have)
+	for _, k := range kinds {
+		name := k.KindName()
+		if !slices.ContainsFunc(have[name], func(o resource.Object) bool { return k.Foreign(o.Got) }) {
+			continue
+		}
+		own[name] = nil
+		for _, o := range have[name] {
+			if !k.Foreign(o.Got) {
+				own[name] = append(own[name], o)
+				continue
+			}
+			foreign = append(foreign, Step{Address: resource.Address{Kind: name, Name: o.Key}, Op: Keep, Kind: k, Key: o.Key, Have: o.Got, Why: "others made it"})
+		}
+	}
+	slices.SortStableFunc(foreign, func(a, b Step) int { return strings.Compare(a.Address.String(), b.Address.String()) })
+	return own, foreign
 }
 
 // Summary counts the resources of a plan by what becomes of them. A replaced one is

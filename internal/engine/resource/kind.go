@@ -84,6 +84,9 @@ type Kind[T, C any] struct {
 	// Holds says in some words what goes with an observed object that nothing else
 	// shows: whose data it holds, how many machines it runs; nil, or "": nothing.
 	Holds func(*T) string
+	// Foreign reports of an observed object that is not wanted whether others made it among the
+	// cluster's own: plans tell of it, and leave it alone; nil: there is none of that sort.
+	Foreign func(*T) bool
 	// Terraform has the tf tags of fields that the kind spells otherwise than the struct
 	// does, which serves kinds of several platforms; by field. nil: there are none.
 	Terraform map[string]string
@@ -124,6 +127,8 @@ type Any interface {
 	MakesMachines(path string) bool
 	// Grants reports whether an observed object only lets somebody in.
 	Grants(obj any) bool
+	// Foreign reports whether others made an observed object, which is left alone.
+	Foreign(obj any) bool
 	// Idle reports whether an observed object that is not wanted can go at once; known is false where pruning decides.
 	Idle(obj any) (idle, known bool)
 	// Holds says what goes with an observed object, or "".
@@ -197,6 +202,11 @@ func (e *erased[T, C]) MakesMachines(path string) bool {
 		below, ok := strings.CutPrefix(path, of)
 		return ok && (below == "" || below[0] == '.' || below[0] == '[')
 	})
+}
+
+// Foreign asks the kind.
+func (e *erased[T, C]) Foreign(obj any) bool {
+	return e.k.Foreign != nil && e.k.Foreign(obj.(*T))
 }
 
 // Idle asks the kind.

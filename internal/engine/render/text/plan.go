@@ -49,6 +49,7 @@ func Plan(w io.Writer, p *plan.Plan, o Options) error {
 		{"Items will be deleted during update:", "-", g.remove},
 		{"Items will be deleted only when the --prune flag is specified:", "-", g.deferred},
 		{"Shared, used and kept as they are:", " ", g.shared},
+		{"Made by others among the cluster's own, and kept:", " ", g.foreign},
 	} {
 		out.section(s.title, s.mark, s.steps)
 	}
@@ -74,11 +75,11 @@ func Next(p *plan.Plan) string {
 
 // groups are the steps of a plan by what happens to their resource.
 type groups struct {
-	create, modify, replace, remove, deferred, shared []plan.Step
+	create, modify, replace, remove, deferred, shared, foreign []plan.Step
 }
 
 func group(p *plan.Plan) groups {
-	g := groups{deferred: slices.Clone(p.Deferred)}
+	g := groups{deferred: slices.Clone(p.Deferred), foreign: slices.Clone(p.Foreign)}
 	replaced := map[any]bool{}
 	for _, s := range p.Steps {
 		if s.Replaces {
@@ -99,7 +100,7 @@ func group(p *plan.Plan) groups {
 			g.remove = append(g.remove, s)
 		}
 	}
-	for _, list := range [][]plan.Step{g.create, g.modify, g.replace, g.remove, g.deferred, g.shared} {
+	for _, list := range [][]plan.Step{g.create, g.modify, g.replace, g.remove, g.deferred, g.shared, g.foreign} {
 		slices.SortStableFunc(list, func(a, b plan.Step) int {
 			return cmp.Or(cmp.Compare(a.Address.Kind, b.Address.Kind), cmp.Compare(a.Address.Name, b.Address.Name), cmp.Compare(identity(a), identity(b)))
 		})
@@ -145,6 +146,7 @@ type report struct {
 	Summary   plan.Summary `json:"summary"`
 	Steps     []reportStep `json:"steps"`
 	Deferred  []reportStep `json:"deferred,omitempty"`
+	Foreign   []reportStep `json:"foreign,omitempty"`
 	Aftermath any          `json:"aftermath,omitempty"`
 	Risks     finding.List `json:"risks,omitempty"`
 }
@@ -183,7 +185,7 @@ func JSON(w io.Writer, p *plan.Plan, of Run) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	err = enc.Encode(report{Format: previewFormat, Kind: "preview", Cluster: of.Cluster, Version: of.Version, Time: of.Time,
-		Digest: digest, Summary: p.Summary(), Steps: reportSteps(p.Steps), Deferred: reportSteps(p.Deferred), Aftermath: of.Aftermath, Risks: of.Risks})
+		Digest: digest, Summary: p.Summary(), Steps: reportSteps(p.Steps), Deferred: reportSteps(p.Deferred), Foreign: reportSteps(p.Foreign), Aftermath: of.Aftermath, Risks: of.Risks})
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}

@@ -132,8 +132,8 @@ func TestRoutesOfOthersAreNotListed(t *testing.T) {
 	}
 }
 
-// The rule that AWS gives every new group becomes the cluster's; those that
-// controllers add are left alone.
+// The rule that AWS gives every new group becomes the cluster's; those that controllers add
+// are left alone, and those by which others let addresses in are told of as theirs.
 func TestRulesOfOthersAreNotListed(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
@@ -153,6 +153,11 @@ func TestRulesOfOthersAreNotListed(t *testing.T) {
 			build(t, c, &SecurityGroupRules, r)
 		}
 	}
+	if _, err := c.EC2.AuthorizeSecurityGroupIngress(t.Context(), &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &group.ID, IpPermissions: []ec2types.IpPermission{{
+		IpProtocol: new("tcp"), FromPort: new(int32(30080)), ToPort: new(int32(30080)),
+		IpRanges: []ec2types.IpRange{{CidrIp: new("0.0.0.0/0"), Description: new("kubernetes.io/rule/nlb/client=a")}}}}}); err != nil {
+		t.Fatal(err)
+	}
 
 	key := func(g, rest string) string { return g + " " + rest }
 	const outKey, sshKey, webKey = "egress -1 0-0 0.0.0.0/0", "ingress tcp 22-22 0.0.0.0/0", "ingress tcp 80-80 0.0.0.0/0"
@@ -161,13 +166,17 @@ func TestRulesOfOthersAreNotListed(t *testing.T) {
 		scope resource.Scope
 		want  []string
 	}{
-		{"unnamed", resource.Scope{Cluster: testCluster}, []string{key(group.ID, outKey), key(group.ID, sshKey)}},
+		{"unnamed", resource.Scope{Cluster: testCluster}, []string{key(group.ID, outKey), key(group.ID, sshKey), "foreign " + key(group.ID, webKey)}},
 		{"named as the observer names them", resource.Scope{Cluster: testCluster, Names: []string{key(name, webKey), key(shared.ID+"-masters", webKey)}},
 			[]string{key(group.ID, outKey), key(group.ID, sshKey), key(group.ID, webKey), key(shared.ID, webKey)}},
-		{"all", resource.Scope{Cluster: testCluster, All: true}, []string{key(group.ID, outKey), key(group.ID, sshKey), key(group.ID, webKey)}},
+		{"all", resource.Scope{Cluster: testCluster, All: true}, []string{key(group.ID, outKey), key(group.ID, sshKey), key(group.ID, webKey), key(group.ID, "ingress tcp 30080-30080 0.0.0.0/0")}},
 	} {
 		slices.Sort(tc.want)
-		if got := keys(t, c, &SecurityGroupRules, tc.scope); !slices.Equal(got, tc.want) {
+		var got []string
+		for _, r := range observed(t, c, &SecurityGroupRules, tc.scope) {
+			got = append(got, map[bool]string{true: "foreign "}[SecurityGroupRules.Foreign(r)]+ruleKey(r))
+		}
+		if slices.Sort(got); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %v, want %v", tc.what, got, tc.want)
 		}
 	}

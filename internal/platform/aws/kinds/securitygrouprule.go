@@ -40,6 +40,8 @@ type SecurityGroupRule struct {
 	// Found says that the rule stood in a group of others before the cluster needed it. A
 	// deletion leaves it there, without the cluster's tags.
 	Found bool `res:"out"`
+	// Foreign says that others added the rule to a group of the cluster's.
+	Foreign bool `res:"out"`
 }
 
 // tagFound marks a rule that the cluster did not make. It is no tag as only kops makes
@@ -62,9 +64,10 @@ var SecurityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
 	Tidy: func(r *SecurityGroupRule) {
 		r.CIDRs, r.IPv6CIDRs = canonicalRanges(r.CIDRs), canonicalRanges(r.IPv6CIDRs)
 	},
-	List:   listRules,
-	Create: createRule,
-	Grants: letsAddressesIn,
+	List:    listRules,
+	Create:  createRule,
+	Grants:  letsAddressesIn,
+	Foreign: func(r *SecurityGroupRule) bool { return r.Foreign },
 	Update: []resource.Setter[SecurityGroupRule, *Client]{
 		tagSetter(func(r *SecurityGroupRule) (string, map[string]string) { return r.ID, r.Tags }),
 	},
@@ -85,8 +88,9 @@ func ruleKey(r *SecurityGroupRule) string {
 	return fmt.Sprintf("%s %s %s %d-%d %s", nameOf(r.Group), r.Type, r.Protocol, r.FromPort, r.ToPort, peer)
 }
 
-// listRules lists, of the rules of the cluster's groups, those that kops made
-// or would make; of those of shared groups only the wanted ones.
+// listRules lists, of the rules of the cluster's groups, those that kops made or would make,
+// and those by which others let addresses in; of those of shared groups the wanted ones, and
+// those that a former spec wanted.
 func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGroupRule, error) {
 	own, err := ownSecurityGroups(ctx, c, s)
 	if err != nil {
@@ -115,6 +119,9 @@ func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGro
 			out = append(out, r)
 		} else if !ours && !s.All && isOwned(r.Tags, s.Cluster) && slices.Contains(shared, aws.ToString(d.GroupId)) {
 			out = append(out, inOthersGroup(r)) // of a former spec
+		} else if ours && opensToOthers(d) {
+			r.Foreign = true
+			out = append(out, r)
 		}
 	}
 	if s.All {
@@ -204,6 +211,13 @@ func canonical(key string, names map[string]string) string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// opensToOthers reports whether a rule that is not the cluster's lets addresses in, and is
+// not of those that controllers in the cluster add for load balancers.
+func opensToOthers(d ec2types.SecurityGroupRule) bool {
+	why := aws.ToString(d.Description)
+	return !aws.ToBool(d.IsEgress) && d.ReferencedGroupInfo == nil && !strings.HasPrefix(why, "kubernetes.io/rule/") && !strings.HasPrefix(why, "elbv2.k8s.aws/")
 }
 
 // prunable reports whether a rule that carries no tag is of the sort that kops
