@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -24,8 +25,9 @@ type Program struct {
 	last  atomic.Value // line that it wrote, a string
 }
 
-// StartProgram starts a program and returns when it has written a line that says that it listens,
-// in which running is. log receives all that it writes; may be nil.
+// StartProgram starts a program in a network of its own and returns when it has written a line
+// that says that it listens, in which running is: at a socket in a folder, or at a port, which
+// only DialContext reaches. No program of a play asks for passwords. log receives all that it writes; may be nil.
 func StartProgram(ctx context.Context, name string, cmd *exec.Cmd, running string, log io.Writer) (*Program, error) {
 	p := &Program{Cmd: cmd, name: name, ended: make(chan struct{})}
 	Tie(cmd)
@@ -34,7 +36,7 @@ func StartProgram(ctx context.Context, name string, cmd *exec.Cmd, running strin
 		return nil, err
 	}
 	cmd.Stdout, cmd.Stderr = in, in
-	if err := errors.Join(cmd.Start(), in.Close()); err != nil {
+	if err := errors.Join(startIsolated(cmd), in.Close()); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	up := make(chan struct{})
@@ -69,6 +71,15 @@ func (p *Program) read(out *os.File, log io.Writer, running string, up chan<- st
 			up = nil
 		}
 	}
+}
+
+// DialContext connects to an address at which the program listens, IP:PORT.
+func (p *Program) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	conn, err := dialIsolated(ctx, p.Cmd.Process.Pid, address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", p.name, err)
+	}
+	return conn, nil
 }
 
 // Ended is closed when the program has ended.

@@ -15,10 +15,10 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// program plays the objects of Cloud Storage.
-const program = "fake-gcs-server"
+// program plays the objects of Cloud Storage, at a port of its own network.
+const program, port = "fake-gcs-server", "80"
 
-// objects is the server of objects. It listens at a loopback of this host.
+// objects is the server of objects. It listens in a network of its own.
 type objects struct {
 	*rehearsal.Program
 	http.Handler
@@ -39,10 +39,6 @@ func startObjects(ctx context.Context, o rehearsal.Options) (*objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
 	s := &objects{}
 	s.Program, err = rehearsal.StartProgram(ctx, program, exec.Command(path, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory", "-log-level", "info",
 		"-public-host", "storage.googleapis.com", "-external-url", "https://storage.googleapis.com"), "server started", o.Log)
@@ -50,12 +46,13 @@ func startObjects(ctx context.Context, o rehearsal.Options) (*objects, error) {
 		return nil, err
 	}
 	behind := &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", port)}
-	s.Handler = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+	transport := &http.Transport{DialContext: s.DialContext, MaxIdleConnsPerHost: 64}
+	s.Handler = &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(behind)
 		r.Out.Host = r.In.Host
 	}}
 	for _, b := range o.Stores {
-		if err := s.bucket(ctx, behind, b); err != nil {
+		if err := s.bucket(ctx, &http.Client{Transport: transport}, behind, b); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
@@ -63,12 +60,12 @@ func startObjects(ctx context.Context, o rehearsal.Options) (*objects, error) {
 }
 
 // bucket makes a bucket.
-func (s *objects) bucket(ctx context.Context, at *url.URL, name string) error {
+func (s *objects) bucket(ctx context.Context, client *http.Client, at *url.URL, name string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String()+"/storage/v1/b", strings.NewReader(fmt.Sprintf(`{"name":%q}`, name)))
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := client.Do(r)
 	if err == nil {
 		err = answer.Body.Close()
 	}
@@ -76,14 +73,4 @@ func (s *objects) bucket(ctx context.Context, at *url.URL, name string) error {
 		return fmt.Errorf("make the bucket %s: %w", name, err)
 	}
 	return nil
-}
-
-// freePort is one at which nobody listens.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
 }
