@@ -85,6 +85,9 @@ type About struct {
 	// Web is the URL at which web clients that may read the store find its root, without a
 	// final slash. A store may learn better as it is used. Nil where there is none.
 	Web func() string
+	// Timed says that the store keeps conditions of writes by waiting: a write that takes
+	// effect late replaces what was written on a condition.
+	Timed bool
 	// Public asks whether the store by its own policy lets everybody read every
 	// object. Nil where objects have no readers of their own (PutOptions.PublicRead).
 	Public func(ctx context.Context) (bool, error)

@@ -318,10 +318,12 @@ func (l *Lease) Check(ctx context.Context) error {
 // while the machine sleeps, and the timers which end the lease's context do not: a
 // process that wakes up late is told here that its term has passed. It renews the
 // lease then, if nobody else has taken it, and otherwise ends the lease's context.
-// It belongs before each change of what the lease guards.
+// Where the store keeps conditions by waiting only, it asks the store each time: a late
+// write of another may have taken the lease. It belongs before each change of what the
+// lease guards.
 func (l *Lease) Hold(ctx context.Context) error {
 	if l.left() > 0 {
-		return nil
+		return l.overtaken(ctx)
 	}
 	err := l.renew(ctx)
 	switch {
@@ -334,6 +336,21 @@ func (l *Lease) Hold(ctx context.Context) error {
 	default:
 		return nil
 	}
+	return err
+}
+
+// overtaken ends the lease's context when the store is one of Timed conditions and
+// another holds the lease there. A store that does not answer says nothing: the lease is
+// ours until its term ends.
+func (l *Lease) overtaken(ctx context.Context) error {
+	if !l.s.cfg.State.About().Timed {
+		return nil
+	}
+	err := l.Check(ctx)
+	if !errors.Is(err, ErrLost) {
+		return nil
+	}
+	l.cancel(err)
 	return err
 }
 

@@ -54,6 +54,46 @@ func TestNoLeaseWhereConditionsAreIgnored(t *testing.T) {
 	}
 }
 
+// timed is a store that keeps conditions by waiting.
+type timed struct{ store.Store }
+
+func (s timed) About() store.About {
+	a := s.Store.About()
+	a.Timed = true
+	return a
+}
+
+// A write of another that takes effect late takes the lease: its holder does nothing more.
+func TestAHolderLooksBeforeEachStepWhereConditionsAreTimed(t *testing.T) {
+	state := store.NewMemory("timed")
+	s, err := clusterstore.Open(clusterstore.Config{State: timed{state}, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, lease := acquire(t, s, "jane")
+	if err := lease.Hold(t.Context()); err != nil {
+		t.Fatalf("a holder: %v", err)
+	}
+	data, _, err := state.Get(t.Context(), leaseFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var late clusterstore.LeaseState
+	if err := json.Unmarshal(data, &late); err != nil {
+		t.Fatal(err)
+	}
+	late.Holder, late.ID = holder("joe"), "another"
+	if data, err = json.Marshal(late); err == nil {
+		_, err = state.Put(t.Context(), leaseFile, data, store.PutOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Hold(t.Context()); !errors.Is(err, clusterstore.ErrLost) || !strings.Contains(err.Error(), "of joe on host-of-joe") || ctx.Err() == nil {
+		t.Errorf("a holder that was overtaken: %v, %v", err, ctx.Err())
+	}
+}
+
 func leaseForOne(t *testing.T, w *world) {
 	a, b := w.client(t), w.client(t)
 	create(t, a, demo(name, 0))

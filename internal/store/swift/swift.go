@@ -108,7 +108,7 @@ type container struct {
 
 // About implements store.Store.
 func (s *container) About() store.About {
-	return store.About{URL: s.url, DeleteAll: s.deleteAll, Public: s.public}
+	return store.About{URL: s.url, Timed: true, DeleteAll: s.deleteAll, Public: s.public}
 }
 
 // Get implements store.Store. Of the copies of an object the newest is asked for.
