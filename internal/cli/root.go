@@ -171,12 +171,21 @@ func absent() map[string]string {
 	}
 }
 
+// environment is what help tells of besides commands: the variables that kops reads.
+const environment = "environment"
+
 // help tells more about a command; one that does not exist is a mistake.
 func help(app *shell.App) *cobra.Command {
 	var c *cobra.Command
-	c = shell.Cobra("help [COMMAND]...", "Tell more about a command", "Tell what a command does, its flags, and examples, as its --help does.", `
-  kops help create cluster`,
+	c = shell.Cobra("help [COMMAND]...", "Tell more about a command", `
+Tell what a command does, its flags, and examples, as its --help does. help environment
+tells which variables of the environment and which configuration file kops reads.`, `
+  kops help create cluster
+  kops help environment`,
 		func(_ context.Context, args []string) error {
+			if len(args) == 1 && args[0] == environment {
+				return app.PrintEnvironment()
+			}
 			found, rest, err := c.Root().Find(args)
 			if err != nil {
 				return err
@@ -189,6 +198,9 @@ func help(app *shell.App) *cobra.Command {
 		})
 	c.ValidArgsFunction = func(_ *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		var known []string
+		if len(args) == 0 && strings.HasPrefix(environment, start) {
+			known = append(known, environment)
+		}
 		if found, _, err := c.Root().Find(args); err == nil {
 			for _, sub := range found.Commands() {
 				if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), start) {
@@ -252,12 +264,14 @@ func printsVersion(app *shell.App, root *cobra.Command) {
 
 func version(app *shell.App) *cobra.Command {
 	var short, server, texts bool
+	var format string
 	c := shell.Cobra("version", "Print the version of kops",
 		"Print the version of this program, and with --server the one that last applied the cluster,\nor with --licenses what it links.",
 		`
   kops version
   kops version --short
   kops version --licenses
+  kops version -o json
   kops version --server --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
 			if short {
@@ -268,28 +282,43 @@ func version(app *shell.App) *cobra.Command {
 				app.Printf("%s", licenses.ThirdParty())
 				return nil
 			}
-			app.Printf("Client version: %s\n", app.Version)
-			if !server {
-				return nil
-			}
-			name, err := app.ClusterName(nil)
-			if err != nil {
-				return err
-			}
-			client, err := app.Client(ctx)
-			if err != nil {
-				return err
-			}
-			applied, err := client.AppliedVersion(ctx, name)
-			if err != nil {
-				return err
-			}
-			app.Printf("Last applied server version: %s\n", applied)
-			return nil
+			return versions(ctx, app, format, server)
 		})
 	c.Args = shell.NoArguments("")
 	c.Flags().BoolVar(&short, "short", false, "print the version alone")
 	c.Flags().BoolVar(&texts, "licenses", false, "print which modules the programs of kops link, and their licences")
+	c.Flags().StringVarP(&format, "output", "o", "", "format: yaml or json")
+	shell.Complete(c, "output", shell.YAML, shell.JSON)
 	c.Flags().BoolVar(&server, "server", false, "print the version that last applied the cluster as well")
 	return c
+}
+
+// versions prints the version of this program and, with server, the one that applied the
+// cluster last.
+func versions(ctx context.Context, app *shell.App, format string, server bool) error {
+	if format != "" {
+		if err := shell.CheckFormat(format, shell.JSON, shell.YAML); err != nil {
+			return err
+		}
+	}
+	out := struct {
+		Client  string `json:"clientVersion"`
+		Applied string `json:"lastAppliedServerVersion,omitempty"`
+	}{Client: app.Version}
+	if server {
+		name, client, err := app.Open(ctx, nil)
+		if err == nil {
+			out.Applied, err = client.AppliedVersion(ctx, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return app.PrintAs(format, out, func() error {
+		app.Printf("Client version: %s\n", out.Client)
+		if server {
+			app.Printf("Last applied server version: %s\n", out.Applied)
+		}
+		return nil
+	})
 }

@@ -221,7 +221,7 @@ func TestAMissingBucket(t *testing.T) {
 		},
 	} {
 		err := do()
-		if !fault.Is(err, fault.Permanent) || !store.IsMissing(err) || fault.Remedy(err) != "create the bucket nowhere, or correct its name" ||
+		if !fault.Is(err, fault.Permanent) || !store.IsMissing(err) || fault.Remedy(err) != "create the bucket (gcloud storage buckets create gs://nowhere), or correct its name" ||
 			!strings.HasPrefix(err.Error(), call+" gs://nowhere/c") {
 			t.Errorf("%s: %v; %s", call, err, fault.Remedy(err))
 		}

@@ -130,7 +130,7 @@ func (b *bucket) failed(ctx context.Context, doing, permission, key string, a we
 	switch a.Status {
 	case http.StatusNotFound:
 		if permission != "storage.objects.get" && permission != "storage.objects.delete" || b.missing(ctx) {
-			return fault.Wrap(fault.Permanent, &store.Missing{Err: err}, fmt.Sprintf("create the bucket %s, or correct its name", b.name))
+			return fault.Wrap(fault.Permanent, &store.Missing{Err: err}, fmt.Sprintf("create the bucket (gcloud storage buckets create gs://%s), or correct its name", b.name))
 		}
 		return fault.Wrap(fault.Gone, err, "")
 	case http.StatusUnauthorized:

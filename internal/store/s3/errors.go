@@ -84,6 +84,15 @@ func plain(err error) error {
 	return a
 }
 
+// creation is the command that makes the bucket.
+func (b *bucket) creation() string {
+	command := "aws s3 mb s3://" + b.name
+	if !amazon(b.cfg.Endpoint) {
+		command += " --endpoint-url " + b.cfg.Endpoint
+	}
+	return command
+}
+
 // classed gives an error its class and remedy. The codes are those of the page
 // "Error responses" of the Amazon S3 API reference.
 func (b *bucket) classed(doing, permission, key, code string, status int, err error) error {
@@ -99,7 +108,7 @@ func (b *bucket) classed(doing, permission, key, code string, status int, err er
 		return fault.Wrap(fault.Gone, err, "")
 	case "NoSuchBucket":
 		return fault.Wrap(fault.Permanent, &store.Missing{Err: err},
-			fmt.Sprintf("create the bucket %s, or correct its name", b.name))
+			fmt.Sprintf("create the bucket (%s), or correct its name", b.creation()))
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired":
 		return fault.Wrap(fault.Denied, err, "check or renew the credentials for the state store")
 	case "RequestTimeTooSkewed":

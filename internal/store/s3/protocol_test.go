@@ -70,7 +70,7 @@ func errorsAreClassed(t *testing.T) {
 		remedy string
 	}{
 		{404, "NoSuchKey", fault.Gone, ""},
-		{404, "NoSuchBucket", fault.Permanent, "create the bucket bucket, or correct its name"},
+		{404, "NoSuchBucket", fault.Permanent, "create the bucket (aws s3 mb s3://bucket), or correct its name"},
 		{403, "AccessDenied", fault.Denied, "allow s3:GetObject on arn:aws:s3:::bucket/state/a to this identity"},
 		{403, "InvalidAccessKeyId", fault.Denied, "check or renew the credentials for the state store"},
 		{403, "SignatureDoesNotMatch", fault.Denied, "check or renew the credentials for the state store"},
