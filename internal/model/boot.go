@@ -20,6 +20,7 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/template"
@@ -204,7 +205,7 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 		view.Controller = strings.TrimSuffix(strings.TrimPrefix(at, "https://"), "/")
 	}
 	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
-		view.Proxy, view.NoProxy = proxyURL(p), p.Excludes
+		view.Proxy, view.NoProxy = staticpod.ProxyURL(p), p.Excludes
 	}
 	text, err := t.Execute(view)
 	if err != nil {
@@ -273,18 +274,6 @@ func (in Input) exports(g *api.InstanceGroup) [][2]string {
 		out = append(out, [2]string{n, env[n]})
 	}
 	return out
-}
-
-// proxyURL is the address of an egress proxy.
-func proxyURL(p *api.EgressProxySpec) string {
-	url := p.HTTPProxy.Host
-	if !strings.HasPrefix(url, "http://") {
-		url = "http://" + url
-	}
-	if p.HTTPProxy.Port != 0 {
-		url += fmt.Sprintf(":%d", p.HTTPProxy.Port)
-	}
-	return url
 }
 
 // shellQuote writes a text as one word of a shell.

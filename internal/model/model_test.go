@@ -76,6 +76,17 @@ func TestFilesAndHooksAreThoseOfTheRole(t *testing.T) {
 	}
 }
 
+func TestAnIsolatedControlPlaneRunsNoKubeProxy(t *testing.T) {
+	in := input(t, golden+"irsa")
+	for _, isolated := range []bool{false, true} {
+		in.Cluster.Spec.Networking.IsolateControlPlane = &isolated
+		node, plane := config(t, in, group(t, in, api.RoleNode)), config(t, in, group(t, in, api.RoleControlPlane))
+		if node.KubeProxy == nil || (plane.KubeProxy == nil) != isolated {
+			t.Errorf("isolated %t: kube-proxy of nodes %v, of the control plane %v", isolated, node.KubeProxy != nil, plane.KubeProxy != nil)
+		}
+	}
+}
+
 func TestTrustByRole(t *testing.T) {
 	in := input(t, golden+"irsa")
 	in.Cluster.Spec.EtcdClusters = append(in.Cluster.Spec.EtcdClusters, api.EtcdClusterSpec{Name: "cilium", Version: "3.5.31"})

@@ -79,7 +79,8 @@ func (in Input) commonConfig(g *api.InstanceGroup) *nodeconfig.Config {
 	n := spec.Networking
 	c.UsesKubenet = n.Kubenet != nil || n.External != nil || n.Kopeio != nil || n.GCP != nil
 	c.UseCiliumEtcd = n.Cilium != nil && n.Cilium.EtcdManaged
-	if p := spec.KubeProxy; p != nil && (p.Enabled == nil || *p.Enabled) {
+	isolated := isTrue(n.IsolateControlPlane) && g.IsControlPlane() // off the pod network, and so without services
+	if p := spec.KubeProxy; p != nil && (p.Enabled == nil || *p.Enabled) && !isolated {
 		c.KubeProxy = p
 	}
 	if spec.NTP != nil && spec.NTP.Managed != nil {

@@ -133,12 +133,7 @@ func (in Input) storeVariables() []string {
 
 // storeEnvironment is what a pod needs to reach the cluster's store.
 func (in Input) storeEnvironment() []api.ContainerEnvVar {
-	var out []api.ContainerEnvVar
-	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
-		url := proxyURL(p)
-		out = append(out, api.ContainerEnvVar{Name: "http_proxy", Value: url}, api.ContainerEnvVar{Name: "https_proxy", Value: url},
-			api.ContainerEnvVar{Name: "NO_PROXY", Value: p.Excludes}, api.ContainerEnvVar{Name: "no_proxy", Value: p.Excludes})
-	}
+	out := staticpod.ProxyEnvironment(in.spec().Networking.EgressProxy)
 	if name := in.Traits.Store.RegionVariable; name != "" && in.Region != "" {
 		out = append(out, api.ContainerEnvVar{Name: name, Value: in.Region})
 	}

@@ -35,6 +35,8 @@ type App struct {
 	Offline bool
 	// Command is the command line, for the lease and the revisions.
 	Command string
+	// environmentWarned says that what has no effect in the environment was told.
+	environmentWarned bool
 	// Running is the command that runs, once its flags are read.
 	Running *cobra.Command
 	// Mistake is a word that is no command, before a request for help; nil: there is none.
@@ -311,6 +313,7 @@ func (a *App) Client(ctx context.Context) (*kops.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.warnEnvironment()
 	return kops.New(ctx, a.clientConfig(url))
 }
 

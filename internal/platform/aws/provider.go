@@ -33,16 +33,18 @@ type Options struct {
 	// RoleARN is a role to assume.
 	RoleARN string
 	// Region is used where a cluster does not tell its own.
-	Region      string
-	Credentials sdk.CredentialsProvider
-	HTTP        *http.Client
-	Version     string // of this program, for the user agent
+	Region string
+	// SkipRegionCheck takes a region that this program does not know.
+	SkipRegionCheck bool
+	Credentials     sdk.CredentialsProvider
+	HTTP            *http.Client
+	Version         string // of this program, for the user agent
 }
 
 // In returns the platform as the environment of a program says.
 func In(w platform.World) platform.Provider {
 	return Provider(Options{Endpoint: w.Getenv("AWS_ENDPOINT_URL"), RoleARN: w.Getenv("KOPS_AWS_ROLE_ARN"), Region: open.Region(w.Getenv),
-		Credentials: open.Credentials(w.Getenv), HTTP: w.HTTP, Version: w.Version})
+		SkipRegionCheck: w.Getenv("SKIP_REGION_CHECK") != "", Credentials: open.Credentials(w.Getenv), HTTP: w.HTTP, Version: w.Version})
 }
 
 // Provider returns the platform.
@@ -52,9 +54,9 @@ func Provider(o Options) platform.Provider {
 		Kinds: kinds.All(), Limits: limits(),
 		Connect:         o.connect,
 		Region:          func(c *api.Cluster) (string, error) { return o.region(c) },
-		Facts:           lookUp,
+		Facts:           o.lookUp,
 		SetFacts:        know,
-		NewClusterFacts: offers,
+		NewClusterFacts: o.offers,
 		Shared:          shared,
 		Model:           model.Build,
 		Terraform:       model.Terraform,
@@ -115,8 +117,11 @@ func (o Options) region(c *api.Cluster) (string, error) {
 	return found, nil
 }
 
-func lookUp(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) (*facts.Facts, error) {
+func (o Options) lookUp(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) (*facts.Facts, error) {
 	k := s.Client.(*kinds.Client)
+	if err := o.checkRegion(k); err != nil {
+		return nil, err
+	}
 	return lookup.Facts(ctx, k.Clients, k.Past, lookup.Needs(c, groups))
 }
 
@@ -131,8 +136,20 @@ func know(s *platform.Session, f *facts.Facts) error {
 	return nil
 }
 
-func offers(ctx context.Context, s *platform.Session, o newcluster.Options, w newcluster.World) (*facts.Facts, error) {
-	return lookup.Facts(ctx, s.Client.(*kinds.Client).Clients, nil, lookup.Wishes(o, w))
+func (o Options) offers(ctx context.Context, s *platform.Session, wanted newcluster.Options, w newcluster.World) (*facts.Facts, error) {
+	k := s.Client.(*kinds.Client)
+	if err := o.checkRegion(k); err != nil {
+		return nil, err
+	}
+	return lookup.Facts(ctx, k.Clients, nil, lookup.Wishes(wanted, w))
+}
+
+// checkRegion refuses a region that does not exist before anything is asked there.
+func (o Options) checkRegion(k *kinds.Client) error {
+	if o.SkipRegionCheck {
+		return nil
+	}
+	return spec.CheckRegion(k.Region)
 }
 
 func endpoint(ctx context.Context, s *platform.Session, c *api.Cluster) (string, error) {

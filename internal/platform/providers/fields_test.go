@@ -246,8 +246,8 @@ func (h *hearing) hears(kind, path string, in []step, try candidates) (why strin
 			case told != nil && (told.Warning || try.all), told == nil && base.err == nil && got.err != nil,
 				base.err == nil && got.err == nil && got.sum != base.sum:
 				return "", true
-			case told != nil, got.err != nil && got.tells(kind, path[:strings.LastIndex(path, ".")]) != nil:
-				refused = true
+			case told != nil, got.err != nil && got.tells(kind, path[:strings.LastIndex(path, ".")]+".enabled") != nil:
+				refused = true // the field, its block or the switch of its block; another field that is missing says nothing of it
 			case got.err == nil:
 				accepted = true
 			default:

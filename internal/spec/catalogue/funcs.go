@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/staticpod"
 	"kops.local/kops/internal/spec/componentflags"
 	"kops.local/kops/internal/template"
 )
@@ -51,6 +52,8 @@ func functions() template.Funcs {
 			}
 			return out
 		},
+		// proxy is the environment that tells a program of an egress proxy.
+		"proxy":  staticpod.ProxyEnvironment,
 		"isTrue": func(b *bool) bool { return b != nil && *b },
 		// orTrue is true unless a user said false.
 		"orTrue": func(b *bool) bool { return b == nil || *b },

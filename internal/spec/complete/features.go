@@ -2,8 +2,36 @@ package complete
 
 import (
 	"maps"
+	"slices"
 	"strings"
+
+	"kops.local/kops/internal/spec/diag"
 )
+
+// Switches of KOPS_FEATURE_FLAGS that do something here, and those of kOps that do not.
+const (
+	usedFeatures = "APIServerNodes AWSSingleNodesInstanceGroup Azure AzureTerraform ClusterAddons DOTerraform DiscoveryService EnableSeparateConfigBase EtcdEventsHTTP " +
+		"ExperimentalClusterDNS ExperimentalRoles Linode Metal Scaleway Spotinst"
+	unusedFeatures = "CacheNodeidentityInfo ClusterAPI GoogleCloudBucketAcl ImageDigest SELinuxMount SpotinstController SpotinstHybrid " +
+		"SpotinstOcean SpotinstOceanTemplate TerraformManagedFiles UseAddonOperators VPCSkipEnableDNSSupport"
+)
+
+// CheckFeature warns of a switch that has no effect or that nobody knows; nil is neither.
+func CheckFeature(name string) *diag.Finding {
+	used, unused := strings.Fields(usedFeatures), strings.Fields(unusedFeatures)
+	f := &diag.Finding{Path: "KOPS_FEATURE_FLAGS", Value: name, Rule: "feature-flag", Message: "is not a feature flag", Remedy: "remove it", Warning: true}
+	switch {
+	case slices.Contains(used, name):
+		return nil
+	case slices.Contains(unused, name):
+		f.Message = "is a feature flag of kOps that has no effect here"
+	default:
+		if near := diag.Nearest(name, used); near != "" {
+			f.Remedy = "did you mean " + near + "?"
+		}
+	}
+	return f
+}
 
 // Features are the switches of the environment variable KOPS_FEATURE_FLAGS, by name.
 type Features map[string]bool

@@ -301,6 +301,17 @@ func (b *Builder) warnUnbuilt() {
 			})
 		}
 	}
+	for _, o := range []struct {
+		option string
+		sizes  []string
+	}{{"option:EtcdSizes", b.EtcdSizes}, {"option:KubeControllerManagerSizes", b.KubeControllerManagerSizes}, {"option:SchedulerSizes", b.SchedulerSizes}} {
+		if len(o.sizes) > 0 {
+			b.findings = append(b.findings, diag.Finding{
+				Path: o.option, Value: strings.Join(o.sizes, ","), Rule: "option", Message: "has no effect, as groups of this role are not made yet",
+				Remedy: "leave it out; option:ControlPlaneSizes is the machine type of the control plane", Warning: true,
+			})
+		}
+	}
 }
 
 func typeMeta(kind string) metav1.TypeMeta {

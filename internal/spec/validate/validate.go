@@ -41,7 +41,9 @@ func All(in Input) diag.List {
 	c.together()
 	said := map[diag.Finding]bool{}
 	for _, f := range c.findings {
-		said[anywhere(f)] = true
+		if !strings.HasPrefix(f.Object, api.KindInstanceGroup+"/") {
+			said[anywhere(f)] = true
+		}
 	}
 	for _, g := range in.Groups {
 		c.runGroup(g)

@@ -139,6 +139,7 @@ func (b *builder) controllerManager() error {
 	k := newComponent("kube-controller-manager", c.Image, "/usr/local/bin/kube-controller-manager", flags)
 	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
 	k.container.LivenessProbe = healthProbe(10257)
+	k.container.Env = b.egress()
 	b.waitForAPI(k)
 	k.mountCertificates(b.Host.Like)
 	k.mount("cabundle", b.at.keys+"/ca.crt", "", true)
@@ -173,6 +174,7 @@ func (b *builder) scheduler() error {
 	k := newComponent("kube-scheduler", c.Image, "/usr/local/bin/kube-scheduler", flags)
 	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
 	k.container.LivenessProbe = healthProbe(10259)
+	k.container.Env = b.egress()
 	b.waitForAPI(k)
 	k.mount("varlibkubescheduler", paths.Scheduler, "", true)
 	k.mount("srvscheduler", dir, "", true)
@@ -215,6 +217,11 @@ func (b *builder) proxy() error {
 	k.mount("ssl-certs-hosts", "/etc/ssl/certs", "", true)
 	k.mount("iptableslock", "/run/xtables.lock", "FileOrCreate", false)
 	return b.manifest(k.pod("system-node-critical", map[string]string{"tier": "node", "kubernetes.io/managed-by": "nodeup"}), kubeconfig)
+}
+
+// egress tells a program of the control plane of the cluster's egress proxy, by which it reaches webhooks and clouds.
+func (b *builder) egress() []api.ContainerEnvVar {
+	return staticpod.ProxyEnvironment(b.Config.Networking.EgressProxy)
 }
 
 // waitForAPI has a component of this machine wait for the API server where our

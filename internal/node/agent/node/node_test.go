@@ -389,6 +389,17 @@ func TestTheAPIServerKnowsTheIssuerOfUsers(t *testing.T) {
 
 // The load balancer of this host learns within a second that etcd stalls; elsewhere the
 // flags are kOps'.
+func TestTheControlPlaneIsToldOfAnEgressProxy(t *testing.T) {
+	in := controlPlane(t)
+	in.Config.Networking.EgressProxy = &api.EgressProxySpec{HTTPProxy: api.HTTPProxy{Host: "proxy.example.com", Port: 3128}}
+	contents, _ := texts(t, in)
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		if !strings.Contains(contents["/etc/kubernetes/manifests/"+name+".manifest"], "value: http://proxy.example.com:3128") {
+			t.Errorf("%s does not know the proxy", name)
+		}
+	}
+}
+
 func TestTheAPIServerOfThisHostTellsSoonThatEtcdStalls(t *testing.T) {
 	for cloud, want := range map[string]bool{"local": true, "aws": false} {
 		in := controlPlane(t)

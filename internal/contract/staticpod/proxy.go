@@ -1,0 +1,33 @@
+package staticpod
+
+import (
+	"fmt"
+	"strings"
+
+	"kops.local/kops/api"
+)
+
+// ProxyURL is the address of an egress proxy, or "" without one.
+func ProxyURL(p *api.EgressProxySpec) string {
+	if p == nil || p.HTTPProxy.Host == "" {
+		return ""
+	}
+	url := p.HTTPProxy.Host
+	if !strings.HasPrefix(url, "http://") {
+		url = "http://" + url
+	}
+	if p.HTTPProxy.Port != 0 {
+		url += fmt.Sprintf(":%d", p.HTTPProxy.Port)
+	}
+	return url
+}
+
+// ProxyEnvironment tells a program of an egress proxy; nothing without one.
+func ProxyEnvironment(p *api.EgressProxySpec) []api.ContainerEnvVar {
+	url := ProxyURL(p)
+	if url == "" {
+		return nil
+	}
+	return []api.ContainerEnvVar{{Name: "http_proxy", Value: url}, {Name: "https_proxy", Value: url},
+		{Name: "NO_PROXY", Value: p.Excludes}, {Name: "no_proxy", Value: p.Excludes}}
+}
