@@ -30,6 +30,7 @@ func Environment() []Variable {
 		{"KOPS_STATE_S3_WITHOUT_LOCKS", "true: a server of S3 without conditional writes is taken; never run two commands at once then", "refused"},
 		{"KOPS_OS_TLS_INSECURE_SKIP_VERIFY", "true: any certificate of OpenStack's servers is taken", "verified"},
 		{"KOPS_AWS_ROLE_ARN", "role of AWS that is assumed", "the identity of the credentials"},
+		{"SKIP_REGION_CHECK", "set: a region of AWS that this kops does not know is taken", "refused"},
 		{"KOPS_GCE_ENDPOINT", "URL of another server that plays Google's APIs", "Google's"},
 		{"KOPS_LOCAL_ROOT", "folder of machines that are containers of this host", "/var/lib/kops-local"},
 		{"KOPS_SSH_KEY", "files of SSH keys, divided as in PATH, for machines of the user", "the agent's, and those of ~/.ssh"},
