@@ -71,7 +71,7 @@ func EnvironmentPage() string {
 	var b strings.Builder
 	b.WriteString(`# Environment and configuration file
 
-Flags override variables of the environment, and these override the configuration file. ` + "`kops help environment`" + ` shows this page.
+Flags override variables of the environment, and these override the configuration file. kops help environment shows this list.
 
 | variable | means | default |
 |---|---|---|
