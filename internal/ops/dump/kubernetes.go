@@ -92,7 +92,7 @@ func every(ctx context.Context, list lister) ([]any, error) {
 		for i := range items.Len() {
 			own := redactor{}
 			if m, is := items.Index(i).Addr().Interface().(metav1.Object); is {
-				own.own = m.GetNamespace() == system
+				own.own = isOwn(m)
 			}
 			out = append(out, own.copy(items.Index(i)).Interface())
 		}

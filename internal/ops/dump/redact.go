@@ -3,22 +3,38 @@
 //
 // What is taken out follows from the types of values, and not from their looks: the values of
 // Secrets and ConfigMaps, of environment variables, the contents of files, and the arguments of
-// programs that are not kops' own. The package must not know any platform, the store or the terminal.
+// programs that are not kops' own. URLs lose user, password and query wherever they stand. The package must not know any platform, the store or the terminal.
 package dump
 
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/redact"
 )
 
-// system is the namespace of what kops runs itself, whose arguments hold no secret.
+// system is the namespace of what kops runs itself.
 const system = metav1.NamespaceSystem
+
+// isOwn reports whether kops runs an object itself, whose arguments then hold no secret: it
+// has the label of an add-on or of its pods, or is the static pod of a component. A user's own
+// pods in kube-system are not.
+func isOwn(o metav1.Object) bool {
+	labels := o.GetLabels()
+	if labels["app.kubernetes.io/managed-by"] == "kops" || labels["kops.k8s.io/managed-by"] == "kops" {
+		return true
+	}
+	_, static := o.GetAnnotations()[corev1.MirrorPodAnnotationKey]
+	app := labels["k8s-app"]
+	return static && o.GetNamespace() == system && (strings.HasPrefix(app, "kube-") || strings.HasPrefix(app, "kops-") || strings.HasPrefix(app, "etcd-manager-"))
+}
 
 // Redacted returns a copy of an object without what may be secret. The object is a pointer
 // to a struct of this module's API or of Kubernetes'.
@@ -26,7 +42,7 @@ func Redacted[T any](object *T) *T {
 	out := reflect.New(reflect.TypeOf(*object))
 	r := redactor{}
 	if o, is := any(object).(metav1.Object); is {
-		r.own = o.GetNamespace() == system
+		r.own = isOwn(o)
 	}
 	out.Elem().Set(r.copy(reflect.ValueOf(object).Elem()))
 	return out.Interface().(*T)
@@ -71,6 +87,8 @@ func (r redactor) copy(v reflect.Value) reflect.Value {
 			}
 		}
 		r.clear(out)
+	case reflect.String:
+		out.SetString(redact.URLs(v.String()))
 	default:
 		out.Set(v)
 	}
@@ -93,6 +111,19 @@ func (r redactor) clear(v reflect.Value) {
 			list(x.Args)
 			list(x.Command)
 		}
+	case *corev1.EphemeralContainerCommon: // of kubectl debug, even in a pod of kops
+		list(x.Args)
+		list(x.Command)
+	case *corev1.CSIVolumeSource:
+		values(x.VolumeAttributes)
+	case *corev1.CSIPersistentVolumeSource:
+		values(x.VolumeAttributes)
+	case *corev1.FlexVolumeSource:
+		values(x.Options)
+	case *corev1.FlexPersistentVolumeSource:
+		values(x.Options)
+	case *corev1.GitRepoVolumeSource:
+		text(&x.Repository)
 	case *corev1.ExecAction:
 		if !r.own {
 			list(x.Command)
@@ -120,6 +151,19 @@ func (r redactor) clear(v reflect.Value) {
 		for k := range x.ConfigAdditions {
 			s := x.ConfigAdditions[k]
 			x.ConfigAdditions[k] = intstr.FromString(hidden(len(s.String())))
+		}
+	case *corev1.PersistentVolumeSpec: // mount.cifs takes its password there
+		list(x.MountOptions)
+	case *storagev1.StorageClass:
+		list(x.MountOptions)
+	case *api.NodeTerminationHandlerSpec: // the path of such a URL is a password
+		secret(x.WebhookURL)
+	case *api.TerraformSpec: // providers take their credentials there
+		values(x.ProviderExtraConfig)
+		values(x.FilesProviderExtraConfig)
+	case *api.HTTPProxy: // its host needs no scheme
+		if at := strings.LastIndex(x.Host, "@"); at >= 0 {
+			x.Host = x.Host[at+1:]
 		}
 	case *api.GossipConfig:
 		secret(x.Secret)

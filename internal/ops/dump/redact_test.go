@@ -84,7 +84,9 @@ func TestNothingSecretOfAnObjectIsHandedOn(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "hush", "other": "seen"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Args: []string{"--flag=argument"}, Env: []corev1.EnvVar{{Name: "NAME", Value: "hush"}}}}}}
 	}
-	own, other := Redacted(pod("kube-system")), pod("shop")
+	addon, other := pod("kube-system"), pod("kube-system") // a user's pod may be there, too
+	addon.Labels = map[string]string{"kops.k8s.io/managed-by": "kops"}
+	own := Redacted(addon)
 	theirs := Redacted(other)
 	for what, o := range map[string]any{"own": own, "theirs": theirs,
 		"secret": Redacted(&corev1.Secret{Data: map[string][]byte{"seen": []byte("hush")}, StringData: map[string]string{"b": "hush"}}),
