@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kops.local/kops/internal/engine/redact"
 )
 
 // Finding is one thing that is wrong with a document or a command line.
@@ -51,7 +53,7 @@ func (f Finding) String() string {
 	}
 	b.WriteString(f.Message)
 	if f.Value != "" {
-		fmt.Fprintf(&b, ", got %q", f.Value)
+		fmt.Fprintf(&b, ", got %q", redact.Userinfo(f.Value))
 	}
 	if f.Remedy != "" {
 		b.WriteString("; " + f.Remedy)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/redact"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/effects"
 )
@@ -231,6 +232,7 @@ func shown(value string) string {
 	if isHash(value) {
 		return short(value)
 	}
+	value = redact.Userinfo(value)
 	if len(value) <= longest && !strings.Contains(value, "\n") {
 		return value
 	}

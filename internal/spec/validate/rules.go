@@ -14,6 +14,7 @@ func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 		[]Rule{
 			{"enum", func(c *Check) { enums(c, "spec", reflect.ValueOf(c.Spec)) }},
 			{"characters", func(c *Check) { characters(c, reflect.ValueOf(c.Spec)) }},
+			{"passwords", func(c *Check) { passwords(c, reflect.ValueOf(c.Spec)) }},
 			{"hosts", hosts},
 			{"name", clusterName},
 			{"kubernetes-version", kubernetesVersion},
@@ -135,6 +136,7 @@ func groupRules(on Platform) []GroupRule {
 	return slices.Concat([]GroupRule{
 		{"enum", func(c *Check, g *api.InstanceGroup) { enums(c, "spec", reflect.ValueOf(&g.Spec)) }},
 		{"characters", func(c *Check, g *api.InstanceGroup) { characters(c, reflect.ValueOf(&g.Spec)) }},
+		{"passwords", func(c *Check, g *api.InstanceGroup) { passwords(c, reflect.ValueOf(&g.Spec)) }},
 		{"name", groupName},
 		{"role", groupRole},
 		{"apiserver-role", apiServerRole},

@@ -13,6 +13,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/engine/redact"
 )
 
 // characters refuses control characters in every text of a spec. Most texts end up in a flag, a file or a
@@ -24,6 +25,21 @@ func characters(c *Check, spec reflect.Value) {
 			return false
 		}
 		eachText(path, v, func(path, text string) { c.oneLine(compat.OlderPath(kind, path), text) })
+		return true
+	})
+}
+
+// passwords warns of passwords in URLs. Whatever stands in a spec goes to machines in the clear.
+func passwords(c *Check, spec reflect.Value) {
+	kind, _, _ := strings.Cut(c.object, "/")
+	eachField("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
+		eachText(path, v, func(path, text string) {
+			proxy := strings.HasSuffix(path, ".httpProxy.host") && strings.Contains(text, "@") // it needs no scheme
+			if proxy || redact.HasUserinfo(text) {
+				c.Warn(compat.OlderPath(kind, path), "", "has a URL with a user or a password, which user data, Terraform's files and the node configuration show to everyone who can read them",
+					"remove it, and let the server know machines by their network or their addresses; for registries of images: kops create secret dockerconfig")
+			}
+		})
 		return true
 	})
 }

@@ -324,3 +324,22 @@ func TestFindingsNameFieldsThatExist(t *testing.T) {
 		}
 	}
 }
+
+// A password in a URL works, and is known to everyone who reads user data: validation says
+// so, without the password.
+func TestPasswordsInURLsAreWarnedAbout(t *testing.T) {
+	found := findings(t, badCase{Base: "minimal-aws", Cluster: []string{"spec.assets={fileRepository: https://bob:hunter2@files.example.com/kops}",
+		"spec.containerd.registryMirrors={docker.io: [https://mirror.example.com, https://joe:hunter2@mirror.example.com]}",
+		"spec.networking.egressProxy={httpProxy: {host: 'u:hunter2@proxy.example.com', port: 3128}}"}})
+	var paths []string
+	for _, f := range found {
+		if !f.Warning || strings.Contains(f.String()+f.Value, "hunter2") || !strings.Contains(f.Remedy, "dockerconfig") {
+			t.Errorf("got %q", f)
+		}
+		paths = append(paths, f.Path)
+	}
+	slices.Sort(paths)
+	if want := []string{"spec.assets.fileRepository", "spec.containerd.registryMirrors[docker.io][1]", "spec.egressProxy.httpProxy.host"}; !slices.Equal(paths, want) {
+		t.Errorf("got %q, want %q", paths, want)
+	}
+}

@@ -7,6 +7,7 @@ package text
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"kops.local/kops/finding"
 	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/redact"
 )
 
 // Options say how a plan is shown.
@@ -181,11 +183,15 @@ func JSON(w io.Writer, p *plan.Plan, of Run) error {
 	if err != nil {
 		return err
 	}
-	enc := json.NewEncoder(w)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	err = enc.Encode(report{Format: previewFormat, Kind: "preview", Cluster: of.Cluster, Version: of.Version, Time: of.Time,
 		Digest: digest, Summary: p.Summary(), Steps: reportSteps(p.Steps), Deferred: reportSteps(p.Deferred), Foreign: reportSteps(p.Foreign), Aftermath: of.Aftermath, Risks: of.Risks})
+	if err == nil {
+		_, err = io.WriteString(w, redact.Userinfo(out.String()))
+	}
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}

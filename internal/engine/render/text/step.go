@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/engine/redact"
 	"kops.local/kops/internal/engine/resource"
 )
 
@@ -19,15 +20,15 @@ type printer struct {
 	color, full, whole bool
 }
 
-// printf shows the control characters of its arguments, but of those that are painted.
-// It ignores the error, which flush returns again.
+// printf shows the control characters of its arguments, but of those that are painted,
+// and hides the passwords of URLs. It ignores the error, which flush returns again.
 func (p *printer) printf(format string, args ...any) {
 	for i, a := range args {
 		switch a := a.(type) {
 		case painted:
 			args[i] = string(a)
 		case string:
-			args[i] = printable(a)
+			args[i] = printable(redact.Userinfo(a))
 		}
 	}
 	_, _ = fmt.Fprintf(p, format, args...)
@@ -45,6 +46,7 @@ func (p *printer) flush() error {
 
 // paint colours text by what its mark says happens.
 func (p *printer) paint(mark, text string) painted {
+	text = redact.Userinfo(text)
 	codes := map[string]string{"+": "32", "~": "33", "-/+": "35", "-": "31"}
 	code, ok := codes[mark]
 	if !p.color || !ok {
@@ -152,12 +154,16 @@ func (p *printer) lines(path string, lines []string) {
 }
 
 // Differences returns the unified differences of the long texts that a step changes,
-// by the paths of the leaves. What is secret, or not known, has none.
+// by the paths of the leaves. What is secret, or not known, has none. Passwords of URLs
+// are hidden.
 func Differences(s plan.Step) map[string][]string {
 	out := map[string][]string{}
 	for _, c := range s.Changes {
 		for _, l := range c.Leaves {
 			if lines := difference(at(s.Have, l.Path), at(s.Want, l.Path), l); lines != nil {
+				for i := range lines {
+					lines[i] = redact.Userinfo(lines[i])
+				}
 				out[l.Path] = lines
 			}
 		}
