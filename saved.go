@@ -2,6 +2,7 @@ package kops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -54,6 +55,43 @@ type PlanPart struct {
 	Groups     []string          `json:"instanceGroups,omitempty"`
 	Roles      []string          `json:"instanceGroupRoles,omitempty"`
 	Lifecycles map[string]string `json:"lifecycleOverrides,omitempty"`
+	// What was allowed when the plan was made is allowed when it is carried out.
+	AllowUnverified bool `json:"allowUnverified,omitempty"`
+	AllowDowngrade  bool `json:"allowDowngrade,omitempty"`
+	IgnoreSkew      bool `json:"ignoreKubeletVersionSkew,omitempty"`
+}
+
+// partOf is the part of a cluster that the options of an update say.
+func partOf(o UpdateOptions) PlanPart {
+	return PlanPart{Prune: o.Prune, Phase: o.Phase, Groups: o.Groups, Roles: o.Roles, Lifecycles: o.Lifecycles,
+		AllowUnverified: o.AllowUnverified, AllowDowngrade: o.AllowDowngrade, IgnoreSkew: o.IgnoreSkew}
+}
+
+// asPlanned gives an update the options of the saved plan that it carries out. An option
+// that is given as well stays, and the plan is refused when it was made with another.
+func (o UpdateOptions) asPlanned() UpdateOptions {
+	if o.Plan == nil {
+		return o
+	}
+	p := o.Plan.Part
+	o.Prune, o.Phase = o.Prune || p.Prune, cmp.Or(o.Phase, p.Phase)
+	if len(o.Groups) == 0 {
+		o.Groups = p.Groups
+	}
+	if len(o.Roles) == 0 {
+		o.Roles = p.Roles
+	}
+	if len(o.Lifecycles) == 0 {
+		o.Lifecycles = p.Lifecycles
+	}
+	o.AllowUnverified, o.AllowDowngrade, o.IgnoreSkew = o.AllowUnverified || p.AllowUnverified, o.AllowDowngrade || p.AllowDowngrade, o.IgnoreSkew || p.IgnoreSkew
+	return o
+}
+
+// limits is a part without what is only allowed: that does not change a plan which is compared.
+func (p PlanPart) limits() PlanPart {
+	p.AllowUnverified, p.AllowDowngrade, p.IgnoreSkew = false, false, false
+	return p
 }
 
 // SavedStep is a step in the shape that its JSON has.
@@ -66,7 +104,7 @@ func (u *Update) Saved() (*SavedPlan, error) {
 	}
 	w, o := u.modelled.World, u.options
 	s := &SavedPlan{Format: planFormat, Cluster: u.modelled.Cluster.Spec.Name, Time: w.Now().UTC().Truncate(time.Second), Version: w.Version,
-		Part:    PlanPart{Prune: o.Prune, Phase: o.Phase, Groups: o.Groups, Roles: o.Roles, Lifecycles: o.Lifecycles},
+		Part:    partOf(o),
 		Summary: u.Plan.Count(), Risks: u.Risks}
 	var err error
 	doing := slices.DeleteFunc(slices.Clone(u.Plan.made.Steps), func(st plan.Step) bool { return st.Op == plan.Keep })
@@ -181,7 +219,7 @@ func (s *SavedPlan) check(now *SavedPlan) error {
 	if s.Cluster != now.Cluster {
 		return &Refused{fault.New(fault.Conflict, "the saved plan is of cluster %q, not of %q", s.Cluster, now.Cluster)}
 	}
-	was, is := flat(s.Part), flat(now.Part)
+	was, is := flat(s.Part.limits()), flat(now.Part.limits())
 	if d := differing(was, is); len(d) > 0 {
 		return &Refused{fault.New(fault.Conflict, "the plan was saved with other options: %s; say the same ones, or make a new plan", strings.Join(d, "; "))}
 	}

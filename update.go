@@ -43,7 +43,8 @@ type UpdateOptions struct {
 	AllowUnverified bool
 	// Refresh observes everything, without what is remembered from former runs.
 	Refresh bool
-	// Plan, when set, refuses every plan but this one.
+	// Plan, when set, refuses every plan but this one. What it was made with need not be
+	// said again: options that are empty here are those of the plan.
 	Plan *SavedPlan
 	// KeepKeys makes the keys that the cluster lacks before it is planned, and stores
 	// them, so that the plan can be saved: no second plan would make the same keys.
@@ -135,6 +136,7 @@ func (u *Update) makesKeys() bool {
 // Update plans what the cluster needs in its cloud, and with Apply carries the
 // plan out, while it holds the cluster's lease.
 func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
+	o = o.asPlanned()
 	o.prefetch = &sync.WaitGroup{}
 	defer o.prefetch.Wait()
 	ctx, cancel := context.WithCancel(ctx) // what is asked ahead is of no use afterwards

@@ -102,6 +102,23 @@ func TestASavedPlanHoldsAsLongAsTheWorld(t *testing.T) {
 	refused(t, err, "modify fake_machines/nodes-here."+name+" is not to be done any more")
 }
 
+// A saved plan is carried out with the options that it was made with, which it holds.
+func TestASavedPlanBringsItsOptions(t *testing.T) {
+	b := applied(t)
+	newer := b.client(func(c *kops.Config) { c.Version = "1.38.2" })
+	if _, err := newer.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.set("nodes-here", "spec.minSize=3", "spec.maxSize=3")
+	plan := b.saved(kops.UpdateOptions{AllowDowngrade: true, Groups: []string{"nodes-here"}})
+	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan, Groups: []string{"control-plane-here"}})
+	refused(t, err, `saved with other options: instanceGroups[0] was "nodes-here", and is "control-plane-here"`)
+	u := b.apply(kops.UpdateOptions{Plan: plan})
+	if got := changes(u.Plan); !slices.Contains(got, "modify machines/nodes-here") {
+		t.Errorf("the saved plan did %q", got)
+	}
+}
+
 // The first plan of a cluster can be saved: its keys are made then, and are in the
 // state store alone.
 func TestTheFirstPlanIsSavedAndCarriedOut(t *testing.T) {

@@ -97,7 +97,7 @@ Terraform needs no access to a cloud.`, `
 	f.BoolVar(&o.createKubeconfig, "create-kube-config", true, "write the cluster into the kubeconfig file after the update; with --target terraform, only if --admin, --user, --internal or --api-server says how it is reached")
 	f.StringVar(&o.facts, "facts", "", "file with everything that would be looked up")
 	f.StringVar(&o.recordFacts, "record-facts", "", "write what was looked up to this file")
-	f.StringVar(&o.plan, "plan", "", "carry out this saved plan, or nothing when the cloud has changed since")
+	f.StringVar(&o.plan, "plan", "", "carry out this saved plan, with the options that it was made with, or nothing when the cloud has changed since")
 	f.StringVar(&o.recordPlan, "save-plan", "", "write the plan to this file")
 	f.StringVarP(&o.format, "output", "o", "", "format of the plan, or with --yes of its result: yaml or json")
 	f.BoolVar(&app.FullDiff, "full-diff", false, "show long values whole, and the tags and texts of new resources")
@@ -180,7 +180,7 @@ func target(ctx context.Context, app *shell.App, client *kops.Client, name strin
 		if err != nil {
 			return err
 		}
-		if err := client.Keys().Add(ctx, name, data); err != nil {
+		if _, _, err := client.Keys().Add(ctx, name, data); err != nil {
 			return err
 		}
 	}
