@@ -277,11 +277,11 @@ func TestASecondSSHKeyIsRefusedWhereMachinesTakeOne(t *testing.T) {
 	one := []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q jane")
 	two := []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl joe")
 	for i := range 2 { // the same again is no second one
-		if err := b.Keys().Add(t.Context(), name, one); err != nil {
+		if _, _, err := b.Keys().Add(t.Context(), name, one); err != nil {
 			t.Fatal(i, err)
 		}
 	}
-	if err := b.Keys().Add(t.Context(), name, two); !fault.Is(err, fault.Conflict) || fault.Remedy(err) != "delete it first: kops delete sshpublickey "+name {
+	if _, _, err := b.Keys().Add(t.Context(), name, two); !fault.Is(err, fault.Conflict) || fault.Remedy(err) != "delete it first: kops delete sshpublickey "+name {
 		t.Errorf("%v; %s", err, fault.Remedy(err))
 	}
 	if keys, err := b.Keys().List(t.Context(), name); err != nil || len(keys) != 1 {

@@ -48,42 +48,42 @@ func (k Keys) List(ctx context.Context, cluster string) ([]SSHKey, error) {
 	return out, err
 }
 
-// Add stores a key in OpenSSH's format.
-func (k Keys) Add(ctx context.Context, cluster string, text []byte) error {
-	key, err := clusterstore.NewSSHKey(string(text))
+// Add stores a key in OpenSSH's format, and reports whether the cluster had it not yet.
+func (k Keys) Add(ctx context.Context, cluster string, text []byte) (key SSHKey, added bool, err error) {
+	parsed, err := clusterstore.NewSSHKey(string(text))
 	if err != nil {
-		return err
+		return SSHKey{}, false, err
 	}
 	cl, err := k.c.Clusters().Get(ctx, cluster)
 	if err != nil {
-		return err
+		return SSHKey{}, false, err
 	}
-	return k.c.addSSHKeys(ctx, cl.stored(), key)
+	names, err := k.c.addSSHKeys(ctx, cl.stored(), parsed)
+	return SSHKey(parsed), len(names) > 0, err
 }
 
-// addSSHKeys adds keys to a cluster, and records those that are new.
-func (c *Client) addSSHKeys(ctx context.Context, cl *clusterstore.Contents, keys ...clusterstore.SSHKey) error {
+// addSSHKeys adds keys to a cluster, records those that are new, and returns their fingerprints.
+func (c *Client) addSSHKeys(ctx context.Context, cl *clusterstore.Contents, keys ...clusterstore.SSHKey) (added []string, err error) {
 	f, err := c.store.Folders(ctx, cl.Spec, cl)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var added []string
 	for _, k := range keys {
 		there, err := f.HasSSHKey(ctx, k)
 		if err == nil {
 			err = addSSHKey(ctx, cl.Spec, &c.world.PlatformOf(cl.Spec).Traits, f, k)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !there {
 			added = append(added, k.Fingerprint)
 		}
 	}
 	if len(added) == 0 {
-		return nil
+		return nil, nil
 	}
-	return c.store.Note(ctx, c.holder(), cl, "added the SSH public key "+strings.Join(added, ", "))
+	return added, c.store.Note(ctx, c.holder(), cl, "added the SSH public key "+strings.Join(added, ", "))
 }
 
 // addSSHKey adds a key, unless no update would be possible then.

@@ -383,7 +383,8 @@ func (c *Client) save(ctx context.Context, ch *change) error {
 			return err
 		}
 	}
-	return c.addSSHKeys(ctx, saved, keys...)
+	_, err = c.addSSHKeys(ctx, saved, keys...)
+	return err
 }
 
 // keep checks and stores a change that is one of o, and perhaps of objects beside it.

@@ -37,13 +37,14 @@ func TestEveryChangeOfTheStoreIsARevision(t *testing.T) {
 	b.noted("added the SSH public key ")
 	b.ok(b.Keys().Delete(t.Context(), name))
 	b.noted("deleted all SSH public keys")
-	b.ok(b.Keys().Add(t.Context(), name, []byte(sshKey)))
+	_, _, err := b.Keys().Add(t.Context(), name, []byte(sshKey))
+	b.ok(err)
 	b.noted("added the SSH public key ")
 	if _, err := b.Clusters().Remove(t.Context(), objects, true); err != nil {
 		t.Fatal(err)
 	}
 	b.noted("deleted the SSH public key ")
-	_, err := b.RollBackUpgrade(t.Context(), name, kops.RollBackOptions{Apply: true, Revision: 2})
+	_, err = b.RollBackUpgrade(t.Context(), name, kops.RollBackOptions{Apply: true, Revision: 2})
 	b.ok(err)
 	b.revised("stored", "Cluster metadata.annotations.team", "InstanceGroup/nodes-here spec.maxSize")
 	b.ok(b.DeleteGroup(t.Context(), name, "nodes-here", kops.DeleteOptions{Apply: true}))

@@ -11,11 +11,13 @@ import (
 
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // Known is an opened cluster with what completing it needs of the world.
@@ -234,6 +236,11 @@ func (o *Opened) readSSHKeys(ctx context.Context) ([]string, error) {
 	keys, err := o.Places.SSHKeys(ctx)
 	var out []string
 	for _, k := range keys {
+		if _, bad := clusterstore.NewSSHKey(k.Text); bad != nil {
+			name := o.Cluster.Spec.Name
+			return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the SSH public key %s of cluster %s cannot be used: %w", k.Fingerprint, name, bad),
+				fmt.Sprintf("delete it: kops delete sshpublickey %s; then add it again: kops create sshpublickey %s -i FILE", name, name))
+		}
 		out = append(out, k.Text)
 	}
 	return out, err

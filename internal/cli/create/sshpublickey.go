@@ -32,7 +32,16 @@ func sshPublicKey(app *shell.App) *cobra.Command {
 				return err
 			}
 			return app.OfCluster(ctx, client, name, func(cluster string) error {
-				return client.Keys().Add(ctx, cluster, data)
+				key, added, err := client.Keys().Add(ctx, cluster, data)
+				if err != nil {
+					return err
+				}
+				if !added {
+					app.Notef("The cluster %s has the SSH public key %s already\n", cluster, key.Fingerprint)
+					return nil
+				}
+				app.Notef("Added the SSH public key %s to the cluster %s; machines get it by: kops update cluster %s --yes\n", key.Fingerprint, cluster, cluster)
+				return nil
 			})
 		})
 	c.Aliases = []string{"sshpublickeys", "ssh"}

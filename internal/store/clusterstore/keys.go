@@ -2,6 +2,7 @@ package clusterstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -245,12 +246,20 @@ type SSHKey struct {
 	Text string
 }
 
-// NewSSHKey checks the text of a public key and finds its fingerprint.
+// NewSSHKey checks the text of a public key and finds its fingerprint. It is one line, the
+// key's type and the key, with a comment at most: clouds take no options of authorized_keys.
 func NewSSHKey(text string) (SSHKey, error) {
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(text))
+	const remedy = "give one line of a type, a key and a comment, such as the content of a file that ends in .pub"
+	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(text))
+	switch {
+	case err != nil:
+	case len(options) > 0:
+		err = fmt.Errorf("it has options of authorized_keys (%.100q), which machines of a cloud do not take", strings.Join(options, ","))
+	case strings.ContainsAny(strings.TrimSpace(text), "\r\n"):
+		err = errors.New("it has more than one line, and each key is added on its own")
+	}
 	if err != nil {
-		return SSHKey{}, fault.Wrap(fault.Permanent, fmt.Errorf("read SSH public key: %w", err),
-			"give a line as in authorized_keys, such as the content of a file that ends in .pub")
+		return SSHKey{}, fault.Wrap(fault.Permanent, fmt.Errorf("read SSH public key: %w", err), remedy)
 	}
 	return SSHKey{Fingerprint: ssh.FingerprintLegacyMD5(key), Text: text}, nil
 }
