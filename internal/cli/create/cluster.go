@@ -265,7 +265,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 		return err
 	}
 	app.Warn(made.Warnings)
-	if made.Additional, err = additional(app, o.add); err != nil {
+	if made.Additional, err = additional(ctx, app, o.add); err != nil {
 		return err
 	}
 	if o.dryRun {
@@ -307,11 +307,11 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 }
 
 // additional reads objects that the cluster gets beside its own.
-func additional(app *shell.App, files []string) ([]api.Object, error) {
+func additional(ctx context.Context, app *shell.App, files []string) ([]api.Object, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	objs, err := app.Decode(files)
+	objs, err := app.Decode(ctx, files)
 	for _, o := range objs {
 		if o.GetObjectKind().GroupVersionKind().Group == api.Group {
 			return nil, fmt.Errorf("--add is for objects that go into the cluster; %s is one that describes it", api.Name(o))

@@ -18,6 +18,8 @@ Create the objects of files: a Cluster, InstanceGroups, SSHCredentials, and othe
 Kubernetes objects, which become additional objects of the cluster. Nothing is
 written when any object is wrong or exists already.`, `
   kops create -f cluster.yaml
+  kops create -f https://example.com/clusters/cluster.yaml
+  kops create -f s3://my-specs/cluster.yaml
   cat cluster.yaml | kops create -f -`,
 		func(ctx context.Context, args []string) error {
 			if len(args) > 0 {
@@ -29,13 +31,13 @@ written when any object is wrong or exists already.`, `
 			return fromFiles(ctx, app, files)
 		})
 	c.Args = cobra.ArbitraryArgs
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, - for the standard input; repeatable")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or URL with objects, https:// or of a state store, - for the standard input; repeatable")
 	c.AddCommand(cluster(app), instanceGroup(app), keypair(app), secret(app), sshPublicKey(app))
 	return c
 }
 
 func fromFiles(ctx context.Context, app *shell.App, files []string) error {
-	objs, err := app.DecodeOwned(files)
+	objs, err := app.DecodeOwned(ctx, files)
 	if err != nil {
 		return err
 	}

@@ -39,14 +39,14 @@ all that belongs to it. Without --yes, show what would be deleted.`, `
 			return fromFiles(ctx, app, files, yes)
 		})
 	c.Args = cobra.ArbitraryArgs
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, - for the standard input; repeatable")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or URL with objects, https:// or of a state store, - for the standard input; repeatable")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them")
 	c.AddCommand(cluster(app), instance(app), instanceGroup(app), host(app), secret(app), sshPublicKey(app))
 	return c
 }
 
 func fromFiles(ctx context.Context, app *shell.App, files []string, yes bool) error {
-	objs, err := app.DecodeOwned(files)
+	objs, err := app.DecodeOwned(ctx, files)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ do not exist. Nothing is written when any object is wrong.`, `
 			if len(files) == 0 {
 				return shell.Usagef("name a file with -f")
 			}
-			objs, err := app.DecodeOwned(files)
+			objs, err := app.DecodeOwned(ctx, files)
 			if err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ do not exist. Nothing is written when any object is wrong.`, `
 			return err
 		})
 	c.Args = shell.NoArguments("name files with -f")
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, - for the standard input; repeatable")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or URL with objects, https:// or of a state store, - for the standard input; repeatable")
 	c.Flags().BoolVar(&force, "force", false, "create objects that do not exist")
 	return c
 }

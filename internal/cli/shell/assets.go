@@ -27,7 +27,7 @@ func (a *App) Assets(ctx context.Context, files []string, facts string, o kops.A
 		}
 		return client.Assets(ctx, cl, o)
 	}
-	objs, err := a.Decode(files)
+	objs, err := a.Decode(ctx, files)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,16 +13,21 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/engine/redact"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/store/confined"
 )
 
 // Decode reads the objects of files, with everything that is wrong in any of
-// them; warnings are printed.
-func (a *App) Decode(files []string) ([]api.Object, error) {
-	data, err := a.ReadFiles(files)
-	if err != nil {
-		return nil, err
+// them; warnings are printed. A file may be at an https:// URL, or in a state store.
+func (a *App) Decode(ctx context.Context, files []string) ([]api.Object, error) {
+	data := map[string][]byte{}
+	for _, name := range files {
+		text, err := a.readObjects(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		data[name] = text
 	}
 	var out []api.Object
 	var wrong diag.List
@@ -48,8 +54,8 @@ func (a *App) Decode(files []string) ([]api.Object, error) {
 // DecodeOwned reads the objects of files as Decode does. Those that belong to a
 // cluster and do not say to which belong to the one that --name or the environment
 // names, unless the files describe a cluster themselves.
-func (a *App) DecodeOwned(files []string) ([]api.Object, error) {
-	objs, err := a.Decode(files)
+func (a *App) DecodeOwned(ctx context.Context, files []string) ([]api.Object, error) {
+	objs, err := a.Decode(ctx, files)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +90,7 @@ func title(file string) string {
 	if file == "-" {
 		return "standard input"
 	}
-	return file
+	return redact.URLs(file)
 }
 
 // Warn prints findings that do not stop a command.

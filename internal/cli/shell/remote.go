@@ -1,0 +1,68 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"kops.local/kops/internal/engine/redact"
+	"kops.local/kops/internal/store/web"
+)
+
+const (
+	// objectsSize bounds a file of objects that is read from elsewhere, in bytes.
+	objectsSize = 4 << 20
+	// objectsTime bounds how long a web server may take with one.
+	objectsTime = 30 * time.Second
+)
+
+// readObjects returns the contents of a file with objects: one of this computer, the
+// standard input for "-", or one at an https:// URL or the URL of a state store.
+func (a *App) readObjects(ctx context.Context, file string) ([]byte, error) {
+	scheme, _, remote := strings.Cut(file, "://")
+	if !remote {
+		return a.ReadFile(file)
+	}
+	var data []byte
+	var err error
+	switch scheme {
+	case "https":
+		data, err = fetch(ctx, a.httpClient(), file)
+	case "http":
+		err = errors.New("anyone on the way could change it; use https, or download and check it first")
+	default:
+		data, err = a.readStored(ctx, file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", redact.URLs(file), err)
+	}
+	return data, nil
+}
+
+// fetch reads a file from a web server, but from none of this computer's own services.
+func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, objectsTime)
+	defer cancel()
+	return web.Get(ctx, client, url, objectsSize)
+}
+
+// readStored reads a file at the URL of a state store.
+func (a *App) readStored(ctx context.Context, url string) ([]byte, error) {
+	folder, name := path.Split(url)
+	if name == "" || strings.HasSuffix(folder, "://") {
+		return nil, errors.New("it names no file; write the URL of a state store and a file in it, such as s3://bucket/folder/cluster.yaml")
+	}
+	s, err := a.OpenStore(ctx, strings.TrimSuffix(folder, "/"))
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := s.Get(ctx, name)
+	if err == nil && len(data) > objectsSize {
+		err = fmt.Errorf("it is longer than %d bytes", objectsSize)
+	}
+	return data, err
+}
