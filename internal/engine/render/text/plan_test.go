@@ -349,3 +349,20 @@ func TestOfANewPartEachFieldIsShown(t *testing.T) {
 		t.Errorf("got %s, want in it %s", got, want)
 	}
 }
+
+// A password in a URL is hidden in every form of a plan: previews end up in the logs of CI.
+func TestPasswordsOfURLsAreNotShown(t *testing.T) {
+	p := planOf(t, "volume changed zone=http://u:hush@new\nvolume fresh zone=http://u:hush@fresh", "volume volume-1 name=changed zone=http://u:hush@old", true)
+	var doc bytes.Buffer
+	if err := text.JSON(&doc, p, text.Run{}); err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(doc.Bytes()) {
+		t.Errorf("not JSON: %s", &doc)
+	}
+	for _, form := range []string{shown(t, p, text.Options{}), shown(t, p, text.Options{Color: true}), doc.String()} {
+		if strings.Contains(form, "hush") || !strings.Contains(form, "http://xxxxx@new") || !strings.Contains(form, "http://xxxxx@fresh") {
+			t.Error(form)
+		}
+	}
+}
