@@ -39,7 +39,8 @@ colons. A user other than root needs sudo without a password.`, `
   kops toolbox enroll --cluster cluster.example.com --instance-group nodes-main --host 10.0.0.21
 
   # node1 broke, and a new machine of that name takes its place
-  kops toolbox enroll --cluster cluster.example.com --instance-group nodes-main --host 10.0.0.22 --replace node1
+  kops toolbox enroll --cluster cluster.example.com \
+    --instance-group nodes-main --host 10.0.0.22 --replace node1
 
   # several at first, and then all at once
   kops toolbox enroll --cluster cluster.example.com \

@@ -82,7 +82,7 @@ Terraform needs no access to a cloud.`, `
 	f := c.Flags()
 	f.BoolVarP(&o.yes, "yes", "y", false, "carry out the plan")
 	shell.Choose(c, &o.target, "target", direct, "target", "direct, dryrun or terraform", direct, dryrun, terraform)
-	f.StringVar(&o.out, "out", "", "folder for the files of a target (default out/terraform)")
+	f.StringVar(&o.out, "out", "", "folder for the files of a target, in which your own files stay (default out/terraform)")
 	f.BoolVar(&o.Prune, "prune", false, "delete what is no longer wanted")
 	shell.Choose(c, &o.Phase, "phase", "", "string", "only one part: network, security (or iam) or cluster", "network", "security", "iam", "cluster")
 	f.StringSliceVar(&o.overrides, "lifecycle-overrides", nil, "how resources are treated: TYPE=LIFECYCLE or TYPE/NAME=LIFECYCLE, such as IAMRole=ExistsAndWarnIfChanges")
