@@ -8,9 +8,9 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// proofKey is an object that Proven writes once and never removes, so that of several
+// ProofKey is an object that Proven writes once and never removes, so that of several
 // programs that try a server at the same time none misleads another.
-const proofKey = ".kops/conditions"
+const ProofKey = ".kops/conditions"
 
 // noVersion has the form of a version (an MD5) and is the version of no object.
 const noVersion Version = "00000000000000000000000000000000"
@@ -54,14 +54,14 @@ func (p *Proof) of(ctx context.Context, s Store) error {
 		return nil
 	}
 	const first = "kops writes this object to see whether the server keeps the conditions of writes.\n"
-	_, err := s.Put(ctx, proofKey, []byte(first), PutOptions{IfAbsent: true})
+	_, err := s.Put(ctx, ProofKey, []byte(first), PutOptions{IfAbsent: true})
 	if err == nil { // it was absent, or the server ignores the condition
-		_, err = s.Put(ctx, proofKey, []byte(first+"Written although it existed.\n"), PutOptions{IfAbsent: true})
+		_, err = s.Put(ctx, ProofKey, []byte(first+"Written although it existed.\n"), PutOptions{IfAbsent: true})
 	}
 	if err := p.refused(s, "If-None-Match", err); err != nil {
 		return err
 	}
-	_, err = s.Put(ctx, proofKey, []byte(first+"Written although its version was another.\n"), PutOptions{IfVersion: noVersion})
+	_, err = s.Put(ctx, ProofKey, []byte(first+"Written although its version was another.\n"), PutOptions{IfVersion: noVersion})
 	if err := p.refused(s, "If-Match", err); err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (d *Deletion) addFolder(ctx context.Context, f Folder, known func(key strin
 	}
 	var keys []string
 	for _, info := range listing {
-		if !known(info.Key) {
+		if !known(info.Key) && info.Key != store.ProofKey {
 			return fault.Wrap(fault.Permanent, fmt.Errorf("refusing to delete: unknown file found: %s", store.URL(f.Store, info.Key)),
 				"look at the file, and move it away if it is not needed; nothing was deleted from the store")
 		}

@@ -31,6 +31,7 @@ func deletion(t *testing.T, w *world) {
 	other := w.raw(t)
 	c := create(t, s, demo(name, 2))
 	fill(t, w)
+	w.put(t, name+"/"+store.ProofKey, "x") // of a folder that was opened as a store
 	ctx, l := acquire(t, s, "jane")
 	if _, err := s.Append(ctx, l, c, clusterstore.Revision{Result: "done"}); err != nil {
 		t.Fatal(err)
