@@ -88,23 +88,23 @@ func (l *Lifecycle) Once(ctx context.Context) error {
 	errs := []error{l.Dead.note(ctx, dead, l.Machines.Alive)}
 	for _, n := range dead {
 		delete(l.known, n.Name)
-		if there[n.Name] != nil {
-			errs = append(errs, l.remove(ctx, n))
-		}
+		errs = append(errs, l.remove(ctx, n))
 	}
 	return errors.Join(errs...)
 }
 
-// remove removes a node and its pods.
+// remove removes a node and its pods. The node may have been removed by another, such as a
+// rolling update, which leaves the pods.
 func (l *Lifecycle) remove(ctx context.Context, n *corev1.Node) error {
 	err := l.Nodes.Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &n.UID}})
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or another node of that name by now
+	case apierrors.IsConflict(err): // another node has the name by now
 		return nil
-	case err != nil:
+	case err == nil:
+		l.Log.Info("removed the node of a machine that is gone", "node", n.Name)
+	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("delete the node %s: %w", n.Name, err)
 	}
-	l.Log.Info("removed the node of a machine that is gone", "node", n.Name)
 	return l.removePods(ctx, n.Name)
 }
 

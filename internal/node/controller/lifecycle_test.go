@@ -139,3 +139,24 @@ func TestPodsGoWithTheirNode(t *testing.T) {
 		t.Errorf("left are %v: %v", list.Items, err)
 	}
 }
+
+// TestPodsGoThoughAnotherRemovedTheirNode: a rolling update deletes the node of a machine that
+// ended, and the pods on it would keep their endpoints until Kubernetes collects them.
+func TestPodsGoThoughAnotherRemovedTheirNode(t *testing.T) {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", UID: "1"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "2"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.PodSpec{NodeName: "w-1"}})
+	l := lifecycle(client, time.Now(), listed{"cp-1", "w-1"})
+	if err := l.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.CoreV1().Nodes().Delete(t.Context(), "w-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	l.Machines = listed{"cp-1"}
+	if err := l.Once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 0 {
+		t.Errorf("left are %v: %v", list.Items, err)
+	}
+}
