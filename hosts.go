@@ -72,7 +72,7 @@ func replaces(old, h *api.Host, o EnrollOptions) error {
 	switch {
 	case o.Replace != "" && o.Replace != h.Name:
 		return fault.Wrap(fault.Conflict, fmt.Errorf("enroll %s: the machine is called %s and cannot replace the host %s", o.Address, h.Name, o.Replace),
-			"leave it out; to remove a host that is gone: kops delete host "+o.Replace+" --lost --yes")
+			"leave option:Replace out; to remove a host that is gone, delete "+o.Replace+" with option:Lost")
 	case old == nil && o.Replace != "":
 		return fault.New(fault.Gone, "enroll %s: there is no host %s that it could replace", o.Address, o.Replace)
 	case old == nil || o.Replace != "" || sameMachine(old, h):
