@@ -22,7 +22,7 @@ var (
 )
 
 // TestThePagesForEngineersAreTrue holds that the files, names and tests of which
-// docs/adding-*.md speak exist, and that each page fits a screen.
+// docs/adding-*.md and docs/contributing speak exist, and that each page fits a screen.
 func TestThePagesForEngineersAreTrue(t *testing.T) {
 	const root, screen = "../../..", 62
 	names := map[string]bool{} // pkg.Name, and names of tests
@@ -50,7 +50,11 @@ func TestThePagesForEngineersAreTrue(t *testing.T) {
 	if err != nil || len(pages) < 4 {
 		t.Fatalf("%d pages: %v", len(pages), err)
 	}
-	for _, page := range pages {
+	more, err := filepath.Glob(root + "/docs/contributing/*.md")
+	if err != nil || len(more) == 0 {
+		t.Fatalf("%d pages in docs/contributing: %v", len(more), err)
+	}
+	for _, page := range append(pages, more...) {
 		data, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +64,7 @@ func TestThePagesForEngineersAreTrue(t *testing.T) {
 			t.Errorf("%s has %d lines, and a screen has %d", page, n, screen)
 		}
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
-			if _, err := os.Stat(filepath.Join(root, "docs", m[1])); err != nil {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
 				t.Errorf("%s: %v", page, err)
 			}
 		}
