@@ -1,6 +1,7 @@
 package complete
 
 import (
+	_ "embed"
 	"maps"
 	"slices"
 	"strings"
@@ -8,17 +9,26 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// Switches of KOPS_FEATURE_FLAGS that do something here, and those of kOps that do not.
-const (
-	usedFeatures = "APIServerNodes AWSSingleNodesInstanceGroup Azure AzureTerraform ClusterAddons DOTerraform DiscoveryService EnableSeparateConfigBase EtcdEventsHTTP " +
-		"ExperimentalClusterDNS ExperimentalRoles Linode Metal Scaleway Spotinst"
-	unusedFeatures = "CacheNodeidentityInfo ClusterAPI GoogleCloudBucketAcl ImageDigest SELinuxMount SpotinstController SpotinstHybrid " +
-		"SpotinstOcean SpotinstOceanTemplate TerraformManagedFiles UseAddonOperators VPCSkipEnableDNSSupport"
-)
+// features has the switches of KOPS_FEATURE_FLAGS that have an effect, and those of kOps
+// that have none.
+//
+//go:embed features.tsv
+var features string
+
+// featuresThatAre lists the switches of a sort, used or unused.
+func featuresThatAre(sort string) []string {
+	var names []string
+	for line := range strings.Lines(features) {
+		if name, found := strings.CutSuffix(line, "\t"+sort+"\n"); found {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // CheckFeature warns of a switch that has no effect or that nobody knows; nil is neither.
 func CheckFeature(name string) *diag.Finding {
-	used, unused := strings.Fields(usedFeatures), strings.Fields(unusedFeatures)
+	used, unused := featuresThatAre("used"), featuresThatAre("unused")
 	f := &diag.Finding{Path: "KOPS_FEATURE_FLAGS", Value: name, Rule: "feature-flag", Message: "is not a feature flag", Remedy: "remove it", Warning: true}
 	switch {
 	case slices.Contains(used, name):
