@@ -72,7 +72,7 @@ func replaces(old, h *api.Host, o EnrollOptions) error {
 	switch {
 	case o.Replace != "" && o.Replace != h.Name:
 		return fault.Wrap(fault.Conflict, fmt.Errorf("enroll %s: the machine is called %s and cannot replace the host %s", o.Address, h.Name, o.Replace),
-			"leave option:Replace out; to remove a host that is gone, delete "+o.Replace+" with option:Lost")
+			"leave option:Replace out; if the host "+o.Replace+" is gone, delete it by a command of its own")
 	case old == nil && o.Replace != "":
 		return fault.New(fault.Gone, "enroll %s: there is no host %s that it could replace", o.Address, o.Replace)
 	case old == nil || o.Replace != "" || sameMachine(old, h):
