@@ -128,6 +128,7 @@ func (c *collection) service(s *corev1.Service) {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
 		for _, name := range slices.Concat(internal, external) {
+			from.may(name) // refusals do not wait for a balancer
 			for _, b := range s.Status.LoadBalancer.Ingress {
 				from.balancer(name, b.IP, b.Hostname)
 			}
@@ -138,6 +139,9 @@ func (c *collection) service(s *corev1.Service) {
 				from.refuse(name, fmt.Sprintf("the Service %s/%s has both annotations, of which a NodePort may have one", s.Namespace, s.Name))
 			}
 			return
+		}
+		for _, name := range slices.Concat(internal, external) {
+			from.may(name) // nor for a worker
 		}
 		for _, n := range c.nodes {
 			if isWorker(n) {

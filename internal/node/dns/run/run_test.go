@@ -187,7 +187,7 @@ func TestAClusterIsPublished(t *testing.T) {
 		stop = start(t, o)
 		z.await(t, "api.internal.k.example.com A 10.0.0.1,10.0.0.2"+kept)
 	}
-	s, err := core.Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "thief", Annotations: map[string]string{dns.External: "api.internal.k.example.com"}},
+	s, err := core.Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "thief", Annotations: map[string]string{dns.Internal: "api.internal.k.example.com"}},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
