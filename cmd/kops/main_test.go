@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -35,6 +36,8 @@ func TestMain(m *testing.M) {
 		}
 		main()
 	}
+	// Under nohup the programs that tests start would ignore a hang-up, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(m.Run())
 }
 
