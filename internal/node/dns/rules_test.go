@@ -122,6 +122,23 @@ func TestWhoMayPublishAName(t *testing.T) {
 	}
 }
 
+// A name is refused before its object has an address to publish.
+func TestANameIsRefusedBeforeItHasAnAddress(t *testing.T) {
+	r := Rules{Owner: Owner{Cluster: cluster}, Families: Families{IPv4: true}}
+	name := hostnames.API(cluster)
+	ingress := &networkingv1.Ingress{ObjectMeta: meta("x"), Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: name}}}}
+	for what, seen := range map[string]Seen{
+		"ports without workers":  {Nodes: []*corev1.Node{node("cp", "10.0.0.9", "", labels.ControlPlane)}, Services: []*corev1.Service{service("x", corev1.ServiceTypeNodePort, "", External, name)}},
+		"pending load balancer":  {Services: []*corev1.Service{service("x", corev1.ServiceTypeLoadBalancer, "", External, name)}},
+		"pending ingress":        {Ingresses: []*networkingv1.Ingress{ingress}},
+		"pod without an address": {Nodes: []*corev1.Node{node("w", "10.0.0.1", "")}, Pods: []*corev1.Pod{pod("x", "w", "", Internal, name)}},
+	} {
+		if d := r.Wanted(seen); len(d.Sets) > 0 || len(d.Refused) != 1 || d.Refused[0].Object.Name != "x" {
+			t.Errorf("%s: %v %v", what, d.Sets, d.Refused)
+		}
+	}
+}
+
 // events are those that were written.
 type events []string
 

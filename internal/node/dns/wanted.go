@@ -103,7 +103,7 @@ func (c *collection) pod(p *corev1.Pod) {
 		return
 	}
 	from := asker{c, object("v1", "Pod", p.ObjectMeta), p.Namespace == metav1.NamespaceSystem && !isWorker(node)}
-	for _, name := range names(p.Annotations[External]) {
+	for _, name := range from.permitted(names(p.Annotations[External])) {
 		from.add(name, externalOf(node)...)
 	}
 	var own []string
@@ -115,7 +115,7 @@ func (c *collection) pod(p *corev1.Pod) {
 	if len(p.Status.PodIPs) == 0 && p.Status.PodIP != "" {
 		own = append(own, p.Status.PodIP)
 	}
-	for _, name := range names(p.Annotations[Internal]) {
+	for _, name := range from.permitted(names(p.Annotations[Internal])) {
 		from.add(name, c.internal(own)...)
 	}
 }
@@ -127,8 +127,7 @@ func (c *collection) service(s *corev1.Service) {
 	internal, external := names(s.Annotations[Internal]), names(s.Annotations[External])
 	switch s.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
-		for _, name := range slices.Concat(internal, external) {
-			from.may(name) // refusals do not wait for a balancer
+		for _, name := range from.permitted(slices.Concat(internal, external)) {
 			for _, b := range s.Status.LoadBalancer.Ingress {
 				from.balancer(name, b.IP, b.Hostname)
 			}
@@ -140,9 +139,7 @@ func (c *collection) service(s *corev1.Service) {
 			}
 			return
 		}
-		for _, name := range slices.Concat(internal, external) {
-			from.may(name) // nor for a worker
-		}
+		internal, external = from.permitted(internal), from.permitted(external)
 		for _, n := range c.nodes {
 			if isWorker(n) {
 				for _, name := range internal {
@@ -159,12 +156,15 @@ func (c *collection) service(s *corev1.Service) {
 // ingress publishes the load balancer of an Ingress under all its hosts.
 func (c *collection) ingress(i *networkingv1.Ingress) {
 	from := asker{c, object("networking.k8s.io/v1", "Ingress", i.ObjectMeta), false}
+	var hosts []string
 	for _, r := range i.Spec.Rules {
-		if r.Host == "" {
-			continue
+		if r.Host != "" {
+			hosts = append(hosts, Canonical(r.Host))
 		}
+	}
+	for _, name := range from.permitted(hosts) {
 		for _, b := range i.Status.LoadBalancer.Ingress {
-			from.balancer(Canonical(r.Host), b.IP, b.Hostname)
+			from.balancer(name, b.IP, b.Hostname)
 		}
 	}
 }
@@ -180,19 +180,16 @@ type asker struct {
 // balancer publishes what a load balancer has: a name, or an address.
 func (a asker) balancer(name, ip, host string) {
 	switch {
-	case host != "" && a.may(name):
+	case host != "":
 		k := Key{name, CNAME}
 		a.values[k] = append(a.values[k], Canonical(host))
-	case host == "" && ip != "":
+	case ip != "":
 		a.add(name, ip)
 	}
 }
 
 // add publishes addresses.
 func (a asker) add(name string, ips ...string) {
-	if !a.may(name) {
-		return
-	}
 	for _, text := range ips {
 		ip, err := netip.ParseAddr(text)
 		if err != nil || ip.IsLoopback() || ip.IsUnspecified() {
@@ -204,6 +201,18 @@ func (a asker) add(name string, ips ...string) {
 		}
 		a.values[k] = append(a.values[k], text)
 	}
+}
+
+// permitted returns the names that the object may publish. It decides before the object has
+// an address, so that a user learns of a refused name at once.
+func (a asker) permitted(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if a.may(name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // may reports whether the object may publish a name. It notes the object, and why it may not.
