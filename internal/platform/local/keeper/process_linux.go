@@ -30,6 +30,7 @@ func Run(ctx context.Context, s site.Site, command []string, out io.Writer) erro
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	wake := make(chan os.Signal, 1)
+	signal.Reset(syscall.SIGHUP) // which stops other commands of this program
 	signal.Notify(wake, syscall.SIGHUP)
 	defer signal.Stop(wake)
 	log := slog.New(slog.NewTextHandler(out, nil))
