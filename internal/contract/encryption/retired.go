@@ -92,7 +92,7 @@ func ParseRetired(text string) (RetiredKeys, error) {
 	}
 	for i, r := range l.Keys {
 		p := Provider{}
-		if err := errors.Join(p.give(r.Provider, r.Key), p.check()); err != nil {
+		if err := errors.Join(p.give(r.Provider, &Keys{[]Key{r.Key}}), p.check()); err != nil {
 			return l, fmt.Errorf("read the retired keys: keys[%d]: %w", i, err)
 		}
 	}
@@ -179,7 +179,7 @@ func AllKeys(c *Config, retired RetiredKeys) []Retired {
 // after the other where two have keys of one name.
 func (c *Config) PutBack(r Retired) (*Config, error) {
 	var p Provider
-	if err := p.give(r.Provider, r.Key); err != nil {
+	if err := p.give(r.Provider, &Keys{[]Key{r.Key}}); err != nil {
 		return nil, err
 	}
 	out := *c
@@ -212,9 +212,8 @@ func (r Resource) has(id KeyID) bool {
 	return slices.Contains((&Config{Resources: []Resource{r}}).Keys(), id)
 }
 
-// give makes p the provider of a name, with one key.
-func (p *Provider) give(name string, k Key) error {
-	keys := &Keys{[]Key{k}}
+// give makes p the provider of a name, with these keys.
+func (p *Provider) give(name string, keys *Keys) error {
 	switch name {
 	case "aesgcm":
 		p.AESGCM = keys

@@ -109,14 +109,8 @@ func (c *Config) change(f func([]Key) []Key) (*Config, error) {
 			continue
 		}
 		found = true
-		now := &Keys{Keys: f(keys.Keys)}
-		switch name {
-		case "aesgcm":
-			first.AESGCM = now
-		case "aescbc":
-			first.AESCBC = now
-		case "secretbox":
-			first.Secretbox = now
+		if err := first.give(name, &Keys{Keys: f(keys.Keys)}); err != nil {
+			return nil, err
 		}
 		out.Resources[i].Providers = slices.Concat([]Provider{first}, r.Providers[1:])
 	}
