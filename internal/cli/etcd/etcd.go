@@ -54,12 +54,11 @@ func (v *verb) list() *cobra.Command {
 	var name string
 	c := shell.Cobra("list [CLUSTER]", "Show the back-ups of etcd", `
 Show the back-ups of each etcd cluster, oldest first: all of the last hour, then one
-of each hour for a week, then one of each day. NOTE says damaged of one that cannot be
-restored, "no keys" of one that holds nothing, such as that of a cluster that has
-just begun, and "not of this cluster" of one that its managers have not recorded; latest
-stands for none of these. What is damaged is told by what was written down when it was
-taken; a restore looks closer. ENCRYPTION says whether API servers can read what is
-encrypted in a back-up with the keys of now.`, `
+of each hour for a week, then one of each day. NOTE is "damaged" if a back-up cannot be
+restored, "no keys" if it holds nothing, as right after a cluster was made, and "not of
+this cluster" if its managers did not record it; latest means none of these. Damage is
+found by what was recorded when the back-up was taken; a restore checks more. ENCRYPTION
+says whether API servers can read the encrypted objects with the present keys.`, `
   kops etcd list cluster.example.com
   kops etcd list cluster.example.com --etcd main -o json`,
 		func(ctx context.Context, args []string) error {

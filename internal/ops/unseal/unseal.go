@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/crypto/nacl/secretbox"
 
@@ -43,7 +44,7 @@ func Needs(sealed []snapshot.Sealed, keys []encryption.Retired) []Need {
 				break
 			}
 			if k, ok := opener(s, o, keys); ok {
-				if len(n.Keys) == 0 || n.Keys[0].ID() != k.ID() {
+				if !slices.ContainsFunc(n.Keys, func(o encryption.Retired) bool { return o.ID() == k.ID() }) {
 					n.Keys = append(n.Keys, k)
 				}
 			} else {
@@ -130,7 +131,7 @@ func openCBC(key, value []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(value) < 2*aes.BlockSize || len(value)%aes.BlockSize != 0 {
-		return nil, errors.New("its length is not that of whole blocks")
+		return nil, errors.New("its length is not a multiple of the block size")
 	}
 	plain := make([]byte, len(value)-aes.BlockSize)
 	cipher.NewCBCDecrypter(block, value[:aes.BlockSize]).CryptBlocks(plain, value[aes.BlockSize:])
