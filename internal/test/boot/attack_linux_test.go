@@ -180,7 +180,7 @@ func scriptAttacks() []attack {
 		{name: "another authority", role: worker, spoil: foreign,
 			says: "~it does not trust what answers for " + regexp.QuoteMeta(server) + ": curl: \\(60\\) .*certificate.*", remedy: stranger},
 		{name: "a store that refuses", role: worker, spoil: denied,
-			says:   server + " cannot give it nodeup now: 502 kops-controller cannot read the cluster's store: read s3://state/k.example.com/programs/…: AccessDenied: Access Denied (request r)",
+			says:   server + " cannot give it nodeup now: 502 kops-controller cannot read the cluster's store: list s3://state/k.example.com/programs/: AccessDenied: Access Denied (request r)",
 			remedy: "see to it that the control plane can read its store; the log of kops-controller tells more"},
 		{name: "no control plane yet", role: worker, spoil: (*world).controllerStops, says: waiting, waits: true},
 		{name: "no control plane for long", role: worker, spoil: (*world).controllerStops, ago: "400",
