@@ -133,6 +133,9 @@ func explicit(doc map[string]any) {
 		return
 	}
 	spec := doc["spec"].(map[string]any)
+	if spec["containerRuntime"] == "containerd" {
+		delete(spec, "containerRuntime") // the only runtime there is
+	}
 	if !has(spec, "topology.dns.type") {
 		put(spec, "topology.dns.type", "Public")
 	}
