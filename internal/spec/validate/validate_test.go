@@ -221,6 +221,15 @@ func TestGoodSpecsHaveNoFindings(t *testing.T) {
 	}
 }
 
+// A subnet that is too large for AWS lies in a network that is, too: where others made that network, kOps took it.
+func TestALargeSubnetOfASharedNetworkIsNotRefused(t *testing.T) {
+	large := []string{"spec.networkID=vpc-9", "spec.networkCIDR=10.0.0.0/12", "spec.subnets[0].cidr=10.0.0.0/12"}
+	found := findings(t, badCase{Base: "minimal-aws", Cluster: large})
+	if len(found) != 1 || !found[0].Warning {
+		t.Errorf("got %q", lines(found))
+	}
+}
+
 // TestNewClustersHaveNoFindings checks what the options of all goldens make, but
 // one whose name is of gossip DNS.
 func TestNewClustersHaveNoFindings(t *testing.T) {

@@ -84,15 +84,20 @@ func addressRanges(c *validate.Check) {
 }
 
 // rangeSize refuses a range that is too large or too small. Of a subnet it says how large a network has to be whose
-// parts are large enough.
+// parts are large enough. A subnet that is too large for AWS needs a network that is, too: where that network exists,
+// kOps took the range, and it gets a warning.
 func rangeSize(c *validate.Check, path, value, network string) {
 	r, ok := validate.Parsed(value)
 	if !ok || !r.Addr().Is4() {
 		return
 	}
+	tooLarge := c.Bad
+	if c.Spec.Networking.NetworkID != "" {
+		tooLarge = c.Warn
+	}
 	switch whole, inNetwork := validate.Parsed(network); {
 	case r.Bits() < largestRange:
-		c.Bad(path, value, "is larger than AWS makes networks and subnets", fmt.Sprintf("write a range of /%d to /%d", largestRange, smallestRange))
+		tooLarge(path, value, "is larger than AWS makes networks and subnets", fmt.Sprintf("write a range of /%d to /%d", largestRange, smallestRange))
 	case r.Bits() > smallestRange && inNetwork:
 		needed := max(largestRange, whole.Bits()-(r.Bits()-smallestRange))
 		c.Bad(path, value, fmt.Sprintf("is smaller than /%d, the smallest subnet that AWS makes", smallestRange),
