@@ -146,9 +146,9 @@ func TestAnAddonMayDoOnACloudWhatItsPolicySays(t *testing.T) {
 	}
 }
 
-// TestThePageShowsTheExample keeps docs/adding-an-addon.md true.
+// TestThePageShowsTheExample keeps docs/contributing/adding-an-addon.md true.
 func TestThePageShowsTheExample(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/adding-an-addon.md")
+	page, err := os.ReadFile("../../../docs/contributing/adding-an-addon.md")
 	if err != nil {
 		t.Fatal(err)
 	}
