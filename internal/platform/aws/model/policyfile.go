@@ -162,9 +162,10 @@ func (v *policyView) Interfaces(also ...string) []statement {
 // Queue is the ARN of the queue that tells of machines about to end.
 func (v *policyView) Queue() string { return v.m.queueARN() }
 
-// MachineRole is the ARN of the role of machines.
+// MachineRole is the ARN of the role of machines. AWS lets nobody pass on a role of another
+// account, so any account may stand in it.
 func (v *policyView) MachineRole(role string) string {
-	return v.m.arn("iam", ":"+v.AccountID+":role/"+v.m.roleName(api.InstanceGroupRole(role)))
+	return v.m.arn("iam", ":*:role/"+v.m.roleName(api.InstanceGroupRole(role)))
 }
 
 // EC2Service is EC2 as somebody who takes roles on.
