@@ -14,10 +14,20 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// room tells how many addresses are free in the subnets of each group. An IPv6-only
-// subnet has as many as anybody wants.
+// room returns for how many more machines of each group there are addresses and vCPUs.
 func room(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
 	client := s.Client.(*kinds.Client)
+	addresses, err := addressRoom(ctx, client, c, groups)
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := cpuRoom(ctx, client, groups)
+	return append(addresses, cpus...), err
+}
+
+// addressRoom returns how many addresses are free in the subnets of each group. An IPv6-only
+// subnet is not bounded.
+func addressRoom(ctx context.Context, client *kinds.Client, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
 	free := map[string]int{} // by name in the spec
 	pages := ec2.NewDescribeSubnetsPaginator(client.EC2, &ec2.DescribeSubnetsInput{Filters: []ec2types.Filter{
 		{Name: sdk.String("tag-key"), Values: []string{kinds.TagOwnerPrefix + c.Name}}}})

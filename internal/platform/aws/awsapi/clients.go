@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"kops.local/kops/internal/platform/aws/awsquery"
 )
 
 // Clients are the services of one account in one region.
@@ -31,6 +33,8 @@ type Clients struct {
 	STS         *sts.Client
 	S3          *s3.Client
 	SSM         *ssm.Client
+	// Quotas calls Service Quotas, of which one action is needed.
+	Quotas awsquery.Client
 
 	// Region is the region's name, for example "eu-west-1".
 	Region string

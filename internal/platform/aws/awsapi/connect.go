@@ -30,6 +30,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/aws/awsquery"
 )
 
 // Config says how to reach AWS. What it leaves empty is found by the default
@@ -83,8 +84,18 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 		STS:         sts.NewFromConfig(cfg),
 		S3:          s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = cfg.BaseEndpoint != nil }),
 		SSM:         ssm.NewFromConfig(cfg),
+		Quotas:      plain(cfg),
 		Region:      cfg.Region,
 	}, nil
+}
+
+// plain returns a client for services whose SDK would weigh more than the few calls of them.
+func plain(cfg aws.Config) awsquery.Client {
+	return awsquery.Client{HTTP: cfg.HTTPClient, Region: cfg.Region, Endpoint: aws.ToString(cfg.BaseEndpoint), Now: time.Now,
+		Credentials: func(ctx context.Context) (awsquery.Credentials, error) {
+			c, err := cfg.Credentials.Retrieve(ctx)
+			return awsquery.Credentials{ID: c.AccessKeyID, Secret: c.SecretAccessKey, Token: c.SessionToken}, err
+		}}
 }
 
 func (c Config) options() []func(*config.LoadOptions) error {
