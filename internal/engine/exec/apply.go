@@ -64,7 +64,9 @@ func setAll(ctx context.Context, k resource.Any, client, have, want any, changes
 }
 
 // create makes an object. When an answer is lost, it looks whether the object
-// was made, so that a retry makes no twin.
+// was made, so that a retry makes no twin. When the name is taken it looks too: a
+// request of an earlier run, which was stopped, may have taken effect after this run
+// observed the world.
 func (r *run) create(ctx context.Context, i int, want any) (obj any, err error) {
 	s := r.plan.Steps[i]
 	client, key := r.Client(s.Address.Kind), s.Kind.KeyOf(want)
@@ -79,7 +81,18 @@ func (r *run) create(ctx context.Context, i int, want any) (obj any, err error) 
 		lost = lost || fault.Is(err, fault.Lost)
 		return err
 	})
-	return obj, err
+	if !fault.Is(err, fault.Taken) {
+		return obj, err
+	}
+	taken := err
+	err = r.retry(ctx, i, func() (err error) {
+		obj, err = r.find(ctx, s, key, want)
+		return err
+	})
+	if obj == nil || err != nil {
+		return nil, taken
+	}
+	return obj, nil
 }
 
 // find returns an object of the key that could have been created as wanted. One

@@ -36,6 +36,27 @@ func TestLostAnswers(t *testing.T) {
 		}
 		equal(t, "calls", []string{"create a", "list", "create a"}, l.called(false, "create", "list"))
 	})
+	bubble(t, "one of an earlier run that took effect late is found where the name is taken", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.does["create a"] = func(int) error {
+			l.add(item{Name: "a"})
+			return fault.New(fault.Taken, "a exists")
+		}
+		x := l.try(t, kinds(k), false, node(k, "a"))
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "calls", []string{"create a", "list"}, l.called(false, "create", "list"))
+	})
+	bubble(t, "a name that somebody else took is an error", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.does["create a"] = func(int) error { return fault.New(fault.Taken, "a exists") }
+		x := l.try(t, kinds(k), false, node(k, "a"))
+		if err := x.Run(t.Context(), x.plan); err == nil || !strings.Contains(err.Error(), "a exists") {
+			t.Errorf("the run says %v", err)
+		}
+		equal(t, "calls", []string{"create a", "list"}, l.called(false, "create", "list"))
+	})
 	bubble(t, "its post fields are still set", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["create a"] = func(int) error { l.add(item{Name: "a"}); return lost }

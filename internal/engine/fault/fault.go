@@ -26,6 +26,8 @@ const (
 	NotYet Class = "not yet"
 	// Conflict means that another writer, or something still in use, was in the way.
 	Conflict Class = "conflict"
+	// Taken means that an object of the name exists already.
+	Taken Class = "taken"
 	// Gone means that the object does not exist.
 	Gone Class = "gone"
 	// Lost means that the answer did not arrive: whether the operation took

@@ -107,7 +107,9 @@ func classify(op operation, code, message string, status int) (fault.Class, stri
 	case limited(code):
 		return fault.Quota, quotaRemedy(code)
 	case strings.HasSuffix(code, ".Duplicate"), strings.HasSuffix(code, "AlreadyExists"), strings.HasSuffix(code, "AlreadyExistsException"),
-		strings.HasPrefix(code, "Duplicate"), code == "Resource.AlreadyAssociated", code == "QueueNameExists":
+		strings.HasPrefix(code, "Duplicate"), code == "QueueNameExists":
+		return fault.Taken, remedyName
+	case code == "Resource.AlreadyAssociated":
 		return fault.Permanent, remedyName
 	case code == "Unsupported", code == "UnsupportedOperation", code == "InvalidParameterCombination":
 		return fault.Permanent, op.remedy()

@@ -18,7 +18,7 @@ import (
 
 const (
 	remedyCredentials = "log in (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to the file of an account's key"
-	remedyName        = "something that this cluster does not own has the name: remove it, or choose another name; or it is what a command that was cut off had asked for: run this one again"
+	remedyName        = "something that this cluster does not own has the name: remove it, or choose another name"
 	remedyGone        = "check the name in the cluster's spec"
 	remedyCapacity    = "Google has no capacity for this now; choose another zone or machine type, or try later"
 	remedyBilling     = "link the project to a billing account"
@@ -53,7 +53,7 @@ func classify(r request, e *Error) (fault.Class, string) {
 	case "resourcenotready", "resourceisnotready":
 		return fault.NotYet, ""
 	case "alreadyexists", "resourcealreadyexists":
-		return fault.Permanent, remedyName
+		return fault.Taken, remedyName
 	case "quotaexceeded", "limitexceeded", "resourcelimitexceeded":
 		return fault.Quota, e.quotaRemedy()
 	case "accessnotconfigured", "servicedisabled":

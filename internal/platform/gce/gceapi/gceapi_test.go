@@ -87,7 +87,7 @@ func TestErrorsHaveAClassAndARemedy(t *testing.T) {
 		{"not there", get, 404, refusal(404, "notFound", "The resource 'projects/p/global/networks/n' was not found"), fault.Gone, "notFound: The resource", ""},
 		{"deleted twice", remove, 404, refusal(404, "notFound", "x"), fault.Gone, "", ""},
 		{"what it refers to is not there", insert, 404, refusal(404, "notFound", "The resource 'projects/x/global/images/i' was not found"), fault.Gone, "", "check the name"},
-		{"a name that is taken", insert, 409, refusal(409, "alreadyExists", "x"), fault.Permanent, "", "choose another name"},
+		{"a name that is taken", insert, 409, refusal(409, "alreadyExists", "x"), fault.Taken, "", "choose another name"},
 		{"in use", remove, 400, refusal(400, "resourceInUseByAnotherResource", "x"), fault.Conflict, "", ""},
 		{"in use, with the newer status", remove, 409, refusal(409, "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", "x"), fault.Conflict, "", ""},
 		{"a stale fingerprint", insert, 412, refusal(412, "conditionNotMet", "x"), fault.Conflict, "", ""},
@@ -228,7 +228,7 @@ func TestTheErrorOfAnOperationHasTheClassOfOneOfACall(t *testing.T) {
 		{"RESOURCE_NOT_READY", "", fault.NotYet, ""},
 		{"RESOURCE_NOT_FOUND", "", fault.Gone, ""},
 		{"RESOURCE_OPERATION_RATE_EXCEEDED", "", fault.Throttled, ""},
-		{"RESOURCE_ALREADY_EXISTS", "", fault.Permanent, "another name"},
+		{"RESOURCE_ALREADY_EXISTS", "", fault.Taken, "another name"},
 		{"INTERNAL_ERROR", "", fault.Lost, ""},
 	} {
 		c := connect(t, &server{answer: answers(200, operation("DONE", `, "operationType": "delete", "error": {"errors": [{"code": "`+tc.code+`", "message": "it did not go"`+tc.more+`}]}`))})

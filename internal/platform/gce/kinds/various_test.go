@@ -134,7 +134,7 @@ func TestAnotherObjectOfTheNameIsAnErrorWithARemedy(t *testing.T) {
 	s := play(t, options())
 	s.done(s.c.Compute.HttpHealthChecks.Insert(testProject, &compute.HttpHealthCheck{Name: object("api")}).Do())
 	h := HTTPHealthCheck{Name: object("api"), Port: 3990, Path: "/healthz"}
-	if err := HTTPHealthChecks.Create(t.Context(), s.c, &h); !fault.Is(err, fault.Permanent) || fault.Remedy(err) == "" {
+	if err := HTTPHealthChecks.Create(t.Context(), s.c, &h); !fault.Is(err, fault.Taken) || fault.Remedy(err) == "" {
 		t.Errorf("got %v, %q", err, fault.Remedy(err))
 	}
 	a := ServiceAccount{AccountID: gcename.Account(gcename.Node, testCluster), Project: testProject, DisplayName: "node"}
@@ -145,7 +145,7 @@ func TestAnotherObjectOfTheNameIsAnErrorWithARemedy(t *testing.T) {
 		t.Errorf("the same account: %v", err)
 	}
 	a.DisplayName = "other"
-	if err := createAccount(t.Context(), s.c, &a); !fault.Is(err, fault.Permanent) {
+	if err := createAccount(t.Context(), s.c, &a); !fault.Is(err, fault.Taken) {
 		t.Errorf("another account: %v", err)
 	}
 }
