@@ -37,8 +37,9 @@ its file repository and as the mirror of its registries.`,
   kops bundle diff --name cluster.example.com --dir ./bundle
   kops bundle verify --dir ./bundle
   kops bundle push s3://my-files/kops --dir ./bundle
+  kops bundle pull s3://my-files/kops --dir ./bundle
   kops bundle serve --listen 10.0.0.1:3989 --dir ./bundle`}
-	c.AddCommand(create(app), add(app), verify(app), diff(app), sign(app), push(app), serve(app), list(app), extract(app), programs(app), version(app))
+	c.AddCommand(create(app), add(app), verify(app), diff(app), sign(app), push(app), pull(app), serve(app), list(app), extract(app), programs(app), version(app))
 	return c
 }
 

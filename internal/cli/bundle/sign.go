@@ -69,17 +69,22 @@ func verifySignature(app *shell.App, b *bundle.Bundle, files []string) ([]string
 	if len(files) == 0 {
 		return nil, nil
 	}
-	texts, err := app.ReadFiles(files)
+	keys, err := publicKeys(app, files)
 	if err != nil {
 		return nil, err
-	}
-	var keys []string
-	for _, f := range files {
-		keys = append(keys, string(texts[f]))
 	}
 	if err := b.VerifySignature(keys...); err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(files, ", "), err)
 	}
 	app.Notef("The bundle is signed by %s\n", strings.Join(files, " or "))
 	return keys, nil
+}
+
+// publicKeys reads the public keys that flags name.
+func publicKeys(app *shell.App, files []string) (keys []string, err error) {
+	texts, err := app.ReadFiles(files)
+	for _, f := range files {
+		keys = append(keys, string(texts[f]))
+	}
+	return keys, err
 }

@@ -131,15 +131,24 @@ func Open(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the bundle: %w", err)
 	}
-	var c contents
-	if err := json.Unmarshal(text, &c); err != nil {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("read bundle.json of %s: %w", dir, err), "remove the folder, and "+Remedy)
-	}
-	if c.FormatVersion != formatVersion {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s has the format %d, and this kops reads %d", dir, c.FormatVersion, formatVersion),
-			"make it anew with this version: remove the folder, and "+Remedy)
+	c, err := readContents(dir, text)
+	if err != nil {
+		return nil, err
 	}
 	return newBundle(dir, c)
+}
+
+// readContents reads the text of a bundle.json, which is of the bundle at a place.
+func readContents(place string, text []byte) (contents, error) {
+	var c contents
+	if err := json.Unmarshal(text, &c); err != nil {
+		return c, fault.Wrap(fault.Permanent, fmt.Errorf("read bundle.json of %s: %w", place, err), "remove the folder, and "+Remedy)
+	}
+	if c.FormatVersion != formatVersion {
+		return c, fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s has the format %d, and this kops reads %d", place, c.FormatVersion, formatVersion),
+			"create it again with this version: remove the folder, and "+Remedy)
+	}
+	return c, nil
 }
 
 func newBundle(dir string, c contents) (*Bundle, error) {
