@@ -16,9 +16,10 @@ type Deletion struct {
 	// URLs are the objects that are deleted, in the order in which they are.
 	URLs []string
 
-	s       *Store
-	cluster string
-	steps   []deletionStep
+	s        *Store
+	cluster  string
+	contents *Contents
+	steps    []deletionStep
 }
 
 // deletionStep is a set of objects that are deleted together.
@@ -36,7 +37,7 @@ func (s *Store) Deletion(ctx context.Context, c *Contents) (*Deletion, error) {
 		return nil, err
 	}
 	name, spec := c.Spec.Name, c.Spec.Spec
-	d := &Deletion{s: s, cluster: name}
+	d := &Deletion{s: s, cluster: name, contents: c}
 	if i := spec.ServiceAccountIssuerDiscovery; i != nil && i.DiscoveryStore != "" {
 		if err := d.addDiscovery(ctx, orElse(i.DiscoveryStore, "")); err != nil {
 			return nil, err
@@ -102,7 +103,7 @@ func (d *Deletion) addFolder(ctx context.Context, f Folder, known func(key strin
 	for _, info := range listing {
 		if !known(info.Key) && info.Key != store.ProofKey {
 			return fault.Wrap(fault.Permanent, fmt.Errorf("refusing to delete: unknown file found: %s", store.URL(f.Store, info.Key)),
-				"look at the file, and move it away if it is not needed; nothing was deleted from the store")
+				"look at the file, and move it away if it is not needed; then delete the cluster again")
 		}
 		if !slices.Contains(later, info.Key) {
 			keys = append(keys, info.Key)
@@ -135,7 +136,29 @@ func (d *Deletion) addDiscovery(ctx context.Context, url string) error {
 
 // Run deletes everything, and with the last request the config, and the lease under
 // which it is done. So a run that is cut off anywhere can be repeated.
+//
+// It looks twice: a machine that still ran may have written until the first look. After that,
+// machines find that the cluster is deleted, and create nothing (etcd.Guard).
 func (d *Deletion) Run(ctx context.Context, lease *Lease) error {
+	if err := d.runSteps(ctx, lease); err != nil {
+		return err
+	}
+	d.s.forget(ctx, d.cluster)
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the lease may be another's
+	}
+	late, err := d.s.Deletion(ctx, d.contents)
+	if err == nil {
+		err = late.runSteps(ctx, lease)
+	}
+	if err != nil {
+		return err
+	}
+	return lease.discard(ctx, d.cluster+"/"+layout.Config)
+}
+
+// runSteps deletes everything but the config and the lease.
+func (d *Deletion) runSteps(ctx context.Context, lease *Lease) error {
 	if err := lease.Check(ctx); err != nil {
 		return err
 	}
@@ -144,6 +167,5 @@ func (d *Deletion) Run(ctx context.Context, lease *Lease) error {
 			return fmt.Errorf("delete what cluster %s has: %w", d.cluster, err)
 		}
 	}
-	d.s.forget(ctx, d.cluster)
-	return lease.discard(ctx, d.cluster+"/"+layout.Config)
+	return nil
 }

@@ -132,6 +132,30 @@ func (l *limited) Delete(ctx context.Context, key string, o store.DeleteOptions)
 	return l.Store.Delete(ctx, key, o)
 }
 
+// A machine that still runs writes while the cluster is deleted, until it finds that the cluster is gone.
+func TestDeletionRemovesWhatIsWrittenMeanwhile(t *testing.T) {
+	w := inMemory()
+	s := w.client(t)
+	c := create(t, s, demo(name, 1))
+	fill(t, w)
+	_, l := acquire(t, s, "jane")
+	writing := &losing{Store: w.open(), at: name + "/backups/etcd/main/control/etcd-cluster-spec", lose: func() {
+		for _, key := range []string{"2026-08-01T10:15:00Z-000001/etcd.backup.gz", ".kops/status"} {
+			w.put(t, name+"/backups/etcd/main/"+key, "x")
+		}
+	}}
+	d, err := w.client(t, func(c *clusterstore.Config) { c.State = writing }).Deletion(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Run(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.raw(t); left != nil {
+		t.Errorf("left: %q", left)
+	}
+}
+
 func TestDeletionFollowsTheSpec(t *testing.T) {
 	w := inMemory()
 	backends := store.Backends{store.Memories()}

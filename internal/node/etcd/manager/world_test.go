@@ -111,7 +111,7 @@ func (m *machine) boot() {
 	for i := range 9 {
 		all = append(all, endpoint(string(rune('a'+i))))
 	}
-	objects := &flaky{m, w.objects}
+	objects := etcd.Guard(&flaky{m, w.objects})
 	now := func() time.Time { return w.now.Add(m.ahead) }
 	m.manager = New(Config{
 		Cluster:  "etcd",

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/node/etcd/backup"
 	"kops.local/kops/internal/node/etcd/peer"
 	"kops.local/kops/internal/node/etcd/volume"
@@ -195,7 +196,7 @@ func (o Options) archive(ctx context.Context, p place, from volume.Source, trust
 		})
 		s = shared
 	}
-	return &backup.Archive{Store: s, Retention: o.Retention, Now: time.Now}, shared, nil
+	return &backup.Archive{Store: etcd.Guard(s), Retention: o.Retention, Now: time.Now}, shared, nil
 }
 
 // stores are what the back-ups can be in. The credentials of last resort are those of

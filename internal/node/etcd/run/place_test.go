@@ -13,6 +13,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/etcd"
+	"kops.local/kops/internal/node/etcd/peer"
 	"kops.local/kops/internal/node/etcd/volume"
 	"kops.local/kops/internal/platform/nodes"
 	"kops.local/kops/internal/platform/onmachine"
@@ -199,4 +200,15 @@ func TestTheStoresOfEtcdManager(t *testing.T) {
 		}
 		return o.stores()
 	})
+}
+
+func TestNothingIsWrittenForADeletedCluster(t *testing.T) {
+	o := Options{BackupStore: "file://" + t.TempDir()}
+	a, _, err := o.archive(t.Context(), place{}, volume.Source{}, peer.TLS{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := etcd.WriteStatus(t.Context(), a.Store, etcd.Status{}); !fault.Is(err, fault.Gone) {
+		t.Errorf("in the store of a deleted cluster a status is written: %v", err)
+	}
 }
