@@ -3,10 +3,7 @@ package local
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,11 +12,11 @@ import (
 	"kops.local/kops"
 )
 
-// restoredAcrossRotation has the API servers encrypt Secrets, replaces the key, and restores a
-// back-up from before: the key is put back, the cluster serves, and Secrets are read.
+// restoredAcrossRotation replaces the key by which the API servers encrypt Secrets, as those of a
+// new cluster do, and restores a back-up from before: the key is put back, the cluster serves, and
+// Secrets are read.
 func (w *world) restoredAcrossRotation() {
 	w.Helper()
-	w.encrypt()
 	w.secret("before")
 	before := w.backUp("main")
 	if got := w.readable(before.name); got.State != kops.EtcdReadable {
@@ -51,25 +48,6 @@ func (w *world) restoredAcrossRotation() {
 		w.Errorf("after the restore the Secrets are %v", names)
 	}
 	w.must("etcd", "drill", cluster)
-}
-
-// encrypt has the API servers encrypt Secrets, those that are there included.
-func (w *world) encrypt() {
-	w.Helper()
-	file := filepath.Join(w.TempDir(), "encryption.yaml")
-	text := `apiVersion: apiserver.config.k8s.io/v1
-kind: EncryptionConfiguration
-resources:
-- resources: [secrets]
-  providers:
-  - secretbox: {keys: [{name: first, secret: ` + strings.Repeat("A", 43) + `=}]}
-  - identity: {}
-`
-	w.ok(os.WriteFile(file, []byte(text), 0o600))
-	w.must("create", "secret", "encryptionconfig", cluster, "-f", file)
-	w.must("edit", "cluster", cluster, "--set", "spec.encryptionConfig=true")
-	w.must("update", "cluster", cluster, "--yes")
-	w.must("rolling-update", "cluster", cluster, "--yes")
 }
 
 // secret stores a Secret.
