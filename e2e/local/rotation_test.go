@@ -87,7 +87,7 @@ func (w *world) rotated(cut bool) {
 		defer end()
 		late, kill := context.WithCancel(w.Context())
 		defer kill()
-		if w.rotate(early, "cut off early", func(string) {}) || w.rotate(late, "cut off late", func(step string) {
+		if w.rotate(early, "all", "cut off early", func(string) {}) || w.rotate(late, "all", "cut off late", func(step string) {
 			if step == "reissue" {
 				time.AfterFunc(cutLate, kill)
 			}
@@ -95,16 +95,16 @@ func (w *world) rotated(cut bool) {
 			w.Error("a rotation was to be killed, and was done before")
 		}
 	}
-	if !w.rotate(w.Context(), "to the end", func(string) {}) {
+	if !w.rotate(w.Context(), "all", "to the end", func(string) {}) {
 		w.Fatal("the rotation ended before its end")
 	}
 }
 
-// rotate goes on with the replacement of all keys, until it is done or the context ends. begun
+// rotate goes on with the replacement of keys, all or encryption, until it is done or the context ends. begun
 // is told of each step. It returns whether all is done.
-func (w *world) rotate(ctx context.Context, what string, begun func(step string)) (done bool) {
+func (w *world) rotate(ctx context.Context, keys, what string, begun func(step string)) (done bool) {
 	w.Helper()
-	c := exec.CommandContext(ctx, w.tools.kops, "rotate", "all", cluster, "--yes")
+	c := exec.CommandContext(ctx, w.tools.kops, "rotate", keys, cluster, "--yes")
 	var out strings.Builder
 	c.Env, c.Stdout = w.env, &out
 	told, err := c.StderrPipe()
@@ -114,7 +114,7 @@ func (w *world) rotate(ctx context.Context, what string, begun func(step string)
 	var said []string
 	next := func(name string) {
 		if step != "" {
-			w.figures.seconds("rotation, "+what+", step "+step, time.Since(since))
+			w.figures.seconds("rotation of "+keys+", "+what+", step "+step, time.Since(since))
 		}
 		step, since = name, time.Now()
 	}
@@ -130,7 +130,7 @@ func (w *world) rotate(ctx context.Context, what string, begun func(step string)
 	}
 	next("")
 	err = c.Wait()
-	w.Logf("kops rotate all, %s: %v after %s\n%s\n%s", what, err, time.Since(start).Round(time.Millisecond), strings.Join(said, "\n"), out.String())
+	w.Logf("kops rotate %s, %s: %v after %s\n%s\n%s", keys, what, err, time.Since(start).Round(time.Millisecond), strings.Join(said, "\n"), out.String())
 	if err != nil && ctx.Err() == nil {
 		w.Fatal("the rotation ended before its end")
 	}
