@@ -3,42 +3,37 @@ package complete
 import (
 	_ "embed"
 	"maps"
-	"slices"
 	"strings"
 
 	"kops.local/kops/internal/spec/diag"
 )
 
-// features has the switches of KOPS_FEATURE_FLAGS that have an effect, and those of kOps
-// that have none.
+// features lists the switches of KOPS_FEATURE_FLAGS, one on a line: the name and, for those of kOps
+// that have no effect, the reason.
 //
 //go:embed features.tsv
 var features string
 
-// featuresThatAre lists the switches of a sort, used or unused.
-func featuresThatAre(sort string) []string {
-	var names []string
+// CheckFeature warns of a switch that has no effect or that is unknown; else it returns nil.
+func CheckFeature(name string) *diag.Finding {
+	f := &diag.Finding{Path: "KOPS_FEATURE_FLAGS", Value: name, Rule: "feature-flag", Message: "is not a feature flag", Remedy: "remove it", Warning: true}
+	var used []string
 	for line := range strings.Lines(features) {
-		if name, found := strings.CutSuffix(line, "\t"+sort+"\n"); found {
-			names = append(names, name)
+		known, reason, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		switch {
+		case reason == "":
+			used = append(used, known)
+			if known == name {
+				return nil
+			}
+		case known == name:
+			f.Message = "is a feature flag of kOps that has no effect here"
+			f.Remedy = "remove it: " + reason
+			return f
 		}
 	}
-	return names
-}
-
-// CheckFeature warns of a switch that has no effect or that nobody knows; nil is neither.
-func CheckFeature(name string) *diag.Finding {
-	used, unused := featuresThatAre("used"), featuresThatAre("unused")
-	f := &diag.Finding{Path: "KOPS_FEATURE_FLAGS", Value: name, Rule: "feature-flag", Message: "is not a feature flag", Remedy: "remove it", Warning: true}
-	switch {
-	case slices.Contains(used, name):
-		return nil
-	case slices.Contains(unused, name):
-		f.Message = "is a feature flag of kOps that has no effect here"
-	default:
-		if near := diag.Nearest(name, used); near != "" {
-			f.Remedy = "did you mean " + near + "?"
-		}
+	if near := diag.Nearest(name, used); near != "" {
+		f.Remedy = "did you mean " + near + "?"
 	}
 	return f
 }
