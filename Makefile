@@ -34,7 +34,7 @@ export PATH := $(PATH):$(CURDIR)/$(BUILD)/moto/bin:$(CURDIR)/$(BUILD)/azurite/no
 # Long tests take turns, by the number of commits. TURN=all runs everything, TURN=N another share.
 export KOPS_TURN := $(or $(TURN),$(shell tools/turn))
 
-.PHONY: quickstart root bundle programs demo archive release build servers test e2e lint vulncheck bench clean e2e-clouds
+.PHONY: quickstart root bundle programs demo archive release release-test build servers test e2e lint vulncheck bench clean e2e-clouds
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
 	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes --admin; \
 	else $(BUILD)/kops create cluster --cloud local $(KUBERNETES_VERSION:%=--kubernetes-version %) $(CLUSTER) --yes; fi
@@ -71,8 +71,11 @@ archive: build ## kops' own programs for machines in a cloud: `kops update clust
 	for arch in $(subst $(comma), ,$(ARCHES)); do GOOS=linux GOARCH=$$arch go build -ldflags '$(LDFLAGS)' -o $(BUILD)/linux-$$arch/ $(OWN:%=./cmd/%) || exit 1; done
 	$(BUILD)/kops bundle programs --arch $(ARCHES)
 
-release: ## archives for users' systems and machines, what is linked, and digests, in .build/release; the same source makes the same files
+release: ## archives, deb, rpm, container image, Homebrew formula (needs RELEASES=URL), what is linked, and digests, in .build/release; the same source makes the same files
 	VERSION='$(VERSION)' ARCHES='$(ARCHES)' TARGETS='$(TARGETS)' RELEASES='$(RELEASES)' tools/release
+
+release-test: ## installs what `make release` has written, into folders; as root
+	KOPS_RELEASE=$(CURDIR)/$(BUILD)/release VERSION='$(VERSION)' RELEASES='$(RELEASES)' go test -vet=off -count=1 -v ./e2e/release
 
 servers: ## the servers of objects that tests run against, built once, apart from the tests' time limits
 	go test -count=1 -timeout 30m -run 'Versity|MissingBucket' ./internal/store/s3 ./internal/store/gs

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -106,6 +107,9 @@ func OS(version string) System {
 	}
 	if p, err := os.Executable(); err == nil {
 		s.Program = p
+		if real, err := filepath.EvalSymlinks(p); err == nil { // on macOS, p can be a link, and what belongs to kops is beside its target
+			s.Program = real
+		}
 	}
 	return s
 }

@@ -1,0 +1,2 @@
+// Package release holds no code: its tests install the packages of a release.
+package release
