@@ -8,9 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/sync/errgroup"
 
 	"kops.local/kops/internal/engine/clock"
@@ -206,22 +204,15 @@ func accountQuestions(c *awsapi.Clients) []question {
 			return ids, nil
 		}},
 		{"queue", func(ctx context.Context) ([]string, error) {
-			out, err := c.SQS.ListQueues(ctx, &sqs.ListQueuesInput{})
-			if err != nil {
-				return nil, err
-			}
-			return out.QueueUrls, nil
+			return awsapi.List[string](ctx, c.SQS, "ListQueues", "QueueUrls", awsapi.Fields{})
 		}},
 		{"rule", func(ctx context.Context) ([]string, error) {
-			out, err := c.Events.ListRules(ctx, &eventbridge.ListRulesInput{})
-			if err != nil {
-				return nil, err
-			}
+			rules, err := awsapi.List[struct{ Name string }](ctx, c.Events, "ListRules", "Rules", awsapi.Fields{})
 			var ids []string
-			for _, r := range out.Rules {
-				ids = append(ids, *r.Name)
+			for _, r := range rules {
+				ids = append(ids, r.Name)
 			}
-			return ids, nil
+			return ids, err
 		}},
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
@@ -119,9 +120,7 @@ func isOfOneType(g *api.InstanceGroup) bool {
 // cpuLimit returns the value of a quota of EC2 in vCPUs, or -1 when it cannot be read.
 func cpuLimit(ctx context.Context, client *kinds.Client, code string) int {
 	var answer struct{ Quota struct{ Value float64 } }
-	err := client.Quotas.CallJSON(ctx, "servicequotas", "ServiceQuotasV20190624.GetServiceQuota",
-		map[string]string{"ServiceCode": "ec2", "QuotaCode": code}, &answer)
-	if err != nil {
+	if err := client.Quotas.Call(ctx, "GetServiceQuota", awsapi.Fields{"ServiceCode": "ec2", "QuotaCode": code}, &answer); err != nil {
 		return -1
 	}
 	return int(answer.Quota.Value)

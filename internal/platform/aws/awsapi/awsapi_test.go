@@ -18,10 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/route53"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"kops.local/kops/internal/engine/fault"
 )
@@ -65,9 +63,9 @@ func call(ctx context.Context, c *Clients, name string) (err error) {
 		_, err = c.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
 			RoleName: aws.String("r"), InstanceProfileName: aws.String("p")})
 	case "CreateQueue":
-		_, err = c.SQS.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("q")})
+		err = c.SQS.Call(ctx, "CreateQueue", Fields{"QueueName": "q"}, nil)
 	case "PutRule":
-		_, err = c.Events.PutRule(ctx, &eventbridge.PutRuleInput{Name: aws.String("r")})
+		err = c.Events.Call(ctx, "PutRule", Fields{"Name": "r"}, nil)
 	case "ListHostedZones":
 		_, err = c.Route53.ListHostedZones(ctx, &route53.ListHostedZonesInput{})
 	default:
@@ -202,7 +200,7 @@ func TestAnswersThatDoNotArriveAreLost(t *testing.T) {
 		"not xml":      func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello <") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, op := range []string{"CreateVpc", "DescribeVpcs"} {
+			for _, op := range []string{"CreateVpc", "DescribeVpcs", "PutRule"} {
 				if err := call(t.Context(), client(t, h), op); !fault.Is(err, fault.Lost) {
 					t.Errorf("%s: %v is %q", op, err, fault.Of(err))
 				}

@@ -9,15 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	classic "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-
-	"kops.local/kops/internal/platform/aws/awsquery"
 )
 
 // Clients are the services of one account in one region.
@@ -27,14 +22,13 @@ type Clients struct {
 	ELB         *elb.Client
 	ClassicELB  *classic.Client
 	IAM         *iam.Client
-	SQS         *sqs.Client
-	Events      *eventbridge.Client
+	SQS         *JSON
+	Events      *JSON
 	Route53     *route53.Client
 	STS         *sts.Client
 	S3          *s3.Client
-	SSM         *ssm.Client
-	// Quotas calls Service Quotas, of which one action is needed.
-	Quotas awsquery.Client
+	SSM         *JSON
+	Quotas      *JSON
 
 	// Region is the region's name, for example "eu-west-1".
 	Region string

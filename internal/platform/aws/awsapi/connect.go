@@ -19,18 +19,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	classic "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/platform/aws/awsquery"
 )
 
 // Config says how to reach AWS. What it leaves empty is found by the default
@@ -72,30 +68,24 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), c.RoleARN))
 	}
 	cfg.Credentials = classedCredentials{cfg.Credentials}
+	speaks := func(service, host, target, version string) *JSON {
+		return &JSON{config: cfg, userAgent: c.UserAgent + "/" + c.UserAgentVersion, service: service, host: host, target: target, version: version}
+	}
 	return &Clients{
 		EC2:         ec2.NewFromConfig(cfg),
 		AutoScaling: autoscaling.NewFromConfig(cfg),
 		ELB:         elb.NewFromConfig(cfg),
 		ClassicELB:  classic.NewFromConfig(cfg),
 		IAM:         iam.NewFromConfig(cfg),
-		SQS:         sqs.NewFromConfig(cfg),
-		Events:      eventbridge.NewFromConfig(cfg),
+		SQS:         speaks("SQS", "sqs", "AmazonSQS", "1.0"),
+		Events:      speaks("EventBridge", "events", "AWSEvents", "1.1"),
 		Route53:     route53.NewFromConfig(cfg),
 		STS:         sts.NewFromConfig(cfg),
 		S3:          s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = cfg.BaseEndpoint != nil }),
-		SSM:         ssm.NewFromConfig(cfg),
-		Quotas:      plain(cfg),
+		SSM:         speaks("SSM", "ssm", "AmazonSSM", "1.1"),
+		Quotas:      speaks("Service Quotas", "servicequotas", "ServiceQuotasV20190624", "1.1"),
 		Region:      cfg.Region,
 	}, nil
-}
-
-// plain returns a client for services whose SDK would weigh more than the few calls of them.
-func plain(cfg aws.Config) awsquery.Client {
-	return awsquery.Client{HTTP: cfg.HTTPClient, Region: cfg.Region, Endpoint: aws.ToString(cfg.BaseEndpoint), Now: time.Now,
-		Credentials: func(ctx context.Context) (awsquery.Credentials, error) {
-			c, err := cfg.Credentials.Retrieve(ctx)
-			return awsquery.Credentials{ID: c.AccessKeyID, Secret: c.SecretAccessKey, Token: c.SessionToken}, err
-		}}
 }
 
 func (c Config) options() []func(*config.LoadOptions) error {

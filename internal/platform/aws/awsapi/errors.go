@@ -71,6 +71,7 @@ func (o operation) action() string {
 		"Elastic Load Balancing v2": "elasticloadbalancing",
 		"EventBridge":               "events",
 		"Route 53":                  "route53",
+		"Service Quotas":            "servicequotas",
 	}[o.service]
 	if !ok {
 		prefix = strings.ToLower(o.service)

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
-	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
-
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/awsname"
 )
 
@@ -43,27 +41,30 @@ var EventRules = resource.Kind[EventRule, *Client]{
 	Delete: deleteEventRule,
 }
 
+// States of a rule.
+const (
+	ruleEnabled  = "ENABLED"
+	ruleDisabled = "DISABLED"
+)
+
+// awsRule is a rule as EventBridge describes it.
+type awsRule struct{ Name, Arn, EventPattern, State string }
+
+// eventTag is a tag in EventBridge's own form.
+type eventTag struct{ Key, Value *string }
+
 func listEventRules(ctx context.Context, c *Client, s resource.Scope) ([]*EventRule, error) {
-	var found []eventtypes.Rule
-	in := &eventbridge.ListRulesInput{NamePrefix: new(awsname.EventRulePrefix(s.Cluster))}
-	for {
-		out, err := c.Events.ListRules(ctx, in)
-		if err != nil {
-			return nil, fmt.Errorf("list event rules: %w", err)
-		}
-		found = append(found, out.Rules...)
-		if in.NextToken = out.NextToken; in.NextToken == nil {
-			break
-		}
+	found, err := awsapi.List[awsRule](ctx, c.Events, "ListRules", "Rules", awsapi.Fields{"NamePrefix": awsname.EventRulePrefix(s.Cluster)})
+	if err != nil {
+		return nil, fmt.Errorf("list event rules: %w", err)
 	}
-	return observe.Each(ctx, found, func(ctx context.Context, r eventtypes.Rule) (*EventRule, error) {
-		tags, err := ruleTags(ctx, c, *r.Arn)
+	return observe.Each(ctx, found, func(ctx context.Context, r awsRule) (*EventRule, error) {
+		tags, err := ruleTags(ctx, c, r.Arn)
 		if err != nil {
-			return nil, fault.IgnoreGone(fmt.Errorf("list the tags of the event rule %s: %w", *r.Name, err))
+			return nil, fault.IgnoreGone(fmt.Errorf("list the tags of the event rule %s: %w", r.Name, err))
 		}
-		rule := &EventRule{Name: *r.Name, EventPattern: deref(r.EventPattern), Tags: tags, ARN: *r.Arn, ID: *r.Name,
-			Disabled: r.State == eventtypes.RuleStateDisabled}
-		return ownIAM(s, rule, "the event rule", *r.Name, *r.Arn, tags)
+		rule := &EventRule{Name: r.Name, EventPattern: r.EventPattern, Tags: tags, ARN: r.Arn, ID: r.Name, Disabled: r.State == ruleDisabled}
+		return ownIAM(s, rule, "the event rule", r.Name, r.Arn, tags)
 	})
 }
 
@@ -72,37 +73,35 @@ func ruleTags(ctx context.Context, c *Client, arn string) (map[string]string, er
 	if tags, ok := past.Recall[map[string]string](c.Past, arn); ok {
 		return tags, nil
 	}
-	out, err := c.Events.ListTagsForResource(ctx, &eventbridge.ListTagsForResourceInput{ResourceARN: &arn})
-	if err != nil {
+	var out struct{ Tags []eventTag }
+	if err := c.Events.Call(ctx, "ListTagsForResource", awsapi.Fields{"ResourceARN": arn}, &out); err != nil {
 		return nil, err
 	}
-	tags := tagsOf(out.Tags, func(t eventtypes.Tag) (*string, *string) { return t.Key, t.Value })
+	tags := tagsOf(out.Tags, func(t eventTag) (*string, *string) { return t.Key, t.Value })
 	past.Remember(c.Past, arn, tags)
 	return tags, nil
 }
 
 func createEventRule(ctx context.Context, c *Client, r *EventRule) error {
-	out, err := c.Events.PutRule(ctx, &eventbridge.PutRuleInput{
-		Name: &r.Name, EventPattern: &r.EventPattern, State: r.state(), Tags: eventTags(r.Tags)})
+	var out struct{ RuleArn string }
+	err := c.Events.Call(ctx, "PutRule", awsapi.Fields{"Name": r.Name, "EventPattern": r.EventPattern, "State": r.state(), "Tags": eventTags(r.Tags)}, &out)
 	if err != nil {
 		return err
 	}
-	r.ARN, r.ID = *out.RuleArn, r.Name
+	r.ARN, r.ID = out.RuleArn, r.Name
 	past.Remember(c.Past, r.ARN, r.Tags)
 	return nil
 }
 
 func setRule(ctx context.Context, c *Client, have, want *EventRule) error {
-	_, err := c.Events.PutRule(ctx, &eventbridge.PutRuleInput{
-		Name: &have.Name, EventPattern: &want.EventPattern, State: want.state()})
-	return err
+	return c.Events.Call(ctx, "PutRule", awsapi.Fields{"Name": have.Name, "EventPattern": want.EventPattern, "State": want.state()}, nil)
 }
 
-func (r *EventRule) state() eventtypes.RuleState {
+func (r *EventRule) state() string {
 	if r.Disabled {
-		return eventtypes.RuleStateDisabled
+		return ruleDisabled
 	}
-	return eventtypes.RuleStateEnabled
+	return ruleEnabled
 }
 
 func setRuleTags(ctx context.Context, c *Client, have, want *EventRule) error {
@@ -110,12 +109,10 @@ func setRuleTags(ctx context.Context, c *Client, have, want *EventRule) error {
 	defer past.Forget(c.Past, have.ARN)
 	return retag(have.Tags, want.Tags,
 		func(set map[string]string) error {
-			_, err := c.Events.TagResource(ctx, &eventbridge.TagResourceInput{ResourceARN: &have.ARN, Tags: eventTags(set)})
-			return err
+			return c.Events.Call(ctx, "TagResource", awsapi.Fields{"ResourceARN": have.ARN, "Tags": eventTags(set)}, nil)
 		},
 		func(drop []string) error {
-			_, err := c.Events.UntagResource(ctx, &eventbridge.UntagResourceInput{ResourceARN: &have.ARN, TagKeys: drop})
-			return err
+			return c.Events.Call(ctx, "UntagResource", awsapi.Fields{"ResourceARN": have.ARN, "TagKeys": drop}, nil)
 		})
 }
 
@@ -123,13 +120,12 @@ func setRuleTags(ctx context.Context, c *Client, have, want *EventRule) error {
 func deleteEventRule(ctx context.Context, c *Client, r *EventRule) error {
 	past.Forget(c.Past, r.ARN)
 	defer past.Forget(c.Past, r.ARN)
-	if err := removeTargets(ctx, c, r.Name, func(eventtypes.Target) bool { return true }); err != nil {
+	if err := removeTargets(ctx, c, r.Name, func(awsTarget) bool { return true }); err != nil {
 		return err
 	}
-	_, err := c.Events.DeleteRule(ctx, &eventbridge.DeleteRuleInput{Name: &r.Name})
-	return fault.IgnoreGone(err)
+	return fault.IgnoreGone(c.Events.Call(ctx, "DeleteRule", awsapi.Fields{"Name": r.Name}, nil))
 }
 
-func eventTags(tags map[string]string) []eventtypes.Tag {
-	return pairs(tags, func(k, v *string) eventtypes.Tag { return eventtypes.Tag{Key: k, Value: v} })
+func eventTags(tags map[string]string) []eventTag {
+	return pairs(tags, func(k, v *string) eventTag { return eventTag{Key: k, Value: v} })
 }

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
-	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
-
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/awsname"
 )
 
@@ -31,8 +29,14 @@ var EventTargets = resource.Kind[EventTarget, *Client]{
 	List:   listTargets,
 	Create: putTarget,
 	Delete: func(ctx context.Context, c *Client, t *EventTarget) error {
-		return removeTargets(ctx, c, t.Rule.Text(), func(got eventtypes.Target) bool { return deref(got.Arn) == t.ARN.Text() })
+		return removeTargets(ctx, c, t.Rule.Text(), func(got awsTarget) bool { return got.Arn == t.ARN.Text() })
 	},
+}
+
+// awsTarget is a target in EventBridge's own form.
+type awsTarget struct {
+	ID  string `json:"Id"`
+	Arn string
 }
 
 // targetID is the identifier of the one target that kops gives a rule.
@@ -52,60 +56,50 @@ func listTargets(ctx context.Context, c *Client, s resource.Scope) ([]*EventTarg
 		return nil, nil
 	}
 	return observe.EachOf(ctx, keyParts(s.Names, "/"), func(ctx context.Context, queue string) ([]*EventTarget, error) {
-		var out []*EventTarget
 		arn := queueARN(c, queue)
-		in := &eventbridge.ListRuleNamesByTargetInput{TargetArn: &arn}
-		for {
-			got, err := c.Events.ListRuleNamesByTarget(ctx, in)
-			if err != nil {
-				return nil, fault.IgnoreGone(fmt.Errorf("list the event rules of the queue %s: %w", queue, err))
-			}
-			for _, name := range got.RuleNames {
-				if strings.HasPrefix(name, awsname.EventRulePrefix(s.Cluster)) { // others may use the queue too
-					out = append(out, &EventTarget{Rule: resource.Lit(name), ARN: resource.Lit(arn)})
-				}
-			}
-			if in.NextToken = got.NextToken; in.NextToken == nil {
-				return out, nil
+		names, err := awsapi.List[string](ctx, c.Events, "ListRuleNamesByTarget", "RuleNames", awsapi.Fields{"TargetArn": arn})
+		if err != nil {
+			return nil, fault.IgnoreGone(fmt.Errorf("list the event rules of the queue %s: %w", queue, err))
+		}
+		var out []*EventTarget
+		for _, name := range names {
+			if strings.HasPrefix(name, awsname.EventRulePrefix(s.Cluster)) { // others may use the queue too
+				out = append(out, &EventTarget{Rule: resource.Lit(name), ARN: resource.Lit(arn)})
 			}
 		}
+		return out, nil
 	})
 }
 
 func putTarget(ctx context.Context, c *Client, t *EventTarget) error {
 	rule := t.Rule.Text()
-	out, err := c.Events.PutTargets(ctx, &eventbridge.PutTargetsInput{Rule: &rule,
-		Targets: []eventtypes.Target{{Id: new(targetID), Arn: new(t.ARN.Text())}}})
+	var out struct {
+		FailedEntries []struct{ ErrorCode, ErrorMessage string }
+	}
+	err := c.Events.Call(ctx, "PutTargets", awsapi.Fields{"Rule": rule, "Targets": []awsTarget{{ID: targetID, Arn: t.ARN.Text()}}}, &out)
 	if err != nil {
 		return err
 	}
 	for _, f := range out.FailedEntries {
-		return fault.New(fault.Permanent, "set the target of the event rule %s: %s: %s", rule, deref(f.ErrorCode), deref(f.ErrorMessage))
+		return fault.New(fault.Permanent, "set the target of the event rule %s: %s: %s", rule, f.ErrorCode, f.ErrorMessage)
 	}
 	return nil
 }
 
 // removeTargets takes from a rule the targets that drop accepts.
-func removeTargets(ctx context.Context, c *Client, rule string, drop func(eventtypes.Target) bool) error {
+func removeTargets(ctx context.Context, c *Client, rule string, drop func(awsTarget) bool) error {
+	targets, err := awsapi.List[awsTarget](ctx, c.Events, "ListTargetsByRule", "Targets", awsapi.Fields{"Rule": rule})
+	if err != nil {
+		return fault.IgnoreGone(err)
+	}
 	var ids []string
-	in := &eventbridge.ListTargetsByRuleInput{Rule: &rule}
-	for {
-		out, err := c.Events.ListTargetsByRule(ctx, in)
-		if err != nil {
-			return fault.IgnoreGone(err)
-		}
-		for _, t := range out.Targets {
-			if drop(t) {
-				ids = append(ids, *t.Id)
-			}
-		}
-		if in.NextToken = out.NextToken; in.NextToken == nil {
-			break
+	for _, t := range targets {
+		if drop(t) {
+			ids = append(ids, t.ID)
 		}
 	}
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := c.Events.RemoveTargets(ctx, &eventbridge.RemoveTargetsInput{Rule: &rule, Ids: ids})
-	return fault.IgnoreGone(err)
+	return fault.IgnoreGone(c.Events.Call(ctx, "RemoveTargets", awsapi.Fields{"Rule": rule, "Ids": ids}, nil))
 }

@@ -6,13 +6,11 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/awsname"
 )
 
@@ -43,18 +41,15 @@ var Queues = resource.Kind[Queue, *Client]{
 		{Fields: []string{"Tags"}, Set: setQueueTags},
 	},
 	Delete: func(ctx context.Context, c *Client, q *Queue) error {
-		_, err := c.SQS.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: &q.URL})
-		return fault.IgnoreGone(err)
+		return fault.IgnoreGone(c.SQS.Call(ctx, "DeleteQueue", awsapi.Fields{"QueueUrl": q.URL}, nil))
 	},
 }
 
 func listQueues(ctx context.Context, c *Client, s resource.Scope) ([]*Queue, error) {
 	var urls []string
 	if s.All {
-		prefix := awsname.QueuePrefix(s.Cluster)
 		var err error
-		urls, err = pages(ctx, sqs.NewListQueuesPaginator(c.SQS, &sqs.ListQueuesInput{QueueNamePrefix: &prefix, MaxResults: new(queuePage)}),
-			func(p *sqs.ListQueuesOutput) []string { return p.QueueUrls })
+		urls, err = awsapi.List[string](ctx, c.SQS, "ListQueues", "QueueUrls", awsapi.Fields{"QueueNamePrefix": awsname.QueuePrefix(s.Cluster), "MaxResults": queuePage})
 		if err != nil {
 			return nil, fmt.Errorf("list queues: %w", err)
 		}
@@ -82,56 +77,61 @@ func queueURL(ctx context.Context, c *Client, name string) (string, error) {
 	if url, ok := past.Recall[string](c.Past, queueKey(c, name)); ok {
 		return url, nil
 	}
-	out, err := c.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
-	if err != nil {
+	var out struct{ QueueUrl string } //nolint:revive // as SQS spells it
+	if err := c.SQS.Call(ctx, "GetQueueUrl", awsapi.Fields{"QueueName": name}, &out); err != nil {
 		return "", fault.IgnoreGone(err)
 	}
-	past.Remember(c.Past, queueKey(c, name), *out.QueueUrl)
-	return *out.QueueUrl, nil
+	past.Remember(c.Past, queueKey(c, name), out.QueueUrl)
+	return out.QueueUrl, nil
 }
 
 func queueKey(c *Client, name string) string { return "queue/" + queueARN(c, name) }
 
 // queuePage is the most queues in one answer (API reference, ListQueues).
-const queuePage int32 = 1000
+const queuePage = 1000
+
+// Attributes of a queue that kops sets.
+const (
+	queueRetention = "MessageRetentionPeriod"
+	queuePolicy    = "Policy"
+)
 
 func getQueue(ctx context.Context, c *Client, url string) (*Queue, error) {
 	q := &Queue{Name: lastSegment(url), URL: url, ID: url}
-	out, err := c.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{
-		sqstypes.QueueAttributeNameQueueArn, sqstypes.QueueAttributeNameMessageRetentionPeriod, sqstypes.QueueAttributeNamePolicy}})
+	var out struct{ Attributes map[string]string }
+	err := c.SQS.Call(ctx, "GetQueueAttributes", awsapi.Fields{"QueueUrl": url, "AttributeNames": []string{"QueueArn", queueRetention, queuePolicy}}, &out)
 	if err != nil {
 		return nil, fmt.Errorf("describe the queue %s: %w", q.Name, err)
 	}
-	q.ARN = out.Attributes[string(sqstypes.QueueAttributeNameQueueArn)]
-	q.Policy = out.Attributes[string(sqstypes.QueueAttributeNamePolicy)]
-	q.MessageRetentionSeconds, err = strconv.Atoi(out.Attributes[string(sqstypes.QueueAttributeNameMessageRetentionPeriod)])
+	q.ARN, q.Policy = out.Attributes["QueueArn"], out.Attributes[queuePolicy]
+	q.MessageRetentionSeconds, err = strconv.Atoi(out.Attributes[queueRetention])
 	if err != nil {
 		return nil, fmt.Errorf("describe the queue %s: %w", q.Name, err)
 	}
-	tags, err := c.SQS.ListQueueTags(ctx, &sqs.ListQueueTagsInput{QueueUrl: &url})
-	if err != nil {
+	var tagged struct{ Tags map[string]string }
+	if err := c.SQS.Call(ctx, "ListQueueTags", awsapi.Fields{"QueueUrl": url}, &tagged); err != nil {
 		return nil, fmt.Errorf("list the tags of the queue %s: %w", q.Name, err)
 	}
-	q.Tags = maps.Clone(tags.Tags)
+	q.Tags = tagged.Tags
 	maps.DeleteFunc(q.Tags, func(k, _ string) bool { return isReserved(k) })
 	return q, nil
 }
 
 func (q *Queue) attributes() map[string]string {
 	return map[string]string{
-		string(sqstypes.QueueAttributeNameMessageRetentionPeriod): strconv.Itoa(q.MessageRetentionSeconds),
-		string(sqstypes.QueueAttributeNamePolicy):                 q.Policy, // empty takes a policy away
+		queueRetention: strconv.Itoa(q.MessageRetentionSeconds),
+		queuePolicy:    q.Policy, // empty takes a policy away
 	}
 }
 
 func createQueue(ctx context.Context, c *Client, q *Queue) error {
 	attributes := q.attributes()
 	maps.DeleteFunc(attributes, func(_, v string) bool { return v == "" })
-	out, err := c.SQS.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &q.Name, Attributes: attributes, Tags: q.Tags})
-	if err != nil {
+	var out struct{ QueueUrl string } //nolint:revive // as SQS spells it
+	if err := c.SQS.Call(ctx, "CreateQueue", awsapi.Fields{"QueueName": q.Name, "Attributes": attributes, "tags": q.Tags}, &out); err != nil {
 		return err
 	}
-	q.URL, q.ID = *out.QueueUrl, *out.QueueUrl
+	q.URL, q.ID = out.QueueUrl, out.QueueUrl
 	past.Remember(c.Past, queueKey(c, q.Name), q.URL)
 	q.ARN = queueARN(c, q.Name) // not told, but it follows from the name
 	return nil
@@ -142,18 +142,15 @@ func queueARN(c *Client, name string) string {
 }
 
 func setQueueAttributes(ctx context.Context, c *Client, have, want *Queue) error {
-	_, err := c.SQS.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: &have.URL, Attributes: want.attributes()})
-	return err
+	return c.SQS.Call(ctx, "SetQueueAttributes", awsapi.Fields{"QueueUrl": have.URL, "Attributes": want.attributes()}, nil)
 }
 
 func setQueueTags(ctx context.Context, c *Client, have, want *Queue) error {
 	return retag(have.Tags, want.Tags,
 		func(set map[string]string) error {
-			_, err := c.SQS.TagQueue(ctx, &sqs.TagQueueInput{QueueUrl: &have.URL, Tags: set})
-			return err
+			return c.SQS.Call(ctx, "TagQueue", awsapi.Fields{"QueueUrl": have.URL, "Tags": set}, nil)
 		},
 		func(drop []string) error {
-			_, err := c.SQS.UntagQueue(ctx, &sqs.UntagQueueInput{QueueUrl: &have.URL, TagKeys: drop})
-			return err
+			return c.SQS.Call(ctx, "UntagQueue", awsapi.Fields{"QueueUrl": have.URL, "TagKeys": drop}, nil)
 		})
 }

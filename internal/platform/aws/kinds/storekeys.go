@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"path"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
-	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
-
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/awsname"
 )
 
@@ -35,8 +32,7 @@ var StoreKeySets = resource.Kind[StoreKeys, *Client]{
 		return putStoreKeys(ctx, c, want, true)
 	}}},
 	Delete: func(ctx context.Context, c *Client, k *StoreKeys) error {
-		_, err := c.SSM.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: &k.Name})
-		return fault.IgnoreGone(err)
+		return fault.IgnoreGone(c.SSM.Call(ctx, "DeleteParameter", awsapi.Fields{"Name": k.Name}, nil))
 	},
 }
 
@@ -47,8 +43,7 @@ func listStoreKeys(ctx context.Context, c *Client, s resource.Scope) ([]*StoreKe
 		return nil, nil
 	}
 	name := awsname.StoreKeys(s.Cluster)
-	found, err := pages(ctx, ssm.NewGetParametersByPathPaginator(c.SSM, &ssm.GetParametersByPathInput{Path: aws.String(path.Dir(name)), WithDecryption: aws.Bool(true)}),
-		func(p *ssm.GetParametersByPathOutput) []ssmtypes.Parameter { return p.Parameters })
+	found, err := awsapi.List[struct{ Name, Value string }](ctx, c.SSM, "GetParametersByPath", "Parameters", awsapi.Fields{"Path": path.Dir(name), "WithDecryption": true})
 	if len(s.Names) == 0 && fault.Is(err, fault.Denied) {
 		return nil, nil
 	}
@@ -57,15 +52,14 @@ func listStoreKeys(ctx context.Context, c *Client, s resource.Scope) ([]*StoreKe
 	}
 	var out []*StoreKeys
 	for _, p := range found {
-		if aws.ToString(p.Name) == name {
-			out = append(out, &StoreKeys{Name: name, Keys: resource.SecretText(aws.ToString(p.Value))})
+		if p.Name == name {
+			out = append(out, &StoreKeys{Name: name, Keys: resource.SecretText(p.Value)})
 		}
 	}
 	return out, nil
 }
 
 func putStoreKeys(ctx context.Context, c *Client, k *StoreKeys, again bool) error {
-	_, err := c.SSM.PutParameter(ctx, &ssm.PutParameterInput{Name: &k.Name, Value: aws.String(k.Keys.Value().Text()), Type: ssmtypes.ParameterTypeSecureString,
-		Overwrite: &again, Description: aws.String("Keys of the server of the cluster's store, for its control planes")})
-	return err
+	return c.SSM.Call(ctx, "PutParameter", awsapi.Fields{"Name": k.Name, "Value": k.Keys.Value().Text(), "Type": "SecureString",
+		"Overwrite": again, "Description": "Keys of the server of the cluster's store, for its control planes"}, nil)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"golang.org/x/sync/errgroup"
 
+	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -139,14 +139,16 @@ func (a *asker) parameters(ctx context.Context, wanted map[string]imageName) err
 		paths = append(paths, w.parameter)
 	}
 	for some := range slices.Chunk(asks.Distinct(paths...), most) {
-		o, err := a.SSM.GetParameters(ctx, &ssm.GetParametersInput{Names: some})
-		if err != nil {
+		var o struct {
+			Parameters []struct{ Name, Value string }
+		}
+		if err := a.SSM.Call(ctx, "GetParameters", awsapi.Fields{"Names": some}, &o); err != nil {
 			return fmt.Errorf("read the parameters of machine images: %w", err)
 		}
 		for text, w := range wanted {
 			for _, p := range o.Parameters {
-				if w.parameter != "" && w.parameter == aws.ToString(p.Name) {
-					wanted[text] = imageName{id: aws.ToString(p.Value)}
+				if w.parameter != "" && w.parameter == p.Name {
+					wanted[text] = imageName{id: p.Value}
 				}
 			}
 		}

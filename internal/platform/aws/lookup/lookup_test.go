@@ -17,8 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	r53types "github.com/aws/aws-sdk-go-v2/service/route53/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
-	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 	"github.com/google/go-cmp/cmp"
 
 	"kops.local/kops/api"
@@ -117,7 +115,9 @@ func TestFacts(t *testing.T) {
 		}
 	})
 	t.Run("of images in every form", func(t *testing.T) {
-		must(c.SSM.PutParameter(ctx, &ssm.PutParameterInput{Name: aws.String("/my/image"), Value: ami.ImageId, Type: ssmtypes.ParameterTypeString}))
+		if err := c.SSM.Call(ctx, "PutParameter", awsapi.Fields{"Name": "/my/image", "Value": *ami.ImageId, "Type": "String"}, nil); err != nil {
+			t.Fatal(err)
+		}
 		machine := must(c.EC2.RunInstances(ctx, &ec2.RunInstancesInput{ImageId: ami.ImageId, MinCount: aws.Int32(1), MaxCount: aws.Int32(1)})).Instances[0]
 		own := must(c.EC2.CreateImage(ctx, &ec2.CreateImageInput{InstanceId: machine.InstanceId, Name: aws.String("my-image")}))
 		f, err := Facts(ctx, c, nil, Query{Images: []asks.Ask{{Name: *ami.ImageId}, {Name: "ssm:/my/image"}, {Name: *ami.OwnerId + "/" + *ami.Name}, {Name: "my-image"}}})
