@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -70,7 +69,7 @@ func accessHandlers() map[string]handler {
 	}
 }
 
-var accountID = regexp.MustCompile(`^[a-z]([-a-z0-9]{4,28}[a-z0-9])$`)
+var accountID = pattern(`^[a-z]([-a-z0-9]{4,28}[a-z0-9])$`)
 
 func (a *account) shown() object {
 	o := object{"name": "projects/" + a.project + "/serviceAccounts/" + a.email, "projectId": a.project, "uniqueId": a.id, "email": a.email, "oauth2ClientId": a.id, "etag": encoded([]byte(fingerprint(a.display, a.description)))}
@@ -100,7 +99,7 @@ func (c *call) createAccount() (object, error) {
 		return nil, err
 	}
 	id := text(c.body, "accountId")
-	if !accountID.MatchString(id) {
+	if !accountID().MatchString(id) {
 		return nil, refusal(http.StatusBadRequest, "badRequest", "The account ID %q does not have a length between 6 and 30, or is no match of [a-z]([-a-z0-9]*[a-z0-9]).", id)
 	}
 	if n := len(text(sub(c.body, "serviceAccount"), "displayName")); n > 100 {
@@ -251,7 +250,7 @@ func (p *policy) shown(version int64) object {
 	return out
 }
 
-var memberForm = regexp.MustCompile(`^(allUsers|allAuthenticatedUsers|(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|principal|principalSet|deleted):.+)$`)
+var memberForm = pattern(`^(allUsers|allAuthenticatedUsers|(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|principal|principalSet|deleted):.+)$`)
 
 // writePolicy replaces a policy. Who brings the etag of another than there is, is told so.
 func (c *call) writePolicy(p *policy, to object, old *Error) error {
@@ -283,7 +282,7 @@ func (c *call) writePolicy(p *policy, to object, old *Error) error {
 
 // checkMember refuses a member that is not known.
 func (c *call) checkMember(m string) error {
-	if !memberForm.MatchString(m) {
+	if !memberForm().MatchString(m) {
 		return refusal(http.StatusBadRequest, "badRequest", "Invalid member: %s.", m)
 	}
 	if email, ok := strings.CutPrefix(m, "serviceAccount:"); ok && (email == "default" || !c.knows(email)) {

@@ -3,7 +3,6 @@ package emulator
 import (
 	"fmt"
 	"hash/fnv"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,11 +171,11 @@ func catalogueHandlers() map[string]handler {
 	return out
 }
 
-var customType = regexp.MustCompile(`^(?:[a-z0-9]+-)?custom-(\d+)-(\d+)$`)
+var customType = pattern(`^(?:[a-z0-9]+-)?custom-(\d+)-(\d+)$`)
 
 // machineType is the one of a name, of those that there are or of one's own measure.
 func (e *Emulator) machineType(name, at string) (MachineType, error) {
-	if m := customType.FindStringSubmatch(name); m != nil {
+	if m := customType().FindStringSubmatch(name); m != nil {
 		cpus, _ := strconv.Atoi(m[1])   // it is a number
 		memory, _ := strconv.Atoi(m[2]) // so is this
 		return MachineType{Name: name, CPUs: cpus, MemoryMiB: memory}, nil
@@ -212,7 +211,7 @@ func imageOf(i Image) object {
 	return o
 }
 
-var imagePath = regexp.MustCompile(`^projects/([^/]+)/global/images/(family/)?([^/]+)$`)
+var imagePath = pattern(`^projects/([^/]+)/global/images/(family/)?([^/]+)$`)
 
 // image is what a URL of an image, or of a family of them, means, with the path of the URL.
 func (e *Emulator) image(url, at string) (path string, image object, err error) {
@@ -220,7 +219,7 @@ func (e *Emulator) image(url, at string) (path string, image object, err error) 
 	if strings.HasPrefix(path, "global/") {
 		path = "projects/" + e.o.Project + "/" + path
 	}
-	m := imagePath.FindStringSubmatch(path)
+	m := imagePath().FindStringSubmatch(path)
 	if m == nil {
 		return "", nil, invalid(at, url, "The URL is malformed.")
 	}

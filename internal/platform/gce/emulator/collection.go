@@ -237,7 +237,7 @@ func (e *Emulator) free(path string) error {
 	switch name := last(path, "/"); {
 	case name == "":
 		return refusal(http.StatusBadRequest, "required", "Required field 'resource.name' not specified")
-	case !tag.MatchString(name):
+	case !tag().MatchString(name):
 		return invalid("resource.name", name, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
 	case e.entries[path] != nil:
 		return refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", path)

@@ -222,7 +222,7 @@ func (c *call) handle() (object, error) {
 	if id == "" {
 		return h(c)
 	}
-	if !uuid.MatchString(id) || strings.Trim(id, "0-") == "" {
+	if !uuid().MatchString(id) || strings.Trim(id, "0-") == "" {
 		return nil, invalid("requestId", id, "Must be a UUID that is not zero.")
 	}
 	if op := c.entries[c.repeats[c.method.ID+" "+id]]; op != nil {

@@ -16,7 +16,7 @@ func all(object) bool { return true }
 // 'a.*' or status != RUNNING, in parentheses where there are several, which AND (or nothing)
 // and OR join. See the description of the parameter in Compute Engine's API.
 func parseFilter(s string) (filter, error) {
-	p := &filterParser{words: filterWords.FindAllString(s, -1)}
+	p := &filterParser{words: filterWords().FindAllString(s, -1)}
 	if len(p.words) == 0 {
 		return all, nil
 	}
@@ -30,7 +30,7 @@ func parseFilter(s string) (filter, error) {
 	return f, nil
 }
 
-var filterWords = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|!=|<=|>=|[()=<>]|[^\s()=<>!"']+`)
+var filterWords = pattern(`"(?:[^"\\]|\\.)*"|'[^']*'|!=|<=|>=|[()=<>]|[^\s()=<>!"']+`)
 
 type filterParser struct{ words []string }
 

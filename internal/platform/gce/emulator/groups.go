@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,7 +101,7 @@ func camel(s string) string {
 // maxBase is how long a name of instances may be, before what makes it unique.
 const maxBase = 58
 
-var baseName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,57})$`)
+var baseName = pattern(`^[a-z]([-a-z0-9]{0,57})$`)
 
 func shapeGroup(c *call, o, old object) error {
 	versions := subs(o, "versions")
@@ -120,7 +119,7 @@ func shapeGroup(c *call, o, old object) error {
 	}
 	name := text(o, "name")
 	preset(o, "baseInstanceName", name[:min(len(name), maxBase)])
-	if b := text(o, "baseInstanceName"); !baseName.MatchString(b) {
+	if b := text(o, "baseInstanceName"); !baseName().MatchString(b) {
 		return invalid("resource.baseInstanceName", b, "Must be a match of regex '[a-z][-a-z0-9]{0,57}'")
 	}
 	if n := number(o, "targetSize"); n < 0 || n > 1000 {
@@ -373,7 +372,7 @@ func (c *call) createMembers() (object, error) {
 	for i, item := range subs(c.body, "instances") {
 		name := text(item, "name")
 		switch {
-		case !tag.MatchString(name):
+		case !tag().MatchString(name):
 			return nil, invalid(fmt.Sprintf("instances[%d].name", i), name, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
 		case c.entries[scopeOf(x.path)+"/instances/"+name] != nil || slices.Contains(names, name):
 			return nil, refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", scopeOf(x.path)+"/instances/"+name)

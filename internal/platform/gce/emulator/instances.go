@@ -299,7 +299,7 @@ func goneInstance(e *Emulator, x *entry) {
 func (c *call) setTags() (object, error) {
 	return c.setMarked("tags", func(o object) error {
 		for i, t := range texts(o, "items") {
-			if !tag.MatchString(t) {
+			if !tag().MatchString(t) {
 				return invalid(fmt.Sprintf("items[%d]", i), t, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -325,9 +324,9 @@ func shapeRoute(_ *call, o, _ object) error {
 }
 
 var (
-	portRange      = regexp.MustCompile(`^\d{1,5}(-\d{1,5})?$`)
-	protocolNumber = regexp.MustCompile(`^\d{1,3}$`)
-	tag            = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	portRange      = pattern(`^\d{1,5}(-\d{1,5})?$`)
+	protocolNumber = pattern(`^\d{1,3}$`)
+	tag            = pattern(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 )
 
 // ported are the protocols that have ports.
@@ -367,7 +366,7 @@ func shapeFirewall(c *call, o, _ object) error {
 	}
 	for _, field := range []string{"sourceTags", "targetTags"} {
 		for i, t := range texts(o, field) {
-			if !tag.MatchString(t) {
+			if !tag().MatchString(t) {
 				return invalid(fmt.Sprintf("resource.%s[%d]", field, i), t, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
 			}
 		}
@@ -405,7 +404,7 @@ func shapeRule(field string, rule object, six bool) error {
 	switch {
 	case protocol == "":
 		return refusal(http.StatusBadRequest, "required", "Required field '%s.IPProtocol' not specified", field)
-	case !protocolNumber.MatchString(protocol) && !slices.Contains(protocols, protocol):
+	case !protocolNumber().MatchString(protocol) && !slices.Contains(protocols, protocol):
 		return invalid(field+".IPProtocol", protocol, "Must be a known protocol, or its number.")
 	case six && (protocol == "icmp" || protocol == "1"):
 		return invalid(field+".IPProtocol", protocol, "ICMP is not of IPv6; that is protocol 58.")
@@ -415,7 +414,7 @@ func shapeRule(field string, rule object, six bool) error {
 		return invalid(field+".ports", rule["ports"], "The protocol has no ports.")
 	}
 	for i, p := range texts(rule, "ports") {
-		if !portRange.MatchString(p) {
+		if !portRange().MatchString(p) {
 			return invalid(fmt.Sprintf("%s.ports[%d]", field, i), p, "Must be a port or a range of ports.")
 		}
 	}

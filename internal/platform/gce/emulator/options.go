@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"slices"
 	"time"
 )
@@ -140,9 +139,9 @@ func (idle) Plug(context.Context, Instance) error   { return nil }
 func (idle) Console(i Instance) ([]byte, error)     { return []byte(i.Name + " login: "), nil }
 
 var (
-	uuid      = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-	projectID = regexp.MustCompile(`^[a-z][a-z0-9-]{4,28}[a-z0-9]$`)
-	zoneName  = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+-[a-z]+$`)
+	uuid      = pattern(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	projectID = pattern(`^[a-z][a-z0-9-]{4,28}[a-z0-9]$`)
+	zoneName  = pattern(`^[a-z]+-[a-z]+[0-9]+-[a-z]+$`)
 )
 
 func (o Options) complete() (Options, error) {
@@ -151,7 +150,7 @@ func (o Options) complete() (Options, error) {
 		o.Project = "testproject"
 	}
 	for _, p := range append(slices.Clone(o.Others), o.Project) {
-		if !projectID.MatchString(p) {
+		if !projectID().MatchString(p) {
 			return o, fmt.Errorf("the emulator's project %q is not the id of a project: 6 to 30 lower-case letters, digits and dashes", p)
 		}
 	}
@@ -160,7 +159,7 @@ func (o Options) complete() (Options, error) {
 	}
 	for region, zones := range o.Regions {
 		for _, z := range zones {
-			if !zoneName.MatchString(z) || regionOf(z) != region {
+			if !zoneName().MatchString(z) || regionOf(z) != region {
 				return o, fmt.Errorf("the emulator's zone %q is none of region %s", z, region)
 			}
 		}

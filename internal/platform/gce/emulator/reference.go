@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,10 +14,10 @@ const base = "https://www.googleapis.com/compute/v1/"
 
 func link(path string) string { return base + path }
 
-var anyBase = regexp.MustCompile(`^https?://[^/]+/compute/(v1|beta)/`)
+var anyBase = pattern(`^https?://[^/]+/compute/(v1|beta)/`)
 
 // pathOf is the path of a URL of Compute Engine, or of what is one already.
-func pathOf(url string) string { return anyBase.ReplaceAllString(url, "") }
+func pathOf(url string) string { return anyBase().ReplaceAllString(url, "") }
 
 // scopeOf is where an object is, such as projects/p/zones/z; of a zone itself it is global.
 func scopeOf(path string) string {

@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,12 +22,12 @@ func newBucket(b Bucket, project int64, now time.Time) *bucket {
 		"iamConfiguration": object{"uniformBucketLevelAccess": object{"enabled": b.Uniform}, "bucketPolicyOnly": object{"enabled": b.Uniform}, "publicAccessPrevention": "inherited"}}}
 }
 
-var objectsPath = regexp.MustCompile(`^/storage/v1/b/[^/]+/o(/|$)`)
+var objectsPath = pattern(`^/storage/v1/b/[^/]+/o(/|$)`)
 
 // ofObjects reports that a path is of what is in buckets: of the JSON API's objects, or of
 // the XML API, which knows nothing else.
 func ofObjects(path string) bool {
-	if objectsPath.MatchString(path) {
+	if objectsPath().MatchString(path) {
 		return true
 	}
 	for _, prefix := range []string{"/compute/", "/v1/", "/dns/", "/storage/v1/"} {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +62,7 @@ func shapeTemplate(c *call, o, _ object) error {
 	return nil
 }
 
-var metadataKey = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+var metadataKey = pattern(`^[a-zA-Z0-9_-]{1,128}$`)
 
 // The most that metadata may have, in bytes, by
 // https://cloud.google.com/compute/docs/metadata/setting-custom-metadata.
@@ -81,7 +80,7 @@ func checkMetadata(at string, m object) error {
 		key, value := text(item, "key"), text(item, "value")
 		field := fmt.Sprintf("%s.items[%d]", at, i)
 		switch {
-		case !metadataKey.MatchString(key):
+		case !metadataKey().MatchString(key):
 			return invalid(field+".key", key, "Must be a match of regex '[a-zA-Z0-9-_]{1,128}'")
 		case keys[key]:
 			return invalid(field+".key", key, "Duplicate metadata key.")
@@ -109,7 +108,7 @@ func (c *call) properties(p object, at string) error {
 		return err
 	}
 	for i, t := range texts(sub(p, "tags"), "items") {
-		if !tag.MatchString(t) {
+		if !tag().MatchString(t) {
 			return invalid(fmt.Sprintf("%s.tags.items[%d]", at, i), t, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
 		}
 	}

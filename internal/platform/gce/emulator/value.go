@@ -5,8 +5,15 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
+	"regexp"
 	"strings"
+	"sync"
 )
+
+// pattern returns a regular expression that is compiled when it is first used.
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // object and list are values as JSON has them, with int64 and float64 for numbers.
 type (

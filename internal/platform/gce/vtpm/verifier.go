@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
@@ -109,7 +110,7 @@ func (v *Verifier) skew() time.Duration { return cmp.Or(v.Skew, bootstrap.ClockS
 
 // resource is what Compute calls instances and zones (RFC 1035, as its API reference has
 // it): nothing else becomes a part of a path.
-var resource = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+var resource = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`) })
 
 // check checks what a machine says without asking anybody.
 func (v *Verifier) check(c claim, body []byte) error {
@@ -124,9 +125,9 @@ func (v *Verifier) check(c claim, body []byte) error {
 		return denied("the signature is for another request")
 	case c.Project != v.Project:
 		return denied("the project %q is not that of the cluster", c.Project)
-	case !resource.MatchString(c.Zone) || !strings.HasPrefix(c.Zone, v.Region+"-"):
+	case !resource().MatchString(c.Zone) || !strings.HasPrefix(c.Zone, v.Region+"-"):
 		return denied("%q is no zone of the region %s", c.Zone, v.Region)
-	case !resource.MatchString(c.Instance):
+	case !resource().MatchString(c.Instance):
 		return denied("%q is no name of an instance", c.Instance)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
@@ -105,7 +106,9 @@ func (p *publishers) hashes() []string {
 }
 
 // manifestPath is where a registry has an image of a name and a tag.
-var manifestPath = regexp.MustCompile(`^/v2/(.+)/manifests/([A-Za-z0-9_][A-Za-z0-9._-]{0,127})$`)
+var manifestPath = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/v2/(.+)/manifests/([A-Za-z0-9_][A-Za-z0-9._-]{0,127})$`)
+})
 
 // serve answers as the publisher of that name.
 func (p *publishers) serve(w http.ResponseWriter, r *http.Request, host string) {
@@ -121,7 +124,7 @@ func (p *publishers) serve(w http.ResponseWriter, r *http.Request, host string) 
 		host = dockerName
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		if m := manifestPath.FindStringSubmatch(r.URL.Path); m != nil {
+		if m := manifestPath().FindStringSubmatch(r.URL.Path); m != nil {
 			if digest, ok := p.bundle.ImageDigest(host + "/" + m[1] + ":" + m[2]); ok {
 				p.images.tagged(w, r, digest)
 				return
