@@ -310,9 +310,14 @@ func (s *situation) needMajority() Decision {
 	return Decision{}
 }
 
+// needQuorum waits until etcd has a majority of members that answer, and a machine of one is there: the machines
+// of the members tell which version they run, and which data are those of the cluster.
 func (s *situation) needQuorum() Decision {
-	if len(s.Members) > 0 {
+	switch {
+	case len(s.Members) > 0 && len(s.seated()) > 0:
 		return Decision{}
+	case len(s.Members) > 0:
+		return Decision{Note: "no peer has the data of a member of the cluster", Soon: true}
 	}
 	d := Decision{Note: "no peer has the cluster's data; restore a back-up", Actions: s.wake(s.Record.Token)}
 	for _, p := range s.Peers {

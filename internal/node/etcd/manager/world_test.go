@@ -415,13 +415,18 @@ func (v view) Look(_ context.Context, token string, peers []etcd.Peer) []etcd.Me
 	if v.m.crashed || w.majority(c, v.m) == nil {
 		return nil
 	}
+	asked := func(x *member) bool {
+		return slices.ContainsFunc(peers, func(p etcd.Peer) bool { return p.ID == x.peer })
+	}
+	if !slices.ContainsFunc(c.members, func(x *member) bool { return asked(x) && !x.learner && w.active(c, x, v.m) != nil }) {
+		return nil // nobody who knows the members is asked
+	}
 	var out []etcd.Member
 	c.elect(w, v.m)
 	for _, x := range c.members {
 		m := w.active(c, x, v.m)
 		e := etcd.Member{ID: x.id, Name: x.name, PeerURLs: []string{"https://" + x.peer + ":2380"}, Learner: x.learner}
-		asked := slices.ContainsFunc(peers, func(p etcd.Peer) bool { return p.ID == x.peer })
-		if m != nil && asked {
+		if m != nil && asked(x) {
 			x.name = x.peer // it has made itself known
 			e.Name, e.Healthy, e.Version = x.name, true, m.state.Version
 			e.Leader, e.Revision = x.id == c.leader, c.base+int64(len(m.data))
