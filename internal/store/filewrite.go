@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// folderTries is how often a write begins anew because its folder went away.
+// folderTries is how often a write starts over because its folder was removed.
 const folderTries = 1000
 
 // Put implements Store: the content goes to an unfinished file beside the
@@ -112,10 +112,10 @@ func (f *Folder) current(ctx context.Context, key string) (Version, error) {
 	return v, err
 }
 
-// prune removes a folder that holds nothing but unfinished files, and every
+// prune removes a folder that holds only unfinished files, and every
 // parent that becomes empty, but not the root. The folder's lock is held, so
-// unfinished files in it are what a killed process left. That a folder cannot be
-// removed is no error: it is then in use again, or harmless.
+// unfinished files in it were left by a killed process. Failing to remove a folder is
+// not an error: it is in use again, or harmless.
 func (f *Folder) prune(dir string) {
 	if dir == f.root {
 		return
@@ -158,10 +158,9 @@ func (f *Folder) writeFailed(key string, err error) error {
 }
 
 // replaceFile writes data to a file of a folder in one step. The folder's lock is held, so the
-// name of the unfinished file may be the same each time: what has it was left by a
-// killed process, or is somebody's trap, and goes. Nothing is done to another folder
-// that has its path by now, whose lock is another's: that is fs.ErrNotExist, as if
-// there were none.
+// name of the unfinished file may be the same each time: an existing file of that name was left
+// by a killed process, or is a trap, and is removed. If another folder has taken the path by
+// now, whose lock is not held, replaceFile leaves it alone and returns fs.ErrNotExist.
 func replaceFile(dir *os.File, name string, data []byte, mode os.FileMode) (os.FileInfo, error) {
 	folder, err := os.OpenRoot(dir.Name())
 	if err != nil {
@@ -228,9 +227,9 @@ func (f *Folder) lockFolder(ctx context.Context, path string, create bool) (*os.
 // folderMode closes folders to other users of the host: they hold specs, and the names of secrets.
 const folderMode = 0o700
 
-// makeFolder makes a folder with all above it, and makes the name of each that is
-// new durable: without that of its folder, a file that was flushed is lost. It looks
-// first: of a folder that is there, some file systems say that it may not be made.
+// makeFolder makes a folder with all its parents, and makes the name of each new one
+// durable: unless its folder is flushed too, a flushed file is lost. It looks first, because
+// some file systems deny making a folder that exists.
 func (f *Folder) makeFolder(path string) error {
 	info, err := os.Stat(path)
 	switch {

@@ -22,10 +22,10 @@ type Backend struct {
 	// "bucket/folder". The rest has no final slash. Open need not touch the network.
 	// nil: single objects can be read, and nothing else.
 	Open func(ctx context.Context, scheme, rest string) (Store, error)
-	// Read returns the content of one object, which the caller closes; nil: it is that
-	// of the store which holds it.
+	// Read returns the content of one object, which the caller closes; nil: the object is read
+	// through its store.
 	Read func(ctx context.Context, scheme, rest string) (io.ReadCloser, error)
-	// ReadOnly says that its stores are none for a state: nothing is written there.
+	// ReadOnly says that its stores cannot hold a state: nothing is written there.
 	ReadOnly bool
 	// Bucket says what its objects are to other tools; nil: they are nothing to them.
 	Bucket *Bucket
@@ -40,8 +40,8 @@ type Bucket struct {
 	Provider string
 	// Encryption is asked for each object.
 	Encryption string
-	// Arguments are the names of an object's arguments where they are not those of S3, as
-	// tags of Terraform, by field of managedfile.File.
+	// Arguments are the names of an object's arguments where they differ from S3's, as
+	// Terraform's tags, by field of managedfile.File.
 	Arguments map[string]string
 	// Readers is the kind of resource that lets everybody read an object; empty: an
 	// argument of the object does.
@@ -116,7 +116,7 @@ func split(url string) (scheme, rest string) {
 	return scheme, rest
 }
 
-// IsFolder reports whether a URL is that of a folder, which takes no network to reach.
+// IsFolder reports whether a URL names a folder, which takes no network to reach.
 func IsFolder(url string) bool {
 	return strings.HasPrefix(url, "file://") || !strings.Contains(url, "://")
 }

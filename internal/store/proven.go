@@ -8,8 +8,8 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// ProofKey is an object that Proven writes once and never removes, so that of several
-// programs that try a server at the same time none misleads another.
+// ProofKey is an object that Proven writes once and never removes, so that programs
+// that try a server at the same time do not mislead each other.
 const ProofKey = ".kops/conditions"
 
 // noVersion has the form of a version (an MD5) and is the version of no object.

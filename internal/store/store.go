@@ -76,8 +76,8 @@ type Store interface {
 type About struct {
 	// URL is the root as a user names it, without a final slash: s3://bucket/folder.
 	URL string
-	// DeleteAll removes many keys in few requests, with no conditions; absent keys
-	// are no error. Nil where the backend has nothing better than Delete.
+	// DeleteAll removes many keys in few requests, without conditions; absent keys
+	// are not an error. Nil if the backend has nothing better than Delete.
 	DeleteAll func(ctx context.Context, keys []string) error
 	// Purge is DeleteAll, and removes all versions of the keys that the store keeps.
 	// Nil where a store keeps one version only.

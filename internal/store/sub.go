@@ -60,7 +60,8 @@ func (s *sub) About() About {
 	return a
 }
 
-// inFolder is what takes keys of the whole store, for those of the folder; nil stays nil.
+// inFolder wraps a function that takes keys of the whole store to take keys of the folder; nil
+// stays nil.
 func (s *sub) inFolder(do func(ctx context.Context, keys []string) error) func(ctx context.Context, keys []string) error {
 	if do == nil {
 		return nil

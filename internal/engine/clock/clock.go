@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d, or until ctx ends; the error is then that of ctx.
+// Sleep waits for d, or until ctx ends; it then returns ctx's error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

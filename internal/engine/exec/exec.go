@@ -185,9 +185,9 @@ type run struct {
 	chain  []int                    // the length of the longest chain of steps that wait for each
 }
 
-// Run carries out the plan. Steps that do not follow a failed one still run;
-// the error is an *Error with all failures. That of a run which its context
-// stopped wraps the context's cause, and the *Error of what had failed before.
+// Run carries out the plan. Steps that do not depend on a failed one still run;
+// the error is an *Error with all failures. If ctx ends the run, the error wraps
+// the context's cause and the *Error of the failures before it.
 func (e *Executor) Run(ctx context.Context, p *plan.Plan) error {
 	n := len(p.Steps)
 	r := &run{Executor: e, plan: p, done: make([]chan struct{}, n), errs: make([]error, n), objs: make([]any, n),

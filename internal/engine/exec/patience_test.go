@@ -41,7 +41,7 @@ func TestPatience(t *testing.T) {
 	}{{0, 9 * time.Minute, 10 * time.Minute}, {time.Minute, 50 * time.Second, time.Minute}} {
 		bubble(t, fmt.Sprintf("patience %s ends", c.patience), func(t *testing.T, l *lab) {
 			k := l.kind("k")
-			// The obstacle is told, not the throttling that happened to be last.
+			// The error names the obstacle, not the throttling that happened to come last.
 			l.does["create a"] = func(n int) error {
 				if n == 0 {
 					return fault.New(fault.Conflict, "in use by b")

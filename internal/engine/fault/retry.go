@@ -12,9 +12,9 @@ const (
 	firstWait = 200 * time.Millisecond
 )
 
-// Retry asks a question, one that changes nothing, again while its error may go
-// away by itself or its answer was lost. It returns the last error, or that of
-// sleep, which waits, or returns an error when ctx ends first.
+// Retry repeats a question, which must change nothing, while its error may be
+// temporary or its answer was lost. It returns the last error, or sleep's error:
+// sleep waits, or fails when ctx ends first.
 func Retry(ctx context.Context, sleep func(context.Context, time.Duration) error, question func() error) error {
 	wait := firstWait
 	for try := 1; ; try++ {

@@ -44,9 +44,9 @@ func EachOf[T, R any](ctx context.Context, items []T, f func(context.Context, T)
 	return out, err
 }
 
-// Prefetch has a client for one observation ask what the name of a cluster alone finds,
-// before it is known what is wanted. Lists that are asked for with the client later find the
-// answers, or wait for them; what failed they ask again, and tell.
+// Prefetch makes a client for one observation ask for everything that can be found by the
+// cluster's name alone, before the desired objects are known. Later lists through this client
+// use the answers or wait for them; failed requests are repeated, and their errors returned.
 func Prefetch(ctx context.Context, kinds []resource.Any, client any, cluster string) {
 	var asking sync.WaitGroup
 	for _, k := range kinds {

@@ -31,7 +31,7 @@ type Observer struct {
 
 // Snapshot lists all kinds in the scope of one cluster. want names the shared
 // objects and the keys that List may need; all asks for everything that
-// belongs to the cluster, whoever made it.
+// belongs to the cluster, no matter who created it.
 func (o *Observer) Snapshot(ctx context.Context, cluster string, kinds []resource.Any, want *graph.Graph, all bool) (plan.Snapshot, error) {
 	scopes := Scopes(cluster, want, all)
 	found := make([][]resource.Object, len(kinds))

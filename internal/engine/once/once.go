@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Answers are those of one observation. A nil *Answers remembers nothing. They must not be
-// used to observe what happened after they were made.
+// Answers holds the answers of one observation. A nil *Answers remembers nothing. Answers must
+// not be used to observe changes made after they were fetched.
 type Answers struct {
 	mu sync.Mutex
 	by map[string]*answer

@@ -6,9 +6,9 @@ package past
 
 import "encoding/json"
 
-// Memo remembers what a platform tells of one object at a time only, and what it
-// tells the same for years. Entries should be forgotten after a day, as others may
-// change what they are about. Its methods must be safe for concurrent use.
+// Memo remembers facts that a platform reports only one object at a time and that
+// rarely change. Entries should be forgotten after a day, because others may
+// change the objects. Its methods must be safe for concurrent use.
 type Memo interface {
 	// Get returns what was last put under the key, unless it was forgotten.
 	Get(key string) (data []byte, ok bool)

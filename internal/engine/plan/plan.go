@@ -111,8 +111,8 @@ func divided(have Snapshot, kinds []resource.Any) (own Snapshot, foreign []Step)
 	return own, foreign
 }
 
-// Summary counts the resources of a plan by what becomes of them. A replaced one is
-// counted once, though it takes two steps.
+// Summary counts the resources of a plan by operation. A replaced resource is
+// counted once, although it takes two steps.
 type Summary struct {
 	Create   int `json:"create"`
 	Modify   int `json:"modify"`

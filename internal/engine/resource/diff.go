@@ -42,7 +42,7 @@ func (s *Schema) Diff(want, have any) []Change {
 
 // OpenMap is a type of maps to which others than this program may add.
 type OpenMap interface {
-	// Foreign reports whether a key that is not wanted is none of this program's.
+	// Foreign reports whether an unwanted key was not set by this program.
 	Foreign(key string) bool
 }
 
@@ -143,8 +143,8 @@ func (f Field) items(list reflect.Value) []string {
 	return out
 }
 
-// Items spells the items of a list, in its order, as the Leaf of the list does. What
-// is no list has none.
+// Items spells the items of a list, in order, as the list's Leaf does. A value that is
+// not a list has none.
 func Items(v reflect.Value) []string {
 	if !v.IsValid() || v.Kind() != reflect.Slice {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Scope says which objects List returns: those of one cluster that kops itself
+// Scope says which objects List returns: one cluster's objects that kops itself
 // made, and the shared ones the cluster uses.
 type Scope struct {
 	Cluster string
-	// All asks for everything that belongs to the cluster, whoever made it:
-	// what a deletion must remove.
+	// All asks for everything that belongs to the cluster, no matter who created it:
+	// everything a deletion must remove.
 	All bool
 	// Adopted are the identifiers of shared objects of this kind.
 	Adopted []string
@@ -36,7 +36,8 @@ const (
 type Kind[T, C any] struct {
 	// Name is unique in the program and is the Terraform type where there is one.
 	Name string
-	// Direct kinds have no Terraform type: they are applied directly, whatever the target.
+	// Direct kinds have no Terraform type: they are applied directly, also when the target is
+	// Terraform.
 	Direct bool
 	// API names the service whose limits the kind's calls count against.
 	API string
@@ -54,9 +55,9 @@ type Kind[T, C any] struct {
 	// that run are behind when one of them changes, or what lies below it. A change of any other
 	// field leaves them as they are. nil: machines are made of no field.
 	MadeOf []string
-	// Key identifies an object among those of its kind in a cluster. It is
-	// asked of observed objects and of desired ones, whose references are
-	// resolved as far as they are known; equal keys mean the same thing.
+	// Key identifies an object among the objects of its kind in a cluster. It is
+	// called with observed objects and with desired ones, whose references are
+	// resolved as far as they are known; equal keys mean the same object.
 	Key func(*T) string
 	// Tidy gives a desired object the spelling in which it is observed; nil: it has only one.
 	Tidy func(*T)
@@ -74,18 +75,18 @@ type Kind[T, C any] struct {
 	// which needs a kind whose names need not be unique. Then users of the old
 	// object can be moved to the new one.
 	CreateFirst bool
-	// Grants reports whether an object only lets somebody in, so that nothing but
-	// access goes with it. One that is no longer wanted is deleted without pruning;
-	// nil: there is none of that sort.
+	// Grants reports whether an object only grants access, so that deleting it removes
+	// nothing else. Such an object is deleted without pruning when it is no longer wanted;
+	// nil: no object of the kind is like that.
 	Grants func(*T) bool
-	// Idle reports of an observed object that is not wanted whether nothing uses it any more: it
-	// is deleted then without pruning, and is left before, and not told of; nil: pruning decides.
+	// Idle reports whether an unwanted object is no longer in use. Such an object is deleted even
+	// without pruning; while it is in use it is kept silently. nil: deleted only when pruning.
 	Idle func(*T) bool
 	// Holds says in some words what goes with an observed object that nothing else
 	// shows: whose data it holds, how many machines it runs; nil, or "": nothing.
 	Holds func(*T) string
-	// Foreign reports of an observed object that is not wanted whether others made it among the
-	// cluster's own: plans tell of it, and leave it alone; nil: there is none of that sort.
+	// Foreign reports whether an unwanted object was made by others among the cluster's own
+	// objects: plans report it, and leave it alone; nil: no object of the kind is like that.
 	Foreign func(*T) bool
 	// Terraform has the tf tags of fields that the kind spells otherwise than the struct
 	// does, which serves kinds of several platforms; by field. nil: there are none.
@@ -143,7 +144,7 @@ type Any interface {
 	// Ready reports whether the object may be used.
 	Ready(ctx context.Context, client, obj any) error
 	Delete(ctx context.Context, client, have any) error
-	// Beside are nodes that only Terraform needs beside that of a desired object.
+	// Beside returns the nodes that only Terraform needs next to a desired object's own node.
 	Beside(Address, any) []Node
 	// Check reports mistakes in the declaration.
 	Check() error
@@ -356,8 +357,8 @@ type Node struct {
 	// After lists resources that must be applied before this one, although it
 	// does not refer to them.
 	After []Address
-	// Remedy is the way out where a field has changed that cannot change: what of the
-	// spec to undo, and why the object must stay. Empty: the object may be made anew.
+	// Remedy is the way out where an immutable field has changed: which part of the spec
+	// to undo, and why the object must stay. Empty: the object may be recreated.
 	Remedy string
 }
 

@@ -1,8 +1,8 @@
-// Package azureblob is the store in a container of Azure Blob Storage. Its conditions are
-// those of HTTP: an ETag, or that there is none.
+// Package azureblob stores objects in a container of Azure Blob Storage. Its conditional
+// writes use HTTP's conditions: an ETag, or that there is none.
 //
-// It speaks the REST API by itself: Azure's client for it, azblob, adds 4.3 MB to a
-// program, and a library for tables to what has to be looked after.
+// It speaks the REST API itself: Azure's client for it, azblob, adds 4.3 MB to a
+// program, and with its tables library one more dependency to maintain.
 //
 // It must not know what the objects mean, nor read the environment: credentials and
 // endpoint are handed in.

@@ -154,7 +154,7 @@ func (s *container) failed(ctx context.Context, doing, key string, a web.Answer,
 	return s.classedByStatus(a.Status, err)
 }
 
-// classedByStatus classes what is said without a code that is known.
+// classedByStatus classifies an error whose code is unknown by its HTTP status.
 func (s *container) classedByStatus(status int, err error) error {
 	switch {
 	case status == http.StatusNotFound:

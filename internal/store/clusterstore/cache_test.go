@@ -135,7 +135,7 @@ func TestDamagedCacheIsIgnored(t *testing.T) {
 	same(t, made, load(t, w.client(t)))
 }
 
-// packOf is a pack with every text replaced and with versions that are none's.
+// packOf is a pack with every text replaced and with versions that no document has.
 func packOf(t *testing.T, text string, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer

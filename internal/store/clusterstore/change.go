@@ -67,9 +67,9 @@ func (s *Store) note(ctx context.Context, c *Contents, first bool, r Revision) e
 	return err
 }
 
-// LastApplied reads the newest of some revisions that was applied to its end, and returns
-// the numbers before it; nil where none of the newest was. The numbers are those of
-// Revisions. Stored revisions lead to it, so that few are read.
+// LastApplied reads the newest of some revisions that was fully applied, and returns
+// the numbers before it; nil if none of the newest was. The numbers are as Revisions returns
+// them. Stored revisions point to the last applied one, so that few are read.
 func (s *Store) LastApplied(ctx context.Context, cluster string, numbers []int) (*Revision, []int, error) {
 	for range mostRead {
 		if len(numbers) == 0 {

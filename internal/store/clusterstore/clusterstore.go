@@ -107,7 +107,7 @@ func (s *Store) Names(ctx context.Context) ([]string, error) {
 }
 
 // configs lists the key of every cluster's config. Names of clusters have no slash:
-// what lies below the folder of a cluster is that cluster's, whatever it is called.
+// everything below the folder of a cluster belongs to it, whatever its name.
 func (s *Store) configs(ctx context.Context) ([]store.Info, error) {
 	var found []store.Info
 	for info, err := range s.cfg.State.List(ctx, "") {

@@ -21,8 +21,8 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Contents are the documents of one cluster as they were read, or as they are to
-// be. What Load and Save return must not be changed; change a Clone.
+// Contents are the documents of one cluster, as read or as they should become.
+// Values returned by Load and Save must not be changed; change a Clone.
 type Contents struct {
 	Spec   *api.Cluster
 	Groups []*api.InstanceGroup // in the order of their names
@@ -56,7 +56,7 @@ func (c *Contents) Clone() *Contents {
 	return &out
 }
 
-// SelectGroups returns the groups of the names, or all when none is named.
+// SelectGroups returns the groups with these names, or all groups without names.
 func (c *Contents) SelectGroups(names ...string) ([]*api.InstanceGroup, error) {
 	if len(names) == 0 {
 		return c.Groups, nil
@@ -83,11 +83,11 @@ func (c *Contents) noGroup(name string) error {
 	return fmt.Errorf("instancegroup %q not found in cluster %s; it has %s", name, c.Spec.Name, strings.Join(known, ", "))
 }
 
-// Rewrite has the document of an object written anew by Save, even if it says the
-// same, so that what was not understood in its text is gone.
+// Rewrite makes Save write the document of an object again even if its content has not
+// changed, so that unknown parts of its text are dropped.
 func (c *Contents) Rewrite(o api.Object) { c.rewrite = append(c.rewrite, documentKey(o)) }
 
-// Unread returns what was not understood in the text of an object, and the text; the
+// Unread returns the parts of an object's text that were not understood, and the text; the
 // list is empty when all of it was understood.
 func (c *Contents) Unread(o api.Object) (diag.List, string) {
 	key := documentKey(o)

@@ -168,7 +168,7 @@ func lostEdit(t *testing.T, w *world) {
 
 func onlyDifferences(t *testing.T, w *world) {
 	create(t, w.client(t), demo(name, 3))
-	// kOps writes the same in another form; that alone is no reason to touch it.
+	// kOps writes the same content in another form; that alone is not a change.
 	odd := "kind: InstanceGroup\napiVersion: kops.k8s.io/v1alpha2\nmetadata: {name: nodes-00}\nspec: {role: Node}\n# a note\n"
 	w.put(t, name+"/instancegroup/nodes-00", odd)
 	s := w.client(t)

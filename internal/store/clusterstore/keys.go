@@ -97,9 +97,9 @@ func (f *Folders) Keysets(ctx context.Context) (map[string]*pki.Keyset, error) {
 	return readAll(ctx, objects, decodeKeyset)
 }
 
-// Keyset reads the keyset of a name, and the version against which its next write is held.
-// The version is empty where it stands in another place, or under an old name: it is written
-// anew then. The keyset is nil when there is none.
+// Keyset reads the keyset of a name, and the version that conditions its next write.
+// The version is empty if the keyset is stored in another place, or under an old name: the
+// next write then creates it. The keyset is nil when there is none.
 func (f *Folders) Keyset(ctx context.Context, name string) (*pki.Keyset, store.Version, error) {
 	data, version, err := f.Keys.Store.Get(ctx, layout.Keyset(name))
 	switch {
@@ -343,8 +343,8 @@ func (f *Folders) OtherSSHKeys(ctx context.Context, k SSHKey) ([]string, error) 
 	return out, nil
 }
 
-// DeleteSSHKeys removes the SSH keys of some fingerprints, or, when none is given,
-// every one, wherever it is.
+// DeleteSSHKeys removes the SSH keys with some fingerprints from every place; without
+// fingerprints, all SSH keys.
 func (f *Folders) DeleteSSHKeys(ctx context.Context, fingerprints ...string) error {
 	for _, folder := range []Folder{f.statePKI, f.Keys} {
 		listing, err := folder.Listing(ctx)

@@ -34,7 +34,7 @@ const (
 	// holder that lives renews it meanwhile, and leaseWrong how wrong a clock may be:
 	// S3 refuses requests of one that is wrong by more.
 	leaseWatch, leaseWrong = 20 * time.Second, 15 * time.Minute
-	// leaseTries is how often a write that collides with those of others is tried.
+	// leaseTries is how often a write that collides with other writes is tried.
 	leaseTries = 10
 )
 
@@ -135,8 +135,8 @@ func (s *Store) Acquire(ctx context.Context, cluster string, who Holder, watch W
 	return held, l, nil
 }
 
-// Watch is told when Acquire begins to watch a lease that has ended, as its holder may
-// live all the same, and for how long; what it returns is called when that is over.
+// Watch is called when Acquire begins to watch a lease that has ended, because its holder may
+// still be alive, and with the time this takes; the function it returns is called afterwards.
 type Watch func(h *Held, d time.Duration) (over func())
 
 // take writes our lease if nobody else's stands.
@@ -205,13 +205,14 @@ func (s *Store) stands(l LeaseState, now time.Time) bool {
 	return s.mayLive(l, now) && now.Before(l.Expires.Add(leaseSkew))
 }
 
-// mayLive says whether a lease, even one that has ended, may be that of a living
+// mayLive reports whether a lease, even one that has ended, may belong to a living
 // holder: its clock, or ours, may be wrong.
 func (s *Store) mayLive(l LeaseState, now time.Time) bool {
 	return !l.Free && !(l.Process != "" && s.cfg.Gone(l.Process)) && now.Sub(l.Expires) < leaseWrong
 }
 
-// newHeld describes a lease at a time, which is that of its renewal or later: another's clock may be ahead.
+// newHeld describes a lease at now, or at its renewal if that is later: another's clock may be
+// ahead.
 func newHeld(cluster string, l LeaseState, now time.Time) *Held {
 	if now.Before(l.Renewed) {
 		now = l.Renewed
@@ -250,8 +251,8 @@ func (s *Store) Holding(ctx context.Context, cluster string) (*Held, error) {
 	return newHeld(cluster, l, now), nil
 }
 
-// Break frees the lease of a cluster, whoever holds it, and records that. A holder that is
-// alive after all notices within a quarter of a minute, and at its next Check.
+// Break frees the lease of a cluster, no matter who holds it, and records that. A holder that is
+// still alive notices within a quarter of a minute, and at its next Check.
 func (s *Store) Break(ctx context.Context, who Holder, cluster string) error {
 	if err := checkName(cluster); err != nil {
 		return err
@@ -292,7 +293,7 @@ func (s *Store) writeLease(ctx context.Context, cluster string, l LeaseState, o 
 	return s.own(cluster).Put(ctx, leaseKey, append(data, '\n'), o)
 }
 
-// Fence is the number of this holder, higher than that of any before it.
+// Fence is the number of this holder, higher than the number of any holder before it.
 func (l *Lease) Fence() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -44,7 +44,7 @@ func hashConfig(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hexHash is the hexadecimal spelling of the base64 of a hash; "" for what is none.
+// hexHash turns a base64 hash into hexadecimal; "" if it is not one.
 func hexHash(hash string) string {
 	sum, err := base64.StdEncoding.DecodeString(hash)
 	if err != nil || len(sum) != sha256.Size {
@@ -71,8 +71,8 @@ func encodeConfigs(texts map[string][]byte) ([]byte, error) {
 }
 
 // decodeConfigs returns the configurations of an object by their hashes, which are
-// computed: one that is damaged is another one. An object that is no set is a configuration
-// by itself, as earlier versions kept them.
+// computed: a damaged configuration gets another hash. An object that is not a set is a
+// single configuration, as earlier versions kept them.
 func decodeConfigs(data []byte) map[string][]byte {
 	single := map[string][]byte{hashConfig(data): data}
 	r, err := gzip.NewReader(bytes.NewReader(data))
@@ -162,10 +162,10 @@ func (s *Store) NodeConfigs(ctx context.Context, cluster string, hashes ...strin
 	return out, nil
 }
 
-// KeepNodeConfigs keeps node configurations as one set, in a request for a listing, and one
-// more where the set is not kept yet. Of the others, those are removed that were kept more
-// than 90 days ago and hold none that is in use, whose hashes are as for NodeConfigs; where
-// it is not known what is in use, inUse is nil, and none is.
+// KeepNodeConfigs stores node configurations as one set; this takes one listing, and one
+// more request if the set is not stored yet. It removes older sets stored more than
+// 90 days ago that hold no configuration in use; inUse has the hashes, as for NodeConfigs.
+// A nil inUse means that nobody knows, and nothing is removed.
 func (s *Store) KeepNodeConfigs(ctx context.Context, cluster string, configs [][]byte, inUse []string) error {
 	sets, err := s.configSets(ctx, cluster)
 	if err != nil {

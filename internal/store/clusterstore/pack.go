@@ -26,9 +26,9 @@ type document struct {
 }
 
 // pack holds the documents of a cluster that everybody reads: config, instance
-// groups, additional objects. In the store it spares a request for each of them; on
-// the local disk, the requests for the pack too. It only ever helps: a document
-// whose version is not that of a fresh listing is not used. Keys and secrets are never in it.
+// groups, additional objects. In the store it saves a request for each of them; on
+// the local disk, also the requests for the pack. It is only a cache: a document
+// whose version differs from a fresh listing is not used. It never holds keys or secrets.
 type pack struct {
 	Format    int                 `json:"format"`
 	Documents map[string]document `json:"documents"`
@@ -120,8 +120,8 @@ func (s *Store) fetch(ctx context.Context, cluster string, objects []store.Info,
 	return out, nil
 }
 
-// packed reads the pack in the store. Whatever is wrong with it, the documents
-// are there, so it is then as good as empty.
+// packed reads the pack in the store. A pack that cannot be read counts as empty, because
+// the documents themselves are there.
 func (s *Store) packed(ctx context.Context, cluster string) *pack {
 	data, v, err := s.own(cluster).Get(ctx, packKey)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Store) packed(ctx context.Context, cluster string) *pack {
 	return &p
 }
 
-// with takes from other what is missing, and returns what then still is.
+// with takes missing documents from other, and returns what is still missing.
 func (p pack) with(other pack, missing []store.Info) (pack, []store.Info) {
 	out := pack{Documents: maps.Clone(p.Documents), Remote: p.Remote}
 	if out.Documents == nil {
@@ -146,8 +146,8 @@ func (p pack) with(other pack, missing []store.Info) (pack, []store.Info) {
 	return out, out.missing(missing)
 }
 
-// read gets documents one by one, but for the empty ones, of which nothing is to
-// be had. One that has gone since it was listed is left out.
+// read gets documents one by one, except empty ones. A document that was removed since the
+// listing is left out.
 func (s *Store) read(ctx context.Context, cluster string, objects []store.Info) (map[string]document, error) {
 	folder := s.folder(cluster)
 	var mu sync.Mutex
@@ -201,9 +201,9 @@ func (s *Store) forget(ctx context.Context, cluster string) {
 	}
 }
 
-// publish writes the pack into the store, unless the one that is there is the
-// same, and to the local disk. It is a help, not a part of the state, so a store that
-// refuses it is no error.
+// publish writes the pack to the store, unless the same pack is already there,
+// and to the local disk. The pack is only a cache, so a store that refuses it causes
+// no error.
 func (s *Store) publish(ctx context.Context, cluster string, p pack) pack {
 	if p.Remote == "" {
 		remote := pack{Documents: p.Documents}

@@ -22,10 +22,10 @@ import (
 type Revision struct {
 	Number int       `json:"number"`
 	Time   time.Time `json:"time"`
-	// Holder is who made the change; Fence is that of the lease under which it was made.
+	// Holder is who made the change; Fence is the number of the lease under which it was made.
 	Holder
 	Fence int64 `json:"fence,omitempty"`
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string `json:"version,omitempty"`
 	// Plan is the digest of the plan that was carried out, as its maker spells it; only a
 	// change that was applied has one.

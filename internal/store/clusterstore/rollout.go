@@ -29,8 +29,8 @@ func (s *Store) Rollout(ctx context.Context, cluster string) ([]byte, store.Vers
 }
 
 // PutRollout replaces the state that has the version, which is empty when there is none.
-// The error is of the class Conflict when somebody else has written another, and wraps
-// ErrLost when the lease is lost. A write of ours whose answer was lost is no conflict.
+// The error is of the class Conflict when somebody else has written another state, and wraps
+// ErrLost when the lease is lost. Our own write whose answer was lost does not conflict.
 func (s *Store) PutRollout(ctx context.Context, lease *Lease, data []byte, version store.Version) (store.Version, error) {
 	if err := lease.Hold(ctx); err != nil {
 		return "", err
@@ -48,8 +48,8 @@ func (s *Store) PutRollout(ctx context.Context, lease *Lease, data []byte, versi
 	return v, nil
 }
 
-// Wish adds to what users want of the rollout of a cluster. It needs no lease: whoever
-// holds that reads the wishes.
+// Wish adds a user's wish for the rollout of a cluster. It needs no lease: the holder of the
+// lease reads the wishes.
 func (s *Store) Wish(ctx context.Context, cluster string, wish json.RawMessage) error {
 	for range leaseTries {
 		all, v, err := s.Wishes(ctx, cluster)

@@ -11,8 +11,8 @@ import (
 // rotationKey is how far the rotation of a cluster's keys has come, in our own folder.
 const rotationKey = "rotation.json"
 
-// Rotation reads what was written of a cluster's rotation of keys, and its version; there
-// is nothing of either where none was begun.
+// Rotation reads the stored state of a cluster's key rotation, and its version; both are
+// empty if no rotation was begun.
 func (s *Store) Rotation(ctx context.Context, cluster string) ([]byte, store.Version, error) {
 	if err := checkName(cluster); err != nil {
 		return nil, "", err

@@ -24,8 +24,8 @@ type write struct {
 	gone   bool // the document is to be deleted
 }
 
-// Save changes a cluster's documents from what was read to what they are to be,
-// and returns them as they then are. A nil was creates the cluster.
+// Save changes a cluster's documents from was, as they were read, to now, and returns
+// them as stored. A nil was creates the cluster.
 //
 // Only documents that differ are written, and each only if it is still the version
 // that was read: when somebody else has changed one since, or made the same new one,

@@ -144,7 +144,7 @@ func MakeFolder(dir, name string, mode fs.FileMode) error {
 	return root.MkdirAll(filepath.FromSlash(name), mode)
 }
 
-// Rename gives a file another name, in a folder that exists. What has that name is
+// Rename renames a file, in a folder that exists. An existing file of the new name is
 // replaced; a link is replaced, not followed.
 func Rename(dir, from, to string) error {
 	return change(dir, from, func(root *os.Root) error {
@@ -182,7 +182,7 @@ func Remove(dir, name string) error {
 	return change(dir, name, func(root *os.Root) error { return root.Remove(filepath.FromSlash(name)) })
 }
 
-// RemoveAll removes a file, or a folder with all in it. One that does not exist is no error.
+// RemoveAll removes a file, or a folder with all in it. It is not an error if it does not exist.
 func RemoveAll(dir, name string) error {
 	err := change(dir, name, func(root *os.Root) error { return root.RemoveAll(filepath.FromSlash(name)) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -220,7 +220,7 @@ func localName(dir, name string) error {
 	return nil
 }
 
-// regular describes a regular file below folders that are no links.
+// regular describes a regular file below folders that are not links.
 func regular(root *os.Root, name string) (fs.FileInfo, error) {
 	if err := plainFolders(root, path.Dir(name)); err != nil {
 		return nil, err

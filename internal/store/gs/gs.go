@@ -101,7 +101,7 @@ type bucket struct {
 	url    string // what the user wrote, without a final slash
 	name   string
 	prefix string // empty, or ends in a slash
-	// there says that the bucket has answered, so that what is missing is an object.
+	// there says that the bucket has answered, so a missing thing is an object.
 	there atomic.Bool
 }
 
@@ -139,8 +139,8 @@ func (b *bucket) Get(ctx context.Context, key string) ([]byte, store.Version, er
 	return nil, "", fault.Wrap(fault.Lost, fmt.Errorf("read %s: the checksum of what arrives is another than that of the object", store.URL(b, key)), "check the network, and any proxy")
 }
 
-// whole reports whether an object has the checksum that the server tells. That of an
-// object stored in compressed form is of that form.
+// whole reports whether an object has the checksum that the server states. For an object
+// stored in compressed form, that is the checksum of the compressed form.
 func whole(a web.Answer) bool {
 	if e := a.Header.Get("X-Goog-Stored-Content-Encoding"); e != "" && e != "identity" {
 		return true
@@ -159,7 +159,7 @@ func checksum(data []byte) string {
 	return base64.StdEncoding.EncodeToString([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-// object is what the API tells of one object (Cloud Storage JSON API, resource Object).
+// object is the API's description of an object (Cloud Storage JSON API, resource Object).
 type object struct {
 	Name       string `json:"name"`
 	Size       int64  `json:"size,string"`

@@ -20,7 +20,7 @@ import (
 // at is the path of the bucket in the JSON API.
 func (b *bucket) at() string { return "/storage/v1/b/" + url.PathEscape(b.name) }
 
-// objects is the path of all objects, and object that of one, by its name in the bucket.
+// objects returns the path of all objects, and object the path of one, by its name in the bucket.
 func (b *bucket) objects() string           { return b.at() + "/o" }
 func (b *bucket) object(name string) string { return b.objects() + "/" + url.PathEscape(name) }
 
@@ -69,7 +69,7 @@ func (b *bucket) ask(ctx context.Context, method, path string, body func() (io.R
 	return a, err
 }
 
-// refusal is what an answer says that is no success (Cloud Storage, "HTTP status and
+// refusal is the body of an unsuccessful answer (Cloud Storage, "HTTP status and
 // error codes for JSON").
 type refusal struct {
 	Error struct {
@@ -106,8 +106,8 @@ func tooMany(a web.Answer) bool {
 	return a.Status == http.StatusForbidden && slices.Contains([]string{"rateLimitExceeded", "userRateLimitExceeded"}, reason(a))
 }
 
-// missing asks whether the bucket is what is missing, unless it has answered before.
-// Whoever may not ask is told of the object.
+// missing asks whether the bucket itself is missing, unless it has answered before. If the
+// caller may not ask, the error names the object.
 func (b *bucket) missing(ctx context.Context) bool {
 	if b.there.Load() {
 		return false

@@ -17,8 +17,8 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// upload is what is told of an object that is written. Nobody keeps a copy of one
-// that everybody may read: by default that is an hour (Cloud Storage, "Cache-Control").
+// upload is the metadata sent with an object. It forbids caching of public objects:
+// by default they are cached for an hour (Cloud Storage, "Cache-Control").
 type upload struct {
 	Name         string `json:"name"`
 	CRC32C       string `json:"crc32c"`
@@ -26,8 +26,8 @@ type upload struct {
 	CacheControl string `json:"cacheControl"`
 }
 
-// boundary separates the parts of an upload. Nothing looks for it but at the start of a
-// line, and the checksums tell of an object that was cut there.
+// boundary separates the parts of an upload. It is recognised only at the start of a
+// line, and the checksums reveal an object that was cut there.
 const boundary = "kops-object-5d1c0a8e3f7b4962"
 
 // Put implements store.Store.
@@ -69,8 +69,8 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 	return "", err
 }
 
-// parts is the body of an upload: what is told of the object, and the object. The
-// second is the length of both.
+// parts returns the body of an upload, the metadata and the object, and the length of
+// both.
 func parts(about, data []byte) func() (io.Reader, int64) {
 	head := "--" + boundary + "\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n" + string(about) +
 		"\r\n--" + boundary + "\r\nContent-Type: application/octet-stream\r\n\r\n"
@@ -80,7 +80,7 @@ func parts(about, data []byte) func() (io.Reader, int64) {
 	}
 }
 
-// written is the version of what was written, if that is what was to be.
+// written returns the version of a written object, and an error if the object arrived damaged.
 func (b *bucket) written(key string, answer, data []byte) (store.Version, error) {
 	var o object
 	if err := json.Unmarshal(answer, &o); err != nil || o.Generation == "" {
@@ -93,8 +93,8 @@ func (b *bucket) written(key string, answer, data []byte) (store.Version, error)
 	return store.Version(o.Generation), nil
 }
 
-// generation is a version as a condition. Those of other stores become one that no
-// object has: a generation is a time in microseconds.
+// generation returns a version as a condition. Versions of other stores become a generation
+// that no object has: a generation is a time in microseconds.
 func generation(v store.Version) string {
 	if v == "" || v == "0" || strings.Trim(string(v), "0123456789") != "" {
 		return "1"

@@ -32,7 +32,7 @@ type Options struct {
 	// Direct asks the machine's own metadata service, which a proxy would ask for
 	// itself; nil: the program runs on no machine of a cloud.
 	Direct *http.Client
-	// Keys has those of the server at S3_ENDPOINT where the environment has none; it is asked
+	// Keys has the keys of the server at S3_ENDPOINT where the environment has none; it is called
 	// when they are first needed. nil: there are no others.
 	Keys Account
 	// Account has the credentials for AWS where the environment has none; it is asked
@@ -96,8 +96,8 @@ func (o Options) s3() s3.Config {
 	return c
 }
 
-// gs says how buckets of Google's are reached: as STORAGE_EMULATOR_HOST says, or Google
-// itself. A server that plays it knows nobody, and is told nothing.
+// gs returns how Google's buckets are reached: at STORAGE_EMULATOR_HOST, or at Google
+// itself. An emulator knows no users, and gets no credentials.
 func (o Options) gs() gs.Config {
 	c := gs.Config{HTTP: o.HTTP, Endpoint: o.Env("STORAGE_EMULATOR_HOST"), Token: o.Token}
 	switch {

@@ -34,8 +34,8 @@ type Config struct {
 	Credentials aws.CredentialsProvider
 	// ACL is a canned ACL for every object written; empty leaves it to the writer.
 	ACL string
-	// Unproven says that the server's conditions of writes are relied on without a proof.
-	// Those of Amazon S3 need none.
+	// Unproven says that the server's conditional writes are relied on without a proof.
+	// Amazon S3 needs none.
 	Unproven bool
 	// HTTPClient sends the requests; nil means one of its own for each store.
 	HTTPClient sdk.HTTPClient
@@ -133,7 +133,7 @@ func (b *bucket) connect(region string) *sdk.Client {
 			o.MaxAttempts, o.MaxBackoff = web.Tries, web.MaxBackoff
 			o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return web.Backoff(attempt), nil })
 			o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(hopeless)}, o.Retryables...)
-			// A quota of tries for all requests together would end those of an interruption
+			// A quota of retries shared by all requests would run out in an interruption
 			// that meets many requests, long before each had its own tries.
 			o.RateLimiter = ratelimit.None
 		}),

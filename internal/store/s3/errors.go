@@ -93,7 +93,7 @@ func (b *bucket) creation() string {
 	return command
 }
 
-// classed gives an error its class and remedy. The codes are those of the page
+// classed gives an error its class and remedy. The codes are from the page
 // "Error responses" of the Amazon S3 API reference.
 func (b *bucket) classed(doing, permission, key, code string, status int, err error) error {
 	what := doing + " " + store.URL(b, key)

@@ -155,7 +155,7 @@ func aBrokenConnectionLosesTheAnswer(t *testing.T) {
 	}
 }
 
-// A body that breaks off each time is not the object, whatever the protocol calls the break.
+// A body that is cut off each time is not taken for the object, however the protocol reports it.
 func TestAnAnswerThatBreaksOffIsLost(t *testing.T) {
 	for _, why := range []error{io.ErrUnexpectedEOF, errors.New("stream error: stream ID 3; INTERNAL_ERROR")} {
 		s := &server{answer: func(int, *http.Request) *http.Response {

@@ -1,12 +1,12 @@
-// Package swift is the store in a container of OpenStack's object storage.
+// Package swift stores objects in a container of OpenStack's object storage.
 //
-// Swift cannot make a write depend on what is there: it looks at If-None-Match of a PUT
-// before it writes and not while it does, and passes over If-Match of PUT and DELETE
-// (Object Storage API; its own servers do so). What a condition is about is therefore
-// read before the write, and again some time after it: of writers that wrote at the same
-// time, only the last one then finds its own. That is a lock by time, after Fischer: it
-// holds as long as no write takes longer than Config.Settle to take effect. A removal on a
-// condition looks before only.
+// Swift cannot make a write depend on what is there: it checks If-None-Match of a PUT
+// before the write and not during it, and ignores If-Match of PUT and DELETE
+// (Object Storage API; its own servers do so). The object of a condition is therefore
+// read before the write, and again some time after it: of several concurrent writers, only
+// the last one then finds its own write. That is a lock by time, after Fischer: it
+// holds as long as no write takes longer than Config.Settle to take effect. A conditional
+// removal only looks before it.
 //
 // It must not know what the objects mean, nor read the environment: who logs in, and
 // where, is handed in.
@@ -102,7 +102,7 @@ type container struct {
 	url     string // what the user wrote, without a final slash
 	name    string
 	prefix  string // empty, or ends in a slash
-	// there says that the container has answered, so that what is missing is an object.
+	// there says that the container has answered, so a missing thing is an object.
 	there atomic.Bool
 }
 

@@ -46,7 +46,7 @@ func NewClient() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: KeepTLS}
 }
 
-// Answer is a whole answer, whatever its status.
+// Answer is a complete answer, of any status.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -58,9 +58,9 @@ type Answer struct {
 // OK reports success.
 func (a Answer) OK() bool { return a.Status/100 == 2 }
 
-// Ask sends the request that each call of next makes, until an answer is whole and no
-// sign of trouble that passes: 408, 429, 5xx, and what passes says; nil says nothing.
-// An error means that no answer came: it is that of ctx, of next, or of Lost.
+// Ask sends the request that each call of next makes, until an answer is complete and not
+// a sign of temporary trouble: 408, 429, 5xx, or an answer for which passes returns true; passes
+// may be nil. An error means that no answer came: it is from ctx, from next, or one for Lost.
 func Ask(ctx context.Context, client *http.Client, next func() (*http.Request, error), passes func(Answer) bool) (Answer, error) {
 	for try := 1; ; try++ {
 		a, err := ask(client, next)

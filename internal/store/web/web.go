@@ -38,9 +38,9 @@ func KeepTLS(next *http.Request, before []*http.Request) error {
 // named marks a context whose requests a spec asks for.
 type named struct{}
 
-// Named marks requests to places that a spec names. Dialer and Allowed refuse them
-// link-local addresses, where clouds tell a machine its secrets: whoever reads a
-// foreign spec, such as a preview in CI, must not be made to ask there.
+// Named marks requests to places that a spec names. Dialer and Allowed refuse
+// link-local addresses to them, where clouds give a machine its secrets: a program that
+// reads a foreign spec, such as a preview in CI, must not be made to ask there.
 func Named(ctx context.Context) context.Context { return context.WithValue(ctx, named{}, true) }
 
 // Get reads a file of at most so many bytes that a spec names, as Named says.
@@ -100,8 +100,8 @@ func Send(client *http.Client, req *http.Request) (io.ReadCloser, error) {
 	return nil, fault.Wrap(ClassOf(res.StatusCode), fmt.Errorf("the server answers %s", res.Status), "")
 }
 
-// ClassOf is the class of an answer that is no success: fault.NotYet where a later
-// try may help, fault.Denied where the server wants to know who asks, and fault.Gone where
+// ClassOf returns the class of an unsuccessful answer: fault.NotYet where a later
+// try may help, fault.Denied where the server requires authentication, and fault.Gone where
 // there is nothing.
 func ClassOf(status int) fault.Class {
 	switch {

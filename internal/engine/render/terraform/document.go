@@ -57,7 +57,7 @@ type Lookup struct {
 	Known map[string]string
 }
 
-// arguments are those of the data source.
+// arguments returns the data source's arguments.
 func (l Lookup) arguments() map[string]string {
 	out := map[string]string{}
 	for name, value := range l.By {

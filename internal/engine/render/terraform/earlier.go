@@ -19,8 +19,8 @@ var (
 func IsMainFile(text []byte) bool { return clusterName.Match(text) }
 
 // DataFiles lists the files under data/ that a main file reads and that belong to its
-// resources by their names, sorted. It is the list of what was written with that main
-// file; a user's own files are never in it.
+// resources by their names, sorted. These are the files written together with that main
+// file; a user's own files are never included.
 func DataFiles(main []byte) []string {
 	var out []string
 	types := resourceType.FindAllSubmatch(main, -1)

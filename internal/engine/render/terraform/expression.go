@@ -80,8 +80,8 @@ func (w *writer) pieces(v resource.Value) ([]piece, error) {
 	return out, errors.Join(errs...)
 }
 
-// reference spells an output of another node. What a configuration itself gives out may
-// also be an attribute that is none, in Terraform's spelling.
+// reference spells an output of another node. The outputs of the configuration itself may
+// also use an attribute that is not an output of the kind, in Terraform's spelling.
 func (w *writer) reference(a resource.Address, attr string) (piece, error) {
 	n, ok := w.doc.Graph.Get(a)
 	if !ok {

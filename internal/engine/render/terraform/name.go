@@ -33,6 +33,6 @@ func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 // dataName is the start of the names of a node's files.
 func dataName(a resource.Address) string { return "data/" + a.Kind + "_" + fileName(a.Name) }
 
-// fileName is a name as those of files have it: it keeps dots, loses colons, and holds no
-// separator of folders.
+// fileName turns a name into a file name: it keeps dots, drops colons, and replaces path
+// separators.
 func fileName(name string) string { return strings.NewReplacer(":", "", "/", "--").Replace(name) }

@@ -11,7 +11,8 @@ import (
 	"kops.local/kops/internal/test/sim"
 )
 
-// What is cut for a screen is whole elsewhere, and a full preview shows new texts, but no hidden one.
+// Values shortened on a screen are complete elsewhere, and a full preview shows new texts, but no
+// hidden ones.
 func TestLongValuesAndNewTexts(t *testing.T) {
 	long := strings.Repeat("debian", 30)
 	script := resource.Text(resource.Lit("first\nsecond\n"))

@@ -141,7 +141,7 @@ type report struct {
 	Format  int    `json:"format"`
 	Kind    string `json:"kind"`
 	Cluster string `json:"cluster"`
-	// Version is that of the program.
+	// Version is the program's version.
 	Version   string       `json:"version"`
 	Time      time.Time    `json:"time"`
 	Digest    string       `json:"digest"`

@@ -97,7 +97,7 @@ func (p *Progress) Close() {
 	p.running = nil
 }
 
-// fail tells of a failure; of a cause that was told already only what it was.
+// fail reports a failure; if its cause was already shown, it refers to the step that failed with it first.
 func (p *Progress) fail(e exec.Event) {
 	what := "failed to " + string(e.Step.Op)
 	if e.Step.Op == plan.Keep {
@@ -128,8 +128,8 @@ type count struct {
 	what string
 }
 
-// rest is what became of the changes that are not done; the counts and that of the
-// done ones add up to all changes, but for kept resources that cannot be used.
+// rest counts the changes that are not done, by result. Together with the done ones they add
+// up to all changes, plus kept resources that cannot be used.
 func (p *Progress) rest() []count {
 	return slices.DeleteFunc([]count{{p.failed, "failed"}, {p.denied, "not allowed"}, {p.cut, "interrupted"}, {p.skipped, "not tried"},
 		{p.unready, "unchanged and not usable"}}, func(c count) bool { return c.n == 0 })

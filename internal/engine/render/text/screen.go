@@ -173,7 +173,7 @@ func (s *Screen) up() string {
 	return text
 }
 
-// row is a line of a display, and what is added as far as there is room for it.
+// row is a line of a display, and the text added to it as far as there is room.
 type row struct{ line, more string }
 
 // cut shortens a row to the width, so that it never wraps, and shows the control

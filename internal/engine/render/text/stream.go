@@ -15,9 +15,9 @@ func (s *Screen) Stream(w io.Writer, here bool) io.Writer {
 	return &stream{Writer: w, screen: s, here: here}
 }
 
-// Exact returns the writer below a stream, for documents such as JSON, in which control
-// characters are escaped already, and for programs that draw on the terminal themselves.
-// What is drawn there is taken away before.
+// Exact returns the writer below a stream, for documents such as JSON, whose control
+// characters are already escaped, and for programs that draw on the terminal themselves.
+// The display is cleared first.
 func Exact(w io.Writer) io.Writer {
 	s, ok := w.(*stream)
 	if !ok {
@@ -84,8 +84,8 @@ func partial(text string) int {
 	return 0
 }
 
-// printable shows the control characters of a text, but newlines and tabs, and bytes
-// that are no text, as Go spells them: \x1b.
+// printable shows the control characters of a text, except newlines and tabs, and bytes
+// that are not valid text, as Go spells them: \x1b.
 func printable(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) {

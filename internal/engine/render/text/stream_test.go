@@ -58,7 +58,7 @@ func TestControlCharactersAreShownInWhatIsDrawn(t *testing.T) {
 	}
 }
 
-// What is written meanwhile goes above what is redrawn, by whichever stream, and a prompt is left alone.
+// Lines from any stream go above the redrawn display, and a prompt is left alone.
 func TestAllStreamsShareTheScreen(t *testing.T) {
 	var b bytes.Buffer
 	at := &watch{time.Unix(100, 0)}

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Waiting shows what is waited for: a line for each new reason where lines stay,
-// or the reasons of now, redrawn, where they can be. It is safe for concurrent use.
+// Waiting shows the reasons for waiting: a line for each new reason where lines stay,
+// or the current reasons, redrawn, where they can be. It is safe for concurrent use.
 type Waiting struct {
 	display
 	seen bool
-	// reasons are those of the last look.
+	// reasons are the reasons found by the last look.
 	reasons []Reason
 	// told are the texts that were written of each reason that still holds.
 	told map[string]map[string]bool
@@ -27,9 +27,9 @@ func NewWaiting(on *Screen) *Waiting {
 	return w
 }
 
-// Saw takes the reasons that a look has found; none means that all is well. What
-// was told of a reason is not told again while it lasts, though its text goes to
-// and fro.
+// Saw takes the reasons that a look has found; an empty list means that all is well. A text
+// already written for a reason is not repeated while the reason lasts, even if its text
+// alternates.
 func (w *Waiting) Saw(reasons []Reason) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -48,7 +48,8 @@ func Source(client *http.Client, environment string) func(context.Context) (stri
 			token, err = found.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
 		}
 		if err != nil && ctx.Err() == nil {
-			// The cause is hidden: the answer of who gives tokens is not that of the container.
+			// The cause's class is hidden: an answer of the token service says nothing about the
+			// container.
 			err = fault.Wrap(fault.Denied, fmt.Errorf("find Azure credentials: %v", err), //nolint:errorlint // see above
 				"log in (az login), or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or AZURE_STORAGE_KEY")
 		}

@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Clock stands still but for what is slept, and passes then at once. Holders of
-// leases that sleep by it do not renew them: they are never heard of again.
+// Clock advances only by sleeping, and then at once. Holders of leases that sleep
+// by it do not renew them, as if they had died.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time

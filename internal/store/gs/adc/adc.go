@@ -33,7 +33,8 @@ func Source(client *http.Client) token.Source {
 		case ctx.Err() != nil:
 			return token.Token{}, ctx.Err()
 		}
-		// The cause is hidden: the answer of who gives tokens is not that of the bucket.
+		// The cause's class is hidden: an answer of the token service says nothing about the
+		// bucket.
 		return token.Token{}, fault.Wrap(fault.Denied, fmt.Errorf("find Google credentials: %v", err), //nolint:errorlint // see above
 			"log in (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to the file of a key")
 	}

@@ -27,8 +27,8 @@ type Token struct {
 // Source returns a token. Errors are of class fault.Denied where there is none to be had.
 type Source func(context.Context) (Token, error)
 
-// early is how long before its end a token is no longer used. The metadata server has
-// another one from five minutes before the end on (Compute Engine, "Authenticate
+// early is how long before its end a token is no longer used. The metadata server issues
+// a new one from five minutes before the end on (Compute Engine, "Authenticate
 // workloads to Google Cloud APIs").
 const early = 225 * time.Second
 
@@ -87,7 +87,8 @@ func Machine(client *http.Client, server string) Source {
 	}
 }
 
-// denied hides the class of a cause: that the metadata server has no token is no answer of the store.
+// denied hides the class of a cause: a metadata server without a token says nothing about the
+// store.
 func denied(err error) error {
 	return fault.Wrap(fault.Denied, fmt.Errorf("the machine has no account: %v", err), //nolint:errorlint // see above
 		"give the instance a service account, with the scope of what it asks for")

@@ -26,7 +26,8 @@ func (Credentials) Retrieve(ctx context.Context) (found aws.Credentials, err err
 		found, err = cfg.Credentials.Retrieve(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		// The cause is hidden: the answer of a metadata service is not that of the bucket.
+		// The cause's class is hidden: an answer of the metadata service says nothing about the
+		// bucket.
 		err = fault.Wrap(fault.Denied, fmt.Errorf("find AWS credentials: %v", err), //nolint:errorlint // see above
 			"log in again (aws sso login), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	}

@@ -30,7 +30,8 @@ func Login(env func(string) string, client *http.Client) func(context.Context) (
 	return func(ctx context.Context) (swift.Session, error) {
 		s, err := login(ctx, env, client)
 		if err != nil && ctx.Err() == nil {
-			// The cause is hidden: the answer of the identity service is not that of the container.
+			// The cause's class is hidden: an answer of the identity service says nothing about
+			// the container.
 			err = fault.Wrap(fault.Denied, fmt.Errorf("log in to OpenStack: %v", err), //nolint:errorlint // see above
 				"set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and the names of the domains, as the file openrc of the project does, or OS_APPLICATION_CREDENTIAL_ID and OS_APPLICATION_CREDENTIAL_SECRET")
 		}
@@ -103,8 +104,8 @@ func Options(env func(string) string) (o gophercloud.AuthOptions, region string,
 	return o, env("OS_REGION_NAME"), nil
 }
 
-// variables are what a file of credentials says, by the variables of the environment. Its
-// keys are those of the variables in small letters, such as tenant_id, but for identity,
+// variables returns the values of a credentials file by the environment's variables. Its
+// keys are the variables' names in lower case, such as tenant_id, except identity,
 // which is OS_AUTH_URL, user and region.
 func variables(text string) func(string) string {
 	found, section := map[string]string{}, ""

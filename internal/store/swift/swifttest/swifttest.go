@@ -107,7 +107,7 @@ func (s *Server) Login(name string) func(context.Context) (swift.Session, error)
 	}
 }
 
-// Container makes a container; readers are those of its X-Container-Read.
+// Container makes a container; readers is its X-Container-Read.
 func (s *Server) Container(t testing.TB, name, readers string) {
 	t.Helper()
 	session, err := s.Login("owner")(t.Context())

@@ -21,9 +21,9 @@ func Validate(tb testing.TB, files map[string][]byte) {
 	}
 }
 
-// Check returns what is wrong with a configuration, given as its files by their
-// slash-separated names, sorted. Resources of providers whose schema is not
-// among those here are checked for their references only.
+// Check returns the mistakes in a configuration, given as its files by their
+// slash-separated names, sorted. Resources of providers without a schema
+// here are checked for their references only.
 func Check(files map[string][]byte) []string {
 	known, err := load()
 	if err != nil {
