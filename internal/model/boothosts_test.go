@@ -14,7 +14,8 @@ func addressAt(subnet string) resource.Value {
 	return resource.Out(resource.Address{Kind: "google_compute_address", Name: "api-" + subnet}, "address")
 }
 
-// resolved is a script in which each reference is an address: that of the nth subnet ends in n.
+// resolved returns a script in which each reference is an address: the nth subnet's address ends
+// in n.
 func resolved(t *testing.T, c resource.Content) string {
 	t.Helper()
 	text, known := c.Value().Resolve(func(a resource.Address, _ string) (string, bool) { return "10.0.0." + a.Name[len(a.Name)-1:], true }).Known()

@@ -65,8 +65,8 @@ func TestAPIServersWithoutEtcdFindItByName(t *testing.T) {
 	}
 }
 
-// The API server calls the etcd of events without TLS where the feature
-// EtcdEventsHTTP says so: its managers then serve none, and those of main do.
+// With the feature EtcdEventsHTTP, the API server calls the events etcd without TLS:
+// the managers of events then serve no TLS, and the managers of main do.
 func TestEtcdServesTLSAsTheAPIServerCallsIt(t *testing.T) {
 	in := input(t, golden+"irsa")
 	flags := func(etcd string) string {

@@ -30,11 +30,11 @@ type Fetched struct {
 	Images []string
 }
 
-// FetchedBy reads what a cluster fetches from its own files: what the node configuration
-// names, nodeup, and the images that manifests, add-ons and hooks run. Without arches,
-// it is for those of the cluster's machines. The input needs no keysets, and digests
-// among its facts are not used: they may be what comes of this. Its spec is to be
-// completed without mirrors, as names would be those of the mirrors.
+// FetchedBy reads what a cluster fetches from its own files: the files in the node configuration,
+// nodeup, and the images that manifests, add-ons and hooks run. Without arches,
+// it uses the architectures of the cluster's machines. The input needs no keysets. Digests
+// among its facts are ignored, as they may be computed from this result. Its spec must be
+// completed without mirrors, because names would otherwise be the mirrors' names.
 func FetchedBy(in Input, arches []download.Arch) (Fetched, error) {
 	in = in.bare()
 	if len(arches) == 0 {

@@ -32,7 +32,7 @@ import (
 // bucket is what stands for the goldens' store memfs://.
 const bucket = "s3://testingBucket/"
 
-// oneKey is the key of every keyset here: making keys takes long, and none is compared.
+// oneKey is the key of every keyset here: making keys takes long, and the tests compare no keys.
 var oneKey = sync.OnceValues(func() (crypto.Signer, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 func issuer() pki.Issuer {

@@ -35,7 +35,7 @@ type Input struct {
 	// Cluster and Groups are completed.
 	Cluster *api.Cluster
 	Groups  []*api.InstanceGroup
-	// Traits are those of the cluster's platform.
+	// Traits are the traits of the cluster's platform.
 	Traits *traits.Traits
 	// NodeVersion is the Kubernetes version of machines without an API server;
 	// empty means the cluster's.
@@ -63,7 +63,7 @@ type Input struct {
 	DockerConfig pki.Secret
 	// Objects are Kubernetes objects of the user's, one document each.
 	Objects []map[string]any
-	// Addons are those that there are; nil are those of this program.
+	// Addons is the catalogue of add-ons; nil: this program's own.
 	Addons *catalogue.Catalogue
 	// Own says what images of kops' own programs are called, and which files of them
 	// machines fetch from the cluster's store.
@@ -72,7 +72,7 @@ type Input struct {
 	Deliver bool
 	// Arch is the only architecture of machines; empty: they have any that kops knows.
 	Arch download.Arch
-	// Buckets are those of the stores in which files can be.
+	// Buckets are the buckets of the stores that can hold files.
 	Buckets managedfile.Buckets
 	// Environment are variables of the caller's that machines of the control
 	// plane need to reach the store. Those that neither all platforms nor its own name are not used.

@@ -87,7 +87,8 @@ func (in Input) blind() bool {
 	})
 }
 
-// archesOf are the architectures that the machines of a group may have: that of their image, if it is known.
+// archesOf lists the architectures that the machines of a group may have: the architecture of
+// their image, if known.
 func (in Input) archesOf(g *api.InstanceGroup) []download.Arch {
 	image, ok := in.known().Image(g.Spec.Image)
 	if arch := map[string]download.Arch{facts.ArchX86: download.AMD64, facts.ArchARM: download.ARM64}[image.Architecture]; ok && arch != "" {
@@ -96,7 +97,8 @@ func (in Input) archesOf(g *api.InstanceGroup) []download.Arch {
 	return in.arches()
 }
 
-// ownPrograms are those of kops' own that run in containers on the machines of a group with an API server.
+// ownPrograms lists kops' own programs that run in containers on the machines of a group with an
+// API server.
 func (in Input) ownPrograms(g *api.InstanceGroup) []string {
 	out := []string{programs.Healthcheck}
 	if !g.IsControlPlane() {

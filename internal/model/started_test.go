@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// What the user data of a machine tells of it, however it is packed.
+// The user data tells what a machine was started with, in every packing.
 func TestUserDataTellsWhatAMachineWasStartedWith(t *testing.T) {
 	in := input(t, golden+"irsa")
 	g := group(t, in, api.RoleNode)

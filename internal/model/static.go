@@ -154,8 +154,8 @@ func (in Input) storeVariablesSet() []api.ContainerEnvVar {
 	return out
 }
 
-// storeAccess is what a pod needs to reach the cluster's store that finds its region, and
-// the way out, by itself; the region is that of the keys, too.
+// storeAccess returns the variables with which a pod reaches the cluster's store if the pod
+// finds its region and proxy by itself; the region is needed for the store's keys, too.
 func (in Input) storeAccess() []api.ContainerEnvVar {
 	out := in.storeVariablesSet()
 	if name := in.Traits.Store.RegionVariable; name != "" && in.Region != "" && !in.StoreKeys().IsZero() {

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Config is the file config.yaml. The mixed case of its keys is that of the file
-// format. Keys that are not known are let pass.
+// Config is the file config.yaml. The mixed case of its keys is given by the file
+// format. Unknown keys are ignored.
 type Config struct {
 	ClusterName string `json:"clusterName"`
 	Cloud       string `json:"cloud"`
-	// ConfigBase is the URL of the cluster's folder in the store, SecretStore that
-	// of its secrets; empty means the folder secrets of ConfigBase.
+	// ConfigBase is the URL of the cluster's folder in the store, SecretStore the URL
+	// of the secrets' folder; empty means the folder secrets of ConfigBase.
 	ConfigBase  string `json:"configBase"`
 	SecretStore string `json:"secretStore,omitempty"`
 	Server      Server `json:"server"`

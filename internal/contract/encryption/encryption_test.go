@@ -79,7 +79,7 @@ func TestWhatKopsMakesIsRead(t *testing.T) {
 	}
 }
 
-// names are those of the keys of the first provider of the first resource.
+// names returns the names of the keys of the first resource's first provider.
 func names(c *encryption.Config) string {
 	var out []string
 	for _, k := range c.Resources[0].Providers[0].AESCBC.Keys {

@@ -10,12 +10,12 @@ import (
 	"kops.local/kops/api/status"
 )
 
-// Annotations of nodes by which a machine tells what it runs, and is told to run something
+// Annotations of nodes by which a machine reports what it runs, and is asked to run something
 // else in place. Their values are JSON; see Read and Write.
 const (
 	// NodeConfig is of type Running. The machine writes it. Nothing may trust it.
 	NodeConfig = "kops.k8s.io/node-config"
-	// ApplyConfig is of type Apply. Whoever operates the cluster writes it.
+	// ApplyConfig is of type Apply. An operator of the cluster writes it.
 	ApplyConfig = "kops.k8s.io/apply-config"
 	// ApplyResult is of type Applied. The machine writes it.
 	ApplyResult = "kops.k8s.io/apply-result"
@@ -24,8 +24,8 @@ const (
 	Certificates = "kops.k8s.io/certificates"
 )
 
-// NeedsUpdate is an annotation of nodes whose machines must be replaced, whatever its
-// value. What applies add-ons writes it, and whoever operates the cluster may.
+// NeedsUpdate is an annotation of nodes whose machines must be replaced, with any value.
+// The program that applies add-ons writes it, and operators of the cluster may.
 const NeedsUpdate = "kops.k8s.io/needs-update"
 
 // LiveKeys is an annotation of ConfigMaps: which of their keys, separated by commas, are read
@@ -51,12 +51,12 @@ type Apply struct {
 
 // Applied is what became of an Apply.
 type Applied struct {
-	// Nonce is that of the Apply.
+	// Nonce is the nonce of the Apply.
 	Nonce string `json:"nonce"`
 	// Done says that the machine is what it was asked to be. Until then it tries again.
 	Done bool `json:"done"`
-	// Error is why the last try failed, and Phase where (those of the boot report); both
-	// are empty while the first try is under way.
+	// Error is why the last try failed, and Phase the phase (of the boot report) in which it
+	// failed; both are empty during the first try.
 	Error string `json:"error,omitempty"`
 	Phase string `json:"phase,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/contract/labels"
 )
 
-// What one side writes the other reads; the texts are those of the documentation.
+// What one side writes the other reads; the texts are taken from the documentation.
 func TestAnnotationsAreReadAsTheyAreWritten(t *testing.T) {
 	running := labels.Running{Hash: "h=", Files: map[string]string{"manifests/etcd/main-x.yaml": "2c26b46b", "secrets/dockerconfig": "00000000"}}
 	apply := labels.Apply{Hash: "h=", Nonce: "n"}

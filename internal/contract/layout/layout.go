@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/contract/programs"
 )
 
-// Files of what users write. Names of instance groups follow Groups, and those of
-// machines that were enrolled Hosts.
+// Files that users write. Names of instance groups follow Groups, and names of
+// enrolled machines follow Hosts.
 const (
 	Config     = "config"
 	Groups     = "instancegroup/"
@@ -64,8 +64,8 @@ func EtcdManifest(etcd, group string) string {
 // EtcdBackups is the folder of the back-ups of an etcd cluster that names no other.
 func EtcdBackups(etcd string) string { return backups + "etcd/" + etcd }
 
-// GroupFolder is where the configuration of a group's machines stands; role is that
-// of the group, as its spec has it.
+// GroupFolder is the folder of the configuration of a group's machines; role is the group's
+// role as in its spec.
 func GroupFolder(role, group string) string {
 	folder := strings.ToLower(role)
 	if role == "ControlPlane" {

@@ -25,9 +25,9 @@ func web() []struct {
 	}
 }
 
-// StoreURL is the URL of the store whose contents web clients find at an address; what
-// names a store already stays. It is not ok for other web servers. endpoint is that of a
-// server of S3 that is not Amazon's, or "".
+// StoreURL returns the URL of the store whose contents web clients find at an address; the URL
+// of a store is returned unchanged. It is not ok for other web servers. endpoint is the URL of
+// an S3 server other than Amazon's, or "".
 func StoreURL(address, endpoint string) (store string, ok bool) {
 	address = strings.TrimSuffix(address, "/")
 	if scheme, _, _ := strings.Cut(address, "://"); scheme != "https" && scheme != "http" {
@@ -49,7 +49,7 @@ func StoreURL(address, endpoint string) (store string, ok bool) {
 
 // Servers are what the URLs of public places depend on, besides the places.
 type Servers struct {
-	// Region is that of the bucket of S3.
+	// Region is the region of the S3 bucket.
 	Region string
 	// IPv6 asks for an address of S3 that has IPv6, too.
 	IPv6 bool

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Boot is what a machine knows when it starts: who it is, and where the
-// rest is to be had. The mixed case of its keys is that of the file format.
+// Boot is what a machine knows when it starts: who it is, and where to get the
+// rest. The mixed case of its keys is given by the file format.
 type Boot struct {
 	CloudProvider     string        `json:"CloudProvider,omitempty"`
 	ClusterName       string        `json:"ClusterName,omitempty"`

@@ -16,8 +16,8 @@ import (
 	"kops.local/kops/internal/contract/download"
 )
 
-// Config is what a machine is to become. The mixed case of its keys is
-// that of the file format.
+// Config describes what a machine should become. The mixed case of its keys is
+// given by the file format.
 type Config struct {
 	Assets                      map[download.Arch][]string `json:"Assets,omitempty"`
 	Images                      map[download.Arch][]Image  `json:"images,omitempty"`
@@ -64,7 +64,7 @@ type Config struct {
 	NodeInstancePrefix          *string                    `json:"nodeInstancePrefix,omitempty"`
 	Openstack                   *api.OpenstackSpec         `json:"Openstack,omitempty"`
 	UsesNoneDNS                 bool                       `json:"usesNoneDNS"`
-	// FileTrust says whose word counts for files; nil: that of this configuration.
+	// FileTrust says which digests of files to trust; nil: the digests of this configuration.
 	FileTrust *FileTrust `json:"fileTrust,omitempty"`
 	// DockerConfigDigest (labels.DigestSecret) makes a change of the secret dockerconfig a change
 	// of the configuration; empty where there is no such secret.

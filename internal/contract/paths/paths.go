@@ -1,5 +1,5 @@
-// Package paths holds the places on machines of a control plane that what runs there
-// and the pods that an update writes agree on, and what every machine tells of itself.
+// Package paths holds the paths on control plane machines on which the programs there and
+// the pods that an update writes agree, and the paths of what every machine reports about itself.
 //
 // It must not know who reads or writes what is there.
 package paths

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Rotatable reports whether the items of a keyset are changed by commands: those of
-// authorities, and of service accounts.
+// Rotatable reports whether commands may change the items of a keyset: the keysets of
+// authorities and of service accounts.
 func Rotatable(keyset string) bool {
 	return keyset == ServiceAccount || strings.Contains(keyset, "-ca")
 }
 
 // NewItem is what an item is made of.
 type NewItem struct {
-	// Certificate is nil where one is to be made.
+	// Certificate is nil if one must be issued.
 	Certificate *x509.Certificate
-	// Key is zero where one is to be made or, with Certificate, is not known.
+	// Key is zero if one must be generated or, with Certificate, is not known.
 	Key PrivateKey
 	// Primary has the item sign from now on.
 	Primary bool
@@ -146,8 +146,8 @@ func (k *Keyset) Promote(id string) (*Keyset, string, error) {
 	return out, id, err
 }
 
-// Distrust returns the keyset in which some items are no longer believed, from a time on,
-// and which of them were until then: those of ids or, when there are none, those whose
+// Distrust returns the keyset in which some items are no longer trusted from a time on,
+// and which items were trusted until then: the items of ids or, without ids, the items whose
 // certificates are older than the primary one.
 func (k *Keyset) Distrust(ids []string, at time.Time) (*Keyset, []string, error) {
 	if len(ids) == 0 {

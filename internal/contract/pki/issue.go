@@ -51,7 +51,7 @@ type Request struct {
 	Serial *big.Int
 	// Numbered puts the serial number into the subject, too.
 	Numbered bool
-	// PublicKey is what is certified; nil means that a new key is generated.
+	// PublicKey is the key to certify; nil means that a new key is generated.
 	PublicKey crypto.PublicKey
 	// Key is certified when PublicKey is nil; zero means that a new one is generated.
 	Key PrivateKey

@@ -97,7 +97,7 @@ func (k PrivateKey) String() string {
 	return "private key of sha256:" + hex.EncodeToString(sum[:8])
 }
 
-// Format writes what String shows, whatever the verb.
+// Format writes the same text as String, for every verb.
 func (k PrivateKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) } // fmt.State reports no errors
 
 // MarshalText writes what String shows.

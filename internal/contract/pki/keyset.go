@@ -1,7 +1,7 @@
 // Package pki holds the key material of a cluster as plain values: keysets and
 // their trust bundles, the issuing of authorities and of leaf certificates, and
 // random tokens. Time is handed in, and so is the randomness of serial numbers and
-// tokens; keys and signatures take that of the library.
+// tokens; keys and signatures use the library's own.
 //
 // It must not know where keysets are stored, nor who uses a certificate, and it
 // never lets a private key or a secret into printable text.
@@ -121,7 +121,7 @@ func EncodeCertificate(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// compareIDs orders item identifiers by age: numbers ascend, and what is no
+// compareIDs orders item identifiers by age: numbers ascend, and an identifier that is not a
 // number is older than any number.
 func compareIDs(a, b string) int {
 	x, xok := new(big.Int).SetString(a, 10)

@@ -32,7 +32,7 @@ func (s Secret) String() string {
 	return "secret sha256:" + hex.EncodeToString(sum[:8])
 }
 
-// Format writes what String shows, whatever the verb.
+// Format writes the same text as String, for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) } // fmt.State reports no errors
 
 // MarshalText writes what String shows.

@@ -8,7 +8,7 @@ package ports
 const (
 	// Controller is where kops-controller serves machines that join, with TLS.
 	Controller = 3988
-	// APIHealth is where the health of a machine's API server is told, without TLS.
+	// APIHealth serves the health of a machine's API server, without TLS.
 	APIHealth = 3990
 	// ChannelsReady is where a machine tells itself whether its add-ons are applied, without TLS.
 	ChannelsReady = 3986

@@ -51,15 +51,15 @@ type File struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"` // hexadecimal, of the file as it is
 	Size   int64  `json:"size"`   // bytes
-	// Program is the SHA-256 of what is compressed in the file; empty where it is
-	// fetched as it is.
+	// Program is the SHA-256 of the program in a compressed file; empty if the file is not
+	// compressed.
 	Program string `json:"program,omitempty"`
 }
 
 // Key is where the file stands: by its digest, so that no other ever stands there.
 func (f File) Key() string { return Folder + f.SHA256 + "/" + path.Base(f.Path) }
 
-// ParseKey takes a key apart; what is not one is refused.
+// ParseKey splits a key into its parts; ok is false for any other text.
 func ParseKey(key string) (sha256, base string, ok bool) {
 	rest, ok := strings.CutPrefix(key, Folder)
 	if !ok {
@@ -75,13 +75,13 @@ func ParseKey(key string) (sha256, base string, ok bool) {
 // ImageName is what the image of a program is called where no archive says it.
 func ImageName(program, version string) string { return Registry + "/" + program + ":" + version }
 
-// IsOwn reports whether a URL or an image's name is that of one of kops' own programs.
+// IsOwn reports whether a URL or an image's name names one of kops' own programs.
 func IsOwn(name string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(name, "https://"), Registry+"/")
 }
 
-// Public is the name of nodeup, by which its digest is known and a mirror has it. It is
-// no place: machines get it from their cluster, or from the user's own copies.
+// Public is the name of nodeup, under which its digest is known and a mirror stores it. It
+// cannot be fetched: machines get nodeup from their cluster, or from the user's own copies.
 func Public(version string, arch download.Arch) string {
 	return "https://" + Registry + "/binaries/kops/" + version + "/linux/" + string(arch) + "/nodeup"
 }

@@ -1,5 +1,5 @@
-// Package signed is how the index of a repository of files is signed, and how whoever
-// fetches from there holds it against the keys that a cluster trusts.
+// Package signed defines how the index of a repository of files is signed, and how a program that
+// fetches from there verifies it with the keys that a cluster trusts.
 //
 // A signature is over the bytes of the index, written in base64: of Ed25519 (RFC 8032), or
 // of ECDSA on P-256 over their SHA-256 (FIPS 186-5, as ASN.1). Keys are PEM: PKIX public
@@ -47,7 +47,7 @@ type Image struct {
 	Subset string `json:"subset"`
 }
 
-// Has reports whether a file of a hexadecimal SHA-256 is among those of the index.
+// Has reports whether the index lists a file with a hexadecimal SHA-256.
 func (i *Index) Has(sha256 string) bool {
 	for _, f := range i.Files {
 		if strings.EqualFold(f.SHA256, sha256) {
@@ -69,7 +69,7 @@ func Open(keys []string, index, signature []byte) (*Index, error) {
 	return i, nil
 }
 
-// ErrUnsigned is that of a text that none of the keys has signed.
+// ErrUnsigned is the error for a text that none of the keys has signed.
 var ErrUnsigned = errors.New("none of the trusted keys has signed it")
 
 // Verify checks that one of the public keys has signed a text.

@@ -7,7 +7,7 @@ import (
 	"kops.local/kops/internal/contract/staticpod"
 )
 
-// Of a manifest nothing is lost, whoever wrote it.
+// No part of a manifest is lost, no matter who wrote it.
 func TestMerge(t *testing.T) {
 	p := staticpod.Pod{Metadata: staticpod.Metadata{Name: "a"}, Spec: staticpod.Spec{Containers: []any{staticpod.Container{Name: "a", Image: "i"}}}}
 	if err := p.Merge("spec:\n  containers:\n  - {name: b, image: j, terminationMessagePath: /x}\n  volumes:\n  - {name: v, emptyDir: {}}\n"); err != nil {

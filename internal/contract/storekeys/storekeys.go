@@ -1,6 +1,6 @@
-// Package storekeys is how control planes come by the keys of a server of S3 that is not
-// their platform's own: the keys stand in a place of the platform's that only their
-// machines may read, and what is said everywhere else is where that is.
+// Package storekeys defines how control planes get the keys of an S3 server that is not
+// their platform's own: the keys are kept in a place of the platform that only control plane
+// machines may read, and everything else holds only the name of that place.
 //
 // It must not know a platform, nor what is in a bucket.
 package storekeys
@@ -53,7 +53,7 @@ type Place struct {
 	Platform, Name string
 }
 
-// IsZero reports whether it is no place.
+// IsZero reports whether no place is set.
 func (p Place) IsZero() bool { return p == Place{} }
 
 // String is the value of Variable: PLATFORM:NAME.

@@ -27,9 +27,9 @@ import (
 type Input struct {
 	Cluster *api.Cluster // completed
 	Groups  []*api.InstanceGroup
-	// Traits are those of the cluster's platform.
+	// Traits are the traits of the cluster's platform.
 	Traits *traits.Traits
-	// Version is kops' own, that of the images it publishes.
+	// Version is kops' own version, which is also the version of the images it publishes.
 	Version string
 	// Region is where the cluster is; empty where the platform has none.
 	Region string
@@ -37,7 +37,7 @@ type Input struct {
 	Facts *facts.Facts
 	// Objects are Kubernetes objects of the user's, one document each.
 	Objects []map[string]any
-	// Addons are those that there are; nil are those of this program.
+	// Addons is the catalogue of add-ons; nil: this program's own.
 	Addons *catalogue.Catalogue
 	// Own says what images of kops' own programs are called.
 	Own assets.Own

@@ -137,7 +137,8 @@ func build(t *testing.T, in addons.Input) *addons.Result {
 	return r
 }
 
-// typed are the types of objects that are checked strictly; others are those of custom resource definitions.
+// typed returns the type of an object that is checked strictly; other objects are custom
+// resources.
 func typed(kind string) any {
 	return map[string]any{
 		"ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{}, "Role": &rbacv1.Role{}, "RoleBinding": &rbacv1.RoleBinding{},

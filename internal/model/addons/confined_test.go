@@ -15,7 +15,7 @@ import (
 )
 
 // unconfined are the containers (of a file of an add-on) that keep more rights than TestContainersAreConfined grants, and why.
-// Those of network plugins are not listed one by one: what they write is the machine's network.
+// The rights of network plugins are not listed one by one: they change the machine's network.
 var unconfined = map[string]string{
 	"aws-ebs-csi-driver.addons.k8s.io/ebs-csi-node/ebs-plugin":                        "formats and mounts the machine's disks",
 	"node-problem-detector.addons.k8s.io/node-problem-detector/node-problem-detector": "reads the kernel's log of the machine",

@@ -67,7 +67,7 @@ func as(t *testing.T, config *rest.Config, user string, groups ...string) kubern
 	return out
 }
 
-// fleet are the machines that live; those of other nodes are gone.
+// fleet lists the machines that exist; other nodes' machines are gone.
 type fleet []string
 
 func (f fleet) Gone(_ context.Context, nodes []*corev1.Node) (out []string, _ error) {
@@ -83,8 +83,8 @@ func (f fleet) Alive(_ context.Context, names []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(f, n) }), nil
 }
 
-// Whoever has the certificate of a machine that is gone cannot make its node anew, and so
-// reads no Secret; a machine that lives can, also one of a name that was noted.
+// The certificate of a machine that is gone can neither create its node again nor
+// read a Secret; a machine that exists can, even if its name was noted as gone.
 func TestTheCertificateOfAMachineThatIsGoneIsOfNoUse(t *testing.T) {
 	config := kubetest.Start(t)
 	admin, own := controllers(t, config)

@@ -58,7 +58,7 @@ func gceOf(t *testing.T, name string) *addons.Result {
 	return build(t, onGCE(t, variantsOnGCE()[name]))
 }
 
-// arguments are those of a container.
+// arguments returns the arguments of a container.
 func arguments(t *testing.T, pod corev1.PodTemplateSpec, container string) []string {
 	t.Helper()
 	for _, c := range pod.Spec.Containers {

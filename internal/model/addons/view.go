@@ -40,7 +40,7 @@ func newView(in Input) (*View, error) {
 	return v, nil
 }
 
-// facts are those of the cluster's platform.
+// facts returns the facts of the cluster's platform.
 func (v *View) facts() *facts.Cloud { return v.in.Facts.Of(v.Cloud) }
 
 // fill executes a template over the view.
@@ -92,8 +92,8 @@ func (v *View) own(program string) string {
 	return i.Used
 }
 
-// StoreFolders are the folders that hold the cluster's files and its secrets,
-// each but once; none where the store is no folder.
+// StoreFolders lists the folders that hold the cluster's files and its secrets,
+// each only once; empty if the store is not a folder.
 func (v *View) StoreFolders() []string {
 	var out []string
 	for _, url := range []string{v.Spec.ConfigStore.Base, v.Spec.ConfigStore.Secrets} {

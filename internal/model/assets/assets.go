@@ -38,8 +38,8 @@ func (m Mirrors) Images() bool {
 	return text(m.spec.ContainerProxy) != "" || text(m.spec.ContainerRegistry) != ""
 }
 
-// Repository is the URL of the user's copies of files, or "", and Registry the place of the
-// user's copies of images, or "": one that fetches them by itself is none.
+// Repository is the URL of the user's copies of files, or "". A repository that fetches
+// files by itself does not count.
 func (m Mirrors) Repository() string { return strings.TrimSuffix(text(m.spec.FileRepository), "/") }
 
 // Registry is the user's registry with copies of images, or "".
@@ -129,9 +129,9 @@ func (h Hashes) orPublished() Hashes {
 	}
 }
 
-// Digests returns where the digest of the file at a public URL is stated: by its
-// publisher, and in a mirror either as there or beside the file. Most publishers
-// have FILE.sha256; those of the container runtime have names of their own
+// Digests returns where the digest of the file at a public URL is published: by its
+// publisher, and in a mirror either in the same way or beside the file. Most publishers
+// have FILE.sha256; the container runtime's publishers have names of their own
 // (the assets of their releases on GitHub).
 func (m Mirrors) Digests(public string) []string {
 	folder := strings.TrimSuffix(public, baseName(public))

@@ -22,9 +22,9 @@ type Machine struct {
 	// folder of binaries that ends in one.
 	Kubernetes string
 	// CredentialProvider is the URL of the program that logs the kubelet in to the cloud's
-	// registry, with %s for the architecture; "" is none.
+	// registry, with %s for the architecture; "" if there is none.
 	CredentialProvider string
-	// NewestPlugins asks for the newest of the reference plugins, whatever the Kubernetes.
+	// NewestPlugins asks for the newest reference plugins, for any Kubernetes version.
 	NewestPlugins bool
 	// CNIPlugins asks for the reference plugins of the Container Network Interface.
 	CNIPlugins bool

@@ -15,7 +15,7 @@ type Own struct {
 	// Instead are images of the user's, by the name of the program that they run.
 	Instead map[string]string
 	// Base is the URL of the user's copy of all programs, which machines read instead of
-	// the cluster's store; "" is none.
+	// the cluster's store; "" if there is none.
 	Base string
 	// Unfound is why there are no Programs, and Remedy what helps.
 	Unfound, Remedy string
@@ -38,8 +38,8 @@ func (o Own) Imported(program string, m Mirrors) bool {
 	return o.Instead[program] == "" && !m.Images()
 }
 
-// Nodeup returns the program that a machine's boot script fetches; the digest is that
-// of the program, which copies may hold compressed with a suffix .xz or .gz. store is the
+// Nodeup returns the program that a machine's boot script fetches; the digest is the
+// program's, although copies may be compressed with a suffix .xz or .gz. store is the
 // URL at which the machine reads the cluster's programs.
 func (o Own) Nodeup(version string, arch download.Arch, store string, m Mirrors, h Hashes) download.File {
 	f := download.File{Public: programs.Public(version, arch)}

@@ -1,6 +1,6 @@
 // Package managedfile declares the kinds of files that kops keeps for a cluster
-// in object stores: what it writes anew at each update, and what it makes once
-// and never changes, such as keysets.
+// in object stores: files written at each update, and files such as keysets that are created
+// once and never changed.
 //
 // It must not know what stands in the files, nor any store: a caller hands in
 // functions that list, read and write.
@@ -14,7 +14,7 @@ import (
 type Info struct {
 	Key string // below the area
 	// Digest is the hexadecimal MD5 of the content; empty when it is not known.
-	// A digest that differs from that of a content does not prove that the file
+	// A digest that differs from a content's MD5 does not prove that the file
 	// has another content: some stores show a digest of something else.
 	Digest string
 }

@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// File is a file that every update writes anew when its content has changed.
+// File is a file that an update rewrites when its content has changed.
 type File struct {
 	// Store is the bucket, or the URL of a store that has none.
 	Store   string           `res:"forbid" tf:"bucket"`
@@ -61,7 +61,7 @@ var StoreFile = resource.Kind[File, Files]{
 // Bucket is how files are declared in a bucket that other tools can write, too.
 type Bucket struct {
 	Kind resource.Kind[File, Files]
-	// Provider and Encryption are those of each File.
+	// Provider and Encryption are the provider and encryption of each File.
 	Provider, Encryption string
 }
 
@@ -94,7 +94,8 @@ func (b *Bucket) DeclareReaders(kind string) {
 // Buckets are the buckets by the scheme of their URLs. In stores of other schemes, files are StoreFiles.
 type Buckets map[string]*Bucket
 
-// Kinds lists the kinds of managed files: those that no other tool can write, and those of the buckets.
+// Kinds lists the kinds of managed files: files that no other tool can write, and files in
+// buckets.
 func (b Buckets) Kinds() []resource.Any {
 	out := Direct()
 	for _, scheme := range slices.Sorted(maps.Keys(b)) {

@@ -202,7 +202,7 @@ func TestFilesOfTwoBuckets(t *testing.T) {
 }
 
 // A user may publish the issuer's documents from the folder of the cluster, and
-// keep the back-ups of one etcd cluster below those of another.
+// store the backups of one etcd cluster below another's.
 func TestAFileOfTwoAreasIsOne(t *testing.T) {
 	s, whole := filled(t, "addons/a", "discovery/openid/v1/jwks", "backups/main/etcd-cluster-spec")
 	part := func(folder string) managedfile.Area {
@@ -335,8 +335,8 @@ func TestLocations(t *testing.T) {
 	}
 }
 
-// A file that was read is known by its text, so that people see what changes; one
-// with a Kubernetes Secret is hidden, whatever it is compared with.
+// A file that was read is known by its text, so that people see what changes; a file
+// with a Kubernetes Secret is hidden in every comparison.
 func TestTextsAreKnownAndSecretsHidden(t *testing.T) {
 	_, area := filled(t, "addons/a")
 	area.Read = func(context.Context, string) ([]byte, error) { return []byte("old: text\n"), nil }

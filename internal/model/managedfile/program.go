@@ -26,8 +26,8 @@ type Programs struct {
 	Read func(programs.File) ([]byte, error)
 }
 
-// OwnProgram is the kind of Program. What machines that still run were started with stays
-// until an update may delete what is no longer wanted.
+// OwnProgram is the kind of Program. The programs that running machines were started with stay
+// until an update may delete unwanted objects.
 var OwnProgram = resource.Kind[Program, Programs]{
 	Name: "program", API: "store", Direct: true, Tasks: []string{"ManagedFile"},
 	Key: func(p *Program) string { return p.Key },

@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/model/names"
 )
 
-// The expected names are those of kOps, which clusters that it made have.
+// The expected names are kOps' names, which its clusters have.
 func TestHashedNamesAreThoseOfKOps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
