@@ -20,7 +20,7 @@ type Access struct {
 
 // AccessOptions say how a user reaches a cluster.
 type AccessOptions struct {
-	// Admin is the life of an admin certificate; 0: none is made.
+	// Admin is the life of an admin certificate; 0: no certificate is issued.
 	Admin time.Duration
 	// Internal uses the name of the API inside the cluster's network.
 	Internal bool

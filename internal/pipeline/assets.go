@@ -35,8 +35,8 @@ type Assets struct {
 	facts *facts.Facts // which may know digests of files
 }
 
-// Assets completes the cluster, and reads from its own graph what it fetches: for some
-// architectures, or for those of its machines.
+// Assets completes the cluster, and reads what it fetches from its own graph: for some
+// architectures, or for the architectures of its machines.
 func (k *Known) Assets(ctx context.Context, arches []download.Arch) (*Assets, error) {
 	done, err := k.Complete()
 	if err == nil {
@@ -82,7 +82,7 @@ func (k *Known) published() *Known {
 	return &known
 }
 
-// foreign tells of manifests whose images are not known, as they are read in the cluster.
+// foreign reports manifests that the cluster reads itself, so that their images are not known.
 func foreign(c *api.Cluster) diag.List {
 	var out diag.List
 	for i, a := range c.Spec.Addons {
@@ -93,7 +93,7 @@ func foreign(c *api.Cluster) diag.List {
 }
 
 // Hashes looks up the digests of files that are not known yet, and returns why others
-// could not be had, by public URL. Those of kops' own programs are not published.
+// were not found, by public URL. Digests of kops' own programs are not published.
 func (w *World) Hashes(ctx context.Context, a *Assets) (unfound map[string]string, err error) {
 	unfound = map[string]string{}
 	var mu sync.Mutex

@@ -14,9 +14,9 @@ import (
 	"kops.local/kops/internal/ops/certificates"
 )
 
-// Certificates takes stock of the cluster's certificates: the authorities of the store, what
-// nodes tell of their machines, and what the API server shows. The stock is what could be had
-// where there is an error, too.
+// Certificates lists the cluster's certificates: the authorities in the store, the
+// reports of nodes about their machines, and the API server's certificate. If there is an
+// error, the result has what could be read.
 func (k *Checkup) Certificates(ctx context.Context) (*certificates.Stock, error) {
 	keysets, err := k.Places.Keysets(ctx)
 	if err != nil {
@@ -54,7 +54,8 @@ func (k *Checkup) Rewriting(ctx context.Context, perSecond float32) (metadata.In
 	return client, nil
 }
 
-// UserCertificate is that of the context of a cluster in a kubeconfig file; nil where there is none.
+// UserCertificate returns the certificate of a cluster's context in a kubeconfig file; nil if
+// there is none.
 func UserCertificate(file, cluster string) *x509.Certificate {
 	config, err := clientcmd.LoadFromFile(file)
 	if err != nil || config.Contexts[cluster] == nil {

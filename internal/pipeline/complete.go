@@ -35,7 +35,7 @@ func (k *Known) Complete() (*Completed, error) {
 	return &Completed{Known: k, Done: done, Warnings: warnings}, nil
 }
 
-// with is the cluster with more warnings, or an error where a finding is none.
+// with returns the cluster with more warnings, or an error if a finding is not a warning.
 func (c *Completed) with(findings diag.List) (*Completed, error) {
 	warnings, err := join(c.Warnings, findings)
 	return &Completed{Known: c.Known, Done: c.Done, Warnings: warnings}, err

@@ -171,7 +171,7 @@ func (w *Wanted) fileOf(obj any) (key string, text []byte, ok bool) {
 	return key, text, ok
 }
 
-// wantedFiles are the files of the cluster's folder as they are to be, by their keys.
+// wantedFiles returns the desired files of the cluster's folder, by their keys.
 func (w *Wanted) wantedFiles() map[string][]byte {
 	out := map[string][]byte{}
 	for n := range w.Graph.All() {

@@ -65,8 +65,8 @@ func TestAPlanTouchesMachinesByWhatTheyAreMadeOf(t *testing.T) {
 	}
 }
 
-// A control plane that grows or shrinks replaces none of the machines that stay; a member that
-// stays and has another disk is no such change.
+// A control plane that grows or shrinks replaces none of the remaining machines; a member that
+// stays and gets another disk is not such a change.
 func TestMembersThatComeAndGoChangeNoOtherMachine(t *testing.T) {
 	cluster := func(size int32, names ...string) *api.Cluster {
 		c := &api.Cluster{}

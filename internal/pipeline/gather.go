@@ -29,7 +29,7 @@ type Known struct {
 	// Running is the version of Kubernetes that the control plane runs, where workers are
 	// to get another one than they had; "" is not known.
 	Running string
-	// Warnings are those of all stages up to this one.
+	// Warnings are the warnings of all stages up to this one.
 	Warnings diag.List
 }
 
@@ -85,8 +85,8 @@ type GatherOptions struct {
 	Facts *facts.Facts
 	// IgnoreSkew does not ask the control plane which version it runs.
 	IgnoreSkew bool
-	// Prefetch, when not nil, has the platform observed before it is known what is wanted,
-	// and counts what asks it; its end is to be waited for.
+	// Prefetch, when not nil, has the platform observed before the desired objects are known,
+	// and counts the requests; the caller must wait for its end.
 	Prefetch *sync.WaitGroup
 }
 
@@ -155,7 +155,7 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 	return g, err
 }
 
-// join adds findings to warnings; where one of them is no warning, they are an error.
+// join adds findings to warnings; if one of them is not a warning, they are an error.
 func join(warnings, findings diag.List) (diag.List, error) {
 	if err := findings.Err(); err != nil {
 		return nil, err
@@ -209,10 +209,10 @@ func (o *Opened) readSecrets(ctx context.Context) (s secrets, err error) {
 	return s, err
 }
 
-// readEncryption checks that the secrets that the cluster asks for are there, and
-// reads what becomes part of files. The key that encrypts etcd is made for a
-// hardened cluster with its authority: with another one than it began with, no API
-// server could read what it has stored.
+// readEncryption checks that the secrets that the cluster asks for exist, and
+// reads the encryption config, which becomes part of files. A hardened cluster gets its etcd
+// encryption key together with its authority: with a key made later, no API
+// server could read the objects stored before.
 func (o *Opened) readEncryption(ctx context.Context, s secrets, founding bool) (_ secrets, err error) {
 	on := o.Cluster.Spec.Spec.EncryptionConfig
 	encrypts := on != nil && *on

@@ -33,9 +33,9 @@ const (
 )
 
 // withHashes returns the input with the digests of files that machines fetch, as
-// their publishers state them. Why one could not be had is told to the model, which
-// refuses it. Digests are kept in the cache folder, where they are all that is
-// looked up offline.
+// their publishers state them. If a digest was not found, the model gets the reason and
+// refuses the file. Digests are kept in the cache folder, the only source
+// offline.
 func (w *World) withHashes(ctx context.Context, in model.Input) (model.Input, error) {
 	in.Facts = w.withOwnHashes(in.Facts)
 	files, err := model.Unhashed(in)
@@ -97,7 +97,7 @@ func (w *World) hash(ctx context.Context, public string, mirrors assets.Mirrors)
 	cache, key := w.cache("hashes"), sha256.Sum256([]byte(public))
 	name := hex.EncodeToString(key[:])
 	if cache != nil {
-		// Whoever wrote anything else there does not decide what machines run.
+		// Only a valid digest is used: other writers there do not decide what machines run.
 		if data, _, err := cache.Get(ctx, name); err == nil && download.IsSHA256(string(data)) {
 			return string(data), nil
 		}

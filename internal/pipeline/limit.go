@@ -78,7 +78,7 @@ func (l limits) covers(k resource.Any, obj any) bool {
 
 // LimitOptions say to which part of a cluster an update is limited.
 type LimitOptions struct {
-	// Apply says that the plan is to be carried out.
+	// Apply says that the plan will be carried out.
 	Apply bool
 	// Phase is network, security or cluster; empty: all.
 	Phase string
@@ -150,7 +150,7 @@ func selfContained(part []resource.Node) error {
 }
 
 // overrides turns kOps' names of types, and of resources as type/name, into
-// addresses; that of a type has no name.
+// addresses; a type's address has no name.
 func (m *Modelled) overrides(byTask map[string]string) (map[resource.Address]string, error) {
 	lifecycles := []string{full, ignore, existsWarn, existsValidate, warnNoAccess}
 	out, tasks := map[resource.Address]string{}, map[string][]string{}

@@ -17,14 +17,14 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// Wanted is what an opened cluster is to be: a graph, and what is compared with it.
+// Wanted is the desired state of an opened cluster: a graph, and what is compared with it.
 type Wanted struct {
 	*Opened
 	Graph *graph.Graph
 	Kinds []resource.Any
 	// scope reports which unwanted objects a plan for a part may delete; nil: all.
 	scope func(k resource.Any, obj any) bool
-	// prefetched is that of Gathered; it serves the first observation.
+	// prefetched is Gathered's; it serves the first observation.
 	prefetched any
 	// archive has the contents of kops' own programs; nil: there are none to write.
 	archive *delivery.Archive
@@ -44,7 +44,7 @@ type Modelled struct {
 type ModelOptions struct {
 	// AllowUnverified lets machines install files whose SHA-256 is not known.
 	AllowUnverified bool
-	// Written says that the files are to be written.
+	// Written says that the files will be written.
 	Written bool
 }
 

@@ -19,7 +19,7 @@ type observations struct {
 	now   func() time.Time
 }
 
-// observations returns those of a cluster; with refresh it begins empty.
+// observations returns a cluster's remembered observations; with refresh they begin empty.
 func (w *World) observations(cluster string, refresh bool) past.Memo {
 	s := w.cache("memo")
 	if s == nil {

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/model/managedfile"
 )
 
-// Observed is what is wanted and what there is.
+// Observed is the desired state and the existing objects.
 type Observed struct {
 	Wanted
 	Have plan.Snapshot
@@ -32,8 +32,8 @@ func (w Wanted) Observe(ctx context.Context, all bool) (*Observed, error) {
 	return &Observed{w, have}, nil
 }
 
-// Only returns what is wanted of some kinds, together with the shared objects that it
-// refers to: they are there already, and only looked at.
+// Only restricts the desired state to some kinds, together with the shared objects that they
+// refer to: those exist already, and are only looked up.
 func (w Wanted) Only(kinds []resource.Any) Wanted {
 	part := map[resource.Address]bool{}
 	for _, n := range slices.Backward(slices.Collect(w.Graph.All())) { // what refers comes after what it refers to
@@ -95,7 +95,7 @@ func (w Wanted) observer(platform any) *observe.Observer {
 	return &observe.Observer{Sleep: w.World.Sleep, Limit: 32, Client: w.clients(platform)}
 }
 
-// clients returns the client of each kind: that of the platform, or a place of files.
+// clients returns the client of each kind: the platform's client, or a place of files.
 func (w Wanted) clients(platform any) func(kind string) any {
 	wanted := managedfile.Wanted(w.Graph) // digests of all files, so once and not for each
 	return func(kind string) any {

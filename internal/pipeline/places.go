@@ -24,16 +24,16 @@ type Places struct {
 	own managedfile.Area
 	// files are where managed files live, by their kind: buckets, which Terraform can write to, and other stores.
 	files map[string][]managedfile.Area
-	// outside are those of them that are in stores which the spec names beside the cluster's own.
+	// outside are the files' places in stores that the spec names beside the cluster's own.
 	outside []managedfile.Area
 	// issuer is where the documents of the service account issuer live; may be nil.
 	issuer store.Store
 }
 
-// private reports whether everybody may read the issuer's documents only if each of
-// them says so, as their bucket does not.
-// What the bucket said is kept in m, which may be nil; it is asked anew for documents
-// that are to be written.
+// private reports whether each of the issuer's documents must itself be made public,
+// because their bucket is not.
+// The bucket's answer is kept in m, which may be nil; the bucket is asked again for documents
+// that will be written.
 func (p *Places) private(ctx context.Context, m past.Memo, written bool) (bool, error) {
 	if p.issuer == nil || p.issuer.About().Public == nil {
 		return false, nil
@@ -60,9 +60,9 @@ func (p *Places) exist(ctx context.Context) error {
 	return nil
 }
 
-// places finds the folders of a cluster. It makes no request. Offline, others than
-// those of the state store are out of reach, unless they are observed like the
-// platform, as for a preview: it would take the files there for missing.
+// places finds the folders of a cluster. It makes no request. Offline, stores other than
+// the state store are out of reach, unless they are observed like the
+// platform, as for a preview: it would report their files as missing.
 func (w *World) places(ctx context.Context, cl *clusterstore.Contents, observed bool) (*Places, error) {
 	f, err := w.Store.Folders(ctx, cl.Spec, cl)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Planned is what is to be done about a cluster.
+// Planned is the plan for a cluster.
 type Planned struct {
 	Wanted
 	Plan *plan.Plan
@@ -38,7 +38,7 @@ type Planned struct {
 	before *revised
 }
 
-// Plan compares what is wanted with what there is.
+// Plan compares the desired state with the existing objects.
 func (o *Observed) Plan(prune bool) (*Planned, error) {
 	made, err := plan.Make(o.Graph, o.Have, o.Kinds, plan.Options{Prune: prune, Scope: o.scope})
 	if err != nil {
@@ -47,8 +47,8 @@ func (o *Observed) Plan(prune bool) (*Planned, error) {
 	return &Planned{Wanted: o.Wanted, Plan: made}, nil
 }
 
-// Removal plans to remove all that was observed and is not wanted. What is wanted and not
-// there is nothing to keep.
+// Removal plans to remove all observed objects that are not wanted. A wanted object that does
+// not exist cannot be kept.
 func (o *Observed) Removal() (*Planned, error) {
 	w := *o
 	w.Graph = o.Graph.Select(func(n resource.Node) bool { return exists(n, o.Have) })

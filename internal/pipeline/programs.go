@@ -9,8 +9,8 @@ import (
 )
 
 // programs returns the input with kops' own programs, as they travel with the cluster,
-// and the archive that holds them. That there is none is told by the model; one that
-// cannot be used is an error.
+// and the archive that holds them. If there is no archive, the model gets the reason; an
+// archive that cannot be used is an error.
 func (k *Known) programs(ctx context.Context, in model.Input) (model.Input, *delivery.Archive, error) {
 	in.Own.Instead, in.Own.Base, in.Arch = k.World.OwnImages, k.World.Programs.Base, k.World.Arch
 	if in.Facts.Of(string(in.Traits.Name)).Bundle != "" {

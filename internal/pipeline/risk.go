@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Risks lists what in the plan of an update deserves a second look. The machines are
-// those of Effect, which reads most of what is needed.
+// Risks lists what in the plan of an update deserves a second look. machines is the result
+// of Effect, which reads most of what is needed.
 func (p *Planned) Risks(ctx context.Context, machines []stale.Machine) (diag.List, error) {
 	if p.Plan.Empty() {
 		return nil, nil

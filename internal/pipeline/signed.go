@@ -15,9 +15,9 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// withSigned returns the input with the digests of files and images that the signed index
-// of the cluster's own files states, where its spec has keys: they go before all others,
-// as machines take nothing else. Offline they are those of the facts.
+// withSigned returns the input with the digests of files and images in the signed index
+// of the cluster's own files, if its spec has keys: they precede all others,
+// because machines accept nothing else. Offline they come from the facts.
 func (k *Known) withSigned(ctx context.Context, in model.Input) (model.Input, error) {
 	m := assets.MirrorsOf(in.Cluster.Spec.Assets)
 	if len(m.Keys()) == 0 || k.World.Offline {

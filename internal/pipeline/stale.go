@@ -22,7 +22,7 @@ import (
 
 // StaleOptions say what machines are held against.
 type StaleOptions struct {
-	// All judges every machine exactly. Otherwise what is wanted is read only where the
+	// All judges every machine exactly. Otherwise the desired state is read only if the
 	// platform, or a node, gives cause.
 	All bool
 }
@@ -66,9 +66,9 @@ func (o *Opened) Stale(ctx context.Context, w health.World, opts StaleOptions) (
 	return o.judged(ctx, in)
 }
 
-// told adds the configurations that the platform tells to be wanted, with those that are
-// run instead, and returns the groups of which it does not tell. All of them are kept in few
-// objects, and those of the groups stand in one each.
+// told adds the configurations that the platform reports as wanted, and the ones that machines
+// run instead, and returns the groups for which it reports none. The stored sets hold all of
+// them in few objects, while each group's own is an object of its own.
 func (o *Opened) told(ctx context.Context, in *stale.In, groups []string) (rest []string, err error) {
 	wanted := map[string]string{}
 	var hashes []string
@@ -137,8 +137,9 @@ func (o *Opened) applied(ctx context.Context, key string) ([]byte, error) {
 	return data, err
 }
 
-// ConfigHash is that of the node configuration that the last update wrote for the machines
-// of a group; the error is of class fault.Gone where there is none.
+// ConfigHash returns the hash of the node configuration that the last update wrote for the
+// machines
+// of a group; the error is of class fault.Gone if there is none.
 func (o *Opened) ConfigHash(ctx context.Context, g *api.InstanceGroup) (string, error) {
 	text, err := o.applied(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
 	if err != nil {

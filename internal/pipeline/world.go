@@ -40,17 +40,17 @@ type World struct {
 	// Cache is a folder for what can be fetched again; empty: no cache.
 	Cache   string
 	Offline bool
-	// Version is that of this program.
+	// Version is this program's version.
 	Version                string
 	RunObsolete, RunTooNew bool
 	Features               complete.Features
-	// KeySize is that of new RSA keys, in bits; 0 is the default.
+	// KeySize is the size of new RSA keys, in bits; 0 is the default.
 	KeySize int
 	// User is whom certificates are for.
 	User string
 	// Environment are variables that machines of the control plane need to reach the store.
 	Environment map[string]string
-	// StoreKeys are those of the server of S3 that the environment names; zero where it is Amazon's.
+	// StoreKeys are the keys of the S3 server that the environment names; zero if it is Amazon's.
 	StoreKeys storekeys.Pair
 	// Programs are the places of kops' own programs for machines, and OwnImages what
 	// stands for their images.
@@ -143,7 +143,7 @@ func (w *World) Channel(ctx context.Context, name string) (*versions.Channel, er
 // readTime bounds how long a web server may take with a file.
 const readTime = 15 * time.Second
 
-// read returns the file at a URL: that of a web server, or of any store.
+// read returns the file at a URL of a web server, or of any store.
 func (w *World) read(ctx context.Context, url string) ([]byte, error) {
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
 		i := strings.LastIndex(url, "/")

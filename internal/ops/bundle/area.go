@@ -176,8 +176,8 @@ func (a *area) raw(kind types.MediaType, text []byte) (v1.Descriptor, error) {
 	})
 }
 
-// commit makes the bundle what it is to be: from the renaming of bundle.json on
-// it is the new one, before that the old one.
+// commit completes the bundle: bundle.json is renamed into place, and the bundle is
+// the old one before that and the new one after.
 func (a *area) commit() (*Bundle, error) {
 	b, err := newBundle(a.dir, a.next) // refuses what could not be opened
 	if err != nil {
@@ -244,7 +244,7 @@ func (a *area) layout() error {
 	return a.replace("oci/index.json", index)
 }
 
-// replace writes a JSON file anew, at once.
+// replace rewrites a JSON file atomically.
 func (a *area) replace(name string, v any) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)

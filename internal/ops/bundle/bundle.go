@@ -43,7 +43,7 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// formatVersion is that of bundle.json.
+// formatVersion is the version of bundle.json's format.
 const formatVersion = 1
 
 // indexName says what a bundle holds, and signatureName is its signature, which a
@@ -87,7 +87,7 @@ type File struct {
 // Image is a container image of a bundle.
 type Image struct {
 	Digest string `json:"digest"` // "sha256:…", of an index when the image has one
-	// Subset is the digest of an index of the platforms that the bundle holds, where that
+	// Subset is the digest of an index of only the platforms that the bundle holds, if the index
 	// of Digest names more: registries refuse an index of images that they do not have.
 	Subset string `json:"subset,omitempty"`
 	Size   int64  `json:"size"` // bytes of all that belongs to it
@@ -97,7 +97,7 @@ type Image struct {
 	Source    Source   `json:"source"`
 }
 
-// Versions are those of what a bundle is for.
+// Versions are the versions for which a bundle was made.
 type Versions struct {
 	Kops       []string `json:"kops"`       // sorted
 	Kubernetes []string `json:"kubernetes"` // without a leading v, sorted
@@ -173,7 +173,7 @@ func newBundle(dir string, c contents) (*Bundle, error) {
 	return b, c.check()
 }
 
-// check refuses digests that are none, as contents stand under them.
+// check refuses malformed digests, because contents are stored under them.
 func (c contents) check() error {
 	for _, u := range slices.Sorted(maps.Keys(c.Files)) {
 		if sum := c.Files[u].SHA256; !digestForm.MatchString("sha256:" + sum) {
@@ -201,7 +201,7 @@ func (b *Bundle) Dir() string { return b.dir }
 // Created is when the bundle was made or last added to.
 func (b *Bundle) Created() time.Time { return b.contents.Created }
 
-// Versions are those of what the bundle is for.
+// Versions returns the versions for which the bundle was made.
 func (b *Bundle) Versions() Versions { return b.contents.Versions }
 
 // Files lists the files by public URL.

@@ -42,7 +42,8 @@ type Options struct {
 	Archive *delivery.Archive
 	// Saved are archives of images of the user's, as docker save writes them, by image.
 	Saved map[string]string
-	// HTTP reaches the publishers of what was not built; nil means that nothing is fetched.
+	// HTTP reaches the publishers of files and images that were not built; nil: nothing is
+	// fetched.
 	HTTP *http.Client
 	// Keychain has the credentials of registries; nil means none.
 	Keychain authn.Keychain
@@ -51,14 +52,14 @@ type Options struct {
 	Prune bool
 	// Now is the time that the bundle notes.
 	Now time.Time
-	// Progress is told each step; it may be nil.
+	// Progress is called with each step; it may be nil.
 	Progress func(string)
 }
 
 // Create makes a bundle, or adds to one and replaces what has changed. Each file
-// and image comes from built programs where there are any; else it stays as the
-// bundle has it; else it is fetched from its publisher. When something is not to
-// be had, the error names all of that, and the bundle stays as it was.
+// and image comes from built programs if there are any; else it stays as the
+// bundle has it; else it is fetched from its publisher. If something is not
+// available, the error names all such items, and the bundle stays as it was.
 func Create(ctx context.Context, o Options) (*Bundle, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -103,7 +104,7 @@ type maker struct {
 	Options
 	area     *area
 	programs folders
-	// fetches and packs are what is to be done, in order.
+	// fetches and packs are the steps to do, in order.
 	fetches, packs []step
 
 	mu      sync.Mutex       // of what follows, and of the progress
@@ -117,7 +118,7 @@ type step struct {
 }
 
 // plan finds where each file and image comes from. Nothing is packed yet, so that
-// a missing program is told before anything takes long.
+// a missing program is reported before any step that takes long.
 func (m *maker) plan() error {
 	if err := m.area.supersede(m.Want.Files); err != nil {
 		return err
@@ -256,7 +257,7 @@ func (m *maker) run(ctx context.Context) error {
 	return m.refusal()
 }
 
-// step does a step and notes its error; its own is that of the context.
+// step does a step and notes its error; it returns only the context's error.
 func (m *maker) step(ctx context.Context, s step, verb string) error {
 	if ctx.Err() == nil {
 		m.tell(verb + s.name)

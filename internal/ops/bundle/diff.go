@@ -19,8 +19,8 @@ const (
 	Other   State = "other"   // it has another digest, or lacks an architecture
 )
 
-// Difference is a file or an image that differs. Digests are "sha256:…", and "" where
-// there is none, or none is known; Lacks are platforms that the bundle does not hold.
+// Difference is a file or an image that differs. Digests are "sha256:…", or "" if there is
+// none or it is not known; Lacks are platforms that the bundle does not hold.
 type Difference struct {
 	Name  string   `json:"name"`
 	State State    `json:"state"`
@@ -41,8 +41,8 @@ func (b *Bundle) Diff(with *Bundle) []Difference {
 	return b.diff(want)
 }
 
-// Lacks compares the bundle with what is wanted of it for some architectures. Digests
-// that are not known are not compared, nor those of what was built elsewhere than by its publisher.
+// Lacks returns what the bundle lacks of a Want for some architectures. Unknown digests are
+// not compared, nor digests of files that were built instead of fetched from their publisher.
 func (b *Bundle) Lacks(w Want, arches []download.Arch) []Difference {
 	want := reference{}
 	for u, sum := range w.Files {

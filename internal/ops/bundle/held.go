@@ -110,7 +110,7 @@ type heldIndex struct {
 // Digest, Size, IndexManifest, Image and ImageIndex implement v1.ImageIndex.
 func (i heldIndex) Digest() (v1.Hash, error) { return partial.Digest(i) }
 
-// Size is that of the index itself.
+// Size is the size of the index itself.
 func (i heldIndex) Size() (int64, error) { return int64(len(i.raw)), nil }
 
 // IndexManifest lists the images.

@@ -43,8 +43,8 @@ func (a *area) pack(t tree, r imageRecipe, arch download.Arch) (v1.Descriptor, e
 	return d, err
 }
 
-// image records a packed image with its manifests. Those of other platforms
-// that were packed before stay.
+// image records a packed image with its manifests. Earlier manifests of other platforms
+// stay.
 func (a *area) image(name string, manifests []v1.Descriptor, source Source) error {
 	var others []string
 	for _, p := range a.next.Images[name].Platforms {

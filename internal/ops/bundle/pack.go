@@ -87,8 +87,8 @@ func (p *packer) nodeup(arch download.Arch) error {
 	return nil
 }
 
-// image packs the image of a program. Its tag tells contents apart: a machine keeps an
-// image of a name, whatever is in it.
+// image packs the image of a program. Its tag depends on its content: a machine that has an
+// image of a name does not fetch it again.
 func (p *packer) image(program string, r imageRecipe, arches []download.Arch) error {
 	p.tell("packing " + program)
 	trees, err := r.trees(p.folders, p.version, arches)

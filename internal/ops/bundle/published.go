@@ -83,9 +83,9 @@ func (p publishers) get(ctx context.Context, url string) (io.ReadCloser, error) 
 }
 
 // image fetches an image of its registry for some architectures. Its index stays
-// as it is published, although it names platforms that are not fetched: so the
-// digest is the publisher's. With a digest, that image is fetched, whatever the tag
-// stands for now.
+// as published, although it names platforms that are not fetched, so that the
+// digest is the publisher's. With a digest, that image is fetched even if the tag
+// has moved.
 func (p publishers) image(ctx context.Context, a *area, image, digest string, arches []download.Arch) error {
 	tag, err := name.NewTag(image)
 	if err != nil {

@@ -35,8 +35,8 @@ type Pushed struct {
 }
 
 // PushFiles copies the files to a place, each at the path of its public URL. With index,
-// the index of the bundle with its signature, and the images as an OCI image layout, go
-// there too, the index at last. progress is told each file that is sent.
+// it also copies the bundle's index with its signature, and the images as an OCI image layout;
+// the index comes last. progress is called with each file that is sent.
 func (b *Bundle) PushFiles(ctx context.Context, to *mirror.Files, index bool, progress func(string)) (Pushed, error) {
 	p := &push{tell: progress}
 	g := p.group()
@@ -136,8 +136,8 @@ func (b *Bundle) PushImages(ctx context.Context, to *mirror.Registry, repository
 	return out, cmp.Or(err, p.failed(nil))
 }
 
-// nameIn is a name in a repository, in which only a tag may have a colon: the port of
-// another registry is told apart otherwise.
+// nameIn returns a name in a repository, in which only a tag may have a colon: the colon
+// of another registry's port becomes a dash.
 func nameIn(repository, image string) string {
 	rest, ok := strings.CutPrefix(image, repository+"/")
 	at := strings.LastIndex(rest, ":")
@@ -213,7 +213,7 @@ func (p *push) one(ctx context.Context, what string, do func(context.Context) (i
 	return ctx.Err()
 }
 
-// failed is the error of all that could not be sent; err is that of the context.
+// failed returns the error of everything that could not be sent; err is the context's error.
 func (p *push) failed(err error) error {
 	if len(p.errs) == 0 {
 		return err

@@ -135,12 +135,12 @@ func (b *Bundle) sendText(w http.ResponseWriter, r *http.Request, name string) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 }
 
-// lacks is what a machine is told about something that is not there.
+// lacks is the answer to a machine that asks for something that is not in the bundle.
 func (b *Bundle) lacks(what string) string {
 	return fmt.Sprintf("the bundle %s does not hold %s; to add it, %s with the --kubernetes-version of the cluster, or with --add", b.dir, what, Remedy)
 }
 
-// lost is what a machine is told about something that should be there.
+// lost is the answer to a machine that asks for something that should be there.
 func (b *Bundle) lost(what string, err error) string {
 	return fmt.Sprintf("the bundle %s has lost %s: %v; %s", b.dir, what, err, Remedy)
 }

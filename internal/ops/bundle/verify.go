@@ -18,7 +18,7 @@ import (
 
 // Verify reads every file and all contents of images, and compares them with
 // their digests. Its error names each that has changed or is missing; the remedy
-// is to create the bundle again. progress is told what is read; it may be nil.
+// is to create the bundle again. progress is called with each item; it may be nil.
 func (b *Bundle) Verify(ctx context.Context, progress func(string)) error {
 	if progress == nil {
 		progress = func(string) {}

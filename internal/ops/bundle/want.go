@@ -15,7 +15,7 @@ import (
 
 // Want is what a bundle is to hold.
 type Want struct {
-	// Kops and Kubernetes are the versions that it is for; empty is none.
+	// Kops and Kubernetes are the versions it is for; may be empty.
 	Kops, Kubernetes string
 	// Files are public URLs with the SHA-256 that their publisher is known to
 	// state, or "".
@@ -24,8 +24,8 @@ type Want struct {
 	Images []string
 }
 
-// ForDefault lists what the machines of a default cluster on a platform fetch. Versions are kops' own and that of Kubernetes, which is the recommended one when
-// it is empty.
+// ForDefault lists what the machines of a default cluster on a platform fetch. kops is kops' own
+// version; kubernetes may be empty, which means the recommended version.
 func ForDefault(p *platform.Platform, kops, kubernetes string, arches []download.Arch) (Want, error) {
 	ch, ok := versions.Embedded(versions.Stable)
 	if !ok {

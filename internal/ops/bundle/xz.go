@@ -11,9 +11,9 @@ import (
 const xzChunk = 1 << 16
 
 // writeXZ writes size bytes of a file in the .xz format without compressing
-// them: one block of LZMA2 chunks of the kind that is stored as it is. Machines
-// ask for this format, and over a network of their own compressing would cost
-// them time. The format is that of https://tukaani.org/xz/xz-file-format.txt.
+// them: one block of uncompressed LZMA2 chunks. Machines
+// ask for this format, and on their own network compressing would only cost
+// time. The format: https://tukaani.org/xz/xz-file-format.txt.
 func writeXZ(w io.Writer, size int64, fill func(io.Writer) error) error {
 	const check = 1 // CRC32
 	flags := []byte{0, check}

@@ -1,6 +1,6 @@
-// Package certificates takes stock of the certificates of a cluster: who signed each, and
-// when it ends. What nodes tell of their machines is for people to see, and for a rotation to
-// wait for; nothing is trusted because of it.
+// Package certificates lists the certificates of a cluster: who signed each, and
+// when it ends. Reports of nodes about their machines are only for people to read and for a
+// rotation to wait for; nothing is trusted because of them.
 //
 // It must not know any platform, the store or the terminal.
 package certificates
@@ -28,7 +28,7 @@ import (
 // Certificate is one of a cluster.
 type Certificate = status.ClusterCertificate
 
-// Holders that are no nodes.
+// Holders that are not nodes.
 const (
 	Store      = "store"
 	APIServer  = "api server"
@@ -127,7 +127,8 @@ func (s *Stock) Former(keysets []string) []string {
 	return out
 }
 
-// Ending splits what ends: what has, and what will soon. What nobody believes any more is left out.
+// Ending returns the certificates that have ended, and those that will soon. Certificates that
+// nobody trusts any more are left out.
 func Ending(all []Certificate, now time.Time) (ended, soon []Certificate) {
 	for _, c := range all {
 		switch left := c.Ends.Sub(now); {
@@ -141,9 +142,9 @@ func Ending(all []Certificate, now time.Time) (ended, soon []Certificate) {
 	return ended, soon
 }
 
-// shortLived says of a certificate that it is meant to end soon: those of machines without
+// shortLived reports whether a certificate is meant to end soon: certificates of machines without
 // keys of their own live for 24 to 30 days and are renewed in the last third, and an
-// administrator's lives for hours.
+// administrator's live for hours.
 func shortLived(c Certificate, left time.Duration) bool {
 	return c.Holder == Kubeconfig || c.Holder != Store && c.Holder != APIServer && left > 3*24*time.Hour
 }

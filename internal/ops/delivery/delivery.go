@@ -39,13 +39,13 @@ type Places struct {
 	// Files are archives, the first that exists is taken.
 	Files []string
 	// Releases is the URL of a folder with an archive for each version, which is fetched
-	// into the last of Files when none exists; "" is none.
+	// into the last of Files when none exists; "" if there is no such folder.
 	Releases string
 	// Digest is the SHA-256 of the index, when it is known which programs go with this
 	// one; "" takes any of the version.
 	Digest string
 	// Base is the URL of a copy of an archive's contents that machines read by
-	// themselves; "" is none. Only its index is read here.
+	// themselves; "" if there is none. Only its index is read here.
 	Base string
 	// HTTP reaches Releases and Base.
 	HTTP *http.Client

@@ -61,7 +61,8 @@ func TestAnArchiveIsReadAsItWasPacked(t *testing.T) {
 	}
 }
 
-// What has the same programs is the same archive, and has the same names; with others, images have others.
+// The same programs make the same archive, with the same names; other programs give images other
+// names.
 func TestThePackIsReproducible(t *testing.T) {
 	read := func(text string) (string, string) {
 		at := programstest.Archive(t, t.TempDir(), version, text)

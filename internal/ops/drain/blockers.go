@@ -26,9 +26,9 @@ const (
 // Blocker is what a drain of some nodes will meet.
 type Blocker = status.Blocker
 
-// World is what is known when blockers are predicted.
+// World is the input for predicting blockers.
 type World struct {
-	// Nodes are the names of those that are to be drained.
+	// Nodes are the names of the nodes to drain.
 	Nodes   []string
 	Pods    []corev1.Pod
 	Budgets []policyv1.PodDisruptionBudget
@@ -132,10 +132,10 @@ func allowsNone(b *policyv1.PodDisruptionBudget) (message, remedy string) {
 		"run more replicas, or let the budget allow one: kubectl edit pdb -n " + b.Namespace + " " + b.Name
 }
 
-// longGrace is the time to end above which a pod is told of.
+// longGrace is the termination grace period from which a pod is reported.
 const longGrace = 5 * time.Minute
 
-// ofPod is what is to be known of one pod that will be evicted.
+// ofPod returns the findings about one pod that will be evicted.
 func (w World) ofPod(p *corev1.Pod) []Blocker {
 	name := p.Namespace + "/" + p.Name
 	one := func(kind, message, remedy string) Blocker {

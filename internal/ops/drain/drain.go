@@ -39,7 +39,7 @@ type Options struct {
 	Timeout time.Duration
 	// Dead says that the node's kubelet does not answer: pods that are ending are not waited for.
 	Dead bool
-	// On is told of each change of a pod; nil: nobody is.
+	// On receives each change of a pod; nil: nobody does.
 	On func(Pod)
 }
 

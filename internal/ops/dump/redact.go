@@ -1,9 +1,10 @@
 // Package dump collects what others need to see of a cluster in trouble: a folder of files
-// that may be handed on, as what may be secret was taken out.
+// that may be handed on, because possible secrets were removed.
 //
-// What is taken out follows from the types of values, and not from their looks: the values of
+// Values are removed by their type, not by their looks: the values of
 // Secrets and ConfigMaps, of environment variables, the contents of files, and the arguments of
-// programs that are not kops' own. URLs lose user, password and query wherever they stand. The package must not know any platform, the store or the terminal.
+// programs other than kops' own. URLs lose user, password and query everywhere. The package must
+// not know any platform, the store or the terminal.
 package dump
 
 import (

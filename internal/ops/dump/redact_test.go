@@ -78,7 +78,7 @@ func TestNothingSecretOfASpecIsHandedOn(t *testing.T) {
 	}
 }
 
-// TestNothingSecretOfAnObjectIsHandedOn: by types, whatever the texts look like.
+// TestNothingSecretOfAnObjectIsHandedOn: values are removed by type, however the texts look.
 func TestNothingSecretOfAnObjectIsHandedOn(t *testing.T) {
 	pod := func(namespace string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "hush", "other": "seen"}},

@@ -19,8 +19,8 @@ type (
 	PodLog           = status.PodLog
 )
 
-// Wanting lists the machines that do not run, are no nodes, or whose nodes are not
-// ready, those of the control plane first: their starts are worth reading.
+// Wanting lists the machines that do not run, have no node, or whose nodes are not
+// ready, control planes first: their start reports are worth reading.
 func Wanting(w World) []platform.Machine {
 	role := w.roles()
 	var out []platform.Machine
@@ -43,7 +43,7 @@ func Wanting(w World) []platform.Machine {
 	return out
 }
 
-// roles are those of the groups' nodes, by the group's name.
+// roles returns the roles of the groups' nodes, by the group's name.
 func (w World) roles() map[string]string {
 	out := map[string]string{}
 	for _, g := range w.Groups {
@@ -52,7 +52,8 @@ func (w World) roles() map[string]string {
 	return out
 }
 
-// statusOf is what a machine has come to, which is to be a node of the role, or none.
+// statusOf returns the state of a machine that should become a node of the role; role is "" if it
+// needs no node.
 func statusOf(m platform.Machine, role string, s Seen) string {
 	n := NodeOf(m, s.Nodes)
 	switch {
@@ -74,7 +75,8 @@ func statusOf(m platform.Machine, role string, s Seen) string {
 	return "ready"
 }
 
-// Diagnose puts together what was seen. At most so many lines of each console are kept.
+// Diagnose builds a diagnosis from a view of the cluster, with at most so many lines of each
+// console.
 func Diagnose(w World, lines int) *Diagnosis {
 	d := &Diagnosis{Cluster: w.Cluster, Failures: Check(w).Failures, Machines: []MachineDiagnosis{}, Pods: []PodDiagnosis{}}
 	for _, g := range w.Machines {

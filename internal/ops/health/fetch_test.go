@@ -78,7 +78,7 @@ func TestWhatKeptNodeupFromBeingFetched(t *testing.T) {
 	}
 }
 
-// Whoever is root of a machine writes its report, and kops doctor shows it on a terminal.
+// Root of a machine writes its report, and kops doctor shows it on a terminal.
 func TestAReportCommandsNoTerminal(t *testing.T) {
 	r := report.Report{Version: "1\x1b[2J", Warnings: []string{"\x1b]0;x\a"}, Phases: []report.Phase{{Name: "read\x1b[31m", State: "failed", Error: "first\nlast \x1b[5mline\r", Remedy: "\x1b[1mdo"}}}
 	got := ReadStart(platform.BootRecord{Report: boot(r)})

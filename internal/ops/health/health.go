@@ -1,6 +1,6 @@
-// Package health says whether a cluster is what its objects say: each instance
+// Package health checks whether a cluster is what its objects say: each instance
 // group has its machines, each machine is a node, each node is ready, the
-// control plane answers, and what a cluster cannot do without runs.
+// control plane answers, and critical components run.
 //
 // Judging is pure: Check takes what was seen. Looking at an API server is apart
 // from it. The package must not know any platform, the store or the terminal.
@@ -31,7 +31,8 @@ type World struct {
 	API Seen
 	// Starts tell, by the name of a machine, how far its start came.
 	Starts map[string]Start
-	// MaxUnready is how many worker nodes need not be ready. When more are not, none is excused.
+	// MaxUnready is how many worker nodes may be unready. When more are unready, all of them count
+	// as failures.
 	MaxUnready int
 }
 
@@ -52,8 +53,8 @@ const (
 	KindPod     = status.KindPod
 )
 
-// Check judges what was seen. What follows from an API server that does not
-// answer, such as machines that are no nodes, is not counted as failures of their own.
+// Check judges a view of the cluster. Consequences of an API server that does not
+// answer, such as machines without nodes, are not counted as failures of their own.
 func Check(w World) *Validation {
 	c := &check{World: w, byName: map[string]*corev1.Node{}, machineOf: map[string]platform.Machine{}, groups: map[string]*api.InstanceGroup{}}
 	c.index()

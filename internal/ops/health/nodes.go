@@ -38,8 +38,8 @@ func roleOf(n *corev1.Node) string {
 // IsControlPlane reports whether a node is one of the control plane, by its labels.
 func IsControlPlane(n *corev1.Node) bool { return roleOf(n) == roleControlPlane }
 
-// roleOfGroup is the role that the nodes of a group are to have, or "" when
-// its machines are no nodes.
+// roleOfGroup returns the role that the nodes of a group should have, or "" if
+// its machines are not nodes.
 func roleOfGroup(g *api.InstanceGroup) string {
 	switch g.Spec.Role {
 	case api.RoleControlPlane:
@@ -53,8 +53,8 @@ func roleOfGroup(g *api.InstanceGroup) string {
 	}
 }
 
-// NodeOf finds the node that a machine is, by its name or by what the cloud's
-// controller wrote down; nil when it is none.
+// NodeOf finds a machine's node, by its name or by what the cloud's
+// controller recorded; nil if the machine has no node.
 func NodeOf(m platform.Machine, nodes []corev1.Node) *corev1.Node {
 	named := "/" + m.Name
 	for i := range nodes {
@@ -104,7 +104,7 @@ func describe(n *corev1.Node) Node {
 	return out
 }
 
-// groupOf is the instance group of a node: that of its machine, or what its label says.
+// groupOf returns the instance group of a node: its machine's group, or what its label says.
 func (c *check) groupOf(n *corev1.Node) string {
 	return cmp.Or(c.machineOf[n.Name].Group, n.Labels[api.LabelInstanceGroup])
 }
@@ -154,8 +154,8 @@ func (c *check) countNodes(g *api.InstanceGroup) {
 	}
 }
 
-// countMachines tells whether machines of a group are missing, and what the
-// platform says is in its way, even while none is missing.
+// countMachines reports missing machines of a group, and the obstacle that the
+// platform reports, even while no machine is missing.
 func (c *check) countMachines(g *api.InstanceGroup, shown *platform.MachineGroup) {
 	have, want := 0, shown.Target
 	for _, m := range shown.Machines {
@@ -175,7 +175,7 @@ func (c *check) countMachines(g *api.InstanceGroup, shown *platform.MachineGroup
 	}
 }
 
-// machines tells which machines of a group do not run, or are no nodes.
+// machines reports the machines of a group that do not run, or are not nodes.
 func (c *check) machines(g *api.InstanceGroup, shown *platform.MachineGroup) {
 	for _, m := range shown.Machines {
 		n := NodeOf(m, c.API.Nodes)
@@ -196,8 +196,8 @@ func (c *check) machines(g *api.InstanceGroup, shown *platform.MachineGroup) {
 	}
 }
 
-// notJoined is the failure of a machine that is no node. While the API cannot be
-// asked nobody knows which are, and only what a machine itself tells counts.
+// notJoined adds the failure of a machine without a node. While the API cannot be
+// asked nobody knows which machines have one, and only the machine's own report counts.
 func (c *check) notJoined(g *api.InstanceGroup, m platform.Machine) {
 	start, known := c.Starts[m.Name]
 	if c.API.Problem != nil && !start.Broken {

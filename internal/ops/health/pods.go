@@ -75,8 +75,8 @@ func pendingReason(p *corev1.Pod) string {
 	return reasonAndMessage(p.Status.Reason, p.Status.Message)
 }
 
-// containerTrouble says of each container what is wrong with it. While one that
-// prepares the pod is in trouble, the others wait and are not told.
+// containerTrouble describes the trouble of each container. While an init
+// container is in trouble, the others wait and are not listed.
 func containerTrouble(p *corev1.Pod) []string {
 	var out []string
 	for _, s := range p.Status.InitContainerStatuses {

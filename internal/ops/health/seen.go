@@ -30,7 +30,7 @@ type Seen struct {
 	// Unready are its own checks that fail.
 	Unready []string
 	Nodes   []corev1.Node
-	// Pods are those of kube-system, and the critical ones of other namespaces.
+	// Pods are the pods of kube-system, and the critical ones of other namespaces.
 	Pods []corev1.Pod
 }
 
@@ -48,8 +48,8 @@ const requestTime = 20 * time.Second
 // pageSize is how many objects one answer holds at most.
 const pageSize = 500
 
-// Open returns what asks the server of a config; no request is made. Of all
-// kinds of objects only those of the core group are known, which keeps the
+// Open returns a client for the server of a config; it makes no request. It knows
+// only the kinds of objects of the core group, which keeps the
 // program small.
 func Open(c *rest.Config) (*API, error) {
 	scheme := runtime.NewScheme()
@@ -76,8 +76,8 @@ func Open(c *rest.Config) (*API, error) {
 // Counts reports whether a pod is among those that Seen has.
 func Counts(p *corev1.Pod) bool { return p.Namespace == metav1.NamespaceSystem || critical(p) }
 
-// Server says of the API server itself how it is; the nodes and pods are left out. The
-// error is that of ctx.
+// Server reports the health of the API server itself, without nodes and pods. The
+// error is ctx's.
 func (a *API) Server(ctx context.Context) (Seen, error) {
 	unready, err := a.unready(ctx)
 	if err != nil {
@@ -86,8 +86,8 @@ func (a *API) Server(ctx context.Context) (Seen, error) {
 	return Seen{Server: a.server, Unready: unready}, ctx.Err()
 }
 
-// Look asks for all that Check needs, once. What keeps it from that is in the
-// result. The error is that of ctx.
+// Look asks for everything that Check needs, once. Any obstacle is in the
+// result. The error is ctx's.
 func (a *API) Look(ctx context.Context) (s Seen, err error) {
 	s.Server = a.server
 	if s.Problem = a.placeholder(ctx); s.Problem != nil {

@@ -214,7 +214,7 @@ func TestFromKubeconfig(t *testing.T) {
 	}
 }
 
-// What is told once a second while somebody waits must not change with the local port.
+// A text reported once a second while somebody waits must not change with the local port.
 func TestAProblemBearsNoLocalAddress(t *testing.T) {
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 	reset := &net.OpError{Op: "read", Net: "tcp", Source: at(40000), Addr: at(443), Err: os.NewSyscallError("read", syscall.ECONNRESET)}

@@ -61,7 +61,7 @@ func lastBoot(all []string) []string {
 	return all
 }
 
-// crashed reports whether the kernel did: whoever wrote a report before does no more.
+// crashed reports whether the kernel crashed: after that nothing updates the earlier reports.
 func crashed(all []string) bool {
 	return slices.ContainsFunc(all, func(l string) bool { return strings.Contains(l, kernelCrashes) })
 }

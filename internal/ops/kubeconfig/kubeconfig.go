@@ -165,8 +165,8 @@ func Renew(path, cluster string, ca []byte, issue func(ends time.Time) (certific
 	return true, save(path, c)
 }
 
-// administrators is the certificate of an administrator that one of some authorities has
-// signed; nil where it is none.
+// administrators returns the certificate if it is an administrator's and one of some
+// authorities signed it; otherwise nil.
 func administrators(text []byte, authorities ...[]byte) *x509.Certificate {
 	c, err := pki.ParseCertificate(text)
 	if err != nil || !slices.Contains(c.Subject.Organization, "system:masters") {

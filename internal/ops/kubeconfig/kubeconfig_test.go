@@ -163,8 +163,8 @@ func TestErrorsNameTheFile(t *testing.T) {
 	}
 }
 
-// An administrator's certificate is issued anew with the authorities, and nobody else's is; the
-// current context and what else is there stay.
+// An administrator's certificate is reissued with the authorities, and nobody else's is; the
+// current context and other entries stay.
 func TestAFileGoesWithTheKeysOfItsCluster(t *testing.T) {
 	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
 	ca, _, err := issuer.Add(nil, pki.KubernetesCA, pki.NewItem{Primary: true})

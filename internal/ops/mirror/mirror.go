@@ -1,5 +1,5 @@
-// Package mirror writes copies of files and images where machines of the user fetch
-// them: files into a store, images into a registry. What is there already, by digest,
+// Package mirror copies files and images to where the user's machines fetch
+// them: files into a store, images into a registry. Anything already there, by digest,
 // is not sent again.
 //
 // It must not know where files and images come from, nor for which cluster they are.
@@ -106,7 +106,7 @@ func (f *Files) put(ctx context.Context, key string, data []byte) error {
 	return nil
 }
 
-// size is that of what is there, -1 when there is nothing.
+// size returns the size of an existing file, -1 if there is none.
 func (f *Files) size(key string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -33,8 +33,8 @@ type Storage struct {
 	Bytes   float64
 }
 
-// removedAPIs stops for what is asked for and will not be answered. What only was
-// written so once is a warning: nobody may do it any more.
+// removedAPIs stops the upgrade for removed APIs that clients still request. An object once
+// written in such an API is only a warning: its writer may no longer exist.
 func (j *judge) removedAPIs() {
 	for _, r := range j.Requests {
 		v, err := versions.ParseVersion(r.Removed + ".0")
@@ -139,7 +139,7 @@ func labelsOf(line string) map[string]string {
 	return out
 }
 
-// lifecycle is what Kubernetes' own types tell of the release that removes them.
+// lifecycle is implemented by Kubernetes' own types to report the release that removes them.
 type lifecycle interface {
 	APILifecycleRemoved() (major, minor int)
 }

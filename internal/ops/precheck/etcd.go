@@ -59,7 +59,8 @@ func (j *judge) members(e *api.EtcdClusterSpec) {
 	}
 }
 
-// managed reports whether there are pods of managers at all; those of others are called otherwise.
+// managed reports whether there are pods of etcd-manager at all; other managers' pods have other
+// names.
 func managed(pods []corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return strings.HasPrefix(p.Labels["k8s-app"], managerPrefix) })
 }

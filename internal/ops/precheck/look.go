@@ -12,9 +12,9 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// Look asks an API server, of which a part was seen, for what else Judge needs, but not for
-// what only checks need that are skipped. What cannot be seen is in the result; the error
-// is that of a server that does not answer at all.
+// Look asks an API server, after seen, for everything else that Judge needs, except the input of
+// skipped checks. What cannot be seen is in the result; an error means that the
+// server does not answer at all.
 func Look(ctx context.Context, c kubernetes.Interface, seen health.Seen, in Input) (Seen, error) {
 	s := Seen{Seen: seen, Failed: map[string]error{}}
 	info, err := c.Discovery().ServerVersion()

@@ -1,5 +1,5 @@
-// Package precheck says what of a cluster that runs is in the way of another version of
-// Kubernetes, or of the replacement of its machines: what is wrong, where, what helps, and
+// Package precheck finds what in a running cluster prevents another version of
+// Kubernetes, or the replacement of its machines: what is wrong, where, what helps, and
 // whether it stops the upgrade.
 //
 // Judging is pure: Judge takes what was seen. Look only asks an API server, and changes
@@ -62,7 +62,7 @@ type Input struct {
 	Etcd   []api.EtcdClusterSpec
 	// Rollout says that a replacement of machines was begun and not ended; "" is that there is none.
 	Rollout string
-	// Room is what the platform tells of machines that a roll adds.
+	// Room is the platform's report on the machines that a roll adds.
 	Room []Shortage
 	// Skip are the names of checks that are not made.
 	Skip []string
@@ -81,11 +81,11 @@ type Shortage struct {
 type Seen struct {
 	// Version is the server's own.
 	Version semver.Version
-	// Requests are those of deprecated APIs, of all servers that were asked, and Written
-	// are objects that a client wrote in an API that goes.
+	// Requests are the requests to deprecated APIs, of all servers that were asked, and Written
+	// the objects that a client wrote in an API that is removed.
 	Requests []Request
 	Written  []Written
-	// Servers is how many servers told of their requests.
+	// Servers is how many servers reported their requests.
 	Servers  int
 	Budgets  []policyv1.PodDisruptionBudget
 	Webhooks []Webhook
@@ -98,7 +98,7 @@ type Seen struct {
 	Failed map[string]error
 }
 
-// Judge says what is in the way. What stops the upgrade is no warning, and comes first.
+// Judge returns the obstacles. Findings that stop the upgrade are errors, and come first.
 func Judge(in Input, s Seen) diag.List {
 	j := &judge{Input: in, Seen: s}
 	for _, check := range []struct {
@@ -151,7 +151,7 @@ func (j *judge) room() {
 	}
 }
 
-// rollout tells of one that was begun.
+// rollout reports a rollout that was begun and not ended.
 func (j *judge) rollout() {
 	if j.Rollout != "" {
 		j.warn("", j.Rollout, "finish it first: kops rolling-update cluster --yes")

@@ -1,7 +1,7 @@
-// Package reconcile says in which order a cluster is brought to what its objects say: the
+// Package reconcile defines the order in which a cluster is brought to what its objects say: the
 // control plane before the machines that depend on it, and one hop of an upgrade after
-// the other. Each deed does nothing where there is nothing to do, so that whoever begins
-// anew goes on from where another was cut off.
+// the other. Each deed does nothing if there is nothing to do, so that a run that starts over
+// continues where an interrupted one stopped.
 //
 // It must not know how a deed is done.
 package reconcile
@@ -11,23 +11,23 @@ import (
 	"fmt"
 )
 
-// Deeds are what is done, each as often as it is asked for. Check looks before a hop that
-// is not begun, and Next writes the next one into the objects, after it has looked; false is
-// that there is none.
+// Deeds are the actions of a run, each called as often as needed. Check examines the cluster
+// before a hop begins. Next examines it, too, and writes the next hop into the objects; it
+// returns false if there is none.
 type Deeds struct {
 	Check  func(context.Context) error
 	Update func(ctx context.Context, scope Scope) error
 	Await  func(context.Context) error
 	Roll   func(ctx context.Context, scope Scope) error
 	Next   func(context.Context) (bool, error)
-	// On is told of each stage before it.
+	// On receives each stage before it begins.
 	On func(context.Context, Stage) error
 }
 
 // Scope is how much of a cluster a deed is about.
 type Scope string
 
-// Scopes. Pruned is all, and what is no longer wanted goes.
+// Scopes. Pruned is All, and also deletes unwanted objects.
 const (
 	ControlPlane Scope = "control plane"
 	All          Scope = "all"
@@ -46,7 +46,7 @@ type stage struct {
 	do   func(context.Context) error
 }
 
-// stages are those of one hop, in kOps' order.
+// stages returns the stages of one hop, in kOps' order.
 func (d *Deeds) stages() []stage {
 	update := func(s Scope) func(context.Context) error {
 		return func(ctx context.Context) error { return d.Update(ctx, s) }

@@ -81,7 +81,7 @@ func TestTheOrder(t *testing.T) {
 	}
 }
 
-// TestItGoesOnFromAnyPoint ends it at each deed, and begins anew.
+// TestItGoesOnFromAnyPoint stops the run at each deed, and starts over.
 func TestItGoesOnFromAnyPoint(t *testing.T) {
 	for crash := 1; ; crash++ {
 		c := &cluster{t: t, spec: 34, control: 33, workers: 33, hops: []int{34, 35, 36}, crash: crash}

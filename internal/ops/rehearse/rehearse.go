@@ -32,7 +32,7 @@ type Rehearsal struct {
 	err   error // why the play has ended by itself
 }
 
-// Open plays the platform of a name, one of all. Whoever opens it closes it.
+// Open plays the platform of a name, one of all. The caller closes it.
 func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal.HouseOptions) (*Rehearsal, error) {
 	played, open := find(all, name)
 	if played.Rehearse == nil || open == nil {
@@ -113,7 +113,7 @@ func (r *Rehearsal) Failure() error {
 	}
 }
 
-// Machines are those of the rehearsal.
+// Machines returns the machines of the rehearsal.
 func (r *Rehearsal) Machines() rehearsal.Machines { return r.house.Contract().Machines }
 
 // Close ends the play, and removes all that it had of this host. It returns why the play

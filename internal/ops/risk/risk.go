@@ -25,7 +25,7 @@ type In struct {
 	// Now is the cluster as it is wanted; nil where it is deleted.
 	Now    *api.Cluster
 	Groups []*api.InstanceGroup
-	// Unbounded says that the platform bounds no access, whatever the objects say.
+	// Unbounded says that the platform does not limit access, even where the objects name ranges.
 	Unbounded bool
 	Plan      *plan.Plan
 	// Replaced are how many machines of each group the change has replaced, and Machines
@@ -165,7 +165,7 @@ func sshOpen(in In) []finding.Finding {
 	return opened(in, "spec.sshAccess", "SSH on the machines", func(c *api.Cluster) []string { return c.Spec.SSHAccess })
 }
 
-// opened tells of the ranges of a list that admit everybody and did not before.
+// opened reports ranges of a list that newly admit everybody.
 func opened(in In, path, what string, list func(*api.Cluster) []string) []finding.Finding {
 	if in.Now == nil || in.Unbounded {
 		return nil
@@ -181,7 +181,7 @@ func opened(in In, path, what string, list func(*api.Cluster) []string) []findin
 	return []finding.Finding{{Path: path, Message: what + " is open to everybody: " + strings.Join(now, ", "), Remedy: "name the ranges of those who need it"}}
 }
 
-// worlds are those of some ranges that admit half of all public addresses or more.
+// worlds returns the ranges that admit half of all public addresses or more.
 func worlds(ranges []string) (out []string) {
 	for _, r := range ranges {
 		p, err := netip.ParsePrefix(r)

@@ -26,7 +26,8 @@ func (t *turn) begin(stage Stage) {
 	}
 }
 
-// beginOne takes a control plane, when none is under way: one that serves no more first.
+// beginOne begins with one control plane, when none is under way; a control plane that does not
+// work comes first.
 func (t *turn) beginOne(front []*group) {
 	var first *group
 	for _, g := range front {

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// fleet is a cluster of groups of workers, all of which are to be replaced.
+// fleet is a cluster of groups of workers, all of which must be replaced.
 type fleet struct {
 	groups, each, surge int
 	boot                time.Duration

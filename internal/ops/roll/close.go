@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// close leaves a group in order without beginning anything: what was drained goes, what
-// was only cordoned is given back, what is detached goes on to serve.
+// close leaves a group in order without beginning anything: drained machines are ended,
+// machines that were only cordoned are given back, detached ones continue to serve.
 //
 // A machine that was detached cannot be attached again, and draining it would be more than
 // the user, or the failure, allows: it stays until the next rollout, which ends it first.

@@ -12,8 +12,8 @@ type driver struct {
 	saved   State
 	running map[Action]*job
 	results []Result
-	// fault decides what becomes of an action that takes effect: what went wrong, whether it
-	// goes wrong again, and whether it took effect nevertheless.
+	// fault decides the fate of an action that takes effect: the trouble, whether it is
+	// final, and whether the action took effect nevertheless.
 	fault func(Action) (trouble string, final, effect bool)
 	took  func(Action) time.Duration
 }
@@ -31,7 +31,7 @@ func newDriver(w *world, s State) *driver {
 		took:  func(a Action) time.Duration { return time.Second }}
 }
 
-// carry begins what is not under way, and cancels what is not wanted any more.
+// carry begins actions that are not under way, and cancels those no longer wanted.
 func (d *driver) carry(actions []Action) {
 	wanted := map[Action]bool{}
 	for _, a := range actions {
@@ -99,7 +99,7 @@ func (d *driver) evict(j *job) {
 	})
 }
 
-// end has an action take effect, and tells of it.
+// end makes an action take effect, and reports it.
 func (d *driver) end(j *job) {
 	if d.running[j.action] == j {
 		delete(d.running, j.action)
@@ -116,7 +116,7 @@ func (d *driver) end(j *job) {
 	}
 }
 
-// die loses what is only in memory. What is under way may take effect yet.
+// die loses everything in memory. Actions under way may still take effect.
 func (d *driver) die(reaches func(Action) bool) {
 	for _, j := range d.running {
 		j.dead = true

@@ -68,7 +68,7 @@ func (t *turn) etcdLost(m *Machine) bool {
 	return false
 }
 
-// etcdWell reports that etcd is no worse than it was before, where the group has to do with it.
+// etcdWell reports whether etcd is no worse than before; true for groups outside the control plane.
 func (t *turn) etcdWell(g *group) bool {
 	if g.Stage != ControlPlanes || t.Options.CloudOnly {
 		return true

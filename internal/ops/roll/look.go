@@ -93,7 +93,8 @@ func (t *turn) pair(g *group) {
 	}
 }
 
-// count counts machines. What is being taken does not serve, whatever it shows.
+// count counts machines. A machine that is being replaced does not count as serving, even if it
+// looks ready.
 func (t *turn) count(g *group) {
 	g.attached, g.serving, g.flying, g.waiting, g.resting, g.surging, g.leaving = 0, 0, 0, 0, 0, 0, 0
 	broken := 0 // before, and for good
@@ -179,7 +180,7 @@ func (m *Machine) waits() bool { return m.Phase.waits() }
 
 func (p Phase) waits() bool { return p == Surged || p == Gone || p == Joined || p == Soaking }
 
-// well reports that what has to come in a machine's place is well, or nothing has to.
+// well reports whether the machine's successor is healthy, or none is needed.
 func (g *group) well(m *Machine) bool {
 	if n := g.by[m.Successor]; n != nil {
 		return n.Well
@@ -198,8 +199,8 @@ func (t *turn) interval(g *group) time.Duration {
 	return t.Options.ControlPlaneInterval
 }
 
-// failure is the first new failure that concerns a group and does not come from what is
-// under way; nil for none. Those of control planes and those of no group concern all.
+// failure returns the first new failure that concerns a group and is not caused by actions
+// under way; nil for none. Failures of control planes and failures without a group concern all.
 func (t *turn) failure(g *group) *status.Failure {
 	for i := range t.fresh {
 		f := &t.fresh[i]
@@ -222,7 +223,7 @@ func (t *turn) groupOf(name string) *group {
 	return nil
 }
 
-// expects reports that a failure of the group comes from what is under way in it: the
+// expects reports whether a failure of the group is caused by actions under way in it: the
 // machine is being rolled, or has just come, or the group is short of one for that reason.
 func (g *group) expects(f *status.Failure) bool {
 	if !g.Ended.IsZero() {

@@ -11,12 +11,12 @@ import (
 	"kops.local/kops/api"
 )
 
-// Budget returns how many machines more, and fewer, a group of so many may have, where
-// the group and its cluster say what r and its default say, and the platform surges by usual.
+// Budget returns how many machines more, and fewer, a group of count machines may have. r is the
+// group's setting, byDefault its cluster's, and usual the platform's surge.
 //
-// The rules are those of kOps: a percentage is one of count, rounded up for a surge, and
-// down for what is missing, but not to 0; without a surge one may be missing where nothing
-// else is said. A control plane has never more machines than etcd has members.
+// The rules are kOps': a percentage is a percentage of count, rounded up for a surge, and
+// down for unavailable machines, but not to 0; without a surge one machine may be unavailable
+// unless set otherwise. A control plane never has more machines than etcd has members.
 func Budget(role api.InstanceGroupRole, r, byDefault *api.RollingUpdate, usual, count int) (surge, unavailable int) {
 	r, byDefault = cmp.Or(r, &api.RollingUpdate{}), cmp.Or(byDefault, &api.RollingUpdate{})
 	surge = usual
@@ -63,8 +63,8 @@ func StageOf(role api.InstanceGroupRole) Stage {
 	return Nodes
 }
 
-// New is a rollout that is about to begin: nothing of it is done. The view says what
-// was there before, and what was wrong then. The plans are those of all groups; those
+// New returns a rollout of which nothing is done yet. The view shows the machines that
+// exist now, and the failures. The plans are for all groups; groups
 // without machines to roll are left out.
 //
 // Machines that an earlier rollout detached come first, because their successors are

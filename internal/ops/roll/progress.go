@@ -187,7 +187,7 @@ func (t *turn) cordon(g *group, m *Machine) {
 	}
 }
 
-// hasNode reports that a machine has a node that is to be looked after.
+// hasNode reports whether a machine has a node that the rollout handles.
 func (t *turn) hasNode(g *group, v *MachineView) bool { return !g.nodeless && v.Node != "" }
 
 // done reports that the last attempt was this, and succeeded.

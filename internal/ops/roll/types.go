@@ -68,8 +68,8 @@ type State struct {
 	Baseline []status.Failure `json:"baseline,omitempty"`
 	// Etcd is how the etcd clusters were before.
 	Etcd []EtcdBaseline `json:"etcd,omitempty"`
-	// Paused: what was begun goes on, and nothing else is begun. Aborted: nothing is begun
-	// any more, and what was begun and may be left is left.
+	// Paused: actions that were begun continue, and no others begin. Aborted: no actions
+	// begin, and machines that were begun are left as they are where possible.
 	Paused  bool `json:"paused,omitempty"`
 	Aborted bool `json:"aborted,omitempty"`
 	// Stopped says why the stages after it were not begun; nil while nothing stopped it. Groups have their own.
@@ -126,7 +126,7 @@ type Options struct {
 // ValidateTick is the time between two of the looks that Options.ValidateCount counts.
 const ValidateTick = 10 * time.Second
 
-// Defaults are those of kOps, and ours.
+// Defaults returns kOps' defaults, and ours.
 func Defaults() Options {
 	return Options{
 		BastionInterval: 15 * time.Second, ControlPlaneInterval: 15 * time.Second, NodeInterval: 15 * time.Second,
@@ -160,12 +160,13 @@ type Group struct {
 	SurgeOnly bool `json:"surgeOnly,omitempty"`
 	// Refills says that its platform makes successors by itself; otherwise an Update does.
 	Refills bool `json:"refills,omitempty"`
-	// Revision is the number of the cluster's to go back to when the canary fails; 0 when none is known.
+	// Revision is the cluster's revision to return to when the canary fails; 0 when none is known.
 	Revision int `json:"revision,omitempty"`
 
 	// Machines are those to roll, in the order in which they are taken.
 	Machines []Machine `json:"machines"`
-	// Rest are its other machines when the rollout began, and Broken those of them that were not ready.
+	// Rest are its other machines when the rollout began, and Broken the ones of them that were
+	// not ready.
 	Rest   []string `json:"rest,omitempty"`
 	Broken []string `json:"broken,omitempty"`
 	// New are the machines that appeared since.
@@ -229,7 +230,7 @@ type Newcomer struct {
 // Machine is a machine to replace or to restart.
 type Machine struct {
 	Name string `json:"name"`
-	// Node is its node's name; empty when it is none.
+	// Node is its node's name; empty if it has no node.
 	Node    string   `json:"node,omitempty"`
 	Effect  Effect   `json:"effect"`
 	Reasons []string `json:"reasons,omitempty"`
@@ -269,9 +270,9 @@ type Machine struct {
 	Effort
 }
 
-// Effort is how the attempts at what is to be done now went.
+// Effort records the attempts at the current action.
 type Effort struct {
-	// Did is what was tried last, At is when it ended.
+	// Did is the last attempt, At is when it ended.
 	Did Verb      `json:"did,omitempty"`
 	At  time.Time `json:"at,omitzero"`
 	// Attempts counts the failed ones in a row; Hopeless says that no more are made.
@@ -306,7 +307,7 @@ const (
 	Halt   = "stop"   // stop the group
 )
 
-// Verb is what is to be done.
+// Verb is the kind of an action.
 type Verb string
 
 const (
@@ -318,11 +319,11 @@ const (
 	Cordon Verb = "cordon"
 	// Deregister takes a machine out of load balancers, and ends when none sends it anything.
 	Deregister Verb = "deregister"
-	// Drain evicts a node's pods, and ends when they are gone. It tries until it is told to end.
+	// Drain evicts a node's pods, and ends when they are gone. It tries until it is cancelled.
 	Drain Verb = "drain"
 	// Terminate ends a machine, and removes its Node.
 	Terminate Verb = "terminate"
-	// RestartInPlace has a machine take up its configuration, and ends when it is told to.
+	// RestartInPlace asks a machine to take up its configuration, and ends once it is asked.
 	RestartInPlace Verb = "restart"
 	// Release takes back Taint and Cordon, of a machine that stays.
 	Release Verb = "release"
@@ -336,14 +337,14 @@ const (
 	Sleep Verb = "sleep"
 )
 
-// Action is what should be under way. It is comparable: two that are equal are one.
+// Action is what should be under way. It is comparable: equal actions are the same action.
 //
-// Step names all that should be under way, each time. The driver begins what is not, and
-// cancels what is and is not named any more. Each can be repeated: it may have been done,
-// in part or in whole, by a driver that did not live to tell. When one has ended, but for
-// being cancelled, the next View has its Result, once; when that is lost, Step asks again.
-// Two actions for one machine are never under way at once: what follows one that is
-// cancelled begins when that has ended.
+// Step returns all actions that should be under way, each time. The driver begins new ones, and
+// cancels those that are no longer named. Each can be repeated: it may have been done,
+// in part or in whole, by a driver that died before it could report. When one has ended, unless
+// it was cancelled, the next View has its Result, once; if that is lost, Step asks again.
+// Two actions for one machine are never under way at once: an action that follows a
+// cancelled one begins when that has ended.
 type Action struct {
 	Do Verb
 	// Machine is what Taint … Release are about; Group is its group, or what Update and CheckGates are about.
@@ -366,14 +367,16 @@ type View struct {
 	// Groups are what the platform shows of the groups of the State. A group that is not
 	// among them is not known at the moment; a machine that is not among its group's is gone.
 	Groups []GroupView
-	// API says that the API server answers: what is said of nodes, pods and failures is true now.
+	// API says that the API server answers: the information on nodes, pods and failures is
+	// current.
 	API bool
-	// Failures are those of the cluster (health.Check).
+	// Failures are the cluster's failures (health.Check).
 	Failures []status.Failure
 	// Etcd are the etcd clusters that run on control planes; EtcdKnown says that they could be asked.
 	Etcd      []EtcdView
 	EtcdKnown bool
-	// Wishes are those of the user since the last Step, oldest first. One that comes twice does no harm.
+	// Wishes are the user's wishes since the last Step, oldest first. A repeated wish does no
+	// harm.
 	Wishes []Wish
 	// Results are what became of actions since the last Step.
 	Results []Result
@@ -395,7 +398,7 @@ type MachineView struct {
 	Name string
 	// Running, Detached and Spare are as in platform.Machine. One that is being terminated does not exist.
 	Running, Detached, Spare bool
-	// Node is its node's name, empty when it is none; Ready says that the node is.
+	// Node is its node's name, empty if it has no node; Ready says that the node is ready.
 	Node  string
 	Ready bool
 	// Cordoned and Tainted say what the node has of Cordon and Taint.
@@ -427,7 +430,7 @@ type EtcdMember struct {
 // Wish is what the user wants.
 type Wish struct {
 	Want Want
-	// Question and Answer are those of a Reply.
+	// Question and Answer belong to a Reply.
 	Question, Answer string
 }
 
@@ -453,7 +456,7 @@ type Result struct {
 	Final bool
 }
 
-// Plan is a group of the cluster, and what is to be done to it, as a rollout begins.
+// Plan is a group of the cluster, and the changes planned for it, as a rollout begins.
 type Plan struct {
 	Name string
 	Role api.InstanceGroupRole

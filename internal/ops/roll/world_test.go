@@ -267,7 +267,7 @@ func (w *world) find(name string) *wmachine {
 	return nil
 }
 
-// plans are what a caller would plan: what is old is replaced or restarted.
+// plans returns what a caller would plan: outdated machines are replaced or restarted.
 func (w *world) plans(effect func(*wmachine) Effect, shape func(*wgroup, *Plan)) []Plan {
 	var out []Plan
 	for _, g := range w.groups {

@@ -19,13 +19,13 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// restarted annotates the template of pods that are started anew, with the rotation's step.
+// restarted annotates the template of restarted pods with the rotation's step.
 const restarted = "kops.k8s.io/keys"
 
-// look is how often it is looked whether pods are started anew.
+// look is the time between two checks whether pods have restarted.
 const look = 2 * time.Second
 
-// mark is the value of that annotation where pods of before a time are started anew.
+// mark is the value of that annotation if pods created before a time are restarted.
 func mark(before time.Time) string { return before.UTC().Format(time.RFC3339) }
 
 // old reports whether a pod is of before a time. The API server tells in whole seconds when it
@@ -39,9 +39,9 @@ type Owner struct{ Kind, Namespace, Name string }
 
 func (o Owner) String() string { return strings.ToLower(o.Kind) + "/" + o.Name + " in " + o.Namespace }
 
-// Restarts finds what makes the pods that use the API by what they were given at their
-// start, and began before a time; and pods that none of these makes, which are to be started
-// anew by whoever made them.
+// Restarts finds the owners of pods that use the API with credentials read at their
+// start, and were created before a time; and such pods without a known owner, which their
+// creators must restart.
 func Restarts(pods []corev1.Pod, sets []appsv1.ReplicaSet, before time.Time) (owners []Owner, left []string) {
 	deployments := map[string]string{}
 	for _, s := range sets {
@@ -103,8 +103,8 @@ func LookForRestarts(ctx context.Context, client kubernetes.Interface, before ti
 	return owners, left, nil
 }
 
-// Restart has an owner start its pods anew that are of before a time, as its strategy says,
-// unless it was asked to before. onDelete says that it waits for somebody to delete them.
+// Restart makes an owner restart its pods that were created before a time, by its own strategy,
+// unless it was asked before. onDelete says that it waits for somebody to delete them.
 func Restart(ctx context.Context, client kubernetes.Interface, o Owner, before time.Time) (onDelete bool, err error) {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{restarted: mark(before)}}}}})
 	if err != nil {
@@ -134,8 +134,8 @@ func Restart(ctx context.Context, client kubernetes.Interface, o Owner, before t
 	return onDelete, nil
 }
 
-// Evict has the pods of owners that are of before a time deleted within their budgets, of each
-// owner one while all others are ready. It is called again until none is left.
+// Evict evicts pods of owners that were created before a time within their budgets, one pod
+// of each owner while all its others are ready. It must be called again until none is left.
 func Evict(ctx context.Context, client kubernetes.Interface, owners []Owner, before time.Time) error {
 	for _, o := range owners {
 		all, err := client.CoreV1().Pods(o.Namespace).List(ctx, metav1.ListOptions{})
@@ -202,8 +202,8 @@ func next(pods []corev1.Pod, o Owner, size int, before time.Time) *corev1.Pod {
 	return victim
 }
 
-// Wait waits until no pod of an owner's is of before, as long as a time; those of owners that
-// wait for it are evicted.
+// Wait blocks until every pod of the owners was created after before, or most has passed. Pods of
+// onDelete owners are evicted.
 func Wait(ctx context.Context, client kubernetes.Interface, owners, onDelete []Owner, before time.Time, most time.Duration, now func() time.Time, sleep func(context.Context, time.Duration) error) error {
 	for began := now(); ; {
 		still, _, err := LookForRestarts(ctx, client, before)
@@ -227,8 +227,8 @@ func Wait(ctx context.Context, client kubernetes.Interface, owners, onDelete []O
 	}
 }
 
-// RenewTokens has the Secrets with tokens of service accounts get tokens of the key that signs
-// now: a token that is taken out is made anew by the controller manager. It returns how many.
+// RenewTokens replaces the service account tokens in Secrets by tokens of the current signing
+// key: the controller manager creates a removed token again. It returns how many.
 func RenewTokens(ctx context.Context, client kubernetes.Interface, before time.Time) (int, error) {
 	list, err := client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// How objects are written anew: so many are listed at once, and so many writes are under way.
+// Limits for rewriting objects: how many are listed at once, and how many writes are under way.
 const (
 	rewritePage = 500
 	rewrites    = 8
 )
 
 // Resources finds the resources that an EncryptionConfiguration names: a resource such as
-// secrets or widgets.example.com, those of a group as *.apps, of the core as *., and all as *.*.
+// secrets or widgets.example.com, all of a group as *.apps, of the core as *., and all as *.*.
 func Resources(found []*metav1.APIResourceList, names []string) ([]schema.GroupVersionResource, error) {
 	var out []schema.GroupVersionResource
 	matched := map[string]bool{}
@@ -69,9 +69,9 @@ func Served(d discovery.DiscoveryInterface) ([]*metav1.APIResourceList, error) {
 	return lists, nil // extension servers that do not answer store what is theirs elsewhere
 }
 
-// Objects writes every object of a resource anew, and tells how many were. An empty patch
-// changes nothing of an object, so that no change of another is lost and no content is read;
-// the API server writes it to etcd all the same where another key than the first has
+// Objects rewrites every object of a resource, and returns how many there were. An empty patch
+// changes nothing of an object, so that no concurrent change is lost and no content is read;
+// the API server writes it to etcd all the same if a key other than the first has
 // encrypted it (k8s.io/apiserver, storage/etcd3: stale data are never left by a write).
 func Objects(ctx context.Context, client metadata.Interface, r schema.GroupVersionResource, told func(done int)) error {
 	var done atomic.Int64

@@ -1,7 +1,7 @@
-// Package rotate says how the keys of a cluster are replaced while it serves: the steps, in
-// their order, and what each needs. What only the API server can be asked for is here too:
-// pods that read an authority or a token at their start are started anew, and what is stored
-// is written with another key.
+// Package rotate defines how the keys of a cluster are replaced while it serves: the steps, in
+// their order, and what each needs. It also has the steps that need only the API server:
+// pods that read an authority or a token at their start are restarted, and stored objects
+// are written with another key.
 //
 // It must not know where keys are stored, how machines change, or the terminal.
 package rotate
@@ -25,7 +25,7 @@ const (
 	All            = "all"
 )
 
-// Step is what is to be done next.
+// Step is a step of a rotation.
 type Step string
 
 // The steps, in their order. Between two of them every machine has what the first has written.
@@ -34,15 +34,15 @@ const (
 	Make Step = "make"
 	// Trust brings them to the machines.
 	Trust Step = "trust"
-	// Pods starts pods anew that read the cluster's authority at their start.
+	// Pods restarts pods that read the cluster's authority at their start.
 	Pods Step = "pods"
 	// Promote has the new keys sign.
 	Promote Step = "promote"
-	// Reissue brings that to the machines, whose certificates are issued anew.
+	// Reissue brings that to the machines, whose certificates are reissued.
 	Reissue Step = "reissue"
 	// Tokens has tokens of service accounts be of the new key.
 	Tokens Step = "tokens"
-	// Rewrite writes anew what the old key has encrypted.
+	// Rewrite rewrites what the old key has encrypted.
 	Rewrite Step = "rewrite"
 	// Distrust has the old keys no longer believed, once nothing alive uses them.
 	Distrust Step = "distrust"
@@ -65,11 +65,11 @@ type State struct {
 	// New are the items that are to sign, by keyset, and Old those that are not to be believed any more.
 	New map[string]string   `json:"new,omitempty"`
 	Old map[string][]string `json:"old,omitempty"`
-	// Key is the name of the new key of the EncryptionConfiguration; empty: none is rotated.
+	// Key is the name of the new key of the EncryptionConfiguration; empty if it is not rotated.
 	Key string `json:"key,omitempty"`
-	// Rewritten are the resources that were written anew.
+	// Rewritten are the resources that were rewritten.
 	Rewritten []string `json:"rewritten,omitempty"`
-	// Left are pods that nothing here starts anew.
+	// Left are pods that the rotation cannot restart.
 	Left []string `json:"left,omitempty"`
 	// NoBackup says why no back-up was taken at the end.
 	NoBackup string `json:"noBackup,omitempty"`
@@ -77,7 +77,7 @@ type State struct {
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// Keysets are those of a cluster that are rotated, sorted.
+// Keysets returns the keysets of a cluster that are rotated, sorted.
 func Keysets(what string, there []string) []string {
 	var out []string
 	for _, k := range there {

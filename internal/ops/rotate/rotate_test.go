@@ -140,7 +140,7 @@ func TestPodsThatWaitToBeDeleted(t *testing.T) {
 	}
 }
 
-// After a restore everything is written again: what was is of the old key.
+// After a restore everything is written again: the old key encrypted the restored objects.
 func TestARotationIsRewound(t *testing.T) {
 	for _, x := range []struct {
 		step      rotate.Step
@@ -183,7 +183,7 @@ func TestResourcesOfAConfiguration(t *testing.T) {
 	}
 }
 
-// Whatever a former key has encrypted can be read by the new one alone when it was written anew.
+// The new key alone can read objects of a former key once they are rewritten.
 func TestWhatIsStoredIsWrittenWithTheKeyThatWrites(t *testing.T) {
 	const key1, key2 = "{name: one, secret: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=}", "{name: two, secret: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=}"
 	etcd := kubetest.Etcd(t)

@@ -21,8 +21,8 @@ import (
 	"kops.local/kops/internal/spec/effects"
 )
 
-// differences are those of two node configurations, each as a field of the spec. Where the
-// old one is not known there is one reason, which says the hashes.
+// differences returns the differences of two node configurations, each as a field of the spec. If
+// the old one is not known there is one reason, with the hashes.
 func differences(old, now []byte, oldHash, nowHash string) []Reason {
 	have, known := leaves(old)
 	want, readable := leaves(now)
@@ -61,9 +61,9 @@ func differences(old, now []byte, oldHash, nowHash string) []Reason {
 // authority is the reason of a machine that believes another authority of the cluster.
 const authority = "keypair " + pki.KubernetesCA
 
-// strange reports whether a worker would get its configuration from somebody whom it does
-// not believe: kops-controller shows a certificate of an authority that is none of those that
-// the worker's configuration names. Nothing can be said to it any more.
+// strange reports whether a worker would not trust the server of its configuration:
+// kops-controller shows a certificate of an authority that is not among those in the
+// worker's configuration. Such a worker cannot be reached.
 func strange(have, want map[string]string) bool {
 	id := want["KeypairIDs."+pki.KubernetesCA]
 	if id == have["KeypairIDs."+pki.KubernetesCA] || want["configStore"] != "" {
@@ -80,8 +80,8 @@ func strange(have, want map[string]string) bool {
 	}
 }
 
-// follows reports whether a difference is only that of the version of Kubernetes: an image
-// of another tag, or the file of a name that has no version in it.
+// follows reports whether a difference only follows the version of Kubernetes: an image
+// with another tag, or a file whose name has no version in it.
 func follows(key, have, want, oldVersion, version string) bool {
 	if key == versionKey || have == "" || want == "" {
 		return false
@@ -146,8 +146,8 @@ func reasonOf(key, have, want string) Reason {
 	return r
 }
 
-// leaves are the values of a configuration by their paths: what has parts of its own is
-// taken apart, and lists of texts are one value. Files to install go by their names.
+// leaves returns the values of a configuration by their paths: values with parts are
+// split, and lists of texts are one value. Files to install go by their names.
 func leaves(text []byte) (map[string]string, bool) {
 	var doc map[string]any
 	if len(text) == 0 || yaml.Unmarshal(text, &doc) != nil {

@@ -10,7 +10,7 @@ import (
 
 // field says which field of the spec a part of the node configuration follows from.
 type field struct {
-	// Key is the path in the configuration; what lies below it goes by it, too.
+	// Key is the path in the configuration; it covers the paths below it, too.
 	Key string
 	// Field is the path in a spec, in the objects' latest shape, or says in words what it
 	// is; then Effect is what a change of it takes.
@@ -90,8 +90,8 @@ func fieldOf(key string) field {
 	return best
 }
 
-// ofCloud is the entry of a path whose first name is that of a field of some cloud, or of
-// its block, or of both.
+// ofCloud returns the entry of a path whose first name is a field of some cloud, or
+// its block, or both.
 func ofCloud(key string) field {
 	name, _, _ := strings.Cut(key, ".")
 	provider := reflect.TypeFor[api.CloudProviderSpec]()

@@ -17,18 +17,19 @@ import (
 	"kops.local/kops/internal/spec/effects"
 )
 
-// In is what was seen of a cluster, and what is wanted of it.
+// In is a view of a cluster, and its desired state.
 type In struct {
 	Groups   []*api.InstanceGroup
 	Machines []platform.MachineGroup
-	// Made is what the platform told of machines, by their names.
+	// Made is the platform's report on machines, by their names.
 	Made map[string]platform.Made
-	// Nodes are those of the cluster; none while its API server cannot be asked.
+	// Nodes are the cluster's nodes; none while its API server cannot be asked.
 	Nodes []corev1.Node
 	// Wanted is what machines are to run, by the name of their group.
 	Wanted map[string]Wanted
-	// Applied is what machines run that their platform would not make otherwise, where it
-	// is not what is wanted: that follows from a plan which is not carried out yet.
+	// Applied is the current configuration of groups for which the platform would make the same
+	// machines again, if it differs from Wanted: the difference is then a plan not carried out
+	// yet.
 	Applied map[string]Applied
 	// Kept are node configurations of the past, by their hashes.
 	Kept map[string][]byte
@@ -55,7 +56,7 @@ type Applied struct {
 	Files  map[string]string
 }
 
-// Hash is that of the node configuration; "" where it is not known.
+// Hash is the hash of the node configuration; "" if it is not known.
 func (a Applied) Hash() string { return hash(a.Config) }
 
 func hash(config []byte) string {
@@ -145,9 +146,9 @@ func (in In) reasons(m platform.Machine, n *corev1.Node, told map[[2]string][]Re
 	return out
 }
 
-// merged are the changes from what a machine was made of to what a plan wants: what the machine
-// has is told by its platform, where that knows, and not by the spec that was applied last. A
-// field that the plan sets back to what the machine has is no change.
+// merged returns the changes from what a machine was made of to a plan: the platform, where it
+// knows, says what the machine has, not the spec that was applied last. A
+// field that the plan sets back to what the machine has is not a change.
 func merged(made, plan []platform.Change) []platform.Change {
 	out := slices.Clone(plan)
 	for _, m := range made {
@@ -218,8 +219,8 @@ func (in In) Lacking() []string {
 	return out
 }
 
-// Concerns reports whether there may be a reason against a machine that only what is
-// wanted shows; else nothing is to be read for it. sure says that the platform calls all
+// Concerns reports whether the desired state may show a reason against a machine; otherwise
+// it need not be read for it. sure says that the platform calls all
 // machines outdated that it made of another configuration.
 func (in In) Concerns(m platform.Machine, sure bool) bool {
 	n := health.NodeOf(m, in.Nodes)
@@ -263,8 +264,8 @@ func (in In) alike(m platform.Machine, n *corev1.Node) bool {
 	return made.Wanted != "" && made.Wanted == in.runs(m, n).Hash
 }
 
-// files are the manifests that a machine runs otherwise than they stand in the store. One
-// that tells of no manifest has none to compare.
+// files returns the manifests of which a machine runs another version than the store has. A
+// machine that reports no manifests has none to compare.
 func files(have, want map[string]string) []Reason {
 	var out []Reason
 	for _, key := range sorted(have, want) {

@@ -1,5 +1,5 @@
-// Package stale says which machines do not do what the spec says now, why, field by
-// field, and what it takes to mend that.
+// Package stale finds the machines that do not match the current spec, why, field by
+// field, and what it takes to update them.
 //
 // Judging is pure: Judge takes what was seen. The package must not know how platforms,
 // stores and API servers are asked, nor what replaces or restarts a machine.
@@ -36,10 +36,10 @@ type Reason struct {
 // Machine is a machine of a cluster, and what it is behind in.
 type Machine struct {
 	platform.Machine
-	// Role is that of its instance group; empty when it belongs to none.
+	// Role is its instance group's role; empty when it belongs to none.
 	Role api.InstanceGroupRole
-	// NodeName is that of its Node, and Version the version of its kubelet; both are
-	// empty while it is no node, or nobody knows.
+	// NodeName is the name of its Node, and Version the version of its kubelet; both are
+	// empty if it has no node, or nobody knows.
 	NodeName, Version string
 	// Ready says that its node is ready.
 	Ready bool

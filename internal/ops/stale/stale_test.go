@@ -176,7 +176,8 @@ func TestWhatIsReadToJudge(t *testing.T) {
 	}
 }
 
-// TestWhatThePlatformTellsToBeWanted: it tells of a group what it would make all of its outdated machines of.
+// TestWhatThePlatformTellsToBeWanted: the platform reports the configuration of which it would
+// make all outdated machines of a group.
 func TestWhatThePlatformTellsToBeWanted(t *testing.T) {
 	reads := []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: runs(before, `"x":"1"`)}}}
 	changed := platform.Made{Config: hash(before), Wanted: hash(after)}

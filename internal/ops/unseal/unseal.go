@@ -25,8 +25,8 @@ const nonceSize = 24
 // Need is what the objects that are encrypted in one way need to be read.
 type Need struct {
 	snapshot.Sealed
-	// Keys are those of the given keys that decrypt the samples; Missing says that a sample
-	// is decrypted by none. Of KMS plugins, which keep their keys, both are empty.
+	// Keys are the given keys that decrypt the samples; Missing says that no key decrypts a
+	// sample. For KMS plugins, which keep their keys, both are empty.
 	Keys    []encryption.Retired
 	Missing bool
 }

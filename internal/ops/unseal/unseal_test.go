@@ -47,7 +47,7 @@ func retired(provider, name, secret string) encryption.Retired {
 	return encryption.Retired{Provider: provider, Key: encryption.Key{Name: name, Secret: secret}}
 }
 
-// What was overwritten needs no key, and of two keys with one name both are found.
+// Overwritten objects need no key, and both of two keys with the same name are found.
 func TestWhatABackupNeeds(t *testing.T) {
 	c := read(t, etcdtest.SnapshotOf(t,
 		etcdtest.Namespace("0b1c"),

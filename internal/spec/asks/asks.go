@@ -1,5 +1,5 @@
-// Package asks is what a spec or a user names of a cloud and a look-up asks for, and how it is
-// told of what does not exist.
+// Package asks defines what a look-up asks a cloud for, because a spec or a user names it, and how
+// missing objects are reported.
 //
 // It must not know any cloud, nor how one is asked.
 package asks

@@ -38,7 +38,7 @@ var builtin = sync.OnceValue(func() *Catalogue {
 	panic(fmt.Sprintf("the catalogue of this program cannot be read: %v", err)) // it is a constant, which a test reads
 })
 
-// Or returns the catalogue, or that of this program when it is nil.
+// Or returns the catalogue, or this program's own when it is nil.
 func (c *Catalogue) Or() *Catalogue {
 	if c == nil {
 		return builtin()
@@ -92,7 +92,7 @@ type Addon struct {
 type Header struct {
 	// Name is the add-on's name in the channel.
 	Name string `json:"name"`
-	// ID tells the editions of an add-on apart; a new one is applied anew.
+	// ID distinguishes the editions of an add-on; a new edition is applied again.
 	ID Text `json:"id"`
 	// File is the manifest's name; the ID with .yaml when empty.
 	File string `json:"file"`
@@ -169,7 +169,7 @@ func read(folders fs.FS, folder string) (*Addon, error) {
 	return a, nil
 }
 
-// Labels are those of its objects besides the common ones, of which the channel's entry tells.
+// Labels are the labels of its objects besides the common ones, which the channel's entry names.
 func (h *Header) Labels() map[string]string {
 	switch {
 	case h.Selector == nil:
@@ -194,7 +194,7 @@ func (a *Addon) Policy(cloud string) (*template.Template, error) {
 	return a.Template("policy-" + cloud + ".yaml")
 }
 
-// HasRole reports whether a service account in kube-system is that of an add-on, to which
+// HasRole reports whether a service account in kube-system belongs to an add-on, to which
 // a cloud gives a role.
 func (c *Catalogue) HasRole(cloud, account string) bool {
 	return slices.ContainsFunc(c.addons, func(a *Addon) bool { return a.has(cloud, account) })

@@ -109,7 +109,7 @@ func TestAnAddonIsAFolder(t *testing.T) {
 	}
 }
 
-// policies are those of the roles of a cluster on AWS, by the role's name.
+// policies returns the policies of the roles of a cluster on AWS, by the role's name.
 func policies(t *testing.T, own bool) map[string]string {
 	t.Helper()
 	in, done := sleeping(t, own, "1.36.3")

@@ -17,7 +17,8 @@ import (
 	"kops.local/kops/internal/template"
 )
 
-// functions are what templates may call. Whoever fills in a manifest brings image, own and include.
+// functions are the functions of templates. The code that fills in a manifest adds image, own and
+// include.
 func functions() template.Funcs {
 	return template.Funcs{
 		// image names an image as the cluster pulls it, and notes that it is used; own does
@@ -30,7 +31,7 @@ func functions() template.Funcs {
 		"include": func(string, any) (string, error) {
 			return "", errors.New("a template is included only while another is filled in")
 		},
-		// override sets keys of a map that is written as YAML, and writes it anew.
+		// override sets keys of a map that is written as YAML, and returns it as YAML.
 		"override": override,
 		// variables writes a map that is written as YAML as the environment of a container.
 		"variables": variables,

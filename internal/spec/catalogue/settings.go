@@ -20,7 +20,7 @@ type Defaults struct {
 	When Condition `json:"when"`
 	// Why says to a user where the values come from.
 	Why string `json:"why"`
-	// Values are by path below that of the add-on's settings.
+	// Values are by path below the path of the add-on's settings.
 	Values map[string]Value `json:"values"`
 }
 
@@ -98,7 +98,7 @@ func (a *Addon) Fill(v *View) error {
 	return nil
 }
 
-// checkDefaults refuses defaults of settings that there are not, and versions that are none.
+// checkDefaults refuses defaults of unknown settings, and invalid versions.
 func (a *Addon) checkDefaults() error {
 	for path, value := range a.Defaults.Values {
 		all := []Value{value}
@@ -128,7 +128,7 @@ type Need struct {
 	// Path and Value are what a user has written that needs it, in v1alpha2.
 	Path  string `json:"path"`
 	Value string `json:"value"`
-	// Message says what is wrong, where that is more than the lack of the other.
+	// Message describes the problem, if it is more than that the other is missing.
 	Message string `json:"message"`
 
 	// Rule is the name of the check, and Remedy what a user can do.

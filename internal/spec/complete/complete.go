@@ -34,7 +34,7 @@ type Input struct {
 	RunningVersion string
 	// Features are the switches that are on.
 	Features Features
-	// Addons are those that there are; nil are those of this program.
+	// Addons is the catalogue of add-ons; nil: this program's own.
 	Addons *catalogue.Catalogue
 }
 
@@ -99,11 +99,11 @@ type Platform struct {
 	Rules
 }
 
-// Rules are those of one platform, by the place at which they run.
+// Rules are the rules of one platform, by the point at which they run.
 type Rules struct {
 	// Early fill what is stored of the network, before the ranges of pods and services.
 	Early []Rule
-	// Ranges fill what is stored of the ranges, before subnets are given theirs.
+	// Ranges fill the stored ranges, before subnets get theirs.
 	Ranges []Rule
 	// Before run before the components get their defaults, After after that.
 	Before, After []Rule
@@ -130,9 +130,9 @@ type Pass struct {
 	// Cluster is what the rules fill, and Spec is its spec.
 	Cluster *api.Cluster
 	Spec    *api.ClusterSpec
-	// Facts are those of the cluster's platform; never nil.
+	// Facts are the facts of the cluster's platform; never nil.
 	Facts *facts.Cloud
-	// Version is that of Kubernetes.
+	// Version is the version of Kubernetes.
 	Version semver.Version
 
 	in         Input

@@ -35,10 +35,10 @@ func setGroupSubnets(p *Pass, g *api.InstanceGroup) {
 	}
 }
 
-// SubnetsFor are the names of the subnets in the zones in which machines of a role
-// stand, in the spec's order; no zones are all zones. Utility subnets are for none,
-// and those with IPv4 beside IPv6 for the machines of an IPv6 cluster that are no
-// nodes; where that leaves nothing, machines stand in all but the utility subnets.
+// SubnetsFor returns the names of the subnets in the given zones for machines of a role,
+// in the spec's order; no zones means all zones. Utility subnets are never used,
+// and subnets with IPv4 beside IPv6 only for an IPv6 cluster's machines that are not
+// nodes; if that leaves no subnet, all but the utility subnets are used.
 func SubnetsFor(s *api.ClusterSpec, role api.InstanceGroupRole, zones ...string) []string {
 	dual := s.IPv6Only() && role != api.RoleNode
 	var suitable, others []string

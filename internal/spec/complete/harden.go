@@ -81,8 +81,8 @@ func Harden(s *api.ClusterSpec, pods Enforced) {
 	}
 }
 
-// ciphers are the suites of TLS 1.2 that the benchmark takes for strong and that
-// all programs of a cluster know; those of TLS 1.3 are not chosen.
+// ciphers are the TLS 1.2 suites that the benchmark considers strong and that
+// all programs of a cluster know; TLS 1.3 suites cannot be chosen.
 func ciphers() []string {
 	return []string{
 		"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",

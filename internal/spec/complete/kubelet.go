@@ -20,8 +20,8 @@ func mergeControlPlaneKubelet(p *Pass) {
 	p.Spec.ControlPlaneKubelet = overlayKubelet(p.Spec.Kubelet, p.Spec.ControlPlaneKubelet)
 }
 
-// overlayKubelet is overlay, but a shorter time to shut down shortens the part of it
-// that critical pods have, where only the whole is set anew.
+// overlayKubelet is overlay, except that a shorter shutdown period also shortens the part for
+// critical pods, if only the whole is overridden.
 func overlayKubelet(base, over *api.KubeletConfigSpec) *api.KubeletConfigSpec {
 	k := fill.Overlay(base, over)
 	if over == nil || over.ShutdownGracePeriod == nil || over.ShutdownGracePeriodCriticalPods != nil || k.ShutdownGracePeriodCriticalPods == nil {

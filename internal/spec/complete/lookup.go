@@ -4,7 +4,7 @@ import (
 	"net/netip"
 )
 
-// bucketRegion is the region of a bucket: that of the cluster when it was not looked up.
+// bucketRegion returns the region of a bucket; the cluster's region when it was not looked up.
 func (p *Pass) bucketRegion(bucket string) string {
 	if r := p.Facts.Buckets[bucket]; r != "" {
 		return r

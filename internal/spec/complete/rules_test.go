@@ -29,7 +29,8 @@ type ruleCase struct {
 	Cluster  []string            `json:"cluster,omitempty"`
 	Groups   map[string][]string `json:"groups,omitempty"`
 	Features string              `json:"features,omitempty"`
-	// Want are values of the completed cluster by path, null for none; Group those of groups.
+	// Want are values of the completed cluster by path, null for none; Group are values of its
+	// groups.
 	Want  map[string]any            `json:"want,omitempty"`
 	Group map[string]map[string]any `json:"group,omitempty"`
 	// Fail are the findings.

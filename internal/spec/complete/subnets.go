@@ -18,9 +18,9 @@ func setNetworkCIDR(p *Pass) {
 // setSubnets splits the network's range between the subnets that have none.
 //
 // The range is cut into 1, 2, 4 or 8 equal slices, as many as the subnets need, or
-// more where ranges given by the user lie in the way; slices that overlap such a
+// more if ranges given by the user lie in the way; slices that overlap such a
 // range are dropped. Utility subnets share the first slice, an eighth each; the
-// others get a slice each. Order is that of the zones.
+// others get a slice each, in the order of the zones.
 func setSubnets(p *Pass) {
 	if !p.on.Network.Split || p.failed("network-cidr") {
 		return

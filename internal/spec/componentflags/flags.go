@@ -34,8 +34,8 @@ func parseTag(text string) tag {
 
 // Flags returns the flags, sorted, of a struct or of a pointer to one.
 //
-// What is nil or an empty text, list or map gives no flag. A number or a truth
-// value that is no pointer always gives one, unless it is the tag's empty value.
+// A nil value or an empty text, list or map gives no flag. A number or a
+// boolean that is not a pointer always gives one, unless it is the tag's empty value.
 // Lists are joined by commas, or repeated; maps are k=v by commas, sorted;
 // durations are written as in Go, quantities as decimal numbers. Fields without a
 // tag give the flags of the struct that they hold, if any; "-" gives none.

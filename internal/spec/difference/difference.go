@@ -17,7 +17,7 @@ import (
 type Field struct {
 	// Object is "Cluster" for the cluster, and else its kind and name: InstanceGroup/nodes.
 	Object string
-	// Path is that of the field in v1alpha2; "" where the whole object is new or gone.
+	// Path is the field's path in v1alpha2; "" if the whole object is new or gone.
 	Path string
 	// Old and New are the values; "" where the field is not set. Of a whole object they
 	// are Absent and Present.

@@ -7,12 +7,12 @@ import (
 	"kops.local/kops/api"
 )
 
-// Entry says what a change of a field takes. What lies below the field goes by it, unless
-// it has an entry of its own.
+// Entry says what a change of a field takes. It covers the fields below, too, unless
+// they have entries of their own.
 type Entry struct {
 	// Path is the field's, in the shape of the objects, without indices: spec.hooks.before.
-	// A star stands for any beginning of a name. With a dot at its end the path means what
-	// lies below, and not that the block is there or not.
+	// A star stands for any beginning of a name. With a dot at its end the path means the
+	// fields below it, and not the presence of the block itself.
 	Path   string
 	Effect Effect
 	// Why is the reason where it is not plain.

@@ -10,14 +10,14 @@ import (
 // Cloud is what one cloud says, in words that all clouds share.
 type Cloud struct {
 	Region string `json:"region,omitempty"`
-	// Zones are those of the region in which machines can be made, sorted.
+	// Zones are the region's zones in which machines can be made, sorted.
 	Zones []string `json:"zones,omitempty"`
 
 	// Images are machine images by the name that a spec writes.
 	Images map[string]Image `json:"images,omitempty"`
 	// MachineTypes are by name.
 	MachineTypes map[string]MachineType `json:"machineTypes,omitempty"`
-	// Architecture is that of all machines, amd64 or arm64, where the cloud has no other.
+	// Architecture is the architecture of all machines, amd64 or arm64, if the cloud has no other.
 	Architecture string `json:"architecture,omitempty"`
 	// DNSZones are the zones whose names end the cluster's.
 	DNSZones []DNSZone `json:"dnsZones,omitempty"`

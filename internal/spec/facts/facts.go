@@ -20,7 +20,7 @@ import (
 	"kops.local/kops/internal/contract/download"
 )
 
-// Facts are the facts of one cluster: those of its cloud and those of the
+// Facts are the facts of one cluster: about its cloud and about the
 // files and images it runs.
 type Facts struct {
 	// Clouds are by name. One that was not asked is not there.

@@ -14,11 +14,11 @@ import (
 )
 
 // Assign returns a copy of an object with fields set (spec.path=value) and unset
-// (spec.path). Paths are those of v1alpha2, or else of v1alpha3; an element of a
+// (spec.path). Paths are v1alpha2 paths, or else v1alpha3 paths; an element of a
 // list is [n], all are [*]; a map's key that has dots is in brackets as well; the
-// kind may stand before it all: cluster.spec.path. The text of a value is read as
-// the field's type asks: a list is divided by commas. An item of sets that is neither
-// a path nor an assignment belongs to the value before it, for commas divide flags too.
+// kind may precede the path: cluster.spec.path. The text of a value is read as
+// the field's type asks: a list is split at commas. An item of sets that is neither
+// a path nor an assignment belongs to the value before it, because commas separate flags too.
 // A field that does not exist is a finding that names the nearest.
 func Assign[T api.Object](o T, sets, unsets []string) (T, diag.List) {
 	var findings diag.List

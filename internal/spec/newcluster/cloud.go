@@ -17,7 +17,7 @@ type Platform struct {
 	Rules
 }
 
-// Rules are those of one platform. Each may be nil.
+// Rules are the rules of one platform. Each may be nil.
 type Rules struct {
 	// Options are those that exist on this platform alone.
 	Options []Option
@@ -37,7 +37,7 @@ type Option struct {
 	Name, Usage string
 	Default     string
 	Switch      bool
-	// Feature is the switch without which there is no such option; "" is none.
+	// Feature is the switch that enables the option; "" if it needs none.
 	Feature string
 }
 

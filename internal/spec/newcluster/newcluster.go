@@ -46,16 +46,16 @@ func New(o Options, w World) (*api.Cluster, []*api.InstanceGroup, diag.List) {
 type Builder struct {
 	Options
 	World World
-	// Cluster is what is made, and Spec is its spec.
+	// Cluster is the cluster being made, and Spec is its spec.
 	Cluster *api.Cluster
 	Spec    *api.ClusterSpec
-	// Facts are those of the platform; never nil.
+	// Facts are the facts of the platform; never nil.
 	Facts *facts.Cloud
 
 	on       Platform
 	groups   []*api.InstanceGroup
 	findings diag.List
-	// zones are those of nodes and of the control plane, sorted.
+	// zones are the zones of nodes and of the control plane, sorted.
 	zones []string
 }
 

@@ -25,7 +25,7 @@ type optionCase struct {
 	Name     string             `json:"name"`
 	Options  newcluster.Options `json:"options"`
 	Features string             `json:"features,omitempty"`
-	// Want are values of the cluster by path, null for none; Group those of groups.
+	// Want are values of the cluster by path, null for none; Group are values of its groups.
 	Want  map[string]any            `json:"want,omitempty"`
 	Group map[string]map[string]any `json:"group,omitempty"`
 	// Groups are the names of all groups, in order.

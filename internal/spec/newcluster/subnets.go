@@ -114,7 +114,7 @@ func (b *Builder) oneRegion(of func(zone string) string) string {
 	return region
 }
 
-// share gives existing subnets to those of the same zone.
+// share assigns existing subnets to the subnets of the same zone.
 func (b *Builder) share(option string, ids []string, subnets []api.ClusterSubnetSpec) {
 	for i, id := range ids {
 		zone := ""

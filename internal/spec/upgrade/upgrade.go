@@ -38,7 +38,7 @@ type Input struct {
 
 // Hop is one step of an upgrade.
 type Hop struct {
-	// Version is that of Kubernetes after it.
+	// Version is the version of Kubernetes after it.
 	Version string
 	Changes []Change
 	// Etcd is what becomes of etcd clusters whose version nobody chose.
@@ -53,7 +53,7 @@ type Change struct {
 	New      string `json:"new"`
 }
 
-// Etcd is an etcd cluster whose version follows that of Kubernetes.
+// Etcd is an etcd cluster whose version follows the version of Kubernetes.
 type Etcd struct{ Name, Old, New string }
 
 // Items and properties of changes, in kOps' words.
@@ -223,7 +223,7 @@ func Applied(c *api.Cluster, groups []*api.InstanceGroup, changes []Change) (*ap
 	return c, out
 }
 
-// Remaining are those of some versions, in their order, that are newer than the one that a cluster has.
+// Remaining returns the versions, in their order, that are newer than the cluster's version.
 func Remaining(all []string, has string) []string {
 	now, err := versions.ParseVersion(has)
 	if err != nil {

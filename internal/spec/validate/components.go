@@ -82,7 +82,7 @@ func auditWebhook(c *Check) {
 	}
 }
 
-// componentCloud checks that components are not told of another cloud.
+// componentCloud checks that components are not configured for another cloud.
 func componentCloud(c *Check) {
 	if c.on.Name == "" {
 		return

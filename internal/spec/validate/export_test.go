@@ -2,7 +2,8 @@ package validate
 
 import "slices"
 
-// RuleNames are the names of all rules for clusters and groups, those of the platforms among them.
+// RuleNames returns the names of all rules for clusters and groups, including the platforms'
+// rules.
 func RuleNames(platforms ...Platform) []string {
 	var names []string
 	for _, p := range append(platforms, Platform{}) {

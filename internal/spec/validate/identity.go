@@ -33,7 +33,7 @@ func serviceAccountPermissions(c *Check) {
 	c.Unique(list, pairs)
 }
 
-// hasOwnRole reports whether a service account is that of an add-on of the cluster,
+// hasOwnRole reports whether a service account belongs to an add-on of the cluster,
 // to which the platform gives a role.
 func (c *Check) hasOwnRole(account, path string) bool {
 	if c.on.Model.MountRole == nil || !c.OwnRoles() {

@@ -88,7 +88,7 @@ func containerd(c *Check, r *api.ContainerdConfig) {
 	}
 }
 
-// packages checks archives that replace those of kops: a URL and its hash go together.
+// packages checks archives that replace kops' own: a URL and its hash go together.
 func packages(c *Check, path string, p *api.PackagesConfig) {
 	if p == nil {
 		return

@@ -28,7 +28,7 @@ func networkNeeds(c *Check) {
 
 func (c *Check) IPv6() bool { return c.Spec.IPv6Only() }
 
-// ranges are those of the network that can be read.
+// ranges returns the readable ranges of the network.
 func (c *Check) ranges() []netip.Prefix {
 	var out []netip.Prefix
 	for _, s := range slices.Concat([]string{c.Spec.Networking.NetworkCIDR}, c.Spec.Networking.AdditionalNetworkCIDRs) {

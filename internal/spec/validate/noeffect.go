@@ -134,8 +134,8 @@ func NoEffect(t *traits.Traits, cluster *api.Cluster, groups []*api.InstanceGrou
 	return c.findings
 }
 
-// openToAll warns of ranges that nobody keeps others out for. The whole of the addresses,
-// which new clusters name, is no bound.
+// openToAll warns of ranges on a platform that does not limit access. The range of all addresses,
+// which new clusters name, sets no limit.
 func (c *Check) openToAll(list string, ranges []string) {
 	for i, r := range ranges {
 		if r != "0.0.0.0/0" && r != "::/0" {
@@ -167,8 +167,8 @@ func (c *Check) unused(kind string, spec reflect.Value) {
 	})
 }
 
-// eachField visits the fields of a struct and of those inside, also of items of
-// lists; path is that of v. It does not go into a field for which visit is false.
+// eachField visits the fields of a struct and of nested structs, also of items of
+// lists; path is v's path. It does not enter a field for which visit returns false.
 func eachField(path string, v reflect.Value, visit func(path string, f reflect.StructField, v reflect.Value) bool) {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {

@@ -113,8 +113,8 @@ func TestSpecsThatKOpsStoredAreAccepted(t *testing.T) {
 	}
 }
 
-// TestWhatMachinesAreRolledByIsHeard: where machines are replaced, all of it is; where they
-// only restart, what is about their successors is not.
+// TestWhatMachinesAreRolledByIsHeard: if machines are replaced, all settings have an effect; if
+// they only restart, the settings about their successors have none.
 func TestWhatMachinesAreRolledByIsHeard(t *testing.T) {
 	for cloud, want := range map[string][]string{
 		"aws": nil, "local": nil,

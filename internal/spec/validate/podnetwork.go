@@ -14,7 +14,7 @@ type PodNetwork struct {
 	Name   string // as in v1alpha2
 	chosen bool
 	// own says that it is a platform's own, gone that it is no longer supported, noIPv6
-	// that it gives pods IPv4 addresses only.
+	// that it gives pods only IPv4 addresses.
 	own, gone, noIPv6 bool
 }
 

@@ -29,7 +29,7 @@ func characters(c *Check, spec reflect.Value) {
 	})
 }
 
-// passwords warns of passwords in URLs. Whatever stands in a spec goes to machines in the clear.
+// passwords warns of passwords in URLs. Machines get the values of a spec in the clear.
 func passwords(c *Check, spec reflect.Value) {
 	kind, _, _ := strings.Cut(c.object, "/")
 	eachField("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {

@@ -30,7 +30,7 @@ type Input struct {
 	Features complete.Features
 	// Endpoint is the server of buckets of S3, where they are not Amazon's.
 	Endpoint string
-	// Addons are those that there are; nil are those of this program.
+	// Addons is the catalogue of add-ons; nil: this program's own.
 	Addons *catalogue.Catalogue
 }
 
@@ -70,7 +70,7 @@ type Platform struct {
 	Rules
 }
 
-// Rules are those of one platform.
+// Rules are the rules of one platform.
 type Rules struct {
 	Cluster []Rule
 	Group   []GroupRule // which need the cluster
@@ -93,7 +93,7 @@ type Check struct {
 	// Cluster is empty when a group is checked without it; Spec is its spec.
 	Cluster *api.Cluster
 	Spec    *api.ClusterSpec
-	// Facts are those of the cluster's platform; never nil.
+	// Facts are the facts of the cluster's platform; never nil.
 	Facts *facts.Cloud
 
 	in       Input
@@ -128,8 +128,8 @@ func (c *Check) runCluster() {
 	c.dropInherited()
 }
 
-// dropInherited leaves out what is wrong with the control plane's kubelet because
-// it is wrong with all kubelets.
+// dropInherited drops findings about the control plane's kubelet that are already
+// reported for all kubelets.
 func (c *Check) dropInherited() {
 	all := map[diag.Finding]bool{}
 	for _, f := range c.findings {
@@ -171,7 +171,7 @@ func (c *Check) Need(present bool, path, remedy string) {
 	}
 }
 
-// OneOf notes a value that is none of those allowed; empty is allowed.
+// OneOf adds a finding if value is not one of those allowed; empty is allowed.
 func (c *Check) OneOf(path, value string, allowed ...string) {
 	if value == "" || slices.Contains(allowed, value) {
 		return

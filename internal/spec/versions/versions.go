@@ -132,7 +132,7 @@ func (c *Channel) Kops(running string) (recommended, required string) {
 }
 
 // UpgradeVersion returns the Kubernetes version to which a cluster should go in
-// one step: the recommended patch of its own minor version, or that of the next
+// one step: the recommended patch of its own minor version, or of the next
 // minor version when this kops is not older than it. It is never below current.
 func (c *Channel) UpgradeVersion(current, kops string) string {
 	now, err := ParseVersion(current)
@@ -197,8 +197,8 @@ func (c *Channel) versions(kops bool) []api.ChannelVersion {
 	}
 }
 
-// first is the first entry whose range holds the version. A version that cannot
-// be read, such as that of a development build, is newer than all.
+// first returns the first entry whose range holds the version. A version that cannot
+// be read, such as a development build's, counts as newer than all.
 func first(entries []api.ChannelVersion, version string) (api.ChannelVersion, bool) {
 	v, err := ParseVersion(version)
 	for _, e := range entries {

@@ -219,7 +219,7 @@ func (d *Driver) sweep(ctx context.Context, s roll.State) {
 	}
 }
 
-// deleteNode deletes a node; one that stays is tried again, and told of by validation.
+// deleteNode deletes a node; a node that stays is tried again, and validation reports it.
 func (d *Driver) deleteNode(ctx context.Context, n *corev1.Node) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -273,8 +273,8 @@ func (d *Driver) release(ctx context.Context, node string, cordoned bool) error 
 	return d.drainer.Uncordon(ctx, node)
 }
 
-// restart tells a machine to take up its configuration. The rollout's ID is the nonce, so
-// that it is told once however often this is done.
+// restart asks a machine to take up its configuration. The rollout's ID is the nonce, so
+// that repeated requests count once.
 func (d *Driver) restart(ctx context.Context, node *corev1.Node, group string) error {
 	hash, err := d.Hash(ctx, group)
 	if err != nil {

@@ -32,7 +32,7 @@ type Config struct {
 	Client kubernetes.Interface
 	// Server tells how the API server itself is; nil as Client.
 	Server func(context.Context) (health.Seen, error)
-	// Hash is that of the node configuration that the machines of a group are to run.
+	// Hash returns the hash of the node configuration that the machines of a group should run.
 	Hash func(ctx context.Context, group string) (string, error)
 	// Save keeps a state before it is acted on. Another error than ErrNotKept ends the driver.
 	Save func(context.Context, roll.State) error
@@ -42,19 +42,19 @@ type Config struct {
 	Heard func(context.Context) error
 	// Ask asks the user, and returns one of the question's choices; nil: nobody can be asked.
 	Ask func(context.Context, roll.Question) (string, error)
-	// Tell is told of each change of the state; nil: nobody is.
+	// Tell receives each change of the state; nil: nobody does.
 	Tell func(before, after roll.State)
 	// Etcd says how the members of etcd are; nil: nobody can tell, and their pods do.
 	Etcd func(context.Context) (EtcdTold, error)
-	// Look says what is wrong with the machines that do not start; nil: nothing is known.
+	// Look returns the problems of machines that do not start; nil: nothing is known.
 	Look  func(context.Context, []platform.Machine) map[string]health.Start
 	HTTP  *http.Client
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error
 }
 
-// EtcdTold says, of each etcd cluster whose members were told of lately, by the instance
-// group of a member whether it is healthy, and votes.
+// EtcdTold says, for each etcd cluster with recent reports about its members, by the instance
+// group of a member, whether it is healthy and votes.
 type EtcdTold map[string]map[string]bool
 
 // Platform is what of a platform a rollout needs, on one cluster. A nil function is not
@@ -76,7 +76,7 @@ const (
 	// serverPause, wishPause and startPause are between two looks at the API server, for
 	// wishes, and at machines that do not start.
 	serverPause, wishPause, startPause = 5 * time.Second, 3 * time.Second, 20 * time.Second
-	// etcdPause is between two looks at what is told of etcd, while control planes are rolled.
+	// etcdPause is the time between two reads of etcd's reports, while control planes are rolled.
 	etcdPause = 5 * time.Second
 	// savePause is before another try to keep the state.
 	savePause = 2 * time.Second

@@ -16,7 +16,7 @@ import (
 // gateTime bounds one answer of a URL; a command may take as long as the rollout lets it.
 const gateTime = 30 * time.Second
 
-// longest is how much of what a gate says is told, in bytes.
+// longest is how much of a gate's output is shown, in bytes.
 const longest = 300
 
 // CheckGates checks gates one after the other; the error names the first that fails.

@@ -178,7 +178,7 @@ func (d *Driver) atControlPlanes() bool {
 	return i >= 0 && d.state.Groups[i].Stage == roll.ControlPlanes
 }
 
-// readEtcd reads what is told of etcd. What cannot be read is not told.
+// readEtcd reads the reports about etcd. Unreadable reports are dropped.
 func (d *Driver) readEtcd(ctx context.Context) {
 	told, err := d.Config.Etcd(ctx)
 	if err != nil {
@@ -204,7 +204,7 @@ func (d *Driver) readWishes(ctx context.Context) {
 	d.poke()
 }
 
-// readStarts asks machines that run and are no nodes how far their start came.
+// readStarts asks running machines without nodes how far their start came.
 func (d *Driver) readStarts(ctx context.Context) {
 	groups, _ := d.listing.look()
 	if d.Client == nil {

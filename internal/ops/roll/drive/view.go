@@ -50,8 +50,8 @@ func (d *Driver) view() roll.View {
 	return v
 }
 
-// Seen is a view of what was seen of a cluster. rollout is the ID of the rollout in whose
-// name machines were told to restart.
+// Seen makes a rollout's view from a view of the cluster. rollout is the ID of the rollout that
+// asked machines to restart.
 func Seen(w health.World, rollout string) roll.View {
 	v := roll.View{API: w.API.Problem == nil, EtcdKnown: w.API.Problem == nil, Failures: health.Check(w).Failures}
 	if !w.Counted {
@@ -72,7 +72,7 @@ func Seen(w health.World, rollout string) roll.View {
 	return v
 }
 
-// ofNode is what a node tells of its machine.
+// ofNode adds a node's report on its machine.
 func ofNode(s *roll.MachineView, n *corev1.Node, rollout string) {
 	s.Node, s.Ready, s.Cordoned, s.Tainted = n.Name, health.Unready(n) == "", n.Spec.Unschedulable, tainted(n)
 	if s.Ready {
@@ -91,8 +91,8 @@ func tainted(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == labels.ScheduledForUpdate })
 }
 
-// members are those of the etcd clusters, each of which is well when the pod that runs it
-// is ready, and so is the API server beside it, which asks it.
+// members returns the members of the etcd clusters. A member is healthy when the pod that runs it
+// is ready, and so is the API server beside it, which uses it.
 func members(w health.World) []roll.EtcdView {
 	ready := map[[2]string]bool{} // by component and node
 	for _, p := range w.API.Pods {
@@ -122,8 +122,8 @@ func members(w health.World) []roll.EtcdView {
 	return out
 }
 
-// confirm has members count as well only where etcd says so, too. A member of which nothing
-// is told, although its cluster is told of, is none yet.
+// confirm counts members as healthy only if etcd agrees. A member that is missing from the
+// report on its cluster does not count.
 func confirm(etcd []roll.EtcdView, w health.World, told EtcdTold) {
 	group := map[string]string{} // by machine
 	for _, g := range w.Machines {

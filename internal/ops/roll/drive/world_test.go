@@ -320,7 +320,7 @@ func (w *world) platform() drive.Platform {
 	}
 }
 
-// config is that of a driver; each state that it saves is kept as the text that a store has.
+// config returns a driver's config; each state that it saves is kept as text, as in a store.
 func (w *world) config() drive.Config {
 	cl := &api.Cluster{}
 	cl.Name = "demo.example.com"
@@ -386,7 +386,7 @@ func (w *world) begin(o roll.Options, effect roll.Effect, surge, unavailable int
 	return roll.New("one", o, plans, v)
 }
 
-// options are those of a rollout whose every wait is short.
+// options returns the options of a rollout whose waits are all short.
 func options() roll.Options {
 	o := roll.Defaults()
 	o.BastionInterval, o.ControlPlaneInterval, o.NodeInterval, o.PostDrainDelay = 0, 0, 0, 0

@@ -1,5 +1,5 @@
-// Package inplace has machines changed where they are: it asks by annotations of their
-// nodes, and reads there what became of it.
+// Package inplace has machines changed in place: it asks by annotations of their
+// nodes, and reads the results there.
 //
 // It must not know when a machine is to be changed, nor what the machine does.
 package inplace
@@ -20,9 +20,9 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Request asks the machine of a node to become what the node configuration of a hash says,
-// which must be that of its group, and to read again what shapes it besides. It returns the
-// nonce of the request. A request of the same hash that is not done yet is not made anew.
+// Request asks the machine of a node to apply the node configuration of a hash,
+// which must be its group's, and to read the other files that shape it again. It returns the
+// nonce of the request. An unfinished request with the same hash is kept.
 func Request(ctx context.Context, nodes corev1client.NodeInterface, node, hash string) (nonce string, err error) {
 	n, err := nodes.Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
