@@ -97,10 +97,10 @@ type Provider struct {
 	Stage func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error)
 	// Roll is what replacing machines needs.
 	Roll Roll
-	// Room tells for how many more machines of each group there is room, of those of which it
-	// is known; nil: the platform cannot tell.
+	// Room returns for how many more machines of each group there is room, for the groups of which
+	// that is known; nil: the platform cannot tell.
 	Room func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]Room, error)
-	// BootRecord reads what a machine tells of its start; nil: the platform cannot tell.
+	// BootRecord reads a machine's report on its start; nil: the platform cannot tell.
 	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
 }
 
@@ -129,8 +129,8 @@ type MachineGroup struct {
 	// Target is how many machines the platform is to keep.
 	Target   int
 	Machines []Machine
-	// Trouble says, in the platform's words, what is in the group's way, such as why
-	// machines are missing; empty when nothing is known. It fails a validation.
+	// Trouble is the group's obstacle, in the platform's words, such as why machines are missing;
+	// empty when nothing is known. It fails a validation.
 	Trouble string
 }
 
@@ -202,7 +202,7 @@ type Change struct {
 	Have, Want string
 }
 
-// BootRecord is what a machine tells of its start. Either part may be empty.
+// BootRecord is a machine's report on its start. Either part may be empty.
 type BootRecord struct {
 	// Report is the boot report that nodeup keeps, in JSON.
 	Report []byte
@@ -229,9 +229,9 @@ type Session struct {
 	Client any
 	// Snapshot returns a client that asks each question once, for one observation; nil: Client serves.
 	Snapshot func() any
-	// Prefetch has such a client ask what it can before it is known what is wanted, once a
-	// platform is looked up; the observation finds the answers there. It returns when all is
-	// asked, or the context ends. Nil: nothing is asked.
+	// Prefetch makes such a client ask everything it can before the desired objects are known,
+	// once a platform is looked up; the observation finds the answers there. It returns when
+	// everything is asked, or the context ends. Nil: nothing is asked.
 	Prefetch func(ctx context.Context, snapshot any, cluster string)
 }
 
@@ -242,7 +242,7 @@ type Model struct {
 	// Hosts are the machines that were enrolled.
 	Hosts []*api.Host
 	Facts *facts.Facts
-	// Addons are those that there are; nil are those of this program.
+	// Addons is the catalogue of add-ons; nil: this program's own.
 	Addons *catalogue.Catalogue
 	// SSHKeys are public keys, each an OpenSSH line.
 	SSHKeys []string

@@ -9,7 +9,7 @@ import (
 // World is what a program knows of its world, by which platforms are reached. The zero
 // World reaches none, and serves where only specs are looked at.
 type World struct {
-	// Env returns an environment variable, or "", as os.Getenv does; nil: none is set.
+	// Env returns an environment variable, or "", as os.Getenv does; nil: no variable is set.
 	Env func(string) string
 	// Cache is a folder for what can be fetched again; empty: no cache.
 	Cache string
@@ -18,7 +18,7 @@ type World struct {
 	Bundle string
 	// Program is the path of the program kops, which a platform may start.
 	Program string
-	// Version is that of kops, without a leading v.
+	// Version is the version of kops, without a leading v.
 	Version string
 	// HTTP sends all requests; nil: each client has its own.
 	HTTP *http.Client

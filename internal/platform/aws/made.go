@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// made compares the launch templates that instances were made of with those of their
-// groups. Of instances outside of scaling groups nothing is told: they carry no record.
+// made compares the launch templates that instances were made of with their groups' templates.
+// Instances outside of scaling groups are left out: they carry no record.
 func made(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Made, error) {
 	client := s.Client.(*kinds.Client)
 	groups, err := scalingGroups(ctx, client, c.Name)

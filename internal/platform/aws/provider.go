@@ -25,8 +25,8 @@ import (
 	"kops.local/kops/internal/store/open"
 )
 
-// Options say how AWS is reached. What is empty is found by the AWS SDK's own
-// chain of environment variables and files.
+// Options say how AWS is reached. The AWS SDK's own chain of environment variables and files
+// provides empty values.
 type Options struct {
 	// Endpoint replaces the addresses of all services.
 	Endpoint string
@@ -95,7 +95,7 @@ func (o Options) connect(ctx context.Context, c platform.Config) (*platform.Sess
 		}}, nil
 }
 
-// region is that of the cluster's zones, which must be one.
+// region returns the region of the cluster's zones, which must be in one.
 func (o Options) region(c *api.Cluster) (string, error) {
 	found := ""
 	for _, s := range c.Spec.Networking.Subnets {

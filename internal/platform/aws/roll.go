@@ -180,7 +180,8 @@ func leaves(err error) error {
 	return err
 }
 
-// await looks again and again, later each time, until done says so. An answer that was lost or late is asked for anew.
+// await polls, with growing pauses, until done says so. It repeats a question whose answer was
+// lost or late.
 func await(ctx context.Context, sleep sleeping, where string, done func() (bool, error)) error {
 	wait, waited := firstLook, time.Duration(0)
 	for {

@@ -123,7 +123,7 @@ func (a *account) change(name string, d *ec2types.RequestLaunchTemplateData) {
 	a.ok(err)
 }
 
-// machines are those of all groups, by group.
+// machines returns the machines of all groups, by group.
 func (a *account) machines() map[string][]platform.Machine {
 	a.Helper()
 	groups, err := a.Machines(a.Context(), a.session, a.cluster, nil)

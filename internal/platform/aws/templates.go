@@ -19,8 +19,8 @@ type member struct {
 	life  astypes.LifecycleState
 	spare bool
 	kind  string // of instance
-	// made is the version of a launch template that the instance was made of, and wanted
-	// that of which its group makes instances now.
+	// made is the version of a launch template that the instance was made of, and wanted the
+	// version of which its group makes instances now.
 	made, wanted kinds.TemplateVersion
 	group        astypes.AutoScalingGroup
 }
@@ -69,8 +69,8 @@ func versionOf(t *astypes.LaunchTemplateSpecification) kinds.TemplateVersion {
 	return kinds.TemplateVersion{ID: sdk.ToString(t.LaunchTemplateId), Version: sdk.ToString(t.Version)}
 }
 
-// madeOf is what an instance was made of. Where it is told in the group's own word, as a
-// version that was never counted, it counts as what that word means now.
+// madeOf returns the template version that an instance was made of. A word of the group in place
+// of a number counts as the word's current meaning.
 func madeOf(i astypes.Instance, g astypes.AutoScalingGroup, wanted kinds.TemplateVersion) kinds.TemplateVersion {
 	out := versionOf(i.LaunchTemplate)
 	if t := templateOf(g); isWord(out.Version) && t != nil && out.Version == sdk.ToString(t.Version) {
@@ -79,7 +79,7 @@ func madeOf(i astypes.Instance, g astypes.AutoScalingGroup, wanted kinds.Templat
 	return out
 }
 
-// isWord reports whether a version is named by a word; none is the default one.
+// isWord reports whether a version is named by a word; an empty version means the default one.
 func isWord(version string) bool { return version == "" || strings.HasPrefix(version, "$") }
 
 // templatePage is the most launch templates in one answer (API reference, DescribeLaunchTemplates).

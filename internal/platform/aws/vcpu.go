@@ -60,8 +60,8 @@ func quotaOf(instanceType string, spot bool) (code, name string) {
 }
 
 // cpuRoom returns for how many more machines of each group the account's quotas on vCPUs leave
-// room. A group whose machines may be of several types, or whose quota cannot be read, is left out:
-// credentials without servicequotas:GetServiceQuota are no reason to stop a roll.
+// room. A group whose machines may be of several types, or whose quota cannot be read, is left
+// out: missing permission for servicequotas:GetServiceQuota does not stop a roll.
 func cpuRoom(ctx context.Context, client *kinds.Client, groups []*api.InstanceGroup) ([]platform.Room, error) {
 	limits := map[string]int{} // by the quota's code; -1 where it cannot be read
 	readable := false

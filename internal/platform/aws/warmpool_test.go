@@ -18,8 +18,8 @@ import (
 // quota is why AWS starts no instance.
 const quota = "You have requested more vCPU capacity than your current vCPU limit of 4 allows. Launching EC2 instance failed."
 
-// pooled answers as AWS does where a group has a warm pool, in which the emulator
-// has no instances: the group does not list those of its pool.
+// pooled answers as AWS does for a group with a warm pool, in which the emulator has no instances:
+// the group does not list its pool's instances.
 func pooled(w http.ResponseWriter, r *http.Request) {
 	answer := func(action, namespace, body string) {
 		_, _ = fmt.Fprintf(w, `<%[1]sResponse xmlns=%[2]q>%[3]s</%[1]sResponse>`, action, namespace, body) // the test would fail

@@ -175,7 +175,7 @@ func TestAMachineIsReplacedByASuccessorOfAnotherName(t *testing.T) {
 	}
 }
 
-// What is being made anew is not outdated: nobody replaces it a second time.
+// A machine being recreated is not outdated: nobody replaces it a second time.
 func TestAMachineThatIsBeingReplacedIsNotReplacedAgain(t *testing.T) {
 	f := newFleet(t, 1, emulator.Options{Boot: time.Minute / 2})
 	for len(f.groups()) == 0 || len(f.groups()[0].Machines) == 0 {

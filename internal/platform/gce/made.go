@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// made compares the templates that instances were made of with those of their groups. Of instances
-// that no group has nothing is told.
+// made compares the templates that instances were made of with their groups' templates. Instances
+// without a group are left out.
 func made(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Made, error) {
 	client := s.Client.(*kinds.Client)
 	now, err := look(ctx, client, c)

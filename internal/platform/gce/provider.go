@@ -1,5 +1,5 @@
 // Package gce is Google Compute Engine as a platform of kops: it puts together the kinds of
-// resources, the model that declares them, the look-up of facts, and what is done with machines.
+// resources, the model that declares them, the look-up of facts, and the operations on machines.
 //
 // It must not know how plans are made or carried out, nor read the environment.
 package gce

@@ -20,10 +20,10 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// roll is how instances are replaced. A group that recreates an instance gives the next one its
-// name, under which the old one's node is still known; so the successor is made first, under a name
-// that follows from the old one's, and then the old one is deleted, which makes the group
-// smaller by one again. Whoever is cut off in between finds the successor there.
+// roll returns how instances are replaced. A group that recreates an instance gives the next one
+// its name, under which the old one's node is still known; so the successor is made first, under a
+// name that follows from the old one's, and then the old one is deleted, which makes the group
+// smaller by one again. A roll that was interrupted in between finds the successor there.
 func roll() platform.Roll {
 	return platform.Roll{Surge: 1, Refills: true, Made: made, Detach: detach, Deregister: deregister, Terminate: terminate}
 }

@@ -113,7 +113,7 @@ func (p *project) shown(name string) platform.MachineGroup {
 	return platform.MachineGroup{}
 }
 
-// Machines shadows that of the client.
+// Machines shadows the client's Machines.
 func (p *project) Machines(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 	return p.Provider.Machines(ctx, s, c, groups)
 }
@@ -205,7 +205,7 @@ func TestAReplacementThatIsCutOffLosesNoMachine(t *testing.T) {
 	}
 }
 
-// TestAMachineThatItsGroupMakesAnewIsMissing: its place is to be filled, and is not yet.
+// TestAMachineThatItsGroupMakesAnewIsMissing: its place must be filled, and is not yet.
 func TestAMachineThatItsGroupMakesAnewIsMissing(t *testing.T) {
 	p := newProject(t)
 	manager := p.group("nodes", 2)
@@ -258,7 +258,8 @@ func TestWhyMachinesAreMissingIsTold(t *testing.T) {
 	}
 }
 
-// TestAZoneThatDoesNotAnswerIsNoGroupWithoutMachines: what is not known is not taken for nothing.
+// TestAZoneThatDoesNotAnswerIsNoGroupWithoutMachines: an unknown list is not taken for an empty
+// one.
 func TestAZoneThatDoesNotAnswerIsNoGroupWithoutMachines(t *testing.T) {
 	p := newProject(t)
 	p.group("nodes", 1)

@@ -69,7 +69,7 @@ func taken(g *api.InstanceGroup, t *compute.MachineType) []quota {
 	return out
 }
 
-// roomIn is the room that the narrowest quota leaves; known is false where none of them is told.
+// roomIn returns the room that the narrowest quota leaves; known is false if no quota is known.
 func roomIn(left map[string]float64, takes []quota) (r platform.Room, known bool) {
 	for _, q := range takes {
 		l, ok := left[q.metric]

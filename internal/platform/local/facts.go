@@ -107,7 +107,7 @@ func checkNetwork(root string, c *api.Cluster) error {
 		fmt.Sprintf("if the network was edited, undo that; if it is left of an earlier cluster, delete that first: kops delete cluster %s --external --cloud local --yes", c.Name))
 }
 
-// clusterNetworks are those of all clusters of a root, up or not.
+// clusterNetworks returns the networks of all clusters of a root, up or not.
 func clusterNetworks(root string) ([]netip.Prefix, error) {
 	sites, err := site.Sites(root)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/platform/local/spec"
 )
 
-// machines lists the machines of this host by group. What is wished of a group
-// is its target, and what keeps the keeper from it its trouble.
+// machines lists the machines of this host by group. The wished size of a group is its target, and
+// the keeper's obstacle is its trouble.
 func machines(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 	h, err := s.Client.(*kinds.Client).Host(c.Name)
 	if err != nil {

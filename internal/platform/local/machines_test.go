@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// The folder of a cluster tells what is wished and what there is; nothing runs here.
+// The folder of a cluster has the wishes and the existing machines; nothing runs here.
 func TestMachinesOfAFolder(t *testing.T) {
 	at := site.Site{Root: t.TempDir(), Cluster: "a.example.com"}
 	c := &api.Cluster{}

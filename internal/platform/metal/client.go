@@ -86,8 +86,8 @@ func remedyOf(err error, name string) string {
 	return lost
 }
 
-// run runs a script on a host, in which $root is where the file system begins. A
-// connection that has ended is opened anew, where nothing was sent.
+// run runs a script on a host, in which $root is the root of the file system. A closed connection
+// is opened again, if nothing was sent.
 func (c *client) run(ctx context.Context, name, script string, in io.Reader) ([]byte, error) {
 	m, err := c.machine(ctx, name)
 	if err != nil {
@@ -106,8 +106,8 @@ func (c *client) run(ctx context.Context, name, script string, in io.Reader) ([]
 type record struct {
 	Cluster string `json:"cluster"`
 	Group   string `json:"group"`
-	// Boot and State are digests of the boot script and of the files of the control plane;
-	// Setup is that of the script without the hash of the node configuration.
+	// Boot and State are digests of the boot script and of the files of the control plane; Setup
+	// is the digest of the script without the hash of the node configuration.
 	Boot  string `json:"boot"`
 	Setup string `json:"setup,omitempty"`
 	State string `json:"state,omitempty"`

@@ -22,7 +22,7 @@ var enrollScript string
 // answerSize bounds what a machine answers to a script, in bytes.
 const answerSize = 1 << 20
 
-// namespace is that of Host objects.
+// namespace is the namespace of Host objects.
 const namespace = "kops-system"
 
 // enroll asks a machine for its name, its address and its public key, which is made

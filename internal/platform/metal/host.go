@@ -90,8 +90,8 @@ func listHosts(ctx context.Context, c *client, s resource.Scope) ([]*Host, error
 	return slices.DeleteFunc(found, func(h *Host) bool { return h == nil }), nil
 }
 
-// createHost makes a host a member. Its record comes last, so that a host whose making
-// was cut off is made again; what was made already is left as it is.
+// createHost makes a host a member. Its record comes last, so that an interrupted creation is
+// repeated; parts that were made already are left as they are.
 func createHost(ctx context.Context, c *client, h *Host) error {
 	if err := c.belongs(ctx, h); err != nil {
 		return err
@@ -145,8 +145,8 @@ func (c *client) tellPeers(ctx context.Context, h *Host) error {
 //go:embed created.sh
 var createdScript string
 
-// markCreated notes on a host that etcd clusters were made once, before it may become the
-// home of the back-ups: they are then never begun anew without their data.
+// markCreated notes on a host that etcd clusters were made once, before it may become the home of
+// the backups: they then never begin again without their data.
 func (c *client) markCreated(ctx context.Context, h *Host) error {
 	if _, err := c.run(ctx, h.Name, "cluster="+ssh.Quote(h.Cluster)+" folder="+ssh.Quote(h.Folder)+"\n"+createdScript, nil); err != nil {
 		return fmt.Errorf("mark the etcd clusters of the host %s as created: %w", h.Name, err)

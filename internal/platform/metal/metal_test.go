@@ -168,7 +168,7 @@ func TestTheLifeOfAHost(t *testing.T) {
 		t.Errorf("after the change it is observed as %+v", have[0])
 	}
 
-	// another node configuration is for the host to take; before it is a member it boots anew
+	// the host applies another node configuration itself; before it is a member it boots again
 	hashed := func(hash string) *Host {
 		h := next
 		h.Boot = resource.Text(resource.Lit("echo hashed >> " + filepath.Join(r.root, "booted") + "\nexit 0\nNodeupConfigHash: " + hash + "\n"))

@@ -21,8 +21,8 @@ import (
 type builder struct {
 	platform.Model
 	groups map[string]*api.InstanceGroup
-	// addresses are those of the control plane; home is that of the host which was enrolled
-	// first, as another would have nothing of the back-ups.
+	// addresses are the control plane's; home is the address of the host that was enrolled first,
+	// as another would have none of the backups.
 	addresses []string
 	home      string
 	folder    string
@@ -89,8 +89,8 @@ func (b *builder) entry(g *graph.Graph, h *api.Host) error {
 	return g.Add(at.Node("machine-"+h.Name, layout.MachineKey(h.Name), resource.Text(resource.Lit(string(text)+"\n")), false))
 }
 
-// hosts declares the hosts. Those of the control plane come one after the other, so that
-// one that is started anew is ready before the next is; workers come after them.
+// hosts declares the hosts. Control planes come one after the other, so that a restarted one is
+// ready before the next is restarted; workers come after them.
 func (b *builder) hosts(g *graph.Graph) error {
 	var before []resource.Address
 	var workers []*api.Host

@@ -111,7 +111,7 @@ func bootRecord(ctx context.Context, s *platform.Session, _ *api.Cluster, m plat
 	return r, err
 }
 
-// machines lists the inventory by group. Whether a host runs is told by its node.
+// machines lists the inventory by group. A host's node says whether it runs.
 func machines(_ context.Context, s *platform.Session, _ *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 	c := s.Client.(*client) //nolint:errcheck // Connect made it
 	var out []platform.MachineGroup

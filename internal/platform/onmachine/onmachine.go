@@ -30,7 +30,7 @@ type Platform struct {
 	Prove func(World) (bootstrap.Prover, error)
 	// Launched tells the group that Facts.Waiting names that the machine has started.
 	Launched func(context.Context, World, Facts) error
-	// Credentials are those of the machine's own account, for buckets.
+	// Credentials returns the credentials of the machine's own account, for buckets.
 	Credentials func(context.Context, World) (Credentials, error)
 	// Keys reads the keys of another's server of S3 in a place of the platform's, as
 	// traits.Store.Keys names it; nil: the platform has no such place.
@@ -66,7 +66,8 @@ type Facts struct {
 	MaxPods int `json:"maxPods,omitempty"`
 	// Warming says that the machine is only prepared, for a pool that it leaves later.
 	Warming bool `json:"warming,omitempty"`
-	// Waiting is the platform's group that waits until it is told that the machine has started; empty: none does.
+	// Waiting is the platform's group that waits for a report that the machine has started; empty:
+	// none does.
 	Waiting string `json:"waiting,omitempty"`
 	// Warnings are what was not found out, and what follows.
 	Warnings []string `json:"warnings,omitempty"`
@@ -75,7 +76,7 @@ type Facts struct {
 // Credentials sign requests to S3.
 type Credentials struct{ ID, Secret, Token string }
 
-// Find returns the platform of a name; ok is false when none is called so.
+// Find returns the platform of a name; ok is false if there is none.
 func Find(all []Platform, name string) (p Platform, ok bool) {
 	for _, p := range all {
 		if p.Name == name {

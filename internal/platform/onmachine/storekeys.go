@@ -23,8 +23,8 @@ func KeysOf(all []Platform, env func(string) string, client *http.Client) open.A
 	return Keys(all, World{Root: "/", Env: env, HTTP: client, Direct: web.Direct(), Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader})
 }
 
-// Keys are those of the server of the cluster's store, which stand where the environment
-// says; nil where it says nothing.
+// Keys returns the keys of the server of the cluster's store, from the place that the environment
+// names; nil if it names none.
 func Keys(all []Platform, w World) open.Account {
 	at := w.Env(storekeys.Variable)
 	if at == "" {

@@ -9,9 +9,9 @@ import (
 type Traits struct {
 	// TimeServers is a pool of servers of NTP; empty: the distribution's own.
 	TimeServers string
-	// KernelParameters are set besides those of every machine, as NAME=VALUE.
+	// KernelParameters are set in addition to every machine's, as NAME=VALUE.
 	KernelParameters []string
-	// Registry logs in to the platform's own registries of images; zero: they are none.
+	// Registry logs in to the platform's own registries of images; zero: there are none.
 	Registry CredentialProvider
 	// CloudConfig is the file that tells components about the platform; nil: it has none.
 	CloudConfig func(*nodeconfig.Config) string
@@ -24,8 +24,8 @@ type Traits struct {
 	// BalancerUnnamed says that nobody publishes names of load balancers: where one serves
 	// the machines of the cluster, its name leads to the API servers nevertheless.
 	BalancerUnnamed bool
-	// Prompt says that somebody waits for the machine: what is there is seen within seconds,
-	// for more questions in this time.
+	// Prompt says that a user waits for the machine: events are noticed within seconds, at the
+	// price of more requests in this time.
 	Prompt bool
 }
 

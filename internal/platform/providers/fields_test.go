@@ -49,22 +49,21 @@ type trial struct {
 	Options newcluster.Options `json:"options"`
 	// Variants are other clusters.
 	Variants []variant `json:"variants"`
-	// Values are those of fields that take no other.
+	// Values are the values of fields that take no other.
 	Values map[string]any `json:"values"`
-	// Silent are fields of which nothing is told, and why that is right.
+	// Silent are fields without effect or finding, and why that is right.
 	Silent map[string]string `json:"silent"`
 }
 
-// variant is another cluster than the first: one of other options, or with more in its
-// spec, and in those of its groups, as v1alpha3 has them.
+// variant is a cluster that differs from the first: with other options, or with more in its spec,
+// and in its groups' specs, as v1alpha3 has them.
 type variant struct {
 	Options        *newcluster.Options `json:"options"`
 	Cluster, Group json.RawMessage
 }
 
-// TestEveryFieldIsHeardOf sets every field of a spec, one at a time, for each platform
-// that makes machines: either what is made of the cluster is another then, or a finding
-// tells the user of the field.
+// TestEveryFieldIsHeardOf sets every field of a spec, one at a time, for each platform that makes
+// machines: either the resources of the cluster change, or a finding names the field.
 func TestEveryFieldIsHeardOf(t *testing.T) {
 	data, err := os.ReadFile("testdata/fields.yaml")
 	if err != nil {
@@ -221,9 +220,9 @@ func (h *hearing) walk(kind, path string, t reflect.Type, above []step) {
 	}
 }
 
-// hears reports whether one of the clusters is another with the field set, or the field is
-// told of, or refused whatever its value. A refusal of a value is none of the field, unless
-// the values are all that there are.
+// hears reports whether one of the clusters changes with the field set, or a finding names the
+// field, or it is refused with any value. A refusal of one value does not count, unless there are
+// no other values.
 func (h *hearing) hears(kind, path string, in []step, try candidates) (why string, ok bool) {
 	block := kind + path[:strings.LastIndex(path, ".")]
 	if try.without != nil {

@@ -59,7 +59,7 @@ func (n Names) Lookup(name, kind string) (records []string, known bool) {
 	return n.answer(best, name, kind)
 }
 
-// answer is what a zone says of a name: its own records, or those of a wildcard.
+// answer returns a zone's answer for a name: its own records, or a wildcard's.
 func (n Names) answer(z *Zone, name, kind string) (records []string, known bool) {
 	_, rest, _ := strings.Cut(name, ".")
 	for _, owner := range []string{name, "*." + rest} {

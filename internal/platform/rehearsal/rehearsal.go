@@ -30,13 +30,13 @@ type Machine struct {
 	Shows map[string]string
 }
 
-// Machines are those of the rehearsal.
+// Machines are the machines of the rehearsal.
 type Machines interface {
 	// Launch makes a machine, and returns as soon as it is on its way up.
 	Launch(context.Context, Machine) error
 	// List returns the machines that there are, and whether each runs.
 	List() (map[string]bool, error)
-	// Destroy ends a machine at once, and removes it. One that does not exist is no error.
+	// Destroy ends a machine at once, and removes it. It is not an error if it does not exist.
 	Destroy(ctx context.Context, name string) error
 	// Console returns what a machine wrote on its console.
 	Console(name string) ([]byte, error)
@@ -51,14 +51,14 @@ type Disk struct {
 	Paths   []string
 }
 
-// Disks are those of the rehearsal, besides the machines' own.
+// Disks are the disks of the rehearsal, besides the machines' own.
 type Disks interface {
 	// Plug shows a disk to its machine, which must run. The first time the disk is made,
 	// and empty. It can be called again.
 	Plug(context.Context, Disk) error
-	// Unplug takes a disk from whichever machine has it. One that none has is no error.
+	// Unplug takes a disk from the machine that has it. It is not an error if none has it.
 	Unplug(ctx context.Context, name string) error
-	// Discard removes a disk and what is on it. One that does not exist is no error.
+	// Discard removes a disk and its content. It is not an error if it does not exist.
 	Discard(ctx context.Context, name string) error
 }
 
@@ -76,7 +76,7 @@ type Front struct {
 	Hosts []string
 }
 
-// Network joins the machines and this host. Each call says the whole of what there is to be.
+// Network joins the machines and this host. Each call gives the complete desired state.
 type Network interface {
 	// Addresses are this host's own, among them the gateways of machines.
 	Addresses([]netip.Prefix) error
@@ -107,7 +107,7 @@ type Play struct {
 	// Lookup returns the records of a name and a type, such as A, as lines of a zone file;
 	// known is false where there is no such name. Both are as in DNS, without a final dot.
 	Lookup func(name, kind string) (records []string, known bool)
-	// Scheme is that of the URLs of its buckets.
+	// Scheme is the scheme of the URLs of its buckets.
 	Scheme string
 	// Environment is what programs of a user need to reach the platform, NAME=VALUE; a NAME
 	// alone is taken out of their environment.
@@ -118,13 +118,13 @@ type Play struct {
 	Close func() error
 }
 
-// House is a stage that is open. It is closed by whoever opened it.
+// House is an open stage. The code that opened it closes it.
 type House interface {
 	// Contract is what a play has of this host.
 	Contract() Stage
 	// Dir is a folder for files of the play, which go with the stage.
 	Dir() string
-	// Play sets what is played, once: from then on its names are known.
+	// Play sets the platform to play, once: from then on its names are known.
 	Play(*Play) error
 	// Command is a program of the user for which the rehearsal is the world: its names, and
 	// its authority among those that are trusted. env is its environment, NAME=VALUE, to
@@ -141,7 +141,7 @@ type HouseOptions struct {
 	Log  *slog.Logger
 }
 
-// Options say what a play is to be.
+// Options describe a play.
 type Options struct {
 	// Stores are buckets that are there from the start.
 	Stores []string

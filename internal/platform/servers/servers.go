@@ -1,7 +1,6 @@
-// Package servers is for platforms that know single machines and no groups of them: an
-// update of the cluster makes each machine that lacks, and labels of a machine tell what
-// it was made of. A machine that is to be made otherwise is marked by the update, and
-// stays until a roll ends it.
+// Package servers is for platforms that know only single machines and no groups: an update of the
+// cluster makes each missing machine, and labels of a machine say what it was made of. An outdated
+// machine is marked by the update, and stays until a roll ends it.
 //
 // It must not know any platform.
 package servers
@@ -28,7 +27,7 @@ func Digest(parts ...string) string {
 	return hex.EncodeToString(all.Sum(nil)[:16])
 }
 
-// Labels are those of a new machine of a group.
+// Labels returns the labels of a new machine of a group.
 func Labels(group, digest string) map[string]string {
 	return map[string]string{api.LabelInstanceGroup: group, MadeOf: digest}
 }

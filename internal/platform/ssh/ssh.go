@@ -55,8 +55,8 @@ type Target struct {
 	Address string
 	// User is who logs in. One other than root becomes root by sudo without a password.
 	User string
-	// HostKey is the machine's key, in the form of authorized_keys(5); Fingerprint is that
-	// of its key (SHA256:…). Where both are empty the files of known hosts must have it.
+	// HostKey is the machine's key, in the form of authorized_keys(5); Fingerprint is the
+	// fingerprint of its key (SHA256:…). If both are empty the files of known hosts must have it.
 	HostKey, Fingerprint string
 }
 
@@ -123,7 +123,7 @@ func failure(ctx context.Context, t Target, key ssh.PublicKey, err error) error 
 	return fault.Wrap(fault.Denied, err, "see whether "+t.User+" may log in with a key of yours, such as: ssh "+t.User+"@"+host(t.Address))
 }
 
-// signers are the keys of the agent and of the files. done is to be called when the
+// signers returns the keys of the agent and of the files. The caller must call done when the
 // handshake is over.
 func (o Options) signers() (all []ssh.Signer, done func(), err error) {
 	done = func() {}
@@ -208,7 +208,7 @@ func (m *Machine) Run(ctx context.Context, script string, in io.Reader, most int
 	return out.text, nil
 }
 
-// head keeps the first bytes of what is written, and calls full once there are more.
+// head keeps the first bytes of its input, and calls full once there are more.
 type head struct {
 	most int
 	full func()

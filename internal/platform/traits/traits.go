@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// Traits are those of one platform. A zero value is the usual case.
+// Traits are the traits of one platform. A zero value is the usual case.
 type Traits struct {
 	// Name is the platform's in v1alpha2.
 	Name api.CloudProviderID
@@ -36,7 +36,7 @@ type Traits struct {
 	OwnStore bool
 	// OwnNetworking: the pod network that new clusters get by default is the platform's choice.
 	OwnNetworking bool
-	// OwnersAdmin: whoever makes a cluster may have all of it, so its maker becomes its administrator.
+	// OwnersAdmin: the maker of a cluster may access all of it, and so becomes its administrator.
 	OwnersAdmin bool
 	// NameMax is how long a cluster's name can be; 0 is as long as a DNS name.
 	NameMax int
@@ -67,7 +67,7 @@ type Abilities struct {
 	BalancerClass bool
 	// BalancerSubnets: the user chooses the subnets of the API's load balancer.
 	BalancerSubnets bool
-	// FurtherVolumes: machines can have more volumes than that of their system.
+	// FurtherVolumes: machines can have volumes besides their system's.
 	FurtherVolumes bool
 	// MixedInstances: a group can have several machine types; external load
 	// balancers, and profiles of its own.
@@ -120,7 +120,7 @@ type Network struct {
 	NeedsSubnets, NeedsCIDR, NeedsNonMasquerade, NeedsSubnetCIDR, NeedsSubnetRegion bool
 	// NoCIDR: a network has no range of its own.
 	NoCIDR bool
-	// CIDR is the range of a network that kops makes; "" is none.
+	// CIDR is the range of a network that kops makes; may be "".
 	CIDR string
 	// Split: the network's range is divided between the subnets.
 	Split bool
@@ -142,7 +142,7 @@ type Network struct {
 	SharedAreKnown bool
 	// Egress are the ways out of subnets, beside External; nil: the ids of gateways and the like.
 	Egress []string
-	// Only are the pod networks that work on this platform; nil: all but those of other platforms.
+	// Only are the pod networks that work on this platform; nil: all but other platforms' own.
 	Only *PodNetworks
 	// Own are the pod networks, as in v1alpha2, that exist on this platform alone.
 	Own []string
@@ -160,7 +160,7 @@ type Machines struct {
 	// and is offered; none: they must be named. Unsized: machines have no type.
 	Types   map[api.InstanceGroupRole][]Type
 	Unsized bool
-	// Image is that of new groups where the channel has none; "" is none.
+	// Image is the image of new groups if the channel has none; may be "".
 	Image string
 	// ImageForms are how images are written, for messages; "" is not told.
 	ImageForms string
@@ -175,7 +175,8 @@ type Machines struct {
 	Shared bool
 	// EtcdEncrypted: disks of etcd of a new cluster are encrypted.
 	EtcdEncrypted bool
-	// OneGroupFeature is the switch with which all nodes of a new cluster are one group; "" is none.
+	// OneGroupFeature is the switch with which all nodes of a new cluster are one group; may be
+	// "".
 	OneGroupFeature string
 	// Numbered: groups of the control plane are numbered even where each has a zone of its own.
 	Numbered bool
@@ -209,7 +210,7 @@ type Tags struct {
 
 // Store says which stores go with the platform.
 type Store struct {
-	// Schemes are those of URLs from which the platform of a new cluster is guessed.
+	// Schemes are the schemes of URLs from which the platform of a new cluster is guessed.
 	Schemes []string
 	// SchemesWith are schemes that mean the platform when a variable is set, by scheme.
 	SchemesWith map[string]string
@@ -217,9 +218,9 @@ type Store struct {
 	Files []string
 	// RegionVariable is the environment variable that names the region to programs.
 	RegionVariable string
-	// Variables are those of the environment that machines of the control plane need to
-	// reach a store of the platform. None is a secret: what a script holds, every process
-	// on a machine can read.
+	// Variables are the variables of the environment that machines of the control plane need to
+	// reach a store of the platform. None may be a secret: every process on a machine can read the
+	// content of its script.
 	Variables []string
 	// Keys names the place of the platform's in which the keys of another's server of S3
 	// stand for the control planes of a cluster, which alone may read it; nil: there is none.
@@ -237,13 +238,13 @@ type Model struct {
 	// NodeConfig adds to the configuration of a group's machines what the platform's own
 	// options say; nil: nothing.
 	NodeConfig func(c *api.Cluster, g *api.InstanceGroup, to *nodeconfig.Config)
-	// CredentialProvider is the URL of the program that logs the kubelet in to the
-	// cloud's registry of images, with %s for the architecture; "" is none.
+	// CredentialProvider is the URL of the program that logs the kubelet in to the cloud's
+	// registry of images, with %s for the architecture; may be "".
 	CredentialProvider string
-	// NodeImages begin the images of pods without which a node is not ready, in add-ons
-	// that are no pod network.
+	// NodeImages begin the images of pods without which a node is not ready, in add-ons other than
+	// pod networks.
 	NodeImages []string
-	// NewestPlugins: machines get the newest CNI plugins, whatever their Kubernetes.
+	// NewestPlugins: machines get the newest CNI plugins, for any Kubernetes version.
 	NewestPlugins bool
 	// HealthClients tells who else than the machine asks whether its API server is
 	// healthy: everybody, or one address; nil: nobody.

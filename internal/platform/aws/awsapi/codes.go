@@ -95,7 +95,7 @@ func classify(op operation, code, message string, status int) (fault.Class, stri
 	case given(code):
 		return fault.Gone, remedyGone
 	case gone(code):
-		// What was made a moment ago is not yet known to every server of AWS.
+		// A new object is not yet known to every server of AWS.
 		if op.reads() || op.removes() {
 			return fault.Gone, ""
 		}
@@ -131,8 +131,8 @@ func (o operation) remedy() string {
 	return ""
 }
 
-// profileUnknown reports whether a new instance profile or role has not reached
-// every server yet. The codes are those of any bad value; only the message tells.
+// profileUnknown reports whether a new instance profile or role has not reached every server yet.
+// The codes are the same as for any bad value; only the message tells.
 func profileUnknown(code, message string) bool {
 	switch code {
 	case "InvalidParameterValue", "ValidationError":

@@ -129,8 +129,8 @@ func (s *JSON) request(ctx context.Context, name string, in Fields) (*http.Reque
 	return req, v4.NewSigner().SignHTTP(ctx, c, req, hex.EncodeToString(sum[:]), s.host, s.config.Region, time.Now())
 }
 
-// endpoint returns the URL of the service: the configured one, or the one of the region. The rules
-// for regions, FIPS and dual-stack hosts are those of Elastic Load Balancing, with another first label.
+// endpoint returns the URL of the service: the configured one, or the region's. The rules for
+// regions, FIPS and dual-stack hosts are Elastic Load Balancing's, with another first label.
 func (s *JSON) endpoint(ctx context.Context) (string, error) {
 	configured, found, err := setting(s.config, func(c interface {
 		GetServiceBaseEndpoint(context.Context, string) (string, bool, error)

@@ -33,7 +33,7 @@ func StoreKeys(cluster string) string { return "/kops/" + cluster + "/s3-keys" }
 // QueuePrefix begins the names of a cluster's queues.
 func QueuePrefix(cluster string) string { return names.Short(names.Dashed(cluster), maxQueue) }
 
-// TerminationQueue is the name of the queue that tells of machines about to end.
+// TerminationQueue is the name of the queue that announces machines about to end.
 func TerminationQueue(cluster string) string { return QueuePrefix(cluster) + "-nth" }
 
 // EventRulePrefix begins the names of a cluster's event rules.

@@ -40,17 +40,17 @@ type Client struct {
 		Do(*http.Request) (*http.Response, error)
 	}
 	Region string
-	// Endpoint is a URL that stands for every service; empty means those of the region.
+	// Endpoint is a URL that replaces every service's; empty means the region's endpoints.
 	Endpoint string
 	Now      func() time.Time
 	// Timeout bounds a call, with the question for credentials; 0 means 10 seconds.
 	Timeout time.Duration
 }
 
-// Call asks for an action of a version of a service's API, and reads the XML of the
-// answer into what answer points to; values are those of the action. What AWS
-// refuses is an *Error. Other errors are of the class that Credentials give theirs,
-// of fault.Permanent where Endpoint is no URL, and else of fault.NotYet.
+// Call calls an action of a version of a service's API, and decodes the XML of the answer into
+// answer; values are the action's parameters. A refusal by AWS is an *Error. Other errors have the
+// class of the error of Credentials, fault.Permanent if Endpoint is not a URL, and otherwise
+// fault.NotYet.
 func (c Client) Call(ctx context.Context, service, version, action string, values url.Values, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, usualTimeout))
 	defer cancel()
@@ -84,8 +84,8 @@ func (c Client) post(ctx context.Context, service, body string, headers ...strin
 	return res, nil
 }
 
-// Read reads the XML of an answer into what answer points to, and closes the
-// answer. Its errors are those of Client.Call.
+// Read decodes the XML of an answer into answer, and closes the response. Its errors are as for
+// Client.Call.
 func Read(res *http.Response, answer any) error {
 	return read(res, answer, xml.Unmarshal, func(res *http.Response, text []byte) *Error { return refusal(res.StatusCode, text) })
 }
@@ -109,7 +109,7 @@ func read(res *http.Response, answer any, decode func([]byte, any) error, refuse
 
 // Error is an answer of AWS' that is an error.
 type Error struct {
-	// Status is that of HTTP.
+	// Status is the HTTP status.
 	Status int
 	// Code is what AWS calls the error; the status, as 503 Service Unavailable, where AWS gives none.
 	Code    string
@@ -153,9 +153,9 @@ func refusal(status int, text []byte) *Error {
 	return &Error{status, said.Code, said.Message, cmp.Or(x.Request, x.OfEC2)}
 }
 
-// class says what an error means whatever the action (AWS' "Common Errors" and
-// EC2's "Error codes"). Services have codes of their own for the rest, which
-// whoever calls the action knows.
+// class returns the class of an error that has the same meaning for every action (AWS' "Common
+// Errors" and EC2's "Error codes"). Services have codes of their own for the rest, which the
+// caller of the action knows.
 func (e *Error) class() fault.Class {
 	switch {
 	case e.Status == http.StatusTooManyRequests || e.Code == "RequestLimitExceeded" || strings.Contains(e.Code, "Throttl"):

@@ -10,9 +10,9 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// CallJSON asks for an action in AWS' JSON protocol, version 1.1, which services without
-// the query protocol have: target is SERVICE.ACTION as its header X-Amz-Target has it. in
-// is sent, and the answer read into what answer points to. Its errors are those of Call.
+// CallJSON calls an action in AWS' JSON protocol, version 1.1, which services without the query
+// protocol have: target is SERVICE.ACTION as in its header X-Amz-Target. It sends in, and decodes
+// the answer into answer. Its errors are as for Call.
 func (c Client) CallJSON(ctx context.Context, service, target string, in, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, usualTimeout))
 	defer cancel()

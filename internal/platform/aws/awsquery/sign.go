@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Credentials are those of a role of a machine's, or of a user; Token is empty for
-// those that last.
+// Credentials belong to a machine's role, or to a user; Token is empty for long-term ones.
 type Credentials struct{ ID, Secret, Token string }
 
 // Scope is where a signature is good: a region, and a service of it.

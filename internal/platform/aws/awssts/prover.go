@@ -15,8 +15,8 @@ import (
 
 // Prover signs with the credentials of the machine's role.
 type Prover struct {
-	// Endpoint and Region are those of the token service that the controller asks:
-	// the signature covers its name.
+	// Endpoint and Region belong to the token service that the controller asks: the signature
+	// covers its name.
 	Endpoint, Region string
 	Credentials      func(ctx context.Context) (awsquery.Credentials, error)
 	Now              func() time.Time

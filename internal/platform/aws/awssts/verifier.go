@@ -45,7 +45,7 @@ func bodyHash(body []byte) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// Instance is what AWS tells of a machine.
+// Instance is AWS' description of a machine.
 type Instance struct {
 	// NodeName is the instance's identifier, or its private DNS name where nodes are named so.
 	NodeName string
@@ -74,13 +74,13 @@ type Verifier struct {
 	Endpoint string
 	// HTTP sends the signed request; it must not follow redirections.
 	HTTP *http.Client
-	// Account and Partition are those of the controller itself.
+	// Account and Partition are the controller's own.
 	Account, Partition string
 	// Roles are the names of the roles that machines of the cluster have.
 	Roles []string
-	// Profiles are the roles that the instance profiles of the cluster's machines give, by
-	// the name of the profile; nil: they are not known, and not compared. A role may trust
-	// others than instances, who choose the name of the session: that of any instance.
+	// Profiles are the roles that the instance profiles of the cluster's machines give, by the
+	// name of the profile; nil: they are not known, and not compared. A role may trust principals
+	// other than instances, which may choose any instance's name for the session.
 	Profiles  map[string]string
 	Instances Instances
 	Now       func() time.Time

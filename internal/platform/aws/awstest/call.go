@@ -36,8 +36,8 @@ func Proxy(t testing.TB, target string) *proxy.Proxy {
 	})
 }
 
-// lags says which answers may be of the past: not those of S3, whose listings are
-// as new as its writes (Amazon S3 user guide, "data consistency model").
+// lags reports whether answers may be out of date: not S3's, whose listings are as new as its
+// writes (Amazon S3 user guide, "data consistency model").
 func (c call) lags() bool {
 	return c.service != "s3" && (strings.HasPrefix(c.action, "Describe") || strings.HasPrefix(c.action, "List"))
 }
@@ -52,8 +52,8 @@ func (c call) write() bool {
 	return true
 }
 
-// identify reads from a request what it asks for. The service is that of the
-// signature; a request without one is S3's.
+// identify reads the service and action of a request. The service is named in the signature; a
+// request without one is for S3.
 func identify(r *http.Request, body []byte) call {
 	c := call{service: signedFor(r.Header.Get("Authorization"))}
 	if target := r.Header.Get("X-Amz-Target"); target != "" {

@@ -7,8 +7,8 @@ import (
 	"kops.local/kops/internal/test/proxy"
 )
 
-// throttled is the answer of a service that is asked too often, in its protocol.
-// The shapes are those of the services' API references, "Common errors".
+// throttled returns the answer of a throttling service, in its protocol. The shapes are from the
+// services' API references, "Common errors".
 func (c call) throttled() proxy.Answer {
 	xml := func(status int, body string) proxy.Answer {
 		return give(status, "text/xml", `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+body)

@@ -52,8 +52,8 @@ func (f repairs) List(ctx context.Context) ([]controller.FleetMachine, error) {
 	return out, nil
 }
 
-// Serving returns the instances that are in service in an Auto Scaling group: those of a
-// warm pool, and those that were taken out of their group, are no nodes or not for long.
+// Serving returns the instances that are in service in an Auto Scaling group: instances of a warm
+// pool, and instances taken out of their group, are not nodes or not for long.
 func (f repairs) Serving(ctx context.Context, machines []controller.FleetMachine) ([]controller.FleetMachine, error) {
 	var out []controller.FleetMachine
 	for batch := range slices.Chunk(machines, mostScaled) {

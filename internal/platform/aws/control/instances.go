@@ -133,7 +133,7 @@ func names(m ec2types.Instance) []string {
 	return out
 }
 
-// first is the machine's own interface; others may be those of pods.
+// first returns the machine's own interface; others may belong to pods.
 func first(m ec2types.Instance) (ec2types.InstanceNetworkInterface, bool) {
 	for _, n := range m.NetworkInterfaces {
 		if n.Attachment != nil && aws.ToInt32(n.Attachment.DeviceIndex) == 0 {

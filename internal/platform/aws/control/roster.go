@@ -22,8 +22,8 @@ const (
 	rosterPeriod = 30 * time.Second
 	// mostValues is how many values a filter has at the most (EC2 API, DescribeInstances).
 	mostValues = 200
-	// unheard is for how long EC2 must not know a machine before it is believed: what EC2
-	// tells of new instances it may not tell everybody at once. It tells of terminated ones for an hour.
+	// unheard is for how long EC2 must not know a machine before it counts as gone: EC2 may not
+	// show new instances everywhere at once. It shows terminated ones for an hour.
 	unheard = 5 * time.Minute
 )
 
@@ -92,9 +92,9 @@ func (r *roster) Alive(ctx context.Context, names []string) ([]string, error) {
 // byID reports whether the name of a node is the identifier of its instance.
 func byID(node string) bool { return instanceID.MatchString(node) }
 
-// states asks EC2 for the instances of nodes, which are all named as that of this process
-// is: by their identifiers, whatever their tags are; or by their addresses, which other
-// networks may have too, among the cluster's. Terminated ones have no address any more.
+// states asks EC2 for the instances of nodes, which are all named as this process's node is: by
+// their identifiers, with any tags; or by their addresses, which other networks may have too,
+// among the cluster's instances. Terminated ones no longer have an address.
 func (r *roster) states(ctx context.Context, nodes []string) (map[string]ec2types.InstanceStateName, error) {
 	filters := []ec2types.Filter{{Name: aws.String("instance-id")}}
 	name := func(m ec2types.Instance) string { return aws.ToString(m.InstanceId) }

@@ -114,7 +114,7 @@ func TestWhichMachinesOfAWSAreGone(t *testing.T) {
 	}
 }
 
-// The filters are those of a real API.
+// The filters are as in the real API.
 func TestWhichMachinesOfAWSAreGoneByItsAPI(t *testing.T) {
 	server := awstest.Moto(t)
 	api := ec2.NewFromConfig(server.AWS())

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// mostCharacters bounds the values of a batch, of which those of an UPSERT count
-	// twice (Developer Guide, Quotas).
+	// mostCharacters bounds the values of a batch; the values of an UPSERT count twice (Developer
+	// Guide, Quotas).
 	mostCharacters = 32000
 	// recordsAtOnce is the most that a page of a zone holds (API reference, ListResourceRecordSets).
 	recordsAtOnce int32 = 300
@@ -43,7 +43,7 @@ func openRoute53(ctx context.Context, _ func(string) string, batch int) (dns.Pro
 	return &zones{api: route53.NewFromConfig(cfg), batch: batch}, nil
 }
 
-// ownRegion is the region of this machine, or one where it is none of EC2's.
+// ownRegion returns the region of this machine, or a default one if it is not in EC2.
 func ownRegion(ctx context.Context, cfg aws.Config) string {
 	asking, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -74,7 +74,7 @@ func TestRoute53(t *testing.T) {
 	}
 	const kept = "lb.example.com A 0  true\nmail.example.com A 300 7.7.7.7 false"
 	owner := dns.Owner{Cluster: "k.example.com"}
-	// Each step reads the zone anew, as a program that was started again does.
+	// Each step reads the zone again, as a restarted program does.
 	for _, step := range []struct {
 		name string
 		want []dns.Set

@@ -47,9 +47,9 @@ var LifecycleHooks = resource.Kind[LifecycleHook, *Client]{
 	Delete: deleteHook,
 }
 
-// groupHooks is what is remembered of a group: the hooks of the group with the
-// ARN, which no later group of the same name has. Of a group that was made here the
-// ARN is not known yet, but when it was made.
+// groupHooks is the remembered state of a group: the hooks of the group with the ARN, which no
+// later group of the same name has. If the group was just made here its ARN is not known yet, but
+// its creation time is.
 type groupHooks struct {
 	ARN   string
 	Made  time.Time
@@ -59,8 +59,8 @@ type groupHooks struct {
 // clockSkew is how far this clock may be behind the one of AWS.
 const clockSkew = time.Minute
 
-// of reports whether the hooks are those of an observed group, and not of one of
-// the same name that was there before.
+// of reports whether the hooks belong to an observed group, and not to an earlier one of the same
+// name.
 func (h groupHooks) of(g astypes.AutoScalingGroup) bool {
 	if h.ARN != "" {
 		return h.ARN == deref(g.AutoScalingGroupARN)
@@ -73,7 +73,7 @@ type hookRecord struct {
 	HeartbeatTimeout                int
 }
 
-// memoKey names a group among those of all accounts and regions.
+// memoKey names a group uniquely among all accounts and regions.
 func memoKey(c *Client, group string) string {
 	return "hooks/" + c.AccountID + "/" + c.Region + "/" + group
 }
@@ -122,9 +122,9 @@ func hooksOf(ctx context.Context, c *Client, g astypes.AutoScalingGroup) ([]hook
 	return hooks, nil
 }
 
-// changeHooks writes hooks of a group. What is remembered is dropped before, as the
-// write may be cut off, and is what change makes of it after a write that succeeded.
-// The writes of one group take turns, so that none remembers what another changed.
+// changeHooks writes hooks of a group. It drops the remembered hooks first, because the write may
+// be interrupted, and remembers change's result after a write that succeeded. The writes of one
+// group take turns, so that none remembers hooks changed by another.
 func changeHooks(c *Client, group string, write func() error, change func([]hookRecord) []hookRecord) error {
 	turn, _ := c.turns.LoadOrStore("hooks of "+group, &sync.Mutex{})
 	turn.(*sync.Mutex).Lock()

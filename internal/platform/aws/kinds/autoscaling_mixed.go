@@ -12,8 +12,8 @@ type MixedInstances struct {
 	Template     MixedTemplate         `tf:"launch_template,block"`
 }
 
-// InstancesDistribution divides a group into on-demand and spot instances. What
-// is left out is chosen by AWS.
+// InstancesDistribution divides a group into on-demand and spot instances. AWS chooses the values
+// left out.
 type InstancesDistribution struct {
 	OnDemandAllocationStrategy string `res:"default" tf:"on_demand_allocation_strategy"`
 	OnDemandBaseCapacity       *int   `res:"default" tf:"on_demand_base_capacity"`

@@ -196,7 +196,7 @@ func rememberedHooksLive(t *testing.T, plain *Client, group string) {
 	if n := listed(); n != 1 {
 		t.Fatalf("%d hooks, want 1", n)
 	}
-	// Behind the memo's back the hook goes: what is remembered is believed.
+	// The hook is removed without the memo's knowledge: the remembered one still counts.
 	behind := &autoscaling.DeleteLifecycleHookInput{AutoScalingGroupName: &group, LifecycleHookName: &hook.Name}
 	if _, err := c.AutoScaling.DeleteLifecycleHook(t.Context(), behind); err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func hooksOfNewGroupLive(t *testing.T, plain *Client) {
 			t.Errorf("%d hooks after %d questions, want 5 without a question (%v)", len(hooks), asked.Load(), err)
 		}
 	}
-	// Somebody makes the group anew later: its hooks are not those of the former one.
+	// Somebody recreates the group later: it does not have the former group's hooks.
 	known, _ := past.Recall[groupHooks](c.Past, memoKey(c, g.Name))
 	if later := time.Now().Add(time.Hour); known.of(astypes.AutoScalingGroup{CreatedTime: &later}) {
 		t.Error("the hooks of a group are taken for those of a later one")

@@ -61,7 +61,7 @@ func TestObservingServicesTakesFewRequests(t *testing.T) {
 	look("67 groups, hooks remembered", 29)
 }
 
-// What was asked ahead is not asked again, whether its answer is there or on its way.
+// A question asked ahead is not asked again, whether its answer is there or on its way.
 func TestWhatIsAskedAheadIsNotAskedAgain(t *testing.T) {
 	c, sent := counted(t, awstest.Moto(t))
 	c.AccountID, c.Partition = "123456789012", "aws"

@@ -68,7 +68,7 @@ func listEventRules(ctx context.Context, c *Client, s resource.Scope) ([]*EventR
 	})
 }
 
-// ruleTags returns a rule's tags, which AWS tells of one rule at a time.
+// ruleTags returns a rule's tags, which AWS returns for one rule at a time.
 func ruleTags(ctx context.Context, c *Client, arn string) (map[string]string, error) {
 	if tags, ok := past.Recall[map[string]string](c.Past, arn); ok {
 		return tags, nil

@@ -16,7 +16,7 @@ import (
 type EventTarget struct {
 	// Rule is the "id" of the rule's node: its name.
 	Rule resource.Value `res:"replace" tf:"rule"`
-	// ARN is that of the queue, whose node must be named by the queue's name.
+	// ARN is the ARN of the queue, whose node must be named by the queue's name.
 	ARN resource.Value `res:"replace" tf:"arn"`
 }
 

@@ -43,7 +43,7 @@ var OIDCProviders = resource.Kind[OIDCProvider, *Client]{
 	},
 }
 
-// issuerScheme is that of every issuer; IAM leaves it out.
+// issuerScheme is the scheme of every issuer; IAM leaves it out.
 const issuerScheme = "https://"
 
 // listOIDCProviders asks for the wanted issuers, whose ARNs follow from their

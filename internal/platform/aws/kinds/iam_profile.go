@@ -136,7 +136,7 @@ func deleteProfile(ctx context.Context, c *Client, p *IAMInstanceProfile) error 
 	return fault.IgnoreGone(err)
 }
 
-// removeRole takes a role out of a profile; one that is not in it is no error.
+// removeRole takes a role out of a profile; it is not an error if the role is not in it.
 func removeRole(ctx context.Context, c *Client, profile, role string) error {
 	_, err := c.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
 	return fault.IgnoreGone(err)

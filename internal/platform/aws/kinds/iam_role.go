@@ -147,8 +147,8 @@ func setRoleTags(ctx context.Context, c *Client, have, want *IAMRole) error {
 		})
 }
 
-// deleteRole removes the role and what hangs on it, whoever put it there: IAM
-// refuses while there is something.
+// deleteRole removes the role and everything attached to it, by anyone: IAM refuses to delete a
+// role with attachments.
 func deleteRole(ctx context.Context, c *Client, r *IAMRole) error {
 	in := &iam.DeleteRoleInput{RoleName: &r.Name}
 	_, err := c.IAM.DeleteRole(ctx, in)

@@ -67,9 +67,9 @@ func listRolePolicies(ctx context.Context, c *Client, s resource.Scope) ([]*IAMR
 	})
 }
 
-// policyRoles returns the roles whose policies are kops's business: those of
-// the desired objects, whose keys begin with them, and those of the instances'
-// roles that exist, which may have lost their last one.
+// policyRoles returns the roles whose policies kops manages: the roles of the desired objects,
+// whose keys begin with them, and the existing roles of instances, which may have lost their last
+// policy.
 func policyRoles(ctx context.Context, c *Client, s resource.Scope) ([]string, error) {
 	roles := keyParts(s.Names, "/")
 	for _, name := range machineRoles(s.Cluster) {

@@ -35,8 +35,7 @@ func ipv6RangeOf(s *Subnet) (string, error) {
 	return part.String(), err
 }
 
-// canonicalRange spells a range as AWS tells it, however a user spelled it; what is
-// no range stays as it is.
+// canonicalRange spells a range as AWS does, however a user spelled it; other text stays as it is.
 func canonicalRange(text string) string {
 	if r, err := netip.ParsePrefix(text); err == nil {
 		return r.Masked().String()

@@ -89,7 +89,7 @@ type Lifecycle struct {
 	CreateBeforeDestroy bool `tf:"create_before_destroy"`
 }
 
-// MetadataOptions are those of the instance metadata service.
+// MetadataOptions configure the instance metadata service.
 type MetadataOptions struct {
 	Endpoint     string `tf:"http_endpoint"`               // "enabled" or "disabled"
 	IPv6         string `tf:"http_protocol_ipv6"`          // "enabled" or "disabled"
@@ -209,9 +209,9 @@ func latestVersions(ctx context.Context, c *Client, list []ec2types.LaunchTempla
 	return out, err
 }
 
-// latestAtOnce returns the latest versions of templates with one call, which returns those
-// of all templates of the account, a page of them at a time. A few are not worth it, and
-// a server that cannot do this returns none.
+// latestAtOnce returns the latest versions of templates with one call, which returns the versions
+// of all templates of the account, a page at a time. For a few templates it is not worth it, and
+// for a server that does not support it, it returns none.
 func latestAtOnce(ctx context.Context, c *Client, ids map[string]bool) (map[string]ec2types.LaunchTemplateVersion, error) {
 	const few = 1
 	out := map[string]ec2types.LaunchTemplateVersion{}

@@ -35,7 +35,7 @@ type LoadBalancer struct {
 // SubnetMapping is a load balancer's place in one zone.
 type SubnetMapping struct {
 	Subnet resource.Value `tf:"subnet_id"`
-	// AllocationID is that of an elastic IP; empty for an address of AWS's.
+	// AllocationID is the ID of an elastic IP; empty for an address of AWS.
 	AllocationID resource.Value `tf:"allocation_id"`
 	// PrivateIPv4 is a fixed address of an internal load balancer.
 	PrivateIPv4 string `tf:"private_ipv4_address"`

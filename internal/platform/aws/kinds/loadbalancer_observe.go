@@ -39,8 +39,8 @@ func describeBalancers(ctx context.Context, c *Client, s resource.Scope, names [
 	})
 }
 
-// namedOrAll describes everything, or what has the names. A name that nothing
-// has fails a whole call, so each is asked for by itself then.
+// namedOrAll describes everything, or the objects with the names. A single unknown name fails a
+// whole call, so each is then asked for by itself.
 func namedOrAll[T any](ctx context.Context, all bool, names []string, describe func(context.Context, []string) ([]T, error)) ([]T, error) {
 	if all {
 		return describe(ctx, nil)
@@ -61,8 +61,8 @@ func namedOrAll[T any](ctx context.Context, all bool, names []string, describe f
 // tagBatch is the most ARNs in one call (API reference, DescribeTags).
 const tagBatch = 20
 
-// withTags returns those of the described objects that are in scope, with their
-// tags. One that was asked for by its name and is another's is an error.
+// withTags returns the described objects that are in scope, with their tags. It is an error if an
+// object asked for by its name belongs to another cluster.
 func withTags[T any](ctx context.Context, c *Client, s resource.Scope, found []T, what string, ids func(T) (arn, name string)) ([]described[T], error) {
 	arns := make([]string, len(found))
 	for i, f := range found {

@@ -178,7 +178,7 @@ func setHealthCheck(ctx context.Context, c *Client, have, want *TargetGroup) err
 	return err
 }
 
-// orNone is a number as the SDK takes it, left out when it is 0.
+// orNone returns a number as the SDK takes it, nil for 0.
 func orNone(n int) *int32 {
 	if n == 0 {
 		return nil

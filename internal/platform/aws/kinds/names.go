@@ -24,8 +24,8 @@ func nameOf(v resource.Value) string {
 	return text
 }
 
-// namesAsked returns the names that a list must ask for: those of the desired
-// objects and of the shared ones, each once.
+// namesAsked returns the names that a list must ask for: the names of the desired objects and of
+// the shared ones, each once.
 func namesAsked(s resource.Scope) []string {
 	names := slices.Clone(s.Names)
 	for _, id := range s.Adopted {

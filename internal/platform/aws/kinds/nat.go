@@ -130,8 +130,8 @@ var natDescriber = describer[ec2types.NatGateway]{
 	},
 }
 
-// listNATGateways leaves out what is gone but still shown for an hour. One that
-// is just being deleted counts where everything must go.
+// listNATGateways leaves out deleted gateways, which are still shown for an hour. A gateway that
+// is just being deleted counts when everything must be deleted.
 func listNATGateways(ctx context.Context, c *Client, s resource.Scope) ([]*NATGateway, error) {
 	list, err := natDescriber.all(ctx, c, s)
 	list = slices.DeleteFunc(slices.Clone(list), func(d ec2types.NatGateway) bool {

@@ -170,8 +170,8 @@ func TestAnAddressThatAnotherGatewayHasIsWaitedFor(t *testing.T) {
 	steps(t, func() error { return NATGateways.Create(t.Context(), c, n) }, "")
 }
 
-// A route that a spec no longer asks for goes when deletions are allowed; those
-// of others in the same table stay, even ones that now lead elsewhere.
+// A route that a spec no longer asks for is removed when deletions are allowed; other routes in
+// the same table stay, even ones that now lead elsewhere.
 func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	e := ec2Engine(t, c)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// tagChange returns what turns the tags have into want, but for those of others.
+// tagChange returns the changes that turn the tags have into want, without touching others' tags.
 // AWS's own tags are not in have.
 func tagChange(have, want map[string]string) (set map[string]string, drop []string) {
 	set = map[string]string{}

@@ -36,7 +36,7 @@ type Route struct {
 // that says what kops sends there.
 const routeTagPrefix = "kops.k8s.io/route/"
 
-// ownDestinations are those of the routes that every cluster's tables have.
+// ownDestinations are the destinations of the routes in every cluster's tables.
 var ownDestinations = [...]string{"0.0.0.0/0", "::/0", "64:ff9b::/96"}
 
 // Routes is the kind of Route.
@@ -87,10 +87,9 @@ func (r *Route) target() string {
 
 func routeKey(r *Route) string { return nameOf(r.RouteTable) + " " + r.destination() }
 
-// listRoutes lists, of the routes in the cluster's tables, those that are
-// wanted and those that kops made: the recorded ones that still lead where the
-// record says, and those of every cluster that lead to a gateway of its own.
-// The others are those of users and of controllers in the cluster.
+// listRoutes lists, of the routes in the cluster's tables, the wanted ones and those that kops
+// made: the recorded ones that still lead where the record says, and every cluster's routes to a
+// gateway of its own. The others belong to users and to controllers in the cluster.
 func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, error) {
 	tables, err := routeTableDescriber.owned(ctx, c, s)
 	if err != nil {

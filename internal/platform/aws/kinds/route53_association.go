@@ -40,8 +40,8 @@ const vpcMark = "="
 // zonePrefix begins the identifiers of zones; some answers leave it out.
 const zonePrefix = "/hostedzone/"
 
-// listAssociations finds the associations of the wanted zones with the
-// cluster's VPC or, for a deletion, those of all zones with a VPC that goes.
+// listAssociations finds the associations of the wanted zones with the cluster's VPC or, for a
+// deletion, of all zones with a VPC that will be deleted.
 func listAssociations(ctx context.Context, c *Client, s resource.Scope) ([]*ZoneAssociation, error) {
 	if len(s.Names) == 0 && !s.All {
 		return nil, nil

@@ -132,8 +132,8 @@ func TestRoutesOfOthersAreNotListed(t *testing.T) {
 	}
 }
 
-// The rule that AWS gives every new group becomes the cluster's; those that controllers add
-// are left alone, and those by which others let addresses in are told of as theirs.
+// The rule that AWS gives every new group becomes the cluster's; rules that controllers add are
+// left alone, and others' rules that let addresses in are reported as theirs.
 func TestRulesOfOthersAreNotListed(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
@@ -182,8 +182,8 @@ func TestRulesOfOthersAreNotListed(t *testing.T) {
 	}
 }
 
-// Others put tags on what a cluster made: controllers, back-ups, clusters that share
-// it. They are no difference, and no change of the cluster's own takes them away.
+// Others put tags on a cluster's objects: controllers, backups, clusters that share them. They do
+// not count as differences, and the cluster's changes do not remove them.
 func TestTagsOfOthersStay(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	guest := "guest." + testCluster
@@ -229,8 +229,8 @@ func TestTagsOfOthersStay(t *testing.T) {
 	}
 }
 
-// A deletion takes what the cluster made out of a group of others, where its tags alone tell
-// of it. A rule that stood there before stays and loses these tags; others are not touched.
+// A deletion removes the cluster's rules from a group of others, where only its tags identify
+// them. A rule that stood there before stays and loses these tags; others are not touched.
 func TestADeletionTakesItsGroupsOutOfSharedOnes(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
@@ -341,7 +341,7 @@ func TestClassicLoadBalancersOfServicesGoWithTheCluster(t *testing.T) {
 	}
 }
 
-// Many templates cost two requests, whoever's others there are.
+// Many templates cost two requests, even with many of others among them.
 func TestManyLaunchTemplatesAreListedInTwoRequests(t *testing.T) {
 	server := awstest.Moto(t)
 	c, count := counted(t, server)

@@ -44,8 +44,8 @@ type SecurityGroupRule struct {
 	Foreign bool `res:"out"`
 }
 
-// tagFound marks a rule that the cluster did not make. It is no tag as only kops makes
-// them, so that updates leave it.
+// tagFound marks a rule that the cluster did not make. It does not look like kops' own tags, so
+// that updates leave it.
 const tagFound = "kops-found"
 
 const (
@@ -88,9 +88,9 @@ func ruleKey(r *SecurityGroupRule) string {
 	return fmt.Sprintf("%s %s %s %d-%d %s", nameOf(r.Group), r.Type, r.Protocol, r.FromPort, r.ToPort, peer)
 }
 
-// listRules lists, of the rules of the cluster's groups, those that kops made or would make,
-// and those by which others let addresses in; of those of shared groups the wanted ones, and
-// those that a former spec wanted.
+// listRules lists, of the rules of the cluster's groups, those that kops made or would make, and
+// others' rules that let addresses in; of shared groups' rules, the wanted ones, and those that a
+// former spec wanted.
 func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGroupRule, error) {
 	own, err := ownSecurityGroups(ctx, c, s)
 	if err != nil {

@@ -20,8 +20,8 @@ type SubnetTags struct {
 	Tags   GuestTags
 }
 
-// GuestTags are tags on what is not the cluster's own, where other clusters may put
-// the like: those that are wanted count alone.
+// GuestTags are tags on objects that are not the cluster's own, where other clusters may put
+// similar ones: only the wanted tags count.
 type GuestTags map[string]string
 
 // Foreign reports that any tag that is not wanted is to stay.

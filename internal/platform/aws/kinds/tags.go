@@ -22,9 +22,8 @@ const (
 	Shared = "shared"
 )
 
-// Tags are those of an object that kops made. Others put tags of their own there,
-// for back-ups, for costs, for controllers, or because another cluster shares it:
-// these are nobody's business here, and stay.
+// Tags are the tags of an object that kops made. Others add tags of their own, for backups, for
+// costs, for controllers, or because another cluster shares it: kops leaves these alone.
 type Tags map[string]string
 
 // Foreign reports whether a tag that is not wanted is to stay. Whose a tag is, its
@@ -44,8 +43,7 @@ func OwnedTags(cluster, name string) map[string]string {
 	return t
 }
 
-// isOwned reports whether the tags are those of an object of the cluster,
-// whoever made it.
+// isOwned reports whether the tags belong to an object of the cluster, no matter who made it.
 func isOwned(tags map[string]string, cluster string) bool {
 	return tags[TagOwnerPrefix+cluster] == Owned
 }

@@ -25,7 +25,7 @@ func (a account) role(m *model) string { return awsname.AccountRole(a.name, a.na
 // export is how Terraform's outputs call the account.
 func (a account) export() string { return names.Plain(a.namespace) + "-" + names.Plain(a.name) }
 
-// serviceAccounts are those of add-ons, and those that the spec names.
+// serviceAccounts returns the service accounts of add-ons, and those that the spec names.
 func (m *model) serviceAccounts() ([]account, error) {
 	var list []account
 	grants, err := m.accountGrants()
@@ -62,8 +62,8 @@ func (m *model) issuer() string {
 	return strings.TrimPrefix(or(m.spec.KubeAPIServer.ServiceAccountIssuer, ""), "https://")
 }
 
-// oidcProvider makes IAM trust the issuer. The thumbprints are those of the
-// authorities of S3's certificates, which AWS no longer compares.
+// oidcProvider makes IAM trust the issuer. The thumbprints belong to the authorities of S3's
+// certificates, which AWS no longer compares.
 func (m *model) oidcProvider() resource.Node {
 	return kinds.OIDCProviders.New(m.name, kinds.OIDCProvider{
 		URL:         "https://" + m.issuer(),

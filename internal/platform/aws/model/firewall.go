@@ -80,10 +80,10 @@ func between(from, to []securityGroup, r rule) []rule {
 	return rules
 }
 
-// blockedPorts are the TCP ports of control planes that nodes must not reach: those
-// of etcd. The ports of etcd-manager stay open, as in clusters that kOps made: the
-// names of the rules hold the gaps, so other gaps would close and open every range
-// anew in a running cluster. Certificates of its own authority guard them.
+// blockedPorts are the TCP ports of control planes that nodes must not reach: etcd's. The ports of
+// etcd-manager stay open, as in clusters that kOps made: the names of the rules hold the gaps, so
+// other gaps would close and reopen every range in a running cluster. Certificates of its own
+// authority guard them.
 func (m *model) blockedPorts() []int {
 	ports := []int{2380, 2381, 4001, 4002}
 	if m.hasEtcd("leases") {
@@ -176,8 +176,8 @@ func (m *model) apiAccessRules() []rule {
 	return rules
 }
 
-// pathMTU lets the messages of path MTU discovery in from addresses. A prefix
-// list may hold those of either family.
+// pathMTU lets the messages of path MTU discovery in from addresses. A prefix list may hold
+// addresses of either family.
 func pathMTU(what, cidr string, g securityGroup) []rule {
 	var rules []rule
 	p := peer{cidr: cidr}
@@ -240,7 +240,7 @@ func (m *model) bastionRules() []rule {
 	return append(rules, between(bastions, lb, tooBigV4())...)
 }
 
-// subnetCIDR is the IPv4 range of a subnet; that of a shared one may be a fact only.
+// subnetCIDR returns the IPv4 range of a subnet; a shared subnet's may only be a fact.
 func (m *model) subnetCIDR(s *api.ClusterSubnetSpec) string {
 	if s.CIDR != "" {
 		return s.CIDR

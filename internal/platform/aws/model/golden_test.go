@@ -263,7 +263,7 @@ func alike(policy any) any {
 	return doc
 }
 
-// parsed reads a JSON document; what is none stands for itself.
+// parsed reads a JSON document; other text stands for itself.
 func parsed(t *testing.T, data []byte) any {
 	t.Helper()
 	var v any

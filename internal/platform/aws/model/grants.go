@@ -196,8 +196,8 @@ func (m *model) networkGroups() []securityGroups {
 	return append([]securityGroups{{list(m.ec2ARN("security-group")), m.whereOwned}}, m.namedGroups(everyNode()...)...)
 }
 
-// networkGroupsOfWorkers leaves those of control planes out: an interface that
-// has them reaches etcd.
+// networkGroupsOfWorkers leaves out control planes' groups: an interface that has them reaches
+// etcd.
 func (m *model) networkGroupsOfWorkers() []securityGroups {
 	own := func(s statement) statement {
 		return m.whereOwned(s).under("StringNotEquals", keyResourceTag+"Name", one(m.own("masters", "").called))

@@ -21,7 +21,7 @@ type loadBalancer struct {
 	// more are existing security groups that it gets besides.
 	more    []string
 	subnets []placement
-	// spec is that of the API's; a bastion's has none.
+	// spec is the spec of the API's load balancer; a bastion's has none.
 	spec *api.LoadBalancerAccessSpec
 	// joins says that nodes, too, join the cluster through it: no names are published.
 	joins     bool

@@ -27,7 +27,7 @@ type model struct {
 	aws     *api.AWSSpec
 	facts   *facts.Cloud
 	account spec.Facts
-	// subnets are those of the spec by name.
+	// subnets are the spec's subnets by name.
 	subnets map[string]*api.ClusterSubnetSpec
 	// apiLB and bastionLB are nil where the cluster has none.
 	apiLB, bastionLB *loadBalancer
@@ -151,7 +151,7 @@ func (m *model) subnetsOf(g *api.InstanceGroup) ([]*api.ClusterSubnetSpec, error
 	return out, nil
 }
 
-// zoneOf returns the zone of a subnet; that of a shared one may be a fact only.
+// zoneOf returns the zone of a subnet; a shared subnet's may only be a fact.
 func (m *model) zoneOf(s *api.ClusterSubnetSpec) string {
 	if s.Zone != "" {
 		return s.Zone

@@ -16,8 +16,8 @@ import (
 	"kops.local/kops/internal/test/modeltest"
 )
 
-// permissionsPage is the page that says what is granted more narrowly than by
-// kOps, and what is granted without a bound.
+// permissionsPage is the page that lists the grants that are narrower than kOps', and the grants
+// without a bound.
 const permissionsPage = "../../../../docs/aws-permissions.md"
 
 // permitted is a statement as IAM reads it.
@@ -209,7 +209,8 @@ func TestDangerousGrantsNameTheirTarget(t *testing.T) {
 	}
 }
 
-// checkGroups refuses a statement by which an interface gets a security group of others, or one of a worker that of control planes.
+// checkGroups refuses a statement by which an interface gets a security group of others, or a
+// worker's gets a control plane's.
 func checkGroups(t *testing.T, what string, s permitted) {
 	t.Helper()
 	worker := strings.Contains(what, "/nodes.")

@@ -37,7 +37,7 @@ type texts struct {
 func one(text string) texts      { return texts{items: []string{text}} }
 func list(items ...string) texts { return texts{items: items, list: true} }
 
-// set returns the sorted items, each once; a single one is no list.
+// set returns the sorted items, each once; a single item is written without a list.
 func set(items []string) texts {
 	items = slices.Compact(slices.Sorted(slices.Values(items)))
 	return texts{items: items, list: len(items) != 1}
@@ -169,8 +169,8 @@ func (m *model) arn(service, rest string) string {
 // ec2ARN stands for all things of a kind.
 func (m *model) ec2ARN(kind string) string { return m.arn("ec2", "*:*:"+kind+"/*") }
 
-// tagging lets a component tag what it makes by some actions, and change the
-// tags of what is the cluster's, but never whose it is.
+// tagging lets a component tag the objects that it makes by some actions, and change the tags of
+// the cluster's objects, but never their owner.
 func (m *model) tagging(resources texts, actions ...string) []statement {
 	return []statement{
 		allow(one("ec2:CreateTags"), resources).

@@ -14,7 +14,7 @@ import (
 // policyFile is policy-aws.yaml of an add-on, filled in: what it may do as its service
 // account, or with the identity of machines where accounts have no roles.
 type policyFile struct {
-	// Order is where its statements stand among those of others; the last where it is 0.
+	// Order is the position of its statements among the others; 0 comes last.
 	Order int `json:"order"`
 	// Machines are the roles whose machines run it.
 	Machines []api.InstanceGroupRole `json:"machines"`
@@ -39,7 +39,7 @@ func (p *policyFile) grant() grant {
 // policyView is what the policies of add-ons see.
 type policyView struct {
 	*catalogue.View
-	// Role is that of the machines; empty for a service account.
+	// Role is the role of the machines; empty for a service account.
 	Role                         string
 	Region, AccountID, Partition string
 
@@ -118,11 +118,11 @@ func (v *policyView) EC2(kinds ...string) []string {
 	return arns
 }
 
-// Owned is the condition that the cluster's tag is on what is acted on, and Made that
-// what is made gets it.
+// Owned returns the condition that the object of the action has the cluster's tag, and Made the
+// condition that a new object gets it.
 func (v *policyView) Owned() (string, error) { return v.m.whereOwned(statement{}).condition() }
 
-// Made is told with Owned.
+// Made returns the condition described at Owned.
 func (v *policyView) Made() (string, error) { return v.m.whereMade(statement{}).condition() }
 
 // Tagging lets things be tagged as they are made by some actions.
@@ -159,7 +159,7 @@ func (v *policyView) Interfaces(also ...string) []statement {
 	return v.m.interfaces(v.m.networkGroups(), also...)
 }
 
-// Queue is the ARN of the queue that tells of machines about to end.
+// Queue is the ARN of the queue that announces machines about to end.
 func (v *policyView) Queue() string { return v.m.queueARN() }
 
 // MachineRole is the ARN of the role of machines. AWS lets nobody pass on a role of another

@@ -37,7 +37,7 @@ func override(id, role string) securityGroup {
 	return securityGroup{node: name, called: name, suffix: "-" + id, override: id}
 }
 
-// controlPlaneGroups are those of the machines that run an API server.
+// controlPlaneGroups returns the groups of the machines that run an API server.
 func (m *model) controlPlaneGroups() []securityGroup {
 	return m.roleGroups(m.own("masters", "masters"), api.RoleControlPlane, api.RoleAPIServer)
 }

@@ -14,7 +14,8 @@ func (m *model) storeKeys() ([]resource.Node, error) {
 }
 
 // grantStoreKeys lets machines read them. The account's own key for parameters decrypts for
-// whoever may read a parameter (AWS Systems Manager User Guide, "Parameter Store SecureString").
+// everyone who may read a parameter (AWS Systems Manager User Guide, "Parameter Store
+// SecureString").
 func (m *model) grantStoreKeys() []statement {
 	if m.StoreKeys.Place == "" {
 		return nil

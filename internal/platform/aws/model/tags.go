@@ -24,7 +24,7 @@ const (
 	tagServiceAccount = "service-account.kops.k8s.io/" // followed by name or namespace
 )
 
-// tags returns those of a resource of the cluster's own.
+// tags returns the tags of a resource of the cluster.
 func (m *model) tags(name string) map[string]string {
 	t := maps.Clone(m.spec.CloudLabels)
 	if t == nil {
@@ -43,8 +43,8 @@ func (m *model) tagsWith(name string, pairs ...string) map[string]string {
 	return t
 }
 
-// groupTags are those of a group's machines, scaling group and launch template.
-// The cluster's own tags win over what a user or a label says.
+// groupTags returns the tags of a group's machines, scaling group and launch template. The
+// cluster's own tags take precedence over a user's tags and labels.
 func (m *model) groupTags(g *api.InstanceGroup) map[string]string {
 	t := maps.Clone(m.spec.CloudLabels)
 	if t == nil {

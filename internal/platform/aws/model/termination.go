@@ -6,8 +6,8 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// hasQueue reports whether the node termination handler is told by a queue
-// which machines will go.
+// hasQueue reports whether the node termination handler reads from a queue which machines will
+// end.
 func (m *model) hasQueue() bool {
 	return m.hasTerminationHandler() && or(m.aws.NodeTerminationHandler.EnableSQSTerminationDraining, true)
 }

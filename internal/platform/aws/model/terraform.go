@@ -58,9 +58,9 @@ func (m *model) filesRegion() string {
 	return m.facts.Region
 }
 
-// filesProvider writes the managed files. Where their bucket is on another server of S3, the
-// provider is told which: else it would write to the bucket of that name at Amazon. The server
-// knows neither Amazon's accounts nor its regions.
+// filesProvider writes the managed files. If their bucket is on an S3 server other than Amazon's,
+// the provider gets its address: otherwise it would write to the bucket of that name at Amazon.
+// The server knows neither Amazon's accounts nor its regions.
 func (m *model) filesProvider(extra map[string]string) terraform.Provider {
 	own := map[string]string{}
 	if m.FilesEndpoint != "" {

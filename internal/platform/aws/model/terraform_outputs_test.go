@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// partOf returns a cluster's graph in which the nodes of some kinds are left
-// out, and those of others are expected to exist.
+// partOf returns a cluster's graph in which the nodes of some kinds are left out, and the nodes of
+// others are expected to exist.
 func partOf(t *testing.T, whole *graph.Graph, out, exist []string) *graph.Graph {
 	t.Helper()
 	part := &graph.Graph{}

@@ -91,7 +91,7 @@ func memberNames(e *api.EtcdClusterSpec) string {
 	return strings.Join(names, ",")
 }
 
-// memberZone is the zone of a member: that of its group, the first of several.
+// memberZone returns the zone of a member: its group's, or the first of several.
 func (m *model) memberZone(group string) (string, error) {
 	for _, g := range m.Groups {
 		if g.Name != group {

@@ -57,7 +57,7 @@ func detect(ctx context.Context, w onmachine.World, boot *nodeconfig.Boot, c *no
 	}
 	f.MaxPods, err = aws.PodAddresses(ctx, machineType)
 	if fault.Is(err, fault.Denied) { // the spec may say it, or the limit of Kubernetes does
-		// AWS' own words differ each time, and a warning is to be noted once.
+		// AWS' own message differs each time, and a warning should be noted once.
 		f.Warnings = append(f.Warnings, "the number of pods is not limited by their addresses: the machine's role may not ask AWS for those of a "+machineType+
 			"; allow it ec2:DescribeInstanceTypes, or set spec.kubelet.maxPods")
 		return f, nil

@@ -54,7 +54,7 @@ func prove(w onmachine.World) (bootstrap.Prover, error) {
 	return awssts.Prover{Endpoint: at, Region: a.Region, Credentials: a.Metadata.Credentials, Now: a.Now}, nil
 }
 
-// keys reads those of the server of the cluster's store.
+// keys reads the keys of the server of the cluster's store.
 func keys(ctx context.Context, w onmachine.World, place string) (onmachine.Credentials, error) {
 	text, err := api(w).Parameter(ctx, place)
 	if err != nil {
@@ -76,7 +76,7 @@ func launched(ctx context.Context, w onmachine.World, f onmachine.Facts) error {
 	return err
 }
 
-// credentials are those of the machine's role.
+// credentials returns the credentials of the machine's role.
 func credentials(ctx context.Context, w onmachine.World) (onmachine.Credentials, error) {
 	c, err := api(w).Metadata.Credentials(ctx)
 	return onmachine.Credentials(c), err

@@ -21,7 +21,7 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// world is that of a machine with an environment.
+// world returns the world of a machine with an environment.
 func world(env map[string]string) onmachine.World {
 	return onmachine.World{Env: func(name string) string { return env[name] }, HTTP: http.DefaultClient, Direct: http.DefaultClient, Now: time.Now}
 }

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// volumes are those of EBS.
+// volumes returns the EBS volumes as a source.
 func volumes(w onmachine.World, r volume.Request) volume.Source {
 	return volume.Attached(&disks{world: w, request: r}, r)
 }

@@ -69,8 +69,8 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 	for _, name := range ofAccount() {
 		words = append(words, "--unset="+name)
 	}
-	// Without its assertions the emulator starts instances of later versions of a launch template,
-	// too: it asserts that their user data have a type that only those of the first have.
+	// Without its assertions the emulator also starts instances of later versions of a launch
+	// template: it asserts a type of their user data that only the first version's has.
 	words = append(words, "MOTO_AMIS_PATH="+images, "PYTHONUNBUFFERED=1", "PYTHONOPTIMIZE=1", path, "-H", "unix://"+socket, "-p", "0")
 	e := &emulator{transport: &http.Transport{MaxIdleConnsPerHost: 64, // it ends when it is closed
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -17,9 +17,9 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// keepInstances makes a machine for each instance that has none, ends those of instances
-// that are gone, and terminates the instances whose machine has ended by itself, as a
-// group does with an instance that fails its checks.
+// keepInstances makes a machine for each instance without one, ends the machines of instances that
+// are gone, and terminates the instances whose machine has ended by itself, as a group does with
+// an instance that fails its checks.
 func (p *play) keepInstances(ctx context.Context, now snapshot) error {
 	machines, err := p.stage.Machines.List()
 	if err != nil {

@@ -44,7 +44,7 @@ type token struct {
 }
 
 const (
-	// longestSession is that of the metadata service, in seconds.
+	// longestSession is the metadata service's limit, in seconds.
 	longestSession = 21600
 	// mostSessions bounds those that an instance has at the same time; many programs take
 	// a new one for each question.
@@ -159,7 +159,7 @@ func (s *metadataServer) value(ctx context.Context, i *instance, key string) (te
 	return strings.Join(slices.Compact(names), "\n"), len(names) > 0, nil
 }
 
-// describe returns what the metadata service tells of an instance, by path.
+// describe returns the metadata service's entries about an instance, by path.
 func (p *play) describe(ctx context.Context, i *instance) (map[string]string, error) {
 	id, zone := aws.ToString(i.InstanceId), ""
 	if i.Placement != nil {
@@ -233,7 +233,7 @@ func (i *instance) ownerID() *string {
 	return nil
 }
 
-// roles are those of instances, and their credentials.
+// roles holds instances' roles, and their credentials.
 type roles struct {
 	mu       sync.Mutex
 	profiles map[string]string // instance profile → role
@@ -246,7 +246,7 @@ type issued struct {
 	until      time.Time
 }
 
-// early is how long before their end credentials are given anew.
+// early is how long before their end credentials are renewed.
 const early = 10 * time.Minute
 
 // of returns the role of an instance's profile; "" where it has none.
@@ -278,8 +278,8 @@ func (r *roles) of(ctx context.Context, p *play, i *instance) (string, error) {
 	return role, nil
 }
 
-// credentials are those of an instance's role, as the metadata service writes them; "" for
-// a role that it has not.
+// credentials returns the credentials of an instance's role, as the metadata service writes them;
+// "" for a role that it does not have.
 func (r *roles) credentials(ctx context.Context, p *play, i *instance, role string) (string, error) {
 	own, err := r.of(ctx, p, i)
 	if err != nil || own != role {

@@ -91,5 +91,5 @@ func (p *play) host(name string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// privateDomain is that of the private names of instances of the region.
+// privateDomain is the domain of the private names of the region's instances.
 const privateDomain = "ec2.internal"

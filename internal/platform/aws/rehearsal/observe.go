@@ -87,7 +87,7 @@ func list[P, O, T any](ctx context.Context, pages pager[P, O], held func(P) []T)
 	return out, nil
 }
 
-// answers are those of the emulator, before they are put together.
+// answers are the emulator's answers, before they are combined.
 type answers struct {
 	reservations []types.Reservation
 	vpcs         []types.Vpc

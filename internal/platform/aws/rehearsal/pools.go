@@ -28,8 +28,8 @@ func poolOf(i types.Instance) string {
 	return ""
 }
 
-// keepPools fills the warm pools of groups, in which the emulator has no instances, and ends
-// the spares of groups that have none any more. A spare is stopped as soon as it is there.
+// keepPools fills the warm pools of groups, in which the emulator has no instances, and ends the
+// spares of groups that no longer have a pool. A spare is stopped as soon as it is there.
 func (p *play) keepPools(ctx context.Context, now snapshot) error {
 	var errs []error
 	wanted := map[string]int{}
@@ -110,7 +110,7 @@ func (s *snapshot) addSpares(reservations []types.Reservation) {
 	}
 }
 
-// spare is an instance of a warm pool, as it is told.
+// spare is an instance of a warm pool, as reported to clients.
 type spare struct {
 	ID         string `xml:"InstanceId"`
 	State      string `xml:"LifecycleState"`

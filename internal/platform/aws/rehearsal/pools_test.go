@@ -14,9 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// TestAGroupIsRolled: each instance is told with the version of the launch template that
-// it was made of; one that is detached goes on, and its group makes another of the new
-// version; so does a warm pool whose spare is ended.
+// TestAGroupIsRolled: each instance is reported with the version of the launch template that it
+// was made of; a detached one continues, and its group makes another of the new version; so does a
+// warm pool whose spare is ended.
 func TestAGroupIsRolled(t *testing.T) {
 	p := newPlaying(t)
 	server := httptest.NewServer(p.as.Handler)

@@ -1,7 +1,7 @@
 // Package rehearsal plays AWS on this host: an emulator, moto, answers its APIs, and every
 // instance that the emulator runs is a machine of this host, with its address, metadata
-// service, role, user data and volumes; load balancers and names are real, too. A group
-// keeps its size, because what died here is terminated there.
+// service, role, user data and volumes; load balancers and names are real, too. A group keeps its
+// size, because an instance whose machine died is terminated.
 //
 // What is not played: rights are not enforced, security groups and network ACLs neither;
 // VPCs are not kept apart; an instance that is stopped loses its disk; the root disk has
@@ -32,7 +32,7 @@ const Region = "us-east-1"
 // metadataAddress is where every instance finds its metadata service.
 var metadataAddress = netip.AddrFrom4([4]byte{169, 254, 169, 254})
 
-// The account is the emulator's, whoever asks.
+// The account is the emulator's, for every caller.
 const accessKey, secretKey = "rehearsal", "rehearsal"
 
 // play is AWS as it is played.

@@ -427,8 +427,8 @@ func TestAnInstanceHasWhatItsTemplateSays(t *testing.T) {
 	}
 }
 
-// TestAllPagesAreRead: the emulator tells of 100 reservations at a time, and those of ended
-// instances are among them; an instance of a later page would be taken for one that is gone.
+// TestAllPagesAreRead: the emulator returns 100 reservations at a time, and ended instances are
+// among them; an instance on a later page would be taken for one that is gone.
 func TestAllPagesAreRead(t *testing.T) {
 	p := newPlaying(t)
 	for range 101 {

@@ -17,9 +17,9 @@ const (
 	blackhole = "<state>" + string(types.RouteStateBlackhole) + "</state>"
 )
 
-// blackholes has the routes in an answer that lead to instances which have ended say so,
-// as those of AWS do (API reference, Route). The emulator's are active for ever: then the
-// cloud's controller, which looks for the node of each, makes no route for a new one.
+// blackholes marks the routes in an answer that lead to ended instances, as AWS does (API
+// reference, Route). The emulator's are active for ever: then the cloud's controller, which looks
+// for the node of each, makes no route for a new one.
 func (s snapshot) blackholes(answer string) string {
 	parts := strings.Split(answer, item)
 	for i, part := range parts {

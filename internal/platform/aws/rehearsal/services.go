@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// domain is that of all services of AWS.
+// domain is the domain of all services of AWS.
 const domain = ".amazonaws.com"
 
 // serves reports whether a host is one of AWS' services. Load balancers have addresses of
@@ -64,7 +64,7 @@ func (p *play) services() http.Handler {
 // longest is the longest body that is looked into, in bytes.
 const longest = 1 << 20
 
-// parameters are those of the query protocol, whose body stays as it is.
+// parameters returns the parameters of the query protocol, and leaves the body readable.
 func parameters(r *http.Request) url.Values {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
 		return nil
@@ -78,7 +78,8 @@ func parameters(r *http.Request) url.Values {
 	return form
 }
 
-// changes reports whether a request may have changed what is played. Objects of buckets are not.
+// changes reports whether a request may have changed the state of the play. Objects of buckets do
+// not count.
 func changes(r *http.Request, action string) bool {
 	if action != "" {
 		for _, reads := range []string{"Describe", "Get", "List", "AssumeRole"} {

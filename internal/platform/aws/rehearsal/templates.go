@@ -34,7 +34,7 @@ func (p *play) remember(id string, v *types.LaunchTemplateVersion) {
 	p.made[id] = strconv.FormatInt(aws.ToInt64(v.VersionNumber), 10)
 }
 
-// forget drops what is known of an instance that is gone.
+// forget drops the state of an instance that is gone.
 func (p *play) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

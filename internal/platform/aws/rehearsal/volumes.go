@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// keepVolumes shows each instance its volumes, and frees those of instances that are gone,
-// as AWS does with a volume that does not go with its instance.
+// keepVolumes shows each instance its volumes, and frees the volumes of instances that are gone,
+// as AWS does with a volume that is not deleted with its instance.
 func (p *play) keepVolumes(ctx context.Context, now snapshot) error {
 	machines, err := p.stage.Machines.List()
 	if err != nil {

@@ -80,8 +80,8 @@ func controller(c *api.Cluster, groups []*api.InstanceGroup, f *facts.Cloud, reg
 	return awscloud.Controller{NodesRoles: roles, NodesProfiles: profiles, Region: region}, nil
 }
 
-// values are the address of the queue that tells of machines about to end, and the roles
-// of the user's service accounts.
+// values are the address of the queue that announces machines about to end, and the roles of the
+// user's service accounts.
 func values(c *api.Cluster, f *facts.Cloud, region string) (map[string]string, error) {
 	own, err := facts.OwnAs[Facts](f)
 	if err != nil {

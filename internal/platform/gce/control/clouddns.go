@@ -49,7 +49,7 @@ type recordSet struct {
 	Routing *struct{} `json:"routingPolicy,omitempty"` // weights, places and the like
 }
 
-// change is what is sent at once: all of it is made, or nothing.
+// change is sent at once: all of it takes effect, or nothing.
 type change struct {
 	Additions []recordSet `json:"additions,omitempty"`
 	Deletions []recordSet `json:"deletions,omitempty"`
@@ -156,7 +156,7 @@ func (z *zones) batches(zone dns.Zone, changes []dns.Change) []change {
 	return out
 }
 
-// change is one of dns-controller's: what is replaced is deleted as it is.
+// change converts a change of dns-controller's: replaced sets are deleted as they are.
 func (z *zones) change(zone dns.Zone, c dns.Change) change {
 	var out change
 	for _, s := range c.Delete {

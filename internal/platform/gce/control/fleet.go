@@ -63,8 +63,8 @@ func (f repairs) Serving(ctx context.Context, machines []controller.FleetMachine
 	return out, nil
 }
 
-// Replace has the managed instance group make the instance anew, of its template of now and
-// with the same name.
+// Replace has the managed instance group recreate the instance, of its current template and with
+// the same name.
 func (f repairs) Replace(ctx context.Context, m controller.FleetMachine) error {
 	parts := strings.Split(m.Name, "/")
 	if len(parts) != 3 {

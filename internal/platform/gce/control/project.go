@@ -29,7 +29,7 @@ const (
 	mostTemplates = 1 << 10
 )
 
-// project is what is asked of Compute, whose lists are remembered for a short time.
+// project asks Compute, and remembers its lists for a short time.
 type project struct {
 	api                   gcerest.Client
 	name, region, cluster string
@@ -190,8 +190,8 @@ func (p *project) groupOf(ctx context.Context, url string) (string, error) {
 	return group, nil
 }
 
-// instances lists those of the cluster, by a list that is not older than an age. The label
-// alone might be that of a cluster whose name differs in a dot.
+// instances lists the cluster's instances, by a list that is not older than an age. The label
+// alone might belong to a cluster whose name differs in a dot.
 func (p *project) instances(ctx context.Context, age time.Duration) ([]gcerest.Instance, error) {
 	if p.all.of != nil && p.now().Sub(p.all.at) < age {
 		return p.all.of, nil

@@ -17,8 +17,8 @@ import (
 // rosterPeriod is how often Compute is asked which machines are gone: one question for each zone.
 const rosterPeriod = 30 * time.Second
 
-// roster tells which nodes have lost their instances. A managed instance group gives the
-// next instance the name of the one that it replaces, and so may give it that of a node.
+// roster reports which nodes have lost their instances. A managed instance group gives the
+// replacement of an instance the same name, and so possibly the name of an old node.
 type roster struct {
 	*project
 	// self is the node that this process runs on, without whose machine a list is not believed.
@@ -28,8 +28,8 @@ type roster struct {
 var _ controller.Machines = (*roster)(nil)
 
 // Gone returns the nodes whose instances Compute does not know, and those that are older than the
-// instance that has their name: they were its predecessor's. That of a control plane, which joins
-// without being let in, may be its own again, as soon as it is ready.
+// instance that has their name: they were its predecessor's. A control plane's node, which joins
+// without being let in, may belong to the new instance again, as soon as it is ready.
 func (r *roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
 	there, err := r.there(ctx)
 	if err != nil {
@@ -55,8 +55,8 @@ func (r *roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, erro
 	return out, nil
 }
 
-// unknown reports that Compute does not know the instance of a node, whatever its labels are.
-// One of another project is left alone, and one that the cloud's controller has not found yet.
+// unknown reports whether Compute does not know the instance of a node, with any labels. Nodes of
+// another project are left alone, and nodes that the cloud's controller has not found yet.
 func (r *roster) unknown(ctx context.Context, n *corev1.Node) (bool, error) {
 	zone, name, _ := strings.Cut(strings.TrimPrefix(n.Spec.ProviderID, providerPrefix+r.name+"/"), "/")
 	if name != n.Name || gcerest.RegionOf(zone) != r.region {

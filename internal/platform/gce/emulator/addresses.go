@@ -40,9 +40,9 @@ func has(x *entry, ip string, subnetwork any) bool {
 	return false
 }
 
-// taken are the internal addresses of a subnetwork that somebody has: its own four, those of
-// instances and of forwarding rules, alias ranges, and what is reserved, but for the address
-// that is wanted, if it is reserved for whoever wants it.
+// taken returns the used internal addresses of a subnetwork: its own four, those of instances and
+// of forwarding rules, alias ranges, and reserved ones, except the wanted address, if it is
+// reserved for the caller.
 func (e *Emulator) taken(subnet *entry, wanted string) []netip.Prefix {
 	own := netip.MustParsePrefix(text(subnet.o, "ipCidrRange"))
 	one := func(s string) []netip.Prefix {

@@ -225,8 +225,8 @@ func shapeRuleOfBalancer(c *call, o, old object) error {
 	return c.addressOfRule(o, internal)
 }
 
-// addressOfRule gives a forwarding rule its address, which may be that of a reserved one,
-// and refuses it where another rule has it.
+// addressOfRule gives a forwarding rule its address, which may be a reserved one, and refuses it
+// if another rule has it.
 func (c *call) addressOfRule(o object, internal bool) error {
 	wanted := text(o, "IPAddress")
 	reserved := c.reserved(wanted, o["subnetwork"])

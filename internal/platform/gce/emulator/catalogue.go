@@ -13,7 +13,7 @@ type project struct {
 	id     string
 	number int64
 	policy policy
-	// metadata are those of all its instances.
+	// metadata is the metadata of all its instances.
 	metadata object
 }
 

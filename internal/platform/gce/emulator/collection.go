@@ -12,8 +12,8 @@ import (
 
 // collection is a kind of object of Compute Engine: what all its objects have in common.
 type collection struct {
-	// name is that of the resource in the ids of methods, such as regionHealthChecks; segment
-	// that in paths; empty: the name. word is the variable of the path that names an object.
+	// name is the resource's name in the ids of methods, such as regionHealthChecks; segment its
+	// name in paths; empty: the same. word is the variable of the path that names an object.
 	name, segment, word string
 	// verbs are the methods that need no handler of their own.
 	verbs []string
@@ -41,7 +41,7 @@ type collection struct {
 	show func(e *Emulator, x *entry, o object)
 	// born is called when the object is there, and altered when it was changed.
 	born, altered func(e *Emulator, x *entry)
-	// gone is called when the object is no more.
+	// gone is called when the object no longer exists.
 	gone func(e *Emulator, x *entry)
 
 	schema *description.Schema
@@ -124,7 +124,7 @@ func (c *call) place() error {
 	return nil
 }
 
-// path is that of the object of a call.
+// path returns the path of the object of a call.
 func (k *collection) path(c *call) string {
 	return c.scope() + "/" + k.segment + "/" + c.params[k.word]
 }

@@ -16,7 +16,7 @@ type diskType struct {
 	iops, throughput bool
 }
 
-// diskTypes are those of every zone, by https://cloud.google.com/compute/docs/disks.
+// diskTypes are the disk types of every zone, by https://cloud.google.com/compute/docs/disks.
 var diskTypes = map[string]diskType{
 	"pd-standard":          {10, 65536, 500, false, false},
 	"pd-balanced":          {10, 65536, 100, false, false},

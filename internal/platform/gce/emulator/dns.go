@@ -62,7 +62,7 @@ func (z *dnsZone) shown() object {
 		"creationTime": "2020-01-01T00:00:00.000Z", "nameServers": z.records[z.DNSName+"/NS"]["rrdatas"]}
 }
 
-// inZone makes a handler of what is done with a zone, which is named by its name or its number.
+// inZone makes a handler for a zone, which is named by its name or its number.
 func inZone(do func(*call, *dnsZone) (object, error)) handler {
 	return func(c *call) (object, error) {
 		name := c.params["managedZone"]

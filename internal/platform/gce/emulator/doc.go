@@ -4,9 +4,8 @@
 // make Google's APIs what they are to a client: operations that go on after a call, objects
 // that are in use, fingerprints and etags, quotas, and instances that come and go.
 //
-// What is asked and what is answered is judged by Google's own description of the APIs, of
-// package description. A method that Google has and this package does not play is
-// answered by 501.
+// Requests and answers are judged by Google's own description of the APIs, of package description.
+// A method that Google has and this package does not implement is answered by 501.
 //
 // It must not know who asks, nor what a cluster is.
 package emulator

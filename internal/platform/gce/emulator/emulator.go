@@ -19,9 +19,9 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator/description"
 )
 
-// Emulator is a Google Cloud of its own. It answers at the paths of all its APIs, whatever
-// the host: /compute/v1/ (and beta, which is taken for the same), /v1/projects/ (IAM and Resource
-// Manager), /dns/v1/, /storage/v1/.
+// Emulator is a Google Cloud of its own. It answers at the paths of all its APIs, on any host:
+// /compute/v1/ (and beta, which is treated the same), /v1/projects/ (IAM and Resource Manager),
+// /dns/v1/, /storage/v1/.
 type Emulator struct {
 	o        Options
 	apis     *description.APIs
@@ -58,7 +58,7 @@ type call struct {
 	// params are the variables of the path and the query.
 	params map[string]string
 	body   object
-	// fails is what the operation of the call ends with, whatever it does; may be nil.
+	// fails is the error with which the operation of the call ends in any case; may be nil.
 	fails *Error
 }
 
@@ -114,7 +114,7 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // who asked has gone
 }
 
-// answer is what a request is answered, and whether the answer is to be lost.
+// answer returns the answer to a request, and whether it should be lost.
 func (e *Emulator) answer(r *http.Request) (answer object, refused *Error, lost bool) {
 	path := r.URL.EscapedPath()
 	if rest, beta := strings.CutPrefix(path, "/compute/beta/"); beta {
@@ -165,7 +165,7 @@ func (e *Emulator) answer(r *http.Request) (answer object, refused *Error, lost 
 	return answer, nil, false
 }
 
-// wrong tells of a fault of this package.
+// wrong reports a fault of this package.
 func (e *Emulator) wrong(err error) {
 	if e.o.OnWrong != nil {
 		e.o.OnWrong(err)
@@ -258,8 +258,8 @@ func (e *Emulator) Requests() map[string]int {
 	return maps.Clone(e.requests)
 }
 
-// Deny takes permissions, such as compute.networks.create, from whoever asks, and gives
-// back all others.
+// Deny takes permissions, such as compute.networks.create, from all callers, and gives back all
+// others.
 func (e *Emulator) Deny(permissions ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -283,9 +283,9 @@ func (e *Emulator) Silence(place string, yes bool) {
 	e.silent[place] = yes
 }
 
-// Inventory is all that exists and was made, sorted: objects of Compute Engine by their path
-// without operations, service accounts, record sets besides those of a zone itself, and
-// the members of policies, such as
+// Inventory lists everything that exists and was made, sorted: objects of Compute Engine by their
+// path without operations, service accounts, record sets besides a zone's own, and the members of
+// policies, such as
 //
 //	projects/p/zones/us-test1-a/disks/d
 //	projects/p/serviceAccounts/a@p.iam.gserviceaccount.com

@@ -11,7 +11,7 @@ import (
 
 // Error is an answer that refuses, or what an operation ended with.
 type Error struct {
-	// Status is that of HTTP. Reason is Google's word, such as notFound; in operations the
+	// Status is the HTTP status. Reason is Google's word, such as notFound; in operations the
 	// code, such as QUOTA_EXCEEDED, is made of it.
 	Status  int
 	Reason  string
@@ -38,7 +38,7 @@ func notReady(path string) *Error {
 	return refusal(http.StatusBadRequest, "resourceNotReady", "The resource '%s' is not ready", path)
 }
 
-// stale is what is told when somebody else changed an object since it was read.
+// stale is the error for an object that somebody else changed since it was read.
 func stale(what string) *Error {
 	return refusal(http.StatusPreconditionFailed, "conditionNotMet", "%s", what)
 }
@@ -116,7 +116,7 @@ type Fault struct {
 	// Skip calls go well first, then Times of them fail; 0 means once.
 	Skip, Times int
 	When        Moment
-	// Error is what is told; its zero is 503 backendError.
+	// Error is the answer; its zero is 503 backendError.
 	Error Error
 }
 

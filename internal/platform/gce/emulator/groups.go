@@ -56,11 +56,11 @@ type member struct {
 	name, action string
 	// template is the URL of the one that the instance was made of.
 	template string
-	// errors are those of the last attempt to make it.
+	// errors are the errors of the last attempt to make it.
 	errors list
 	// trying is set while an attempt goes on, or waits to be repeated.
 	trying bool
-	// turn counts what was begun with it: what was begun before the last is off.
+	// turn counts the operations on it: a new one cancels earlier ones.
 	turn int
 }
 
@@ -335,7 +335,7 @@ func memberChange(do func(*call, *entry, *member), size int64) handler {
 	}
 }
 
-// applyUpdates makes anew those of some instances that are out of date.
+// applyUpdates recreates the given instances that are out of date.
 func (c *call) applyUpdates() (object, error) {
 	x, err := c.manager()
 	if err != nil {

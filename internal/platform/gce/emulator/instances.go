@@ -34,7 +34,7 @@ const exhausted = "ZONE_RESOURCE_POOL_EXHAUSTED"
 
 // machine is what runs an instance.
 type machine struct {
-	// turn counts what happened to it: what was begun before the last turn is off.
+	// turn counts the operations on it: a new one cancels earlier ones.
 	turn int
 	// manager is the path of the group that has the instance; may be empty.
 	manager string
@@ -280,8 +280,8 @@ func (c *call) newDisk(scope string, o object, at string) (*entry, error) {
 	return x, nil
 }
 
-// goneInstance takes an instance that is no more out of target pools and groups, and removes the disks
-// that go with it.
+// goneInstance takes a deleted instance out of target pools and groups, and removes the disks that
+// are deleted with it.
 func goneInstance(e *Emulator, x *entry) {
 	for _, other := range e.entries {
 		if other.kind == e.kinds["targetPools"] {

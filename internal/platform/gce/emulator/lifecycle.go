@@ -40,8 +40,8 @@ func (e *Emulator) instance(x *entry) Instance {
 // overtaken is what an operation upon an instance ends with when another was begun meanwhile.
 var overtaken = &Error{Status: http.StatusBadRequest, Reason: "resourceNotReady", Message: "Another operation was begun upon the instance."}
 
-// next has something happen to an instance after so many thirds of its time. If something
-// else was begun with it until then, it is off, and done is told so.
+// next schedules a step for an instance after so many thirds of its time. If another operation
+// begins before that, the step is cancelled, and done receives the error.
 func (e *Emulator) next(x *entry, part int, done func(error), do func(context.Context)) {
 	turn := x.machine.turn
 	e.later(max(e.o.Boot, e.o.Latency)*time.Duration(part)/3, func(ctx context.Context) {

@@ -106,7 +106,7 @@ func within(node any, name string) any {
 	return nil
 }
 
-// listing is a node as a text, and whether it is none with others in it.
+// listing returns a node as a text, and whether it is a leaf.
 func listing(node any) (text string, leaf bool) {
 	var out strings.Builder
 	entry := func(name string, sub any) {
@@ -142,11 +142,10 @@ func listing(node any) (text string, leaf bool) {
 	return fmt.Sprint(node), true
 }
 
-// secret is a text that is told only to who asks for it by its name.
+// secret is a text that is returned only to a request that names it.
 type secret string
 
-// tell is a node as JSON has it. The names of its fields are without dashes, but not those of
-// bags.
+// tell returns a node as JSON. The names of its fields are without dashes, except in bags.
 func tell(node any) any {
 	out := map[string]any{}
 	switch x := node.(type) {

@@ -294,7 +294,7 @@ func (c *call) natOnce(o object, field, subnet string) error {
 	return nil
 }
 
-// showRoute warns of a route to an instance that is no more.
+// showRoute warns of a route to an instance that no longer exists.
 func showRoute(e *Emulator, x *entry, o object) {
 	if hop := text(x.o, "nextHopInstance"); hop != "" && e.entries[pathOf(hop)] == nil {
 		o["warnings"] = list{object{"code": "NEXT_HOP_INSTANCE_NOT_FOUND", "message": "Referenced instance '" + pathOf(hop) + "' does not exist."}}

@@ -41,7 +41,7 @@ func static(_ *Emulator, x *entry) int64 {
 	return 0
 }
 
-// metrics are what is limited, with the limits of a project that is not new.
+// metrics returns the limited metrics, with the limits of a project that is not new.
 func metrics() map[string]metric {
 	return map[string]metric{
 		"NETWORKS":                {limit: 50, kinds: []string{"networks"}},

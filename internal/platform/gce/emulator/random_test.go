@@ -208,9 +208,9 @@ func (r *chance) seen(answer []byte) {
 	}
 }
 
-// TestNoCallBringsTheEmulatorToBreakTheDescription makes calls at random, of all methods that are
-// played. Each is answered by what the description allows, or refused; none is a fault of the
-// emulator. At the end all that was made can be deleted.
+// TestNoCallBringsTheEmulatorToBreakTheDescription makes calls at random, of all implemented
+// methods. Each answer must be allowed by the description, or be a refusal; none may be a fault of
+// the emulator. At the end everything that was made can be deleted.
 func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 	apis, err := description.Read()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// base is what the URLs of objects begin with, whatever the host that is asked.
+// base is the beginning of the URLs of objects, for requests to any host.
 const base = "https://www.googleapis.com/compute/v1/"
 
 func link(path string) string { return base + path }

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// setKind are groups of instances: those of managers, and those whose instances somebody adds.
+// setKind returns the kind of groups of instances: managers' groups, and groups whose instances
+// somebody adds.
 func setKind() *collection {
 	return &collection{name: "instanceGroups", word: "instanceGroup", verbs: []string{"insert", "get", "list", "aggregatedList"}, users: []string{"regionBackendServices"}, queues: true,
 		refs: []ref{{"network", []string{"networks"}}}, mark: "fingerprint", shape: shapeSet,

@@ -99,10 +99,10 @@ func (e *Emulator) sized(x *entry) {
 	}
 }
 
-// letters are those of the end of an instance's name.
+// letters are the letters at the end of an instance's name.
 const letters = "0123456789bcdfghjklmnpqrstvwxz"
 
-// freeName is a name for a new instance: that of the group, and four letters.
+// freeName returns a name for a new instance: the group's name, and four letters.
 func (e *Emulator) freeName(x *entry) string {
 	for {
 		end := make([]byte, 4)
@@ -201,7 +201,7 @@ func (e *Emulator) ofTemplate(x *entry, m *member, properties object) object {
 	return o
 }
 
-// recreate makes the instance of a member anew, of the same name.
+// recreate recreates the instance of a member, with the same name.
 func (e *Emulator) recreate(x *entry, m *member) {
 	m.action, m.turn = recreating, m.turn+1
 	inst := e.entries[e.instancePath(x, m)]

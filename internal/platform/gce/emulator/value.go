@@ -150,7 +150,7 @@ func visit(o object, path, at string, f func(parent object, field, at string) er
 	return nil
 }
 
-// merged is an object with a patch upon it: objects are merged, what is null goes, and all
+// merged applies a patch to an object: objects are merged, null removes a field, and everything
 // else, lists too, is replaced.
 func merged(o, patch object) object {
 	out := clone(o)

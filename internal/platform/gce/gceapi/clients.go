@@ -15,7 +15,7 @@ import (
 	"google.golang.org/api/storage/v1"
 )
 
-// Clients are those of the services, and what all calls have in common.
+// Clients are the clients of the services, and what all calls have in common.
 type Clients struct {
 	Compute  *compute.Service
 	IAM      *iam.Service

@@ -110,8 +110,9 @@ func (r request) missing(e *Error) (fault.Class, string) {
 	return fault.Gone, remedyGone
 }
 
-// accountUnknown reports whether a service account that is just made, or gone, is not known
-// to the service that is to let it in. The reasons are those of any bad value; only the message tells.
+// accountUnknown reports whether a service account that was just made, or is gone, is not known to
+// the service that should let it in. The reasons are the same as for any bad value; only the
+// message tells.
 func accountUnknown(e *Error) bool {
 	text := strings.ToLower(e.Message)
 	return e.Status == http.StatusBadRequest && strings.Contains(text, "service account") &&

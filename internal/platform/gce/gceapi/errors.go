@@ -48,7 +48,8 @@ func plain(reason string) string { return strings.ToLower(strings.ReplaceAll(rea
 // Got returns what a call of the SDK returned, its error without the SDK's words.
 func Got[T any](v T, err error) (T, error) { return v, Bare(err) }
 
-// Bare is an error of the SDK as classer made it. What is none of its errors is an answer that could not be read.
+// Bare returns an error of the SDK as classer made it. Any other error is an answer that could not
+// be read.
 func Bare(err error) error {
 	var classed *fault.Error
 	switch {
@@ -152,7 +153,7 @@ func creationOf(q *http.Request) (creation, error) {
 	return creation{q.URL.Path + "/" + object.Name, sha256.Sum256(text)}, nil
 }
 
-// id is that of the same creation before, where its answer was lost, or a new one (Compute
+// id returns the id of the same creation before, if its answer was lost, or a new one (Compute
 // Engine, parameter requestId).
 func (c *classer) id(of creation) string {
 	c.mu.Lock()
@@ -218,7 +219,8 @@ type errorBody struct {
 	}
 }
 
-// errorOf reads an answer that is an error. What is no JSON, as of proxies, is told by its status.
+// errorOf reads an answer that is an error. An answer that is not JSON, such as a proxy's, is
+// described by its status.
 func errorOf(status int, body []byte) *Error {
 	out := &Error{Status: status, Details: map[string]string{}}
 	var b errorBody

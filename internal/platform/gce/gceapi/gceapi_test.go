@@ -239,8 +239,8 @@ func TestTheErrorOfAnOperationHasTheClassOfOneOfACall(t *testing.T) {
 	}
 }
 
-// A creation whose answer was lost is repeated, and not made anew: it bears its id again.
-// After an answer of any sort, and with another content, it is another creation.
+// A creation whose answer was lost is repeated with the same id, and creates nothing twice. After
+// any answer, or with other content, it is another creation.
 func TestOnlyALostCreationIsRepeated(t *testing.T) {
 	s := &server{answer: func(n int, w http.ResponseWriter, r *http.Request) {
 		switch n {
@@ -267,7 +267,7 @@ func TestOnlyALostCreationIsRepeated(t *testing.T) {
 	}
 }
 
-// What is deleted and made again is not taken for what was made before.
+// An object that is deleted and made again is not taken for the former one.
 func TestADeletionEndsTheRepetitionOfACreation(t *testing.T) {
 	s := &server{answer: func(n int, w http.ResponseWriter, r *http.Request) {
 		if n == 0 {

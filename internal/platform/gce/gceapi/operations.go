@@ -34,8 +34,8 @@ func (c *Clients) Done(ctx context.Context) func(*compute.Operation, error) erro
 	}
 }
 
-// Wait returns when an operation has ended, with the error that it ended with. Its class
-// is that of the same error of a call. A look that fails is repeated.
+// Wait returns when an operation has ended, with the operation's error. Its class is the class of
+// the same error of a call. A failed poll is repeated.
 func (c *Clients) Wait(ctx context.Context, op *compute.Operation) error {
 	link := op.SelfLink
 	for pause := firstLook; op.Status != done; pause = min(2*pause, longLook) {

@@ -8,11 +8,13 @@ import "strings"
 
 // Labels.
 const (
-	// ClusterLabel is that of instances, disks and forwarding rules with the name of their cluster, as Label writes it.
+	// ClusterLabel is the label of instances, disks and forwarding rules with the name of their
+	// cluster, as Label writes it.
 	ClusterLabel = "k8s-io-cluster-name"
-	// GroupLabel is that of instances with their instance group.
+	// GroupLabel is the label of instances with their instance group.
 	GroupLabel = "k8s-io-instance-group"
-	// RolePrefix begins that of a role, whose value is the role, and EtcdPrefix that of a disk of an etcd cluster.
+	// RolePrefix begins the label of a role, whose value is the role, and EtcdPrefix the label of
+	// a disk of an etcd cluster.
 	RolePrefix = "k8s-io-role-"
 	EtcdPrefix = "k8s-io-etcd-"
 )

@@ -41,8 +41,8 @@ func suffixed(object, cluster string, limit int) string {
 	return object + "-" + names.Short(names.Dashed(cluster), room)
 }
 
-// Part is what stands before the cluster in a name that Suffixed gives; ok is false where
-// Suffixed does not give it. Clusters whose names begin or end alike may each give it.
+// Part returns the part before the cluster in a name of Suffixed; ok is false if it is not such a
+// name. Clusters whose names begin or end alike may each give it.
 func Part(name, cluster string) (object string, ok bool) {
 	for i := range name {
 		if name[i] == '-' && maxName-i-1 > names.Tail && Suffixed(name[:i], cluster) == name {
@@ -86,8 +86,8 @@ func TemplatePrefix(group, cluster string) string {
 // Account is the id of the service account of a role: control-plane, node or bastion.
 func Account(role, cluster string) string { return suffixed(role, cluster, maxAccount) }
 
-// AccountEmail is the address of a service account of a project. That of a project of a domain,
-// D:P, is in P.D.
+// AccountEmail is the address of a service account of a project. For a project of a domain, D:P,
+// it is in P.D.
 func AccountEmail(account, project string) string {
 	if domain, name, ok := strings.Cut(project, ":"); ok {
 		project = name + "." + domain

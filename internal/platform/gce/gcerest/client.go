@@ -24,8 +24,8 @@ import (
 
 // Variables of the environment.
 const (
-	// EndpointVariable holds a URL that stands for that of every service: Compute is below
-	// it at /compute/v1, DNS at /dns/v1.
+	// EndpointVariable holds a URL that replaces every service's: Compute is below it at
+	// /compute/v1, DNS at /dns/v1.
 	EndpointVariable = "KOPS_GCE_ENDPOINT"
 	// MetadataVariable holds HOST or HOST:PORT of the metadata server, as in Google's own programs.
 	MetadataVariable = "GCE_METADATA_HOST"
@@ -50,7 +50,8 @@ const (
 
 // Client calls methods of services.
 type Client struct {
-	// Token returns the token of a call, and Refused is told that Google did not take one; it may be nil.
+	// Token returns the token of a call, and Refused is called when Google did not take one; it
+	// may be nil.
 	Token   func(context.Context) (string, error)
 	Refused func()
 	HTTP    *http.Client
@@ -69,10 +70,10 @@ func (c Client) Get(ctx context.Context, s Service, path string, query url.Value
 	return c.Do(ctx, http.MethodGet, s, path, query, nil, out)
 }
 
-// Do calls a method: in is sent as JSON, unless it is nil, and the answer read into out.
-// What Google refuses is an *Error, whose class says what it means. Other errors are of the
-// class that Token gives its own, and else of fault.NotYet: whether a change was made that
-// was not answered is seen by whoever looks before the next try.
+// Do calls a method: it sends in as JSON, unless it is nil, and decodes the answer into out. A
+// refusal by Google is an *Error, whose class says what it means. Other errors have the class of
+// Token's error, and otherwise fault.NotYet: if a change was not answered, the caller must look
+// before the next try whether it was made.
 func (c Client) Do(ctx context.Context, method string, s Service, path string, query url.Values, in, out any) error {
 	return c.within(ctx, usualTimeout, method, s, path, query, in, out)
 }

@@ -56,7 +56,8 @@ type AccessConfig struct {
 	PrefixLength int    `json:"externalIpv6PrefixLength"`
 }
 
-// Addresses are those of the instance's interfaces in their networks, the first one's first.
+// Addresses returns the addresses of the instance's interfaces in their networks, the first
+// interface's first.
 func (i Instance) Addresses() []string {
 	var out []string
 	for _, n := range i.NetworkInterfaces {
@@ -67,8 +68,8 @@ func (i Instance) Addresses() []string {
 	return out
 }
 
-// Names are the addresses that the certificate of the instance's kubelet may hold: those of
-// its first interface within the network.
+// Names are the addresses that the certificate of the instance's kubelet may hold: the addresses
+// of its first interface within the network.
 func (i Instance) Names() []string {
 	if len(i.NetworkInterfaces) == 0 {
 		return nil

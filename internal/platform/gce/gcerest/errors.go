@@ -12,10 +12,10 @@ import (
 
 // Error is an answer of Google's that is an error, or the end of an operation that failed.
 type Error struct {
-	// Status is that of HTTP; of an operation, the one that it has for its error, or 0.
+	// Status is the HTTP status; of an operation, the one that it has for its error, or 0.
 	Status int
-	// Reason is what Google calls the error: notFound of an answer, RESOURCE_NOT_FOUND of
-	// an operation; "" where none is given.
+	// Reason is Google's word for the error: notFound in an answer, RESOURCE_NOT_FOUND in an
+	// operation; "" if none is given.
 	Reason  string
 	Message string
 }
@@ -53,8 +53,9 @@ func refusal(status int, text []byte) *Error {
 	return e
 }
 
-// class says what an error means whatever was called ("Handle API errors" of Compute Engine's
-// documentation; the codes of operations are those of its "Troubleshooting" pages).
+// class returns the class of an error, which has the same meaning for every call ("Handle API
+// errors" of Compute Engine's documentation; the codes of operations are from its
+// "Troubleshooting" pages).
 func (e *Error) class() fault.Class {
 	is := func(reasons ...string) bool { return slices.Contains(reasons, e.Reason) }
 	switch {

@@ -102,7 +102,7 @@ func Last(path string) string { return path[strings.LastIndexByte(path, '/')+1:]
 // another one then.
 const early = time.Minute
 
-// Tokens are those of the machine's service account, each until shortly before its end.
+// Tokens are tokens of the machine's service account, each used until shortly before its end.
 type Tokens struct {
 	Metadata Metadata
 	Now      func() time.Time
@@ -138,7 +138,7 @@ func (t *Tokens) Token(ctx context.Context) (string, error) {
 	return t.token, nil
 }
 
-// Forget has the next call ask for a token anew: the machine may have another service account.
+// Forget makes the next call ask for a new token: the machine may have another service account.
 func (t *Tokens) Forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,7 @@
-// Package gcetest plays, for tests, what machines ask of Google's cloud: the metadata server
-// of one instance, and the few methods of Compute and Cloud DNS. What it is told to hold it gives
-// back as it is, a page at a time, and changes are made by operations that have to be waited for.
+// Package gcetest plays, for tests, the part of Google's cloud that machines use: the metadata
+// server of one instance, and the few methods of Compute and Cloud DNS. It returns the objects
+// that a test sets unchanged, a page at a time, and changes are operations that have to be waited
+// for.
 package gcetest
 
 import (
@@ -44,8 +45,8 @@ type operation struct {
 	do    func() (code, message string)
 }
 
-// Start serves a project until the test ends, to the instance that metadata tell of, by
-// their keys below computeMetadata/v1.
+// Start serves a project until the test ends, to the instance with the metadata, by their keys
+// below computeMetadata/v1.
 func Start(t testing.TB, metadata map[string]string) *Cloud {
 	t.Helper()
 	c := &Cloud{t: t, metadata: maps.Clone(metadata), things: map[string]Doc{}, operations: map[string]*operation{}}
@@ -82,8 +83,8 @@ func (c *Cloud) Get(path, field string) any {
 	return c.things[path][field]
 }
 
-// Calls returns the calls since it was last asked, each as METHOD PATH, without those of
-// the metadata server.
+// Calls returns the calls since its last call, each as METHOD PATH, without calls of the metadata
+// server.
 func (c *Cloud) Calls() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -50,8 +50,8 @@ var BackendServices = resource.Kind[BackendService, *Client]{
 // ownServices are the backend services of a cluster's own balancers.
 var ownServices = []string{"api", "kops-controller", "etcd"}
 
-// listBackendServices finds those of the cluster's own balancers and, where everything is asked
-// for, those of its services and those that lead to nothing but groups of the cluster.
+// listBackendServices finds the backend services of the cluster's own balancers and, if everything
+// is asked for, of its services and those that lead only to groups of the cluster.
 func listBackendServices(ctx context.Context, c *Client, s resource.Scope) ([]*BackendService, error) {
 	w := &world{Scope: s, cluster: s.Cluster}
 	groups, led := map[string]bool{}, map[string]bool{}

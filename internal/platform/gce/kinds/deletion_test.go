@@ -152,8 +152,8 @@ func TestADeletionSaysWhoseDataGo(t *testing.T) {
 	}
 }
 
-// What others give the cluster's accounts or lead to its machines, and what they have in the zone, is
-// no business of an update.
+// An update leaves grants of others to the cluster's accounts, routes of others to its machines,
+// and their records in the zone alone.
 func TestAnUpdateLeavesWhatOthersMadeForTheCluster(t *testing.T) {
 	s := play(t, options())
 	g := wanted(t, testCluster, "us-test1", "", "nodes")

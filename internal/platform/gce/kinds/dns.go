@@ -64,8 +64,8 @@ func wantedRecords(ctx context.Context, c *Client, keys []string) ([]*Placeholde
 	return slices.DeleteFunc(out, func(p *Placeholder) bool { return !slices.Contains(keys, p.Zone+" "+p.Type+" "+p.Name) }), err
 }
 
-// records are those of a zone that have a name, or all of them where it is "". A zone that
-// does not exist has none.
+// records returns the records of a zone that have a name, or all of them for "". A zone that does
+// not exist has none.
 func (c *Client) records(ctx context.Context, zone, name string) ([]*Placeholder, error) {
 	list, err := listed(ctx, c, "records "+name+" of the zone "+zone, func(ctx context.Context, add func(...*dns.ResourceRecordSet)) error {
 		q := c.DNS.ResourceRecordSets.List(c.Project, zone)

@@ -74,7 +74,7 @@ func wanted(t *testing.T, cluster, subnet, shared string, nodes ...string) *grap
 	return &g
 }
 
-// ranges are those of the clusters' subnets, which do not overlap.
+// ranges are the ranges of the clusters' subnets, which do not overlap.
 var ranges = map[string]string{testCluster: "10.0.16.0/20", endsAlike: "10.0.32.0/20", beginsAlike: "10.0.48.0/20"}
 
 // options are of a cloud with what the clusters use.
@@ -122,8 +122,8 @@ func TestAClusterIsSettledOnceItIsMadeAndNothingIsLeftOfIt(t *testing.T) {
 	}
 }
 
-// Clusters whose names begin or end alike have objects of like names: the public address of the second
-// is called as that of a subnet "my" of the first would be.
+// Clusters whose names begin or end alike have objects of similar names: the public address of the
+// second has the name that the address of a subnet "my" of the first would have.
 const (
 	endsAlike   = "my.k.example.com"
 	beginsAlike = "k.example.com-2.example.com"

@@ -98,8 +98,8 @@ func (w *world) toMachines(d *compute.Firewall) bool {
 	return len(d.TargetTags) > 0 && !slices.ContainsFunc(d.TargetTags, func(t string) bool { return !slices.Contains(tags, t) })
 }
 
-// The names that the cloud controller gives begin so; those of the firewall rules of
-// balancers end in the balancer's.
+// The names that the cloud controller gives begin so; names of the firewall rules of balancers end
+// in the balancer's.
 const (
 	servicePrefix         = "k8s-"
 	serviceFirewallPrefix = "k8s-fw-"
@@ -126,7 +126,7 @@ func (f *Firewall) request() *compute.Firewall {
 	return d
 }
 
-// canonicalRange spells a range as Google tells it. What is none stays, and is refused there.
+// canonicalRange spells a range as Google does. Other text stays, and is refused there.
 func canonicalRange(s string) string {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {

@@ -58,9 +58,9 @@ var ForwardingRules = resource.Kind[ForwardingRule, *Client]{
 	},
 }
 
-// forwardingRules are those of the cluster's own balancers and, where everything is asked
+// forwardingRules returns the rules of the cluster's own balancers and, if everything is asked
 // for, of its services. A rule that was made and not labelled yet leads to one of the cluster's
-// backend services, or is the public one of the API.
+// backend services, or is the API's public one.
 func (w *world) forwardingRules(ctx context.Context, c *Client) ([]*compute.ForwardingRule, error) {
 	services, err := w.services(ctx, c)
 	if err != nil {

@@ -45,8 +45,8 @@ func (h *HTTPHealthCheck) request() *compute.HttpHealthCheck {
 	return &compute.HttpHealthCheck{Name: h.Name, Port: int64(h.Port), RequestPath: h.Path}
 }
 
-// listHTTPHealthChecks finds the API's check and, where everything is asked for, those of the
-// cloud controller for the target pools of the cluster's services.
+// listHTTPHealthChecks finds the API's check and, if everything is asked for, the cloud
+// controller's checks for the target pools of the cluster's services.
 func listHTTPHealthChecks(ctx context.Context, c *Client, s resource.Scope) ([]*HTTPHealthCheck, error) {
 	w := &world{Scope: s, cluster: s.Cluster}
 	used := map[string]bool{}

@@ -52,7 +52,7 @@ var ServiceAccounts = resource.Kind[ServiceAccount, *Client]{
 	},
 }
 
-// accountName is an account as IAM names it, whatever its project.
+// accountName returns an account's name in IAM, in any project.
 func accountName(email string) string { return "projects/-/serviceAccounts/" + email }
 
 // accountIDs are the ids of the accounts that kops makes for a cluster.

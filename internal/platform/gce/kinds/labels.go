@@ -7,10 +7,10 @@ import (
 	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
-// Labels are those of an object. Others than kops may add theirs.
+// Labels are the labels of an object. Others than kops may add theirs.
 type Labels map[string]string
 
-// Foreign reports whether a label that is not wanted is none of kops'.
+// Foreign reports whether an unwanted label is not one of kops'.
 func (Labels) Foreign(key string) bool { return !strings.HasPrefix(key, "k8s-io-") }
 
 // over returns the labels that an object is to have: the wanted ones, and what others added.

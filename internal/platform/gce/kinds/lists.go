@@ -41,8 +41,8 @@ func picked[D, T any](list []D, err error, pass func(D) bool, as func(D) *T) ([]
 	return out, nil
 }
 
-// answered returns an error for a part of an aggregated list that is missing because its
-// place did not answer. What is no part of the region matters to nobody.
+// answered returns an error for a part of an aggregated list that is missing because its place did
+// not answer. Parts outside the region do not matter.
 func (c *Client) answered(place, warning string) error {
 	if warning != "UNREACHABLE" || !c.here(place) {
 		return nil

@@ -42,8 +42,8 @@ var Networks = resource.Kind[Network, *Client]{
 	Delete: deleteNetwork,
 }
 
-// deleteNetwork says what else is in the network, where it stays in use: what is the cluster's has
-// gone before, and what is not will not go away, and so ends the waiting.
+// deleteNetwork names the other objects in the network, if it stays in use: the cluster's own are
+// removed by then, and others will not disappear, so it stops waiting.
 func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 	err := c.Done(ctx)(c.Compute.Networks.Delete(c.Project, n.Name).Context(ctx).Do())
 	if !fault.Is(err, fault.Conflict) {

@@ -14,8 +14,8 @@ import (
 // policyVersion is the one that tells conditions (IAM, "Policies").
 const policyVersion = 3
 
-// policy says who has which roles in a project or a bucket. What it is written with holds what
-// was read, with the etag, so that a change by another in between is refused.
+// policy says who has which roles in a project or a bucket. A write contains the policy as it was
+// read, with the etag, so that a change by another in between is refused.
 type policy struct {
 	grants []grant
 	// add gives a member a role that nobody has yet without a condition.

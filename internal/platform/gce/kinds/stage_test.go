@@ -65,7 +65,7 @@ func observed[T any](s *stage, k *resource.Kind[T, *Client], scope resource.Scop
 	return list
 }
 
-// keys are those of what is observed.
+// keys returns the keys of the observed objects.
 func keys[T any](s *stage, k *resource.Kind[T, *Client], scope resource.Scope) []string {
 	s.Helper()
 	var out []string
@@ -93,7 +93,7 @@ func (s *stage) ground() ground {
 		Secondary: []SecondaryRange{{"pods-k-example-com", "10.4.0.0/14"}}})}
 }
 
-// template is that of an instance group of the cluster.
+// template returns the template of an instance group of the cluster.
 func (g ground) template(group string) InstanceTemplate {
 	t := template(testCluster, group, lit(g.network.ID), lit(g.subnetwork.ID))
 	t.Interfaces[0].Aliases = []AliasRange{{CIDR: "/24", Range: "pods-k-example-com"}}

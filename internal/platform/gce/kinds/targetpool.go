@@ -44,7 +44,8 @@ var TargetPools = resource.Kind[TargetPool, *Client]{
 	},
 }
 
-// targetPools are the API's pool and, where everything is asked for, those of the cluster's services.
+// targetPools returns the API's pool and, if everything is asked for, the pools of the cluster's
+// services.
 func (w *world) targetPools(ctx context.Context, c *Client) ([]*compute.TargetPool, error) {
 	services, err := w.services(ctx, c)
 	if err != nil {

@@ -83,7 +83,7 @@ func TestATemplateOfTheWantedContentIsTakenWhateverItsName(t *testing.T) {
 	if p := made(); len(p.Steps) != 1 || p.Steps[0].Op != plan.Keep || gceapi.Name(p.Steps[0].Have.(*InstanceTemplate).ID) != "nodes-k-example-com-1700000000" {
 		t.Fatalf("got %v", enginetest.Changes(p))
 	}
-	// A second one of the same content is no reason to leave the one that a group has.
+	// A group keeps its template, even if there is a second one of the same content.
 	own := *want.Want.(*InstanceTemplate)
 	if err := createTemplate(t.Context(), s.c, &own); err != nil {
 		t.Fatal(err)

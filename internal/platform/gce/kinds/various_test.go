@@ -75,7 +75,8 @@ func TestLabelsOfOthersStay(t *testing.T) {
 	}
 }
 
-// Where a record exists, whatever it holds is right; and of a zone only the cluster's own names go.
+// An existing record is right with any content; and of a zone only the cluster's own names are
+// removed.
 func TestRecordsOfOthersStay(t *testing.T) {
 	s := play(t, options())
 	others := []string{"www.example.com.", "app.k.example.com.", "api.my.k.example.com.", "api.k.example.com.example.com.", "etcd-a.internal.my.k.example.com."}
@@ -150,7 +151,7 @@ func TestAnotherObjectOfTheNameIsAnErrorWithARemedy(t *testing.T) {
 	}
 }
 
-// Both NATs of a router stay, whoever made them.
+// Both NATs of a router stay, no matter who made them.
 func TestANATOfOthersStaysOnTheRouter(t *testing.T) {
 	s := play(t, options())
 	g := s.ground()
@@ -226,7 +227,7 @@ func TestAnotherUpdateGoesOnWhereAnOperationFailed(t *testing.T) {
 	}
 }
 
-// What is in the cluster's network and is not its own is named, and not waited for.
+// Others' objects in the cluster's network are named, and not waited for.
 func TestANetworkThatOthersUseIsNotWaitedFor(t *testing.T) {
 	s := play(t, options())
 	g := wanted(t, testCluster, "us-test1", "", "nodes")

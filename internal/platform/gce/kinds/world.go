@@ -61,7 +61,7 @@ func worldOf(ctx context.Context, c *Client, s resource.Scope) (*world, error) {
 // wanted reports whether an object is wanted by its name.
 func (w *world) wanted(name string) bool { return slices.Contains(w.Names, name) }
 
-// is reports whether a name is that of one of the objects of the cluster.
+// is reports whether a name belongs to one of the objects of the cluster.
 func (w *world) is(name string, objects ...string) bool {
 	return slices.ContainsFunc(objects, func(o string) bool { return name == gcename.Suffixed(o, w.cluster) })
 }

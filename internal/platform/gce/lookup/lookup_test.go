@@ -29,8 +29,8 @@ import (
 // google answers as Google does, a page with one entry at a time.
 type google struct {
 	*httptest.Server
-	// objects are answers by path; lists are the items of lists by path, and aggregated are
-	// those of all zones or regions by path and scope.
+	// objects are answers by path; lists are the items of lists by path, and aggregated are the
+	// items of all zones or regions by path and scope.
 	objects    map[string]any
 	lists      map[string][]any
 	aggregated map[string]map[string][]any
@@ -119,7 +119,8 @@ func page(r *http.Request, key string, items []any) map[string]any {
 	return out
 }
 
-// scope is one zone or region with those of its items that the filter names, and where the next one is.
+// scope returns one zone or region with its items that the filter names, and the position of the
+// next one.
 func scope(r *http.Request, scopes map[string][]any) map[string]any {
 	names := slices.Sorted(maps.Keys(scopes))
 	n := 0

@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// network is what is found of the cluster's network: whether there is one, and whether it is
-// one of the kind without subnets; and all subnets of its project.
+// network is the result of the look-up of the cluster's network: whether there is one, and whether
+// it is one of the kind without subnets; and all subnets of its project.
 type network struct {
 	exists, legacy bool
 	subnets        []*compute.Subnetwork

@@ -20,7 +20,7 @@ import (
 
 // Query is what to ask.
 type Query struct {
-	// Project is the cluster's; empty is that of the session. Region is where it is.
+	// Project is the cluster's; empty means the session's. Region is its region.
 	Project asks.Ask
 	Region  asks.Ask
 	Zones   []asks.Ask // that must exist

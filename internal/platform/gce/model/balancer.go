@@ -103,7 +103,7 @@ func (m *model) serverSubnets() ([]*api.ClusterSubnetSpec, error) {
 	return out, nil
 }
 
-// addresses are those of the load balancers. Machines are told them before they are in use.
+// addresses returns the addresses of the load balancers. Machines get them before they are in use.
 func (m *model) addresses() ([]resource.Node, error) {
 	if !m.balanced() {
 		return nil, nil

@@ -16,7 +16,7 @@ const (
 	defaultEtcdDiskSize = 20 // GB
 )
 
-// disks are those of etcd's members.
+// disks returns the disks of etcd's members.
 func (m *model) disks() ([]resource.Node, error) {
 	var nodes []resource.Node
 	for i := range m.spec.EtcdClusters {
@@ -49,7 +49,7 @@ func (m *model) etcdDisk(etcd string, member *api.EtcdMemberSpec, path string) (
 	return n, nil
 }
 
-// memberZone is the zone of a member: that of its group, which is in one.
+// memberZone returns the zone of a member: its group's, which has only one.
 func (m *model) memberZone(group string) (string, error) {
 	for _, g := range m.Groups {
 		if g.Name == group {

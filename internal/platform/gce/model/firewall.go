@@ -89,7 +89,7 @@ func families(ranges []string) (v4, v6 []string) {
 	return v4, v6
 }
 
-// overIPv6 is what is allowed, where ICMP is that of IPv6, which only its number names.
+// overIPv6 returns the allowed traffic with ICMP for IPv6, which has only a number.
 func overIPv6(allow []kinds.Allowed) []kinds.Allowed {
 	out := make([]kinds.Allowed, len(allow))
 	for i, a := range allow {

@@ -136,8 +136,8 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// The role in the project is given without taking it from others, and a taint is no label,
-// as none can hold one.
+// The role in the project is granted without taking it from others, and a taint does not become a
+// label, as no label can hold one.
 var (
 	binding = regexp.MustCompile(`resource "google_project_iam_binding" (.*)\n  members = \[format\("serviceAccount:%s", (.*)\)\]\n`)
 	taints  = regexp.MustCompile(`\n *"k8s.io/cluster-autoscaler/node-template/taint/.*`)

@@ -25,8 +25,8 @@ func newAccount(t *testing.T) *enginetest.Engine {
 	return &enginetest.Engine{TB: t, Client: func() any { return c }, Snapshot: func() any { return c.Snapshot() }, Kinds: kinds.All(), Clock: cloud.ForEngine()}
 }
 
-// TestClustersAreMadeKeptAndDeleted makes the cluster of each transcript, finds that nothing of it
-// is to be changed, and deletes it.
+// TestClustersAreMadeKeptAndDeleted makes the cluster of each transcript, checks that nothing of
+// it needs a change, and deletes it.
 func TestClustersAreMadeKeptAndDeleted(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {

@@ -30,7 +30,7 @@ type model struct {
 	gce             *api.GCESpec
 	facts           *facts.Cloud
 	project, region string
-	// subnets are those of the spec by name.
+	// subnets are the spec's subnets by name.
 	subnets map[string]*api.ClusterSubnetSpec
 }
 
@@ -109,7 +109,7 @@ func Region(c *api.Cluster) (string, error) {
 // suffixed is the name of an object of the cluster.
 func (m *model) suffixed(object string) string { return gcename.Suffixed(object, m.name) }
 
-// labels are those of an object, beside the cluster's.
+// labels returns the labels of an object, beside the cluster's.
 func (m *model) labels(pairs ...string) map[string]string {
 	out := map[string]string{gcecloud.ClusterLabel: gcecloud.Label(m.name)}
 	for i := 0; i < len(pairs); i += 2 {
@@ -168,7 +168,7 @@ func (m *model) subnetOf(g *api.InstanceGroup) (*api.ClusterSubnetSpec, error) {
 	return s, nil
 }
 
-// zonesOf are the zones of a group, sorted: its own, and that of its subnet.
+// zonesOf returns the zones of a group, sorted: its own, and its subnet's.
 func (m *model) zonesOf(g *api.InstanceGroup) ([]string, error) {
 	s, err := m.subnetOf(g)
 	if err != nil {

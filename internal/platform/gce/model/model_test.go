@@ -76,7 +76,7 @@ func TestTheZoneOfTheClustersNames(t *testing.T) {
 	}
 }
 
-// What the autoscaler reads tells the architecture of a group's machines, where that of the image is known.
+// The autoscaler's input has the architecture of a group's machines, if the image's is known.
 func TestTheAutoscalerIsToldTheArchitecture(t *testing.T) {
 	in := changed(t, "")
 	in.Facts.Of("gce").Images = map[string]facts.Image{"ubuntu-os-cloud/ubuntu-1": {Architecture: facts.ArchARM}}

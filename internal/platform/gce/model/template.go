@@ -85,9 +85,9 @@ func machineRoles(g *api.InstanceGroup) []string {
 	return []string{gcename.Node}
 }
 
-// machineLabels are the user's, those of the group over the cluster's, and kops' over both.
-// Taints are not among them, as kOps would have it: no label can hold one, so that Google
-// would refuse the machines, and the autoscaler reads kube-env.
+// machineLabels are the user's, the group's over the cluster's, and kops' over both. Taints are
+// not among them, as kOps would have it: no label can hold one, so that Google would refuse the
+// machines, and the autoscaler reads kube-env.
 func (m *model) machineLabels(g *api.InstanceGroup) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, m.spec.CloudLabels)
@@ -178,7 +178,7 @@ func scopes(g *api.InstanceGroup) []string {
 	return names
 }
 
-// metadata is what machines are told of themselves.
+// metadata returns the metadata of a group's machines.
 func (m *model) metadata(g *api.InstanceGroup) (map[string]resource.Content, error) {
 	out := map[string]resource.Content{gcecloud.MetadataCluster: text(m.name), gcecloud.MetadataGroup: text(g.Name)}
 	if len(m.SSHKeys) > 0 {

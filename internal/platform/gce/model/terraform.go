@@ -16,8 +16,8 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// The provider, and the versions that the configuration needs: of Terraform, of the
-// provider, and of that of the managed files.
+// The provider, and the versions that the configuration needs: of Terraform, of the provider, and
+// of the provider of the managed files.
 const (
 	providerName     = "google"
 	terraformVersion = ">= 0.15.0"

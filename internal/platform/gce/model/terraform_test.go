@@ -60,7 +60,7 @@ func hold(t *testing.T, text string, want, unwanted []string) {
 	}
 }
 
-// An update of a part writes its resources, and names those of the parts before it.
+// An update of a part writes its resources, and names the resources of the parts before it.
 func TestTerraformOfAPart(t *testing.T) {
 	in := changed(t, "api: {loadBalancer: {type: Public}}\ntopology: {dns: {type: None}}\nsubnets: [{name: us-test1, region: us-test1, cidr: 10.0.16.0/20, type: Private}]")
 	whole := built(t, in)

@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// world is that of an instance of a project.
+// world returns the world of an instance of a project.
 func world(c *gcetest.Cloud) onmachine.World {
 	return onmachine.World{Env: c.Env, HTTP: http.DefaultClient, Direct: http.DefaultClient, Now: time.Now}
 }

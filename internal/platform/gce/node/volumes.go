@@ -24,7 +24,8 @@ func newDisks(w onmachine.World, r volume.Request) *disks {
 	return &disks{api: gcerest.New(w.Env, w.HTTP, w.Direct, w.Now), metadata: gcerest.NewMetadata(w.Env, w.Direct), request: r}
 }
 
-// disks are those of one etcd cluster, in the zones of the machine's region. They implement volume.Cloud.
+// disks are the disks of one etcd cluster, in the zones of the machine's region. They implement
+// volume.Cloud.
 type disks struct {
 	api      gcerest.Client
 	metadata gcerest.Metadata
@@ -127,7 +128,7 @@ func decode(label string) string {
 	return text
 }
 
-// locate says where a machine of a zone is to be reached; one that is gone, nowhere.
+// locate returns the addresses of a machine of a zone; none for a machine that is gone.
 func (d *disks) locate(ctx context.Context, self gcerest.Machine, zone, machine string) ([]string, error) {
 	if machine == "" {
 		return nil, nil

@@ -49,7 +49,8 @@ func (w *wishes) Start(_ context.Context, i emulator.Instance) error {
 // Plug wants a machine to have other disks.
 func (w *wishes) Plug(ctx context.Context, i emulator.Instance) error { return w.Start(ctx, i) }
 
-// Stop wants a machine no longer. One that starts again has a new disk: that of this host went with it.
+// Stop removes a machine. An instance that starts again has a new disk: the old one was on this
+// host.
 func (w *wishes) Stop(ctx context.Context, i emulator.Instance) error { return w.Delete(ctx, i) }
 
 // Delete wants a machine no longer.
@@ -113,7 +114,7 @@ func (p *play) keepInstances(ctx context.Context, want map[string]emulator.Insta
 	return errors.Join(errs...)
 }
 
-// died has the group of an instance make it anew, under its name.
+// died has the group of an instance recreate it, under its name.
 func (p *play) died(ctx context.Context, i emulator.Instance) error {
 	_, err := p.api.Compute.Instances.Delete(i.Project, i.Zone, i.Name).Context(ctx).Do()
 	if err = gceapi.Bare(err); err != nil && !fault.Is(err, fault.Gone) {
@@ -180,7 +181,7 @@ func gateway(subnet netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(subnet.Masked().Addr().Next(), subnet.Bits())
 }
 
-// keepDisks has each machine see the disks of its instance, besides that of its system.
+// keepDisks shows each machine the disks of its instance, besides its system's.
 func (p *play) keepDisks(ctx context.Context, want map[string]emulator.Instance) error {
 	var errs []error
 	plugged := map[string]bool{}

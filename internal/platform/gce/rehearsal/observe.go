@@ -92,7 +92,7 @@ func (s *snapshot) instances(ctx context.Context, c *gceapi.Clients) (map[string
 	return out, nil
 }
 
-// route finds the ranges behind instances: those of routes, and their alias ranges.
+// route finds the ranges behind instances: ranges of routes, and their alias ranges.
 func (s *snapshot) route(ctx context.Context, c *gceapi.Clients, instances map[string]*compute.Instance) error {
 	routes, err := c.Compute.Routes.List(Project).Context(ctx).Do()
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *snapshot) balance(ctx context.Context, c *gceapi.Clients, instances map
 	return nil
 }
 
-// ports are those of a rule: a list, or a range.
+// ports returns the ports of a rule: a list, or a range.
 func ports(r *compute.ForwardingRule) []int {
 	var out []int
 	for _, p := range r.Ports {

@@ -1,7 +1,7 @@
 // Package rehearsal plays Google Cloud on this host: the stand-in of package emulator answers its
 // APIs, and every instance that it has is a machine of this host, with its address, metadata
 // server, service account, user data, disks and a TPM; balancers and names are real, too. A group
-// keeps its size, because what died here has ended there.
+// keeps its size, because an instance whose machine died is ended.
 //
 // What is not played: rights are not enforced, firewalls neither; networks are not kept apart; an
 // instance that is stopped loses its disk; the root disk has the size that the host gives it;

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// domain is that of all services of Google.
+// domain is the domain of all services of Google.
 const domain = ".googleapis.com"
 
 // serves reports whether a host is one of Google's services. Registries of images are not.
@@ -32,7 +32,7 @@ func (p *play) services() http.Handler {
 	})
 }
 
-// token is for whoever asks: the rights of accounts are not played.
+// token answers every caller: the rights of accounts are not enforced.
 func token(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "rehearsal", "expires_in": 3600, "token_type": "Bearer"}) // the client has gone

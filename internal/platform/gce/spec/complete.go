@@ -35,7 +35,8 @@ func completion() complete.Rules {
 	}
 }
 
-// setSharedSubnets gives shared subnets the range that they have, and pods that of them.
+// setSharedSubnets gives shared subnets their existing ranges, and pods the subnets' range for
+// pods.
 func setSharedSubnets(p *complete.Pass) {
 	for i := range p.Spec.Networking.Subnets {
 		if s := &p.Spec.Networking.Subnets[i]; s.ID != "" {

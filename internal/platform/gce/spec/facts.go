@@ -24,7 +24,7 @@ type Facts struct {
 	Quotas map[string]float64 `json:"quotas,omitempty"`
 }
 
-// Image is what only GCE tells of a machine image.
+// Image holds the properties of a machine image that only GCE has.
 type Image struct {
 	// DiskSizeGB is the size of the smallest disk that holds it.
 	DiskSizeGB int64 `json:"diskSizeGB,omitempty"`
@@ -34,7 +34,8 @@ type Image struct {
 	NoUEFI bool `json:"noUEFI,omitempty"`
 }
 
-// own are the facts of GCE alone, as far as they can be read: what is wrong with them is said where they come from.
+// own returns the facts of GCE alone, as far as they can be read; their source reports errors in
+// them.
 func own(f *facts.Cloud) Facts {
 	o, _ := facts.OwnAs[Facts](f) // CheckFacts has refused others
 	return o

@@ -88,7 +88,8 @@ func rootDisk(c *validate.Check, g *api.InstanceGroup) {
 	fits(c, "spec.rootVolumeType", kind, bootDisk, g.Spec.MachineType)
 }
 
-// accelerators checks the GPUs that are added to machines, which those of the first series take alone.
+// accelerators checks the GPUs that are added to machines, which only machines of the first series
+// take.
 func accelerators(c *validate.Check, g *api.InstanceGroup) {
 	offered := own(c.Facts).Accelerators
 	for i, a := range g.Spec.GuestAccelerators {

@@ -235,7 +235,7 @@ func TestNodesOfAnIPv6ClusterGetTheirRangesFromKops(t *testing.T) {
 	}
 }
 
-// A cluster whose stored spec has no ranges keeps that of the subnet that kops made for it.
+// A cluster whose stored spec has no ranges keeps the range of the subnet that kops made for it.
 func TestAnOwnSubnetKeepsItsRange(t *testing.T) {
 	cluster, groups, findings := describeNew(t, newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}}, cloud(t))
 	if findings.Err() != nil {

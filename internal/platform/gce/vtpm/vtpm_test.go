@@ -34,7 +34,7 @@ const body = `{"apiVersion":"bootstrap.kops.k8s.io/v1alpha1","includeNodeConfig"
 
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
-// project is what the verifier is told of one instance; fail is the error of a question.
+// project is the verifier's source for one instance; fail is the error of a question.
 type project struct {
 	vtpm.Instance
 	member             string

@@ -130,7 +130,7 @@ func TestOnlyReadyBackendsServe(t *testing.T) {
 	b.answering("127.0.0.2", "127.0.0.3")
 	b.SetBackends([]string{"127.0.0.2"})
 	b.answering("127.0.0.2")
-	// When none is ready, those that answer serve.
+	// When none is ready, backends that answer serve.
 	b.backends[0].status.Store(http.StatusInternalServerError)
 	b.answering("127.0.0.2")
 }
@@ -219,8 +219,8 @@ func TestAConnectionIsDrainedWhenItsBackendTurnsUnready(t *testing.T) {
 	}
 }
 
-// A backend that leaves gets nothing new, and is drained once what is under way is answered;
-// where nobody else serves it goes on.
+// A backend that leaves gets nothing new, and is drained once its open requests are answered; if
+// nobody else serves it continues.
 func TestABackendThatLeavesIsDrained(t *testing.T) {
 	b := newBench(t, "127.0.0.2", "127.0.0.3")
 	b.answering("127.0.0.2", "127.0.0.3")

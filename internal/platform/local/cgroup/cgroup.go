@@ -247,7 +247,7 @@ func processes(dir string, yield func(pid int) bool) error {
 // wait is how long to wait between two looks at a group that is to become empty.
 const wait = 10 * time.Millisecond
 
-// Kill ends every process of the group, at once, and returns when none is left.
+// Kill ends every process of the group, at once, and returns when no process is left.
 func (g Group) Kill(ctx context.Context) error {
 	for {
 		pids, err := g.Processes()

@@ -50,7 +50,7 @@ cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0
 	}
 }
 
-// TestLimit writes what the kernel is told, on a folder that stands in for it.
+// TestLimit checks the values written for the kernel, in a folder that stands in for it.
 func TestLimit(t *testing.T) {
 	dir := t.TempDir()
 	for _, f := range []string{"memory.max", "cpu.max", "memory.limit_in_bytes", "cpu.cfs_quota_us"} {

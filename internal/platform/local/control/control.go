@@ -1,5 +1,5 @@
-// Package control is the local cloud in its clusters: the folder in which it tells
-// of its machines says which there are, of which group, and with which key.
+// Package control is the local cloud in its clusters: its registry folder says which machines
+// there are, of which group, and with which key.
 //
 // It must not know how machines are made.
 package control

@@ -17,11 +17,11 @@ import (
 	"kops.local/kops/internal/platform/local/localcloud"
 )
 
-// Registry knows the machines of the local cloud from the folder in which that
-// tells of them: a file <machine>.json for each, which comes before the machine
-// starts and goes after it has ended. A machine's node has the machine's name.
+// Registry knows the machines of the local cloud from its registry folder: a file <machine>.json
+// for each, which exists before the machine starts and until after it has ended. A machine's node
+// has the machine's name.
 type Registry struct {
-	// Folder is read anew for each question.
+	// Folder is read again for each question.
 	Folder fs.FS
 	// Self is the machine that this process runs on. A list of machines without
 	// it is not believed: it would be the end of every node.
@@ -80,7 +80,7 @@ func (r Registry) GroupOf(_ context.Context, node *corev1.Node) (string, error) 
 	return e.Group, err
 }
 
-// Gone returns the nodes that have no entry, whatever is in those of others.
+// Gone returns the nodes that have no entry, whatever other entries hold.
 func (r Registry) Gone(_ context.Context, nodes []*corev1.Node) ([]string, error) {
 	machines, err := r.machines()
 	if err != nil {

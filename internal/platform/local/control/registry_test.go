@@ -23,7 +23,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// registered is the file of a machine whose role is told.
+// registered returns the file of a machine with its role.
 func registered(t *testing.T, name, group, key, role string) *fstest.MapFile {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"name": name, "group": group, "address": "10.77.0.11", "publicKey": key, "labels": map[string]string{"role": role}})

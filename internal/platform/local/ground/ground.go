@@ -115,8 +115,7 @@ func raised() map[string]int {
 	return map[string]int{"fs/inotify/max_user_instances": 8192, "fs/inotify/max_user_watches": 524288}
 }
 
-// RaiseSysctls sets those values that are too low for many machines; root is
-// that of ReadSysctls.
+// RaiseSysctls raises the settings that are too low for many machines; root is as for ReadSysctls.
 func RaiseSysctls(root string) error {
 	now := ReadSysctls(root)
 	for name, least := range raised() {

@@ -23,7 +23,7 @@ const (
 // Memory keeps what the host was like before the first site, until the last has gone. It
 // is not of a root: the kernel is one.
 type Memory struct {
-	// Run is its folder, for what is true until the host is restarted.
+	// Run is its folder for state that is valid until the host is restarted.
 	Run string
 	// Lives reports whether a site is there: its folder may have been removed by hand.
 	Lives func(site.Site) bool

@@ -29,7 +29,7 @@ import (
 // every is how often the keeper looks, when nobody wakes it.
 const every = 500 * time.Millisecond
 
-// Files of the process. Whoever holds the lock is the keeper.
+// Files of the process. The process that holds the lock is the keeper.
 func lockFile(s site.Site) string { return s.Path("keeper.lock") }
 func pidFile(s site.Site) string  { return s.Path("keeper.pid") }
 
@@ -248,10 +248,9 @@ func (k *keeper) powerOff(machines []machine.Machine) {
 	}
 }
 
-// surplus are the machines that should not be: those never finished, those of
-// groups that are not wished, the dead, those whose time to end is over, and of what
-// a group has too many first those of an older template, then the youngest. One that
-// is detached or ends is not among those of its group.
+// surplus returns the machines to remove: unfinished ones, machines of unwanted groups, dead ones,
+// those whose time to end is over, and of a group's excess machines first those of an older
+// template, then the youngest. A machine that is detached or ends does not count for its group.
 func (k *keeper) surplus(machines []machine.Machine, wished map[string]Group, now time.Time) []machine.Machine {
 	var out []machine.Machine
 	alive := map[string][]machine.Machine{}

@@ -196,7 +196,8 @@ func TestAMachineThatCannotBeRemovedIsNotReplaced(t *testing.T) {
 	}
 }
 
-// The same trouble is told in the same words, which is how it is known to be told already.
+// The same trouble is reported in the same words, by which the keeper knows that it was reported
+// already.
 func TestTroubleOfManyGroupsIsToldInOneOrder(t *testing.T) {
 	k, now := onDisk(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, group := range []string{"a", "b", "c"} { // none of them is wished

@@ -19,10 +19,9 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Run is the keeper's process, or that of the one that stands by for it. It returns
-// when ctx ends, on SIGTERM, or when the cluster's network is gone; SIGHUP makes
-// it look at once. It tells out what it does. command calls Run, to which --root and
-// --cluster are added.
+// Run runs the keeper, or its standby. It returns when ctx ends, on SIGTERM, or when the cluster's
+// network is gone; SIGHUP makes it look at once. It writes its actions to out. command calls Run,
+// to which --root and --cluster are added.
 func Run(ctx context.Context, s site.Site, command []string, out io.Writer) error {
 	if err := site.CheckName(s.Cluster); err != nil {
 		return err
@@ -54,8 +53,8 @@ func Run(ctx context.Context, s site.Site, command []string, out io.Writer) erro
 	return k.loop(ctx, wake)
 }
 
-// Alive returns the number of the keeper's process, if it has one. The number in
-// the file may be that of a keeper which died, and another process's by now.
+// Alive returns the number of the keeper's process, if it has one. The number in the file may
+// belong to a dead keeper, and another process may have it by now.
 func Alive(s site.Site) (pid int, alive bool) {
 	if held, err := site.Locked(lockFile(s)); err != nil || !held {
 		return 0, false
@@ -148,14 +147,13 @@ func launch(ctx context.Context, h machine.Host, args []string) error {
 	return h.Service(ctx, h.KeeperUnit(), Properties(LogFile(h.Site)), args)
 }
 
-// Properties are those of the keeper's service, where the host's systemd runs it: it is
-// started again at once whenever it fails, however often. log is a file.
+// Properties are the properties of the keeper's service, if the host's systemd runs it: it is
+// restarted at once whenever it fails, any number of times. log is a file.
 func Properties(log string) []string {
 	return []string{"Restart=on-failure", "RestartSec=100ms", "StartLimitIntervalSec=0", "StandardOutput=append:" + log, "StandardError=append:" + log}
 }
 
-// Stop ends the keeper, after what it is doing, and whoever stands by for it, and
-// removes their files.
+// Stop ends the keeper, after its current action, and its standby, and removes their files.
 func Stop(ctx context.Context, s site.Site) error {
 	h, err := machine.On(s)
 	if err != nil {

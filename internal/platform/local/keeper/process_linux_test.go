@@ -9,8 +9,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// TestAliveBelievesNoStaleNumber: the number of a process is that of the keeper
-// only while the lock is held and the process was started as this cluster's.
+// TestAliveBelievesNoStaleNumber: the number of a process counts as the keeper's only while the
+// lock is held and the process was started as this cluster's.
 func TestAliveBelievesNoStaleNumber(t *testing.T) {
 	s := site.Site{Root: t.TempDir(), Cluster: "a.k8s.local"}
 	start := func(args ...string) int {

@@ -118,8 +118,8 @@ func (k *kept) wait(what string, f func() error) time.Duration {
 	}
 }
 
-// steady waits until a process keeps the cluster, which is none of those given, and
-// another stands by. It returns both.
+// steady waits until a process other than the given ones keeps the cluster, and another stands by.
+// It returns both.
 func (k *kept) steady(not ...int) (keeper, standby int) {
 	k.Helper()
 	k.wait("a keeper and one that stands by", func() error {

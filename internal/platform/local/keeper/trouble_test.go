@@ -14,8 +14,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// TestPortsInUse: what keeps a port from being opened is told, with what helps,
-// until it is gone.
+// TestPortsInUse: an obstacle to opening a port is reported, with a remedy, until it is gone.
 func TestPortsInUse(t *testing.T) {
 	s := site.Site{Root: t.TempDir(), Cluster: "a.k8s.local"}
 	k := newKeeper(machine.Host{Site: s}, slog.New(slog.DiscardHandler))

@@ -1,7 +1,6 @@
-// Package keeper keeps what is wished of a cluster's machines: one process for
-// each cluster makes the machines that a group lacks, removes those that it has
-// too many or that are dead, and balances the load between them. The wishes are
-// files in the cluster's folder, which kops writes.
+// Package keeper keeps a cluster's machines as wished: one process for each cluster makes the
+// machines that a group lacks, removes those that it has too many or that are dead, and balances
+// the load between them. The wishes are files in the cluster's folder, which kops writes.
 //
 // It must not know what the machines are for.
 package keeper
@@ -41,8 +40,8 @@ type Group struct {
 	Labels          map[string]string
 }
 
-// Template names what the group's machines are to be. Machines that were made
-// of another template go on as they are.
+// Template identifies the desired properties of the group's machines. Machines that were made of
+// another template continue as they are.
 func (g Group) Template() string {
 	g.Size = 0
 	data, err := json.Marshal(g)
@@ -153,7 +152,7 @@ func wishes[T any](s site.Site, part string) ([]T, error) {
 	return out, nil
 }
 
-// Remove removes a file; one that is gone is no error.
+// Remove removes a file; it is not an error if it does not exist.
 func Remove(file string) error {
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -1,8 +1,8 @@
 // Package kinds declares the resources of the local cloud: networks, images,
 // volumes, load balancers, and machines, alone or in groups.
 //
-// A change writes what is wished into the cluster's folder, and the cluster's
-// keeper carries it out; what is listed is what the folder and the kernel show.
+// A change writes wishes into the cluster's folder, and the cluster's keeper carries them out;
+// lists show the state of the folder and the kernel.
 //
 // It must not know what a cluster needs, nor how plans are made.
 package kinds
@@ -24,8 +24,8 @@ import (
 
 // Client is what the kinds need of the host.
 type Client struct {
-	// Root is the folder of all clusters, Cache that of images, and Run one that all
-	// roots share, for what is true until the host is restarted.
+	// Root is the folder of all clusters, Cache the folder of images, and Run one that all roots
+	// share, for state that is valid until the host is restarted.
 	Root, Cache, Run string
 	// Keeper is the command of the process that keeps a cluster, to which
 	// --root=DIR and --cluster=NAME are added.
@@ -86,7 +86,7 @@ func wishAnew(s site.Site, part, name string, wish any) error {
 	return site.Write(keeper.TroubleFile(s, part, name), nil, 0o600)
 }
 
-// unwish removes a wish and what the keeper told of it.
+// unwish removes a wish and the keeper's report on it.
 func unwish(s site.Site, part, name string) error {
 	if err := keeper.Remove(keeper.TroubleFile(s, part, name)); err != nil {
 		return err
@@ -94,8 +94,8 @@ func unwish(s site.Site, part, name string) error {
 	return keeper.Remove(keeper.File(s, part, name))
 }
 
-// listWishes turns what is wished of a part of a cluster into objects. One whose
-// network is gone lacks what follows from that; it is listed where all is asked for.
+// listWishes turns the wishes of a part of a cluster into objects. An object whose network is gone
+// lacks the fields that follow from it; it is listed if all is asked for.
 func listWishes[W, T any](c *Client, s resource.Scope, read func(site.Site) ([]W, error), object func(site.Site, W) (*T, error)) ([]*T, error) {
 	here, err := c.site(s.Cluster)
 	if err != nil {
@@ -116,7 +116,7 @@ func listWishes[W, T any](c *Client, s resource.Scope, read func(site.Site) ([]W
 	return out, nil
 }
 
-// trouble is what the keeper tells of a wish.
+// trouble returns the keeper's report on a wish.
 func (c *Client) trouble(cluster, part, name string) error {
 	s, err := c.site(cluster)
 	if err != nil {

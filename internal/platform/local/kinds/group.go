@@ -12,9 +12,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// MachineGroup is a number of machines alike. The cluster's keeper makes those
-// that lack and replaces those that die. A change of what a machine is to be
-// reaches new machines only.
+// MachineGroup is a number of identical machines. The cluster's keeper makes missing machines and
+// replaces dead ones. A change of the machines' properties reaches new machines only.
 type MachineGroup struct {
 	Cluster string `res:"forbid"`
 	Name    string `res:"forbid"`

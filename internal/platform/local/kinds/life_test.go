@@ -66,7 +66,7 @@ func TestGroup(t *testing.T) {
 	})
 	checkInside(l, one, first.Name)
 
-	// The group stands for those of containers, over which the next start's kubelet would take long.
+	// The group stands for containers' groups, which would delay the kubelet at the next start.
 	_, err := l.inside(one, first.Name, "sh", "-c", "touch /root/mark && mkdir "+containerGroup+" && systemctl reboot")
 	l.ok(err)
 	l.wait("restarted from inside", func() error {
@@ -119,7 +119,7 @@ func TestGroup(t *testing.T) {
 	l.nothingLeft()
 }
 
-// checkInside looks at what a machine is told and may use.
+// checkInside checks a machine's input and permissions from inside.
 func checkInside(l *lab, cluster, name string) {
 	l.Helper()
 	for command, want := range map[string]string{
@@ -160,7 +160,7 @@ func checkInside(l *lab, cluster, name string) {
 	})
 }
 
-// TestScaling: a group grows and shrinks, and shrinks by those of an older template first.
+// TestScaling: a group grows and shrinks, and loses machines of an older template first.
 func TestScaling(t *testing.T) {
 	const cluster = "scaling.k8s.local"
 	l := newLab(t, cluster)

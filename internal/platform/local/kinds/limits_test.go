@@ -156,7 +156,7 @@ func (l *lab) used() (bytes int64) {
 	return bytes
 }
 
-// memoryLimits are those of a machine and of all machines of the host, in bytes.
+// memoryLimits returns the limits of a machine and of all machines of the host, in bytes.
 func (l *lab) memoryLimits(cluster, name string) (one, all int64) {
 	l.Helper()
 	h, err := l.Host(cluster)

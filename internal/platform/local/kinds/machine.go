@@ -56,9 +56,9 @@ func TerminateMachine(ctx context.Context, c *Client, cluster, name string) erro
 	})
 }
 
-// listMachines lists the machines by themselves that run. Where everything is
-// asked for, the dead are listed too, and what is left of groups that are gone;
-// the machines of a group go with it.
+// listMachines lists the running machines outside groups. If everything is asked for, dead ones
+// are listed too, and the rest of groups that are gone; the machines of a group are removed with
+// it.
 func listMachines(_ context.Context, c *Client, s resource.Scope) ([]*Machine, error) {
 	h, err := c.Host(s.Cluster)
 	if err != nil {

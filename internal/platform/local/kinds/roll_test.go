@@ -106,7 +106,7 @@ func TestRoll(t *testing.T) {
 		t.Errorf("the successor of %v is %v", first, second)
 	}
 
-	// Whoever does not heed its power button is cut off.
+	// A machine that ignores its power button is cut off.
 	_, err := l.inside(cluster, second[0].Name, "sh", "-c", "mkdir -p /run/systemd/system; ln -s /dev/null /run/systemd/system/poweroff.target; systemctl daemon-reload")
 	l.ok(err)
 	begun = time.Now()

@@ -55,8 +55,7 @@ func createVolume(ctx context.Context, c *Client, v *Volume) error {
 	})
 }
 
-// deleteVolume removes the folder and what is in it, as one: a volume is never
-// seen half empty.
+// deleteVolume removes the folder and its content atomically: a volume is never seen half empty.
 func deleteVolume(ctx context.Context, c *Client, v *Volume) error {
 	return c.locked(ctx, v.Cluster, func(s site.Site) error {
 		doomed := s.Path(site.Volumes, ".doomed-"+v.Name)

@@ -1,5 +1,5 @@
-// Package localcloud is what the local cloud and the programs on its machines agree
-// on: where it tells of machines, and how; where the disks of etcd are.
+// Package localcloud is the contract between the local cloud and the programs on its machines:
+// where and how it registers machines; where the disks of etcd are.
 //
 // It must not know how machines are made.
 package localcloud
@@ -18,8 +18,8 @@ const (
 	Disks    = "/mnt/disks"         // holds a folder for each member of etcd; see Disk
 )
 
-// Machine is what the registry tells of a machine, as JSON. The file comes before the
-// machine starts, and goes after the machine has ended.
+// Machine is the registry's entry for a machine, as JSON. The file is written before the machine
+// starts, and removed after it has ended.
 type Machine struct {
 	Name    string `json:"name"`
 	Group   string `json:"group"`
@@ -32,7 +32,8 @@ type Machine struct {
 // MachineSuffix ends the names of the files of the registry, which begin with the machine's name.
 const MachineSuffix = ".json"
 
-// Role is the label of a machine that tells its role, ControlPlane that of machines of the control plane.
+// Role is the label with a machine's role, ControlPlane its value for machines of the control
+// plane.
 const (
 	Role         = "role"
 	ControlPlane = "control-plane"
@@ -47,7 +48,7 @@ func Disk(cluster, etcd, member string) string { return cluster + "--" + etcd + 
 
 // Controller is the section of the local cloud in the configuration of kops-controller.
 type Controller struct {
-	// Machines is the folder in which the cloud tells of its machines.
+	// Machines is the folder in which the cloud registers its machines.
 	Machines string `json:"machines"`
 	// Requests is the folder in which machines to be replaced are named; empty: there is none.
 	Requests string `json:"requests,omitempty"`

@@ -17,20 +17,19 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// A machine's disk is a sparse file with a file system, which the machine mounts in
-// its own mount namespace: with the machine's last process go the mount and its loop
-// device. The size of the file is what the machine was promised; blocks that the
-// machine frees go back to the host.
+// A machine's disk is a sparse file with a file system, which the machine mounts in its own mount
+// namespace: with the machine's last process the mount and its loop device disappear. The size of
+// the file is the promised size; blocks that the machine frees go back to the host.
 //
-// The file system has no journal and no barriers: a machine whose host went down is
-// made anew, and when a machine is killed the kernel unmounts the disk as ever.
+// The file system has no journal and no barriers: a machine whose host crashed is recreated, and
+// when a machine is killed the kernel unmounts the disk as usual.
 const (
 	diskFile  = "disk.img"
 	diskMount = "disk" // what of it the host sees is in the machine's namespace only
 )
 
-// Sizes of disks in GiB, where none is wished: powers of two from leastDisk to mostDisk,
-// so that machines that are made one after another are mostly alike.
+// Sizes of disks in GiB, if none is wished: powers of two from leastDisk to mostDisk, so that
+// machines that are made one after another are mostly alike.
 const (
 	leastDisk = 2
 	mostDisk  = 16
@@ -108,8 +107,8 @@ func DiskLeft(root string) (int64, error) {
 	return left, nil
 }
 
-// makeDisk makes a machine's disk. Clusters of one root do so one after another: none
-// is promised what another was.
+// makeDisk makes a machine's disk. Clusters of one root do so one after another, so that no space
+// is promised twice.
 func (h Host) makeDisk(ctx context.Context, dir string, wished int) error {
 	unlock, err := h.LockRoot(ctx)
 	if err != nil {
@@ -138,7 +137,7 @@ func (h Host) makeDisk(ctx context.Context, dir string, wished int) error {
 	return nil
 }
 
-// diskOptions are those of the mount of a disk.
+// diskOptions are the mount options of a disk.
 const diskOptions = "loop,discard,nobarrier,noinit_itable"
 
 // releaseTime is how long the kernel may take to free the disk of a machine that has ended.

@@ -30,8 +30,8 @@ func disks() []string {
 // diskDir is where a machine's folder is below its own folder.
 func diskDir(dir, path string) string { return filepath.Join(dir, diskMount, path) }
 
-// seedFolder holds what a machine is told. It lies over the image, and below what the
-// machine writes.
+// seedFolder holds a machine's input. It lies over the image, and below the files that the machine
+// writes.
 const seedFolder = "seed"
 
 // furnish makes a machine's folder, all but its disk.

@@ -86,7 +86,7 @@ func (h Host) started(ctx context.Context, name string) error {
 	}
 }
 
-// properties are those of a machine's service.
+// properties returns the properties of a machine's service.
 func properties(s Spec, mem memory) []string {
 	out := append([]string{"Delegate=yes", "KillMode=mixed", "TasksMax=infinity", "LimitNOFILE=1048576"}, memoryProperties(mem.of(s))...)
 	if s.CPUs > 0 {
@@ -95,7 +95,8 @@ func properties(s Spec, mem memory) []string {
 	return out
 }
 
-// memoryProperties are those of a unit with a limit of memory, which swap does not widen.
+// memoryProperties returns the properties of a unit with a memory limit, which swap does not
+// widen.
 func memoryProperties(mib int) []string {
 	return []string{fmt.Sprintf("MemoryMax=%dM", mib), "MemorySwapMax=0"}
 }

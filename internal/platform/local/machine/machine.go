@@ -1,10 +1,10 @@
-// Package machine makes, starts, finds and ends the machines of the local
-// cloud. A machine is a systemd-nspawn container with an init of its own; what
-// it writes goes to a disk of its own, over an image that all machines share.
+// Package machine makes, starts, finds and ends the machines of the local cloud. A machine is a
+// systemd-nspawn container with an init of its own; it writes to a disk of its own, over an image
+// that all machines share.
 //
-// A machine's mounts are in a namespace of its own and its processes in a
-// control group of its own, so that both are gone when it is killed. What is
-// known of it is in its folder; whether it runs is asked of the kernel.
+// A machine's mounts are in a namespace of its own and its processes in a control group of its
+// own, so that both are gone when it is killed. Its state is in its folder; the kernel knows
+// whether it runs.
 //
 // It must not know why a machine is wanted or what it is for.
 package machine
@@ -27,7 +27,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Spec says what a machine is to be.
+// Spec is the desired state of a machine.
 type Spec struct {
 	// Name is its host name.
 	Name string
@@ -75,8 +75,8 @@ type Machine struct {
 	Created               time.Time
 	Folders               []Folder          `json:",omitempty"`
 	Labels                map[string]string `json:",omitempty"`
-	// Running says that it has processes, and Marks what was decided of it later. They are
-	// not part of its record.
+	// Running says that it has processes, and Marks are later decisions about it. They are not
+	// part of its record.
 	Running bool  `json:"-"`
 	Marks   Marks `json:"-"`
 }
@@ -144,8 +144,8 @@ func (h Host) List() ([]Machine, error) {
 	return out, nil
 }
 
-// Create makes a machine and starts it. It returns as soon as the machine is
-// on its way up; what it is told as it boots is in its Log.
+// Create makes a machine and starts it. It returns as soon as the machine is on its way up; its
+// boot output is in its Log.
 func (h Host) Create(ctx context.Context, s Spec, now time.Time) error {
 	if err := s.check(h.Path()); err != nil {
 		return err
@@ -207,9 +207,9 @@ func (s Spec) check(dir string) error {
 	return nil
 }
 
-// Delete ends the machine at once and removes all that it had. One that does
-// not exist is no error. The registry knows it as long as it may run; its folder
-// goes last, so that a deletion that was cut short is found and finished.
+// Delete ends the machine at once and removes everything it had. It is not an error if it does not
+// exist. The registry knows it as long as it may run; its folder is removed last, so that an
+// interrupted deletion is found and finished.
 func (h Host) Delete(ctx context.Context, name string) error {
 	g := h.Group(name)
 	err := g.Kill(ctx)

@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Mark is a decision about a machine that was made after the machine: an empty file in its
-// folder, which outlives whoever carries the decision out.
+// Mark is a decision about a machine that was made after the machine: an empty file in its folder,
+// which outlives the process that carries the decision out.
 type Mark string
 
 // The marks of machines.
@@ -27,7 +27,7 @@ const (
 	MarkEnding Mark = "ending"
 )
 
-// Marks are those of a machine, with the time at which each was made.
+// Marks are the marks of a machine, with the time at which each was made.
 type Marks map[Mark]time.Time
 
 // Has reports whether a mark is among them.
@@ -74,8 +74,8 @@ func (h Host) marks(name string) (Marks, error) {
 // (SIGRTMIN+4, as systemd(1) has it; glibc keeps two signals for itself).
 const powerOff = syscall.Signal(34 + 4)
 
-// PowerOff has the machine shut itself down, as a press of its power button would; it
-// does not wait for the end. A machine that does not run is no error.
+// PowerOff has the machine shut itself down, as a press of its power button would; it does not
+// wait for the end. It is not an error if the machine does not run.
 func (h Host) PowerOff(name string) error {
 	pid, err := h.init(name)
 	if errors.Is(err, errNotRunning) {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// memory is that of the host: its table, and how it is shared.
+// memory is the host's memory: its table, and how it is shared.
 type memory struct {
 	table []byte // as in /proc/meminfo
-	// machine is the limit of a machine that names none, and all that of all machines of
-	// the host together, in MiB.
+	// machine is the limit of a machine that names none, and all the limit of all machines of the
+	// host together, in MiB.
 	machine, all int
 }
 
@@ -30,8 +30,8 @@ const (
 	mostMemory  = 1024
 )
 
-// shareMemory leaves the host its part, and as much between the limit of one machine and
-// that of all, so that a machine that eats memory meets its own limit first.
+// shareMemory leaves the host its part, and as much between the limit of one machine and the limit
+// of all, so that a machine that uses too much meets its own limit first.
 func shareMemory(table []byte) (memory, error) {
 	kib := 0
 	for line := range strings.Lines(string(table)) {

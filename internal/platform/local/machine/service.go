@@ -60,8 +60,8 @@ func (h Host) Retire(ctx context.Context, unit string) error {
 	return nil
 }
 
-// RetireSlice removes the cluster's slice, and that of all clusters when no
-// other is in it. Whatever runs in the cluster's slice ends.
+// RetireSlice removes the cluster's slice, and the slice of all clusters when no other is in it.
+// Anything that runs in the cluster's slice ends.
 func (h Host) RetireSlice(ctx context.Context) error {
 	if err := h.Retire(ctx, h.slice()); err != nil || !h.Systemd {
 		return err

@@ -116,9 +116,8 @@ func SetAddresses(name string, want []netip.Prefix) error {
 	return nil
 }
 
-// hardware is a bridge's hardware address. A bridge without one of its own takes
-// that of a machine, another whenever machines come and go, and those that are
-// left would send to the old one.
+// hardware returns a bridge's hardware address. A bridge without one of its own takes a machine's,
+// which changes as machines come and go, and the remaining machines would send to the old one.
 func hardware(a netip.Addr) net.HardwareAddr {
 	b := a.As4()
 	return append(net.HardwareAddr{0x02, 0x00}, b[:]...) // 02: administered locally
@@ -195,8 +194,8 @@ func Routed() ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// Remove removes the bridge, and its routes with it, or another interface. One
-// that is gone is no error.
+// Remove removes the bridge, and its routes with it, or another interface. It is not an error if
+// it does not exist.
 func Remove(name string) error {
 	l, err := netlink.LinkByName(name)
 	if err == nil {

@@ -114,7 +114,7 @@ func Enclose(bridge string, address netip.Addr, tcp, udp []int, on bool) error {
 	return set(bridge, enclosure(bridge, address, tcp, udp), nil, on)
 }
 
-// set makes the rules of a bridge be there, or not, and those of before not.
+// set adds or removes the rules of a bridge, and removes former ones.
 func set(bridge string, rules, former []rule, on bool) error {
 	if _, err := exec.LookPath("iptables"); err != nil {
 		if !on {
@@ -147,9 +147,9 @@ func set(bridge string, rules, former []rule, on bool) error {
 	return trust(bridge, on)
 }
 
-// trust makes firewalld let through what comes from a bridge, or no longer. Where
-// that firewall runs its rules come after those of iptables, and refuse what they
-// do not know themselves; what those of iptables drop it never sees.
+// trust makes firewalld let traffic from a bridge through, or no longer. If that firewall runs its
+// rules come after iptables', and refuse traffic that they do not know themselves; they never see
+// the packets that iptables' rules drop.
 func trust(bridge string, on bool) error {
 	runs, err := firewalld("query", bridge)
 	if trusted := err == nil; !runs || trusted == on {

@@ -24,8 +24,8 @@ func put(t *testing.T, dir, program, script string) {
 	}
 }
 
-// TestFirewalldTrustsTheBridge: where firewalld runs it is told of the bridge, and
-// where it does not it is not asked.
+// TestFirewalldTrustsTheBridge: if firewalld runs the bridge is added to it, and otherwise it is
+// not called.
 func TestFirewalldTrustsTheBridge(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

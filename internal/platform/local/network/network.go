@@ -73,8 +73,8 @@ func Overlap(cidr netip.Prefix, but string) (string, error) {
 	return "", nil
 }
 
-// Others reports whether the host has a bridge whose name does not begin so, such
-// as those of docker or libvirt, which need the host to pass packets on.
+// Others reports whether the host has a bridge whose name does not begin so, such as docker's or
+// libvirt's, which need the host to pass packets on.
 func Others(prefix string) bool {
 	found, err := filepath.Glob("/sys/class/net/*/bridge")
 	return err == nil && slices.ContainsFunc(found, func(f string) bool {

@@ -32,7 +32,7 @@ func volumes(_ onmachine.World, r volume.Request) volume.Source {
 			if err != nil {
 				return volume.Disk{}, err
 			}
-			// The name of a host's label: that of the cluster, which the tag holds, has dots.
+			// The name of a host's label: the cluster's name, which the tag holds, has dots.
 			return volume.Disk{Dir: dir, Peer: r.Cluster + "-" + strings.TrimPrefix(filepath.Base(dir), r.Tags[0])}, nil
 		},
 		Address: m.own, Discover: m.Discover,
@@ -44,14 +44,14 @@ func volumes(_ onmachine.World, r volume.Request) volume.Source {
 //
 //	{"name": "control-plane-a-x1", "address": "10.77.0.11", "labels": {"role": "control-plane"}}
 //
-// It is read anew each time, and may be absent. All managers listen on one port.
+// It is read again each time, and may be absent. All managers listen on one port.
 type Machines struct {
 	Dir  string
 	Port string
 }
 
-// Addresses returns the addresses of the machines of the control plane, in order.
-// Those of an error are of the files that could be read.
+// Addresses returns the addresses of the machines of the control plane, in order. With an error it
+// returns the addresses in the files that could be read.
 func (m Machines) Addresses() ([]string, error) {
 	entries, err := os.ReadDir(m.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -73,8 +73,8 @@ func (m Machines) Addresses() ([]string, error) {
 	return slices.Compact(out), failed
 }
 
-// own is the address of this machine: the one that is registered. Which of its
-// interfaces is the first says nothing, as it has those of its pods, too.
+// own returns the registered address of this machine. The order of its interfaces says nothing, as
+// it has those of its pods, too.
 func (m Machines) own() (string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

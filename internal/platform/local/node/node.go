@@ -1,5 +1,5 @@
-// Package node is the local cloud on its machines: who made a machine has put a key
-// there, a folder that all see tells of the machines, and another holds the disks.
+// Package node is the local cloud on its machines: the maker of a machine has put a key there, a
+// shared folder lists the machines, and another holds the disks.
 //
 // It must not know how machines are made.
 package node

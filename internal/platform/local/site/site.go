@@ -61,7 +61,7 @@ const BridgePrefix = "kops-"
 // Bridge is the name of the cluster's network interface on the host.
 func (s Site) Bridge() string { return BridgePrefix + s.ID() }
 
-// CheckName reports whether a name can be that of a folder.
+// CheckName checks that a name can be a folder's name.
 func CheckName(name string) error {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\x00") || len(name) > 200 {
 		return fmt.Errorf("%q cannot be a name of the local cloud: it must be that of a folder", name)
@@ -175,8 +175,8 @@ func (s Site) Lock(ctx context.Context) (unlock func(), err error) {
 	}, nil
 }
 
-// tidyRoot removes the root, if nothing but its lock is left; whoever else has
-// locked it does so as well.
+// tidyRoot removes the root, if nothing but its lock is left; another process that has locked it
+// does so as well.
 func (s Site) tidyRoot() {
 	if _, err := os.Stat(s.Dir()); !errors.Is(err, fs.ErrNotExist) {
 		return
@@ -215,9 +215,8 @@ func lockFolder(ctx context.Context, dir string, parts []string) (func(), error)
 	}
 }
 
-// tidy removes a folder in which nothing but empty parts and the lock is left.
-// Drafts, and what is left of something that was removed, have names that begin
-// with a dot: they are of processes that were cut off.
+// tidy removes a folder in which nothing but empty parts and the lock is left. Drafts, and remains
+// of removed files, have names that begin with a dot: interrupted processes left them.
 func tidy(dir string, parts []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -102,8 +102,8 @@ func setRoutes(p *complete.Pass) {
 	fill.Ptr(&fill.Ensure(&p.Spec.KubeControllerManager).ConfigureCloudRoutes, false)
 }
 
-// setHardening hardens every cluster of this host. Its pods are its owner's: what
-// reaches the machine is told, and not refused.
+// setHardening hardens every cluster of this host. Its pods are its owner's: settings that give
+// pods access to the machine cause a warning, and are not refused.
 func setHardening(p *complete.Pass) { complete.Harden(p.Spec, complete.Nothing) }
 
 // repairAfter is how long a machine of this host is dead before it is replaced.

@@ -70,8 +70,8 @@ func unused() []traits.Unused {
 	}
 }
 
-// setDefaults are those of clusters on this host: one zone, two nodes, and the pod
-// network that needs nothing but the machines.
+// setDefaults sets the defaults of clusters on this host: one zone, two nodes, and the pod network
+// that needs nothing but the machines.
 func setDefaults(b *newcluster.Builder) {
 	if len(b.Zones) == 0 && len(b.ControlPlaneZones) == 0 {
 		b.Zones = []string{"local"}
@@ -97,7 +97,7 @@ func store(c *validate.Check) {
 	}
 }
 
-// theImage is that of all machines: kops makes it.
+// theImage is the image of all machines: kops makes it.
 const theImage = "debian-12"
 
 func image(c *validate.Check, g *api.InstanceGroup) {

@@ -75,7 +75,8 @@ func (a *authority) listener(l net.Listener) net.Listener {
 	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: a.certificate})
 }
 
-// certificate is that of the name which a client asks for, or of the address where it connected.
+// certificate returns the certificate for the name that a client asks for, or for the address to
+// which it connected.
 func (a *authority) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 	template := &x509.Certificate{Subject: pkix.Name{Organization: []string{"kops rehearsal"}}, NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter,

@@ -239,7 +239,7 @@ func (d *disks) Discard(ctx context.Context, name string) error {
 	return nil
 }
 
-// strike takes the devices from all disks, whoever plugged them in. The machines have ended.
+// strike takes the devices from all disks, no matter who plugged them in. The machines have ended.
 func (d *disks) strike(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -26,8 +26,8 @@ import (
 // images: Debian's place, which comes first in the list of Go, and which most images have.
 const trustFile = "/etc/ssl/certs/ca-certificates.crt"
 
-// images are those of a bundle, with one layer more: containers bring a list of trusted
-// authorities of their own, in which that of the rehearsal must be.
+// images are a bundle's images, with one layer more: containers bring a list of trusted
+// authorities of their own, to which the rehearsal's must be added.
 type images struct {
 	dir       string // the bundle's
 	authority *authority

@@ -13,7 +13,7 @@ import (
 // ownTrust is where Debian keeps authorities that are not its own.
 const ownTrust = "/usr/local/share/ca-certificates/kops-rehearsal.crt"
 
-// machines are those of this host.
+// machines are the machines of this host.
 type machines struct{ *Stage }
 
 func (m machines) Launch(ctx context.Context, x rehearsal.Machine) error {

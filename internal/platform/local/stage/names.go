@@ -21,8 +21,8 @@ const (
 	plainSize = 512
 )
 
-// names answers questions for names: those of the play's zones, of its services and of
-// publishers. There are no others.
+// names answers DNS queries: for the play's zones, its services and publishers. There are no other
+// names.
 type names struct {
 	play      func() *rehearsal.Play // nil: there is none yet
 	published map[string]bool
@@ -75,7 +75,7 @@ func header(name string, kind uint16) dns.RR_Header {
 	return dns.RR_Header{Name: name, Rrtype: kind, Class: dns.ClassINET, Ttl: ttl}
 }
 
-// chase returns the records of a name, and those of the name for which it is an alias.
+// chase returns the records of a name, and of the name for which it is an alias.
 func (n *names) chase(name string, kind uint16) (out []dns.RR, known bool, err error) {
 	for range longestChain {
 		records, known, err := n.lookup(name, kind)

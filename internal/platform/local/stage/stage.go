@@ -39,8 +39,8 @@ import (
 
 // Options say where a rehearsal is, and of what.
 type Options struct {
-	// Root is its folder, Cache that of images, and Run one that all clusters of this host
-	// share, for what is true until the host is restarted.
+	// Root is its folder, Cache the folder of images, and Run one that all clusters of this host
+	// share, for state that is valid until the host is restarted.
 	Root, Cache, Run string
 	// Bundle is the folder of a bundle, whose files and images are served as their
 	// publishers do, as they are now; empty: there are none.
@@ -82,8 +82,8 @@ type Stage struct {
 	serving sync.WaitGroup
 }
 
-// Open makes the stage. Whoever opens it closes it. There is one at a time in a root, and
-// on a host; the error of a second says who has it.
+// Open makes the stage. The caller closes it. There is one at a time in a root, and on a host; the
+// error of a second names its holder.
 func Open(ctx context.Context, o Options) (*Stage, error) {
 	if err := ground.Check(ground.This()); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func Open(ctx context.Context, o Options) (*Stage, error) {
 	return s, nil
 }
 
-// lockFile is locked by the process that has the root, and tells of it.
+// lockFile is locked by the process that has the root, and names it.
 func (s *Stage) lockFile() string { return filepath.Join(s.Root, "rehearsal.lock") }
 
 func (s *Stage) claim() error {
@@ -265,8 +265,8 @@ func (s *Stage) Contract() rehearsal.Stage {
 // Dir is a folder for files of the play, which go with the stage.
 func (s *Stage) Dir() string { return s.site.Path("play") }
 
-// Play sets what is played: from now on its names are known and its services answer. It
-// is called once; the play is not closed with the stage.
+// Play sets the platform to play: from now on its names are known and its services answer. It is
+// called once; the play is not closed with the stage.
 func (s *Stage) Play(p *rehearsal.Play) error {
 	if s.play.Load() != nil {
 		return errors.New("set the play: there is one already")

@@ -1,5 +1,5 @@
-// Package node is bare metal on its machines: nobody tells a machine of itself, it has a
-// key of its own, which its enrollment registered, and a file tells of the control plane.
+// Package node is bare metal on its machines: there is no metadata service, the machine has a key
+// of its own, which its enrollment registered, and a file lists the control plane.
 //
 // It must not know how a machine is enrolled.
 package node
@@ -51,7 +51,7 @@ func volumes(_ onmachine.World, r volume.Request) volume.Source {
 	}
 }
 
-// peers is the control plane, as a file tells that is read anew each time.
+// peers is the control plane, as listed in a file that is read each time.
 type peers struct {
 	file, port string
 	own        func() ([]net.Addr, error)
@@ -86,7 +86,7 @@ func (p peers) home() (string, error) {
 	return known.Home, err
 }
 
-// address is that of this host: the one of its addresses that the others know.
+// address returns the address of this host: the one of its addresses that the others know.
 func (p peers) address() (string, error) {
 	all, err := p.own()
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	Boot = folder + "boot.sh"
 	// BootLog is what that script wrote.
 	BootLog = "/var/log/kops-boot.log"
-	// Registry is a folder in which Peers tells of the control plane.
+	// Registry is a folder in which Peers lists the control plane.
 	Registry = folder + "control-plane"
 	Peers    = Registry + "/peers.json"
 	// Disks holds a folder for each member of etcd; see Disk.
@@ -27,7 +27,7 @@ const (
 
 // ControlPlane is what the file Peers holds.
 type ControlPlane struct {
-	// Addresses are those of the hosts of the control plane, in order.
+	// Addresses are the addresses of the control plane's hosts, in order.
 	Addresses []string `json:"addresses"`
 	// Home is the one whose folder of back-ups the managers of etcd share.
 	Home string `json:"home"`

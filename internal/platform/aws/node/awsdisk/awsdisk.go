@@ -41,7 +41,7 @@ func Identify(ctx context.Context, of metadata.Metadata) (Machine, error) {
 	return m, nil
 }
 
-// Volumes are those of one etcd cluster. They implement volume.Cloud.
+// Volumes are the volumes of one etcd cluster. They implement volume.Cloud.
 type Volumes struct {
 	// API asks AWS in the machine's region.
 	API     awsquery.Client
@@ -112,9 +112,8 @@ func (a Volumes) volume(x ebsVolume) volume.Volume {
 	return v
 }
 
-// locate says where machines are to be reached: at their addresses of IPv6, or else
-// at every private one of IPv4, the machine's own first: EC2 lists those of its
-// interfaces in any order.
+// locate returns the addresses of machines: their IPv6 addresses, or else every private IPv4
+// address, the machine's own first, because EC2 lists its interfaces in any order.
 func (a Volumes) locate(ctx context.Context, machines []string) (map[string][]string, error) {
 	at := map[string][]string{}
 	if len(machines) == 0 {

@@ -160,7 +160,7 @@ func TestErrorsAreClassed(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsRead, and IPv6 addresses go before those of IPv4.
+// TestEveryPageIsRead also checks that IPv6 addresses come before IPv4 addresses.
 func TestEveryPageIsRead(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {

@@ -20,7 +20,7 @@ type API struct {
 	// HTTP sends what is signed.
 	HTTP   *http.Client
 	Region string
-	// Endpoint stands for every service; empty means those of the region.
+	// Endpoint replaces every service's; empty means the region's endpoints.
 	Endpoint string
 	Now      func() time.Time
 }

@@ -63,7 +63,7 @@ func (s Session) Get(ctx context.Context, key string) (string, error) {
 	return text, nil
 }
 
-// Credentials are those of the machine's role.
+// Credentials returns the credentials of the machine's role.
 func (m Metadata) Credentials(ctx context.Context) (awsquery.Credentials, error) {
 	var none awsquery.Credentials
 	s, err := m.Session(ctx)

@@ -81,12 +81,11 @@ func (m *Method) parameter(name, where, value string) error {
 	return err
 }
 
-// Body checks what a request sends, as encoding/json reads it into an any with UseNumber,
-// and returns it as it is meant: int64 and float64 in place of numbers, 64-bit integers as
-// texts. What is null stays where the method is a patch, and elsewhere is as if it were
-// not there. Fields that only the server sets are not returned. Where something is made they
-// are refused, unless they are the only text that they can be, such as a kind: Google is not so
-// strict, and passes over them there, too.
+// Body checks the body of a request, as encoding/json reads it into an any with UseNumber, and
+// returns it with the described types: int64 and float64 in place of numbers, 64-bit integers as
+// texts. A null is kept if the method is a patch, and is otherwise dropped. Fields that only the
+// server sets are not returned. In a creation they are refused, unless they have their only
+// possible text, such as a kind: Google is not so strict, and ignores them there, too.
 func (m *Method) Body(v any) (any, error) {
 	if m.Request == nil {
 		return nil, nil

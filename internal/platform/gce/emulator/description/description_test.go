@@ -44,7 +44,7 @@ func strip(v any) any {
 	return v
 }
 
-// TestTheDocumentsAreGooglesOwn holds that the documents are those of the module
+// TestTheDocumentsAreGooglesOwn checks that the documents are the ones in the module
 // google.golang.org/api.
 func TestTheDocumentsAreGooglesOwn(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api").Output()

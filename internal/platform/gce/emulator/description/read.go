@@ -55,8 +55,8 @@ type Method struct {
 
 	template string
 	segments []segment
-	// whole is what stands for several segments at once, and what is before and after it;
-	// empty where the segments have the variables.
+	// whole is the variable that stands for several segments, and before and after surround it;
+	// empty if the segments have the variables.
 	whole, before, after string
 }
 
@@ -125,8 +125,8 @@ func read() (*APIs, error) {
 	return a, nil
 }
 
-// link replaces each reference to a schema by the schema. What is said where it is
-// referred to, such as that it is read only, holds there.
+// link replaces each reference to a schema by the schema. Attributes given at the reference, such
+// as read only, apply there.
 func (d *document) link() error {
 	for _, s := range d.Schemas {
 		if err := d.within(s); err != nil {
@@ -262,7 +262,7 @@ func plain(s string) string {
 // Method returns the method of an id, or nil.
 func (a *APIs) Method(id string) *Method { return a.byID[id] }
 
-// IDs are those of all methods, in order.
+// IDs returns the ids of all methods, in order.
 func (a *APIs) IDs() []string {
 	var out []string
 	for id := range a.byID {
@@ -272,9 +272,9 @@ func (a *APIs) IDs() []string {
 	return out
 }
 
-// Find returns the method that a verb of HTTP and an escaped path mean, with the variables
-// of the path. It is nil where none is meant; elsewhere then tells whether the path has
-// methods with other verbs.
+// Find returns the method of an HTTP verb and an escaped path, with the variables of the path. It
+// is nil if there is no such method; elsewhere then reports whether the path has methods with
+// other verbs.
 func (a *APIs) Find(verb, path string) (m *Method, variables map[string]string, elsewhere bool) {
 	path = strings.TrimPrefix(path, "/")
 	parts := strings.Split(path, "/")

@@ -23,7 +23,7 @@ const (
 
 // Clock goes on when somebody sleeps, and not otherwise.
 type Clock struct {
-	// Ends, when not nil, is told the time when somebody has slept.
+	// Ends, when not nil, receives the time after each sleep.
 	Ends func(time.Time)
 
 	mu  sync.Mutex
@@ -91,7 +91,7 @@ func Serve(t testing.TB, o emulator.Options) (e *emulator.Emulator, url string) 
 	return e, server.URL
 }
 
-// Clients are those of the project and the region.
+// Clients returns the clients of the project and the region.
 func (c *Cloud) Clients() *gceapi.Clients {
 	c.t.Helper()
 	clients, err := gceapi.Connect(c.t.Context(), gceapi.Config{Project: Project, Region: Region, Endpoint: c.URL,

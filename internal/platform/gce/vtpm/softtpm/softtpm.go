@@ -1,5 +1,5 @@
-// Package softtpm plays the virtual TPM of an instance on this host, with swtpm: what is in
-// it is kept in a folder of its own.
+// Package softtpm plays the virtual TPM of an instance on this host, with swtpm: its state is kept
+// in a folder of its own.
 //
 // It must not know what the TPM is asked for.
 package softtpm
